@@ -1,0 +1,570 @@
+/* The C ABI between a tensor host and a device backend: the only thing the two share.
+ *
+ * Self-contained C11; depends on no other header of the project. A backend is one shared library
+ * that exports exactly two symbols, `tb_plugin_descriptor` (data) and `tb_plugin_get_api`
+ * (function), and imports nothing from its host.
+ *
+ * Rules that hold for every structure and function below
+ *  - Structures marked [extensible] begin with `uint32_t struct_size`, set by whoever fills them
+ * in. Fields are only ever appended. The receiver uses min(struct_size, its own sizeof) bytes and
+ * treats the rest as zero; it never tests for equality, and refuses a size below the `TB_*_SIZE_V1`
+ * of that structure.
+ *  - Functions return a `tb_status`. 0 is success; a positive value means "declined, nothing was
+ * done"; a negative one is an error. `tb_error` is memory of the caller and may be NULL.
+ *  - Arguments are borrowed for the duration of the call. Strings are NUL-terminated UTF-8.
+ *  - Every function may be called from any thread at any time, unless it says otherwise. Calls that
+ * name the same stream are serialised by the backend, in call order per thread; different streams
+ * run concurrently.
+ *  - No function aborts, exits, throws or longjmps. After fork() every function fails in the child
+ * with TB_E_STATE.
+ *  - Sizes are bytes unless a name says elements; strides are elements; times are nanoseconds
+ * unless a name says otherwise.
+ *  - A required function pointer is never NULL. What a backend does not implement answers
+ * TB_UNSUPPORTED with a text.
+ */
+#ifndef TENSOR_BACKEND_PLUGIN_H
+#define TENSOR_BACKEND_PLUGIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TB_ABI_MAJOR 1
+#define TB_ABI_MINOR 0
+#define TB_PLUGIN_MAGIC UINT64_C(0x314e475542544c43) /* "CLTBUGN1", little-endian */
+#define TB_MAX_RANK 16                               /* largest ndim a backend has to accept */
+
+/* ---- Status and errors */
+
+typedef int32_t tb_status;
+enum {
+  TB_OK = 0,
+  TB_UNSUPPORTED =
+      1, /* declined: nothing was enqueued or written; the host may run the operator elsewhere */
+  TB_NOT_READY = 2, /* a query: the work is not finished yet */
+
+  TB_E_INVALID = -1,       /* an argument breaks the contract */
+  TB_E_ABI = -2,           /* versions or structure sizes that cannot work together */
+  TB_E_OUT_OF_MEMORY = -3, /* device, pinned or host memory; the process may go on */
+  TB_E_DEVICE_LOST = -4,   /* the device or a stream failed; see the text for the kernel */
+  TB_E_COMPILE = -5,       /* a kernel did not build; the text holds the compiler's log */
+  TB_E_UNAVAILABLE = -6,   /* no driver, no device, no such thing on this machine */
+  TB_E_STATE = -7, /* the object or process is in a state that forbids the call (after fork, ...) */
+  TB_E_INTERNAL = -8 /* a defect of the backend */
+};
+
+/* Why an operator was declined (tb_error.reason with TB_UNSUPPORTED). */
+enum {
+  TB_REASON_NONE = 0,
+  TB_REASON_OPERATOR = 1, /* no such operator */
+  TB_REASON_DTYPE = 2,
+  TB_REASON_LAYOUT = 3, /* strides or overlap */
+  TB_REASON_RANK = 4,
+  TB_REASON_SIZE = 5,
+  TB_REASON_DEVICE_FEATURE = 6, /* the device lacks it (fp64, atomics, ...) */
+  TB_REASON_ARGUMENT = 7,       /* a value or tag that this backend does not know */
+  TB_REASON_DISABLED = 8        /* switched off by the user */
+};
+
+/* Caller-owned error buffer [extensible]. The callee sets code, reason, native and writes at most
+ * `capacity` bytes of NUL-terminated text to `message`. */
+typedef struct tb_error {
+  uint32_t struct_size;
+  tb_status code;
+  uint32_t reason; /* TB_REASON_* */
+  int32_t native;  /* the driver's own code (cl_int), 0 if none */
+  uint64_t capacity;
+  char* message; /* may be NULL */
+} tb_error;
+#define TB_ERROR_SIZE_V1 32u
+
+/* ---- Values
+ * ------------------------------------------------------------------------------------------------
+ */
+
+typedef uint64_t tb_address; /* a device address; 0 is the address of nothing */
+
+/* Element type; codes and meaning are DLPack's (DLDataType). */
+typedef struct tb_dtype {
+  uint8_t code; /* TB_DTYPE_* */
+  uint8_t bits;
+  uint16_t lanes; /* 1 */
+} tb_dtype;
+enum {
+  TB_DTYPE_INT = 0,
+  TB_DTYPE_UINT = 1,
+  TB_DTYPE_FLOAT = 2,
+  TB_DTYPE_BFLOAT = 4,
+  TB_DTYPE_COMPLEX = 5,
+  TB_DTYPE_BOOL = 6
+};
+
+enum { TB_TENSOR_READ_ONLY = 1u }; /* tb_tensor.flags */
+
+/* A strided tensor in device memory [extensible]. Element (i0, i1, ...) lies at
+ * address + itemsize * sum(i_k * strides[k]). Strides may be 0 or negative; a dimension may be 0.
+ */
+typedef struct tb_tensor {
+  uint32_t struct_size;
+  uint32_t flags;
+  tb_address address;  /* of element (0, 0, ...), the storage offset included */
+  tb_address base;     /* start of the storage, for bounds checks; 0 if unknown */
+  uint64_t base_bytes; /* size of the storage */
+  tb_dtype dtype;
+  uint32_t ndim;
+  const int64_t* sizes;   /* ndim entries */
+  const int64_t* strides; /* ndim entries, in elements */
+  const void* next;       /* reserved, NULL */
+} tb_tensor;
+#define TB_TENSOR_SIZE_V1 64u
+
+typedef struct tb_device_s* tb_device; /* unused as a pointer: devices are indices; reserved */
+typedef struct tb_stream_s* tb_stream; /* an in-order queue of one device */
+typedef struct tb_event_s* tb_event;   /* a point in a stream */
+typedef struct tb_generator_s* tb_generator; /* a random number generator of one device */
+typedef struct tb_library_s* tb_library;     /* a compiled custom program */
+typedef struct tb_kernel_s* tb_kernel;       /* one kernel of a tb_library */
+typedef const struct tb_op_s* tb_op;         /* one operator; valid for the life of the process */
+
+/* Tag of a tb_value. A Python-style number stays a number (BOOL, INT, FLOAT, COMPLEX), also where
+ * the schema says Tensor, so that type promotion keeps its rules. */
+enum {
+  TB_NONE = 0,
+  TB_BOOL = 1,    /* i: 0 or 1 */
+  TB_INT = 2,     /* i */
+  TB_FLOAT = 3,   /* f */
+  TB_COMPLEX = 4, /* p: const double[2] */
+  TB_STRING = 5,  /* p: const char *, count bytes without the NUL */
+  TB_DTYPE = 6,   /* dtype */
+  TB_TENSOR = 7,  /* p: const tb_tensor * */
+  TB_TENSOR_LIST =
+      8,           /* p: const tb_tensor *const *, count entries, NULL entries are absent tensors */
+  TB_INT_LIST = 9, /* p: const int64_t *, count entries */
+  TB_FLOAT_LIST = 10, /* p: const double *, count entries */
+  TB_BOOL_LIST = 11,  /* p: const uint8_t *, count entries */
+  TB_GENERATOR = 12   /* p: tb_generator */
+};
+
+/* A tagged argument. An unknown tag is declined with TB_UNSUPPORTED. */
+typedef struct tb_value {
+  uint32_t tag;
+  uint32_t count; /* entries of a list, bytes of a string */
+  union {
+    int64_t i;
+    double f;
+    const void* p;
+    tb_dtype dtype;
+  } as;
+} tb_value;
+
+/* ---- Devices
+ * -----------------------------------------------------------------------------------------------
+ */
+
+enum { TB_DEVICE_CPU = 1, TB_DEVICE_GPU = 2, TB_DEVICE_ACCELERATOR = 3 };
+enum { /* tb_device_properties.features */
+       TB_FEATURE_FP64 = 1u << 0,
+       TB_FEATURE_FP16_ARITHMETIC = 1u << 1,
+       TB_FEATURE_UNIFIED_MEMORY = 1u << 2,
+       TB_FEATURE_SUBGROUPS = 1u << 3,
+       TB_FEATURE_INT64_ATOMICS = 1u << 4,
+       TB_FEATURE_FLOAT_ATOMICS = 1u << 5
+};
+
+/* [extensible] */
+typedef struct tb_device_properties {
+  uint32_t struct_size;
+  int32_t index;
+  uint32_t kind;     /* TB_DEVICE_* */
+  uint32_t features; /* TB_FEATURE_* */
+  char name[128];
+  char vendor[128];
+  char platform[128];
+  char driver_version[128];
+  char language_version[128]; /* e.g. "OpenCL C 1.2" */
+  uint64_t global_memory;
+  uint64_t largest_allocation;
+  uint64_t local_memory;
+  uint64_t recommended_memory; /* what the allocator takes as its base for ratios */
+  uint32_t compute_units;
+  uint32_t max_work_group_size;
+  uint32_t clock_mhz;
+  uint32_t reserved;
+} tb_device_properties;
+#define TB_DEVICE_PROPERTIES_SIZE_V1 704u
+
+typedef struct tb_device_api { /* [extensible] */
+  uint32_t struct_size;
+  uint32_t reserved;
+  /* Number of usable devices. Loads the driver on the first call; no driver is TB_OK with 0
+   * devices. */
+  tb_status (*count)(int32_t* count, tb_error* error);
+  /* Text that says which drivers and devices were found or refused, and why. Returns the length of
+   * the whole text; at most capacity - 1 bytes of it are written. Never fails. */
+  uint64_t (*report)(char* text, uint64_t capacity);
+  tb_status (*properties)(int32_t device, tb_device_properties* properties, tb_error* error);
+  /* Waits for all streams of the device; raises an asynchronous failure of any of them. */
+  tb_status (*synchronize)(int32_t device, tb_error* error);
+} tb_device_api;
+
+/* ---- Streams and events */
+
+typedef struct tb_stream_api { /* [extensible] */
+  uint32_t struct_size;
+  uint32_t reserved;
+  tb_status (*default_stream)(int32_t device, tb_stream* stream,
+                              tb_error* error); /* never destroyed */
+  tb_status (*create)(int32_t device, int32_t priority, tb_stream* stream, tb_error* error);
+  /* Work already enqueued finishes; memory freed on the stream is reclaimed. NULL is accepted. */
+  tb_status (*destroy)(tb_stream stream, tb_error* error);
+  tb_status (*device)(tb_stream stream, int32_t* device, tb_error* error);
+  tb_status (*synchronize)(tb_stream stream,
+                           tb_error* error); /* raises a pending asynchronous failure, once */
+  tb_status (*query)(tb_stream stream, tb_error* error); /* TB_OK when idle, else TB_NOT_READY */
+  tb_status (*wait_event)(tb_stream stream, tb_event event,
+                          tb_error* error); /* later work waits; host does not */
+} tb_stream_api;
+
+enum { TB_EVENT_TIMING = 1u };
+typedef struct tb_event_api { /* [extensible] */
+  uint32_t struct_size;
+  uint32_t reserved;
+  tb_status (*create)(int32_t device, uint32_t flags, tb_event* event, tb_error* error);
+  tb_status (*destroy)(tb_event event, tb_error* error); /* NULL is accepted */
+  tb_status (*record)(tb_event event, tb_stream stream,
+                      tb_error* error); /* replaces an earlier record */
+  tb_status (*query)(tb_event event,
+                     tb_error* error); /* TB_OK when reached; never recorded: TB_NOT_READY */
+  tb_status (*synchronize)(tb_event event, tb_error* error); /* never recorded: returns at once */
+  /* Milliseconds between two recorded events with timing, from device timestamps; waits for both.
+   */
+  tb_status (*elapsed_ms)(tb_event start, tb_event end, double* milliseconds, tb_error* error);
+} tb_event_api;
+
+/* ---- Memory
+ * ------------------------------------------------------------------------------------------------
+ */
+
+/* [extensible] All counts since the last reset of their kind. */
+typedef struct tb_memory_stat {
+  int64_t current;
+  int64_t peak;
+  int64_t allocated; /* accumulated increments */
+  int64_t freed;     /* accumulated decrements */
+} tb_memory_stat;
+typedef struct tb_memory_stats { /* [extensible] */
+  uint32_t struct_size;
+  uint32_t reserved;
+  tb_memory_stat requested_bytes; /* asked for by callers, alive */
+  tb_memory_stat allocated_bytes; /* the same, rounded to blocks */
+  tb_memory_stat active_bytes;    /* allocated, or freed but still used by a stream */
+  tb_memory_stat reserved_bytes;  /* taken from the driver */
+  tb_memory_stat allocations;     /* live blocks */
+  tb_memory_stat segments;        /* driver allocations */
+  tb_memory_stat pinned_bytes;    /* host memory pinned by this backend */
+  uint64_t allocation_retries;    /* out-of-memory ladders that had to free cached memory */
+  uint64_t out_of_memory_errors;
+  uint64_t driver_bytes;      /* all device memory of this process: reserved, programs excluded */
+  uint64_t recommended_bytes; /* recommended maximum */
+  uint64_t limit_bytes;       /* hard limit in force; 0 = none */
+  uint64_t low_limit_bytes;   /* garbage collection begins here; 0 = never */
+} tb_memory_stats;
+#define TB_MEMORY_STATS_SIZE_V1 280u
+
+typedef struct tb_memory_info { /* [extensible] */
+  uint32_t struct_size;
+  int32_t device;
+  tb_address base; /* of the allocation */
+  uint64_t size;   /* requested bytes */
+} tb_memory_info;
+#define TB_MEMORY_INFO_SIZE_V1 24u
+
+typedef struct tb_memory_api { /* [extensible] */
+  uint32_t struct_size;
+  uint32_t reserved;
+  /* Memory usable at once by work on `stream`. 0 bytes gives address 0. Aligned to at least 512.
+   * The content is undefined. On failure: TB_E_OUT_OF_MEMORY with a text of figures and advice;
+   * later calls may succeed. */
+  tb_status (*allocate)(int32_t device, uint64_t bytes, tb_stream stream, tb_address* address,
+                        tb_error* error);
+  /* Stream-ordered: `address` is exactly what allocate returned. Work enqueued before on `stream`,
+   * and on streams named to record_use, still sees the memory. Address 0 is accepted. */
+  tb_status (*free)(tb_address address, tb_stream stream, tb_error* error);
+  tb_status (*record_use)(tb_address address, tb_stream stream,
+                          tb_error* error); /* used by another stream too */
+  tb_status (*info)(tb_address address, tb_memory_info* info,
+                    tb_error* error); /* any address inside */
+  tb_status (*stats)(int32_t device, tb_memory_stats* stats, tb_error* error);
+  tb_status (*reset_peak_stats)(int32_t device, tb_error* error);
+  tb_status (*reset_accumulated_stats)(int32_t device, tb_error* error);
+  tb_status (*empty_cache)(int32_t device,
+                           tb_error* error); /* gives unoccupied memory back to the driver */
+  /* Limit = fraction * recommended; 0 = none; outside 0..2: TB_E_INVALID. */
+  tb_status (*set_fraction)(int32_t device, double fraction, tb_error* error);
+  tb_status (*set_watermarks)(int32_t device, double high, double low,
+                              tb_error* error); /* ratios; 0 disables */
+  /* Page-locked host memory for fast and truly asynchronous copies. */
+  tb_status (*allocate_host)(int32_t device, uint64_t bytes, void** memory, tb_error* error);
+  tb_status (*free_host)(void* memory, tb_error* error); /* waits for copies that use it */
+  tb_status (*is_host)(const void* memory, int32_t* is_pinned, tb_error* error);
+  /* Host view of [address, address + bytes) after all earlier work of the stream; unmap before the
+   * device uses it again. Zero-copy on unified memory, else TB_UNSUPPORTED. */
+  tb_status (*map)(tb_address address, uint64_t bytes, tb_stream stream, void** memory,
+                   tb_error* error);
+  tb_status (*unmap)(tb_address address, void* memory, tb_stream stream, tb_error* error);
+} tb_memory_api;
+
+/* Byte copies, in stream order. Without TB_COPY_ASYNC the host memory may be reused as soon as the
+ * call returns (to_host: the data is there). With it the caller keeps the host memory alive and
+ * unchanged until the stream has passed; the copy is then asynchronous where the memory is pinned.
+ */
+enum { TB_COPY_ASYNC = 1u };
+typedef struct tb_transfer_api { /* [extensible] */
+  uint32_t struct_size;
+  uint32_t reserved;
+  tb_status (*to_device)(tb_stream stream, tb_address target, const void* source, uint64_t bytes,
+                         uint32_t flags, tb_error* error);
+  tb_status (*to_host)(tb_stream stream, void* target, tb_address source, uint64_t bytes,
+                       uint32_t flags, tb_error* error);
+  /* Ranges must not overlap. Between devices of one backend too: ordered after earlier work of both
+   * devices' streams named; `source_stream` may equal `stream`. */
+  tb_status (*on_device)(tb_stream stream, tb_address target, tb_stream source_stream,
+                         tb_address source, uint64_t bytes, tb_error* error);
+  /* Repeats a pattern of 1, 2, 4, 8 or 16 bytes; bytes is a multiple of it. */
+  tb_status (*fill)(tb_stream stream, tb_address target, const void* pattern,
+                    uint32_t pattern_bytes, uint64_t bytes, tb_error* error);
+} tb_transfer_api;
+
+/* ---- Operators */
+
+/* Gives output `index` the shape sizes[0..ndim), contiguous, and describes it in `*tensor` (storage
+ * allocated for the call's stream). For operators whose output shape depends on data. */
+typedef tb_status (*tb_resize_out)(void* context, uint32_t index, const int64_t* sizes,
+                                   uint32_t ndim, tb_tensor* tensor);
+
+/* One call of an operator [extensible]. `args` are all inputs in the schema's order, defaults
+ * filled in, without the out arguments; `outs` are the out arguments in order, allocated by the
+ * host with inferred shape and dtype. An out may alias an input only where both describe exactly
+ * the same elements. */
+typedef struct tb_call {
+  uint32_t struct_size;
+  uint32_t flags; /* 0 */
+  tb_op op;
+  tb_stream stream;
+  const tb_value* args;
+  const tb_tensor* const* outs;
+  uint32_t arg_count;
+  uint32_t out_count;
+  tb_resize_out resize_out; /* may be NULL where no operator of the call needs it */
+  void* resize_context;
+} tb_call;
+#define TB_CALL_SIZE_V1 64u
+
+enum {                                  /* tb_op_info.flags */
+       TB_OP_DATA_DEPENDENT_SHAPE = 1u, /* needs resize_out */
+       TB_OP_RANDOM = 2u                /* takes a generator */
+};
+typedef struct tb_op_info { /* [extensible]; strings live as long as the process */
+  uint32_t struct_size;
+  uint32_t flags;
+  const char* name;   /* "add.out" */
+  const char* schema; /* ATen's schema, without the "aten::" */
+  const char* family; /* "pointwise", "reduce", ... */
+} tb_op_info;
+#define TB_OP_INFO_SIZE_V1 32u
+
+typedef struct tb_operator_api { /* [extensible] */
+  uint32_t struct_size;
+  uint32_t reserved;
+  tb_status (*count)(uint32_t* count, tb_error* error);
+  tb_status (*at)(uint32_t index, tb_op* op, tb_op_info* info, tb_error* error);
+  /* By ATen name with overload, e.g. "add.out". Unknown: TB_UNSUPPORTED, TB_REASON_OPERATOR. */
+  tb_status (*find)(const char* name, tb_op* op, tb_error* error);
+  /* Would invoke accept this call? Reads metadata only, compiles and enqueues nothing. TB_OK rules
+   * out TB_UNSUPPORTED from invoke on the same metadata. */
+  tb_status (*supports)(const tb_call* call, tb_error* error);
+  /* Enqueues the operator. TB_UNSUPPORTED leaves outputs and stream untouched. */
+  tb_status (*invoke)(const tb_call* call, tb_error* error);
+} tb_operator_api;
+
+/* ---- Random numbers */
+
+/* Philox4x32-10 generators. An operator that draws n numbers reads a fixed, documented range of the
+ * counter, whatever the launch geometry, and advances the generator under its lock. State: 16
+ * bytes, seed then offset, little-endian. */
+#define TB_GENERATOR_STATE_BYTES 16u
+typedef struct tb_generator_api { /* [extensible] */
+  uint32_t struct_size;
+  uint32_t reserved;
+  tb_status (*default_generator)(int32_t device, tb_generator* generator,
+                                 tb_error* error); /* never destroyed */
+  tb_status (*create)(int32_t device, uint64_t seed, tb_generator* generator, tb_error* error);
+  tb_status (*destroy)(tb_generator generator, tb_error* error);
+  tb_status (*set_seed)(tb_generator generator, uint64_t seed,
+                        tb_error* error); /* offset becomes 0 */
+  tb_status (*get_seed)(tb_generator generator, uint64_t* seed, tb_error* error);
+  tb_status (*get_state)(tb_generator generator, void* state, uint64_t bytes, tb_error* error);
+  tb_status (*set_state)(tb_generator generator, const void* state, uint64_t bytes,
+                         tb_error* error);
+} tb_generator_api;
+
+/* ---- Custom kernels */
+
+typedef struct tb_kernel_info { /* [extensible] */
+  uint32_t struct_size;
+  uint32_t argument_count;
+  uint64_t max_work_group_size;
+  uint64_t preferred_multiple;
+  uint64_t local_memory;
+  uint64_t private_memory;
+  const char* name; /* lives as long as the library */
+} tb_kernel_info;
+#define TB_KERNEL_INFO_SIZE_V1 48u
+
+typedef struct tb_kernel_api { /* [extensible] */
+  uint32_t struct_size;
+  uint32_t reserved;
+  /* Compiles OpenCL C for one device. A failed build is TB_E_COMPILE with the compiler's log and
+   * the source line. */
+  tb_status (*compile)(int32_t device, const char* source, const char* options, tb_library* library,
+                       tb_error* error);
+  tb_status (*destroy)(tb_library library, tb_error* error);
+  tb_status (*count)(tb_library library, uint32_t* count, tb_error* error);
+  tb_status (*at)(tb_library library, uint32_t index, tb_kernel* kernel, tb_kernel_info* info,
+                  tb_error* error);
+  tb_status (*find)(tb_library library, const char* name, tb_kernel* kernel, tb_kernel_info* info,
+                    tb_error* error);
+  /* Positional arguments. A tensor binds two kernel parameters, (__global T *base, ulong
+   * byte_offset); INT a long, FLOAT a float, BOOL an int; a list is copied to a buffer and binds
+   * like a tensor. STRING passes its bytes by value (a packed structure). `group` may be NULL.
+   * `threads` counts work-items in all, not groups. */
+  tb_status (*launch)(tb_stream stream, tb_kernel kernel, const tb_value* args, uint32_t arg_count,
+                      uint32_t rank, const uint64_t* threads, const uint64_t* group,
+                      tb_error* error);
+} tb_kernel_api;
+
+/* ---- Profiler, capture, switches, interop */
+
+typedef struct tb_counters { /* [extensible]; since process start */
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t operators; /* successful invoke calls */
+  uint64_t launches;  /* kernels enqueued */
+  uint64_t copies;    /* host-device and device-device copies */
+  uint64_t copied_bytes;
+  uint64_t program_builds; /* compiled from source */
+  uint64_t program_loads;  /* taken from the disk cache */
+} tb_counters;
+#define TB_COUNTERS_SIZE_V1 56u
+
+typedef struct tb_profiler_api { /* [extensible] */
+  uint32_t struct_size;
+  uint32_t reserved;
+  tb_status (*start)(const char* mode, int32_t wait_until_completed, const char* path,
+                     tb_error* error);
+  tb_status (*stop)(tb_error* error);
+  tb_status (*is_enabled)(int32_t* enabled, tb_error* error);
+  tb_status (*push_range)(const char* name, tb_error* error); /* per thread */
+  tb_status (*pop_range)(tb_error* error);
+  tb_status (*counters)(tb_counters* counters, tb_error* error);
+} tb_profiler_api;
+
+typedef struct tb_capture_api { /* [extensible] */
+  uint32_t struct_size;
+  uint32_t reserved;
+  tb_status (*is_enabled)(int32_t* enabled, tb_error* error);
+  tb_status (*is_capturing)(int32_t* capturing, tb_error* error);
+  tb_status (*start)(const char* path, tb_error* error);
+  tb_status (*stop)(tb_error* error);
+} tb_capture_api;
+
+typedef struct tb_switch_api { /* [extensible] */
+  uint32_t struct_size;
+  uint32_t reserved;
+  /* Settings by name, values as text: the environment variables' names, and the switches of the
+   * backend. set checks the value and answers TB_E_INVALID with the accepted range. */
+  tb_status (*set)(const char* name, const char* value, tb_error* error);
+  tb_status (*get)(const char* name, char* value, uint64_t capacity, tb_error* error);
+  tb_status (*count)(uint32_t* count, tb_error* error);
+  tb_status (*at)(uint32_t index, const char** name, tb_error* error);
+} tb_switch_api;
+
+typedef struct tb_interop_api { /* [extensible]; native handles are OpenCL's cl_mem,
+                                   cl_command_queue, ... */
+  uint32_t struct_size;
+  uint32_t reserved;
+  /* Not retained; valid while the allocation lives. */
+  tb_status (*buffer)(tb_address address, void** native, uint64_t* byte_offset, tb_error* error);
+  tb_status (*queue)(tb_stream stream, void** native, tb_error* error);
+  tb_status (*context)(int32_t device, void** native, tb_error* error);
+  tb_status (*device)(int32_t device, void** native, tb_error* error);
+} tb_interop_api;
+
+/* ---- The plugin */
+
+typedef struct tb_api { /* [extensible]; lives as long as the process, as do the tables it points to
+                         */
+  uint32_t struct_size;
+  uint16_t abi_major;
+  uint16_t abi_minor;
+  const tb_device_api* device;
+  const tb_stream_api* stream;
+  const tb_event_api* event;
+  const tb_memory_api* memory;
+  const tb_transfer_api* transfer;
+  const tb_operator_api* operators;
+  const tb_generator_api* generator;
+  const tb_kernel_api* kernel;
+  const tb_profiler_api* profiler;
+  const tb_capture_api* capture;
+  const tb_switch_api* switches;
+  const tb_interop_api* interop;
+} tb_api;
+#define TB_API_SIZE_V1 104u
+
+enum {
+  TB_LOG_TRACE = 0,
+  TB_LOG_DEBUG = 1,
+  TB_LOG_INFO = 2,
+  TB_LOG_WARNING = 3,
+  TB_LOG_ERROR = 4,
+  TB_LOG_OFF = 5
+};
+
+/* What a host offers [extensible]. Called from any thread, with no lock of the plugin held. */
+typedef struct tb_host_api {
+  uint32_t struct_size;
+  uint16_t abi_major;
+  uint16_t abi_minor;
+  void* context;
+  /* Receives the plugin's log lines. NULL: the plugin writes to standard error. */
+  void (*log)(void* context, int32_t level, const char* component, const char* message);
+} tb_host_api;
+#define TB_HOST_API_SIZE_V1 24u
+
+/* Read without running plugin code [extensible]. */
+typedef struct tb_plugin_descriptor_t {
+  uint64_t magic; /* TB_PLUGIN_MAGIC */
+  uint32_t struct_size;
+  uint16_t abi_major;
+  uint16_t abi_minor;
+  const char* device_type; /* "ocl" */
+  const char* name;
+  const char* version;
+} tb_plugin_descriptor_t;
+#define TB_PLUGIN_DESCRIPTOR_SIZE_V1 40u
+
+/* The two exports. get_api touches no driver; a second call gives the same table; TB_E_ABI if the
+ * major is not served. */
+typedef tb_status (*tb_plugin_get_api_fn)(uint32_t abi_major, const tb_host_api* host,
+                                          tb_error* error, const tb_api** api);
+#define TB_PLUGIN_DESCRIPTOR_SYMBOL "tb_plugin_descriptor"
+#define TB_PLUGIN_GET_API_SYMBOL "tb_plugin_get_api"
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* TENSOR_BACKEND_PLUGIN_H */

@@ -1,0 +1,89 @@
+// Shapes and strides: a fixed-capacity vector of up to TB_MAX_RANK entries, and the arithmetic on
+// it. Device-free.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+
+#include "error.h"
+
+namespace ocltensor {
+
+class Dims {
+ public:
+  Dims() = default;
+  Dims(std::initializer_list<int64_t> values) : Dims(std::span(values.begin(), values.size())) {}
+  Dims(std::span<const int64_t> values) {  // NOLINT: implicit on purpose
+    for (int64_t v : values) push_back(v);
+  }
+  Dims(size_t count, int64_t value) {
+    for (size_t i = 0; i < count; ++i) push_back(value);
+  }
+
+  void push_back(int64_t value) {
+    if (size_ == TB_MAX_RANK)
+      unsupported(TB_REASON_RANK, "tensors have at most {} dimensions", TB_MAX_RANK);
+    values_[size_++] = value;
+  }
+  void pop_back() { --size_; }
+  void insert(size_t at, int64_t value) {
+    push_back(value);
+    std::rotate(begin() + at, end() - 1, end());
+  }
+  void erase(size_t at) {
+    std::copy(begin() + at + 1, end(), begin() + at);
+    --size_;
+  }
+  void clear() { size_ = 0; }
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  int64_t& operator[](size_t i) { return values_[i]; }
+  int64_t operator[](size_t i) const { return values_[i]; }
+  int64_t& back() { return values_[size_ - 1]; }
+  int64_t back() const { return values_[size_ - 1]; }
+  int64_t* begin() { return values_; }
+  int64_t* end() { return values_ + size_; }
+  const int64_t* begin() const { return values_; }
+  const int64_t* end() const { return values_ + size_; }
+  const int64_t* data() const { return values_; }
+  operator std::span<const int64_t>() const {
+    return {values_, size_};
+  }  // NOLINT: implicit on purpose
+  friend bool operator==(const Dims& a, const Dims& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  }
+
+ private:
+  uint32_t size_ = 0;
+  int64_t values_[TB_MAX_RANK] = {};
+};
+
+// Product of the entries; 1 for none. TB_E_INVALID when it overflows int64.
+int64_t numel(std::span<const int64_t> sizes);
+Dims contiguous_strides(std::span<const int64_t> sizes);
+// Row-major without gaps; dimensions of size 1 do not matter, empty tensors are contiguous.
+bool is_contiguous(std::span<const int64_t> sizes, std::span<const int64_t> strides);
+// The common shape by NumPy's rules. TB_E_INVALID if there is none.
+Dims broadcast(std::span<const int64_t> a, std::span<const int64_t> b);
+// Strides that read a tensor of `sizes` as if it had shape `target` (0 where it repeats).
+Dims broadcast_strides(std::span<const int64_t> sizes, std::span<const int64_t> strides,
+                       std::span<const int64_t> target);
+// -1 is the last dimension. A scalar counts as one-dimensional, as in ATen. TB_E_INVALID outside
+// the range.
+int64_t wrap_dim(int64_t dim, int64_t rank);
+// Bytes spanned below and above the first element: {lowest, one past highest}, in elements.
+struct Extent {
+  int64_t low;
+  int64_t high;
+};
+Extent extent(std::span<const int64_t> sizes, std::span<const int64_t> strides);
+// Two distinct indices name the same element (conservative: true only when certain or when a stride
+// is 0 over size > 1).
+bool has_internal_overlap(std::span<const int64_t> sizes, std::span<const int64_t> strides);
+
+std::string to_string(std::span<const int64_t> values);  // "[2, 3]"
+
+}  // namespace ocltensor

@@ -1,0 +1,124 @@
+// Inference functions of operators.def, one file per family.
+#pragma once
+
+#include "../operators.h"
+
+namespace ocltensor::infer {
+
+using Specs = std::vector<TensorSpec>;
+
+// attention.cpp
+Specs scaled_dot_product_attention(const Args& args);
+
+// conv.cpp
+Specs convolution(const Args& args);
+Specs convolution_backward(const Args& args);
+
+// copy.cpp
+Specs arange(const Args& args);
+Specs cat(const Args& args);
+Specs copy(const Args& args);
+Specs eye(const Args& args);
+Specs flip(const Args& args);
+Specs linspace(const Args& args);
+Specs same_as_self(const Args& args);
+
+// index.cpp
+Specs embedding(const Args& args);
+Specs embedding_dense_backward(const Args& args);
+Specs gather(const Args& args);
+Specs index(const Args& args);
+Specs index_add(const Args& args);
+Specs index_put(const Args& args);
+Specs index_select(const Args& args);
+Specs masked_select(const Args& args);
+Specs nonzero(const Args& args);
+Specs scatter(const Args& args);
+
+// loss.cpp
+Specs binary_cross_entropy(const Args& args);
+Specs binary_cross_entropy_backward(const Args& args);
+Specs huber_loss(const Args& args);
+Specs huber_loss_backward(const Args& args);
+Specs mse_loss(const Args& args);
+Specs mse_loss_backward(const Args& args);
+Specs nll_loss2d_backward(const Args& args);
+Specs nll_loss2d_forward(const Args& args);
+Specs nll_loss_backward(const Args& args);
+Specs nll_loss_forward(const Args& args);
+Specs smooth_l1_loss(const Args& args);
+Specs smooth_l1_loss_backward(const Args& args);
+
+// matmul.cpp
+Specs addmm(const Args& args);
+Specs addmv(const Args& args);
+Specs baddbmm(const Args& args);
+Specs bmm(const Args& args);
+Specs dot(const Args& args);
+Specs mm(const Args& args);
+Specs mv(const Args& args);
+
+// norm.cpp
+Specs native_batch_norm(const Args& args);
+Specs native_batch_norm_backward(const Args& args);
+Specs native_group_norm(const Args& args);
+Specs native_group_norm_backward(const Args& args);
+Specs native_layer_norm(const Args& args);
+Specs native_layer_norm_backward(const Args& args);
+
+// pool.cpp
+Specs adaptive_avg_pool2d(const Args& args);
+Specs adaptive_avg_pool2d_backward(const Args& args);
+Specs avg_pool2d(const Args& args);
+Specs avg_pool2d_backward(const Args& args);
+Specs max_pool2d_with_indices(const Args& args);
+Specs max_pool2d_with_indices_backward(const Args& args);
+
+// random.cpp
+Specs multinomial(const Args& args);
+Specs native_dropout(const Args& args);
+Specs native_dropout_backward(const Args& args);
+Specs random_like(const Args& args);
+Specs randperm(const Args& args);
+
+// reduce.cpp
+Specs amax(const Args& args);
+Specs aminmax(const Args& args);
+Specs any_all(const Args& args);
+Specs any_dim(const Args& args);
+Specs any_dims(const Args& args);
+Specs argmax(const Args& args);
+Specs linalg_vector_norm(const Args& args);
+Specs logsumexp(const Args& args);
+Specs max_dim(const Args& args);
+Specs mean(const Args& args);
+Specs min_dim(const Args& args);
+Specs nansum(const Args& args);
+Specs prod(const Args& args);
+Specs prod_dim(const Args& args);
+Specs reduce_all_same(const Args& args);
+Specs sum(const Args& args);
+Specs var(const Args& args);
+Specs var_mean(const Args& args);
+
+// scan.cpp
+Specs cumprod(const Args& args);
+Specs cumsum(const Args& args);
+
+// softmax.cpp
+Specs log_softmax(const Args& args);
+Specs log_softmax_backward_data(const Args& args);
+Specs softmax(const Args& args);
+Specs softmax_backward_data(const Args& args);
+
+// sort.cpp
+Specs sort(const Args& args);
+Specs topk(const Args& args);
+
+// upsample.cpp
+Specs upsample_bilinear2d(const Args& args);
+Specs upsample_bilinear2d_backward(const Args& args);
+Specs upsample_nearest2d(const Args& args);
+Specs upsample_nearest2d_backward(const Args& args);
+
+}  // namespace ocltensor::infer

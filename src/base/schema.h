@@ -1,0 +1,52 @@
+// ATen operator schemas, parsed from their text: "add.out(Tensor self, ..., *, Tensor(a!) out) ->
+// Tensor(a!)".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ocltensor {
+
+enum class ArgType : uint8_t {
+  Tensor,
+  TensorList,
+  Scalar,
+  Int,
+  IntList,
+  Float,
+  FloatList,
+  Bool,
+  BoolList,
+  String,
+  DType,
+  Generator,
+  Other
+};
+
+struct Argument {
+  std::string name;
+  ArgType type = ArgType::Other;
+  bool optional = false;          // "Tensor?", or "int[]?"
+  bool list_of_optional = false;  // "Tensor?[]"
+  bool keyword_only = false;
+  int fixed_length = 0;       // "int[2]": a single int repeats; 0 = none
+  std::string default_value;  // as written; empty = required
+};
+
+// Inputs and out arguments apart, each in the schema's order: that is how a tb_call passes them.
+struct Schema {
+  std::string name;      // "add"
+  std::string overload;  // "out"
+  std::vector<Argument> inputs;
+  std::vector<Argument> outputs;
+  std::string full_name() const { return overload.empty() ? name : name + "." + overload; }
+  // Position of an input by name; -1 if there is none.
+  int input(std::string_view argument) const;
+};
+
+// TB_E_INVALID with the position for text that is not a schema.
+Schema parse_schema(std::string_view text);
+
+}  // namespace ocltensor

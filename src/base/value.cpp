@@ -1,0 +1,130 @@
+// Argument access with checks that name operator and argument.
+#include "value.h"
+
+namespace ocltensor {
+
+tb_value Scalar::to_value() const {
+  tb_value v{};
+  if (is_float()) {
+    v.tag = TB_FLOAT;
+    v.as.f = float_;
+  } else {
+    v.tag = kind_ == Kind::Bool ? TB_BOOL : TB_INT;
+    v.as.i = int_;
+  }
+  return v;
+}
+
+void Args::mismatch(size_t i, const char* wanted) const {
+  const char* got[] = {
+      "None",         "a bool",      "an int",     "a float",       "a complex number",
+      "a string",     "a dtype",     "a tensor",   "a tensor list", "an int list",
+      "a float list", "a bool list", "a generator"};
+  const uint32_t tag = values_[i].tag;
+  if (tag > TB_GENERATOR)
+    unsupported(TB_REASON_ARGUMENT, "{}: argument '{}' has the unknown tag {}",
+                schema_->full_name(), schema_->inputs[i].name, tag);
+  fail(TB_E_INVALID, "{}: argument '{}' must be {}, got {}", schema_->full_name(),
+       schema_->inputs[i].name, wanted, got[tag]);
+}
+
+TensorView Args::tensor(size_t i) const {
+  if (!is_tensor(i)) mismatch(i, "a tensor");
+  return TensorView(*static_cast<const tb_tensor*>(values_[i].as.p));
+}
+
+std::optional<TensorView> Args::optional_tensor(size_t i) const {
+  if (is_none(i)) return std::nullopt;
+  return tensor(i);
+}
+
+std::vector<std::optional<TensorView>> Args::tensors(size_t i) const {
+  if (values_[i].tag != TB_TENSOR_LIST) mismatch(i, "a list of tensors");
+  const auto* list = static_cast<const tb_tensor* const*>(values_[i].as.p);
+  std::vector<std::optional<TensorView>> result;
+  result.reserve(values_[i].count);
+  for (uint32_t k = 0; k < values_[i].count; ++k) {
+    if (list[k] == nullptr)
+      result.emplace_back();
+    else
+      result.emplace_back(TensorView(*list[k]));
+  }
+  return result;
+}
+
+Scalar Args::scalar(size_t i) const {
+  switch (values_[i].tag) {
+    case TB_BOOL: return Scalar(values_[i].as.i != 0);
+    case TB_INT: return Scalar(values_[i].as.i);
+    case TB_FLOAT: return Scalar(values_[i].as.f);
+    default: mismatch(i, "a real number");
+  }
+}
+
+std::optional<Scalar> Args::optional_scalar(size_t i) const {
+  if (is_none(i)) return std::nullopt;
+  return scalar(i);
+}
+
+int64_t Args::integer(size_t i) const {
+  if (values_[i].tag != TB_INT && values_[i].tag != TB_BOOL) mismatch(i, "an int");
+  return values_[i].as.i;
+}
+
+std::optional<int64_t> Args::optional_integer(size_t i) const {
+  if (is_none(i)) return std::nullopt;
+  return integer(i);
+}
+
+double Args::real(size_t i) const { return scalar(i).as_double(); }
+
+std::optional<double> Args::optional_real(size_t i) const {
+  if (is_none(i)) return std::nullopt;
+  return real(i);
+}
+
+bool Args::boolean(size_t i) const {
+  if (values_[i].tag != TB_BOOL && values_[i].tag != TB_INT) mismatch(i, "a bool");
+  return values_[i].as.i != 0;
+}
+
+std::optional<bool> Args::optional_boolean(size_t i) const {
+  if (is_none(i)) return std::nullopt;
+  return boolean(i);
+}
+
+std::span<const int64_t> Args::ints(size_t i) const {
+  const tb_value& v = values_[i];
+  if (v.tag == TB_NONE) return {};
+  if (v.tag == TB_INT) return {&v.as.i, 1};
+  if (v.tag != TB_INT_LIST) mismatch(i, "a list of ints");
+  return {static_cast<const int64_t*>(v.as.p), v.count};
+}
+
+std::vector<bool> Args::booleans(size_t i) const {
+  if (values_[i].tag != TB_BOOL_LIST) mismatch(i, "a list of bools");
+  const auto* list = static_cast<const uint8_t*>(values_[i].as.p);
+  std::vector<bool> result(values_[i].count);
+  for (uint32_t k = 0; k < values_[i].count; ++k) result[k] = list[k] != 0;
+  return result;
+}
+
+std::string_view Args::string(size_t i) const {
+  if (values_[i].tag == TB_NONE) return {};
+  if (values_[i].tag != TB_STRING) mismatch(i, "a string");
+  return {static_cast<const char*>(values_[i].as.p), values_[i].count};
+}
+
+std::optional<DType> Args::optional_dtype(size_t i) const {
+  if (is_none(i)) return std::nullopt;
+  if (values_[i].tag != TB_DTYPE) mismatch(i, "a dtype");
+  return from_abi(values_[i].as.dtype);
+}
+
+tb_generator Args::generator(size_t i) const {
+  if (is_none(i)) return nullptr;
+  if (values_[i].tag != TB_GENERATOR) mismatch(i, "a generator");
+  return static_cast<tb_generator>(const_cast<void*>(values_[i].as.p));
+}
+
+}  // namespace ocltensor

@@ -1,0 +1,106 @@
+// Typed access to an operator call's arguments (tb_value) as the ABI passes them; used by inference
+// and by every implementation of an operator, on any device.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "dims.h"
+#include "dtype.h"
+#include "schema.h"
+
+namespace ocltensor {
+
+// A number that keeps its Python kind, for type promotion.
+class Scalar {
+ public:
+  enum class Kind : uint8_t { Bool, Int, Float };
+  Scalar(bool v) : kind_(Kind::Bool), int_(v) {}  // NOLINT: implicit on purpose, like the others
+  Scalar(int v) : kind_(Kind::Int), int_(v) {}
+  Scalar(int64_t v) : kind_(Kind::Int), int_(v) {}
+  Scalar(double v) : kind_(Kind::Float), float_(v) {}
+  Kind kind() const { return kind_; }
+  bool is_float() const { return kind_ == Kind::Float; }
+  double as_double() const { return is_float() ? float_ : static_cast<double>(int_); }
+  int64_t as_int() const { return is_float() ? static_cast<int64_t>(float_) : int_; }
+  bool as_bool() const { return is_float() ? float_ != 0 : int_ != 0; }
+  DType dtype() const {  // of the wrapped number: what promotion takes it for
+    return kind_ == Kind::Bool ? DType::Bool : kind_ == Kind::Int ? DType::Int64 : DType::Float32;
+  }
+  tb_value to_value() const;
+
+ private:
+  Kind kind_;
+  union {
+    int64_t int_;
+    double float_;
+  };
+};
+
+// Borrowed view of a tensor argument.
+class TensorView {
+ public:
+  explicit TensorView(const tb_tensor& tensor) : tensor_(&tensor), dtype_(from_abi(tensor.dtype)) {}
+  DType dtype() const { return dtype_; }
+  int64_t ndim() const { return tensor_->ndim; }
+  std::span<const int64_t> sizes() const { return {tensor_->sizes, tensor_->ndim}; }
+  std::span<const int64_t> strides() const { return {tensor_->strides, tensor_->ndim}; }
+  int64_t size(int64_t dim) const { return tensor_->sizes[wrap_dim(dim, ndim())]; }
+  int64_t stride(int64_t dim) const { return tensor_->strides[wrap_dim(dim, ndim())]; }
+  int64_t numel() const { return ocltensor::numel(sizes()); }
+  int64_t itemsize() const { return size_of(dtype_); }
+  bool is_contiguous() const { return ocltensor::is_contiguous(sizes(), strides()); }
+  tb_address address() const { return tensor_->address; }
+  const tb_tensor& raw() const { return *tensor_; }
+  // Host pointer, where addresses are host addresses (the CPU backend).
+  template <typename T>
+  T* host() const {
+    return reinterpret_cast<T*>(static_cast<uintptr_t>(tensor_->address));  // NOLINT
+  }
+
+ private:
+  const tb_tensor* tensor_;
+  DType dtype_;
+};
+
+// The inputs of one call, by position in the schema. Accessors throw TB_E_INVALID naming operator
+// and argument where the value is not what the schema promises.
+class Args {
+ public:
+  Args(const Schema& schema, std::span<const tb_value> values)
+      : schema_(&schema), values_(values) {}
+  const Schema& schema() const { return *schema_; }
+  size_t size() const { return values_.size(); }
+  const tb_value& value(size_t i) const { return values_[i]; }
+
+  bool is_none(size_t i) const { return values_[i].tag == TB_NONE; }
+  bool is_tensor(size_t i) const { return values_[i].tag == TB_TENSOR; }
+  bool is_number(size_t i) const {
+    return values_[i].tag >= TB_BOOL && values_[i].tag <= TB_COMPLEX;
+  }
+  TensorView tensor(size_t i) const;
+  std::optional<TensorView> optional_tensor(size_t i) const;
+  std::vector<std::optional<TensorView>> tensors(size_t i) const;
+  Scalar scalar(size_t i) const;
+  std::optional<Scalar> optional_scalar(size_t i) const;
+  int64_t integer(size_t i) const;
+  std::optional<int64_t> optional_integer(size_t i) const;
+  double real(size_t i) const;  // accepts INT and BOOL too
+  std::optional<double> optional_real(size_t i) const;
+  bool boolean(size_t i) const;
+  std::optional<bool> optional_boolean(size_t i) const;
+  std::span<const int64_t> ints(size_t i) const;  // NONE gives an empty list; INT a list of one
+  std::vector<bool> booleans(size_t i) const;
+  std::string_view string(size_t i) const;
+  std::optional<DType> optional_dtype(size_t i) const;
+  tb_generator generator(size_t i) const;  // NULL for NONE
+
+ private:
+  [[noreturn]] void mismatch(size_t i, const char* wanted) const;
+  const Schema* schema_;
+  std::span<const tb_value> values_;
+};
+
+}  // namespace ocltensor
