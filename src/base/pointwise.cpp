@@ -92,7 +92,7 @@ PointwiseCall resolve_pointwise(const Args& args) {
   for (size_t i = 0; i < schema.inputs.size(); ++i)
     if (schema.inputs[i].type == ArgType::String && !args.string(i).empty() &&
         args.string(i) != "none")
-      key += ":" + std::string(args.string(i));
+      key.append(":").append(args.string(i));
   const PointwiseRow* row = find_row(key);
   check(row != nullptr, "{}: '{}' is not an accepted option", schema.full_name(),
         key.substr(key.find(':') + 1));

@@ -1,0 +1,80 @@
+// Shape arithmetic shared by the inference functions.
+#include "common.h"
+
+namespace ocltensor::infer {
+
+uint32_t dim_mask(std::span<const int64_t> dims, int64_t rank) {
+  if (dims.empty()) return (1u << rank) - 1;
+  uint32_t mask = 0;
+  for (int64_t dim : dims) {
+    const uint32_t bit = 1u << wrap_dim(dim, rank);
+    check((mask & bit) == 0, "dimension {} appears more than once in the list of dimensions",
+          wrap_dim(dim, rank));
+    mask |= bit;
+  }
+  return mask;
+}
+
+Dims reduced_sizes(std::span<const int64_t> sizes, uint32_t mask, bool keepdim) {
+  Dims result;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if ((mask >> d & 1) == 0)
+      result.push_back(sizes[d]);
+    else if (keepdim)
+      result.push_back(1);
+  }
+  return result;
+}
+
+void check_reducible(const Args& args, TensorView self, uint32_t mask) {
+  for (int64_t d = 0; d < self.ndim(); ++d)
+    check((mask >> d & 1) == 0 || self.size(d) != 0,
+          "{}: cannot reduce dimension {} of size 0 of a tensor of shape {}: the operation has no "
+          "identity",
+          args.schema().full_name(), d, to_string(self.sizes()));
+}
+
+Dims spatial(const Args& args, size_t i, size_t count, std::span<const int64_t> fallback) {
+  const auto given = args.ints(i);
+  if (given.empty() && !fallback.empty()) return fallback;
+  check(given.size() == 1 || given.size() == count, "{}: argument '{}' must have 1 or {} entries",
+        args.schema().full_name(), args.schema().inputs[i].name, count);
+  return given.size() == count ? Dims(given) : Dims(count, given[0]);
+}
+
+int64_t pooled_size(int64_t input, int64_t kernel, int64_t padding, int64_t stride,
+                    int64_t dilation, bool ceil_mode) {
+  check(kernel > 0 && stride > 0 && dilation > 0,
+        "pooling needs a kernel, stride and dilation above 0, got {}, {} and {}", kernel, stride,
+        dilation);
+  check(padding >= 0 && padding <= ((kernel - 1) * dilation + 1) / 2,
+        "pooling padding must be at least 0 and at most half of the effective kernel size, got {} "
+        "for kernel {}",
+        padding, kernel);
+  const int64_t reach = input + 2 * padding - dilation * (kernel - 1) - 1;
+  const int64_t numerator = reach + (ceil_mode ? stride - 1 : 0);
+  int64_t size = (numerator >= 0 ? numerator / stride : -((-numerator + stride - 1) / stride)) + 1;
+  // The last window must start inside the input or its left padding.
+  if (ceil_mode && (size - 1) * stride >= input + padding) --size;
+  check(size > 0, "pooling of size {} with kernel {} and padding {} has no output", input, kernel,
+        padding);
+  return size;
+}
+
+void check_floating(const Args& args, TensorView tensor) {
+  check(is_floating(tensor.dtype()), "{} needs a floating-point tensor, got {}",
+        args.schema().full_name(), name(tensor.dtype()));
+}
+
+void check_same_type(const Args& args, TensorView a, TensorView b) {
+  check(a.dtype() == b.dtype(), "{} needs tensors of one type, got {} and {}",
+        args.schema().full_name(), name(a.dtype()), name(b.dtype()));
+}
+
+void check_index_type(const Args& args, TensorView index) {
+  check(index.dtype() == DType::Int64 || index.dtype() == DType::Int32,
+        "{}: indices must be int64 or int32, got {}", args.schema().full_name(),
+        name(index.dtype()));
+}
+
+}  // namespace ocltensor::infer

@@ -1,0 +1,103 @@
+// Inference for copies, fills and constructors.
+#include <cmath>
+
+#include "../promotion.h"
+#include "common.h"
+
+namespace ocltensor::infer {
+
+Specs arange(const Args& args) {
+  const Scalar start = args.scalar(0);
+  const Scalar end = args.scalar(1);
+  const Scalar step = args.scalar(2);
+  const bool integers = !start.is_float() && !end.is_float() && !step.is_float();
+  const double by = step.as_double();
+  check(by != 0, "arange: step must not be zero");
+  check(std::isfinite(start.as_double()) && std::isfinite(end.as_double()),
+        "arange: the range from {} to {} is not finite", start.as_double(), end.as_double());
+  const double range = integers ? static_cast<double>(end.as_int() - start.as_int())
+                                : end.as_double() - start.as_double();
+  check(range == 0 || (range > 0) == (by > 0),
+        "arange: the range from {} to {} does not fit a step of {}", start.as_double(),
+        end.as_double(), by);
+  const double count = std::ceil(range / by);
+  check(count < 0x1p63, "arange: {} elements are too many", count);
+  return {spec(integers ? DType::Int64 : DType::Float32, Dims{static_cast<int64_t>(count)})};
+}
+
+Specs cat(const Args& args) {
+  const auto tensors = args.tensors(0);
+  check(!tensors.empty(), "cat needs at least one tensor");
+  PromotionState type;
+  std::optional<TensorView> first;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    check(tensors[i].has_value(), "cat: the tensor at position {} is absent", i);
+    check(tensors[i]->ndim() > 0,
+          "cat: the zero-dimensional tensor at position {} has no dimension to join", i);
+    type.add(*tensors[i]);
+    // An empty vector fits anything, for historical reasons.
+    if (!first && !(tensors[i]->ndim() == 1 && tensors[i]->numel() == 0)) first = tensors[i];
+  }
+  if (!first) return {spec(type.result(), Dims{0})};
+  Dims sizes = first->sizes();
+  const auto dim = static_cast<size_t>(wrap_dim(args.integer(1), first->ndim()));
+  sizes[dim] = 0;
+  for (const auto& t : tensors) {
+    if (t->ndim() == 1 && t->numel() == 0) continue;
+    Dims other = t->sizes();
+    check(other.size() == sizes.size(),
+          "cat: tensors must have the same number of dimensions, got {} and {}",
+          to_string(first->sizes()), to_string(other));
+    for (size_t d = 0; d < sizes.size(); ++d)
+      check(d == dim || other[d] == sizes[d],
+            "cat: tensors must agree in all dimensions but {}, got {} and {}", dim,
+            to_string(first->sizes()), to_string(other));
+    sizes[dim] += other[dim];
+  }
+  return {spec(type.result(), sizes)};
+}
+
+Specs copy(const Args& args) {
+  const auto self = args.tensor(0);
+  const auto src = args.tensor(1);
+  (void)broadcast_strides(src.sizes(), src.strides(), self.sizes());
+  return {spec(self.dtype(), self.sizes())};
+}
+
+Specs eye(const Args& args) {
+  check(args.integer(0) >= 0 && args.integer(1) >= 0,
+        "eye: sizes must not be negative, got {} and {}", args.integer(0), args.integer(1));
+  return {spec(DType::Float32, Dims{args.integer(0), args.integer(1)})};
+}
+
+Specs flip(const Args& args) {
+  const auto self = args.tensor(0);
+  if (!args.ints(1).empty()) (void)dim_mask(args.ints(1), self.ndim());
+  return {spec(self.dtype(), self.sizes())};
+}
+
+Specs linspace(const Args& args) {
+  check(args.integer(2) >= 0, "linspace: the number of steps must not be negative, got {}",
+        args.integer(2));
+  return {spec(DType::Float32, Dims{args.integer(2)})};
+}
+
+Specs same_as_self(const Args& args) {
+  const auto self = args.tensor(0);
+  const std::string& name = args.schema().name;
+  if (name == "tril" || name == "triu")
+    check(self.ndim() >= 2, "{} needs a tensor of at least 2 dimensions, got {}", name,
+          self.ndim());
+  if (name == "roll") {
+    const auto shifts = args.ints(1);
+    const auto dims = args.ints(2);
+    check(!shifts.empty(), "roll needs at least one shift");
+    check(shifts.size() == dims.size() || (dims.empty() && shifts.size() == 1),
+          "roll: shifts and dimensions must align, got {} and {}", to_string(shifts),
+          to_string(dims));
+    for (int64_t d : dims) (void)wrap_dim(d, self.ndim());
+  }
+  return {spec(self.dtype(), self.sizes())};
+}
+
+}  // namespace ocltensor::infer

@@ -1,0 +1,54 @@
+// Inference for matrix and vector products.
+#include "common.h"
+
+namespace ocltensor::infer {
+namespace {
+
+void check_rank(const Args& args, TensorView t, int64_t rank) {
+  check(t.ndim() == rank, "{} needs a tensor of {} dimensions, got shape {}",
+        args.schema().full_name(), rank, to_string(t.sizes()));
+}
+
+// The shape of a product whose operands have the ranks given.
+Dims product(const Args& args, TensorView a, int64_t rank_a, TensorView b, int64_t rank_b) {
+  check_rank(args, a, rank_a);
+  check_rank(args, b, rank_b);
+  check_same_type(args, a, b);
+  const int64_t inner = rank_b == 1 ? -1 : -2;
+  const bool batched = rank_a == 3;
+  check(a.size(-1) == b.size(inner) && (!batched || a.size(0) == b.size(0)),
+        "{}: shapes {} and {} cannot be multiplied", args.schema().full_name(),
+        to_string(a.sizes()), to_string(b.sizes()));
+  Dims sizes;
+  if (batched) sizes.push_back(a.size(0));
+  if (rank_a > 1) sizes.push_back(a.size(-2));
+  if (rank_b > 1) sizes.push_back(b.size(-1));
+  return sizes;
+}
+
+Specs added(const Args& args, int64_t rank_a, int64_t rank_b) {
+  const auto self = args.tensor(0);
+  const Dims sizes = product(args, args.tensor(1), rank_a, args.tensor(2), rank_b);
+  check_same_type(args, self, args.tensor(1));
+  (void)broadcast_strides(self.sizes(), self.strides(), sizes);
+  check(is_floating(self.dtype()) || (!args.scalar(3).is_float() && !args.scalar(4).is_float()),
+        "{}: for integer tensors, beta and alpha must be integers", args.schema().full_name());
+  return {spec(self.dtype(), sizes)};
+}
+
+Specs plain(const Args& args, int64_t rank_a, int64_t rank_b) {
+  const auto self = args.tensor(0);
+  return {spec(self.dtype(), product(args, self, rank_a, args.tensor(1), rank_b))};
+}
+
+}  // namespace
+
+Specs addmm(const Args& args) { return added(args, 2, 2); }
+Specs addmv(const Args& args) { return added(args, 2, 1); }
+Specs baddbmm(const Args& args) { return added(args, 3, 3); }
+Specs bmm(const Args& args) { return plain(args, 3, 3); }
+Specs dot(const Args& args) { return plain(args, 1, 1); }
+Specs mm(const Args& args) { return plain(args, 2, 2); }
+Specs mv(const Args& args) { return plain(args, 2, 1); }
+
+}  // namespace ocltensor::infer

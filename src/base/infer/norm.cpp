@@ -1,0 +1,118 @@
+// Inference for batch, layer and group normalisation. Statistics of half types are float32.
+#include "common.h"
+
+namespace ocltensor::infer {
+namespace {
+
+void check_vector(const Args& args, size_t i, int64_t length) {
+  const auto t = args.optional_tensor(i);
+  check(!t || t->numel() == length, "{}: '{}' must have {} elements, got shape {}",
+        args.schema().full_name(), args.schema().inputs[i].name, length,
+        t ? to_string(t->sizes()) : "");
+}
+
+Dims check_layer(const Args& args, TensorView input, std::span<const int64_t> normalized) {
+  check_floating(args, input);
+  check(!normalized.empty(), "native_layer_norm: normalized_shape must not be empty");
+  const auto rank = static_cast<size_t>(input.ndim());
+  check(
+      rank >= normalized.size() && Dims(input.sizes().last(normalized.size())) == Dims(normalized),
+      "native_layer_norm: an input of shape {} does not end in normalized_shape {}",
+      to_string(input.sizes()), to_string(normalized));
+  Dims statistics = input.sizes();
+  for (size_t d = rank - normalized.size(); d < rank; ++d) statistics[d] = 1;
+  return statistics;
+}
+
+void check_group(const Args& args, TensorView input, size_t first) {
+  check_floating(args, input);
+  const int64_t n = args.integer(first);
+  const int64_t channels = args.integer(first + 1);
+  const int64_t spatial_size = args.integer(first + 2);
+  const int64_t groups = args.integer(first + 3);
+  check(groups > 0 && channels % groups == 0,
+        "native_group_norm: {} channels cannot be divided into {} groups", channels, groups);
+  check(input.numel() == n * channels * spatial_size,
+        "native_group_norm: an input of shape {} does not have N {}, C {} and HxW {}",
+        to_string(input.sizes()), n, channels, spatial_size);
+}
+
+Specs masked(const Args& args, size_t mask_at, Specs specs) {
+  const auto mask = args.booleans(mask_at);
+  check(mask.size() == 3, "{}: output_mask must have 3 entries, got {}", args.schema().full_name(),
+        mask.size());
+  for (size_t i = 0; i < 3; ++i)
+    if (!mask[i]) specs[i] = no_output(specs[i].dtype);
+  return specs;
+}
+
+DType weight_type(const Args& args, size_t i, DType fallback) {
+  const auto weight = args.optional_tensor(i);
+  return weight ? weight->dtype() : fallback;
+}
+
+}  // namespace
+
+Specs native_batch_norm(const Args& args) {
+  const auto input = args.tensor(0);
+  check_floating(args, input);
+  check(input.ndim() >= 2, "native_batch_norm needs an input of at least 2 dimensions, got {}",
+        to_string(input.sizes()));
+  for (size_t i = 1; i <= 4; ++i) check_vector(args, i, input.size(1));
+  const bool training = args.boolean(5);
+  check(training || (!args.is_none(3) && !args.is_none(4)),
+        "native_batch_norm: running_mean and running_var are needed unless training");
+  const Dims statistics{training ? input.size(1) : 0};
+  const DType type = compute_type(input.dtype());
+  return {spec(input.dtype(), input.sizes()), spec(type, statistics), spec(type, statistics)};
+}
+
+Specs native_batch_norm_backward(const Args& args) {
+  const auto input = args.tensor(1);
+  check_floating(args, input);
+  check(input.ndim() >= 2, "native_batch_norm_backward needs an input of at least 2 dimensions");
+  for (size_t i = 2; i <= 4; ++i) check_vector(args, i, input.size(1));
+  const DType type = weight_type(args, 2, input.dtype());
+  const Dims channels{input.size(1)};
+  return masked(args, 9,
+                {spec(input.dtype(), input.sizes()), spec(type, channels), spec(type, channels)});
+}
+
+Specs native_layer_norm(const Args& args) {
+  const auto input = args.tensor(0);
+  const Dims statistics = check_layer(args, input, args.ints(1));
+  check_vector(args, 2, numel(args.ints(1)));
+  check_vector(args, 3, numel(args.ints(1)));
+  const DType type = compute_type(input.dtype());
+  return {spec(input.dtype(), input.sizes()), spec(type, statistics), spec(type, statistics)};
+}
+
+Specs native_layer_norm_backward(const Args& args) {
+  const auto input = args.tensor(1);
+  (void)check_layer(args, input, args.ints(2));
+  const DType type = weight_type(args, 5, input.dtype());
+  return masked(
+      args, 7,
+      {spec(input.dtype(), input.sizes()), spec(type, args.ints(2)), spec(type, args.ints(2))});
+}
+
+Specs native_group_norm(const Args& args) {
+  const auto input = args.tensor(0);
+  check_group(args, input, 3);
+  check_vector(args, 1, args.integer(4));
+  check_vector(args, 2, args.integer(4));
+  const Dims statistics{args.integer(3), args.integer(6)};
+  const DType type = compute_type(input.dtype());
+  return {spec(input.dtype(), input.sizes()), spec(type, statistics), spec(type, statistics)};
+}
+
+Specs native_group_norm_backward(const Args& args) {
+  const auto input = args.tensor(1);
+  check_group(args, input, 5);
+  const DType type = weight_type(args, 4, input.dtype());
+  const Dims channels{args.integer(6)};
+  return masked(args, 9,
+                {spec(input.dtype(), input.sizes()), spec(type, channels), spec(type, channels)});
+}
+
+}  // namespace ocltensor::infer

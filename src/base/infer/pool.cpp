@@ -1,0 +1,91 @@
+// Inference for pooling over the last two dimensions.
+#include "common.h"
+
+namespace ocltensor::infer {
+namespace {
+
+// Shape after a window of arguments kernel, stride, padding and, where `dilation_at` is given,
+// dilation.
+Dims window(const Args& args, TensorView self, size_t kernel_at, size_t dilation_at,
+            size_t ceil_at) {
+  check(self.ndim() == 3 || self.ndim() == 4, "{} needs an input of 3 or 4 dimensions, got {}",
+        args.schema().full_name(), to_string(self.sizes()));
+  const Dims kernel = spatial(args, kernel_at, 2, {});
+  const Dims stride = spatial(args, kernel_at + 1, 2, kernel);
+  const Dims padding = spatial(args, kernel_at + 2, 2, {});
+  const Dims dilation = dilation_at != 0 ? spatial(args, dilation_at, 2, {}) : Dims{1, 1};
+  Dims sizes = self.sizes();
+  for (size_t d = 0; d < 2; ++d) {
+    int64_t& size = sizes[sizes.size() - 2 + d];
+    size = pooled_size(size, kernel[d], padding[d], stride[d], dilation[d], args.boolean(ceil_at));
+  }
+  return sizes;
+}
+
+Specs backward(const Args& args, TensorView self, const Dims& expected) {
+  check(Dims(args.tensor(0).sizes()) == expected, "{}: grad_output must have shape {}, got {}",
+        args.schema().full_name(), to_string(expected), to_string(args.tensor(0).sizes()));
+  return {spec(self.dtype(), self.sizes())};
+}
+
+void check_divisor(const Args& args, size_t i) {
+  check(args.optional_integer(i) != 0, "{}: divisor_override must not be zero",
+        args.schema().full_name());
+}
+
+}  // namespace
+
+Specs adaptive_avg_pool2d(const Args& args) {
+  const auto self = args.tensor(0);
+  check_floating(args, self);
+  check(self.ndim() == 3 || self.ndim() == 4, "{} needs an input of 3 or 4 dimensions, got {}",
+        args.schema().full_name(), to_string(self.sizes()));
+  const Dims output = spatial(args, 1, 2, {});
+  Dims sizes = self.sizes();
+  check(sizes[sizes.size() - 1] > 0 && sizes[sizes.size() - 2] > 0 && output[0] >= 0 &&
+            output[1] >= 0,
+        "_adaptive_avg_pool2d: cannot pool shape {} to {}", to_string(sizes), to_string(output));
+  sizes[sizes.size() - 2] = output[0];
+  sizes[sizes.size() - 1] = output[1];
+  return {spec(self.dtype(), sizes)};
+}
+
+Specs adaptive_avg_pool2d_backward(const Args& args) {
+  const auto grad = args.tensor(0);
+  const auto self = args.tensor(1);
+  check(grad.ndim() == self.ndim() && (self.ndim() == 3 || self.ndim() == 4) &&
+            Dims(grad.sizes().first(grad.sizes().size() - 2)) ==
+                Dims(self.sizes().first(self.sizes().size() - 2)),
+        "_adaptive_avg_pool2d_backward: grad_output of shape {} does not fit an input of shape {}",
+        to_string(grad.sizes()), to_string(self.sizes()));
+  check_same_type(args, grad, self);
+  return {spec(self.dtype(), self.sizes())};
+}
+
+Specs avg_pool2d(const Args& args) {
+  check_floating(args, args.tensor(0));
+  check_divisor(args, 6);
+  return {spec(args.tensor(0).dtype(), window(args, args.tensor(0), 1, 0, 4))};
+}
+
+Specs avg_pool2d_backward(const Args& args) {
+  const auto self = args.tensor(1);
+  check_divisor(args, 7);
+  return backward(args, self, window(args, self, 2, 0, 5));
+}
+
+Specs max_pool2d_with_indices(const Args& args) {
+  const auto self = args.tensor(0);
+  const Dims sizes = window(args, self, 1, 4, 5);
+  return {spec(self.dtype(), sizes), spec(DType::Int64, sizes)};
+}
+
+Specs max_pool2d_with_indices_backward(const Args& args) {
+  const auto self = args.tensor(1);
+  const Dims sizes = window(args, self, 2, 5, 6);
+  check(Dims(args.tensor(7).sizes()) == sizes && args.tensor(7).dtype() == DType::Int64,
+        "max_pool2d_with_indices_backward: indices must be int64 of shape {}", to_string(sizes));
+  return backward(args, self, sizes);
+}
+
+}  // namespace ocltensor::infer
