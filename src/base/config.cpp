@@ -1,0 +1,216 @@
+// Reading, checking and keeping the settings of config.def.
+#include "config.h"
+
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+
+#include "error.h"
+
+namespace ocltensor::config {
+namespace detail {
+std::atomic<int8_t> flags[kKnobCount] = {
+#define OCLTENSOR_KNOB(...) -1,
+#include "config.def"
+#undef OCLTENSOR_KNOB
+};
+}  // namespace detail
+
+namespace {
+
+struct Row {
+  const char* name;
+  Kind kind;
+  const char* default_value;
+  double low, high;
+  const char* accepted;
+  const char* meaning;
+};
+
+constexpr Row kRows[kKnobCount] = {
+#define OCLTENSOR_KNOB(id, name, kind, default_value, low, high, accepted, meaning) \
+  {name, Kind::kind, default_value, low, high, accepted, meaning},
+#include "config.def"
+#undef OCLTENSOR_KNOB
+};
+
+constexpr const char* kLevels[] = {"trace", "debug", "info", "warning", "error", "off"};
+
+struct Slot {
+  std::string text;
+  double number = 0;
+  Source source = Source::Default;
+  bool loaded = false;
+};
+
+// Guards `slots`; leaked, because threads may log while the process ends.
+struct State {
+  std::mutex mutex;
+  Slot slots[kKnobCount];
+  std::atomic<uint64_t> generation{1};
+};
+State& state() {
+  static State& s = *new State;
+  return s;
+}
+
+const Row& row(Knob knob) { return kRows[static_cast<int>(knob)]; }
+
+const char* environment(const char* name) { return secure_getenv(name); }
+
+std::optional<double> parse_number(const std::string& text, bool integer) {
+  if (text.empty() || text.find_first_of(" \t\n") != std::string::npos) return std::nullopt;
+  char* end = nullptr;
+  errno = 0;
+  const double value = integer ? static_cast<double>(std::strtoll(text.c_str(), &end, 0))
+                               : std::strtod(text.c_str(), &end);
+  if (errno != 0 || *end != 0 || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+std::optional<double> parse_level(std::string_view text) {
+  if (text == "warn") text = "warning";
+  for (int i = 0; i < 6; ++i)
+    if (text == kLevels[i]) return i;
+  return std::nullopt;
+}
+
+bool all_absolute(std::string_view text) {
+  while (!text.empty()) {
+    const size_t colon = text.find(':');
+    if (text[0] != '/') return false;
+    text = colon == std::string_view::npos ? "" : text.substr(colon + 1);
+  }
+  return true;
+}
+
+// The number behind a text (0 for texts that are none); nothing if the row does not accept it.
+std::optional<double> parse(const Row& row, const std::string& text) {
+  std::optional<double> value;
+  switch (row.kind) {
+    case Kind::Bool:
+    case Kind::Mask: value = parse_number(text, true); break;
+    case Kind::AutoRatio:
+      if (text == "auto") return -1;
+      [[fallthrough]];
+    case Kind::Ratio: value = parse_number(text, false); break;
+    case Kind::Level: return parse_level(text);
+    case Kind::Text: return 0;
+    case Kind::AbsolutePath: return text.empty() || text[0] == '/' ? std::optional(0.0) : value;
+    case Kind::AbsolutePaths: return all_absolute(text) ? std::optional(0.0) : value;
+  }
+  if (value && (*value < row.low || *value > row.high)) return std::nullopt;
+  return value;
+}
+
+[[noreturn]] void refuse(const Row& row, std::string_view text, const char* where) {
+  fail(TB_E_INVALID, "{}='{}' ({}) is not valid: expected {}", row.name, text, where, row.accepted);
+}
+
+void publish(int index, double number) {
+  if (kRows[index].kind == Kind::Bool)
+    detail::flags[index].store(number != 0, std::memory_order_relaxed);
+}
+
+// The loaded slot; the caller holds the mutex. An unset or empty variable means the default.
+Slot& load(Knob knob) {
+  const int index = static_cast<int>(knob);
+  Slot& slot = state().slots[index];
+  if (slot.loaded) return slot;
+  const char* text = environment(kRows[index].name);
+  const bool given = text != nullptr && *text != 0;
+  const std::string value = given ? text : kRows[index].default_value;
+  const std::optional<double> number = parse(kRows[index], value);
+  if (!number) refuse(kRows[index], value, "environment");
+  slot = {value, *number, given ? Source::Environment : Source::Default, true};
+  publish(index, *number);
+  return slot;
+}
+
+Slot get(Knob knob) {
+  const std::lock_guard lock(state().mutex);
+  return load(knob);
+}
+
+}  // namespace
+
+bool detail::read_bool(Knob knob) { return get(knob).number != 0; }
+int64_t get_int(Knob knob) { return static_cast<int64_t>(get(knob).number); }
+double get_double(Knob knob) { return get(knob).number; }
+std::string get_string(Knob knob) { return get(knob).text; }
+
+double low_watermark_ratio(bool unified_memory) {
+  double low = get_double(Knob::LowWatermarkRatio);
+  const double high = get_double(Knob::HighWatermarkRatio);
+  if (low < 0) low = unified_memory ? 1.4 : 1.0;
+  return high > 0 && low > high ? high : low;
+}
+
+std::string cache_folder() {
+  if (std::string folder = get_string(Knob::CacheDir); !folder.empty()) return folder;
+  if (const char* base = environment("XDG_CACHE_HOME"); base != nullptr && base[0] == '/')
+    return std::string(base) + "/ocltensor";
+  if (const char* home = environment("HOME"); home != nullptr && home[0] == '/')
+    return std::string(home) + "/.cache/ocltensor";
+  return {};
+}
+
+void set(Knob knob, std::string_view text) {
+  const std::string value(text);
+  const std::optional<double> number = parse(row(knob), value);
+  if (!number) refuse(row(knob), text, "API");
+  const std::lock_guard lock(state().mutex);
+  state().slots[static_cast<int>(knob)] = {value, *number, Source::Api, true};
+  publish(static_cast<int>(knob), *number);
+  state().generation.fetch_add(1, std::memory_order_release);
+}
+
+void set(std::string_view name, std::string_view text) {
+  for (int i = 0; i < kKnobCount; ++i)
+    if (name == kRows[i].name) return set(static_cast<Knob>(i), text);
+  fail(TB_E_INVALID, "there is no setting named '{}'; ocltensor-info lists them", name);
+}
+
+void reset() {
+  const std::lock_guard lock(state().mutex);
+  for (int i = 0; i < kKnobCount; ++i) {
+    state().slots[i] = {};
+    detail::flags[i].store(-1, std::memory_order_relaxed);
+  }
+  state().generation.fetch_add(1, std::memory_order_release);
+}
+
+void validate() {
+  for (int i = 0; i < kKnobCount; ++i) get(static_cast<Knob>(i));
+}
+
+std::vector<KnobState> list() {
+  std::vector<KnobState> result;
+  const std::lock_guard lock(state().mutex);
+  for (int i = 0; i < kKnobCount; ++i) {
+    const Row& r = kRows[i];
+    const Slot& slot = state().slots[i];
+    KnobState s{r.name, r.kind, r.default_value, r.accepted, r.meaning, slot.text, slot.source};
+    if (!slot.loaded) {
+      const char* text = environment(r.name);
+      const bool given = text != nullptr && *text != 0;
+      s.value = given ? text : r.default_value;
+      s.source = given ? Source::Environment : Source::Default;
+    }
+    result.push_back(std::move(s));
+  }
+  return result;
+}
+
+uint64_t generation() { return state().generation.load(std::memory_order_acquire); }
+
+const char* name(Knob knob) { return row(knob).name; }
+
+const char* to_string(Source source) {
+  constexpr const char* kNames[] = {"default", "environment", "API"};
+  return kNames[static_cast<int>(source)];
+}
+
+}  // namespace ocltensor::config
