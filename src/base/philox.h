@@ -1,0 +1,55 @@
+// Philox4x32-10, and how operators turn its words into numbers. This is a contract: every backend
+// gives the same numbers, bit for bit.
+//
+// Source of the generator: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2,
+// 3", SC'11.
+//
+// A generator is {seed, offset}, both 64 bits. key = (low(seed), high(seed)); counter block i of a
+// call is (low(offset + i), high(offset + i), 0, 0). A call that draws n words uses words 4 i + j
+// for element 4 i + j of its output in logical (row-major) order and advances the offset by
+// ceil(n / 4). Types and distributions that need 64 bits use words 2 e and 2 e + 1 for element e:
+// the first is the low half.
+//   uniform, float32 and 16-bit types   (word >> 8) * 2^-24, in [0, 1)
+//   uniform, float64                    (u64 >> 11) * 2^-53
+//   integers in a range r               word % r where r <= 2^32, else u64 % r
+//   normal, pairs of elements 2k, 2k+1  u1 = ((w[2k] >> 8) + 1) * 2^-24, u2 = (w[2k+1] >> 8) *
+//                                       2^-24, r = sqrt(-2 ln u1): r cos(2 pi u2), r sin(2 pi u2);
+//                                       float64: the same with 53 bits of 64-bit words
+//   exponential                         -ln(((word >> 8) + 1) * 2^-24) / lambda
+#ifndef OCLTENSOR_BASE_PHILOX_H
+#define OCLTENSOR_BASE_PHILOX_H
+
+#include <stdint.h>
+
+static inline void philox_block(uint64_t seed, uint64_t counter, uint32_t out[4]) {
+  uint32_t c0 = (uint32_t)counter;
+  uint32_t c1 = (uint32_t)(counter >> 32);
+  uint32_t c2 = 0;
+  uint32_t c3 = 0;
+  uint32_t k0 = (uint32_t)seed;
+  uint32_t k1 = (uint32_t)(seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t p0 = (uint64_t)0xD2511F53u * c0;
+    const uint64_t p1 = (uint64_t)0xCD9E8D57u * c2;
+    const uint32_t n0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
+    const uint32_t n2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+    c1 = (uint32_t)p1;
+    c3 = (uint32_t)p0;
+    c0 = n0;
+    c2 = n2;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  out[0] = c0;
+  out[1] = c1;
+  out[2] = c2;
+  out[3] = c3;
+}
+
+static inline double philox_uniform24(uint32_t word) { return (double)(word >> 8) * 0x1p-24; }
+static inline double philox_uniform53(uint64_t word) { return (double)(word >> 11) * 0x1p-53; }
+/* The same in (0, 1]: safe for a logarithm. */
+static inline double philox_open24(uint32_t word) { return (double)((word >> 8) + 1) * 0x1p-24; }
+static inline double philox_open53(uint64_t word) { return (double)((word >> 11) + 1) * 0x1p-53; }
+
+#endif

@@ -1,0 +1,110 @@
+// The CPU backend's function tables: device, and the parts that a CPU without OpenCL does not have.
+#include "backend.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <tuple>
+
+#include "base/error.h"
+#include "generator.h"
+#include "memory.h"
+#include "registry.h"
+#include "stream.h"
+
+namespace ocltensor::cpu {
+namespace {
+
+tb_status count(int32_t* count, tb_error*) {
+  *count = 1;
+  return TB_OK;
+}
+
+uint64_t report_devices(char* text, uint64_t capacity) {
+  static const char* line = "cpu: built-in CPU backend, 1 device";
+  if (text != nullptr && capacity > 0) std::snprintf(text, capacity, "%s", line);
+  return std::strlen(line);
+}
+
+tb_status properties(int32_t device, tb_device_properties* p, tb_error* error) {
+  return guarded(error, [&] {
+    check_device(device);
+    check(p != nullptr && p->struct_size >= TB_DEVICE_PROPERTIES_SIZE_V1,
+          "tb_device_properties is missing or too small");
+    const uint32_t size = p->struct_size;
+    *p = {};
+    p->struct_size = size;
+    p->kind = TB_DEVICE_CPU;
+    p->features = TB_FEATURE_FP64 | TB_FEATURE_FP16_ARITHMETIC | TB_FEATURE_UNIFIED_MEMORY;
+    std::snprintf(p->name, sizeof p->name, "CPU");
+    std::snprintf(p->vendor, sizeof p->vendor, "ocltensor");
+    std::snprintf(p->platform, sizeof p->platform, "host");
+    std::snprintf(p->driver_version, sizeof p->driver_version, "built in");
+    std::snprintf(p->language_version, sizeof p->language_version, "C++20");
+    p->global_memory = p->largest_allocation = p->recommended_memory = physical_memory();
+    p->compute_units = static_cast<uint32_t>(sysconf(_SC_NPROCESSORS_ONLN));
+    p->max_work_group_size = 1;
+  });
+}
+
+tb_status synchronize(int32_t device, tb_error* error) {
+  return guarded(error, [&] { check_device(device); });
+}
+
+// Answers any call of a part that this backend lacks.
+template <typename... T>
+tb_status lacking(T... arguments) {
+  tb_error* error = std::get<sizeof...(T) - 1>(std::tuple(arguments...));
+  return report(error, TB_UNSUPPORTED, TB_REASON_OPERATOR, 0,
+                "the CPU backend has no custom kernels, profiler, capture, switches or native "
+                "handles: use an OpenCL device");
+}
+
+tb_status no(int32_t* answer, tb_error*) {
+  *answer = 0;
+  return TB_OK;
+}
+tb_status none(uint32_t* count, tb_error*) {
+  *count = 0;
+  return TB_OK;
+}
+
+tb_status counters(tb_counters* c, tb_error* error) {
+  return guarded(error, [&] {
+    check(c != nullptr && c->struct_size >= TB_COUNTERS_SIZE_V1,
+          "tb_counters is missing or too small");
+    const uint32_t size = c->struct_size;
+    *c = {};
+    c->struct_size = size;
+    c->operators = successful_calls();
+    c->copies = copies();
+    c->copied_bytes = copied_bytes();
+  });
+}
+
+const tb_device_api kDevice = {sizeof(tb_device_api), 0,          count,
+                               report_devices,        properties, synchronize};
+const tb_kernel_api kKernel = {
+    sizeof(tb_kernel_api), 0, lacking, lacking, lacking, lacking, lacking, lacking};
+const tb_profiler_api kProfiler = {
+    sizeof(tb_profiler_api), 0, lacking, lacking, no, lacking, lacking, counters};
+const tb_capture_api kCapture = {sizeof(tb_capture_api), 0, no, no, lacking, lacking};
+const tb_switch_api kSwitches = {sizeof(tb_switch_api), 0, lacking, lacking, none, lacking};
+const tb_interop_api kInterop = {sizeof(tb_interop_api), 0, lacking, lacking, lacking, lacking};
+
+}  // namespace
+}  // namespace ocltensor::cpu
+
+namespace ocltensor {
+
+const tb_api* cpu_api() {
+  using namespace cpu;
+  static const tb_api api = {sizeof(tb_api), TB_ABI_MAJOR,    TB_ABI_MINOR, &kDevice,
+                             stream_api(),   event_api(),     memory_api(), transfer_api(),
+                             operator_api(), generator_api(), &kKernel,     &kProfiler,
+                             &kCapture,      &kSwitches,      &kInterop};
+  return &api;
+}
+
+}  // namespace ocltensor

@@ -1,0 +1,47 @@
+// One operator call as the families see it, and the tables they export.
+#pragma once
+
+#include <span>
+
+#include "base/operators.h"
+#include "view.h"
+
+namespace ocltensor::cpu {
+
+struct CpuCall {
+  const Args& args;
+  const tb_call& raw;
+  std::span<const TensorSpec> specs;  // what inference says about the outputs
+
+  View out(size_t i) const { return TensorView(*raw.outs[i]); }
+  // Does the caller want this output, and is there anything to write?
+  bool wants(size_t i) const {
+    return i < raw.out_count && raw.outs[i] != nullptr && numel(specs[i].sizes) > 0;
+  }
+  // Data-dependent shapes: the output in its final size.
+  View resized(size_t i, std::span<const int64_t> sizes) const;
+};
+
+struct CpuOperator {
+  const char* name;
+  void (*run)(const CpuCall&);
+};
+
+// One table per family, in <family>.cpp.
+std::span<const CpuOperator> attention_operators();
+std::span<const CpuOperator> conv_operators();
+std::span<const CpuOperator> copy_operators();
+std::span<const CpuOperator> index_operators();
+std::span<const CpuOperator> loss_operators();
+std::span<const CpuOperator> matmul_operators();
+std::span<const CpuOperator> norm_operators();
+std::span<const CpuOperator> pool_operators();
+std::span<const CpuOperator> random_operators();
+std::span<const CpuOperator> reduce_operators();
+std::span<const CpuOperator> scan_operators();
+std::span<const CpuOperator> softmax_operators();
+std::span<const CpuOperator> sort_operators();
+std::span<const CpuOperator> upsample_operators();
+void run_pointwise(const CpuCall& call);  // every operator of pointwise.def
+
+}  // namespace ocltensor::cpu

@@ -1,0 +1,181 @@
+// Copies, fills and constructors.
+#include <cmath>
+
+#include "call.h"
+
+namespace ocltensor::cpu {
+namespace {
+
+// Element by element, in any pair of types: integers by way of int64_t, so that none is rounded
+// twice.
+void copy_view(const View& to, const View& from) {
+  const Dims strides[] = {to.strides, from.strides};
+  const IterationSpace space = make_iteration(to.sizes, strides);
+  constexpr int64_t kChunk = 1024;
+  for_each_run(space, [&](const int64_t* at, int64_t length) {
+    with_compute(from.type, [&]<typename T>(T) {
+      T buffer[kChunk];
+      for (int64_t start = 0; start < length; start += kChunk) {
+        const int64_t count = std::min(kChunk, length - start);
+        const int64_t in = space.strides[1][0];
+        const int64_t out = space.strides[0][0];
+        load(buffer, from.at(at[1] + start * in), from.type, in, count);
+        store(to.at(at[0] + start * out), to.type, out, buffer, count);
+      }
+    });
+  });
+}
+
+// An output may be the input: then work from a copy.
+struct Detached {
+  std::vector<std::byte> memory;
+  View view;
+  explicit Detached(const View& from) : view(from) {
+    memory.resize(static_cast<size_t>(from.numel() * size_of(from.type)) + 1);
+    view.data = memory.data();
+    view.strides = contiguous_strides(from.sizes);
+    copy_view(view, from);
+  }
+};
+
+void copy(const CpuCall& call) {
+  const View out = call.out(0);
+  const Detached src(call.args.tensor(1));
+  copy_view(out, src.view.broadcast_to(out.sizes));
+}
+
+void fill_view(const View& out, Scalar value) {
+  const Dims strides[] = {out.strides};
+  const IterationSpace space = make_iteration(out.sizes, strides);
+  const bool real = value.is_float();
+  for_each_run(space, [&](const int64_t* at, int64_t length) {
+    for (int64_t i = 0; i < length; ++i) {
+      const double d = value.as_double();
+      const int64_t n = real ? 0 : value.as_int();
+      std::byte* to = out.at(at[0] + i * space.strides[0][0]);
+      if (real)
+        store(to, out.type, 1, &d, 1);
+      else
+        store(to, out.type, 1, &n, 1);
+    }
+  });
+}
+
+void fill(const CpuCall& call) { fill_view(call.out(0), call.args.scalar(1)); }
+
+void cat(const CpuCall& call) {
+  const View out = call.out(0);
+  const int64_t dim = wrap_dim(call.args.integer(1), out.ndim());
+  std::vector<Detached> inputs;
+  for (const auto& t : call.args.tensors(0))
+    if (t->ndim() > 1 || t->numel() > 0) inputs.emplace_back(View(*t));
+  int64_t start = 0;
+  for (const Detached& input : inputs) {
+    const int64_t length = input.view.sizes[static_cast<size_t>(dim)];
+    copy_view(out.narrow(dim, start, length), input.view);
+    start += length;
+  }
+}
+
+void arange(const CpuCall& call) {
+  const View out = call.out(0);
+  const auto count = static_cast<size_t>(out.numel());
+  const Scalar start = call.args.scalar(0);
+  const Scalar step = call.args.scalar(2);
+  with_compute(out.type, [&]<typename T>(T) {
+    std::vector<T> values(count);
+    for (size_t i = 0; i < count; ++i)
+      values[i] = number<T>(start) + number<T>(step) * static_cast<T>(i);
+    write(out, values);
+  });
+}
+
+// Counts from both ends, so that both are exact.
+void linspace(const CpuCall& call) {
+  const View out = call.out(0);
+  const int64_t count = out.numel();
+  const double start = call.args.real(0);
+  const double end = call.args.real(1);
+  const double step = count > 1 ? (end - start) / static_cast<double>(count - 1) : 0;
+  std::vector<double> values(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i)
+    values[static_cast<size_t>(i)] = i < count / 2 || count == 1
+                                         ? start + step * static_cast<double>(i)
+                                         : end - step * static_cast<double>(count - 1 - i);
+  write(out, values);
+}
+
+void eye(const CpuCall& call) {
+  const View out = call.out(0);
+  std::vector<int64_t> values(static_cast<size_t>(out.numel()));
+  for (int64_t i = 0; i < std::min(out.sizes[0], out.sizes[1]); ++i)
+    values[static_cast<size_t>(i * out.sizes[1] + i)] = 1;
+  write(out, values);
+}
+
+void triangle(const CpuCall& call, bool lower) {
+  const View self = call.args.tensor(0);
+  const int64_t diagonal = call.args.integer(1);
+  const int64_t columns = self.sizes.back();
+  const int64_t rows = self.sizes[self.sizes.size() - 2];
+  with_compute(self.type, [&]<typename T>(T) {
+    auto values = read<T>(self);
+    for (int64_t i = 0; i < self.numel(); ++i) {
+      const int64_t column = i % columns;
+      const int64_t row = i / columns % rows;
+      if (lower ? column > row + diagonal : column < row + diagonal)
+        values[static_cast<size_t>(i)] = 0;
+    }
+    write(call.out(0), values);
+  });
+}
+void tril(const CpuCall& call) { triangle(call, true); }
+void triu(const CpuCall& call) { triangle(call, false); }
+
+void flip(const CpuCall& call) {
+  const Detached self(call.args.tensor(0));
+  View reversed = self.view;
+  for (int64_t dim : call.args.ints(1)) {
+    const auto d = static_cast<size_t>(wrap_dim(dim, reversed.ndim()));
+    if (reversed.sizes.empty() || reversed.sizes[d] == 0) continue;
+    reversed.data = reversed.at((reversed.sizes[d] - 1) * reversed.strides[d]);
+    reversed.strides[d] = -reversed.strides[d];
+  }
+  copy_view(call.out(0), reversed);
+}
+
+// Rolls one dimension after the other; without dimensions, the flattened tensor.
+void roll(const CpuCall& call) {
+  const View self = call.args.tensor(0);
+  const auto shifts = call.args.ints(1);
+  const auto dims = call.args.ints(2);
+  with_compute(self.type, [&]<typename T>(T) {
+    auto values = read<T>(self);
+    const auto roll_one = [&](int64_t shift, int64_t length, int64_t inner) {
+      if (values.empty()) return;
+      const int64_t by = ((shift % length) + length) % length * inner;
+      for (auto row = values.begin(); row != values.end(); row += length * inner)
+        std::rotate(row, row + length * inner - by, row + length * inner);
+    };
+    if (dims.empty()) roll_one(shifts[0], self.numel(), 1);
+    const Dims strides = contiguous_strides(self.sizes);
+    for (size_t k = 0; k < dims.size() && self.ndim() > 0; ++k) {
+      const auto d = static_cast<size_t>(wrap_dim(dims[k], self.ndim()));
+      roll_one(shifts[k], self.sizes[d], strides[d]);
+    }
+    write(call.out(0), values);
+  });
+}
+
+constexpr CpuOperator kOperators[] = {
+    {"copy.out", copy},           {"fill.Scalar_out", fill},  {"cat.out", cat},
+    {"arange.start_out", arange}, {"linspace.out", linspace}, {"eye.m_out", eye},
+    {"tril.out", tril},           {"triu.out", triu},         {"flip.out", flip},
+    {"roll.out", roll},
+};
+
+}  // namespace
+
+std::span<const CpuOperator> copy_operators() { return kOperators; }
+
+}  // namespace ocltensor::cpu

@@ -1,0 +1,100 @@
+// Matrix and vector products with Eigen: floating types accumulate in double, integers in int64.
+#include "matmul.h"
+
+#include <eigen3/Eigen/Core>
+
+#include "call.h"
+
+namespace ocltensor::cpu {
+namespace {
+
+template <typename T>
+using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+template <typename T>
+void multiply_as(const T* a, bool a_transposed, const T* b, bool b_transposed, T* c, int64_t m,
+                 int64_t n, int64_t k, bool accumulate) {
+  const Eigen::Map<const Matrix<T>> left(a, a_transposed ? k : m, a_transposed ? m : k);
+  const Eigen::Map<const Matrix<T>> right(b, b_transposed ? n : k, b_transposed ? k : n);
+  Eigen::Map<Matrix<T>> result(c, m, n);
+  if (!accumulate) result.setZero();
+  if (m == 0 || n == 0 || k == 0) return;
+  if (a_transposed && b_transposed)
+    result.noalias() += left.transpose() * right.transpose();
+  else if (a_transposed)
+    result.noalias() += left.transpose() * right;
+  else if (b_transposed)
+    result.noalias() += left * right.transpose();
+  else
+    result.noalias() += left * right;
+}
+
+// beta * self + alpha * a b over a batch of matrices; self absent: a b alone. A vector is a matrix
+// of one row (a) or one column (b).
+struct Product {
+  View a, b;
+  int64_t batch, m, n, k;
+};
+
+template <typename T>
+std::vector<T> product(const Product& p) {
+  const auto a = read<T>(p.a);
+  const auto b = read<T>(p.b);
+  std::vector<T> c(static_cast<size_t>(p.batch * p.m * p.n));
+  for (int64_t i = 0; i < p.batch; ++i)
+    multiply(a.data() + i * p.m * p.k, b.data() + i * p.k * p.n, c.data() + i * p.m * p.n, p.m, p.n,
+             p.k);
+  return c;
+}
+
+Product operands(const CpuCall& call, size_t first) {
+  const View a = call.args.tensor(first);
+  const View b = call.args.tensor(first + 1);
+  const bool batched = a.ndim() == 3;
+  return {a,
+          b,
+          batched ? a.sizes[0] : 1,
+          a.ndim() == 1 ? 1 : a.sizes[a.sizes.size() - 2],
+          b.ndim() == 1 ? 1 : b.sizes.back(),
+          a.sizes.back()};
+}
+
+void plain(const CpuCall& call) {
+  with_compute(call.specs[0].dtype,
+               [&]<typename T>(T) { write(call.out(0), product<T>(operands(call, 0))); });
+}
+
+void added(const CpuCall& call) {
+  const View out = call.out(0);
+  with_compute(call.specs[0].dtype, [&]<typename T>(T) {
+    auto result = product<T>(operands(call, 1));
+    const T beta = number<T>(call.args.scalar(3));
+    const T alpha = number<T>(call.args.scalar(4));
+    for (T& v : result) v *= alpha;
+    if (beta != 0) {  // with beta 0, self is not read: its NaN do not count
+      const auto self = read<T>(View(call.args.tensor(0)).broadcast_to(out.sizes));
+      for (size_t i = 0; i < result.size(); ++i) result[i] += beta * self[i];
+    }
+    write(out, result);
+  });
+}
+
+constexpr CpuOperator kOperators[] = {
+    {"mm.out", plain},    {"bmm.out", plain},     {"mv.out", plain},    {"dot.out", plain},
+    {"addmm.out", added}, {"baddbmm.out", added}, {"addmv.out", added},
+};
+
+}  // namespace
+
+void multiply(const double* a, const double* b, double* c, int64_t m, int64_t n, int64_t k,
+              Layout layout) {
+  multiply_as(a, layout.a_transposed, b, layout.b_transposed, c, m, n, k, layout.accumulate);
+}
+void multiply(const int64_t* a, const int64_t* b, int64_t* c, int64_t m, int64_t n, int64_t k,
+              Layout layout) {
+  multiply_as(a, layout.a_transposed, b, layout.b_transposed, c, m, n, k, layout.accumulate);
+}
+
+std::span<const CpuOperator> matmul_operators() { return kOperators; }
+
+}  // namespace ocltensor::cpu

@@ -1,0 +1,191 @@
+// Concatenates the families' tables; checks calls against inference, runs them.
+#include "registry.h"
+
+#include <atomic>
+#include <string>
+#include <unordered_map>
+
+#include "base/promotion.h"
+
+namespace ocltensor::cpu {
+namespace {
+
+struct Entry {
+  const Operator* op;
+  void (*run)(const CpuCall&);
+};
+
+std::vector<Entry> build() {
+  std::unordered_map<std::string_view, void (*)(const CpuCall&)> functions;
+  for (const auto& table : {copy_operators(), matmul_operators(), reduce_operators()})
+    for (const CpuOperator& row : table) functions.emplace(row.name, row.run);
+  std::vector<Entry> entries;
+  for (const Operator& op : operators()) {
+    if (std::string_view(op.family) == "pointwise")
+      entries.push_back({&op, run_pointwise});
+    else if (const auto it = functions.find(op.name); it != functions.end())
+      entries.push_back({&op, it->second});
+  }
+  return entries;
+}
+
+const std::vector<Entry>& entries() {
+  static const auto& table = *new std::vector<Entry>(build());  // leaked: used until exit
+  return table;
+}
+
+tb_op handle(const Entry& entry) {
+  return reinterpret_cast<tb_op>(&entry);  // NOLINT: opaque by contract
+}
+const Entry& entry_of(tb_op op) {
+  const auto* entry = reinterpret_cast<const Entry*>(op);  // NOLINT
+  const auto& all = entries();
+  check(entry >= all.data() && entry < all.data() + all.size(),
+        "the operator handle does not belong to the CPU backend");
+  return *entry;
+}
+
+std::atomic<uint64_t> successes{0};
+
+// An accessible tensor of a type that is computed here.
+void check_tensor(const Operator& op, const std::string& argument, TensorView t) {
+  if (is_complex(t.dtype()))
+    unsupported(TB_REASON_DTYPE, "{}: argument '{}' is complex64, which the CPU backend lacks",
+                op.name, argument);
+  if (t.numel() == 0) return;
+  check(t.address() != 0, "{}: argument '{}' of shape {} has no memory", op.name, argument,
+        to_string(t.sizes()));
+  check(t.address() % static_cast<uint64_t>(t.itemsize()) == 0,
+        "{}: argument '{}' is not aligned to its element size", op.name, argument);
+  if (t.raw().base == 0) return;
+  const Extent e = extent(t.sizes(), t.strides());
+  const auto first = static_cast<int64_t>(t.address() - t.raw().base) + e.low * t.itemsize();
+  const auto end = static_cast<int64_t>(t.address() - t.raw().base) + e.high * t.itemsize();
+  check(first >= 0 && end <= static_cast<int64_t>(t.raw().base_bytes),
+        "{}: argument '{}' of shape {} reaches outside of its storage of {} bytes", op.name,
+        argument, to_string(t.sizes()), t.raw().base_bytes);
+}
+
+void check_inputs(const Operator& op, const Args& args) {
+  for (size_t i = 0; i < args.size(); ++i) {
+    const std::string& argument = op.schema.inputs[i].name;
+    switch (args.value(i).tag) {
+      case TB_TENSOR: check_tensor(op, argument, args.tensor(i)); break;
+      case TB_TENSOR_LIST:
+        for (const auto& t : args.tensors(i))
+          if (t) check_tensor(op, argument, *t);
+        break;
+      case TB_COMPLEX:
+        unsupported(TB_REASON_DTYPE, "{}: argument '{}' is complex, which the CPU backend lacks",
+                    op.name, argument);
+      default: break;
+    }
+  }
+}
+
+// Constructors take their type from the output that the host made.
+bool host_picks_type(const Operator& op) {
+  const std::string& n = op.schema.name;
+  return n == "arange" || n == "linspace" || n == "eye" || n == "randperm";
+}
+
+void check_outputs(const Operator& op, const tb_call& call, std::span<const TensorSpec> specs) {
+  check(call.out_count == specs.size(), "{}: {} outputs were passed, {} are needed", op.name,
+        call.out_count, specs.size());
+  for (size_t i = 0; i < specs.size(); ++i) {
+    if (call.outs[i] == nullptr) continue;
+    const TensorView out(*call.outs[i]);
+    const std::string& argument = op.schema.outputs[i].name;
+    if (op.flags & kDataDependentShape) continue;
+    if (specs[i].sizes == Dims{0}) continue;  // empty, or not produced by this call
+    check_tensor(op, argument, out);
+    check(Dims(out.sizes()) == specs[i].sizes, "{}: output '{}' must have shape {}, got {}",
+          op.name, argument, to_string(specs[i].sizes), to_string(out.sizes()));
+    check(host_picks_type(op) || can_cast(specs[i].dtype, out.dtype()),
+          "{}: a result of type {} cannot be written to output '{}' of type {}", op.name,
+          name(specs[i].dtype), argument, name(out.dtype()));
+    check(!has_internal_overlap(out.sizes(), out.strides()),
+          "{}: elements of output '{}' share memory", op.name, argument);
+  }
+  check(!(op.flags & kDataDependentShape) || call.resize_out != nullptr,
+        "{}: the output's shape depends on data: the call needs resize_out", op.name);
+}
+
+// Everything that can be said without looking at data; then `run`, if given.
+void checked(const tb_call* call, bool run) {
+  check(call != nullptr && call->struct_size >= TB_CALL_SIZE_V1, "the call structure is missing");
+  const Entry& entry = entry_of(call->op);
+  const Operator& op = *entry.op;
+  check(call->arg_count == op.schema.inputs.size(), "{}: {} arguments were passed, {} are needed",
+        op.name, call->arg_count, op.schema.inputs.size());
+  const Args args(op.schema, {call->args, call->arg_count});
+  check_inputs(op, args);
+  const auto specs = op.infer(args);
+  check_outputs(op, *call, specs);
+  if (!run) return;
+  entry.run({args, *call, specs});
+  ++successes;
+}
+
+tb_status count(uint32_t* count, tb_error* error) {
+  return guarded(error, [&] { *count = static_cast<uint32_t>(entries().size()); });
+}
+
+tb_status at(uint32_t index, tb_op* op, tb_op_info* info, tb_error* error) {
+  return guarded(error, [&] {
+    check(index < entries().size(), "there is no operator {}: the backend has {}", index,
+          entries().size());
+    const Entry& entry = entries()[index];
+    if (op != nullptr) *op = handle(entry);
+    if (info == nullptr) return;
+    check(info->struct_size >= TB_OP_INFO_SIZE_V1, "tb_op_info is too small");
+    info->flags = entry.op->flags;
+    info->name = entry.op->name.c_str();
+    info->schema = entry.op->text;
+    info->family = entry.op->family;
+  });
+}
+
+tb_status find(const char* wanted, tb_op* op, tb_error* error) {
+  return guarded(error, [&] {
+    static const auto& index = *new auto([] {
+      std::unordered_map<std::string_view, const Entry*> map;
+      for (const Entry& e : entries()) map.emplace(e.op->name, &e);
+      return map;
+    }());
+    const auto it = index.find(wanted);
+    if (it == index.end())
+      unsupported(TB_REASON_OPERATOR, "the CPU backend has no operator '{}'", wanted);
+    *op = handle(*it->second);
+  });
+}
+
+tb_status supports(const tb_call* call, tb_error* error) {
+  return guarded(error, [&] { checked(call, false); });
+}
+tb_status invoke(const tb_call* call, tb_error* error) {
+  return guarded(error, [&] { checked(call, true); });
+}
+
+}  // namespace
+
+View CpuCall::resized(size_t i, std::span<const int64_t> sizes) const {
+  tb_tensor tensor{};
+  tensor.struct_size = sizeof(tb_tensor);
+  const tb_status status =
+      raw.resize_out(raw.resize_context, static_cast<uint32_t>(i), sizes.data(),
+                     static_cast<uint32_t>(sizes.size()), &tensor);
+  if (status != TB_OK)
+    fail(status, "the host could not resize output {} to {}", i, to_string(sizes));
+  return TensorView(tensor);
+}
+
+const tb_operator_api* operator_api() {
+  static const tb_operator_api api = {
+      sizeof(tb_operator_api), 0, count, at, find, supports, invoke};
+  return &api;
+}
+
+uint64_t successful_calls() { return successes; }
+
+}  // namespace ocltensor::cpu
