@@ -1,0 +1,64 @@
+// Devices: "cpu", and the device types of plugins ("ocl"). Every function here is thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ocltensor/api.h"
+#include "tensor_backend/plugin.h"
+
+namespace ocltensor {
+
+// A device type and an index, as small as an int. Naming a plugin's type loads the plugin.
+class OCLTENSOR_API Device {
+ public:
+  Device() = default;  // "cpu"
+  // "cpu", "ocl" (the thread's current device of that type) or "ocl:1". Error TB_E_INVALID for
+  // other texts, TB_E_UNAVAILABLE where there is no such device, with the reason.
+  Device(const char* text) : Device(std::string_view(text)) {}  // NOLINT: implicit on purpose
+  Device(std::string_view text);                                // NOLINT
+  Device(std::string_view type, int index);
+  std::string_view type() const;
+  int index() const { return index_; }
+  bool is_cpu() const { return backend_ == 0; }
+  std::string text() const;  // "ocl:0"; "cpu"
+  friend bool operator==(Device, Device) = default;
+
+  uint8_t backend() const { return backend_; }  // position in the registry
+  static Device from_backend(uint8_t backend, int index) {
+    Device d;
+    d.backend_ = backend;
+    d.index_ = static_cast<int16_t>(index);
+    return d;
+  }
+
+ private:
+  uint8_t backend_ = 0;
+  int16_t index_ = 0;
+};
+
+// These three never throw. 0 or false without driver, device or plugin; the reason is then text.
+OCLTENSOR_API int device_count(std::string_view type = "ocl") noexcept;
+OCLTENSOR_API bool is_available(std::string_view type = "ocl") noexcept;
+OCLTENSOR_API std::string unavailable_reason(std::string_view type = "ocl") noexcept;
+// What the backend says about drivers and devices it found or refused.
+OCLTENSOR_API std::string device_report(std::string_view type = "ocl");
+
+OCLTENSOR_API tb_device_properties device_properties(Device device);
+// The device that "ocl" without an index means in this thread; 0 at first.
+OCLTENSOR_API int current_device(std::string_view type = "ocl");
+OCLTENSOR_API void set_current_device(Device device);
+// Waits for all streams of the device. Raises an asynchronous failure; its text names the kernel.
+OCLTENSOR_API void synchronize(Device device);
+
+// Loads the plugin at an absolute path now, and returns its device type. Error TB_E_UNAVAILABLE
+// with the reason for a file that is refused. Plugins are never unloaded.
+OCLTENSOR_API std::string load_plugin(const std::string& path);
+OCLTENSOR_API std::vector<std::string> device_types();  // registered so far, "cpu" first
+
+}  // namespace ocltensor
+
+// The CPU backend's tables, for tests that compare backends through the C ABI.
+extern "C" OCLTENSOR_API const tb_api* ocltensor_cpu_api(void);

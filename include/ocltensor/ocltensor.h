@@ -1,0 +1,11 @@
+// The whole C++ API of the small dispatcher.
+#pragma once
+
+#include "ocltensor/call.h"       // IWYU pragma: export
+#include "ocltensor/device.h"     // IWYU pragma: export
+#include "ocltensor/generator.h"  // IWYU pragma: export
+#include "ocltensor/memory.h"     // IWYU pragma: export
+#include "ocltensor/ops.h"        // IWYU pragma: export
+#include "ocltensor/settings.h"   // IWYU pragma: export
+#include "ocltensor/stream.h"     // IWYU pragma: export
+#include "ocltensor/tensor.h"     // IWYU pragma: export

@@ -1,0 +1,136 @@
+// The registry of backends, and loading one on first use.
+#include "backend.h"
+
+#include <fmt/format.h>
+
+#include <mutex>
+
+#include "base/config.h"
+#include "base/log.h"
+#include "cpu/backend.h"
+#include "loader.h"
+
+namespace ocltensor {
+namespace {
+
+const tb_op kMissingOp = reinterpret_cast<tb_op>(~uintptr_t{0});  // NOLINT: never dereferenced
+
+struct Registry {
+  std::mutex mutex;  // serialises registration and loading
+  std::atomic<Backend*> backends[kMaxBackends] = {};
+  std::atomic<int> count{0};
+  uint64_t searched_generation = 0;  // of the settings at the last fruitless search
+  std::string search_result;
+};
+
+Backend& add(Registry& r, std::string_view type, const tb_api* api, const std::string& path) {
+  const int id = r.count.load(std::memory_order_relaxed);
+  check(id < kMaxBackends, "at most {} backends can be registered", kMaxBackends);
+  const std::string defect = api == nullptr ? "it has no table" : defect_of(*api);
+  check(defect.empty(), "backend '{}' cannot be registered: {}", type, defect);
+  auto* b = new Backend;
+  b->id = static_cast<uint8_t>(id);
+  b->type = type;
+  b->path = path;
+  b->api = api;
+  b->ops = std::make_unique<std::atomic<tb_op>[]>(operators().size());
+  r.backends[id].store(b, std::memory_order_release);
+  r.count.store(id + 1, std::memory_order_release);
+  return *b;
+}
+
+Registry& registry() {
+  static Registry& r = *[] {
+    auto* made = new Registry;
+    add(*made, "cpu", cpu_api(), {});
+    return made;
+  }();
+  return r;
+}
+
+// Settings made through the API before the plugin was there.
+void forward_settings(const Backend& b) {
+  for (const config::KnobState& s : config::list()) {
+    if (s.source != config::Source::Api) continue;
+    ErrorBuffer error;
+    if (b.api->switches->set(s.name, s.value.c_str(), error.get()) < 0)
+      logging::warning("backend", "{} does not accept {}={}: {}", b.type, s.name, s.value,
+                       error.text());
+  }
+}
+
+Backend* search(std::string_view type, std::string* reason) {
+  Registry& r = registry();
+  const std::lock_guard lock(r.mutex);
+  if (Backend* b = find_backend(type)) return b;  // another thread was first
+  const uint64_t now = config::generation();
+  if (r.searched_generation != now) {
+    LoadedPlugin plugin = find_plugin({}, folder_of(reinterpret_cast<const void*>(&backend_count)));
+    r.search_result = plugin.reason();
+    if (plugin && find_backend(plugin.descriptor->device_type) == nullptr)
+      forward_settings(add(r, plugin.descriptor->device_type, plugin.api, plugin.path));
+    r.searched_generation = now;
+  }
+  if (Backend* b = find_backend(type)) return b;
+  *reason = fmt::format("no plugin for device type '{}' was found ({}); set {} to its file", type,
+                        r.search_result.empty() ? "none is installed" : r.search_result,
+                        config::name(config::Knob::PluginPath));
+  return nullptr;
+}
+
+}  // namespace
+
+int Backend::device_count() const {
+  int32_t count = 0;
+  invoke_api("counting devices", api->device->count, &count);
+  return count;
+}
+
+tb_op Backend::find(const Operator& op) {
+  std::atomic<tb_op>& slot = ops[static_cast<size_t>(&op - operators().data())];
+  tb_op found = slot.load(std::memory_order_acquire);
+  if (found == nullptr) [[unlikely]] {
+    ErrorBuffer error;
+    const tb_status status = api->operators->find(op.name.c_str(), &found, error.get());
+    if (status == TB_UNSUPPORTED || (status == TB_OK && found == nullptr))
+      found = kMissingOp;
+    else
+      error.raise_if_failed(status);
+    slot.store(found, std::memory_order_release);
+  }
+  return found == kMissingOp ? nullptr : found;
+}
+
+Backend& backend(uint8_t id) {
+  Registry& r = registry();
+  check(id < r.count.load(std::memory_order_acquire), "there is no backend {}", id);
+  return *r.backends[id].load(std::memory_order_acquire);
+}
+
+int backend_count() { return registry().count.load(std::memory_order_acquire); }
+
+Backend* find_backend(std::string_view type) {
+  Registry& r = registry();
+  for (int i = 0; i < r.count.load(std::memory_order_acquire); ++i)
+    if (Backend* b = r.backends[i].load(std::memory_order_acquire); b->type == type) return b;
+  return nullptr;
+}
+
+Backend& register_backend(std::string_view type, const tb_api* api, const std::string& path) {
+  Registry& r = registry();
+  const std::lock_guard lock(r.mutex);
+  check(find_backend(type) == nullptr, "a backend for device type '{}' is registered already",
+        type);
+  Backend& b = add(r, type, api, path);
+  forward_settings(b);
+  return b;
+}
+
+Backend* find_or_load_backend(std::string_view type, std::string* reason) {
+  if (Backend* b = find_backend(type)) return b;
+  return search(type, reason);
+}
+
+}  // namespace ocltensor
+
+extern "C" const tb_api* ocltensor_cpu_api(void) { return ocltensor::cpu_api(); }

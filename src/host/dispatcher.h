@@ -1,0 +1,55 @@
+// The dispatcher: device, outputs and backend of an operator's call.
+#pragma once
+
+#include <span>
+
+#include "backend.h"
+#include "base/operators.h"
+#include "ocltensor/call.h"
+
+namespace ocltensor {
+
+// Runs an operator. Every TB_TENSOR in `args` (and in its lists) points to Tensor::abi() of a live
+// tensor. The device is that of the tensors; without any, options.device. `outs` holds one entry
+// per out argument: undefined ones are made, the others are checked, resized and written. Without
+// a stream the device's current one is used.
+void call(const Operator& op, const Stream& stream, std::span<const tb_value> args,
+          std::span<Tensor> outs, const CallOptions& options = {});
+void call(const Operator& op, std::span<const tb_value> args, std::span<Tensor> outs,
+          const CallOptions& options = {});
+
+namespace detail {
+
+// Receives the shapes of data-dependent outputs.
+struct Resizer {
+  std::span<Tensor> outs;
+  const Stream* stream;
+};
+
+// Hands the call to a backend as it is: no inference, no checks, no fallback.
+tb_status invoke(Backend& backend, const Operator& op, const Stream& stream,
+                 std::span<const tb_value> args, std::span<const tb_tensor* const> outs,
+                 Resizer* resizer, ErrorBuffer& error);
+
+// Work on `stream` uses the tensor's memory.
+void note_use(const TensorImpl& tensor, const Stream& stream);
+
+// The tensors among the arguments, those in lists too.
+template <typename Visit>
+void for_each_tensor(std::span<const tb_value> args, Visit&& visit) {
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (args[i].tag == TB_TENSOR) {
+      visit(i, *static_cast<const TensorImpl*>(static_cast<const tb_tensor*>(args[i].as.p)));
+    } else if (args[i].tag == TB_TENSOR_LIST) {
+      const auto* list = static_cast<const tb_tensor* const*>(args[i].as.p);
+      for (uint32_t k = 0; k < args[i].count; ++k)
+        if (list[k] != nullptr) visit(i, *static_cast<const TensorImpl*>(list[k]));
+    }
+  }
+}
+
+// "add.out(float32[2, 3], 1)": for messages.
+std::string describe(const Operator& op, std::span<const tb_value> args);
+
+}  // namespace detail
+}  // namespace ocltensor

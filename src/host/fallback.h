@@ -1,0 +1,22 @@
+// CPU fallback for operators that a device declines: off unless OCLTENSOR_ENABLE_FALLBACK=1.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "base/operators.h"
+#include "ocltensor/tensor.h"
+
+namespace ocltensor::detail {
+
+// Throws the error of a declined operator where fallback is off; else warns once per operator and
+// counts. `what` describes the arguments.
+void begin_fallback(const std::string& name, Device device, const std::string& reason,
+                    const std::string& what);
+
+// Runs the operator on the CPU on copies and stores the results in `outs`, which the device's
+// tensors of a data-dependent operator replace.
+void fall_back(const Operator& op, Device device, std::span<const tb_value> args,
+               std::span<Tensor> outs, const std::string& reason);
+
+}  // namespace ocltensor::detail

@@ -1,0 +1,204 @@
+// Plugin loading: path rules, dlopen, and checks before any plugin code runs.
+#include "loader.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <memory>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/log.h"
+
+namespace ocltensor {
+namespace {
+
+constexpr const char* kComponent = "loader";
+
+// The tables that tb_api points to, with their sizes in ABI 1.0. All hold only function pointers
+// after an 8-byte header. Sizes stay as they are when fields are appended.
+struct Table {
+  const char* name;
+  size_t offset;
+  uint32_t size_v1;
+};
+constexpr Table kTables[] = {
+    {"device", offsetof(tb_api, device), 40},       {"stream", offsetof(tb_api, stream), 64},
+    {"event", offsetof(tb_api, event), 56},         {"memory", offsetof(tb_api, memory), 128},
+    {"transfer", offsetof(tb_api, transfer), 40},   {"operators", offsetof(tb_api, operators), 48},
+    {"generator", offsetof(tb_api, generator), 64}, {"kernel", offsetof(tb_api, kernel), 56},
+    {"profiler", offsetof(tb_api, profiler), 56},   {"capture", offsetof(tb_api, capture), 40},
+    {"switches", offsetof(tb_api, switches), 40},   {"interop", offsetof(tb_api, interop), 40},
+};
+static_assert(sizeof(tb_device_api) >= 40 && sizeof(tb_stream_api) >= 64 &&
+              sizeof(tb_event_api) >= 56 && sizeof(tb_memory_api) >= 128 &&
+              sizeof(tb_transfer_api) >= 40 && sizeof(tb_operator_api) >= 48 &&
+              sizeof(tb_generator_api) >= 64 && sizeof(tb_kernel_api) >= 56 &&
+              sizeof(tb_profiler_api) >= 56 && sizeof(tb_capture_api) >= 40 &&
+              sizeof(tb_switch_api) >= 40 && sizeof(tb_interop_api) >= 40);
+
+// Why a file may not be loaded; empty if it may. Whoever can write the file, its folder, or swap a
+// folder above it (no sticky bit) could run code in this process.
+std::string unsafe(const std::string& path) {
+  struct stat s {};
+  if (stat(path.c_str(), &s) != 0) return "it cannot be read";
+  if (!S_ISREG(s.st_mode)) return "it is not a regular file";
+  if ((s.st_mode & S_IWOTH) != 0) return "it is world-writable";
+  bool own_folder = true;
+  for (size_t slash = path.rfind('/'); slash != std::string::npos;
+       slash = slash == 0 ? std::string::npos : path.rfind('/', slash - 1)) {
+    const std::string folder = slash == 0 ? "/" : path.substr(0, slash);
+    if (stat(folder.c_str(), &s) != 0) return fmt::format("folder '{}' cannot be read", folder);
+    if ((s.st_mode & S_IWOTH) != 0 && (own_folder || (s.st_mode & S_ISVTX) == 0))
+      return fmt::format("folder '{}' is world-writable", folder);
+    own_folder = false;
+  }
+  return {};
+}
+
+std::string defect_of(const tb_plugin_descriptor_t& d) {
+  if (d.magic != TB_PLUGIN_MAGIC) return "its descriptor has the wrong magic number";
+  if (d.struct_size < TB_PLUGIN_DESCRIPTOR_SIZE_V1)
+    return fmt::format("its descriptor has {} bytes, at least {} are needed", d.struct_size,
+                       TB_PLUGIN_DESCRIPTOR_SIZE_V1);
+  if (d.abi_major != TB_ABI_MAJOR)
+    return fmt::format("it was built for ABI {}.{}, this host speaks {}.{}", d.abi_major,
+                       d.abi_minor, TB_ABI_MAJOR, TB_ABI_MINOR);
+  if (d.device_type == nullptr || *d.device_type == 0 || d.name == nullptr || d.version == nullptr)
+    return "its descriptor lacks device type, name or version";
+  return {};
+}
+
+void log_line(void*, int32_t level, const char* component, const char* message) {
+  if (level < TB_LOG_TRACE || level >= TB_LOG_OFF) level = TB_LOG_ERROR;
+  const auto l = static_cast<logging::Level>(level);
+  if (logging::enabled(l)) logging::write(l, component, message);
+}
+
+const tb_host_api kHostApi = {sizeof(tb_host_api), TB_ABI_MAJOR, TB_ABI_MINOR, nullptr, log_line};
+
+// Loads and checks; returns the reason of a refusal. A refused library stays mapped: its
+// initialisers have run, and unloading is never safe.
+std::string open(LoadedPlugin& plugin) {
+  void* library = dlopen(plugin.path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* why = dlerror();
+    return why != nullptr ? why : "dlopen failed";
+  }
+  const auto* descriptor =
+      static_cast<const tb_plugin_descriptor_t*>(dlsym(library, TB_PLUGIN_DESCRIPTOR_SYMBOL));
+  if (descriptor == nullptr)
+    return fmt::format("it does not export {}", TB_PLUGIN_DESCRIPTOR_SYMBOL);
+  if (std::string defect = defect_of(*descriptor); !defect.empty()) return defect;
+  const auto get_api =
+      reinterpret_cast<tb_plugin_get_api_fn>(dlsym(library, TB_PLUGIN_GET_API_SYMBOL));  // NOLINT
+  if (get_api == nullptr) return fmt::format("it does not export {}", TB_PLUGIN_GET_API_SYMBOL);
+  ErrorBuffer error;
+  const tb_api* api = nullptr;
+  const tb_status status = get_api(TB_ABI_MAJOR, &kHostApi, error.get(), &api);
+  if (status != TB_OK)
+    return fmt::format("{} failed with status {}: {}", TB_PLUGIN_GET_API_SYMBOL, status,
+                       error.text());
+  if (api == nullptr) return fmt::format("{} returned no table", TB_PLUGIN_GET_API_SYMBOL);
+  if (std::string defect = ocltensor::defect_of(*api); !defect.empty()) return defect;
+  plugin.descriptor = descriptor;
+  plugin.api = api;
+  return {};
+}
+
+// One candidate: a refusal goes to the log and to the list.
+bool try_file(LoadedPlugin& plugin, const std::string& path) {
+  std::string reason;
+  if (path.empty() || path[0] != '/') {
+    reason = "the path is not absolute";
+  } else if (const std::unique_ptr<char, decltype(&std::free)> real{realpath(path.c_str(), nullptr),
+                                                                    &std::free};
+             real == nullptr) {
+    reason = "there is no such file";
+  } else {
+    plugin.path = real.get();
+    reason = unsafe(plugin.path);
+    if (reason.empty()) reason = open(plugin);
+  }
+  if (reason.empty()) {
+    logging::info(kComponent, "loaded '{}': {} {}", plugin.path, plugin.descriptor->name,
+                  plugin.descriptor->version);
+    return true;
+  }
+  logging::info(kComponent, "refused '{}': {}", path, reason);
+  plugin.refusals.push_back(fmt::format("'{}': {}", path, reason));
+  plugin.path.clear();
+  return false;
+}
+
+bool is_folder(const std::string& path) {
+  struct stat s {};
+  return stat(path.c_str(), &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+}  // namespace
+
+std::string defect_of(const tb_api& api) {
+  if (api.struct_size < TB_API_SIZE_V1)
+    return fmt::format("its tb_api has {} bytes, at least {} are needed", api.struct_size,
+                       TB_API_SIZE_V1);
+  if (api.abi_major != TB_ABI_MAJOR)
+    return fmt::format("its tb_api has ABI major {}, this host speaks {}", api.abi_major,
+                       TB_ABI_MAJOR);
+  for (const Table& t : kTables) {
+    const char* table =
+        *reinterpret_cast<const char* const*>(reinterpret_cast<const char*>(&api) + t.offset);
+    if (table == nullptr) return fmt::format("its table '{}' is missing", t.name);
+    const uint32_t size = *reinterpret_cast<const uint32_t*>(table);
+    if (size < t.size_v1)
+      return fmt::format("its table '{}' has {} bytes, at least {} are needed", t.name, size,
+                         t.size_v1);
+    const auto* functions = reinterpret_cast<void* const*>(table + 8);
+    for (uint32_t i = 0; i < (t.size_v1 - 8) / sizeof(void*); ++i)
+      if (functions[i] == nullptr)
+        return fmt::format("function {} of its table '{}' is missing", i, t.name);
+  }
+  return {};
+}
+
+std::string LoadedPlugin::reason() const {
+  std::string text;
+  for (const std::string& r : refusals) text += (text.empty() ? "" : "; ") + r;
+  return text;
+}
+
+LoadedPlugin load_plugin_file(const std::string& path) {
+  LoadedPlugin plugin;
+  try_file(plugin, path);
+  return plugin;
+}
+
+LoadedPlugin find_plugin(const std::string& explicit_path, const std::string& host_folder) {
+  if (!explicit_path.empty()) return load_plugin_file(explicit_path);
+  LoadedPlugin plugin;
+  const std::string list = config::get_string(config::Knob::PluginPath);
+  for (size_t start = 0; start < list.size();) {
+    const size_t colon = std::min(list.find(':', start), list.size());
+    std::string entry = list.substr(start, colon - start);
+    start = colon + 1;
+    if (entry.empty()) continue;
+    if (is_folder(entry)) entry += std::string("/") + kPluginFile;
+    if (try_file(plugin, entry)) return plugin;
+  }
+  if (!host_folder.empty()) try_file(plugin, host_folder + "/" + kPluginFile);
+  return plugin;
+}
+
+std::string folder_of(const void* symbol) {
+  Dl_info info{};
+  if (dladdr(symbol, &info) == 0 || info.dli_fname == nullptr) return {};
+  const std::unique_ptr<char, decltype(&std::free)> real{realpath(info.dli_fname, nullptr),
+                                                         &std::free};
+  if (real == nullptr) return {};
+  const std::string path = real.get();
+  return path.substr(0, path.rfind('/'));
+}
+
+}  // namespace ocltensor

@@ -1,0 +1,45 @@
+// Memory behind tensors, and building tensors on it.
+#pragma once
+
+#include <memory>
+
+#include "ocltensor/tensor.h"
+
+namespace ocltensor::detail {
+
+// One allocation; freed in the order of the stream that it was made for.
+struct Storage {
+  Device device;
+  tb_address address = 0;
+  uint64_t bytes = 0;
+  Stream stream;     // empty for pinned memory
+  Device pinned_by;  // whose free_host gives the memory back; the CPU: not pinned
+  Storage() = default;
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+  ~Storage();
+  bool is_pinned() const { return !pinned_by.is_cpu(); }
+};
+
+std::shared_ptr<Storage> allocate(Device device, uint64_t bytes, const Stream& stream);
+std::shared_ptr<Storage> allocate_pinned(Device by, uint64_t bytes);
+
+// A tensor on a storage; no bounds are checked.
+Tensor make_tensor(std::shared_ptr<Storage> storage, const Dims& sizes, const Dims& strides,
+                   int64_t offset, DType dtype);
+// Points an existing tensor elsewhere: how an out argument is resized.
+void reset_tensor(TensorImpl& impl, std::shared_ptr<Storage> storage, const Dims& sizes,
+                  const Dims& strides, int64_t offset, DType dtype);
+// New memory for `stream`; empty strides: contiguous.
+Tensor allocate_tensor(const Dims& sizes, const Dims& strides, DType dtype, const Stream& stream);
+
+// What two tensors' elements have in common. Maybe: their address ranges cross, but strides leave
+// gaps, so it was not worked out.
+enum class Overlap : uint8_t { None, Same, Partial, Maybe };
+Overlap overlap(const TensorImpl& a, const TensorImpl& b);
+
+inline const TensorImpl& impl_of(const tb_tensor* tensor) {
+  return *static_cast<const TensorImpl*>(tensor);
+}
+
+}  // namespace ocltensor::detail

@@ -1,0 +1,187 @@
+// Tensor: creation, metadata, conversion, and what moves data.
+#include "ocltensor/tensor.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "backend.h"
+#include "copy.h"
+#include "storage.h"
+
+namespace ocltensor {
+
+using detail::allocate_tensor;
+
+void Tensor::fail_undefined() { fail(TB_E_INVALID, "the tensor is undefined (default-made)"); }
+
+int64_t Tensor::size(int64_t dim) const {
+  const Dims& shape = get().shape;
+  check(!shape.empty(), "a 0-dimensional tensor has no dimension {}", dim);
+  return shape[static_cast<size_t>(wrap_dim(dim, this->dim()))];
+}
+int64_t Tensor::stride(int64_t dim) const {
+  const Dims& steps = get().steps;
+  check(!steps.empty(), "a 0-dimensional tensor has no dimension {}", dim);
+  return steps[static_cast<size_t>(wrap_dim(dim, this->dim()))];
+}
+int64_t Tensor::numel() const { return ocltensor::numel(get().shape); }
+bool Tensor::is_contiguous() const { return ocltensor::is_contiguous(sizes(), strides()); }
+bool Tensor::is_pinned() const { return get().storage->is_pinned(); }
+bool Tensor::shares_storage(const Tensor& other) const {
+  return get().storage == other.get().storage;
+}
+
+void* Tensor::host_pointer(DType expected) const {
+  check(device().is_cpu(), "data() needs a CPU tensor, this one is on {}: use to(\"cpu\")",
+        device().text());
+  check(expected == dtype(), "data() was asked for {}, the tensor holds {}", name(expected),
+        name(dtype()));
+  return reinterpret_cast<void*>(static_cast<uintptr_t>(address()));  // NOLINT: a host address
+}
+
+Tensor empty(std::span<const int64_t> sizes, DType dtype, Device device) {
+  return allocate_tensor(sizes, {}, dtype, current_stream(device));
+}
+
+Tensor empty_strided(std::span<const int64_t> sizes, std::span<const int64_t> strides, DType dtype,
+                     Device device) {
+  check(sizes.size() == strides.size(), "empty_strided: {} sizes and {} strides", sizes.size(),
+        strides.size());
+  for (const int64_t s : strides)
+    check(s >= 0, "empty_strided: a stride must not be negative, got {}", to_string(strides));
+  return allocate_tensor(sizes, strides, dtype, current_stream(device));
+}
+
+Tensor full(std::span<const int64_t> sizes, Scalar value, DType dtype, Device device) {
+  Tensor t = empty(sizes, dtype, device);
+  t.fill_(value);
+  return t;
+}
+
+Tensor from_host(const void* data, std::span<const int64_t> sizes, DType dtype, Device device) {
+  Tensor t = empty(sizes, dtype, device);
+  detail::upload(t, data);
+  return t;
+}
+
+const Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) const {
+  detail::copy(*this, source, non_blocking);
+  return *this;
+}
+
+const Tensor& Tensor::fill_(Scalar value) const {
+  detail::fill(*this, value);
+  return *this;
+}
+
+Tensor Tensor::clone() const {
+  Tensor t = empty(sizes(), dtype(), device());
+  t.copy_(*this);
+  return t;
+}
+
+Tensor Tensor::contiguous() const { return is_contiguous() ? *this : clone(); }
+
+Tensor Tensor::to(DType type) const {
+  if (type == dtype()) return *this;
+  Tensor t = empty(sizes(), type, device());
+  t.copy_(*this);
+  return t;
+}
+
+Tensor Tensor::to(Device target, bool non_blocking) const {
+  if (target == device()) return *this;
+  Tensor t = empty(sizes(), dtype(), target);
+  t.copy_(*this, non_blocking);
+  return t;
+}
+
+Tensor Tensor::pin_memory(Device by) const {
+  if (is_pinned()) return *this;
+  const auto bytes = static_cast<uint64_t>(numel() * size_of(dtype()));
+  Tensor t = detail::make_tensor(detail::allocate_pinned(by, bytes), get().shape,
+                                 contiguous_strides(sizes()), 0, dtype());
+  t.copy_(*this);
+  return t;
+}
+
+void Tensor::resize_(std::span<const int64_t> sizes) const {
+  detail::TensorImpl& t = const_cast<detail::TensorImpl&>(get());  // NOLINT: handles are shared
+  if (t.shape == Dims(sizes)) return;
+  const int64_t bytes = ocltensor::numel(sizes) * size_of(t.type);
+  std::shared_ptr<detail::Storage> storage = t.storage;
+  // Memory that another tensor sees must not change under it, so it is reused only when private.
+  if (storage.use_count() > 2 || static_cast<uint64_t>(bytes) > storage->bytes)
+    storage = detail::allocate(t.device, static_cast<uint64_t>(bytes), current_stream(t.device));
+  detail::reset_tensor(t, storage, sizes, contiguous_strides(sizes), 0, t.type);
+}
+
+void Tensor::record_stream(const Stream& stream) const {
+  check(stream.device().backend() == device().backend(),
+        "record_stream: a tensor of {} and a stream of {}", device().text(),
+        stream.device().text());
+  if (get().base != 0 && !is_pinned())
+    invoke_api("record_stream", backend(device()).api->memory->record_use, get().base,
+               stream.handle());
+}
+
+Tensor Tensor::host_copy(DType type) const {
+  const Tensor host = to(Device()).to(type).contiguous();
+  current_stream(Device()).synchronize();
+  return host;
+}
+
+namespace {
+
+template <typename T>
+T load(const void* p) {
+  T v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+
+Scalar element(DType type, const void* p) {
+  switch (type) {
+    case DType::Bool: return load<uint8_t>(p) != 0;
+    case DType::UInt8: return static_cast<int64_t>(load<uint8_t>(p));
+    case DType::Int8: return static_cast<int64_t>(load<int8_t>(p));
+    case DType::Int16: return static_cast<int64_t>(load<int16_t>(p));
+    case DType::Int32: return static_cast<int64_t>(load<int32_t>(p));
+    case DType::Int64: return load<int64_t>(p);
+    case DType::Float16: return static_cast<double>(half_to_float(load<uint16_t>(p)));
+    case DType::BFloat16: return static_cast<double>(bfloat16_to_float(load<uint16_t>(p)));
+    case DType::Float32: return static_cast<double>(load<float>(p));
+    case DType::Float64: return load<double>(p);
+    case DType::Complex64: break;
+  }
+  fail(TB_E_INVALID, "a {} element is not a real number", name(type));
+}
+
+}  // namespace
+
+Scalar Tensor::item() const {
+  check(numel() == 1, "item() needs a tensor with one element, this one has shape {}",
+        to_string(sizes()));
+  const Tensor host = to(Device());
+  current_stream(Device()).synchronize();
+  return element(dtype(), host.data());
+}
+
+namespace detail {
+
+std::string element_text(DType type, const void* p) {
+  if (type == DType::Complex64) {
+    float parts[2];
+    std::memcpy(parts, p, sizeof parts);
+    return fmt::format("{}{:+}j", parts[0], parts[1]);
+  }
+  const Scalar s = element(type, p);
+  if (type == DType::Bool) return s.as_bool() ? "true" : "false";
+  if (!s.is_float()) return std::to_string(s.as_int());
+  return type == DType::Float64 ? fmt::format("{}", s.as_double())
+                                : fmt::format("{:.6g}", s.as_double());
+}
+
+}  // namespace detail
+}  // namespace ocltensor

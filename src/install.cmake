@@ -1,0 +1,29 @@
+# Installed tree: headers, libraries, CMake package and pkg-config file.
+include(CMakePackageConfigHelpers)
+
+install(TARGETS ocltensor EXPORT ocltensor_targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        FILES_MATCHING PATTERN "*.h")
+install(FILES ${generated_dir}/include/ocltensor/ops.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ocltensor)
+# What the public headers include from src/base: "base/x.h" is found beside them.
+install(FILES base/dims.h base/dtype.h base/error.h base/schema.h base/value.h
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ocltensor/base)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/ocltensor)
+install(EXPORT ocltensor_targets NAMESPACE ocltensor:: DESTINATION ${package_dir})
+configure_package_config_file(package/ocltensor-config.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/ocltensor-config.cmake
+                              INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/ocltensor-config-version.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/ocltensor-config.cmake
+              ${CMAKE_CURRENT_BINARY_DIR}/ocltensor-config-version.cmake DESTINATION ${package_dir})
+configure_file(package/ocltensor.pc.in ${CMAKE_CURRENT_BINARY_DIR}/ocltensor.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/ocltensor.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# The plugin is made in another folder, later: its rule runs at the end of the configuration.
+function(ocltensor_install_plugin)
+  if(TARGET ocltensor_plugin)
+    install(TARGETS ocltensor_plugin LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  endif()
+endfunction()
+cmake_language(DEFER DIRECTORY ${PROJECT_SOURCE_DIR} CALL ocltensor_install_plugin)
