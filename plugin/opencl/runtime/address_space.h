@@ -79,6 +79,7 @@ class AddressSpace {
   void insert_range(uint64_t first, uint64_t count);
   void erase_range(uint64_t first, uint64_t count);
 
+  void* reserved_at_ = nullptr;  // what mmap returned, bytes_ and one slot long
   tb_address base_ = 0;
   uint64_t bytes_ = 0;
   std::atomic<Record*>* table_ = nullptr;  // one entry per slot

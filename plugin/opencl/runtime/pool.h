@@ -11,9 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <vector>
 
 #include "address_space.h"
 #include "base/error.h"
@@ -32,8 +30,8 @@ class SegmentSource {
   virtual ~SegmentSource() = default;
   // Never null; throws Error(TB_E_OUT_OF_MEMORY) when the driver has no memory.
   virtual void* create(uint64_t bytes) = 0;
-  virtual void destroy(void* segment) = 0;  // no work uses it any more; must not throw
-  virtual uint64_t largest_allocation() = 0;
+  virtual void destroy(void* segment) = 0;    // no work uses it any more; must not throw
+  virtual uint64_t largest_allocation() = 0;  // asked once
 };
 
 // Progress of streams. A ticket numbers the work enqueued so far; tickets of a stream only grow.
@@ -77,10 +75,7 @@ struct BlockInfo {
   uint64_t offset;  // of base in the segment
 };
 
-struct Block;
-struct Segment;
-class BlockStore;
-class PoolGuard;
+class PoolState;
 
 // Thread-safe. All errors are ocltensor::Error.
 class Pool {
@@ -113,6 +108,9 @@ class Pool {
   uint64_t low_watermark_slack() const;
 
   void verify() const;  // walks all segments; TB_E_INTERNAL if an invariant is broken (tests)
+
+ private:
+  const std::unique_ptr<PoolState> state_;
 };
 
 }  // namespace ocltensor::runtime
