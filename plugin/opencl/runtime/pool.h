@@ -41,7 +41,8 @@ class StreamClock {
   // Ticket that covers all work enqueued on the stream so far. Called on every free with the pool's
   // lock held: a load of a counter, no driver call.
   virtual uint64_t current(StreamId stream) = 0;
-  // Has all work up to the ticket finished? Must not block nor call the pool (its lock is held).
+  // Has all work up to the ticket finished? Must become true in time without a wait, so it has to
+  // flush what is only queued. Must not block nor call the pool (its lock is held).
   // Asked only when a block of another stream is wanted or a segment is to be released. True for
   // streams that are gone.
   virtual bool passed(StreamId stream, uint64_t ticket) = 0;

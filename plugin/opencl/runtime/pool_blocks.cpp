@@ -53,7 +53,7 @@ BlockStore::Shelf& BlockStore::shelf_of(PoolKind kind, StreamId stream) {
 // it would keep the rest from serving the sizes that it was made for.
 BlockStore::Shelf::iterator BlockStore::best(Shelf& shelf, uint64_t bytes) {
   auto found = shelf.lower_bound(bytes);
-  while (found != shelf.end() && (*found)->bytes > kLargeSegment && (*found)->fills_segment() &&
+  while (found != shelf.end() && (*found)->bytes > kMediumSegment && (*found)->fills_segment() &&
          bytes < (*found)->bytes / 4)
     ++found;
   return found;
@@ -74,7 +74,7 @@ Block* BlockStore::take(PoolKind kind, StreamId stream, uint64_t bytes) {
 }
 
 void BlockStore::split(Block* block, uint64_t bytes) {
-  const uint64_t least = block->segment->kind == kSmall ? kBlockAlignment : kMinLargeRemainder;
+  const uint64_t least = block->segment->kind == kSmall ? kBlockAlignment : kMinRemainder;
   if (block->bytes < bytes + least) return;
   Block* rest = new_block();
   *rest = {block->segment,       block, block->next,  block->offset + bytes,

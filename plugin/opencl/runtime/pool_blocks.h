@@ -15,13 +15,16 @@ namespace ocltensor::runtime {
 inline constexpr uint64_t kMiB = uint64_t{1} << 20;
 inline constexpr uint64_t kBlockAlignment = 512;
 inline constexpr uint64_t kMaxSmallRequest = kMiB;
-inline constexpr uint64_t kMinExactBlock = 10 * kMiB;  // from here on a segment of its own
+inline constexpr uint64_t kMinLargeRequest = 10 * kMiB;  // from here on a segment of its own size
 inline constexpr uint64_t kSmallSegment = 8 * kMiB;
-inline constexpr uint64_t kLargeSegment = 32 * kMiB;
+inline constexpr uint64_t kMediumSegment = 32 * kMiB;
 inline constexpr uint64_t kSegmentGranule = 2 * kMiB;
-inline constexpr uint64_t kMinLargeRemainder = 64 << 10;  // less is not worth a block
+inline constexpr uint64_t kMinRemainder = 64 << 10;  // less is not worth a block
 
-enum PoolKind : uint8_t { kSmall, kLarge, kPoolKinds };
+// Medium and large requests are kept apart: a medium block in the rest of a large segment would
+// outlive its neighbour, and pin memory that no large request can use.
+enum PoolKind : uint8_t { kSmall, kMedium, kLarge, kPoolKinds };
+inline constexpr PoolKind kAllPools[] = {kSmall, kMedium, kLarge};
 
 struct Block;
 

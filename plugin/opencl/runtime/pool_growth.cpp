@@ -7,9 +7,9 @@ namespace ocltensor::runtime {
 
 namespace {
 
-constexpr uint32_t kAllKinds = (1u << kSmall) | (1u << kLarge);
-constexpr uint64_t kCacheFloor = kLargeSegment;  // fully free memory that is never too much
-constexpr uint64_t kCacheShare = 4;              // above it: a quarter of the recent peak
+constexpr uint32_t kAllKinds = (1u << kPoolKinds) - 1;
+constexpr uint64_t kCacheFloor = kMediumSegment;  // fully free memory that is never too much
+constexpr uint64_t kCacheShare = 8;               // above it: an eighth of the recent peak
 
 }  // namespace
 
@@ -33,11 +33,45 @@ PoolState::~PoolState() {
 
 // A miss: makes a segment, after giving back what is cached beyond measure.
 Block* PoolState::grow(const Request& request, Lock& lock) {
-  if (trim_cache(lock))  // it had to wait, and others went on meanwhile
+  const uint64_t budget = cache_budget(request);
+  release_surplus(budget);
+  if (wait_for_surplus(request, budget, lock)) {
     if (Block* block = reuse(request)) return block;
+    release_surplus(budget);
+  }
   collect_garbage(request.bytes);
   if (Block* block = try_sizes(request)) return block;
   return climb_ladder(request, lock);
+}
+
+// How much may be fully free or pending when more is taken: a share of the recent peak, and nothing
+// where the pool would exceed its bound.
+uint64_t PoolState::cache_budget(const Request& request) const {
+  const auto allocated = static_cast<uint64_t>(stats_.allocated_bytes.current);
+  const auto reserved = static_cast<uint64_t>(stats_.reserved_bytes.current);
+  const uint64_t peak = std::max(recent_peak(), allocated + request.bytes);
+  if (reserved + segment_bytes(request) > peak + peak / 2 + kCacheFloor) return 0;
+  return std::max(kCacheFloor, recent_peak() / kCacheShare);
+}
+
+void PoolState::release_surplus(uint64_t budget) {
+  if (store_.cached_bytes() > budget)
+    release_cached(store_.cached_bytes() - budget, kAllKinds, "too much cached");
+}
+
+// Waits for streams that hold more than the budget, since a host that runs far ahead would else
+// reserve without bound. True if it waited.
+bool PoolState::wait_for_surplus(const Request& request, uint64_t budget, Lock& lock) {
+  if (budget != 0 && store_.cached_bytes() + pending_bytes() <= budget) return false;
+  std::vector<Ticket> tickets;
+  for (const PendingBlock& entry : pending_)
+    tickets.insert(tickets.end(), entry.waits.begin(), entry.waits.end());
+  for (const PoolKind kind : kAllPools)
+    for (const auto& [stream, shelf] : store_.shelves(kind))
+      for (const Block* block : shelf)
+        if (block->fills_segment() || (budget == 0 && stream != request.stream))
+          tickets.emplace_back(stream, block->ticket);
+  return wait_for(tickets, lock);
 }
 
 Block* PoolState::climb_ladder(const Request& request, Lock& lock) {
@@ -71,9 +105,9 @@ uint64_t PoolState::segment_bytes(const Request& request) const {
 
 Block* PoolState::try_sizes(const Request& request) {
   const uint64_t exact = segment_bytes(request);
-  uint64_t preferred = request.kind == kSmall           ? kSmallSegment
-                       : request.bytes < kMinExactBlock ? kLargeSegment
-                                                        : exact;
+  uint64_t preferred = request.kind == kSmall    ? kSmallSegment
+                       : request.kind == kMedium ? kMediumSegment
+                                                 : exact;
   preferred = std::min(preferred, largest_);
   if (Block* block = try_segment(preferred, request.kind)) return block;
   return exact < preferred ? try_segment(exact, request.kind) : nullptr;
@@ -103,24 +137,6 @@ Block* PoolState::try_segment(uint64_t bytes, PoolKind kind) {
     refusal_ = error.what();
     return nullptr;
   }
-}
-
-// Keeps fully free memory below a share of the recent peak before more is taken. Waits for streams
-// if it must, since a host that runs far ahead would else reserve without bound; true if it did.
-bool PoolState::trim_cache(Lock& lock) {
-  const uint64_t budget = std::max(kCacheFloor, recent_peak() / kCacheShare);
-  if (store_.cached_bytes() <= budget) return false;
-  release_cached(store_.cached_bytes() - budget, kAllKinds, "too much cached");
-  if (store_.cached_bytes() <= budget) return false;
-  std::vector<Ticket> tickets;
-  for (const auto& [base, segment] : store_.segments())
-    if (const Block& block = *segment.first;
-        block.state == BlockState::kFree && block.fills_segment() && block.owner != kNoStream)
-      tickets.emplace_back(block.owner, block.ticket);
-  wait_for(tickets, lock);
-  if (store_.cached_bytes() > budget)
-    release_cached(store_.cached_bytes() - budget, kAllKinds, "too much cached, after waiting");
-  return true;
 }
 
 // Above the low watermark cached segments go back first.
@@ -189,20 +205,22 @@ void PoolState::wait_for_frees(Lock& lock) {
     tickets.insert(tickets.end(), entry.waits.begin(), entry.waits.end());
     tickets.emplace_back(entry.block->owner, entry.block->ticket);
   }
-  for (const PoolKind kind : {kSmall, kLarge})
+  for (const PoolKind kind : kAllPools)
     for (const auto& [stream, shelf] : store_.shelves(kind))
-      for (const Block* block : shelf)
-        if (stream != kNoStream) tickets.emplace_back(stream, block->ticket);
+      for (const Block* block : shelf) tickets.emplace_back(stream, block->ticket);
   wait_for(tickets, lock);
 }
 
 // Waits for the highest ticket of each stream with the lock released, then takes in what passed.
-void PoolState::wait_for(const std::vector<Ticket>& tickets, Lock& lock) {
+// False if there was nothing to wait for.
+bool PoolState::wait_for(const std::vector<Ticket>& tickets, Lock& lock) {
   std::map<StreamId, uint64_t> highest;
   for (const auto& [stream, ticket] : tickets) highest[stream] = std::max(highest[stream], ticket);
+  highest.erase(kNoStream);
   std::erase_if(highest,
                 [&](const auto& entry) { return clock_.passed(entry.first, entry.second); });
-  if (!highest.empty()) {
+  const bool blocked = !highest.empty();
+  if (blocked) {
     struct Relock {  // also when a wait throws: the caller's guard expects the lock
       Lock& lock;
       ~Relock() { lock.lock(); }
@@ -214,6 +232,7 @@ void PoolState::wait_for(const std::vector<Ticket>& tickets, Lock& lock) {
   drain_pending();
   Progress progress(clock_);
   adopt_passed(kNoStream, progress);
+  return blocked;
 }
 
 void PoolState::fail_too_large(uint64_t bytes) {

@@ -30,7 +30,9 @@ bool Progress::passed(StreamId stream, uint64_t ticket) {
 tb_address PoolState::allocate(uint64_t bytes, StreamId stream, Lock& lock) {
   if (bytes > largest_) [[unlikely]]
     fail_too_large(bytes);
-  const PoolKind kind = bytes <= kMaxSmallRequest ? kSmall : kLarge;
+  const PoolKind kind = bytes <= kMaxSmallRequest  ? kSmall
+                        : bytes < kMinLargeRequest ? kMedium
+                                                   : kLarge;
   // Where rounding would pass the device's limit the block is all of a segment, and the segment's
   // guard takes the place of padding.
   const Request request{bytes, std::min(block_bytes(bytes), largest_), kind, stream};
@@ -70,7 +72,7 @@ Block* PoolState::take_from_others(const Request& request, Progress& progress) {
 
 // Every free block of another stream that has passed becomes nobody's, so that neighbours coalesce.
 void PoolState::adopt_passed(StreamId except, Progress& progress) {
-  for (const PoolKind kind : {kSmall, kLarge}) {
+  for (const PoolKind kind : kAllPools) {
     // By index: disowning may add a shelf.
     for (size_t i = 0; i < store_.shelves(kind).size(); ++i) {
       const auto& entry = store_.shelves(kind)[i];

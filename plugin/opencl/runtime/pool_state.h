@@ -93,21 +93,26 @@ class PoolState {
   uint64_t segment_bytes(const Request& request) const;
   Block* try_sizes(const Request& request);
   Block* try_segment(uint64_t bytes, PoolKind kind);
-  bool trim_cache(Lock& lock);
+  uint64_t cache_budget(const Request& request) const;
+  void release_surplus(uint64_t budget);
+  bool wait_for_surplus(const Request& request, uint64_t budget, Lock& lock);
   void collect_garbage(uint64_t coming);
   uint64_t release_cached(uint64_t wanted, uint32_t kinds, const char* why);
   std::vector<Segment*> cached_segments(uint32_t kinds);
   void release_segment(Segment* segment, const char* why);
   void wait_for_frees(Lock& lock);
-  void wait_for(const std::vector<Ticket>& tickets, Lock& lock);
+  bool wait_for(const std::vector<Ticket>& tickets, Lock& lock);
   [[noreturn]] void fail_out_of_memory(const Request& request);
   [[noreturn]] void fail_too_large(uint64_t bytes);
 
   void count_allocated(const Block& block);
+  uint64_t pending_bytes() const {
+    return static_cast<uint64_t>(stats_.active_bytes.current - stats_.allocated_bytes.current);
+  }
   uint64_t recent_peak() const { return std::max(window_peak_[0], window_peak_[1]); }
   bool debug(uint32_t bit, PoolKind kind) const {
     return (options_.debug & bit) != 0 &&
-           (kind == kLarge || (options_.debug & kDebugLargeOnly) == 0);
+           (kind != kSmall || (options_.debug & kDebugLargeOnly) == 0);
   }
   void publish_slack();
 

@@ -138,7 +138,7 @@ void PoolState::verify() const {
     }
     expect(offset == segment.bytes, "blocks that do not fill their segment", base);
   }
-  for (const PoolKind kind : {kSmall, kLarge})
+  for (const PoolKind kind : kAllPools)
     for (const auto& [stream, shelf] : store_.shelves(kind))
       for (const Block* block : shelf) {
         expect(block->state == BlockState::kFree && block->owner == stream &&
