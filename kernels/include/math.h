@@ -1,0 +1,148 @@
+// Helpers of pointwise formulas, for the element type T and its vector T16 alike (FLOATING: T is a floating type).
+#ifndef OCLTENSOR_MATH_H
+#define OCLTENSOR_MATH_H
+#define OVERLOAD __attribute__((overloadable))
+
+// NaN in either operand gives NaN, as ATen's maximum and minimum have it.
+#define ORDER_FUNCTIONS(V)                                                                    \
+  INLINE V OVERLOAD maximum_(V a, V b) { return (a > b || a != a) ? a : b; }                  \
+  INLINE V OVERLOAD minimum_(V a, V b) { return (a < b || a != a) ? a : b; }                  \
+  INLINE V OVERLOAD clamp_(V a, V low, V high) { return minimum_(maximum_(a, low), high); }
+ORDER_FUNCTIONS(T)
+ORDER_FUNCTIONS(T16)
+
+#if FLOATING
+#define FLOAT_FUNCTIONS(V)                                                                    \
+  INLINE V OVERLOAD remainder_(V a, V b) {                                                    \
+    const V m = fmod(a, b);                                                                   \
+    return (m != (V)(0) && ((b < (V)(0)) != (m < (V)(0)))) ? m + b : m;                       \
+  }                                                                                           \
+  INLINE V OVERLOAD divide_floor_(V a, V b) {                                                 \
+    const V m = fmod(a, b);                                                                   \
+    V q = (a - m) / b;                                                                        \
+    q = (m != (V)(0) && ((b < (V)(0)) != (m < (V)(0)))) ? q - (V)(1) : q;                     \
+    const V f = floor(q);                                                                     \
+    const V rounded = (q - f > (V)(0.5f)) ? f + (V)(1) : f;                                   \
+    const V result = (q != (V)(0)) ? rounded : copysign((V)(0), a / b);                       \
+    return (b == (V)(0)) ? a / b : result;                                                    \
+  }                                                                                           \
+  INLINE V OVERLOAD sigmoid_(V a) { return (V)(1) / ((V)(1) + exp(-a)); }                     \
+  INLINE V OVERLOAD softplus_(V a) { return log1p(exp(a)); }                                  \
+  INLINE V OVERLOAD logit_(V a, V eps) {                                                      \
+    const V inside = clamp_(a, eps, (V)(1) - eps);                                            \
+    const V z = (eps >= (V)(0)) ? inside : a;                                                 \
+    return log(z / ((V)(1) - z));                                                             \
+  }                                                                                           \
+  INLINE V OVERLOAD logit_backward_(V grad, V a, V eps) {                                     \
+    const V slope = grad / (a * ((V)(1) - a));                                                \
+    const V outside = (eps >= (V)(0)) ? (V)(0) : (V)(NAN);                                    \
+    const V low = (eps >= (V)(0)) ? eps : (V)(0);                                             \
+    return (a < low || a > (V)(1) - low) ? outside : slope;                                   \
+  }                                                                                           \
+  INLINE V OVERLOAD logaddexp_(V a, V b) {                                                    \
+    const V m = maximum_(a, b);                                                               \
+    return (a == b && isinf(a)) ? a : m + log1p(exp(-fabs(a - b)));                           \
+  }                                                                                           \
+  INLINE V OVERLOAD logaddexp2_(V a, V b) {                                                   \
+    const V m = maximum_(a, b);                                                               \
+    return (a == b && isinf(a)) ? a : m + log1p(exp2(-fabs(a - b))) * (V)(1.4426950408889634f); \
+  }                                                                                           \
+  INLINE V OVERLOAD round_decimals_(V a, V decimals) {                                        \
+    const V ten = rint(exp10(fabs(decimals)));                                                \
+    return (decimals >= (V)(0)) ? rint(a * ten) / ten : rint(a / ten) * ten;                  \
+  }                                                                                           \
+  INLINE V OVERLOAD gelu_tanh_(V a) {                                                         \
+    const V inner = (V)(SQRT_2_OVER_PI) * (a + (V)(0.044715f) * a * a * a);                   \
+    return (V)(0.5f) * a * ((V)(1) + tanh(inner));                                            \
+  }                                                                                           \
+  INLINE V OVERLOAD gelu_slope_(V a) {                                                        \
+    const V cdf = (V)(0.5f) * ((V)(1) + erf(a * (V)(SQRT_HALF)));                             \
+    return cdf + a * exp((V)(-0.5f) * a * a) * (V)(INVERSE_SQRT_2PI);                         \
+  }                                                                                           \
+  INLINE V OVERLOAD gelu_tanh_slope_(V a) {                                                   \
+    const V t = tanh((V)(SQRT_2_OVER_PI) * (a + (V)(0.044715f) * a * a * a));                 \
+    const V inner = (V)(SQRT_2_OVER_PI) * ((V)(1) + (V)(3 * 0.044715f) * a * a);              \
+    return (V)(0.5f) * ((V)(1) + t) + (V)(0.5f) * a * ((V)(1) - t * t) * inner;               \
+  }                                                                                           \
+  INLINE V OVERLOAD mish_slope_(V a) {                                                        \
+    const V t = tanh(softplus_(a));                                                           \
+    return t + a * ((V)(1) - t * t) * sigmoid_(a);                                            \
+  }                                                                                           \
+  INLINE V OVERLOAD silu_slope_(V a) {                                                        \
+    const V s = sigmoid_(a);                                                                  \
+    return s * ((V)(1) + a * ((V)(1) - s));                                                   \
+  }                                                                                           \
+  INLINE V OVERLOAD elu_slope_(V a, V alpha, V scale, V input_scale, V is_result) {           \
+    const V by_result = input_scale * (a + alpha * scale);                                    \
+    const V by_input = input_scale * alpha * scale * exp(a * input_scale);                    \
+    const V negative = (is_result != (V)(0)) ? by_result : by_input;                          \
+    return (a <= (V)(0)) ? negative : scale;                                                  \
+  }
+#ifdef cl_khr_fp64
+#define SQRT_2_OVER_PI 0.79788456080286535588
+#define SQRT_HALF 0.70710678118654752440
+#define INVERSE_SQRT_2PI 0.39894228040143267794
+#define PI_ 3.14159265358979323846
+#else
+#define SQRT_2_OVER_PI 0.797884561f
+#define SQRT_HALF 0.707106781f
+#define INVERSE_SQRT_2PI 0.398942280f
+#define PI_ 3.14159265f
+#endif
+FLOAT_FUNCTIONS(T)
+FLOAT_FUNCTIONS(T16)
+
+#else  // integers: division by 0 gives 0 and the lowest value over -1 wraps; the hardware would trap
+#define INTEGER_FUNCTIONS(V)                                                                  \
+  INLINE V OVERLOAD quotient_(V a, V b) {                                                     \
+    const V safe = (b == (V)(0) || b == (V)(-1)) ? (V)(1) : b;                                \
+    const V q = a / safe;                                                                     \
+    const V minus_one = UNSIGNED ? ((a == (V)(-1)) ? (V)(1) : (V)(0)) : -a;                   \
+    return (b == (V)(0)) ? (V)(0) : ((b == (V)(-1)) ? minus_one : q);                         \
+  }                                                                                           \
+  INLINE V OVERLOAD fmod_(V a, V b) { return a - quotient_(a, b) * b; }                       \
+  INLINE V OVERLOAD remainder_(V a, V b) {                                                    \
+    const V m = fmod_(a, b);                                                                  \
+    return (m != (V)(0) && ((b < (V)(0)) != (m < (V)(0)))) ? m + b : m;                       \
+  }                                                                                           \
+  INLINE V OVERLOAD divide_floor_(V a, V b) {                                                 \
+    const V q = quotient_(a, b);                                                              \
+    const V m = a - q * b;                                                                    \
+    return (m != (V)(0) && ((b < (V)(0)) != (m < (V)(0)))) ? q - (V)(1) : q;                  \
+  }                                                                                           \
+  INLINE V OVERLOAD shift_left_(V a, V b) {                                                   \
+    return (b < (V)(0) || b >= (V)(8 * sizeof(T))) ? (V)(0) : a << b;                         \
+  }                                                                                           \
+  INLINE V OVERLOAD shift_right_(V a, V b) {                                                  \
+    return (b < (V)(0) || b >= (V)(8 * sizeof(T))) ? ((a < (V)(0)) ? (V)(-1) : (V)(0)) : a >> b; \
+  }
+INTEGER_FUNCTIONS(T)
+INTEGER_FUNCTIONS(T16)
+
+INLINE T power_(T base, T exponent) {
+  if (exponent < (T)0) return base == (T)1 ? (T)1 : base == (T)(-1) ? (exponent % (T)2 == (T)0 ? (T)1 : (T)(-1)) : (T)0;
+  T result = 1;
+  while (exponent != (T)0) {
+    if (exponent & (T)1) result *= base;
+    base *= base;
+    exponent >>= (T)1;
+  }
+  return result;
+}
+INLINE T gcd_(T a, T b) {
+  a = a < (T)0 ? -a : a;
+  b = b < (T)0 ? -b : b;
+  while (b != (T)0) {
+    const T next = a % b;
+    a = b;
+    b = next;
+  }
+  return a;
+}
+INLINE T lcm_(T a, T b) {
+  const T g = gcd_(a, b);
+  const T l = g == (T)0 ? (T)0 : (a / g) * b;
+  return l < (T)0 ? -l : l;
+}
+#endif
+#endif

@@ -1,0 +1,124 @@
+// Element types in kernels. A dtype is named by its suffix (f32, bf16, i64, bool, ...), given as a define such as
+// `#define A bf16`; from it come
+//   STYPE(A)            the type in memory (ushort for bf16)
+//   CTYPE(A), CVEC(A)   the type to compute in (float for bf16) and its 16-vector
+//   LOAD(A, p, i), LOAD16(A, p, i), STORE(A, p, i, v), STORE16(A, p, i, v)     elements i (.. i+15) of STYPE(A)* p
+//   FROM_BITS(A, u)     a compute-type number from its 8-byte slot in a parameter structure
+//   TO(A, v), TO16(A, v)   conversion of any compute type to CTYPE(A) as ATen casts: truncation, and != 0 for bool
+#ifndef OCLTENSOR_TYPES_H
+#define OCLTENSOR_TYPES_H
+
+#define CAT_(a, b) a##b
+#define CAT(a, b) CAT_(a, b)
+#define INLINE static inline __attribute__((always_inline))
+#define UNROLL _Pragma("unroll")
+#define ONE_ITEM __attribute__((reqd_work_group_size(1, 1, 1)))
+
+#define STYPE(A) CAT(stype_, A)
+#define CTYPE(A) CAT(ctype_, A)
+#define CVEC(A) CAT(cvec_, A)
+#define LOAD(A, p, i) CAT(load_, A)(p, i)
+#define LOAD16(A, p, i) CAT(load16_, A)(p, i)
+#define STORE(A, p, i, v) CAT(store_, A)(p, i, v)
+#define STORE16(A, p, i, v) CAT(store16_, A)(p, i, v)
+#define FROM_BITS(A, u) CAT(from_bits_, A)(u)
+#define TO(A, v) CAT(to_, A)(v)
+#define TO16(A, v) CAT(to16_, A)(v)
+
+// The address of an argument pair (base, byte offset).
+#define AT(A, base, offset) ((__global STYPE(A) *)((__global char *)(base) + (offset)))
+#define AT_CONST(A, base, offset) ((__global const STYPE(A) *)((__global const char *)(base) + (offset)))
+
+#define PLAIN_TYPE(A, T)                                                                         \
+  typedef T CAT(stype_, A);                                                                      \
+  typedef T CAT(ctype_, A);                                                                      \
+  typedef CAT(T, 16) CAT(cvec_, A);                                                              \
+  INLINE T CAT(load_, A)(__global const T *p, long i) { return p[i]; }                           \
+  INLINE CAT(T, 16) CAT(load16_, A)(__global const T *p, long i) { return vload16(0, p + i); }   \
+  INLINE void CAT(store_, A)(__global T *p, long i, T v) { p[i] = v; }                           \
+  INLINE void CAT(store16_, A)(__global T *p, long i, CAT(T, 16) v) { vstore16(v, 0, p + i); }
+
+PLAIN_TYPE(u8, uchar)
+PLAIN_TYPE(i8, char)
+PLAIN_TYPE(i16, short)
+PLAIN_TYPE(i32, int)
+PLAIN_TYPE(i64, long)
+PLAIN_TYPE(f32, float)
+#define from_bits_u8(u) ((uchar)(u))
+#define from_bits_i8(u) ((char)(u))
+#define from_bits_i16(u) ((short)(u))
+#define from_bits_i32(u) ((int)(u))
+#define from_bits_i64(u) ((long)(u))
+#define from_bits_f32(u) as_float((uint)(u))
+#define to_u8(v) convert_uchar(v)
+#define to_i8(v) convert_char(v)
+#define to_i16(v) convert_short(v)
+#define to_i32(v) convert_int(v)
+#define to_i64(v) convert_long(v)
+#define to_f32(v) convert_float(v)
+#define to16_u8(v) convert_uchar16(v)
+#define to16_i8(v) convert_char16(v)
+#define to16_i16(v) convert_short16(v)
+#define to16_i32(v) convert_int16(v)
+#define to16_i64(v) convert_long16(v)
+#define to16_f32(v) convert_float16(v)
+
+#ifdef cl_khr_fp64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+PLAIN_TYPE(f64, double)
+#define from_bits_f64(u) as_double((ulong)(u))
+#define to_f64(v) convert_double(v)
+#define to16_f64(v) convert_double16(v)
+#endif
+
+// bool: a byte, any non-zero value is true; computed as uchar 0 or 1.
+typedef uchar stype_bool;
+typedef uchar ctype_bool;
+typedef uchar16 cvec_bool;
+INLINE uchar load_bool(__global const uchar *p, long i) { return p[i] != 0; }
+INLINE uchar16 load16_bool(__global const uchar *p, long i) {
+  return as_uchar16(vload16(0, p + i) != (uchar16)(0)) & (uchar16)(1);
+}
+INLINE void store_bool(__global uchar *p, long i, uchar v) { p[i] = v != 0; }
+INLINE void store16_bool(__global uchar *p, long i, uchar16 v) {
+  vstore16(as_uchar16(v != (uchar16)(0)) & (uchar16)(1), 0, p + i);
+}
+#define from_bits_bool(u) ((uchar)((u) != 0))
+#define to_bool(v) ((uchar)((v) != 0))
+// !v is -1 where a lane is zero: no comparison with a literal, which char vectors would refuse.
+#define to16_bool(v) (convert_uchar16(!(v)) + (uchar16)(1))
+
+// float16: memory only; vload_half and vstore_half need no fp16 arithmetic.
+typedef half stype_f16;
+typedef float ctype_f16;
+typedef float16 cvec_f16;
+INLINE float load_f16(__global const half *p, long i) { return vload_half(i, p); }
+INLINE float16 load16_f16(__global const half *p, long i) { return vload_half16(0, p + i); }
+INLINE void store_f16(__global half *p, long i, float v) { vstore_half_rte(v, i, p); }
+INLINE void store16_f16(__global half *p, long i, float16 v) { vstore_half16_rte(v, 0, p + i); }
+#define from_bits_f16(u) as_float((uint)(u))
+#define to_f16(v) convert_float(v)
+#define to16_f16(v) convert_float16(v)
+
+// bfloat16: the upper half of a float; rounded to nearest even, NaN stays NaN.
+typedef ushort stype_bf16;
+typedef float ctype_bf16;
+typedef float16 cvec_bf16;
+INLINE float load_bf16(__global const ushort *p, long i) { return as_float((uint)p[i] << 16); }
+INLINE float16 load16_bf16(__global const ushort *p, long i) {
+  return as_float16(convert_uint16(vload16(0, p + i)) << 16);
+}
+INLINE void store_bf16(__global ushort *p, long i, float v) {
+  const uint u = as_uint(v);
+  p[i] = isnan(v) ? (ushort)0x7fc0 : (ushort)((u + 0x7fff + ((u >> 16) & 1)) >> 16);
+}
+INLINE void store16_bf16(__global ushort *p, long i, float16 v) {
+  const uint16 u = as_uint16(v);
+  const uint16 r = (u + 0x7fff + ((u >> 16) & 1)) >> 16;
+  vstore16(convert_ushort16(select(r, (uint16)(0x7fc0), isnan(v))), 0, p + i);
+}
+#define from_bits_bf16(u) as_float((uint)(u))
+#define to_bf16(v) convert_float(v)
+#define to16_bf16(v) convert_float16(v)
+
+#endif

@@ -1,0 +1,81 @@
+// Pointwise operators for GPUs: one work-item an element, or four where every operand is contiguous or repeated.
+// Defines: as rows.cl; FLAT where the loop nest is one contiguous run, INDEX the type of element counts (uint, or ulong
+// from 2^31 on).
+#include "pointwise_params.h"
+#include "pointwise_formula.h"
+
+// Operand X at element i of the run, or at an offset of its own.
+#define GET_0(X, p, i) TO(COMPUTE, LOAD(X, p, 0))
+#define GET_1(X, p, i) TO(COMPUTE, LOAD(X, p, i))
+#define GET_3(X, p, i) p
+#define SPREAD_0(X, p, i) TO(COMPUTE, LOAD(X, p, i))
+#define SPREAD_1(X, p, i) TO(COMPUTE, LOAD(X, p, i))
+#define SPREAD_2(X, p, i) TO(COMPUTE, LOAD(X, p, i))
+#define SPREAD_3(X, p, i) p
+
+#if KIND_A == 3
+#define PTR_A const T pa = FROM_BITS(COMPUTE, p.numbers[0]);
+#else
+#define PTR_A __global const STYPE(A) *pa = AT_CONST(A, a_base, a_offset);
+#endif
+#if KIND_B == 3
+#define PTR_B const T pb = FROM_BITS(COMPUTE, p.numbers[1]);
+#else
+#define PTR_B __global const STYPE(B) *pb = AT_CONST(B, b_base, b_offset);
+#endif
+#if KIND_C == 3
+#define PTR_C const T pc = FROM_BITS(COMPUTE, p.numbers[2]);
+#else
+#define PTR_C __global const STYPE(C) *pc = AT_CONST(C, c_base, c_offset);
+#endif
+#if KIND_D == 3
+#define PTR_D const T pd = FROM_BITS(COMPUTE, p.numbers[3]);
+#else
+#define PTR_D __global const STYPE(D) *pd = AT_CONST(D, d_base, d_offset);
+#endif
+#define ALL_POINTERS PTR_A PTR_B PTR_C PTR_D
+#define PARAMETERS                                                                                     \
+  const T s0 = FROM_BITS(COMPUTE, p.numbers[4]), s1 = FROM_BITS(COMPUTE, p.numbers[5]);                \
+  const T s2 = FROM_BITS(COMPUTE, p.numbers[6]), s3 = FROM_BITS(COMPUTE, p.numbers[7]);
+
+__kernel void pointwise(__global void *out_base, ulong out_offset, __global const void *a_base, ulong a_offset,
+                        __global const void *b_base, ulong b_offset, __global const void *c_base, ulong c_offset,
+                        __global const void *d_base, ulong d_offset, const PointwiseParams p) {
+  PARAMETERS
+  ALL_POINTERS
+  __global STYPE(OUT) *out = AT(OUT, out_base, out_offset);
+#ifdef FLAT
+  // A work-group covers 4 * its size neighbouring elements; all loads of an item are issued before its first store.
+  const INDEX n = p.sizes[0];
+  const INDEX step = get_local_size(0);
+  const INDEX i = (INDEX)get_group_id(0) * step * 4 + get_local_id(0);
+  T a[4], b[4], c[4], d[4];
+  UNROLL for (int k = 0; k < 4; ++k) {
+    const INDEX at = min(i + k * step, n - 1);
+    a[k] = CAT(GET_, KIND_A)(A, pa, at);
+    b[k] = CAT(GET_, KIND_B)(B, pb, at);
+    c[k] = CAT(GET_, KIND_C)(C, pc, at);
+    d[k] = CAT(GET_, KIND_D)(D, pd, at);
+  }
+  UNROLL for (int k = 0; k < 4; ++k)
+    if (i + k * step < n) STORE(OUT, out, i + k * step, TO(OUT, formula(a[k], b[k], c[k], d[k], s0, s1, s2, s3)));
+#else
+  INDEX rest = get_global_id(0);
+  long offset_out = 0, offset_a = 0, offset_b = 0, offset_c = 0, offset_d = 0;
+  if (rest >= (INDEX)(p.sizes[0] * p.rows)) return;
+  for (int k = 0; k < p.rank; ++k) {
+    const INDEX size = p.sizes[k], next = rest / size;
+    const long at = rest - next * size;
+    rest = next;
+    offset_out += at * p.strides[0][k];
+    offset_a += at * p.strides[1][k];
+    offset_b += at * p.strides[2][k];
+    offset_c += at * p.strides[3][k];
+    offset_d += at * p.strides[4][k];
+  }
+  STORE(OUT, out, offset_out,
+        TO(OUT, formula(CAT(SPREAD_, KIND_A)(A, pa, offset_a), CAT(SPREAD_, KIND_B)(B, pb, offset_b),
+                        CAT(SPREAD_, KIND_C)(C, pc, offset_c), CAT(SPREAD_, KIND_D)(D, pd, offset_d), s0, s1,
+                        s2, s3)));
+#endif
+}

@@ -1,0 +1,38 @@
+"""Embeds kernels/**/*.{cl,h} as C++ constants: kernels/pointwise/rows.cl becomes kernel_sources::pointwise_rows.
+
+usage: embed_kernels.py KERNEL_DIR OUT_HEADER OUT_SOURCE
+A missing file or two paths that give the same identifier fail the build.
+"""
+
+import pathlib
+import re
+import sys
+
+
+def main() -> None:
+    root, header, source = map(pathlib.Path, sys.argv[1:4])
+    files = sorted(p for p in root.rglob("*") if p.suffix in (".cl", ".h"))
+    names: dict[str, pathlib.Path] = {}
+    for path in files:
+        relative = path.relative_to(root).with_suffix("") if path.suffix == ".cl" else path.relative_to(root)
+        name = re.sub(r"\W", "_", str(relative))
+        if name in names:
+            sys.exit(f"embed_kernels: {path} and {names[name]} both become '{name}'")
+        names[name] = path
+    head = ["// Generated from kernels/ by embed_kernels.py.", "#pragma once", '#include "source.h"', "#include <vector>",
+            "namespace ocltensor::opencl::kernel_sources {"]
+    body = ['#include "kernel_sources.h"', "namespace ocltensor::opencl::kernel_sources {"]
+    for name, path in names.items():
+        head.append(f"extern const Source {name};")
+        text = path.read_text()
+        pieces = "\n".join(f'R"~~({text[i:i + 12000]})~~"' for i in range(0, len(text), 12000)) or '""'
+        body.append(f'const Source {name}{{"{path.relative_to(root)}", {pieces}}};')
+    head += ["const std::vector<const Source*>& all();", "}"]
+    listed = ", ".join("&" + n for n in names)
+    body += ["const std::vector<const Source*>& all() {",
+             f"  static const auto& list = *new std::vector<const Source*>{{{listed}}};", "  return list;", "}", "}"]
+    header.write_text("\n".join(head) + "\n")
+    source.write_text("\n".join(body) + "\n")
+
+
+main()

@@ -1,0 +1,44 @@
+// The plugin's two exports.
+#include "base/config.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "entry.h"
+
+#define TB_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace ocltensor::opencl {
+namespace {
+
+constexpr tb_api kApi{sizeof(tb_api),  TB_ABI_MAJOR, TB_ABI_MINOR,   &kDeviceApi,  &kStreamApi,
+                      &kEventApi,      &kMemoryApi,  &kTransferApi,  &kOperatorApi, &kGeneratorApi,
+                      &kKernelApi,     &kProfilerApi, &kCaptureApi,  &kSwitchApi,  &kInteropApi};
+
+}  // namespace
+}  // namespace ocltensor::opencl
+
+TB_EXPORT const tb_plugin_descriptor_t tb_plugin_descriptor = {TB_PLUGIN_MAGIC,
+                                                               sizeof(tb_plugin_descriptor_t),
+                                                               TB_ABI_MAJOR,
+                                                               TB_ABI_MINOR,
+                                                               "ocl",
+                                                               "ocltensor",
+                                                               OCLTENSOR_VERSION};
+
+TB_EXPORT tb_status tb_plugin_get_api(uint32_t abi_major, const tb_host_api* host, tb_error* error,
+                                      const tb_api** api) {
+  using namespace ocltensor;
+  return guarded(error, [&] {
+    opencl::required(api, "api");
+    *api = nullptr;
+    if (abi_major != TB_ABI_MAJOR)
+      fail(TB_E_ABI, "this plugin serves ABI major {}, the host asks for {}", TB_ABI_MAJOR, abi_major);
+    if (host != nullptr) {
+      if (host->struct_size < TB_HOST_API_SIZE_V1 || host->abi_major != TB_ABI_MAJOR)
+        fail(TB_E_ABI, "the host's table has struct_size {} and ABI major {}, expected at least {} and {}",
+             host->struct_size, host->abi_major, TB_HOST_API_SIZE_V1, TB_ABI_MAJOR);
+      if (host->log != nullptr) log::forward_to(host->log, host->context);
+    }
+    config::validate();
+    *api = &opencl::kApi;
+  });
+}

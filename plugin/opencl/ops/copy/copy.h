@@ -1,0 +1,17 @@
+// Copies, fills and tensors made from nothing.
+#pragma once
+
+#include "ops/op_call.h"
+
+namespace ocltensor::opencl {
+
+void fill_tensor(const OpCall& call, TensorView target, Scalar value);
+// A view of `tensor` with other sizes and strides, `offset` elements further on.
+LocalTensor view_of(TensorView tensor, const Dims& sizes, const Dims& strides, int64_t offset);
+// The part [start, start + length) of one dimension.
+LocalTensor narrow(TensorView tensor, int64_t dim, int64_t start, int64_t length);
+
+std::span<const OpEntry> copy_operators();
+extern const std::span<const OpEntry> kCreateOperators;  // create.cpp
+
+}  // namespace ocltensor::opencl

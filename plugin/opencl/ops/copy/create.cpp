@@ -1,0 +1,109 @@
+// arange, linspace, eye, tril, triu.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "copy.h"
+#include "kernel_sources.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+uint64_t wide_bits(const OpCall& call, double value) {
+  uint64_t bits = 0;
+  if (call.caps().fp64) {
+    std::memcpy(&bits, &value, sizeof value);
+  } else {
+    const auto f = static_cast<float>(value);
+    std::memcpy(&bits, &f, sizeof f);
+  }
+  return bits;
+}
+
+constexpr size_t kGroup = 64;
+std::array<size_t, 3> cover(int64_t n) { return {(static_cast<size_t>(n) + kGroup - 1) / kGroup * kGroup, 1, 1}; }
+
+Launch launch_into(const OpCall& call, const char* function, TensorView out, bool upper = false) {
+  Defines d;
+  d.type("OUT", out.dtype()).set("FLOATING", is_floating(out.dtype())).set("UPPER", upper);
+  Launch launch = call.launch(kernel_sources::copy_create, function, d);
+  bind(launch, out);
+  return launch;
+}
+
+void arange_op(OpCall& call) {
+  const TensorView out = call.out(0);
+  const Scalar start = call.args().scalar(0);
+  const Scalar step = call.args().scalar(2);
+  check(out.ndim() == 1, "arange: the output must have one dimension");
+  call.accept();
+  if (out.numel() == 0) return;
+  launch_into(call, "arange", out)
+      .value(out.strides()[0])
+      .value(out.numel())
+      .value(start.as_int())
+      .value(step.as_int())
+      .value(wide_bits(call, start.as_double()))
+      .value(wide_bits(call, step.as_double()))
+      .run(cover(out.numel()), {kGroup, 1, 1});
+}
+
+void linspace_op(OpCall& call) {
+  const TensorView out = call.out(0);
+  const double start = call.args().real(0);
+  const double end = call.args().real(1);
+  check(out.ndim() == 1, "linspace: the output must have one dimension");
+  call.accept();
+  if (out.numel() == 0) return;
+  launch_into(call, "linspace", out)
+      .value(out.strides()[0])
+      .value(out.numel())
+      .value(wide_bits(call, start))
+      .value(wide_bits(call, end))
+      .run(cover(out.numel()), {kGroup, 1, 1});
+}
+
+void eye_op(OpCall& call) {
+  const TensorView out = call.out(0);
+  check(out.ndim() == 2, "eye: the output must be a matrix");
+  call.accept();
+  if (out.numel() == 0) return;
+  launch_into(call, "eye", out)
+      .value(out.sizes()[0])
+      .value(out.sizes()[1])
+      .value(out.strides()[0])
+      .value(out.strides()[1])
+      .run(cover(out.sizes()[0]), {kGroup, 1, 1});
+}
+
+void triangle_op(OpCall& call) {
+  const TensorView self = call.args().tensor(0);
+  const int64_t diagonal = call.args().integer(1);
+  check(self.ndim() >= 2, "{} needs a matrix, got {} dimension(s)", call.name(), self.ndim());
+  check(self.dtype() == call.out(0).dtype(), "{}: the output must have the input's type", call.name());
+  call.accept();
+  if (self.numel() == 0) return;
+  const Contiguous in(call, self);
+  ContiguousOutput out(call, call.out(0));
+  const int64_t rows = self.size(-2);
+  const int64_t columns = self.size(-1);
+  const int64_t total = self.numel() / columns;
+  Launch launch = launch_into(call, "triangle", out.view(), call.op().schema.name == "triu");
+  bind(launch, in.view());
+  launch.value(total)
+      .value(rows)
+      .value(columns)
+      .value(std::clamp(diagonal, -rows - columns, rows + columns))
+      .run(cover(total), {kGroup, 1, 1});
+  out.finish();
+}
+
+constexpr OpEntry kOperators[] = {{"arange.start_out", arange_op}, {"linspace.out", linspace_op},
+                                  {"eye.m_out", eye_op},           {"tril.out", triangle_op},
+                                  {"triu.out", triangle_op}};
+
+}  // namespace
+
+const std::span<const OpEntry> kCreateOperators = kOperators;
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,90 @@
+// Arguments and outputs of an operator call, checked once for every operator.
+#include "op_call.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+// What no operator has to look at again: types that the device cannot hold, more dimensions than the limit.
+void check_tensor(const Capabilities& caps, const tb_tensor& tensor) {
+  check(tensor.struct_size >= TB_TENSOR_SIZE_V1, "a tensor argument has struct_size {}", tensor.struct_size);
+  const DType dtype = from_abi(tensor.dtype);
+  if (dtype == DType::Float64 && !caps.fp64)
+    unsupported(TB_REASON_DEVICE_FEATURE, "{} has no float64 (cl_khr_fp64)", caps.name);
+  if (is_complex(dtype)) unsupported(TB_REASON_DTYPE, "complex64 is not supported yet");
+  if (tensor.ndim > TB_MAX_RANK) unsupported(TB_REASON_RANK, "tensors have at most {} dimensions", TB_MAX_RANK);
+}
+
+}  // namespace
+
+Scratch::~Scratch() {
+  if (address_ == 0) return;
+  try {
+    stream_->device().memory().free(address_, *stream_);
+  } catch (const Error&) {  // after fork, or a lost device: the memory is gone anyway
+  }
+}
+
+OpCall::OpCall(const tb_call& call, const Operator& op, Stream& stream, bool check_only)
+    : raw_(call), op_(op), args_(op.schema, {call.args, call.arg_count}), stream_(stream), check_only_(check_only) {
+  check(call.arg_count == op.schema.inputs.size(), "{} takes {} arguments, got {}", op.name, op.schema.inputs.size(),
+        call.arg_count);
+  check(call.out_count == op.schema.outputs.size(), "{} has {} outputs, got {}", op.name, op.schema.outputs.size(),
+        call.out_count);
+  for (uint32_t i = 0; i < call.arg_count; ++i) {
+    const tb_value& v = call.args[i];
+    if (v.tag == TB_TENSOR) check_tensor(caps(), *static_cast<const tb_tensor*>(v.as.p));
+    if (v.tag == TB_COMPLEX) unsupported(TB_REASON_DTYPE, "complex numbers are not supported yet");
+    if (v.tag == TB_TENSOR_LIST)
+      for (uint32_t k = 0; k < v.count; ++k)
+        if (const tb_tensor* t = static_cast<const tb_tensor* const*>(v.as.p)[k]) check_tensor(caps(), *t);
+  }
+  for (uint32_t i = 0; i < call.out_count; ++i) check_tensor(caps(), *call.outs[i]);
+}
+
+TensorView OpCall::out(size_t i) const {
+  check(i < raw_.out_count, "{} has no output {}", name(), i);
+  return TensorView(*raw_.outs[i]);
+}
+
+TensorView OpCall::resize_out(size_t i, std::span<const int64_t> sizes) {
+  check(raw_.resize_out != nullptr, "{} needs a resize_out callback", name());
+  resized_ = {};
+  const tb_status status = raw_.resize_out(raw_.resize_context, static_cast<uint32_t>(i), sizes.data(),
+                                           static_cast<uint32_t>(sizes.size()), &resized_);
+  if (status != TB_OK) fail(status, "{}: the host could not resize output {}", name(), i);
+  return TensorView(resized_);
+}
+
+Launch& bind(Launch& launch, TensorView tensor) {
+  const Extent e = extent(tensor.sizes(), tensor.strides());
+  return launch.memory(tensor.numel() == 0 ? 0 : tensor.address(), e.low * tensor.itemsize(),
+                       e.high * tensor.itemsize());
+}
+
+namespace {
+
+std::vector<Scratch> memory_for_copy(const OpCall& call, TensorView tensor) {
+  std::vector<Scratch> memory;
+  if (!tensor.is_contiguous()) memory.push_back(call.scratch(static_cast<uint64_t>(tensor.numel() * tensor.itemsize())));
+  return memory;
+}
+
+}  // namespace
+
+Contiguous::Contiguous(const OpCall& call, TensorView tensor)
+    : memory_(memory_for_copy(call, tensor)),
+      local_(memory_.empty() ? tensor.address() : memory_[0].address(), tensor.dtype(), Dims(tensor.sizes())) {
+  if (!memory_.empty()) copy_tensor(call, local_.view(), tensor);
+}
+
+ContiguousOutput::ContiguousOutput(const OpCall& call, TensorView out)
+    : call_(call),
+      out_(out),
+      memory_(memory_for_copy(call, out)),
+      local_(memory_.empty() ? out.address() : memory_[0].address(), out.dtype(), Dims(out.sizes())) {}
+
+void ContiguousOutput::finish() {
+  if (!memory_.empty()) copy_tensor(call_, out_, local_.view());
+}
+
+}  // namespace ocltensor::opencl

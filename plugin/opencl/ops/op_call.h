@@ -1,0 +1,134 @@
+// One call of an operator, as its implementation sees it: arguments, outputs, stream, scratch memory and kernels.
+#pragma once
+
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/operators.h"
+#include "runtime/device.h"
+#include "runtime/kernel.h"
+#include "runtime/memory.h"
+#include "runtime/stream.h"
+
+namespace ocltensor::opencl {
+
+struct OpEntry;
+
+// Thrown by accept() when the host only asked whether the call would be accepted.
+struct AcceptedOnly {};
+
+// Memory of the pool for the duration of an operator; freed in stream order.
+class Scratch {
+ public:
+  Scratch(Stream& stream, uint64_t bytes)
+      : stream_(&stream), address_(stream.device().memory().allocate(bytes, stream)), bytes_(bytes) {}
+  Scratch(Scratch&& other) noexcept
+      : stream_(other.stream_), address_(std::exchange(other.address_, 0)), bytes_(other.bytes_) {}
+  Scratch& operator=(Scratch&&) = delete;
+  ~Scratch();
+  tb_address address() const { return address_; }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  Stream* stream_;
+  tb_address address_;
+  uint64_t bytes_;
+};
+
+// A strided tensor owned by the operator, e.g. a contiguous copy of an argument or scratch memory with a shape.
+class LocalTensor {
+ public:
+  LocalTensor(tb_address address, DType dtype, Dims sizes, Dims strides)
+      : sizes_(sizes), strides_(strides) {
+    raw_ = {sizeof(tb_tensor), 0, address, 0, 0, to_abi(dtype), static_cast<uint32_t>(sizes.size()),
+            sizes_.data(), strides_.data(), nullptr};
+  }
+  LocalTensor(tb_address address, DType dtype, Dims sizes)
+      : LocalTensor(address, dtype, sizes, contiguous_strides(sizes)) {}
+  LocalTensor(const LocalTensor& other) : LocalTensor(other.raw_.address, other.dtype(), other.sizes_, other.strides_) {}
+  LocalTensor& operator=(const LocalTensor&) = delete;
+  DType dtype() const { return from_abi(raw_.dtype); }
+  TensorView view() const { return TensorView(raw_); }
+  operator TensorView() const { return view(); }  // NOLINT: implicit on purpose
+
+ private:
+  Dims sizes_, strides_;
+  tb_tensor raw_;
+};
+
+class OpCall {
+ public:
+  OpCall(const tb_call& call, const Operator& op, Stream& stream, bool check_only);
+
+  const Operator& op() const { return op_; }
+  const std::string& name() const { return op_.name; }
+  const Args& args() const { return args_; }
+  size_t out_count() const { return raw_.out_count; }
+  TensorView out(size_t i) const;
+  bool wants(size_t i) const { return out(i).numel() > 0; }
+  Device& device() const { return stream_.device(); }
+  const Capabilities& caps() const { return stream_.device().caps(); }
+  Stream& stream() const { return stream_; }
+
+  // To be called when every check is done and before anything is enqueued, compiled or allocated.
+  void accept() const {
+    if (check_only_) throw AcceptedOnly{};
+  }
+  // Gives data-dependent output `i` its shape; returns it.
+  TensorView resize_out(size_t i, std::span<const int64_t> sizes);
+
+  Scratch scratch(uint64_t bytes) const { return Scratch(stream_, bytes); }
+  Launch launch(const Source& source, const char* function, const Defines& defines) const {
+    return Launch(stream_, find_kernel(device(), source, function, defines));
+  }
+
+ private:
+  const tb_call& raw_;
+  const Operator& op_;
+  Args args_;
+  Stream& stream_;
+  bool check_only_;
+  tb_tensor resized_{};
+  Dims resized_sizes_, resized_strides_;
+};
+
+// Binds a tensor's memory: the range that its sizes and strides span.
+Launch& bind(Launch& launch, TensorView tensor);
+
+// A tensor's elements in row-major order: the tensor itself where it already is, else a copy in scratch memory.
+class Contiguous {
+ public:
+  Contiguous(const OpCall& call, TensorView tensor);
+  TensorView view() const { return local_.view(); }
+
+ private:
+  std::vector<Scratch> memory_;  // none, or the copy's
+  LocalTensor local_;
+};
+
+// A row-major tensor to write to: the output itself where it is one, else scratch memory that finish() copies to it.
+class ContiguousOutput {
+ public:
+  ContiguousOutput(const OpCall& call, TensorView out);
+  TensorView view() const { return local_.view(); }
+  void finish();
+
+ private:
+  const OpCall& call_;
+  TensorView out_;
+  std::vector<Scratch> memory_;
+  LocalTensor local_;
+};
+
+// Copies with broadcasting and conversion, as copy.out does; used by other operators.
+void copy_tensor(const OpCall& call, TensorView target, TensorView source);
+
+using OpFunction = void (*)(OpCall&);
+struct OpEntry {
+  const char* name;
+  OpFunction run;
+};
+
+
+}  // namespace ocltensor::opencl

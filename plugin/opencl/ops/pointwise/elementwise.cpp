@@ -1,0 +1,161 @@
+// Launching an elementwise kernel: loop nest, specialisation, work division.
+#include <algorithm>
+#include <cstring>
+
+#include "base/iteration.h"
+#include "kernel_sources.h"
+#include "pointwise.h"
+#include "pointwise_params.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+enum Kind : int64_t { kRepeated = 0, kContiguous = 1, kStrided = 2, kNumber = 3 };
+
+constexpr const char* kTypeNames[] = {"A", "B", "C", "D"};
+constexpr const char* kKindNames[] = {"KIND_A", "KIND_B", "KIND_C", "KIND_D"};
+
+uint64_t bits_of(Scalar value, DType compute) {
+  uint64_t bits = 0;
+  if (compute == DType::Float32) {
+    const auto f = static_cast<float>(value.as_double());
+    std::memcpy(&bits, &f, sizeof f);
+  } else if (compute == DType::Float64) {
+    const double d = value.as_double();
+    std::memcpy(&bits, &d, sizeof d);
+  } else {
+    bits = compute == DType::Bool ? value.as_bool() : static_cast<uint64_t>(value.as_int());
+  }
+  return bits;
+}
+
+const char* largest(DType type) {
+  switch (type) {
+    case DType::Float16: return "65504.0f";
+    case DType::BFloat16: return "3.3895313892515355e38f";
+    case DType::Float64: return "DBL_MAX";
+    default: return "FLT_MAX";
+  }
+}
+
+// A nest of more dimensions than the kernels take runs as several launches over its outermost ones.
+struct Nest {
+  IterationSpace space;
+  int64_t offsets[5] = {};  // elements, per operand
+};
+
+Defines defines_for(const ElementwiseLaunch& what, DType out, const Nest& nest) {
+  Defines d;
+  d.type("COMPUTE", what.compute).type("OUT", out);
+  d.set("FLOATING", is_floating(what.compute)).set("UNSIGNED", what.compute == DType::UInt8 || what.compute == DType::Bool);
+  d.set("EXPRESSION", what.formula->text).set("MAXIMUM", largest(what.limits));
+  if (what.test) d.set("TEST", 1);
+  d.set("KIND_OUT", nest.space.strides[0][0] == 1 ? kContiguous : kStrided);
+  for (size_t k = 0; k < 4; ++k) {
+    Kind kind = kNumber;
+    DType type = what.compute;
+    if (k < what.inputs.size() && what.inputs[k].tensor != nullptr) {
+      const int64_t stride = nest.space.strides[k + 1][0];
+      kind = stride == 0 ? kRepeated : stride == 1 ? kContiguous : kStrided;
+      type = what.inputs[k].is_condition ? DType::Bool : what.inputs[k].tensor->dtype();
+    }
+    d.type(kTypeNames[k], type).set(kKindNames[k], kind);
+  }
+  return d;
+}
+
+// About 64 pieces of work, none smaller than what a launch costs.
+void divide_rows(PointwiseParams& p, size_t& chunks, size_t& groups) {
+  constexpr int64_t kPieces = 64;
+  constexpr int64_t kSmallest = 4096;
+  const int64_t total = p.sizes[0] * p.rows;
+  const int64_t piece = std::max(kSmallest, (total + kPieces - 1) / kPieces);
+  if (p.sizes[0] >= piece || p.rows == 1) {
+    p.chunk = (std::min(piece, p.sizes[0]) + 15) / 16 * 16;
+    p.rows_per_item = 1;
+  } else {
+    p.chunk = p.sizes[0];
+    p.rows_per_item = std::max<int64_t>(1, piece / p.sizes[0]);
+  }
+  chunks = static_cast<size_t>((p.sizes[0] + p.chunk - 1) / p.chunk);
+  groups = static_cast<size_t>((p.rows + p.rows_per_item - 1) / p.rows_per_item);
+}
+
+void run(const OpCall& call, TensorView out, const ElementwiseLaunch& what, const Nest& nest) {
+  Defines d = defines_for(what, out.dtype(), nest);
+  PointwiseParams p{};
+  p.rank = static_cast<int32_t>(nest.space.rank());
+  p.rows = 1;
+  for (size_t i = 0; i < nest.space.rank(); ++i) {
+    p.sizes[i] = nest.space.sizes[i];
+    if (i > 0) p.rows *= p.sizes[i];
+    for (size_t k = 0; k < nest.space.strides.size(); ++k) p.strides[k][i] = nest.space.strides[k][i];
+  }
+  for (size_t k = 0; k < what.inputs.size(); ++k) p.numbers[k] = bits_of(what.inputs[k].value, what.compute);
+  for (size_t k = 0; k < what.parameters.size(); ++k) p.numbers[4 + k] = bits_of(what.parameters[k], what.compute);
+
+  std::array<size_t, 3> global{1, 1, 1};
+  std::array<size_t, 3> local{1, 1, 1};
+  const bool rows = call.caps().style == KernelStyle::Rows;
+  if (rows) {
+    if (what.formula->form == FormulaForm::Lanes) d.set("LANES", 1);
+    if (what.formula->form == FormulaForm::Trigonometric && call.caps().scalar_trigonometry) d.set("LANES_IF_LARGE", 1);
+    divide_rows(p, global[0], global[1]);
+  } else {
+    const auto total = static_cast<uint64_t>(p.sizes[0] * p.rows);
+    bool flat = p.rank == 1 && nest.space.strides[0][0] == 1;
+    for (size_t k = 1; k < nest.space.strides.size(); ++k)
+      flat = flat && (nest.space.strides[k][0] == 0 || nest.space.strides[k][0] == 1);
+    if (flat) d.set("FLAT", 1);
+    d.set("INDEX", total < (uint64_t{1} << 31) ? "uint" : "ulong");
+    local[0] = std::min<size_t>(256, call.caps().max_work_group_size);
+    const uint64_t per_group = local[0] * (flat ? 4 : 1);
+    global[0] = (total + per_group - 1) / per_group * local[0];
+  }
+  Launch launch =
+      call.launch(rows ? kernel_sources::pointwise_rows : kernel_sources::pointwise_elements, "pointwise", d);
+  const auto bind_at = [&](const TensorView* tensor, size_t k) {
+    if (tensor == nullptr) return (void)launch.memory(0, 0, 0);
+    int64_t low = 0;
+    int64_t high = 0;
+    for (size_t i = 0; i < nest.space.rank(); ++i) {
+      const int64_t reach = (nest.space.sizes[i] - 1) * nest.space.strides[k][i];
+      (reach < 0 ? low : high) += reach;
+    }
+    const int64_t item = tensor->itemsize();
+    launch.memory(tensor->address() + static_cast<uint64_t>(nest.offsets[k] * item), low * item, (high + 1) * item);
+  };
+  bind_at(&out, 0);
+  for (size_t k = 0; k < 4; ++k) bind_at(k < what.inputs.size() ? what.inputs[k].tensor : nullptr, k + 1);
+  launch.value(p).run(global, local);
+}
+
+void run_nested(const OpCall& call, TensorView out, const ElementwiseLaunch& what, const Nest& nest) {
+  if (nest.space.rank() <= POINTWISE_RANK) return run(call, out, what, nest);
+  Nest inner = nest;
+  const int64_t count = inner.space.sizes.back();
+  inner.space.sizes.pop_back();
+  std::vector<int64_t> steps;
+  for (Dims& s : inner.space.strides) {
+    steps.push_back(s.back());
+    s.pop_back();
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    run_nested(call, out, what, inner);
+    for (size_t k = 0; k < steps.size(); ++k) inner.offsets[k] += steps[k];
+  }
+}
+
+}  // namespace
+
+void launch_elementwise(const OpCall& call, TensorView out, const ElementwiseLaunch& what) {
+  if (out.numel() == 0) return;
+  std::vector<Dims> strides{Dims(out.strides())};
+  for (const ElementwiseInput& input : what.inputs)
+    strides.push_back(input.tensor == nullptr
+                          ? Dims(out.sizes().size(), 0)
+                          : broadcast_strides(input.tensor->sizes(), input.tensor->strides(), out.sizes()));
+  run_nested(call, out, what, {make_iteration(out.sizes(), strides), {}});
+}
+
+}  // namespace ocltensor::opencl

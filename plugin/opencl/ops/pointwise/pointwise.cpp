@@ -1,0 +1,92 @@
+// Pointwise operators: one function for every row of pointwise.def that has a formula in expressions.def.
+#include "pointwise.h"
+
+#include <array>
+#include <unordered_map>
+
+#include "base/iteration.h"
+#include "base/pointwise.h"
+#include "kernel_sources.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+constexpr Formula kFormulas[] = {
+#define OCLTENSOR_EXPRESSION(name, form, ...) {name, FormulaForm::form, #__VA_ARGS__},
+#include "expressions.def"
+#undef OCLTENSOR_EXPRESSION
+};
+
+const Formula* find_exact(const std::string& name) {
+  static const auto& index = *new auto([] {
+    std::unordered_map<std::string_view, const Formula*> map;
+    for (const Formula& f : kFormulas) map.emplace(f.name, &f);
+    return map;
+  }());
+  const auto it = index.find(name);
+  return it == index.end() ? nullptr : it->second;
+}
+
+void pointwise(OpCall& call) {
+  const PointwiseCall resolved = resolve_pointwise(call.args());
+  const Formula* formula = find_formula(resolved.row, resolved.compute);
+  if (formula == nullptr)
+    unsupported(TB_REASON_OPERATOR, "{} has no OpenCL formula yet", resolved.row);
+  if (resolved.compute == DType::Float64 && !call.caps().fp64)
+    unsupported(TB_REASON_DEVICE_FEATURE, "{} has no float64 (cl_khr_fp64)", call.caps().name);
+  if (resolved.result != resolved.compute && std::string_view(formula->text) == "nextafter(a, b)")
+    unsupported(TB_REASON_DTYPE, "nextafter is not supported for {}", name(resolved.result));
+
+  std::array<std::optional<TensorView>, kMaxOperands> tensors;
+  std::array<ElementwiseInput, kMaxOperands> inputs;
+  Dims shape;
+  for (int k = 0; k < resolved.operand_count; ++k) {
+    const auto& operand = resolved.operands[k];
+    inputs[k].is_condition = operand.is_condition;
+    if (operand.is_number) {
+      inputs[k].value = operand.value;
+      continue;
+    }
+    tensors[k] = call.args().tensor(operand.argument);
+    inputs[k].tensor = &*tensors[k];
+    shape = broadcast(shape, tensors[k]->sizes());
+  }
+  const TensorView out = call.out(0);
+  check(Dims(out.sizes()) == shape, "{}: the output has shape {}, expected {}", call.name(), to_string(out.sizes()),
+        to_string(shape));
+  check(can_cast(resolved.result, out.dtype()), "{}: a result of type {} cannot be cast to {}", call.name(),
+        name(resolved.result), name(out.dtype()));
+  call.accept();
+  launch_elementwise(call, out,
+                     {formula, resolved.compute, resolved.result, resolved.rule == TypeRule::Compare,
+                      std::span(inputs).first(static_cast<size_t>(resolved.operand_count)),
+                      std::span(resolved.parameters).first(static_cast<size_t>(resolved.parameter_count))});
+}
+
+}  // namespace
+
+const Formula* find_formula(std::string_view row, DType compute) {
+  // The row's own "@dtype" variant is asked for last: "bitwise_not.out@bool" is a name here as well.
+  std::string base(row);
+  if (const Formula* f = find_exact(base)) {
+    const size_t at = base.find('@');
+    if (at != std::string::npos) return f;
+    if (is_integral(compute, true))
+      if (const Formula* g = find_exact(base + "@int")) return g;
+    return f;
+  }
+  return nullptr;
+}
+
+std::span<const OpEntry> pointwise_operators() {
+  static const auto& entries = *new auto([] {
+    std::vector<OpEntry> list;
+    for (const Operator& op : operators())
+      if (std::string_view(op.family) == "pointwise" && find_exact(op.name) != nullptr)
+        list.push_back({op.name.c_str(), pointwise});
+    return list;
+  }());
+  return entries;
+}
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,46 @@
+// Joining the families. A new family adds its line to kFamilies.
+#include "registry.h"
+
+#include <string>
+#include <unordered_map>
+
+#include "copy/copy.h"
+#include "pointwise/pointwise.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+using FamilyFunction = std::span<const OpEntry> (*)();
+constexpr FamilyFunction kFamilies[] = {
+    copy_operators,
+    [] { return kCreateOperators; },
+    pointwise_operators,
+};
+
+}  // namespace
+
+std::span<const tb_op_s> registry() {
+  static const auto& table = *new auto([] {
+    std::vector<tb_op_s> list;
+    for (const FamilyFunction family : kFamilies)
+      for (const OpEntry& entry : family()) {
+        const Operator* op = find_operator(entry.name);
+        if (op == nullptr) fail(TB_E_INTERNAL, "{} is not declared in operators.def", entry.name);
+        list.push_back({op, entry.run});
+      }
+    return list;
+  }());
+  return table;
+}
+
+const tb_op_s* find_in_registry(std::string_view name) {
+  static const auto& index = *new auto([] {
+    std::unordered_map<std::string_view, const tb_op_s*> map;
+    for (const tb_op_s& op : registry()) map.emplace(op.op->name, &op);
+    return map;
+  }());
+  const auto it = index.find(name);
+  return it == index.end() ? nullptr : it->second;
+}
+
+}  // namespace ocltensor::opencl

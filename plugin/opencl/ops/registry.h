@@ -1,0 +1,19 @@
+// The plugin's operator table: every family's entries, joined with the schemas of src/base.
+#pragma once
+
+#include <span>
+
+#include "op_call.h"
+
+// What a tb_op handle points to.
+struct tb_op_s {
+  const ocltensor::Operator* op;
+  ocltensor::opencl::OpFunction run;
+};
+
+namespace ocltensor::opencl {
+
+std::span<const tb_op_s> registry();
+const tb_op_s* find_in_registry(std::string_view name);  // nullptr: not implemented here
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,33 @@
+// Defines as program text.
+#include "defines.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/error.h"
+
+namespace ocltensor::opencl {
+
+Defines& Defines::add(Entry entry) {
+  if (count_ == kCapacity) fail(TB_E_INTERNAL, "more than {} defines for one kernel", kCapacity);
+  entries_[count_++] = entry;
+  hash_ = mix(hash_, reinterpret_cast<uintptr_t>(entry.name));
+  hash_ = mix(hash_, reinterpret_cast<uintptr_t>(entry.text));
+  hash_ = mix(hash_, static_cast<uint64_t>(entry.value));
+  return *this;
+}
+
+std::string Defines::source() const {
+  std::vector<std::string> lines;
+  for (uint32_t i = 0; i < count_; ++i) {
+    const Entry& e = entries_[i];
+    lines.push_back(std::string("#define ") + e.name + " " +
+                    (e.text != nullptr ? std::string(e.text) : std::to_string(e.value)) + "\n");
+  }
+  std::sort(lines.begin(), lines.end());
+  std::string all;
+  for (const std::string& line : lines) all += line;
+  return all;
+}
+
+}  // namespace ocltensor::opencl

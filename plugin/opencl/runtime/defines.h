@@ -1,0 +1,50 @@
+// The specialisation of a kernel: a small set of names with values. Cheap to build and compare on the launch path (names
+// and texts are string literals, compared by address first), turned into text only when a program is built.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "base/dtype.h"
+
+namespace ocltensor::opencl {
+
+class Defines {
+ public:
+  // `name` and `text` must live as long as the process.
+  Defines& set(const char* name, int64_t value) { return add({name, nullptr, value}); }
+  Defines& set(const char* name, const char* text) { return add({name, text, 0}); }
+  Defines& type(const char* name, DType dtype) { return set(name, info(dtype).suffix); }
+
+  uint64_t hash() const { return hash_; }
+  std::string source() const;  // sorted "#define NAME VALUE" lines
+  friend bool operator==(const Defines& a, const Defines& b) {
+    if (a.hash_ != b.hash_ || a.count_ != b.count_) return false;
+    for (uint32_t i = 0; i < a.count_; ++i)
+      if (!(a.entries_[i] == b.entries_[i])) return false;
+    return true;
+  }
+
+ private:
+  struct Entry {
+    const char* name;
+    const char* text;
+    int64_t value;
+    bool operator==(const Entry&) const = default;
+  };
+  static constexpr uint32_t kCapacity = 32;
+
+  Defines& add(Entry entry);
+  static uint64_t mix(uint64_t h, uint64_t v) {
+    h = (h ^ v) * 0x9e3779b97f4a7c15ull;
+    return h ^ (h >> 29);
+  }
+
+  uint32_t count_ = 0;
+  uint64_t hash_ = 0x243f6a8885a308d3ull;
+  std::array<Entry, kCapacity> entries_;
+};
+
+}  // namespace ocltensor::opencl

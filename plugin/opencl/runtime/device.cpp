@@ -1,0 +1,108 @@
+// A device's context, streams and caches.
+#include "device.h"
+
+#include <algorithm>
+#include <deque>
+
+#include "base/error.h"
+#include "generator.h"
+#include "memory.h"
+#include "process.h"
+#include "program.h"
+#include "stream.h"
+
+namespace ocltensor::opencl {
+
+struct Device::Parts {
+  Handle<cl_context> context;
+  Handle<cl_command_queue> service_queue;
+  std::unique_ptr<ProgramCache> programs;
+  std::unique_ptr<Memory> memory;
+  std::unique_ptr<Generator> generator;
+  std::mutex mutex;  // guards streams and next_stream
+  std::vector<std::shared_ptr<Stream>> streams;
+  uint64_t next_stream = 1;
+  std::shared_ptr<Stream> default_stream;
+};
+
+Device::Device(int index, cl_platform_id platform, cl_device_id id, Capabilities caps)
+    : index_(index), platform_(platform), id_(id), caps_(std::move(caps)) {}
+Device::~Device() = default;
+
+Device::Parts& Device::parts() {
+  check_process();
+  // A failure leaves the flag unset, so that the next call tries again.
+  std::call_once(once_, [this] {
+    auto parts = std::make_unique<Parts>();
+    const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(platform_),
+                                                0};
+    cl_int code = CL_SUCCESS;
+    parts->context = Handle<cl_context>(cl().clCreateContext(properties, 1, &id_, nullptr, nullptr, &code));
+    check_cl(code, "clCreateContext");
+    parts->service_queue = Handle<cl_command_queue>(cl().clCreateCommandQueue(parts->context.get(), id_, 0, &code));
+    check_cl(code, "clCreateCommandQueue");
+    parts->programs = std::make_unique<ProgramCache>(parts->context.get(), id_, caps_);
+    parts->memory = std::make_unique<Memory>(*this);
+    parts->generator = std::make_unique<Generator>(*this);
+    parts_ = std::move(parts);
+  });
+  return *parts_;
+}
+
+cl_context Device::context() { return parts().context.get(); }
+cl_command_queue Device::service_queue() { return parts().service_queue.get(); }
+Memory& Device::memory() { return *parts().memory; }
+ProgramCache& Device::programs() { return *parts().programs; }
+Generator& Device::default_generator() { return *parts().generator; }
+
+Stream& Device::default_stream() {
+  Parts& p = parts();
+  std::lock_guard lock(p.mutex);
+  if (!p.default_stream) {
+    p.default_stream = std::make_shared<Stream>(*this, 0);
+    p.streams.push_back(p.default_stream);
+  }
+  return *p.default_stream;
+}
+
+Stream& Device::create_stream() {
+  Parts& p = parts();
+  std::lock_guard lock(p.mutex);
+  p.streams.push_back(std::make_shared<Stream>(*this, p.next_stream++));
+  return *p.streams.back();
+}
+
+void Device::destroy_stream(Stream& stream) {
+  Parts& p = parts();
+  std::shared_ptr<Stream> doomed;
+  {
+    std::lock_guard lock(p.mutex);
+    const auto it = std::find_if(p.streams.begin(), p.streams.end(), [&](const auto& s) { return s.get() == &stream; });
+    check(it != p.streams.end(), "this stream does not exist (any more)");
+    check(*it != p.default_stream, "the default stream cannot be destroyed");
+    doomed = *it;
+    p.streams.erase(it);
+  }
+  doomed->synchronize();
+  memory().forget_stream(doomed->id());
+}
+
+std::shared_ptr<Stream> Device::find_stream(uint64_t id) {
+  Parts& p = parts();
+  std::lock_guard lock(p.mutex);
+  for (const auto& stream : p.streams)
+    if (stream->id() == id) return stream;
+  return nullptr;
+}
+
+void Device::synchronize() {
+  Parts& p = parts();
+  std::vector<std::shared_ptr<Stream>> streams;
+  {
+    std::lock_guard lock(p.mutex);
+    streams = p.streams;
+  }
+  for (const auto& stream : streams) stream->synchronize();
+}
+
+}  // namespace ocltensor::opencl

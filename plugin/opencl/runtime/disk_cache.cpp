@@ -1,0 +1,139 @@
+// Reading and writing cached program binaries.
+#include "disk_cache.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+
+#include "base/config.h"
+#include "base/log.h"
+
+namespace ocltensor::opencl::disk_cache {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Header {
+  char magic[8];
+  uint32_t format;
+  uint32_t reserved;
+  uint64_t bytes;
+  uint64_t checksum;
+  Key key;
+};
+constexpr char kMagic[8] = {'o', 'c', 'l', 't', 'p', 'r', 'o', 'g'};
+constexpr uint32_t kFormat = 1;
+
+// Creates the folder if need be; a problem disables the cache for the process.
+State open_folder() {
+  State s;
+  s.folder = config::cache_directory();
+  if (s.folder.empty()) {
+    s.problem = "neither OCLTENSOR_CACHE_DIR, XDG_CACHE_HOME nor HOME is set";
+    return s;
+  }
+  std::error_code error;
+  fs::create_directories(fs::path(s.folder).parent_path(), error);
+  if (mkdir(s.folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    s.problem = std::strerror(errno);
+    return s;
+  }
+  struct stat st {};
+  if (stat(s.folder.c_str(), &st) != 0 || !S_ISDIR(st.st_mode))
+    s.problem = "not a folder";
+  else if (st.st_uid != geteuid())
+    s.problem = "owned by another user";
+  else if ((st.st_mode & 0022) != 0)
+    s.problem = "writable by others";
+  else if (access(s.folder.c_str(), W_OK) != 0)
+    s.problem = "not writable";
+  return s;
+}
+
+const State& folder() {
+  static const State& s = *new State([] {
+    State opened = open_folder();
+    if (!opened.problem.empty())
+      log::warning("cache", "programs are not cached on disk: {}: {}", opened.folder, opened.problem);
+    return opened;
+  }());
+  return s;
+}
+
+std::string path_of(const Key& key) { return fmt::format("{}/{:016x}{:016x}.bin", folder().folder, key.high, key.low); }
+
+}  // namespace
+
+Key key_of(const std::string& content) {
+  const XXH128_hash_t hash = XXH3_128bits(content.data(), content.size());
+  return {hash.high64, hash.low64};
+}
+
+std::optional<std::vector<unsigned char>> load(const Key& key) {
+  if (!folder().problem.empty()) return std::nullopt;
+  const int file = open(path_of(key).c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return std::nullopt;
+  Header header{};
+  std::vector<unsigned char> binary;
+  bool good = read(file, &header, sizeof header) == static_cast<ssize_t>(sizeof header) &&
+              std::memcmp(header.magic, kMagic, sizeof kMagic) == 0 && header.format == kFormat && header.key == key;
+  struct stat st {};
+  good = good && fstat(file, &st) == 0 && static_cast<uint64_t>(st.st_size) == sizeof header + header.bytes;
+  if (good) {
+    binary.resize(header.bytes);
+    size_t got = 0;
+    while (got < binary.size()) {
+      const ssize_t n = read(file, binary.data() + got, binary.size() - got);
+      if (n <= 0) break;
+      got += static_cast<size_t>(n);
+    }
+    good = got == binary.size() && XXH3_64bits(binary.data(), binary.size()) == header.checksum;
+  }
+  close(file);
+  if (good) return binary;
+  log::warning("cache", "{} is damaged; it will be built again", path_of(key));
+  remove(key);
+  return std::nullopt;
+}
+
+void store(const Key& key, const std::vector<unsigned char>& binary) {
+  if (!folder().problem.empty()) return;
+  static std::atomic<unsigned> serial{0};
+  const std::string path = path_of(key);
+  const std::string temporary = fmt::format("{}.{}.{}", path, getpid(), serial++);
+  const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file < 0) return;
+  Header header{};
+  std::memcpy(header.magic, kMagic, sizeof kMagic);
+  header.format = kFormat;
+  header.bytes = binary.size();
+  header.checksum = XXH3_64bits(binary.data(), binary.size());
+  header.key = key;
+  const bool good = write(file, &header, sizeof header) == static_cast<ssize_t>(sizeof header) &&
+                    write(file, binary.data(), binary.size()) == static_cast<ssize_t>(binary.size());
+  close(file);
+  if (!good || rename(temporary.c_str(), path.c_str()) != 0) unlink(temporary.c_str());
+}
+
+void remove(const Key& key) { unlink(path_of(key).c_str()); }
+
+State state() {
+  State s = folder();
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(s.folder, error)) {
+    if (entry.path().extension() != ".bin") continue;
+    ++s.entries;
+    s.bytes += entry.file_size(error);
+  }
+  return s;
+}
+
+}  // namespace ocltensor::opencl::disk_cache

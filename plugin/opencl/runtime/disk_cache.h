@@ -1,0 +1,35 @@
+// Program binaries on disk: one file per content key under $OCLTENSOR_CACHE_DIR, else $XDG_CACHE_HOME/ocltensor, else
+// ~/.cache/ocltensor (mode 0700). Written to a temporary file and renamed; checked by a checksum when read; whatever is
+// wrong with an entry or the folder means "not cached", never an error.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ocltensor::opencl::disk_cache {
+
+struct Key {
+  uint64_t high, low;
+  bool operator==(const Key&) const = default;
+};
+struct KeyHash {
+  size_t operator()(const Key& key) const { return key.low; }
+};
+
+Key key_of(const std::string& content);
+std::optional<std::vector<unsigned char>> load(const Key& key);
+void store(const Key& key, const std::vector<unsigned char>& binary);
+void remove(const Key& key);
+
+// For ocltensor-info: the folder in use and why it is unusable, if it is.
+struct State {
+  std::string folder;
+  std::string problem;
+  uint64_t entries = 0;
+  uint64_t bytes = 0;
+};
+State state();
+
+}  // namespace ocltensor::opencl::disk_cache

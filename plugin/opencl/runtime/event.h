@@ -1,0 +1,36 @@
+// Events: a recorded point of a stream, with device timestamps if asked for.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "opencl.h"
+
+namespace ocltensor::opencl {
+
+class Device;
+class Stream;
+
+// Thread-safe. Recording again replaces the point.
+class Event {
+ public:
+  Event(Device& device, bool timing) : device_(device), timing_(timing) {}
+  Device& device() const { return device_; }
+  void record(Stream& stream);
+  bool reached();      // never recorded: false
+  void synchronize();  // never recorded: returns at once
+  void make_wait(Stream& stream);
+  // TB_E_STATE without timing or before record.
+  static double elapsed_ms(Event& start, Event& end);
+
+ private:
+  Handle<cl_event> retained();
+  cl_ulong timestamp();
+
+  Device& device_;
+  const bool timing_;
+  std::mutex mutex_;
+  Handle<cl_event> event_;
+};
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,81 @@
+// Per-thread kernel objects, handed on to another thread when their owner ends: no driver call in a thread's destructor.
+#include "kernel.h"
+
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "device.h"
+#include "program.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+struct Key {
+  const Device* device;
+  const Source* source;
+  const char* function;
+  Defines defines;
+  bool operator==(const Key& other) const {
+    return device == other.device && source == other.source && std::strcmp(function, other.function) == 0 &&
+           defines == other.defines;
+  }
+};
+struct KeyHash {
+  size_t operator()(const Key& key) const {
+    return key.defines.hash() ^ (reinterpret_cast<uintptr_t>(key.source) >> 4) ^
+           reinterpret_cast<uintptr_t>(key.function) * 31;
+  }
+};
+using Kernels = std::unordered_map<Key, std::unique_ptr<Kernel>, KeyHash>;
+
+struct Shelf {
+  std::mutex mutex;
+  std::vector<Kernels*> free;
+};
+Shelf& shelf() {
+  static Shelf& s = *new Shelf;  // leaked: threads may end after exit handlers
+  return s;
+}
+
+// Borrows a set of kernels for the life of a thread.
+class Borrowed {
+ public:
+  Borrowed() {
+    std::lock_guard lock(shelf().mutex);
+    if (shelf().free.empty()) {
+      kernels_ = new Kernels;
+    } else {
+      kernels_ = shelf().free.back();
+      shelf().free.pop_back();
+    }
+  }
+  ~Borrowed() {
+    std::lock_guard lock(shelf().mutex);
+    shelf().free.push_back(kernels_);
+  }
+  Kernels& operator*() { return *kernels_; }
+
+ private:
+  Kernels* kernels_;
+};
+
+}  // namespace
+
+Kernel& find_kernel(Device& device, const Source& source, const char* function, const Defines& defines) {
+  thread_local Borrowed borrowed;
+  const Key key{&device, &source, function, defines};
+  if (const auto it = (*borrowed).find(key); it != (*borrowed).end()) [[likely]]
+    return *it->second;
+  const cl_program program = device.programs().get(source, defines);
+  cl_int code = CL_SUCCESS;
+  const cl_kernel kernel = cl().clCreateKernel(program, function, &code);
+  if (code != CL_SUCCESS)
+    throw Error(TB_E_INTERNAL, 0, fmt::format("{} has no kernel {}: {}", source.path, function, error_name(code)), code);
+  auto& slot = (*borrowed)[key];
+  slot = std::make_unique<Kernel>(kernel, function);
+  return *slot;
+}
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,93 @@
+// Kernels and launches. A kernel object belongs to one thread (clSetKernelArg is not safe on a shared one) and remembers
+// its arguments, so that a repeated launch sets only what changed.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "base/error.h"
+#include "defines.h"
+#include "memory.h"
+#include "opencl.h"
+#include "source.h"
+#include "stream.h"
+
+namespace ocltensor::opencl {
+
+class Kernel {
+ public:
+  Kernel(cl_kernel kernel, const char* name) : kernel_(kernel), name_(name) {}
+  cl_kernel get() const { return kernel_.get(); }
+  const char* name() const { return name_; }
+
+  void set_arg(uint32_t index, size_t bytes, const void* value) {
+    Remembered& r = remembered_[index < kRemembered ? index : 0];
+    const bool small = index < kRemembered && bytes <= sizeof r.value;
+    if (small && r.bytes == bytes && std::memcmp(r.value, value, bytes) == 0) return;
+    check_cl(cl().clSetKernelArg(kernel_.get(), index, bytes, value), "clSetKernelArg");
+    if (small) {
+      r.bytes = static_cast<uint32_t>(bytes);
+      std::memcpy(r.value, value, bytes);
+    }
+  }
+  void forget_args() { remembered_.fill({}); }
+
+ private:
+  static constexpr uint32_t kRemembered = 24;
+  struct Remembered {
+    uint32_t bytes = 0;  // 0: not set
+    unsigned char value[8];
+  };
+  Handle<cl_kernel> kernel_;
+  const char* name_;
+  std::array<Remembered, kRemembered> remembered_{};
+};
+
+// This thread's kernel `function` of the program that `source` and `defines` give; built if need be. The reference stays
+// valid for the process. `function` must be a string literal.
+Kernel& find_kernel(Device& device, const Source& source, const char* function, const Defines& defines);
+
+// Sets arguments in the order of the kernel's parameters and enqueues.
+class Launch {
+ public:
+  Launch(Stream& stream, Kernel& kernel) : stream_(stream), kernel_(kernel) {}
+
+  // Two parameters: (__global T* base, ulong byte_offset). Bytes [low, high) around the address must be the caller's to
+  // use. Address 0 binds an empty buffer.
+  Launch& memory(tb_address address, int64_t low, int64_t high) {
+    const Place place = address == 0 ? Place{nullptr, 0} : resolve(address, low, high);
+    kernel_.set_arg(next_++, sizeof place.buffer, &place.buffer);
+    kernel_.set_arg(next_++, sizeof place.offset, &place.offset);
+    return *this;
+  }
+  template <typename T>
+  Launch& value(const T& v) {
+    kernel_.set_arg(next_++, sizeof v, &v);
+    return *this;
+  }
+  Launch& bytes(const void* data, size_t size) {
+    kernel_.set_arg(next_++, size, data);
+    return *this;
+  }
+  // A `__local` parameter.
+  Launch& local(size_t bytes) {
+    check_cl(cl().clSetKernelArg(kernel_.get(), next_++, bytes, nullptr), "clSetKernelArg");
+    return *this;
+  }
+
+  // `global` counts work-items; `local` zeros let the driver choose. A range with a zero is not launched.
+  void run(std::array<size_t, 3> global, std::array<size_t, 3> local) {
+    if (global[0] == 0 || global[1] == 0 || global[2] == 0) return;
+    const uint32_t rank = global[2] > 1 ? 3 : global[1] > 1 ? 2 : 1;
+    stream_.launch(kernel_.get(), kernel_.name(), {rank, global, local});
+  }
+
+ private:
+  Stream& stream_;
+  Kernel& kernel_;
+  uint32_t next_ = 0;
+};
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,150 @@
+// OpenCL buffers as the pool's segments, streams as its clock.
+#include "memory.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "device.h"
+#include "process.h"
+#include "staging.h"
+#include "stream.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+struct Owners {
+  std::mutex mutex;
+  std::unordered_map<const runtime::Pool*, Device*> devices;
+};
+Owners& owners() {
+  static Owners& table = *new Owners;  // leaked: memory may be freed until the last thread ends
+  return table;
+}
+
+runtime::PoolOptions options_for(Device& device, uint64_t recommended) {
+  runtime::PoolOptions options;
+  options.recommended_bytes = recommended;
+  options.physical_bytes = device.caps().global_memory;
+  options.high_ratio = config::get_double(Knob::HighWatermarkRatio);
+  const std::string low = config::get_string(Knob::LowWatermarkRatio);
+  options.low_ratio = low == "auto" ? (device.caps().unified_memory ? 1.4 : 1.0) : config::get_double(Knob::LowWatermarkRatio);
+  options.debug = static_cast<uint32_t>(config::get_int(Knob::DebugAllocator));
+  options.log = [](const std::string& line) { log::info("allocator", "{}", line); };
+  return options;
+}
+
+}  // namespace
+
+runtime::AddressSpace& address_space() {
+  static auto& space = *new runtime::AddressSpace();  // leaked: addresses stay unreadable to the end
+  return space;
+}
+
+Place resolve(tb_address address, int64_t low, int64_t high) {
+  const runtime::Location place = address_space().resolve(address);
+  check(static_cast<bool>(place), "{:#x} is not an address of device memory", address);
+  check(static_cast<int64_t>(place.offset) + low >= 0 &&
+            place.offset + static_cast<uint64_t>(high) <= place.bytes,
+        "bytes {} to {} around address {:#x} are not all inside its allocation", low, high, address);
+  return {static_cast<cl_mem>(place.segment), place.offset};
+}
+
+Device& device_of(tb_address address) {
+  const runtime::Location place = address_space().resolve(address);
+  check(static_cast<bool>(place), "{:#x} is not an address of device memory", address);
+  std::lock_guard lock(owners().mutex);
+  return *owners().devices.at(place.pool);
+}
+
+Memory::Memory(Device& device) : device_(device) {
+  pool_ = std::make_unique<runtime::Pool>(address_space(), *this, *this, options_for(device, recommended()));
+  std::lock_guard lock(owners().mutex);
+  owners().devices[pool_.get()] = &device_;
+}
+Memory::~Memory() = default;
+
+// Three quarters of the device's memory, as MPS has it for unified memory; discrete devices can give nearly all.
+uint64_t Memory::recommended() const {
+  const uint64_t total = device_.caps().global_memory;
+  return device_.caps().unified_memory ? total / 4 * 3 : total / 20 * 19;
+}
+
+tb_address Memory::allocate(uint64_t bytes, Stream& stream) {
+  check_process();
+  return pool_->allocate(bytes, stream.id());
+}
+
+void Memory::free(tb_address address, Stream& stream) {
+  check_process();
+  pool_->free(address, stream.id());
+}
+
+void* Memory::create(uint64_t bytes) {
+  cl_int code = CL_SUCCESS;
+  const cl_mem_flags flags = CL_MEM_READ_WRITE | (device_.caps().unified_memory ? CL_MEM_ALLOC_HOST_PTR : 0);
+  Handle<cl_mem> buffer(cl().clCreateBuffer(device_.context(), flags, bytes, nullptr, &code));
+  if (code == CL_SUCCESS && !device_.caps().unified_memory) {
+    // Drivers of discrete devices allocate on first use; touch it now, so that it is this call that fails.
+    const cl_uint zero = 0;
+    const cl_command_queue queue = device_.service_queue();
+    code = cl().clEnqueueFillBuffer(queue, buffer.get(), &zero, sizeof zero, 0, sizeof zero, 0, nullptr, nullptr);
+    if (code == CL_SUCCESS) code = cl().clFinish(queue);
+  }
+  if (code != CL_SUCCESS)
+    throw Error(TB_E_OUT_OF_MEMORY, 0,
+                fmt::format("the driver has no buffer of {} bytes: {}", bytes, error_name(code)), code);
+  return buffer.release();
+}
+
+void Memory::destroy(void* segment) { cl().clReleaseMemObject(static_cast<cl_mem>(segment)); }
+uint64_t Memory::largest_allocation() { return device_.caps().largest_allocation; }
+
+uint64_t Memory::current(runtime::StreamId stream) {
+  const auto found = device_.find_stream(stream);
+  return found ? found->submitted() : 0;
+}
+bool Memory::passed(runtime::StreamId stream, uint64_t ticket) {
+  const auto found = device_.find_stream(stream);
+  return !found || found->passed(ticket);
+}
+void Memory::wait(runtime::StreamId stream, uint64_t ticket) {
+  if (const auto found = device_.find_stream(stream)) found->wait(ticket);
+}
+
+void* Memory::allocate_host(uint64_t bytes) {
+  Pinned pinned{std::max<uint64_t>(bytes, 1), {}};
+  void* memory = allocate_pinned(device_, pinned.bytes, pinned.buffer);
+  pool_->count_pinned(static_cast<int64_t>(pinned.bytes));
+  std::lock_guard lock(host_mutex_);
+  host_.emplace(reinterpret_cast<uintptr_t>(memory), std::move(pinned));
+  return memory;
+}
+
+bool Memory::free_host(void* memory) {
+  Pinned pinned;
+  {
+    std::lock_guard lock(host_mutex_);
+    const auto it = host_.find(reinterpret_cast<uintptr_t>(memory));
+    if (it == host_.end()) return false;
+    pinned = std::move(it->second);
+    host_.erase(it);
+  }
+  device_.synchronize();  // copies may still read or write it
+  pool_->count_pinned(-static_cast<int64_t>(pinned.bytes));
+  free_pinned(device_, memory, pinned.buffer);
+  return true;
+}
+
+bool Memory::is_host(const void* memory) {
+  const auto address = reinterpret_cast<uintptr_t>(memory);
+  std::lock_guard lock(host_mutex_);
+  auto it = host_.upper_bound(address);
+  if (it == host_.begin()) return false;
+  --it;
+  return address < it->first + it->second.bytes;
+}
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,91 @@
+// The OpenCL entry points, loaded from libOpenCL.so.1 on first use: linking or loading the plugin touches no driver.
+// The only header of the project that includes CL/*.
+#pragma once
+
+#define CL_TARGET_OPENCL_VERSION 300
+#include <CL/cl.h>
+
+#include <string>
+
+namespace ocltensor::opencl {
+
+#define OCLTENSOR_CL_FUNCTIONS(X)                                                             \
+  X(clGetPlatformIDs) X(clGetPlatformInfo) X(clGetDeviceIDs) X(clGetDeviceInfo)               \
+  X(clCreateContext) X(clReleaseContext) X(clCreateCommandQueue) X(clReleaseCommandQueue)     \
+  X(clCreateBuffer) X(clReleaseMemObject) X(clCreateProgramWithSource)                        \
+  X(clCreateProgramWithBinary) X(clBuildProgram) X(clGetProgramInfo) X(clGetProgramBuildInfo) \
+  X(clReleaseProgram) X(clCreateKernel) X(clReleaseKernel) X(clSetKernelArg)                  \
+  X(clGetKernelInfo) X(clGetKernelWorkGroupInfo) X(clEnqueueNDRangeKernel)                    \
+  X(clEnqueueReadBuffer) X(clEnqueueWriteBuffer) X(clEnqueueCopyBuffer)                       \
+  X(clEnqueueFillBuffer) X(clEnqueueMapBuffer) X(clEnqueueUnmapMemObject)                     \
+  X(clEnqueueMarkerWithWaitList) X(clEnqueueBarrierWithWaitList) X(clFlush) X(clFinish)       \
+  X(clWaitForEvents) X(clGetEventInfo) X(clGetEventProfilingInfo) X(clReleaseEvent)           \
+  X(clRetainEvent)
+
+struct Functions {
+#define X(name) decltype(&::name) name;
+  OCLTENSOR_CL_FUNCTIONS(X)
+#undef X
+};
+
+// Loads on the first call. Throws Error(TB_E_UNAVAILABLE) when there is no loader library, each time it is asked.
+const Functions& cl();
+
+const char* error_name(cl_int code);  // "CL_OUT_OF_RESOURCES"
+
+// Throws an Error naming the call and the code; out-of-memory codes become TB_E_OUT_OF_MEMORY, others
+// TB_E_DEVICE_LOST where the device or its memory is gone, else TB_E_INTERNAL.
+void check_cl(cl_int code, const char* call);
+// The same for a failure at a synchronisation point, where `detail` names the work that may have caused it.
+[[noreturn]] void raise_async(cl_int code, const char* call, const std::string& detail);
+
+// Owner of one reference to an OpenCL object.
+template <typename T>
+struct Release;
+#define OCLTENSOR_CL_RELEASE(type, function) \
+  template <>                                \
+  struct Release<type> {                     \
+    void operator()(type object) const { cl().function(object); } \
+  };
+OCLTENSOR_CL_RELEASE(cl_context, clReleaseContext)
+OCLTENSOR_CL_RELEASE(cl_command_queue, clReleaseCommandQueue)
+OCLTENSOR_CL_RELEASE(cl_mem, clReleaseMemObject)
+OCLTENSOR_CL_RELEASE(cl_program, clReleaseProgram)
+OCLTENSOR_CL_RELEASE(cl_kernel, clReleaseKernel)
+OCLTENSOR_CL_RELEASE(cl_event, clReleaseEvent)
+#undef OCLTENSOR_CL_RELEASE
+
+template <typename T>
+class Handle {
+ public:
+  Handle() = default;
+  explicit Handle(T object) : object_(object) {}
+  Handle(Handle&& other) noexcept : object_(other.release()) {}
+  Handle& operator=(Handle&& other) noexcept {
+    if (this != &other) reset(other.release());
+    return *this;
+  }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  ~Handle() { reset(nullptr); }
+  T get() const { return object_; }
+  explicit operator bool() const { return object_ != nullptr; }
+  T release() {
+    T object = object_;
+    object_ = nullptr;
+    return object;
+  }
+  void reset(T object) {
+    if (object_ != nullptr) Release<T>{}(object_);
+    object_ = object;
+  }
+  T* out() {  // for functions that write a new object
+    reset(nullptr);
+    return &object_;
+  }
+
+ private:
+  T object_ = nullptr;
+};
+
+}  // namespace ocltensor::opencl

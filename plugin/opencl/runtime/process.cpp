@@ -1,0 +1,28 @@
+// Fork detection by a pthread_atfork handler.
+#include "process.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "base/error.h"
+
+namespace ocltensor::opencl {
+namespace {
+std::atomic<bool> forked{false};
+}
+
+void note_driver_loaded() {
+  static std::once_flag once;
+  std::call_once(once, [] { pthread_atfork(nullptr, nullptr, [] { forked = true; }); });
+}
+
+void check_process() {
+  if (forked.load(std::memory_order_relaxed)) [[unlikely]]
+    fail(TB_E_STATE,
+         "this process was forked after its parent had used OpenCL, and drivers do not survive that; use the 'spawn' "
+         "or 'forkserver' start method, or fork before the first use of the device");
+}
+
+}  // namespace ocltensor::opencl

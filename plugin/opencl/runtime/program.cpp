@@ -1,0 +1,106 @@
+// Building, caching and loading programs.
+#include "program.h"
+
+#include <chrono>
+#include <vector>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "process.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+std::string build_log(cl_program program, cl_device_id device) {
+  size_t size = 0;
+  if (cl().clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size) != CL_SUCCESS) return {};
+  std::string text(size, 0);
+  if (cl().clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, size, text.data(), nullptr) != CL_SUCCESS)
+    return {};
+  return text.c_str();
+}
+
+}  // namespace
+
+BuildCounters& build_counters() {
+  static BuildCounters counters;
+  return counters;
+}
+
+Handle<cl_program> ProgramCache::build(const std::string& text, const std::string& options, const char* what) {
+  const char* lines = text.c_str();
+  const size_t length = text.size();
+  cl_int code = CL_SUCCESS;
+  Handle<cl_program> program(cl().clCreateProgramWithSource(context_, 1, &lines, &length, &code));
+  check_cl(code, "clCreateProgramWithSource");
+  const auto begin = std::chrono::steady_clock::now();
+  code = cl().clBuildProgram(program.get(), 1, &device_, options.c_str(), nullptr, nullptr);
+  if (code == CL_BUILD_PROGRAM_FAILURE || code == CL_INVALID_BUILD_OPTIONS) {
+    const std::string text_of_log = build_log(program.get(), device_);
+    throw Error(TB_E_COMPILE, 0,
+                fmt::format("{} did not compile for {}: {}\n{}", what, caps_.name, error_name(code), text_of_log), code);
+  }
+  check_cl(code, "clBuildProgram");
+  ++build_counters().builds;
+  const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
+  log::debug("program", "built {} in {:.1f} ms", what, elapsed.count());
+  return program;
+}
+
+Handle<cl_program> ProgramCache::load(const disk_cache::Key& key, const std::string& options) {
+  const auto binary = disk_cache::load(key);
+  if (!binary) return {};
+  const unsigned char* bytes = binary->data();
+  const size_t size = binary->size();
+  cl_int status = CL_SUCCESS;
+  cl_int code = CL_SUCCESS;
+  Handle<cl_program> program(
+      cl().clCreateProgramWithBinary(context_, 1, &device_, &size, &bytes, &status, &code));
+  if (code == CL_SUCCESS) code = cl().clBuildProgram(program.get(), 1, &device_, options.c_str(), nullptr, nullptr);
+  if (code != CL_SUCCESS) {  // another driver's, or damaged: build it again
+    disk_cache::remove(key);
+    return {};
+  }
+  ++build_counters().loads;
+  return program;
+}
+
+void ProgramCache::save(const disk_cache::Key& key, cl_program program) {
+  size_t size = 0;
+  if (cl().clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr) != CL_SUCCESS || size == 0)
+    return;
+  std::vector<unsigned char> binary(size);
+  unsigned char* target = binary.data();
+  if (cl().clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof target, &target, nullptr) != CL_SUCCESS) return;
+  disk_cache::store(key, binary);
+}
+
+Handle<cl_program> ProgramCache::load_or_build(const std::string& text, const std::string& options,
+                                               const char* what) {
+  if (!caps_.keep_binaries) return build(text, options, what);
+  const auto key = disk_cache::key_of(text + "\n" + options + "\n" + caps_.identity());
+  if (auto program = load(key, options)) return program;
+  auto program = build(text, options, what);
+  save(key, program.get());
+  return program;
+}
+
+cl_program ProgramCache::get(const Source& source, const Defines& defines) {
+  check_process();
+  std::string options = caps_.build_options;
+  if (config::get_bool(Knob::FastMath)) options += " -cl-fast-relaxed-math";
+  const std::string text = defines.source() + expand(source);
+  const auto key = disk_cache::key_of(text + options);
+  std::shared_ptr<Slot> slot;
+  {
+    std::lock_guard lock(mutex_);
+    auto& entry = programs_[key];
+    if (!entry) entry = std::make_shared<Slot>();
+    slot = entry;
+  }
+  std::call_once(slot->once, [&] { slot->program = load_or_build(text, options, source.path); });
+  return slot->program.get();
+}
+
+}  // namespace ocltensor::opencl

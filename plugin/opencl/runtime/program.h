@@ -1,0 +1,52 @@
+// Programs of one device, built from source at first use and shared by all threads; in memory by specialisation, on disk
+// by content.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "capabilities.h"
+#include "defines.h"
+#include "disk_cache.h"
+#include "opencl.h"
+#include "source.h"
+
+namespace ocltensor::opencl {
+
+struct BuildCounters {
+  std::atomic<uint64_t> builds{0};  // compiled from source
+  std::atomic<uint64_t> loads{0};   // taken from disk
+};
+BuildCounters& build_counters();
+
+class ProgramCache {
+ public:
+  ProgramCache(cl_context context, cl_device_id device, const Capabilities& caps)
+      : context_(context), device_(device), caps_(caps) {}
+
+  // Thread-safe; two threads that want the same program build it once. Throws Error(TB_E_COMPILE) with the compiler's
+  // log.
+  cl_program get(const Source& source, const Defines& defines);
+  // A custom program, not shared.
+  Handle<cl_program> build(const std::string& text, const std::string& options, const char* what);
+
+ private:
+  struct Slot {
+    std::once_flag once;
+    Handle<cl_program> program;
+  };
+  Handle<cl_program> load_or_build(const std::string& text, const std::string& options, const char* what);
+  Handle<cl_program> load(const disk_cache::Key& key, const std::string& options);
+  void save(const disk_cache::Key& key, cl_program program);
+
+  cl_context context_;
+  cl_device_id device_;
+  const Capabilities& caps_;
+  std::mutex mutex_;
+  std::unordered_map<disk_cache::Key, std::shared_ptr<Slot>, disk_cache::KeyHash> programs_;
+};
+
+}  // namespace ocltensor::opencl

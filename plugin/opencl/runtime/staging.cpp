@@ -1,0 +1,74 @@
+// Chunks of page-locked memory.
+#include "staging.h"
+
+#include <cstdlib>
+
+#include "base/error.h"
+#include "device.h"
+
+namespace ocltensor::opencl {
+
+void* allocate_pinned(Device& device, uint64_t bytes, Handle<cl_mem>& buffer) {
+  if (device.caps().unified_memory) {  // nothing to gain from the driver's memory
+    void* memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    if (memory == nullptr) fail(TB_E_OUT_OF_MEMORY, "{} bytes of host memory are not to be had", bytes);
+    return memory;
+  }
+  cl_int code = CL_SUCCESS;
+  buffer.reset(cl().clCreateBuffer(device.context(), CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, nullptr, &code));
+  check_cl(code, "clCreateBuffer (pinned)");
+  void* memory = cl().clEnqueueMapBuffer(device.service_queue(), buffer.get(), CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0,
+                                         bytes, 0, nullptr, nullptr, &code);
+  check_cl(code, "clEnqueueMapBuffer (pinned)");
+  return memory;
+}
+
+void free_pinned(Device& device, void* memory, Handle<cl_mem>& buffer) {
+  if (buffer) {
+    cl().clEnqueueUnmapMemObject(device.service_queue(), buffer.get(), memory, 0, nullptr, nullptr);
+    cl().clFinish(device.service_queue());
+    buffer.reset(nullptr);
+  } else {
+    std::free(memory);
+  }
+}
+
+Staging::~Staging() {
+  for (Chunk& chunk : chunks_) free_pinned(device_, chunk.memory, chunk.buffer);
+}
+
+Staging::Chunk& Staging::next_chunk(cl_command_queue queue) {
+  if (chunks_.size() < kMaxChunks) {
+    Chunk chunk;
+    chunk.memory = static_cast<unsigned char*>(allocate_pinned(device_, kChunkBytes, chunk.buffer));
+    chunks_.push_back(std::move(chunk));
+    current_ = chunks_.size() - 1;
+  } else {
+    current_ = (current_ + 1) % chunks_.size();
+    if (Chunk& chunk = chunks_[current_]; chunk.last_use) {
+      const cl_event event = chunk.last_use.get();
+      check_cl(cl().clFlush(queue), "clFlush");
+      check_cl(cl().clWaitForEvents(1, &event), "clWaitForEvents");
+      chunk.last_use.reset(nullptr);
+    }
+  }
+  chunks_[current_].taken = 0;
+  return chunks_[current_];
+}
+
+void* Staging::take(uint64_t bytes, cl_command_queue queue) {
+  constexpr uint64_t kAlign = 128;
+  const uint64_t rounded = (bytes + kAlign - 1) / kAlign * kAlign;
+  Chunk* chunk = chunks_.empty() ? nullptr : &chunks_[current_];
+  if (chunk == nullptr || chunk->taken + rounded > kChunkBytes) chunk = &next_chunk(queue);
+  void* memory = chunk->memory + chunk->taken;
+  chunk->taken += rounded;
+  return memory;
+}
+
+void Staging::used(cl_command_queue queue) {
+  check_cl(cl().clEnqueueMarkerWithWaitList(queue, 0, nullptr, chunks_[current_].last_use.out()),
+           "clEnqueueMarkerWithWaitList");
+}
+
+}  // namespace ocltensor::opencl

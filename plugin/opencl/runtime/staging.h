@@ -1,0 +1,46 @@
+// Staging memory of one stream: page-locked chunks through which copies from and to ordinary host memory go, so that
+// small uploads need not wait and large ones reach the bus's speed.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "opencl.h"
+
+namespace ocltensor::opencl {
+
+class Device;
+
+// Not thread-safe: used under its stream's lock.
+class Staging {
+ public:
+  static constexpr uint64_t kChunkBytes = uint64_t{4} << 20;
+  static constexpr size_t kMaxChunks = 4;
+
+  explicit Staging(Device& device) : device_(device) {}
+  ~Staging();
+
+  // Part of a chunk, `bytes` <= kChunkBytes; waits only if all chunks are still in use by earlier copies.
+  void* take(uint64_t bytes, cl_command_queue queue);
+  // To be called after enqueuing the copy that uses what take() returned last.
+  void used(cl_command_queue queue);
+
+ private:
+  struct Chunk {
+    Handle<cl_mem> buffer;  // null: ordinary memory (unified-memory devices)
+    unsigned char* memory = nullptr;
+    uint64_t taken = 0;
+    Handle<cl_event> last_use;
+  };
+  Chunk& next_chunk(cl_command_queue queue);
+
+  Device& device_;
+  std::vector<Chunk> chunks_;
+  size_t current_ = 0;
+};
+
+// Page-locked memory from the driver, mapped for the process's life or until freed.
+void* allocate_pinned(Device& device, uint64_t bytes, Handle<cl_mem>& buffer);
+void free_pinned(Device& device, void* memory, Handle<cl_mem>& buffer);
+
+}  // namespace ocltensor::opencl

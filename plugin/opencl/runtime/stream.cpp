@@ -1,0 +1,262 @@
+// Enqueuing work and waiting for it.
+#include "stream.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "base/error.h"
+#include "device.h"
+#include "process.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+constexpr uint64_t kFlushEvery = 32;                   // enqueues
+constexpr uint64_t kStageBelow = uint64_t{256} << 10;  // uploads up to this size never wait for the stream
+
+Handle<cl_command_queue> make_queue(Device& device, cl_command_queue_properties properties) {
+  cl_int code = CL_SUCCESS;
+  Handle<cl_command_queue> queue(cl().clCreateCommandQueue(device.context(), device.id(), properties, &code));
+  check_cl(code, "clCreateCommandQueue");
+  return queue;
+}
+
+}  // namespace
+
+WorkCounters& work_counters() {
+  static WorkCounters counters;
+  return counters;
+}
+
+Stream::Stream(Device& device, uint64_t id)
+    : device_(device), id_(id), queue_(make_queue(device, 0)), staging_(device) {}
+
+Stream::~Stream() {
+  if (queue_) cl().clFinish(queue_.get());
+}
+
+void Stream::check(cl_int code, const char* call) {
+  if (code == CL_SUCCESS) [[likely]]
+    return;
+  if (code == CL_OUT_OF_RESOURCES || code == CL_INVALID_COMMAND_QUEUE ||
+      code == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)
+    raise_failure(code, call);
+  check_cl(code, call);
+}
+
+void Stream::raise_failure(cl_int code, const char* call) {
+  std::string names;
+  for (uint64_t i = 0; i < std::min<uint64_t>(launches_, kRecent); ++i)
+    names += (i ? ", " : "") + std::string(recent_[(launches_ - 1 - i) % kRecent]);
+  // Whatever was queued is lost; work enqueued from now on must not suffer from it.
+  markers_.clear();
+  completed_ = submitted_.load();
+  launches_ = 0;
+  unflushed_ = 0;
+  try {
+    profiling_queue_.reset(nullptr);
+    queue_ = make_queue(device_, 0);
+  } catch (const Error&) {  // the device is gone for good: later calls will say so
+  }
+  raise_async(code, call,
+              names.empty() ? std::string("no kernel was running")
+                            : fmt::format("work of stream {} was lost; the last kernels, newest first: {}", id_, names));
+}
+
+void Stream::submitted_one() {
+  submitted_.fetch_add(1, std::memory_order_release);
+  if (++unflushed_ >= kFlushEvery) {
+    unflushed_ = 0;
+    check(cl().clFlush(queue_.get()), "clFlush");
+  }
+}
+
+void Stream::launch(cl_kernel kernel, const char* name, const Range& range) {
+  check_process();
+  std::lock_guard lock(mutex_);
+  recent_[launches_++ % kRecent] = name;
+  check(cl().clEnqueueNDRangeKernel(queue_.get(), kernel, range.rank, nullptr, range.global.data(),
+                                    range.local[0] == 0 ? nullptr : range.local.data(), 0, nullptr, nullptr),
+        "clEnqueueNDRangeKernel");
+  work_counters().launches.fetch_add(1, std::memory_order_relaxed);
+  submitted_one();
+}
+
+void Stream::write(cl_mem target, uint64_t offset, const void* source, uint64_t bytes, bool source_stays) {
+  check_process();
+  std::lock_guard lock(mutex_);
+  ++work_counters().copies;
+  work_counters().copied_bytes += bytes;
+  const auto enqueue = [&](cl_bool blocking, uint64_t at, const void* from, uint64_t count) {
+    check(cl().clEnqueueWriteBuffer(queue_.get(), target, blocking, offset + at, count, from, 0, nullptr, nullptr),
+          "clEnqueueWriteBuffer");
+    submitted_one();
+  };
+  if (source_stays) return enqueue(CL_FALSE, 0, source, bytes);
+  if (device_.caps().unified_memory && bytes > kStageBelow) return enqueue(CL_TRUE, 0, source, bytes);
+  const auto* from = static_cast<const unsigned char*>(source);
+  for (uint64_t at = 0; at < bytes; at += Staging::kChunkBytes) {
+    const uint64_t count = std::min(bytes - at, Staging::kChunkBytes);
+    void* staged = staging_.take(count, queue_.get());
+    std::memcpy(staged, from + at, count);
+    enqueue(CL_FALSE, at, staged, count);
+    staging_.used(queue_.get());
+    if (bytes > kStageBelow) check(cl().clFlush(queue_.get()), "clFlush");
+  }
+}
+
+void Stream::read(void* target, cl_mem source, uint64_t offset, uint64_t bytes, bool asynchronous) {
+  check_process();
+  std::lock_guard lock(mutex_);
+  ++work_counters().copies;
+  work_counters().copied_bytes += bytes;
+  if (asynchronous || device_.caps().unified_memory || bytes <= kStageBelow) {
+    check(cl().clEnqueueReadBuffer(queue_.get(), source, asynchronous ? CL_FALSE : CL_TRUE, offset, bytes, target, 0,
+                                   nullptr, nullptr),
+          "clEnqueueReadBuffer");
+    submitted_one();
+    return;
+  }
+  // Through page-locked chunks: the next one is on the bus while this one is copied out.
+  struct Pending {
+    void* staged;
+    uint64_t at, count;
+    Handle<cl_event> done;
+  };
+  std::deque<Pending> pending;
+  auto* to = static_cast<unsigned char*>(target);
+  const auto drain = [&] {
+    Pending& p = pending.front();
+    const cl_event event = p.done.get();
+    check(cl().clWaitForEvents(1, &event), "clWaitForEvents");
+    std::memcpy(to + p.at, p.staged, p.count);
+    pending.pop_front();
+  };
+  constexpr uint64_t kPart = Staging::kChunkBytes / 2;
+  for (uint64_t at = 0; at < bytes; at += kPart) {
+    if (pending.size() == 3) drain();
+    Pending p{nullptr, at, std::min(bytes - at, kPart), {}};
+    p.staged = staging_.take(p.count, queue_.get());
+    check(cl().clEnqueueReadBuffer(queue_.get(), source, CL_FALSE, offset + at, p.count, p.staged, 0, nullptr,
+                                   p.done.out()),
+          "clEnqueueReadBuffer");
+    submitted_one();
+    staging_.used(queue_.get());
+    check(cl().clFlush(queue_.get()), "clFlush");
+    pending.push_back(std::move(p));
+  }
+  while (!pending.empty()) drain();
+}
+
+void Stream::copy(cl_mem target, uint64_t target_offset, cl_mem source, uint64_t source_offset, uint64_t bytes) {
+  check_process();
+  std::lock_guard lock(mutex_);
+  ++work_counters().copies;
+  work_counters().copied_bytes += bytes;
+  check(cl().clEnqueueCopyBuffer(queue_.get(), source, target, source_offset, target_offset, bytes, 0, nullptr, nullptr),
+        "clEnqueueCopyBuffer");
+  submitted_one();
+}
+
+void Stream::fill(cl_mem target, uint64_t offset, const void* pattern, uint32_t pattern_bytes, uint64_t bytes) {
+  check_process();
+  std::lock_guard lock(mutex_);
+  check(cl().clEnqueueFillBuffer(queue_.get(), target, pattern, pattern_bytes, offset, bytes, 0, nullptr, nullptr),
+        "clEnqueueFillBuffer");
+  submitted_one();
+}
+
+void* Stream::map(cl_mem buffer, uint64_t offset, uint64_t bytes) {
+  check_process();
+  std::lock_guard lock(mutex_);
+  cl_int code = CL_SUCCESS;
+  void* memory = cl().clEnqueueMapBuffer(queue_.get(), buffer, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, offset, bytes, 0,
+                                         nullptr, nullptr, &code);
+  check(code, "clEnqueueMapBuffer");
+  return memory;
+}
+
+void Stream::unmap(cl_mem buffer, void* memory) {
+  check_process();
+  std::lock_guard lock(mutex_);
+  check(cl().clEnqueueUnmapMemObject(queue_.get(), buffer, memory, 0, nullptr, nullptr), "clEnqueueUnmapMemObject");
+  submitted_one();
+}
+
+void Stream::wait_event(cl_event event) {
+  check_process();
+  std::lock_guard lock(mutex_);
+  check(cl().clEnqueueBarrierWithWaitList(queue_.get(), 1, &event, nullptr), "clEnqueueBarrierWithWaitList");
+  submitted_one();
+}
+
+cl_command_queue Stream::profiling_queue() {
+  if (!profiling_queue_) profiling_queue_ = make_queue(device_, CL_QUEUE_PROFILING_ENABLE);
+  return profiling_queue_.get();
+}
+
+Handle<cl_event> Stream::marker(bool timing) {
+  check_process();
+  std::lock_guard lock(mutex_);
+  Handle<cl_event> event;
+  check(cl().clEnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, event.out()), "clEnqueueMarkerWithWaitList");
+  check(cl().clFlush(queue_.get()), "clFlush");
+  unflushed_ = 0;
+  if (!timing) return event;
+  // Only a profiling queue stamps its commands, and one costs several microseconds a launch: so the stream keeps a plain
+  // queue, and a marker on a second one is stamped when the first has arrived here.
+  Handle<cl_event> stamped;
+  const cl_event reached = event.get();
+  check(cl().clEnqueueMarkerWithWaitList(profiling_queue(), 1, &reached, stamped.out()), "clEnqueueMarkerWithWaitList");
+  check(cl().clFlush(profiling_queue()), "clFlush");
+  return stamped;
+}
+
+void Stream::synchronize() {
+  check_process();
+  std::lock_guard lock(mutex_);
+  const uint64_t ticket = submitted_.load();
+  check(cl().clFinish(queue_.get()), "clFinish");
+  unflushed_ = 0;
+  completed_ = std::max(completed_.load(), ticket);
+  markers_.clear();
+}
+
+bool Stream::idle() { return passed(submitted()); }
+
+cl_command_queue Stream::queue() { return queue_.get(); }
+
+void Stream::poll_markers() {
+  while (!markers_.empty()) {
+    cl_int status = CL_QUEUED;
+    const cl_int code = cl().clGetEventInfo(markers_.front().second.get(), CL_EVENT_COMMAND_EXECUTION_STATUS,
+                                            sizeof status, &status, nullptr);
+    if (code == CL_SUCCESS && status > CL_COMPLETE) return;
+    completed_ = std::max(completed_.load(), markers_.front().first);  // failed work is finished, too
+    markers_.pop_front();
+  }
+}
+
+bool Stream::passed(uint64_t ticket) {
+  if (ticket <= completed_.load(std::memory_order_acquire)) return true;
+  std::lock_guard lock(mutex_);
+  poll_markers();
+  if (ticket <= completed_.load()) return true;
+  if (markers_.empty() || markers_.back().first < ticket) {
+    const uint64_t covered = submitted_.load();
+    Handle<cl_event> event;
+    if (cl().clEnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, event.out()) != CL_SUCCESS) return false;
+    cl().clFlush(queue_.get());
+    unflushed_ = 0;
+    markers_.emplace_back(covered, std::move(event));
+    poll_markers();
+  }
+  return ticket <= completed_.load();
+}
+
+void Stream::wait(uint64_t ticket) {
+  if (!passed(ticket)) synchronize();
+}
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,89 @@
+// Streams: in-order command queues of one device, with a count of enqueued work that memory reuse is ordered by.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "opencl.h"
+#include "staging.h"
+
+namespace ocltensor::opencl {
+
+class Device;
+class Event;
+
+struct Range {
+  uint32_t rank;
+  std::array<size_t, 3> global;
+  std::array<size_t, 3> local;  // all 0: the driver chooses
+};
+
+// Thread-safe: every method takes the stream's lock. A failure of enqueued work is kept with the names of the kernels
+// that may have caused it and is raised, once, at the next synchronisation; the queue is then replaced by a fresh one.
+class Stream {
+ public:
+  Stream(Device& device, uint64_t id);
+  ~Stream();
+  Stream(const Stream&) = delete;
+
+  Device& device() const { return device_; }
+  uint64_t id() const { return id_; }
+
+  // `name` must live as long as the process.
+  void launch(cl_kernel kernel, const char* name, const Range& range);
+  void write(cl_mem target, uint64_t offset, const void* source, uint64_t bytes, bool source_stays);
+  void read(void* target, cl_mem source, uint64_t offset, uint64_t bytes, bool asynchronous);
+  void copy(cl_mem target, uint64_t target_offset, cl_mem source, uint64_t source_offset, uint64_t bytes);
+  void fill(cl_mem target, uint64_t offset, const void* pattern, uint32_t pattern_bytes, uint64_t bytes);
+  void* map(cl_mem buffer, uint64_t offset, uint64_t bytes);
+  void unmap(cl_mem buffer, void* memory);
+  void wait_event(cl_event event);
+
+  // An event that is reached when all work enqueued so far is; flushed. With timing it carries device timestamps.
+  Handle<cl_event> marker(bool timing);
+  void synchronize();
+  bool idle();
+  // Locks out other users of the queue for the duration of `body(queue)` (interop, custom kernels).
+  cl_command_queue queue();
+
+  // Progress, for the memory pool (see StreamClock).
+  uint64_t submitted() const { return submitted_.load(std::memory_order_acquire); }
+  bool passed(uint64_t ticket);
+  void wait(uint64_t ticket);
+
+ private:
+  friend class Staging;
+  void submitted_one();  // after each enqueue: counts and flushes now and then
+  void check(cl_int code, const char* call);
+  [[noreturn]] void raise_failure(cl_int code, const char* call);
+  cl_command_queue profiling_queue();
+  void poll_markers();
+
+  Device& device_;
+  const uint64_t id_;
+  std::mutex mutex_;
+  Handle<cl_command_queue> queue_;
+  Handle<cl_command_queue> profiling_queue_;
+  std::atomic<uint64_t> submitted_{0};
+  std::atomic<uint64_t> completed_{0};
+  uint64_t unflushed_ = 0;
+  std::deque<std::pair<uint64_t, Handle<cl_event>>> markers_;
+  static constexpr size_t kRecent = 8;
+  std::array<const char*, kRecent> recent_{};  // names of the last launches
+  uint64_t launches_ = 0;
+  Staging staging_;
+};
+
+struct WorkCounters {
+  std::atomic<uint64_t> launches{0};
+  std::atomic<uint64_t> copies{0};
+  std::atomic<uint64_t> copied_bytes{0};
+};
+WorkCounters& work_counters();
+
+}  // namespace ocltensor::opencl
