@@ -36,7 +36,7 @@ TB_EXPORT tb_status tb_plugin_get_api(uint32_t abi_major, const tb_host_api* hos
       if (host->struct_size < TB_HOST_API_SIZE_V1 || host->abi_major != TB_ABI_MAJOR)
         fail(TB_E_ABI, "the host's table has struct_size {} and ABI major {}, expected at least {} and {}",
              host->struct_size, host->abi_major, TB_HOST_API_SIZE_V1, TB_ABI_MAJOR);
-      if (host->log != nullptr) log::forward_to(host->log, host->context);
+      if (host->log != nullptr) logging::set_sink(host->log, host->context);
     }
     config::validate();
     *api = &opencl::kApi;

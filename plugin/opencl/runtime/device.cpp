@@ -45,10 +45,12 @@ Device::Parts& Device::parts() {
     parts->memory = std::make_unique<Memory>(*this);
     parts->generator = std::make_unique<Generator>(*this);
     parts_ = std::move(parts);
+    open_ = true;
   });
   return *parts_;
 }
 
+bool Device::is_open() const { return open_.load(); }
 cl_context Device::context() { return parts().context.get(); }
 cl_command_queue Device::service_queue() { return parts().service_queue.get(); }
 Memory& Device::memory() { return *parts().memory; }

@@ -2,6 +2,7 @@
 // programs of each are made on first use and never torn down (drivers crash in exit handlers).
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -26,6 +27,8 @@ class Device {
   cl_platform_id platform() const { return platform_; }
   const Capabilities& caps() const { return caps_; }
 
+  bool is_open() const;  // its context exists
+
   // Created on first use; thread-safe.
   cl_context context();
   cl_command_queue service_queue();  // for the runtime's own blocking work
@@ -49,6 +52,7 @@ class Device {
   const Capabilities caps_;
   std::once_flag once_;
   std::unique_ptr<Parts> parts_;
+  std::atomic<bool> open_{false};
 };
 
 // Enumerates platforms and devices once. No driver or no device gives an empty list; `report` says why, and what was

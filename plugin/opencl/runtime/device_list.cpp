@@ -91,14 +91,14 @@ DeviceList build() {
   try {
     (void)cl();
     note_driver_loaded();
-    auto chosen = select(enumerate(list.report), config::get_string(Knob::Devices), list.report);
+    auto chosen = select(enumerate(list.report), config::get_string(config::Knob::Devices), list.report);
     for (Candidate& c : chosen)
       list.devices.push_back(
           std::make_unique<Device>(static_cast<int>(list.devices.size()), c.platform, c.id, std::move(c.caps)));
   } catch (const Error& e) {
     list.report += std::string(e.what()) + "\n";
   }
-  log::debug("device", "{} device(s)\n{}", list.devices.size(), list.report);
+  logging::debug("device", "{} device(s)\n{}", list.devices.size(), list.report);
   return list;
 }
 

@@ -35,7 +35,7 @@ constexpr uint32_t kFormat = 1;
 // Creates the folder if need be; a problem disables the cache for the process.
 State open_folder() {
   State s;
-  s.folder = config::cache_directory();
+  s.folder = config::cache_folder();
   if (s.folder.empty()) {
     s.problem = "neither OCLTENSOR_CACHE_DIR, XDG_CACHE_HOME nor HOME is set";
     return s;
@@ -62,7 +62,7 @@ const State& folder() {
   static const State& s = *new State([] {
     State opened = open_folder();
     if (!opened.problem.empty())
-      log::warning("cache", "programs are not cached on disk: {}: {}", opened.folder, opened.problem);
+      logging::warning("cache", "programs are not cached on disk: {}: {}", opened.folder, opened.problem);
     return opened;
   }());
   return s;
@@ -99,7 +99,7 @@ std::optional<std::vector<unsigned char>> load(const Key& key) {
   }
   close(file);
   if (good) return binary;
-  log::warning("cache", "{} is damaged; it will be built again", path_of(key));
+  logging::warning("cache", "{} is damaged; it will be built again", path_of(key));
   remove(key);
   return std::nullopt;
 }

@@ -28,11 +28,10 @@ runtime::PoolOptions options_for(Device& device, uint64_t recommended) {
   runtime::PoolOptions options;
   options.recommended_bytes = recommended;
   options.physical_bytes = device.caps().global_memory;
-  options.high_ratio = config::get_double(Knob::HighWatermarkRatio);
-  const std::string low = config::get_string(Knob::LowWatermarkRatio);
-  options.low_ratio = low == "auto" ? (device.caps().unified_memory ? 1.4 : 1.0) : config::get_double(Knob::LowWatermarkRatio);
-  options.debug = static_cast<uint32_t>(config::get_int(Knob::DebugAllocator));
-  options.log = [](const std::string& line) { log::info("allocator", "{}", line); };
+  options.high_ratio = config::get_double(config::Knob::HighWatermarkRatio);
+  options.low_ratio = config::low_watermark_ratio(device.caps().unified_memory);
+  options.debug = static_cast<uint32_t>(config::get_int(config::Knob::DebugAllocator));
+  options.log = [](const std::string& line) { logging::info("allocator", "{}", line); };
   return options;
 }
 
@@ -60,16 +59,14 @@ Device& device_of(tb_address address) {
 }
 
 Memory::Memory(Device& device) : device_(device) {
-  pool_ = std::make_unique<runtime::Pool>(address_space(), *this, *this, options_for(device, recommended()));
+  pool_ = std::make_unique<runtime::Pool>(address_space(), *this, *this, options_for(device, recommended_memory(device.caps())));
   std::lock_guard lock(owners().mutex);
   owners().devices[pool_.get()] = &device_;
 }
 Memory::~Memory() = default;
 
-// Three quarters of the device's memory, as MPS has it for unified memory; discrete devices can give nearly all.
-uint64_t Memory::recommended() const {
-  const uint64_t total = device_.caps().global_memory;
-  return device_.caps().unified_memory ? total / 4 * 3 : total / 20 * 19;
+uint64_t recommended_memory(const Capabilities& caps) {
+  return caps.unified_memory ? caps.global_memory / 4 * 3 : caps.global_memory / 20 * 19;
 }
 
 tb_address Memory::allocate(uint64_t bytes, Stream& stream) {

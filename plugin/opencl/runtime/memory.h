@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "address_space.h"
+#include "capabilities.h"
 #include "opencl.h"
 #include "pool.h"
 
@@ -29,6 +30,9 @@ runtime::AddressSpace& address_space();
 Place resolve(tb_address address, int64_t low, int64_t high);
 Device& device_of(tb_address address);
 
+// Three quarters of memory shared with the host, as MPS has it; nearly all of a discrete device's.
+uint64_t recommended_memory(const Capabilities& caps);
+
 class Memory : private runtime::SegmentSource, private runtime::StreamClock {
  public:
   explicit Memory(Device& device);
@@ -38,7 +42,6 @@ class Memory : private runtime::SegmentSource, private runtime::StreamClock {
   void free(tb_address address, Stream& stream);
   void forget_stream(uint64_t id) { pool_->forget_stream(id); }
   runtime::Pool& pool() { return *pool_; }
-  uint64_t recommended() const;
 
   // Pinned host memory; tracked so that any pointer into it is recognised.
   void* allocate_host(uint64_t bytes);

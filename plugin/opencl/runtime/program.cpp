@@ -44,7 +44,7 @@ Handle<cl_program> ProgramCache::build(const std::string& text, const std::strin
   check_cl(code, "clBuildProgram");
   ++build_counters().builds;
   const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
-  log::debug("program", "built {} in {:.1f} ms", what, elapsed.count());
+  logging::debug("program", "built {} in {:.1f} ms", what, elapsed.count());
   return program;
 }
 
@@ -89,7 +89,7 @@ Handle<cl_program> ProgramCache::load_or_build(const std::string& text, const st
 cl_program ProgramCache::get(const Source& source, const Defines& defines) {
   check_process();
   std::string options = caps_.build_options;
-  if (config::get_bool(Knob::FastMath)) options += " -cl-fast-relaxed-math";
+  if (config::get_bool(config::Knob::FastMath)) options += " -cl-fast-relaxed-math";
   const std::string text = defines.source() + expand(source);
   const auto key = disk_cache::key_of(text + options);
   std::shared_ptr<Slot> slot;

@@ -13,7 +13,7 @@ namespace ocltensor::opencl {
 namespace {
 
 std::string read(std::string_view path, const char* embedded) {
-  const std::string folder = config::get_string(Knob::KernelDir);
+  const std::string folder = config::get_string(config::Knob::KernelDir);
   if (folder.empty()) return embedded;
   std::ifstream file(folder + "/" + std::string(path));
   if (!file)

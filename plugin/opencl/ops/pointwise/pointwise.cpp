@@ -49,6 +49,8 @@ void pointwise(OpCall& call) {
     }
     tensors[k] = call.args().tensor(operand.argument);
     inputs[k].tensor = &*tensors[k];
+    check(!operand.is_condition || size_of(tensors[k]->dtype()) == 1, "{}: the condition must be bool, got {}",
+          call.name(), name(tensors[k]->dtype()));
     shape = broadcast(shape, tensors[k]->sizes());
   }
   const TensorView out = call.out(0);

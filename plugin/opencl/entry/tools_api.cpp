@@ -1,0 +1,114 @@
+// Custom kernels, profiler, capture, switches and interop at the C boundary. What this version does not have yet answers
+// TB_UNSUPPORTED; the counters, switches and interop are complete.
+#include <algorithm>
+#include <cstring>
+
+#include "base/config.h"
+#include "entry.h"
+#include "handles.h"
+#include "operator_count.h"
+#include "runtime/device.h"
+#include "runtime/memory.h"
+#include "runtime/program.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+// A function of the table that this version declines, whatever its arguments are.
+template <typename Function>
+struct Declined;
+template <typename... Args>
+struct Declined<tb_status (*)(Args...)> {
+  static tb_status call(Args... args) {
+    tb_error* error = std::get<sizeof...(Args) - 1>(std::tuple<Args...>(args...));
+    return guarded(error, [] {
+      unsupported(TB_REASON_OPERATOR, "custom kernels, tracing and capture are not part of this version of the plugin");
+    });
+  }
+};
+#define DECLINED(api, member) Declined<decltype(api::member)>::call
+
+tb_status profiler_enabled(int32_t* enabled, tb_error* error) {
+  return guarded(error, [&] { required(enabled, "enabled") = 0; });
+}
+tb_status counters(tb_counters* out, tb_error* error) {
+  return guarded(error, [&] {
+    const WorkCounters& w = work_counters();
+    const BuildCounters& b = build_counters();
+    fill_struct(out, {0, 0, operators_run(), w.launches, w.copies, w.copied_bytes, b.builds, b.loads},
+                TB_COUNTERS_SIZE_V1);
+  });
+}
+
+tb_status capture_enabled(int32_t* enabled, tb_error* error) {
+  return guarded(error, [&] { required(enabled, "enabled") = config::get_bool(config::Knob::CaptureEnabled); });
+}
+
+tb_status switch_set(const char* name, const char* value, tb_error* error) {
+  return guarded(error, [&] { config::set(&required(name, "name"), &required(value, "value")); });
+}
+tb_status switch_get(const char* name, char* value, uint64_t capacity, tb_error* error) {
+  return guarded(error, [&] {
+    required(name, "name");
+    for (const auto& knob : config::list()) {
+      if (std::strcmp(knob.name, name) != 0) continue;
+      check(value != nullptr && capacity > knob.value.size(), "the buffer for {} needs {} bytes", name,
+            knob.value.size() + 1);
+      std::memcpy(value, knob.value.c_str(), knob.value.size() + 1);
+      return;
+    }
+    fail(TB_E_INVALID, "there is no setting '{}'", name);
+  });
+}
+tb_status switch_count(uint32_t* count, tb_error* error) {
+  return guarded(error, [&] { required(count, "count") = config::kKnobCount; });
+}
+tb_status switch_at(uint32_t index, const char** name, tb_error* error) {
+  return guarded(error, [&] {
+    check(index < static_cast<uint32_t>(config::kKnobCount), "there is no setting {}", index);
+    required(name, "name") = config::list()[index].name;
+  });
+}
+
+tb_status interop_buffer(tb_address address, void** native, uint64_t* offset, tb_error* error) {
+  return guarded(error, [&] {
+    const Place p = resolve(address, 0, 0);
+    required(native, "native") = p.buffer;
+    required(offset, "byte_offset") = p.offset;
+  });
+}
+tb_status interop_queue(tb_stream stream, void** native, tb_error* error) {
+  return guarded(error, [&] { required(native, "native") = stream_of(stream).queue(); });
+}
+tb_status interop_context(int32_t index, void** native, tb_error* error) {
+  return guarded(error, [&] { required(native, "native") = device(index).context(); });
+}
+tb_status interop_device(int32_t index, void** native, tb_error* error) {
+  return guarded(error, [&] { required(native, "native") = device(index).id(); });
+}
+
+}  // namespace
+
+const tb_kernel_api kKernelApi{sizeof(tb_kernel_api),
+                               0,
+                               DECLINED(tb_kernel_api, compile),
+                               DECLINED(tb_kernel_api, destroy),
+                               DECLINED(tb_kernel_api, count),
+                               DECLINED(tb_kernel_api, at),
+                               DECLINED(tb_kernel_api, find),
+                               DECLINED(tb_kernel_api, launch)};
+const tb_profiler_api kProfilerApi{sizeof(tb_profiler_api),
+                                   0,
+                                   DECLINED(tb_profiler_api, start),
+                                   DECLINED(tb_profiler_api, stop),
+                                   profiler_enabled,
+                                   DECLINED(tb_profiler_api, push_range),
+                                   DECLINED(tb_profiler_api, pop_range),
+                                   counters};
+const tb_capture_api kCaptureApi{sizeof(tb_capture_api), 0, capture_enabled, profiler_enabled,
+                                 DECLINED(tb_capture_api, start), DECLINED(tb_capture_api, stop)};
+const tb_switch_api kSwitchApi{sizeof(tb_switch_api), 0, switch_set, switch_get, switch_count, switch_at};
+const tb_interop_api kInteropApi{sizeof(tb_interop_api), 0, interop_buffer, interop_queue, interop_context,
+                                 interop_device};
+
+}  // namespace ocltensor::opencl
