@@ -48,9 +48,11 @@ tb_status device_properties(int32_t index, tb_device_properties* properties, tb_
     p.kind = c.type & CL_DEVICE_TYPE_GPU   ? TB_DEVICE_GPU
              : c.type & CL_DEVICE_TYPE_CPU ? TB_DEVICE_CPU
                                            : TB_DEVICE_ACCELERATOR;
-    p.features = (c.fp64 ? TB_FEATURE_FP64 : 0u) | (c.fp16_arithmetic ? TB_FEATURE_FP16_ARITHMETIC : 0u) |
-                 (c.unified_memory ? TB_FEATURE_UNIFIED_MEMORY : 0u) |
-                 (c.int64_atomics ? TB_FEATURE_INT64_ATOMICS : 0u);
+    const auto set = [&](bool has, uint32_t feature) { p.features |= has ? feature : 0u; };
+    set(c.fp64, TB_FEATURE_FP64);
+    set(c.fp16_arithmetic, TB_FEATURE_FP16_ARITHMETIC);
+    set(c.unified_memory, TB_FEATURE_UNIFIED_MEMORY);
+    set(c.int64_atomics, TB_FEATURE_INT64_ATOMICS);
     copy_text(p.name, c.name);
     copy_text(p.vendor, c.vendor);
     copy_text(p.platform, c.platform);

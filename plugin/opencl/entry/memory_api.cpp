@@ -111,7 +111,7 @@ tb_status to_device(tb_stream stream, tb_address target, const void* source, uin
   return guarded(error, [&] {
     Stream& s = stream_of(stream);
     if (bytes == 0) return;
-    required(source, "source");
+    required(static_cast<const char*>(source), "source");
     const Place p = place(target, bytes);
     s.write(p.buffer, p.offset, source, bytes, (flags & TB_COPY_ASYNC) != 0);
   });
@@ -120,7 +120,7 @@ tb_status to_host(tb_stream stream, void* target, tb_address source, uint64_t by
   return guarded(error, [&] {
     Stream& s = stream_of(stream);
     if (bytes == 0) return;
-    required(target, "target");
+    required(static_cast<char*>(target), "target");
     const Place p = place(source, bytes);
     s.read(target, p.buffer, p.offset, bytes, (flags & TB_COPY_ASYNC) != 0);
   });
@@ -152,7 +152,7 @@ tb_status fill(tb_stream stream, tb_address target, const void* pattern, uint32_
           "a pattern has 1, 2, 4, 8 or 16 bytes, got {}", pattern_bytes);
     check(bytes % pattern_bytes == 0, "{} bytes are no multiple of the pattern's {}", bytes, pattern_bytes);
     if (bytes == 0) return;
-    required(pattern, "pattern");
+    required(static_cast<const char*>(pattern), "pattern");
     const Place p = place(target, bytes);
     check(p.offset % pattern_bytes == 0, "the target is not aligned to the pattern's {} bytes", pattern_bytes);
     s.fill(p.buffer, p.offset, pattern, pattern_bytes, bytes);

@@ -59,7 +59,8 @@ Device& device_of(tb_address address) {
 }
 
 Memory::Memory(Device& device) : device_(device) {
-  pool_ = std::make_unique<runtime::Pool>(address_space(), *this, *this, options_for(device, recommended_memory(device.caps())));
+  pool_.reset(new runtime::Pool(address_space(), *this, *this,
+                                options_for(device, recommended_memory(device.caps()))));
   std::lock_guard lock(owners().mutex);
   owners().devices[pool_.get()] = &device_;
 }

@@ -2,7 +2,7 @@
 // The only header of the project that includes CL/*.
 #pragma once
 
-#define CL_TARGET_OPENCL_VERSION 300
+#define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 
 #include <string>
