@@ -120,26 +120,70 @@ TEST_F(Stress, EightThreadsStayWithinHalfOfThePeak) {
   EXPECT_EQ(source.total, 0u);
 }
 
+// What streams may still do to memory that was freed: an independent model of the reuse rule.
+class InFlight {
+ public:
+  explicit InFlight(FakeClock& clock) : clock_(clock) {}
+  void freed(tb_address start, uint64_t bytes, const std::vector<StreamId>& users) {
+    Range range{start, start + bytes, {}};
+    for (const StreamId user : users) range.tickets.emplace_back(user, clock_.enqueued[user]);
+    ranges_.push_back(std::move(range));
+  }
+  // May the stream take [start, start + bytes) now?
+  bool safe(tb_address start, uint64_t bytes, StreamId stream) {
+    std::erase_if(ranges_, [&](Range& range) {
+      std::erase_if(range.tickets, [&](const auto& ticket) {
+        return clock_.finished[ticket.first] >= ticket.second;
+      });
+      return range.tickets.empty();
+    });
+    for (const Range& range : ranges_)
+      for (const auto& [user, ticket] : range.tickets)
+        if (range.start < start + bytes && start < range.end && user != stream) return false;
+    return true;
+  }
+
+ private:
+  struct Range {
+    tb_address start, end;
+    std::vector<std::pair<StreamId, uint64_t>> tickets;
+  };
+  FakeClock& clock_;
+  std::vector<Range> ranges_;
+};
+
 TEST_F(Stress, InvariantsHoldAfterEveryStep) {
+  struct Owned {
+    tb_address address;
+    uint64_t bytes;
+    std::vector<StreamId> users;  // the first is the owner
+  };
   std::mt19937_64 random(3);
-  std::vector<std::pair<tb_address, StreamId>> live;
+  std::vector<Owned> live;
+  InFlight in_flight(clock);
   int64_t requested = 0;
-  std::map<tb_address, int64_t> sizes;
-  for (int i = 0; i < 4000; ++i) {
+  for (int i = 0; i < 6000; ++i) {
     const StreamId stream = random() % 3;
     clock.enqueue(stream);
     if (random() % 5 == 0) clock.finish(random() % 3);
     if (live.size() < 60 && random() % 2 == 0) {
       const uint64_t bytes = log_uniform(random, 1, 30e6);
-      live.emplace_back(pool->allocate(bytes, stream), stream);
-      sizes[live.back().first] = static_cast<int64_t>(bytes);
+      const tb_address address = pool->allocate(bytes, stream);
+      ASSERT_TRUE(in_flight.safe(address, bytes, stream)) << "another stream still works on it";
+      live.push_back({address, bytes, {stream}});
       requested += static_cast<int64_t>(bytes);
     } else if (!live.empty()) {
       std::swap(live[random() % live.size()], live.back());
-      if (random() % 4 == 0) pool->record_use(live.back().first, random() % 3);
-      pool->free(live.back().first, random() % 4 == 0 ? stream : live.back().second);
-      requested -= sizes[live.back().first];
+      Owned owned = live.back();
       live.pop_back();
+      for (uint64_t uses = random() % 8; uses > 5; --uses) {
+        owned.users.push_back(random() % 3);
+        pool->record_use(owned.address, owned.users.back());
+      }
+      owned.users.push_back(random() % 4 == 0 ? stream : owned.users.front());
+      in_flight.freed(owned.address, owned.bytes, owned.users);
+      pool->free(owned.address, owned.users.back());
+      requested -= static_cast<int64_t>(owned.bytes);
     }
     if (random() % 500 == 0) pool->empty_cache();
     pool->verify();

@@ -78,7 +78,8 @@ struct BlockInfo {
 
 class PoolState;
 
-// Thread-safe. All errors are ocltensor::Error.
+// Thread-safe. All errors are ocltensor::Error. allocate and empty_cache may wait for any stream of
+// the device: hold no lock then that StreamClock::wait or another thread's progress needs.
 class Pool {
  public:
   Pool(AddressSpace& space, SegmentSource& source, StreamClock& clock, PoolOptions options);
