@@ -1,0 +1,138 @@
+// Operators through the dispatcher, on the CPU: generated functions, outputs, overlap, boxed calls.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ocltensor/ocltensor.h"
+
+namespace ocltensor {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string error_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST(Generated, NumbersKeepTheirKind) {
+  const Tensor i = tensor<int32_t>({1, 2, 3});
+  EXPECT_EQ(add(i, 1).dtype(), DType::Int32);
+  EXPECT_EQ(add(i, 1.5).dtype(), DType::Float32);
+  EXPECT_EQ(add(i, true).dtype(), DType::Int32);
+  EXPECT_EQ(add(i, size_t{4}).to_vector<int64_t>(), (std::vector<int64_t>{5, 6, 7}));
+  EXPECT_THAT(sub(10, i).to_vector<float>(), ElementsAre(9, 8, 7));
+  EXPECT_THAT(sub(i, i, 3).to_vector<float>(), ElementsAre(-2, -4, -6));
+  EXPECT_EQ(mul(i, tensor<double>({0.5}).select(0, 0)).dtype(), DType::Float64);
+}
+
+TEST(Generated, OptionalAndDefaultArguments) {
+  const Tensor t = tensor<float>({-2, 0.5, 9});
+  EXPECT_THAT(clamp(t, 0).to_vector<float>(), ElementsAre(0, 0.5, 9));
+  EXPECT_THAT(clamp(t, std::nullopt, 1).to_vector<float>(), ElementsAre(-2, 0.5, 1));
+  EXPECT_THAT(clamp(t, tensor<float>({-1, 1, 10}), 20).to_vector<float>(), ElementsAre(-1, 1, 10));
+  EXPECT_THAT(div(t, 2, "floor").to_vector<float>(), ElementsAre(-1, 0, 4));
+  EXPECT_THAT(div(t, 2, std::nullopt).to_vector<float>(), ElementsAre(-1, 0.25, 4.5));
+  const Tensor m = t.unsqueeze(0);
+  EXPECT_EQ(sum(m, 1).item<float>(), 7.5f);
+  EXPECT_EQ(sum(m, std::nullopt).item<float>(), 7.5f);
+  EXPECT_EQ(sum(m, {0, 1}, true).dim(), 2);
+  EXPECT_EQ(sum(m, 1, false, DType::Float64).dtype(), DType::Float64);
+  EXPECT_EQ(cat({t, t, m.squeeze()}).numel(), 9);
+}
+
+TEST(Generated, FactoriesTakeTypeAndDevice) {
+  EXPECT_EQ(arange(0, 5).dtype(), DType::Int64);
+  EXPECT_THAT(arange(0, 3, 1, DType::Float64).to_vector<double>(), ElementsAre(0, 1, 2));
+  EXPECT_THAT(linspace(0, 1, 3).to_vector<float>(), ElementsAre(0, 0.5, 1));
+  EXPECT_THAT(eye(2, 2, DType::Int32).to_vector<int32_t>(), ElementsAre(1, 0, 0, 1));
+  Tensor out = empty({0}, DType::Int16);
+  arange_out(out, 2, 5);
+  EXPECT_THAT(out.to_vector<int16_t>(), ElementsAre(2, 3, 4));
+}
+
+TEST(Generated, ManyOutputs) {
+  const auto [lowest, highest] = aminmax(tensor<float>({3, -1, 2}));
+  EXPECT_EQ(lowest.item<float>(), -1);
+  EXPECT_EQ(highest.item<float>(), 3);
+}
+
+TEST(Outputs, AreCastResizedAndKeepTheirStrides) {
+  const Tensor a = tensor<float>({1, 2, 3, 4}, {2, 2});
+  Tensor out = empty({0}, DType::Float64);
+  EXPECT_EQ(&add_out(out, a, a), &out);
+  EXPECT_EQ(out.dtype(), DType::Float64);
+  EXPECT_THAT(out.to_vector<double>(), ElementsAre(2, 4, 6, 8));
+  Tensor wide = zeros({2, 4});
+  Tensor gaps = wide.slice(1, 0, 4, 2);
+  mul_out(gaps, a, 10);
+  EXPECT_THAT(wide.to_vector<float>(), ElementsAre(10, 0, 20, 0, 30, 0, 40, 0));
+  Tensor integers = empty({2, 2}, DType::Int32);
+  EXPECT_THAT(error_of([&] { add_out(integers, a, a); }),
+              HasSubstr("float32 cannot be written to an output of type int32"));
+}
+
+TEST(Outputs, InPlaceKeepsShapeAndType) {
+  Tensor a = tensor<float>({1, 2, 3});
+  add_(a, tensor<double>({0.5, 0.5, 0.5}));
+  EXPECT_THAT(a.to_vector<float>(), ElementsAre(1.5, 2.5, 3.5));
+  EXPECT_EQ(a.dtype(), DType::Float32);
+  mul_(a.slice(0, 1), 2);
+  EXPECT_THAT(a.to_vector<float>(), ElementsAre(1.5, 5, 7));
+  EXPECT_THAT(error_of([&] { add_(a, zeros({2, 3})); }), HasSubstr("does not fit in place"));
+  Tensor i = tensor<int32_t>({4});
+  EXPECT_THAT(error_of([&] { div_(i, 2); }), HasSubstr("cannot be written"));
+}
+
+TEST(Outputs, OverlapIsRefusedOrAvoided) {
+  const Tensor t = tensor<float>({1, 2, 3, 4, 5, 6});
+  Tensor shifted = t.slice(0, 1);
+  EXPECT_THAT(error_of([&] { add_out(shifted, t.slice(0, 0, 5), 1); }),
+              HasSubstr("overlaps a part of argument 'self'"));
+  Tensor repeated = zeros({1}).expand({3});
+  EXPECT_THAT(error_of([&] { add_out(repeated, t.slice(0, 0, 3), 1); }),
+              HasSubstr("names an element twice"));
+  // Interleaved places cross without sharing an element.
+  Tensor odd = t.slice(0, 1, 6, 2);
+  add_out(odd, t.slice(0, 0, 6, 2), 100);
+  EXPECT_THAT(t.to_vector<float>(), ElementsAre(1, 101, 3, 103, 5, 105));
+  // Crossing strides that do share: the inputs are read first.
+  Tensor u = tensor<float>({1, 2, 3, 4, 5, 6, 7, 8, 9}, {3, 3}).slice(1, 0, 2).slice(0, 0, 2);
+  Tensor target = u;
+  add_out(target, u.t(), 0);
+  EXPECT_THAT(u.to_vector<float>(), ElementsAre(1, 4, 2, 5));
+  // Not pointwise: the output is an input.
+  Tensor m = tensor<float>({1, 1, 0, 1}, {2, 2});
+  mm_out(m, m, m);
+  EXPECT_THAT(m.to_vector<float>(), ElementsAre(1, 2, 0, 1));
+  Tensor both = zeros({3});
+  EXPECT_THAT(error_of([&] { aminmax_out(both, both, t); }), HasSubstr("share memory"));
+}
+
+TEST(Errors, InferenceSpeaksForTheOperator) {
+  EXPECT_THAT(error_of([] { mm(zeros({2, 3}), zeros({2, 3})); }), HasSubstr("mm.out"));
+  EXPECT_THAT(error_of([] { add(zeros({2}), zeros({3})); }), HasSubstr("broadcast"));
+  EXPECT_THAT(error_of([] { exp(Tensor()); }), HasSubstr("'self' must be a tensor, got None"));
+}
+
+TEST(Boxed, DefaultsNamesAndErrors) {
+  const Tensor t = tensor<float>({1, 2, 3, 4}, {2, 2});
+  EXPECT_THAT(call("add.out", {t, t})[0].to_vector<float>(), ElementsAre(2, 4, 6, 8));
+  const std::vector<Value> args{t, int64_t{1}};
+  const std::vector<NamedValue> named{{"alpha", Value(0.5)}};
+  EXPECT_THAT(call("add.out", args, named)[0].to_vector<float>(), ElementsAre(1.5, 2.5, 3.5, 4.5));
+  EXPECT_EQ(call("sum.IntList_out", {t, int64_t{0}})[0].numel(), 2);
+  EXPECT_EQ(call("amax.out", {t})[0].item<float>(), 4);
+  EXPECT_THAT(error_of([&] { call("nothing.out", {t}); }), HasSubstr("no operator 'nothing.out'"));
+  EXPECT_THAT(error_of([&] { call("add.out", {t}); }), HasSubstr("argument 'other' is missing"));
+  const std::vector<NamedValue> wrong{{"beta", Value(1.0)}};
+  EXPECT_THAT(error_of([&] { call("add.out", args, wrong); }), HasSubstr("no argument 'beta'"));
+  EXPECT_GT(operator_schemas().size(), 200u);
+}
+
+}  // namespace
+}  // namespace ocltensor

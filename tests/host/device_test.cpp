@@ -1,0 +1,236 @@
+// A second device type: the fake plugin, which has memory and declines every operator.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <thread>
+
+#include "ocltensor/ocltensor.h"
+
+namespace ocltensor {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string error_of(const std::function<void()>& body, tb_status status = TB_E_INVALID) {
+  try {
+    body();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.status(), status) << e.what();
+    return e.what();
+  }
+  return "no error";
+}
+
+int64_t counter(const char* name) { return std::stoll(get_setting(name)); }
+
+class FakeDevice : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(load_plugin(FAKES_DIR "/fake.so"), "fake");  // again and again: the same one
+    set_setting("OCLTENSOR_ENABLE_FALLBACK", "0");
+    reset_fallback_counts();
+  }
+  Device fake{(load_plugin(FAKES_DIR "/fake.so"), "fake:0")};
+};
+
+TEST_F(FakeDevice, NamesAndIndices) {
+  EXPECT_EQ(fake.text(), "fake:0");
+  EXPECT_EQ(Device("fake:1").index(), 1);
+  EXPECT_EQ(device_count("fake"), 2);
+  EXPECT_EQ(Device("fake"), fake);
+  set_current_device("fake:1");
+  EXPECT_EQ(Device("fake"), Device("fake:1"));
+  std::thread([&] { EXPECT_EQ(Device("fake"), fake); }).join();
+  set_current_device(fake);
+  EXPECT_THAT(error_of([] { Device("fake:2"); }), HasSubstr("there are 2 fake device(s)"));
+  for (const char* bad : {"", "fake:", "fake:x", "fake:-1", "fake:1x", ":0"})
+    EXPECT_THAT(error_of([&] { Device d(bad); }), HasSubstr("names no device"));
+  EXPECT_THAT(error_of([] { Device("nothing"); }, TB_E_UNAVAILABLE), HasSubstr("no plugin"));
+  EXPECT_EQ(device_count("nothing"), 0);
+  EXPECT_FALSE(is_available("nothing"));
+  EXPECT_FALSE(unavailable_reason("nothing").empty());
+  EXPECT_EQ(unavailable_reason("fake"), "");
+  EXPECT_STREQ(device_properties(Device("fake:1")).name, "fake device");
+  EXPECT_THAT(error_of([] { load_plugin(FAKES_DIR "/fake_wrong_magic.so"); }, TB_E_UNAVAILABLE),
+              HasSubstr("magic"));
+}
+
+TEST_F(FakeDevice, CopiesRoundTripWithAnyStrides) {
+  const Tensor host = tensor<float>({1, 2, 3, 4, 5, 6}, {2, 3});
+  const Tensor there = host.to(fake);
+  EXPECT_EQ(there.device(), fake);
+  EXPECT_EQ(there.to_vector<float>(), host.to_vector<float>());
+  EXPECT_EQ(there.t().to_vector<float>(), host.t().to_vector<float>());
+  EXPECT_EQ(there.slice(1, 0, 3, 2).to_vector<float>(), (std::vector<float>{1, 3, 4, 6}));
+  EXPECT_EQ(there[1][2].item<float>(), 6);
+  EXPECT_THAT(error_of([&] { there.data(); }), HasSubstr("needs a CPU tensor"));
+  // Into a strided target, with a cast: the rest stays as it was.
+  there.slice(1, 0, 3, 2).copy_(tensor<double>({10, 20, 30, 40}, {2, 2}));
+  EXPECT_THAT(there.to_vector<float>(), ElementsAre(10, 2, 20, 30, 5, 40));
+  // Negative strides.
+  EXPECT_THAT(there.as_strided(Dims{3}, Dims{-2}, 5).to_vector<float>(), ElementsAre(40, 30, 2));
+  EXPECT_EQ(zeros({0, 3}, DType::Float32, fake).to_vector<float>().size(), 0u);
+  EXPECT_THAT(full({2}, 2.5, DType::BFloat16, fake).to_vector<float>(), ElementsAre(2.5, 2.5));
+}
+
+TEST_F(FakeDevice, CopiesBetweenTwoDevices) {
+  const Tensor a = tensor<int32_t>({1, 2, 3}).to(fake);
+  const Tensor b = a.to(Device("fake:1"));
+  EXPECT_EQ(b.device().index(), 1);
+  EXPECT_THAT(b.to_vector<int32_t>(), ElementsAre(1, 2, 3));
+}
+
+TEST_F(FakeDevice, MismatchedDevicesAreNamed) {
+  const Tensor a = zeros({2}, DType::Float32, fake), b = zeros({2});
+  const Tensor c = zeros({2}, DType::Float32, "fake:1");
+  EXPECT_THAT(error_of([&] { add(a, b); }), HasSubstr("one on fake:0 and one on cpu"));
+  EXPECT_THAT(error_of([&] { add(a, c); }), HasSubstr("one on fake:0 and one on fake:1"));
+  Tensor out = empty({2});
+  EXPECT_THAT(error_of([&] { add_out(out, a, a); }), HasSubstr("output is on cpu"));
+  EXPECT_THAT(error_of([&] {
+                mm(zeros({1, 1}, DType::Float32, fake), zeros({1, 1}));
+              }),
+              HasSubstr("mm.out"));
+}
+
+TEST_F(FakeDevice, FallbackIsOffByDefault) {
+  const Tensor a = zeros({2, 3}, DType::Float32, fake);
+  const std::string text = error_of([&] { add(a, 1); }, TB_UNSUPPORTED);
+  for (const char* part :
+       {"add.out", "float32[2, 3]", "computes nothing", "fake:0", "OCLTENSOR_ENABLE_FALLBACK=1"})
+    EXPECT_THAT(text, HasSubstr(part));
+  EXPECT_THAT(error_of([&] { exp(a); }, TB_UNSUPPORTED), HasSubstr("exp.out"));
+  EXPECT_THAT(error_of([&] { a.t().contiguous(); }, TB_UNSUPPORTED), HasSubstr("copy.out"));
+  EXPECT_TRUE(fallback_counts().empty());
+}
+
+TEST_F(FakeDevice, FallbackComputesWarnsAndCounts) {
+  set_setting("OCLTENSOR_ENABLE_FALLBACK", "1");
+  const Tensor a = tensor<float>({1, 2, 3, 4}, {2, 2}).to(fake);
+  const Tensor b = add(a, a.t());
+  EXPECT_EQ(b.device(), fake);
+  EXPECT_THAT(b.to_vector<float>(), ElementsAre(2, 5, 5, 8));
+  add_(a, 1);
+  EXPECT_THAT(a.to_vector<float>(), ElementsAre(2, 3, 4, 5));
+  EXPECT_THAT(mm(a, a).to_vector<float>(), ElementsAre(16, 21, 28, 37));
+  EXPECT_THAT(a.to(DType::Int32).to_vector<int32_t>(), ElementsAre(2, 3, 4, 5));
+  EXPECT_THAT(cat({a[0], a[1]}).to_vector<float>(), ElementsAre(2, 3, 4, 5));
+  EXPECT_THAT(arange(0, 3, 1, DType::Float32, fake).to_vector<float>(), ElementsAre(0, 1, 2));
+  Tensor out = zeros({2, 4}, DType::Float64, fake);
+  Tensor gaps = out.slice(1, 1, 4, 2);
+  mul_out(gaps, a, 10);
+  EXPECT_THAT(out.to_vector<double>(), ElementsAre(0, 20, 0, 30, 0, 40, 0, 50));
+  const std::vector<FallbackCount> counts = fallback_counts();
+  ASSERT_FALSE(counts.empty());
+  EXPECT_EQ(counts[0].name, "add.out");
+  EXPECT_EQ(counts[0].count, 2u);
+}
+
+TEST_F(FakeDevice, AZeroDimensionalCpuTensorMayMix) {
+  set_setting("OCLTENSOR_ENABLE_FALLBACK", "1");
+  const Tensor a = tensor<float>({1, 2}).to(fake);
+  const Tensor s = full({}, 3, DType::Float64);
+  EXPECT_THAT(add(a, s).to_vector<float>(), ElementsAre(4, 5));
+  EXPECT_EQ(add(a, s).dtype(), DType::Float32);
+  EXPECT_EQ(add(a, s).device(), fake);
+  // Promotion as between tensors, not as with a Python number.
+  const Tensor i = tensor<int32_t>({1, 2}).to(fake);
+  EXPECT_EQ(add(i, s).dtype(), DType::Float64);
+  EXPECT_EQ(add(s, i).dtype(), DType::Float64);
+  EXPECT_EQ(add(full({}, 1, DType::Int32, fake), full({}, 1, DType::Int64)).dtype(), DType::Int64);
+  EXPECT_THAT(error_of([&] { add(a, tensor<float>({3})); }), HasSubstr("one device"));
+}
+
+TEST_F(FakeDevice, MemoryIsFreedOnItsStream) {
+  const int64_t before = counter("fake.bytes");
+  const int64_t on_default = counter("fake.freed_on_default");
+  const int64_t uses = counter("fake.record_use");
+  {
+    const Stream side = Stream::create(fake);
+    Tensor t;
+    {
+      const StreamGuard guard(side);
+      EXPECT_EQ(current_stream(fake), side);
+      t = zeros({100}, DType::Float32, fake);
+      EXPECT_EQ(counter("fake.record_use"), uses);
+    }
+    EXPECT_NE(current_stream(fake), side);
+    EXPECT_EQ(counter("fake.bytes"), before + 400);
+    EXPECT_EQ(t.to_vector<float>()[0], 0);  // read on the default stream
+    EXPECT_GT(counter("fake.record_use"), uses);
+    EXPECT_TRUE(side.query());
+  }
+  EXPECT_EQ(counter("fake.bytes"), before);
+  EXPECT_EQ(counter("fake.freed_on_default"), on_default);
+  EXPECT_EQ(counter("fake.streams"), 0);
+}
+
+TEST_F(FakeDevice, PinnedMemoryCopiesAsynchronously) {
+  const int64_t before = counter("fake.pinned"), async = counter("fake.async");
+  {
+    const Tensor p = tensor<float>({1, 2}).pin_memory(fake);
+    EXPECT_TRUE(p.is_pinned());
+    EXPECT_EQ(counter("fake.pinned"), before + 1);
+    EXPECT_THAT(p.to(fake, true).to_vector<float>(), ElementsAre(1, 2));
+    EXPECT_EQ(counter("fake.async"), async + 1);
+    tensor<float>({1, 2}).to(fake, true);  // pageable: must not read freed memory later
+    EXPECT_EQ(counter("fake.async"), async + 1);
+    EXPECT_THAT(add(p, 1).to_vector<float>(), ElementsAre(2, 3));
+  }
+  EXPECT_EQ(counter("fake.pinned"), before);
+}
+
+TEST_F(FakeDevice, MemoryFunctions) {
+  const Tensor t = zeros({256}, DType::Float32, fake);
+  EXPECT_GE(current_allocated_memory(fake), 1024u);
+  EXPECT_EQ(driver_allocated_memory(fake), 4096u);
+  EXPECT_EQ(recommended_max_memory(fake), 8192u);
+  const int64_t set = counter("fake.fraction");
+  set_per_process_memory_fraction(0.5, fake);
+  EXPECT_EQ(counter("fake.fraction"), set + 1);
+  for (const double bad : {-0.1, 2.5, static_cast<double>(NAN)})
+    EXPECT_THAT(error_of([&] { set_per_process_memory_fraction(bad, fake); }),
+                HasSubstr("Allowed range: 0~2"));
+  EXPECT_EQ(counter("fake.fraction"), set + 1);
+  EXPECT_THAT(error_of(
+                  [&] {
+                    empty({1 << 20, 1 << 12}, DType::Float32, fake);
+                  },
+                  TB_E_OUT_OF_MEMORY),
+              HasSubstr("too much"));
+}
+
+TEST_F(FakeDevice, EventsAndGenerators) {
+  const Event start(fake, true), end(fake, true);
+  EXPECT_FALSE(start.query());
+  EXPECT_THAT(error_of([&] { start.elapsed_time(end); }, TB_E_STATE), HasSubstr("not recorded"));
+  start.record();
+  end.record();
+  end.wait(current_stream(fake));
+  EXPECT_TRUE(end.query());
+  EXPECT_EQ(start.elapsed_time(end), 1);
+  manual_seed(42);
+  EXPECT_EQ(Generator::default_of(fake).seed(), 42u);
+  EXPECT_EQ(Generator::default_of(Device("fake:1")).seed(), 42u);
+  const Generator g(fake, 7);
+  const Generator::State state = g.state();
+  EXPECT_EQ(state[0], 7);
+  EXPECT_THAT(error_of([&] { g.set_state(std::span(state).first(8)); }), HasSubstr("16 bytes"));
+}
+
+TEST_F(FakeDevice, SettingsReachTheBackend) {
+  set_setting("OCLTENSOR_DEBUG_ALLOCATOR", "3");
+  EXPECT_EQ(get_setting("OCLTENSOR_DEBUG_ALLOCATOR"), "3");
+  set_setting("fake.knob", "17");
+  EXPECT_EQ(counter("fake.knob"), 17);
+  EXPECT_THAT(error_of([] { set_setting("OCLTENSOR_DEBUG_ALLOCATOR", "99"); }),
+              HasSubstr("0 to 31"));
+  EXPECT_THAT(error_of([] { set_setting("nobody.knows", "1"); }), HasSubstr("nobody.knows"));
+  set_setting("OCLTENSOR_DEBUG_ALLOCATOR", "0");
+}
+
+}  // namespace
+}  // namespace ocltensor

@@ -1,0 +1,142 @@
+// Settings: every variable with a bad value, sources, limits, run-time changes.
+#include "base/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <functional>
+#include <thread>
+
+#include "base/error.h"
+
+namespace ocltensor {
+namespace {
+
+using config::Knob;
+using ::testing::HasSubstr;
+
+class Config : public ::testing::Test {
+ protected:
+  void SetUp() override { clear(); }
+  void TearDown() override { clear(); }
+  static void clear() {
+    for (const config::KnobState& s : config::list()) unsetenv(s.name);
+    config::reset();
+  }
+  static void environment(const char* name, const char* value) {
+    setenv(name, value, 1);
+    config::reset();
+  }
+};
+
+std::string error_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.status(), TB_E_INVALID);
+    return e.what();
+  }
+  return "no error";
+}
+
+// One bad value per variable; a variable without an entry fails the test below.
+struct Bad {
+  const char* name;
+  const char* value;
+};
+constexpr Bad kBad[] = {{"OCLTENSOR_ENABLE_FALLBACK", "yes"},
+                        {"OCLTENSOR_DEBUG_ALLOCATOR", "32"},
+                        {"OCLTENSOR_LOG_PROFILE_INFO", "1024"},
+                        {"OCLTENSOR_TRACE_SIGNPOSTS", "524288"},
+                        {"OCLTENSOR_HIGH_WATERMARK_RATIO", "2.1"},
+                        {"OCLTENSOR_LOW_WATERMARK_RATIO", "-0.1"},
+                        {"OCLTENSOR_FAST_MATH", "2"},
+                        {"OCLTENSOR_PREFER_OPENCL", "-1"},
+                        {"OCLTENSOR_CACHE_DIR", "cache"},
+                        {"OCLTENSOR_KERNEL_DIR", "./kernels"},
+                        {"OCLTENSOR_PLUGIN_PATH", "/a:b"},
+                        {"OCLTENSOR_LOG_LEVEL", "loud"},
+                        {"OCLTENSOR_CAPTURE_ENABLED", "1 "},
+                        {"OCLTENSOR_HIGH_WATERMARK_RATIO", "nan"},
+                        {"OCLTENSOR_HIGH_WATERMARK_RATIO", "1.7x"}};
+
+TEST_F(Config, EveryBadValueIsRefusedWithNameValueAndRange) {
+  for (const config::KnobState& knob : config::list()) {
+    bool tested = knob.kind == config::Kind::Text;  // accepts anything
+    for (const Bad& bad : kBad) {
+      if (std::string(bad.name) != knob.name) continue;
+      tested = true;
+      clear();
+      environment(bad.name, bad.value);
+      for (const std::string& text : {error_of([] { config::validate(); }),
+                                      error_of([&] { config::set(bad.name, bad.value); })}) {
+        EXPECT_THAT(text, HasSubstr(bad.name));
+        EXPECT_THAT(text, HasSubstr(bad.value));
+        EXPECT_THAT(text, HasSubstr(knob.accepted));
+      }
+    }
+    EXPECT_TRUE(tested) << knob.name << " has no bad value in this test";
+  }
+}
+
+TEST_F(Config, DefaultsAreValidAndListed) {
+  config::validate();
+  EXPECT_EQ(config::list().size(), 14u);
+  for (const config::KnobState& s : config::list()) {
+    EXPECT_EQ(s.source, config::Source::Default) << s.name;
+    EXPECT_EQ(s.value, s.default_value);
+  }
+  EXPECT_FALSE(config::get_bool(Knob::EnableFallback));
+  EXPECT_EQ(config::get_double(Knob::HighWatermarkRatio), 1.7);
+  EXPECT_EQ(config::get_int(Knob::LogLevel), TB_LOG_WARNING);
+}
+
+TEST_F(Config, ApiWinsOverEnvironmentAndABadOneChangesNothing) {
+  environment("OCLTENSOR_FAST_MATH", "1");
+  EXPECT_TRUE(config::get_bool(Knob::FastMath));
+  const uint64_t before = config::generation();
+  config::set("OCLTENSOR_FAST_MATH", "0");
+  EXPECT_GT(config::generation(), before);
+  EXPECT_FALSE(config::get_bool(Knob::FastMath));
+  EXPECT_THROW(config::set("OCLTENSOR_FAST_MATH", "maybe"), Error);
+  EXPECT_FALSE(config::get_bool(Knob::FastMath));
+  for (const config::KnobState& s : config::list())
+    if (s.name == std::string("OCLTENSOR_FAST_MATH")) {
+      EXPECT_EQ(s.source, config::Source::Api);
+      EXPECT_EQ(s.value, "0");
+    }
+  EXPECT_THROW(config::set("OCLTENSOR_NO_SUCH_THING", "0"), Error);
+}
+
+TEST_F(Config, EmptyMeansUnsetAndMasksTakeAnyBase) {
+  environment("OCLTENSOR_DEBUG_ALLOCATOR", "");
+  EXPECT_EQ(config::get_int(Knob::DebugAllocator), 0);
+  environment("OCLTENSOR_DEBUG_ALLOCATOR", "0x1f");
+  EXPECT_EQ(config::get_int(Knob::DebugAllocator), 31);
+}
+
+TEST_F(Config, LowWatermarkIsAutomaticAndClampedToTheHighOne) {
+  EXPECT_EQ(config::low_watermark_ratio(true), 1.4);
+  EXPECT_EQ(config::low_watermark_ratio(false), 1.0);
+  config::set(Knob::HighWatermarkRatio, "0.5");
+  EXPECT_EQ(config::low_watermark_ratio(true), 0.5);
+  config::set(Knob::HighWatermarkRatio, "0");  // no limit: nothing to clamp to
+  EXPECT_EQ(config::low_watermark_ratio(true), 1.4);
+  config::set(Knob::LowWatermarkRatio, "1.25");
+  EXPECT_EQ(config::low_watermark_ratio(true), 1.25);
+}
+
+TEST_F(Config, ReadersAndAWriterDoNotRace) {
+  std::thread writer([] {
+    for (int i = 0; i < 500; ++i) config::set(Knob::FastMath, i % 2 ? "1" : "0");
+  });
+  int seen = 0;
+  for (int i = 0; i < 5000; ++i) seen += config::get_bool(Knob::FastMath);
+  writer.join();
+  EXPECT_TRUE(config::get_bool(Knob::FastMath));
+  EXPECT_LE(seen, 5000);
+}
+
+}  // namespace
+}  // namespace ocltensor

@@ -1,0 +1,133 @@
+// The plugin loader: what it takes, and every reason to refuse.
+#include "host/loader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/config.h"
+
+namespace ocltensor {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+std::string fake(const std::string& name) { return std::string(FAKES_DIR "/") + name + ".so"; }
+
+struct Refusal {
+  const char* file;
+  const char* reason;
+};
+
+TEST(Loader, RefusesBrokenPluginsWithTheReason) {
+  constexpr Refusal kRefusals[] = {
+      {"fake_wrong_magic", "magic number"},
+      {"fake_wrong_major", "ABI 99."},
+      {"fake_no_descriptor", "does not export tb_plugin_descriptor"},
+      {"fake_no_get_api", "does not export tb_plugin_get_api"},
+      {"fake_get_api_fails", "no such ABI here"},
+      {"fake_small_descriptor", "descriptor has 24 bytes, at least 40"},
+      {"fake_small_api", "tb_api has 96 bytes, at least 104"},
+      {"fake_small_table", "table 'device' has 32 bytes, at least 40"},
+      {"fake_null_function", "function 0 of its table 'device' is missing"},
+      {"not_a_library", "invalid ELF header"},
+      {"not_there", "no such file"},
+  };
+  for (const Refusal& r : kRefusals) {
+    const LoadedPlugin plugin = load_plugin_file(fake(r.file));
+    EXPECT_FALSE(plugin) << r.file;
+    ASSERT_EQ(plugin.refusals.size(), 1u);
+    EXPECT_THAT(plugin.refusals[0], HasSubstr(r.reason));
+    EXPECT_THAT(plugin.refusals[0], HasSubstr(r.file));
+  }
+}
+
+TEST(Loader, TakesAGoodPluginAndANewerOne) {
+  for (const char* name : {"fake", "fake_larger"}) {
+    const LoadedPlugin plugin = load_plugin_file(fake(name));
+    ASSERT_TRUE(plugin) << plugin.reason();
+    EXPECT_STREQ(plugin.descriptor->device_type, name);
+    int32_t devices = 0;
+    EXPECT_EQ(plugin.api->device->count(&devices, nullptr), TB_OK);
+    EXPECT_EQ(devices, 2);
+  }
+}
+
+class Folder : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/ocltensor-loader-XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    path_ = name;
+    fs::copy_file(fake("fake"), file());
+    fs::permissions(file(), fs::perms(0644));
+    unsetenv("OCLTENSOR_PLUGIN_PATH");
+    config::reset();
+  }
+  void TearDown() override {
+    fs::permissions(path_, fs::perms(0755));
+    fs::remove_all(path_);
+    config::reset();
+  }
+  std::string file() const { return path_ + "/" + kPluginFile; }
+  std::string path_;
+};
+
+TEST_F(Folder, RefusesRelativePathsAndTheCurrentFolder) {
+  const fs::path before = fs::current_path();
+  fs::current_path(path_);
+  EXPECT_THAT(load_plugin_file(kPluginFile).reason(), HasSubstr("not absolute"));
+  EXPECT_THAT(load_plugin_file("").reason(), HasSubstr("not absolute"));
+  EXPECT_FALSE(find_plugin({}, FAKES_DIR));
+  fs::current_path(before);
+}
+
+TEST_F(Folder, RefusesWhatEverybodyMayWrite) {
+  fs::permissions(file(), fs::perms(0666));
+  EXPECT_THAT(load_plugin_file(file()).reason(), HasSubstr("it is world-writable"));
+  fs::permissions(file(), fs::perms(0644));
+  fs::permissions(path_, fs::perms(0777));
+  EXPECT_THAT(load_plugin_file(file()).reason(), HasSubstr("is world-writable"));
+  fs::permissions(path_, fs::perms(01777));  // the sticky bit does not help the file's own folder
+  EXPECT_THAT(load_plugin_file(file()).reason(), HasSubstr("is world-writable"));
+  fs::permissions(path_, fs::perms(0755));
+  EXPECT_TRUE(load_plugin_file(file()));
+}
+
+TEST_F(Folder, RefusesAFolderAboveThatEverybodyMayWrite) {
+  fs::create_directory(path_ + "/inner");
+  fs::copy_file(file(), path_ + "/inner/p.so");
+  fs::permissions(path_, fs::perms(0777));
+  EXPECT_THAT(load_plugin_file(path_ + "/inner/p.so").reason(), HasSubstr("is world-writable"));
+}
+
+TEST_F(Folder, FollowsLinksBeforeItJudges) {
+  fs::create_directory(path_ + "/open");
+  fs::copy_file(file(), path_ + "/open/p.so");
+  fs::permissions(path_ + "/open", fs::perms(0777));
+  fs::create_symlink(path_ + "/open/p.so", path_ + "/link.so");
+  EXPECT_THAT(load_plugin_file(path_ + "/link.so").reason(), HasSubstr("is world-writable"));
+}
+
+TEST_F(Folder, SearchesThePathInOrderThenBesideTheHost) {
+  // An explicit path is the only candidate.
+  const LoadedPlugin missing = find_plugin("/nowhere/p.so", path_);
+  EXPECT_FALSE(missing);
+  EXPECT_EQ(missing.refusals.size(), 1u);
+  // Beside the host.
+  EXPECT_EQ(find_plugin({}, path_).path, fs::canonical(file()));
+  // Files and folders of the variable come first; refusals on the way are kept.
+  config::set(config::Knob::PluginPath, "/nowhere:" + fake("fake_wrong_magic") + ":" + path_);
+  const LoadedPlugin found = find_plugin({}, FAKES_DIR);
+  ASSERT_TRUE(found) << found.reason();
+  EXPECT_EQ(found.path, fs::canonical(file()));
+  ASSERT_EQ(found.refusals.size(), 2u);
+  EXPECT_THAT(found.refusals[1], HasSubstr("magic"));
+}
+
+}  // namespace
+}  // namespace ocltensor

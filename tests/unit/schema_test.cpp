@@ -1,0 +1,56 @@
+// Schemas, and the operator table built from them.
+#include "base/schema.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/error.h"
+#include "base/operators.h"
+
+namespace ocltensor {
+namespace {
+
+TEST(Schema, TypesDefaultsAndOutputs) {
+  const Schema s = parse_schema(
+      "f.out(Tensor self, Tensor?[] indices, int[2] k=[1, 2], SymInt[]? n=None, *, str mode='a', "
+      "float? p=0.5, bool[3] mask, Generator? generator=None, ScalarType? dtype=None, "
+      "Tensor(a!) x, Tensor(b!) y) -> (Tensor(a!), Tensor(b!))");
+  EXPECT_EQ(s.full_name(), "f.out");
+  ASSERT_EQ(s.inputs.size(), 9u);
+  ASSERT_EQ(s.outputs.size(), 2u);
+  EXPECT_EQ(s.inputs[1].type, ArgType::TensorList);
+  EXPECT_TRUE(s.inputs[1].list_of_optional);
+  EXPECT_FALSE(s.inputs[1].optional);
+  EXPECT_EQ(s.inputs[2].fixed_length, 2);
+  EXPECT_EQ(s.inputs[2].default_value, "[1, 2]");
+  EXPECT_EQ(s.inputs[3].type, ArgType::IntList);
+  EXPECT_TRUE(s.inputs[3].optional);
+  EXPECT_FALSE(s.inputs[3].keyword_only);
+  EXPECT_EQ(s.inputs[4].default_value, "'a'");
+  EXPECT_TRUE(s.inputs[4].keyword_only);
+  EXPECT_EQ(s.inputs[6].type, ArgType::BoolList);
+  EXPECT_EQ(s.inputs[7].type, ArgType::Generator);
+  EXPECT_EQ(s.inputs[8].type, ArgType::DType);
+  EXPECT_EQ(s.outputs[1].name, "y");
+  EXPECT_EQ(s.input("mask"), 6);
+  EXPECT_EQ(s.input("x"), -1);
+  EXPECT_THROW(parse_schema("no schema"), Error);
+}
+
+TEST(Schema, EveryOperatorIsKnownByItsNameOnce) {
+  std::set<std::string> names;
+  for (const Operator& op : operators()) {
+    EXPECT_TRUE(names.insert(op.name).second) << op.name << " appears twice";
+    EXPECT_EQ(find_operator(op.name), &op);
+    EXPECT_NE(op.infer, nullptr);
+    EXPECT_FALSE(op.schema.outputs.empty()) << op.name;
+    for (const Argument& a : op.schema.inputs)
+      EXPECT_NE(a.type, ArgType::Other) << op.name << " " << a.name;
+  }
+  EXPECT_GT(names.size(), 200u);
+  EXPECT_EQ(find_operator("no.such"), nullptr);
+}
+
+}  // namespace
+}  // namespace ocltensor

@@ -1,0 +1,99 @@
+// Element types: 16-bit conversion, promotion, casting.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/promotion.h"
+
+namespace ocltensor {
+namespace {
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+TEST(Half, KnownBits) {
+  EXPECT_EQ(float_to_half(1.0f), 0x3c00);
+  EXPECT_EQ(float_to_half(-2.0f), 0xc000);
+  EXPECT_EQ(float_to_half(65504.0f), 0x7bff);
+  EXPECT_EQ(float_to_half(65519.0f), 0x7bff);  // below the midpoint to infinity
+  EXPECT_EQ(float_to_half(65520.0f), 0x7c00);
+  EXPECT_EQ(float_to_half(kInf), 0x7c00);
+  EXPECT_EQ(float_to_half(-0.0f), 0x8000);
+  EXPECT_EQ(float_to_half(std::ldexp(1.0f, -24)), 0x0001);  // the smallest subnormal
+  EXPECT_EQ(float_to_half(std::ldexp(1.0f, -25)), 0x0000);  // a tie goes to even
+  EXPECT_EQ(float_to_half(std::ldexp(1.5f, -25)), 0x0001);
+  EXPECT_EQ(float_to_half(1.0f + std::ldexp(1.0f, -11)), 0x3c00);      // tie to even, down
+  EXPECT_EQ(float_to_half(1.0f + 3 * std::ldexp(1.0f, -11)), 0x3c02);  // tie to even, up
+  EXPECT_TRUE(std::isnan(half_to_float(float_to_half(std::nanf("")))));
+}
+
+TEST(Half, EveryBitPatternSurvives) {
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const float wide = half_to_float(static_cast<uint16_t>(bits));
+    if (std::isnan(wide)) continue;
+    ASSERT_EQ(float_to_half(wide), bits);
+  }
+}
+
+TEST(BFloat16, KnownBitsAndRounding) {
+  EXPECT_EQ(float_to_bfloat16(1.0f), 0x3f80);
+  EXPECT_EQ(float_to_bfloat16(kInf), 0x7f80);
+  EXPECT_EQ(float_to_bfloat16(std::numeric_limits<float>::max()), 0x7f80);
+  EXPECT_EQ(float_to_bfloat16(1.0f + std::ldexp(1.0f, -8)), 0x3f80);  // tie to even
+  EXPECT_EQ(float_to_bfloat16(1.0f + 3 * std::ldexp(1.0f, -8)), 0x3f82);
+  EXPECT_TRUE(std::isnan(bfloat16_to_float(float_to_bfloat16(std::nanf("")))));
+}
+
+TEST(DTypes, NamesAndAbiRoundTrip) {
+  for (int i = 0; i < kDTypeCount; ++i) {
+    const auto t = static_cast<DType>(i);
+    EXPECT_EQ(from_abi(to_abi(t)), t);
+    EXPECT_EQ(dtype_from_name(name(t)), t);
+  }
+  EXPECT_THROW(dtype_from_name("float8"), Error);
+  EXPECT_THROW(from_abi({TB_DTYPE_FLOAT, 8, 1}), Error);
+}
+
+// ATen's promoteTypes (torch.promote_types), one row per type in the enumeration's order:
+// b = bool, u = uint8, i j k l = int8..int64, h = float16, t = bfloat16, f = float32, g = float64,
+// z = complex64, - = needs complex128.
+TEST(Promotion, Table) {
+  const std::string types = "buijklhtfgz";  // bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c64
+  const std::string rows[] = {
+      "buijklhtfgz",  // bool
+      "uujjklhtfgz",  // uint8
+      "ijijklhtfgz",  // int8
+      "jjjjklhtfgz",  // int16
+      "kkkkklhtfgz",  // int32
+      "llllllhtfgz",  // int64
+      "hhhhhhhffgz",  // float16
+      "ttttttftfgz",  // bfloat16
+      "fffffffffgz",  // float32
+      "gggggggggg-",  // float64
+      "zzzzzzzzz-z",  // complex64
+  };
+  for (int a = 0; a < kDTypeCount; ++a)
+    for (int b = 0; b < kDTypeCount; ++b) {
+      const char want = rows[a][static_cast<size_t>(b)];
+      if (want == '-')
+        EXPECT_THROW(promote(static_cast<DType>(a), static_cast<DType>(b)), Error);
+      else
+        EXPECT_EQ(static_cast<size_t>(promote(static_cast<DType>(a), static_cast<DType>(b))),
+                  types.find(want))
+            << a << " with " << b;
+    }
+}
+
+TEST(Promotion, CastsThatLoseACategoryAreRefused) {
+  EXPECT_TRUE(can_cast(DType::Float64, DType::Float16));
+  EXPECT_TRUE(can_cast(DType::Int64, DType::Int8));
+  EXPECT_TRUE(can_cast(DType::Bool, DType::Float32));
+  EXPECT_FALSE(can_cast(DType::Float32, DType::Int64));
+  EXPECT_FALSE(can_cast(DType::Int32, DType::Bool));
+  EXPECT_FALSE(can_cast(DType::Complex64, DType::Float32));
+}
+
+}  // namespace
+}  // namespace ocltensor
