@@ -172,8 +172,9 @@ inline double logit(double a, double eps) {
   return std::log(z / (1 - z));
 }
 inline double logit_backward(double gradient, double a, double eps) {
-  if (eps != eps) return a < 0 || a > 1 ? kNan : gradient / (a * (1 - a));
-  return a < eps || a > 1 - eps ? 0 : gradient / (a * (1 - a));
+  if (eps == eps) return a < eps || a > 1 - eps ? 0 : gradient / (a * (1 - a));
+  if (a < 0 || a > 1) return kNan;
+  return a == 0 || a == 1 ? gradient * kInfinity : gradient / (a * (1 - a));
 }
 
 // ---- interpolation and activations

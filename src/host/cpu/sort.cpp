@@ -1,0 +1,54 @@
+// Stable sort and topk. NaN is larger than any number, as in ATen.
+#include <algorithm>
+#include <numeric>
+
+#include "rows.h"
+
+namespace ocltensor::cpu {
+namespace {
+
+// The positions of a row's elements in sorted order.
+template <typename T>
+std::vector<int64_t> order_of(std::span<const T> row, bool descending) {
+  std::vector<int64_t> order(row.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto less = [](T a, T b) { return a == a && (b != b || a < b); };
+  std::stable_sort(order.begin(), order.end(), [&](int64_t i, int64_t j) {
+    const T a = row[static_cast<size_t>(i)];
+    const T b = row[static_cast<size_t>(j)];
+    return descending ? less(b, a) : less(a, b);
+  });
+  return order;
+}
+
+// Writes the first elements of each sorted row, as many as the outputs have.
+void sorted(const CpuCall& call, int64_t dim, bool descending) {
+  const View values_out = call.out(0).with_last_dim(dim);
+  const auto kept = static_cast<size_t>(values_out.sizes.back());
+  const View self = call.args.tensor(0);
+  with_compute(self.type, [&]<typename T>(T) {
+    DimRows<T> rows(self, dim);
+    std::vector<T> values;
+    std::vector<int64_t> indices;
+    for (int64_t r = 0; r < rows.count; ++r) {
+      const auto order = order_of<T>(rows[r], descending);
+      for (size_t i = 0; i < kept; ++i) {
+        indices.push_back(order[i]);
+        values.push_back(rows[r][static_cast<size_t>(order[i])]);
+      }
+    }
+    write(values_out, values);
+    write(call.out(1).with_last_dim(dim), indices);
+  });
+}
+
+void sort(const CpuCall& call) { sorted(call, call.args.integer(2), call.args.boolean(3)); }
+void topk(const CpuCall& call) { sorted(call, call.args.integer(2), call.args.boolean(3)); }
+
+constexpr CpuOperator kOperators[] = {{"sort.values_stable", sort}, {"topk.values", topk}};
+
+}  // namespace
+
+std::span<const CpuOperator> sort_operators() { return kOperators; }
+
+}  // namespace ocltensor::cpu
