@@ -1,0 +1,204 @@
+// Pooling over the last two dimensions; all others are planes.
+#include <limits>
+
+#include "base/infer/common.h"
+#include "call.h"
+
+namespace ocltensor::cpu {
+namespace {
+
+struct Image {
+  int64_t planes, height, width;
+  explicit Image(std::span<const int64_t> sizes)
+      : planes(numel(sizes.first(sizes.size() - 2))),
+        height(sizes[sizes.size() - 2]),
+        width(sizes.back()) {}
+  int64_t area() const { return height * width; }
+};
+
+struct Range {
+  int64_t begin, end;
+};
+
+struct Window {
+  Dims kernel, stride, padding, dilation{1, 1};
+  Window(const Args& args, size_t first)
+      : kernel(infer::spatial(args, first, 2, {})),
+        stride(infer::spatial(args, first + 1, 2, kernel)),
+        padding(infer::spatial(args, first + 2, 2, {})) {}
+};
+
+// ---- maximum: NaN wins; the index is the position in the plane
+
+template <typename T>
+void max_plane(const Window& w, const T* in, const Image& from, const Image& to, T* values,
+               int64_t* indices) {
+  for (int64_t y = 0; y < to.height; ++y)
+    for (int64_t x = 0; x < to.width; ++x) {
+      int64_t best = -1;
+      for (int64_t ky = 0; ky < w.kernel[0]; ++ky)
+        for (int64_t kx = 0; kx < w.kernel[1]; ++kx) {
+          const int64_t iy = y * w.stride[0] - w.padding[0] + ky * w.dilation[0];
+          const int64_t ix = x * w.stride[1] - w.padding[1] + kx * w.dilation[1];
+          if (iy < 0 || ix < 0 || iy >= from.height || ix >= from.width) continue;
+          const int64_t at = iy * from.width + ix;
+          if (best < 0 || in[at] > in[best] || in[at] != in[at]) best = at;
+        }
+      // A dilated window can miss a small image altogether.
+      *values++ = best < 0 ? std::numeric_limits<T>::lowest() : in[best];
+      *indices++ = std::max<int64_t>(best, 0);
+    }
+}
+
+void max_pool(const CpuCall& call) {
+  const View self = call.args.tensor(0);
+  Window w(call.args, 1);
+  w.dilation = infer::spatial(call.args, 4, 2, {});
+  const Image from(self.sizes);
+  const Image to(call.specs[0].sizes);
+  with_compute(self.type, [&]<typename T>(T) {
+    const auto in = read<T>(self);
+    std::vector<T> values(static_cast<size_t>(to.planes * to.area()));
+    std::vector<int64_t> indices(values.size());
+    for (int64_t p = 0; p < from.planes; ++p)
+      max_plane(w, in.data() + p * from.area(), from, to, values.data() + p * to.area(),
+                indices.data() + p * to.area());
+    write(call.out(0), values);
+    write(call.out(1), indices);
+  });
+}
+
+void max_pool_backward(const CpuCall& call) {
+  const auto gradient = read<double>(call.args.tensor(0));
+  const auto indices = read<int64_t>(call.args.tensor(7));
+  const Image to(call.specs[0].sizes);
+  const Image from(call.args.tensor(0).sizes());
+  std::vector<double> result(static_cast<size_t>(to.planes * to.area()));
+  for (size_t i = 0; i < gradient.size(); ++i) {
+    check(indices[i] >= 0 && indices[i] < to.area(),
+          "max_pool2d_with_indices_backward: index {} is outside of the image", indices[i]);
+    const int64_t plane = static_cast<int64_t>(i) / from.area();
+    result[static_cast<size_t>(plane * to.area() + indices[i])] += gradient[i];
+  }
+  write(call.out(0), result);
+}
+
+// ---- averages: both kinds say which rows and columns an output covers, and by what it divides
+
+struct Average {
+  std::vector<Range> rows, columns;
+  std::vector<int64_t> row_counts, column_counts;  // what the window counts, padding or not
+  double divisor = 0;                              // 0: the product of the counts
+  double weight(int64_t y, int64_t x) const {
+    return 1 / (divisor != 0 ? divisor
+                             : static_cast<double>(row_counts[static_cast<size_t>(y)] *
+                                                   column_counts[static_cast<size_t>(x)]));
+  }
+};
+
+void windows(const Window& w, size_t d, int64_t in, int64_t out, bool count_padding,
+             std::vector<Range>& ranges, std::vector<int64_t>& counts) {
+  for (int64_t o = 0; o < out; ++o) {
+    const int64_t begin = o * w.stride[d] - w.padding[d];
+    const int64_t end = std::min(begin + w.kernel[d], in + w.padding[d]);
+    ranges.push_back({std::max<int64_t>(begin, 0), std::min(end, in)});
+    counts.push_back(count_padding ? end - begin : ranges.back().end - ranges.back().begin);
+  }
+}
+
+// `first` is the position of the kernel, `options` that of count_include_pad.
+Average plain_average(const Args& args, size_t first, size_t options, const Image& in,
+                      const Image& out) {
+  Average a;
+  const Window w(args, first);
+  const bool count_padding = args.boolean(options);
+  windows(w, 0, in.height, out.height, count_padding, a.rows, a.row_counts);
+  windows(w, 1, in.width, out.width, count_padding, a.columns, a.column_counts);
+  a.divisor = static_cast<double>(args.optional_integer(options + 1).value_or(0));
+  return a;
+}
+
+void adaptive(int64_t in, int64_t out, std::vector<Range>& ranges, std::vector<int64_t>& counts) {
+  for (int64_t o = 0; o < out; ++o) {
+    ranges.push_back({o * in / out, ((o + 1) * in + out - 1) / out});
+    counts.push_back(ranges.back().end - ranges.back().begin);
+  }
+}
+
+Average adaptive_average(const Image& in, const Image& out) {
+  Average a;
+  adaptive(in.height, out.height, a.rows, a.row_counts);
+  adaptive(in.width, out.width, a.columns, a.column_counts);
+  return a;
+}
+
+// Calls f(input position, output position, weight) for every element of every window.
+template <typename F>
+void for_each_weight(const Average& a, const Image& in, const Image& out, F&& f) {
+  for (int64_t p = 0; p < in.planes; ++p)
+    for (int64_t y = 0; y < out.height; ++y)
+      for (int64_t x = 0; x < out.width; ++x) {
+        const Range rows = a.rows[static_cast<size_t>(y)];
+        const Range columns = a.columns[static_cast<size_t>(x)];
+        const double weight = a.weight(y, x);
+        const auto to = static_cast<size_t>((p * out.height + y) * out.width + x);
+        for (int64_t iy = rows.begin; iy < rows.end; ++iy)
+          for (int64_t ix = columns.begin; ix < columns.end; ++ix)
+            f(static_cast<size_t>((p * in.height + iy) * in.width + ix), to, weight);
+      }
+}
+
+void average(const CpuCall& call, const Average& a) {
+  const View self = call.args.tensor(0);
+  const auto in = read<double>(self);
+  std::vector<double> result(static_cast<size_t>(numel(call.specs[0].sizes)));
+  for_each_weight(a, Image(self.sizes), Image(call.specs[0].sizes),
+                  [&](size_t from, size_t to, double) { result[to] += in[from]; });
+  // Summed first, divided once: one rounding fewer.
+  const Image out(call.specs[0].sizes);
+  for (size_t i = 0; i < result.size(); ++i) {
+    const auto at = static_cast<int64_t>(i);
+    result[i] *= a.weight(at / out.width % out.height, at % out.width);
+  }
+  write(call.out(0), result);
+}
+
+void average_backward(const CpuCall& call, const Average& a) {
+  const View gradient = call.args.tensor(0);
+  const auto g = read<double>(gradient);
+  std::vector<double> result(static_cast<size_t>(numel(call.specs[0].sizes)));
+  for_each_weight(a, Image(call.specs[0].sizes), Image(gradient.sizes),
+                  [&](size_t to, size_t from, double weight) { result[to] += g[from] * weight; });
+  write(call.out(0), result);
+}
+
+void avg_pool(const CpuCall& call) {
+  average(call, plain_average(call.args, 1, 5, Image(call.args.tensor(0).sizes()),
+                              Image(call.specs[0].sizes)));
+}
+void avg_pool_backward(const CpuCall& call) {
+  average_backward(call, plain_average(call.args, 2, 6, Image(call.specs[0].sizes),
+                                       Image(call.args.tensor(0).sizes())));
+}
+void adaptive_avg_pool(const CpuCall& call) {
+  average(call, adaptive_average(Image(call.args.tensor(0).sizes()), Image(call.specs[0].sizes)));
+}
+void adaptive_avg_pool_backward(const CpuCall& call) {
+  average_backward(
+      call, adaptive_average(Image(call.specs[0].sizes), Image(call.args.tensor(0).sizes())));
+}
+
+constexpr CpuOperator kOperators[] = {
+    {"max_pool2d_with_indices.out", max_pool},
+    {"max_pool2d_with_indices_backward.grad_input", max_pool_backward},
+    {"avg_pool2d.out", avg_pool},
+    {"avg_pool2d_backward.grad_input", avg_pool_backward},
+    {"_adaptive_avg_pool2d.out", adaptive_avg_pool},
+    {"_adaptive_avg_pool2d_backward.out", adaptive_avg_pool_backward},
+};
+
+}  // namespace
+
+std::span<const CpuOperator> pool_operators() { return kOperators; }
+
+}  // namespace ocltensor::cpu
