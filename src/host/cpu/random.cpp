@@ -269,6 +269,8 @@ constexpr CpuOperator kOperators[] = {
 
 }  // namespace
 
+std::span<const CpuOperator> random_operators() { return kOperators; }
+
 std::vector<uint32_t> draw_words(tb_generator generator, int64_t count) {
   const Generator::State state = generator_of(generator).take(static_cast<uint64_t>(count));
   std::vector<uint32_t> words(static_cast<size_t>((count + 3) / 4 * 4));
