@@ -47,6 +47,8 @@ OCLTENSOR_API std::string unavailable_reason(std::string_view type = "ocl") noex
 OCLTENSOR_API std::string device_report(std::string_view type = "ocl");
 
 OCLTENSOR_API tb_device_properties device_properties(Device device);
+// Operators, launches, copies and program builds of the device's backend since the process began.
+OCLTENSOR_API tb_counters counters(Device device);
 // The device that "ocl" without an index means in this thread; 0 at first.
 OCLTENSOR_API int current_device(std::string_view type = "ocl");
 OCLTENSOR_API void set_current_device(Device device);

@@ -107,6 +107,13 @@ tb_device_properties device_properties(Device device) {
   return p;
 }
 
+tb_counters counters(Device device) {
+  tb_counters c{};
+  c.struct_size = sizeof c;
+  invoke_api("counters", backend(device).api->profiler->counters, &c);
+  return c;
+}
+
 int current_device(std::string_view type) { return current[required(type).id]; }
 
 void set_current_device(Device device) {
