@@ -1,0 +1,102 @@
+// ocltensor-info: the whole device story for a reader or a bug report.
+#include <fmt/format.h>
+#include <ocltensor/ocltensor.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+
+#include "base/config.h"
+#include "self_test.h"
+
+namespace {
+
+namespace ot = ocltensor;
+
+std::string bytes(uint64_t n) {
+  return fmt::format("{:.1f} GiB", static_cast<double>(n) / (1 << 30));
+}
+
+void print_devices() {
+  fmt::print("\ndrivers and devices\n");
+  const std::string reason = ot::unavailable_reason("ocl");
+  if (!reason.empty()) fmt::print("  not available: {}\n", reason);
+  if (ot::device_count() == 0) return;
+  std::istringstream report(ot::device_report());
+  for (std::string line; std::getline(report, line);) fmt::print("  {}\n", line);
+  for (int i = 0; i < ot::device_count(); ++i) {
+    const tb_device_properties p = ot::device_properties(ot::Device("ocl", i));
+    const auto has = [&](uint32_t f) { return (p.features & f) != 0 ? "yes" : "no"; };
+    fmt::print("\nocl:{}  {}\n", i, p.name);
+    fmt::print("  platform         {}, driver {}, {}\n", p.platform, p.driver_version,
+               p.language_version);
+    fmt::print("  vendor           {}\n", p.vendor);
+    fmt::print("  compute units    {} at {} MHz, work-groups up to {}\n", p.compute_units,
+               p.clock_mhz, p.max_work_group_size);
+    fmt::print("  memory           {} in all, {} recommended, {} in one piece, {} KiB local\n",
+               bytes(p.global_memory), bytes(p.recommended_memory), bytes(p.largest_allocation),
+               p.local_memory / 1024);
+    fmt::print(
+        "  float64 {}, float16 arithmetic {}, memory shared with the host {}, int64 atomics {}\n",
+        has(TB_FEATURE_FP64), has(TB_FEATURE_FP16_ARITHMETIC), has(TB_FEATURE_UNIFIED_MEMORY),
+        has(TB_FEATURE_INT64_ATOMICS));
+  }
+}
+
+void print_settings() {
+  fmt::print("\nsettings\n");
+  for (const ot::Setting& s : ot::settings())
+    fmt::print("  {:34} {:12} {}\n", s.name, s.value.empty() ? "-" : s.value, s.source);
+}
+
+void print_cache() {
+  namespace fs = std::filesystem;
+  const std::string folder = ot::config::cache_folder();
+  uint64_t entries = 0;
+  uint64_t total = 0;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    if (entry.path().extension() == ".bin") ++entries, total += entry.file_size(error);
+  fmt::print("\nprogram cache\n  {}: {} programs, {} KiB\n", folder.empty() ? "none" : folder,
+             entries, total / 1024);
+}
+
+bool print_self_test() {
+  bool right = true;
+  for (int i = 0; i < ot::device_count(); ++i) {
+    const tools::SelfTest t = tools::run_self_test(ot::Device("ocl", i));
+    right = right && t.right;
+    fmt::print("\nself-test of ocl:{}\n", i);
+    fmt::print("  result           {}\n",
+               t.right ? "right" : "WRONG: this driver cannot be trusted");
+    fmt::print("  first result     {:.0f} ms after the first call\n", t.first_result_ms);
+    fmt::print("  device copy      {:.1f} GB/s, upload {:.1f}, download {:.1f}\n", t.copy_gb_per_s,
+               t.upload_gb_per_s, t.download_gb_per_s);
+    fmt::print("  small operator   {:.2f} us in a chain, {:.1f} us with a wait\n", t.launch_us,
+               t.round_trip_us);
+  }
+  return right;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bool no_test = false;
+  std::string plugin;
+  CLI::App app{"Shows platforms, devices, settings and caches, and measures each device."};
+  app.add_flag("--no-self-test", no_test, "only look, run nothing");
+  app.add_option("--plugin", plugin, "path of the plugin (default: found beside the library)");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    fmt::print("ocltensor {}, ABI {}.{}\n", OCLTENSOR_VERSION, TB_ABI_MAJOR, TB_ABI_MINOR);
+    if (!plugin.empty()) ot::load_plugin(plugin);
+    ot::validate_settings();
+    print_devices();
+    print_settings();
+    print_cache();
+    if (!no_test && !print_self_test()) return 1;
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "ocltensor-info: {}\n", e.what());
+    return 2;
+  }
+  return 0;
+}
