@@ -1,0 +1,138 @@
+// Checks of the optional parts: custom kernels, profiler, capture, switches, interop, fork.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "../checks.h"
+
+namespace ocltensor::conformance {
+namespace {
+
+void compile_errors(Checker& c) {
+  const auto& k = *c.api().kernel;
+  tb_library library = nullptr;
+  ErrorBuffer error;
+  const tb_status status =
+      k.compile(c.device(), "__kernel void broken( { this is no C }", "", &library, error.get());
+  if (status == TB_UNSUPPORTED) return c.decline("custom kernels: " + std::string(error.text()));
+  c.expect(status == TB_E_COMPILE, "compiling nonsense: status {} ({})", status, error.text());
+  c.expect(strlen(error.text()) > 10, "a failed build without the compiler's log");
+}
+
+void custom_kernel(Checker& c) {
+  const auto& k = *c.api().kernel;
+  tb_library library = nullptr;
+  ErrorBuffer error;
+  const char* source =
+      "__kernel void add_to(__global float* x, ulong offset, long by) {\n"
+      "  __global float* p = (__global float*)((__global char*)x + offset);\n"
+      "  p[get_global_id(0)] += by;\n}\n";
+  const tb_status status = k.compile(c.device(), source, "", &library, error.get());
+  if (status == TB_UNSUPPORTED) return c.decline("custom kernels: " + std::string(error.text()));
+  c.expect(status == TB_OK, "compile: {}", error.text());
+  if (status != TB_OK) return;
+  uint32_t count = 0;
+  c.expect_status(TB_OK, "kernel.count", k.count, library, &count);
+  c.expect(count == 1, "{} kernels instead of 1", count);
+  tb_kernel kernel = nullptr;
+  tb_kernel_info info{};
+  info.struct_size = sizeof info;
+  c.expect_status(TB_OK, "kernel.find", k.find, library, "add_to", &kernel, &info);
+  c.expect(info.max_work_group_size > 0, "kernel has no work-group size");
+  tb_kernel missing = nullptr;
+  c.expect(k.find(library, "nothing", &missing, &info, nullptr) != TB_OK, "a kernel out of nowhere");
+  std::vector<float> data(100, 1.5f);
+  const testing::DeviceMemory memory(c.backend(), 400);
+  memory.upload(data.data());
+  const int64_t sizes[1] = {98}, strides[1] = {1};
+  tb_tensor t{};
+  t.struct_size = sizeof t;
+  t.address = memory.address() + 4;
+  t.base = memory.address();
+  t.base_bytes = 400;
+  t.dtype = {TB_DTYPE_FLOAT, 32, 1};
+  t.ndim = 1;
+  t.sizes = sizes;
+  t.strides = strides;
+  tb_value args[2] = {};
+  args[0].tag = TB_TENSOR;
+  args[0].as.p = &t;
+  args[1].tag = TB_INT;
+  args[1].as.i = 3;
+  const uint64_t threads[1] = {98};
+  c.expect_status(TB_OK, "kernel.launch", k.launch, c.stream(), kernel,
+                  static_cast<const tb_value*>(args), 2u, 1u, static_cast<const uint64_t*>(threads),
+                  static_cast<const uint64_t*>(nullptr));
+  memory.download(data.data());
+  for (size_t i = 0; i < data.size(); ++i)
+    c.expect(data[i] == (i == 0 || i == 99 ? 1.5f : 4.5f), "custom kernel: element {} is {}", i,
+             data[i]);
+  c.expect_status(TB_OK, "kernel.destroy", k.destroy, library);
+}
+
+void profiler(Checker& c) {
+  const auto& p = *c.api().profiler;
+  int32_t enabled = 1;
+  c.expect_status(TB_OK, "profiler.is_enabled", p.is_enabled, &enabled);
+  c.expect(enabled == 0, "the profiler runs unasked");
+  tb_counters counters{};
+  counters.struct_size = sizeof counters;
+  c.expect_status(TB_OK, "profiler.counters", p.counters, &counters);
+  const testing::DeviceMemory memory(c.backend(), 64);
+  const char data[64] = {};
+  memory.upload(data);
+  tb_counters later{};
+  later.struct_size = sizeof later;
+  c.expect_status(TB_OK, "profiler.counters", p.counters, &later);
+  c.expect(later.copies > counters.copies && later.copied_bytes >= counters.copied_bytes + 64,
+           "a copy is not counted");
+}
+
+void switches(Checker& c) {
+  const auto& s = *c.api().switches;
+  uint32_t count = 0;
+  c.expect_status(TB_OK, "switches.count", s.count, &count);
+  if (count == 0) return c.decline("no switches");
+  for (uint32_t i = 0; i < count; ++i) {
+    const char* name = nullptr;
+    char value[256] = {};
+    c.expect_status(TB_OK, "switches.at", s.at, i, &name);
+    c.expect(name != nullptr && name[0] != 0, "switch {} has no name", i);
+    if (name == nullptr) continue;
+    c.expect(s.get(name, value, sizeof value, nullptr) == TB_OK, "switch '{}' cannot be read", name);
+  }
+  char value[16];
+  c.expect(s.get("no such switch", value, sizeof value, nullptr) != TB_OK,
+           "a switch out of nowhere is read");
+  c.expect(s.set("no such switch", "1", nullptr) != TB_OK, "a switch out of nowhere is set");
+}
+
+// After fork() every function fails in the child with TB_E_STATE, and nothing hangs.
+void fork_state(Checker& c) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    tb_address a = 0;
+    const tb_status one = c.api().memory->allocate(c.device(), 64, c.stream(), &a, nullptr);
+    const tb_status two = c.api().stream->synchronize(c.stream(), nullptr);
+    _exit(one == TB_E_STATE && two == TB_E_STATE ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  const bool in_process = c.backend().name() == "cpu";
+  if (in_process && WIFEXITED(status) && WEXITSTATUS(status) == 1)
+    return c.decline("fork: the linked-in backend has no state that fork breaks");
+  c.expect(WIFEXITED(status) && WEXITSTATUS(status) == 0,
+           "in a forked child, functions do not answer TB_E_STATE (wait status {:#x})", status);
+}
+
+constexpr AbiCheck kList[] = {{"compile errors", compile_errors}, {"custom kernel", custom_kernel},
+                              {"profiler", profiler},             {"switches", switches},
+                              {"fork", fork_state}};
+
+}  // namespace
+
+const std::span<const AbiCheck> kServiceChecks = kList;
+
+}  // namespace ocltensor::conformance

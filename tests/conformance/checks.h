@@ -1,0 +1,75 @@
+// ABI checks: small functions that expect things of a backend and count what fails.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "support/backend.h"
+
+namespace ocltensor::conformance {
+
+using testing::Backend;
+
+class Checker {
+ public:
+  // nullptr: nothing is loaded yet.
+  explicit Checker(const Backend* backend) : backend_(backend) {}
+  const Backend& backend() const { return *backend_; }
+  const tb_api& api() const { return backend_->api(); }
+  int32_t device() const { return backend_->device(); }
+  tb_stream stream() const { return backend_->stream(); }
+
+  template <typename... T>
+  void expect(bool condition, fmt::format_string<T...> text, T&&... values) {
+    ++total_;
+    if (!condition) failures_.push_back(fmt::format(text, std::forward<T>(values)...));
+  }
+  // Calls a function of the ABI with an error buffer and expects a status; a failure must come with
+  // a text, and must be reported in the same way with no error buffer at all.
+  template <typename Function, typename... Arguments>
+  void expect_status(tb_status wanted, const char* what, Function function,
+                     Arguments... arguments) {
+    ErrorBuffer error;
+    const tb_status got = function(arguments..., error.get());
+    expect(got == wanted, "{}: status {} instead of {} ({})", what, got, wanted, error.text());
+    if (got < 0) {
+      expect(error.text()[0] != 0, "{}: an error without a text", what);
+      expect(error.get()->code == got, "{}: tb_error.code is {}, the status {}", what,
+             error.get()->code, got);
+      const tb_status again = function(arguments..., nullptr);
+      expect(again == got, "{}: status {} with a NULL tb_error, {} with one", what, again, got);
+    }
+  }
+  // A part that this backend does not implement: noted, not a failure.
+  void decline(std::string what) { declined_.push_back(std::move(what)); }
+
+  int total() const { return total_; }
+  const std::vector<std::string>& failures() const { return failures_; }
+  const std::vector<std::string>& declined() const { return declined_; }
+
+ private:
+  const Backend* backend_;
+  int total_ = 0;
+  std::vector<std::string> failures_, declined_;
+};
+
+struct AbiCheck {
+  const char* name;
+  void (*run)(Checker&);
+};
+std::span<const AbiCheck> abi_checks();
+
+// Lists of the files of abi/.
+extern const std::span<const AbiCheck> kTableChecks, kMemoryChecks, kTransferChecks, kStreamChecks,
+    kGeneratorChecks, kOperatorChecks, kServiceChecks;
+
+// ---- a plugin as a file, and how it answers to being loaded (abi/loading.cpp)
+struct Plugin;
+void check_file(Checker& c, const std::string& path);
+// Returns the table.
+const tb_api* check_loading(Checker& c, const Plugin& plugin);
+
+}  // namespace ocltensor::conformance

@@ -1,0 +1,35 @@
+// What the user asked of the conformance kit.
+#pragma once
+
+#include <cstdint>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+
+namespace ocltensor::conformance {
+
+struct Options {
+  std::string plugin = "cpu";
+  int32_t device = 0;
+  std::string only;           // regular expression for operator names; empty: all
+  std::vector<DType> dtypes;  // empty: all
+  int cases = 10;             // per operator and dtype
+  uint64_t seed = 0;
+  std::string record, json;
+  bool list = false, quick = false, verbose = false;
+  bool abi = true, operators = true;
+
+  bool wants(const std::string& op) const {
+    return only.empty() || std::regex_search(op, std::regex(only));
+  }
+  bool wants(DType dtype) const {
+    if (dtypes.empty()) return true;
+    for (const DType t : dtypes)
+      if (t == dtype) return true;
+    return false;
+  }
+};
+
+}  // namespace ocltensor::conformance

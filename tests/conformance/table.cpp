@@ -1,0 +1,65 @@
+// The result table.
+#include "table.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+namespace ocltensor::conformance {
+namespace {
+
+std::string cell_text(const Cell& c) {
+  if (c.failed > 0) return fmt::format("{} FAIL", c.failed);
+  if (c.passed > 0) return fmt::format("{}{}", c.passed, c.declined > 0 ? "+" : "");
+  return c.declined > 0 ? "declined" : "-";
+}
+
+}  // namespace
+
+Cell Table::total() const {
+  Cell sum;
+  for (const auto& [op, cells] : rows_)
+    for (const auto& [dtype, c] : cells) {
+      sum.passed += c.passed;
+      sum.failed += c.failed;
+      sum.declined += c.declined;
+    }
+  return sum;
+}
+
+std::string Table::text() const {
+  std::string text = fmt::format("{:<46}", "operator");
+  for (int t = 0; t < kDTypeCount - 1; ++t)
+    text += fmt::format("{:>9}", info(static_cast<DType>(t)).suffix);
+  text += "\n";
+  for (const auto& [op, cells] : rows_) {
+    text += fmt::format("{:<46}", op);
+    for (int t = 0; t < kDTypeCount - 1; ++t) {
+      const auto it = cells.find(static_cast<DType>(t));
+      text += fmt::format("{:>9}", it == cells.end() ? "" : cell_text(it->second));
+    }
+    text += "\n";
+  }
+  if (!reasons_.empty()) text += "declined, by reason:\n";
+  for (const auto& [reason, count] : reasons_) text += fmt::format("  {:>5}  {}\n", count, reason);
+  const Cell sum = total();
+  text += fmt::format("{} operators: {} cases passed, {} failed, {} declined\n", rows_.size(),
+                      sum.passed, sum.failed, sum.declined);
+  return text;
+}
+
+void Table::write_json(const std::string& path, const std::string& plugin) const {
+  nlohmann::json out{{"plugin", plugin}, {"failures", failures_}, {"declined", reasons_}};
+  for (const auto& [op, cells] : rows_)
+    for (const auto& [dtype, c] : cells)
+      out["operators"][op][std::string(name(dtype))] = {
+          {"passed", c.passed}, {"failed", c.failed}, {"declined", c.declined}};
+  std::ofstream file(path);
+  file << out.dump(1) << "\n";
+  check(static_cast<bool>(file), "cannot write '{}': check folder and permissions", path);
+}
+
+}  // namespace ocltensor::conformance

@@ -1,0 +1,11 @@
+# Runs the torch oracle where there is a Python with PyTorch; says so where there is none.
+if(NOT PYTHON)
+  message("SKIPPED: set the CMake variable OCLTENSOR_TEST_PYTHON to a Python that has torch and numpy")
+  return()
+endif()
+execute_process(COMMAND ${PYTHON} -c "import torch, numpy" RESULT_VARIABLE missing OUTPUT_QUIET ERROR_QUIET)
+if(missing)
+  message("SKIPPED: ${PYTHON} (OCLTENSOR_TEST_PYTHON) cannot import torch and numpy")
+  return()
+endif()
+execute_process(COMMAND ${PYTHON} ${SCRIPT} ${RECORD} COMMAND_ERROR_IS_FATAL ANY)

@@ -1,0 +1,54 @@
+// Cases of the attention family: scaled dot product attention with its weights.
+#include "support/cases.h"
+
+namespace ocltensor::testing {
+namespace {
+
+bool accepts(const Operator&, DType dtype) { return is_floating(dtype); }
+
+// A bool mask that leaves each query at least one key, or an additive one.
+TensorPtr mask(Draw& draw, DType dtype, const Dims& sizes) {
+  if (draw.rng.chance(0.5)) return draw.tensor(dtype, sizes, {-3, 1});
+  HostTensor t = draw.values(DType::Bool, sizes, {});
+  for (int64_t i = 0, n = t.numel(); i < n; i += std::max<int64_t>(1, sizes.back()))
+    t.set_integer(i, 1);
+  return draw.place(std::move(t));
+}
+
+Case make(const Operator& op, DType dtype, Draw& draw) {
+  Case c = make_case(op, dtype);
+  auto& rng = draw.rng;
+  const int64_t limit = draw.size_mode() == SizeMode::Small ? 17 : 40;
+  int64_t batch = rng.range(1, 2), heads = rng.range(1, 4), queries = draw.extent(limit),
+          keys = draw.extent(limit), width = draw.extent(33), value_width = draw.extent(33);
+  if (draw.fixed) {
+    const Dims& f = *draw.fixed;
+    batch = f[0], heads = f[1], queries = keys = f[2], width = value_width = f[3];
+  }
+  const bool grouped = !draw.fixed && rng.chance(0.2);
+  const int64_t key_heads = heads;
+  if (grouped) heads *= 2;
+  c.set("query", draw.tensor(dtype, {batch, heads, queries, width}, {-2, 2}));
+  c.set("key", draw.tensor(dtype, {batch, key_heads, keys, width}, {-2, 2}));
+  c.set("value", draw.tensor(dtype, {batch, key_heads, keys, value_width}, {-2, 2}));
+  c.set("enable_gqa", Scalar(grouped));
+  const int64_t kind = draw.fixed ? 0 : rng.range(0, 2);
+  if (kind == 1) c.set("is_causal", Scalar(true));
+  if (kind == 2)
+    c.set("attn_mask", mask(draw, dtype, rng.chance(0.5) ? Dims{queries, keys}
+                                                         : Dims{batch, 1, queries, keys}));
+  if (rng.chance(0.3)) c.set("scale", Scalar(0.25));
+  c.tolerance = {{Scale::Largest, 64, static_cast<double>(width + keys), 1, nullptr,
+                  "scores of magnitude 10 go through exp: their rounding is multiplied by it"}};
+  const double pairs = static_cast<double>(batch * heads * queries * keys);
+  c.flops = 2 * pairs * static_cast<double>(width + value_width);
+  return c;
+}
+
+const BenchShape kBench[] = {{"bert", {16, 12, 128, 64}}, {"gpt", {4, 16, 1024, 64}}};
+
+}  // namespace
+
+const FamilyCases kAttentionCases = {"attention", accepts, make, kBench};
+
+}  // namespace ocltensor::testing

@@ -1,0 +1,76 @@
+// Cases of the loss family.
+#include "support/cases.h"
+
+namespace ocltensor::testing {
+namespace {
+
+bool accepts(const Operator&, DType dtype) { return is_floating(dtype); }
+
+Dims shape(Draw& draw, int64_t low, int64_t high) {
+  Dims sizes = draw.shape(low, high);
+  for (int64_t& s : sizes) s = std::max<int64_t>(s, 1);
+  return sizes;
+}
+
+Dims result_shape(const Dims& sizes, int64_t reduction) { return reduction == 0 ? sizes : Dims{}; }
+
+void classes(Case& c, Draw& draw, bool backward) {
+  auto& rng = draw.rng;
+  const bool images = c.op->schema.name.find("2d") != std::string::npos;
+  const Dims self = images ? shape(draw, 4, 4) : shape(draw, 1, 2);
+  const size_t at = self.size() == 1 ? 0 : 1;
+  Dims target = self;
+  target.erase(at);
+  const int64_t count = self[at];
+  const int64_t reduction = rng.range(0, 2);
+  const int64_t ignore = rng.chance(0.5) ? -100 : rng.range(0, count - 1);
+  HostTensor labels(DType::Int64, target);
+  for (int64_t i = 0, n = labels.numel(); i < n; ++i)
+    labels.set_integer(i, rng.chance(0.15) ? ignore : rng.range(0, count - 1));
+  c.set("self", draw.tensor(c.dtype, self, {-6, 0}));
+  c.set("target", draw.place(std::move(labels)));
+  if (rng.chance(0.5)) c.set("weight", draw.tensor(c.dtype, {count}, {0.25, 2}));
+  c.set("reduction", Scalar(reduction));
+  c.set("ignore_index", Scalar(ignore));
+  if (backward) {
+    c.set("grad_output", draw.tensor(c.dtype, result_shape(target, reduction)));
+    c.set("total_weight", draw.tensor(c.dtype, {}, {1, 4}));
+  }
+}
+
+void pointwise(Case& c, Draw& draw, bool backward) {
+  auto& rng = draw.rng;
+  const bool entropy = c.op->schema.name.starts_with("binary");
+  const Dims sizes = shape(draw, 0, 5);
+  const int64_t reduction = rng.range(0, 2);
+  c.set("self", draw.tensor(c.dtype, sizes, entropy ? Domain{0.05, 0.95} : Domain{}));
+  c.set("target", draw.tensor(c.dtype, sizes, entropy ? Domain{0, 1} : Domain{}));
+  c.set("reduction", Scalar(reduction));
+  if (entropy && rng.chance(0.4)) c.set("weight", draw.tensor(c.dtype, sizes, {0.25, 2}));
+  constexpr double kBorders[] = {1.0, 0.5, 2.0};
+  if (c.op->schema.input("beta") >= 0) c.set("beta", Scalar(rng.pick(kBorders)));
+  if (c.op->schema.input("delta") >= 0) c.set("delta", Scalar(rng.pick(kBorders)));
+  if (backward) c.set("grad_output", draw.tensor(c.dtype, result_shape(sizes, reduction)));
+}
+
+Case make(const Operator& op, DType dtype, Draw& draw) {
+  Case c = make_case(op, dtype);
+  const bool backward = op.schema.name.ends_with("backward");
+  if (op.schema.name.starts_with("nll"))
+    classes(c, draw, backward);
+  else
+    pointwise(c, draw, backward);
+  const double n = static_cast<double>(numel(c.tensor(backward ? 1 : 0).value.sizes));
+  c.tolerance = {{Scale::Largest, 16, n, 1, nullptr,
+                  "a sum of n terms, each a short formula; a mean divides all by the same number"}};
+  c.flops = 4 * n;
+  return c;
+}
+
+const BenchShape kBench[] = {{"classes", {256, 1000}}};
+
+}  // namespace
+
+const FamilyCases kLossCases = {"loss", accepts, make, kBench};
+
+}  // namespace ocltensor::testing

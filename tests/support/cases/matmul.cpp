@@ -1,0 +1,70 @@
+// Cases of the matmul family: matrix and vector products.
+#include "support/cases.h"
+
+namespace ocltensor::testing {
+namespace {
+
+bool accepts(const Operator&, DType dtype) { return dtype != DType::Bool && !is_complex(dtype); }
+
+// Sizes of one product: batch, m, n, k. Draw::fixed gives {m, n, k} or {batch, m, n, k}.
+struct Sizes {
+  int64_t b, m, n, k;
+};
+
+Sizes choose(Draw& draw) {
+  if (draw.fixed) {
+    const Dims& f = *draw.fixed;
+    if (f.size() == 4) return {f[0], f[1], f[2], f[3]};
+    return {8, f[0], f[1], f[2]};
+  }
+  const int64_t limit = draw.size_mode() == SizeMode::Large    ? 300
+                        : draw.size_mode() == SizeMode::Medium ? 90
+                                                               : 33;
+  return {draw.rng.range(1, 4), draw.extent(limit, true), draw.extent(limit, true),
+          draw.extent(limit, true)};
+}
+
+Scalar factor(Draw& draw, DType dtype) {
+  if (!is_floating(dtype)) return Scalar(draw.rng.range(0, 2));
+  constexpr double kFactors[] = {0, 1, 0.5, -1.5};
+  return Scalar(draw.rng.pick(kFactors));
+}
+
+Case make(const Operator& op, DType dtype, Draw& draw) {
+  Case c = make_case(op, dtype);
+  const Sizes s = choose(draw);
+  const std::string& n = op.schema.name;
+  const Domain d{-3, 3, 0, false, false};
+  const bool batched = n == "bmm" || n == "baddbmm";
+  const bool vector = n == "mv" || n == "addmv";
+  const bool dot = n == "dot";
+  const auto shape = [&](int64_t rows, int64_t columns) {
+    return batched ? Dims{s.b, rows, columns} : Dims{rows, columns};
+  };
+  const bool added = n.starts_with("add") || n.starts_with("badd");
+  const size_t at = added ? 1 : 0;
+  c.args[at] = draw.tensor(dtype, dot ? Dims{s.k} : shape(s.m, s.k), d);
+  c.args[at + 1] = draw.tensor(dtype, dot || vector ? Dims{s.k} : shape(s.k, s.n), d);
+  if (added) {
+    const Dims result = vector ? Dims{s.m} : shape(s.m, s.n);
+    c.set("self", draw.tensor(dtype, draw.rng.chance(0.5) ? result : draw.broadcastable(result), d));
+    c.set("beta", factor(draw, dtype));
+    c.set("alpha", factor(draw, dtype));
+  }
+  c.tolerance = {sum_of(static_cast<double>(s.k) + 1)};
+  c.flops = 2.0 * static_cast<double>(s.k) * static_cast<double>(dot ? 1 : s.m) *
+            static_cast<double>(dot || vector ? 1 : s.n) * static_cast<double>(batched ? s.b : 1);
+  return c;
+}
+
+const BenchShape kBench[] = {{"256", {256, 256, 256}},
+                             {"1024", {1024, 1024, 1024}},
+                             {"4096", {4096, 4096, 4096}},
+                             {"skinny", {16, 4096, 4096}},
+                             {"deep", {128, 128, 16384}}};
+
+}  // namespace
+
+const FamilyCases kMatmulCases = {"matmul", accepts, make, kBench};
+
+}  // namespace ocltensor::testing

@@ -1,0 +1,118 @@
+// Cases of the reduce family.
+#include "support/cases.h"
+
+namespace ocltensor::testing {
+namespace {
+
+bool one_of(const std::string& name, std::initializer_list<std::string_view> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// The result is one of the inputs, or a position: no arithmetic.
+bool selects(const std::string& n) {
+  return one_of(n, {"amax", "amin", "aminmax", "argmax", "argmin", "max", "min", "any", "all"});
+}
+
+bool accepts(const Operator& op, DType dtype) {
+  const std::string& n = op.schema.name;
+  if (is_complex(dtype)) return false;
+  if (one_of(n, {"mean", "var", "std", "var_mean", "linalg_vector_norm"})) return is_floating(dtype);
+  if (one_of(n, {"argmax", "argmin"})) return dtype != DType::Bool;
+  return true;
+}
+
+// Picks dimensions for the argument "dim" by its schema type; returns those reduced.
+std::vector<int64_t> choose_dims(Case& c, Draw& draw, int64_t rank) {
+  const int at = c.op->schema.input("dim");
+  std::vector<int64_t> all;
+  for (int64_t d = 0; d < rank; ++d) all.push_back(d);
+  if (at < 0) return all;
+  const Argument& a = c.op->schema.inputs[static_cast<size_t>(at)];
+  CaseValue& slot = c.args[static_cast<size_t>(at)];
+  const auto wrapped = [&](int64_t d) { return draw.rng.chance(0.3) ? d - rank : d; };
+  if (a.type == ArgType::Int) {
+    if (a.optional && draw.rng.chance(0.3)) {
+      slot = std::monostate{};
+      return all;
+    }
+    const int64_t d = rank == 0 ? 0 : draw.rng.range(0, rank - 1);
+    slot = Scalar(rank == 0 ? d : wrapped(d));
+    return rank == 0 ? all : std::vector<int64_t>{d};
+  }
+  if (a.optional && draw.rng.chance(0.2)) {
+    slot = std::monostate{};
+    return all;
+  }
+  std::vector<int64_t> dims, given;
+  for (int64_t d = 0; d < rank; ++d)
+    if (draw.rng.chance(0.5)) dims.push_back(d);
+  if (dims.empty() && rank > 0) dims.push_back(rank - 1);
+  for (int64_t d : dims) given.push_back(wrapped(d));
+  draw.rng.shuffle(given);
+  slot = given;
+  return dims;
+}
+
+Domain domain_of(const std::string& n, DType dtype) {
+  if (selects(n)) return {-6, 6, 0.5, true, true};  // with ties
+  // Products stay in the range of the type, sums near it.
+  if (n == "prod") return is_floating(dtype) ? Domain{0.7, 1.4, 0, true, false} : Domain{-3, 3};
+  return {-4, 4, 0, true, false};
+}
+
+Tolerance tolerance_of(const Operator& op, double count) {
+  const std::string& n = op.schema.name;
+  if (selects(n)) return {Scale::Exact, 0, 1, 1, nullptr, kWhyExact};
+  if (n == "prod")
+    return {Scale::Result, 4, count, 1, nullptr, "n roundings, each relative to the result"};
+  if (n == "logsumexp")
+    return {Scale::Unit, 8, count, 1, nullptr, "log of a sum near 1 is absolutely accurate"};
+  if (n == "linalg_vector_norm")
+    return {Scale::Result, 16, count, 1, nullptr, "all terms positive; pow is accurate to 16 ulp"};
+  if (one_of(n, {"var", "std", "var_mean"}))
+    return {Scale::Largest, 16, count, 1, nullptr, "differences to a rounded mean, squared"};
+  return sum_of(count);
+}
+
+void options(Case& c, Draw& draw) {
+  auto& rng = draw.rng;
+  const Schema& schema = c.op->schema;
+  if (schema.input("keepdim") >= 0) c.set("keepdim", Scalar(rng.chance(0.5)));
+  if (schema.input("correction") >= 0 && rng.chance(0.6))
+    c.set("correction", rng.chance(0.5) ? Scalar(rng.range(0, 2)) : Scalar(0.5));
+  if (schema.input("ord") >= 0) {
+    constexpr double kInf = std::numeric_limits<double>::infinity();
+    constexpr double kOrders[] = {0, 1, 2, 3, 0.5, kInf, -kInf, -1};
+    c.set("ord", Scalar(rng.pick(kOrders)));
+  }
+  if (schema.input("dtype") >= 0 && rng.chance(0.12)) {
+    const DType wider = is_floating(c.dtype) ? (rng.chance(0.5) ? DType::Float64 : DType::Float32)
+                                             : DType::Float32;
+    if (promote(c.dtype, wider) == wider) c.set("dtype", wider);
+  }
+}
+
+Case make(const Operator& op, DType dtype, Draw& draw) {
+  Case c = make_case(op, dtype);
+  const std::string& n = op.schema.name;
+  Dims sizes = draw.shape(0, 5);
+  if (selects(n) || n == "linalg_vector_norm")  // an empty slice has no extreme
+    for (int64_t& s : sizes) s = std::max<int64_t>(s, 1);
+  c.set("self", draw.tensor(dtype, sizes, domain_of(n, dtype)));
+  double count = 1;
+  for (int64_t d : choose_dims(c, draw, static_cast<int64_t>(sizes.size())))
+    count *= static_cast<double>(std::max<int64_t>(1, sizes[static_cast<size_t>(d)]));
+  options(c, draw);
+  c.tolerance = {tolerance_of(op, count)};
+  c.flops = static_cast<double>(numel(sizes));
+  return c;
+}
+
+const BenchShape kBench[] = {
+    {"4k", {4096}}, {"rows", {4096, 1024}}, {"16M", {4096, 4096}}, {"nchw", {32, 64, 56, 56}}};
+
+}  // namespace
+
+const FamilyCases kReduceCases = {"reduce", accepts, make, kBench};
+
+}  // namespace ocltensor::testing

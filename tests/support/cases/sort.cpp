@@ -1,0 +1,69 @@
+// Cases of the sort family. Where ties make the positions ambiguous, values are distinct.
+#include <numeric>
+
+#include "support/cases.h"
+
+namespace ocltensor::testing {
+namespace {
+
+bool accepts(const Operator& op, DType dtype) {
+  if (op.schema.name == "topk") return dtype != DType::Bool && !is_complex(dtype);
+  return !is_complex(dtype);
+}
+
+// Along `dim`, each slice is a shuffled range of integers without repetition.
+HostTensor distinct(Draw& draw, DType dtype, const Dims& sizes, size_t dim) {
+  HostTensor t(dtype, sizes);
+  if (sizes.empty()) {
+    t.set(0, 3);
+    return t;
+  }
+  const int64_t length = sizes[dim];
+  int64_t inner = 1;
+  for (size_t d = dim + 1; d < sizes.size(); ++d) inner *= sizes[d];
+  std::vector<int64_t> order(static_cast<size_t>(length));
+  std::iota(order.begin(), order.end(), dtype == DType::UInt8 ? 0 : -length / 2);
+  const int64_t slices = length == 0 ? 0 : t.numel() / length;
+  for (int64_t s = 0; s < slices; ++s) {
+    draw.rng.shuffle(order);
+    const int64_t start = s / inner * length * inner + s % inner;
+    for (int64_t i = 0; i < length; ++i)
+      t.set_integer(start + i * inner, order[static_cast<size_t>(i)]);
+  }
+  return t;
+}
+
+Case make(const Operator& op, DType dtype, Draw& draw) {
+  Case c = make_case(op, dtype);
+  auto& rng = draw.rng;
+  Dims sizes = draw.shape(0, 5);
+  // 8-bit types have 256 distinct values, bfloat16 as many exact integers.
+  if (!draw.fixed)
+    for (int64_t& s : sizes)
+      if (size_of(dtype) <= 2) s = std::min<int64_t>(s, 200);
+  const auto rank = static_cast<int64_t>(sizes.size());
+  const int64_t dim = rank == 0 ? 0 : rng.range(0, rank - 1);
+  c.set("dim", Scalar(rank > 0 && rng.chance(0.3) ? dim - rank : dim));
+  const bool stable = op.schema.name == "sort" && (dtype == DType::Bool || rng.chance(0.5));
+  c.set("self", stable ? draw.tensor(dtype, sizes, {-9, 9, 1, true, true})
+                       : draw.place(distinct(draw, dtype, sizes, static_cast<size_t>(dim))));
+  if (op.schema.name == "sort") {
+    if (stable || rng.chance(0.5)) c.set("stable", Scalar(stable));
+    c.set("descending", Scalar(rng.chance(0.5)));
+  } else {
+    c.set("k", Scalar(rng.range(0, rank == 0 ? 1 : sizes[static_cast<size_t>(dim)])));
+    c.set("largest", Scalar(rng.chance(0.5)));
+  }
+  c.same_type = true;
+  c.tolerance = {exact()};
+  c.flops = static_cast<double>(numel(sizes));
+  return c;
+}
+
+const BenchShape kBench[] = {{"1M", {1 << 20}}, {"rows", {1024, 1024}}};
+
+}  // namespace
+
+const FamilyCases kSortCases = {"sort", accepts, make, kBench};
+
+}  // namespace ocltensor::testing

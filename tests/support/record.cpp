@@ -1,0 +1,95 @@
+// The recorder.
+#include "record.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+namespace ocltensor::testing {
+namespace {
+
+using nlohmann::json;
+
+// Collects raw bytes; JSON refers to them by offset and length.
+struct Blob {
+  std::string bytes;
+  json tensor(const HostTensor& t) {
+    json j{{"dtype", std::string(name(t.dtype))},
+           {"sizes", std::vector<int64_t>(t.sizes.begin(), t.sizes.end())},
+           {"at", bytes.size()},
+           {"bytes", t.bytes.size()}};
+    bytes.append(reinterpret_cast<const char*>(t.bytes.data()), t.bytes.size());
+    return j;
+  }
+  json bounds(const std::vector<double>& values) {
+    json j{{"at", bytes.size()}, {"bytes", values.size() * sizeof(double)}};
+    bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double));
+    return j;
+  }
+};
+
+json number(const Scalar& s) {
+  if (s.kind() == Scalar::Kind::Bool) return s.as_bool();
+  if (!s.is_float()) return s.as_int();
+  // JSON has no infinities.
+  if (!std::isfinite(s.as_double())) return {{"float", fmt::format("{}", s.as_double())}};
+  return s.as_double();
+}
+
+json value(const CaseValue& v, Blob& blob) {
+  if (const auto* s = std::get_if<Scalar>(&v)) return number(*s);
+  if (const auto* text = std::get_if<std::string>(&v)) return {{"string", *text}};
+  if (const auto* type = std::get_if<DType>(&v)) return {{"scalar_type", std::string(name(*type))}};
+  if (const auto* ints = std::get_if<std::vector<int64_t>>(&v)) return *ints;
+  if (const auto* reals = std::get_if<std::vector<double>>(&v)) return *reals;
+  if (const auto* flags = std::get_if<std::vector<bool>>(&v)) return *flags;
+  if (const auto* t = std::get_if<TensorPtr>(&v); t && *t) return blob.tensor((*t)->value);
+  if (const auto* list = std::get_if<std::vector<TensorPtr>>(&v)) {
+    json tensors = json::array();
+    for (const auto& t : *list) tensors.push_back(t ? blob.tensor(t->value) : json());
+    return {{"tensors", tensors}};
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Recorder::Recorder(const std::string& path) : file_(std::fopen(path.c_str(), "wb")) {
+  if (file_ == nullptr)
+    fail(TB_E_INVALID, "cannot write the record file '{}': check folder and permissions", path);
+}
+
+Recorder::~Recorder() { std::fclose(file_); }
+
+void Recorder::write(const Case& c, const std::vector<HostTensor>& outs,
+                     const std::vector<Expected>& expected) {
+  Blob blob;
+  json line{{"op", c.op->name},
+            {"schema", c.op->text},
+            {"dtype", std::string(name(c.dtype))},
+            {"seed", c.seed},
+            {"random", (c.op->flags & kRandom) != 0},
+            {"out_dtype", c.out_dtype.has_value()},
+            {"mutates", c.mutates}};
+  line["args"] = json::array();
+  for (size_t i = 0; i < c.args.size(); ++i) {
+    line["args"].push_back(value(c.args[i], blob));
+  }
+  line["outs"] = json::array();
+  line["bounds"] = json::array();
+  for (size_t i = 0; i < outs.size(); ++i) {
+    line["outs"].push_back(blob.tensor(outs[i]));
+    line["bounds"].push_back(blob.bounds(expected[i].bound));
+  }
+  line["bytes"] = blob.bytes.size();
+  const std::string text = line.dump() + "\n";
+  const bool written = std::fwrite(text.data(), 1, text.size(), file_) == text.size() &&
+                       std::fwrite(blob.bytes.data(), 1, blob.bytes.size(), file_) ==
+                           blob.bytes.size();
+  if (!written) fail(TB_E_INTERNAL, "writing the record file failed: is the disk full?");
+}
+
+}  // namespace ocltensor::testing

@@ -1,0 +1,161 @@
+// Running the reference, and the tolerance rules.
+#include "reference.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "execute.h"
+
+namespace ocltensor::testing {
+namespace {
+
+TensorPtr contiguous(const HostTensor& value) {
+  return std::make_shared<TensorData>(
+      TensorData{value, {contiguous_strides(value.sizes), 0, value.numel()}});
+}
+
+template <typename Convert>
+void convert_tensors(Case& c, Convert convert) {
+  for (CaseValue& arg : c.args) {
+    if (auto* one = std::get_if<TensorPtr>(&arg); one && *one) {
+      *one = contiguous(convert((*one)->value));
+    } else if (auto* list = std::get_if<std::vector<TensorPtr>>(&arg)) {
+      for (TensorPtr& t : *list)
+        if (t) t = contiguous(convert(t->value));
+    }
+  }
+}
+
+// The same call on contiguous copies, floating types widened unless the case says otherwise.
+Case widened(const Case& c) {
+  Case wide = c;
+  wide.alias = -1;
+  const bool widen = !c.same_type;
+  convert_tensors(wide, [&](const HostTensor& t) {
+    return widen && is_floating(t.dtype) ? t.to(DType::Float64) : t;
+  });
+  if (!widen) return wide;
+  for (size_t i = 0; i < wide.args.size(); ++i) {
+    if (auto* type = std::get_if<DType>(&wide.args[i]); type && is_floating(*type))
+      *type = DType::Float64;
+    if (c.op->schema.inputs[i].name == "half_to_float") wide.args[i] = Scalar(false);
+  }
+  if (c.out_dtype && is_floating(*c.out_dtype)) wide.out_dtype = DType::Float64;
+  return wide;
+}
+
+std::vector<HostTensor> run(const Case& c) {
+  const Backend& cpu = reference_backend();
+  if (cpu.find(c.op->name) == nullptr)
+    throw NoReference("the CPU backend does not have " + c.op->name);
+  Outcome outcome = execute(cpu, c, infer(c), nullptr);
+  if (outcome.status != TB_OK)
+    throw NoReference(fmt::format("the CPU backend answers {}: {}", outcome.status, outcome.message));
+  if (!outcome.violations.empty())
+    throw NoReference("the CPU backend: " + outcome.violations.front());
+  return std::move(outcome.outs);
+}
+
+// The same call with absolute values, by the operator that sums up what the case's one combines.
+std::vector<HostTensor> magnitudes(const Case& wide, const Tolerance& t) {
+  Case c = wide;
+  if (t.scale_op) c.op = find_operator(t.scale_op);
+  convert_tensors(c, [](const HostTensor& x) { return is_floating(x.dtype) ? x.absolute() : x; });
+  for (CaseValue& arg : c.args)
+    if (auto* s = std::get_if<Scalar>(&arg); s && s->is_float())
+      *s = Scalar(std::abs(s->as_double()));
+  return run(c);
+}
+
+double largest_finite_of(const HostTensor& t) {
+  double largest = 0;
+  for (int64_t i = 0, n = t.numel(); i < n; ++i)
+    if (const double v = std::abs(t.real(i)); std::isfinite(v)) largest = std::max(largest, v);
+  return largest;
+}
+
+double largest_input(const Case& wide) {
+  double largest = 0;
+  CaseView view(wide);
+  for (const auto& slot : view.slots())
+    if (is_floating(slot.data->value.dtype))
+      largest = std::max(largest, largest_finite_of(slot.data->value));
+  return largest;
+}
+
+// What the types of an output say about its accuracy.
+struct Precision {
+  DType rounding;  // the coarser of the inferred and the actual type
+  DType compute;
+};
+
+struct Bounds {
+  const Case& wide;
+  std::optional<std::vector<HostTensor>> absolute = std::nullopt;
+
+  double scale(const Tolerance& t, const HostTensor& expected, double common, size_t output,
+               int64_t i) {
+    switch (t.scale) {
+      case Scale::Result: return std::abs(expected.real(i));
+      case Scale::Unit: return 1 + std::abs(expected.real(i));
+      case Scale::Absolute: {
+        const HostTensor& a = absolute->at(std::min(output, absolute->size() - 1));
+        return std::abs(a.real(i));
+      }
+      default: return common;
+    }
+  }
+
+  std::vector<double> of(const Tolerance& t, const HostTensor& expected, Precision p,
+                         size_t output) {
+    std::vector<double> bounds(static_cast<size_t>(expected.numel()), 0);
+    const double tiny = smallest_normal(p.rounding);
+    double common = 0;
+    if (t.scale == Scale::Largest) common = largest_finite_of(expected);
+    if (t.scale == Scale::Inputs) common = std::pow(1 + largest_input(wide), t.degree);
+    if (t.scale == Scale::Absolute && !absolute) absolute = magnitudes(wide, t);
+    for (int64_t i = 0, n = expected.numel(); i < n; ++i) {
+      const double e = std::abs(expected.real(i));
+      double& bound = bounds[static_cast<size_t>(i)];
+      if (t.scale == Scale::Exact)
+        bound = e < tiny ? tiny : 0;
+      else
+        bound = epsilon(p.rounding) * e + tiny +
+                t.k * std::sqrt(t.terms) * epsilon(p.compute) *
+                    scale(t, expected, common, output, i);
+      if (std::isnan(bound)) bound = 0;
+    }
+    return bounds;
+  }
+};
+
+}  // namespace
+
+std::vector<Expected> expect(const Case& c) {
+  const Case wide = widened(c);
+  std::vector<HostTensor> values = run(wide);
+  std::vector<TensorSpec> natural = c.op->infer(CaseView(c).args());
+  std::vector<TensorSpec> specs = infer(c);
+  for (const size_t argument : c.mutates) {
+    TensorSpec spec{c.tensor(argument).value.dtype, c.tensor(argument).value.sizes, {}};
+    natural.push_back(spec);
+    specs.push_back(spec);
+  }
+  Bounds bounds{wide};
+  std::vector<Expected> result;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Tolerance& t = c.tolerance_of(i);
+    Expected e{std::move(values[i]), {}, t.scale};
+    DType rounding = specs[i].dtype;
+    if (is_floating(natural[i].dtype) && epsilon(natural[i].dtype) > epsilon(rounding) &&
+        is_floating(rounding))
+      rounding = natural[i].dtype;
+    if (is_floating(rounding) && t.scale != Scale::Bits)
+      e.bound = bounds.of(t, e.value, {rounding, compute_type(rounding)}, i);
+    result.push_back(std::move(e));
+  }
+  return result;
+}
+
+}  // namespace ocltensor::testing
