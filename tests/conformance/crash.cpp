@@ -1,9 +1,10 @@
 // The signal handler.
 #include "crash.h"
 
+#include <unistd.h>
+
 #include <csignal>
 #include <cstring>
-#include <unistd.h>
 
 namespace ocltensor::conformance {
 namespace {
@@ -17,8 +18,10 @@ void put(const char* text) {
 
 void handler(int number) {
   put("\nCRASH (");
-  put(number == SIGSEGV ? "SIGSEGV" : number == SIGABRT ? "SIGABRT" : number == SIGFPE ? "SIGFPE"
-                                                                                    : "signal");
+  put(number == SIGSEGV   ? "SIGSEGV"
+      : number == SIGABRT ? "SIGABRT"
+      : number == SIGFPE  ? "SIGFPE"
+                          : "signal");
   put(") during: ");
   put(current);
   put("\n");

@@ -27,9 +27,9 @@ DynamicSymbols read_dynamic_symbols(const std::string& path) {
   const std::vector<char> file{std::istreambuf_iterator<char>(stream), {}};
   check(!file.empty(), "cannot read '{}'", path);
   const auto* header = at<Elf64_Ehdr>(file, 0);
-  check(std::memcmp(header->e_ident, ELFMAG, SELFMAG) == 0 &&
-            header->e_ident[EI_CLASS] == ELFCLASS64,
-        "'{}' is not a 64-bit ELF file", path);
+  check(
+      std::memcmp(header->e_ident, ELFMAG, SELFMAG) == 0 && header->e_ident[EI_CLASS] == ELFCLASS64,
+      "'{}' is not a 64-bit ELF file", path);
   const auto* sections = at<Elf64_Shdr>(file, header->e_shoff, header->e_shnum);
   DynamicSymbols result;
   for (int s = 0; s < header->e_shnum; ++s) {

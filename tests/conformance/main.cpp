@@ -103,7 +103,8 @@ int main(int argc, char** argv) {
   CLI::App app{"Tests a tensor backend plugin through tensor_backend/plugin.h"};
   Options options;
   std::string types;
-  app.add_option("--plugin", options.plugin, "path of the plugin, or 'cpu' for the linked-in backend");
+  app.add_option("--plugin", options.plugin,
+                 "path of the plugin, or 'cpu' for the linked-in backend");
   app.add_option("--device", options.device, "device index");
   app.add_option("--only", options.only, "regular expression: operators to test");
   app.add_option("--dtype", types, "comma-separated dtypes, e.g. float32,int64");

@@ -42,12 +42,13 @@ std::string check(const Backend& backend, const Row& row) {
   for (int64_t i = 0; i < kCount; ++i) variance += std::pow(x.real(i) - mean, 2) / kCount;
   // Five standard errors: one wrong alarm in a million.
   const double mean_error = 5 * std::sqrt(row.variance / kCount);
-  const double variance_error =
-      5 * std::sqrt((row.fourth - row.variance * row.variance) / kCount);
-  if (std::abs(mean - row.mean) <= mean_error && std::abs(variance - row.variance) <= variance_error)
+  const double variance_error = 5 * std::sqrt((row.fourth - row.variance * row.variance) / kCount);
+  if (std::abs(mean - row.mean) <= mean_error &&
+      std::abs(variance - row.variance) <= variance_error)
     return {};
-  return fmt::format("{}: mean {:.5g}, expected {:.5g} +- {:.2g}; variance {:.5g}, {:.5g} +- {:.2g}",
-                     row.op, mean, row.mean, mean_error, variance, row.variance, variance_error);
+  return fmt::format(
+      "{}: mean {:.5g}, expected {:.5g} +- {:.2g}; variance {:.5g}, {:.5g} +- {:.2g}", row.op, mean,
+      row.mean, mean_error, variance, row.variance, variance_error);
 }
 
 }  // namespace

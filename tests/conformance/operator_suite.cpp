@@ -43,10 +43,10 @@ uint64_t hash(std::string_view text, uint64_t seed) {
 Draw make_draw(const Operator& op, DType dtype, uint64_t seed) {
   Rng rng(hash(op.name, seed * 16 + static_cast<uint64_t>(dtype) + 1));
   static constexpr SizeMode kModes[] = {
-      SizeMode::Small, SizeMode::Small, SizeMode::Small,  SizeMode::Small,  SizeMode::Small,
-      SizeMode::Edge,  SizeMode::Edge,  SizeMode::Edge,   SizeMode::Edge,   SizeMode::Edge,
-      SizeMode::Edge,  SizeMode::Edge,  SizeMode::Medium, SizeMode::Medium, SizeMode::Medium,
-      SizeMode::Large};
+      SizeMode::Small,  SizeMode::Small,  SizeMode::Small,  SizeMode::Small,
+      SizeMode::Small,  SizeMode::Edge,   SizeMode::Edge,   SizeMode::Edge,
+      SizeMode::Edge,   SizeMode::Edge,   SizeMode::Edge,   SizeMode::Edge,
+      SizeMode::Medium, SizeMode::Medium, SizeMode::Medium, SizeMode::Large};
   const SizeMode mode = rng.pick(kModes);
   const bool specials = rng.chance(0.4);
   return Draw(rng.next(), seed % 2 == 0 ? LayoutMode::Contiguous : LayoutMode::Strided, mode,
@@ -93,15 +93,16 @@ struct Suite {
   }
 
   void run(const Operator& op, const FamilyCases& cases, DType dtype, uint64_t seed) {
-    set_current(fmt::format("--only '^{}$' --dtype {} --seed {} --cases 1", op.name, name(dtype),
-                            seed));
+    set_current(
+        fmt::format("--only '^{}$' --dtype {} --seed {} --cases 1", op.name, name(dtype), seed));
     std::string arguments = "(none yet)";
     try {
       Draw draw = make_draw(op, dtype, seed);
       Case c = cases.make(op, dtype, draw);
       c.seed = seed;
       arguments = describe(c);
-      if (options.verbose) fmt::print(stderr, "{} {} {}: {}\n", op.name, name(dtype), seed, arguments);
+      if (options.verbose)
+        fmt::print(stderr, "{} {} {}: {}\n", op.name, name(dtype), seed, arguments);
       judge(c, execute(backend, c, infer(c), &draw));
     } catch (const NoReference& e) {
       fail(op, dtype, seed, std::string("no reference: ") + e.what(), arguments);
@@ -145,7 +146,8 @@ void list_operators(const Backend& backend, const Options& options) {
     std::string types;
     const FamilyCases* cases = find_cases(op->family);
     for (const DType dtype : kTestedTypes)
-      if (cases != nullptr && cases->accepts(*op, dtype)) types += fmt::format(" {}", info(dtype).suffix);
+      if (cases != nullptr && cases->accepts(*op, dtype))
+        types += fmt::format(" {}", info(dtype).suffix);
     fmt::print("{:<46} {:<10}{}\n", op->name, op->family, types);
   }
 }

@@ -51,8 +51,7 @@ CaseValue default_value(const Argument& argument) {
 }
 
 std::string text_of(const TensorData& t) {
-  std::string text =
-      fmt::format("{} {}", name(t.value.dtype), ocltensor::to_string(t.value.sizes));
+  std::string text = fmt::format("{} {}", name(t.value.dtype), ocltensor::to_string(t.value.sizes));
   if (!is_contiguous(t.value.sizes, t.layout.strides) || t.layout.offset != 0)
     text += fmt::format(" strides {} offset {}", ocltensor::to_string(t.layout.strides),
                         t.layout.offset);

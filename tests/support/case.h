@@ -28,10 +28,9 @@ struct TensorData {
 // "None", a number, a string, a dtype, lists, a tensor, tensors with holes, or "a generator".
 struct GeneratorArgument {};
 using TensorPtr = std::shared_ptr<const TensorData>;
-using CaseValue =
-    std::variant<std::monostate, Scalar, std::string, DType, std::vector<int64_t>,
-                 std::vector<double>, std::vector<bool>, TensorPtr, std::vector<TensorPtr>,
-                 GeneratorArgument>;
+using CaseValue = std::variant<std::monostate, Scalar, std::string, DType, std::vector<int64_t>,
+                               std::vector<double>, std::vector<bool>, TensorPtr,
+                               std::vector<TensorPtr>, GeneratorArgument>;
 
 // What the error of an element is measured against.
 enum class Scale : uint8_t {

@@ -32,10 +32,9 @@ extern const FamilyCases kPointwiseCases, kCopyCases, kReduceCases, kScanCases, 
 
 // ---- helpers of the generators
 
-inline constexpr DType kTestedTypes[] = {DType::Bool,    DType::UInt8,    DType::Int8,
-                                         DType::Int16,   DType::Int32,    DType::Int64,
-                                         DType::Float16, DType::BFloat16, DType::Float32,
-                                         DType::Float64};
+inline constexpr DType kTestedTypes[] = {
+    DType::Bool,  DType::UInt8,   DType::Int8,     DType::Int16,   DType::Int32,
+    DType::Int64, DType::Float16, DType::BFloat16, DType::Float32, DType::Float64};
 
 // Reasons for tolerances, shared by several families.
 inline constexpr const char* kWhyExact = "moves or selects values, no arithmetic";

@@ -16,8 +16,7 @@ bool acceptable(DType type, double actual, double expected, double bound, Scale 
            (scale != Scale::Bits || std::signbit(actual) == std::signbit(rounded));
   }
   if (std::isinf(expected)) return actual == expected;
-  if (std::isinf(actual))
-    return round_to(type, expected + std::copysign(bound, actual)) == actual;
+  if (std::isinf(actual)) return round_to(type, expected + std::copysign(bound, actual)) == actual;
   return std::abs(actual - expected) <= bound;
 }
 

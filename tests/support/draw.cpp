@@ -20,9 +20,7 @@ int64_t budget(SizeMode mode) {
   }
 }
 
-Layout contiguous_layout(const Dims& sizes) {
-  return {contiguous_strides(sizes), 0, numel(sizes)};
-}
+Layout contiguous_layout(const Dims& sizes) { return {contiguous_strides(sizes), 0, numel(sizes)}; }
 
 // Moves the lowest address to storage element `front` and sizes the storage.
 void settle(Layout& layout, const Dims& sizes, int64_t front) {
@@ -55,8 +53,9 @@ Dims Draw::shape(int64_t min_rank, int64_t max_rank) {
         std::pow(static_cast<double>(left), 1.0 / static_cast<double>(rank - i)) * 1.7);
     const int64_t limit = rank == 1 ? left : std::min(left, share);
     // Large cases must be large: the share is used in full.
-    const int64_t n = size_ == SizeMode::Large ? std::max<int64_t>(1, limit * 2 / 3 + rng.range(0, 3))
-                                               : extent(limit, true);
+    const int64_t n = size_ == SizeMode::Large
+                          ? std::max<int64_t>(1, limit * 2 / 3 + rng.range(0, 3))
+                          : extent(limit, true);
     sizes.push_back(n);
     left = std::max<int64_t>(1, left / std::max<int64_t>(1, n));
   }
@@ -108,8 +107,7 @@ HostTensor Draw::values(DType dtype, const Dims& sizes, Domain domain) {
       t.set(i, v);
     }
   } else {
-    const auto low =
-        std::max(lowest_integer(dtype), static_cast<int64_t>(std::ceil(domain.low)));
+    const auto low = std::max(lowest_integer(dtype), static_cast<int64_t>(std::ceil(domain.low)));
     const auto high = std::max(
         low, std::min(highest_integer(dtype), static_cast<int64_t>(std::floor(domain.high))));
     for (int64_t i = 0; i < n; ++i) t.set_integer(i, rng.range(low, high));

@@ -89,8 +89,7 @@ struct Run {
       const Dims shape(std::span<const int64_t>(sizes, ndim));
       const DType dtype = run.out_places[index]->image.dtype();
       run.outputs.emplace_back(
-          run.backend,
-          Image::poisoned(dtype, shape, {contiguous_strides(shape), 0, numel(shape)}));
+          run.backend, Image::poisoned(dtype, shape, {contiguous_strides(shape), 0, numel(shape)}));
       run.out_places[index] = &run.outputs.back();
       run.outputs.back().describe(*tensor);
     });
@@ -153,8 +152,8 @@ struct Run {
       p.memory.download(now.data());
       const int64_t at = p.image.damage(now);
       if (at >= 0)
-        violation("output {}: byte {} outside its elements was overwritten (first element at {})", i,
-                  at, p.image.origin());
+        violation("output {}: byte {} outside its elements was overwritten (first element at {})",
+                  i, at, p.image.origin());
       if (result.status == TB_OK)
         result.outs.push_back(p.image.gather(now));
       else if (now != p.image.bytes())
@@ -184,9 +183,9 @@ Outcome execute(const Backend& backend, const Case& c, const std::vector<TensorS
 }
 
 std::string reason_name(uint32_t reason) {
-  static constexpr const char* kNames[] = {"no reason", "operator", "dtype",          "layout",
-                                           "rank",      "size",     "device feature", "argument",
-                                           "disabled"};
+  static constexpr const char* kNames[] = {"no reason",      "operator", "dtype",
+                                           "layout",         "rank",     "size",
+                                           "device feature", "argument", "disabled"};
   return reason < std::size(kNames) ? kNames[reason] : fmt::format("reason {}", reason);
 }
 

@@ -12,7 +12,9 @@ namespace ocltensor::testing {
 struct HostTensor {
   HostTensor() = default;
   HostTensor(DType type, const Dims& shape)
-      : dtype(type), sizes(shape), bytes(static_cast<size_t>(ocltensor::numel(shape) * size_of(type))) {}
+      : dtype(type),
+        sizes(shape),
+        bytes(static_cast<size_t>(ocltensor::numel(shape) * size_of(type))) {}
 
   DType dtype = DType::Float32;
   Dims sizes;

@@ -86,9 +86,9 @@ void Recorder::write(const Case& c, const std::vector<HostTensor>& outs,
   }
   line["bytes"] = blob.bytes.size();
   const std::string text = line.dump() + "\n";
-  const bool written = std::fwrite(text.data(), 1, text.size(), file_) == text.size() &&
-                       std::fwrite(blob.bytes.data(), 1, blob.bytes.size(), file_) ==
-                           blob.bytes.size();
+  const bool written =
+      std::fwrite(text.data(), 1, text.size(), file_) == text.size() &&
+      std::fwrite(blob.bytes.data(), 1, blob.bytes.size(), file_) == blob.bytes.size();
   if (!written) fail(TB_E_INTERNAL, "writing the record file failed: is the disk full?");
 }
 

@@ -51,7 +51,8 @@ std::vector<HostTensor> run(const Case& c) {
     throw NoReference("the CPU backend does not have " + c.op->name);
   Outcome outcome = execute(cpu, c, infer(c), nullptr);
   if (outcome.status != TB_OK)
-    throw NoReference(fmt::format("the CPU backend answers {}: {}", outcome.status, outcome.message));
+    throw NoReference(
+        fmt::format("the CPU backend answers {}: {}", outcome.status, outcome.message));
   if (!outcome.violations.empty())
     throw NoReference("the CPU backend: " + outcome.violations.front());
   return std::move(outcome.outs);
@@ -92,7 +93,7 @@ struct Precision {
 
 struct Bounds {
   const Case& wide;
-  std::optional<std::vector<HostTensor>> absolute = std::nullopt;
+  std::vector<HostTensor> absolute = {};  // made on first use
 
   double scale(const Tolerance& t, const HostTensor& expected, double common, size_t output,
                int64_t i) {
@@ -100,7 +101,7 @@ struct Bounds {
       case Scale::Result: return std::abs(expected.real(i));
       case Scale::Unit: return 1 + std::abs(expected.real(i));
       case Scale::Absolute: {
-        const HostTensor& a = absolute->at(std::min(output, absolute->size() - 1));
+        const HostTensor& a = absolute.at(std::min(output, absolute.size() - 1));
         return std::abs(a.real(i));
       }
       default: return common;
@@ -114,16 +115,16 @@ struct Bounds {
     double common = 0;
     if (t.scale == Scale::Largest) common = largest_finite_of(expected);
     if (t.scale == Scale::Inputs) common = std::pow(1 + largest_input(wide), t.degree);
-    if (t.scale == Scale::Absolute && !absolute) absolute = magnitudes(wide, t);
+    if (t.scale == Scale::Absolute && absolute.empty()) absolute = magnitudes(wide, t);
     for (int64_t i = 0, n = expected.numel(); i < n; ++i) {
       const double e = std::abs(expected.real(i));
       double& bound = bounds[static_cast<size_t>(i)];
       if (t.scale == Scale::Exact)
         bound = e < tiny ? tiny : 0;
       else
-        bound = epsilon(p.rounding) * e + tiny +
-                t.k * std::sqrt(t.terms) * epsilon(p.compute) *
-                    scale(t, expected, common, output, i);
+        bound =
+            epsilon(p.rounding) * e + tiny +
+            t.k * std::sqrt(t.terms) * epsilon(p.compute) * scale(t, expected, common, output, i);
       if (std::isnan(bound)) bound = 0;
     }
     return bounds;

@@ -27,8 +27,8 @@ void state(Checker& c) {
   State expected;  // seed then offset, little-endian
   expected.bytes[0] = 42;
   c.expect(a == expected, "the state after a seed is not (seed, 0)");
-  c.expect_status(TB_OK, "generator.set_state", g.set_state, two,
-                  static_cast<const void*>(a.bytes), uint64_t{sizeof a.bytes});
+  c.expect_status(TB_OK, "generator.set_state", g.set_state, two, static_cast<const void*>(a.bytes),
+                  uint64_t{sizeof a.bytes});
   c.expect_status(TB_OK, "generator.get_state", g.get_state, two, static_cast<void*>(b.bytes),
                   uint64_t{sizeof b.bytes});
   c.expect(a == b, "a state does not survive set_state and get_state");

@@ -11,10 +11,10 @@ void check_file(Checker& c, const std::string& path) {
   const DynamicSymbols symbols = read_dynamic_symbols(path);
   std::vector<std::string> exported = symbols.exported;
   std::sort(exported.begin(), exported.end());
-  c.expect(exported == std::vector<std::string>{TB_PLUGIN_DESCRIPTOR_SYMBOL,
-                                                TB_PLUGIN_GET_API_SYMBOL},
-           "exports must be exactly {} and {}, found: {}", TB_PLUGIN_DESCRIPTOR_SYMBOL,
-           TB_PLUGIN_GET_API_SYMBOL, fmt::join(exported, " "));
+  c.expect(
+      exported == std::vector<std::string>{TB_PLUGIN_DESCRIPTOR_SYMBOL, TB_PLUGIN_GET_API_SYMBOL},
+      "exports must be exactly {} and {}, found: {}", TB_PLUGIN_DESCRIPTOR_SYMBOL,
+      TB_PLUGIN_GET_API_SYMBOL, fmt::join(exported, " "));
   for (const std::string& name : symbols.imported)
     c.expect(name.find("ocltensor") == std::string::npos && !name.starts_with("tb_") &&
                  !name.starts_with("_ZN2at") && !name.starts_with("_ZN3c10"),

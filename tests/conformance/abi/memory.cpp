@@ -30,7 +30,8 @@ void addresses(Checker& c) {
     uint64_t bytes;
   };
   std::vector<Range> ranges;
-  for (const uint64_t bytes : {1u, 2u, 3u, 511u, 512u, 513u, 4095u, 4096u, 4097u, 100000u, 1048577u}) {
+  for (const uint64_t bytes :
+       {1u, 2u, 3u, 511u, 512u, 513u, 4095u, 4096u, 4097u, 100000u, 1048577u}) {
     const tb_address a = allocate(c, bytes);
     c.expect(a != 0 && a % 512 == 0, "{} bytes lie at {:#x}, not aligned to 512", bytes, a);
     ranges.push_back({a, bytes});
@@ -215,10 +216,10 @@ void pinned(Checker& c) {
   release(c, a);
 }
 
-constexpr AbiCheck kList[] = {
-    {"addresses", addresses},       {"zero bytes", nothing},    {"bad addresses", bad_addresses},
-    {"stream order", stream_order}, {"statistics", statistics}, {"limits", limits},
-    {"impossible sizes", impossible}, {"pinned memory", pinned}};
+constexpr AbiCheck kList[] = {{"addresses", addresses},         {"zero bytes", nothing},
+                              {"bad addresses", bad_addresses}, {"stream order", stream_order},
+                              {"statistics", statistics},       {"limits", limits},
+                              {"impossible sizes", impossible}, {"pinned memory", pinned}};
 
 }  // namespace
 

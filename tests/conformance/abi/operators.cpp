@@ -1,9 +1,10 @@
 // Checks of the operator table itself, and of calls that break its contract.
+#include "base/operators.h"
+
 #include <cstring>
 #include <set>
 
 #include "../checks.h"
-#include "base/operators.h"
 #include "support/execute.h"
 #include "support/image.h"
 
@@ -128,9 +129,15 @@ void bad_calls(Checker& c) {
          x.args[2].tag = TB_TENSOR;
          x.args[2].as.p = &x.a;
        }},
-      {"an unknown dtype", [](Addition& x) { x.a.dtype = {TB_DTYPE_FLOAT, 8, 1}; }},
+      {"an unknown dtype",
+       [](Addition& x) {
+         x.a.dtype = {TB_DTYPE_FLOAT, 8, 1};
+       }},
       {"a vector dtype", [](Addition& x) { x.a.dtype.lanes = 4; }},
-      {"float32 into an int32 output", [](Addition& x) { x.out.dtype = {TB_DTYPE_INT, 32, 1}; }},
+      {"float32 into an int32 output",
+       [](Addition& x) {
+         x.out.dtype = {TB_DTYPE_INT, 32, 1};
+       }},
       {"an address of nothing",
        [](Addition& x) {
          x.a.address = 0x10;

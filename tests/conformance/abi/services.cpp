@@ -41,7 +41,8 @@ void custom_kernel(Checker& c) {
   c.expect_status(TB_OK, "kernel.find", k.find, library, "add_to", &kernel, &info);
   c.expect(info.max_work_group_size > 0, "kernel has no work-group size");
   tb_kernel missing = nullptr;
-  c.expect(k.find(library, "nothing", &missing, &info, nullptr) != TB_OK, "a kernel out of nowhere");
+  c.expect(k.find(library, "nothing", &missing, &info, nullptr) != TB_OK,
+           "a kernel out of nowhere");
   std::vector<float> data(100, 1.5f);
   const testing::DeviceMemory memory(c.backend(), 400);
   memory.upload(data.data());
@@ -100,7 +101,8 @@ void switches(Checker& c) {
     c.expect_status(TB_OK, "switches.at", s.at, i, &name);
     c.expect(name != nullptr && name[0] != 0, "switch {} has no name", i);
     if (name == nullptr) continue;
-    c.expect(s.get(name, value, sizeof value, nullptr) == TB_OK, "switch '{}' cannot be read", name);
+    c.expect(s.get(name, value, sizeof value, nullptr) == TB_OK, "switch '{}' cannot be read",
+             name);
   }
   char value[16];
   c.expect(s.get("no such switch", value, sizeof value, nullptr) != TB_OK,
@@ -127,8 +129,10 @@ void fork_state(Checker& c) {
            "in a forked child, functions do not answer TB_E_STATE (wait status {:#x})", status);
 }
 
-constexpr AbiCheck kList[] = {{"compile errors", compile_errors}, {"custom kernel", custom_kernel},
-                              {"profiler", profiler},             {"switches", switches},
+constexpr AbiCheck kList[] = {{"compile errors", compile_errors},
+                              {"custom kernel", custom_kernel},
+                              {"profiler", profiler},
+                              {"switches", switches},
                               {"fork", fork_state}};
 
 }  // namespace

@@ -35,8 +35,8 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
   const int64_t kind = draw.fixed ? 0 : rng.range(0, 2);
   if (kind == 1) c.set("is_causal", Scalar(true));
   if (kind == 2)
-    c.set("attn_mask", mask(draw, dtype, rng.chance(0.5) ? Dims{queries, keys}
-                                                         : Dims{batch, 1, queries, keys}));
+    c.set("attn_mask",
+          mask(draw, dtype, rng.chance(0.5) ? Dims{queries, keys} : Dims{batch, 1, queries, keys}));
   if (rng.chance(0.3)) c.set("scale", Scalar(0.25));
   c.tolerance = {{Scale::Largest, 64, static_cast<double>(width + keys), 1, nullptr,
                   "scores of magnitude 10 go through exp: their rounding is multiplied by it"}};

@@ -1,4 +1,5 @@
-// Cases of the conv family: convolution in 1 to 3 dimensions, transposed, grouped, and its backward.
+// Cases of the conv family: convolution in 1 to 3 dimensions, transposed, grouped, and its
+// backward.
 #include "support/cases.h"
 
 namespace ocltensor::testing {
@@ -19,8 +20,8 @@ struct Geometry {
 };
 
 Geometry fixed(const Dims& f) {
-  return {f[0], f[1], f[4], 1, {f[2], f[3]}, {f[5], f[5]}, {1, 1}, {f[5] / 2, f[5] / 2}, {1, 1},
-          {0, 0}, false};
+  return {f[0],   f[1],   f[4], 1, {f[2], f[3]}, {f[5], f[5]}, {1, 1}, {f[5] / 2, f[5] / 2},
+          {1, 1}, {0, 0}, false};
 }
 
 Geometry choose(Draw& draw) {

@@ -12,7 +12,8 @@ constexpr Domain kMoved = {-100, 100, 0, true, true};
 bool accumulates(const Case& c) {
   const std::string& n = c.op->schema.name;
   return n == "scatter_add" || n == "scatter_reduce" || n == "index_add" ||
-         n == "embedding_dense_backward" || c.op->schema.overload.find("reduce") != std::string::npos;
+         n == "embedding_dense_backward" ||
+         c.op->schema.overload.find("reduce") != std::string::npos;
 }
 
 bool accepts(const Operator& op, DType dtype) {
@@ -57,7 +58,8 @@ HostTensor unique(Draw& draw, const Dims& sizes, size_t dim, int64_t limit) {
 
 Tolerance accumulated(const Case& c, double n) {
   if (!accumulates(c)) return exact();
-  return {Scale::Largest, 8, n, 1, nullptr, "up to n terms or factors meet in one place, any order"};
+  return {
+      Scale::Largest, 8, n, 1, nullptr, "up to n terms or factors meet in one place, any order"};
 }
 
 void gather_scatter(Case& c, Draw& draw) {
@@ -191,8 +193,8 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
     const Dims sizes = draw.shape();
     c.set("self", draw.tensor(dtype, sizes, {-2, 2, 1, true, true}));
     if (n == "masked_select")
-      c.set("mask", draw.tensor(DType::Bool,
-                                draw.rng.chance(0.7) ? sizes : draw.broadcastable(sizes)));
+      c.set("mask",
+            draw.tensor(DType::Bool, draw.rng.chance(0.7) ? sizes : draw.broadcastable(sizes)));
     c.tolerance = {exact()};
   } else {
     fancy(c, draw);

@@ -47,7 +47,8 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
   c.args[at + 1] = draw.tensor(dtype, dot || vector ? Dims{s.k} : shape(s.k, s.n), d);
   if (added) {
     const Dims result = vector ? Dims{s.m} : shape(s.m, s.n);
-    c.set("self", draw.tensor(dtype, draw.rng.chance(0.5) ? result : draw.broadcastable(result), d));
+    c.set("self",
+          draw.tensor(dtype, draw.rng.chance(0.5) ? result : draw.broadcastable(result), d));
     c.set("beta", factor(draw, dtype));
     c.set("alpha", factor(draw, dtype));
   }

@@ -7,7 +7,8 @@ namespace {
 bool accepts(const Operator&, DType dtype) { return is_floating(dtype); }
 
 constexpr const char* kWhy =
-    "x - mean cancels and is divided by a standard deviation near 1: absolute in the largest result";
+    "x - mean cancels and is divided by a standard deviation near 1: absolute in the largest "
+    "result";
 
 struct Maker {
   const Operator& op;
@@ -139,8 +140,8 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
   return std::move(m.c);
 }
 
-const BenchShape kBench[] = {{"resnet", {32, 64, 56, 56}}, {"deep", {32, 512, 7, 7}},
-                             {"transformer", {32, 256, 768}}};
+const BenchShape kBench[] = {
+    {"resnet", {32, 64, 56, 56}}, {"deep", {32, 512, 7, 7}}, {"transformer", {32, 256, 768}}};
 
 }  // namespace
 

@@ -29,10 +29,10 @@ bool accepts(const Operator& op, DType dtype) {
 // Operators of two equal operands, where ATen also takes a number or another type for the second.
 bool mixes(const Operator& op) {
   static constexpr std::string_view kNames[] = {
-      "add",         "sub",        "rsub",        "mul",         "div",        "maximum",
-      "minimum",     "fmax",       "fmin",        "atan2",       "copysign",   "pow",
-      "eq",          "ne",         "lt",          "le",          "gt",         "ge",
-      "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor",
+      "add",         "sub",        "rsub",        "mul",         "div",         "maximum",
+      "minimum",     "fmax",       "fmin",        "atan2",       "copysign",    "pow",
+      "eq",          "ne",         "lt",          "le",          "gt",          "ge",
+      "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or",  "bitwise_xor",
       "where",       "remainder",  "fmod",        "xlogy",       "floor_divide"};
   return std::find(std::begin(kNames), std::end(kNames), op.schema.name) != std::end(kNames);
 }
@@ -62,7 +62,8 @@ struct Maker {
   // Multiples of 1/8 of small size: every type of the table holds them exactly, so that nothing
   // depends on the type in which a number is rounded.
   Scalar number(double low, double high, bool integral) {
-    if (integral) return Scalar(draw.rng.range(static_cast<int64_t>(low), static_cast<int64_t>(high)));
+    if (integral)
+      return Scalar(draw.rng.range(static_cast<int64_t>(low), static_cast<int64_t>(high)));
     return Scalar(static_cast<double>(draw.rng.range(static_cast<int64_t>(low * 8),
                                                      static_cast<int64_t>(high * 8))) /
                   8);

@@ -1,9 +1,9 @@
 // The domain table of the pointwise operators. k is in units of eps of the compute type.
 //
 // OpenCL C (specification, "Relative error as ULPs") guarantees per function, full profile: acos 4,
-// acosh 4, asin 4, atan 5, atan2 6, atanh 5, cos 4, cosh 4, erf 16, erfc 16, exp 3, exp2 3, expm1 3,
-// hypot 4, log 3, log10 3, log1p 2, log2 3, pow 16, rsqrt 2, sin 4, sinh 4, sqrt 3, tan 5, tanh 5,
-// division 2.5. One ulp is at most eps * |x|. Rows give these figures where a function is called
+// acosh 4, asin 4, atan 5, atan2 6, atanh 5, cos 4, cosh 4, erf 16, erfc 16, exp 3, exp2 3, expm1
+// 3, hypot 4, log 3, log10 3, log1p 2, log2 3, pow 16, rsqrt 2, sin 4, sinh 4, sqrt 3, tan 5, tanh
+// 5, division 2.5. One ulp is at most eps * |x|. Rows give these figures where a function is called
 // once.
 #include "pointwise_domains.h"
 

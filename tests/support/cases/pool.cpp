@@ -104,10 +104,11 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
     adaptive(c, draw, backward);
   else
     windowed(c, draw, max, backward);
-  c.tolerance = {max && !backward
-                     ? exact()
-                     : Tolerance{Scale::Largest, 4, 32, 1, nullptr,
-                                 "a sum over the windows of one place, 32 at most in these shapes"}};
+  c.tolerance = {
+      max && !backward
+          ? exact()
+          : Tolerance{Scale::Largest, 4, 32, 1, nullptr,
+                      "a sum over the windows of one place, 32 at most in these shapes"}};
   return c;
 }
 

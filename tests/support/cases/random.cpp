@@ -19,14 +19,13 @@ constexpr const char* kWhyUlps =
 void interval(Case& c, Draw& draw) {
   auto& rng = draw.rng;
   const std::string& overload = c.op->schema.overload;
-  const int64_t limit = is_floating(c.dtype) || c.dtype == DType::Int8 || c.dtype == DType::UInt8
-                            ? 100
-                            : 30000;
+  const int64_t limit =
+      is_floating(c.dtype) || c.dtype == DType::Int8 || c.dtype == DType::UInt8 ? 100 : 30000;
   const int64_t top = c.dtype == DType::Bool ? 2 : rng.range(2, limit);
   if (overload != "out") c.set("to", Scalar(top));
   if (overload == "from_out")
-    c.set("from", Scalar(c.dtype == DType::Bool || c.dtype == DType::UInt8 ? 0
-                                                                           : rng.range(-100, 0)));
+    c.set("from",
+          Scalar(c.dtype == DType::Bool || c.dtype == DType::UInt8 ? 0 : rng.range(-100, 0)));
 }
 
 Case make(const Operator& op, DType dtype, Draw& draw) {

@@ -1,4 +1,8 @@
 // Cases of the reduce family.
+#include <algorithm>
+#include <limits>
+
+#include "base/promotion.h"
 #include "support/cases.h"
 
 namespace ocltensor::testing {
@@ -16,7 +20,8 @@ bool selects(const std::string& n) {
 bool accepts(const Operator& op, DType dtype) {
   const std::string& n = op.schema.name;
   if (is_complex(dtype)) return false;
-  if (one_of(n, {"mean", "var", "std", "var_mean", "linalg_vector_norm"})) return is_floating(dtype);
+  if (one_of(n, {"mean", "var", "std", "var_mean", "linalg_vector_norm"}))
+    return is_floating(dtype);
   if (one_of(n, {"argmax", "argmin"})) return dtype != DType::Bool;
   return true;
 }
@@ -86,8 +91,8 @@ void options(Case& c, Draw& draw) {
     c.set("ord", Scalar(rng.pick(kOrders)));
   }
   if (schema.input("dtype") >= 0 && rng.chance(0.12)) {
-    const DType wider = is_floating(c.dtype) ? (rng.chance(0.5) ? DType::Float64 : DType::Float32)
-                                             : DType::Float32;
+    const DType wider =
+        is_floating(c.dtype) ? (rng.chance(0.5) ? DType::Float64 : DType::Float32) : DType::Float32;
     if (promote(c.dtype, wider) == wider) c.set("dtype", wider);
   }
 }

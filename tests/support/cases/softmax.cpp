@@ -29,15 +29,16 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
   } else {
     c.set("self", draw.tensor(dtype, sizes, {-8, 8, 0, true, false}));
     c.set("half_to_float", Scalar(dtype == DType::Float16 && draw.rng.chance(0.2)));
-    c.tolerance = {{log ? Scale::Unit : Scale::Result, 16, n, 1, nullptr,
-                    "exp of x - max (3 ulp, |x| <= 16 adds 16 eps) over a sum of n positive terms"}};
+    c.tolerance = {
+        {log ? Scale::Unit : Scale::Result, 16, n, 1, nullptr,
+         "exp of x - max (3 ulp, |x| <= 16 adds 16 eps) over a sum of n positive terms"}};
   }
   c.flops = static_cast<double>(numel(sizes)) * 5;
   return c;
 }
 
-const BenchShape kBench[] = {{"classes", {256, 1000}}, {"attention", {32, 12, 256, 256}},
-                             {"vocabulary", {64, 50257}}};
+const BenchShape kBench[] = {
+    {"classes", {256, 1000}}, {"attention", {32, 12, 256, 256}}, {"vocabulary", {64, 50257}}};
 
 }  // namespace
 

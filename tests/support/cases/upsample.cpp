@@ -14,12 +14,14 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
   auto& rng = draw.rng;
   const bool backward = op.schema.name.ends_with("backward");
   const bool nearest = op.schema.name.find("nearest") != std::string::npos;
-  const Dims in = draw.fixed ? *draw.fixed
-                             : Dims{rng.range(1, 3), rng.range(1, 4), rng.range(1, 17), rng.range(1, 17)};
+  const Dims in = draw.fixed
+                      ? *draw.fixed
+                      : Dims{rng.range(1, 3), rng.range(1, 4), rng.range(1, 17), rng.range(1, 17)};
   // Powers of two as factors, or any size: then scales are left to the sizes.
   const bool doubled = draw.fixed || rng.chance(0.4);
-  const std::vector<int64_t> out = doubled ? std::vector<int64_t>{in[2] * 2, in[3] * 2}
-                                           : std::vector<int64_t>{rng.range(1, 25), rng.range(1, 25)};
+  const std::vector<int64_t> out = doubled
+                                       ? std::vector<int64_t>{in[2] * 2, in[3] * 2}
+                                       : std::vector<int64_t>{rng.range(1, 25), rng.range(1, 25)};
   c.set("output_size", out);
   if (backward) {
     c.set("input_size", list_of(in));
@@ -32,10 +34,11 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
     c.set("scales_h", Scalar(2.0));
     c.set("scales_w", Scalar(2.0));
   }
-  c.tolerance = {nearest && !backward
-                     ? exact()
-                     : Tolerance{Scale::Largest, 64, 4, 1, nullptr,
-                                 "weights come from coordinates up to 25, whose rounding they keep"}};
+  c.tolerance = {
+      nearest && !backward
+          ? exact()
+          : Tolerance{Scale::Largest, 64, 4, 1, nullptr,
+                      "weights come from coordinates up to 25, whose rounding they keep"}};
   return c;
 }
 
