@@ -102,7 +102,8 @@ struct Maker {
 
   CaseValue text(const Argument& a) {
     if (a.name == "approximate") return std::string(draw.rng.chance(0.5) ? "none" : "tanh");
-    if (draw.rng.chance(0.33)) return std::monostate{};
+    // Only true division takes bool.
+    if (dtype == DType::Bool || draw.rng.chance(0.33)) return std::monostate{};
     return std::string(draw.rng.chance(0.5) ? "trunc" : "floor");
   }
 
@@ -117,6 +118,8 @@ struct Maker {
 
   void tensors(const std::vector<size_t>& operands) {
     const Dims shape = draw.shape(0, 6);
+    // Where `self` is a number, the tensors begin with the second operand.
+    const size_t first = op.schema.inputs[0].type == ArgType::Scalar ? 1 : 0;
     const bool number_ok = mixes(op) && operands.size() == 2 && !draw.fixed;
     bool uniform = true;
     std::vector<DType> types;
@@ -127,7 +130,7 @@ struct Maker {
     for (size_t k = 0; k < operands.size(); ++k) {
       const Argument& a = op.schema.inputs[operands[k]];
       CaseValue& slot = c.args[operands[k]];
-      Domain d = domain(k, types[k]);
+      Domain d = domain(k + first, types[k]);
       d.extremes = d.extremes && (uniform || types[0] == DType::Bool);
       Dims sizes = k == 0 || draw.fixed || draw.rng.chance(0.5) ? shape : draw.broadcastable(shape);
       if (op.schema.name == "masked_fill" && k == 2) sizes = {};

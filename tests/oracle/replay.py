@@ -1,0 +1,278 @@
+#!/usr/bin/env python3
+"""Replays recorded cases with PyTorch's CPU build: an oracle that shares nothing with the project.
+
+    replay.py FILE [--only REGEX] [--verbose]
+
+FILE comes from `ocltensor-conformance --record FILE`. It is a sequence of records. A record is one
+line of JSON (UTF-8, ends in a newline) and then `bytes` raw bytes that the JSON refers to:
+
+    op, schema, dtype, seed   what ran; `dtype` and `seed` reproduce the case in the kit
+    random                    the operator draws random numbers: only shapes can be compared
+    out_dtype                 true: the first output has another dtype than inferred
+    args                      inputs in the schema's order: null, number, bool, list of numbers,
+                              {"string"}, {"scalar_type"}, {"float": "inf"}, {"tensors": [...]}, or
+                              a tensor {"dtype", "sizes", "at", "bytes"}: row-major bytes at `at`
+    mutates                   positions of arguments that are updated in place
+    outs                      outputs, then the updated arguments, as tensors
+    bounds                    per output {"at", "bytes"}: float64 largest accepted error per
+                              element; 0 bytes: exact
+
+A result passes if PyTorch on the same inputs agrees within the bounds. PyTorch's own kernels for
+float16, bfloat16 and float32 are not all as accurate as the bounds demand, so an output that
+differs is judged again by PyTorch on float64 copies of the inputs; it fails if it differs from both.
+NaN must match NaN and infinities must match. Exit status: 0 all agree, 1 a mismatch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+DTYPES = {
+    name: getattr(torch, name)
+    for name in "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64".split()
+}
+Record = dict[str, Any]
+
+
+class Skip(Exception):
+    """The record cannot be replayed; the text says why."""
+
+
+def records(path: str) -> Iterator[tuple[Record, bytes]]:
+    """Yields (JSON, bytes) of every record of a file."""
+    with open(path, "rb") as file:
+        while line := file.readline():
+            record = json.loads(line)
+            blob = file.read(record["bytes"])
+            if len(blob) != record["bytes"]:
+                raise ValueError(f"{path} is truncated")
+            yield record, blob
+
+
+def tensor(j: Record, blob: bytes) -> torch.Tensor:
+    """The tensor that a JSON object describes."""
+    dtype = DTYPES[j["dtype"]]
+    if j["bytes"] == 0:
+        return torch.empty(j["sizes"], dtype=dtype)
+    raw = bytearray(blob[j["at"] : j["at"] + j["bytes"]])
+    return torch.frombuffer(raw, dtype=dtype).reshape(j["sizes"])
+
+
+def argument(j: Any, blob: bytes) -> Any:
+    """A Python argument from its JSON form."""
+    if not isinstance(j, dict):
+        return j
+    if "string" in j:
+        return j["string"]
+    if "scalar_type" in j:
+        return DTYPES[j["scalar_type"]]
+    if "float" in j:
+        return float(j["float"])
+    if "tensors" in j:
+        return [None if t is None else tensor(t, blob) for t in j["tensors"]]
+    return tensor(j, blob)
+
+
+def widen(value: Any) -> Any:
+    """Floating tensors and dtypes as float64."""
+    if isinstance(value, torch.Tensor) and value.is_floating_point():
+        return value.double()
+    if isinstance(value, torch.dtype) and value.is_floating_point:
+        return torch.float64
+    if isinstance(value, list):
+        return [widen(v) for v in value]
+    return value
+
+
+# Where the project's operator has no overload of its own in PyTorch: how to say it there.
+def _copy(self: torch.Tensor, src: torch.Tensor, _non_blocking: bool) -> torch.Tensor:
+    return self.clone().copy_(src)
+
+
+SPECIAL = {
+    "copy.out": _copy,
+    "rsub.Tensor_out": torch.rsub,
+    "hardswish_backward.out": torch.ops.aten.hardswish_backward.default,
+    "log_sigmoid.out": torch.nn.functional.logsigmoid,
+    # The buffer argument is only read by PyTorch's own CPU kernel, which wrote it: the formula
+    # itself depends on the input alone.
+    "log_sigmoid_backward.grad_input": lambda g, x, _b: g * torch.sigmoid(-x),
+}
+# Arguments that are an output shape and dtype to the project, and not needed by a functional form.
+NEEDS_OUT_DTYPE = {"arange.start_out", "linspace.out", "eye.m_out", "randperm.generator_out"}
+
+
+def find(name: str) -> tuple[Any, bool]:
+    """PyTorch's operator and whether it takes `out` arguments."""
+    base, _, overload = name.partition(".")
+    packet = getattr(torch.ops.aten, base, None)
+    if packet is None:
+        raise Skip(f"torch.ops.aten has no {base}")
+    if overload in packet.overloads():
+        return getattr(packet, overload), True
+    functional = "default" if overload in ("out", "") else overload.removesuffix("_out")
+    for candidate in (functional, "default"):
+        if candidate in packet.overloads():
+            return getattr(packet, candidate), False
+    raise Skip(f"no overload like {name} in {packet.overloads()}")
+
+
+def call(record: Record, args: list[Any], outs: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Runs the operator in PyTorch; returns outputs, then updated arguments."""
+    name = record["op"]
+    if name in SPECIAL:
+        result = SPECIAL[name](*args)
+        return [result] if isinstance(result, torch.Tensor) else list(result)
+    op, takes_out = find(name)
+    schema = op._schema  # noqa: SLF001 - the only description of an overload
+    names = [a.name for a in schema.arguments if not a.is_out]
+    if len(names) < len(args):
+        raise Skip(f"PyTorch's {name} has {len(names)} arguments, ours {len(args)}")
+    positional, keywords = [], {}
+    for a, value in zip((a for a in schema.arguments if not a.is_out), args, strict=False):
+        if a.kwarg_only:
+            keywords[a.name] = value
+        else:
+            positional.append(value)
+    if takes_out:
+        targets = [torch.empty(o.shape, dtype=o.dtype) for o in outs[: len(schema.returns)]]
+        out_names = [a.name for a in schema.arguments if a.is_out]
+        keywords |= dict(zip(out_names, targets, strict=True))
+    result = op(*positional, **keywords)
+    results = [result] if isinstance(result, torch.Tensor) else list(result)
+    return results + [args[i] for i in record["mutates"]]
+
+
+def agree(ours: torch.Tensor, theirs: torch.Tensor, bound: np.ndarray | None) -> str:
+    """Empty if all elements agree, else the first difference in words."""
+    if list(ours.shape) != list(theirs.shape):
+        return f"shape {list(ours.shape)}, PyTorch has {list(theirs.shape)}"
+    if not ours.is_floating_point():
+        a, b = ours.to(torch.int64).numpy().ravel(), theirs.to(ours.dtype).to(torch.int64)
+        b = b.numpy().ravel()
+        wrong = a != b
+    else:
+        a = ours.double().numpy().ravel()
+        b = theirs.double().numpy().ravel()
+        rounded = theirs.to(ours.dtype).double().numpy().ravel()
+        with np.errstate(invalid="ignore", over="ignore"):
+            limit = np.zeros_like(a) if bound is None else bound
+            near = np.abs(a - b) <= limit
+            # A result near the end of the range may round to infinity or stay below.
+            edge = torch.from_numpy(b + np.copysign(limit, a)).to(ours.dtype).double().numpy()
+            near |= np.isinf(a) & (edge == a)
+        wrong = ~((a == rounded) | near | (np.isnan(a) & np.isnan(b)))
+    if not wrong.any():
+        return ""
+    i = int(np.argmax(wrong))
+    tolerance = "" if bound is None else f" +- {bound[i]:.3g}"
+    return f"element {i} is {a[i]!r}, PyTorch has {b[i]!r}{tolerance} ({wrong.sum()} of {a.size})"
+
+
+def compare(record: Record, blob: bytes, theirs: list[torch.Tensor]) -> str:
+    """The first difference of all outputs; empty if there is none."""
+    for k, (out, b) in enumerate(zip(record["outs"], record["bounds"], strict=True)):
+        if k >= len(theirs):
+            raise Skip(f"PyTorch gives {len(theirs)} outputs")
+        bound = None
+        if b["bytes"]:
+            bound = np.frombuffer(blob, np.float64, b["bytes"] // 8, b["at"])
+        ours = tensor(out, blob)
+        if theirs[k] is None:  # an output that was not asked for
+            if ours.numel():
+                return f"output {k} has elements, PyTorch has none"
+            continue
+        if difference := agree(ours, theirs[k], bound):
+            return f"output {k}: {difference}"
+    return ""
+
+
+def judge(record: Record, blob: bytes) -> str:
+    """Replays one record; returns the difference, or nothing."""
+    outs = [tensor(o, blob) for o in record["outs"]]
+    if record["random"]:
+        raise Skip("random numbers are the project's own (Philox, documented ranges)")
+    differences = []
+    for wide in (False, True):
+        args = [argument(a, blob) for a in record["args"]]
+        targets = outs
+        if wide:
+            args = [widen(a) for a in args]
+            targets = [widen(o) for o in outs]
+        try:
+            difference = compare(record, blob, call(record, args, targets))
+        except (RuntimeError, NotImplementedError, IndexError, TypeError) as error:
+            text = str(error).splitlines()[0]
+            if wide and differences:
+                break
+            differences.append(Skip(f"PyTorch refuses: {text}"))
+            continue
+        if not difference:
+            return ""
+        differences.append(difference)
+    if isinstance(differences[0], Skip):
+        if len(differences) > 1 and isinstance(differences[1], str):
+            return f"(float64) {differences[1]}"
+        raise differences[0]
+    return differences[0]
+
+
+def main() -> int:
+    """Replays a file and prints a table."""
+    parser = argparse.ArgumentParser(description="Replays recorded cases with PyTorch on the CPU")
+    parser.add_argument("file")
+    parser.add_argument("--only", default="", help="regular expression for operator names")
+    parser.add_argument("--verbose", action="store_true", help="print every mismatch")
+    options = parser.parse_args()
+    torch.set_num_threads(2)
+    table: dict[str, Counter[str]] = defaultdict(Counter)
+    skipped: dict[str, Counter[str]] = defaultdict(Counter)
+    shown: Counter[str] = Counter()
+    for record, blob in records(options.file):
+        name = record["op"]
+        if not re.search(options.only, name):
+            continue
+        try:
+            difference = judge(record, blob)
+        except Skip as reason:
+            table[name]["skipped"] += 1
+            skipped[name][str(reason)] += 1
+            continue
+        table[name]["mismatch" if difference else "agrees"] += 1
+        if difference and (options.verbose or shown[name] < 3):
+            shown[name] += 1
+            shape = [a if not isinstance(a, dict) else a.get("sizes", a) for a in record["args"]]
+            print(f"MISMATCH {name} {record['dtype']} seed {record['seed']}: {difference}")
+            print(f"         arguments {shape}")
+    report(table, skipped)
+    return 1 if any(row["mismatch"] for row in table.values()) else 0
+
+
+def report(table: dict[str, Counter[str]], skipped: dict[str, Counter[str]]) -> None:
+    """Prints the table, the operators that could not be replayed, and totals."""
+    print(f"{'operator':<46}{'agrees':>9}{'mismatch':>9}{'skipped':>9}")
+    for name, row in sorted(table.items()):
+        print(f"{name:<46}{row['agrees']:>9}{row['mismatch']:>9}{row['skipped']:>9}")
+    if skipped:
+        print("not replayed:")
+    for name, reasons in sorted(skipped.items()):
+        for reason, count in reasons.items():
+            print(f"  {name}: {count} x {reason}")
+    total = sum(table.values(), Counter())
+    print(
+        f"{len(table)} operators: {total['agrees']} agree, {total['mismatch']} mismatch,"
+        f" {total['skipped']} not replayed (torch {torch.__version__})"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
