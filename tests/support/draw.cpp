@@ -90,7 +90,9 @@ void Draw::scatter_specials(HostTensor& t, const Domain& domain) {
                               highest_integer(t.dtype) - 1};
   for (int64_t k = 0; k < count; ++k) {
     const int64_t i = rng.range(0, n - 1);
-    if (is_floating(t.dtype) && domain.specials) t.set(i, rng.pick(reals));
+    const double special = rng.pick(reals);
+    if (is_floating(t.dtype) && domain.specials && (domain.infinite || !std::isinf(special)))
+      t.set(i, special);
     if (!is_floating(t.dtype) && domain.extremes) t.set_integer(i, rng.pick(integers));
   }
 }

@@ -16,6 +16,7 @@ struct Domain {
   double grid = 0;
   bool specials = false;  // also NaN, infinities, -0.0, denormals
   bool extremes = false;  // also the largest and smallest integers
+  bool infinite = true;   // infinities are among the special values
 };
 
 enum class LayoutMode : uint8_t { Contiguous, Strided, Any };

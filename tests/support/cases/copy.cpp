@@ -34,7 +34,8 @@ void make_cat(Case& c, Draw& draw) {
   std::vector<TensorPtr> tensors;
   for (int64_t k = draw.rng.range(1, 5); k > 0; --k) {
     if (!draw.fixed && k > 1) sizes[static_cast<size_t>(dim)] = draw.extent(20, true);
-    const bool legacy = draw.rng.chance(0.06);  // an empty vector fits anything
+    // An empty vector fits anything, beside another.
+    const bool legacy = k > 1 && draw.rng.chance(0.08);
     tensors.push_back(draw.tensor(c.dtype, legacy ? Dims{0} : sizes, {-100, 100, 0, true, true}));
   }
   c.set("tensors", tensors);

@@ -37,6 +37,11 @@ bool mixes(const Operator& op) {
   return std::find(std::begin(kNames), std::end(kNames), op.schema.name) != std::end(kNames);
 }
 
+// Operators that ATen lets write to an output of a wider type; many others refuse.
+bool casts(const Operator& op) {
+  return (mixes(op) && op.schema.name != "where") || rule_of(op) == TypeRule::Float;
+}
+
 // Results differ when the arguments are widened to float64.
 bool depends_on_type(const Operator& op) {
   return op.schema.name == "nextafter" || op.schema.name == "nan_to_num";
@@ -92,11 +97,11 @@ struct Maker {
     if (n == "n") return Scalar(rng.range(0, 3));
     if (n == "decimals") return Scalar(rng.range(-1, 2));
     if (n == "eps") return Scalar(0.125);
-    if (n == "min_val") return number(-2, 0, integral);
+    if (n == "min_val") return number(dtype == DType::UInt8 ? 0 : -2, 0, integral);
     if (n == "max_val") return number(1, 3, integral);
     if (n == "threshold" && op.schema.name.starts_with("softplus")) return number(2, 20, false);
     if (n == "nan" || n == "posinf" || n == "neginf") return number(-8, 8, false);
-    if (n == "threshold") return number(-1, 1, integral);
+    if (n == "threshold") return number(dtype == DType::UInt8 ? 0 : -1, 1, integral);
     return number(0.25, 2, false);
   }
 
@@ -134,6 +139,8 @@ struct Maker {
       d.extremes = d.extremes && (uniform || types[0] == DType::Bool);
       Dims sizes = k == 0 || draw.fixed || draw.rng.chance(0.5) ? shape : draw.broadcastable(shape);
       if (op.schema.name == "masked_fill" && k == 2) sizes = {};
+      if (op.schema.name.find("div") != std::string::npos && k == 1 && types[k] == DType::Bool)
+        types[k] = dtype;  // a bool divisor can be 0
       if (op.schema.name == "pow" && types[k] != dtype) d = Domain{0, 3, 1, false, false};
       if (a.optional && draw.rng.chance(0.3) && (k < 2 || c.args[operands[1]].index() != 0))
         continue;
@@ -175,7 +182,7 @@ struct Maker {
     if (first && (*first)->value.dtype == spec.dtype && (*first)->value.sizes == spec.sizes &&
         !has_internal_overlap(spec.sizes, (*first)->layout.strides) && draw.rng.chance(0.12))
       c.alias = static_cast<int>(operands[0]);
-    else if (!draw.fixed && draw.rng.chance(0.04))
+    else if (!draw.fixed && casts(op) && draw.rng.chance(0.06))
       c.out_dtype = wider(spec.dtype);
     c.flops = static_cast<double>(numel(spec.sizes));
   }

@@ -35,6 +35,9 @@ constexpr Domain kTies = {-3, 3, 0.5, true, true};
 constexpr Domain kWild = {-100, 100, 0.5, true, true};
 constexpr Domain kNonZero = {1, 12, 0.25, false, false};
 constexpr Domain kAround = {-4, 4, 0, true, false};
+// No special values: ATen's own vector and scalar loops disagree on them (NaN in the operand that
+// decides a branch), or on the boundaries.
+constexpr Domain plain(double low, double high) { return {low, high, 0, false, false}; }
 
 const PointwiseDomain kRows[] = {
     {"acos", real(-1, 1), {}, ulps(4)},
@@ -79,11 +82,11 @@ const PointwiseDomain kRows[] = {
     {"special_bessel_j1", real(-30, 30), {}, unit(64)},
     {"special_bessel_y0", real(0.1, 30), {}, unit(64)},
     {"special_bessel_y1", real(0.1, 30), {}, unit(64)},
-    {"special_zeta", real(1.2, 10), real(0.2, 10), series(256)},
-    {"igamma", real(0.1, 10), real(0, 12), unit(256)},
-    {"igammac", real(0.1, 10), real(0, 12), unit(256)},
+    {"special_zeta", plain(1.2, 10), plain(0.2, 10), series(256)},
+    {"igamma", plain(0.1, 10), plain(0.01, 12), unit(256)},
+    {"igammac", plain(0.1, 10), plain(0.01, 12), unit(256)},
     {"logit", real(0.01, 0.99), {}, unit(16)},
-    {"logit_backward", kAround, real(0.05, 0.95), series(32)},
+    {"logit_backward", kAround, plain(0.05, 0.95), series(32)},
     {"xlogy", kAround, real(0.05, 10), unit(16)},
     {"special_xlog1py", kAround, real(-0.9, 10), unit(16)},
     {"logaddexp", real(-10, 10), real(-10, 10), inputs(4)},
@@ -149,12 +152,12 @@ const PointwiseDomain kRows[] = {
     {"bitwise_right_shift", {-100, 100}, {0, 7}, kExactly},
     {"hardshrink", kGrid, {}, kExactly},
     {"softshrink", kGrid, {}, kExactly},
-    {"hardshrink_backward", kGrid, kGrid, kExactly},
-    {"softshrink_backward", kGrid, kGrid, kExactly},
+    {"hardshrink_backward", kGrid, plain(-6, 6), kExactly},
+    {"softshrink_backward", kGrid, plain(-6, 6), kExactly},
     {"threshold", kTies, {}, kExactly},
     {"threshold_backward", kTies, kTies, kExactly},
     {"hardtanh", kTies, {}, kExactly},
-    {"hardtanh_backward", kTies, kTies, kExactly},
+    {"hardtanh_backward", kGrid, plain(-6, 6), kExactly},
     {"leaky_relu", kGrid, {}, ulps(1)},
     {"leaky_relu_backward", kGrid, kGrid, ulps(1)},
     {"_prelu_kernel", kGrid, kAround, ulps(1)},
@@ -169,11 +172,11 @@ const PointwiseDomain kRows[] = {
     {"log_sigmoid", real(-15, 15), {}, inputs(8)},
     {"log_sigmoid_backward", real(-3, 3), real(-9, 9), inputs(8)},
     {"elu", real(-9, 9), {}, inputs(8)},
-    {"elu_backward", real(-3, 3), real(-1, 4), inputs(8, 2)},
+    {"elu_backward", real(-3, 3), plain(-1, 4), inputs(8, 2)},
     {"hardsigmoid", real(-5, 5), {}, inputs(4)},
-    {"hardsigmoid_backward", kGrid, kGrid, ulps(4)},
+    {"hardsigmoid_backward", kGrid, plain(-6, 6), ulps(4)},
     {"hardswish", real(-5, 5), {}, inputs(4)},
-    {"hardswish_backward", kGrid, kGrid, inputs(4, 2)},
+    {"hardswish_backward", kGrid, plain(-6, 6), inputs(4, 2)},
     {"sigmoid_backward", real(-3, 3), real(0, 1), inputs(4, 2)},
     {"tanh_backward", real(-3, 3), real(-1, 1), inputs(4, 2)},
 };
