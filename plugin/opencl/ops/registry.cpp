@@ -4,7 +4,9 @@
 #include <string>
 #include <unordered_map>
 
+#include "conv/conv.h"
 #include "copy/copy.h"
+#include "matmul/matmul.h"
 #include "pointwise/pointwise.h"
 
 namespace ocltensor::opencl {
@@ -15,6 +17,8 @@ constexpr FamilyFunction kFamilies[] = {
     copy_operators,
     [] { return kCreateOperators; },
     pointwise_operators,
+    matmul_operators,
+    conv_operators,
 };
 
 }  // namespace

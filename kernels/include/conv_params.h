@@ -1,0 +1,14 @@
+// Parameters of convolutions. A convolution joins a `big` tensor (n, big channels, in) and a
+// `small` one (n, small channels, out), where out counts the positions of the window; weight is
+// (small channels, big channels / groups, window). Forward makes small of big; its transpose makes
+// big of small. One and two dimensions have leading ones.
+#ifndef OCLTENSOR_CONV_PARAMS_H
+#define OCLTENSOR_CONV_PARAMS_H
+#include "host_types.h"
+typedef struct {
+  tk_i64 batch, groups, big_channels, small_channels;  // channels of one group
+  tk_i64 in[3], out[3], window[3], stride[3], padding[3], dilation[3];
+  tk_i64 big_strides[5], small_strides[5], weight_strides[5];  // in elements
+  tk_i64 bias_stride;
+} ConvParams;
+#endif

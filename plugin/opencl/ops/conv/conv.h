@@ -1,0 +1,44 @@
+// Convolutions: the problem, and the ordered list of implementations of its three directions.
+#pragma once
+
+#include <optional>
+
+#include "conv_params.h"
+#include "ops/op_call.h"
+
+namespace ocltensor::opencl {
+
+// Forward: small = big * weight. Data: big = the transpose applied to small; also the forward of a
+// transposed convolution. Weight: weight = the gradient from big and small. See conv_params.h for
+// `big` and `small`.
+enum class ConvDirection : uint8_t { Forward, Data, Weight };
+constexpr const char* kConvDirectionNames[] = {"forward", "data", "weight"};
+
+struct ConvProblem {
+  ConvDirection direction;
+  DType dtype;
+  tb_address big, small, weight;
+  std::optional<tb_address> bias;  // added to the output; Forward and Data only
+  ConvParams params;               // geometry, strides
+};
+
+struct ConvImplementation {
+  const char* name;
+  const char* (*refuse)(const OpCall& call, const ConvProblem& problem);
+  void (*run)(const OpCall& call, const ConvProblem& problem);
+};
+
+// Runs the first implementation that accepts. To be called after call.accept().
+void run_convolution(const OpCall& call, const ConvProblem& problem);
+
+extern const ConvImplementation kConvGeneral;  // general.cpp: anything
+
+// For the implementations: operands as (address, byte range) arguments of a launch.
+void bind_big(Launch& launch, const ConvProblem& problem);
+void bind_small(Launch& launch, const ConvProblem& problem);
+void bind_weight(Launch& launch, const ConvProblem& problem);
+void bind_bias(Launch& launch, const ConvProblem& problem);
+
+std::span<const OpEntry> conv_operators();
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,142 @@
+// convolution and convolution_backward: arguments become ConvProblems.
+#include "conv.h"
+#include "kernel_sources.h"
+#include "ops/copy/copy.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+// Up to three spatial dimensions, right-aligned behind ones.
+void set_spatial(tk_i64 (&target)[3], std::span<const int64_t> values, size_t rank,
+                 int64_t missing) {
+  for (size_t d = 0; d < 3; ++d) {
+    const size_t lead = 3 - rank;
+    target[d] = d < lead             ? missing
+                : values.size() == 1 ? values[0]
+                : values.empty()     ? missing
+                                     : values[d - lead];
+  }
+}
+void set_strides(tk_i64 (&target)[5], TensorView tensor) {
+  const auto strides = tensor.strides();
+  const size_t lead = 5 - strides.size();
+  for (size_t d = 0; d < 5; ++d)
+    target[d] = d < 2 ? strides[d] : d - 2 < lead ? 0 : strides[d - lead];
+}
+
+// `small` is the tensor of window positions: the output, or the input of a transposed convolution.
+ConvProblem problem(ConvDirection direction, const Args& args, size_t first, TensorView big,
+                    TensorView small, TensorView weight) {
+  const auto rank = static_cast<size_t>(weight.ndim()) - 2;
+  ConvProblem p{.direction = direction,
+                .dtype = big.dtype(),
+                .big = big.address(),
+                .small = small.address(),
+                .weight = weight.address(),
+                .bias = std::nullopt,
+                .params = {}};
+  ConvParams& g = p.params;
+  g.batch = big.size(0);
+  g.groups = args.integer(first + 5);
+  g.big_channels = big.size(1) / g.groups;
+  g.small_channels = small.size(1) / g.groups;
+  set_spatial(g.in, big.sizes().subspan(2), rank, 1);
+  set_spatial(g.out, small.sizes().subspan(2), rank, 1);
+  set_spatial(g.window, weight.sizes().subspan(2), rank, 1);
+  set_spatial(g.stride, args.ints(first), rank, 1);
+  set_spatial(g.padding, args.ints(first + 1), rank, 0);
+  set_spatial(g.dilation, args.ints(first + 2), rank, 1);
+  set_strides(g.big_strides, big);
+  set_strides(g.small_strides, small);
+  set_strides(g.weight_strides, weight);
+  return p;
+}
+
+void check_output(const OpCall& call, size_t i, const TensorSpec& spec) {
+  check(Dims(call.out(i).sizes()) == spec.sizes && call.out(i).dtype() == spec.dtype,
+        "{}: output {} must be {} of shape {}", call.name(), i, name(spec.dtype),
+        to_string(spec.sizes));
+}
+
+// The output of a problem, written where it is unless elements coincide there.
+template <typename Body>
+void with_output(OpCall& call, size_t i, Body&& body) {
+  const TensorView out = call.out(i);
+  if (!has_internal_overlap(out.sizes(), out.strides())) return body(out);
+  ContiguousOutput copy(call, out);
+  body(copy.view());
+  copy.finish();
+}
+
+void convolution(OpCall& call) {
+  const Args& args = call.args();
+  check_output(call, 0, call.op().infer(args)[0]);
+  const TensorView input = args.tensor(0);
+  const TensorView weight = args.tensor(1);
+  const auto bias = args.optional_tensor(2);
+  const bool transposed = args.boolean(6);
+  call.accept();
+  if (call.out(0).numel() == 0) return;
+  with_output(call, 0, [&](TensorView out) {
+    ConvProblem p = transposed ? problem(ConvDirection::Data, args, 3, out, input, weight)
+                               : problem(ConvDirection::Forward, args, 3, input, out, weight);
+    if (bias) {
+      p.bias = bias->address();
+      p.params.bias_stride = bias->strides()[0];
+    }
+    run_convolution(call, p);
+  });
+}
+
+void bias_gradient(OpCall& call, TensorView grad, TensorView out) {
+  const Contiguous in(call, grad);
+  const int64_t lanes = call.caps().style == KernelStyle::Rows ? 1 : 128;
+  const int64_t channels = grad.size(1);
+  const int64_t positions =
+      channels * grad.size(0) == 0 ? 0 : grad.numel() / channels / grad.size(0);
+  Defines d;
+  d.type("TYPE", grad.dtype()).set("FLOATING", 1).set("LANES", lanes);
+  Launch launch = call.launch(kernel_sources::conv_bias, "bias", d);
+  bind(launch, out);
+  bind(launch, in.view());
+  launch.value(out.strides()[0])
+      .value(grad.size(0))
+      .value(channels * positions)
+      .value(positions)
+      .value(positions)
+      .run({static_cast<size_t>(channels * lanes), 1, 1}, {static_cast<size_t>(lanes), 1, 1});
+}
+
+void convolution_backward(OpCall& call) {
+  const Args& args = call.args();
+  const auto specs = call.op().infer(args);
+  const TensorView grad = args.tensor(0);
+  const TensorView input = args.tensor(1);
+  const TensorView weight = args.tensor(2);
+  const bool transposed = args.boolean(7);
+  const auto mask = args.booleans(10);
+  for (size_t i = 0; i < 3; ++i)
+    if (mask[i]) check_output(call, i, specs[i]);
+  call.accept();
+  const TensorView big = transposed ? grad : input;
+  const TensorView small = transposed ? input : grad;
+  if (mask[0] && call.wants(0))
+    with_output(call, 0, [&](TensorView out) {
+      run_convolution(call, transposed ? problem(ConvDirection::Forward, args, 4, grad, out, weight)
+                                       : problem(ConvDirection::Data, args, 4, out, grad, weight));
+    });
+  if (mask[1] && call.wants(1))
+    with_output(call, 1, [&](TensorView out) {
+      run_convolution(call, problem(ConvDirection::Weight, args, 4, big, small, out));
+    });
+  if (mask[2] && call.wants(2)) bias_gradient(call, grad, call.out(2));
+}
+
+constexpr OpEntry kOperators[] = {{"convolution.out", convolution},
+                                  {"convolution_backward.out", convolution_backward}};
+
+}  // namespace
+
+std::span<const OpEntry> conv_operators() { return kOperators; }
+
+}  // namespace ocltensor::opencl

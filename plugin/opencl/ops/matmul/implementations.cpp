@@ -1,0 +1,76 @@
+// The ordered list of matrix product implementations, and what they share.
+#include <cstring>
+
+#include "base/log.h"
+#include "matmul.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+constexpr const MatmulImplementation* kImplementations[] = {&kMatmulGeneral};
+
+}  // namespace
+
+void run_matmul(const OpCall& call, const MatmulProblem& p) {
+  if (p.batch == 0 || p.m == 0 || p.n == 0) return;
+  for (const MatmulImplementation* implementation : kImplementations) {
+    const char* reason = implementation->refuse(call, p);
+    if (reason == nullptr) return implementation->run(call, p);
+    logging::debug("matmul", "{} {} x {} x {} x {}: not {}: {}", name(p.dtype), p.batch, p.m, p.n,
+                   p.k, implementation->name, reason);
+  }
+}
+
+uint64_t scalar_bits(Scalar value, DType type) {
+  if (!is_floating(type)) return static_cast<uint64_t>(value.as_int());
+  uint64_t bits = 0;
+  if (type == DType::Float64) {
+    const double d = value.as_double();
+    std::memcpy(&bits, &d, sizeof d);
+  } else {
+    const auto f = static_cast<float>(value.as_double());
+    std::memcpy(&bits, &f, sizeof f);
+  }
+  return bits;
+}
+
+MatmulParams matmul_params(const MatmulProblem& p) {
+  const Matrix self = p.self.value_or(Matrix{});
+  return {p.m,
+          p.n,
+          p.k,
+          p.a.batch,
+          p.a.row,
+          p.a.col,
+          p.b.batch,
+          p.b.row,
+          p.b.col,
+          p.c.batch,
+          p.c.row,
+          p.c.col,
+          self.batch,
+          self.row,
+          self.col,
+          scalar_bits(p.alpha, p.dtype),
+          scalar_bits(p.beta, p.dtype)};
+}
+
+Defines matmul_defines(const MatmulProblem& p) {
+  Defines d;
+  d.type("TYPE", p.dtype)
+      .set("FLOATING", is_floating(p.dtype))
+      .set("WIDE", p.dtype == DType::Int64);
+  d.set("HAS_S", p.self.has_value());
+  return d;
+}
+
+void bind_matrix(Launch& launch, const MatmulProblem& p, const Matrix& matrix, int64_t rows,
+                 int64_t columns) {
+  if (p.batch * rows * columns == 0) return (void)launch.memory(0, 0, 0);
+  const Dims sizes{p.batch, rows, columns};
+  const Extent e = extent(sizes, Dims{matrix.batch, matrix.row, matrix.col});
+  const int64_t item = size_of(p.dtype);
+  launch.memory(matrix.address, e.low * item, e.high * item);
+}
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,51 @@
+// Matrix products: the problem, and the ordered list of implementations that solve it. Other
+// families (convolution) state a problem and call run_matmul.
+#pragma once
+
+#include <optional>
+
+#include "matmul_params.h"
+#include "ops/op_call.h"
+
+namespace ocltensor::opencl {
+
+// A batch of matrices in memory; strides in elements, 0 where they repeat.
+struct Matrix {
+  tb_address address;
+  int64_t batch, row, col;
+};
+
+// c = alpha * a b + beta * self, per batch; all operands have type `dtype`. A `self` may be c
+// itself.
+struct MatmulProblem {
+  DType dtype;
+  int64_t batch, m, n, k;
+  Matrix a, b, c;
+  std::optional<Matrix> self;
+  Scalar alpha = 1;
+  Scalar beta = 0;
+};
+
+// One way to solve it. `refuse` says why it does not apply, or nothing.
+struct MatmulImplementation {
+  const char* name;
+  const char* (*refuse)(const OpCall& call, const MatmulProblem& problem);
+  void (*run)(const OpCall& call, const MatmulProblem& problem);
+};
+
+// Runs the first implementation that accepts. To be called after call.accept().
+void run_matmul(const OpCall& call, const MatmulProblem& problem);
+
+extern const MatmulImplementation kMatmulGeneral;  // general.cpp: anything
+
+// For the implementations: the kernels' parameters, defines and operands of a problem.
+MatmulParams matmul_params(const MatmulProblem& problem);
+Defines matmul_defines(const MatmulProblem& problem);
+void bind_matrix(Launch& launch, const MatmulProblem& problem, const Matrix& matrix, int64_t rows,
+                 int64_t columns);
+uint64_t scalar_bits(Scalar value, DType type);
+constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+std::span<const OpEntry> matmul_operators();
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,103 @@
+// mm, bmm, mv, dot, addmm, baddbmm, addmv: every one is a MatmulProblem.
+#include "matmul.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+// Which dimension of an operand plays which part; -1: there is none.
+struct Parts {
+  int batch, row, col;
+};
+struct Form {
+  Parts a, b, c;
+};
+constexpr Form kMatrix{{-1, 0, 1}, {-1, 0, 1}, {-1, 0, 1}};
+constexpr Form kBatch{{0, 1, 2}, {0, 1, 2}, {0, 1, 2}};
+// mat (n x k) times vec, as the row vec times the transpose of mat: long rows of results.
+constexpr Form kVector{{-1, -1, 0}, {-1, 1, 0}, {-1, -1, 0}};
+constexpr Form kDot{{-1, -1, 0}, {-1, 0, -1}, {-1, -1, -1}};
+
+int64_t at(std::span<const int64_t> values, int dim, int64_t none) {
+  return dim < 0 ? none : values[static_cast<size_t>(dim)];
+}
+Matrix matrix(tb_address address, std::span<const int64_t> strides, const Parts& parts) {
+  return {address, at(strides, parts.batch, 0), at(strides, parts.row, 0),
+          at(strides, parts.col, 0)};
+}
+
+struct Added {
+  TensorView self;
+  Scalar beta, alpha;
+};
+
+void multiply(OpCall& call, const Form& form, TensorView a, TensorView b, const Added* added) {
+  const TensorView out = call.out(0);
+  const auto specs = call.op().infer(call.args());
+  check(Dims(out.sizes()) == specs[0].sizes && out.dtype() == specs[0].dtype,
+        "{}: the output must be {} of shape {}", call.name(), name(specs[0].dtype),
+        to_string(specs[0].sizes));
+  if (a.dtype() == DType::Bool)
+    unsupported(TB_REASON_DTYPE, "{} is not implemented for bool", call.name());
+  Dims self_strides;
+  const bool uses_self = added != nullptr && !(added->beta.as_double() == 0);
+  if (uses_self)
+    self_strides = broadcast_strides(added->self.sizes(), added->self.strides(), out.sizes());
+  call.accept();
+  if (out.numel() == 0) return;
+
+  // Outputs whose elements coincide or lie oddly go through scratch memory; columns are as good as
+  // rows.
+  const bool direct = !has_internal_overlap(out.sizes(), out.strides());
+  std::optional<ContiguousOutput> copy;
+  if (!direct) copy.emplace(call, out);
+  const TensorView target = direct ? out : copy->view();
+  MatmulProblem p{.dtype = a.dtype(),
+                  .batch = at(out.sizes(), form.c.batch, 1),
+                  .m = at(out.sizes(), form.c.row, 1),
+                  .n = at(out.sizes(), form.c.col, 1),
+                  .k = at(a.sizes(), form.a.col, 1),
+                  .a = matrix(a.address(), a.strides(), form.a),
+                  .b = matrix(b.address(), b.strides(), form.b),
+                  .c = matrix(target.address(), target.strides(), form.c),
+                  .self = std::nullopt};
+  if (added != nullptr) p.alpha = added->alpha;
+  if (uses_self) {
+    p.self = matrix(added->self.address(), self_strides, form.c);
+    p.beta = added->beta;
+  }
+  run_matmul(call, p);
+  if (copy) copy->finish();
+}
+
+void plain(OpCall& call, const Form& form) {
+  multiply(call, form, call.args().tensor(0), call.args().tensor(1), nullptr);
+}
+void plus(OpCall& call, const Form& form) {
+  const Args& args = call.args();
+  const Added added{args.tensor(0), args.scalar(3), args.scalar(4)};
+  multiply(call, form, args.tensor(1), args.tensor(2), &added);
+}
+void mv(OpCall& call) {
+  multiply(call, kVector, call.args().tensor(1), call.args().tensor(0), nullptr);
+}
+void addmv(OpCall& call) {
+  const Args& args = call.args();
+  const Added added{args.tensor(0), args.scalar(3), args.scalar(4)};
+  multiply(call, kVector, args.tensor(2), args.tensor(1), &added);
+}
+
+constexpr OpEntry kOperators[] = {
+    {"mm.out", [](OpCall& call) { plain(call, kMatrix); }},
+    {"bmm.out", [](OpCall& call) { plain(call, kBatch); }},
+    {"dot.out", [](OpCall& call) { plain(call, kDot); }},
+    {"mv.out", mv},
+    {"addmm.out", [](OpCall& call) { plus(call, kMatrix); }},
+    {"baddbmm.out", [](OpCall& call) { plus(call, kBatch); }},
+    {"addmv.out", addmv},
+};
+
+}  // namespace
+
+std::span<const OpEntry> matmul_operators() { return kOperators; }
+
+}  // namespace ocltensor::opencl
