@@ -8,6 +8,7 @@
 #include "copy/copy.h"
 #include "matmul/matmul.h"
 #include "pointwise/pointwise.h"
+#include "random/random.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -19,6 +20,7 @@ constexpr FamilyFunction kFamilies[] = {
     pointwise_operators,
     matmul_operators,
     conv_operators,
+    random_operators,
 };
 
 }  // namespace

@@ -1,0 +1,59 @@
+// Drawing loop of the random kernels: a run of BLOCKS counter blocks at a time. WIDE is 1 where a number takes 64 bits.
+//   DRAW(p, i, w, body)   runs `body` for every element i (long) of this work-item with its word w (WORD)
+#ifndef OCLTENSOR_DRAW_H
+#define OCLTENSOR_DRAW_H
+#include "range.h"
+#include "philox.h"
+#include "random_params.h"
+#pragma OPENCL FP_CONTRACT OFF
+
+#if ROWS
+#define BLOCKS 16
+#define DRAW_WORDS words_of_blocks
+#else
+#define BLOCKS 1
+#define DRAW_WORDS words_of_block
+#endif
+#if WIDE
+typedef ulong WORD;
+#define WORD_AT(w, k) ((ulong)w[2 * (k)] | ((ulong)w[2 * (k) + 1] << 32))
+#define RUN (2 * BLOCKS)
+#define UNIT_BITS(w) ((w) >> 11)
+#define UNIT_SCALE 0x1p-53
+#else
+typedef uint WORD;
+#define WORD_AT(w, k) w[k]
+#define RUN (4 * BLOCKS)
+#define UNIT_BITS(w) ((w) >> 8)
+#define UNIT_SCALE 0x1p-24f
+#endif
+
+#define DRAW(p, i, w, body)                                                     \
+  FOR_EACH(chunk_, p.chunks, p.per_item) {                                      \
+    uint words_[4 * BLOCKS];                                                    \
+    DRAW_WORDS(p.seed, p.offset + (ulong)chunk_ * BLOCKS, words_);              \
+    const long first_ = chunk_ * RUN;                                           \
+    if (first_ + RUN <= p.count) {                                              \
+      for (int k_ = 0; k_ < RUN; ++k_) {                                        \
+        const long i = first_ + k_;                                             \
+        const WORD w = WORD_AT(words_, k_);                                     \
+        body                                                                    \
+      }                                                                         \
+    } else {                                                                    \
+      for (int k_ = 0; k_ < p.count - first_; ++k_) {                           \
+        const long i = first_ + k_;                                             \
+        const WORD w = WORD_AT(words_, k_);                                     \
+        body                                                                    \
+      }                                                                         \
+    }                                                                           \
+  }
+
+// The widest type: logarithms in double, rounded once, give the CPU backend's bits.
+#ifdef cl_khr_fp64
+typedef double REAL;
+#define REAL_UNIT ((double)UNIT_SCALE)
+#else
+typedef float REAL;
+#define REAL_UNIT UNIT_SCALE
+#endif
+#endif

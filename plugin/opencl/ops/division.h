@@ -1,0 +1,23 @@
+// What operators with kernels of their own share: checked outputs, and work cut into items for the
+// device's style.
+#pragma once
+
+#include "ops/op_call.h"
+
+namespace ocltensor::opencl {
+
+// The inferred outputs of a call, after checking arguments (by inference) and the shapes of the
+// outputs against them; the types too, unless `any_type`.
+std::vector<TensorSpec> check_outputs(const OpCall& call, bool any_type = false);
+
+// A run of `count` pieces of work. Rows: about 64 items of at least `smallest` pieces each.
+// Elements: an item a piece. Kernels read it with FOR_EACH of kernels/include/range.h.
+struct Division {
+  std::array<size_t, 3> global{1, 1, 1};
+  std::array<size_t, 3> local{1, 1, 1};
+  int64_t per_item = 1;
+};
+Division divide(const Capabilities& caps, int64_t count, int64_t smallest = 1);
+inline bool is_rows(const OpCall& call) { return call.caps().style == KernelStyle::Rows; }
+
+}  // namespace ocltensor::opencl

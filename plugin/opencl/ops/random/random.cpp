@@ -1,0 +1,315 @@
+// uniform, normal, exponential, bernoulli, random: numbers independent of each other.
+#include "random.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "kernel_sources.h"
+#include "ops/copy/copy.h"
+#include "ops/division.h"
+#include "ops/pointwise/pointwise.h"
+#include "runtime/generator.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+template <typename T>
+uint64_t bits_of(T value) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof value);
+  return bits;
+}
+
+double rounded(double value, DType type) {
+  switch (type) {
+    case DType::Float16: return half_to_float(float_to_half(static_cast<float>(value)));
+    case DType::BFloat16: return bfloat16_to_float(float_to_bfloat16(static_cast<float>(value)));
+    default: return static_cast<float>(value);
+  }
+}
+
+// Cuts the blocks into runs as draw.h reads them.
+Division divide_draws(const OpCall& call, RandomParams& p, bool wide) {
+  const int64_t run = (wide ? 2 : 4) * (is_rows(call) ? 16 : 1);
+  p.chunks = (p.count + run - 1) / run;
+  const Division d = divide(call.caps(), p.chunks, 64);
+  p.per_item = d.per_item;
+  return d;
+}
+
+Defines draw_defines(const OpCall& call, DType out, bool wide) {
+  Defines d;
+  d.type("OUT", out)
+      .set("OUT_FLOATING", is_floating(out))
+      .set("WIDE", wide)
+      .set("ROWS", is_rows(call));
+  return d;
+}
+
+void draw(const OpCall& call, TensorView out, RandomParams p, bool wide, const char* value,
+          const TensorView* probabilities = nullptr) {
+  const Division division = divide_draws(call, p, wide);
+  Defines d = draw_defines(call, out.dtype(), wide);
+  d.set("VALUE", value)
+      .type("IN", probabilities == nullptr ? DType::UInt8 : probabilities->dtype());
+  Launch launch = call.launch(kernel_sources::random_draw, "draw", d);
+  bind(launch, out);
+  if (probabilities == nullptr)
+    launch.memory(0, 0, 0);
+  else
+    bind(launch, *probabilities);
+  launch.value(p).run(division.global, division.local);
+}
+
+bool is_wide(TensorView out) { return out.dtype() == DType::Float64; }
+
+void check_floating_output(const OpCall& call) {
+  check_outputs(call, true);
+  check(is_floating(call.out(0).dtype()), "{} needs a floating-point tensor, got {}", call.name(),
+        name(call.out(0).dtype()));
+}
+
+void uniform_op(OpCall& call) {
+  check_floating_output(call);
+  const double from = call.args().real(1);
+  const double to = call.args().real(2);
+  check(from <= to, "uniform: from must not be above to, got {} and {}", from, to);
+  call.accept();
+  if (!call.wants(0)) return;
+  const DType type = call.out(0).dtype();
+  ContiguousOutput out(call, call.out(0));
+  const bool wide = is_wide(out.view());
+  RandomParams p = take_numbers(call, out.view().numel(), wide);
+  if (wide) {
+    p.p[0] = bits_of(from);
+    p.p[1] = bits_of(to - from);
+  } else {
+    const auto low = static_cast<float>(from);
+    p.p[0] = bits_of(low);
+    p.p[1] = bits_of(static_cast<float>(to) - low);
+    p.p[2] = bits_of(to > from ? static_cast<float>(rounded(to, type)) : NAN);
+    p.p[3] = bits_of(static_cast<float>(rounded(low, type)));
+  }
+  draw(call, out.view(), p, wide, "uniform");
+  out.finish();
+}
+
+void normal_op(OpCall& call) {
+  check_floating_output(call);
+  const double mean = call.args().real(1);
+  const double deviation = call.args().real(2);
+  check(deviation >= 0, "normal: std must not be negative, got {}", deviation);
+  call.accept();
+  if (!call.wants(0)) return;
+  ContiguousOutput out(call, call.out(0));
+  const bool wide = is_wide(out.view());
+  const int64_t count = out.view().numel();
+  RandomParams p = take_numbers(call, count + count % 2, wide);
+  p.count = count;
+  p.p[0] = real_bits(call, mean);
+  p.p[1] = real_bits(call, deviation);
+  const Division division = divide_draws(call, p, wide);
+  Launch launch = call.launch(kernel_sources::random_normal, "normal",
+                              draw_defines(call, out.view().dtype(), wide));
+  bind(launch, out.view());
+  launch.value(p).run(division.global, division.local);
+  out.finish();
+}
+
+void exponential_op(OpCall& call) {
+  check_floating_output(call);
+  const double lambda = call.args().real(1);
+  check(lambda > 0, "exponential: lambda must be positive, got {}", lambda);
+  call.accept();
+  if (!call.wants(0)) return;
+  ContiguousOutput out(call, call.out(0));
+  const bool wide = is_wide(out.view());
+  RandomParams p = take_numbers(call, out.view().numel(), wide);
+  p.p[0] = real_bits(call, lambda);
+  draw(call, out.view(), p, wide, "exponential");
+  out.finish();
+}
+
+void bernoulli_number(OpCall& call) {
+  check_outputs(call, true);
+  const double probability = call.args().real(1);
+  check(probability >= 0 && probability <= 1,
+        "bernoulli: probabilities must be between 0 and 1, got {}", probability);
+  call.accept();
+  if (!call.wants(0)) return;
+  ContiguousOutput out(call, call.out(0));
+  const bool wide = is_wide(out.view());
+  RandomParams p = take_numbers(call, out.view().numel(), wide);
+  p.p[0] = units_below(probability, wide);
+  draw(call, out.view(), p, wide, "bernoulli");
+  out.finish();
+}
+
+// Whether each probability lies in [0, 1] would take a synchronisation to find out; it is not
+// asked.
+void bernoulli_from(OpCall& call, TensorView probabilities) {
+  const Dims sizes(call.out(0).sizes());
+  const Dims strides = broadcast_strides(probabilities.sizes(), probabilities.strides(), sizes);
+  call.accept();
+  if (!call.wants(0)) return;
+  const LocalTensor spread(probabilities.address(), probabilities.dtype(), sizes, strides);
+  const Contiguous in(call, spread);
+  ContiguousOutput out(call, call.out(0));
+  const bool wide = is_wide(out.view());
+  const TensorView view = in.view();
+  draw(call, out.view(), take_numbers(call, out.view().numel(), wide), wide, "bernoulli_tensor",
+       &view);
+  out.finish();
+}
+void bernoulli_self(OpCall& call) {
+  check_outputs(call, true);
+  bernoulli_from(call, call.args().tensor(0));
+}
+void bernoulli_tensor(OpCall& call) {
+  check_outputs(call, true);
+  bernoulli_from(call, call.args().tensor(1));
+}
+
+void integers(OpCall& call, int64_t from, uint64_t range) {
+  call.accept();
+  if (!call.wants(0)) return;
+  ContiguousOutput out(call, call.out(0));
+  draw_integers(call, out.view(), from, range);
+  out.finish();
+}
+
+// How many non-negative integers a type holds exactly, from 0 on.
+uint64_t whole_numbers(DType type) {
+  switch (type) {
+    case DType::Bool: return 2;
+    case DType::UInt8: return 1u << 8;
+    case DType::Int8: return 1u << 7;
+    case DType::Int16: return 1u << 15;
+    case DType::Int32: return 1u << 31;
+    case DType::Int64: return uint64_t{1} << 63;
+    case DType::Float16: return (1u << 11) + 1;
+    case DType::BFloat16: return (1u << 8) + 1;
+    case DType::Float32: return (1u << 24) + 1;
+    default: return (uint64_t{1} << 53) + 1;
+  }
+}
+
+void random_op(OpCall& call) {
+  check_outputs(call, true);
+  integers(call, 0, whole_numbers(call.out(0).dtype()));
+}
+void random_to(OpCall& call) {
+  check_outputs(call, true);
+  const int64_t to = call.args().integer(1);
+  check(to > 0, "random: to must be positive, got {}", to);
+  integers(call, 0, static_cast<uint64_t>(to));
+}
+void random_from(OpCall& call) {
+  check_outputs(call, true);
+  const int64_t from = call.args().integer(1);
+  const auto to = call.args().optional_integer(2);
+  if (to) {
+    check(from < *to, "random: from must be below to, got {} and {}", from, *to);
+    return integers(call, from, static_cast<uint64_t>(*to) - static_cast<uint64_t>(from));
+  }
+  const DType type = call.out(0).dtype();
+  const bool everything = type == DType::Int64 && from == INT64_MIN;
+  check(everything || from < 0 || static_cast<uint64_t>(from) < whole_numbers(type),
+        "random: from {} is outside of the range of {}", from, name(type));
+  integers(call, from, everything ? 0 : whole_numbers(type) - static_cast<uint64_t>(from));
+}
+
+void dropout_op(OpCall& call) {
+  check_outputs(call);
+  const TensorView input = call.args().tensor(0);
+  const double p = call.args().real(1);
+  const bool train = call.args().optional_boolean(2).value_or(true);
+  call.accept();
+  if (input.numel() == 0) return;
+  if (!train) {
+    copy_tensor(call, call.out(0), input);
+    return fill_tensor(call, call.out(1), true);
+  }
+  const Contiguous in(call, input);
+  ContiguousOutput out(call, call.out(0));
+  ContiguousOutput mask(call, call.out(1));
+  const bool wide = is_wide(input);
+  RandomParams params = take_numbers(call, input.numel(), wide);
+  const double scale = p == 1 ? 0 : 1 / (1 - p);
+  params.p[0] = units_below(p, wide);
+  params.p[1] = wide ? bits_of(scale) : bits_of(static_cast<float>(scale));
+  const Division division = divide_draws(call, params, wide);
+  Defines d;
+  d.type("A", input.dtype()).set("WIDE", wide).set("ROWS", is_rows(call));
+  Launch launch = call.launch(kernel_sources::random_dropout, "dropout", d);
+  bind(launch, out.view());
+  bind(launch, mask.view());
+  bind(launch, in.view());
+  launch.value(params).run(division.global, division.local);
+  out.finish();
+  mask.finish();
+}
+
+constexpr Formula kMasked{"native_dropout_backward", FormulaForm::Vector, "a * (b * s0)"};
+
+void dropout_backward(OpCall& call) {
+  check_outputs(call);
+  const TensorView gradient = call.args().tensor(0);
+  const TensorView mask = call.args().tensor(1);
+  const Scalar scale = call.args().real(2);
+  call.accept();
+  const ElementwiseInput inputs[] = {{&gradient, 0, false}, {&mask, 0, true}};
+  const DType type = gradient.dtype();
+  launch_elementwise(call, call.out(0),
+                     {&kMasked, compute_type(type), type, false, inputs, {&scale, 1}});
+}
+
+constexpr OpEntry kOperators[] = {
+    {"uniform.out", uniform_op},
+    {"normal.out", normal_op},
+    {"exponential.out", exponential_op},
+    {"bernoulli.out", bernoulli_self},
+    {"bernoulli.float_out", bernoulli_number},
+    {"bernoulli.Tensor_out", bernoulli_tensor},
+    {"random.out", random_op},
+    {"random.to_out", random_to},
+    {"random.from_out", random_from},
+    {"native_dropout.out", dropout_op},
+    {"native_dropout_backward.out", dropout_backward},
+};
+
+}  // namespace
+
+RandomParams take_numbers(const OpCall& call, int64_t count, bool wide) {
+  const int i = call.args().schema().input("generator");
+  const tb_generator handle = i < 0 ? nullptr : call.args().generator(static_cast<size_t>(i));
+  Generator& generator =
+      handle == nullptr ? call.device().default_generator() : *reinterpret_cast<Generator*>(handle);
+  const auto words = static_cast<uint64_t>(count) * (wide ? 2 : 1);
+  const Generator::State state = generator.advance((words + 3) / 4);
+  RandomParams p{};
+  p.seed = state.seed;
+  p.offset = state.offset;
+  p.count = count;
+  return p;
+}
+
+uint64_t real_bits(const OpCall& call, double value) {
+  return call.caps().fp64 ? bits_of(value) : bits_of(static_cast<float>(value));
+}
+
+uint64_t units_below(double probability, bool wide) {
+  return static_cast<uint64_t>(std::ceil(std::ldexp(probability, wide ? 53 : 24)));
+}
+
+void draw_integers(const OpCall& call, TensorView out, int64_t from, uint64_t range) {
+  const bool wide = range == 0 || range > uint64_t{1} << 32;
+  RandomParams p = take_numbers(call, out.numel(), wide);
+  p.p[0] = range;
+  p.p[1] = static_cast<uint64_t>(from);
+  draw(call, out, p, wide, "integers");
+}
+
+std::span<const OpEntry> random_operators() { return kOperators; }
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,21 @@
+// Random numbers: Philox4x32-10 by the contract of src/base/philox.h.
+#pragma once
+
+#include "ops/op_call.h"
+#include "random_params.h"
+
+namespace ocltensor::opencl {
+
+// Takes the words for `count` numbers (of 64 bits where `wide`) from argument "generator", or from
+// the device's default generator, and fills seed, offset and count.
+RandomParams take_numbers(const OpCall& call, int64_t count, bool wide);
+// Bits of a kernel's REAL: double where the device has it.
+uint64_t real_bits(const OpCall& call, double value);
+// How many units (2^-53 where `wide`, else 2^-24) lie below a probability.
+uint64_t units_below(double probability, bool wide);
+// Fills a row-major tensor with integers in [from, from + range); range 0 stands for 2^64.
+void draw_integers(const OpCall& call, TensorView out, int64_t from, uint64_t range);
+
+std::span<const OpEntry> random_operators();
+
+}  // namespace ocltensor::opencl
