@@ -113,6 +113,18 @@ TEST(Outputs, OverlapIsRefusedOrAvoided) {
   EXPECT_THAT(error_of([&] { aminmax_out(both, both, t); }), HasSubstr("share memory"));
 }
 
+TEST(Outputs, ShapesThatDependOnData) {
+  const Tensor t = tensor<float>({0, 3, 0, -1, 0, 7}, {2, 3});
+  const Tensor places = nonzero(t);
+  EXPECT_EQ(places.size(0), 3);
+  EXPECT_THAT(places.to_vector<int64_t>(), ElementsAre(0, 1, 1, 0, 1, 2));
+  EXPECT_THAT(masked_select(t.t(), gt(t.t(), 0)).to_vector<float>(), ElementsAre(3, 7));
+  EXPECT_EQ(nonzero(zeros({4})).numel(), 0);
+  Tensor out = full({9}, 5);
+  masked_select_out(out, t, ne(t, 0));
+  EXPECT_THAT(out.to_vector<float>(), ElementsAre(3, -1, 7));
+}
+
 TEST(Errors, InferenceSpeaksForTheOperator) {
   EXPECT_THAT(error_of([] { mm(zeros({2, 3}), zeros({2, 3})); }), HasSubstr("mm.out"));
   EXPECT_THAT(error_of([] { add(zeros({2}), zeros({3})); }), HasSubstr("broadcast"));

@@ -119,6 +119,9 @@ TEST_F(FakeDevice, FallbackComputesWarnsAndCounts) {
   EXPECT_THAT(a.to(DType::Int32).to_vector<int32_t>(), ElementsAre(2, 3, 4, 5));
   EXPECT_THAT(cat({a[0], a[1]}).to_vector<float>(), ElementsAre(2, 3, 4, 5));
   EXPECT_THAT(arange(0, 3, 1, DType::Float32, fake).to_vector<float>(), ElementsAre(0, 1, 2));
+  EXPECT_THAT(nonzero(a.select(0, 1)).to_vector<int64_t>(), ElementsAre(0, 1));
+  EXPECT_EQ(masked_select(a, gt(a, 2)).device(), fake);
+  EXPECT_THAT(masked_select(a, gt(a, 2)).to_vector<float>(), ElementsAre(3, 4, 5));
   Tensor out = zeros({2, 4}, DType::Float64, fake);
   Tensor gaps = out.slice(1, 1, 4, 2);
   mul_out(gaps, a, 10);
