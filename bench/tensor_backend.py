@@ -1,0 +1,200 @@
+"""A plugin of include/tensor_backend/plugin.h driven from Python through ctypes: just enough for the bench.
+
+Device tensors are (address, shape, strides) objects; operators are called with out arguments that the caller allocates.
+"""
+
+from __future__ import annotations
+
+import ctypes as C
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+class _Error(C.Structure):
+    _fields_ = [("struct_size", C.c_uint32), ("code", C.c_int32), ("reason", C.c_uint32), ("native", C.c_int32),
+                ("capacity", C.c_uint64), ("message", C.c_char_p)]
+
+
+class _DType(C.Structure):
+    _fields_ = [("code", C.c_uint8), ("bits", C.c_uint8), ("lanes", C.c_uint16)]
+
+
+class _Tensor(C.Structure):
+    _fields_ = [("struct_size", C.c_uint32), ("flags", C.c_uint32), ("address", C.c_uint64), ("base", C.c_uint64),
+                ("base_bytes", C.c_uint64), ("dtype", _DType), ("ndim", C.c_uint32), ("sizes", C.POINTER(C.c_int64)),
+                ("strides", C.POINTER(C.c_int64)), ("next", C.c_void_p)]
+
+
+class _Payload(C.Union):
+    _fields_ = [("i", C.c_int64), ("f", C.c_double), ("p", C.c_void_p), ("dtype", _DType)]
+
+
+class _Value(C.Structure):
+    _fields_ = [("tag", C.c_uint32), ("count", C.c_uint32), ("payload", _Payload)]
+
+
+class _Call(C.Structure):
+    _fields_ = [("struct_size", C.c_uint32), ("flags", C.c_uint32), ("op", C.c_void_p), ("stream", C.c_void_p),
+                ("args", C.POINTER(_Value)), ("outs", C.POINTER(C.POINTER(_Tensor))), ("arg_count", C.c_uint32),
+                ("out_count", C.c_uint32), ("resize_out", C.c_void_p), ("resize_context", C.c_void_p)]
+
+
+_TABLES = "device stream event memory transfer operators generator kernel profiler capture switches interop".split()
+
+
+class _Api(C.Structure):
+    _fields_ = [("struct_size", C.c_uint32), ("major", C.c_uint16), ("minor", C.c_uint16)] + [
+        (name, C.POINTER(C.c_void_p)) for name in _TABLES]
+
+
+# (table, position among its functions), in the header's order.
+_FUNCTIONS = {
+    "device_count": ("device", 0), "device_properties": ("device", 2), "default_stream": ("stream", 0),
+    "synchronize": ("stream", 4), "allocate": ("memory", 0), "free": ("memory", 1), "to_device": ("transfer", 0),
+    "to_host": ("transfer", 1), "on_device": ("transfer", 2), "find": ("operators", 2), "invoke": ("operators", 4),
+    "counters": ("profiler", 5),
+}
+_NONE, _BOOL, _INT, _FLOAT, _STRING, _TENSOR, _INT_LIST, _BOOL_LIST = 0, 1, 2, 3, 5, 7, 9, 11
+_DTYPES = {"bool": (6, 8), "uint8": (1, 8), "int8": (0, 8), "int16": (0, 16), "int32": (0, 32), "int64": (0, 64),
+           "float16": (2, 16), "float32": (2, 32), "float64": (2, 64)}
+
+
+@dataclass
+class DeviceTensor:
+    """Strided device memory; `strides` in elements. Freed by Plugin.free()."""
+
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: str
+    owned: int = 0  # address to free, 0 for a view
+    _c: object = field(default=None, repr=False)
+
+    def transpose(self) -> "DeviceTensor":
+        return DeviceTensor(self.address, self.shape[::-1], self.strides[::-1], self.dtype)
+
+    def c(self) -> _Tensor:
+        if self._c is None:
+            n = max(len(self.shape), 1)
+            sizes, strides = (C.c_int64 * n)(*self.shape), (C.c_int64 * n)(*self.strides)
+            code, bits = _DTYPES[self.dtype]
+            self._c = _Tensor(C.sizeof(_Tensor), 0, self.address, 0, 0, _DType(code, bits, 1), len(self.shape), sizes,
+                              strides, None)
+        return self._c
+
+
+class Plugin:
+    """One device of one plugin. Raises RuntimeError with the plugin's text."""
+
+    def __init__(self, path: str, device: int = 0):
+        self._library = C.CDLL(path)
+        self._text = C.create_string_buffer(8192)
+        self._error = _Error(C.sizeof(_Error), 0, 0, 0, len(self._text), C.cast(self._text, C.c_char_p))
+        self._api = C.POINTER(_Api)()
+        self._check(self._library.tb_plugin_get_api(C.c_uint32(1), None, C.byref(self._error), C.byref(self._api)))
+        self._f = {}
+        for name, (table, index) in _FUNCTIONS.items():
+            pointer = C.cast(getattr(self._api.contents, table), C.POINTER(C.c_void_p))[1 + index]
+            self._f[name] = C.CFUNCTYPE(C.c_int32)(pointer)
+        self.device = C.c_int32(device)
+        self.stream = C.c_void_p()
+        self.call("default_stream", self.device, C.byref(self.stream))
+        self._ops: dict[str, int] = {}
+
+    def _check(self, status: int) -> None:
+        if status != 0:
+            raise RuntimeError(f"status {status}: {self._text.value.decode(errors='replace')}")
+
+    def call(self, name: str, *args) -> None:
+        self._check(self._f[name](*args, C.byref(self._error)))
+
+    def device_name(self) -> str:
+        properties = C.create_string_buffer(704)
+        C.cast(properties, C.POINTER(C.c_uint32))[0] = 704
+        self.call("device_properties", self.device, properties)
+        return properties.raw[16:144].split(b"\0")[0].decode()
+
+    def synchronize(self) -> None:
+        self.call("synchronize", self.stream)
+
+    def empty(self, shape: tuple[int, ...], dtype: str = "float32") -> DeviceTensor:
+        size = int(np.prod(shape)) * _DTYPES[dtype][1] // 8
+        address = C.c_uint64()
+        self.call("allocate", self.device, C.c_uint64(max(size, 1)), self.stream, C.byref(address))
+        strides, step = [], 1
+        for s in reversed(shape):
+            strides.append(step)
+            step *= max(s, 1)
+        return DeviceTensor(address.value, tuple(shape), tuple(reversed(strides)), dtype, address.value)
+
+    def upload(self, array: np.ndarray) -> DeviceTensor:
+        array = np.ascontiguousarray(array)
+        t = self.empty(array.shape, array.dtype.name)
+        self.call("to_device", self.stream, C.c_uint64(t.address), array.ctypes.data_as(C.c_void_p),
+                  C.c_uint64(array.nbytes), C.c_uint32(0))
+        return t
+
+    def download(self, t: DeviceTensor) -> np.ndarray:
+        array = np.empty(t.shape, t.dtype)
+        self.call("to_host", self.stream, array.ctypes.data_as(C.c_void_p), C.c_uint64(t.address),
+                  C.c_uint64(array.nbytes), C.c_uint32(0))
+        return array
+
+    def copy(self, target: DeviceTensor, source: DeviceTensor) -> None:
+        """The driver's own copy of all bytes."""
+        size = int(np.prod(source.shape)) * _DTYPES[source.dtype][1] // 8
+        self.call("on_device", self.stream, C.c_uint64(target.address), self.stream, C.c_uint64(source.address),
+                  C.c_uint64(size))
+
+    def free(self, *tensors: DeviceTensor) -> None:
+        for t in tensors:
+            if t.owned:
+                self.call("free", C.c_uint64(t.owned), self.stream)
+
+    def _value(self, a, keep: list) -> _Value:
+        v = _Value()
+        if a is None:
+            v.tag = _NONE
+        elif isinstance(a, bool):
+            v.tag, v.payload.i = _BOOL, int(a)
+        elif isinstance(a, int):
+            v.tag, v.payload.i = _INT, a
+        elif isinstance(a, float):
+            v.tag, v.payload.f = _FLOAT, a
+        elif isinstance(a, str):
+            text = C.create_string_buffer(a.encode())
+            v.tag, v.count, v.payload.p = _STRING, len(a), C.cast(text, C.c_void_p)
+            keep.append(text)
+        elif isinstance(a, DeviceTensor):
+            v.tag, v.payload.p = _TENSOR, C.cast(C.pointer(a.c()), C.c_void_p)
+            keep.append(a)
+        elif isinstance(a, (list, tuple)):
+            bools = bool(a) and isinstance(a[0], bool)
+            array = ((C.c_uint8 if bools else C.c_int64) * max(len(a), 1))(*a)
+            v.tag, v.count, v.payload.p = _BOOL_LIST if bools else _INT_LIST, len(a), C.cast(array, C.c_void_p)
+            keep.append(array)
+        else:
+            raise TypeError(f"{a!r} is no operator argument")
+        return v
+
+    def prepare(self, name: str, args: list, outs: list[DeviceTensor]):
+        """A function that enqueues the operator each time it is called; arguments are bound once."""
+        if name not in self._ops:
+            handle = C.c_void_p()
+            self.call("find", name.encode(), C.byref(handle))
+            self._ops[name] = handle.value
+        keep: list = [args, outs]
+        values = (_Value * max(len(args), 1))(*[self._value(a, keep) for a in args])
+        out_pointers = (C.POINTER(_Tensor) * max(len(outs), 1))(*[C.pointer(o.c()) for o in outs])
+        call = _Call(C.sizeof(_Call), 0, self._ops[name], self.stream, values, out_pointers, len(args), len(outs), None,
+                     None)
+        keep += [values, out_pointers, call]
+        invoke, pointer, error = self._f["invoke"], C.byref(call), C.byref(self._error)
+
+        def run() -> None:
+            if invoke(pointer, error) != 0:
+                raise RuntimeError(self._text.value.decode(errors="replace"))
+
+        run.keep = keep
+        return run
