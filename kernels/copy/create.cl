@@ -1,5 +1,5 @@
-// Tensors made from positions: arange, linspace, eye, tril, triu. OUT is the element type; work-items take one element,
-// or one row of a matrix.
+// Tensors made from positions: arange, linspace, eye. OUT is the element type; work-items take one element, or one row of
+// a matrix.
 #include "types.h"
 
 #ifdef cl_khr_fp64
@@ -48,22 +48,4 @@ __kernel void eye(__global void *out_base, ulong out_offset, long rows, long col
   if (r >= rows) return;
   __global STYPE(OUT) *out = AT(OUT, out_base, out_offset) + r * row_stride;
   for (long c = 0; c < columns; ++c) STORE(OUT, out, c * column_stride, TO(OUT, (int)(r == c)));
-}
-
-// Row-major matrices, one after the other: keeps elements with column - row <= diagonal (UPPER: >=), zeroes the rest.
-__kernel void triangle(__global void *out_base, ulong out_offset, __global const void *in_base, ulong in_offset,
-                       long total_rows, long rows, long columns, long diagonal) {
-  const long row = get_global_id(0);
-  if (row >= total_rows) return;
-  __global STYPE(OUT) *out = AT(OUT, out_base, out_offset) + row * columns;
-  __global const STYPE(OUT) *in = AT_CONST(OUT, in_base, in_offset) + row * columns;
-  const long at = row % rows + diagonal;
-  for (long c = 0; c < columns; ++c) {
-#if UPPER
-    const bool keep = c >= at;
-#else
-    const bool keep = c <= at;
-#endif
-    out[c] = keep ? in[c] : (STYPE(OUT))0;
-  }
 }

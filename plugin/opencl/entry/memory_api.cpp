@@ -1,5 +1,4 @@
 // Memory and transfers at the C boundary.
-#include <limits>
 #include <vector>
 
 #include "entry.h"
@@ -17,9 +16,13 @@ Stream& stream_on(int32_t index, tb_stream handle) {
   return stream;
 }
 
+// The place of [address, address + bytes), which must lie within one live allocation.
 Place place(tb_address address, uint64_t bytes) {
-  check(bytes <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max()), "{} bytes are too many", bytes);
-  return resolve(address, 0, static_cast<int64_t>(bytes));
+  const runtime::BlockInfo block = device_of(address).memory().pool().info(address);
+  check(bytes <= block.requested && address - block.base <= block.requested - bytes,
+        "{} bytes at {:#x} reach beyond the allocation of {} bytes at {:#x}", bytes, address, block.requested,
+        block.base);
+  return resolve(address, 0, 0);
 }
 
 tb_status allocate(int32_t index, uint64_t bytes, tb_stream stream, tb_address* address, tb_error* error) {

@@ -12,6 +12,14 @@ void check_tensor(const Capabilities& caps, const tb_tensor& tensor) {
     unsupported(TB_REASON_DEVICE_FEATURE, "{} has no float64 (cl_khr_fp64)", caps.name);
   if (is_complex(dtype)) unsupported(TB_REASON_DTYPE, "complex64 is not supported yet");
   if (tensor.ndim > TB_MAX_RANK) unsupported(TB_REASON_RANK, "tensors have at most {} dimensions", TB_MAX_RANK);
+  if (tensor.base == 0) return;
+  const Extent e = extent({tensor.sizes, tensor.ndim}, {tensor.strides, tensor.ndim});
+  const int64_t start = static_cast<int64_t>(tensor.address - tensor.base);
+  const int64_t item = size_of(dtype);
+  check(e.low == e.high || (start + e.low * item >= 0 &&
+                            start + e.high * item <= static_cast<int64_t>(tensor.base_bytes)),
+        "a tensor of shape {} and strides {} reaches beyond its storage of {} bytes",
+        to_string({tensor.sizes, tensor.ndim}), to_string({tensor.strides, tensor.ndim}), tensor.base_bytes);
 }
 
 }  // namespace

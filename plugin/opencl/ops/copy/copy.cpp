@@ -9,16 +9,6 @@ namespace {
 
 constexpr Formula kIdentity{"copy", FormulaForm::Vector, "a"};
 
-// Same-type copies move bits: the integer type of the same width, so that NaN payloads survive.
-DType carrier(DType type) {
-  switch (size_of(type)) {
-    case 1: return DType::UInt8;
-    case 2: return DType::Int16;
-    case 4: return DType::Int32;
-    default: return DType::Int64;
-  }
-}
-
 void copy_op(OpCall& call) {
   const TensorView source = call.args().tensor(1);
   (void)broadcast_strides(source.sizes(), source.strides(), call.out(0).sizes());
@@ -97,6 +87,15 @@ constexpr OpEntry kOperators[] = {{"copy.out", copy_op}, {"fill.Scalar_out", fil
 
 }  // namespace
 
+DType carrier_type(DType type) {
+  switch (size_of(type)) {
+    case 1: return DType::UInt8;
+    case 2: return DType::Int16;
+    case 4: return DType::Int32;
+    default: return DType::Int64;
+  }
+}
+
 LocalTensor view_of(TensorView tensor, const Dims& sizes, const Dims& strides, int64_t offset) {
   return LocalTensor(tensor.address() + static_cast<uint64_t>(offset * tensor.itemsize()), tensor.dtype(), sizes,
                      strides);
@@ -119,7 +118,7 @@ void copy_tensor(const OpCall& call, TensorView target, TensorView source) {
     const Place in = resolve(source.address(), 0, bytes);
     return call.stream().copy(to.buffer, to.offset, in.buffer, in.offset, static_cast<uint64_t>(bytes));
   }
-  const DType moved = same ? carrier(from) : from;
+  const DType moved = same ? carrier_type(from) : from;
   const LocalTensor in(source.address(), moved, Dims(source.sizes()), Dims(source.strides()));
   const LocalTensor out(target.address(), same ? moved : target.dtype(), Dims(target.sizes()), Dims(target.strides()));
   const TensorView in_view = in.view();

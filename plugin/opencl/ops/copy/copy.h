@@ -5,6 +5,8 @@
 
 namespace ocltensor::opencl {
 
+// The integer type of the same width: copies within a type move bits, so that NaN payloads survive.
+DType carrier_type(DType type);
 void fill_tensor(const OpCall& call, TensorView target, Scalar value);
 // A view of `tensor` with other sizes and strides, `offset` elements further on.
 LocalTensor view_of(TensorView tensor, const Dims& sizes, const Dims& strides, int64_t offset);

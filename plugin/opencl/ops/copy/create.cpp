@@ -23,9 +23,9 @@ uint64_t wide_bits(const OpCall& call, double value) {
 constexpr size_t kGroup = 64;
 std::array<size_t, 3> cover(int64_t n) { return {(static_cast<size_t>(n) + kGroup - 1) / kGroup * kGroup, 1, 1}; }
 
-Launch launch_into(const OpCall& call, const char* function, TensorView out, bool upper = false) {
+Launch launch_into(const OpCall& call, const char* function, TensorView out) {
   Defines d;
-  d.type("OUT", out.dtype()).set("FLOATING", is_floating(out.dtype())).set("UPPER", upper);
+  d.type("OUT", out.dtype()).set("FLOATING", is_floating(out.dtype()));
   Launch launch = call.launch(kernel_sources::copy_create, function, d);
   bind(launch, out);
   return launch;
@@ -88,7 +88,10 @@ void triangle_op(OpCall& call) {
   const int64_t rows = self.size(-2);
   const int64_t columns = self.size(-1);
   const int64_t total = self.numel() / columns;
-  Launch launch = launch_into(call, "triangle", out.view(), call.op().schema.name == "triu");
+  Defines d;
+  d.type("OUT", carrier_type(self.dtype())).set("UPPER", call.op().schema.name == "triu");
+  Launch launch = call.launch(kernel_sources::copy_triangle, "triangle", d);
+  bind(launch, out.view());
   bind(launch, in.view());
   launch.value(total)
       .value(rows)
