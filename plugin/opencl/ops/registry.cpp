@@ -8,6 +8,7 @@
 #include "copy/copy.h"
 #include "matmul/matmul.h"
 #include "pointwise/pointwise.h"
+#include "pool/pool.h"
 #include "random/random.h"
 
 namespace ocltensor::opencl {
@@ -20,6 +21,7 @@ constexpr FamilyFunction kFamilies[] = {
     pointwise_operators,
     matmul_operators,
     conv_operators,
+    pool_operators,
     random_operators,
 };
 

@@ -1,0 +1,75 @@
+// Averages over windows (avg_pool2d, or ADAPTIVE) and their gradient; A is the element type. A work-item takes
+// elements (ROWS: rows) of the tensor it writes: the output forwards, grad_input backwards.
+#include "types.h"
+#include "range.h"
+typedef CTYPE(A) T;
+#include "pool_average.h"
+
+INLINE T sum_of_run(__global const STYPE(A) *p, long n) {
+  T sum = 0;
+  long i = 0;
+#if ROWS
+  if (n >= 16) {
+    CVEC(A) sums = (CVEC(A))((T)0);
+    for (; i + 16 <= n; i += 16) sums += LOAD16(A, p, i);
+    T lane[16];
+    vstore16(sums, 0, lane);
+    for (int k = 0; k < 16; ++k) sum += lane[k];
+  }
+#endif
+  for (; i < n; ++i) sum += LOAD(A, p, i);
+  return sum;
+}
+
+INLINE void average_at(const PoolParams p, __global STYPE(A) *out, __global const STYPE(A) *in, Cover y, int column) {
+  const Cover x = cover(p, 1, column);
+  T sum = 0;
+  if (x.begin == 0 && x.end == p.in[1]) {  // whole rows: one run
+    sum = sum_of_run(in + (long)y.begin * p.in[1], (long)(y.end - y.begin) * p.in[1]);
+  } else {
+    for (int iy = y.begin; iy < y.end; ++iy) sum += sum_of_run(in + (long)iy * p.in[1] + x.begin, x.end - x.begin);
+  }
+  STORE(A, out, column, sum / divisor(p, y, x));
+}
+
+INLINE void gradient_at(const PoolParams p, __global STYPE(A) *in, __global const STYPE(A) *out, Cover ys, int column) {
+  const Cover xs = covered_by(p, 1, column);
+  T sum = 0;
+  for (int oy = ys.begin; oy < ys.end; ++oy) {
+    const Cover y = cover(p, 0, oy);
+    for (int ox = xs.begin; ox < xs.end; ++ox)
+      sum += LOAD(A, out, (long)oy * p.out[1] + ox) / divisor(p, y, cover(p, 1, ox));
+  }
+  STORE(A, in, column, sum);
+}
+
+// Runs AT for every element of the piece of work i: a row of `columns` where ROWS is 1, else an element.
+#if ROWS
+#define ROW_OF(i, columns) (i)
+#define FOR_COLUMNS(x, i, columns) for (int x = 0; x < (columns); ++x)
+#else
+#define ROW_OF(i, columns) ((INDEX)(i) / (INDEX)(columns))
+#define FOR_COLUMNS(x, i, columns) const int x = (INDEX)(i) % (INDEX)(columns);
+#endif
+
+GROUP __kernel void average(__global void *target_base, ulong target_offset, __global const void *source_base,
+                            ulong source_offset, const PoolParams p) {
+  FOR_EACH(i, p.pieces, p.per_item) {
+    const long row = ROW_OF(i, p.out[1]);
+    __global STYPE(A) *out = AT(A, target_base, target_offset) + row * p.out[1];
+    __global const STYPE(A) *in = AT_CONST(A, source_base, source_offset) + row / p.out[0] * p.in[0] * p.in[1];
+    const Cover y = cover(p, 0, row % p.out[0]);
+    FOR_COLUMNS(x, i, p.out[1]) average_at(p, out, in, y, x);
+  }
+}
+
+GROUP __kernel void average_backward(__global void *target_base, ulong target_offset,
+                                     __global const void *source_base, ulong source_offset, const PoolParams p) {
+  FOR_EACH(i, p.pieces, p.per_item) {
+    const long row = ROW_OF(i, p.in[1]);
+    __global STYPE(A) *in = AT(A, target_base, target_offset) + row * p.in[1];
+    __global const STYPE(A) *out = AT_CONST(A, source_base, source_offset) + row / p.in[0] * p.out[0] * p.out[1];
+    const Cover ys = covered_by(p, 0, row % p.in[0]);
+    FOR_COLUMNS(x, i, p.in[1]) gradient_at(p, in, out, ys, x);
+  }
+}

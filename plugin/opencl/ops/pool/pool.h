@@ -1,0 +1,10 @@
+// Pooling over the last two dimensions.
+#pragma once
+
+#include "ops/op_call.h"
+
+namespace ocltensor::opencl {
+
+std::span<const OpEntry> pool_operators();
+
+}  // namespace ocltensor::opencl
