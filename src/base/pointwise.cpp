@@ -72,6 +72,16 @@ DType result_type(const Args& args, const PointwiseCall& call) {
   return type;
 }
 
+// What ATen refuses beyond types.
+void check_values(const Args& args, const PointwiseCall& call) {
+  const Schema& schema = args.schema();
+  check(schema.name != "clamp" || !args.is_none(1) || !args.is_none(2),
+        "clamp: at least one of min and max must be given");
+  check(schema.full_name() != "pow.Tensor_Scalar_out" || !is_integral(call.compute, true) ||
+            args.scalar(1).as_int() >= 0,
+        "pow: an integer tensor cannot be raised to a negative integer power");
+}
+
 }  // namespace
 
 std::span<const PointwiseRow> pointwise_rows() {
@@ -115,6 +125,7 @@ PointwiseCall resolve_pointwise(const Args& args) {
   call.result = result_type(args, call);
   call.compute = compute_type(call.result);
   if (call.rule == TypeRule::Compare) call.result = DType::Bool;
+  check_values(args, call);
   if (const PointwiseRow* typed = find_row(fmt::format("{}@{}", key, name(call.compute))))
     row = typed;
   call.row = row->name;

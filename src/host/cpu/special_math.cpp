@@ -158,7 +158,7 @@ double digamma(double x) {
 double polygamma(double n, double x) {
   if (n == 0) return digamma(x);
   if (n == 1 && x < 0.5) {
-    const double s = std::sin(kPi * x);
+    const double s = std::sin(kPi * (x - std::floor(x)));
     return kPi * kPi / (s * s) - zeta(2, 1 - x);
   }
   const double value = std::exp(lgamma(n + 1)) * zeta(n + 1, x);
@@ -175,7 +175,7 @@ double zeta(double s, double q) {
     if (s != std::floor(s)) return kNan;
   }
   double sum = 0;
-  for (; q < 12; ++q) {
+  for (; q < 12 + s; ++q) {
     const double term = std::pow(q, -s);
     sum += term;
     if (q > 0 && term < sum * 1e-18) return sum;
