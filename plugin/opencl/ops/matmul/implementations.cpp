@@ -1,5 +1,6 @@
 // The ordered list of matrix product implementations, and what they share.
 #include <cstring>
+#include <utility>
 
 #include "base/log.h"
 #include "matmul.h"
@@ -7,12 +8,39 @@
 namespace ocltensor::opencl {
 namespace {
 
-constexpr const MatmulImplementation* kImplementations[] = {&kMatmulGeneral};
+constexpr const MatmulImplementation* kImplementations[] = {
+    &kMatmulSplit, &kMatmulSkinny, &kMatmulInPlace, &kMatmulPacked, &kMatmulGeneral};
+
+Matrix transposed(const Matrix& m) { return {m.address, m.batch, m.col, m.row}; }
+
+// The same problem as implementations want it: columns of the result are neighbours and a single
+// row or column lies along them. Strides of dimensions of size 1 are free, which decides many
+// cases.
+MatmulProblem normalised(MatmulProblem p) {
+  const auto free_strides = [&p] {
+    if (p.n == 1) p.c.col = 1;
+    if (p.m == 1) p.c.row = p.n;
+    if (p.k == 1 && p.a.row != 1) p.a.col = 1;
+    if (p.k == 1 && p.b.col != 1) p.b.row = 1;
+    if (p.n == 1 && p.b.row != 1) p.b.col = 1;
+  };
+  free_strides();
+  const bool column = p.n == 1 && p.m > 1 && p.c.row == 1;
+  if (column || (p.c.col != 1 && p.c.row == 1)) {
+    std::swap(p.m, p.n);
+    p.a = transposed(std::exchange(p.b, transposed(p.a)));
+    p.c = transposed(p.c);
+    if (p.self) p.self = transposed(*p.self);
+    free_strides();
+  }
+  return p;
+}
 
 }  // namespace
 
-void run_matmul(const OpCall& call, const MatmulProblem& p) {
-  if (p.batch == 0 || p.m == 0 || p.n == 0) return;
+void run_matmul(const OpCall& call, const MatmulProblem& problem) {
+  if (problem.batch == 0 || problem.m == 0 || problem.n == 0) return;
+  const MatmulProblem p = normalised(problem);
   for (const MatmulImplementation* implementation : kImplementations) {
     const char* reason = implementation->refuse(call, p);
     if (reason == nullptr) return implementation->run(call, p);

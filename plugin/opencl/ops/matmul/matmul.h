@@ -36,6 +36,9 @@ struct MatmulImplementation {
 // Runs the first implementation that accepts. To be called after call.accept().
 void run_matmul(const OpCall& call, const MatmulProblem& problem);
 
+extern const MatmulImplementation kMatmulSplit;  // split.cpp: few results, long sums
+extern const MatmulImplementation kMatmulSkinny, kMatmulInPlace,
+    kMatmulPacked;                                 // rows.cpp: CPU drivers
 extern const MatmulImplementation kMatmulGeneral;  // general.cpp: anything
 
 // For the implementations: the kernels' parameters, defines and operands of a problem.

@@ -47,7 +47,9 @@ void multiply(OpCall& call, const Form& form, TensorView a, TensorView b, const 
 
   // Outputs whose elements coincide or lie oddly go through scratch memory; columns are as good as
   // rows.
-  const bool direct = !has_internal_overlap(out.sizes(), out.strides());
+  const Matrix lying = matrix(out.address(), out.strides(), form.c);
+  const bool rows_or_columns = lying.col == 1 || lying.row == 1 || out.is_contiguous();
+  const bool direct = rows_or_columns && !has_internal_overlap(out.sizes(), out.strides());
   std::optional<ContiguousOutput> copy;
   if (!direct) copy.emplace(call, out);
   const TensorView target = direct ? out : copy->view();

@@ -1,0 +1,162 @@
+// Parts of the matrix kernels for CPU drivers: partial vectors, transposes in registers, packing of B, and the product of
+// a tile of 8 rows with a panel of 32 columns. TYPE is the operands' type; panels and sums are float.
+// Everything must be inlined: PoCL 3.1 miscompiles calls that take or keep arrays of float16.
+#ifndef OCLTENSOR_TILE_ROWS_H
+#define OCLTENSOR_TILE_ROWS_H
+#include "types.h"
+#include "matmul_params.h"
+
+#define TILE_ROWS 8
+#define PANEL 32      // columns of a panel: two vectors
+#define K_BLOCK 256   // rows of a panel that stay in the caches
+
+// n (0 to 16) elements; the rest is zero.
+INLINE float16 load_part(__global const STYPE(TYPE) *p, int n) {
+  if (n >= 16) return LOAD16(TYPE, p, 0);
+  float lane[16];
+  vstore16((float16)(0), 0, lane);
+  for (int i = 0; i < n; ++i) lane[i] = LOAD(TYPE, p, i);
+  return vload16(0, lane);
+}
+
+INLINE void store_float_part(float16 v, __global float *p, int n) {
+  if (n >= 16) return vstore16(v, 0, p);
+  float8 a = v.lo;
+  if (n & 8) { vstore8(a, 0, p); p += 8; a = v.hi; }
+  float4 b = a.lo;
+  if (n & 4) { vstore4(b, 0, p); p += 4; b = a.hi; }
+  float2 c = b.lo;
+  if (n & 2) { vstore2(c, 0, p); p += 2; c = b.hi; }
+  if (n & 1) *p = c.x;
+}
+
+#define INTERLEAVE_LOW(a, b)                                                                            \
+  (float16)(a.s0, b.s0, a.s1, b.s1, a.s2, b.s2, a.s3, b.s3, a.s4, b.s4, a.s5, b.s5, a.s6, b.s6, a.s7, b.s7)
+#define INTERLEAVE_HIGH(a, b)                                                                           \
+  (float16)(a.s8, b.s8, a.s9, b.s9, a.sa, b.sa, a.sb, b.sb, a.sc, b.sc, a.sd, b.sd, a.se, b.se, a.sf, b.sf)
+
+// 16 x 16 transposed by four rounds of interleaving.
+INLINE void transpose16(float16 *r) {
+  float16 t[16];
+  UNROLL for (int round = 0; round < 4; ++round) {
+    UNROLL for (int i = 0; i < 8; ++i) {
+      const float16 a = r[i], b = r[i + 8];
+      t[2 * i] = INTERLEAVE_LOW(a, b);
+      t[2 * i + 1] = INTERLEAVE_HIGH(a, b);
+    }
+    UNROLL for (int i = 0; i < 16; ++i) r[i] = t[i];
+  }
+}
+
+// 8 x 16 to 16 x 8, two result rows a vector.
+INLINE void transpose8(float16 *r) {
+  float16 t[8];
+  UNROLL for (int round = 0; round < 3; ++round) {
+    UNROLL for (int i = 0; i < 4; ++i) {
+      const float16 a = r[i], b = r[i + 4];
+      t[2 * i] = INTERLEAVE_LOW(a, b);
+      t[2 * i + 1] = INTERLEAVE_HIGH(a, b);
+    }
+    UNROLL for (int i = 0; i < 8; ++i) r[i] = t[i];
+  }
+}
+
+// `rows` x `columns` (at most PANEL) of b to a panel [rows][PANEL]; columns that are not there hold anything finite or
+// copies, and are never stored.
+INLINE void pack_b(__local float16 *panel, __global const STYPE(TYPE) *b, long row, long col, int rows, int columns) {
+  if (col == 1) {
+    if (columns >= PANEL) {
+      for (int k = 0; k < rows; ++k) {
+        panel[2 * k] = LOAD16(TYPE, b, k * row);
+        panel[2 * k + 1] = LOAD16(TYPE, b, k * row + 16);
+      }
+    } else {
+      for (int k = 0; k < rows; ++k)
+        for (int v = 0; v < 2; ++v) panel[2 * k + v] = load_part(b + k * row + 16 * v, clamp(columns - 16 * v, 0, 16));
+    }
+    return;
+  }
+  for (int v = 0; v < 2; ++v) {
+    const int count = clamp(columns - 16 * v, 0, 16);
+    int k = 0;
+    if (count == 0)
+      for (; k < rows; ++k) panel[2 * k + v] = (float16)(0);
+    if (row == 1)
+      for (; k + 16 <= rows; k += 16) {
+        float16 r[16];
+        UNROLL for (int i = 0; i < 16; ++i) r[i] = LOAD16(TYPE, b, (16 * v + min(i, count - 1)) * col + k);
+        transpose16(r);
+        UNROLL for (int i = 0; i < 16; ++i) panel[2 * (k + i) + v] = r[i];
+      }
+    for (; k < rows; ++k) {
+      float lane[16];
+      for (int i = 0; i < 16; ++i) lane[i] = LOAD(TYPE, b, k * row + (16 * v + min(i, count - 1)) * col);
+      panel[2 * k + v] = vload16(0, lane);
+    }
+  }
+}
+
+// K in equal blocks of at most K_BLOCK.
+INLINE int block_length(long k) {
+  const long blocks = (k + K_BLOCK - 1) / K_BLOCK;
+  return min((long)K_BLOCK, ((k + blocks - 1) / blocks + 15) / 16 * 16);
+}
+
+// How a tile's sums reach memory: c = alpha * sum + beta * s in the first block of K, c += alpha * sum in the others.
+typedef struct {
+  float alpha, beta;
+  bool first, add_s;
+} Finish;
+
+INLINE float16 load_s(__global const STYPE(TYPE) *s, long col, int n) {
+  if (col == 1) return load_part(s, n);
+  if (col == 0) return (float16)(LOAD(TYPE, s, 0));
+  float lane[16];
+  vstore16((float16)(0), 0, lane);
+  for (int i = 0; i < n; ++i) lane[i] = LOAD(TYPE, s, i * col);
+  return vload16(0, lane);
+}
+
+INLINE float16 load_c(__global const STYPE(OUT) *c, int n) {
+  if (n >= 16) return LOAD16(OUT, c, 0);
+  float lane[16];
+  vstore16((float16)(0), 0, lane);
+  for (int i = 0; i < n; ++i) lane[i] = LOAD(OUT, c, i);
+  return vload16(0, lane);
+}
+
+INLINE void store_c(float16 v, __global STYPE(OUT) *c, int n) {
+  if (n >= 16) return STORE16(OUT, c, 0, v);
+  float lane[16];
+  vstore16(v, 0, lane);
+  for (int i = 0; i < n; ++i) STORE(OUT, c, i, lane[i]);
+}
+
+INLINE void store_tile(float16 sum[TILE_ROWS][2], __global STYPE(OUT) *c, long c_row, __global const STYPE(TYPE) *s,
+                       long s_row, long s_col, int rows, int columns, const Finish f) {
+  const bool add_s = f.first && f.add_s;
+  if (columns >= PANEL && !(add_s && s_col != 1)) {
+    UNROLL for (int i = 0; i < TILE_ROWS; ++i)
+      if (i < rows) {
+        UNROLL for (int v = 0; v < 2; ++v) {
+          float16 x = sum[i][v] * f.alpha;
+          if (add_s) x = fma((float16)(f.beta), LOAD16(TYPE, s, i * s_row + 16 * v), x);
+          else if (!f.first) x += LOAD16(OUT, c, i * c_row + 16 * v);
+          STORE16(OUT, c, i * c_row + 16 * v, x);
+        }
+      }
+    return;
+  }
+  float edge[TILE_ROWS * PANEL];  // rolled loops: unrolled they cost seconds of compilation
+  UNROLL for (int i = 0; i < TILE_ROWS; ++i) UNROLL for (int v = 0; v < 2; ++v) vstore16(sum[i][v], 2 * i + v, edge);
+  for (int i = 0; i < rows; ++i)
+    for (int v = 0; v < 2; ++v) {
+      const int n = clamp(columns - 16 * v, 0, 16);
+      float16 x = vload16(2 * i + v, edge) * f.alpha;
+      if (n == 0) continue;
+      if (add_s) x = fma((float16)(f.beta), load_s(s + i * s_row + 16 * v * s_col, s_col, n), x);
+      else if (!f.first) x += load_c(c + i * c_row + 16 * v, n);
+      store_c(x, c + i * c_row + 16 * v, n);
+    }
+}
+#endif

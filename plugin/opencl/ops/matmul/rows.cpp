@@ -1,0 +1,171 @@
+// Matrix products for CPU drivers: packed tiles, tiles over A in place, and products of a few rows.
+#include <algorithm>
+
+#include "kernel_sources.h"
+#include "matmul.h"
+#include "ops/copy/copy.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+constexpr int64_t kTileRows = 8;  // tile_rows.h
+constexpr int64_t kPanel = 32;    // tile_rows.h
+constexpr int64_t kBlock = 256;   // tile_rows.h
+constexpr int64_t kFewRows = 4;
+constexpr int64_t kSmallOutput = 256 * 256;
+
+const char* refuse_common(const OpCall& call, const MatmulProblem& p) {
+  if (call.caps().style != KernelStyle::Rows) return "the device wants many small work-items";
+  if (compute_type(p.dtype) != DType::Float32) return "not computed in float32";
+  if (p.c.col != 1) return "the columns of the result are not neighbours";
+  if (p.k == 0) return "nothing to sum";
+  return nullptr;
+}
+
+size_t count(int64_t n, int64_t piece) { return static_cast<size_t>(divide_up(n, piece)); }
+
+// Rows and panels of 32 columns of a work-item.
+struct Plan {
+  int32_t rows;
+  int32_t panels;
+};
+
+// The cheapest by a model in cycles: 1 per row, panel and k; about 6 per packed row of a panel
+// (repeated for every chunk of rows); 0.05 per row and k to fetch A again; 500 per work-item; the
+// tail's share falls with the number of work-items.
+Plan make_plan(const MatmulProblem& p, uint32_t threads) {
+  Plan best{kTileRows, 1};
+  double lowest = 0;
+  for (const int64_t panels : {1, 2, 4, 8}) {
+    if (panels > 1 && kPanel * panels / 2 >= p.n) break;
+    for (const int64_t chunk : {32, 64, 96, 128, 192, 256, 512, 1024}) {
+      if (chunk > 32 && chunk / 2 >= p.m) break;
+      const int64_t rows = divide_up(std::min(chunk, p.m), kTileRows) * kTileRows;
+      const int64_t used = std::min(panels, divide_up(p.n, kPanel));
+      const int64_t items = p.batch * divide_up(p.n, kPanel * panels) * divide_up(p.m, rows);
+      const double item = static_cast<double>(p.k) * (static_cast<double>(used * (rows + 6)) +
+                                                      0.05 * static_cast<double>(rows)) +
+                          500;
+      const double cost = static_cast<double>(divide_up(items, threads)) * item *
+                          (1 + 0.5 / static_cast<double>(items));
+      if (lowest == 0 || cost < lowest) {
+        lowest = cost;
+        best = {static_cast<int32_t>(rows), static_cast<int32_t>(panels)};
+      }
+    }
+  }
+  return best;
+}
+
+Defines defines(const MatmulProblem& p, DType out) {
+  Defines d;
+  d.type("TYPE", p.dtype).type("OUT", out);
+  return d;
+}
+
+void bind_self(Launch& launch, const MatmulProblem& p) {
+  if (!p.self) return (void)launch.memory(0, 0, 0);
+  bind_matrix(launch, p, *p.self, p.m, p.n);
+}
+
+std::array<size_t, 3> tile_grid(const MatmulProblem& p, const Plan& plan) {
+  return {count(p.n, kPanel * plan.panels), count(p.m, plan.rows), static_cast<size_t>(p.batch)};
+}
+
+const char* refuse_in_place(const OpCall& call, const MatmulProblem& p) {
+  if (const char* reason = refuse_common(call, p)) return reason;
+  if (p.dtype != DType::Float32) return "A needs conversion";
+  if (p.m * p.n > kSmallOutput) return "large enough to pack A";
+  return nullptr;
+}
+
+void run_in_place(const OpCall& call, const MatmulProblem& p) {
+  const Plan plan = make_plan(p, call.caps().compute_units);
+  Launch launch =
+      call.launch(kernel_sources::matmul_in_place, "matmul_in_place", defines(p, p.dtype));
+  bind_matrix(launch, p, p.c, p.m, p.n);
+  bind_matrix(launch, p, p.a, p.m, p.k);
+  bind_matrix(launch, p, p.b, p.k, p.n);
+  bind_self(launch, p);
+  const MatmulParams params = matmul_params(p);
+  launch.bytes(&params, sizeof params)
+      .value(plan.rows)
+      .value(plan.panels)
+      .value<int32_t>(p.self.has_value());
+  launch.run(tile_grid(p, plan), {1, 1, 1});
+}
+
+void multiply_packed(const OpCall& call, const MatmulProblem& p, DType out) {
+  const int64_t batch = p.a.batch == 0 ? 1 : p.batch;
+  const int64_t panel_batch = divide_up(p.m, kTileRows) * kTileRows * p.k;
+  const Scratch panels = call.scratch(static_cast<uint64_t>(batch * panel_batch) * sizeof(float));
+  MatmulParams params = matmul_params(p);
+  Defines pack;
+  pack.type("TYPE", p.dtype).type("OUT", DType::Float32);
+  Launch first = call.launch(kernel_sources::matmul_pack_a, "pack_a", pack);
+  first.memory(panels.address(), 0, static_cast<int64_t>(panels.bytes()));
+  bind_matrix(first, p, p.a, p.m, p.k);
+  first.bytes(&params, sizeof params).value(panel_batch);
+  first.run({count(p.m, kTileRows), count(p.k, 512), static_cast<size_t>(batch)}, {1, 1, 1});
+
+  const Plan plan = make_plan(p, call.caps().compute_units);
+  Launch launch = call.launch(kernel_sources::matmul_packed, "matmul_packed", defines(p, out));
+  MatmulProblem bound = p;
+  bound.dtype = out;
+  bind_matrix(launch, bound, p.c, p.m, p.n);
+  launch.memory(panels.address(), 0, static_cast<int64_t>(panels.bytes()));
+  bind_matrix(launch, p, p.b, p.k, p.n);
+  bind_self(launch, p);
+  launch.bytes(&params, sizeof params)
+      .value<int64_t>(batch == 1 ? 0 : panel_batch)
+      .value(plan.rows)
+      .value(plan.panels)
+      .value<int32_t>(p.self.has_value());
+  launch.run(tile_grid(p, plan), {1, 1, 1});
+}
+
+// Half precision with several blocks of K is summed in float scratch memory and rounded once.
+void run_packed(const OpCall& call, const MatmulProblem& p) {
+  if (p.dtype == DType::Float32 || p.k <= kBlock) return multiply_packed(call, p, p.dtype);
+  const Dims sizes{p.batch, p.m, p.n};
+  const Scratch sums = call.scratch(static_cast<uint64_t>(numel(sizes)) * sizeof(float));
+  MatmulProblem wide = p;
+  wide.c = {sums.address(), p.m * p.n, p.n, 1};
+  multiply_packed(call, wide, DType::Float32);
+  copy_tensor(call, LocalTensor(p.c.address, p.dtype, sizes, {p.c.batch, p.c.row, p.c.col}),
+              LocalTensor(sums.address(), DType::Float32, sizes));
+}
+
+const char* refuse_skinny(const OpCall& call, const MatmulProblem& p) {
+  if (const char* reason = refuse_common(call, p)) return reason;
+  if (p.m > kFewRows) return "more than 4 rows";
+  if (p.b.col == 1) return nullptr;
+  if (p.b.row == 1 && (p.a.col == 1 || p.k == 1)) return nullptr;
+  return "B has no neighbouring elements";
+}
+
+void run_skinny(const OpCall& call, const MatmulProblem& p) {
+  const bool rows = p.b.col == 1;
+  Defines d = defines(p, p.dtype);
+  d.set("ROWS", p.m == 1 ? 1 : kFewRows);
+  Launch launch = rows ? call.launch(kernel_sources::matmul_skinny_rows, "matmul_skinny_rows", d)
+                       : call.launch(kernel_sources::matmul_skinny_dots, "matmul_skinny_dots", d);
+  bind_matrix(launch, p, p.c, p.m, p.n);
+  bind_matrix(launch, p, p.a, p.m, p.k);
+  bind_matrix(launch, p, p.b, p.k, p.n);
+  bind_self(launch, p);
+  const MatmulParams params = matmul_params(p);
+  launch.bytes(&params, sizeof params).value<int32_t>(p.self.has_value());
+  const auto batch = static_cast<size_t>(p.batch);
+  if (rows) return launch.run({count(p.n, 256), 1, batch}, {1, 1, 1});
+  const int64_t columns = std::max<int64_t>(8, divide_up(divide_up(p.n * p.batch, 64), 8) * 8);
+  launch.value(columns).run({count(p.n, columns), 1, batch}, {1, 1, 1});
+}
+
+}  // namespace
+
+const MatmulImplementation kMatmulSkinny{"a few rows", refuse_skinny, run_skinny};
+const MatmulImplementation kMatmulInPlace{"tiles, A in place", refuse_in_place, run_in_place};
+const MatmulImplementation kMatmulPacked{"tiles, A packed", refuse_common, run_packed};
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,65 @@
+// Products with few results and long sums (dot): K is cut into pieces that run as a batch, and the
+// partial results are summed by another product, in a fixed order.
+#include <algorithm>
+
+#include "matmul.h"
+#include "ops/copy/copy.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+constexpr int64_t kShortest = 4096;  // of a piece
+
+int64_t pieces_of(const OpCall& call, const MatmulProblem& p) {
+  const int64_t wanted = call.caps().style == KernelStyle::Rows ? 16 : 256;
+  return std::min(wanted, p.k / kShortest);
+}
+
+const char* refuse(const OpCall& call, const MatmulProblem& p) {
+  if (compute_type(p.dtype) != p.dtype) return "partial results would be rounded";
+  if (p.batch != 1) return "a batch";
+  if (p.m != 1 || p.c.col != 1) return "more than one row of results";
+  if (p.n > 64) return "enough results to work on";
+  if (pieces_of(call, p) < 2) return "the sums are short";
+  return nullptr;
+}
+
+void run(const OpCall& call, const MatmulProblem& p) {
+  const int64_t pieces = pieces_of(call, p);
+  const int64_t length = p.k / pieces;
+  const int64_t rest = p.k - length * pieces;
+  const int64_t parts = pieces + (rest > 0);
+  const int64_t item = size_of(p.dtype);
+  const Scratch partial = call.scratch(static_cast<uint64_t>(parts * p.n * item));
+  const Scratch ones = call.scratch(static_cast<uint64_t>(parts * item));
+  fill_tensor(call, LocalTensor(ones.address(), p.dtype, Dims{parts}), 1);
+
+  MatmulProblem piece = p;
+  piece.self.reset();
+  piece.alpha = 1;
+  piece.batch = pieces;
+  piece.k = length;
+  piece.a.batch = length * p.a.col;
+  piece.b.batch = length * p.b.row;
+  piece.c = {partial.address(), p.n, p.n, 1};
+  run_matmul(call, piece);
+  if (rest > 0) {
+    piece.batch = 1;
+    piece.k = rest;
+    piece.a.address += static_cast<uint64_t>(pieces * piece.a.batch * item);
+    piece.b.address += static_cast<uint64_t>(pieces * piece.b.batch * item);
+    piece.c.address += static_cast<uint64_t>(pieces * p.n * item);
+    run_matmul(call, piece);
+  }
+  MatmulProblem sum = p;
+  sum.k = parts;
+  sum.a = {ones.address(), 0, parts, 1};
+  sum.b = {partial.address(), 0, p.n, 1};
+  run_matmul(call, sum);
+}
+
+}  // namespace
+
+const MatmulImplementation kMatmulSplit{"split sums", refuse, run};
+
+}  // namespace ocltensor::opencl
