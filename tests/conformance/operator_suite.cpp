@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 
@@ -112,6 +114,40 @@ struct Suite {
   }
 };
 
+struct Task {
+  const Operator* op;
+  const FamilyCases* cases;
+  DType dtype;
+  uint64_t seed;
+  size_t round;  // within the operator, in random order
+};
+
+// Every operator's first case, then every operator's second case, and so on; which dtype and layout
+// comes first is random, so that a budget that ends early has still seen all operators and types.
+std::vector<Task> plan(Suite& suite, const std::vector<const Operator*>& operators) {
+  const Options& options = suite.options;
+  std::vector<Task> tasks;
+  for (const Operator* op : operators) {
+    const FamilyCases* cases = find_cases(op->family);
+    if (cases == nullptr) {
+      suite.fail(*op, DType::Float32, 0, fmt::format("no cases for family '{}'", op->family), "");
+      continue;
+    }
+    std::vector<Task> own;
+    for (const DType dtype : kTestedTypes)
+      if (options.wants(dtype) && cases->accepts(*op, dtype))
+        for (int i = 0; i < options.cases; ++i)
+          own.push_back({op, cases, dtype, options.seed + static_cast<uint64_t>(i), 0});
+    Rng rng(hash(op->name, options.seed));
+    rng.shuffle(own);
+    for (size_t i = 0; i < own.size(); ++i) own[i].round = i;
+    tasks.insert(tasks.end(), own.begin(), own.end());
+  }
+  std::stable_sort(tasks.begin(), tasks.end(),
+                   [](const Task& a, const Task& b) { return a.round < b.round; });
+  return tasks;
+}
+
 void show_progress(size_t done, size_t all, const std::string& name) {
   if (!isatty(STDOUT_FILENO)) return;
   fmt::print("\r\033[K[{}/{}] {}", done, all, name);
@@ -123,20 +159,17 @@ void show_progress(size_t done, size_t all, const std::string& name) {
 void run_operators(const Backend& backend, const Options& options, Table& table) {
   Suite suite{backend, options, table, nullptr};
   if (!options.record.empty()) suite.recorder = std::make_unique<Recorder>(options.record);
-  const auto operators = selected(backend, options);
+  const std::vector<Task> tasks = plan(suite, selected(backend, options));
+  const auto start = std::chrono::steady_clock::now();
   size_t done = 0;
-  for (const Operator* op : operators) {
-    show_progress(++done, operators.size(), op->name);
-    const FamilyCases* cases = find_cases(op->family);
-    if (cases == nullptr) {
-      suite.fail(*op, DType::Float32, 0, fmt::format("no cases for family '{}'", op->family), "");
+  for (const Task& task : tasks) {
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    if (options.budget > 0 && taken.count() > options.budget) {
+      ++table.cell(task.op->name, task.dtype).not_run;
       continue;
     }
-    for (const DType dtype : kTestedTypes) {
-      if (!options.wants(dtype) || !cases->accepts(*op, dtype)) continue;
-      for (int i = 0; i < options.cases; ++i)
-        suite.run(*op, *cases, dtype, options.seed + static_cast<uint64_t>(i));
-    }
+    show_progress(++done, tasks.size(), task.op->name);
+    suite.run(*task.op, *task.cases, task.dtype, task.seed);
   }
   if (isatty(STDOUT_FILENO)) fmt::print("\r\033[K");
 }

@@ -16,6 +16,7 @@ struct Options {
   std::string only;           // regular expression for operator names; empty: all
   std::vector<DType> dtypes;  // empty: all
   int cases = 10;             // per operator and dtype
+  double budget = 0;          // seconds for the operator part; 0: none
   uint64_t seed = 0;
   std::string record, json;
   bool list = false, quick = false, verbose = false;

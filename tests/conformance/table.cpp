@@ -14,7 +14,8 @@ namespace {
 std::string cell_text(const Cell& c) {
   if (c.failed > 0) return fmt::format("{} FAIL", c.failed);
   if (c.passed > 0) return fmt::format("{}{}", c.passed, c.declined > 0 ? "+" : "");
-  return c.declined > 0 ? "declined" : "-";
+  if (c.declined > 0) return "declined";
+  return c.not_run > 0 ? "not run" : "-";
 }
 
 }  // namespace
@@ -26,6 +27,7 @@ Cell Table::total() const {
       sum.passed += c.passed;
       sum.failed += c.failed;
       sum.declined += c.declined;
+      sum.not_run += c.not_run;
     }
   return sum;
 }
@@ -46,8 +48,8 @@ std::string Table::text() const {
   if (!reasons_.empty()) text += "declined, by reason:\n";
   for (const auto& [reason, count] : reasons_) text += fmt::format("  {:>5}  {}\n", count, reason);
   const Cell sum = total();
-  text += fmt::format("{} operators: {} cases passed, {} failed, {} declined\n", rows_.size(),
-                      sum.passed, sum.failed, sum.declined);
+  text += fmt::format("{} operators: {} cases passed, {} failed, {} declined, {} not run\n",
+                      rows_.size(), sum.passed, sum.failed, sum.declined, sum.not_run);
   return text;
 }
 
@@ -55,8 +57,10 @@ void Table::write_json(const std::string& path, const std::string& plugin) const
   nlohmann::json out{{"plugin", plugin}, {"failures", failures_}, {"declined", reasons_}};
   for (const auto& [op, cells] : rows_)
     for (const auto& [dtype, c] : cells)
-      out["operators"][op][std::string(name(dtype))] = {
-          {"passed", c.passed}, {"failed", c.failed}, {"declined", c.declined}};
+      out["operators"][op][std::string(name(dtype))] = {{"passed", c.passed},
+                                                        {"failed", c.failed},
+                                                        {"declined", c.declined},
+                                                        {"not_run", c.not_run}};
   std::ofstream file(path);
   file << out.dump(1) << "\n";
   check(static_cast<bool>(file), "cannot write '{}': check folder and permissions", path);

@@ -10,7 +10,7 @@
 namespace ocltensor::conformance {
 
 struct Cell {
-  int passed = 0, failed = 0, declined = 0;
+  int passed = 0, failed = 0, declined = 0, not_run = 0;
 };
 
 class Table {
