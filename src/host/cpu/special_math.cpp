@@ -104,6 +104,18 @@ double upper_fraction(double a, double x) {
   return f * gamma_prefactor(a, x) * a;
 }
 
+// Q(a, x) for very large a: Temme's uniform expansion, two terms (DLMF 8.12.3 and 8.12.9); its
+// relative error near x = a is below 1 / a.
+double upper_uniform(double a, double x) {
+  const double mu = (x - a) / a;
+  const double half_square = -log1p_minus(mu);  // eta^2 / 2
+  const double eta = std::copysign(std::sqrt(2 * half_square), mu);
+  const double c0 = std::fabs(mu) < 1e-3 ? -1.0 / 3 + eta / 12 : 1 / mu - 1 / eta;
+  return 0.5 * std::erfc(eta * std::sqrt(a / 2)) +
+         std::exp(-a * half_square) / std::sqrt(2 * kPi * a) * c0;
+}
+constexpr double kUniformFrom = 1e8;  // the series would need millions of terms
+
 // The cases that ATen answers by rule; P is the lower function.
 bool gamma_edge(double a, double x, double& lower) {
   if (std::isnan(a) || std::isnan(x) || a < 0 || x < 0)
@@ -173,12 +185,17 @@ double zeta(double s, double q) {
   if (q <= 0) {
     if (q == std::floor(q)) return kInfinity;
     if (s != std::floor(s)) return kNan;
+    // The terms below 0, turned round: their number does not matter then.
+    const double f = q - std::floor(q);
+    const double below = zeta(s, 1 - f) - zeta(s, 1 - q);
+    return zeta(s, f) + (std::fmod(s, 2) == 0 ? below : -below);
   }
+  if (std::isinf(q)) return 0;
   double sum = 0;
   for (; q < 12 + s; ++q) {
     const double term = std::pow(q, -s);
     sum += term;
-    if (q > 0 && term < sum * 1e-18) return sum;
+    if (term <= sum * 1e-18) return sum;  // also where all are 0
   }
   const double power = std::pow(q, -s);
   sum += power * q / (s - 1) + power / 2;
@@ -226,11 +243,11 @@ double i0e(double x) { return scaled_bessel_i(0, x); }
 double i1e(double x) { return scaled_bessel_i(1, x); }
 double i0(double x) {
   const double half = std::exp(std::fabs(x) / 2);  // in two steps: exp(x) overflows first
-  return std::isinf(x) ? kInfinity : scaled_bessel_i(0, x) * half * half;
+  return std::isinf(half) ? kInfinity : scaled_bessel_i(0, x) * half * half;
 }
 double i1(double x) {
   const double half = std::exp(std::fabs(x) / 2);
-  return std::isinf(x) ? x : scaled_bessel_i(1, x) * half * half;
+  return std::isinf(half) ? std::copysign(kInfinity, x) : scaled_bessel_i(1, x) * half * half;
 }
 
 // The C library's (POSIX).
@@ -242,11 +259,13 @@ double bessel_y1(double x) { return x < 0 ? kNan : ::y1(x); }
 double igamma(double a, double x) {
   double lower;
   if (gamma_edge(a, x, lower)) return lower;
+  if (a > kUniformFrom) return 1 - upper_uniform(a, x);
   return x < a + 1 ? lower_series(a, x) : 1 - upper_fraction(a, x);
 }
 double igammac(double a, double x) {
   double lower;
   if (gamma_edge(a, x, lower)) return 1 - lower;
+  if (a > kUniformFrom) return upper_uniform(a, x);
   return x < a + 1 ? 1 - lower_series(a, x) : upper_fraction(a, x);
 }
 
