@@ -49,7 +49,8 @@ void Stream::raise_failure(cl_int code, const char* call) {
   std::string names;
   for (uint64_t i = 0; i < std::min<uint64_t>(launches_, kRecent); ++i)
     names += (i ? ", " : "") + std::string(recent_[(launches_ - 1 - i) % kRecent]);
-  // Whatever was queued is lost; work enqueued from now on must not suffer from it.
+  // Whatever was queued is lost; work enqueued from now on must not suffer from it, nor from what may still be running.
+  cl().clFinish(queue_.get());
   markers_.clear();
   completed_ = submitted_.load();
   launches_ = 0;

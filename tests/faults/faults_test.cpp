@@ -1,0 +1,172 @@
+// Every OpenCL call of a training step fails once: the step must end with the right result or with
+// an error, and the next step must be right. `warm`: within one process that has run the step
+// before. `cold`: a new process for each call of the first step, driver start and program loading
+// included.
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <ocltensor/ocltensor.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "network.h"
+
+namespace {
+
+namespace ot = ocltensor;
+using demo::Network;
+
+struct Faults {
+  void (*arm)(long);
+  long (*count)();
+};
+
+// The layer that the OpenCL loader has mapped into this process.
+Faults find_layer() {
+  void* layer = dlopen(std::getenv("OPENCL_LAYERS"), RTLD_NOW | RTLD_NOLOAD);
+  if (layer == nullptr) {
+    fmt::print(stderr, "the OpenCL loader did not load the fault layer {}\n",
+               std::getenv("OPENCL_LAYERS"));
+    std::exit(2);
+  }
+  return {reinterpret_cast<void (*)(long)>(dlsym(layer, "fault_arm")),
+          reinterpret_cast<long (*)()>(dlsym(layer, "fault_count"))};
+}
+
+std::vector<float> pixels() {
+  std::vector<float> values(16 * 64);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>((i * 37) % 17) / 16.0f;
+  return values;
+}
+
+// Builds a network from the seed, trains one step, and returns the loss and some of the trained
+// weights.
+std::vector<float> train_step() {
+  const ot::Device device("ocl");
+  ot::Generator::default_of(device).set_seed(5);
+  Network network(ot::DType::Float32, device);
+  demo::Adam adam(network.parameters());
+  const ot::Tensor images = ot::tensor(pixels(), {16, 1, 8, 8}, device);
+  std::vector<int64_t> labels(16);
+  for (size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<int64_t>(i % 10);
+  (void)network.forward(images, true);
+  const ot::Tensor loss = network.backward(ot::tensor(labels, {16}, device));
+  adam.step(1e-3);
+  std::vector<float> result = loss.to_vector<float>();
+  for (demo::Parameter* p : network.parameters()) {
+    const auto values = p->value.to_vector<float>();
+    result.insert(result.end(), values.begin(), values.end());
+  }
+  return result;
+}
+
+bool same(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+int warm() {
+  const std::vector<float> reference = train_step();
+  const Faults faults = find_layer();
+  faults.arm(0);
+  if (!same(train_step(), reference)) return fmt::print("two runs without faults differ\n"), 1;
+  const long calls = faults.count();
+  const uint64_t memory = ot::current_allocated_memory();
+  long raised = 0;
+  for (long n = 1; n <= calls; ++n) {
+    faults.arm(n);
+    try {
+      const std::vector<float> result = train_step();
+      faults.arm(0);
+      if (!same(result, reference))
+        return fmt::print("call {} failed silently: a wrong result\n", n), 1;
+    } catch (const ot::Error& e) {
+      ++raised;
+      faults.arm(0);
+    }
+    if (!same(train_step(), reference))
+      return fmt::print("after call {} failed, the next step is wrong\n", n), 1;
+    if (ot::current_allocated_memory() != memory)
+      return fmt::print("after call {} failed, {} bytes are lost\n", n,
+                        ot::current_allocated_memory() - memory),
+             1;
+  }
+  fmt::print(
+      "{} calls, each failed once: {} raised an error, {} ended right, every next step right\n",
+      calls, raised, calls - raised);
+  return raised > 0 ? 0 : 1;
+}
+
+// In a child: the first step under FAULT_AT, then one without a fault. 0: fine, 3: never reached
+// the Nth call.
+int cold_child(const char* expected_path) {
+  std::vector<float> expected;
+  if (FILE* f = std::fopen(expected_path, "rb")) {
+    float v;
+    while (std::fread(&v, sizeof v, 1, f) == 1) expected.push_back(v);
+    std::fclose(f);
+  }
+  bool raised = false;
+  std::string text;
+  try {
+    if (!same(train_step(), expected)) return fmt::print("a wrong result, and no error\n"), 1;
+  } catch (const ot::Error& e) {
+    raised = true;
+    text = e.what();
+  }
+  const Faults faults = find_layer();
+  const bool reached = faults.count() >= std::atol(std::getenv("FAULT_AT"));
+  faults.arm(0);
+  // A device that could not be enumerated stays away for this process: then the error must say so.
+  if (ot::device_count() == 0) return raised && !ot::unavailable_reason().empty() ? 0 : 1;
+  try {
+    if (!same(train_step(), expected))
+      return fmt::print("the step after the fault is wrong ({})\n", text), 1;
+  } catch (const ot::Error& e) {
+    return fmt::print("the step after the fault fails: {} (first: {})\n", e.what(), text), 1;
+  }
+  return reached ? 0 : 3;
+}
+
+int cold(const char* self) {
+  char path[] = "/tmp/ocltensor-faults-XXXXXX";
+  const int file = mkstemp(path);
+  const std::vector<float> reference = train_step();
+  if (write(file, reference.data(), reference.size() * sizeof(float)) < 0) return 2;
+  close(file);
+  int status = 0;
+  long n = 1;
+  for (;; ++n) {
+    setenv("FAULT_AT", std::to_string(n).c_str(), 1);
+    const std::string command = fmt::format("'{}' cold-child '{}' 2>&1", self, path);
+    const int code = std::system(command.c_str());
+    status = WIFEXITED(code) ? WEXITSTATUS(code) : 128;
+    if (status != 0) break;
+  }
+  unlink(path);
+  if (status != 3)
+    return fmt::print("a new process whose call {} fails: exit status {}\n", n, status), 1;
+  fmt::print(
+      "{} calls of a first step, each failed once in a process of its own: right result or error\n",
+      n - 1);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string mode = argc > 1 ? argv[1] : "";
+  try {
+    if (mode == "warm") return warm();
+    if (mode == "cold") return cold(argv[0]);
+    if (mode == "cold-child" && argc > 2) return cold_child(argv[2]);
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "{}\n", e.what());
+    return 1;
+  }
+  fmt::print(stderr, "usage: faults_test warm|cold\n");
+  return 2;
+}
