@@ -26,6 +26,7 @@ def parse() -> argparse.Namespace:
     p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     p.add_argument("--samples", type=int, default=9)
     p.add_argument("--only", default="", help="rows whose name contains this text")
+    p.add_argument("--peer-json", default="", help="times of another peer, from cuda_peer.py, instead of torch's CPU")
     p.add_argument("--json", default="")
     p.add_argument("--markdown", default="")
     return p.parse_args()
@@ -43,7 +44,9 @@ def main() -> int:
     torch.set_num_threads(options.threads)
     torch.manual_seed(1)
     plugin = Plugin(options.plugin, options.device)
-    print(f"ours: {plugin.device_name()}   peer: torch {torch.__version__} CPU, {options.threads} threads\n")
+    peer_times = json.load(open(options.peer_json)) if options.peer_json else None
+    peer_name = peer_times["peer"] if peer_times else f"torch {torch.__version__} CPU, {options.threads} threads"
+    print(f"ours: {plugin.device_name()}   peer: {peer_name}\n")
 
     def sample(body, finish, seconds: float) -> float:
         """Time of one repetition, from as many as fill `seconds`; one unmeasured call first."""
@@ -81,7 +84,8 @@ def main() -> int:
         ours, theirs = [], []
         for _ in range(options.samples):
             ours.append(sample(run, plugin.synchronize, 0.05))
-            theirs.append(sample(case.peer, lambda: None, 0.05))
+            theirs.append(peer_times["us"].get(case.name, float("nan")) * 1e-6 if peer_times
+                          else sample(case.peer, lambda: None, 0.05))
         ratios = sorted(t / o for o, t in zip(ours, theirs))
         plugin.free(*inputs, *outputs, seed)
         mine, peer = statistics.median(ours), statistics.median(theirs)
@@ -116,14 +120,14 @@ def main() -> int:
                   f"({r['ratio_low']:.2f}-{r['ratio_high']:.2f})  {rate}{share}  error {r['error']:.1e}{flag}", flush=True)
             lines.append(f"| {case.name} | {r['ours_us']:.1f} | {r['peer_us']:.1f} | {r['ratio']:.2f} "
                          f"({r['ratio_low']:.2f}-{r['ratio_high']:.2f}) | {rate}{share} | {r['error']:.1e}{flag} |")
-    meta = {"device": plugin.device_name(), "peer": f"torch {torch.__version__}", "threads": options.threads,
+    meta = {"device": plugin.device_name(), "peer": peer_name, "threads": options.threads,
             "machine": platform.processor() or platform.machine(), "command": " ".join(sys.argv[1:])}
     if options.json:
         with open(options.json, "w") as f:
             json.dump({"meta": meta, "rows": results}, f, indent=1)
     if options.markdown:
         with open(options.markdown, "a") as f:
-            f.write(f"\n## {meta['device']}, {options.threads} threads, peer {meta['peer']}\n\n" + "\n".join(lines) + "\n")
+            f.write(f"\n## {meta['device']}, peer: {meta['peer']}\n\n" + "\n".join(lines) + "\n")
     return 1 if failed else 0
 
 

@@ -59,6 +59,12 @@ def pointwise() -> list[Case]:
         t, to = _random(size, size), torch.empty(size, size)
         rows.append(Case("pointwise", f"transpose {size}", "copy.out", [t, t], [Input(0), Input(1, True), False],
                          [((size, size), "float32")], lambda t=t, to=to: to.copy_(t.t()), bytes=8.0 * size * size))
+    big = 64 << 20  # 256 MB: beyond the caches of any device
+    u, v = _random(big), _random(big)
+    rows.append(Case("pointwise", "add 64Mi", "add.out", [u, v], [Input(0), Input(1), 1], [((big,), "float32")],
+                     lambda: torch.add(u, v), bytes=12.0 * big))
+    rows.append(Case("pointwise", "copy 64Mi", "copy.out", [u, u], [Input(0), Input(1), False], [((big,), "float32")],
+                     lambda: u.clone(), bytes=8.0 * big))
     return rows
 
 
@@ -73,6 +79,9 @@ def reduce() -> list[Case]:
             rows.append(Case("reduce", f"sum {shape[0]}x{shape[1]} {label}", "sum.IntList_out", [t],
                              [Input(0), [dim], False, None], [((shape[1 - dim],), "float32")],
                              lambda t=t, d=dim: torch.sum(t, d), bytes=4.0 * t.numel()))
+    big = _random(64 << 20)
+    rows.append(Case("reduce", "sum 64Mi", "sum.IntList_out", [big], [Input(0), None, False, None], [((), "float32")],
+                     lambda: torch.sum(big), bytes=4.0 * big.numel(), tolerance=1e-4))
     t = _random(4096, 1024)
     rows.append(Case("reduce", "argmax 4096x1024", "argmax.out", [t], [Input(0), 1, False], [((4096,), "int64")],
                      lambda: torch.argmax(t, 1), bytes=4.0 * t.numel()))
@@ -81,7 +90,7 @@ def reduce() -> list[Case]:
 
 def matmul() -> list[Case]:
     rows = []
-    shapes = [(n, n, n, "nn") for n in (64, 128, 256, 512, 1024, 2048)]
+    shapes = [(n, n, n, "nn") for n in (64, 128, 256, 512, 1024, 2048, 4096)]
     shapes += [(512, 512, 512, "nt"), (512, 512, 512, "tn"), (1000, 777, 333, "nn")]
     shapes += [(m, 2048, 2048, t) for m in (1, 4, 32) for t in ("nn", "nt")]
     for m, n, k, layout in shapes:
