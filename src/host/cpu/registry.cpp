@@ -53,6 +53,8 @@ std::atomic<uint64_t> successes{0};
 
 // An accessible tensor of a type that is computed here.
 void check_tensor(const Operator& op, const std::string& argument, TensorView t) {
+  check(t.raw().struct_size >= TB_TENSOR_SIZE_V1, "{}: argument '{}': tb_tensor is too small",
+        op.name, argument);
   if (is_complex(t.dtype()))
     unsupported(TB_REASON_DTYPE, "{}: argument '{}' is complex64, which the CPU backend lacks",
                 op.name, argument);
@@ -120,6 +122,7 @@ void checked(const tb_call* call, bool run) {
   check(call != nullptr && call->struct_size >= TB_CALL_SIZE_V1, "the call structure is missing");
   const Entry& entry = entry_of(call->op);
   const Operator& op = *entry.op;
+  check(call->stream != nullptr, "{}: the call names no stream", op.name);
   check(call->arg_count == op.schema.inputs.size(), "{}: {} arguments were passed, {} are needed",
         op.name, call->arg_count, op.schema.inputs.size());
   const Args args(op.schema, {call->args, call->arg_count});
