@@ -41,13 +41,17 @@ double scaled_bessel_i(int n, double x) {
 
 // y with erf(y) = x, given x in [0, 1) and q = 1 - x to full precision: Winitzki's approximation
 // ("A handy approximation for the error function and its inverse", 2008), then Halley's method on
-// whichever of erf and erfc is not saturated.
+// whichever of erf and erfc is not saturated; near the smallest numbers, Newton's on log(erfc).
 double inverse_erf(double x, double q) {
   constexpr double a = 0.147;
   const double l = std::log(q * (2 - q));
   const double h = 2 / (kPi * a) + l / 2;
   double y = std::sqrt(std::sqrt(h * h - l / a) - h);
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; q < 1e-250 && i < 4; ++i) {
+    const double tail = erfcx(y);
+    y += (std::log(tail) - y * y - std::log(q)) * std::sqrt(kPi) / 2 * tail;
+  }
+  for (int i = 0; q >= 1e-250 && i < 4; ++i) {
     const double error = x < 0.5 ? std::erf(y) - x : q - std::erfc(y);
     const double step = error / (2 / std::sqrt(kPi) * std::exp(-y * y));
     y -= step / (1 + y * step);
