@@ -122,11 +122,24 @@ def _copy(self: torch.Tensor, src: torch.Tensor, _non_blocking: bool) -> torch.T
     return self.clone().copy_(src)
 
 
+def _attention(*args: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """The inner operator adds a bool mask as 0 and 1; PyTorch's public function masks with it."""
+    query, key, value, mask, dropout, causal, dropout_mask, scale, grouped = args
+    if mask is not None and mask.dtype == torch.bool:
+        mask = torch.zeros(mask.shape, dtype=query.dtype).masked_fill(~mask, -torch.inf)
+    return torch.ops.aten._scaled_dot_product_attention_math(  # noqa: SLF001
+        query, key, value, mask, dropout, causal, dropout_mask, scale=scale, enable_gqa=grouped
+    )
+
+
 SPECIAL = {
+    "_scaled_dot_product_attention_math.out": _attention,
     "copy.out": _copy,
     "rsub.Tensor_out": lambda a, b, alpha: torch.rsub(
         a, b if isinstance(b, torch.Tensor) else wrapped(b, [a]), alpha=alpha
     ),
+    # PyTorch's out-variant wants an output of the unreduced shape.
+    "binary_cross_entropy.out": torch.ops.aten.binary_cross_entropy.default,
     "hardswish_backward.out": torch.ops.aten.hardswish_backward.default,
     "log_sigmoid.out": torch.nn.functional.logsigmoid,
     # The buffer argument is only read by PyTorch's own CPU kernel, which wrote it: the formula
@@ -148,10 +161,12 @@ def wrapped(number: float, args: list[Any]) -> torch.Tensor:
 def find(name: str) -> tuple[Any, bool]:
     """PyTorch's operator and whether it takes `out` arguments."""
     base, _, overload = name.partition(".")
-    packet = getattr(torch.ops.aten, base, None)
+    packet: Any = getattr(torch.ops.aten, base, None)
     if packet is None:
         raise Skip(f"torch.ops.aten has no {base}")
-    if overload in packet.overloads():
+    # Outputs that output_mask leaves out cannot be passed as `out`.
+    masked = base.endswith("_backward") and "output_mask" in str(packet.default._schema)  # noqa: SLF001
+    if overload in packet.overloads() and not masked:
         return getattr(packet, overload), True
     functional = "default" if overload in ("out", "") else overload.removesuffix("_out")
     for candidate in (functional, "default"):
@@ -171,6 +186,11 @@ def call(record: Record, args: list[Any], outs: list[torch.Tensor]) -> list[torc
     names = [a.name for a in schema.arguments if not a.is_out]
     if len(names) < len(args):
         raise Skip(f"PyTorch's {name} has {len(names)} arguments, ours {len(args)}")
+    # The functional forms fail to return what a mask leaves out: ask for all, drop it afterwards.
+    at = names.index("output_mask") if "output_mask" in names else None
+    mask = args[at] if at is not None else None
+    if mask is not None:
+        args = [*args[:at], [True] * len(mask), *args[at + 1 :]]
     positional, keywords = [], {}
     for a, value in zip((a for a in schema.arguments if not a.is_out), args, strict=False):
         if str(a.type) == "Tensor" and isinstance(value, (bool, int, float)):
@@ -185,6 +205,8 @@ def call(record: Record, args: list[Any], outs: list[torch.Tensor]) -> list[torc
         keywords |= dict(zip(out_names, targets, strict=True))
     result = op(*positional, **keywords)
     results = [result] if isinstance(result, torch.Tensor) else list(result)
+    if mask is not None:
+        results = [r if wanted else None for r, wanted in zip(results, mask, strict=True)]
     return results + [args[i] for i in record["mutates"]]
 
 
