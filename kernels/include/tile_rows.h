@@ -3,8 +3,9 @@
 // Everything must be inlined: PoCL 3.1 miscompiles calls that take or keep arrays of float16.
 #ifndef OCLTENSOR_TILE_ROWS_H
 #define OCLTENSOR_TILE_ROWS_H
-#include "types.h"
 #include "matmul_params.h"
+#include "transpose.h"
+#include "types.h"
 
 #define TILE_ROWS 8
 #define PANEL 32      // columns of a panel: two vectors
@@ -17,48 +18,6 @@ INLINE float16 load_part(__global const STYPE(TYPE) *p, int n) {
   vstore16((float16)(0), 0, lane);
   for (int i = 0; i < n; ++i) lane[i] = LOAD(TYPE, p, i);
   return vload16(0, lane);
-}
-
-INLINE void store_float_part(float16 v, __global float *p, int n) {
-  if (n >= 16) return vstore16(v, 0, p);
-  float8 a = v.lo;
-  if (n & 8) { vstore8(a, 0, p); p += 8; a = v.hi; }
-  float4 b = a.lo;
-  if (n & 4) { vstore4(b, 0, p); p += 4; b = a.hi; }
-  float2 c = b.lo;
-  if (n & 2) { vstore2(c, 0, p); p += 2; c = b.hi; }
-  if (n & 1) *p = c.x;
-}
-
-#define INTERLEAVE_LOW(a, b)                                                                            \
-  (float16)(a.s0, b.s0, a.s1, b.s1, a.s2, b.s2, a.s3, b.s3, a.s4, b.s4, a.s5, b.s5, a.s6, b.s6, a.s7, b.s7)
-#define INTERLEAVE_HIGH(a, b)                                                                           \
-  (float16)(a.s8, b.s8, a.s9, b.s9, a.sa, b.sa, a.sb, b.sb, a.sc, b.sc, a.sd, b.sd, a.se, b.se, a.sf, b.sf)
-
-// 16 x 16 transposed by four rounds of interleaving.
-INLINE void transpose16(float16 *r) {
-  float16 t[16];
-  UNROLL for (int round = 0; round < 4; ++round) {
-    UNROLL for (int i = 0; i < 8; ++i) {
-      const float16 a = r[i], b = r[i + 8];
-      t[2 * i] = INTERLEAVE_LOW(a, b);
-      t[2 * i + 1] = INTERLEAVE_HIGH(a, b);
-    }
-    UNROLL for (int i = 0; i < 16; ++i) r[i] = t[i];
-  }
-}
-
-// 8 x 16 to 16 x 8, two result rows a vector.
-INLINE void transpose8(float16 *r) {
-  float16 t[8];
-  UNROLL for (int round = 0; round < 3; ++round) {
-    UNROLL for (int i = 0; i < 4; ++i) {
-      const float16 a = r[i], b = r[i + 4];
-      t[2 * i] = INTERLEAVE_LOW(a, b);
-      t[2 * i + 1] = INTERLEAVE_HIGH(a, b);
-    }
-    UNROLL for (int i = 0; i < 8; ++i) r[i] = t[i];
-  }
 }
 
 // `rows` x `columns` (at most PANEL) of b to a panel [rows][PANEL]; columns that are not there hold anything finite or

@@ -31,7 +31,11 @@ struct ConvImplementation {
 // Runs the first implementation that accepts. To be called after call.accept().
 void run_convolution(const OpCall& call, const ConvProblem& problem);
 
-extern const ConvImplementation kConvGeneral;  // general.cpp: anything
+extern const ConvImplementation kConvPointwise;  // pointwise.cpp: windows of one element
+extern const ConvImplementation kConvGrouped;  // grouped.cpp: CPU drivers, few channels in a group
+extern const ConvImplementation kConvDirect;   // direct.cpp: CPU drivers, forward and data
+extern const ConvImplementation kConvWeightTiles;  // weight_rows.cpp: CPU drivers
+extern const ConvImplementation kConvGeneral;      // general.cpp: anything
 
 // For the implementations: operands as (address, byte range) arguments of a launch.
 void bind_big(Launch& launch, const ConvProblem& problem);

@@ -1,6 +1,7 @@
 // The convolution that takes any type, geometry and strides: the last of the list.
 #include "conv.h"
 #include "kernel_sources.h"
+#include "ops/divide_up.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -8,8 +9,6 @@ namespace {
 constexpr int64_t kChannelTile = 4;
 
 const char* refuse(const OpCall&, const ConvProblem&) { return nullptr; }
-
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 void run(const OpCall& call, const ConvProblem& p) {
   const ConvParams& g = p.params;

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "matmul_params.h"
+#include "ops/divide_up.h"
 #include "ops/op_call.h"
 
 namespace ocltensor::opencl {
@@ -47,7 +48,6 @@ Defines matmul_defines(const MatmulProblem& problem);
 void bind_matrix(Launch& launch, const MatmulProblem& problem, const Matrix& matrix, int64_t rows,
                  int64_t columns);
 uint64_t scalar_bits(Scalar value, DType type);
-constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 std::span<const OpEntry> matmul_operators();
 

@@ -1,5 +1,6 @@
 // mm, bmm, mv, dot, addmm, baddbmm, addmv: every one is a MatmulProblem.
 #include "matmul.h"
+#include "ops/division.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -32,10 +33,7 @@ struct Added {
 
 void multiply(OpCall& call, const Form& form, TensorView a, TensorView b, const Added* added) {
   const TensorView out = call.out(0);
-  const auto specs = call.op().infer(call.args());
-  check(Dims(out.sizes()) == specs[0].sizes && out.dtype() == specs[0].dtype,
-        "{}: the output must be {} of shape {}", call.name(), name(specs[0].dtype),
-        to_string(specs[0].sizes));
+  (void)check_outputs(call);
   if (a.dtype() == DType::Bool)
     unsupported(TB_REASON_DTYPE, "{} is not implemented for bool", call.name());
   Dims self_strides;

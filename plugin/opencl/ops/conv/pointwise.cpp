@@ -1,0 +1,77 @@
+// Convolutions by windows of one element: matrix products of the weights with each image (any
+// device, any type).
+#include "conv.h"
+#include "ops/matmul/matmul.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+constexpr int64_t kMostGroups = 8;  // each is a product of its own
+constexpr int64_t kSmallMap = 64;   // positions; on CPU drivers direct tiles waste less there
+
+// The distance between positions if they lie in one line, else 0.
+int64_t line(const tk_i64 (&map)[3], const tk_i64 (&strides)[5]) {
+  const Dims sizes{map[0], map[1], map[2]};
+  int64_t step = 0;
+  int64_t expected = 0;
+  for (size_t d = 3; d-- > 0;) {
+    if (sizes[d] == 1) continue;
+    if (step == 0) expected = step = strides[d + 2];
+    if (strides[d + 2] != expected) return 0;
+    expected *= sizes[d];
+  }
+  return step == 0 ? 1 : step;
+}
+
+const char* refuse(const OpCall& call, const ConvProblem& p) {
+  const ConvParams& g = p.params;
+  if (p.direction == ConvDirection::Weight) return "the gradient of weights";
+  for (size_t d = 0; d < 3; ++d)
+    if (g.window[d] != 1 || g.padding[d] != 0 || g.stride[d] != 1 || g.in[d] != g.out[d])
+      return "the window is not one element";
+  if (g.groups > kMostGroups) return "many groups";
+  if (line(g.in, g.big_strides) == 0 || line(g.out, g.small_strides) == 0)
+    return "positions do not lie in a line";
+  const bool rows =
+      call.caps().style == KernelStyle::Rows && compute_type(p.dtype) == DType::Float32;
+  if (rows && g.in[0] == 1 && g.in[1] * g.in[2] <= kSmallMap) return "a small map";
+  return nullptr;
+}
+
+void run(const OpCall& call, const ConvProblem& p) {
+  const ConvParams& g = p.params;
+  const bool forward = p.direction == ConvDirection::Forward;
+  const int64_t item = size_of(p.dtype);
+  const auto moved = [&](tb_address address, int64_t elements) {
+    return address + static_cast<uint64_t>(elements * item);
+  };
+  const int64_t positions = g.in[0] * g.in[1] * g.in[2];
+  for (int64_t i = 0; i < g.groups; ++i) {
+    const Matrix big{moved(p.big, i * g.big_channels * g.big_strides[1]), g.big_strides[0],
+                     g.big_strides[1], line(g.in, g.big_strides)};
+    const Matrix small{moved(p.small, i * g.small_channels * g.small_strides[1]),
+                       g.small_strides[0], g.small_strides[1], line(g.out, g.small_strides)};
+    const tb_address weights = moved(p.weight, i * g.small_channels * g.weight_strides[0]);
+    MatmulProblem m{
+        .dtype = p.dtype,
+        .batch = g.batch,
+        .m = forward ? g.small_channels : g.big_channels,
+        .n = positions,
+        .k = forward ? g.big_channels : g.small_channels,
+        .a = {weights, 0, g.weight_strides[forward ? 0 : 1], g.weight_strides[forward ? 1 : 0]},
+        .b = forward ? big : small,
+        .c = forward ? small : big,
+        .self = std::nullopt};
+    if (p.bias) {
+      m.self = Matrix{moved(*p.bias, i * m.m * g.bias_stride), 0, g.bias_stride, 0};
+      m.beta = 1;
+    }
+    run_matmul(call, m);
+  }
+}
+
+}  // namespace
+
+const ConvImplementation kConvPointwise{"products of matrices", refuse, run};
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,101 @@
+// Padded maps and axes for the convolutions of CPU drivers.
+#include "rows.h"
+
+#include "kernel_sources.h"
+
+namespace ocltensor::opencl {
+
+Axis forward_axis(const ConvParams& g, size_t d) {
+  return {g.out[d], 0, 1, g.stride[d], g.window[d], 0, 1, -g.padding[d], g.dilation[d]};
+}
+
+// Element i of the big map meets tap k at window position (i + padding - k * dilation) / stride,
+// where that is whole.
+Axis transposed_axis(const ConvParams& g, size_t d, int64_t begin) {
+  const int64_t stride = g.stride[d];
+  Axis a{};
+  a.begin = begin;
+  a.step = stride;
+  a.outputs = begin >= g.in[d] ? 0 : divide_up(g.in[d] - begin, stride);
+  a.stride = 1;
+  if (stride == 1) {
+    a.taps = g.window[d];
+    a.first = a.taps - 1;
+    a.weight_step = -1;
+    a.dilation = g.dilation[d];
+    a.start = g.padding[d] - (a.taps - 1) * a.dilation;
+    return a;
+  }
+  const int64_t lowest = (begin + g.padding[d]) % stride;
+  a.taps = lowest < g.window[d] ? divide_up(g.window[d] - lowest, stride) : 0;
+  a.first = lowest + stride * (a.taps - 1);
+  a.weight_step = -stride;
+  a.dilation = 1;
+  a.start = (begin + g.padding[d] - lowest) / stride - (a.taps - 1);
+  return a;
+}
+
+const char* refuse_rows(const OpCall& call, const ConvProblem& p) {
+  if (call.caps().style != KernelStyle::Rows) return "the device wants many small work-items";
+  if (compute_type(p.dtype) != DType::Float32) return "not computed in float32";
+  const ConvParams& g = p.params;
+  if (g.in[0] != 1 || g.out[0] != 1 || g.window[0] != 1 || g.padding[0] != 0)
+    return "three dimensions";
+  return nullptr;
+}
+
+PaddedMap pad_map(const OpCall& call, const ConvProblem& p, bool is_big, Reach y, Reach x,
+                  int64_t spread_y, int64_t spread_x) {
+  const ConvParams& g = p.params;
+  const auto& strides = is_big ? g.big_strides : g.small_strides;
+  const auto& map = is_big ? g.in : g.out;
+  const int64_t channels = g.groups * (is_big ? g.big_channels : g.small_channels);
+  const int64_t item = size_of(p.dtype);
+  const bool inside = y.low >= 0 && x.low >= 0 && y.high < map[1] && x.high < map[2];
+  if (inside && p.dtype == DType::Float32 && strides[4] == 1 && spread_y == 1 && spread_x == 1) {
+    const Extent e =
+        extent(Dims{g.batch, channels, map[0], map[1], map[2]}, std::span<const int64_t>(strides));
+    return {
+        {},        is_big ? p.big : p.small, e.low * item, e.high * item, 0, strides[0], strides[1],
+        strides[3]};
+  }
+  const int64_t height = y.high - y.low + 1;
+  const int64_t width = x.high - x.low + 1;
+  PadParams pad{};
+  pad.planes = g.batch * channels;
+  pad.channels = channels;
+  pad.height = map[1];
+  pad.width = map[2];
+  pad.image = strides[0];
+  pad.channel = strides[1];
+  pad.row = strides[3];
+  pad.col = strides[4];
+  pad.padded_height = height;
+  pad.padded_width = width;
+  pad.top = y.low;
+  pad.left = x.low;
+  pad.spread_y = spread_y;
+  pad.spread_x = spread_x;
+  pad.planes_per_item = std::max<int64_t>(1, divide_up(pad.planes, work_items(call)));
+  const int64_t bytes = (pad.planes * height * width + 64) * static_cast<int64_t>(sizeof(float));
+  PaddedMap result{};
+  result.memory.push_back(call.scratch(static_cast<uint64_t>(bytes)));
+  const tb_address start = result.memory[0].address();
+  Defines d;
+  d.type("TYPE", p.dtype);
+  Launch launch = call.launch(kernel_sources::conv_pad, "pad", d);
+  launch.memory(start, 0, bytes);
+  is_big ? bind_big(launch, p) : bind_small(launch, p);
+  launch.bytes(&pad, sizeof pad)
+      .run({static_cast<size_t>(divide_up(pad.planes, pad.planes_per_item)), 1, 1}, {1, 1, 1});
+  result.address = start;
+  result.low = 0;
+  result.high = bytes;
+  result.image = channels * height * width;
+  result.channel = height * width;
+  result.row = width;
+  result.origin = -y.low * width - x.low;
+  return result;
+}
+
+}  // namespace ocltensor::opencl

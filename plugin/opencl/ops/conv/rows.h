@@ -1,0 +1,48 @@
+// What the convolutions for CPU drivers share: padded float copies of maps, axes of taps, work
+// division.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "conv.h"
+#include "conv_rows_params.h"
+#include "ops/divide_up.h"
+
+namespace ocltensor::opencl {
+
+// One dimension of a convolution as the kernels see it: output i of `outputs`, which lies at begin
+// + i * step, is the sum over t < taps of x[start + i * stride + t * dilation] * weight[first + t *
+// weight_step].
+struct Axis {
+  int64_t outputs, begin, step, stride, taps, first, weight_step, start, dilation;
+};
+// The forward axis of dimension d; the transposed one for outputs begin, begin + stride, ...
+// (stride or dilation is 1).
+Axis forward_axis(const ConvParams& g, size_t d);
+Axis transposed_axis(const ConvParams& g, size_t d, int64_t begin);
+
+// A float map whose columns are neighbours, with a border.
+struct PaddedMap {
+  std::vector<Scratch> memory;  // none where the map itself serves
+  tb_address address;
+  int64_t low, high;            // bytes around the address
+  int64_t origin;               // elements from the address to element (0, 0), border not counted
+  int64_t image, channel, row;  // strides
+  void bind(Launch& launch) const { launch.memory(address, low, high); }
+};
+// The part of a map that rows [low, high] of both dimensions need; outside the map there are zeros.
+// `is_big`: the map is the problem's big tensor.
+struct Reach {
+  int64_t low, high;
+};
+PaddedMap pad_map(const OpCall& call, const ConvProblem& p, bool is_big, Reach y, Reach x,
+                  int64_t spread_y = 1, int64_t spread_x = 1);
+
+// Reasons that hold for all of them, or nullptr.
+const char* refuse_rows(const OpCall& call, const ConvProblem& p);
+inline int64_t work_items(const OpCall& call) {
+  return 12 * static_cast<int64_t>(call.caps().compute_units);
+}
+
+}  // namespace ocltensor::opencl

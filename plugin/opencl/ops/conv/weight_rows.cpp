@@ -1,0 +1,96 @@
+// Gradient of weights for CPU drivers: packed gradient of the output, register tiles of 9 taps x 32
+// channels.
+#include "kernel_sources.h"
+#include "rows.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+constexpr int64_t kBlock = 32;  // weight_gradient.cl
+constexpr int64_t kRows = 9;
+constexpr int64_t kChunk = 512;
+
+const char* refuse(const OpCall& call, const ConvProblem& p) {
+  if (const char* reason = refuse_rows(call, p)) return reason;
+  if (p.direction != ConvDirection::Weight) return "not the gradient of weights";
+  if (p.params.batch == 0 || p.params.out[1] * p.params.out[2] == 0) return "nothing to sum";
+  if (p.params.small_channels < 4 && p.params.groups > 1) return "few channels in a group";
+  return nullptr;
+}
+
+Reach reach(const Axis& a) {
+  return {a.start, a.start + (a.outputs - 1) * a.stride + (a.taps - 1) * a.dilation};
+}
+
+void run(const OpCall& call, const ConvProblem& p) {
+  const ConvParams& g = p.params;
+  const Axis y = forward_axis(g, 1);
+  const Axis x = forward_axis(g, 2);
+  const PaddedMap map = pad_map(call, p, true, reach(y), reach(x));
+  ConvRowsParams q{};
+  q.x_start = map.origin + y.start * map.row + x.start;
+  q.x_image = map.image;
+  q.x_group = g.big_channels * map.channel;
+  q.x_channel = map.channel;
+  q.x_row = map.row;
+  q.y_image = g.small_strides[0];
+  q.y_group = g.small_channels * g.small_strides[1];
+  q.y_channel = g.small_strides[1];
+  q.y_row = g.small_strides[3];
+  q.y_col = g.small_strides[4];
+  q.w_group = g.small_channels * g.weight_strides[0];
+  q.w_output = g.weight_strides[0];
+  q.w_input = g.weight_strides[1];
+  q.w_y = g.weight_strides[3];
+  q.w_x = g.weight_strides[4];
+  q.images = g.batch;
+  q.inputs = g.big_channels;
+  q.outputs = g.small_channels;
+  q.taps_y = y.taps;
+  q.taps_x = x.taps;
+  q.dilation_y = y.dilation;
+  q.dilation_x = x.dilation;
+  q.stride_y = y.stride;
+  q.stride_x = x.stride;
+  q.height = y.outputs;
+  q.width = x.outputs;
+  q.blocks = divide_up(q.outputs, kBlock);
+  const int64_t rows = q.inputs * q.taps_y * q.taps_x;
+  const int64_t tiles = divide_up(rows, kRows);
+  q.per_item = divide_up(tiles, divide_up(work_items(call), q.blocks * g.groups)) * kRows;
+
+  const int64_t positions = q.height * q.width;
+  const auto floats = static_cast<uint64_t>(g.groups * q.blocks * kBlock) * sizeof(float);
+  const Scratch gradient = call.scratch(floats * static_cast<uint64_t>(g.batch * positions));
+  const Scratch sums = call.scratch(floats * static_cast<uint64_t>(rows));
+  const auto blocks = static_cast<size_t>(q.blocks);
+  const auto groups = static_cast<size_t>(g.groups);
+  const auto bind_all = [](Launch& launch, const Scratch& s) {
+    launch.memory(s.address(), 0, static_cast<int64_t>(s.bytes()));
+  };
+  Defines d;
+  d.type("TYPE", p.dtype);
+  Launch pack = call.launch(kernel_sources::conv_weight_gradient, "pack_gradient", d);
+  bind_all(pack, gradient);
+  bind_small(pack, p);
+  pack.bytes(&q, sizeof q)
+      .run({blocks, static_cast<size_t>(g.batch * divide_up(positions, kChunk)), groups},
+           {1, 1, 1});
+  Launch multiply = call.launch(kernel_sources::conv_weight_gradient, "conv_weight", d);
+  bind_all(multiply, sums);
+  map.bind(multiply);
+  bind_all(multiply, gradient);
+  multiply.bytes(&q, sizeof q)
+      .run({static_cast<size_t>(divide_up(rows, q.per_item)), blocks, groups}, {1, 1, 1});
+  Launch unpack = call.launch(kernel_sources::conv_weight_gradient, "unpack_weight", d);
+  bind_weight(unpack, p);
+  bind_all(unpack, sums);
+  unpack.bytes(&q, sizeof q)
+      .run({blocks, static_cast<size_t>(divide_up(rows, 256)), groups}, {1, 1, 1});
+}
+
+}  // namespace
+
+const ConvImplementation kConvWeightTiles{"gradient tiles", refuse, run};
+
+}  // namespace ocltensor::opencl
