@@ -10,6 +10,7 @@
 #include "pointwise/pointwise.h"
 #include "pool/pool.h"
 #include "random/random.h"
+#include "reduce/reduction.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -23,6 +24,7 @@ constexpr FamilyFunction kFamilies[] = {
     conv_operators,
     pool_operators,
     random_operators,
+    reduce_operators,
 };
 
 }  // namespace

@@ -1,0 +1,144 @@
+// A reduction as functions over a state, for one element and for a vector of 16.
+//   COMPUTE, OUT0, OUT1, A, B, C, D  suffixes of types; a, b, c, d are converted to COMPUTE first
+//   COMPONENTS   1 or 2 independent values are reduced in one sweep
+//   LIFT<n>      value of an element, of a, b, c, d, s0 .. s3
+//   COMBINE<n>   of two partial values x, y; associative and commutative
+//   IDENTITY<n>  value of nothing
+//   FINISH<n>    result, of the two components x, y and s0 .. s3
+//   KIND_A ..    along the vectorised dimension: 0 repeated, 1 contiguous, 2 strided, 3 absent
+#include "types.h"
+typedef CTYPE(COMPUTE) T;
+typedef CVEC(COMPUTE) T16;
+#define OVERLOAD __attribute__((overloadable))
+#if COMPONENTS == 1
+#define LIFT1 a
+#define COMBINE1 x
+#define IDENTITY1 0
+#define FINISH1 x
+#endif
+
+typedef struct {
+  T x, y;
+} State;
+typedef struct {
+  T16 x, y;
+} State16;
+
+#define K(v) ((V)((T)(v)))
+#define REDUCTION(V, S)                                                                            \
+  INLINE V OVERLOAD lift0(V a, V b, V c, V d, V s0, V s1, V s2, V s3) { return LIFT0; }            \
+  INLINE V OVERLOAD lift1(V a, V b, V c, V d, V s0, V s1, V s2, V s3) { return LIFT1; }            \
+  INLINE V OVERLOAD combine0(V x, V y) { return COMBINE0; }                                        \
+  INLINE V OVERLOAD combine1(V x, V y) { return COMBINE1; }                                        \
+  INLINE S OVERLOAD combine(S p, S q) {                                                            \
+    S r;                                                                                           \
+    r.x = combine0(p.x, q.x);                                                                      \
+    r.y = COMPONENTS == 2 ? combine1(p.y, q.y) : p.y;                                              \
+    return r;                                                                                      \
+  }                                                                                                \
+  INLINE S CAT(identity_, V)(void) {                                                               \
+    S r;                                                                                           \
+    r.x = K(IDENTITY0);                                                                            \
+    r.y = K(IDENTITY1);                                                                            \
+    return r;                                                                                      \
+  }                                                                                                \
+  INLINE S OVERLOAD lift(V a, V b, V c, V d, V s0, V s1, V s2, V s3) {                             \
+    S r;                                                                                           \
+    r.x = lift0(a, b, c, d, s0, s1, s2, s3);                                                       \
+    r.y = COMPONENTS == 2 ? lift1(a, b, c, d, s0, s1, s2, s3) : K(IDENTITY1);                      \
+    return r;                                                                                      \
+  }
+#define V T
+REDUCTION(T, State)
+INLINE T finish0(T x, T y, T s0, T s1, T s2, T s3) { return FINISH0; }
+INLINE T finish1(T x, T y, T s0, T s1, T s2, T s3) { return FINISH1; }
+#undef V
+#define V T16
+REDUCTION(T16, State16)
+#undef V
+#undef K
+
+INLINE State across(State16 v) {
+  T x[16], y[16];
+  vstore16(v.x, 0, x);
+  vstore16(v.y, 0, y);
+  UNROLL for (int step = 8; step > 0; step /= 2) {
+    UNROLL for (int i = 0; i < step; ++i) {
+      x[i] = combine0(x[i], x[i + step]);
+      if (COMPONENTS == 2) y[i] = combine1(y[i], y[i + step]);
+    }
+  }
+  State r;
+  r.x = x[0];
+  r.y = y[0];
+  return r;
+}
+
+// Operand X, p its pointer, at position i of a dimension of stride s.
+#define GET16_0(X, p, i, s) ((T16)(TO(COMPUTE, LOAD(X, p, 0))))
+#define GET16_1(X, p, i, s) TO16(COMPUTE, LOAD16(X, p, i))
+#define GET16_2(X, p, i, s) gather_##X(p, i, s)
+#define GET16_3(X, p, i, s) ((T16)((T)0))
+#define GET_0(X, p, i, s) TO(COMPUTE, LOAD(X, p, 0))
+#define GET_1(X, p, i, s) TO(COMPUTE, LOAD(X, p, i))
+#define GET_2(X, p, i, s) TO(COMPUTE, LOAD(X, p, (i) * (s)))
+#define GET_3(X, p, i, s) ((T)0)
+#define STRIDED(X)                                                                      \
+  INLINE T16 gather_##X(__global const STYPE(X) *p, long i, long s) {                   \
+    T lane[16];                                                                         \
+    UNROLL for (int k = 0; k < 16; ++k) lane[k] = TO(COMPUTE, LOAD(X, p, (i + k) * s)); \
+    return vload16(0, lane);                                                            \
+  }
+STRIDED(A)
+STRIDED(B)
+STRIDED(C)
+STRIDED(D)
+
+#define REDUCE_ARGUMENTS                                                                              \
+  __global const void *a_base, ulong a_offset, __global const void *b_base, ulong b_offset,           \
+      __global const void *c_base, ulong c_offset, __global const void *d_base, ulong d_offset,       \
+      __global void *out0_base, ulong out0_offset, __global void *out1_base, ulong out1_offset,       \
+      const ReduceParams p
+#define NUMBERS                                                                                \
+  const T s0 = FROM_BITS(COMPUTE, p.numbers[0]), s1 = FROM_BITS(COMPUTE, p.numbers[1]);        \
+  const T s2 = FROM_BITS(COMPUTE, p.numbers[2]), s3 = FROM_BITS(COMPUTE, p.numbers[3]);
+#define NUMBERS16                                                                              \
+  NUMBERS const T16 v0 = (T16)(s0), v1 = (T16)(s1), v2 = (T16)(s2), v3 = (T16)(s3);
+#define POINTERS(at)                                                                           \
+  __global const STYPE(A) *pa = AT_CONST(A, a_base, a_offset) + at.a;                          \
+  __global const STYPE(B) *pb = AT_CONST(B, b_base, b_offset) + at.b;                          \
+  __global const STYPE(C) *pc = AT_CONST(C, c_base, c_offset) + at.c;                          \
+  __global const STYPE(D) *pd = AT_CONST(D, d_base, d_offset) + at.d;
+#define FINISH(state, at0, at1)                                                                       \
+  STORE(OUT0, AT(OUT0, out0_base, out0_offset), at0,                                                  \
+        TO(OUT0, finish0((state).x, (state).y, s0, s1, s2, s3)));                                     \
+  if (COMPONENTS == 2)                                                                                \
+    STORE(OUT1, AT(OUT1, out1_base, out1_offset), at1,                                                \
+          TO(OUT1, finish1((state).x, (state).y, s0, s1, s2, s3)));
+
+typedef struct {
+  long a, b, c, d, out0, out1;
+} Offsets;
+
+// Adds the offsets of element `rest` of a nest, from dimension `first` on. Indices into the parameters are constants
+// after unrolling: a GPU would copy the structure to the stack otherwise.
+#define WALK(at, index, first, rank, sizes_, strides_, with_out)                \
+  {                                                                             \
+    long rest = (index);                                                        \
+    UNROLL for (int k = first; k < REDUCE_RANK; ++k) {                          \
+      if (k >= rank) break;                                                     \
+      const long next = k + 1 < rank ? rest / sizes_[k] : 0;                    \
+      const long i = rest - next * sizes_[k];                                   \
+      rest = next;                                                              \
+      at.a += i * strides_[0][k];                                               \
+      at.b += i * strides_[1][k];                                               \
+      at.c += i * strides_[2][k];                                               \
+      at.d += i * strides_[3][k];                                               \
+      if (with_out) {                                                           \
+        at.out0 += i * strides_[4 * with_out][k];                               \
+        at.out1 += i * strides_[(4 + 1) * with_out][k];                         \
+      }                                                                         \
+    }                                                                           \
+  }
+#define WALK_KEPT(at, index, first) WALK(at, index, first, p.kept_rank, p.kept_sizes, p.kept_strides, 1)
+#define WALK_REDUCED(at, index, first) WALK(at, index, first, p.rank, p.sizes, p.strides, 0)

@@ -1,0 +1,34 @@
+// Extreme values and their positions for GPUs: `lanes` work-items (a power of two) share an output; neighbouring
+// work-items take neighbouring elements of the input. GROUP is the work-group size.
+#include "arg_formula.h"
+
+__attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void arg(__global const void *a_base, ulong a_offset,
+                                                                     ARG_OUTPUTS, long outer, long length,
+                                                                     long inner, long chunk, long lanes_) {
+  __local Best shared[GROUP];
+  const uint id = get_local_id(0), lanes = lanes_, outputs = GROUP / lanes;
+  const uint lane = inner == 1 ? id % lanes : id / outputs;
+  const uint step = inner == 1 ? 1 : outputs;
+  const long o = (long)get_group_id(0) * outputs + (inner == 1 ? id / lanes : id % outputs);
+  const long first = get_group_id(1) * chunk, end = min(length, first + chunk);
+  const bool active = o < outer * inner;
+  if (active) {
+    const long row = o / inner;
+    __global const STYPE(A) *in = AT_CONST(A, a_base, a_offset) + row * length * inner + (o - row * inner);
+    const long start = min(first + lane, end - 1);  // a lane without elements repeats the last one
+    Best best = {TO(COMPUTE, LOAD(A, in, start * inner)), start};
+    for (long i = start + lanes; i < end; i += lanes) {
+      const Best one = {TO(COMPUTE, LOAD(A, in, i * inner)), i};
+      if (better(one.value, best.value)) best = one;
+    }
+    shared[id] = best;
+  }
+  for (uint half_lanes = lanes / 2; half_lanes > 0; half_lanes /= 2) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (active && lane < half_lanes) shared[id] = choose(shared[id], shared[id + half_lanes * step]);
+  }
+  if (active && lane == 0) {
+    const Best best = shared[id];
+    WRITE(get_group_id(1) * outer * inner + o, best)
+  }
+}

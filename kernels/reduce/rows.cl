@@ -1,0 +1,50 @@
+// Reductions for CPU drivers, vectors along the reduced dimension: a work-item makes a run of outputs, or one split of
+// each. Partial sums are kept in blocks of 4096 elements so that rounding errors grow slowly.
+#include "reduce_params.h"
+#include "reduce_formula.h"
+
+#define A_AT(i) CAT(GET16_, KIND_A)(A, pa, i, p.strides[0][0])
+#define B_AT(i) CAT(GET16_, KIND_B)(B, pb, i, p.strides[1][0])
+#define C_AT(i) CAT(GET16_, KIND_C)(C, pc, i, p.strides[2][0])
+#define D_AT(i) CAT(GET16_, KIND_D)(D, pd, i, p.strides[3][0])
+#define LIFT16(i) lift(A_AT(i), B_AT(i), C_AT(i), D_AT(i), v0, v1, v2, v3)
+#define LIFT(i)                                                                                    \
+  lift(CAT(GET_, KIND_A)(A, pa, i, p.strides[0][0]), CAT(GET_, KIND_B)(B, pb, i, p.strides[1][0]), \
+       CAT(GET_, KIND_C)(C, pc, i, p.strides[2][0]), CAT(GET_, KIND_D)(D, pd, i, p.strides[3][0]), \
+       s0, s1, s2, s3)
+#define BLOCK 4096
+
+ONE_ITEM __kernel void reduce(REDUCE_ARGUMENTS) {
+  NUMBERS16
+  const long k0 = get_global_id(0) * p.kept_per_item, k1 = min((long)p.kept, k0 + p.kept_per_item);
+  const long split = get_global_id(1), outer = split / p.inner_splits, inner = split - outer * p.inner_splits;
+  const long r0 = outer * p.chunk, r1 = min((long)p.count, r0 + p.chunk);
+  const long i0 = inner * p.inner_chunk, i1 = min((long)p.sizes[0], i0 + p.inner_chunk);
+  for (long k = k0; k < k1; ++k) {
+    Offsets at = {0, 0, 0, 0, split * p.split_step, split * p.split_step};
+    WALK_KEPT(at, k, 0)
+    State16 total = identity_T16();
+    State rest = identity_T();
+    for (long r = r0; r < r1; ++r) {
+      Offsets row = at;
+      WALK_REDUCED(row, r, 1)
+      POINTERS(row)
+      long i = i0;
+      while (i + 16 <= i1) {
+        const long end = min(i1, i + BLOCK);
+        State16 q0 = identity_T16(), q1 = q0, q2 = q0, q3 = q0;
+        for (; i + 64 <= end; i += 64) {
+          q0 = combine(q0, LIFT16(i));
+          q1 = combine(q1, LIFT16(i + 16));
+          q2 = combine(q2, LIFT16(i + 32));
+          q3 = combine(q3, LIFT16(i + 48));
+        }
+        for (; i + 16 <= end; i += 16) q0 = combine(q0, LIFT16(i));
+        total = combine(total, combine(combine(q0, q1), combine(q2, q3)));
+      }
+      for (; i < i1; ++i) rest = combine(rest, LIFT(i));
+    }
+    if (i1 - i0 >= 16) rest = combine(rest, across(total));
+    FINISH(rest, at.out0, at.out1)
+  }
+}

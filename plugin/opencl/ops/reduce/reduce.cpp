@@ -1,0 +1,111 @@
+// The operators that are one row of a table of reductions.
+#include "base/infer/common.h"
+#include "reduction.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+// How an operator names the dimensions that it reduces.
+enum class Which : uint8_t { Listed, ListedOrNone, All };
+// The accumulator: the input's own type, or what the result is added up in.
+enum class Accumulate : uint8_t { Own, Result, Truth };
+
+struct Row {
+  const char* name;
+  Which which;
+  Accumulate accumulate;
+  Reduction formula;
+};
+
+constexpr Reduction kAnyReduction{1, {{"(a != K(0)) ? K(1) : K(0)", kMaximum, "0", "x"}}};
+constexpr Reduction kAllReduction{1, {{"(a != K(0)) ? K(1) : K(0)", kMinimum, "1", "x"}}};
+constexpr Reduction kMax{1, {{"a", kMaximum, nullptr, "x"}}};
+constexpr Reduction kMin{1, {{"a", kMinimum, nullptr, "x"}}};
+constexpr Reduction kProduct{1, {{"a", "x * y", "1", "x"}}};
+constexpr Reduction kSum{1, {{"a", kAdd, "0", "x"}}};
+
+constexpr Row kRows[] = {
+    {"sum.IntList_out", Which::Listed, Accumulate::Result, kSum},
+    {"mean.out", Which::Listed, Accumulate::Result, {1, {{"a", kAdd, "0", "x / s0"}}}},
+    {"nansum.out",
+     Which::Listed,
+     Accumulate::Result,
+     {1, {{"(a != a) ? K(0) : a", kAdd, "0", "x"}}}},
+    {"prod.int_out", Which::Listed, Accumulate::Result, kProduct},
+    {"prod.out", Which::All, Accumulate::Result, kProduct},
+    {"amax.out", Which::Listed, Accumulate::Own, kMax},
+    {"amin.out", Which::Listed, Accumulate::Own, kMin},
+    {"aminmax.out",
+     Which::Listed,
+     Accumulate::Own,
+     {2, {{"a", kMinimum, nullptr, "x"}, {"a", kMaximum, nullptr, "y"}}}},
+    {"max.unary_out", Which::All, Accumulate::Own, kMax},
+    {"min.unary_out", Which::All, Accumulate::Own, kMin},
+    {"any.out", Which::Listed, Accumulate::Truth, kAnyReduction},
+    {"any.all_out", Which::All, Accumulate::Truth, kAnyReduction},
+    {"any.dims_out", Which::ListedOrNone, Accumulate::Truth, kAnyReduction},
+    {"all.out", Which::Listed, Accumulate::Truth, kAllReduction},
+    {"all.all_out", Which::All, Accumulate::Truth, kAllReduction},
+    {"all.dims_out", Which::ListedOrNone, Accumulate::Truth, kAllReduction},
+};
+
+const Row& row_of(const std::string& name) {
+  for (const Row& row : kRows)
+    if (name == row.name) return row;
+  fail(TB_E_INTERNAL, "{} has no row in the table of reductions", name);
+}
+
+uint32_t mask_of(const OpCall& call, Which which) {
+  const int64_t rank = call.args().tensor(0).ndim();
+  if (which == Which::All) return infer::dim_mask({}, rank);
+  if (which == Which::ListedOrNone && !call.args().is_none(1) && call.args().ints(1).empty())
+    return 0;
+  return infer::dim_mask(call.args().ints(1), rank);
+}
+
+DType accumulator(Accumulate how, DType input, DType result) {
+  if (how != Accumulate::Result) return compute_type(input);
+  return is_integral(result, true) ? DType::Int64 : compute_type(result);
+}
+
+void reduce(OpCall& call) {
+  const Row& row = row_of(call.name());
+  const auto specs = checked_outputs(call);
+  const TensorView self = call.args().tensor(0);
+  ReduceLaunch what{&row.formula,
+                    accumulator(row.accumulate, self.dtype(), specs[0].dtype),
+                    Dims(self.sizes()),
+                    mask_of(call, row.which),
+                    {&self},
+                    {}};
+  if (row.accumulate == Accumulate::Result && specs[0].dtype == DType::Bool) {
+    // Adding and multiplying truth values, as ATen does for dtype=bool.
+    what.formula =
+        std::string_view(row.formula.part[0].combine) == kAdd ? &kAnyReduction : &kAllReduction;
+    what.compute = compute_type(self.dtype());
+  }
+  int64_t count = 1;
+  for (size_t d = 0; d < what.shape.size(); ++d)
+    if (what.mask >> d & 1) count *= what.shape[d];
+  what.numbers[0] = count;
+  std::vector<TensorView> outs;
+  for (size_t i = 0; i < specs.size(); ++i) outs.push_back(call.out(i));
+  for (size_t i = 0; i < specs.size(); ++i) what.outs[i] = &outs[i];
+  call.accept();
+  launch_reduce(call, what);
+}
+
+}  // namespace
+
+std::span<const OpEntry> reduce_operators() {
+  static const auto& entries = *new auto([] {
+    std::vector<OpEntry> list;
+    for (const Row& row : kRows) list.push_back({row.name, reduce});
+    list.insert(list.end(), kSpreadOperators.begin(), kSpreadOperators.end());
+    list.insert(list.end(), kArgOperators.begin(), kArgOperators.end());
+    return list;
+  }());
+  return entries;
+}
+
+}  // namespace ocltensor::opencl

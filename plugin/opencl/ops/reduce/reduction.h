@@ -1,0 +1,56 @@
+// Launching a reduction: any formula over up to four broadcast operands, combined over any set of
+// dimensions.
+#pragma once
+
+#include <array>
+
+#include "ops/op_call.h"
+
+namespace ocltensor::opencl {
+
+// One or two values reduced in one sweep; see kernels/include/reduce_formula.h. All texts are
+// OpenCL C that holds for scalars and vectors of 16; K(x) makes a literal fit. A null identity
+// means the extreme of the compute type.
+struct Component {
+  const char* lift;
+  const char* combine;
+  const char* identity;
+  const char* finish;
+};
+struct Reduction {
+  int components;
+  Component part[2];
+};
+
+inline constexpr const char* kAdd = "x + y";
+inline constexpr const char* kMaximum = "(x > y || x != x) ? x : y";  // NaN wins
+inline constexpr const char* kMinimum = "(x < y || x != x) ? x : y";
+// The neutral elements of kMaximum and kMinimum.
+const char* lowest(DType type);
+const char* highest(DType type);
+
+struct ReduceLaunch {
+  const Reduction* formula;
+  DType compute;                            // type of the accumulators
+  Dims shape;                               // of the operands, which broadcast to it
+  uint32_t mask;                            // dimensions that are reduced
+  std::array<const TensorView*, 4> inputs;  // a, b, c, d; null: absent
+  std::array<const TensorView*, 2> outs;    // with the kept sizes; reduced dimensions may stay as 1
+  std::array<Scalar, 4> numbers{0, 0, 0, 0};  // s0 .. s3
+};
+// Deterministic: the division of work depends on shapes and the device only.
+void launch_reduce(const OpCall& call, const ReduceLaunch& what);
+
+// The output types that the schema promises; throws where an output has another shape or a type
+// that cannot hold it.
+std::vector<TensorSpec> checked_outputs(const OpCall& call);
+// Bits of a number in a compute type, as parameter structures carry it.
+uint64_t number_bits(Scalar value, DType compute);
+// Outputs of a group of work-items that is as large as the device allows, at most 256.
+int64_t group_size(const Capabilities& caps);
+
+std::span<const OpEntry> reduce_operators();
+extern const std::span<const OpEntry> kSpreadOperators;  // spread.cpp: var, std, norms, logsumexp
+extern const std::span<const OpEntry> kArgOperators;     // arg.cpp: argmax, max.dim and the like
+
+}  // namespace ocltensor::opencl

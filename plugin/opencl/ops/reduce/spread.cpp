@@ -1,0 +1,132 @@
+// Reductions that need a first sweep's result in a second one, and norms: var, std, logsumexp,
+// linalg_vector_norm.
+#include <cmath>
+
+#include "base/infer/common.h"
+#include "ops/copy/copy.h"
+#include "ops/pointwise/pointwise.h"
+#include "reduction.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+// A reduction's result in scratch memory, kept with sizes of 1 so that it broadcasts against the
+// operand.
+class Middle {
+ public:
+  Middle(const OpCall& call, TensorView self, uint32_t mask, DType type)
+      : sizes_(infer::reduced_sizes(self.sizes(), mask, true)),
+        memory_(call.scratch(static_cast<uint64_t>(numel(sizes_) * size_of(type)))),
+        local_(memory_.address(), type, sizes_),
+        view_(local_.view()) {}
+  const TensorView* view() const { return &view_; }
+  // The same elements with the sizes of an output.
+  LocalTensor shaped_like(TensorView out) const {
+    return LocalTensor(memory_.address(), local_.dtype(), Dims(out.sizes()));
+  }
+
+ private:
+  Dims sizes_;
+  Scratch memory_;
+  LocalTensor local_;
+  TensorView view_;
+};
+
+double count_of(TensorView self, uint32_t mask) {
+  double count = 1;
+  for (size_t d = 0; d < self.sizes().size(); ++d)
+    if (mask >> d & 1) count *= static_cast<double>(self.sizes()[d]);
+  return count;
+}
+
+constexpr Reduction kMean{1, {{"a", kAdd, "0", "x / s0"}}};
+constexpr Reduction kVariance{1, {{"(a - b) * (a - b)", kAdd, "0", "x / s0"}}};
+constexpr Reduction kDeviation{1, {{"(a - b) * (a - b)", kAdd, "0", "sqrt(x / s0)"}}};
+
+// Two sweeps: the mean, then squared distances from it. The divisor is max(0, n - correction), as
+// in ATen.
+void variance(OpCall& call) {
+  (void)checked_outputs(call);
+  const TensorView self = call.args().tensor(0);
+  const uint32_t mask = infer::dim_mask(call.args().ints(1), self.ndim());
+  const auto correction = call.args().optional_scalar(2);
+  call.accept();
+  const DType compute = compute_type(self.dtype());
+  const double n = count_of(self, mask);
+  const Middle mean(call, self, mask, compute);
+  launch_reduce(call,
+                {&kMean, compute, Dims(self.sizes()), mask, {&self}, {mean.view()}, {n, 0, 0, 0}});
+  const TensorView out = call.out(0);
+  const bool root = call.op().schema.name == "std";
+  const double divisor = std::max(0.0, n - (correction ? correction->as_double() : 1.0));
+  launch_reduce(call, {root ? &kDeviation : &kVariance,
+                       compute,
+                       Dims(self.sizes()),
+                       mask,
+                       {&self, mean.view()},
+                       {&out},
+                       {divisor, 0, 0, 0}});
+  if (call.out_count() == 2) copy_tensor(call, call.out(1), mean.shaped_like(call.out(1)).view());
+}
+
+constexpr Reduction kTop{1, {{"a", kMaximum, nullptr, "(fabs(x) == K(INFINITY)) ? K(0) : x"}}};
+constexpr Reduction kLogSum{1, {{"exp(a - b)", kAdd, "0", "log(x)"}}};
+constexpr Formula kSumFormula{"logsumexp", FormulaForm::Vector, "a + b"};
+
+void logsumexp(OpCall& call) {
+  const DType compute = compute_type(checked_outputs(call)[0].dtype);
+  const TensorView self = call.args().tensor(0);
+  const uint32_t mask = infer::dim_mask(call.args().ints(1), self.ndim());
+  call.accept();
+  const TensorView out = call.out(0);
+  if (out.numel() == 0) return;
+  const Middle top(call, self, mask, compute);
+  const Middle rest(call, self, mask, compute);
+  launch_reduce(call, {&kTop, compute, Dims(self.sizes()), mask, {&self}, {top.view()}});
+  launch_reduce(call,
+                {&kLogSum, compute, Dims(self.sizes()), mask, {&self, top.view()}, {rest.view()}});
+  const LocalTensor parts[] = {rest.shaped_like(out), top.shaped_like(out)};
+  const TensorView views[] = {parts[0].view(), parts[1].view()};
+  const ElementwiseInput inputs[] = {{&views[0], 0, false}, {&views[1], 0, false}};
+  launch_elementwise(call, out, {&kSumFormula, compute, out.dtype(), false, inputs, {}});
+}
+
+constexpr Reduction kNonZero{1, {{"(a != K(0)) ? K(1) : K(0)", kAdd, "0", "x"}}};
+constexpr Reduction kAbsolute{1, {{"fabs(a)", kAdd, "0", "x"}}};
+constexpr Reduction kSquares{1, {{"a * a", kAdd, "0", "sqrt(x)"}}};
+constexpr Reduction kLargest{1, {{"fabs(a)", kMaximum, "0", "x"}}};
+constexpr Reduction kSmallest{1, {{"fabs(a)", kMinimum, nullptr, "x"}}};
+constexpr Reduction kPowers{1, {{"pow(fabs(a), s0)", kAdd, "0", "pow(x, s1)"}}};
+
+const Reduction& norm_of_order(double order) {
+  if (std::isinf(order)) return order > 0 ? kLargest : kSmallest;
+  return order == 0 ? kNonZero : order == 1 ? kAbsolute : order == 2 ? kSquares : kPowers;
+}
+
+void vector_norm(OpCall& call) {
+  const DType compute = compute_type(checked_outputs(call)[0].dtype);
+  const TensorView self = call.args().tensor(0);
+  const double order = call.args().real(1);
+  const uint32_t mask = infer::dim_mask(call.args().ints(2), self.ndim());
+  call.accept();
+  const TensorView out = call.out(0);
+  launch_reduce(call, {&norm_of_order(order),
+                       compute,
+                       Dims(self.sizes()),
+                       mask,
+                       {&self},
+                       {&out},
+                       {order, 1 / order, 0, 0}});
+}
+
+constexpr OpEntry kOperators[] = {{"var.correction_out", variance},
+                                  {"std.correction_out", variance},
+                                  {"var_mean.correction_out", variance},
+                                  {"logsumexp.out", logsumexp},
+                                  {"linalg_vector_norm.out", vector_norm}};
+
+}  // namespace
+
+const std::span<const OpEntry> kSpreadOperators = kOperators;
+
+}  // namespace ocltensor::opencl
