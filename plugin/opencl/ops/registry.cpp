@@ -11,6 +11,7 @@
 #include "pool/pool.h"
 #include "random/random.h"
 #include "reduce/reduction.h"
+#include "softmax/softmax.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -25,6 +26,7 @@ constexpr FamilyFunction kFamilies[] = {
     pool_operators,
     random_operators,
     reduce_operators,
+    softmax_operators,
 };
 
 }  // namespace

@@ -1,0 +1,10 @@
+// softmax and log-softmax with their backward operators.
+#pragma once
+
+#include "ops/op_call.h"
+
+namespace ocltensor::opencl {
+
+std::span<const OpEntry> softmax_operators();
+
+}  // namespace ocltensor::opencl
