@@ -5,14 +5,9 @@
 #include "exp.h"
 typedef CTYPE(COMPUTE) T;
 typedef CVEC(COMPUTE) T16;
+#include "row_sums.h"
 
 INLINE T16 larger(T16 a, T16 b) { return (a > b) ? a : b; }
-INLINE T sum_lanes(T16 v) {
-  T x[16];
-  vstore16(v, 0, x);
-  UNROLL for (int step = 8; step > 0; step /= 2) UNROLL for (int i = 0; i < step; ++i) x[i] += x[i + step];
-  return x[0];
-}
 INLINE T max_lanes(T16 v) {
   T x[16];
   vstore16(v, 0, x);

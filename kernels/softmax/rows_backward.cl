@@ -3,6 +3,7 @@
 #include "exp.h"
 typedef CTYPE(COMPUTE) T;
 typedef CVEC(COMPUTE) T16;
+#include "row_sums.h"
 
 #define GRAD(i) TO(COMPUTE, LOAD(A, grad, i))
 #define GRAD16(i) TO16(COMPUTE, LOAD16(A, grad, i))
@@ -22,26 +23,10 @@ typedef CVEC(COMPUTE) T16;
 #define POINTERS                                                                                  \
   __global const STYPE(A) *grad, __global const STYPE(B) *result, __global STYPE(OUT) *out, long n
 
-INLINE T sum_lanes(T16 v) {
-  T x[16];
-  vstore16(v, 0, x);
-  UNROLL for (int step = 8; step > 0; step /= 2) UNROLL for (int i = 0; i < step; ++i) x[i] += x[i + step];
-  return x[0];
-}
-
 INLINE void along(POINTERS) {
-  T16 s0 = (T16)(0), s1 = s0, s2 = s0, s3 = s0;
-  T sum = 0;
-  long i = 0;
-  for (; i + 64 <= n; i += 64) {
-    s0 += TERM16(i);
-    s1 += TERM16(i + 16);
-    s2 += TERM16(i + 32);
-    s3 += TERM16(i + 48);
-  }
-  for (; i + 16 <= n; i += 16) s0 += TERM16(i);
-  for (; i < n; ++i) sum += TERM(i);
-  sum += sum_lanes((s0 + s1) + (s2 + s3));
+  T sum;
+  SUM_ROW(sum, n, TERM, TERM16)
+  long i;
   for (i = 0; i + 16 <= n; i += 16) STORE16(OUT, out, i, SLOPE16(i, (T16)(sum)));
   for (; i < n; ++i) STORE(OUT, out, i, SLOPE(i, sum));
 }

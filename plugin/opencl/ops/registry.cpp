@@ -7,6 +7,7 @@
 #include "conv/conv.h"
 #include "copy/copy.h"
 #include "matmul/matmul.h"
+#include "norm/norm.h"
 #include "pointwise/pointwise.h"
 #include "pool/pool.h"
 #include "random/random.h"
@@ -27,6 +28,7 @@ constexpr FamilyFunction kFamilies[] = {
     random_operators,
     reduce_operators,
     softmax_operators,
+    norm_operators,
 };
 
 }  // namespace

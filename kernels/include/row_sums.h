@@ -1,0 +1,31 @@
+// Sums over a contiguous row for CPU drivers, in blocks of 4096 so that rounding errors grow slowly. Needs T, T16.
+#ifndef OCLTENSOR_ROW_SUMS_H
+#define OCLTENSOR_ROW_SUMS_H
+INLINE T sum_lanes(T16 v) {
+  T x[16];
+  vstore16(v, 0, x);
+  UNROLL for (int step = 8; step > 0; step /= 2) UNROLL for (int i = 0; i < step; ++i) x[i] += x[i + step];
+  return x[0];
+}
+// result = sum of TERM(i), i < n; TERM16(i): elements i .. i + 15 at once
+#define SUM_ROW(result, n, TERM, TERM16)                          \
+  {                                                               \
+    T16 total = (T16)(0);                                         \
+    T rest = 0;                                                   \
+    long i = 0;                                                   \
+    while (i + 16 <= (n)) {                                       \
+      const long end = min((long)(n), i + 4096);                  \
+      T16 q0 = (T16)(0), q1 = q0, q2 = q0, q3 = q0;               \
+      for (; i + 64 <= end; i += 64) {                            \
+        q0 += TERM16(i);                                          \
+        q1 += TERM16(i + 16);                                     \
+        q2 += TERM16(i + 32);                                     \
+        q3 += TERM16(i + 48);                                     \
+      }                                                           \
+      for (; i + 16 <= end; i += 16) q0 += TERM16(i);             \
+      total += (q0 + q1) + (q2 + q3);                             \
+    }                                                             \
+    for (; i < (n); ++i) rest += TERM(i);                         \
+    result = rest + sum_lanes(total);                             \
+  }
+#endif

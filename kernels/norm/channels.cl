@@ -1,0 +1,93 @@
+// The small per-channel arithmetic of batch and group normalisation: statistics to the numbers that apply_*.cl uses. A
+// plane is what shares those numbers (a channel, or with groups a sample's channel); `per_stat` neighbouring planes share
+// statistics. One work-item a plane or channel.
+//   COMPUTE; W, S, R: types of weight and bias, of saved and of running statistics (where HAS_WEIGHT, HAS_BIAS,
+//   HAS_SAVED, HAS_RUNNING); TRAIN; table: [shift | scale | bias] or, backward, [shift | scale | k1 | k2], each of all planes
+#include "types.h"
+typedef CTYPE(COMPUTE) T;
+#define IN(A, name, i) LOAD(A, AT_CONST(A, name##_base, name##_offset), i)
+#define OUT(A, name, i, v) STORE(A, AT(A, name##_base, name##_offset), i, v)
+#define PAIR(name) __global const void *name##_base, ulong name##_offset
+#define TARGET(name) __global void *name##_base, ulong name##_offset
+#define SCALE(c) (HAS_WEIGHT ? TO(COMPUTE, IN(W, weight, (c) * weight_stride)) : (T)1)
+
+__kernel void prepare(PAIR(mean), PAIR(variance), PAIR(weight), PAIR(bias), TARGET(running_mean), TARGET(running_var),
+                      TARGET(save_mean), TARGET(save_scale), TARGET(table), long planes, long channels, long per_stat,
+                      long weight_stride, long bias_stride, long mean_stride, long variance_stride, ulong count_,
+                      ulong momentum_, ulong eps_) {
+  const long p = get_global_id(0);
+  if (p >= planes) return;
+  const T count = FROM_BITS(COMPUTE, count_), momentum = FROM_BITS(COMPUTE, momentum_);
+  const long s = p / per_stat, c = p % channels;
+#if TRAIN
+  const T m = IN(COMPUTE, mean, s), v = IN(COMPUTE, variance, s);
+#else
+  const T m = TO(COMPUTE, IN(R, mean, s * mean_stride)), v = TO(COMPUTE, IN(R, variance, s * variance_stride));
+#endif
+  const T inverse = (T)1 / sqrt(v + FROM_BITS(COMPUTE, eps_));
+#if HAS_SAVED
+  if (p % per_stat == 0) {
+    OUT(S, save_mean, s, m);
+    OUT(S, save_scale, s, inverse);
+  }
+#endif
+#if HAS_RUNNING
+  const T old_mean = TO(COMPUTE, IN(R, running_mean, c * mean_stride));
+  const T old_var = TO(COMPUTE, IN(R, running_var, c * variance_stride));
+  OUT(R, running_mean, c * mean_stride, momentum * m + ((T)1 - momentum) * old_mean);
+  OUT(R, running_var, c * variance_stride, momentum * (v * (count / (count - (T)1))) + ((T)1 - momentum) * old_var);
+#endif
+  OUT(COMPUTE, table, p, m);
+  OUT(COMPUTE, table, planes + p, inverse * SCALE(c));
+  OUT(COMPUTE, table, 2 * planes + p, HAS_BIAS ? TO(COMPUTE, IN(W, bias, c * bias_stride)) : (T)0);
+}
+
+// sums, dots: per plane, of dy and of dy * (x - mean). With s1, s2 their weighted sums over the planes of a statistic,
+// dx = dy * w * r - r * s1 / n - (x - mean) * r^3 * s2 / n.
+__kernel void prepare_backward(PAIR(sums), PAIR(dots), PAIR(mean), PAIR(inverse), PAIR(weight), TARGET(table),
+                               long planes, long channels, long per_stat, long weight_stride, ulong count_) {
+  const long p = get_global_id(0);
+  if (p >= planes) return;
+  const long s = p / per_stat;
+  const T r = IN(COMPUTE, inverse, s);
+  T s1 = 0, s2 = 0;
+#if TRAIN
+  for (long q = s * per_stat; q < (s + 1) * per_stat; ++q) {
+    s1 += SCALE(q % channels) * IN(COMPUTE, sums, q);
+    s2 += SCALE(q % channels) * IN(COMPUTE, dots, q);
+  }
+#endif
+  const T count = FROM_BITS(COMPUTE, count_);
+  OUT(COMPUTE, table, p, IN(COMPUTE, mean, s));
+  OUT(COMPUTE, table, planes + p, r * SCALE(p % channels));
+  OUT(COMPUTE, table, 2 * planes + p, r * s1 / count);
+  OUT(COMPUTE, table, 3 * planes + p, r * r * r * s2 / count);
+}
+
+// Gradients of weight and bias: over the samples of a channel.
+__kernel void weights_backward(PAIR(sums), PAIR(dots), PAIR(inverse), TARGET(grad_weight), TARGET(grad_bias),
+                               long planes, long channels, long per_stat) {
+  const long c = get_global_id(0);
+  if (c >= channels) return;
+  T dw = 0, db = 0;
+  for (long p = c; p < planes; p += channels) {
+    dw += IN(COMPUTE, dots, p) * IN(COMPUTE, inverse, p / per_stat);
+    db += IN(COMPUTE, sums, p);
+  }
+#if HAS_WEIGHT_GRAD
+  OUT(W, grad_weight, c, TO(W, dw));
+#endif
+#if HAS_BIAS_GRAD
+  OUT(W, grad_bias, c, TO(W, db));
+#endif
+}
+
+// 1 / sqrt(variance + eps) and the mean in the compute type, from running statistics.
+__kernel void inverses(PAIR(mean), PAIR(variance), TARGET(result), long channels, long mean_stride,
+                       long variance_stride, ulong eps_) {
+  const long c = get_global_id(0);
+  if (c >= channels) return;
+  OUT(COMPUTE, result, c, TO(COMPUTE, IN(R, mean, c * mean_stride)));
+  OUT(COMPUTE, result, channels + c,
+      (T)1 / sqrt(TO(COMPUTE, IN(R, variance, c * variance_stride)) + FROM_BITS(COMPUTE, eps_)));
+}

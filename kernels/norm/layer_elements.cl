@@ -1,0 +1,80 @@
+// Layer normalisation for GPUs, forward and backward with respect to the input: `lanes` work-items (a power of two) share
+// a row. HELD: a row has at most 16 elements a lane, kept in registers; else it is read again for every sweep.
+//   COMPUTE; X, DY, W (weight and bias), S (saved statistics), OUT; HAS_WEIGHT, HAS_BIAS; GROUP (work-group size)
+#include "types.h"
+typedef CTYPE(COMPUTE) T;
+#include "lanes.h"
+
+#define PROLOGUE                                                                          \
+  __local T shared[GROUP];                                                                \
+  const uint id = get_local_id(0), lanes = lanes_, lane = id % lanes;                     \
+  const long r = (long)get_group_id(0) * (GROUP / lanes) + id / lanes;                    \
+  const long end = r < rows ? n : 0; /* nothing to do past the last row */                \
+  __global const STYPE(X) *x = AT_CONST(X, x_base, x_offset) + r * n;                     \
+  __global const STYPE(W) *w = AT_CONST(W, w_base, w_offset);                             \
+  __global STYPE(OUT) *out = AT(OUT, out_base, out_offset) + r * n;
+#ifdef HELD
+#define EACH                                                                              \
+  UNROLL for (int k = 0; k < 16; ++k) {                                                   \
+    const long i = lane + k * lanes;                                                      \
+    if (i < end)
+#define LAST }
+#define X_OF(i) held[k]
+#else
+#define EACH for (long i = lane; i < end; i += lanes)
+#define LAST
+#define X_OF(i) LOAD(X, x, i)
+#endif
+
+__attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void layer_norm(
+    __global const void *x_base, ulong x_offset, __global const void *w_base, ulong w_offset, __global const void *b_base,
+    ulong b_offset, __global void *out_base, ulong out_offset, __global void *mean_base, ulong mean_offset,
+    __global void *scale_base, ulong scale_offset, long rows, long n, long lanes_, ulong eps_) {
+  PROLOGUE
+  __global const STYPE(W) *b = AT_CONST(W, b_base, b_offset);
+  T sum = 0;
+#ifdef HELD
+  T held[16];
+  UNROLL for (int k = 0; k < 16; ++k) held[k] = lane + k * lanes < end ? LOAD(X, x, lane + k * lanes) : 0;
+#endif
+  EACH sum += X_OF(i); LAST
+  const T mean = meet_add(shared, sum, id, lane, lanes, 1) / (T)n;
+  sum = 0;
+  EACH {
+    const T d = X_OF(i) - mean;
+    sum += d * d;
+  } LAST
+  const T variance = meet_add(shared, sum, id, lane, lanes, 1) / (T)n;
+  const T scale = (T)1 / sqrt(variance + FROM_BITS(COMPUTE, eps_));
+  if (lane == 0 && r < rows) {
+    STORE(S, AT(S, mean_base, mean_offset), r, mean);
+    STORE(S, AT(S, scale_base, scale_offset), r, scale);
+  }
+  EACH {
+    T y = (X_OF(i) - mean) * scale;
+    if (HAS_WEIGHT) y *= TO(COMPUTE, LOAD(W, w, i));
+    if (HAS_BIAS) y += TO(COMPUTE, LOAD(W, b, i));
+    STORE(OUT, out, i, y);
+  } LAST
+}
+
+#define G(i) (HAS_WEIGHT ? TO(COMPUTE, LOAD(DY, dy, i)) * TO(COMPUTE, LOAD(W, w, i)) : TO(COMPUTE, LOAD(DY, dy, i)))
+__attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void layer_norm_backward(
+    __global const void *dy_base, ulong dy_offset, __global const void *x_base, ulong x_offset, __global const void *w_base,
+    ulong w_offset, __global const void *mean_base, ulong mean_offset, __global const void *scale_base, ulong scale_offset,
+    __global void *out_base, ulong out_offset, long rows, long n, long lanes_) {
+  PROLOGUE
+  __global const STYPE(DY) *dy = AT_CONST(DY, dy_base, dy_offset) + r * n;
+  const T mean = r < rows ? TO(COMPUTE, LOAD(S, AT_CONST(S, mean_base, mean_offset), r)) : (T)0;
+  const T scale = r < rows ? TO(COMPUTE, LOAD(S, AT_CONST(S, scale_base, scale_offset), r)) : (T)0;
+  T sum = 0, dot = 0;
+  for (long i = lane; i < end; i += lanes) {
+    const T g = G(i);
+    sum += g;
+    dot += g * (LOAD(X, x, i) - mean);
+  }
+  sum = meet_add(shared, sum, id, lane, lanes, 1);
+  dot = meet_add(shared, dot, id, lane, lanes, 1);
+  const T k1 = scale * sum / (T)n, k2 = scale * scale * scale * dot / (T)n;
+  for (long i = lane; i < end; i += lanes) STORE(OUT, out, i, G(i) * scale - k1 - (LOAD(X, x, i) - mean) * k2);
+}

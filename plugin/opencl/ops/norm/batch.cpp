@@ -1,0 +1,174 @@
+// native_batch_norm and its backward. Statistics are kept in float32 for half types.
+#include <optional>
+
+#include "norm.h"
+#include "ops/copy/copy.h"
+#include "ops/reduce/reduction.h"
+#include "planes.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+Planes planes_of(TensorView input) {
+  const int64_t samples = input.size(0);
+  const int64_t channels = input.size(1);
+  int64_t inner = 1;
+  for (int64_t d = 2; d < input.ndim(); ++d) inner *= input.size(d);
+  return {samples, channels, inner, channels, 1};
+}
+
+DType shared_type(const OpCall& call, const ChannelVector& mean, const ChannelVector& variance,
+                  DType fallback) {
+  if (mean.tensor.has_value() != variance.tensor.has_value() ||
+      (mean.tensor && mean.tensor->dtype() != variance.tensor->dtype()))
+    unsupported(TB_REASON_DTYPE, "{}: running_mean and running_var must both be given, in one type",
+                call.name());
+  return mean.tensor ? mean.tensor->dtype() : fallback;
+}
+
+void forward(OpCall& call) {
+  (void)checked_outputs(call);
+  const TensorView input = call.args().tensor(0);
+  const DType compute = compute_type(input.dtype());
+  const ChannelVector weight = channel_vector(call, 1), bias = channel_vector(call, 2);
+  const ChannelVector mean = channel_vector(call, 3), variance = channel_vector(call, 4);
+  const DType w = weight_type(call, weight, bias, compute);
+  const DType running = shared_type(call, mean, variance, compute);
+  const bool train = call.args().boolean(5);
+  check(!train || call.out(1).dtype() == call.out(2).dtype(),
+        "{}: saved statistics of different types", call.name());
+  call.accept();
+  const Planes p = planes_of(input);
+  if (input.numel() == 0) {
+    if (train)
+      for (size_t i = 1; i < 3; ++i) fill_tensor(call, call.out(i), 0);
+    return;
+  }
+  const Contiguous in(call, input);
+  ContiguousOutput out(call, call.out(0)), save_mean(call, call.out(1)),
+      save_scale(call, call.out(2));
+  std::optional<Statistics> batch;
+  if (train) batch.emplace(statistics(call, in.view(), p, compute));
+  const Scratch table = call.scratch(static_cast<uint64_t>(3 * p.planes * size_of(compute)));
+  Defines d;
+  d.type("W", w)
+      .type("S", call.out(1).dtype())
+      .type("R", running)
+      .set("TRAIN", train)
+      .set("HAS_SAVED", train);
+  d.set("HAS_WEIGHT", weight.tensor.has_value()).set("HAS_BIAS", bias.tensor.has_value());
+  d.set("HAS_RUNNING", train && mean.tensor.has_value());
+  d.set("HAS_WEIGHT_GRAD", int64_t{0}).set("HAS_BIAS_GRAD", int64_t{0});
+  Launch launch = channels_launch(call, "prepare", d, compute);
+  if (train) {
+    bind_scratch(launch, &batch->mean);
+    bind_scratch(launch, &batch->variance);
+  } else {
+    mean.bind_to(launch);
+    variance.bind_to(launch);
+  }
+  for (const ChannelVector* v : {&weight, &bias, &mean, &variance}) v->bind_to(launch);
+  bind(launch, save_mean.view());
+  bind(launch, save_scale.view());
+  bind_scratch(launch, &table);
+  launch.value(p.planes)
+      .value(p.channels)
+      .value(p.per_stat)
+      .value(weight.stride())
+      .value(bias.stride());
+  launch.value(mean.stride()).value(variance.stride()).value(number_bits(p.count(), compute));
+  launch.value(number_bits(call.args().real(6), compute))
+      .value(number_bits(call.args().real(7), compute));
+  run_channels(call, launch, p.planes);
+  apply(call, in.view(), nullptr, table, out.view(), p, compute);
+  out.finish();
+  save_mean.finish();
+  save_scale.finish();
+}
+
+// In the compute type and contiguous, whatever the host saved them as.
+class Converted {
+ public:
+  Converted(const OpCall& call, TensorView source, DType type)
+      : memory_(call.scratch(static_cast<uint64_t>(source.numel() * size_of(type)))),
+        local_(memory_.address(), type, Dims(source.sizes())) {
+    copy_tensor(call, local_.view(), source);
+  }
+  TensorView view() const { return local_.view(); }
+
+ private:
+  Scratch memory_;
+  LocalTensor local_;
+};
+
+void backward(OpCall& call) {
+  (void)checked_outputs(call);
+  const TensorView grad = call.args().tensor(0), input = call.args().tensor(1);
+  const ChannelVector weight = channel_vector(call, 2);
+  const ChannelVector mean = channel_vector(call, 3), variance = channel_vector(call, 4);
+  const bool train = call.args().boolean(7);
+  const auto mask = call.args().booleans(9);
+  const size_t first = train ? 5 : 3;
+  check(!call.args().is_none(first) && !call.args().is_none(first + 1),
+        "{}: {} statistics are needed", call.name(), train ? "the saved" : "running");
+  check(Dims(grad.sizes()) == Dims(input.sizes()), "{}: grad_out has shape {}, input {}",
+        call.name(), to_string(grad.sizes()), to_string(input.sizes()));
+  const DType compute = compute_type(input.dtype());
+  const DType running = train ? compute : shared_type(call, mean, variance, compute);
+  check(!mask[1] || !mask[2] || call.out(1).dtype() == call.out(2).dtype(),
+        "{}: gradients of different types", call.name());
+  if (weight.tensor)
+    for (size_t i = 1; i < 3; ++i)
+      check(!mask[i] || call.out(i).dtype() == weight.tensor->dtype(),
+            "{}: output {} must have the weight's type", call.name(), i);
+  call.accept();
+  const Planes p = planes_of(input);
+  const Contiguous dy(call, grad), x(call, input);
+  const std::array<bool, 3> which{mask[0], mask[1], mask[2]};
+  if (train) {
+    const Converted m(call, call.args().tensor(5), compute),
+        r(call, call.args().tensor(6), compute);
+    return planes_backward(call, dy.view(), x.view(), m.view(), r.view(), weight, p, true, which);
+  }
+  const Scratch pair = call.scratch(static_cast<uint64_t>(2 * p.channels * size_of(compute)));
+  Defines d;
+  d.type("W", compute)
+      .type("S", compute)
+      .type("R", running)
+      .set("TRAIN", int64_t{0})
+      .set("HAS_WEIGHT", int64_t{0});
+  d.set("HAS_BIAS", int64_t{0}).set("HAS_SAVED", int64_t{0}).set("HAS_RUNNING", int64_t{0});
+  d.set("HAS_WEIGHT_GRAD", int64_t{0}).set("HAS_BIAS_GRAD", int64_t{0});
+  Launch launch = channels_launch(call, "inverses", d, compute);
+  mean.bind_to(launch);
+  variance.bind_to(launch);
+  bind_scratch(launch, &pair);
+  launch.value(p.channels)
+      .value(mean.stride())
+      .value(variance.stride())
+      .value(number_bits(call.args().real(8), compute));
+  run_channels(call, launch, p.channels);
+  const LocalTensor m(pair.address(), compute, Dims{p.channels});
+  const LocalTensor r(pair.address() + static_cast<uint64_t>(p.channels * size_of(compute)),
+                      compute, Dims{p.channels});
+  planes_backward(call, dy.view(), x.view(), m.view(), r.view(), weight, p, false, which);
+}
+
+constexpr OpEntry kOperators[] = {{"native_batch_norm.out", forward},
+                                  {"native_batch_norm_backward.out", backward}};
+
+}  // namespace
+
+const std::span<const OpEntry> kBatchNormOperators = kOperators;
+
+std::span<const OpEntry> norm_operators() {
+  static const auto& entries = *new auto([] {
+    std::vector<OpEntry> list;
+    for (const auto& part : {kBatchNormOperators, kGroupNormOperators, kLayerNormOperators})
+      list.insert(list.end(), part.begin(), part.end());
+    return list;
+  }());
+  return entries;
+}
+
+}  // namespace ocltensor::opencl

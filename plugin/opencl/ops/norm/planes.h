@@ -1,0 +1,63 @@
+// What batch and group normalisation share: statistics of planes of a contiguous tensor, and
+// applying them.
+#pragma once
+
+#include "ops/op_call.h"
+
+namespace ocltensor::opencl {
+
+// A contiguous input as planes of `inner` elements: [samples, channels, inner]. For batch
+// normalisation a plane's numbers depend on its channel only, with groups on the sample too;
+// `per_stat` neighbouring ones share statistics.
+struct Planes {
+  int64_t samples, channels, inner;
+  int64_t planes;    // channels, or samples * channels
+  int64_t per_stat;  // 1, or channels / groups
+  int64_t stats() const { return planes / per_stat; }
+  double count() const {  // elements behind a statistic
+    return static_cast<double>(inner) * static_cast<double>(per_stat) *
+           (planes == channels && per_stat == 1 ? static_cast<double>(samples) : 1.0);
+  }
+};
+
+// Mean and variance (over n) of each statistic, in `compute`.
+struct Statistics {
+  Scratch mean, variance;
+};
+Statistics statistics(const OpCall& call, TensorView input, const Planes& p, DType compute);
+
+// Per plane, the sums of dy and of dy * (x - mean).
+struct GradientSums {
+  Scratch sums, dots;
+};
+GradientSums gradient_sums(const OpCall& call, TensorView grad, TensorView input, TensorView mean,
+                           const Planes& p, DType compute);
+
+// grad null: out = (input - shift) * scale + bias, else the gradient; by the numbers in `table`
+// (norm/channels.cl).
+void apply(const OpCall& call, TensorView input, const TensorView* grad, const Scratch& table,
+           TensorView out, const Planes& p, DType compute);
+
+// A kernel of norm/channels.cl, and its range.
+Launch channels_launch(const OpCall& call, const char* function, Defines& d, DType compute);
+void run_channels(const OpCall& call, Launch& launch, int64_t items);
+
+// A vector of one number a channel, or nothing.
+struct ChannelVector {
+  std::optional<TensorView> tensor;
+  int64_t stride() const { return tensor && tensor->ndim() > 0 ? tensor->strides()[0] : 0; }
+  void bind_to(Launch& launch) const;
+};
+ChannelVector channel_vector(const OpCall& call, size_t argument);
+// Binds scratch memory, or nothing.
+void bind_scratch(Launch& launch, const Scratch* scratch);
+// weight, bias and gradients share a type in the kernels; declines a mixture.
+DType weight_type(const OpCall& call, const ChannelVector& weight, const ChannelVector& bias,
+                  DType fallback);
+
+// The gradients that a call asks for: which[0] input, [1] weight, [2] bias.
+void planes_backward(const OpCall& call, TensorView grad, TensorView input, TensorView mean,
+                     TensorView inverse, const ChannelVector& weight, const Planes& p, bool train,
+                     const std::array<bool, 3>& which);
+
+}  // namespace ocltensor::opencl
