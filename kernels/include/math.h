@@ -9,9 +9,26 @@
   INLINE V OVERLOAD minimum_(V a, V b) { return (a < b || a != a) ? a : b; }                  \
   INLINE V OVERLOAD clamp_(V a, V low, V high) { return minimum_(maximum_(a, low), high); }
 ORDER_FUNCTIONS(T)
+#ifdef VECTORS
 ORDER_FUNCTIONS(T16)
+#endif
 
 #if FLOATING
+// tanh as 1 - 2 / (exp(2|x|) + 1), and near 0 the approximations of Cephes (S. Moshier, tanhf.c and tanh.c). Some
+// drivers' own tanh saturates one ulp below 1.
+#define TANH_SMALL_FLOAT(V, z)                                                                \
+  ((((((V)(-5.70498872745e-3f) * z + (V)(2.06390887954e-2f)) * z + (V)(-5.37397155531e-2f)) * z + \
+     (V)(1.33314422036e-1f)) * z + (V)(-3.33332819422e-1f)) * z)
+#ifdef cl_khr_fp64
+#define TANH_SMALL_DOUBLE(V, z)                                                               \
+  (z * (((V)(-9.64399179425052238628e-1) * z + (V)(-9.92877231001918586564e1)) * z +          \
+        (V)(-1.61468768441708447952e3)) /                                                     \
+   (((z + (V)(1.12811678491632931402e2)) * z + (V)(2.23548839060100448583e3)) * z +           \
+    (V)(4.84406305325125486048e3)))
+#define TANH_SMALL(V, z) (sizeof(T) == 8 ? TANH_SMALL_DOUBLE(V, z) : TANH_SMALL_FLOAT(V, z))
+#else
+#define TANH_SMALL(V, z) TANH_SMALL_FLOAT(V, z)
+#endif
 #define FLOAT_FUNCTIONS(V)                                                                    \
   INLINE V OVERLOAD remainder_(V a, V b) {                                                    \
     const V m = fmod(a, b);                                                                   \
@@ -45,27 +62,35 @@ ORDER_FUNCTIONS(T16)
   }                                                                                           \
   INLINE V OVERLOAD logaddexp2_(V a, V b) {                                                   \
     const V m = maximum_(a, b);                                                               \
-    return (a == b && isinf(a)) ? a : m + log1p(exp2(-fabs(a - b))) * (V)(1.4426950408889634f); \
+    return (a == b && isinf(a)) ? a : m + log1p(exp2(-fabs(a - b))) * (V)(LOG2_E); \
   }                                                                                           \
   INLINE V OVERLOAD round_decimals_(V a, V decimals) {                                        \
     const V ten = rint(exp10(fabs(decimals)));                                                \
     return (decimals >= (V)(0)) ? rint(a * ten) / ten : rint(a / ten) * ten;                  \
   }                                                                                           \
+  INLINE V OVERLOAD tanh_(V a) {                                                              \
+    const V x = fabs(a);                                                                      \
+    const V z = a * a;                                                                        \
+    const V large = copysign((V)(1) - (V)(2) / (exp(x + x) + (V)(1)), a);                     \
+    return (x < (V)(0.625f)) ? a + a * TANH_SMALL(V, z) : large;                              \
+  }                                                                                           \
   INLINE V OVERLOAD gelu_tanh_(V a) {                                                         \
-    const V inner = (V)(SQRT_2_OVER_PI) * (a + (V)(0.044715f) * a * a * a);                   \
-    return (V)(0.5f) * a * ((V)(1) + tanh(inner));                                            \
+    const V inner = (V)(SQRT_2_OVER_PI) * (a + (V)(GELU_CUBIC) * a * a * a);                   \
+    return (V)(0.5f) * a * ((V)(1) + tanh_(inner));                                            \
   }                                                                                           \
   INLINE V OVERLOAD gelu_slope_(V a) {                                                        \
     const V cdf = (V)(0.5f) * ((V)(1) + erf(a * (V)(SQRT_HALF)));                             \
     return cdf + a * exp((V)(-0.5f) * a * a) * (V)(INVERSE_SQRT_2PI);                         \
   }                                                                                           \
   INLINE V OVERLOAD gelu_tanh_slope_(V a) {                                                   \
-    const V t = tanh((V)(SQRT_2_OVER_PI) * (a + (V)(0.044715f) * a * a * a));                 \
-    const V inner = (V)(SQRT_2_OVER_PI) * ((V)(1) + (V)(3 * 0.044715f) * a * a);              \
-    return (V)(0.5f) * ((V)(1) + t) + (V)(0.5f) * a * ((V)(1) - t * t) * inner;               \
+    /* beyond 100 the slope is that at 100; its square would overflow to infinity times 0 */  \
+    const V x = (fabs(a) > (V)(100) && !isinf(a)) ? copysign((V)(100), a) : a;                \
+    const V t = tanh_((V)(SQRT_2_OVER_PI) * (x + (V)(GELU_CUBIC) * x * x * x));               \
+    const V inner = (V)(SQRT_2_OVER_PI) * ((V)(1) + (V)(3 * GELU_CUBIC) * x * x);             \
+    return (V)(0.5f) * ((V)(1) + t) + (V)(0.5f) * x * ((V)(1) - t * t) * inner;               \
   }                                                                                           \
   INLINE V OVERLOAD mish_slope_(V a) {                                                        \
-    const V t = tanh(softplus_(a));                                                           \
+    const V t = tanh_(softplus_(a));                                                           \
     return t + a * ((V)(1) - t * t) * sigmoid_(a);                                            \
   }                                                                                           \
   INLINE V OVERLOAD silu_slope_(V a) {                                                        \
@@ -83,14 +108,20 @@ ORDER_FUNCTIONS(T16)
 #define SQRT_HALF 0.70710678118654752440
 #define INVERSE_SQRT_2PI 0.39894228040143267794
 #define PI_ 3.14159265358979323846
+#define GELU_CUBIC 0.044715
+#define LOG2_E 1.44269504088896340736
 #else
 #define SQRT_2_OVER_PI 0.797884561f
 #define SQRT_HALF 0.707106781f
 #define INVERSE_SQRT_2PI 0.398942280f
 #define PI_ 3.14159265f
+#define GELU_CUBIC 0.044715f
+#define LOG2_E 1.44269504f
 #endif
 FLOAT_FUNCTIONS(T)
+#ifdef VECTORS
 FLOAT_FUNCTIONS(T16)
+#endif
 
 #else  // integers: division by 0 gives 0 and the lowest value over -1 wraps; the hardware would trap
 #define INTEGER_FUNCTIONS(V)                                                                  \
@@ -117,7 +148,9 @@ FLOAT_FUNCTIONS(T16)
     return (b < (V)(0) || b >= (V)(8 * sizeof(T))) ? ((a < (V)(0)) ? (V)(-1) : (V)(0)) : a >> b; \
   }
 INTEGER_FUNCTIONS(T)
+#ifdef VECTORS
 INTEGER_FUNCTIONS(T16)
+#endif
 
 INLINE T power_(T base, T exponent) {
   if (exponent < (T)0) return base == (T)1 ? (T)1 : base == (T)(-1) ? (exponent % (T)2 == (T)0 ? (T)1 : (T)(-1)) : (T)0;

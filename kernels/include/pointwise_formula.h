@@ -1,4 +1,4 @@
-// The formula of a pointwise kernel as functions over one element and over a vector of 16.
+// The formula of a pointwise kernel as a function over one element and (VECTORS) over a vector of 16.
 //   EXPRESSION   in a, b, c, d, s0 .. s3; works on scalars and on vectors alike
 //   COMPUTE      suffix of the type that it computes in
 //   TEST         defined where the formula is a comparison or logical: it then gives 0 or non-zero
@@ -20,6 +20,7 @@ INLINE T formula(T a, T b, T c, T d, T s0, T s1, T s2, T s3) { return (T)(EXPRES
 #undef V
 #undef K
 
+#ifdef VECTORS
 #define V T16
 #define K(x) ((T16)((T)(x)))
 #ifdef TEST
@@ -50,3 +51,4 @@ INLINE T16 formula16(T16 a, T16 b, T16 c, T16 d, T16 s0, T16 s1, T16 s2, T16 s3)
 #endif
 #undef V
 #undef K
+#endif

@@ -1,5 +1,6 @@
 // Pointwise operators for CPU drivers: a work-item sweeps a run of rows (or a chunk of one) with vectors of 16.
 // Defines: see pointwise_formula.h; OUT, A, B, C, D are the operands' types, CONDITION_A.. marks bool conditions.
+#define VECTORS
 #include "pointwise_params.h"
 #include "pointwise_formula.h"
 

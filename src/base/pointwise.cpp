@@ -36,9 +36,11 @@ Scalar absent(const std::string& name, DType type) {
     if (highest) return std::numeric_limits<double>::infinity();
     return std::numeric_limits<double>::quiet_NaN();
   }
-  return highest  ? std::numeric_limits<int64_t>::max()
-         : lowest ? std::numeric_limits<int64_t>::min()
-                  : int64_t{0};
+  const bool is_unsigned = type == DType::UInt8 || type == DType::Bool;
+  const int bits = static_cast<int>(8 * size_of(type)) - (is_unsigned ? 0 : 1);
+  const int64_t top =
+      bits == 63 ? std::numeric_limits<int64_t>::max() : (int64_t{1} << bits) - 1;
+  return highest ? top : lowest && !is_unsigned ? -top - 1 : int64_t{0};
 }
 
 // The call's types under a rule: result type before compute_type().
