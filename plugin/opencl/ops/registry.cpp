@@ -8,6 +8,7 @@
 #include "copy/copy.h"
 #include "matmul/matmul.h"
 #include "norm/norm.h"
+#include "index/index.h"
 #include "pointwise/pointwise.h"
 #include "pool/pool.h"
 #include "random/random.h"
@@ -25,6 +26,10 @@ constexpr FamilyFunction kFamilies[] = {
     matmul_operators,
     conv_operators,
     pool_operators,
+    move_operators,
+    scatter_operators,
+    advanced_operators,
+    select_operators,
     random_operators,
     reduce_operators,
     softmax_operators,

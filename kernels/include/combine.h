@@ -1,0 +1,10 @@
+// How sources join a target element of type A (T to compute in): COMBINE is one of the functions below.
+#ifndef OCLTENSOR_COMBINE_H
+#define OCLTENSOR_COMBINE_H
+typedef CTYPE(A) T;
+INLINE T combine_replace(T a, T b) { return b; }
+INLINE T combine_sum(T a, T b) { return TO(A, a + b); }
+INLINE T combine_product(T a, T b) { return TO(A, a * b); }
+INLINE T combine_max(T a, T b) { return a != a || a > b ? a : b; }
+INLINE T combine_min(T a, T b) { return a != a || a < b ? a : b; }
+#endif

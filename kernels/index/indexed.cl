@@ -1,0 +1,102 @@
+// Moving elements between a tensor that is stepped through and one that an index tensor points into. A is the element
+// type (an integer as wide), I the index type. MODE:
+//   0  direct = indexed[index], 0 where the index is out of range
+//   1  indexed[index] = direct, nothing where it is out of range
+//   2  direct = the offset into `indexed`, or NOWHERE (A is i64)
+//   3  direct += the offset, or NOWHERE
+// OFFSETS: the index tensor holds offsets or NOWHERE, as modes 2 and 3 leave them. ROW_INDEX: the index is the same all
+// along the inner dimension. UNIT: both tensors' inner strides are 1.
+#include "types.h"
+#include "indexed_params.h"
+#define NOWHERE LONG_MIN
+
+INLINE long offset_of(const IndexedParams p, long v) {
+#if OFFSETS
+  return v;
+#else
+  if (p.wrap && v < 0) v += p.size;
+  return v < 0 || v >= p.size ? NOWHERE : v * p.step;
+#endif
+}
+
+INLINE void move_one(__global STYPE(A) *direct, __global STYPE(A) *indexed, long offset, long d, long at) {
+#if MODE == 0
+  direct[d] = offset == NOWHERE ? (STYPE(A))0 : indexed[at + offset];
+#elif MODE == 1
+  if (offset != NOWHERE) indexed[at + offset] = direct[d];
+#elif MODE == 2
+  direct[d] = offset == NOWHERE ? NOWHERE : at + offset;
+#else
+  direct[d] = offset == NOWHERE || direct[d] == NOWHERE ? NOWHERE : direct[d] + at + offset;
+#endif
+}
+
+#if ROWS
+// Part [i0, i1) of a row.
+INLINE void move_row(const IndexedParams p, __global STYPE(A) *direct, __global STYPE(A) *indexed, long a,
+                     __global const STYPE(I) *index, long i0, long i1) {
+  const long sd = p.strides[0][0], sa = p.strides[1][0];
+#if ROW_INDEX
+  const long offset = offset_of(p, index[0]);
+#if UNIT && MODE < 2
+#if MODE == 0
+  if (offset == NOWHERE) {
+    for (long i = i0; i < i1; ++i) direct[i] = 0;
+    return;
+  }
+  __global const STYPE(A) *from = indexed + a + offset;
+  __global STYPE(A) *to = direct;
+#else
+  if (offset == NOWHERE) return;
+  __global const STYPE(A) *from = direct;
+  __global STYPE(A) *to = indexed + a + offset;
+#endif
+  long i = i0;
+  for (; i + 16 <= i1; i += 16) STORE16(A, to, i, LOAD16(A, from, i));
+  for (; i < i1; ++i) to[i] = from[i];
+#else
+  for (long i = i0; i < i1; ++i) move_one(direct, indexed, offset, i * sd, a + i * sa);
+#endif
+#else
+  for (long i = i0; i < i1; ++i)
+    move_one(direct, indexed, offset_of(p, index[i * p.strides[2][0]]), i * sd, a + i * sa);
+#endif
+}
+
+ONE_ITEM
+#endif
+__kernel void indexed(__global void *direct_base, ulong direct_offset, __global void *indexed_base,
+                      ulong indexed_offset, __global const void *index_base, ulong index_offset,
+                      const IndexedParams p) {
+  __global STYPE(A) *direct = AT(A, direct_base, direct_offset);
+  __global STYPE(A) *indexed = AT(A, indexed_base, indexed_offset);
+  __global const STYPE(I) *index = AT_CONST(I, index_base, index_offset);
+#if ROWS
+  const long i0 = get_global_id(0) * p.chunk, i1 = min((long)p.sizes[0], i0 + p.chunk);
+  const long r0 = get_global_id(1) * p.rows_per_item, r1 = min((long)p.rows, r0 + p.rows_per_item);
+  for (long r = r0; r < r1; ++r) {
+    long rest = r, d = 0, a = 0, x = 0;
+    for (int k = 1; k < p.rank; ++k) {
+      const long next = rest / p.sizes[k], at = rest - next * p.sizes[k];
+      rest = next;
+      d += at * p.strides[0][k];
+      a += at * p.strides[1][k];
+      x += at * p.strides[2][k];
+    }
+    move_row(p, direct + d, indexed, a, index + x, i0, i1);
+  }
+#else
+  INDEX rest = get_global_id(0);
+  long d = 0, a = 0, x = 0;
+  if (rest >= (INDEX)(p.sizes[0] * p.rows)) return;
+  for (int k = 0; k < p.rank; ++k) {
+    const INDEX size = p.sizes[k], next = rest / size;
+    const long at = rest - next * size;
+    rest = next;
+    d += at * p.strides[0][k];
+    a += at * p.strides[1][k];
+    x += at * p.strides[2][k];
+  }
+  move_one(direct, indexed, offset_of(p, index[x]), d, a);
+#endif
+}

@@ -1,0 +1,52 @@
+// nonzero and masked_select over row-major tensors cut into chunks: count what is chosen in each, then write from where
+// the chunks before have ended. M is the type that chooses, A that of the values (an integer as wide).
+#include "types.h"
+#include "range.h"
+#include "shape_params.h"
+
+GROUP __kernel void count_chosen(__global void *count_base, ulong count_offset, __global const void *mask_base,
+                                 ulong mask_offset, long elements, long chunk, long chunks, long per_item) {
+  __global const STYPE(M) *mask = AT_CONST(M, mask_base, mask_offset);
+  FOR_EACH(c, chunks, per_item) {
+    const long end = min(elements, (c + 1) * chunk);
+    int n = 0;
+    for (long i = c * chunk; i < end; ++i) n += LOAD(M, mask, i) != 0;
+    AT(i32, count_base, count_offset)[c] = n;
+  }
+}
+
+// out[k] = the coordinates of the k-th chosen element.
+GROUP __kernel void write_coordinates(__global void *out_base, ulong out_offset, __global const void *start_base,
+                                      ulong start_offset, __global const void *mask_base, ulong mask_offset,
+                                      long elements, long chunk, long chunks, long per_item, int rank,
+                                      const ShapeParams shape) {
+  __global const STYPE(M) *mask = AT_CONST(M, mask_base, mask_offset);
+  FOR_EACH(c, chunks, per_item) {
+    const long end = min(elements, (c + 1) * chunk);
+    __global long *out = AT(i64, out_base, out_offset) + AT_CONST(i64, start_base, start_offset)[c] * rank;
+    for (long i = c * chunk; i < end; ++i) {
+      if (LOAD(M, mask, i) == 0) continue;
+      long rest = i;
+      for (int d = rank - 1; d >= 0; --d) {
+        const long next = rest / shape.sizes[d];
+        out[d] = rest - next * shape.sizes[d];
+        rest = next;
+      }
+      out += rank;
+    }
+  }
+}
+
+GROUP __kernel void write_values(__global void *out_base, ulong out_offset, __global const void *start_base,
+                                 ulong start_offset, __global const void *mask_base, ulong mask_offset,
+                                 __global const void *in_base, ulong in_offset, long elements, long chunk, long chunks,
+                                 long per_item) {
+  __global const STYPE(M) *mask = AT_CONST(M, mask_base, mask_offset);
+  __global const STYPE(A) *in = AT_CONST(A, in_base, in_offset);
+  FOR_EACH(c, chunks, per_item) {
+    const long end = min(elements, (c + 1) * chunk);
+    __global STYPE(A) *out = AT(A, out_base, out_offset) + AT_CONST(i64, start_base, start_offset)[c];
+    for (long i = c * chunk; i < end; ++i)
+      if (LOAD(M, mask, i) != 0) *out++ = in[i];
+  }
+}

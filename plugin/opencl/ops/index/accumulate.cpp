@@ -1,0 +1,159 @@
+// Combining sources into a target without atomics: the launches behind scatter, index_add,
+// index_put and embedding's gradient.
+#include <algorithm>
+#include <cstring>
+
+#include "accumulate_params.h"
+#include "index.h"
+#include "kernel_sources.h"
+#include "ops/copy/copy.h"
+#include "ops/division.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+const char* combine_name(Combine how) {
+  switch (how) {
+    case Combine::Replace: return "combine_replace";
+    case Combine::Product: return "combine_product";
+    case Combine::Max: return "combine_max";
+    case Combine::Min: return "combine_min";
+    default: return "combine_sum";
+  }
+}
+
+uint64_t bits_of(Scalar value, DType type) {
+  uint64_t bits = 0;
+  if (type == DType::Float64) {
+    const double v = value.as_double();
+    std::memcpy(&bits, &v, sizeof v);
+  } else if (is_floating(type)) {
+    const auto v = static_cast<float>(value.as_double());
+    std::memcpy(&bits, &v, sizeof v);
+  } else {
+    bits = type == DType::Bool ? value.as_bool() : static_cast<uint64_t>(value.as_int());
+  }
+  return bits;
+}
+
+bool is_one(Scalar value) { return value.as_double() == 1; }
+
+Defines defines_for(const OpCall& call, const Accumulation& what) {
+  const DType type = what.target.dtype();
+  Defines d;
+  d.type("A", type)
+      .type("S", what.source.dtype())
+      .set("ROWS", is_rows(call))
+      .set("FLOATING", is_floating(type));
+  d.set("COMBINE", combine_name(what.how)).set("FIRST", !what.include_self);
+  d.set("SCALED(v)", is_one(what.alpha) ? "(v)" : "(T)(alpha * (v))");
+  return d;
+}
+
+void fill_zero(const OpCall& call, const Scratch& memory) {
+  const Place place = resolve(memory.address(), 0, static_cast<int64_t>(memory.bytes()));
+  const int32_t zero = 0;
+  call.stream().fill(place.buffer, place.offset, &zero, 4, memory.bytes());
+}
+
+void divide_means(const OpCall& call, const Accumulation& what, const Scratch& counts) {
+  Defines d = defines_for(call, what);
+  d.set("COUNTED", 1);
+  const int64_t elements = what.target.numel();
+  const Division division = divide(call.caps(), elements, 1024);
+  Launch launch = call.launch(kernel_sources::index_accumulate, "mean", d);
+  bind(launch, what.target);
+  launch.memory(counts.address(), 0, static_cast<int64_t>(counts.bytes()));
+  launch.value(elements).value(division.per_item).value(static_cast<int32_t>(what.include_self));
+  launch.run(division.global, division.local);
+}
+
+// Groups, and on CPU drivers ranges of a group's blocks where groups alone are too few: every item
+// then reads all keys, so there are no more items than a block's length pays for.
+Division divide_groups(const OpCall& call, const Accumulation& what, AccumulateParams& p) {
+  p.parts = 1;
+  p.pieces = what.groups;
+  if (!is_rows(call)) {
+    p.pieces = what.groups * what.block;
+    return divide(call.caps(), p.pieces);
+  }
+  const bool relative = what.target_blocks > 0 || what.groups == 1;
+  const int64_t blocks =
+      what.target_blocks > 0 ? what.target_blocks : what.target.numel() / what.block;
+  const int64_t wanted =
+      std::clamp<int64_t>(std::max<int64_t>(what.block, call.caps().compute_units), 1, 64) /
+      what.groups;
+  if (relative && wanted > 1 && what.length * what.block > 4096) {
+    p.part = std::max<int64_t>(1, (blocks + wanted - 1) / wanted);
+    p.parts = (blocks + p.part - 1) / p.part;
+    p.pieces = what.groups * p.parts;
+  }
+  return divide(call.caps(), p.pieces,
+                what.length * what.block > 4096 ? 1 : 1 + 4096 / (what.length * what.block));
+}
+
+}  // namespace
+
+void accumulate(const OpCall& call, const Accumulation& what) {
+  if (what.groups * what.length * what.block == 0 || what.target.numel() == 0) return;
+  AccumulateParams p{};
+  p.groups = what.groups;
+  p.length = what.length;
+  p.block = what.block;
+  p.key_step = what.shared_keys ? 0 : what.length;
+  p.target_step = what.target_blocks;
+  p.source_step = what.one_source ? 0 : 1;
+  p.alpha = bits_of(what.alpha, what.target.dtype());
+  const Division division = divide_groups(call, what, p);
+  p.per_item = division.per_item;
+  const bool counted = !what.include_self || what.how == Combine::Mean;
+  const Scratch counts = call.scratch(counted ? static_cast<uint64_t>(what.target.numel()) * 4 : 0);
+  if (counted) fill_zero(call, counts);
+  Defines d = defines_for(call, what);
+  d.set("COUNTED", counted);
+  Launch launch = call.launch(kernel_sources::index_accumulate, "accumulate", d);
+  bind(launch, what.target);
+  launch.memory(counts.address(), 0, static_cast<int64_t>(counts.bytes()));
+  bind(launch, what.keys);
+  bind(launch, what.source);
+  launch.value(p).run(division.global, division.local);
+  if (what.how == Combine::Mean) divide_means(call, what, counts);
+}
+
+LocalTensor permuted(TensorView tensor, const Dims& order) {
+  Dims sizes;
+  Dims strides;
+  for (const int64_t d : order) {
+    sizes.push_back(tensor.sizes()[static_cast<size_t>(d)]);
+    strides.push_back(tensor.strides()[static_cast<size_t>(d)]);
+  }
+  return view_of(tensor, sizes, strides, 0);
+}
+
+namespace {
+
+std::vector<Scratch> memory_for(const OpCall& call, TensorView ordered, DType type) {
+  std::vector<Scratch> memory;
+  if (!ordered.is_contiguous() || type != ordered.dtype())
+    memory.push_back(call.scratch(static_cast<uint64_t>(ordered.numel() * size_of(type))));
+  return memory;
+}
+
+}  // namespace
+
+Target::Target(const OpCall& call, TensorView out, const Dims& order)
+    : call_(call),
+      ordered_(permuted(out, order)),
+      memory_(memory_for(call, ordered_, compute_type(out.dtype()))),
+      local_(memory_.empty() ? ordered_.view().address() : memory_[0].address(),
+             compute_type(out.dtype()), Dims(ordered_.view().sizes())) {}
+
+void Target::start_from(TensorView self, const Dims& order) {
+  copy_tensor(call_, local_, permuted(self, order));
+}
+
+void Target::finish() {
+  if (!memory_.empty()) copy_tensor(call_, ordered_, local_);
+}
+
+}  // namespace ocltensor::opencl

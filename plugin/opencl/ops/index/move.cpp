@@ -1,0 +1,187 @@
+// Moving elements through one index: gather, index_select, embedding, and the launch that others
+// use too.
+#include <algorithm>
+
+#include "base/iteration.h"
+#include "base/log.h"
+#include "index.h"
+#include "indexed_params.h"
+#include "kernel_sources.h"
+#include "ops/copy/copy.h"
+#include "ops/division.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+// Rows: about 64 pieces of work, cut along the inner dimension where rows are long.
+void divide_nest(IndexedParams& p, size_t& chunks, size_t& groups) {
+  constexpr int64_t kPieces = 64;
+  constexpr int64_t kSmallest = 2048;
+  const int64_t piece = std::max(kSmallest, (p.sizes[0] * p.rows + kPieces - 1) / kPieces);
+  p.chunk = p.sizes[0];
+  p.rows_per_item = std::max<int64_t>(1, piece / p.sizes[0]);
+  if (p.sizes[0] >= piece || p.rows == 1) {
+    p.chunk = (std::min(piece, p.sizes[0]) + 15) / 16 * 16;
+    p.rows_per_item = 1;
+  }
+  chunks = static_cast<size_t>((p.sizes[0] + p.chunk - 1) / p.chunk);
+  groups = static_cast<size_t>((p.rows + p.rows_per_item - 1) / p.rows_per_item);
+}
+
+IndexedParams params_of(const Indexed& what, const IterationSpace& nest) {
+  IndexedParams p{};
+  p.rank = static_cast<int32_t>(nest.rank());
+  p.rows = 1;
+  for (size_t i = 0; i < nest.rank(); ++i) {
+    p.sizes[i] = nest.sizes[i];
+    if (i > 0) p.rows *= p.sizes[i];
+    for (size_t k = 0; k < 3; ++k) p.strides[k][i] = nest.strides[k][i];
+  }
+  p.size = what.size;
+  p.step = what.step;
+  p.wrap = what.wrap;
+  return p;
+}
+
+}  // namespace
+
+DType carrier_of(DType type) {
+  switch (size_of(type)) {
+    case 1: return DType::UInt8;
+    case 2: return DType::Int16;
+    case 4: return DType::Int32;
+    default: return DType::Int64;
+  }
+}
+
+LocalTensor at_least_1d(TensorView tensor) {
+  if (tensor.ndim() == 0) return view_of(tensor, {1}, {1}, 0);
+  return view_of(tensor, Dims(tensor.sizes()), Dims(tensor.strides()), 0);
+}
+
+void check_rank(const OpCall& call, int64_t rank) {
+  if (rank > INDEXED_RANK)
+    unsupported(TB_REASON_RANK, "{} takes at most {} dimensions, got {}", call.name(), INDEXED_RANK,
+                rank);
+}
+
+void move_indexed(const OpCall& call, const Indexed& what, Move mode) {
+  if (what.direct.numel() == 0) return;
+  const Dims strides[] = {Dims(what.direct.strides()), what.base, what.index_strides};
+  const IterationSpace nest = make_iteration(what.direct.sizes(), strides);
+  IndexedParams p = params_of(what, nest);
+  const bool rows = is_rows(call);
+  Defines d;
+  d.type("A", carrier_of(what.direct.dtype())).type("I", what.index.dtype());
+  d.set("MODE", static_cast<int64_t>(mode)).set("OFFSETS", what.offsets).set("ROWS", rows);
+  std::array<size_t, 3> global{1, 1, 1};
+  std::array<size_t, 3> local{1, 1, 1};
+  if (rows) {
+    d.set("ROW_INDEX", p.strides[2][0] == 0)
+        .set("UNIT", p.strides[0][0] == 1 && p.strides[1][0] == 1);
+    divide_nest(p, global[0], global[1]);
+  } else {
+    const Division division = divide(call.caps(), p.sizes[0] * p.rows);
+    d.set("INDEX", p.sizes[0] * p.rows < INT32_MAX ? "uint" : "ulong");
+    global = division.global;
+    local = division.local;
+  }
+  Launch launch = call.launch(kernel_sources::index_indexed, "indexed", d);
+  bind(launch, what.direct);
+  bind(launch, what.indexed);
+  bind(launch, what.index);
+  launch.value(p).run(global, local);
+}
+
+void validate(const OpCall& call, TensorView index, int64_t size, bool wrap) {
+  if (!logging::enabled(logging::Level::Debug) || index.numel() == 0) return;
+  const Contiguous flat(call, index);
+  const Scratch flag = call.scratch(4);
+  const Place place = resolve(flag.address(), 0, 4);
+  const int32_t zero = 0;
+  call.stream().fill(place.buffer, place.offset, &zero, 4, 4);
+  const Division division = divide(call.caps(), index.numel(), 1024);
+  Defines d;
+  d.type("I", index.dtype()).set("ROWS", is_rows(call));
+  Launch launch = call.launch(kernel_sources::index_validate, "validate", d);
+  launch.memory(flag.address(), 0, 4);
+  bind(launch, flat.view());
+  launch.value(index.numel()).value(division.per_item).value(wrap ? -size : int64_t{0}).value(size);
+  launch.run(division.global, division.local);
+  int32_t found = 0;
+  call.stream().read(&found, place.buffer, place.offset, 4, false);
+  check(found == 0, "{}: an index is out of bounds for a dimension of size {}", call.name(), size);
+}
+
+namespace {
+
+void gather(OpCall& call) {
+  check_outputs(call);
+  const LocalTensor self = at_least_1d(call.args().tensor(0));
+  const LocalTensor index = at_least_1d(call.args().tensor(2));
+  const LocalTensor out = at_least_1d(call.out(0));
+  const auto dim = static_cast<size_t>(wrap_dim(call.args().integer(1), self.view().ndim()));
+  check_rank(call, self.view().ndim());
+  call.accept();
+  if (!call.wants(0)) return;
+  Dims base(self.view().strides());
+  const int64_t step = base[dim];
+  base[dim] = 0;
+  validate(call, index, self.view().sizes()[dim], false);
+  move_indexed(call,
+               {out, self, base, index, Dims(index.view().strides()), self.view().sizes()[dim],
+                step, false, false},
+               Move::Take);
+}
+
+// out[.., i, ..] = self[.., index[i], ..] along `dim` of both.
+void select_rows(OpCall& call, TensorView out, TensorView self, TensorView index, size_t dim) {
+  Dims base(self.strides());
+  const int64_t step = base[dim];
+  base[dim] = 0;
+  Dims index_strides(base.size(), 0);
+  index_strides[dim] = index.strides()[0];
+  validate(call, index, self.sizes()[dim], false);
+  move_indexed(call, {out, self, base, index, index_strides, self.sizes()[dim], step, false, false},
+               Move::Take);
+}
+
+void index_select(OpCall& call) {
+  check_outputs(call);
+  const LocalTensor self = at_least_1d(call.args().tensor(0));
+  const LocalTensor index = at_least_1d(call.args().tensor(2));
+  const LocalTensor out = at_least_1d(call.out(0));
+  const auto dim = static_cast<size_t>(wrap_dim(call.args().integer(1), self.view().ndim()));
+  check_rank(call, self.view().ndim());
+  call.accept();
+  if (!call.wants(0)) return;
+  select_rows(call, out, self, index, dim);
+}
+
+void embedding(OpCall& call) {
+  check_outputs(call);
+  const TensorView weight = call.args().tensor(0);
+  const TensorView index = call.args().tensor(1);
+  const TensorView out = call.out(0);
+  check_rank(call, out.ndim());
+  call.accept();
+  if (!call.wants(0)) return;
+  Dims base(out.sizes().size(), 0);
+  base.back() = weight.stride(1);
+  Dims index_strides(index.strides());
+  index_strides.push_back(0);
+  validate(call, index, weight.size(0), false);
+  move_indexed(
+      call,
+      {out, weight, base, index, index_strides, weight.size(0), weight.stride(0), false, false},
+      Move::Take);
+}
+
+constexpr OpEntry kOperators[] = {
+    {"gather.out", gather}, {"index_select.out", index_select}, {"embedding.out", embedding}};
+
+}  // namespace
+
+std::span<const OpEntry> move_operators() { return kOperators; }
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,192 @@
+// scatter and its reductions, index_add, embedding's gradient: how each becomes an accumulation.
+#include "index.h"
+#include "ops/copy/copy.h"
+#include "ops/division.h"
+#include "ops/pointwise/pointwise.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+// 0, 1, .. without `dim`, then `dim`.
+Dims order_with_last(int64_t rank, int64_t dim) {
+  Dims order;
+  for (int64_t d = 0; d < rank; ++d)
+    if (d != dim) order.push_back(d);
+  order.push_back(dim);
+  return order;
+}
+
+LocalTensor with_sizes(TensorView tensor, std::span<const int64_t> sizes) {
+  return view_of(tensor, Dims(sizes), Dims(tensor.strides()), 0);
+}
+
+Combine reduction(const OpCall& call) {
+  const std::string_view name = call.args().string(4);
+  const bool two = call.op().schema.name == "scatter_reduce";
+  if (name == (two ? "sum" : "add")) return Combine::Sum;
+  if (name == (two ? "prod" : "multiply")) return Combine::Product;
+  if (two && name == "mean") return Combine::Mean;
+  if (two && name == "amax") return Combine::Max;
+  if (two && name == "amin") return Combine::Min;
+  fail(TB_E_INVALID, "{}: '{}' is not a reduction: use {}", call.name(), name,
+       two ? "sum, prod, mean, amax or amin" : "add or multiply");
+}
+
+// Groups are the positions in all dimensions but `dim`, which comes last in the target.
+void scatter_into(OpCall& call, Combine how, bool include_self) {
+  const LocalTensor self = at_least_1d(call.args().tensor(0));
+  const LocalTensor index = at_least_1d(call.args().tensor(2));
+  const LocalTensor out = at_least_1d(call.out(0));
+  const int64_t rank = self.view().ndim();
+  const int64_t dim = wrap_dim(call.args().integer(1), rank);
+  check_rank(call, rank);
+  call.accept();
+  if (!call.wants(0)) return;
+  const Dims order = order_with_last(rank, dim);
+  Target target(call, out, order);
+  target.start_from(self, order);
+  if (index.view().numel() > 0) {
+    const int64_t size = self.view().sizes()[static_cast<size_t>(dim)];
+    validate(call, index, size, false);
+    const LocalTensor keyed = permuted(index, order);
+    const Dims sizes(keyed.view().sizes());
+    const Scratch memory = call.scratch(static_cast<uint64_t>(numel(sizes)) * 8);
+    const LocalTensor keys(memory.address(), DType::Int64, sizes);
+    Dims base(target.view().strides());
+    base.back() = 0;
+    move_indexed(call,
+                 {keys, keys, base, keyed, Dims(keyed.view().strides()), size, 1, false, false},
+                 Move::Keys);
+    const bool one = !call.args().is_tensor(3);
+    const Scratch number = call.scratch(one ? 8 : 0);
+    const LocalTensor single(number.address(), target.view().dtype(), Dims{1});
+    if (one) fill_tensor(call, single, call.args().scalar(3));
+    const LocalTensor source =
+        one ? single
+            : permuted(with_sizes(at_least_1d(call.args().tensor(3)), index.view().sizes()), order);
+    const Contiguous dense(call, source);
+    Accumulation what{target.view(), dense.view(), keys};
+    what.length = sizes.back();
+    what.groups = numel(sizes) / what.length;
+    what.one_source = one;
+    what.how = how;
+    what.include_self = include_self;
+    accumulate(call, what);
+  }
+  target.finish();
+}
+
+void scatter(OpCall& call) {
+  check_outputs(call);
+  scatter_into(call, Combine::Replace, true);
+}
+void scatter_add(OpCall& call) {
+  check_outputs(call);
+  scatter_into(call, Combine::Sum, true);
+}
+void scatter_reduce(OpCall& call) {
+  check_outputs(call);
+  scatter_into(call, reduction(call), true);
+}
+void scatter_reduce_two(OpCall& call) {
+  check_outputs(call);
+  scatter_into(call, reduction(call), call.args().boolean(5));
+}
+
+// The index as int64 keys, -1 where it is out of range.
+Scratch keys_of(const OpCall& call, TensorView index, int64_t size) {
+  Scratch memory = call.scratch(static_cast<uint64_t>(index.numel()) * 8);
+  const LocalTensor keys(memory.address(), DType::Int64, Dims(index.sizes()));
+  move_indexed(call,
+               {keys, keys, Dims(index.sizes().size(), 0), index, Dims(index.strides()), size, 1,
+                false, false},
+               Move::Keys);
+  return memory;
+}
+
+void index_add(OpCall& call) {
+  check_outputs(call);
+  const LocalTensor self = at_least_1d(call.args().tensor(0));
+  const LocalTensor index = at_least_1d(call.args().tensor(2));
+  const LocalTensor source = at_least_1d(call.args().tensor(3));
+  const LocalTensor out = at_least_1d(call.out(0));
+  const int64_t rank = self.view().ndim();
+  const int64_t dim = wrap_dim(call.args().integer(1), rank);
+  const Scalar alpha = call.args().scalar(4);
+  check_rank(call, rank);
+  call.accept();
+  if (!call.wants(0)) return;
+  Dims order;
+  for (int64_t d = 0; d < rank; ++d) order.push_back(d);
+  Target target(call, out, order);
+  target.start_from(self, order);
+  const int64_t size = self.view().sizes()[static_cast<size_t>(dim)];
+  if (source.view().numel() > 0) {
+    validate(call, index, size, false);
+    const Scratch memory = keys_of(call, index, size);
+    const Contiguous dense(call, source);
+    const auto sizes = self.view().sizes();
+    const LocalTensor keys(memory.address(), DType::Int64, Dims(index.view().sizes()));
+    Accumulation what{target.view(), dense.view(), keys};
+    what.groups = numel(sizes.first(static_cast<size_t>(dim)));
+    what.block = numel(sizes.subspan(static_cast<size_t>(dim) + 1));
+    what.length = index.view().numel();
+    what.target_blocks = size;
+    what.shared_keys = true;
+    what.alpha = alpha;
+    accumulate(call, what);
+  }
+  target.finish();
+}
+
+constexpr Formula kDropPadding{"drop_padding", FormulaForm::Vector, "(a == s0) ? K(-1) : a"};
+
+// Keys that equal `padding` count as out of range.
+void drop_padding(const OpCall& call, TensorView keys, int64_t padding) {
+  const ElementwiseInput input{&keys, 0, false};
+  const Scalar parameter = padding;
+  launch_elementwise(
+      call, keys, {&kDropPadding, DType::Int64, DType::Int64, false, {&input, 1}, {&parameter, 1}});
+}
+
+void embedding_backward(OpCall& call) {
+  check_outputs(call);
+  const TensorView gradient = call.args().tensor(0);
+  const LocalTensor index = at_least_1d(call.args().tensor(1));
+  const int64_t padding = call.args().integer(3);
+  const bool by_frequency = call.args().boolean(4);
+  check_rank(call, gradient.ndim());
+  call.accept();
+  if (!call.wants(0)) return;
+  Target target(call, call.out(0), {0, 1});
+  fill_tensor(call, target.view(), 0);
+  if (index.view().numel() > 0) {
+    const int64_t rows = call.args().integer(2);
+    validate(call, index, rows, false);
+    const Scratch memory = keys_of(call, index, rows);
+    const LocalTensor keys(memory.address(), DType::Int64, Dims{index.view().numel()});
+    if (padding >= 0) drop_padding(call, keys, padding);
+    const Contiguous dense(call, gradient);
+    Accumulation what{target.view(), dense.view(), keys};
+    what.length = index.view().numel();
+    what.block = gradient.size(-1);
+    what.target_blocks = rows;
+    what.how = by_frequency ? Combine::Mean : Combine::Sum;
+    what.include_self = !by_frequency;
+    accumulate(call, what);
+  }
+  target.finish();
+}
+
+constexpr OpEntry kOperators[] = {
+    {"scatter.src_out", scatter},           {"scatter.value_out", scatter},
+    {"scatter.reduce_out", scatter_reduce}, {"scatter.value_reduce_out", scatter_reduce},
+    {"scatter_add.out", scatter_add},       {"scatter_reduce.two_out", scatter_reduce_two},
+    {"index_add.out", index_add},           {"embedding_dense_backward.out", embedding_backward},
+};
+
+}  // namespace
+
+std::span<const OpEntry> scatter_operators() { return kOperators; }
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,136 @@
+// nonzero and masked_select: shapes that depend on data, so that the host waits for the counts.
+#include <algorithm>
+
+#include "index.h"
+#include "kernel_sources.h"
+#include "ops/copy/copy.h"
+#include "ops/division.h"
+#include "shape_params.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+// A row-major mask in chunks, with what is chosen before each of them.
+struct Chosen {
+  int64_t elements = 0;
+  int64_t chunk = 1;
+  int64_t chunks = 0;
+  int64_t total = 0;
+  Division division;
+  Scratch starts;  // int64 per chunk
+};
+
+Defines select_defines(const OpCall& call, DType mask, DType values) {
+  Defines d;
+  d.type("M", mask).type("A", carrier_of(values)).set("ROWS", is_rows(call));
+  return d;
+}
+
+Chosen count_chosen(const OpCall& call, TensorView mask, DType values) {
+  const int64_t elements = mask.numel();
+  const int64_t chunk = is_rows(call) ? std::max<int64_t>(1024, (elements + 63) / 64) : 256;
+  const int64_t chunks = (elements + chunk - 1) / chunk;
+  Chosen c{elements,
+           chunk,
+           chunks,
+           0,
+           divide(call.caps(), chunks),
+           call.scratch(static_cast<uint64_t>(chunks) * 8)};
+  if (elements == 0) return c;
+  const Scratch counts = call.scratch(static_cast<uint64_t>(chunks) * 4);
+  Launch launch = call.launch(kernel_sources::index_select, "count_chosen",
+                              select_defines(call, mask.dtype(), values));
+  launch.memory(counts.address(), 0, chunks * 4);
+  bind(launch, mask);
+  launch.value(elements).value(chunk).value(chunks).value(c.division.per_item);
+  launch.run(c.division.global, c.division.local);
+  std::vector<int32_t> found(static_cast<size_t>(chunks));
+  const Place from = resolve(counts.address(), 0, chunks * 4);
+  call.stream().read(found.data(), from.buffer, from.offset, found.size() * 4, false);
+  std::vector<int64_t> starts;
+  for (const int32_t n : found) {
+    starts.push_back(c.total);
+    c.total += n;
+  }
+  const Place to = resolve(c.starts.address(), 0, chunks * 8);
+  call.stream().write(to.buffer, to.offset, starts.data(), starts.size() * 8, false);
+  return c;
+}
+
+void write_coordinates(const OpCall& call, const Chosen& c, TensorView mask, TensorView out,
+                       TensorView shape) {
+  if (out.numel() == 0) return;
+  ShapeParams sizes{};
+  std::copy(shape.sizes().begin(), shape.sizes().end(), sizes.sizes);
+  Launch launch = call.launch(kernel_sources::index_select, "write_coordinates",
+                              select_defines(call, mask.dtype(), DType::UInt8));
+  bind(launch, out);
+  launch.memory(c.starts.address(), 0, c.chunks * 8);
+  bind(launch, mask);
+  launch.value(c.elements).value(c.chunk).value(c.chunks).value(c.division.per_item);
+  launch.value(static_cast<int32_t>(shape.ndim()))
+      .value(sizes)
+      .run(c.division.global, c.division.local);
+}
+
+void nonzero(OpCall& call) {
+  const TensorView self = call.args().tensor(0);
+  check(call.out(0).dtype() == DType::Int64, "nonzero: the output must be int64");
+  call.accept();
+  const Contiguous mask(call, self);
+  const Chosen c = count_chosen(call, mask.view(), DType::UInt8);
+  const TensorView target = call.resize_out(0, Dims{c.total, self.ndim()});
+  ContiguousOutput out(call, target);
+  write_coordinates(call, c, mask.view(), out.view(), self);
+  out.finish();
+}
+
+void masked_select(OpCall& call) {
+  const TensorView self = call.args().tensor(0);
+  const TensorView mask = call.args().tensor(1);
+  check(mask.dtype() == DType::Bool, "masked_select: mask must be bool, got {}",
+        name(mask.dtype()));
+  check(call.out(0).dtype() == self.dtype(), "masked_select: the output must be {}",
+        name(self.dtype()));
+  const Dims common = broadcast(self.sizes(), mask.sizes());
+  call.accept();
+  const LocalTensor wide_mask(mask.address(), mask.dtype(), common,
+                              broadcast_strides(mask.sizes(), mask.strides(), common));
+  const LocalTensor wide_self(self.address(), self.dtype(), common,
+                              broadcast_strides(self.sizes(), self.strides(), common));
+  const Contiguous chosen(call, wide_mask);
+  const Contiguous values(call, wide_self);
+  const Chosen c = count_chosen(call, chosen.view(), self.dtype());
+  const TensorView target = call.resize_out(0, Dims{c.total});
+  if (c.total == 0) return;
+  ContiguousOutput out(call, target);
+  Launch launch = call.launch(kernel_sources::index_select, "write_values",
+                              select_defines(call, DType::Bool, self.dtype()));
+  bind(launch, out.view());
+  launch.memory(c.starts.address(), 0, c.chunks * 8);
+  bind(launch, chosen.view());
+  bind(launch, values.view());
+  launch.value(c.elements).value(c.chunk).value(c.chunks).value(c.division.per_item);
+  launch.run(c.division.global, c.division.local);
+  out.finish();
+}
+
+constexpr OpEntry kOperators[] = {{"nonzero.out", nonzero}, {"masked_select.out", masked_select}};
+
+}  // namespace
+
+Coordinates coordinates_of(const OpCall& call, TensorView mask) {
+  const Contiguous dense(call, mask);
+  const Chosen c = count_chosen(call, dense.view(), DType::UInt8);
+  Coordinates found;
+  found.count = c.total;
+  if (c.total == 0) return found;
+  found.memory.push_back(call.scratch(static_cast<uint64_t>(c.total * mask.ndim()) * 8));
+  const LocalTensor out(found.memory[0].address(), DType::Int64, Dims{c.total, mask.ndim()});
+  write_coordinates(call, c, dense.view(), out, mask);
+  return found;
+}
+
+std::span<const OpEntry> select_operators() { return kOperators; }
+
+}  // namespace ocltensor::opencl
