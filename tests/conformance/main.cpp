@@ -106,6 +106,9 @@ int main(int argc, char** argv) {
   app.add_option("--plugin", options.plugin,
                  "path of the plugin, or 'cpu' for the linked-in backend");
   app.add_option("--device", options.device, "device index");
+  app.add_option("--shards", options.shards, "split the operators into so many parts")
+      ->check(CLI::Range(1, 64));
+  app.add_option("--shard", options.shard, "which part, from 0")->check(CLI::Range(0, 63));
   app.add_option("--only", options.only, "regular expression: operators to test");
   app.add_option("--dtype", types, "comma-separated dtypes, e.g. float32,int64");
   app.add_option("--cases", options.cases, "random cases per operator and dtype")

@@ -30,7 +30,9 @@ std::vector<const Operator*> selected(const Backend& backend, const Options& opt
     info.struct_size = sizeof info;
     must(backend.api().operators->at, i, &op, &info);
     const Operator* known = find_operator(info.name);
-    if (known != nullptr && options.wants(known->name)) list.push_back(known);
+    const bool mine =
+        i % static_cast<uint32_t>(options.shards) == static_cast<uint32_t>(options.shard);
+    if (known != nullptr && mine && options.wants(known->name)) list.push_back(known);
   }
   return list;
 }

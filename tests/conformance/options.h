@@ -18,6 +18,7 @@ struct Options {
   int cases = 10;             // per operator and dtype
   double budget = 0;          // seconds for the operator part; 0: none
   uint64_t seed = 0;
+  int shard = 0, shards = 1;  // of the operators: every shards-th one, from `shard`
   std::string record, json;
   bool list = false, quick = false, verbose = false;
   bool abi = true, operators = true;
