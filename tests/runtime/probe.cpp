@@ -1,0 +1,110 @@
+// A process of its own for tests that need a fresh one: uses the OpenCL device once and says what
+// happened.
+//   probe add          adds two tensors; prints "right" and how many programs were built and loaded
+//   probe fork         uses the device, forks, and prints what the child's call says
+//   probe live         exits with live tensors, streams and events, and work under way
+//   probe threads      eight threads with a stream each
+//   probe reason       prints why no device is available
+#include <fmt/format.h>
+#include <ocltensor/ocltensor.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+namespace ot = ocltensor;
+
+bool add_is_right(int64_t n, float seed) {
+  std::vector<float> a(static_cast<size_t>(n));
+  for (size_t i = 0; i < a.size(); ++i) a[i] = seed + static_cast<float>(i % 97);
+  const ot::Tensor x = ot::tensor(a, {n}, "ocl");
+  const auto y = ot::add(x, x).to_vector<float>();
+  for (size_t i = 0; i < a.size(); ++i)
+    if (y[i] != 2 * a[i]) return false;
+  return true;
+}
+
+int add() {
+  const auto begin = std::chrono::steady_clock::now();
+  const bool right = add_is_right(1000, 0.5f);
+  const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
+  const tb_counters c = ot::counters("ocl");
+  fmt::print("{} builds {} loads {} ms {:.0f}\n", right ? "right" : "WRONG", c.program_builds,
+             c.program_loads, taken.count());
+  return right ? 0 : 1;
+}
+
+int fork_after_use() {
+  if (!add_is_right(100, 1)) return 1;
+  std::fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) {
+    try {
+      (void)add_is_right(100, 1);
+      fmt::print("child ran\n");
+    } catch (const ot::Error& e) {
+      fmt::print("child: status {}: {}\n", e.status(), e.what());
+    }
+    std::fflush(stdout);
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  fmt::print("child exit {} parent {}\n", status, add_is_right(100, 2) ? "right" : "WRONG");
+  return 0;
+}
+
+int live() {
+  static const ot::Tensor big = ot::ones({1 << 20}, ot::DType::Float32, "ocl");
+  static const ot::Stream stream = ot::Stream::create("ocl");
+  static const ot::Event event("ocl", true);
+  const ot::StreamGuard guard(stream);
+  static ot::Tensor result = ot::exp(big);
+  event.record();
+  for (int i = 0; i < 20; ++i) result = ot::add(result, big);
+  fmt::print("leaving\n");
+  return 0;  // without waiting
+}
+
+int threads() {
+  constexpr int kThreads = 8;
+  std::vector<std::thread> pool;
+  std::atomic<int> right{0};
+  for (int t = 0; t < kThreads; ++t)
+    pool.emplace_back([t, &right] {
+      const ot::Stream stream = ot::Stream::create("ocl");
+      const ot::StreamGuard guard(stream);
+      bool good = true;
+      for (int i = 0; i < 40 && good; ++i)
+        good = add_is_right(100 + 37 * i + t, static_cast<float>(t));
+      right += good;
+    });
+  for (std::thread& t : pool) t.join();
+  fmt::print("{} of {} threads right\n", right.load(), kThreads);
+  return right == kThreads ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string mode = argc > 1 ? argv[1] : "";
+  try {
+    if (mode == "add") return add();
+    if (mode == "fork") return fork_after_use();
+    if (mode == "live") return live();
+    if (mode == "threads") return threads();
+    if (mode == "reason")
+      return fmt::print("devices {}: {}\n", ot::device_count(), ot::unavailable_reason()), 0;
+  } catch (const ot::Error& e) {
+    fmt::print("error {}: {}\n", e.status(), e.what());
+    return 3;
+  }
+  fmt::print(stderr, "usage: probe add|fork|live|threads|reason\n");
+  return 2;
+}

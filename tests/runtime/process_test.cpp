@@ -1,0 +1,165 @@
+// What needs a fresh process: missing drivers, bad settings, the program cache, fork, exit,
+// threads.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using testing::Not;
+
+struct Outcome {
+  int code;
+  std::string text;
+};
+
+// Runs the probe with settings like "A=1 B=2"; standard error is part of the text.
+Outcome probe(const std::string& mode, const std::string& settings = "") {
+  const std::string command = "env " + settings + " " PROBE " " + mode + " 2>&1";
+  FILE* pipe = popen(command.c_str(), "r");
+  std::string text;
+  std::array<char, 512> part;
+  while (std::fgets(part.data(), part.size(), pipe) != nullptr) text += part.data();
+  const int status = pclose(pipe);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), text};
+}
+
+// A folder of this test's own, gone afterwards.
+class Folder {
+ public:
+  Folder() {
+    char name[] = "/tmp/ocltensor-test-XXXXXX";
+    path_ = mkdtemp(name);
+  }
+  ~Folder() {
+    std::error_code error;
+    fs::permissions(path_, fs::perms::owner_all, error);
+    fs::remove_all(path_, error);
+  }
+  const std::string& path() const { return path_; }
+  std::string cache() const { return "OCLTENSOR_CACHE_DIR=" + path_ + "/cache"; }
+  std::vector<fs::path> entries() const {
+    std::vector<fs::path> list;
+    for (const auto& e : fs::directory_iterator(path_ + "/cache")) list.push_back(e.path());
+    return list;
+  }
+
+ private:
+  std::string path_;
+};
+
+TEST(Process, NoPlatformIsAReasonNotAnAbort) {
+  const Outcome o = probe("reason", "OCL_ICD_VENDORS=/nonexistent/");
+  EXPECT_EQ(o.code, 0) << o.text;
+  EXPECT_THAT(o.text, HasSubstr("devices 0"));
+  EXPECT_THAT(o.text, HasSubstr("no OpenCL platform is installed"));
+  const Outcome used = probe("add", "OCL_ICD_VENDORS=/nonexistent/");
+  EXPECT_EQ(used.code, 3) << used.text;
+  EXPECT_THAT(used.text, HasSubstr("no OpenCL platform"));
+}
+
+TEST(Process, BadDriverFileIsAReason) {
+  Folder f;
+  std::ofstream(f.path() + "/bad.icd") << "/nonexistent/libdriver.so\n";
+  const Outcome o = probe("add", "OCL_ICD_VENDORS=" + f.path());
+  EXPECT_EQ(o.code, 3) << o.text;
+}
+
+TEST(Process, UnknownDeviceChoiceNamesIt) {
+  const Outcome o = probe("reason", "OCLTENSOR_DEVICES=nosuchdevice");
+  EXPECT_THAT(o.text, HasSubstr("'nosuchdevice' matches no"));
+}
+
+TEST(Process, BadVariableIsAnErrorThatNamesIt) {
+  for (const char* bad : {"OCLTENSOR_HIGH_WATERMARK_RATIO=3", "OCLTENSOR_ENABLE_FALLBACK=maybe",
+                          "OCLTENSOR_DEBUG_ALLOCATOR=99", "OCLTENSOR_LOG_LEVEL=loud"}) {
+    const std::string name = std::string(bad).substr(0, std::string(bad).find('='));
+    const Outcome o = probe("add", bad);
+    EXPECT_NE(o.code, 0) << bad;
+    EXPECT_LT(o.code, 128) << bad << o.text;
+    EXPECT_THAT(o.text, HasSubstr(name));
+  }
+}
+
+TEST(ProgramCache, SecondProcessBuildsNothing) {
+  Folder f;
+  EXPECT_THAT(probe("add", f.cache()).text, HasSubstr("right builds 1 loads 0"));
+  EXPECT_THAT(probe("add", f.cache()).text, HasSubstr("right builds 0 loads 1"));
+  struct stat st {};
+  ASSERT_EQ(stat((f.path() + "/cache").c_str(), &st), 0);
+  EXPECT_EQ(st.st_mode & 0777, 0700u);
+}
+
+TEST(ProgramCache, TruncatedAndCorruptEntriesAreBuiltAgain) {
+  Folder f;
+  (void)probe("add", f.cache());
+  ASSERT_EQ(f.entries().size(), 1u);
+  const fs::path entry = f.entries()[0];
+  const auto size = fs::file_size(entry);
+  for (const uintmax_t keep : {size / 2, uintmax_t{10}, uintmax_t{0}}) {
+    fs::resize_file(entry, keep);
+    EXPECT_THAT(probe("add", f.cache()).text, HasSubstr("right builds 1 loads 0")) << keep;
+  }
+  {
+    std::fstream file(entry, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(size / 2));
+    file.write("damage", 6);
+  }
+  EXPECT_THAT(probe("add", f.cache()).text, HasSubstr("right builds 1 loads 0"));
+  EXPECT_THAT(probe("add", f.cache()).text, HasSubstr("right builds 0 loads 1"));
+}
+
+TEST(ProgramCache, UnusableFolderIsNoError) {
+  Folder f;
+  std::ofstream(f.path() + "/file") << "x";
+  EXPECT_THAT(probe("add", "OCLTENSOR_CACHE_DIR=" + f.path() + "/file").text,
+              HasSubstr("right builds 1"));
+  EXPECT_THAT(probe("add", "OCLTENSOR_CACHE_DIR=/proc/nowhere/cache").text,
+              HasSubstr("right builds 1"));
+  fs::create_directory(f.path() + "/open");
+  fs::permissions(f.path() + "/open", fs::perms::all);
+  const Outcome o = probe("add", "OCLTENSOR_CACHE_DIR=" + f.path() + "/open");
+  EXPECT_THAT(o.text, HasSubstr("writable by others"));
+  EXPECT_THAT(o.text, HasSubstr("right builds 1"));
+}
+
+TEST(ProgramCache, EightProcessesAtOnce) {
+  Folder f;
+  std::vector<std::thread> threads;
+  std::vector<Outcome> outcomes(8);
+  for (auto& o : outcomes) threads.emplace_back([&] { o = probe("add", f.cache()); });
+  for (auto& t : threads) t.join();
+  for (const auto& o : outcomes) EXPECT_THAT(o.text, HasSubstr("right"));
+  EXPECT_EQ(f.entries().size(), 1u) << "a temporary file was left behind";
+  EXPECT_THAT(probe("add", f.cache()).text, HasSubstr("right builds 0 loads 1"));
+}
+
+TEST(Process, ForkedChildGetsAClearError) {
+  const Outcome o = probe("fork");
+  EXPECT_EQ(o.code, 0) << o.text;
+  EXPECT_THAT(o.text, HasSubstr("child: status -7"));
+  EXPECT_THAT(o.text, HasSubstr("forked"));
+  EXPECT_THAT(o.text, HasSubstr("child exit 0 parent right"));
+}
+
+TEST(Process, ExitsWithLiveObjectsAndWorkUnderWay) {
+  const Outcome o = probe("live");
+  EXPECT_EQ(o.code, 0) << o.text;
+}
+
+TEST(Process, EightThreadsWithAStreamEach) {
+  const Outcome o = probe("threads");
+  EXPECT_EQ(o.code, 0) << o.text;
+}
+
+}  // namespace
