@@ -14,6 +14,7 @@
 #include "random/random.h"
 #include "reduce/reduction.h"
 #include "softmax/softmax.h"
+#include "sort/sort.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -31,6 +32,8 @@ constexpr FamilyFunction kFamilies[] = {
     advanced_operators,
     select_operators,
     random_operators,
+    permute_operators,
+    sort_operators,
     reduce_operators,
     softmax_operators,
     norm_operators,

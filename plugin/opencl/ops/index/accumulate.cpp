@@ -8,6 +8,8 @@
 #include "kernel_sources.h"
 #include "ops/copy/copy.h"
 #include "ops/division.h"
+#include "ops/sort/sort.h"
+#include "runs_params.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -92,10 +94,45 @@ Division divide_groups(const OpCall& call, const Accumulation& what, AccumulateP
                 what.length * what.block > 4096 ? 1 : 1 + 4096 / (what.length * what.block));
 }
 
+// GPUs: where few items would each go through a long sequence, keys are sorted first.
+bool wants_runs(const OpCall& call, const Accumulation& what) {
+  return !is_rows(call) && what.length > 256 && what.groups * what.block < 16384 &&
+         (what.groups == 1 || what.target_blocks == 0) && what.groups * what.length < INT32_MAX;
+}
+
+void accumulate_runs(const OpCall& call, const Accumulation& what) {
+  RunsParams p{};
+  p.count = what.groups * what.length;
+  p.block = what.block;
+  p.pieces = p.count * p.block;
+  p.source_step = what.one_source ? 0 : 1;
+  p.alpha = bits_of(what.alpha, what.target.dtype());
+  p.extra = what.include_self;
+  const auto bytes = static_cast<uint64_t>(p.count) * 8;
+  const Scratch key_memory = call.scratch(bytes);
+  const Scratch position_memory = call.scratch(bytes);
+  const Dims row{1, p.count};
+  const LocalTensor keys(key_memory.address(), DType::Int64, row);
+  const LocalTensor positions(position_memory.address(), DType::Int64, row);
+  const TensorView key_view = keys.view();
+  sort_rows(call, LocalTensor(what.keys.address(), DType::Int64, row), {}, &key_view, positions);
+  const Division division = divide(call.caps(), p.pieces);
+  p.per_item = division.per_item;
+  Defines d = defines_for(call, what);
+  d.set("MEAN", what.how == Combine::Mean);
+  Launch launch = call.launch(kernel_sources::index_runs, "runs", d);
+  bind(launch, what.target);
+  bind(launch, keys);
+  bind(launch, positions);
+  bind(launch, what.source);
+  launch.value(p).run(division.global, division.local);
+}
+
 }  // namespace
 
 void accumulate(const OpCall& call, const Accumulation& what) {
   if (what.groups * what.length * what.block == 0 || what.target.numel() == 0) return;
+  if (wants_runs(call, what)) return accumulate_runs(call, what);
   AccumulateParams p{};
   p.groups = what.groups;
   p.length = what.length;

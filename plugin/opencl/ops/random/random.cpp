@@ -28,15 +28,6 @@ double rounded(double value, DType type) {
   }
 }
 
-// Cuts the blocks into runs as draw.h reads them.
-Division divide_draws(const OpCall& call, RandomParams& p, bool wide) {
-  const int64_t run = (wide ? 2 : 4) * (is_rows(call) ? 16 : 1);
-  p.chunks = (p.count + run - 1) / run;
-  const Division d = divide(call.caps(), p.chunks, 64);
-  p.per_item = d.per_item;
-  return d;
-}
-
 Defines draw_defines(const OpCall& call, DType out, bool wide) {
   Defines d;
   d.type("OUT", out)
@@ -292,6 +283,14 @@ RandomParams take_numbers(const OpCall& call, int64_t count, bool wide) {
   p.offset = state.offset;
   p.count = count;
   return p;
+}
+
+Division divide_draws(const OpCall& call, RandomParams& p, bool wide) {
+  const int64_t run = (wide ? 2 : 4) * (is_rows(call) ? 16 : 1);
+  p.chunks = (p.count + run - 1) / run;
+  const Division d = divide(call.caps(), p.chunks, 64);
+  p.per_item = d.per_item;
+  return d;
 }
 
 uint64_t real_bits(const OpCall& call, double value) {

@@ -1,0 +1,54 @@
+// Drawing categories with the weights of a row (type W), which need not add up to 1.
+//   cumulate   sums[row][c] = the weights up to and including c
+//   sample     with replacement: the first category whose sum exceeds a uniform number times the row's total
+//   race       without: times[row][c] = -ln(u) / weight; the smallest win
+#include "types.h"
+#include "draw.h"
+
+GROUP __kernel void cumulate(__global void *sum_base, ulong sum_offset, __global const void *weight_base,
+                             ulong weight_offset, long rows, long per_item, long categories) {
+  FOR_EACH(row, rows, per_item) {
+    __global REAL *sums = (__global REAL *)((__global char *)sum_base + sum_offset) + row * categories;
+    __global const STYPE(W) *weights = AT_CONST(W, weight_base, weight_offset) + row * categories;
+    REAL sum = 0;
+    for (long c = 0; c < categories; ++c) {
+      sum += (REAL)LOAD(W, weights, c);
+      sums[c] = sum;
+    }
+  }
+}
+
+// The first position whose sum is above `goal` (or reaches it).
+INLINE long find(__global const REAL *sums, long categories, REAL goal, bool reach) {
+  long low = 0, high = categories;
+  while (low < high) {
+    const long k = (low + high) / 2;
+    if (reach ? sums[k] >= goal : sums[k] > goal) high = k;
+    else low = k + 1;
+  }
+  return low;
+}
+
+GROUP __kernel void sample(__global void *out_base, ulong out_offset, __global const void *sum_base, ulong sum_offset,
+                           const RandomParams p) {
+  const long categories = p.p[0], samples = p.p[1];
+  __global long *out = AT(i64, out_base, out_offset);
+  DRAW(p, i, w, {
+    __global const REAL *sums =
+        (__global const REAL *)((__global const char *)sum_base + sum_offset) + i / samples * categories;
+    const REAL total = sums[categories - 1];
+    const long at = find(sums, categories, (REAL)UNIT_BITS(w) * REAL_UNIT * total, false);
+    out[i] = at < categories ? at : min(find(sums, categories, total, true), categories - 1);
+  })
+}
+
+GROUP __kernel void race(__global void *time_base, ulong time_offset, __global const void *weight_base,
+                         ulong weight_offset, const RandomParams p) {
+  __global REAL *times = (__global REAL *)((__global char *)time_base + time_offset);
+  __global const STYPE(W) *weights = AT_CONST(W, weight_base, weight_offset);
+  DRAW(p, i, w, {
+    const REAL weight = (REAL)LOAD(W, weights, i);
+    const REAL time = -log((REAL)(UNIT_BITS(w) + 1) * REAL_UNIT) / weight;
+    times[i] = weight > 0 ? time : (REAL)INFINITY;
+  })
+}

@@ -1,0 +1,104 @@
+// randperm and multinomial: random numbers that are sorted or searched.
+#include "kernel_sources.h"
+#include "ops/copy/copy.h"
+#include "ops/division.h"
+#include "ops/sort/sort.h"
+#include "random.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+// The order of n random keys of 64 bits.
+void randperm(OpCall& call) {
+  check_outputs(call, true);
+  const int64_t n = call.args().integer(0);
+  if (n > INT32_MAX) unsupported(TB_REASON_SIZE, "randperm: n is limited to 2^31");
+  call.accept();
+  if (n == 0) return;
+  const Dims row{1, n};
+  const Scratch key_memory = call.scratch(static_cast<uint64_t>(n) * 8);
+  const LocalTensor keys(key_memory.address(), DType::Int64, row);
+  draw_integers(call, keys, 0, 0);
+  const Scratch order_memory = call.scratch(static_cast<uint64_t>(n) * 8);
+  const LocalTensor order(order_memory.address(), DType::Int64, row);
+  sort_rows(call, keys, {false, true}, nullptr, order);
+  copy_tensor(call, call.out(0), LocalTensor(order_memory.address(), DType::Int64, Dims{n}));
+}
+
+Defines weight_defines(const OpCall& call, DType type) {
+  Defines d;
+  d.type("W", type).set("WIDE", type == DType::Float64).set("ROWS", is_rows(call));
+  return d;
+}
+
+struct Draws {
+  int64_t rows, categories, samples;
+};
+
+void with_replacement(const OpCall& call, TensorView weights, TensorView out, Draws n) {
+  const DType real = call.caps().fp64 ? DType::Float64 : DType::Float32;
+  const bool wide = weights.dtype() == DType::Float64;
+  const auto bytes = static_cast<uint64_t>(n.rows * n.categories * size_of(real));
+  const Scratch sums = call.scratch(bytes);
+  const Division by_row = divide(call.caps(), n.rows);
+  Launch cumulate = call.launch(kernel_sources::random_multinomial, "cumulate",
+                                weight_defines(call, weights.dtype()));
+  cumulate.memory(sums.address(), 0, static_cast<int64_t>(bytes));
+  bind(cumulate, weights);
+  cumulate.value(n.rows)
+      .value(by_row.per_item)
+      .value(n.categories)
+      .run(by_row.global, by_row.local);
+  RandomParams p = take_numbers(call, n.rows * n.samples, wide);
+  p.p[0] = static_cast<uint64_t>(n.categories);
+  p.p[1] = static_cast<uint64_t>(n.samples);
+  const Division division = divide_draws(call, p, wide);
+  Launch sample = call.launch(kernel_sources::random_multinomial, "sample",
+                              weight_defines(call, weights.dtype()));
+  bind(sample, out);
+  sample.memory(sums.address(), 0, static_cast<int64_t>(bytes))
+      .value(p)
+      .run(division.global, division.local);
+}
+
+void without_replacement(const OpCall& call, TensorView weights, TensorView out, Draws n) {
+  const DType real = call.caps().fp64 ? DType::Float64 : DType::Float32;
+  const bool wide = weights.dtype() == DType::Float64;
+  const Scratch memory = call.scratch(static_cast<uint64_t>(n.rows * n.categories * size_of(real)));
+  const LocalTensor times(memory.address(), real, Dims{n.rows, n.categories});
+  RandomParams p = take_numbers(call, n.rows * n.categories, wide);
+  const Division division = divide_draws(call, p, wide);
+  Launch race = call.launch(kernel_sources::random_multinomial, "race",
+                            weight_defines(call, weights.dtype()));
+  bind(race, times);
+  bind(race, weights);
+  race.value(p).run(division.global, division.local);
+  sort_rows(call, times, {}, nullptr,
+            LocalTensor(out.address(), DType::Int64, Dims{n.rows, n.samples}));
+}
+
+// Whether weights are finite and not negative would take a synchronisation to find out; it is not
+// asked.
+void multinomial(OpCall& call) {
+  check_outputs(call);
+  const TensorView self = call.args().tensor(0);
+  const Draws n{self.ndim() == 1 ? 1 : self.size(0), self.size(-1), call.args().integer(1)};
+  check(n.categories > 0 && n.categories <= INT32_MAX,
+        "multinomial: the number of categories must be in [1, 2^31)");
+  call.accept();
+  if (!call.wants(0)) return;
+  const Contiguous weights(call, self);
+  ContiguousOutput out(call, call.out(0));
+  (call.args().boolean(2) ? with_replacement : without_replacement)(call, weights.view(),
+                                                                    out.view(), n);
+  out.finish();
+}
+
+constexpr OpEntry kOperators[] = {{"randperm.generator_out", randperm},
+                                  {"multinomial.out", multinomial}};
+
+}  // namespace
+
+std::span<const OpEntry> permute_operators() { return kOperators; }
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,161 @@
+// sort.values_stable and topk.values by merge sort.
+#include "sort.h"
+
+#include <algorithm>
+
+#include "kernel_sources.h"
+#include "ops/copy/copy.h"
+#include "ops/division.h"
+#include "ops/index/index.h"
+#include "sort_params.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+int64_t key_kind(DType type, SortOrder order) {
+  if (type == DType::Float64) return 3;
+  if (type == DType::Int64) return order.unsigned_keys ? 4 : 2;
+  return is_floating(type) ? 1 : 0;
+}
+
+class Sorter {
+ public:
+  Sorter(const OpCall& call, TensorView in, SortOrder order)
+      : call_(call),
+        in_(in),
+        length_(in.sizes()[1]),
+        rows_(in.sizes()[0]),
+        entry_bytes_(size_of(in.dtype()) == 8 ? 16 : 8),
+        entries_(call.scratch(static_cast<uint64_t>(in.numel() * entry_bytes_))),
+        spare_(call.scratch(static_cast<uint64_t>(in.numel() * entry_bytes_))) {
+    defines_.type("A", in.dtype()).type("BITS", carrier_of(in.dtype())).set("ROWS", is_rows(call));
+    defines_.set("KEY", key_kind(in.dtype(), order)).set("DESCENDING", order.descending);
+  }
+
+  void sort() {
+    const int64_t chunk = is_rows(call_) ? 4096 : 16;
+    SortParams p = parts_of(chunk);
+    Launch launch = call_.launch(kernel_sources::sort_merge, "sort_chunks", with_values(false));
+    bind_entries(launch, entries_);
+    bind_entries(launch, spare_);
+    bind(launch, in_);
+    run(launch, p);
+    for (int64_t length = chunk; length < length_; length *= 2) {
+      const Scratch& from = swapped_ ? spare_ : entries_;
+      const Scratch& to = swapped_ ? entries_ : spare_;
+      p = parts_of(is_rows(call_) ? 4096 : 16);
+      p.run = length;
+      Launch merge = call_.launch(kernel_sources::sort_merge, "merge", with_values(false));
+      bind_entries(merge, to);
+      bind_entries(merge, from);
+      run(merge, p);
+      swapped_ = !swapped_;
+    }
+  }
+
+  void unpack(const TensorView* values, TensorView indices) {
+    SortParams p{};
+    p.length = length_;
+    p.kept = indices.sizes()[1];
+    p.pieces = rows_ * p.kept;
+    Launch launch =
+        call_.launch(kernel_sources::sort_merge, "unpack", with_values(values != nullptr));
+    if (values == nullptr)
+      launch.memory(0, 0, 0);
+    else
+      bind(launch, *values);
+    bind(launch, indices);
+    bind_entries(launch, swapped_ ? spare_ : entries_);
+    bind(launch, in_);
+    run(launch, p, 1024);
+  }
+
+ private:
+  Defines with_values(bool values) const {
+    Defines d = defines_;
+    d.set("VALUES", values);
+    return d;
+  }
+  SortParams parts_of(int64_t part) const {
+    SortParams p{};
+    p.length = length_;
+    p.part = part;
+    p.parts = (length_ + part - 1) / part;
+    p.pieces = rows_ * p.parts;
+    return p;
+  }
+  void bind_entries(Launch& launch, const Scratch& memory) const {
+    launch.memory(memory.address(), 0, static_cast<int64_t>(memory.bytes()));
+  }
+  void run(Launch& launch, SortParams p, int64_t smallest = 1) const {
+    const Division division = divide(call_.caps(), p.pieces, smallest);
+    p.per_item = division.per_item;
+    launch.value(p).run(division.global, division.local);
+  }
+
+  const OpCall& call_;
+  TensorView in_;
+  int64_t length_, rows_, entry_bytes_;
+  Scratch entries_, spare_;
+  Defines defines_;
+  bool swapped_ = false;
+};
+
+// The dimensions with `dim` last.
+Dims order_for(int64_t rank, int64_t dim) {
+  Dims order;
+  for (int64_t d = 0; d < rank; ++d)
+    if (d != dim) order.push_back(d);
+  order.push_back(dim);
+  return order;
+}
+
+LocalTensor as_rows(TensorView dense) {
+  const int64_t length = dense.size(-1);
+  return LocalTensor(dense.address(), dense.dtype(),
+                     Dims{length == 0 ? 0 : dense.numel() / length, length});
+}
+
+void sorted(OpCall& call, bool descending) {
+  check_outputs(call);
+  const LocalTensor self = at_least_1d(call.args().tensor(0));
+  const LocalTensor values = at_least_1d(call.out(0));
+  const LocalTensor indices = at_least_1d(call.out(1));
+  const int64_t rank = self.view().ndim();
+  const Dims order = order_for(rank, wrap_dim(call.args().integer(2), rank));
+  if (self.view().size(order.back()) > INT32_MAX)
+    unsupported(TB_REASON_SIZE, "{}: rows are limited to 2^31 elements", call.name());
+  call.accept();
+  if (!call.wants(0)) return;
+  const LocalTensor in = permuted(self, order);
+  const Contiguous dense(call, in);
+  const LocalTensor value_target = permuted(values, order);
+  const LocalTensor index_target = permuted(indices, order);
+  ContiguousOutput value_out(call, value_target);
+  ContiguousOutput index_out(call, index_target);
+  const LocalTensor value_rows = as_rows(value_out.view());
+  const TensorView value_view = value_rows.view();
+  sort_rows(call, as_rows(dense.view()), {descending, false}, &value_view,
+            as_rows(index_out.view()));
+  value_out.finish();
+  index_out.finish();
+}
+
+void sort(OpCall& call) { sorted(call, call.args().boolean(3)); }
+void topk(OpCall& call) { sorted(call, call.args().boolean(3)); }
+
+constexpr OpEntry kOperators[] = {{"sort.values_stable", sort}, {"topk.values", topk}};
+
+}  // namespace
+
+void sort_rows(const OpCall& call, TensorView in, SortOrder order, const TensorView* values,
+               TensorView indices) {
+  if (in.numel() == 0 || indices.numel() == 0) return;
+  Sorter sorter(call, in, order);
+  sorter.sort();
+  sorter.unpack(values, indices);
+}
+
+std::span<const OpEntry> sort_operators() { return kOperators; }
+
+}  // namespace ocltensor::opencl

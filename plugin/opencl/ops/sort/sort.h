@@ -1,0 +1,19 @@
+// Stable sorting of rows.
+#pragma once
+
+#include "ops/op_call.h"
+
+namespace ocltensor::opencl {
+
+struct SortOrder {
+  bool descending = false;
+  bool unsigned_keys = false;  // int64 elements that stand for uint64
+};
+// `in` is row-major [rows, length]. Writes the first indices.size(-1) positions of each sorted row,
+// and the elements there where `values` is given; both row-major.
+void sort_rows(const OpCall& call, TensorView in, SortOrder order, const TensorView* values,
+               TensorView indices);
+
+std::span<const OpEntry> sort_operators();
+
+}  // namespace ocltensor::opencl
