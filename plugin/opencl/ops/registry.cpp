@@ -7,12 +7,14 @@
 #include "conv/conv.h"
 #include "copy/copy.h"
 #include "matmul/matmul.h"
+#include "loss/loss.h"
 #include "norm/norm.h"
 #include "index/index.h"
 #include "pointwise/pointwise.h"
 #include "pool/pool.h"
 #include "random/random.h"
 #include "reduce/reduction.h"
+#include "scan/scan.h"
 #include "softmax/softmax.h"
 #include "sort/sort.h"
 
@@ -37,6 +39,8 @@ constexpr FamilyFunction kFamilies[] = {
     reduce_operators,
     softmax_operators,
     norm_operators,
+    loss_operators,
+    scan_operators,
 };
 
 }  // namespace

@@ -1,0 +1,108 @@
+// Elementwise losses, reduced or not: rows of a table of formulas. Reductions: 0 none, 1 mean, 2
+// sum.
+#include "loss.h"
+
+#include <algorithm>
+
+#include "base/promotion.h"
+#include "ops/pointwise/pointwise.h"
+#include "ops/reduce/reduction.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+// a input, b target, c weight (if the call has one), s1 the loss's parameter. The same text serves
+// elementwise kernels and reductions. Backward: a gradient, b input, c target, d weight, s0 a
+// factor, s1 the parameter.
+struct Row {
+  const char* name;
+  const char* text;
+  const char* weighted;  // null: the loss has no weight
+  int reduction_at;      // argument
+  int parameter_at;      // argument, or -1
+  bool backward;
+  double factor = 1;
+};
+
+#define DISTANCE "fabs(a - b)"
+#define CROSS                                                                                \
+  "((b - K(1)) * ((log1p(-a) < K(-100)) ? K(-100) : log1p(-a)) - b * ((log(a) < K(-100)) ? " \
+  "K(-100) : log(a)))"
+#define CROSS_SLOPE "s0 * a * (b - c) / (((K(1) - b) * b < K(1e-12f)) ? K(1e-12f) : (K(1) - b) * b)"
+
+constexpr Row kRows[] = {
+    {"mse_loss.out", "(a - b) * (a - b)", nullptr, 2, -1, false},
+    {"smooth_l1_loss.out",
+     "(" DISTANCE " < s1) ? K(0.5f) * (a - b) * (a - b) / s1 : " DISTANCE " - K(0.5f) * s1",
+     nullptr, 2, 3, false},
+    {"huber_loss.out",
+     "(" DISTANCE " <= s1) ? K(0.5f) * (a - b) * (a - b) : s1 * (" DISTANCE " - K(0.5f) * s1)",
+     nullptr, 2, 3, false},
+    {"binary_cross_entropy.out", CROSS, CROSS " * c", 3, -1, false},
+    {"mse_loss_backward.grad_input", "s0 * (b - c) * a", nullptr, 3, -1, true, 2},
+    {"smooth_l1_loss_backward.grad_input",
+     "s0 * a * ((b - c <= -s1) ? K(-1) : ((b - c >= s1) ? K(1) : (b - c) / s1))", nullptr, 3, 4,
+     true},
+    {"huber_loss_backward.out", "s0 * a * ((b - c < -s1) ? -s1 : ((b - c > s1) ? s1 : b - c))",
+     nullptr, 3, 4, true},
+    {"binary_cross_entropy_backward.grad_input", CROSS_SLOPE, CROSS_SLOPE " * d", 4, -1, true},
+};
+
+const Row& row_of(const std::string& name) {
+  for (const Row& row : kRows)
+    if (name == row.name) return row;
+  fail(TB_E_INTERNAL, "{} has no row in the table of losses", name);
+}
+
+void loss(OpCall& call) {
+  const Row& row = row_of(call.name());
+  const auto specs = checked_outputs(call);
+  const size_t tensors = row.backward ? 3 : 2;
+  std::vector<TensorView> views;
+  for (size_t i = 0; i < tensors; ++i) views.push_back(call.args().tensor(i));
+  const auto weight = row.weighted != nullptr ? call.args().optional_tensor(tensors) : std::nullopt;
+  if (weight) views.push_back(*weight);
+  const auto first = row.backward ? 1 : 0;
+  Dims shape = broadcast(views[first].sizes(), views[first + 1].sizes());
+  if (weight) shape = broadcast(shape, weight->sizes());
+  if (row.backward)
+    check(broadcast(shape, views[0].sizes()) == shape, "{}: grad_output has shape {}, expected {}",
+          call.name(), to_string(views[0].sizes()), to_string(shape));
+  const DType compute = compute_type(specs[0].dtype);
+  const int64_t mode = call.args().integer(static_cast<size_t>(row.reduction_at));
+  const double parameter =
+      row.parameter_at < 0 ? 0 : call.args().real(static_cast<size_t>(row.parameter_at));
+  check(row.backward || mode != 0 || Dims(call.out(0).sizes()) == shape,
+        "{}: the output has shape {}, expected {}", call.name(), to_string(call.out(0).sizes()),
+        to_string(shape));
+  call.accept();
+  const char* text = weight ? row.weighted : row.text;
+  const auto count = static_cast<double>(numel(shape));
+  const TensorView out = call.out(0);
+  if (!row.backward && mode != 0) {
+    const Reduction reduction{1, {{text, kAdd, "0", mode == 1 ? "x / s0" : "x"}}};
+    ReduceLaunch what{
+        &reduction, compute, shape, (1u << shape.size()) - 1, {}, {&out}, {count, parameter, 0, 0}};
+    for (size_t i = 0; i < views.size(); ++i) what.inputs[i] = &views[i];
+    return launch_reduce(call, what);
+  }
+  const Formula formula{row.name, FormulaForm::Vector, text};
+  std::vector<ElementwiseInput> inputs;
+  for (const TensorView& view : views) inputs.push_back({&view, 0, false});
+  const Scalar parameters[] = {row.factor / (row.backward && mode == 1 ? count : 1.0), parameter};
+  launch_elementwise(call, out, {&formula, compute, out.dtype(), false, inputs, parameters});
+}
+
+}  // namespace
+
+std::span<const OpEntry> loss_operators() {
+  static const auto& entries = *new auto([] {
+    std::vector<OpEntry> list;
+    for (const Row& row : kRows) list.push_back({row.name, loss});
+    list.insert(list.end(), kNllOperators.begin(), kNllOperators.end());
+    return list;
+  }());
+  return entries;
+}
+
+}  // namespace ocltensor::opencl

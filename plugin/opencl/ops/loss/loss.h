@@ -1,0 +1,11 @@
+// Losses with their backward operators.
+#pragma once
+
+#include "ops/op_call.h"
+
+namespace ocltensor::opencl {
+
+std::span<const OpEntry> loss_operators();
+extern const std::span<const OpEntry> kNllOperators;  // nll.cpp
+
+}  // namespace ocltensor::opencl

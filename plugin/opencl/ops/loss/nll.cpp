@@ -1,0 +1,149 @@
+// nll_loss and nll_loss2d with their backward operators. Classes are dimension 1 (0 of a single
+// sample). ATen's CUDA kernels assert on the device for a target that is no class; here its loss
+// and its gradients are NaN.
+#include <algorithm>
+
+#include "kernel_sources.h"
+#include "loss.h"
+#include "ops/copy/copy.h"
+#include "ops/reduce/reduction.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+struct Shape {
+  int64_t targets, classes, inner;
+};
+Shape shape_of(TensorView self) {
+  const bool single = self.ndim() == 1;
+  Shape s{single ? 1 : self.size(0), self.size(single ? 0 : 1), 1};
+  for (int64_t d = 2; d < self.ndim(); ++d) s.inner *= self.size(d);
+  s.targets *= s.inner;
+  return s;
+}
+
+void bind_weight(Launch& launch, const std::optional<TensorView>& weight) {
+  if (weight)
+    bind(launch, *weight);
+  else
+    launch.memory(0, 0, 0);
+}
+
+// The arguments that both kernels share from `count` to `per`, and the range.
+struct Division {
+  std::array<size_t, 3> global, local;
+};
+Division add_common(const OpCall& call, Launch& launch, const Shape& s, int64_t ignored,
+                    const std::optional<TensorView>& weight) {
+  const bool elements = call.caps().style == KernelStyle::Elements;
+  const int64_t per = elements ? 1 : std::max<int64_t>(256, (s.targets + 63) / 64);
+  const int64_t local = elements ? 64 : 1;
+  const int64_t items = (s.targets + per - 1) / per;
+  launch.value(s.targets).value(s.classes).value(s.inner).value(ignored);
+  launch.value(weight ? weight->strides()[0] : int64_t{0}).value(per);
+  return {{static_cast<size_t>((items + local - 1) / local * local), 1, 1},
+          {static_cast<size_t>(local), 1, 1}};
+}
+
+constexpr Reduction kMeanLoss{2, {{"a", kAdd, "0", "x / y"}, {"b", kAdd, "0", "y"}}};
+constexpr Reduction kSumLoss{2, {{"a", kAdd, "0", "x"}, {"b", kAdd, "0", "y"}}};
+
+Defines defines_for(TensorView target, const std::optional<TensorView>& weight, DType compute) {
+  Defines d;
+  d.type("COMPUTE", compute).type("TARGET", target.dtype()).set("HAS_WEIGHT", weight.has_value());
+  d.type("W", weight ? weight->dtype() : compute);
+  return d;
+}
+
+void forward(OpCall& call) {
+  (void)checked_outputs(call);
+  const TensorView self = call.args().tensor(0), target = call.args().tensor(1);
+  const auto weight = call.args().optional_tensor(2);
+  const int64_t mode = call.args().integer(3), ignored = call.args().integer(4);
+  call.accept();
+  const DType compute = compute_type(self.dtype());
+  const Shape s = shape_of(self);
+  const bool each = mode == 0 && self.ndim() > 1;  // one loss per target, no total weight
+  if (each) fill_tensor(call, call.out(1), 0);
+  if (each && s.targets == 0) return;
+  const Contiguous x(call, self), t(call, target);
+  Defines d = defines_for(target, weight, compute);
+  d.type("X", self.dtype())
+      .type("G", compute)
+      .type("TOTAL", compute)
+      .type("OUT", each ? call.out(0).dtype() : compute);
+  if (!each) d.set("WITH_WEIGHTS", 1);
+  const auto bytes = static_cast<uint64_t>(std::max<int64_t>(1, s.targets) * size_of(compute));
+  const Scratch losses = call.scratch(each ? 1 : bytes), used = call.scratch(each ? 1 : bytes);
+  ContiguousOutput out(call, call.out(0));
+  if (s.targets > 0) {
+    Launch launch = call.launch(kernel_sources::loss_nll, "gather", d);
+    bind(launch, x.view());
+    bind(launch, t.view());
+    bind_weight(launch, weight);
+    if (each)
+      bind(launch, out.view());
+    else
+      launch.memory(losses.address(), 0, static_cast<int64_t>(bytes));
+    launch.memory(each ? 0 : used.address(), 0, each ? 0 : static_cast<int64_t>(bytes));
+    const Division range = add_common(call, launch, s, ignored, weight);
+    launch.run(range.global, range.local);
+  }
+  if (each) return out.finish();
+  const LocalTensor parts[] = {LocalTensor(losses.address(), compute, Dims{s.targets}),
+                               LocalTensor(used.address(), compute, Dims{s.targets}),
+                               LocalTensor(call.out(0).address(), call.out(0).dtype(), Dims{}),
+                               LocalTensor(call.out(1).address(), call.out(1).dtype(), Dims{})};
+  const TensorView views[] = {parts[0].view(), parts[1].view(), parts[2].view(), parts[3].view()};
+  launch_reduce(call, {mode == 1 ? &kMeanLoss : &kSumLoss,
+                       compute,
+                       Dims{s.targets},
+                       1,
+                       {&views[0], &views[1]},
+                       {&views[2], &views[3]}});
+}
+
+void backward(OpCall& call) {
+  (void)checked_outputs(call);
+  const TensorView grad = call.args().tensor(0), self = call.args().tensor(1),
+                   target = call.args().tensor(2);
+  const auto weight = call.args().optional_tensor(3);
+  const int64_t mode = call.args().integer(4), ignored = call.args().integer(5);
+  const TensorView total = call.args().tensor(6);
+  const Shape s = shape_of(self);
+  const bool each = mode == 0 && self.ndim() > 1;
+  check(grad.numel() == (each ? s.targets : 1), "{}: grad_output has shape {}", call.name(),
+        to_string(grad.sizes()));
+  check(total.numel() == 1, "{}: total_weight must have one element", call.name());
+  call.accept();
+  if (self.numel() == 0) return;
+  const Contiguous g(call, grad), t(call, target);
+  ContiguousOutput out(call, call.out(0));
+  fill_tensor(call, out.view(), 0);
+  Defines d = defines_for(target, weight, compute_type(self.dtype()));
+  d.type("X", self.dtype())
+      .type("G", grad.dtype())
+      .type("TOTAL", total.dtype())
+      .type("OUT", out.view().dtype());
+  if (mode == 1) d.set("MEAN", 1);
+  Launch launch = call.launch(kernel_sources::loss_nll, "scatter", d);
+  bind(launch, g.view());
+  bind(launch, t.view());
+  bind_weight(launch, weight);
+  bind(launch, total);
+  bind(launch, out.view());
+  const Division range = add_common(call, launch, s, ignored, weight);
+  launch.value(int64_t{each}).run(range.global, range.local);
+  out.finish();
+}
+
+constexpr OpEntry kOperators[] = {{"nll_loss_forward.output", forward},
+                                  {"nll_loss2d_forward.output", forward},
+                                  {"nll_loss_backward.grad_input", backward},
+                                  {"nll_loss2d_backward.grad_input", backward}};
+
+}  // namespace
+
+const std::span<const OpEntry> kNllOperators = kOperators;
+
+}  // namespace ocltensor::opencl
