@@ -77,7 +77,8 @@ void loss(OpCall& call) {
         to_string(shape));
   call.accept();
   const char* text = weight ? row.weighted : row.text;
-  const auto count = static_cast<double>(numel(shape));
+  // ATen's backward divides by the input's own elements, even where the input repeats.
+  const auto count = static_cast<double>(row.backward ? views[1].numel() : numel(shape));
   const TensorView out = call.out(0);
   if (!row.backward && mode != 0) {
     const Reduction reduction{1, {{text, kAdd, "0", mode == 1 ? "x / s0" : "x"}}};
