@@ -131,7 +131,8 @@ int cold_child(const char* expected_path) {
   return reached ? 0 : 3;
 }
 
-int cold(const char* self) {
+// Every `step`-th call: a process costs a quarter of a second.
+int cold(const char* self, long step) {
   char path[] = "/tmp/ocltensor-faults-XXXXXX";
   const int file = mkstemp(path);
   const std::vector<float> reference = train_step();
@@ -139,7 +140,8 @@ int cold(const char* self) {
   close(file);
   int status = 0;
   long n = 1;
-  for (;; ++n) {
+  long tried = 0;
+  for (;; n += step, ++tried) {
     setenv("FAULT_AT", std::to_string(n).c_str(), 1);
     const std::string command = fmt::format("'{}' cold-child '{}' 2>&1", self, path);
     const int code = std::system(command.c_str());
@@ -161,12 +163,12 @@ int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
   try {
     if (mode == "warm") return warm();
-    if (mode == "cold") return cold(argv[0]);
+    if (mode == "cold") return cold(argv[0], argc > 2 ? std::atol(argv[2]) : 1);
     if (mode == "cold-child" && argc > 2) return cold_child(argv[2]);
   } catch (const std::exception& e) {
     fmt::print(stderr, "{}\n", e.what());
     return 1;
   }
-  fmt::print(stderr, "usage: faults_test warm|cold\n");
+  fmt::print(stderr, "usage: faults_test warm | cold [every Nth call]\n");
   return 2;
 }
