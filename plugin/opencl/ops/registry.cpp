@@ -4,6 +4,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "attention/attention.h"
 #include "conv/conv.h"
 #include "copy/copy.h"
 #include "matmul/matmul.h"
@@ -17,6 +18,7 @@
 #include "scan/scan.h"
 #include "softmax/softmax.h"
 #include "sort/sort.h"
+#include "upsample/upsample.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -36,6 +38,8 @@ constexpr FamilyFunction kFamilies[] = {
     random_operators,
     permute_operators,
     sort_operators,
+    upsample_operators,
+    attention_operators,
     reduce_operators,
     softmax_operators,
     norm_operators,

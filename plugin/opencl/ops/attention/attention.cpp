@@ -1,0 +1,204 @@
+// Attention with its weights: scores by one matrix product, their softmax in place, and a second
+// product. 16-bit types are computed in float32. Heads that share a key are rows of one product.
+#include "attention.h"
+
+#include <cmath>
+
+#include "attention_params.h"
+#include "kernel_sources.h"
+#include "ops/copy/copy.h"
+#include "ops/division.h"
+#include "ops/matmul/matmul.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+// A row-major operand in the type of the computation, its batch dimensions broadcast to `batch`:
+// the tensor itself where it is that already.
+class Operand {
+ public:
+  Operand(const OpCall& call, TensorView tensor, const Dims& batch, DType type)
+      : sizes_(with_matrix(batch, tensor)),
+        memory_(needs_copy(tensor, sizes_, type)
+                    ? std::optional<Scratch>(
+                          call.scratch(static_cast<uint64_t>(numel(sizes_) * size_of(type))))
+                    : std::nullopt),
+        local_(memory_ ? memory_->address() : tensor.address(), type, sizes_) {
+    if (memory_)
+      copy_tensor(call, local_,
+                  LocalTensor(tensor.address(), tensor.dtype(), sizes_,
+                              broadcast_strides(tensor.sizes(), tensor.strides(), sizes_)));
+  }
+  tb_address address() const { return local_.view().address(); }
+
+ private:
+  static Dims with_matrix(Dims batch, TensorView tensor) {
+    batch.push_back(tensor.size(-2));
+    batch.push_back(tensor.size(-1));
+    return batch;
+  }
+  static bool needs_copy(TensorView tensor, const Dims& sizes, DType type) {
+    return tensor.dtype() != type || !tensor.is_contiguous() || !(Dims(tensor.sizes()) == sizes);
+  }
+  Dims sizes_;
+  std::optional<Scratch> memory_;
+  LocalTensor local_;
+};
+
+// A result in the type of the computation: the output itself, or scratch memory that finish()
+// converts.
+class Result {
+ public:
+  Result(const OpCall& call, TensorView out, const Dims& sizes, DType type)
+      : call_(call),
+        out_(out),
+        wanted_(out.numel() > 0),
+        memory_(wanted_ && out.dtype() == type && out.is_contiguous()
+                    ? std::nullopt
+                    : std::optional<Scratch>(
+                          call.scratch(static_cast<uint64_t>(numel(sizes) * size_of(type))))),
+        local_(memory_ ? memory_->address() : out.address(), type, sizes) {}
+  TensorView view() const { return local_.view(); }
+  void finish() {
+    if (memory_ && wanted_) copy_tensor(call_, out_, local_);
+  }
+
+ private:
+  const OpCall& call_;
+  TensorView out_;
+  bool wanted_;
+  std::optional<Scratch> memory_;
+  LocalTensor local_;
+};
+
+struct Shape {
+  Dims batch, weights, output;
+  int64_t queries, keys, depth, width;
+};
+
+Shape shape_of(const OpCall& call) {
+  const auto specs = call.op().infer(call.args());
+  Shape s{};
+  s.output = specs[0].sizes;
+  s.weights = specs[1].sizes;
+  s.batch = Dims(std::span(s.weights.data(), s.weights.size() - 2));
+  s.queries = s.weights[s.weights.size() - 2];
+  s.keys = s.weights.back();
+  s.depth = call.args().tensor(0).size(-1);
+  s.width = s.output.back();
+  check(Dims(call.out(0).sizes()) == s.output && call.out(0).dtype() == specs[0].dtype,
+        "{}: the output must be {} of shape {}", call.name(), name(specs[0].dtype),
+        to_string(s.output));
+  check(call.out(1).numel() == 0 ||
+            (Dims(call.out(1).sizes()) == s.weights && call.out(1).dtype() == specs[1].dtype),
+        "{}: the attention weights must be {} of shape {}", call.name(), name(specs[1].dtype),
+        to_string(s.weights));
+  return s;
+}
+
+void decline_what_is_missing(const OpCall& call, const Shape& s) {
+  if (call.args().real(4) > 0)
+    unsupported(TB_REASON_ARGUMENT, "attention with dropout is not supported");
+  if (!(Dims(std::span(s.output.data(), s.output.size() - 2)) == s.batch))
+    unsupported(TB_REASON_ARGUMENT,
+                "attention: values with more batches than queries and keys are not supported");
+  if (s.batch.size() > ATTENTION_BATCH_RANK)
+    unsupported(TB_REASON_RANK, "attention takes at most {} batch dimensions",
+                ATTENTION_BATCH_RANK);
+}
+
+// The batch that key or value need: with grouped heads, their own number of heads.
+Dims own_batch(const OpCall& call, const Shape& s, TensorView tensor) {
+  Dims batch = s.batch;
+  if (call.args().boolean(8)) batch.back() = tensor.size(-3);
+  return batch;
+}
+
+void softmax_scores(const OpCall& call, TensorView scores, const Shape& s) {
+  const auto mask = call.args().optional_tensor(3);
+  AttentionParams p{};
+  p.rows = numel(s.batch) * s.queries;
+  p.queries = s.queries;
+  p.keys = s.keys;
+  p.rank = static_cast<int32_t>(s.batch.size());
+  p.causal = call.args().boolean(5);
+  std::copy(s.batch.begin(), s.batch.end(), p.batch);
+  if (mask) {
+    const Dims strides = broadcast_strides(mask->sizes(), mask->strides(), s.weights);
+    std::copy(strides.begin(), strides.end() - 2, p.mask_strides);
+    p.mask_row = strides[strides.size() - 2];
+    p.mask_column = strides.back();
+  }
+  const bool rows = is_rows(call);
+  Defines d;
+  d.type("COMPUTE", scores.dtype())
+      .set("ROWS", rows)
+      .set("MASK", !mask                          ? 0
+                   : mask->dtype() == DType::Bool ? 1
+                                                  : 2);
+  d.type("M", mask ? mask->dtype() : DType::UInt8);
+  Division division = divide(call.caps(), p.rows, std::max<int64_t>(1, 4096 / s.keys));
+  if (rows) {
+    if (scores.dtype() == DType::Float32) d.set("FAST_EXP", 1);
+  } else {
+    constexpr size_t kGroup = 128;
+    d.set("GROUP_SIZE", static_cast<int64_t>(kGroup));
+    division.local[0] = kGroup;
+    division.global[0] = static_cast<size_t>(p.rows) * kGroup;
+  }
+  p.per_item = division.per_item;
+  Launch launch = call.launch(kernel_sources::attention_weights, "weights", d);
+  bind(launch, scores);
+  if (mask)
+    bind(launch, *mask);
+  else
+    launch.memory(0, 0, 0);
+  launch.value(p).run(division.global, division.local);
+}
+
+void attention(OpCall& call) {
+  const Shape s = shape_of(call);
+  decline_what_is_missing(call, s);
+  const TensorView query = call.args().tensor(0);
+  const TensorView key = call.args().tensor(1);
+  const TensorView value = call.args().tensor(2);
+  const DType type = compute_type(query.dtype());
+  const double scale =
+      call.args().optional_real(7).value_or(1 / std::sqrt(static_cast<double>(s.depth)));
+  call.accept();
+  if (numel(s.batch) * s.queries == 0) return;
+  if (s.keys == 0) return fill_tensor(call, call.out(0), 0);
+  const Dims key_batch = own_batch(call, s, key);
+  const Dims value_batch = own_batch(call, s, value);
+  const Operand q(call, query, s.batch, type);
+  const Operand k(call, key, key_batch, type);
+  const Operand v(call, value, value_batch, type);
+  Result weights(call, call.out(1), s.weights, type);
+  const tb_address w = weights.view().address();
+  const auto product = [&](const Dims& shared, int64_t n, int64_t depth, tb_address a, Matrix b,
+                           tb_address c, double alpha) {
+    const int64_t batch = numel(shared);
+    const int64_t m = numel(s.batch) / batch * s.queries;  // all query rows that share a head
+    run_matmul(
+        call,
+        {type, batch, m, n, depth, {a, m * depth, depth, 1}, b, {c, m * n, n, 1}, {}, alpha, 0});
+  };
+  product(key_batch, s.keys, s.depth, q.address(), {k.address(), s.keys * s.depth, 1, s.depth}, w,
+          scale);
+  softmax_scores(call, weights.view(), s);
+  if (call.wants(0)) {
+    Result out(call, call.out(0), s.output, type);
+    product(value_batch, s.width, s.keys, w, {v.address(), s.keys * s.width, s.width, 1},
+            out.view().address(), 1);
+    out.finish();
+  }
+  weights.finish();
+}
+
+constexpr OpEntry kOperators[] = {{"_scaled_dot_product_attention_math.out", attention}};
+
+}  // namespace
+
+std::span<const OpEntry> attention_operators() { return kOperators; }
+
+}  // namespace ocltensor::opencl

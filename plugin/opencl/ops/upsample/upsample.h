@@ -1,0 +1,10 @@
+// Upsampling of images.
+#pragma once
+
+#include "ops/op_call.h"
+
+namespace ocltensor::opencl {
+
+std::span<const OpEntry> upsample_operators();
+
+}  // namespace ocltensor::opencl
