@@ -27,7 +27,7 @@ typedef struct {
   tk_i64 x_start, x_image, x_group, x_channel, x_row;  // x_start: of the first tap of the first output
   tk_i64 y_start;
   tk_i64 y_image, y_group, y_channel, y_row, y_col;
-  tk_i64 w_group, w_output, w_input, w_y, w_x;  // weights where they are not packed
+  tk_i64 w_start, w_group, w_output, w_input, w_y, w_x;  // weights where they are not packed
   tk_i64 images, inputs, outputs, taps_y, taps_x, dilation_y, dilation_x, stride_y, stride_x, height, width;
   tk_i64 segments, per_item, blocks, bias, bias_group, add_bias, channels_inner;
 } ConvRowsParams;

@@ -138,7 +138,8 @@ void run(const OpCall& call, const ConvProblem& p) {
     widen(x, part.x, kSegment);
   }
   if (y.low > y.high || x.low > x.high) y = x = {0, 0};  // no part has a tap
-  const PaddedMap map = pad_map(call, p, p.direction == ConvDirection::Forward, y, x);
+  const PaddedMap map =
+      pad_map(call, p, {.is_big = p.direction == ConvDirection::Forward, .y = y, .x = x});
   for (const Part& part : parts)
     if (part.y.outputs > 0 && part.x.outputs > 0) run_part(call, p, part, map);
 }

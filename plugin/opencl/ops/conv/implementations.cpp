@@ -5,8 +5,8 @@
 namespace ocltensor::opencl {
 namespace {
 
-constexpr const ConvImplementation* kImplementations[] = {&kConvPointwise, &kConvDirect,
-                                                          &kConvWeightTiles, &kConvGeneral};
+constexpr const ConvImplementation* kImplementations[] = {
+    &kConvPointwise, &kConvGrouped, &kConvDirect, &kConvWeightTiles, &kConvGeneral};
 
 void bind_tensor(Launch& launch, tb_address address, DType dtype, int64_t outer, int64_t channels,
                  const int64_t (&spatial)[3], const int64_t (&strides)[5]) {

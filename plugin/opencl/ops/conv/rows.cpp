@@ -44,14 +44,14 @@ const char* refuse_rows(const OpCall& call, const ConvProblem& p) {
   return nullptr;
 }
 
-PaddedMap pad_map(const OpCall& call, const ConvProblem& p, bool is_big, Reach y, Reach x,
-                  int64_t spread_y, int64_t spread_x) {
+PaddedMap pad_map(const OpCall& call, const ConvProblem& p, const PadRequest& request) {
+  const auto [is_big, y, x, overrun, spread_y, spread_x] = request;
   const ConvParams& g = p.params;
   const auto& strides = is_big ? g.big_strides : g.small_strides;
   const auto& map = is_big ? g.in : g.out;
   const int64_t channels = g.groups * (is_big ? g.big_channels : g.small_channels);
   const int64_t item = size_of(p.dtype);
-  const bool inside = y.low >= 0 && x.low >= 0 && y.high < map[1] && x.high < map[2];
+  const bool inside = y.low >= 0 && x.low >= 0 && y.high < map[1] && x.high + overrun < map[2];
   if (inside && p.dtype == DType::Float32 && strides[4] == 1 && spread_y == 1 && spread_x == 1) {
     const Extent e =
         extent(Dims{g.batch, channels, map[0], map[1], map[2]}, std::span<const int64_t>(strides));
@@ -77,7 +77,8 @@ PaddedMap pad_map(const OpCall& call, const ConvProblem& p, bool is_big, Reach y
   pad.spread_y = spread_y;
   pad.spread_x = spread_x;
   pad.planes_per_item = std::max<int64_t>(1, divide_up(pad.planes, work_items(call)));
-  const int64_t bytes = (pad.planes * height * width + 64) * static_cast<int64_t>(sizeof(float));
+  const int64_t bytes =
+      (pad.planes * height * width + 64 + overrun) * static_cast<int64_t>(sizeof(float));
   PaddedMap result{};
   result.memory.push_back(call.scratch(static_cast<uint64_t>(bytes)));
   const tb_address start = result.memory[0].address();

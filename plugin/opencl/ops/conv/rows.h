@@ -31,13 +31,17 @@ struct PaddedMap {
   int64_t image, channel, row;  // strides
   void bind(Launch& launch) const { launch.memory(address, low, high); }
 };
-// The part of a map that rows [low, high] of both dimensions need; outside the map there are zeros.
-// `is_big`: the map is the problem's big tensor.
+// Rows or columns [low, high] of a map; outside the map there are zeros.
 struct Reach {
   int64_t low, high;
 };
-PaddedMap pad_map(const OpCall& call, const ConvProblem& p, bool is_big, Reach y, Reach x,
-                  int64_t spread_y = 1, int64_t spread_x = 1);
+struct PadRequest {
+  bool is_big;  // the problem's big tensor, else the small one
+  Reach y, x;
+  int64_t overrun = 0;                 // elements past the end that may be read, whatever they are
+  int64_t spread_y = 1, spread_x = 1;  // distance of elements; zeros lie between
+};
+PaddedMap pad_map(const OpCall& call, const ConvProblem& p, const PadRequest& request);
 
 // Reasons that hold for all of them, or nullptr.
 const char* refuse_rows(const OpCall& call, const ConvProblem& p);

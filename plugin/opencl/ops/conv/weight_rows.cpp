@@ -14,7 +14,6 @@ const char* refuse(const OpCall& call, const ConvProblem& p) {
   if (const char* reason = refuse_rows(call, p)) return reason;
   if (p.direction != ConvDirection::Weight) return "not the gradient of weights";
   if (p.params.batch == 0 || p.params.out[1] * p.params.out[2] == 0) return "nothing to sum";
-  if (p.params.small_channels < 4 && p.params.groups > 1) return "few channels in a group";
   return nullptr;
 }
 
@@ -26,7 +25,7 @@ void run(const OpCall& call, const ConvProblem& p) {
   const ConvParams& g = p.params;
   const Axis y = forward_axis(g, 1);
   const Axis x = forward_axis(g, 2);
-  const PaddedMap map = pad_map(call, p, true, reach(y), reach(x));
+  const PaddedMap map = pad_map(call, p, {.is_big = true, .y = reach(y), .x = reach(x)});
   ConvRowsParams q{};
   q.x_start = map.origin + y.start * map.row + x.start;
   q.x_image = map.image;

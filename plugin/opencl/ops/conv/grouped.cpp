@@ -1,0 +1,139 @@
+// Convolutions with few channels in a group (depthwise) for CPU drivers, all three directions.
+#include "kernel_sources.h"
+#include "rows.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+constexpr int64_t kFewChannels = 8;  // of a group; with more, tiles of 32 channels pay
+constexpr int64_t kVector = 16;
+
+const char* refuse(const OpCall& call, const ConvProblem& p) {
+  if (const char* reason = refuse_rows(call, p)) return reason;
+  const ConvParams& g = p.params;
+  if (g.groups == 1) return "one group";
+  if (std::max(g.big_channels, g.small_channels) > kFewChannels) return "many channels in a group";
+  if (p.direction == ConvDirection::Weight && g.batch * g.out[1] * g.out[2] == 0)
+    return "nothing to sum";
+  return nullptr;
+}
+
+// Elements that vectors read past the last output of a row.
+int64_t overrun(const Axis& x) {
+  return (divide_up(x.outputs, kVector) * kVector - x.outputs) * x.stride + x.stride;
+}
+Reach reach(const Axis& a) {
+  return {a.start, a.start + (a.outputs - 1) * a.stride + (a.taps - 1) * a.dilation};
+}
+
+// Transposed, as a plain convolution over a map with zeros between its elements.
+Axis spread_axis(const ConvParams& g, size_t d) {
+  const int64_t reach = (g.window[d] - 1) * g.dilation[d];
+  return {g.in[d], 0, 1, 1, g.window[d], g.window[d] - 1, -1, g.padding[d] - reach, g.dilation[d]};
+}
+
+void set_input(ConvRowsParams& q, const PaddedMap& map, const Axis& y, const Axis& x) {
+  q.x_start = map.origin + y.start * map.row + x.start;
+  q.x_image = map.image;
+  q.x_group = q.inputs * map.channel;
+  q.x_channel = map.channel;
+  q.x_row = map.row;
+  q.taps_y = y.taps;
+  q.taps_x = x.taps;
+  q.dilation_y = y.dilation;
+  q.dilation_x = x.dilation;
+  q.stride_y = y.stride;
+  q.stride_x = x.stride;
+  q.height = y.outputs;
+  q.width = x.outputs;
+}
+
+void set_output(ConvRowsParams& q, const tk_i64 (&strides)[5]) {
+  q.y_image = strides[0];
+  q.y_group = q.outputs * strides[1];
+  q.y_channel = strides[1];
+  q.y_row = strides[3];
+  q.y_col = strides[4];
+}
+
+Defines defines(const ConvProblem& p, const ConvRowsParams& q) {
+  Defines d;
+  d.type("TYPE", p.dtype).set("STRIDE", q.stride_x <= 2 ? q.stride_x : 0);
+  d.set("TAPS", q.taps_y == 3 && q.taps_x == 3 ? 3 : 0);
+  return d;
+}
+
+void run_weight(const OpCall& call, const ConvProblem& p) {
+  const ConvParams& g = p.params;
+  const Axis y = forward_axis(g, 1);
+  const Axis x = forward_axis(g, 2);
+  const PaddedMap map =
+      pad_map(call, p, {.is_big = true, .y = reach(y), .x = reach(x), .overrun = overrun(x)});
+  ConvRowsParams q{};
+  q.images = g.batch;
+  q.inputs = g.big_channels;
+  q.outputs = g.small_channels;
+  set_input(q, map, y, x);
+  set_output(q, g.small_strides);
+  q.w_group = q.outputs * g.weight_strides[0];
+  q.w_output = g.weight_strides[0];
+  q.w_input = g.weight_strides[1];
+  q.w_y = g.weight_strides[3];
+  q.w_x = g.weight_strides[4];
+  const int64_t pairs = g.groups * q.outputs * q.inputs;
+  q.per_item = divide_up(pairs, work_items(call));
+  Launch launch = call.launch(kernel_sources::conv_grouped_weight, "grouped_weight", defines(p, q));
+  bind_weight(launch, p);
+  map.bind(launch);
+  bind_small(launch, p);
+  launch.bytes(&q, sizeof q).value(g.groups);
+  launch.run({static_cast<size_t>(divide_up(pairs, q.per_item)), 1, 1}, {1, 1, 1});
+}
+
+void run(const OpCall& call, const ConvProblem& p) {
+  if (p.direction == ConvDirection::Weight) return run_weight(call, p);
+  const ConvParams& g = p.params;
+  const bool forward = p.direction == ConvDirection::Forward;
+  const Axis y = forward ? forward_axis(g, 1) : spread_axis(g, 1);
+  const Axis x = forward ? forward_axis(g, 2) : spread_axis(g, 2);
+  const PaddedMap map = pad_map(call, p,
+                                {.is_big = forward,
+                                 .y = reach(y),
+                                 .x = reach(x),
+                                 .overrun = overrun(x),
+                                 .spread_y = forward ? 1 : g.stride[1],
+                                 .spread_x = forward ? 1 : g.stride[2]});
+  const auto& w = g.weight_strides;
+  ConvRowsParams q{};
+  q.images = g.batch;
+  q.inputs = forward ? g.big_channels : g.small_channels;
+  q.outputs = forward ? g.small_channels : g.big_channels;
+  set_input(q, map, y, x);
+  set_output(q, forward ? g.small_strides : g.big_strides);
+  q.w_start = y.first * w[3] + x.first * w[4];
+  q.w_group = g.small_channels * w[0];
+  q.w_output = forward ? w[0] : w[1];
+  q.w_input = forward ? w[1] : w[0];
+  q.w_y = w[3] * y.weight_step;
+  q.w_x = w[4] * x.weight_step;
+  q.add_bias = p.bias.has_value();
+  q.bias = g.bias_stride;
+  q.bias_group = q.outputs * g.bias_stride;
+  const int64_t planes = g.batch * g.groups;
+  q.per_item = divide_up(planes, 4 * work_items(call));
+  Defines d = defines(p, q);
+  d.set("OUTPUTS", q.outputs >= 3 ? 4 : 1);
+  Launch launch = call.launch(kernel_sources::conv_grouped, "conv_grouped", d);
+  forward ? bind_small(launch, p) : bind_big(launch, p);
+  map.bind(launch);
+  bind_weight(launch, p);
+  bind_bias(launch, p);
+  launch.bytes(&q, sizeof q).value(g.groups);
+  launch.run({static_cast<size_t>(divide_up(planes, q.per_item)), 1, 1}, {1, 1, 1});
+}
+
+}  // namespace
+
+const ConvImplementation kConvGrouped{"rows of a group", refuse, run};
+
+}  // namespace ocltensor::opencl
