@@ -9,7 +9,8 @@ namespace ocltensor::opencl {
 namespace {
 
 constexpr const MatmulImplementation* kImplementations[] = {
-    &kMatmulSplit, &kMatmulSkinny, &kMatmulInPlace, &kMatmulPacked, &kMatmulGeneral};
+    &kMatmulSplit, &kMatmulSkinny, &kMatmulInPlace, &kMatmulPacked,
+    &kMatmulDots,  &kMatmulTiles,  &kMatmulGeneral};
 
 Matrix transposed(const Matrix& m) { return {m.address, m.batch, m.col, m.row}; }
 

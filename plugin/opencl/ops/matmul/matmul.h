@@ -39,8 +39,9 @@ void run_matmul(const OpCall& call, const MatmulProblem& problem);
 
 extern const MatmulImplementation kMatmulSplit;  // split.cpp: few results, long sums
 extern const MatmulImplementation kMatmulSkinny, kMatmulInPlace,
-    kMatmulPacked;                                 // rows.cpp: CPU drivers
-extern const MatmulImplementation kMatmulGeneral;  // general.cpp: anything
+    kMatmulPacked;                                            // rows.cpp: CPU drivers
+extern const MatmulImplementation kMatmulDots, kMatmulTiles;  // elements.cpp: GPUs
+extern const MatmulImplementation kMatmulGeneral;             // general.cpp: anything
 
 // For the implementations: the kernels' parameters, defines and operands of a problem.
 MatmulParams matmul_params(const MatmulProblem& problem);

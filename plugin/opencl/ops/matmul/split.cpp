@@ -8,18 +8,18 @@
 namespace ocltensor::opencl {
 namespace {
 
-constexpr int64_t kShortest = 4096;  // of a piece
-
+// GPUs need thousands of work-items, each of which has 4 of the results (general_elements.cl).
 int64_t pieces_of(const OpCall& call, const MatmulProblem& p) {
-  const int64_t wanted = call.caps().style == KernelStyle::Rows ? 16 : 256;
-  return std::min(wanted, p.k / kShortest);
+  if (call.caps().style == KernelStyle::Rows) return std::min<int64_t>(16, p.k / 4096);
+  const int64_t wanted = 4 * static_cast<int64_t>(call.caps().compute_units) / divide_up(p.n, 256);
+  return std::min<int64_t>({wanted, 256, p.k / 128});
 }
 
 const char* refuse(const OpCall& call, const MatmulProblem& p) {
   if (compute_type(p.dtype) != p.dtype) return "partial results would be rounded";
   if (p.batch != 1) return "a batch";
   if (p.m != 1 || p.c.col != 1) return "more than one row of results";
-  if (p.n > 64) return "enough results to work on";
+  if (call.caps().style == KernelStyle::Rows && p.n > 64) return "enough results to work on";
   if (pieces_of(call, p) < 2) return "the sums are short";
   return nullptr;
 }

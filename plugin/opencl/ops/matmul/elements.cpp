@@ -1,0 +1,99 @@
+// Matrix products for GPUs: tiles through local memory, and dot products where there are few rows.
+#include "kernel_sources.h"
+#include "matmul.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+constexpr int64_t kStep = 8;     // BK of sgemm.cl
+constexpr int64_t kFewRows = 4;  // of dots_elements.cl
+constexpr int64_t kLanes = 64;   // of dots_elements.cl
+
+struct Tile {
+  int64_t m, n, item_m, item_n;
+  size_t items() const { return static_cast<size_t>((m / item_m) * (n / item_n)); }
+};
+constexpr Tile kLarge{128, 128, 16, 8};
+constexpr Tile kSmall{64, 64, 8, 8};
+
+int64_t tiles(const MatmulProblem& p, const Tile& t) {
+  return p.batch * divide_up(p.m, t.m) * divide_up(p.n, t.n);
+}
+
+// The large tile does more with what it loads, but must fill the device twice over.
+Tile choose_tile(const OpCall& call, const MatmulProblem& p) {
+  return tiles(p, kLarge) >= 2 * static_cast<int64_t>(call.caps().compute_units) ? kLarge : kSmall;
+}
+
+// Vectors of four may be loaded: every row begins at a multiple of four elements.
+bool aligned(const MatmulProblem& p, const Matrix& m, int64_t line) {
+  const auto bytes = static_cast<uint64_t>(4 * size_of(p.dtype));
+  return m.address % bytes == 0 && line % 4 == 0 && (p.batch == 1 || m.batch % 4 == 0);
+}
+
+bool along_k(int64_t k_stride, int64_t other_stride) { return k_stride == 1 || other_stride != 1; }
+
+bool is_even(const MatmulProblem& p, const Tile& t) {
+  // Overlapping edge tiles would read a self that is the result itself after its first change.
+  const bool full_self = p.self && p.self->row != 0 && p.self->col != 0;
+  if (full_self && (p.m % t.m != 0 || p.n % t.n != 0)) return false;
+  const bool a_along_k = along_k(p.a.col, p.a.row);
+  const bool b_along_k = along_k(p.b.row, p.b.col);
+  return p.m >= t.m && p.n >= t.n && p.k % kStep == 0 && p.n % 4 == 0 &&
+         (a_along_k || p.m % 4 == 0) && aligned(p, p.a, a_along_k ? p.a.row : p.a.col) &&
+         aligned(p, p.b, b_along_k ? p.b.col : p.b.row) && aligned(p, p.c, p.c.row);
+}
+
+const char* refuse_tiles(const OpCall& call, const MatmulProblem& p) {
+  if (call.caps().style != KernelStyle::Elements) return "the device wants few large work-items";
+  if (compute_type(p.dtype) != DType::Float32) return "not computed in float32";
+  if (p.c.col != 1) return "the columns of the result are not neighbours";
+  if (p.k == 0) return "nothing to sum";
+  if (p.a.col != 1 && p.a.row != 1) return "A has no neighbouring elements";
+  if (p.b.col != 1 && p.b.row != 1) return "B has no neighbouring elements";
+  if (p.m <= kFewRows) return "a few rows";
+  if (call.caps().max_work_group_size < kLarge.items()) return "work-groups are too small";
+  return nullptr;
+}
+
+void bind_all(Launch& launch, const MatmulProblem& p) {
+  bind_matrix(launch, p, p.c, p.m, p.n);
+  bind_matrix(launch, p, p.a, p.m, p.k);
+  bind_matrix(launch, p, p.b, p.k, p.n);
+  p.self ? bind_matrix(launch, p, *p.self, p.m, p.n) : (void)launch.memory(0, 0, 0);
+  const MatmulParams params = matmul_params(p);
+  launch.bytes(&params, sizeof params);
+}
+
+void run_tiles(const OpCall& call, const MatmulProblem& p) {
+  const Tile t = choose_tile(call, p);
+  Defines d;
+  d.type("TYPE", p.dtype).set("HAS_S", p.self.has_value()).set("EDGE", !is_even(p, t));
+  d.set("BM", t.m).set("BN", t.n).set("TM", t.item_m).set("TN", t.item_n);
+  d.set("A_ALONG_K", along_k(p.a.col, p.a.row)).set("B_ALONG_K", along_k(p.b.row, p.b.col));
+  Launch launch = call.launch(kernel_sources::matmul_sgemm, "sgemm", d);
+  bind_all(launch, p);
+  const auto groups = static_cast<size_t>(divide_up(p.m, t.m) * divide_up(p.n, t.n));
+  launch.run({groups * t.items(), static_cast<size_t>(p.batch), 1}, {t.items(), 1, 1});
+}
+
+const char* refuse_dots(const OpCall& call, const MatmulProblem& p) {
+  if (call.caps().style != KernelStyle::Elements) return "the device wants few large work-items";
+  if (p.m > kFewRows) return "more than 4 rows";
+  if (p.b.row != 1 || p.a.col != 1) return "elements along k are not neighbours";
+  return nullptr;
+}
+
+void run_dots(const OpCall& call, const MatmulProblem& p) {
+  Launch launch =
+      call.launch(kernel_sources::matmul_dots_elements, "matmul_dots", matmul_defines(p));
+  bind_all(launch, p);
+  launch.run({static_cast<size_t>(p.n * kLanes), static_cast<size_t>(p.batch), 1}, {kLanes, 1, 1});
+}
+
+}  // namespace
+
+const MatmulImplementation kMatmulTiles{"tiles in local memory", refuse_tiles, run_tiles};
+const MatmulImplementation kMatmulDots{"dot products", refuse_dots, run_dots};
+
+}  // namespace ocltensor::opencl
