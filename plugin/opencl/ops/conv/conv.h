@@ -35,6 +35,7 @@ extern const ConvImplementation kConvPointwise;  // pointwise.cpp: windows of on
 extern const ConvImplementation kConvGrouped;  // grouped.cpp: CPU drivers, few channels in a group
 extern const ConvImplementation kConvDirect;   // direct.cpp: CPU drivers, forward and data
 extern const ConvImplementation kConvWeightTiles;  // weight_rows.cpp: CPU drivers
+extern const ConvImplementation kConvColumns;      // columns.cpp: products of matrices over columns
 extern const ConvImplementation kConvGeneral;      // general.cpp: anything
 
 // For the implementations: operands as (address, byte range) arguments of a launch.

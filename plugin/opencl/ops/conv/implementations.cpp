@@ -6,7 +6,7 @@ namespace ocltensor::opencl {
 namespace {
 
 constexpr const ConvImplementation* kImplementations[] = {
-    &kConvPointwise, &kConvGrouped, &kConvDirect, &kConvWeightTiles, &kConvGeneral};
+    &kConvPointwise, &kConvGrouped, &kConvDirect, &kConvWeightTiles, &kConvColumns, &kConvGeneral};
 
 void bind_tensor(Launch& launch, tb_address address, DType dtype, int64_t outer, int64_t channels,
                  const int64_t (&spatial)[3], const int64_t (&strides)[5]) {

@@ -1,0 +1,221 @@
+// Convolution of any geometry as products of matrices, over columns of windows in scratch memory:
+// what GPUs run, and CPU drivers for what their own kernels refuse. Half precision is summed in
+// float32 and rounded once.
+#include <algorithm>
+
+#include "conv.h"
+#include "kernel_sources.h"
+#include "ops/copy/copy.h"
+#include "ops/divide_up.h"
+#include "ops/matmul/matmul.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+constexpr int64_t kMostGroups = 8;            // each is a product of its own
+constexpr int64_t kPassBytes = 256ll << 20;   // of columns at a time
+constexpr int64_t kLargestImage = 1ll << 30;  // bytes of one image's columns
+
+int64_t volume(const tk_i64 (&d)[3]) { return d[0] * d[1] * d[2]; }
+
+// Forward keeps the type, the others sum columns afterwards and want more digits.
+DType column_type(const ConvProblem& p) {
+  return p.direction == ConvDirection::Forward ? p.dtype : compute_type(p.dtype);
+}
+
+// The sizes that everything below is made of.
+struct Shape {
+  explicit Shape(const ConvProblem& p)
+      : type(column_type(p)),
+        item(size_of(type)),
+        positions(volume(p.params.out)),
+        taps(volume(p.params.window)),
+        depth(p.params.big_channels * taps),
+        bigs(p.params.groups * p.params.big_channels),
+        smalls(p.params.groups * p.params.small_channels) {}
+  DType type;
+  int64_t item, positions, taps;
+  int64_t depth;         // of a group's columns
+  int64_t bigs, smalls;  // channels of all groups
+  int64_t image_bytes() const { return (bigs * taps * positions + smalls * depth) * item; }
+  tb_address moved(tb_address address, int64_t elements) const {
+    return address + static_cast<uint64_t>(elements * item);
+  }
+};
+
+const char* refuse(const OpCall&, const ConvProblem& p) {
+  const ConvParams& g = p.params;
+  const Shape s(p);
+  if (g.groups > kMostGroups) return "many groups";
+  if (g.batch * s.positions == 0) return "nothing to sum";
+  if (s.image_bytes() > kLargestImage) return "an image's columns are too large";
+  return nullptr;
+}
+
+// A tensor in row-major order and the columns' type: itself, or a copy.
+class Operand {
+ public:
+  Operand(const OpCall& call, const Shape& s, const LocalTensor& tensor, bool is_output)
+      : call_(call),
+        tensor_(tensor),
+        direct_(tensor.dtype() == s.type && tensor.view().is_contiguous()) {
+    const int64_t bytes = tensor.view().numel() * s.item;
+    if (!direct_) memory_.push_back(call.scratch(static_cast<uint64_t>(bytes)));
+    type_ = s.type;
+    if (!direct_ && !is_output) copy_tensor(call, copy(), tensor_);
+  }
+  tb_address address() const { return direct_ ? tensor_.view().address() : memory_[0].address(); }
+  void finish() {
+    if (!direct_) copy_tensor(call_, tensor_, copy());
+  }
+
+ private:
+  LocalTensor copy() const { return LocalTensor(address(), type_, Dims(tensor_.view().sizes())); }
+  const OpCall& call_;
+  LocalTensor tensor_;
+  bool direct_;
+  DType type_ = DType::Float32;
+  std::vector<Scratch> memory_;
+};
+
+LocalTensor small_tensor(const ConvProblem& p) {
+  const ConvParams& g = p.params;
+  return LocalTensor(p.small, p.dtype,
+                     {g.batch, g.groups * g.small_channels, g.out[0], g.out[1], g.out[2]},
+                     Dims(std::span<const int64_t>(g.small_strides)));
+}
+LocalTensor weight_tensor(const ConvProblem& p) {
+  const ConvParams& g = p.params;
+  return LocalTensor(
+      p.weight, p.dtype,
+      {g.groups * g.small_channels, g.big_channels, g.window[0], g.window[1], g.window[2]},
+      Dims(std::span<const int64_t>(g.weight_strides)));
+}
+
+// Images [first, first + count) between the big tensor and columns.
+void move_columns(const OpCall& call, const ConvProblem& p, const Scratch& columns, int64_t first,
+                  int64_t count) {
+  const Shape s(p);
+  const bool back = p.direction == ConvDirection::Data;
+  Defines d;
+  d.type("TYPE", p.dtype).set("FLOATING", 1).type("COLUMNS", s.type);
+  d.set("HAS_BIAS", back && p.bias.has_value());
+  Launch launch =
+      call.launch(kernel_sources::conv_columns, back ? "from_columns" : "to_columns", d);
+  if (back) bind_big(launch, p);
+  launch.memory(columns.address(), 0, static_cast<int64_t>(columns.bytes()));
+  back ? bind_bias(launch, p) : bind_big(launch, p);
+  launch.bytes(&p.params, sizeof p.params).value(first);
+  const int64_t elements = back ? volume(p.params.in) : s.positions;
+  const int64_t lanes = call.caps().style == KernelStyle::Rows ? 1 : 64;
+  const int64_t items = lanes == 1 ? 1 : divide_up(elements, lanes) * lanes;
+  launch.run({static_cast<size_t>(items), static_cast<size_t>(back ? s.bigs : s.bigs * s.taps),
+              static_cast<size_t>(count)},
+             {static_cast<size_t>(lanes), 1, 1});
+}
+
+// One group's operands as matrices, for images from `first` on; columns begin at image 0.
+struct Matrices {
+  Matrix weight, small, columns;
+};
+Matrices matrices(const ConvProblem& p, tb_address weight, tb_address small, tb_address columns,
+                  int64_t first, int64_t group) {
+  const Shape s(p);
+  const int64_t channels = p.params.small_channels;
+  return {{s.moved(weight, group * channels * s.depth), 0, s.depth, 1},
+          {s.moved(small, (first * s.smalls + group * channels) * s.positions),
+           s.smalls * s.positions, s.positions, 1},
+          {s.moved(columns, group * s.depth * s.positions), s.bigs * s.taps * s.positions,
+           s.positions, 1}};
+}
+Matrix transposed(const Matrix& m) { return {m.address, m.batch, m.col, m.row}; }
+
+// The gradient of a pass: a product for every image, then their sum in order, added to the result
+// of earlier passes.
+void add_gradient(const OpCall& call, const ConvProblem& p, tb_address weight, tb_address small,
+                  tb_address columns, int64_t first, int64_t count) {
+  const Shape s(p);
+  const int64_t size = s.smalls * s.depth;
+  const Scratch partial = call.scratch(static_cast<uint64_t>(count * size * s.item));
+  const Scratch ones = call.scratch(static_cast<uint64_t>(count * s.item));
+  fill_tensor(call, LocalTensor(ones.address(), s.type, Dims{count}), 1);
+  for (int64_t g = 0; g < p.params.groups; ++g) {
+    Matrices m = matrices(p, partial.address(), small, columns, first, g);
+    m.weight.batch = size;
+    run_matmul(call, {.dtype = s.type,
+                      .batch = count,
+                      .m = p.params.small_channels,
+                      .n = s.depth,
+                      .k = s.positions,
+                      .a = m.small,
+                      .b = transposed(m.columns),
+                      .c = m.weight,
+                      .self = std::nullopt});
+  }
+  MatmulProblem sum{.dtype = s.type,
+                    .batch = 1,
+                    .m = 1,
+                    .n = size,
+                    .k = count,
+                    .a = {ones.address(), 0, count, 1},
+                    .b = {partial.address(), 0, size, 1},
+                    .c = {weight, 0, size, 1},
+                    .self = std::nullopt};
+  if (first > 0) {
+    sum.self = sum.c;
+    sum.beta = 1;
+  }
+  run_matmul(call, sum);
+}
+
+void multiply(const OpCall& call, const ConvProblem& p, tb_address weight, tb_address small,
+              tb_address columns, int64_t first, int64_t count) {
+  const Shape s(p);
+  const bool forward = p.direction == ConvDirection::Forward;
+  for (int64_t g = 0; g < p.params.groups; ++g) {
+    const Matrices m = matrices(p, weight, small, columns, first, g);
+    MatmulProblem product{.dtype = s.type,
+                          .batch = count,
+                          .m = forward ? p.params.small_channels : s.depth,
+                          .n = s.positions,
+                          .k = forward ? s.depth : p.params.small_channels,
+                          .a = forward ? m.weight : transposed(m.weight),
+                          .b = forward ? m.columns : m.small,
+                          .c = forward ? m.small : m.columns,
+                          .self = std::nullopt};
+    if (forward && p.bias) {
+      const int64_t channel = g * p.params.small_channels;
+      product.self =
+          Matrix{s.moved(*p.bias, channel * p.params.bias_stride), 0, p.params.bias_stride, 0};
+      product.beta = 1;
+    }
+    run_matmul(call, product);
+  }
+}
+
+void run(const OpCall& call, const ConvProblem& p) {
+  const Shape s(p);
+  const ConvDirection direction = p.direction;
+  Operand weight(call, s, weight_tensor(p), direction == ConvDirection::Weight);
+  Operand small(call, s, small_tensor(p), direction == ConvDirection::Forward);
+  const int64_t images = std::clamp<int64_t>(kPassBytes / s.image_bytes(), 1, p.params.batch);
+  const Scratch columns =
+      call.scratch(static_cast<uint64_t>(images * s.bigs * s.taps * s.positions * s.item));
+  for (int64_t first = 0; first < p.params.batch; first += images) {
+    const int64_t count = std::min(images, p.params.batch - first);
+    if (direction != ConvDirection::Data) move_columns(call, p, columns, first, count);
+    if (direction == ConvDirection::Weight)
+      add_gradient(call, p, weight.address(), small.address(), columns.address(), first, count);
+    else
+      multiply(call, p, weight.address(), small.address(), columns.address(), first, count);
+    if (direction == ConvDirection::Data) move_columns(call, p, columns, first, count);
+  }
+  if (direction == ConvDirection::Weight) weight.finish();
+  if (direction == ConvDirection::Forward) small.finish();
+}
+
+}  // namespace
+
+const ConvImplementation kConvColumns{"products over columns", refuse, run};
+
+}  // namespace ocltensor::opencl
