@@ -30,6 +30,8 @@ typedef struct {
   INLINE V OVERLOAD lift1(V a, V b, V c, V d, V s0, V s1, V s2, V s3) { return LIFT1; }            \
   INLINE V OVERLOAD combine0(V x, V y) { return COMBINE0; }                                        \
   INLINE V OVERLOAD combine1(V x, V y) { return COMBINE1; }                                        \
+  INLINE V OVERLOAD finish0(V x, V y, V s0, V s1, V s2, V s3) { return FINISH0; }                  \
+  INLINE V OVERLOAD finish1(V x, V y, V s0, V s1, V s2, V s3) { return FINISH1; }                  \
   INLINE S OVERLOAD combine(S p, S q) {                                                            \
     S r;                                                                                           \
     r.x = combine0(p.x, q.x);                                                                      \
@@ -50,8 +52,6 @@ typedef struct {
   }
 #define V T
 REDUCTION(T, State)
-INLINE T finish0(T x, T y, T s0, T s1, T s2, T s3) { return FINISH0; }
-INLINE T finish1(T x, T y, T s0, T s1, T s2, T s3) { return FINISH1; }
 #undef V
 #define V T16
 REDUCTION(T16, State16)

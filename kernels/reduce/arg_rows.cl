@@ -1,6 +1,7 @@
 // Extreme values and their positions for CPU drivers. inner == 1: a work-item takes `block` outputs, vectors along their
 // elements; else `block` neighbouring outputs, vectors across them. Dimension 1 of the range: splits of `chunk` elements.
 #include "arg_formula.h"
+#define WIDEST 64  // vectors in a block of columns
 
 INLINE void pick(T16 *best, P16 *at, T16 x, P16 i) {
   *at = (x COMPARE *best || (x != x && *best == *best)) ? i : *at;
@@ -54,24 +55,22 @@ ONE_ITEM __kernel void arg(__global const void *a_base, ulong a_offset, ARG_OUTP
   const long blocks = (inner + block - 1) / block, o = get_global_id(0) / blocks;
   const long c0 = (get_global_id(0) - o * blocks) * block, c1 = min(inner, c0 + block);
   __global const STYPE(A) *base = AT_CONST(A, a_base, a_offset) + (o * length + first) * inner;
-  long c = c0;
-  for (; c + 16 <= c1; c += 16) {
-    __global const STYPE(A) *in = base + c;
-    T16 best = ITEM16(0);
-    P16 at = (P16)((P)0);
-    for (P i = 1; i < (P)n; ++i) {
-      in += inner;
-      pick(&best, &at, ITEM16(0), (P16)(i));
-    }
-    T values[16];
-    P ats[16];
-    vstore16(best, 0, values);
-    vstore16(at, 0, ats);
-    for (int k = 0; k < 16; ++k) {
-      const Best one = {values[k], ats[k] + first};
-      WRITE(results + o * inner + c + k, one)
-    }
+  const int vectors = (c1 - c0) / 16;
+  T16 best[WIDEST];
+  P16 at[WIDEST];
+  for (int v = 0; v < vectors; ++v) {
+    best[v] = TO16(COMPUTE, LOAD16(A, base, c0 + 16 * v));
+    at[v] = (P16)((P)0);
   }
+  for (P i = 1; i < (P)n; ++i) {
+    __global const STYPE(A) *in = base + (long)i * inner + c0;
+    for (int v = 0; v < vectors; ++v) pick(&best[v], &at[v], ITEM16(16 * v), (P16)(i));
+  }
+  for (int k = 0; k < 16 * vectors; ++k) {
+    const Best one = {((const T *)&best[k / 16])[k % 16], ((const P *)&at[k / 16])[k % 16] + first};
+    WRITE(results + o * inner + c0 + k, one)
+  }
+  long c = c0 + 16 * vectors;
   for (; c < c1; ++c) {
     __global const STYPE(A) *in = base + c;
     Best best = {ITEM(0), 0};

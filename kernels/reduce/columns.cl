@@ -48,10 +48,12 @@ ONE_ITEM __kernel void reduce(REDUCE_ARGUMENTS) {
 
   State16 total[WIDEST], part[WIDEST];
   State tail[16];
-  for (int i = 0; i < vectors; ++i) total[i] = identity_T16();
   for (int i = 0; i < 16; ++i) tail[i] = identity_T();
   long q = split * p.chunk;
-  while (q < q1) {
+  const bool blocks = q1 - q > 256;
+  if (blocks)
+    for (int i = 0; i < vectors; ++i) total[i] = identity_T16();
+  do {
     const long end = min(q1, q + 256);
     for (int i = 0; i < vectors; ++i) part[i] = identity_T16();
     for (; q + 4 <= end; q += 4) {
@@ -68,8 +70,9 @@ ONE_ITEM __kernel void reduce(REDUCE_ARGUMENTS) {
       for (int i = 0; i < vectors; ++i)
         part[i] = combine(part[i], lift(VEC_KINDS(16 * i), v0, v1, v2, v3));
     }
-    for (int i = 0; i < vectors; ++i) total[i] = combine(total[i], part[i]);
-  }
+    if (blocks)
+      for (int i = 0; i < vectors; ++i) total[i] = combine(total[i], part[i]);
+  } while (q < q1);
   if (columns > 16 * vectors) {
     for (q = split * p.chunk; q < q1;) {
       const long end = min(q1, q + 256);
@@ -83,11 +86,22 @@ ONE_ITEM __kernel void reduce(REDUCE_ARGUMENTS) {
       for (int i = 0; i < 16; ++i) tail[i] = combine(tail[i], odd[i]);
     }
   }
-  for (int i = 0; i < columns; ++i) {
+  State16 *result = blocks ? total : part;
+  int done = 0;
+  if (p.kept_strides[4][0] == 1 && (COMPONENTS == 1 || p.kept_strides[5][0] == 1)) {
+    for (int i = 0; i < vectors; ++i) {
+      const T16 x = result[i].x, y = result[i].y;
+      STORE16(OUT0, AT(OUT0, out0_base, out0_offset), at.out0 + 16 * i, TO16(OUT0, finish0(x, y, v0, v1, v2, v3)));
+      if (COMPONENTS == 2)
+        STORE16(OUT1, AT(OUT1, out1_base, out1_offset), at.out1 + 16 * i, TO16(OUT1, finish1(x, y, v0, v1, v2, v3)));
+    }
+    done = 16 * vectors;
+  }
+  for (int i = done; i < columns; ++i) {
     State one;
     if (i < 16 * vectors) {
-      one.x = ((const T *)&total[i / 16].x)[i % 16];
-      one.y = ((const T *)&total[i / 16].y)[i % 16];
+      one.x = ((const T *)&result[i / 16].x)[i % 16];
+      one.y = ((const T *)&result[i / 16].y)[i % 16];
     } else {
       one = tail[i - 16 * vectors];
     }

@@ -45,7 +45,7 @@ Division divide_rows(const Block& b) {
   const int64_t outputs = b.outer * b.inner;
   d.block = b.inner == 1 ? std::max(divide_up(outputs, 64),
                                     std::min(outputs, 8192 / std::max<int64_t>(1, b.length)))
-                         : std::min<int64_t>(256, b.inner);
+                         : std::min<int64_t>(1024, b.inner);
   d.block = std::max<int64_t>(1, d.block);
   const int64_t pieces =
       b.inner == 1 ? divide_up(outputs, d.block) : b.outer * divide_up(b.inner, d.block);

@@ -109,9 +109,7 @@ Global divide_columns(ReduceParams& p, Plan& plan) {
   const int64_t others = plan.kept.numel / columns;
   p.kept = others;
   p.count = plan.reduced.numel;
-  p.inner_chunk = std::min<int64_t>(
-      1024, std::max<int64_t>(64, divide_up(divide_up(columns * others, kPieces), 16) * 16));
-  if (columns * others < 4096) p.inner_chunk = 1024;  // long lines first: rows are split as well
+  p.inner_chunk = 1024;  // long lines of memory first: rows are split as well
   p.inner_splits = divide_up(columns, p.inner_chunk);
   const int64_t pieces = p.inner_splits * others;
   const int64_t block = std::min(p.inner_chunk, columns) * p.count;
