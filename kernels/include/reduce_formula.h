@@ -58,19 +58,20 @@ REDUCTION(T16, State16)
 #undef V
 #undef K
 
+// Whole-width steps: halves of a vector are narrower types, which T16 does not name.
 INLINE State across(State16 v) {
-  T x[16], y[16];
-  vstore16(v.x, 0, x);
-  vstore16(v.y, 0, y);
-  UNROLL for (int step = 8; step > 0; step /= 2) {
-    UNROLL for (int i = 0; i < step; ++i) {
-      x[i] = combine0(x[i], x[i + step]);
-      if (COMPONENTS == 2) y[i] = combine1(y[i], y[i + step]);
-    }
-  }
+  v.x = combine0(v.x, v.x.s89abcdef89abcdef);
+  v.x = combine0(v.x, v.x.s4567456745674567);
+  v.x = combine0(v.x, v.x.s2323232323232323);
   State r;
-  r.x = x[0];
-  r.y = y[0];
+  r.x = combine0(v.x.s0, v.x.s1);
+  r.y = v.y.s0;
+  if (COMPONENTS == 2) {
+    v.y = combine1(v.y, v.y.s89abcdef89abcdef);
+    v.y = combine1(v.y, v.y.s4567456745674567);
+    v.y = combine1(v.y, v.y.s2323232323232323);
+    r.y = combine1(v.y.s0, v.y.s1);
+  }
   return r;
 }
 

@@ -2,10 +2,10 @@
 #ifndef OCLTENSOR_ROW_SUMS_H
 #define OCLTENSOR_ROW_SUMS_H
 INLINE T sum_lanes(T16 v) {
-  T x[16];
-  vstore16(v, 0, x);
-  UNROLL for (int step = 8; step > 0; step /= 2) UNROLL for (int i = 0; i < step; ++i) x[i] += x[i + step];
-  return x[0];
+  v += v.s89abcdef89abcdef;
+  v += v.s4567456745674567;
+  v += v.s2323232323232323;
+  return v.s0 + v.s1;
 }
 // result = sum of TERM(i), i < n; TERM16(i): elements i .. i + 15 at once
 #define SUM_ROW(result, n, TERM, TERM16)                          \

@@ -9,10 +9,10 @@ typedef CVEC(COMPUTE) T16;
 
 INLINE T16 larger(T16 a, T16 b) { return (a > b) ? a : b; }
 INLINE T max_lanes(T16 v) {
-  T x[16];
-  vstore16(v, 0, x);
-  UNROLL for (int step = 8; step > 0; step /= 2) UNROLL for (int i = 0; i < step; ++i) x[i] = x[i] > x[i + step] ? x[i] : x[i + step];
-  return x[0];
+  v = larger(v, v.s89abcdef89abcdef);
+  v = larger(v, v.s4567456745674567);
+  v = larger(v, v.s2323232323232323);
+  return v.s0 > v.s1 ? v.s0 : v.s1;
 }
 #define ITEM(i) LOAD(A, in, i)
 #define ITEM16(i) LOAD16(A, in, i)
