@@ -9,6 +9,7 @@
 typedef CTYPE(COMPUTE) T;
 typedef CVEC(COMPUTE) T16;
 #include "math.h"
+#include "special.h"
 
 #define V T
 #define K(x) ((T)(x))

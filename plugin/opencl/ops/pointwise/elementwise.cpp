@@ -97,8 +97,9 @@ void run(const OpCall& call, TensorView out, const ElementwiseLaunch& what, cons
   std::array<size_t, 3> global{1, 1, 1};
   std::array<size_t, 3> local{1, 1, 1};
   const bool rows = call.caps().style == KernelStyle::Rows;
+  if (what.formula->form == FormulaForm::Special) d.set("SPECIAL", 1);
   if (rows) {
-    if (what.formula->form == FormulaForm::Lanes) d.set("LANES", 1);
+    if (what.formula->form == FormulaForm::Lanes || what.formula->form == FormulaForm::Special) d.set("LANES", 1);
     if (what.formula->form == FormulaForm::Trigonometric && call.caps().scalar_trigonometry) d.set("LANES_IF_LARGE", 1);
     divide_rows(p, global[0], global[1]);
   } else {

@@ -7,7 +7,7 @@
 
 namespace ocltensor::opencl {
 
-enum class FormulaForm : uint8_t { Vector, Lanes, Trigonometric };
+enum class FormulaForm : uint8_t { Vector, Lanes, Special, Trigonometric };
 struct Formula {
   const char* name;
   FormulaForm form;
