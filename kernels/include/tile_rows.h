@@ -94,16 +94,17 @@ INLINE void store_c(float16 v, __global STYPE(OUT) *c, int n) {
 INLINE void store_tile(float16 sum[TILE_ROWS][2], __global STYPE(OUT) *c, long c_row, __global const STYPE(TYPE) *s,
                        long s_row, long s_col, int rows, int columns, const Finish f) {
   const bool add_s = f.first && f.add_s;
-  if (columns >= PANEL && !(add_s && s_col != 1)) {
-    UNROLL for (int i = 0; i < TILE_ROWS; ++i)
-      if (i < rows) {
-        UNROLL for (int v = 0; v < 2; ++v) {
-          float16 x = sum[i][v] * f.alpha;
-          if (add_s) x = fma((float16)(f.beta), LOAD16(TYPE, s, i * s_row + 16 * v), x);
-          else if (!f.first) x += LOAD16(OUT, c, i * c_row + 16 * v);
-          STORE16(OUT, c, i * c_row + 16 * v, x);
-        }
-      }
+  if (rows == TILE_ROWS && columns >= PANEL && !(add_s && s_col != 1)) {
+    UNROLL for (int i = 0; i < TILE_ROWS; ++i) UNROLL for (int v = 0; v < 2; ++v) sum[i][v] *= f.alpha;
+    if (add_s) {
+      UNROLL for (int i = 0; i < TILE_ROWS; ++i) UNROLL for (int v = 0; v < 2; ++v)
+        sum[i][v] = fma((float16)(f.beta), LOAD16(TYPE, s, i * s_row + 16 * v), sum[i][v]);
+    } else if (!f.first) {
+      UNROLL for (int i = 0; i < TILE_ROWS; ++i) UNROLL for (int v = 0; v < 2; ++v)
+        sum[i][v] += LOAD16(OUT, c, i * c_row + 16 * v);
+    }
+    UNROLL for (int i = 0; i < TILE_ROWS; ++i) UNROLL for (int v = 0; v < 2; ++v)
+      STORE16(OUT, c, i * c_row + 16 * v, sum[i][v]);
     return;
   }
   float edge[TILE_ROWS * PANEL];  // rolled loops: unrolled they cost seconds of compilation
