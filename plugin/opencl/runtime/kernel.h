@@ -26,7 +26,10 @@ class Kernel {
     Remembered& r = remembered_[index < kRemembered ? index : 0];
     const bool small = index < kRemembered && bytes <= sizeof r.value;
     if (small && r.bytes == bytes && std::memcmp(r.value, value, bytes) == 0) return;
-    check_cl(cl().clSetKernelArg(kernel_.get(), index, bytes, value), "clSetKernelArg");
+    if (const cl_int code = cl().clSetKernelArg(kernel_.get(), index, bytes, value);
+        code != CL_SUCCESS) [[unlikely]]
+      check_cl(code, fmt::format("clSetKernelArg ({}, argument {}, {} bytes)", name_, index, bytes)
+                         .c_str());
     if (small) {
       r.bytes = static_cast<uint32_t>(bytes);
       std::memcpy(r.value, value, bytes);
