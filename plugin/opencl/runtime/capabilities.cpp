@@ -13,7 +13,8 @@ std::string text(cl_platform_id platform, cl_platform_info what) {
   size_t size = 0;
   check_cl(cl().clGetPlatformInfo(platform, what, 0, nullptr, &size), "clGetPlatformInfo");
   std::string value(size, 0);
-  check_cl(cl().clGetPlatformInfo(platform, what, size, value.data(), nullptr), "clGetPlatformInfo");
+  check_cl(cl().clGetPlatformInfo(platform, what, size, value.data(), nullptr),
+           "clGetPlatformInfo");
   return value.c_str();
 }
 
@@ -23,7 +24,8 @@ std::string text(cl_device_id device, cl_device_info what) {
   std::string value(size, 0);
   check_cl(cl().clGetDeviceInfo(device, what, size, value.data(), nullptr), "clGetDeviceInfo");
   std::string trimmed = value.c_str();
-  while (!trimmed.empty() && std::isspace(static_cast<unsigned char>(trimmed.back()))) trimmed.pop_back();
+  while (!trimmed.empty() && std::isspace(static_cast<unsigned char>(trimmed.back())))
+    trimmed.pop_back();
   return trimmed;
 }
 
@@ -34,8 +36,8 @@ T number(cl_device_id device, cl_device_info what) {
   return value;
 }
 
-// Known facts about drivers that no query tells. A row applies where its platform text is found in the platform's name
-// and (if given) its device text in the device's name; later rows win.
+// Known facts about drivers that no query tells. A row applies where its platform text is found in
+// the platform's name and (if given) its device text in the device's name; later rows win.
 struct DriverFact {
   const char* platform;
   const char* device;
@@ -44,8 +46,13 @@ struct DriverFact {
 };
 
 constexpr DriverFact kDriverFacts[] = {
-    {"Portable Computing Language", "", "measured on PoCL 3.1: a lane with |x| >= 2^23 spoils the others",
+    {"Portable Computing Language", "",
+     "measured on PoCL 3.1: a lane with |x| >= 2^23 spoils the others",
      [](Capabilities& c) { c.scalar_trigonometry = true; }},
+    {"rusticl", "", "Mesa 22.3 answers CL_INVALID_ARG_SIZE to every structure passed by value",
+     [](Capabilities& c) { c.structs_by_value = false; }},
+    {"rusticl", "llvmpipe", "its compiler crashes on 16-wide vectors, and they would spill anyway",
+     [](Capabilities& c) { c.style = KernelStyle::Elements; }},
     {"NVIDIA", "", "inline PTX in OpenCL C; used since KataGo, CLBlast",
      [](Capabilities& c) { c.warp_shuffle_ptx = true; }},
 };
@@ -67,7 +74,8 @@ Capabilities query_capabilities(cl_platform_id platform, cl_device_id device) {
   c.type = number<cl_device_type>(device, CL_DEVICE_TYPE);
   c.compute_units = number<cl_uint>(device, CL_DEVICE_MAX_COMPUTE_UNITS);
   c.clock_mhz = number<cl_uint>(device, CL_DEVICE_MAX_CLOCK_FREQUENCY);
-  c.max_work_group_size = static_cast<uint32_t>(number<size_t>(device, CL_DEVICE_MAX_WORK_GROUP_SIZE));
+  c.max_work_group_size =
+      static_cast<uint32_t>(number<size_t>(device, CL_DEVICE_MAX_WORK_GROUP_SIZE));
   c.global_memory = number<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_SIZE);
   c.largest_allocation = number<cl_ulong>(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
   c.local_memory = number<cl_ulong>(device, CL_DEVICE_LOCAL_MEM_SIZE);
@@ -76,11 +84,13 @@ Capabilities query_capabilities(cl_platform_id platform, cl_device_id device) {
   c.fp64 = contains(extensions, " cl_khr_fp64 ");
   c.fp16_arithmetic = contains(extensions, " cl_khr_fp16 ");
   c.int64_atomics = contains(extensions, " cl_khr_int64_base_atomics ");
-  if (c.type & CL_DEVICE_TYPE_CPU || contains(c.name, "llvmpipe")) c.style = KernelStyle::Rows;
+  if (c.type & CL_DEVICE_TYPE_CPU) c.style = KernelStyle::Rows;
   for (const DriverFact& fact : kDriverFacts)
     if (contains(c.platform, fact.platform) && contains(c.name, fact.device)) fact.apply(c);
-  check(number<cl_bool>(device, CL_DEVICE_AVAILABLE) != 0, "the driver says that it is not available");
-  check(number<cl_bool>(device, CL_DEVICE_COMPILER_AVAILABLE) != 0, "it has no compiler for OpenCL C");
+  check(number<cl_bool>(device, CL_DEVICE_AVAILABLE) != 0,
+        "the driver says that it is not available");
+  check(number<cl_bool>(device, CL_DEVICE_COMPILER_AVAILABLE) != 0,
+        "it has no compiler for OpenCL C");
   check(number<cl_bool>(device, CL_DEVICE_ENDIAN_LITTLE) != 0, "it is not little-endian");
   return c;
 }

@@ -1,5 +1,5 @@
-// What a device can do and how it wants its kernels: queried once, then corrected by a table of known driver facts. An
-// operator asks these fields, never for a vendor.
+// What a device can do and how it wants its kernels: queried once, then corrected by a table of
+// known driver facts. An operator asks these fields, never for a vendor.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace ocltensor::opencl {
 
 // The two ways to write a kernel that performance calls for.
 enum class KernelStyle : uint8_t {
-  Rows,      // one work-item sweeps a row or tile with float16 vectors; no local memory (CPU drivers)
+  Rows,  // one work-item sweeps a row or tile with float16 vectors; no local memory (CPU drivers)
   Elements,  // many work-items, a few elements each, local memory, coalesced access (GPUs)
 };
 
@@ -33,6 +33,7 @@ struct Capabilities {
   KernelStyle style = KernelStyle::Elements;
   bool scalar_trigonometry = false;  // vector sin, cos and tan are wrong for large arguments
   bool keep_binaries = true;         // program binaries are worth keeping on disk
+  bool structs_by_value = true;      // kernel parameters may be structures
   bool warp_shuffle_ptx = false;     // inline PTX `shfl.sync` works
   std::string build_options = "-cl-std=CL1.2";
 

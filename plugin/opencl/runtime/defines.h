@@ -1,5 +1,6 @@
-// The specialisation of a kernel: a small set of names with values. Cheap to build and compare on the launch path (names
-// and texts are string literals, compared by address first), turned into text only when a program is built.
+// The specialisation of a kernel: a small set of names with values. Cheap to build and compare on
+// the launch path (names and texts are string literals, compared by address first), turned into
+// text only when a program is built.
 #pragma once
 
 #include <array>

@@ -34,12 +34,14 @@ Device::Parts& Device::parts() {
   // A failure leaves the flag unset, so that the next call tries again.
   std::call_once(once_, [this] {
     auto parts = std::make_unique<Parts>();
-    const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(platform_),
-                                                0};
+    const cl_context_properties properties[] = {
+        CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(platform_), 0};
     cl_int code = CL_SUCCESS;
-    parts->context = Handle<cl_context>(cl().clCreateContext(properties, 1, &id_, nullptr, nullptr, &code));
+    parts->context =
+        Handle<cl_context>(cl().clCreateContext(properties, 1, &id_, nullptr, nullptr, &code));
     check_cl(code, "clCreateContext");
-    parts->service_queue = Handle<cl_command_queue>(cl().clCreateCommandQueue(parts->context.get(), id_, 0, &code));
+    parts->service_queue =
+        Handle<cl_command_queue>(cl().clCreateCommandQueue(parts->context.get(), id_, 0, &code));
     check_cl(code, "clCreateCommandQueue");
     parts->programs = std::make_unique<ProgramCache>(parts->context.get(), id_, caps_);
     parts->memory = std::make_unique<Memory>(*this);
@@ -79,7 +81,8 @@ void Device::destroy_stream(Stream& stream) {
   std::shared_ptr<Stream> doomed;
   {
     std::lock_guard lock(p.mutex);
-    const auto it = std::find_if(p.streams.begin(), p.streams.end(), [&](const auto& s) { return s.get() == &stream; });
+    const auto it = std::find_if(p.streams.begin(), p.streams.end(),
+                                 [&](const auto& s) { return s.get() == &stream; });
     check(it != p.streams.end(), "this stream does not exist (any more)");
     check(*it != p.default_stream, "the default stream cannot be destroyed");
     doomed = *it;

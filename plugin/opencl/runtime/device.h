@@ -1,5 +1,6 @@
-// Devices: one per usable OpenCL device, in the order that OCLTENSOR_DEVICES gives; the context, streams, memory and
-// programs of each are made on first use and never torn down (drivers crash in exit handlers).
+// Devices: one per usable OpenCL device, in the order that OCLTENSOR_DEVICES gives; the context,
+// streams, memory and programs of each are made on first use and never torn down (drivers crash in
+// exit handlers).
 #pragma once
 
 #include <atomic>
@@ -55,8 +56,8 @@ class Device {
   std::atomic<bool> open_{false};
 };
 
-// Enumerates platforms and devices once. No driver or no device gives an empty list; `report` says why, and what was
-// found or refused.
+// Enumerates platforms and devices once. No driver or no device gives an empty list; `report` says
+// why, and what was found or refused.
 struct DeviceList {
   std::vector<std::unique_ptr<Device>> devices;
   std::string report;

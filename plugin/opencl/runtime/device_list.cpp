@@ -23,8 +23,9 @@ std::vector<Candidate> enumerate(std::string& report) {
   cl_uint count = 0;
   cl_int code = cl().clGetPlatformIDs(0, nullptr, &count);
   if (code != CL_SUCCESS || count == 0) {
-    report += fmt::format("no OpenCL platform is installed ({}); install a driver, e.g. pocl-opencl-icd\n",
-                          error_name(code));
+    report += fmt::format(
+        "no OpenCL platform is installed ({}); install a driver, e.g. pocl-opencl-icd\n",
+        error_name(code));
     return found;
   }
   std::vector<cl_platform_id> platforms(count);
@@ -39,7 +40,8 @@ std::vector<Candidate> enumerate(std::string& report) {
       continue;
     }
     std::vector<cl_device_id> ids(devices);
-    check_cl(cl().clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, devices, ids.data(), nullptr), "clGetDeviceIDs");
+    check_cl(cl().clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, devices, ids.data(), nullptr),
+             "clGetDeviceIDs");
     for (cl_device_id id : ids) {
       try {
         found.push_back({platform, id, query_capabilities(platform, id)});
@@ -58,12 +60,17 @@ std::string lower(std::string s) {
 }
 
 // Without a choice of the user: GPUs, then accelerators, then CPUs, each in the drivers' order.
-int rank(const Capabilities& c) { return c.type & CL_DEVICE_TYPE_GPU ? 0 : c.type & CL_DEVICE_TYPE_CPU ? 2 : 1; }
+int rank(const Capabilities& c) {
+  return c.type & CL_DEVICE_TYPE_GPU ? 0 : c.type & CL_DEVICE_TYPE_CPU ? 2 : 1;
+}
 
-// OCLTENSOR_DEVICES: comma-separated indices (of the default order) or parts of device or platform names.
-std::vector<Candidate> select(std::vector<Candidate> all, const std::string& wanted, std::string& report) {
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Candidate& a, const Candidate& b) { return rank(a.caps) < rank(b.caps); });
+// OCLTENSOR_DEVICES: comma-separated indices (of the default order) or parts of device or platform
+// names.
+std::vector<Candidate> select(std::vector<Candidate> all, const std::string& wanted,
+                              std::string& report) {
+  std::stable_sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) {
+    return rank(a.caps) < rank(b.caps);
+  });
   if (wanted.empty()) return all;
   std::vector<Candidate> chosen;
   std::vector<bool> taken(all.size());
@@ -73,16 +80,19 @@ std::vector<Candidate> select(std::vector<Candidate> all, const std::string& wan
     const std::string item = lower(wanted.substr(begin, end - begin));
     begin = end + 1;
     if (item.empty()) continue;
-    const bool is_index = std::all_of(item.begin(), item.end(), [](unsigned char c) { return std::isdigit(c); });
+    const bool is_index =
+        std::all_of(item.begin(), item.end(), [](unsigned char c) { return std::isdigit(c); });
     bool matched = false;
     for (size_t i = 0; i < all.size(); ++i) {
       const bool hit = is_index ? std::to_string(i) == item
-                                : lower(all[i].caps.name + " " + all[i].caps.platform).find(item) != std::string::npos;
+                                : lower(all[i].caps.name + " " + all[i].caps.platform).find(item) !=
+                                      std::string::npos;
       if (!hit || taken[i]) continue;
       matched = taken[i] = true;
       chosen.push_back(all[i]);
     }
-    if (!matched) report += fmt::format("OCLTENSOR_DEVICES: '{}' matches no (further) device\n", item);
+    if (!matched)
+      report += fmt::format("OCLTENSOR_DEVICES: '{}' matches no (further) device\n", item);
   }
   return chosen;
 }
@@ -92,13 +102,15 @@ DeviceList build() {
   try {
     (void)cl();
     note_driver_loaded();
-    // PoCL up to 5 compiles a kernel once more for each local and global size; our kernels fix their local size, so that
-    // only costs: 0.37 s of a cold kernel become 0.24 s. A user's own choice stays.
+    // PoCL up to 5 compiles a kernel once more for each local and global size; our kernels fix
+    // their local size, so that only costs: 0.37 s of a cold kernel become 0.24 s. A user's own
+    // choice stays.
     setenv("POCL_WORK_GROUP_SPECIALIZATION", "0", 0);
-    auto chosen = select(enumerate(list.report), config::get_string(config::Knob::Devices), list.report);
+    auto chosen =
+        select(enumerate(list.report), config::get_string(config::Knob::Devices), list.report);
     for (Candidate& c : chosen)
-      list.devices.push_back(
-          std::make_unique<Device>(static_cast<int>(list.devices.size()), c.platform, c.id, std::move(c.caps)));
+      list.devices.push_back(std::make_unique<Device>(static_cast<int>(list.devices.size()),
+                                                      c.platform, c.id, std::move(c.caps)));
   } catch (const Error& e) {
     list.report += std::string(e.what()) + "\n";
   }
@@ -110,15 +122,17 @@ DeviceList build() {
 
 const DeviceList& device_list() {
   check_process();
-  static const DeviceList& list = *new DeviceList(build());  // leaked: drivers crash in exit handlers
+  static const DeviceList& list =
+      *new DeviceList(build());  // leaked: drivers crash in exit handlers
   return list;
 }
 
 Device& device(int index) {
   const DeviceList& list = device_list();
-  if (list.devices.empty()) fail(TB_E_UNAVAILABLE, "there is no usable OpenCL device:\n{}", list.report);
-  check(index >= 0 && static_cast<size_t>(index) < list.devices.size(), "there is no device {}: expected 0 to {}", index,
-        list.devices.size() - 1);
+  if (list.devices.empty())
+    fail(TB_E_UNAVAILABLE, "there is no usable OpenCL device:\n{}", list.report);
+  check(index >= 0 && static_cast<size_t>(index) < list.devices.size(),
+        "there is no device {}: expected 0 to {}", index, list.devices.size() - 1);
   return *list.devices[static_cast<size_t>(index)];
 }
 

@@ -62,13 +62,16 @@ const State& folder() {
   static const State& s = *new State([] {
     State opened = open_folder();
     if (!opened.problem.empty())
-      logging::warning("cache", "programs are not cached on disk: {}: {}", opened.folder, opened.problem);
+      logging::warning("cache", "programs are not cached on disk: {}: {}", opened.folder,
+                       opened.problem);
     return opened;
   }());
   return s;
 }
 
-std::string path_of(const Key& key) { return fmt::format("{}/{:016x}{:016x}.bin", folder().folder, key.high, key.low); }
+std::string path_of(const Key& key) {
+  return fmt::format("{}/{:016x}{:016x}.bin", folder().folder, key.high, key.low);
+}
 
 }  // namespace
 
@@ -84,9 +87,11 @@ std::optional<std::vector<unsigned char>> load(const Key& key) {
   Header header{};
   std::vector<unsigned char> binary;
   bool good = read(file, &header, sizeof header) == static_cast<ssize_t>(sizeof header) &&
-              std::memcmp(header.magic, kMagic, sizeof kMagic) == 0 && header.format == kFormat && header.key == key;
+              std::memcmp(header.magic, kMagic, sizeof kMagic) == 0 && header.format == kFormat &&
+              header.key == key;
   struct stat st {};
-  good = good && fstat(file, &st) == 0 && static_cast<uint64_t>(st.st_size) == sizeof header + header.bytes;
+  good = good && fstat(file, &st) == 0 &&
+         static_cast<uint64_t>(st.st_size) == sizeof header + header.bytes;
   if (good) {
     binary.resize(header.bytes);
     size_t got = 0;
@@ -117,8 +122,9 @@ void store(const Key& key, const std::vector<unsigned char>& binary) {
   header.bytes = binary.size();
   header.checksum = XXH3_64bits(binary.data(), binary.size());
   header.key = key;
-  const bool good = write(file, &header, sizeof header) == static_cast<ssize_t>(sizeof header) &&
-                    write(file, binary.data(), binary.size()) == static_cast<ssize_t>(binary.size());
+  const bool good =
+      write(file, &header, sizeof header) == static_cast<ssize_t>(sizeof header) &&
+      write(file, binary.data(), binary.size()) == static_cast<ssize_t>(binary.size());
   close(file);
   if (!good || rename(temporary.c_str(), path.c_str()) != 0) unlink(temporary.c_str());
 }

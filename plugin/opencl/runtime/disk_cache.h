@@ -1,6 +1,7 @@
-// Program binaries on disk: one file per content key under $OCLTENSOR_CACHE_DIR, else $XDG_CACHE_HOME/ocltensor, else
-// ~/.cache/ocltensor (mode 0700). Written to a temporary file and renamed; checked by a checksum when read; whatever is
-// wrong with an entry or the folder means "not cached", never an error.
+// Program binaries on disk: one file per content key under $OCLTENSOR_CACHE_DIR, else
+// $XDG_CACHE_HOME/ocltensor, else
+// ~/.cache/ocltensor (mode 0700). Written to a temporary file and renamed; checked by a checksum
+// when read; whatever is wrong with an entry or the folder means "not cached", never an error.
 #pragma once
 
 #include <cstdint>

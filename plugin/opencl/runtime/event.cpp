@@ -9,8 +9,9 @@
 namespace ocltensor::opencl {
 
 void Event::record(Stream& stream) {
-  check(&stream.device() == &device_, "an event of device {} cannot be recorded on a stream of device {}",
-        device_.index(), stream.device().index());
+  check(&stream.device() == &device_,
+        "an event of device {} cannot be recorded on a stream of device {}", device_.index(),
+        stream.device().index());
   Handle<cl_event> event = stream.marker(timing_);
   std::lock_guard lock(mutex_);
   event_ = std::move(event);
@@ -27,7 +28,8 @@ bool Event::reached() {
   const Handle<cl_event> event = retained();
   if (!event) return false;
   cl_int status = CL_QUEUED;
-  check_cl(cl().clGetEventInfo(event.get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr),
+  check_cl(cl().clGetEventInfo(event.get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status,
+                               &status, nullptr),
            "clGetEventInfo");
   if (status < 0) raise_async(status, "an event", "work before the event failed");
   return status == CL_COMPLETE;
@@ -53,7 +55,8 @@ void Event::make_wait(Stream& stream) {
 cl_ulong Event::timestamp() {
   const Handle<cl_event> event = retained();
   cl_ulong value = 0;
-  check_cl(cl().clGetEventProfilingInfo(event.get(), CL_PROFILING_COMMAND_END, sizeof value, &value, nullptr),
+  check_cl(cl().clGetEventProfilingInfo(event.get(), CL_PROFILING_COMMAND_END, sizeof value, &value,
+                                        nullptr),
            "clGetEventProfilingInfo");
   return value;
 }

@@ -11,7 +11,8 @@ class Device;
 // Thread-safe.
 class Generator {
  public:
-  explicit Generator(Device& device, uint64_t seed = 67280421310721) : device_(device), seed_(seed) {}
+  explicit Generator(Device& device, uint64_t seed = 67280421310721)
+      : device_(device), seed_(seed) {}
   Device& device() const { return device_; }
 
   struct State {

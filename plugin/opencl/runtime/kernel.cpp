@@ -1,4 +1,5 @@
-// Per-thread kernel objects, handed on to another thread when their owner ends: no driver call in a thread's destructor.
+// Per-thread kernel objects, handed on to another thread when their owner ends: no driver call in a
+// thread's destructor.
 #include "kernel.h"
 
 #include <memory>
@@ -18,8 +19,8 @@ struct Key {
   const char* function;
   Defines defines;
   bool operator==(const Key& other) const {
-    return device == other.device && source == other.source && std::strcmp(function, other.function) == 0 &&
-           defines == other.defines;
+    return device == other.device && source == other.source &&
+           std::strcmp(function, other.function) == 0 && defines == other.defines;
   }
 };
 struct KeyHash {
@@ -63,7 +64,26 @@ class Borrowed {
 
 }  // namespace
 
-Kernel& find_kernel(Device& device, const Source& source, const char* function, const Defines& defines) {
+Launch& Launch::bytes(const void* data, size_t size) {
+  if (stream_.device().caps().structs_by_value) {
+    kernel_.set_arg(next_++, size, data);
+    return *this;
+  }
+  structures_.push_back(stream_.device().memory().allocate(size, stream_));
+  const Place place = resolve(structures_.back(), 0, static_cast<int64_t>(size));
+  stream_.write(place.buffer, place.offset, data, size, false);
+  return memory(structures_.back(), 0, static_cast<int64_t>(size));
+}
+
+Launch::~Launch() {
+  for (const tb_address address : structures_) try {
+      stream_.device().memory().free(address, stream_);
+    } catch (const Error&) {  // a lost device: the memory is gone anyway
+    }
+}
+
+Kernel& find_kernel(Device& device, const Source& source, const char* function,
+                    const Defines& defines) {
   thread_local Borrowed borrowed;
   const Key key{&device, &source, function, defines};
   if (const auto it = (*borrowed).find(key); it != (*borrowed).end()) [[likely]]
@@ -72,7 +92,9 @@ Kernel& find_kernel(Device& device, const Source& source, const char* function, 
   cl_int code = CL_SUCCESS;
   const cl_kernel kernel = cl().clCreateKernel(program, function, &code);
   if (code != CL_SUCCESS)
-    throw Error(TB_E_INTERNAL, 0, fmt::format("{} has no kernel {}: {}", source.path, function, error_name(code)), code);
+    throw Error(TB_E_INTERNAL, 0,
+                fmt::format("{} has no kernel {}: {}", source.path, function, error_name(code)),
+                code);
   auto& slot = (*borrowed)[key];
   slot = std::make_unique<Kernel>(kernel, function);
   return *slot;

@@ -1,11 +1,13 @@
-// Kernels and launches. A kernel object belongs to one thread (clSetKernelArg is not safe on a shared one) and remembers
-// its arguments, so that a repeated launch sets only what changed.
+// Kernels and launches. A kernel object belongs to one thread (clSetKernelArg is not safe on a
+// shared one) and remembers its arguments, so that a repeated launch sets only what changed.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <type_traits>
+#include <vector>
 
 #include "base/error.h"
 #include "defines.h"
@@ -28,8 +30,9 @@ class Kernel {
     if (small && r.bytes == bytes && std::memcmp(r.value, value, bytes) == 0) return;
     if (const cl_int code = cl().clSetKernelArg(kernel_.get(), index, bytes, value);
         code != CL_SUCCESS) [[unlikely]]
-      check_cl(code, fmt::format("clSetKernelArg ({}, argument {}, {} bytes)", name_, index, bytes)
-                         .c_str());
+      check_cl(
+          code,
+          fmt::format("clSetKernelArg ({}, argument {}, {} bytes)", name_, index, bytes).c_str());
     if (small) {
       r.bytes = static_cast<uint32_t>(bytes);
       std::memcpy(r.value, value, bytes);
@@ -48,39 +51,42 @@ class Kernel {
   std::array<Remembered, kRemembered> remembered_{};
 };
 
-// This thread's kernel `function` of the program that `source` and `defines` give; built if need be. The reference stays
-// valid for the process. `function` must be a string literal.
-Kernel& find_kernel(Device& device, const Source& source, const char* function, const Defines& defines);
+// This thread's kernel `function` of the program that `source` and `defines` give; built if need
+// be. The reference stays valid for the process. `function` must be a string literal.
+Kernel& find_kernel(Device& device, const Source& source, const char* function,
+                    const Defines& defines);
 
 // Sets arguments in the order of the kernel's parameters and enqueues.
 class Launch {
  public:
   Launch(Stream& stream, Kernel& kernel) : stream_(stream), kernel_(kernel) {}
+  Launch(Launch&&) = default;
+  ~Launch();
 
-  // Two parameters: (__global T* base, ulong byte_offset). Bytes [low, high) around the address must be the caller's to
-  // use. Address 0 binds an empty buffer.
+  // Two parameters: (__global T* base, ulong byte_offset). Bytes [low, high) around the address
+  // must be the caller's to use. Address 0 binds an empty buffer.
   Launch& memory(tb_address address, int64_t low, int64_t high) {
     const Place place = address == 0 ? Place{nullptr, 0} : resolve(address, low, high);
     kernel_.set_arg(next_++, sizeof place.buffer, &place.buffer);
     kernel_.set_arg(next_++, sizeof place.offset, &place.offset);
     return *this;
   }
+  // A number, or a parameter structure (which some drivers only take in memory).
   template <typename T>
   Launch& value(const T& v) {
+    if constexpr (std::is_class_v<T>) return bytes(&v, sizeof v);
     kernel_.set_arg(next_++, sizeof v, &v);
     return *this;
   }
-  Launch& bytes(const void* data, size_t size) {
-    kernel_.set_arg(next_++, size, data);
-    return *this;
-  }
+  Launch& bytes(const void* data, size_t size);
   // A `__local` parameter.
   Launch& local(size_t bytes) {
     check_cl(cl().clSetKernelArg(kernel_.get(), next_++, bytes, nullptr), "clSetKernelArg");
     return *this;
   }
 
-  // `global` counts work-items; `local` zeros let the driver choose. A range with a zero is not launched.
+  // `global` counts work-items; `local` zeros let the driver choose. A range with a zero is not
+  // launched.
   void run(std::array<size_t, 3> global, std::array<size_t, 3> local) {
     if (global[0] == 0 || global[1] == 0 || global[2] == 0) return;
     const uint32_t rank = global[2] > 1 ? 3 : global[1] > 1 ? 2 : 1;
@@ -91,6 +97,7 @@ class Launch {
   Stream& stream_;
   Kernel& kernel_;
   uint32_t next_ = 0;
+  std::vector<tb_address> structures_;  // parameter structures in memory; freed with the launch
 };
 
 }  // namespace ocltensor::opencl

@@ -38,7 +38,8 @@ runtime::PoolOptions options_for(Device& device, uint64_t recommended) {
 }  // namespace
 
 runtime::AddressSpace& address_space() {
-  static auto& space = *new runtime::AddressSpace();  // leaked: addresses stay unreadable to the end
+  static auto& space =
+      *new runtime::AddressSpace();  // leaked: addresses stay unreadable to the end
   return space;
 }
 
@@ -47,7 +48,8 @@ Place resolve(tb_address address, int64_t low, int64_t high) {
   check(static_cast<bool>(place), "{:#x} is not an address of device memory", address);
   check(static_cast<int64_t>(place.offset) + low >= 0 &&
             place.offset + static_cast<uint64_t>(high) <= place.bytes,
-        "bytes {} to {} around address {:#x} are not all inside its allocation", low, high, address);
+        "bytes {} to {} around address {:#x} are not all inside its allocation", low, high,
+        address);
   return {static_cast<cl_mem>(place.segment), place.offset};
 }
 
@@ -82,18 +84,22 @@ void Memory::free(tb_address address, Stream& stream) {
 
 void* Memory::create(uint64_t bytes) {
   cl_int code = CL_SUCCESS;
-  const cl_mem_flags flags = CL_MEM_READ_WRITE | (device_.caps().unified_memory ? CL_MEM_ALLOC_HOST_PTR : 0);
+  const cl_mem_flags flags =
+      CL_MEM_READ_WRITE | (device_.caps().unified_memory ? CL_MEM_ALLOC_HOST_PTR : 0);
   Handle<cl_mem> buffer(cl().clCreateBuffer(device_.context(), flags, bytes, nullptr, &code));
   if (code == CL_SUCCESS && !device_.caps().unified_memory) {
-    // Drivers of discrete devices allocate on first use; touch it now, so that it is this call that fails.
+    // Drivers of discrete devices allocate on first use; touch it now, so that it is this call that
+    // fails.
     const cl_uint zero = 0;
     const cl_command_queue queue = device_.service_queue();
-    code = cl().clEnqueueFillBuffer(queue, buffer.get(), &zero, sizeof zero, 0, sizeof zero, 0, nullptr, nullptr);
+    code = cl().clEnqueueFillBuffer(queue, buffer.get(), &zero, sizeof zero, 0, sizeof zero, 0,
+                                    nullptr, nullptr);
     if (code == CL_SUCCESS) code = cl().clFinish(queue);
   }
   if (code != CL_SUCCESS)
     throw Error(TB_E_OUT_OF_MEMORY, 0,
-                fmt::format("the driver has no buffer of {} bytes: {}", bytes, error_name(code)), code);
+                fmt::format("the driver has no buffer of {} bytes: {}", bytes, error_name(code)),
+                code);
   return buffer.release();
 }
 

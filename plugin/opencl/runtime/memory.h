@@ -25,8 +25,8 @@ struct Place {
 // The process's one address space.
 runtime::AddressSpace& address_space();
 
-// Translates an address of which bytes [low, high) around it are used. TB_E_INVALID for an address that no live segment
-// owns, or a range that leaves its segment.
+// Translates an address of which bytes [low, high) around it are used. TB_E_INVALID for an address
+// that no live segment owns, or a range that leaves its segment.
 Place resolve(tb_address address, int64_t low, int64_t high);
 Device& device_of(tb_address address);
 

@@ -1,5 +1,5 @@
-// The OpenCL entry points, loaded from libOpenCL.so.1 on first use: linking or loading the plugin touches no driver.
-// The only header of the project that includes CL/*.
+// The OpenCL entry points, loaded from libOpenCL.so.1 on first use: linking or loading the plugin
+// touches no driver. The only header of the project that includes CL/*.
 #pragma once
 
 #define CL_TARGET_OPENCL_VERSION 120
@@ -9,18 +9,20 @@
 
 namespace ocltensor::opencl {
 
-#define OCLTENSOR_CL_FUNCTIONS(X)                                                             \
-  X(clGetPlatformIDs) X(clGetPlatformInfo) X(clGetDeviceIDs) X(clGetDeviceInfo)               \
-  X(clCreateContext) X(clReleaseContext) X(clCreateCommandQueue) X(clReleaseCommandQueue)     \
-  X(clCreateBuffer) X(clReleaseMemObject) X(clCreateProgramWithSource)                        \
-  X(clCreateProgramWithBinary) X(clBuildProgram) X(clGetProgramInfo) X(clGetProgramBuildInfo) \
-  X(clReleaseProgram) X(clCreateKernel) X(clReleaseKernel) X(clSetKernelArg)                  \
-  X(clGetKernelInfo) X(clGetKernelWorkGroupInfo) X(clEnqueueNDRangeKernel)                    \
-  X(clEnqueueReadBuffer) X(clEnqueueWriteBuffer) X(clEnqueueCopyBuffer)                       \
-  X(clEnqueueFillBuffer) X(clEnqueueMapBuffer) X(clEnqueueUnmapMemObject)                     \
-  X(clEnqueueMarkerWithWaitList) X(clEnqueueBarrierWithWaitList) X(clFlush) X(clFinish)       \
-  X(clWaitForEvents) X(clGetEventInfo) X(clGetEventProfilingInfo) X(clReleaseEvent)           \
-  X(clRetainEvent)
+#define OCLTENSOR_CL_FUNCTIONS(X)                                                                  \
+  X(clGetPlatformIDs)                                                                              \
+  X(clGetPlatformInfo) X(clGetDeviceIDs) X(clGetDeviceInfo) X(clCreateContext) X(clReleaseContext) \
+      X(clCreateCommandQueue) X(clReleaseCommandQueue) X(clCreateBuffer) X(clReleaseMemObject)     \
+          X(clCreateProgramWithSource) X(clCreateProgramWithBinary) X(clBuildProgram)              \
+              X(clGetProgramInfo) X(clGetProgramBuildInfo) X(clReleaseProgram) X(clCreateKernel)   \
+                  X(clReleaseKernel) X(clSetKernelArg) X(clGetKernelInfo)                          \
+                      X(clGetKernelWorkGroupInfo) X(clEnqueueNDRangeKernel) X(clEnqueueReadBuffer) \
+                          X(clEnqueueWriteBuffer) X(clEnqueueCopyBuffer) X(clEnqueueFillBuffer)    \
+                              X(clEnqueueMapBuffer) X(clEnqueueUnmapMemObject)                     \
+                                  X(clEnqueueMarkerWithWaitList) X(clEnqueueBarrierWithWaitList)   \
+                                      X(clFlush) X(clFinish) X(clWaitForEvents) X(clGetEventInfo)  \
+                                          X(clGetEventProfilingInfo) X(clReleaseEvent)             \
+                                              X(clRetainEvent)
 
 struct Functions {
 #define X(name) decltype(&::name) name;
@@ -28,23 +30,25 @@ struct Functions {
 #undef X
 };
 
-// Loads on the first call. Throws Error(TB_E_UNAVAILABLE) when there is no loader library, each time it is asked.
+// Loads on the first call. Throws Error(TB_E_UNAVAILABLE) when there is no loader library, each
+// time it is asked.
 const Functions& cl();
 
 const char* error_name(cl_int code);  // "CL_OUT_OF_RESOURCES"
 
-// Throws an Error naming the call and the code; out-of-memory codes become TB_E_OUT_OF_MEMORY, others
-// TB_E_DEVICE_LOST where the device or its memory is gone, else TB_E_INTERNAL.
+// Throws an Error naming the call and the code; out-of-memory codes become TB_E_OUT_OF_MEMORY,
+// others TB_E_DEVICE_LOST where the device or its memory is gone, else TB_E_INTERNAL.
 void check_cl(cl_int code, const char* call);
-// The same for a failure at a synchronisation point, where `detail` names the work that may have caused it.
+// The same for a failure at a synchronisation point, where `detail` names the work that may have
+// caused it.
 [[noreturn]] void raise_async(cl_int code, const char* call, const std::string& detail);
 
 // Owner of one reference to an OpenCL object.
 template <typename T>
 struct Release;
-#define OCLTENSOR_CL_RELEASE(type, function) \
-  template <>                                \
-  struct Release<type> {                     \
+#define OCLTENSOR_CL_RELEASE(type, function)                      \
+  template <>                                                     \
+  struct Release<type> {                                          \
     void operator()(type object) const { cl().function(object); } \
   };
 OCLTENSOR_CL_RELEASE(cl_context, clReleaseContext)

@@ -21,7 +21,8 @@ void note_driver_loaded() {
 void check_process() {
   if (forked.load(std::memory_order_relaxed)) [[unlikely]]
     fail(TB_E_STATE,
-         "this process was forked after its parent had used OpenCL, and drivers do not survive that; use the 'spawn' "
+         "this process was forked after its parent had used OpenCL, and drivers do not survive "
+         "that; use the 'spawn' "
          "or 'forkserver' start method, or fork before the first use of the device");
 }
 

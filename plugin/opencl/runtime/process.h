@@ -1,4 +1,5 @@
-// Process-wide state: fork detection. An OpenCL driver does not survive fork(); the child gets an error, not a hang.
+// Process-wide state: fork detection. An OpenCL driver does not survive fork(); the child gets an
+// error, not a hang.
 #pragma once
 
 namespace ocltensor::opencl {

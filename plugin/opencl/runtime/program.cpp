@@ -14,9 +14,12 @@ namespace {
 
 std::string build_log(cl_program program, cl_device_id device) {
   size_t size = 0;
-  if (cl().clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size) != CL_SUCCESS) return {};
+  if (cl().clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size) !=
+      CL_SUCCESS)
+    return {};
   std::string text(size, 0);
-  if (cl().clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, size, text.data(), nullptr) != CL_SUCCESS)
+  if (cl().clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, size, text.data(),
+                                 nullptr) != CL_SUCCESS)
     return {};
   return text.c_str();
 }
@@ -28,7 +31,8 @@ BuildCounters& build_counters() {
   return counters;
 }
 
-Handle<cl_program> ProgramCache::build(const std::string& text, const std::string& options, const char* what) {
+Handle<cl_program> ProgramCache::build(const std::string& text, const std::string& options,
+                                       const char* what) {
   const char* lines = text.c_str();
   const size_t length = text.size();
   cl_int code = CL_SUCCESS;
@@ -39,11 +43,14 @@ Handle<cl_program> ProgramCache::build(const std::string& text, const std::strin
   if (code == CL_BUILD_PROGRAM_FAILURE || code == CL_INVALID_BUILD_OPTIONS) {
     const std::string text_of_log = build_log(program.get(), device_);
     throw Error(TB_E_COMPILE, 0,
-                fmt::format("{} did not compile for {}: {}\n{}", what, caps_.name, error_name(code), text_of_log), code);
+                fmt::format("{} did not compile for {}: {}\n{}", what, caps_.name, error_name(code),
+                            text_of_log),
+                code);
   }
   check_cl(code, "clBuildProgram");
   ++build_counters().builds;
-  const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
+  const std::chrono::duration<double, std::milli> elapsed =
+      std::chrono::steady_clock::now() - begin;
   logging::debug("program", "built {} in {:.1f} ms", what, elapsed.count());
   return program;
 }
@@ -57,7 +64,8 @@ Handle<cl_program> ProgramCache::load(const disk_cache::Key& key, const std::str
   cl_int code = CL_SUCCESS;
   Handle<cl_program> program(
       cl().clCreateProgramWithBinary(context_, 1, &device_, &size, &bytes, &status, &code));
-  if (code == CL_SUCCESS) code = cl().clBuildProgram(program.get(), 1, &device_, options.c_str(), nullptr, nullptr);
+  if (code == CL_SUCCESS)
+    code = cl().clBuildProgram(program.get(), 1, &device_, options.c_str(), nullptr, nullptr);
   if (code != CL_SUCCESS) {  // another driver's, or damaged: build it again
     disk_cache::remove(key);
     return {};
@@ -68,11 +76,15 @@ Handle<cl_program> ProgramCache::load(const disk_cache::Key& key, const std::str
 
 void ProgramCache::save(const disk_cache::Key& key, cl_program program) {
   size_t size = 0;
-  if (cl().clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr) != CL_SUCCESS || size == 0)
+  if (cl().clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr) !=
+          CL_SUCCESS ||
+      size == 0)
     return;
   std::vector<unsigned char> binary(size);
   unsigned char* target = binary.data();
-  if (cl().clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof target, &target, nullptr) != CL_SUCCESS) return;
+  if (cl().clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof target, &target, nullptr) !=
+      CL_SUCCESS)
+    return;
   disk_cache::store(key, binary);
 }
 
@@ -90,7 +102,8 @@ cl_program ProgramCache::get(const Source& source, const Defines& defines) {
   check_process();
   std::string options = caps_.build_options;
   if (config::get_bool(config::Knob::FastMath)) options += " -cl-fast-relaxed-math";
-  const std::string text = defines.source() + expand(source);
+  std::string text = defines.source() + expand(source);
+  if (!caps_.structs_by_value) text = structures_in_memory(text);
   const auto key = disk_cache::key_of(text + options);
   std::shared_ptr<Slot> slot;
   {

@@ -1,5 +1,5 @@
-// Programs of one device, built from source at first use and shared by all threads; in memory by specialisation, on disk
-// by content.
+// Programs of one device, built from source at first use and shared by all threads; in memory by
+// specialisation, on disk by content.
 #pragma once
 
 #include <atomic>
@@ -27,8 +27,8 @@ class ProgramCache {
   ProgramCache(cl_context context, cl_device_id device, const Capabilities& caps)
       : context_(context), device_(device), caps_(caps) {}
 
-  // Thread-safe; two threads that want the same program build it once. Throws Error(TB_E_COMPILE) with the compiler's
-  // log.
+  // Thread-safe; two threads that want the same program build it once. Throws Error(TB_E_COMPILE)
+  // with the compiler's log.
   cl_program get(const Source& source, const Defines& defines);
   // A custom program, not shared.
   Handle<cl_program> build(const std::string& text, const std::string& options, const char* what);
@@ -38,7 +38,8 @@ class ProgramCache {
     std::once_flag once;
     Handle<cl_program> program;
   };
-  Handle<cl_program> load_or_build(const std::string& text, const std::string& options, const char* what);
+  Handle<cl_program> load_or_build(const std::string& text, const std::string& options,
+                                   const char* what);
   Handle<cl_program> load(const disk_cache::Key& key, const std::string& options);
   void save(const disk_cache::Key& key, cl_program program);
 

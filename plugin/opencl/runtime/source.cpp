@@ -2,6 +2,7 @@
 #include "source.h"
 
 #include <fstream>
+#include <regex>
 #include <set>
 #include <sstream>
 
@@ -23,7 +24,8 @@ std::string read(std::string_view path, const char* embedded) {
   return text.str();
 }
 
-void append(const std::string& path, const char* embedded, std::set<std::string>& seen, std::string& out) {
+void append(const std::string& path, const char* embedded, std::set<std::string>& seen,
+            std::string& out) {
   if (!seen.insert(path).second) return;
   std::istringstream lines(read(path, embedded));
   std::string line;
@@ -40,7 +42,8 @@ void append(const std::string& path, const char* embedded, std::set<std::string>
     const Source* included = nullptr;
     for (const Source* candidate : kernel_sources::all())
       if (candidate->path == "include/" + name) included = candidate;
-    if (included == nullptr) fail(TB_E_COMPILE, "{}:{}: there is no kernels/include/{}", path, number, name);
+    if (included == nullptr)
+      fail(TB_E_COMPILE, "{}:{}: there is no kernels/include/{}", path, number, name);
     append(included->path, included->text, seen, out);
     out += "#line " + std::to_string(number + 1) + " \"" + path + "\"\n";
   }
@@ -53,6 +56,47 @@ std::string expand(const Source& source) {
   std::set<std::string> seen;
   append(source.path, source.text, seen, out);
   return out;
+}
+
+std::string structures_in_memory(const std::string& text) {
+  static const std::regex kParameter(R"(const (\w+Params) (\w+))");
+  std::string out;
+  size_t at = 0;
+  for (;;) {
+    const size_t kernel = text.find("__kernel void", at);
+    if (kernel == std::string::npos) return out + text.substr(at);
+    const size_t open = text.find('(', kernel);
+    size_t close = open;
+    for (int depth = 0; close < text.size(); ++close) {
+      if (text[close] == '(') ++depth;
+      if (text[close] == ')' && --depth == 0) break;
+    }
+    const size_t body = text.find('{', close);
+    if (body == std::string::npos) return out + text.substr(at);
+    const std::string parameters = text.substr(open, close - open);
+    out += text.substr(at, open - at) +
+           std::regex_replace(parameters, kParameter,
+                              "__global const char *$2_base, ulong $2_offset") +
+           text.substr(close, body + 1 - close);
+    size_t end = body;
+    for (int depth = 0; end < text.size(); ++end) {
+      if (text[end] == '{') ++depth;
+      if (text[end] == '}' && --depth == 0) break;
+    }
+    std::string names;
+    for (std::sregex_iterator m(parameters.begin(), parameters.end(), kParameter), none; m != none;
+         ++m) {
+      const std::string type = m->str(1);
+      const std::string name = m->str(2);
+      out += "\n__global const " + type + " *" + name + "_memory = (__global const " + type +
+             " *)(" + name + "_base + " + name + "_offset);\n#define " + name + " (*" + name +
+             "_memory)\n";
+      names += "\n#undef " + name + "\n";
+    }
+    out += text.substr(body + 1, end - body - 1) + names;
+    at = end;
+    continue;
+  }
 }
 
 }  // namespace ocltensor::opencl

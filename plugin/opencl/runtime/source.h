@@ -1,4 +1,5 @@
-// Kernel sources: files under kernels/, embedded by the build (embed_kernels.py) or read from OCLTENSOR_KERNEL_DIR.
+// Kernel sources: files under kernels/, embedded by the build (embed_kernels.py) or read from
+// OCLTENSOR_KERNEL_DIR.
 #pragma once
 
 #include <span>
@@ -12,8 +13,13 @@ struct Source {
   const char* text;
 };
 
-// The text with its #include "..." lines replaced by the files under kernels/include, each once. Throws
-// Error(TB_E_COMPILE) for a file that is missing.
+// The text with its #include "..." lines replaced by the files under kernels/include, each once.
+// Throws Error(TB_E_COMPILE) for a file that is missing.
 std::string expand(const Source& source);
+
+// For drivers that take no structures by value: every kernel parameter `const XParams p` becomes a
+// buffer and an offset, and `p` a copy made at the kernel's start. Launch::value binds such
+// parameters to match.
+std::string structures_in_memory(const std::string& text);
 
 }  // namespace ocltensor::opencl

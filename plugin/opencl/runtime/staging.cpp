@@ -11,14 +11,17 @@ namespace ocltensor::opencl {
 void* allocate_pinned(Device& device, uint64_t bytes, Handle<cl_mem>& buffer) {
   if (device.caps().unified_memory) {  // nothing to gain from the driver's memory
     void* memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
-    if (memory == nullptr) fail(TB_E_OUT_OF_MEMORY, "{} bytes of host memory are not to be had", bytes);
+    if (memory == nullptr)
+      fail(TB_E_OUT_OF_MEMORY, "{} bytes of host memory are not to be had", bytes);
     return memory;
   }
   cl_int code = CL_SUCCESS;
-  buffer.reset(cl().clCreateBuffer(device.context(), CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, nullptr, &code));
+  buffer.reset(cl().clCreateBuffer(device.context(), CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
+                                   bytes, nullptr, &code));
   check_cl(code, "clCreateBuffer (pinned)");
-  void* memory = cl().clEnqueueMapBuffer(device.service_queue(), buffer.get(), CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0,
-                                         bytes, 0, nullptr, nullptr, &code);
+  void* memory =
+      cl().clEnqueueMapBuffer(device.service_queue(), buffer.get(), CL_TRUE,
+                              CL_MAP_READ | CL_MAP_WRITE, 0, bytes, 0, nullptr, nullptr, &code);
   check_cl(code, "clEnqueueMapBuffer (pinned)");
   return memory;
 }

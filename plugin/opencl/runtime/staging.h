@@ -1,5 +1,5 @@
-// Staging memory of one stream: page-locked chunks through which copies from and to ordinary host memory go, so that
-// small uploads need not wait and large ones reach the bus's speed.
+// Staging memory of one stream: page-locked chunks through which copies from and to ordinary host
+// memory go, so that small uploads need not wait and large ones reach the bus's speed.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,8 @@ class Staging {
   explicit Staging(Device& device) : device_(device) {}
   ~Staging();
 
-  // Part of a chunk, `bytes` <= kChunkBytes; waits only if all chunks are still in use by earlier copies.
+  // Part of a chunk, `bytes` <= kChunkBytes; waits only if all chunks are still in use by earlier
+  // copies.
   void* take(uint64_t bytes, cl_command_queue queue);
   // To be called after enqueuing the copy that uses what take() returned last.
   void used(cl_command_queue queue);

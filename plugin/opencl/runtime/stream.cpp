@@ -12,12 +12,14 @@
 namespace ocltensor::opencl {
 namespace {
 
-constexpr uint64_t kFlushEvery = 32;                   // enqueues
-constexpr uint64_t kStageBelow = uint64_t{256} << 10;  // uploads up to this size never wait for the stream
+constexpr uint64_t kFlushEvery = 32;  // enqueues
+constexpr uint64_t kStageBelow = uint64_t{256}
+                                 << 10;  // uploads up to this size never wait for the stream
 
 Handle<cl_command_queue> make_queue(Device& device, cl_command_queue_properties properties) {
   cl_int code = CL_SUCCESS;
-  Handle<cl_command_queue> queue(cl().clCreateCommandQueue(device.context(), device.id(), properties, &code));
+  Handle<cl_command_queue> queue(
+      cl().clCreateCommandQueue(device.context(), device.id(), properties, &code));
   check_cl(code, "clCreateCommandQueue");
   return queue;
 }
@@ -49,7 +51,8 @@ void Stream::raise_failure(cl_int code, const char* call) {
   std::string names;
   for (uint64_t i = 0; i < std::min<uint64_t>(launches_, kRecent); ++i)
     names += (i ? ", " : "") + std::string(recent_[(launches_ - 1 - i) % kRecent]);
-  // Whatever was queued is lost; work enqueued from now on must not suffer from it, nor from what may still be running.
+  // Whatever was queued is lost; work enqueued from now on must not suffer from it, nor from what
+  // may still be running.
   cl().clFinish(queue_.get());
   markers_.clear();
   completed_ = submitted_.load();
@@ -61,8 +64,10 @@ void Stream::raise_failure(cl_int code, const char* call) {
   } catch (const Error&) {  // the device is gone for good: later calls will say so
   }
   raise_async(code, call,
-              names.empty() ? std::string("no kernel was running")
-                            : fmt::format("work of stream {} was lost; the last kernels, newest first: {}", id_, names));
+              names.empty()
+                  ? std::string("no kernel was running")
+                  : fmt::format("work of stream {} was lost; the last kernels, newest first: {}",
+                                id_, names));
 }
 
 void Stream::submitted_one() {
@@ -78,24 +83,28 @@ void Stream::launch(cl_kernel kernel, const char* name, const Range& range) {
   std::lock_guard lock(mutex_);
   recent_[launches_++ % kRecent] = name;
   check(cl().clEnqueueNDRangeKernel(queue_.get(), kernel, range.rank, nullptr, range.global.data(),
-                                    range.local[0] == 0 ? nullptr : range.local.data(), 0, nullptr, nullptr),
+                                    range.local[0] == 0 ? nullptr : range.local.data(), 0, nullptr,
+                                    nullptr),
         "clEnqueueNDRangeKernel");
   work_counters().launches.fetch_add(1, std::memory_order_relaxed);
   submitted_one();
 }
 
-void Stream::write(cl_mem target, uint64_t offset, const void* source, uint64_t bytes, bool source_stays) {
+void Stream::write(cl_mem target, uint64_t offset, const void* source, uint64_t bytes,
+                   bool source_stays) {
   check_process();
   std::lock_guard lock(mutex_);
   ++work_counters().copies;
   work_counters().copied_bytes += bytes;
   const auto enqueue = [&](cl_bool blocking, uint64_t at, const void* from, uint64_t count) {
-    check(cl().clEnqueueWriteBuffer(queue_.get(), target, blocking, offset + at, count, from, 0, nullptr, nullptr),
+    check(cl().clEnqueueWriteBuffer(queue_.get(), target, blocking, offset + at, count, from, 0,
+                                    nullptr, nullptr),
           "clEnqueueWriteBuffer");
     submitted_one();
   };
   if (source_stays) return enqueue(CL_FALSE, 0, source, bytes);
-  if (device_.caps().unified_memory && bytes > kStageBelow) return enqueue(CL_TRUE, 0, source, bytes);
+  if (device_.caps().unified_memory && bytes > kStageBelow)
+    return enqueue(CL_TRUE, 0, source, bytes);
   const auto* from = static_cast<const unsigned char*>(source);
   for (uint64_t at = 0; at < bytes; at += Staging::kChunkBytes) {
     const uint64_t count = std::min(bytes - at, Staging::kChunkBytes);
@@ -113,8 +122,8 @@ void Stream::read(void* target, cl_mem source, uint64_t offset, uint64_t bytes, 
   ++work_counters().copies;
   work_counters().copied_bytes += bytes;
   if (asynchronous || device_.caps().unified_memory || bytes <= kStageBelow) {
-    check(cl().clEnqueueReadBuffer(queue_.get(), source, asynchronous ? CL_FALSE : CL_TRUE, offset, bytes, target, 0,
-                                   nullptr, nullptr),
+    check(cl().clEnqueueReadBuffer(queue_.get(), source, asynchronous ? CL_FALSE : CL_TRUE, offset,
+                                   bytes, target, 0, nullptr, nullptr),
           "clEnqueueReadBuffer");
     submitted_one();
     return;
@@ -139,8 +148,8 @@ void Stream::read(void* target, cl_mem source, uint64_t offset, uint64_t bytes, 
     if (pending.size() == 3) drain();
     Pending p{nullptr, at, std::min(bytes - at, kPart), {}};
     p.staged = staging_.take(p.count, queue_.get());
-    check(cl().clEnqueueReadBuffer(queue_.get(), source, CL_FALSE, offset + at, p.count, p.staged, 0, nullptr,
-                                   p.done.out()),
+    check(cl().clEnqueueReadBuffer(queue_.get(), source, CL_FALSE, offset + at, p.count, p.staged,
+                                   0, nullptr, p.done.out()),
           "clEnqueueReadBuffer");
     submitted_one();
     staging_.used(queue_.get());
@@ -150,20 +159,24 @@ void Stream::read(void* target, cl_mem source, uint64_t offset, uint64_t bytes, 
   while (!pending.empty()) drain();
 }
 
-void Stream::copy(cl_mem target, uint64_t target_offset, cl_mem source, uint64_t source_offset, uint64_t bytes) {
+void Stream::copy(cl_mem target, uint64_t target_offset, cl_mem source, uint64_t source_offset,
+                  uint64_t bytes) {
   check_process();
   std::lock_guard lock(mutex_);
   ++work_counters().copies;
   work_counters().copied_bytes += bytes;
-  check(cl().clEnqueueCopyBuffer(queue_.get(), source, target, source_offset, target_offset, bytes, 0, nullptr, nullptr),
+  check(cl().clEnqueueCopyBuffer(queue_.get(), source, target, source_offset, target_offset, bytes,
+                                 0, nullptr, nullptr),
         "clEnqueueCopyBuffer");
   submitted_one();
 }
 
-void Stream::fill(cl_mem target, uint64_t offset, const void* pattern, uint32_t pattern_bytes, uint64_t bytes) {
+void Stream::fill(cl_mem target, uint64_t offset, const void* pattern, uint32_t pattern_bytes,
+                  uint64_t bytes) {
   check_process();
   std::lock_guard lock(mutex_);
-  check(cl().clEnqueueFillBuffer(queue_.get(), target, pattern, pattern_bytes, offset, bytes, 0, nullptr, nullptr),
+  check(cl().clEnqueueFillBuffer(queue_.get(), target, pattern, pattern_bytes, offset, bytes, 0,
+                                 nullptr, nullptr),
         "clEnqueueFillBuffer");
   submitted_one();
 }
@@ -172,8 +185,8 @@ void* Stream::map(cl_mem buffer, uint64_t offset, uint64_t bytes) {
   check_process();
   std::lock_guard lock(mutex_);
   cl_int code = CL_SUCCESS;
-  void* memory = cl().clEnqueueMapBuffer(queue_.get(), buffer, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, offset, bytes, 0,
-                                         nullptr, nullptr, &code);
+  void* memory = cl().clEnqueueMapBuffer(queue_.get(), buffer, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE,
+                                         offset, bytes, 0, nullptr, nullptr, &code);
   check(code, "clEnqueueMapBuffer");
   return memory;
 }
@@ -181,14 +194,16 @@ void* Stream::map(cl_mem buffer, uint64_t offset, uint64_t bytes) {
 void Stream::unmap(cl_mem buffer, void* memory) {
   check_process();
   std::lock_guard lock(mutex_);
-  check(cl().clEnqueueUnmapMemObject(queue_.get(), buffer, memory, 0, nullptr, nullptr), "clEnqueueUnmapMemObject");
+  check(cl().clEnqueueUnmapMemObject(queue_.get(), buffer, memory, 0, nullptr, nullptr),
+        "clEnqueueUnmapMemObject");
   submitted_one();
 }
 
 void Stream::wait_event(cl_event event) {
   check_process();
   std::lock_guard lock(mutex_);
-  check(cl().clEnqueueBarrierWithWaitList(queue_.get(), 1, &event, nullptr), "clEnqueueBarrierWithWaitList");
+  check(cl().clEnqueueBarrierWithWaitList(queue_.get(), 1, &event, nullptr),
+        "clEnqueueBarrierWithWaitList");
   submitted_one();
 }
 
@@ -201,15 +216,18 @@ Handle<cl_event> Stream::marker(bool timing) {
   check_process();
   std::lock_guard lock(mutex_);
   Handle<cl_event> event;
-  check(cl().clEnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, event.out()), "clEnqueueMarkerWithWaitList");
+  check(cl().clEnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, event.out()),
+        "clEnqueueMarkerWithWaitList");
   check(cl().clFlush(queue_.get()), "clFlush");
   unflushed_ = 0;
   if (!timing) return event;
-  // Only a profiling queue stamps its commands, and one costs several microseconds a launch: so the stream keeps a plain
-  // queue, and a marker on a second one is stamped when the first has arrived here.
+  // Only a profiling queue stamps its commands, and one costs several microseconds a launch: so the
+  // stream keeps a plain queue, and a marker on a second one is stamped when the first has arrived
+  // here.
   Handle<cl_event> stamped;
   const cl_event reached = event.get();
-  check(cl().clEnqueueMarkerWithWaitList(profiling_queue(), 1, &reached, stamped.out()), "clEnqueueMarkerWithWaitList");
+  check(cl().clEnqueueMarkerWithWaitList(profiling_queue(), 1, &reached, stamped.out()),
+        "clEnqueueMarkerWithWaitList");
   check(cl().clFlush(profiling_queue()), "clFlush");
   return stamped;
 }
@@ -231,10 +249,12 @@ cl_command_queue Stream::queue() { return queue_.get(); }
 void Stream::poll_markers() {
   while (!markers_.empty()) {
     cl_int status = CL_QUEUED;
-    const cl_int code = cl().clGetEventInfo(markers_.front().second.get(), CL_EVENT_COMMAND_EXECUTION_STATUS,
-                                            sizeof status, &status, nullptr);
+    const cl_int code =
+        cl().clGetEventInfo(markers_.front().second.get(), CL_EVENT_COMMAND_EXECUTION_STATUS,
+                            sizeof status, &status, nullptr);
     if (code == CL_SUCCESS && status > CL_COMPLETE) return;
-    completed_ = std::max(completed_.load(), markers_.front().first);  // failed work is finished, too
+    completed_ =
+        std::max(completed_.load(), markers_.front().first);  // failed work is finished, too
     markers_.pop_front();
   }
 }
@@ -247,7 +267,8 @@ bool Stream::passed(uint64_t ticket) {
   if (markers_.empty() || markers_.back().first < ticket) {
     const uint64_t covered = submitted_.load();
     Handle<cl_event> event;
-    if (cl().clEnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, event.out()) != CL_SUCCESS) return false;
+    if (cl().clEnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, event.out()) != CL_SUCCESS)
+      return false;
     cl().clFlush(queue_.get());
     unflushed_ = 0;
     markers_.emplace_back(covered, std::move(event));

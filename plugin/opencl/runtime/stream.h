@@ -1,4 +1,5 @@
-// Streams: in-order command queues of one device, with a count of enqueued work that memory reuse is ordered by.
+// Streams: in-order command queues of one device, with a count of enqueued work that memory reuse
+// is ordered by.
 #pragma once
 
 #include <array>
@@ -23,8 +24,9 @@ struct Range {
   std::array<size_t, 3> local;  // all 0: the driver chooses
 };
 
-// Thread-safe: every method takes the stream's lock. A failure of enqueued work is kept with the names of the kernels
-// that may have caused it and is raised, once, at the next synchronisation; the queue is then replaced by a fresh one.
+// Thread-safe: every method takes the stream's lock. A failure of enqueued work is kept with the
+// names of the kernels that may have caused it and is raised, once, at the next synchronisation;
+// the queue is then replaced by a fresh one.
 class Stream {
  public:
   Stream(Device& device, uint64_t id);
@@ -38,13 +40,16 @@ class Stream {
   void launch(cl_kernel kernel, const char* name, const Range& range);
   void write(cl_mem target, uint64_t offset, const void* source, uint64_t bytes, bool source_stays);
   void read(void* target, cl_mem source, uint64_t offset, uint64_t bytes, bool asynchronous);
-  void copy(cl_mem target, uint64_t target_offset, cl_mem source, uint64_t source_offset, uint64_t bytes);
-  void fill(cl_mem target, uint64_t offset, const void* pattern, uint32_t pattern_bytes, uint64_t bytes);
+  void copy(cl_mem target, uint64_t target_offset, cl_mem source, uint64_t source_offset,
+            uint64_t bytes);
+  void fill(cl_mem target, uint64_t offset, const void* pattern, uint32_t pattern_bytes,
+            uint64_t bytes);
   void* map(cl_mem buffer, uint64_t offset, uint64_t bytes);
   void unmap(cl_mem buffer, void* memory);
   void wait_event(cl_event event);
 
-  // An event that is reached when all work enqueued so far is; flushed. With timing it carries device timestamps.
+  // An event that is reached when all work enqueued so far is; flushed. With timing it carries
+  // device timestamps.
   Handle<cl_event> marker(bool timing);
   void synchronize();
   bool idle();
