@@ -26,9 +26,9 @@ __kernel void to_columns(__global void *columns_base, ulong columns_offset, __gl
 }
 
 // The window position whose tap k lies on element i of dimension d, or -1.
-INLINE long tap_position(const ConvParams *p, int d, long i, long k) {
-  const long t = i + p->padding[d] - k * p->dilation[d], o = t / p->stride[d];
-  return t >= 0 && o * p->stride[d] == t && o < p->out[d] ? o : -1;
+INLINE long tap_position(const ConvParams p, int d, long i, long k) {
+  const long t = i + p.padding[d] - k * p.dilation[d], o = t / p.stride[d];
+  return t >= 0 && o * p.stride[d] == t && o < p.out[d] ? o : -1;
 }
 
 // Grid: elements of a map, channels, images.
@@ -45,13 +45,13 @@ __kernel void from_columns(__global void *big_base, ulong big_offset, __global c
     const long line = i / p.in[2], ix = i - line * p.in[2], iy = line % p.in[1], iz = line / p.in[1];
     acc_t sum = 0;
     for (long kz = 0; kz < p.window[0]; ++kz) {
-      const long z = tap_position(&p, 0, iz, kz);
+      const long z = tap_position(p, 0, iz, kz);
       if (z < 0) continue;
       for (long ky = 0; ky < p.window[1]; ++ky) {
-        const long y = tap_position(&p, 1, iy, ky);
+        const long y = tap_position(p, 1, iy, ky);
         if (y < 0) continue;
         for (long kx = 0; kx < p.window[2]; ++kx) {
-          const long x = tap_position(&p, 2, ix, kx);
+          const long x = tap_position(p, 2, ix, kx);
           if (x < 0) continue;
           const long tap = (kz * p.window[1] + ky) * p.window[2] + kx;
           sum += LOAD(COLUMNS, columns, tap * positions + (z * p.out[1] + y) * p.out[2] + x);

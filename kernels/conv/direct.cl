@@ -9,9 +9,9 @@
 typedef struct {
   long image, row, col;
 } Segment;
-INLINE Segment segment(long s, const ConvRowsParams *p) {
-  const long per_row = (p->width + SEGMENT - 1) / SEGMENT, row = s / per_row;
-  const Segment at = {row / p->height, row % p->height, (s - row * per_row) * SEGMENT};
+INLINE Segment segment(long s, const ConvRowsParams p) {
+  const long per_row = (p.width + SEGMENT - 1) / SEGMENT, row = s / per_row;
+  const Segment at = {row / p.height, row % p.height, (s - row * per_row) * SEGMENT};
   return at;
 }
 
@@ -54,7 +54,7 @@ ONE_ITEM __kernel void conv_direct(__global void *y_base, ulong y_offset, __glob
   // at half the speed.
   const long stride = p.stride_x;
   for (long s = s0; s < s1; s += 2) {
-    const Segment a = segment(s, &p), b = segment(min(s + 1, p.segments - 1), &p);
+    const Segment a = segment(s, p), b = segment(min(s + 1, p.segments - 1), p);
     __global const float *xa = x + a.image * p.x_image + a.row * p.stride_y * p.x_row + a.col * stride;
     __global const float *xb = x + b.image * p.x_image + b.row * p.stride_y * p.x_row + b.col * stride;
     __global const float16 *w = packed + 2;

@@ -89,9 +89,9 @@ __kernel void forward(__global void *small_base, ulong small_offset, __global co
 }
 
 // The window position whose tap k lies on element i of one dimension, or -1.
-INLINE long tap_position(const ConvParams *p, int d, long i, long k) {
-  const long t = i + p->padding[d] - k * p->dilation[d], o = t / p->stride[d];
-  return t >= 0 && o * p->stride[d] == t && o < p->out[d] ? o : -1;
+INLINE long tap_position(const ConvParams p, int d, long i, long k) {
+  const long t = i + p.padding[d] - k * p.dilation[d], o = t / p.stride[d];
+  return t >= 0 && o * p.stride[d] == t && o < p.out[d] ? o : -1;
 }
 
 // big = transpose of the convolution applied to small (+ bias). Grid: position tiles, groups * channel tiles, n.
@@ -110,17 +110,17 @@ __kernel void data(__global void *big_base, ulong big_offset, __global const voi
   acc_t sum[TC][TP];
   UNROLL for (int c = 0; c < TC; ++c) UNROLL for (int j = 0; j < TP; ++j) sum[c][j] = 0;
   for (long kz = 0; kz < p.window[0]; ++kz) {
-    const long z = tap_position(&p, 0, at.z, kz);
+    const long z = tap_position(p, 0, at.z, kz);
     if (z < 0) continue;
     for (long ky = 0; ky < p.window[1]; ++ky) {
-      const long y = tap_position(&p, 1, at.y, ky);
+      const long y = tap_position(p, 1, at.y, ky);
       if (y < 0) continue;
       for (long kx = 0; kx < p.window[2]; ++kx) {
         bool ok[TP];
         bool any = false;
         long offsets[TP];
         UNROLL for (int j = 0; j < TP; ++j) {
-          const long x = at.x + j < p.in[2] ? tap_position(&p, 2, at.x + j, kx) : -1;
+          const long x = at.x + j < p.in[2] ? tap_position(p, 2, at.x + j, kx) : -1;
           ok[j] = x >= 0;
           any = any || ok[j];
           offsets[j] = ok[j] ? x * p.small_strides[4] : 0;
@@ -140,11 +140,11 @@ __kernel void data(__global void *big_base, ulong big_offset, __global const voi
 }
 
 // The window positions [low, high) of one dimension whose tap k lies inside the big tensor.
-INLINE long2 inside(const ConvParams *p, int d, long k) {
-  const long start = k * p->dilation[d] - p->padding[d];
-  const long low = start >= 0 ? 0 : (-start + p->stride[d] - 1) / p->stride[d];
-  const long room = p->in[d] - start;
-  const long high = room <= 0 ? 0 : min(p->out[d], (room + p->stride[d] - 1) / p->stride[d]);
+INLINE long2 inside(const ConvParams p, int d, long k) {
+  const long start = k * p.dilation[d] - p.padding[d];
+  const long low = start >= 0 ? 0 : (-start + p.stride[d] - 1) / p.stride[d];
+  const long room = p.in[d] - start;
+  const long high = room <= 0 ? 0 : min(p.out[d], (room + p.stride[d] - 1) / p.stride[d]);
   return (long2)(low, high);
 }
 
@@ -156,7 +156,7 @@ __kernel void weight(__global void *weight_base, ulong weight_offset, __global c
   const long tap = get_global_id(0) / big_tiles, b0 = (get_global_id(0) - tap * big_tiles) * TC;
   const long g = get_global_id(1) / small_tiles, s0 = (get_global_id(1) - g * small_tiles) * TC;
   const long kx = tap % p.window[2], ky = tap / p.window[2] % p.window[1], kz = tap / p.window[2] / p.window[1];
-  const long2 rz = inside(&p, 0, kz), ry = inside(&p, 1, ky), rx = inside(&p, 2, kx);
+  const long2 rz = inside(p, 0, kz), ry = inside(p, 1, ky), rx = inside(p, 2, kx);
   long big_channel[TC], small_channel[TC];
   UNROLL for (int c = 0; c < TC; ++c) {
     big_channel[c] = (g * p.big_channels + min(b0 + c, (long)p.big_channels - 1)) * p.big_strides[1];
