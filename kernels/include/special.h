@@ -22,6 +22,7 @@ typedef float S;
 #define SQRT_PI S_(1.77245385090551602730)
 #define ROOT_HALF S_(0.70710678118654752440)
 #define ROOT_2 S_(1.41421356237309504880)
+#define LN_2 S_(0.69314718055994530942)
 #define EULER S_(0.57721566490153286061)
 #define S_NAN ((S)NAN)
 #define S_INF ((S)INFINITY)
@@ -63,6 +64,7 @@ INLINE S s_zeta(S s, S q) {
     if (q == floor(q)) return S_INF;
     if (s != floor(s)) return S_NAN;
   }
+  if (isinf(q)) return 0;
   S sum = 0;
   for (; q < 12; q += 1) {
     const S term = pow(q, -s);
@@ -92,11 +94,30 @@ INLINE S s_polygamma(S n, S x) {
   return fmod(n, S_(2)) == 0 ? -value : value;
 }
 
+// ---- exp(x^2) erfc(x): directly below 2, above by the continued fraction A&S 7.1.14, backwards
+INLINE S s_erfcx(S x) {
+  if (x < 2) return exp(x * x) * erfc(x);
+  S f = x;
+  for (int k = 200; k > 0; --k) f = x + S_(0.5) * k / f;
+  return 1 / (SQRT_PI * f);
+}
+INLINE S s_log_ndtr(S x) {
+  const S t = x * ROOT_HALF;
+  return x < -1 ? log(s_erfcx(-t) / 2) - t * t : log1p(-erfc(t) / 2);
+}
+
 // ---- inverses of erf: Winitzki's approximation ("A handy approximation for the error function and its inverse", 2008),
 // then Halley's method on whichever of erf and erfc is not saturated. x in [0, 1), q = 1 - x to full precision.
 INLINE S inverse_erf(S x, S q) {
   const S a = S_(0.147), l = log(q * (2 - q)), h = 2 / (S_PI * a) + l / 2;
   S y = sqrt(sqrt(h * h - l / a) - h);
+  if (q < S_TINY * S_(1e10)) {  // next to the smallest numbers only logarithms are exact: Newton on log erfc
+    for (int i = 0; i < 4; ++i) {
+      const S scaled = s_erfcx(y);
+      y += (log(scaled) - y * y - log(q)) * scaled * SQRT_PI / 2;
+    }
+    return y;
+  }
   for (int i = 0; i < 4; ++i) {
     const S error = x < S_(0.5) ? erf(y) - x : q - erfc(y);
     const S step = error / (2 / SQRT_PI * exp(-y * y));
@@ -118,18 +139,6 @@ INLINE S s_ndtri(S p) {
   const S q = p <= S_(0.5) ? 2 * p : 2 * (1 - p);
   const S y = p == S_(0.5) ? 0 : inverse_erf(1 - q, q);
   return p < S_(0.5) ? -ROOT_2 * y : ROOT_2 * y;
-}
-
-// ---- exp(x^2) erfc(x): directly below 2, above by the continued fraction A&S 7.1.14, backwards
-INLINE S s_erfcx(S x) {
-  if (x < 2) return exp(x * x) * erfc(x);
-  S f = x;
-  for (int k = 200; k > 0; --k) f = x + S_(0.5) * k / f;
-  return 1 / (SQRT_PI * f);
-}
-INLINE S s_log_ndtr(S x) {
-  const S t = x * ROOT_HALF;
-  return x < -1 ? log(s_erfcx(-t) / 2) - t * t : log1p(-erfc(t) / 2);
 }
 
 // ---- exp(-|x|) I_n(x), n = 0 or 1: power series (A&S 9.6.10), or for large |x| the asymptotic expansion (A&S 9.7.1)
@@ -218,7 +227,7 @@ INLINE Bessel miller(S x) {
   Bessel b;
   b.j0 = here / norm;
   b.j1 = above / norm;
-  const S l = log(x / 2) + EULER;
+  const S l = log(x) - LN_2 + EULER;
   b.y0 = 2 / S_PI * (l * b.j0 - 2 * y0 / norm);
   b.y1 = 2 / S_PI * (l * b.j1 - b.j0 / x + y1 / norm);
   return b;
@@ -229,7 +238,7 @@ INLINE Bessel bessel(S x) {
   if (x < S_SMALL) {
     b.j0 = 1;
     b.j1 = x / 2;
-    b.y0 = 2 / S_PI * (log(x / 2) + EULER);
+    b.y0 = 2 / S_PI * (log(x) - LN_2 + EULER);
     b.y1 = -2 / (S_PI * x);
     return b;
   }
