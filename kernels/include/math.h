@@ -14,8 +14,8 @@ ORDER_FUNCTIONS(T16)
 #endif
 
 #if FLOATING
-// tanh as 1 - 2 / (exp(2|x|) + 1), and near 0 the approximations of Cephes (S. Moshier, tanhf.c and tanh.c). Some
-// drivers' own tanh saturates one ulp below 1.
+// tanh on CPU drivers: 1 - 2 / (exp(2|x|) + 1), and near 0 the approximations of Cephes (S. Moshier, tanhf.c and tanh.c). PoCL's
+// own vector tanh saturates one ulp below 1.
 #define TANH_SMALL_FLOAT(V, z)                                                                \
   ((((((V)(-5.70498872745e-3f) * z + (V)(2.06390887954e-2f)) * z + (V)(-5.37397155531e-2f)) * z + \
      (V)(1.33314422036e-1f)) * z + (V)(-3.33332819422e-1f)) * z)
@@ -28,6 +28,19 @@ ORDER_FUNCTIONS(T16)
 #define TANH_SMALL(V, z) (sizeof(T) == 8 ? TANH_SMALL_DOUBLE(V, z) : TANH_SMALL_FLOAT(V, z))
 #else
 #define TANH_SMALL(V, z) TANH_SMALL_FLOAT(V, z)
+#endif
+#ifdef VECTORS
+#define TANH_FUNCTION(V) \
+  INLINE V OVERLOAD tanh_(V a) {                                                              \
+    const V x = fabs(a);                                                                      \
+    const V z = a * a;                                                                        \
+    const V large = copysign((V)(1) - (V)(2) / (exp(x + x) + (V)(1)), a);                     \
+    return (x < (V)(0.625f)) ? a + a * TANH_SMALL(V, z) : large;                              \
+  }
+TANH_FUNCTION(T)
+TANH_FUNCTION(T16)
+#else
+INLINE T tanh_(T a) { return tanh(a); }
 #endif
 #define FLOAT_FUNCTIONS(V)                                                                    \
   INLINE V OVERLOAD remainder_(V a, V b) {                                                    \
@@ -67,12 +80,6 @@ ORDER_FUNCTIONS(T16)
   INLINE V OVERLOAD round_decimals_(V a, V decimals) {                                        \
     const V ten = rint(exp10(fabs(decimals)));                                                \
     return (decimals >= (V)(0)) ? rint(a * ten) / ten : rint(a / ten) * ten;                  \
-  }                                                                                           \
-  INLINE V OVERLOAD tanh_(V a) {                                                              \
-    const V x = fabs(a);                                                                      \
-    const V z = a * a;                                                                        \
-    const V large = copysign((V)(1) - (V)(2) / (exp(x + x) + (V)(1)), a);                     \
-    return (x < (V)(0.625f)) ? a + a * TANH_SMALL(V, z) : large;                              \
   }                                                                                           \
   INLINE V OVERLOAD gelu_tanh_(V a) {                                                         \
     const V inner = (V)(SQRT_2_OVER_PI) * (a + (V)(GELU_CUBIC) * a * a * a);                   \

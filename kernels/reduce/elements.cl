@@ -1,5 +1,6 @@
 // Reductions for GPUs: `lanes` work-items share an output and meet in local memory. With COLUMNS neighbouring work-items
-// take neighbouring outputs, else neighbouring elements of an output. FLAT: one reduced dimension. INDEX: uint or ulong.
+// take neighbouring outputs, else neighbouring elements of an output. FLAT: one reduced dimension; UNIT: of
+// one operand, with stride 1 (no 64-bit product per element). INDEX: uint or ulong.
 // Every lane adds in blocks of 256 so that rounding errors grow slowly. GROUP is the work-group size.
 #include "reduce_params.h"
 #include "reduce_formula.h"
@@ -10,7 +11,9 @@
 
 INLINE Offsets element(const Offsets start, INDEX q, const ReduceParams p) {
   Offsets at = start;
-#ifdef FLAT
+#ifdef UNIT
+  at.a += q;
+#elif defined(FLAT)
   at.a += (long)q * p.strides[0][0];
   at.b += (long)q * p.strides[1][0];
   at.c += (long)q * p.strides[2][0];

@@ -171,6 +171,8 @@ Defines defines_for(const OpCall& call, const ReduceLaunch& what, const Plan& pl
         .set("INDEX", plan.reduced.numel < (int64_t{1} << 31) ? "uint" : "ulong");
     if (plan.form == Form::Columns) d.set("COLUMNS", 1);
     if (plan.reduced.rank() == 1) d.set("FLAT", 1);
+    if (plan.reduced.rank() == 1 && what.inputs[1] == nullptr && plan.reduced.strides[0][0] == 1)
+      d.set("UNIT", 1);
   }
   return d;
 }
