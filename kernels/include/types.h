@@ -93,9 +93,17 @@ typedef half stype_f16;
 typedef float ctype_f16;
 typedef float16 cvec_f16;
 INLINE float load_f16(__global const half *p, long i) { return vload_half(i, p); }
-INLINE float16 load16_f16(__global const half *p, long i) { return vload_half16(0, p + i); }
+// By way of aligned private memory: PoCL 3.1's wide half loads and stores assume more alignment than an element has.
+INLINE float16 load16_f16(__global const half *p, long i) {
+  const ushort16 bits = vload16(0, (__global const ushort *)p + i);
+  return vload_half16(0, (const half *)&bits);
+}
 INLINE void store_f16(__global half *p, long i, float v) { vstore_half_rte(v, i, p); }
-INLINE void store16_f16(__global half *p, long i, float16 v) { vstore_half16_rte(v, 0, p + i); }
+INLINE void store16_f16(__global half *p, long i, float16 v) {
+  ushort16 bits;
+  vstore_half16_rte(v, 0, (half *)&bits);
+  vstore16(bits, 0, (__global ushort *)p + i);
+}
 #define from_bits_f16(u) as_float((uint)(u))
 #define to_f16(v) convert_float(v)
 #define to16_f16(v) convert_float16(v)
