@@ -14,6 +14,7 @@ ORDER_FUNCTIONS(T16)
 #endif
 
 #if FLOATING
+#include "pow.h"
 // tanh on CPU drivers: 1 - 2 / (exp(2|x|) + 1), and near 0 the approximations of Cephes (S. Moshier, tanhf.c and tanh.c). PoCL's
 // own vector tanh saturates one ulp below 1.
 #define TANH_SMALL_FLOAT(V, z)                                                                \

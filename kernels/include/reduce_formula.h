@@ -10,6 +10,10 @@
 typedef CTYPE(COMPUTE) T;
 typedef CVEC(COMPUTE) T16;
 #define OVERLOAD __attribute__((overloadable))
+#if FLOATING
+#define REDUCE_VECTORS
+#include "pow.h"
+#endif
 #if COMPONENTS == 1
 #define LIFT1 a
 #define COMBINE1 x

@@ -150,6 +150,7 @@ Defines defines_for(const OpCall& call, const ReduceLaunch& what, const Plan& pl
   const bool elements = call.caps().style == KernelStyle::Elements;
   Defines d;
   d.type("COMPUTE", what.compute).set("COMPONENTS", what.formula->components);
+  d.set("FLOATING", is_floating(what.compute));
   for (size_t k = 0; k < 4; ++k) {
     const TensorView* in = what.inputs[k];
     const auto& nest = plan.form == Form::Rows ? plan.reduced : plan.kept;

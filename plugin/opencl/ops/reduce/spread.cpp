@@ -96,7 +96,7 @@ constexpr Reduction kAbsolute{1, {{"fabs(a)", kAdd, "0", "x"}}};
 constexpr Reduction kSquares{1, {{"a * a", kAdd, "0", "sqrt(x)"}}};
 constexpr Reduction kLargest{1, {{"fabs(a)", kMaximum, "0", "x"}}};
 constexpr Reduction kSmallest{1, {{"fabs(a)", kMinimum, nullptr, "x"}}};
-constexpr Reduction kPowers{1, {{"pow(fabs(a), s0)", kAdd, "0", "pow(x, s1)"}}};
+constexpr Reduction kPowers{1, {{"pow_(fabs(a), s0)", kAdd, "0", "pow_(x, s1)"}}};
 
 const Reduction& norm_of_order(double order) {
   if (std::isinf(order)) return order > 0 ? kLargest : kSmallest;
