@@ -13,6 +13,9 @@
        CAT(GET_, KIND_C)(C, pc, i, p.strides[2][0]), CAT(GET_, KIND_D)(D, pd, i, p.strides[3][0]), \
        s0, s1, s2, s3)
 #define BLOCK 4096
+// Independent accumulators: enough to hide an addition's latency and keep loads in flight; two values a state fill the
+// registers with half as many.
+#define WIDTH (COMPONENTS == 1 ? 8 : 4)
 
 ONE_ITEM __kernel void reduce(REDUCE_ARGUMENTS) {
   NUMBERS16
@@ -32,15 +35,14 @@ ONE_ITEM __kernel void reduce(REDUCE_ARGUMENTS) {
       long i = i0;
       while (i + 16 <= i1) {
         const long end = min(i1, i + BLOCK);
-        State16 q0 = identity_T16(), q1 = q0, q2 = q0, q3 = q0;
-        for (; i + 64 <= end; i += 64) {
-          q0 = combine(q0, LIFT16(i));
-          q1 = combine(q1, LIFT16(i + 16));
-          q2 = combine(q2, LIFT16(i + 32));
-          q3 = combine(q3, LIFT16(i + 48));
-        }
-        for (; i + 16 <= end; i += 16) q0 = combine(q0, LIFT16(i));
-        total = combine(total, combine(combine(q0, q1), combine(q2, q3)));
+        State16 q[WIDTH];
+        UNROLL for (int j = 0; j < WIDTH; ++j) q[j] = identity_T16();
+        for (; i + 16 * WIDTH <= end; i += 16 * WIDTH)
+          UNROLL for (int j = 0; j < WIDTH; ++j) q[j] = combine(q[j], LIFT16(i + 16 * j));
+        for (; i + 16 <= end; i += 16) q[0] = combine(q[0], LIFT16(i));
+        UNROLL for (int h = WIDTH / 2; h > 0; h /= 2)
+          UNROLL for (int j = 0; j < h; ++j) q[j] = combine(q[j], q[j + h]);
+        total = combine(total, q[0]);
       }
       for (; i < i1; ++i) rest = combine(rest, LIFT(i));
     }

@@ -111,7 +111,9 @@ void copy_tensor(const OpCall& call, TensorView target, TensorView source) {
   if (target.numel() == 0) return;
   const DType from = source.dtype();
   const bool same = from == target.dtype();
-  if (same && target.is_contiguous() && source.is_contiguous() && Dims(target.sizes()) == Dims(source.sizes())) {
+  // GPUs: the driver's own copy. On CPU drivers that is one thread's memcpy, and the kernel uses all.
+  const bool driver_copies = call.caps().style == KernelStyle::Elements;
+  if (driver_copies && same && target.is_contiguous() && source.is_contiguous() && Dims(target.sizes()) == Dims(source.sizes())) {
     const int64_t bytes = target.numel() * target.itemsize();
     if (target.address() == source.address()) return;
     const Place to = resolve(target.address(), 0, bytes);
