@@ -102,8 +102,7 @@ STRIDED(D)
 #define REDUCE_ARGUMENTS                                                                              \
   __global const void *a_base, ulong a_offset, __global const void *b_base, ulong b_offset,           \
       __global const void *c_base, ulong c_offset, __global const void *d_base, ulong d_offset,       \
-      __global void *out0_base, ulong out0_offset, __global void *out1_base, ulong out1_offset,       \
-      const ReduceParams p
+      __global void *out0_base, ulong out0_offset, __global void *out1_base, ulong out1_offset
 #define NUMBERS                                                                                \
   const T s0 = FROM_BITS(COMPUTE, p.numbers[0]), s1 = FROM_BITS(COMPUTE, p.numbers[1]);        \
   const T s2 = FROM_BITS(COMPUTE, p.numbers[2]), s3 = FROM_BITS(COMPUTE, p.numbers[3]);

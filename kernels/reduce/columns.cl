@@ -35,7 +35,7 @@ INLINE State16 row_vector(const ReduceParams *params, long i, __global const STY
   __global const STYPE(C) *pc##n = AT_CONST(C, c_base, c_offset) + row##n.c;                  \
   __global const STYPE(D) *pd##n = AT_CONST(D, d_base, d_offset) + row##n.d;
 
-ONE_ITEM __kernel void reduce(REDUCE_ARGUMENTS) {
+ONE_ITEM __kernel void reduce(REDUCE_ARGUMENTS, const ReduceParams p) {
   NUMBERS16
   const long outer = get_global_id(0) / p.inner_splits, block = get_global_id(0) - outer * p.inner_splits;
   const long c0 = block * p.inner_chunk;

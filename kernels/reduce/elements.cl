@@ -34,7 +34,7 @@ INLINE Offsets element(const Offsets start, INDEX q, const ReduceParams p) {
   return at;
 }
 
-__attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void reduce(REDUCE_ARGUMENTS) {
+__attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void reduce(REDUCE_ARGUMENTS, const ReduceParams p) {
   NUMBERS
   __local State shared[GROUP];
   const uint id = get_local_id(0), lanes = p.lanes, outputs = GROUP / lanes;

@@ -17,7 +17,7 @@
 // registers with half as many.
 #define WIDTH (COMPONENTS == 1 ? 8 : 4)
 
-ONE_ITEM __kernel void reduce(REDUCE_ARGUMENTS) {
+ONE_ITEM __kernel void reduce(REDUCE_ARGUMENTS, const ReduceParams p) {
   NUMBERS16
   const long k0 = get_global_id(0) * p.kept_per_item, k1 = min((long)p.kept, k0 + p.kept_per_item);
   const long split = get_global_id(1), outer = split / p.inner_splits, inner = split - outer * p.inner_splits;

@@ -49,7 +49,7 @@ int run_suite(const Backend& backend, const Options& options) {
   Table table;
   run_operators(backend, options, table);
   int failures = table.failures();
-  for (const std::string& text : check_moments(backend)) {
+  for (const std::string& text : check_moments(backend, options)) {
     fmt::print("FAIL moments: {}\n", text);
     ++failures;
   }

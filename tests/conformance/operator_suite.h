@@ -11,6 +11,6 @@ void run_operators(const testing::Backend& backend, const Options& options, Tabl
 // Names of the operators that the options select, with the number of cases.
 void list_operators(const testing::Backend& backend, const Options& options);
 // Mean and variance of the random operators' numbers; failures as text.
-std::vector<std::string> check_moments(const testing::Backend& backend);
+std::vector<std::string> check_moments(const testing::Backend& backend, const Options& options);
 
 }  // namespace ocltensor::conformance

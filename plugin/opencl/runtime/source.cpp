@@ -78,24 +78,16 @@ std::string structures_in_memory(const std::string& text) {
            std::regex_replace(parameters, kParameter,
                               "__global const char *$2_base, ulong $2_offset") +
            text.substr(close, body + 1 - close);
-    size_t end = body;
-    for (int depth = 0; end < text.size(); ++end) {
-      if (text[end] == '{') ++depth;
-      if (text[end] == '}' && --depth == 0) break;
-    }
-    std::string names;
+    // Word by word: Mesa 22.3's compiler crashes where a structure is copied whole from global
+    // memory.
     for (std::sregex_iterator m(parameters.begin(), parameters.end(), kParameter), none; m != none;
-         ++m) {
-      const std::string type = m->str(1);
-      const std::string name = m->str(2);
-      out += "\n__global const " + type + " *" + name + "_memory = (__global const " + type +
-             " *)(" + name + "_base + " + name + "_offset);\n#define " + name + " (*" + name +
-             "_memory)\n";
-      names += "\n#undef " + name + "\n";
-    }
-    out += text.substr(body + 1, end - body - 1) + names;
-    at = end;
-    continue;
+         ++m)
+      out += fmt::format(
+          " {0} {1}; {{ __global const uint *from_ = (__global const uint *)({1}_base + "
+          "{1}_offset); uint *to_ = (uint *)&{1}; "
+          "for (int k_ = 0; k_ < sizeof({0}) / 4; ++k_) to_[k_] = from_[k_]; }}",
+          m->str(1), m->str(2));
+    at = body + 1;
   }
 }
 
