@@ -43,6 +43,23 @@ TANH_FUNCTION(T16)
 #else
 INLINE T tanh_(T a) { return tanh(a); }
 #endif
+/* Some drivers give -inf at -inf. */
+INLINE T lgamma_(T a) { return isinf(a) ? (T)INFINITY : lgamma(a); }
+/* In integers, so that a device that flushes denormals gives them: `order` counts representable numbers from 0. */
+#define NEXT_AFTER(F, I, INFINITE)                                                            \
+  INLINE F OVERLOAD nextafter_(F a, F b) {                                                    \
+    const I lowest = (I)1 << (8 * sizeof(I) - 1);                                             \
+    const I ia = as_##I(a), ib = as_##I(b), ma = ia & ~lowest, mb = ib & ~lowest;             \
+    if (ma > INFINITE || mb > INFINITE) return (F)NAN;                                        \
+    const I order_a = ia < 0 ? -ma : ma, order_b = ib < 0 ? -mb : mb;                         \
+    if (order_a == order_b) return b;                                                         \
+    const I next = order_a < order_b ? order_a + 1 : order_a - 1;                             \
+    return as_##F(next < 0 ? -next | lowest : next == 0 ? ia & lowest : next);                \
+  }
+NEXT_AFTER(float, int, 0x7f800000)
+#ifdef cl_khr_fp64
+NEXT_AFTER(double, long, 0x7ff0000000000000L)
+#endif
 #define FLOAT_FUNCTIONS(V)                                                                    \
   INLINE V OVERLOAD remainder_(V a, V b) {                                                    \
     const V m = fmod(a, b);                                                                   \

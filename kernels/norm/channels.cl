@@ -2,7 +2,8 @@
 // plane is what shares those numbers (a channel, or with groups a sample's channel); `per_stat` neighbouring planes share
 // statistics. One work-item a plane or channel.
 //   COMPUTE; W, S, R: types of weight and bias, of saved and of running statistics (where HAS_WEIGHT, HAS_BIAS,
-//   HAS_SAVED, HAS_RUNNING); TRAIN; table: [shift | scale | bias] or, backward, [shift | scale | k1 | k2], each of all planes
+//   HAS_SAVED, HAS_RUNNING); TRAIN: X is the input's type, and means are relative to its first elements, first_step
+//   apart; table: [shift | scale | bias] or, backward, [shift | scale | k1 | k2], each of all planes
 #include "types.h"
 typedef CTYPE(COMPUTE) T;
 #define IN(A, name, i) LOAD(A, AT_CONST(A, name##_base, name##_offset), i)
@@ -11,17 +12,21 @@ typedef CTYPE(COMPUTE) T;
 #define TARGET(name) __global void *name##_base, ulong name##_offset
 #define SCALE(c) (HAS_WEIGHT ? TO(COMPUTE, IN(W, weight, (c) * weight_stride)) : (T)1)
 
-__kernel void prepare(PAIR(mean), PAIR(variance), PAIR(weight), PAIR(bias), TARGET(running_mean), TARGET(running_var),
+#ifdef X
+__kernel void prepare(PAIR(x), PAIR(mean), PAIR(variance), PAIR(weight), PAIR(bias), TARGET(running_mean), TARGET(running_var),
                       TARGET(save_mean), TARGET(save_scale), TARGET(table), long planes, long channels, long per_stat,
-                      long weight_stride, long bias_stride, long mean_stride, long variance_stride, ulong count_,
+                      long first_step, long weight_stride, long bias_stride, long mean_stride, long variance_stride, ulong count_,
                       ulong momentum_, ulong eps_) {
   const long p = get_global_id(0);
   if (p >= planes) return;
   const T count = FROM_BITS(COMPUTE, count_), momentum = FROM_BITS(COMPUTE, momentum_);
   const long s = p / per_stat, c = p % channels;
 #if TRAIN
-  const T m = IN(COMPUTE, mean, s), v = IN(COMPUTE, variance, s);
+  const T first = TO(COMPUTE, IN(X, x, s * first_step)), pivot = fabs(first) < (T)INFINITY ? first : (T)0;
+  const T offset = IN(COMPUTE, mean, s), m = pivot + offset, v = IN(COMPUTE, variance, s);
+  const T lost = (pivot - m) + offset;  // by rounding m: far from 0 that is much to a small deviation
 #else
+  const T lost = 0;
   const T m = TO(COMPUTE, IN(R, mean, s * mean_stride)), v = TO(COMPUTE, IN(R, variance, s * variance_stride));
 #endif
   const T inverse = (T)1 / sqrt(v + FROM_BITS(COMPUTE, eps_));
@@ -39,8 +44,10 @@ __kernel void prepare(PAIR(mean), PAIR(variance), PAIR(weight), PAIR(bias), TARG
 #endif
   OUT(COMPUTE, table, p, m);
   OUT(COMPUTE, table, planes + p, inverse * SCALE(c));
-  OUT(COMPUTE, table, 2 * planes + p, HAS_BIAS ? TO(COMPUTE, IN(W, bias, c * bias_stride)) : (T)0);
+  OUT(COMPUTE, table, 2 * planes + p,
+      (HAS_BIAS ? TO(COMPUTE, IN(W, bias, c * bias_stride)) : (T)0) - lost * inverse * SCALE(c));
 }
+#endif
 
 // sums, dots: per plane, of dy and of dy * (x - mean). With s1, s2 their weighted sums over the planes of a statistic,
 // dx = dy * w * r - r * s1 / n - (x - mean) * r^3 * s2 / n.

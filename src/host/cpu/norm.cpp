@@ -51,15 +51,20 @@ struct Statistics {
 };
 
 Statistics statistics(const Grouping& g, const Values& x) {
-  Statistics s{Values(static_cast<size_t>(g.sets)), Values(static_cast<size_t>(g.sets))};
+  const auto sets = static_cast<size_t>(g.sets);
+  Statistics s{Values(sets), Values(sets)};
   const auto n = static_cast<double>(g.set_size);
-  for (size_t i = 0; i < x.size(); ++i) s.mean[g.set(i)] += x[i];
+  // Relative to an element of the set, so that equal elements vary by exactly 0.
+  Values pivot(sets);
+  for (size_t i = x.size(); i-- > 0;) pivot[g.set(i)] = std::isfinite(x[i]) ? x[i] : 0;
+  for (size_t i = 0; i < x.size(); ++i) s.mean[g.set(i)] += x[i] - pivot[g.set(i)];
   for (double& v : s.mean) v /= n;
   for (size_t i = 0; i < x.size(); ++i) {
-    const double d = x[i] - s.mean[g.set(i)];
+    const double d = x[i] - pivot[g.set(i)] - s.mean[g.set(i)];
     s.variance[g.set(i)] += d * d;
   }
   for (double& v : s.variance) v /= n;
+  for (size_t i = 0; i < sets; ++i) s.mean[i] += pivot[i];
   return s;
 }
 

@@ -146,20 +146,27 @@ void all_dim(const CpuCall& call) { truth(call, truth_mask(call), false); }
 void any_all(const CpuCall& call) { truth(call, all_dims(call.args.tensor(0)), true); }
 void all_all(const CpuCall& call) { truth(call, all_dims(call.args.tensor(0)), false); }
 
-// Two passes; the divisor is max(0, n - correction), as in ATen.
-double variance(std::span<const double> row, double correction) {
+// Two passes over distances to the first element (0 if that is not finite), so that equal elements
+// vary by exactly 0; the divisor is max(0, n - correction), as in ATen.
+struct Moments {
+  double mean, variance;
+};
+Moments moments(std::span<const double> row, double correction) {
   const auto n = static_cast<double>(row.size());
-  const double mean = sum_of(row) / n;
-  long double sum = 0;
-  for (double v : row) sum += static_cast<long double>(v - mean) * (v - mean);
-  return static_cast<double>(sum) / std::max(0.0, n - correction);
+  const long double pivot = row.empty() || !std::isfinite(row[0]) ? 0 : row[0];
+  long double sum = 0, squares = 0;
+  for (double v : row) sum += v - pivot;
+  const long double offset = sum / n;
+  for (double v : row) squares += (v - pivot - offset) * (v - pivot - offset);
+  return {static_cast<double>(pivot + offset),
+          static_cast<double>(squares) / std::max(0.0, n - correction)};
 }
 void deviation(const CpuCall& call, bool root) {
   const auto given = call.args.optional_scalar(2);
   const double correction = given ? given->as_double() : 1;
   reduce_rows<double>(call.args.tensor(0), mask_of(call, 1), call.out(0),
                       [&](std::span<const double> row) {
-                        const double v = variance(row, correction);
+                        const double v = moments(row, correction).variance;
                         return root ? std::sqrt(v) : v;
                       });
 }
@@ -170,8 +177,9 @@ void var_mean(const CpuCall& call) {
   const auto given = call.args.optional_scalar(2);
   std::vector<double> variances, means;
   for (int64_t r = 0; r < rows.count; ++r) {
-    variances.push_back(variance(rows[r], given ? given->as_double() : 1));
-    means.push_back(sum_of(rows[r]) / static_cast<double>(rows.length));
+    const Moments m = moments(rows[r], given ? given->as_double() : 1);
+    variances.push_back(m.variance);
+    means.push_back(m.mean);
   }
   write(call.out(0), variances);
   write(call.out(1), means);

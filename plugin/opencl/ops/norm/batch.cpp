@@ -54,6 +54,7 @@ void forward(OpCall& call) {
   d.type("W", w)
       .type("S", call.out(1).dtype())
       .type("R", running)
+      .type("X", input.dtype())
       .set("TRAIN", train)
       .set("HAS_SAVED", train);
   d.set("HAS_WEIGHT", weight.tensor.has_value()).set("HAS_BIAS", bias.tensor.has_value());
@@ -61,9 +62,11 @@ void forward(OpCall& call) {
   d.set("HAS_WEIGHT_GRAD", int64_t{0}).set("HAS_BIAS_GRAD", int64_t{0});
   Launch launch = channels_launch(call, "prepare", d, compute);
   if (train) {
-    bind_scratch(launch, &batch->mean);
+    bind(launch, in.view());
+    bind_scratch(launch, &batch->offset);
     bind_scratch(launch, &batch->variance);
   } else {
+    launch.memory(0, 0, 0);
     mean.bind_to(launch);
     variance.bind_to(launch);
   }
@@ -74,6 +77,7 @@ void forward(OpCall& call) {
   launch.value(p.planes)
       .value(p.channels)
       .value(p.per_stat)
+      .value(p.first_step())
       .value(weight.stride())
       .value(bias.stride());
   launch.value(mean.stride()).value(variance.stride()).value(number_bits(p.count(), compute));

@@ -39,6 +39,7 @@ void forward(OpCall& call) {
   d.type("W", w)
       .type("S", call.out(1).dtype())
       .type("R", compute)
+      .type("X", input.dtype())
       .set("TRAIN", 1)
       .set("HAS_SAVED", 1);
   d.set("HAS_WEIGHT", weight.tensor.has_value())
@@ -46,7 +47,8 @@ void forward(OpCall& call) {
       .set("HAS_RUNNING", int64_t{0});
   d.set("HAS_WEIGHT_GRAD", int64_t{0}).set("HAS_BIAS_GRAD", int64_t{0});
   Launch launch = channels_launch(call, "prepare", d, compute);
-  bind_scratch(launch, &batch.mean);
+  bind(launch, in.view());
+  bind_scratch(launch, &batch.offset);
   bind_scratch(launch, &batch.variance);
   weight.bind_to(launch);
   bias.bind_to(launch);
@@ -58,6 +60,7 @@ void forward(OpCall& call) {
   launch.value(p.planes)
       .value(p.channels)
       .value(p.per_stat)
+      .value(p.first_step())
       .value(weight.stride())
       .value(bias.stride());
   launch.value(none)

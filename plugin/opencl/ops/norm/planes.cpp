@@ -11,8 +11,6 @@
 namespace ocltensor::opencl {
 namespace {
 
-constexpr Reduction kMean{1, {{"a", kAdd, "0", "x / s0"}}};
-constexpr Reduction kVariance{1, {{"(a - b) * (a - b)", kAdd, "0", "x / s0"}}};
 constexpr Reduction kGradientSums{2, {{"a", kAdd, "0", "x"}, {"a * (b - c)", kAdd, "0", "y"}}};
 
 bool by_channel(const Planes& p) { return p.planes == p.channels && p.per_stat == 1; }
@@ -87,17 +85,23 @@ Statistics statistics(const OpCall& call, TensorView input, const Planes& p, DTy
   Dims kept = v.sizes;
   for (size_t d = 0; d < kept.size(); ++d)
     if (v.mask >> d & 1) kept[d] = 1;
-  const LocalTensor mean(s.mean.address(), compute, kept);
+  const LocalTensor first(input.address(), input.dtype(), kept, contiguous_strides(v.sizes));
+  const LocalTensor offset(s.offset.address(), compute, kept);
   const LocalTensor variance(s.variance.address(), compute, kept);
-  const TensorView views[] = {x.view(), mean.view(), variance.view()};
-  launch_reduce(call,
-                {&kMean, compute, v.sizes, v.mask, {&views[0]}, {&views[1]}, {p.count(), 0, 0, 0}});
-  launch_reduce(call, {&kVariance,
+  const TensorView views[] = {x.view(), first.view(), offset.view(), variance.view()};
+  launch_reduce(call, {&kOffsetMean,
                        compute,
                        v.sizes,
                        v.mask,
                        {&views[0], &views[1]},
                        {&views[2]},
+                       {p.count(), 0, 0, 0}});
+  launch_reduce(call, {&kOffsetVariance,
+                       compute,
+                       v.sizes,
+                       v.mask,
+                       {&views[0], &views[1], &views[2]},
+                       {&views[3]},
                        {p.count(), 0, 0, 0}});
   return s;
 }

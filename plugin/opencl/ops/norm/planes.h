@@ -14,15 +14,17 @@ struct Planes {
   int64_t planes;    // channels, or samples * channels
   int64_t per_stat;  // 1, or channels / groups
   int64_t stats() const { return planes / per_stat; }
-  double count() const {  // elements behind a statistic
+  int64_t first_step() const { return per_stat * inner; }  // between first elements of statistics
+  double count() const {                                   // elements behind a statistic
     return static_cast<double>(inner) * static_cast<double>(per_stat) *
            (planes == channels && per_stat == 1 ? static_cast<double>(samples) : 1.0);
   }
 };
 
-// Mean and variance (over n) of each statistic, in `compute`.
+// Mean (less the first element, where that is finite) and variance (over n) of each statistic, in
+// `compute`.
 struct Statistics {
-  Scratch mean, variance;
+  Scratch offset, variance;
 };
 Statistics statistics(const OpCall& call, TensorView input, const Planes& p, DType compute);
 

@@ -1,4 +1,5 @@
-// Pointwise operators: one function for every row of pointwise.def that has a formula in expressions.def.
+// Pointwise operators: one function for every row of pointwise.def that has a formula in
+// expressions.def.
 #include "pointwise.h"
 
 #include <array>
@@ -34,7 +35,7 @@ void pointwise(OpCall& call) {
     unsupported(TB_REASON_OPERATOR, "{} has no OpenCL formula yet", resolved.row);
   if (resolved.compute == DType::Float64 && !call.caps().fp64)
     unsupported(TB_REASON_DEVICE_FEATURE, "{} has no float64 (cl_khr_fp64)", call.caps().name);
-  if (resolved.result != resolved.compute && std::string_view(formula->text) == "nextafter(a, b)")
+  if (resolved.result != resolved.compute && resolved.row == "nextafter.out")
     unsupported(TB_REASON_DTYPE, "nextafter is not supported for {}", name(resolved.result));
 
   std::array<std::optional<TensorView>, kMaxOperands> tensors;
@@ -49,26 +50,28 @@ void pointwise(OpCall& call) {
     }
     tensors[k] = call.args().tensor(operand.argument);
     inputs[k].tensor = &*tensors[k];
-    check(!operand.is_condition || size_of(tensors[k]->dtype()) == 1, "{}: the condition must be bool, got {}",
-          call.name(), name(tensors[k]->dtype()));
+    check(!operand.is_condition || size_of(tensors[k]->dtype()) == 1,
+          "{}: the condition must be bool, got {}", call.name(), name(tensors[k]->dtype()));
     shape = broadcast(shape, tensors[k]->sizes());
   }
   const TensorView out = call.out(0);
-  check(Dims(out.sizes()) == shape, "{}: the output has shape {}, expected {}", call.name(), to_string(out.sizes()),
-        to_string(shape));
-  check(can_cast(resolved.result, out.dtype()), "{}: a result of type {} cannot be cast to {}", call.name(),
-        name(resolved.result), name(out.dtype()));
+  check(Dims(out.sizes()) == shape, "{}: the output has shape {}, expected {}", call.name(),
+        to_string(out.sizes()), to_string(shape));
+  check(can_cast(resolved.result, out.dtype()), "{}: a result of type {} cannot be cast to {}",
+        call.name(), name(resolved.result), name(out.dtype()));
   call.accept();
-  launch_elementwise(call, out,
-                     {formula, resolved.compute, resolved.result, resolved.rule == TypeRule::Compare,
-                      std::span(inputs).first(static_cast<size_t>(resolved.operand_count)),
-                      std::span(resolved.parameters).first(static_cast<size_t>(resolved.parameter_count))});
+  launch_elementwise(
+      call, out,
+      {formula, resolved.compute, resolved.result, resolved.rule == TypeRule::Compare,
+       std::span(inputs).first(static_cast<size_t>(resolved.operand_count)),
+       std::span(resolved.parameters).first(static_cast<size_t>(resolved.parameter_count))});
 }
 
 }  // namespace
 
 const Formula* find_formula(std::string_view row, DType compute) {
-  // The row's own "@dtype" variant is asked for last: "bitwise_not.out@bool" is a name here as well.
+  // The row's own "@dtype" variant is asked for last: "bitwise_not.out@bool" is a name here as
+  // well.
   std::string base(row);
   if (const Formula* f = find_exact(base)) {
     const size_t at = base.find('@');

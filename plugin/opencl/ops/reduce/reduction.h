@@ -29,6 +29,16 @@ inline constexpr const char* kMinimum = "(x < y || x != x) ? x : y";
 const char* lowest(DType type);
 const char* highest(DType type);
 
+// Sweeps over distances to an element b of what is reduced (0 if that is not finite), so that a
+// mean far from 0 costs no digits and equal elements vary by exactly 0. c: the mean, less b.
+#define OCLTENSOR_PIVOT(b) "((fabs(" b ") < K(INFINITY)) ? " b " : K(0))"
+inline constexpr Reduction kOffsetMean{
+    1, {{"a - (" OCLTENSOR_PIVOT("b") ")", "x + y", "0", "x / s0"}}};
+inline constexpr Reduction kOffsetVariance{
+    1,
+    {{"(a - (" OCLTENSOR_PIVOT("b") ") - c) * (a - (" OCLTENSOR_PIVOT("b") ") - c)", "x + y", "0",
+      "x / s0"}}};
+
 struct ReduceLaunch {
   const Reduction* formula;
   DType compute;                            // type of the accumulators

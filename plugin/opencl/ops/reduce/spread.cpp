@@ -32,6 +32,14 @@ class Middle {
   TensorView view_;
 };
 
+// Strides to the first element of every slice.
+Dims kept_strides(TensorView self, uint32_t mask, bool keepdim) {
+  Dims strides;
+  for (size_t d = 0; d < self.sizes().size(); ++d)
+    if (keepdim || !(mask >> d & 1)) strides.push_back(self.strides()[d]);
+  return strides;
+}
+
 double count_of(TensorView self, uint32_t mask) {
   double count = 1;
   for (size_t d = 0; d < self.sizes().size(); ++d)
@@ -39,9 +47,8 @@ double count_of(TensorView self, uint32_t mask) {
   return count;
 }
 
-constexpr Reduction kMean{1, {{"a", kAdd, "0", "x / s0"}}};
-constexpr Reduction kVariance{1, {{"(a - b) * (a - b)", kAdd, "0", "x / s0"}}};
-constexpr Reduction kDeviation{1, {{"(a - b) * (a - b)", kAdd, "0", "sqrt(x / s0)"}}};
+constexpr Reduction kDeviation{1, {{kOffsetVariance.part[0].lift, kAdd, "0", "sqrt(x / s0)"}}};
+constexpr Formula kMeanFormula{"mean", FormulaForm::Vector, "(" OCLTENSOR_PIVOT("a") ") + b"};
 
 // Two sweeps: the mean, then squared distances from it. The divisor is max(0, n - correction), as
 // in ATen.
@@ -53,20 +60,38 @@ void variance(OpCall& call) {
   call.accept();
   const DType compute = compute_type(self.dtype());
   const double n = count_of(self, mask);
+  const LocalTensor pivot(self.address(), self.dtype(),
+                          infer::reduced_sizes(self.sizes(), mask, true), Dims(self.strides()));
+  const TensorView pivot_view = pivot.view();
+  const TensorView* first = n > 0 ? &pivot_view : nullptr;
   const Middle mean(call, self, mask, compute);
-  launch_reduce(call,
-                {&kMean, compute, Dims(self.sizes()), mask, {&self}, {mean.view()}, {n, 0, 0, 0}});
-  const TensorView out = call.out(0);
-  const bool root = call.op().schema.name == "std";
-  const double divisor = std::max(0.0, n - (correction ? correction->as_double() : 1.0));
-  launch_reduce(call, {root ? &kDeviation : &kVariance,
+  launch_reduce(call, {&kOffsetMean,
                        compute,
                        Dims(self.sizes()),
                        mask,
-                       {&self, mean.view()},
+                       {&self, first},
+                       {mean.view()},
+                       {n, 0, 0, 0}});
+  const TensorView out = call.out(0);
+  const bool root = call.op().schema.name == "std";
+  const double divisor = std::max(0.0, n - (correction ? correction->as_double() : 1.0));
+  launch_reduce(call, {root ? &kDeviation : &kOffsetVariance,
+                       compute,
+                       Dims(self.sizes()),
+                       mask,
+                       {&self, first, mean.view()},
                        {&out},
                        {divisor, 0, 0, 0}});
-  if (call.out_count() == 2) copy_tensor(call, call.out(1), mean.shaped_like(call.out(1)).view());
+  if (call.out_count() < 2 || call.out(1).numel() == 0) return;
+  if (n == 0) return fill_tensor(call, call.out(1), NAN);
+  const LocalTensor offsets = mean.shaped_like(call.out(1));
+  const Dims kept = Dims(call.out(1).sizes());
+  const LocalTensor pivots(self.address(), self.dtype(), kept,
+                           kept_strides(self, mask, kept.size() == self.sizes().size()));
+  const TensorView views[] = {pivots.view(), offsets.view()};
+  const ElementwiseInput inputs[] = {{&views[0], 0, false}, {&views[1], 0, false}};
+  launch_elementwise(call, call.out(1),
+                     {&kMeanFormula, compute, call.out(1).dtype(), false, inputs, {}});
 }
 
 constexpr Reduction kTop{1, {{"a", kMaximum, nullptr, "(fabs(x) == K(INFINITY)) ? K(0) : x"}}};
