@@ -88,7 +88,8 @@ ONE_ITEM __kernel void reduce(REDUCE_ARGUMENTS, const ReduceParams p) {
   }
   State16 *result = blocks ? total : part;
   int done = 0;
-  if (p.kept_strides[4][0] == 1 && (COMPONENTS == 1 || p.kept_strides[5][0] == 1)) {
+  const bool second_dense = COMPONENTS == 1 || p.kept_strides[5][0] == 1;
+  if (p.kept_strides[4][0] == 1 && second_dense) {
     for (int i = 0; i < vectors; ++i) {
       const T16 x = result[i].x, y = result[i].y;
       STORE16(OUT0, AT(OUT0, out0_base, out0_offset), at.out0 + 16 * i, TO16(OUT0, finish0(x, y, v0, v1, v2, v3)));

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <numeric>
 
 #include "digits.h"
@@ -129,6 +130,7 @@ int run(const Options& options) {
       "{}\n\n",
       data.train.count(), data.test.count(), options.epochs, options.batch, options.dtype,
       options.seed);
+  std::fflush(stdout);  // a cold driver compiles kernels for a while before the first epoch ends
   ot::Generator::default_of(device).set_seed(options.seed);
 
   Network network(compute_type(options.dtype), device);
