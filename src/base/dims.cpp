@@ -89,7 +89,7 @@ bool has_internal_overlap(std::span<const int64_t> sizes, std::span<const int64_
   return false;
 }
 
-std::string to_string(std::span<const int64_t> values) {
+DimsText::operator std::string() const {
   std::string text = "[";
   for (size_t i = 0; i < values.size(); ++i) text += (i ? ", " : "") + std::to_string(values[i]);
   return text + "]";

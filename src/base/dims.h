@@ -17,15 +17,16 @@ class Dims {
   Dims() = default;
   Dims(std::initializer_list<int64_t> values) : Dims(std::span(values.begin(), values.size())) {}
   Dims(std::span<const int64_t> values) {  // NOLINT: implicit on purpose
-    for (int64_t v : values) push_back(v);
+    if (values.size() > TB_MAX_RANK) raise_rank();
+    size_ = static_cast<uint32_t>(values.size());
+    std::copy(values.begin(), values.end(), values_);
   }
   Dims(size_t count, int64_t value) {
     for (size_t i = 0; i < count; ++i) push_back(value);
   }
 
   void push_back(int64_t value) {
-    if (size_ == TB_MAX_RANK)
-      unsupported(TB_REASON_RANK, "tensors have at most {} dimensions", TB_MAX_RANK);
+    if (size_ == TB_MAX_RANK) raise_rank();
     values_[size_++] = value;
   }
   void pop_back() { --size_; }
@@ -57,6 +58,9 @@ class Dims {
   }
 
  private:
+  [[noreturn]] static void raise_rank() {
+    unsupported(TB_REASON_RANK, "tensors have at most {} dimensions", TB_MAX_RANK);
+  }
   uint32_t size_ = 0;
   int64_t values_[TB_MAX_RANK] = {};
 };
@@ -84,6 +88,21 @@ Extent extent(std::span<const int64_t> sizes, std::span<const int64_t> strides);
 // is 0 over size > 1).
 bool has_internal_overlap(std::span<const int64_t> sizes, std::span<const int64_t> strides);
 
-std::string to_string(std::span<const int64_t> values);  // "[2, 3]"
+// "[2, 3]", made only where it is printed: checks on the launch path name shapes that are nearly
+// always right. Borrows the values.
+struct DimsText {
+  std::span<const int64_t> values;
+  operator std::string() const;  // NOLINT: implicit on purpose
+};
+inline DimsText to_string(std::span<const int64_t> values) { return {values}; }
 
 }  // namespace ocltensor
+
+template <>
+struct fmt::formatter<ocltensor::DimsText> {
+  constexpr auto parse(fmt::format_parse_context& context) { return context.begin(); }
+  auto format(const ocltensor::DimsText& text, fmt::format_context& context) const {
+    const std::string made = text;
+    return std::copy(made.begin(), made.end(), context.out());
+  }
+};

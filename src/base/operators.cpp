@@ -15,6 +15,7 @@ std::vector<Operator> build() {
   const auto add = [&](const char* text, const char* family, InferFunction infer, uint32_t flags) {
     Operator op{parse_schema(text), text, family, infer, flags, {}};
     op.name = op.schema.full_name();
+    op.schema.index = static_cast<int>(table.size());
     table.push_back(std::move(op));
   };
 #define OCLTENSOR_OPERATOR(family, inference, flags, schema) \

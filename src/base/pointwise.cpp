@@ -1,12 +1,29 @@
 // Resolving a pointwise call: row, operands, parameters and types.
 #include "pointwise.h"
 
-#include <fmt/format.h>
-
+#include <array>
 #include <limits>
 
 namespace ocltensor {
 namespace {
+
+// What a schema and its rows say, read once: a call then only looks at its arguments.
+struct Plan {
+  struct Variant {
+    std::string option;  // value of the String argument; empty: the default
+    std::array<const PointwiseRow*, kDTypeCount> rows;  // by compute type
+  };
+  struct Place {
+    int argument;
+    bool optional;
+    bool is_condition;
+    bool is_scalar;
+  };
+  TypeRule rule;
+  int option = -1;  // the String argument
+  std::vector<Place> operands, parameters;
+  std::vector<Variant> variants;
+};
 
 // The row's name is the schema up to the parenthesis.
 std::string name_of(const char* text) {
@@ -27,6 +44,50 @@ bool is_operand(const Argument& argument) {
   return n == "other" || n == "self" || n == "exponent" || n == "min" || n == "max";
 }
 
+Plan make_plan(const Schema& schema) {
+  Plan plan{find_row(schema.full_name())->rule, -1, {}, {}, {}};
+  for (size_t i = 0; i < schema.inputs.size(); ++i) {
+    const Argument& argument = schema.inputs[i];
+    const size_t k = plan.operands.size();
+    const bool is_condition =
+        (plan.rule == TypeRule::Where && k == 0) || (plan.rule == TypeRule::MaskedFill && k == 1);
+    const Plan::Place place{static_cast<int>(i), argument.optional, is_condition,
+                            argument.type == ArgType::Scalar};
+    if (argument.type == ArgType::String)
+      plan.option = static_cast<int>(i);
+    else
+      (is_operand(argument) ? plan.operands : plan.parameters).push_back(place);
+  }
+  for (const PointwiseRow& row : pointwise_rows()) {
+    const std::string_view name(row.name);
+    const std::string_view stem = name.substr(0, name.find('@'));
+    const std::string_view base = stem.substr(0, stem.find(':'));
+    if (base != schema.full_name() || stem.size() != name.size()) continue;
+    Plan::Variant variant{std::string(stem.substr(std::min(stem.size(), base.size() + 1))), {}};
+    for (int t = 0; t < kDTypeCount; ++t) {
+      const PointwiseRow* typed =
+          find_row(fmt::format("{}@{}", name, ocltensor::name(static_cast<DType>(t))));
+      variant.rows[static_cast<size_t>(t)] = typed != nullptr ? typed : &row;
+    }
+    plan.variants.push_back(std::move(variant));
+  }
+  return plan;
+}
+
+const Plan& plan_of(const Schema& schema) {
+  static const auto& plans = *new auto([] {
+    std::vector<std::optional<Plan>> list;
+    for (const Operator& op : operators())
+      list.push_back(op.infer == infer_pointwise ? std::optional(make_plan(op.schema))
+                                                 : std::nullopt);
+    return list;
+  }());
+  const auto i = static_cast<size_t>(schema.index);
+  if (i >= plans.size() || !plans[i])
+    fail(TB_E_INTERNAL, "{} is not a pointwise operator", schema.full_name());
+  return *plans[i];
+}
+
 // What an absent argument stands for.
 Scalar absent(const std::string& name, DType type) {
   const bool lowest = name.starts_with("min");
@@ -38,14 +99,12 @@ Scalar absent(const std::string& name, DType type) {
   }
   const bool is_unsigned = type == DType::UInt8 || type == DType::Bool;
   const int bits = static_cast<int>(8 * size_of(type)) - (is_unsigned ? 0 : 1);
-  const int64_t top =
-      bits == 63 ? std::numeric_limits<int64_t>::max() : (int64_t{1} << bits) - 1;
+  const int64_t top = bits == 63 ? std::numeric_limits<int64_t>::max() : (int64_t{1} << bits) - 1;
   return highest ? top : lowest && !is_unsigned ? -top - 1 : int64_t{0};
 }
 
 // The call's types under a rule: result type before compute_type().
 DType result_type(const Args& args, const PointwiseCall& call) {
-  const std::string name = args.schema().full_name();
   if (call.rule == TypeRule::MaskedFill) return args.tensor(call.operands[0].argument).dtype();
   PromotionState state;
   for (int k = 0; k < call.operand_count; ++k)
@@ -53,7 +112,8 @@ DType result_type(const Args& args, const PointwiseCall& call) {
       state.add(args, call.operands[k].argument);
   const DType type = state.result();
   const auto refuse = [&](const char* wanted) {
-    fail(TB_E_INVALID, "{} needs {} operands, got {}", name, wanted, ocltensor::name(type));
+    fail(TB_E_INVALID, "{} needs {} operands, got {}", args.schema().full_name(), wanted,
+         ocltensor::name(type));
   };
   switch (call.rule) {
     case TypeRule::Float: return is_integral(type, true) ? DType::Float32 : type;
@@ -84,69 +144,64 @@ void check_values(const Args& args, const PointwiseCall& call) {
         "pow: an integer tensor cannot be raised to a negative integer power");
 }
 
+const Plan::Variant& variant_of(const Plan& plan, const Args& args) {
+  if (plan.option < 0) return plan.variants.front();
+  std::string_view option = args.string(static_cast<size_t>(plan.option));
+  if (option == "none") option = {};
+  for (const Plan::Variant& variant : plan.variants)
+    if (variant.option == option) return variant;
+  fail(TB_E_INVALID, "{}: '{}' is not an accepted option", args.schema().full_name(), option);
+}
+
 }  // namespace
 
 std::span<const PointwiseRow> pointwise_rows() {
-  static const auto& rows = *new std::vector<PointwiseRow>{
-#define OCLTENSOR_POINTWISE(rule, schema, ...) {name_of(schema), TypeRule::rule},
-#define OCLTENSOR_POINTWISE_VARIANT(rule, name, ...) {name, TypeRule::rule},
+  static const auto& rows = *new auto([] {
+    std::vector<PointwiseRow> list{
+#define OCLTENSOR_POINTWISE(rule, schema, ...) {name_of(schema), TypeRule::rule, 0},
+#define OCLTENSOR_POINTWISE_VARIANT(rule, name, ...) {name, TypeRule::rule, 0},
 #include "pointwise.def"
 #undef OCLTENSOR_POINTWISE
 #undef OCLTENSOR_POINTWISE_VARIANT
-  };
+    };
+    for (size_t i = 0; i < list.size(); ++i) list[i].index = i;
+    return list;
+  }());
   return rows;
 }
 
 PointwiseCall resolve_pointwise(const Args& args) {
   const Schema& schema = args.schema();
+  const Plan& plan = plan_of(schema);
+  const Plan::Variant& variant = variant_of(plan, args);
   PointwiseCall call;
-  std::string key = schema.full_name();
-  for (size_t i = 0; i < schema.inputs.size(); ++i)
-    if (schema.inputs[i].type == ArgType::String && !args.string(i).empty() &&
-        args.string(i) != "none")
-      key.append(":").append(args.string(i));
-  const PointwiseRow* row = find_row(key);
-  check(row != nullptr, "{}: '{}' is not an accepted option", schema.full_name(),
-        key.substr(key.find(':') + 1));
-  call.rule = row->rule;
-
-  int parameters[kMaxParameters];
-  for (size_t i = 0; i < schema.inputs.size(); ++i) {
-    const Argument& argument = schema.inputs[i];
-    if (is_operand(argument)) {
-      const int k = call.operand_count++;
-      call.operands[k].argument = static_cast<int>(i);
-      call.operands[k].is_number = !args.is_tensor(i);
-      call.operands[k].is_condition =
-          (call.rule == TypeRule::Where && k == 0) || (call.rule == TypeRule::MaskedFill && k == 1);
-      if (!argument.optional && args.is_none(i)) (void)args.tensor(i);  // raises
-    } else if (argument.type != ArgType::String) {
-      parameters[call.parameter_count++] = static_cast<int>(i);
-    }
+  call.rule = plan.rule;
+  for (const Plan::Place& place : plan.operands) {
+    auto& operand = call.operands[call.operand_count++];
+    const auto i = static_cast<size_t>(place.argument);
+    operand.argument = place.argument;
+    operand.is_number = !args.is_tensor(i);
+    operand.is_condition = place.is_condition;
+    if (!place.optional && args.is_none(i)) (void)args.tensor(i);  // raises
   }
   call.result = result_type(args, call);
   call.compute = compute_type(call.result);
   if (call.rule == TypeRule::Compare) call.result = DType::Bool;
   check_values(args, call);
-  if (const PointwiseRow* typed = find_row(fmt::format("{}@{}", key, name(call.compute))))
-    row = typed;
-  call.row = row->name;
+  call.row = variant.rows[static_cast<size_t>(call.compute)];
 
-  for (int k = 0; k < call.operand_count; ++k) {
-    auto& operand = call.operands[k];
-    if (operand.is_number)
-      operand.value = args.is_none(operand.argument)
-                          ? absent(schema.inputs[operand.argument].name, call.compute)
-                          : args.scalar(operand.argument);
-  }
-  for (int k = 0; k < call.parameter_count; ++k) {
-    const int i = parameters[k];
-    call.parameters[k] =
-        args.is_none(i) ? absent(schema.inputs[i].name, call.compute) : args.scalar(i);
-    if (schema.inputs[i].type == ArgType::Scalar && is_integral(call.compute, true))
-      check(!call.parameters[k].is_float(),
-            "{}: for integer tensors, argument '{}' must be an integer", schema.full_name(),
-            schema.inputs[i].name);
+  const auto number = [&](int argument) {
+    const auto i = static_cast<size_t>(argument);
+    return args.is_none(i) ? absent(schema.inputs[i].name, call.compute) : args.scalar(i);
+  };
+  for (int k = 0; k < call.operand_count; ++k)
+    if (call.operands[k].is_number) call.operands[k].value = number(call.operands[k].argument);
+  for (const Plan::Place& place : plan.parameters) {
+    Scalar& parameter = call.parameters[call.parameter_count++];
+    parameter = number(place.argument);
+    check(!place.is_scalar || !is_integral(call.compute, true) || !parameter.is_float(),
+          "{}: for integer tensors, argument '{}' must be an integer", schema.full_name(),
+          schema.inputs[static_cast<size_t>(place.argument)].name);
   }
   return call;
 }

@@ -37,6 +37,7 @@ struct PointwiseRow {
   std::string name;  // "add.out"; variants: "gelu.out:tanh" (string argument),
                      // "bitwise_not.out@bool" (compute type)
   TypeRule rule;
+  size_t index;  // position in pointwise_rows()
 };
 
 inline constexpr int kMaxOperands = 4;
@@ -44,7 +45,7 @@ inline constexpr int kMaxParameters = 4;
 
 // One call, resolved: what to compute, in which type, over which operands.
 struct PointwiseCall {
-  std::string_view row;  // name of the row, variant included
+  const PointwiseRow* row;  // variant included
   TypeRule rule;
   DType compute;  // type of the formula (float32 for half types)
   DType result;   // type of the output before any cast to the out argument

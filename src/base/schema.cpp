@@ -100,6 +100,7 @@ Schema parse_schema(std::string_view text) {
         "'{}' is not an operator schema", text);
   const std::string_view full = text.substr(0, open);
   const size_t dot = full.find('.');
+  schema.full = full;
   schema.name = full.substr(0, dot);
   if (dot != std::string_view::npos) schema.overload = full.substr(dot + 1);
   bool keyword_only = false;

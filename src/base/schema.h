@@ -39,9 +39,11 @@ struct Argument {
 struct Schema {
   std::string name;      // "add"
   std::string overload;  // "out"
+  std::string full;      // "add.out"
   std::vector<Argument> inputs;
   std::vector<Argument> outputs;
-  std::string full_name() const { return overload.empty() ? name : name + "." + overload; }
+  int index = -1;  // position in the operator table; -1: in none
+  const std::string& full_name() const { return full; }
   // Position of an input by name; -1 if there is none.
   int input(std::string_view argument) const;
 };

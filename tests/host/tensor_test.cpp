@@ -2,6 +2,7 @@
 #include "ocltensor/tensor.h"
 
 #include <gmock/gmock.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -102,7 +103,7 @@ TEST(Views, EveryViewEqualsItsReshape) {
       if (s.numel() % 12 != 0) continue;
       const Tensor r = s.reshape(shape);
       views += r.shares_storage(s);
-      EXPECT_EQ(values(r), values(s)) << to_string(s.sizes()) << to_string(s.strides());
+      EXPECT_EQ(values(r), values(s)) << fmt::format("{}{}", to_string(s.sizes()), to_string(s.strides()));
     }
   EXPECT_GT(views, 8);
 }

@@ -13,23 +13,33 @@
 namespace ocltensor::opencl {
 namespace {
 
-struct Key {
+// Asked for with the caller's defines, kept with a copy of them.
+template <typename D>
+struct BasicKey {
   const Device* device;
   const Source* source;
   const char* function;
-  Defines defines;
-  bool operator==(const Key& other) const {
-    return device == other.device && source == other.source &&
-           std::strcmp(function, other.function) == 0 && defines == other.defines;
-  }
+  D defines;
 };
+using Key = BasicKey<Defines>;
+using KeyView = BasicKey<const Defines&>;
 struct KeyHash {
-  size_t operator()(const Key& key) const {
+  using is_transparent = void;
+  template <typename D>
+  size_t operator()(const BasicKey<D>& key) const {
     return key.defines.hash() ^ (reinterpret_cast<uintptr_t>(key.source) >> 4) ^
            reinterpret_cast<uintptr_t>(key.function) * 31;
   }
 };
-using Kernels = std::unordered_map<Key, std::unique_ptr<Kernel>, KeyHash>;
+struct KeyEqual {
+  using is_transparent = void;
+  template <typename A, typename B>
+  bool operator()(const BasicKey<A>& a, const BasicKey<B>& b) const {
+    return a.device == b.device && a.source == b.source && a.defines == b.defines &&
+           (a.function == b.function || std::strcmp(a.function, b.function) == 0);
+  }
+};
+using Kernels = std::unordered_map<Key, std::unique_ptr<Kernel>, KeyHash, KeyEqual>;
 
 struct Shelf {
   std::mutex mutex;
@@ -85,7 +95,7 @@ Launch::~Launch() {
 Kernel& find_kernel(Device& device, const Source& source, const char* function,
                     const Defines& defines) {
   thread_local Borrowed borrowed;
-  const Key key{&device, &source, function, defines};
+  const KeyView key{&device, &source, function, defines};
   if (const auto it = (*borrowed).find(key); it != (*borrowed).end()) [[likely]]
     return *it->second;
   const cl_program program = device.programs().get(source, defines);
@@ -95,7 +105,7 @@ Kernel& find_kernel(Device& device, const Source& source, const char* function,
     throw Error(TB_E_INTERNAL, 0,
                 fmt::format("{} has no kernel {}: {}", source.path, function, error_name(code)),
                 code);
-  auto& slot = (*borrowed)[key];
+  auto& slot = (*borrowed)[Key{&device, &source, function, defines}];
   slot = std::make_unique<Kernel>(kernel, function);
   return *slot;
 }

@@ -8,7 +8,7 @@ void check_vector(const Args& args, size_t i, int64_t length) {
   const auto t = args.optional_tensor(i);
   check(!t || t->numel() == length, "{}: '{}' must have {} elements, got shape {}",
         args.schema().full_name(), args.schema().inputs[i].name, length,
-        t ? to_string(t->sizes()) : "");
+        t ? std::string(to_string(t->sizes())) : std::string());
 }
 
 Dims check_layer(const Args& args, TensorView input, std::span<const int64_t> normalized) {

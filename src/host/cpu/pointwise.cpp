@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cfloat>
-#include <unordered_map>
 
 #include "call.h"
 #include "special.h"
@@ -68,9 +67,9 @@ RowFunctions row_functions(F) {
     (void)s0, (void)s1, (void)s2, (void)s3, (void)limits, (void)type; \
   }
 
-const std::unordered_map<std::string_view, RowFunctions>& rows() {
-  static const auto& table = *new auto([] {
-    const RowFunctions functions[] = {
+const RowFunctions& functions_of(const PointwiseRow& row) {
+  static const RowFunctions functions[] = {
+      // the same file in the same order as pointwise_rows()
 #define OCLTENSOR_POINTWISE(rule, schema, ...) \
   row_functions<TypeRule::rule>(OCLTENSOR_LOOP(__VA_ARGS__)),
 #define OCLTENSOR_POINTWISE_VARIANT(rule, name, ...) \
@@ -78,13 +77,8 @@ const std::unordered_map<std::string_view, RowFunctions>& rows() {
 #include "base/pointwise.def"
 #undef OCLTENSOR_POINTWISE
 #undef OCLTENSOR_POINTWISE_VARIANT
-    };
-    std::unordered_map<std::string_view, RowFunctions> map;
-    size_t i = 0;  // pointwise_rows() lists the same file in the same order
-    for (const PointwiseRow& row : pointwise_rows()) map.emplace(row.name, functions[i++]);
-    return map;
-  }());
-  return table;
+  };
+  return functions[row.index];
 }
 #pragma GCC diagnostic pop
 
@@ -189,7 +183,7 @@ void run(const PointwiseCall& call, const Args& args, const View& out, RowFuncti
 
 void run_pointwise(const CpuCall& call) {
   const PointwiseCall resolved = resolve_pointwise(call.args);
-  const RowFunctions& functions = rows().at(resolved.row);
+  const RowFunctions& functions = functions_of(*resolved.row);
   if (computes_in_double(resolved.compute))
     run<double>(resolved, call.args, call.out(0), functions.on_double);
   else

@@ -151,7 +151,9 @@ void run_nested(const OpCall& call, TensorView out, const ElementwiseLaunch& wha
 
 void launch_elementwise(const OpCall& call, TensorView out, const ElementwiseLaunch& what) {
   if (out.numel() == 0) return;
-  std::vector<Dims> strides{Dims(out.strides())};
+  std::vector<Dims> strides;
+  strides.reserve(1 + what.inputs.size());
+  strides.emplace_back(out.strides());
   for (const ElementwiseInput& input : what.inputs)
     strides.push_back(input.tensor == nullptr
                           ? Dims(out.sizes().size(), 0)

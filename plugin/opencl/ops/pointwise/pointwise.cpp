@@ -30,12 +30,12 @@ const Formula* find_exact(const std::string& name) {
 
 void pointwise(OpCall& call) {
   const PointwiseCall resolved = resolve_pointwise(call.args());
-  const Formula* formula = find_formula(resolved.row, resolved.compute);
+  const Formula* formula = find_formula(*resolved.row, resolved.compute);
   if (formula == nullptr)
-    unsupported(TB_REASON_OPERATOR, "{} has no OpenCL formula yet", resolved.row);
+    unsupported(TB_REASON_OPERATOR, "{} has no OpenCL formula yet", resolved.row->name);
   if (resolved.compute == DType::Float64 && !call.caps().fp64)
     unsupported(TB_REASON_DEVICE_FEATURE, "{} has no float64 (cl_khr_fp64)", call.caps().name);
-  if (resolved.result != resolved.compute && resolved.row == "nextafter.out")
+  if (resolved.result != resolved.compute && resolved.row->name == "nextafter.out")
     unsupported(TB_REASON_DTYPE, "nextafter is not supported for {}", name(resolved.result));
 
   std::array<std::optional<TensorView>, kMaxOperands> tensors;
@@ -69,18 +69,21 @@ void pointwise(OpCall& call) {
 
 }  // namespace
 
-const Formula* find_formula(std::string_view row, DType compute) {
-  // The row's own "@dtype" variant is asked for last: "bitwise_not.out@bool" is a name here as
-  // well.
-  std::string base(row);
-  if (const Formula* f = find_exact(base)) {
-    const size_t at = base.find('@');
-    if (at != std::string::npos) return f;
-    if (is_integral(compute, true))
-      if (const Formula* g = find_exact(base + "@int")) return g;
-    return f;
-  }
-  return nullptr;
+const Formula* find_formula(const PointwiseRow& row, DType compute) {
+  struct Formulas {
+    const Formula* plain;
+    const Formula* integral;
+  };
+  static const auto& table = *new auto([] {
+    std::vector<Formulas> list;
+    for (const PointwiseRow& r : pointwise_rows()) {
+      const Formula* plain = find_exact(r.name);
+      const Formula* integral = plain == nullptr ? nullptr : find_exact(r.name + "@int");
+      list.push_back({plain, integral != nullptr ? integral : plain});
+    }
+    return list;
+  }());
+  return is_integral(compute, true) ? table[row.index].integral : table[row.index].plain;
 }
 
 std::span<const OpEntry> pointwise_operators() {

@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "base/pointwise.h"
 #include "ops/op_call.h"
 
 namespace ocltensor::opencl {
@@ -15,7 +16,7 @@ struct Formula {
 };
 
 // The formula of a row of pointwise.def for a compute type; nullptr if this plugin has none.
-const Formula* find_formula(std::string_view row, DType compute);
+const Formula* find_formula(const PointwiseRow& row, DType compute);
 
 // An input of an elementwise kernel: a tensor, or a number in the compute type.
 struct ElementwiseInput {
