@@ -17,6 +17,7 @@ struct Domain {
   bool specials = false;  // also NaN, infinities, -0.0, denormals
   bool extremes = false;  // also the largest and smallest integers
   bool infinite = true;   // infinities are among the special values
+  bool tiny = true;       // zeros, denormals and the smallest normal number are, too
 };
 
 enum class LayoutMode : uint8_t { Contiguous, Strided, Any };

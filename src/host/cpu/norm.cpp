@@ -57,14 +57,18 @@ Statistics statistics(const Grouping& g, const Values& x) {
   // Relative to an element of the set, so that equal elements vary by exactly 0.
   Values pivot(sets);
   for (size_t i = x.size(); i-- > 0;) pivot[g.set(i)] = std::isfinite(x[i]) ? x[i] : 0;
-  for (size_t i = 0; i < x.size(); ++i) s.mean[g.set(i)] += x[i] - pivot[g.set(i)];
-  for (double& v : s.mean) v /= n;
+  std::vector<long double> offset(sets), squares(sets);
+  for (size_t i = 0; i < x.size(); ++i)
+    offset[g.set(i)] += static_cast<long double>(x[i]) - pivot[g.set(i)];
+  for (long double& v : offset) v /= n;
   for (size_t i = 0; i < x.size(); ++i) {
-    const double d = x[i] - pivot[g.set(i)] - s.mean[g.set(i)];
-    s.variance[g.set(i)] += d * d;
+    const long double d = static_cast<long double>(x[i]) - pivot[g.set(i)] - offset[g.set(i)];
+    squares[g.set(i)] += d * d;
   }
-  for (double& v : s.variance) v /= n;
-  for (size_t i = 0; i < sets; ++i) s.mean[i] += pivot[i];
+  for (size_t i = 0; i < sets; ++i) {
+    s.mean[i] = static_cast<double>(pivot[i] + offset[i]);
+    s.variance[i] = static_cast<double>(squares[i] / n);
+  }
   return s;
 }
 

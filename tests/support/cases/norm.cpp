@@ -26,8 +26,9 @@ struct Maker {
       c.set(name, vector(type, sizes, low, high));
   }
   void input(const Dims& sizes) {
-    // Far from 0 with a small deviation, statistics must not cancel.
-    const bool far = !backward && draw.rng.chance(0.3);
+    // Far from 0 with a small deviation, statistics must not cancel. Half types cannot tell such
+    // values apart; in float64 PyTorch, which judges recorded cases, cancels more than we do.
+    const bool far = !backward && dtype == DType::Float32 && draw.rng.chance(0.3);
     const Domain domain = far ? Domain{1e4 - 0.03, 1e4 + 0.03} : Domain{};
     c.set("input", draw.tensor(dtype, sizes, domain));
     if (backward) c.set("grad_out", draw.tensor(dtype, sizes));

@@ -196,7 +196,8 @@ struct Maker {
 };
 
 Case make(const Operator& op, DType dtype, Draw& draw) {
-  Maker maker{op, dtype, draw, find_pointwise_domain(op.schema.name), make_case(op, dtype)};
+  Maker maker{op, dtype, draw, find_pointwise_domain(op.schema.name, draw.rng),
+              make_case(op, dtype)};
   maker.run();
   return std::move(maker.c);
 }

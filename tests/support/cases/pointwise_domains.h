@@ -14,7 +14,8 @@ struct PointwiseDomain {
   Tolerance tolerance;
 };
 
-// nullptr: values in [-4, 4] (integers in [-100, 100]), tolerance by result.
-const PointwiseDomain* find_pointwise_domain(std::string_view name);
+// The operator's row, or one of them at random. nullptr: values in [-4, 4] (integers in [-100,
+// 100]), tolerance by result.
+const PointwiseDomain* find_pointwise_domain(std::string_view name, Rng& rng);
 
 }  // namespace ocltensor::testing
