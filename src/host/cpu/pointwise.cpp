@@ -154,6 +154,9 @@ void run(const PointwiseCall& call, const Args& args, const View& out, RowFuncti
   const auto flush = [&] {
     for (size_t k = 0; k < slots.size(); ++k) convert(chunk.in[slots[k]], filled, conversions[k]);
     function(chunk, filled);
+    // Integers wrap in their own type before they go to a wider output.
+    if (is_integral(call.result, false) && out.type != call.result)
+      convert(chunk.out, filled, call.result);
     int64_t done = 0;
     for (const Segment& s : segments) {
       store(out.at(s.offset), out.type, space.strides[0][0], chunk.out + done, s.count);
