@@ -1,8 +1,9 @@
 // Direct convolution for CPU drivers. A tile is 14 output positions (two segments of 7 in a row, each with its own base
 // pointer, so that maps of 7, 14, 28, 56 columns waste nothing) x 32 output channels, the whole sum in registers; the input
-// is broadcast from the padded map, weights and bias come from pack_weights.cl. Defines: TYPE (of y).
-#include "conv_rows_params.h"
-#include "transpose.h"
+// is broadcast from the padded map. A work-item has a block of 32 output channels and a run of tiles. It takes the input
+// channels in chunks: packs their weights into its piece of scratch memory, then sweeps its tiles; sums wait in scratch
+// memory from one chunk to the next. Defines: TYPE (of y, weights and bias).
+#include "conv_weights.h"
 
 #define SEGMENT 7
 
@@ -41,59 +42,90 @@ INLINE void store_segment(float16 sum[SEGMENT], __global STYPE(TYPE) *y, long y_
     for (int i = 0; i < columns; ++i) STORE(TYPE, y, c * y_channel + i * y_col, lane[c * 8 + i]);
 }
 
-ONE_ITEM __kernel void conv_direct(__global void *y_base, ulong y_offset, __global const void *x_base, ulong x_offset,
-                                   __global const void *w_base, ulong w_offset, const ConvRowsParams p) {
-  const long block = get_global_id(p.channels_inner ? 0 : 1), chunk = get_global_id(p.channels_inner ? 1 : 0);
-  const long g = get_global_id(2), taps = p.taps_y * p.taps_x;
-  const long s0 = chunk * p.per_item * 2, s1 = min((long)p.segments, s0 + p.per_item * 2);
-  __global const float *x = AT_CONST(f32, x_base, x_offset) + p.x_start + g * p.x_group;
-  __global STYPE(TYPE) *y = AT(TYPE, y_base, y_offset) + p.y_start + g * p.y_group + block * 32 * p.y_channel;
-  __global const float16 *packed =
-      (__global const float16 *)(AT_CONST(f32, w_base, w_offset)) + (g * p.blocks + block) * (1 + p.inputs * taps) * 2;
+// sum += the products of input channels of one chunk, for both segments of a tile.
+INLINE void add_chunk(float16 sum[2][2][SEGMENT], __global const float16 *w, __global const float *xa,
+                      __global const float *xb, long channels, const ConvRowsParams p) {
   // The stride must stay unknown to the compiler: a literal 1 turns the broadcasts into one vector load and shuffles,
   // at half the speed.
   const long stride = p.stride_x;
-  for (long s = s0; s < s1; s += 2) {
-    const Segment a = segment(s, p), b = segment(min(s + 1, p.segments - 1), p);
-    __global const float *xa = x + a.image * p.x_image + a.row * p.stride_y * p.x_row + a.col * stride;
-    __global const float *xb = x + b.image * p.x_image + b.row * p.stride_y * p.x_row + b.col * stride;
-    __global const float16 *w = packed + 2;
-    float16 sum[2][2][SEGMENT];  // [vector of channels][segment][position]
-    UNROLL for (int v = 0; v < 2; ++v) UNROLL for (int h = 0; h < 2; ++h) UNROLL for (int i = 0; i < SEGMENT; ++i)
-      sum[v][h][i] = packed[v];
-    for (long c = 0; c < p.inputs; ++c) {
-      __global const float *ra = xa, *rb = xb;
-      for (long ky = 0; ky < p.taps_y; ++ky) {
-        __global const float *qa = ra, *qb = rb;
-        for (long kx = 0; kx < p.taps_x; ++kx) {
-          const float16 w0 = w[0], w1 = w[1];
-          w += 2;
-          UNROLL for (int i = 0; i < SEGMENT; ++i) {
-            const float16 v = (float16)(qa[i * stride]);
-            sum[0][0][i] = fma(v, w0, sum[0][0][i]);
-            sum[1][0][i] = fma(v, w1, sum[1][0][i]);
-          }
-          UNROLL for (int i = 0; i < SEGMENT; ++i) {
-            const float16 v = (float16)(qb[i * stride]);
-            sum[0][1][i] = fma(v, w0, sum[0][1][i]);
-            sum[1][1][i] = fma(v, w1, sum[1][1][i]);
-          }
-          qa += p.dilation_x;
-          qb += p.dilation_x;
+  for (long c = 0; c < channels; ++c) {
+    __global const float *ra = xa, *rb = xb;
+    for (long ky = 0; ky < p.taps_y; ++ky) {
+      __global const float *qa = ra, *qb = rb;
+      for (long kx = 0; kx < p.taps_x; ++kx) {
+        const float16 w0 = w[0], w1 = w[1];
+        w += 2;
+        UNROLL for (int i = 0; i < SEGMENT; ++i) {
+          const float16 v = (float16)(qa[i * stride]);
+          sum[0][0][i] = fma(v, w0, sum[0][0][i]);
+          sum[1][0][i] = fma(v, w1, sum[1][0][i]);
         }
-        ra += p.dilation_y * p.x_row;
-        rb += p.dilation_y * p.x_row;
+        UNROLL for (int i = 0; i < SEGMENT; ++i) {
+          const float16 v = (float16)(qb[i * stride]);
+          sum[0][1][i] = fma(v, w0, sum[0][1][i]);
+          sum[1][1][i] = fma(v, w1, sum[1][1][i]);
+        }
+        qa += p.dilation_x;
+        qb += p.dilation_x;
       }
-      xa += p.x_channel;
-      xb += p.x_channel;
+      ra += p.dilation_y * p.x_row;
+      rb += p.dilation_y * p.x_row;
     }
-    UNROLL for (int h = 0; h < 2; ++h) {
-      if (h == 1 && s + 1 >= s1) break;
-      const Segment at = h == 0 ? a : b;
-      __global STYPE(TYPE) *to = y + at.image * p.y_image + at.row * p.y_row + at.col * p.y_col;
-      UNROLL for (int v = 0; v < 2; ++v)
-        store_segment(sum[v][h], to + 16 * v * p.y_channel, p.y_channel, p.y_col, p.outputs - block * 32 - 16 * v,
-                      min((long)SEGMENT, p.width - at.col));
-    }
+    xa += p.x_channel;
+    xb += p.x_channel;
   }
+}
+
+#define EACH_SUM(statement)                                                       \
+  UNROLL for (int v = 0; v < 2; ++v) UNROLL for (int h = 0; h < 2; ++h)           \
+      UNROLL for (int i = 0; i < SEGMENT; ++i) statement;
+
+ONE_ITEM __kernel void conv_direct(__global void *y_base, ulong y_offset, __global const void *x_base, ulong x_offset,
+                                   __global const void *w_base, ulong w_offset, __global const void *bias_base,
+                                   ulong bias_offset, __global void *scratch_base, ulong scratch_offset,
+                                   const ConvRowsParams p) {
+  const long block = get_global_id(p.channels_inner ? 0 : 1), run = get_global_id(p.channels_inner ? 1 : 0);
+  const long g = get_global_id(2), taps = p.taps_y * p.taps_x, n0 = block * 32;
+  const long item = (g * get_global_size(1) + get_global_id(1)) * get_global_size(0) + get_global_id(0);
+  const long s0 = run * p.per_item * 2, s1 = min((long)p.segments, s0 + p.per_item * 2);
+  __global const STYPE(TYPE) *w = AT_CONST(TYPE, w_base, w_offset) + p.w_start + g * p.w_group;
+  __global STYPE(TYPE) *y = AT(TYPE, y_base, y_offset) + p.y_start + g * p.y_group + n0 * p.y_channel;
+  __global float16 *packed = (__global float16 *)(AT(f32, scratch_base, scratch_offset)) + item * p.item_vectors;
+  __global float16 *waiting = packed + 2 * p.inputs_per_chunk * taps;
+  float bias[32];
+  for (int i = 0; i < 32; ++i)
+    bias[i] = p.add_bias ? LOAD(TYPE, AT_CONST(TYPE, bias_base, bias_offset),
+                                g * p.bias_group + min(n0 + i, p.outputs - 1) * p.bias)
+                         : 0.0f;
+  long c0 = 0, c1;
+  do {
+    c1 = min((long)p.inputs, c0 + p.inputs_per_chunk);
+    pack_weights(packed, w, p.w_end - p.w_start - g * p.w_group, n0, c0 * taps, c1 * taps, p);
+    __global const float *x = AT_CONST(f32, x_base, x_offset) + p.x_start + g * p.x_group + c0 * p.x_channel;
+    __global float16 *wait = waiting;
+    for (long s = s0; s < s1; s += 2, wait += 4 * SEGMENT) {
+      const Segment a = segment(s, p), b = segment(min(s + 1, p.segments - 1), p);
+      float16 sum[2][2][SEGMENT];  // [vector of channels][segment][position]
+      if (c0 == 0) {
+        EACH_SUM(sum[v][h][i] = vload16(v, bias))
+      } else {
+        EACH_SUM(sum[v][h][i] = wait[(2 * v + h) * SEGMENT + i])
+      }
+      add_chunk(sum, packed, x + a.image * p.x_image + a.row * p.stride_y * p.x_row + a.col * p.stride_x,
+                x + b.image * p.x_image + b.row * p.stride_y * p.x_row + b.col * p.stride_x, c1 - c0, p);
+      if (c1 < p.inputs) {
+        EACH_SUM(wait[(2 * v + h) * SEGMENT + i] = sum[v][h][i])
+        continue;
+      }
+      UNROLL for (int h = 0; h < 2; ++h) {
+        if (h == 1 && s + 1 >= s1) break;
+        const Segment at = h == 0 ? a : b;
+        __global STYPE(TYPE) *to = y + at.image * p.y_image + at.row * p.y_row + at.col * p.y_col;
+        UNROLL for (int v = 0; v < 2; ++v)
+          store_segment(sum[v][h], to + 16 * v * p.y_channel, p.y_channel, p.y_col, p.outputs - n0 - 16 * v,
+                        min((long)SEGMENT, p.width - at.col));
+      }
+    }
+    c0 = c1;
+  } while (c0 < p.inputs);
 }

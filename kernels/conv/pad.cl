@@ -1,9 +1,33 @@
-// Copies maps into float memory with a border of zeros, for the convolutions of CPU drivers. Defines: TYPE.
+// Copies maps into float memory with a border of zeros, for the convolutions of CPU drivers. Defines: TYPE; SAME_TYPE: 1 where that is
+// float.
 #include "conv_rows_params.h"
 #include "types.h"
 
 INLINE void zeros(__global float *p, long n) {
   for (long i = 0; i < n; ++i) p[i] = 0;
+}
+
+// n neighbours; the last vector overlaps the one before it.
+INLINE void copy_row(__global float *to, __global const STYPE(TYPE) *from, long n) {
+  long i = 0;
+  if (n >= 16) {
+    for (; i + 16 <= n; i += 16) vstore16(LOAD16(TYPE, from, i), 0, to + i);
+    vstore16(LOAD16(TYPE, from, n - 16), 0, to + n - 16);
+    return;
+  }
+#if SAME_TYPE
+  if (n >= 8) {
+    vstore8(vload8(0, from), 0, to);
+    vstore8(vload8(0, from + n - 8), 0, to + n - 8);
+    return;
+  }
+  if (n >= 4) {
+    vstore4(vload4(0, from), 0, to);
+    vstore4(vload4(0, from + n - 4), 0, to + n - 4);
+    return;
+  }
+#endif
+  for (; i < n; ++i) to[i] = LOAD(TYPE, from, i);
 }
 
 ONE_ITEM __kernel void pad(__global void *to_base, ulong to_offset, __global const void *from_base, ulong from_offset,
@@ -32,10 +56,8 @@ ONE_ITEM __kernel void pad(__global void *to_base, ulong to_offset, __global con
       const long c0 = clamp(-p.left, 0L, (long)p.padded_width);
       const long c1 = clamp(p.width - p.left, c0, (long)p.padded_width);
       zeros(to, c0);
-      long c = c0;
-      if (p.col == 1)
-        for (; c + 16 <= c1; c += 16) vstore16(LOAD16(TYPE, from, c + p.left), 0, to + c);
-      for (; c < c1; ++c) to[c] = LOAD(TYPE, from, (c + p.left) * p.col);
+      if (p.col == 1) copy_row(to + c0, from + c0 + p.left, c1 - c0);
+      else for (long c = c0; c < c1; ++c) to[c] = LOAD(TYPE, from, (c + p.left) * p.col);
       zeros(to + c1, p.padded_width - c1);
     }
   }

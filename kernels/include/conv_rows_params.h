@@ -13,22 +13,15 @@ typedef struct {
   tk_i64 spread_y, spread_x, planes_per_item;
 } PadParams;
 
-// Weights as [group][block of 32 output channels][1 + k][32], k = (input channel, tap); entry 0 is the bias.
-typedef struct {
-  tk_i64 outputs, inputs, taps_y, taps_x;
-  tk_i64 group, output, input, y, x;  // strides of the weights; those of the taps may be negative
-  tk_i64 bias, bias_group;            // strides of the bias
-  tk_i64 start;                       // of tap 0 of channel 0
-  tk_i64 inputs_per_item, add_bias;
-} PackWeightsParams;
-
-// y = x convolved with packed weights; also the gradient of weights, where y is the packed gradient of the output.
+// y = x convolved with weights; also the gradient of weights, where y is the packed gradient of the output.
 typedef struct {
   tk_i64 x_start, x_image, x_group, x_channel, x_row;  // x_start: of the first tap of the first output
   tk_i64 y_start;
   tk_i64 y_image, y_group, y_channel, y_row, y_col;
-  tk_i64 w_start, w_group, w_output, w_input, w_y, w_x;  // weights where they are not packed
+  tk_i64 w_start, w_group, w_output, w_input, w_y, w_x;  // w_start: of tap 0 of channel 0
+  tk_i64 w_end, w_run, w_falls;  // direct.cl: elements from the weights' address to their end; see conv_weights.h
   tk_i64 images, inputs, outputs, taps_y, taps_x, dilation_y, dilation_x, stride_y, stride_x, height, width;
   tk_i64 segments, per_item, blocks, bias, bias_group, add_bias, channels_inner;
+  tk_i64 inputs_per_chunk, item_vectors;  // direct.cl: input channels packed at a time, scratch of a work-item
 } ConvRowsParams;
 #endif

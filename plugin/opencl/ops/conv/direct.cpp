@@ -7,8 +7,13 @@
 namespace ocltensor::opencl {
 namespace {
 
-constexpr int64_t kSegment = 7;  // direct.cl
-constexpr int64_t kBlock = 32;   // output channels of a block, direct.cl
+constexpr int64_t kSegment = 7;                 // direct.cl
+constexpr int64_t kBlock = 32;                  // output channels of a block, direct.cl
+constexpr int64_t kTileVectors = 4 * kSegment;  // sums of a tile
+constexpr int64_t kPackedWeights = 768;  // k of a chunk: 96 KiB, which the second-level cache keeps
+constexpr int64_t kGoodRun = 14;         // tiles over which packing weights costs under 3 %
+constexpr int64_t kLongestRun = 64;
+constexpr int64_t kShortestRun = 4;  // weights; fewer are gathered one by one
 
 const char* refuse(const OpCall& call, const ConvProblem& p) {
   if (const char* reason = refuse_rows(call, p)) return reason;
@@ -41,42 +46,37 @@ std::vector<Part> parts_of(const ConvProblem& p) {
   return parts;
 }
 
-// Packs the weights of one part; the scratch memory that holds them.
-Scratch pack_weights(const OpCall& call, const ConvProblem& p, const Part& part, int64_t blocks) {
-  const ConvParams& g = p.params;
-  const bool forward = p.direction == ConvDirection::Forward;
-  const auto& w = g.weight_strides;
-  PackWeightsParams q{};
-  q.outputs = forward ? g.small_channels : g.big_channels;
-  q.inputs = forward ? g.big_channels : g.small_channels;
-  q.taps_y = part.x.taps == 0 ? 0 : part.y.taps;
-  q.taps_x = part.y.taps == 0 ? 0 : part.x.taps;
-  q.group = g.small_channels * w[0];
-  q.output = forward ? w[0] : w[1];
-  q.input = forward ? w[1] : w[0];
-  q.y = w[3] * part.y.weight_step;
-  q.x = w[4] * part.x.weight_step;
-  q.bias = g.bias_stride;
-  q.bias_group = q.outputs * g.bias_stride;
-  q.add_bias = p.bias.has_value();
+// Weights that are neighbours in memory for consecutive k = (input channel, tap): how many, rising
+// or falling.
+void find_runs(ConvRowsParams& q) {
+  const int64_t nest[][2] = {{q.taps_x, q.w_x}, {q.taps_y, q.w_y}, {q.inputs, q.w_input}};
+  for (const bool falls : {false, true}) {
+    int64_t length = 1;
+    for (const auto& [size, stride] : nest) {
+      if (size == 1) continue;
+      if (stride != (falls ? -length : length)) break;
+      length *= size;
+    }
+    if (length < kShortestRun || length <= q.w_run) continue;
+    q.w_run = length;
+    q.w_falls = falls;
+  }
+}
+
+// Runs of tiles: 12 work-items a compute unit, fewer (down to 4) where a run would be so short that
+// packing weights, which each item does for itself, takes more than 3 % of its time.
+void divide_tiles(const OpCall& call, ConvRowsParams& q, int64_t groups) {
+  const int64_t tiles = divide_up(q.segments, 2);
+  const int64_t total = tiles * q.blocks * groups;
+  const int64_t items = work_items(call);
+  const int64_t least = std::min(kGoodRun, divide_up(3 * total, items));
+  const int64_t run = std::clamp<int64_t>(divide_up(total, items), least, kLongestRun);
+  q.per_item = divide_up(tiles, divide_up(tiles, run));
   const int64_t taps = q.taps_y * q.taps_x;
-  q.inputs_per_item = std::max<int64_t>(1, 256 / std::max<int64_t>(1, taps));
-  const int64_t bytes =
-      g.groups * blocks * (1 + q.inputs * taps) * kBlock * static_cast<int64_t>(sizeof(float));
-  Scratch memory = call.scratch(static_cast<uint64_t>(bytes));
-  Defines d;
-  d.type("TYPE", p.dtype);
-  Launch launch = call.launch(kernel_sources::conv_pack_weights, "pack_weights", d);
-  launch.memory(memory.address(), 0, bytes);
-  bind_weight(launch, p);
-  bind_bias(launch, p);
-  q.start = taps == 0 ? 0 : part.y.first * w[3] + part.x.first * w[4];
-  launch.bytes(&q, sizeof q)
-      .run({static_cast<size_t>(blocks),
-            static_cast<size_t>(std::max<int64_t>(1, divide_up(q.inputs, q.inputs_per_item))),
-            static_cast<size_t>(g.groups)},
-           {1, 1, 1});
-  return memory;
+  const int64_t fit = std::max<int64_t>(1, kPackedWeights / std::max<int64_t>(1, taps));
+  const int64_t chunks = taps == 0 ? 1 : std::max<int64_t>(1, divide_up(q.inputs, fit));
+  q.inputs_per_chunk = std::max<int64_t>(1, divide_up(q.inputs, chunks));
+  q.item_vectors = 2 * q.inputs_per_chunk * taps + (chunks > 1 ? q.per_item * kTileVectors : 0);
 }
 
 void run_part(const OpCall& call, const ConvProblem& p, const Part& part, const PaddedMap& map) {
@@ -106,27 +106,44 @@ void run_part(const OpCall& call, const ConvProblem& p, const Part& part, const 
   q.stride_x = part.x.stride;
   q.height = part.y.outputs;
   q.width = part.x.outputs;
+  const auto& w = g.weight_strides;
+  q.w_start = empty ? 0 : part.y.first * w[3] + part.x.first * w[4];
+  q.w_group = g.small_channels * w[0];
+  q.w_output = forward ? w[0] : w[1];
+  q.w_input = forward ? w[1] : w[0];
+  q.w_y = w[3] * part.y.weight_step;
+  q.w_x = w[4] * part.x.weight_step;
+  q.w_end = extent(Dims{g.groups * g.small_channels, g.big_channels, g.window[0], g.window[1],
+                        g.window[2]},
+                   std::span<const int64_t>(w))
+                .high;
+  find_runs(q);
+  q.add_bias = p.bias.has_value();
+  q.bias = g.bias_stride;
+  q.bias_group = q.outputs * g.bias_stride;
   q.images = g.batch;
   q.segments = g.batch * q.height * divide_up(q.width, kSegment);
   q.blocks = divide_up(q.outputs, kBlock);
-  const int64_t pairs = divide_up(q.segments, 2);
-  q.per_item = std::clamp<int64_t>(divide_up(pairs * q.blocks * g.groups, work_items(call)), 1, 64);
+  divide_tiles(call, q, g.groups);
   // The smaller operand is swept in the inner order, so that it stays in the cache.
   q.channels_inner = g.batch * map.image > q.outputs * q.inputs * g.groups * q.taps_y * q.taps_x;
 
-  const Scratch weights = pack_weights(call, p, part, q.blocks);
+  const int64_t runs = divide_up(divide_up(q.segments, 2), q.per_item);
+  const Scratch scratch = call.scratch(
+      static_cast<uint64_t>(runs * q.blocks * g.groups * q.item_vectors) * 16 * sizeof(float));
   Defines d;
   d.type("TYPE", p.dtype);
   Launch launch = call.launch(kernel_sources::conv_direct, "conv_direct", d);
   forward ? bind_small(launch, p) : bind_big(launch, p);
   map.bind(launch);
-  launch.memory(weights.address(), 0, static_cast<int64_t>(weights.bytes()));
+  bind_weight(launch, p);
+  bind_bias(launch, p);
+  launch.memory(scratch.address(), 0, static_cast<int64_t>(scratch.bytes()));
   launch.bytes(&q, sizeof q);
-  const auto chunks = static_cast<size_t>(divide_up(pairs, q.per_item));
-  const auto blocks = static_cast<size_t>(q.blocks);
-  const auto groups = static_cast<size_t>(g.groups);
-  q.channels_inner ? launch.run({blocks, chunks, groups}, {1, 1, 1})
-                   : launch.run({chunks, blocks, groups}, {1, 1, 1});
+  std::array<size_t, 3> grid{static_cast<size_t>(runs), static_cast<size_t>(q.blocks),
+                             static_cast<size_t>(g.groups)};
+  if (q.channels_inner) std::swap(grid[0], grid[1]);
+  launch.run(grid, {1, 1, 1});
 }
 
 void run(const OpCall& call, const ConvProblem& p) {
