@@ -1,5 +1,5 @@
-// Copies maps into float memory with a border of zeros, for the convolutions of CPU drivers. Defines: TYPE; SAME_TYPE: 1 where that is
-// float.
+// Copies maps into float memory with a border of zeros, for the convolutions of CPU drivers.
+// Defines: TYPE; SAME_TYPE: 1 where that is float.
 #include "conv_rows_params.h"
 #include "types.h"
 
@@ -12,7 +12,7 @@ INLINE void copy_row(__global float *to, __global const STYPE(TYPE) *from, long 
   long i = 0;
   if (n >= 16) {
     for (; i + 16 <= n; i += 16) vstore16(LOAD16(TYPE, from, i), 0, to + i);
-    vstore16(LOAD16(TYPE, from, n - 16), 0, to + n - 16);
+    if (i < n) vstore16(LOAD16(TYPE, from, n - 16), 0, to + n - 16);
     return;
   }
 #if SAME_TYPE

@@ -22,6 +22,6 @@ typedef struct {
   tk_i64 w_end, w_run, w_falls;  // direct.cl: elements from the weights' address to their end; see conv_weights.h
   tk_i64 images, inputs, outputs, taps_y, taps_x, dilation_y, dilation_x, stride_y, stride_x, height, width;
   tk_i64 segments, per_item, blocks, bias, bias_group, add_bias, channels_inner;
-  tk_i64 inputs_per_chunk, item_vectors;  // direct.cl: input channels packed at a time, scratch of a work-item
+  tk_i64 inputs_per_chunk;  // direct.cl: input channels whose weights are packed at a time
 } ConvRowsParams;
 #endif

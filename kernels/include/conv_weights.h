@@ -14,7 +14,7 @@ INLINE long weight_at(long k, const ConvRowsParams p) {
 // Weights k0 .. k1 - 1 of output channels n0 .. n0 + 31 to [k - k0][32]; channels past the last repeat it. w is the
 // group's first weight, `left` the number of elements from there to the end of memory. Runs of neighbours in memory
 // (p.w_run of them, rising or falling) go through transposes in registers.
-INLINE void pack_weights(__global float16 *to, __global const STYPE(TYPE) *w, long left, long n0, long k0, long k1,
+INLINE void pack_weights(__local float16 *to, __global const STYPE(TYPE) *w, long left, long n0, long k0, long k1,
                          const ConvRowsParams p) {
   const long last = p.outputs - 1 - n0;
   w += n0 * p.w_output;
@@ -36,6 +36,8 @@ INLINE void pack_weights(__global float16 *to, __global const STYPE(TYPE) *w, lo
     }
     return;
   }
+  __global const STYPE(TYPE) *row[32];
+  for (int i = 0; i < 32; ++i) row[i] = w + min((long)i, last) * p.w_output;
   for (long k = k0; k < k1;) {
     const int n = min(16L, min(p.w_run - k % p.w_run, k1 - k));
     const long low = weight_at(p.w_falls ? k + n - 1 : k, p);
@@ -43,9 +45,9 @@ INLINE void pack_weights(__global float16 *to, __global const STYPE(TYPE) *w, lo
     UNROLL for (int v = 0; v < 2; ++v) {
       float16 r[16];
       if (inside) {
-        UNROLL for (int i = 0; i < 16; ++i) r[i] = LOAD16(TYPE, w, min(16L * v + i, last) * p.w_output + low);
+        UNROLL for (int i = 0; i < 16; ++i) r[i] = LOAD16(TYPE, row[16 * v + i], low);
       } else {
-        for (int i = 0; i < 16; ++i) r[i] = load_row_part(w + min(16L * v + i, last) * p.w_output + low, 1, n);
+        for (int i = 0; i < 16; ++i) r[i] = load_row_part(row[16 * v + i] + low, 1, n);
       }
       transpose16(r);
       if (n == 16 && !p.w_falls) {

@@ -15,7 +15,13 @@
 #define BLOCK 4096
 // Independent accumulators: enough to hide an addition's latency and keep loads in flight; two values a state fill the
 // registers with half as many.
-#define WIDTH (COMPONENTS == 1 ? 8 : 4)
+#if COMPONENTS == 1
+#define WIDTH 8
+#else
+#define WIDTH 4
+#endif
+// One step of joining the accumulators. Steps are written out: in a loop over them PoCL keeps q in memory.
+#define FOLD(half) UNROLL for (int j = 0; j < half; ++j) q[j] = combine(q[j], q[j + half]);
 
 ONE_ITEM __kernel void reduce(REDUCE_ARGUMENTS, const ReduceParams p) {
   NUMBERS16
@@ -40,8 +46,11 @@ ONE_ITEM __kernel void reduce(REDUCE_ARGUMENTS, const ReduceParams p) {
         for (; i + 16 * WIDTH <= end; i += 16 * WIDTH)
           UNROLL for (int j = 0; j < WIDTH; ++j) q[j] = combine(q[j], LIFT16(i + 16 * j));
         for (; i + 16 <= end; i += 16) q[0] = combine(q[0], LIFT16(i));
-        UNROLL for (int h = WIDTH / 2; h > 0; h /= 2)
-          UNROLL for (int j = 0; j < h; ++j) q[j] = combine(q[j], q[j + h]);
+#if WIDTH == 8
+        FOLD(4)
+#endif
+        FOLD(2)
+        FOLD(1)
         total = combine(total, q[0]);
       }
       for (; i < i1; ++i) rest = combine(rest, LIFT(i));

@@ -7,18 +7,24 @@
 namespace ocltensor::opencl {
 namespace {
 
-constexpr int64_t kSegment = 7;                 // direct.cl
-constexpr int64_t kBlock = 32;                  // output channels of a block, direct.cl
-constexpr int64_t kTileVectors = 4 * kSegment;  // sums of a tile
-constexpr int64_t kPackedWeights = 768;  // k of a chunk: 96 KiB, which the second-level cache keeps
-constexpr int64_t kGoodRun = 14;         // tiles over which packing weights costs under 3 %
+constexpr int64_t kSegment = 7;                    // direct.cl
+constexpr int64_t kBlock = 32;                     // output channels of a block, direct.cl
+constexpr int64_t kTileBytes = 4 * kSegment * 64;  // sums of a tile
+constexpr int64_t kPackedBytes = kBlock * 4;       // weights of a block for one k
+constexpr int64_t kMostPacked = 768;  // k of a chunk: 96 KiB, which the second-level cache keeps
+constexpr int64_t kGoodRun = 28;      // tiles over which packing weights costs about 3 %
 constexpr int64_t kLongestRun = 64;
 constexpr int64_t kShortestRun = 4;  // weights; fewer are gathered one by one
+
+int64_t most_packed(const OpCall& call) {
+  return std::min(kMostPacked, static_cast<int64_t>(call.caps().local_memory / 2) / kPackedBytes);
+}
 
 const char* refuse(const OpCall& call, const ConvProblem& p) {
   if (const char* reason = refuse_rows(call, p)) return reason;
   const ConvParams& g = p.params;
   if (p.direction == ConvDirection::Weight) return "the gradient of weights";
+  if (g.window[1] * g.window[2] > most_packed(call)) return "a window of very many elements";
   if (p.direction == ConvDirection::Data)
     for (size_t d = 1; d < 3; ++d)
       if (g.stride[d] > 1 && g.dilation[d] > 1) return "transposed with stride and dilation";
@@ -73,10 +79,9 @@ void divide_tiles(const OpCall& call, ConvRowsParams& q, int64_t groups) {
   const int64_t run = std::clamp<int64_t>(divide_up(total, items), least, kLongestRun);
   q.per_item = divide_up(tiles, divide_up(tiles, run));
   const int64_t taps = q.taps_y * q.taps_x;
-  const int64_t fit = std::max<int64_t>(1, kPackedWeights / std::max<int64_t>(1, taps));
-  const int64_t chunks = taps == 0 ? 1 : std::max<int64_t>(1, divide_up(q.inputs, fit));
-  q.inputs_per_chunk = std::max<int64_t>(1, divide_up(q.inputs, chunks));
-  q.item_vectors = 2 * q.inputs_per_chunk * taps + (chunks > 1 ? q.per_item * kTileVectors : 0);
+  const int64_t fit = std::max<int64_t>(1, most_packed(call) / std::max<int64_t>(1, taps));
+  q.inputs_per_chunk =
+      std::max<int64_t>(1, divide_up(q.inputs, divide_up(std::max<int64_t>(1, q.inputs), fit)));
 }
 
 void run_part(const OpCall& call, const ConvProblem& p, const Part& part, const PaddedMap& map) {
@@ -129,8 +134,9 @@ void run_part(const OpCall& call, const ConvProblem& p, const Part& part, const 
   q.channels_inner = g.batch * map.image > q.outputs * q.inputs * g.groups * q.taps_y * q.taps_x;
 
   const int64_t runs = divide_up(divide_up(q.segments, 2), q.per_item);
-  const Scratch scratch = call.scratch(
-      static_cast<uint64_t>(runs * q.blocks * g.groups * q.item_vectors) * 16 * sizeof(float));
+  const bool waits = q.inputs_per_chunk < q.inputs;
+  const Scratch sums = call.scratch(
+      waits ? static_cast<uint64_t>(runs * q.blocks * g.groups * q.per_item * kTileBytes) : 0);
   Defines d;
   d.type("TYPE", p.dtype);
   Launch launch = call.launch(kernel_sources::conv_direct, "conv_direct", d);
@@ -138,7 +144,9 @@ void run_part(const OpCall& call, const ConvProblem& p, const Part& part, const 
   map.bind(launch);
   bind_weight(launch, p);
   bind_bias(launch, p);
-  launch.memory(scratch.address(), 0, static_cast<int64_t>(scratch.bytes()));
+  launch.memory(sums.address(), 0, static_cast<int64_t>(sums.bytes()));
+  launch.local(static_cast<size_t>(std::max<int64_t>(1, q.inputs_per_chunk * q.taps_y * q.taps_x) *
+                                   kPackedBytes));
   launch.bytes(&q, sizeof q);
   std::array<size_t, 3> grid{static_cast<size_t>(runs), static_cast<size_t>(q.blocks),
                              static_cast<size_t>(g.groups)};
