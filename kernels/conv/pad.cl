@@ -11,8 +11,8 @@ INLINE void zeros(__global float *p, long n) {
 INLINE void copy_row(__global float *to, __global const STYPE(TYPE) *from, long n) {
   long i = 0;
   if (n >= 16) {
-    for (; i + 16 <= n; i += 16) vstore16(LOAD16(TYPE, from, i), 0, to + i);
-    if (i < n) vstore16(LOAD16(TYPE, from, n - 16), 0, to + n - 16);
+    for (; i + 16 <= n; i += 16) STORE16(f32, to, i, LOAD16(TYPE, from, i));
+    if (i < n) STORE16(f32, to, n - 16, LOAD16(TYPE, from, n - 16));
     return;
   }
 #if SAME_TYPE

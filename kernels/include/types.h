@@ -29,6 +29,17 @@
 #define AT(A, base, offset) ((__global STYPE(A) *)((__global char *)(base) + (offset)))
 #define AT_CONST(A, base, offset) ((__global const STYPE(A) *)((__global const char *)(base) + (offset)))
 
+// A vector of 16 at any element's address, in one store: PoCL 3.1 makes three of vstore16's.
+#define LOOSE_VECTOR(T) typedef CAT(T, 16) CAT(loose_, T) __attribute__((aligned(sizeof(T))));
+LOOSE_VECTOR(uchar)
+LOOSE_VECTOR(char)
+LOOSE_VECTOR(ushort)
+LOOSE_VECTOR(short)
+LOOSE_VECTOR(int)
+LOOSE_VECTOR(long)
+LOOSE_VECTOR(float)
+#define STORE_LOOSE(T, v, p) *(__global CAT(loose_, T) *)(p) = (v);
+
 #define PLAIN_TYPE(A, T)                                                                         \
   typedef T CAT(stype_, A);                                                                      \
   typedef T CAT(ctype_, A);                                                                      \
@@ -36,7 +47,7 @@
   INLINE T CAT(load_, A)(__global const T *p, long i) { return p[i]; }                           \
   INLINE CAT(T, 16) CAT(load16_, A)(__global const T *p, long i) { return vload16(0, p + i); }   \
   INLINE void CAT(store_, A)(__global T *p, long i, T v) { p[i] = v; }                           \
-  INLINE void CAT(store16_, A)(__global T *p, long i, CAT(T, 16) v) { vstore16(v, 0, p + i); }
+  INLINE void CAT(store16_, A)(__global T *p, long i, CAT(T, 16) v) { STORE_LOOSE(T, v, p + i) }
 
 PLAIN_TYPE(u8, uchar)
 PLAIN_TYPE(i8, char)
@@ -65,6 +76,7 @@ PLAIN_TYPE(f32, float)
 
 #ifdef cl_khr_fp64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
+LOOSE_VECTOR(double)
 PLAIN_TYPE(f64, double)
 #define from_bits_f64(u) as_double((ulong)(u))
 #define to_f64(v) convert_double(v)
@@ -81,7 +93,7 @@ INLINE uchar16 load16_bool(__global const uchar *p, long i) {
 }
 INLINE void store_bool(__global uchar *p, long i, uchar v) { p[i] = v != 0; }
 INLINE void store16_bool(__global uchar *p, long i, uchar16 v) {
-  vstore16(as_uchar16(v != (uchar16)(0)) & (uchar16)(1), 0, p + i);
+  STORE_LOOSE(uchar, as_uchar16(v != (uchar16)(0)) & (uchar16)(1), p + i)
 }
 #define from_bits_bool(u) ((uchar)((u) != 0))
 #define to_bool(v) ((uchar)((v) != 0))
@@ -102,7 +114,7 @@ INLINE void store_f16(__global half *p, long i, float v) { vstore_half_rte(v, i,
 INLINE void store16_f16(__global half *p, long i, float16 v) {
   ushort16 bits;
   vstore_half16_rte(v, 0, (half *)&bits);
-  vstore16(bits, 0, (__global ushort *)p + i);
+  STORE_LOOSE(ushort, bits, (__global ushort *)p + i)
 }
 #define from_bits_f16(u) as_float((uint)(u))
 #define to_f16(v) convert_float(v)
@@ -123,7 +135,7 @@ INLINE void store_bf16(__global ushort *p, long i, float v) {
 INLINE void store16_bf16(__global ushort *p, long i, float16 v) {
   const uint16 u = as_uint16(v);
   const uint16 r = (u + 0x7fff + ((u >> 16) & 1)) >> 16;
-  vstore16(convert_ushort16(select(r, (uint16)(0x7fc0), isnan(v))), 0, p + i);
+  STORE_LOOSE(ushort, convert_ushort16(select(r, (uint16)(0x7fc0), isnan(v))), p + i)
 }
 #define from_bits_bf16(u) as_float((uint)(u))
 #define to_bf16(v) convert_float(v)

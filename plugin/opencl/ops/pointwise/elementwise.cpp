@@ -99,6 +99,7 @@ void run(const OpCall& call, TensorView out, const ElementwiseLaunch& what, cons
   const bool rows = call.caps().style == KernelStyle::Rows;
   if (what.formula->form == FormulaForm::Special) d.set("SPECIAL", 1);
   if (rows) {
+    if (what.compute == DType::Float32) d.set("FAST_EXP", 1);
     if (what.formula->form == FormulaForm::Lanes || what.formula->form == FormulaForm::Special) d.set("LANES", 1);
     if (what.formula->form == FormulaForm::Trigonometric && call.caps().scalar_trigonometry) d.set("LANES_IF_LARGE", 1);
     divide_rows(p, global[0], global[1]);
