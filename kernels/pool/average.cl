@@ -1,5 +1,6 @@
 // Averages over windows (avg_pool2d, or ADAPTIVE) and their gradient; A is the element type. A work-item takes
-// elements (ROWS: rows) of the tensor it writes: the output forwards, grad_input backwards.
+// elements (ROWS: rows) of the tensor it writes: the output forwards, grad_input backwards. STEP: the column stride of
+// windows where that is 1 or 2, else 0.
 #include "types.h"
 #include "range.h"
 typedef CTYPE(A) T;
@@ -32,6 +33,50 @@ INLINE void average_at(const PoolParams p, __global STYPE(A) *out, __global cons
   STORE(A, out, column, sum / divisor(p, y, x));
 }
 
+#if ROWS && STEP
+// Elements 0, STEP, .. 15 * STEP.
+INLINE CVEC(A) every_step(__global const STYPE(A) *p) {
+#if STEP == 2
+  return (CVEC(A))(LOAD16(A, p, 0).even, LOAD16(A, p, 15).odd);
+#else
+  return LOAD16(A, p, 0);
+#endif
+}
+
+// Whether the windows of outputs column .. column + 15 lie inside the row.
+INLINE bool inside(const PoolParams p, int column) {
+  const int left = column * STEP - p.padding[1];
+  return left >= 0 && column + 16 <= p.out[1] && left + 15 * STEP + p.kernel_size[1] <= p.in[1];
+}
+
+// Those 16.
+INLINE void averages_at(const PoolParams p, __global STYPE(A) *out, __global const STYPE(A) *in, Cover y, int column) {
+  const Cover x = cover(p, 1, column);
+  CVEC(A) sum = (CVEC(A))((T)0);
+  for (int iy = y.begin; iy < y.end; ++iy) {
+    CVEC(A) run = (CVEC(A))((T)0);
+    for (int k = x.begin; k < x.end; ++k) run += every_step(in + (long)iy * p.in[1] + k);
+    sum += run;
+  }
+  STORE16(A, out, column, sum / (CVEC(A))(divisor(p, y, x)));
+}
+#endif
+
+// A row of averages; vectors wherever they fit, the last one overlapping the one before it.
+INLINE void average_row(const PoolParams p, __global STYPE(A) *out, __global const STYPE(A) *in, Cover y) {
+  for (int x = 0; x < p.out[1]; ++x) {
+#if ROWS && STEP
+    for (; inside(p, x); x += 16) averages_at(p, out, in, y, x);
+    if (x >= p.out[1]) break;
+    if (x >= 16 && inside(p, p.out[1] - 16)) {
+      averages_at(p, out, in, y, p.out[1] - 16);
+      break;
+    }
+#endif
+    average_at(p, out, in, y, x);
+  }
+}
+
 INLINE void gradient_at(const PoolParams p, __global STYPE(A) *in, __global const STYPE(A) *out, Cover ys, int column) {
   const Cover xs = covered_by(p, 1, column);
   T sum = 0;
@@ -43,7 +88,7 @@ INLINE void gradient_at(const PoolParams p, __global STYPE(A) *in, __global cons
   STORE(A, in, column, sum);
 }
 
-// Runs AT for every element of the piece of work i: a row of `columns` where ROWS is 1, else an element.
+// Runs the next statement for every element of the piece of work i: a row of `columns` where ROWS is 1, else an element.
 #if ROWS
 #define ROW_OF(i, columns) (i)
 #define FOR_COLUMNS(x, i, columns) for (int x = 0; x < (columns); ++x)
@@ -59,7 +104,11 @@ GROUP __kernel void average(__global void *target_base, ulong target_offset, __g
     __global STYPE(A) *out = AT(A, target_base, target_offset) + row * p.out[1];
     __global const STYPE(A) *in = AT_CONST(A, source_base, source_offset) + row / p.out[0] * p.in[0] * p.in[1];
     const Cover y = cover(p, 0, row % p.out[0]);
-    FOR_COLUMNS(x, i, p.out[1]) average_at(p, out, in, y, x);
+#if ROWS
+    average_row(p, out, in, y);
+#else
+    average_at(p, out, in, y, (INDEX)i % (INDEX)p.out[1]);
+#endif
   }
 }
 

@@ -135,7 +135,7 @@ void average(OpCall& call, const char* function, TensorView self, const PoolPara
   ContiguousOutput out(call, call.out(0));
   const int64_t elements = out.view().numel();
   Defines d = pool_defines(call, self.dtype(), elements);
-  d.set("ADAPTIVE", adaptive);
+  d.set("ADAPTIVE", adaptive).set("STEP", p.stride[1] <= 2 ? p.stride[1] : 0);
   Launch launch = call.launch(kernel_sources::pool_average, function, d);
   bind(launch, out.view());
   bind(launch, in.view());
