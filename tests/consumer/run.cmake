@@ -1,4 +1,4 @@
-# Installs the build into a fresh tree, builds the consumer against it, runs it.
+# Installs the build into a fresh tree, runs an installed program, builds the consumer against the tree, runs it.
 set(tree ${BUILD}/consumer)
 file(REMOVE_RECURSE ${tree})
 function(run)
@@ -8,7 +8,8 @@ if(SANITIZE)
   set(FLAGS "${FLAGS} -fsanitize=${SANITIZE}")
 endif()
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${tree}/installed)
-run(${CMAKE_COMMAND} -S ${SOURCE} -B ${tree}/build -DCMAKE_PREFIX_PATH=${tree}/installed
+run(${tree}/installed/bin/ocltensor-info --help)
+run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${SOURCE} -B ${tree}/build -DCMAKE_PREFIX_PATH=${tree}/installed
     -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_FLAGS=${FLAGS})
 run(${CMAKE_COMMAND} --build ${tree}/build)
 run(${tree}/build/consumer)
