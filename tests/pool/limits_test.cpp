@@ -72,6 +72,20 @@ TEST_F(Limits, EmptyCacheKeepsOnlyOccupiedSegments) {
   EXPECT_TRUE(source.live.empty());
 }
 
+TEST_F(Limits, IsolatedAllocationsAreBuffersOfTheExactSize) {
+  PoolOptions options = gibi(1, 0);
+  options.debug = kDebugIsolated;
+  make(options);
+  const tb_address a = pool->allocate(1000, 0);
+  pool->free(a, 0);
+  const tb_address b = pool->allocate(900, 0);
+  EXPECT_THAT(source.created, testing::ElementsAre(1000, 900));
+  EXPECT_EQ(pool->info(b).offset, 0);
+  for (int i = 0; i < 100; ++i) pool->free(pool->allocate(kMebi, 0), 0);  // and they go back
+  EXPECT_LE(stats().reserved_bytes.current, 40 * int64_t{kMebi});
+  pool->verify();
+}
+
 TEST_F(Limits, TheHighWatermarkIsAHardLimit) {
   make(gibi(0.5, 0));
   EXPECT_EQ(stats().limit_bytes, 512 * kMebi);

@@ -46,7 +46,7 @@ struct Bad {
   const char* value;
 };
 constexpr Bad kBad[] = {{"OCLTENSOR_ENABLE_FALLBACK", "yes"},
-                        {"OCLTENSOR_DEBUG_ALLOCATOR", "32"},
+                        {"OCLTENSOR_DEBUG_ALLOCATOR", "64"},
                         {"OCLTENSOR_LOG_PROFILE_INFO", "1024"},
                         {"OCLTENSOR_TRACE_SIGNPOSTS", "524288"},
                         {"OCLTENSOR_HIGH_WATERMARK_RATIO", "2.1"},

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/config.h"
 #include "base/error.h"
 
 namespace ocltensor::opencl {
@@ -61,6 +62,15 @@ bool contains(const std::string& haystack, const char* needle) {
   return haystack.find(needle) != std::string::npos;
 }
 
+// OCLTENSOR_KERNEL_STYLE: so that one driver can check both.
+void choose_style(Capabilities& c) {
+  const std::string style = config::get_string(config::Knob::KernelStyle);
+  if (style.empty()) return;
+  check(style == "rows" || style == "elements",
+        "OCLTENSOR_KERNEL_STYLE is '{}': expected rows or elements", style);
+  c.style = style == "rows" ? KernelStyle::Rows : KernelStyle::Elements;
+}
+
 }  // namespace
 
 Capabilities query_capabilities(cl_platform_id platform, cl_device_id device) {
@@ -87,6 +97,7 @@ Capabilities query_capabilities(cl_platform_id platform, cl_device_id device) {
   if (c.type & CL_DEVICE_TYPE_CPU) c.style = KernelStyle::Rows;
   for (const DriverFact& fact : kDriverFacts)
     if (contains(c.platform, fact.platform) && contains(c.name, fact.device)) fact.apply(c);
+  choose_style(c);
   check(number<cl_bool>(device, CL_DEVICE_AVAILABLE) != 0,
         "the driver says that it is not available");
   check(number<cl_bool>(device, CL_DEVICE_COMPILER_AVAILABLE) != 0,

@@ -55,7 +55,8 @@ enum : uint32_t {  // OCLTENSOR_DEBUG_ALLOCATOR
   kDebugAllocations = 2,
   kDebugRecycles = 4,
   kDebugReleases = 8,
-  kDebugLargeOnly = 16
+  kDebugLargeOnly = 16,
+  kDebugIsolated = 32  // a segment of the exact size for each allocation
 };
 
 struct PoolOptions {

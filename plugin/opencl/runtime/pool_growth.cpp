@@ -109,12 +109,20 @@ Block* PoolState::try_sizes(const Request& request) {
                        : request.kind == kMedium ? kMediumSegment
                                                  : exact;
   preferred = std::min(preferred, largest_);
-  if (Block* block = try_segment(preferred, request.kind)) return block;
-  return exact < preferred ? try_segment(exact, request.kind) : nullptr;
+  if (Block* block = try_segment(preferred, request.kind, preferred)) return block;
+  return exact < preferred ? try_segment(exact, request.kind, exact) : nullptr;
 }
 
-// Null when the limit or the driver refuses.
-Block* PoolState::try_segment(uint64_t bytes, PoolKind kind) {
+// A driver's buffer that ends where the allocation does, so that a checker sees what passes its
+// end.
+Block* PoolState::isolated(const Request& request) {
+  drain_pending();
+  release_surplus(kCacheFloor);
+  return try_segment(request.bytes, request.kind, request.asked);
+}
+
+// Null when the limit or the driver refuses. `driver_bytes`: what is asked of the driver.
+Block* PoolState::try_segment(uint64_t bytes, PoolKind kind, uint64_t driver_bytes) {
   const auto reserved = static_cast<uint64_t>(stats_.reserved_bytes.current);
   if (high_limit_ != 0 && (reserved > high_limit_ || bytes > high_limit_ - reserved)) {
     refusal_ = "the limit is reached";
@@ -122,7 +130,7 @@ Block* PoolState::try_segment(uint64_t bytes, PoolKind kind) {
   }
   void* handle = nullptr;
   try {
-    handle = source_.create(bytes);
+    handle = source_.create(driver_bytes);
     const tb_address base = space_.acquire(bytes, handle, pool_);
     add_to(stats_.reserved_bytes, bytes);
     add_to(stats_.segments, 1);

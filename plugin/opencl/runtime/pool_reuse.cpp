@@ -36,7 +36,8 @@ tb_address PoolState::allocate(uint64_t bytes, StreamId stream, Lock& lock) {
   // Where rounding would pass the device's limit the block is all of a segment, and the segment's
   // guard takes the place of padding.
   const Request request{bytes, std::min(block_bytes(bytes), largest_), kind, stream};
-  Block* block = store_.take(kind, stream, request.bytes);
+  Block* block = (options_.debug & kDebugIsolated) != 0 ? isolated(request)
+                                                        : store_.take(kind, stream, request.bytes);
   if (block == nullptr) block = reuse(request);
   if (block == nullptr) block = grow(request, lock);
   return hand_out(block, request);

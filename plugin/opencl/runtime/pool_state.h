@@ -92,7 +92,8 @@ class PoolState {
   Block* climb_ladder(const Request& request, Lock& lock);
   uint64_t segment_bytes(const Request& request) const;
   Block* try_sizes(const Request& request);
-  Block* try_segment(uint64_t bytes, PoolKind kind);
+  Block* isolated(const Request& request);
+  Block* try_segment(uint64_t bytes, PoolKind kind, uint64_t driver_bytes);
   uint64_t cache_budget(const Request& request) const;
   void release_surplus(uint64_t budget);
   bool wait_for_surplus(const Request& request, uint64_t budget, Lock& lock);

@@ -70,8 +70,12 @@ void* Staging::take(uint64_t bytes, cl_command_queue queue) {
 }
 
 void Staging::used(cl_command_queue queue) {
-  check_cl(cl().clEnqueueMarkerWithWaitList(queue, 0, nullptr, chunks_[current_].last_use.out()),
-           "clEnqueueMarkerWithWaitList");
+  Handle<cl_event> event;
+  const cl_int code = cl().clEnqueueMarkerWithWaitList(queue, 0, nullptr, event.out());
+  // Without a marker nothing says when the chunk is free, for earlier copies neither.
+  if (code != CL_SUCCESS) cl().clFinish(queue);
+  chunks_[current_].last_use = std::move(event);
+  check_cl(code, "clEnqueueMarkerWithWaitList");
 }
 
 }  // namespace ocltensor::opencl
