@@ -73,9 +73,9 @@ class IntList {
   IntList() = default;
   IntList(std::nullopt_t) : none_(true) {}  // NOLINT: implicit
   IntList(std::initializer_list<int64_t> v) : data_(std::data(v)), size_(v.size()) {}  // NOLINT
-  IntList(std::span<const int64_t> v) : data_(v.data()), size_(v.size()) {}         // NOLINT
-  IntList(const std::vector<int64_t>& v) : data_(v.data()), size_(v.size()) {}      // NOLINT
-  IntList(const Dims& v) : data_(v.data()), size_(v.size()) {}                      // NOLINT
+  IntList(std::span<const int64_t> v) : data_(v.data()), size_(v.size()) {}            // NOLINT
+  IntList(const std::vector<int64_t>& v) : data_(v.data()), size_(v.size()) {}         // NOLINT
+  IntList(const Dims& v) : data_(v.data()), size_(v.size()) {}                         // NOLINT
   template <typename T>
   requires std::is_integral_v<T> IntList(T v)
       : size_(1), single_(static_cast<int64_t>(v)) {}  // NOLINT
@@ -94,7 +94,7 @@ class IntList {
 class BoolList {
  public:
   BoolList(std::initializer_list<bool> v) : data_(std::data(v)), size_(v.size()) {}  // NOLINT
-  BoolList(std::span<const bool> v) : data_(v.data()), size_(v.size()) {}         // NOLINT
+  BoolList(std::span<const bool> v) : data_(v.data()), size_(v.size()) {}            // NOLINT
   std::span<const bool> span() const { return {data_, size_}; }
 
  private:
@@ -106,8 +106,8 @@ class BoolList {
 class TensorList {
  public:
   TensorList(std::initializer_list<Tensor> v) : data_(std::data(v)), size_(v.size()) {}  // NOLINT
-  TensorList(const std::vector<Tensor>& v) : data_(v.data()), size_(v.size()) {}      // NOLINT
-  TensorList(std::span<const Tensor> v) : data_(v.data()), size_(v.size()) {}         // NOLINT
+  TensorList(const std::vector<Tensor>& v) : data_(v.data()), size_(v.size()) {}         // NOLINT
+  TensorList(std::span<const Tensor> v) : data_(v.data()), size_(v.size()) {}            // NOLINT
   std::span<const Tensor> span() const { return {data_, size_}; }
 
  private:

@@ -30,7 +30,8 @@ tb_status device_count(int32_t* count, tb_error* error) {
 uint64_t device_report(char* text, uint64_t capacity) {
   std::string report;
   ErrorBuffer buffer;
-  if (guarded(buffer.get(), [&] { report = device_list().report; }) != TB_OK) report = buffer.text();
+  if (guarded(buffer.get(), [&] { report = device_list().report; }) != TB_OK)
+    report = buffer.text();
   if (text != nullptr && capacity > 0) {
     const size_t length = std::min<size_t>(capacity - 1, report.size());
     std::memcpy(text, report.data(), length);
@@ -74,10 +75,12 @@ tb_status device_synchronize(int32_t index, tb_error* error) {
 }
 
 tb_status stream_default(int32_t index, tb_stream* out, tb_error* error) {
-  return guarded(error, [&] { required(out, "stream") = to_handle(device(index).default_stream()); });
+  return guarded(error,
+                 [&] { required(out, "stream") = to_handle(device(index).default_stream()); });
 }
 tb_status stream_create(int32_t index, int32_t, tb_stream* out, tb_error* error) {
-  return guarded(error, [&] { required(out, "stream") = to_handle(device(index).create_stream()); });
+  return guarded(error,
+                 [&] { required(out, "stream") = to_handle(device(index).create_stream()); });
 }
 tb_status stream_destroy(tb_stream handle, tb_error* error) {
   return guarded(error, [&] {
@@ -91,7 +94,8 @@ tb_status stream_synchronize(tb_stream handle, tb_error* error) {
   return guarded(error, [&] { stream_of(handle).synchronize(); });
 }
 tb_status stream_query(tb_stream handle, tb_error* error) {
-  return guarded(error, [&]() -> tb_status { return stream_of(handle).idle() ? TB_OK : TB_NOT_READY; });
+  return guarded(error,
+                 [&]() -> tb_status { return stream_of(handle).idle() ? TB_OK : TB_NOT_READY; });
 }
 tb_status stream_wait_event(tb_stream handle, tb_event event, tb_error* error) {
   return guarded(error, [&] { event_of(event).make_wait(stream_of(handle)); });
@@ -100,7 +104,8 @@ tb_status stream_wait_event(tb_stream handle, tb_event event, tb_error* error) {
 tb_status event_create(int32_t index, uint32_t flags, tb_event* out, tb_error* error) {
   return guarded(error, [&] {
     check((flags & ~TB_EVENT_TIMING) == 0, "unknown event flags {:#x}", flags);
-    required(out, "event") = reinterpret_cast<tb_event>(new Event(device(index), (flags & TB_EVENT_TIMING) != 0));
+    required(out, "event") =
+        reinterpret_cast<tb_event>(new Event(device(index), (flags & TB_EVENT_TIMING) != 0));
   });
 }
 tb_status event_destroy(tb_event handle, tb_error* error) {
@@ -113,22 +118,26 @@ tb_status event_record(tb_event handle, tb_stream stream, tb_error* error) {
   return guarded(error, [&] { event_of(handle).record(stream_of(stream)); });
 }
 tb_status event_query(tb_event handle, tb_error* error) {
-  return guarded(error, [&]() -> tb_status { return event_of(handle).reached() ? TB_OK : TB_NOT_READY; });
+  return guarded(error,
+                 [&]() -> tb_status { return event_of(handle).reached() ? TB_OK : TB_NOT_READY; });
 }
 tb_status event_synchronize(tb_event handle, tb_error* error) {
   return guarded(error, [&] { event_of(handle).synchronize(); });
 }
 tb_status event_elapsed(tb_event start, tb_event end, double* milliseconds, tb_error* error) {
-  return guarded(error,
-                 [&] { required(milliseconds, "milliseconds") = Event::elapsed_ms(event_of(start), event_of(end)); });
+  return guarded(error, [&] {
+    required(milliseconds, "milliseconds") = Event::elapsed_ms(event_of(start), event_of(end));
+  });
 }
 
 }  // namespace
 
-const tb_device_api kDeviceApi{sizeof(tb_device_api), 0,           device_count, device_report,
-                               device_properties,     device_synchronize};
-const tb_stream_api kStreamApi{sizeof(tb_stream_api), 0,           stream_default,     stream_create,
-                               stream_destroy,        stream_device, stream_synchronize, stream_query,
+const tb_device_api kDeviceApi{
+    sizeof(tb_device_api), 0, device_count, device_report, device_properties, device_synchronize};
+const tb_stream_api kStreamApi{sizeof(tb_stream_api), 0,
+                               stream_default,        stream_create,
+                               stream_destroy,        stream_device,
+                               stream_synchronize,    stream_query,
                                stream_wait_event};
 const tb_event_api kEventApi{sizeof(tb_event_api), 0,           event_create,      event_destroy,
                              event_record,         event_query, event_synchronize, event_elapsed};

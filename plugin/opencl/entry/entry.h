@@ -30,10 +30,11 @@ T& required(T* pointer, const char* name) {
 template <typename T>
 void fill_struct(T* target, T value, uint32_t smallest) {
   required(target, "result");
-  check(target->struct_size >= smallest, "struct_size is {}, the smallest known version has {}", target->struct_size,
-        smallest);
+  check(target->struct_size >= smallest, "struct_size is {}, the smallest known version has {}",
+        target->struct_size, smallest);
   value.struct_size = target->struct_size;
-  __builtin_memcpy(target, &value, target->struct_size < sizeof value ? target->struct_size : sizeof value);
+  __builtin_memcpy(target, &value,
+                   target->struct_size < sizeof value ? target->struct_size : sizeof value);
 }
 
 }  // namespace ocltensor::opencl

@@ -12,7 +12,8 @@ namespace {
 
 Stream& stream_on(int32_t index, tb_stream handle) {
   Stream& stream = stream_of(handle);
-  check(stream.device().index() == index, "the stream belongs to device {}, not {}", stream.device().index(), index);
+  check(stream.device().index() == index, "the stream belongs to device {}, not {}",
+        stream.device().index(), index);
   return stream;
 }
 
@@ -20,12 +21,13 @@ Stream& stream_on(int32_t index, tb_stream handle) {
 Place place(tb_address address, uint64_t bytes) {
   const runtime::BlockInfo block = device_of(address).memory().pool().info(address);
   check(bytes <= block.requested && address - block.base <= block.requested - bytes,
-        "{} bytes at {:#x} reach beyond the allocation of {} bytes at {:#x}", bytes, address, block.requested,
-        block.base);
+        "{} bytes at {:#x} reach beyond the allocation of {} bytes at {:#x}", bytes, address,
+        block.requested, block.base);
   return resolve(address, 0, 0);
 }
 
-tb_status allocate(int32_t index, uint64_t bytes, tb_stream stream, tb_address* address, tb_error* error) {
+tb_status allocate(int32_t index, uint64_t bytes, tb_stream stream, tb_address* address,
+                   tb_error* error) {
   return guarded(error, [&] {
     required(address, "address") = 0;
     *address = device(index).memory().allocate(bytes, stream_on(index, stream));
@@ -40,7 +42,8 @@ tb_status free_memory(tb_address address, tb_stream stream, tb_error* error) {
 tb_status record_use(tb_address address, tb_stream stream, tb_error* error) {
   return guarded(error, [&] {
     check_process();
-    if (address != 0) device_of(address).memory().pool().record_use(address, stream_of(stream).id());
+    if (address != 0)
+      device_of(address).memory().pool().record_use(address, stream_of(stream).id());
   });
 }
 tb_status memory_info(tb_address address, tb_memory_info* info, tb_error* error) {
@@ -95,12 +98,14 @@ tb_status is_host(const void* memory, int32_t* is_pinned, tb_error* error) {
       if (d->is_open() && d->memory().is_host(memory)) *is_pinned = 1;
   });
 }
-tb_status map_memory(tb_address address, uint64_t bytes, tb_stream stream, void** memory, tb_error* error) {
+tb_status map_memory(tb_address address, uint64_t bytes, tb_stream stream, void** memory,
+                     tb_error* error) {
   return guarded(error, [&] {
     required(memory, "memory") = nullptr;
     Stream& s = stream_of(stream);
     if (!s.device().caps().unified_memory)
-      unsupported(TB_REASON_DEVICE_FEATURE, "{} does not share its memory with the host", s.device().caps().name);
+      unsupported(TB_REASON_DEVICE_FEATURE, "{} does not share its memory with the host",
+                  s.device().caps().name);
     const Place p = place(address, bytes);
     *memory = s.map(p.buffer, p.offset, bytes);
   });
@@ -109,8 +114,8 @@ tb_status unmap_memory(tb_address address, void* memory, tb_stream stream, tb_er
   return guarded(error, [&] { stream_of(stream).unmap(place(address, 0).buffer, memory); });
 }
 
-tb_status to_device(tb_stream stream, tb_address target, const void* source, uint64_t bytes, uint32_t flags,
-                    tb_error* error) {
+tb_status to_device(tb_stream stream, tb_address target, const void* source, uint64_t bytes,
+                    uint32_t flags, tb_error* error) {
   return guarded(error, [&] {
     Stream& s = stream_of(stream);
     if (bytes == 0) return;
@@ -119,7 +124,8 @@ tb_status to_device(tb_stream stream, tb_address target, const void* source, uin
     s.write(p.buffer, p.offset, source, bytes, (flags & TB_COPY_ASYNC) != 0);
   });
 }
-tb_status to_host(tb_stream stream, void* target, tb_address source, uint64_t bytes, uint32_t flags, tb_error* error) {
+tb_status to_host(tb_stream stream, void* target, tb_address source, uint64_t bytes, uint32_t flags,
+                  tb_error* error) {
   return guarded(error, [&] {
     Stream& s = stream_of(stream);
     if (bytes == 0) return;
@@ -128,8 +134,8 @@ tb_status to_host(tb_stream stream, void* target, tb_address source, uint64_t by
     s.read(target, p.buffer, p.offset, bytes, (flags & TB_COPY_ASYNC) != 0);
   });
 }
-tb_status on_device(tb_stream stream, tb_address target, tb_stream source_stream, tb_address source, uint64_t bytes,
-                    tb_error* error) {
+tb_status on_device(tb_stream stream, tb_address target, tb_stream source_stream, tb_address source,
+                    uint64_t bytes, tb_error* error) {
   return guarded(error, [&] {
     Stream& s = stream_of(stream);
     Stream& from = stream_of(source_stream);
@@ -137,7 +143,8 @@ tb_status on_device(tb_stream stream, tb_address target, tb_stream source_stream
     const Place to = place(target, bytes);
     const Place in = place(source, bytes);
     if (&s.device() == &from.device()) {
-      check(target + bytes <= source || source + bytes <= target, "source and target of the copy overlap");
+      check(target + bytes <= source || source + bytes <= target,
+            "source and target of the copy overlap");
       if (&s != &from) s.wait_event(from.marker(false).get());
       return s.copy(to.buffer, to.offset, in.buffer, in.offset, bytes);
     }
@@ -147,27 +154,30 @@ tb_status on_device(tb_stream stream, tb_address target, tb_stream source_stream
     s.write(to.buffer, to.offset, staged.data(), bytes, false);
   });
 }
-tb_status fill(tb_stream stream, tb_address target, const void* pattern, uint32_t pattern_bytes, uint64_t bytes,
-               tb_error* error) {
+tb_status fill(tb_stream stream, tb_address target, const void* pattern, uint32_t pattern_bytes,
+               uint64_t bytes, tb_error* error) {
   return guarded(error, [&] {
     Stream& s = stream_of(stream);
-    check(pattern_bytes == 1 || pattern_bytes == 2 || pattern_bytes == 4 || pattern_bytes == 8 || pattern_bytes == 16,
+    check(pattern_bytes == 1 || pattern_bytes == 2 || pattern_bytes == 4 || pattern_bytes == 8 ||
+              pattern_bytes == 16,
           "a pattern has 1, 2, 4, 8 or 16 bytes, got {}", pattern_bytes);
-    check(bytes % pattern_bytes == 0, "{} bytes are no multiple of the pattern's {}", bytes, pattern_bytes);
+    check(bytes % pattern_bytes == 0, "{} bytes are no multiple of the pattern's {}", bytes,
+          pattern_bytes);
     if (bytes == 0) return;
     required(static_cast<const char*>(pattern), "pattern");
     const Place p = place(target, bytes);
-    check(p.offset % pattern_bytes == 0, "the target is not aligned to the pattern's {} bytes", pattern_bytes);
+    check(p.offset % pattern_bytes == 0, "the target is not aligned to the pattern's {} bytes",
+          pattern_bytes);
     s.fill(p.buffer, p.offset, pattern, pattern_bytes, bytes);
   });
 }
 
 }  // namespace
 
-const tb_memory_api kMemoryApi{sizeof(tb_memory_api), 0,           allocate,       free_memory,  record_use,
-                               memory_info,           memory_stats, reset_peak,     reset_accumulated,
-                               empty_cache,           set_fraction, set_watermarks, allocate_host, free_host,
-                               is_host,               map_memory,   unmap_memory};
+const tb_memory_api kMemoryApi{
+    sizeof(tb_memory_api), 0,          allocate,          free_memory, record_use,   memory_info,
+    memory_stats,          reset_peak, reset_accumulated, empty_cache, set_fraction, set_watermarks,
+    allocate_host,         free_host,  is_host,           map_memory,  unmap_memory};
 const tb_transfer_api kTransferApi{sizeof(tb_transfer_api), 0, to_device, to_host, on_device, fill};
 
 }  // namespace ocltensor::opencl

@@ -4,8 +4,8 @@
 
 #include "entry.h"
 #include "handles.h"
-#include "ops/registry.h"
 #include "operator_count.h"
+#include "ops/registry.h"
 #include "runtime/device.h"
 #include "runtime/process.h"
 
@@ -19,7 +19,8 @@ std::atomic<uint64_t>& operators_run() {
 namespace {
 
 tb_status count_operators(uint32_t* count, tb_error* error) {
-  return guarded(error, [&] { required(count, "count") = static_cast<uint32_t>(registry().size()); });
+  return guarded(error,
+                 [&] { required(count, "count") = static_cast<uint32_t>(registry().size()); });
 }
 
 tb_status operator_at(uint32_t index, tb_op* op, tb_op_info* info, tb_error* error) {
@@ -28,7 +29,8 @@ tb_status operator_at(uint32_t index, tb_op* op, tb_op_info* info, tb_error* err
     const tb_op_s& entry = registry()[index];
     required(op, "op") = &entry;
     if (info != nullptr)
-      fill_struct(info, {0, entry.op->flags, entry.op->name.c_str(), entry.op->text, entry.op->family},
+      fill_struct(info,
+                  {0, entry.op->flags, entry.op->name.c_str(), entry.op->text, entry.op->family},
                   TB_OP_INFO_SIZE_V1);
   });
 }
@@ -36,7 +38,8 @@ tb_status operator_at(uint32_t index, tb_op* op, tb_op_info* info, tb_error* err
 tb_status find_op(const char* name, tb_op* op, tb_error* error) {
   return guarded(error, [&] {
     required(op, "op") = find_in_registry(&required(name, "name"));
-    if (*op == nullptr) unsupported(TB_REASON_OPERATOR, "the OpenCL plugin has no operator {}", name);
+    if (*op == nullptr)
+      unsupported(TB_REASON_OPERATOR, "the OpenCL plugin has no operator {}", name);
   });
 }
 
@@ -65,8 +68,9 @@ tb_status generator_default(int32_t index, tb_generator* out, tb_error* error) {
   });
 }
 tb_status generator_create(int32_t index, uint64_t seed, tb_generator* out, tb_error* error) {
-  return guarded(error,
-                 [&] { required(out, "generator") = reinterpret_cast<tb_generator>(new Generator(device(index), seed)); });
+  return guarded(error, [&] {
+    required(out, "generator") = reinterpret_cast<tb_generator>(new Generator(device(index), seed));
+  });
 }
 tb_status generator_destroy(tb_generator handle, tb_error* error) {
   return guarded(error, [&] {
@@ -94,7 +98,8 @@ tb_status generator_get_state(tb_generator handle, void* state, uint64_t bytes, 
     std::memcpy(state, &s, sizeof s);
   });
 }
-tb_status generator_set_state(tb_generator handle, const void* state, uint64_t bytes, tb_error* error) {
+tb_status generator_set_state(tb_generator handle, const void* state, uint64_t bytes,
+                              tb_error* error) {
   return guarded(error, [&] {
     check_state(state, bytes);
     Generator::State s{};
@@ -106,9 +111,12 @@ static_assert(sizeof(Generator::State) == TB_GENERATOR_STATE_BYTES);
 
 }  // namespace
 
-const tb_operator_api kOperatorApi{sizeof(tb_operator_api), 0, count_operators, operator_at, find_op, supports, invoke};
-const tb_generator_api kGeneratorApi{
-    sizeof(tb_generator_api), 0,                  generator_default,   generator_create,   generator_destroy,
-    generator_set_seed,       generator_get_seed, generator_get_state, generator_set_state};
+const tb_operator_api kOperatorApi{
+    sizeof(tb_operator_api), 0, count_operators, operator_at, find_op, supports, invoke};
+const tb_generator_api kGeneratorApi{sizeof(tb_generator_api), 0,
+                                     generator_default,        generator_create,
+                                     generator_destroy,        generator_set_seed,
+                                     generator_get_seed,       generator_get_state,
+                                     generator_set_state};
 
 }  // namespace ocltensor::opencl

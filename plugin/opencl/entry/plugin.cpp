@@ -9,9 +9,9 @@
 namespace ocltensor::opencl {
 namespace {
 
-constexpr tb_api kApi{sizeof(tb_api),  TB_ABI_MAJOR, TB_ABI_MINOR,   &kDeviceApi,  &kStreamApi,
-                      &kEventApi,      &kMemoryApi,  &kTransferApi,  &kOperatorApi, &kGeneratorApi,
-                      &kKernelApi,     &kProfilerApi, &kCaptureApi,  &kSwitchApi,  &kInteropApi};
+constexpr tb_api kApi{sizeof(tb_api), TB_ABI_MAJOR,  TB_ABI_MINOR,  &kDeviceApi,   &kStreamApi,
+                      &kEventApi,     &kMemoryApi,   &kTransferApi, &kOperatorApi, &kGeneratorApi,
+                      &kKernelApi,    &kProfilerApi, &kCaptureApi,  &kSwitchApi,   &kInteropApi};
 
 }  // namespace
 }  // namespace ocltensor::opencl
@@ -31,10 +31,12 @@ TB_EXPORT tb_status tb_plugin_get_api(uint32_t abi_major, const tb_host_api* hos
     opencl::required(api, "api");
     *api = nullptr;
     if (abi_major != TB_ABI_MAJOR)
-      fail(TB_E_ABI, "this plugin serves ABI major {}, the host asks for {}", TB_ABI_MAJOR, abi_major);
+      fail(TB_E_ABI, "this plugin serves ABI major {}, the host asks for {}", TB_ABI_MAJOR,
+           abi_major);
     if (host != nullptr) {
       if (host->struct_size < TB_HOST_API_SIZE_V1 || host->abi_major != TB_ABI_MAJOR)
-        fail(TB_E_ABI, "the host's table has struct_size {} and ABI major {}, expected at least {} and {}",
+        fail(TB_E_ABI,
+             "the host's table has struct_size {} and ABI major {}, expected at least {} and {}",
              host->struct_size, host->abi_major, TB_HOST_API_SIZE_V1, TB_ABI_MAJOR);
       if (host->log != nullptr) logging::set_sink(host->log, host->context);
     }

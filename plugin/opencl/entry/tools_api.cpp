@@ -1,5 +1,5 @@
-// Custom kernels, profiler, capture, switches and interop at the C boundary. What this version does not have yet answers
-// TB_UNSUPPORTED; the counters, switches and interop are complete.
+// Custom kernels, profiler, capture, switches and interop at the C boundary. What this version does
+// not have yet answers TB_UNSUPPORTED; the counters, switches and interop are complete.
 #include <algorithm>
 #include <cstring>
 
@@ -22,7 +22,8 @@ struct Declined<tb_status (*)(Args...)> {
   static tb_status call(Args... args) {
     tb_error* error = std::get<sizeof...(Args) - 1>(std::tuple<Args...>(args...));
     return guarded(error, [] {
-      unsupported(TB_REASON_OPERATOR, "custom kernels, tracing and capture are not part of this version of the plugin");
+      unsupported(TB_REASON_OPERATOR,
+                  "custom kernels, tracing and capture are not part of this version of the plugin");
     });
   }
 };
@@ -35,13 +36,16 @@ tb_status counters(tb_counters* out, tb_error* error) {
   return guarded(error, [&] {
     const WorkCounters& w = work_counters();
     const BuildCounters& b = build_counters();
-    fill_struct(out, {0, 0, operators_run(), w.launches, w.copies, w.copied_bytes, b.builds, b.loads},
+    fill_struct(out,
+                {0, 0, operators_run(), w.launches, w.copies, w.copied_bytes, b.builds, b.loads},
                 TB_COUNTERS_SIZE_V1);
   });
 }
 
 tb_status capture_enabled(int32_t* enabled, tb_error* error) {
-  return guarded(error, [&] { required(enabled, "enabled") = config::get_bool(config::Knob::CaptureEnabled); });
+  return guarded(error, [&] {
+    required(enabled, "enabled") = config::get_bool(config::Knob::CaptureEnabled);
+  });
 }
 
 tb_status switch_set(const char* name, const char* value, tb_error* error) {
@@ -52,8 +56,8 @@ tb_status switch_get(const char* name, char* value, uint64_t capacity, tb_error*
     required(name, "name");
     for (const auto& knob : config::list()) {
       if (std::strcmp(knob.name, name) != 0) continue;
-      check(value != nullptr && capacity > knob.value.size(), "the buffer for {} needs {} bytes", name,
-            knob.value.size() + 1);
+      check(value != nullptr && capacity > knob.value.size(), "the buffer for {} needs {} bytes",
+            name, knob.value.size() + 1);
       std::memcpy(value, knob.value.c_str(), knob.value.size() + 1);
       return;
     }
@@ -105,10 +109,15 @@ const tb_profiler_api kProfilerApi{sizeof(tb_profiler_api),
                                    DECLINED(tb_profiler_api, push_range),
                                    DECLINED(tb_profiler_api, pop_range),
                                    counters};
-const tb_capture_api kCaptureApi{sizeof(tb_capture_api), 0, capture_enabled, profiler_enabled,
-                                 DECLINED(tb_capture_api, start), DECLINED(tb_capture_api, stop)};
-const tb_switch_api kSwitchApi{sizeof(tb_switch_api), 0, switch_set, switch_get, switch_count, switch_at};
-const tb_interop_api kInteropApi{sizeof(tb_interop_api), 0, interop_buffer, interop_queue, interop_context,
-                                 interop_device};
+const tb_capture_api kCaptureApi{sizeof(tb_capture_api),
+                                 0,
+                                 capture_enabled,
+                                 profiler_enabled,
+                                 DECLINED(tb_capture_api, start),
+                                 DECLINED(tb_capture_api, stop)};
+const tb_switch_api kSwitchApi{sizeof(tb_switch_api), 0,        switch_set, switch_get,
+                               switch_count,          switch_at};
+const tb_interop_api kInteropApi{
+    sizeof(tb_interop_api), 0, interop_buffer, interop_queue, interop_context, interop_device};
 
 }  // namespace ocltensor::opencl

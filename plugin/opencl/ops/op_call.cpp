@@ -4,14 +4,17 @@
 namespace ocltensor::opencl {
 namespace {
 
-// What no operator has to look at again: types that the device cannot hold, more dimensions than the limit.
+// What no operator has to look at again: types that the device cannot hold, more dimensions than
+// the limit.
 void check_tensor(const Capabilities& caps, const tb_tensor& tensor) {
-  check(tensor.struct_size >= TB_TENSOR_SIZE_V1, "a tensor argument has struct_size {}", tensor.struct_size);
+  check(tensor.struct_size >= TB_TENSOR_SIZE_V1, "a tensor argument has struct_size {}",
+        tensor.struct_size);
   const DType dtype = from_abi(tensor.dtype);
   if (dtype == DType::Float64 && !caps.fp64)
     unsupported(TB_REASON_DEVICE_FEATURE, "{} has no float64 (cl_khr_fp64)", caps.name);
   if (is_complex(dtype)) unsupported(TB_REASON_DTYPE, "complex64 is not supported yet");
-  if (tensor.ndim > TB_MAX_RANK) unsupported(TB_REASON_RANK, "tensors have at most {} dimensions", TB_MAX_RANK);
+  if (tensor.ndim > TB_MAX_RANK)
+    unsupported(TB_REASON_RANK, "tensors have at most {} dimensions", TB_MAX_RANK);
   if (tensor.base == 0) return;
   const Extent e = extent({tensor.sizes, tensor.ndim}, {tensor.strides, tensor.ndim});
   const int64_t start = static_cast<int64_t>(tensor.address - tensor.base);
@@ -19,7 +22,8 @@ void check_tensor(const Capabilities& caps, const tb_tensor& tensor) {
   check(e.low == e.high || (start + e.low * item >= 0 &&
                             start + e.high * item <= static_cast<int64_t>(tensor.base_bytes)),
         "a tensor of shape {} and strides {} reaches beyond its storage of {} bytes",
-        to_string({tensor.sizes, tensor.ndim}), to_string({tensor.strides, tensor.ndim}), tensor.base_bytes);
+        to_string({tensor.sizes, tensor.ndim}), to_string({tensor.strides, tensor.ndim}),
+        tensor.base_bytes);
 }
 
 }  // namespace
@@ -33,18 +37,23 @@ Scratch::~Scratch() {
 }
 
 OpCall::OpCall(const tb_call& call, const Operator& op, Stream& stream, bool check_only)
-    : raw_(call), op_(op), args_(op.schema, {call.args, call.arg_count}), stream_(stream), check_only_(check_only) {
-  check(call.arg_count == op.schema.inputs.size(), "{} takes {} arguments, got {}", op.name, op.schema.inputs.size(),
-        call.arg_count);
-  check(call.out_count == op.schema.outputs.size(), "{} has {} outputs, got {}", op.name, op.schema.outputs.size(),
-        call.out_count);
+    : raw_(call),
+      op_(op),
+      args_(op.schema, {call.args, call.arg_count}),
+      stream_(stream),
+      check_only_(check_only) {
+  check(call.arg_count == op.schema.inputs.size(), "{} takes {} arguments, got {}", op.name,
+        op.schema.inputs.size(), call.arg_count);
+  check(call.out_count == op.schema.outputs.size(), "{} has {} outputs, got {}", op.name,
+        op.schema.outputs.size(), call.out_count);
   for (uint32_t i = 0; i < call.arg_count; ++i) {
     const tb_value& v = call.args[i];
     if (v.tag == TB_TENSOR) check_tensor(caps(), *static_cast<const tb_tensor*>(v.as.p));
     if (v.tag == TB_COMPLEX) unsupported(TB_REASON_DTYPE, "complex numbers are not supported yet");
     if (v.tag == TB_TENSOR_LIST)
       for (uint32_t k = 0; k < v.count; ++k)
-        if (const tb_tensor* t = static_cast<const tb_tensor* const*>(v.as.p)[k]) check_tensor(caps(), *t);
+        if (const tb_tensor* t = static_cast<const tb_tensor* const*>(v.as.p)[k])
+          check_tensor(caps(), *t);
   }
   for (uint32_t i = 0; i < call.out_count; ++i) check_tensor(caps(), *call.outs[i]);
 }
@@ -57,8 +66,9 @@ TensorView OpCall::out(size_t i) const {
 TensorView OpCall::resize_out(size_t i, std::span<const int64_t> sizes) {
   check(raw_.resize_out != nullptr, "{} needs a resize_out callback", name());
   resized_ = {};
-  const tb_status status = raw_.resize_out(raw_.resize_context, static_cast<uint32_t>(i), sizes.data(),
-                                           static_cast<uint32_t>(sizes.size()), &resized_);
+  const tb_status status =
+      raw_.resize_out(raw_.resize_context, static_cast<uint32_t>(i), sizes.data(),
+                      static_cast<uint32_t>(sizes.size()), &resized_);
   if (status != TB_OK) fail(status, "{}: the host could not resize output {}", name(), i);
   return TensorView(resized_);
 }
@@ -73,7 +83,8 @@ namespace {
 
 std::vector<Scratch> memory_for_copy(const OpCall& call, TensorView tensor) {
   std::vector<Scratch> memory;
-  if (!tensor.is_contiguous()) memory.push_back(call.scratch(static_cast<uint64_t>(tensor.numel() * tensor.itemsize())));
+  if (!tensor.is_contiguous())
+    memory.push_back(call.scratch(static_cast<uint64_t>(tensor.numel() * tensor.itemsize())));
   return memory;
 }
 
@@ -81,7 +92,8 @@ std::vector<Scratch> memory_for_copy(const OpCall& call, TensorView tensor) {
 
 Contiguous::Contiguous(const OpCall& call, TensorView tensor)
     : memory_(memory_for_copy(call, tensor)),
-      local_(memory_.empty() ? tensor.address() : memory_[0].address(), tensor.dtype(), Dims(tensor.sizes())) {
+      local_(memory_.empty() ? tensor.address() : memory_[0].address(), tensor.dtype(),
+             Dims(tensor.sizes())) {
   if (!memory_.empty()) copy_tensor(call, local_.view(), tensor);
 }
 
@@ -89,7 +101,8 @@ ContiguousOutput::ContiguousOutput(const OpCall& call, TensorView out)
     : call_(call),
       out_(out),
       memory_(memory_for_copy(call, out)),
-      local_(memory_.empty() ? out.address() : memory_[0].address(), out.dtype(), Dims(out.sizes())) {}
+      local_(memory_.empty() ? out.address() : memory_[0].address(), out.dtype(),
+             Dims(out.sizes())) {}
 
 void ContiguousOutput::finish() {
   if (!memory_.empty()) copy_tensor(call_, out_, local_.view());

@@ -1,4 +1,5 @@
-// One call of an operator, as its implementation sees it: arguments, outputs, stream, scratch memory and kernels.
+// One call of an operator, as its implementation sees it: arguments, outputs, stream, scratch
+// memory and kernels.
 #pragma once
 
 #include <span>
@@ -22,7 +23,9 @@ struct AcceptedOnly {};
 class Scratch {
  public:
   Scratch(Stream& stream, uint64_t bytes)
-      : stream_(&stream), address_(stream.device().memory().allocate(bytes, stream)), bytes_(bytes) {}
+      : stream_(&stream),
+        address_(stream.device().memory().allocate(bytes, stream)),
+        bytes_(bytes) {}
   Scratch(Scratch&& other) noexcept
       : stream_(other.stream_), address_(std::exchange(other.address_, 0)), bytes_(other.bytes_) {}
   Scratch& operator=(Scratch&&) = delete;
@@ -36,17 +39,27 @@ class Scratch {
   uint64_t bytes_;
 };
 
-// A strided tensor owned by the operator, e.g. a contiguous copy of an argument or scratch memory with a shape.
+// A strided tensor owned by the operator, e.g. a contiguous copy of an argument or scratch memory
+// with a shape.
 class LocalTensor {
  public:
   LocalTensor(tb_address address, DType dtype, Dims sizes, Dims strides)
       : sizes_(sizes), strides_(strides) {
-    raw_ = {sizeof(tb_tensor), 0, address, 0, 0, to_abi(dtype), static_cast<uint32_t>(sizes.size()),
-            sizes_.data(), strides_.data(), nullptr};
+    raw_ = {sizeof(tb_tensor),
+            0,
+            address,
+            0,
+            0,
+            to_abi(dtype),
+            static_cast<uint32_t>(sizes.size()),
+            sizes_.data(),
+            strides_.data(),
+            nullptr};
   }
   LocalTensor(tb_address address, DType dtype, Dims sizes)
       : LocalTensor(address, dtype, sizes, contiguous_strides(sizes)) {}
-  LocalTensor(const LocalTensor& other) : LocalTensor(other.raw_.address, other.dtype(), other.sizes_, other.strides_) {}
+  LocalTensor(const LocalTensor& other)
+      : LocalTensor(other.raw_.address, other.dtype(), other.sizes_, other.strides_) {}
   LocalTensor& operator=(const LocalTensor&) = delete;
   DType dtype() const { return from_abi(raw_.dtype); }
   TensorView view() const { return TensorView(raw_); }
@@ -96,7 +109,8 @@ class OpCall {
 // Binds a tensor's memory: the range that its sizes and strides span.
 Launch& bind(Launch& launch, TensorView tensor);
 
-// A tensor's elements in row-major order: the tensor itself where it already is, else a copy in scratch memory.
+// A tensor's elements in row-major order: the tensor itself where it already is, else a copy in
+// scratch memory.
 class Contiguous {
  public:
   Contiguous(const OpCall& call, TensorView tensor);
@@ -107,7 +121,8 @@ class Contiguous {
   LocalTensor local_;
 };
 
-// A row-major tensor to write to: the output itself where it is one, else scratch memory that finish() copies to it.
+// A row-major tensor to write to: the output itself where it is one, else scratch memory that
+// finish() copies to it.
 class ContiguousOutput {
  public:
   ContiguousOutput(const OpCall& call, TensorView out);
@@ -129,6 +144,5 @@ struct OpEntry {
   const char* name;
   OpFunction run;
 };
-
 
 }  // namespace ocltensor::opencl

@@ -7,10 +7,10 @@
 #include "attention/attention.h"
 #include "conv/conv.h"
 #include "copy/copy.h"
-#include "matmul/matmul.h"
-#include "loss/loss.h"
-#include "norm/norm.h"
 #include "index/index.h"
+#include "loss/loss.h"
+#include "matmul/matmul.h"
+#include "norm/norm.h"
 #include "pointwise/pointwise.h"
 #include "pool/pool.h"
 #include "random/random.h"
@@ -25,26 +25,16 @@ namespace {
 
 using FamilyFunction = std::span<const OpEntry> (*)();
 constexpr FamilyFunction kFamilies[] = {
-    copy_operators,
-    [] { return kCreateOperators; },
-    pointwise_operators,
-    matmul_operators,
-    conv_operators,
-    pool_operators,
-    move_operators,
-    scatter_operators,
-    advanced_operators,
-    select_operators,
-    random_operators,
-    permute_operators,
-    sort_operators,
-    upsample_operators,
-    attention_operators,
-    reduce_operators,
-    softmax_operators,
-    norm_operators,
-    loss_operators,
-    scan_operators,
+    copy_operators,      [] { return kCreateOperators; },
+    pointwise_operators, matmul_operators,
+    conv_operators,      pool_operators,
+    move_operators,      scatter_operators,
+    advanced_operators,  select_operators,
+    random_operators,    permute_operators,
+    sort_operators,      upsample_operators,
+    attention_operators, reduce_operators,
+    softmax_operators,   norm_operators,
+    loss_operators,      scan_operators,
 };
 
 }  // namespace

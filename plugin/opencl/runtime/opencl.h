@@ -11,7 +11,8 @@ namespace ocltensor::opencl {
 
 #define OCLTENSOR_CL_FUNCTIONS(X)                                                                  \
   X(clGetPlatformIDs)                                                                              \
-  X(clGetPlatformInfo) X(clGetDeviceIDs) X(clGetDeviceInfo) X(clCreateContext) X(clReleaseContext) \
+  X(clGetPlatformInfo)                                                                             \
+  X(clGetDeviceIDs) X(clGetDeviceInfo) X(clCreateContext) X(clReleaseContext)                      \
       X(clCreateCommandQueue) X(clReleaseCommandQueue) X(clCreateBuffer) X(clReleaseMemObject)     \
           X(clCreateProgramWithSource) X(clCreateProgramWithBinary) X(clBuildProgram)              \
               X(clGetProgramInfo) X(clGetProgramBuildInfo) X(clReleaseProgram) X(clCreateKernel)   \

@@ -29,7 +29,8 @@ void cat_op(OpCall& call) {
   call.accept();
   int64_t start = 0;
   for (const auto& tensor : tensors) {
-    if (tensor->ndim() == 1 && tensor->numel() == 0 && out.ndim() != 1) continue;  // ATen's legacy: skipped
+    if (tensor->ndim() == 1 && tensor->numel() == 0 && out.ndim() != 1)
+      continue;  // ATen's legacy: skipped
     const int64_t length = tensor->size(dim);
     if (tensor->numel() > 0) copy_tensor(call, narrow(out, dim, start, length), *tensor);
     start += length;
@@ -47,21 +48,22 @@ void flip_op(OpCall& call) {
     strides[d] = -strides[d];
   }
   call.accept();
-  if (self.numel() > 0) copy_tensor(call, call.out(0), view_of(self, Dims(self.sizes()), strides, offset));
+  if (self.numel() > 0)
+    copy_tensor(call, call.out(0), view_of(self, Dims(self.sizes()), strides, offset));
 }
 
 // Splits at the seam of each rolled dimension; without dims, the flattened tensor rolls.
-void roll_parts(const OpCall& call, TensorView out, TensorView self, std::span<const int64_t> shifts,
-                std::span<const int64_t> dims) {
+void roll_parts(const OpCall& call, TensorView out, TensorView self,
+                std::span<const int64_t> shifts, std::span<const int64_t> dims) {
   if (shifts.empty()) return copy_tensor(call, out, self);
   const int64_t dim = wrap_dim(dims[0], self.ndim());
   const int64_t size = self.size(dim);
   const int64_t shift = ((shifts[0] % size) + size) % size;
-  roll_parts(call, narrow(out, dim, shift, size - shift), narrow(self, dim, 0, size - shift), shifts.subspan(1),
-             dims.subspan(1));
+  roll_parts(call, narrow(out, dim, shift, size - shift), narrow(self, dim, 0, size - shift),
+             shifts.subspan(1), dims.subspan(1));
   if (shift > 0)
-    roll_parts(call, narrow(out, dim, 0, shift), narrow(self, dim, size - shift, shift), shifts.subspan(1),
-               dims.subspan(1));
+    roll_parts(call, narrow(out, dim, 0, shift), narrow(self, dim, size - shift, shift),
+               shifts.subspan(1), dims.subspan(1));
 }
 
 void roll_op(OpCall& call) {
@@ -71,19 +73,24 @@ void roll_op(OpCall& call) {
   const Dims dims(call.args().ints(2));
   check(!shifts.empty(), "roll needs at least one shift");
   check(dims.empty() ? shifts.size() == 1 : dims.size() == shifts.size(),
-        "roll: shifts and dims must have the same length, got {} and {}", shifts.size(), dims.size());
+        "roll: shifts and dims must have the same length, got {} and {}", shifts.size(),
+        dims.size());
   call.accept();
   if (self.numel() == 0) return;
   if (!dims.empty() && self.ndim() > 0) return roll_parts(call, out, self, shifts, dims);
   const Contiguous flat(call, self);
   ContiguousOutput target(call, out);
   const Dims n{self.numel()};
-  roll_parts(call, view_of(target.view(), n, {1}, 0), view_of(flat.view(), n, {1}, 0), shifts, Dims{0});
+  roll_parts(call, view_of(target.view(), n, {1}, 0), view_of(flat.view(), n, {1}, 0), shifts,
+             Dims{0});
   target.finish();
 }
 
-constexpr OpEntry kOperators[] = {{"copy.out", copy_op}, {"fill.Scalar_out", fill_op}, {"cat.out", cat_op},
-                                  {"flip.out", flip_op}, {"roll.out", roll_op}};
+constexpr OpEntry kOperators[] = {{"copy.out", copy_op},
+                                  {"fill.Scalar_out", fill_op},
+                                  {"cat.out", cat_op},
+                                  {"flip.out", flip_op},
+                                  {"roll.out", roll_op}};
 
 }  // namespace
 
@@ -97,42 +104,49 @@ DType carrier_type(DType type) {
 }
 
 LocalTensor view_of(TensorView tensor, const Dims& sizes, const Dims& strides, int64_t offset) {
-  return LocalTensor(tensor.address() + static_cast<uint64_t>(offset * tensor.itemsize()), tensor.dtype(), sizes,
-                     strides);
+  return LocalTensor(tensor.address() + static_cast<uint64_t>(offset * tensor.itemsize()),
+                     tensor.dtype(), sizes, strides);
 }
 
 LocalTensor narrow(TensorView tensor, int64_t dim, int64_t start, int64_t length) {
   Dims sizes(tensor.sizes());
   sizes[static_cast<size_t>(dim)] = length;
-  return view_of(tensor, sizes, Dims(tensor.strides()), start * tensor.strides()[static_cast<size_t>(dim)]);
+  return view_of(tensor, sizes, Dims(tensor.strides()),
+                 start * tensor.strides()[static_cast<size_t>(dim)]);
 }
 
 void copy_tensor(const OpCall& call, TensorView target, TensorView source) {
   if (target.numel() == 0) return;
   const DType from = source.dtype();
   const bool same = from == target.dtype();
-  // GPUs: the driver's own copy. On CPU drivers that is one thread's memcpy, and the kernel uses all.
+  // GPUs: the driver's own copy. On CPU drivers that is one thread's memcpy, and the kernel uses
+  // all.
   const bool driver_copies = call.caps().style == KernelStyle::Elements;
-  if (driver_copies && same && target.is_contiguous() && source.is_contiguous() && Dims(target.sizes()) == Dims(source.sizes())) {
+  if (driver_copies && same && target.is_contiguous() && source.is_contiguous() &&
+      Dims(target.sizes()) == Dims(source.sizes())) {
     const int64_t bytes = target.numel() * target.itemsize();
     if (target.address() == source.address()) return;
     const Place to = resolve(target.address(), 0, bytes);
     const Place in = resolve(source.address(), 0, bytes);
-    return call.stream().copy(to.buffer, to.offset, in.buffer, in.offset, static_cast<uint64_t>(bytes));
+    return call.stream().copy(to.buffer, to.offset, in.buffer, in.offset,
+                              static_cast<uint64_t>(bytes));
   }
   const DType moved = same ? carrier_type(from) : from;
   const LocalTensor in(source.address(), moved, Dims(source.sizes()), Dims(source.strides()));
-  const LocalTensor out(target.address(), same ? moved : target.dtype(), Dims(target.sizes()), Dims(target.strides()));
+  const LocalTensor out(target.address(), same ? moved : target.dtype(), Dims(target.sizes()),
+                        Dims(target.strides()));
   if (same && transpose_copy(call, out.view(), in.view())) return;
   const TensorView in_view = in.view();
   const ElementwiseInput input{&in_view, 0, false};
-  launch_elementwise(call, out.view(), {&kIdentity, compute_type(moved), out.dtype(), false, {&input, 1}, {}});
+  launch_elementwise(call, out.view(),
+                     {&kIdentity, compute_type(moved), out.dtype(), false, {&input, 1}, {}});
 }
 
 void fill_tensor(const OpCall& call, TensorView target, Scalar value) {
   const ElementwiseInput input{nullptr, value, false};
-  launch_elementwise(call, target,
-                     {&kIdentity, compute_type(target.dtype()), target.dtype(), false, {&input, 1}, {}});
+  launch_elementwise(
+      call, target,
+      {&kIdentity, compute_type(target.dtype()), target.dtype(), false, {&input, 1}, {}});
 }
 
 std::span<const OpEntry> copy_operators() { return kOperators; }

@@ -21,7 +21,9 @@ uint64_t wide_bits(const OpCall& call, double value) {
 }
 
 constexpr size_t kGroup = 64;
-std::array<size_t, 3> cover(int64_t n) { return {(static_cast<size_t>(n) + kGroup - 1) / kGroup * kGroup, 1, 1}; }
+std::array<size_t, 3> cover(int64_t n) {
+  return {(static_cast<size_t>(n) + kGroup - 1) / kGroup * kGroup, 1, 1};
+}
 
 Launch launch_into(const OpCall& call, const char* function, TensorView out) {
   Defines d;
@@ -80,7 +82,8 @@ void triangle_op(OpCall& call) {
   const TensorView self = call.args().tensor(0);
   const int64_t diagonal = call.args().integer(1);
   check(self.ndim() >= 2, "{} needs a matrix, got {} dimension(s)", call.name(), self.ndim());
-  check(self.dtype() == call.out(0).dtype(), "{}: the output must have the input's type", call.name());
+  check(self.dtype() == call.out(0).dtype(), "{}: the output must have the input's type",
+        call.name());
   call.accept();
   if (self.numel() == 0) return;
   const Contiguous in(call, self);
@@ -101,8 +104,10 @@ void triangle_op(OpCall& call) {
   out.finish();
 }
 
-constexpr OpEntry kOperators[] = {{"arange.start_out", arange_op}, {"linspace.out", linspace_op},
-                                  {"eye.m_out", eye_op},           {"tril.out", triangle_op},
+constexpr OpEntry kOperators[] = {{"arange.start_out", arange_op},
+                                  {"linspace.out", linspace_op},
+                                  {"eye.m_out", eye_op},
+                                  {"tril.out", triangle_op},
                                   {"triu.out", triangle_op}};
 
 }  // namespace
