@@ -230,7 +230,7 @@ TEST_F(FakeDevice, SettingsReachTheBackend) {
   set_setting("fake.knob", "17");
   EXPECT_EQ(counter("fake.knob"), 17);
   EXPECT_THAT(error_of([] { set_setting("OCLTENSOR_DEBUG_ALLOCATOR", "99"); }),
-              HasSubstr("0 to 31"));
+              HasSubstr("0 to 63"));
   EXPECT_THAT(error_of([] { set_setting("nobody.knows", "1"); }), HasSubstr("nobody.knows"));
   set_setting("OCLTENSOR_DEBUG_ALLOCATOR", "0");
 }
