@@ -13,6 +13,7 @@ constexpr int64_t kPanel = 32;    // tile_rows.h
 constexpr int64_t kBlock = 256;   // tile_rows.h
 constexpr int64_t kFewRows = 4;
 constexpr int64_t kSmallOutput = 256 * 256;
+constexpr uint64_t kPackedBytes = 8 * kBlock * kPanel * sizeof(float);  // local memory of the tiles
 
 const char* refuse_common(const OpCall& call, const MatmulProblem& p) {
   if (call.caps().style != KernelStyle::Rows) return "the device wants many small work-items";
@@ -72,8 +73,14 @@ std::array<size_t, 3> tile_grid(const MatmulProblem& p, const Plan& plan) {
   return {count(p.n, kPanel * plan.panels), count(p.m, plan.rows), static_cast<size_t>(p.batch)};
 }
 
-const char* refuse_in_place(const OpCall& call, const MatmulProblem& p) {
+const char* refuse_packed(const OpCall& call, const MatmulProblem& p) {
   if (const char* reason = refuse_common(call, p)) return reason;
+  if (call.caps().local_memory < kPackedBytes) return "less than 256 KiB of local memory";
+  return nullptr;
+}
+
+const char* refuse_in_place(const OpCall& call, const MatmulProblem& p) {
+  if (const char* reason = refuse_packed(call, p)) return reason;
   if (p.dtype != DType::Float32) return "A needs conversion";
   if (p.m * p.n > kSmallOutput) return "large enough to pack A";
   return nullptr;
@@ -166,6 +173,6 @@ void run_skinny(const OpCall& call, const MatmulProblem& p) {
 
 const MatmulImplementation kMatmulSkinny{"a few rows", refuse_skinny, run_skinny};
 const MatmulImplementation kMatmulInPlace{"tiles, A in place", refuse_in_place, run_in_place};
-const MatmulImplementation kMatmulPacked{"tiles, A packed", refuse_common, run_packed};
+const MatmulImplementation kMatmulPacked{"tiles, A packed", refuse_packed, run_packed};
 
 }  // namespace ocltensor::opencl
