@@ -1,8 +1,8 @@
 // Tensors on the CPU: views against indices worked out by hand, copies, conversion, errors.
 #include "ocltensor/tensor.h"
 
-#include <gmock/gmock.h>
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -103,7 +103,8 @@ TEST(Views, EveryViewEqualsItsReshape) {
       if (s.numel() % 12 != 0) continue;
       const Tensor r = s.reshape(shape);
       views += r.shares_storage(s);
-      EXPECT_EQ(values(r), values(s)) << fmt::format("{}{}", to_string(s.sizes()), to_string(s.strides()));
+      EXPECT_EQ(values(r), values(s))
+          << fmt::format("{}{}", to_string(s.sizes()), to_string(s.strides()));
     }
   EXPECT_GT(views, 8);
 }

@@ -9,21 +9,19 @@
 
 namespace ocltensor::opencl {
 
-#define OCLTENSOR_CL_FUNCTIONS(X)                                                                  \
-  X(clGetPlatformIDs)                                                                              \
-  X(clGetPlatformInfo)                                                                             \
-  X(clGetDeviceIDs) X(clGetDeviceInfo) X(clCreateContext) X(clReleaseContext)                      \
-      X(clCreateCommandQueue) X(clReleaseCommandQueue) X(clCreateBuffer) X(clReleaseMemObject)     \
-          X(clCreateProgramWithSource) X(clCreateProgramWithBinary) X(clBuildProgram)              \
-              X(clGetProgramInfo) X(clGetProgramBuildInfo) X(clReleaseProgram) X(clCreateKernel)   \
-                  X(clReleaseKernel) X(clSetKernelArg) X(clGetKernelInfo)                          \
-                      X(clGetKernelWorkGroupInfo) X(clEnqueueNDRangeKernel) X(clEnqueueReadBuffer) \
-                          X(clEnqueueWriteBuffer) X(clEnqueueCopyBuffer) X(clEnqueueFillBuffer)    \
-                              X(clEnqueueMapBuffer) X(clEnqueueUnmapMemObject)                     \
-                                  X(clEnqueueMarkerWithWaitList) X(clEnqueueBarrierWithWaitList)   \
-                                      X(clFlush) X(clFinish) X(clWaitForEvents) X(clGetEventInfo)  \
-                                          X(clGetEventProfilingInfo) X(clReleaseEvent)             \
-                                              X(clRetainEvent)
+// clang-format off
+#define OCLTENSOR_CL_FUNCTIONS(X)                                                               \
+  X(clGetPlatformIDs) X(clGetPlatformInfo) X(clGetDeviceIDs) X(clGetDeviceInfo)                 \
+  X(clCreateContext) X(clReleaseContext) X(clCreateCommandQueue) X(clReleaseCommandQueue)       \
+  X(clCreateBuffer) X(clReleaseMemObject) X(clCreateProgramWithSource)                          \
+  X(clCreateProgramWithBinary) X(clBuildProgram) X(clGetProgramInfo) X(clGetProgramBuildInfo)   \
+  X(clReleaseProgram) X(clCreateKernel) X(clReleaseKernel) X(clSetKernelArg) X(clGetKernelInfo) \
+  X(clGetKernelWorkGroupInfo) X(clEnqueueNDRangeKernel) X(clEnqueueReadBuffer)                  \
+  X(clEnqueueWriteBuffer) X(clEnqueueCopyBuffer) X(clEnqueueFillBuffer) X(clEnqueueMapBuffer)   \
+  X(clEnqueueUnmapMemObject) X(clEnqueueMarkerWithWaitList) X(clEnqueueBarrierWithWaitList)     \
+  X(clFlush) X(clFinish) X(clWaitForEvents) X(clGetEventInfo) X(clGetEventProfilingInfo)        \
+  X(clReleaseEvent) X(clRetainEvent)
+// clang-format on
 
 struct Functions {
 #define X(name) decltype(&::name) name;

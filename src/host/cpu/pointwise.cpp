@@ -69,7 +69,7 @@ RowFunctions row_functions(F) {
 
 const RowFunctions& functions_of(const PointwiseRow& row) {
   static const RowFunctions functions[] = {
-      // the same file in the same order as pointwise_rows()
+  // the same file in the same order as pointwise_rows()
 #define OCLTENSOR_POINTWISE(rule, schema, ...) \
   row_functions<TypeRule::rule>(OCLTENSOR_LOOP(__VA_ARGS__)),
 #define OCLTENSOR_POINTWISE_VARIANT(rule, name, ...) \

@@ -47,7 +47,8 @@ struct Nest {
 Defines defines_for(const ElementwiseLaunch& what, DType out, const Nest& nest) {
   Defines d;
   d.type("COMPUTE", what.compute).type("OUT", out);
-  d.set("FLOATING", is_floating(what.compute)).set("UNSIGNED", what.compute == DType::UInt8 || what.compute == DType::Bool);
+  d.set("FLOATING", is_floating(what.compute))
+      .set("UNSIGNED", what.compute == DType::UInt8 || what.compute == DType::Bool);
   d.set("EXPRESSION", what.formula->text).set("MAXIMUM", largest(what.limits));
   if (what.test) d.set("TEST", 1);
   d.set("KIND_OUT", nest.space.strides[0][0] == 1 ? kContiguous : kStrided);
@@ -89,10 +90,13 @@ void run(const OpCall& call, TensorView out, const ElementwiseLaunch& what, cons
   for (size_t i = 0; i < nest.space.rank(); ++i) {
     p.sizes[i] = nest.space.sizes[i];
     if (i > 0) p.rows *= p.sizes[i];
-    for (size_t k = 0; k < nest.space.strides.size(); ++k) p.strides[k][i] = nest.space.strides[k][i];
+    for (size_t k = 0; k < nest.space.strides.size(); ++k)
+      p.strides[k][i] = nest.space.strides[k][i];
   }
-  for (size_t k = 0; k < what.inputs.size(); ++k) p.numbers[k] = bits_of(what.inputs[k].value, what.compute);
-  for (size_t k = 0; k < what.parameters.size(); ++k) p.numbers[4 + k] = bits_of(what.parameters[k], what.compute);
+  for (size_t k = 0; k < what.inputs.size(); ++k)
+    p.numbers[k] = bits_of(what.inputs[k].value, what.compute);
+  for (size_t k = 0; k < what.parameters.size(); ++k)
+    p.numbers[4 + k] = bits_of(what.parameters[k], what.compute);
 
   std::array<size_t, 3> global{1, 1, 1};
   std::array<size_t, 3> local{1, 1, 1};
@@ -100,8 +104,10 @@ void run(const OpCall& call, TensorView out, const ElementwiseLaunch& what, cons
   if (what.formula->form == FormulaForm::Special) d.set("SPECIAL", 1);
   if (rows) {
     if (what.compute == DType::Float32) d.set("FAST_EXP", 1);
-    if (what.formula->form == FormulaForm::Lanes || what.formula->form == FormulaForm::Special) d.set("LANES", 1);
-    if (what.formula->form == FormulaForm::Trigonometric && call.caps().scalar_trigonometry) d.set("LANES_IF_LARGE", 1);
+    if (what.formula->form == FormulaForm::Lanes || what.formula->form == FormulaForm::Special)
+      d.set("LANES", 1);
+    if (what.formula->form == FormulaForm::Trigonometric && call.caps().scalar_trigonometry)
+      d.set("LANES_IF_LARGE", 1);
     divide_rows(p, global[0], global[1]);
   } else {
     const auto total = static_cast<uint64_t>(p.sizes[0] * p.rows);
@@ -114,8 +120,8 @@ void run(const OpCall& call, TensorView out, const ElementwiseLaunch& what, cons
     const uint64_t per_group = local[0] * (flat ? 4 : 1);
     global[0] = (total + per_group - 1) / per_group * local[0];
   }
-  Launch launch =
-      call.launch(rows ? kernel_sources::pointwise_rows : kernel_sources::pointwise_elements, "pointwise", d);
+  Launch launch = call.launch(
+      rows ? kernel_sources::pointwise_rows : kernel_sources::pointwise_elements, "pointwise", d);
   const auto bind_at = [&](const TensorView* tensor, size_t k) {
     if (tensor == nullptr) return (void)launch.memory(0, 0, 0);
     int64_t low = 0;
@@ -125,14 +131,17 @@ void run(const OpCall& call, TensorView out, const ElementwiseLaunch& what, cons
       (reach < 0 ? low : high) += reach;
     }
     const int64_t item = tensor->itemsize();
-    launch.memory(tensor->address() + static_cast<uint64_t>(nest.offsets[k] * item), low * item, (high + 1) * item);
+    launch.memory(tensor->address() + static_cast<uint64_t>(nest.offsets[k] * item), low * item,
+                  (high + 1) * item);
   };
   bind_at(&out, 0);
-  for (size_t k = 0; k < 4; ++k) bind_at(k < what.inputs.size() ? what.inputs[k].tensor : nullptr, k + 1);
+  for (size_t k = 0; k < 4; ++k)
+    bind_at(k < what.inputs.size() ? what.inputs[k].tensor : nullptr, k + 1);
   launch.value(p).run(global, local);
 }
 
-void run_nested(const OpCall& call, TensorView out, const ElementwiseLaunch& what, const Nest& nest) {
+void run_nested(const OpCall& call, TensorView out, const ElementwiseLaunch& what,
+                const Nest& nest) {
   if (nest.space.rank() <= POINTWISE_RANK) return run(call, out, what, nest);
   Nest inner = nest;
   const int64_t count = inner.space.sizes.back();
@@ -156,9 +165,10 @@ void launch_elementwise(const OpCall& call, TensorView out, const ElementwiseLau
   strides.reserve(1 + what.inputs.size());
   strides.emplace_back(out.strides());
   for (const ElementwiseInput& input : what.inputs)
-    strides.push_back(input.tensor == nullptr
-                          ? Dims(out.sizes().size(), 0)
-                          : broadcast_strides(input.tensor->sizes(), input.tensor->strides(), out.sizes()));
+    strides.push_back(
+        input.tensor == nullptr
+            ? Dims(out.sizes().size(), 0)
+            : broadcast_strides(input.tensor->sizes(), input.tensor->strides(), out.sizes()));
   run_nested(call, out, what, {make_iteration(out.sizes(), strides), {}});
 }
 

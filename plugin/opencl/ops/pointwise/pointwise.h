@@ -27,8 +27,8 @@ struct ElementwiseInput {
 struct ElementwiseLaunch {
   const Formula* formula;
   DType compute;
-  DType limits;      // type whose largest value the formula means by MAXIMUM
-  bool test = false; // the formula is a comparison
+  DType limits;       // type whose largest value the formula means by MAXIMUM
+  bool test = false;  // the formula is a comparison
   std::span<const ElementwiseInput> inputs;  // at most 4
   std::span<const Scalar> parameters;        // at most 4
 };
