@@ -114,13 +114,16 @@ int main(int argc, char** argv) {
   app.add_option("--cases", options.cases, "random cases per operator and dtype")
       ->check(CLI::Range(1, 1000000));
   app.add_option("--seed", options.seed, "seed of the first case; later ones count up");
-  app.add_option("--budget", options.budget,
-                 "seconds for the operator part: what does not fit is reported as not run");
+  app.add_option(
+      "--budget", options.budget,
+      "processor seconds for the operator part; every operator runs once, what else does not "
+      "fit is reported as not run");
   app.add_option("--record", options.record, "write all passed cases for tests/oracle/replay.py");
   app.add_option("--json", options.json, "write the result table as JSON");
   app.add_flag("--list", options.list, "print operators and dtypes, test nothing");
-  app.add_flag("--quick", options.quick,
-               "one contiguous and one strided case each, within a budget of 150 s");
+  app.add_flag(
+      "--quick", options.quick,
+      "one contiguous and one strided case each, within a budget of 150 processor seconds");
   app.add_flag("--verbose", options.verbose, "print each case before it runs");
   app.add_flag("!--no-abi", options.abi, "skip the ABI part");
   app.add_flag("!--no-operators", options.operators, "skip the operator part");

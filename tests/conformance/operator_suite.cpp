@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <memory>
 
 #include "crash.h"
@@ -150,6 +150,13 @@ std::vector<Task> plan(Suite& suite, const std::vector<const Operator*>& operato
   return tasks;
 }
 
+// Of all threads: a budget in wall time would cover less on a busy machine.
+double processor_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
 void show_progress(size_t done, size_t all, const std::string& name) {
   if (!isatty(STDOUT_FILENO)) return;
   fmt::print("\r\033[K[{}/{}] {}", done, all, name);
@@ -162,11 +169,11 @@ void run_operators(const Backend& backend, const Options& options, Table& table)
   Suite suite{backend, options, table, nullptr};
   if (!options.record.empty()) suite.recorder = std::make_unique<Recorder>(options.record);
   const std::vector<Task> tasks = plan(suite, selected(backend, options));
-  const auto start = std::chrono::steady_clock::now();
+  const double start = processor_seconds();
   size_t done = 0;
   for (const Task& task : tasks) {
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-    if (options.budget > 0 && taken.count() > options.budget) {
+    // Every operator runs once, whatever it takes: a run that skipped one would pass in vain.
+    if (options.budget > 0 && task.round > 0 && processor_seconds() - start > options.budget) {
       ++table.cell(task.op->name, task.dtype).not_run;
       continue;
     }

@@ -16,7 +16,7 @@ struct Options {
   std::string only;           // regular expression for operator names; empty: all
   std::vector<DType> dtypes;  // empty: all
   int cases = 10;             // per operator and dtype
-  double budget = 0;          // seconds for the operator part; 0: none
+  double budget = 0;          // processor seconds for the operator part; 0: none
   uint64_t seed = 0;
   int shard = 0, shards = 1;  // of the operators: every shards-th one, from `shard`
   std::string record, json;
