@@ -1,0 +1,43 @@
+// The plugin as the adapter uses it: loaded once, failures turned into PyTorch's exceptions.
+#pragma once
+
+#include <c10/core/Device.h>
+#include <c10/core/Stream.h>
+
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "tensor_backend/plugin.h"
+
+namespace torch_ocl {
+
+inline constexpr c10::DeviceType kOcl = c10::DeviceType::PrivateUse1;
+
+// The plugin's tables; loads it on the first call. Throws (RuntimeError) with every refusal where
+// no plugin can be loaded.
+const tb_api& api();
+// The same without throwing: nullptr, and unavailable_reason() says why.
+const tb_api* api_or_null() noexcept;
+// Empty when at least one device can be used; never throws.
+std::string unavailable_reason();
+// Devices the plugin offers; 0 without plugin, driver or device. Never throws, never initialises
+// more than the driver.
+c10::DeviceIndex device_count() noexcept;
+
+// Throws what `status` means to a PyTorch user: TB_E_OUT_OF_MEMORY is c10::OutOfMemoryError,
+// TB_UNSUPPORTED is c10::NotImplementedError, everything else c10::Error (RuntimeError).
+[[noreturn]] void raise(tb_status status, const char* what, const char* text);
+
+// Calls one function of the ABI, which takes a tb_error* last, and raises its failure. Returns the
+// status: TB_OK or TB_NOT_READY.
+template <typename Function, typename... Args>
+tb_status call_api(const char* what, Function function, Args&&... args) {
+  ocltensor::ErrorBuffer error;
+  const tb_status status = function(std::forward<Args>(args)..., error.get());
+  if (status != TB_OK && status != TB_NOT_READY) [[unlikely]]
+    raise(status, what, error.text());
+  return status;
+}
+
+}  // namespace torch_ocl
