@@ -1,0 +1,254 @@
+// Packing ATen values into tb_values.
+#include "arguments.h"
+
+#include <ATen/core/ITensorListRef.h>
+#include <ATen/ops/_local_scalar_dense.h>
+
+#include "base/dtype.h"
+#include "generator.h"
+
+namespace torch_ocl {
+namespace {
+
+using ocltensor::DType;
+
+constexpr std::pair<at::ScalarType, DType> kTypes[] = {
+    {at::kBool, DType::Bool},        {at::kByte, DType::UInt8},
+    {at::kChar, DType::Int8},        {at::kShort, DType::Int16},
+    {at::kInt, DType::Int32},        {at::kLong, DType::Int64},
+    {at::kHalf, DType::Float16},     {at::kBFloat16, DType::BFloat16},
+    {at::kFloat, DType::Float32},    {at::kDouble, DType::Float64},
+    {at::kComplexFloat, DType::Complex64},
+};
+
+tb_tensor describe(const at::Tensor& tensor, const void* data, const void* base) {
+  tb_tensor t;
+  t.struct_size = sizeof t;
+  t.flags = 0;
+  t.address = reinterpret_cast<uintptr_t>(data);
+  t.base = reinterpret_cast<uintptr_t>(base);
+  t.base_bytes = tensor.storage().nbytes();
+  t.dtype = ocltensor::to_abi(dtype_of(tensor.scalar_type()));
+  t.ndim = static_cast<uint32_t>(tensor.dim());
+  t.sizes = tensor.sizes().data();
+  t.strides = tensor.strides().data();
+  t.next = nullptr;
+  return t;
+}
+
+// Kinds of tensors that no kernel can take.
+void check_plain(const at::Tensor& tensor) {
+  TORCH_CHECK_NOT_IMPLEMENTED(tensor.layout() == at::kStrided, "ocl: tensors of layout ",
+                              tensor.layout(), " are not supported");
+  TORCH_CHECK_NOT_IMPLEMENTED(!tensor.is_conj() && !tensor.is_neg(),
+                              "ocl: lazily conjugated or negated tensors are not supported; call "
+                              "resolve_conj() or resolve_neg() first");
+}
+
+}  // namespace
+
+DType dtype_of(at::ScalarType type) {
+  for (const auto& [theirs, ours] : kTypes)
+    if (theirs == type) return ours;
+  TORCH_CHECK_NOT_IMPLEMENTED(false, "ocl: tensors of dtype ", type, " are not supported");
+}
+
+at::ScalarType scalar_type_of(DType type) {
+  for (const auto& [theirs, ours] : kTypes)
+    if (ours == type) return theirs;
+  TORCH_INTERNAL_ASSERT(false);
+}
+
+tb_tensor describe_input(const at::Tensor& tensor) {
+  check_plain(tensor);
+  return describe(tensor, tensor.const_data_ptr(), tensor.storage().data());
+}
+
+tb_tensor describe_output(const at::Tensor& tensor) {
+  check_plain(tensor);
+  void* const data = tensor.mutable_data_ptr();  // first: it may replace a lazily copied storage
+  return describe(tensor, data, tensor.storage().data());
+}
+
+void Arguments::add(const at::Tensor& tensor) {
+  if (!tensor.defined()) return none();
+  tb_value& value = next();
+  if (tensor.device().type() != kOcl) {
+    guests_.emplace_back(count_ - 1, &tensor);
+    return;
+  }
+  tensors_[tensor_count_] = describe_input(tensor);
+  value.tag = TB_TENSOR;
+  value.as.p = &tensors_[tensor_count_++];
+  inputs_.push_back(&tensor);
+}
+
+void Arguments::add(const std::optional<at::Tensor>& tensor) {
+  if (tensor.has_value())
+    add(*tensor);
+  else
+    none();
+}
+
+void Arguments::add_list(std::vector<tb_tensor> tensors, const std::vector<bool>& present) {
+  List& list = lists_.emplace_back();
+  list.tensors = std::move(tensors);
+  for (size_t i = 0; i < list.tensors.size(); ++i)
+    list.pointers.push_back(present[i] ? &list.tensors[i] : nullptr);
+  tb_value& value = next();
+  value.tag = TB_TENSOR_LIST;
+  value.count = static_cast<uint32_t>(list.pointers.size());
+  value.as.p = list.pointers.data();
+}
+
+void Arguments::add(at::ITensorListRef tensors) {
+  std::vector<tb_tensor> described;
+  for (const at::Tensor& t : tensors) {
+    TORCH_CHECK(t.device().type() == kOcl,
+                "Expected all tensors to be on the same device, but found one on ", t.device(),
+                " beside ocl");
+    described.push_back(describe_input(t));
+    inputs_.push_back(&t);
+  }
+  const size_t count = described.size();
+  add_list(std::move(described), std::vector<bool>(count, true));
+}
+void Arguments::add(at::TensorList tensors) { add(at::ITensorListRef(tensors)); }
+
+// Indices may be CPU tensors: they are brought to the device, as CUDA does.
+void Arguments::add(const c10::List<std::optional<at::Tensor>>& tensors) {
+  std::vector<tb_tensor> described;
+  std::vector<bool> present;
+  std::vector<at::Tensor> kept;
+  c10::Device device(kOcl, -1);
+  for (const at::Tensor* t : inputs_) device = t->device();
+  for (const std::optional<at::Tensor> item : tensors) {
+    present.push_back(item.has_value() && item->defined());
+    if (!present.back()) {
+      described.emplace_back();
+      continue;
+    }
+    kept.push_back(item->device().type() == kOcl ? *item : item->to(device));
+    described.push_back(describe_input(kept.back()));
+  }
+  add_list(std::move(described), present);
+  lists_.back().kept = std::move(kept);
+}
+
+void Arguments::add(const at::Scalar& number) {
+  TORCH_CHECK_NOT_IMPLEMENTED(!number.isComplex(), "ocl: complex numbers are not supported");
+  if (number.isBoolean())
+    add(number.toBool());
+  else if (number.isFloatingPoint())
+    add(number.toDouble());
+  else
+    add(number.toLong());
+}
+void Arguments::add(const std::optional<at::Scalar>& number) {
+  if (number.has_value())
+    add(*number);
+  else
+    none();
+}
+void Arguments::add(bool value) {
+  tb_value& v = next();
+  v.tag = TB_BOOL;
+  v.as.i = value;
+}
+void Arguments::add(int64_t value) {
+  tb_value& v = next();
+  v.tag = TB_INT;
+  v.as.i = value;
+}
+void Arguments::add(double value) {
+  tb_value& v = next();
+  v.tag = TB_FLOAT;
+  v.as.f = value;
+}
+void Arguments::add(c10::string_view text) {
+  tb_value& v = next();
+  v.tag = TB_STRING;
+  v.count = static_cast<uint32_t>(text.size());
+  v.as.p = text.data();
+}
+void Arguments::add(at::ScalarType type) {
+  tb_value& v = next();
+  v.tag = TB_DTYPE;
+  v.as.dtype = ocltensor::to_abi(dtype_of(type));
+}
+void Arguments::add(at::IntArrayRef values) {
+  tb_value& v = next();
+  v.tag = TB_INT_LIST;
+  v.count = static_cast<uint32_t>(values.size());
+  v.as.p = values.data();
+}
+void Arguments::add(at::ArrayRef<double> values) {
+  tb_value& v = next();
+  v.tag = TB_FLOAT_LIST;
+  v.count = static_cast<uint32_t>(values.size());
+  v.as.p = values.data();
+}
+void Arguments::add_bools(const bool* values, size_t count) {
+  List& list = lists_.emplace_back();
+  list.bools.assign(values, values + count);
+  tb_value& v = next();
+  v.tag = TB_BOOL_LIST;
+  v.count = static_cast<uint32_t>(count);
+  v.as.p = list.bools.data();
+}
+
+void Arguments::random() {
+  generator_at_ = count_;
+  next().tag = TB_GENERATOR;  // the handle depends on the device: settle() fills it in
+}
+
+// As a number where type promotion cannot tell the difference, else as a tensor on the device.
+void Arguments::take_guest(const at::Tensor& guest, tb_value& value, c10::DeviceIndex device) {
+  bool all_dimensioned = true;
+  bool floating = false;
+  for (const at::Tensor* t : inputs_) {
+    all_dimensioned &= t->dim() > 0;
+    floating |= t->is_floating_point();
+  }
+  const at::ScalarType type = guest.scalar_type();
+  const bool same_promotion =
+      guest.unsafeGetTensorImpl()->is_wrapped_number() ||
+      (all_dimensioned && (type == at::kBool || type == at::kLong || type == at::kFloat ||
+                           (type == at::kDouble && floating)));
+  if (!same_promotion) {
+    kept_.push_back(guest.to(c10::Device(kOcl, device)));
+    tensors_[tensor_count_] = describe_input(kept_.back());
+    value.tag = TB_TENSOR;
+    value.as.p = &tensors_[tensor_count_++];
+    return;
+  }
+  const at::Scalar number = at::_local_scalar_dense(guest);
+  TORCH_CHECK_NOT_IMPLEMENTED(!number.isComplex(), "ocl: complex numbers are not supported");
+  if (number.isFloatingPoint()) {
+    value.tag = TB_FLOAT;
+    value.as.f = number.toDouble();
+  } else {
+    value.tag = number.isBoolean() ? TB_BOOL : TB_INT;
+    value.as.i = number.toLong();
+  }
+}
+
+c10::DeviceIndex Arguments::settle(const char* name, c10::DeviceIndex fallback,
+                                   bool take_scalars) {
+  c10::DeviceIndex device = inputs_.empty() ? fallback : inputs_.front()->device().index();
+  for (const at::Tensor* t : inputs_)
+    TORCH_CHECK(t->device().index() == device, name,
+                ": Expected all tensors to be on the same device, but found at least two devices, ocl:",
+                static_cast<int>(device), " and ", t->device());
+  for (const auto& [at, guest] : guests_) {
+    TORCH_CHECK((take_scalars || guest->unsafeGetTensorImpl()->is_wrapped_number()) &&
+                    guest->dim() == 0 && guest->device().is_cpu(),
+                name, ": Expected all tensors to be on the same device, but found at least two devices, ocl:",
+                static_cast<int>(device), " and ", guest->device());
+    take_guest(*guest, values_[at], device);
+  }
+  if (generator_at_ != kMost) values_[generator_at_].as.p = generator_handle(generator_, device);
+  return device;
+}
+
+}  // namespace torch_ocl

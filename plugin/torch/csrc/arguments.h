@@ -1,0 +1,113 @@
+// The arguments of one ATen call as the plugin takes them: tb_values over borrowed tensors and
+// lists. Everything lives as long as the Arguments object; nothing of usual size is allocated.
+#pragma once
+
+#include <ATen/core/List.h>
+#include <ATen/core/Tensor.h>
+#include <c10/core/SymIntArrayRef.h>
+
+#include <array>
+#include <deque>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/value.h"
+#include "plugin.h"
+
+namespace torch_ocl {
+
+// Describes a dense ocl tensor to the plugin. Inputs are read through const_data_ptr, outputs through
+// mutable_data_ptr, so that copy-on-write tensors are separated only when they are written.
+tb_tensor describe_input(const at::Tensor& tensor);
+tb_tensor describe_output(const at::Tensor& tensor);
+ocltensor::DType dtype_of(at::ScalarType type);  // NotImplementedError for types it does not have
+at::ScalarType scalar_type_of(ocltensor::DType type);
+
+class Arguments {
+ public:
+  static constexpr size_t kMost = 20;
+
+  Arguments() = default;
+  Arguments(const Arguments&) = delete;
+  Arguments& operator=(const Arguments&) = delete;
+
+  void add(const at::Tensor& tensor);
+  void add(const std::optional<at::Tensor>& tensor);
+  void add(at::ITensorListRef tensors);
+  void add(at::TensorList tensors);
+  void add(const c10::List<std::optional<at::Tensor>>& tensors);
+  void add(const at::Scalar& number);
+  void add(const std::optional<at::Scalar>& number);
+  void add(bool value);
+  void add(int64_t value);
+  void add(double value);
+  void add(const c10::SymInt& value) { add(value.guard_int(__FILE__, __LINE__)); }
+  void add(c10::string_view text);
+  void add(at::ScalarType type);
+  void add(at::IntArrayRef values);
+  void add(c10::SymIntArrayRef values) { add(C10_AS_INTARRAYREF_SLOW(values)); }
+  void add(at::ArrayRef<double> values);
+  void add(const std::optional<at::Generator>& generator) { generator_ = generator, random(); }
+  template <size_t N>
+  void add(const std::array<bool, N>& values) {
+    add_bools(values.data(), N);
+  }
+  template <typename T>
+  void add(const std::optional<T>& value) {
+    if (value.has_value())
+      add(*value);
+    else
+      none();
+  }
+  void add(const at::OptionalIntArrayRef& values) {
+    if (values.has_value())
+      add(*values);
+    else
+      none();
+  }
+  void add(const at::OptionalSymIntArrayRef& values) {
+    if (values.has_value())
+      add(*values);
+    else
+      none();
+  }
+  void none() { next() = {}; }
+
+  // After the last add(): the device of the tensors, or `fallback` if there are none. With
+  // `take_scalars` 0-dimensional CPU tensors count as numbers (pointwise operators); otherwise a CPU
+  // tensor beside ocl tensors is an error that names the operator.
+  c10::DeviceIndex settle(const char* name, c10::DeviceIndex fallback, bool take_scalars);
+
+  std::span<const tb_value> values() const { return {values_.data(), count_}; }
+  const std::vector<const at::Tensor*>& tensors() const { return inputs_; }
+
+ private:
+  tb_value& next() {
+    TORCH_INTERNAL_ASSERT(count_ < kMost);
+    return values_[count_++] = {};
+  }
+  void random();
+  void add_bools(const bool* values, size_t count);
+  void add_list(std::vector<tb_tensor> tensors, const std::vector<bool>& present);
+  void take_guest(const at::Tensor& guest, tb_value& value, c10::DeviceIndex device);
+
+  std::array<tb_value, kMost> values_;
+  size_t count_ = 0;
+  std::array<tb_tensor, kMost> tensors_;
+  size_t tensor_count_ = 0;
+  std::vector<const at::Tensor*> inputs_;  // ocl tensors, for overlap checks
+  std::vector<std::pair<size_t, const at::Tensor*>> guests_;  // CPU tensors by position
+  std::vector<at::Tensor> kept_;
+  std::optional<at::Generator> generator_;
+  size_t generator_at_ = kMost;
+  struct List {
+    std::vector<tb_tensor> tensors;
+    std::vector<const tb_tensor*> pointers;
+    std::vector<uint8_t> bools;
+    std::vector<at::Tensor> kept;
+  };
+  std::deque<List> lists_;
+};
+
+}  // namespace torch_ocl

@@ -1,0 +1,107 @@
+// Copies between host and device, between devices, and on one device.
+#include <ATen/ops/_local_scalar_dense.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <torch/library.h>
+
+#include "allocator.h"
+#include "operator.h"
+#include "stream.h"
+
+namespace torch_ocl {
+namespace {
+
+tb_address address_of(const at::Tensor& tensor) {
+  return reinterpret_cast<uintptr_t>(tensor.const_data_ptr());
+}
+
+// A new contiguous tensor like `like`, of its dtype and device.
+at::Tensor contiguous_like(const at::Tensor& like) {
+  return make_tensor(like.sizes(), {}, like.scalar_type(), like.device().index());
+}
+
+// Pinned memory stays reserved until the stream has passed the copy.
+void keep_pinned(const at::Tensor& host, const c10::Stream& stream) {
+  at::getHostAllocator(kOcl)->record_event(host.mutable_data_ptr(),
+                                           host.storage().data_ptr().get_context(), stream);
+}
+
+void upload(const at::Tensor& target, const at::Tensor& source, bool non_blocking) {
+  // Converting first on the host keeps types that the device lacks off it.
+  const at::Tensor host = source.to(target.scalar_type()).expand(target.sizes()).contiguous();
+  const at::Tensor staging = target.is_contiguous() ? target : contiguous_like(target);
+  const c10::Stream stream = current_stream(target.device().index());
+  const bool asynchronous = non_blocking && host.is_same(source) && is_pinned(host.const_data_ptr());
+  call_api("copy to ocl", api().transfer->to_device, handle_of(stream),
+           reinterpret_cast<uintptr_t>(staging.mutable_data_ptr()), host.const_data_ptr(),
+           static_cast<uint64_t>(host.nbytes()), asynchronous ? TB_COPY_ASYNC : 0u);
+  if (asynchronous) keep_pinned(host, stream);
+  if (!staging.is_same(target)) copy_on_device(target, staging);
+}
+
+void download(const at::Tensor& target, const at::Tensor& source, bool non_blocking) {
+  const at::Tensor device = source.expand(target.sizes()).contiguous();
+  const c10::Stream stream = current_stream(source.device().index());
+  const bool direct = target.is_contiguous() && target.scalar_type() == source.scalar_type();
+  const at::Tensor host = direct ? target : at::empty(target.sizes(), device.options().device(at::kCPU));
+  const bool asynchronous = non_blocking && direct && is_pinned(host.const_data_ptr());
+  call_api("copy from ocl", api().transfer->to_host, handle_of(stream), host.mutable_data_ptr(),
+           address_of(device), static_cast<uint64_t>(host.nbytes()),
+           asynchronous ? TB_COPY_ASYNC : 0u);
+  if (asynchronous) keep_pinned(host, stream);
+  if (!direct) target.copy_(host);
+}
+
+void between_devices(const at::Tensor& target, const at::Tensor& source) {
+  const at::Tensor from = source.expand(target.sizes()).to(target.scalar_type()).contiguous();
+  const at::Tensor staging = target.is_contiguous() ? target : contiguous_like(target);
+  call_api("copy between ocl devices", api().transfer->on_device,
+           current_handle(target.device().index()),
+           reinterpret_cast<uintptr_t>(staging.mutable_data_ptr()),
+           current_handle(source.device().index()), address_of(from),
+           static_cast<uint64_t>(from.nbytes()));
+  if (!staging.is_same(target)) copy_on_device(target, staging);
+}
+
+at::Tensor copy_from(const at::Tensor& source, const at::Tensor& target, bool non_blocking) {
+  if (target.numel() == 0) return target;
+  const bool from_ocl = source.device().type() == kOcl;
+  const bool to_ocl = target.device().type() == kOcl;
+  if (from_ocl && to_ocl) {
+    if (source.device() != target.device())
+      between_devices(target, source);
+    else if (source.is_alias_of(target) && !source.is_same(target))
+      copy_on_device(target, source.clone());
+    else
+      copy_on_device(target, source);
+  } else if (to_ocl) {
+    TORCH_CHECK_NOT_IMPLEMENTED(source.device().is_cpu(), "ocl: cannot copy from ", source.device());
+    upload(target, source, non_blocking);
+  } else {
+    TORCH_CHECK_NOT_IMPLEMENTED(target.device().is_cpu(), "ocl: cannot copy to ", target.device());
+    download(target, source, non_blocking);
+  }
+  return target;
+}
+
+at::Tensor copy_from_and_resize(const at::Tensor& source, const at::Tensor& target) {
+  target.resize_(source.sizes());
+  return copy_from(source, target, false);
+}
+
+at::Scalar local_scalar_dense(const at::Tensor& self) {
+  const at::Tensor host = at::empty({}, self.options().device(at::kCPU));
+  call_api("item", api().transfer->to_host, current_handle(self.device().index()),
+           host.mutable_data_ptr(), address_of(self), static_cast<uint64_t>(self.itemsize()), 0u);
+  return at::_local_scalar_dense(host);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("_copy_from", TORCH_FN(copy_from));
+  m.impl("_copy_from_and_resize", TORCH_FN(copy_from_and_resize));
+  m.impl("_local_scalar_dense", TORCH_FN(local_scalar_dense));
+}
+
+}  // namespace torch_ocl

@@ -1,0 +1,83 @@
+// What happens to operators that the device has not: an error that says so, or the CPU.
+#include <ATen/native/CPUFallback.h>
+#include <torch/library.h>
+
+#include <mutex>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/config.h"
+#include "fallback.h"
+#include "operator.h"
+
+namespace torch_ocl {
+namespace {
+
+struct Counts {
+  std::mutex mutex;
+  std::unordered_map<std::string, uint64_t> by_operator;
+};
+Counts& counts() {
+  static Counts& c = *new Counts;
+  return c;
+}
+
+// Operators for which the boxed fallback would be silently wrong: they change arguments that their
+// schema does not mark, or return views.
+constexpr std::string_view kNever[] = {"aten::native_batch_norm", "aten::_native_batch_norm_legit",
+                                       "aten::_batch_norm_with_update", "aten::record_stream"};
+
+void refuse_mixed_devices(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+  const size_t count = op.schema().arguments().size();
+  for (const c10::IValue& value : at::ArrayRef<c10::IValue>(stack).slice(stack.size() - count)) {
+    if (!value.isTensor() || !value.toTensor().defined()) continue;
+    const at::Tensor& tensor = value.toTensor();
+    TORCH_CHECK(tensor.device().type() == kOcl || tensor.dim() == 0, op.schema().operator_name(),
+                ": Expected all tensors to be on the same device, but found one on ",
+                tensor.device(), " beside ocl");
+  }
+}
+
+void count(const c10::OperatorHandle& op, const char* reason) {
+  const std::string name = c10::toString(op.operator_name());
+  bool first = false;
+  {
+    std::lock_guard lock(counts().mutex);
+    first = counts().by_operator[name]++ == 0;
+  }
+  if (first)
+    TORCH_WARN("The operator '", name, "' runs on the CPU instead of ocl: ", reason,
+               " (this message appears once per operator)");
+}
+
+void boxed_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  fall_back(op, *stack, "it has no OpenCL kernel");
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, uint64_t>> fallback_counts() {
+  std::lock_guard lock(counts().mutex);
+  return {counts().by_operator.begin(), counts().by_operator.end()};
+}
+
+void fall_back(const c10::OperatorHandle& op, torch::jit::Stack& stack, const char* reason) {
+  const std::string name = c10::toString(op.operator_name());
+  const std::string base = op.schema().name();
+  const bool never = std::find(std::begin(kNever), std::end(kNever), base) != std::end(kNever);
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      !never && ocltensor::config::get_bool(ocltensor::config::Knob::EnableFallback),
+      "The operator '", name, "' is not implemented for the ocl device: ", reason, ". ",
+      never ? "It cannot run on the CPU instead, because it changes its arguments."
+            : "Set the environment variable OCLTENSOR_ENABLE_FALLBACK=1 to run it on the CPU "
+              "instead (slower than on the device).");
+  refuse_mixed_devices(op, stack);
+  count(op, reason);
+  at::native::cpu_fallback(op, &stack, true);
+}
+
+TORCH_LIBRARY_IMPL(_, PrivateUse1, m) {
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&boxed_fallback>());
+}
+
+}  // namespace torch_ocl

@@ -1,0 +1,58 @@
+// One operator of the plugin, called with ATen's arguments: outputs are inferred, checked or
+// allocated as ATen's own kernels do it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/stack.h>
+
+#include <atomic>
+#include <span>
+#include <stdexcept>
+
+#include "arguments.h"
+#include "base/operators.h"
+
+namespace torch_ocl {
+
+// The plugin declined a call: nothing was written. The caller falls back or raises.
+class Declined : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+class PluginOperator {
+ public:
+  // `name` is the plugin's: "add.out". Must live as long as the process. Finds nothing yet.
+  explicit PluginOperator(const char* name) : name_(name) {}
+
+  // Allocates what inference says and runs. `outs` has one entry per output of the operator; an
+  // output that the call does not produce (output_mask) stays undefined. Throws Declined.
+  void run_functional(Arguments& in, std::span<at::Tensor> outs);
+  // Writes to given outputs: checks device and dtype, resizes, refuses overlap.
+  void run_out(Arguments& in, std::span<at::Tensor> outs);
+  // The same for an operator that changes `outs` in place: their shape and dtype are fixed.
+  void run_in_place(Arguments& in, std::span<at::Tensor> outs);
+  // The bare call: arguments settled, outputs as the plugin wants them.
+  void invoke(const Arguments& in, std::span<at::Tensor> outs, c10::DeviceIndex device);
+
+ private:
+  enum class Outputs { Allocate, Resize, Keep };
+  void run(Arguments& in, std::span<at::Tensor> outs, Outputs mode);
+  const ocltensor::Operator& schema();
+
+  const char* name_;
+  std::atomic<const ocltensor::Operator*> schema_{nullptr};
+  std::atomic<tb_op> op_{nullptr};
+};
+
+// A new contiguous (or `strides`, if not empty) tensor on an ocl device.
+at::Tensor make_tensor(at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarType type,
+                       c10::DeviceIndex device);
+// Copies with conversion and broadcasting on the device, by the plugin's copy. The tensors may not
+// overlap partially.
+void copy_on_device(const at::Tensor& target, const at::Tensor& source);
+
+// What happens to a declined call: with OCLTENSOR_ENABLE_FALLBACK it runs on the CPU (one warning
+// per operator, counted), else NotImplementedError with operator, reason and the variable's name.
+void fall_back(const c10::OperatorHandle& op, torch::jit::Stack& stack, const char* reason);
+
+}  // namespace torch_ocl

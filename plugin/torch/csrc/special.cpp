@@ -1,0 +1,111 @@
+// Operators whose ATen form differs from the plugin's: arguments added, outputs left out.
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros_like.h>
+#include <torch/library.h>
+
+#include "operator.h"
+#include "stream.h"
+
+namespace torch_ocl {
+namespace {
+
+using Three = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
+
+at::Tensor& zero_(at::Tensor& self) { return self.fill_(0); }
+
+at::Tensor& fill_tensor_(at::Tensor& self, const at::Tensor& value) {
+  TORCH_CHECK(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ",
+              value.dim(), " dimensions.");
+  return self.copy_(value.expand_as(self));
+}
+
+Three convolution_backward_overrideable(
+    const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
+    c10::SymIntArrayRef stride, c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation,
+    bool transposed, c10::SymIntArrayRef output_padding, c10::SymInt groups,
+    std::array<bool, 3> output_mask) {
+  static PluginOperator& backward = *new PluginOperator("convolution_backward.out");
+  const int64_t groups_value = groups.guard_int(__FILE__, __LINE__);
+  const int64_t bias_size = transposed ? weight.size(1) * groups_value : weight.size(0);
+  Arguments in;
+  in.add(grad_output);
+  in.add(input);
+  in.add(weight);
+  in.add(at::IntArrayRef(&bias_size, 1));
+  in.add(stride);
+  in.add(padding);
+  in.add(dilation);
+  in.add(transposed);
+  in.add(output_padding);
+  in.add(groups_value);
+  in.add(output_mask);
+  at::Tensor outs[3];
+  try {
+    backward.run_functional(in, outs);
+  } catch (const Declined& declined) {
+    TORCH_CHECK_NOT_IMPLEMENTED(false, "ocl: convolution_backward: ", declined.what());
+  }
+  for (size_t i = 0; i < 3; ++i)
+    if (!output_mask[i]) outs[i] = at::Tensor();
+  return {outs[0], outs[1], outs[2]};
+}
+
+Three batch_norm(const at::Tensor& input, const std::optional<at::Tensor>& weight,
+                 const std::optional<at::Tensor>& bias, const std::optional<at::Tensor>& mean,
+                 const std::optional<at::Tensor>& var, bool training, double momentum, double eps) {
+  static PluginOperator& forward = *new PluginOperator("native_batch_norm.out");
+  Arguments in;
+  in.add(input);
+  in.add(weight);
+  in.add(bias);
+  in.add(mean);
+  in.add(var);
+  in.add(training);
+  in.add(momentum);
+  in.add(eps);
+  at::Tensor outs[3];
+  try {
+    forward.run_functional(in, outs);
+  } catch (const Declined& declined) {
+    TORCH_CHECK_NOT_IMPLEMENTED(false, "ocl: native_batch_norm: ", declined.what());
+  }
+  return {outs[0], outs[1], outs[2]};
+}
+
+Three batch_norm_legit(const at::Tensor& input, const std::optional<at::Tensor>& weight,
+                       const std::optional<at::Tensor>& bias, at::Tensor& mean, at::Tensor& var,
+                       bool training, double momentum, double eps) {
+  return batch_norm(input, weight, bias, mean, var, training, momentum, eps);
+}
+
+Three batch_norm_legit_no_stats(const at::Tensor& input, const std::optional<at::Tensor>& weight,
+                                const std::optional<at::Tensor>& bias, bool training,
+                                double momentum, double eps) {
+  return batch_norm(input, weight, bias, std::nullopt, std::nullopt, training, momentum, eps);
+}
+
+std::tuple<at::Tensor, at::Tensor> log_sigmoid_forward(const at::Tensor& self) {
+  static PluginOperator& forward = *new PluginOperator("log_sigmoid.out");
+  Arguments in;
+  in.add(self);
+  at::Tensor outs[1];
+  try {
+    forward.run_functional(in, outs);
+  } catch (const Declined& declined) {
+    TORCH_CHECK_NOT_IMPLEMENTED(false, "ocl: log_sigmoid: ", declined.what());
+  }
+  return {outs[0], at::empty({0}, self.options())};  // the buffer is the CPU kernel's alone
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("zero_", TORCH_FN(zero_));
+  m.impl("fill_.Tensor", TORCH_FN(fill_tensor_));
+  m.impl("convolution_backward_overrideable", TORCH_FN(convolution_backward_overrideable));
+  m.impl("_native_batch_norm_legit", TORCH_FN(batch_norm_legit));
+  m.impl("_native_batch_norm_legit.no_stats", TORCH_FN(batch_norm_legit_no_stats));
+  m.impl("log_sigmoid_forward", TORCH_FN(log_sigmoid_forward));
+}
+
+}  // namespace torch_ocl
