@@ -9,10 +9,13 @@
 
 namespace torch_ocl {
 
+// Seeded by seed_all() if that was called before, else at random.
 const at::Generator& default_generator(c10::DeviceIndex index);
+// Seeds the default generators of all devices, also of those not used yet; opens no device.
+void seed_all(uint64_t seed);
 at::Generator make_generator(c10::DeviceIndex index);
 // The plugin's handle of a given generator, or of the device's default one. A generator of another
-// device type is an error.
+// device is an error.
 tb_generator generator_handle(const std::optional<at::Generator>& generator,
                               c10::DeviceIndex index);
 

@@ -13,21 +13,31 @@
 namespace torch_ocl {
 
 inline constexpr c10::DeviceType kOcl = c10::DeviceType::PrivateUse1;
+inline constexpr int kMaxDevices = 64;  // further ones are not offered to PyTorch
 
 // The plugin's tables; loads it on the first call. Throws (RuntimeError) with every refusal where
 // no plugin can be loaded.
 const tb_api& api();
 // The same without throwing: nullptr, and unavailable_reason() says why.
 const tb_api* api_or_null() noexcept;
+// Where the plugin was loaded from, and its version; empty without one.
+std::string plugin_path();
+std::string plugin_version();
 // Empty when at least one device can be used; never throws.
 std::string unavailable_reason();
 // Devices the plugin offers; 0 without plugin, driver or device. Never throws, never initialises
 // more than the driver.
 c10::DeviceIndex device_count() noexcept;
+// Throws (RuntimeError) with unavailable_reason() where there is no device.
+void require_device();
+// Is this a child of a process that had used the driver before fork()? Nothing works then.
+bool is_in_bad_fork() noexcept;
 
 // Throws what `status` means to a PyTorch user: TB_E_OUT_OF_MEMORY is c10::OutOfMemoryError,
 // TB_UNSUPPORTED is c10::NotImplementedError, everything else c10::Error (RuntimeError).
 [[noreturn]] void raise(tb_status status, const char* what, const char* text);
+// For functions that may not throw: writes the failure to the log instead.
+void log_failure(tb_status status, const char* what, const char* text) noexcept;
 
 // Calls one function of the ABI, which takes a tb_error* last, and raises its failure. Returns the
 // status: TB_OK or TB_NOT_READY.
@@ -38,6 +48,15 @@ tb_status call_api(const char* what, Function function, Args&&... args) {
   if (status != TB_OK && status != TB_NOT_READY) [[unlikely]]
     raise(status, what, error.text());
   return status;
+}
+
+// The same for destructors and deleters: a failure is logged.
+template <typename Function, typename... Args>
+void call_api_noexcept(const char* what, Function function, Args&&... args) noexcept {
+  ocltensor::ErrorBuffer error;
+  const tb_status status = function(std::forward<Args>(args)..., error.get());
+  if (status != TB_OK && status != TB_NOT_READY) [[unlikely]]
+    log_failure(status, what, error.text());
 }
 
 }  // namespace torch_ocl

@@ -8,12 +8,24 @@ namespace torch_ocl {
 c10::DeviceIndex current_device();
 // Checked: an index outside 0..device_count()-1 is an error.
 void set_current_device(c10::DeviceIndex index);
+// Unchecked, for restoring: a negative index changes nothing. Returns the previous device.
+c10::DeviceIndex exchange_device(c10::DeviceIndex index) noexcept;
+// -1 becomes the current device; any other index outside 0..device_count()-1 is an error.
+c10::DeviceIndex checked_index(c10::DeviceIndex index);
 
 // This thread's current stream of a device.
 c10::Stream current_stream(c10::DeviceIndex index);
+c10::Stream default_stream(c10::DeviceIndex index);
+// The next stream of the device's pool, which is used in turn: 32 of each priority.
+c10::Stream pool_stream(c10::DeviceIndex index, bool high_priority);
+// Makes `stream` this thread's current one of its device; returns the previous one.
+c10::Stream exchange_stream(const c10::Stream& stream);
 // The plugin's handle. The default stream has id 0; pool streams are created on first use and live
 // as long as the process.
 tb_stream handle_of(const c10::Stream& stream);
 inline tb_stream current_handle(c10::DeviceIndex index) { return handle_of(current_stream(index)); }
+
+// Has any stream of the device been used? Opens nothing.
+bool is_initialized(c10::DeviceIndex index) noexcept;
 
 }  // namespace torch_ocl

@@ -1,0 +1,16 @@
+"""Prints torch's version and folder, Python's include folder and extension suffix, as a CMake list."""
+
+import importlib.util
+import pathlib
+import re
+import sys
+import sysconfig
+
+spec = importlib.util.find_spec("torch")
+if spec is None or spec.origin is None:
+    sys.exit(f"there is no module torch in {sys.prefix}")
+folder = pathlib.Path(spec.origin).parent
+version = re.search(r"__version__ = '([^']+)'", (folder / "version.py").read_text())
+if version is None or not (folder / "include" / "c10").is_dir():
+    sys.exit(f"the torch in {folder} has no version or no headers")
+print(version[1], folder, sysconfig.get_path("include"), sysconfig.get_config_var("EXT_SUFFIX"), sep=";")

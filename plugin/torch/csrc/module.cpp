@@ -1,0 +1,207 @@
+// The Python extension: what the package torch_ocl needs beyond PyTorch's own bindings.
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/python_headers.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include "allocator.h"
+#include "base/config.h"
+#include "generator.h"
+#include "stream.h"
+
+namespace torch_ocl {
+namespace {
+
+namespace py = pybind11;
+
+// Functions whose names begin with get_ or return values of Python hold the GIL; all others
+// release it, for they may wait for a device.
+
+py::dict device_properties(int index) {
+  tb_device_properties p{};
+  p.struct_size = sizeof p;
+  {
+    const py::gil_scoped_release release;  // may load the driver
+    call_api("device properties", api().device->properties,
+             checked_index(static_cast<c10::DeviceIndex>(index)), &p);
+  }
+  const char* const kinds[] = {"", "cpu", "gpu", "accelerator"};
+  py::dict d;
+  d["name"] = p.name;
+  d["vendor"] = p.vendor;
+  d["platform"] = p.platform;
+  d["driver_version"] = p.driver_version;
+  d["language_version"] = p.language_version;
+  d["kind"] = kinds[p.kind < 4 ? p.kind : 0];
+  d["total_memory"] = p.global_memory;
+  d["largest_allocation"] = p.largest_allocation;
+  d["local_memory"] = p.local_memory;
+  d["recommended_memory"] = p.recommended_memory;
+  d["compute_units"] = p.compute_units;
+  d["max_work_group_size"] = p.max_work_group_size;
+  d["clock_mhz"] = p.clock_mhz;
+  d["has_fp64"] = (p.features & TB_FEATURE_FP64) != 0;
+  d["has_fp16_arithmetic"] = (p.features & TB_FEATURE_FP16_ARITHMETIC) != 0;
+  d["has_unified_memory"] = (p.features & TB_FEATURE_UNIFIED_MEMORY) != 0;
+  d["has_subgroups"] = (p.features & TB_FEATURE_SUBGROUPS) != 0;
+  d["has_int64_atomics"] = (p.features & TB_FEATURE_INT64_ATOMICS) != 0;
+  d["has_float_atomics"] = (p.features & TB_FEATURE_FLOAT_ATOMICS) != 0;
+  return d;
+}
+
+py::dict statistics(int index) {
+  const tb_memory_stats s = memory_stats(static_cast<c10::DeviceIndex>(index));
+  py::dict d;
+  const auto add = [&](const char* name, const tb_memory_stat& stat) {
+    const std::string prefix = std::string(name) + ".";
+    d[py::str(prefix + "current")] = stat.current;
+    d[py::str(prefix + "peak")] = stat.peak;
+    d[py::str(prefix + "allocated")] = stat.allocated;
+    d[py::str(prefix + "freed")] = stat.freed;
+  };
+  add("requested_bytes", s.requested_bytes);
+  add("allocated_bytes", s.allocated_bytes);
+  add("active_bytes", s.active_bytes);
+  add("reserved_bytes", s.reserved_bytes);
+  add("allocation", s.allocations);
+  add("segment", s.segments);
+  add("pinned_bytes", s.pinned_bytes);
+  d["num_alloc_retries"] = s.allocation_retries;
+  d["num_ooms"] = s.out_of_memory_errors;
+  d["driver_bytes"] = s.driver_bytes;
+  d["recommended_bytes"] = s.recommended_bytes;
+  d["limit_bytes"] = s.limit_bytes;
+  d["low_limit_bytes"] = s.low_limit_bytes;
+  return d;
+}
+
+py::dict counters() {
+  tb_counters c{};
+  c.struct_size = sizeof c;
+  call_api("counters", api().profiler->counters, &c);
+  py::dict d;
+  d["operators"] = c.operators;
+  d["launches"] = c.launches;
+  d["copies"] = c.copies;
+  d["copied_bytes"] = c.copied_bytes;
+  d["program_builds"] = c.program_builds;
+  d["program_loads"] = c.program_loads;
+  return d;
+}
+
+// ---- Settings. The adapter has its own copy of those of src/base; both copies are set.
+
+bool adapter_knows(const std::string& name) {
+  for (const ocltensor::config::KnobState& knob : ocltensor::config::list())
+    if (name == knob.name) return true;
+  return false;
+}
+
+void set_setting(const std::string& name, const std::string& value) {
+  call_api("set", api().switches->set, name.c_str(), value.c_str());
+  if (adapter_knows(name)) ocltensor::config::set(name, value);
+}
+
+std::string get_setting(const std::string& name) {
+  char value[4096] = "";
+  call_api("get", api().switches->get, name.c_str(), value, sizeof value);
+  return value;
+}
+
+std::vector<std::string> settings() {
+  uint32_t count = 0;
+  call_api("settings", api().switches->count, &count);
+  std::vector<std::string> names;
+  for (uint32_t i = 0; i < count; ++i) {
+    const char* name = nullptr;
+    call_api("settings", api().switches->at, i, &name);
+    names.emplace_back(name);
+  }
+  return names;
+}
+
+// ---- Thin wrappers with Python's integers
+
+c10::DeviceIndex index_of(int64_t index) {
+  TORCH_CHECK(index >= -1 && index < kMaxDevices, "there is no device ocl:", index);
+  return checked_index(static_cast<c10::DeviceIndex>(index));
+}
+void synchronize(int64_t index) {
+  call_api("synchronize", api().device->synchronize, index_of(index));
+}
+void reset_peak(int64_t index) {
+  call_api("reset statistics", api().memory->reset_peak_stats, index_of(index));
+}
+void reset_accumulated(int64_t index) {
+  call_api("reset statistics", api().memory->reset_accumulated_stats, index_of(index));
+}
+void set_fraction(int64_t index, double fraction) {
+  call_api("memory fraction", api().memory->set_fraction, index_of(index), fraction);
+}
+void set_watermarks(int64_t index, double high, double low) {
+  call_api("watermarks", api().memory->set_watermarks, index_of(index), high, low);
+}
+int64_t current_stream_id(int64_t index) { return current_stream(index_of(index)).id(); }
+void set_stream(int64_t index, int64_t id) {
+  exchange_stream(c10::Stream(c10::Stream::UNSAFE, c10::Device(kOcl, index_of(index)), id));
+}
+int64_t exchange_device_index(int64_t index) {
+  return exchange_device(static_cast<c10::DeviceIndex>(index));
+}
+void set_device(int64_t index) { set_current_device(index_of(index)); }
+at::Generator generator_of(int64_t index) { return default_generator(index_of(index)); }
+bool any_initialized() {
+  for (c10::DeviceIndex i = 0; i < kMaxDevices; ++i)
+    if (is_initialized(i)) return true;
+  return false;
+}
+
+}  // namespace
+}  // namespace torch_ocl
+
+PYBIND11_MODULE(TORCH_OCL_MODULE, m) {
+  using namespace torch_ocl;
+  const auto waits = [&m](const char* name, auto* function) {
+    m.def(name, torch::wrap_pybind_function_no_gil(function));
+  };
+  const auto answers = [&m](const char* name, auto* function) {
+    m.def(name, torch::wrap_pybind_function(function));
+  };
+  m.doc() = "Bindings of the ocl device; see torch.ocl for the public names.";
+  m.attr("torch_version") = TORCH_OCL_TORCH_VERSION;
+  m.attr("max_devices") = kMaxDevices;
+  waits(
+      "device_count", +[] { return static_cast<int>(device_count()); });
+  waits(
+      "unavailable_reason", +[] { return unavailable_reason(); });
+  waits(
+      "require_device", +[] { require_device(); });
+  waits(
+      "plugin_path", +[] { return plugin_path(); });
+  waits(
+      "plugin_version", +[] { return plugin_version(); });
+  waits("synchronize", &synchronize);
+  waits(
+      "empty_cache", +[] { empty_cache(); });
+  waits("reset_peak_stats", &reset_peak);
+  waits("reset_accumulated_stats", &reset_accumulated);
+  waits("set_fraction", &set_fraction);
+  waits("set_watermarks", &set_watermarks);
+  waits("set_stream", &set_stream);
+  waits("set_device", &set_device);
+  waits(
+      "seed_all", +[](uint64_t seed) { seed_all(seed); });
+  waits("set_setting", &set_setting);
+  waits("get_setting", &get_setting);
+  waits("settings", &settings);
+  answers(
+      "is_in_bad_fork", +[] { return is_in_bad_fork(); });
+  answers("is_initialized", &any_initialized);
+  answers(
+      "current_device", +[] { return static_cast<int>(current_device()); });
+  answers("exchange_device", &exchange_device_index);
+  answers("current_stream_id", &current_stream_id);
+  answers("default_generator", &generator_of);
+  answers("device_properties", &device_properties);
+  answers("memory_stats", &statistics);
+  answers("counters", &counters);
+}

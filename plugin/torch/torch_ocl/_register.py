@@ -1,0 +1,34 @@
+"""Makes ``ocl`` known to PyTorch: device name, ``torch.ocl``, ``torch.backends.ocl``, tensor methods."""
+
+import sys
+
+import torch
+
+from torch_ocl import _adapter
+
+NAME = "ocl"
+
+
+def register() -> None:
+    """Loads the adapter and registers its modules, once per process.
+
+    Raises ImportError where no adapter fits this torch, or another extension has taken the place
+    that PyTorch has for one out-of-tree device.
+    """
+    if getattr(sys.modules.get("torch.ocl"), "_torch_ocl_registered", False):
+        return
+    taken = torch._C._get_privateuse1_backend_name()
+    if taken not in ("privateuseone", NAME):
+        raise ImportError(
+            f"PyTorch has room for one out-of-tree device, and '{taken}' has taken it: ocl and {taken} "
+            "do not fit into one process"
+        )
+    _adapter.load()
+    from torch_ocl import backends, ocl
+
+    torch.utils.rename_privateuse1_backend(NAME)
+    torch._register_device_module(NAME, ocl)
+    torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
+    torch.backends.ocl = backends  # type: ignore[attr-defined]
+    sys.modules["torch.backends.ocl"] = backends
+    ocl._torch_ocl_registered = True  # type: ignore[attr-defined]

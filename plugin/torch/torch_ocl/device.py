@@ -1,0 +1,164 @@
+"""Devices: how many there are, what they can do, and which one is current."""
+
+import dataclasses
+import re
+from typing import Any, TypeAlias
+
+import torch
+
+from torch_ocl import _C
+
+DeviceLike: TypeAlias = torch.device | str | int | None
+"""A device, ``"ocl:1"``, an index, or None for the current device."""
+
+
+def _index(device: DeviceLike) -> int:
+    """The checked index of a device; the current one for None and for ``"ocl"``."""
+    if device is None:
+        return _C.current_device()
+    if not isinstance(device, int):
+        device = torch.device(device)
+        if device.type != "ocl":
+            raise ValueError(f"expected an ocl device, got '{device}'")
+        if device.index is None:
+            return _C.current_device()
+        device = device.index
+    count = device_count()
+    if not 0 <= device < count:
+        raise RuntimeError(
+            f"there is no device ocl:{device}: " + (f"there are {count}" if count else _C.unavailable_reason())
+        )
+    return device
+
+
+def is_built() -> bool:
+    """True: PyTorch has this backend. ``is_available()`` says whether it has a device."""
+    return True
+
+
+def is_available() -> bool:
+    """Is there a plugin, a driver and a device? Never raises; see ``unavailable_reason()``."""
+    return _C.device_count() > 0 and not _C.is_in_bad_fork()
+
+
+def device_count() -> int:
+    """How many devices there are; 0 without a driver. Never raises."""
+    return _C.device_count()
+
+
+def is_initialized() -> bool:
+    """Has a device been used in this process?"""
+    return _C.is_initialized()
+
+
+def init() -> None:
+    """Makes sure that there is a device. RuntimeError with the reason if not."""
+    _C.require_device()
+
+
+_lazy_init = init
+
+
+def _is_in_bad_fork() -> bool:
+    """Is this a child process whose parent had used the driver before the fork?"""
+    return _C.is_in_bad_fork()
+
+
+def current_device() -> int:
+    """Index of this thread's current device."""
+    return _C.current_device()
+
+
+def set_device(device: DeviceLike) -> None:
+    """Makes a device this thread's current one. A negative index changes nothing."""
+    if isinstance(device, int) and device < 0:
+        return
+    _C.set_device(_index(device))
+
+
+def synchronize(device: DeviceLike = None) -> None:
+    """Waits for all work in all streams of a device.
+
+    A kernel that failed meanwhile raises RuntimeError here; its text names the kernel.
+    """
+    _C.synchronize(_index(device))
+
+
+class device:
+    """Context manager that makes a device current, and restores the previous one.
+
+    Args:
+        device: a device or an index; None and negative indices change nothing.
+    """
+
+    def __init__(self, device: DeviceLike) -> None:
+        nothing = device is None or (isinstance(device, int) and device < 0)
+        self.idx = -1 if nothing else _index(device)
+        self.prev_idx = -1
+
+    def __enter__(self) -> None:
+        self.prev_idx = _C.exchange_device(self.idx)
+
+    def __exit__(self, *exception: Any) -> None:
+        self.idx = _C.exchange_device(self.prev_idx)
+
+
+class device_of(device):
+    """Context manager that makes the device of a tensor or storage current, if it is on ``ocl``."""
+
+    def __init__(self, obj: Any) -> None:
+        super().__init__(obj.device if obj.device.type == "ocl" else None)
+
+
+@dataclasses.dataclass(frozen=True)
+class DeviceProperties:
+    """What a device is and can do. Sizes are bytes."""
+
+    name: str
+    vendor: str
+    platform: str
+    driver_version: str
+    language_version: str
+    """e.g. ``"OpenCL C 1.2"``"""
+    kind: str
+    """``"cpu"``, ``"gpu"`` or ``"accelerator"``"""
+    total_memory: int
+    largest_allocation: int
+    local_memory: int
+    recommended_memory: int
+    """What memory fractions and watermarks multiply."""
+    compute_units: int
+    max_work_group_size: int
+    clock_mhz: int
+    has_fp64: bool
+    has_fp16_arithmetic: bool
+    has_unified_memory: bool
+    has_subgroups: bool
+    has_int64_atomics: bool
+    has_float_atomics: bool
+
+    @property
+    def multi_processor_count(self) -> int:
+        """``compute_units``, by its name in ``torch.cuda``."""
+        return self.compute_units
+
+
+def get_device_properties(device: DeviceLike = None) -> DeviceProperties:
+    """The properties of a device."""
+    return DeviceProperties(**_C.device_properties(_index(device)))
+
+
+def get_device_name(device: DeviceLike = None) -> str:
+    """The name of a device, as its driver gives it."""
+    return get_device_properties(device).name
+
+
+def get_device_capability(device: DeviceLike = None) -> tuple[int, int]:
+    """The OpenCL C version of a device: (major, minor)."""
+    version = re.search(r"(\d+)\.(\d+)", get_device_properties(device).language_version)
+    return (int(version[1]), int(version[2])) if version else (1, 0)
+
+
+def can_device_access_peer(device: DeviceLike, peer_device: DeviceLike) -> bool:
+    """Can a device read the memory of another one? No: OpenCL copies between them through the host."""
+    return _index(device) == _index(peer_device)

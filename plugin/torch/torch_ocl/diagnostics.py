@@ -1,0 +1,19 @@
+"""Why there is no device, and what the plugin has done so far."""
+
+from torch_ocl import _C
+
+
+def unavailable_reason() -> str:
+    """Why ``is_available()`` is False, as text; empty where it is True. Never raises."""
+    return _C.unavailable_reason()
+
+
+def plugin_path() -> str:
+    """The plugin library that was loaded; empty if none was."""
+    return _C.plugin_path()
+
+
+def counters() -> dict[str, int]:
+    """Counts since the process began: ``operators`` run, kernel ``launches``, ``copies`` and
+    ``copied_bytes``, ``program_builds`` (compiled) and ``program_loads`` (from the disk cache)."""
+    return _C.counters()

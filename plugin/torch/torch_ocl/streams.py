@@ -1,0 +1,97 @@
+"""Streams (in-order queues of a device) and events (points in a stream)."""
+
+from typing import Any
+
+import torch
+
+from torch_ocl import _C
+from torch_ocl.device import DeviceLike, _index
+
+_DEVICE_TYPE = int(torch._C._autograd.DeviceType.PrivateUse1)
+
+
+class Stream(torch.Stream):
+    """An in-order queue of a device, taken in turn from a pool of 32 per priority.
+
+    Args:
+        device: its device; None for the current one.
+        priority: below 0 asks for a queue of high priority.
+    """
+
+    def __new__(cls, device: DeviceLike = None, priority: int = 0, **identity: int) -> "Stream":
+        if identity:
+            return super().__new__(cls, priority=priority, **identity)  # type: ignore[call-overload]
+        return super().__new__(cls, torch.device("ocl", _index(device)), priority=priority)
+
+    def __repr__(self) -> str:
+        return f"torch.ocl.Stream(device=ocl:{self.device_index}, stream_id={self.stream_id})"
+
+
+class Event(torch.Event):
+    """A point in a stream, for waiting and for measuring time.
+
+    Args:
+        enable_timing: keep the device's timestamps, for ``elapsed_time``.
+    """
+
+    def __new__(cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> "Event":
+        if interprocess:
+            raise NotImplementedError("events of ocl cannot be shared between processes")
+        return super().__new__(cls, torch.device("ocl"), enable_timing=enable_timing, blocking=blocking)
+
+    def query(self) -> bool:
+        """Has the device passed the recorded point? False for an event that was never recorded."""
+        return self.event_id != 0 and super().query()
+
+    def __repr__(self) -> str:
+        return f"torch.ocl.Event(recorded={self.event_id != 0})"
+
+
+def _stream(index: int, stream_id: int) -> Stream:
+    return Stream(stream_id=stream_id, device_index=index, device_type=_DEVICE_TYPE)
+
+
+def current_stream(device: DeviceLike = None) -> Stream:
+    """This thread's current stream of a device."""
+    index = _index(device)
+    return _stream(index, _C.current_stream_id(index))
+
+
+def default_stream(device: DeviceLike = None) -> Stream:
+    """The stream that a device's work goes to unless another one is chosen."""
+    return _stream(_index(device), 0)
+
+
+def set_stream(stream: torch.Stream | None) -> None:
+    """Makes a stream this thread's current one of its device, and that device current; None does nothing."""
+    if stream is None:
+        return
+    _C.set_stream(stream.device_index, stream.stream_id)
+    _C.set_device(stream.device_index)
+
+
+class StreamContext:
+    """Context manager of ``torch.ocl.stream``: work inside goes to the stream.
+
+    On leaving, the stream that was current on that device, and the current device, are restored.
+    """
+
+    def __init__(self, stream: torch.Stream | None) -> None:
+        self.stream = stream
+        self._previous: tuple[int, Stream] | None = None
+
+    def __enter__(self) -> None:
+        if self.stream is not None:
+            self._previous = (_C.current_device(), current_stream(self.stream.device_index))
+            set_stream(self.stream)
+
+    def __exit__(self, *exception: Any) -> None:
+        if self._previous is not None:
+            device, stream = self._previous
+            set_stream(stream)
+            _C.set_device(device)
+
+
+def stream(stream: torch.Stream | None) -> StreamContext:
+    """``with torch.ocl.stream(s):`` sends the work inside to ``s``; None changes nothing."""
+    return StreamContext(stream)
