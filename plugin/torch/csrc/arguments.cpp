@@ -1,7 +1,7 @@
 // Packing ATen values into tb_values.
 #include "arguments.h"
 
-#include <ATen/core/ITensorListRef.h>
+#include <ATen/core/IListRef.h>
 #include <ATen/ops/_local_scalar_dense.h>
 
 #include "base/dtype.h"

@@ -1,4 +1,5 @@
 // Copies between host and device, between devices, and on one device.
+#include <ATen/core/CachingHostAllocator.h>
 #include <ATen/ops/_local_scalar_dense.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -34,7 +35,7 @@ void upload(const at::Tensor& target, const at::Tensor& source, bool non_blockin
   const bool asynchronous = non_blocking && host.is_same(source) && is_pinned(host.const_data_ptr());
   call_api("copy to ocl", api().transfer->to_device, handle_of(stream),
            reinterpret_cast<uintptr_t>(staging.mutable_data_ptr()), host.const_data_ptr(),
-           static_cast<uint64_t>(host.nbytes()), asynchronous ? TB_COPY_ASYNC : 0u);
+           static_cast<uint64_t>(host.nbytes()), asynchronous ? uint32_t{TB_COPY_ASYNC} : 0u);
   if (asynchronous) keep_pinned(host, stream);
   if (!staging.is_same(target)) copy_on_device(target, staging);
 }
@@ -47,7 +48,7 @@ void download(const at::Tensor& target, const at::Tensor& source, bool non_block
   const bool asynchronous = non_blocking && direct && is_pinned(host.const_data_ptr());
   call_api("copy from ocl", api().transfer->to_host, handle_of(stream), host.mutable_data_ptr(),
            address_of(device), static_cast<uint64_t>(host.nbytes()),
-           asynchronous ? TB_COPY_ASYNC : 0u);
+           asynchronous ? uint32_t{TB_COPY_ASYNC} : 0u);
   if (asynchronous) keep_pinned(host, stream);
   if (!direct) target.copy_(host);
 }
