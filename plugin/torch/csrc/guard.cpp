@@ -78,7 +78,6 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   void synchronizeStream(const c10::Stream& stream) const override {
     call_api("synchronize stream", api().stream->synchronize, handle_of(stream));
   }
-  bool isStreamCapturing(const c10::Stream&) const override { return false; }
 
   // ---- Events. PyTorch holds a null pointer until the first record.
   void record(void** event, const c10::Stream& stream, const c10::DeviceIndex index,
