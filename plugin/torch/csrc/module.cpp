@@ -144,6 +144,13 @@ int64_t current_stream_id(int64_t index) { return current_stream(index_of(index)
 void set_stream(int64_t index, int64_t id) {
   exchange_stream(c10::Stream(c10::Stream::UNSAFE, c10::Device(kOcl, index_of(index)), id));
 }
+// Both are events that PyTorch made through our guard and recorded.
+double elapsed_ms(uintptr_t start, uintptr_t end) {
+  double milliseconds = 0;
+  call_api("elapsed time", api().event->elapsed_ms, reinterpret_cast<tb_event>(start),
+           reinterpret_cast<tb_event>(end), &milliseconds);
+  return milliseconds;
+}
 int64_t exchange_device_index(int64_t index) {
   return exchange_device(static_cast<c10::DeviceIndex>(index));
 }
@@ -186,6 +193,7 @@ PYBIND11_MODULE(TORCH_OCL_MODULE, m) {
   waits("reset_accumulated_stats", &reset_accumulated);
   waits("set_fraction", &set_fraction);
   waits("set_watermarks", &set_watermarks);
+  waits("elapsed_ms", &elapsed_ms);
   waits("set_stream", &set_stream);
   waits("set_device", &set_device);
   waits(

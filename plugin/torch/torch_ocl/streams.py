@@ -23,6 +23,12 @@ class Stream(torch.Stream):
             return super().__new__(cls, priority=priority, **identity)  # type: ignore[call-overload]
         return super().__new__(cls, torch.device("ocl", _index(device)), priority=priority)
 
+    def record_event(self, event: torch.Event | None = None) -> torch.Event:
+        """Records an event, a new one by default, in this stream; returns it."""
+        event = Event() if event is None else event
+        event.record(self)
+        return event
+
     def __repr__(self) -> str:
         return f"torch.ocl.Stream(device=ocl:{self.device_index}, stream_id={self.stream_id})"
 
@@ -34,14 +40,31 @@ class Event(torch.Event):
         enable_timing: keep the device's timestamps, for ``elapsed_time``.
     """
 
+    _timing: bool
+
     def __new__(cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> "Event":
         if interprocess:
             raise NotImplementedError("events of ocl cannot be shared between processes")
-        return super().__new__(cls, torch.device("ocl"), enable_timing=enable_timing, blocking=blocking)
+        self = super().__new__(cls, torch.device("ocl"), enable_timing=enable_timing, blocking=blocking)
+        self._timing = enable_timing
+        return self
 
     def query(self) -> bool:
         """Has the device passed the recorded point? False for an event that was never recorded."""
         return self.event_id != 0 and super().query()
+
+    def elapsed_time(self, end_event: torch.Event) -> float:
+        """Milliseconds from this event to ``end_event``, by the device's clock. Waits for both.
+
+        RuntimeError where one was made without ``enable_timing``, or was not recorded.
+        """
+        if not isinstance(end_event, Event):
+            return super().elapsed_time(end_event)
+        if not (self._timing and end_event._timing):
+            raise RuntimeError("Events were not created with argument 'enable_timing=True'")
+        if self.event_id == 0 or end_event.event_id == 0:
+            raise RuntimeError("Both events must be recorded before calculating elapsed time")
+        return _C.elapsed_ms(self.event_id, end_event.event_id)
 
     def __repr__(self) -> str:
         return f"torch.ocl.Event(recorded={self.event_id != 0})"

@@ -1,0 +1,120 @@
+"""Importing torch and torch_ocl: autoload in either order, and clear texts where something is missing."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import torch_ocl
+
+PACKAGE = pathlib.Path(torch_ocl.__file__).parent
+
+
+class Import(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.folder.chmod(0o755)
+        self.link()
+
+    def link(self):
+        """A package of links beside an entry point, as pip installs it."""
+        package = self.folder / "torch_ocl"
+        package.mkdir(exist_ok=True)
+        for file in PACKAGE.iterdir():
+            if file.name != "__pycache__":
+                if file.name.startswith("_C"):  # finds the plugin beside the real file
+                    shutil.copy(file, package)
+                else:
+                    (package / file.name).symlink_to(file)
+        info = self.folder / "torch_ocl-0.1.0.dist-info"
+        info.mkdir(exist_ok=True)
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: torch_ocl\nVersion: 0.1.0\n")
+        (info / "entry_points.txt").write_text("[torch.backends]\nocl = torch_ocl:_autoload\n")
+
+    def remove(self, pattern):
+        for file in (self.folder / "torch_ocl").glob(pattern):
+            file.unlink()
+
+    def python(self, code, **environment):
+        env = {k: v for k, v in os.environ.items() if k != "OCLTENSOR_PLUGIN_PATH"}
+        env |= {"PYTHONPATH": str(self.folder)} | environment
+        done = subprocess.run([sys.executable, "-c", code], env=env, cwd="/", capture_output=True, text=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.strip(), done.stderr
+
+    def test_autoload(self):
+        for first in ("import torch", "import torch_ocl, torch"):
+            with self.subTest(first=first):
+                out, _ = self.python(f"{first}\nimport torch_ocl\nprint(torch.device('ocl').type, torch.ocl.is_built())")
+                self.assertEqual(out, "ocl True")
+
+    def test_autoload_off(self):
+        code = "import torch\nprint(hasattr(torch, 'ocl'))\nimport torch_ocl\nprint(torch.ocl.is_built())"
+        self.assertEqual(self.python(code, TORCH_DEVICE_BACKEND_AUTOLOAD="0")[0], "False\nTrue")
+
+    def test_seeding_opens_no_device(self):
+        out, _ = self.python("import torch\ntorch.manual_seed(4)\nprint(torch.ocl.is_initialized(), torch.ocl.initial_seed())")
+        self.assertEqual(out, "False 4")
+
+    def test_no_plugin(self):
+        self.remove("lib")
+        code = """
+import torch
+print(torch.ocl.is_available(), torch.ocl.is_built(), torch.ocl.device_count())
+torch.ocl.manual_seed(1), torch.manual_seed(1)
+print(torch.ocl.unavailable_reason())
+for call in (torch.ocl.init, lambda: torch.UntypedStorage(8, device='ocl')):
+    try: call()
+    except RuntimeError as error: print(error)
+"""
+        lines = self.python(code)[0].splitlines()
+        self.assertEqual(lines[0], "False True 0")
+        for line in lines[1:]:
+            self.assertIn("there is no such file", line)
+            self.assertIn("libocltensor_plugin.so", line)
+        self.assertEqual(len(lines), 4)
+
+    def test_no_device(self):
+        out, _ = self.python(
+            "import torch\nprint(torch.ocl.is_available(), torch.ocl.unavailable_reason())",
+            OCLTENSOR_DEVICES="no such device",
+        )
+        self.assertTrue(out.startswith("False "), out)
+        self.assertIn("no such device", out)
+
+    def test_bad_environment(self):
+        out, _ = self.python(
+            "import torch\nprint(torch.ocl.is_available(), torch.ocl.unavailable_reason())",
+            OCLTENSOR_PLUGIN_PATH="relative/path",
+        )
+        self.assertTrue(out.startswith("False "), out)
+        self.assertIn("OCLTENSOR_PLUGIN_PATH", out)
+
+    def test_wrong_torch(self):
+        for adapter in (self.folder / "torch_ocl").glob("_C_torch*"):
+            name = adapter.name
+            adapter.rename(adapter.with_name("_C_torch19" + name[name.index(".") :]))
+        code = """
+import torch
+print(torch.ocl.is_available(), torch.ocl.device_count(), hasattr(torch.ocl, 'Stream'))
+print(torch.ocl.unavailable_reason())
+try: import torch_ocl
+except ImportError as error: print(error)
+"""
+        out, warnings = self.python(code)
+        lines = out.splitlines()
+        self.assertEqual(lines[0], "False 0 False")
+        self.assertIn("torch_ocl was built for torch 1.9, but this is torch", lines[1])
+        self.assertEqual(lines[1], lines[2])
+        self.assertIn("RuntimeWarning: torch.ocl is not available", warnings)
+        out, _ = self.python("try: import torch_ocl\nexcept ImportError as error: print(error)")
+        self.assertIn("torch_ocl was built for torch 1.9", out)
+
+
+if __name__ == "__main__":
+    unittest.main()
