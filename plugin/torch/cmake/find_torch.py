@@ -13,4 +13,7 @@ folder = pathlib.Path(spec.origin).parent
 version = re.search(r"__version__ = '([^']+)'", (folder / "version.py").read_text())
 if version is None or not (folder / "include" / "c10").is_dir():
     sys.exit(f"the torch in {folder} has no version or no headers")
-print(version[1], folder, sysconfig.get_path("include"), sysconfig.get_config_var("EXT_SUFFIX"), sep=";")
+include = pathlib.Path(sysconfig.get_path("include"))
+if not (include / "Python.h").is_file():
+    sys.exit(f"{include} has no Python.h: install the headers of this Python (Debian: python3-dev)")
+print(version[1], folder, include, sysconfig.get_config_var("EXT_SUFFIX"), sep=";")

@@ -58,9 +58,24 @@ c10::DeviceIndex device_of(tb_address address) {
   return static_cast<c10::DeviceIndex>(info.device);
 }
 
+// torch.profiler(profile_memory=True): one row per allocation and free. `sign` is -1 for a free.
+void tell_profiler(void* data, int sign) {
+  if (!c10::memoryProfilingEnabled() || data == nullptr) return;
+  tb_memory_info info{};
+  info.struct_size = sizeof info;
+  call_api("memory info", api().memory->info, address_of(data), &info);
+  const auto index = static_cast<c10::DeviceIndex>(info.device);
+  const tb_memory_stats stats = memory_stats(index);
+  c10::reportMemoryUsageToProfiler(data, sign * static_cast<int64_t>(info.size),
+                                   static_cast<size_t>(stats.allocated_bytes.current),
+                                   static_cast<size_t>(stats.reserved_bytes.current),
+                                   c10::Device(kOcl, index));
+}
+
 void free_memory(void* data) {
   if (data == nullptr || is_in_bad_fork()) return;
   try {
+    tell_profiler(data, -1);
     const tb_address address = address_of(data);
     tb_stream stream = side_streams().take(address);
     if (stream == nullptr) stream = handle_of(default_stream(device_of(address)));
@@ -164,7 +179,9 @@ c10::DataPtr allocate_on(c10::DeviceIndex index, size_t bytes) {
   call_api("allocate", api().memory->allocate, index, bytes, handle, &address);
   if (stream.id() != 0 && address != 0) side_streams().add(address, handle);
   void* data = reinterpret_cast<void*>(address);  // NOLINT: an address of the device
-  return {data, data, &free_memory, c10::Device(kOcl, index)};
+  c10::DataPtr result(data, data, &free_memory, c10::Device(kOcl, index));
+  tell_profiler(data, 1);
+  return result;
 }
 
 void record_use(const c10::DataPtr& data, const c10::Stream& stream) {

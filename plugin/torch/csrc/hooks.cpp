@@ -27,6 +27,7 @@ struct Hooks final : at::PrivateUse1HooksInterface {
     return exchange_device(index);
   }
   at::Device getDeviceFromPtr(void* data) const override {
+    if (data == nullptr) return {kOcl, current_device()};  // of an empty tensor
     tb_memory_info info{};
     info.struct_size = sizeof info;
     call_api("device of a pointer", api().memory->info, reinterpret_cast<tb_address>(data), &info);

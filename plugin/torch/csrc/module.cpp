@@ -5,6 +5,7 @@
 
 #include "allocator.h"
 #include "base/config.h"
+#include "fallback.h"
 #include "generator.h"
 #include "stream.h"
 
@@ -13,8 +14,8 @@ namespace {
 
 namespace py = pybind11;
 
-// Functions whose names begin with get_ or return values of Python hold the GIL; all others
-// release it, for they may wait for a device.
+// What builds Python objects holds the GIL; what may wait for a device releases it: see the two
+// kinds of registration at the end.
 
 py::dict device_properties(int index) {
   tb_device_properties p{};
@@ -85,6 +86,12 @@ py::dict counters() {
   d["copied_bytes"] = c.copied_bytes;
   d["program_builds"] = c.program_builds;
   d["program_loads"] = c.program_loads;
+  return d;
+}
+
+py::dict fallbacks() {
+  py::dict d;
+  for (const auto& [name, count] : fallback_counts()) d[py::str(name)] = count;
   return d;
 }
 
@@ -212,4 +219,5 @@ PYBIND11_MODULE(TORCH_OCL_MODULE, m) {
   answers("device_properties", &device_properties);
   answers("memory_stats", &statistics);
   answers("counters", &counters);
+  answers("fallback_counts", &fallbacks);
 }

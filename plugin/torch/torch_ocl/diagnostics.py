@@ -17,3 +17,8 @@ def counters() -> dict[str, int]:
     """Counts since the process began: ``operators`` run, kernel ``launches``, ``copies`` and
     ``copied_bytes``, ``program_builds`` (compiled) and ``program_loads`` (from the disk cache)."""
     return _C.counters()
+
+
+def fallback_counts() -> dict[str, int]:
+    """The operators that ran on the CPU for want of a kernel, with how often each did."""
+    return _C.fallback_counts()

@@ -4,6 +4,7 @@ Its names follow ``torch.cuda`` and ``torch.mps``. No function here opens a devi
 needed, and ``is_available``, ``is_built`` and ``device_count`` never raise.
 """
 
+from torch_ocl import memory, random
 from torch_ocl.amp import get_amp_supported_dtype
 from torch_ocl.device import (
     DeviceProperties,
@@ -24,7 +25,7 @@ from torch_ocl.device import (
     set_device,
     synchronize,
 )
-from torch_ocl.diagnostics import counters, plugin_path, unavailable_reason
+from torch_ocl.diagnostics import counters, fallback_counts, plugin_path, unavailable_reason
 from torch_ocl.memory import (
     current_allocated_memory,
     driver_allocated_memory,
@@ -79,6 +80,7 @@ __all__ = [
     "device_of",
     "driver_allocated_memory",
     "empty_cache",
+    "fallback_counts",
     "get_amp_supported_dtype",
     "get_device_capability",
     "get_device_name",
@@ -95,11 +97,13 @@ __all__ = [
     "max_memory_allocated",
     "max_memory_reserved",
     "mem_get_info",
+    "memory",
     "memory_allocated",
     "memory_reserved",
     "memory_stats",
     "memory_summary",
     "plugin_path",
+    "random",
     "recommended_max_memory",
     "reset_accumulated_memory_stats",
     "reset_peak_memory_stats",
