@@ -1,0 +1,147 @@
+"""Tensors over the runtime: copies, pinned memory, streams, storages, saving. Needs the first operators."""
+
+import copy
+import gc
+import io
+import pickle
+import unittest
+
+import numpy
+import torch
+import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
+
+MIB = 1 << 20
+
+
+def numbers(*shape: int) -> torch.Tensor:
+    return torch.arange(1, 1 + int(numpy.prod(shape)), dtype=torch.float32).reshape(shape) / 3
+
+
+class Copies(unittest.TestCase):
+    def test_types(self):
+        for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16):
+            with self.subTest(dtype=dtype):
+                cpu = numbers(5, 7).to(dtype)
+                self.assertTrue(torch.equal(cpu.to("ocl").cpu(), cpu))
+        mask = numbers(9) > 1.5
+        self.assertEqual(mask.to("ocl").cpu().tolist(), mask.tolist())
+
+    def test_strides(self):
+        cpu = numbers(6, 8)
+        device = cpu.to("ocl")
+        for view in (lambda t: t.t(), lambda t: t[1:5:2, 3:], lambda t: t[2], lambda t: t[:, :0], lambda t: t[3, 4]):
+            self.assertTrue(torch.equal(view(device).cpu(), view(cpu)))
+        target = torch.zeros(8, 6, device="ocl")
+        target.t().copy_(cpu)
+        self.assertTrue(torch.equal(target.cpu(), cpu.t()))
+        self.assertEqual(numbers(3).to("ocl")[1].item(), numbers(3)[1].item())
+
+    def test_conversion(self):
+        device = numbers(4, 4).to("ocl")
+        self.assertTrue(torch.equal(device.to("cpu", torch.int32), numbers(4, 4).to(torch.int32)))
+        target = torch.empty(4, 4, dtype=torch.float16, device="ocl")
+        target.copy_(numbers(4, 4))
+        self.assertTrue(torch.equal(target.cpu(), numbers(4, 4).half()))
+
+    def test_pinned(self):
+        pinned = numbers(1000).pin_memory()
+        self.assertTrue(pinned.is_pinned())
+        self.assertFalse(numbers(3).is_pinned())
+        expected = pinned.clone()
+        device = pinned.to("ocl", non_blocking=True)
+        del pinned  # the copy keeps it
+        other = torch.full((1000,), -1.0).pin_memory()
+        torch.ocl.synchronize()
+        self.assertTrue(torch.equal(device.cpu(), expected))
+        back = device.to("cpu", non_blocking=True)
+        torch.ocl.synchronize()
+        self.assertTrue(torch.equal(back, expected))
+        self.assertEqual(other.sum().item(), -1000)
+
+    def test_pinned_memory_comes_back(self):
+        torch.accelerator.empty_host_cache()
+        before = torch.ocl.memory_stats()["pinned_bytes.all.current"]
+        for size in range(1000, 3000, 100):
+            torch.empty(size).pin_memory().to("ocl", non_blocking=True)
+        torch.ocl.synchronize()
+        grown = torch.ocl.memory_stats()["pinned_bytes.all.current"] - before
+        self.assertTrue(0 < grown <= 20 * 16384, grown)
+        torch.accelerator.empty_host_cache()
+        self.assertEqual(torch.ocl.memory_stats()["pinned_bytes.all.current"], before)
+
+    def test_loader(self):
+        data = torch.utils.data.TensorDataset(numbers(10, 2))
+        for (batch,) in torch.utils.data.DataLoader(data, batch_size=4, pin_memory=True):
+            self.assertTrue(batch.is_pinned())
+            self.assertTrue(torch.equal(batch.to("ocl", non_blocking=True).cpu(), batch))
+
+
+class StreamsAndMemory(unittest.TestCase):
+    def test_side_stream(self):
+        side = torch.ocl.Stream()
+        source = numbers(256, 256).to("ocl")
+        side.wait_stream(torch.ocl.current_stream())
+        with torch.ocl.stream(side):
+            result = torch.empty_like(source)
+            for _ in range(5):
+                result.copy_(source)
+            source.record_stream(side)
+        del source
+        overwritten = torch.full((256, 256), -5.0).to("ocl")
+        torch.ocl.current_stream().wait_stream(side)
+        self.assertTrue(torch.equal(result.cpu(), numbers(256, 256)))
+        self.assertEqual(overwritten.cpu().min().item(), -5)
+
+    def test_no_leak(self):
+        held = numbers(1000, 1000).to("ocl")
+        torch.ocl.synchronize()
+        before, reserved = torch.ocl.memory_allocated(), torch.ocl.memory_reserved()
+        for size in range(1000, 2000, 50):
+            numbers(size).to("ocl").clone().cpu()
+        gc.collect()
+        self.assertEqual(torch.ocl.memory_allocated(), before)
+        self.assertLessEqual(torch.ocl.memory_reserved(), reserved + 16 * MIB)
+        del held
+
+    def test_resize(self):
+        tensor = numbers(10).to("ocl")
+        tensor.resize_(30)
+        self.assertTrue(torch.equal(tensor[:10].cpu(), numbers(10)))
+        tensor.untyped_storage().resize_(400)
+        self.assertTrue(torch.equal(tensor[:10].cpu(), numbers(10)))
+
+    def test_out_of_memory_goes_on(self):
+        with self.assertRaises(torch.OutOfMemoryError):
+            torch.empty(1 << 50, dtype=torch.uint8, device="ocl")
+        self.assertTrue(torch.equal(numbers(7).to("ocl").cpu(), numbers(7)))
+
+
+class Saving(unittest.TestCase):
+    def test_save_and_load(self):
+        tensor = numbers(3, 4).to("ocl")
+        file = io.BytesIO()
+        torch.save({"a": tensor, "b": tensor[1]}, file)
+        file.seek(0)
+        loaded = torch.load(file)
+        self.assertEqual(loaded["a"].device, torch.device("ocl:0"))
+        self.assertTrue(torch.equal(loaded["a"].cpu(), numbers(3, 4)))
+        self.assertEqual(loaded["a"].untyped_storage().data_ptr(), loaded["b"].untyped_storage().data_ptr())
+        file.seek(0)
+        self.assertTrue(torch.equal(torch.load(file, map_location="cpu")["b"], numbers(3, 4)[1]))
+
+    def test_copies(self):
+        tensor = numbers(5).to("ocl")
+        for twin in (copy.deepcopy(tensor), pickle.loads(pickle.dumps(tensor)), tensor.clone()):
+            self.assertNotEqual(twin.data_ptr(), tensor.data_ptr())
+            self.assertTrue(torch.equal(twin.cpu(), numbers(5)))
+
+    def test_copy_on_write(self):
+        tensor = numbers(5).to("ocl")
+        lazy = torch._lazy_clone(tensor)
+        lazy.zero_()
+        self.assertTrue(torch.equal(tensor.cpu(), numbers(5)))
+        self.assertEqual(lazy.cpu().tolist(), [0] * 5)
+
+
+if __name__ == "__main__":
+    unittest.main()
