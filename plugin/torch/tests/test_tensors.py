@@ -4,10 +4,12 @@ import copy
 import gc
 import io
 import pickle
+import threading
 import unittest
 
 import numpy
 import torch
+import torch.utils.dlpack
 import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
 
 MIB = 1 << 20
@@ -59,6 +61,7 @@ class Copies(unittest.TestCase):
         self.assertEqual(other.sum().item(), -1000)
 
     def test_pinned_memory_comes_back(self):
+        torch.ocl.synchronize()
         torch.accelerator.empty_host_cache()
         before = torch.ocl.memory_stats()["pinned_bytes.all.current"]
         for size in range(1000, 3000, 100):
@@ -77,6 +80,56 @@ class Copies(unittest.TestCase):
 
 
 class StreamsAndMemory(unittest.TestCase):
+    def test_threads(self):
+        # Each thread has a stream; pinned memory and device memory are reused between them all the time.
+        wrong = []
+
+        def work(number):
+            stream = torch.ocl.Stream()
+            with torch.ocl.stream(stream):
+                for i in range(100):
+                    source = torch.full((1000 + 37 * i,), float(100 * number + i)).pin_memory()
+                    device = source.to("ocl", non_blocking=True)
+                    del source
+                    back = torch.empty(device.shape, pin_memory=True)
+                    back.copy_(device, non_blocking=True)
+                    stream.synchronize()
+                    if not bool((back == 100 * number + i).all()):
+                        wrong.append((number, i))
+
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_memory_profile(self):
+        activities = [torch.profiler.ProfilerActivity.CPU]
+        with torch.profiler.profile(activities=activities, profile_memory=True) as profile:
+            tensor = torch.empty(1000, device="ocl")
+            del tensor
+        rows = {row.key: row for row in profile.key_averages()}
+        self.assertEqual(rows["aten::empty"].device_memory_usage, 4000)
+
+    def test_dlpack(self):
+        tensor = numbers(4).to("ocl")
+        twin = torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(tensor))
+        self.assertEqual(twin.data_ptr(), tensor.data_ptr())
+        twin.record_stream(torch.ocl.Stream())
+        self.assertTrue(torch.equal(twin.cpu(), numbers(4)))
+
+    def test_random_stream(self):
+        torch.ocl.manual_seed(8)
+        torch.rand(5, device="ocl")
+        state = torch.ocl.get_rng_state()
+        first = torch.rand(100, device="ocl").cpu()
+        self.assertFalse(torch.equal(first, torch.rand(100, device="ocl").cpu()))
+        torch.ocl.set_rng_state(state)
+        self.assertTrue(torch.equal(first, torch.rand(100, device="ocl").cpu()))
+        with self.assertRaisesRegex(RuntimeError, "Expected a 'ocl' device type for generator but found 'cpu'"):
+            torch.rand(3, device="ocl", generator=torch.Generator())
+
     def test_side_stream(self):
         side = torch.ocl.Stream()
         source = numbers(256, 256).to("ocl")
