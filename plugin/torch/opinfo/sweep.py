@@ -1,0 +1,153 @@
+"""PyTorch's op_db on ocl against the CPU, in crash-isolated processes, with the fallback off.
+
+usage: sweep.py [--dtype float32,int64,bool] [--grad] [--only REGEX] [--jobs N] [--timeout S] [--json FILE] [--fresh]
+
+Results are kept in FILE and a second run goes on where the first stopped (--fresh begins anew). The end prints the
+totals per dtype: pass, declined (with the reason), wrong, error, crashed, hung.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import os
+import pathlib
+import queue
+import re
+import subprocess
+import sys
+import threading
+
+HERE = pathlib.Path(__file__).resolve().parent
+STATES = ("pass", "declined", "wrong", "error", "crashed", "hung", "no reference")
+
+
+def list_entries() -> dict[str, list[str]]:
+    """Entry names by dtype, asked of a process of its own so that a broken device cannot stop the sweep."""
+    code = (
+        "import json, torch\n"
+        "from torch.testing._internal.common_methods_invocations import op_db\n"
+        "print(json.dumps({op.full_name: [sorted(str(d)[6:] for d in op.supported_dtypes('cpu')),"
+        " op.supports_autograd] for op in op_db}))"
+    )
+    env = dict(os.environ, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    text = subprocess.run([sys.executable, "-W", "ignore", "-c", code], env=env, capture_output=True, text=True, check=True)
+    return json.loads(text.stdout.splitlines()[-1])
+
+
+class Worker:
+    def __init__(self, dtype: str, mode: str):
+        env = dict(os.environ, OCLTENSOR_ENABLE_FALLBACK="0", OMP_NUM_THREADS="1", OCLTENSOR_LOG_LEVEL="error")
+        self.process = subprocess.Popen([sys.executable, "-W", "ignore", str(HERE / "worker.py"), dtype, mode], env=env, text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.errors: collections.deque[str] = collections.deque(maxlen=5)
+        threading.Thread(target=self._drain, daemon=True).start()
+        self.process.stdout.readline()
+
+    def _drain(self) -> None:
+        for line in self.process.stderr:
+            self.errors.append(line.rstrip())
+
+    def run(self, entry: str, timeout: float) -> dict:
+        timer = threading.Timer(timeout, self.process.kill)
+        timer.start()
+        try:
+            self.process.stdin.write(entry + "\n")
+            self.process.stdin.flush()
+            while line := self.process.stdout.readline():
+                if line.startswith('{"entry"'):
+                    return json.loads(line)
+        except BrokenPipeError:
+            pass
+        finally:
+            fired = not timer.is_alive()
+            timer.cancel()
+        code = self.process.wait()
+        if fired:
+            return {"entry": entry, "state": "hung", "reason": f"no answer after {timeout:.0f} s", "samples": 0}
+        return {"entry": entry, "state": "crashed", "reason": f"exit {code}: {' | '.join(self.errors)}"[:500], "samples": 0}
+
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+    def close(self) -> None:
+        if self.alive():
+            self.process.stdin.close()
+            try:
+                self.process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+
+
+def sweep(dtype: str, mode: str, entries: list[str], options, results: dict, save) -> None:
+    todo: queue.Queue[str] = queue.Queue()
+    for entry in entries:
+        if entry not in results:
+            todo.put(entry)
+    total, lock = len(entries), threading.Lock()
+
+    def serve() -> None:
+        worker = None
+        while True:
+            try:
+                entry = todo.get_nowait()
+            except queue.Empty:
+                break
+            if worker is None or not worker.alive():
+                worker = Worker(dtype, mode)
+            answer = worker.run(entry, options.timeout)
+            with lock:
+                results[entry] = {k: answer[k] for k in ("state", "reason", "samples")}
+                counts = collections.Counter(r["state"] for r in results.values())
+                shown = "  ".join(f"{s} {counts[s]}" for s in STATES if counts[s])
+                end = "\r" if sys.stderr.isatty() else "\n"
+                if sys.stderr.isatty() or len(results) % 50 == 0:
+                    print(f"{dtype} {mode}: {len(results)}/{total}  {shown}    ", end=end, file=sys.stderr, flush=True)
+                if len(results) % 20 == 0:
+                    save()
+        if worker is not None:
+            worker.close()
+
+    threads = [threading.Thread(target=serve) for _ in range(options.jobs)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    save()
+
+
+def main() -> int:
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--dtype", default="float32", help="comma-separated")
+    p.add_argument("--grad", action="store_true", help="gradients instead of forward results")
+    p.add_argument("--only", default="", help="entries that match this regular expression")
+    p.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    p.add_argument("--timeout", type=float, default=180.0, help="seconds for one entry")
+    p.add_argument("--json", type=pathlib.Path, default=pathlib.Path("opinfo.json"))
+    p.add_argument("--fresh", action="store_true")
+    p.add_argument("--list", default="", help="print the entries in this state (declined, wrong, error, crashed, hung) with reasons")
+    options = p.parse_args()
+    every = {} if options.fresh or not options.json.exists() else json.loads(options.json.read_text())
+    entries = list_entries()
+    mode = "grad" if options.grad else "forward"
+    bad = 0
+    for dtype in options.dtype.split(","):
+        chosen = [n for n, (dtypes, autograd) in sorted(entries.items())
+                  if dtype in dtypes and (autograd or not options.grad) and re.search(options.only, n)]
+        results = every.setdefault(f"{mode} {dtype}", {})
+        if options.only:
+            for name in chosen:
+                results.pop(name, None)
+        sweep(dtype, mode, chosen, options, results, lambda: options.json.write_text(json.dumps(every, indent=0, sort_keys=True)))
+        counts = collections.Counter(results[n]["state"] for n in chosen)
+        print(f"{mode} {dtype}: {len(chosen)} entries: " + ", ".join(f"{s} {counts[s]}" for s in STATES))
+        bad += counts["wrong"] + counts["error"] + counts["crashed"] + counts["hung"]
+        for name in chosen:
+            if options.list and results[name]["state"] in options.list.split(","):
+                print(f"  {results[name]['state']:9} {name}: {results[name]['reason']}")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

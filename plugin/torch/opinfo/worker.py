@@ -1,0 +1,132 @@
+"""Runs OpInfo entries on ocl and on the CPU and prints one JSON line per entry; may crash: sweep.py restarts it.
+
+usage: worker.py DTYPE forward|grad < entry names, one per line
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+import warnings
+
+import torch
+import torch_ocl  # noqa: F401  registers the device
+from torch.testing._internal.common_methods_invocations import op_db
+
+# Results that depend on random draws or on uninitialised memory: only their shape and dtype can be compared.
+UNPREDICTABLE = {
+    "bernoulli", "cauchy", "empty", "empty_like", "empty_permuted", "empty_strided", "exponential", "geometric",
+    "log_normal", "multinomial", "new_empty", "new_empty_strided", "nn.functional.alpha_dropout", "nn.functional.dropout",
+    "nn.functional.dropout2d", "nn.functional.dropout3d", "nn.functional.feature_alpha_dropout",
+    "nn.functional.fractional_max_pool2d", "nn.functional.fractional_max_pool3d", "nn.functional.rrelu", "normal", "rand_like",
+    "randint", "randint_like", "randn", "randn_like", "svd_lowrank", "pca_lowrank", "uniform", "torch.ops.aten._flash_attention_forward",
+    "torch.ops.aten._efficient_attention_forward",
+}
+# Ten times the tolerance of torch.testing for the dtype: sums of other orders and other libms, both correctly rounded to a
+# few ulp; OpInfo's own device overrides are of the same size.
+TOLERANCE = {torch.float32: (1.3e-5, 1e-4), torch.float16: (1e-2, 1e-3), torch.bfloat16: (1.6e-1, 1e-2), torch.float64: (1e-6, 1e-6)}
+
+
+def move(value, device):
+    """A sample's value with every tensor on `device`, as leaves of their own graph."""
+    if isinstance(value, torch.Tensor):
+        moved = value.detach().to(device)
+        if device != "cpu" and value.dim() > 0 and not value.is_contiguous() and value.layout == torch.strided:
+            strided = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=device)
+            moved = strided.copy_(moved) if all(s > 0 for s in value.stride()) else moved
+        elif device == "cpu":
+            moved = moved.clone()
+        return moved.requires_grad_(value.requires_grad)
+    if isinstance(value, torch.device):
+        return torch.device(device)
+    if isinstance(value, dict):
+        return {k: move(v, device) for k, v in value.items()}
+    if isinstance(value, torch.Size):
+        return value
+    if isinstance(value, (list, tuple)):
+        moved = [move(v, device) for v in value]
+        return type(value)(*moved) if hasattr(value, "_fields") else type(value)(moved)
+    return value
+
+
+def tensors(value) -> list[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        return [t for v in value.values() for t in tensors(v)]
+    if isinstance(value, (list, tuple)):
+        return [t for v in value for t in tensors(v)]
+    return []
+
+
+def compare(got, want, dtype, predictable: bool) -> None:
+    mine, theirs = tensors(got), tensors(want)
+    assert len(mine) == len(theirs), f"{len(mine)} tensors instead of {len(theirs)}"
+    if not theirs and predictable:
+        assert got == want or (got != got and want != want), f"{got} instead of {want}"
+    rtol, atol = TOLERANCE.get(dtype, (0, 0))
+    for a, b in zip(mine, theirs):
+        assert a.shape == b.shape and a.dtype == b.dtype, f"{a.dtype} {tuple(a.shape)} instead of {b.dtype} {tuple(b.shape)}"
+        assert a.device.type == "ocl", f"the result is on {a.device}"
+        if predictable:
+            exact = not (b.is_floating_point() or b.is_complex())
+            torch.testing.assert_close(a.detach().cpu(), b.detach(), rtol=0 if exact else rtol, atol=0 if exact else atol, equal_nan=True)
+
+
+def run_sample(op, sample, dtype, grad: bool) -> None:
+    predictable = op.name not in UNPREDICTABLE
+    results = []
+    for device in ("cpu", "ocl"):
+        torch.manual_seed(1)
+        args = move((sample.input, *sample.args), device)
+        kwargs = move(sample.kwargs, device)
+        if "device" in kwargs:
+            kwargs["device"] = device
+        out = op(*args, **kwargs)
+        if sample.output_process_fn_grad is not None and grad:
+            out = sample.output_process_fn_grad(out)
+        if grad:
+            leaves = [t for t in tensors((args, kwargs)) if t.requires_grad]
+            outs = [t for t in tensors(out) if t.requires_grad]
+            # a weight per element, so that a wrong position shows
+            loss = sum((t * torch.linspace(0.5, 1.5, t.numel(), dtype=t.real.dtype).reshape(t.shape).to(device)).sum().abs() for t in outs)
+            out = [g for g in torch.autograd.grad(loss, leaves, allow_unused=True) if g is not None] if outs else []
+        results.append(out)
+    compare(results[1], results[0], dtype, predictable)
+
+
+def run(op, dtype, grad: bool) -> tuple[str, str, int]:
+    """(state, reason, samples run)"""
+    count = 0
+    try:
+        samples = list(op.sample_inputs("cpu", dtype, requires_grad=grad))
+    except Exception as error:  # the CPU side: nothing to compare with
+        return "no reference", str(error)[:300], 0
+    for sample in samples:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                run_sample(op, sample, dtype, grad)
+            count += 1
+        except NotImplementedError as error:
+            return "declined", str(error)[:400], count
+        except AssertionError as error:
+            return "wrong", f"sample {count}: {error}"[:500], count
+        except Exception as error:
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            return "error", f"sample {count}: {type(error).__name__}: {error} ({place.name})"[:500], count
+    return "pass", "", count
+
+
+def main() -> None:
+    dtype, grad = getattr(torch, sys.argv[1]), sys.argv[2] == "grad"
+    by_name = {op.full_name: op for op in op_db}
+    print(json.dumps({"ready": True}), flush=True)
+    for line in sys.stdin:
+        name = line.strip()
+        state, reason, count = run(by_name[name], dtype, grad)
+        print(json.dumps({"entry": name, "state": state, "reason": reason, "samples": count}), flush=True)
+
+
+main()
