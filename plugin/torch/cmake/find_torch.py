@@ -1,4 +1,4 @@
-"""Prints torch's version and folder, Python's include folder and extension suffix, as a CMake list."""
+"""Prints torch's version and folder, Python's headers and module suffix, as a CMake list."""
 
 import importlib.util
 import pathlib

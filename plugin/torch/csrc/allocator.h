@@ -26,5 +26,7 @@ void empty_cache();
 // that record_event() was told have passed.
 c10::Allocator* pinned_allocator();
 bool is_pinned(const void* memory);
+// Unpins cached host memory whose streams have passed.
+void empty_host_cache();
 
 }  // namespace torch_ocl

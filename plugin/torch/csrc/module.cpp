@@ -196,6 +196,8 @@ PYBIND11_MODULE(TORCH_OCL_MODULE, m) {
   waits("synchronize", &synchronize);
   waits(
       "empty_cache", +[] { empty_cache(); });
+  waits(
+      "empty_host_cache", +[] { empty_host_cache(); });
   waits("reset_peak_stats", &reset_peak);
   waits("reset_accumulated_stats", &reset_accumulated);
   waits("set_fraction", &set_fraction);

@@ -211,6 +211,8 @@ REGISTER_HOST_ALLOCATOR(kOcl, &allocator())
 
 c10::Allocator* pinned_allocator() { return &allocator(); }
 
+void empty_host_cache() { pool().empty_cache(); }
+
 bool is_pinned(const void* memory) {
   const tb_api* table = api_or_null();
   int32_t pinned = 0;

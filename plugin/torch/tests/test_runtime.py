@@ -1,4 +1,4 @@
-"""The runtime of torch.ocl: devices, streams, events, memory and generators. No operator is needed."""
+"""The runtime of torch.ocl: devices, streams, events, memory, generators; needs no operator."""
 
 import os
 import pickle
@@ -38,6 +38,8 @@ class Devices(unittest.TestCase):
         self.assertIn("OpenCL C", torch.backends.ocl.get_device_capability())
 
     def test_supported_types(self):
+        if not hasattr(torch.accelerator, "get_device_capability"):
+            self.skipTest("this torch has no torch.accelerator.get_device_capability")
         types = torch.accelerator.get_device_capability()["supported_dtypes"]
         self.assertIn(torch.float32, types)
         self.assertNotIn(torch.complex128, types)
@@ -52,7 +54,10 @@ class Devices(unittest.TestCase):
             torch.ocl.current_stream,
             torch.ocl.device,
         ):
-            with self.subTest(call=call.__name__), self.assertRaisesRegex(RuntimeError, f"ocl:{count}"):
+            with (
+                self.subTest(call=call.__name__),
+                self.assertRaisesRegex(RuntimeError, f"ocl:{count}"),
+            ):
                 call(count)
         with self.assertRaisesRegex(RuntimeError, f"ocl:{count}"):
             storage(8, f"ocl:{count}")
@@ -115,7 +120,8 @@ class Streams(unittest.TestCase):
         high.synchronize()
         plain = torch.Stream("ocl")
         self.assertEqual(plain.device, torch.device("ocl:0"))
-        self.assertIsNotNone(torch.ocl.default_stream().native_handle)
+        if hasattr(plain, "native_handle"):  # newer than torch 2.11
+            self.assertTrue(torch.ocl.default_stream().native_handle)
 
     def test_context(self):
         default = torch.ocl.current_stream()
@@ -133,7 +139,9 @@ class Streams(unittest.TestCase):
     def test_threads_have_their_own(self):
         seen = []
         with torch.ocl.stream(torch.ocl.Stream()):
-            thread = threading.Thread(target=lambda: seen.append(torch.ocl.current_stream().stream_id))
+            thread = threading.Thread(
+                target=lambda: seen.append(torch.ocl.current_stream().stream_id)
+            )
             thread.start()
             thread.join()
         self.assertEqual(seen, [0])
@@ -237,7 +245,9 @@ class Memory(unittest.TestCase):
     def test_out_of_memory(self):
         self.addCleanup(torch.backends.ocl.set_setting, "OCLTENSOR_HIGH_WATERMARK_RATIO", "1.7")
         self.addCleanup(torch.ocl.set_memory_watermarks, 1.7, 1.0)
-        limit = (torch.ocl.driver_allocated_memory() + 64 * MIB) / torch.ocl.recommended_max_memory()
+        limit = (
+            torch.ocl.driver_allocated_memory() + 64 * MIB
+        ) / torch.ocl.recommended_max_memory()
         torch.ocl.set_per_process_memory_fraction(limit)
         with self.assertRaises(torch.OutOfMemoryError) as caught:
             storage(100 * MIB)

@@ -1,4 +1,4 @@
-"""Tensors over the runtime: copies, pinned memory, streams, storages, saving. Needs the first operators."""
+"""Tensors over the runtime: copies, pinned memory, streams, storages, saving."""
 
 import copy
 import gc
@@ -21,7 +21,14 @@ def numbers(*shape: int) -> torch.Tensor:
 
 class Copies(unittest.TestCase):
     def test_types(self):
-        for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16):
+        for dtype in (
+            torch.float32,
+            torch.float16,
+            torch.bfloat16,
+            torch.int64,
+            torch.int32,
+            torch.int16,
+        ):
             with self.subTest(dtype=dtype):
                 cpu = numbers(5, 7).to(dtype)
                 self.assertTrue(torch.equal(cpu.to("ocl").cpu(), cpu))
@@ -31,7 +38,13 @@ class Copies(unittest.TestCase):
     def test_strides(self):
         cpu = numbers(6, 8)
         device = cpu.to("ocl")
-        for view in (lambda t: t.t(), lambda t: t[1:5:2, 3:], lambda t: t[2], lambda t: t[:, :0], lambda t: t[3, 4]):
+        for view in (
+            lambda t: t.t(),
+            lambda t: t[1:5:2, 3:],
+            lambda t: t[2],
+            lambda t: t[:, :0],
+            lambda t: t[3, 4],
+        ):
             self.assertTrue(torch.equal(view(device).cpu(), view(cpu)))
         target = torch.zeros(8, 6, device="ocl")
         target.t().copy_(cpu)
@@ -62,14 +75,14 @@ class Copies(unittest.TestCase):
 
     def test_pinned_memory_comes_back(self):
         torch.ocl.synchronize()
-        torch.accelerator.empty_host_cache()
+        torch.ocl.empty_host_cache()
         before = torch.ocl.memory_stats()["pinned_bytes.all.current"]
         for size in range(1000, 3000, 100):
             torch.empty(size).pin_memory().to("ocl", non_blocking=True)
         torch.ocl.synchronize()
         grown = torch.ocl.memory_stats()["pinned_bytes.all.current"] - before
         self.assertTrue(0 < grown <= 20 * 16384, grown)
-        torch.accelerator.empty_host_cache()
+        torch.ocl.empty_host_cache()
         self.assertEqual(torch.ocl.memory_stats()["pinned_bytes.all.current"], before)
 
     def test_loader(self):
@@ -81,7 +94,7 @@ class Copies(unittest.TestCase):
 
 class StreamsAndMemory(unittest.TestCase):
     def test_threads(self):
-        # Each thread has a stream; pinned memory and device memory are reused between them all the time.
+        # Each thread has a stream; pinned and device memory are reused between them.
         wrong = []
 
         def work(number):
@@ -127,7 +140,9 @@ class StreamsAndMemory(unittest.TestCase):
         self.assertFalse(torch.equal(first, torch.rand(100, device="ocl").cpu()))
         torch.ocl.set_rng_state(state)
         self.assertTrue(torch.equal(first, torch.rand(100, device="ocl").cpu()))
-        with self.assertRaisesRegex(RuntimeError, "Expected a 'ocl' device type for generator but found 'cpu'"):
+        with self.assertRaisesRegex(
+            RuntimeError, "Expected a 'ocl' device type for generator but found 'cpu'"
+        ):
             torch.rand(3, device="ocl", generator=torch.Generator())
 
     def test_side_stream(self):
@@ -178,7 +193,9 @@ class Saving(unittest.TestCase):
         loaded = torch.load(file)
         self.assertEqual(loaded["a"].device, torch.device("ocl:0"))
         self.assertTrue(torch.equal(loaded["a"].cpu(), numbers(3, 4)))
-        self.assertEqual(loaded["a"].untyped_storage().data_ptr(), loaded["b"].untyped_storage().data_ptr())
+        self.assertEqual(
+            loaded["a"].untyped_storage().data_ptr(), loaded["b"].untyped_storage().data_ptr()
+        )
         file.seek(0)
         self.assertTrue(torch.equal(torch.load(file, map_location="cpu")["b"], numbers(3, 4)[1]))
 

@@ -1,11 +1,14 @@
-"""OpenCL devices for PyTorch: importing this package (``import torch`` does it) adds device type ``ocl``.
+"""OpenCL devices for PyTorch: importing this package adds device type ``ocl``.
+
+Where it is installed, ``import torch`` imports it.
 
 >>> import torch
 >>> torch.ocl.is_available()
 True
 >>> torch.ones(3, device="ocl")
 
-``torch.ocl`` holds devices, streams, memory and random numbers; ``torch.backends.ocl`` the switches.
+``torch.ocl`` holds devices, streams, memory and random numbers; ``torch.backends.ocl`` the
+switches.
 Where something is missing, ``torch.ocl.unavailable_reason()`` says what.
 """
 
@@ -35,7 +38,7 @@ def _autoload() -> None:
 
 
 # Last, for `import torch` calls _autoload() when it was not torch that began this import.
-import torch  # noqa: E402
+import torch
 
 
 def _torch_is_importing() -> bool:

@@ -18,7 +18,11 @@ _PREFIX = "_C_torch"
 def _built_for() -> list[str]:
     """The torch minors of the modules in this package, e.g. ``["2.11", "2.13"]``."""
     folder = pathlib.Path(__file__).parent
-    names = {match[1] for f in folder.glob(f"{_PREFIX}*") if (match := re.match(rf"{_PREFIX}(\d+)\.", f.name))}
+    names = {
+        match[1]
+        for f in folder.glob(f"{_PREFIX}*")
+        if (match := re.match(rf"{_PREFIX}(\d+)\.", f.name))
+    }
     return [f"{n[0]}.{n[1:]}" for n in sorted(names, key=int)]
 
 
@@ -29,8 +33,9 @@ def load() -> ModuleType:
     built = _built_for()
     if f"{major}.{minor}" not in built:
         raise ImportError(
-            f"torch_ocl was built for torch {' and '.join(built) or '(none)'}, but this is torch {version}: install "
-            f"one of those, or build torch_ocl against this torch (pip install --force-reinstall ./plugin/torch)"
+            f"torch_ocl was built for torch {' and '.join(built) or '(none)'}, but this is torch "
+            f"{version}: install one of those, or build torch_ocl against this torch "
+            "(pip install --force-reinstall ./plugin/torch)"
         )
     module = importlib.import_module(f"torch_ocl.{_PREFIX}{major}{minor}")
     sys.modules["torch_ocl._C"] = module

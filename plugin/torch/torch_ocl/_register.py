@@ -1,4 +1,4 @@
-"""Makes ``ocl`` known to PyTorch: device name, ``torch.ocl``, ``torch.backends.ocl``, tensor methods."""
+"""Makes ``ocl`` known to PyTorch: its name, ``torch.ocl``, ``torch.backends.ocl``, methods."""
 
 import sys
 
@@ -20,8 +20,8 @@ def register() -> None:
     taken = torch._C._get_privateuse1_backend_name()
     if taken not in ("privateuseone", NAME):
         raise ImportError(
-            f"PyTorch has room for one out-of-tree device, and '{taken}' has taken it: ocl and {taken} "
-            "do not fit into one process"
+            f"PyTorch has room for one out-of-tree device, and '{taken}' has taken it: "
+            f"ocl and {taken} do not fit into one process"
         )
     _adapter.load()
     from torch_ocl import backends, ocl

@@ -4,5 +4,5 @@ import torch
 
 
 def get_amp_supported_dtype() -> list[torch.dtype]:
-    """The types that ``torch.autocast(device_type="ocl", dtype=...)`` accepts, the default one first."""
+    """The types that ``torch.autocast("ocl", dtype=...)`` accepts, the default one first."""
     return [torch.float16, torch.bfloat16]

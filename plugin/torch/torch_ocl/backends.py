@@ -1,11 +1,17 @@
 """The module ``torch.backends.ocl``: the backend's version and switches."""
 
 from torch_ocl import _C
-from torch_ocl.device import DeviceLike, get_device_properties
-from torch_ocl.device import is_available as is_available
-from torch_ocl.device import is_built as is_built
+from torch_ocl.device import DeviceLike, get_device_properties, is_available, is_built
 
-__all__ = ["get_device_capability", "get_setting", "is_available", "is_built", "set_setting", "settings", "version"]
+__all__ = [
+    "get_device_capability",
+    "get_setting",
+    "is_available",
+    "is_built",
+    "set_setting",
+    "settings",
+    "version",
+]
 
 
 def version() -> str | None:
@@ -18,14 +24,21 @@ def get_device_capability(device: DeviceLike = None) -> str:
     properties = get_device_properties(device)
     features = [
         name
-        for name in ("fp64", "fp16_arithmetic", "unified_memory", "subgroups", "int64_atomics", "float_atomics")
+        for name in (
+            "fp64",
+            "fp16_arithmetic",
+            "unified_memory",
+            "subgroups",
+            "int64_atomics",
+            "float_atomics",
+        )
         if getattr(properties, f"has_{name}")
     ]
     return " ".join([properties.language_version.strip(), *features])
 
 
 def settings() -> dict[str, str]:
-    """Every setting with its value, as text: those of the environment variables and the switches."""
+    """Every setting with its value, as text: the environment variables and the switches."""
     return {name: _C.get_setting(name) for name in _C.settings()}
 
 

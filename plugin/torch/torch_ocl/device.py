@@ -26,7 +26,8 @@ def _index(device: DeviceLike) -> int:
     count = device_count()
     if not 0 <= device < count:
         raise RuntimeError(
-            f"there is no device ocl:{device}: " + (f"there are {count}" if count else _C.unavailable_reason())
+            f"there is no device ocl:{device}: "
+            + (f"there are {count}" if count else _C.unavailable_reason())
         )
     return device
 
@@ -99,7 +100,7 @@ class device:
     def __enter__(self) -> None:
         self.prev_idx = _C.exchange_device(self.idx)
 
-    def __exit__(self, *exception: Any) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.idx = _C.exchange_device(self.prev_idx)
 
 
@@ -160,5 +161,5 @@ def get_device_capability(device: DeviceLike = None) -> tuple[int, int]:
 
 
 def can_device_access_peer(device: DeviceLike, peer_device: DeviceLike) -> bool:
-    """Can a device read the memory of another one? No: OpenCL copies between them through the host."""
+    """Can a device read another one's memory? No: OpenCL copies through the host."""
     return _index(device) == _index(peer_device)

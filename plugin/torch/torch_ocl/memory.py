@@ -6,12 +6,25 @@ from torch_ocl import _C
 from torch_ocl.device import DeviceLike, _index, get_device_properties
 
 _KINDS = ("current", "peak", "allocated", "freed")
-_COUNTED = ("allocated_bytes", "requested_bytes", "active_bytes", "reserved_bytes", "pinned_bytes", "allocation", "segment")
+_COUNTED = (
+    "allocated_bytes",
+    "requested_bytes",
+    "active_bytes",
+    "reserved_bytes",
+    "pinned_bytes",
+    "allocation",
+    "segment",
+)
 
 
 def empty_cache() -> None:
     """Gives cached memory that nobody occupies back to the driver, on every device in use."""
     _C.empty_cache()
+
+
+def empty_host_cache() -> None:
+    """Unpins cached host memory, as far as the streams that used it have passed."""
+    _C.empty_host_cache()
 
 
 def memory_stats(device: DeviceLike = None) -> OrderedDict[str, int]:
@@ -70,12 +83,12 @@ def driver_allocated_memory(device: DeviceLike = None) -> int:
 
 
 def recommended_max_memory(device: DeviceLike = None) -> int:
-    """How much memory the process should use at most; memory fractions and watermarks multiply it."""
+    """How much memory the process should use; memory fractions and watermarks multiply it."""
     return get_device_properties(device).recommended_memory
 
 
 def mem_get_info(device: DeviceLike = None) -> tuple[int, int]:
-    """(free, total) memory of a device. OpenCL does not show what other processes use: it counts as free."""
+    """(free, total) memory of a device; what other processes use counts as free."""
     total = get_device_properties(device).total_memory
     return max(total - driver_allocated_memory(device), 0), total
 
@@ -141,7 +154,9 @@ def memory_summary(device: DeviceLike = None, abbreviated: bool = False) -> str:
     limit = stats.get("limit_bytes", 0)
     lines.append("-" * width)
     lines.append(
-        f"driver {_readable(stats.get('driver_bytes', 0))}, limit {_readable(limit) if limit else 'none'}, "
-        f"out of memory {stats.get('num_ooms', 0)} times, retried {stats.get('num_alloc_retries', 0)} times"
+        f"driver {_readable(stats.get('driver_bytes', 0))}, "
+        f"limit {_readable(limit) if limit else 'none'}, "
+        f"out of memory {stats.get('num_ooms', 0)} times, "
+        f"retried {stats.get('num_alloc_retries', 0)} times"
     )
     return "\n".join(lines)

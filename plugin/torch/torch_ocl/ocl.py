@@ -8,8 +8,8 @@ from torch_ocl import memory, random
 from torch_ocl.amp import get_amp_supported_dtype
 from torch_ocl.device import (
     DeviceProperties,
-    _is_in_bad_fork,
-    _lazy_init,
+    _is_in_bad_fork,  # noqa: F401  PyTorch asks for it
+    _lazy_init,  # noqa: F401  the same
     can_device_access_peer,
     current_device,
     device,
@@ -30,6 +30,7 @@ from torch_ocl.memory import (
     current_allocated_memory,
     driver_allocated_memory,
     empty_cache,
+    empty_host_cache,
     max_memory_allocated,
     max_memory_reserved,
     mem_get_info,
@@ -80,6 +81,7 @@ __all__ = [
     "device_of",
     "driver_allocated_memory",
     "empty_cache",
+    "empty_host_cache",
     "fallback_counts",
     "get_amp_supported_dtype",
     "get_device_capability",

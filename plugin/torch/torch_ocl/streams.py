@@ -1,8 +1,7 @@
 """Streams (in-order queues of a device) and events (points in a stream)."""
 
-from typing import Any
-
 import torch
+from typing_extensions import Self
 
 from torch_ocl import _C
 from torch_ocl.device import DeviceLike, _index
@@ -18,9 +17,9 @@ class Stream(torch.Stream):
         priority: below 0 asks for a queue of high priority.
     """
 
-    def __new__(cls, device: DeviceLike = None, priority: int = 0, **identity: int) -> "Stream":
+    def __new__(cls, device: DeviceLike = None, priority: int = 0, **identity: int) -> Self:
         if identity:
-            return super().__new__(cls, priority=priority, **identity)  # type: ignore[call-overload]
+            return super().__new__(cls, priority=priority, **identity)
         return super().__new__(cls, torch.device("ocl", _index(device)), priority=priority)
 
     def record_event(self, event: torch.Event | None = None) -> torch.Event:
@@ -42,10 +41,14 @@ class Event(torch.Event):
 
     _timing: bool
 
-    def __new__(cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> "Event":
+    def __new__(
+        cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
+    ) -> Self:
         if interprocess:
             raise NotImplementedError("events of ocl cannot be shared between processes")
-        self = super().__new__(cls, torch.device("ocl"), enable_timing=enable_timing, blocking=blocking)
+        self = super().__new__(
+            cls, torch.device("ocl"), enable_timing=enable_timing, blocking=blocking
+        )
         self._timing = enable_timing
         return self
 
@@ -86,7 +89,7 @@ def default_stream(device: DeviceLike = None) -> Stream:
 
 
 def set_stream(stream: torch.Stream | None) -> None:
-    """Makes a stream this thread's current one of its device, and that device current; None does nothing."""
+    """Makes a stream and its device this thread's current ones; None does nothing."""
     if stream is None:
         return
     _C.set_stream(stream.device_index, stream.stream_id)
@@ -108,7 +111,7 @@ class StreamContext:
             self._previous = (_C.current_device(), current_stream(self.stream.device_index))
             set_stream(self.stream)
 
-    def __exit__(self, *exception: Any) -> None:
+    def __exit__(self, *exception: object) -> None:
         if self._previous is not None:
             device, stream = self._previous
             set_stream(stream)
