@@ -13,11 +13,16 @@ namespace {
 using ocltensor::DType;
 
 constexpr std::pair<at::ScalarType, DType> kTypes[] = {
-    {at::kBool, DType::Bool},        {at::kByte, DType::UInt8},
-    {at::kChar, DType::Int8},        {at::kShort, DType::Int16},
-    {at::kInt, DType::Int32},        {at::kLong, DType::Int64},
-    {at::kHalf, DType::Float16},     {at::kBFloat16, DType::BFloat16},
-    {at::kFloat, DType::Float32},    {at::kDouble, DType::Float64},
+    {at::kBool, DType::Bool},
+    {at::kByte, DType::UInt8},
+    {at::kChar, DType::Int8},
+    {at::kShort, DType::Int16},
+    {at::kInt, DType::Int32},
+    {at::kLong, DType::Int64},
+    {at::kHalf, DType::Float16},
+    {at::kBFloat16, DType::BFloat16},
+    {at::kFloat, DType::Float32},
+    {at::kDouble, DType::Float64},
     {at::kComplexFloat, DType::Complex64},
 };
 
@@ -233,18 +238,20 @@ void Arguments::take_guest(const at::Tensor& guest, tb_value& value, c10::Device
   }
 }
 
-c10::DeviceIndex Arguments::settle(const char* name, c10::DeviceIndex fallback,
-                                   bool take_scalars) {
+c10::DeviceIndex Arguments::settle(const char* name, c10::DeviceIndex fallback, bool take_scalars) {
   c10::DeviceIndex device = inputs_.empty() ? fallback : inputs_.front()->device().index();
   for (const at::Tensor* t : inputs_)
-    TORCH_CHECK(t->device().index() == device, name,
-                ": Expected all tensors to be on the same device, but found at least two devices, ocl:",
-                static_cast<int>(device), " and ", t->device());
+    TORCH_CHECK(
+        t->device().index() == device, name,
+        ": Expected all tensors to be on the same device, but found at least two devices, ocl:",
+        static_cast<int>(device), " and ", t->device());
   for (const auto& [at, guest] : guests_) {
-    TORCH_CHECK((take_scalars || guest->unsafeGetTensorImpl()->is_wrapped_number()) &&
-                    guest->dim() == 0 && guest->device().is_cpu(),
-                name, ": Expected all tensors to be on the same device, but found at least two devices, ocl:",
-                static_cast<int>(device), " and ", guest->device());
+    TORCH_CHECK(
+        (take_scalars || guest->unsafeGetTensorImpl()->is_wrapped_number()) && guest->dim() == 0 &&
+            guest->device().is_cpu(),
+        name,
+        ": Expected all tensors to be on the same device, but found at least two devices, ocl:",
+        static_cast<int>(device), " and ", guest->device());
     take_guest(*guest, values_[at], device);
   }
   if (generator_at_ != kMost) values_[generator_at_].as.p = generator_handle(generator_, device);

@@ -17,8 +17,8 @@
 
 namespace torch_ocl {
 
-// Describes a dense ocl tensor to the plugin. Inputs are read through const_data_ptr, outputs through
-// mutable_data_ptr, so that copy-on-write tensors are separated only when they are written.
+// Describes a dense ocl tensor to the plugin. Inputs are read through const_data_ptr, outputs
+// through mutable_data_ptr, so that copy-on-write tensors are separated only when they are written.
 tb_tensor describe_input(const at::Tensor& tensor);
 tb_tensor describe_output(const at::Tensor& tensor);
 ocltensor::DType dtype_of(at::ScalarType type);  // NotImplementedError for types it does not have
@@ -75,8 +75,8 @@ class Arguments {
   void none() { next() = {}; }
 
   // After the last add(): the device of the tensors, or `fallback` if there are none. With
-  // `take_scalars` 0-dimensional CPU tensors count as numbers (pointwise operators); otherwise a CPU
-  // tensor beside ocl tensors is an error that names the operator.
+  // `take_scalars` 0-dimensional CPU tensors count as numbers (pointwise operators); otherwise a
+  // CPU tensor beside ocl tensors is an error that names the operator.
   c10::DeviceIndex settle(const char* name, c10::DeviceIndex fallback, bool take_scalars);
 
   std::span<const tb_value> values() const { return {values_.data(), count_}; }
@@ -96,7 +96,7 @@ class Arguments {
   size_t count_ = 0;
   std::array<tb_tensor, kMost> tensors_;
   size_t tensor_count_ = 0;
-  std::vector<const at::Tensor*> inputs_;  // ocl tensors, for overlap checks
+  std::vector<const at::Tensor*> inputs_;                     // ocl tensors, for overlap checks
   std::vector<std::pair<size_t, const at::Tensor*>> guests_;  // CPU tensors by position
   std::vector<at::Tensor> kept_;
   std::optional<at::Generator> generator_;

@@ -32,7 +32,8 @@ void upload(const at::Tensor& target, const at::Tensor& source, bool non_blockin
   const at::Tensor host = source.to(target.scalar_type()).expand(target.sizes()).contiguous();
   const at::Tensor staging = target.is_contiguous() ? target : contiguous_like(target);
   const c10::Stream stream = current_stream(target.device().index());
-  const bool asynchronous = non_blocking && host.is_same(source) && is_pinned(host.const_data_ptr());
+  const bool asynchronous =
+      non_blocking && host.is_same(source) && is_pinned(host.const_data_ptr());
   call_api("copy to ocl", api().transfer->to_device, handle_of(stream),
            reinterpret_cast<uintptr_t>(staging.mutable_data_ptr()), host.const_data_ptr(),
            static_cast<uint64_t>(host.nbytes()), asynchronous ? uint32_t{TB_COPY_ASYNC} : 0u);
@@ -44,7 +45,8 @@ void download(const at::Tensor& target, const at::Tensor& source, bool non_block
   const at::Tensor device = source.expand(target.sizes()).contiguous();
   const c10::Stream stream = current_stream(source.device().index());
   const bool direct = target.is_contiguous() && target.scalar_type() == source.scalar_type();
-  const at::Tensor host = direct ? target : at::empty(target.sizes(), device.options().device(at::kCPU));
+  const at::Tensor host =
+      direct ? target : at::empty(target.sizes(), device.options().device(at::kCPU));
   const bool asynchronous = non_blocking && direct && is_pinned(host.const_data_ptr());
   call_api("copy from ocl", api().transfer->to_host, handle_of(stream), host.mutable_data_ptr(),
            address_of(device), static_cast<uint64_t>(host.nbytes()),
@@ -76,7 +78,8 @@ at::Tensor copy_from(const at::Tensor& source, const at::Tensor& target, bool no
     else
       copy_on_device(target, source);
   } else if (to_ocl) {
-    TORCH_CHECK_NOT_IMPLEMENTED(source.device().is_cpu(), "ocl: cannot copy from ", source.device());
+    TORCH_CHECK_NOT_IMPLEMENTED(source.device().is_cpu(), "ocl: cannot copy from ",
+                                source.device());
     upload(target, source, non_blocking);
   } else {
     TORCH_CHECK_NOT_IMPLEMENTED(target.device().is_cpu(), "ocl: cannot copy to ", target.device());

@@ -1,4 +1,6 @@
 // What happens to operators that the device has not: an error that says so, or the CPU.
+#include "fallback.h"
+
 #include <ATen/native/CPUFallback.h>
 #include <torch/library.h>
 
@@ -7,7 +9,6 @@
 #include <unordered_map>
 
 #include "base/config.h"
-#include "fallback.h"
 #include "operator.h"
 
 namespace torch_ocl {

@@ -87,7 +87,8 @@ struct Out<Op, plugin_op, R(A...)> {
   static constexpr size_t kInputs = sizeof...(A) - kOuts;
   static R call(A... args) {
     const std::tuple<A&...> all(args...);
-    return run(all, std::make_index_sequence<kInputs>(), std::make_index_sequence<kOuts>(), args...);
+    return run(all, std::make_index_sequence<kInputs>(), std::make_index_sequence<kOuts>(),
+               args...);
   }
   template <size_t... I, size_t... O>
   static R run(const std::tuple<A&...>& all, std::index_sequence<I...>, std::index_sequence<O...>,

@@ -67,9 +67,8 @@ bool check_overlap(const at::Tensor& out, const Arguments& in, bool pointwise, b
 bool check_type(const at::Tensor& out, const TensorSpec& spec) {
   const ocltensor::DType have = dtype_of(out.scalar_type());
   if (have == spec.dtype) return true;
-  TORCH_CHECK(ocltensor::can_cast(spec.dtype, have), "result type ",
-              scalar_type_of(spec.dtype), " can't be cast to the desired output type ",
-              out.scalar_type());
+  TORCH_CHECK(ocltensor::can_cast(spec.dtype, have), "result type ", scalar_type_of(spec.dtype),
+              " can't be cast to the desired output type ", out.scalar_type());
   return false;
 }
 
@@ -96,11 +95,13 @@ at::Tensor make_tensor(at::IntArrayRef sizes, at::IntArrayRef strides, at::Scala
   constexpr c10::DispatchKeySet keys(c10::DispatchKey::PrivateUse1);
   // The allocator takes the current device; only a tensor for another one needs the switch.
   if (device == current_device()) {
-    if (strides.empty()) return at::detail::empty_generic(sizes, device_allocator(), keys, type, std::nullopt);
+    if (strides.empty())
+      return at::detail::empty_generic(sizes, device_allocator(), keys, type, std::nullopt);
     return at::detail::empty_strided_generic(sizes, strides, device_allocator(), keys, type);
   }
   const c10::DeviceGuard guard(c10::Device(kOcl, device));
-  if (strides.empty()) return at::detail::empty_generic(sizes, device_allocator(), keys, type, std::nullopt);
+  if (strides.empty())
+    return at::detail::empty_generic(sizes, device_allocator(), keys, type, std::nullopt);
   return at::detail::empty_strided_generic(sizes, strides, device_allocator(), keys, type);
 }
 
@@ -183,7 +184,8 @@ void PluginOperator::run(Arguments& in, std::span<at::Tensor> outs, Outputs mode
     if (direct) continue;
     ocltensor::Dims sizes = spec.sizes;
     if (dynamic && !sizes.empty()) sizes[0] = 0;  // until the plugin knows
-    targets[i] = make_tensor(ref(sizes), dynamic ? at::IntArrayRef() : ref(spec.strides), type, device);
+    targets[i] =
+        make_tensor(ref(sizes), dynamic ? at::IntArrayRef() : ref(spec.strides), type, device);
   }
 
   invoke(in, std::span(targets).first(outs.size()), device);
@@ -215,7 +217,12 @@ void copy_on_device(const at::Tensor& target, const at::Tensor& source) {
   in.add(source);
   in.add(false);
   at::Tensor outs[] = {target};
-  copy.invoke(in, outs, in.settle("copy_", target.device().index(), false));
+  try {
+    copy.invoke(in, outs, in.settle("copy_", target.device().index(), false));
+  } catch (const Declined& declined) {
+    TORCH_CHECK_NOT_IMPLEMENTED(false, "ocl: cannot copy a tensor of dtype ", source.scalar_type(),
+                                " to one of dtype ", target.scalar_type(), ": ", declined.what());
+  }
 }
 
 }  // namespace torch_ocl

@@ -11,7 +11,8 @@ namespace {
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-#define OCL_KERNEL(form, op, plugin_name) register_kernel<at::_ops::op, form<at::_ops::op, plugin_##op>>(m);
+#define OCL_KERNEL(form, op, plugin_name) \
+  register_kernel<at::_ops::op, form<at::_ops::op, plugin_##op>>(m);
 #include "pointwise.def"
 #undef OCL_KERNEL
 }

@@ -19,11 +19,11 @@ at::Tensor& fill_tensor_(at::Tensor& self, const at::Tensor& value) {
   return self.copy_(value.expand_as(self));
 }
 
-Three convolution_backward_overrideable(
-    const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
-    c10::SymIntArrayRef stride, c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation,
-    bool transposed, c10::SymIntArrayRef output_padding, c10::SymInt groups,
-    std::array<bool, 3> output_mask) {
+Three convolution_backward_overrideable(const at::Tensor& grad_output, const at::Tensor& input,
+                                        const at::Tensor& weight, c10::SymIntArrayRef stride,
+                                        c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation,
+                                        bool transposed, c10::SymIntArrayRef output_padding,
+                                        c10::SymInt groups, std::array<bool, 3> output_mask) {
   static PluginOperator& backward = *new PluginOperator("convolution_backward.out");
   const int64_t groups_value = groups.guard_int(__FILE__, __LINE__);
   const int64_t bias_size = transposed ? weight.size(1) * groups_value : weight.size(0);

@@ -3,13 +3,13 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/native/Resize.h>
 #include <ATen/native/TensorFactories.h>
+#include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/set_native.h>
 #include <ATen/ops/unfold_native.h>
 #include <ATen/ops/view_as_complex_native.h>
 #include <ATen/ops/view_as_real_native.h>
 #include <ATen/ops/view_native.h>
-#include <ATen/ops/_reshape_alias_native.h>
 #include <torch/library.h>
 
 #include "allocator.h"
@@ -39,7 +39,8 @@ at::Tensor empty(c10::SymIntArrayRef size, std::optional<at::ScalarType> dtype,
   (void)dtype_of(type);
   const c10::DeviceGuard guard(c10::Device(kOcl, index_of(device)));
   return at::detail::empty_generic(C10_AS_INTARRAYREF_SLOW(size), device_allocator(),
-                                   c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), type, format);
+                                   c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), type,
+                                   format);
 }
 
 at::Tensor empty_strided(c10::SymIntArrayRef size, c10::SymIntArrayRef stride,
@@ -79,7 +80,8 @@ at::Tensor unfold(const at::Tensor& self, int64_t dimension, int64_t size, int64
 void grow_storage(const at::Tensor& self, int64_t elements) {
   const int64_t bytes = (elements + self.storage_offset()) * static_cast<int64_t>(self.itemsize());
   if (elements > 0 && bytes > static_cast<int64_t>(self.storage().nbytes()))
-    at::detail::getPrivateUse1Hooks().resizePrivateUse1Bytes(self.storage(), static_cast<size_t>(bytes));
+    at::detail::getPrivateUse1Hooks().resizePrivateUse1Bytes(self.storage(),
+                                                             static_cast<size_t>(bytes));
 }
 
 const at::Tensor& resize_(const at::Tensor& self, c10::SymIntArrayRef symbolic,
