@@ -10,6 +10,7 @@ namespace {
 // What a schema and its rows say, read once: a call then only looks at its arguments.
 struct Plan {
   struct Variant {
+    TypeRule rule;
     std::string option;  // value of the String argument; empty: the default
     std::array<const PointwiseRow*, kDTypeCount> rows;  // by compute type
   };
@@ -63,7 +64,8 @@ Plan make_plan(const Schema& schema) {
     const std::string_view stem = name.substr(0, name.find('@'));
     const std::string_view base = stem.substr(0, stem.find(':'));
     if (base != schema.full_name() || stem.size() != name.size()) continue;
-    Plan::Variant variant{std::string(stem.substr(std::min(stem.size(), base.size() + 1))), {}};
+    Plan::Variant variant{
+        row.rule, std::string(stem.substr(std::min(stem.size(), base.size() + 1))), {}};
     for (int t = 0; t < kDTypeCount; ++t) {
       const PointwiseRow* typed =
           find_row(fmt::format("{}@{}", name, ocltensor::name(static_cast<DType>(t))));
@@ -175,7 +177,7 @@ PointwiseCall resolve_pointwise(const Args& args) {
   const Plan& plan = plan_of(schema);
   const Plan::Variant& variant = variant_of(plan, args);
   PointwiseCall call;
-  call.rule = plan.rule;
+  call.rule = variant.rule;
   for (const Plan::Place& place : plan.operands) {
     auto& operand = call.operands[call.operand_count++];
     const auto i = static_cast<size_t>(place.argument);

@@ -37,6 +37,13 @@ std::vector<TensorSpec> infer(const ocltensor::Operator& op, const Arguments& in
   }
 }
 
+// Constructors, whose numbers an output of any dtype takes.
+bool takes_any_type(const ocltensor::Operator& op) {
+  const std::string_view name = op.schema.name;
+  return name == "arange" || name == "linspace" || name == "logspace" || name == "eye" ||
+         name == "randperm";
+}
+
 // Operators that start from `self` and change a part of it: they may write over it.
 bool changes_self(const ocltensor::Operator& op) {
   const std::string_view name = op.name;
@@ -155,13 +162,14 @@ void PluginOperator::run(Arguments& in, std::span<at::Tensor> outs, Outputs mode
   const bool given = mode != Outputs::Allocate;
   const c10::DeviceIndex device =
       in.settle(name_, given ? outs[0].device().index() : current_device(), pointwise);
-  const std::vector<TensorSpec> specs = infer(op, in);
+  std::vector<TensorSpec> specs = infer(op, in);
   TORCH_INTERNAL_ASSERT(specs.size() == outs.size() && outs.size() <= kMostOuts, name_);
   const bool dynamic = (op.flags & ocltensor::kDataDependentShape) != 0;
 
   std::array<at::Tensor, kMostOuts> targets;
   for (size_t i = 0; i < outs.size(); ++i) {
-    const TensorSpec& spec = specs[i];
+    TensorSpec& spec = specs[i];
+    if (given && takes_any_type(op)) spec.dtype = dtype_of(outs[i].scalar_type());
     const at::ScalarType type = scalar_type_of(spec.dtype);
     bool direct = false;
     if (given) {

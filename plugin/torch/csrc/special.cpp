@@ -97,6 +97,22 @@ std::tuple<at::Tensor, at::Tensor> log_sigmoid_forward(const at::Tensor& self) {
   return {outs[0], at::empty({0}, self.options())};  // the buffer is the CPU kernel's alone
 }
 
+// ATen's buffer belongs to the CPU kernel and may be empty; the plugin's formula does not read it.
+at::Tensor log_sigmoid_backward(const at::Tensor& grad, const at::Tensor& self, const at::Tensor&) {
+  static PluginOperator& backward = *new PluginOperator("log_sigmoid_backward.grad_input");
+  Arguments in;
+  in.add(grad);
+  in.add(self);
+  in.add(self);
+  at::Tensor outs[1];
+  try {
+    backward.run_functional(in, outs);
+  } catch (const Declined& declined) {
+    TORCH_CHECK_NOT_IMPLEMENTED(false, "ocl: log_sigmoid_backward: ", declined.what());
+  }
+  return outs[0];
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
@@ -105,6 +121,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("convolution_backward_overrideable", TORCH_FN(convolution_backward_overrideable));
   m.impl("_native_batch_norm_legit", TORCH_FN(batch_norm_legit));
   m.impl("_native_batch_norm_legit.no_stats", TORCH_FN(batch_norm_legit_no_stats));
+  m.impl("log_sigmoid_backward", TORCH_FN(log_sigmoid_backward));
   m.impl("log_sigmoid_forward", TORCH_FN(log_sigmoid_forward));
 }
 
