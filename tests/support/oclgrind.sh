@@ -6,24 +6,24 @@ set -euo pipefail
 conformance=$1 plugin=$2 wanted=${3:-.}
 limit=${SECONDS_EACH:-300} jobs=${JOBS:-$(nproc)}
 
-# family, style of kernels (rows: for CPU drivers; elements: for GPUs, with local memory), dtypes, operators
+# family, cases (scans meet in local memory in rare long cases only), dtypes, operators
 table() {
   cat <<'TABLE'
-pointwise both float32,int16       add.out gelu.out where.self_out
-copy      both float32,int64       copy.out cat.out flip.out triu.out arange.start_out
-reduce    both float32,int32       sum.IntList_out amax.out var.correction_out max.dim_max argmin.out any.all_out mean.out
-scan      both float32,int64       cumsum.out cumprod.out
-sort      both float32,int64       sort.values_stable topk.values
-matmul    both float32,int32       mm.out addmm.out bmm.out addmv.out dot.out
-conv      both float32             convolution.out convolution_backward.out
-pool      both float32             max_pool2d_with_indices.out max_pool2d_with_indices_backward.grad_input avg_pool2d.out _adaptive_avg_pool2d_backward.out
-norm      both float32             native_batch_norm.out native_batch_norm_backward.out native_layer_norm.out native_layer_norm_backward.out native_group_norm.out native_group_norm_backward.out
-softmax   both float32             _softmax.out _log_softmax_backward_data.out
-attention both float32             _scaled_dot_product_attention_math.out
-loss      both float32             nll_loss_forward.output nll_loss2d_backward.grad_input
-index     both float32,int64       gather.out scatter_add.out scatter_reduce.two_out index_put.out index.Tensor_out index_add.out embedding_dense_backward.out nonzero.out masked_select.out
-random    both float32             normal.out randperm.generator_out multinomial.out native_dropout.out
-upsample  both float32             upsample_bilinear2d.out upsample_bilinear2d_backward.grad_input upsample_nearest2d_backward.grad_input
+pointwise 6  float32,int16       add.out gelu.out where.self_out
+copy      6  float32,int64       copy.out cat.out flip.out triu.out arange.start_out
+reduce    6  float32,int32       sum.IntList_out amax.out var.correction_out max.dim_max argmin.out any.all_out mean.out
+scan      60 float32,int64       cumsum.out cumprod.out
+sort      6  float32,int64       sort.values_stable topk.values
+matmul    6  float32,int32       mm.out addmm.out bmm.out addmv.out dot.out
+conv      6  float32             convolution.out convolution_backward.out
+pool      6  float32             max_pool2d_with_indices.out max_pool2d_with_indices_backward.grad_input avg_pool2d.out _adaptive_avg_pool2d_backward.out
+norm      6  float32             native_batch_norm.out native_batch_norm_backward.out native_layer_norm.out native_layer_norm_backward.out native_group_norm.out native_group_norm_backward.out
+softmax   6  float32             _softmax.out _log_softmax_backward_data.out
+attention 6  float32             _scaled_dot_product_attention_math.out
+loss      6  float32             nll_loss_forward.output nll_loss2d_backward.grad_input
+index     6  float32,int64       gather.out scatter_add.out scatter_reduce.two_out index_put.out index.Tensor_out index_add.out embedding_dense_backward.out nonzero.out masked_select.out
+random    6  float32             normal.out randperm.generator_out multinomial.out native_dropout.out
+upsample  6  float32             upsample_bilinear2d.out upsample_bilinear2d_backward.grad_input upsample_nearest2d_backward.grad_input
 TABLE
 }
 
@@ -42,11 +42,11 @@ unset OCL_ICD_FILENAMES OPENCL_LAYERS OCLTENSOR_DEVICES
 export OCLGRIND_LOCAL_MEM_SIZE=262144
 export OCLGRIND_DATA_RACES=1 OCLTENSOR_DEBUG_ALLOCATOR=32 OCLGRIND_NUM_THREADS=1 OCLGRIND_MAX_ERRORS=50
 
-# one FAMILY STYLE DTYPES OPERATOR: writes a verdict to $work/FAMILY.STYLE.OPERATOR.verdict
+# one FAMILY STYLE CASES DTYPES OPERATOR: writes a verdict to $work/FAMILY.STYLE.OPERATOR.verdict
 one() {
-  local family=$1 style=$2 dtypes=$3 operator=$4 name=$work/$1.$2.$4 status=0 verdict
+  local style=$2 cases=$3 dtypes=$4 operator=$5 name=$work/$1.$2.$5 status=0 verdict
   OCLGRIND_LOG=$name.log OCLTENSOR_KERNEL_STYLE=$style timeout -k 5 "$limit" \
-    "$conformance" --plugin "$plugin" --no-abi --only "^${operator//./\\.}\$" --dtype "$dtypes" --cases 2 \
+    "$conformance" --plugin "$plugin" --no-abi --only "^${operator//./\\.}\$" --dtype "$dtypes" --cases "$cases" \
     --budget $((limit * 3 / 4)) >"$name.out" 2>&1 || status=$?
   if [ -s "$name.log" ]; then verdict=defect
   elif [ "$status" -eq 124 ] || [ "$status" -eq 137 ]; then verdict=slow
@@ -58,10 +58,10 @@ one() {
 export -f one
 export work limit conformance plugin
 
-table | while read -r family styles dtypes operators; do
-  [ "$styles" != both ] || styles="rows elements"
-  for style in $styles; do for operator in $operators; do
-    if [[ $family =~ $wanted || $operator =~ $wanted ]]; then echo "$family $style $dtypes $operator"; fi
+# Both styles of kernels: rows for CPU drivers; elements for GPUs, with local memory.
+table | while read -r family cases dtypes operators; do
+  for style in rows elements; do for operator in $operators; do
+    if [[ $family =~ $wanted || $operator =~ $wanted ]]; then echo "$family $style $cases $dtypes $operator"; fi
   done; done
 done >"$work/tasks"
 [ -s "$work/tasks" ] || { echo "oclgrind.sh: nothing matches '$wanted'" >&2; exit 2; }
