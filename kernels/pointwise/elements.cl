@@ -49,9 +49,10 @@ __kernel void pointwise(__global void *out_base, ulong out_offset, __global cons
   const INDEX n = p.sizes[0];
   const INDEX step = get_local_size(0);
   const INDEX i = (INDEX)get_group_id(0) * step * 4 + get_local_id(0);
+  if (i >= n) return;
   T a[4], b[4], c[4], d[4];
   UNROLL for (int k = 0; k < 4; ++k) {
-    const INDEX at = min(i + k * step, n - 1);
+    const INDEX at = i + k * step < n ? i + k * step : i;  // its own: in place, others write theirs
     a[k] = CAT(GET_, KIND_A)(A, pa, at);
     b[k] = CAT(GET_, KIND_B)(B, pb, at);
     c[k] = CAT(GET_, KIND_C)(C, pc, at);
