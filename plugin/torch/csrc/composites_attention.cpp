@@ -1,0 +1,109 @@
+// The fast path of nn.MultiheadAttention and nn.TransformerEncoderLayer, and batch normalization in
+// its newer form, by the operators that the ordinary paths use.
+#include "composite.h"
+
+namespace torch_ocl {
+namespace {
+
+using at::Tensor;
+using MaybeTensor = std::optional<Tensor>;
+using Three = std::tuple<Tensor, Tensor, Tensor>;
+using Four = std::tuple<Tensor, Tensor, Tensor, Tensor>;
+
+enum MaskType { kSource = 0, kPadding = 1, kGeneric = 2 };
+
+// True marks what is not attended to; the result broadcasts to [N, heads, L, S].
+Tensor expand_mask(const Tensor& mask, int64_t type) {
+  if (type == kPadding) return mask.view({mask.size(0), 1, 1, mask.size(1)});
+  if (type == kSource && mask.dim() == 2) return mask.view({1, 1, mask.size(0), mask.size(1)});
+  return mask;
+}
+
+std::tuple<Tensor, Tensor> multi_head_attention(const Tensor& query, const Tensor& key,
+                                                const Tensor& value, int64_t embed_dim,
+                                                int64_t heads, const Tensor& qkv_weight,
+                                                const Tensor& qkv_bias, const Tensor& proj_weight,
+                                                const Tensor& proj_bias, const MaybeTensor& mask,
+                                                bool need_weights, bool average_weights,
+                                                std::optional<int64_t> mask_type) {
+  TORCH_CHECK(query.dim() == 3 && query.size(2) == embed_dim && embed_dim % heads == 0,
+              "expected query of size [N, L, ", embed_dim, "] and ", heads, " heads, got ",
+              query.sizes());
+  const auto weights = qkv_weight.chunk(3, 0);
+  const auto biases = qkv_bias.chunk(3, 0);
+  const auto project = [&](const Tensor& x, size_t i) {
+    return at::linear(x, weights[i], biases[i])
+        .view({x.size(0), x.size(1), heads, -1})
+        .transpose(1, 2);
+  };
+  const Tensor q = project(query, 0), k = project(key, 1), v = project(value, 2);
+  Tensor scores = at::matmul(q / std::sqrt(static_cast<double>(embed_dim / heads)), k.mT());
+  if (mask.has_value() && mask->defined()) {
+    TORCH_CHECK(mask->scalar_type() == at::kBool && mask_type.has_value(),
+                "the mask must be of type bool, and its kind must be given");
+    scores = scores.masked_fill(expand_mask(*mask, *mask_type), -INFINITY);
+  }
+  const Tensor shares = at::softmax(scores, -1);
+  const Tensor joined = at::matmul(shares, v).transpose(1, 2).flatten(2);
+  const Tensor result = at::linear(joined, proj_weight, proj_bias);
+  if (!need_weights) return {result, Tensor()};
+  return {result, average_weights ? shares.mean(1) : shares};
+}
+
+Tensor transformer_encoder_layer(const Tensor& src, int64_t embed_dim, int64_t heads,
+                                 const Tensor& qkv_weight, const Tensor& qkv_bias,
+                                 const Tensor& proj_weight, const Tensor& proj_bias, bool use_gelu,
+                                 bool norm_first, double eps, const Tensor& norm_weight_1,
+                                 const Tensor& norm_bias_1, const Tensor& norm_weight_2,
+                                 const Tensor& norm_bias_2, const Tensor& ffn_weight_1,
+                                 const Tensor& ffn_bias_1, const Tensor& ffn_weight_2,
+                                 const Tensor& ffn_bias_2, const MaybeTensor& mask,
+                                 std::optional<int64_t> mask_type) {
+  const auto norm1 = [&](const Tensor& x) {
+    return at::layer_norm(x, {embed_dim}, norm_weight_1, norm_bias_1, eps);
+  };
+  const auto norm2 = [&](const Tensor& x) {
+    return at::layer_norm(x, {embed_dim}, norm_weight_2, norm_bias_2, eps);
+  };
+  const auto attend = [&](const Tensor& x) {
+    return std::get<0>(multi_head_attention(x, x, x, embed_dim, heads, qkv_weight, qkv_bias,
+                                            proj_weight, proj_bias, mask, false, true, mask_type));
+  };
+  const auto feed = [&](const Tensor& x) {
+    const Tensor wide = at::linear(x, ffn_weight_1, ffn_bias_1);
+    return at::linear(use_gelu ? at::gelu(wide) : at::relu(wide), ffn_weight_2, ffn_bias_2);
+  };
+  if (norm_first) {
+    const Tensor x = src + attend(norm1(src));
+    return x + feed(norm2(x));
+  }
+  const Tensor x = norm1(src + attend(src));
+  return norm2(x + feed(x));
+}
+
+// The reserve is what cuDNN would keep: nothing here.
+Four batch_norm_with_update(const Tensor& input, const MaybeTensor& weight, const MaybeTensor& bias,
+                            Tensor& mean, Tensor& var, double momentum, double eps) {
+  auto [out, save_mean, save_invstd] =
+      at::_native_batch_norm_legit(input, weight, bias, mean, var, true, momentum, eps);
+  return {out, save_mean, save_invstd, at::empty({0}, input.options().dtype(at::kByte))};
+}
+
+Three batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight,
+                          const MaybeTensor& mean, const MaybeTensor& var,
+                          const MaybeTensor& save_mean, const MaybeTensor& save_invstd, bool update,
+                          double eps, std::array<bool, 3> mask, const Tensor&) {
+  return at::native_batch_norm_backward(grad, input, weight, mean, var, save_mean, save_invstd,
+                                        update, eps, mask);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("_native_multi_head_attention", TORCH_FN(multi_head_attention));
+  m.impl("_transformer_encoder_layer_fwd", TORCH_FN(transformer_encoder_layer));
+  m.impl("_batch_norm_with_update", TORCH_FN(batch_norm_with_update));
+  m.impl("batch_norm_backward", TORCH_FN(batch_norm_backward));
+}
+
+}  // namespace torch_ocl

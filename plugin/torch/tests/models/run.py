@@ -1,0 +1,230 @@
+"""Whole models on ocl with the fallback off, against the CPU; each in a process of its own.
+
+usage: python -m models.run [NAME ...] [--timeout S] [--jobs N]      (in plugin/torch/tests)
+
+Per model: the largest error of the evaluated outputs, the gradients of the training loss and the
+parameters after optimizer steps, each relative to the largest value, and the CPU's own float32
+error beside it; or the operator that is missing. Every number is measured against the CPU in
+float64, so the tolerance need not be guessed per model:
+
+- outputs and gradients may be EIGHT times as far from float64 as the CPU's float32 is, for sums in
+  another order differ by small factors, not by powers of ten; and FLOOR is always allowed, where
+  the CPU happens to be lucky: a few hundred roundings of 2^-24.
+- a gradient is measured against its tensor's largest value, but never against less than a
+  thousandth of the model's largest one: the bias of a convolution before BatchNorm has a gradient
+  of exactly zero, and what float32 leaves there is noise on both sides.
+- optimizers start from equal gradients on both devices, because Adam divides a gradient by its own
+  size, noise included. What remains is the arithmetic of a step: 4 ulp of the largest parameter.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import copy
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+from typing import Any
+
+EIGHT = 8
+FLOOR = {"forward": 2e-5, "gradient": 1e-4}
+STEP = 4 * 2**-23
+OPTIMIZERS = {
+    "sgd": {"lr": 0.05, "momentum": 0.9, "nesterov": True, "weight_decay": 1e-3},
+    "adam": {"lr": 1e-3, "amsgrad": True},
+    "adamw": {"lr": 1e-3, "weight_decay": 0.1},
+}
+
+
+def place(value: Any, device: str, wide: bool) -> Any:
+    import torch
+
+    if not isinstance(value, torch.Tensor):
+        return value
+    return value.to(device).double() if wide and value.is_floating_point() else value.to(device)
+
+
+def carry(model: Any, device: str) -> Any:
+    """A copy on `device`. Module.to() makes a new parameter of every place that holds a tied one,
+    unless the device is one of PyTorch's own, so the ties are made again."""
+    first: dict[int, str] = {}
+    tied = {}
+    for name, value in model.named_parameters(remove_duplicate=False):
+        tied[name] = first.setdefault(id(value), name)
+    moved = copy.deepcopy(model).to(device)
+    for name, source in tied.items():
+        if name != source:
+            path, _, leaf = name.rpartition(".")
+            setattr(moved.get_submodule(path), leaf, moved.get_parameter(source))
+    return moved
+
+
+def compute(case: Any, device: str, wide: bool = False) -> tuple[list, dict, Any]:
+    """(evaluated outputs, gradients by name, the model that has them) on `device`."""
+    import torch
+
+    from .case import results_of
+
+    model = carry(case.model, device)
+    model = model.double() if wide else model
+    inputs = {k: place(v, device, wide) for k, v in case.inputs.items()}
+    with torch.no_grad():
+        outputs = [t.double().cpu() for t in results_of(model.eval()(**inputs))]
+    case.loss(model.train()(**inputs)).backward()
+    grads = {n: p.grad.double().cpu() for n, p in model.named_parameters() if p.grad is not None}
+    return outputs, grads, model
+
+
+def distance(got: list, want: list, least: float = 1e-30) -> float:
+    import torch
+
+    assert len(got) == len(want), f"{len(got)} tensors instead of {len(want)}"
+    worst = 0.0
+    for a, b in zip(got, want):
+        assert a.shape == b.shape, f"shape {tuple(a.shape)} instead of {tuple(b.shape)}"
+        same = torch.isfinite(b) == torch.isfinite(a)
+        assert bool(same.all()), "a NaN or infinity that the CPU has not, or the other way round"
+        if b.numel():
+            error = (a - b).nan_to_num(0, 0, 0).abs().max().item()
+            worst = max(worst, error / max(b.nan_to_num(0, 0, 0).abs().max().item(), least))
+    return worst
+
+
+def steps(ours: Any, theirs: Any) -> float:
+    """Largest relative error of the parameters after two steps of each optimizer."""
+    import torch
+
+    worst = 0.0
+    for name, options in OPTIMIZERS.items():
+        kind = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[name]
+        pair = []
+        for model in (ours, theirs):
+            params = dict(model.named_parameters())
+            for key, value in theirs.named_parameters():
+                g = value.grad
+                params[key].grad = None if g is None else g.detach().clone().to(params[key].device)
+            pair.append((kind(params.values(), **options), params))
+        for optimizer, _ in pair:
+            optimizer.step()
+            optimizer.step()
+        (_, a), (_, b) = pair
+        worst = max(worst, distance([a[k].detach().cpu() for k in b], [b[k].detach() for k in b]))
+        with torch.no_grad():
+            for key, value in b.items():
+                a[key].copy_(value)
+    return worst
+
+
+def run_one(name: str) -> dict[str, Any]:
+    import torch
+    import torch_ocl  # noqa: F401  registers the device
+
+    from . import table
+
+    torch.manual_seed(7)
+    case = table.BUILDERS[name]()
+    exact, exact_grads, _ = compute(case, "cpu", wide=True)
+    cpu, cpu_grads, cpu_model = compute(case, "cpu")
+    out, grads, model = compute(case, "ocl")
+    assert grads.keys() == cpu_grads.keys(), "other parameters have gradients"
+    keys = list(cpu_grads)
+    least = 1e-3 * max(g.abs().max().item() for g in exact_grads.values())
+    wanted = [exact_grads[k] for k in keys]
+    result = {
+        "forward": (distance(out, exact), distance(cpu, exact)),
+        "gradient": (
+            distance([grads[k] for k in keys], wanted, least),
+            distance([cpu_grads[k] for k in keys], wanted, least),
+        ),
+        "step": (steps(model, cpu_model), 0.0),
+        "extra": None,
+    }
+    if case.extra is not None:
+        with torch.no_grad():
+            both = [
+                case.extra(m.eval(), {k: place(v, d, False) for k, v in case.inputs.items()}).cpu()
+                for m, d in ((cpu_model, "cpu"), (model, "ocl"))
+            ]
+        result["extra"] = bool(torch.equal(*both))
+    return result
+
+
+def judge(result: dict[str, Any]) -> list[str]:
+    bad = []
+    for what, floor in FLOOR.items():
+        ours, cpus = result[what]
+        if not ours <= max(floor, EIGHT * cpus):
+            bad.append(f"{what} is off by {ours:.1e}, the CPU by {cpus:.1e}")
+    if not result["step"][0] <= STEP:
+        bad.append(f"the optimizer step is off by {result['step'][0]:.1e}")
+    if result["extra"] is False:
+        bad.append("generated tokens differ")
+    return bad
+
+
+def describe_failure(text: str) -> str:
+    missing = re.findall(r"The operator '([^']+)' is not implemented[^:]*: (.*)", text)
+    if missing:
+        return f"missing {missing[-1][0]}: {missing[-1][1][:200]}"
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    return lines[-1][:300] if lines else "no output"
+
+
+def run_apart(name: str, timeout: float) -> tuple[str, dict[str, Any] | None, str, float]:
+    """(name, result, why not, seconds)"""
+    folder = pathlib.Path(__file__).resolve().parent.parent
+    env = dict(os.environ, OCLTENSOR_ENABLE_FALLBACK="0", HF_HUB_OFFLINE="1")
+    command = [sys.executable, "-m", "models.run", "--one", name]
+    start = time.monotonic()
+    try:
+        done = subprocess.run(
+            command, cwd=folder, env=env, capture_output=True, text=True, timeout=timeout
+        )
+    except subprocess.TimeoutExpired:
+        return name, None, f"no end after {timeout:.0f} s", timeout
+    seconds = time.monotonic() - start
+    if done.returncode == 0:
+        return name, json.loads(done.stdout.splitlines()[-1]), "", seconds
+    if done.returncode < 0:
+        return name, None, f"signal {-done.returncode}: {done.stderr[-200:]}", seconds
+    return name, None, describe_failure(done.stderr), seconds
+
+
+def main() -> int:
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    p.add_argument("names", nargs="*", help="models of the table; none: all")
+    p.add_argument("--timeout", type=float, default=300, help="seconds for one model")
+    p.add_argument("--jobs", type=int, default=2)
+    p.add_argument("--one", help="run this model here and print its numbers as JSON")
+    options = p.parse_args()
+    if options.one:
+        print(json.dumps(run_one(options.one)))
+        return 0
+    from . import table
+
+    names = options.names or list(table.BUILDERS)
+    failures = 0
+    print(f"{'model':16} {'forward':>8} {'(cpu)':>8} {'gradient':>8} {'(cpu)':>8} {'step':>8}  s")
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for name, result, why, seconds in pool.map(lambda n: run_apart(n, options.timeout), names):
+            if result is None:
+                print(f"{name:16} FAILED: {why}", flush=True)
+                failures += 1
+                continue
+            bad = judge(result)
+            failures += bool(bad)
+            (f, fc), (g, gc), (s, _) = (result[k] for k in ("forward", "gradient", "step"))
+            tail = ("  FAILED: " + "; ".join(bad)) if bad else ""
+            print(f"{name:16} {f:8.1e} {fc:8.1e} {g:8.1e} {gc:8.1e} {s:8.1e} {seconds:3.0f}{tail}", flush=True)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
