@@ -133,7 +133,8 @@ Tensor col2im(const Tensor& self, c10::SymIntArrayRef output_size, at::IntArrayR
               "non-zero dimensions for input, but got: ",
               self.sizes());
   if (self.dim() == 2)
-    return at::col2im_symint(self.unsqueeze(0), output_size, kernel, dilation, padding, stride).squeeze(0);
+    return at::col2im_symint(self.unsqueeze(0), output_size, kernel, dilation, padding, stride)
+        .squeeze(0);
   const at::IntArrayRef size = C10_AS_INTARRAYREF_SLOW(output_size);
   const Taps h = taps(size[0], kernel[0], dilation[0], padding[0], stride[0]);
   const Taps w = taps(size[1], kernel[1], dilation[1], padding[1], stride[1]);

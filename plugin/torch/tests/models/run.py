@@ -13,6 +13,12 @@ float64, so the tolerance need not be guessed per model:
 - a gradient is measured against its tensor's largest value, but never against less than a
   thousandth of the model's largest one: the bias of a convolution before BatchNorm has a gradient
   of exactly zero, and what float32 leaves there is noise on both sides.
+- CEILING bounds that allowance for gradients: a CPU that is itself lost excuses nothing.
+- the derivative of a ReLU or a maximum jumps, and among a million inputs one may lie within rounding
+  of the jump; then all gradients before it differ by a thousandth. A wrong kernel is wrong with all
+  weights, so gradients that fail are measured with up to DRAWS draws; the table says which passed.
+  Where none does (ResNet-50: always some input at a jump, on the CPU too), the device computes in
+  float64, where roundings reach no jump, and must agree to DOUBLE; the table shows that number.
 - optimizers start from equal gradients on both devices, because Adam divides a gradient by its own
   size, noise included. What remains is the arithmetic of a step: 4 ulp of the largest parameter.
 """
@@ -32,6 +38,9 @@ import time
 from typing import Any
 
 EIGHT = 8
+DRAWS = 3
+CEILING = 1e-3
+DOUBLE = 1e-9
 FLOOR = {"forward": 2e-5, "gradient": 1e-4}
 STEP = 4 * 2**-23
 OPTIMIZERS = {
@@ -121,12 +130,21 @@ def steps(ours: Any, theirs: Any) -> float:
 
 
 def run_one(name: str) -> dict[str, Any]:
+    for draw in range(1, DRAWS + 1):
+        result = measure(name, draw)
+        bad = judge(result)
+        if not all(text.startswith("gradient") for text in bad) or not bad:
+            break
+    return result
+
+
+def measure(name: str, draw: int) -> dict[str, Any]:
     import torch
     import torch_ocl  # noqa: F401  registers the device
 
     from . import table
 
-    torch.manual_seed(7)
+    torch.manual_seed(6 + draw)
     case = table.BUILDERS[name]()
     exact, exact_grads, _ = compute(case, "cpu", wide=True)
     cpu, cpu_grads, cpu_model = compute(case, "cpu")
@@ -143,7 +161,12 @@ def run_one(name: str) -> dict[str, Any]:
         ),
         "step": (steps(model, cpu_model), 0.0),
         "extra": None,
+        "draw": draw,
+        "double": None,
     }
+    if draw == DRAWS and not gradient_fits(result):
+        again = compute(case, "ocl", wide=True)[1]
+        result["double"] = distance([again[k] for k in keys], wanted, least)
     if case.extra is not None:
         with torch.no_grad():
             both = [
@@ -154,11 +177,19 @@ def run_one(name: str) -> dict[str, Any]:
     return result
 
 
+def gradient_fits(result: dict[str, Any]) -> bool:
+    ours, cpus = result["gradient"]
+    return ours <= max(FLOOR["gradient"], min(EIGHT * cpus, CEILING))
+
+
 def judge(result: dict[str, Any]) -> list[str]:
     bad = []
     for what, floor in FLOOR.items():
         ours, cpus = result[what]
-        if not ours <= max(floor, EIGHT * cpus):
+        fits = gradient_fits(result) if what == "gradient" else ours <= max(floor, EIGHT * cpus)
+        if what == "gradient" and result.get("double") is not None:
+            fits = result["double"] <= DOUBLE
+        if not fits:
             bad.append(f"{what} is off by {ours:.1e}, the CPU by {cpus:.1e}")
     if not result["step"][0] <= STEP:
         bad.append(f"the optimizer step is off by {result['step'][0]:.1e}")
@@ -221,8 +252,12 @@ def main() -> int:
             bad = judge(result)
             failures += bool(bad)
             (f, fc), (g, gc), (s, _) = (result[k] for k in ("forward", "gradient", "step"))
-            tail = ("  FAILED: " + "; ".join(bad)) if bad else ""
-            print(f"{name:16} {f:8.1e} {fc:8.1e} {g:8.1e} {gc:8.1e} {s:8.1e} {seconds:3.0f}{tail}", flush=True)
+            note = f"  draw {result['draw']}" if result["draw"] > 1 else ""
+            if result["double"] is not None:
+                note += f", float64 gradient {result['double']:.1e}"
+            tail = note + ("  FAILED: " + "; ".join(bad) if bad else "")
+            row = f"{f:8.1e} {fc:8.1e} {g:8.1e} {gc:8.1e} {s:8.1e} {seconds:3.0f}"
+            print(f"{name:16} {row}{tail}", flush=True)
     return 1 if failures else 0
 
 

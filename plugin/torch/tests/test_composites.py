@@ -1,0 +1,148 @@
+"""Composites that PyTorch's op_db does not reach: recurrent cells, fast paths, out forms."""
+
+import unittest
+
+import torch
+import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
+from torch import nn
+
+
+def close(test: unittest.TestCase, ours, theirs) -> None:
+    # Sums of a few dozen products in another order: some 2^-24 of values near one.
+    torch.testing.assert_close(ours.detach().cpu(), theirs.detach(), rtol=1e-5, atol=2e-6)
+
+
+def both(module: nn.Module, *inputs: torch.Tensor, **kwargs):
+    """Outputs and gradients of `module` on the CPU and on ocl."""
+    results = []
+    for device in ("cpu", "ocl"):
+        module = module.to(device).zero_grad() or module
+        args = [t.detach().to(device).requires_grad_(t.is_floating_point()) for t in inputs]
+        moved = {k: v.to(device) if isinstance(v, torch.Tensor) else v for k, v in kwargs.items()}
+        out = module(*args, **moved)
+        outs = list(torch.utils._pytree.tree_leaves(out))
+        total = sum((t * torch.linspace(0.5, 2, t.numel()).view_as(t).to(device)).sum() for t in outs)
+        total.backward()
+        grads = [p.grad for p in module.parameters()] + [t.grad for t in args if t.grad is not None]
+        results.append([t.detach().cpu() for t in outs + grads])
+    return results
+
+
+class Cells(unittest.TestCase):
+    def test_recurrent(self):
+        torch.manual_seed(3)
+        for kind in (nn.LSTM, nn.GRU):
+            for bias in (True, False):
+                for two_ways in (True, False):
+                    with self.subTest(kind=kind.__name__, bias=bias, two_ways=two_ways):
+                        module = kind(5, 7, 2, bias=bias, bidirectional=two_ways)
+                        theirs, ours = both(module, torch.randn(6, 3, 5))
+                        self.assertEqual(len(theirs), len(ours))
+                        for a, b in zip(ours, theirs):
+                            close(self, a, b)
+
+    def test_cells(self):
+        torch.manual_seed(4)
+        for kind, states in ((nn.LSTMCell, 2), (nn.GRUCell, 1)):
+            with self.subTest(kind=kind.__name__):
+                cell = kind(5, 7)
+                x, h, c = torch.randn(3, 5), torch.randn(3, 7), torch.randn(3, 7)
+                want = cell(x, (h, c) if states == 2 else h)
+                state = (h.to("ocl"), c.to("ocl")) if states == 2 else h.to("ocl")
+                got = cell.to("ocl")(x.to("ocl"), state)
+                for a, b in zip(*((v if states == 2 else (v,)) for v in (got, want))):
+                    close(self, a, b)
+
+    def test_packed(self):
+        torch.manual_seed(5)
+        module = nn.LSTM(4, 6)
+        x = torch.randn(7, 3, 4)
+        lengths = torch.tensor([7, 5, 2])
+        outs = []
+        for device in ("cpu", "ocl"):
+            packed = nn.utils.rnn.pack_padded_sequence(x.to(device), lengths)
+            out, _ = nn.utils.rnn.pad_packed_sequence(module.to(device)(packed)[0])
+            outs.append(out)
+        close(self, outs[1], outs[0])
+
+
+class FastPaths(unittest.TestCase):
+    def test_attention(self):
+        torch.manual_seed(6)
+        module = nn.MultiheadAttention(12, 3, batch_first=True).eval()
+        x = torch.randn(2, 5, 12)
+        hidden = torch.zeros(2, 5, dtype=torch.bool)
+        hidden[1, 3:] = True
+        causal = torch.ones(5, 5, dtype=torch.bool).triu(1)
+        for options in ({}, {"key_padding_mask": hidden}, {"attn_mask": causal}, {"average_attn_weights": False}):
+            with self.subTest(options=list(options)), torch.no_grad():
+                outs = []
+                for device in ("cpu", "ocl"):
+                    y = x.to(device)
+                    moved = {k: v.to(device) if torch.is_tensor(v) else v for k, v in options.items()}
+                    outs.append(module.to(device)(y, y, y, **moved))
+                for a, b in zip(outs[1], outs[0]):
+                    close(self, a, b)
+
+    def test_encoder_layer(self):
+        torch.manual_seed(7)
+        for first in (True, False):
+            for activation in ("relu", "gelu"):
+                with self.subTest(norm_first=first, activation=activation), torch.no_grad():
+                    layer = nn.TransformerEncoderLayer(
+                        12, 3, 24, 0.0, activation, batch_first=True, norm_first=first
+                    ).eval()
+                    x = torch.randn(2, 5, 12)
+                    want = layer(x)
+                    close(self, layer.to("ocl")(x.to("ocl")), want)
+
+    def test_batch_norm_with_update(self):
+        torch.manual_seed(8)
+        x, w, b = torch.randn(4, 3, 5), torch.randn(3), torch.randn(3)
+        results = []
+        for device in ("cpu", "ocl"):
+            mean, var = torch.zeros(3, device=device), torch.ones(3, device=device)
+            args = [t.clone().to(device).requires_grad_() for t in (x, w, b)]
+            out = torch.ops.aten._batch_norm_with_update(*args, mean, var, 0.1, 1e-5)[0]
+            (out * torch.linspace(0, 3, 60).view(4, 3, 5).to(device)).sum().backward()
+            results.append([out, mean, var, *(t.grad for t in args)])
+        for got, want in zip(results[1], results[0]):
+            close(self, got, want)
+
+
+class OutForms(unittest.TestCase):
+    def test_resize_and_strides(self):
+        torch.manual_seed(9)
+        x = torch.randn(2, 4, 6, 5)
+        call = torch.ops.aten
+        cases = (
+            (call.glu, (1,)),
+            (call.reflection_pad2d, ([1, 2, 2, 1],)),
+            (call.upsample_bicubic2d, ([9, 3], False)),
+            (call.im2col, ([2, 3], [1, 1], [1, 0], [2, 1])),
+        )
+        for op, args in cases:
+            with self.subTest(op=str(op)):
+                want = op(x, *args)
+                out = torch.empty(0, device="ocl")
+                op.out(x.to("ocl"), *args, out=out)
+                close(self, out, want)
+                across = torch.empty(want.transpose(0, 1).shape, device="ocl").transpose(0, 1)
+                op.out(x.to("ocl"), *args, out=across)
+                close(self, across, want)
+
+    def test_grid_sampler_far_points(self):
+        x = torch.arange(1.0, 13).view(1, 1, 3, 4)
+        grid = torch.tensor([[-5.0, 3.0], [float("nan"), 0.2], [1e30, -1e30], [0.3, -0.4]]).view(1, 2, 2, 2)
+        for padding in ("border", "zeros"):
+            for mode in ("bilinear", "nearest"):
+                with self.subTest(mode=mode, padding=padding):
+                    if padding == "zeros":  # there the CPU answers NaN to NaN, and CUDA 0
+                        grid = grid.nan_to_num(-7)
+                    want = nn.functional.grid_sample(x, grid, mode, padding, align_corners=False)
+                    got = nn.functional.grid_sample(x.to("ocl"), grid.to("ocl"), mode, padding, align_corners=False)
+                    torch.testing.assert_close(got.cpu(), want, equal_nan=True)
+
+
+if __name__ == "__main__":
+    unittest.main()
