@@ -1,4 +1,4 @@
-// Cumulative sums and products (COMBINE of x, y; IDENTITY) of [outer, n, inner] for GPUs. COLUMNS: one work-item a row,
+// Cumulative sums, products and log-sums of exponentials (COMBINE of x, y; IDENTITY) of [outer, n, inner] for GPUs. COLUMNS: one work-item a row,
 // neighbours take neighbouring rows; else a work-group sweeps a row in tiles. COMPUTE, A (input), OUT, GROUP
 #include "types.h"
 typedef CTYPE(COMPUTE) T;

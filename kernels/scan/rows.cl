@@ -1,4 +1,4 @@
-// Cumulative sums and products (COMBINE of x, y; IDENTITY) of [outer, n, inner] for CPU drivers. inner == 1: a work-item
+// Cumulative sums, products and log-sums of exponentials (COMBINE of x, y; IDENTITY) of [outer, n, inner] for CPU drivers. inner == 1: a work-item
 // takes `per` rows; else `per` blocks of 16 columns. Blocks of 256 start anew and are joined to what came before, so that
 // rounding errors grow slowly. COMPUTE, A (input), OUT
 #include "types.h"

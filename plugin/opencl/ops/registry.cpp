@@ -31,10 +31,11 @@ constexpr FamilyFunction kFamilies[] = {
     move_operators,      scatter_operators,
     advanced_operators,  select_operators,
     random_operators,    permute_operators,
-    sort_operators,      upsample_operators,
-    attention_operators, reduce_operators,
-    softmax_operators,   norm_operators,
-    loss_operators,      scan_operators,
+    sort_operators,      search_operators,
+    upsample_operators,  attention_operators,
+    reduce_operators,    softmax_operators,
+    norm_operators,      loss_operators,
+    scan_operators,
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <ATen/WrapDimUtils.h>
 #include <ATen/native/Resize.h>
 #include <torch/library.h>
 
@@ -15,8 +16,20 @@ at::Tensor upload(const std::vector<T>& values, const at::Tensor& like) {
   return at::tensor(values).to(like.device());
 }
 
-// Writes `result` to the tensor of an out form.
+inline at::Tensor at_least_1d(const at::Tensor& tensor) {
+  return tensor.dim() == 0 ? tensor.unsqueeze(0) : tensor;
+}
+
+inline int64_t plain(const c10::SymInt& value) { return value.guard_int(__FILE__, __LINE__); }
+
+// Writes `result` to the tensor of an out form: checked, resized and converted as ATen does it.
 inline at::Tensor& deliver(at::Tensor& out, const at::Tensor& result) {
+  TORCH_CHECK(c10::canCast(result.scalar_type(), out.scalar_type()), "result type ",
+              result.scalar_type(), " can't be cast to the desired output type ",
+              out.scalar_type());
+  TORCH_CHECK(out.device() == result.device(),
+              "Expected all tensors to be on the same device, but the output is on ", out.device(),
+              " and the arguments are on ", result.device());
   at::native::resize_output(out, result.sizes());
   return out.copy_(result);
 }

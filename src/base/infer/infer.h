@@ -102,8 +102,10 @@ Specs var(const Args& args);
 Specs var_mean(const Args& args);
 
 // scan.cpp
+Specs cummax(const Args& args);
 Specs cumprod(const Args& args);
 Specs cumsum(const Args& args);
+Specs logcumsumexp(const Args& args);
 
 // softmax.cpp
 Specs log_softmax(const Args& args);
@@ -112,6 +114,7 @@ Specs softmax(const Args& args);
 Specs softmax_backward_data(const Args& args);
 
 // sort.cpp
+Specs searchsorted(const Args& args);
 Specs sort(const Args& args);
 Specs topk(const Args& args);
 

@@ -11,4 +11,18 @@ Specs cumsum(const Args& args) {
 
 Specs cumprod(const Args& args) { return cumsum(args); }
 
+Specs logcumsumexp(const Args& args) {
+  const auto self = args.tensor(0);
+  check_floating(args, self);
+  (void)wrap_dim(args.integer(1), self.ndim());
+  return {spec(self.dtype(), self.sizes())};
+}
+
+// Also of cummin.
+Specs cummax(const Args& args) {
+  const auto self = args.tensor(0);
+  (void)wrap_dim(args.integer(1), self.ndim());
+  return {spec(self.dtype(), self.sizes()), spec(DType::Int64, self.sizes())};
+}
+
 }  // namespace ocltensor::infer

@@ -1,4 +1,4 @@
-// Inference for sort and topk.
+// Inference for sort, topk and searchsorted.
 #include "common.h"
 
 namespace ocltensor::infer {
@@ -18,6 +18,31 @@ Specs topk(const Args& args) {
   Dims sizes = self.sizes();
   if (!sizes.empty()) sizes[static_cast<size_t>(dim)] = k;
   return {spec(self.dtype(), sizes), spec(DType::Int64, sizes)};
+}
+
+Specs searchsorted(const Args& args) {
+  const auto sequence = args.tensor(0);
+  const auto self = args.tensor(1);
+  check_same_type(args, sequence, self);
+  check(sequence.ndim() > 0, "searchsorted: the sorted sequence must have a dimension");
+  if (sequence.ndim() > 1) {
+    bool fits = self.ndim() == sequence.ndim();
+    for (int64_t d = 0; fits && d + 1 < self.ndim(); ++d) fits = self.size(d) == sequence.size(d);
+    check(fits,
+          "searchsorted: the sorted sequence must have one dimension or the values' leading "
+          "dimensions, got {} and {}",
+          to_string(sequence.sizes()), to_string(self.sizes()));
+  }
+  if (!args.is_none(4)) {
+    const auto side = args.string(4);
+    check(side == "left" || side == "right", "searchsorted: side must be left or right, got {}",
+          side);
+  }
+  if (const auto sorter = args.optional_tensor(5))
+    check(sorter->dtype() == DType::Int64 && Dims(sorter->sizes()) == Dims(sequence.sizes()),
+          "searchsorted: sorter must be int64 and of the sorted sequence's shape {}",
+          to_string(sequence.sizes()));
+  return {spec(args.boolean(2) ? DType::Int32 : DType::Int64, self.sizes())};
 }
 
 }  // namespace ocltensor::infer

@@ -1,4 +1,4 @@
-// Stable sort and topk. NaN is larger than any number, as in ATen.
+// Stable sort, topk and searchsorted. NaN is larger than any number, as in ATen.
 #include <algorithm>
 #include <numeric>
 
@@ -45,7 +45,41 @@ void sorted(const CpuCall& call, int64_t dim, bool descending) {
 void sort(const CpuCall& call) { sorted(call, call.args.integer(2), call.args.boolean(3)); }
 void topk(const CpuCall& call) { sorted(call, call.args.integer(2), call.args.boolean(3)); }
 
-constexpr CpuOperator kOperators[] = {{"sort.values_stable", sort}, {"topk.values", topk}};
+// NaN is found after everything, and before nothing: comparisons with it are false.
+void searchsorted(const CpuCall& call) {
+  const View sequence = call.args.tensor(0);
+  const bool right =
+      call.args.boolean(3) || (!call.args.is_none(4) && call.args.string(4) == "right");
+  const bool shared = call.args.tensor(0).ndim() == 1;
+  const auto sorter = call.args.optional_tensor(5);
+  const std::vector<int64_t> order = sorter ? read<int64_t>(View(*sorter)) : std::vector<int64_t>();
+  with_compute(sequence.type, [&]<typename T>(T) {
+    const std::vector<T> sorted = read<T>(sequence);
+    const std::vector<T> wanted = read<T>(View(call.args.tensor(1)));
+    const auto n = static_cast<size_t>(sequence.sizes.back());
+    const View out = call.out(0);
+    const size_t per_row = shared ? 0 : static_cast<size_t>(out.sizes.back());
+    std::vector<int64_t> places;
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      const size_t row = shared ? 0 : i / per_row * n;
+      size_t low = 0;
+      for (size_t high = n; low < high;) {
+        const size_t middle = (low + high) / 2;
+        const size_t place = order.empty() ? middle : static_cast<size_t>(order[row + middle]);
+        const T v = sorted[row + place];
+        if (right ? v > wanted[i] : v >= wanted[i])
+          high = middle;
+        else
+          low = middle + 1;
+      }
+      places.push_back(static_cast<int64_t>(low));
+    }
+    write(out, places);
+  });
+}
+
+constexpr CpuOperator kOperators[] = {
+    {"sort.values_stable", sort}, {"topk.values", topk}, {"searchsorted.Tensor_out", searchsorted}};
 
 }  // namespace
 

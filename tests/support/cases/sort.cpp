@@ -33,8 +33,36 @@ HostTensor distinct(Draw& draw, DType dtype, const Dims& sizes, size_t dim) {
   return t;
 }
 
+// Rows of multiples of 1/4 in ascending order, with ties; values between and beyond them.
+Case make_search(Case c, DType dtype, Draw& draw) {
+  auto& rng = draw.rng;
+  Dims sizes = draw.shape(1, 4);
+  const bool shared = rng.chance(0.5);
+  Dims sequence = shared ? Dims{sizes.back()} : sizes;
+  const int64_t n = rng.range(0, 70);
+  sequence.back() = n;
+  HostTensor sorted(dtype, sequence);
+  for (int64_t row = 0; n > 0 && row < sorted.numel() / n; ++row) {
+    int64_t v = dtype == DType::UInt8 ? 0 : -rng.range(0, 20);
+    for (int64_t i = 0; i < n; ++i, v += rng.chance(0.4) ? 1 : 0)
+      if (is_floating(dtype))
+        sorted.set(row * n + i, static_cast<double>(v) / 4);
+      else
+        sorted.set_integer(row * n + i, dtype == DType::Bool ? v > 0 : v);
+  }
+  c.set("sorted_sequence", draw.place(std::move(sorted)));
+  c.set("self", draw.tensor(dtype, sizes, {-9, 12, is_floating(dtype) ? 0.25 : 1, true, true}));
+  c.set("out_int32", Scalar(rng.chance(0.5)));
+  if (rng.chance(0.5)) c.set("right", Scalar(true));
+  c.same_type = true;
+  c.tolerance = {exact()};
+  c.flops = static_cast<double>(numel(sizes));
+  return c;
+}
+
 Case make(const Operator& op, DType dtype, Draw& draw) {
   Case c = make_case(op, dtype);
+  if (op.schema.name == "searchsorted") return make_search(std::move(c), dtype, draw);
   auto& rng = draw.rng;
   Dims sizes = draw.shape(0, 5);
   // 8-bit types have 256 distinct values, bfloat16 as many exact integers.

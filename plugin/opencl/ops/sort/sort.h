@@ -1,4 +1,4 @@
-// Stable sorting of rows.
+// Stable sorting of rows, and finding places in sorted rows.
 #pragma once
 
 #include "ops/op_call.h"
@@ -15,5 +15,6 @@ void sort_rows(const OpCall& call, TensorView in, SortOrder order, const TensorV
                TensorView indices);
 
 std::span<const OpEntry> sort_operators();
+std::span<const OpEntry> search_operators();
 
 }  // namespace ocltensor::opencl

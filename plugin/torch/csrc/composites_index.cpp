@@ -1,0 +1,271 @@
+// ATen's indexing operators that are made of the plugin's gather, scatter, index and nonzero.
+#include <ATen/native/IndexingUtils.h>
+
+#include "composite.h"
+#include "register_kernels.h"
+
+namespace torch_ocl {
+namespace {
+
+using Indices = c10::List<std::optional<at::Tensor>>;
+
+PluginOperator plugin_index("index.Tensor_out");
+
+// A vector of indices along `dim`, repeated over the other dimensions of `like`.
+at::Tensor spread(const at::Tensor& index, int64_t dim, const at::Tensor& like) {
+  std::vector<int64_t> shape(static_cast<size_t>(like.dim()), 1);
+  shape[static_cast<size_t>(dim)] = index.numel();
+  return index.reshape(shape).expand(like.sizes());
+}
+
+void check_vector_index(const char* name, const at::Tensor& self, const at::Tensor& index,
+                        const at::Tensor& source, int64_t dim) {
+  TORCH_CHECK_INDEX(index.dim() <= 1, name, ": Index should have dimension 1 or 0 (got ",
+                    index.dim(), ")");
+  TORCH_CHECK(self.scalar_type() == source.scalar_type(), name,
+              ": self and source expected to have the same dtype, but got (self) ",
+              self.scalar_type(), " and (source) ", source.scalar_type());
+  TORCH_CHECK_INDEX(index.numel() == source.size(dim), name, ": Number of indices (", index.numel(),
+                    ") should be equal to source.size(dim): (", source.size(dim),
+                    "), for dim: ", dim);
+}
+
+at::Tensor& index_copy_out(const at::Tensor& self, int64_t dim, const at::Tensor& index,
+                           const at::Tensor& source, at::Tensor& out) {
+  TORCH_CHECK_INDEX(index.scalar_type() == at::kLong,
+                    "index_copy_(): Expected a long tensor for index, but got ",
+                    index.scalar_type());
+  const at::Tensor from = at_least_1d(source);
+  dim = at::maybe_wrap_dim(dim, self.dim());
+  check_vector_index("index_copy_()", self, index, from, dim);
+  at::native::resize_output(out, self.sizes());
+  if (!out.is_same(self)) out.copy_(self);
+  if (index.numel() > 0) at_least_1d(out).scatter_(dim, spread(index, dim, from), from);
+  return out;
+}
+
+at::Tensor& index_reduce_out(const at::Tensor& self, int64_t dim, const at::Tensor& index,
+                             const at::Tensor& source, c10::string_view reduce, bool include_self,
+                             at::Tensor& out) {
+  const at::Tensor from = at_least_1d(source);
+  dim = at::maybe_wrap_dim(dim, self.dim());
+  check_vector_index("index_reduce()", self, index, from, dim);
+  at::native::resize_output(out, self.sizes());
+  if (!out.is_same(self)) out.copy_(self);
+  if (index.numel() > 0)
+    at_least_1d(out).scatter_reduce_(dim, spread(index, dim, from), from, reduce, include_self);
+  return out;
+}
+
+// index_fill_ takes negative indices, which scatter does not: advanced indexing does.
+void fill_at(const at::Tensor& self, int64_t dim, const at::Tensor& index,
+             const at::Tensor& value) {
+  TORCH_CHECK_INDEX(index.scalar_type() == at::kLong,
+                    "index_fill_(): Expected dtype int64 for index.");
+  TORCH_CHECK(index.dim() <= 1, "Index has to be a vector/scalar");
+  at::Tensor target = at_least_1d(self);
+  dim = at::maybe_wrap_dim(dim, target.dim());
+  Indices indices;
+  for (int64_t d = 0; d < dim; ++d) indices.push_back(std::nullopt);
+  indices.push_back(index.reshape({-1}));
+  at::_index_put_impl_(target, indices, value, false, true);
+}
+
+at::Tensor& index_fill_scalar_(at::Tensor& self, int64_t dim, const at::Tensor& index,
+                               const at::Scalar& value) {
+  TORCH_CHECK(self.is_complex() || !value.isComplex(),
+              "index_fill_(): Converting complex Scalar to non-complex type is not supported");
+  fill_at(self, dim, index, at::full({}, value, self.options()));
+  return self;
+}
+
+at::Tensor& index_fill_tensor_(at::Tensor& self, int64_t dim, const at::Tensor& index,
+                               const at::Tensor& value) {
+  TORCH_CHECK(value.dim() == 0,
+              "index_fill_ only supports a 0-dimensional value tensor, but got tensor with ",
+              value.dim(), " dimension(s).");
+  fill_at(self, dim, index, value.to(self.options()));
+  return self;
+}
+
+at::Tensor take(const at::Tensor& self, const at::Tensor& index) {
+  TORCH_CHECK(index.scalar_type() == at::kLong,
+              "take(): Expected a long tensor for index, but got ", index.scalar_type());
+  TORCH_CHECK_INDEX(self.numel() > 0 || index.numel() == 0,
+                    "take(): tried to take from an empty tensor");
+  Indices indices;
+  indices.push_back(index);
+  return at::index(self.reshape({-1}), indices);
+}
+
+at::Tensor& take_out(const at::Tensor& self, const at::Tensor& index, at::Tensor& out) {
+  TORCH_CHECK(self.scalar_type() == out.scalar_type(),
+              "take(): self and out expected to have the same dtype, but got self.dtype = ",
+              self.scalar_type(), " and out.dtype = ", out.scalar_type());
+  return deliver(out, self.take(index));
+}
+
+at::Tensor& put_(at::Tensor& self, const at::Tensor& index, const at::Tensor& source,
+                 bool accumulate) {
+  TORCH_CHECK(index.scalar_type() == at::kLong,
+              "put_(): Expected a long tensor for index, but got ", index.scalar_type());
+  TORCH_CHECK(source.scalar_type() == self.scalar_type(),
+              "put_(): self and source expected to have the same dtype, but got self.dtype = ",
+              self.scalar_type(), " and source.dtype = ", source.scalar_type());
+  TORCH_CHECK(source.numel() == index.numel(),
+              "put_(): Expected source and index to have the same number of elements, but got "
+              "source.numel() = ",
+              source.numel(), ", index.numel() = ", index.numel());
+  TORCH_CHECK_INDEX(self.numel() > 0 || index.numel() == 0,
+                    "put_(): Tried to put elements into an empty tensor");
+  if (index.numel() == 0) return self;
+  at::Tensor flat = self.contiguous().view({-1});
+  Indices indices;
+  indices.push_back(index.reshape({-1}));
+  at::_index_put_impl_(flat, indices, source.reshape({-1}), accumulate, false);
+  if (!self.is_contiguous()) self.copy_(flat.view(self.sizes()));
+  return self;
+}
+
+// The i-th true element of the mask takes the i-th element of the source.
+at::Tensor& masked_scatter_(at::Tensor& self, const at::Tensor& mask, const at::Tensor& source) {
+  TORCH_CHECK(self.scalar_type() == source.scalar_type(),
+              "masked_scatter_: expected self and source to have same dtypes but got ",
+              self.scalar_type(), " and ", source.scalar_type());
+  TORCH_CHECK(mask.scalar_type() == at::kBool,
+              "masked_scatter_ only supports boolean masks, but got mask with dtype ",
+              mask.scalar_type());
+  const at::Tensor chosen = mask.expand(self.sizes());
+  if (self.numel() == 0) return self;
+  const at::Tensor rank = chosen.reshape({-1}).cumsum(0);
+  const bool enough = source.numel() >= self.numel() || rank[-1].item<int64_t>() <= source.numel();
+  TORCH_CHECK(enough, "Number of elements of source < number of ones in mask");
+  if (source.numel() == 0) return self;
+  const at::Tensor from = rank.sub_(1).clamp_min_(0);
+  const at::Tensor picked = source.reshape({-1}).index_select(0, from).view(self.sizes());
+  return self.copy_(at::where(chosen, picked, self));
+}
+
+at::Tensor nonzero_static(const at::Tensor& self, c10::SymInt size, int64_t fill) {
+  const int64_t count = plain(size);
+  TORCH_CHECK(count >= 0, "nonzero_static: 'size' must be an non-negative integer");
+  const at::Tensor found = self.nonzero();
+  at::Tensor result = at::full({count, self.dim()}, fill, self.options().dtype(at::kLong));
+  const int64_t both = std::min(count, found.size(0));
+  if (both > 0 && self.dim() > 0) result.narrow(0, 0, both).copy_(found.narrow(0, 0, both));
+  return result;
+}
+
+at::Tensor& nonzero_static_out(const at::Tensor& self, c10::SymInt size, int64_t fill,
+                               at::Tensor& out) {
+  TORCH_CHECK(out.scalar_type() == at::kLong,
+              "nonzero_static: Expected out tensor to have scalar type ", at::kLong, " but got ",
+              out.scalar_type());
+  return deliver(out, nonzero_static(self, std::move(size), fill));
+}
+
+// Element i appears repeats[i] times: a one is added where each run begins and counted up.
+at::Tensor repeat_interleave(const at::Tensor& repeats, std::optional<c10::SymInt> output_size) {
+  TORCH_CHECK(repeats.dim() == 1, "repeat_interleave only accept 1D vector as repeat");
+  TORCH_CHECK(repeats.scalar_type() == at::kLong || repeats.scalar_type() == at::kInt,
+              "repeats has to be Long or Int tensor");
+  if (repeats.size(0) == 0) return at::empty_like(repeats);
+  const at::Tensor ends = repeats.cumsum(0);
+  if (!output_size) TORCH_CHECK(repeats.min().item<int64_t>() >= 0, "repeats can not be negative");
+  const int64_t total = output_size ? plain(*output_size) : ends[-1].item<int64_t>();
+  const at::Tensor begins = ends.sub(repeats);
+  at::Tensor marks = at::zeros({total + 1}, begins.options());
+  marks.scatter_add_(0, begins, at::ones_like(begins));
+  return marks.narrow(0, 0, total).cumsum(0).sub_(1).to(repeats.scalar_type());
+}
+
+bool is_mask(const at::Tensor& index) {
+  return index.scalar_type() == at::kBool || index.scalar_type() == at::kByte;
+}
+
+// Masks become the coordinates of their true elements (this reads their number), indices come to
+// the device of `self`.
+Indices expand_masks(const at::Tensor& self, const Indices& indices) {
+  at::native::checkIndexTensorTypes(indices, true);
+  TORCH_CHECK_INDEX(static_cast<int64_t>(indices.size()) <= self.dim(),
+                    "too many indices for tensor of dimension ", self.dim(), " (got ",
+                    indices.size(), ")");
+  Indices result;
+  for (const std::optional<at::Tensor>& given : indices) {
+    if (!given.has_value() || !given->defined()) {
+      result.push_back(std::nullopt);
+      continue;
+    }
+    if (!is_mask(*given)) {
+      result.push_back(given->to(self.device()));
+      continue;
+    }
+    if (given->scalar_type() == at::kByte)
+      TORCH_WARN(
+          "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool "
+          "instead.");
+    const auto first = static_cast<int64_t>(result.size());
+    for (int64_t d = 0; d < given->dim(); ++d)
+      TORCH_CHECK_INDEX(first + d < self.dim() && given->size(d) == self.size(first + d),
+                        "The shape of the mask ", given->sizes(), " at index ", d,
+                        " does not match the shape of the indexed tensor ", self.sizes(),
+                        " at index ", first + d);
+    const at::Tensor found = given->nonzero().to(self.device());
+    for (int64_t d = 0; d < given->dim(); ++d) result.push_back(found.select(1, d));
+  }
+  TORCH_CHECK_INDEX(static_cast<int64_t>(result.size()) <= self.dim(),
+                    "too many indices for tensor of dimension ", self.dim(), " (got ",
+                    result.size(), ")");
+  return result;
+}
+
+// An IndexError, as ATen raises it, where indices have shapes that do not go together.
+void check_shapes(const Indices& indices) {
+  std::vector<int64_t> common;
+  for (const std::optional<at::Tensor>& index : indices) {
+    if (!index.has_value()) continue;
+    const at::IntArrayRef sizes = index->sizes();
+    if (sizes.size() > common.size())
+      common.insert(common.begin(), sizes.size() - common.size(), 1);
+    const size_t shift = common.size() - sizes.size();
+    for (size_t d = 0; d < sizes.size(); ++d) {
+      int64_t& have = common[shift + d];
+      TORCH_CHECK_INDEX(have == sizes[d] || have == 1 || sizes[d] == 1,
+                        "shape mismatch: indexing tensors could not be broadcast together: ", sizes,
+                        " does not fit ", at::IntArrayRef(common));
+      if (have == 1) have = sizes[d];
+    }
+  }
+}
+
+at::Tensor index(const at::Tensor& self, const Indices& indices) {
+  const Indices plain_indices = expand_masks(self, indices);
+  check_shapes(plain_indices);
+  return Functional<at::_ops::index_Tensor, plugin_index>::call(self, plain_indices);
+}
+
+at::Tensor& index_out(const at::Tensor& self, const Indices& indices, at::Tensor& out) {
+  const Indices plain_indices = expand_masks(self, indices);
+  check_shapes(plain_indices);
+  return Out<at::_ops::index_Tensor_out, plugin_index>::call(self, plain_indices, out);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("index_copy.out", TORCH_FN(index_copy_out));
+  m.impl("index_reduce.out", TORCH_FN(index_reduce_out));
+  m.impl("index_fill_.int_Scalar", TORCH_FN(index_fill_scalar_));
+  m.impl("index_fill_.int_Tensor", TORCH_FN(index_fill_tensor_));
+  m.impl("take", TORCH_FN(take));
+  m.impl("take.out", TORCH_FN(take_out));
+  m.impl("put_", TORCH_FN(put_));
+  m.impl("masked_scatter_", TORCH_FN(masked_scatter_));
+  m.impl("nonzero_static", TORCH_FN(nonzero_static));
+  m.impl("nonzero_static.out", TORCH_FN(nonzero_static_out));
+  m.impl("repeat_interleave.Tensor", TORCH_FN(repeat_interleave));
+  m.impl("index.Tensor", TORCH_FN(index));
+  m.impl("index.Tensor_out", TORCH_FN(index_out));
+}
+
+}  // namespace torch_ocl

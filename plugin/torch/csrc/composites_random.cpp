@@ -1,0 +1,95 @@
+// ATen's distributions that transform the plugin's normal and uniform numbers.
+#include <ATen/ExpandUtils.h>
+#include <torch/library.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "composite.h"
+
+namespace torch_ocl {
+namespace {
+
+using Generator = std::optional<at::Generator>;
+
+void check_std(double std) {
+  TORCH_CHECK(std >= 0.0, "normal expects std >= 0.0, but found std ", std);
+}
+void check_std(const at::Tensor& std) {
+  TORCH_CHECK(!std.is_complex(), "normal expects standard deviation to be non-complex");
+  TORCH_CHECK(std.numel() == 0 || std.min().ge(0).item<bool>(),
+              "normal expects all elements of std >= 0.0");
+}
+
+at::Tensor& normal_tensor_float_out(const at::Tensor& mean, double std, Generator generator,
+                                    at::Tensor& out) {
+  check_std(std);
+  at::native::resize_output(out, mean.sizes());
+  return out.normal_(0, std, generator).add_(mean);
+}
+at::Tensor& normal_float_tensor_out(double mean, const at::Tensor& std, Generator generator,
+                                    at::Tensor& out) {
+  check_std(std);
+  at::native::resize_output(out, std.sizes());
+  return out.normal_(0, 1, generator).mul_(std).add_(mean);
+}
+at::Tensor& normal_tensor_tensor_out(const at::Tensor& mean, const at::Tensor& std,
+                                     Generator generator, at::Tensor& out) {
+  check_std(std);
+  at::native::resize_output(out, at::infer_size(mean.sizes(), std.sizes()));
+  return out.normal_(0, 1, generator).mul_(std).add_(mean);
+}
+
+at::Tensor normal_tensor_float(const at::Tensor& mean, double std, Generator generator) {
+  at::Tensor out = at::empty_like(mean, at::MemoryFormat::Contiguous);
+  return normal_tensor_float_out(mean, std, std::move(generator), out);
+}
+at::Tensor normal_float_tensor(double mean, const at::Tensor& std, Generator generator) {
+  at::Tensor out = at::empty_like(std, at::MemoryFormat::Contiguous);
+  return normal_float_tensor_out(mean, std, std::move(generator), out);
+}
+at::Tensor normal_tensor_tensor(const at::Tensor& mean, const at::Tensor& std,
+                                Generator generator) {
+  at::Tensor out = at::empty(at::infer_size(mean.sizes(), std.sizes()), mean.options());
+  return normal_tensor_tensor_out(mean, std, std::move(generator), out);
+}
+
+at::Tensor& log_normal_(at::Tensor& self, double mean, double std, Generator generator) {
+  TORCH_CHECK(std > 0.0, "log_normal_ expects std > 0.0, but found std=", std);
+  return self.normal_(mean, std, std::move(generator)).exp_();
+}
+
+at::Tensor& cauchy_(at::Tensor& self, double median, double sigma, Generator generator) {
+  TORCH_CHECK(sigma > 0.0, "cauchy_ expects sigma > 0.0, but found sigma=", sigma);
+  TORCH_CHECK(at::isFloatingType(self.scalar_type()),
+              "Cauchy distribution is a continuous probability distribution. dtype must be a "
+              "floating point but you specified ",
+              self.scalar_type());
+  self.uniform_(0, 1, std::move(generator));
+  return self.sub_(0.5).mul_(std::numbers::pi).tan_().mul_(sigma).add_(median);
+}
+
+// The number of trials up to the first success: log of a uniform number to the base 1 - p.
+at::Tensor& geometric_(at::Tensor& self, double p, Generator generator) {
+  TORCH_CHECK(0 < p && p < 1, "geometric_ expects p to be in (0, 1), but got p=", p);
+  const auto type = self.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  at::Tensor draws = at::empty(self.sizes(), self.options().dtype(type));
+  draws.uniform_(0, 1, std::move(generator));
+  return self.copy_(draws.neg_().log1p_().div_(std::log1p(-p)).ceil_().clamp_min_(1));
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("normal.Tensor_float_out", TORCH_FN(normal_tensor_float_out));
+  m.impl("normal.float_Tensor_out", TORCH_FN(normal_float_tensor_out));
+  m.impl("normal.Tensor_Tensor_out", TORCH_FN(normal_tensor_tensor_out));
+  m.impl("normal.Tensor_float", TORCH_FN(normal_tensor_float));
+  m.impl("normal.float_Tensor", TORCH_FN(normal_float_tensor));
+  m.impl("normal.Tensor_Tensor", TORCH_FN(normal_tensor_tensor));
+  m.impl("log_normal_", TORCH_FN(log_normal_));
+  m.impl("cauchy_", TORCH_FN(cauchy_));
+  m.impl("geometric_", TORCH_FN(geometric_));
+}
+
+}  // namespace torch_ocl
