@@ -1,10 +1,14 @@
 // cummax and cummin (COMPARE) of [outer, n, inner] with positions; count = outer * inner rows. WALK: a work-item goes along
-// whole rows; else a work-group of LOCAL sweeps a row in tiles. NaN wins over numbers, the later of equals wins. A
+// whole rows; else a work-group of LOCAL sweeps a row in tiles. NaN wins over numbers, the later of equals wins. A, FLOATING
 #include "types.h"
 #include "range.h"
 typedef CTYPE(A) T;
 
+#if FLOATING
 INLINE int replaces(T y, T x) { return y != y || (x == x && y COMPARE x); }
+#else
+INLINE int replaces(T y, T x) { return y COMPARE x; }
+#endif
 
 #if WALK
 GROUP
@@ -16,6 +20,8 @@ __kernel void extremes(__global const void *in_base, ulong in_offset, __global v
 #if WALK
   FOR_EACH(row, count, per_item) {
 #else
+  __local T value[2][LOCAL];
+  __local long place[2][LOCAL];
   {
     const long row = get_group_id(0);
 #endif
@@ -33,8 +39,6 @@ __kernel void extremes(__global const void *in_base, ulong in_offset, __global v
       indices[i * inner] = at;
     }
 #else
-    __local T value[2][LOCAL];
-    __local long place[2][LOCAL];
     const uint id = get_local_id(0);
     for (long tile = 0; tile < n; tile += LOCAL) {
       const long i = tile + id;

@@ -52,6 +52,7 @@ void extremes(OpCall& call) {
   const bool walk = rows || nest.inner >= 32 || nest.n < group;
   Defines d;
   d.type("A", self.dtype()).set("ROWS", rows).set("LOCAL", group).set("WALK", walk);
+  d.set("FLOATING", is_floating(self.dtype()));
   d.set("COMPARE", call.op().schema.name == "cummax" ? ">=" : "<=");
   Launch launch = call.launch(kernel_sources::scan_extremes, "extremes", d);
   bind(launch, in.view());
