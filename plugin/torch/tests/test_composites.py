@@ -110,6 +110,22 @@ class FastPaths(unittest.TestCase):
             close(self, got, want)
 
 
+class WeightNorm(unittest.TestCase):
+    def test_values_and_gradients(self):
+        torch.manual_seed(10)
+        for dim in (0, 2):
+            v = torch.randn(3, 4, 5)
+            g = torch.rand((3, 1, 1) if dim == 0 else (1, 1, 5)) + 0.5
+            results = []
+            for device in ("cpu", "ocl"):
+                args = [t.clone().to(device).requires_grad_() for t in (v, g)]
+                out = torch._weight_norm(*args, dim)
+                (out * torch.linspace(-1, 2, 60).view(3, 4, 5).to(device)).sum().backward()
+                results.append([out, *(t.grad for t in args)])
+            for got, want in zip(results[1], results[0]):
+                close(self, got, want)
+
+
 class OutForms(unittest.TestCase):
     def test_resize_and_strides(self):
         torch.manual_seed(9)

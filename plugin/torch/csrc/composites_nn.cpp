@@ -1,0 +1,83 @@
+// Weight normalization, shuffled channels and the undoing of maximum pooling.
+#include "composite.h"
+
+namespace torch_ocl {
+namespace {
+
+using at::Tensor;
+using Two = std::tuple<Tensor, Tensor>;
+
+// All dimensions but `dim`.
+std::vector<int64_t> others(const Tensor& x, int64_t dim) {
+  std::vector<int64_t> dims;
+  for (int64_t d = 0; d < x.dim(); ++d)
+    if (d != at::maybe_wrap_dim(dim, x.dim())) dims.push_back(d);
+  return dims;
+}
+
+Two weight_norm(const Tensor& v, const Tensor& g, int64_t dim) {
+  const Tensor norms = at::linalg_vector_norm(v, 2, others(v, dim), true);
+  return {v * (g / norms), norms};
+}
+
+Two weight_norm_backward(const Tensor& grad, const Tensor& v, const Tensor& g, const Tensor& norms,
+                         int64_t dim) {
+  const Tensor along = (grad * v).sum(others(v, dim), true) / norms;
+  return {(g / norms) * (grad - v * (along / norms)), along};
+}
+
+Tensor shuffle_channels(const Tensor& self, c10::SymInt symbolic) {
+  const int64_t groups = symbolic.guard_int(__FILE__, __LINE__);
+  TORCH_CHECK(self.dim() > 2, "channel_shuffle expects input with > 2 dims, but got input with ",
+              self.sizes());
+  TORCH_CHECK(groups > 0 && self.size(1) % groups == 0,
+              "Number of channels must be divisible by groups, which must be positive. Got ",
+              self.size(1), " channels and ", groups, " groups.");
+  const int64_t each = self.size(1) / groups;
+  // The sizes are named, for a dimension of zero elements cannot be guessed.
+  return self.unflatten(1, {groups, each}).transpose(1, 2).reshape(self.sizes());
+}
+
+template <int64_t dims>
+Tensor unpool(const Tensor& self, const Tensor& indices, at::IntArrayRef size) {
+  TORCH_CHECK(self.sizes() == indices.sizes() && size.size() == static_cast<size_t>(dims),
+              "max_unpool: input of size ", self.sizes(), ", indices of size ", indices.sizes(),
+              " and ", size.size(), " output sizes do not fit together");
+  TORCH_CHECK(indices.scalar_type() == at::kLong,
+              "elements in indices should be type int64 but got ", indices.scalar_type());
+  const int64_t first = self.dim() - dims;
+  std::vector<int64_t> sizes = self.sizes().slice(0, first).vec();
+  sizes.insert(sizes.end(), size.begin(), size.end());
+  const Tensor empty = at::zeros(sizes, self.options());
+  if (self.numel() == 0) return empty;
+  return empty.flatten(first)
+      .scatter(first, indices.flatten(first), self.flatten(first))
+      .view(sizes);
+}
+
+Tensor unpool2d(const Tensor& self, const Tensor& indices, c10::SymIntArrayRef size) {
+  return unpool<2>(self, indices, C10_AS_INTARRAYREF_SLOW(size));
+}
+
+Tensor unpool3d(const Tensor& self, const Tensor& indices, c10::SymIntArrayRef size,
+                at::IntArrayRef, at::IntArrayRef) {
+  return unpool<3>(self, indices, C10_AS_INTARRAYREF_SLOW(size));
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("_weight_norm_interface", TORCH_FN(weight_norm));
+  m.impl("_weight_norm_interface_backward", TORCH_FN(weight_norm_backward));
+  m.impl("channel_shuffle", TORCH_FN(shuffle_channels));
+  m.impl("max_unpool2d", TORCH_FN(unpool2d));
+  register_out<unpool2d>(m, "max_unpool2d.out");
+  m.impl("max_unpool3d", TORCH_FN(unpool3d));
+  register_out<unpool3d>(m, "max_unpool3d.out");
+}
+// Its steps are differentiable, and so is it.
+TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, m) {
+  m.impl("channel_shuffle", TORCH_FN(shuffle_channels));
+}
+
+}  // namespace torch_ocl
