@@ -160,8 +160,8 @@ Specs scatter(const Args& args) {
   const auto self = args.tensor(0);
   const auto index = args.tensor(2);
   const int64_t dim = wrap_dim(args.integer(1), self.ndim());
-  check_index_type(args, index);
-  if (index.numel() != 0) {
+  if (index.numel() != 0) {  // ATen takes an empty index of any type
+    check_index_type(args, index);
     check_fits(args, index, self, dim, "self");
     if (args.is_tensor(3)) check_fits(args, index, args.tensor(3), -1, "src");
   }
