@@ -23,7 +23,8 @@ softmax   6  float32             _softmax.out _log_softmax_backward_data.out
 attention 6  float32             _scaled_dot_product_attention_math.out
 loss      6  float32             nll_loss_forward.output nll_loss2d_backward.grad_input
 index     6  float32,int64       gather.out scatter_add.out scatter_reduce.two_out index_put.out index.Tensor_out index_add.out embedding_dense_backward.out nonzero.out masked_select.out
-random    6  float32             normal.out randperm.generator_out multinomial.out native_dropout.out
+random    6  float32             normal.out multinomial.out native_dropout.out
+random    6  int64               randperm.generator_out
 upsample  6  float32             upsample_bilinear2d.out upsample_bilinear2d_backward.grad_input upsample_nearest2d_backward.grad_input
 TABLE
 }
