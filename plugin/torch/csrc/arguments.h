@@ -5,9 +5,10 @@
 #include <ATen/core/List.h>
 #include <ATen/core/Tensor.h>
 #include <c10/core/SymIntArrayRef.h>
+#include <c10/util/SmallVector.h>
 
 #include <array>
-#include <deque>
+#include <list>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -80,7 +81,7 @@ class Arguments {
   c10::DeviceIndex settle(const char* name, c10::DeviceIndex fallback, bool take_scalars);
 
   std::span<const tb_value> values() const { return {values_.data(), count_}; }
-  const std::vector<const at::Tensor*>& tensors() const { return inputs_; }
+  c10::ArrayRef<const at::Tensor*> tensors() const { return inputs_; }
 
  private:
   tb_value& next() {
@@ -96,7 +97,7 @@ class Arguments {
   size_t count_ = 0;
   std::array<tb_tensor, kMost> tensors_;
   size_t tensor_count_ = 0;
-  std::vector<const at::Tensor*> inputs_;                     // ocl tensors, for overlap checks
+  c10::SmallVector<const at::Tensor*, 8> inputs_;             // ocl tensors, for overlap checks
   std::vector<std::pair<size_t, const at::Tensor*>> guests_;  // CPU tensors by position
   std::vector<at::Tensor> kept_;
   std::optional<at::Generator> generator_;
@@ -107,7 +108,7 @@ class Arguments {
     std::vector<uint8_t> bools;
     std::vector<at::Tensor> kept;
   };
-  std::deque<List> lists_;
+  std::list<List> lists_;  // addresses stay; empty costs nothing
 };
 
 }  // namespace torch_ocl

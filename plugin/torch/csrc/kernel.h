@@ -26,11 +26,9 @@ R unpack(std::span<at::Tensor> outs, std::index_sequence<I...>) {
     return R(std::move(outs[I])...);
 }
 
-// Collects inputs and, of an out or in-place form, the tensors to write.
+// Collects inputs, and which outputs an output_mask asks for.
 struct Packer {
   Arguments& in;
-  at::Tensor* outs;
-  size_t out_count = 0;
   size_t wanted_count = 0;
   std::array<bool, 8> wanted{};
   template <typename T>
@@ -65,7 +63,7 @@ struct Functional<Op, plugin_op, R(A...)> {
     at::Tensor outs[kOuts];
     try {
       Arguments in;
-      Packer packer{in, nullptr};
+      Packer packer{in};
       (packer.add(args), ...);
       plugin_op.run_functional(in, outs);
       for (size_t i = 0; i < packer.wanted_count && i < kOuts; ++i)
@@ -95,7 +93,7 @@ struct Out<Op, plugin_op, R(A...)> {
                A... args) {
     try {
       Arguments in;
-      Packer packer{in, nullptr};
+      Packer packer{in};
       (packer.add(std::get<I>(all)), ...);
       at::Tensor outs[kOuts] = {std::get<kInputs + O>(all)...};
       plugin_op.run_out(in, outs);
@@ -117,7 +115,7 @@ struct InPlace<Op, plugin_op, S&(S&, A...)> {
   static S& call(S& self, A... args) {
     try {
       Arguments in;
-      Packer packer{in, nullptr};
+      Packer packer{in};
       packer.add(static_cast<const at::Tensor&>(self));
       (packer.add(args), ...);
       at::Tensor outs[] = {self};

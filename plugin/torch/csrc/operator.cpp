@@ -100,13 +100,9 @@ tb_status resize(void* context, uint32_t index, const int64_t* sizes, uint32_t n
 at::Tensor make_tensor(at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarType type,
                        c10::DeviceIndex device) {
   constexpr c10::DispatchKeySet keys(c10::DispatchKey::PrivateUse1);
-  // The allocator takes the current device; only a tensor for another one needs the switch.
-  if (device == current_device()) {
-    if (strides.empty())
-      return at::detail::empty_generic(sizes, device_allocator(), keys, type, std::nullopt);
-    return at::detail::empty_strided_generic(sizes, strides, device_allocator(), keys, type);
-  }
-  const c10::DeviceGuard guard(c10::Device(kOcl, device));
+  // The allocator takes the current device: only a tensor for another one needs the switch.
+  c10::OptionalDeviceGuard guard;
+  if (device != current_device()) guard.reset_device(c10::Device(kOcl, device));
   if (strides.empty())
     return at::detail::empty_generic(sizes, device_allocator(), keys, type, std::nullopt);
   return at::detail::empty_strided_generic(sizes, strides, device_allocator(), keys, type);

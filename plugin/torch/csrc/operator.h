@@ -44,6 +44,22 @@ class PluginOperator {
   std::atomic<tb_op> op_{nullptr};
 };
 
+// Calls that are written by hand: all inputs in the schema's order. A declined call is a
+// NotImplementedError.
+template <size_t N, typename... Inputs>
+std::array<at::Tensor, N> call_plugin(PluginOperator& op, const char* name,
+                                      const Inputs&... inputs) {
+  std::array<at::Tensor, N> outs;
+  Arguments in;
+  (in.add(inputs), ...);
+  try {
+    op.run_functional(in, outs);
+  } catch (const Declined& declined) {
+    TORCH_CHECK_NOT_IMPLEMENTED(false, "ocl: ", name, ": ", declined.what());
+  }
+  return outs;
+}
+
 // A new contiguous (or `strides`, if not empty) tensor on an ocl device.
 at::Tensor make_tensor(at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarType type,
                        c10::DeviceIndex device);

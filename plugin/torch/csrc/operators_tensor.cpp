@@ -1,20 +1,3 @@
 // Registers the kernels of tensor.def.
-#include "register_kernels.h"
-
-namespace torch_ocl {
-namespace {
-
-#define OCL_KERNEL(form, op, plugin_name) PluginOperator plugin_##op(plugin_name);
-#include "tensor.def"
-#undef OCL_KERNEL
-
-}  // namespace
-
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-#define OCL_KERNEL(form, op, plugin_name) \
-  register_kernel<at::_ops::op, form<at::_ops::op, plugin_##op>>(m);
-#include "tensor.def"
-#undef OCL_KERNEL
-}
-
-}  // namespace torch_ocl
+#define OCL_TABLE "tensor.def"
+#include "register_table.h"

@@ -1,10 +1,8 @@
 // Operators whose ATen form differs from the plugin's: arguments added, outputs left out.
 #include <ATen/ops/empty.h>
-#include <ATen/ops/zeros_like.h>
 #include <torch/library.h>
 
 #include "operator.h"
-#include "stream.h"
 
 namespace torch_ocl {
 namespace {
@@ -27,24 +25,9 @@ Three convolution_backward_overrideable(const at::Tensor& grad_output, const at:
   static PluginOperator& backward = *new PluginOperator("convolution_backward.out");
   const int64_t groups_value = groups.guard_int(__FILE__, __LINE__);
   const int64_t bias_size = transposed ? weight.size(1) * groups_value : weight.size(0);
-  Arguments in;
-  in.add(grad_output);
-  in.add(input);
-  in.add(weight);
-  in.add(at::IntArrayRef(&bias_size, 1));
-  in.add(stride);
-  in.add(padding);
-  in.add(dilation);
-  in.add(transposed);
-  in.add(output_padding);
-  in.add(groups_value);
-  in.add(output_mask);
-  at::Tensor outs[3];
-  try {
-    backward.run_functional(in, outs);
-  } catch (const Declined& declined) {
-    TORCH_CHECK_NOT_IMPLEMENTED(false, "ocl: convolution_backward: ", declined.what());
-  }
+  auto outs = call_plugin<3>(backward, "convolution_backward", grad_output, input, weight,
+                             at::IntArrayRef(&bias_size, 1), stride, padding, dilation, transposed,
+                             output_padding, groups_value, output_mask);
   for (size_t i = 0; i < 3; ++i)
     if (!output_mask[i]) outs[i] = at::Tensor();
   return {outs[0], outs[1], outs[2]};
@@ -54,21 +37,8 @@ Three batch_norm(const at::Tensor& input, const std::optional<at::Tensor>& weigh
                  const std::optional<at::Tensor>& bias, const std::optional<at::Tensor>& mean,
                  const std::optional<at::Tensor>& var, bool training, double momentum, double eps) {
   static PluginOperator& forward = *new PluginOperator("native_batch_norm.out");
-  Arguments in;
-  in.add(input);
-  in.add(weight);
-  in.add(bias);
-  in.add(mean);
-  in.add(var);
-  in.add(training);
-  in.add(momentum);
-  in.add(eps);
-  at::Tensor outs[3];
-  try {
-    forward.run_functional(in, outs);
-  } catch (const Declined& declined) {
-    TORCH_CHECK_NOT_IMPLEMENTED(false, "ocl: native_batch_norm: ", declined.what());
-  }
+  const auto outs = call_plugin<3>(forward, "native_batch_norm", input, weight, bias, mean, var,
+                                   training, momentum, eps);
   return {outs[0], outs[1], outs[2]};
 }
 
@@ -86,31 +56,14 @@ Three batch_norm_legit_no_stats(const at::Tensor& input, const std::optional<at:
 
 std::tuple<at::Tensor, at::Tensor> log_sigmoid_forward(const at::Tensor& self) {
   static PluginOperator& forward = *new PluginOperator("log_sigmoid.out");
-  Arguments in;
-  in.add(self);
-  at::Tensor outs[1];
-  try {
-    forward.run_functional(in, outs);
-  } catch (const Declined& declined) {
-    TORCH_CHECK_NOT_IMPLEMENTED(false, "ocl: log_sigmoid: ", declined.what());
-  }
+  const auto outs = call_plugin<1>(forward, "log_sigmoid", self);
   return {outs[0], at::empty({0}, self.options())};  // the buffer is the CPU kernel's alone
 }
 
 // ATen's buffer belongs to the CPU kernel and may be empty; the plugin's formula does not read it.
 at::Tensor log_sigmoid_backward(const at::Tensor& grad, const at::Tensor& self, const at::Tensor&) {
   static PluginOperator& backward = *new PluginOperator("log_sigmoid_backward.grad_input");
-  Arguments in;
-  in.add(grad);
-  in.add(self);
-  in.add(self);
-  at::Tensor outs[1];
-  try {
-    backward.run_functional(in, outs);
-  } catch (const Declined& declined) {
-    TORCH_CHECK_NOT_IMPLEMENTED(false, "ocl: log_sigmoid_backward: ", declined.what());
-  }
-  return outs[0];
+  return call_plugin<1>(backward, "log_sigmoid_backward", grad, self, self)[0];
 }
 
 }  // namespace

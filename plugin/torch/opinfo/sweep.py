@@ -126,6 +126,7 @@ def main() -> int:
     p.add_argument("--timeout", type=float, default=180.0, help="seconds for one entry")
     p.add_argument("--json", type=pathlib.Path, default=pathlib.Path("opinfo.json"))
     p.add_argument("--fresh", action="store_true")
+    p.add_argument("--may-decline", help="entries that match may be declined; any other declined entry is a failure, too")
     p.add_argument("--list", default="", help="print the entries in this state (declined, wrong, error, crashed, hung) with reasons")
     options = p.parse_args()
     every = {} if options.fresh or not options.json.exists() else json.loads(options.json.read_text())
@@ -142,6 +143,8 @@ def main() -> int:
         sweep(dtype, mode, chosen, options, results, lambda: options.json.write_text(json.dumps(every, indent=0, sort_keys=True)))
         counts = collections.Counter(results[n]["state"] for n in chosen)
         print(f"{mode} {dtype}: {len(chosen)} entries: " + ", ".join(f"{s} {counts[s]}" for s in STATES))
+        if options.may_decline is not None:
+            bad += sum(results[n]["state"] == "declined" and not re.search(options.may_decline, n) for n in chosen)
         bad += counts["wrong"] + counts["error"] + counts["crashed"] + counts["hung"]
         for name in chosen:
             if options.list and results[name]["state"] in options.list.split(","):
