@@ -23,4 +23,13 @@ struct IterationSpace {
 // are merged.
 IterationSpace make_iteration(std::span<const int64_t> sizes, std::span<const Dims> strides);
 
+// The strides that ATen gives a new elementwise result of shape `sizes`: the operands' own where
+// all agree, else dense with the dimensions in the operands' order, the first operand that tells
+// two dimensions apart deciding (aten/src/ATen/TensorIterator.cpp: compute_fast_setup_type,
+// reorder_dimensions). Empty: contiguous. `operands` are shapes and strides before broadcasting.
+struct Strided {
+  std::span<const int64_t> sizes, strides;
+};
+Dims elementwise_strides(std::span<const int64_t> sizes, std::span<const Strided> operands);
+
 }  // namespace ocltensor

@@ -1,8 +1,11 @@
 // Resolving a pointwise call: row, operands, parameters and types.
 #include "pointwise.h"
 
+#include <algorithm>
 #include <array>
 #include <limits>
+
+#include "iteration.h"
 
 namespace ocltensor {
 namespace {
@@ -212,9 +215,19 @@ std::vector<TensorSpec> infer_pointwise(const Args& args) {
   const PointwiseCall call = resolve_pointwise(args);
   TensorSpec spec;
   spec.dtype = call.result;
-  for (int k = 0; k < call.operand_count; ++k)
-    if (!call.operands[k].is_number)
-      spec.sizes = broadcast(spec.sizes, args.tensor(call.operands[k].argument).sizes());
+  std::array<Strided, kMaxOperands> tensors;
+  size_t count = 0;
+  for (int k = 0; k < call.operand_count; ++k) {
+    const auto i = static_cast<size_t>(call.operands[k].argument);
+    if (!call.operands[k].is_number) {
+      const TensorView t = args.tensor(i);
+      tensors[count++] = {t.sizes(), t.strides()};
+      if (!std::ranges::equal(spec.sizes, t.sizes())) spec.sizes = broadcast(spec.sizes, t.sizes());
+    } else if (args.schema().inputs[i].type == ArgType::Tensor) {
+      tensors[count++] = {};  // a number in a tensor's place counts as a tensor without dimensions
+    }
+  }
+  spec.strides = elementwise_strides(spec.sizes, std::span(tensors).first(count));
   return {spec};
 }
 

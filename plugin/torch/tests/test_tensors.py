@@ -51,6 +51,27 @@ class Copies(unittest.TestCase):
         self.assertTrue(torch.equal(target.cpu(), cpu.t()))
         self.assertEqual(numbers(3).to("ocl")[1].item(), numbers(3)[1].item())
 
+    def test_results_have_the_strides_that_aten_gives(self):
+        nhwc = numbers(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)
+        permuted = numbers(4, 2, 3).permute(2, 0, 1)
+        gaps = torch.empty_strided((3, 4), (1, 6)).copy_(numbers(3, 4))
+        for name, operands in {
+            "channels last": (nhwc, nhwc),
+            "channels last and a row": (nhwc, numbers(5)),
+            "permuted": (permuted, permuted),
+            "permuted and broadcast": (permuted, numbers(4, 1)),
+            "the first decides": (permuted, permuted.contiguous()),
+            "the second decides": (numbers(1, 2), numbers(2, 3).t()),
+            "gaps": (gaps, gaps),
+            "a number": (permuted, torch.tensor(2.0)),
+        }.items():
+            on_device = [torch.empty_strided(t.shape, t.stride(), device="ocl").copy_(t) for t in operands]
+            for function in (torch.add, torch.maximum, torch.lt, lambda a, _: torch.sigmoid(a), lambda a, _: a * 2):
+                with self.subTest(operands=name, function=function):
+                    expected, actual = function(*operands), function(*on_device)
+                    self.assertEqual(actual.stride(), expected.stride())
+                    torch.testing.assert_close(actual.cpu(), expected)
+
     def test_conversion(self):
         device = numbers(4, 4).to("ocl")
         self.assertTrue(torch.equal(device.to("cpu", torch.int32), numbers(4, 4).to(torch.int32)))

@@ -140,6 +140,27 @@ void run(const OpCall& call, TensorView out, const ElementwiseLaunch& what, cons
   launch.value(p).run(global, local);
 }
 
+// The common case, without looking at dimensions: every tensor is contiguous and of the output's
+// shape.
+bool is_flat(TensorView out, std::span<const ElementwiseInput> inputs) {
+  return out.is_contiguous() && std::ranges::all_of(inputs, [&](const ElementwiseInput& input) {
+           return input.tensor == nullptr ||
+                  (std::ranges::equal(input.tensor->sizes(), out.sizes()) &&
+                   input.tensor->is_contiguous());
+         });
+}
+
+Nest flat_nest(TensorView out, std::span<const ElementwiseInput> inputs) {
+  Nest nest;
+  nest.space.numel = out.numel();
+  nest.space.sizes.push_back(nest.space.numel);
+  nest.space.strides.reserve(1 + inputs.size());
+  nest.space.strides.emplace_back(1, 1);
+  for (const ElementwiseInput& input : inputs)
+    nest.space.strides.emplace_back(1, input.tensor == nullptr ? 0 : 1);
+  return nest;
+}
+
 void run_nested(const OpCall& call, TensorView out, const ElementwiseLaunch& what,
                 const Nest& nest) {
   if (nest.space.rank() <= POINTWISE_RANK) return run(call, out, what, nest);
@@ -161,6 +182,7 @@ void run_nested(const OpCall& call, TensorView out, const ElementwiseLaunch& wha
 
 void launch_elementwise(const OpCall& call, TensorView out, const ElementwiseLaunch& what) {
   if (out.numel() == 0) return;
+  if (is_flat(out, what.inputs)) return run(call, out, what, flat_nest(out, what.inputs));
   std::vector<Dims> strides;
   strides.reserve(1 + what.inputs.size());
   strides.emplace_back(out.strides());
