@@ -1,36 +1,17 @@
 // Attention weights: softmax in place over rows of scores [rows][keys] of type COMPUTE, after adding the mask (MASK: 0
 // none, 1 false means minus infinity, 2 a number of type M is added). A row whose scores are all minus infinity gets
-// zeros. A work-item takes rows on CPU drivers; on GPUs a work-group of GROUP_SIZE takes one.
+// zeros. SUMS: the rows' log-sum-exp is stored, too. DROPOUT: weights are dropped after that. A work-item takes rows on
+// CPU drivers; on GPUs a work-group of GROUP_SIZE takes one.
 #include "types.h"
 #include "exp.h"
-#include "attention_params.h"
 typedef CTYPE(COMPUTE) T;
 typedef CVEC(COMPUTE) T16;
 #include "lanes.h"
-
-// The mask's offset for a row, and how many keys the row sees.
-INLINE long mask_offset_of(const AttentionParams p, long row) {
-  long rest = row / p.queries, offset = (row - rest * p.queries) * p.mask_row;
-  for (int d = p.rank - 1; d >= 0; --d) {
-    const long next = rest / p.batch[d];
-    offset += (rest - next * p.batch[d]) * p.mask_strides[d];
-    rest = next;
-  }
-  return offset;
-}
-INLINE long seen(const AttentionParams p, long row) {
-  return p.causal ? min((long)p.keys, row % p.queries + 1) : (long)p.keys;
-}
-#if MASK == 1
-#define MASKED(s, j) (LOAD(bool, mask, (j) * p.mask_column) ? (s) : (T)(-INFINITY))
-#elif MASK == 2
-#define MASKED(s, j) ((s) + (T)LOAD(M, mask, (j) * p.mask_column))
-#else
-#define MASKED(s, j) (s)
-#endif
+#include "attention.h"
 
 #if ROWS
-INLINE void softmax_row(__global T *s, long n, long keys) {
+// Returns the log-sum-exp.
+INLINE T softmax_row(__global T *s, long n, long keys) {
   T16 tops = (T16)(-INFINITY), sums = (T16)(0);
   T top = -INFINITY, sum = 0, lane[16];
   long j = 0;
@@ -54,10 +35,12 @@ INLINE void softmax_row(__global T *s, long n, long keys) {
   for (j = 0; j + 16 <= n; j += 16) vstore16(vload16(0, s + j) * scale, 0, s + j);
   for (; j < n; ++j) s[j] *= scale;
   for (; j < keys; ++j) s[j] = 0;
+  return sum == 0 ? (T)(-INFINITY) : log(sum) + shift;
 }
 
 ONE_ITEM __kernel void weights(__global void *score_base, ulong score_offset, __global const void *mask_base,
-                               ulong mask_offset, const AttentionParams p) {
+                               ulong mask_offset, __global void *sum_base, ulong sum_offset,
+                               const AttentionParams p) {
   const long r0 = get_global_id(0) * p.per_item, r1 = min((long)p.rows, r0 + p.per_item);
   for (long row = r0; row < r1; ++row) {
     __global T *s = (__global T *)((__global char *)score_base + score_offset) + row * p.keys;
@@ -66,7 +49,13 @@ ONE_ITEM __kernel void weights(__global void *score_base, ulong score_offset, __
     __global const STYPE(M) *mask = AT_CONST(M, mask_base, mask_offset) + mask_offset_of(p, row);
     for (long j = 0; j < n; ++j) s[j] = MASKED(s[j], j);
 #endif
-    softmax_row(s, n, p.keys);
+    const T total = softmax_row(s, n, p.keys);
+#if SUMS
+    AT(COMPUTE, sum_base, sum_offset)[place_of(p, row)] = total;
+#endif
+#if DROPOUT
+    for (long j = 0; j < n; ++j) s[j] *= kept(p, place_of(p, row), j);
+#endif
   }
 }
 #else
@@ -93,6 +82,15 @@ __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) __kernel void weights(
   }
   sum = meet_add(shared, sum, id, id, GROUP_SIZE, 1);
   const T scale = sum == 0 ? 0 : 1 / sum;
-  for (long j = id; j < p.keys; j += GROUP_SIZE) s[j] = j < n ? s[j] * scale : 0;
+#if SUMS
+  if (id == 0)
+    AT(COMPUTE, sum_base, sum_offset)[place_of(p, row)] = sum == 0 ? (T)(-INFINITY) : log(sum) + shift;
+#endif
+  for (long j = id; j < p.keys; j += GROUP_SIZE)
+#if DROPOUT
+    s[j] = j < n ? s[j] * scale * kept(p, place_of(p, row), j) : 0;
+#else
+    s[j] = j < n ? s[j] * scale : 0;
+#endif
 }
 #endif

@@ -1,4 +1,5 @@
-// Parameters of attention/weights.cl.
+// Parameters of the attention kernels: a block of scores [batch][queries][keys], of queries first .. first + queries - 1
+// of all_queries.
 #ifndef OCLTENSOR_ATTENTION_PARAMS_H
 #define OCLTENSOR_ATTENTION_PARAMS_H
 #include "host_types.h"
@@ -6,9 +7,14 @@
 typedef struct {
   tk_i64 rows, per_item;
   tk_i64 queries, keys;
+  tk_i64 first, all_queries;
   tk_i64 batch[ATTENTION_BATCH_RANK];         // sizes, outermost first
   tk_i64 mask_strides[ATTENTION_BATCH_RANK];  // of the batch dimensions
   tk_i64 mask_row, mask_column;
+  tk_u64 seed, offset;   // dropout: Philox key, and counter of the first row of all
+  tk_i64 row_blocks;     // counters per row, a counter for 4 keys
+  tk_u64 kept_scale;     // 1 / (1 - p), bits in the compute type
+  tk_i64 dropped;        // p as units of 2^-24
   tk_i32 rank;
   tk_i32 causal;
 } AttentionParams;

@@ -138,4 +138,12 @@ tb_generator generator_handle(const std::optional<at::Generator>& generator,
   return static_cast<const Generator*>(chosen.unsafeGetGeneratorImpl())->handle();
 }
 
+PhiloxNumbers take_numbers(c10::DeviceIndex index, uint64_t count) {
+  at::Generator generator = default_generator(index);
+  const std::lock_guard lock(generator.mutex());
+  const uint64_t offset = generator.get_offset();
+  generator.unsafeGetGeneratorImpl()->set_offset(offset + count);
+  return {generator.current_seed(), offset};
+}
+
 }  // namespace torch_ocl

@@ -19,4 +19,11 @@ at::Generator make_generator(c10::DeviceIndex index);
 tb_generator generator_handle(const std::optional<at::Generator>& generator,
                               c10::DeviceIndex index);
 
+// Where a kernel's random numbers start, and the counters it was promised: `count` counter blocks
+// of the device's default generator, which then goes on behind them.
+struct PhiloxNumbers {
+  uint64_t seed, offset;
+};
+PhiloxNumbers take_numbers(c10::DeviceIndex index, uint64_t count);
+
 }  // namespace torch_ocl

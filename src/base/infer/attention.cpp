@@ -2,6 +2,72 @@
 #include "common.h"
 
 namespace ocltensor::infer {
+namespace {
+
+// Checks query [B, H, L, E], key [B, K, S, E], value [B, K, S, V], H a multiple of K, and a bias
+// that broadcasts to [B, H, L, S]; `at` is the position of query. Returns the shape of the output.
+Dims fused_shape(const Args& args, size_t at, bool causal) {
+  const auto query = args.tensor(at);
+  const auto key = args.tensor(at + 1);
+  const auto value = args.tensor(at + 2);
+  check_floating(args, query);
+  check_same_type(args, query, key);
+  check_same_type(args, query, value);
+  check(query.ndim() == 4 && key.ndim() == 4 && value.ndim() == 4,
+        "fused attention needs query, key and value of 4 dimensions, got {}, {} and {}",
+        query.ndim(), key.ndim(), value.ndim());
+  const int64_t heads = key.size(1);
+  check(query.size(0) == key.size(0) && key.size(0) == value.size(0) && heads == value.size(1) &&
+            key.size(2) == value.size(2) && query.size(3) == key.size(3),
+        "fused attention: shapes {}, {} and {} of query, key and value do not fit together",
+        to_string(query.sizes()), to_string(key.sizes()), to_string(value.sizes()));
+  check(heads > 0 ? query.size(1) % heads == 0 : query.size(1) == 0,
+        "fused attention: the number of query heads, {}, must be a multiple of the number of key "
+        "heads, {}",
+        query.size(1), heads);
+  if (const auto bias = args.optional_tensor(at + 3)) {
+    check(!causal, "attention: attn_bias must be absent where is_causal is set");
+    check(bias->dtype() == DType::Bool || is_floating(bias->dtype()),
+          "attention: attn_bias must be bool or floating-point, got {}", name(bias->dtype()));
+    (void)broadcast_strides(bias->sizes(), bias->strides(),
+                            Dims{query.size(0), query.size(1), query.size(2), key.size(2)});
+  }
+  return {query.size(0), query.size(1), query.size(2), value.size(3)};
+}
+
+void check_dropout(const Args& args, size_t at) {
+  const double p = args.real(at);
+  check(p >= 0 && p < 1, "attention: dropout_p must be in [0, 1), got {}", p);
+}
+
+}  // namespace
+
+Specs fused_attention(const Args& args) {
+  const Dims output = fused_shape(args, 0, args.boolean(5));
+  check_dropout(args, 4);
+  const DType type = args.tensor(0).dtype();
+  return {spec(type, output), spec(compute_type(type), Dims{output[0], output[1], output[2]})};
+}
+
+Specs fused_attention_backward(const Args& args) {
+  const Dims output = fused_shape(args, 1, args.boolean(8));
+  check_dropout(args, 7);
+  const auto query = args.tensor(1);
+  const auto sum = args.tensor(6);
+  for (const size_t i : {size_t{0}, size_t{5}}) {
+    check_same_type(args, query, args.tensor(i));
+    check(Dims(args.tensor(i).sizes()) == output,
+          "attention backward: {} has shape {}, expected {}", args.schema().inputs[i].name,
+          to_string(args.tensor(i).sizes()), to_string(output));
+  }
+  check(sum.dtype() == compute_type(query.dtype()) &&
+            Dims(sum.sizes()) == Dims{output[0], output[1], output[2]},
+        "attention backward: logsumexp must be {} of shape [{}, {}, {}]",
+        name(compute_type(query.dtype())), output[0], output[1], output[2]);
+  return {spec(query.dtype(), Dims(query.sizes())),
+          spec(query.dtype(), Dims(args.tensor(2).sizes())),
+          spec(query.dtype(), Dims(args.tensor(3).sizes()))};
+}
 
 Specs scaled_dot_product_attention(const Args& args) {
   const auto query = args.tensor(0);

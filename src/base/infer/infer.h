@@ -9,6 +9,8 @@ using Specs = std::vector<TensorSpec>;
 
 // attention.cpp
 Specs scaled_dot_product_attention(const Args& args);
+Specs fused_attention(const Args& args);
+Specs fused_attention_backward(const Args& args);
 
 // conv.cpp
 Specs convolution(const Args& args);

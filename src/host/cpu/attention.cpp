@@ -1,5 +1,5 @@
-// Scaled dot product attention: softmax(query key^T scale + mask) value. A row whose every score is
-// -inf has weights 0.
+// Scaled dot product attention, with its weights and fused: softmax(query key^T scale + mask)
+// value. A row whose every score is -inf has weights 0.
 #include <cmath>
 
 #include "call.h"
@@ -37,8 +37,8 @@ Values batched(const CpuCall& call, size_t i, std::span<const int64_t> batch, bo
   return read<double>(dense.broadcast_to(target));
 }
 
-void add_mask(const CpuCall& call, const Dims& sizes, Values& scores) {
-  const auto mask = call.args.optional_tensor(3);
+void add_mask(const CpuCall& call, size_t at, const Dims& sizes, Values& scores) {
+  const auto mask = call.args.optional_tensor(at);
   if (!mask) return;
   const auto values = read<double>(View(*mask).broadcast_to(sizes));
   const bool truth = mask->dtype() == DType::Bool;
@@ -99,7 +99,7 @@ void attention(const CpuCall& call) {
       const auto at = static_cast<int64_t>(i);
       if (at % length > at / length % rows) scores[i] = -kInfinity;
     }
-  add_mask(call, weight_sizes, scores);
+  add_mask(call, 3, weight_sizes, scores);
   if (length > 0) softmax_rows(scores, length);
   const double factor = drop(call, weight_sizes, scores, query.type);
   if (call.wants(1)) write(call.out(1), scores);
@@ -121,7 +121,142 @@ void attention(const CpuCall& call) {
   write(call.out(0), result);
 }
 
-constexpr CpuOperator kOperators[] = {{"_scaled_dot_product_attention_math.out", attention}};
+// The fused operators: sizes, operands and weights in double.
+struct Fused {
+  Dims query_batch;  // [B, H]
+  int64_t queries, keys, depth, width;
+  double scale;
+  Values q, k, v;  // key heads repeated
+  Values scores;   // [B, H, L, S] with scale and mask
+  Values factors;  // of dropout; empty without
+  int64_t batch() const { return numel(query_batch); }
+};
+
+Values dropout_factors(const Fused& f, double p, uint64_t seed, uint64_t offset) {
+  Values factors;
+  if (p <= 0) return factors;
+  const auto dropped = static_cast<uint32_t>(std::llrint(std::ldexp(p, 24)));
+  const int64_t blocks = (f.keys + 3) / 4;  // counters per row
+  for (int64_t row = 0; row < f.batch() * f.queries; ++row)
+    for (int64_t j = 0; j < f.keys; ++j) {
+      uint32_t words[4];
+      philox_block(seed, offset + static_cast<uint64_t>(row * blocks + j / 4), words);
+      factors.push_back((words[j % 4] >> 8) >= dropped ? 1 / (1 - p) : 0);
+    }
+  return factors;
+}
+
+Fused fused(const CpuCall& call, size_t at, size_t dropout, size_t scale) {
+  const View query = call.args.tensor(at);
+  const View key = call.args.tensor(at + 1);
+  Fused f;
+  f.query_batch = {query.sizes[0], query.sizes[1]};
+  f.queries = query.sizes[2];
+  f.keys = key.sizes[2];
+  f.depth = query.sizes[3];
+  f.width = View(call.args.tensor(at + 2)).sizes[3];
+  f.scale = call.args.optional_real(scale).value_or(1 / std::sqrt(static_cast<double>(f.depth)));
+  if (f.batch() == 0) return f;
+  f.q = batched(call, at, f.query_batch, false);
+  f.k = batched(call, at + 1, f.query_batch, true);
+  f.v = batched(call, at + 2, f.query_batch, true);
+  f.scores.resize(static_cast<size_t>(f.batch() * f.queries * f.keys));
+  for (int64_t b = 0; b < f.batch(); ++b)
+    multiply(f.q.data() + b * f.queries * f.depth, f.k.data() + b * f.keys * f.depth,
+             f.scores.data() + b * f.queries * f.keys, f.queries, f.keys, f.depth,
+             {.b_transposed = true});
+  const bool causal = call.args.boolean(dropout + 1);
+  for (size_t i = 0; i < f.scores.size(); ++i) {
+    const auto place = static_cast<int64_t>(i);
+    const bool hidden = causal && place % f.keys > place / f.keys % f.queries;
+    f.scores[i] = hidden ? -kInfinity : f.scores[i] * f.scale;
+  }
+  add_mask(call, at + 3, {f.query_batch[0], f.query_batch[1], f.queries, f.keys}, f.scores);
+  f.factors = dropout_factors(f, call.args.real(dropout),
+                              static_cast<uint64_t>(call.args.integer(scale + 1)),
+                              static_cast<uint64_t>(call.args.integer(scale + 2)));
+  return f;
+}
+
+void fused_attention(const CpuCall& call) {
+  Fused f = fused(call, 0, 4, 6);
+  Values sums;
+  for (int64_t row = 0; row < f.batch() * f.queries; ++row) {
+    double top = -kInfinity;
+    double sum = 0;
+    for (int64_t j = 0; j < f.keys; ++j) top = special::maximum(top, f.scores[row * f.keys + j]);
+    for (int64_t j = 0; j < f.keys && top != -kInfinity; ++j)
+      sum += std::exp(f.scores[row * f.keys + j] - top);
+    sums.push_back(top == -kInfinity ? -kInfinity : top + std::log(sum));
+  }
+  if (f.keys > 0) softmax_rows(f.scores, f.keys);
+  for (size_t i = 0; i < f.factors.size(); ++i) f.scores[i] *= f.factors[i];
+  Values result(static_cast<size_t>(f.batch() * f.queries * f.width));
+  for (int64_t b = 0; b < f.batch(); ++b)
+    multiply(f.scores.data() + b * f.queries * f.keys, f.v.data() + b * f.keys * f.width,
+             result.data() + b * f.queries * f.width, f.queries, f.width, f.keys);
+  write(call.out(0), result);
+  if (call.wants(1)) write(call.out(1), sums);
+}
+
+// Adds the heads that share a key head: [B, H, n] to [B, K, n].
+Values share_heads(const Values& values, int64_t batch, int64_t heads, int64_t key_heads) {
+  const int64_t n = static_cast<int64_t>(values.size()) / std::max<int64_t>(1, batch * heads);
+  Values sums(static_cast<size_t>(batch * key_heads * n));
+  for (int64_t i = 0; i < batch * heads * n; ++i)
+    sums[i / n / (heads / key_heads) * n + i % n] += values[i];
+  return sums;
+}
+
+void fused_attention_backward(const CpuCall& call) {
+  const Fused f = fused(call, 1, 7, 9);
+  const auto grad = read<double>(View(call.args.tensor(0)));
+  const auto out = read<double>(View(call.args.tensor(5)));
+  const auto sums = read<double>(View(call.args.tensor(6)));
+  const int64_t rows = f.queries;
+  Values grad_q(f.q.size()), grad_k(f.k.size()), grad_v(f.v.size());
+  for (int64_t b = 0; b < f.batch(); ++b) {
+    const double* g = grad.data() + b * rows * f.width;
+    Values weights(static_cast<size_t>(rows * f.keys));
+    Values scores(weights.size());
+    multiply(g, f.v.data() + b * f.keys * f.width, scores.data(), rows, f.keys, f.width,
+             {.b_transposed = true});
+    for (int64_t i = 0; i < rows; ++i) {
+      double delta = 0;
+      for (int64_t c = 0; c < f.width; ++c)
+        delta += g[i * f.width + c] * out[(b * rows + i) * f.width + c];
+      for (int64_t j = 0; j < f.keys; ++j) {
+        const auto at = static_cast<size_t>(i * f.keys + j);
+        const auto place = static_cast<size_t>(b * rows * f.keys) + at;
+        const double total = sums[b * rows + i];
+        const double score = f.scores[place];
+        const double factor = f.factors.empty() ? 1 : f.factors[place];
+        const double weight = total == -kInfinity ? 0 : std::exp(score - total);
+        weights[at] = weight * factor;
+        scores[at] = weight * (scores[at] * factor - delta) * f.scale;
+      }
+    }
+    multiply(weights.data(), g, grad_v.data() + b * f.keys * f.width, f.keys, f.width, rows,
+             {.a_transposed = true});
+    multiply(scores.data(), f.k.data() + b * f.keys * f.depth, grad_q.data() + b * rows * f.depth,
+             rows, f.depth, f.keys);
+    multiply(scores.data(), f.q.data() + b * rows * f.depth, grad_k.data() + b * f.keys * f.depth,
+             f.keys, f.depth, rows, {.a_transposed = true});
+  }
+  if (call.wants(0)) write(call.out(0), grad_q);
+  const int64_t key_heads = call.specs[1].sizes[1];
+  const auto write_shared = [&](size_t i, const Values& values) {
+    if (call.wants(i))
+      write(call.out(i), share_heads(values, f.query_batch[0], f.query_batch[1], key_heads));
+  };
+  write_shared(1, grad_k);
+  write_shared(2, grad_v);
+}
+
+constexpr CpuOperator kOperators[] = {
+    {"_scaled_dot_product_attention_math.out", attention},
+    {"_scaled_dot_product_fused_attention_overrideable.out", fused_attention},
+    {"_scaled_dot_product_fused_attention_overrideable_backward.out", fused_attention_backward}};
 
 }  // namespace
 

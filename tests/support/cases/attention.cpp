@@ -1,4 +1,4 @@
-// Cases of the attention family: scaled dot product attention with its weights.
+// Cases of the attention family: scaled dot product attention with its weights, and fused.
 #include "support/cases.h"
 
 namespace ocltensor::testing {
@@ -15,7 +15,49 @@ TensorPtr mask(Draw& draw, DType dtype, const Dims& sizes) {
   return draw.place(std::move(t));
 }
 
+// Backward takes any `out` and any `logsumexp` above the scores: it is a function of all its
+// arguments.
+Case make_fused(const Operator& op, DType dtype, Draw& draw) {
+  Case c = make_case(op, dtype);
+  auto& rng = draw.rng;
+  const bool backward = op.name.find("backward") != std::string::npos;
+  const int64_t limit = draw.size_mode() == SizeMode::Small ? 17 : 40;
+  int64_t batch = rng.range(1, 2), key_heads = rng.range(1, 3), queries = draw.extent(limit, true),
+          keys = draw.extent(limit), depth = draw.extent(33), width = draw.extent(33);
+  if (draw.fixed) {
+    const Dims& f = *draw.fixed;
+    batch = f[0], key_heads = f[1], queries = keys = f[2], depth = width = f[3];
+  }
+  const int64_t heads = key_heads * (draw.fixed ? 1 : rng.range(1, 2));
+  c.set("query", draw.tensor(dtype, {batch, heads, queries, depth}, {-2, 2}));
+  c.set("key", draw.tensor(dtype, {batch, key_heads, keys, depth}, {-2, 2}));
+  c.set("value", draw.tensor(dtype, {batch, key_heads, keys, width}, {-2, 2}));
+  const int64_t kind = draw.fixed ? 0 : rng.range(0, 2);
+  if (kind == 1) c.set("is_causal", Scalar(true));
+  if (kind == 2)
+    c.set("attn_bias",
+          mask(draw, dtype, rng.chance(0.5) ? Dims{queries, keys} : Dims{batch, 1, queries, keys}));
+  c.set("scale", Scalar(0.25));
+  if (!draw.fixed && rng.chance(0.3)) {
+    c.set("dropout_p", Scalar(0.25));
+    c.set("philox_seed", Scalar(rng.range(0, 1 << 30)));
+    c.set("philox_offset", Scalar(rng.range(0, 1 << 30)));
+  }
+  if (backward) {
+    c.set("grad_out", draw.tensor(dtype, {batch, heads, queries, width}, {-2, 2}));
+    c.set("out", draw.tensor(dtype, {batch, heads, queries, width}, {-2, 2}));
+    const DType sums = compute_type(dtype);
+    c.set("logsumexp", draw.tensor(sums, {batch, heads, queries}, {20, 40}));
+  }
+  c.tolerance = {{Scale::Largest, 64, static_cast<double>(depth + keys + queries), 1, nullptr,
+                  "scores of magnitude 30 go through exp: their rounding is multiplied by it"}};
+  const double pairs = static_cast<double>(batch * heads * queries * keys);
+  c.flops = (backward ? 5 : 2) * pairs * static_cast<double>(depth + width);
+  return c;
+}
+
 Case make(const Operator& op, DType dtype, Draw& draw) {
+  if (op.name.find("fused") != std::string::npos) return make_fused(op, dtype, draw);
   Case c = make_case(op, dtype);
   auto& rng = draw.rng;
   const int64_t limit = draw.size_mode() == SizeMode::Small ? 17 : 40;

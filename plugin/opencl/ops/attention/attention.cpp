@@ -4,72 +4,12 @@
 
 #include <cmath>
 
-#include "attention_params.h"
-#include "kernel_sources.h"
 #include "ops/copy/copy.h"
-#include "ops/division.h"
 #include "ops/matmul/matmul.h"
+#include "scores.h"
 
 namespace ocltensor::opencl {
 namespace {
-
-// A row-major operand in the type of the computation, its batch dimensions broadcast to `batch`:
-// the tensor itself where it is that already.
-class Operand {
- public:
-  Operand(const OpCall& call, TensorView tensor, const Dims& batch, DType type)
-      : sizes_(with_matrix(batch, tensor)),
-        memory_(needs_copy(tensor, sizes_, type)
-                    ? std::optional<Scratch>(
-                          call.scratch(static_cast<uint64_t>(numel(sizes_) * size_of(type))))
-                    : std::nullopt),
-        local_(memory_ ? memory_->address() : tensor.address(), type, sizes_) {
-    if (memory_)
-      copy_tensor(call, local_,
-                  LocalTensor(tensor.address(), tensor.dtype(), sizes_,
-                              broadcast_strides(tensor.sizes(), tensor.strides(), sizes_)));
-  }
-  tb_address address() const { return local_.view().address(); }
-
- private:
-  static Dims with_matrix(Dims batch, TensorView tensor) {
-    batch.push_back(tensor.size(-2));
-    batch.push_back(tensor.size(-1));
-    return batch;
-  }
-  static bool needs_copy(TensorView tensor, const Dims& sizes, DType type) {
-    return tensor.dtype() != type || !tensor.is_contiguous() || !(Dims(tensor.sizes()) == sizes);
-  }
-  Dims sizes_;
-  std::optional<Scratch> memory_;
-  LocalTensor local_;
-};
-
-// A result in the type of the computation: the output itself, or scratch memory that finish()
-// converts.
-class Result {
- public:
-  Result(const OpCall& call, TensorView out, const Dims& sizes, DType type)
-      : call_(call),
-        out_(out),
-        wanted_(out.numel() > 0),
-        memory_(wanted_ && out.dtype() == type && out.is_contiguous()
-                    ? std::nullopt
-                    : std::optional<Scratch>(
-                          call.scratch(static_cast<uint64_t>(numel(sizes) * size_of(type))))),
-        local_(memory_ ? memory_->address() : out.address(), type, sizes) {}
-  TensorView view() const { return local_.view(); }
-  void finish() {
-    if (memory_ && wanted_) copy_tensor(call_, out_, local_);
-  }
-
- private:
-  const OpCall& call_;
-  TensorView out_;
-  bool wanted_;
-  std::optional<Scratch> memory_;
-  LocalTensor local_;
-};
 
 struct Shape {
   Dims batch, weights, output;
@@ -114,48 +54,6 @@ Dims own_batch(const OpCall& call, const Shape& s, TensorView tensor) {
   return batch;
 }
 
-void softmax_scores(const OpCall& call, TensorView scores, const Shape& s) {
-  const auto mask = call.args().optional_tensor(3);
-  AttentionParams p{};
-  p.rows = numel(s.batch) * s.queries;
-  p.queries = s.queries;
-  p.keys = s.keys;
-  p.rank = static_cast<int32_t>(s.batch.size());
-  p.causal = call.args().boolean(5);
-  std::copy(s.batch.begin(), s.batch.end(), p.batch);
-  if (mask) {
-    const Dims strides = broadcast_strides(mask->sizes(), mask->strides(), s.weights);
-    std::copy(strides.begin(), strides.end() - 2, p.mask_strides);
-    p.mask_row = strides[strides.size() - 2];
-    p.mask_column = strides.back();
-  }
-  const bool rows = is_rows(call);
-  Defines d;
-  d.type("COMPUTE", scores.dtype())
-      .set("ROWS", rows)
-      .set("MASK", !mask                          ? 0
-                   : mask->dtype() == DType::Bool ? 1
-                                                  : 2);
-  d.type("M", mask ? mask->dtype() : DType::UInt8);
-  Division division = divide(call.caps(), p.rows, std::max<int64_t>(1, 4096 / s.keys));
-  if (rows) {
-    if (scores.dtype() == DType::Float32) d.set("FAST_EXP", 1);
-  } else {
-    constexpr size_t kGroup = 128;
-    d.set("GROUP_SIZE", static_cast<int64_t>(kGroup));
-    division.local[0] = kGroup;
-    division.global[0] = static_cast<size_t>(p.rows) * kGroup;
-  }
-  p.per_item = division.per_item;
-  Launch launch = call.launch(kernel_sources::attention_weights, "weights", d);
-  bind(launch, scores);
-  if (mask)
-    bind(launch, *mask);
-  else
-    launch.memory(0, 0, 0);
-  launch.value(p).run(division.global, division.local);
-}
-
 void attention(OpCall& call) {
   const Shape s = shape_of(call);
   decline_what_is_missing(call, s);
@@ -185,7 +83,11 @@ void attention(OpCall& call) {
   };
   product(key_batch, s.keys, s.depth, q.address(), {k.address(), s.keys * s.depth, 1, s.depth}, w,
           scale);
-  softmax_scores(call, weights.view(), s);
+  ScoreBlock block{w, type, s.batch, s.queries, s.keys};
+  block.all_queries = s.queries;
+  block.causal = call.args().boolean(5);
+  block.mask = call.args().optional_tensor(3);
+  softmax_scores(call, block);
   if (call.wants(0)) {
     Result out(call, call.out(0), s.output, type);
     product(value_batch, s.width, s.keys, w, {v.address(), s.keys * s.width, s.width, 1},
@@ -195,7 +97,10 @@ void attention(OpCall& call) {
   weights.finish();
 }
 
-constexpr OpEntry kOperators[] = {{"_scaled_dot_product_attention_math.out", attention}};
+constexpr OpEntry kOperators[] = {
+    {"_scaled_dot_product_attention_math.out", attention},
+    {"_scaled_dot_product_fused_attention_overrideable.out", fused_attention},
+    {"_scaled_dot_product_fused_attention_overrideable_backward.out", fused_attention_backward}};
 
 }  // namespace
 

@@ -5,6 +5,10 @@
 
 namespace ocltensor::opencl {
 
+// fused.cpp
+void fused_attention(OpCall& call);
+void fused_attention_backward(OpCall& call);
+
 std::span<const OpEntry> attention_operators();
 
 }  // namespace ocltensor::opencl

@@ -1,0 +1,43 @@
+// What the attention kernels share: which keys a query sees, the mask's values, dropout. Needs COMPUTE, MASK (0 none, 1
+// false means minus infinity, 2 a number of type M is added) and DROPOUT.
+#ifndef OCLTENSOR_ATTENTION_H
+#define OCLTENSOR_ATTENTION_H
+#include "attention_params.h"
+#if DROPOUT
+#include "philox.h"
+#endif
+
+// The query of a row of the block, and its place among all queries of the whole batch.
+INLINE long query_of(const AttentionParams p, long row) { return p.first + row % p.queries; }
+INLINE long place_of(const AttentionParams p, long row) { return row / p.queries * p.all_queries + query_of(p, row); }
+
+// The mask's offset for a row, and how many keys the row sees.
+INLINE long mask_offset_of(const AttentionParams p, long row) {
+  long rest = row / p.queries, offset = query_of(p, row) * p.mask_row;
+  for (int d = p.rank - 1; d >= 0; --d) {
+    const long next = rest / p.batch[d];
+    offset += (rest - next * p.batch[d]) * p.mask_strides[d];
+    rest = next;
+  }
+  return offset;
+}
+INLINE long seen(const AttentionParams p, long row) {
+  return p.causal ? min((long)p.keys, query_of(p, row) + 1) : (long)p.keys;
+}
+#if MASK == 1
+#define MASKED(s, j) (LOAD(bool, mask, (j) * p.mask_column) ? (s) : (T)(-INFINITY))
+#elif MASK == 2
+#define MASKED(s, j) ((s) + (T)LOAD(M, mask, (j) * p.mask_column))
+#else
+#define MASKED(s, j) (s)
+#endif
+
+#if DROPOUT
+// What weight j of the row at `place` is multiplied by: 0 or kept_scale.
+INLINE CTYPE(COMPUTE) kept(const AttentionParams p, long place, long j) {
+  uint w[4];
+  words_of_block(p.seed, p.offset + (ulong)(place * p.row_blocks + j / 4), w);
+  return (long)(w[j % 4] >> 8) >= p.dropped ? FROM_BITS(COMPUTE, p.kept_scale) : (CTYPE(COMPUTE))0;
+}
+#endif
+#endif

@@ -1,0 +1,95 @@
+// Operands of attention in the type of the computation, and the kernels over a block of its scores.
+#pragma once
+
+#include <optional>
+
+#include "attention_params.h"
+#include "ops/copy/copy.h"
+#include "ops/op_call.h"
+
+namespace ocltensor::opencl {
+
+// A row-major operand in the type of the computation, its batch dimensions broadcast to `batch`:
+// the tensor itself where it is that already.
+class Operand {
+ public:
+  Operand(const OpCall& call, TensorView tensor, const Dims& batch, DType type)
+      : sizes_(with_matrix(batch, tensor)),
+        memory_(needs_copy(tensor, sizes_, type)
+                    ? std::optional<Scratch>(
+                          call.scratch(static_cast<uint64_t>(numel(sizes_) * size_of(type))))
+                    : std::nullopt),
+        local_(memory_ ? memory_->address() : tensor.address(), type, sizes_) {
+    if (memory_)
+      copy_tensor(call, local_,
+                  LocalTensor(tensor.address(), tensor.dtype(), sizes_,
+                              broadcast_strides(tensor.sizes(), tensor.strides(), sizes_)));
+  }
+  tb_address address() const { return local_.view().address(); }
+
+ private:
+  static Dims with_matrix(Dims batch, TensorView tensor) {
+    batch.push_back(tensor.size(-2));
+    batch.push_back(tensor.size(-1));
+    return batch;
+  }
+  static bool needs_copy(TensorView tensor, const Dims& sizes, DType type) {
+    return tensor.dtype() != type || !tensor.is_contiguous() || !(Dims(tensor.sizes()) == sizes);
+  }
+  Dims sizes_;
+  std::optional<Scratch> memory_;
+  LocalTensor local_;
+};
+
+// A result in the type of the computation: the output itself, or scratch memory that finish()
+// converts.
+class Result {
+ public:
+  Result(const OpCall& call, TensorView out, const Dims& sizes, DType type)
+      : call_(call),
+        out_(out),
+        wanted_(out.numel() > 0),
+        memory_(wanted_ && out.dtype() == type && out.is_contiguous()
+                    ? std::nullopt
+                    : std::optional<Scratch>(
+                          call.scratch(static_cast<uint64_t>(numel(sizes) * size_of(type))))),
+        local_(memory_ ? memory_->address() : out.address(), type, sizes) {}
+  TensorView view() const { return local_.view(); }
+  void finish() {
+    if (memory_ && wanted_) copy_tensor(call_, out_, local_);
+  }
+
+ private:
+  const OpCall& call_;
+  TensorView out_;
+  bool wanted_;
+  std::optional<Scratch> memory_;
+  LocalTensor local_;
+};
+
+// Scores of some queries: row-major [batch..., queries, keys] in scratch memory.
+struct ScoreBlock {
+  tb_address address;
+  DType type;
+  Dims batch;
+  int64_t queries, keys;
+  int64_t first = 0;  // of the queries, among all_queries
+  int64_t all_queries = 0;
+  int64_t all_keys = 0;  // with dropout: numbers are counted over all keys
+  bool causal = false;
+  std::optional<TensorView> mask;  // broadcasts to [batch..., all_queries, all_keys]
+  double dropout = 0;
+  uint64_t seed = 0, offset = 0;
+};
+
+// Scores become weights. `sums`, if not 0, takes the log-sum-exp [batch..., all_queries].
+void softmax_scores(const OpCall& call, const ScoreBlock& block, tb_address sums = 0);
+// Scores become weights, `gradients` (of weights, a block of the same shape) those of scores; by
+// the rows' log-sum-exp and deltas [batch..., all_queries].
+void differentiate_scores(const OpCall& call, const ScoreBlock& block, tb_address gradients,
+                          tb_address sums, tb_address deltas);
+// deltas[row] = sum over `width` of a[row] * b[row].
+void row_products(const OpCall& call, DType type, tb_address deltas, tb_address a, tb_address b,
+                  int64_t rows, int64_t width);
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,116 @@
+// torch.nn.functional.scaled_dot_product_attention by the plugin's fused kernels: the choice of the
+// backend, forward and backward.
+#include <ATen/Context.h>
+#include <ATen/TensorSubclassLikeUtils.h>
+#include <ATen/native/transformers/attention.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <torch/library.h>
+
+#include "generator.h"
+#include "operator.h"
+
+namespace torch_ocl {
+namespace {
+
+using at::Tensor;
+using MaybeTensor = std::optional<Tensor>;
+
+// Why the fused kernels do not take these arguments; nullptr if they do.
+const char* refusal(const Tensor& query, const Tensor& key, const Tensor& value,
+                    const MaybeTensor& mask, double dropout, bool grouped) {
+  for (const Tensor* t : {&query, &key, &value}) {
+    if (t->is_nested() || t->layout() != at::kStrided) return "nested or sparse tensors";
+    if (t->dim() != 4) return "tensors that have not 4 dimensions";
+    if (!at::isFloatingType(t->scalar_type()) || t->dtype() != query.dtype())
+      return "types that differ or are not floating-point";
+    if (t->sym_size(0) != query.sym_size(0)) return "batches that broadcast";
+  }
+  if (key.sym_size(1) != value.sym_size(1)) return "key and value of different numbers of heads";
+  if (!grouped && key.sym_size(1) != query.sym_size(1)) return "heads that broadcast";
+  if (key.sym_size(1) == 0 || query.sym_size(3) == 0) return "heads of size 0";
+  if (mask.has_value() && mask->defined()) {
+    if (mask->requires_grad() && at::GradMode::is_enabled()) return "a mask with a gradient";
+    if (mask->is_nested()) return "a nested mask";
+  }
+  if (dropout >= 1) return "dropout of everything";
+  return nullptr;
+}
+
+int64_t choose(const Tensor& query, const Tensor& key, const Tensor& value, const MaybeTensor& mask,
+               double dropout, bool, std::optional<double>, bool grouped) {
+  const at::Context& context = at::globalContext();
+  const bool fused_allowed = context.userEnabledOverrideableSDP() ||
+                             context.userEnabledFlashSDP() || context.userEnabledMemEfficientSDP();
+  const char* reason = refusal(query, key, value, mask, dropout, grouped);
+  if (fused_allowed && reason == nullptr) return static_cast<int64_t>(at::SDPBackend::overrideable);
+  TORCH_CHECK(context.userEnabledMathSDP(),
+              "ocl: no enabled backend takes this scaled_dot_product_attention: the fused one ",
+              fused_allowed ? "does not support " : "is disabled", fused_allowed ? reason : "",
+              ", and SDPBackend.MATH is disabled");
+  return static_cast<int64_t>(at::SDPBackend::math);
+}
+
+using Forward =
+    std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::SymInt, Tensor, Tensor, Tensor>;
+
+Forward fused_attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                        const MaybeTensor& bias, double dropout, bool causal, bool debug_mask,
+                        std::optional<double> scale) {
+  static PluginOperator& forward =
+      *new PluginOperator("_scaled_dot_product_fused_attention_overrideable.out");
+  TORCH_CHECK(!debug_mask, "ocl: attention has no debug mask");
+  PhiloxNumbers numbers{0, 0};
+  if (dropout > 0)  // a counter for every 4 keys of a row
+    numbers = take_numbers(query.device().index(),
+                           static_cast<uint64_t>(query.size(0) * query.size(1) * query.size(2) *
+                                                 ((key.size(2) + 3) / 4)));
+  auto outs = call_plugin<2>(forward, "scaled_dot_product_attention", query, key, value, bias,
+                             dropout, causal, scale, static_cast<int64_t>(numbers.seed),
+                             static_cast<int64_t>(numbers.offset));
+  const auto host = at::TensorOptions(at::kLong);
+  return {outs[0],
+          outs[1],
+          Tensor(),
+          Tensor(),
+          query.sym_size(2),
+          key.sym_size(2),
+          at::scalar_tensor(static_cast<int64_t>(numbers.seed), host),
+          at::scalar_tensor(static_cast<int64_t>(numbers.offset), host),
+          Tensor()};
+}
+
+std::tuple<Tensor, Tensor, Tensor, Tensor> fused_attention_backward(
+    const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
+    const Tensor& bias, std::array<bool, 4> wanted, const Tensor& out, const Tensor& logsumexp,
+    const Tensor&, const Tensor&, c10::SymInt, c10::SymInt, double dropout, bool causal,
+    const Tensor& seed, const Tensor& offset, std::optional<double> scale) {
+  static PluginOperator& backward =
+      *new PluginOperator("_scaled_dot_product_fused_attention_overrideable_backward.out");
+  TORCH_CHECK_NOT_IMPLEMENTED(!wanted[3],
+                              "ocl: the fused attention gives no gradient of its mask; use "
+                              "torch.nn.attention.sdpa_kernel(SDPBackend.MATH)");
+  if (!grad.defined()) return {};
+  const MaybeTensor mask = bias.defined() ? MaybeTensor(bias) : std::nullopt;
+  auto grads = call_plugin<3>(backward, "scaled_dot_product_attention_backward", grad, query, key,
+                              value, mask, out, logsumexp, dropout, causal, scale,
+                              seed.item<int64_t>(), offset.item<int64_t>());
+  for (size_t i = 0; i < 3; ++i)
+    if (!wanted[i]) grads[i] = Tensor();
+  return {grads[0], grads[1], grads[2], Tensor()};
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("_fused_sdp_choice", TORCH_FN(choose));
+  m.impl("_scaled_dot_product_fused_attention_overrideable", TORCH_FN(fused_attention));
+  m.impl("_scaled_dot_product_fused_attention_overrideable_backward",
+         TORCH_FN(fused_attention_backward));
+}
+
+}  // namespace torch_ocl
+
+namespace at::native {
+REGISTER_PRIVATEUSE1_DISPATCH(_fused_sdp_choice_stub, &torch_ocl::choose)
+}  // namespace at::native

@@ -1,0 +1,120 @@
+"""Fused scaled dot product attention: forward, backward, dropout, masks, grouped heads, and when it is chosen."""
+
+import unittest
+
+import torch
+import torch_ocl  # noqa: F401
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.functional import scaled_dot_product_attention as attention
+
+# Products and sums of up to 100 terms, exp of scores of magnitude 5: a few roundings each, relative to the largest
+# element. PyTorch's own CPU kernel needs 6e-7 for float32 and 6e-3 for bfloat16 here.
+LIMITS = {torch.float64: 5e-15, torch.float32: 3e-6, torch.float16: 3e-3, torch.bfloat16: 2e-2}
+# (batch, heads, key heads, queries, keys, depth, width), causal, mask
+CASES = [
+    ((2, 4, 4, 33, 47, 16, 16), False, None),
+    ((2, 4, 2, 40, 40, 32, 24), True, None),
+    ((2, 6, 2, 7, 19, 8, 8), False, None),
+    ((1, 3, 3, 17, 20, 8, 8), False, torch.bool),
+    ((2, 2, 2, 9, 20, 8, 8), False, torch.float32),
+    ((1, 2, 2, 1, 33, 5, 3), False, None),
+]
+
+
+def draw(sizes, dtype, transposed):
+    batch, heads, key_heads, queries, keys, depth, width = sizes
+    shapes = [(queries, heads, depth), (keys, key_heads, depth), (keys, key_heads, width), (queries, heads, width)]
+    if transposed:  # [batch, length, heads, size], as projections give it
+        return [torch.randn(batch, n, h, c, dtype=dtype).transpose(1, 2) for n, h, c in shapes]
+    return [torch.randn(batch, h, n, c, dtype=dtype) for n, h, c in shapes]
+
+
+def forward_and_backward(tensors, device, dtype, mask, causal):
+    query, key, value, grad = (t.detach().to(dtype).to(device).requires_grad_() for t in tensors)
+    if mask is not None:
+        mask = mask.to(device) if mask.dtype == torch.bool else mask.to(dtype).to(device)
+    grouped = query.shape[1] != key.shape[1]
+    out = attention(query, key, value, attn_mask=mask, is_causal=causal, enable_gqa=grouped)
+    out.backward(grad)
+    return [t.detach().cpu().double() for t in (out, query.grad, key.grad, value.grad)]
+
+
+class Attention(unittest.TestCase):
+    def test_agrees_with_float64(self):
+        torch.manual_seed(0)
+        for dtype, limit in LIMITS.items():
+            for i, (sizes, causal, mask_type) in enumerate(CASES):
+                with self.subTest(dtype=dtype, sizes=sizes, causal=causal, mask=mask_type):
+                    tensors = draw(sizes, dtype, i % 2)
+                    mask = None
+                    if mask_type == torch.bool:
+                        mask = torch.rand(sizes[3], sizes[4]) > 0.3
+                        mask[:, 0] = True
+                    elif mask_type is not None:
+                        mask = torch.randn(sizes[0], 1, sizes[3], sizes[4])
+                    expected = forward_and_backward(tensors, "cpu", torch.float64, mask, causal)
+                    actual = forward_and_backward(tensors, "ocl", dtype, mask, causal)
+                    for a, e in zip(actual, expected, strict=True):
+                        self.assertLess(((a - e).abs().max() / e.abs().max()).item(), limit)
+
+    def test_a_row_without_keys_is_zero(self):
+        query, key, value, _ = (t.to("ocl").requires_grad_() for t in draw((1, 1, 1, 4, 5, 3, 3), torch.float32, False))
+        mask = torch.ones(4, 5, dtype=torch.bool)
+        mask[2] = False
+        out = attention(query, key, value, attn_mask=mask.to("ocl"))
+        out.sum().backward()
+        self.assertTrue((out[0, 0, 2] == 0).all())
+        self.assertTrue((query.grad[0, 0, 2] == 0).all())
+        self.assertTrue(torch.isfinite(key.grad).all())
+
+    def test_dropout_has_a_gradient_and_follows_the_seed(self):
+        torch.manual_seed(1)
+        tensors = [t.to("ocl").requires_grad_() for t in draw((1, 2, 2, 5, 6, 4, 3), torch.float64, False)[:3]]
+
+        def dropped(*args):
+            torch.manual_seed(5)
+            return attention(*args, dropout_p=0.4)
+
+        self.assertTrue(torch.autograd.gradcheck(dropped, tensors))
+        self.assertTrue(torch.equal(dropped(*tensors), dropped(*tensors)))
+        first = attention(*tensors, dropout_p=0.4)
+        self.assertFalse(torch.equal(first, attention(*tensors, dropout_p=0.4)))
+
+    def test_dropout_keeps_the_mean(self):
+        torch.manual_seed(2)
+        query, ones = torch.randn(1, 1, 1000, 8, device="ocl"), torch.ones(1, 1, 512, 8, device="ocl")
+        # The variance of a row's mean is below sum(w^2) * p / (1 - p) with w about 1 / 100: 5 sigma of 1000 rows.
+        mean = attention(query, torch.randn_like(ones), ones, dropout_p=0.3).mean().item()
+        self.assertLess(abs(mean - 1), 5 * (0.3 / 0.7 / 100 / 1000) ** 0.5)
+
+    def test_the_choice_of_the_backend(self):
+        query = torch.randn(1, 2, 8, 4, device="ocl")
+        choice = torch._fused_sdp_choice
+        self.assertEqual(choice(query, query, query), SDPBackend.OVERRIDEABLE.value)
+        self.assertEqual(choice(query[0], query[0], query[0]), SDPBackend.MATH.value)
+        with sdpa_kernel(SDPBackend.MATH):
+            self.assertEqual(choice(query, query, query), SDPBackend.MATH.value)
+            torch.testing.assert_close(attention(query, query, query).cpu(), attention(*[query.cpu()] * 3))
+        with sdpa_kernel(SDPBackend.OVERRIDEABLE), self.assertRaisesRegex(RuntimeError, "have not 4 dimensions"):
+            attention(query[0], query[0], query[0])
+
+    def test_a_mask_with_a_gradient_goes_through_the_plain_operators(self):
+        query = torch.randn(1, 2, 6, 4)
+        grads = []
+        for device in ("cpu", "ocl"):
+            q, mask = query.detach().to(device), torch.zeros(6, 6).to(device).requires_grad_()
+            attention(q, q, q, attn_mask=mask).square().sum().backward()
+            grads.append(mask.grad.cpu())
+        torch.testing.assert_close(grads[1], grads[0])
+
+    def test_no_queries_and_no_keys(self):
+        for queries, keys in ((0, 3), (3, 0)):
+            tensors = [t.to("ocl").requires_grad_() for t in draw((1, 2, 2, queries, keys, 4, 4), torch.float32, False)]
+            out = attention(*tensors[:3])
+            out.backward(tensors[3])
+            self.assertEqual(out.shape, (1, 2, queries, 4))
+            self.assertTrue((out == 0).all() and all((t.grad == 0).all() for t in tensors[:3]))
+
+
+if __name__ == "__main__":
+    unittest.main()
