@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Replays recorded cases with PyTorch's CPU build: an oracle that shares nothing with the project.
 
-    replay.py FILE [--only REGEX] [--verbose]
+    replay.py FILE [--only REGEX] [--verbose] [--device ocl]
 
 FILE comes from `ocltensor-conformance --record FILE`. It is a sequence of records. A record is one
 line of JSON (UTF-8, ends in a newline) and then `bytes` raw bytes that the JSON refers to:
@@ -21,6 +21,10 @@ A result passes if PyTorch on the same inputs agrees within the bounds. PyTorch'
 float16, bfloat16 and float32 are not all as accurate as the bounds demand, so an output that
 differs is judged again by PyTorch on float64 copies of the inputs; it fails if it differs from both.
 NaN must match NaN and infinities must match. Exit status: 0 all agree, 1 a mismatch.
+
+With `--device ocl` the same cases run through the PyTorch adapter (torch_ocl must be importable): one
+description drives both hosts. Both results may be off by the bound, so twice the bound is accepted.
+A call that the adapter declines, and the plugin did not, is a mismatch.
 """
 
 from __future__ import annotations
@@ -41,6 +45,7 @@ DTYPES = {
     for name in "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64".split()
 }
 Record = dict[str, Any]
+DEVICE = torch.device("cpu")  # set by --device
 
 
 class Known(NamedTuple):
@@ -121,6 +126,15 @@ def argument(j: Any, blob: bytes) -> Any:
     return tensor(j, blob)
 
 
+def move(value: Any) -> Any:
+    """Tensors and lists of tensors on the device that is judged."""
+    if isinstance(value, torch.Tensor):
+        return value.to(DEVICE)
+    if isinstance(value, list) and any(isinstance(v, torch.Tensor) for v in value):
+        return [None if v is None else move(v) for v in value]
+    return value
+
+
 def widen(value: Any) -> Any:
     """Floating tensors and dtypes as float64."""
     if isinstance(value, torch.Tensor) and value.is_floating_point():
@@ -141,14 +155,67 @@ def _attention(*args: Any) -> tuple[torch.Tensor, torch.Tensor]:
     """The inner operator adds a bool mask as 0 and 1; PyTorch's public function masks with it."""
     query, key, value, mask, dropout, causal, dropout_mask, scale, grouped = args
     if mask is not None and mask.dtype == torch.bool:
-        mask = torch.zeros(mask.shape, dtype=query.dtype).masked_fill(~mask, -torch.inf)
+        mask = torch.zeros(mask.shape, dtype=query.dtype, device=query.device).masked_fill(~mask, -torch.inf)
     return torch.ops.aten._scaled_dot_product_attention_math(  # noqa: SLF001
         query, key, value, mask, dropout, causal, dropout_mask, scale=scale, enable_gqa=grouped
     )
 
 
+def _fused_scores(args: list[Any], causal: bool, scale: float) -> tuple[torch.Tensor, ...]:
+    """Key and value with a head for every query head, and the scores with scale and mask."""
+    query, key, value, mask = args
+    repeats = query.shape[1] // key.shape[1]
+    key, value = (t.repeat_interleave(repeats, 1) for t in (key, value))
+    scores = query @ key.mT * scale
+    if causal:
+        hidden = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+        scores = scores.masked_fill(hidden, -torch.inf)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask
+    return key, value, scores
+
+
+def _fused(*args: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """PyTorch's CPU build has no kernel for the operator: its definition, on tensors."""
+    *tensors, dropout, causal, scale, _seed, _offset = args
+    if DEVICE.type != "cpu":
+        if dropout:
+            raise Skip("dropout: the adapter takes the generator's numbers")
+        return torch.ops.aten._scaled_dot_product_fused_attention_overrideable(  # noqa: SLF001
+            *tensors, 0.0, causal, False, scale=scale
+        )[:2]
+    if dropout:
+        raise Skip("dropout draws the project's own numbers")
+    _, value, scores = _fused_scores(tensors, causal, scale)
+    return scores.softmax(-1).nan_to_num(0) @ value, scores.logsumexp(-1)
+
+
+def _fused_backward(*args: Any) -> tuple[torch.Tensor, ...]:
+    grad, *tensors, out, sums, dropout, causal, scale, seed, offset = args
+    if DEVICE.type != "cpu":
+        none = torch.empty(0, device=DEVICE)
+        state = [torch.tensor(seed), torch.tensor(offset)]
+        return torch.ops.aten._scaled_dot_product_fused_attention_overrideable_backward(  # noqa: SLF001
+            grad, *tensors, [True, True, True, False], out, sums, none, none,
+            tensors[0].shape[2], tensors[1].shape[2], dropout, causal, *state, scale=scale
+        )[:3]
+    if dropout:
+        raise Skip("dropout draws the project's own numbers")
+    key, value, scores = _fused_scores(tensors, causal, scale)
+    weights = (scores - sums.to(scores.dtype).unsqueeze(-1)).exp()
+    delta = (grad * out).sum(-1, keepdim=True)
+    inner = weights * (grad @ value.mT - delta) * scale
+
+    def shared(t: torch.Tensor) -> torch.Tensor:
+        return t.unflatten(1, (tensors[1].shape[1], -1)).sum(2)
+
+    return inner @ key, shared(inner.mT @ tensors[0]), shared(weights.mT @ grad)
+
+
 SPECIAL = {
     "_scaled_dot_product_attention_math.out": _attention,
+    "_scaled_dot_product_fused_attention_overrideable.out": _fused,
+    "_scaled_dot_product_fused_attention_overrideable_backward.out": _fused_backward,
     "copy.out": _copy,
     "rsub.Tensor_out": lambda a, b, alpha: torch.rsub(
         a, b if isinstance(b, torch.Tensor) else wrapped(b, [a]), alpha=alpha
@@ -170,7 +237,7 @@ def wrapped(number: float, args: list[Any]) -> torch.Tensor:
     same_kind = like.dtype.is_floating_point >= dtype.is_floating_point
     if same_kind and (like.dtype != torch.bool or dtype == torch.bool):
         dtype = like.dtype
-    return torch.tensor(number, dtype=dtype)
+    return torch.tensor(number, dtype=dtype, device=like.device)
 
 
 def find(name: str) -> tuple[Any, bool]:
@@ -195,7 +262,7 @@ def call(record: Record, args: list[Any], outs: list[torch.Tensor]) -> list[torc
     name = record["op"]
     if name in SPECIAL:
         result = SPECIAL[name](*args)
-        return [result] if isinstance(result, torch.Tensor) else list(result)
+        return [r.cpu() for r in ([result] if isinstance(result, torch.Tensor) else result)]
     op, takes_out = find(name)
     schema = op._schema  # noqa: SLF001 - the only description of an overload
     names = [a.name for a in schema.arguments if not a.is_out]
@@ -215,14 +282,15 @@ def call(record: Record, args: list[Any], outs: list[torch.Tensor]) -> list[torc
         else:
             positional.append(value)
     if takes_out:
-        targets = [torch.empty(o.shape, dtype=o.dtype) for o in outs[: len(schema.returns)]]
+        targets = [torch.empty(o.shape, dtype=o.dtype, device=DEVICE) for o in outs[: len(schema.returns)]]
         out_names = [a.name for a in schema.arguments if a.is_out]
         keywords |= dict(zip(out_names, targets, strict=True))
     result = op(*positional, **keywords)
     results = [result] if isinstance(result, torch.Tensor) else list(result)
     if mask is not None:
         results = [r if wanted else None for r, wanted in zip(results, mask, strict=True)]
-    return results + [args[i] for i in record["mutates"]]
+    results += [args[i] for i in record["mutates"]]
+    return [None if r is None else r.cpu() for r in results]
 
 
 def agree(
@@ -274,13 +342,14 @@ def compare(record: Record, blob: bytes, theirs: list[torch.Tensor]) -> str:
         bound = None
         if b["bytes"]:
             bound = np.frombuffer(blob, np.float64, b["bytes"] // 8, b["at"])
+            bound = bound * (1 if DEVICE.type == "cpu" else 2)
         ours = tensor(out, blob)
         if theirs[k] is None:  # an output that was not asked for
             if ours.numel():
                 return f"output {k} has elements, PyTorch has none"
             continue
         known = KNOWN.get(record["op"], Known(""))
-        excused = infinities(record, blob, list(ours.shape)) if known.infinite else None
+        excused = infinities(record, blob, list(ours.shape)) if known.infinite and DEVICE.type == "cpu" else None
         if difference := agree(ours, theirs[k], bound, excused, known.error):
             return f"output {k}: {difference}"
     return ""
@@ -291,6 +360,13 @@ def judge(record: Record, blob: bytes) -> str:
     outs = [tensor(o, blob) for o in record["outs"]]
     if record["random"]:
         raise Skip("random numbers are the project's own (Philox, documented ranges)")
+    if DEVICE.type != "cpu":
+        try:
+            return compare(record, blob, call(record, [move(argument(a, blob)) for a in record["args"]], outs))
+        except (RuntimeError, NotImplementedError, IndexError, TypeError) as error:
+            if record.get("out_dtype") and "Expected out tensor to have dtype" in str(error):
+                raise Skip("PyTorch itself wants outputs of the inferred type here") from error
+            return f"{type(error).__name__}: {str(error).splitlines()[0]}"
     differences = []
     for wide in (False, True):
         args = [argument(a, blob) for a in record["args"]]
@@ -322,7 +398,13 @@ def main() -> int:
     parser.add_argument("file")
     parser.add_argument("--only", default="", help="regular expression for operator names")
     parser.add_argument("--verbose", action="store_true", help="print every mismatch")
+    parser.add_argument("--device", default="cpu", choices=["cpu", "ocl"], help="the PyTorch device that runs the cases")
     options = parser.parse_args()
+    if options.device == "ocl":
+        import torch_ocl  # noqa: F401, PLC0415  registers the device
+
+        global DEVICE  # noqa: PLW0603
+        DEVICE = torch.device("ocl")
     torch.set_num_threads(2)
     table: dict[str, Counter[str]] = defaultdict(Counter)
     skipped: dict[str, Counter[str]] = defaultdict(Counter)
