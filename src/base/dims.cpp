@@ -66,8 +66,9 @@ Dims broadcast_strides(std::span<const int64_t> sizes, std::span<const int64_t> 
 
 int64_t wrap_dim(int64_t dim, int64_t rank) {
   const int64_t range = std::max<int64_t>(rank, 1);
-  check(dim >= -range && dim < range, "dimension {} is out of range: expected {} to {}", dim,
-        -range, range - 1);
+  if (dim < -range || dim >= range)
+    throw RangeError(
+        fmt::format("dimension {} is out of range: expected {} to {}", dim, -range, range - 1));
   return dim < 0 ? dim + range : dim;
 }
 

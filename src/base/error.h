@@ -27,6 +27,12 @@ class Error : public std::runtime_error {
   int32_t native_;
 };
 
+// A dimension that the tensor does not have: hosts may raise an error type of their own for it.
+class RangeError : public Error {
+ public:
+  explicit RangeError(const std::string& text) : Error(TB_E_INVALID, TB_REASON_NONE, text) {}
+};
+
 template <typename... T>
 [[noreturn]] void fail(tb_status status, fmt::format_string<T...> text, T&&... values) {
   throw Error(status, TB_REASON_NONE, fmt::format(text, std::forward<T>(values)...));

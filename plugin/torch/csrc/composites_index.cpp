@@ -102,6 +102,9 @@ at::Tensor& take_out(const at::Tensor& self, const at::Tensor& index, at::Tensor
   TORCH_CHECK(self.scalar_type() == out.scalar_type(),
               "take(): self and out expected to have the same dtype, but got self.dtype = ",
               self.scalar_type(), " and out.dtype = ", out.scalar_type());
+  at::assert_no_internal_overlap(out);
+  at::assert_no_overlap(out, self);
+  at::assert_no_overlap(out, index);
   return deliver(out, self.take(index));
 }
 

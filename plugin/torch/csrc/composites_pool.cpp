@@ -29,6 +29,11 @@ Two max_pool3d(const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntAr
                IntArrayRef dilation, bool ceil_mode) {
   TORCH_CHECK(self.dim() == 4 || self.dim() == 5,
               "max_pool3d: Expected 4D or 5D tensor for input, but got ", self.sizes());
+  for (int64_t dim = self.dim() - 4; dim < self.dim(); ++dim)
+    TORCH_CHECK(self.size(dim) > 0,
+                "max_pool3d: Expected input's non-batch dimensions to have positive length, but "
+                "input has a shape of ",
+                self.sizes());
   const Indices k = three(kernel), s = three(stride, kernel), p = three(padding),
                 l = three(dilation);
   const int64_t d = self.size(-3), h = self.size(-2), w = self.size(-1);

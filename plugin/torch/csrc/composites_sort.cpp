@@ -45,6 +45,7 @@ Two kth_smallest(const at::Tensor& self, int64_t k, int64_t dim, bool keepdim) {
 
 TwoOut kthvalue_out(const at::Tensor& self, c10::SymInt k, int64_t dim, bool keepdim,
                     at::Tensor& values, at::Tensor& indices) {
+  at::assert_no_overlap(self, values);
   return give(kth_smallest(self, plain(k), dim, keepdim), values, indices);
 }
 

@@ -3,6 +3,7 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/MemoryOverlap.h>
+#include <ATen/TensorIterator.h>
 #include <ATen/native/Resize.h>
 
 #include <algorithm>
@@ -25,6 +26,8 @@ bool is_pointwise(const ocltensor::Operator& op) {
 }
 
 [[noreturn]] void raise_own(const ocltensor::Error& error, const char* name) {
+  if (dynamic_cast<const ocltensor::RangeError*>(&error) != nullptr)
+    C10_THROW_ERROR(IndexError, c10::str("ocl: ", name, ": ", error.what()));
   if (error.status() == TB_UNSUPPORTED) throw Declined(error.what());
   raise(error.status(), name, error.what());
 }
@@ -35,6 +38,28 @@ std::vector<TensorSpec> infer(const ocltensor::Operator& op, const Arguments& in
   } catch (const ocltensor::Error& error) {
     raise_own(error, op.name.c_str());
   }
+}
+
+// Operators whose new results have the layout of their inputs in ATen, which tracers rely on.
+bool keeps_layout(const ocltensor::Operator& op, const Arguments& in, const TensorSpec& spec) {
+  const std::string_view name = op.schema.name;
+  if (is_pointwise(op)) return name != "masked_fill";
+  return (name == "flip" || name == "native_dropout" || name == "binary_cross_entropy") &&
+         in.tensors()[0]->sizes() == ref(spec.sizes);
+}
+
+// Contiguous inputs, the usual case, need no rule.
+at::Tensor make_like_inputs(const Arguments& in, at::IntArrayRef sizes, at::ScalarType type,
+                            c10::DeviceIndex device) {
+  bool contiguous = true;
+  for (const at::Tensor* input : in.tensors()) contiguous &= input->is_contiguous();
+  if (contiguous) return make_tensor(sizes, {}, type, device);
+  at::TensorIteratorConfig config;
+  config.set_check_mem_overlap(false).check_all_same_dtype(false).check_all_same_device(false);
+  config.declare_static_dtype_and_device(type, c10::Device(kOcl, device));
+  config.add_owned_output(at::Tensor());
+  for (const at::Tensor* input : in.tensors()) config.add_const_input(*input);
+  return config.build().output();
 }
 
 // Constructors, whose numbers an output of any dtype takes.
@@ -49,6 +74,21 @@ bool changes_self(const ocltensor::Operator& op) {
   const std::string_view name = op.name;
   return name.starts_with("scatter") || name.starts_with("index_add") ||
          name.starts_with("index_put") || name.starts_with("_index_put");
+}
+
+// Operators whose outputs must have exactly the inferred dtype: those that are no TensorIterator in
+// ATen and convert nothing.
+bool takes_one_type(const ocltensor::Operator& op) {
+  const std::string_view family = op.family;
+  return family == "matmul" || family == "conv" || family == "pool" || family == "index" ||
+         family == "sort" || family == "softmax" || family == "upsample" ||
+         op.schema.name == "multinomial";
+}
+
+// Operators that ATen refuses to let write over their inputs.
+bool refuses_overlap(const ocltensor::Operator& op) {
+  const std::string_view name = op.schema.name;
+  return name == "gather" || name == "index_select" || name == "masked_select" || name == "cat";
 }
 
 // May the operator write into `out` itself, or must it write to a temporary?
@@ -71,9 +111,11 @@ bool check_overlap(const at::Tensor& out, const Arguments& in, bool pointwise, b
 }
 
 // Checks a given output against the inferred one; true if its dtype is exactly that.
-bool check_type(const at::Tensor& out, const TensorSpec& spec) {
+bool check_type(const ocltensor::Operator& op, const at::Tensor& out, const TensorSpec& spec) {
   const ocltensor::DType have = dtype_of(out.scalar_type());
   if (have == spec.dtype) return true;
+  TORCH_CHECK(!takes_one_type(op), op.schema.name, ": Expected out tensor to have dtype ",
+              scalar_type_of(spec.dtype), ", but got ", out.scalar_type(), " instead");
   TORCH_CHECK(ocltensor::can_cast(spec.dtype, have), "result type ", scalar_type_of(spec.dtype),
               " can't be cast to the desired output type ", out.scalar_type());
   return false;
@@ -173,7 +215,11 @@ void PluginOperator::run(Arguments& in, std::span<at::Tensor> outs, Outputs mode
       TORCH_CHECK(out.device() == c10::Device(kOcl, device), op.schema.name,
                   ": Expected all tensors to be on the same device, but the output is on ",
                   out.device(), " and the arguments are on ocl:", static_cast<int>(device));
-      const bool same_type = check_type(out, spec);
+      const bool same_type = check_type(op, out, spec);
+      if (refuses_overlap(op)) {
+        at::assert_no_internal_overlap(out);
+        for (const at::Tensor* input : in.tensors()) at::assert_no_overlap(out, *input);
+      }
       if (!dynamic) {
         if (mode == Outputs::Resize)
           at::native::resize_output(out, ref(spec.sizes));
@@ -186,6 +232,10 @@ void PluginOperator::run(Arguments& in, std::span<at::Tensor> outs, Outputs mode
       if (direct) targets[i] = out;
     }
     if (direct) continue;
+    if (!given && keeps_layout(op, in, spec)) {
+      targets[i] = make_like_inputs(in, ref(spec.sizes), type, device);
+      continue;
+    }
     ocltensor::Dims sizes = spec.sizes;
     if (dynamic && !sizes.empty()) sizes[0] = 0;  // until the plugin knows
     targets[i] =

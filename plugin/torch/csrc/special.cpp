@@ -1,8 +1,10 @@
 // Operators whose ATen form differs from the plugin's: arguments added, outputs left out.
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/arange_ops.h>
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
-#include "operator.h"
+#include "kernel.h"
 
 namespace torch_ocl {
 namespace {
@@ -60,6 +62,16 @@ std::tuple<at::Tensor, at::Tensor> log_sigmoid_forward(const at::Tensor& self) {
   return {outs[0], at::empty({0}, self.options())};  // the buffer is the CPU kernel's alone
 }
 
+PluginOperator plugin_arange("arange.start_out");
+
+at::Tensor& arange_out(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step,
+                       at::Tensor& out) {
+  TORCH_CHECK_VALUE(!at::isIntegralType(out.scalar_type(), false) || step.to<int64_t>() != 0,
+                    "step must be nonzero after conversion to the output's dtype, got ", step,
+                    " for ", out.scalar_type());
+  return Out<at::_ops::arange_start_out, plugin_arange>::call(start, end, step, out);
+}
+
 // ATen's buffer belongs to the CPU kernel and may be empty; the plugin's formula does not read it.
 at::Tensor log_sigmoid_backward(const at::Tensor& grad, const at::Tensor& self, const at::Tensor&) {
   static PluginOperator& backward = *new PluginOperator("log_sigmoid_backward.grad_input");
@@ -69,6 +81,7 @@ at::Tensor log_sigmoid_backward(const at::Tensor& grad, const at::Tensor& self, 
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("arange.start_out", TORCH_FN(arange_out));
   m.impl("zero_", TORCH_FN(zero_));
   m.impl("fill_.Tensor", TORCH_FN(fill_tensor_));
   m.impl("convolution_backward_overrideable", TORCH_FN(convolution_backward_overrideable));

@@ -55,6 +55,18 @@ at::Tensor empty_strided(c10::SymIntArrayRef size, c10::SymIntArrayRef stride,
       c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), type);
 }
 
+// A tensor of zeros without memory: what autograd takes for gradients that are zero.
+at::Tensor efficient_zeros(c10::SymIntArrayRef size, std::optional<at::ScalarType> dtype,
+                           std::optional<at::Layout> layout, std::optional<at::Device> device,
+                           std::optional<bool> pin_memory) {
+  check_options(layout, pin_memory);
+  const at::ScalarType type = dtype.value_or(c10::get_default_dtype_as_scalartype());
+  at::native::ZeroTensorAllocator nothing(at::Device(kOcl, index_of(device)));
+  constexpr c10::DispatchKeySet keys({c10::DispatchKey::PrivateUse1, c10::DispatchKey::ZeroTensor});
+  return at::detail::empty_generic(C10_AS_INTARRAYREF_SLOW(size), &nothing, keys, type,
+                                   std::nullopt);
+}
+
 at::Tensor as_strided(const at::Tensor& self, c10::SymIntArrayRef size, c10::SymIntArrayRef stride,
                       std::optional<c10::SymInt> offset) {
   return at::native::as_strided_tensorimpl(
@@ -139,6 +151,21 @@ bool is_set_to(const at::Tensor& self, const at::Tensor& other) {
          self.strides() == other.strides() && self.scalar_type() == other.scalar_type();
 }
 
+// May `self.data = from` turn one tensor into the other? PyTorch says no between its own devices
+// and out-of-tree ones, and Module.to() then makes new parameters, which unties tied ones. Our
+// tensors are plain TensorImpls, as those of the CPU.
+bool has_compatible_shallow_copy_type(const at::Tensor& self, const at::Tensor& from) {
+  constexpr c10::DispatchKeySet plain_backends(
+      {c10::BackendComponent::CPUBit, c10::BackendComponent::PrivateUse1Bit});
+  const auto is_plain = [&](const at::Tensor& tensor) {
+    const c10::DispatchKeySet keys = tensor.key_set();
+    return tensor.layout() == at::kStrided && keys.has_any(plain_backends) &&
+           keys.has_any(c10::DispatchKeySet(c10::DispatchKey::Dense));
+  };
+  return (is_plain(self) && is_plain(from)) ||
+         self.unsafeGetTensorImpl()->has_compatible_shallow_copy_type(from.key_set());
+}
+
 void record_stream(at::Tensor& self, at::Stream stream) {
   c10::impl::getDeviceGuardImpl(kOcl)->recordDataPtrOnStream(self.storage().data_ptr(), stream);
 }
@@ -148,6 +175,7 @@ void record_stream(at::Tensor& self, at::Stream stream) {
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("empty.memory_format", TORCH_FN(empty));
   m.impl("empty_strided", TORCH_FN(empty_strided));
+  m.impl("_efficientzerotensor", TORCH_FN(efficient_zeros));
   m.impl("as_strided", TORCH_FN(as_strided));
   m.impl("view", TORCH_FN(view));
   m.impl("_reshape_alias", TORCH_FN(reshape_alias));
@@ -160,6 +188,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("set_.source_Tensor", TORCH_FN(set_tensor));
   m.impl("set_", TORCH_FN(set_nothing));
   m.impl("is_set_to", TORCH_FN(is_set_to));
+  m.impl("_has_compatible_shallow_copy_type", TORCH_FN(has_compatible_shallow_copy_type));
   m.impl("record_stream", TORCH_FN(record_stream));
 }
 

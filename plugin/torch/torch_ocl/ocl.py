@@ -4,7 +4,9 @@ Its names follow ``torch.cuda`` and ``torch.mps``. No function here opens a devi
 needed, and ``is_available``, ``is_built`` and ``device_count`` never raise.
 """
 
-from torch_ocl import memory, random
+from typing import Any
+
+from torch_ocl import _C, memory, random
 from torch_ocl.amp import get_amp_supported_dtype
 from torch_ocl.device import (
     DeviceProperties,
@@ -121,3 +123,12 @@ __all__ = [
     "synchronize",
     "unavailable_reason",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Torch reads these as variables: checkpoint() saves random states only where `_initialized`.
+    if name == "_initialized":
+        return is_initialized()
+    if name == "default_generators":
+        return tuple(_C.default_generator(index) for index in range(device_count()))
+    raise AttributeError(f"module 'torch.ocl' has no attribute '{name}'")

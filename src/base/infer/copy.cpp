@@ -95,6 +95,9 @@ Specs same_as_self(const Args& args) {
     check(shifts.size() == dims.size() || (dims.empty() && shifts.size() == 1),
           "roll: shifts and dimensions must align, got {} and {}", to_string(shifts),
           to_string(dims));
+    if (self.ndim() == 0 && !dims.empty())
+      throw RangeError(
+          fmt::format("Dimension specified as {} but tensor has no dimensions", dims[0]));
     for (int64_t d : dims) (void)wrap_dim(d, self.ndim());
   }
   return {spec(self.dtype(), self.sizes())};

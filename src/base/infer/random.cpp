@@ -10,6 +10,8 @@ Specs multinomial(const Args& args) {
   check(self.ndim() == 1 || self.ndim() == 2, "multinomial needs 1 or 2 dimensions, got {}",
         self.ndim());
   check(samples > 0, "multinomial cannot draw {} samples", samples);
+  check(self.size(-1) <= int64_t{1} << 24,
+        "multinomial: number of categories cannot exceed 2^24, got {}", self.size(-1));
   check(args.boolean(2) || samples <= self.size(-1),
         "multinomial cannot draw {} samples from {} categories without replacement", samples,
         self.size(-1));

@@ -58,28 +58,13 @@ def place(value: Any, device: str, wide: bool) -> Any:
     return value.to(device).double() if wide and value.is_floating_point() else value.to(device)
 
 
-def carry(model: Any, device: str) -> Any:
-    """A copy on `device`. Module.to() makes a new parameter of every place that holds a tied one,
-    unless the device is one of PyTorch's own, so the ties are made again."""
-    first: dict[int, str] = {}
-    tied = {}
-    for name, value in model.named_parameters(remove_duplicate=False):
-        tied[name] = first.setdefault(id(value), name)
-    moved = copy.deepcopy(model).to(device)
-    for name, source in tied.items():
-        if name != source:
-            path, _, leaf = name.rpartition(".")
-            setattr(moved.get_submodule(path), leaf, moved.get_parameter(source))
-    return moved
-
-
 def compute(case: Any, device: str, wide: bool = False) -> tuple[list, dict, Any]:
     """(evaluated outputs, gradients by name, the model that has them) on `device`."""
     import torch
 
     from .case import results_of
 
-    model = carry(case.model, device)
+    model = copy.deepcopy(case.model).to(device)
     model = model.double() if wide else model
     inputs = {k: place(v, device, wide) for k, v in case.inputs.items()}
     with torch.no_grad():
