@@ -143,8 +143,10 @@ def collect(only: str, timeout: float) -> dict[str, dict]:
 def missing(reason: str) -> str:
     """The ATen operator, or the limit, that a declined entry met."""
     reason = reason.split(": ", 1)[1]
-    found = re.search(r"operator '(?:aten::)?([^']+)'", reason)
-    return found[1] if found else " ".join(reason.split(";")[0].split())[:90]
+    found = re.search(r"operator '(?:aten::)?([^']+)' is not implemented for the ocl device: (.*?)\. Set the", reason)
+    if found:
+        return f"`{found[1]}`" if "no OpenCL kernel" in found[2] else f"`{found[1]}`: {found[2]}"
+    return " ".join(reason.split(";")[0].split())[:120]
 
 
 def report(results: dict[str, dict]) -> str:
@@ -164,7 +166,7 @@ def report(results: dict[str, dict]) -> str:
             needs[missing(result["reason"])].append(name)
     text += "\n## Declined\n\n| missing | entries |\n|---|---|\n"
     for need, names in sorted(needs.items(), key=lambda item: (-len(item[1]), item[0])):
-        text += f"| `{need}` | {', '.join(names)} |\n"
+        text += f"| {need} | {', '.join(names)} |\n"
     failed = [(n, r) for n, r in sorted(results.items()) if r["state"] == "failed"]
     if failed:
         text += "\n## Failed\n\n| entry | what happened |\n|---|---|\n"

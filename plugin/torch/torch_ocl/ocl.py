@@ -2,6 +2,27 @@
 
 Its names follow ``torch.cuda`` and ``torch.mps``. No function here opens a device before it is
 needed, and ``is_available``, ``is_built`` and ``device_count`` never raise.
+
+>>> if not torch.ocl.is_available():
+...     print(torch.ocl.unavailable_reason())
+>>> model.to("ocl")(torch.ones(3, 4, device="ocl"))
+>>> torch.ocl.synchronize()  # what failed meanwhile raises here
+
+devices
+    ``device_count``, ``get_device_properties``, ``get_device_name``, ``current_device``,
+    ``set_device``, ``device``; why there is none: ``unavailable_reason``
+streams and events
+    ``Stream``, ``stream``, ``current_stream``, ``Event``; all work goes to the thread's current
+    stream, and waits for nothing but ``synchronize``, ``item``, and copies to the CPU
+memory, in bytes
+    ``memory_allocated``, ``memory_stats``, ``memory_summary``, ``empty_cache``,
+    ``set_per_process_memory_fraction``; too much raises ``torch.OutOfMemoryError``
+random numbers
+    ``manual_seed``, ``get_rng_state``, ``set_rng_state``; ``torch.manual_seed`` seeds ocl, too
+what ran
+    ``counters``; on the CPU for want of a kernel: ``fallback_counts``
+
+Switches and settings are in ``torch.backends.ocl``.
 """
 
 from typing import Any
