@@ -189,12 +189,6 @@ PointwiseCall resolve_pointwise(const Args& args) {
     operand.is_condition = place.is_condition;
     if (!place.optional && args.is_none(i)) (void)args.tensor(i);  // raises
   }
-  if (call.rule == TypeRule::MaskedFill && call.operand_count > 2 && !call.operands[2].is_number) {
-    const uint32_t dims = args.tensor(call.operands[2].argument).ndim();
-    check(dims == 0,
-          "{} only supports a 0-dimensional value tensor, but got tensor with {} dimension(s)",
-          schema.name, dims);
-  }
   call.result = result_type(args, call);
   call.compute = compute_type(call.result);
   if (call.rule == TypeRule::Compare) call.result = DType::Bool;

@@ -33,6 +33,10 @@ bool is_pointwise(const ocltensor::Operator& op) {
 }
 
 std::vector<TensorSpec> infer(const ocltensor::Operator& op, const Arguments& in) {
+  if (op.schema.name == "masked_fill" && in.tensors().size() == 3)  // the plugin broadcasts it
+    TORCH_CHECK(in.tensors()[2]->dim() == 0,
+                "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ",
+                in.tensors()[2]->dim(), " dimension(s).");
   try {
     return op.infer(ocltensor::Args(op.schema, in.values()));
   } catch (const ocltensor::Error& error) {
@@ -43,7 +47,7 @@ std::vector<TensorSpec> infer(const ocltensor::Operator& op, const Arguments& in
 // Operators whose new results have the layout of their inputs in ATen, which tracers rely on.
 bool keeps_layout(const ocltensor::Operator& op, const Arguments& in, const TensorSpec& spec) {
   const std::string_view name = op.schema.name;
-  if (is_pointwise(op)) return name != "masked_fill";
+  if (is_pointwise(op)) return spec.strides.empty() && name != "masked_fill";
   return (name == "flip" || name == "native_dropout" || name == "binary_cross_entropy") &&
          in.tensors()[0]->sizes() == ref(spec.sizes);
 }
