@@ -1,4 +1,4 @@
-// Building the operator table from operators.def and pointwise.def.
+// Building the operator table from operators.def, multi_tensor.def and pointwise.def.
 #include "operators.h"
 
 #include <string>
@@ -21,6 +21,7 @@ std::vector<Operator> build() {
 #define OCLTENSOR_OPERATOR(family, inference, flags, schema) \
   add(schema, #family, infer::inference, flags);
 #include "operators.def"
+#include "multi_tensor.def"
 #undef OCLTENSOR_OPERATOR
 #define OCLTENSOR_POINTWISE(rule, schema, ...) add(schema, "pointwise", infer_pointwise, 0);
 #define OCLTENSOR_POINTWISE_VARIANT(...)

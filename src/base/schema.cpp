@@ -36,7 +36,8 @@ ArgType list_of(ArgType t) {
   switch (t) {
     case ArgType::Tensor: return ArgType::TensorList;
     case ArgType::Int: return ArgType::IntList;
-    case ArgType::Float: return ArgType::FloatList;
+    case ArgType::Float:
+    case ArgType::Scalar: return ArgType::FloatList;
     case ArgType::Bool: return ArgType::BoolList;
     default: return ArgType::Other;
   }
@@ -121,8 +122,9 @@ Schema parse_schema(std::string_view text) {
     argument.name = name;
     const std::string_view type = part.substr(0, space);
     parse_type(type, argument);
-    const bool is_output = keyword_only && type.find('!') != std::string_view::npos;
-    (is_output ? schema.outputs : schema.inputs).push_back(std::move(argument));
+    argument.written = type.find('!') != std::string_view::npos;
+    (keyword_only && argument.written ? schema.outputs : schema.inputs)
+        .push_back(std::move(argument));
   }
   return schema;
 }

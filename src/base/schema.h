@@ -31,6 +31,7 @@ struct Argument {
   bool optional = false;          // "Tensor?", or "int[]?"
   bool list_of_optional = false;  // "Tensor?[]"
   bool keyword_only = false;
+  bool written = false;       // "Tensor(a!)": an output, or an input that changes in place
   int fixed_length = 0;       // "int[2]": a single int repeats; 0 = none
   std::string default_value;  // as written; empty = required
 };
@@ -46,6 +47,10 @@ struct Schema {
   const std::string& full_name() const { return full; }
   // Position of an input by name; -1 if there is none.
   int input(std::string_view argument) const;
+  // "Tensor(a!)[] out": a call has as many outputs as the list has tensors.
+  bool lists_outputs() const {
+    return outputs.size() == 1 && outputs[0].type == ArgType::TensorList;
+  }
 };
 
 // TB_E_INVALID with the position for text that is not a schema.

@@ -101,6 +101,12 @@ std::span<const int64_t> Args::ints(size_t i) const {
   return {static_cast<const int64_t*>(v.as.p), v.count};
 }
 
+std::span<const double> Args::reals(size_t i) const {
+  if (is_none(i)) return {};
+  if (values_[i].tag != TB_FLOAT_LIST) mismatch(i, "a list of floats");
+  return {static_cast<const double*>(values_[i].as.p), values_[i].count};
+}
+
 std::vector<bool> Args::booleans(size_t i) const {
   if (values_[i].tag != TB_BOOL_LIST) mismatch(i, "a list of bools");
   const auto* list = static_cast<const uint8_t*>(values_[i].as.p);

@@ -92,6 +92,7 @@ class Args {
   bool boolean(size_t i) const;
   std::optional<bool> optional_boolean(size_t i) const;
   std::span<const int64_t> ints(size_t i) const;  // NONE gives an empty list; INT a list of one
+  std::span<const double> reals(size_t i) const;  // NONE gives an empty list
   std::vector<bool> booleans(size_t i) const;
   std::string_view string(size_t i) const;
   std::optional<DType> optional_dtype(size_t i) const;

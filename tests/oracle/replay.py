@@ -232,7 +232,8 @@ SPECIAL = {
 
 def wrapped(number: float, args: list[Any]) -> torch.Tensor:
     """A number where PyTorch wants a tensor, of a type that promotes as the number would."""
-    like = next(a for a in args if isinstance(a, torch.Tensor))
+    tensors = (t for a in args for t in (a if isinstance(a, list) else [a]))
+    like = next(t for t in tensors if isinstance(t, torch.Tensor))
     dtype = torch.tensor(number).dtype  # bool, int64 or float32
     same_kind = like.dtype.is_floating_point >= dtype.is_floating_point
     if same_kind and (like.dtype != torch.bool or dtype == torch.bool):
@@ -248,7 +249,8 @@ def find(name: str) -> tuple[Any, bool]:
         raise Skip(f"torch.ops.aten has no {base}")
     # Outputs that output_mask leaves out cannot be passed as `out`.
     masked = base.endswith("_backward") and "output_mask" in str(packet.default._schema)  # noqa: SLF001
-    if overload in packet.overloads() and not masked:
+    listed = base.startswith("_foreach_")  # as many outputs as tensors: the functional form has them
+    if overload in packet.overloads() and not masked and not listed:
         return getattr(packet, overload), True
     functional = "default" if overload in ("out", "") else overload.removesuffix("_out")
     for candidate in (functional, "default"):
@@ -286,10 +288,13 @@ def call(record: Record, args: list[Any], outs: list[torch.Tensor]) -> list[torc
         out_names = [a.name for a in schema.arguments if a.is_out]
         keywords |= dict(zip(out_names, targets, strict=True))
     result = op(*positional, **keywords)
-    results = [result] if isinstance(result, torch.Tensor) else list(result)
+    results = [result] if isinstance(result, torch.Tensor) else list(result or [])
+    if record["mutates"] and name.partition(".")[0].endswith("_"):
+        results = []  # in place: nothing, or an argument once more
     if mask is not None:
         results = [r if wanted else None for r, wanted in zip(results, mask, strict=True)]
-    results += [args[i] for i in record["mutates"]]
+    for i in record["mutates"]:
+        results += args[i] if isinstance(args[i], list) else [args[i]]
     return [None if r is None else r.cpu() for r in results]
 
 

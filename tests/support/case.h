@@ -67,7 +67,7 @@ struct Case {
   bool same_type = false;
   std::vector<size_t> mutates;     // arguments that the operator updates in place
   std::optional<DType> out_dtype;  // other than inferred, of the first output
-  int alias = -1;                  // argument whose memory the first output shares
+  int alias = -1;                  // argument whose memory the first output (a list: all) shares
   double flops = 0;                // of the whole call, for benchmarks
 
   const Tolerance& tolerance_of(size_t output) const {

@@ -59,16 +59,20 @@ struct Run {
     }
   }
 
-  Placed* placed(size_t argument) {
+  // The tensors of an argument: one, or those of a list.
+  std::vector<Placed*> placed(size_t argument) {
+    std::vector<Placed*> all;
     for (size_t s = 0; s < inputs.size(); ++s)
-      if (view.slots()[s].argument == argument) return &inputs[s];
-    return nullptr;
+      if (view.slots()[s].argument == argument) all.push_back(&inputs[s]);
+    return all;
   }
 
   void place_outputs(const std::vector<TensorSpec>& specs, Draw* layouts) {
+    const auto shared =
+        c.alias >= 0 ? placed(static_cast<size_t>(c.alias)) : std::vector<Placed*>();
     for (size_t i = 0; i < specs.size(); ++i) {
-      if (i == 0 && c.alias >= 0) {
-        out_places.push_back(placed(static_cast<size_t>(c.alias)));
+      if (i < shared.size()) {
+        out_places.push_back(shared[i]);
       } else {
         const Dims& sizes = specs[i].sizes;
         const Layout layout = layouts ? layouts->output_layout(sizes)
@@ -130,7 +134,7 @@ struct Run {
   }
 
   bool written(const Placed* p, size_t argument) const {
-    if (c.alias >= 0 && out_places[0] == p) return true;
+    if (std::find(out_places.begin(), out_places.end(), p) != out_places.end()) return true;
     return std::find(c.mutates.begin(), c.mutates.end(), argument) != c.mutates.end();
   }
 
@@ -160,12 +164,12 @@ struct Run {
         violation("output {} was written although the call did not succeed", i);
     }
     if (result.status != TB_OK) return;
-    for (const size_t argument : c.mutates) {
-      const Placed* p = placed(argument);
-      std::vector<std::byte> now(p->image.bytes().size());
-      p->memory.download(now.data());
-      result.outs.push_back(p->image.gather(now));
-    }
+    for (const size_t argument : c.mutates)
+      for (const Placed* p : placed(argument)) {
+        std::vector<std::byte> now(p->image.bytes().size());
+        p->memory.download(now.data());
+        result.outs.push_back(p->image.gather(now));
+      }
   }
 };
 

@@ -138,11 +138,14 @@ std::vector<Expected> expect(const Case& c) {
   std::vector<HostTensor> values = run(wide);
   std::vector<TensorSpec> natural = c.op->infer(CaseView(c).args());
   std::vector<TensorSpec> specs = infer(c);
-  for (const size_t argument : c.mutates) {
-    TensorSpec spec{c.tensor(argument).value.dtype, c.tensor(argument).value.sizes, {}};
-    natural.push_back(spec);
-    specs.push_back(spec);
-  }
+  CaseView view(c);
+  for (const size_t argument : c.mutates)
+    for (const auto& slot : view.slots()) {
+      if (slot.argument != argument) continue;
+      TensorSpec spec{slot.data->value.dtype, slot.data->value.sizes, {}};
+      natural.push_back(spec);
+      specs.push_back(spec);
+    }
   Bounds bounds{wide};
   std::vector<Expected> result;
   for (size_t i = 0; i < values.size(); ++i) {

@@ -7,6 +7,8 @@ namespace ocltensor::opencl {
 
 std::vector<TensorSpec> check_outputs(const OpCall& call, bool any_type) {
   auto specs = call.op().infer(call.args());
+  check(specs.size() == call.out_count(), "{} has {} outputs, got {}", call.name(), specs.size(),
+        call.out_count());
   for (size_t i = 0; i < specs.size(); ++i) {
     const TensorView out = call.out(i);
     if ((call.op().flags & kDataDependentShape) == 0)

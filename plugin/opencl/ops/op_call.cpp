@@ -44,7 +44,8 @@ OpCall::OpCall(const tb_call& call, const Operator& op, Stream& stream, bool che
       check_only_(check_only) {
   check(call.arg_count == op.schema.inputs.size(), "{} takes {} arguments, got {}", op.name,
         op.schema.inputs.size(), call.arg_count);
-  check(call.out_count == op.schema.outputs.size(), "{} has {} outputs, got {}", op.name,
+  check(call.out_count == op.schema.outputs.size() || op.schema.lists_outputs(),
+        "{} has {} outputs, got {}", op.name,
         op.schema.outputs.size(), call.out_count);
   for (uint32_t i = 0; i < call.arg_count; ++i) {
     const tb_value& v = call.args[i];

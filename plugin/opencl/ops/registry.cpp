@@ -10,6 +10,7 @@
 #include "index/index.h"
 #include "loss/loss.h"
 #include "matmul/matmul.h"
+#include "multi_tensor/multi_tensor.h"
 #include "norm/norm.h"
 #include "pointwise/pointwise.h"
 #include "pool/pool.h"
@@ -35,7 +36,8 @@ constexpr FamilyFunction kFamilies[] = {
     upsample_operators,  attention_operators,
     reduce_operators,    softmax_operators,
     norm_operators,      loss_operators,
-    scan_operators,
+    scan_operators,      foreach_operators,
+    optimizer_operators, amp_operators,
 };
 
 }  // namespace

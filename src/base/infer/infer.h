@@ -60,6 +60,16 @@ Specs dot(const Args& args);
 Specs mm(const Args& args);
 Specs mv(const Args& args);
 
+// multi_tensor.cpp
+Specs amp_unscale(const Args& args);
+Specs amp_update_scale(const Args& args);
+Specs foreach(const Args& args);
+Specs foreach_copy(const Args& args);
+Specs foreach_norm(const Args& args);
+Specs fused_adagrad(const Args& args);
+Specs fused_adam(const Args& args);
+Specs fused_sgd(const Args& args);
+
 // norm.cpp
 Specs native_batch_norm(const Args& args);
 Specs native_batch_norm_backward(const Args& args);

@@ -34,6 +34,7 @@ std::span<const CpuOperator> copy_operators();
 std::span<const CpuOperator> index_operators();
 std::span<const CpuOperator> loss_operators();
 std::span<const CpuOperator> matmul_operators();
+std::span<const CpuOperator> multi_tensor_operators();
 std::span<const CpuOperator> norm_operators();
 std::span<const CpuOperator> pool_operators();
 std::span<const CpuOperator> random_operators();
@@ -43,5 +44,6 @@ std::span<const CpuOperator> softmax_operators();
 std::span<const CpuOperator> sort_operators();
 std::span<const CpuOperator> upsample_operators();
 void run_pointwise(const CpuCall& call);  // every operator of pointwise.def
+void run_foreach(const CpuCall& call);    // every foreach operator of multi_tensor.def
 
 }  // namespace ocltensor::cpu

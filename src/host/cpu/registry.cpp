@@ -5,6 +5,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "base/multi_tensor.h"
 #include "base/promotion.h"
 
 namespace ocltensor::cpu {
@@ -19,14 +20,16 @@ std::vector<Entry> build() {
   std::unordered_map<std::string_view, void (*)(const CpuCall&)> functions;
   for (const auto& table :
        {attention_operators(), conv_operators(), copy_operators(), index_operators(),
-        loss_operators(), matmul_operators(), norm_operators(), pool_operators(),
-        random_operators(), reduce_operators(), scan_operators(), softmax_operators(),
-        sort_operators(), upsample_operators()})
+        loss_operators(), matmul_operators(), multi_tensor_operators(), norm_operators(),
+        pool_operators(), random_operators(), reduce_operators(), scan_operators(),
+        softmax_operators(), sort_operators(), upsample_operators()})
     for (const CpuOperator& row : table) functions.emplace(row.name, row.run);
   std::vector<Entry> entries;
   for (const Operator& op : operators()) {
     if (std::string_view(op.family) == "pointwise")
       entries.push_back({&op, run_pointwise});
+    else if (find_foreach(op) != nullptr)
+      entries.push_back({&op, run_foreach});
     else if (const auto it = functions.find(op.name); it != functions.end())
       entries.push_back({&op, it->second});
   }
@@ -101,7 +104,7 @@ void check_outputs(const Operator& op, const tb_call& call, std::span<const Tens
   for (size_t i = 0; i < specs.size(); ++i) {
     if (call.outs[i] == nullptr) continue;
     const TensorView out(*call.outs[i]);
-    const std::string& argument = op.schema.outputs[i].name;
+    const std::string& argument = op.schema.outputs[op.schema.lists_outputs() ? 0 : i].name;
     if (op.flags & kDataDependentShape) continue;
     if (specs[i].sizes == Dims{0}) continue;  // empty, or not produced by this call
     check_tensor(op, argument, out);

@@ -1,7 +1,10 @@
 // copy, fill, cat, flip, roll: everything that moves elements without computing.
 #include "copy.h"
 
+#include <deque>
+
 #include "kernel_sources.h"
+#include "ops/multi_tensor/multi_tensor.h"
 #include "ops/pointwise/pointwise.h"
 
 namespace ocltensor::opencl {
@@ -28,13 +31,24 @@ void cat_op(OpCall& call) {
   const int64_t dim = wrap_dim(call.args().integer(1), out.ndim());
   call.accept();
   int64_t start = 0;
+  std::deque<LocalTensor> slices;
+  std::vector<TensorView> to, from;
+  bool runs = true;  // every slice is one run of memory
   for (const auto& tensor : tensors) {
     if (tensor->ndim() == 1 && tensor->numel() == 0 && out.ndim() != 1)
       continue;  // ATen's legacy: skipped
     const int64_t length = tensor->size(dim);
-    if (tensor->numel() > 0) copy_tensor(call, narrow(out, dim, start, length), *tensor);
+    if (tensor->numel() > 0) {
+      to.push_back(slices.emplace_back(narrow(out, dim, start, length)).view());
+      from.push_back(*tensor);
+      runs = runs && to.back().is_contiguous() && tensor->is_contiguous() &&
+             tensor->dtype() == out.dtype();
+    }
     start += length;
   }
+  constexpr size_t kMany = 4;
+  if (runs && to.size() >= kMany) return copy_parts(call, to, from);
+  for (size_t i = 0; i < to.size(); ++i) copy_tensor(call, to[i], from[i]);
 }
 
 void flip_op(OpCall& call) {

@@ -1,0 +1,173 @@
+// foreach: a pointwise formula, zeros, copies and norms over lists of tensors.
+#include <cmath>
+
+#include "base/multi_tensor.h"
+#include "kernel_sources.h"
+#include "multi_tensor.h"
+#include "ops/copy/copy.h"
+#include "ops/division.h"
+#include "ops/pointwise/pointwise.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+constexpr Formula kIdentity{"copy", FormulaForm::Vector, "a"};
+constexpr Formula kZero{"zero", FormulaForm::Vector, "K(0)"};
+constexpr const char* kTypes[] = {"A", "B", "C"};
+
+using List = std::vector<std::optional<TensorView>>;
+
+// One type for all tensors of a list: a kernel has it in its text.
+DType type_of(const OpCall& call, const List& list) {
+  const DType type = list.at(0)->dtype();
+  for (const auto& t : list)
+    if (t->dtype() != type)
+      unsupported(TB_REASON_DTYPE, "{}: the tensors of a list must be of one type, got {} and {}",
+                  call.name(), name(type), name(t->dtype()));
+  return type;
+}
+
+const Formula& formula_of(const OpCall& call, const char* pointwise, DType compute) {
+  for (const PointwiseRow& row : pointwise_rows())
+    if (row.name == std::string_view(pointwise))
+      if (const Formula* formula = find_formula(row, compute)) return *formula;
+  unsupported(TB_REASON_OPERATOR, "{} has no OpenCL formula", call.name());
+}
+
+void set_formula(const OpCall& call, Defines& d, const Formula& formula, DType compute,
+                 bool number_in, bool alpha, size_t lists) {
+  d.set("EXPRESSION", formula.text)
+      .set("MAXIMUM", "FLT_MAX")
+      .set("UNSIGNED", compute == DType::UInt8);
+  d.set("LISTS", static_cast<int64_t>(lists)).set("NUMBER_IN", number_in).set("ALPHA", alpha);
+  if (formula.form == FormulaForm::Special) d.set("SPECIAL", 1);
+  if (!is_rows(call)) return;
+  if (compute == DType::Float32) d.set("FAST_EXP", 1);
+  if (formula.form == FormulaForm::Lanes || formula.form == FormulaForm::Special) d.set("LANES", 1);
+  if (formula.form == FormulaForm::Trigonometric && call.caps().scalar_trigonometry)
+    d.set("LANES_IF_LARGE", 1);
+}
+
+// The number of tensor `t`: from a list, the same for all, or 1 (a tensor holds it).
+Scalar number_of(const Args& args, const Foreach& f, size_t t) {
+  if (f.number < 0) return f.alpha >= 0 ? args.scalar(static_cast<size_t>(f.alpha)) : Scalar(1);
+  const auto i = static_cast<size_t>(f.number);
+  if (args.value(i).tag == TB_FLOAT_LIST) return args.reals(i)[t];
+  return args.is_tensor(i) ? Scalar(1) : args.scalar(i);
+}
+
+void foreach_op(OpCall& call) {
+  check_outputs(call);
+  const Args& args = call.args();
+  const Foreach& f = *find_foreach(call.op());
+  std::vector<List> lists;
+  for (const size_t i : f.lists) lists.push_back(args.tensors(i));
+  if (lists[0].empty()) return call.accept();
+  const DType type = type_of(call, lists[0]);
+  const DType compute = compute_type(type);
+  const bool alpha = f.alpha >= 0;
+  Defines d;
+  set_formula(call, d, formula_of(call, f.pointwise, compute), compute, f.number_is_operand, alpha,
+              lists.size());
+  d.type("OUT", type);
+  for (size_t k = 0; k < lists.size(); ++k) d.type(kTypes[k], type);
+  TensorLists tensors(call, compute, 1 + lists.size());
+  if (alpha) tensors.set_number(0, args.real(static_cast<size_t>(f.alpha)));
+  if (f.number >= 0 && args.is_tensor(static_cast<size_t>(f.number))) {
+    const TensorView number = args.tensor(static_cast<size_t>(f.number));
+    tensors.share(0, number);
+    d.type("S", number.dtype());
+  }
+  for (size_t t = 0; t < lists[0].size(); ++t) {
+    std::vector<Role> roles{{call.out(t), false, true}};
+    for (const List& list : lists) roles.push_back({*list[t], true, false});
+    tensors.add(roles, number_of(args, f, t));
+  }
+  tensors.check_apart();
+  call.accept();
+  tensors.run(kernel_sources::multi_tensor_foreach, "foreach", d);
+}
+
+// Pairs of tensors through a formula of one operand; bits where the types are equal.
+void convert(const OpCall& call, std::span<const TensorView> to, std::span<const TensorView> from,
+             const Formula& formula, DType out, DType in, bool check_only_layout) {
+  const bool moved = &formula == &kIdentity && out == in;
+  const auto either = [&](DType type) { return out == type || in == type; };
+  const DType compute = moved                    ? carrier_type(out)
+                        : either(DType::Float64) ? DType::Float64
+                                                 : compute_type(out);
+  Defines d;
+  set_formula(call, d, formula, compute, false, false, 1);
+  d.type("OUT", moved ? compute : out).type("A", moved ? compute : in);
+  TensorLists tensors(call, compute, 2);
+  for (size_t t = 0; t < to.size(); ++t)
+    tensors.add(std::array{Role{to[t], false, true}, Role{from[t], true, false}});
+  if (check_only_layout) return tensors.check_apart();
+  tensors.run(kernel_sources::multi_tensor_foreach, "foreach", d);
+}
+
+void convert_op(OpCall& call, size_t source, const Formula& formula) {
+  check_outputs(call);
+  const List self = call.args().tensors(0);
+  const List list = call.args().tensors(source);
+  if (self.empty()) return call.accept();
+  const DType in = type_of(call, list);
+  const DType out = type_of(call, self);
+  if (!is_floating(in))
+    unsupported(TB_REASON_DTYPE, "{} from {} is not supported", call.name(), name(in));
+  std::vector<TensorView> to, from;
+  for (size_t t = 0; t < list.size(); ++t) {
+    to.push_back(call.out(t));
+    from.push_back(*list[t]);
+  }
+  convert(call, to, from, formula, out, in, true);
+  call.accept();
+  convert(call, to, from, formula, out, in, false);
+}
+
+void copy_op(OpCall& call) { convert_op(call, 1, kIdentity); }
+void zero_op(OpCall& call) { convert_op(call, 0, kZero); }
+
+void norm_op(OpCall& call) {
+  check_outputs(call);
+  const double order = call.args().real(1);
+  const List self = call.args().tensors(0);
+  const bool infinite = std::isinf(order) && order > 0;
+  if (order != 1 && order != 2 && !infinite)
+    unsupported(TB_REASON_ARGUMENT, "_foreach_norm has kernels for 1, 2 and inf, got {}", order);
+  if (self.empty()) return call.accept();
+  const DType type = type_of(call, self);
+  const DType out = call.out(0).dtype();
+  const bool wide = type == DType::Float64 || out == DType::Float64;
+  Defines d;
+  d.type("A", type).type("OUT", out).set("ORDER", infinite ? 0 : static_cast<int64_t>(order));
+  TensorLists tensors(call, wide ? DType::Float64 : DType::Float32, 2);
+  for (size_t t = 0; t < self.size(); ++t)
+    tensors.add(std::array{Role{*self[t], true, false}, Role{call.out(t), false, true, true}});
+  tensors.check_apart();
+  call.accept();
+  tensors.run(kernel_sources::multi_tensor_norm, "norm", d, "finish");
+}
+
+std::vector<OpEntry> list_operators() {
+  std::vector<OpEntry> list{{"_foreach_copy.out", copy_op},
+                            {"_foreach_zero.out", zero_op},
+                            {"_foreach_norm.Scalar_out", norm_op}};
+  for (const Operator& op : operators())
+    if (find_foreach(op) != nullptr) list.push_back({op.name.c_str(), foreach_op});
+  return list;
+}
+
+}  // namespace
+
+void copy_parts(const OpCall& call, std::span<const TensorView> to,
+                std::span<const TensorView> from) {
+  convert(call, to, from, kIdentity, to[0].dtype(), to[0].dtype(), false);
+}
+
+std::span<const OpEntry> foreach_operators() {
+  static const auto& list = *new std::vector<OpEntry>(list_operators());
+  return list;
+}
+
+}  // namespace ocltensor::opencl

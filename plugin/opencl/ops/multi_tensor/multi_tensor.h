@@ -1,0 +1,81 @@
+// Operators over lists of tensors: few launches, each over as many tensors as their driver buffers
+// allow.
+#pragma once
+
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "multi_tensor_params.h"
+#include "ops/op_call.h"
+
+namespace ocltensor::opencl {
+
+// Where one tensor of one list lies.
+struct Part {
+  tb_address address;
+  uint64_t bytes;
+};
+
+// One tensor of one list, and what the kernel does to it.
+struct Role {
+  TensorView tensor;
+  bool read;
+  bool written;
+  bool single = false;  // one element that all elements of the others go with
+};
+
+// Collects tensors with their roles, and enqueues a kernel of kernels/multi_tensor over them.
+class TensorLists {
+ public:
+  TensorLists(const OpCall& call, DType compute, size_t roles);
+
+  // The tensors of one position in the lists, in the order of the kernel's roles.
+  void add(std::span<const Role> roles, Scalar number = 0);
+  // A tensor of one element for all tensors.
+  void share(size_t slot, TensorView tensor);
+  void set_number(size_t slot, double value);
+
+  // To be called before OpCall::accept(). TB_REASON_LAYOUT where the result would depend on the
+  // order of tensors: memory that is written and belongs to another tensor, too.
+  void check_apart() const;
+  // After accept(). With `finish`, a second kernel combines what the first one left per chunk.
+  void run(const Source& source, const char* function, Defines defines,
+           const char* finish = nullptr);
+
+ private:
+  struct Entry {
+    std::vector<Role> roles;
+    uint64_t number;
+  };
+  struct Group;
+  void place_all();
+  void copy_back();
+  uint64_t bits(Scalar value) const;
+  void launch(const Group& group, const Source& source, const char* function,
+              const Defines& defines, const char* finish);
+
+  const OpCall& call_;
+  DType compute_;
+  size_t roles_;
+  std::vector<Entry> entries_;
+  std::vector<Part> parts_;   // roles_ per entry
+  std::vector<Part> shared_;  // none: no bytes
+  MultiTensorParams params_{};
+  std::deque<Scratch> scratch_;
+  struct Return {
+    TensorView to;
+    LocalTensor from;
+  };
+  std::deque<Return> returns_;
+};
+
+// Copies parts of one size each, all contiguous, of one type, in one launch (cat).
+void copy_parts(const OpCall& call, std::span<const TensorView> to,
+                std::span<const TensorView> from);
+
+std::span<const OpEntry> foreach_operators();
+std::span<const OpEntry> optimizer_operators();
+std::span<const OpEntry> amp_operators();
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,128 @@
+// Fused optimizer steps.
+#include <cmath>
+
+#include "kernel_sources.h"
+#include "multi_tensor.h"
+#include "ops/division.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+// Arguments by name, lists into roles, and what all optimizers have in common.
+class Step {
+ public:
+  Step(const OpCall& call, const char* kernel, std::initializer_list<std::string_view> lists)
+      : call_(call), type_(type_of_all()), tensors_(call, compute_type(type_), lists.size()) {
+    defines_.type("A", type_).set(kernel, 1);
+    set_flag("MAXIMIZE", flag("maximize"));
+    set_flag("DECAY", real("weight_decay") != 0);
+    for (const std::string_view name : lists) {
+      lists_.push_back(call.args().tensors(at(name)));
+      const bool steps = name == "state_steps";
+      is_step_.push_back(steps);
+      check_type(lists_.back(), steps ? DType::Float32 : type_);
+    }
+    share("lr", "LR", 0);
+    share("grad_scale", "SCALE", 1);
+    share("found_inf", "FOUND", 2);
+    tensors_.set_number(1, real("weight_decay"));
+  }
+
+  size_t at(std::string_view name) const {
+    return static_cast<size_t>(call_.args().schema().input(name));
+  }
+  double real(std::string_view name) const { return call_.args().real(at(name)); }
+  bool flag(std::string_view name) const { return call_.args().boolean(at(name)); }
+  Step& set_flag(const char* name, bool value) { return defines_.set(name, value), *this; }
+  Step& set_number(size_t slot, double value) { return tensors_.set_number(slot, value), *this; }
+
+  void run(const char* function) {
+    for (size_t t = 0; t < lists_[0].size(); ++t) {
+      std::vector<Role> roles;
+      for (size_t k = 0; k < lists_.size(); ++k) {
+        // Gradients change only where they are unscaled.
+        const bool written = !is_step_[k] && (k != 1 || scaled_);
+        roles.push_back({*lists_[k][t], true, written, is_step_[k]});
+      }
+      tensors_.add(roles);
+    }
+    tensors_.check_apart();
+    call_.accept();
+    tensors_.run(kernel_sources::multi_tensor_optimizers, function, defines_);
+  }
+
+ private:
+  DType type_of_all() const {
+    const auto self = call_.args().tensors(0);
+    return self.empty() ? DType::Float32 : self[0]->dtype();
+  }
+  void check_type(const std::vector<std::optional<TensorView>>& list, DType type) const {
+    for (const auto& t : list)
+      if (t->dtype() != type)
+        unsupported(TB_REASON_DTYPE, "{}: the tensors of a list must be {}, got {}", call_.name(),
+                    name(type), name(t->dtype()));
+  }
+  void share(std::string_view argument, const char* type, size_t slot) {
+    const size_t i = at(argument);
+    if (call_.args().is_number(i)) return set_number(slot, call_.args().real(i)), void();
+    const auto tensor = call_.args().optional_tensor(i);
+    if (!tensor) return;
+    tensors_.share(slot, *tensor);
+    defines_.type(type, tensor->dtype());
+    if (slot == 1) scaled_ = true;
+  }
+
+  const OpCall& call_;
+  DType type_;
+  TensorLists tensors_;
+  Defines defines_;
+  std::vector<std::vector<std::optional<TensorView>>> lists_;
+  std::vector<bool> is_step_;
+  bool scaled_ = false;
+};
+
+void adam(OpCall& call, bool decoupled) {
+  check_outputs(call);
+  const bool amsgrad =
+      call.args().boolean(static_cast<size_t>(call.args().schema().input("amsgrad")));
+  Step step =
+      amsgrad ? Step(call, "ADAM",
+                     {"self", "grads", "exp_avgs", "exp_avg_sqs", "state_steps", "max_exp_avg_sqs"})
+              : Step(call, "ADAM", {"self", "grads", "exp_avgs", "exp_avg_sqs", "state_steps"});
+  const double beta1 = step.real("beta1"), beta2 = step.real("beta2");
+  step.set_flag("DECOUPLED", decoupled).set_flag("AMSGRAD", amsgrad);
+  step.set_number(2, step.real("eps")).set_number(3, beta1).set_number(4, 1 - beta1);
+  step.set_number(5, beta2).set_number(6, 1 - beta2);
+  step.set_number(7, std::log(beta1)).set_number(8, std::log(beta2)).run("adam");
+}
+void adam_op(OpCall& call) { adam(call, false); }
+void adamw_op(OpCall& call) { adam(call, true); }
+
+void sgd_op(OpCall& call) {
+  check_outputs(call);
+  const double momentum =
+      call.args().real(static_cast<size_t>(call.args().schema().input("momentum")));
+  Step step = momentum != 0 ? Step(call, "SGD", {"self", "grads", "momentum_buffer_list"})
+                            : Step(call, "SGD", {"self", "grads"});
+  step.set_flag("DECOUPLED", false).set_flag("MOMENTUM", momentum != 0);
+  step.set_flag("NESTEROV", step.flag("nesterov")).set_flag("FIRST", step.flag("is_first_step"));
+  step.set_number(2, momentum).set_number(3, 1 - step.real("dampening")).run("sgd");
+}
+
+void adagrad_op(OpCall& call) {
+  check_outputs(call);
+  Step step(call, "ADAGRAD", {"self", "grads", "state_sums", "state_steps"});
+  step.set_flag("DECOUPLED", false);
+  step.set_number(2, step.real("eps")).set_number(3, step.real("lr_decay")).run("adagrad");
+}
+
+constexpr OpEntry kOperators[] = {{"_fused_adam_.tensor_lr", adam_op},
+                                  {"_fused_adamw_.tensor_lr", adamw_op},
+                                  {"_fused_sgd_.tensor_lr", sgd_op},
+                                  {"_fused_adagrad_.tensor_lr", adagrad_op}};
+
+}  // namespace
+
+std::span<const OpEntry> optimizer_operators() { return kOperators; }
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,244 @@
+// Lists of tensors as a table for the kernels, and launches over it.
+#include <algorithm>
+#include <cstring>
+
+#include "multi_tensor.h"
+#include "ops/copy/copy.h"
+#include "ops/divide_up.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+constexpr uint64_t kAbsent = 0;
+constexpr int kBufferShift = 56;
+
+// No gaps and no overlap, in whatever order the dimensions lie.
+bool is_dense(TensorView tensor) {
+  if (tensor.is_contiguous()) return true;
+  std::array<std::pair<int64_t, int64_t>, TB_MAX_RANK> dims;  // stride, size
+  size_t rank = 0;
+  for (size_t d = 0; d < tensor.sizes().size(); ++d)
+    if (tensor.sizes()[d] != 1) dims[rank++] = {tensor.strides()[d], tensor.sizes()[d]};
+  std::sort(dims.begin(), dims.begin() + rank);
+  int64_t expected = 1;
+  for (size_t d = 0; d < rank; ++d) {
+    if (dims[d].first != expected) return false;
+    expected *= dims[d].second;
+  }
+  return true;
+}
+
+// Element i of every tensor lies at place i of its memory.
+bool go_together(std::span<const Role> roles) {
+  const TensorView first = roles[0].tensor;
+  bool contiguous = true, equal = true;
+  for (const Role& role : roles) {
+    if (role.single) continue;
+    contiguous = contiguous && role.tensor.is_contiguous();
+    equal = equal && std::ranges::equal(role.tensor.strides(), first.strides());
+  }
+  return contiguous || (equal && is_dense(first));
+}
+
+Part part_of(TensorView tensor) {
+  const Extent e = extent(tensor.sizes(), tensor.strides());
+  const int64_t item = tensor.itemsize();
+  return {tensor.address() + static_cast<uint64_t>(e.low * item),
+          static_cast<uint64_t>((e.high - e.low) * item)};
+}
+
+struct Used {
+  tb_address begin, end;
+  bool written;
+  int64_t entry;
+};
+
+[[noreturn]] void decline_overlap(const OpCall& call) {
+  unsupported(TB_REASON_LAYOUT,
+              "{}: a tensor that is written shares memory with another one of the lists",
+              call.name());
+}
+
+}  // namespace
+
+TensorLists::TensorLists(const OpCall& call, DType compute, size_t roles)
+    : call_(call), compute_(compute), roles_(roles), shared_(MULTI_TENSOR_SHARED) {}
+
+uint64_t TensorLists::bits(Scalar value) const {
+  uint64_t bits = 0;
+  const double d = value.as_double();
+  if (compute_ == DType::Float64) {
+    std::memcpy(&bits, &d, sizeof d);
+  } else if (compute_ == DType::Float32) {
+    const auto f = static_cast<float>(d);
+    std::memcpy(&bits, &f, sizeof f);
+  }
+  return bits;
+}
+
+void TensorLists::add(std::span<const Role> roles, Scalar number) {
+  entries_.push_back({{roles.begin(), roles.end()}, bits(number)});
+}
+
+void TensorLists::share(size_t slot, TensorView tensor) {
+  shared_[slot] = {tensor.address(), static_cast<uint64_t>(tensor.itemsize())};
+}
+
+void TensorLists::set_number(size_t slot, double value) { params_.numbers[slot] = bits(value); }
+
+void TensorLists::check_apart() const {
+  std::vector<Used> used;
+  used.reserve(entries_.size() * roles_ + shared_.size());
+  for (size_t e = 0; e < entries_.size(); ++e)
+    for (const Role& role : entries_[e].roles) {
+      if (role.tensor.numel() == 0) continue;
+      const Part part = part_of(role.tensor);
+      used.push_back(
+          {part.address, part.address + part.bytes, role.written, static_cast<int64_t>(e)});
+    }
+  for (const Part& part : shared_)
+    if (part.bytes > 0) used.push_back({part.address, part.address + part.bytes, false, -1});
+  std::ranges::sort(used, [](const Used& a, const Used& b) {
+    return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
+  });
+  // The furthest ranges so far, of all and of those written; -2: of several entries.
+  Used reach{}, written{};
+  for (const Used& u : used) {
+    const auto conflicts = [&](const Used& other) {
+      const bool same = u.begin == other.begin && u.end == other.end && u.entry == other.entry;
+      return u.begin < other.end && !same;
+    };
+    if (u.written ? conflicts(reach) : conflicts(written)) decline_overlap(call_);
+    const auto extend = [&](Used& far) {
+      if (u.end > far.end)
+        far = u;
+      else if (u.begin == far.begin && u.end == far.end && u.entry != far.entry)
+        far.entry = -2;
+    };
+    extend(reach);
+    if (u.written) extend(written);
+  }
+}
+
+// Tensors that do not go together element by element get row-major copies.
+void TensorLists::place_all() {
+  parts_.reserve(entries_.size() * roles_);
+  for (const Entry& entry : entries_) {
+    const bool together = go_together(entry.roles);
+    for (const Role& role : entry.roles) {
+      if (role.tensor.numel() == 0) {
+        parts_.push_back({0, 0});
+      } else if (together || role.single || role.tensor.is_contiguous()) {
+        parts_.push_back(part_of(role.tensor));
+      } else {
+        const auto bytes = static_cast<uint64_t>(role.tensor.numel() * role.tensor.itemsize());
+        scratch_.push_back(call_.scratch(bytes));
+        const LocalTensor local(scratch_.back().address(), role.tensor.dtype(),
+                                Dims(role.tensor.sizes()));
+        if (role.read) copy_tensor(call_, local.view(), role.tensor);
+        if (role.written) returns_.push_back({role.tensor, local});
+        parts_.push_back({scratch_.back().address(), bytes});
+      }
+    }
+  }
+}
+
+void TensorLists::copy_back() {
+  for (const Return& r : returns_) copy_tensor(call_, r.to, r.from.view());
+}
+
+// Tensors whose memory lies in at most MULTI_TENSOR_BUFFERS driver buffers, and their table.
+struct TensorLists::Group {
+  std::vector<decltype(Place::buffer)> buffers;
+  std::vector<uint64_t> table;
+  MultiTensorParams params{};
+
+  // The kernel's address of a part; false where there is no room for its buffer.
+  bool find(const Part& part, uint64_t& address) {
+    if (part.bytes == 0) return address = kAbsent, true;
+    const Place place = resolve(part.address, 0, static_cast<int64_t>(part.bytes));
+    size_t k = 0;
+    while (k < buffers.size() && buffers[k] != place.buffer) ++k;
+    if (k == MULTI_TENSOR_BUFFERS) return false;
+    if (k == buffers.size()) buffers.push_back(place.buffer);
+    address = static_cast<uint64_t>(k) << kBufferShift | place.offset;
+    return true;
+  }
+};
+
+void TensorLists::run(const Source& source, const char* function, Defines defines,
+                      const char* finish) {
+  const bool rows = call_.caps().style == KernelStyle::Rows;
+  place_all();
+  int64_t total = 0;
+  for (const Entry& entry : entries_) total += entry.roles[0].tensor.numel();
+  params_.chunk = rows || total > (int64_t{1} << 21) ? 4096 : 1024;
+  defines.type("COMPUTE", compute_)
+      .set("FLOATING", is_floating(compute_))
+      .set("ROLES", static_cast<int64_t>(roles_))
+      .set("ROWS", rows);
+
+  size_t at = 0;
+  while (at < entries_.size()) {
+    Group group;
+    group.params = params_;
+    for (size_t k = 0; k < shared_.size(); ++k)
+      (void)group.find(shared_[k], group.params.shared[k]);
+    for (; at < entries_.size(); ++at) {
+      const size_t buffers = group.buffers.size();
+      const size_t words = group.table.size();
+      const int64_t count = entries_[at].roles[0].tensor.numel();
+      group.table.push_back(static_cast<uint64_t>(group.params.chunks));
+      group.table.push_back(static_cast<uint64_t>(count));
+      group.table.push_back(entries_[at].number);
+      bool fits = true;
+      for (size_t r = 0; r < roles_ && fits; ++r) {
+        uint64_t address = 0;
+        fits = group.find(parts_[at * roles_ + r], address);
+        group.table.push_back(address);
+      }
+      if (!fits) {
+        group.buffers.resize(buffers);
+        group.table.resize(words);
+        break;
+      }
+      group.params.chunks += divide_up(count, params_.chunk);
+      ++group.params.tensors;
+    }
+    launch(group, source, function, defines, finish);
+  }
+  copy_back();
+}
+
+void TensorLists::launch(const Group& group, const Source& source, const char* function,
+                         const Defines& defines, const char* finish) {
+  MultiTensorParams p = group.params;
+  if (group.buffers.empty() || (p.chunks == 0 && finish == nullptr)) return;
+  const uint64_t bytes = group.table.size() * sizeof(uint64_t);
+  const Scratch table = call_.scratch(bytes);
+  const Place place = resolve(table.address(), 0, static_cast<int64_t>(bytes));
+  call_.stream().write(place.buffer, place.offset, group.table.data(), bytes, false);
+  std::vector<Scratch> partial;
+  if (finish != nullptr) partial.push_back(call_.scratch(static_cast<uint64_t>(p.chunks + 1) * 8));
+
+  const bool rows = call_.caps().style == KernelStyle::Rows;
+  constexpr int64_t kItems = 64, kLightChunks = 16;
+  const size_t span = std::min<size_t>(256, call_.caps().max_work_group_size);
+  Defines all = defines;
+  if (finish != nullptr) all.set("SPAN", static_cast<int64_t>(span));
+  p.per_item = std::max(divide_up(p.chunks, kItems), std::min(p.chunks, kLightChunks) / 8);
+  p.per_item = std::max<int64_t>(p.per_item, 1);
+  const auto enqueue = [&](const char* kernel, int64_t items) {
+    Launch launch = call_.launch(source, kernel, all);
+    for (size_t k = 0; k < MULTI_TENSOR_BUFFERS; ++k)
+      launch.value(group.buffers[k < group.buffers.size() ? k : 0]);
+    launch.memory(table.address(), 0, static_cast<int64_t>(bytes));
+    for (const Scratch& s : partial) launch.memory(s.address(), 0, static_cast<int64_t>(s.bytes()));
+    const auto count = static_cast<size_t>(items);
+    launch.value(p).run({rows ? count : count * span, 1, 1}, {rows ? 1 : span, 1, 1});
+  };
+  enqueue(function, rows ? divide_up(p.chunks, p.per_item) : p.chunks);
+  if (finish != nullptr) enqueue(finish, p.tensors);
+}
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,45 @@
+// Autocast for ocl: which operators run in the lower precision, which in float32, and which in the
+// widest type of their arguments. The lists are ATen's own, those that it uses for CUDA.
+#include <ATen/autocast_mode.h>
+#include <torch/library.h>
+
+namespace torch_ocl {
+namespace {
+
+// ATen's macros name them so.
+using at::IntArrayRef;
+using at::Scalar;
+using at::ScalarType;
+using at::Tensor;
+
+at::Tensor binary_cross_entropy_banned(const at::Tensor&, const at::Tensor&,
+                                       const std::optional<at::Tensor>&, int64_t) {
+  TORCH_CHECK(false,
+              "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to "
+              "autocast: in float16 the sigmoid before them saturates. Use "
+              "torch.nn.functional.binary_cross_entropy_with_logits or "
+              "torch.nn.BCEWithLogitsLoss, which are safe, or leave autocast for this call.");
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) { m.fallback(torch::CppFunction::makeFallthrough()); }
+
+TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
+#define OCL_KERNEL(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, lower_precision_fp)
+  AT_FORALL_LOWER_PRECISION_FP(OCL_KERNEL)
+#undef OCL_KERNEL
+#define OCL_KERNEL(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, fp32)
+  AT_FORALL_FP32(OCL_KERNEL)
+#undef OCL_KERNEL
+#define OCL_KERNEL(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, fp32_set_opt_dtype)
+  AT_FORALL_FP32_SET_OPT_DTYPE(OCL_KERNEL)
+#undef OCL_KERNEL
+  AT_FORALL_DIFFERENT_REDISPATCH_SIGNATURE(KERNEL_DIFFERENT_REDISPATCH_SIGNATURE_PRIVATEUSEONE)
+#define OCL_KERNEL(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, promote)
+  AT_FORALL_PROMOTE(OCL_KERNEL)
+#undef OCL_KERNEL
+  m.impl(TORCH_SELECTIVE_NAME("aten::binary_cross_entropy"), TORCH_FN(binary_cross_entropy_banned));
+}
+
+}  // namespace torch_ocl

@@ -1,0 +1,22 @@
+// What a foreach operator does to each tensor, in terms of a pointwise operator; the same for hosts
+// and backends.
+#pragma once
+
+#include "operators.h"
+
+namespace ocltensor {
+
+// Operands of the pointwise operator are the lists in their order, then the number where it is an
+// operand; its parameter s0 is the number where it is none, else alpha, else 1.
+struct Foreach {
+  const char* pointwise;      // "add.out"
+  std::vector<size_t> lists;  // arguments that are lists of tensors, 1 to 3
+  int number = -1;            // argument: a number, a list of them, or a tensor of one element
+  bool number_is_operand = false;
+  int alpha = -1;  // argument
+};
+
+// nullptr for operators that are none (the fused ones, norms and copies).
+const Foreach* find_foreach(const Operator& op);
+
+}  // namespace ocltensor

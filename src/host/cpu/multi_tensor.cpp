@@ -1,0 +1,230 @@
+// Operators over lists of tensors: foreach by the pointwise operators, optimizer steps, loss
+// scaling.
+#include "base/multi_tensor.h"
+
+#include <cmath>
+#include <string>
+
+#include "call.h"
+
+namespace ocltensor::cpu {
+namespace {
+
+// The numbers of one tensor, read and written back as a whole.
+struct Values {
+  View view;
+  std::vector<double> values;
+  explicit Values(TensorView tensor) : view(tensor), values(read<double>(view)) {}
+  void write_back() const { write(view, values); }
+};
+
+size_t at(const CpuCall& call, std::string_view name) {
+  return static_cast<size_t>(call.args.schema().input(name));
+}
+double real(const CpuCall& call, std::string_view name) { return call.args.real(at(call, name)); }
+bool flag(const CpuCall& call, std::string_view name) { return call.args.boolean(at(call, name)); }
+
+// A number, or a tensor of one element; `otherwise` where there is none.
+double single(const CpuCall& call, std::string_view name, double otherwise) {
+  const size_t i = at(call, name);
+  if (call.args.is_none(i)) return otherwise;
+  if (call.args.is_number(i)) return call.args.real(i);
+  return read<double>(View(call.args.tensor(i)))[0];
+}
+
+// The update of one element: its gradient, unscaled and with the sign of a descent, and weight
+// decay.
+struct Gradients {
+  double scale;
+  double sign;
+  double decay;
+  explicit Gradients(const CpuCall& call, double weight_decay)
+      : scale(single(call, "grad_scale", 1)),
+        sign(flag(call, "maximize") ? -1 : 1),
+        decay(weight_decay) {}
+  double of(double& stored, double parameter) const {
+    stored /= scale;
+    return sign * stored + decay * parameter;
+  }
+};
+
+bool is_skipped(const CpuCall& call) { return single(call, "found_inf", 0) == 1; }
+
+void adam(const CpuCall& call) {
+  if (is_skipped(call)) return;
+  const bool decoupled = call.args.schema().name == "_fused_adamw_";
+  const bool amsgrad = flag(call, "amsgrad");
+  const double lr = single(call, "lr", 0), decay = real(call, "weight_decay");
+  const double beta1 = real(call, "beta1"), beta2 = real(call, "beta2"), eps = real(call, "eps");
+  const Gradients gradients(call, decoupled ? 0 : decay);
+  const size_t count = call.args.tensors(0).size();
+  for (size_t t = 0; t < count; ++t) {
+    Values p(*call.args.tensors(0)[t]), g(*call.args.tensors(1)[t]), m(*call.args.tensors(2)[t]),
+        v(*call.args.tensors(3)[t]);
+    Values most(*call.args.tensors(amsgrad ? 4 : 3)[t]);
+    const double step = Values(*call.args.tensors(5)[t]).values[0];
+    const double correction1 = 1 - std::pow(beta1, step);
+    const double correction2 = std::sqrt(1 - std::pow(beta2, step));
+    for (size_t i = 0; i < p.values.size(); ++i) {
+      const double gradient = gradients.of(g.values[i], p.values[i]);
+      if (decoupled) p.values[i] -= lr * decay * p.values[i];
+      m.values[i] = beta1 * m.values[i] + (1 - beta1) * gradient;
+      v.values[i] = beta2 * v.values[i] + (1 - beta2) * gradient * gradient;
+      most.values[i] = amsgrad ? std::max(most.values[i], v.values[i]) : v.values[i];
+      p.values[i] -=
+          lr / correction1 * m.values[i] / (std::sqrt(most.values[i]) / correction2 + eps);
+    }
+    for (const Values* each : {&p, &g, &m, &v}) each->write_back();
+    if (amsgrad) most.write_back();
+  }
+}
+
+void sgd(const CpuCall& call) {
+  if (is_skipped(call)) return;
+  const double lr = single(call, "lr", 0), momentum = real(call, "momentum");
+  const double kept = flag(call, "is_first_step") ? 0 : momentum;
+  const double taken = flag(call, "is_first_step") ? 1 : 1 - real(call, "dampening");
+  const bool nesterov = flag(call, "nesterov");
+  const Gradients gradients(call, real(call, "weight_decay"));
+  const size_t count = call.args.tensors(0).size();
+  for (size_t t = 0; t < count; ++t) {
+    Values p(*call.args.tensors(0)[t]), g(*call.args.tensors(1)[t]);
+    Values buffer(*call.args.tensors(momentum != 0 ? 2 : 0)[t]);
+    for (size_t i = 0; i < p.values.size(); ++i) {
+      double gradient = gradients.of(g.values[i], p.values[i]);
+      if (momentum != 0) {
+        double& b = buffer.values[i];
+        b = (kept == 0 ? 0 : kept * b) + taken * gradient;
+        gradient = nesterov ? gradient + momentum * b : b;
+      }
+      p.values[i] -= lr * gradient;
+    }
+    p.write_back();
+    g.write_back();
+    if (momentum != 0) buffer.write_back();
+  }
+}
+
+void adagrad(const CpuCall& call) {
+  if (is_skipped(call)) return;
+  const double lr = single(call, "lr", 0), eps = real(call, "eps");
+  const Gradients gradients(call, real(call, "weight_decay"));
+  const size_t count = call.args.tensors(0).size();
+  for (size_t t = 0; t < count; ++t) {
+    Values p(*call.args.tensors(0)[t]), g(*call.args.tensors(1)[t]), s(*call.args.tensors(2)[t]);
+    const double step = Values(*call.args.tensors(3)[t]).values[0];
+    const double rate = lr / (1 + (step - 1) * real(call, "lr_decay"));
+    for (size_t i = 0; i < p.values.size(); ++i) {
+      const double gradient = gradients.of(g.values[i], p.values[i]);
+      s.values[i] += gradient * gradient;
+      p.values[i] -= rate * gradient / (std::sqrt(s.values[i]) + eps);
+    }
+    for (const Values* each : {&p, &g, &s}) each->write_back();
+  }
+}
+
+void unscale(const CpuCall& call) {
+  Values found(call.args.tensor(1));
+  const double inverse = single(call, "inv_scale", 1);
+  for (const auto& tensor : call.args.tensors(0)) {
+    Values gradient(*tensor);
+    for (double& v : gradient.values) {
+      if (!std::isfinite(v)) found.values[0] = 1;
+      v *= inverse;
+    }
+    gradient.write_back();
+  }
+  found.write_back();
+}
+
+void update_scale(const CpuCall& call) {
+  Values scale(call.args.tensor(0));
+  int64_t successes = read<int64_t>(View(call.args.tensor(1)))[0] + 1;
+  if (single(call, "found_inf", 0) > 0) {
+    scale.values[0] *= call.args.real(4);
+    successes = 0;
+  } else if (successes == call.args.integer(5)) {
+    const double grown = rounded(scale.values[0] * call.args.real(3), scale.view.type);
+    if (std::isfinite(grown)) scale.values[0] = grown;
+    successes = 0;
+  }
+  scale.write_back();
+  write(View(call.args.tensor(1)), std::vector<int64_t>{successes});
+}
+
+void zero(const CpuCall& call) {
+  for (size_t t = 0; t < call.raw.out_count; ++t)
+    write(call.out(t), std::vector<double>(static_cast<size_t>(call.out(t).numel()), 0.0));
+}
+
+void copy(const CpuCall& call) {
+  for (size_t t = 0; t < call.raw.out_count; ++t) {
+    const View source = *call.args.tensors(1)[t];
+    if (computes_in_double(source.type))
+      write(call.out(t), read<double>(source));
+    else
+      write(call.out(t), read<int64_t>(source));
+  }
+}
+
+void norm(const CpuCall& call) {
+  const double order = call.args.real(1);
+  for (size_t t = 0; t < call.raw.out_count; ++t) {
+    double total = 0, largest = 0;
+    for (const double v : read<double>(View(*call.args.tensors(0)[t]))) {
+      total += order == 0 ? v != 0 : std::pow(std::fabs(v), order);
+      if (!(std::fabs(v) <= largest)) largest = std::fabs(v);  // NaN too
+      if (std::isnan(largest)) break;
+    }
+    const bool infinite = std::isinf(order) && order > 0;
+    write(call.out(t), std::vector<double>{infinite     ? largest
+                                           : order == 0 ? total
+                                                        : std::pow(total, 1 / order)});
+  }
+}
+
+constexpr CpuOperator kOperators[] = {
+    {"_foreach_zero.out", zero},
+    {"_foreach_copy.out", copy},
+    {"_foreach_norm.Scalar_out", norm},
+    {"_fused_adam_.tensor_lr", adam},
+    {"_fused_adamw_.tensor_lr", adam},
+    {"_fused_sgd_.tensor_lr", sgd},
+    {"_fused_adagrad_.tensor_lr", adagrad},
+    {"_amp_foreach_non_finite_check_and_unscale_", unscale},
+    {"_amp_update_scale_", update_scale},
+};
+
+tb_value of_tensor(TensorView tensor) {
+  tb_value v{TB_TENSOR, 0, {}};
+  v.as.p = &tensor.raw();
+  return v;
+}
+
+}  // namespace
+
+// Tensor by tensor, as calls of the pointwise operator: operands, number, alpha.
+void run_foreach(const CpuCall& call) {
+  const Foreach& f = *find_foreach(*find_operator(call.args.schema().full_name()));
+  const Operator& op = *find_operator(f.pointwise);
+  for (size_t t = 0; t < call.raw.out_count; ++t) {
+    std::vector<tb_value> values;
+    for (const size_t list : f.lists) values.push_back(of_tensor(*call.args.tensors(list)[t]));
+    if (f.number >= 0) {
+      const auto i = static_cast<size_t>(f.number);
+      const bool listed = call.args.value(i).tag == TB_FLOAT_LIST;
+      values.push_back(listed ? Scalar(call.args.reals(i)[t]).to_value() : call.args.value(i));
+    }
+    if (f.alpha >= 0) values.push_back(call.args.value(static_cast<size_t>(f.alpha)));
+    while (values.size() < op.schema.inputs.size()) values.push_back(Scalar(1).to_value());
+    const Args args(op.schema, values);
+    tb_call raw = call.raw;
+    raw.outs = call.raw.outs + t;
+    raw.out_count = 1;
+    run_pointwise({args, raw, call.specs.subspan(t, 1)});
+  }
+}
+
+std::span<const CpuOperator> multi_tensor_operators() { return kOperators; }
+
+}  // namespace ocltensor::cpu
