@@ -127,6 +127,14 @@ struct Maker {
     c.mutates.push_back(i);
   }
 
+  // ATen wants the list empty where the option is off.
+  void drop_unless(std::string_view list, std::string_view option) {
+    const int i = op.schema.input(list);
+    if (i < 0 || std::get<Scalar>(c.get(option)).as_bool()) return;
+    c.args[static_cast<size_t>(i)] = std::vector<TensorPtr>{};
+    std::erase(c.mutates, static_cast<size_t>(i));
+  }
+
   void step() {
     auto& rng = draw.rng;
     draw_shapes(5);
@@ -150,6 +158,8 @@ struct Maker {
       if (a.name == "beta2") c.args[i] = Scalar(0.96875);
       if (a.name == "eps") c.args[i] = Scalar(0.0078125);
     }
+    drop_unless("max_exp_avg_sqs", "amsgrad");
+    drop_unless("momentum_buffer_list", "momentum");
     c.set("lr", rng.chance(0.5) ? CaseValue(single(0.0625)) : CaseValue(Scalar(0.0625)));
     if (rng.chance(0.3)) c.set("grad_scale", single(8));
     if (rng.chance(0.4)) c.set("found_inf", single(rng.chance(0.5) ? 1 : 0));
