@@ -347,7 +347,8 @@ typedef tb_status (*tb_resize_out)(void* context, uint32_t index, const int64_t*
 
 /* One call of an operator [extensible]. `args` are all inputs in the schema's order, defaults
  * filled in, without the out arguments; `outs` are the out arguments in order, allocated by the
- * host with inferred shape and dtype. An out may alias an input only where both describe exactly
+ * host with inferred shape and dtype; an out argument that is a list counts as as many outs as it
+ * has tensors. An out may alias an input only where both describe exactly
  * the same elements. */
 typedef struct tb_call {
   uint32_t struct_size;

@@ -25,6 +25,7 @@ loss      6  float32             nll_loss_forward.output nll_loss2d_backward.gra
 index     6  float32,int64       gather.out scatter_add.out scatter_reduce.two_out index_put.out index.Tensor_out index_add.out embedding_dense_backward.out nonzero.out masked_select.out
 random    6  float32             normal.out multinomial.out native_dropout.out
 random    6  int64               randperm.generator_out
+multi_tensor 4 float32         _foreach_addcdiv.ScalarList_out _foreach_norm.Scalar_out _foreach_copy.out _fused_adam_.tensor_lr _fused_sgd_.tensor_lr _amp_foreach_non_finite_check_and_unscale_
 upsample  6  float32             upsample_bilinear2d.out upsample_bilinear2d_backward.grad_input upsample_nearest2d_backward.grad_input
 TABLE
 }

@@ -46,8 +46,10 @@ void cat_op(OpCall& call) {
     }
     start += length;
   }
+  // Large pieces are copied well one by one.
   constexpr size_t kMany = 4;
-  if (runs && to.size() >= kMany) return copy_parts(call, to, from);
+  const bool small = out.numel() * out.itemsize() < static_cast<int64_t>(to.size() << 20);
+  if (runs && small && to.size() >= kMany) return copy_parts(call, to, from);
   for (size_t i = 0; i < to.size(); ++i) copy_tensor(call, to[i], from[i]);
 }
 
