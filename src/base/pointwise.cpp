@@ -189,6 +189,12 @@ PointwiseCall resolve_pointwise(const Args& args) {
     operand.is_condition = place.is_condition;
     if (!place.optional && args.is_none(i)) (void)args.tensor(i);  // raises
   }
+  if (call.rule == TypeRule::MaskedFill && call.operand_count > 2 && !call.operands[2].is_number) {
+    const auto dims = args.tensor(static_cast<size_t>(call.operands[2].argument)).ndim();
+    check(dims == 0,
+          "{} only supports a 0-dimensional value tensor, but got tensor with {} dimension(s)",
+          schema.name, dims);
+  }
   call.result = result_type(args, call);
   call.compute = compute_type(call.result);
   if (call.rule == TypeRule::Compare) call.result = DType::Bool;
@@ -227,7 +233,8 @@ std::vector<TensorSpec> infer_pointwise(const Args& args) {
       tensors[count++] = {};  // a number in a tensor's place counts as a tensor without dimensions
     }
   }
-  spec.strides = elementwise_strides(spec.sizes, std::span(tensors).first(count));
+  if (call.rule != TypeRule::MaskedFill)  // ATen fills a contiguous copy
+    spec.strides = elementwise_strides(spec.sizes, std::span(tensors).first(count));
   return {spec};
 }
 

@@ -3,7 +3,6 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/MemoryOverlap.h>
-#include <ATen/TensorIterator.h>
 #include <ATen/native/Resize.h>
 
 #include <algorithm>
@@ -33,37 +32,11 @@ bool is_pointwise(const ocltensor::Operator& op) {
 }
 
 std::vector<TensorSpec> infer(const ocltensor::Operator& op, const Arguments& in) {
-  if (op.schema.name == "masked_fill" && in.tensors().size() == 3)  // the plugin broadcasts it
-    TORCH_CHECK(in.tensors()[2]->dim() == 0,
-                "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ",
-                in.tensors()[2]->dim(), " dimension(s).");
   try {
     return op.infer(ocltensor::Args(op.schema, in.values()));
   } catch (const ocltensor::Error& error) {
     raise_own(error, op.name.c_str());
   }
-}
-
-// Operators whose new results have the layout of their inputs in ATen, which tracers rely on.
-bool keeps_layout(const ocltensor::Operator& op, const Arguments& in, const TensorSpec& spec) {
-  const std::string_view name = op.schema.name;
-  if (is_pointwise(op)) return spec.strides.empty() && name != "masked_fill";
-  return (name == "flip" || name == "native_dropout" || name == "binary_cross_entropy") &&
-         in.tensors()[0]->sizes() == ref(spec.sizes);
-}
-
-// Contiguous inputs, the usual case, need no rule.
-at::Tensor make_like_inputs(const Arguments& in, at::IntArrayRef sizes, at::ScalarType type,
-                            c10::DeviceIndex device) {
-  bool contiguous = true;
-  for (const at::Tensor* input : in.tensors()) contiguous &= input->is_contiguous();
-  if (contiguous) return make_tensor(sizes, {}, type, device);
-  at::TensorIteratorConfig config;
-  config.set_check_mem_overlap(false).check_all_same_dtype(false).check_all_same_device(false);
-  config.declare_static_dtype_and_device(type, c10::Device(kOcl, device));
-  config.add_owned_output(at::Tensor());
-  for (const at::Tensor* input : in.tensors()) config.add_const_input(*input);
-  return config.build().output();
 }
 
 // Constructors, whose numbers an output of any dtype takes.
@@ -236,10 +209,6 @@ void PluginOperator::run(Arguments& in, std::span<at::Tensor> outs, Outputs mode
       if (direct) targets[i] = out;
     }
     if (direct) continue;
-    if (!given && keeps_layout(op, in, spec)) {
-      targets[i] = make_like_inputs(in, ref(spec.sizes), type, device);
-      continue;
-    }
     ocltensor::Dims sizes = spec.sizes;
     if (dynamic && !sizes.empty()) sizes[0] = 0;  // until the plugin knows
     targets[i] =

@@ -4,12 +4,18 @@
 
 #include <array>
 
+#include "../iteration.h"
 #include "infer.h"
 
 namespace ocltensor::infer {
 
 inline TensorSpec spec(DType type, std::span<const int64_t> sizes) {
   return {type, Dims(sizes), {}};
+}
+// An output with the layout of a tensor of its shape, as ATen's elementwise results have it.
+inline TensorSpec spec_like(DType type, const TensorView& tensor) {
+  const Strided operand{tensor.sizes(), tensor.strides()};
+  return {type, Dims(tensor.sizes()), elementwise_strides(tensor.sizes(), {&operand, 1})};
 }
 // An output that the call does not produce.
 inline TensorSpec no_output(DType type) { return {type, Dims{0}, {}}; }

@@ -73,7 +73,7 @@ Specs eye(const Args& args) {
 Specs flip(const Args& args) {
   const auto self = args.tensor(0);
   if (!args.ints(1).empty()) (void)dim_mask(args.ints(1), self.ndim());
-  return {spec(self.dtype(), self.sizes())};
+  return {spec_like(self.dtype(), self)};
 }
 
 Specs linspace(const Args& args) {

@@ -68,7 +68,8 @@ Specs binary_cross_entropy(const Args& args) {
   check(Dims(self.sizes()) == Dims(args.tensor(1).sizes()),
         "binary_cross_entropy: input and target must have the same shape, got {} and {}",
         to_string(self.sizes()), to_string(args.tensor(1).sizes()));
-  return {reduced(args, self.dtype(), self.sizes(), 3)};
+  const TensorSpec loss = reduced(args, self.dtype(), self.sizes(), 3);
+  return {loss.sizes == Dims(self.sizes()) ? spec_like(self.dtype(), self) : loss};
 }
 
 Specs binary_cross_entropy_backward(const Args& args) {

@@ -25,7 +25,7 @@ Specs native_dropout(const Args& args) {
   check_floating(args, input);
   check(args.real(1) >= 0 && args.real(1) <= 1,
         "native_dropout: the probability must be between 0 and 1, got {}", args.real(1));
-  return {spec(input.dtype(), input.sizes()), spec(DType::Bool, input.sizes())};
+  return {spec_like(input.dtype(), input), spec_like(DType::Bool, input)};
 }
 
 Specs native_dropout_backward(const Args& args) {
