@@ -1,4 +1,4 @@
-// Convolution of any floating type, geometry and strides, directly from its definition. A work-item computes TC channels
+// Convolution of any type, geometry and strides, directly from its definition. A work-item computes TC channels
 // of TP neighbouring positions (forward, data), or TC x TC channel pairs of one tap (weight).
 // Defines: TYPE, FLOATING (accumulator.h), HAS_BIAS, TP.
 #include "accumulator.h"

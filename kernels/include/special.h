@@ -180,17 +180,24 @@ typedef struct {
   S j0, j1, y0, y1;
 } Bessel;
 
-// Hankel's expansions (A&S 9.2.5, 9.2.6): J = sqrt(2 / pi x) (P cos - Q sin), Y = the same with (P sin + Q cos).
-INLINE void hankel(int order, S x, S *j, S *y) {
-  S p = 1, q = 0, term = 1;
+// P and Q of Hankel's expansions (A&S 9.2.9, 9.2.10); square = 4 order^2.
+INLINE void hankel_sums(S square, S x, S *p, S *q) {
+  S term = 1;
+  *p = 1;
+  *q = 0;
   for (int k = 1; k < 60; ++k) {
-    const S odd = 2 * k - 1, next = term * (S_(4) * order - odd * odd) / (8 * k * x);
+    const S odd = 2 * k - 1, next = term * (square - odd * odd) / (8 * k * x);
     if (fabs(next) > fabs(term) || fabs(next) < S_EPSILON) break;
     term = next;
     const S signed_term = (k / 2) % 2 == 0 ? term : -term;
-    if (k % 2 == 0) p += signed_term;
-    else q += signed_term;
+    if (k % 2 == 0) *p += signed_term;
+    else *q += signed_term;
   }
+}
+// Hankel's expansions (A&S 9.2.5, 9.2.6): J = sqrt(2 / pi x) (P cos - Q sin), Y = the same with (P sin + Q cos).
+INLINE void hankel(int order, S x, S *j, S *y) {
+  S p, q;
+  hankel_sums(4 * order, x, &p, &q);
   const S sine = sin(x), cosine = cos(x);
   const S c = (order == 0 ? cosine + sine : sine - cosine) * ROOT_HALF;
   const S s = (order == 0 ? sine - cosine : -sine - cosine) * ROOT_HALF;
@@ -334,6 +341,8 @@ INLINE T zeta_(T s, T q) { return (T)s_zeta((S)s, (S)q); }
 INLINE T polygamma_(T n, T x) { return (T)s_polygamma((S)n, (S)x); }
 INLINE T igamma_(T a, T x) { return (T)s_igamma((S)a, (S)x, false); }
 INLINE T igammac_(T a, T x) { return (T)s_igamma((S)a, (S)x, true); }
+#include "special_bessel.h"
+#include "special_polynomials.h"
 #undef FUNCTION
 #endif
 #endif

@@ -182,6 +182,18 @@ at::Tensor repeat_interleave(const at::Tensor& repeats, std::optional<c10::SymIn
   return marks.narrow(0, 0, total).cumsum(0).sub_(1).to(repeats.scalar_type());
 }
 
+// Window i lies at i * step: every element goes back to where unfold read it.
+at::Tensor unfold_backward(const at::Tensor& grad, c10::SymIntArrayRef sizes, int64_t dim,
+                           int64_t size, int64_t step) {
+  at::Tensor result = at::zeros(C10_AS_INTARRAYREF_SLOW(sizes), grad.options());
+  if (result.dim() == 0) return result.add_(grad.sum());
+  dim = at::maybe_wrap_dim(dim, result.dim());
+  const auto numbers = grad.options().dtype(at::kLong);
+  const at::Tensor starts = at::arange(grad.size(dim), numbers).mul_(step);
+  const at::Tensor place = starts.unsqueeze(1).add(at::arange(size, numbers)).reshape({-1});
+  return result.index_add_(dim, place, grad.movedim(-1, dim + 1).flatten(dim, dim + 1));
+}
+
 bool is_mask(const at::Tensor& index) {
   return index.scalar_type() == at::kBool || index.scalar_type() == at::kByte;
 }
@@ -266,6 +278,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("masked_scatter_", TORCH_FN(masked_scatter_));
   m.impl("nonzero_static", TORCH_FN(nonzero_static));
   m.impl("nonzero_static.out", TORCH_FN(nonzero_static_out));
+  m.impl("unfold_backward", TORCH_FN(unfold_backward));
   m.impl("repeat_interleave.Tensor", TORCH_FN(repeat_interleave));
   m.impl("index.Tensor", TORCH_FN(index));
   m.impl("index.Tensor_out", TORCH_FN(index_out));

@@ -1,4 +1,4 @@
-// Weight normalization, shuffled channels and the undoing of maximum pooling.
+// Weight normalization, shuffled channels, leaky activations and the undoing of maximum pooling.
 #include "composite.h"
 
 namespace torch_ocl {
@@ -64,9 +64,37 @@ Tensor unpool3d(const Tensor& self, const Tensor& indices, c10::SymIntArrayRef s
   return unpool<3>(self, indices, C10_AS_INTARRAYREF_SLOW(size));
 }
 
+Two prelu_backward(const Tensor& grad, const Tensor& self, const Tensor& weight) {
+  const Tensor positive = self.gt(0);
+  return {at::where(positive, grad, weight * grad), at::where(positive, 0, self * grad)};
+}
+
+// In training every negative element draws its slope, which `noise` keeps.
+Tensor rrelu(const Tensor& self, Tensor& noise, const at::Scalar& lower, const at::Scalar& upper,
+             bool training, std::optional<at::Generator> generator) {
+  if (!training) return at::leaky_relu(self, (lower.toDouble() + upper.toDouble()) / 2);
+  at::native::resize_output(noise, self.sizes());
+  noise.uniform_(lower.toDouble(), upper.toDouble(), std::move(generator))
+      .masked_fill_(self.gt(0), 1);
+  return self * noise;
+}
+Tensor& rrelu_out(const Tensor& self, Tensor& noise, const at::Scalar& lower,
+                  const at::Scalar& upper, bool training, std::optional<at::Generator> generator,
+                  Tensor& out) {
+  return deliver(out, rrelu(self, noise, lower, upper, training, std::move(generator)));
+}
+Tensor& rrelu_(Tensor& self, Tensor& noise, const at::Scalar& lower, const at::Scalar& upper,
+               bool training, std::optional<at::Generator> generator) {
+  return self.copy_(rrelu(self, noise, lower, upper, training, std::move(generator)));
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("_prelu_kernel_backward", TORCH_FN(prelu_backward));
+  m.impl("rrelu_with_noise", TORCH_FN(rrelu));
+  m.impl("rrelu_with_noise_", TORCH_FN(rrelu_));
+  m.impl("rrelu_with_noise.out", TORCH_FN(rrelu_out));
   m.impl("_weight_norm_interface", TORCH_FN(weight_norm));
   m.impl("_weight_norm_interface_backward", TORCH_FN(weight_norm_backward));
   m.impl("channel_shuffle", TORCH_FN(shuffle_channels));

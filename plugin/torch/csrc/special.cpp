@@ -1,10 +1,8 @@
-// Operators whose ATen form differs from the plugin's: arguments added, outputs left out.
-#include <ATen/core/Tensor.h>
-#include <ATen/ops/arange_ops.h>
-#include <ATen/ops/empty.h>
-#include <torch/library.h>
+// Operators whose ATen form differs from the plugin's: arguments added or converted, outputs left
+// out.
+#include <ATen/ATen.h>
 
-#include "kernel.h"
+#include "register_kernels.h"
 
 namespace torch_ocl {
 namespace {
@@ -62,27 +60,64 @@ std::tuple<at::Tensor, at::Tensor> log_sigmoid_forward(const at::Tensor& self) {
   return {outs[0], at::empty({0}, self.options())};  // the buffer is the CPU kernel's alone
 }
 
-PluginOperator plugin_arange("arange.start_out");
-
-at::Tensor& arange_out(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step,
-                       at::Tensor& out) {
-  TORCH_CHECK_VALUE(!at::isIntegralType(out.scalar_type(), false) || step.to<int64_t>() != 0,
-                    "step must be nonzero after conversion to the output's dtype, got ", step,
-                    " for ", out.scalar_type());
-  return Out<at::_ops::arange_start_out, plugin_arange>::call(start, end, step, out);
-}
-
 // ATen's buffer belongs to the CPU kernel and may be empty; the plugin's formula does not read it.
 at::Tensor log_sigmoid_backward(const at::Tensor& grad, const at::Tensor& self, const at::Tensor&) {
   static PluginOperator& backward = *new PluginOperator("log_sigmoid_backward.grad_input");
   return call_plugin<1>(backward, "log_sigmoid_backward", grad, self, self)[0];
 }
 
+// An int64 range counts in whole numbers; every other type takes its length from the numbers given.
+PluginOperator plugin_arange("arange.start_out");
+at::Tensor& arange_out(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step,
+                       at::Tensor& out) {
+  using Kernel = Out<at::_ops::arange_start_out, plugin_arange>;
+  TORCH_CHECK_VALUE(!at::isIntegralType(out.scalar_type(), false) || step.to<int64_t>() != 0,
+                    "step must be nonzero after conversion to the output's dtype, got ", step,
+                    " for ", out.scalar_type());
+  if (out.scalar_type() != at::kLong) return Kernel::call(start, end, step, out);
+  return Kernel::call(start.to<int64_t>(), end.to<int64_t>(), step.to<int64_t>(), out);
+}
+
+// Integers are clamped between truncated limits.
+PluginOperator plugin_hardtanh("hardtanh.out");
+at::Scalar limit(const at::Tensor& self, const at::Scalar& value) {
+  if (!at::isIntegralType(self.scalar_type(), false)) return value;
+  const int64_t whole = value.to<int64_t>();
+  TORCH_CHECK(self.scalar_type() != at::kByte || whole >= 0,
+              "cannot do hardtanh on an unsigned type with negative limits");
+  return whole;
+}
+at::Tensor hardtanh(const at::Tensor& self, const at::Scalar& low, const at::Scalar& high) {
+  return Functional<at::_ops::hardtanh, plugin_hardtanh>::call(self, limit(self, low),
+                                                               limit(self, high));
+}
+at::Tensor& hardtanh_(at::Tensor& self, const at::Scalar& low, const at::Scalar& high) {
+  return InPlace<at::_ops::hardtanh_, plugin_hardtanh>::call(self, limit(self, low),
+                                                             limit(self, high));
+}
+at::Tensor& hardtanh_out(const at::Tensor& self, const at::Scalar& low, const at::Scalar& high,
+                         at::Tensor& out) {
+  return Out<at::_ops::hardtanh_out, plugin_hardtanh>::call(self, limit(self, low),
+                                                            limit(self, high), out);
+}
+
+// ATen multiplies, with promotion; the plugin's kernel is for what training passes.
+PluginOperator plugin_dropout_backward("native_dropout_backward.out");
+at::Tensor dropout_backward(const at::Tensor& grad, const at::Tensor& mask, double scale) {
+  if (!grad.is_floating_point() || mask.scalar_type() != at::kBool) return grad * mask * scale;
+  return Functional<at::_ops::native_dropout_backward, plugin_dropout_backward>::call(grad, mask,
+                                                                                      scale);
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("arange.start_out", TORCH_FN(arange_out));
   m.impl("zero_", TORCH_FN(zero_));
+  m.impl("arange.start_out", TORCH_FN(arange_out));
+  m.impl("hardtanh", TORCH_FN(hardtanh));
+  m.impl("hardtanh_", TORCH_FN(hardtanh_));
+  m.impl("hardtanh.out", TORCH_FN(hardtanh_out));
+  m.impl("native_dropout_backward", TORCH_FN(dropout_backward));
   m.impl("fill_.Tensor", TORCH_FN(fill_tensor_));
   m.impl("convolution_backward_overrideable", TORCH_FN(convolution_backward_overrideable));
   m.impl("_native_batch_norm_legit", TORCH_FN(batch_norm_legit));

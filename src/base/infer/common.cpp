@@ -66,6 +66,10 @@ void check_floating(const Args& args, TensorView tensor) {
         args.schema().full_name(), name(tensor.dtype()));
 }
 
+void check_floating_or_int64(const Args& args, TensorView tensor) {
+  if (tensor.dtype() != DType::Int64) check_floating(args, tensor);
+}
+
 void check_same_type(const Args& args, TensorView a, TensorView b) {
   check(a.dtype() == b.dtype(), "{} needs tensors of one type, got {} and {}",
         args.schema().full_name(), name(a.dtype()), name(b.dtype()));

@@ -34,6 +34,7 @@ Dims spatial(const Args& args, size_t i, size_t count, std::span<const int64_t> 
 int64_t pooled_size(int64_t input, int64_t kernel, int64_t padding, int64_t stride,
                     int64_t dilation, bool ceil_mode);
 void check_floating(const Args& args, TensorView tensor);
+void check_floating_or_int64(const Args& args, TensorView tensor);
 void check_same_type(const Args& args, TensorView a, TensorView b);
 void check_index_type(const Args& args, TensorView index);
 

@@ -35,7 +35,7 @@ Geometry geometry(const Args& args, size_t first, size_t rank) {
 }
 
 Dims output_sizes(const Args& args, TensorView input, TensorView weight, size_t first) {
-  check_floating(args, input);
+  check_floating_or_int64(args, input);
   check_same_type(args, input, weight);
   check(weight.ndim() >= 3 && weight.ndim() <= 5 && input.ndim() == weight.ndim(),
         "convolution needs input and weight of the same 3 to 5 dimensions, got {} and {}",
@@ -79,6 +79,7 @@ Specs convolution_backward(const Args& args) {
   const auto grad = args.tensor(0);
   const auto input = args.tensor(1);
   const auto weight = args.tensor(2);
+  check_floating(args, input);
   const Dims sizes = output_sizes(args, input, weight, 4);
   check(Dims(grad.sizes()) == sizes, "convolution_backward: grad_output must have shape {}, got {}",
         to_string(sizes), to_string(grad.sizes()));

@@ -31,8 +31,6 @@ Specs added(const Args& args, int64_t rank_a, int64_t rank_b) {
   const Dims sizes = product(args, args.tensor(1), rank_a, args.tensor(2), rank_b);
   check_same_type(args, self, args.tensor(1));
   (void)broadcast_strides(self.sizes(), self.strides(), sizes);
-  check(is_floating(self.dtype()) || (!args.scalar(3).is_float() && !args.scalar(4).is_float()),
-        "{}: for integer tensors, beta and alpha must be integers", args.schema().full_name());
   return {spec(self.dtype(), sizes)};
 }
 

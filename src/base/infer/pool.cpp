@@ -63,7 +63,7 @@ Specs adaptive_avg_pool2d_backward(const Args& args) {
 }
 
 Specs avg_pool2d(const Args& args) {
-  check_floating(args, args.tensor(0));
+  check_floating_or_int64(args, args.tensor(0));
   check_divisor(args, 6);
   return {spec(args.tensor(0).dtype(), window(args, args.tensor(0), 1, 0, 4))};
 }

@@ -94,8 +94,9 @@ void arange(const CpuCall& call) {
 void linspace(const CpuCall& call) {
   const View out = call.out(0);
   const int64_t count = out.numel();
-  const double start = call.args.real(0);
-  const double end = call.args.real(1);
+  const bool whole = !is_floating(out.type);
+  const double start = whole ? std::trunc(call.args.real(0)) : call.args.real(0);
+  const double end = whole ? std::trunc(call.args.real(1)) : call.args.real(1);
   const double step = count > 1 ? (end - start) / static_cast<double>(count - 1) : 0;
   std::vector<double> values(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i)

@@ -1,5 +1,5 @@
 // The functions that pointwise.def calls special::*: the short ones here, with an overload for
-// integers where ATen has one; the mathematical ones in special_math.cpp.
+// integers where ATen has one; the mathematical ones in special_math.cpp and special_bessel.cpp.
 #pragma once
 
 #include <cmath>
@@ -44,6 +44,17 @@ double igamma(double a, double x);
 double igammac(double a, double x);
 double nextafter(double a, double b, DType type);
 double round_decimals(double a, double decimals);
+
+// ---- special_bessel.cpp
+double bessel_k(int order, double x);
+double scaled_bessel_k(int order, double x);  // times exp(x)
+double airy_ai(double x);
+double spherical_bessel_j0(double x);
+double chebyshev(char kind, double x, double degree);  // kind: t, u, v or w
+double hermite(double x, double n, DType type);
+double hermite_he(double x, double n, DType type);
+double laguerre(double x, double n);
+double legendre(double x, double n);
 
 // ---- signs and rounding
 inline double sign(double a) { return a > 0 ? 1 : a < 0 ? -1 : 0; }

@@ -5,7 +5,9 @@
 namespace ocltensor::testing {
 namespace {
 
-bool accepts(const Operator&, DType dtype) { return is_floating(dtype); }
+bool accepts(const Operator& op, DType dtype) {
+  return is_floating(dtype) || (dtype == DType::Int64 && op.schema.name == "convolution");
+}
 
 // Draw::fixed gives {N, C, H, W, out channels, kernel}.
 struct Geometry {

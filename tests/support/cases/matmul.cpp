@@ -25,6 +25,7 @@ Sizes choose(Draw& draw) {
 }
 
 Scalar factor(Draw& draw, DType dtype) {
+  if (!is_floating(dtype) && draw.rng.chance(0.3)) return Scalar(1.5);  // truncated
   if (!is_floating(dtype)) return Scalar(draw.rng.range(0, 2));
   constexpr double kFactors[] = {0, 1, 0.5, -1.5};
   return Scalar(draw.rng.pick(kFactors));

@@ -38,6 +38,12 @@ constexpr Domain kAround = {-4, 4, 0, true, false};
 // No special values: ATen's own vector and scalar loops disagree on them (NaN in the operand that
 // decides a branch), or on the boundaries.
 constexpr Domain plain(double low, double high) { return {low, high, 0, false, false}; }
+// Degrees of polynomials, which are truncated. Integers become floating-point, with limits of
+// +-1.5.
+constexpr Domain kDegrees = {-2, 12, 0.25, false, false};
+// Each of up to 12 steps adds two roundings, of numbers up to twice the largest result.
+constexpr Tolerance kRecurrence = {
+    Scale::Largest, 64, 1, 1, nullptr, "a recurrence of up to 12 steps"};
 // Gradients: an infinite one may meet a slope that is 0 in float and tiny in double, so it has a
 // row of its own, where slopes are large enough.
 constexpr Domain finite(double low, double high) { return {low, high, 0, true, false, false}; }
@@ -85,6 +91,26 @@ const PointwiseDomain kRows[] = {
     {"special_bessel_j1", real(-30, 30), {}, unit(64)},
     {"special_bessel_y0", real(0.1, 30), {}, unit(64)},
     {"special_bessel_y1", real(0.1, 30), {}, unit(64)},
+    {"special_modified_bessel_i0", real(-10, 10), {}, series(64)},
+    {"special_modified_bessel_i1", real(-10, 10), {}, series(64)},
+    {"special_modified_bessel_k0", real(0, 20), {}, series(128)},
+    {"special_modified_bessel_k1", real(0, 20), {}, series(128)},
+    {"special_scaled_modified_bessel_k0", real(0, 60), {}, series(128)},
+    {"special_scaled_modified_bessel_k1", real(0, 60), {}, series(128)},
+    {"special_airy_ai", real(-20, 8), {}, unit(128)},
+    {"special_spherical_bessel_j0", real(-20, 20), {}, unit(8)},
+    {"special_chebyshev_polynomial_t", plain(-1.5, 1.5), kDegrees, kRecurrence},
+    {"special_chebyshev_polynomial_u", plain(-1.5, 1.5), kDegrees, kRecurrence},
+    {"special_chebyshev_polynomial_v", plain(-1.5, 1.5), kDegrees, kRecurrence},
+    {"special_chebyshev_polynomial_w", plain(-1.5, 1.5), kDegrees, kRecurrence},
+    {"special_shifted_chebyshev_polynomial_t", plain(-0.25, 1.25), kDegrees, kRecurrence},
+    {"special_shifted_chebyshev_polynomial_u", plain(-0.25, 1.25), kDegrees, kRecurrence},
+    {"special_shifted_chebyshev_polynomial_v", plain(-0.25, 1.25), kDegrees, kRecurrence},
+    {"special_shifted_chebyshev_polynomial_w", plain(-0.25, 1.25), kDegrees, kRecurrence},
+    {"special_hermite_polynomial_h", plain(-1.5, 1.5), kDegrees, kRecurrence},
+    {"special_hermite_polynomial_he", plain(-1.5, 1.5), kDegrees, kRecurrence},
+    {"special_laguerre_polynomial_l", plain(-1.5, 1.5), kDegrees, kRecurrence},
+    {"special_legendre_polynomial_p", plain(-1.5, 1.5), kDegrees, kRecurrence},
     {"special_zeta", plain(1.2, 10), plain(0.2, 10), series(256)},
     {"igamma", plain(0.1, 10), plain(0.01, 12), unit(256)},
     {"igammac", plain(0.1, 10), plain(0.01, 12), unit(256)},

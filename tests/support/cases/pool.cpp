@@ -6,6 +6,7 @@ namespace {
 
 bool accepts(const Operator& op, DType dtype) {
   const bool max = op.schema.name == "max_pool2d_with_indices";
+  if (dtype == DType::Int64 && op.schema.name == "avg_pool2d") return true;
   return is_floating(dtype) || (max && dtype != DType::Bool && !is_complex(dtype));
 }
 

@@ -17,7 +17,8 @@ void run(const OpCall& call, const ConvProblem& p) {
   const int64_t lanes = rows ? 1 : 64;
   Defines d;
   d.type("TYPE", p.dtype)
-      .set("FLOATING", 1)
+      .set("FLOATING", is_floating(p.dtype))
+      .set("WIDE", 1)
       .set("HAS_BIAS", p.bias.has_value())
       .set("TP", positions);
   Launch launch = call.launch(kernel_sources::conv_general,

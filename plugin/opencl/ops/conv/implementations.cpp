@@ -19,6 +19,7 @@ void bind_tensor(Launch& launch, tb_address address, DType dtype, int64_t outer,
 }  // namespace
 
 void run_convolution(const OpCall& call, const ConvProblem& p) {
+  if (!is_floating(p.dtype)) return kConvGeneral.run(call, p);
   for (const ConvImplementation* implementation : kImplementations) {
     const char* reason = implementation->refuse(call, p);
     if (reason == nullptr) return implementation->run(call, p);

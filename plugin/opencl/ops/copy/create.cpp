@@ -52,8 +52,10 @@ void arange_op(OpCall& call) {
 
 void linspace_op(OpCall& call) {
   const TensorView out = call.out(0);
-  const double start = call.args().real(0);
-  const double end = call.args().real(1);
+  // Integers lie between the truncated ends.
+  const bool whole = !is_floating(out.dtype());
+  const double start = whole ? std::trunc(call.args().real(0)) : call.args().real(0);
+  const double end = whole ? std::trunc(call.args().real(1)) : call.args().real(1);
   check(out.ndim() == 1, "linspace: the output must have one dimension");
   call.accept();
   if (out.numel() == 0) return;

@@ -3,6 +3,7 @@
 #include "pointwise.h"
 
 #include <array>
+#include <cmath>
 #include <unordered_map>
 
 #include "base/iteration.h"
@@ -28,9 +29,30 @@ const Formula* find_exact(const std::string& name) {
   return it == index.end() ? nullptr : it->second;
 }
 
+// The formula for a power whose exponent is one of few numbers, or nullptr.
+const Formula* find_power(const PointwiseCall& call) {
+  struct Powers {
+    const PointwiseRow* row = nullptr;
+    std::array<const Formula*, 6> by_exponent{};  // from -2
+  };
+  static const Powers powers = [] {
+    Powers p;
+    for (const PointwiseRow& row : pointwise_rows())
+      if (row.name == "pow.Tensor_Scalar_out") p.row = &row;
+    for (size_t i = 0; i < p.by_exponent.size(); ++i)
+      p.by_exponent[i] = find_exact(fmt::format("{}={}", p.row->name, static_cast<int>(i) - 2));
+    return p;
+  }();
+  if (call.row != powers.row) return nullptr;
+  const double place = call.operands[1].value.as_double() + 2;
+  const bool found = place >= 0 && place < 6 && std::floor(place) == place;
+  return found ? powers.by_exponent[static_cast<size_t>(place)] : nullptr;
+}
+
 void pointwise(OpCall& call) {
   const PointwiseCall resolved = resolve_pointwise(call.args());
-  const Formula* formula = find_formula(*resolved.row, resolved.compute);
+  const Formula* formula = find_power(resolved);
+  if (formula == nullptr) formula = find_formula(*resolved.row, resolved.compute);
   if (formula == nullptr)
     unsupported(TB_REASON_OPERATOR, "{} has no OpenCL formula yet", resolved.row->name);
   if (resolved.compute == DType::Float64 && !call.caps().fp64)

@@ -127,7 +127,6 @@ void max_pool_backward(OpCall& call) {
 // Both directions: `self` is the tensor read, the output the one written.
 void average(OpCall& call, const char* function, TensorView self, const PoolParams& p,
              bool adaptive) {
-  infer::check_floating(call.args(), self);
   infer::check_same_type(call.args(), self, call.out(0));
   call.accept();
   if (!call.wants(0)) return;

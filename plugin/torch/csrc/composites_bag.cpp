@@ -1,0 +1,157 @@
+// Bags of embeddings: sums, means and maxima of rows, and their gradients; embedding_renorm_.
+#include <limits>
+
+#include "composite.h"
+
+namespace torch_ocl {
+namespace {
+
+using at::Tensor;
+using Four = std::tuple<Tensor, Tensor, Tensor, Tensor>;
+
+enum Mode : int64_t { kSum = 0, kMean = 1, kMax = 2 };
+
+// What every mode needs: which bag each index lies in, and which indices count.
+struct Bags {
+  Tensor indices, bag, counts;  // counts: undefined where all do
+  Tensor masked(const Tensor& rows) const {
+    if (!counts.defined()) return rows;
+    return rows.masked_fill(
+        rows.dim() == 1 ? counts.logical_not() : counts.logical_not().unsqueeze(1), 0);
+  }
+};
+
+Tensor counted(const Tensor& indices, int64_t padding) {
+  return padding >= 0 ? indices.ne(padding) : Tensor();
+}
+
+// A one where a bag begins, counted up.
+Tensor bags_of(const Tensor& indices, const Tensor& offsets) {
+  const int64_t n = indices.numel();
+  const Tensor begins = offsets.to(at::kLong);
+  return at::zeros({n + 1}, begins.options())
+      .scatter_add_(0, begins, at::ones_like(begins))
+      .narrow(0, 0, n)
+      .cumsum(0)
+      .sub_(1);
+}
+
+Tensor spread(const Tensor& bag, const Tensor& like) {
+  return bag.unsqueeze(1).expand(like.sizes());
+}
+
+// The largest element of each bag and feature, and the row of `weight` where it is first.
+std::pair<Tensor, Tensor> maxima(const Bags& b, const Tensor& rows, int64_t bags) {
+  const int64_t n = rows.size(0);
+  constexpr double kLowest = -std::numeric_limits<double>::infinity();
+  const Tensor candidates =
+      b.counts.defined() ? rows.masked_fill(b.counts.logical_not().unsqueeze(1), kLowest) : rows;
+  const Tensor place = spread(b.bag, rows);
+  const Tensor best = at::full({bags, rows.size(1)}, kLowest, rows.options())
+                          .scatter_reduce(0, place, candidates, "amax");
+  Tensor hits = candidates.eq(best.gather(0, place));
+  if (b.counts.defined()) hits = hits.logical_and(b.counts.unsqueeze(1));
+  const Tensor numbers = at::arange(n, b.indices.options()).unsqueeze(1).expand(rows.sizes());
+  const Tensor first = at::full({bags, rows.size(1)}, n, b.indices.options())
+                           .scatter_reduce(0, place, at::where(hits, numbers, n), "amin");
+  const Tensor none = first.eq(n);
+  const Tensor at_row = b.indices.index_select(0, first.clamp_max(n - 1).reshape({-1}))
+                            .view(first.sizes())
+                            .masked_fill_(none, 0);
+  return {best.masked_fill(none, 0), at_row};
+}
+
+Four embedding_bag(const Tensor& weight, const Tensor& given, const Tensor& offsets, bool,
+                   int64_t mode, bool, const std::optional<Tensor>& per_sample, bool with_last,
+                   int64_t padding) {
+  TORCH_CHECK(weight.dim() == 2 && given.dim() == 1 && offsets.dim() == 1,
+              "embedding_bag: weight has to be a 2D, indices and offsets 1D tensors, got shapes ",
+              weight.sizes(), ", ", given.sizes(), " and ", offsets.sizes());
+  const bool scaled = per_sample.has_value() && per_sample->defined();
+  TORCH_CHECK(!scaled || mode == kSum,
+              "embedding_bag: per_sample_weights only supported with mode='sum'");
+  const int64_t bags = offsets.size(0) - (with_last ? 1 : 0);
+  const Tensor indices = given.to(at::kLong);
+  const auto numbers = indices.options();
+  Tensor result = at::zeros({bags, weight.size(1)}, weight.options());
+  if (indices.numel() == 0)
+    return {result, at::empty({0}, numbers), at::zeros({bags}, numbers),
+            at::zeros(mode == kMax ? result.sizes() : at::IntArrayRef{bags}, numbers)};
+  const Bags b{indices, bags_of(indices, offsets), counted(indices, padding)};
+  const Tensor ones = b.masked(at::ones_like(indices));
+  const Tensor sizes = at::zeros({bags}, numbers).scatter_add_(0, b.bag, ones);
+  Tensor rows = weight.index_select(0, indices);
+  if (mode == kMax) {
+    const auto [best, place] = maxima(b, rows, bags);
+    return {best, b.bag, sizes, place};
+  }
+  if (scaled) rows = rows * per_sample->unsqueeze(1);
+  result.index_add_(0, b.bag, b.masked(rows));
+  if (mode == kMean) result.div_(sizes.clamp_min(1).unsqueeze(1));
+  return {result, b.bag, sizes, sizes};
+}
+
+Tensor bag_backward(const Tensor& grad, const Tensor& given, const Tensor& bag, const Tensor& sizes,
+                    const Tensor& maxima, c10::SymInt rows, bool by_frequency, int64_t mode,
+                    const std::optional<Tensor>& per_sample, int64_t padding) {
+  const Tensor indices = given.to(at::kLong);
+  Tensor result = at::zeros({plain(rows), grad.size(1)}, grad.options());
+  if (indices.numel() == 0) return result;
+  if (mode == kMax)
+    return result.scatter_add_(0, maxima, grad.masked_fill(sizes.eq(0).unsqueeze(1), 0));
+  const Bags b{indices, bag, counted(indices, padding)};
+  Tensor each = grad.index_select(0, bag);
+  if (mode == kMean) each = each / sizes.index_select(0, bag).unsqueeze(1);
+  if (per_sample.has_value() && per_sample->defined()) each = each * per_sample->unsqueeze(1);
+  if (by_frequency) {
+    const Tensor frequency = at::zeros({plain(rows)}, indices.options())
+                                 .scatter_add_(0, indices, at::ones_like(indices));
+    each = each / frequency.index_select(0, indices).unsqueeze(1);
+  }
+  return result.index_add_(0, indices, b.masked(each));
+}
+
+Tensor embedding_bag_backward(const Tensor& grad, const Tensor& indices, const Tensor& offsets,
+                              const Tensor& bag, const Tensor& sizes, const Tensor& maxima,
+                              c10::SymInt rows, bool by_frequency, int64_t mode, bool sparse,
+                              const std::optional<Tensor>& per_sample, int64_t padding) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      !sparse,
+      "The operator 'aten::_embedding_bag_sparse_backward' is not implemented for the ocl "
+      "device: sparse tensors are not supported.");
+  const Tensor of = bag.numel() > 0 ? bag : bags_of(indices, offsets);
+  return bag_backward(grad, indices, of, sizes, maxima, std::move(rows), by_frequency, mode,
+                      per_sample, padding);
+}
+
+Tensor per_sample_backward(const Tensor& grad, const Tensor& weight, const Tensor& given,
+                           const Tensor& offsets, const Tensor& bag, int64_t mode,
+                           int64_t padding) {
+  TORCH_CHECK(mode == kSum, "embedding_bag_backward: per_sample_weights only for mode='sum'");
+  const Tensor indices = given.to(at::kLong);
+  if (indices.numel() == 0) return at::zeros({0}, grad.options());
+  const Tensor of = bag.numel() > 0 ? bag : bags_of(indices, offsets);
+  const Bags b{indices, of, counted(indices, padding)};
+  return b.masked((grad.index_select(0, of) * weight.index_select(0, indices)).sum(1));
+}
+
+// An index that appears twice writes the same row twice.
+Tensor& embedding_renorm_(Tensor& self, const Tensor& indices, double max_norm, double p) {
+  TORCH_CHECK(self.dim() == 2, "embedding_renorm_: weight must be a matrix, got ", self.sizes());
+  if (indices.numel() == 0) return self;
+  const Tensor flat = indices.reshape({-1}).to(at::kLong);
+  return self.index_copy_(0, flat, self.index_select(0, flat).renorm(p, 0, max_norm));
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("_embedding_bag", TORCH_FN(embedding_bag));
+  m.impl("_embedding_bag_forward_only", TORCH_FN(embedding_bag));
+  m.impl("_embedding_bag_backward", TORCH_FN(embedding_bag_backward));
+  m.impl("_embedding_bag_dense_backward", TORCH_FN(bag_backward));
+  m.impl("_embedding_bag_per_sample_weights_backward", TORCH_FN(per_sample_backward));
+  m.impl("embedding_renorm_", TORCH_FN(embedding_renorm_));
+}
+
+}  // namespace torch_ocl
