@@ -247,8 +247,9 @@ void copy_on_device(const at::Tensor& target, const at::Tensor& source) {
   try {
     copy.invoke(in, outs, in.settle("copy_", target.device().index(), false));
   } catch (const Declined& declined) {
-    TORCH_CHECK_NOT_IMPLEMENTED(false, "ocl: cannot copy a tensor of dtype ", source.scalar_type(),
-                                " to one of dtype ", target.scalar_type(), ": ", declined.what());
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        false, "The operator 'aten::copy_' is not implemented for the ocl device from dtype ",
+        source.scalar_type(), " to ", target.scalar_type(), ": ", declined.what());
   }
 }
 

@@ -31,12 +31,25 @@ void check_options(std::optional<at::Layout> layout, std::optional<bool> pin_mem
   TORCH_CHECK(!pin_memory.value_or(false), "Only dense CPU tensors can be pinned");
 }
 
+// The type of a new tensor; a decline names the operator that every constructor comes to.
+at::ScalarType storable(std::optional<at::ScalarType> dtype) {
+  const at::ScalarType type = dtype.value_or(c10::get_default_dtype_as_scalartype());
+  try {
+    (void)dtype_of(type);
+  } catch (const c10::NotImplementedError&) {
+    TORCH_CHECK_NOT_IMPLEMENTED(false,
+                                "The operator 'aten::empty' is not implemented for the ocl "
+                                "device: tensors of dtype ",
+                                type, " are not supported");
+  }
+  return type;
+}
+
 at::Tensor empty(c10::SymIntArrayRef size, std::optional<at::ScalarType> dtype,
                  std::optional<at::Layout> layout, std::optional<at::Device> device,
                  std::optional<bool> pin_memory, std::optional<at::MemoryFormat> format) {
   check_options(layout, pin_memory);
-  const at::ScalarType type = dtype.value_or(c10::get_default_dtype_as_scalartype());
-  (void)dtype_of(type);
+  const at::ScalarType type = storable(dtype);
   const c10::DeviceGuard guard(c10::Device(kOcl, index_of(device)));
   return at::detail::empty_generic(C10_AS_INTARRAYREF_SLOW(size), device_allocator(),
                                    c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), type,
@@ -47,8 +60,7 @@ at::Tensor empty_strided(c10::SymIntArrayRef size, c10::SymIntArrayRef stride,
                          std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout,
                          std::optional<at::Device> device, std::optional<bool> pin_memory) {
   check_options(layout, pin_memory);
-  const at::ScalarType type = dtype.value_or(c10::get_default_dtype_as_scalartype());
-  (void)dtype_of(type);
+  const at::ScalarType type = storable(dtype);
   const c10::DeviceGuard guard(c10::Device(kOcl, index_of(device)));
   return at::detail::empty_strided_generic(
       C10_AS_INTARRAYREF_SLOW(size), C10_AS_INTARRAYREF_SLOW(stride), device_allocator(),

@@ -23,8 +23,8 @@ are compared by shape and dtype alone.
 
 def missing(reason: str) -> str:
     """The ATen operator, or the limit, that a declined entry met."""
-    found = re.search(r"operator '(?:aten::)?([^']+)'", reason)
-    return found[1] if found else reason.split(";")[0][:90]
+    found = re.search(r"(?:operator|run) '(?:aten::)?([^']+)'(?:.*?ocl device(?: (from dtype \w+ to \w+)|: (tensors of dtype \w+)))?", reason)
+    return " ".join(part for part in found.groups() if part) if found else reason.split(";")[0][:90]
 
 
 def main() -> None:

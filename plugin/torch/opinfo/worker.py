@@ -108,7 +108,7 @@ def call(op, sample, device: str, grad: bool, convert=lambda value: value):
     leaves = [t for t in tensors((args, kwargs)) if t.requires_grad]
     outs = [t for t in tensors(out) if t.requires_grad]
     # a weight per element, so that a wrong position shows
-    loss = sum((t * torch.linspace(0.5, 1.5, t.numel(), dtype=t.real.dtype).reshape(t.shape).to(device)).sum().abs() for t in outs)
+    loss = sum((t * torch.linspace(0.5, 1.5, t.numel(), dtype=t.real.dtype).reshape(t.shape).to(t.device)).sum().abs() for t in outs)
     return [g for g in torch.autograd.grad(loss, leaves, allow_unused=True) if g is not None] if outs else []
 
 

@@ -1,0 +1,141 @@
+// segment_reduce: runs of one dimension, given by lengths or offsets, become one element each.
+#include <limits>
+
+#include "composite.h"
+
+namespace torch_ocl {
+namespace {
+
+using at::Tensor;
+using Given = std::optional<Tensor>;
+
+bool has(const Given& tensor) { return tensor.has_value() && tensor->defined(); }
+
+// How long the segments of the last dimension are, and which segment each element of `data` lies
+// in; elements behind the last one lie in one more.
+struct Segments {
+  Tensor lengths, place;
+  int64_t count;
+};
+
+Segments segments(const Tensor& data, const Given& lengths, const Given& offsets, int64_t axis) {
+  TORCH_CHECK(has(lengths) || has(offsets),
+              "segment_reduce(): Either lengths or offsets must be defined.");
+  Segments s;
+  s.lengths = has(lengths) ? *lengths : offsets->diff();
+  TORCH_CHECK(s.lengths.dim() == axis + 1, "segment_reduce(): axis ", axis,
+              " should be the last dimension of lengths, which has shape ", s.lengths.sizes());
+  s.count = s.lengths.size(axis);
+  std::vector<int64_t> sizes = s.lengths.sizes().slice(0, static_cast<size_t>(axis)).vec();
+  sizes.push_back(data.size(axis));
+  const Tensor positions =
+      at::arange(data.size(axis), data.options().dtype(at::kLong)).expand(sizes).contiguous();
+  const Tensor ends = s.lengths.to(at::kLong).cumsum(axis).contiguous();
+  Tensor place = s.count == 0 ? positions.mul(0) : at::searchsorted(ends, positions, false, true);
+  while (place.dim() < data.dim()) place = place.unsqueeze(-1);
+  s.place = place.expand(data.sizes());
+  return s;
+}
+
+double start_of(c10::string_view reduce) {
+  if (reduce == "max") return -std::numeric_limits<double>::infinity();
+  if (reduce == "min") return std::numeric_limits<double>::infinity();
+  return reduce == "prod" ? 1 : 0;
+}
+
+c10::string_view scatter_name(c10::string_view reduce) {
+  if (reduce == "max") return "amax";
+  if (reduce == "min") return "amin";
+  TORCH_CHECK(reduce == "sum" || reduce == "mean" || reduce == "prod",
+              "segment_reduce(): unsupported reduction ", reduce);
+  return reduce == "prod" ? "prod" : "sum";
+}
+
+Tensor trailing(const Tensor& lengths, const Tensor& like) {
+  Tensor t = lengths;
+  while (t.dim() < like.dim()) t = t.unsqueeze(-1);
+  return t;
+}
+
+// One result per segment, and one more for what lies behind.
+Tensor gathered(const Tensor& data, const Segments& s, int64_t axis, c10::string_view reduce,
+                double start) {
+  std::vector<int64_t> sizes = data.sizes().vec();
+  sizes[static_cast<size_t>(axis)] = s.count + 1;
+  return at::full(sizes, start, data.options())
+      .scatter_reduce(axis, s.place, data, scatter_name(reduce), true);
+}
+
+Tensor segment_reduce(const Tensor& data, c10::string_view reduce, const Given& lengths,
+                      const Given& indices, const Given& offsets, int64_t axis, bool unsafe,
+                      const std::optional<at::Scalar>& initial) {
+  axis = at::maybe_wrap_dim(axis, data.dim());
+  TORCH_CHECK(!has(indices), "segment_reduce(): indices based reduction is not supported yet.");
+  const Segments s = segments(data, lengths, offsets, axis);
+  if (!unsafe && has(lengths)) {
+    TORCH_CHECK(s.lengths.numel() == 0 || s.lengths.min().item<int64_t>() >= 0,
+                "lengths contains negative value!");
+    TORCH_CHECK(s.lengths.sum(-1).eq(data.size(axis)).all().item<bool>(),
+                "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(",
+                axis, ") when !unsafe.");
+  }
+  const double start = initial.has_value() ? initial->toDouble() : start_of(reduce);
+  Tensor result = gathered(data, s, axis, reduce, start).narrow(axis, 0, s.count).contiguous();
+  if (reduce != "mean") return result;
+  const Tensor length = trailing(s.lengths, result);
+  result.div_(length.clamp_min(1));
+  if (!initial.has_value())
+    result.masked_fill_(length.eq(0), std::numeric_limits<double>::quiet_NaN());
+  return result;
+}
+
+// What each segment holds, for every element of it.
+struct Backward {
+  const Segments& s;
+  int64_t axis;
+  Tensor padded(const Tensor& x) const {
+    std::vector<int64_t> sizes = x.sizes().vec();
+    sizes[static_cast<size_t>(axis)] = 1;
+    return at::cat({x, at::zeros(sizes, x.options())}, axis);
+  }
+  Tensor each(const Tensor& x) const { return padded(x).gather(axis, s.place); }
+};
+
+// The product of all others: beside one zero what is left, beside two nothing.
+Tensor product_slope(const Backward& b, const Tensor& data, const Tensor& output, double start) {
+  const Tensor zero = data.eq(0);
+  const Tensor rest = gathered(data.masked_fill(zero, 1), b.s, b.axis, "prod", start);
+  const Tensor zeros = gathered(zero.to(data.scalar_type()), b.s, b.axis, "sum", 0);
+  const Tensor alone = zeros.gather(b.axis, b.s.place).eq(1);
+  const Tensor others = rest.gather(b.axis, b.s.place);
+  return at::where(zero, others.masked_fill(alone.logical_not(), 0), b.each(output) / data);
+}
+
+Tensor segment_reduce_backward(const Tensor& grad, const Tensor& output, const Tensor& data,
+                               c10::string_view reduce, const Given& lengths, const Given& offsets,
+                               int64_t axis, const std::optional<at::Scalar>& initial) {
+  axis = at::maybe_wrap_dim(axis, data.dim());
+  const Segments s = segments(data, lengths, offsets, axis);
+  const Backward b{s, axis};
+  const Tensor outer = b.each(grad);
+  if (reduce == "sum") return outer;
+  if (reduce == "mean") {
+    const Tensor length = trailing(s.lengths, output).clamp_min(1).to(data.scalar_type());
+    return b.each(grad / length);
+  }
+  if (reduce == "prod")
+    return outer * product_slope(b, data, output, initial.has_value() ? initial->toDouble() : 1);
+  // All elements that are the extreme share its gradient.
+  const Tensor hits = data.eq(b.each(output)).logical_or_(data.isnan()).to(data.scalar_type());
+  const Tensor sharers = gathered(hits, s, axis, "sum", 0).gather(axis, s.place);
+  return (outer * hits).div_(sharers.clamp_min(1));
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("segment_reduce", TORCH_FN(segment_reduce));
+  m.impl("_segment_reduce_backward", TORCH_FN(segment_reduce_backward));
+}
+
+}  // namespace torch_ocl
