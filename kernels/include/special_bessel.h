@@ -7,7 +7,8 @@
 INLINE S scaled_bessel_k(S order, S x) {
   if (x != x) return x;
   if (isinf(x)) return 0;
-  const S end = 2 * asinh(sqrt(S_(24) / x));  // there the integrand has fallen by exp(-48)
+  // There the integrand has fallen by exp(-48); the bound is for numbers that a device takes for 0.
+  const S end = fmin(2 * asinh(sqrt(S_(24)) / sqrt(x)), S_(1500));
   const S step = fmin(end / 24, S_(0.2));
   S sum = S_(0.5);
   for (int i = 1; i * step < end; ++i) {

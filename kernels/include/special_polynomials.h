@@ -35,7 +35,7 @@ INLINE S s_chebyshev(int kind, S x, S degree) {
   return here;
 }
 
-// A&S 22.7.10 to 22.7.14. What overflows stays: no degree takes long.
+// A&S 22.7.10 to 22.7.14. What overflows stays; what does not takes time in proportion to the degree, as in ATen.
 enum { HERMITE_H, HERMITE_HE, LAGUERRE_L, LEGENDRE_P };
 INLINE S s_polynomial(int kind, S x, S degree) {
   const long n = degree_of(degree);
