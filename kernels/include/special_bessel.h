@@ -10,15 +10,20 @@ INLINE S scaled_bessel_k(S order, S x) {
   // There the integrand has fallen by exp(-48); the bound is for numbers that a device takes for 0.
   const S end = fmin(2 * asinh(sqrt(S_(24)) / sqrt(x)), S_(1500));
   const S step = fmin(end / 24, S_(0.2));
-  S sum = S_(0.5);
-  for (int i = 1; i * step < end; ++i) {
-    const S t = i * step, s = sinh(t / 2);
-    sum += exp(-2 * x * s * s) * cosh(order * t);
+  S sum = step / 2;
+  for (int i = 1; i * step < end; ++i) {  // cosh, and the sum without its step, could overflow
+    const S t = i * step, s = sinh(t / 2), fall = -2 * x * s * s;
+    sum += (exp(fall + order * t) + exp(fall - order * t)) * (step / 2);
   }
-  return sum * step;
+  return sum;
 }
-INLINE S s_scaled_k(int order, S x) { return x == 0 ? S_INF : x < 0 ? S_NAN : scaled_bessel_k(order, x); }
-INLINE S s_k(int order, S x) { return x > 0 ? exp(-x) * scaled_bessel_k(order, x) : s_scaled_k(order, x); }
+INLINE S s_scaled_k(int order, S x) {
+  if (x == 0) return S_INF;
+  if (x < 0) return S_NAN;
+  if (x < S_SMALL) return exp(x) * (order == 0 ? LN_2 - EULER - log(x) : 1 / x);  // A&S 9.6.8, 9.6.9
+  return scaled_bessel_k(order, x);
+}
+INLINE S s_k(int order, S x) { return x > 0 ? exp(-x) * s_scaled_k(order, x) : s_scaled_k(order, x); }
 
 // J_order(x) for a fraction as order: backwards recurrence (Miller), scaled by A&S 9.1.87:
 // sum of (order + 2 k) Gamma(order + k) / k! J_(order + 2 k) = (x / 2)^order.

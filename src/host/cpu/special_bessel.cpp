@@ -8,6 +8,8 @@ namespace ocltensor::cpu::special {
 namespace {
 
 constexpr double kThird = 1.0 / 3;
+constexpr double kLogTwo = 0.69314718055994530942;
+constexpr double kEuler = 0.57721566490153286061;
 
 // A degree that any loop can count; NaN is negative.
 int64_t degree_of(double n) {
@@ -60,6 +62,7 @@ bool too_high(double n, DType type) { return n >= (type == DType::Float64 ? 513 
 double bessel_k(int order, double x) {
   if (x == 0) return kInfinity;
   if (!(x > 0)) return kNan;
+  if (x < 1e-8) return order == 0 ? kLogTwo - kEuler - std::log(x) : 1 / x;  // A&S 9.6.8, 9.6.9
   return x > 700 ? 0 : std::cyl_bessel_k(order, x);
 }
 
