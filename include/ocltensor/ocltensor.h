@@ -4,6 +4,7 @@
 #include "ocltensor/call.h"       // IWYU pragma: export
 #include "ocltensor/device.h"     // IWYU pragma: export
 #include "ocltensor/generator.h"  // IWYU pragma: export
+#include "ocltensor/kernel.h"     // IWYU pragma: export
 #include "ocltensor/memory.h"     // IWYU pragma: export
 #include "ocltensor/ops.h"        // IWYU pragma: export
 #include "ocltensor/settings.h"   // IWYU pragma: export

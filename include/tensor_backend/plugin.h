@@ -438,10 +438,13 @@ typedef struct tb_kernel_api { /* [extensible] */
                   tb_error* error);
   tb_status (*find)(tb_library library, const char* name, tb_kernel* kernel, tb_kernel_info* info,
                     tb_error* error);
-  /* Positional arguments. A tensor binds two kernel parameters, (__global T *base, ulong
-   * byte_offset); INT a long, FLOAT a float, BOOL an int; a list is copied to a buffer and binds
-   * like a tensor. STRING passes its bytes by value (a packed structure). `group` may be NULL.
-   * `threads` counts work-items in all, not groups. */
+  /* Positional arguments. A tensor binds one kernel parameter (__global T *, at its first element:
+   * the address must be aligned as the device asks) or, if the kernel has a parameter more for each
+   * tensor and list, two: (__global T *base, ulong byte_offset). A number becomes the parameter's
+   * type where the driver tells it, else INT a long, FLOAT a float, BOOL an int; a list is copied to
+   * a buffer and binds like a tensor. STRING passes its bytes by value (a packed structure, or a
+   * type that no number converts to). `group` may be NULL. `threads` counts work-items in all, not
+   * groups. */
   tb_status (*launch)(tb_stream stream, tb_kernel kernel, const tb_value* args, uint32_t arg_count,
                       uint32_t rank, const uint64_t* threads, const uint64_t* group,
                       tb_error* error);

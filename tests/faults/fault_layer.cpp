@@ -66,6 +66,7 @@ void wrap_objects() {
   WRAP(1, clCreateProgramWithSource);
   WRAP(1, clCreateProgramWithBinary);
   WRAP(1, clCreateKernel);
+  WRAP(1, clCreateSubBuffer);
   WRAP(1, clRetainEvent);
   WRAP(-1, clReleaseContext);
   WRAP(-1, clReleaseCommandQueue);
@@ -86,6 +87,7 @@ void wrap_others() {
   WRAP(0, clSetKernelArg);
   WRAP(0, clGetKernelInfo);
   WRAP(0, clGetKernelWorkGroupInfo);
+  WRAP(0, clGetKernelArgInfo);
   WRAP(0, clEnqueueNDRangeKernel);
   WRAP(0, clEnqueueReadBuffer);
   WRAP(0, clEnqueueWriteBuffer);

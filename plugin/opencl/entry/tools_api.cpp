@@ -1,4 +1,4 @@
-// Custom kernels, profiler, capture, switches and interop at the C boundary. What this version does
+// Profiler, capture, switches and interop at the C boundary. What this version does
 // not have yet answers TB_UNSUPPORTED; the counters, switches and interop are complete.
 #include <algorithm>
 #include <cstring>
@@ -23,7 +23,7 @@ struct Declined<tb_status (*)(Args...)> {
     tb_error* error = std::get<sizeof...(Args) - 1>(std::tuple<Args...>(args...));
     return guarded(error, [] {
       unsupported(TB_REASON_OPERATOR,
-                  "custom kernels, tracing and capture are not part of this version of the plugin");
+                  "tracing and capture are not part of this version of the plugin");
     });
   }
 };
@@ -93,14 +93,6 @@ tb_status interop_device(int32_t index, void** native, tb_error* error) {
 
 }  // namespace
 
-const tb_kernel_api kKernelApi{sizeof(tb_kernel_api),
-                               0,
-                               DECLINED(tb_kernel_api, compile),
-                               DECLINED(tb_kernel_api, destroy),
-                               DECLINED(tb_kernel_api, count),
-                               DECLINED(tb_kernel_api, at),
-                               DECLINED(tb_kernel_api, find),
-                               DECLINED(tb_kernel_api, launch)};
 const tb_profiler_api kProfilerApi{sizeof(tb_profiler_api),
                                    0,
                                    DECLINED(tb_profiler_api, start),

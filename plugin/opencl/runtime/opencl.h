@@ -20,7 +20,8 @@ namespace ocltensor::opencl {
   X(clEnqueueWriteBuffer) X(clEnqueueCopyBuffer) X(clEnqueueFillBuffer) X(clEnqueueMapBuffer)   \
   X(clEnqueueUnmapMemObject) X(clEnqueueMarkerWithWaitList) X(clEnqueueBarrierWithWaitList)     \
   X(clFlush) X(clFinish) X(clWaitForEvents) X(clGetEventInfo) X(clGetEventProfilingInfo)        \
-  X(clReleaseEvent) X(clRetainEvent)
+  X(clReleaseEvent) X(clRetainEvent) X(clCreateSubBuffer) X(clCreateKernelsInProgram)          \
+  X(clGetKernelArgInfo)
 // clang-format on
 
 struct Functions {

@@ -7,6 +7,7 @@
 #include "base/config.h"
 #include "fallback.h"
 #include "generator.h"
+#include "kernels.h"
 #include "stream.h"
 
 namespace torch_ocl {
@@ -222,4 +223,5 @@ PYBIND11_MODULE(TORCH_OCL_MODULE, m) {
   answers("memory_stats", &statistics);
   answers("counters", &counters);
   answers("fallback_counts", &fallbacks);
+  bind_kernels(m);
 }

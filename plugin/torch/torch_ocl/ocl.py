@@ -49,6 +49,7 @@ from torch_ocl.device import (
     synchronize,
 )
 from torch_ocl.diagnostics import counters, fallback_counts, plugin_path, unavailable_reason
+from torch_ocl.kernels import Kernel, KernelLibrary, compile_kernel
 from torch_ocl.memory import (
     current_allocated_memory,
     driver_allocated_memory,
@@ -91,9 +92,12 @@ from torch_ocl.streams import (
 __all__ = [
     "DeviceProperties",
     "Event",
+    "Kernel",
+    "KernelLibrary",
     "Stream",
     "StreamContext",
     "can_device_access_peer",
+    "compile_kernel",
     "counters",
     "current_allocated_memory",
     "current_device",

@@ -1,0 +1,65 @@
+// Custom kernels: a user's OpenCL C, compiled for one device, launched on its current stream.
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "ocltensor/tensor.h"
+
+namespace ocltensor {
+
+// Bytes passed by value: a packed structure, or a vector type.
+struct KernelBytes {
+  std::span<const std::byte> bytes;
+};
+// A number becomes the kernel parameter's type; a list is copied to a buffer of the type that the
+// parameter points to.
+using KernelArgument = std::variant<Tensor, bool, int64_t, double, std::vector<int64_t>,
+                                    std::vector<double>, KernelBytes>;
+
+// Shared handle to a kernel; keeps its library alive.
+class OCLTENSOR_API Kernel {
+ public:
+  const char* name() const { return info_.name; }
+  size_t parameter_count() const { return info_.argument_count; }
+  uint64_t max_work_group_size() const { return info_.max_work_group_size; }
+  uint64_t preferred_work_group_multiple() const { return info_.preferred_multiple; }
+  uint64_t local_memory() const { return info_.local_memory; }      // bytes
+  uint64_t private_memory() const { return info_.private_memory; }  // bytes
+
+  // Enqueues on the device's current stream. `threads` counts work-items in all (1 to 3
+  // dimensions); `group` is empty (the driver chooses) or divides it. Tensors bind one parameter
+  // each, at their first element, or two, (__global T *base, ulong byte_offset), if the kernel has
+  // that many. The kernel sees memory, not shapes: strides are the caller's business. Thread-safe.
+  // Error TB_E_INVALID names the argument that does not fit.
+  void launch(std::initializer_list<KernelArgument> arguments,
+              std::initializer_list<uint64_t> threads,
+              std::initializer_list<uint64_t> group = {}) const;
+
+ private:
+  friend class KernelLibrary;
+  std::shared_ptr<const void> library_;
+  Device device_;
+  tb_kernel handle_ = nullptr;
+  tb_kernel_info info_{};
+};
+
+class OCLTENSOR_API KernelLibrary {
+ public:
+  // Error TB_E_COMPILE with the source line and the compiler's log. `options` go to the compiler.
+  static KernelLibrary compile(std::string_view source, Device device = "ocl",
+                               std::string_view options = {});
+  std::vector<std::string> names() const;
+  Kernel kernel(std::string_view name) const;  // Error TB_E_INVALID lists the names there are
+
+ private:
+  struct Impl;
+  std::shared_ptr<const Impl> impl_;
+};
+
+}  // namespace ocltensor

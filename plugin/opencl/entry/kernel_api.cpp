@@ -1,0 +1,111 @@
+// Custom kernels at the C boundary.
+#include <cstring>
+
+#include "entry.h"
+#include "handles.h"
+#include "runtime/device.h"
+#include "runtime/library.h"
+#include "runtime/process.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+Library& library_of(tb_library handle) {
+  check(handle != nullptr, "'library' must not be NULL");
+  return *reinterpret_cast<Library*>(handle);
+}
+
+void answer(CustomKernel& found, tb_kernel* kernel, tb_kernel_info* info) {
+  required(kernel, "kernel") = reinterpret_cast<tb_kernel>(&found);
+  if (info != nullptr) fill_struct(info, found.info(), TB_KERNEL_INFO_SIZE_V1);
+}
+
+tb_status compile(int32_t index, const char* source, const char* options, tb_library* library,
+                  tb_error* error) {
+  return guarded(error, [&] {
+    check_process();
+    required(library, "library");
+    library[0] = reinterpret_cast<tb_library>(
+        new Library(device(index), &required(source, "source"), options == nullptr ? "" : options));
+  });
+}
+
+tb_status destroy(tb_library library, tb_error* error) {
+  return guarded(error, [&] {
+    if (library != nullptr) delete &library_of(library);
+  });
+}
+
+tb_status count(tb_library library, uint32_t* count, tb_error* error) {
+  return guarded(error, [&] {
+    required(count, "count") = static_cast<uint32_t>(library_of(library).kernels().size());
+  });
+}
+
+tb_status at(tb_library library, uint32_t index, tb_kernel* kernel, tb_kernel_info* info,
+             tb_error* error) {
+  return guarded(error, [&] {
+    const auto kernels = library_of(library).kernels();
+    check(index < kernels.size(), "the library has {} kernels, there is no {}", kernels.size(),
+          index);
+    answer(*kernels[index], kernel, info);
+  });
+}
+
+tb_status find(tb_library library, const char* name, tb_kernel* kernel, tb_kernel_info* info,
+               tb_error* error) {
+  return guarded(error, [&] {
+    required(name, "name");
+    std::string known;
+    for (const auto& candidate : library_of(library).kernels()) {
+      if (std::strcmp(candidate->name(), name) == 0) return answer(*candidate, kernel, info);
+      known += (known.empty() ? "" : ", ") + std::string(candidate->name());
+    }
+    fail(TB_E_INVALID, "the library has no kernel '{}'; it has: {}", name,
+         known.empty() ? "none" : known);
+  });
+}
+
+// Sizes are the user's: what the driver would refuse with a bare code is said here.
+Range range_of(uint32_t rank, const uint64_t* threads, const uint64_t* group,
+               const CustomKernel& kernel) {
+  check(rank >= 1 && rank <= 3, "a range has 1 to 3 dimensions, got {}", rank);
+  required(threads, "threads");
+  Range range{rank, {1, 1, 1}, {0, 0, 0}};
+  uint64_t items = 1;
+  for (uint32_t i = 0; i < rank; ++i) {
+    range.global[i] = static_cast<size_t>(threads[i]);
+    if (group == nullptr) continue;
+    check(group[i] > 0 && threads[i] % group[i] == 0,
+          "kernel {}: {} threads in dimension {} are no multiple of the group size {}; round the "
+          "number of threads up and leave the surplus ones idle in the kernel",
+          kernel.name(), threads[i], i, group[i]);
+    range.local[i] = static_cast<size_t>(group[i]);
+    items *= group[i];
+  }
+  const uint64_t most = kernel.info().max_work_group_size;
+  check(group == nullptr || items <= most,
+        "kernel {}: a group of {} work-items is larger than this kernel's limit of {}",
+        kernel.name(), items, most);
+  if (group != nullptr)
+    for (uint32_t i = rank; i < 3; ++i) range.local[i] = 1;
+  return range;
+}
+
+tb_status launch(tb_stream stream, tb_kernel handle, const tb_value* args, uint32_t arg_count,
+                 uint32_t rank, const uint64_t* threads, const uint64_t* group, tb_error* error) {
+  return guarded(error, [&] {
+    check(handle != nullptr, "'kernel' must not be NULL");
+    auto& kernel = *reinterpret_cast<CustomKernel*>(handle);
+    if (arg_count > 0) required(args, "args");
+    const Range range = range_of(rank, threads, group, kernel);
+    if (range.global[0] * range.global[1] * range.global[2] == 0) return;
+    kernel.launch(stream_of(stream), {args, arg_count}, range);
+  });
+}
+
+}  // namespace
+
+const tb_kernel_api kKernelApi{sizeof(tb_kernel_api), 0, compile, destroy, count, at, find, launch};
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,142 @@
+"""Custom kernels: torch.ocl.compile_kernel."""
+
+import struct
+import threading
+import unittest
+
+import torch
+import torch_ocl  # noqa: F401
+
+SOURCE = """
+__kernel void saxpy(__global float *y, __global const float *x, float a) {
+  const size_t i = get_global_id(0);
+  y[i] += a * x[i];
+}
+__kernel void saxpy_at(__global float *y, ulong y_at, __global const float *x, ulong x_at, float a) {
+  const size_t i = get_global_id(0);
+  ((__global float *)((__global char *)y + y_at))[i] += a * ((__global const float *)((__global const char *)x + x_at))[i];
+}
+__kernel void fill(__global int *y, int n, uchar4 bytes) {
+  y[get_global_id(1) * get_global_size(0) + get_global_id(0)] = n + bytes.x + bytes.w;
+}
+__kernel void pick(__global float *y, __global const short *which, __global const float *from) {
+  y[get_global_id(0)] = from[which[get_global_id(0)]];
+}
+"""
+
+
+class Square(torch.autograd.Function):
+    library = None
+
+    @staticmethod
+    def forward(ctx, x):
+        y = torch.zeros_like(x)
+        ctx.save_for_backward(x)
+        Square.library.square(y, x)
+        return y
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return 2 * x * grad
+
+
+class CustomKernels(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.library = torch.ocl.compile_kernel(SOURCE)
+
+    def test_arguments(self):
+        x, y = torch.randn(100), torch.randn(100)
+        on_device = y.to("ocl")
+        self.library.saxpy(on_device, x.to("ocl"), 2.5)
+        torch.testing.assert_close(on_device.cpu(), y + 2.5 * x)
+        on_device = y.to("ocl")
+        self.library.saxpy(on_device, x.to("ocl"), 3, threads=64, group_size=16)
+        self.assertTrue(torch.equal(on_device.cpu()[64:], y[64:]))
+        on_device = y.to("ocl")
+        self.library.saxpy_at(on_device[1:], x.to("ocl")[3:], -1.0, threads=90)
+        torch.testing.assert_close(on_device.cpu()[1:91], y[1:91] - x[3:93])
+        self.assertEqual(on_device[0].item(), y[0].item())
+        numbers = torch.empty(2, 3, dtype=torch.int32, device="ocl")
+        self.library.fill(numbers, 7, struct.pack("4B", 1, 2, 3, 4), threads=(3, 2))
+        self.assertEqual(numbers.tolist(), [[12] * 3] * 2)
+        picked = torch.empty(4, device="ocl")
+        self.library.pick(picked, [2, 0, 1, 2], [0.5, 0.25, 8])
+        self.assertEqual(picked.tolist(), [8, 0.5, 0.25, 8])
+
+    def test_casts(self):
+        half = torch.ocl.compile_kernel("__kernel void f(__global ushort *y, ushort bits) { y[get_global_id(0)] = bits; }")
+        y = torch.zeros(3, dtype=torch.float16, device="ocl")
+        half.f(y, 1.5, arg_casts={1: "fp16"})
+        self.assertEqual(y.tolist(), [1.5] * 3)
+        half.f(y, 0x4000, arg_casts="int16")
+        self.assertEqual(y.tolist(), [2.0] * 3)
+        with self.assertRaisesRegex(ValueError, "not a value of type int16"):
+            half.f(y, 1 << 20, arg_casts="int16")
+        with self.assertRaisesRegex(ValueError, "unknown cast 'int13'"):
+            half.f(y, 1, arg_casts="int13")
+
+    def test_properties(self):
+        self.assertEqual([n for n in dir(self.library) if not n.startswith("_")], ["fill", "pick", "saxpy", "saxpy_at"])
+        kernel = self.library.saxpy
+        self.assertIs(kernel, self.library.saxpy)
+        self.assertEqual((kernel.name, kernel.parameter_count), ("saxpy", 3))
+        self.assertGreater(kernel.max_work_group_size, 0)
+        self.assertGreater(kernel.preferred_work_group_multiple, 0)
+        self.assertGreaterEqual(kernel.local_memory, 0)
+        self.assertFalse(hasattr(self.library, "sax"))
+        with self.assertRaisesRegex(AttributeError, "it has: fill, pick, saxpy, saxpy_at"):
+            _ = self.library.sax
+
+    def test_errors(self):
+        with self.assertRaisesRegex(SyntaxError, "line 3:   int i = undeclared;"):
+            torch.ocl.compile_kernel("__kernel void f(__global int *x)\n{\n  int i = undeclared;\n}\n")
+        x = torch.zeros(8, device="ocl")
+        for message, call in {
+            "has 3 parameters, 2 arguments": lambda: self.library.saxpy(x, x),
+            "argument 1 .int n.: 1.5 is not a value": lambda: self.library.fill(x, 1.5, b"1234"),
+            "a number cannot be passed": lambda: self.library.fill(x, 1, 2),
+            "4 bytes past an address": lambda: self.library.saxpy(x[1:], x, 1.0, threads=7),
+            "no multiple of the group size 3": lambda: self.library.saxpy(x, x, 1.0, group_size=3),
+            "given a tensor on cpu": lambda: self.library.saxpy(x, x.cpu(), 1.0),
+        }.items():
+            with self.subTest(message=message), self.assertRaisesRegex(RuntimeError, message):
+                call()
+        with self.assertRaisesRegex(ValueError, "without tensors"):
+            torch.ocl.compile_kernel("__kernel void f(int x) {}").f(1)
+        with self.assertRaisesRegex(ValueError, "group_size has 1 dimensions"):
+            self.library.saxpy(x, x, 1.0, threads=(2, 4), group_size=2)
+        self.assertTrue((x == 0).all())
+
+    def test_options_and_autograd(self):
+        Square.library = torch.ocl.compile_kernel(
+            "__kernel void square(__global T *y, __global const T *x) { y[get_global_id(0)] = x[get_global_id(0)] * x[get_global_id(0)]; }",
+            options="-D T=float",
+        )
+        x = torch.randn(10).to("ocl").requires_grad_()
+        Square.apply(x * 3).sum().backward()
+        torch.testing.assert_close(x.grad.cpu(), 18 * x.detach().cpu())
+
+    def test_streams_and_threads(self):
+        wrong = []
+
+        def work(seed):
+            with torch.ocl.stream(torch.ocl.Stream()):
+                for i in range(30):
+                    x = torch.full((64,), float(seed), device="ocl")
+                    y = torch.full((64,), float(i), device="ocl")
+                    self.library.saxpy(y, x, 2.0)
+                    if not (y.cpu() == i + 2 * seed).all():
+                        wrong.append((seed, i))
+
+        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+
+if __name__ == "__main__":
+    unittest.main()

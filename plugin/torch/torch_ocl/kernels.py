@@ -1,0 +1,168 @@
+"""Custom kernels: OpenCL C compiled at run time and launched on tensors.
+
+    library = torch.ocl.compile_kernel('''
+        __kernel void saxpy(__global float *y, __global const float *x, float a) {
+          const size_t i = get_global_id(0);
+          y[i] += a * x[i];
+        }
+    ''')
+    library.saxpy(y, x, 2.0)
+
+Launches go to the current stream like any operator, so they can be mixed with tensor code and used
+inside ``torch.autograd.Function``. A kernel sees memory, not shapes: pass contiguous tensors, or their
+strides as numbers.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+
+import torch
+
+from torch_ocl import _C
+from torch_ocl.device import DeviceLike, _index
+
+__all__ = ["Kernel", "KernelLibrary", "compile_kernel"]
+
+# struct's letters by the name that arg_casts takes.
+_CASTS = {
+    "int8": "b",
+    "uint8": "B",
+    "int16": "h",
+    "uint16": "H",
+    "int32": "i",
+    "uint32": "I",
+    "int64": "q",
+    "uint64": "Q",
+    "fp16": "e",
+    "float16": "e",
+    "fp32": "f",
+    "float32": "f",
+    "fp64": "d",
+    "float64": "d",
+}
+_Argument = torch.Tensor | bool | int | float | Sequence[int] | Sequence[float] | bytes
+
+
+def _sizes(value: int | Sequence[int] | None, name: str) -> list[int]:
+    """One to three sizes as a list; an empty one for None."""
+    if value is None:
+        return []
+    sizes = [value] if isinstance(value, int) else list(value)
+    if not 1 <= len(sizes) <= 3 or not all(isinstance(s, int) and s >= 0 for s in sizes):
+        raise ValueError(f"{name} must be one to three sizes of at least 0, got {value!r}")
+    return sizes
+
+
+class Kernel:
+    """A kernel of a library; call it to enqueue it on the device's current stream."""
+
+    def __init__(self, library: KernelLibrary, name: str) -> None:
+        self._library = library
+        self._name = name
+        self._info = library._handle.info(name)
+
+    @property
+    def name(self) -> str:
+        """The function's name in the source."""
+        return self._name
+
+    @property
+    def parameter_count(self) -> int:
+        """How many parameters the function has."""
+        return self._info["parameter_count"]
+
+    @property
+    def max_work_group_size(self) -> int:
+        """The largest group that the device can run this kernel with, in work-items."""
+        return self._info["max_work_group_size"]
+
+    @property
+    def preferred_work_group_multiple(self) -> int:
+        """Group sizes that are multiples of it run best."""
+        return self._info["preferred_work_group_multiple"]
+
+    @property
+    def local_memory(self) -> int:
+        """Bytes of ``__local`` memory that a group takes."""
+        return self._info["local_memory"]
+
+    def __call__(
+        self,
+        *args: _Argument,
+        threads: int | Sequence[int] | None = None,
+        group_size: int | Sequence[int] | None = None,
+        arg_casts: Mapping[int, str] | str | None = None,
+    ) -> None:
+        """Enqueues the kernel.
+
+        ``args`` go to the parameters in order. A tensor binds one parameter, a pointer to its first
+        element, or two, ``(__global T *base, ulong byte_offset)``, if the kernel has that many; then
+        its offset may be any. A number becomes the parameter's type. A list is copied to the device
+        in the type that the parameter points to. Bytes are passed by value: a packed structure, or
+        a vector.
+
+        ``threads``: work-items in all, one to three dimensions; by default one for each element of
+        the first tensor. ``group_size`` must divide it; by default the driver chooses.
+        ``arg_casts``: types that numbers take instead of the parameter's own, by position
+        (``{2: "int32"}``) or one for all numbers (``"fp16"``).
+
+        RuntimeError names the argument that does not fit.
+        """
+        values = list(args)
+        for i, value in enumerate(values):
+            cast = arg_casts if isinstance(arg_casts, str) else (arg_casts or {}).get(i)
+            if cast is not None and isinstance(value, (bool, int, float)):
+                if cast not in _CASTS:
+                    raise ValueError(f"unknown cast {cast!r} of argument {i}; known are {', '.join(_CASTS)}")
+                letter = _CASTS[cast]
+                try:
+                    values[i] = struct.pack("<" + letter, value if letter in "efd" else int(value))
+                except (struct.error, OverflowError) as error:
+                    raise ValueError(f"argument {i}: {value!r} is not a value of type {cast}") from error
+        if threads is None:
+            first = next((a for a in args if isinstance(a, torch.Tensor)), None)
+            if first is None:
+                raise ValueError("threads must be given to a kernel without tensors")
+            threads = first.numel()
+        sizes, group = _sizes(threads, "threads"), _sizes(group_size, "group_size")
+        if group and len(group) != len(sizes):
+            raise ValueError(f"group_size has {len(group)} dimensions, threads has {len(sizes)}")
+        self._library._handle.launch(self._name, values, sizes, group)
+
+    def __repr__(self) -> str:
+        return f"<kernel {self._name} of {self.parameter_count} parameters>"
+
+
+class KernelLibrary:
+    """Compiled kernels, as attributes: ``library.saxpy``."""
+
+    def __init__(self, handle: _C.KernelLibrary) -> None:
+        self._handle = handle
+        self._kernels: dict[str, Kernel] = {}
+
+    def __getattr__(self, name: str) -> Kernel:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name not in self._kernels:
+            names = self._handle.names()
+            if name not in names:
+                raise AttributeError(f"the library has no kernel {name!r}; it has: {', '.join(names) or 'none'}")
+            self._kernels[name] = Kernel(self, name)
+        return self._kernels[name]
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._handle.names()]
+
+    def __repr__(self) -> str:
+        return f"<kernels {', '.join(self._handle.names())}>"
+
+
+def compile_kernel(source: str, *, device: DeviceLike = None, options: str = "") -> KernelLibrary:
+    """Compiles OpenCL C for a device (the current one by default); its kernels are the result's attributes.
+
+    ``options`` go to the OpenCL compiler, e.g. ``"-D N=4 -cl-fast-relaxed-math"``. A source that does
+    not compile is a SyntaxError with its line and the compiler's log.
+    """
+    return KernelLibrary(_C.compile_kernels(_index(device), source, options))

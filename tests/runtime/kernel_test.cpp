@@ -1,0 +1,102 @@
+// Custom kernels through the C++ host, on the default device.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ocltensor/ocltensor.h>
+
+#include <thread>
+
+namespace ot = ocltensor;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+namespace {
+
+constexpr const char* kSource = R"(
+__kernel void scale(__global float *out, __global const float *in, float factor, int shift) {
+  const size_t i = get_global_id(0);
+  out[i] = in[i] * factor + shift;
+}
+__kernel void at_offset(__global float *base, ulong offset, short by) {
+  ((__global float *)((__global char *)base + offset))[get_global_id(0)] += by;
+}
+__kernel void pick(__global float *out, __global const uchar *which, __global const float *from) {
+  out[get_global_id(0)] = from[which[get_global_id(0)]];
+}
+__kernel void weigh(__global float *out, float4 w) { out[get_global_id(0)] = w.x + 2 * w.w; }
+)";
+
+const ot::KernelLibrary& library() {
+  static const auto compiled = ot::KernelLibrary::compile(kSource);
+  return compiled;
+}
+
+TEST(CustomKernels, BindTensorsNumbersListsAndBytes) {
+  EXPECT_THAT(library().names(), ElementsAre("at_offset", "pick", "scale", "weigh"));
+  const ot::Tensor in = ot::tensor(std::vector<float>{1, 2, 3, 4}, {4}, "ocl");
+  const ot::Tensor out = ot::zeros({4}, ot::DType::Float32, "ocl");
+  library().kernel("scale").launch({out, in, 2.5, int64_t{-1}}, {4}, {2});
+  EXPECT_THAT(out.to_vector<float>(), ElementsAre(1.5f, 4.f, 6.5f, 9.f));
+  library().kernel("at_offset").launch({out.narrow(0, 1, 3), int64_t{10}}, {3});
+  EXPECT_THAT(out.to_vector<float>(), ElementsAre(1.5f, 14.f, 16.5f, 19.f));
+  library().kernel("pick").launch(
+      {out, std::vector<int64_t>{2, 0, 1, 2}, std::vector<double>{.5, .25, 8}}, {4});
+  EXPECT_THAT(out.to_vector<float>(), ElementsAre(8.f, .5f, .25f, 8.f));
+  const std::vector<float> vector{1, 9, 9, 3};
+  library().kernel("weigh").launch({out, ot::KernelBytes{std::as_bytes(std::span(vector))}}, {4});
+  EXPECT_THAT(out.to_vector<float>(), ElementsAre(7.f, 7.f, 7.f, 7.f));
+}
+
+TEST(CustomKernels, ErrorsNameTheLineOrTheArgument) {
+  EXPECT_THAT([] { ot::KernelLibrary::compile("__kernel void f() {\n  not_a_type x;\n}\n"); },
+              ThrowsMessage<ot::Error>(HasSubstr("line 2:   not_a_type x;")));
+  EXPECT_THAT([] { (void)library().kernel("scales"); },
+              ThrowsMessage<ot::Error>(HasSubstr("it has: at_offset, pick, scale, weigh")));
+  const ot::Tensor x = ot::ones({4}, ot::DType::Float32, "ocl");
+  const ot::Kernel scale = library().kernel("scale");
+  EXPECT_THAT(
+      [&] {
+        scale.launch({x, x, 1.0}, {4});
+      },
+      ThrowsMessage<ot::Error>(HasSubstr("has 4 parameters, 3 arguments were given")));
+  EXPECT_THAT(
+      [&] {
+        scale.launch({x, x, 1.0, 1.5}, {4});
+      },
+      ThrowsMessage<ot::Error>(HasSubstr("argument 3 (int shift): 1.5 is not a value")));
+  EXPECT_THAT(
+      [&] {
+        scale.launch({x, x, 1.0, int64_t{1} << 40}, {4});
+      },
+      ThrowsMessage<ot::Error>(HasSubstr("is not a value of this type")));
+  EXPECT_THAT(
+      [&] {
+        scale.launch({x, x, 1.0, int64_t{1}}, {4}, {3});
+      },
+      ThrowsMessage<ot::Error>(HasSubstr("no multiple of the group size 3")));
+  EXPECT_THAT(
+      [&] {
+        scale.launch({x.narrow(0, 1, 3), x, 1.0, int64_t{1}}, {3});
+      },
+      ThrowsMessage<ot::Error>(HasSubstr("4 bytes past an address")));
+}
+
+TEST(CustomKernels, OneKernelFromManyThreads) {
+  const ot::Kernel scale = library().kernel("scale");
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      const ot::StreamGuard guard(ot::Stream::create("ocl"));
+      for (int64_t i = 0; i < 50; ++i) {
+        const ot::Tensor in = ot::ones({16}, ot::DType::Float32, "ocl");
+        const ot::Tensor out = ot::zeros({16}, ot::DType::Float32, "ocl");
+        scale.launch({out, in, static_cast<double>(t), i}, {16});
+        for (const float v : out.to_vector<float>()) wrong += v != static_cast<float>(t + i);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+}  // namespace
