@@ -2,11 +2,15 @@
 // widest type of their arguments. The lists are ATen's own, those that it uses for CUDA.
 #include <ATen/autocast_mode.h>
 #include <torch/library.h>
+#include <torch/version.h>
 
 namespace torch_ocl {
 namespace {
 
 // ATen's macros name them so.
+#if TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 13
+using at::DimnameList;  // 2.13 has no named tensors
+#endif
 using at::IntArrayRef;
 using at::Scalar;
 using at::ScalarType;
