@@ -1,4 +1,4 @@
-// Constructors and counts: indices of triangles, zeros that are known to be zero, bincount.
+// Constructors and counts: indices of triangles, bincount.
 #include "composite.h"
 
 namespace torch_ocl {
@@ -28,15 +28,6 @@ Tensor triu_indices(int64_t rows, int64_t columns, int64_t offset,
   return triangle(rows, columns, offset, false, type, layout, device);
 }
 
-// Real zeros: ATen's mark for zeros only saves work.
-Tensor efficient_zeros(c10::SymIntArrayRef size, std::optional<at::ScalarType> type,
-                       std::optional<at::Layout>, std::optional<at::Device> device,
-                       std::optional<bool>) {
-  return at::zeros(
-      C10_AS_INTARRAYREF_SLOW(size),
-      at::TensorOptions(device.value_or(at::kPrivateUse1)).dtype(type.value_or(at::kFloat)));
-}
-
 Tensor bincount(const Tensor& self, const std::optional<Tensor>& weights, c10::SymInt minlength) {
   const int64_t least = plain(minlength);
   const bool weighted = weights.has_value() && weights->defined();
@@ -62,7 +53,6 @@ Tensor bincount(const Tensor& self, const std::optional<Tensor>& weights, c10::S
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("tril_indices", TORCH_FN(tril_indices));
   m.impl("triu_indices", TORCH_FN(triu_indices));
-  m.impl("_efficientzerotensor", TORCH_FN(efficient_zeros));
   m.impl("bincount", TORCH_FN(bincount));
 }
 

@@ -91,6 +91,9 @@ ManyClasses many_classes(const Tensor& self, const Tensor& target) {
 }
 
 std::tuple<Tensor, Tensor> multilabel(const Tensor& self, const Tensor& target, int64_t reduction) {
+  TORCH_CHECK(self.dim() <= 2 && (self.dim() == 0 || self.size(-1) > 0),
+              "Expected non-empty vector or matrix with optional 0-dim batch size, but got: ",
+              self.sizes());
   if (self.numel() == 0)
     return {reduced(at::zeros({self.dim() < 2 ? 1 : self.size(0)}, self.options()), reduction,
                     self.dim() < 2),
