@@ -61,12 +61,14 @@ ONE_ITEM __kernel void weights(__global void *score_base, ulong score_offset, __
 #else
 __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) __kernel void weights(
     __global void *score_base, ulong score_offset, __global const void *mask_base, ulong mask_offset,
-    const AttentionParams p) {
+    __global void *sum_base, ulong sum_offset, const AttentionParams p) {
   __local T shared[GROUP_SIZE];
   const uint id = get_local_id(0);
   const long row = get_group_id(0), n = seen(p, row);
   __global T *s = (__global T *)((__global char *)score_base + score_offset) + row * p.keys;
+#if MASK
   __global const STYPE(M) *mask = AT_CONST(M, mask_base, mask_offset) + mask_offset_of(p, row);
+#endif
   T top = -INFINITY, sum = 0;
   for (long j = id; j < n; j += GROUP_SIZE) {
     const T v = MASKED(s[j], j);
