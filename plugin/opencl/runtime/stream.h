@@ -74,6 +74,7 @@ class Stream {
   std::mutex mutex_;
   Handle<cl_command_queue> queue_;
   Handle<cl_command_queue> profiling_queue_;
+  Handle<cl_mem> stamp_;  // what timing events write, to be stamped
   std::atomic<uint64_t> submitted_{0};
   std::atomic<uint64_t> completed_{0};
   uint64_t unflushed_ = 0;

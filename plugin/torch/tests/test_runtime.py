@@ -3,6 +3,7 @@
 import os
 import pickle
 import threading
+import time
 import unittest
 
 import torch
@@ -164,9 +165,18 @@ class Streams(unittest.TestCase):
         start, end = torch.ocl.Event(enable_timing=True), torch.ocl.Event(enable_timing=True)
         with self.assertRaisesRegex(RuntimeError, "must be recorded"):
             start.elapsed_time(end)
+        a = torch.randn(300, 300, device="ocl")
+        b = a @ a
+        torch.ocl.synchronize()
+        begin = time.perf_counter()
         start.record()
+        for _ in range(20):
+            b = a @ a
         end.record()
-        self.assertGreaterEqual(start.elapsed_time(end), 0)  # waits
+        elapsed = start.elapsed_time(end)  # waits
+        wall = 1e3 * (time.perf_counter() - begin)
+        self.assertGreater(elapsed, 0)
+        self.assertLess(elapsed, wall + 1)  # both clocks tick, and 1 ms is left for their start
         with self.assertRaisesRegex(RuntimeError, "enable_timing=True"):
             start.elapsed_time(torch.ocl.Event())
 
