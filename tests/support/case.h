@@ -41,6 +41,7 @@ enum class Scale : uint8_t {
   Inputs,    // (1 + largest finite |input|)^degree: short formulas that cancel (lerp, gelu)
   Absolute,  // the operator `scale_op` on |inputs|: sums of products
   Largest,   // the largest finite |expected| of the output: normalisations, chains of the above
+  FromOne,   // 1 + that: recurrences that start at 1 and may end at 0
 };
 
 // Accepts |actual - expected| <= eps(out) * |expected| + k * sqrt(terms) * eps(compute) * scale +

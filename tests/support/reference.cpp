@@ -114,6 +114,7 @@ struct Bounds {
     const double tiny = smallest_normal(p.rounding);
     double common = 0;
     if (t.scale == Scale::Largest) common = largest_finite_of(expected);
+    if (t.scale == Scale::FromOne) common = 1 + largest_finite_of(expected);
     if (t.scale == Scale::Inputs) common = std::pow(1 + largest_input(wide), t.degree);
     if (t.scale == Scale::Absolute && absolute.empty()) absolute = magnitudes(wide, t);
     for (int64_t i = 0, n = expected.numel(); i < n; ++i) {

@@ -246,6 +246,7 @@ void Stream::synchronize() {
   std::lock_guard lock(mutex_);
   const uint64_t ticket = submitted_.load();
   check(cl().clFinish(queue_.get()), "clFinish");
+  if (profiling_queue_) check(cl().clFinish(profiling_queue_.get()), "clFinish");  // events' stamps
   unflushed_ = 0;
   completed_ = std::max(completed_.load(), ticket);
   markers_.clear();

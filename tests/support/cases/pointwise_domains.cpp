@@ -43,7 +43,7 @@ constexpr Domain plain(double low, double high) { return {low, high, 0, false, f
 constexpr Domain kDegrees = {-2, 12, 0.25, false, false};
 // Each of up to 12 steps adds two roundings, of numbers up to twice the largest result.
 constexpr Tolerance kRecurrence = {
-    Scale::Largest, 64, 1, 1, nullptr, "a recurrence of up to 12 steps"};
+    Scale::FromOne, 64, 1, 1, nullptr, "a recurrence of up to 12 steps that starts at 1"};
 // Gradients: an infinite one may meet a slope that is 0 in float and tiny in double, so it has a
 // row of its own, where slopes are large enough.
 constexpr Domain finite(double low, double high) { return {low, high, 0, true, false, false}; }
