@@ -153,23 +153,18 @@ CustomKernel::CustomKernel(Device& device, Handle<cl_kernel> kernel)
       cl().clGetDeviceInfo(device.id(), CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof bits, &bits, nullptr),
       "clGetDeviceInfo");
   alignment_ = std::max<uint64_t>(1, bits / 8);
-}
 
-tb_kernel_info CustomKernel::info() const {
-  tb_kernel_info info{};
-  info.argument_count = static_cast<uint32_t>(parameters_.size());
-  info.name = name_;
-  const auto ask = [&](cl_kernel_work_group_info what, auto value) -> uint64_t {
-    if (cl().clGetKernelWorkGroupInfo(kernel_.get(), device_.id(), what, sizeof value, &value,
-                                      nullptr) != CL_SUCCESS)
-      return 0;
-    return value;
+  info_.argument_count = count;
+  info_.name = name_;
+  const auto number = [&](cl_kernel_work_group_info what, auto value) -> uint64_t {
+    const cl_int code =
+        cl().clGetKernelWorkGroupInfo(k, device.id(), what, sizeof value, &value, nullptr);
+    return code == CL_SUCCESS ? value : 0;
   };
-  info.max_work_group_size = ask(CL_KERNEL_WORK_GROUP_SIZE, size_t{0});
-  info.preferred_multiple = ask(CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, size_t{0});
-  info.local_memory = ask(CL_KERNEL_LOCAL_MEM_SIZE, cl_ulong{0});
-  info.private_memory = ask(CL_KERNEL_PRIVATE_MEM_SIZE, cl_ulong{0});
-  return info;
+  info_.max_work_group_size = number(CL_KERNEL_WORK_GROUP_SIZE, size_t{0});
+  info_.preferred_multiple = number(CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, size_t{0});
+  info_.local_memory = number(CL_KERNEL_LOCAL_MEM_SIZE, cl_ulong{0});
+  info_.private_memory = number(CL_KERNEL_PRIVATE_MEM_SIZE, cl_ulong{0});
 }
 
 std::string CustomKernel::where(size_t argument, size_t parameter) const {

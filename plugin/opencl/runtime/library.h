@@ -22,7 +22,7 @@ class CustomKernel {
   // Stays valid for the process.
   const char* name() const { return name_; }
   Device& device() const { return device_; }
-  tb_kernel_info info() const;
+  const tb_kernel_info& info() const { return info_; }  // struct_size is not set
   // Thread-safe: one launch of a kernel at a time sets its arguments.
   void launch(Stream& stream, std::span<const tb_value> args, const Range& range);
 
@@ -41,6 +41,7 @@ class CustomKernel {
   Handle<cl_kernel> kernel_;
   const char* name_;
   std::vector<Parameter> parameters_;
+  tb_kernel_info info_{};
   uint64_t alignment_;  // bytes, of an address that can be bound without an offset
   std::mutex mutex_;
 };

@@ -1,7 +1,7 @@
 // Compiling and launching custom kernels.
-#include <torch/csrc/Exceptions.h>
-
 #include "kernels.h"
+
+#include <torch/csrc/Exceptions.h>
 
 #include <list>
 #include <string>
@@ -54,7 +54,7 @@ class KernelLibrary {
 
   py::dict info(const std::string& name) const {
     tb_kernel_info info = empty_info();
-    (void)find(name, info);
+    (void)find(name, &info);
     py::dict d;
     d["parameter_count"] = info.argument_count;
     d["max_work_group_size"] = info.max_work_group_size;
@@ -66,8 +66,7 @@ class KernelLibrary {
 
   void launch(const std::string& name, const std::vector<Argument>& arguments,
               const std::vector<uint64_t>& threads, const std::vector<uint64_t>& group) const {
-    tb_kernel_info info = empty_info();
-    const tb_kernel kernel = find(name, info);
+    const tb_kernel kernel = find(name, nullptr);
     std::vector<tb_value> values;
     std::list<tb_tensor> tensors;
     std::list<std::string> bytes;
@@ -85,9 +84,9 @@ class KernelLibrary {
     info.struct_size = sizeof info;
     return info;
   }
-  tb_kernel find(const std::string& name, tb_kernel_info& info) const {
+  tb_kernel find(const std::string& name, tb_kernel_info* info) const {
     tb_kernel kernel = nullptr;
-    call_api("kernel", api().kernel->find, handle_, name.c_str(), &kernel, &info);
+    call_api("kernel", api().kernel->find, handle_, name.c_str(), &kernel, info);
     return kernel;
   }
 

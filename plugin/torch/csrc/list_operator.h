@@ -7,15 +7,15 @@ namespace torch_ocl {
 
 class ListOperator {
  public:
-  // `name` is the plugin's and must live as long as the process.
-  explicit ListOperator(const char* name) : name_(name) {}
+  explicit ListOperator(const char* name) : handle_(name) {}
   // `in` is complete, `outs` are the tensors of the out list. Throws Declined.
   void invoke(Arguments& in, at::TensorList outs, c10::DeviceIndex device);
-  const char* name() const { return name_; }
+  // The same where there is no other implementation: a declined call is a NotImplementedError.
+  void invoke_or_raise(Arguments& in, at::TensorList outs, c10::DeviceIndex device);
+  const char* name() const { return handle_.name(); }
 
  private:
-  const char* name_;
-  std::atomic<tb_op> op_{nullptr};
+  OperatorHandle handle_;
 };
 
 }  // namespace torch_ocl

@@ -130,15 +130,15 @@ at::Tensor make_tensor(at::IntArrayRef sizes, at::IntArrayRef strides, at::Scala
 const ocltensor::Operator& PluginOperator::schema() {
   const ocltensor::Operator* found = schema_.load(std::memory_order_relaxed);
   if (found == nullptr) [[unlikely]] {
-    found = ocltensor::find_operator(name_);
-    TORCH_INTERNAL_ASSERT(found != nullptr, "operators.def has no ", name_);
+    found = ocltensor::find_operator(handle_.name());
+    TORCH_INTERNAL_ASSERT(found != nullptr, "operators.def has no ", handle_.name());
     schema_.store(found, std::memory_order_relaxed);
   }
   return *found;
 }
 
-void PluginOperator::invoke(const Arguments& in, std::span<at::Tensor> outs,
-                            c10::DeviceIndex device) {
+void OperatorHandle::invoke(tb_call call, const Arguments& in,
+                            std::span<const tb_tensor* const> outs, c10::DeviceIndex device) {
   tb_op op = op_.load(std::memory_order_relaxed);
   ocltensor::ErrorBuffer error;
   if (op == nullptr) [[unlikely]] {
@@ -147,6 +147,22 @@ void PluginOperator::invoke(const Arguments& in, std::span<at::Tensor> outs,
     if (status != TB_OK) raise(status, name_, error.text());
     op_.store(op, std::memory_order_relaxed);
   }
+  call.struct_size = sizeof call;
+  call.op = op;
+  call.stream = current_handle(device);
+  call.args = in.values().data();
+  call.arg_count = static_cast<uint32_t>(in.values().size());
+  call.outs = outs.data();
+  call.out_count = static_cast<uint32_t>(outs.size());
+  const tb_status status = api().operators->invoke(&call, error.get());
+  if (status == TB_OK) [[likely]]
+    return;
+  if (status == TB_UNSUPPORTED) throw Declined(error.text());
+  raise(status, name_, error.text());
+}
+
+void PluginOperator::invoke(const Arguments& in, std::span<at::Tensor> outs,
+                            c10::DeviceIndex device) {
   tb_tensor described[kMostOuts];
   const tb_tensor* pointers[kMostOuts];
   for (size_t i = 0; i < outs.size(); ++i) {
@@ -155,20 +171,9 @@ void PluginOperator::invoke(const Arguments& in, std::span<at::Tensor> outs,
   }
   ResizeContext context{outs, device};
   tb_call call{};
-  call.struct_size = sizeof call;
-  call.op = op;
-  call.stream = current_handle(device);
-  call.args = in.values().data();
-  call.arg_count = static_cast<uint32_t>(in.values().size());
-  call.outs = pointers;
-  call.out_count = static_cast<uint32_t>(outs.size());
   call.resize_out = resize;
   call.resize_context = &context;
-  const tb_status status = api().operators->invoke(&call, error.get());
-  if (status == TB_OK) [[likely]]
-    return;
-  if (status == TB_UNSUPPORTED) throw Declined(error.text());
-  raise(status, name_, error.text());
+  handle_.invoke(call, in, std::span(pointers).first(outs.size()), device);
 }
 
 void PluginOperator::run(Arguments& in, std::span<at::Tensor> outs, Outputs mode) {
@@ -176,9 +181,9 @@ void PluginOperator::run(Arguments& in, std::span<at::Tensor> outs, Outputs mode
   const bool pointwise = is_pointwise(op);
   const bool given = mode != Outputs::Allocate;
   const c10::DeviceIndex device =
-      in.settle(name_, given ? outs[0].device().index() : current_device(), pointwise);
+      in.settle(handle_.name(), given ? outs[0].device().index() : current_device(), pointwise);
   std::vector<TensorSpec> specs = infer(op, in);
-  TORCH_INTERNAL_ASSERT(specs.size() == outs.size() && outs.size() <= kMostOuts, name_);
+  TORCH_INTERNAL_ASSERT(specs.size() == outs.size() && outs.size() <= kMostOuts, handle_.name());
   const bool dynamic = (op.flags & ocltensor::kDataDependentShape) != 0;
 
   std::array<at::Tensor, kMostOuts> targets;

@@ -19,10 +19,25 @@ class Declined : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// The plugin's operator of a name, looked up at the first call.
+class OperatorHandle {
+ public:
+  // `name` is the plugin's: "add.out". Must live as long as the process.
+  explicit OperatorHandle(const char* name) : name_(name) {}
+  const char* name() const { return name_; }
+  // Calls it with settled arguments and described outputs, on the device's current stream. `call`
+  // brings what else the call needs. Throws Declined.
+  void invoke(tb_call call, const Arguments& in, std::span<const tb_tensor* const> outs,
+              c10::DeviceIndex device);
+
+ private:
+  const char* name_;
+  std::atomic<tb_op> op_{nullptr};
+};
+
 class PluginOperator {
  public:
-  // `name` is the plugin's: "add.out". Must live as long as the process. Finds nothing yet.
-  explicit PluginOperator(const char* name) : name_(name) {}
+  explicit PluginOperator(const char* name) : handle_(name) {}
 
   // Allocates what inference says and runs. `outs` has one entry per output of the operator; an
   // output that the call does not produce (output_mask) stays undefined. Throws Declined.
@@ -39,9 +54,8 @@ class PluginOperator {
   void run(Arguments& in, std::span<at::Tensor> outs, Outputs mode);
   const ocltensor::Operator& schema();
 
-  const char* name_;
+  OperatorHandle handle_;
   std::atomic<const ocltensor::Operator*> schema_{nullptr};
-  std::atomic<tb_op> op_{nullptr};
 };
 
 // Calls that are written by hand: all inputs in the schema's order. A declined call is a

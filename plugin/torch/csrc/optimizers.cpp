@@ -29,13 +29,7 @@ class Step {
   void add(double value) { in_.add(value); }
   void add(bool value) { in_.add(value); }
 
-  void run(ListOperator& op) {
-    try {
-      op.invoke(in_, {}, device_);
-    } catch (const Declined& declined) {
-      TORCH_CHECK_NOT_IMPLEMENTED(false, "ocl: ", op.name(), ": ", declined.what());
-    }
-  }
+  void run(ListOperator& op) { op.invoke_or_raise(in_, {}, device_); }
 
  private:
   c10::DeviceIndex device_;
@@ -92,11 +86,7 @@ at::Tensor& update_scale(at::Tensor& scale, at::Tensor& growth_tracker, const at
   in.add(growth_factor);
   in.add(backoff_factor);
   in.add(growth_interval);
-  try {
-    op.invoke(in, {}, scale.device().index());
-  } catch (const Declined& declined) {
-    TORCH_CHECK_NOT_IMPLEMENTED(false, "ocl: ", op.name(), ": ", declined.what());
-  }
+  op.invoke_or_raise(in, {}, scale.device().index());
   return scale;
 }
 
