@@ -98,6 +98,11 @@ KNOWN |= {
 }
 
 
+# PyTorch's optimizers take these in float32 beside float64 parameters, too. The float64 run must judge them: in float16 and
+# bfloat16, without momentum, the CPU's `_fused_sgd_` of 2.13 leaves whole vectors of parameters as they were.
+FLOAT32_ARGUMENTS = {"grad_scale", "found_inf"}
+
+
 class Skip(Exception):
     """The record cannot be replayed; the text says why."""
 
@@ -290,6 +295,8 @@ def call(record: Record, args: list[Any], outs: list[torch.Tensor]) -> list[torc
     for a, value in zip((a for a in schema.arguments if not a.is_out), args, strict=False):
         if str(a.type) == "Tensor" and isinstance(value, (bool, int, float)):
             value = wrapped(value, args)
+        if a.name in FLOAT32_ARGUMENTS and value is not None:
+            value = value.float()
         if a.kwarg_only:
             keywords[a.name] = value
         else:
