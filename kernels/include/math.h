@@ -14,6 +14,7 @@ ORDER_FUNCTIONS(T16)
 #endif
 
 #if FLOATING
+#include "fmod.h"
 #include "pow.h"
 // exp for sums with numbers near 1: on CPU drivers results under 2.7e-38 may be 0.
 #ifdef VECTORS
@@ -95,11 +96,11 @@ INLINE T erf_(T a) { return erf(a); }
 #endif
 #define FLOAT_FUNCTIONS(V)                                                                    \
   INLINE V OVERLOAD remainder_(V a, V b) {                                                    \
-    const V m = fmod(a, b);                                                                   \
+    const V m = fmod_(a, b);                                                                  \
     return (m != (V)(0) && ((b < (V)(0)) != (m < (V)(0)))) ? m + b : m;                       \
   }                                                                                           \
   INLINE V OVERLOAD divide_floor_(V a, V b) {                                                 \
-    const V m = fmod(a, b);                                                                   \
+    const V m = fmod_(a, b);                                                                  \
     V q = (a - m) / b;                                                                        \
     q = (m != (V)(0) && ((b < (V)(0)) != (m < (V)(0)))) ? q - (V)(1) : q;                     \
     const V f = floor(q);                                                                     \

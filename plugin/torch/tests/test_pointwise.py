@@ -1,0 +1,58 @@
+"""Pointwise operators where vectors hold special values: no lane may disturb its neighbours."""
+
+import itertools
+import math
+import unittest
+
+import numpy
+import torch
+import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
+
+FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+
+
+def exact_fmod(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """The C library's: PyTorch's own is NaN where a / b overflows."""
+    with numpy.errstate(all="ignore"):
+        return torch.from_numpy(numpy.fmod(a.double().numpy(), b.double().numpy())).to(a.dtype)
+
+
+class Fmod(unittest.TestCase):
+    def check(self, a: torch.Tensor, b: torch.Tensor) -> None:
+        expected = exact_fmod(a, b)
+        result = torch.fmod(a.to("ocl"), b.to("ocl")).cpu()
+        wrong = ~((result == expected) | (result.isnan() & expected.isnan()))
+        wrong |= ~result.isnan() & (result.signbit() != expected.signbit())
+        self.assertFalse(wrong.any(), f"{a[wrong][:4]} fmod {b[wrong][:4]} gave {result[wrong][:4]}")
+        expected = torch.where((expected != 0) & ((b < 0) != (expected < 0)), expected + b, expected)
+        result = torch.remainder(a.to("ocl"), b.to("ocl")).cpu()
+        torch.testing.assert_close(result, expected, rtol=0, atol=0, equal_nan=True)
+
+    def test_beside_special_values(self):
+        for dtype in FLOATS:
+            limits = torch.finfo(dtype)
+            special = [math.inf, -math.inf, math.nan, 0.0, -0.0, limits.tiny, limits.tiny / 4, limits.max, limits.min, 1.0]
+            for one, other in itertools.product([*special, 7.0], [*special, 4.0]):
+                a, b = torch.full((40,), 7.0, dtype=dtype), torch.full((40,), 4.0, dtype=dtype)
+                a[5], b[5] = one, other
+                with self.subTest(dtype=dtype, a=one, b=other):
+                    self.check(a, b)
+
+    def test_any_quotient(self):
+        generator = torch.Generator().manual_seed(3)
+        for dtype, exponent in itertools.product(FLOATS, (0, 8, 30, 100, 600, -12)):
+            wide = torch.randn(2000, dtype=torch.float64, generator=generator) * 2.0**exponent
+            narrow = torch.randn(2000, dtype=torch.float64, generator=generator)
+            with self.subTest(dtype=dtype, exponent=exponent):
+                self.check(wide.to(dtype), narrow.to(dtype))
+                self.check(wide.round().to(dtype), (narrow * 8).round().to(dtype))
+
+    def test_floor_division(self):
+        a = torch.tensor([-6.25, 7.0, math.inf, -0.25] * 15, dtype=torch.float64)
+        b = torch.tensor([5, 4, 6, 10, 8, 2, 12, 11, 2, 8, 12, 11, 4, 3, 11] * 4, dtype=torch.int8)
+        result = torch.floor_divide(a.to("ocl"), b.to("ocl")).cpu()
+        torch.testing.assert_close(result, torch.floor_divide(a, b), rtol=0, atol=0, equal_nan=True)
+
+
+if __name__ == "__main__":
+    unittest.main()
