@@ -8,6 +8,7 @@
 #include "conv/conv.h"
 #include "copy/copy.h"
 #include "index/index.h"
+#include "linalg/linalg.h"
 #include "loss/loss.h"
 #include "matmul/matmul.h"
 #include "multi_tensor/multi_tensor.h"
@@ -38,6 +39,8 @@ constexpr FamilyFunction kFamilies[] = {
     norm_operators,      loss_operators,
     scan_operators,      foreach_operators,
     optimizer_operators, amp_operators,
+    cholesky_operators,  lu_operators,
+    qr_operators,
 };
 
 }  // namespace

@@ -37,6 +37,17 @@ Specs masked_select(const Args& args);
 Specs nonzero(const Args& args);
 Specs scatter(const Args& args);
 
+// linalg.cpp
+Specs geqrf(const Args& args);
+Specs linalg_cholesky_ex(const Args& args);
+Specs linalg_householder_product(const Args& args);
+Specs linalg_inv_ex(const Args& args);
+Specs linalg_lu_factor_ex(const Args& args);
+Specs linalg_lu_solve(const Args& args);
+Specs linalg_qr(const Args& args);
+Specs linalg_solve_triangular(const Args& args);
+Specs lu_unpack(const Args& args);
+
 // loss.cpp
 Specs binary_cross_entropy(const Args& args);
 Specs binary_cross_entropy_backward(const Args& args);

@@ -1,0 +1,73 @@
+// Parts of factored matrices: triangles, reflectors, the factor of a block of reflectors, permutations. TYPE, ROWS
+#if ROWS
+#define MASK i32
+#endif
+#include "linalg.h"
+#include "range.h"
+
+// Rows are spread over dimension 1, on GPUs columns over the 32 work-items of dimension 0.
+#if ROWS
+#define FOR_COLUMNS(c, n) for (long c = 0; c < (n); ++c)
+#else
+#define FOR_COLUMNS(c, n) for (long c = get_global_id(0); c < (n); c += PANEL)
+#endif
+
+// b = the upper triangle of a, or the lower one with ones on the diagonal (unit), and zeros. b may be a.
+GROUP __kernel void triangle(__global const void *a_base, ulong a_offset, __global void *b_base, ulong b_offset, int unit,
+                             const LinalgParams p) {
+  const long m = get_global_id(1) / p.rows, r = get_global_id(1) - m * p.rows;
+  __global const STYPE(TYPE) *a = AT_CONST(TYPE, a_base, a_offset) + m * p.a_batch + r * p.a_row;
+  __global STYPE(TYPE) *b = AT(TYPE, b_base, b_offset) + m * p.b_batch + r * p.b_row;
+  FOR_COLUMNS(c, p.columns) {
+    const bool keep = unit ? c < r : c >= r;
+    const T x = keep ? a[c * p.a_col] : (T)(unit && c == r);
+    b[c * p.b_col] = x;
+  }
+}
+
+// b = the reflectors below the diagonal of a, with their ones; zeros above, and in columns from `steps` on.
+GROUP __kernel void reflectors(__global const void *a_base, ulong a_offset, __global void *b_base, ulong b_offset,
+                               const LinalgParams p) {
+  const long m = get_global_id(1) / p.rows, r = get_global_id(1) - m * p.rows;
+  __global const STYPE(TYPE) *a = AT_CONST(TYPE, a_base, a_offset) + m * p.a_batch + r * p.a_row;
+  __global STYPE(TYPE) *b = AT(TYPE, b_base, b_offset) + m * p.b_batch + r * p.b_row;
+  FOR_COLUMNS(c, PANEL) b[c] = c < p.steps && c < r ? a[c * p.a_col] : (T)(c < p.steps && c == r);
+}
+
+// The product of reflectors H0 H1 ... is I - V F V^T with an upper triangular F (b), made from the products V^T V (a) and
+// the factors tau. A row of F depends on itself alone: a row each.
+GROUP __kernel void block_factor(__global const void *a_base, ulong a_offset, __global void *b_base, ulong b_offset,
+                                 __global const void *tau_base, ulong tau_offset, const LinalgParams p) {
+  const long m = get_global_id(1), r = get_global_id(0);
+  __global const STYPE(TYPE) *products = AT_CONST(TYPE, a_base, a_offset) + m * p.a_batch;
+  __global STYPE(TYPE) *f = AT(TYPE, b_base, b_offset) + m * p.b_batch + r * p.b_row;
+  __global const STYPE(TYPE) *tau = AT_CONST(TYPE, tau_base, tau_offset) + m * p.vector_batch + p.first;
+  for (long i = 0; i < PANEL; ++i) {
+    T x = 0;
+    if (i < p.steps && i >= r) {
+      if (i == r) {
+        x = tau[i];
+      } else {
+        for (long q = r; q < i; ++q) x += f[q] * products[q * p.a_row + i];
+        x *= -tau[i];
+      }
+    }
+    f[i] = x;
+  }
+}
+
+// Ones of the permutation matrices b (zero before) that undo the row interchanges `pivots`; a holds a row of rows each.
+GROUP __kernel void permutation(__global void *order_base, ulong order_offset, __global void *b_base, ulong b_offset,
+                                __global const void *pivot_base, ulong pivot_offset, const LinalgParams p) {
+  const long m = get_global_id(0);
+  __global int *order = AT(i32, order_base, order_offset) + m * p.rows;
+  __global STYPE(TYPE) *b = AT(TYPE, b_base, b_offset) + m * p.b_batch;
+  __global const int *pivots = AT_CONST(i32, pivot_base, pivot_offset) + m * p.vector_batch;
+  for (long i = 0; i < p.rows; ++i) order[i] = (int)i;
+  for (long i = 0; i < p.steps; ++i) {
+    const int other = pivots[i] - 1, held = order[i];
+    order[i] = order[other];
+    order[other] = held;
+  }
+  for (long i = 0; i < p.rows; ++i) b[order[i] * p.b_row + i * p.b_col] = 1;
+}

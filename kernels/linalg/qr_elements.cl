@@ -1,0 +1,68 @@
+// Householder QR of a panel of 32 columns for GPUs: one work-group a matrix, 32 work-items a row. R ends on and above the
+// diagonal, the reflectors (whose first element is 1) below. TYPE, GROUP
+#include "linalg.h"
+
+__attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void qr(__global void *a_base, ulong a_offset,
+                                                                    __global void *tau_base, ulong tau_offset,
+                                                                    const LinalgParams p) {
+  __local T parts[GROUP];
+  const long m = get_group_id(0);
+  const int id = get_local_id(0), column = id % PANEL, lane = id / PANEL, rows = (int)p.rows;
+  __global STYPE(TYPE) *a = AT(TYPE, a_base, a_offset) + m * p.a_batch;
+  __global STYPE(TYPE) *factors = AT(TYPE, tau_base, tau_offset) + m * p.vector_batch + p.first;
+  for (int i = 0; i < (int)p.steps; ++i) {
+    T mine = 0;
+    for (int r = i + 1 + id; r < rows; r += GROUP) {
+      const T size = fabs(a[r * p.a_row + i]);
+      mine = size > mine || isnan(size) ? size : mine;
+    }
+    parts[id] = mine;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int reach = GROUP / 2; reach > 0; reach /= 2) {
+      if (id < reach) {
+        const T other = parts[id + reach];
+        if (other > parts[id] || isnan(other)) parts[id] = other;
+      }
+      barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    const T largest = parts[0];
+    const T alpha = a[i * p.a_row + i];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (largest == 0) {  // nothing below the diagonal: no reflection
+      if (id == 0) factors[i] = 0;
+      continue;
+    }
+    mine = 0;
+    for (int r = i + 1 + id; r < rows; r += GROUP) {
+      const T part = a[r * p.a_row + i] / largest;
+      mine += part * part;
+    }
+    parts[id] = mine;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int reach = GROUP / 2; reach > 0; reach /= 2) {
+      if (id < reach) parts[id] += parts[id + reach];
+      barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    const T beta = -copysign(hypot(alpha, largest * sqrt(parts[0])), alpha);
+    const T tau = (beta - alpha) / beta, divisor = alpha - beta;
+    for (int r = i + 1 + id; r < rows; r += GROUP) a[r * p.a_row + i] /= divisor;
+    barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
+    T w = 0;
+    for (int r = i + 1 + lane; r < rows; r += GROUP / PANEL) w += a[r * p.a_row + i] * a[r * p.a_row + column];
+    parts[id] = w;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    w = a[i * p.a_row + column];
+    for (int other = 0; other < GROUP / PANEL; ++other) w += parts[other * PANEL + column];
+    w *= tau;
+    barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
+    if (column > i) {
+      if (lane == 0) a[i * p.a_row + column] -= w;
+      for (int r = i + 1 + lane; r < rows; r += GROUP / PANEL) a[r * p.a_row + column] -= a[r * p.a_row + i] * w;
+    }
+    if (id == 0) {
+      a[i * p.a_row + i] = beta;
+      factors[i] = tau;
+    }
+    barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
+  }
+}

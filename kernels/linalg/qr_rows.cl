@@ -1,0 +1,56 @@
+// Householder QR of a panel of 32 columns for CPU drivers: one work-item a matrix. R ends on and above the diagonal, the
+// reflectors (whose first element is 1) below. TYPE, MASK
+#define ROWS 1
+#include "linalg.h"
+
+ONE_ITEM __kernel void qr(__global void *a_base, ulong a_offset, __global void *tau_base, ulong tau_offset,
+                          const LinalgParams p) {
+  const long m = get_global_id(0);
+  __global STYPE(TYPE) *a = AT(TYPE, a_base, a_offset) + m * p.a_batch;
+  __global STYPE(TYPE) *factors = AT(TYPE, tau_base, tau_offset) + m * p.vector_batch + p.first;
+  for (long i = 0; i < p.steps; ++i) {
+    __global STYPE(TYPE) *row = a + i * p.a_row;
+    T largest = 0, sum = 0;
+    for (long r = i + 1; r < p.rows; ++r) {
+      const T size = fabs(a[r * p.a_row + i]);
+      largest = size > largest || isnan(size) ? size : largest;
+    }
+    if (largest != 0)
+      for (long r = i + 1; r < p.rows; ++r) {
+        const T part = a[r * p.a_row + i] / largest;
+        sum += part * part;
+      }
+    if (largest == 0) {  // nothing below the diagonal: no reflection
+      factors[i] = 0;
+      continue;
+    }
+    const T alpha = row[i], beta = -copysign(hypot(alpha, largest * sqrt(sum)), alpha);
+    const T tau = (beta - alpha) / beta, divisor = alpha - beta;
+    factors[i] = tau;
+    const M16 right0 = RIGHT_OF(i, 0), right1 = RIGHT_OF(i, 1);
+    const T16 row0 = LOAD16(TYPE, row, 0), row1 = LOAD16(TYPE, row, 16);
+    T16 w0 = row0, w1 = row1;
+    for (long r = i + 1; r < p.rows; ++r) {
+      __global STYPE(TYPE) *at = a + r * p.a_row;
+      const T v = at[i] / divisor;
+      at[i] = v;
+      if (i < 15) w0 += v * LOAD16(TYPE, at, 0);
+      w1 += v * LOAD16(TYPE, at, 16);
+    }
+    w0 *= tau;
+    w1 *= tau;
+    STORE16(TYPE, row, 0, select(row0, row0 - w0, right0));
+    STORE16(TYPE, row, 16, select(row1, row1 - w1, right1));
+    row[i] = beta;
+    for (long r = i + 1; r < p.rows; ++r) {
+      __global STYPE(TYPE) *at = a + r * p.a_row;
+      const T v = at[i];
+      if (i < 15) {
+        const T16 x = LOAD16(TYPE, at, 0);
+        STORE16(TYPE, at, 0, select(x, x - v * w0, right0));
+      }
+      const T16 y = LOAD16(TYPE, at, 16);
+      STORE16(TYPE, at, 16, select(y, y - v * w1, right1));
+    }
+  }
+}

@@ -1,0 +1,115 @@
+// What the factorisations share: launches, products, triangles and solves with them.
+#include "kernel_sources.h"
+#include "linalg.h"
+#include "ops/division.h"
+#include "ops/reduce/reduction.h"
+
+namespace ocltensor::opencl {
+
+Launch& bind(Launch& launch, const Stack& s) {
+  if (s.count * s.rows * s.columns == 0) return launch.memory(0, 0, 0);
+  const Extent e = extent(Dims{s.count, s.rows, s.columns}, Dims{s.at.batch, s.at.row, s.at.col});
+  return launch.memory(s.at.address, e.low * size_of(s.dtype), e.high * size_of(s.dtype));
+}
+
+LinalgParams params_of(const Stack& a, const Stack& b) {
+  LinalgParams p{};
+  p.count = a.count;
+  p.rows = a.rows;
+  p.columns = a.columns;
+  p.a_batch = a.at.batch;
+  p.a_row = a.at.row;
+  p.a_col = a.at.col;
+  p.b_batch = b.at.batch;
+  p.b_row = b.at.row;
+  p.b_col = b.at.col;
+  return p;
+}
+
+Defines linalg_defines(const OpCall& call, DType dtype) {
+  Defines d;
+  d.type("TYPE", dtype);
+  if (is_rows(call))
+    d.type("MASK", dtype == DType::Float64 ? DType::Int64 : DType::Int32);
+  else
+    d.set("GROUP", group_size(call.caps()));
+  return d;
+}
+
+void run_panels(const OpCall& call, Launch& launch, int64_t count) {
+  const auto group = static_cast<size_t>(is_rows(call) ? 1 : group_size(call.caps()));
+  launch.run({static_cast<size_t>(count) * group, 1, 1}, {group, 1, 1});
+}
+
+void run_rows(const OpCall& call, Launch& launch, int64_t rows) {
+  const size_t lanes = is_rows(call) ? 1 : static_cast<size_t>(kPanel);
+  launch.run({lanes, static_cast<size_t>(rows), 1}, {lanes, 1, 1});
+}
+
+void multiply(const OpCall& call, const Stack& c, const Stack& a, const Stack& b, bool subtract) {
+  MatmulProblem problem{.dtype = c.dtype,
+                        .batch = c.count,
+                        .m = c.rows,
+                        .n = c.columns,
+                        .k = a.columns,
+                        .a = a.at,
+                        .b = b.at,
+                        .c = c.at,
+                        .self = std::nullopt};
+  if (subtract) {
+    problem.alpha = -1;
+    problem.beta = 1;
+    problem.self = c.at;
+  }
+  run_matmul(call, problem);
+}
+
+void copy_triangle(const OpCall& call, const Stack& a, const Stack& b, bool unit_lower) {
+  Defines d;
+  d.type("TYPE", a.dtype).set("ROWS", is_rows(call));
+  Launch launch = call.launch(kernel_sources::linalg_parts, "triangle", d);
+  bind(launch, a);
+  bind(launch, b);
+  LinalgParams p = params_of(a, b);
+  p.rows = b.rows;
+  p.columns = b.columns;
+  launch.value<int32_t>(unit_lower).value(p);
+  run_rows(call, launch, b.count * b.rows);
+}
+
+void solve_block(const OpCall& call, const Stack& t, const Stack& b, Triangle kind) {
+  if (b.count * b.rows * b.columns == 0) return;
+  const bool upper = kind == Triangle::Upper || kind == Triangle::UnitUpper;
+  const Stack triangle = upper ? t.reversed() : t;
+  const Stack right = upper ? b.rows_reversed() : b;
+  Defines d = linalg_defines(call, b.dtype);
+  d.set("UNIT", kind == Triangle::UnitLower || kind == Triangle::UnitUpper);
+  Launch launch = call.launch(
+      is_rows(call) ? kernel_sources::linalg_solve_rows : kernel_sources::linalg_solve_elements,
+      "solve", d);
+  bind(launch, triangle);
+  bind(launch, right);
+  LinalgParams p = params_of(triangle, right);
+  p.columns = b.columns;
+  launch.value(p);
+  run_panels(call, launch,
+             b.count * divide_up(b.columns, is_rows(call) ? 16 : group_size(call.caps())));
+}
+
+void solve_triangle(const OpCall& call, const Stack& t, const Stack& b, Triangle kind) {
+  const bool upper = kind == Triangle::Upper || kind == Triangle::UnitUpper;
+  const int64_t n = t.rows;
+  const int64_t k = b.columns;
+  for (int64_t step = 0; step < divide_up(n, kPanel); ++step) {
+    const int64_t i = (upper ? divide_up(n, kPanel) - 1 - step : step) * kPanel;
+    const int64_t size = std::min(kPanel, n - i);
+    const int64_t known = upper ? n - i - size : i;
+    const int64_t first = upper ? i + size : 0;
+    if (known > 0)
+      multiply(call, b.block(i, 0, size, k), t.block(i, first, size, known),
+               b.block(first, 0, known, k), true);
+    solve_block(call, t.block(i, i, size, size), b.block(i, 0, size, k), kind);
+  }
+}
+
+}  // namespace ocltensor::opencl

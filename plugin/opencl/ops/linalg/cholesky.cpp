@@ -1,0 +1,88 @@
+// Cholesky factorisation and triangular solves.
+#include "kernel_sources.h"
+#include "linalg.h"
+#include "ops/copy/copy.h"
+#include "ops/division.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+// A = U^T U from the upper triangle, a block of rows at a time: what the rows above contribute is
+// subtracted first.
+void factor(const OpCall& call, const Stack& u, TensorView info) {
+  const int64_t n = u.rows;
+  for (int64_t j = 0; j < n; j += kPanel) {
+    const int64_t size = std::min(kPanel, n - j);
+    const int64_t rest = n - j - size;
+    if (j > 0)
+      multiply(call, u.block(j, j, size, n - j), u.block(0, j, j, size).transposed(),
+               u.block(0, j, j, n - j), true);
+    const Stack diagonal = u.block(j, j, size, size);
+    Launch launch = call.launch(is_rows(call) ? kernel_sources::linalg_cholesky_rows
+                                              : kernel_sources::linalg_cholesky_elements,
+                                "cholesky", linalg_defines(call, u.dtype));
+    bind(launch, diagonal);
+    bind(launch, info);
+    LinalgParams p = params_of(diagonal, diagonal);
+    p.first = j;
+    launch.value(p);
+    run_panels(call, launch, u.count);
+    solve_block(call, diagonal.transposed(), u.block(j, j + size, size, rest), Triangle::Lower);
+  }
+}
+
+void cholesky(OpCall& call) {
+  check_outputs(call);
+  const TensorView self = call.args().tensor(0);
+  const bool upper = call.args().boolean(1);
+  call.accept();
+  ContiguousOutput info(call, call.out(1));
+  if (info.view().numel() > 0) fill_tensor(call, info.view(), 0);
+  if (self.numel() > 0) {
+    Packed u(call, self.dtype(), batch_of(self), self.size(-1), self.size(-1));
+    if (upper)
+      u.load(self);
+    else
+      u.load(transposed(self));
+    factor(call, u.stack(), info.view());
+    copy_triangle(call, u.stack(), u.stack(), false);
+    if (upper)
+      u.store(call.out(0));
+    else
+      u.store(transposed(call.out(0)));
+  }
+  info.finish();
+}
+
+// Right-hand sides on the other side: X A = B is A^T X^T = B^T.
+void solve_triangular(OpCall& call) {
+  check_outputs(call);
+  const Args& args = call.args();
+  const TensorView out = call.out(0);
+  const bool left = args.boolean(3);
+  const bool upper = args.boolean(2) == left;
+  const bool unit = args.boolean(4);
+  call.accept();
+  if (out.numel() == 0) return;
+  const Operand a(call, args.tensor(0), batch_of(out));
+  const LocalTensor turned = transposed(out);
+  const TensorView target = left ? out : turned.view();
+  Packed x(call, out.dtype(), batch_of(out), target.size(-2), target.size(-1));
+  if (left)
+    x.load(args.tensor(1));
+  else
+    x.load(transposed(args.tensor(1)));
+  const Triangle kind = upper ? (unit ? Triangle::UnitUpper : Triangle::Upper)
+                              : (unit ? Triangle::UnitLower : Triangle::Lower);
+  solve_triangle(call, left ? a.stack() : a.stack().transposed(), x.stack(), kind);
+  x.store(target);
+}
+
+constexpr OpEntry kOperators[] = {{"linalg_cholesky_ex.L", cholesky},
+                                  {"linalg_solve_triangular.out", solve_triangular}};
+
+}  // namespace
+
+std::span<const OpEntry> cholesky_operators() { return kOperators; }
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,104 @@
+// Dense linear algebra: batches of matrices, and the blocked algorithms that the operators are made
+// of. Panels of 32 columns are factored by kernels; everything else is matrix products.
+#pragma once
+
+#include "linalg_params.h"
+#include "ops/matmul/matmul.h"
+
+namespace ocltensor::opencl {
+
+constexpr int64_t kPanel = 32;  // PANEL of linalg.h
+
+// Matrices of one shape in memory; a view, cheap to cut into blocks.
+struct Stack {
+  DType dtype;
+  int64_t count, rows, columns;
+  Matrix at;
+
+  Stack block(int64_t row, int64_t column, int64_t row_count, int64_t column_count) const;
+  Stack transposed() const { return {dtype, count, columns, rows, turned()}; }
+  // Both orders backward: an upper triangular matrix becomes a lower one.
+  Stack reversed() const;
+  Stack rows_reversed() const;
+
+ private:
+  Matrix turned() const { return {at.address, at.batch, at.col, at.row}; }
+};
+
+// The last two dimensions swapped.
+LocalTensor transposed(TensorView tensor);
+// The dimensions before the last two.
+Dims batch_of(TensorView tensor);
+
+// Matrices in scratch memory, row by row; rows are padded to whole panels, with zeros.
+class Packed {
+ public:
+  Packed(const OpCall& call, DType dtype, const Dims& batch, int64_t rows, int64_t columns);
+  // Copies a part that begins at the first element; batch dimensions broadcast.
+  void load(TensorView source);
+  void set_identity();
+  void store(TensorView target) const;
+  void store_part(TensorView target) const;  // the first rows and columns, as many as it has
+  const Stack& stack() const { return stack_; }
+
+ private:
+  LocalTensor view(int64_t rows, int64_t columns) const;
+  const OpCall& call_;
+  Dims batch_;
+  Scratch memory_;
+  Stack stack_;
+};
+
+// A tensor as matrices for `batch` (which its own dimensions broadcast to): itself where one stride
+// leads from each to the next, else a copy.
+class Operand {
+ public:
+  Operand(const OpCall& call, TensorView tensor, const Dims& batch);
+  const Stack& stack() const { return stack_; }
+
+ private:
+  std::vector<Scratch> memory_;
+  Stack stack_;
+};
+
+// int32 or tau vectors, contiguous and broadcast to `batch`.
+class Vectors {
+ public:
+  Vectors(const OpCall& call, TensorView tensor, const Dims& batch);
+  TensorView view() const { return local_; }
+
+ private:
+  std::vector<Scratch> memory_;
+  LocalTensor local_;
+};
+
+// ---- blocks.cpp
+Launch& bind(Launch& launch, const Stack& stack);
+LinalgParams params_of(const Stack& a, const Stack& b);
+Defines linalg_defines(const OpCall& call, DType dtype);
+// One work-item (Rows) or one work-group for each matrix.
+void run_panels(const OpCall& call, Launch& launch, int64_t count);
+// One work-item for each row (Rows), or 32.
+void run_rows(const OpCall& call, Launch& launch, int64_t rows);
+// c = a b, or c -= a b
+void multiply(const OpCall& call, const Stack& c, const Stack& a, const Stack& b, bool subtract);
+// b = the upper triangle of a, or its lower one with a diagonal of ones.
+void copy_triangle(const OpCall& call, const Stack& a, const Stack& b, bool unit_lower);
+enum class Triangle : uint8_t { Lower, UnitLower, Upper, UnitUpper };
+// b = t^-1 b; b is packed, t may lie in any way.
+void solve_triangle(const OpCall& call, const Stack& t, const Stack& b, Triangle kind);
+// The same for a triangle of at most a panel's columns.
+void solve_block(const OpCall& call, const Stack& t, const Stack& b, Triangle kind);
+
+// ---- lu.cpp
+// a = P L U in place; pivots [count, k] and info [count] are contiguous int32.
+void factor_lu(const OpCall& call, const Stack& a, TensorView pivots, TensorView info, bool pivot);
+// b = A^-1 b, or A^-T b, of A = P L U.
+void solve_lu(const OpCall& call, const Stack& lu, TensorView pivots, const Stack& b,
+              bool transposed);
+
+std::span<const OpEntry> cholesky_operators();
+std::span<const OpEntry> lu_operators();
+std::span<const OpEntry> qr_operators();
+
+}  // namespace ocltensor::opencl

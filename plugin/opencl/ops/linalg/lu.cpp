@@ -1,0 +1,192 @@
+// LU factorisation with partial pivoting, solves with it, inverses, and its parts as matrices.
+#include "kernel_sources.h"
+#include "linalg.h"
+#include "ops/copy/copy.h"
+#include "ops/division.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+constexpr int64_t kNoColumn = INT64_MAX;
+
+void factor_panel(const OpCall& call, const Stack& panel, TensorView pivots, TensorView info,
+                  int64_t first, bool pivot) {
+  Defines d = linalg_defines(call, panel.dtype);
+  d.set("PIVOT", pivot);
+  Launch launch = call.launch(
+      is_rows(call) ? kernel_sources::linalg_lu_rows : kernel_sources::linalg_lu_elements, "lu", d);
+  bind(launch, panel);
+  bind(launch, pivots);
+  bind(launch, info);
+  LinalgParams p = params_of(panel, panel);
+  p.steps = std::min(kPanel, pivots.size(-1) - first);
+  p.first = first;
+  p.vector_batch = pivots.size(-1);
+  launch.value(p);
+  run_panels(call, launch, panel.count);
+}
+
+// Interchanges rows as pivots [first, first + steps) say, in `columns` columns without the panel at
+// `skip`.
+void swap_rows(const OpCall& call, const Stack& a, TensorView pivots, int64_t first, int64_t steps,
+               int64_t columns, int64_t skip, bool backward) {
+  if (a.count * columns * steps == 0) return;
+  Defines d;
+  d.type("TYPE", a.dtype).set("ROWS", is_rows(call)).set("BACKWARD", backward);
+  Launch launch = call.launch(kernel_sources::linalg_swap, "swap", d);
+  bind(launch, a);
+  bind(launch, pivots);
+  LinalgParams p = params_of(a, a);
+  p.columns = columns;
+  p.first = first;
+  p.steps = steps;
+  p.vector_batch = pivots.size(-1);
+  launch.value(skip).value(p);
+  if (is_rows(call))
+    return launch.run({static_cast<size_t>(a.count * divide_up(columns, 16)), 1, 1}, {1, 1, 1});
+  const Division division = divide(call.caps(), a.count * columns);
+  launch.run(division.global, division.local);
+}
+
+void lu_factor(OpCall& call) {
+  check_outputs(call);
+  const TensorView self = call.args().tensor(0);
+  call.accept();
+  ContiguousOutput pivots(call, call.out(1));
+  ContiguousOutput info(call, call.out(2));
+  if (info.view().numel() > 0) fill_tensor(call, info.view(), 0);
+  if (self.numel() > 0) {
+    Packed a(call, self.dtype(), batch_of(self), self.size(-2), self.size(-1));
+    a.load(self);
+    factor_lu(call, a.stack(), pivots.view(), info.view(), call.args().boolean(1));
+    a.store(call.out(0));
+  }
+  pivots.finish();
+  info.finish();
+}
+
+void lu_solve(OpCall& call) {
+  check_outputs(call);
+  const Args& args = call.args();
+  const TensorView out = call.out(0);
+  const bool left = args.boolean(3);
+  const bool adjoint = args.boolean(4);
+  call.accept();
+  if (out.numel() == 0) return;
+  const Dims batch = batch_of(out);
+  const Operand lu(call, args.tensor(0), batch);
+  const Vectors pivots(call, args.tensor(1), batch);
+  const LocalTensor turned = transposed(out);
+  const TensorView target = left ? out : turned.view();
+  Packed x(call, out.dtype(), batch, target.size(-2), target.size(-1));
+  if (left)
+    x.load(args.tensor(2));
+  else
+    x.load(transposed(args.tensor(2)));
+  solve_lu(call, lu.stack(), pivots.view(), x.stack(), adjoint == left);
+  x.store(target);
+}
+
+void inverse(OpCall& call) {
+  check_outputs(call);
+  const TensorView self = call.args().tensor(0);
+  call.accept();
+  ContiguousOutput info(call, call.out(1));
+  if (info.view().numel() > 0) fill_tensor(call, info.view(), 0);
+  if (self.numel() > 0) {
+    const int64_t n = self.size(-1);
+    const Dims batch = batch_of(self);
+    const Scratch memory = call.scratch(static_cast<uint64_t>(numel(batch) * n * 4));
+    const LocalTensor pivots(memory.address(), DType::Int32, Dims{numel(batch), n});
+    Packed a(call, self.dtype(), batch, n, n);
+    a.load(self);
+    factor_lu(call, a.stack(), pivots, info.view(), true);
+    Packed x(call, self.dtype(), batch, n, n);
+    x.set_identity();
+    solve_lu(call, a.stack(), pivots, x.stack(), false);
+    x.store(call.out(0));
+  }
+  info.finish();
+}
+
+void unpack_permutation(const OpCall& call, TensorView pivots_tensor, TensorView out) {
+  const Dims batch = batch_of(out);
+  const int64_t m = out.size(-1);
+  const Vectors pivots(call, pivots_tensor, batch);
+  const Scratch order = call.scratch(static_cast<uint64_t>(numel(batch) * m * 4));
+  Packed p(call, out.dtype(), batch, m, m);
+  fill_tensor(
+      call,
+      LocalTensor(p.stack().at.address, out.dtype(), Dims{p.stack().count * p.stack().at.batch}),
+      0);
+  Defines d;
+  d.type("TYPE", out.dtype()).set("ROWS", is_rows(call));
+  Launch launch = call.launch(kernel_sources::linalg_parts, "permutation", d);
+  launch.memory(order.address(), 0, numel(batch) * m * 4);
+  bind(launch, p.stack());
+  bind(launch, pivots.view());
+  LinalgParams params = params_of(p.stack(), p.stack());
+  params.steps = pivots.view().size(-1);
+  params.vector_batch = params.steps;
+  launch.value(params).run({static_cast<size_t>(numel(batch)), 1, 1}, {1, 1, 1});
+  p.store(out);
+}
+
+void unpack_triangle(const OpCall& call, TensorView lu, TensorView out, bool unit_lower) {
+  const Operand source(call, lu, batch_of(lu));
+  const Packed part(call, out.dtype(), batch_of(out), out.size(-2), out.size(-1));
+  copy_triangle(call, source.stack(), part.stack(), unit_lower);
+  part.store(out);
+}
+
+void lu_unpack(OpCall& call) {
+  check_outputs(call);
+  call.accept();
+  const TensorView lu = call.args().tensor(0);
+  if (call.wants(0)) unpack_permutation(call, call.args().tensor(1), call.out(0));
+  if (call.wants(1)) unpack_triangle(call, lu, call.out(1), true);
+  if (call.wants(2)) unpack_triangle(call, lu, call.out(2), false);
+}
+
+constexpr OpEntry kOperators[] = {{"linalg_lu_factor_ex.out", lu_factor},
+                                  {"linalg_lu_solve.out", lu_solve},
+                                  {"linalg_inv_ex.inverse", inverse},
+                                  {"lu_unpack.out", lu_unpack}};
+
+}  // namespace
+
+void factor_lu(const OpCall& call, const Stack& a, TensorView pivots, TensorView info, bool pivot) {
+  const int64_t m = a.rows;
+  const int64_t n = a.columns;
+  for (int64_t j = 0; j < std::min(m, n); j += kPanel) {
+    const int64_t next = j + kPanel;
+    const int64_t size = std::min(kPanel, std::min(m, n) - j);
+    factor_panel(call, a.block(j, j, m - j, std::min(kPanel, n - j)), pivots, info, j, pivot);
+    const int64_t rest = std::max<int64_t>(0, n - next);
+    if (pivot) swap_rows(call, a, pivots, j, size, j + rest, j, false);
+    if (rest == 0) continue;
+    const Stack right = a.block(j, next, size, rest);
+    solve_block(call, a.block(j, j, size, size), right, Triangle::UnitLower);
+    if (m > next)
+      multiply(call, a.block(next, next, m - next, rest), a.block(next, j, m - next, size), right,
+               true);
+  }
+}
+
+void solve_lu(const OpCall& call, const Stack& lu, TensorView pivots, const Stack& b,
+              bool transposed) {
+  const int64_t n = lu.rows;
+  if (!transposed) {
+    swap_rows(call, b, pivots, 0, n, b.columns, kNoColumn, false);
+    solve_triangle(call, lu, b, Triangle::UnitLower);
+    solve_triangle(call, lu, b, Triangle::Upper);
+  } else {
+    solve_triangle(call, lu.transposed(), b, Triangle::Lower);
+    solve_triangle(call, lu.transposed(), b, Triangle::UnitUpper);
+    swap_rows(call, b, pivots, 0, n, b.columns, kNoColumn, true);
+  }
+}
+
+std::span<const OpEntry> lu_operators() { return kOperators; }
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,176 @@
+// QR by Householder reflections: factorisation, and the orthogonal matrix that reflectors make.
+#include "kernel_sources.h"
+#include "linalg.h"
+#include "ops/copy/copy.h"
+#include "ops/division.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+// Blocks of up to 32 reflectors, H0 H1 ... = I - V F V^T, and what applying them needs.
+class Reflector {
+ public:
+  Reflector(const OpCall& call, DType dtype, const Dims& batch, int64_t rows, int64_t columns,
+            TensorView tau)
+      : call_(call),
+        tau_(tau),
+        v_(call, dtype, batch, rows, kPanel),
+        products_(call, dtype, batch, kPanel, kPanel),
+        factor_(call, dtype, batch, kPanel, kPanel),
+        sums_(call, dtype, batch, kPanel, columns),
+        scaled_(call, dtype, batch, kPanel, columns) {}
+
+  // The reflectors below the diagonal of `panel`, whose first is number `first`.
+  void gather(const Stack& panel, int64_t first) {
+    rows_ = panel.rows;
+    LinalgParams p = params_of(panel, v().block(0, 0, rows_, kPanel));
+    p.first = first;
+    p.steps = std::min(kPanel, tau_.size(-1) - first);
+    p.vector_batch = tau_.size(-1);
+    Launch reflectors = launch("reflectors");
+    bind(reflectors, panel);
+    bind(reflectors, v());
+    reflectors.value(p);
+    run_rows(call_, reflectors, panel.count * rows_);
+    const Stack used = v().block(0, 0, rows_, kPanel);
+    multiply(call_, products_.stack(), used.transposed(), used, false);
+    LinalgParams f = params_of(products_.stack(), factor_.stack());
+    f.first = first;
+    f.steps = p.steps;
+    f.vector_batch = p.vector_batch;
+    Launch factor = launch("block_factor");
+    bind(factor, products_.stack());
+    bind(factor, factor_.stack());
+    bind(factor, tau_);
+    factor.value(f).run({static_cast<size_t>(kPanel), static_cast<size_t>(panel.count), 1},
+                        {is_rows(call_) ? size_t{1} : static_cast<size_t>(kPanel), 1, 1});
+  }
+
+  // c = H0 H1 ... c, or the transpose of the product times c.
+  void apply(const Stack& c, bool transposed) const {
+    if (c.count * c.rows * c.columns == 0) return;
+    const Stack used = v().block(0, 0, rows_, kPanel);
+    const Stack sums = sums_.stack().block(0, 0, kPanel, c.columns);
+    const Stack scaled = scaled_.stack().block(0, 0, kPanel, c.columns);
+    multiply(call_, sums, used.transposed(), c, false);
+    multiply(call_, scaled, transposed ? factor_.stack().transposed() : factor_.stack(), sums,
+             false);
+    multiply(call_, c, used, scaled, true);
+  }
+
+ private:
+  const Stack& v() const { return v_.stack(); }
+  Launch launch(const char* function) const {
+    Defines d;
+    d.type("TYPE", v().dtype).set("ROWS", is_rows(call_));
+    return call_.launch(kernel_sources::linalg_parts, function, d);
+  }
+
+  const OpCall& call_;
+  TensorView tau_;
+  int64_t rows_ = 0;
+  Packed v_, products_, factor_, sums_, scaled_;
+};
+
+// a = Q R in place: R, and the reflectors below the diagonal. tau [count, k] is contiguous.
+void factor_qr(const OpCall& call, const Stack& a, const Dims& batch, TensorView tau) {
+  const int64_t m = a.rows;
+  const int64_t n = a.columns;
+  const int64_t k = std::min(m, n);
+  std::optional<Reflector> reflector;
+  if (n > kPanel) reflector.emplace(call, a.dtype, batch, m, n, tau);
+  for (int64_t j = 0; j < k; j += kPanel) {
+    const Stack panel = a.block(j, j, m - j, std::min(kPanel, n - j));
+    Launch launch = call.launch(
+        is_rows(call) ? kernel_sources::linalg_qr_rows : kernel_sources::linalg_qr_elements, "qr",
+        linalg_defines(call, a.dtype));
+    bind(launch, panel);
+    bind(launch, tau);
+    LinalgParams p = params_of(panel, panel);
+    p.first = j;
+    p.steps = std::min(kPanel, k - j);
+    p.vector_batch = k;
+    launch.value(p);
+    run_panels(call, launch, a.count);
+    const int64_t next = j + kPanel;
+    if (next >= n) continue;
+    reflector->gather(panel, j);
+    reflector->apply(a.block(j, next, m - j, n - next), true);
+  }
+}
+
+// q (the identity before) = H0 H1 ..., from the reflectors below the diagonal of a.
+void make_q(const OpCall& call, const Stack& a, const Stack& q, const Dims& batch, TensorView tau) {
+  const int64_t k = tau.size(-1);
+  if (k == 0) return;
+  Reflector reflector(call, a.dtype, batch, a.rows, q.columns, tau);
+  for (int64_t j = (k - 1) / kPanel * kPanel; j >= 0; j -= kPanel) {
+    reflector.gather(a.block(j, j, a.rows - j, std::min(kPanel, a.columns - j)), j);
+    reflector.apply(q.block(j, j, q.rows - j, q.columns - j), false);
+  }
+}
+
+void geqrf(OpCall& call) {
+  check_outputs(call);
+  const TensorView self = call.args().tensor(0);
+  call.accept();
+  if (self.numel() == 0) return;
+  ContiguousOutput tau(call, call.out(1));
+  Packed a(call, self.dtype(), batch_of(self), self.size(-2), self.size(-1));
+  a.load(self);
+  factor_qr(call, a.stack(), batch_of(self), tau.view());
+  a.store(call.out(0));
+  tau.finish();
+}
+
+void householder_product(OpCall& call) {
+  check_outputs(call);
+  const TensorView self = call.args().tensor(0);
+  call.accept();
+  if (self.numel() == 0) return;
+  const Dims batch = batch_of(self);
+  const Vectors tau(call, call.args().tensor(1), batch);
+  const Operand a(call, self, batch);
+  Packed q(call, self.dtype(), batch, self.size(-2), self.size(-1));
+  q.set_identity();
+  make_q(call, a.stack(), q.stack(), batch, tau.view());
+  q.store(call.out(0));
+}
+
+void qr(OpCall& call) {
+  check_outputs(call);
+  const TensorView self = call.args().tensor(0);
+  const TensorView q_out = call.out(0);
+  const TensorView r_out = call.out(1);
+  const bool wants_q = call.args().string(1) != "r";
+  call.accept();
+  const Dims batch = batch_of(self);
+  const int64_t m = self.size(-2);
+  const int64_t n = self.size(-1);
+  const int64_t k = std::min(m, n);
+  if (numel(batch) * m == 0) return;
+  const Scratch memory = call.scratch(static_cast<uint64_t>(numel(batch) * k * self.itemsize()));
+  const LocalTensor tau(memory.address(), self.dtype(), Dims{numel(batch), k});
+  Packed a(call, self.dtype(), batch, m, n);
+  a.load(self);
+  factor_qr(call, a.stack(), batch, tau);
+  if (wants_q && q_out.numel() > 0) {
+    Packed q(call, self.dtype(), batch, m, q_out.size(-1));
+    q.set_identity();
+    make_q(call, a.stack(), q.stack(), batch, tau);
+    q.store(q_out);
+  }
+  if (r_out.numel() == 0) return;
+  copy_triangle(call, a.stack(), a.stack(), false);
+  a.store_part(r_out);
+}
+
+constexpr OpEntry kOperators[] = {{"geqrf.a", geqrf},
+                                  {"linalg_householder_product.out", householder_product},
+                                  {"linalg_qr.out", qr}};
+
+}  // namespace
+
+std::span<const OpEntry> qr_operators() { return kOperators; }
+
+}  // namespace ocltensor::opencl

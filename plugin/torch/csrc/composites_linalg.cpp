@@ -1,0 +1,244 @@
+// Dense linear algebra: the plugin's factorisations with ATen's checks of their results, and what
+// is made of them.
+#include <ATen/native/LinearAlgebraUtils.h>
+
+#include "composite.h"
+#include "register_kernels.h"
+
+namespace torch_ocl {
+namespace {
+
+using at::Tensor;
+namespace ops = at::_ops;
+
+PluginOperator plugin_cholesky("linalg_cholesky_ex.L");
+PluginOperator plugin_lu_factor("linalg_lu_factor_ex.out");
+PluginOperator plugin_inverse("linalg_inv_ex.inverse");
+PluginOperator plugin_triangular("linalg_solve_triangular.out");
+PluginOperator plugin_geqrf("geqrf.a");
+PluginOperator plugin_product("linalg_householder_product.out");
+
+// ---- factorisations that report failures in `info`, which is read only where the caller asks
+
+std::tuple<Tensor&, Tensor&> cholesky_ex_out(const Tensor& self, bool upper, bool check_errors,
+                                             Tensor& l, Tensor& info) {
+  Out<ops::linalg_cholesky_ex_L, plugin_cholesky>::call(self, upper, check_errors, l, info);
+  if (check_errors) at::_linalg_check_errors(info, "linalg.cholesky_ex", self.dim() == 2);
+  return {l, info};
+}
+std::tuple<Tensor&, Tensor&, Tensor&> lu_factor_ex_out(const Tensor& a, bool pivot,
+                                                       bool check_errors, Tensor& lu,
+                                                       Tensor& pivots, Tensor& info) {
+  Out<ops::linalg_lu_factor_ex_out, plugin_lu_factor>::call(a, pivot, check_errors, lu, pivots,
+                                                            info);
+  if (check_errors) at::_linalg_check_errors(info, "torch.linalg.lu_factor_ex", a.dim() == 2);
+  return {lu, pivots, info};
+}
+std::tuple<Tensor&, Tensor&> inv_ex_out(const Tensor& a, bool check_errors, Tensor& inverse,
+                                        Tensor& info) {
+  Out<ops::linalg_inv_ex_inverse, plugin_inverse>::call(a, check_errors, inverse, info);
+  if (check_errors) at::_linalg_check_errors(info, "linalg.inv_ex", a.dim() == 2);
+  return {inverse, info};
+}
+
+// ---- ATen's kernels "for the CPU" that only call other operators run on any device
+
+constexpr c10::DispatchKeySet kAnyDevice{c10::DispatchKey::CPU};
+
+template <typename Op, typename Signature = typename Op::schema>
+struct MadeByATen;
+template <typename Op, typename R, typename... A>
+struct MadeByATen<Op, R(A...)> {
+  static R call(A... args) { return Op::redispatch(kAnyDevice, args...); }
+};
+
+// ---- triangular solves
+
+void check_solver(const Tensor& a, const Tensor& b, bool left) {
+  at::native::checkInputsSolver(a, b, left, "linalg.solve_triangular");
+  TORCH_CHECK(a.scalar_type() == b.scalar_type(),
+              "linalg.solve_triangular: Expected A and B to have the same dtype, but got ",
+              a.scalar_type(), " and ", b.scalar_type());
+}
+Tensor solve_triangular(const Tensor& a, const Tensor& b, bool upper, bool left, bool unit) {
+  check_solver(a, b, left);
+  return Functional<ops::linalg_solve_triangular, plugin_triangular>::call(a, b, upper, left, unit);
+}
+Tensor& solve_triangular_out(const Tensor& a, const Tensor& b, bool upper, bool left, bool unit,
+                             Tensor& out) {
+  check_solver(a, b, left);
+  return Out<ops::linalg_solve_triangular_out, plugin_triangular>::call(a, b, upper, left, unit,
+                                                                        out);
+}
+std::tuple<Tensor&, Tensor&> triangular_solve_out(const Tensor& self, const Tensor& a, bool upper,
+                                                  bool transpose, bool unit, Tensor& x, Tensor& m) {
+  const auto [right, coefficients] =
+      at::native::_linalg_broadcast_batch_dims(self, a, "triangular_solve");
+  const Tensor solution = at::linalg_solve_triangular(transpose ? coefficients.mT() : coefficients,
+                                                      right, upper != transpose, true, unit);
+  return {deliver(x, solution), deliver(m, coefficients)};
+}
+
+// ---- Cholesky
+
+Tensor cholesky(const Tensor& self, bool upper) {
+  if (self.numel() == 0) return at::empty_like(self, at::MemoryFormat::Contiguous);
+  at::native::squareCheckInputs(self, "cholesky");
+  const auto [factor, info] = at::linalg_cholesky_ex(self, upper);
+  at::_linalg_check_errors(info, "cholesky", self.dim() == 2);
+  return factor;
+}
+Tensor cholesky_solve_helper(const Tensor& self, const Tensor& a, bool upper) {
+  const Tensor first = at::linalg_solve_triangular(upper ? a.mT() : a, self, false);
+  return at::linalg_solve_triangular(upper ? a : a.mT(), first, true);
+}
+Tensor cholesky_inverse(const Tensor& self, bool upper) {
+  at::native::squareCheckInputs(self, "cholesky_inverse");
+  const Tensor identity = at::eye(self.size(-1), self.options()).expand_as(self);
+  return cholesky_solve_helper(identity, self, upper);
+}
+
+// ---- QR
+
+void check_reflectors(const Tensor& input, const Tensor& tau) {
+  const char* const name = "torch.linalg.householder_product: ";
+  TORCH_CHECK(input.dim() >= 2, name, "input must have at least 2 dimensions.");
+  TORCH_CHECK(input.size(-2) >= input.size(-1), name,
+              "input.shape[-2] must be greater than or equal to input.shape[-1]");
+  TORCH_CHECK(input.size(-1) >= tau.size(-1), name,
+              "input.shape[-1] must be greater than or equal to tau.shape[-1]");
+  TORCH_CHECK(input.dim() - tau.dim() == 1, name,
+              "Expected tau to have one dimension less than input, but got tau.ndim equal to ",
+              tau.dim(), " and input.ndim is equal to ", input.dim());
+  const auto batch = input.sizes().slice(0, input.dim() - 2);
+  const auto tau_batch = tau.sizes().slice(0, tau.dim() - 1);
+  TORCH_CHECK(batch == tau_batch, name,
+              "Expected batch dimensions of tau to be equal to input.shape[:-2], but got ",
+              tau_batch);
+  TORCH_CHECK(tau.scalar_type() == input.scalar_type(), name, "tau dtype ", tau.scalar_type(),
+              " does not match input dtype ", input.scalar_type());
+}
+Tensor householder_product(const Tensor& input, const Tensor& tau) {
+  check_reflectors(input, tau);
+  return Functional<ops::linalg_householder_product, plugin_product>::call(input, tau);
+}
+Tensor& householder_product_out(const Tensor& input, const Tensor& tau, Tensor& out) {
+  check_reflectors(input, tau);
+  return Out<ops::linalg_householder_product_out, plugin_product>::call(input, tau, out);
+}
+
+// By the whole square matrix that the reflectors make.
+Tensor ormqr(const Tensor& input, const Tensor& tau, const Tensor& other, bool left,
+             bool transpose) {
+  const char* const name = "torch.ormqr: ";
+  TORCH_CHECK(input.dim() >= 2, name, "input must have at least 2 dimensions.");
+  TORCH_CHECK(other.dim() >= 2, name, "other must have at least 2 dimensions.");
+  const int64_t size = other.size(left ? -2 : -1);
+  const int64_t count = tau.size(-1);
+  TORCH_CHECK(size >= count, name, "other.shape[", left ? -2 : -1,
+              "] must be greater than or equal to tau.shape[-1]");
+  TORCH_CHECK(size == input.size(-2), name, "other.shape[", left ? -2 : -1,
+              "] must be equal to input.shape[-2]");
+  TORCH_CHECK(tau.size(-1) <= input.size(-1), name,
+              "tau.shape[-1] must be less than or equal to input.shape[-1]");
+  TORCH_CHECK(input.dim() - tau.dim() == 1, name,
+              "Expected tau to have one dimension less than input, but got tau.ndim equal to ",
+              tau.dim(), " and input.ndim is equal to ", input.dim());
+  TORCH_CHECK(input.dim() == other.dim(), name,
+              "Expected other to have the same number of dimensions as input, but got other.ndim "
+              "equal to ",
+              other.dim(), " and input.ndim is equal to ", input.dim());
+  const auto batch = input.sizes().slice(0, input.dim() - 2);
+  const auto tau_batch = tau.sizes().slice(0, tau.dim() - 1);
+  TORCH_CHECK(batch == tau_batch, name,
+              "Expected batch dimensions of tau to be equal to input.shape[:-2], but got ",
+              tau_batch);
+  const auto other_batch = other.sizes().slice(0, other.dim() - 2);
+  TORCH_CHECK(batch == other_batch, name,
+              "Expected batch dimensions of other to be equal to input.shape[:-2], but got ",
+              other_batch);
+  TORCH_CHECK(tau.scalar_type() == input.scalar_type(), name,
+              "Expected input and tau to have the same dtype, but input has dtype ",
+              input.scalar_type(), " and tau has dtype ", tau.scalar_type());
+  TORCH_CHECK(other.scalar_type() == input.scalar_type(), name,
+              "Expected input and other to have the same dtype, but input has dtype ",
+              input.scalar_type(), " and other has dtype ", other.scalar_type());
+  const Tensor padded = at::constant_pad_nd(input.narrow(-1, 0, count), {0, size - count});
+  const Tensor q = at::linalg_householder_product(padded, tau);
+  const Tensor used = transpose ? q.mT() : q;
+  return left ? used.matmul(other) : other.matmul(used);
+}
+
+// ---- least squares of matrices of full rank, by QR: the driver "gels"
+
+std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> lstsq_out(const Tensor& a, const Tensor& b,
+                                                         std::optional<double>,
+                                                         std::optional<c10::string_view> driver,
+                                                         Tensor& solution, Tensor& residuals,
+                                                         Tensor& rank, Tensor& singular_values) {
+  TORCH_CHECK(a.dim() >= 2, "torch.linalg.lstsq: input must have at least 2 dimensions.");
+  TORCH_CHECK(b.dim() >= 1, "torch.linalg.lstsq: other must have at least 1 dimension.");
+  const int64_t difference = a.dim() - b.dim();
+  TORCH_CHECK(difference >= 0 && difference <= 1,
+              "torch.linalg.lstsq: input.dim() must be greater or equal to other.dim() and "
+              "(input.dim() - other.dim()) <= 1");
+  const bool vector = at::native::linalg_solve_is_vector_rhs(a, b);
+  const Tensor right = vector ? b.unsqueeze(-1) : b;
+  TORCH_CHECK(a.size(-2) == right.size(-2),
+              vector ? "torch.linalg.lstsq: input.size(-2) should match other.size(-1)"
+                     : "torch.linalg.lstsq: input.size(-2) should match other.size(-2)");
+  TORCH_CHECK(
+      b.scalar_type() == a.scalar_type(),
+      "torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's "
+      "dtype ",
+      a.scalar_type(), " and other's dtype ", b.scalar_type());
+  TORCH_CHECK_NOT_IMPLEMENTED(!driver.has_value() || *driver == "gels",
+                              "ocl: linalg_lstsq: the driver ", *driver,
+                              " needs singular values, which ocl does not compute yet");
+  const int64_t m = a.size(-2);
+  const int64_t n = a.size(-1);
+  const auto [q, r] = at::linalg_qr(m >= n ? a : a.mT(), "reduced");
+  Tensor x;
+  if (m >= n) {
+    x = at::linalg_solve_triangular(r, q.mT().matmul(right), true);
+  } else {  // the shortest of the solutions
+    x = q.matmul(at::linalg_solve_triangular(r.mT(), right, false));
+  }
+  Tensor rest = at::empty({0}, a.options());
+  if (m > n) rest = (right - a.matmul(x)).square_().sum(-2);
+  deliver(solution, vector ? x.squeeze(-1) : x);
+  deliver(residuals, rest);
+  deliver(rank, at::empty({0}, a.options().dtype(at::kLong)));
+  deliver(singular_values, at::empty({0}, a.options()));
+  return {solution, residuals, rank, singular_values};
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("linalg_cholesky_ex.L", TORCH_FN(cholesky_ex_out));
+  m.impl("linalg_lu_factor_ex.out", TORCH_FN(lu_factor_ex_out));
+  m.impl("linalg_inv_ex.inverse", TORCH_FN(inv_ex_out));
+  register_kernel<ops::_linalg_det_result, MadeByATen<ops::_linalg_det_result>>(m);
+  register_kernel<ops::_linalg_slogdet_sign, MadeByATen<ops::_linalg_slogdet_sign>>(m);
+  register_kernel<ops::_linalg_solve_ex_result, MadeByATen<ops::_linalg_solve_ex_result>>(m);
+  register_kernel<ops::linalg_lu_out, MadeByATen<ops::linalg_lu_out>>(m);
+  m.impl("linalg_solve_triangular", TORCH_FN(solve_triangular));
+  m.impl("linalg_solve_triangular.out", TORCH_FN(solve_triangular_out));
+  m.impl("triangular_solve.X", TORCH_FN(triangular_solve_out));
+  m.impl("cholesky", TORCH_FN(cholesky));
+  register_out<cholesky>(m, "cholesky.out");
+  m.impl("cholesky_inverse", TORCH_FN(cholesky_inverse));
+  register_out<cholesky_inverse>(m, "cholesky_inverse.out");
+  m.impl("_cholesky_solve_helper", TORCH_FN(cholesky_solve_helper));
+  register_kernel<ops::geqrf, Functional<ops::geqrf, plugin_geqrf>>(m);
+  register_kernel<ops::geqrf_a, Out<ops::geqrf_a, plugin_geqrf>>(m);
+  m.impl("linalg_householder_product", TORCH_FN(householder_product));
+  m.impl("linalg_householder_product.out", TORCH_FN(householder_product_out));
+  m.impl("ormqr", TORCH_FN(ormqr));
+  register_out<ormqr>(m, "ormqr.out");
+  m.impl("linalg_lstsq.out", TORCH_FN(lstsq_out));
+  register_kernel<ops::linalg_matrix_exp, MadeByATen<ops::linalg_matrix_exp>>(m);
+}
+
+}  // namespace torch_ocl

@@ -1,0 +1,126 @@
+// Inference for dense linear algebra. Results are column-major, as LAPACK and so ATen have them.
+#include "common.h"
+
+namespace ocltensor::infer {
+namespace {
+
+TensorView matrix(const Args& args, size_t i) {
+  const TensorView t = args.tensor(i);
+  check(t.ndim() >= 2, "{}: '{}' must have at least 2 dimensions, got shape {}",
+        args.schema().full_name(), args.schema().inputs[i].name, to_string(t.sizes()));
+  if (t.dtype() != DType::Float32 && t.dtype() != DType::Float64)
+    unsupported(TB_REASON_DTYPE, "{} takes float32 and float64, got {}", args.schema().full_name(),
+                name(t.dtype()));
+  return t;
+}
+TensorView square(const Args& args, size_t i) {
+  const TensorView t = matrix(args, i);
+  check(t.size(-1) == t.size(-2), "{}: '{}' must hold square matrices, got shape {}",
+        args.schema().full_name(), args.schema().inputs[i].name, to_string(t.sizes()));
+  return t;
+}
+
+Dims batch_of(TensorView t, size_t dropped = 2) {
+  return Dims(t.sizes().first(static_cast<size_t>(t.ndim()) - dropped));
+}
+Dims joined(Dims batch, std::initializer_list<int64_t> last) {
+  for (const int64_t s : last) batch.push_back(s);
+  return batch;
+}
+TensorSpec column_major(DType type, const Dims& sizes) {
+  Dims turned = sizes;
+  std::swap(turned[turned.size() - 1], turned[turned.size() - 2]);
+  Dims strides = contiguous_strides(turned);
+  std::swap(strides[turned.size() - 1], strides[turned.size() - 2]);
+  return {type, sizes, strides};
+}
+TensorSpec info_spec(TensorView a) { return spec(DType::Int32, batch_of(a)); }
+
+// The result of a solve: B with broadcast batches. A right-hand side must fit on its side.
+TensorSpec solution(const Args& args, TensorView a, TensorView b, bool left) {
+  check_same_type(args, a, b);
+  check(b.size(left ? -2 : -1) == a.size(-1), "{}: shapes {} and {} do not fit",
+        args.schema().full_name(), to_string(a.sizes()), to_string(b.sizes()));
+  return column_major(b.dtype(),
+                      joined(broadcast(batch_of(a), batch_of(b)), {b.size(-2), b.size(-1)}));
+}
+
+void check_pivots(const Args& args, TensorView lu, TensorView pivots) {
+  check(pivots.dtype() == DType::Int32, "{}: pivots must be int32, got {}",
+        args.schema().full_name(), name(pivots.dtype()));
+  check(Dims(pivots.sizes()) == joined(batch_of(lu), {std::min(lu.size(-2), lu.size(-1))}),
+        "{}: pivots of shape {} do not belong to a factorisation of shape {}",
+        args.schema().full_name(), to_string(pivots.sizes()), to_string(lu.sizes()));
+}
+
+}  // namespace
+
+Specs linalg_cholesky_ex(const Args& args) {
+  const auto a = square(args, 0);
+  return {column_major(a.dtype(), Dims(a.sizes())), info_spec(a)};
+}
+
+Specs linalg_inv_ex(const Args& args) { return linalg_cholesky_ex(args); }
+
+Specs linalg_solve_triangular(const Args& args) {
+  const auto a = square(args, 0);
+  return {solution(args, a, matrix(args, 1), args.boolean(3))};
+}
+
+Specs linalg_lu_factor_ex(const Args& args) {
+  const auto a = matrix(args, 0);
+  const int64_t k = std::min(a.size(-2), a.size(-1));
+  return {column_major(a.dtype(), Dims(a.sizes())), spec(DType::Int32, joined(batch_of(a), {k})),
+          info_spec(a)};
+}
+
+Specs linalg_lu_solve(const Args& args) {
+  const auto lu = square(args, 0);
+  check_pivots(args, lu, args.tensor(1));
+  return {solution(args, lu, matrix(args, 2), args.boolean(3))};
+}
+
+Specs lu_unpack(const Args& args) {
+  const auto lu = matrix(args, 0);
+  check_pivots(args, lu, args.tensor(1));
+  const int64_t m = lu.size(-2);
+  const int64_t n = lu.size(-1);
+  const int64_t k = std::min(m, n);
+  const Dims batch = batch_of(lu);
+  const auto part = [&](bool wanted, int64_t rows, int64_t columns) {
+    return wanted ? spec(lu.dtype(), joined(batch, {rows, columns})) : no_output(lu.dtype());
+  };
+  return {part(args.boolean(3), m, m), part(args.boolean(2), m, k), part(args.boolean(2), k, n)};
+}
+
+Specs geqrf(const Args& args) {
+  const auto a = matrix(args, 0);
+  const int64_t k = std::min(a.size(-2), a.size(-1));
+  return {column_major(a.dtype(), Dims(a.sizes())), spec(a.dtype(), joined(batch_of(a), {k}))};
+}
+
+Specs linalg_householder_product(const Args& args) {
+  const auto a = matrix(args, 0);
+  const auto tau = args.tensor(1);
+  check_same_type(args, a, tau);
+  check(a.size(-2) >= a.size(-1) && tau.ndim() == a.ndim() - 1 && batch_of(tau, 1) == batch_of(a) &&
+            tau.size(-1) <= a.size(-1),
+        "{}: reflectors of shape {} and factors of shape {} do not fit", args.schema().full_name(),
+        to_string(a.sizes()), to_string(tau.sizes()));
+  return {column_major(a.dtype(), Dims(a.sizes()))};
+}
+
+Specs linalg_qr(const Args& args) {
+  const auto a = matrix(args, 0);
+  const auto mode = args.string(1);
+  check(mode == "reduced" || mode == "complete" || mode == "r",
+        "{}: mode must be reduced, complete or r, got {}", args.schema().full_name(), mode);
+  const int64_t m = a.size(-2);
+  const int64_t n = a.size(-1);
+  const int64_t k = mode == "complete" ? m : std::min(m, n);
+  const Dims batch = batch_of(a);
+  return {mode == "r" ? no_output(a.dtype()) : column_major(a.dtype(), joined(batch, {m, k})),
+          column_major(a.dtype(), joined(batch, {k, n}))};
+}
+
+}  // namespace ocltensor::infer

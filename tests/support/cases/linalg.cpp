@@ -1,0 +1,163 @@
+// Cases of the linalg family: matrices whose factorisations are well determined.
+#include <cmath>
+
+#include "support/cases.h"
+
+namespace ocltensor::testing {
+namespace {
+
+bool accepts(const Operator&, DType dtype) {
+  return dtype == DType::Float32 || dtype == DType::Float64;
+}
+
+// How far a result of n steps may be off, of its largest element: backward stable algorithms lose
+// n eps times the condition number, and diagonals of 2 n make that one at most 3. Roundings add up
+// like a random walk.
+constexpr const char* kWhy = "backward stable, condition number below 4";
+Tolerance factor_of(int64_t n) {
+  return {Scale::Largest, 16, static_cast<double>(n) + 1, 1, nullptr, kWhy};
+}
+
+struct Sizes {
+  Dims batch;
+  int64_t m, n, k;
+};
+
+Dims joined(Dims batch, std::initializer_list<int64_t> last) {
+  for (const int64_t s : last) batch.push_back(s);
+  return batch;
+}
+
+// Draw::fixed gives {batch, n}.
+Sizes choose(Draw& draw) {
+  if (draw.fixed) return {{(*draw.fixed)[0]}, (*draw.fixed)[1], (*draw.fixed)[1], 16};
+  Sizes s;
+  const bool large = draw.size_mode() == SizeMode::Large;
+  const int64_t limit = large ? 130 : draw.size_mode() == SizeMode::Medium ? 50 : 9;
+  for (int64_t d = draw.rng.range(0, large ? 1 : 3); d > 0; --d)
+    s.batch.push_back(draw.size_mode() == SizeMode::Edge ? draw.rng.range(0, 2)
+                                                         : draw.rng.range(1, 3));
+  s.m = draw.extent(limit, true);
+  s.n = draw.extent(limit, true);
+  s.k = draw.extent(limit, true);
+  return s;
+}
+
+// Off-diagonal elements in (-1, 1), a diagonal of 2 n with either sign; rows in random order.
+HostTensor dominant(Draw& draw, DType dtype, const Dims& batch, int64_t m, int64_t n,
+                    bool shuffled) {
+  HostTensor t = draw.values(dtype, joined(batch, {m, n}), {-1, 1, 0, false, false});
+  if (m * n == 0) return t;
+  std::vector<int64_t> rows(static_cast<size_t>(m));
+  for (int64_t first = 0; first < t.numel(); first += m * n) {
+    for (int64_t i = 0; i < m; ++i) rows[static_cast<size_t>(i)] = i;
+    if (shuffled) draw.rng.shuffle(rows);
+    for (int64_t i = 0; i < std::min(m, n); ++i)
+      t.set(first + rows[static_cast<size_t>(i)] * n + i,
+            static_cast<double>(2 * std::max(m, n)) * (draw.rng.chance(0.5) ? 1 : -1));
+  }
+  return t;
+}
+
+// The other triangle is not read: it may hold anything.
+HostTensor positive(Draw& draw, DType dtype, const Sizes& s) {
+  HostTensor t = dominant(draw, dtype, s.batch, s.n, s.n, false);
+  for (int64_t i = 0; i < t.numel(); ++i)
+    if (i / s.n % s.n == i % s.n) t.set(i, std::abs(t.real(i)));
+  return t;
+}
+
+HostTensor interchanges(Draw& draw, const Dims& batch, int64_t m, int64_t k) {
+  HostTensor t(DType::Int32, joined(batch, {k}));
+  for (int64_t i = 0; i < t.numel(); ++i) t.set_integer(i, draw.rng.range(i % k, m - 1) + 1);
+  return t;
+}
+
+Dims some_of(Draw& draw, const Dims& batch) {
+  return draw.rng.chance(0.6) ? batch : draw.broadcastable(batch);
+}
+
+void make_solve(Case& c, DType dtype, Draw& draw, const Sizes& s, bool lu) {
+  const bool left = draw.rng.chance(0.5);
+  c.set("left", Scalar(left));
+  const Dims batch = some_of(draw, s.batch);
+  c.set(lu ? "LU" : "self", draw.place(dominant(draw, dtype, batch, s.n, s.n, false)));
+  c.set("B",
+        draw.tensor(dtype, joined(some_of(draw, s.batch), {left ? s.n : s.k, left ? s.k : s.n}),
+                    {-3, 3, 0, false, false}));
+  if (lu) {
+    c.set("pivots", draw.place(interchanges(draw, batch, s.n, s.n)));
+    c.set("adjoint", Scalar(draw.rng.chance(0.5)));
+  } else {
+    c.set("upper", Scalar(draw.rng.chance(0.5)));
+    c.set("unitriangular", Scalar(draw.rng.chance(0.3)));
+  }
+}
+
+// A triangle with a diagonal of ones is well conditioned only where the rest is small.
+void shrink(Case& c, DType dtype, Draw& draw, const Sizes& s, const char* argument) {
+  const auto& matrix = *std::get<TensorPtr>(c.get(argument));
+  HostTensor small = matrix.value;
+  for (int64_t i = 0; i < small.numel(); ++i)
+    if (i / s.n % s.n != i % s.n) small.set(i, small.real(i) / static_cast<double>(s.n));
+  (void)dtype;
+  c.set(argument, draw.place(std::move(small)));
+}
+
+void make_reflectors(Case& c, DType dtype, Draw& draw, const Sizes& s) {
+  const int64_t m = std::max(s.m, s.n);
+  const int64_t n = std::min(s.m, s.n);
+  const int64_t k = draw.rng.range(0, n);
+  const double bound = m == 0 ? 1 : 1 / std::sqrt(static_cast<double>(m));
+  c.set("input", draw.tensor(dtype, joined(s.batch, {m, n}), {-bound, bound, 0, false, false}));
+  c.set("tau", draw.tensor(dtype, joined(s.batch, {k}), {1, 1.5, 0, false, false}));
+}
+
+Case make(const Operator& op, DType dtype, Draw& draw) {
+  Case c = make_case(op, dtype);
+  const Sizes s = choose(draw);
+  const std::string& name = op.schema.name;
+  c.tolerance = {factor_of(std::max(s.m, s.n))};
+  if (name == "linalg_cholesky_ex") {
+    c.set("self", draw.place(positive(draw, dtype, s)));
+    c.set("upper", Scalar(draw.rng.chance(0.5)));
+  } else if (name == "linalg_solve_triangular") {
+    make_solve(c, dtype, draw, s, false);
+    if (s.n > 0) shrink(c, dtype, draw, s, "self");
+  } else if (name == "linalg_lu_solve") {
+    make_solve(c, dtype, draw, s, true);
+    if (s.n > 0) shrink(c, dtype, draw, s, "LU");
+  } else if (name == "linalg_lu_factor_ex") {
+    const bool pivot = draw.rng.chance(0.7);
+    c.set("A", draw.place(dominant(draw, dtype, s.batch, s.m, s.n, pivot)));
+    c.set("pivot", Scalar(pivot));
+  } else if (name == "linalg_inv_ex") {
+    c.set("A", draw.place(dominant(draw, dtype, s.batch, s.n, s.n, true)));
+  } else if (name == "lu_unpack") {
+    const int64_t k = std::min(s.m, s.n);
+    c.set("LU_data", draw.tensor(dtype, joined(s.batch, {s.m, s.n}), {-3, 3, 0, false, false}));
+    c.set("LU_pivots", draw.place(interchanges(draw, s.batch, s.m, k)));
+    c.set("unpack_data", Scalar(draw.rng.chance(0.8)));
+    c.set("unpack_pivots", Scalar(draw.rng.chance(0.8)));
+    c.tolerance = {exact()};
+  } else if (name == "linalg_householder_product") {
+    make_reflectors(c, dtype, draw, s);
+  } else {
+    c.set(name == "geqrf" ? "self" : "A",
+          draw.place(dominant(draw, dtype, s.batch, s.m, s.n, false)));
+    if (name == "linalg_qr")
+      c.set("mode", std::string(draw.rng.chance(0.4)   ? "reduced"
+                                : draw.rng.chance(0.5) ? "complete"
+                                                       : "r"));
+  }
+  c.flops = static_cast<double>(numel(s.batch)) * std::pow(static_cast<double>(s.n), 3);
+  return c;
+}
+
+const BenchShape kBench[] = {{"512", {1, 512}}, {"64 of 32", {64, 32}}};
+
+}  // namespace
+
+const FamilyCases kLinalgCases = {"linalg", accepts, make, kBench};
+
+}  // namespace ocltensor::testing
