@@ -52,6 +52,9 @@ struct MadeByATen<Op, R(A...)> {
   static R call(A... args) { return Op::redispatch(kAnyDevice, args...); }
 };
 
+// LAPACK's layout, which ATen's results have.
+Tensor column_major(const Tensor& matrices) { return matrices.mT().contiguous().mT(); }
+
 // ---- triangular solves
 
 void check_solver(const Tensor& a, const Tensor& b, bool left) {
@@ -94,6 +97,11 @@ Tensor cholesky_solve_helper(const Tensor& self, const Tensor& a, bool upper) {
 }
 Tensor cholesky_inverse(const Tensor& self, bool upper) {
   at::native::squareCheckInputs(self, "cholesky_inverse");
+  const Tensor zeros = self.diagonal(0, -2, -1).eq(0).to(at::kInt);
+  if (self.numel() > 0) {
+    const Tensor info = zeros.argmax(-1).add_(1).mul_(zeros.amax(-1)).to(at::kInt);
+    at::_linalg_check_errors(info, "cholesky_inverse", self.dim() == 2);
+  }
   const Tensor identity = at::eye(self.size(-1), self.options()).expand_as(self);
   return cholesky_solve_helper(identity, self, upper);
 }
@@ -166,7 +174,7 @@ Tensor ormqr(const Tensor& input, const Tensor& tau, const Tensor& other, bool l
   const Tensor padded = at::constant_pad_nd(input.narrow(-1, 0, count), {0, size - count});
   const Tensor q = at::linalg_householder_product(padded, tau);
   const Tensor used = transpose ? q.mT() : q;
-  return left ? used.matmul(other) : other.matmul(used);
+  return column_major(left ? used.matmul(other) : other.matmul(used));
 }
 
 // ---- least squares of matrices of full rank, by QR: the driver "gels"
@@ -205,12 +213,47 @@ std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> lstsq_out(const Tensor& a, const 
     x = q.matmul(at::linalg_solve_triangular(r.mT(), right, false));
   }
   Tensor rest = at::empty({0}, a.options());
-  if (m > n) rest = (right - a.matmul(x)).square_().sum(-2);
+  if (m > n) rest = (n == 0 ? at::zeros_like(right) : right - a.matmul(x)).square_().sum(-2);
   deliver(solution, vector ? x.squeeze(-1) : x);
   deliver(residuals, rest);
   deliver(rank, at::empty({0}, a.options().dtype(at::kLong)));
   deliver(singular_values, at::empty({0}, a.options()));
   return {solution, residuals, rank, singular_values};
+}
+
+// ---- the exponential: a Taylor polynomial of the scaled matrix, squared as often as it was halved
+
+// The powers 0 to 18 by seven products: three blocks of six powers. Its error at norms up to 1 is
+// below 1 / 19!.
+Tensor taylor(const Tensor& a) {
+  constexpr int kBlock = 6;
+  constexpr int kBlocks = 3;
+  std::vector<Tensor> powers{at::eye(a.size(-1), a.options()).expand_as(a), a};
+  for (int i = 2; i <= kBlock; ++i) powers.push_back(powers[(i + 1) / 2].matmul(powers[i / 2]));
+  std::vector<double> weights{1};
+  for (int i = 1; i <= kBlock * kBlocks; ++i) weights.push_back(weights.back() / i);
+  Tensor sum = powers[kBlock] * weights[kBlock * kBlocks];
+  for (int block = kBlocks - 1; block >= 0; --block) {
+    for (int i = 0; i < kBlock; ++i) sum = sum.add(powers[i], weights[block * kBlock + i]);
+    if (block > 0) sum = sum.matmul(powers[kBlock]);
+  }
+  return sum;
+}
+
+Tensor matrix_exp(const Tensor& self) {
+  at::native::squareCheckInputs(self, "linalg.matrix_exp");
+  at::native::checkFloatingOrComplex(self, "linalg.matrix_exp");
+  if (self.numel() == 0) return at::empty_like(self, at::MemoryFormat::Contiguous);
+  if (self.size(-1) == 1) return self.exp();
+  const bool narrow = self.scalar_type() == at::kHalf || self.scalar_type() == at::kBFloat16;
+  const Tensor a = narrow ? self.to(at::kFloat) : self;
+  const Tensor norm = a.abs().sum(-2).amax(-1).nan_to_num_(0, 0, 0);
+  const Tensor halvings = norm.log2().ceil_().clamp_min_(0).unsqueeze(-1).unsqueeze(-1);
+  const int64_t most = halvings.max().item<int64_t>();
+  Tensor result = taylor(a * halvings.neg().exp2_());
+  for (int64_t i = 0; i < most; ++i)
+    result = at::where(halvings.gt(i), result.matmul(result), result);
+  return narrow ? result.to(self.scalar_type()) : result;
 }
 
 }  // namespace
@@ -238,7 +281,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("ormqr", TORCH_FN(ormqr));
   register_out<ormqr>(m, "ormqr.out");
   m.impl("linalg_lstsq.out", TORCH_FN(lstsq_out));
-  register_kernel<ops::linalg_matrix_exp, MadeByATen<ops::linalg_matrix_exp>>(m);
+  m.impl("linalg_matrix_exp", TORCH_FN(matrix_exp));
 }
 
 }  // namespace torch_ocl
