@@ -44,13 +44,40 @@ std::tuple<Tensor&, Tensor&> inv_ex_out(const Tensor& a, bool check_errors, Tens
 // ---- ATen's kernels "for the CPU" that only call other operators run on any device
 
 constexpr c10::DispatchKeySet kAnyDevice{c10::DispatchKey::CPU};
+constexpr auto kSame = at::ScalarType::Undefined;
 
-template <typename Op, typename Signature = typename Op::schema>
-struct MadeByATen;
-template <typename Op, typename R, typename... A>
-struct MadeByATen<Op, R(A...)> {
-  static R call(A... args) { return Op::redispatch(kAnyDevice, args...); }
+// New results for ATen's out form to resize: it would replace given ones of other strides by memory
+// of the CPU. `types` are those of the results, kSame that of the first argument.
+template <typename OutOp, typename Signature, at::ScalarType... types>
+struct Made;
+template <typename OutOp, typename R, typename... A, at::ScalarType... types>
+struct Made<OutOp, R(const Tensor&, A...), types...> {
+  static R call(const Tensor& a, A... args) {
+    R results{at::empty({0}, a.options().dtype(types == kSame ? a.scalar_type() : types))...};
+    std::apply([&](auto&... out) { OutOp::redispatch(kAnyDevice, a, args..., out...); }, results);
+    return results;
+  }
+  template <typename... O>
+  static std::tuple<O&...> call_out(const Tensor& a, A... args, O&... outs) {
+    R results = call(a, args...);
+    std::apply([&](auto&... result) { (deliver(outs, result), ...); }, results);
+    return {outs...};
+  }
 };
+// The out form has as many references at its end as there are results.
+template <typename Kernel, typename Signature>
+struct MadeOut;
+template <typename Kernel, typename R, typename... A>
+struct MadeOut<Kernel, R(A...)> {
+  static R call(A... args) { return Kernel::call_out(args...); }
+};
+
+template <typename Op, typename OutOp, at::ScalarType... types>
+void register_made(torch::Library& library) {
+  using Kernel = Made<OutOp, typename Op::schema, types...>;
+  register_kernel<Op, Kernel>(library);
+  register_kernel<OutOp, MadeOut<Kernel, typename OutOp::schema>>(library);
+}
 
 // LAPACK's layout, which ATen's results have.
 Tensor column_major(const Tensor& matrices) { return matrices.mT().contiguous().mT(); }
@@ -223,8 +250,11 @@ std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> lstsq_out(const Tensor& a, const 
 
 // ---- the exponential: a Taylor polynomial of the scaled matrix, squared as often as it was halved
 
-// The powers 0 to 18 by seven products: three blocks of six powers. Its error at norms up to 1 is
-// below 1 / 19!.
+// The powers 0 to 18 by seven products: three blocks of six powers. The largest norms at which that
+// is as good as the type: Bader, Blanes and Casas, "Computing the matrix exponential with an
+// optimized Taylor polynomial approximation", 2019, table 1.
+constexpr double kNormFloat = 3.01;
+constexpr double kNormDouble = 1.09;
 Tensor taylor(const Tensor& a) {
   constexpr int kBlock = 6;
   constexpr int kBlocks = 3;
@@ -248,7 +278,9 @@ Tensor matrix_exp(const Tensor& self) {
   const bool narrow = self.scalar_type() == at::kHalf || self.scalar_type() == at::kBFloat16;
   const Tensor a = narrow ? self.to(at::kFloat) : self;
   const Tensor norm = a.abs().sum(-2).amax(-1).nan_to_num_(0, 0, 0);
-  const Tensor halvings = norm.log2().ceil_().clamp_min_(0).unsqueeze(-1).unsqueeze(-1);
+  const double least = a.scalar_type() == at::kDouble ? kNormDouble : kNormFloat;
+  const Tensor halvings =
+      norm.div_(least).log2_().ceil_().clamp_min_(0).unsqueeze(-1).unsqueeze(-1);
   const int64_t most = halvings.max().item<int64_t>();
   Tensor result = taylor(a * halvings.neg().exp2_());
   for (int64_t i = 0; i < most; ++i)
@@ -262,10 +294,11 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("linalg_cholesky_ex.L", TORCH_FN(cholesky_ex_out));
   m.impl("linalg_lu_factor_ex.out", TORCH_FN(lu_factor_ex_out));
   m.impl("linalg_inv_ex.inverse", TORCH_FN(inv_ex_out));
-  register_kernel<ops::_linalg_det_result, MadeByATen<ops::_linalg_det_result>>(m);
-  register_kernel<ops::_linalg_slogdet_sign, MadeByATen<ops::_linalg_slogdet_sign>>(m);
-  register_kernel<ops::_linalg_solve_ex_result, MadeByATen<ops::_linalg_solve_ex_result>>(m);
-  register_kernel<ops::linalg_lu_out, MadeByATen<ops::linalg_lu_out>>(m);
+  register_made<ops::_linalg_det, ops::_linalg_det_result, kSame, kSame, at::kInt>(m);
+  register_made<ops::_linalg_slogdet, ops::_linalg_slogdet_sign, kSame, kSame, kSame, at::kInt>(m);
+  register_made<ops::_linalg_solve_ex, ops::_linalg_solve_ex_result, kSame, kSame, at::kInt,
+                at::kInt>(m);
+  register_made<ops::linalg_lu, ops::linalg_lu_out, kSame, kSame, kSame>(m);
   m.impl("linalg_solve_triangular", TORCH_FN(solve_triangular));
   m.impl("linalg_solve_triangular.out", TORCH_FN(solve_triangular_out));
   m.impl("triangular_solve.X", TORCH_FN(triangular_solve_out));

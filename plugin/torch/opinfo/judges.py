@@ -115,6 +115,10 @@ CONDITIONED = {
     # scores of some thousands (samples have elements up to 9, and no scaling) enter exp: two projections of 4 products and a
     # bias, and a product of 2, each twice
     "nn.functional.multi_head_attention_forward": 12,
+    # exponentials of matrices of norms near 35
+    "matrix_exp": 1,
+    # the gradient undoes reflectors one by one; random ones are not orthogonal and lose digits each (the CPU needs 129)
+    "linalg.householder_product": 32,
 }
 
 
