@@ -5,17 +5,19 @@
 #include "linalg.h"
 #include "range.h"
 
-// Rows are spread over dimension 1, on GPUs columns over the 32 work-items of dimension 0.
+// A work-item has a row; on GPUs 32 neighbours share one.
 #if ROWS
+#define ROW ((long)get_global_id(0))
 #define FOR_COLUMNS(c, n) for (long c = 0; c < (n); ++c)
 #else
-#define FOR_COLUMNS(c, n) for (long c = get_global_id(0); c < (n); c += PANEL)
+#define ROW ((long)get_global_id(0) / PANEL)
+#define FOR_COLUMNS(c, n) for (long c = get_local_id(0); c < (n); c += PANEL)
 #endif
 
 // b = the upper triangle of a, or the lower one with ones on the diagonal (unit), and zeros. b may be a.
 GROUP __kernel void triangle(__global const void *a_base, ulong a_offset, __global void *b_base, ulong b_offset, int unit,
                              const LinalgParams p) {
-  const long m = get_global_id(1) / p.rows, r = get_global_id(1) - m * p.rows;
+  const long m = ROW / p.rows, r = ROW - m * p.rows;
   __global const STYPE(TYPE) *a = AT_CONST(TYPE, a_base, a_offset) + m * p.a_batch + r * p.a_row;
   __global STYPE(TYPE) *b = AT(TYPE, b_base, b_offset) + m * p.b_batch + r * p.b_row;
   FOR_COLUMNS(c, p.columns) {
@@ -28,7 +30,7 @@ GROUP __kernel void triangle(__global const void *a_base, ulong a_offset, __glob
 // b = the reflectors below the diagonal of a, with their ones; zeros above, and in columns from `steps` on.
 GROUP __kernel void reflectors(__global const void *a_base, ulong a_offset, __global void *b_base, ulong b_offset,
                                const LinalgParams p) {
-  const long m = get_global_id(1) / p.rows, r = get_global_id(1) - m * p.rows;
+  const long m = ROW / p.rows, r = ROW - m * p.rows;
   __global const STYPE(TYPE) *a = AT_CONST(TYPE, a_base, a_offset) + m * p.a_batch + r * p.a_row;
   __global STYPE(TYPE) *b = AT(TYPE, b_base, b_offset) + m * p.b_batch + r * p.b_row;
   FOR_COLUMNS(c, PANEL) b[c] = c < p.steps && c < r ? a[c * p.a_col] : (T)(c < p.steps && c == r);
@@ -38,7 +40,7 @@ GROUP __kernel void reflectors(__global const void *a_base, ulong a_offset, __gl
 // the factors tau. A row of F depends on itself alone: a row each.
 GROUP __kernel void block_factor(__global const void *a_base, ulong a_offset, __global void *b_base, ulong b_offset,
                                  __global const void *tau_base, ulong tau_offset, const LinalgParams p) {
-  const long m = get_global_id(1), r = get_global_id(0);
+  const long m = get_global_id(0) / PANEL, r = get_global_id(0) - m * PANEL;
   __global const STYPE(TYPE) *products = AT_CONST(TYPE, a_base, a_offset) + m * p.a_batch;
   __global STYPE(TYPE) *f = AT(TYPE, b_base, b_offset) + m * p.b_batch + r * p.b_row;
   __global const STYPE(TYPE) *tau = AT_CONST(TYPE, tau_base, tau_offset) + m * p.vector_batch + p.first;

@@ -59,7 +59,7 @@ HostTensor dominant(Draw& draw, DType dtype, const Dims& batch, int64_t m, int64
   return t;
 }
 
-// The other triangle is not read: it may hold anything.
+// Symmetric as far as it is read: the other triangle holds other numbers.
 HostTensor positive(Draw& draw, DType dtype, const Sizes& s) {
   HostTensor t = dominant(draw, dtype, s.batch, s.n, s.n, false);
   for (int64_t i = 0; i < t.numel(); ++i)
@@ -95,12 +95,11 @@ void make_solve(Case& c, DType dtype, Draw& draw, const Sizes& s, bool lu) {
 }
 
 // A triangle with a diagonal of ones is well conditioned only where the rest is small.
-void shrink(Case& c, DType dtype, Draw& draw, const Sizes& s, const char* argument) {
+void shrink(Case& c, Draw& draw, const Sizes& s, const char* argument) {
   const auto& matrix = *std::get<TensorPtr>(c.get(argument));
   HostTensor small = matrix.value;
   for (int64_t i = 0; i < small.numel(); ++i)
     if (i / s.n % s.n != i % s.n) small.set(i, small.real(i) / static_cast<double>(s.n));
-  (void)dtype;
   c.set(argument, draw.place(std::move(small)));
 }
 
@@ -123,10 +122,10 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
     c.set("upper", Scalar(draw.rng.chance(0.5)));
   } else if (name == "linalg_solve_triangular") {
     make_solve(c, dtype, draw, s, false);
-    if (s.n > 0) shrink(c, dtype, draw, s, "self");
+    if (s.n > 0) shrink(c, draw, s, "self");
   } else if (name == "linalg_lu_solve") {
     make_solve(c, dtype, draw, s, true);
-    if (s.n > 0) shrink(c, dtype, draw, s, "LU");
+    if (s.n > 0) shrink(c, draw, s, "LU");
   } else if (name == "linalg_lu_factor_ex") {
     const bool pivot = draw.rng.chance(0.7);
     c.set("A", draw.place(dominant(draw, dtype, s.batch, s.m, s.n, pivot)));

@@ -43,7 +43,7 @@ void run_panels(const OpCall& call, Launch& launch, int64_t count) {
 
 void run_rows(const OpCall& call, Launch& launch, int64_t rows) {
   const size_t lanes = is_rows(call) ? 1 : static_cast<size_t>(kPanel);
-  launch.run({lanes, static_cast<size_t>(rows), 1}, {lanes, 1, 1});
+  launch.run({lanes * static_cast<size_t>(rows), 1, 1}, {lanes, 1, 1});
 }
 
 void multiply(const OpCall& call, const Stack& c, const Stack& a, const Stack& b, bool subtract) {

@@ -42,7 +42,7 @@ class Reflector {
     bind(factor, products_.stack());
     bind(factor, factor_.stack());
     bind(factor, tau_);
-    factor.value(f).run({static_cast<size_t>(kPanel), static_cast<size_t>(panel.count), 1},
+    factor.value(f).run({static_cast<size_t>(kPanel * panel.count), 1, 1},
                         {is_rows(call_) ? size_t{1} : static_cast<size_t>(kPanel), 1, 1});
   }
 
