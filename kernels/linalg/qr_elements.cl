@@ -66,3 +66,30 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void qr(__global voi
     barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
   }
 }
+
+// b (the identity before, at most 32 columns) = H0 H1 ... b, one reflector after the other: for matrices of one panel.
+__attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void make_q(__global const void *a_base, ulong a_offset,
+                                                                        __global void *b_base, ulong b_offset,
+                                                                        __global const void *tau_base,
+                                                                        ulong tau_offset, const LinalgParams p) {
+  __local T parts[GROUP];
+  const long m = get_group_id(0);
+  const int id = get_local_id(0), column = id % PANEL, lane = id / PANEL, rows = (int)p.rows;
+  __global const STYPE(TYPE) *a = AT_CONST(TYPE, a_base, a_offset) + m * p.a_batch;
+  __global STYPE(TYPE) *b = AT(TYPE, b_base, b_offset) + m * p.b_batch;
+  __global const STYPE(TYPE) *factors = AT_CONST(TYPE, tau_base, tau_offset) + m * p.vector_batch;
+  for (int i = (int)p.steps - 1; i >= 0; --i) {
+    __global const STYPE(TYPE) *v = a + i * p.a_col;
+    T w = 0;
+    for (int r = i + 1 + lane; r < rows; r += GROUP / PANEL) w += v[r * p.a_row] * b[r * p.b_row + column];
+    parts[id] = w;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    w = b[i * p.b_row + column];
+    for (int other = 0; other < GROUP / PANEL; ++other) w += parts[other * PANEL + column];
+    w *= factors[i];
+    barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
+    for (int r = i + lane; r < rows; r += GROUP / PANEL)
+      b[r * p.b_row + column] -= (r == i ? (T)1 : v[r * p.a_row]) * w;
+    barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
+  }
+}

@@ -54,3 +54,27 @@ ONE_ITEM __kernel void qr(__global void *a_base, ulong a_offset, __global void *
     }
   }
 }
+
+// b (the identity before, at most 32 columns) = H0 H1 ... b, one reflector after the other: for matrices of one panel.
+ONE_ITEM __kernel void make_q(__global const void *a_base, ulong a_offset, __global void *b_base, ulong b_offset,
+                              __global const void *tau_base, ulong tau_offset, const LinalgParams p) {
+  const long m = get_global_id(0);
+  __global const STYPE(TYPE) *a = AT_CONST(TYPE, a_base, a_offset) + m * p.a_batch;
+  __global STYPE(TYPE) *b = AT(TYPE, b_base, b_offset) + m * p.b_batch;
+  __global const STYPE(TYPE) *factors = AT_CONST(TYPE, tau_base, tau_offset) + m * p.vector_batch;
+  for (long i = p.steps - 1; i >= 0; --i) {
+    __global const STYPE(TYPE) *v = a + i * p.a_col;
+    T16 w0 = LOAD16(TYPE, b, i * p.b_row), w1 = LOAD16(TYPE, b, i * p.b_row + 16);
+    for (long r = i + 1; r < p.rows; ++r) {
+      w0 += v[r * p.a_row] * LOAD16(TYPE, b, r * p.b_row);
+      w1 += v[r * p.a_row] * LOAD16(TYPE, b, r * p.b_row + 16);
+    }
+    w0 *= factors[i];
+    w1 *= factors[i];
+    for (long r = i; r < p.rows; ++r) {
+      const T x = r == i ? (T)1 : v[r * p.a_row];
+      STORE16(TYPE, b, r * p.b_row, LOAD16(TYPE, b, r * p.b_row) - x * w0);
+      STORE16(TYPE, b, r * p.b_row + 16, LOAD16(TYPE, b, r * p.b_row + 16) - x * w1);
+    }
+  }
+}

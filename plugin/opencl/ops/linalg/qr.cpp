@@ -72,6 +72,10 @@ class Reflector {
   Packed v_, products_, factor_, sums_, scaled_;
 };
 
+const Source& panel_source(const OpCall& call) {
+  return is_rows(call) ? kernel_sources::linalg_qr_rows : kernel_sources::linalg_qr_elements;
+}
+
 // a = Q R in place: R, and the reflectors below the diagonal. tau [count, k] is contiguous.
 void factor_qr(const OpCall& call, const Stack& a, const Dims& batch, TensorView tau) {
   const int64_t m = a.rows;
@@ -81,9 +85,7 @@ void factor_qr(const OpCall& call, const Stack& a, const Dims& batch, TensorView
   if (n > kPanel) reflector.emplace(call, a.dtype, batch, m, n, tau);
   for (int64_t j = 0; j < k; j += kPanel) {
     const Stack panel = a.block(j, j, m - j, std::min(kPanel, n - j));
-    Launch launch = call.launch(
-        is_rows(call) ? kernel_sources::linalg_qr_rows : kernel_sources::linalg_qr_elements, "qr",
-        linalg_defines(call, a.dtype));
+    Launch launch = call.launch(panel_source(call), "qr", linalg_defines(call, a.dtype));
     bind(launch, panel);
     bind(launch, tau);
     LinalgParams p = params_of(panel, panel);
@@ -99,10 +101,23 @@ void factor_qr(const OpCall& call, const Stack& a, const Dims& batch, TensorView
   }
 }
 
+void make_small_q(const OpCall& call, const Stack& a, const Stack& q, TensorView tau) {
+  Launch launch = call.launch(panel_source(call), "make_q", linalg_defines(call, a.dtype));
+  bind(launch, a);
+  bind(launch, q);
+  bind(launch, tau);
+  LinalgParams p = params_of(a, q);
+  p.steps = tau.size(-1);
+  p.vector_batch = p.steps;
+  launch.value(p);
+  run_panels(call, launch, q.count);
+}
+
 // q (the identity before) = H0 H1 ..., from the reflectors below the diagonal of a.
 void make_q(const OpCall& call, const Stack& a, const Stack& q, const Dims& batch, TensorView tau) {
   const int64_t k = tau.size(-1);
   if (k == 0) return;
+  if (q.columns <= kPanel) return make_small_q(call, a, q, tau);
   Reflector reflector(call, a.dtype, batch, a.rows, q.columns, tau);
   for (int64_t j = (k - 1) / kPanel * kPanel; j >= 0; j -= kPanel) {
     reflector.gather(a.block(j, j, a.rows - j, std::min(kPanel, a.columns - j)), j);
