@@ -97,7 +97,7 @@ const Plan& plan_of(const Schema& schema) {
 Scalar absent(const std::string& name, DType type) {
   const bool lowest = name.starts_with("min");
   const bool highest = name.starts_with("max");
-  if (is_floating(type)) {
+  if (is_floating(type) || is_complex(type)) {
     if (lowest) return -std::numeric_limits<double>::infinity();
     if (highest) return std::numeric_limits<double>::infinity();
     return std::numeric_limits<double>::quiet_NaN();
@@ -123,7 +123,7 @@ DType result_type(const Args& args, const PointwiseCall& call) {
   switch (call.rule) {
     case TypeRule::Float: return is_integral(type, true) ? DType::Float32 : type;
     case TypeRule::FloatOnly:
-      if (!is_floating(type)) refuse("floating-point");
+      if (!is_floating(type) && !is_complex(type)) refuse("floating-point or complex");
       break;
     case TypeRule::Number:
       if (type == DType::Bool) refuse("numeric");
@@ -198,12 +198,20 @@ PointwiseCall resolve_pointwise(const Args& args) {
   call.result = result_type(args, call);
   call.compute = compute_type(call.result);
   if (call.rule == TypeRule::Compare) call.result = DType::Bool;
+  // The modulus and the argument of a complex number are real.
+  if (is_complex(call.compute) && (schema.name == "abs" || schema.name == "angle"))
+    call.result = DType::Float32;
   check_values(args, call);
   call.row = variant.rows[static_cast<size_t>(call.compute)];
 
   const auto number = [&](int argument) {
     const auto i = static_cast<size_t>(argument);
-    return args.is_none(i) ? absent(schema.inputs[i].name, call.compute) : args.scalar(i);
+    if (args.is_none(i)) return absent(schema.inputs[i].name, call.compute);
+    const Scalar value = args.number(i);
+    check(!value.is_complex() || is_complex(call.compute),
+          "{}: argument '{}' is complex, which the type {} cannot hold", schema.full_name(),
+          schema.inputs[i].name, name(call.result));
+    return value;
   };
   for (int k = 0; k < call.operand_count; ++k)
     if (call.operands[k].is_number) call.operands[k].value = number(call.operands[k].argument);

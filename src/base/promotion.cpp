@@ -6,6 +6,14 @@ namespace {
 
 int category(DType t) { return is_complex(t) ? 3 : is_floating(t) ? 2 : t == DType::Bool ? 0 : 1; }
 
+// promote(), but a float16 keeps its precision beside a complex number of a lower class.
+DType complex_or(DType result, DType lower) {
+  if (result == DType::Float16 && is_complex(lower))
+    unsupported(TB_REASON_DTYPE,
+                "float16 with a complex number needs complex32, which is not supported");
+  return promote(result, lower);
+}
+
 }  // namespace
 
 DType promote(DType a, DType b) {
@@ -27,7 +35,7 @@ void PromotionState::add(TensorView tensor) { add(tensor.ndim() > 0 ? 0 : 1, ten
 void PromotionState::add(Scalar number) { add(2, number.dtype()); }
 void PromotionState::add(const Args& args, size_t i) {
   if (args.is_number(i))
-    add(args.scalar(i));
+    add(args.number(i));
   else
     add(args.tensor(i));
 }
@@ -41,7 +49,7 @@ DType PromotionState::result() const {
       result = type_[cls];
     else if (category(type_[cls]) > category(result))
       result =
-          is_complex(type_[cls]) || !is_floating(result) ? promote(result, type_[cls]) : result;
+          is_complex(type_[cls]) || !is_floating(result) ? complex_or(result, type_[cls]) : result;
     have = true;
   }
   check(have, "type promotion needs at least one operand");

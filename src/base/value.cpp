@@ -5,9 +5,12 @@ namespace ocltensor {
 
 tb_value Scalar::to_value() const {
   tb_value v{};
-  if (is_float()) {
+  if (is_complex()) {
+    v.tag = TB_COMPLEX;
+    v.as.p = parts_;
+  } else if (is_float()) {
     v.tag = TB_FLOAT;
-    v.as.f = float_;
+    v.as.f = parts_[0];
   } else {
     v.tag = kind_ == Kind::Bool ? TB_BOOL : TB_INT;
     v.as.i = int_;
@@ -57,8 +60,17 @@ Scalar Args::scalar(size_t i) const {
     case TB_BOOL: return Scalar(values_[i].as.i != 0);
     case TB_INT: return Scalar(values_[i].as.i);
     case TB_FLOAT: return Scalar(values_[i].as.f);
-    default: mismatch(i, "a real number");
+    case TB_COMPLEX:
+      unsupported(TB_REASON_DTYPE, "{}: argument '{}' must be a real number, got a complex one",
+                  schema_->full_name(), schema_->inputs[i].name);
+    default: mismatch(i, "a number");
   }
+}
+
+Scalar Args::number(size_t i) const {
+  if (values_[i].tag != TB_COMPLEX) return scalar(i);
+  const auto* parts = static_cast<const double*>(values_[i].as.p);
+  return std::complex<double>(parts[0], parts[1]);
 }
 
 std::optional<Scalar> Args::optional_scalar(size_t i) const {

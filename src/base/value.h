@@ -2,6 +2,7 @@
 // and by every implementation of an operator, on any device.
 #pragma once
 
+#include <complex>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -16,27 +17,32 @@ namespace ocltensor {
 // A number that keeps its Python kind, for type promotion.
 class Scalar {
  public:
-  enum class Kind : uint8_t { Bool, Int, Float };
+  enum class Kind : uint8_t { Bool, Int, Float, Complex };
   Scalar(bool v) : kind_(Kind::Bool), int_(v) {}  // NOLINT: implicit on purpose, like the others
   Scalar(int v) : kind_(Kind::Int), int_(v) {}
   Scalar(int64_t v) : kind_(Kind::Int), int_(v) {}
-  Scalar(double v) : kind_(Kind::Float), float_(v) {}
+  Scalar(double v) : kind_(Kind::Float), parts_{v, 0} {}
+  Scalar(std::complex<double> v) : kind_(Kind::Complex), parts_{v.real(), v.imag()} {}
   Kind kind() const { return kind_; }
-  bool is_float() const { return kind_ == Kind::Float; }
-  double as_double() const { return is_float() ? float_ : static_cast<double>(int_); }
-  int64_t as_int() const { return is_float() ? static_cast<int64_t>(float_) : int_; }
-  bool as_bool() const { return is_float() ? float_ != 0 : int_ != 0; }
+  bool is_complex() const { return kind_ == Kind::Complex; }
+  bool is_float() const { return kind_ >= Kind::Float; }  // not a whole number
+  // The real part of a complex number, as ATen's casts have it; as_bool sees both parts.
+  double as_double() const { return is_float() ? parts_[0] : static_cast<double>(int_); }
+  double imaginary() const { return parts_[1]; }
+  std::complex<double> as_complex() const { return {as_double(), parts_[1]}; }
+  int64_t as_int() const { return is_float() ? static_cast<int64_t>(parts_[0]) : int_; }
+  bool as_bool() const { return is_float() ? parts_[0] != 0 || parts_[1] != 0 : int_ != 0; }
   DType dtype() const {  // of the wrapped number: what promotion takes it for
-    return kind_ == Kind::Bool ? DType::Bool : kind_ == Kind::Int ? DType::Int64 : DType::Float32;
+    constexpr DType kTypes[] = {DType::Bool, DType::Int64, DType::Float32, DType::Complex64};
+    return kTypes[static_cast<int>(kind_)];
   }
+  // A complex number is pointed to: the value lives as long as this object.
   tb_value to_value() const;
 
  private:
   Kind kind_;
-  union {
-    int64_t int_;
-    double float_;
-  };
+  int64_t int_ = 0;
+  double parts_[2] = {0, 0};
 };
 
 // Borrowed view of a tensor argument.
@@ -83,7 +89,8 @@ class Args {
   TensorView tensor(size_t i) const;
   std::optional<TensorView> optional_tensor(size_t i) const;
   std::vector<std::optional<TensorView>> tensors(size_t i) const;
-  Scalar scalar(size_t i) const;
+  Scalar scalar(size_t i) const;  // TB_UNSUPPORTED for a complex number
+  Scalar number(size_t i) const;  // complex ones, too
   std::optional<Scalar> optional_scalar(size_t i) const;
   int64_t integer(size_t i) const;
   std::optional<int64_t> optional_integer(size_t i) const;

@@ -49,7 +49,7 @@ tb_status run(const tb_call* call, tb_error* error, bool check_only) {
     const tb_call& c = required(call, "call");
     check(c.struct_size >= TB_CALL_SIZE_V1, "tb_call has struct_size {}", c.struct_size);
     const tb_op_s& entry = required(c.op, "op");
-    OpCall op_call(c, *entry.op, stream_of(c.stream), check_only);
+    OpCall op_call(c, *entry.op, stream_of(c.stream), check_only, entry.takes_complex);
     try {
       entry.run(op_call);
     } catch (const AcceptedOnly&) {

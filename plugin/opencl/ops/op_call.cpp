@@ -6,13 +6,15 @@ namespace {
 
 // What no operator has to look at again: types that the device cannot hold, more dimensions than
 // the limit.
-void check_tensor(const Capabilities& caps, const tb_tensor& tensor) {
+void check_tensor(const Capabilities& caps, const Operator& op, bool takes_complex,
+                  const tb_tensor& tensor) {
   check(tensor.struct_size >= TB_TENSOR_SIZE_V1, "a tensor argument has struct_size {}",
         tensor.struct_size);
   const DType dtype = from_abi(tensor.dtype);
   if (dtype == DType::Float64 && !caps.fp64)
     unsupported(TB_REASON_DEVICE_FEATURE, "{} has no float64 (cl_khr_fp64)", caps.name);
-  if (is_complex(dtype)) unsupported(TB_REASON_DTYPE, "complex64 is not supported yet");
+  if (is_complex(dtype) && !takes_complex)
+    unsupported(TB_REASON_DTYPE, "{} does not support complex64", op.name);
   if (tensor.ndim > TB_MAX_RANK)
     unsupported(TB_REASON_RANK, "tensors have at most {} dimensions", TB_MAX_RANK);
   if (tensor.base == 0) return;
@@ -36,7 +38,8 @@ Scratch::~Scratch() {
   }
 }
 
-OpCall::OpCall(const tb_call& call, const Operator& op, Stream& stream, bool check_only)
+OpCall::OpCall(const tb_call& call, const Operator& op, Stream& stream, bool check_only,
+               bool takes_complex)
     : raw_(call),
       op_(op),
       args_(op.schema, {call.args, call.arg_count}),
@@ -45,18 +48,20 @@ OpCall::OpCall(const tb_call& call, const Operator& op, Stream& stream, bool che
   check(call.arg_count == op.schema.inputs.size(), "{} takes {} arguments, got {}", op.name,
         op.schema.inputs.size(), call.arg_count);
   check(call.out_count == op.schema.outputs.size() || op.schema.lists_outputs(),
-        "{} has {} outputs, got {}", op.name,
-        op.schema.outputs.size(), call.out_count);
+        "{} has {} outputs, got {}", op.name, op.schema.outputs.size(), call.out_count);
   for (uint32_t i = 0; i < call.arg_count; ++i) {
     const tb_value& v = call.args[i];
-    if (v.tag == TB_TENSOR) check_tensor(caps(), *static_cast<const tb_tensor*>(v.as.p));
-    if (v.tag == TB_COMPLEX) unsupported(TB_REASON_DTYPE, "complex numbers are not supported yet");
+    if (v.tag == TB_TENSOR)
+      check_tensor(caps(), op, takes_complex, *static_cast<const tb_tensor*>(v.as.p));
+    if (v.tag == TB_COMPLEX && !takes_complex)
+      unsupported(TB_REASON_DTYPE, "{} does not support complex numbers", op.name);
     if (v.tag == TB_TENSOR_LIST)
       for (uint32_t k = 0; k < v.count; ++k)
         if (const tb_tensor* t = static_cast<const tb_tensor* const*>(v.as.p)[k])
-          check_tensor(caps(), *t);
+          check_tensor(caps(), op, takes_complex, *t);
   }
-  for (uint32_t i = 0; i < call.out_count; ++i) check_tensor(caps(), *call.outs[i]);
+  for (uint32_t i = 0; i < call.out_count; ++i)
+    check_tensor(caps(), op, takes_complex, *call.outs[i]);
 }
 
 TensorView OpCall::out(size_t i) const {

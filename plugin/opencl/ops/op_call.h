@@ -72,7 +72,9 @@ class LocalTensor {
 
 class OpCall {
  public:
-  OpCall(const tb_call& call, const Operator& op, Stream& stream, bool check_only);
+  // `takes_complex`: see OpEntry.
+  OpCall(const tb_call& call, const Operator& op, Stream& stream, bool check_only,
+         bool takes_complex);
 
   const Operator& op() const { return op_; }
   const std::string& name() const { return op_.name; }
@@ -143,6 +145,9 @@ using OpFunction = void (*)(OpCall&);
 struct OpEntry {
   const char* name;
   OpFunction run;
+  // Whether calls with complex64 tensors or complex numbers reach `run`, which then looks at each
+  // of them; they are declined for every other operator.
+  bool takes_complex = false;
 };
 
 }  // namespace ocltensor::opencl

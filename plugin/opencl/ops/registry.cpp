@@ -52,7 +52,7 @@ std::span<const tb_op_s> registry() {
       for (const OpEntry& entry : family()) {
         const Operator* op = find_operator(entry.name);
         if (op == nullptr) fail(TB_E_INTERNAL, "{} is not declared in operators.def", entry.name);
-        list.push_back({op, entry.run});
+        list.push_back({op, entry.run, entry.takes_complex});
       }
     return list;
   }());

@@ -9,6 +9,7 @@
 struct tb_op_s {
   const ocltensor::Operator* op;
   ocltensor::opencl::OpFunction run;
+  bool takes_complex;
 };
 
 namespace ocltensor::opencl {

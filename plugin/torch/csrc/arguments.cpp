@@ -2,7 +2,6 @@
 #include "arguments.h"
 
 #include <ATen/core/IListRef.h>
-#include <ATen/ops/_local_scalar_dense.h>
 
 #include "base/dtype.h"
 #include "generator.h"
@@ -50,6 +49,11 @@ void check_plain(const at::Tensor& tensor) {
                               "resolve_conj() or resolve_neg() first");
 }
 
+bool is_lazy(const at::Tensor& tensor) { return tensor.is_conj() || tensor.is_neg(); }
+// Conjugated and negated views as plain tensors. Operators that PyTorch hands such views to (matrix
+// products) would otherwise see the numbers before conjugation.
+at::Tensor resolved(const at::Tensor& tensor) { return tensor.resolve_conj().resolve_neg(); }
+
 }  // namespace
 
 DType dtype_of(at::ScalarType type) {
@@ -82,10 +86,12 @@ void Arguments::add(const at::Tensor& tensor) {
     guests_.emplace_back(count_ - 1, &tensor);
     return;
   }
-  tensors_[tensor_count_] = describe_input(tensor);
+  const at::Tensor* plain = &tensor;
+  if (is_lazy(tensor)) plain = &resolved_.emplace_back(resolved(tensor));
+  tensors_[tensor_count_] = describe_input(*plain);
   value.tag = TB_TENSOR;
   value.as.p = &tensors_[tensor_count_++];
-  inputs_.push_back(&tensor);
+  inputs_.push_back(plain);
 }
 
 void Arguments::add(const std::optional<at::Tensor>& tensor) {
@@ -112,8 +118,10 @@ void Arguments::add(at::ITensorListRef tensors) {
     TORCH_CHECK(t.device().type() == kOcl,
                 "Expected all tensors to be on the same device, but found one on ", t.device(),
                 " beside ocl");
-    described.push_back(describe_input(t));
-    inputs_.push_back(&t);
+    const at::Tensor* plain = &t;
+    if (is_lazy(t)) plain = &resolved_.emplace_back(resolved(t));
+    described.push_back(describe_input(*plain));
+    inputs_.push_back(plain);
   }
   const size_t count = described.size();
   add_list(std::move(described), std::vector<bool>(count, true));
@@ -133,21 +141,28 @@ void Arguments::add(const c10::List<std::optional<at::Tensor>>& tensors) {
       described.emplace_back();
       continue;
     }
-    kept.push_back(item->device().type() == kOcl ? *item : item->to(device));
+    kept.push_back(resolved(item->device().type() == kOcl ? *item : item->to(device)));
     described.push_back(describe_input(kept.back()));
   }
   add_list(std::move(described), present);
   lists_.back().kept = std::move(kept);
 }
 
-void Arguments::add(const at::Scalar& number) {
-  TORCH_CHECK_NOT_IMPLEMENTED(!number.isComplex(), "ocl: complex numbers are not supported");
-  if (number.isBoolean())
-    add(number.toBool());
-  else if (number.isFloatingPoint())
-    add(number.toDouble());
-  else
-    add(number.toLong());
+void Arguments::add(const at::Scalar& number) { set_number(next(), number); }
+void Arguments::set_number(tb_value& value, const at::Scalar& number) {
+  if (number.isComplex()) {
+    TORCH_INTERNAL_ASSERT(complex_count_ < complex_.size());
+    const c10::complex<double> parts = number.toComplexDouble();
+    complex_[complex_count_] = {parts.real(), parts.imag()};
+    value.tag = TB_COMPLEX;
+    value.as.p = complex_[complex_count_++].data();
+  } else if (number.isFloatingPoint()) {
+    value.tag = TB_FLOAT;
+    value.as.f = number.toDouble();
+  } else {
+    value.tag = number.isBoolean() ? TB_BOOL : TB_INT;
+    value.as.i = number.isBoolean() ? number.toBool() : number.toLong();
+  }
 }
 void Arguments::add(const std::optional<at::Scalar>& number) {
   if (number.has_value())
@@ -211,15 +226,19 @@ void Arguments::random() {
 void Arguments::take_guest(const at::Tensor& guest, tb_value& value, c10::DeviceIndex device) {
   bool all_dimensioned = true;
   bool floating = false;
+  bool complex = false;
   for (const at::Tensor* t : inputs_) {
     all_dimensioned &= t->dim() > 0;
     floating |= t->is_floating_point();
+    complex |= t->is_complex();
   }
   const at::ScalarType type = guest.scalar_type();
   const bool same_promotion =
       guest.unsafeGetTensorImpl()->is_wrapped_number() ||
-      (all_dimensioned && (type == at::kBool || type == at::kLong || type == at::kFloat ||
-                           (type == at::kDouble && floating)));
+      (all_dimensioned &&
+       (type == at::kBool || type == at::kLong || type == at::kFloat || type == at::kComplexFloat ||
+        (type == at::kDouble && (floating || complex)) ||
+        (type == at::kComplexDouble && (floating || complex))));
   if (!same_promotion) {
     kept_.push_back(guest.to(c10::Device(kOcl, device)));
     tensors_[tensor_count_] = describe_input(kept_.back());
@@ -227,15 +246,7 @@ void Arguments::take_guest(const at::Tensor& guest, tb_value& value, c10::Device
     value.as.p = &tensors_[tensor_count_++];
     return;
   }
-  const at::Scalar number = at::_local_scalar_dense(guest);
-  TORCH_CHECK_NOT_IMPLEMENTED(!number.isComplex(), "ocl: complex numbers are not supported");
-  if (number.isFloatingPoint()) {
-    value.tag = TB_FLOAT;
-    value.as.f = number.toDouble();
-  } else {
-    value.tag = number.isBoolean() ? TB_BOOL : TB_INT;
-    value.as.i = number.toLong();
-  }
+  set_number(value, resolved(guest).item());
 }
 
 c10::DeviceIndex Arguments::settle(const char* name, c10::DeviceIndex fallback, bool take_scalars) {

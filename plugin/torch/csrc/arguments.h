@@ -89,6 +89,7 @@ class Arguments {
     return values_[count_++] = {};
   }
   void random();
+  void set_number(tb_value& value, const at::Scalar& number);
   void add_bools(const bool* values, size_t count);
   void add_list(std::vector<tb_tensor> tensors, const std::vector<bool>& present);
   void take_guest(const at::Tensor& guest, tb_value& value, c10::DeviceIndex device);
@@ -98,8 +99,11 @@ class Arguments {
   std::array<tb_tensor, kMost> tensors_;
   size_t tensor_count_ = 0;
   c10::SmallVector<const at::Tensor*, 8> inputs_;             // ocl tensors, for overlap checks
+  std::list<at::Tensor> resolved_;                            // of conjugated and negated inputs
   std::vector<std::pair<size_t, const at::Tensor*>> guests_;  // CPU tensors by position
   std::vector<at::Tensor> kept_;
+  std::array<std::array<double, 2>, 4> complex_;  // what TB_COMPLEX points to
+  size_t complex_count_ = 0;
   std::optional<at::Generator> generator_;
   size_t generator_at_ = kMost;
   struct List {

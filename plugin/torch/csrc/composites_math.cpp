@@ -44,6 +44,26 @@ at::Tensor& norm_dtype_out(const at::Tensor& self, const std::optional<at::Scala
   return at::linalg_vector_norm_out(out, self, p.value_or(2), dim, keepdim, dtype);
 }
 
+void check_parts(const char* name, const at::Tensor& a, const at::Tensor& b) {
+  TORCH_CHECK(a.scalar_type() == at::kFloat && b.scalar_type() == at::kFloat,
+              "Expected both inputs of ", name, " to be Float tensors on ocl but got ",
+              a.scalar_type(), " and ", b.scalar_type());
+}
+at::Tensor& complex_out(const at::Tensor& real, const at::Tensor& imag, at::Tensor& out) {
+  check_parts("complex", real, imag);
+  TORCH_CHECK(out.scalar_type() == at::kComplexFloat, "Expected object of scalar type ",
+              at::kComplexFloat, " but got scalar type ", out.scalar_type(), " for argument 'out'");
+  at::native::resize_output(out, at::infer_size(real.sizes(), imag.sizes()));
+  const at::Tensor parts = at::view_as_real(out.is_conj() ? at::_conj(out) : out);
+  parts.select(-1, 0).copy_(real);
+  parts.select(-1, 1).copy_(out.is_conj() ? imag.neg() : imag);
+  return out;
+}
+at::Tensor& polar_out(const at::Tensor& abs, const at::Tensor& angle, at::Tensor& out) {
+  check_parts("polar", abs, angle);
+  return complex_out(abs.mul(angle.cos()), abs.mul(angle.sin()), out);
+}
+
 at::Tensor trace(const at::Tensor& self) {
   TORCH_CHECK(self.dim() == 2, "trace: expected a matrix, but got tensor with dim ", self.dim());
   return self.diagonal().sum();
@@ -212,6 +232,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("std_mean.correction", TORCH_FN(std_mean));
   m.impl("norm.out", TORCH_FN(norm_out));
   m.impl("norm.dtype_out", TORCH_FN(norm_dtype_out));
+  m.impl("complex.out", TORCH_FN(complex_out));
+  m.impl("polar.out", TORCH_FN(polar_out));
   m.impl("trace", TORCH_FN(trace));
   m.impl("vdot", TORCH_FN(vdot));
   m.impl("histc", TORCH_FN(histc));

@@ -16,6 +16,8 @@ tb_address address_of(const at::Tensor& tensor) {
   return reinterpret_cast<uintptr_t>(tensor.const_data_ptr());
 }
 
+bool is_plain(const at::Tensor& tensor) { return !tensor.is_conj() && !tensor.is_neg(); }
+
 // A new contiguous tensor like `like`, of its dtype and device.
 at::Tensor contiguous_like(const at::Tensor& like) {
   return make_tensor(like.sizes(), {}, like.scalar_type(), like.device().index());
@@ -29,8 +31,13 @@ void keep_pinned(const at::Tensor& host, const c10::Stream& stream) {
 
 void upload(const at::Tensor& target, const at::Tensor& source, bool non_blocking) {
   // Converting first on the host keeps types that the device lacks off it.
-  const at::Tensor host = source.to(target.scalar_type()).expand(target.sizes()).contiguous();
-  const at::Tensor staging = target.is_contiguous() ? target : contiguous_like(target);
+  const at::Tensor host = source.to(target.scalar_type())
+                              .resolve_conj()
+                              .resolve_neg()
+                              .expand(target.sizes())
+                              .contiguous();
+  const at::Tensor staging =
+      target.is_contiguous() && is_plain(target) ? target : contiguous_like(target);
   const c10::Stream stream = current_stream(target.device().index());
   const bool asynchronous =
       non_blocking && host.is_same(source) && is_pinned(host.const_data_ptr());
@@ -42,9 +49,10 @@ void upload(const at::Tensor& target, const at::Tensor& source, bool non_blockin
 }
 
 void download(const at::Tensor& target, const at::Tensor& source, bool non_blocking) {
-  const at::Tensor device = source.expand(target.sizes()).contiguous();
+  const at::Tensor device = source.resolve_conj().resolve_neg().expand(target.sizes()).contiguous();
   const c10::Stream stream = current_stream(source.device().index());
-  const bool direct = target.is_contiguous() && target.scalar_type() == source.scalar_type();
+  const bool direct =
+      target.is_contiguous() && is_plain(target) && target.scalar_type() == source.scalar_type();
   const at::Tensor host =
       direct ? target : at::empty(target.sizes(), device.options().device(at::kCPU));
   const bool asynchronous = non_blocking && direct && is_pinned(host.const_data_ptr());
@@ -56,8 +64,13 @@ void download(const at::Tensor& target, const at::Tensor& source, bool non_block
 }
 
 void between_devices(const at::Tensor& target, const at::Tensor& source) {
-  const at::Tensor from = source.expand(target.sizes()).to(target.scalar_type()).contiguous();
-  const at::Tensor staging = target.is_contiguous() ? target : contiguous_like(target);
+  const at::Tensor from = source.resolve_conj()
+                              .resolve_neg()
+                              .expand(target.sizes())
+                              .to(target.scalar_type())
+                              .contiguous();
+  const at::Tensor staging =
+      target.is_contiguous() && is_plain(target) ? target : contiguous_like(target);
   call_api("copy between ocl devices", api().transfer->on_device,
            current_handle(target.device().index()),
            reinterpret_cast<uintptr_t>(staging.mutable_data_ptr()),
@@ -93,7 +106,8 @@ at::Tensor copy_from_and_resize(const at::Tensor& source, const at::Tensor& targ
   return copy_from(source, target, false);
 }
 
-at::Scalar local_scalar_dense(const at::Tensor& self) {
+at::Scalar local_scalar_dense(const at::Tensor& lazy) {
+  const at::Tensor self = lazy.resolve_conj().resolve_neg();
   const at::Tensor host = at::empty({}, self.options().device(at::kCPU));
   call_api("item", api().transfer->to_host, current_handle(self.device().index()),
            host.mutable_data_ptr(), address_of(self), static_cast<uint64_t>(self.itemsize()), 0u);
@@ -106,6 +120,14 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_copy_from", TORCH_FN(copy_from));
   m.impl("_copy_from_and_resize", TORCH_FN(copy_from_and_resize));
   m.impl("_local_scalar_dense", TORCH_FN(local_scalar_dense));
+}
+
+// Copies see conjugated and negated views themselves: resolving one is a copy.
+TORCH_LIBRARY_IMPL(aten, Conjugate, m) {
+  m.impl("_copy_from", torch::CppFunction::makeFallthrough());
+}
+TORCH_LIBRARY_IMPL(aten, Negative, m) {
+  m.impl("_copy_from", torch::CppFunction::makeFallthrough());
 }
 
 }  // namespace torch_ocl

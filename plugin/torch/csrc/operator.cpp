@@ -4,6 +4,8 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/native/Resize.h>
+#include <ATen/ops/_conj.h>
+#include <ATen/ops/_neg_view.h>
 
 #include <algorithm>
 
@@ -209,7 +211,7 @@ void PluginOperator::run(Arguments& in, std::span<at::Tensor> outs, Outputs mode
           TORCH_CHECK(out.sizes() == ref(spec.sizes), "output with shape ", out.sizes(),
                       " doesn't match the broadcast shape ", ref(spec.sizes));
         direct = check_overlap(out, in, pointwise, mode == Outputs::Keep || changes_self(op)) &&
-                 (same_type || pointwise);
+                 (same_type || pointwise) && !out.is_conj() && !out.is_neg();
       }
       if (direct) targets[i] = out;
     }
@@ -241,8 +243,38 @@ void PluginOperator::run_in_place(Arguments& in, std::span<at::Tensor> outs) {
   run(in, outs, Outputs::Keep);
 }
 
+namespace {
+
+// The same memory without the marks of a lazily conjugated or negated view.
+at::Tensor bare(const at::Tensor& tensor) {
+  at::Tensor plain = tensor;
+  if (plain.is_conj()) plain = at::_conj(plain);
+  if (plain.is_neg()) plain = at::_neg_view(plain);
+  return plain;
+}
+
+void change_in_place(PluginOperator& op, const at::Tensor& target) {
+  Arguments in;
+  in.add(target);
+  at::Tensor outs[] = {target};
+  op.invoke(in, outs, in.settle("copy_", target.device().index(), false));
+}
+
+}  // namespace
+
 void copy_on_device(const at::Tensor& target, const at::Tensor& source) {
   if (target.numel() == 0) return;
+  const bool conjugates = target.is_conj() != source.is_conj();
+  const bool negates = target.is_neg() != source.is_neg();
+  if (target.is_conj() || target.is_neg() || source.is_conj() || source.is_neg()) {
+    static PluginOperator& conjugate = *new PluginOperator("conj_physical.out");
+    static PluginOperator& negate = *new PluginOperator("neg.out");
+    const at::Tensor plain = bare(target);
+    copy_on_device(plain, bare(source));
+    if (conjugates && target.is_complex()) change_in_place(conjugate, plain);
+    if (negates) change_in_place(negate, plain);
+    return;
+  }
   static PluginOperator& copy = *new PluginOperator("copy.out");
   Arguments in;
   in.add(target);

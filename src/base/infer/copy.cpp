@@ -85,6 +85,9 @@ Specs linspace(const Args& args) {
 Specs same_as_self(const Args& args) {
   const auto self = args.tensor(0);
   const std::string& name = args.schema().name;
+  if (name == "fill" && args.value(1).tag == TB_COMPLEX)
+    check(is_complex(self.dtype()) || args.number(1).imaginary() == 0,
+          "fill: a complex number cannot be converted to {}", ocltensor::name(self.dtype()));
   if (name == "tril" || name == "triu")
     check(self.ndim() >= 2, "{} needs a tensor of at least 2 dimensions, got {}", name,
           self.ndim());

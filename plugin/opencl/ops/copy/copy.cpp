@@ -11,6 +11,7 @@ namespace ocltensor::opencl {
 namespace {
 
 constexpr Formula kIdentity{"copy", FormulaForm::Vector, "a"};
+constexpr Formula kComplexTruth{"truth", FormulaForm::Lanes, "ctrue(a)"};
 
 void copy_op(OpCall& call) {
   const TensorView source = call.args().tensor(1);
@@ -20,7 +21,7 @@ void copy_op(OpCall& call) {
 }
 
 void fill_op(OpCall& call) {
-  const Scalar value = call.args().scalar(1);
+  const Scalar value = call.args().number(1);
   call.accept();
   fill_tensor(call, call.out(0), value);
 }
@@ -49,7 +50,8 @@ void cat_op(OpCall& call) {
   // Large pieces are copied well one by one.
   constexpr size_t kMany = 4;
   const bool small = out.numel() * out.itemsize() < static_cast<int64_t>(to.size() << 20);
-  if (runs && small && to.size() >= kMany) return copy_parts(call, to, from);
+  if (runs && small && to.size() >= kMany && !is_complex(out.dtype()))
+    return copy_parts(call, to, from);
   for (size_t i = 0; i < to.size(); ++i) copy_tensor(call, to[i], from[i]);
 }
 
@@ -102,11 +104,11 @@ void roll_op(OpCall& call) {
   target.finish();
 }
 
-constexpr OpEntry kOperators[] = {{"copy.out", copy_op},
-                                  {"fill.Scalar_out", fill_op},
-                                  {"cat.out", cat_op},
-                                  {"flip.out", flip_op},
-                                  {"roll.out", roll_op}};
+constexpr OpEntry kOperators[] = {{"copy.out", copy_op, true},
+                                  {"fill.Scalar_out", fill_op, true},
+                                  {"cat.out", cat_op, true},
+                                  {"flip.out", flip_op, true},
+                                  {"roll.out", roll_op, true}};
 
 }  // namespace
 
@@ -154,8 +156,29 @@ void copy_tensor(const OpCall& call, TensorView target, TensorView source) {
   if (same && transpose_copy(call, out.view(), in.view())) return;
   const TensorView in_view = in.view();
   const ElementwiseInput input{&in_view, 0, false};
-  launch_elementwise(call, out.view(),
-                     {&kIdentity, compute_type(moved), out.dtype(), false, {&input, 1}, {}});
+  const bool truth = is_complex(moved) && out.dtype() == DType::Bool;
+  const DType compute = is_complex(out.dtype()) || truth ? DType::Complex64 : compute_type(moved);
+  if (is_complex(moved) && !truth)  // ATen keeps the real part
+    return copy_tensor(call, target, part_of(source, 0));
+  launch_elementwise(
+      call, out.view(),
+      {truth ? &kComplexTruth : &kIdentity, compute, out.dtype(), truth, {&input, 1}, {}});
+}
+
+LocalTensor part_of(TensorView tensor, int which) {
+  Dims strides;
+  for (const int64_t s : tensor.strides()) strides.push_back(2 * s);
+  return LocalTensor(tensor.address() + static_cast<uint64_t>(4 * which), DType::Float32,
+                     Dims(tensor.sizes()), strides);
+}
+
+LocalTensor as_real(TensorView tensor) {
+  Dims sizes(tensor.sizes());
+  Dims strides;
+  for (const int64_t s : tensor.strides()) strides.push_back(2 * s);
+  sizes.push_back(2);
+  strides.push_back(1);
+  return LocalTensor(tensor.address(), DType::Float32, sizes, strides);
 }
 
 void fill_tensor(const OpCall& call, TensorView target, Scalar value) {

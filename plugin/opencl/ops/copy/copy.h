@@ -12,6 +12,9 @@ void fill_tensor(const OpCall& call, TensorView target, Scalar value);
 LocalTensor view_of(TensorView tensor, const Dims& sizes, const Dims& strides, int64_t offset);
 // The part [start, start + length) of one dimension.
 LocalTensor narrow(TensorView tensor, int64_t dim, int64_t start, int64_t length);
+// Parts of a complex64 tensor: the real (0) or imaginary (1) one, and both along a last dimension.
+LocalTensor part_of(TensorView tensor, int which);
+LocalTensor as_real(TensorView tensor);
 // transpose.cpp: a copy of bits (both of one carrier type) that swaps dimensions. False, and
 // nothing is done, where that is not what it is or the device wants no blocks.
 bool transpose_copy(const OpCall& call, TensorView target, TensorView source);

@@ -109,8 +109,8 @@ void triangle_op(OpCall& call) {
 constexpr OpEntry kOperators[] = {{"arange.start_out", arange_op},
                                   {"linspace.out", linspace_op},
                                   {"eye.m_out", eye_op},
-                                  {"tril.out", triangle_op},
-                                  {"triu.out", triangle_op}};
+                                  {"tril.out", triangle_op, true},
+                                  {"triu.out", triangle_op, true}};
 
 }  // namespace
 

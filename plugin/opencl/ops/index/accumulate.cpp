@@ -130,7 +130,31 @@ void accumulate_runs(const OpCall& call, const Accumulation& what) {
 
 }  // namespace
 
+namespace {
+
+// Sums and replacements of complex numbers are those of their parts: blocks of twice as many.
+void accumulate_parts(const OpCall& call, const Accumulation& what) {
+  const int64_t count = what.one_source ? what.groups * what.length * what.block : 0;
+  const Scratch memory = call.scratch(static_cast<uint64_t>(count) * 8);
+  const Dims flat{what.one_source ? count : what.source.numel()};
+  const LocalTensor spread(memory.address(), DType::Complex64, flat);
+  if (what.one_source) copy_tensor(call, spread, view_of(what.source, flat, {0}, 0));
+  const LocalTensor source =
+      what.one_source ? as_real(spread) : as_real(view_of(what.source, flat, {1}, 0));
+  const LocalTensor target = as_real(view_of(what.target, {what.target.numel()}, {1}, 0));
+  Accumulation parts = what;
+  parts.source = source;
+  parts.target = target;
+  parts.block = 2 * what.block;
+  parts.one_source = false;
+  accumulate(call, parts);
+}
+
+}  // namespace
+
 void accumulate(const OpCall& call, const Accumulation& what) {
+  if (is_complex(what.target.dtype()) && what.groups * what.length * what.block > 0)
+    return accumulate_parts(call, what);
   if (what.groups * what.length * what.block == 0 || what.target.numel() == 0) return;
   if (wants_runs(call, what)) return accumulate_runs(call, what);
   AccumulateParams p{};

@@ -166,6 +166,7 @@ void index_op(OpCall& call) {
 }
 
 constexpr Formula kWhere{"index_put", FormulaForm::Vector, "(b != K(0)) ? c : a"};
+constexpr Formula kComplexWhere{"index_put", FormulaForm::Lanes, "ctrue(b) ? c : a"};
 
 // self[mask] = number needs no positions: a masked copy. Returns whether it was that.
 bool put_number(const OpCall& call, TensorView self, const OptionalIndices& indices,
@@ -198,7 +199,12 @@ bool put_number(const OpCall& call, TensorView self, const OptionalIndices& indi
   const ElementwiseInput inputs[] = {
       {&self, 0, false}, {&mask_view, 0, true}, {&value_view, 0, false}};
   launch_elementwise(call, call.out(0),
-                     {&kWhere, compute_type(self.dtype()), self.dtype(), false, inputs, {}});
+                     {is_complex(self.dtype()) ? &kComplexWhere : &kWhere,
+                      compute_type(self.dtype()),
+                      self.dtype(),
+                      false,
+                      inputs,
+                      {}});
   return true;
 }
 
@@ -243,9 +249,9 @@ void index_put(OpCall& call) {
   plan.move(spread, call.out(0), Move::Put);
 }
 
-constexpr OpEntry kOperators[] = {{"index.Tensor_out", index_op},
-                                  {"index_put.out", index_put},
-                                  {"_index_put_impl.out", index_put}};
+constexpr OpEntry kOperators[] = {{"index.Tensor_out", index_op, true},
+                                  {"index_put.out", index_put, true},
+                                  {"_index_put_impl.out", index_put, true}};
 
 }  // namespace
 

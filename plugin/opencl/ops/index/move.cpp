@@ -177,8 +177,9 @@ void embedding(OpCall& call) {
       Move::Take);
 }
 
-constexpr OpEntry kOperators[] = {
-    {"gather.out", gather}, {"index_select.out", index_select}, {"embedding.out", embedding}};
+constexpr OpEntry kOperators[] = {{"gather.out", gather, true},
+                                  {"index_select.out", index_select, true},
+                                  {"embedding.out", embedding}};
 
 }  // namespace
 

@@ -60,7 +60,7 @@ void scatter_into(OpCall& call, Combine how, bool include_self) {
     const bool one = !call.args().is_tensor(3);
     const Scratch number = call.scratch(one ? 8 : 0);
     const LocalTensor single(number.address(), target.view().dtype(), Dims{1});
-    if (one) fill_tensor(call, single, call.args().scalar(3));
+    if (one) fill_tensor(call, single, call.args().number(3));
     const LocalTensor source =
         one ? single
             : permuted(with_sizes(at_least_1d(call.args().tensor(3)), index.view().sizes()), order);
@@ -179,10 +179,10 @@ void embedding_backward(OpCall& call) {
 }
 
 constexpr OpEntry kOperators[] = {
-    {"scatter.src_out", scatter},           {"scatter.value_out", scatter},
+    {"scatter.src_out", scatter, true},     {"scatter.value_out", scatter, true},
     {"scatter.reduce_out", scatter_reduce}, {"scatter.value_reduce_out", scatter_reduce},
-    {"scatter_add.out", scatter_add},       {"scatter_reduce.two_out", scatter_reduce_two},
-    {"index_add.out", index_add},           {"embedding_dense_backward.out", embedding_backward},
+    {"scatter_add.out", scatter_add, true}, {"scatter_reduce.two_out", scatter_reduce_two},
+    {"index_add.out", index_add, true},     {"embedding_dense_backward.out", embedding_backward},
 };
 
 }  // namespace

@@ -17,7 +17,11 @@ constexpr const char* kKindNames[] = {"KIND_A", "KIND_B", "KIND_C", "KIND_D"};
 
 uint64_t bits_of(Scalar value, DType compute) {
   uint64_t bits = 0;
-  if (compute == DType::Float32) {
+  if (is_complex(compute)) {
+    const float parts[] = {static_cast<float>(value.as_double()),
+                           static_cast<float>(value.imaginary())};
+    std::memcpy(&bits, parts, sizeof parts);
+  } else if (compute == DType::Float32) {
     const auto f = static_cast<float>(value.as_double());
     std::memcpy(&bits, &f, sizeof f);
   } else if (compute == DType::Float64) {
@@ -65,6 +69,21 @@ Defines defines_for(const ElementwiseLaunch& what, DType out, const Nest& nest) 
   return d;
 }
 
+Defines complex_defines(const ElementwiseLaunch& what, DType out, bool rows) {
+  Defines d;
+  d.set("EXPRESSION", what.formula->text).type("OUT", out).set("ROWS", rows);
+  if (what.test) d.set("TEST", 1);
+  for (size_t k = 0; k < 3; ++k) {
+    const bool tensor = k < what.inputs.size() && what.inputs[k].tensor != nullptr;
+    const bool truth = tensor && what.inputs[k].is_condition;
+    d.type(kTypeNames[k], truth    ? DType::Bool
+                          : tensor ? what.inputs[k].tensor->dtype()
+                                   : DType::Complex64);
+    d.set(kKindNames[k], tensor ? kStrided : kNumber);
+  }
+  return d;
+}
+
 // About 64 pieces of work, none smaller than what a launch costs.
 void divide_rows(PointwiseParams& p, size_t& chunks, size_t& groups) {
   constexpr int64_t kPieces = 64;
@@ -83,7 +102,10 @@ void divide_rows(PointwiseParams& p, size_t& chunks, size_t& groups) {
 }
 
 void run(const OpCall& call, TensorView out, const ElementwiseLaunch& what, const Nest& nest) {
-  Defines d = defines_for(what, out.dtype(), nest);
+  const bool rows = call.caps().style == KernelStyle::Rows;
+  const bool complex = is_complex(what.compute);
+  Defines d =
+      complex ? complex_defines(what, out.dtype(), rows) : defines_for(what, out.dtype(), nest);
   PointwiseParams p{};
   p.rank = static_cast<int32_t>(nest.space.rank());
   p.rows = 1;
@@ -100,9 +122,14 @@ void run(const OpCall& call, TensorView out, const ElementwiseLaunch& what, cons
 
   std::array<size_t, 3> global{1, 1, 1};
   std::array<size_t, 3> local{1, 1, 1};
-  const bool rows = call.caps().style == KernelStyle::Rows;
   if (what.formula->form == FormulaForm::Special) d.set("SPECIAL", 1);
-  if (rows) {
+  if (complex && !rows) {
+    const auto total = static_cast<uint64_t>(p.sizes[0] * p.rows);
+    local[0] = std::min<size_t>(256, call.caps().max_work_group_size);
+    global[0] = (total + local[0] - 1) / local[0] * local[0];
+  } else if (complex) {
+    divide_rows(p, global[0], global[1]);
+  } else if (rows) {
     if (what.compute == DType::Float32) d.set("FAST_EXP", 1);
     if (what.formula->form == FormulaForm::Lanes || what.formula->form == FormulaForm::Special)
       d.set("LANES", 1);
@@ -120,8 +147,10 @@ void run(const OpCall& call, TensorView out, const ElementwiseLaunch& what, cons
     const uint64_t per_group = local[0] * (flat ? 4 : 1);
     global[0] = (total + per_group - 1) / per_group * local[0];
   }
-  Launch launch = call.launch(
-      rows ? kernel_sources::pointwise_rows : kernel_sources::pointwise_elements, "pointwise", d);
+  Launch launch = call.launch(complex ? kernel_sources::pointwise_complex
+                              : rows  ? kernel_sources::pointwise_rows
+                                      : kernel_sources::pointwise_elements,
+                              "pointwise", d);
   const auto bind_at = [&](const TensorView* tensor, size_t k) {
     if (tensor == nullptr) return (void)launch.memory(0, 0, 0);
     int64_t low = 0;
@@ -135,7 +164,7 @@ void run(const OpCall& call, TensorView out, const ElementwiseLaunch& what, cons
                   (high + 1) * item);
   };
   bind_at(&out, 0);
-  for (size_t k = 0; k < 4; ++k)
+  for (size_t k = 0; k < (complex ? 3 : 4); ++k)
     bind_at(k < what.inputs.size() ? what.inputs[k].tensor : nullptr, k + 1);
   launch.value(p).run(global, local);
 }

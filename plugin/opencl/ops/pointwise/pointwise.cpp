@@ -19,14 +19,30 @@ constexpr Formula kFormulas[] = {
 #undef OCLTENSOR_EXPRESSION
 };
 
-const Formula* find_exact(const std::string& name) {
-  static const auto& index = *new auto([] {
-    std::unordered_map<std::string_view, const Formula*> map;
-    for (const Formula& f : kFormulas) map.emplace(f.name, &f);
-    return map;
-  }());
+constexpr Formula kComplexFormulas[] = {
+#define OCLTENSOR_COMPLEX(name, ...) {name, FormulaForm::Lanes, #__VA_ARGS__},
+#include "complex.def"
+#undef OCLTENSOR_COMPLEX
+};
+
+using Index = std::unordered_map<std::string_view, const Formula*>;
+Index index_of(std::span<const Formula> formulas) {
+  Index index;
+  for (const Formula& f : formulas) index.emplace(f.name, &f);
+  return index;
+}
+
+const Formula* find_in(const Index& index, std::string_view name) {
   const auto it = index.find(name);
   return it == index.end() ? nullptr : it->second;
+}
+const Formula* find_exact(const std::string& name) {
+  static const auto& index = *new Index(index_of(kFormulas));
+  return find_in(index, name);
+}
+const Formula* find_complex(const std::string& name) {
+  static const auto& index = *new Index(index_of(kComplexFormulas));
+  return find_in(index, name);
 }
 
 // The formula for a power whose exponent is one of few numbers, or nullptr.
@@ -34,25 +50,34 @@ const Formula* find_power(const PointwiseCall& call) {
   struct Powers {
     const PointwiseRow* row = nullptr;
     std::array<const Formula*, 6> by_exponent{};  // from -2
+    std::array<const Formula*, 6> complex{};
   };
   static const Powers powers = [] {
     Powers p;
     for (const PointwiseRow& row : pointwise_rows())
       if (row.name == "pow.Tensor_Scalar_out") p.row = &row;
-    for (size_t i = 0; i < p.by_exponent.size(); ++i)
-      p.by_exponent[i] = find_exact(fmt::format("{}={}", p.row->name, static_cast<int>(i) - 2));
+    for (size_t i = 0; i < p.by_exponent.size(); ++i) {
+      const std::string name = fmt::format("{}={}", p.row->name, static_cast<int>(i) - 2);
+      p.by_exponent[i] = find_exact(name);
+      p.complex[i] = find_complex(name);
+    }
     return p;
   }();
   if (call.row != powers.row) return nullptr;
   const double place = call.operands[1].value.as_double() + 2;
-  const bool found = place >= 0 && place < 6 && std::floor(place) == place;
-  return found ? powers.by_exponent[static_cast<size_t>(place)] : nullptr;
+  const bool found = place >= 0 && place < 6 && std::floor(place) == place &&
+                     call.operands[1].value.imaginary() == 0;
+  if (!found) return nullptr;
+  return (is_complex(call.compute) ? powers.complex
+                                   : powers.by_exponent)[static_cast<size_t>(place)];
 }
 
 void pointwise(OpCall& call) {
   const PointwiseCall resolved = resolve_pointwise(call.args());
   const Formula* formula = find_power(resolved);
   if (formula == nullptr) formula = find_formula(*resolved.row, resolved.compute);
+  if (formula == nullptr && is_complex(resolved.compute))
+    unsupported(TB_REASON_DTYPE, "{} has no formula for complex64", resolved.row->name);
   if (formula == nullptr)
     unsupported(TB_REASON_OPERATOR, "{} has no OpenCL formula yet", resolved.row->name);
   if (resolved.compute == DType::Float64 && !call.caps().fp64)
@@ -74,6 +99,8 @@ void pointwise(OpCall& call) {
     inputs[k].tensor = &*tensors[k];
     check(!operand.is_condition || size_of(tensors[k]->dtype()) == 1,
           "{}: the condition must be bool, got {}", call.name(), name(tensors[k]->dtype()));
+    check(!is_complex(tensors[k]->dtype()) || is_complex(resolved.compute),
+          "{}: a complex operand cannot be converted to {}", call.name(), name(resolved.result));
     shape = broadcast(shape, tensors[k]->sizes());
   }
   const TensorView out = call.out(0);
@@ -82,16 +109,27 @@ void pointwise(OpCall& call) {
   check(can_cast(resolved.result, out.dtype()), "{}: a result of type {} cannot be cast to {}",
         call.name(), name(resolved.result), name(out.dtype()));
   call.accept();
-  launch_elementwise(
-      call, out,
-      {formula, resolved.compute, resolved.result, resolved.rule == TypeRule::Compare,
-       std::span(inputs).first(static_cast<size_t>(resolved.operand_count)),
-       std::span(resolved.parameters).first(static_cast<size_t>(resolved.parameter_count))});
+  const ElementwiseLaunch what{
+      formula,
+      resolved.compute,
+      resolved.result,
+      resolved.rule == TypeRule::Compare,
+      std::span(inputs).first(static_cast<size_t>(resolved.operand_count)),
+      std::span(resolved.parameters).first(static_cast<size_t>(resolved.parameter_count))};
+  if (!is_complex(out.dtype()) || is_complex(resolved.compute))
+    return launch_elementwise(call, out, what);
+  // A real result for a complex output.
+  const Scratch memory =
+      call.scratch(static_cast<uint64_t>(out.numel() * size_of(resolved.result)));
+  const LocalTensor real(memory.address(), resolved.result, shape);
+  launch_elementwise(call, real, what);
+  copy_tensor(call, out, real);
 }
 
 }  // namespace
 
 const Formula* find_formula(const PointwiseRow& row, DType compute) {
+  if (is_complex(compute)) return find_complex(row.name);
   struct Formulas {
     const Formula* plain;
     const Formula* integral;
@@ -113,7 +151,7 @@ std::span<const OpEntry> pointwise_operators() {
     std::vector<OpEntry> list;
     for (const Operator& op : operators())
       if (std::string_view(op.family) == "pointwise" && find_exact(op.name) != nullptr)
-        list.push_back({op.name.c_str(), pointwise});
+        list.push_back({op.name.c_str(), pointwise, find_complex(op.name) != nullptr});
     return list;
   }());
   return entries;
