@@ -26,7 +26,8 @@ UNPREDICTABLE = {
 }
 # Ten times the tolerance of torch.testing for the dtype: sums of other orders and other libms, both correctly rounded to a
 # few ulp; OpInfo's own device overrides are of the same size.
-TOLERANCE = {torch.float32: (1.3e-5, 1e-4), torch.float16: (1e-2, 1e-3), torch.bfloat16: (1.6e-1, 1e-2), torch.float64: (1e-6, 1e-6)}
+TOLERANCE = {torch.float32: (1.3e-5, 1e-4), torch.float16: (1e-2, 1e-3), torch.bfloat16: (1.6e-1, 1e-2), torch.float64: (1e-6, 1e-6),
+             torch.complex64: (1.3e-5, 1e-4)}  # of the modulus
 
 
 def copy_layout(value: torch.Tensor, device: str) -> torch.Tensor:
@@ -81,12 +82,15 @@ def compare(got, want, dtype, predictable: bool) -> None:
 HOST_ARGUMENTS = {"tensor_split"}
 
 
+WIDER = {torch.float32: torch.float64, torch.complex64: torch.complex128}
+
+
 def widen(value):
-    """float32 tensors as float64: for a reference better than torch's own float32 kernels."""
+    """float32 tensors as float64, complex64 as complex128: for a reference better than torch's own kernels."""
     if isinstance(value, torch.Tensor):
-        return value.detach().double().requires_grad_(value.requires_grad) if value.dtype == torch.float32 else value
-    if value is torch.float32:
-        return torch.float64
+        return value.detach().to(WIDER[value.dtype]).requires_grad_(value.requires_grad) if value.dtype in WIDER else value
+    if isinstance(value, torch.dtype):
+        return WIDER.get(value, value)
     if isinstance(value, dict):
         return {k: widen(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)) and not isinstance(value, torch.Size):
@@ -118,7 +122,7 @@ def exact_result(op, sample, grad: bool, like: list[torch.Tensor]) -> list[torch
         exact = tensors(call(op, sample, "cpu", grad, widen))
     except Exception:
         return None
-    return [t.float() if t.dtype == torch.float64 and w.dtype == torch.float32 else t for t, w in zip(exact, like)]
+    return [t.to(w.dtype) if WIDER.get(w.dtype) == t.dtype else t for t, w in zip(exact, like)]
 
 
 class NoReference(Exception):
@@ -141,7 +145,7 @@ def run_sample(op, sample, dtype, grad: bool) -> None:
         if not grad and judges.accepts(op, sample, tensors(got), tensors(want)):
             return
         # torch's float32 may be the worse of the two: float64 decides.
-        exact = exact_result(op, sample, grad, tensors(want)) if dtype == torch.float32 else None
+        exact = exact_result(op, sample, grad, tensors(want)) if dtype in WIDER else None
         if exact is None:
             raise
         if grad and judges.accepts_gradient(op, sample, tensors(got), exact):

@@ -12,6 +12,7 @@ Dims reduced(const Args& args, size_t dim_at, size_t keep_at) {
                        args.boolean(keep_at));
 }
 
+DType real_type(DType type) { return is_complex(type) ? DType::Float32 : type; }
 DType any_type(DType type) { return type == DType::UInt8 ? type : DType::Bool; }
 
 Specs with_indices(const Args& args) {
@@ -55,16 +56,19 @@ Specs argmax(const Args& args) {
 
 Specs linalg_vector_norm(const Args& args) {
   const auto self = args.tensor(0);
-  check_floating(args, self);
+  const bool complex = is_complex(self.dtype());
+  if (!complex) check_floating(args, self);
   const DType type = args.optional_dtype(4).value_or(self.dtype());
-  check(is_floating(type), "linalg_vector_norm: dtype must be floating-point, got {}", name(type));
+  check(complex ? is_complex(type) : is_floating(type),
+        "linalg_vector_norm: dtype must be {}, got {}", complex ? "complex" : "floating-point",
+        name(type));
   check(promote(self.dtype(), type) == type,
         "linalg_vector_norm: {} does not convert to {} without narrowing", name(self.dtype()),
         name(type));
   const double ord = args.real(1);
   if (ord < 0 || ord > 1.7976931348623157e308)
     check_reducible(args, self, dim_mask(args.ints(2), self.ndim()));
-  return {spec(type, reduced(args, 2, 3))};
+  return {spec(real_type(type), reduced(args, 2, 3))};
 }
 
 Specs logsumexp(const Args& args) {
@@ -102,13 +106,15 @@ Specs sum(const Args& args) {
 }
 
 Specs var(const Args& args) {
-  check_floating(args, args.tensor(0));
-  return {spec(args.tensor(0).dtype(), reduced(args, 1, 3))};
+  const auto self = args.tensor(0);
+  if (!is_complex(self.dtype())) check_floating(args, self);
+  return {spec(real_type(self.dtype()), reduced(args, 1, 3))};
 }
 
 Specs var_mean(const Args& args) {
-  const TensorSpec one = var(args)[0];
-  return {one, one};
+  TensorSpec mean = var(args)[0];
+  mean.dtype = args.tensor(0).dtype();
+  return {var(args)[0], mean};
 }
 
 }  // namespace ocltensor::infer

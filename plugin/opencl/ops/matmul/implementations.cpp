@@ -41,6 +41,7 @@ MatmulProblem normalised(MatmulProblem p) {
 
 void run_matmul(const OpCall& call, const MatmulProblem& problem) {
   if (problem.batch == 0 || problem.m == 0 || problem.n == 0) return;
+  if (is_complex(problem.dtype)) return run_complex_matmul(call, problem);
   const MatmulProblem p = normalised(problem);
   for (const MatmulImplementation* implementation : kImplementations) {
     const char* reason = implementation->refuse(call, p);

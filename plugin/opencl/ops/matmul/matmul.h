@@ -37,6 +37,9 @@ struct MatmulImplementation {
 // Runs the first implementation that accepts. To be called after call.accept().
 void run_matmul(const OpCall& call, const MatmulProblem& problem);
 
+// complex.cpp: a problem of complex64 as a real one.
+void run_complex_matmul(const OpCall& call, const MatmulProblem& problem);
+
 extern const MatmulImplementation kMatmulSplit;  // split.cpp: few results, long sums
 extern const MatmulImplementation kMatmulSkinny, kMatmulInPlace,
     kMatmulPacked;                                            // rows.cpp: CPU drivers

@@ -36,8 +36,11 @@ void multiply(OpCall& call, const Form& form, TensorView a, TensorView b, const 
   (void)check_outputs(call);
   if (a.dtype() == DType::Bool)
     unsupported(TB_REASON_DTYPE, "{} is not implemented for bool", call.name());
+  check(added == nullptr || is_complex(a.dtype()) ||
+            (!added->beta.is_complex() && !added->alpha.is_complex()),
+        "{}: alpha and beta must not be complex for {}", call.name(), name(a.dtype()));
   Dims self_strides;
-  const bool uses_self = added != nullptr && !(added->beta.as_double() == 0);
+  const bool uses_self = added != nullptr && added->beta.as_bool();
   if (uses_self)
     self_strides = broadcast_strides(added->self.sizes(), added->self.strides(), out.sizes());
   call.accept();
@@ -74,7 +77,7 @@ void plain(OpCall& call, const Form& form) {
 }
 void plus(OpCall& call, const Form& form) {
   const Args& args = call.args();
-  const Added added{args.tensor(0), args.scalar(3), args.scalar(4)};
+  const Added added{args.tensor(0), args.number(3), args.number(4)};
   multiply(call, form, args.tensor(1), args.tensor(2), &added);
 }
 void mv(OpCall& call) {
@@ -82,18 +85,18 @@ void mv(OpCall& call) {
 }
 void addmv(OpCall& call) {
   const Args& args = call.args();
-  const Added added{args.tensor(0), args.scalar(3), args.scalar(4)};
+  const Added added{args.tensor(0), args.number(3), args.number(4)};
   multiply(call, kVector, args.tensor(2), args.tensor(1), &added);
 }
 
 constexpr OpEntry kOperators[] = {
-    {"mm.out", [](OpCall& call) { plain(call, kMatrix); }},
-    {"bmm.out", [](OpCall& call) { plain(call, kBatch); }},
-    {"dot.out", [](OpCall& call) { plain(call, kDot); }},
-    {"mv.out", mv},
-    {"addmm.out", [](OpCall& call) { plus(call, kMatrix); }},
-    {"baddbmm.out", [](OpCall& call) { plus(call, kBatch); }},
-    {"addmv.out", addmv},
+    {"mm.out", [](OpCall& call) { plain(call, kMatrix); }, true},
+    {"bmm.out", [](OpCall& call) { plain(call, kBatch); }, true},
+    {"dot.out", [](OpCall& call) { plain(call, kDot); }, true},
+    {"mv.out", mv, true},
+    {"addmm.out", [](OpCall& call) { plus(call, kMatrix); }, true},
+    {"baddbmm.out", [](OpCall& call) { plus(call, kBatch); }, true},
+    {"addmv.out", addmv, true},
 };
 
 }  // namespace

@@ -1,5 +1,7 @@
 // The operators that are one row of a table of reductions.
 #include "base/infer/common.h"
+#include "complex.h"
+#include "ops/copy/copy.h"
 #include "reduction.h"
 
 namespace ocltensor::opencl {
@@ -15,6 +17,7 @@ struct Row {
   Which which;
   Accumulate accumulate;
   Reduction formula;
+  bool takes_complex = false;
 };
 
 constexpr Reduction kAnyReduction{1, {{"(a != K(0)) ? K(1) : K(0)", kMaximum, "0", "x"}}};
@@ -25,14 +28,14 @@ constexpr Reduction kProduct{1, {{"a", "x * y", "1", "x"}}};
 constexpr Reduction kSum{1, {{"a", kAdd, "0", "x"}}};
 
 constexpr Row kRows[] = {
-    {"sum.IntList_out", Which::Listed, Accumulate::Result, kSum},
-    {"mean.out", Which::Listed, Accumulate::Result, {1, {{"a", kAdd, "0", "x / s0"}}}},
+    {"sum.IntList_out", Which::Listed, Accumulate::Result, kSum, true},
+    {"mean.out", Which::Listed, Accumulate::Result, {1, {{"a", kAdd, "0", "x / s0"}}}, true},
     {"nansum.out",
      Which::Listed,
      Accumulate::Result,
      {1, {{"(a != a) ? K(0) : a", kAdd, "0", "x"}}}},
-    {"prod.int_out", Which::Listed, Accumulate::Result, kProduct},
-    {"prod.out", Which::All, Accumulate::Result, kProduct},
+    {"prod.int_out", Which::Listed, Accumulate::Result, kProduct, true},
+    {"prod.out", Which::All, Accumulate::Result, kProduct, true},
     {"amax.out", Which::Listed, Accumulate::Own, kMax},
     {"amin.out", Which::Listed, Accumulate::Own, kMin},
     {"aminmax.out",
@@ -41,12 +44,12 @@ constexpr Row kRows[] = {
      {2, {{"a", kMinimum, nullptr, "x"}, {"a", kMaximum, nullptr, "y"}}}},
     {"max.unary_out", Which::All, Accumulate::Own, kMax},
     {"min.unary_out", Which::All, Accumulate::Own, kMin},
-    {"any.out", Which::Listed, Accumulate::Truth, kAnyReduction},
-    {"any.all_out", Which::All, Accumulate::Truth, kAnyReduction},
-    {"any.dims_out", Which::ListedOrNone, Accumulate::Truth, kAnyReduction},
-    {"all.out", Which::Listed, Accumulate::Truth, kAllReduction},
-    {"all.all_out", Which::All, Accumulate::Truth, kAllReduction},
-    {"all.dims_out", Which::ListedOrNone, Accumulate::Truth, kAllReduction},
+    {"any.out", Which::Listed, Accumulate::Truth, kAnyReduction, true},
+    {"any.all_out", Which::All, Accumulate::Truth, kAnyReduction, true},
+    {"any.dims_out", Which::ListedOrNone, Accumulate::Truth, kAnyReduction, true},
+    {"all.out", Which::Listed, Accumulate::Truth, kAllReduction, true},
+    {"all.all_out", Which::All, Accumulate::Truth, kAllReduction, true},
+    {"all.dims_out", Which::ListedOrNone, Accumulate::Truth, kAllReduction, true},
 };
 
 const Row& row_of(const std::string& name) {
@@ -68,10 +71,56 @@ DType accumulator(Accumulate how, DType input, DType result) {
   return is_integral(result, true) ? DType::Int64 : compute_type(result);
 }
 
+bool is_sum(const Row& row) {
+  return std::string_view(row.formula.part[0].combine) == kAdd &&
+         row.formula.part[0].lift == std::string_view("a");
+}
+
+// Complex operands or results; `result` is the type that inference gives.
+void reduce_complex(const OpCall& call, const Row& row, DType result) {
+  const TensorView self = call.args().tensor(0);
+  const TensorView out = call.out(0);
+  const uint32_t mask = mask_of(call, row.which);
+  const bool truth = row.accumulate == Accumulate::Truth || result == DType::Bool;
+  if (is_complex(out.dtype()) != is_complex(result) || (!truth && !is_complex(result)))
+    unsupported(TB_REASON_DTYPE, "{}: {} to {}", call.name(), name(self.dtype()),
+                name(out.dtype()));
+  call.accept();
+  if (truth) {
+    const Converted flags(call, self, DType::Bool);
+    const TensorView view = flags.view();
+    const bool any = row.formula.part[0].combine == kMaximum || is_sum(row);
+    return launch_reduce(call, {any ? &kAnyReduction : &kAllReduction,
+                                DType::Bool,
+                                Dims(self.sizes()),
+                                mask,
+                                {&view},
+                                {&out}});
+  }
+  const Converted numbers(call, self, DType::Complex64);
+  if (!is_sum(row)) return complex_product(call, out, numbers.view(), mask);
+  const LocalTensor parts = as_real(numbers.view());
+  const LocalTensor sums = as_real(out);
+  const TensorView in_view = parts.view();
+  const TensorView out_view = sums.view();
+  int64_t count = 1;
+  for (size_t d = 0; d < self.sizes().size(); ++d)
+    if (mask >> d & 1) count *= self.sizes()[d];
+  launch_reduce(call, {&row.formula,
+                       DType::Float32,
+                       Dims(in_view.sizes()),
+                       mask,
+                       {&in_view},
+                       {&out_view},
+                       {count, 0, 0, 0}});
+}
+
 void reduce(OpCall& call) {
   const Row& row = row_of(call.name());
   const auto specs = checked_outputs(call);
   const TensorView self = call.args().tensor(0);
+  if (is_complex(self.dtype()) || is_complex(specs[0].dtype) || is_complex(call.out(0).dtype()))
+    return reduce_complex(call, row, specs[0].dtype);
   ReduceLaunch what{&row.formula,
                     accumulator(row.accumulate, self.dtype(), specs[0].dtype),
                     Dims(self.sizes()),
@@ -100,7 +149,7 @@ void reduce(OpCall& call) {
 std::span<const OpEntry> reduce_operators() {
   static const auto& entries = *new auto([] {
     std::vector<OpEntry> list;
-    for (const Row& row : kRows) list.push_back({row.name, reduce});
+    for (const Row& row : kRows) list.push_back({row.name, reduce, row.takes_complex});
     list.insert(list.end(), kSpreadOperators.begin(), kSpreadOperators.end());
     list.insert(list.end(), kArgOperators.begin(), kArgOperators.end());
     return list;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/infer/common.h"
+#include "complex.h"
 #include "ops/copy/copy.h"
 #include "ops/pointwise/pointwise.h"
 #include "reduction.h"
@@ -52,12 +53,9 @@ constexpr Formula kMeanFormula{"mean", FormulaForm::Vector, "(" OCLTENSOR_PIVOT(
 
 // Two sweeps: the mean, then squared distances from it. The divisor is max(0, n - correction), as
 // in ATen.
-void variance(OpCall& call) {
-  (void)checked_outputs(call);
-  const TensorView self = call.args().tensor(0);
-  const uint32_t mask = infer::dim_mask(call.args().ints(1), self.ndim());
+void variance_of(const OpCall& call, TensorView self, uint32_t mask, bool root, TensorView out,
+                 const TensorView* mean_out) {
   const auto correction = call.args().optional_scalar(2);
-  call.accept();
   const DType compute = compute_type(self.dtype());
   const double n = count_of(self, mask);
   const LocalTensor pivot(self.address(), self.dtype(),
@@ -72,8 +70,6 @@ void variance(OpCall& call) {
                        {&self, first},
                        {mean.view()},
                        {n, 0, 0, 0}});
-  const TensorView out = call.out(0);
-  const bool root = call.op().schema.name == "std";
   const double divisor = std::max(0.0, n - (correction ? correction->as_double() : 1.0));
   launch_reduce(call, {root ? &kDeviation : &kOffsetVariance,
                        compute,
@@ -82,16 +78,58 @@ void variance(OpCall& call) {
                        {&self, first, mean.view()},
                        {&out},
                        {divisor, 0, 0, 0}});
-  if (call.out_count() < 2 || call.out(1).numel() == 0) return;
-  if (n == 0) return fill_tensor(call, call.out(1), NAN);
-  const LocalTensor offsets = mean.shaped_like(call.out(1));
-  const Dims kept = Dims(call.out(1).sizes());
+  if (mean_out == nullptr || mean_out->numel() == 0) return;
+  if (n == 0) return fill_tensor(call, *mean_out, NAN);
+  const LocalTensor offsets = mean.shaped_like(*mean_out);
+  const Dims kept = Dims(mean_out->sizes());
   const LocalTensor pivots(self.address(), self.dtype(), kept,
                            kept_strides(self, mask, kept.size() == self.sizes().size()));
   const TensorView views[] = {pivots.view(), offsets.view()};
   const ElementwiseInput inputs[] = {{&views[0], 0, false}, {&views[1], 0, false}};
-  launch_elementwise(call, call.out(1),
-                     {&kMeanFormula, compute, call.out(1).dtype(), false, inputs, {}});
+  launch_elementwise(call, *mean_out,
+                     {&kMeanFormula, compute, mean_out->dtype(), false, inputs, {}});
+}
+
+constexpr Formula kBothParts{"variance", FormulaForm::Vector, "a + b"};
+constexpr Formula kBothDeviations{"deviation", FormulaForm::Vector, "sqrt(a + b)"};
+
+// The squared distance of complex numbers is that of the real parts and of the imaginary parts.
+void complex_variance(const OpCall& call, TensorView self, uint32_t mask, bool root, TensorView out,
+                      const TensorView* mean_out) {
+  const LocalTensor parts = as_real(self);
+  Dims sizes(out.sizes());
+  sizes.push_back(2);
+  const Scratch memory = call.scratch(static_cast<uint64_t>(numel(sizes)) * 4);
+  const LocalTensor both(memory.address(), DType::Float32, sizes);
+  std::optional<LocalTensor> means;
+  if (mean_out != nullptr) means.emplace(as_real(*mean_out));
+  const std::optional<TensorView> means_view = means ? std::optional(means->view()) : std::nullopt;
+  variance_of(call, parts, mask, false, both, means_view ? &*means_view : nullptr);
+  Dims strides;
+  for (const int64_t s : contiguous_strides(out.sizes())) strides.push_back(2 * s);
+  const LocalTensor real = view_of(both, Dims(out.sizes()), strides, 0);
+  const LocalTensor imaginary = view_of(both, Dims(out.sizes()), strides, 1);
+  const TensorView views[] = {real.view(), imaginary.view()};
+  const ElementwiseInput inputs[] = {{&views[0], 0, false}, {&views[1], 0, false}};
+  launch_elementwise(
+      call, out,
+      {root ? &kBothDeviations : &kBothParts, DType::Float32, out.dtype(), false, inputs, {}});
+}
+
+void variance(OpCall& call) {
+  (void)checked_outputs(call);
+  const TensorView self = call.args().tensor(0);
+  const uint32_t mask = infer::dim_mask(call.args().ints(1), self.ndim());
+  const bool root = call.op().schema.name == "std";
+  const TensorView out = call.out(0);
+  const bool has_mean = call.out_count() > 1;
+  const bool complex = is_complex(self.dtype());
+  if (is_complex(out.dtype()) || (has_mean && is_complex(call.out(1).dtype()) != complex))
+    unsupported(TB_REASON_DTYPE, "{}: {} to a complex output", call.name(), name(self.dtype()));
+  call.accept();
+  std::optional<TensorView> mean;
+  if (has_mean) mean = call.out(1);
+  (complex ? complex_variance : variance_of)(call, self, mask, root, out, mean ? &*mean : nullptr);
 }
 
 constexpr Reduction kTop{1, {{"a", kMaximum, nullptr, "(fabs(x) == K(INFINITY)) ? K(0) : x"}}};
@@ -133,8 +171,20 @@ void vector_norm(OpCall& call) {
   const TensorView self = call.args().tensor(0);
   const double order = call.args().real(1);
   const uint32_t mask = infer::dim_mask(call.args().ints(2), self.ndim());
-  call.accept();
   const TensorView out = call.out(0);
+  if (is_complex(out.dtype())) unsupported(TB_REASON_DTYPE, "{}: a complex output", call.name());
+  call.accept();
+  if (is_complex(self.dtype())) {
+    const Converted moduli(call, self, DType::Float32);
+    const TensorView view = moduli.view();
+    return launch_reduce(call, {&norm_of_order(order),
+                                compute,
+                                Dims(self.sizes()),
+                                mask,
+                                {&view},
+                                {&out},
+                                {order, 1 / order, 0, 0}});
+  }
   launch_reduce(call, {&norm_of_order(order),
                        compute,
                        Dims(self.sizes()),
@@ -144,11 +194,11 @@ void vector_norm(OpCall& call) {
                        {order, 1 / order, 0, 0}});
 }
 
-constexpr OpEntry kOperators[] = {{"var.correction_out", variance},
-                                  {"std.correction_out", variance},
-                                  {"var_mean.correction_out", variance},
+constexpr OpEntry kOperators[] = {{"var.correction_out", variance, true},
+                                  {"std.correction_out", variance, true},
+                                  {"var_mean.correction_out", variance, true},
                                   {"logsumexp.out", logsumexp},
-                                  {"linalg_vector_norm.out", vector_norm}};
+                                  {"linalg_vector_norm.out", vector_norm, true}};
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 #include "kernel_sources.h"
 #include "ops/copy/copy.h"
 #include "ops/division.h"
+#include "ops/reduce/complex.h"
 #include "ops/reduce/reduction.h"
 
 namespace ocltensor::opencl {
@@ -70,30 +71,22 @@ void extremes(OpCall& call) {
   indices.finish();
 }
 
-void scan(OpCall& call) {
-  const DType result = checked_outputs(call)[0].dtype;
-  const TensorView self = call.args().tensor(0);
-  const int64_t at = wrap_dim(call.args().integer(1), self.ndim());
-  if (result == DType::Bool) unsupported(TB_REASON_DTYPE, "{}: dtype bool", call.name());
-  call.accept();
-  if (self.numel() == 0) return;
-  const auto [outer, n, inner] = nest_of(self, at);
-  const Contiguous in(call, self);
-  ContiguousOutput out(call, call.out(0));
+void scan_nest(const OpCall& call, TensorView in, TensorView out, const Nest& nest,
+               const std::string& name, DType compute) {
+  const auto [outer, n, inner] = nest;
   const bool elements = call.caps().style == KernelStyle::Elements;
-  const DType compute = is_integral(result, true) ? DType::Int64 : compute_type(result);
   Defines d;
   d.type("COMPUTE", compute);
-  d.type("A", self.dtype()).type("OUT", out.view().dtype());
-  set_formula(d, call.op().schema.name, compute);
+  d.type("A", in.dtype()).type("OUT", out.dtype());
+  set_formula(d, name, compute);
   const int64_t group = group_size(call.caps());
   const bool columns = elements && (inner >= 32 || n < group);
   if (elements) d.set("GROUP", group);
   if (columns) d.set("COLUMNS", 1);
   Launch launch =
       call.launch(elements ? kernel_sources::scan_elements : kernel_sources::scan_rows, "scan", d);
-  bind(launch, in.view());
-  bind(launch, out.view());
+  bind(launch, in);
+  bind(launch, out);
   launch.value(outer).value(n).value(inner);
   if (elements) {
     const int64_t groups = columns ? divide_up(outer * inner, group) : outer * inner;
@@ -104,11 +97,55 @@ void scan(OpCall& call) {
         std::max({divide_up(blocks, 64), 2048 / (n * std::min<int64_t>(inner, 16)), int64_t{1}});
     launch.value(per).run({static_cast<size_t>(divide_up(blocks, per)), 1, 1}, {1, 1, 1});
   }
+}
+
+// Sums are those of the parts; products double their reach log2(n) times.
+void scan_complex(const OpCall& call, TensorView self, Nest nest, bool sums) {
+  const TensorView given = call.out(0);
+  const Converted numbers(call, self, DType::Complex64);
+  const Contiguous in(call, numbers.view());
+  ContiguousOutput out(call, given);
+  const Dims sizes{nest.outer, nest.n, nest.inner};
+  const LocalTensor from = view_of(in.view(), sizes, contiguous_strides(sizes), 0);
+  const LocalTensor to = view_of(out.view(), sizes, contiguous_strides(sizes), 0);
+  if (sums) {
+    nest.inner *= 2;
+    scan_nest(call, as_real(from), as_real(to), nest, "cumsum", DType::Float32);
+    return out.finish();
+  }
+  copy_tensor(call, to, from);
+  const Scratch memory = call.scratch(static_cast<uint64_t>(numel(sizes)) * 8);
+  const LocalTensor before(memory.address(), DType::Complex64, sizes);
+  for (int64_t step = 1; step < nest.n; step *= 2) {
+    copy_tensor(call, before, to);
+    multiply_in_place(call, narrow(to, 1, step, nest.n - step),
+                      narrow(before, 1, 0, nest.n - step));
+  }
   out.finish();
 }
 
-constexpr OpEntry kOperators[] = {{"cumsum.out", scan},
-                                  {"cumprod.out", scan},
+void scan(OpCall& call) {
+  const DType result = checked_outputs(call)[0].dtype;
+  const TensorView self = call.args().tensor(0);
+  const int64_t at = wrap_dim(call.args().integer(1), self.ndim());
+  if (result == DType::Bool) unsupported(TB_REASON_DTYPE, "{}: dtype bool", call.name());
+  const bool complex = is_complex(result);
+  if (complex != is_complex(call.out(0).dtype()) || (is_complex(self.dtype()) && !complex))
+    unsupported(TB_REASON_DTYPE, "{}: {} to {}", call.name(), name(self.dtype()),
+                name(call.out(0).dtype()));
+  call.accept();
+  if (self.numel() == 0) return;
+  const Nest nest = nest_of(self, at);
+  if (complex) return scan_complex(call, self, nest, call.op().schema.name == "cumsum");
+  const Contiguous in(call, self);
+  ContiguousOutput out(call, call.out(0));
+  scan_nest(call, in.view(), out.view(), nest, call.op().schema.name,
+            is_integral(result, true) ? DType::Int64 : compute_type(result));
+  out.finish();
+}
+
+constexpr OpEntry kOperators[] = {{"cumsum.out", scan, true},
+                                  {"cumprod.out", scan, true},
                                   {"logcumsumexp.out", scan},
                                   {"cummax.out", extremes},
                                   {"cummin.out", extremes}};

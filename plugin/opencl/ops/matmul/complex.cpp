@@ -1,0 +1,84 @@
+// Complex products as one real product of twice the inner size. With the parts of a row of A side
+// by side as they lie in memory, [re im re im ..], and every element of B as the 2 x 2 matrix [re
+// im; -im re], the product's rows are those of C as they lie in memory. So A and C are only seen
+// otherwise, the smaller operand is written out once at twice its size, and the real kernels, fast
+// ones included, do the rest with no operation more than four real products have.
+#include "matmul.h"
+#include "ops/copy/copy.h"
+#include "ops/pointwise/pointwise.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+constexpr Formula kScale{"matmul_scale", FormulaForm::Lanes, "cscale(s0, a)"};
+constexpr Formula kScaleTurned{"matmul_turn", FormulaForm::Lanes, "cturn(cscale(s0, a))"};
+
+Matrix transposed(const Matrix& m) { return {m.address, m.batch, m.col, m.row}; }
+
+LocalTensor tensor_of(const Matrix& m, int64_t batch, int64_t rows, int64_t columns) {
+  return LocalTensor(m.address, DType::Complex64, Dims{batch, rows, columns},
+                     Dims{m.batch, m.row, m.col});
+}
+
+void scaled(const OpCall& call, TensorView out, TensorView in, Scalar by, const Formula& formula) {
+  const ElementwiseInput input{&in, 0, false};
+  launch_elementwise(call, out,
+                     {&formula, DType::Complex64, DType::Complex64, false, {&input, 1}, {&by, 1}});
+}
+
+uint64_t bytes_of(int64_t elements) { return static_cast<uint64_t>(elements) * 8; }
+
+// The same matrix in floats: rows of pairs.
+Matrix pairs(const Matrix& m) { return {m.address, 2 * m.batch, 2 * m.row, 1}; }
+
+}  // namespace
+
+void run_complex_matmul(const OpCall& call, const MatmulProblem& problem) {
+  MatmulProblem p = problem;
+  if (p.n == 1) p.c.col = 1;
+  if (p.m == 1 || (p.c.col != 1 && p.c.row == 1)) {
+    std::swap(p.m, p.n);
+    p.a = transposed(std::exchange(p.b, transposed(p.a)));
+    p.c = transposed(p.c);
+    if (p.self) p.self = transposed(*p.self);
+    if (p.n == 1) p.c.col = 1;
+  }
+  // Rows of A have to lie in one piece.
+  const int64_t a_batch = p.a.batch == 0 ? 1 : p.batch;
+  const bool copies = p.a.col != 1 && p.k > 1;
+  const Scratch rows = call.scratch(copies ? bytes_of(a_batch * p.m * p.k) : 0);
+  if (copies) {
+    const Matrix dense{rows.address(), p.m * p.k, p.k, 1};
+    copy_tensor(call, tensor_of(dense, a_batch, p.m, p.k), tensor_of(p.a, a_batch, p.m, p.k));
+    p.a = {dense.address, a_batch == 1 ? 0 : dense.batch, dense.row, 1};
+  }
+  const int64_t b_batch = p.b.batch == 0 ? 1 : p.batch;
+  const Scratch expanded = call.scratch(bytes_of(2 * b_batch * p.k * p.n));
+  if (b_batch * p.k * p.n > 0) {
+    const LocalTensor b = tensor_of(p.b, b_batch, p.k, p.n);
+    Matrix half{expanded.address(), 2 * p.k * p.n, 2 * p.n, 1};
+    scaled(call, tensor_of(half, b_batch, p.k, p.n), b, p.alpha, kScale);
+    half.address += bytes_of(p.n);
+    scaled(call, tensor_of(half, b_batch, p.k, p.n), b, p.alpha, kScaleTurned);
+  }
+  const Scratch added = call.scratch(p.self ? bytes_of(p.batch * p.m * p.n) : 0);
+  if (p.self) {
+    const Matrix dense{added.address(), p.m * p.n, p.n, 1};
+    scaled(call, tensor_of(dense, p.batch, p.m, p.n), tensor_of(*p.self, p.batch, p.m, p.n), p.beta,
+           kScale);
+    p.self = pairs(dense);
+  }
+  run_matmul(call, {.dtype = DType::Float32,
+                    .batch = p.batch,
+                    .m = p.m,
+                    .n = 2 * p.n,
+                    .k = 2 * p.k,
+                    .a = pairs(p.a),
+                    .b = {expanded.address(), b_batch == 1 ? 0 : 4 * p.k * p.n, 2 * p.n, 1},
+                    .c = pairs(p.c),
+                    .self = p.self,
+                    .alpha = 1,
+                    .beta = 1});
+}
+
+}  // namespace ocltensor::opencl

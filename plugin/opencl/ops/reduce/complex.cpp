@@ -1,0 +1,73 @@
+// Reductions of complex64: sums and variances are those of the parts, norms those of the moduli,
+// truth that of flags; a product halves the tensor until one element is left.
+#include "complex.h"
+
+#include "base/infer/common.h"
+#include "ops/copy/copy.h"
+#include "ops/pointwise/pointwise.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+constexpr Formula kModulus{"modulus", FormulaForm::Lanes, "Z(cabs_(a), 0)"};
+constexpr Formula kProduct{"product", FormulaForm::Lanes, "cmul(a, b)"};
+
+std::vector<Scratch> memory_for(const OpCall& call, TensorView self, DType type) {
+  std::vector<Scratch> memory;
+  if (self.dtype() != type)
+    memory.push_back(call.scratch(static_cast<uint64_t>(self.numel() * size_of(type))));
+  return memory;
+}
+
+LocalTensor local_for(const std::vector<Scratch>& memory, TensorView self, DType type) {
+  if (memory.empty())
+    return LocalTensor(self.address(), type, Dims(self.sizes()), Dims(self.strides()));
+  return LocalTensor(memory[0].address(), type, Dims(self.sizes()));
+}
+
+}  // namespace
+
+Converted::Converted(const OpCall& call, TensorView self, DType type)
+    : memory_(memory_for(call, self, type)), local_(local_for(memory_, self, type)) {
+  if (memory_.empty() || self.numel() == 0) return;
+  if (!is_complex(self.dtype()) || type != DType::Float32) {
+    copy_tensor(call, local_, self);
+    return;
+  }
+  const ElementwiseInput input{&self, 0, false};
+  launch_elementwise(call, local_, {&kModulus, DType::Complex64, type, false, {&input, 1}, {}});
+}
+
+void multiply_in_place(const OpCall& call, TensorView target, TensorView factor) {
+  const ElementwiseInput inputs[] = {{&target, 0, false}, {&factor, 0, false}};
+  launch_elementwise(call, target,
+                     {&kProduct, DType::Complex64, DType::Complex64, false, inputs, {}});
+}
+
+void complex_product(const OpCall& call, TensorView out, TensorView self, uint32_t mask) {
+  if (out.numel() == 0) return;
+  Dims sizes, strides;  // kept dimensions, then reduced ones
+  int64_t length = 1;
+  for (const uint32_t reduced : {0u, 1u})
+    for (size_t d = 0; d < self.sizes().size(); ++d) {
+      if ((mask >> d & 1) != reduced) continue;
+      sizes.push_back(self.sizes()[d]);
+      strides.push_back(self.strides()[d]);
+      if (reduced != 0) length *= self.sizes()[d];
+    }
+  if (length == 0) return fill_tensor(call, out, 1);
+  const int64_t rows = out.numel();
+  const Scratch memory = call.scratch(static_cast<uint64_t>(rows * length) * 8);
+  copy_tensor(call, LocalTensor(memory.address(), DType::Complex64, sizes),
+              view_of(self, sizes, strides, 0));
+  const LocalTensor all(memory.address(), DType::Complex64, Dims{rows, length});
+  for (int64_t n = length; n > 1; n = (n + 1) / 2) {
+    const int64_t keep = (n + 1) / 2;
+    multiply_in_place(call, narrow(all, 1, 0, n - keep), narrow(all, 1, keep, n - keep));
+  }
+  Dims row_strides(contiguous_strides(out.sizes()));
+  for (int64_t& s : row_strides) s *= length;
+  copy_tensor(call, out, view_of(all, Dims(out.sizes()), row_strides, 0));
+}
+
+}  // namespace ocltensor::opencl

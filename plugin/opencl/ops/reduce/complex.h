@@ -1,0 +1,24 @@
+// What reductions and scans of complex64 share.
+#pragma once
+
+#include "ops/op_call.h"
+
+namespace ocltensor::opencl {
+
+// A tensor as another type, itself where it has that type. A complex one becomes its moduli
+// (Float32) or flags (Bool).
+class Converted {
+ public:
+  Converted(const OpCall& call, TensorView self, DType type);
+  TensorView view() const { return local_.view(); }
+
+ private:
+  std::vector<Scratch> memory_;
+  LocalTensor local_;
+};
+
+void multiply_in_place(const OpCall& call, TensorView target, TensorView factor);
+// Products of complex64 over the dimensions of `mask`.
+void complex_product(const OpCall& call, TensorView out, TensorView self, uint32_t mask);
+
+}  // namespace ocltensor::opencl
