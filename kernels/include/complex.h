@@ -123,10 +123,10 @@ INLINE float2 cpow(float2 a, float2 b) {
 INLINE float2 csinh(float2 a) {
   if (a.y == 0) return Z(sinh(a.x), a.y);
   if (isinf(a.x) && !isfinite(a.y)) return Z(a.x, NAN);
-  if (a.x == 0) return Z(a.x, sin(a.y));
-  if (fabs(a.x) > 80) {  // half of e^|x|, in factors
-    const float2 e = cexp_(Z(fabs(a.x) - CLN2, a.y));
-    return Z(copysign(1.0f, a.x) * e.x, e.y);
+  if (a.x == 0) return Z(isfinite(a.y) ? a.x * cos(a.y) : a.x, sin(a.y));
+  if (fabs(a.x) > 80) {  // e^|x| / 2, in factors
+    const float e = exp(0.5f * fabs(a.x));
+    return Z(copysign(0.5f, a.x) * cos(a.y) * e * e, 0.5f * sin(a.y) * e * e);
   }
   return Z(sinh(a.x) * cos(a.y), cosh(a.x) * sin(a.y));
 }
@@ -135,8 +135,8 @@ INLINE float2 ccosh(float2 a) {
   if (isinf(a.x) && !isfinite(a.y)) return Z(INFINITY, NAN);
   if (a.x == 0) return Z(cos(a.y), isfinite(a.y) ? a.x * sin(a.y) : a.x);
   if (fabs(a.x) > 80) {
-    const float2 e = cexp_(Z(fabs(a.x) - CLN2, a.y));
-    return Z(e.x, copysign(1.0f, a.x) * e.y);
+    const float e = exp(0.5f * fabs(a.x));
+    return Z(0.5f * cos(a.y) * e * e, copysign(0.5f, a.x) * sin(a.y) * e * e);
   }
   return Z(cosh(a.x) * cos(a.y), sinh(a.x) * sin(a.y));
 }
@@ -161,6 +161,8 @@ INLINE float cimag_mul(float2 a, float2 b) { return a.x * b.y + a.y * b.x; }
 INLINE float creal_mul(float2 a, float2 b) { return a.x * b.x - a.y * b.y; }
 // 1 at an infinite part, else 0, with the part's sign.
 INLINE float cmark(float v) { return copysign(isinf(v) ? 1.0f : 0.0f, v); }
+// Beyond this the inverse functions are logarithms of 2z, and Kahan's products would overflow in the end.
+INLINE bool chuge(float2 a) { return fmax(fabs(a.x), fabs(a.y)) > 1e18f && cfinite(a); }
 INLINE bool cinf(float2 a) { return isinf(a.x) || isinf(a.y); }
 
 INLINE float2 casin(float2 a) {
@@ -169,6 +171,7 @@ INLINE float2 casin(float2 a) {
     if (isnan(a.y)) return Z(NAN, a.x);
     return Z(atan2(cmark(a.x), fabs(cmark(a.y))), copysign(INFINITY, a.y));
   }
+  if (chuge(a)) return Z(atan2(a.x, fabs(a.y)), copysign(clog_abs(a) + CLN2, a.y));
   const float2 down = csqrt_(Z(1 - a.x, -a.y)), up = csqrt_(Z(1 + a.x, a.y));
   if (a.y == 0 && isnan(a.x)) return a;
   return Z(a.x == 0 ? a.x : atan2(a.x, creal_mul(down, up)), asinh(cimag_mul(cconj(down), up)));
@@ -179,6 +182,8 @@ INLINE float2 cacos(float2 a) {
     if (isnan(a.y)) return Z(NAN, -a.x);
     return Z(atan2(fabs(cmark(a.y)), cmark(a.x)), -copysign(INFINITY, a.y));
   }
+  if (a.x == 0 && isnan(a.y)) return Z(0.5f * CPI, a.y);
+  if (chuge(a)) return Z(atan2(fabs(a.y), a.x), -copysign(clog_abs(a) + CLN2, a.y));
   const float2 down = csqrt_(Z(1 - a.x, -a.y)), up = csqrt_(Z(1 + a.x, a.y));
   return Z(2 * atan2(down.x, up.x), asinh(cimag_mul(cconj(up), down)));
 }
@@ -187,6 +192,7 @@ INLINE float2 cacosh(float2 a) {
     if (cnan(a)) return Z(INFINITY, NAN);
     return Z(INFINITY, atan2(cmark(a.y), cmark(a.x)));
   }
+  if (chuge(a)) return Z(clog_abs(a) + CLN2, carg_(a));
   const float2 down = csqrt_(Z(a.x - 1, a.y)), up = csqrt_(Z(a.x + 1, a.y));
   return Z(asinh(creal_mul(cconj(down), up)), 2 * atan2(down.y, up.x));
 }

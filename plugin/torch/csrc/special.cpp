@@ -2,6 +2,8 @@
 // out.
 #include <ATen/ATen.h>
 
+#include <cmath>
+
 #include "register_kernels.h"
 
 namespace torch_ocl {
@@ -101,6 +103,24 @@ at::Tensor& hardtanh_out(const at::Tensor& self, const at::Scalar& low, const at
                                                             limit(self, high), out);
 }
 
+// Both parts of a complex number are drawn, as ATen does it: half of the variance for each.
+PluginOperator plugin_normal("normal.out");
+at::Tensor& normal_(at::Tensor& self, double mean, double std,
+                    std::optional<at::Generator> generator) {
+  if (!self.is_complex())
+    return InPlace<at::_ops::normal_, plugin_normal>::call(self, mean, std, generator);
+  at::view_as_real(self).normal_(mean, std / std::sqrt(2.0), generator);
+  return self;
+}
+PluginOperator plugin_uniform("uniform.out");
+at::Tensor& uniform_(at::Tensor& self, double from, double to,
+                     std::optional<at::Generator> generator) {
+  if (!self.is_complex())
+    return InPlace<at::_ops::uniform_, plugin_uniform>::call(self, from, to, generator);
+  at::view_as_real(self).uniform_(from, to, generator);
+  return self;
+}
+
 // ATen multiplies, with promotion; the plugin's kernel is for what training passes.
 PluginOperator plugin_dropout_backward("native_dropout_backward.out");
 at::Tensor dropout_backward(const at::Tensor& grad, const at::Tensor& mask, double scale) {
@@ -112,6 +132,8 @@ at::Tensor dropout_backward(const at::Tensor& grad, const at::Tensor& mask, doub
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("normal_", TORCH_FN(normal_));
+  m.impl("uniform_", TORCH_FN(uniform_));
   m.impl("zero_", TORCH_FN(zero_));
   m.impl("arange.start_out", TORCH_FN(arange_out));
   m.impl("hardtanh", TORCH_FN(hardtanh));

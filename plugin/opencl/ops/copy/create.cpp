@@ -1,6 +1,7 @@
 // arange, linspace, eye, tril, triu.
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <cstring>
 
 #include "copy.h"
@@ -50,21 +51,31 @@ void arange_op(OpCall& call) {
       .run(cover(out.numel()), {kGroup, 1, 1});
 }
 
-void linspace_op(OpCall& call) {
-  const TensorView out = call.out(0);
-  // Integers lie between the truncated ends.
+// Integers lie between the truncated ends; complex numbers part by part.
+void fill_linspace(const OpCall& call, TensorView out, std::complex<double> start,
+                   std::complex<double> end) {
+  if (is_complex(out.dtype())) {
+    fill_linspace(call, part_of(out, 0), start.real(), end.real());
+    return fill_linspace(call, part_of(out, 1), start.imag(), end.imag());
+  }
   const bool whole = !is_floating(out.dtype());
-  const double start = whole ? std::trunc(call.args().real(0)) : call.args().real(0);
-  const double end = whole ? std::trunc(call.args().real(1)) : call.args().real(1);
-  check(out.ndim() == 1, "linspace: the output must have one dimension");
-  call.accept();
-  if (out.numel() == 0) return;
   launch_into(call, "linspace", out)
       .value(out.strides()[0])
       .value(out.numel())
-      .value(wide_bits(call, start))
-      .value(wide_bits(call, end))
+      .value(wide_bits(call, whole ? std::trunc(start.real()) : start.real()))
+      .value(wide_bits(call, whole ? std::trunc(end.real()) : end.real()))
       .run(cover(out.numel()), {kGroup, 1, 1});
+}
+
+void linspace_op(OpCall& call) {
+  const TensorView out = call.out(0);
+  const Scalar start = call.args().number(0);
+  const Scalar end = call.args().number(1);
+  check(out.ndim() == 1, "linspace: the output must have one dimension");
+  check(is_complex(out.dtype()) || (!start.is_complex() && !end.is_complex()),
+        "linspace: complex ends need a complex output, got {}", name(out.dtype()));
+  call.accept();
+  if (out.numel() > 0) fill_linspace(call, out, start.as_complex(), end.as_complex());
 }
 
 void eye_op(OpCall& call) {
@@ -72,6 +83,11 @@ void eye_op(OpCall& call) {
   check(out.ndim() == 2, "eye: the output must be a matrix");
   call.accept();
   if (out.numel() == 0) return;
+  if (is_complex(out.dtype())) {
+    fill_tensor(call, out, 0);
+    const int64_t step = out.strides()[0] + out.strides()[1];
+    return fill_tensor(call, view_of(out, {std::min(out.size(0), out.size(1))}, {step}, 0), 1);
+  }
   launch_into(call, "eye", out)
       .value(out.sizes()[0])
       .value(out.sizes()[1])
@@ -107,8 +123,8 @@ void triangle_op(OpCall& call) {
 }
 
 constexpr OpEntry kOperators[] = {{"arange.start_out", arange_op},
-                                  {"linspace.out", linspace_op},
-                                  {"eye.m_out", eye_op},
+                                  {"linspace.out", linspace_op, true},
+                                  {"eye.m_out", eye_op, true},
                                   {"tril.out", triangle_op, true},
                                   {"triu.out", triangle_op, true}};
 

@@ -86,7 +86,10 @@ void scatter_add(OpCall& call) {
 }
 void scatter_reduce(OpCall& call) {
   check_outputs(call);
-  scatter_into(call, reduction(call), true);
+  const Combine how = reduction(call);
+  if (is_complex(call.out(0).dtype()) && how != Combine::Sum)
+    unsupported(TB_REASON_DTYPE, "{} multiplies no complex64", call.name());
+  scatter_into(call, how, true);
 }
 void scatter_reduce_two(OpCall& call) {
   check_outputs(call);
@@ -179,10 +182,14 @@ void embedding_backward(OpCall& call) {
 }
 
 constexpr OpEntry kOperators[] = {
-    {"scatter.src_out", scatter, true},     {"scatter.value_out", scatter, true},
-    {"scatter.reduce_out", scatter_reduce}, {"scatter.value_reduce_out", scatter_reduce},
-    {"scatter_add.out", scatter_add, true}, {"scatter_reduce.two_out", scatter_reduce_two},
-    {"index_add.out", index_add, true},     {"embedding_dense_backward.out", embedding_backward},
+    {"scatter.src_out", scatter, true},
+    {"scatter.value_out", scatter, true},
+    {"scatter.reduce_out", scatter_reduce, true},
+    {"scatter.value_reduce_out", scatter_reduce, true},
+    {"scatter_add.out", scatter_add, true},
+    {"scatter_reduce.two_out", scatter_reduce_two},
+    {"index_add.out", index_add, true},
+    {"embedding_dense_backward.out", embedding_backward},
 };
 
 }  // namespace

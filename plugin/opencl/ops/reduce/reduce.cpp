@@ -98,6 +98,8 @@ void reduce_complex(const OpCall& call, const Row& row, DType result) {
                                 {&out}});
   }
   const Converted numbers(call, self, DType::Complex64);
+  // A tensor without dimensions has a mask, too: it must not reach the parts.
+  const uint32_t own = mask & ((1u << self.ndim()) - 1);
   if (!is_sum(row)) return complex_product(call, out, numbers.view(), mask);
   const LocalTensor parts = as_real(numbers.view());
   const LocalTensor sums = as_real(out);
@@ -109,7 +111,7 @@ void reduce_complex(const OpCall& call, const Row& row, DType result) {
   launch_reduce(call, {&row.formula,
                        DType::Float32,
                        Dims(in_view.sizes()),
-                       mask,
+                       own,
                        {&in_view},
                        {&out_view},
                        {count, 0, 0, 0}});

@@ -104,7 +104,8 @@ void complex_variance(const OpCall& call, TensorView self, uint32_t mask, bool r
   std::optional<LocalTensor> means;
   if (mean_out != nullptr) means.emplace(as_real(*mean_out));
   const std::optional<TensorView> means_view = means ? std::optional(means->view()) : std::nullopt;
-  variance_of(call, parts, mask, false, both, means_view ? &*means_view : nullptr);
+  variance_of(call, parts, mask & ((1u << self.ndim()) - 1), false, both,
+              means_view ? &*means_view : nullptr);
   Dims strides;
   for (const int64_t s : contiguous_strides(out.sizes())) strides.push_back(2 * s);
   const LocalTensor real = view_of(both, Dims(out.sizes()), strides, 0);
