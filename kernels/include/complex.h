@@ -49,8 +49,9 @@ INLINE float2 cscale(float2 s, float2 b) { return s.y == 0 ? s.x * b : cmul(s, b
 INLINE float cabs_(float2 a) { return hypot(a.x, a.y); }
 INLINE float carg_(float2 a) { return atan2(a.y, a.x); }
 
-// Smith's algorithm as numpy has it: the larger part of the divisor scales, so that nothing overflows on the way.
-INLINE float2 cdiv(float2 a, float2 b) {
+// Smith's algorithm as numpy has it: the larger part of the divisor scales. Very large and very small operands are brought
+// towards 1 before, so that nothing overflows or vanishes on the way.
+INLINE float2 cdiv_scaled(float2 a, float2 b) {
   const float c = fabs(b.x), d = fabs(b.y);
   if (c >= d) {
     if (c == 0 && d == 0) return Z(a.x / c, a.y / d);
@@ -59,6 +60,14 @@ INLINE float2 cdiv(float2 a, float2 b) {
   }
   const float ratio = b.x / b.y, scale = 1 / (b.x * ratio + b.y);
   return Z((a.x * ratio + a.y) * scale, (a.y * ratio - a.x) * scale);
+}
+INLINE float2 cdiv(float2 a, float2 b) {
+  const float big = fmax(fabs(b.x), fabs(b.y));
+  float back = 1;
+  if (big > 1e37f) b *= 0.25f, back = 0.25f;
+  if (big < 1e-30f) b *= 0x1p48f, back = 0x1p48f;
+  if (fmax(fabs(a.x), fabs(a.y)) > 1e37f) a *= 0.25f, back *= 4;
+  return back * cdiv_scaled(a, b);
 }
 INLINE float2 creciprocal(float2 a) { return cdiv(Z(1, 0), a); }
 INLINE float2 csgn(float2 a) {
@@ -173,7 +182,6 @@ INLINE float2 casin(float2 a) {
   }
   if (chuge(a)) return Z(atan2(a.x, fabs(a.y)), copysign(clog_abs(a) + CLN2, a.y));
   const float2 down = csqrt_(Z(1 - a.x, -a.y)), up = csqrt_(Z(1 + a.x, a.y));
-  if (a.y == 0 && isnan(a.x)) return a;
   return Z(a.x == 0 ? a.x : atan2(a.x, creal_mul(down, up)), asinh(cimag_mul(cconj(down), up)));
 }
 INLINE float2 cacos(float2 a) {
@@ -192,6 +200,7 @@ INLINE float2 cacosh(float2 a) {
     if (cnan(a)) return Z(INFINITY, NAN);
     return Z(INFINITY, atan2(cmark(a.y), cmark(a.x)));
   }
+  if (a.x == 0 && isnan(a.y)) return Z(NAN, 0.5f * CPI);
   if (chuge(a)) return Z(clog_abs(a) + CLN2, carg_(a));
   const float2 down = csqrt_(Z(a.x - 1, a.y)), up = csqrt_(Z(a.x + 1, a.y));
   return Z(asinh(creal_mul(cconj(down), up)), 2 * atan2(down.y, up.x));
