@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "backend.h"
 #include "dispatcher.h"
 #include "fallback.h"
@@ -167,7 +169,7 @@ void upload(const Tensor& target, const void* data) {
 
 namespace {
 
-// The bytes of one element; complex numbers get a zero imaginary part.
+// The bytes of one element.
 void encode(DType type, Scalar value, unsigned char (&pattern)[16]) {
   const auto put = [&pattern](auto v) { std::memcpy(pattern, &v, sizeof v); };
   switch (type) {
@@ -180,6 +182,8 @@ void encode(DType type, Scalar value, unsigned char (&pattern)[16]) {
     case DType::Float16: return put(float_to_half(static_cast<float>(value.as_double())));
     case DType::BFloat16: return put(float_to_bfloat16(static_cast<float>(value.as_double())));
     case DType::Complex64:
+      return put(
+          std::array{static_cast<float>(value.as_double()), static_cast<float>(value.imaginary())});
     case DType::Float32: return put(static_cast<float>(value.as_double()));
     case DType::Float64: return put(value.as_double());
   }

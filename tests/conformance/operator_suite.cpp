@@ -92,7 +92,8 @@ struct Suite {
         return fail(*c.op, c.dtype, c.seed, fmt::format("output {}: {}", i, difference),
                     describe(c));
     }
-    if (recorder) recorder->write(c, outcome.outs, expected);
+    // The record keeps real numbers only; torch.complex compares complex ones with PyTorch.
+    if (recorder && !is_complex(c.dtype)) recorder->write(c, outcome.outs, expected);
     ++table.cell(c.op->name, c.dtype).passed;
   }
 
@@ -136,7 +137,7 @@ std::vector<Task> plan(Suite& suite, const std::vector<const Operator*>& operato
       continue;
     }
     std::vector<Task> own;
-    for (const DType dtype : kTestedTypes)
+    for (const DType dtype : kSuiteTypes)
       if (options.wants(dtype) && cases->accepts(*op, dtype))
         for (int i = 0; i < options.cases; ++i)
           own.push_back({op, cases, dtype, options.seed + static_cast<uint64_t>(i), 0});
@@ -187,7 +188,7 @@ void list_operators(const Backend& backend, const Options& options) {
   for (const Operator* op : selected(backend, options)) {
     std::string types;
     const FamilyCases* cases = find_cases(op->family);
-    for (const DType dtype : kTestedTypes)
+    for (const DType dtype : kSuiteTypes)
       if (cases != nullptr && cases->accepts(*op, dtype))
         types += fmt::format(" {}", info(dtype).suffix);
     fmt::print("{:<46} {:<10}{}\n", op->name, op->family, types);

@@ -34,12 +34,12 @@ Cell Table::total() const {
 
 std::string Table::text() const {
   std::string text = fmt::format("{:<46}", "operator");
-  for (int t = 0; t < kDTypeCount - 1; ++t)
+  for (int t = 0; t < kDTypeCount; ++t)
     text += fmt::format("{:>9}", info(static_cast<DType>(t)).suffix);
   text += "\n";
   for (const auto& [op, cells] : rows_) {
     text += fmt::format("{:<46}", op);
-    for (int t = 0; t < kDTypeCount - 1; ++t) {
+    for (int t = 0; t < kDTypeCount; ++t) {
       const auto it = cells.find(static_cast<DType>(t));
       text += fmt::format("{:>9}", it == cells.end() ? "" : cell_text(it->second));
     }

@@ -62,6 +62,7 @@ struct Describe {
   std::string operator()(std::monostate) const { return "None"; }
   std::string operator()(const Scalar& s) const {
     if (s.kind() == Scalar::Kind::Bool) return s.as_bool() ? "True" : "False";
+    if (s.is_complex()) return fmt::format("{}{:+}j", s.as_double(), s.imaginary());
     return s.is_float() ? fmt::format("{:#.6g}", s.as_double()) : fmt::format("{}", s.as_int());
   }
   std::string operator()(const std::string& s) const { return "'" + s + "'"; }

@@ -20,6 +20,22 @@ bool acceptable(DType type, double actual, double expected, double bound, Scale 
   return std::abs(actual - expected) <= bound;
 }
 
+// The distance in the plane is judged, not each part: in a product or quotient a part that cancels
+// has the error of the other one, whatever the arithmetic. Moved numbers are equal part by part.
+bool acceptable_complex(std::complex<double> a, std::complex<double> e, double bound, Scale scale) {
+  if (scale == Scale::Bits || scale == Scale::Exact)
+    return acceptable(DType::Float32, a.real(), e.real(), 0, scale) &&
+           acceptable(DType::Float32, a.imag(), e.imag(), 0, scale);
+  const auto is_nan = [](std::complex<double> v) {
+    return std::isnan(v.real()) || std::isnan(v.imag());
+  };
+  if (is_nan(a) || is_nan(e)) return is_nan(a) && is_nan(e);
+  const auto agrees = [](double x, double y) { return std::isinf(y) ? x == y : std::isfinite(x); };
+  if (std::isinf(e.real()) || std::isinf(e.imag()))
+    return agrees(a.real(), e.real()) && agrees(a.imag(), e.imag());
+  return std::abs(a - e) <= bound;
+}
+
 }  // namespace
 
 std::string mismatch(const HostTensor& actual, const Expected& expected) {
@@ -29,7 +45,14 @@ std::string mismatch(const HostTensor& actual, const Expected& expected) {
   int64_t wrong = 0;
   std::string first;
   for (int64_t i = 0, n = actual.numel(); i < n; ++i) {
-    if (is_floating(actual.dtype)) {
+    if (is_complex(actual.dtype)) {
+      const double bound = expected.bound.empty() ? 0 : expected.bound[static_cast<size_t>(i)];
+      const std::complex<double> a = actual.complex(i), e = expected.value.complex(i);
+      if (acceptable_complex(a, e, bound, expected.scale)) continue;
+      if (wrong++ == 0)
+        first = fmt::format("element {} is {:.9g}{:+.9g}j, expected {:.9g}{:+.9g}j +- {:.3g}", i,
+                            a.real(), a.imag(), e.real(), e.imag(), bound);
+    } else if (is_floating(actual.dtype)) {
       const double bound = expected.bound.empty() ? 0 : expected.bound[static_cast<size_t>(i)];
       const double a = actual.real(i), e = expected.value.real(i);
       if (acceptable(actual.dtype, a, e, bound, expected.scale)) continue;

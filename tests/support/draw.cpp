@@ -99,6 +99,13 @@ void Draw::scatter_specials(HostTensor& t, const Domain& domain) {
 }
 
 HostTensor Draw::values(DType dtype, const Dims& sizes, Domain domain) {
+  if (is_complex(dtype)) {  // both parts from the domain
+    Dims parts(sizes);
+    parts.push_back(2);
+    HostTensor t(dtype, sizes);
+    t.bytes = values(DType::Float32, parts, domain).bytes;
+    return t;
+  }
   HostTensor t(dtype, sizes);
   const int64_t n = t.numel();
   if (dtype == DType::Bool) {

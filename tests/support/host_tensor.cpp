@@ -79,6 +79,14 @@ void HostTensor::set_integer(int64_t i, int64_t value) {
   }
 }
 
+std::complex<double> HostTensor::complex(int64_t i) const {
+  if (!is_complex(dtype)) return real(i);
+  return {load<float>(element(i)), load<float>(element(i) + sizeof(float))};
+}
+double HostTensor::magnitude(int64_t i) const {
+  return is_complex(dtype) ? std::abs(complex(i)) : std::abs(real(i));
+}
+
 HostTensor HostTensor::to(DType type) const {
   if (type == dtype) return *this;
   HostTensor result(type, sizes);
@@ -88,6 +96,11 @@ HostTensor HostTensor::to(DType type) const {
 }
 
 HostTensor HostTensor::absolute() const {
+  if (is_complex(dtype)) {
+    HostTensor moduli(DType::Float64, sizes);
+    for (int64_t i = 0, n = numel(); i < n; ++i) moduli.set(i, magnitude(i));
+    return moduli;
+  }
   HostTensor result(*this);
   for (int64_t i = 0, n = numel(); i < n; ++i) {
     if (is_floating(dtype))

@@ -1,6 +1,7 @@
 // A contiguous tensor in host memory whose elements are read and written as double or int64.
 #pragma once
 
+#include <complex>
 #include <cstddef>
 #include <vector>
 
@@ -26,11 +27,13 @@ struct HostTensor {
   // Integers beyond 2^53 lose digits as real numbers: use integer() for them.
   double real(int64_t i) const;
   int64_t integer(int64_t i) const;
+  std::complex<double> complex(int64_t i) const;  // of a complex type
+  double magnitude(int64_t i) const;              // |x| of any type
   void set(int64_t i, double value);
   void set_integer(int64_t i, int64_t value);
   // Rounds to nearest even; floating to integral truncates.
   HostTensor to(DType type) const;
-  // Element by element |x|; unsigned and bool stay.
+  // Element by element |x|; unsigned and bool stay, complex numbers become float64.
   HostTensor absolute() const;
 };
 

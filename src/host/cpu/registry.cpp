@@ -7,13 +7,15 @@
 
 #include "base/multi_tensor.h"
 #include "base/promotion.h"
+#include "complex.h"
 
 namespace ocltensor::cpu {
 namespace {
 
 struct Entry {
   const Operator* op;
-  void (*run)(const CpuCall&);
+  CpuFunction run;
+  ComplexFunction run_complex = nullptr;
 };
 
 std::vector<Entry> build() {
@@ -33,6 +35,7 @@ std::vector<Entry> build() {
     else if (const auto it = functions.find(op.name); it != functions.end())
       entries.push_back({&op, it->second});
   }
+  for (Entry& entry : entries) entry.run_complex = find_complex(*entry.op);
   return entries;
 }
 
@@ -54,13 +57,10 @@ const Entry& entry_of(tb_op op) {
 
 std::atomic<uint64_t> successes{0};
 
-// An accessible tensor of a type that is computed here.
+// An accessible tensor.
 void check_tensor(const Operator& op, const std::string& argument, TensorView t) {
   check(t.raw().struct_size >= TB_TENSOR_SIZE_V1, "{}: argument '{}': tb_tensor is too small",
         op.name, argument);
-  if (is_complex(t.dtype()))
-    unsupported(TB_REASON_DTYPE, "{}: argument '{}' is complex64, which the CPU backend lacks",
-                op.name, argument);
   if (t.numel() == 0) return;
   check(t.address() != 0, "{}: argument '{}' of shape {} has no memory", op.name, argument,
         to_string(t.sizes()));
@@ -84,9 +84,6 @@ void check_inputs(const Operator& op, const Args& args) {
         for (const auto& t : args.tensors(i))
           if (t) check_tensor(op, argument, *t);
         break;
-      case TB_COMPLEX:
-        unsupported(TB_REASON_DTYPE, "{}: argument '{}' is complex, which the CPU backend lacks",
-                    op.name, argument);
       default: break;
     }
   }
@@ -130,10 +127,19 @@ void checked(const tb_call* call, bool run) {
         op.name, call->arg_count, op.schema.inputs.size());
   const Args args(op.schema, {call->args, call->arg_count});
   check_inputs(op, args);
+  bool complex = has_complex(args);
+  const auto admit = [&] {
+    if (complex && entry.run_complex == nullptr)
+      unsupported(TB_REASON_DTYPE, "{}: the CPU backend does not take complex64", op.name);
+  };
+  admit();
   const auto specs = op.infer(args);
   check_outputs(op, *call, specs);
+  complex = complex || has_complex(std::span(call->outs, call->out_count));
+  admit();
   if (!run) return;
-  entry.run({args, *call, specs});
+  const CpuCall the_call{args, *call, specs};
+  complex ? entry.run_complex(the_call, entry.run) : entry.run(the_call);
   ++successes;
 }
 

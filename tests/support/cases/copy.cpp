@@ -6,8 +6,8 @@ namespace {
 
 bool accepts(const Operator& op, DType dtype) {
   const std::string& n = op.schema.name;
-  if (n == "arange" || n == "linspace") return dtype != DType::Bool;
-  return !is_complex(dtype);
+  if (n == "arange" || n == "linspace") return dtype != DType::Bool && !is_complex(dtype);
+  return n != "eye" || !is_complex(dtype);
 }
 
 // Values that every target type can hold after truncation.
@@ -21,7 +21,7 @@ Domain convertible(DType to) {
 void make_copy(Case& c, Draw& draw) {
   const Dims sizes = draw.shape();
   const DType from = draw.rng.chance(0.3) ? c.dtype : draw.rng.pick(kTestedTypes);
-  Domain d = convertible(c.dtype);
+  Domain d = convertible(is_complex(c.dtype) ? from : c.dtype);
   if (from == c.dtype) d = {-100, 100, 0, true, true};
   c.set("self", draw.contiguous(draw.values(c.dtype, sizes, {})));
   c.set("src", draw.tensor(from, draw.rng.chance(0.7) ? sizes : draw.broadcastable(sizes), d));
@@ -73,7 +73,9 @@ void make_moves(Case& c, Draw& draw) {
   const auto rank = static_cast<int64_t>(sizes.size());
   c.set("self", draw.tensor(c.dtype, sizes, {-100, 100, 0, true, true}));
   if (n == "fill") {
-    c.set("value", is_floating(c.dtype) ? Scalar(rng.uniform(-8, 8)) : Scalar(rng.range(0, 100)));
+    c.set("value", is_complex(c.dtype)    ? Scalar(std::complex<double>(rng.range(-9, 9), 0.5))
+                   : is_floating(c.dtype) ? Scalar(rng.uniform(-8, 8))
+                                          : Scalar(rng.range(0, 100)));
   } else if (triangle) {
     c.set("diagonal", Scalar(rng.range(-3, 3)));
   } else {

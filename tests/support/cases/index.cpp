@@ -18,7 +18,9 @@ bool accumulates(const Case& c) {
 
 bool accepts(const Operator& op, DType dtype) {
   const std::string& n = op.schema.name;
-  if (is_complex(dtype)) return false;
+  if (is_complex(dtype))
+    return op.name == "gather.out" || op.name == "index_select.out" ||
+           op.name == "index.Tensor_out" || op.name == "scatter.src_out";
   if (n.starts_with("embedding")) return is_floating(dtype);
   const bool arithmetic = n == "scatter_add" || n == "scatter_reduce" || n == "index_add" ||
                           op.schema.overload.find("reduce") != std::string::npos;

@@ -4,7 +4,7 @@
 namespace ocltensor::testing {
 namespace {
 
-bool accepts(const Operator&, DType dtype) { return dtype != DType::Bool && !is_complex(dtype); }
+bool accepts(const Operator&, DType dtype) { return dtype != DType::Bool; }
 
 // Sizes of one product: batch, m, n, k. Draw::fixed gives {m, n, k} or {batch, m, n, k}.
 struct Sizes {
@@ -25,8 +25,10 @@ Sizes choose(Draw& draw) {
 }
 
 Scalar factor(Draw& draw, DType dtype) {
-  if (!is_floating(dtype) && draw.rng.chance(0.3)) return Scalar(1.5);  // truncated
-  if (!is_floating(dtype)) return Scalar(draw.rng.range(0, 2));
+  if (is_complex(dtype) && draw.rng.chance(0.5)) return std::complex<double>(0.5, -1.5);
+  const bool whole = is_integral(dtype, true);
+  if (whole && draw.rng.chance(0.3)) return Scalar(1.5);  // truncated
+  if (whole) return Scalar(draw.rng.range(0, 2));
   constexpr double kFactors[] = {0, 1, 0.5, -1.5};
   return Scalar(draw.rng.pick(kFactors));
 }

@@ -15,8 +15,62 @@ TypeRule rule_of(const Operator& op) {
   return TypeRule::Any;
 }
 
+bool takes_complex(const std::string& name) {
+  static constexpr std::string_view kNames[] = {"acos",
+                                                "acosh",
+                                                "asin",
+                                                "asinh",
+                                                "atan",
+                                                "atanh",
+                                                "cos",
+                                                "cosh",
+                                                "sin",
+                                                "sinh",
+                                                "tan",
+                                                "tanh",
+                                                "exp",
+                                                "exp2",
+                                                "expm1",
+                                                "log",
+                                                "log10",
+                                                "log1p",
+                                                "log2",
+                                                "sqrt",
+                                                "rsqrt",
+                                                "sinc",
+                                                "abs",
+                                                "angle",
+                                                "reciprocal",
+                                                "sigmoid",
+                                                "silu",
+                                                "neg",
+                                                "sgn",
+                                                "isnan",
+                                                "add",
+                                                "logical_not",
+                                                "sub",
+                                                "conj_physical",
+                                                "rsub",
+                                                "mul",
+                                                "div",
+                                                "pow",
+                                                "eq",
+                                                "ne",
+                                                "logical_and",
+                                                "where",
+                                                "lerp",
+                                                "addcmul",
+                                                "addcdiv",
+                                                "logical_or",
+                                                "logical_xor",
+                                                "masked_fill",
+                                                "sigmoid_backward",
+                                                "tanh_backward"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
 bool accepts(const Operator& op, DType dtype) {
-  if (is_complex(dtype)) return false;
+  if (is_complex(dtype)) return takes_complex(op.schema.name);
   switch (rule_of(op)) {
     case TypeRule::Number: return dtype != DType::Bool;
     case TypeRule::FloatOnly: return is_floating(dtype);
@@ -42,9 +96,32 @@ bool casts(const Operator& op) {
   return (mixes(op) && op.schema.name != "where") || rule_of(op) == TypeRule::Float;
 }
 
+// Sums of products keep the tolerance of real ones, with moduli for absolute values. A function of
+// one complex number takes a few real ones, each as accurate as OpenCL C guarantees; a power takes
+// them to an exponent that magnifies errors by up to |b log a|, about 20 here.
+Tolerance complex_tolerance(const Operator& op, const PointwiseDomain* row) {
+  if (row && (row->tolerance.scale == Scale::Bits ||
+              (row->tolerance.scale == Scale::Exact && op.schema.name != "sgn") ||
+              row->tolerance.scale == Scale::Absolute)) {
+    Tolerance t = row->tolerance;
+    t.k *= 2;
+    return t;
+  }
+  const bool power = op.schema.name == "pow";
+  return {Scale::Unit, power ? 256.0 : 24.0,
+          1,           1,
+          nullptr,     "a handful of real functions and products, by the modulus"};
+}
+
 // Results differ when the arguments are widened to float64.
 bool depends_on_type(const Operator& op) {
   return op.schema.name == "nextafter" || op.schema.name == "nan_to_num";
+}
+
+// Arithmetic on complex64 is tested by value: its special values are those of other tests.
+Domain complex_domain(const PointwiseDomain* row) {
+  const bool moves = row && (row->tolerance.scale == Scale::Bits);
+  return moves ? Domain{-3, 3, 0.5, true, true} : Domain{-3, 3, 0, false, false};
 }
 
 struct Maker {
@@ -55,6 +132,7 @@ struct Maker {
   Case c;
 
   Domain domain(size_t operand, DType type) const {
+    if (is_complex(dtype)) return complex_domain(row);
     Domain d = row ? (operand == 0 ? row->first : row->other) : Domain{-4, 4, 0, true, false};
     if (!row && is_integral(type, true)) d = {-100, 100};
     // Integers become floating-point first, or have other operands of another type.
@@ -108,7 +186,7 @@ struct Maker {
   CaseValue text(const Argument& a) {
     if (a.name == "approximate") return std::string(draw.rng.chance(0.5) ? "none" : "tanh");
     // Only true division takes bool.
-    if (dtype == DType::Bool || draw.rng.chance(0.33)) return std::monostate{};
+    if (dtype == DType::Bool || is_complex(dtype) || draw.rng.chance(0.33)) return std::monostate{};
     return std::string(draw.rng.chance(0.5) ? "trunc" : "floor");
   }
 
@@ -117,6 +195,10 @@ struct Maker {
     if ((rule == TypeRule::Where && operand == 0) || (rule == TypeRule::MaskedFill && operand == 1))
       return DType::Bool;
     if (operand == 0 || !mixes(op) || !draw.rng.chance(0.15)) return dtype;
+    if (is_complex(dtype)) {  // no type that makes it complex128
+      constexpr DType kBeside[] = {DType::Float32, DType::BFloat16, DType::Int64, DType::Int8};
+      return draw.rng.pick(kBeside);
+    }
     const DType other = draw.rng.pick(kTestedTypes);
     return accepts(op, other) ? other : dtype;
   }
@@ -175,6 +257,7 @@ struct Maker {
 
   void finish(const std::vector<size_t>& operands) {
     if (row) c.tolerance = {row->tolerance};
+    if (is_complex(dtype)) c.tolerance = {complex_tolerance(op, row)};
     c.same_type = depends_on_type(op);
     if (op.name == "round.decimals_out") c.tolerance = {{Scale::Unit, 8, 1, 1, nullptr, "scaled"}};
     const TensorSpec spec = infer(c).at(0);
@@ -188,6 +271,7 @@ struct Maker {
   }
 
   std::optional<DType> wider(DType type) {
+    if (is_complex(dtype)) return std::nullopt;
     const DType to = draw.rng.pick(kTestedTypes);
     // Only types that hold every value: casts to smaller ones are undefined for large values.
     if (!can_cast(type, to) || to == type || promote(type, to) != to) return std::nullopt;

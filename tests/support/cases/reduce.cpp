@@ -19,7 +19,7 @@ bool selects(const std::string& n) {
 
 bool accepts(const Operator& op, DType dtype) {
   const std::string& n = op.schema.name;
-  if (is_complex(dtype)) return false;
+  if (is_complex(dtype)) return one_of(n, {"sum", "mean", "prod"});
   if (one_of(n, {"mean", "var", "std", "var_mean", "linalg_vector_norm"}))
     return is_floating(dtype);
   if (one_of(n, {"argmax", "argmin"})) return dtype != DType::Bool;
@@ -62,6 +62,7 @@ Domain domain_of(const std::string& n, DType dtype, Rng& rng) {
   if (selects(n)) return {-6, 6, 0.5, true, true};  // with ties
   // Products stay in the range of the type, sums near it. Infinities only where nothing is below 1:
   // whether they meet a 0 of underflow would depend on the order of the partial products.
+  if (n == "prod" && is_complex(dtype)) return {-0.8, 0.8, 0, false, false};
   if (n == "prod" && is_floating(dtype))
     return rng.chance(0.3) ? Domain{1, 1.4, 0, true, false, true, false}
                            : Domain{0.7, 1.4, 0, true, false, false};
@@ -101,7 +102,7 @@ void options(Case& c, Draw& draw) {
     constexpr double kOrders[] = {0, 1, 2, 3, 0.5, kInf, -kInf, -1};
     c.set("ord", Scalar(rng.pick(kOrders)));
   }
-  if (schema.input("dtype") >= 0 && rng.chance(0.12)) {
+  if (schema.input("dtype") >= 0 && !is_complex(c.dtype) && rng.chance(0.12)) {
     const DType wider =
         is_floating(c.dtype) ? (rng.chance(0.5) ? DType::Float64 : DType::Float32) : DType::Float32;
     if (promote(c.dtype, wider) == wider) c.set("dtype", wider);
