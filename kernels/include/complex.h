@@ -65,7 +65,7 @@ INLINE float2 cdiv(float2 a, float2 b) {
   const float big = fmax(fabs(b.x), fabs(b.y));
   float back = 1;
   if (big > 1e37f) b *= 0.25f, back = 0.25f;
-  if (big < 1e-30f) b *= 0x1p48f, back = 0x1p48f;
+  if (big < 1e-30f) b *= 281474976710656.0f, back = 281474976710656.0f;
   if (fmax(fabs(a.x), fabs(a.y)) > 1e37f) a *= 0.25f, back *= 4;
   return back * cdiv_scaled(a, b);
 }
@@ -118,7 +118,7 @@ INLINE float2 csqrt_(float2 a) {
   const float big = fmax(fabs(a.x), fabs(a.y));
   float back = 1;
   if (big > 1e37f) a *= 0.0625f, back = 4;
-  if (big < 1e-30f) a *= 0x1p48f, back = 0x1p-24f;
+  if (big < 1e-30f) a *= 281474976710656.0f, back = 5.9604644775390625e-8f;
   const float t = sqrt(0.5f * (fabs(a.x) + cabs_(a)));
   return back * (a.x >= 0 ? Z(t, a.y / (2 * t)) : Z(fabs(a.y) / (2 * t), copysign(t, a.y)));
 }

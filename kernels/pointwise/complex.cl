@@ -1,5 +1,6 @@
 // Pointwise operators on complex64, for CPU drivers (ROWS) and GPUs: a formula of complex.h in a, b, c, s0 .. s3, all of
 // them float2. Operands of real types get a zero imaginary part; OUT of a real type takes the result's real part.
+//   FLAT: the loop nest has one dimension; INDEX: uint, or ulong where there are 2^31 elements and more
 //   KIND_A .. KIND_D   3: a number (absent operands too), else a tensor; TEST: the formula is a truth value
 #include "pointwise_params.h"
 #include "complex.h"
@@ -57,9 +58,10 @@ __kernel void pointwise(__global void *out_base, ulong out_offset, __global cons
     for (long i = i0; i < i1; ++i) { APPLY(i) }
   }
 #else
-  const ulong item = get_global_id(0), row = item / p.sizes[0];
-  if (item >= (ulong)(p.sizes[0] * p.rows)) return;
-  const long i = item - row * p.sizes[0];
+  const INDEX item = get_global_id(0), length = p.sizes[0];
+  if (get_global_id(0) >= (ulong)(p.sizes[0] * p.rows)) return;
+  const INDEX row = FLAT ? 0 : item / length;
+  const long i = item - row * length;
   WALK(row)
   APPLY(i)
 #endif

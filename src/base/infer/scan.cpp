@@ -13,7 +13,7 @@ Specs cumprod(const Args& args) { return cumsum(args); }
 
 Specs logcumsumexp(const Args& args) {
   const auto self = args.tensor(0);
-  if (!is_floating(self.dtype()))
+  if (!is_floating(self.dtype()) && !is_complex(self.dtype()))
     unsupported(TB_REASON_DTYPE, "logcumsumexp: dtype {}", name(self.dtype()));
   (void)wrap_dim(args.integer(1), self.ndim());
   return {spec(self.dtype(), self.sizes())};

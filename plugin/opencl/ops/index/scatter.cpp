@@ -40,6 +40,9 @@ void scatter_into(OpCall& call, Combine how, bool include_self) {
   const int64_t rank = self.view().ndim();
   const int64_t dim = wrap_dim(call.args().integer(1), rank);
   check_rank(call, rank);
+  check(
+      call.args().is_tensor(3) || is_complex(out.dtype()) || call.args().number(3).imaginary() == 0,
+      "{}: a complex number cannot be converted to {}", call.name(), name(out.dtype()));
   call.accept();
   if (!call.wants(0)) return;
   const Dims order = order_with_last(rank, dim);

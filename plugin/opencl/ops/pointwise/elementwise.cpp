@@ -125,6 +125,7 @@ void run(const OpCall& call, TensorView out, const ElementwiseLaunch& what, cons
   if (what.formula->form == FormulaForm::Special) d.set("SPECIAL", 1);
   if (complex && !rows) {
     const auto total = static_cast<uint64_t>(p.sizes[0] * p.rows);
+    d.set("FLAT", p.rank == 1).set("INDEX", total < (uint64_t{1} << 31) ? "uint" : "ulong");
     local[0] = std::min<size_t>(256, call.caps().max_work_group_size);
     global[0] = (total + local[0] - 1) / local[0] * local[0];
   } else if (complex) {

@@ -100,7 +100,7 @@ void scan_nest(const OpCall& call, TensorView in, TensorView out, const Nest& ne
 }
 
 // Sums are those of the parts; products double their reach log2(n) times.
-void scan_complex(const OpCall& call, TensorView self, Nest nest, bool sums) {
+void scan_complex(const OpCall& call, TensorView self, Nest nest, const std::string& name) {
   const TensorView given = call.out(0);
   const Converted numbers(call, self, DType::Complex64);
   const Contiguous in(call, numbers.view());
@@ -108,7 +108,19 @@ void scan_complex(const OpCall& call, TensorView self, Nest nest, bool sums) {
   const Dims sizes{nest.outer, nest.n, nest.inner};
   const LocalTensor from = view_of(in.view(), sizes, contiguous_strides(sizes), 0);
   const LocalTensor to = view_of(out.view(), sizes, contiguous_strides(sizes), 0);
-  if (sums) {
+  if (name == "logcumsumexp") {
+    const int64_t count = nest.outer * nest.inner;
+    const Division division = divide(call.caps(), count, std::max<int64_t>(1, 256 / nest.n));
+    Defines d;
+    d.set("ROWS", is_rows(call));
+    Launch launch = call.launch(kernel_sources::scan_complex, "scan", d);
+    bind(launch, from);
+    bind(launch, to);
+    launch.value(count).value(nest.n).value(nest.inner).value(division.per_item);
+    launch.run(division.global, division.local);
+    return out.finish();
+  }
+  if (name == "cumsum") {
     nest.inner *= 2;
     scan_nest(call, as_real(from), as_real(to), nest, "cumsum", DType::Float32);
     return out.finish();
@@ -136,7 +148,7 @@ void scan(OpCall& call) {
   call.accept();
   if (self.numel() == 0) return;
   const Nest nest = nest_of(self, at);
-  if (complex) return scan_complex(call, self, nest, call.op().schema.name == "cumsum");
+  if (complex) return scan_complex(call, self, nest, call.op().schema.name);
   const Contiguous in(call, self);
   ContiguousOutput out(call, call.out(0));
   scan_nest(call, in.view(), out.view(), nest, call.op().schema.name,
@@ -146,7 +158,7 @@ void scan(OpCall& call) {
 
 constexpr OpEntry kOperators[] = {{"cumsum.out", scan, true},
                                   {"cumprod.out", scan, true},
-                                  {"logcumsumexp.out", scan},
+                                  {"logcumsumexp.out", scan, true},
                                   {"cummax.out", extremes},
                                   {"cummin.out", extremes}};
 
