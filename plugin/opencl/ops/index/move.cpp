@@ -179,7 +179,7 @@ void embedding(OpCall& call) {
 
 constexpr OpEntry kOperators[] = {{"gather.out", gather, true},
                                   {"index_select.out", index_select, true},
-                                  {"embedding.out", embedding}};
+                                  {"embedding.out", embedding, true}};
 
 }  // namespace
 
