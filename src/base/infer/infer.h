@@ -25,6 +25,11 @@ Specs flip(const Args& args);
 Specs linspace(const Args& args);
 Specs same_as_self(const Args& args);
 
+// fft.cpp
+Specs fft_c2c(const Args& args);
+Specs fft_c2r(const Args& args);
+Specs fft_r2c(const Args& args);
+
 // index.cpp
 Specs embedding(const Args& args);
 Specs embedding_dense_backward(const Args& args);

@@ -1,0 +1,29 @@
+// What FFT kernels share. Defines: IN and OUT (c64 or f32), HALF_IN: the input is the first half of a Hermitian spectrum;
+// INDEX: uint where the work has less than 2^31 pieces, else ulong.
+#ifndef OCLTENSOR_FFT_H
+#define OCLTENSOR_FFT_H
+#include "complex.h"
+#include "fft_params.h"
+#include "range.h"
+
+// Element n of a transform of [outer, length, inner].
+INLINE float2 fft_load(__global const STYPE(IN) *in, long outer, long n, long inner, const FftParams p) {
+#if HALF_IN
+  const bool mirrored = n >= p.in_length;
+  const float2 v = CLOAD(IN, in, (outer * p.in_length + (mirrored ? p.length - n : n)) * p.inner + inner);
+  return mirrored ? cconj(v) : v;
+#else
+  return CLOAD(IN, in, (outer * p.in_length + n) * p.inner + inner);
+#endif
+}
+// A real output keeps the real part; beyond out_length nothing is kept.
+INLINE void fft_store(__global STYPE(OUT) *out, long outer, long n, long inner, float2 v, const FftParams p) {
+  if (n < p.out_length) CSTORE(OUT, out, (outer * p.out_length + n) * p.inner + inner, v * p.scale);
+}
+// exp(-+ 2 pi i m / length) from two short tables, of the low bits of m and of the others.
+INLINE float2 fft_root(__global const float2 *table, INDEX m, const FftParams p) {
+  const INDEX low = (INDEX)1 << p.low_bits;
+  const float2 w = cmul(table[m & (low - 1)], table[low + (m >> p.low_bits)]);
+  return Z(w.x, p.sign * w.y);
+}
+#endif

@@ -1,0 +1,36 @@
+// Fast Fourier transforms of float32 and complex64.
+#pragma once
+
+#include "fft_params.h"
+#include "ops/op_call.h"
+
+namespace ocltensor::opencl {
+
+// Transforms run along the middle of a row-major [outer, length, inner].
+struct Transform {
+  int64_t outer = 1, length = 1, inner = 1;
+  bool forward = true;
+  double scale = 1;
+};
+
+// How one side of a transform lies in memory.
+enum class Signal : uint8_t {
+  Complex,
+  Real,  // float32; of results, the real parts
+  Half,  // the first length / 2 + 1 of a Hermitian spectrum
+};
+struct SignalPlace {
+  tb_address address;
+  Signal kind;
+
+  int64_t length(int64_t full) const { return kind == Signal::Half ? full / 2 + 1 : full; }
+  int64_t item_size() const { return kind == Signal::Real ? 4 : 8; }
+};
+
+// `out` = the transform of `in`; they may not overlap. Any length: factors of 2, 3, 5 and 7 by
+// passes, what has others by Bluestein's algorithm.
+void run_transform(const OpCall& call, SignalPlace in, SignalPlace out, const Transform& t);
+
+std::span<const OpEntry> fft_operators();
+
+}  // namespace ocltensor::opencl

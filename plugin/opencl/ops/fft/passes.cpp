@@ -1,0 +1,179 @@
+// One transform as a sequence of launches: Stockham passes, or Bluestein's convolution around them.
+#include <algorithm>
+#include <bit>
+
+#include "fft.h"
+#include "kernel_sources.h"
+#include "ops/division.h"
+#include "ops/reduce/complex.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+// The radices of the passes; none where a factor is left that has no butterfly.
+std::vector<int64_t> radices_of(int64_t length) {
+  if (length == 1) return {1};
+  std::vector<int64_t> radices;
+  for (const int64_t radix : {8, 4, 2, 3, 5, 7})
+    for (; length % radix == 0; length /= radix) radices.push_back(radix);
+  return length == 1 ? radices : std::vector<int64_t>{};
+}
+
+FftParams params_of(const Transform& t, const SignalPlace& in, const SignalPlace& out) {
+  return {.count = 0,
+          .per_item = 0,
+          .length = t.length,
+          .inner = t.inner,
+          .in_length = in.length(t.length),
+          .out_length = out.length(t.length),
+          .done = 1,
+          .low_bits = 0,
+          .sign = t.forward ? 1.0f : -1.0f,
+          .scale = 1,
+          .unused = 0};
+}
+
+void run_pieces(const OpCall& call, Launch& launch, FftParams p, int64_t count) {
+  const Division division = divide(call.caps(), count, 256);
+  p.count = count;
+  p.per_item = division.per_item;
+  launch.value(p).run(division.global, division.local);
+}
+
+Defines defines_of(const OpCall& call, const SignalPlace& in, const SignalPlace& out,
+                   int64_t count) {
+  Defines d;
+  d.set("ROWS", is_rows(call)).set("HALF_IN", in.kind == Signal::Half);
+  d.set("IN", in.kind == Signal::Real ? "f32" : "c64");
+  d.set("OUT", out.kind == Signal::Real ? "f32" : "c64");
+  d.set("INDEX", count < (int64_t{1} << 31) ? "uint" : "ulong");
+  return d;
+}
+
+Launch& bind(Launch& launch, const SignalPlace& place, const Transform& t) {
+  return launch.memory(place.address, 0,
+                       t.outer * place.length(t.length) * t.inner * place.item_size());
+}
+
+// exp(-2 pi i m / length) = low[m mod 2^low_bits] high[m / 2^low_bits]
+struct Roots {
+  Scratch memory;
+  int64_t entries;
+  int low_bits;
+
+  Launch& bind(Launch& launch) const { return launch.memory(memory.address(), 0, entries * 8); }
+};
+Roots make_roots(const OpCall& call, int64_t length) {
+  const int low_bits = (std::bit_width(static_cast<uint64_t>(length)) + 1) / 2;
+  const int64_t entries = (int64_t{1} << low_bits) + (length >> low_bits) + 1;
+  Roots roots{call.scratch(static_cast<uint64_t>(entries) * 8), entries, low_bits};
+  FftParams p{};
+  p.length = length;
+  p.low_bits = low_bits;
+  Launch launch =
+      call.launch(kernel_sources::fft_tables, "fft_roots", Defines().set("ROWS", is_rows(call)));
+  roots.bind(launch);
+  run_pieces(call, launch, p, entries);
+  return roots;
+}
+
+uint64_t complex_bytes(const Transform& t) {
+  return static_cast<uint64_t>(t.outer * t.length * t.inner) * 8;
+}
+
+void run_passes(const OpCall& call, SignalPlace in, SignalPlace out, const Transform& t,
+                const std::vector<int64_t>& radices) {
+  const Roots roots = make_roots(call, t.length);
+  // Between passes results lie in scratch memory and, by turns, in the output if it can hold them.
+  std::vector<Scratch> memory;
+  const bool out_holds = out.kind == Signal::Complex;
+  for (size_t need = std::min<size_t>(radices.size() - 1, out_holds ? 1 : 2); need > 0; --need)
+    memory.push_back(call.scratch(complex_bytes(t)));
+  int64_t done = 1;
+  for (size_t i = 0; i < radices.size(); ++i) {
+    const int64_t radix = radices[i];
+    const size_t left = radices.size() - 1 - i;
+    SignalPlace target = out;
+    if (left % 2 == 1)
+      target = {memory[0].address(), Signal::Complex};
+    else if (left > 0 && !out_holds)
+      target = {memory[1].address(), Signal::Complex};
+    const int64_t count = t.outer * (t.length / radix) * t.inner;
+    Launch launch = call.launch(kernel_sources::fft_pass, "fft_pass",
+                                defines_of(call, in, target, count * radix).set("RADIX", radix));
+    bind(launch, in, t);
+    bind(launch, target, t);
+    roots.bind(launch);
+    FftParams p = params_of(t, in, target);
+    p.done = done;
+    p.low_bits = roots.low_bits;
+    if (left == 0) p.scale = static_cast<float>(t.scale);
+    run_pieces(call, launch, p, count);
+    done *= radix;
+    in = target;
+  }
+}
+
+// L. Bluestein, A linear filtering approach to the computation of discrete Fourier transform
+// (1970): with n k = (n^2 + k^2 - (k - n)^2) / 2 the transform is a convolution with a chirp, done
+// here on a circle of a power of 2 points.
+void run_bluestein(const OpCall& call, SignalPlace in, SignalPlace out, const Transform& t) {
+  const auto circle_length =
+      static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * t.length - 1)));
+  const Transform circle{1, circle_length, 1, true, 1};
+  const Transform forward{t.outer, circle_length, t.inner, true, 1};
+  const Transform inverse{t.outer, circle_length, t.inner, false,
+                          1 / static_cast<double>(circle_length)};
+  const Scratch chirp = call.scratch(static_cast<uint64_t>(t.length) * 8);
+  const Scratch filter = call.scratch(complex_bytes(circle));
+  const Scratch filter_spectrum = call.scratch(complex_bytes(circle));
+  const Scratch padded = call.scratch(complex_bytes(forward));
+  const Scratch spectrum = call.scratch(complex_bytes(forward));
+  const SignalPlace padded_place{padded.address(), Signal::Complex};
+  const SignalPlace spectrum_place{spectrum.address(), Signal::Complex};
+
+  FftParams p = params_of(t, in, out);
+  p.out_length = circle_length;
+  Launch chirps =
+      call.launch(kernel_sources::fft_tables, "fft_chirp", Defines().set("ROWS", is_rows(call)));
+  chirps.memory(chirp.address(), 0, t.length * 8).memory(filter.address(), 0, circle_length * 8);
+  run_pieces(call, chirps, p, circle_length);
+  run_transform(call, {filter.address(), Signal::Complex},
+                {filter_spectrum.address(), Signal::Complex}, circle);
+
+  const int64_t padded_count = t.outer * circle_length * t.inner;
+  Launch before = call.launch(kernel_sources::fft_chirp, "chirp_before",
+                              defines_of(call, in, padded_place, padded_count));
+  bind(before, in, t);
+  bind(before, padded_place, forward).memory(chirp.address(), 0, t.length * 8);
+  run_pieces(call, before, p, padded_count);
+  run_transform(call, padded_place, spectrum_place, forward);
+  multiply_in_place(
+      call,
+      LocalTensor(spectrum.address(), DType::Complex64, Dims{t.outer, circle_length, t.inner}),
+      LocalTensor(filter_spectrum.address(), DType::Complex64,
+                  Dims{t.outer, circle_length, t.inner}, Dims{0, 1, 0}));
+  run_transform(call, spectrum_place, padded_place, inverse);
+
+  const int64_t count = t.outer * t.length * t.inner;
+  Launch after = call.launch(kernel_sources::fft_chirp, "chirp_after",
+                             defines_of(call, padded_place, out, padded_count));
+  bind(after, padded_place, forward);
+  bind(after, out, t).memory(chirp.address(), 0, t.length * 8);
+  p = params_of(t, in, out);
+  p.in_length = circle_length;
+  p.scale = static_cast<float>(t.scale);
+  run_pieces(call, after, p, count);
+}
+
+}  // namespace
+
+void run_transform(const OpCall& call, SignalPlace in, SignalPlace out, const Transform& t) {
+  const std::vector<int64_t> radices = radices_of(t.length);
+  if (radices.empty())
+    run_bluestein(call, in, out, t);
+  else
+    run_passes(call, in, out, t, radices);
+}
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,59 @@
+// Inference for Fourier transforms: float32 and complex64.
+#include "common.h"
+
+namespace ocltensor::infer {
+namespace {
+
+// The dimensions of argument 1: distinct, none of them empty. A transform of real numbers needs
+// one.
+Dims fft_dims(const Args& args, bool may_be_none) {
+  const TensorView self = args.tensor(0);
+  Dims dims;
+  for (const int64_t given : args.ints(1)) {
+    const int64_t d = wrap_dim(given, self.ndim());
+    check(std::find(dims.begin(), dims.end(), d) == dims.end(), "{}: dimension {} appears twice",
+          args.schema().full_name(), given);
+    check(self.size(d) > 0, "{}: dimension {} of shape {} has no points", args.schema().full_name(),
+          given, to_string(self.sizes()));
+    dims.push_back(d);
+  }
+  check(may_be_none || !dims.empty(), "{} needs a dimension", args.schema().full_name());
+  return dims;
+}
+void check_dtype(const Args& args, DType wanted) {
+  if (args.tensor(0).dtype() != wanted)
+    unsupported(TB_REASON_DTYPE, "{} takes {}, got {}", args.schema().full_name(), name(wanted),
+                name(args.tensor(0).dtype()));
+}
+
+}  // namespace
+
+Specs fft_c2c(const Args& args) {
+  check_dtype(args, DType::Complex64);
+  (void)fft_dims(args, true);
+  return {spec(DType::Complex64, args.tensor(0).sizes())};
+}
+
+Specs fft_r2c(const Args& args) {
+  check_dtype(args, DType::Float32);
+  const Dims dims = fft_dims(args, false);
+  Dims sizes(args.tensor(0).sizes());
+  int64_t& last = sizes[static_cast<size_t>(dims.back())];
+  if (args.boolean(3)) last = last / 2 + 1;
+  return {spec(DType::Complex64, sizes)};
+}
+
+Specs fft_c2r(const Args& args) {
+  check_dtype(args, DType::Complex64);
+  const Dims dims = fft_dims(args, false);
+  Dims sizes(args.tensor(0).sizes());
+  int64_t& last = sizes[static_cast<size_t>(dims.back())];
+  const int64_t length = args.integer(3);
+  check(length > 0 && length / 2 + 1 == last,
+        "{}: a spectrum of {} points does not belong to {} real ones", args.schema().full_name(),
+        last, length);
+  last = length;
+  return {spec(DType::Float32, sizes)};
+}
+
+}  // namespace ocltensor::infer
