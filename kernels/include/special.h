@@ -52,7 +52,7 @@ INLINE S s_digamma(S x) {
   if (isinf(x)) return x > 0 ? x : S_NAN;
   if (x > 0) return digamma_positive(x);
   if (x == floor(x)) return S_NAN;
-  return digamma_positive(1 - x) - S_PI / tan(S_PI * (x - floor(x)));
+  return digamma_positive(1 - x) - S_PI / tan(S_PI * (x - trunc(x)));
 }
 
 // ---- Hurwitz zeta by Euler-Maclaurin summation (DLMF 25.11.5)

@@ -10,7 +10,7 @@ line of JSON (UTF-8, ends in a newline) and then `bytes` raw bytes that the JSON
     random                    the operator draws random numbers: only shapes can be compared
     out_dtype                 true: the first output has another dtype than inferred
     args                      inputs in the schema's order: null, number, bool, list of numbers,
-                              {"string"}, {"scalar_type"}, {"float": "inf"}, {"tensors": [...]}, or
+                              {"string"}, {"scalar_type"}, {"float": "inf"}, {"complex": [re, im]}, {"tensors": [...]}, or
                               a tensor {"dtype", "sizes", "at", "bytes"}: row-major bytes at `at`
     mutates                   positions of arguments that are updated in place
     outs                      outputs, then the updated arguments, as tensors
@@ -34,7 +34,7 @@ import json
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,7 +42,7 @@ import torch
 
 DTYPES = {
     name: getattr(torch, name)
-    for name in "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64".split()
+    for name in "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64".split()
 }
 Record = dict[str, Any]
 DEVICE = torch.device("cpu")  # set by --device
@@ -84,7 +84,7 @@ KNOWN = {
         "takes sqrt and rsqrt for exponents 0.5 and -0.5: NaN at -inf, unlike IEEE's pow",
         infinite=True,
     ),
-    "polygamma.out": Known("has a trigamma of 10 digits", error=1e-9),
+    "polygamma.out": Known("has a trigamma of 10 digits, and NaN at infinity, where the limit is 0", infinite=True, error=1e-9),
     "hardsigmoid_backward.grad_input": Known("divides by 6 in float32", error=1e-7),
 }
 
@@ -137,6 +137,8 @@ def argument(j: Any, blob: bytes) -> Any:
         return DTYPES[j["scalar_type"]]
     if "float" in j:
         return float(j["float"])
+    if "complex" in j:
+        return complex(*j["complex"])
     if "tensors" in j:
         return [None if t is None else tensor(t, blob) for t in j["tensors"]]
     return tensor(j, blob)
@@ -152,11 +154,13 @@ def move(value: Any) -> Any:
 
 
 def widen(value: Any) -> Any:
-    """Floating tensors and dtypes as float64."""
-    if isinstance(value, torch.Tensor) and value.is_floating_point():
-        return value.double()
+    """Floating tensors and dtypes as float64, complex ones as complex128."""
+    if isinstance(value, torch.Tensor):
+        return value.double() if value.is_floating_point() else value.to(torch.complex128) if value.is_complex() else value
     if isinstance(value, torch.dtype) and value.is_floating_point:
         return torch.float64
+    if isinstance(value, torch.dtype) and value.is_complex:
+        return torch.complex128
     if isinstance(value, list):
         return [widen(v) for v in value]
     return value
@@ -246,12 +250,13 @@ SPECIAL = {
 }
 
 
-def wrapped(number: float, args: list[Any]) -> torch.Tensor:
+def wrapped(number: complex, args: list[Any]) -> torch.Tensor:
     """A number where PyTorch wants a tensor, of a type that promotes as the number would."""
     tensors = (t for a in args for t in (a if isinstance(a, list) else [a]))
     like = next(t for t in tensors if isinstance(t, torch.Tensor))
-    dtype = torch.tensor(number).dtype  # bool, int64 or float32
-    same_kind = like.dtype.is_floating_point >= dtype.is_floating_point
+    dtype = torch.tensor(number).dtype  # bool, int64, float32 or complex64
+    kinds = [t.is_complex * 2 + t.is_floating_point for t in (like.dtype, dtype)]
+    same_kind = kinds[0] >= kinds[1]
     if same_kind and (like.dtype != torch.bool or dtype == torch.bool):
         dtype = like.dtype
     return torch.tensor(number, dtype=dtype, device=like.device)
@@ -293,7 +298,7 @@ def call(record: Record, args: list[Any], outs: list[torch.Tensor]) -> list[torc
         args = [*args[:at], [True] * len(mask), *args[at + 1 :]]
     positional, keywords = [], {}
     for a, value in zip((a for a in schema.arguments if not a.is_out), args, strict=False):
-        if str(a.type) == "Tensor" and isinstance(value, (bool, int, float)):
+        if str(a.type) == "Tensor" and isinstance(value, (bool, int, float, complex)):
             value = wrapped(value, args)
         if a.name in FLOAT32_ARGUMENTS and value is not None:
             value = value.float()
@@ -316,6 +321,10 @@ def call(record: Record, args: list[Any], outs: list[torch.Tensor]) -> list[torc
     return [None if r is None else r.cpu() for r in results]
 
 
+def all_of(masks: Iterable[np.ndarray]) -> np.ndarray:
+    return np.logical_and.reduce(list(masks))
+
+
 def agree(
     ours: torch.Tensor, theirs: torch.Tensor, bound: np.ndarray | None, excused: np.ndarray | None,
     error: float
@@ -323,7 +332,19 @@ def agree(
     """Empty if all elements agree, else the first difference in words."""
     if list(ours.shape) != list(theirs.shape):
         return f"shape {list(ours.shape)}, PyTorch has {list(theirs.shape)}"
-    if not ours.is_floating_point():
+    if ours.is_complex():
+        a, b = ours.to(torch.complex128).numpy().ravel(), theirs.to(torch.complex128).numpy().ravel()
+        # The distance in the plane, as the kit judges it; an infinite part must be the same.
+        with np.errstate(invalid="ignore", over="ignore"):
+            limit = np.zeros(a.shape) if bound is None else bound + error * (1 + np.abs(b))
+            rounded = theirs.to(ours.dtype).to(torch.complex128).numpy().ravel()
+            near = np.abs(a - b) <= limit
+            infinite = np.isinf(b.real) | np.isinf(b.imag)
+            near |= infinite & all_of(~np.isinf(p) | (p == q) for p, q in ((b.real, a.real), (b.imag, a.imag)))
+        wrong = ~((a == rounded) | near | (np.isnan(a) & np.isnan(b)))
+        if excused is not None:
+            wrong &= ~excused
+    elif not ours.is_floating_point():
         a, b = ours.to(torch.int64).numpy().ravel(), theirs.to(ours.dtype).to(torch.int64)
         b = b.numpy().ravel()
         wrong = a != b

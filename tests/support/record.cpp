@@ -32,6 +32,7 @@ struct Blob {
 };
 
 json number(const Scalar& s) {
+  if (s.is_complex()) return {{"complex", {s.as_double(), s.imaginary()}}};
   if (s.kind() == Scalar::Kind::Bool) return s.as_bool();
   if (!s.is_float()) return s.as_int();
   // JSON has no infinities.

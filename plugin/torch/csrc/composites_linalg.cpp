@@ -53,6 +53,7 @@ struct Made;
 template <typename OutOp, typename R, typename... A, at::ScalarType... types>
 struct Made<OutOp, R(const Tensor&, A...), types...> {
   static R call(const Tensor& a, A... args) {
+    TORCH_CHECK_NOT_IMPLEMENTED(!a.is_complex(), "ocl: ", OutOp::name, ": complex64");
     R results{at::empty({0}, a.options().dtype(types == kSame ? a.scalar_type() : types))...};
     std::apply([&](auto&... out) { OutOp::redispatch(kAnyDevice, a, args..., out...); }, results);
     return results;

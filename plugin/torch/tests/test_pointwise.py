@@ -54,5 +54,23 @@ class Fmod(unittest.TestCase):
         torch.testing.assert_close(result, torch.floor_divide(a, b), rtol=0, atol=0, equal_nan=True)
 
 
+class Hardswish(unittest.TestCase):
+    def test_slope_at_the_ends(self):
+        for dtype in (torch.float32, torch.float64, torch.bfloat16):
+            x = torch.tensor([-3.5, -3, -2.5, 0, 2.5, 3, 3.5], dtype=dtype)
+            grad = torch.full_like(x, 4)
+            expected = torch.ops.aten.hardswish_backward(grad.double(), x.double()).to(dtype)
+            result = torch.ops.aten.hardswish_backward(grad.to("ocl"), x.to("ocl")).cpu()
+            torch.testing.assert_close(result, expected, rtol=1e-6, atol=0)
+
+
+class Digamma(unittest.TestCase):
+    def test_close_to_its_poles(self):
+        for dtype in (torch.float32, torch.float64):
+            x = torch.tensor([-1e-30, -1e-17, -3e-10, -1e-7, -1e-3, -0.3, -2.5, 1e-30, 1e-17, -1.0000001, 0.4], dtype=dtype)
+            expected = torch.digamma(x.double()).to(dtype)
+            torch.testing.assert_close(torch.digamma(x.to("ocl")).cpu(), expected, rtol=1e-5, atol=1e-5)
+
+
 if __name__ == "__main__":
     unittest.main()

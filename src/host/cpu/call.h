@@ -32,6 +32,7 @@ std::span<const CpuOperator> attention_operators();
 std::span<const CpuOperator> conv_operators();
 std::span<const CpuOperator> copy_operators();
 std::span<const CpuOperator> index_operators();
+std::span<const CpuOperator> fft_operators();
 std::span<const CpuOperator> linalg_operators();
 std::span<const CpuOperator> loss_operators();
 std::span<const CpuOperator> matmul_operators();

@@ -2,7 +2,6 @@
 #include "complex.h"
 
 #include <algorithm>
-#include <complex>
 #include <memory>
 #include <numbers>
 #include <string>
@@ -14,7 +13,6 @@
 namespace ocltensor::cpu {
 namespace {
 
-using Number = std::complex<double>;
 constexpr double kPi = std::numbers::pi;
 
 Number power(Number a, Number b) {
@@ -38,28 +36,6 @@ View part(View view, int which) {
   view.type = DType::Float32;
   for (int64_t& s : view.strides) s *= 2;
   return view;
-}
-
-std::vector<Number> read_numbers(const View& view) {
-  const bool complex = is_complex(view.type);
-  const auto real = read<double>(complex ? part(view, 0) : view);
-  const auto imaginary = complex ? read<double>(part(view, 1)) : std::vector<double>(real.size());
-  std::vector<Number> numbers;
-  numbers.reserve(real.size());
-  for (size_t i = 0; i < real.size(); ++i) numbers.emplace_back(real[i], imaginary[i]);
-  return numbers;
-}
-
-// To a real type goes the real part, to bool whether there is any.
-void write_numbers(const View& view, const std::vector<Number>& numbers) {
-  std::vector<double> real, imaginary;
-  for (const Number& n : numbers) {
-    real.push_back(view.type == DType::Bool ? (n != 0.0 ? 1 : 0) : n.real());
-    imaginary.push_back(n.imag());
-  }
-  if (!is_complex(view.type)) return write(view, real);
-  write(part(view, 0), real);
-  write(part(view, 1), imaginary);
 }
 
 // ---- pointwise
@@ -223,7 +199,31 @@ void multiply_add(const CpuCall& call, CpuFunction) {
   write_numbers(out, result);
 }
 
+// A function that knows complex numbers itself.
+void itself(const CpuCall& call, CpuFunction plain) { plain(call); }
+
 }  // namespace
+
+std::vector<Number> read_numbers(const View& view) {
+  const bool complex = is_complex(view.type);
+  const auto real = read<double>(complex ? part(view, 0) : view);
+  const auto imaginary = complex ? read<double>(part(view, 1)) : std::vector<double>(real.size());
+  std::vector<Number> numbers;
+  numbers.reserve(real.size());
+  for (size_t i = 0; i < real.size(); ++i) numbers.emplace_back(real[i], imaginary[i]);
+  return numbers;
+}
+
+void write_numbers(const View& view, const std::vector<Number>& numbers) {
+  std::vector<double> real, imaginary;
+  for (const Number& n : numbers) {
+    real.push_back(view.type == DType::Bool ? (n != 0.0 ? 1 : 0) : n.real());
+    imaginary.push_back(n.imag());
+  }
+  if (!is_complex(view.type)) return write(view, real);
+  write(part(view, 0), real);
+  write(part(view, 1), imaginary);
+}
 
 bool has_complex(const Args& args) {
   for (size_t i = 0; i < args.size(); ++i) {
@@ -243,14 +243,15 @@ bool has_complex(std::span<const tb_tensor* const> outs) {
 
 ComplexFunction find_complex(const Operator& op) {
   static const auto& map = *new std::unordered_map<std::string_view, ComplexFunction>{
-      {"copy.out", copy},         {"fill.Scalar_out", fill},   {"cat.out", cat},
-      {"flip.out", move},         {"roll.out", move},          {"tril.out", move},
-      {"triu.out", move},         {"gather.out", move},        {"index_select.out", move},
-      {"index.Tensor_out", move}, {"scatter.src_out", move},   {"sum.IntList_out", sum},
-      {"mean.out", mean},         {"prod.int_out", prod},      {"prod.out", prod_all},
-      {"mm.out", multiply},       {"bmm.out", multiply},       {"mv.out", multiply},
-      {"dot.out", multiply},      {"addmm.out", multiply_add}, {"baddbmm.out", multiply_add},
-      {"addmv.out", multiply_add}};
+      {"copy.out", copy},          {"fill.Scalar_out", fill},   {"cat.out", cat},
+      {"flip.out", move},          {"roll.out", move},          {"tril.out", move},
+      {"triu.out", move},          {"gather.out", move},        {"index_select.out", move},
+      {"index.Tensor_out", move},  {"scatter.src_out", move},   {"sum.IntList_out", sum},
+      {"mean.out", mean},          {"prod.int_out", prod},      {"prod.out", prod_all},
+      {"mm.out", multiply},        {"bmm.out", multiply},       {"mv.out", multiply},
+      {"dot.out", multiply},       {"addmm.out", multiply_add}, {"baddbmm.out", multiply_add},
+      {"addmv.out", multiply_add}, {"_fft_c2c.out", itself},    {"_fft_r2c.out", itself},
+      {"_fft_c2r.out", itself}};
   if (std::string_view(op.family) == "pointwise")
     return formulas().contains(op.name) ? pointwise : nullptr;
   const auto it = map.find(op.name);

@@ -24,7 +24,8 @@ std::vector<Entry> build() {
        {attention_operators(), conv_operators(), copy_operators(), index_operators(),
         loss_operators(), matmul_operators(), multi_tensor_operators(), norm_operators(),
         pool_operators(), random_operators(), reduce_operators(), scan_operators(),
-        softmax_operators(), sort_operators(), upsample_operators(), linalg_operators()})
+        softmax_operators(), sort_operators(), upsample_operators(), fft_operators(),
+        linalg_operators()})
     for (const CpuOperator& row : table) functions.emplace(row.name, row.run);
   std::vector<Entry> entries;
   for (const Operator& op : operators()) {

@@ -156,8 +156,8 @@ double digamma(double x) {
   if (x == 0) return std::copysign(kInfinity, -x);
   if (x < 0) {
     if (x == std::floor(x)) return kNan;
-    const double fraction = x - std::floor(x);
-    return digamma(1 - x) - kPi / std::tan(kPi * fraction);
+    // To the nearer side of 0: 1 - 1e-20 is 1.
+    return digamma(1 - x) - kPi / std::tan(kPi * (x - std::trunc(x)));
   }
   if (std::isinf(x)) return x;
   double result = 0;
@@ -174,7 +174,7 @@ double digamma(double x) {
 double polygamma(double n, double x) {
   if (n == 0) return digamma(x);
   if (n == 1 && x < 0.5) {
-    const double s = std::sin(kPi * (x - std::floor(x)));
+    const double s = std::sin(kPi * (x - std::trunc(x)));
     return kPi * kPi / (s * s) - zeta(2, 1 - x);
   }
   const double value = std::exp(lgamma(n + 1)) * zeta(n + 1, x);
