@@ -69,12 +69,14 @@ KNOWN = {
     "special_modified_bessel_i0.out": Known("gives NaN at infinities", infinite=True),
     "special_modified_bessel_k0.out": Known("gives infinity below 1e-323", subnormal=True),
     "special_modified_bessel_k1.out": Known("gives NaN where 1 / x overflows", subnormal=True),
+    "special_scaled_modified_bessel_k0.out": Known("gives infinity below 1e-323", subnormal=True),
+    "special_scaled_modified_bessel_k1.out": Known("gives NaN where 1 / x overflows", subnormal=True),
     "special_modified_bessel_i1.out": Known("gives NaN at infinities", infinite=True),
     # Measured against the C++ library's Bessel functions of order 1/3.
     "special_airy_ai.out": Known(
-        "gives NaN at infinities, and is off by 3e-7 at negative arguments",
+        "gives NaN at infinities, and is off by 3e-6 at negative arguments",
         infinite=True,
-        error=1e-6,
+        error=4e-6,
     ),
     "special_bessel_j0.out": _BESSEL,
     "special_bessel_j1.out": _BESSEL,

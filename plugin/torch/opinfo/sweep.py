@@ -36,6 +36,13 @@ def list_entries() -> dict[str, list[str]]:
     return json.loads(text.stdout.splitlines()[-1])
 
 
+def why_no_device() -> str:
+    """Empty if a process can use ocl: else every entry would count as crashed."""
+    code = "import torch, torch_ocl; torch.ones(1, device='ocl')"
+    run = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)
+    return run.stderr.strip().splitlines()[-1] if run.returncode else ""
+
+
 class Worker:
     def __init__(self, dtype: str, mode: str):
         env = dict(os.environ, OCLTENSOR_ENABLE_FALLBACK="0", OMP_NUM_THREADS="1", OCLTENSOR_LOG_LEVEL="error")
@@ -129,6 +136,8 @@ def main() -> int:
     p.add_argument("--may-decline", help="entries that match may be declined; any other declined entry is a failure, too")
     p.add_argument("--list", default="", help="print the entries in this state (declined, wrong, error, crashed, hung) with reasons")
     options = p.parse_args()
+    if why := why_no_device():
+        p.error(f"the device ocl cannot be used: {why}")
     every = {} if options.fresh or not options.json.exists() else json.loads(options.json.read_text())
     entries = list_entries()
     mode = "grad" if options.grad else "forward"
