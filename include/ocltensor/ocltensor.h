@@ -7,6 +7,7 @@
 #include "ocltensor/kernel.h"     // IWYU pragma: export
 #include "ocltensor/memory.h"     // IWYU pragma: export
 #include "ocltensor/ops.h"        // IWYU pragma: export
+#include "ocltensor/profiler.h"   // IWYU pragma: export
 #include "ocltensor/settings.h"   // IWYU pragma: export
 #include "ocltensor/stream.h"     // IWYU pragma: export
 #include "ocltensor/tensor.h"     // IWYU pragma: export

@@ -25,6 +25,7 @@ struct Options {
   std::string device = "ocl";
   std::string dtype = "float32";
   std::string plugin;
+  std::string trace;
   int64_t epochs = 12;
   int64_t batch = 64;
   uint64_t seed = 1;
@@ -137,7 +138,9 @@ int run(const Options& options) {
   const Batch test = upload(data.test, device);
   const int64_t steps = (data.train.count() + options.batch - 1) / options.batch;
   Progress progress(options.epochs, steps);
+  if (!options.trace.empty()) ot::profiler::start("interval", false, options.trace, device);
   const bool finished = train(network, data, test, options, device, progress);
+  if (!options.trace.empty()) ot::profiler::stop(device);
   if (!finished) fmt::print("\ninterrupted\n");
 
   std::vector<std::vector<int64_t>> confusion(kClasses, std::vector<int64_t>(kClasses));
@@ -169,6 +172,8 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--plugin", options.plugin,
                  "path of the plugin (default: found beside the library)");
+  app.add_option("--trace", options.trace,
+                 "write a trace for https://ui.perfetto.dev to this file");
   CLI11_PARSE(app, argc, argv);
   std::signal(SIGINT, [](int) { interrupted = 1; });
   try {

@@ -8,6 +8,7 @@
 #include "ops/registry.h"
 #include "runtime/device.h"
 #include "runtime/process.h"
+#include "runtime/profiler.h"
 
 namespace ocltensor::opencl {
 
@@ -51,7 +52,13 @@ tb_status run(const tb_call* call, tb_error* error, bool check_only) {
     const tb_op_s& entry = required(c.op, "op");
     OpCall op_call(c, *entry.op, stream_of(c.stream), check_only, entry.takes_complex);
     try {
-      entry.run(op_call);
+      if (profiler::tracing() && !check_only) [[unlikely]] {
+        const profiler::HostCall traced("operator", entry.op->name);
+        entry.run(op_call);
+        profiler::finish_operator(op_call.stream());
+      } else {
+        entry.run(op_call);
+      }
     } catch (const AcceptedOnly&) {
       return;
     }

@@ -9,6 +9,7 @@
 #include "operator_count.h"
 #include "runtime/device.h"
 #include "runtime/memory.h"
+#include "runtime/profiler.h"
 #include "runtime/program.h"
 
 namespace ocltensor::opencl {
@@ -22,15 +23,33 @@ struct Declined<tb_status (*)(Args...)> {
   static tb_status call(Args... args) {
     tb_error* error = std::get<sizeof...(Args) - 1>(std::tuple<Args...>(args...));
     return guarded(error, [] {
-      unsupported(TB_REASON_OPERATOR,
-                  "tracing and capture are not part of this version of the plugin");
+      unsupported(TB_REASON_OPERATOR, "capture is not part of this version of the plugin");
     });
   }
 };
 #define DECLINED(api, member) Declined<decltype(api::member)>::call
 
+tb_status profiler_start(const char* mode, int32_t wait_until_completed, const char* path,
+                         tb_error* error) {
+  return guarded(error, [&] {
+    profiler::start(&required(mode, "mode"), wait_until_completed != 0,
+                    path == nullptr ? std::string() : path);
+  });
+}
+tb_status profiler_stop(tb_error* error) {
+  return guarded(error, [] { profiler::stop(); });
+}
 tb_status profiler_enabled(int32_t* enabled, tb_error* error) {
-  return guarded(error, [&] { required(enabled, "enabled") = 0; });
+  return guarded(error, [&] { required(enabled, "enabled") = profiler::tracing() ? 1 : 0; });
+}
+tb_status push_range(const char* name, tb_error* error) {
+  return guarded(error, [&] { profiler::push_range(&required(name, "name")); });
+}
+tb_status pop_range(tb_error* error) {
+  return guarded(error, [] { profiler::pop_range(); });
+}
+tb_status is_capturing(int32_t* capturing, tb_error* error) {
+  return guarded(error, [&] { required(capturing, "capturing") = 0; });
 }
 tb_status counters(tb_counters* out, tb_error* error) {
   return guarded(error, [&] {
@@ -93,18 +112,13 @@ tb_status interop_device(int32_t index, void** native, tb_error* error) {
 
 }  // namespace
 
-const tb_profiler_api kProfilerApi{sizeof(tb_profiler_api),
-                                   0,
-                                   DECLINED(tb_profiler_api, start),
-                                   DECLINED(tb_profiler_api, stop),
-                                   profiler_enabled,
-                                   DECLINED(tb_profiler_api, push_range),
-                                   DECLINED(tb_profiler_api, pop_range),
-                                   counters};
+const tb_profiler_api kProfilerApi{
+    sizeof(tb_profiler_api), 0,          profiler_start, profiler_stop,
+    profiler_enabled,        push_range, pop_range,      counters};
 const tb_capture_api kCaptureApi{sizeof(tb_capture_api),
                                  0,
                                  capture_enabled,
-                                 profiler_enabled,
+                                 is_capturing,
                                  DECLINED(tb_capture_api, start),
                                  DECLINED(tb_capture_api, stop)};
 const tb_switch_api kSwitchApi{sizeof(tb_switch_api), 0,        switch_set, switch_get,

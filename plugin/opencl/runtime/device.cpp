@@ -100,14 +100,14 @@ std::shared_ptr<Stream> Device::find_stream(uint64_t id) {
   return nullptr;
 }
 
-void Device::synchronize() {
+std::vector<std::shared_ptr<Stream>> Device::streams() {
   Parts& p = parts();
-  std::vector<std::shared_ptr<Stream>> streams;
-  {
-    std::lock_guard lock(p.mutex);
-    streams = p.streams;
-  }
-  for (const auto& stream : streams) stream->synchronize();
+  std::lock_guard lock(p.mutex);
+  return p.streams;
+}
+
+void Device::synchronize() {
+  for (const auto& stream : streams()) stream->synchronize();
 }
 
 }  // namespace ocltensor::opencl

@@ -41,6 +41,7 @@ class Device {
   Stream& create_stream();
   void destroy_stream(Stream& stream);
   std::shared_ptr<Stream> find_stream(uint64_t id);  // null when it is gone
+  std::vector<std::shared_ptr<Stream>> streams();    // those that live now
   void synchronize();                                // all streams
 
  private:

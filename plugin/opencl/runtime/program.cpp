@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "process.h"
+#include "profiler.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -33,6 +34,7 @@ BuildCounters& build_counters() {
 
 Handle<cl_program> ProgramCache::build(const std::string& text, const std::string& options,
                                        const char* what) {
+  const profiler::HostCall traced("build", what);
   const char* lines = text.c_str();
   const size_t length = text.size();
   cl_int code = CL_SUCCESS;

@@ -36,6 +36,26 @@ Stream::Stream(Device& device, uint64_t id)
 
 Stream::~Stream() {
   if (queue_) cl().clFinish(queue_.get());
+  if (trace_) trace_->finish();
+}
+
+// Only a queue made for it stamps its commands, and every launch on one costs microseconds: the
+// stream changes to such a queue for as long as the profiler is on.
+void Stream::change_session(uint32_t session) {
+  check(cl().clFinish(queue_.get()), "clFinish");
+  session_ = session;
+  if (trace_) {
+    std::exchange(trace_, nullptr)->finish();
+    queue_ = make_queue(device_, 0);
+  }
+  if (!profiler::is_tracing(session)) return;
+  queue_ = make_queue(device_, CL_QUEUE_PROFILING_ENABLE);
+  trace_ = std::make_unique<StreamTrace>(device_, id_, queue_.get());
+}
+
+void Stream::end_trace() {
+  std::lock_guard lock(mutex_);
+  follow_profiler();
 }
 
 void Stream::check(cl_int code, const char* call) {
@@ -58,6 +78,8 @@ void Stream::raise_failure(cl_int code, const char* call) {
   completed_ = submitted_.load();
   launches_ = 0;
   unflushed_ = 0;
+  trace_.reset();
+  session_ = 0;
   try {
     profiling_queue_.reset(nullptr);
     queue_ = make_queue(device_, 0);
@@ -81,10 +103,11 @@ void Stream::submitted_one() {
 void Stream::launch(cl_kernel kernel, const char* name, const Range& range) {
   check_process();
   std::lock_guard lock(mutex_);
+  follow_profiler();
   recent_[launches_++ % kRecent] = name;
   check(cl().clEnqueueNDRangeKernel(queue_.get(), kernel, range.rank, nullptr, range.global.data(),
                                     range.local[0] == 0 ? nullptr : range.local.data(), 0, nullptr,
-                                    nullptr),
+                                    traced("kernel", name, 0)),
         "clEnqueueNDRangeKernel");
   work_counters().launches.fetch_add(1, std::memory_order_relaxed);
   submitted_one();
@@ -94,11 +117,12 @@ void Stream::write(cl_mem target, uint64_t offset, const void* source, uint64_t 
                    bool source_stays) {
   check_process();
   std::lock_guard lock(mutex_);
+  follow_profiler();
   ++work_counters().copies;
   work_counters().copied_bytes += bytes;
   const auto enqueue = [&](cl_bool blocking, uint64_t at, const void* from, uint64_t count) {
     check(cl().clEnqueueWriteBuffer(queue_.get(), target, blocking, offset + at, count, from, 0,
-                                    nullptr, nullptr),
+                                    nullptr, traced("copy", "copy to device", count)),
           "clEnqueueWriteBuffer");
     submitted_one();
   };
@@ -119,12 +143,14 @@ void Stream::write(cl_mem target, uint64_t offset, const void* source, uint64_t 
 void Stream::read(void* target, cl_mem source, uint64_t offset, uint64_t bytes, bool asynchronous) {
   check_process();
   std::lock_guard lock(mutex_);
+  follow_profiler();
   ++work_counters().copies;
   work_counters().copied_bytes += bytes;
   if (asynchronous || device_.caps().unified_memory || bytes <= kStageBelow) {
-    check(cl().clEnqueueReadBuffer(queue_.get(), source, asynchronous ? CL_FALSE : CL_TRUE, offset,
-                                   bytes, target, 0, nullptr, nullptr),
-          "clEnqueueReadBuffer");
+    check(
+        cl().clEnqueueReadBuffer(queue_.get(), source, asynchronous ? CL_FALSE : CL_TRUE, offset,
+                                 bytes, target, 0, nullptr, traced("copy", "copy to host", bytes)),
+        "clEnqueueReadBuffer");
     submitted_one();
     return;
   }
@@ -151,6 +177,10 @@ void Stream::read(void* target, cl_mem source, uint64_t offset, uint64_t bytes, 
     check(cl().clEnqueueReadBuffer(queue_.get(), source, CL_FALSE, offset + at, p.count, p.staged,
                                    0, nullptr, p.done.out()),
           "clEnqueueReadBuffer");
+    if (cl_event* event = traced("copy", "copy to host", p.count)) {
+      check(cl().clRetainEvent(p.done.get()), "clRetainEvent");
+      *event = p.done.get();
+    }
     submitted_one();
     staging_.used(queue_.get());
     check(cl().clFlush(queue_.get()), "clFlush");
@@ -163,10 +193,11 @@ void Stream::copy(cl_mem target, uint64_t target_offset, cl_mem source, uint64_t
                   uint64_t bytes) {
   check_process();
   std::lock_guard lock(mutex_);
+  follow_profiler();
   ++work_counters().copies;
   work_counters().copied_bytes += bytes;
   check(cl().clEnqueueCopyBuffer(queue_.get(), source, target, source_offset, target_offset, bytes,
-                                 0, nullptr, nullptr),
+                                 0, nullptr, traced("copy", "copy on device", bytes)),
         "clEnqueueCopyBuffer");
   submitted_one();
 }
@@ -175,8 +206,9 @@ void Stream::fill(cl_mem target, uint64_t offset, const void* pattern, uint32_t 
                   uint64_t bytes) {
   check_process();
   std::lock_guard lock(mutex_);
+  follow_profiler();
   check(cl().clEnqueueFillBuffer(queue_.get(), target, pattern, pattern_bytes, offset, bytes, 0,
-                                 nullptr, nullptr),
+                                 nullptr, traced("fill", "fill", bytes)),
         "clEnqueueFillBuffer");
   submitted_one();
 }
@@ -184,6 +216,7 @@ void Stream::fill(cl_mem target, uint64_t offset, const void* pattern, uint32_t 
 void* Stream::map(cl_mem buffer, uint64_t offset, uint64_t bytes) {
   check_process();
   std::lock_guard lock(mutex_);
+  follow_profiler();
   cl_int code = CL_SUCCESS;
   void* memory = cl().clEnqueueMapBuffer(queue_.get(), buffer, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE,
                                          offset, bytes, 0, nullptr, nullptr, &code);
@@ -194,6 +227,7 @@ void* Stream::map(cl_mem buffer, uint64_t offset, uint64_t bytes) {
 void Stream::unmap(cl_mem buffer, void* memory) {
   check_process();
   std::lock_guard lock(mutex_);
+  follow_profiler();
   check(cl().clEnqueueUnmapMemObject(queue_.get(), buffer, memory, 0, nullptr, nullptr),
         "clEnqueueUnmapMemObject");
   submitted_one();
@@ -202,6 +236,7 @@ void Stream::unmap(cl_mem buffer, void* memory) {
 void Stream::wait_event(cl_event event) {
   check_process();
   std::lock_guard lock(mutex_);
+  follow_profiler();
   check(cl().clEnqueueBarrierWithWaitList(queue_.get(), 1, &event, nullptr),
         "clEnqueueBarrierWithWaitList");
   submitted_one();
@@ -210,8 +245,8 @@ void Stream::wait_event(cl_event event) {
 cl_command_queue Stream::profiling_queue() {
   if (!stamp_) {
     cl_int code = CL_SUCCESS;
-    stamp_.reset(cl().clCreateBuffer(device_.context(), CL_MEM_READ_WRITE, sizeof(cl_uint), nullptr,
-                                     &code));
+    stamp_.reset(
+        cl().clCreateBuffer(device_.context(), CL_MEM_READ_WRITE, sizeof(cl_uint), nullptr, &code));
     check_cl(code, "clCreateBuffer");
   }
   if (!profiling_queue_) profiling_queue_ = make_queue(device_, CL_QUEUE_PROFILING_ENABLE);
@@ -221,6 +256,7 @@ cl_command_queue Stream::profiling_queue() {
 Handle<cl_event> Stream::marker(bool timing) {
   check_process();
   std::lock_guard lock(mutex_);
+  follow_profiler();
   Handle<cl_event> event;
   check(cl().clEnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, event.out()),
         "clEnqueueMarkerWithWaitList");

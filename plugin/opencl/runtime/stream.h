@@ -11,7 +11,9 @@
 #include <utility>
 
 #include "opencl.h"
+#include "profiler.h"
 #include "staging.h"
+#include "stream_trace.h"
 
 namespace ocltensor::opencl {
 
@@ -53,6 +55,8 @@ class Stream {
   Handle<cl_event> marker(bool timing);
   void synchronize();
   bool idle();
+  // Leaves the profiler's session if it is over: waits, hands over what was traced.
+  void end_trace();
   // Locks out other users of the queue for the duration of `body(queue)` (interop, custom kernels).
   cl_command_queue queue();
 
@@ -68,6 +72,16 @@ class Stream {
   [[noreturn]] void raise_failure(cl_int code, const char* call);
   cl_command_queue profiling_queue();
   void poll_markers();
+  // First thing of every command: joins or leaves the profiler's session.
+  void follow_profiler() {
+    if (const uint32_t now = profiler::session(); now != session_) [[unlikely]]
+      change_session(now);
+  }
+  void change_session(uint32_t session);
+  // Where the next command's event goes; nullptr while nothing is traced.
+  cl_event* traced(const char* category, const char* name, uint64_t bytes) {
+    return trace_ == nullptr ? nullptr : trace_->next(category, name, bytes);
+  }
 
   Device& device_;
   const uint64_t id_;
@@ -83,6 +97,8 @@ class Stream {
   std::array<const char*, kRecent> recent_{};  // names of the last launches
   uint64_t launches_ = 0;
   Staging staging_;
+  uint32_t session_ = 0;  // of the profiler
+  std::unique_ptr<StreamTrace> trace_;
 };
 
 struct WorkCounters {

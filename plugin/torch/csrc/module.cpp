@@ -90,6 +90,21 @@ py::dict counters() {
   return d;
 }
 
+void profiler_start(const std::string& mode, bool wait, const std::string& path) {
+  call_api("profiler.start", api().profiler->start, mode.c_str(), static_cast<int32_t>(wait),
+           path.empty() ? nullptr : path.c_str());
+}
+void profiler_stop() { call_api("profiler.stop", api().profiler->stop); }
+bool profiler_is_enabled() {
+  int32_t enabled = 0;
+  call_api("profiler.is_enabled", api().profiler->is_enabled, &enabled);
+  return enabled != 0;
+}
+void profiler_push_range(const std::string& name) {
+  call_api("profiler.range_push", api().profiler->push_range, name.c_str());
+}
+void profiler_pop_range() { call_api("profiler.range_pop", api().profiler->pop_range); }
+
 py::dict fallbacks() {
   py::dict d;
   for (const auto& [name, count] : fallback_counts()) d[py::str(name)] = count;
@@ -222,6 +237,11 @@ PYBIND11_MODULE(TORCH_OCL_MODULE, m) {
   answers("device_properties", &device_properties);
   answers("memory_stats", &statistics);
   answers("counters", &counters);
+  waits("profiler_start", &profiler_start);
+  waits("profiler_stop", &profiler_stop);
+  answers("profiler_is_enabled", &profiler_is_enabled);
+  answers("profiler_push_range", &profiler_push_range);
+  answers("profiler_pop_range", &profiler_pop_range);
   answers("fallback_counts", &fallbacks);
   bind_kernels(m);
 }

@@ -51,6 +51,7 @@ def main() -> int:
     p.add_argument("--epochs", type=int, default=12)
     p.add_argument("--batch", type=int, default=64)
     p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--trace", metavar="FILE", help="write a trace for https://ui.perfetto.dev to this file")
     options = p.parse_args()
     if options.device.startswith("ocl"):
         import torch_ocl  # noqa: F401  not needed where the package is installed: torch loads it by itself
@@ -62,6 +63,8 @@ def main() -> int:
     model = network().to(options.device)
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: min(1.0, 2 * (options.epochs - epoch) / options.epochs))
+    if options.trace:
+        torch.ocl.profiler.start(path=options.trace)
     begin = time.perf_counter()
     for epoch in range(1, options.epochs + 1):
         model.train()
@@ -84,6 +87,8 @@ def main() -> int:
                         f"{seen / (time.perf_counter() - start):6.0f} images/s")
                 show(epoch, options.epochs, seen / half, text)
         schedule.step()
+    if options.trace:
+        torch.ocl.profiler.stop()
     print(f"training     {time.perf_counter() - begin:.1f} s")
     model.eval()
     with torch.no_grad():

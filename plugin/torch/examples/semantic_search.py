@@ -160,6 +160,7 @@ def main() -> int:
     p.add_argument("queries", nargs="*", metavar="QUERY", help="what to look for; none: six examples")
     p.add_argument("--device", default="ocl")
     p.add_argument("--batch", type=int, default=16)
+    p.add_argument("--trace", metavar="FILE", help="write a trace of the search for https://ui.perfetto.dev to this file")
     options = p.parse_args()
     if options.device.startswith("ocl"):
         import torch_ocl  # noqa: F401  not needed where the package is installed: torch loads it by itself
@@ -167,9 +168,13 @@ def main() -> int:
         print(f"device       {torch.ocl.get_device_name(options.device)}")
     sentences = SENTENCES.splitlines()
     encoder = Encoder(options.device)
+    if options.trace:
+        torch.ocl.profiler.start(path=options.trace)
     vectors = encoder.embed(sentences, options.batch, show=True)
     queries = options.queries or QUERIES
     scores = encoder.embed(queries) @ vectors.t()
+    if options.trace:
+        torch.ocl.profiler.stop()
     for query, row in zip(queries, zip(*(t.tolist() for t in scores.topk(3)))):
         print(f"\n{query}")
         for score, place in zip(*row):

@@ -20,14 +20,14 @@ memory, in bytes
 random numbers
     ``manual_seed``, ``get_rng_state``, ``set_rng_state``; ``torch.manual_seed`` seeds ocl, too
 what ran
-    ``counters``; on the CPU for want of a kernel: ``fallback_counts``
+    ``counters``; on the CPU for want of a kernel: ``fallback_counts``; as a trace: ``profiler``
 
 Switches and settings are in ``torch.backends.ocl``.
 """
 
 from typing import Any
 
-from torch_ocl import _C, memory, random
+from torch_ocl import _C, memory, profiler, random
 from torch_ocl.amp import get_amp_supported_dtype
 from torch_ocl.device import (
     DeviceProperties,
@@ -132,6 +132,7 @@ __all__ = [
     "memory_stats",
     "memory_summary",
     "plugin_path",
+    "profiler",
     "random",
     "recommended_max_memory",
     "reset_accumulated_memory_stats",

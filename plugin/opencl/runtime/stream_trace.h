@@ -1,0 +1,36 @@
+// The commands of one stream while the profiler is on.
+#pragma once
+
+#include <deque>
+
+#include "opencl.h"
+#include "profiler.h"
+
+namespace ocltensor::opencl {
+
+class Device;
+
+class StreamTrace {
+ public:
+  // `queue` stamps its commands; nothing is on it. Measures how its clock lies to the host's.
+  StreamTrace(Device& device, uint64_t stream, cl_command_queue queue);
+
+  // Where the enqueuing call puts the next command's event.
+  cl_event* next(const char* category, const char* name, uint64_t bytes);
+  // Hands everything to the profiler; all of it has finished.
+  void finish() { collect(true); }
+
+ private:
+  void collect(bool finished);
+
+  struct Command {
+    profiler::DeviceWork work;
+    Handle<cl_event> event;
+  };
+  Device& device_;
+  const uint64_t stream_;
+  int64_t to_host_ = 0;  // ns to add to a stamp
+  std::deque<Command> commands_;
+};
+
+}  // namespace ocltensor::opencl
