@@ -53,9 +53,12 @@ int thread_number() {
 template <typename T>
 void keep(std::vector<T>& list, T record) {
   Trace& trace = state().trace;
-  if (list.size() < kMost)
+  if (list.size() < kMost) {
     list.push_back(std::move(record));
-  else if (trace.lost++ == 0)
+    return;
+  }
+  ++trace.lost;
+  if (!std::exchange(trace.full, true))
     logging::warning("profiler",
                      "the trace is full at {} records: later ones are dropped, and counted in it",
                      kMost);
@@ -63,7 +66,8 @@ void keep(std::vector<T>& list, T record) {
 
 void add_call(HostSlice slice, uint32_t of_session) {
   std::lock_guard lock(state().mutex);
-  if (is_tracing(of_session) && session() == of_session) keep(state().trace.calls, std::move(slice));
+  if (is_tracing(of_session) && session() == of_session)
+    keep(state().trace.calls, std::move(slice));
 }
 
 void set_mode(Trace& trace, std::string_view mode) {

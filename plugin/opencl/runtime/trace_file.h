@@ -28,6 +28,7 @@ struct Trace {
   bool events = false;
   bool wait = false;
   int64_t begin = 0;
+  bool full = false;  // and the user was told
   uint64_t lost = 0;  // records beyond the limit, and commands without times
   std::vector<HostSlice> calls;
   std::vector<DeviceWork> works;
