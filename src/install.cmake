@@ -24,6 +24,7 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/ocltensor.pc DESTINATION ${CMAKE_INSTA
 function(ocltensor_install_plugin)
   if(TARGET ocltensor_plugin)
     install(TARGETS ocltensor_plugin LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    install(TARGETS ocltensor-builder RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   endif()
 endfunction()
 cmake_language(DEFER DIRECTORY ${PROJECT_SOURCE_DIR} CALL ocltensor_install_plugin)

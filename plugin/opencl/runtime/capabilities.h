@@ -34,6 +34,7 @@ struct Capabilities {
   bool scalar_trigonometry = false;  // vector sin, cos and tan are wrong for large arguments
   bool keep_binaries = true;         // program binaries are worth keeping on disk
   bool structs_by_value = true;      // kernel parameters may be structures
+  bool slow_compiler = false;        // tenths of a second a program, one at a time in a process
   bool warp_shuffle_ptx = false;     // inline PTX `shfl.sync` works
   std::string build_options = "-cl-std=CL1.2";
 

@@ -43,7 +43,7 @@ Device::Parts& Device::parts() {
     parts->service_queue =
         Handle<cl_command_queue>(cl().clCreateCommandQueue(parts->context.get(), id_, 0, &code));
     check_cl(code, "clCreateCommandQueue");
-    parts->programs = std::make_unique<ProgramCache>(parts->context.get(), id_, caps_);
+    parts->programs = std::make_unique<ProgramCache>(parts->context.get(), id_, caps_, index_);
     parts->memory = std::make_unique<Memory>(*this);
     parts->generator = std::make_unique<Generator>(*this);
     parts_ = std::move(parts);

@@ -9,9 +9,12 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <mutex>
+#include <thread>
 
 #include "base/config.h"
 #include "base/log.h"
@@ -130,6 +133,35 @@ void store(const Key& key, const std::vector<unsigned char>& binary) {
 }
 
 void remove(const Key& key) { unlink(path_of(key).c_str()); }
+
+bool contains(const Key& key) {
+  return folder().problem.empty() && access(path_of(key).c_str(), R_OK) == 0;
+}
+
+// A byte of one file for each entry: locks of an open file belong to it alone, also among threads,
+// and end with it.
+Claim::Claim(const Key& key, std::chrono::milliseconds patience) {
+  if (!folder().problem.empty()) return;
+  file_ = open((folder().folder + "/building.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (file_ < 0) return;
+  struct flock byte {};
+  byte.l_type = F_WRLCK;
+  byte.l_whence = SEEK_SET;
+  byte.l_start = static_cast<off_t>(key.low >> 2);
+  byte.l_len = 1;
+  const auto begin = std::chrono::steady_clock::now();
+  while (fcntl(file_, F_OFD_SETLK, &byte) != 0) {
+    if (errno != EAGAIN && errno != EACCES && errno != EINTR) return;  // no locks on this disk
+    if (std::chrono::steady_clock::now() - begin >= patience) return;
+    waited_ = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  held_ = true;
+}
+
+Claim::~Claim() {
+  if (file_ >= 0) close(file_);
+}
 
 State state() {
   State s = folder();

@@ -4,6 +4,7 @@
 // when read; whatever is wrong with an entry or the folder means "not cached", never an error.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -23,6 +24,25 @@ Key key_of(const std::string& content);
 std::optional<std::vector<unsigned char>> load(const Key& key);
 void store(const Key& key, const std::vector<unsigned char>& binary);
 void remove(const Key& key);
+bool contains(const Key& key);  // it may still prove to be damaged
+
+// The right to build an entry, one at a time among all threads and processes that share the folder;
+// given back by the destructor, or by the process's end.
+class Claim {
+ public:
+  static constexpr std::chrono::seconds kPatience{60};  // then there are two builds of it
+  // Waits that long for another holder. Without a cache folder nothing is held.
+  Claim(const Key& key, std::chrono::milliseconds patience);
+  ~Claim();
+  Claim(const Claim&) = delete;
+  bool held() const { return held_; }
+  bool waited() const { return waited_; }
+
+ private:
+  int file_ = -1;
+  bool held_ = false;
+  bool waited_ = false;
+};
 
 // For ocltensor-info: the folder in use and why it is unusable, if it is.
 struct State {

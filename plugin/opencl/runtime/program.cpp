@@ -2,11 +2,13 @@
 #include "program.h"
 
 #include <chrono>
+#include <ranges>
 #include <vector>
 
 #include "base/config.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "build_ahead.h"
 #include "process.h"
 #include "profiler.h"
 
@@ -23,6 +25,18 @@ std::string build_log(cl_program program, cl_device_id device) {
                                  nullptr) != CL_SUCCESS)
     return {};
   return text.c_str();
+}
+
+// "NAME VALUE; NAME VALUE", the form of recipes.def.
+std::string on_one_line(const std::string& define_lines) {
+  std::string out;
+  for (const auto part : std::views::split(define_lines, '\n')) {
+    const std::string_view line(part.begin(), part.end());
+    if (line.empty()) continue;
+    if (!out.empty()) out += "; ";
+    out += line.substr(std::string_view("#define ").size());
+  }
+  return out;
 }
 
 }  // namespace
@@ -90,31 +104,54 @@ void ProgramCache::save(const disk_cache::Key& key, cl_program program) {
   disk_cache::store(key, binary);
 }
 
-Handle<cl_program> ProgramCache::load_or_build(const std::string& text, const std::string& options,
-                                               const char* what) {
-  if (!caps_.keep_binaries) return build(text, options, what);
-  const auto key = disk_cache::key_of(text + "\n" + options + "\n" + caps_.identity());
-  if (auto program = load(key, options)) return program;
-  auto program = build(text, options, what);
+disk_cache::Key ProgramCache::disk_key(const Text& text) const {
+  return disk_cache::key_of(text.source + "\n" + text.options + "\n" + caps_.identity());
+}
+
+Handle<cl_program> ProgramCache::load_or_build(const Text& text, const char* what) {
+  if (!caps_.keep_binaries) return build(text.source, text.options, what);
+  const auto key = disk_key(text);
+  if (auto program = load(key, text.options)) return program;
+  build_ahead::program_missing(caps_, index_, what);
+  const disk_cache::Claim claim(key, disk_cache::Claim::kPatience);
+  if (claim.waited())  // for a process that was building it
+    if (auto program = load(key, text.options)) return program;
+  auto program = build(text.source, text.options, what);
   save(key, program.get());
   return program;
 }
 
+ProgramCache::Text ProgramCache::text_of(const Source& source, const std::string& defines) const {
+  Text text{defines + expand(source), caps_.build_options};
+  if (config::get_bool(config::Knob::FastMath)) text.options += " -cl-fast-relaxed-math";
+  if (!caps_.structs_by_value) text.source = structures_in_memory(text.source);
+  return text;
+}
+
+void ProgramCache::build_ahead(const Source& source, const std::string& defines) {
+  const Text text = text_of(source, defines);
+  const auto key = disk_key(text);
+  const disk_cache::Claim claim(key, std::chrono::milliseconds(0));
+  if (claim.held() && !disk_cache::contains(key))
+    save(key, build(text.source, text.options, source.path).get());
+}
+
 cl_program ProgramCache::get(const Source& source, const Defines& defines) {
   check_process();
-  std::string options = caps_.build_options;
-  if (config::get_bool(config::Knob::FastMath)) options += " -cl-fast-relaxed-math";
-  std::string text = defines.source() + expand(source);
-  if (!caps_.structs_by_value) text = structures_in_memory(text);
-  const auto key = disk_cache::key_of(text + options);
+  const std::string lines = defines.source();
+  const Text text = text_of(source, lines);
+  const auto key = disk_cache::key_of(text.source + text.options);
   std::shared_ptr<Slot> slot;
   {
     std::lock_guard lock(mutex_);
     auto& entry = programs_[key];
-    if (!entry) entry = std::make_shared<Slot>();
+    if (!entry) {
+      entry = std::make_shared<Slot>();
+      logging::debug("program", "first use of {} {}", source.path, on_one_line(lines));
+    }
     slot = entry;
   }
-  std::call_once(slot->once, [&] { slot->program = load_or_build(text, options, source.path); });
+  std::call_once(slot->once, [&] { slot->program = load_or_build(text, source.path); });
   return slot->program.get();
 }
 

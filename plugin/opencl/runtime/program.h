@@ -24,12 +24,15 @@ BuildCounters& build_counters();
 
 class ProgramCache {
  public:
-  ProgramCache(cl_context context, cl_device_id device, const Capabilities& caps)
-      : context_(context), device_(device), caps_(caps) {}
+  ProgramCache(cl_context context, cl_device_id device, const Capabilities& caps, int index)
+      : context_(context), device_(device), caps_(caps), index_(index) {}
 
   // Thread-safe; two threads that want the same program build it once. Throws Error(TB_E_COMPILE)
   // with the compiler's log.
   cl_program get(const Source& source, const Defines& defines);
+  // Compiles a program into the cache on disk, unless it is there or another process is about it.
+  // `defines` as of Defines::source(). Throws as get() does.
+  void build_ahead(const Source& source, const std::string& defines);
   // A custom program, not shared.
   Handle<cl_program> build(const std::string& text, const std::string& options, const char* what);
 
@@ -38,14 +41,19 @@ class ProgramCache {
     std::once_flag once;
     Handle<cl_program> program;
   };
-  Handle<cl_program> load_or_build(const std::string& text, const std::string& options,
-                                   const char* what);
+  struct Text {
+    std::string source, options;
+  };
+  Text text_of(const Source& source, const std::string& defines) const;
+  disk_cache::Key disk_key(const Text& text) const;
+  Handle<cl_program> load_or_build(const Text& text, const char* what);
   Handle<cl_program> load(const disk_cache::Key& key, const std::string& options);
   void save(const disk_cache::Key& key, cl_program program);
 
   cl_context context_;
   cl_device_id device_;
   const Capabilities& caps_;
+  const int index_;
   std::mutex mutex_;
   std::unordered_map<disk_cache::Key, std::shared_ptr<Slot>, disk_cache::KeyHash> programs_;
 };

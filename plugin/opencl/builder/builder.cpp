@@ -1,0 +1,24 @@
+// ocltensor-builder KIND DEVICE: compiles the programs of a kind of model into the cache on disk.
+// Started by the plugin (runtime/build_ahead.h), not by users: its input must be the plugin's pipe.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <exception>
+
+#include "build_ahead.h"
+#include "builder_process.h"
+#include "device.h"
+
+int main(int count, char** arguments) {
+  using namespace ocltensor::opencl;
+  if (count != 3) return 2;
+  build_ahead::detach();
+  int status = 0;
+  try {
+    build_ahead::build(device(std::atoi(arguments[2])).programs(), arguments[1],
+                       build_ahead::is_wanted);
+  } catch (const std::exception&) {
+    status = 1;  // whoever wants the programs compiles them, and reports
+  }
+  _exit(status);  // drivers crash in exit handlers
+}

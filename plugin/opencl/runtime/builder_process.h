@@ -1,0 +1,21 @@
+// Processes that compile programs: starting one, and living as one.
+#pragma once
+
+#include <string_view>
+
+namespace ocltensor::opencl::build_ahead {
+
+// How many processors this process may run on.
+int usable_processors();
+
+// Starts ocltensor-builder for device `index` with the settings in force. It is nobody's child (no
+// signal, nothing to wait for), writes nothing, and ends after its work or soon after this process.
+// Throws Error(TB_E_UNAVAILABLE) where it is not installed beside this library, or cannot be run.
+void start_builder(std::string_view kind, int index);
+
+// For the builder: leaves the process that started it.
+void detach();
+// For the builder: whether that process still lives.
+bool is_wanted();
+
+}  // namespace ocltensor::opencl::build_ahead
