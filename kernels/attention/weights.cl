@@ -21,20 +21,20 @@ INLINE T softmax_row(__global T *s, long n, long keys) {
   }
   vstore16(tops, 0, lane);
   for (int k = 0; k < 16; ++k) top = lane[k] > top ? lane[k] : top;
-  for (; j < n; ++j) top = s[j] > top ? s[j] : top;
+  ROLLED for (; j < n; ++j) top = s[j] > top ? s[j] : top;
   const T shift = top == -INFINITY ? 0 : top;  // NaN reaches the sum by itself
   for (j = 0; j + 16 <= n; j += 16) {
     const T16 e = exp_16(vload16(0, s + j) - (T16)(shift));
     sums += e;
     vstore16(e, 0, s + j);
   }
-  for (; j < n; ++j) sum += s[j] = exp(s[j] - shift);
+  ROLLED for (; j < n; ++j) sum += s[j] = exp(s[j] - shift);
   vstore16(sums, 0, lane);
   for (int k = 0; k < 16; ++k) sum += lane[k];
   const T scale = sum == 0 ? 0 : 1 / sum;
   for (j = 0; j + 16 <= n; j += 16) vstore16(vload16(0, s + j) * scale, 0, s + j);
-  for (; j < n; ++j) s[j] *= scale;
-  for (; j < keys; ++j) s[j] = 0;
+  ROLLED for (; j < n; ++j) s[j] *= scale;
+  ROLLED for (; j < keys; ++j) s[j] = 0;
   return sum == 0 ? (T)(-INFINITY) : log(sum) + shift;
 }
 

@@ -115,13 +115,14 @@ ONE_ITEM __kernel void conv_direct(__global void *y_base, ulong y_offset, __glob
         EACH_SUM(wait[(2 * v + h) * SEGMENT + i] = sum[v][h][i])
         continue;
       }
-      UNROLL for (int h = 0; h < 2; ++h) {
-        if (h == 1 && s + 1 >= s1) break;
-        const Segment at = h == 0 ? a : b;
-        __global STYPE(TYPE) *to = y + at.image * p.y_image + at.row * p.y_row + at.col * p.y_col;
-        UNROLL for (int v = 0; v < 2; ++v)
-          store_segment(sum[v][h], to + 16 * v * p.y_channel, p.y_channel, p.y_col, p.outputs - n0 - 16 * v,
-                        min((long)SEGMENT, p.width - at.col));
+      // Through memory and in a loop: written out four times, this is most of the kernel's time to compile.
+      float16 done[4][SEGMENT];
+      EACH_SUM(done[2 * h + v][i] = sum[v][h][i])
+      ROLLED for (int k = 0; k < (s + 1 < s1 ? 4 : 2); ++k) {
+        const Segment at = k < 2 ? a : b;
+        const long v = 16 * (k & 1);
+        store_segment(done[k], y + at.image * p.y_image + at.row * p.y_row + at.col * p.y_col + v * p.y_channel, p.y_channel,
+                      p.y_col, p.outputs - n0 - v, min((long)SEGMENT, p.width - at.col));
       }
     }
     c0 = c1;

@@ -27,7 +27,7 @@ INLINE void copy_row(__global float *to, __global const STYPE(TYPE) *from, long 
     return;
   }
 #endif
-  for (; i < n; ++i) to[i] = LOAD(TYPE, from, i);
+  ROLLED for (; i < n; ++i) to[i] = LOAD(TYPE, from, i);
 }
 
 ONE_ITEM __kernel void pad(__global void *to_base, ulong to_offset, __global const void *from_base, ulong from_offset,

@@ -20,13 +20,13 @@ ONE_ITEM __kernel void pack_gradient(__global void *to_base, ulong to_offset, __
       (__global float16 *)(AT(f32, to_base, to_offset)) + ((g * p.blocks + block) * p.images + n) * positions * 2;
   long i = i0;
   if (p.y_col == 1 && p.y_row == p.width)
-    for (; i + 16 <= i1; i += 16) UNROLL for (int v = 0; v < 2; ++v) {
+    for (; i + 16 <= i1; i += 16) ROLLED for (int v = 0; v < 2; ++v) {
       float16 r[16];
       UNROLL for (int c = 0; c < 16; ++c) r[c] = LOAD16(TYPE, y, min(v * 16L + c, last) * p.y_channel + i);
       transpose16(r);
       UNROLL for (int c = 0; c < 16; ++c) to[2 * (i + c) + v] = r[c];
     }
-  for (; i < i1; ++i) {
+  ROLLED for (; i < i1; ++i) {
     const long row = i / p.width, at = row * p.y_row + (i - row * p.width) * p.y_col;
     float lane[32];
     for (int c = 0; c < 32; ++c) lane[c] = LOAD(TYPE, y, min((long)c, last) * p.y_channel + at);
@@ -88,14 +88,14 @@ ONE_ITEM __kernel void unpack_weight(__global void *w_base, ulong w_offset, __gl
   __global STYPE(TYPE) *w = AT(TYPE, w_base, w_offset) + g * p.w_group + block * 32 * p.w_output;
   long k = k0;
   if (p.w_x == 1 && p.w_y == p.taps_x && p.w_input == taps)
-    for (; k + 16 <= k1; k += 16) UNROLL for (int v = 0; v < 2; ++v) {
+    for (; k + 16 <= k1; k += 16) ROLLED for (int v = 0; v < 2; ++v) {
       float16 r[16];
       UNROLL for (int i = 0; i < 16; ++i) r[i] = from[2 * (k + i) + v];
       transpose16(r);
       UNROLL for (int i = 0; i < 16; ++i)
         if (v * 16 + i < outputs) STORE16(TYPE, w, (v * 16 + i) * p.w_output + k, r[i]);
     }
-  for (; k < k1; ++k) {
+  ROLLED for (; k < k1; ++k) {
     const long c = k / taps, t = k - c * taps, ky = t / p.taps_x;
     const long at = c * p.w_input + ky * p.w_y + (t - ky * p.taps_x) * p.w_x;
     float lane[32];

@@ -30,30 +30,30 @@ INLINE void pack_weights(__local float16 *to, __global const STYPE(TYPE) *w, lon
     for (long k = k0; k < k1; ++k, to += 2) {
       __global const STYPE(TYPE) *from = w + weight_at(k, p);
       float lane[32];
-      for (int i = 0; i < 32; ++i) lane[i] = LOAD(TYPE, from, min((long)i, last) * p.w_output);
+      ROLLED for (int i = 0; i < 32; ++i) lane[i] = LOAD(TYPE, from, min((long)i, last) * p.w_output);
       to[0] = vload16(0, lane);
       to[1] = vload16(1, lane);
     }
     return;
   }
   __global const STYPE(TYPE) *row[32];
-  for (int i = 0; i < 32; ++i) row[i] = w + min((long)i, last) * p.w_output;
+  ROLLED for (int i = 0; i < 32; ++i) row[i] = w + min((long)i, last) * p.w_output;
   for (long k = k0; k < k1;) {
     const int n = min(16L, min(p.w_run - k % p.w_run, k1 - k));
     const long low = weight_at(p.w_falls ? k + n - 1 : k, p);
     const bool inside = low + 16 + max(0L, min(31L, last) * p.w_output) <= left;
-    UNROLL for (int v = 0; v < 2; ++v) {
+    ROLLED for (int v = 0; v < 2; ++v) {
       float16 r[16];
       if (inside) {
         UNROLL for (int i = 0; i < 16; ++i) r[i] = LOAD16(TYPE, row[16 * v + i], low);
       } else {
-        for (int i = 0; i < 16; ++i) r[i] = load_row_part(row[16 * v + i] + low, 1, n);
+        ROLLED for (int i = 0; i < 16; ++i) r[i] = load_row_part(row[16 * v + i] + low, 1, n);
       }
       transpose16(r);
       if (n == 16 && !p.w_falls) {
         UNROLL for (int i = 0; i < 16; ++i) to[2 * i + v] = r[i];
       } else {
-        for (int i = 0; i < n; ++i) to[2 * (p.w_falls ? n - 1 - i : i) + v] = r[i];
+        ROLLED for (int i = 0; i < n; ++i) to[2 * (p.w_falls ? n - 1 - i : i) + v] = r[i];
       }
     }
     to += 2 * n;

@@ -86,7 +86,7 @@ INLINE long tensor_of(__global const ulong *table, long tensors, long chunk) {
   {                                                 \
     long i = start;                                 \
     for (; i + 16 <= end; i += 16) { BODY(T16, 16) } \
-    for (; i < end; ++i) { BODY(T, ) }              \
+    ROLLED for (; i < end; ++i) { BODY(T, ) }              \
   }
 #else
 #define SWEEP(BODY) \

@@ -12,6 +12,12 @@
 #define CAT(a, b) CAT_(a, b)
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("unroll")
+// For loops that take no time but to compile: neither unrolled nor vectorised.
+#ifdef __clang__
+#define ROLLED _Pragma("clang loop vectorize(disable) interleave(disable) unroll(disable)")
+#else
+#define ROLLED
+#endif
 #define ONE_ITEM __attribute__((reqd_work_group_size(1, 1, 1)))
 
 #define STYPE(A) CAT(stype_, A)

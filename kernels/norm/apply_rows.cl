@@ -26,7 +26,7 @@ ONE_ITEM __kernel void apply(APPLY_ARGUMENTS, long rows, long n, long planes, lo
       STORE16(OUT, out, i, FORMULA(LOAD16(X, x, i), 0, q));
 #endif
     }
-    for (; i < i1; ++i) {
+    ROLLED for (; i < i1; ++i) {
 #ifdef CHANNELS_INNER
       UNROLL for (int k = 0; k < NUMBERS; ++k) one[k] = table[k * planes + i];
 #endif

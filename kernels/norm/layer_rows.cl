@@ -40,7 +40,7 @@ ONE_ITEM __kernel void layer_norm(__global const void *x_base, ulong x_offset, _
       if (HAS_BIAS) y += TO16(COMPUTE, LOAD16(W, b, i));
       STORE16(OUT, out, i, y);
     }
-    for (; i < n; ++i) {
+    ROLLED for (; i < n; ++i) {
       T y = (X_AT(i) - mean) * scale;
       if (HAS_WEIGHT) y *= TO(COMPUTE, LOAD(W, w, i));
       if (HAS_BIAS) y += TO(COMPUTE, LOAD(W, b, i));

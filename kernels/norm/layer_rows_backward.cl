@@ -36,6 +36,6 @@ ONE_ITEM __kernel void layer_norm(__global const void *dy_base, ulong dy_offset,
     long i = 0;
     for (; i + 16 <= n; i += 16)
       STORE16(OUT, out, i, G16(i) * (T16)(scale) - (T16)(k1) - (LOAD16(X, x, i) - mean16) * (T16)(k2));
-    for (; i < n; ++i) STORE(OUT, out, i, G(i) * scale - k1 - (LOAD(X, x, i) - mean) * k2);
+    ROLLED for (; i < n; ++i) STORE(OUT, out, i, G(i) * scale - k1 - (LOAD(X, x, i) - mean) * k2);
   }
 }

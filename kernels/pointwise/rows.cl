@@ -82,7 +82,7 @@ ONE_ITEM __kernel void pointwise(__global void *out_base, ulong out_offset,
   const long r0 = get_global_id(1) * p.rows_per_item, r1 = min((long)p.rows, r0 + p.rows_per_item);
   for (long r = r0; r < r1; ++r) {
     long rest = r, offset_out = 0, offset_a = 0, offset_b = 0, offset_c = 0, offset_d = 0;
-    for (int k = 1; k < p.rank; ++k) {
+    ROLLED for (int k = 1; k < p.rank; ++k) {
       const long next = rest / p.sizes[k], at = rest - next * p.sizes[k];
       rest = next;
       offset_out += at * p.strides[0][k];
@@ -104,7 +104,7 @@ ONE_ITEM __kernel void pointwise(__global void *out_base, ulong out_offset,
       for (int k = 0; k < 16; ++k) STORE(OUT, out, (i + k) * p.strides[0][0], lane[k]);
 #endif
     }
-    for (; i < i1; ++i) {
+    ROLLED for (; i < i1; ++i) {
       STORE(OUT, out, i * p.strides[0][0],
             TO(OUT, formula(ONE_A, ONE_B, ONE_C, ONE_D, s0.s0, s1.s0, s2.s0, s3.s0)));
     }

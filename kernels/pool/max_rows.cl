@@ -26,7 +26,7 @@ INLINE void columns(const PoolParams p, __global const STYPE(A) *in, int top, fl
     vstore16(b, 0, best + x);
     vstore16(r, 0, row + x);
   }
-  for (; x < width; ++x) {
+  ROLLED for (; x < width; ++x) {
     best[x] = -INFINITY;
     row[x] = y0;
     for (int y = y0; y < y1; y += p.dilation[0]) {

@@ -53,7 +53,7 @@ ONE_ITEM __kernel void reduce(REDUCE_ARGUMENTS, const ReduceParams p) {
         FOLD(1)
         total = combine(total, q[0]);
       }
-      for (; i < i1; ++i) rest = combine(rest, LIFT(i));
+      ROLLED for (; i < i1; ++i) rest = combine(rest, LIFT(i));
     }
     if (i1 - i0 >= 16) rest = combine(rest, across(total));
     FINISH(rest, at.out0, at.out1)

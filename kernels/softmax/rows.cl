@@ -29,7 +29,7 @@ INLINE void along(__global const STYPE(A) *in, __global STYPE(OUT) *out, long n)
   for (; i + 16 <= n; i += 16) m0 = larger(ITEM16(i), m0);
   T top = max_lanes(larger(larger(m0, m1), larger(m2, m3)));
   const long vectors = i;
-  for (; i < n; ++i) top = ITEM(i) > top ? ITEM(i) : top;
+  ROLLED for (; i < n; ++i) top = ITEM(i) > top ? ITEM(i) : top;
   const T16 top16 = (T16)(top);
 
   T16 s0 = (T16)(0), s1 = s0, s2 = s0, s3 = s0;
@@ -64,12 +64,12 @@ INLINE void along(__global const STYPE(A) *in, __global STYPE(OUT) *out, long n)
     total += (s0 + s1) + (s2 + s3);
     s0 = s1 = s2 = s3 = (T16)(0);
   }
-  for (; i < n; ++i) sum += exp(ITEM(i) - top);
+  ROLLED for (; i < n; ++i) sum += exp(ITEM(i) - top);
   sum += sum_lanes(total);
 #if LOG
   const T log_sum = log(sum);
   for (i = 0; i < vectors; i += 16) STORE16(OUT, out, i, ITEM16(i) - top16 - (T16)(log_sum));
-  for (; i < n; ++i) STORE(OUT, out, i, ITEM(i) - top - log_sum);
+  ROLLED for (; i < n; ++i) STORE(OUT, out, i, ITEM(i) - top - log_sum);
 #else
   const T scale = (T)1 / sum;
 #ifdef KEEP
@@ -77,7 +77,7 @@ INLINE void along(__global const STYPE(A) *in, __global STYPE(OUT) *out, long n)
 #else
   for (i = 0; i < vectors; i += 16) STORE16(OUT, out, i, exp_16(ITEM16(i) - top16) * (T16)(scale));
 #endif
-  for (; i < n; ++i) STORE(OUT, out, i, exp(ITEM(i) - top) * scale);
+  ROLLED for (; i < n; ++i) STORE(OUT, out, i, exp(ITEM(i) - top) * scale);
 #endif
 }
 

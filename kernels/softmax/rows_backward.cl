@@ -28,7 +28,7 @@ INLINE void along(POINTERS) {
   SUM_ROW(sum, n, TERM, TERM16)
   long i;
   for (i = 0; i + 16 <= n; i += 16) STORE16(OUT, out, i, SLOPE16(i, (T16)(sum)));
-  for (; i < n; ++i) STORE(OUT, out, i, SLOPE(i, sum));
+  ROLLED for (; i < n; ++i) STORE(OUT, out, i, SLOPE(i, sum));
 }
 
 INLINE void across(POINTERS, long inner, const int width) {

@@ -28,7 +28,8 @@ struct Sign {
   std::string_view path;
   std::string_view kind;
 };
-constexpr Sign kSigns[] = {{"conv/", "convolution"}};
+constexpr Sign kSigns[] = {
+    {"conv/", "convolution"}, {"attention/", "transformer"}, {"norm/layer", "transformer"}};
 
 constexpr int kMostBuilders = 4;  // each takes some 200 MB while it compiles
 

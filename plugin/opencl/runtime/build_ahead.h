@@ -17,7 +17,7 @@ namespace build_ahead {
 
 // A program that models of a kind use: the kernel's source and its defines.
 struct Recipe {
-  const char* kind;     // "convolution"
+  const char* kind;     // "convolution", "transformer"
   const char* source;   // "conv/direct.cl"
   const char* defines;  // "NAME VALUE; NAME VALUE"
 };
