@@ -58,6 +58,7 @@ constexpr Bad kBad[] = {{"OCLTENSOR_ENABLE_FALLBACK", "yes"},
                         {"OCLTENSOR_PLUGIN_PATH", "/a:b"},
                         {"OCLTENSOR_LOG_LEVEL", "loud"},
                         {"OCLTENSOR_CAPTURE_ENABLED", "1 "},
+                        {"OCLTENSOR_BUILD_AHEAD", "auto"},
                         {"OCLTENSOR_HIGH_WATERMARK_RATIO", "nan"},
                         {"OCLTENSOR_HIGH_WATERMARK_RATIO", "1.7x"}};
 
@@ -82,7 +83,7 @@ TEST_F(Config, EveryBadValueIsRefusedWithNameValueAndRange) {
 
 TEST_F(Config, DefaultsAreValidAndListed) {
   config::validate();
-  EXPECT_EQ(config::list().size(), 15u);
+  EXPECT_EQ(config::list().size(), 16u);
   for (const config::KnobState& s : config::list()) {
     EXPECT_EQ(s.source, config::Source::Default) << s.name;
     EXPECT_EQ(s.value, s.default_value);
