@@ -1,4 +1,5 @@
-// Traces of what the host calls and what devices do, for Perfetto or Chrome's about:tracing. Every
+// Traces of what the host calls and what devices do, for Perfetto or Chrome's about:tracing, and
+// captures of it, to be run again. Every
 // function is thread-safe.
 #pragma once
 
@@ -30,6 +31,31 @@ class OCLTENSOR_API Range {
 
  private:
   Device device_;
+};
+
+// Captures, to be run again by ocltensor-replay. They need OCLTENSOR_CAPTURE_ENABLED=1 in the
+// environment when the process begins to use the backend.
+OCLTENSOR_API bool is_capture_enabled(Device device = "ocl");
+OCLTENSOR_API bool is_capturing(Device device = "ocl");
+
+// What all threads enqueue from here to stop(), or to the end of the block, goes to one file:
+// programs, launches with their arguments, buffers before their first use, and results. Begins and
+// ends with the synchronisation of all streams; no result changes.
+class OCLTENSOR_API Capture {
+ public:
+  // Error TB_E_STATE where capture is not enabled; TB_E_INVALID where one is on already or the file
+  // cannot be written; TB_UNSUPPORTED for the CPU.
+  explicit Capture(const std::string& path, Device device = "ocl");
+  // Stops, if stop() was not called; a failure is then lost.
+  ~Capture();
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+  // Error TB_E_INVALID, with the reason, where recording failed on the way: the file is removed.
+  void stop();
+
+ private:
+  Device device_;
+  bool on_ = true;
 };
 
 }  // namespace ocltensor::profiler

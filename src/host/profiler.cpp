@@ -1,4 +1,4 @@
-// The profiler of a backend.
+// The profiler and the captures of a backend.
 #include "ocltensor/profiler.h"
 
 #include "backend.h"
@@ -29,5 +29,30 @@ Range::Range(const std::string& name, Device device) : device_(device) {
 }
 
 Range::~Range() { (void)api(device_).pop_range(nullptr); }
+
+bool is_capture_enabled(Device device) {
+  int32_t enabled = 0;
+  invoke_api("capture is_enabled", backend(device).api->capture->is_enabled, &enabled);
+  return enabled != 0;
+}
+
+bool is_capturing(Device device) {
+  int32_t capturing = 0;
+  invoke_api("capture is_capturing", backend(device).api->capture->is_capturing, &capturing);
+  return capturing != 0;
+}
+
+Capture::Capture(const std::string& path, Device device) : device_(device) {
+  invoke_api("capture start", backend(device).api->capture->start, path.c_str());
+}
+
+Capture::~Capture() {
+  if (on_) (void)backend(device_).api->capture->stop(nullptr);
+}
+
+void Capture::stop() {
+  on_ = false;
+  invoke_api("capture stop", backend(device_).api->capture->stop);
+}
 
 }  // namespace ocltensor::profiler

@@ -4,6 +4,8 @@
 //   probe fork         uses the device, forks, and prints what the child's call says
 //   probe live         exits with live tensors, streams and events, and work under way
 //   probe threads      eight threads with a stream each
+//   probe capture FILE       captures an addition to a file
+//   probe capture-fork FILE  forks meanwhile; the child tries to go on and to stop
 //   probe reason       prints why no device is available
 #include <fmt/format.h>
 #include <ocltensor/ocltensor.h>
@@ -90,6 +92,36 @@ int threads() {
   return right == kThreads ? 0 : 1;
 }
 
+int capture(const std::string& path) {
+  ot::profiler::Capture capture(path);
+  fmt::print("computed {}\n", add_is_right(100000, 2) ? "right" : "WRONG");
+  std::fflush(stdout);
+  capture.stop();
+  return 0;
+}
+
+int capture_and_fork(const std::string& path) {
+  ot::profiler::Capture capture(path);
+  if (!add_is_right(1000, 1)) return 1;
+  const pid_t child = fork();
+  if (child == 0) {
+    try {
+      capture.stop();
+      fmt::print("child stopped the capture\n");
+    } catch (const ot::Error& e) {
+      fmt::print("child: status {}: {}\n", e.status(), e.what());
+    }
+    std::fflush(stdout);
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (status != 0 || !add_is_right(1000, 2)) return 1;
+  capture.stop();
+  fmt::print("parent stopped\n");
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -99,12 +131,14 @@ int main(int argc, char** argv) {
     if (mode == "fork") return fork_after_use();
     if (mode == "live") return live();
     if (mode == "threads") return threads();
+    if (mode == "capture" && argc > 2) return capture(argv[2]);
+    if (mode == "capture-fork" && argc > 2) return capture_and_fork(argv[2]);
     if (mode == "reason")
       return fmt::print("devices {}: {}\n", ot::device_count(), ot::unavailable_reason()), 0;
   } catch (const ot::Error& e) {
     fmt::print("error {}: {}\n", e.status(), e.what());
     return 3;
   }
-  fmt::print(stderr, "usage: probe add|fork|live|threads|reason\n");
+  fmt::print(stderr, "usage: probe add|fork|live|threads|reason|capture FILE|capture-fork FILE\n");
   return 2;
 }

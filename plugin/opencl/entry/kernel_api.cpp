@@ -1,11 +1,13 @@
 // Custom kernels at the C boundary.
 #include <cstring>
+#include <optional>
 
 #include "entry.h"
 #include "handles.h"
 #include "runtime/device.h"
 #include "runtime/library.h"
 #include "runtime/process.h"
+#include "runtime/recorder.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -100,7 +102,14 @@ tb_status launch(tb_stream stream, tb_kernel handle, const tb_value* args, uint3
     if (arg_count > 0) required(args, "args");
     const Range range = range_of(rank, threads, group, kernel);
     if (range.global[0] * range.global[1] * range.global[2] == 0) return;
+    std::optional<recorder::OperatorCall> recorded;
+    if (recorder::recording()) [[unlikely]]
+      recorded.emplace(kernel.name());
     kernel.launch(stream_of(stream), {args, arg_count}, range);
+    if (!recorded) return;
+    for (uint32_t i = 0; i < arg_count; ++i)  // any of them may be written
+      if (args[i].tag == TB_TENSOR)
+        recorded->output(i, *static_cast<const tb_tensor*>(args[i].as.p));
   });
 }
 

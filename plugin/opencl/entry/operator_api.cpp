@@ -1,6 +1,7 @@
 // Operators and random number generators at the C boundary.
 #include <atomic>
 #include <cstring>
+#include <optional>
 
 #include "entry.h"
 #include "handles.h"
@@ -9,6 +10,7 @@
 #include "runtime/device.h"
 #include "runtime/process.h"
 #include "runtime/profiler.h"
+#include "runtime/recorder.h"
 
 namespace ocltensor::opencl {
 
@@ -44,6 +46,18 @@ tb_status find_op(const char* name, tb_op* op, tb_error* error) {
   });
 }
 
+// With the profiler or a capture on.
+void run_observed(const tb_op_s& entry, OpCall& call) {
+  std::optional<profiler::HostCall> traced;
+  if (profiler::tracing()) traced.emplace("operator", entry.op->name);
+  std::optional<recorder::OperatorCall> recorded;
+  if (recorder::recording()) recorded.emplace(entry.op->name.c_str());
+  entry.run(call);
+  if (recorded)
+    for (size_t i = 0; i < call.out_count(); ++i) recorded->output(i, call.out(i).raw());
+  if (traced) profiler::finish_operator(call.stream());
+}
+
 tb_status run(const tb_call* call, tb_error* error, bool check_only) {
   return guarded(error, [&] {
     check_process();
@@ -52,13 +66,10 @@ tb_status run(const tb_call* call, tb_error* error, bool check_only) {
     const tb_op_s& entry = required(c.op, "op");
     OpCall op_call(c, *entry.op, stream_of(c.stream), check_only, entry.takes_complex);
     try {
-      if (profiler::tracing() && !check_only) [[unlikely]] {
-        const profiler::HostCall traced("operator", entry.op->name);
+      if ((profiler::tracing() || recorder::recording()) && !check_only) [[unlikely]]
+        run_observed(entry, op_call);
+      else
         entry.run(op_call);
-        profiler::finish_operator(op_call.stream());
-      } else {
-        entry.run(op_call);
-      }
     } catch (const AcceptedOnly&) {
       return;
     }

@@ -1,6 +1,4 @@
-// Profiler, capture, switches and interop at the C boundary. What this version does
-// not have yet answers TB_UNSUPPORTED; the counters, switches and interop are complete.
-#include <algorithm>
+// Profiler, capture, switches and interop at the C boundary.
 #include <cstring>
 
 #include "base/config.h"
@@ -11,23 +9,10 @@
 #include "runtime/memory.h"
 #include "runtime/profiler.h"
 #include "runtime/program.h"
+#include "runtime/recorder.h"
 
 namespace ocltensor::opencl {
 namespace {
-
-// A function of the table that this version declines, whatever its arguments are.
-template <typename Function>
-struct Declined;
-template <typename... Args>
-struct Declined<tb_status (*)(Args...)> {
-  static tb_status call(Args... args) {
-    tb_error* error = std::get<sizeof...(Args) - 1>(std::tuple<Args...>(args...));
-    return guarded(error, [] {
-      unsupported(TB_REASON_OPERATOR, "capture is not part of this version of the plugin");
-    });
-  }
-};
-#define DECLINED(api, member) Declined<decltype(api::member)>::call
 
 tb_status profiler_start(const char* mode, int32_t wait_until_completed, const char* path,
                          tb_error* error) {
@@ -48,9 +33,6 @@ tb_status push_range(const char* name, tb_error* error) {
 tb_status pop_range(tb_error* error) {
   return guarded(error, [] { profiler::pop_range(); });
 }
-tb_status is_capturing(int32_t* capturing, tb_error* error) {
-  return guarded(error, [&] { required(capturing, "capturing") = 0; });
-}
 tb_status counters(tb_counters* out, tb_error* error) {
   return guarded(error, [&] {
     const WorkCounters& w = work_counters();
@@ -65,6 +47,16 @@ tb_status capture_enabled(int32_t* enabled, tb_error* error) {
   return guarded(error, [&] {
     required(enabled, "enabled") = config::get_bool(config::Knob::CaptureEnabled);
   });
+}
+
+tb_status is_capturing(int32_t* capturing, tb_error* error) {
+  return guarded(error, [&] { required(capturing, "capturing") = recorder::capturing() ? 1 : 0; });
+}
+tb_status capture_start(const char* path, tb_error* error) {
+  return guarded(error, [&] { recorder::start(&required(path, "path")); });
+}
+tb_status capture_stop(tb_error* error) {
+  return guarded(error, [] { recorder::stop(); });
 }
 
 tb_status switch_set(const char* name, const char* value, tb_error* error) {
@@ -115,12 +107,8 @@ tb_status interop_device(int32_t index, void** native, tb_error* error) {
 const tb_profiler_api kProfilerApi{
     sizeof(tb_profiler_api), 0,          profiler_start, profiler_stop,
     profiler_enabled,        push_range, pop_range,      counters};
-const tb_capture_api kCaptureApi{sizeof(tb_capture_api),
-                                 0,
-                                 capture_enabled,
-                                 is_capturing,
-                                 DECLINED(tb_capture_api, start),
-                                 DECLINED(tb_capture_api, stop)};
+const tb_capture_api kCaptureApi{sizeof(tb_capture_api), 0,           capture_enabled, is_capturing,
+                                 capture_start,          capture_stop};
 const tb_switch_api kSwitchApi{sizeof(tb_switch_api), 0,        switch_set, switch_get,
                                switch_count,          switch_at};
 const tb_interop_api kInteropApi{

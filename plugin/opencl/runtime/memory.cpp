@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "device.h"
 #include "process.h"
+#include "recorder.h"
 #include "staging.h"
 #include "stream.h"
 
@@ -77,7 +78,10 @@ uint64_t recommended_memory(const Capabilities& caps) {
 
 tb_address Memory::allocate(uint64_t bytes, Stream& stream) {
   check_process();
-  return pool_->allocate(bytes, stream.id());
+  const tb_address address = pool_->allocate(bytes, stream.id());
+  if (recorder::recording()) [[unlikely]]
+    recorder::allocated(address, bytes);
+  return address;
 }
 
 void Memory::free(tb_address address, Stream& stream) {

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "base/error.h"
+#include "recorder.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -22,6 +23,7 @@ std::string load(Functions& table) {
   if (table.name == nullptr) return "libOpenCL.so.1 lacks " #name ": it must offer OpenCL 1.2";
   OCLTENSOR_CL_FUNCTIONS(X)
 #undef X
+  recorder::install(table);
   return {};
 }
 

@@ -11,6 +11,7 @@
 #include "build_ahead.h"
 #include "process.h"
 #include "profiler.h"
+#include "recorder.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -64,6 +65,7 @@ Handle<cl_program> ProgramCache::build(const std::string& text, const std::strin
                 code);
   }
   check_cl(code, "clBuildProgram");
+  recorder::describe(program.get(), text, options, what);  // custom programs come this way alone
   ++build_counters().builds;
   const std::chrono::duration<double, std::milli> elapsed =
       std::chrono::steady_clock::now() - begin;
@@ -151,7 +153,11 @@ cl_program ProgramCache::get(const Source& source, const Defines& defines) {
     }
     slot = entry;
   }
-  std::call_once(slot->once, [&] { slot->program = load_or_build(text, source.path); });
+  std::call_once(slot->once, [&] {
+    slot->program = load_or_build(text, source.path);
+    // Also where a binary was loaded: a capture holds sources.
+    recorder::describe(slot->program.get(), text.source, text.options, source.path);
+  });
   return slot->program.get();
 }
 

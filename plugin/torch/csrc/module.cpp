@@ -105,6 +105,21 @@ void profiler_push_range(const std::string& name) {
 }
 void profiler_pop_range() { call_api("profiler.range_pop", api().profiler->pop_range); }
 
+void capture_start(const std::string& path) {
+  call_api("profiler.opencl_capture", api().capture->start, path.c_str());
+}
+void capture_stop() { call_api("profiler.opencl_capture", api().capture->stop); }
+bool capture_is_enabled() {
+  int32_t enabled = 0;
+  call_api("profiler.is_opencl_capture_enabled", api().capture->is_enabled, &enabled);
+  return enabled != 0;
+}
+bool is_capturing() {
+  int32_t capturing = 0;
+  call_api("profiler.is_capturing_opencl", api().capture->is_capturing, &capturing);
+  return capturing != 0;
+}
+
 py::dict fallbacks() {
   py::dict d;
   for (const auto& [name, count] : fallback_counts()) d[py::str(name)] = count;
@@ -242,6 +257,10 @@ PYBIND11_MODULE(TORCH_OCL_MODULE, m) {
   answers("profiler_is_enabled", &profiler_is_enabled);
   answers("profiler_push_range", &profiler_push_range);
   answers("profiler_pop_range", &profiler_pop_range);
+  waits("capture_start", &capture_start);
+  waits("capture_stop", &capture_stop);
+  answers("capture_is_enabled", &capture_is_enabled);
+  answers("is_capturing", &is_capturing);
   answers("fallback_counts", &fallbacks);
   bind_kernels(m);
 }

@@ -7,6 +7,15 @@ The file has a track for each thread (operators, program builds, ranges) and, fo
 copies with their bytes and GB/s) on the host's clock, arrows from calls to what they enqueued, and the memory in use. Open it
 at https://ui.perfetto.dev. While the profiler is on, streams use queues that stamp every command: launches cost more, results
 do not change. Nothing is measured, and nothing costs anything, while it is off.
+
+With ``OCLTENSOR_CAPTURE_ENABLED=1`` in the environment a block can also be captured, to be run again elsewhere:
+
+    with torch.ocl.profiler.opencl_capture("step.capture"):
+        train_step()
+
+The file holds every program, launch and argument, what was in buffers before, and the results. ``ocltensor-replay FILE`` runs
+it again on any OpenCL device, without PyTorch and without the model's code, and says whether the results are the same, and how
+long each launch takes; ``--kernel-dir`` takes edited kernels, ``--export`` writes a bug report.
 """
 
 from __future__ import annotations
@@ -17,7 +26,18 @@ from collections.abc import Iterator
 
 from torch_ocl import _C
 
-__all__ = ["is_enabled", "profile", "range", "range_pop", "range_push", "start", "stop"]
+__all__ = [
+    "is_capturing_opencl",
+    "is_enabled",
+    "is_opencl_capture_enabled",
+    "opencl_capture",
+    "profile",
+    "range",
+    "range_pop",
+    "range_push",
+    "start",
+    "stop",
+]
 
 
 def start(mode: str = "interval", wait_until_completed: bool = False, path: str | os.PathLike | None = None) -> None:
@@ -80,3 +100,36 @@ def range(name: str) -> Iterator[None]:  # noqa: A001  the name that torch.cuda.
         yield
     finally:
         range_pop()
+
+
+def is_opencl_capture_enabled() -> bool:
+    """Whether ``opencl_capture`` can be used: ``OCLTENSOR_CAPTURE_ENABLED=1`` is set."""
+    return _C.capture_is_enabled()
+
+
+def is_capturing_opencl() -> bool:
+    """Whether a capture is being taken, by any thread."""
+    return _C.is_capturing()
+
+
+@contextlib.contextmanager
+def opencl_capture(path: str | os.PathLike) -> Iterator[None]:
+    """Captures what all threads enqueue in a block to one file, for ``ocltensor-replay``.
+
+    Begins and ends with a synchronisation of all streams. Buffers are read before their first use in the block, and again at
+    its end: the file takes about as much as the memory in use, results do not change. The file is written also if the block
+    raises. Setting ``OCLTENSOR_CAPTURE_ENABLED`` makes every launch of the process a little more expensive, captured or not.
+
+    Args:
+        path: the file to write; one that exists is replaced.
+
+    Raises:
+        RuntimeError: ``OCLTENSOR_CAPTURE_ENABLED=1`` was not set when the process began to use OpenCL; a capture is on
+            already; the file cannot be written; at the end, if recording failed on the way (a full disk, a lost device):
+            the file is removed then, and the block itself has run as without a capture.
+    """
+    _C.capture_start(os.fspath(path))
+    try:
+        yield
+    finally:
+        _C.capture_stop()

@@ -1,0 +1,38 @@
+// File names from program names.
+#include "names.h"
+
+#include <cctype>
+#include <fstream>
+#include <sstream>
+
+#include "base/error.h"
+
+namespace ocltensor::replay {
+
+std::string export_name(const capture_file::Capture& capture,
+                        const capture_file::Program& program) {
+  std::string name = program.name.ends_with(".cl") ? program.name.substr(0, program.name.size() - 3)
+                                                   : program.name;
+  name = name.substr(0, 80);
+  for (char& c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '_') c = '-';
+  const auto place = static_cast<size_t>(&program - capture.programs().data()) + 1;
+  return fmt::format("{:03}-{}.cl", place, name);
+}
+
+Replacements read_replacements(const capture_file::Capture& capture, const std::string& folder) {
+  Replacements found;
+  for (const auto& program : capture.programs()) {
+    std::ifstream file(folder + "/" + export_name(capture, program));
+    if (!file) continue;
+    std::ostringstream text;
+    text << file.rdbuf();
+    found[program.id] = text.str();
+  }
+  check(!found.empty() || capture.programs().empty(),
+        "{} has no file of this capture's programs, e.g. {}: --export DIR writes them all", folder,
+        export_name(capture, capture.programs().front()));
+  return found;
+}
+
+}  // namespace ocltensor::replay
