@@ -1,6 +1,5 @@
 // Traces of what the host calls and what devices do, for Perfetto or Chrome's about:tracing, and
-// captures of it, to be run again. Every
-// function is thread-safe.
+// captures of it, to be run again. Every function is thread-safe.
 #pragma once
 
 #include <string>

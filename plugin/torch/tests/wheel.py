@@ -20,12 +20,12 @@ import time
 import zipfile
 
 PROJECT = pathlib.Path(__file__).resolve().parents[1]
-# What the libraries of the wheel may ask the system for: the C and C++ runtimes, the OpenCL loader, and torch, which
-# `import torch` has loaded by then.
+# What the libraries of the wheel may ask the system for: the C and C++ runtimes, zlib (which manylinux counts among the
+# system's libraries), the OpenCL loader, and torch, which `import torch` has loaded by then.
 SYSTEM = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "ld-linux-x86-64.so.2", "libstdc++.so.6", "libgcc_s.so.1"}
 ALLOWED = {
     "_C_torch": SYSTEM | {"libtorch.so", "libtorch_cpu.so", "libtorch_python.so", "libc10.so"},
-    "libocltensor_plugin": SYSTEM | {"libOpenCL.so.1"},
+    "libocltensor_plugin": SYSTEM | {"libOpenCL.so.1", "libz.so.1"},
     "libocltensor": SYSTEM,
 }
 USE = """
