@@ -1,6 +1,7 @@
 // The whole C++ API of the small dispatcher.
 #pragma once
 
+#include "ocltensor/backends.h"   // IWYU pragma: export
 #include "ocltensor/call.h"       // IWYU pragma: export
 #include "ocltensor/device.h"     // IWYU pragma: export
 #include "ocltensor/generator.h"  // IWYU pragma: export

@@ -345,6 +345,11 @@ typedef struct tb_transfer_api { /* [extensible] */
 typedef tb_status (*tb_resize_out)(void* context, uint32_t index, const int64_t* sizes,
                                    uint32_t ndim, tb_tensor* tensor);
 
+enum {                             /* tb_call.flags */
+       TB_CALL_DETERMINISTIC = 1u, /* the same bits in every run, whatever the switches say */
+       TB_CALL_ALWAYS = 2u         /* also an operator that the user disabled: a part of another */
+};
+
 /* One call of an operator [extensible]. `args` are all inputs in the schema's order, defaults
  * filled in, without the out arguments; `outs` are the out arguments in order, allocated by the
  * host with inferred shape and dtype; an out argument that is a list counts as as many outs as it
@@ -352,7 +357,7 @@ typedef tb_status (*tb_resize_out)(void* context, uint32_t index, const int64_t*
  * the same elements. */
 typedef struct tb_call {
   uint32_t struct_size;
-  uint32_t flags; /* 0 */
+  uint32_t flags; /* TB_CALL_* */
   tb_op op;
   tb_stream stream;
   const tb_value* args;
@@ -441,8 +446,8 @@ typedef struct tb_kernel_api { /* [extensible] */
   /* Positional arguments. A tensor binds one kernel parameter (__global T *, at its first element:
    * the address must be aligned as the device asks) or, if the kernel has a parameter more for each
    * tensor and list, two: (__global T *base, ulong byte_offset). A number becomes the parameter's
-   * type where the driver tells it, else INT a long, FLOAT a float, BOOL an int; a list is copied to
-   * a buffer and binds like a tensor. STRING passes its bytes by value (a packed structure, or a
+   * type where the driver tells it, else INT a long, FLOAT a float, BOOL an int; a list is copied
+   * to a buffer and binds like a tensor. STRING passes its bytes by value (a packed structure, or a
    * type that no number converts to). `group` may be NULL. `threads` counts work-items in all, not
    * groups. */
   tb_status (*launch)(tb_stream stream, tb_kernel kernel, const tb_value* args, uint32_t arg_count,
@@ -494,6 +499,18 @@ typedef struct tb_switch_api { /* [extensible] */
   tb_status (*get)(const char* name, char* value, uint64_t capacity, tb_error* error);
   tb_status (*count)(uint32_t* count, tb_error* error);
   tb_status (*at)(uint32_t index, const char** name, tb_error* error);
+  /* What the backend tells of itself, as lines of fields with tabs between them. Backends whose
+   * struct_size ends before it have nothing to tell. Subjects:
+   *   providers     name, library, 1 if available, 1 if enabled, version, what it is, why it is
+   *                 missing
+   *   algorithms    family, id, how often it ran, 1 if it is the family's last choice, 1 if it is
+   *                 disabled, 1 if it takes whatever comes, name
+   *   measurements  device and class of shapes, id, microseconds, 1 if it is the best
+   *   fft_plans     device, plans kept
+   * `needed` gets the bytes of the whole text with its NUL; as much as `capacity` admits is
+   * written, always with a NUL unless it is 0. An unknown subject is TB_UNSUPPORTED. */
+  tb_status (*report)(const char* subject, char* text, uint64_t capacity, uint64_t* needed,
+                      tb_error* error);
 } tb_switch_api;
 
 typedef struct tb_interop_api { /* [extensible]; native handles are OpenCL's cl_mem,

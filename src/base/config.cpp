@@ -91,6 +91,7 @@ std::optional<double> parse(const Row& row, const std::string& text) {
   std::optional<double> value;
   switch (row.kind) {
     case Kind::Bool:
+    case Kind::Count:
     case Kind::Mask: value = parse_number(text, true); break;
     case Kind::AutoRatio:
       if (text == "auto") return -1;

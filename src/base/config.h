@@ -24,6 +24,7 @@ inline constexpr int kKnobCount = 0
 
 enum class Kind : uint8_t {
   Bool,
+  Count,
   Mask,
   Ratio,
   AutoRatio,
@@ -59,7 +60,7 @@ inline bool get_bool(Knob knob) {
     return flag != 0;
   return detail::read_bool(knob);
 }
-int64_t get_int(Knob knob);         // Bool, Mask, Level (as TB_LOG_*)
+int64_t get_int(Knob knob);         // Bool, Count, Mask, Level (as TB_LOG_*)
 double get_double(Knob knob);       // Ratio, AutoRatio; "auto" is -1
 std::string get_string(Knob knob);  // any kind, as text
 

@@ -3,6 +3,7 @@
 
 #include "backend.h"
 #include "base/config.h"
+#include "setting_scopes.h"
 
 namespace ocltensor {
 namespace {
@@ -13,23 +14,37 @@ bool host_knows(std::string_view name) {
   return false;
 }
 
-}  // namespace
-
-void set_setting(std::string_view name, std::string_view value) {
+// To the host's table and every backend. What a backend calls invalid is taken back.
+void write(const std::string& name, const std::string& value) {
   const bool known = host_knows(name);
+  const std::string before = known ? get_setting(name) : "";
   if (known) config::set(name, value);
   bool accepted = known;
+  bool invalid = false;
   std::string refusal;
-  const std::string n(name), v(value);
   for (int i = 0; i < backend_count(); ++i) {
     ErrorBuffer error;
-    const tb_status status =
-        backend(static_cast<uint8_t>(i)).api->switches->set(n.c_str(), v.c_str(), error.get());
+    const tb_status status = backend(static_cast<uint8_t>(i))
+                                 .api->switches->set(name.c_str(), value.c_str(), error.get());
     accepted |= status == TB_OK;
+    invalid |= known && status == TB_E_INVALID;
     if (status != TB_OK) refusal = error.text();
   }
-  check(accepted, "setting '{}' to '{}' failed: {}", name, value,
+  if (invalid) config::set(name, before);
+  check(accepted && !invalid, "setting '{}' to '{}' failed: {}", name, value,
         refusal.empty() ? "no backend has a switch of this name" : refusal);
+}
+
+}  // namespace
+
+SettingScopes& setting_scopes() {
+  static SettingScopes& scopes =  // leaked: threads may run while the process ends
+      *new SettingScopes([](const std::string& name) { return get_setting(name); }, write);
+  return scopes;
+}
+
+void set_setting(std::string_view name, std::string_view value) {
+  setting_scopes().assign(std::string(name), std::string(value));
 }
 
 std::string get_setting(std::string_view name) {

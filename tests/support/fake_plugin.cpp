@@ -340,6 +340,7 @@ const tb_switch_api switch_api = {
     },
     [](uint32_t* n, tb_error*) -> tb_status { return *n = 0, TB_OK; },
     [](uint32_t, const char**, tb_error* e) -> tb_status { return no(e); },
+    [](const char*, char*, uint64_t, uint64_t*, tb_error* e) -> tb_status { return no(e); },
 };
 const tb_interop_api interop_api = {
     sizeof(tb_interop_api),

@@ -59,6 +59,15 @@ constexpr Bad kBad[] = {{"OCLTENSOR_ENABLE_FALLBACK", "yes"},
                         {"OCLTENSOR_LOG_LEVEL", "loud"},
                         {"OCLTENSOR_CAPTURE_ENABLED", "1 "},
                         {"OCLTENSOR_BUILD_AHEAD", "auto"},
+                        {"OCLTENSOR_TUNED_KERNELS", "on"},
+                        {"OCLTENSOR_DETERMINISTIC", "2"},
+                        {"OCLTENSOR_BENCHMARK", "true"},
+                        {"OCLTENSOR_BENCHMARK_LIMIT", "1001"},
+                        {"OCLTENSOR_IMMEDIATE", "-1"},
+                        {"OCLTENSOR_VERBOSE", "3"},
+                        {"OCLTENSOR_ALLOW_TF32", "high"},
+                        {"OCLTENSOR_FP16_REDUCTION", "4"},
+                        {"OCLTENSOR_BF16_REDUCTION", "1.5"},
                         {"OCLTENSOR_HIGH_WATERMARK_RATIO", "nan"},
                         {"OCLTENSOR_HIGH_WATERMARK_RATIO", "1.7x"}};
 
@@ -83,7 +92,7 @@ TEST_F(Config, EveryBadValueIsRefusedWithNameValueAndRange) {
 
 TEST_F(Config, DefaultsAreValidAndListed) {
   config::validate();
-  EXPECT_EQ(config::list().size(), 16u);
+  EXPECT_EQ(config::list().size(), 28u);
   for (const config::KnobState& s : config::list()) {
     EXPECT_EQ(s.source, config::Source::Default) << s.name;
     EXPECT_EQ(s.value, s.default_value);

@@ -64,7 +64,10 @@ tb_status run(const tb_call* call, tb_error* error, bool check_only) {
     const tb_call& c = required(call, "call");
     check(c.struct_size >= TB_CALL_SIZE_V1, "tb_call has struct_size {}", c.struct_size);
     const tb_op_s& entry = required(c.op, "op");
-    OpCall op_call(c, *entry.op, stream_of(c.stream), check_only, entry.takes_complex);
+    const Policy& policy = opencl::policy();
+    if (!policy.plain && (c.flags & TB_CALL_ALWAYS) == 0) [[unlikely]]
+      steer_operator(policy, entry, stream_of(c.stream));
+    OpCall op_call(c, *entry.op, stream_of(c.stream), check_only, entry.takes_complex, policy);
     try {
       if ((profiler::tracing() || recorder::recording()) && !check_only) [[unlikely]]
         run_observed(entry, op_call);

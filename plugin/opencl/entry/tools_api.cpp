@@ -1,4 +1,4 @@
-// Profiler, capture, switches and interop at the C boundary.
+// Profiler, capture and interop at the C boundary.
 #include <cstring>
 
 #include "base/config.h"
@@ -59,32 +59,6 @@ tb_status capture_stop(tb_error* error) {
   return guarded(error, [] { recorder::stop(); });
 }
 
-tb_status switch_set(const char* name, const char* value, tb_error* error) {
-  return guarded(error, [&] { config::set(&required(name, "name"), &required(value, "value")); });
-}
-tb_status switch_get(const char* name, char* value, uint64_t capacity, tb_error* error) {
-  return guarded(error, [&] {
-    required(name, "name");
-    for (const auto& knob : config::list()) {
-      if (std::strcmp(knob.name, name) != 0) continue;
-      check(value != nullptr && capacity > knob.value.size(), "the buffer for {} needs {} bytes",
-            name, knob.value.size() + 1);
-      std::memcpy(value, knob.value.c_str(), knob.value.size() + 1);
-      return;
-    }
-    fail(TB_E_INVALID, "there is no setting '{}'", name);
-  });
-}
-tb_status switch_count(uint32_t* count, tb_error* error) {
-  return guarded(error, [&] { required(count, "count") = config::kKnobCount; });
-}
-tb_status switch_at(uint32_t index, const char** name, tb_error* error) {
-  return guarded(error, [&] {
-    check(index < static_cast<uint32_t>(config::kKnobCount), "there is no setting {}", index);
-    required(name, "name") = config::list()[index].name;
-  });
-}
-
 tb_status interop_buffer(tb_address address, void** native, uint64_t* offset, tb_error* error) {
   return guarded(error, [&] {
     const Place p = resolve(address, 0, 0);
@@ -109,8 +83,6 @@ const tb_profiler_api kProfilerApi{
     profiler_enabled,        push_range, pop_range,      counters};
 const tb_capture_api kCaptureApi{sizeof(tb_capture_api), 0,           capture_enabled, is_capturing,
                                  capture_start,          capture_stop};
-const tb_switch_api kSwitchApi{sizeof(tb_switch_api), 0,        switch_set, switch_get,
-                               switch_count,          switch_at};
 const tb_interop_api kInteropApi{
     sizeof(tb_interop_api), 0, interop_buffer, interop_queue, interop_context, interop_device};
 

@@ -39,12 +39,13 @@ Scratch::~Scratch() {
 }
 
 OpCall::OpCall(const tb_call& call, const Operator& op, Stream& stream, bool check_only,
-               bool takes_complex)
+               bool takes_complex, const Policy& policy)
     : raw_(call),
       op_(op),
       args_(op.schema, {call.args, call.arg_count}),
       stream_(stream),
-      check_only_(check_only) {
+      check_only_(check_only),
+      policy_(policy) {
   check(call.arg_count == op.schema.inputs.size(), "{} takes {} arguments, got {}", op.name,
         op.schema.inputs.size(), call.arg_count);
   check(call.out_count == op.schema.outputs.size() || op.schema.lists_outputs(),

@@ -11,6 +11,7 @@
 #include "runtime/kernel.h"
 #include "runtime/memory.h"
 #include "runtime/stream.h"
+#include "tune/policy.h"
 
 namespace ocltensor::opencl {
 
@@ -74,7 +75,7 @@ class OpCall {
  public:
   // `takes_complex`: see OpEntry.
   OpCall(const tb_call& call, const Operator& op, Stream& stream, bool check_only,
-         bool takes_complex);
+         bool takes_complex, const Policy& policy);
 
   const Operator& op() const { return op_; }
   const std::string& name() const { return op_.name; }
@@ -85,6 +86,11 @@ class OpCall {
   Device& device() const { return stream_.device(); }
   const Capabilities& caps() const { return stream_.device().caps(); }
   Stream& stream() const { return stream_; }
+  const Policy& policy() const { return policy_; }
+  // Must the result be the same bit for bit in every run? By the settings, or as the host asks.
+  bool deterministic() const {
+    return policy_.deterministic || (raw_.flags & TB_CALL_DETERMINISTIC) != 0;
+  }
 
   // To be called when every check is done and before anything is enqueued, compiled or allocated.
   void accept() const {
@@ -104,6 +110,7 @@ class OpCall {
   Args args_;
   Stream& stream_;
   bool check_only_;
+  const Policy& policy_;
   tb_tensor resized_{};
   Dims resized_sizes_, resized_strides_;
 };

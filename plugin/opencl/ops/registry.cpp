@@ -21,6 +21,7 @@
 #include "scan/scan.h"
 #include "softmax/softmax.h"
 #include "sort/sort.h"
+#include "tune/algorithms.h"
 #include "upsample/upsample.h"
 
 namespace ocltensor::opencl {
@@ -68,6 +69,45 @@ const tb_op_s* find_in_registry(std::string_view name) {
   }());
   const auto it = index.find(name);
   return it == index.end() ? nullptr : it->second;
+}
+
+namespace {
+
+// What the fallback of every other operator needs.
+constexpr std::string_view kNeverDisabled = "copy.out";
+
+}  // namespace
+
+void steer_operator(const Policy& policy, const tb_op_s& op, const Stream& stream) {
+  const std::string& name = op.op->name;
+  if (name == kNeverDisabled) return;
+  if (!policy.portable)
+    unsupported(TB_REASON_DISABLED,
+                "the kernel provider 'portable' is disabled ({}), and no other one has {}",
+                config::name(config::Knob::DisabledProviders), name);
+  if (policy.operations.find_operator(name) != nullptr)
+    unsupported(TB_REASON_DISABLED, "{} is disabled ({})", name,
+                config::name(config::Knob::DisabledOperations));
+  if (policy.verbose > 1)
+    print_choice(fmt::format("operator {} on ocl:{}: portable", name, stream.device().index()));
+}
+
+void check_operations(std::string_view list) {
+  for (const std::string& pattern : split_names(list)) {
+    check(!matches_operator(pattern, kNeverDisabled) || pattern.find('*') != std::string::npos,
+          "copy cannot be disabled: the fallback of every operator needs it");
+    bool found = false;
+    std::vector<std::string> names;
+    for (const tb_op_s& op : registry()) {
+      found = found || matches_operator(pattern, op.op->name);
+      names.push_back(op.op->name);
+    }
+    if (found) continue;
+    std::string near;
+    for (const std::string& name : near_names(pattern, names)) near += " " + name;
+    fail(TB_E_INVALID, "no operator fits '{}'{}{}", pattern,
+         near.empty() ? "" : "; near are:", near);
+  }
 }
 
 }  // namespace ocltensor::opencl

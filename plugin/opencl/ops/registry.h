@@ -17,4 +17,10 @@ namespace ocltensor::opencl {
 std::span<const tb_op_s> registry();
 const tb_op_s* find_in_registry(std::string_view name);  // nullptr: not implemented here
 
+// Declines an operator that the settings disable, and prints it where they ask for it.
+void steer_operator(const Policy& policy, const tb_op_s& op, const Stream& stream);
+// Throws Error(TB_E_INVALID) for a list of OCLTENSOR_DISABLED_OPERATIONS with a name that fits
+// none.
+void check_operations(std::string_view list);
+
 }  // namespace ocltensor::opencl

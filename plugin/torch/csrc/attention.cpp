@@ -1,5 +1,7 @@
 // torch.nn.functional.scaled_dot_product_attention by the plugin's fused kernels: the choice of the
 // backend, forward and backward.
+#include "attention.h"
+
 #include <ATen/Context.h>
 #include <ATen/TensorSubclassLikeUtils.h>
 #include <ATen/native/transformers/attention.h>
@@ -7,8 +9,13 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <torch/library.h>
 
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+
 #include "generator.h"
 #include "operator.h"
+#include "switches.h"
 
 namespace torch_ocl {
 namespace {
@@ -37,18 +44,43 @@ const char* refusal(const Tensor& query, const Tensor& key, const Tensor& value,
   return nullptr;
 }
 
+// Ways to attention: how often each was chosen, and which was the last.
+struct Chosen {
+  std::atomic<uint64_t> fused{0}, math{0};
+  std::atomic<const char*> last{""};
+};
+Chosen& chosen() {
+  static Chosen& c = *new Chosen;  // leaked: threads may run while the process ends
+  return c;
+}
+
+int64_t take(bool fused, c10::ScalarType type, const char* reason) {
+  const char* id = fused ? "attention.fused" : "attention.math";
+  (fused ? chosen().fused : chosen().math).fetch_add(1, std::memory_order_relaxed);
+  chosen().last.store(id, std::memory_order_relaxed);
+  if (adapter_policy().verbose) [[unlikely]] {
+    const std::string line =
+        c10::str("[ocltensor] choice: attention ", type, ": ", id,
+                 fused ? "" : c10::str("; not attention.fused: ", reason), "\n");
+    std::fwrite(line.data(), 1, line.size(), stderr);
+  }
+  return static_cast<int64_t>(fused ? at::SDPBackend::overrideable : at::SDPBackend::math);
+}
+
 int64_t choose(const Tensor& query, const Tensor& key, const Tensor& value, const MaybeTensor& mask,
                double dropout, bool, std::optional<double>, bool grouped) {
   const at::Context& context = at::globalContext();
   const bool fused_allowed = context.userEnabledOverrideableSDP() ||
                              context.userEnabledFlashSDP() || context.userEnabledMemEfficientSDP();
   const char* reason = refusal(query, key, value, mask, dropout, grouped);
-  if (fused_allowed && reason == nullptr) return static_cast<int64_t>(at::SDPBackend::overrideable);
+  if (adapter_policy().fused_attention_disabled) reason = "anything while it is disabled";
+  if (fused_allowed && reason == nullptr) return take(true, query.scalar_type(), nullptr);
   TORCH_CHECK(context.userEnabledMathSDP(),
               "ocl: no enabled backend takes this scaled_dot_product_attention: the fused one ",
               fused_allowed ? "does not support " : "is disabled", fused_allowed ? reason : "",
               ", and SDPBackend.MATH is disabled");
-  return static_cast<int64_t>(at::SDPBackend::math);
+  return take(false, query.scalar_type(),
+              fused_allowed ? reason : "no kind of fused attention is enabled");
 }
 
 using Forward =
@@ -101,6 +133,27 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> fused_attention_backward(
 }
 
 }  // namespace
+
+std::string attention_refusal(const Tensor& query, const Tensor& key, const Tensor& value,
+                              const MaybeTensor& mask, double dropout, bool grouped) {
+  for (const Tensor* t : {&query, &key, &value})
+    if (t->device().type() != kOcl) return "tensors that are not on ocl";
+  const char* reason = refusal(query, key, value, mask, dropout, grouped);
+  return reason == nullptr ? "" : reason;
+}
+
+std::string attention_report() {
+  std::string text;
+  const std::string last = chosen().last.load(std::memory_order_relaxed);
+  const auto add = [&](const char* id, uint64_t runs, bool disabled, const char* name) {
+    text += c10::str("attention\t", id, "\t", runs, "\t", last == id, "\t", disabled, "\t",
+                     !std::strcmp(id, "attention.math"), "\t", name, "\n");
+  };
+  add("attention.fused", chosen().fused.load(), adapter_policy().fused_attention_disabled,
+      "blocks of scores");
+  add("attention.math", chosen().math.load(), false, "matrix products and softmax");
+  return text;
+}
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_fused_sdp_choice", TORCH_FN(choose));

@@ -3,12 +3,15 @@
 #include <torch/csrc/python_headers.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include <algorithm>
+
 #include "allocator.h"
-#include "base/config.h"
+#include "attention.h"
 #include "fallback.h"
 #include "generator.h"
 #include "kernels.h"
 #include "stream.h"
+#include "switches.h"
 
 namespace torch_ocl {
 namespace {
@@ -126,35 +129,25 @@ py::dict fallbacks() {
   return d;
 }
 
-// ---- Settings. The adapter has its own copy of those of src/base; both copies are set.
+// ---- Settings
 
-bool adapter_knows(const std::string& name) {
-  for (const ocltensor::config::KnobState& knob : ocltensor::config::list())
-    if (name == knob.name) return true;
-  return false;
+std::string report_of(const std::string& subject) {
+  return switch_report(subject) + (subject == "algorithms" ? attention_report() : "");
 }
-
+uint64_t enter_settings(const ocltensor::SettingValues& values) {
+  return setting_scopes().enter(values);
+}
+void leave_settings(uint64_t scope) { setting_scopes().leave(scope); }
 void set_setting(const std::string& name, const std::string& value) {
-  call_api("set", api().switches->set, name.c_str(), value.c_str());
-  if (adapter_knows(name)) ocltensor::config::set(name, value);
+  setting_scopes().assign(name, value);
 }
-
-std::string get_setting(const std::string& name) {
-  char value[4096] = "";
-  call_api("get", api().switches->get, name.c_str(), value, sizeof value);
-  return value;
+void add_to_setting(const std::string& name, const std::vector<std::string>& entries) {
+  setting_scopes().add(name, entries);
 }
-
-std::vector<std::string> settings() {
-  uint32_t count = 0;
-  call_api("settings", api().switches->count, &count);
-  std::vector<std::string> names;
-  for (uint32_t i = 0; i < count; ++i) {
-    const char* name = nullptr;
-    call_api("settings", api().switches->at, i, &name);
-    names.emplace_back(name);
-  }
-  return names;
+void remove_from_setting(const std::string& name, const std::vector<std::string>& entries) {
+  setting_scopes().remove(name, [&](const std::string& entry) {
+    return std::find(entries.begin(), entries.end(), entry) != entries.end();
+  });
 }
 
 // ---- Thin wrappers with Python's integers
@@ -240,7 +233,15 @@ PYBIND11_MODULE(TORCH_OCL_MODULE, m) {
       "seed_all", +[](uint64_t seed) { seed_all(seed); });
   waits("set_setting", &set_setting);
   waits("get_setting", &get_setting);
-  waits("settings", &settings);
+  waits("settings", &setting_names);
+  waits("enter_settings", &enter_settings);
+  waits("leave_settings", &leave_settings);
+  waits("add_to_setting", &add_to_setting);
+  waits("remove_from_setting", &remove_from_setting);
+  waits("report", &report_of);
+  waits("plugin_operators", &plugin_operators);
+  waits("composite_operators", &composite_operators);
+  waits("attention_refusal", &attention_refusal);
   answers(
       "is_in_bad_fork", +[] { return is_in_bad_fork(); });
   answers("is_initialized", &any_initialized);

@@ -1,6 +1,7 @@
 // Outputs, overlap, and the call through the ABI.
 #include "operator.h"
 
+#include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/native/Resize.h>
@@ -8,6 +9,7 @@
 #include <ATen/ops/_neg_view.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "allocator.h"
 #include "base/promotion.h"
@@ -139,6 +141,24 @@ const ocltensor::Operator& PluginOperator::schema() {
   return *found;
 }
 
+namespace {
+
+// Operators that are parts of a copy run whatever the user disabled: the fallback copies.
+thread_local bool in_copy = false;
+struct PartOfCopy {
+  const bool before = std::exchange(in_copy, true);
+  ~PartOfCopy() { in_copy = before; }
+};
+
+uint32_t call_flags() {
+  uint32_t flags =
+      at::globalContext().deterministicAlgorithms() ? uint32_t{TB_CALL_DETERMINISTIC} : 0u;
+  if (in_copy) flags |= TB_CALL_ALWAYS;
+  return flags;
+}
+
+}  // namespace
+
 void OperatorHandle::invoke(tb_call call, const Arguments& in,
                             std::span<const tb_tensor* const> outs, c10::DeviceIndex device) {
   tb_op op = op_.load(std::memory_order_relaxed);
@@ -150,6 +170,7 @@ void OperatorHandle::invoke(tb_call call, const Arguments& in,
     op_.store(op, std::memory_order_relaxed);
   }
   call.struct_size = sizeof call;
+  call.flags = call_flags();
   call.op = op;
   call.stream = current_handle(device);
   call.args = in.values().data();
@@ -267,6 +288,7 @@ void copy_on_device(const at::Tensor& target, const at::Tensor& source) {
   const bool conjugates = target.is_conj() != source.is_conj();
   const bool negates = target.is_neg() != source.is_neg();
   if (target.is_conj() || target.is_neg() || source.is_conj() || source.is_neg()) {
+    const PartOfCopy part;
     static PluginOperator& conjugate = *new PluginOperator("conj_physical.out");
     static PluginOperator& negate = *new PluginOperator("neg.out");
     const at::Tensor plain = bare(target);

@@ -45,15 +45,25 @@ at::ScalarType storable(std::optional<at::ScalarType> dtype) {
   return type;
 }
 
+// torch.use_deterministic_algorithms(True) shows what reads memory that nothing wrote: it becomes
+// NaN, or the type's largest number.
+at::Tensor filled(at::Tensor tensor) {
+  const at::Context& context = at::globalContext();
+  if (context.deterministicAlgorithms() && context.deterministicFillUninitializedMemory())
+      [[unlikely]]
+    at::native::fill_empty_deterministic_(tensor);
+  return tensor;
+}
+
 at::Tensor empty(c10::SymIntArrayRef size, std::optional<at::ScalarType> dtype,
                  std::optional<at::Layout> layout, std::optional<at::Device> device,
                  std::optional<bool> pin_memory, std::optional<at::MemoryFormat> format) {
   check_options(layout, pin_memory);
   const at::ScalarType type = storable(dtype);
   const c10::DeviceGuard guard(c10::Device(kOcl, index_of(device)));
-  return at::detail::empty_generic(C10_AS_INTARRAYREF_SLOW(size), device_allocator(),
-                                   c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), type,
-                                   format);
+  return filled(at::detail::empty_generic(C10_AS_INTARRAYREF_SLOW(size), device_allocator(),
+                                          c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), type,
+                                          format));
 }
 
 at::Tensor empty_strided(c10::SymIntArrayRef size, c10::SymIntArrayRef stride,
@@ -62,9 +72,9 @@ at::Tensor empty_strided(c10::SymIntArrayRef size, c10::SymIntArrayRef stride,
   check_options(layout, pin_memory);
   const at::ScalarType type = storable(dtype);
   const c10::DeviceGuard guard(c10::Device(kOcl, index_of(device)));
-  return at::detail::empty_strided_generic(
+  return filled(at::detail::empty_strided_generic(
       C10_AS_INTARRAYREF_SLOW(size), C10_AS_INTARRAYREF_SLOW(stride), device_allocator(),
-      c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), type);
+      c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), type));
 }
 
 // A tensor of zeros without memory: what autograd takes for gradients that are zero.

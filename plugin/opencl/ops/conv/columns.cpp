@@ -216,6 +216,6 @@ void run(const OpCall& call, const ConvProblem& p) {
 
 }  // namespace
 
-const ConvImplementation kConvColumns{"products over columns", refuse, run};
+const ConvImplementation kConvColumns{{"conv.columns", "products over columns"}, refuse, run};
 
 }  // namespace ocltensor::opencl

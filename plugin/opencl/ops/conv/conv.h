@@ -5,6 +5,7 @@
 
 #include "conv_params.h"
 #include "ops/op_call.h"
+#include "tune/algorithms.h"
 
 namespace ocltensor::opencl {
 
@@ -22,14 +23,11 @@ struct ConvProblem {
   ConvParams params;               // geometry, strides
 };
 
-struct ConvImplementation {
-  const char* name;
-  const char* (*refuse)(const OpCall& call, const ConvProblem& problem);
-  void (*run)(const OpCall& call, const ConvProblem& problem);
-};
+using ConvImplementation = AlgorithmFor<ConvProblem>;
 
-// Runs the first implementation that accepts. To be called after call.accept().
+// Runs one of the implementations: see tune/algorithms.h. To be called after call.accept().
 void run_convolution(const OpCall& call, const ConvProblem& problem);
+const AlgorithmFamily& conv_algorithms();
 
 extern const ConvImplementation kConvPointwise;  // pointwise.cpp: windows of one element
 extern const ConvImplementation kConvGrouped;  // grouped.cpp: CPU drivers, few channels in a group

@@ -171,6 +171,6 @@ void run(const OpCall& call, const ConvProblem& p) {
 
 }  // namespace
 
-const ConvImplementation kConvDirect{"direct tiles", refuse, run};
+const ConvImplementation kConvDirect{{"conv.direct", "direct tiles"}, refuse, run};
 
 }  // namespace ocltensor::opencl

@@ -60,6 +60,6 @@ void run(const OpCall& call, const ConvProblem& p) {
 
 }  // namespace
 
-const ConvImplementation kConvGeneral{"general", refuse, run};
+const ConvImplementation kConvGeneral{{"conv.general", "general", true}, refuse, run};
 
 }  // namespace ocltensor::opencl

@@ -134,6 +134,6 @@ void run(const OpCall& call, const ConvProblem& p) {
 
 }  // namespace
 
-const ConvImplementation kConvGrouped{"rows of a group", refuse, run};
+const ConvImplementation kConvGrouped{{"conv.grouped", "rows of a group"}, refuse, run};
 
 }  // namespace ocltensor::opencl

@@ -1,48 +1,95 @@
 // The ordered list of convolution implementations, and what they share.
-#include "base/log.h"
 #include "conv.h"
 
 namespace ocltensor::opencl {
 namespace {
 
-constexpr const ConvImplementation* kImplementations[] = {
-    &kConvPointwise, &kConvGrouped, &kConvDirect, &kConvWeightTiles, &kConvColumns, &kConvGeneral};
+// One of a problem's three tensors.
+struct Part {
+  tb_address ConvProblem::*address;
+  Dims sizes;
+  std::span<const int64_t> strides;
+  Extent reach() const { return numel(sizes) == 0 ? Extent{0, 0} : extent(sizes, strides); }
+};
+Part big_part(const ConvProblem& p) {
+  const ConvParams& g = p.params;
+  return {&ConvProblem::big,
+          {g.batch, g.groups * g.big_channels, g.in[0], g.in[1], g.in[2]},
+          g.big_strides};
+}
+Part small_part(const ConvProblem& p) {
+  const ConvParams& g = p.params;
+  return {&ConvProblem::small,
+          {g.batch, g.groups * g.small_channels, g.out[0], g.out[1], g.out[2]},
+          g.small_strides};
+}
+Part weight_part(const ConvProblem& p) {
+  const ConvParams& g = p.params;
+  return {&ConvProblem::weight,
+          {g.groups * g.small_channels, g.big_channels, g.window[0], g.window[1], g.window[2]},
+          g.weight_strides};
+}
 
-void bind_tensor(Launch& launch, tb_address address, DType dtype, int64_t outer, int64_t channels,
-                 const int64_t (&spatial)[3], const int64_t (&strides)[5]) {
-  const Dims sizes{outer, channels, spatial[0], spatial[1], spatial[2]};
-  if (numel(sizes) == 0) return (void)launch.memory(0, 0, 0);
-  const Extent e = extent(sizes, std::span<const int64_t>(strides));
-  launch.memory(address, e.low * size_of(dtype), e.high * size_of(dtype));
+void bind_part(Launch& launch, const ConvProblem& p, const Part& part) {
+  const Extent e = part.reach();
+  if (numel(part.sizes) == 0) return (void)launch.memory(0, 0, 0);
+  launch.memory(p.*part.address, e.low * size_of(p.dtype), e.high * size_of(p.dtype));
+}
+
+struct ConvTraits {
+  static const char* direction(const ConvProblem& p) {
+    return kConvDirectionNames[static_cast<int>(p.direction)];
+  }
+  static std::string describe(const OpCall&, const ConvProblem& p) {
+    const ConvParams& g = p.params;
+    return fmt::format(
+        "conv {} {} batch {} groups {} channels {} and {} map {}x{}x{} window {}x{}x{}",
+        direction(p), name(p.dtype), g.batch, g.groups, g.big_channels, g.small_channels, g.in[0],
+        g.in[1], g.in[2], g.window[0], g.window[1], g.window[2]);
+  }
+  static std::string notes(const OpCall&, const ConvProblem&) { return {}; }
+  static std::string shape_class(const OpCall&, const ConvProblem& p) {
+    const ConvParams& g = p.params;
+    std::string text =
+        fmt::format("{} {} {} {}x{}x{}", direction(p), name(p.dtype), size_class(g.batch),
+                    size_class(g.groups), size_class(g.big_channels), size_class(g.small_channels));
+    for (size_t d = 0; d < 3; ++d)
+      text += fmt::format(" {}/{}/{}/{}/{}", size_class(g.in[d]), g.window[d], g.stride[d],
+                          g.padding[d], g.dilation[d]);
+    return text + (g.big_strides[4] == 1 ? "" : " strided");
+  }
+  static Scratch redirect(const OpCall& call, ConvProblem& p) {
+    const Part out = p.direction == ConvDirection::Forward ? small_part(p)
+                     : p.direction == ConvDirection::Data  ? big_part(p)
+                                                           : weight_part(p);
+    const Extent e = out.reach();
+    const int64_t item = size_of(p.dtype);
+    Scratch memory(call.scratch(static_cast<uint64_t>((e.high - e.low) * item)));
+    p.*out.address = memory.address() - static_cast<uint64_t>(e.low * item);
+    return memory;
+  }
+};
+using Algorithms = AlgorithmList<ConvProblem, ConvTraits>;
+
+Algorithms& algorithms() {
+  static Algorithms& list = *new Algorithms(  // leaked: threads may run while the process ends
+      "conv", {&kConvPointwise, &kConvGrouped, &kConvDirect, &kConvWeightTiles, &kConvColumns,
+               &kConvGeneral});
+  return list;
 }
 
 }  // namespace
 
 void run_convolution(const OpCall& call, const ConvProblem& p) {
-  if (!is_floating(p.dtype)) return kConvGeneral.run(call, p);
-  for (const ConvImplementation* implementation : kImplementations) {
-    const char* reason = implementation->refuse(call, p);
-    if (reason == nullptr) return implementation->run(call, p);
-    logging::debug("conv", "{} {}: not {}: {}", name(p.dtype),
-                   kConvDirectionNames[static_cast<int>(p.direction)], implementation->name,
-                   reason);
-  }
+  if (!is_floating(p.dtype)) return algorithms().run_one(call, p, kConvGeneral);
+  algorithms().run(call, p);
 }
 
-void bind_big(Launch& launch, const ConvProblem& p) {
-  const ConvParams& g = p.params;
-  bind_tensor(launch, p.big, p.dtype, g.batch, g.groups * g.big_channels, g.in, g.big_strides);
-}
-void bind_small(Launch& launch, const ConvProblem& p) {
-  const ConvParams& g = p.params;
-  bind_tensor(launch, p.small, p.dtype, g.batch, g.groups * g.small_channels, g.out,
-              g.small_strides);
-}
-void bind_weight(Launch& launch, const ConvProblem& p) {
-  const ConvParams& g = p.params;
-  bind_tensor(launch, p.weight, p.dtype, g.groups * g.small_channels, g.big_channels, g.window,
-              g.weight_strides);
-}
+const AlgorithmFamily& conv_algorithms() { return algorithms().family(); }
+
+void bind_big(Launch& launch, const ConvProblem& p) { bind_part(launch, p, big_part(p)); }
+void bind_small(Launch& launch, const ConvProblem& p) { bind_part(launch, p, small_part(p)); }
+void bind_weight(Launch& launch, const ConvProblem& p) { bind_part(launch, p, weight_part(p)); }
 void bind_bias(Launch& launch, const ConvProblem& p) {
   if (!p.bias) return (void)launch.memory(0, 0, 0);
   const ConvParams& g = p.params;

@@ -23,7 +23,7 @@ int64_t line(const tk_i64 (&map)[3], const tk_i64 (&strides)[5]) {
   return step == 0 ? 1 : step;
 }
 
-const char* refuse(const OpCall& call, const ConvProblem& p) {
+const char* refuse(const OpCall&, const ConvProblem& p) {
   const ConvParams& g = p.params;
   if (p.direction == ConvDirection::Weight) return "the gradient of weights";
   for (size_t d = 0; d < 3; ++d)
@@ -32,6 +32,11 @@ const char* refuse(const OpCall& call, const ConvProblem& p) {
   if (g.groups > kMostGroups) return "many groups";
   if (line(g.in, g.big_strides) == 0 || line(g.out, g.small_strides) == 0)
     return "positions do not lie in a line";
+  return nullptr;
+}
+
+const char* pass_over(const OpCall& call, const ConvProblem& p) {
+  const ConvParams& g = p.params;
   const bool rows =
       call.caps().style == KernelStyle::Rows && compute_type(p.dtype) == DType::Float32;
   if (rows && g.in[0] == 1 && g.in[1] * g.in[2] <= kSmallMap) return "a small map";
@@ -72,6 +77,7 @@ void run(const OpCall& call, const ConvProblem& p) {
 
 }  // namespace
 
-const ConvImplementation kConvPointwise{"products of matrices", refuse, run};
+const ConvImplementation kConvPointwise{
+    {"conv.pointwise", "products of matrices"}, refuse, run, pass_over};
 
 }  // namespace ocltensor::opencl

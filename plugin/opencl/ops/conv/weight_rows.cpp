@@ -90,6 +90,6 @@ void run(const OpCall& call, const ConvProblem& p) {
 
 }  // namespace
 
-const ConvImplementation kConvWeightTiles{"gradient tiles", refuse, run};
+const ConvImplementation kConvWeightTiles{{"conv.weight_tiles", "gradient tiles"}, refuse, run};
 
 }  // namespace ocltensor::opencl

@@ -3,6 +3,7 @@
 
 #include "fft_params.h"
 #include "ops/op_call.h"
+#include "tune/algorithms.h"
 
 namespace ocltensor::opencl {
 
@@ -30,6 +31,7 @@ struct SignalPlace {
 // `out` = the transform of `in`; they may not overlap. Any length: factors of 2, 3, 5 and 7 by
 // passes, what has others by Bluestein's algorithm.
 void run_transform(const OpCall& call, SignalPlace in, SignalPlace out, const Transform& t);
+const AlgorithmFamily& fft_algorithms();
 
 std::span<const OpEntry> fft_operators();
 

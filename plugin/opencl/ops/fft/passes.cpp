@@ -138,8 +138,10 @@ void run_bluestein(const OpCall& call, SignalPlace in, SignalPlace out, const Tr
       call.launch(kernel_sources::fft_tables, "fft_chirp", Defines().set("ROWS", is_rows(call)));
   chirps.memory(chirp.address(), 0, t.length * 8).memory(filter.address(), 0, circle_length * 8);
   run_pieces(call, chirps, p, circle_length);
-  run_transform(call, {filter.address(), Signal::Complex},
-                {filter_spectrum.address(), Signal::Complex}, circle);
+  // Powers of 2: always by passes, whatever was disabled.
+  const std::vector<int64_t> radices = radices_of(circle_length);
+  run_passes(call, {filter.address(), Signal::Complex},
+             {filter_spectrum.address(), Signal::Complex}, circle, radices);
 
   const int64_t padded_count = t.outer * circle_length * t.inner;
   Launch before = call.launch(kernel_sources::fft_chirp, "chirp_before",
@@ -147,13 +149,13 @@ void run_bluestein(const OpCall& call, SignalPlace in, SignalPlace out, const Tr
   bind(before, in, t);
   bind(before, padded_place, forward).memory(chirp.address(), 0, t.length * 8);
   run_pieces(call, before, p, padded_count);
-  run_transform(call, padded_place, spectrum_place, forward);
+  run_passes(call, padded_place, spectrum_place, forward, radices);
   multiply_in_place(
       call,
       LocalTensor(spectrum.address(), DType::Complex64, Dims{t.outer, circle_length, t.inner}),
       LocalTensor(filter_spectrum.address(), DType::Complex64,
                   Dims{t.outer, circle_length, t.inner}, Dims{0, 1, 0}));
-  run_transform(call, spectrum_place, padded_place, inverse);
+  run_passes(call, spectrum_place, padded_place, inverse, radices);
 
   const int64_t count = t.outer * t.length * t.inner;
   Launch after = call.launch(kernel_sources::fft_chirp, "chirp_after",
@@ -166,14 +168,51 @@ void run_bluestein(const OpCall& call, SignalPlace in, SignalPlace out, const Tr
   run_pieces(call, after, p, count);
 }
 
+struct Problem {
+  SignalPlace in, out;
+  Transform transform;
+};
+
+const char* refuse_passes(const OpCall&, const Problem& p) {
+  return radices_of(p.transform.length).empty() ? "the length has a prime factor above 7" : nullptr;
+}
+void run_by_passes(const OpCall& call, const Problem& p) {
+  run_passes(call, p.in, p.out, p.transform, radices_of(p.transform.length));
+}
+const char* refuse_nothing(const OpCall&, const Problem&) { return nullptr; }
+void run_by_bluestein(const OpCall& call, const Problem& p) {
+  run_bluestein(call, p.in, p.out, p.transform);
+}
+
+const AlgorithmFor<Problem> kPasses{
+    {"fft.passes", "Stockham passes"}, refuse_passes, run_by_passes};
+const AlgorithmFor<Problem> kBluestein{
+    {"fft.bluestein", "Bluestein's convolution", true}, refuse_nothing, run_by_bluestein};
+
+struct Traits {
+  static std::string describe(const OpCall&, const Problem& p) {
+    return fmt::format("fft {} x {} x {}", p.transform.outer, p.transform.length,
+                       p.transform.inner);
+  }
+  static std::string notes(const OpCall&, const Problem&) { return {}; }
+  static std::string shape_class(const OpCall&, const Problem&) {
+    return {};
+  }  // nothing to measure
+  static Scratch redirect(const OpCall& call, Problem&) { return call.scratch(0); }
+};
+using Algorithms = AlgorithmList<Problem, Traits>;
+
+Algorithms& algorithms() {
+  static Algorithms& list = *new Algorithms("fft", {&kPasses, &kBluestein});  // leaked, as others
+  return list;
+}
+
 }  // namespace
 
 void run_transform(const OpCall& call, SignalPlace in, SignalPlace out, const Transform& t) {
-  const std::vector<int64_t> radices = radices_of(t.length);
-  if (radices.empty())
-    run_bluestein(call, in, out, t);
-  else
-    run_passes(call, in, out, t, radices);
+  algorithms().run(call, {in, out, t});
 }
+
+const AlgorithmFamily& fft_algorithms() { return algorithms().family(); }
 
 }  // namespace ocltensor::opencl

@@ -229,6 +229,49 @@ void put_accumulated(const OpCall& call, const Plan& plan, TensorView self, Tens
   target.finish();
 }
 
+struct Put {
+  const Plan& plan;
+  TensorView self, values;
+  bool sum;
+};
+
+// On GPUs equal indices may race, as ATen allows.
+const char* refuse_unordered(const OpCall& call, const Put& put) {
+  if (put.sum) return "sums are added in order";
+  if (is_rows(call)) return "the device wants few large work-items";
+  if (call.deterministic()) return "equal indices would race: deterministic";
+  return nullptr;
+}
+void put_unordered(const OpCall& call, const Put& put) {
+  copy_tensor(call, call.out(0), put.self);
+  put.plan.move(put.values, call.out(0), Move::Put);
+}
+// The last of equal indices wins.
+const char* refuse_nothing(const OpCall&, const Put&) { return nullptr; }
+void put_ordered(const OpCall& call, const Put& put) {
+  put_accumulated(call, put.plan, put.self, put.values, put.sum);
+}
+
+const AlgorithmFor<Put> kUnordered{
+    {"index_put.unordered", "all at once"}, refuse_unordered, put_unordered};
+const AlgorithmFor<Put> kOrdered{
+    {"index_put.ordered", "in the order of the values", true}, refuse_nothing, put_ordered};
+
+struct PutTraits {
+  static std::string describe(const OpCall& call, const Put& put) {
+    return fmt::format("{} {} values", call.name(), numel(put.plan.sizes()));
+  }
+  static std::string notes(const OpCall&, const Put&) { return {}; }
+  static std::string shape_class(const OpCall&, const Put&) { return {}; }  // not measured
+  static Scratch redirect(const OpCall& call, Put&) { return call.scratch(0); }
+};
+using PutAlgorithms = AlgorithmList<Put, PutTraits>;
+
+PutAlgorithms& put_algorithms() {
+  static PutAlgorithms& list = *new PutAlgorithms("index_put", {&kUnordered, &kOrdered});  // leaked
+  return list;
+}
+
 void index_put(OpCall& call) {
   check_outputs(call);
   const TensorView self = call.args().tensor(0);
@@ -243,10 +286,7 @@ void index_put(OpCall& call) {
   const LocalTensor spread(values.address(), values.dtype(), plan.sizes(),
                            broadcast_strides(values.sizes(), values.strides(), plan.sizes()));
   if (numel(plan.sizes()) == 0) return copy_tensor(call, call.out(0), self);
-  // On GPUs equal indices race, as ATen allows; on CPU drivers the last one wins.
-  if (sum || is_rows(call)) return put_accumulated(call, plan, self, spread, sum);
-  copy_tensor(call, call.out(0), self);
-  plan.move(spread, call.out(0), Move::Put);
+  put_algorithms().run(call, {plan, self, spread, sum});
 }
 
 constexpr OpEntry kOperators[] = {{"index.Tensor_out", index_op, true},
@@ -254,6 +294,8 @@ constexpr OpEntry kOperators[] = {{"index.Tensor_out", index_op, true},
                                   {"_index_put_impl.out", index_put, true}};
 
 }  // namespace
+
+const AlgorithmFamily& index_put_algorithms() { return put_algorithms().family(); }
 
 std::span<const OpEntry> advanced_operators() { return kOperators; }
 

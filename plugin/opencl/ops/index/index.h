@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ops/op_call.h"
+#include "tune/algorithms.h"
 
 namespace ocltensor::opencl {
 
@@ -75,7 +76,8 @@ LocalTensor permuted(TensorView tensor, const Dims& order);
 std::span<const OpEntry> move_operators();  // move.cpp: gather, index_select, embedding
 std::span<const OpEntry>
 scatter_operators();  // scatter.cpp: scatter*, index_add, embedding_dense_backward
-std::span<const OpEntry> advanced_operators();  // advanced.cpp: index, index_put
+std::span<const OpEntry> advanced_operators();
+const AlgorithmFamily& index_put_algorithms();  // advanced.cpp: index, index_put
 std::span<const OpEntry> select_operators();    // select.cpp: nonzero, masked_select
 
 // The coordinates of a mask's true elements, [count][rank of the mask]; waits for the device.

@@ -21,8 +21,10 @@ int64_t tiles(const MatmulProblem& p, const Tile& t) {
 }
 
 // The large tile does more with what it loads, but must fill the device twice over.
-Tile choose_tile(const OpCall& call, const MatmulProblem& p) {
-  return tiles(p, kLarge) >= 2 * static_cast<int64_t>(call.caps().compute_units) ? kLarge : kSmall;
+const char* pass_over_large(const OpCall& call, const MatmulProblem& p) {
+  return tiles(p, kLarge) >= 2 * static_cast<int64_t>(call.caps().compute_units)
+             ? nullptr
+             : "too few large tiles to fill the device";
 }
 
 // Vectors of four may be loaded: every row begins at a multiple of four elements.
@@ -65,8 +67,7 @@ void bind_all(Launch& launch, const MatmulProblem& p) {
   launch.bytes(&params, sizeof params);
 }
 
-void run_tiles(const OpCall& call, const MatmulProblem& p) {
-  const Tile t = choose_tile(call, p);
+void run_tiles(const OpCall& call, const MatmulProblem& p, const Tile& t) {
   Defines d;
   d.type("TYPE", p.dtype).set("HAS_S", p.self.has_value()).set("EDGE", !is_even(p, t));
   d.set("BM", t.m).set("BN", t.n).set("TM", t.item_m).set("TN", t.item_n);
@@ -76,6 +77,8 @@ void run_tiles(const OpCall& call, const MatmulProblem& p) {
   const auto groups = static_cast<size_t>(divide_up(p.m, t.m) * divide_up(p.n, t.n));
   launch.run({groups * t.items(), static_cast<size_t>(p.batch), 1}, {t.items(), 1, 1});
 }
+void run_large(const OpCall& call, const MatmulProblem& p) { run_tiles(call, p, kLarge); }
+void run_small(const OpCall& call, const MatmulProblem& p) { run_tiles(call, p, kSmall); }
 
 const char* refuse_dots(const OpCall& call, const MatmulProblem& p) {
   if (call.caps().style != KernelStyle::Elements) return "the device wants few large work-items";
@@ -93,7 +96,10 @@ void run_dots(const OpCall& call, const MatmulProblem& p) {
 
 }  // namespace
 
-const MatmulImplementation kMatmulTiles{"tiles in local memory", refuse_tiles, run_tiles};
-const MatmulImplementation kMatmulDots{"dot products", refuse_dots, run_dots};
+const MatmulImplementation kMatmulLargeTiles{
+    {"matmul.large_tiles", "128 x 128 in local memory"}, refuse_tiles, run_large, pass_over_large};
+const MatmulImplementation kMatmulSmallTiles{
+    {"matmul.small_tiles", "64 x 64 in local memory"}, refuse_tiles, run_small};
+const MatmulImplementation kMatmulDots{{"matmul.dots", "dot products"}, refuse_dots, run_dots};
 
 }  // namespace ocltensor::opencl

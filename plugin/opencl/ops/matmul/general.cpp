@@ -29,6 +29,6 @@ void run(const OpCall& call, const MatmulProblem& p) {
 
 }  // namespace
 
-const MatmulImplementation kMatmulGeneral{"general", refuse, run};
+const MatmulImplementation kMatmulGeneral{{"matmul.general", "general", true}, refuse, run};
 
 }  // namespace ocltensor::opencl

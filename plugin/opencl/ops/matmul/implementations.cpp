@@ -2,15 +2,43 @@
 #include <cstring>
 #include <utility>
 
-#include "base/log.h"
 #include "matmul.h"
 
 namespace ocltensor::opencl {
 namespace {
 
-constexpr const MatmulImplementation* kImplementations[] = {
-    &kMatmulSplit, &kMatmulSkinny, &kMatmulInPlace, &kMatmulPacked,
-    &kMatmulDots,  &kMatmulTiles,  &kMatmulGeneral};
+struct MatmulTraits {
+  static std::string describe(const OpCall&, const MatmulProblem& p) {
+    return fmt::format("matmul {} {} x {} x {} x {}", name(p.dtype), p.batch, p.m, p.n, p.k);
+  }
+  static std::string notes(const OpCall& call, const MatmulProblem& p) {
+    std::string text = call.policy().prefer_portable ? "; matrix units: not wanted"
+                                                     : "; matrix units: no provider is available";
+    if (call.policy().allow_tf32 && p.dtype == DType::Float32)
+      text += "; tf32 allowed, no provider offers it";
+    return text;
+  }
+  // Which strides are 1 decides what can run, and how fast.
+  static std::string shape_class(const OpCall&, const MatmulProblem& p) {
+    return fmt::format("{} {}x{}x{}x{} {}{}{}{}{}", name(p.dtype), size_class(p.batch),
+                       size_class(p.m), size_class(p.n), size_class(p.k), p.a.col == 1 ? "a" : "A",
+                       p.b.col == 1 ? "b" : "B", p.c.col == 1 ? "c" : "C",
+                       p.a.batch == 0 ? "1" : "", p.self ? "+" : "");
+  }
+  static Scratch redirect(const OpCall& call, MatmulProblem& p) {
+    Scratch memory(call.scratch(static_cast<uint64_t>(p.batch * p.m * p.n * size_of(p.dtype))));
+    p.c = {memory.address(), p.m * p.n, p.c.col == 1 ? p.n : 1, p.c.col == 1 ? 1 : p.m};
+    return memory;
+  }
+};
+using Algorithms = AlgorithmList<MatmulProblem, MatmulTraits>;
+
+Algorithms& algorithms() {
+  static Algorithms& list = *new Algorithms(  // leaked: threads may run while the process ends
+      "matmul", {&kMatmulSplit, &kMatmulSkinny, &kMatmulInPlace, &kMatmulPacked, &kMatmulDots,
+                 &kMatmulLargeTiles, &kMatmulSmallTiles, &kMatmulGeneral});
+  return list;
+}
 
 Matrix transposed(const Matrix& m) { return {m.address, m.batch, m.col, m.row}; }
 
@@ -42,14 +70,10 @@ MatmulProblem normalised(MatmulProblem p) {
 void run_matmul(const OpCall& call, const MatmulProblem& problem) {
   if (problem.batch == 0 || problem.m == 0 || problem.n == 0) return;
   if (is_complex(problem.dtype)) return run_complex_matmul(call, problem);
-  const MatmulProblem p = normalised(problem);
-  for (const MatmulImplementation* implementation : kImplementations) {
-    const char* reason = implementation->refuse(call, p);
-    if (reason == nullptr) return implementation->run(call, p);
-    logging::debug("matmul", "{} {} x {} x {} x {}: not {}: {}", name(p.dtype), p.batch, p.m, p.n,
-                   p.k, implementation->name, reason);
-  }
+  algorithms().run(call, normalised(problem));
 }
+
+const AlgorithmFamily& matmul_algorithms() { return algorithms().family(); }
 
 uint64_t scalar_bits(Scalar value, DType type) {
   if (!is_floating(type)) return static_cast<uint64_t>(value.as_int());

@@ -7,6 +7,7 @@
 #include "matmul_params.h"
 #include "ops/divide_up.h"
 #include "ops/op_call.h"
+#include "tune/algorithms.h"
 
 namespace ocltensor::opencl {
 
@@ -27,24 +28,21 @@ struct MatmulProblem {
   Scalar beta = 0;
 };
 
-// One way to solve it. `refuse` says why it does not apply, or nothing.
-struct MatmulImplementation {
-  const char* name;
-  const char* (*refuse)(const OpCall& call, const MatmulProblem& problem);
-  void (*run)(const OpCall& call, const MatmulProblem& problem);
-};
+using MatmulImplementation = AlgorithmFor<MatmulProblem>;
 
-// Runs the first implementation that accepts. To be called after call.accept().
+// Runs one of the implementations: see tune/algorithms.h. To be called after call.accept().
 void run_matmul(const OpCall& call, const MatmulProblem& problem);
+const AlgorithmFamily& matmul_algorithms();
 
 // complex.cpp: a problem of complex64 as a real one.
 void run_complex_matmul(const OpCall& call, const MatmulProblem& problem);
 
 extern const MatmulImplementation kMatmulSplit;  // split.cpp: few results, long sums
 extern const MatmulImplementation kMatmulSkinny, kMatmulInPlace,
-    kMatmulPacked;                                            // rows.cpp: CPU drivers
-extern const MatmulImplementation kMatmulDots, kMatmulTiles;  // elements.cpp: GPUs
-extern const MatmulImplementation kMatmulGeneral;             // general.cpp: anything
+    kMatmulPacked;  // rows.cpp: CPU drivers
+extern const MatmulImplementation kMatmulDots, kMatmulLargeTiles,
+    kMatmulSmallTiles;                             // elements.cpp: GPUs
+extern const MatmulImplementation kMatmulGeneral;  // general.cpp: anything
 
 // For the implementations: the kernels' parameters, defines and operands of a problem.
 MatmulParams matmul_params(const MatmulProblem& problem);

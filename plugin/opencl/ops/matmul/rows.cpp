@@ -82,8 +82,10 @@ const char* refuse_packed(const OpCall& call, const MatmulProblem& p) {
 const char* refuse_in_place(const OpCall& call, const MatmulProblem& p) {
   if (const char* reason = refuse_packed(call, p)) return reason;
   if (p.dtype != DType::Float32) return "A needs conversion";
-  if (p.m * p.n > kSmallOutput) return "large enough to pack A";
   return nullptr;
+}
+const char* pass_over_in_place(const OpCall&, const MatmulProblem& p) {
+  return p.m * p.n > kSmallOutput ? "large enough to pack A" : nullptr;
 }
 
 void run_in_place(const OpCall& call, const MatmulProblem& p) {
@@ -171,8 +173,11 @@ void run_skinny(const OpCall& call, const MatmulProblem& p) {
 
 }  // namespace
 
-const MatmulImplementation kMatmulSkinny{"a few rows", refuse_skinny, run_skinny};
-const MatmulImplementation kMatmulInPlace{"tiles, A in place", refuse_in_place, run_in_place};
-const MatmulImplementation kMatmulPacked{"tiles, A packed", refuse_packed, run_packed};
+const MatmulImplementation kMatmulSkinny{
+    {"matmul.skinny", "a few rows"}, refuse_skinny, run_skinny};
+const MatmulImplementation kMatmulInPlace{
+    {"matmul.in_place", "tiles, A in place"}, refuse_in_place, run_in_place, pass_over_in_place};
+const MatmulImplementation kMatmulPacked{
+    {"matmul.packed", "tiles, A packed"}, refuse_packed, run_packed};
 
 }  // namespace ocltensor::opencl

@@ -15,8 +15,16 @@ int64_t pieces_of(const OpCall& call, const MatmulProblem& p) {
   return std::min<int64_t>({wanted, 256, p.k / 128});
 }
 
+// Partial results of 16-bit types are rounded to that type, which has to be permitted.
+const char* refuse_rounding(const OpCall& call, DType type) {
+  if (compute_type(type) == type) return nullptr;
+  const ReducedSums& allowed = type == DType::BFloat16 ? call.policy().bf16 : call.policy().fp16;
+  if (!allowed.reduced) return "partial results would be rounded: reduced precision is not allowed";
+  return allowed.split ? nullptr : "split-K is not allowed";
+}
+
 const char* refuse(const OpCall& call, const MatmulProblem& p) {
-  if (compute_type(p.dtype) != p.dtype) return "partial results would be rounded";
+  if (const char* reason = refuse_rounding(call, p.dtype)) return reason;
   if (p.batch != 1) return "a batch";
   if (p.m != 1 || p.c.col != 1) return "more than one row of results";
   if (call.caps().style == KernelStyle::Rows && p.n > 64) return "enough results to work on";
@@ -60,6 +68,6 @@ void run(const OpCall& call, const MatmulProblem& p) {
 
 }  // namespace
 
-const MatmulImplementation kMatmulSplit{"split sums", refuse, run};
+const MatmulImplementation kMatmulSplit{{"matmul.split", "split sums"}, refuse, run};
 
 }  // namespace ocltensor::opencl

@@ -1,0 +1,159 @@
+// Settings and what they steer, at the C boundary.
+#include <cstring>
+#include <string>
+
+#include "base/config.h"
+#include "entry.h"
+#include "ops/conv/conv.h"
+#include "ops/fft/fft.h"
+#include "ops/index/index.h"
+#include "ops/matmul/matmul.h"
+#include "ops/registry.h"
+#include "tune/algorithms.h"
+#include "tune/providers.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+std::vector<const AlgorithmFamily*> families() {
+  for (const auto family :
+       {matmul_algorithms, conv_algorithms, fft_algorithms, index_put_algorithms})
+    (void)family();  // a family is known once it was used
+  return algorithm_families();
+}
+
+void check_algorithms(std::string_view list) {
+  std::vector<std::string> names;
+  for (const AlgorithmFamily* family : families())
+    for (const Algorithm* a : family->algorithms()) names.emplace_back(a->id);
+  // The adapter's choice between its ways to attention, of which this library sees one at a time.
+  names.emplace_back("attention.fused");
+  names.emplace_back("attention.math");
+  for (const std::string& pattern : split_names(list)) {
+    bool found = false;
+    for (const std::string& name : names) found = found || matches_pattern(pattern, name);
+    if (found) continue;
+    std::string near;
+    for (const std::string& name : near_names(pattern, names)) near += " " + name;
+    fail(TB_E_INVALID, "no algorithm fits '{}'{}{}", pattern,
+         near.empty() ? "" : "; near are:", near);
+  }
+}
+
+// What the table of settings alone cannot check.
+struct Check {
+  config::Knob knob;
+  void (*check)(std::string_view value);
+};
+constexpr Check kChecks[] = {{config::Knob::DisabledOperations, check_operations},
+                             {config::Knob::DisabledAlgorithms, check_algorithms},
+                             {config::Knob::DisabledProviders, check_providers}};
+
+// What is done at once instead of being kept.
+struct Action {
+  const char* name;
+  void (*run)();
+};
+constexpr Action kActions[] = {{"forget_measurements", forget_measurements}};
+
+tb_status switch_set(const char* name, const char* value, tb_error* error) {
+  return guarded(error, [&] {
+    const std::string_view n = &required(name, "name");
+    required(value, "value");
+    for (const Action& action : kActions)
+      if (n == action.name) return action.run();
+    for (const Check& c : kChecks)
+      if (n == config::name(c.knob)) c.check(value);
+    config::set(n, value);
+  });
+}
+
+tb_status switch_get(const char* name, char* value, uint64_t capacity, tb_error* error) {
+  return guarded(error, [&] {
+    required(name, "name");
+    for (const auto& knob : config::list()) {
+      if (std::strcmp(knob.name, name) != 0) continue;
+      check(value != nullptr && capacity > knob.value.size(), "the buffer for {} needs {} bytes",
+            name, knob.value.size() + 1);
+      std::memcpy(value, knob.value.c_str(), knob.value.size() + 1);
+      return;
+    }
+    fail(TB_E_INVALID, "there is no setting '{}'", name);
+  });
+}
+
+tb_status switch_count(uint32_t* count, tb_error* error) {
+  return guarded(error, [&] { required(count, "count") = config::kKnobCount; });
+}
+tb_status switch_at(uint32_t index, const char** name, tb_error* error) {
+  return guarded(error, [&] {
+    check(index < static_cast<uint32_t>(config::kKnobCount), "there is no setting {}", index);
+    required(name, "name") = config::list()[index].name;
+  });
+}
+
+// ---- Reports
+
+std::string report_providers() {
+  std::string text;
+  for (const Provider& p : providers())
+    text += fmt::format("{}\t{}\t{:d}\t{:d}\t{}\t{}\t{}\n", p.name,
+                        p.library == nullptr ? "" : p.library, p.missing == nullptr,
+                        is_provider_enabled(p.name), p.missing == nullptr ? OCLTENSOR_VERSION : "",
+                        p.what, p.missing == nullptr ? "" : p.missing);
+  return text;
+}
+
+std::string report_algorithms() {
+  std::string text;
+  for (const AlgorithmFamily* family : families())
+    for (const Algorithm* a : family->algorithms())
+      text += fmt::format("{}\t{}\t{}\t{:d}\t{:d}\t{:d}\t{}\n", family->name(), a->id,
+                          a->runs.load(std::memory_order_relaxed), family->last() == a,
+                          !a->last_resort && policy().algorithms.find(a->id) != nullptr,
+                          a->last_resort, a->name);
+  return text;
+}
+
+std::string report_measurements() {
+  std::string text;
+  for (const Measurement& m : measurements())
+    for (const auto& [algorithm, time] : m.microseconds)
+      text += fmt::format("{}\t{}\t{:.1f}\t{:d}\n", m.problem, algorithm->id, time,
+                          m.best == algorithm);
+  return text;
+}
+
+struct Subject {
+  const char* name;
+  std::string (*report)();
+};
+constexpr Subject kSubjects[] = {{"providers", report_providers},
+                                 {"algorithms", report_algorithms},
+                                 {"measurements", report_measurements}};
+
+tb_status switch_report(const char* subject, char* text, uint64_t capacity, uint64_t* needed,
+                        tb_error* error) {
+  return guarded(error, [&] {
+    const std::string_view wanted = &required(subject, "subject");
+    for (const Subject& s : kSubjects) {
+      if (wanted != s.name) continue;
+      const std::string whole = s.report();
+      if (needed != nullptr) *needed = whole.size() + 1;
+      if (capacity == 0) return;
+      required(text, "text");
+      const uint64_t bytes = std::min<uint64_t>(capacity - 1, whole.size());
+      std::memcpy(text, whole.data(), bytes);
+      text[bytes] = 0;
+      return;
+    }
+    unsupported(TB_REASON_ARGUMENT, "there is no report '{}'", wanted);
+  });
+}
+
+}  // namespace
+
+const tb_switch_api kSwitchApi{sizeof(tb_switch_api), 0,         switch_set,   switch_get,
+                               switch_count,          switch_at, switch_report};
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,193 @@
+// Choosing an algorithm: rule, measurement, disabled ones, and the printed reasons.
+#include "algorithms.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <mutex>
+
+namespace ocltensor::opencl {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Known {
+  std::mutex mutex;  // guards both
+  std::vector<const AlgorithmFamily*> families;
+  std::map<std::string, Measurement> measured;
+};
+Known& known() {
+  static Known& k = *new Known;  // leaked: threads may run while the process ends
+  return k;
+}
+
+// Why the user's settings leave an algorithm out, or nullptr.
+const char* refusal_of_user(const Policy& policy, const Algorithm& algorithm) {
+  if (algorithm.last_resort) return nullptr;
+  if (!policy.tuned) return "tuned kernels are off (enabled = False)";
+  if (policy.algorithms.find(algorithm.id) != nullptr) return "it is disabled";
+  return nullptr;
+}
+
+struct Decision {
+  size_t index = 0;
+  std::string how;
+  std::vector<const char*> reasons;  // why not; nullptr: it could have run
+};
+
+// The first that the rule takes, else the first that can.
+Decision decide_by_rule(const Question& q) {
+  Decision decision{q.candidates.size(), "by rule", {}};
+  size_t fitting = q.candidates.size();
+  for (size_t i = 0; i < q.candidates.size(); ++i) {
+    const Candidate& c = q.candidates[i];
+    const char* reason = c.refusal;
+    if (reason == nullptr) reason = refusal_of_user(q.call.policy(), *c.algorithm);
+    decision.reasons.push_back(reason);
+    if (reason != nullptr) continue;
+    if (fitting == q.candidates.size()) fitting = i;
+    if (c.passed == nullptr && decision.index == q.candidates.size()) decision.index = i;
+  }
+  if (decision.index == q.candidates.size()) decision.index = fitting;
+  check(fitting < q.candidates.size(), "{}: no algorithm takes {}", q.family.name(), q.problem);
+  return decision;
+}
+
+// Those worth measuring: the rule's choice first, at most as many as the policy allows.
+std::vector<size_t> contenders(const Question& q, const Decision& decision) {
+  std::vector<size_t> list{decision.index};
+  for (size_t i = 0; i < q.candidates.size(); ++i)
+    if (i != decision.index && decision.reasons[i] == nullptr &&
+        !q.candidates[i].algorithm->last_resort)
+      list.push_back(i);
+  if (const auto limit = static_cast<size_t>(q.call.policy().benchmark_limit);
+      limit > 0 && list.size() > limit)
+    list.resize(limit);
+  return list;
+}
+
+double microseconds(const Question& q, size_t candidate) {
+  Stream& stream = q.call.stream();
+  q.attempt(candidate);  // compiles, and warms caches
+  stream.synchronize();
+  double best = 0;
+  const Clock::time_point begin = Clock::now();
+  for (int i = 0; i < 5 && (i < 2 || Clock::now() - begin < std::chrono::milliseconds(20)); ++i) {
+    const Clock::time_point start = Clock::now();
+    q.attempt(candidate);
+    stream.synchronize();
+    const std::chrono::duration<double, std::micro> time = Clock::now() - start;
+    if (i == 0 || time.count() < best) best = time.count();
+  }
+  return best;
+}
+
+std::string key_of(const Question& q) {
+  return fmt::format("ocl:{} {} {}", q.call.device().index(), q.family.name(), q.shape_class);
+}
+
+// The measured best, measured now if it is not known; nullptr where there is nothing to choose.
+const Algorithm* measured_best(const Question& q, const Decision& decision) {
+  const std::string key = key_of(q);
+  {
+    const std::lock_guard lock(known().mutex);
+    if (const auto it = known().measured.find(key); it != known().measured.end())
+      return it->second.best;
+  }
+  const std::vector<size_t> list = contenders(q, decision);
+  if (list.size() < 2) return nullptr;
+  Measurement result{key, {}, nullptr};
+  double fastest = 0;
+  for (const size_t i : list) {
+    const double time = microseconds(q, i);
+    if (result.best == nullptr || time < fastest) {
+      fastest = time;
+      result.best = q.candidates[i].algorithm;
+    }
+    result.microseconds.emplace_back(q.candidates[i].algorithm, time);
+  }
+  const std::lock_guard lock(known().mutex);
+  return known().measured.emplace(key, std::move(result)).first->second.best;
+}
+
+void decide_by_measuring(const Question& q, Decision& decision) {
+  const Policy& policy = q.call.policy();
+  if (policy.immediate) return (void)(decision.how = "by rule: immediate");
+  if (q.call.deterministic()) return (void)(decision.how = "by rule: deterministic");
+  if (q.shape_class.empty()) return;
+  try {
+    const Algorithm* best = measured_best(q, decision);
+    for (size_t i = 0; i < q.candidates.size(); ++i)
+      if (q.candidates[i].algorithm == best && decision.reasons[i] == nullptr) {
+        decision.index = i;
+        decision.how = "measured";
+      }
+  } catch (const Error& error) {
+    if (error.status() != TB_E_OUT_OF_MEMORY) throw;
+    decision.how = "by rule: no memory to measure in";
+  }
+}
+
+std::string sentence(const Question& q, const Decision& decision) {
+  std::string text = fmt::format("{} on ocl:{}: {} ({})", q.problem, q.call.device().index(),
+                                 q.candidates[decision.index].algorithm->id, decision.how);
+  for (size_t i = 0; i < q.candidates.size(); ++i) {
+    if (i == decision.index) continue;
+    const char* reason = decision.reasons[i];
+    if (reason == nullptr) reason = q.candidates[i].passed;
+    if (reason == nullptr) reason = "another was preferred";
+    text += fmt::format("; not {}: {}", q.candidates[i].algorithm->id, reason);
+  }
+  return text + q.notes;
+}
+
+}  // namespace
+
+AlgorithmFamily::AlgorithmFamily(const char* name, std::vector<const Algorithm*> algorithms)
+    : name_(name), algorithms_(std::move(algorithms)) {
+  const std::lock_guard lock(known().mutex);
+  known().families.push_back(this);
+}
+
+std::vector<const AlgorithmFamily*> algorithm_families() {
+  const std::lock_guard lock(known().mutex);
+  return known().families;
+}
+
+size_t choose_algorithm(const Question& q) {
+  const Policy& policy = q.call.policy();
+  Decision decision = decide_by_rule(q);
+  if (policy.benchmark) decide_by_measuring(q, decision);
+  if (policy.verbose > 0)
+    print_choice(sentence(q, decision));
+  else if (logging::enabled(logging::Level::Debug))
+    logging::write(logging::Level::Debug, "choice", sentence(q, decision).c_str());
+  return decision.index;
+}
+
+std::vector<Measurement> measurements() {
+  std::vector<Measurement> list;
+  const std::lock_guard lock(known().mutex);
+  for (const auto& [key, result] : known().measured) list.push_back(result);
+  return list;
+}
+
+void forget_measurements() {
+  const std::lock_guard lock(known().mutex);
+  known().measured.clear();
+}
+
+void print_choice(const std::string& line) {
+  const std::string whole = "[ocltensor] choice: " + line + "\n";
+  std::fwrite(whole.data(), 1, whole.size(), stderr);
+}
+
+int64_t size_class(int64_t size) {
+  if (size <= 16) return size;
+  const int shift = std::bit_width(static_cast<uint64_t>(size)) - 3;
+  return size >> shift << shift;
+}
+
+}  // namespace ocltensor::opencl

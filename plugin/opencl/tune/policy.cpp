@@ -1,0 +1,72 @@
+// Reading the settings that steer operators, once after each change.
+#include "policy.h"
+
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "providers.h"
+
+namespace ocltensor::opencl {
+
+std::atomic<const Policy*> detail::current_policy{nullptr};
+std::atomic<uint64_t> detail::policy_generation{0};
+
+namespace {
+
+using config::Knob;
+
+constexpr Knob kKnobs[] = {
+    Knob::TunedKernels,     Knob::Deterministic, Knob::Benchmark,          Knob::BenchmarkLimit,
+    Knob::Immediate,        Knob::Verbose,       Knob::AllowTf32,          Knob::PreferOpenCL,
+    Knob::Fp16Reduction,    Knob::Bf16Reduction, Knob::DisabledOperations, Knob::DisabledAlgorithms,
+    Knob::DisabledProviders};
+
+ReducedSums reduction(Knob knob) {
+  const int64_t mask = config::get_int(knob);
+  return {(mask & 1) != 0, (mask & 2) != 0};
+}
+
+Policy make_policy() {
+  Policy p{.tuned = config::get_bool(Knob::TunedKernels),
+           .deterministic = config::get_bool(Knob::Deterministic),
+           .benchmark = config::get_bool(Knob::Benchmark),
+           .immediate = config::get_bool(Knob::Immediate),
+           .allow_tf32 = config::get_bool(Knob::AllowTf32),
+           .prefer_portable = config::get_bool(Knob::PreferOpenCL),
+           .verbose = config::get_int(Knob::Verbose),
+           .benchmark_limit = config::get_int(Knob::BenchmarkLimit),
+           .fp16 = reduction(Knob::Fp16Reduction),
+           .bf16 = reduction(Knob::Bf16Reduction),
+           .portable = is_provider_enabled(kPortable),
+           .operations = NamePatterns(config::get_string(Knob::DisabledOperations)),
+           .algorithms = NamePatterns(config::get_string(Knob::DisabledAlgorithms)),
+           .default_choice = false,
+           .plain = false};
+  p.default_choice = p.tuned && !p.benchmark && p.verbose == 0 && p.algorithms.empty();
+  p.plain = p.portable && p.verbose < 2 && p.operations.empty();
+  return p;
+}
+
+struct Kept {
+  std::mutex mutex;
+  std::map<std::string, const Policy*> by_values;
+};
+
+}  // namespace
+
+const Policy& detail::read_policy() {
+  static Kept& kept = *new Kept;  // leaked: threads may run while the process ends
+  const std::lock_guard lock(kept.mutex);
+  // Taken before the values: a change in between is seen by the next call.
+  const uint64_t generation = config::generation();
+  std::string values;
+  for (const Knob knob : kKnobs) values += config::get_string(knob) + '\n';
+  const Policy*& found = kept.by_values[values];
+  if (found == nullptr) found = new Policy(make_policy());
+  current_policy.store(found, std::memory_order_release);
+  policy_generation.store(generation, std::memory_order_release);
+  return *found;
+}
+
+}  // namespace ocltensor::opencl

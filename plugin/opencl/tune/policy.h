@@ -1,0 +1,44 @@
+// What the settings ask of operators and of the choice of algorithms, in a form that a call reads
+// without a lock.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/config.h"
+#include "base/name_patterns.h"
+
+namespace ocltensor::opencl {
+
+// OCLTENSOR_FP16_REDUCTION and OCLTENSOR_BF16_REDUCTION.
+struct ReducedSums {
+  bool reduced;  // partial sums may have the type of the result
+  bool split;    // sums may be split over K
+};
+
+struct Policy {
+  bool tuned, deterministic, benchmark, immediate, allow_tf32, prefer_portable;
+  int64_t verbose, benchmark_limit;
+  ReducedSums fp16, bf16;
+  bool portable;  // is the provider enabled?
+  NamePatterns operations, algorithms;
+
+  bool default_choice;  // of algorithms: nothing to print, to measure, or to leave out
+  bool plain;           // of operators: nothing to print or to decline
+};
+
+namespace detail {
+extern std::atomic<const Policy*> current_policy;
+extern std::atomic<uint64_t> policy_generation;
+const Policy& read_policy();
+}  // namespace detail
+
+// The policy in force. Lives as long as the process: one is kept for every combination of values
+// that was ever set. Throws Error(TB_E_INVALID) for a bad value of the environment.
+inline const Policy& policy() {
+  if (detail::policy_generation.load(std::memory_order_acquire) == config::generation()) [[likely]]
+    return *detail::current_policy.load(std::memory_order_acquire);
+  return detail::read_policy();
+}
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,210 @@
+// Settings in the plugin's and the adapter's copy, and operators that run as if they were missing.
+#include "switches.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/config.h"
+#include "base/name_patterns.h"
+#include "operator.h"
+#include "plugin.h"
+
+namespace torch_ocl {
+namespace {
+
+using ocltensor::split_names;
+namespace config = ocltensor::config;
+
+const std::string kComposites = "OCLTENSOR_DISABLED_COMPOSITES";
+
+bool adapter_knows(const std::string& name) {
+  for (const config::KnobState& knob : config::list())
+    if (name == knob.name) return true;
+  return false;
+}
+
+// ---- Composites
+
+void run_disabled(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  fall_back(op, *stack, "it is disabled (torch.backends.ocl.disable_operations)");
+}
+
+// Registering over a kernel is what we want; the dispatcher would warn of it.
+struct Silence : c10::WarningHandler {
+  void process(const c10::Warning&) override {}
+};
+
+struct Composites {
+  std::mutex mutex;
+  std::map<std::string, c10::RegistrationHandleRAII> disabled;
+};
+Composites& composites() {
+  static Composites& c = *new Composites;  // leaked: the dispatcher may be gone before
+  return c;
+}
+
+c10::OperatorName operator_name(const std::string& name) {
+  const size_t dot = name.find('.');
+  return {"aten::" + name.substr(0, dot), dot == std::string::npos ? "" : name.substr(dot + 1)};
+}
+
+void disable_composites(const std::vector<std::string>& names) {
+  Silence silence;
+  const c10::WarningUtils::WarningHandlerGuard quiet(&silence);
+  const std::lock_guard lock(composites().mutex);
+  auto& disabled = composites().disabled;
+  std::erase_if(disabled, [&](const auto& entry) {
+    return std::find(names.begin(), names.end(), entry.first) == names.end();
+  });
+  for (const std::string& name : names)
+    if (!disabled.contains(name))
+      disabled.emplace(name, c10::Dispatcher::singleton().registerImpl(
+                                 operator_name(name), c10::DispatchKey::PrivateUse1,
+                                 c10::KernelFunction::makeFromBoxedFunction<&run_disabled>(),
+                                 std::nullopt, nullptr, "disabled by torch.backends.ocl"));
+}
+
+std::string disabled_composites() {
+  const std::lock_guard lock(composites().mutex);
+  std::string text;
+  for (const auto& entry : composites().disabled) text += (text.empty() ? "" : ",") + entry.first;
+  return text;
+}
+
+// "aten::add_" with overload "Tensor" is "add" to the plugin.
+std::string base_name(const std::string& name) {
+  std::string base = name.substr(0, name.find('.'));
+  if (base.size() > 1 && base.back() == '_' && base[base.size() - 2] != '_') base.pop_back();
+  return base;
+}
+
+// Tensors are made, copied, seen and kept by these: there is no doing without them.
+constexpr std::string_view kNeeded[] = {"empty",
+                                        "empty_strided",
+                                        "copy_",
+                                        "_copy_from",
+                                        "_copy_from_and_resize",
+                                        "_to_cpu",
+                                        "resize_",
+                                        "set_",
+                                        "_local_scalar_dense",
+                                        "record_stream",
+                                        "is_pinned",
+                                        "_pin_memory",
+                                        "_fused_sdp_choice",
+                                        "_has_compatible_shallow_copy_type",
+                                        "_efficientzerotensor",
+                                        "zero_",
+                                        "fill_",
+                                        "_resize_output_",
+                                        "equal"};
+
+bool is_needed(const c10::OperatorHandle& op, const std::string& name) {
+  const std::string plain = name.substr(0, name.find('.'));
+  if (std::find(std::begin(kNeeded), std::end(kNeeded), plain) != std::end(kNeeded)) return true;
+  // Differentiated through its parts: a decline below autograd would lose the gradient.
+  if (op.hasKernelForDispatchKey(c10::DispatchKey::AutogradPrivateUse1)) return true;
+  for (const c10::Argument& argument : op.schema().arguments())  // views
+    if (argument.alias_info() != nullptr && !argument.alias_info()->isWrite()) return true;
+  return false;
+}
+
+// ---- Reading and writing
+
+void write_setting(const std::string& name, const std::string& value) {
+  if (name == kComposites) return disable_composites(split_names(value));
+  call_api("set", api().switches->set, name.c_str(), value.c_str());
+  if (adapter_knows(name)) config::set(name, value);
+}
+
+}  // namespace
+
+std::string get_setting(const std::string& name) {
+  if (name == kComposites) return disabled_composites();
+  std::string value(size_t{1} << 16, '\0');  // every operator there is, disabled by name, fits
+  call_api("get", api().switches->get, name.c_str(), value.data(), value.size());
+  value.resize(value.find('\0'));
+  return value;
+}
+
+std::vector<std::string> setting_names() {
+  uint32_t count = 0;
+  call_api("settings", api().switches->count, &count);
+  std::vector<std::string> names;
+  for (uint32_t i = 0; i < count; ++i) {
+    const char* name = nullptr;
+    call_api("settings", api().switches->at, i, &name);
+    names.emplace_back(name);
+  }
+  return names;
+}
+
+ocltensor::SettingScopes& setting_scopes() {
+  static ocltensor::SettingScopes& scopes =  // leaked: threads may run while the process ends
+      *new ocltensor::SettingScopes(get_setting, write_setting);
+  return scopes;
+}
+
+std::string switch_report(const std::string& subject) {
+  const tb_switch_api& switches = *api().switches;
+  TORCH_CHECK(switches.struct_size > offsetof(tb_switch_api, report),
+              "ocl: the plugin is too old to tell of its ", subject);
+  uint64_t needed = 0;
+  call_api("report", switches.report, subject.c_str(), static_cast<char*>(nullptr), uint64_t{0},
+           &needed);
+  std::string text(needed + 4096, '\0');  // counts may have grown by a digit
+  call_api("report", switches.report, subject.c_str(), text.data(), uint64_t{text.size()}, &needed);
+  text.resize(text.find('\0'));
+  return text;
+}
+
+std::vector<std::string> plugin_operators() {
+  uint32_t count = 0;
+  call_api("operators", api().operators->count, &count);
+  std::vector<std::string> names;
+  for (uint32_t i = 0; i < count; ++i) {
+    tb_op op = nullptr;
+    tb_op_info info{};
+    info.struct_size = sizeof info;
+    call_api("operators", api().operators->at, i, &op, &info);
+    names.emplace_back(info.name);
+  }
+  return names;
+}
+
+std::vector<std::string> composite_operators() {
+  std::set<std::string> own;
+  for (const std::string& name : plugin_operators()) own.insert(base_name(name));
+  std::vector<std::string> names;
+  const c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
+  for (const c10::OperatorName& registered :
+       dispatcher.getRegistrationsForDispatchKey(c10::DispatchKey::PrivateUse1)) {
+    if (registered.name.rfind("aten::", 0) != 0) continue;
+    const std::string name = c10::toString(registered).substr(6);
+    const auto op = c10::Dispatcher::singleton().findSchema(registered);
+    if (op && !own.contains(base_name(name)) && !is_needed(*op, name)) names.push_back(name);
+  }
+  return names;
+}
+
+const AdapterPolicy& adapter_policy() {
+  static thread_local AdapterPolicy policy{};
+  static thread_local uint64_t generation = 0;
+  const uint64_t now = config::generation();
+  if (generation != now) {
+    const ocltensor::NamePatterns algorithms(config::get_string(config::Knob::DisabledAlgorithms));
+    const ocltensor::NamePatterns operators(config::get_string(config::Knob::DisabledOperations));
+    policy.verbose = config::get_int(config::Knob::Verbose) > 0;
+    policy.fused_attention_disabled =
+        algorithms.find("attention.fused") != nullptr ||
+        operators.find_operator("_scaled_dot_product_fused_attention_overrideable.out") != nullptr;
+    generation = now;
+  }
+  return policy;
+}
+
+}  // namespace torch_ocl

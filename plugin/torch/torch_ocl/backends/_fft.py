@@ -1,0 +1,46 @@
+"""The plan cache of Fourier transforms, which has nothing to hold."""
+
+from typing import Any
+
+from torch_ocl.device import DeviceLike, _index
+
+
+class FftPlanCache:
+    """The plans of one device: none, for the kernels take any length without one."""
+
+    def __init__(self, index: int) -> None:
+        self._index = index
+
+    @property
+    def size(self) -> int:
+        """Plans that are kept: 0."""
+        return 0
+
+    @property
+    def max_size(self) -> int:
+        """Plans that may be kept: 0. Another number is a RuntimeError."""
+        return 0
+
+    @max_size.setter
+    def max_size(self, value: int) -> None:
+        if value != 0:
+            raise RuntimeError(
+                "Fourier transforms on ocl have no plans that could be kept (the provider vkfft, "
+                "which would need them, is not part of this version): max_size is 0"
+            )
+
+    def clear(self) -> None:
+        """Forgets all plans, of which there are none."""
+
+
+class FftPlanCacheManager:
+    """``fft_plan_cache`` of the current device, ``fft_plan_cache[i]`` of device i."""
+
+    def __getitem__(self, device: DeviceLike) -> FftPlanCache:
+        return FftPlanCache(_index(device))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self[None], name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self[None], name, value)

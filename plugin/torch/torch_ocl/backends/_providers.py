@@ -1,0 +1,284 @@
+"""Kernel providers, and operators that are switched off."""
+
+import difflib
+import fnmatch
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from torch_ocl import _C
+from torch_ocl.backends._scope import Scope, joined
+
+OPERATIONS = "OCLTENSOR_DISABLED_OPERATIONS"
+COMPOSITES = "OCLTENSOR_DISABLED_COMPOSITES"
+PROVIDERS = "OCLTENSOR_DISABLED_PROVIDERS"
+ALGORITHMS = "OCLTENSOR_DISABLED_ALGORITHMS"
+_KEYS = ("PrivateUse1", "ocl")
+
+
+@dataclass(frozen=True)
+class ProviderRow:
+    """What the plugin tells of a provider."""
+
+    name: str
+    library: str
+    available: bool
+    enabled: bool
+    version: str
+    what: str
+    missing: str
+
+
+def report_rows(subject: str) -> list[list[str]]:
+    """The plugin's report on a subject, line by line."""
+    return [line.split("\t") for line in _C.report(subject).splitlines()]
+
+
+def provider_rows() -> list[ProviderRow]:
+    return [
+        ProviderRow(r[0], r[1], r[2] == "1", r[3] == "1", *r[4:7])
+        for r in report_rows("providers")
+    ]
+
+
+class ProviderController:
+    """One source of kernels: ``torch.backends.ocl.portable`` and so on."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def _row(self) -> ProviderRow:
+        return next(row for row in provider_rows() if row.name == self._name)
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def available(self) -> bool:
+        """Whether this version has it; ``unavailable_reason`` says why not."""
+        return self._row().available
+
+    @property
+    def unavailable_reason(self) -> str:
+        """Why it is not available; empty where it is."""
+        return self._row().missing
+
+    @property
+    def version(self) -> str | None:
+        return self._row().version or None
+
+    @property
+    def enabled(self) -> bool:
+        """Whether its kernels may be used. Where no other provider is left, its operators are
+        disabled."""
+        return self._row().enabled
+
+    @enabled.setter
+    def enabled(self, value: bool) -> None:
+        if value:
+            self.enable()
+        else:
+            self.disable()
+
+    def enable(self) -> None:
+        _C.remove_from_setting(PROVIDERS, [self._name])
+
+    def disable(self) -> None:
+        _C.add_to_setting(PROVIDERS, [self._name])
+
+    def disabled(self) -> Scope:
+        """A context, or decorator, without it."""
+        return Scope(lambda: [(PROVIDERS, self._name)])
+
+    def __repr__(self) -> str:
+        row = self._row()
+        state = "available" if row.available else f"unavailable: {row.missing}"
+        return f"ProviderController({self._name}, {state}, {'en' if row.enabled else 'dis'}abled)"
+
+
+_controllers: dict[str, ProviderController] = {}
+
+
+def controller(name: str) -> ProviderController:
+    """The controller of a provider. ValueError for a name that none has."""
+    if name not in _controllers:
+        names = all_providers()
+        if name not in names:
+            raise ValueError(f"Unknown provider: {name}. Providers: {', '.join(names)}")
+        _controllers[name] = ProviderController(name)
+    return _controllers[name]
+
+
+def all_providers() -> list[str]:
+    return [row.name for row in provider_rows()]
+
+
+def available_providers() -> list[str]:
+    return [row.name for row in provider_rows() if row.available]
+
+
+def get_provider_operations(name: str) -> list[str]:
+    """The operators that a provider has kernels for, sorted; none where it is not available."""
+    return sorted(_C.plugin_operators()) if controller(name).available else []
+
+
+# ---- Operators
+
+
+def _fits(pattern: str, name: str) -> bool:
+    return any(fnmatch.fnmatchcase(n, pattern) for n in (name, name.split(".")[0]))
+
+
+def _resolve(patterns: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The plugin's operators and the adapter's composites that patterns mean.
+
+    ValueError, with names that are near, where one means none.
+    """
+    own, composed = _C.plugin_operators(), _C.composite_operators()
+    chosen: tuple[list[str], list[str]] = ([], [])
+    for pattern in patterns:
+        if pattern in ("copy", "copy.out"):
+            raise ValueError("copy cannot be disabled: the fallback of every operator needs it")
+        bare = pattern.removeprefix("aten::")
+        found = ([n for n in own if _fits(bare, n)], [n for n in composed if _fits(bare, n)])
+        if not any(found):
+            names = sorted({n.split(".")[0] for n in (*own, *composed)})
+            near = ", ".join(difflib.get_close_matches(bare, names))
+            raise ValueError(
+                f"no operator of ocl fits {pattern!r}" + (f"; near are: {near}" if near else "")
+            )
+        chosen[0].extend(n for n in found[0] if n != "copy.out")
+        chosen[1].extend(found[1])
+    return chosen
+
+
+def disable_operations(*patterns: str) -> None:
+    """Switches operators off, for all providers.
+
+    Args:
+        patterns: names ("add", "add.out") or patterns with ``*`` and ``?`` ("linalg_*").
+
+    A disabled operator runs on the CPU where ``OCLTENSOR_ENABLE_FALLBACK`` is 1, and is a
+    NotImplementedError that says so where it is not. "add" means ``add``, ``add_`` and all
+    overloads. Operators that the adapter composes of others ("trace") are included; for these, call
+    it while no other thread uses them. ValueError where a pattern fits none.
+    """
+    own, composed = _resolve(patterns)
+    if own:
+        _C.add_to_setting(OPERATIONS, own)
+    if composed:
+        _C.add_to_setting(COMPOSITES, composed)
+
+
+def enable_operations(*patterns: str) -> None:
+    """Switches operators on again, also those that a context has switched off."""
+    own, composed = _resolve(patterns)
+    _C.remove_from_setting(OPERATIONS, [*own, *patterns])
+    _C.remove_from_setting(COMPOSITES, composed)
+
+
+def operations_disabled(*patterns: str) -> Scope:
+    """A context, or decorator, in which operators are switched off; see ``disable_operations``."""
+
+    def values() -> list[tuple[str, str]]:
+        own, composed = _resolve(patterns)
+        settings = [(OPERATIONS, joined(own)), (COMPOSITES, joined(composed))]
+        return [(name, value) for name, value in settings if value]
+
+    return Scope(values)
+
+
+def disabled_operations() -> list[str]:
+    """The operators that are switched off, sorted."""
+    names = _C.get_setting(OPERATIONS).split(",") + _C.get_setting(COMPOSITES).split(",")
+    return sorted(name.strip() for name in names if name.strip())
+
+
+def is_operation_disabled(name: str) -> bool:
+    """Whether any operator of this name, or that fits this pattern, is switched off."""
+    return any(_fits(name, n) or _fits(n, name) for n in disabled_operations())
+
+
+def _check_keys(keys: Iterable[str]) -> None:
+    for key in keys:
+        if key not in _KEYS:
+            raise ValueError(
+                f"ocl has no operators under the dispatch key {key!r}: they are all under "
+                "'PrivateUse1' (or, the same, 'ocl'); gradients are PyTorch's own"
+            )
+
+
+def disable_dispatch_keys(*keys: str) -> None:
+    """Switches off all operators of a dispatch key, of which there is one: ``PrivateUse1``."""
+    _check_keys(keys)
+    if keys:
+        disable_operations("*")
+
+
+def enable_dispatch_keys(*keys: str) -> None:
+    """Switches all operators of a dispatch key on again."""
+    _check_keys(keys)
+    if keys:
+        enable_operations("*")
+
+
+# ---- Algorithms
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """One way to do what an operator family does."""
+
+    family: str
+    id: str
+    runs: int
+    is_last_choice: bool
+    disabled: bool
+    is_general: bool
+    description: str
+
+
+def algorithms() -> list[Algorithm]:
+    """The algorithms that devices choose among, in the order in which they are asked.
+
+    ``runs`` counts since the process began. The general one of a family takes whatever comes, is
+    never measured, and cannot be disabled.
+    """
+    return [
+        Algorithm(r[0], r[1], int(r[2]), r[3] == "1", r[4] == "1", r[5] == "1", r[6])
+        for r in report_rows("algorithms")
+    ]
+
+
+def last_choices() -> dict[str, str]:
+    """What ran last in each family ("matmul", "conv", "fft", "index_put", "attention")."""
+    return {a.family: a.id for a in algorithms() if a.is_last_choice}
+
+
+def algorithms_disabled(*patterns: str) -> Scope:
+    """A context, or decorator, without some algorithms ("matmul.packed", "conv.*").
+
+    The next one that takes a problem runs. RuntimeError, with names that are near, where a pattern
+    fits none.
+    """
+    return Scope(lambda: [(ALGORITHMS, joined(patterns))])
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The time of an algorithm, measured because of ``benchmark``."""
+
+    problem: str
+    id: str
+    microseconds: float
+    is_best: bool
+
+
+def measurements() -> list[Measurement]:
+    """What ``benchmark`` has measured: one entry per device, class of shapes and algorithm."""
+    return [Measurement(r[0], r[1], float(r[2]), r[3] == "1") for r in report_rows("measurements")]
+
+
+def forget_measurements() -> None:
+    """Lets ``benchmark`` measure anew."""
+    _C.set_setting("forget_measurements", "1")

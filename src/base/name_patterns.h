@@ -1,0 +1,38 @@
+// Lists of names and patterns as settings hold them ("add, linalg_*"), and what a wrong name was
+// probably meant to be.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ocltensor {
+
+// The parts of a list joined by commas, without blanks and empty parts.
+std::vector<std::string> split_names(std::string_view list);
+
+// `*` stands for any text and `?` for one character.
+bool matches_pattern(std::string_view pattern, std::string_view name);
+
+// Operators are meant by name with or without overload: "add" and "add.*" are all of "add.out".
+bool matches_operator(std::string_view pattern, std::string_view name);
+
+class NamePatterns {
+ public:
+  NamePatterns() = default;
+  explicit NamePatterns(std::string_view list) : patterns_(split_names(list)) {}
+  bool empty() const { return patterns_.empty(); }
+  // The first pattern that matches, or nullptr.
+  const std::string* find(std::string_view name) const;
+  const std::string* find_operator(std::string_view name) const;
+
+ private:
+  std::vector<std::string> patterns_;
+};
+
+// At most `most` of `names` that are close to `name`, the closest first.
+std::vector<std::string> near_names(std::string_view name, std::span<const std::string> names,
+                                    size_t most = 3);
+
+}  // namespace ocltensor
