@@ -10,9 +10,9 @@ typedef CTYPE(COMPUTE) T;
 #define CLASS(i) ((long)LOAD(TARGET, AT_CONST(TARGET, target_base, target_offset), i))
 #define AT_CLASS(i, c) ((i / inner * classes + (c)) * inner + i % inner)
 
-// WITH_WEIGHTS: every element's weight is written as well, for the mean.
+// with_weights: every element's weight is written as well, for the mean.
 __kernel void gather(PAIR(x), PAIR(target), PAIR(weight), TARGET_PAIR(out), TARGET_PAIR(used), long count, long classes,
-                     long inner, long ignored, long weight_stride, long per) {
+                     long inner, long ignored, long weight_stride, long per, long with_weights) {
   FOR_EACH {
     const long c = CLASS(i);
     T w = 0, loss = 0;
@@ -25,15 +25,13 @@ __kernel void gather(PAIR(x), PAIR(target), PAIR(weight), TARGET_PAIR(out), TARG
       }
     }
     STORE(OUT, AT(OUT, out_base, out_offset), i, loss);
-#ifdef WITH_WEIGHTS
-    STORE(COMPUTE, AT(COMPUTE, used_base, used_offset), i, w);
-#endif
+    if (with_weights) STORE(COMPUTE, AT(COMPUTE, used_base, used_offset), i, w);
   }
 }
 
-// grad_step: 1 where every target has its gradient, 0 where all share one. MEAN: over the total weight.
+// grad_step: 1 where every target has its gradient, 0 where all share one. mean: over the total weight.
 __kernel void scatter(PAIR(grad), PAIR(target), PAIR(weight), PAIR(total), TARGET_PAIR(out), long count, long classes,
-                      long inner, long ignored, long weight_stride, long per, long grad_step) {
+                      long inner, long ignored, long weight_stride, long per, long grad_step, long mean) {
   __global STYPE(OUT) *out = AT(OUT, out_base, out_offset);
   FOR_EACH {
     const long c = CLASS(i);
@@ -44,9 +42,7 @@ __kernel void scatter(PAIR(grad), PAIR(target), PAIR(weight), PAIR(total), TARGE
     }
     T g = -IN(G, grad, i * grad_step);
     if (HAS_WEIGHT) g *= IN(W, weight, c * weight_stride);
-#ifdef MEAN
-    g /= IN(TOTAL, total, 0);
-#endif
+    if (mean) g /= IN(TOTAL, total, 0);
     STORE(OUT, out, AT_CLASS(i, c), g);
   }
 }

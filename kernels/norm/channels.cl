@@ -2,8 +2,9 @@
 // plane is what shares those numbers (a channel, or with groups a sample's channel); `per_stat` neighbouring planes share
 // statistics. One work-item a plane or channel.
 //   COMPUTE; W, S, R: types of weight and bias, of saved and of running statistics (where HAS_WEIGHT, HAS_BIAS,
-//   HAS_SAVED, HAS_RUNNING); TRAIN: X is the input's type, and means are relative to its first elements, first_step
-//   apart; table: [shift | scale | bias] or, backward, [shift | scale | k1 | k2], each of all planes
+//   HAS_SAVED, HAS_RUNNING); X: the input's type, for the forward kernel alone; TRAIN: means are relative to the input's
+//   first elements, first_step apart; table: [shift | scale | bias] or, backward, [shift | scale | k1 | k2], each of all
+//   planes
 #include "types.h"
 typedef CTYPE(COMPUTE) T;
 #define IN(A, name, i) LOAD(A, AT_CONST(A, name##_base, name##_offset), i)
@@ -47,7 +48,7 @@ __kernel void prepare(PAIR(x), PAIR(mean), PAIR(variance), PAIR(weight), PAIR(bi
   OUT(COMPUTE, table, 2 * planes + p,
       (HAS_BIAS ? TO(COMPUTE, IN(W, bias, c * bias_stride)) : (T)0) - lost * inverse * SCALE(c));
 }
-#endif
+#else
 
 // sums, dots: per plane, of dy and of dy * (x - mean). With s1, s2 their weighted sums over the planes of a statistic,
 // dx = dy * w * r - r * s1 / n - (x - mean) * r^3 * s2 / n.
@@ -98,3 +99,4 @@ __kernel void inverses(PAIR(mean), PAIR(variance), TARGET(result), long channels
   OUT(COMPUTE, result, channels + c,
       (T)1 / sqrt(TO(COMPUTE, IN(R, variance, c * variance_stride)) + FROM_BITS(COMPUTE, eps_)));
 }
+#endif

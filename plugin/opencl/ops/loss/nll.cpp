@@ -72,7 +72,6 @@ void forward(OpCall& call) {
       .type("G", compute)
       .type("TOTAL", compute)
       .type("OUT", each ? call.out(0).dtype() : compute);
-  if (!each) d.set("WITH_WEIGHTS", 1);
   const auto bytes = static_cast<uint64_t>(std::max<int64_t>(1, s.targets) * size_of(compute));
   const Scratch losses = call.scratch(each ? 1 : bytes), used = call.scratch(each ? 1 : bytes);
   ContiguousOutput out(call, call.out(0));
@@ -87,7 +86,7 @@ void forward(OpCall& call) {
       launch.memory(losses.address(), 0, static_cast<int64_t>(bytes));
     launch.memory(each ? 0 : used.address(), 0, each ? 0 : static_cast<int64_t>(bytes));
     const Division range = add_common(call, launch, s, ignored, weight);
-    launch.run(range.global, range.local);
+    launch.value(int64_t{!each}).run(range.global, range.local);
   }
   if (each) return out.finish();
   const LocalTensor parts[] = {LocalTensor(losses.address(), compute, Dims{s.targets}),
@@ -125,7 +124,6 @@ void backward(OpCall& call) {
       .type("G", grad.dtype())
       .type("TOTAL", total.dtype())
       .type("OUT", out.view().dtype());
-  if (mode == 1) d.set("MEAN", 1);
   Launch launch = call.launch(kernel_sources::loss_nll, "scatter", d);
   bind(launch, g.view());
   bind(launch, t.view());
@@ -133,7 +131,7 @@ void backward(OpCall& call) {
   bind(launch, total);
   bind(launch, out.view());
   const Division range = add_common(call, launch, s, ignored, weight);
-  launch.value(int64_t{each}).run(range.global, range.local);
+  launch.value(int64_t{each}).value(int64_t{mode == 1}).run(range.global, range.local);
   out.finish();
 }
 
