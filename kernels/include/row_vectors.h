@@ -12,7 +12,7 @@ INLINE float16 load_row(__global const float *x, long stride) {
   return (float16)(a.even, b.even);
 #else
   float lane[16];
-  for (int i = 0; i < 16; ++i) lane[i] = x[i * stride];
+  ROLLED for (int i = 0; i < 16; ++i) lane[i] = x[i * stride];
   return vload16(0, lane);
 #endif
 }
@@ -33,7 +33,7 @@ INLINE void store_row(float16 v, __global STYPE(TYPE) *y, long col, long n) {
   }
   float lane[16];
   vstore16(v, 0, lane);
-  for (long i = 0; i < min(n, 16L); ++i) STORE(TYPE, y, i * col, lane[i]);
+  ROLLED for (long i = 0; i < min(n, 16L); ++i) STORE(TYPE, y, i * col, lane[i]);
 }
 
 // n elements; the rest is zero.
@@ -41,7 +41,7 @@ INLINE float16 load_row_part(__global const STYPE(TYPE) *y, long col, long n) {
   if (col == 1 && n >= 16) return LOAD16(TYPE, y, 0);
   float lane[16];
   vstore16((float16)(0), 0, lane);
-  for (long i = 0; i < min(n, 16L); ++i) lane[i] = LOAD(TYPE, y, i * col);
+  ROLLED for (long i = 0; i < min(n, 16L); ++i) lane[i] = LOAD(TYPE, y, i * col);
   return vload16(0, lane);
 }
 #endif

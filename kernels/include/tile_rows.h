@@ -16,7 +16,7 @@ INLINE float16 load_part(__global const STYPE(TYPE) *p, int n) {
   if (n >= 16) return LOAD16(TYPE, p, 0);
   float lane[16];
   vstore16((float16)(0), 0, lane);
-  for (int i = 0; i < n; ++i) lane[i] = LOAD(TYPE, p, i);
+  ROLLED for (int i = 0; i < n; ++i) lane[i] = LOAD(TYPE, p, i);
   return vload16(0, lane);
 }
 
@@ -30,16 +30,16 @@ INLINE void pack_b(__local float16 *panel, __global const STYPE(TYPE) *b, long r
         panel[2 * k + 1] = LOAD16(TYPE, b, k * row + 16);
       }
     } else {
-      for (int k = 0; k < rows; ++k)
-        for (int v = 0; v < 2; ++v) panel[2 * k + v] = load_part(b + k * row + 16 * v, clamp(columns - 16 * v, 0, 16));
+      ROLLED for (int k = 0; k < rows; ++k)
+        ROLLED for (int v = 0; v < 2; ++v) panel[2 * k + v] = load_part(b + k * row + 16 * v, clamp(columns - 16 * v, 0, 16));
     }
     return;
   }
-  for (int v = 0; v < 2; ++v) {
+  ROLLED for (int v = 0; v < 2; ++v) {
     const int count = clamp(columns - 16 * v, 0, 16);
     int k = 0;
     if (count == 0)
-      for (; k < rows; ++k) panel[2 * k + v] = (float16)(0);
+      ROLLED for (; k < rows; ++k) panel[2 * k + v] = (float16)(0);
     if (row == 1)
       for (; k + 16 <= rows; k += 16) {
         float16 r[16];
@@ -47,9 +47,9 @@ INLINE void pack_b(__local float16 *panel, __global const STYPE(TYPE) *b, long r
         transpose16(r);
         UNROLL for (int i = 0; i < 16; ++i) panel[2 * (k + i) + v] = r[i];
       }
-    for (; k < rows; ++k) {
+    ROLLED for (; k < rows; ++k) {
       float lane[16];
-      for (int i = 0; i < 16; ++i) lane[i] = LOAD(TYPE, b, k * row + (16 * v + min(i, count - 1)) * col);
+      ROLLED for (int i = 0; i < 16; ++i) lane[i] = LOAD(TYPE, b, k * row + (16 * v + min(i, count - 1)) * col);
       panel[2 * k + v] = vload16(0, lane);
     }
   }
@@ -72,7 +72,7 @@ INLINE float16 load_s(__global const STYPE(TYPE) *s, long col, int n) {
   if (col == 0) return (float16)(LOAD(TYPE, s, 0));
   float lane[16];
   vstore16((float16)(0), 0, lane);
-  for (int i = 0; i < n; ++i) lane[i] = LOAD(TYPE, s, i * col);
+  ROLLED for (int i = 0; i < n; ++i) lane[i] = LOAD(TYPE, s, i * col);
   return vload16(0, lane);
 }
 
@@ -80,7 +80,7 @@ INLINE float16 load_c(__global const STYPE(OUT) *c, int n) {
   if (n >= 16) return LOAD16(OUT, c, 0);
   float lane[16];
   vstore16((float16)(0), 0, lane);
-  for (int i = 0; i < n; ++i) lane[i] = LOAD(OUT, c, i);
+  ROLLED for (int i = 0; i < n; ++i) lane[i] = LOAD(OUT, c, i);
   return vload16(0, lane);
 }
 
@@ -88,7 +88,7 @@ INLINE void store_c(float16 v, __global STYPE(OUT) *c, int n) {
   if (n >= 16) return STORE16(OUT, c, 0, v);
   float lane[16];
   vstore16(v, 0, lane);
-  for (int i = 0; i < n; ++i) STORE(OUT, c, i, lane[i]);
+  ROLLED for (int i = 0; i < n; ++i) STORE(OUT, c, i, lane[i]);
 }
 
 INLINE void store_tile(float16 sum[TILE_ROWS][2], __global STYPE(OUT) *c, long c_row, __global const STYPE(TYPE) *s,
@@ -109,8 +109,8 @@ INLINE void store_tile(float16 sum[TILE_ROWS][2], __global STYPE(OUT) *c, long c
   }
   float edge[TILE_ROWS * PANEL];  // rolled loops: unrolled they cost seconds of compilation
   UNROLL for (int i = 0; i < TILE_ROWS; ++i) UNROLL for (int v = 0; v < 2; ++v) vstore16(sum[i][v], 2 * i + v, edge);
-  for (int i = 0; i < rows; ++i)
-    for (int v = 0; v < 2; ++v) {
+  ROLLED for (int i = 0; i < rows; ++i)
+    ROLLED for (int v = 0; v < 2; ++v) {
       const int n = clamp(columns - 16 * v, 0, 16);
       float16 x = vload16(2 * i + v, edge) * f.alpha;
       if (n == 0) continue;
