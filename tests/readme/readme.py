@@ -4,6 +4,7 @@ usage: readme.py extract README.md OUT.cpp       the first C++ block
        readme.py expect README.md PROGRAM        runs PROGRAM and compares with the text block after it
        readme.py settings README.md config.def   fails unless the table is the generated one
        readme.py write-settings README.md config.def
+       readme.py variables tests/README.md config.def    fails unless every variable has a test that exists
 """
 
 import difflib
@@ -34,6 +35,25 @@ def with_table(readme: str, definitions: str) -> str:
     return f"{head}{BEGIN}{first_line}\n{table(definitions)}\n{END}{tail}"
 
 
+def check_variables(readme: str, definitions: str, root: pathlib.Path) -> None:
+    """Every variable of config.def has a row, whose file has a test of the name given (Class.test or a name)."""
+    rows = dict(re.findall(r"^\| `(OCLTENSOR_\w+)` \| (.*?) \|", readme, re.M))
+    wanted = re.findall(r'OCLTENSOR_KNOB\(\w+,\s*"(\w+)"', definitions)
+    problems = [f"{name} has no row" for name in wanted if name not in rows]
+    problems += [f"{name} is no variable" for name in rows if name not in wanted]
+    for name, text in rows.items():
+        if text == "none: without effect yet":
+            continue
+        places = re.findall(r"`([^`]+)`: `([^`]+)`", text)
+        problems += [f"{name}: no test is named"] * (not places)
+        for path, test in places:
+            file = root / path
+            if not file.is_file() or not all(part in file.read_text() for part in test.split(".")):
+                problems.append(f"{name}: {path} has no {test}")
+    if problems:
+        sys.exit("tests/README.md, table of variables:\n" + "\n".join(problems))
+
+
 def main() -> None:
     command, readme_path, other = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
     readme = readme_path.read_text()
@@ -44,6 +64,8 @@ def main() -> None:
         want = block(readme, "text")
         if got != want:
             sys.exit("README.md shows another output:\n" + "\n".join(difflib.ndiff(want.split("\n"), got.split("\n"))))
+    elif command == "variables":
+        check_variables(readme, pathlib.Path(other).read_text(), readme_path.resolve().parent.parent)
     elif command in ("settings", "write-settings"):
         wanted = with_table(readme, pathlib.Path(other).read_text())
         if command == "write-settings":

@@ -1,4 +1,5 @@
 // Settings and what they steer, at the C boundary.
+#include <atomic>
 #include <cstring>
 #include <string>
 
@@ -9,6 +10,7 @@
 #include "ops/index/index.h"
 #include "ops/matmul/matmul.h"
 #include "ops/registry.h"
+#include "switch_checks.h"
 #include "tune/algorithms.h"
 #include "tune/providers.h"
 
@@ -48,6 +50,17 @@ struct Check {
 constexpr Check kChecks[] = {{config::Knob::DisabledOperations, check_operations},
                              {config::Knob::DisabledAlgorithms, check_algorithms},
                              {config::Knob::DisabledProviders, check_providers}};
+
+}  // namespace
+
+void check_lists(const Policy& policy) {
+  static std::atomic<const Policy*> checked{nullptr};
+  if (checked.load(std::memory_order_relaxed) == &policy) return;
+  for (const Check& c : kChecks) c.check(config::get_string(c.knob));
+  checked.store(&policy, std::memory_order_relaxed);
+}
+
+namespace {
 
 // What is done at once instead of being kept.
 struct Action {

@@ -1,6 +1,4 @@
 // Profiler, capture and interop at the C boundary.
-#include <cstring>
-
 #include "base/config.h"
 #include "entry.h"
 #include "handles.h"

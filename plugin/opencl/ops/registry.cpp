@@ -18,10 +18,10 @@
 #include "pool/pool.h"
 #include "random/random.h"
 #include "reduce/reduction.h"
+#include "runtime/asked.h"
 #include "scan/scan.h"
 #include "softmax/softmax.h"
 #include "sort/sort.h"
-#include "tune/algorithms.h"
 #include "upsample/upsample.h"
 
 namespace ocltensor::opencl {
@@ -89,7 +89,8 @@ void steer_operator(const Policy& policy, const tb_op_s& op, const Stream& strea
     unsupported(TB_REASON_DISABLED, "{} is disabled ({})", name,
                 config::name(config::Knob::DisabledOperations));
   if (policy.verbose > 1)
-    print_choice(fmt::format("operator {} on ocl:{}: portable", name, stream.device().index()));
+    print_asked("choice",
+                fmt::format("operator {} on ocl:{}: portable", name, stream.device().index()));
 }
 
 void check_operations(std::string_view list) {

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "asked.h"
 #include "base/config.h"
 #include "base/error.h"
-#include "base/log.h"
 #include "device.h"
 #include "process.h"
 #include "recorder.h"
@@ -35,7 +35,7 @@ runtime::PoolOptions options_for(Device& device, uint64_t recommended) {
   options.high_ratio = config::get_double(config::Knob::HighWatermarkRatio);
   options.low_ratio = config::low_watermark_ratio(device.caps().unified_memory);
   options.debug = static_cast<uint32_t>(config::get_int(config::Knob::DebugAllocator));
-  options.log = [](const std::string& line) { logging::info("allocator", "{}", line); };
+  options.log = [](const std::string& line) { print_asked("allocator", line); };
   return options;
 }
 

@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
-#include <cstdio>
 #include <map>
 #include <mutex>
+
+#include "runtime/asked.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -161,7 +162,7 @@ size_t choose_algorithm(const Question& q) {
   Decision decision = decide_by_rule(q);
   if (policy.benchmark) decide_by_measuring(q, decision);
   if (policy.verbose > 0)
-    print_choice(sentence(q, decision));
+    print_asked("choice", sentence(q, decision));
   else if (logging::enabled(logging::Level::Debug))
     logging::write(logging::Level::Debug, "choice", sentence(q, decision).c_str());
   return decision.index;
@@ -177,11 +178,6 @@ std::vector<Measurement> measurements() {
 void forget_measurements() {
   const std::lock_guard lock(known().mutex);
   known().measured.clear();
-}
-
-void print_choice(const std::string& line) {
-  const std::string whole = "[ocltensor] choice: " + line + "\n";
-  std::fwrite(whole.data(), 1, whole.size(), stderr);
 }
 
 int64_t size_class(int64_t size) {

@@ -127,9 +127,6 @@ class AlgorithmList {
   AlgorithmFamily family_;
 };
 
-// A line that OCLTENSOR_VERBOSE asked for: to standard error, whatever the level of the log.
-void print_choice(const std::string& line);
-
 // A size as measurements see it: up to 16 exactly, above by its three leading bits.
 int64_t size_class(int64_t size);
 

@@ -44,7 +44,7 @@ Policy make_policy() {
            .default_choice = false,
            .plain = false};
   p.default_choice = p.tuned && !p.benchmark && p.verbose == 0 && p.algorithms.empty();
-  p.plain = p.portable && p.verbose < 2 && p.operations.empty();
+  p.plain = p.portable && p.verbose < 2 && p.operations.empty() && p.algorithms.empty();
   return p;
 }
 

@@ -24,7 +24,7 @@ struct Policy {
   NamePatterns operations, algorithms;
 
   bool default_choice;  // of algorithms: nothing to print, to measure, or to leave out
-  bool plain;           // of operators: nothing to print or to decline
+  bool plain;           // of operators: nothing to print, to decline or to check
 };
 
 namespace detail {

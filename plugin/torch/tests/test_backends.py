@@ -558,8 +558,30 @@ class Rest(Case):
             with ocl.flags(benchmark=True):
                 self.assertTrue(ocl.benchmark)
         finally:
-            torch.backends.__allow_nonbracketed_mutation_flag = True
+            setattr(torch.backends, "__allow_nonbracketed_mutation_flag", True)  # noqa: B010
         self.assertFalse(ocl.benchmark)
+
+    def test_the_launcher_chooses_threads_and_cores(self):
+        show = (
+            "import os, torch, torch_ocl; p = torch.ocl.get_device_properties(); "
+            "print(p.compute_units, sorted(os.sched_getaffinity(0)), os.environ['OMP_NUM_THREADS'])"
+        )
+        core = min(os.sched_getaffinity(0))
+        launch = ["-m", "torch_ocl.launch"]
+        outcome = run_python("", *launch, "--cores", str(core), "-c", show)
+        self.assertEqual(outcome.returncode, 0, outcome.stderr)
+        units, rest = outcome.stdout.split(maxsplit=1)
+        self.assertEqual(rest.strip(), f"[{core}] 1")
+        if "Portable Computing Language" in torch.ocl.get_device_properties().platform:
+            self.assertEqual(units, "1")
+        shown = run_python("", *launch, "--print", "--threads", "3", "script.py", "--flag")
+        self.assertIn("POCL_MAX_PTHREAD_COUNT=3", shown.stdout)
+        self.assertTrue(shown.stdout.rstrip().endswith("script.py --flag"))
+        self.assertEqual(run_python("", *launch, "-c", "raise SystemExit(7)").returncode, 7)
+        for bad in (["--cores", "x"], ["--cores", "99999"], ["--instances", "99999"], ["--node", "4711"], []):
+            outcome = run_python("", *launch, *bad, *(["s.py"] if bad else []))
+            self.assertEqual(outcome.returncode, 2, bad)
+            self.assertIn("error:", outcome.stderr)
 
     def test_opt_einsum_is_honoured(self):
         """The path of a product of three decides which products run."""

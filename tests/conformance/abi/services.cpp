@@ -108,6 +108,13 @@ void switches(Checker& c) {
   c.expect(s.get("no such switch", value, sizeof value, nullptr) != TB_OK,
            "a switch out of nowhere is read");
   c.expect(s.set("no such switch", "1", nullptr) != TB_OK, "a switch out of nowhere is set");
+  if (s.struct_size <= offsetof(tb_switch_api, report)) return;
+  uint64_t needed = 0;
+  c.expect(s.report("no such subject", nullptr, 0, &needed, nullptr) == TB_UNSUPPORTED,
+           "a report of nothing is given");
+  char part[4] = {1, 1, 1, 1};
+  if (s.report("algorithms", part, sizeof part, &needed, nullptr) == TB_OK)
+    c.expect(needed > sizeof part && part[3] == 0, "a report that does not fit has no end");
 }
 
 // After fork() every function fails in the child with TB_E_STATE, and nothing hangs.
