@@ -2,6 +2,8 @@
 // an error, and the next step must be right. `warm`: within one process that has run the step
 // before. `cold`: a new process for each call of the first step, driver start and program loading
 // included. `building`: the same with an empty program cache, so that programs are built.
+// `capture`: as warm, while the step is captured: a recorder that fails spoils nothing but its
+// file.
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <ocltensor/ocltensor.h>
@@ -115,6 +117,51 @@ int warm() {
   return raised > 0 ? 0 : 1;
 }
 
+int captured(long every) {
+  const std::vector<float> reference = train_step();
+  const Faults faults = find_layer();
+  const std::string path = fmt::format("/tmp/ocltensor-faults-capture-{}", ::getpid());
+  std::vector<float> result;
+  const auto step = [&] {
+    result.clear();
+    std::filesystem::remove(path);
+    ot::profiler::Capture capture(path);
+    result = train_step();
+    capture.stop();
+  };
+  faults.arm(0);
+  step();
+  if (!same(result, reference)) return fmt::print("a captured step differs\n"), 1;
+  const long calls = faults.count();
+  long raised = 0;
+  long stopped = 0;
+  constexpr long kLast = 12;  // the results are read with them
+  for (long n = 1; n <= calls; n = std::max(n + 1, std::min(n + every, calls - kLast))) {
+    faults.arm(n);
+    try {
+      step();
+    } catch (const ot::Error& e) {
+      ++(result.empty() ? raised : stopped);
+      if (!result.empty() && std::filesystem::exists(path))
+        return fmt::print("call {} failed: {}, and the file is still there\n", n, e.what()), 1;
+    }
+    faults.arm(0);
+    if (!result.empty() && !same(result, reference))
+      return fmt::print("call {} failed silently: a wrong result\n", n), 1;
+    if (ot::profiler::is_capturing()) return fmt::print("still capturing\n"), 1;
+    step();
+    if (!same(result, reference) || !std::filesystem::exists(path))
+      return fmt::print("after call {} failed, the next step is wrong\n", n), 1;
+    std::filesystem::remove(path);
+  }
+  fmt::print(
+      "{} calls of a captured step, every {}th and the last ones failed once: {} steps raised an "
+      "error, {} captures "
+      "failed beside a right step\n",
+      calls, every, raised, stopped);
+  return raised > 0 && stopped > 0 ? 0 : 1;
+}
+
 std::vector<float> read_floats(const char* path) {
   std::vector<float> values;
   if (FILE* f = std::fopen(path, "rb")) {
@@ -211,6 +258,7 @@ int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
   try {
     if (mode == "warm") return warm();
+    if (mode == "capture") return captured(argc > 2 ? std::max(1L, std::atol(argv[2])) : 1);
     if (mode == "cold" || mode == "building")
       return cold(argv[0], mode == "building", argc > 2 ? std::max(1L, std::atol(argv[2])) : 1,
                   argc > 3 ? std::max(1L, std::atol(argv[3])) : 1);
@@ -219,6 +267,7 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "{}\n", e.what());
     return 1;
   }
-  fmt::print(stderr, "usage: faults_test warm | cold | building [every Nth call] [from call]\n");
+  fmt::print(stderr,
+             "usage: faults_test warm | capture | cold | building [every Nth call] [from call]\n");
   return 2;
 }

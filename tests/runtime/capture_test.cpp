@@ -11,6 +11,8 @@
 #include <regex>
 #include <sstream>
 
+#include "capture/writer.h"
+
 namespace {
 
 namespace ot = ocltensor;
@@ -173,6 +175,22 @@ TEST_F(Captures, BrokenFilesAreErrors) {
   EXPECT_THAT(replay("--list").text, HasSubstr("no capture file"));
   fs::remove(path());
   EXPECT_THAT(replay().text, HasSubstr("No such file"));
+}
+
+// A capture of a device that allows larger work-groups than any.
+TEST_F(Captures, WorkGroupsThatAreTooLargeAreErrors) {
+  namespace file = ot::capture_file;
+  file::Writer writer(path());
+  writer.add(file::Program{1, "f.cl", "-cl-std=CL1.2", "__kernel void f(__global int* p) {}"});
+  writer.add(file::Kernel{2, 1, "f"});
+  writer.add(file::Buffer{3, 4096, 0, 0});
+  writer.add(file::Contents{3, 0, {{1, 0}}});
+  writer.add(
+      file::Launch{2, 0, 0, 1, {}, {1 << 22}, {1 << 22}, {{file::ArgumentKind::Buffer, 3, {}}}});
+  writer.finish();
+  const Outcome o = replay();
+  EXPECT_EQ(o.code, 2);
+  EXPECT_THAT(o.text, HasSubstr("launch 0 (f) has work-groups of 4194304x1x1 work-items"));
 }
 
 std::string text_of(const std::function<void()>& call) {

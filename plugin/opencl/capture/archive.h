@@ -1,5 +1,8 @@
-// Numbers, texts, lists and records as little-endian bytes, and back with every bound checked.
+// Numbers, texts, lists and records as little-endian bytes, and back with every bound checked;
+// checksums.
 #pragma once
+
+#include <zlib.h>
 
 #include <cstring>
 #include <span>
@@ -9,6 +12,11 @@
 #include "format.h"
 
 namespace ocltensor::capture_file {
+
+inline uint32_t crc(std::span<const uint8_t> bytes) {
+  return static_cast<uint32_t>(
+      crc32_z(crc32_z(0, nullptr, 0), bytes.data(), static_cast<z_size_t>(bytes.size())));
+}
 
 template <typename T>
 concept Number = std::is_integral_v<T> || std::is_enum_v<T>;

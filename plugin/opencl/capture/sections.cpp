@@ -12,11 +12,6 @@ namespace {
 
 constexpr size_t kKeptSections = 8;  // unpacked, 1 MiB each
 
-uint32_t crc(std::span<const uint8_t> bytes) {
-  return static_cast<uint32_t>(
-      crc32_z(crc32_z(0, nullptr, 0), bytes.data(), static_cast<z_size_t>(bytes.size())));
-}
-
 // The header without its own checksum, which is verified.
 template <size_t N>
 std::span<const uint8_t> checked(const std::array<uint8_t, N>& bytes, const char* what,

@@ -18,11 +18,6 @@ namespace {
 
 constexpr size_t kRecordsPerSection = size_t{1} << 20;  // bytes, about
 
-uint32_t crc(std::span<const uint8_t> bytes) {
-  return static_cast<uint32_t>(
-      crc32_z(crc32_z(0, nullptr, 0), bytes.data(), static_cast<z_size_t>(bytes.size())));
-}
-
 bool all_zero(std::span<const uint8_t> bytes) {
   return bytes.empty() ||
          (bytes[0] == 0 && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);

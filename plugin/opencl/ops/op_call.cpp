@@ -1,31 +1,21 @@
 // Arguments and outputs of an operator call, checked once for every operator.
 #include "op_call.h"
 
+#include "base/arguments.h"
+
 namespace ocltensor::opencl {
 namespace {
 
 // What no operator has to look at again: types that the device cannot hold, more dimensions than
 // the limit.
 void check_tensor(const Capabilities& caps, const Operator& op, bool takes_complex,
-                  const tb_tensor& tensor) {
-  check(tensor.struct_size >= TB_TENSOR_SIZE_V1, "a tensor argument has struct_size {}",
-        tensor.struct_size);
-  const DType dtype = from_abi(tensor.dtype);
+                  const tb_tensor* tensor) {
+  const DType dtype = check_described(tensor);
   if (dtype == DType::Float64 && !caps.fp64)
     unsupported(TB_REASON_DEVICE_FEATURE, "{} has no float64 (cl_khr_fp64)", caps.name);
   if (is_complex(dtype) && !takes_complex)
     unsupported(TB_REASON_DTYPE, "{} does not support complex64", op.name);
-  if (tensor.ndim > TB_MAX_RANK)
-    unsupported(TB_REASON_RANK, "tensors have at most {} dimensions", TB_MAX_RANK);
-  if (tensor.base == 0) return;
-  const Extent e = extent({tensor.sizes, tensor.ndim}, {tensor.strides, tensor.ndim});
-  const int64_t start = static_cast<int64_t>(tensor.address - tensor.base);
-  const int64_t item = size_of(dtype);
-  check(e.low == e.high || (start + e.low * item >= 0 &&
-                            start + e.high * item <= static_cast<int64_t>(tensor.base_bytes)),
-        "a tensor of shape {} and strides {} reaches beyond its storage of {} bytes",
-        to_string({tensor.sizes, tensor.ndim}), to_string({tensor.strides, tensor.ndim}),
-        tensor.base_bytes);
+  check_reach(*tensor, dtype);
 }
 
 }  // namespace
@@ -48,21 +38,26 @@ OpCall::OpCall(const tb_call& call, const Operator& op, Stream& stream, bool che
       policy_(policy) {
   check(call.arg_count == op.schema.inputs.size(), "{} takes {} arguments, got {}", op.name,
         op.schema.inputs.size(), call.arg_count);
+  check((call.arg_count == 0 || call.args != nullptr) &&
+            (call.out_count == 0 || call.outs != nullptr),
+        "{}: the arguments or the outputs are NULL", op.name);
   check(call.out_count == op.schema.outputs.size() || op.schema.lists_outputs(),
         "{} has {} outputs, got {}", op.name, op.schema.outputs.size(), call.out_count);
   for (uint32_t i = 0; i < call.arg_count; ++i) {
     const tb_value& v = call.args[i];
+    check(points_somewhere(v), "{}: argument '{}' leads to no memory", op.name,
+          op.schema.inputs[i].name);
     if (v.tag == TB_TENSOR)
-      check_tensor(caps(), op, takes_complex, *static_cast<const tb_tensor*>(v.as.p));
+      check_tensor(caps(), op, takes_complex, static_cast<const tb_tensor*>(v.as.p));
     if (v.tag == TB_COMPLEX && !takes_complex)
       unsupported(TB_REASON_DTYPE, "{} does not support complex numbers", op.name);
     if (v.tag == TB_TENSOR_LIST)
       for (uint32_t k = 0; k < v.count; ++k)
         if (const tb_tensor* t = static_cast<const tb_tensor* const*>(v.as.p)[k])
-          check_tensor(caps(), op, takes_complex, *t);
+          check_tensor(caps(), op, takes_complex, t);
   }
   for (uint32_t i = 0; i < call.out_count; ++i)
-    check_tensor(caps(), op, takes_complex, *call.outs[i]);
+    check_tensor(caps(), op, takes_complex, call.outs[i]);
 }
 
 TensorView OpCall::out(size_t i) const {

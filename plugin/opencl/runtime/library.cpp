@@ -8,6 +8,7 @@
 #include <limits>
 #include <set>
 
+#include "base/arguments.h"
 #include "base/dims.h"
 #include "base/dtype.h"
 #include "base/error.h"
@@ -251,6 +252,8 @@ void CustomKernel::launch(Stream& stream, std::span<const tb_value> args, const 
   const std::lock_guard lock(mutex_);
   Binding to{stream, pointers > 0 && count != args.size(), 0, 0, {}, {}};
   for (const tb_value& value : args) {
+    if (!points_somewhere(value))
+      fail(TB_E_INVALID, "{}: it leads to no memory", where(to.argument, to.next));
     switch (value.tag) {
       case TB_BOOL:
       case TB_INT:
@@ -263,7 +266,9 @@ void CustomKernel::launch(Stream& stream, std::span<const tb_value> args, const 
         ++to.next;
         break;
       case TB_TENSOR: {
-        const auto& tensor = *static_cast<const tb_tensor*>(value.as.p);
+        const auto* given = static_cast<const tb_tensor*>(value.as.p);
+        check_reach(*given, check_described(given));
+        const tb_tensor& tensor = *given;
         const Extent e = extent({tensor.sizes, tensor.ndim}, {tensor.strides, tensor.ndim});
         const int64_t item = size_of(from_abi(tensor.dtype));
         check(e.low == 0, "{}: tensors with negative strides are not supported",

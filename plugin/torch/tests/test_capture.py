@@ -106,6 +106,17 @@ class Captures(unittest.TestCase):
         self.assertLess({"float16", "bfloat16", "int32", "bool", "int64", "complex64"}, types)
         self.assertIn("halve", self.replay("--list"))
 
+    def test_beside_the_profiler(self):
+        """Streams change their queues while a trace is taken."""
+        expected = bits(train(1))
+        with torch.ocl.profiler.opencl_capture(self.path):
+            with torch.ocl.profiler.profile(path=self.folder / "trace.json"):
+                first = train(1)
+            second = train(1)
+        self.replay("--exact")
+        self.assert_same(bits(first), expected)
+        self.assert_same(bits(second), expected)
+
     def test_what_lives_before_and_in_place(self):
         x = torch.randn(50_000, device="ocl")
         view = x[10:2000:3]

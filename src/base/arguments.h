@@ -1,0 +1,17 @@
+// What a caller may have got wrong in describing an argument, before anything trusts it.
+#pragma once
+
+#include "dtype.h"
+
+namespace ocltensor {
+
+// Not NULL, of a known struct_size and element type, of at most TB_MAX_RANK dimensions
+// (TB_UNSUPPORTED otherwise), with sizes and strides. Throws Error(TB_E_INVALID).
+DType check_described(const tb_tensor* tensor);
+// Of a tensor that is described: no size is negative, no sum or product of sizes and strides
+// overflows, and where the storage is known the elements are inside.
+void check_reach(const tb_tensor& tensor, DType dtype);
+// A value that points to something does so, unless it has no entries.
+bool points_somewhere(const tb_value& value);
+
+}  // namespace ocltensor
