@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <ocltensor/ocltensor.h>
 
+#include <array>
 #include <thread>
 
 namespace ot = ocltensor;
@@ -54,6 +55,20 @@ TEST(CustomKernels, ErrorsNameTheLineOrTheArgument) {
               ThrowsMessage<ot::Error>(HasSubstr("it has: at_offset, pick, scale, weigh")));
   const ot::Tensor x = ot::ones({4}, ot::DType::Float32, "ocl");
   const ot::Kernel scale = library().kernel("scale");
+  // A driver would take a number or bytes for a buffer's handle.
+  EXPECT_THAT(([&] {
+                scale.launch({int64_t{4096}, x, 1.0, int64_t{0}}, {4});
+              }),
+              ThrowsMessage<ot::Error>(HasSubstr("a pointer takes a tensor")));
+  const std::array<std::byte, 8> bytes{};
+  EXPECT_THAT(([&] {
+                scale.launch({x, ot::KernelBytes{bytes}, 1.0, int64_t{0}}, {4});
+              }),
+              ThrowsMessage<ot::Error>(HasSubstr("bytes are the value of a number")));
+  EXPECT_THAT(([&] {
+                scale.launch({x, x, x, int64_t{0}}, {4});
+              }),
+              ThrowsMessage<ot::Error>(HasSubstr("which is no pointer")));
   EXPECT_THAT(
       [&] {
         scale.launch({x, x, 1.0}, {4});

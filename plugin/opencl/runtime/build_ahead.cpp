@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <exception>
-#include <ranges>
+#include <iterator>
 #include <vector>
 
 #include "base/config.h"
@@ -39,9 +39,12 @@ std::span<const Recipe> recipes() { return kRecipes; }
 
 std::string define_lines(const Recipe& recipe) {
   std::vector<std::string> lines;
-  for (const auto& part :
-       std::views::split(std::string_view(recipe.defines), std::string_view("; ")))
-    lines.push_back("#define " + std::string(part.begin(), part.end()) + "\n");
+  const std::string_view defines = recipe.defines;
+  for (size_t begin = 0; begin < defines.size();) {
+    const size_t end = std::min(defines.find("; ", begin), defines.size());
+    lines.push_back("#define " + std::string(defines.substr(begin, end - begin)) + "\n");
+    begin = end + 2;
+  }
   std::ranges::sort(lines);
   std::string all;
   for (const std::string& line : lines) all += line;
@@ -69,7 +72,9 @@ void program_missing(const Capabilities& caps, int index, std::string_view sourc
 }
 
 void build(ProgramCache& programs, std::string_view kind, bool (*wanted)()) {
-  for (const Recipe& recipe : std::views::reverse(kRecipes)) {
+  // The last one first.
+  for (auto place = std::rbegin(kRecipes); place != std::rend(kRecipes); ++place) {
+    const Recipe& recipe = *place;
     if (recipe.kind != kind) continue;
     if (!wanted()) return;
     const auto& all = kernel_sources::all();

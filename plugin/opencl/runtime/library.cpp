@@ -176,6 +176,10 @@ std::string CustomKernel::where(size_t argument, size_t parameter) const {
 
 void CustomKernel::bind_number(Binding& to, const tb_value& value) {
   const Parameter& parameter = parameters_[to.next];
+  // A driver would take the bytes for a buffer's handle, and crash.
+  if (parameter.is_pointer())
+    fail(TB_E_INVALID, "{}: a pointer takes a tensor or a list of numbers, not a number",
+         where(to.argument, to.next));
   const bool is_real = value.tag == TB_FLOAT;
   const NumberType* type = number_type(parameter.type);
   check(
@@ -193,6 +197,12 @@ void CustomKernel::bind_number(Binding& to, const tb_value& value) {
 }
 
 void CustomKernel::bind_address(Binding& to, tb_address address, uint64_t bytes) {
+  const Parameter& parameter = parameters_[to.next];
+  if (!parameter.type.empty() && !parameter.is_pointer())
+    fail(TB_E_INVALID,
+         "{}: a tensor or a list cannot be passed to this parameter, which is no "
+         "pointer",
+         where(to.argument, to.next));
   Place place = address == 0 ? Place{nullptr, 0} : resolve(address, 0, 0);
   if (!to.offsets && place.offset != 0) {
     check(place.offset % alignment_ == 0,
@@ -261,6 +271,11 @@ void CustomKernel::launch(Stream& stream, std::span<const tb_value> args, const 
       case TB_INT_LIST:
       case TB_FLOAT_LIST: bind_list(to, value); break;
       case TB_STRING:
+        if (parameters_[to.next].is_pointer() || value.count == 0)
+          fail(TB_E_INVALID,
+               "{}: bytes are the value of a number, a vector or a structure, which "
+               "this parameter or this argument is not",
+               where(to.argument, to.next));
         check_cl(cl().clSetKernelArg(kernel_.get(), to.next, value.count, value.as.p),
                  where(to.argument, to.next).c_str());
         ++to.next;

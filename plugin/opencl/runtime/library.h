@@ -30,6 +30,7 @@ class CustomKernel {
   struct Parameter {
     std::string type;  // "float*", "int"; empty where the driver does not tell
     std::string name;
+    bool is_pointer() const { return type.ends_with('*'); }
   };
   struct Binding;
   std::string where(size_t argument, size_t parameter) const;

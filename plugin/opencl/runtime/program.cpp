@@ -2,7 +2,7 @@
 #include "program.h"
 
 #include <chrono>
-#include <ranges>
+#include <sstream>
 #include <vector>
 
 #include "base/config.h"
@@ -31,8 +31,8 @@ std::string build_log(cl_program program, cl_device_id device) {
 // "NAME VALUE; NAME VALUE", the form of recipes.def.
 std::string on_one_line(const std::string& define_lines) {
   std::string out;
-  for (const auto part : std::views::split(define_lines, '\n')) {
-    const std::string_view line(part.begin(), part.end());
+  std::istringstream lines(define_lines);
+  for (std::string line; std::getline(lines, line);) {
     if (line.empty()) continue;
     if (!out.empty()) out += "; ";
     out += line.substr(std::string_view("#define ").size());
