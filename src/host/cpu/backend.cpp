@@ -90,7 +90,8 @@ const tb_kernel_api kKernel = {
 const tb_profiler_api kProfiler = {
     sizeof(tb_profiler_api), 0, lacking, lacking, no, lacking, lacking, counters};
 const tb_capture_api kCapture = {sizeof(tb_capture_api), 0, no, no, lacking, lacking};
-const tb_switch_api kSwitches = {sizeof(tb_switch_api), 0, lacking, lacking, none, lacking, lacking};
+const tb_switch_api kSwitches = {
+    sizeof(tb_switch_api), 0, lacking, lacking, none, lacking, lacking};
 const tb_interop_api kInterop = {sizeof(tb_interop_api), 0, lacking, lacking, lacking, lacking};
 
 }  // namespace
