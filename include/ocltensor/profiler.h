@@ -2,7 +2,9 @@
 // captures of it, to be run again. Every function is thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "ocltensor/device.h"
 
@@ -15,9 +17,29 @@ namespace ocltensor::profiler {
 // mode, a file that cannot be written, and when the profiler is on; TB_UNSUPPORTED for the CPU.
 OCLTENSOR_API void start(std::string_view mode = "interval", bool wait_until_completed = false,
                          const std::string& path = {}, Device device = "ocl");
-// Waits for all streams and writes the file. Error TB_E_INVALID when the profiler is off.
+// Waits for all streams and writes the file. Error TB_E_INVALID when the profiler is off; also what
+// failed on a stream meanwhile, once the file is written.
 OCLTENSOR_API void stop(Device device = "ocl");
 OCLTENSOR_API bool is_enabled(Device device = "ocl");
+
+enum class StatisticKind { Operator = 1, Kernel, Copy, Fallback, Build, Load, Hit };
+struct Statistic {
+  StatisticKind kind;
+  std::string name;
+  uint64_t count;
+  // Milliseconds on the device for operators, kernels and copies; on the host for CPU fallbacks,
+  // program builds, and programs loaded from the disk cache or found in memory.
+  double total_ms, max_ms;
+  double host_ms;  // of the calls themselves
+  uint64_t bytes;  // of copies, and of the copies of fallbacks
+  double mean_ms() const { return count == 0 ? 0 : total_ms / static_cast<double>(count); }
+};
+// Sums over everything recorded since the process began or reset_statistics(), longest total of a
+// kind first; waits for the devices. Recorded is what runs while a trace is taken or while
+// OCLTENSOR_LOG_PROFILE_INFO is not 0. TB_UNSUPPORTED for the CPU.
+OCLTENSOR_API std::vector<Statistic> statistics(Device device = "ocl");
+OCLTENSOR_API void reset_statistics(Device device = "ocl");
+OCLTENSOR_API void print_statistics(Device device = "ocl");  // as tables, to standard error
 
 // A range of this thread's track from here to the end of the block. Costs next to nothing while the
 // profiler is off.

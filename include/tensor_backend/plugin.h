@@ -469,6 +469,49 @@ typedef struct tb_counters { /* [extensible]; since process start */
 } tb_counters;
 #define TB_COUNTERS_SIZE_V1 56u
 
+/* What a row of the profiler's statistics counts. */
+enum {
+  TB_STATISTIC_OPERATOR = 1, /* times on the device */
+  TB_STATISTIC_KERNEL = 2,   /* the same */
+  TB_STATISTIC_COPY = 3,     /* the same; named by direction */
+  TB_STATISTIC_FALLBACK = 4, /* times of the host, as for all further kinds */
+  TB_STATISTIC_BUILD = 5,    /* programs compiled */
+  TB_STATISTIC_LOAD = 6,     /* programs taken from the disk cache */
+  TB_STATISTIC_HIT = 7       /* programs found in memory */
+};
+typedef struct tb_statistic { /* [extensible] */
+  uint32_t struct_size;
+  uint32_t kind; /* TB_STATISTIC_* */
+  const char* name;
+  uint64_t count;
+  uint64_t total_ns;
+  uint64_t longest_ns;
+  uint64_t host_ns; /* what the calls themselves took */
+  uint64_t bytes;   /* of copies, and of the copies of fallbacks */
+} tb_statistic;
+#define TB_STATISTIC_SIZE_V1 56u
+
+/* A call that has ended, or a command that has run [extensible]. */
+enum { TB_RECORD_CALL = 1, TB_RECORD_COMMAND = 2 };
+typedef struct tb_record {
+  uint32_t struct_size;
+  uint32_t kind;        /* TB_RECORD_* */
+  const char* category; /* "operator", "copy", "fallback", "build", "load", "hit", "range"; of
+                           commands "kernel", "copy", "fill" */
+  const char* name;
+  const char* operation; /* of a command: the operator that enqueued it, or NULL */
+  uint64_t call;         /* the call's number; of a command that of its call, or 0 */
+  uint64_t correlation;  /* what the thread had given to correlate */
+  int64_t queued_ns;     /* of a command: when it was enqueued. All times are steady_clock's. */
+  int64_t begin_ns;
+  int64_t end_ns;
+  uint64_t bytes;
+  uint64_t stream; /* of a command: the stream's number, unique in its device */
+  int32_t device;  /* of a command */
+  int32_t thread;  /* of a call: the system's number */
+} tb_record;
+#define TB_RECORD_SIZE_V1 96u
+
 typedef struct tb_profiler_api { /* [extensible] */
   uint32_t struct_size;
   uint32_t reserved;
@@ -479,6 +522,26 @@ typedef struct tb_profiler_api { /* [extensible] */
   tb_status (*push_range)(const char* name, tb_error* error); /* per thread */
   tb_status (*pop_range)(tb_error* error);
   tb_status (*counters)(tb_counters* counters, tb_error* error);
+  /* ABI 1.0 ends here. */
+  /* Calls of the host between two points of a thread, nested: "fallback" and an operator's name.
+   * They appear in traces, logs and statistics; free while nobody records. */
+  tb_status (*begin_call)(const char* category, const char* name, tb_error* error);
+  tb_status (*end_call)(tb_error* error);
+  /* Calls `row` for every row, longest total of a kind first. Rows come from everything recorded so
+   * far: while a trace is taken, a log is on, or somebody listens. */
+  tb_status (*statistics)(void (*row)(void* context, const tb_statistic* row), void* context,
+                          tb_error* error);
+  tb_status (*reset_statistics)(tb_error* error);
+  tb_status (*print_statistics)(tb_error* error); /* as tables, to standard error */
+  /* What is due at the end of the process (traces and tables that settings asked for), now. Done at
+   * exit where the host does not call it; only the first call does anything. */
+  tb_status (*finish)(tb_error* error);
+  /* Records, and hands over every record, from any thread and with a lock held: `hear` may not call
+   * the backend. NULL: waits for all streams and ends. TB_E_INVALID while somebody listens. */
+  tb_status (*listen)(void (*hear)(void* context, const tb_record* record), void* context,
+                      tb_error* error);
+  /* The number that the records of this thread's calls and commands carry from now on. */
+  tb_status (*correlate)(uint64_t number, tb_error* error);
 } tb_profiler_api;
 
 typedef struct tb_capture_api { /* [extensible] */

@@ -36,6 +36,17 @@ constexpr Row kRows[kKnobCount] = {
 #undef OCLTENSOR_KNOB
 };
 
+struct MaskBit {
+  Knob knob;
+  int64_t bit;
+  std::string_view name;
+};
+constexpr MaskBit kMaskBits[] = {
+#define OCLTENSOR_MASK_BIT(id, bit, name) {Knob::id, bit, name},
+#include "masks.def"
+#undef OCLTENSOR_MASK_BIT
+};
+
 constexpr const char* kLevels[] = {"trace", "debug", "info", "warning", "error", "off"};
 
 struct Slot {
@@ -70,6 +81,31 @@ std::optional<double> parse_number(const std::string& text, bool integer) {
   return value;
 }
 
+Knob knob_of(const Row& row) { return static_cast<Knob>(&row - kRows); }
+
+int64_t known_bits(const Row& row) {
+  int64_t all = 0;
+  for (const MaskBit& bit : kMaskBits)
+    if (bit.knob == knob_of(row)) all |= bit.bit;
+  return all;
+}
+
+// "operators,copies": the sum of the bits.
+std::optional<double> parse_names(const Row& row, std::string_view text) {
+  int64_t mask = 0;
+  while (true) {
+    const size_t comma = text.find(',');
+    const std::string_view word = text.substr(0, comma);
+    int64_t found = 0;
+    for (const MaskBit& bit : kMaskBits)
+      if (bit.knob == knob_of(row) && bit.name == word) found = bit.bit;
+    if (found == 0) return std::nullopt;
+    mask |= found;
+    if (comma == std::string_view::npos) return static_cast<double>(mask);
+    text.remove_prefix(comma + 1);
+  }
+}
+
 std::optional<double> parse_level(std::string_view text) {
   if (text == "warn") text = "warning";
   for (int i = 0; i < 6; ++i)
@@ -90,9 +126,13 @@ bool all_absolute(std::string_view text) {
 std::optional<double> parse(const Row& row, const std::string& text) {
   std::optional<double> value;
   switch (row.kind) {
+    case Kind::Mask:
+      value = parse_number(text, true);
+      if (!value) return parse_names(row, text);
+      if ((static_cast<int64_t>(*value) & ~known_bits(row)) != 0) return std::nullopt;
+      break;
     case Kind::Bool:
-    case Kind::Count:
-    case Kind::Mask: value = parse_number(text, true); break;
+    case Kind::Count: value = parse_number(text, true); break;
     case Kind::AutoRatio:
       if (text == "auto") return -1;
       [[fallthrough]];
@@ -107,7 +147,8 @@ std::optional<double> parse(const Row& row, const std::string& text) {
 }
 
 [[noreturn]] void refuse(const Row& row, std::string_view text, const char* where) {
-  fail(TB_E_INVALID, "{}='{}' ({}) is not valid: expected {}", row.name, text, where, row.accepted);
+  fail(TB_E_INVALID, "{}='{}' ({}) is not valid: expected {}", row.name, text, where,
+       accepted(knob_of(row)));
 }
 
 void publish(int index, double number) {
@@ -208,6 +249,17 @@ std::vector<KnobState> list() {
 uint64_t generation() { return state().generation.load(std::memory_order_acquire); }
 
 const char* name(Knob knob) { return row(knob).name; }
+
+std::string accepted(Knob knob) {
+  std::string text = row(knob).accepted;
+  const char* separator = ", or names joined by commas: ";
+  for (const MaskBit& bit : kMaskBits) {
+    if (bit.knob != knob) continue;
+    (text += separator) += bit.name;
+    separator = ", ";
+  }
+  return text;
+}
 
 const char* to_string(Source source) {
   constexpr const char* kNames[] = {"default", "environment", "API"};

@@ -85,6 +85,8 @@ std::vector<KnobState> list();
 uint64_t generation();
 
 const char* name(Knob knob);
+// What a setting takes, as text: config.def's, and the names of a mask's bits.
+std::string accepted(Knob knob);
 const char* to_string(Source source);  // "default", "environment", "API"
 
 }  // namespace ocltensor::config

@@ -124,6 +124,7 @@ void copy_same_device(const Tensor& target, Tensor source) {
   if (target.device().is_cpu()) fail(TB_UNSUPPORTED, "copy.out on the CPU: {}", reason);
   begin_fallback("copy.out", target.device(), reason,
                  fmt::format("{} to {}", name(source.dtype()), name(target.dtype())));
+  const TracedFallback traced("copy.out", target.device());
   from_cpu(target, to_cpu(source).to(target.dtype()).contiguous(), false);
 }
 

@@ -130,11 +130,23 @@ void detail::begin_fallback(const std::string& name, Device device, const std::s
                      device.text(), what, reason);
 }
 
+detail::TracedFallback::TracedFallback(const std::string& name, Device device) {
+  const tb_profiler_api* profiler = backend(device).api->profiler;
+  if (profiler->struct_size >= offsetof(tb_profiler_api, statistics) &&
+      profiler->begin_call("fallback", name.c_str(), nullptr) == TB_OK)
+    profiler_ = profiler;
+}
+
+detail::TracedFallback::~TracedFallback() {
+  if (profiler_ != nullptr) (void)profiler_->end_call(nullptr);
+}
+
 void detail::fall_back(const Operator& op, Device device, std::span<const tb_value> args,
                        std::span<Tensor> outs, const std::string& reason) {
   if (device.is_cpu())
     unsupported(TB_REASON_OPERATOR, "the CPU cannot run {}: {}", describe(op, args), reason);
   begin_fallback(op.name, device, reason, describe(op, args));
+  const TracedFallback traced(op.name, device);
   CpuArgs cpu(args);
   LentGenerator generator(op, device, cpu.values());
   std::vector<Tensor> results(outs.size());

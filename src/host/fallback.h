@@ -14,6 +14,17 @@ namespace ocltensor::detail {
 void begin_fallback(const std::string& name, Device device, const std::string& reason,
                     const std::string& what);
 
+// A fallback in the traces, logs and statistics of the backend that declined.
+class TracedFallback {
+ public:
+  TracedFallback(const std::string& name, Device device);
+  ~TracedFallback();
+  TracedFallback(const TracedFallback&) = delete;
+
+ private:
+  const tb_profiler_api* profiler_ = nullptr;  // where a call is open
+};
+
 // Runs the operator on the CPU on copies and stores the results in `outs`, which the device's
 // tensors of a data-dependent operator replace.
 void fall_back(const Operator& op, Device device, std::span<const tb_value> args,

@@ -2,11 +2,23 @@
 #include "ocltensor/profiler.h"
 
 #include "backend.h"
+#include "base/config.h"
 
 namespace ocltensor::profiler {
 namespace {
 
 const tb_profiler_api& api(Device device) { return *backend(device).api->profiler; }
+
+// The table with what was added to ABI 1.0.
+const tb_profiler_api& api_with_statistics(Device device) {
+  const tb_profiler_api& table = api(device);
+  if (table.struct_size < sizeof table)
+    unsupported(TB_REASON_OPERATOR, "the plugin of {} is older than this host: no statistics",
+                device.text());
+  return table;
+}
+
+double ms(uint64_t ns) { return static_cast<double>(ns) / 1e6; }
 
 }  // namespace
 
@@ -16,12 +28,37 @@ void start(std::string_view mode, bool wait_until_completed, const std::string& 
              static_cast<int32_t>(wait_until_completed), path.empty() ? nullptr : path.c_str());
 }
 
-void stop(Device device) { invoke_api("profiler stop", api(device).stop); }
+void stop(Device device) {
+  invoke_api("profiler stop", api(device).stop);
+  // It ends OCLTENSOR_TRACE_SIGNPOSTS's trace, too; the host keeps settings of its own.
+  if (config::get_int(config::Knob::TraceSignposts) != 0)
+    config::set(config::Knob::TraceSignposts, "0");
+}
 
 bool is_enabled(Device device) {
   int32_t enabled = 0;
   invoke_api("profiler is_enabled", api(device).is_enabled, &enabled);
   return enabled != 0;
+}
+
+std::vector<Statistic> statistics(Device device) {
+  std::vector<Statistic> rows;
+  const auto add = [](void* context, const tb_statistic* row) {
+    static_cast<std::vector<Statistic>*>(context)->push_back(
+        {static_cast<StatisticKind>(row->kind), row->name, row->count, ms(row->total_ns),
+         ms(row->longest_ns), ms(row->host_ns), row->bytes});
+  };
+  invoke_api("profiler statistics", api_with_statistics(device).statistics,
+             static_cast<void (*)(void*, const tb_statistic*)>(add), static_cast<void*>(&rows));
+  return rows;
+}
+
+void reset_statistics(Device device) {
+  invoke_api("profiler statistics", api_with_statistics(device).reset_statistics);
+}
+
+void print_statistics(Device device) {
+  invoke_api("profiler statistics", api_with_statistics(device).print_statistics);
 }
 
 Range::Range(const std::string& name, Device device) : device_(device) {

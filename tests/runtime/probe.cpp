@@ -7,12 +7,18 @@
 //   probe capture FILE       captures an addition to a file
 //   probe capture-fork FILE  forks meanwhile; the child tries to go on and to stop
 //   probe reason       prints why no device is available
+//   probe profile      operators, copies both ways and, where it is allowed, a fallback
+//   probe interrupt    works until SIGINT, which it sends to itself, ends it
+//   probe handler      the same with a handler of its own, which exits with 7
+//   probe left FILE    starts a trace and ends without stopping it
+//   probe settings     switches the profiler's two settings on and off at run time
 #include <fmt/format.h>
 #include <ocltensor/ocltensor.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -122,6 +128,63 @@ int capture_and_fork(const std::string& path) {
   return 0;
 }
 
+std::vector<float> several_operators() {
+  const ot::Tensor x = ot::arange(0, 1000, 1, ot::DType::Float32, "ocl").view({10, 100});
+  return ot::_softmax(ot::mm(x, x.t()), 1, false).to_vector<float>();
+}
+
+int profile() {
+  const bool right = add_is_right(1000, 0.5f) && several_operators().size() == 100;
+  if (ot::get_setting("OCLTENSOR_ENABLE_FALLBACK") == "1") {
+    // Its kernel takes at most 8 dimensions.
+    const std::vector<int64_t> shape(12, 1);
+    const ot::Tensor x = ot::arange(0, 1, 1, ot::DType::Float32, "ocl").view(shape);
+    (void)ot::gather(x, 0, ot::arange(0, 1, 1, ot::DType::Int64, "ocl").view(shape));
+    for (const ot::FallbackCount& f : ot::fallback_counts()) fmt::print("fell back: {}\n", f.name);
+  }
+  fmt::print("{}\n", right ? "right" : "WRONG");
+  return right ? 0 : 1;
+}
+
+// Does not return.
+int interrupt(bool own_handler) {
+  if (own_handler) (void)std::signal(SIGINT, [](int) { std::exit(7); });
+  if (!add_is_right(1000, 1)) return 1;
+  std::thread([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    (void)kill(getpid(), SIGINT);
+  }).detach();
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (std::chrono::steady_clock::now() < end)
+    if (!own_handler)
+      (void)several_operators();
+    else
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  return 1;
+}
+
+int settings() {
+  (void)several_operators();
+  ot::set_setting("OCLTENSOR_TRACE_SIGNPOSTS", "all_intervals");
+  try {
+    ot::profiler::start("interval");
+    fmt::print("a second trace began\n");
+  } catch (const ot::Error& e) {
+    fmt::print("second trace: {}\n", e.what());
+  }
+  (void)several_operators();
+  ot::set_setting("OCLTENSOR_TRACE_SIGNPOSTS", "0");
+  ot::set_setting("OCLTENSOR_TRACE_SIGNPOSTS", "copies");
+  (void)several_operators();
+  ot::profiler::stop();
+  fmt::print("signposts {}\n", ot::get_setting("OCLTENSOR_TRACE_SIGNPOSTS"));
+  ot::set_setting("OCLTENSOR_LOG_PROFILE_INFO", "operators");
+  (void)several_operators();
+  ot::set_setting("OCLTENSOR_LOG_PROFILE_INFO", "0");
+  (void)ot::mul(ot::arange(0, 7, 1, ot::DType::Float32, "ocl"), 2.0).to_vector<float>();
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -133,12 +196,22 @@ int main(int argc, char** argv) {
     if (mode == "threads") return threads();
     if (mode == "capture" && argc > 2) return capture(argv[2]);
     if (mode == "capture-fork" && argc > 2) return capture_and_fork(argv[2]);
+    if (mode == "profile") return profile();
+    if (mode == "interrupt") return interrupt(false);
+    if (mode == "handler") return interrupt(true);
+    if (mode == "settings") return settings();
+    if (mode == "left" && argc > 2) {
+      ot::profiler::start("interval", false, argv[2]);
+      return several_operators().size() == 100 ? 0 : 1;
+    }
     if (mode == "reason")
       return fmt::print("devices {}: {}\n", ot::device_count(), ot::unavailable_reason()), 0;
   } catch (const ot::Error& e) {
     fmt::print("error {}: {}\n", e.status(), e.what());
     return 3;
   }
-  fmt::print(stderr, "usage: probe add|fork|live|threads|reason|capture FILE|capture-fork FILE\n");
+  fmt::print(stderr,
+             "usage: probe add|fork|live|threads|reason|capture FILE|capture-fork FILE|profile|"
+             "interrupt|handler|left FILE|settings\n");
   return 2;
 }

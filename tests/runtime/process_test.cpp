@@ -2,63 +2,19 @@
 // threads.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "fresh_process.h"
+
 namespace {
 
-namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::Not;
-
-struct Outcome {
-  int code;
-  std::string text;
-};
-
-// Runs the probe with settings like "A=1 B=2"; standard error is part of the text.
-Outcome probe(const std::string& mode, const std::string& settings = "") {
-  const std::string command = "env " + settings + " " PROBE " " + mode + " 2>&1";
-  FILE* pipe = popen(command.c_str(), "r");
-  std::string text;
-  std::array<char, 512> part;
-  while (std::fgets(part.data(), part.size(), pipe) != nullptr) text += part.data();
-  const int status = pclose(pipe);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), text};
-}
-
-// A folder of this test's own, gone afterwards.
-class Folder {
- public:
-  Folder() {
-    char name[] = "/tmp/ocltensor-test-XXXXXX";
-    path_ = mkdtemp(name);
-  }
-  ~Folder() {
-    std::error_code error;
-    fs::permissions(path_, fs::perms::owner_all, error);
-    fs::remove_all(path_, error);
-  }
-  const std::string& path() const { return path_; }
-  std::string cache() const { return "OCLTENSOR_CACHE_DIR=" + path_ + "/cache"; }
-  std::vector<fs::path> entries() const {
-    std::vector<fs::path> list;
-    for (const auto& e : fs::directory_iterator(path_ + "/cache"))
-      if (e.path().filename() != "building.lock") list.push_back(e.path());
-    return list;
-  }
-
- private:
-  std::string path_;
-};
 
 TEST(Process, NoPlatformIsAReasonNotAnAbort) {
   const Outcome o = probe("reason", "OCL_ICD_VENDORS=/nonexistent/");

@@ -50,7 +50,7 @@ TEST_F(Profiler, TraceHasOperatorsKernelsAndRanges) {
     }
   EXPECT_THAT(names, ::testing::IsSupersetOf({"mm.out", "_softmax.out", "the whole"}));
   EXPECT_GE(categories["kernel"], 2);
-  EXPECT_EQ(categories["copy"], 1);
+  EXPECT_EQ(categories["copy"], 2);  // the call and the command
   EXPECT_EQ(categories["range"], 1);
   EXPECT_EQ(compute(), expected);
 }
@@ -74,6 +74,56 @@ TEST_F(Profiler, ErrorsSayWhatIsWrong) {
   EXPECT_THAT(text_of([&] { ot::profiler::start("event", true, path_.string()); }),
               ::testing::HasSubstr("on already"));
   ot::profiler::stop();
+}
+
+TEST_F(Profiler, FullAtItsLimitItDropsAndCounts) {
+  ot::set_setting("OCLTENSOR_TRACE_LIMIT", "3");
+  ot::profiler::start("interval", false, path_.string());
+  const auto expected = compute();
+  ot::profiler::stop();
+  ot::set_setting("OCLTENSOR_TRACE_LIMIT", "2097152");
+  std::ifstream file(path_);
+  const json all = json::parse(file);
+  std::map<std::string, int> kept;
+  for (const json& e : all["traceEvents"])
+    if (e["ph"] == "X") ++kept[e["pid"] == 1 ? "calls" : "commands"];
+  EXPECT_EQ(kept["calls"], 3);
+  EXPECT_EQ(kept["commands"], 3);
+  EXPECT_GT(all["otherData"]["lost"], 0);
+  EXPECT_EQ(compute(), expected);
+}
+
+TEST_F(Profiler, StatisticsAddUp) {
+  (void)compute();
+  ot::profiler::reset_statistics();
+  EXPECT_TRUE(ot::profiler::statistics().empty());
+  ot::profiler::start("interval", false, path_.string());
+  for (int i = 0; i < 5; ++i) (void)compute();
+  const auto while_on = ot::profiler::statistics();
+  ot::profiler::stop();
+  double kernels = 0, operators = 0;
+  for (const ot::profiler::Statistic& s : ot::profiler::statistics()) {
+    if (s.kind == ot::profiler::StatisticKind::Kernel) kernels += s.total_ms;
+    if (s.kind == ot::profiler::StatisticKind::Operator) {
+      operators += s.total_ms;
+      if (s.name == "mm.out") {
+        EXPECT_EQ(s.count, 5u);
+        EXPECT_GE(s.max_ms, s.mean_ms());
+        EXPECT_GT(s.mean_ms(), 0);
+        EXPECT_GT(s.host_ms, 0);
+      }
+    }
+    if (s.kind == ot::profiler::StatisticKind::Copy) {
+      EXPECT_EQ(s.name, "copy to host");
+      EXPECT_EQ(s.count, 5u);
+      EXPECT_EQ(s.bytes, 5u * 400);
+    }
+  }
+  EXPECT_GT(kernels, 0);
+  EXPECT_NEAR(operators, kernels, 1e-3 * kernels);  // no operator here copies
+  EXPECT_EQ(while_on.size(), ot::profiler::statistics().size());
+  (void)compute();
+  EXPECT_EQ(while_on.size(), ot::profiler::statistics().size());
 }
 
 }  // namespace

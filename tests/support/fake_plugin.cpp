@@ -312,6 +312,14 @@ const tb_profiler_api profiler_api = {
     [](const char*, tb_error* e) -> tb_status { return no(e); },
     [](tb_error* e) -> tb_status { return no(e); },
     [](tb_counters*, tb_error* e) -> tb_status { return no(e); },
+    [](const char*, const char*, tb_error* e) -> tb_status { return no(e); },
+    [](tb_error* e) -> tb_status { return no(e); },
+    [](void (*)(void*, const tb_statistic*), void*, tb_error* e) -> tb_status { return no(e); },
+    [](tb_error* e) -> tb_status { return no(e); },
+    [](tb_error* e) -> tb_status { return no(e); },
+    [](tb_error* e) -> tb_status { return no(e); },
+    [](void (*)(void*, const tb_record*), void*, tb_error* e) -> tb_status { return no(e); },
+    [](uint64_t, tb_error* e) -> tb_status { return no(e); },
 };
 const tb_capture_api capture_api = {
     sizeof(tb_capture_api),

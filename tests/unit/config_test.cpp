@@ -47,8 +47,14 @@ struct Bad {
 };
 constexpr Bad kBad[] = {{"OCLTENSOR_ENABLE_FALLBACK", "yes"},
                         {"OCLTENSOR_DEBUG_ALLOCATOR", "64"},
-                        {"OCLTENSOR_LOG_PROFILE_INFO", "1024"},
+                        {"OCLTENSOR_LOG_PROFILE_INFO", "2048"},
                         {"OCLTENSOR_TRACE_SIGNPOSTS", "524288"},
+                        {"OCLTENSOR_TRACE_LIMIT", "0"},
+                        {"OCLTENSOR_LOG_PROFILE_INFO", "operator_stats,speed"},
+                        {"OCLTENSOR_LOG_PROFILE_INFO", "operators,"},
+                        {"OCLTENSOR_TRACE_SIGNPOSTS", "operators|copies"},
+                        {"OCLTENSOR_TRACE_SIGNPOSTS", "64"},
+                        {"OCLTENSOR_DEBUG_ALLOCATOR", "operators"},
                         {"OCLTENSOR_HIGH_WATERMARK_RATIO", "2.1"},
                         {"OCLTENSOR_LOW_WATERMARK_RATIO", "-0.1"},
                         {"OCLTENSOR_FAST_MATH", "2"},
@@ -92,7 +98,7 @@ TEST_F(Config, EveryBadValueIsRefusedWithNameValueAndRange) {
 
 TEST_F(Config, DefaultsAreValidAndListed) {
   config::validate();
-  EXPECT_EQ(config::list().size(), 28u);
+  EXPECT_EQ(config::list().size(), 29u);
   for (const config::KnobState& s : config::list()) {
     EXPECT_EQ(s.source, config::Source::Default) << s.name;
     EXPECT_EQ(s.value, s.default_value);
@@ -124,6 +130,37 @@ TEST_F(Config, EmptyMeansUnsetAndMasksTakeAnyBase) {
   EXPECT_EQ(config::get_int(Knob::DebugAllocator), 0);
   environment("OCLTENSOR_DEBUG_ALLOCATOR", "0x1f");
   EXPECT_EQ(config::get_int(Knob::DebugAllocator), 31);
+}
+
+TEST_F(Config, MasksTakeNamesAndAnErrorListsThem) {
+  config::set("OCLTENSOR_LOG_PROFILE_INFO", "operator_stats,copy_stats");
+  EXPECT_EQ(config::get_int(Knob::LogProfileInfo), 48);
+  environment("OCLTENSOR_TRACE_SIGNPOSTS", "wait,events,copies");
+  EXPECT_EQ(config::get_int(Knob::TraceSignposts), 4 + 32 + 131072);
+  environment("OCLTENSOR_DEBUG_ALLOCATOR", "isolated");
+  EXPECT_EQ(config::get_int(Knob::DebugAllocator), 32);
+  EXPECT_THAT(error_of([] { config::set("OCLTENSOR_DEBUG_ALLOCATOR", "large"); }),
+              HasSubstr("names joined by commas: profiling, allocations, recycles, releases, "
+                        "large_only, isolated"));
+}
+
+TEST_F(Config, EveryBitOfAMaskHasAName) {
+  const std::vector<config::KnobState> knobs = config::list();
+  for (int i = 0; i < config::kKnobCount; ++i) {
+    if (knobs[i].kind != config::Kind::Mask) continue;
+    const auto knob = static_cast<Knob>(i);
+    const std::string text = config::accepted(knob);
+    int64_t all = 0;
+    for (size_t at = text.find(": ") + 2; at < text.size();) {
+      const size_t comma = std::min(text.find(", ", at), text.size());
+      config::set(knob, text.substr(at, comma - at));
+      EXPECT_EQ(all & config::get_int(knob), 0) << text;
+      all |= config::get_int(knob);
+      at = comma + 2;
+    }
+    EXPECT_NO_THROW(config::set(knob, std::to_string(all))) << text;
+    EXPECT_THROW(config::set(knob, std::to_string(all + 1)), Error) << text;
+  }
 }
 
 TEST_F(Config, LowWatermarkIsAutomaticAndClampedToTheHighOne) {

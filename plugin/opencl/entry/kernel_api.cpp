@@ -4,9 +4,11 @@
 
 #include "entry.h"
 #include "handles.h"
+#include "operator_log.h"
 #include "runtime/device.h"
 #include "runtime/library.h"
 #include "runtime/process.h"
+#include "runtime/profiler.h"
 #include "runtime/recorder.h"
 
 namespace ocltensor::opencl {
@@ -94,6 +96,23 @@ Range range_of(uint32_t rank, const uint64_t* threads, const uint64_t* group,
   return range;
 }
 
+// With the profiler or a capture on.
+void launch_observed(Stream& stream, CustomKernel& kernel, std::span<const tb_value> args,
+                     const Range& range) {
+  std::optional<profiler::HostCall> traced;
+  if (profiler::recording()) traced.emplace("operator", kernel.name());
+  std::optional<recorder::OperatorCall> recorded;
+  if (recorder::recording()) recorded.emplace(kernel.name());
+  kernel.launch(stream, args, range);
+  if (recorded)
+    for (uint32_t i = 0; i < args.size(); ++i)  // any of them may be written
+      if (args[i].tag == TB_TENSOR)
+        recorded->output(i, *static_cast<const tb_tensor*>(args[i].as.p));
+  if (!traced) return;
+  log_operator(*traced, kernel.name(), args, {});
+  profiler::finish_operator(stream);
+}
+
 tb_status launch(tb_stream stream, tb_kernel handle, const tb_value* args, uint32_t arg_count,
                  uint32_t rank, const uint64_t* threads, const uint64_t* group, tb_error* error) {
   return guarded(error, [&] {
@@ -102,14 +121,10 @@ tb_status launch(tb_stream stream, tb_kernel handle, const tb_value* args, uint3
     if (arg_count > 0) required(args, "args");
     const Range range = range_of(rank, threads, group, kernel);
     if (range.global[0] * range.global[1] * range.global[2] == 0) return;
-    std::optional<recorder::OperatorCall> recorded;
-    if (recorder::recording()) [[unlikely]]
-      recorded.emplace(kernel.name());
-    kernel.launch(stream_of(stream), {args, arg_count}, range);
-    if (!recorded) return;
-    for (uint32_t i = 0; i < arg_count; ++i)  // any of them may be written
-      if (args[i].tag == TB_TENSOR)
-        recorded->output(i, *static_cast<const tb_tensor*>(args[i].as.p));
+    Stream& s = stream_of(stream);
+    if (!profiler::recording() && !recorder::recording()) [[likely]]
+      return kernel.launch(s, {args, arg_count}, range);
+    launch_observed(s, kernel, {args, arg_count}, range);
   });
 }
 

@@ -6,6 +6,7 @@
 #include "runtime/device.h"
 #include "runtime/memory.h"
 #include "runtime/process.h"
+#include "runtime/profile_settings.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -114,6 +115,22 @@ tb_status unmap_memory(tb_address address, void* memory, tb_stream stream, tb_er
   return guarded(error, [&] { stream_of(stream).unmap(place(address, 0).buffer, memory); });
 }
 
+// A copy in traces and statistics, and its line of the log.
+class TracedCopy {
+ public:
+  TracedCopy(const char* what, uint64_t bytes, const Stream& stream, tb_address address)
+      : call_("copy", what) {
+    const uint32_t log = profiler::log_mask();
+    if ((log & profiler::kLogCopies) == 0) return;
+    std::string text = fmt::format("{} ({} bytes, ocl:{}", what, bytes, stream.device().index());
+    if ((log & profiler::kLogBufferIds) != 0) text += fmt::format(", buffer {:#x}", address);
+    call_.say(text + ")");
+  }
+
+ private:
+  profiler::HostCall call_;
+};
+
 tb_status to_device(tb_stream stream, tb_address target, const void* source, uint64_t bytes,
                     uint32_t flags, tb_error* error) {
   return guarded(error, [&] {
@@ -121,6 +138,7 @@ tb_status to_device(tb_stream stream, tb_address target, const void* source, uin
     if (bytes == 0) return;
     required(static_cast<const char*>(source), "source");
     const Place p = place(target, bytes);
+    const TracedCopy traced("copy to device", bytes, s, target);
     s.write(p.buffer, p.offset, source, bytes, (flags & TB_COPY_ASYNC) != 0);
   });
 }
@@ -131,6 +149,7 @@ tb_status to_host(tb_stream stream, void* target, tb_address source, uint64_t by
     if (bytes == 0) return;
     required(static_cast<char*>(target), "target");
     const Place p = place(source, bytes);
+    const TracedCopy traced("copy to host", bytes, s, source);
     s.read(target, p.buffer, p.offset, bytes, (flags & TB_COPY_ASYNC) != 0);
   });
 }
@@ -140,6 +159,7 @@ tb_status on_device(tb_stream stream, tb_address target, tb_stream source_stream
     Stream& s = stream_of(stream);
     Stream& from = stream_of(source_stream);
     if (bytes == 0) return;
+    const TracedCopy traced("copy on device", bytes, s, target);
     const Place to = place(target, bytes);
     const Place in = place(source, bytes);
     if (&s.device() == &from.device()) {
@@ -168,6 +188,7 @@ tb_status fill(tb_stream stream, tb_address target, const void* pattern, uint32_
     const Place p = place(target, bytes);
     check(p.offset % pattern_bytes == 0, "the target is not aligned to the pattern's {} bytes",
           pattern_bytes);
+    const TracedCopy traced("fill", bytes, s, target);
     s.fill(p.buffer, p.offset, pattern, pattern_bytes, bytes);
   });
 }

@@ -6,6 +6,7 @@
 #include "entry.h"
 #include "handles.h"
 #include "operator_count.h"
+#include "operator_log.h"
 #include "ops/registry.h"
 #include "runtime/device.h"
 #include "runtime/process.h"
@@ -48,15 +49,17 @@ tb_status find_op(const char* name, tb_op* op, tb_error* error) {
 }
 
 // With the profiler or a capture on.
-void run_observed(const tb_op_s& entry, OpCall& call) {
+void run_observed(const tb_op_s& entry, OpCall& call, const tb_call& raw) {
   std::optional<profiler::HostCall> traced;
-  if (profiler::tracing()) traced.emplace("operator", entry.op->name);
+  if (profiler::recording()) traced.emplace("operator", entry.op->name.c_str());
   std::optional<recorder::OperatorCall> recorded;
   if (recorder::recording()) recorded.emplace(entry.op->name.c_str());
   entry.run(call);
   if (recorded)
     for (size_t i = 0; i < call.out_count(); ++i) recorded->output(i, call.out(i).raw());
-  if (traced) profiler::finish_operator(call.stream());
+  if (!traced) return;
+  log_operator(*traced, entry.op->name, {raw.args, raw.arg_count}, {raw.outs, raw.out_count});
+  profiler::finish_operator(call.stream());
 }
 
 tb_status run(const tb_call* call, tb_error* error, bool check_only) {
@@ -72,8 +75,8 @@ tb_status run(const tb_call* call, tb_error* error, bool check_only) {
     }
     OpCall op_call(c, *entry.op, stream_of(c.stream), check_only, entry.takes_complex, policy);
     try {
-      if ((profiler::tracing() || recorder::recording()) && !check_only) [[unlikely]]
-        run_observed(entry, op_call);
+      if ((profiler::recording() || recorder::recording()) && !check_only) [[unlikely]]
+        run_observed(entry, op_call, c);
       else
         entry.run(op_call);
     } catch (const AcceptedOnly&) {

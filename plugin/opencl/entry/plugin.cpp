@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "entry.h"
+#include "runtime/profile_settings.h"
 
 #define TB_EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -41,6 +42,7 @@ TB_EXPORT tb_status tb_plugin_get_api(uint32_t abi_major, const tb_host_api* hos
       if (host->log != nullptr) logging::set_sink(host->log, host->context);
     }
     config::validate();
+    opencl::profiler::apply_environment();
     *api = &opencl::kApi;
   });
 }

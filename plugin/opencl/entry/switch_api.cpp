@@ -10,6 +10,7 @@
 #include "ops/index/index.h"
 #include "ops/matmul/matmul.h"
 #include "ops/registry.h"
+#include "runtime/profile_settings.h"
 #include "switch_checks.h"
 #include "tune/algorithms.h"
 #include "tune/providers.h"
@@ -78,6 +79,7 @@ tb_status switch_set(const char* name, const char* value, tb_error* error) {
     for (const Check& c : kChecks)
       if (n == config::name(c.knob)) c.check(value);
     config::set(n, value);
+    profiler::apply_settings();
   });
 }
 

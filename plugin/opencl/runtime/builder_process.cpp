@@ -58,6 +58,8 @@ std::vector<std::string> environment() {
   for (const auto& knob : config::list())
     if (knob.source == config::Source::Api) put(knob.name, knob.value);
   put(config::name(config::Knob::BuildAhead), "0");
+  put(config::name(config::Knob::LogProfileInfo), "0");  // this process's business
+  put(config::name(config::Knob::TraceSignposts), "0");
   return all;
 }
 

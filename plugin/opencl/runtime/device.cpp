@@ -8,6 +8,8 @@
 #include "generator.h"
 #include "memory.h"
 #include "process.h"
+#include "profile_settings.h"
+#include "profiler.h"
 #include "program.h"
 #include "stream.h"
 
@@ -48,6 +50,7 @@ Device::Parts& Device::parts() {
     parts->generator = std::make_unique<Generator>(*this);
     parts_ = std::move(parts);
     open_ = true;
+    if (profiler::recording()) profiler::finish_at_exit();  // before what the driver registered
   });
   return *parts_;
 }

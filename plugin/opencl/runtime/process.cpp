@@ -18,8 +18,10 @@ void note_driver_loaded() {
   std::call_once(once, [] { pthread_atfork(nullptr, nullptr, [] { forked = true; }); });
 }
 
+bool is_forked() { return forked.load(std::memory_order_relaxed); }
+
 void check_process() {
-  if (forked.load(std::memory_order_relaxed)) [[unlikely]]
+  if (is_forked()) [[unlikely]]
     fail(TB_E_STATE,
          "this process was forked after its parent had used OpenCL, and drivers do not survive "
          "that; use the 'spawn' "

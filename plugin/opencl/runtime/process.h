@@ -8,5 +8,6 @@ namespace ocltensor::opencl {
 void note_driver_loaded();
 // Throws Error(TB_E_STATE) in a child forked after that.
 void check_process();
+bool is_forked();  // is this such a child?
 
 }  // namespace ocltensor::opencl

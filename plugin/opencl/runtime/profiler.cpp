@@ -1,36 +1,39 @@
-// Starting and stopping the profiler, and what it collects meanwhile.
+// Who listens, and what each call and command goes through on its way to them.
 #include "profiler.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <chrono>
+#include <memory>
 #include <mutex>
+#include <unordered_set>
 #include <utility>
 
 #include "base/error.h"
-#include "base/log.h"
+#include "call_ledger.h"
 #include "device.h"
 #include "memory.h"
 #include "process.h"
+#include "profile_settings.h"
+#include "statistics.h"
 #include "stream.h"
-#include "trace_file.h"
+#include "trace.h"
 
 namespace ocltensor::opencl::profiler {
 namespace {
 
-constexpr size_t kMost = size_t{1} << 21;  // records of a kind that a trace keeps: some 200 MiB
-
 // Leaked: streams may end after static objects.
 struct State {
-  std::mutex switching;  // one start or stop at a time
-  std::mutex mutex;      // guards the trace
-  Trace trace;
-  std::atomic<bool> wait{false};
+  std::mutex switching;  // one join or leave at a time
+  std::atomic<uint32_t> users{0};
   std::atomic<uint64_t> calls{0};
-  uint32_t files = 0;
+  std::mutex mutex;  // guards the listener and the ledger; calls and commands are heard one by one
+  Listener listener;
+  CallLedger ledger;
+  std::mutex names_mutex;
+  std::unordered_set<std::string> names;
 };
 State& state() {
   static State& s = *new State;
@@ -39,58 +42,55 @@ State& state() {
 
 struct OpenRange {
   std::string name;
-  uint32_t session;
+  bool recorded;
   int64_t begin;
 };
-thread_local uint64_t innermost = 0;
+thread_local HostCall* innermost = nullptr;
 thread_local std::vector<OpenRange> ranges;
+thread_local std::vector<std::unique_ptr<HostCall>> host_calls;
+thread_local uint64_t correlation = 0;
 
-int thread_number() {
-  thread_local const int number = static_cast<int>(::syscall(SYS_gettid));
-  return number;
+void hear(const Call& call) {
+  trace::add(call);
+  statistics::add(call);
+  const Listener& listener = state().listener;
+  if (listener.call != nullptr) listener.call(listener.context, call);
 }
 
-template <typename T>
-void keep(std::vector<T>& list, T record) {
-  Trace& trace = state().trace;
-  if (list.size() < kMost) {
-    list.push_back(std::move(record));
-    return;
+// Every stream hands over what it knows; the first failure of one of them.
+std::exception_ptr flush_streams() {
+  std::exception_ptr failure;
+  for (const auto& device : device_list().devices) {
+    if (!device->is_open()) continue;
+    for (const auto& stream : device->streams()) try {
+        stream->end_trace();
+      } catch (const std::exception&) {
+        if (!failure) failure = std::current_exception();
+      }
   }
-  ++trace.lost;
-  if (!std::exchange(trace.full, true))
-    logging::warning("profiler",
-                     "the trace is full at {} records: later ones are dropped, and counted in it",
-                     kMost);
-}
-
-void add_call(HostSlice slice, uint32_t of_session) {
-  std::lock_guard lock(state().mutex);
-  if (is_tracing(of_session) && session() == of_session)
-    keep(state().trace.calls, std::move(slice));
-}
-
-void set_mode(Trace& trace, std::string_view mode) {
-  std::string word;
-  const auto take = [&] {
-    if (word == "interval")
-      trace.intervals = true;
-    else if (word == "event")
-      trace.events = true;
-    else
-      fail(TB_E_INVALID, "invalid trace mode '{}': use interval, event, or interval,event", mode);
-    word.clear();
-  };
-  for (const char c : mode) {
-    if (c == ',')
-      take();
-    else if (std::isspace(static_cast<unsigned char>(c)) == 0)
-      word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
-  take();
+  return failure;
 }
 
 }  // namespace
+
+void join(User user) {
+  State& s = state();
+  const std::lock_guard switching(s.switching);
+  if (s.users.fetch_or(user) == 0) ++session_count;
+}
+
+std::exception_ptr leave(User user) {
+  State& s = state();
+  const std::lock_guard switching(s.switching);
+  if ((s.users & user) == 0) return nullptr;
+  ++session_count;
+  const std::exception_ptr failure = flush_streams();
+  s.users &= ~static_cast<uint32_t>(user);
+  if (s.users != 0) ++session_count;
+  return failure;
+}
+
+bool listens(User user) { return (state().users & user) != 0; }
 
 int64_t now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -98,92 +98,141 @@ int64_t now() {
       .count();
 }
 
-void start(std::string_view mode, bool wait, std::string path) {
-  check_process();
-  State& s = state();
-  std::lock_guard switching(s.switching);
-  check(!tracing(), "the profiler is on already: stop it first");
-  Trace trace;
-  set_mode(trace, mode);
-  trace.wait = wait;
-  trace.path = path.empty() ? fmt::format("ocltensor_trace_{}_{}.json", ::getpid(), ++s.files)
-                            : std::move(path);
-  check_writable(trace.path);
-  trace.begin = now();
-  {
-    std::lock_guard lock(s.mutex);
-    s.trace = std::move(trace);
-    s.wait = wait;
-  }
-  ++session_count;
+int thread_number() {
+  thread_local const int number = static_cast<int>(::syscall(SYS_gettid));
+  return number;
 }
 
-void stop() {
-  check_process();
-  State& s = state();
-  std::lock_guard switching(s.switching);
-  check(tracing(), "the profiler is off: start it first");
-  ++session_count;
-  s.wait = false;
-  for (const auto& device : device_list().devices)
-    if (device->is_open())
-      for (const auto& stream : device->streams()) stream->end_trace();
-  Trace trace;
-  {
-    std::lock_guard lock(s.mutex);
-    trace = std::exchange(s.trace, {});
-  }
-  write(trace);
+HostCall::HostCall(const char* category, const char* name)
+    : category_(category), name_(name), recorded_(recording()) {
+  if (!recorded_) return;
+  outer_ = std::exchange(innermost, this);
+  id_ = ++state().calls;
+  exceptions_ = std::uncaught_exceptions();
+  begin_ = now();
 }
-
-HostCall::HostCall(const char* category, std::string_view name)
-    : category_(category),
-      name_(name),
-      session_(session()),
-      begin_(now()),
-      id_(++state().calls),
-      outer_(std::exchange(innermost, id_)) {}
 
 HostCall::~HostCall() {
+  if (!recorded_) return;
   innermost = outer_;
-  add_call({category_, std::move(name_), thread_number(), id_, begin_, now()}, session_);
+  if (outer_ != nullptr) outer_->bytes_ += bytes_;
+  if (commands_ == 0 && std::uncaught_exceptions() > exceptions_) return;  // declined or refused
+  const Call call{category_, name_, thread_number(), id_, correlation, bytes_, begin_, now()};
+  const std::lock_guard lock(state().mutex);
+  hear(call);
+  state().ledger.end(call, commands_, std::move(text_));
+}
+
+void HostCall::say(std::string text) {
+  if (!recorded_) return;
+  if (CallLedger::waits_for_times())
+    text_ = std::move(text);
+  else
+    CallLedger::write(text);
 }
 
 void finish_operator(Stream& stream) {
-  State& s = state();
-  tb_memory_stats stats{};
-  stream.device().memory().pool().fill_stats(stats);
-  {
-    std::lock_guard lock(s.mutex);
-    auto& samples = s.trace.memory;
-    const MemorySample sample{stream.device().index(), now(),
-                              static_cast<uint64_t>(stats.allocated_bytes.current),
-                              static_cast<uint64_t>(stats.reserved_bytes.current)};
-    const bool same = !samples.empty() && samples.back().device == sample.device &&
-                      samples.back().allocated == sample.allocated &&
-                      samples.back().reserved == sample.reserved;
-    if (tracing() && !same) keep(samples, sample);
+  if (listens(kTrace)) {
+    tb_memory_stats stats{};
+    stream.device().memory().pool().fill_stats(stats);
+    trace::add({stream.device().index(), now(),
+                static_cast<uint64_t>(stats.allocated_bytes.current),
+                static_cast<uint64_t>(stats.reserved_bytes.current)});
+    if (trace::waits()) stream.synchronize();
   }
-  if (s.wait) stream.synchronize();
+  if (CallLedger::waits_for_times()) stream.collect_trace();
 }
 
-void push_range(std::string_view name) { ranges.push_back({std::string(name), session(), now()}); }
+void push_range(std::string_view name) {
+  ranges.push_back({std::string(name), recording(), now()});
+}
 
 void pop_range() {
   check(!ranges.empty(), "no range is open on this thread");
   OpenRange range = std::move(ranges.back());
   ranges.pop_back();
-  if (tracing())
-    add_call({"range", std::move(range.name), thread_number(), ++state().calls, range.begin, now()},
-             range.session);
+  if (!range.recorded) return;
+  const std::lock_guard lock(state().mutex);
+  hear({"range", std::move(range.name), thread_number(), ++state().calls, correlation, 0,
+        range.begin, now()});
 }
 
-uint64_t current_call() { return innermost; }
+void begin_fallback(std::string_view name) {
+  auto& call = *host_calls.emplace_back(std::make_unique<HostCall>("fallback", lasting(name)));
+  if ((log_mask() & kLogFallbacks) != 0) call.say(fmt::format("fallback {}", name));
+}
 
-void add(const std::vector<DeviceWork>& works, uint64_t lost) {
-  std::lock_guard lock(state().mutex);
-  state().trace.lost += lost;
-  for (const DeviceWork& work : works) keep(state().trace.works, work);
+void end_call() {
+  check(!host_calls.empty(), "no call is open on this thread");
+  host_calls.pop_back();
+}
+
+void note(const char* category, std::string_view name) {
+  if (!recording()) return;
+  const int64_t at = now();
+  const std::lock_guard lock(state().mutex);
+  hear({category, std::string(name), thread_number(), ++state().calls, correlation, 0, at, at});
+}
+
+void correlate(uint64_t number) { correlation = number; }
+
+DeviceWork describe_command(const char* category, const char* name, uint64_t bytes) {
+  DeviceWork work{0, 0, category, name, nullptr, bytes, 0, correlation, now(), 0, 0};
+  if (innermost == nullptr) return work;
+  HostCall& call = *innermost;
+  ++call.commands_;
+  call.bytes_ += bytes;
+  work.call = call.id_;
+  if (call.category_ == std::string_view("operator")) work.operation = call.name_;
+  return work;
+}
+
+void add(const std::vector<DeviceWork>& works, const std::vector<DeviceWork>& lost) {
+  const std::lock_guard lock(state().mutex);
+  trace::lose(lost.size());
+  for (const DeviceWork& work : lost) state().ledger.add(work);
+  const Listener& listener = state().listener;
+  for (const DeviceWork& work : works) {
+    trace::add(work);
+    statistics::add(work);
+    state().ledger.add(work);
+    if (listener.work != nullptr) listener.work(listener.context, work);
+  }
+}
+
+void collect() {
+  for (const auto& device : device_list().devices) {
+    if (!recording() || !device->is_open()) continue;
+    device->synchronize();
+    for (const auto& stream : device->streams()) stream->collect_trace();
+  }
+}
+
+const char* lasting(std::string_view name) {
+  State& s = state();
+  const std::lock_guard lock(s.names_mutex);
+  return s.names.emplace(name).first->c_str();
+}
+
+void listen(const Listener& listener) {
+  check_process();
+  check(!listens(kListener), "somebody listens to the profiler already");
+  {
+    const std::lock_guard lock(state().mutex);
+    state().listener = listener;
+  }
+  join(kListener);
+}
+
+void stop_listening() {
+  check_process();
+  check(listens(kListener), "nobody listens to the profiler");
+  const std::exception_ptr failure = leave(kListener);
+  {
+    const std::lock_guard lock(state().mutex);
+    state().listener = {};
+  }
+  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace ocltensor::opencl::profiler

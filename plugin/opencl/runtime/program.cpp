@@ -73,9 +73,11 @@ Handle<cl_program> ProgramCache::build(const std::string& text, const std::strin
   return program;
 }
 
-Handle<cl_program> ProgramCache::load(const disk_cache::Key& key, const std::string& options) {
+Handle<cl_program> ProgramCache::load(const disk_cache::Key& key, const std::string& options,
+                                      const char* what) {
   const auto binary = disk_cache::load(key);
   if (!binary) return {};
+  const profiler::HostCall traced("load", what);
   const unsigned char* bytes = binary->data();
   const size_t size = binary->size();
   cl_int status = CL_SUCCESS;
@@ -113,11 +115,11 @@ disk_cache::Key ProgramCache::disk_key(const Text& text) const {
 Handle<cl_program> ProgramCache::load_or_build(const Text& text, const char* what) {
   if (!caps_.keep_binaries) return build(text.source, text.options, what);
   const auto key = disk_key(text);
-  if (auto program = load(key, text.options)) return program;
+  if (auto program = load(key, text.options, what)) return program;
   build_ahead::program_missing(caps_, index_, what);
   const disk_cache::Claim claim(key, disk_cache::Claim::kPatience);
   if (claim.waited())  // for a process that was building it
-    if (auto program = load(key, text.options)) return program;
+    if (auto program = load(key, text.options, what)) return program;
   auto program = build(text.source, text.options, what);
   save(key, program.get());
   return program;
@@ -153,11 +155,14 @@ cl_program ProgramCache::get(const Source& source, const Defines& defines) {
     }
     slot = entry;
   }
+  bool found = true;
   std::call_once(slot->once, [&] {
+    found = false;
     slot->program = load_or_build(text, source.path);
     // Also where a binary was loaded: a capture holds sources.
     recorder::describe(slot->program.get(), text.source, text.options, source.path);
   });
+  if (found) profiler::note("hit", source.path);
   return slot->program.get();
 }
 

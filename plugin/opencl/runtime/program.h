@@ -47,7 +47,7 @@ class ProgramCache {
   Text text_of(const Source& source, const std::string& defines) const;
   disk_cache::Key disk_key(const Text& text) const;
   Handle<cl_program> load_or_build(const Text& text, const char* what);
-  Handle<cl_program> load(const disk_cache::Key& key, const std::string& options);
+  Handle<cl_program> load(const disk_cache::Key& key, const std::string& options, const char* what);
   void save(const disk_cache::Key& key, cl_program program);
 
   cl_context context_;

@@ -48,7 +48,7 @@ void Stream::change_session(uint32_t session) {
     std::exchange(trace_, nullptr)->finish();
     queue_ = make_queue(device_, 0);
   }
-  if (!profiler::is_tracing(session)) return;
+  if (!profiler::is_recording(session)) return;
   queue_ = make_queue(device_, CL_QUEUE_PROFILING_ENABLE);
   trace_ = std::make_unique<StreamTrace>(device_, id_, queue_.get());
 }
@@ -56,6 +56,11 @@ void Stream::change_session(uint32_t session) {
 void Stream::end_trace() {
   std::lock_guard lock(mutex_);
   follow_profiler();
+}
+
+void Stream::collect_trace() {
+  std::lock_guard lock(mutex_);
+  if (trace_) trace_->collect(false);
 }
 
 void Stream::check(cl_int code, const char* call) {
@@ -78,7 +83,7 @@ void Stream::raise_failure(cl_int code, const char* call) {
   completed_ = submitted_.load();
   launches_ = 0;
   unflushed_ = 0;
-  trace_.reset();
+  if (trace_) std::exchange(trace_, nullptr)->finish();
   session_ = 0;
   try {
     profiling_queue_.reset(nullptr);

@@ -57,6 +57,7 @@ class Stream {
   bool idle();
   // Leaves the profiler's session if it is over: waits, hands over what was traced.
   void end_trace();
+  void collect_trace();  // hands over what has finished so far
   // Locks out other users of the queue for the duration of `body(queue)` (interop, custom kernels).
   cl_command_queue queue();
 

@@ -50,15 +50,16 @@ StreamTrace::StreamTrace(Device& device, uint64_t stream, cl_command_queue queue
 
 cl_event* StreamTrace::next(const char* category, const char* name, uint64_t bytes) {
   if (commands_.size() >= kCollectAt) collect(false);
-  commands_.push_back({{device_.index(), stream_, category, name, bytes, profiler::current_call(),
-                        profiler::now(), 0, 0},
-                       {}});
-  return commands_.back().event.out();
+  Command& command = commands_.emplace_back();
+  command.work = profiler::describe_command(category, name, bytes);
+  command.work.device = device_.index();
+  command.work.stream = stream_;
+  return command.event.out();
 }
 
 void StreamTrace::collect(bool finished) {
   std::vector<profiler::DeviceWork> works;
-  uint64_t lost = 0;
+  std::vector<profiler::DeviceWork> lost;
   while (!commands_.empty()) {
     Command& command = commands_.front();
     cl_int status = CL_QUEUED;
@@ -74,7 +75,8 @@ void StreamTrace::collect(bool finished) {
       work.end += to_host_;
       works.push_back(work);
     } else {
-      ++lost;
+      work.begin = work.end = work.queued;
+      lost.push_back(work);
     }
     commands_.pop_front();
   }

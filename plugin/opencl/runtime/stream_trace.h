@@ -19,10 +19,10 @@ class StreamTrace {
   cl_event* next(const char* category, const char* name, uint64_t bytes);
   // Hands everything to the profiler; all of it has finished.
   void finish() { collect(true); }
-
- private:
+  // Hands over what has finished; `finished`: all of it has.
   void collect(bool finished);
 
+ private:
   struct Command {
     profiler::DeviceWork work;
     Handle<cl_event> event;

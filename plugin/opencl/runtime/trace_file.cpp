@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -38,9 +39,10 @@ std::string quoted(std::string_view text) {
   return out + '"';
 }
 
-// The host is process 0, device i is process i + 1; threads and streams are their tracks.
-constexpr int kHost = 0;
-int process_of(int device) { return device + 1; }
+// The host is process 1, device i is process i + 2 (readers take 0 for the idle process); threads
+// and streams are their tracks.
+constexpr int kHost = 1;
+int process_of(int device) { return device + 2; }
 
 class Writer {
  public:
@@ -51,9 +53,12 @@ class Writer {
             fmt::format("{{\"producer\":\"ocltensor\",\"lost\":{}}}", trace_.lost) +
             ",\"traceEvents\":[\n";
     names();
-    for (const HostSlice& call : trace_.calls)
+    for (const Call& call : trace_.calls) {
+      std::string args = fmt::format(R"({{"call":{})", call.id);
+      if (call.bytes > 0) args += fmt::format(R"(,"bytes":{})", call.bytes);
       slice(kHost, static_cast<uint64_t>(call.thread), call.category, call.name, call.begin,
-            call.end, fmt::format("{{\"call\":{}}}", call.id));
+            call.end, args + "}");
+    }
     for (const DeviceWork& work : trace_.works) device_work(work);
     for (const MemorySample& m : trace_.memory)
       event(fmt::format(
@@ -89,7 +94,7 @@ class Writer {
       name("process_name", process_of(device->index()), 0,
            fmt::format("ocl:{} {}", device->index(), device->caps().name));
     std::set<int> threads;
-    for (const HostSlice& call : trace_.calls) threads.insert(call.thread);
+    for (const Call& call : trace_.calls) threads.insert(call.thread);
     for (const int thread : threads)
       name("thread_name", kHost, static_cast<uint64_t>(thread), fmt::format("thread {}", thread));
     std::set<std::pair<int, uint64_t>> streams;
@@ -101,22 +106,24 @@ class Writer {
              int64_t begin, int64_t end, const std::string& args) {
     const std::string common = fmt::format(R"("name":{},"cat":"{}","pid":{},"tid":{},"args":{})",
                                            quoted(title), category, process, track, args);
-    if (trace_.intervals)
+    if (trace_.options.intervals)
       event(fmt::format(R"("ph":"X","ts":{},"dur":{:.3f},{})", time(begin),
                         static_cast<double>(end - begin) / 1e3, common));
-    if (trace_.events)
+    if (trace_.options.events)
       event(fmt::format(R"("ph":"i","s":"t","ts":{},{})", time(process == kHost ? begin : end),
                         common));
   }
   void device_work(const DeviceWork& work) {
     std::string args = fmt::format(R"({{"call":{},"queued_us":{})", work.call, time(work.queued));
+    if (work.operation != nullptr) args += R"(,"operator":)" + quoted(work.operation);
     if (work.bytes > 0)
       args += fmt::format(R"(,"bytes":{},"GB/s":{:.3f})", work.bytes,
                           static_cast<double>(work.bytes) /
                               static_cast<double>(std::max<int64_t>(1, work.end - work.begin)));
     slice(process_of(work.device), work.stream, work.category, work.name, work.begin, work.end,
           args + "}");
-    if (work.call == 0 || !trace_.intervals) return;
+    if (trace_.options.schedule) schedule(work);
+    if (work.call == 0 || !trace_.options.intervals) return;
     const auto caller = thread_of(work.call);
     if (caller == 0) return;
     ++flow_;
@@ -126,9 +133,17 @@ class Writer {
         R"("ph":"f","bp":"e","name":"enqueue","cat":"flow","id":{},"pid":{},"tid":{},"ts":{})",
         flow_, process_of(work.device), work.stream, time(work.begin)));
   }
+  // From the enqueuing call to the begin on the device: a pair of its own track, for these overlap.
+  void schedule(const DeviceWork& work) {
+    ++waited_;
+    for (const auto& [phase, at] : {std::pair{'b', work.queued}, std::pair{'e', work.begin}})
+      event(fmt::format(
+          R"("ph":"{}","name":{},"cat":"schedule","id":{},"pid":{},"tid":{},"ts":{},"args":{{}})",
+          phase, quoted(work.name), waited_, process_of(work.device), work.stream, time(at)));
+  }
   int thread_of(uint64_t call) {
     if (threads_.empty())
-      for (const HostSlice& c : trace_.calls) threads_.emplace(c.id, c.thread);
+      for (const Call& c : trace_.calls) threads_.emplace(c.id, c.thread);
     const auto it = threads_.find(call);
     return it == threads_.end() ? 0 : it->second;
   }
@@ -138,6 +153,7 @@ class Writer {
   std::string text_;
   std::map<uint64_t, int> threads_;
   uint64_t flow_ = 0;
+  uint64_t waited_ = 0;
   bool first_ = true;
   bool failed_ = false;
 };
@@ -147,12 +163,12 @@ class Writer {
 void check_writable(const std::string& path) { (void)open(path, "w"); }
 
 void write(const Trace& trace) {
-  const File file = open(trace.path, "w");
+  const File file = open(trace.options.path, "w");
   Writer writer(trace, file.get());
   writer.run();
   if (writer.failed() || std::fflush(file.get()) != 0)
-    fail(TB_E_INTERNAL, "the trace file '{}' could not be written to its end: {}", trace.path,
-         std::strerror(errno));
+    fail(TB_E_INTERNAL, "the trace file '{}' could not be written to its end: {}",
+         trace.options.path, std::strerror(errno));
 }
 
 }  // namespace ocltensor::opencl::profiler

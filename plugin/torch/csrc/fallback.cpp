@@ -10,6 +10,7 @@
 
 #include "base/config.h"
 #include "operator.h"
+#include "profiler.h"
 
 namespace torch_ocl {
 namespace {
@@ -74,6 +75,7 @@ void fall_back(const c10::OperatorHandle& op, torch::jit::Stack& stack, const ch
               "instead (slower than on the device).");
   refuse_mixed_devices(op, stack);
   count(op, reason);
+  const TracedFallback traced(name);
   at::native::cpu_fallback(op, &stack, true);
 }
 

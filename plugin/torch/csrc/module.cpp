@@ -10,6 +10,7 @@
 #include "fallback.h"
 #include "generator.h"
 #include "kernels.h"
+#include "profiler.h"
 #include "stream.h"
 #include "switches.h"
 
@@ -92,21 +93,6 @@ py::dict counters() {
   d["program_loads"] = c.program_loads;
   return d;
 }
-
-void profiler_start(const std::string& mode, bool wait, const std::string& path) {
-  call_api("profiler.start", api().profiler->start, mode.c_str(), static_cast<int32_t>(wait),
-           path.empty() ? nullptr : path.c_str());
-}
-void profiler_stop() { call_api("profiler.stop", api().profiler->stop); }
-bool profiler_is_enabled() {
-  int32_t enabled = 0;
-  call_api("profiler.is_enabled", api().profiler->is_enabled, &enabled);
-  return enabled != 0;
-}
-void profiler_push_range(const std::string& name) {
-  call_api("profiler.range_push", api().profiler->push_range, name.c_str());
-}
-void profiler_pop_range() { call_api("profiler.range_pop", api().profiler->pop_range); }
 
 void capture_start(const std::string& path) {
   call_api("profiler.opencl_capture", api().capture->start, path.c_str());
@@ -253,15 +239,11 @@ PYBIND11_MODULE(TORCH_OCL_MODULE, m) {
   answers("device_properties", &device_properties);
   answers("memory_stats", &statistics);
   answers("counters", &counters);
-  waits("profiler_start", &profiler_start);
-  waits("profiler_stop", &profiler_stop);
-  answers("profiler_is_enabled", &profiler_is_enabled);
-  answers("profiler_push_range", &profiler_push_range);
-  answers("profiler_pop_range", &profiler_pop_range);
   waits("capture_start", &capture_start);
   waits("capture_stop", &capture_stop);
   answers("capture_is_enabled", &capture_is_enabled);
   answers("is_capturing", &is_capturing);
   answers("fallback_counts", &fallbacks);
   bind_kernels(m);
+  bind_profiler(m);
 }

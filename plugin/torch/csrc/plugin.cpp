@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "host/loader.h"
+#include "profiler.h"
 
 namespace torch_ocl {
 namespace {
@@ -20,13 +21,23 @@ struct Plugin {
   std::string reason;  // why there is none
 };
 
+std::atomic<const tb_api*> loaded_api{nullptr};
+
 // The wheel keeps the plugin in the folder "lib" beside the adapter.
 Plugin load() {
   Plugin plugin;
   try {
     const std::string folder = ocltensor::folder_of(reinterpret_cast<const void*>(&load));
     plugin.loaded = ocltensor::find_plugin("", folder + "/lib");
-    if (!plugin.loaded) plugin.reason = "no plugin could be loaded: " + plugin.loaded.reason();
+    if (!plugin.loaded) {
+      plugin.reason = "no plugin could be loaded: " + plugin.loaded.reason();
+    } else if (plugin.loaded.api->profiler->struct_size < sizeof(tb_profiler_api)) {
+      plugin.reason = "the plugin " + plugin.loaded.path + " is older than this adapter";
+      plugin.loaded.api = nullptr;
+    } else {
+      loaded_api = plugin.loaded.api;
+      follow_profiler(*plugin.loaded.api);  // OCLTENSOR_TRACE_SIGNPOSTS
+    }
   } catch (const std::exception& error) {
     plugin.reason = error.what();  // a bad environment variable
   }
@@ -62,6 +73,8 @@ int ask_count(std::string& reason) {
 }  // namespace
 
 const tb_api* api_or_null() noexcept { return plugin().loaded.api; }
+
+const tb_api* api_if_loaded() noexcept { return loaded_api; }
 
 const tb_api& api() {
   const tb_api* table = api_or_null();

@@ -20,6 +20,7 @@ inline constexpr int kMaxDevices = 64;  // further ones are not offered to PyTor
 const tb_api& api();
 // The same without throwing: nullptr, and unavailable_reason() says why.
 const tb_api* api_or_null() noexcept;
+const tb_api* api_if_loaded() noexcept;  // nullptr where nobody has loaded it so far
 // Where the plugin was loaded from, and its version; empty without one.
 std::string plugin_path();
 std::string plugin_version();

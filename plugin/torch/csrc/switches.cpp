@@ -12,6 +12,7 @@
 #include "base/name_patterns.h"
 #include "operator.h"
 #include "plugin.h"
+#include "profiler.h"
 
 namespace torch_ocl {
 namespace {
@@ -119,6 +120,7 @@ void write_setting(const std::string& name, const std::string& value) {
   if (name == kComposites) return disable_composites(split_names(value));
   call_api("set", api().switches->set, name.c_str(), value.c_str());
   if (adapter_knows(name)) config::set(name, value);
+  follow_profiler(api());
 }
 
 }  // namespace

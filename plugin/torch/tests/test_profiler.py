@@ -11,6 +11,7 @@ from collections import defaultdict
 import torch
 import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
 
+HOST = 1  # the process of the host's tracks
 SLACK = 300.0  # us: how far the device's clock, as measured at the start, may be off
 
 
@@ -66,15 +67,15 @@ class Traces(unittest.TestCase):
         for e in events:
             if e["ph"] in "sf":
                 arrows[e["id"]].append(e)
-        self.assertEqual(len(arrows), len([e for e in slices if e["pid"] > 0 and e["args"]["call"]]))
+        self.assertEqual(len(arrows), len([e for e in slices if e["pid"] > HOST and e["args"]["call"]]))
         for begin, end in arrows.values():
-            self.assertEqual((begin["ph"], end["ph"], begin["pid"]), ("s", "f", 0))
+            self.assertEqual((begin["ph"], end["ph"], begin["pid"]), ("s", "f", HOST))
 
     def test_streams_are_in_order(self):
         events = self.trace(lambda: train(4))
         tracks = defaultdict(list)
         for e in events:
-            if e["ph"] == "X" and e["pid"] > 0:
+            if e["ph"] == "X" and e["pid"] > HOST:
                 tracks[e["pid"], e["tid"]].append((e["ts"], e["ts"] + e["dur"]))
         self.assertTrue(tracks)
         for work in tracks.values():
@@ -88,7 +89,9 @@ class Traces(unittest.TestCase):
             return (x + 1).cpu()
 
         events = self.trace(work)
-        copies = [e for e in events if e["ph"] == "X" and e["cat"] == "copy"]
+        calls = [e for e in events if e["ph"] == "X" and e["cat"] == "copy" and e["pid"] == HOST]
+        self.assertEqual([e["args"]["bytes"] for e in calls], [1 << 20, 1 << 20])
+        copies = [e for e in events if e["ph"] == "X" and e["cat"] == "copy" and e["pid"] > HOST]
         self.assertEqual(sum(e["args"]["bytes"] for e in copies if e["name"] == "copy to device"), 1 << 20)
         self.assertEqual(sum(e["args"]["bytes"] for e in copies if e["name"] == "copy to host"), 1 << 20)
         for copy in copies:
@@ -148,7 +151,7 @@ class Traces(unittest.TestCase):
         inner, outer = ranges["inner"], ranges["outer"]
         self.assertLessEqual(outer["ts"], inner["ts"])
         self.assertGreaterEqual(outer["ts"] + outer["dur"], inner["ts"] + inner["dur"])
-        streams = {e["tid"] for e in events if e["ph"] == "X" and e["pid"] > 0}
+        streams = {e["tid"] for e in events if e["ph"] == "X" and e["pid"] > HOST}
         self.assertEqual(len(streams), 2)
         with self.assertRaisesRegex(RuntimeError, "no range is open"):
             torch.ocl.profiler.range_pop()

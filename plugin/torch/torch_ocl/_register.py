@@ -1,5 +1,6 @@
 """Makes ``ocl`` known to PyTorch: its name, ``torch.ocl``, ``torch.backends.ocl``, methods."""
 
+import atexit
 import sys
 
 import torch
@@ -24,11 +25,13 @@ def register() -> None:
             f"ocl and {taken} do not fit into one process"
         )
     _adapter.load()
-    from torch_ocl import backends, ocl
+    from torch_ocl import _C, backends, ocl
 
     torch.utils.rename_privateuse1_backend(NAME)
     torch._register_device_module(NAME, ocl)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     torch.backends.ocl = backends  # type: ignore[attr-defined]
     sys.modules["torch.backends.ocl"] = backends
+    # Before the interpreter ends: its threads still run then, and drivers have not gone.
+    atexit.register(_C.profiler_finish)
     ocl._torch_ocl_registered = True  # type: ignore[attr-defined]

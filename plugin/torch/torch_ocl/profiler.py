@@ -6,7 +6,12 @@
 The file has a track for each thread (operators, program builds, ranges) and, for each device, one for each stream (kernels,
 copies with their bytes and GB/s) on the host's clock, arrows from calls to what they enqueued, and the memory in use. Open it
 at https://ui.perfetto.dev. While the profiler is on, streams use queues that stamp every command: launches cost more, results
-do not change. Nothing is measured, and nothing costs anything, while it is off.
+do not change. Nothing is measured, and nothing costs anything, while it is off. ``torch.profiler.record_function`` ranges
+are on the trace, too.
+
+``OCLTENSOR_TRACE_SIGNPOSTS`` traces a whole process, ``OCLTENSOR_LOG_PROFILE_INFO`` prints lines as operators run and tables
+at the end; both can be set at run time (``torch.backends.ocl.set_setting``). ``torch.profiler.profile`` with
+``ProfilerActivity.PrivateUse1`` shows the same kernels and copies in PyTorch's own tables and traces.
 
 With ``OCLTENSOR_CAPTURE_ENABLED=1`` in the environment a block can also be captured, to be run again elsewhere:
 
@@ -31,11 +36,14 @@ __all__ = [
     "is_enabled",
     "is_opencl_capture_enabled",
     "opencl_capture",
+    "print_statistics",
     "profile",
     "range",
     "range_pop",
     "range_push",
+    "reset_statistics",
     "start",
+    "statistics",
     "stop",
 ]
 
@@ -60,7 +68,8 @@ def stop() -> None:
     """Waits for all streams and writes the trace.
 
     Raises:
-        RuntimeError: the profiler is off, or the file could not be written to its end.
+        RuntimeError: the profiler is off, or the file could not be written to its end; also what failed on a device
+            meanwhile, once the file is written.
     """
     _C.profiler_stop()
 
@@ -133,3 +142,27 @@ def opencl_capture(path: str | os.PathLike) -> Iterator[None]:
         yield
     finally:
         _C.capture_stop()
+
+
+def statistics() -> dict[str, list[dict]]:
+    """Sums over everything recorded since the process began or ``reset_statistics``; waits for the devices.
+
+    Recorded is what runs while a trace is taken, while ``OCLTENSOR_LOG_PROFILE_INFO`` is not 0, or under ``torch.profiler``.
+
+    Returns:
+        Lists of rows, longest total first, under ``"operators"``, ``"kernels"`` and ``"copies"`` (by direction), whose times
+        are the device's, and ``"fallbacks"``, ``"builds"``, ``"loads"`` (programs from the disk cache) and ``"hits"``
+        (programs found in memory), whose times are the host's. A row has ``name``, ``count``, ``total_ms``, ``mean_ms``,
+        ``max_ms``, ``host_ms`` (of the calls) and ``bytes`` (copied).
+    """
+    return _C.profiler_statistics()
+
+
+def print_statistics() -> None:
+    """Prints ``statistics`` as tables to standard error."""
+    _C.profiler_print_statistics()
+
+
+def reset_statistics() -> None:
+    """Starts all sums of ``statistics`` anew."""
+    _C.profiler_reset_statistics()

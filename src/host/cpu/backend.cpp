@@ -87,8 +87,22 @@ const tb_device_api kDevice = {sizeof(tb_device_api), 0,          count,
                                report_devices,        properties, synchronize};
 const tb_kernel_api kKernel = {
     sizeof(tb_kernel_api), 0, lacking, lacking, lacking, lacking, lacking, lacking};
-const tb_profiler_api kProfiler = {
-    sizeof(tb_profiler_api), 0, lacking, lacking, no, lacking, lacking, counters};
+const tb_profiler_api kProfiler = {sizeof(tb_profiler_api),
+                                   0,
+                                   lacking,
+                                   lacking,
+                                   no,
+                                   lacking,
+                                   lacking,
+                                   counters,
+                                   lacking,
+                                   lacking,
+                                   lacking,
+                                   lacking,
+                                   lacking,
+                                   lacking,
+                                   lacking,
+                                   lacking};
 const tb_capture_api kCapture = {sizeof(tb_capture_api), 0, no, no, lacking, lacking};
 const tb_switch_api kSwitches = {
     sizeof(tb_switch_api), 0, lacking, lacking, none, lacking, lacking};
