@@ -1,10 +1,11 @@
 """Operators of a plugin side by side with PyTorch on the CPU, in one process, in alternating samples.
 
-usage: bench.py --plugin PATH [FAMILY...] [--threads N] [--samples N] [--json FILE] [--markdown FILE]
+usage: bench.py --plugin PATH [FAMILY...] [--threads N] [--samples N] [--json FILE] [--markdown FILE] [--trace FILE]
 
 Every result is compared with PyTorch's before it is timed. A sample is repeated until it lasts long enough; the table
 shows medians, the ratio peer time / our time (above 1: faster than PyTorch), its spread over the samples, and for
-memory-bound rows the share of the machine's copy bandwidth, measured in the same run.
+memory-bound rows the share of the machine's copy bandwidth, measured in the same run. --trace runs every row three times
+more at the end and writes them as a trace for https://ui.perfetto.dev, a range for each row.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ def parse() -> argparse.Namespace:
     p.add_argument("--peer-json", default="", help="times of another peer, from cuda_peer.py, instead of torch's CPU")
     p.add_argument("--json", default="")
     p.add_argument("--markdown", default="")
+    p.add_argument("--trace", default="", metavar="FILE")
     return p.parse_args()
 
 
@@ -63,7 +65,8 @@ def main() -> int:
         finish()
         return (time.perf_counter() - begin) / count
 
-    def measure(case: cases.Case) -> dict:
+    def prepare(case: cases.Case):
+        """A function that enqueues the case's operator, its outputs, and all that is to be freed."""
         inputs = [plugin.upload(t.numpy()) for t in case.inputs]
         outputs = [plugin.empty(shape, dtype) for shape, dtype in case.outputs]
         poison = np.full(max(1, int(np.prod(case.outputs[0][0]))), 77, case.outputs[0][1])
@@ -75,7 +78,23 @@ def main() -> int:
                 t = inputs[a.index]
                 a = t.transpose() if a.transposed else t
             bound.append(a)
-        run = plugin.prepare(case.op, bound, outputs)
+        return plugin.prepare(case.op, bound, outputs), outputs, [*inputs, *outputs, seed]
+
+    def trace(measured: list[cases.Case]) -> None:
+        plugin.start_trace(options.trace)
+        for case in measured:
+            run, _, owned = prepare(case)
+            plugin.push_range(case.name)
+            for _ in range(3):
+                run()
+            plugin.synchronize()
+            plugin.pop_range()
+            plugin.free(*owned)
+        plugin.stop_trace()
+        print(f"trace: {options.trace}")
+
+    def measure(case: cases.Case) -> dict:
+        run, outputs, owned = prepare(case)
         run()
         got, want = plugin.download(outputs[0]), case.peer().numpy()
         scale = float(np.abs(want).max()) or 1.0
@@ -87,7 +106,7 @@ def main() -> int:
             theirs.append(peer_times["us"].get(case.name, float("nan")) * 1e-6 if peer_times
                           else sample(case.peer, lambda: None, 0.05))
         ratios = sorted(t / o for o, t in zip(ours, theirs))
-        plugin.free(*inputs, *outputs, seed)
+        plugin.free(*owned)
         mine, peer = statistics.median(ours), statistics.median(theirs)
         return {"family": case.family, "name": case.name, "ours_us": mine * 1e6, "peer_us": peer * 1e6,
                 "ratio": peer / mine, "ratio_low": ratios[0], "ratio_high": ratios[-1],
@@ -95,6 +114,7 @@ def main() -> int:
 
     chosen = options.families or list(cases.FAMILIES)
     results, bandwidth, failed = [], 0.0, False
+    measured: list[cases.Case] = []
     lines = ["| row | ours us | peer us | ratio (low-high) | GFLOP/s or GB/s | error |", "|---|---|---|---|---|---|"]
     for family in chosen:
         if family not in cases.FAMILIES:
@@ -110,6 +130,7 @@ def main() -> int:
                 failed = True
                 continue
             results.append(r)
+            measured.append(case)
             if case.name.startswith("copy"):
                 bandwidth = r["gbytes"]
             rate = f"{r['gflops']:.0f} GFLOP/s" if case.flops else f"{r['gbytes']:.1f} GB/s"
@@ -120,6 +141,8 @@ def main() -> int:
                   f"({r['ratio_low']:.2f}-{r['ratio_high']:.2f})  {rate}{share}  error {r['error']:.1e}{flag}", flush=True)
             lines.append(f"| {case.name} | {r['ours_us']:.1f} | {r['peer_us']:.1f} | {r['ratio']:.2f} "
                          f"({r['ratio_low']:.2f}-{r['ratio_high']:.2f}) | {rate}{share} | {r['error']:.1e}{flag} |")
+    if options.trace:
+        trace(measured)
     meta = {"device": plugin.device_name(), "peer": peer_name, "threads": options.threads,
             "machine": platform.processor() or platform.machine(), "command": " ".join(sys.argv[1:])}
     if options.json:

@@ -53,7 +53,8 @@ _FUNCTIONS = {
     "device_count": ("device", 0), "device_properties": ("device", 2), "default_stream": ("stream", 0),
     "synchronize": ("stream", 4), "allocate": ("memory", 0), "free": ("memory", 1), "to_device": ("transfer", 0),
     "to_host": ("transfer", 1), "on_device": ("transfer", 2), "find": ("operators", 2), "invoke": ("operators", 4),
-    "counters": ("profiler", 5),
+    "profiler_start": ("profiler", 0), "profiler_stop": ("profiler", 1), "push_range": ("profiler", 3),
+    "pop_range": ("profiler", 4), "counters": ("profiler", 5),
 }
 _NONE, _BOOL, _INT, _FLOAT, _STRING, _TENSOR, _INT_LIST, _BOOL_LIST = 0, 1, 2, 3, 5, 7, 9, 11
 _DTYPES = {"bool": (6, 8), "uint8": (1, 8), "int8": (0, 8), "int16": (0, 16), "int32": (0, 32), "int64": (0, 64),
@@ -117,6 +118,18 @@ class Plugin:
 
     def synchronize(self) -> None:
         self.call("synchronize", self.stream)
+
+    def start_trace(self, path: str) -> None:
+        self.call("profiler_start", C.c_char_p(b"interval"), C.c_int32(0), C.c_char_p(path.encode()))
+
+    def stop_trace(self) -> None:
+        self.call("profiler_stop")
+
+    def push_range(self, name: str) -> None:
+        self.call("push_range", C.c_char_p(name.encode()))
+
+    def pop_range(self) -> None:
+        self.call("pop_range")
 
     def empty(self, shape: tuple[int, ...], dtype: str = "float32") -> DeviceTensor:
         size = int(np.prod(shape)) * _DTYPES[dtype][1] // 8

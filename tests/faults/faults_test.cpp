@@ -1,9 +1,9 @@
 // Every OpenCL call of a training step fails once: the step must end with the right result or with
 // an error, and the next step must be right. `warm`: within one process that has run the step
-// before. `cold`: a new process for each call of the first step, driver start and program loading
-// included. `building`: the same with an empty program cache, so that programs are built.
-// `capture`: as warm, while the step is captured: a recorder that fails spoils nothing but its
-// file.
+// before. `traced`: the same under the profiler, whose stop() must leave a complete file. `cold`: a
+// new process for each call of the first step, driver start and program loading included.
+// `building`: the same with an empty program cache, so that programs are built. `capture`: as warm,
+// while the step is captured: a recorder that fails spoils nothing but its file.
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <ocltensor/ocltensor.h>
@@ -14,6 +14,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -162,6 +164,48 @@ int captured(long every) {
   return raised > 0 && stopped > 0 ? 0 : 1;
 }
 
+// A file of its own name: does it hold a whole trace?
+bool whole(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str().starts_with("{") && text.str().ends_with("\n]}\n");
+}
+
+int traced() {
+  const std::vector<float> reference = train_step();
+  const Faults faults = find_layer();
+  const std::string path =
+      std::filesystem::temp_directory_path() / fmt::format("traced_{}.json", getpid());
+  long raised = 0, n = 0;
+  for (long reached = 1; n < reached; ++n) {
+    std::filesystem::remove(path);
+    ot::profiler::start("interval", false, path);
+    faults.arm(n);  // 0: only counts
+    bool fine = true;
+    try {
+      fine = same(train_step(), reference);
+    } catch (const ot::Error&) {
+      ++raised;
+    }
+    try {
+      ot::profiler::stop();
+    } catch (const ot::Error&) {
+      ++raised;
+    }
+    if (n == 0) reached = faults.count() + 1;
+    faults.arm(0);
+    if (!fine) return fmt::print("call {} failed silently: a wrong result\n", n), 1;
+    if (ot::profiler::is_enabled() || !whole(path))
+      return fmt::print("after call {} failed, the trace is not complete\n", n), 1;
+    if (!same(train_step(), reference))
+      return fmt::print("after call {} failed, the next step is wrong\n", n), 1;
+  }
+  std::filesystem::remove(path);
+  fmt::print("{} calls, each failed once: {} errors, every trace complete\n", n - 1, raised);
+  return raised > 0 ? 0 : 1;
+}
+
 std::vector<float> read_floats(const char* path) {
   std::vector<float> values;
   if (FILE* f = std::fopen(path, "rb")) {
@@ -259,6 +303,7 @@ int main(int argc, char** argv) {
   try {
     if (mode == "warm") return warm();
     if (mode == "capture") return captured(argc > 2 ? std::max(1L, std::atol(argv[2])) : 1);
+    if (mode == "traced") return traced();
     if (mode == "cold" || mode == "building")
       return cold(argv[0], mode == "building", argc > 2 ? std::max(1L, std::atol(argv[2])) : 1,
                   argc > 3 ? std::max(1L, std::atol(argv[3])) : 1);
@@ -268,6 +313,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   fmt::print(stderr,
-             "usage: faults_test warm | capture | cold | building [every Nth call] [from call]\n");
+             "usage: faults_test warm | capture | traced | cold | building [every Nth call] [from "
+             "call]\n");
   return 2;
 }

@@ -142,6 +142,7 @@ int profile() {
     (void)ot::gather(x, 0, ot::arange(0, 1, 1, ot::DType::Int64, "ocl").view(shape));
     for (const ot::FallbackCount& f : ot::fallback_counts()) fmt::print("fell back: {}\n", f.name);
   }
+  ot::empty_cache("ocl");
   fmt::print("{}\n", right ? "right" : "WRONG");
   return right ? 0 : 1;
 }

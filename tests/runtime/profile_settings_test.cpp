@@ -266,4 +266,37 @@ TEST_F(Signposts, SettingsAtRunTime) {
   EXPECT_TRUE(categories(list[1]).contains("copy"));
 }
 
+// ---- the allocator's log
+
+TEST(AllocatorLog, EveryBit) {
+  const auto run = [](const std::string& mask) {
+    return probe("profile", "OCLTENSOR_LOG_LEVEL=info OCLTENSOR_DEBUG_ALLOCATOR=" + mask).text;
+  };
+  const struct {
+    const char* mask;
+    const char* line;
+  } kLines[] = {{"profiling", "new segment of "},
+                {"allocations", "allocated [0-9.]+ .*at 0x"},
+                {"recycles", "recycled [0-9.]+ .*at 0x"},
+                {"releases", "released the segment of "}};
+  for (const auto& asked : kLines) {
+    const std::string text = run(asked.mask);
+    for (const auto& other : kLines) {
+      if (&other == &asked)
+        EXPECT_THAT(text, ContainsRegex(other.line)) << asked.mask;
+      else
+        EXPECT_THAT(text, Not(ContainsRegex(other.line))) << asked.mask;
+    }
+  }
+  // All blocks here are small; isolated, none is left to be taken from its segment by the next.
+  EXPECT_THAT(run("allocations,recycles,large_only"), Not(HasSubstr("at 0x")));
+  const auto segments = [&](const std::string& mask) {
+    const std::string text = run(mask);
+    size_t count = 0;
+    for (size_t at = 0; (at = text.find("new segment of ", at)) != std::string::npos; ++at) ++count;
+    return count;
+  };
+  EXPECT_GT(segments("profiling,isolated"), segments("profiling"));
+}
+
 }  // namespace

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "device.h"
 #include "process.h"
 
@@ -44,13 +45,18 @@ Stream::~Stream() {
 void Stream::change_session(uint32_t session) {
   check(cl().clFinish(queue_.get()), "clFinish");
   session_ = session;
-  if (trace_) {
-    std::exchange(trace_, nullptr)->finish();
-    queue_ = make_queue(device_, 0);
+  const bool traced = trace_ != nullptr;
+  if (traced) std::exchange(trace_, nullptr)->finish();
+  try {
+    if (traced) queue_ = make_queue(device_, 0);
+    if (!profiler::is_recording(session)) return;
+    Handle<cl_command_queue> queue = make_queue(device_, CL_QUEUE_PROFILING_ENABLE);
+    trace_ = std::make_unique<StreamTrace>(device_, id_, queue.get());
+    queue_ = std::move(queue);
+  } catch (const Error& error) {  // what is enqueued matters more than what is known of it
+    logging::warning("profiler", "stream {} of device {} is not recorded: {}", id_, device_.index(),
+                     error.what());
   }
-  if (!profiler::is_recording(session)) return;
-  queue_ = make_queue(device_, CL_QUEUE_PROFILING_ENABLE);
-  trace_ = std::make_unique<StreamTrace>(device_, id_, queue_.get());
 }
 
 void Stream::end_trace() {

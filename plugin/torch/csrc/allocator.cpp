@@ -8,6 +8,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "memory_history.h"
 #include "stream.h"
 
 namespace torch_ocl {
@@ -77,6 +78,8 @@ void free_memory(void* data) {
   try {
     tell_profiler(data, -1);
     const tb_address address = address_of(data);
+    if (remembers()) [[unlikely]]
+      remember_free(address);
     tb_stream stream = side_streams().take(address);
     if (stream == nullptr) stream = handle_of(default_stream(device_of(address)));
     call_api_noexcept("free", api().memory->free, address, stream);
@@ -181,6 +184,8 @@ c10::DataPtr allocate_on(c10::DeviceIndex index, size_t bytes) {
   void* data = reinterpret_cast<void*>(address);  // NOLINT: an address of the device
   c10::DataPtr result(data, data, &free_memory, c10::Device(kOcl, index));
   tell_profiler(data, 1);
+  if (remembers() && address != 0) [[unlikely]]
+    remember_allocation(index, address, bytes, stream.id());
   return result;
 }
 

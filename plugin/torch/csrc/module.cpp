@@ -10,6 +10,7 @@
 #include "fallback.h"
 #include "generator.h"
 #include "kernels.h"
+#include "memory_history.h"
 #include "profiler.h"
 #include "stream.h"
 #include "switches.h"
@@ -246,4 +247,5 @@ PYBIND11_MODULE(TORCH_OCL_MODULE, m) {
   answers("fallback_counts", &fallbacks);
   bind_kernels(m);
   bind_profiler(m);
+  bind_memory_history(m);
 }

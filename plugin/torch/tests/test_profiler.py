@@ -3,9 +3,12 @@
 import json
 import os
 import pathlib
+import subprocess
+import sys
 import tempfile
 import threading
 import unittest
+import warnings
 from collections import defaultdict
 
 import torch
@@ -191,6 +194,94 @@ class Traces(unittest.TestCase):
         finally:
             os.chdir(here)
         self.assertEqual(len(list(self.path.parent.glob(f"ocltensor_trace_{os.getpid()}_*.json"))), 2)
+
+    def test_record_function(self):
+        def work():
+            with torch.profiler.record_function("outer"):
+                with torch.profiler.record_function("inner"):
+                    torch.ones(100, device="ocl").sum().item()
+
+        ranges = {e["name"] for e in self.trace(work) if e["ph"] == "X" and e["cat"] == "range"}
+        self.assertEqual(ranges, {"outer", "inner"})
+        work()  # with the trace off nothing is left behind
+        self.assertNotIn("outer", {e["name"] for e in self.trace(lambda: torch.ones(3, device="ocl").add(1))})
+
+    def test_fallbacks(self):
+        """They have slices around their copies, and rows with the bytes copied."""
+        before = torch.backends.ocl.get_setting("OCLTENSOR_ENABLE_FALLBACK")
+        torch.backends.ocl.set_setting("OCLTENSOR_ENABLE_FALLBACK", 1)
+        try:
+            x = torch.randn(64, 64).to("ocl")
+            torch.ocl.profiler.reset_statistics()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                events = self.trace(lambda: torch.linalg.eigvals(x).cpu())
+        finally:
+            torch.backends.ocl.set_setting("OCLTENSOR_ENABLE_FALLBACK", before)
+        slices = [e for e in events if e["ph"] == "X" and e["pid"] == HOST]
+        outer = [e for e in slices if e["cat"] == "fallback"]
+        self.assertTrue(outer)
+        inside = [
+            e
+            for e in slices
+            for o in outer
+            if e["cat"] == "copy" and o["ts"] <= e["ts"] and e["ts"] + e["dur"] <= o["ts"] + o["dur"]
+        ]
+        self.assertGreaterEqual(sum(e["args"]["bytes"] for e in inside), 64 * 64 * 4)
+        rows = torch.ocl.profiler.statistics()["fallbacks"]
+        self.assertEqual(sum(r["count"] for r in rows), len(outer))
+        self.assertEqual(sum(r["bytes"] for r in rows), sum(e["args"].get("bytes", 0) for e in outer))
+        self.assertGreater(sum(r["total_ms"] for r in rows), 0)
+
+    def test_statistics_agree_with_the_trace(self):
+        train(1)
+        torch.ocl.profiler.reset_statistics()
+        events = self.trace(lambda: train(4))
+        statistics = torch.ocl.profiler.statistics()
+        kernels = defaultdict(list)
+        for e in events:
+            if e["ph"] == "X" and e["cat"] == "kernel":
+                kernels[e["name"]].append(e["dur"] / 1e3)
+        self.assertEqual({r["name"]: r["count"] for r in statistics["kernels"]}, {n: len(t) for n, t in kernels.items()})
+        for row in statistics["kernels"]:
+            self.assertAlmostEqual(row["total_ms"], sum(kernels[row["name"]]), delta=0.01)
+            self.assertAlmostEqual(row["max_ms"], max(kernels[row["name"]]), delta=0.001)
+        totals = [r["total_ms"] for r in statistics["operators"]]
+        self.assertEqual(totals, sorted(totals, reverse=True))
+        operators = [e for e in events if e["ph"] == "X" and e["cat"] == "operator"]
+        self.assertEqual(sum(r["count"] for r in statistics["operators"]), len(operators))
+        script = (
+            "import torch, torch_ocl; p = torch.ocl.profiler; p.start(path='/dev/null'); "
+            "torch.ones(3, device='ocl').add(1); p.stop(); p.print_statistics()"
+        )
+        text = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stderr
+        self.assertRegex(text, r"operators: \d+ in all(.|\n)*add.out(.|\n)*no CPU fallbacks were recorded")
+
+    def test_whole_process(self):
+        """The two variables in a process of their own: a trace and tables at its end, once."""
+        script = (  # the plugin is loaded with the device's first use
+            "import torch, torch_ocl\nx = torch.ones(3, device='ocl')\n"
+            "with torch.profiler.record_function('mine'): x.add(1)"
+        )
+        settings = {"OCLTENSOR_TRACE_SIGNPOSTS": "all_intervals", "OCLTENSOR_LOG_PROFILE_INFO": "operator_stats"}
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            capture_output=True,
+            text=True,
+            cwd=self.path.parent,
+            env={**os.environ, **settings},
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr.count("wrote a trace of"), 1, done.stderr)
+        self.assertEqual(done.stderr.count("operators: "), 1, done.stderr)
+        (trace,) = self.path.parent.glob("ocltensor_trace_*.json")
+        self.assertIn(str(trace), done.stderr)
+        names = {e["name"] for e in json.loads(trace.read_text())["traceEvents"]}
+        self.assertLess({"add.out", "mine"}, names)
+        unused = subprocess.run(
+            [sys.executable, "-c", "import torch_ocl"], capture_output=True, text=True, env={**os.environ, **settings}
+        )
+        self.assertEqual((unused.returncode, unused.stderr), (0, ""))
 
 
 if __name__ == "__main__":

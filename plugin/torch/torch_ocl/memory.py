@@ -1,5 +1,7 @@
 """Device memory: statistics, limits and the cache. All sizes are bytes."""
 
+import os
+import pickle
 from collections import OrderedDict
 
 from torch_ocl import _C
@@ -160,3 +162,38 @@ def memory_summary(device: DeviceLike = None, abbreviated: bool = False) -> str:
         f"retried {stats.get('num_alloc_retries', 0)} times"
     )
     return "\n".join(lines)
+
+
+def _record_memory_history(
+    enabled: str | None = "all", stacks: str | None = "python", max_entries: int = 1_000_000
+) -> None:
+    """Begins to remember allocations and frees for ``_snapshot``, forgetting older ones.
+
+    Args:
+        enabled: "all", "state" (only what lives), or None to stop.
+        stacks: "python" remembers where each allocation was made; None: no stacks.
+        max_entries: the most that are kept; the oldest ones go first.
+    """
+    if enabled not in (None, "all", "state"):
+        raise ValueError(f"enabled must be 'all', 'state' or None, got {enabled!r}")
+    if stacks not in (None, "python"):
+        raise ValueError(f"stacks must be 'python' or None, got {stacks!r}")
+    if enabled is None:
+        _C.memory_history_stop()
+    else:
+        _C.memory_history_start(stacks == "python", max(1, int(max_entries)) if enabled == "all" else 0)
+
+
+def _snapshot() -> dict:
+    """What was remembered, in the format of ``torch.cuda.memory._snapshot``.
+
+    https://pytorch.org/memory_viz and ``torch.cuda._memory_viz`` read it. Only memory that was allocated after
+    ``_record_memory_history`` is in it. Segments are the plugin's own business: each living allocation stands for one.
+    """
+    return _C.memory_snapshot()
+
+
+def _dump_snapshot(filename: str | os.PathLike = "dump_snapshot.pickle") -> None:
+    """Writes ``_snapshot`` to a pickle file for https://pytorch.org/memory_viz."""
+    with open(filename, "wb") as file:
+        pickle.dump(_snapshot(), file)

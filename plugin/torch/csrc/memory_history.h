@@ -1,0 +1,21 @@
+// What the allocator gave and took back, for the snapshots of torch.ocl.memory.
+#pragma once
+
+#include <torch/csrc/utils/pybind.h>
+
+#include <atomic>
+
+#include "tensor_backend/plugin.h"
+
+namespace torch_ocl {
+
+inline std::atomic<bool> remembering{false};
+inline bool remembers() { return remembering.load(std::memory_order_relaxed); }
+
+// Call them while remembers(), before the address can be given to somebody else. Never throw.
+void remember_allocation(int device, tb_address address, uint64_t bytes, int64_t stream) noexcept;
+void remember_free(tb_address address) noexcept;
+
+void bind_memory_history(pybind11::module_& module);
+
+}  // namespace torch_ocl
