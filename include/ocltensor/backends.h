@@ -5,6 +5,7 @@
 // environment variable of its own (settings.h). Every function is thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
 #include <optional>
 #include <span>

@@ -2,6 +2,7 @@
 // and what is broken is an Error(TB_E_INVALID) that says what and where.
 #pragma once
 
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <span>

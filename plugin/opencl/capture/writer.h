@@ -2,6 +2,7 @@
 // the pages' hashes stays in memory. Not thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <unordered_map>

@@ -2,6 +2,7 @@
 // written, when the last one has finished. The profiler's lock guards it.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <unordered_map>
 #include <utility>

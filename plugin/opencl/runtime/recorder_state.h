@@ -1,6 +1,7 @@
 // What the recorder knows of every OpenCL object, and what it writes of them. Internal to it.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>

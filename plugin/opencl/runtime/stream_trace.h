@@ -1,6 +1,7 @@
 // The commands of one stream while the profiler is on.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 
 #include "opencl.h"

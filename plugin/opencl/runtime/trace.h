@@ -1,6 +1,7 @@
 // The trace being taken: between start() and stop(), or for the whole process.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -109,7 +109,8 @@ class Choice(Case):
         with ocl.flags(benchmark=True):
             for got, wanted in zip(step("ocl"), step("cpu"), strict=True):
                 torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-4)
-        self.assertTrue(any("conv" in m.problem for m in ocl.measurements()))
+        if torch.ocl.get_device_properties().has_unified_memory:  # GPUs have one algorithm for these
+            self.assertTrue(any("conv" in m.problem for m in ocl.measurements()))
         ocl.forget_measurements()
 
     def test_the_next_algorithm_runs(self):

@@ -70,8 +70,9 @@ class Captures(unittest.TestCase):
         self.assertTrue(answer["verdict"]["bit_equal"])
         operators = {launch["operator"] for launch in answer["launches"]}
         self.assertLess({"convolution.out", "addmm.out", "native_layer_norm.out"}, operators)
-        # A kernel with local memory is among them.
-        self.assertTrue(any("local " in launch["arguments"] for launch in answer["launches"]))
+        # A kernel with local memory is among them (of those for CPUs).
+        if torch.ocl.get_device_properties().has_unified_memory:
+            self.assertTrue(any("local " in launch["arguments"] for launch in answer["launches"]))
         # The results that live are among the tensors that are judged, with their types.
         judged = [(t["dtype"], t["sizes"]) for t in answer["verdict"]["tensors"]]
         for t in results:
