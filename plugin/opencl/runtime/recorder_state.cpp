@@ -232,7 +232,7 @@ void State::write_results() {
   for (auto& [handle, buffer] : buffers) {
     if (buffer.written_in != capture || buffer.parent != nullptr || !buffer.changed) continue;
     const auto queue = std::ranges::find_if(
-        queues, [&](const auto& q) { return q.second.context == buffer.context; });
+        queues, [context = buffer.context](const auto& q) { return q.second.context == context; });
     check(queue != queues.end(), "no queue is left to read the results with");
     write_final(queue->first, handle, buffer);
     for (file::Result& tensor : buffer.tensors) writer->add(std::move(tensor));
