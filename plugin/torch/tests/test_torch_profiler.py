@@ -152,7 +152,8 @@ class Autograd(unittest.TestCase):
         with torch.autograd.profiler.profile(use_device="ocl", use_kineto=False) as p:
             self.work()
         rows = {r.key: r for r in p.key_averages()}
-        self.assertGreater(rows["aten::mm"].device_time_total, 0)
+        # Not aten::mm: torch joins it with its own second record, now and then, and forgets the time then.
+        self.assertGreater(rows["aten::matmul"].device_time_total, 0)
 
     @unittest.skipUnless(KINETO, "this torch's kineto takes no profiler of an out-of-tree device")
     def test_kineto(self):
