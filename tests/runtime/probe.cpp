@@ -48,14 +48,13 @@ int add() {
   return right ? 0 : 1;
 }
 
-int fork_after_use() {
-  if (!add_is_right(100, 1)) return 1;
-  std::fflush(stdout);
+// The status of a forked child that does this, or prints why it cannot.
+template <typename Body>
+int in_child(const Body& body) {
   const pid_t child = fork();
   if (child == 0) {
     try {
-      (void)add_is_right(100, 1);
-      fmt::print("child ran\n");
+      body();
     } catch (const ot::Error& e) {
       fmt::print("child: status {}: {}\n", e.status(), e.what());
     }
@@ -64,6 +63,16 @@ int fork_after_use() {
   }
   int status = 0;
   waitpid(child, &status, 0);
+  return status;
+}
+
+int fork_after_use() {
+  if (!add_is_right(100, 1)) return 1;
+  std::fflush(stdout);
+  const int status = in_child([] {
+    (void)add_is_right(100, 1);
+    fmt::print("child ran\n");
+  });
   fmt::print("child exit {} parent {}\n", status, add_is_right(100, 2) ? "right" : "WRONG");
   return 0;
 }
@@ -109,19 +118,10 @@ int capture(const std::string& path) {
 int capture_and_fork(const std::string& path) {
   ot::profiler::Capture capture(path);
   if (!add_is_right(1000, 1)) return 1;
-  const pid_t child = fork();
-  if (child == 0) {
-    try {
-      capture.stop();
-      fmt::print("child stopped the capture\n");
-    } catch (const ot::Error& e) {
-      fmt::print("child: status {}: {}\n", e.status(), e.what());
-    }
-    std::fflush(stdout);
-    _exit(0);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
+  const int status = in_child([&] {
+    capture.stop();
+    fmt::print("child stopped the capture\n");
+  });
   if (status != 0 || !add_is_right(1000, 2)) return 1;
   capture.stop();
   fmt::print("parent stopped\n");

@@ -104,7 +104,7 @@ void start_builder(std::string_view kind, int index) {
 }
 
 void detach() {
-  if (fork() > 0) _exit(0);
+  if (fork() != 0) _exit(0);  // also where it fails: whoever started this waits for it
   setsid();
 }
 
