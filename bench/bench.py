@@ -1,158 +1,188 @@
-"""Operators of a plugin side by side with PyTorch on the CPU, in one process, in alternating samples.
+"""The bench: operators and models of a plugin side by side with peers, in alternating samples, one process for each.
 
-usage: bench.py --plugin PATH [FAMILY...] [--threads N] [--samples N] [--json FILE] [--markdown FILE] [--trace FILE]
+usage: bench.py --plugin PATH [FAMILY...] [--peer NAME[,NAME...]] [--only TEXT] [--json FILE] [--merge] [--compare OLD.json]
 
-Every result is compared with PyTorch's before it is timed. A sample is repeated until it lasts long enough; the table
-shows medians, the ratio peer time / our time (above 1: faster than PyTorch), its spread over the samples, and for
-memory-bound rows the share of the machine's copy bandwidth, measured in the same run. --trace runs every row three times
-more at the end and writes them as a trace for https://ui.perfetto.dev, a range for each row.
+Every result is compared with the peers' before it is timed. Rows show the median, half its spread, the peer's time, the ratio
+peer / ours (above 1: faster than the peer) with its range, and the share of the machine's limits measured in the same run.
+Peers: auto (torch on the CPU, or on CUDA for an NVIDIA GPU), none, or names, see --help. Exit status 1: a wrong result, a row
+that was not run, or with --compare a row that became slower.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import datetime
 import os
+import pathlib
 import platform
-import statistics
+import shlex
+import subprocess
 import sys
 import time
+from typing import Any
+
+import contest
+import report
+import results
+from families import EXTRA, FAMILIES, all_rows
+from peers import KINDS, Contestant, Refused, Setup
+from rows import Row, Scale
 
 
-def parse() -> argparse.Namespace:
+def parse(argv: list[str]) -> argparse.Namespace:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("families", nargs="*", help="pointwise reduce matmul conv rows; default: all")
-    p.add_argument("--plugin", required=True)
+    p.add_argument("families", nargs="*", help=f"{', '.join(FAMILIES)}; default: all but {', '.join(EXTRA)}")
+    p.add_argument("--plugin", default="", help="libocltensor_plugin.so; needed unless --from is given")
     p.add_argument("--device", type=int, default=0)
-    p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    p.add_argument("--samples", type=int, default=9)
+    p.add_argument("--peer", default="auto", help=f"auto, none, or names with commas: {', '.join(KINDS)}")
+    p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="cores that every contestant gets")
+    p.add_argument("--samples", type=int, default=7)
+    p.add_argument("--seconds", type=float, default=0.03, help="how long a sample lasts at least, but for long calls")
     p.add_argument("--only", default="", help="rows whose name contains this text")
-    p.add_argument("--peer-json", default="", help="times of another peer, from cuda_peer.py, instead of torch's CPU")
-    p.add_argument("--json", default="")
-    p.add_argument("--markdown", default="")
-    p.add_argument("--trace", default="", metavar="FILE")
-    return p.parse_args()
+    p.add_argument("--scale", choices=("auto", "cpu", "gpu"), default="auto", help="sizes of the rows")
+    p.add_argument("--full", action="store_true", help="also the rows that are left out for their time")
+    p.add_argument("--setting", action="append", default=[], metavar="NAME=VALUE", help="a setting of the plugin")
+    p.add_argument("--list", action="store_true", help="print the rows' names and end")
+    p.add_argument("--no-cold", action="store_true", help="models: no first steps with cold caches")
+    p.add_argument("--json", default="", metavar="FILE", help="write the results")
+    p.add_argument("--merge", action="store_true", help="keep the rows of --json's file that are not measured now")
+    p.add_argument("--from", dest="source", default="", metavar="FILE", help="measure nothing, take these results")
+    p.add_argument("--compare", default="", metavar="OLD.json", help="paired ratios to an earlier run")
+    p.add_argument("--markdown", nargs="?", const=str(results.HERE / "RESULTS.md"), default="", metavar="FILE",
+                   help="generate RESULTS.md from bench/results/*.json, or FILE from these results alone")
+    p.add_argument("--plot", nargs="?", const=".", default="", metavar="FOLDER", help="roofline and growth plots as SVG")
+    p.add_argument("--trace", default="", metavar="FILE", help="three more runs of every row as a trace for Perfetto")
+    return p.parse_args(argv)
 
 
-def main() -> int:
-    options = parse()
-    os.environ.setdefault("OMP_NUM_THREADS", str(options.threads))
-    import numpy as np
-    import torch
+def machine() -> dict[str, Any]:
+    cpu = next((text.split(":", 1)[1].strip() for text in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+                if text.startswith("model name")), platform.machine())
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {"cpu": cpu, "cores": len(os.sched_getaffinity(0)), "memory_gb": round(memory / 2**30),
+            "system": f"{platform.system()} {platform.release()}", "load": round(os.getloadavg()[0], 1)}
 
-    import cases
-    from tensor_backend import Plugin
 
-    torch.set_num_threads(options.threads)
-    torch.manual_seed(1)
-    plugin = Plugin(options.plugin, options.device)
-    peer_times = json.load(open(options.peer_json)) if options.peer_json else None
-    peer_name = peer_times["peer"] if peer_times else f"torch {torch.__version__} CPU, {options.threads} threads"
-    print(f"ours: {plugin.device_name()}   peer: {peer_name}\n")
+def commit() -> str:
+    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=results.HERE, capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else ""
 
-    def sample(body, finish, seconds: float) -> float:
-        """Time of one repetition, from as many as fill `seconds`; one unmeasured call first."""
-        body()
-        finish()
-        begin = time.perf_counter()
-        body()
-        finish()
-        once = time.perf_counter() - begin
-        count = max(1, min(1000, int(seconds / max(once, 1e-7))))
-        begin = time.perf_counter()
-        for _ in range(count):
-            body()
-        finish()
-        return (time.perf_counter() - begin) / count
 
-    def prepare(case: cases.Case):
-        """A function that enqueues the case's operator, its outputs, and all that is to be freed."""
-        inputs = [plugin.upload(t.numpy()) for t in case.inputs]
-        outputs = [plugin.empty(shape, dtype) for shape, dtype in case.outputs]
-        poison = np.full(max(1, int(np.prod(case.outputs[0][0]))), 77, case.outputs[0][1])
-        seed = plugin.upload(poison)
-        plugin.copy(outputs[0], type(outputs[0])(seed.address, outputs[0].shape, outputs[0].strides, outputs[0].dtype))
-        bound = []
-        for a in case.args:
-            if isinstance(a, cases.Input):
-                t = inputs[a.index]
-                a = t.transpose() if a.transposed else t
-            bound.append(a)
-        return plugin.prepare(case.op, bound, outputs), outputs, [*inputs, *outputs, seed]
+def start(name: str, setup: Setup) -> Contestant | None:
+    try:
+        return Contestant(name, setup)
+    except Refused as e:
+        print(f"no {name}: {e}", file=sys.stderr)
+        return None
 
-    def trace(measured: list[cases.Case]) -> None:
-        plugin.start_trace(options.trace)
-        for case in measured:
-            run, _, owned = prepare(case)
-            plugin.push_range(case.name)
-            for _ in range(3):
-                run()
-            plugin.synchronize()
-            plugin.pop_range()
-            plugin.free(*owned)
-        plugin.stop_trace()
-        print(f"trace: {options.trace}")
 
-    def measure(case: cases.Case) -> dict:
-        run, outputs, owned = prepare(case)
-        run()
-        got, want = plugin.download(outputs[0]), case.peer().numpy()
-        scale = float(np.abs(want).max()) or 1.0
-        error = float(np.abs(got.astype(np.float64) - want).max()) / scale
-        wrong = not error <= case.tolerance
-        ours, theirs = [], []
-        for _ in range(options.samples):
-            ours.append(sample(run, plugin.synchronize, 0.05))
-            theirs.append(peer_times["us"].get(case.name, float("nan")) * 1e-6 if peer_times
-                          else sample(case.peer, lambda: None, 0.05))
-        ratios = sorted(t / o for o, t in zip(ours, theirs))
-        plugin.free(*owned)
-        mine, peer = statistics.median(ours), statistics.median(theirs)
-        return {"family": case.family, "name": case.name, "ours_us": mine * 1e6, "peer_us": peer * 1e6,
-                "ratio": peer / mine, "ratio_low": ratios[0], "ratio_high": ratios[-1],
-                "gflops": case.flops / mine * 1e-9, "gbytes": case.bytes / mine * 1e-9, "error": error, "wrong": wrong}
+def peer_names(options: argparse.Namespace, ours: dict[str, Any]) -> list[str]:
+    if options.peer == "none":
+        return []
+    if options.peer != "auto":
+        unknown = [n for n in options.peer.split(",") if n not in KINDS]
+        if unknown:
+            sys.exit(f"bench: there is no peer '{unknown[0]}'; there are {', '.join(KINDS)}")
+        return options.peer.split(",")
+    return ["torch-cuda", "torch-cuda-flash", "torch-cuda-cudnn"] if "NVIDIA" in ours["vendor"] and ours["gpu"] else ["torch-cpu"]
 
-    chosen = options.families or list(cases.FAMILIES)
-    results, bandwidth, failed = [], 0.0, False
-    measured: list[cases.Case] = []
-    lines = ["| row | ours us | peer us | ratio (low-high) | GFLOP/s or GB/s | error |", "|---|---|---|---|---|---|"]
-    for family in chosen:
-        if family not in cases.FAMILIES:
-            sys.exit(f"bench: there is no family '{family}'; there are {', '.join(cases.FAMILIES)}")
-        for case in cases.FAMILIES[family]():
-            if options.only not in case.name:
-                continue
-            try:
-                r = measure(case)
-            except RuntimeError as e:
-                print(f"{case.name:42} {e}", flush=True)
-                lines.append(f"| {case.name} | not run: {str(e).splitlines()[0]} | | | | |")
-                failed = True
-                continue
-            results.append(r)
-            measured.append(case)
-            if case.name.startswith("copy"):
-                bandwidth = r["gbytes"]
-            rate = f"{r['gflops']:.0f} GFLOP/s" if case.flops else f"{r['gbytes']:.1f} GB/s"
-            share = f" ({r['gbytes'] / bandwidth:.0%} of copy)" if bandwidth and case.bytes else ""
-            flag = "  WRONG" if r["wrong"] else ""
-            failed |= r["wrong"]
-            print(f"{case.name:42} {r['ours_us']:10.1f} us  peer {r['peer_us']:10.1f}  x{r['ratio']:.2f} "
-                  f"({r['ratio_low']:.2f}-{r['ratio_high']:.2f})  {rate}{share}  error {r['error']:.1e}{flag}", flush=True)
-            lines.append(f"| {case.name} | {r['ours_us']:.1f} | {r['peer_us']:.1f} | {r['ratio']:.2f} "
-                         f"({r['ratio_low']:.2f}-{r['ratio_high']:.2f}) | {rate}{share} | {r['error']:.1e}{flag} |")
+
+class Run:
+    """The contestants of one run, started when their first row comes."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.setup = Setup(str(pathlib.Path(options.plugin).resolve()), options.device, options.threads, settings=tuple(options.setting))
+        self.ours = start("ocltensor", self.setup)
+        if self.ours is None:
+            sys.exit("bench: the plugin does not start")
+        self.gpu = self.ours.about["gpu"] if options.scale == "auto" else options.scale == "gpu"
+        self.scale = Scale(self.gpu, options.full)
+        words = ("gpu" if self.gpu else "cpu") + ("+full" if options.full else "")
+        self.setup = Setup(self.setup.plugin, options.device, options.threads, words, self.setup.settings,
+                           self.ours.about["cache_bytes"])
+        self.ours.close()
+        self.ours = start("ocltensor", self.setup)
+        self.names = peer_names(options, self.ours.about)
+        self.started: dict[str, Contestant | None] = {"ocltensor": self.ours}
+        self.limits: dict[str, float] = {}
+
+    def contestant(self, name: str) -> Contestant | None:
+        if name not in self.started:
+            self.started[name] = start(name, self.setup)
+        return self.started[name]
+
+    def rows(self) -> list[Row]:
+        chosen = self.options.families or [name for name in FAMILIES if name not in EXTRA]
+        unknown = [name for name in chosen if name not in FAMILIES]
+        if unknown:
+            sys.exit(f"bench: there is no family '{unknown[0]}'; there are {', '.join(FAMILIES)}")
+        return [row for row in all_rows(self.scale, chosen) if self.options.only in row.name]
+
+    def measure(self, row: Row) -> dict[str, Any]:
+        ours = self.contestant("torch-ocl" if row.only else "ocltensor")
+        if ours is None:
+            return {"name": row.name, "family": row.family, "group": row.group, "error": "torch_ocl does not start", "peers": {}}
+        peers = [c for c in map(self.contestant, self.names) if c is not None and c is not ours]
+        return contest.measure(row, ours, peers, self.options.samples, self.options.seconds)
+
+    def meta(self) -> dict[str, Any]:
+        found = {name: c.about for name, c in self.started.items() if c is not None}
+        return {"command": "bench.py " + shlex.join(sys.argv[1:]), "date": f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC",
+                "commit": commit(), "machine": machine(), "device": self.ours.about["device"], "gpu": self.gpu,
+                "threads": self.options.threads, "limits": self.limits, "contestants": found}
+
+
+def measure_all(options: argparse.Namespace) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    run = Run(options)
+    rows = run.rows()
+    print(f"ours: {run.ours.about['device']}   peers: {', '.join(run.names) or 'none'}   {len(rows)} rows", flush=True)
+    if any(not row.only for row in rows):
+        run.limits = run.ours.ask("limits")
+        print("limits: " + ", ".join(f"{key} {value:.1f}" for key, value in run.limits.items()), flush=True)
+    found: list[dict[str, Any]] = []
+    begin = time.perf_counter()
+    for i, row in enumerate(rows, 1):
+        entry = run.measure(row)
+        found.append(entry)
+        contest.add_shares(found, run.limits, run.gpu)
+        print(f"[{i:>{len(str(len(rows)))}}/{len(rows)}] {row.name:52} {report.line(entry)}", flush=True)
     if options.trace:
-        trace(measured)
-    meta = {"device": plugin.device_name(), "peer": peer_name, "threads": options.threads,
-            "machine": platform.processor() or platform.machine(), "command": " ".join(sys.argv[1:])}
-    if options.json:
-        with open(options.json, "w") as f:
-            json.dump({"meta": meta, "rows": results}, f, indent=1)
-    if options.markdown:
-        with open(options.markdown, "a") as f:
-            f.write(f"\n## {meta['device']}, peer: {meta['peer']}\n\n" + "\n".join(lines) + "\n")
+        run.ours.ask("trace", path=options.trace, rows=[row.name for row in rows if not row.only])
+        print(f"trace: {options.trace}")
+    print(f"{len(rows)} rows in {time.perf_counter() - begin:.0f} s")
+    meta = run.meta()
+    for c in run.started.values():
+        if c is not None:
+            c.close()
+    return meta, found
+
+
+def main(argv: list[str]) -> int:
+    options = parse(argv)
+    if options.list:
+        print("\n".join(f"{r.family:10} {r.name}" for r in all_rows(Scale(options.scale == "gpu", options.full), options.families or None)
+                        if options.only in r.name))
+        return 0
+    if options.source:
+        book = results.load(options.source)
+        measured = book["rows"]
+    elif options.plugin:
+        meta, measured = measure_all(options)
+        book = results.book(meta, measured, options.json if options.merge else "")
+        if options.json:
+            results.save(options.json, book)
+    else:
+        sys.exit("bench: --plugin PATH is needed (or ./run bench)")
+    print("\n".join(report.goals_text(book["rows"], book["gpu"])))
+    failed = any(r.get("wrong") or "error" in r for r in measured)
+    if options.compare:
+        lines, worse = report.compare(results.load(options.compare)["rows"], measured)
+        print("\n".join(lines))
+        failed = failed or worse > 0
+    results.draw(options.markdown, options.plot, book)
     return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -52,13 +52,25 @@ class _Api(C.Structure):
 _FUNCTIONS = {
     "device_count": ("device", 0), "device_properties": ("device", 2), "default_stream": ("stream", 0),
     "synchronize": ("stream", 4), "allocate": ("memory", 0), "free": ("memory", 1), "to_device": ("transfer", 0),
-    "to_host": ("transfer", 1), "on_device": ("transfer", 2), "find": ("operators", 2), "invoke": ("operators", 4),
-    "profiler_start": ("profiler", 0), "profiler_stop": ("profiler", 1), "push_range": ("profiler", 3),
-    "pop_range": ("profiler", 4), "counters": ("profiler", 5),
+    "to_host": ("transfer", 1), "on_device": ("transfer", 2), "fill": ("transfer", 3), "find": ("operators", 2),
+    "invoke": ("operators", 4), "profiler_start": ("profiler", 0), "profiler_stop": ("profiler", 1),
+    "push_range": ("profiler", 3), "pop_range": ("profiler", 4), "counters": ("profiler", 5), "stats": ("memory", 4),
+    "reset_peak_stats": ("memory", 5), "empty_cache": ("memory", 7), "compile": ("kernel", 0),
+    "find_kernel": ("kernel", 4), "launch": ("kernel", 5), "set": ("switches", 0), "native_device": ("interop", 3),
+    "native_context": ("interop", 2), "native_queue": ("interop", 1), "native_buffer": ("interop", 0),
 }
-_NONE, _BOOL, _INT, _FLOAT, _STRING, _TENSOR, _INT_LIST, _BOOL_LIST = 0, 1, 2, 3, 5, 7, 9, 11
+_NONE, _BOOL, _INT, _FLOAT, _STRING, _DTYPE, _TENSOR, _TENSOR_LIST, _INT_LIST, _BOOL_LIST = 0, 1, 2, 3, 5, 6, 7, 8, 9, 11
 _DTYPES = {"bool": (6, 8), "uint8": (1, 8), "int8": (0, 8), "int16": (0, 16), "int32": (0, 32), "int64": (0, 64),
-           "float16": (2, 16), "float32": (2, 32), "float64": (2, 64)}
+           "float16": (2, 16), "bfloat16": (4, 16), "float32": (2, 32), "float64": (2, 64)}
+_TEXTS = {"name": 16, "vendor": 144, "platform": 272, "driver_version": 400, "language_version": 528}  # offsets
+_ACTIVE_PEAK = 8 + 2 * 32 + 8  # of tb_memory_stats: active_bytes.peak
+
+
+@dataclass(frozen=True)
+class Dtype:
+    """An argument of type ScalarType."""
+
+    name: str
 
 
 @dataclass
@@ -73,7 +85,9 @@ class DeviceTensor:
     _c: object = field(default=None, repr=False)
 
     def transpose(self) -> "DeviceTensor":
-        return DeviceTensor(self.address, self.shape[::-1], self.strides[::-1], self.dtype)
+        """A view with the last two dimensions exchanged."""
+        order = [*range(len(self.shape) - 2), len(self.shape) - 1, len(self.shape) - 2]
+        return DeviceTensor(self.address, tuple(self.shape[i] for i in order), tuple(self.strides[i] for i in order), self.dtype)
 
     def c(self) -> _Tensor:
         if self._c is None:
@@ -110,11 +124,42 @@ class Plugin:
     def call(self, name: str, *args) -> None:
         self._check(self._f[name](*args, C.byref(self._error)))
 
-    def device_name(self) -> str:
-        properties = C.create_string_buffer(704)
-        C.cast(properties, C.POINTER(C.c_uint32))[0] = 704
-        self.call("device_properties", self.device, properties)
-        return properties.raw[16:144].split(b"\0")[0].decode()
+    def properties(self) -> dict:
+        """kind (1: CPU), features, compute_units, and the texts of tb_device_properties."""
+        raw = C.create_string_buffer(704)
+        C.cast(raw, C.POINTER(C.c_uint32))[0] = 704
+        self.call("device_properties", self.device, raw)
+        numbers = np.frombuffer(raw.raw, np.uint32)
+        texts = {key: raw.raw[at : at + 128].split(b"\0")[0].decode() for key, at in _TEXTS.items()}
+        return {"kind": int(numbers[2]), "features": int(numbers[3]), "compute_units": int(numbers[172]), **texts}
+
+    def set(self, name: str, value: str) -> None:
+        self.call("set", name.encode(), value.encode())
+
+    def reset_peak(self) -> None:
+        self.call("reset_peak_stats", self.device)
+
+    def peak_bytes(self) -> int:
+        """Most memory in use at once since reset_peak()."""
+        raw = C.create_string_buffer(280)
+        C.cast(raw, C.POINTER(C.c_uint32))[0] = 280
+        self.call("stats", self.device, raw)
+        return int(np.frombuffer(raw.raw, np.int64)[_ACTIVE_PEAK // 8])
+
+    def empty_cache(self) -> None:
+        self.call("empty_cache", self.device)
+
+    def kernel(self, source: str, options: str, name: str, args: list, threads: int, group: int):
+        """A function that enqueues a kernel of OpenCL C over `threads` work-items."""
+        library, kernel, keep = C.c_void_p(), C.c_void_p(), [args]
+        self.call("compile", self.device, source.encode(), options.encode(), C.byref(library))
+        info = C.create_string_buffer(48)
+        C.cast(info, C.POINTER(C.c_uint32))[0] = 48
+        self.call("find_kernel", library, name.encode(), C.byref(kernel), info)
+        values = (_Value * len(args))(*[self._value(a, keep) for a in args])
+        sizes, groups = (C.c_uint64 * 1)(threads), (C.c_uint64 * 1)(group)
+        count, rank = C.c_uint32(len(args)), C.c_uint32(1)
+        return lambda: (self.call("launch", self.stream, kernel, values, count, rank, sizes, groups), keep)[0]
 
     def synchronize(self) -> None:
         self.call("synchronize", self.stream)
@@ -141,18 +186,26 @@ class Plugin:
             step *= max(s, 1)
         return DeviceTensor(address.value, tuple(shape), tuple(reversed(strides)), dtype, address.value)
 
-    def upload(self, array: np.ndarray) -> DeviceTensor:
+    def upload(self, array: np.ndarray, dtype: str = "") -> DeviceTensor:
+        """bfloat16 comes as uint16, with its name."""
         array = np.ascontiguousarray(array)
-        t = self.empty(array.shape, array.dtype.name)
+        t = self.empty(array.shape, dtype or array.dtype.name)
         self.call("to_device", self.stream, C.c_uint64(t.address), array.ctypes.data_as(C.c_void_p),
                   C.c_uint64(array.nbytes), C.c_uint32(0))
         return t
 
     def download(self, t: DeviceTensor) -> np.ndarray:
-        array = np.empty(t.shape, t.dtype)
+        """bfloat16 goes as uint16."""
+        array = np.empty(t.shape, "uint16" if t.dtype == "bfloat16" else t.dtype)
         self.call("to_host", self.stream, array.ctypes.data_as(C.c_void_p), C.c_uint64(t.address),
                   C.c_uint64(array.nbytes), C.c_uint32(0))
         return array
+
+    def poison(self, t: DeviceTensor) -> None:
+        """Fills it with what no result is: NaN, -1, or a large number."""
+        size = int(np.prod(t.shape)) * _DTYPES[t.dtype][1] // 8
+        if size:
+            self.call("fill", self.stream, C.c_uint64(t.address), b"\xff", C.c_uint32(1), C.c_uint64(size))
 
     def copy(self, target: DeviceTensor, source: DeviceTensor) -> None:
         """The driver's own copy of all bytes."""
@@ -182,6 +235,13 @@ class Plugin:
         elif isinstance(a, DeviceTensor):
             v.tag, v.payload.p = _TENSOR, C.cast(C.pointer(a.c()), C.c_void_p)
             keep.append(a)
+        elif isinstance(a, Dtype):
+            code, bits = _DTYPES[a.name]
+            v.tag, v.payload.dtype = _DTYPE, _DType(code, bits, 1)
+        elif isinstance(a, (list, tuple)) and a and isinstance(a[0], DeviceTensor):
+            pointers = (C.POINTER(_Tensor) * len(a))(*[C.pointer(t.c()) for t in a])
+            v.tag, v.count, v.payload.p = _TENSOR_LIST, len(a), C.cast(pointers, C.c_void_p)
+            keep += [a, pointers]
         elif isinstance(a, (list, tuple)):
             bools = bool(a) and isinstance(a[0], bool)
             array = ((C.c_uint8 if bools else C.c_int64) * max(len(a), 1))(*a)

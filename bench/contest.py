@@ -1,0 +1,100 @@
+"""One row measured: results compared first, then samples of all contestants in turn; and what is known of it afterwards."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from typing import Any
+
+import data
+from peers import Refused
+from rows import Row
+
+SHORT, LONG = 0.25, 2.0  # seconds of one call from which fewer samples are taken
+
+
+def measure(row: Row, ours: Any, peers: list[Any], samples: int, seconds: float) -> dict[str, Any]:
+    """The row's entry of the results; "error" in it says why it was not run."""
+    result: dict[str, Any] = {"name": row.name, "family": row.family, "group": row.group, "weight": row.weight,
+                              "dtype": row.dtype, "flops": row.flops, "bytes": row.bytes, "size": row.size, "peers": {}}
+    begin = time.perf_counter()
+    try:
+        mine = ours.prepare(row.name)
+        if mine is None:
+            raise Refused(f"{ours.name} has no such row")
+        others = _others(row, peers, mine, result)
+        count = samples if mine["once"] < SHORT else max(3, samples // 2) if mine["once"] < LONG else 2
+        times: dict[str, list[float]] = {c.name: [] for c in [ours, *others]}
+        for _ in range(count):
+            for contestant in [ours, *others]:
+                times[contestant.name].append(contestant.sample(seconds) * 1e6)
+        _summarise(result, times, ours.name)
+        result.update({"sets": mine["sets"], "scratch": mine.get("scratch", 0), "memory": mine["memory"]})
+        if row.only and row.family == "models":
+            result["metrics"] = {c.name: c.ask("metrics", row=row.name) for c in [ours, *others]}
+    except Refused as e:
+        result["error"] = str(e)
+    for contestant in [ours, *peers]:
+        try:
+            contestant.release()
+        except Refused:
+            pass
+    result["took"] = round(time.perf_counter() - begin, 2)
+    return result
+
+
+def _others(row: Row, peers: list[Any], mine: dict[str, Any], result: dict[str, Any]) -> list[Any]:
+    """The peers that run the row; their results are compared with ours."""
+    taking_part = []
+    for peer in peers:
+        try:
+            theirs = peer.prepare(row.name)
+        except Refused as e:
+            result["peers"][peer.name] = {"refused": str(e)}
+            continue
+        if theirs is None:
+            continue
+        apart = data.difference(mine["digests"], theirs["digests"])
+        result["peers"][peer.name] = {"difference": apart, "wrong": not apart <= row.tolerance}
+        result["wrong"] = result.get("wrong", False) or not apart <= row.tolerance
+        taking_part.append(peer)
+    return taking_part
+
+
+def _summarise(result: dict[str, Any], times: dict[str, list[float]], ours: str) -> None:
+    mine = times.pop(ours)
+    result.update(_spread("us", mine))
+    for name, theirs in times.items():
+        ratios = sorted(t / o for o, t in zip(mine, theirs, strict=True))
+        middle = statistics.median(theirs)
+        result["peers"][name].update({**_spread("us", theirs), "ratio": middle / result["us"], "low": ratios[0],
+                                      "high": ratios[-1]})
+
+
+def _spread(key: str, values: list[float]) -> dict[str, float]:
+    return {key: statistics.median(values), f"{key}_low": min(values), f"{key}_high": max(values)}
+
+
+def add_shares(rows: list[dict[str, Any]], limits: dict[str, float], gpu: bool) -> None:
+    """Gives each row the time that the machine's measured limits allow, and the share of it that is reached.
+
+    16-bit types on a GPU have matrix units, which no portable kernel reaches: their limit is the fastest matrix product of
+    that type in this run, of either side."""
+    if not limits:
+        return
+    for row in rows:
+        if "us" not in row:
+            continue
+        peak = _peak(row["dtype"], rows, limits, gpu)
+        limit = max(row["bytes"] / limits["copy_gbytes"] * 1e-3, row["flops"] / peak * 1e-3 if peak else 0.0)
+        row["limit_us"], row["share"] = limit, limit / row["us"]
+
+
+def _peak(dtype: str, rows: list[dict[str, Any]], limits: dict[str, float], gpu: bool) -> float:
+    if dtype not in ("float16", "bfloat16") or not gpu:
+        return limits["float32_gflops"]
+    found = [0.0]
+    for row in rows:
+        if row["family"] == "matmul" and row["dtype"] == dtype and "us" in row:
+            found += [row["flops"] / us * 1e-3 for us in (row["us"], *(p["us"] for p in row["peers"].values() if "us" in p))]
+    return max(found)

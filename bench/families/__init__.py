@@ -1,0 +1,26 @@
+"""The bench's rows: FAMILIES maps a family's name to the function that gives its rows for a scale."""
+
+from __future__ import annotations
+
+from rows import Row, Scale
+
+from . import attention, conv, growth, indexing, matmul, norm, pointwise, pool, reduce, torch_level
+
+FAMILIES = {
+    "pointwise": pointwise.rows,
+    "reduce": reduce.rows,
+    "matmul": matmul.rows,
+    "conv": conv.rows,
+    "rows": norm.rows,
+    "pool": pool.rows,
+    "attention": attention.rows,
+    "indexing": indexing.rows,
+    "torch": torch_level.small,
+    "models": torch_level.models,
+    "growth": growth.rows,
+}
+EXTRA = ("growth",)  # only when named
+
+
+def all_rows(scale: Scale, families: list[str] | None = None) -> list[Row]:
+    return [row for name in families or FAMILIES for row in FAMILIES[name](scale)]

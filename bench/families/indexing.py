@@ -1,0 +1,39 @@
+"""Lookups, gathers, scattered sums, concatenation, sorting."""
+
+from __future__ import annotations
+
+from rows import Row, Scale, Tensor
+
+
+def rows(scale: Scale) -> list[Row]:
+    words, width, tokens = 50257, 768, scale.pick(4096, 16384)
+    table = Tensor((words, width))
+    ids = Tensor((tokens,), "int64", f"index {words}")
+    moved = 2.0 * tokens * width * 4
+    long = scale.pick(4, 16) << 20
+    parts = [Tensor((4, 64, 56, 56)) for _ in range(4)]
+    flat = Tensor((long,))
+    index = Tensor((long,), "int64", f"index {long}")
+    rows_of = Tensor((tokens,), "int64", "index 8192")
+    target, source = Tensor((8192, 256)), Tensor((tokens, 256))
+    vector, wide = Tensor((1 << 20,)), Tensor((1024, 4096))
+    common = {"group": "indexing", "tolerance": 0.0}
+    return [
+        Row("indexing", f"embedding {tokens} of {words}x{width}", "embedding.out", [table, ids, -1, False, False],
+            [Tensor((tokens, width))], bytes=moved, **common),
+        Row("indexing", f"embedding backward {tokens} of {words}x{width}", "embedding_dense_backward.out",
+            [Tensor((tokens, width)), ids, words, -1, False], [Tensor((words, width))],
+            bytes=moved / 2 + table.bytes, group="indexing", tolerance=1e-5),
+        Row("indexing", f"gather {long >> 20}Mi", "gather.out", [flat, 0, index, False], [Tensor((long,))], **common),
+        Row("indexing", f"index_select {tokens} of 8192x256", "index_select.out", [target, 0, rows_of],
+            [Tensor((tokens, 256))], bytes=2.0 * source.bytes, **common),
+        Row("indexing", f"index_add {tokens} into 8192x256", "index_add.out", [target, 0, rows_of, source, 1],
+            [Tensor((8192, 256))], bytes=2.0 * target.bytes + source.bytes, group="indexing", tolerance=1e-5),
+        Row("indexing", "cat 4 of 4x64x56x56, dim 1", "cat.out", [parts, 1], [Tensor((4, 256, 56, 56))], **common),
+        Row("indexing", "sort 1Mi", "sort.values_stable", [vector, True, 0, False],
+            [Tensor(vector.shape), Tensor(vector.shape, "int64")], check=(0, 1), **common),
+        Row("indexing", "sort 1024x4096 rows", "sort.values_stable", [wide, True, 1, False],
+            [Tensor(wide.shape), Tensor(wide.shape, "int64")], check=(0, 1), **common),
+        Row("indexing", "topk 50 of 1024x4096", "topk.values", [wide, 50, 1, True, True],
+            [Tensor((1024, 50)), Tensor((1024, 50), "int64")], **common),
+    ]

@@ -1,0 +1,119 @@
+"""Contestants as the bench sees them: worker processes that are asked in turn, and what each kind is started with."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+HERE = pathlib.Path(__file__).resolve().parent
+# What --peer takes: the kind of worker, and options for it.
+KINDS = {
+    "ocltensor": ["plugin"],
+    "driver": ["driver"],
+    "torch-cpu": ["torch", "--torch-device", "cpu"],
+    "torch-cuda": ["torch", "--torch-device", "cuda"],
+    "torch-ocl": ["torch", "--torch-device", "ocl"],
+    "torch-cuda-flash": ["torch", "--torch-device", "cuda", "--sdp", "flash"],
+    "torch-cuda-cudnn": ["torch", "--torch-device", "cuda", "--sdp", "cudnn"],
+    "openblas": ["openblas"],
+    "clblast": ["clblast"],
+}
+
+
+class Refused(RuntimeError):
+    """A contestant cannot be had, or cannot run a row."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Setup:
+    """What every worker is started with."""
+
+    plugin: str
+    device: int = 0
+    threads: int = 1
+    scale: str = "cpu"
+    settings: tuple[str, ...] = ()
+    cache: int = 32 << 20
+
+    def arguments(self) -> list[str]:
+        found = ["--plugin", self.plugin, "--device", str(self.device), "--threads", str(self.threads),
+                 "--scale", self.scale, "--cache", str(self.cache)]
+        return found + [word for setting in self.settings for word in ("--setting", setting)]
+
+    def environment(self, name: str) -> dict[str, str]:
+        env = dict(os.environ, OMP_NUM_THREADS=str(self.threads), OPENBLAS_NUM_THREADS=str(self.threads),
+                   PYTHONPATH=os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]),
+                   TORCH_DEVICE_BACKEND_AUTOLOAD="0", PYTHONUNBUFFERED="1")
+        if name == "torch-ocl":
+            env["OCLTENSOR_PLUGIN_PATH"] = self.plugin
+            built = pathlib.Path(self.plugin).resolve().parent.parent / "torch"
+            if built.is_dir():
+                env["PYTHONPATH"] += os.pathsep + str(built)
+        return env
+
+    def command(self, name: str) -> list[str]:
+        return [sys.executable, str(HERE / "worker.py"), *KINDS[name], *self.arguments()]
+
+
+class Contestant:
+    """A worker process. Methods raise Refused with the worker's text; a worker that died is started again for the next row."""
+
+    def __init__(self, name: str, setup: Setup) -> None:
+        self.name, self.setup = name, setup
+        self.process: subprocess.Popen | None = None
+        self.title = name
+        self.about: dict[str, Any] = {}
+        self._start()
+        self.about = self.ask("describe")
+        self.title = self.about["name"]
+
+    def _start(self) -> None:
+        cores = sorted(os.sched_getaffinity(0))[: self.setup.threads]
+        self.process = subprocess.Popen(self.setup.command(self.name), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True, env=self.setup.environment(self.name),
+                                        preexec_fn=lambda: os.sched_setaffinity(0, cores))
+        self._read()
+
+    def _read(self) -> Any:
+        line = self.process.stdout.readline()
+        if not line:
+            code = self.process.wait()
+            self.process = None
+            raise Refused(f"{self.name} ended with status {code}")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise Refused(answer["error"])
+        return answer["ok"]
+
+    def ask(self, what: str, **more: Any) -> Any:
+        if self.process is None:
+            self._start()
+        try:
+            print(json.dumps({"do": what, **more}), file=self.process.stdin, flush=True)
+        except BrokenPipeError:
+            pass  # reading says how it ended
+        return self._read()
+
+    def prepare(self, row: str) -> dict[str, Any] | None:
+        """None where the row is none of this contestant's."""
+        answer = self.ask("prepare", row=row)
+        return None if answer.get("skip") else answer
+
+    def sample(self, seconds: float) -> float:
+        return self.ask("sample", seconds=seconds)
+
+    def release(self) -> None:
+        if self.process is not None:
+            self.ask("release")
+
+    def close(self) -> None:
+        if self.process is not None:
+            self.process.stdin.close()
+            self.process.wait(30)
+            self.process.stdout.close()
+            self.process = None

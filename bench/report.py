@@ -1,0 +1,132 @@
+"""Results as text: a line per row while they are measured, tables of Markdown, goals, and comparisons of two runs."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import goals
+
+Entry = dict[str, Any]
+
+
+def rate(row: Entry, us: float | None = None) -> str:
+    us = us or row["us"]
+    if row["flops"] > 8 * row["bytes"]:
+        return f"{row['flops'] / us * 1e-3:.0f} GFLOP/s"
+    return f"{row['bytes'] / us * 1e-3:.1f} GB/s"
+
+
+def duration(us: float) -> str:
+    return f"{us:.1f} us" if us < 1e4 else f"{us / 1e3:.1f} ms" if us < 1e7 else f"{us / 1e6:.1f} s"
+
+
+def spread(row: Entry) -> str:
+    return f"±{(row['us_high'] - row['us_low']) / 2 / row['us']:.0%}"
+
+
+def line(row: Entry) -> str:
+    if "error" in row:
+        return f"not run: {row['error']}"
+    parts = [f"{duration(row['us']):>10} {spread(row):>5}"]
+    for name, p in row["peers"].items():
+        if "ratio" in p:
+            parts.append(f"{name} {duration(p['us'])} x{p['ratio']:.2f} ({p['low']:.2f}-{p['high']:.2f})")
+        else:
+            parts.append(f"{name}: {p['refused']}")
+    parts.append(rate(row))
+    if "share" in row:
+        parts.append(f"{row['share']:.0%} of limit")
+    if row.get("wrong"):
+        parts.append("WRONG " + ", ".join(f"{n} {p['difference']:.1e}" for n, p in row["peers"].items() if p.get("wrong")))
+    return "  ".join(parts)
+
+
+def table(head: list[str], body: list[list[str]]) -> list[str]:
+    return ["| " + " | ".join(head) + " |", "|" + "---|" * len(head), *("| " + " | ".join(cells) + " |" for cells in body)]
+
+
+def rows_table(rows: list[Entry]) -> list[str]:
+    names = list(dict.fromkeys(n for r in rows for n in r["peers"]))
+    head = ["row", "ours", "rate", "of limit", *(f"{n}: time, ratio (low-high)" for n in names), "difference"]
+    body = []
+    for r in rows:
+        if "error" in r:
+            body.append([r["name"], f"not run: {r['error']}", *[""] * (3 + len(names))])
+            continue
+        cells = [r["name"], f"{duration(r['us'])} {spread(r)}", rate(r), f"{r['share']:.0%}" if "share" in r else ""]
+        cells += [_peer_cell(r["peers"].get(n)) for n in names]
+        apart = [p["difference"] for p in r["peers"].values() if "difference" in p]
+        flag = " **WRONG**" if r.get("wrong") else ""
+        body.append([*cells, (f"{max(apart):.1e}" if apart else "") + flag])
+    return table(head, body)
+
+
+def _peer_cell(peer: Entry | None) -> str:
+    if not peer:
+        return ""
+    if "ratio" not in peer:
+        return "refused"
+    return f"{duration(peer['us'])}, **{peer['ratio']:.2f}** ({peer['low']:.2f}-{peer['high']:.2f})"
+
+
+def sums_table(rows: list[Entry]) -> list[str]:
+    """Weighted sums of the groups that are a model's layers."""
+    groups = list(dict.fromkeys(r["group"] for r in rows if r["group"].startswith("resnet")))
+    body = []
+    for group in groups:
+        mine = [r for r in rows if r["group"] == group and "us" in r]
+        for name in dict.fromkeys(n for r in mine for n, p in r["peers"].items() if "ratio" in p):
+            both = [(r, r["peers"][name]) for r in mine if "ratio" in r["peers"].get(name, {})]
+            ours, theirs = sum(r["weight"] * r["us"] for r, _ in both), sum(r["weight"] * p["us"] for r, p in both)
+            body.append([group, f"{len(both)} of {len(mine)}", duration(ours), name, duration(theirs), f"**{theirs / ours:.2f}**"])
+    return table(["layers of", "rows", "ours", "peer", "theirs", "ratio of the weighted sums"], body) if body else []
+
+
+def models_table(rows: list[Entry]) -> list[str]:
+    """Launches, memory and cold first steps."""
+    body = []
+    for r in rows:
+        for name, m in r.get("metrics", {}).items():
+            cold = r.get("cold_s", {}).get(name)
+            body.append([r["name"], name, str(m.get("launches", "")), f"{m['peak_bytes'] / 1e6:.0f} MB" if "peak_bytes" in m else "",
+                         f"{cold:.2f} s" if cold else ""])
+    return table(["model", "on", "launches per call", "peak memory", "first step, cold"], body) if body else []
+
+
+def goals_table(rows: list[Entry], gpu: bool) -> list[str]:
+    body = []
+    for g in goals.judge(rows, gpu):
+        body.append([g["goal"], g["peer"], f"{g['first']:.2f} / {g['final']:.2f}", f"{g['value']:.2f}", g["state"],
+                     str(g["rows"]), g["worst"]])
+    return table(["goal", "peer", "first / final", "reached", "state", "rows", "worst"], body) if body else []
+
+
+def goals_text(rows: list[Entry], gpu: bool) -> list[str]:
+    return [f"{g['state']:>9}  {g['value']:6.2f} (goal {g['first']:.2f} / {g['final']:.2f})  {g['goal']}"
+            + (f" against {g['peer']}" if g["peer"] else "") + (f"; worst {g['worst']}" if g["rows"] > 1 else "")
+            for g in goals.judge(rows, gpu)]
+
+
+def compare(old: list[Entry], new: list[Entry], bound: float = 0.9) -> tuple[list[str], int]:
+    """Lines, and how many rows became slower than `bound` beyond the spread. Where both runs have the same peer, the ratio to
+    it is compared, as it cancels what else the machine does."""
+    before = {r["name"]: r for r in old if "us" in r}
+    lines, ratios, worse = [], [], 0
+    for r in new:
+        o = before.get(r["name"])
+        if o is None or "us" not in r:
+            continue
+        plain = o["us"] / r["us"]
+        peer = next((n for n, p in r["peers"].items() if "ratio" in p and "ratio" in o["peers"].get(n, {})), None)
+        paired = r["peers"][peer]["ratio"] / o["peers"][peer]["ratio"] if peer else plain
+        ratios.append(paired)
+        best = r["peers"][peer]["high"] / o["peers"][peer]["low"] if peer else o["us_high"] / r["us_low"]
+        slower = paired < bound and best < 1.0
+        worse += slower
+        mark = "SLOWER" if slower else "faster" if paired > 1 / bound else ""
+        lines.append(f"{r['name']:64} x{paired:.2f}  plain x{plain:.2f}  {duration(o['us'])} -> {duration(r['us'])}  {mark}")
+    if ratios:
+        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+        lines.append(f"{len(ratios)} rows, geometric mean x{mean:.3f}, {worse} slower than {bound:.2f} beyond the spread")
+    return lines, worse

@@ -1,0 +1,136 @@
+"""The plugin through its C ABI, and the driver's own copy beside it."""
+
+from __future__ import annotations
+
+import os
+import platform
+from typing import Any
+
+import numpy as np
+
+import data
+import limits
+from measure import Timer, sets_for
+from rows import Dtype, Result, Row, Tensor
+from tensor_backend import DeviceTensor, Plugin
+from tensor_backend import Dtype as DtypeArgument
+
+
+class PluginSide:
+    """Runs operator rows; `options`: plugin, device, setting (NAME=VALUE...)."""
+
+    def __init__(self, options: Any) -> None:
+        self.plugin = Plugin(options.plugin, options.device)
+        for setting in options.setting:
+            self.plugin.set(*setting.split("=", 1))
+        self.cache = limits.cache_bytes(self.plugin)
+        self.owned: list[DeviceTensor] = []
+        self.timer: Timer | None = None
+
+    def describe(self) -> dict[str, Any]:
+        p = self.plugin.properties()
+        return {"name": "ocltensor", "device": p["name"], "gpu": p["kind"] != 1, "vendor": p["vendor"],
+                "versions": {"driver": f"{p['platform']}, {p['driver_version']}", "language": p["language_version"],
+                             "python": platform.python_version(), "numpy": np.__version__},
+                "settings": {k: v for k, v in os.environ.items() if k.startswith(("OCLTENSOR_", "POCL_"))},
+                "cache_bytes": self.cache}
+
+    def limits(self) -> dict[str, float]:
+        return limits.measure(self.plugin, self.cache)
+
+    def supports(self, row: Row) -> bool:
+        return row.only == ""
+
+    def prepare(self, row: Row) -> dict[str, Any]:
+        tensors = row.inputs()
+        arrays = [data.draw(row.name, i, t) for i, t in enumerate(tensors)]
+        memory = sum(t.bytes for t in [*tensors, *row.outs])
+        sets = [self._one(row, tensors, arrays) for _ in range(sets_for(memory, self.cache))]
+        self.plugin.reset_peak()
+        before = self.plugin.peak_bytes()
+        sets[0][0]()
+        self.plugin.synchronize()
+        extra = self.plugin.peak_bytes() - before
+        digests = [self._digest(sets[0][1][i], row.outs[i]) for i in row.check]
+        self.timer = Timer([run for run, _ in sets], self.plugin.synchronize)
+        once = self.timer.warm()
+        return {"once": once, "digests": digests, "memory": memory, "scratch": extra, "sets": len(sets)}
+
+    def sample(self, seconds: float) -> float:
+        return self.timer.sample(seconds)
+
+    def release(self) -> None:
+        self.plugin.synchronize()
+        self.plugin.free(*self.owned)
+        self.owned.clear()
+        self.timer = None
+        self.plugin.empty_cache()
+
+    def trace(self, path: str, rows: list[Row]) -> None:
+        """Three more runs of every row, as a trace for https://ui.perfetto.dev."""
+        self.plugin.start_trace(path)
+        for row in rows:
+            tensors = row.inputs()
+            run, _ = self._one(row, tensors, [data.draw(row.name, i, t) for i, t in enumerate(tensors)])
+            self.plugin.push_range(row.name)
+            for _ in range(3):
+                run()
+            self.plugin.synchronize()
+            self.plugin.pop_range()
+            self.release()
+        self.plugin.stop_trace()
+
+    def _one(self, row: Row, tensors: list[Tensor], arrays: list[np.ndarray]):
+        """(function that enqueues the row, results) on memory of its own."""
+        known = {id(t): self._upload(t, array) for t, array in zip(tensors, arrays, strict=True)}
+        earlier: list[DeviceTensor] = []
+        if row.before:
+            run, earlier = self._bind(row.before, known, [])
+            run()
+        return self._bind(row, known, earlier)
+
+    def _bind(self, row: Row, known: dict[int, DeviceTensor], earlier: list[DeviceTensor]):
+        def bound(a: Any) -> Any:
+            if isinstance(a, Tensor):
+                return known[id(a)]
+            if isinstance(a, Result):
+                return earlier[a.index]
+            if isinstance(a, Dtype):
+                return DtypeArgument(a.name)
+            return [bound(x) for x in a] if isinstance(a, list) else a
+
+        outs = [self._keep(self.plugin.empty(t.shape, t.dtype)) for t in row.outs]
+        for out in outs:
+            self.plugin.poison(out)
+        return self.plugin.prepare(row.op, [bound(a) for a in row.args], outs), outs
+
+    def _upload(self, t: Tensor, array: np.ndarray) -> DeviceTensor:
+        if t.transposed:
+            array = array.swapaxes(-1, -2) if array.ndim > 1 else array
+        there = self._keep(self.plugin.upload(array, t.dtype))
+        return there.transpose() if t.transposed else there
+
+    def _keep(self, t: DeviceTensor) -> DeviceTensor:
+        self.owned.append(t)
+        return t
+
+    def _digest(self, there: DeviceTensor, t: Tensor) -> dict[str, Any]:
+        values = self.plugin.download(there).reshape(-1)
+        values = data.from_bfloat16(values) if t.dtype == "bfloat16" else values
+        nans = int(np.isnan(values).sum()) if values.dtype.kind == "f" else 0
+        return data.digest(values[data.positions(values.size)], nans)
+
+
+class DriverSide(PluginSide):
+    """The driver's copy of as many bytes as a copy row writes."""
+
+    def describe(self) -> dict[str, Any]:
+        return {**super().describe(), "name": "driver's copy"}
+
+    def supports(self, row: Row) -> bool:
+        return row.op == "copy.out" and not any(t.transposed for t in row.inputs())
+
+    def _bind(self, row: Row, known: dict[int, DeviceTensor], earlier: list[DeviceTensor]):
+        out = self._keep(self.plugin.empty(row.outs[0].shape, row.outs[0].dtype))
+        source = known[id(row.inputs()[1])]
+        return lambda: self.plugin.copy(out, source), [out]

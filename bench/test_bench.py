@@ -1,0 +1,209 @@
+"""The bench tells right from wrong and fast from slow: small rows of the real plugin, and contestants that lie.
+
+usage: test_bench.py PLUGIN [unittest's arguments]; exit status 77 where numpy is missing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+try:
+    import numpy as np
+except ImportError:
+    sys.exit(77)
+
+import bench  # noqa: E402
+import contest  # noqa: E402
+import data  # noqa: E402
+import goals  # noqa: E402
+import measure  # noqa: E402
+import peers  # noqa: E402
+import plot  # noqa: E402
+import report  # noqa: E402
+import results  # noqa: E402
+from families import FAMILIES, all_rows  # noqa: E402
+from families.conv import RESNET18, resnet50  # noqa: E402
+from families.matmul import product  # noqa: E402
+from rows import Scale  # noqa: E402
+
+PLUGIN = ""
+NUMBERS = {"weight", "flops", "bytes", "size", "us", "us_low", "us_high", "limit_us", "share"}
+
+
+class Fake:
+    """A contestant whose result is `factor` times the right one, and whose calls take `seconds`."""
+
+    def __init__(self, name: str, factor: float = 1.0, seconds: float = 1e-3, nans: int = 0) -> None:
+        self.name, self.factor, self.seconds, self.nans = name, factor, seconds, nans
+        self.about = {"name": name, "device": "fake", "gpu": False, "vendor": "", "cache_bytes": 1 << 20, "versions": {}}
+
+    def prepare(self, row: str) -> dict:
+        values = np.random.default_rng(1).standard_normal(100) * self.factor
+        return {"once": self.seconds, "digests": [data.digest(values, self.nans)], "sets": 1, "memory": 0}
+
+    def sample(self, seconds: float) -> float:
+        return self.seconds
+
+    def ask(self, what: str, **more: object) -> dict:
+        return {"copy_gbytes": 10.0, "float32_gflops": 100.0}
+
+    def release(self) -> None:
+        pass
+
+    close = release
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        status = bench.main([*arguments])
+    return status, out.getvalue()
+
+
+class Judging(unittest.TestCase):
+    row = product(64, 64, 64)
+
+    def test_a_right_result_is_timed(self):
+        entry = contest.measure(self.row, Fake("ours"), [Fake("theirs", seconds=3e-3)], 5, 0.01)
+        self.assertFalse(entry["wrong"])
+        self.assertAlmostEqual(entry["peers"]["theirs"]["ratio"], 3.0)
+        self.assertNotIn("WRONG", report.line(entry))
+
+    def test_another_result_is_wrong(self):
+        for liar in (Fake("liar", 1.001), Fake("liar", -1), Fake("liar", float("nan")), Fake("liar", nans=1)):
+            entry = contest.measure(self.row, Fake("ours"), [Fake("honest"), liar], 3, 0.01)
+            self.assertTrue(entry["wrong"])
+            self.assertTrue(entry["peers"]["liar"]["wrong"])
+            self.assertFalse(entry["peers"]["honest"]["wrong"])
+            self.assertIn("WRONG liar", report.line(entry))
+            self.assertIn("**WRONG**", "\n".join(report.rows_table([entry])))
+
+    def test_the_command_fails_on_a_wrong_result(self):
+        for factor, status in ((1.0, 0), (2.0, 1)):
+            with mock.patch.object(bench, "Contestant", lambda name, setup, f=factor: Fake(name, f if "torch" in name else 1.0)):
+                got, text = run("--plugin", "none", "matmul", "--only", "64x64x64 nn")
+            self.assertEqual(got, status)
+            self.assertEqual("WRONG" in text, bool(status))
+
+    def test_a_contestant_that_refuses_is_no_result(self):
+        refusing = Fake("ours")
+        refusing.prepare = mock.Mock(side_effect=peers.Refused("no such operator"))
+        self.assertIn("not run: no such operator", report.line(contest.measure(self.row, refusing, [], 3, 0.01)))
+        entry = contest.measure(self.row, Fake("ours"), [refusing], 3, 0.01)
+        self.assertNotIn("error", entry)
+        self.assertEqual(entry["peers"]["ours"], {"refused": "no such operator"})
+
+    def test_goals(self):
+        entry = contest.measure(product(512, 512, 512, group="matmul float32"), Fake("ours"), [Fake("torch-cpu", seconds=9e-4)], 3, 0.01)
+        states = {g["goal"]: g["state"] for g in goals.judge([entry], gpu=False)}
+        self.assertEqual(states, {"float32 matmul of 256 and more": "first met"})
+
+
+class Descriptors(unittest.TestCase):
+    def test_every_row_has_costs_and_a_name_of_its_own(self):
+        for scale in (Scale(False), Scale(True), Scale(False, True), Scale(True, True)):
+            rows = all_rows(scale)
+            self.assertEqual(len({r.name for r in rows}), len(rows))
+            for row in rows:
+                self.assertIn(row.family, FAMILIES)
+                self.assertTrue(row.bytes > 0 or row.only, row.name)
+                self.assertTrue(all(i < len(row.outs) for i in row.check) or row.only, row.name)
+
+    def test_models_have_all_their_convolutions(self):
+        self.assertEqual(sum(layer.count for layer in RESNET18), 20)
+        self.assertEqual(sum(layer.count for layer in resnet50()), 53)
+
+    def test_sets_go_beyond_the_cache(self):
+        self.assertEqual(measure.sets_for(1 << 20, 8 << 20), 32)
+        self.assertEqual(measure.sets_for(64 << 20, 8 << 20), 1)
+        self.assertEqual(measure.sets_for(0, 8 << 20), measure.MOST_SETS)
+
+    def test_data_is_the_same_again_and_never_constant(self):
+        tensor = product(64, 64, 64).inputs()[0]
+        a, b = data.draw("row", 0, tensor), data.draw("row", 0, tensor)
+        np.testing.assert_array_equal(a, b)
+        self.assertGreater(float(a.std()), 0.5)
+        self.assertFalse(np.array_equal(a, data.draw("row", 1, tensor)))
+        x = np.float32([1.0, -2.5, 3.14159])
+        np.testing.assert_allclose(data.from_bfloat16(data.to_bfloat16(x)), x, rtol=4e-3)
+
+
+class Command(unittest.TestCase):
+    def test_rows_of_the_plugin(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/a.json"
+            peer = "torch-cpu" if _has_torch() else "openblas"
+            status, text = run("--plugin", PLUGIN, "matmul", "--only", "64x64x64 nn", "--peer", peer, "--samples", "2", "--seconds",
+                               "0.001", "--json", path)
+            self.assertEqual(status, 0, text)
+            self.check_file(path)
+            self.check_comparison(path)
+            status, text = run("--from", path, "--markdown", f"{folder}/a.md", "--plot", folder)
+            self.assertEqual(status, 0)
+            self.assertIn("64x64x64 nn float32", pathlib.Path(f"{folder}/a.md").read_text())
+            self.assertIn("<svg", pathlib.Path(f"{folder}/roofline.svg").read_text())
+
+    def check_file(self, path: str) -> None:
+        book = results.load(path)
+        self.assertEqual(book["schema"], results.SCHEMA)
+        meta = book["runs"][0]
+        self.assertLessEqual({"command", "date", "machine", "device", "limits", "contestants", "threads"}, set(meta))
+        self.assertGreater(meta["limits"]["copy_gbytes"], 0)
+        self.assertGreater(meta["limits"]["float32_gflops"], 0)
+        (row,) = book["rows"]
+        self.assertLessEqual(NUMBERS | {"name", "family", "dtype", "peers", "wrong", "run"}, set(row))
+        for key in NUMBERS:
+            self.assertIsInstance(row[key], (int, float), key)
+        self.assertGreater(row["us"], 0)
+        self.assertGreater(row["sets"], 1)
+        ((_, peer),) = row["peers"].items()
+        self.assertGreater(peer["ratio"], 0)
+        self.assertLessEqual(peer["low"], peer["high"])
+
+    def check_comparison(self, path: str) -> None:
+        status, text = run("--from", path, "--compare", path)
+        self.assertEqual(status, 0, text)
+        self.assertIn("geometric mean x1.000, 0 slower", text)
+        faster = pathlib.Path(path).with_name("b.json")
+        book = json.loads(pathlib.Path(path).read_text())
+        for key in ("us", "us_low", "us_high"):
+            book["rows"][0][key] /= 20
+        for peer in book["rows"][0]["peers"].values():
+            for key in ("ratio", "low", "high"):
+                peer[key] *= 20
+        faster.write_text(json.dumps(book))
+        status, text = run("--from", path, "--compare", str(faster))
+        self.assertEqual(status, 1)
+        self.assertIn("SLOWER", text)
+
+    def test_unknown_names_are_errors(self):
+        for arguments in (["nosuchfamily"], ["--peer", "nosuchpeer"]):
+            with mock.patch.object(bench, "Contestant", lambda name, setup: Fake(name)), self.assertRaisesRegex(SystemExit, "nosuch"):
+                run("--plugin", "none", *arguments)
+
+    def test_growth_plot(self):
+        rows = [{"name": f"g{n}", "family": "growth", "group": "growth pointwise", "size": n, "us": 1.0 + n, "peers": {}, "flops": n,
+                 "bytes": n} for n in (1, 10, 100)]
+        book = {"device": "fake", "rows": rows, "runs": [{"limits": {}}]}
+        self.assertIn("polyline", plot.growth(book))
+        self.assertEqual(plot.roofline(book), "")
+
+
+def _has_torch() -> bool:
+    import importlib.util
+
+    return importlib.util.find_spec("torch") is not None
+
+
+if __name__ == "__main__":
+    PLUGIN = sys.argv.pop(1)
+    unittest.main()
