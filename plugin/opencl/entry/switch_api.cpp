@@ -5,6 +5,7 @@
 
 #include "base/config.h"
 #include "entry.h"
+#include "ops/attention/attention.h"
 #include "ops/conv/conv.h"
 #include "ops/fft/fft.h"
 #include "ops/index/index.h"
@@ -20,7 +21,8 @@ namespace {
 
 std::vector<const AlgorithmFamily*> families() {
   for (const auto family :
-       {matmul_algorithms, conv_algorithms, fft_algorithms, index_put_algorithms})
+       {matmul_algorithms, conv_algorithms, fft_algorithms, index_put_algorithms,
+        attention_forward_algorithms, attention_backward_algorithms})
     (void)family();  // a family is known once it was used
   return algorithm_families();
 }

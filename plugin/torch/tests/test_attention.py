@@ -4,6 +4,7 @@ import unittest
 
 import torch
 import torch_ocl  # noqa: F401
+from torch.backends import ocl
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention as attention
 
@@ -56,6 +57,59 @@ class Attention(unittest.TestCase):
                     actual = forward_and_backward(tensors, "ocl", dtype, mask, causal)
                     for a, e in zip(actual, expected, strict=True):
                         self.assertLess(((a - e).abs().max() / e.abs().max()).item(), limit)
+
+    def test_algorithms_agree(self):
+        """More keys than a block of any algorithm has; dropout drops the same weights in each."""
+        torch.manual_seed(3)
+        for sizes, options in (
+            ((1, 2, 2, 70, 600, 40, 40), {}),
+            ((1, 4, 2, 150, 520, 32, 64), {"is_causal": True, "enable_gqa": True}),
+            ((2, 2, 1, 600, 75, 16, 24), {"is_causal": True, "enable_gqa": True, "dropout_p": 0.2}),
+            ((1, 1, 1, 65, 530, 8, 300), {"dropout_p": 0.5, "attn_mask": torch.rand(65, 530) > 0.2}),
+            ((2, 3, 3, 20, 140, 48, 32), {"attn_mask": torch.randn(2, 1, 140, 20).mT}),
+            ((2, 3, 3, 130, 33, 20, 20), {"attn_mask": torch.rand(2, 1, 1, 33) > 0.5}),
+        ):
+            tensors = draw(sizes, torch.float32, True)
+            options = {k: v.to("ocl") if isinstance(v, torch.Tensor) else v for k, v in options.items()}
+            results = []
+            for disabled in ("", "attention_*.flash"):
+                with ocl.algorithms_disabled(disabled):
+                    leaves = [t.to("ocl").requires_grad_() for t in tensors]
+                    torch.manual_seed(4)
+                    out = attention(*leaves[:3], **options)
+                    results.append([out, *torch.autograd.grad(out, leaves[:3], leaves[3].detach(), retain_graph=True)])
+                    again = torch.autograd.grad(out, leaves[:3], leaves[3].detach())
+                    self.assertTrue(all(torch.equal(a, b) for a, b in zip(results[-1][1:], again, strict=True)))
+            for a, b in zip(*results, strict=True):
+                with self.subTest(sizes=sizes, options=list(options)):
+                    self.assertGreater(b.abs().max().item(), 0.01)
+                    self.assertLess((a - b).abs().max().item(), 1e-5 * b.abs().max().item())
+
+    def test_what_is_not_finite(self):
+        for place in ("query", "key"):
+            for number in (float("nan"), float("inf"), -float("inf")):
+                torch.manual_seed(5)
+                query, key, value, _ = draw((1, 1, 1, 16, 530, 8, 8), torch.float32, False)
+                (query[0, 0, 3] if place == "query" else key[0, 0, 520])[2] = number
+                expected = attention(query, key, value)
+                actual = attention(query.to("ocl"), key.to("ocl"), value.to("ocl")).cpu()
+                with self.subTest(place=place, number=number):
+                    self.assertTrue(expected.isnan().any())
+                    torch.testing.assert_close(actual, expected, equal_nan=True)
+
+    def test_memory_grows_with_the_length(self):
+        def peak(length):
+            query = torch.randn(1, 8, length, 32, device="ocl").requires_grad_()
+            torch.ocl.synchronize()
+            torch.ocl.reset_peak_memory_stats()
+            before = torch.ocl.memory_allocated()
+            attention(query, query, query).sum().backward()
+            torch.ocl.synchronize()
+            return torch.ocl.max_memory_allocated() - before
+
+        least, most = peak(256), peak(2048)  # two matrices of scores would take 64 times as much, and 256 MiB
+        blocks = 0 if ocl.last_choices()["attention_backward"].endswith("flash") else 128 << 20
+        self.assertLess(most, 10 * least + blocks)
 
     def test_a_row_without_keys_is_zero(self):
         query, key, value, _ = (t.to("ocl").requires_grad_() for t in draw((1, 1, 1, 4, 5, 3, 3), torch.float32, False))

@@ -2,12 +2,15 @@
 #pragma once
 
 #include "ops/op_call.h"
+#include "tune/algorithms.h"
 
 namespace ocltensor::opencl {
 
 // fused.cpp
 void fused_attention(OpCall& call);
 void fused_attention_backward(OpCall& call);
+const AlgorithmFamily& attention_forward_algorithms();
+const AlgorithmFamily& attention_backward_algorithms();
 
 std::span<const OpEntry> attention_operators();
 

@@ -12,40 +12,6 @@ namespace {
 
 constexpr size_t kGroup = 128;  // work-items that share a row on GPUs
 
-AttentionParams params_of(const ScoreBlock& block) {
-  AttentionParams p{};
-  p.rows = numel(block.batch) * block.queries;
-  p.queries = block.queries;
-  p.keys = block.keys;
-  p.first = block.first;
-  p.all_queries = block.all_queries;
-  p.rank = static_cast<int32_t>(block.batch.size());
-  p.causal = block.causal;
-  std::copy(block.batch.begin(), block.batch.end(), p.batch);
-  if (block.mask) {
-    Dims target = block.batch;
-    target.push_back(block.all_queries);
-    target.push_back(std::max(block.all_keys, block.keys));
-    const Dims strides = broadcast_strides(block.mask->sizes(), block.mask->strides(), target);
-    std::copy(strides.begin(), strides.end() - 2, p.mask_strides);
-    p.mask_row = strides[strides.size() - 2];
-    p.mask_column = strides.back();
-  }
-  if (block.dropout > 0) {
-    p.seed = block.seed;
-    p.offset = block.offset;
-    p.row_blocks = (block.all_keys + 3) / 4;
-    p.dropped = std::llrint(std::ldexp(block.dropout, 24));
-    const double scale = 1 / (1 - block.dropout);
-    const auto rounded = static_cast<float>(scale);
-    if (block.type == DType::Float64)
-      std::memcpy(&p.kept_scale, &scale, sizeof scale);
-    else
-      std::memcpy(&p.kept_scale, &rounded, sizeof rounded);
-  }
-  return p;
-}
-
 Defines defines_of(const OpCall& call, const ScoreBlock& block) {
   Defines d;
   d.type("COMPUTE", block.type)
@@ -80,8 +46,42 @@ void bind_mask(Launch& launch, const ScoreBlock& block) {
 
 }  // namespace
 
+AttentionParams block_params(const ScoreBlock& block) {
+  AttentionParams p{};
+  p.rows = numel(block.batch) * block.queries;
+  p.queries = block.queries;
+  p.keys = block.keys;
+  p.first = block.first;
+  p.all_queries = block.all_queries;
+  p.rank = static_cast<int32_t>(block.batch.size());
+  p.causal = block.causal;
+  std::copy(block.batch.begin(), block.batch.end(), p.batch);
+  if (block.mask) {
+    Dims target = block.batch;
+    target.push_back(block.all_queries);
+    target.push_back(std::max(block.all_keys, block.keys));
+    const Dims strides = broadcast_strides(block.mask->sizes(), block.mask->strides(), target);
+    std::copy(strides.begin(), strides.end() - 2, p.mask_strides);
+    p.mask_row = strides[strides.size() - 2];
+    p.mask_column = strides.back();
+  }
+  if (block.dropout > 0) {
+    p.seed = block.seed;
+    p.offset = block.offset;
+    p.row_blocks = (block.all_keys + 3) / 4;
+    p.dropped = std::llrint(std::ldexp(block.dropout, 24));
+    const double scale = 1 / (1 - block.dropout);
+    const auto rounded = static_cast<float>(scale);
+    if (block.type == DType::Float64)
+      std::memcpy(&p.kept_scale, &scale, sizeof scale);
+    else
+      std::memcpy(&p.kept_scale, &rounded, sizeof rounded);
+  }
+  return p;
+}
+
 void softmax_scores(const OpCall& call, const ScoreBlock& block, tb_address sums) {
-  AttentionParams p = params_of(block);
+  AttentionParams p = block_params(block);
   Defines d = defines_of(call, block);
   d.set("SUMS", sums != 0);
   if (!is_rows(call))
@@ -99,7 +99,7 @@ void softmax_scores(const OpCall& call, const ScoreBlock& block, tb_address sums
 
 void differentiate_scores(const OpCall& call, const ScoreBlock& block, tb_address gradients,
                           tb_address sums, tb_address deltas) {
-  AttentionParams p = params_of(block);
+  AttentionParams p = block_params(block);
   const Division division = divide_block(call, p);
   p.per_item = division.per_item;
   const int64_t queries = numel(block.batch) * p.all_queries;

@@ -82,6 +82,8 @@ struct ScoreBlock {
   uint64_t seed = 0, offset = 0;
 };
 
+// The parameters that tell kernels of a block, but for `per_item`.
+AttentionParams block_params(const ScoreBlock& block);
 // Scores become weights. `sums`, if not 0, takes the log-sum-exp [batch..., all_queries].
 void softmax_scores(const OpCall& call, const ScoreBlock& block, tb_address sums = 0);
 // Scores become weights, `gradients` (of weights, a block of the same shape) those of scores; by

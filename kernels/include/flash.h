@@ -1,0 +1,134 @@
+// Parts of attention without a score matrix, for CPU drivers: products of 8 rows with panels of 32 columns in registers,
+// and the mask over rows of scores in local memory. Everything is inlined: PoCL 3.1 miscompiles calls that take arrays of
+// float16. Needs MASK and DROPOUT; sums are float.
+#ifndef OCLTENSOR_FLASH_H
+#define OCLTENSOR_FLASH_H
+#include "types.h"
+#define COMPUTE f32
+typedef float T;
+#include "exp.h"
+#include "flash_params.h"
+#include "attention.h"
+
+#define TILE 8    // rows of a product
+#define PANEL 32  // its columns: two vectors
+typedef float16 Tile[TILE][2];
+#define FOR_TILE UNROLL for (int i = 0; i < TILE; ++i) UNROLL for (int v = 0; v < 2; ++v)
+#define LANE_NUMBERS (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+
+INLINE long place_in(const FlashTensor t, long batch, long head, long row) {
+  return batch * t.batch + head * t.head + row * t.row;
+}
+INLINE long padded(long n) { return (n + PANEL - 1) / PANEL * PANEL; }
+
+INLINE float sum_of(float16 v) {
+  const float8 a = v.lo + v.hi;
+  const float4 b = a.lo + a.hi;
+  const float2 c = b.lo + b.hi;
+  return c.x + c.y;
+}
+// The lanes of each of 8 vectors meet, all at once: lane i of the result is what those of r[i] give.
+#define HALVES_LOW(a, b) \
+  (float16)(a.s0, a.s1, a.s2, a.s3, a.s4, a.s5, a.s6, a.s7, b.s0, b.s1, b.s2, b.s3, b.s4, b.s5, b.s6, b.s7)
+#define HALVES_HIGH(a, b) \
+  (float16)(a.s8, a.s9, a.sa, a.sb, a.sc, a.sd, a.se, a.sf, b.s8, b.s9, b.sa, b.sb, b.sc, b.sd, b.se, b.sf)
+#define QUARTERS_LOW(a, b) \
+  (float16)(a.s0, a.s1, a.s2, a.s3, a.s8, a.s9, a.sa, a.sb, b.s0, b.s1, b.s2, b.s3, b.s8, b.s9, b.sa, b.sb)
+#define QUARTERS_HIGH(a, b) \
+  (float16)(a.s4, a.s5, a.s6, a.s7, a.sc, a.sd, a.se, a.sf, b.s4, b.s5, b.s6, b.s7, b.sc, b.sd, b.se, b.sf)
+#define PAIRS_LOW(a, b) \
+  (float16)(a.s0, a.s1, a.s4, a.s5, a.s8, a.s9, a.sc, a.sd, b.s0, b.s1, b.s4, b.s5, b.s8, b.s9, b.sc, b.sd)
+#define PAIRS_HIGH(a, b) \
+  (float16)(a.s2, a.s3, a.s6, a.s7, a.sa, a.sb, a.se, a.sf, b.s2, b.s3, b.s6, b.s7, b.sa, b.sb, b.se, b.sf)
+#define MEET_8(name, MEET)                                                                              \
+  INLINE float8 name(const float16 *r) {                                                                \
+    float16 a[4], b[2];                                                                                 \
+    UNROLL for (int i = 0; i < 4; ++i)                                                                  \
+      a[i] = MEET(HALVES_LOW(r[2 * i], r[2 * i + 1]), HALVES_HIGH(r[2 * i], r[2 * i + 1]));             \
+    UNROLL for (int i = 0; i < 2; ++i)                                                                  \
+      b[i] = MEET(QUARTERS_LOW(a[2 * i], a[2 * i + 1]), QUARTERS_HIGH(a[2 * i], a[2 * i + 1]));         \
+    const float16 c = MEET(PAIRS_LOW(b[0], b[1]), PAIRS_HIGH(b[0], b[1]));                              \
+    return MEET(c.even, c.odd);                                                                         \
+  }
+#define LARGER(x, y) (((x) > (y)) ? (x) : (y))
+#define SUM(x, y) ((x) + (y))
+MEET_8(largest_of_8, LARGER)
+MEET_8(sums_of_8, SUM)
+
+// scores[i][0 .. keys) = scale * rows[i] . columns of panels [keys / 32][depth][32]; `pitch` floats from score row to row.
+INLINE void multiply_by_panels(__local float *scores, int pitch, __global const float *rows[TILE],
+                               __global const float16 *panels, int depth, int keys, float scale) {
+  for (int j = 0; j < keys; j += PANEL) {
+    Tile sum;
+    FOR_TILE sum[i][v] = (float16)(0);
+    for (int k = 0; k < depth; ++k) {
+      const float16 b0 = panels[2 * k], b1 = panels[2 * k + 1];
+      UNROLL for (int i = 0; i < TILE; ++i) {
+        const float16 x = (float16)(rows[i][k]);
+        sum[i][0] = fma(x, b0, sum[i][0]);
+        sum[i][1] = fma(x, b1, sum[i][1]);
+      }
+    }
+    panels += 2 * depth;
+    FOR_TILE vstore16(sum[i][v] * scale, 0, scores + i * pitch + j + 16 * v);
+  }
+}
+
+// sum[i] += sum over n of weights[i * across + n * along] * rows[n], for 32 columns.
+INLINE void add_rows(Tile sum, const __local float *weights, int across, int along, __global const float *rows, long row,
+                     int n) {
+  for (int j = 0; j < n; ++j) {
+    const float16 b0 = vload16(0, rows), b1 = vload16(1, rows);
+    rows += row;
+    UNROLL for (int i = 0; i < TILE; ++i) {
+      const float16 x = (float16)(weights[i * across + j * along]);
+      sum[i][0] = fma(x, b0, sum[i][0]);
+      sum[i][1] = fma(x, b1, sum[i][1]);
+    }
+  }
+}
+
+#if MASK
+// The mask on scores of keys first .. first + n - 1; `mask` is that of the query's row.
+INLINE void mask_scores(__local float *s, __global const STYPE(M) *mask, long column, long first, int n) {
+  mask += first * column;
+  int j = 0;
+  if (column == 1)
+    for (; j + 16 <= n; j += 16) {
+#if MASK == 1
+      const int16 kept_lanes = convert_int16(LOAD16(M, mask, j)) != (int16)(0);
+      vstore16(kept_lanes ? vload16(0, s + j) : (float16)(-INFINITY), 0, s + j);
+#else
+      vstore16(vload16(0, s + j) + TO16(f32, LOAD16(M, mask, j)), 0, s + j);
+#endif
+    }
+  ROLLED for (; j < n; ++j)
+#if MASK == 1
+    s[j] = LOAD(M, mask, j * column) ? s[j] : -INFINITY;
+#else
+    s[j] += (float)LOAD(M, mask, j * column);
+#endif
+}
+#endif
+
+// s[n .. end) = value; end is a multiple of 16.
+INLINE void fill_rest(__local float *s, int n, int end, float value) {
+  for (int j = n / 16 * 16; j < end; j += 16) {
+    const int16 inside = (int16)(j) + LANE_NUMBERS < (int16)(n);
+    vstore16(inside ? vload16(0, s + j) : (float16)(value), 0, s + j);
+  }
+}
+
+#if DROPOUT
+// What 64 weights of the row at `place` are multiplied by, from key j (a multiple of 4) on.
+INLINE void kept_64(const AttentionParams p, long place, long j, float *factors) {
+  uint words[64];
+  words_of_blocks(p.seed, p.offset + (ulong)(place * p.row_blocks + j / 4), words);
+  const float scale = as_float((uint)p.kept_scale);
+  for (int v = 0; v < 4; ++v) {
+    const int16 kept_lanes = convert_int16(vload16(v, words) >> 8) >= (int16)((int)p.dropped);
+    vstore16(kept_lanes ? (float16)(scale) : (float16)(0), v, factors);
+  }
+}
+#endif
+#endif

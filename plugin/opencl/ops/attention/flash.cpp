@@ -1,0 +1,269 @@
+// Attention on CPU drivers without a matrix of scores: kernels/attention/flash_*.cl.
+#include <cstring>
+
+#include "flash_params.h"
+#include "fused.h"
+#include "kernel_sources.h"
+#include "ops/divide_up.h"
+#include "ops/division.h"
+#include "ops/reduce/reduction.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+// Of kernels/include/flash.h, flash_forward.cl and flash_backward.cl.
+constexpr int64_t kPanel = 32;
+constexpr int64_t kTile = 8;
+constexpr int64_t kMostRows = 64;
+constexpr int64_t kKeysBackward = 128;
+constexpr uint64_t kLocalMemory = 2 * 64 * (kKeysBackward + 16) * sizeof(float);
+constexpr int64_t kMostParts = 8;
+
+int64_t padded(int64_t n) { return divide_up(n, kPanel) * kPanel; }
+bool has_float_rows(DType type, const Dims& sizes, const Dims& strides, bool pad) {
+  return type == DType::Float32 && (sizes[3] == 1 || strides[3] == 1) &&
+         (!pad || sizes[3] % kPanel == 0);
+}
+Dims padded_strides(const Dims& s) {
+  const int64_t row = padded(s[3]);
+  return {s[1] * s[2] * row, s[2] * row, row, 1};
+}
+uint64_t padded_bytes(const Dims& s) {
+  return static_cast<uint64_t>(s[0] * s[1] * s[2] * padded(s[3])) * sizeof(float);
+}
+
+// A tensor of four dimensions as floats whose rows are contiguous and, with `pad`, may be read up
+// to the next multiple of 32: itself where it is that already.
+class FloatRows {
+ public:
+  FloatRows(const OpCall& call, TensorView tensor, bool pad) : sizes_(tensor.sizes()) {
+    strides_ = Dims(tensor.strides());
+    address_ = tensor.address();
+    if (has_float_rows(tensor.dtype(), sizes_, strides_, pad)) return;
+    strides_ = padded_strides(sizes_);
+    memory_.emplace(call.scratch(padded_bytes(sizes_)));
+    address_ = memory_->address();
+    copy_tensor(call, LocalTensor(address_, DType::Float32, sizes_, strides_), tensor);
+  }
+  FlashTensor strides() const { return {strides_[0], strides_[1], strides_[2]}; }
+  void bind(Launch& launch) const {
+    if (memory_)
+      launch.memory(address_, 0, static_cast<int64_t>(memory_->bytes()));
+    else
+      opencl::bind(launch, LocalTensor(address_, DType::Float32, sizes_, strides_));
+  }
+
+ private:
+  Dims sizes_, strides_;
+  tb_address address_;
+  std::optional<Scratch> memory_;
+};
+
+// A result of four dimensions as such floats, `parts` times: the output itself, or scratch memory
+// whose parts finish() adds up and converts.
+class FloatResult {
+ public:
+  FloatResult(const OpCall& call, const OutputPlace& out, const Dims& sizes, int64_t parts = 1)
+      : call_(call), out_(out), sizes_(sizes), parts_(parts), strides_(out.strides) {
+    if (parts == 1 && out.wanted() && has_float_rows(out.dtype, sizes, out.strides, true)) return;
+    strides_ = padded_strides(sizes);
+    memory_.emplace(call.scratch(static_cast<uint64_t>(parts) * padded_bytes(sizes)));
+  }
+  FlashTensor strides() const { return {strides_[0], strides_[1], strides_[2]}; }
+  int64_t part() const { return sizes_[0] * strides_[0]; }
+  void bind(Launch& launch) const {
+    if (memory_)
+      launch.memory(memory_->address(), 0, static_cast<int64_t>(memory_->bytes()));
+    else
+      opencl::bind(launch, out_.tensor());
+  }
+  void finish() const {
+    if (!memory_ || !out_.wanted()) return;
+    const LocalTensor out = out_.tensor();
+    if (parts_ == 1)
+      return copy_tensor(call_, out,
+                         LocalTensor(memory_->address(), DType::Float32, sizes_, strides_));
+    static constexpr Reduction kSum{1, {{"a", "x + y", "0", "x"}}};
+    Dims shape = sizes_, strides = strides_;
+    shape.insert(0, parts_);
+    strides.insert(0, part());
+    const LocalTensor all(memory_->address(), DType::Float32, shape, strides);
+    const TensorView from = all, to = out;
+    launch_reduce(call_, {&kSum, DType::Float32, shape, 1, {&from}, {&to}});
+  }
+
+ private:
+  const OpCall& call_;
+  const OutputPlace& out_;
+  Dims sizes_;
+  int64_t parts_;
+  Dims strides_;
+  std::optional<Scratch> memory_;
+};
+
+// Panels [batch * heads][rows / 32][depth][32].
+Scratch make_panels(const OpCall& call, TensorView tensor) {
+  const int64_t heads = tensor.size(0) * tensor.size(1);
+  const int64_t panels = divide_up(tensor.size(2), kPanel);
+  const int64_t elements = heads * panels * tensor.size(3) * kPanel;
+  Scratch memory(call.scratch(static_cast<uint64_t>(elements) * sizeof(float)));
+  Launch launch = call.launch(kernel_sources::attention_flash_pack, "flash_pack",
+                              Defines().type("TYPE", tensor.dtype()));
+  launch.memory(memory.address(), 0, static_cast<int64_t>(memory.bytes()));
+  bind(launch, tensor);
+  const FlashPackParams p{{tensor.stride(0), tensor.stride(1), tensor.stride(2)},
+                          tensor.size(1),
+                          tensor.size(2),
+                          tensor.size(3),
+                          tensor.size(3) == 1 ? 1 : tensor.stride(3)};
+  launch.value(p).run({static_cast<size_t>(panels), static_cast<size_t>(heads), 1}, {1, 1, 1});
+  return memory;
+}
+void bind_all(Launch& launch, const Scratch& memory) {
+  launch.memory(memory.address(), 0, static_cast<int64_t>(memory.bytes()));
+}
+
+FlashParams params_of(const FusedProblem& p) {
+  ScoreBlock all = p.block;
+  all.queries = p.queries;
+  all.keys = p.keys;
+  FlashParams f{};
+  f.scores = block_params(all);
+  f.heads = p.heads;
+  f.groups = p.groups();
+  f.depth = p.depth;
+  f.width = p.width;
+  const auto scale = static_cast<float>(p.scale);
+  std::memcpy(&f.scale, &scale, sizeof scale);
+  return f;
+}
+
+Defines defines_of(const FusedProblem& p) {
+  const auto& mask = p.block.mask;
+  Defines d;
+  d.set("FAST_EXP", 1)
+      .set("DROPOUT", p.block.dropout > 0)
+      .set("MASK", !mask                          ? 0
+                   : mask->dtype() == DType::Bool ? 1
+                                                  : 2)
+      .type("M", mask ? mask->dtype() : DType::UInt8);
+  return d;
+}
+
+void bind_mask(Launch& launch, const FusedProblem& p) {
+  if (p.block.mask)
+    bind(launch, *p.block.mask);
+  else
+    launch.memory(0, 0, 0);
+}
+
+const char* refuse(const OpCall& call, const FusedProblem& p) {
+  if (call.caps().style != KernelStyle::Rows) return "the device wants many small work-items";
+  if (p.type != DType::Float32) return "not computed in float32";
+  if (call.caps().local_memory < kLocalMemory) return "too little local memory";
+  return nullptr;
+}
+
+const char* pass_over(const OpCall&, const FusedProblem& p) {
+  return p.queries < kTile ? "too few queries to pack the keys for" : nullptr;
+}
+
+void run_forward(const OpCall& call, const FusedProblem& p) {
+  const auto& args = call.args();
+  const FloatRows query(call, args.tensor(p.query), false);
+  const FloatRows value(call, args.tensor(p.query + 2), true);
+  const Scratch panels = make_panels(call, args.tensor(p.query + 1));
+  const FloatResult out(call, p.outs[0], {p.batch, p.heads, p.queries, p.width});
+  const LocalTensor logsumexp = p.outs[1].tensor();
+  ContiguousOutput sums(call, logsumexp);
+  FlashParams f = params_of(p);
+  f.query = query.strides();
+  f.value = value.strides();
+  f.out = out.strides();
+  const int64_t heads = p.batch * p.heads;
+  f.rows = kMostRows;
+  while (f.rows > kTile && heads * divide_up(p.queries, f.rows) < 4 * call.caps().compute_units)
+    f.rows /= 2;
+  Launch launch = call.launch(kernel_sources::attention_flash_forward, "flash_forward",
+                              defines_of(p).set("SUMS", p.outs[1].wanted()));
+  out.bind(launch);
+  if (p.outs[1].wanted())
+    bind(launch, sums.view());
+  else
+    launch.memory(0, 0, 0);
+  query.bind(launch);
+  bind_all(launch, panels);
+  value.bind(launch);
+  bind_mask(launch, p);
+  launch.value(f).run(
+      {static_cast<size_t>(divide_up(p.queries, f.rows)), static_cast<size_t>(heads), 1},
+      {1, 1, 1});
+  out.finish();
+  sums.finish();
+}
+
+// Into how many parts the keys of a head are cut: one, unless the device has idle threads then. A
+// part costs another sum of the gradient of the queries.
+int64_t key_parts(const OpCall& call, const FusedProblem& p) {
+  const int64_t heads = p.batch * p.key_heads, threads = call.caps().compute_units;
+  const int64_t most = std::min(kMostParts, divide_up(p.keys, kKeysBackward));
+  int64_t best = 1;
+  double lowest = 0;
+  for (int64_t parts = 1; parts <= most; ++parts) {
+    const double rounds = static_cast<double>(divide_up(heads * parts, threads));
+    const double time =
+        rounds / static_cast<double>(parts) * (1 + 0.02 * static_cast<double>(parts));
+    if (parts > 1 && time >= lowest) continue;
+    lowest = time;
+    best = parts;
+  }
+  return best;
+}
+
+void run_backward(const OpCall& call, const FusedProblem& p) {
+  const auto& args = call.args();
+  const FloatRows grad(call, args.tensor(0), true);
+  const FloatRows query(call, args.tensor(1), true);
+  const FloatRows key(call, args.tensor(2), true);
+  const FloatRows out(call, args.tensor(5), false);
+  const Contiguous sums(call, args.tensor(6));
+  const Scratch key_panels = make_panels(call, args.tensor(2));
+  const Scratch value_panels = make_panels(call, args.tensor(3));
+  FlashParams f = params_of(p);
+  f.keys_at_once = divide_up(divide_up(p.keys, key_parts(call, p)), kKeysBackward) * kKeysBackward;
+  const int64_t parts = divide_up(p.keys, f.keys_at_once);
+  const FloatResult grad_query(call, p.outs[0], {p.batch, p.heads, p.queries, p.depth}, parts);
+  const FloatResult grad_key(call, p.outs[1], {p.batch, p.key_heads, p.keys, p.depth});
+  const FloatResult grad_value(call, p.outs[2], {p.batch, p.key_heads, p.keys, p.width});
+  f.query = query.strides();
+  f.key = key.strides();
+  f.grad = grad.strides();
+  f.out = out.strides();
+  f.grad_query = grad_query.strides();
+  f.grad_key = grad_key.strides();
+  f.grad_value = grad_value.strides();
+  f.part = grad_query.part();
+  Launch launch =
+      call.launch(kernel_sources::attention_flash_backward, "flash_backward", defines_of(p));
+  for (const FloatResult* result : {&grad_query, &grad_key, &grad_value}) result->bind(launch);
+  for (const FloatRows* operand : {&grad, &query, &key}) operand->bind(launch);
+  bind_all(launch, key_panels);
+  bind_all(launch, value_panels);
+  out.bind(launch);
+  bind(launch, sums.view());
+  bind_mask(launch, p);
+  launch.value(f).run({static_cast<size_t>(parts), static_cast<size_t>(p.batch * p.key_heads), 1},
+                      {1, 1, 1});
+  for (const FloatResult* result : {&grad_query, &grad_key, &grad_value}) result->finish();
+}
+
+}  // namespace
+
+const FusedAlgorithm kFlashForward{
+    {"attention_forward.flash", "rows of scores in local memory"}, refuse, run_forward, pass_over};
+const FusedAlgorithm kFlashBackward{{"attention_backward.flash", "tiles of scores in local memory"},
+                                    refuse,
+                                    run_backward,
+                                    pass_over};
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,40 @@
+// Attention without its weights as a problem that several algorithms solve.
+#pragma once
+
+#include <array>
+
+#include "attention.h"
+#include "scores.h"
+#include "tune/algorithms.h"
+
+namespace ocltensor::opencl {
+
+// An output, or memory that stands for it while algorithms are measured.
+struct OutputPlace {
+  tb_address address = 0;
+  DType dtype = DType::Float32;
+  Dims sizes, strides;
+
+  bool wanted() const { return numel(sizes) > 0; }
+  LocalTensor tensor() const { return {address, dtype, sizes, strides}; }
+};
+
+// Query heads come in `groups` per key head. The other operands are the call's arguments.
+struct FusedProblem {
+  size_t query = 0;  // its position among the arguments; key, value and mask follow
+  DType type;        // of the computation
+  int64_t batch, heads, key_heads, queries, keys, depth, width;
+  double scale;
+  ScoreBlock block;                 // what all blocks of scores share
+  std::array<OutputPlace, 3> outs;  // output, log-sum-exp; or gradients of query, key and value
+
+  int64_t groups() const { return heads / key_heads; }
+  Dims key_batch() const { return {batch, key_heads}; }
+};
+
+using FusedAlgorithm = AlgorithmFor<FusedProblem>;
+
+extern const FusedAlgorithm kFlashForward, kFlashBackward;    // flash.cpp: CPU drivers
+extern const FusedAlgorithm kBlocksForward, kBlocksBackward;  // blocks.cpp: any device
+
+}  // namespace ocltensor::opencl
