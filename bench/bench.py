@@ -28,6 +28,8 @@ from families import EXTRA, FAMILIES, all_rows
 from peers import KINDS, Contestant, Refused, Setup
 from rows import Row, Scale
 
+OURS = {"": "ocltensor", "torch": "torch-ocl", "launch": "launch"}  # who runs a row, by Row.only
+
 
 def parse(argv: list[str]) -> argparse.Namespace:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -120,11 +122,13 @@ class Run:
         return [row for row in all_rows(self.scale, chosen) if self.options.only in row.name]
 
     def measure(self, row: Row) -> dict[str, Any]:
-        ours = self.contestant("torch-ocl" if row.only else "ocltensor")
+        ours = self.contestant(OURS[row.only])
         if ours is None:
-            return {"name": row.name, "family": row.family, "group": row.group, "error": "torch_ocl does not start", "peers": {}}
+            return {"name": row.name, "family": row.family, "group": row.group, "peers": {},
+                    "error": f"{OURS[row.only]} does not start"}
         peers = [c for c in map(self.contestant, self.names) if c is not None and c is not ours]
-        return contest.measure(row, ours, peers, self.options.samples, self.options.seconds)
+        cold = not self.options.no_cold and (row.group == "model train" or "decode" in row.name)
+        return contest.measure(row, ours, peers, self.options.samples, self.options.seconds, cold)
 
     def meta(self) -> dict[str, Any]:
         found = {name: c.about for name, c in self.started.items() if c is not None}
@@ -174,7 +178,7 @@ def main(argv: list[str]) -> int:
             results.save(options.json, book)
     else:
         sys.exit("bench: --plugin PATH is needed (or ./run bench)")
-    print("\n".join(report.goals_text(book["rows"], book["gpu"])))
+    print("\n".join([*report.goals_text(book["rows"], book["gpu"]), *report.growth_table(measured)]))
     failed = any(r.get("wrong") or "error" in r for r in measured)
     if options.compare:
         lines, worse = report.compare(results.load(options.compare)["rows"], measured)

@@ -13,8 +13,9 @@ from rows import Row
 SHORT, LONG = 0.25, 2.0  # seconds of one call from which fewer samples are taken
 
 
-def measure(row: Row, ours: Any, peers: list[Any], samples: int, seconds: float) -> dict[str, Any]:
-    """The row's entry of the results; "error" in it says why it was not run."""
+def measure(row: Row, ours: Any, peers: list[Any], samples: int, seconds: float,
+            cold: bool = False) -> dict[str, Any]:
+    """The row's entry of the results; "error" in it says why it was not run. `cold`: of models also the first step (a CPU peer compiles nothing)."""
     result: dict[str, Any] = {"name": row.name, "family": row.family, "group": row.group, "weight": row.weight,
                               "dtype": row.dtype, "flops": row.flops, "bytes": row.bytes, "size": row.size, "peers": {}}
     begin = time.perf_counter()
@@ -32,6 +33,8 @@ def measure(row: Row, ours: Any, peers: list[Any], samples: int, seconds: float)
         result.update({"sets": mine["sets"], "scratch": mine.get("scratch", 0), "memory": mine["memory"]})
         if row.only and row.family == "models":
             result["metrics"] = {c.name: c.ask("metrics", row=row.name) for c in [ours, *others]}
+            if cold:
+                result["cold_s"] = {c.name: c.cold(row.name) for c in [ours, *others] if c.name != "torch-cpu"}
     except Refused as e:
         result["error"] = str(e)
     for contestant in [ours, *peers]:
@@ -83,7 +86,7 @@ def add_shares(rows: list[dict[str, Any]], limits: dict[str, float], gpu: bool) 
     if not limits:
         return
     for row in rows:
-        if "us" not in row:
+        if "us" not in row or row["bytes"] + row["flops"] == 0:
             continue
         peak = _peak(row["dtype"], rows, limits, gpu)
         limit = max(row["bytes"] / limits["copy_gbytes"] * 1e-3, row["flops"] / peak * 1e-3 if peak else 0.0)

@@ -8,6 +8,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 from typing import Any
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -22,7 +23,9 @@ KINDS = {
     "torch-cuda-cudnn": ["torch", "--torch-device", "cuda", "--sdp", "cudnn"],
     "openblas": ["openblas"],
     "clblast": ["clblast"],
+    "launch": ["launch"],
 }
+CACHES = ("OCLTENSOR_CACHE_DIR", "POCL_CACHE_DIR", "CUDA_CACHE_PATH", "XDG_CACHE_HOME", "NEO_CACHE_DIR")
 
 
 class Refused(RuntimeError):
@@ -106,6 +109,18 @@ class Contestant:
 
     def sample(self, seconds: float) -> float:
         return self.ask("sample", seconds=seconds)
+
+    def cold(self, row: str) -> float:
+        """Seconds of the row's first step in a fresh process with empty caches of kernels."""
+        with tempfile.TemporaryDirectory() as folder:
+            caches = {name: f"{folder}/{name}" for name in CACHES}
+            for path in caches.values():
+                pathlib.Path(path).mkdir()
+            done = subprocess.run([*self.setup.command(self.name), "--cold", row], capture_output=True, text=True,
+                                  env={**self.setup.environment(self.name), **caches})
+        if done.returncode:
+            raise Refused(f"the first step of {row} on {self.name} failed: {done.stderr.strip().splitlines()[-1:]}")
+        return json.loads(done.stdout)["ok"]
 
     def release(self) -> None:
         if self.process is not None:

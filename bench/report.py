@@ -12,6 +12,8 @@ Entry = dict[str, Any]
 
 def rate(row: Entry, us: float | None = None) -> str:
     us = us or row["us"]
+    if row["bytes"] + row["flops"] == 0:
+        return ""
     if row["flops"] > 8 * row["bytes"]:
         return f"{row['flops'] / us * 1e-3:.0f} GFLOP/s"
     return f"{row['bytes'] / us * 1e-3:.1f} GB/s"
@@ -92,6 +94,38 @@ def models_table(rows: list[Entry]) -> list[str]:
             body.append([r["name"], name, str(m.get("launches", "")), f"{m['peak_bytes'] / 1e6:.0f} MB" if "peak_bytes" in m else "",
                          f"{cold:.2f} s" if cold else ""])
     return table(["model", "on", "launches per call", "peak memory", "first step, cold"], body) if body else []
+
+
+def cliffs(rows: list[Entry], bound: float = 2.0) -> list[Entry]:
+    """{group, name, factor} of growth rows that take more than `bound` times what the next smaller one promises by its work,
+    beyond the spread of both."""
+    found = []
+    for group in dict.fromkeys(r["group"] for r in rows if r["family"] == "growth"):
+        mine = sorted((r for r in rows if r["group"] == group and "us" in r), key=lambda r: r["size"])
+        for small, large in zip(mine, mine[1:], strict=False):
+            work = max(large["flops"] / small["flops"], large["bytes"] / small["bytes"], 1.0)
+            factor = large["us_low"] / small["us_high"] / work
+            if factor > bound:
+                found.append({"group": group, "name": large["name"], "factor": factor})
+    return found
+
+
+def growth_table(rows: list[Entry]) -> list[str]:
+    """Of each group: the cliffs, and how the memory beside inputs and outputs grows (the power of the size)."""
+    body = []
+    steep = cliffs(rows)
+    for group in dict.fromkeys(r["group"] for r in rows if r["family"] == "growth"):
+        mine = sorted((r for r in rows if r["group"] == group and "us" in r), key=lambda r: r["size"])
+        if len(mine) < 2:
+            continue
+        cells = [f"{c['name']} x{c['factor']:.1f}" for c in steep if c["group"] == group]
+        a, b = mine[-2], mine[-1]
+        power = (f"size^{math.log(b['scratch'] / a['scratch']) / math.log(b['size'] / a['size']):.1f}"
+                 if a["scratch"] > 0 and b["scratch"] > 0 else "none")
+        body.append([group.removeprefix("growth "), f"{mine[0]['size']:.0f} to {b['size']:.0f}", ", ".join(cells) or "none",
+                     f"{b['memory'] / 1e6:.1f} MB", f"{b['scratch'] / 1e6:.1f} MB", power])
+    return table(["group", "sizes", "cliffs (more than twice what the work promises)", "tensors of the largest", "memory beside them",
+                  "which grows as"], body) if body else []
 
 
 def goals_table(rows: list[Entry], gpu: bool) -> list[str]:

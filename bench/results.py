@@ -65,7 +65,7 @@ def section(found: Book, name: str) -> list[str]:
         rows = [r for r in found["rows"] if r["family"] == family]
         lines += [f"### {family}", ""]
         lines += [*_how(found, rows), ""]
-        for part in (report.rows_table(rows), report.sums_table(rows), report.models_table(rows)):
+        for part in (report.rows_table(rows), report.sums_table(rows), report.models_table(rows), report.growth_table(rows)):
             lines += [*part, ""] if part else []
     return lines
 

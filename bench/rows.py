@@ -69,7 +69,7 @@ class Row:
     peer: Callable[[Any, list[Any]], Callable[[], Any]] | None = None
     group: str = ""
     weight: float = 1.0
-    only: str = ""  # the one contestant kind that has it: "torch" for rows of whole models
+    only: str = ""  # who else than the plugin runs it: "torch" for whole models and Python calls, "launch" for launch_bench
     size: float = 0.0  # of growth rows: what the plot has on its x axis
 
     def __post_init__(self) -> None:

@@ -190,6 +190,13 @@ class Command(unittest.TestCase):
             with mock.patch.object(bench, "Contestant", lambda name, setup: Fake(name)), self.assertRaisesRegex(SystemExit, "nosuch"):
                 run("--plugin", "none", *arguments)
 
+    def test_a_cliff_is_found(self):
+        times = {1: 10.0, 10: 11.0, 100: 300.0, 1000: 3000.0}
+        rows = [{"name": f"g{n}", "family": "growth", "group": "growth x", "size": n, "us": t, "us_low": t, "us_high": t, "flops": n,
+                 "bytes": n, "scratch": n * n, "memory": n, "peers": {}} for n, t in times.items()]
+        self.assertEqual([c["name"] for c in report.cliffs(rows)], ["g100"])
+        self.assertIn("size^2.0", "\n".join(report.growth_table(rows)))
+
     def test_growth_plot(self):
         rows = [{"name": f"g{n}", "family": "growth", "group": "growth pointwise", "size": n, "us": 1.0 + n, "peers": {}, "flops": n,
                  "bytes": n} for n in (1, 10, 100)]

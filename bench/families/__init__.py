@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rows import Row, Scale
 
-from . import attention, conv, growth, indexing, matmul, norm, pointwise, pool, reduce, torch_level
+from . import attention, conv, growth, indexing, launch, matmul, norm, pointwise, pool, reduce, torch_level
 
 FAMILIES = {
     "pointwise": pointwise.rows,
@@ -16,6 +16,7 @@ FAMILIES = {
     "attention": attention.rows,
     "indexing": indexing.rows,
     "torch": torch_level.small,
+    "launch": launch.rows,
     "models": torch_level.models,
     "growth": growth.rows,
 }

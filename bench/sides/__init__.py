@@ -11,6 +11,7 @@ SIDES = {
     "torch": ("torch_side", "TorchSide"),
     "openblas": ("blas", "OpenBlasSide"),
     "clblast": ("blas", "ClblastSide"),
+    "launch": ("launch", "LaunchSide"),
 }
 
 

@@ -1,0 +1,12 @@
+"""What the plugin adds to a driver's launch, by launch_bench where it was built: PoCL's device without threads, or the GPU."""
+
+from __future__ import annotations
+
+from rows import Row, Scale
+
+ROWS = {"launch by the driver": "raw_launch", "launch of add.out through the ABI": "plugin_add", "launch of ot::add_out": "host_add",
+        "launch of ot::add": "host_add_functional", "launch share": "plugin_add - raw_launch"}
+
+
+def rows(scale: Scale) -> list[Row]:
+    return [Row("launch", name, what, [], [], only="launch", tolerance=0.0) for name, what in ROWS.items()]

@@ -1,0 +1,122 @@
+"""Jobs of the bench that need PyTorch on both sides: small calls, optimizer steps, a model's forward pass or training step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from data import BLOCK
+from networks.language import LlamaToken, Transformer
+from networks.vision import MobileNetV3, ResNet, UNet
+
+NETWORKS: dict[str, tuple[Callable[..., nn.Module], str]] = {  # and what goes in
+    "resnet18": (lambda: ResNet((2, 2, 2, 2), False), "images"),
+    "resnet50": (lambda: ResNet((3, 4, 6, 3), True), "images"),
+    "mobilenetv3": (MobileNetV3, "images"),
+    "unet": (UNet, "pixels"),
+    "bert": (lambda: Transformer(30522, 512), "words"),
+    "gpt2": (lambda: Transformer(50257, 1024, causal=True), "words"),
+    "llama": (LlamaToken, "words"),
+}
+Body = Callable[[], Any]
+
+
+def randomise(model: nn.Module) -> nn.Module:
+    """The same weights in every process, quickly: one random block again and again, scaled by the fan-in."""
+    block = np.random.default_rng(5).standard_normal(BLOCK >> 3, dtype=np.float32)
+    for name, p in [*model.named_parameters(), *model.named_buffers()]:
+        with torch.no_grad():
+            if not p.is_floating_point():
+                p.copy_(torch.arange(p.numel()).reshape(p.shape) if name == "places_of" else torch.zeros_like(p))
+            elif p.ndim > 1:
+                scale = 0.02 if "words" in name or "places" in name else 1 / math.sqrt(p[0].numel())
+                p.copy_(torch.from_numpy(np.resize(block, p.numel())).reshape(p.shape) * scale)
+            elif name.endswith(("bias", "running_mean")):
+                p.zero_()
+            elif name == "angles":
+                p.copy_(torch.linspace(0, 3, p.numel()))
+            else:
+                p.fill_(1)
+    return model
+
+
+class Job:
+    """A model with its inputs; start() moves it to a device and gives the function that runs it once."""
+
+    def __init__(self, name: str, mode: str, batch: int, size: int, dtype: str = "float32", **options: Any) -> None:
+        build, kind = NETWORKS[name]
+        with torch.device("meta"):
+            model = build(**options)
+        self.model = randomise(model.to_empty(device="cpu")).to(getattr(torch, dtype)).train(mode == "train")
+        torch.manual_seed(3)
+        self.mode, self.kind = mode, kind
+        if kind == "words":
+            words = self.model.words.num_embeddings
+            self.inputs, self.labels = torch.randint(words, (batch, size)), torch.randint(words, (batch, size))
+        else:
+            self.inputs = torch.randn(batch, 3, size, size)
+            self.labels = torch.randint(2, (batch, size, size)) if kind == "pixels" else torch.randint(1000, (batch,))
+
+    def start(self, device: torch.device) -> Body:
+        model, inputs, labels = self.model.to(device), self.inputs.to(device), self.labels.to(device)
+        if self.mode == "eval":
+            @torch.no_grad()
+            def forward() -> torch.Tensor:
+                return model(inputs)
+
+            return forward
+        adam = self.kind == "words"
+        optimizer = (torch.optim.AdamW(model.parameters(), lr=1e-4) if adam
+                     else torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9))
+
+        def step() -> torch.Tensor:
+            optimizer.zero_grad()
+            logits = model(inputs)
+            loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten()) if adam else F.cross_entropy(logits, labels)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        return step
+
+
+def model(device: torch.device, *args: Any) -> Body:
+    name, mode, batch, size, dtype, options = args
+    return Job(name, mode, batch, size, dtype, **options).start(device)
+
+
+def small(device: torch.device, what: str, count: int) -> Body:
+    """Calls on `count` elements."""
+    generator = torch.Generator().manual_seed(1)
+    a, b = (torch.randn(count, generator=generator).to(device) for _ in range(2))
+    out = torch.empty_like(a)
+    edge = math.isqrt(count)
+    return {"a + b": lambda: a + b, "torch.add(out=)": lambda: torch.add(a, b, out=out), "relu": lambda: torch.relu(a),
+            "a.sum()": lambda: a.sum(), "a @ b": lambda: a.view(edge, edge) @ b.view(edge, edge),
+            "a[1:] * 2": lambda: a[1:] * 2}[what]
+
+
+def optimizer(device: torch.device, kind: str, name: str) -> Body:
+    """A step over the parameters of a network."""
+    net = Job(name, "train", 1, 32).model.to(device)
+    for p in net.parameters():
+        p.grad = p.detach() * 0.1
+    stepper = {"AdamW": lambda: torch.optim.AdamW(net.parameters(), lr=1e-4),
+               "AdamW fused": lambda: torch.optim.AdamW(net.parameters(), lr=1e-4, fused=True),
+               "SGD momentum": lambda: torch.optim.SGD(net.parameters(), lr=1e-4, momentum=0.9)}[kind]()
+    first = max(net.parameters(), key=torch.Tensor.numel)
+
+    def step() -> torch.Tensor:
+        stepper.step()
+        return first
+
+    return step
+
+
+BUILDERS = {"model": model, "small": small, "optimizer": optimizer}
