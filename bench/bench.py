@@ -137,13 +137,15 @@ class Run:
                 "threads": self.options.threads, "limits": self.limits, "contestants": found}
 
 
-def measure_all(options: argparse.Namespace) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def measure_all(options: argparse.Namespace) -> tuple[results.Book, list[dict[str, Any]]]:
+    """(results with what --merge keeps, rows measured now); --json's file is written every few rows."""
     run = Run(options)
     rows = run.rows()
     print(f"ours: {run.ours.about['device']}   peers: {', '.join(run.names) or 'none'}   {len(rows)} rows", flush=True)
     if any(not row.only for row in rows):
         run.limits = run.ours.ask("limits")
         print("limits: " + ", ".join(f"{key} {value:.1f}" for key, value in run.limits.items()), flush=True)
+    older = results.load(options.json) if options.merge and options.json and pathlib.Path(options.json).exists() else None
     found: list[dict[str, Any]] = []
     begin = time.perf_counter()
     for i, row in enumerate(rows, 1):
@@ -151,15 +153,23 @@ def measure_all(options: argparse.Namespace) -> tuple[dict[str, Any], list[dict[
         found.append(entry)
         contest.add_shares(found, run.limits, run.gpu)
         print(f"[{i:>{len(str(len(rows)))}}/{len(rows)}] {row.name:52} {report.line(entry)}", flush=True)
+        if options.json and i % 20 == 0:
+            results.save(options.json, results.book(run.meta(), found, older))
     if options.trace:
         run.ours.ask("trace", path=options.trace, rows=[row.name for row in rows if not row.only])
         print(f"trace: {options.trace}")
+    if run.limits and run.ours.process:  # again: whatever disturbed one of the two, the better one is nearer the machine's limit
+        again = run.ours.ask("limits")
+        run.limits = {k: min(v, again[k]) if k == "launch_us" else max(v, again[k]) for k, v in run.limits.items()}
+        contest.add_shares(found, run.limits, run.gpu)
     print(f"{len(rows)} rows in {time.perf_counter() - begin:.0f} s")
-    meta = run.meta()
+    book = results.book(run.meta(), found, older)
+    if options.json:
+        results.save(options.json, book)
     for c in run.started.values():
         if c is not None:
             c.close()
-    return meta, found
+    return book, found
 
 
 def main(argv: list[str]) -> int:
@@ -172,10 +182,7 @@ def main(argv: list[str]) -> int:
         book = results.load(options.source)
         measured = book["rows"]
     elif options.plugin:
-        meta, measured = measure_all(options)
-        book = results.book(meta, measured, options.json if options.merge else "")
-        if options.json:
-            results.save(options.json, book)
+        book, measured = measure_all(options)
     else:
         sys.exit("bench: --plugin PATH is needed (or ./run bench)")
     print("\n".join([*report.goals_text(book["rows"], book["gpu"]), *report.growth_table(measured)]))

@@ -10,6 +10,7 @@ import data
 from peers import Refused
 from rows import Row
 
+PAUSE = 0.004  # seconds after a sample: threads of OpenMP and BLAS libraries spin for a while before they sleep
 SHORT, LONG = 0.25, 2.0  # seconds of one call from which fewer samples are taken
 
 
@@ -29,6 +30,7 @@ def measure(row: Row, ours: Any, peers: list[Any], samples: int, seconds: float,
         for _ in range(count):
             for contestant in [ours, *others]:
                 times[contestant.name].append(contestant.sample(seconds) * 1e6)
+                time.sleep(PAUSE)
         _summarise(result, times, ours.name)
         result.update({"sets": mine["sets"], "scratch": mine.get("scratch", 0), "memory": mine["memory"]})
         if row.only and row.family == "models":

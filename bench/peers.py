@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import select
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,7 @@ KINDS = {
     "launch": ["launch"],
 }
 CACHES = ("OCLTENSOR_CACHE_DIR", "POCL_CACHE_DIR", "CUDA_CACHE_PATH", "XDG_CACHE_HOME", "NEO_CACHE_DIR")
+PATIENCE = 300  # seconds for one answer
 
 
 class Refused(RuntimeError):
@@ -50,6 +52,7 @@ class Setup:
 
     def environment(self, name: str) -> dict[str, str]:
         env = dict(os.environ, OMP_NUM_THREADS=str(self.threads), OPENBLAS_NUM_THREADS=str(self.threads),
+                   OPENBLAS_THREAD_TIMEOUT="20",  # 2^20 cycles: idle threads of one contestant must not spin into the next sample
                    PYTHONPATH=os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]),
                    TORCH_DEVICE_BACKEND_AUTOLOAD="0", PYTHONUNBUFFERED="1")
         if name == "torch-ocl":
@@ -83,6 +86,11 @@ class Contestant:
         self._read()
 
     def _read(self) -> Any:
+        if not select.select([self.process.stdout], [], [], PATIENCE)[0]:  # nothing is buffered: one answer a request
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+            raise Refused(f"{self.name} did not answer within {PATIENCE} s and was ended")
         line = self.process.stdout.readline()
         if not line:
             code = self.process.wait()

@@ -14,11 +14,10 @@ SCHEMA = 2
 Book = dict[str, Any]
 
 
-def book(meta: dict[str, Any], rows: list[dict[str, Any]], older: str = "") -> Book:
-    """A run's results, with the rows of an older file that it did not measure. Rows say by "run" which run they are from."""
+def book(meta: dict[str, Any], rows: list[dict[str, Any]], before: Book | None = None) -> Book:
+    """A run's results, with the rows of older ones that it did not measure. Rows say by "run" which run they are from."""
     runs, kept = [meta], []
-    if older and pathlib.Path(older).exists():
-        before = load(older)
+    if before:
         measured = {r["name"] for r in rows}
         kept = [r for r in before["rows"] if r["name"] not in measured]
         used = sorted({r["run"] for r in kept})

@@ -44,6 +44,7 @@ class Fake:
 
     def __init__(self, name: str, factor: float = 1.0, seconds: float = 1e-3, nans: int = 0) -> None:
         self.name, self.factor, self.seconds, self.nans = name, factor, seconds, nans
+        self.process = None
         self.about = {"name": name, "device": "fake", "gpu": False, "vendor": "", "cache_bytes": 1 << 20, "versions": {}}
 
     def prepare(self, row: str) -> dict:

@@ -29,6 +29,13 @@ class TorchSide:
         torch.backends.cuda.matmul.allow_tf32 = False
         torch.backends.cudnn.allow_tf32 = False
         self.device = torch.device(self.kind)
+        if self.sdp:
+            from torch.nn.attention import SDPBackend, sdpa_kernel
+
+            backend = {"flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION,
+                       "efficient": SDPBackend.EFFICIENT_ATTENTION, "math": SDPBackend.MATH}[self.sdp]
+            self.context = sdpa_kernel(backend)  # for the life of the process
+            self.context.__enter__()
         self.timer: Timer | None = None
         self.keep: list[Any] = []
 
@@ -48,7 +55,9 @@ class TorchSide:
             getattr(torch, self.kind).synchronize()
 
     def supports(self, row: Row) -> bool:
-        return row.only in ("", "torch") and (not self.sdp or row.family == "attention")
+        if self.sdp and (row.family != "attention" or row.dtype == "float32"):
+            return False
+        return row.only in ("", "torch")
 
     def prepare(self, row: Row) -> dict[str, Any]:
         if row.only:
@@ -98,7 +107,7 @@ class TorchSide:
             body()
             self.finish()
         kernels = [e for e in profile.events() if e.device_type == torch.autograd.DeviceType.CUDA]
-        return sum(not e.name.startswith(("Memcpy", "Memset")) for e in kernels)
+        return sum(not e.name.startswith(("Memcpy", "Memset", "Optimizer.", "## ")) for e in kernels)
 
     def release(self) -> None:
         self.finish()
@@ -119,20 +128,9 @@ class TorchSide:
     def _one(self, row: Row, tensors: list[Tensor], arrays: list[np.ndarray]) -> Any:
         known = {id(t): self._tensor(t, array) for t, array in zip(tensors, arrays, strict=True)}
         if row.peer:
-            return self._chosen(row.peer(torch, list(known.values())))
+            return row.peer(torch, list(known.values()))
         earlier = _flat(self._bind(row.before, known, [])()) if row.before else []
         return self._bind(row, known, earlier)
-
-    def _chosen(self, body: Any) -> Any:
-        if not self.sdp:
-            return body
-        from torch.nn.attention import SDPBackend, sdpa_kernel
-
-        backend = {"flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION,
-                   "efficient": SDPBackend.EFFICIENT_ATTENTION, "math": SDPBackend.MATH}[self.sdp]
-        self.keep.append(sdpa_kernel(backend))
-        self.keep[-1].__enter__()
-        return body
 
     def _bind(self, row: Row, known: dict[int, torch.Tensor], earlier: list[torch.Tensor]) -> Any:
         op, inputs, outs = _operator(row.op)
