@@ -46,7 +46,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     p.add_argument("--setting", action="append", default=[], metavar="NAME=VALUE", help="a setting of the plugin")
     p.add_argument("--list", action="store_true", help="print the rows' names and end")
     p.add_argument("--no-cold", action="store_true", help="models: no first steps with cold caches")
-    p.add_argument("--json", default="", metavar="FILE", help="write the results")
+    p.add_argument("--json", nargs="?", const="bench.json", default="", metavar="FILE", help="write the results (bench.json)")
     p.add_argument("--merge", action="store_true", help="keep the rows of --json's file that are not measured now")
     p.add_argument("--from", dest="source", default="", metavar="FILE", help="measure nothing, take these results")
     p.add_argument("--compare", default="", metavar="OLD.json", help="paired ratios to an earlier run")
@@ -145,7 +145,11 @@ def measure_all(options: argparse.Namespace) -> tuple[results.Book, list[dict[st
     if any(not row.only for row in rows):
         run.limits = run.ours.ask("limits")
         print("limits: " + ", ".join(f"{key} {value:.1f}" for key, value in run.limits.items()), flush=True)
-    older = results.load(options.json) if options.merge and options.json and pathlib.Path(options.json).exists() else None
+    older = None
+    if options.merge and options.json and pathlib.Path(options.json).exists():
+        older = results.load(options.json)
+        names = {row.name for row in all_rows(Scale(run.gpu, True))}  # rows that the bench had once are dropped
+        older["rows"] = [r for r in older["rows"] if r["name"] in names]
     found: list[dict[str, Any]] = []
     begin = time.perf_counter()
     for i, row in enumerate(rows, 1):

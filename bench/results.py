@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import pathlib
+import shlex
 from typing import Any
 
 import plot
 import report
+from families import FAMILIES
 
 HERE = pathlib.Path(__file__).resolve().parent
 SCHEMA = 2
@@ -52,7 +54,7 @@ def load(path: str) -> Book:
 
 
 def section(found: Book, name: str) -> list[str]:
-    lines = [f"## {found['title'] if 'title' in found else found['device']}", ""]
+    lines = [f"## {found['device']}", "", *_machines(found), ""]
     goals = report.goals_table(found["rows"], found["gpu"])
     if goals:
         lines += ["### goals", "", *goals, ""]
@@ -60,7 +62,8 @@ def section(found: Book, name: str) -> list[str]:
         lines += [f"![Roofline of {found['device']}](results/{name}-roofline.svg)", ""]
         if any(r["family"] == "growth" for r in found["rows"]):
             lines += [f"![Time against size](results/{name}-growth.svg)", ""]
-    for family in dict.fromkeys(r["family"] for r in found["rows"]):
+    present = {r["family"] for r in found["rows"]}
+    for family in (name for name in FAMILIES if name in present):
         rows = [r for r in found["rows"] if r["family"] == family]
         lines += [f"### {family}", ""]
         lines += [*_how(found, rows), ""]
@@ -69,19 +72,41 @@ def section(found: Book, name: str) -> list[str]:
     return lines
 
 
+def _command(run: dict[str, Any]) -> str:
+    """As it would be typed: without where the plugin lies and where the results went."""
+    words, kept = shlex.split(run["command"])[1:], []
+    while words:
+        word = words.pop(0)
+        if word in ("--plugin", "--json"):
+            words = words[1:]
+        elif word != "--merge":
+            kept.append(word)
+    return "./run bench " + shlex.join(kept)
+
+
+def _machines(found: Book) -> list[str]:
+    """Machine and versions of all runs; usually they are the same."""
+    lines = []
+    for run in found["runs"]:
+        m = run["machine"]
+        lines.append(f"- {m['cpu']}, {m['cores']} cores, {m['memory_gb']} GB, {m['system']}; every contestant has {run['threads']} threads")
+        for about in run["contestants"].values():
+            settings = {**about.get("settings", {}), **about["versions"]}
+            settings = {k: v for k, v in settings.items() if not k.endswith(("_DIR", "_PATH"))}
+            lines.append(f"- {about['name']}: " + ", ".join(f"{k} {v}" for k, v in settings.items()))
+    return list(dict.fromkeys(lines))
+
+
 def _how(found: Book, rows: list[dict[str, Any]]) -> list[str]:
-    """Command, versions and machine of a table's rows."""
+    """Command, time and limits of each run that a table's rows are from."""
     lines = []
     for index in sorted({r["run"] for r in rows}):
         run = found["runs"][index]
-        m, limits = run["machine"], ", ".join(f"{k} {v:.0f}" for k, v in run["limits"].items())
-        versions = "; ".join(f"{about['name']}: " + ", ".join(f"{k} {v}" for k, v in about["versions"].items())
-                             for about in run["contestants"].values())
+        limits = ", ".join(f"{k.replace('_', ' ')} {v:.1f}" for k, v in run["limits"].items())
         count = sum(r["run"] == index for r in rows)
-        lines.append(f"{count} rows: `{run['command']}`, {run['date']}, commit {run['commit'] or '-'}, {run['threads']} threads, load "
-                     f"{m['load']}. {m['cpu']}, {m['cores']} cores, {m['memory_gb']} GB, {m['system']}. {versions}."
-                     + (f" Limits: {limits}." if limits else ""))
-    return ["  \n".join(lines)]
+        lines.append(f"- {count} rows: `{_command(run)}`, {run['date']}, commit {run['commit'] or '-'}, load {run['machine']['load']}"
+                     + (f"; limits: {limits}" if limits else ""))
+    return lines
 
 
 INTRO = """# Measured tables

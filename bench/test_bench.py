@@ -153,6 +153,13 @@ class Command(unittest.TestCase):
             self.assertIn("64x64x64 nn float32", pathlib.Path(f"{folder}/a.md").read_text())
             self.assertIn("<svg", pathlib.Path(f"{folder}/roofline.svg").read_text())
 
+    def test_a_python_call(self):
+        if not (pathlib.Path(PLUGIN).resolve().parent.parent / "torch" / "torch_ocl").is_dir() or not _has_torch():
+            self.skipTest("the PyTorch adapter was not built")
+        status, text = run("--plugin", PLUGIN, "torch", "--only", "a + b", "--samples", "2", "--seconds", "0.001", "--peer", "torch-cpu")
+        self.assertEqual(status, 0, text)
+        self.assertRegex(text, r"a \+ b, 256 elements +[0-9.]+ us .*torch-cpu [0-9.]+ us")
+
     def check_file(self, path: str) -> None:
         book = results.load(path)
         self.assertEqual(book["schema"], results.SCHEMA)
