@@ -37,36 +37,76 @@ def parse(argv: list[str]) -> argparse.Namespace:
     p.add_argument("--plugin", default="", help="libocltensor_plugin.so; needed unless --from is given")
     p.add_argument("--device", type=int, default=0)
     p.add_argument("--peer", default="auto", help=f"auto, none, or names with commas: {', '.join(KINDS)}")
-    p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="cores that every contestant gets")
+    p.add_argument(
+        "--threads", type=int, default=len(os.sched_getaffinity(0)), help="cores that every contestant gets"
+    )
     p.add_argument("--samples", type=int, default=7)
-    p.add_argument("--seconds", type=float, default=0.03, help="how long a sample lasts at least, but for long calls")
+    p.add_argument(
+        "--seconds", type=float, default=0.03, help="how long a sample lasts at least, but for long calls"
+    )
     p.add_argument("--only", default="", help="rows whose name contains this text")
     p.add_argument("--scale", choices=("auto", "cpu", "gpu"), default="auto", help="sizes of the rows")
     p.add_argument("--full", action="store_true", help="also the rows that are left out for their time")
-    p.add_argument("--setting", action="append", default=[], metavar="NAME=VALUE", help="a setting of the plugin")
+    p.add_argument(
+        "--setting", action="append", default=[], metavar="NAME=VALUE", help="a setting of the plugin"
+    )
     p.add_argument("--list", action="store_true", help="print the rows' names and end")
     p.add_argument("--no-cold", action="store_true", help="models: no first steps with cold caches")
-    p.add_argument("--json", nargs="?", const="bench.json", default="", metavar="FILE", help="write the results (bench.json)")
-    p.add_argument("--merge", action="store_true", help="keep the rows of --json's file that are not measured now")
-    p.add_argument("--from", dest="source", default="", metavar="FILE", help="measure nothing, take these results")
+    p.add_argument(
+        "--json",
+        nargs="?",
+        const="bench.json",
+        default="",
+        metavar="FILE",
+        help="write the results (bench.json)",
+    )
+    p.add_argument(
+        "--merge", action="store_true", help="keep the rows of --json's file that are not measured now"
+    )
+    p.add_argument(
+        "--from", dest="source", default="", metavar="FILE", help="measure nothing, take these results"
+    )
     p.add_argument("--compare", default="", metavar="OLD.json", help="paired ratios to an earlier run")
-    p.add_argument("--markdown", nargs="?", const=str(results.HERE / "RESULTS.md"), default="", metavar="FILE",
-                   help="generate RESULTS.md from bench/results/*.json, or FILE from these results alone")
-    p.add_argument("--plot", nargs="?", const=".", default="", metavar="FOLDER", help="roofline and growth plots as SVG")
-    p.add_argument("--trace", default="", metavar="FILE", help="three more runs of every row as a trace for Perfetto")
+    p.add_argument(
+        "--markdown",
+        nargs="?",
+        const=str(results.HERE / "RESULTS.md"),
+        default="",
+        metavar="FILE",
+        help="generate RESULTS.md from bench/results/*.json, or FILE from these results alone",
+    )
+    p.add_argument(
+        "--plot", nargs="?", const=".", default="", metavar="FOLDER", help="roofline and growth plots as SVG"
+    )
+    p.add_argument(
+        "--trace", default="", metavar="FILE", help="three more runs of every row as a trace for Perfetto"
+    )
     return p.parse_args(argv)
 
 
 def machine() -> dict[str, Any]:
-    cpu = next((text.split(":", 1)[1].strip() for text in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
-                if text.startswith("model name")), platform.machine())
+    cpu = next(
+        (
+            text.split(":", 1)[1].strip()
+            for text in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+            if text.startswith("model name")
+        ),
+        platform.machine(),
+    )
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {"cpu": cpu, "cores": len(os.sched_getaffinity(0)), "memory_gb": round(memory / 2**30),
-            "system": f"{platform.system()} {platform.release()}", "load": round(os.getloadavg()[0], 1)}
+    return {
+        "cpu": cpu,
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gb": round(memory / 2**30),
+        "system": f"{platform.system()} {platform.release()}",
+        "load": round(os.getloadavg()[0], 1),
+    }
 
 
 def commit() -> str:
-    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=results.HERE, capture_output=True, text=True)
+    done = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=results.HERE, capture_output=True, text=True, check=False
+    )
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
@@ -86,7 +126,11 @@ def peer_names(options: argparse.Namespace, ours: dict[str, Any]) -> list[str]:
         if unknown:
             sys.exit(f"bench: there is no peer '{unknown[0]}'; there are {', '.join(KINDS)}")
         return options.peer.split(",")
-    return ["torch-cuda", "torch-cuda-flash", "torch-cuda-cudnn"] if "NVIDIA" in ours["vendor"] and ours["gpu"] else ["torch-cpu"]
+    return (
+        ["torch-cuda", "torch-cuda-flash", "torch-cuda-cudnn"]
+        if "NVIDIA" in ours["vendor"] and ours["gpu"]
+        else ["torch-cpu"]
+    )
 
 
 class Run:
@@ -94,15 +138,26 @@ class Run:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
-        self.setup = Setup(str(pathlib.Path(options.plugin).resolve()), options.device, options.threads, settings=tuple(options.setting))
+        self.setup = Setup(
+            str(pathlib.Path(options.plugin).resolve()),
+            options.device,
+            options.threads,
+            settings=tuple(options.setting),
+        )
         self.ours = start("ocltensor", self.setup)
         if self.ours is None:
             sys.exit("bench: the plugin does not start")
         self.gpu = self.ours.about["gpu"] if options.scale == "auto" else options.scale == "gpu"
         self.scale = Scale(self.gpu, options.full)
         words = ("gpu" if self.gpu else "cpu") + ("+full" if options.full else "")
-        self.setup = Setup(self.setup.plugin, options.device, options.threads, words, self.setup.settings,
-                           self.ours.about["cache_bytes"])
+        self.setup = Setup(
+            self.setup.plugin,
+            options.device,
+            options.threads,
+            words,
+            self.setup.settings,
+            self.ours.about["cache_bytes"],
+        )
         self.ours.close()
         self.ours = start("ocltensor", self.setup)
         self.names = peer_names(options, self.ours.about)
@@ -124,31 +179,49 @@ class Run:
     def measure(self, row: Row) -> dict[str, Any]:
         ours = self.contestant(OURS[row.only])
         if ours is None:
-            return {"name": row.name, "family": row.family, "group": row.group, "peers": {},
-                    "error": f"{OURS[row.only]} does not start"}
+            return {
+                "name": row.name,
+                "family": row.family,
+                "group": row.group,
+                "peers": {},
+                "error": f"{OURS[row.only]} does not start",
+            }
         peers = [c for c in map(self.contestant, self.names) if c is not None and c is not ours]
         cold = not self.options.no_cold and (row.group == "model train" or "decode" in row.name)
         return contest.measure(row, ours, peers, self.options.samples, self.options.seconds, cold)
 
     def meta(self) -> dict[str, Any]:
         found = {name: c.about for name, c in self.started.items() if c is not None}
-        return {"command": "bench.py " + shlex.join(sys.argv[1:]), "date": f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC",
-                "commit": commit(), "machine": machine(), "device": self.ours.about["device"], "gpu": self.gpu,
-                "threads": self.options.threads, "limits": self.limits, "contestants": found}
+        return {
+            "command": "bench.py " + shlex.join(sys.argv[1:]),
+            "date": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC",
+            "commit": commit(),
+            "machine": machine(),
+            "device": self.ours.about["device"],
+            "gpu": self.gpu,
+            "threads": self.options.threads,
+            "limits": self.limits,
+            "contestants": found,
+        }
 
 
 def measure_all(options: argparse.Namespace) -> tuple[results.Book, list[dict[str, Any]]]:
     """(results with what --merge keeps, rows measured now); --json's file is written every few rows."""
     run = Run(options)
     rows = run.rows()
-    print(f"ours: {run.ours.about['device']}   peers: {', '.join(run.names) or 'none'}   {len(rows)} rows", flush=True)
+    print(
+        f"ours: {run.ours.about['device']}   peers: {', '.join(run.names) or 'none'}   {len(rows)} rows",
+        flush=True,
+    )
     if any(not row.only for row in rows):
         run.limits = run.ours.ask("limits")
         print("limits: " + ", ".join(f"{key} {value:.1f}" for key, value in run.limits.items()), flush=True)
     older = None
     if options.merge and options.json and pathlib.Path(options.json).exists():
         older = results.load(options.json)
-        names = {row.name for row in all_rows(Scale(run.gpu, True))}  # rows that the bench had once are dropped
+        names = {
+            row.name for row in all_rows(Scale(run.gpu, True))
+        }  # rows that the bench had once are dropped
         older["rows"] = [r for r in older["rows"] if r["name"] in names]
     found: list[dict[str, Any]] = []
     begin = time.perf_counter()
@@ -162,9 +235,13 @@ def measure_all(options: argparse.Namespace) -> tuple[results.Book, list[dict[st
     if options.trace:
         run.ours.ask("trace", path=options.trace, rows=[row.name for row in rows if not row.only])
         print(f"trace: {options.trace}")
-    if run.limits and run.ours.process:  # again: whatever disturbed one of the two, the better one is nearer the machine's limit
+    if (
+        run.limits and run.ours.process
+    ):  # again: whatever disturbed one of the two, the better one is nearer the machine's limit
         again = run.ours.ask("limits")
-        run.limits = {k: min(v, again[k]) if k == "launch_us" else max(v, again[k]) for k, v in run.limits.items()}
+        run.limits = {
+            k: min(v, again[k]) if k == "launch_us" else max(v, again[k]) for k, v in run.limits.items()
+        }
         contest.add_shares(found, run.limits, run.gpu)
     print(f"{len(rows)} rows in {time.perf_counter() - begin:.0f} s")
     book = results.book(run.meta(), found, older)
@@ -179,8 +256,13 @@ def measure_all(options: argparse.Namespace) -> tuple[results.Book, list[dict[st
 def main(argv: list[str]) -> int:
     options = parse(argv)
     if options.list:
-        print("\n".join(f"{r.family:10} {r.name}" for r in all_rows(Scale(options.scale == "gpu", options.full), options.families or None)
-                        if options.only in r.name))
+        print(
+            "\n".join(
+                f"{r.family:10} {r.name}"
+                for r in all_rows(Scale(options.scale == "gpu", options.full), options.families or None)
+                if options.only in r.name
+            )
+        )
         return 0
     if options.source:
         book = results.load(options.source)

@@ -10,15 +10,27 @@ import data
 from peers import Refused
 from rows import Row
 
-PAUSE = 0.004  # seconds after a sample: threads of OpenMP and BLAS libraries spin for a while before they sleep
+PAUSE = (
+    0.004  # seconds after a sample: threads of OpenMP and BLAS libraries spin for a while before they sleep
+)
 SHORT, LONG = 0.25, 2.0  # seconds of one call from which fewer samples are taken
 
 
-def measure(row: Row, ours: Any, peers: list[Any], samples: int, seconds: float,
-            cold: bool = False) -> dict[str, Any]:
+def measure(
+    row: Row, ours: Any, peers: list[Any], samples: int, seconds: float, cold: bool = False
+) -> dict[str, Any]:
     """The row's entry of the results; "error" in it says why it was not run. `cold`: of models also the first step (a CPU peer compiles nothing)."""
-    result: dict[str, Any] = {"name": row.name, "family": row.family, "group": row.group, "weight": row.weight,
-                              "dtype": row.dtype, "flops": row.flops, "bytes": row.bytes, "size": row.size, "peers": {}}
+    result: dict[str, Any] = {
+        "name": row.name,
+        "family": row.family,
+        "group": row.group,
+        "weight": row.weight,
+        "dtype": row.dtype,
+        "flops": row.flops,
+        "bytes": row.bytes,
+        "size": row.size,
+        "peers": {},
+    }
     begin = time.perf_counter()
     try:
         mine = ours.prepare(row.name)
@@ -36,7 +48,9 @@ def measure(row: Row, ours: Any, peers: list[Any], samples: int, seconds: float,
         if row.only and row.family == "models":
             result["metrics"] = {c.name: c.ask("metrics", row=row.name) for c in [ours, *others]}
             if cold:
-                result["cold_s"] = {c.name: c.cold(row.name) for c in [ours, *others] if c.name != "torch-cpu"}
+                result["cold_s"] = {
+                    c.name: c.cold(row.name) for c in [ours, *others] if c.name != "torch-cpu"
+                }
     except Refused as e:
         result["error"] = str(e)
     for contestant in [ours, *peers]:
@@ -72,8 +86,9 @@ def _summarise(result: dict[str, Any], times: dict[str, list[float]], ours: str)
     for name, theirs in times.items():
         ratios = sorted(t / o for o, t in zip(mine, theirs, strict=True))
         middle = statistics.median(theirs)
-        result["peers"][name].update({**_spread("us", theirs), "ratio": middle / result["us"], "low": ratios[0],
-                                      "high": ratios[-1]})
+        result["peers"][name].update(
+            {**_spread("us", theirs), "ratio": middle / result["us"], "low": ratios[0], "high": ratios[-1]}
+        )
 
 
 def _spread(key: str, values: list[float]) -> dict[str, float]:
@@ -101,5 +116,8 @@ def _peak(dtype: str, rows: list[dict[str, Any]], limits: dict[str, float], gpu:
     found = [0.0]
     for row in rows:
         if row["family"] == "matmul" and row["dtype"] == dtype and "us" in row:
-            found += [row["flops"] / us * 1e-3 for us in (row["us"], *(p["us"] for p in row["peers"].values() if "us" in p))]
+            found += [
+                row["flops"] / us * 1e-3
+                for us in (row["us"], *(p["us"] for p in row["peers"].values() if "us" in p))
+            ]
     return max(found)

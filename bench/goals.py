@@ -36,34 +36,128 @@ DIRECTIONS = ("forward", "backward data", "backward weight")
 CUDA, CPU, CUDNN = "torch-cuda", "torch-cpu", "torch-cuda-cudnn"
 LARGE = 64e6
 GOALS = [
-    Goal("pointwise, copy, reductions of 64 MB and more", True, CUDA, 0.95, 1.0,
-         _group("bandwidth", "copy", "transcendental", "reduce", least=LARGE)),
-    Goal("softmax, layer norm", True, CUDA, 0.85, 1.0, lambda r: r["name"].startswith(("softmax", "layer norm"))),
+    Goal(
+        "pointwise, copy, reductions of 64 MB and more",
+        True,
+        CUDA,
+        0.95,
+        1.0,
+        _group("bandwidth", "copy", "transcendental", "reduce", least=LARGE),
+    ),
+    Goal(
+        "softmax, layer norm",
+        True,
+        CUDA,
+        0.85,
+        1.0,
+        lambda r: r["name"].startswith(("softmax", "layer norm")),
+    ),
     Goal("small operator (256 elements), whole Python call", True, CUDA, 1 / 1.6, 1.0, _group("small")),
     Goal("float32 matmul 4096", True, CUDA, 0.95, 1.0, lambda r: r["name"] == "4096x4096x4096 nn float32"),
-    Goal("float32-accurate matmul on matrix units", True, CUDA, 2.2, 2.5, lambda r: r["name"] == "8192x8192x8192 nn float32"),
-    Goal("float16 and bfloat16 matmul, all layouts, batched", True, CUDA, 0.95, 1.1, _group("matmul float16", "matmul bfloat16")),
-    *(Goal(f"float32 convolutions of ResNet-50, {d}", True, CUDA, 1.6, 2.5, _conv("resnet50", d), "sum") for d in DIRECTIONS),
-    *(Goal(f"float16 convolutions of ResNet-50 against channels_last, {d}", True, CUDA, 0.7, 1.0,
-           _conv("resnet50", d, "float16 channels_last"), "sum") for d in DIRECTIONS),
-    *(Goal(f"attention {d}, 16 bits", True, "torch-cuda-flash", first, first, _group(f"attention {d} float16", f"attention {d} bfloat16"))
-      for d, first in (("forward", 1.5), ("backward", 1.3))),
-    *(Goal(f"attention {d}, 16 bits, against cuDNN", True, CUDNN, 1.05, 1.05,
-           _group(f"attention {d} float16", f"attention {d} bfloat16")) for d in ("forward", "backward")),
-    Goal("training step of ResNet-50 and GPT-2", True, CUDA, 0.6, 1.0,
-         lambda r: r["group"] == "model train" and r["name"].startswith(("resnet50", "gpt2"))),
+    Goal(
+        "float32-accurate matmul on matrix units",
+        True,
+        CUDA,
+        2.2,
+        2.5,
+        lambda r: r["name"] == "8192x8192x8192 nn float32",
+    ),
+    Goal(
+        "float16 and bfloat16 matmul, all layouts, batched",
+        True,
+        CUDA,
+        0.95,
+        1.1,
+        _group("matmul float16", "matmul bfloat16"),
+    ),
+    *(
+        Goal(f"float32 convolutions of ResNet-50, {d}", True, CUDA, 1.6, 2.5, _conv("resnet50", d), "sum")
+        for d in DIRECTIONS
+    ),
+    *(
+        Goal(
+            f"float16 convolutions of ResNet-50 against channels_last, {d}",
+            True,
+            CUDA,
+            0.7,
+            1.0,
+            _conv("resnet50", d, "float16 channels_last"),
+            "sum",
+        )
+        for d in DIRECTIONS
+    ),
+    *(
+        Goal(
+            f"attention {d}, 16 bits",
+            True,
+            "torch-cuda-flash",
+            first,
+            first,
+            _group(f"attention {d} float16", f"attention {d} bfloat16"),
+        )
+        for d, first in (("forward", 1.5), ("backward", 1.3))
+    ),
+    *(
+        Goal(
+            f"attention {d}, 16 bits, against cuDNN",
+            True,
+            CUDNN,
+            1.05,
+            1.05,
+            _group(f"attention {d} float16", f"attention {d} bfloat16"),
+        )
+        for d in ("forward", "backward")
+    ),
+    Goal(
+        "training step of ResNet-50 and GPT-2",
+        True,
+        CUDA,
+        0.6,
+        1.0,
+        lambda r: r["group"] == "model train" and r["name"].startswith(("resnet50", "gpt2")),
+    ),
     Goal("float32 matmul of 256 and more", False, CPU, 0.8, 1.0, _group("matmul float32")),
-    *(Goal(f"convolutions of {m}, {d}", False, CPU, 0.9, 1.3, _conv(m, d), "sum")
-      for m in ("resnet18", "resnet50") for d in DIRECTIONS),
-    *(Goal(text, False, CPU, 1.0, 1.5, _group(*groups)) for text, groups in (
-        ("attention", ("attention forward float32", "attention backward float32")), ("softmax and norms", ("rows",)),
-        ("pooling", ("pool",)), ("copies", ("copy",)), ("reductions", ("reduce",)))),
+    *(
+        Goal(f"convolutions of {m}, {d}", False, CPU, 0.9, 1.3, _conv(m, d), "sum")
+        for m in ("resnet18", "resnet50")
+        for d in DIRECTIONS
+    ),
+    *(
+        Goal(text, False, CPU, 1.0, 1.5, _group(*groups))
+        for text, groups in (
+            ("attention", ("attention forward float32", "attention backward float32")),
+            ("softmax and norms", ("rows",)),
+            ("pooling", ("pool",)),
+            ("copies", ("copy",)),
+            ("reductions", ("reduce",)),
+        )
+    ),
     Goal("transcendental pointwise", False, CPU, 0.75, 1.0, _group("transcendental")),
-    *(Goal(f"models, {mode}", False, CPU, 0.7, 1.1, lambda r, mode=mode: r["group"] == f"model {mode}"
-           and r["name"].startswith(("resnet", "bert", "gpt2"))) for mode in ("eval", "train")),
-    Goal("first ResNet-18 step, cold caches, seconds", False, "", 10.0, 3.0, lambda r: r["name"].startswith("resnet18 train"),
-         "seconds"),
-    Goal("plugin's own share of a launch, us", False, "", 1.0, 0.3, lambda r: r["name"] == "launch share", "us"),
+    *(
+        Goal(
+            f"models, {mode}",
+            False,
+            CPU,
+            0.7,
+            1.1,
+            lambda r, mode=mode: (
+                r["group"] == f"model {mode}" and r["name"].startswith(("resnet", "bert", "gpt2"))
+            ),
+        )
+        for mode in ("eval", "train")
+    ),
+    Goal(
+        "first ResNet-18 step, cold caches, seconds",
+        False,
+        "",
+        10.0,
+        3.0,
+        lambda r: r["name"].startswith("resnet18 train"),
+        "seconds",
+    ),
+    Goal(
+        "plugin's own share of a launch, us", False, "", 1.0, 0.3, lambda r: r["name"] == "launch share", "us"
+    ),
 ]
 
 
@@ -78,10 +172,23 @@ def judge(rows: list[Entry], gpu: bool) -> list[Entry]:
         if value is None:
             continue
         less_is_better = goal.how in ("seconds", "us")
-        reaches = (lambda bound, v=value: v <= bound) if less_is_better else (lambda bound, v=value: v >= bound)
+        reaches = (
+            (lambda bound, v=value: v <= bound) if less_is_better else (lambda bound, v=value: v >= bound)
+        )
         state = "met" if reaches(goal.final) else "first met" if reaches(goal.first) else "not met"
-        found.append({"goal": goal.text, "peer": goal.peer, "value": value, "first": goal.first, "final": goal.final,
-                      "state": state, "rows": len(mine), "worst": worst, "how": goal.how})
+        found.append(
+            {
+                "goal": goal.text,
+                "peer": goal.peer,
+                "value": value,
+                "first": goal.first,
+                "final": goal.final,
+                "state": state,
+                "rows": len(mine),
+                "worst": worst,
+                "how": goal.how,
+            }
+        )
     return found
 
 
@@ -97,5 +204,7 @@ def _value(goal: Goal, rows: list[Entry]) -> tuple[float | None, str]:
     row, peer = min(against, key=lambda pair: pair[1]["ratio"])
     worst = f"{row['name']} {peer['ratio']:.2f}"
     if goal.how == "sum":
-        return sum(r["weight"] * p["us"] for r, p in against) / sum(r["weight"] * r["us"] for r, _ in against), worst
+        return sum(r["weight"] * p["us"] for r, p in against) / sum(
+            r["weight"] * r["us"] for r, _ in against
+        ), worst
     return math.exp(sum(math.log(p["ratio"]) for _, p in against) / len(against)), worst

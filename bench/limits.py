@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import pathlib
 from typing import TYPE_CHECKING
 
@@ -33,7 +32,8 @@ __kernel void chains(__global SCALAR* out, float seed) {
 __kernel void nothing(__global float* out) { if (get_global_id(0) > 1000000000) out[0] = 1; }
 """
 VARIANTS = {  # width of the vector: its type and how one number is taken out of it
-    1: ("", "(s)"), 4: ("4", "(s).x + (s).y + (s).z + (s).w"),
+    1: ("", "(s)"),
+    4: ("4", "(s).x + (s).y + (s).z + (s).w"),
     16: ("16", "(s).s0 + (s).s5 + (s).sa + (s).sf"),
 }
 
@@ -99,7 +99,9 @@ def _flops(plugin: Plugin, properties: dict, scalar: str) -> float:
 def _launch(plugin: Plugin, properties: dict) -> float:
     out = plugin.empty((1,))
     options = f"-DT=float -DSCALAR=float -DCHAINS={CHAINS} -DSTEPS=1"
-    body = plugin.kernel("#define LAST(s) (s)\n" + FMA, options, "nothing", [out], 64, 64 if properties["kind"] != 1 else 1)
+    body = plugin.kernel(
+        "#define LAST(s) (s)\n" + FMA, options, "nothing", [out], 64, 64 if properties["kind"] != 1 else 1
+    )
     best = _best(body, plugin)
     plugin.free(out)
     return best * 1e6

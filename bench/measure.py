@@ -11,7 +11,9 @@ MOST_CALLS = 2000
 
 def sets_for(bytes_of_one: float, cache: int) -> int:
     """How many sets of data a row takes turns with, so that none is found in the last-level cache (4 times its size)."""
-    return max(1, min(MOST_SETS, -(-4 * cache // max(int(bytes_of_one), 1)))) if bytes_of_one < 4 * cache else 1
+    return (
+        max(1, min(MOST_SETS, -(-4 * cache // max(int(bytes_of_one), 1)))) if bytes_of_one < 4 * cache else 1
+    )
 
 
 class Timer:

@@ -33,7 +33,9 @@ def randomise(model: nn.Module) -> nn.Module:
     for name, p in [*model.named_parameters(), *model.named_buffers()]:
         with torch.no_grad():
             if not p.is_floating_point():
-                p.copy_(torch.arange(p.numel()).reshape(p.shape) if name == "places_of" else torch.zeros_like(p))
+                p.copy_(
+                    torch.arange(p.numel()).reshape(p.shape) if name == "places_of" else torch.zeros_like(p)
+                )
             elif p.ndim > 1:
                 scale = 0.02 if "words" in name or "places" in name else 1 / math.sqrt(p[0].numel())
                 p.copy_(torch.from_numpy(np.resize(block, p.numel())).reshape(p.shape) * scale)
@@ -49,7 +51,9 @@ def randomise(model: nn.Module) -> nn.Module:
 class Job:
     """A model with its inputs; start() moves it to a device and gives the function that runs it once."""
 
-    def __init__(self, name: str, mode: str, batch: int, size: int, dtype: str = "float32", **options: Any) -> None:
+    def __init__(
+        self, name: str, mode: str, batch: int, size: int, dtype: str = "float32", **options: Any
+    ) -> None:
         build, kind = NETWORKS[name]
         with torch.device("meta"):
             model = build(**options)
@@ -58,27 +62,40 @@ class Job:
         self.mode, self.kind = mode, kind
         if kind == "words":
             words = self.model.words.num_embeddings
-            self.inputs, self.labels = torch.randint(words, (batch, size)), torch.randint(words, (batch, size))
+            self.inputs, self.labels = (
+                torch.randint(words, (batch, size)),
+                torch.randint(words, (batch, size)),
+            )
         else:
             self.inputs = torch.randn(batch, 3, size, size)
-            self.labels = torch.randint(2, (batch, size, size)) if kind == "pixels" else torch.randint(1000, (batch,))
+            self.labels = (
+                torch.randint(2, (batch, size, size)) if kind == "pixels" else torch.randint(1000, (batch,))
+            )
 
     def start(self, device: torch.device) -> Body:
         model, inputs, labels = self.model.to(device), self.inputs.to(device), self.labels.to(device)
         if self.mode == "eval":
+
             @torch.no_grad()
             def forward() -> torch.Tensor:
                 return model(inputs)
 
             return forward
         adam = self.kind == "words"
-        optimizer = (torch.optim.AdamW(model.parameters(), lr=1e-4) if adam
-                     else torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9))
+        optimizer = (
+            torch.optim.AdamW(model.parameters(), lr=1e-4)
+            if adam
+            else torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
+        )
 
         def step() -> torch.Tensor:
             optimizer.zero_grad()
             logits = model(inputs)
-            loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten()) if adam else F.cross_entropy(logits, labels)
+            loss = (
+                F.cross_entropy(logits.flatten(0, 1), labels.flatten())
+                if adam
+                else F.cross_entropy(logits, labels)
+            )
             loss.backward()
             optimizer.step()
             return loss
@@ -97,9 +114,14 @@ def small(device: torch.device, what: str, count: int) -> Body:
     a, b = (torch.randn(count, generator=generator).to(device) for _ in range(2))
     out = torch.empty_like(a)
     edge = math.isqrt(count)
-    return {"a + b": lambda: a + b, "torch.add(out=)": lambda: torch.add(a, b, out=out), "relu": lambda: torch.relu(a),
-            "a.sum()": lambda: a.sum(), "a @ b": lambda: a.view(edge, edge) @ b.view(edge, edge),
-            "a[1:] * 2": lambda: a[1:] * 2}[what]
+    return {
+        "a + b": lambda: a + b,
+        "torch.add(out=)": lambda: torch.add(a, b, out=out),
+        "relu": lambda: torch.relu(a),
+        "a.sum()": lambda: a.sum(),
+        "a @ b": lambda: a.view(edge, edge) @ b.view(edge, edge),
+        "a[1:] * 2": lambda: a[1:] * 2,
+    }[what]
 
 
 def optimizer(device: torch.device, kind: str, name: str) -> Body:
@@ -107,9 +129,11 @@ def optimizer(device: torch.device, kind: str, name: str) -> Body:
     net = Job(name, "train", 1, 32).model.to(device)
     for p in net.parameters():
         p.grad = p.detach() * 0.1
-    stepper = {"AdamW": lambda: torch.optim.AdamW(net.parameters(), lr=1e-4),
-               "AdamW fused": lambda: torch.optim.AdamW(net.parameters(), lr=1e-4, fused=True),
-               "SGD momentum": lambda: torch.optim.SGD(net.parameters(), lr=1e-4, momentum=0.9)}[kind]()
+    stepper = {
+        "AdamW": lambda: torch.optim.AdamW(net.parameters(), lr=1e-4),
+        "AdamW fused": lambda: torch.optim.AdamW(net.parameters(), lr=1e-4, fused=True),
+        "SGD momentum": lambda: torch.optim.SGD(net.parameters(), lr=1e-4, momentum=0.9),
+    }[kind]()
     first = max(net.parameters(), key=torch.Tensor.numel)
 
     def step() -> torch.Tensor:

@@ -46,15 +46,30 @@ class Setup:
     cache: int = 32 << 20
 
     def arguments(self) -> list[str]:
-        found = ["--plugin", self.plugin, "--device", str(self.device), "--threads", str(self.threads),
-                 "--scale", self.scale, "--cache", str(self.cache)]
+        found = [
+            "--plugin",
+            self.plugin,
+            "--device",
+            str(self.device),
+            "--threads",
+            str(self.threads),
+            "--scale",
+            self.scale,
+            "--cache",
+            str(self.cache),
+        ]
         return found + [word for setting in self.settings for word in ("--setting", setting)]
 
     def environment(self, name: str) -> dict[str, str]:
-        env = dict(os.environ, OMP_NUM_THREADS=str(self.threads), OPENBLAS_NUM_THREADS=str(self.threads),
-                   OPENBLAS_THREAD_TIMEOUT="20",  # 2^20 cycles: idle threads of one contestant must not spin into the next sample
-                   PYTHONPATH=os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]),
-                   TORCH_DEVICE_BACKEND_AUTOLOAD="0", PYTHONUNBUFFERED="1")
+        env = dict(
+            os.environ,
+            OMP_NUM_THREADS=str(self.threads),
+            OPENBLAS_NUM_THREADS=str(self.threads),
+            OPENBLAS_THREAD_TIMEOUT="20",  # 2^20 cycles: idle threads of one contestant must not spin into the next sample
+            PYTHONPATH=os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]),
+            TORCH_DEVICE_BACKEND_AUTOLOAD="0",
+            PYTHONUNBUFFERED="1",
+        )
         if name == "torch-ocl":
             env["OCLTENSOR_PLUGIN_PATH"] = self.plugin
             built = pathlib.Path(self.plugin).resolve().parent.parent / "torch"
@@ -79,14 +94,19 @@ class Contestant:
         self.title = self.about["name"]
 
     def _start(self) -> None:
-        cores = sorted(os.sched_getaffinity(0))[: self.setup.threads]
-        self.process = subprocess.Popen(self.setup.command(self.name), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        text=True, env=self.setup.environment(self.name),
-                                        preexec_fn=lambda: os.sched_setaffinity(0, cores))
+        self.process = subprocess.Popen(
+            self.setup.command(self.name),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=self.setup.environment(self.name),
+        )
         self._read()
 
     def _read(self) -> Any:
-        if not select.select([self.process.stdout], [], [], PATIENCE)[0]:  # nothing is buffered: one answer a request
+        if not select.select([self.process.stdout], [], [], PATIENCE)[
+            0
+        ]:  # nothing is buffered: one answer a request
             self.process.kill()
             self.process.wait()
             self.process = None
@@ -124,10 +144,17 @@ class Contestant:
             caches = {name: f"{folder}/{name}" for name in CACHES}
             for path in caches.values():
                 pathlib.Path(path).mkdir()
-            done = subprocess.run([*self.setup.command(self.name), "--cold", row], capture_output=True, text=True,
-                                  env={**self.setup.environment(self.name), **caches})
+            done = subprocess.run(
+                [*self.setup.command(self.name), "--cold", row],
+                capture_output=True,
+                text=True,
+                check=False,
+                env={**self.setup.environment(self.name), **caches},
+            )
         if done.returncode:
-            raise Refused(f"the first step of {row} on {self.name} failed: {done.stderr.strip().splitlines()[-1:]}")
+            raise Refused(
+                f"the first step of {row} on {self.name} failed: {done.stderr.strip().splitlines()[-1:]}"
+            )
         return json.loads(done.stdout)["ok"]
 
     def release(self) -> None:

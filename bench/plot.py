@@ -8,20 +8,39 @@ import pathlib
 from typing import Any
 
 WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 900, 560, 70, 40, 190, 50
-COLOURS = ["#00798c", "#d1495b", "#6a994e", "#8f6bb3", "#edae49", "#3d5a80", "#b56576", "#5b8e7d", "#a0a0a0", "#c07f00"]
+COLOURS = [
+    "#00798c",
+    "#d1495b",
+    "#6a994e",
+    "#8f6bb3",
+    "#edae49",
+    "#3d5a80",
+    "#b56576",
+    "#5b8e7d",
+    "#a0a0a0",
+    "#c07f00",
+]
 
 
 class Axes:
     """A frame with logarithmic axes; points outside are left out by whoever chose the ranges."""
 
-    def __init__(self, title: str, x: tuple[float, float], y: tuple[float, float], names: tuple[str, str]) -> None:
+    def __init__(
+        self, title: str, x: tuple[float, float], y: tuple[float, float], names: tuple[str, str]
+    ) -> None:
         self.x_range, self.y_range = x, y
-        self.out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12">',
-                    f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>']
+        self.out = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12">',
+            f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
+        ]
         self.text(LEFT, 22, title, 'font-size="15"')
         self.text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 12, names[0], 'text-anchor="middle"')
-        self.text(14, (TOP + HEIGHT - BOTTOM) / 2, names[1],
-                  f'text-anchor="middle" transform="rotate(-90 14 {(TOP + HEIGHT - BOTTOM) / 2})"')
+        self.text(
+            14,
+            (TOP + HEIGHT - BOTTOM) / 2,
+            names[1],
+            f'text-anchor="middle" transform="rotate(-90 14 {(TOP + HEIGHT - BOTTOM) / 2})"',
+        )
         for power in _powers(x):
             at = self.x(10.0**power)
             self.segment(at, TOP, at, HEIGHT - BOTTOM, "#e4e4e4")
@@ -42,7 +61,9 @@ class Axes:
         self.out.append(f'<text x="{x:.1f}" y="{y:.1f}" {options}>{html.escape(words)}</text>')
 
     def segment(self, x0: float, y0: float, x1: float, y1: float, colour: str, options: str = "") -> None:
-        self.out.append(f'<line x1="{x0:.1f}" y1="{y0:.1f}" x2="{x1:.1f}" y2="{y1:.1f}" stroke="{colour}" {options}/>')
+        self.out.append(
+            f'<line x1="{x0:.1f}" y1="{y0:.1f}" x2="{x1:.1f}" y2="{y1:.1f}" stroke="{colour}" {options}/>'
+        )
 
     def line(self, points: list[tuple[float, float]], colour: str, options: str = "") -> None:
         path = " ".join(f"{self.x(x):.1f},{self.y(y):.1f}" for x, y in points)
@@ -50,7 +71,9 @@ class Axes:
 
     def point(self, x: float, y: float, colour: str, title: str, hollow: bool = False) -> None:
         fill = f'fill="none" stroke="{colour}"' if hollow else f'fill="{colour}"'
-        self.out.append(f'<circle cx="{self.x(x):.1f}" cy="{self.y(y):.1f}" r="3.5" {fill}><title>{html.escape(title)}</title></circle>')
+        self.out.append(
+            f'<circle cx="{self.x(x):.1f}" cy="{self.y(y):.1f}" r="3.5" {fill}><title>{html.escape(title)}</title></circle>'
+        )
 
     def legend(self, words: str, colour: str, hollow: bool = False) -> None:
         fill = f'fill="none" stroke="{colour}"' if hollow else f'fill="{colour}"'
@@ -76,12 +99,18 @@ def _label(power: int) -> str:
 
 
 def _around(values: list[float]) -> tuple[float, float]:
-    return 10.0 ** math.floor(math.log10(min(values)) - 0.05), 10.0 ** math.ceil(math.log10(max(values)) + 0.05)
+    return 10.0 ** math.floor(math.log10(min(values)) - 0.05), 10.0 ** math.ceil(
+        math.log10(max(values)) + 0.05
+    )
 
 
 def roofline(book: dict[str, Any]) -> str:
     """GFLOP/s against FLOP/byte of the rows that compute; filled: ours, hollow: the first peer."""
-    rows = [r for r in book["rows"] if r.get("flops") and r.get("bytes") and "us" in r and r["family"] not in ("growth", "models")]
+    rows = [
+        r
+        for r in book["rows"]
+        if r.get("flops") and r.get("bytes") and "us" in r and r["family"] not in ("growth", "models")
+    ]
     limits = next((run["limits"] for run in reversed(book["runs"]) if run["limits"]), None)
     if not rows or not limits:
         return ""
@@ -91,7 +120,11 @@ def roofline(book: dict[str, Any]) -> str:
     axes = Axes(f"Roofline, {book['device']}", x, y, ("FLOP per byte", "GFLOP/s"))
     bandwidth, roof = limits["copy_gbytes"], limits["float32_gflops"]
     knee = roof / bandwidth
-    axes.line([(max(x[0], y[0] / bandwidth), max(x[0] * bandwidth, y[0])), (knee, roof), (x[1], roof)], "#222", 'stroke-width="2"')
+    axes.line(
+        [(max(x[0], y[0] / bandwidth), max(x[0] * bandwidth, y[0])), (knee, roof), (x[1], roof)],
+        "#222",
+        'stroke-width="2"',
+    )
     axes.text(axes.x(knee) + 6, axes.y(roof) - 6, f"{roof:.0f} GFLOP/s float32, {bandwidth:.0f} GB/s copy")
     families = list(dict.fromkeys(r["family"] for r in rows))
     for family in families:
@@ -101,7 +134,13 @@ def roofline(book: dict[str, Any]) -> str:
             intensity = r["flops"] / r["bytes"]
             peer = next((p for p in r["peers"].values() if "us" in p), None)
             if peer:
-                axes.point(intensity, max(r["flops"] / peer["us"] * 1e-3, y[0]), colour, f"{r['name']}, peer", hollow=True)
+                axes.point(
+                    intensity,
+                    max(r["flops"] / peer["us"] * 1e-3, y[0]),
+                    colour,
+                    f"{r['name']}, peer",
+                    hollow=True,
+                )
             axes.point(intensity, r["flops"] / r["us"] * 1e-3, colour, f"{r['name']}: {r['us']:.1f} us")
     axes.legend("hollow: the peer", "#222", hollow=True)
     return axes.done()
@@ -113,13 +152,20 @@ def growth(book: dict[str, Any]) -> str:
     if not rows:
         return ""
     times = [t for r in rows for t in (r["us"], *(p["us"] for p in r["peers"].values() if "us" in p))]
-    axes = Axes(f"Time against size, {book['device']}", _around([r["size"] for r in rows]), _around(times),
-                ("elements (pointwise, reduction), edge (matmul), length (attention)", "us"))
+    axes = Axes(
+        f"Time against size, {book['device']}",
+        _around([r["size"] for r in rows]),
+        _around(times),
+        ("elements (pointwise, reduction), edge (matmul), length (attention)", "us"),
+    )
     for i, group in enumerate(dict.fromkeys(r["group"] for r in rows)):
         mine = sorted((r for r in rows if r["group"] == group), key=lambda r: r["size"])
         axes.line([(r["size"], r["us"]) for r in mine], COLOURS[i], 'stroke-width="2"')
-        theirs = [(r["size"], next(p["us"] for p in r["peers"].values() if "us" in p)) for r in mine
-                  if any("us" in p for p in r["peers"].values())]
+        theirs = [
+            (r["size"], next(p["us"] for p in r["peers"].values() if "us" in p))
+            for r in mine
+            if any("us" in p for p in r["peers"].values())
+        ]
         if theirs:
             axes.line(theirs, COLOURS[i], 'stroke-dasharray="4 3"')
         for r in mine:

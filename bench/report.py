@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -40,12 +41,19 @@ def line(row: Entry) -> str:
     if "share" in row:
         parts.append(f"{row['share']:.0%} of limit")
     if row.get("wrong"):
-        parts.append("WRONG " + ", ".join(f"{n} {p['difference']:.1e}" for n, p in row["peers"].items() if p.get("wrong")))
+        parts.append(
+            "WRONG "
+            + ", ".join(f"{n} {p['difference']:.1e}" for n, p in row["peers"].items() if p.get("wrong"))
+        )
     return "  ".join(parts)
 
 
 def table(head: list[str], body: list[list[str]]) -> list[str]:
-    return ["| " + " | ".join(head) + " |", "|" + "---|" * len(head), *("| " + " | ".join(cells) + " |" for cells in body)]
+    return [
+        "| " + " | ".join(head) + " |",
+        "|" + "---|" * len(head),
+        *("| " + " | ".join(cells) + " |" for cells in body),
+    ]
 
 
 def rows_table(rows: list[Entry]) -> list[str]:
@@ -56,7 +64,12 @@ def rows_table(rows: list[Entry]) -> list[str]:
         if "error" in r:
             body.append([r["name"], f"not run: {r['error']}", *[""] * (3 + len(names))])
             continue
-        cells = [r["name"], f"{duration(r['us'])} {spread(r)}", rate(r), f"{r['share']:.0%}" if "share" in r else ""]
+        cells = [
+            r["name"],
+            f"{duration(r['us'])} {spread(r)}",
+            rate(r),
+            f"{r['share']:.0%}" if "share" in r else "",
+        ]
         cells += [_peer_cell(r["peers"].get(n)) for n in names]
         apart = [p["difference"] for p in r["peers"].values() if "difference" in p]
         flag = " **WRONG**" if r.get("wrong") else ""
@@ -80,9 +93,25 @@ def sums_table(rows: list[Entry]) -> list[str]:
         mine = [r for r in rows if r["group"] == group and "us" in r]
         for name in dict.fromkeys(n for r in mine for n, p in r["peers"].items() if "ratio" in p):
             both = [(r, r["peers"][name]) for r in mine if "ratio" in r["peers"].get(name, {})]
-            ours, theirs = sum(r["weight"] * r["us"] for r, _ in both), sum(r["weight"] * p["us"] for r, p in both)
-            body.append([group, f"{len(both)} of {len(mine)}", duration(ours), name, duration(theirs), f"**{theirs / ours:.2f}**"])
-    return table(["layers of", "rows", "ours", "peer", "theirs", "ratio of the weighted sums"], body) if body else []
+            ours, theirs = (
+                sum(r["weight"] * r["us"] for r, _ in both),
+                sum(r["weight"] * p["us"] for r, p in both),
+            )
+            body.append(
+                [
+                    group,
+                    f"{len(both)} of {len(mine)}",
+                    duration(ours),
+                    name,
+                    duration(theirs),
+                    f"**{theirs / ours:.2f}**",
+                ]
+            )
+    return (
+        table(["layers of", "rows", "ours", "peer", "theirs", "ratio of the weighted sums"], body)
+        if body
+        else []
+    )
 
 
 def models_table(rows: list[Entry]) -> list[str]:
@@ -91,9 +120,18 @@ def models_table(rows: list[Entry]) -> list[str]:
     for r in rows:
         for name, m in r.get("metrics", {}).items():
             cold = r.get("cold_s", {}).get(name)
-            body.append([r["name"], name, str(m.get("launches", "")), f"{m['peak_bytes'] / 1e6:.0f} MB" if "peak_bytes" in m else "",
-                         f"{cold:.2f} s" if cold else ""])
-    return table(["model", "on", "launches per call", "peak memory", "first step, cold"], body) if body else []
+            body.append(
+                [
+                    r["name"],
+                    name,
+                    str(m.get("launches", "")),
+                    f"{m['peak_bytes'] / 1e6:.0f} MB" if "peak_bytes" in m else "",
+                    f"{cold:.2f} s" if cold else "",
+                ]
+            )
+    return (
+        table(["model", "on", "launches per call", "peak memory", "first step, cold"], body) if body else []
+    )
 
 
 def cliffs(rows: list[Entry], bound: float = 2.0) -> list[Entry]:
@@ -102,7 +140,7 @@ def cliffs(rows: list[Entry], bound: float = 2.0) -> list[Entry]:
     found = []
     for group in dict.fromkeys(r["group"] for r in rows if r["family"] == "growth"):
         mine = sorted((r for r in rows if r["group"] == group and "us" in r), key=lambda r: r["size"])
-        for small, large in zip(mine, mine[1:], strict=False):
+        for small, large in itertools.pairwise(mine):
             work = max(large["flops"] / small["flops"], large["bytes"] / small["bytes"], 1.0)
             factor = large["us_low"] / small["us_high"] / work
             if factor > bound:
@@ -120,26 +158,62 @@ def growth_table(rows: list[Entry]) -> list[str]:
             continue
         cells = [f"{c['name']} x{c['factor']:.1f}" for c in steep if c["group"] == group]
         a, b = mine[-2], mine[-1]
-        power = (f"size^{math.log(b['scratch'] / a['scratch']) / math.log(b['size'] / a['size']):.1f}"
-                 if a["scratch"] > 0 and b["scratch"] > 0 else "none")
-        body.append([group.removeprefix("growth "), f"{mine[0]['size']:.0f} to {b['size']:.0f}", ", ".join(cells) or "none",
-                     f"{b['memory'] / 1e6:.1f} MB", f"{b['scratch'] / 1e6:.1f} MB", power])
-    return table(["group", "sizes", "cliffs (more than twice what the work promises)", "tensors of the largest", "memory beside them",
-                  "which grows as"], body) if body else []
+        power = (
+            f"size^{math.log(b['scratch'] / a['scratch']) / math.log(b['size'] / a['size']):.1f}"
+            if a["scratch"] > 0 and b["scratch"] > 0
+            else "none"
+        )
+        body.append(
+            [
+                group.removeprefix("growth "),
+                f"{mine[0]['size']:.0f} to {b['size']:.0f}",
+                ", ".join(cells) or "none",
+                f"{b['memory'] / 1e6:.1f} MB",
+                f"{b['scratch'] / 1e6:.1f} MB",
+                power,
+            ]
+        )
+    return (
+        table(
+            [
+                "group",
+                "sizes",
+                "cliffs (more than twice what the work promises)",
+                "tensors of the largest",
+                "memory beside them",
+                "which grows as",
+            ],
+            body,
+        )
+        if body
+        else []
+    )
 
 
 def goals_table(rows: list[Entry], gpu: bool) -> list[str]:
     body = []
     for g in goals.judge(rows, gpu):
-        body.append([g["goal"], g["peer"], f"{g['first']:.2f} / {g['final']:.2f}", f"{g['value']:.2f}", g["state"],
-                     str(g["rows"]), g["worst"]])
+        body.append(
+            [
+                g["goal"],
+                g["peer"],
+                f"{g['first']:.2f} / {g['final']:.2f}",
+                f"{g['value']:.2f}",
+                g["state"],
+                str(g["rows"]),
+                g["worst"],
+            ]
+        )
     return table(["goal", "peer", "first / final", "reached", "state", "rows", "worst"], body) if body else []
 
 
 def goals_text(rows: list[Entry], gpu: bool) -> list[str]:
-    return [f"{g['state']:>9}  {g['value']:6.2f} (goal {g['first']:.2f} / {g['final']:.2f})  {g['goal']}"
-            + (f" against {g['peer']}" if g["peer"] else "") + (f"; worst {g['worst']}" if g["rows"] > 1 else "")
-            for g in goals.judge(rows, gpu)]
+    return [
+        f"{g['state']:>9}  {g['value']:6.2f} (goal {g['first']:.2f} / {g['final']:.2f})  {g['goal']}"
+        + (f" against {g['peer']}" if g["peer"] else "")
+        + (f"; worst {g['worst']}" if g["rows"] > 1 else "")
+        for g in goals.judge(rows, gpu)
+    ]
 
 
 def compare(old: list[Entry], new: list[Entry], bound: float = 0.9) -> tuple[list[str], int]:
@@ -152,15 +226,21 @@ def compare(old: list[Entry], new: list[Entry], bound: float = 0.9) -> tuple[lis
         if o is None or "us" not in r:
             continue
         plain = o["us"] / r["us"]
-        peer = next((n for n, p in r["peers"].items() if "ratio" in p and "ratio" in o["peers"].get(n, {})), None)
+        peer = next(
+            (n for n, p in r["peers"].items() if "ratio" in p and "ratio" in o["peers"].get(n, {})), None
+        )
         paired = r["peers"][peer]["ratio"] / o["peers"][peer]["ratio"] if peer else plain
         ratios.append(paired)
         best = r["peers"][peer]["high"] / o["peers"][peer]["low"] if peer else o["us_high"] / r["us_low"]
         slower = paired < bound and best < 1.0
         worse += slower
         mark = "SLOWER" if slower else "faster" if paired > 1 / bound else ""
-        lines.append(f"{r['name']:64} x{paired:.2f}  plain x{plain:.2f}  {duration(o['us'])} -> {duration(r['us'])}  {mark}")
+        lines.append(
+            f"{r['name']:64} x{paired:.2f}  plain x{plain:.2f}  {duration(o['us'])} -> {duration(r['us'])}  {mark}"
+        )
     if ratios:
         mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-        lines.append(f"{len(ratios)} rows, geometric mean x{mean:.3f}, {worse} slower than {bound:.2f} beyond the spread")
+        lines.append(
+            f"{len(ratios)} rows, geometric mean x{mean:.3f}, {worse} slower than {bound:.2f} beyond the spread"
+        )
     return lines, worse

@@ -26,7 +26,13 @@ def book(meta: dict[str, Any], rows: list[dict[str, Any]], before: Book | None =
         runs = [before["runs"][i] for i in used] + [meta]
         kept = [{**r, "run": used.index(r["run"])} for r in kept]
     mine = [{**r, "run": len(runs) - 1} for r in rows]
-    return {"schema": SCHEMA, "device": meta["device"], "gpu": meta["gpu"], "runs": runs, "rows": [*kept, *mine]}
+    return {
+        "schema": SCHEMA,
+        "device": meta["device"],
+        "gpu": meta["gpu"],
+        "runs": runs,
+        "rows": [*kept, *mine],
+    }
 
 
 def _short(value: Any) -> Any:
@@ -49,7 +55,9 @@ def save(path: str, book: Book) -> None:
 def load(path: str) -> Book:
     found = json.loads(pathlib.Path(path).read_text())
     if found.get("schema") != SCHEMA:
-        raise SystemExit(f"bench: {path} has schema {found.get('schema')}, this bench reads {SCHEMA}: measure again")
+        raise SystemExit(
+            f"bench: {path} has schema {found.get('schema')}, this bench reads {SCHEMA}: measure again"
+        )
     return found
 
 
@@ -67,7 +75,12 @@ def section(found: Book, name: str) -> list[str]:
         rows = [r for r in found["rows"] if r["family"] == family]
         lines += [f"### {family}", ""]
         lines += [*_how(found, rows), ""]
-        for part in (report.rows_table(rows), report.sums_table(rows), report.models_table(rows), report.growth_table(rows)):
+        for part in (
+            report.rows_table(rows),
+            report.sums_table(rows),
+            report.models_table(rows),
+            report.growth_table(rows),
+        ):
             lines += [*part, ""] if part else []
     return lines
 
@@ -89,7 +102,9 @@ def _machines(found: Book) -> list[str]:
     lines = []
     for run in found["runs"]:
         m = run["machine"]
-        lines.append(f"- {m['cpu']}, {m['cores']} cores, {m['memory_gb']} GB, {m['system']}; every contestant has {run['threads']} threads")
+        lines.append(
+            f"- {m['cpu']}, {m['cores']} cores, {m['memory_gb']} GB, {m['system']}; every contestant has {run['threads']} threads"
+        )
         for about in run["contestants"].values():
             settings = {**about.get("settings", {}), **about["versions"]}
             settings = {k: v for k, v in settings.items() if not k.endswith(("_DIR", "_PATH"))}
@@ -104,8 +119,10 @@ def _how(found: Book, rows: list[dict[str, Any]]) -> list[str]:
         run = found["runs"][index]
         limits = ", ".join(f"{k.replace('_', ' ')} {v:.1f}" for k, v in run["limits"].items())
         count = sum(r["run"] == index for r in rows)
-        lines.append(f"- {count} rows: `{_command(run)}`, {run['date']}, commit {run['commit'] or '-'}, load {run['machine']['load']}"
-                     + (f"; limits: {limits}" if limits else ""))
+        lines.append(
+            f"- {count} rows: `{_command(run)}`, {run['date']}, commit {run['commit'] or '-'}, load {run['machine']['load']}"
+            + (f"; limits: {limits}" if limits else "")
+        )
     return lines
 
 

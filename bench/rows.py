@@ -7,9 +7,24 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-BITS = {"bool": 8, "uint8": 8, "int8": 8, "int16": 16, "int32": 32, "int64": 64, "float16": 16, "bfloat16": 16,
-        "float32": 32, "float64": 64}
-TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 1e-5, "float64": 1e-12}  # of the largest value; integers: 0
+BITS = {
+    "bool": 8,
+    "uint8": 8,
+    "int8": 8,
+    "int16": 16,
+    "int32": 32,
+    "int64": 64,
+    "float16": 16,
+    "bfloat16": 16,
+    "float32": 32,
+    "float64": 64,
+}
+TOLERANCE = {
+    "float16": 4e-3,
+    "bfloat16": 3e-2,
+    "float32": 1e-5,
+    "float64": 1e-12,
+}  # of the largest value; integers: 0
 
 
 @dataclasses.dataclass(eq=False)

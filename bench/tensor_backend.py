@@ -10,60 +10,28 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-
-class _Error(C.Structure):
-    _fields_ = [("struct_size", C.c_uint32), ("code", C.c_int32), ("reason", C.c_uint32), ("native", C.c_int32),
-                ("capacity", C.c_uint64), ("message", C.c_char_p)]
-
-
-class _DType(C.Structure):
-    _fields_ = [("code", C.c_uint8), ("bits", C.c_uint8), ("lanes", C.c_uint16)]
-
-
-class _Tensor(C.Structure):
-    _fields_ = [("struct_size", C.c_uint32), ("flags", C.c_uint32), ("address", C.c_uint64), ("base", C.c_uint64),
-                ("base_bytes", C.c_uint64), ("dtype", _DType), ("ndim", C.c_uint32), ("sizes", C.POINTER(C.c_int64)),
-                ("strides", C.POINTER(C.c_int64)), ("next", C.c_void_p)]
-
-
-class _Payload(C.Union):
-    _fields_ = [("i", C.c_int64), ("f", C.c_double), ("p", C.c_void_p), ("dtype", _DType)]
-
-
-class _Value(C.Structure):
-    _fields_ = [("tag", C.c_uint32), ("count", C.c_uint32), ("payload", _Payload)]
-
-
-class _Call(C.Structure):
-    _fields_ = [("struct_size", C.c_uint32), ("flags", C.c_uint32), ("op", C.c_void_p), ("stream", C.c_void_p),
-                ("args", C.POINTER(_Value)), ("outs", C.POINTER(C.POINTER(_Tensor))), ("arg_count", C.c_uint32),
-                ("out_count", C.c_uint32), ("resize_out", C.c_void_p), ("resize_context", C.c_void_p)]
-
-
-_TABLES = "device stream event memory transfer operators generator kernel profiler capture switches interop".split()
-
-
-class _Api(C.Structure):
-    _fields_ = [("struct_size", C.c_uint32), ("major", C.c_uint16), ("minor", C.c_uint16)] + [
-        (name, C.POINTER(C.c_void_p)) for name in _TABLES]
-
-
-# (table, position among its functions), in the header's order.
-_FUNCTIONS = {
-    "device_count": ("device", 0), "device_properties": ("device", 2), "default_stream": ("stream", 0),
-    "synchronize": ("stream", 4), "allocate": ("memory", 0), "free": ("memory", 1), "to_device": ("transfer", 0),
-    "to_host": ("transfer", 1), "on_device": ("transfer", 2), "fill": ("transfer", 3), "find": ("operators", 2),
-    "invoke": ("operators", 4), "profiler_start": ("profiler", 0), "profiler_stop": ("profiler", 1),
-    "push_range": ("profiler", 3), "pop_range": ("profiler", 4), "counters": ("profiler", 5), "stats": ("memory", 4),
-    "reset_peak_stats": ("memory", 5), "empty_cache": ("memory", 7), "compile": ("kernel", 0),
-    "find_kernel": ("kernel", 4), "launch": ("kernel", 5), "set": ("switches", 0), "native_device": ("interop", 3),
-    "native_context": ("interop", 2), "native_queue": ("interop", 1), "native_buffer": ("interop", 0),
-}
-_NONE, _BOOL, _INT, _FLOAT, _STRING, _DTYPE, _TENSOR, _TENSOR_LIST, _INT_LIST, _BOOL_LIST = 0, 1, 2, 3, 5, 6, 7, 8, 9, 11
-_DTYPES = {"bool": (6, 8), "uint8": (1, 8), "int8": (0, 8), "int16": (0, 16), "int32": (0, 32), "int64": (0, 64),
-           "float16": (2, 16), "bfloat16": (4, 16), "float32": (2, 32), "float64": (2, 64)}
-_TEXTS = {"name": 16, "vendor": 144, "platform": 272, "driver_version": 400, "language_version": 528}  # offsets
-_ACTIVE_PEAK = 8 + 2 * 32 + 8  # of tb_memory_stats: active_bytes.peak
+from abi import (
+    ACTIVE_PEAK,
+    BOOL,
+    BOOL_LIST,
+    DTYPE,
+    DTYPES,
+    FLOAT,
+    FUNCTIONS,
+    INT,
+    INT_LIST,
+    NONE,
+    STRING,
+    TENSOR,
+    TENSOR_LIST,
+    TEXTS,
+    Api,
+    Call,
+    CTensor,
+    DType,
+    Error,
+    Value,
+)
 
 
 @dataclass(frozen=True)
@@ -84,18 +52,33 @@ class DeviceTensor:
     owned: int = 0  # address to free, 0 for a view
     _c: object = field(default=None, repr=False)
 
-    def transpose(self) -> "DeviceTensor":
+    def transpose(self) -> DeviceTensor:
         """A view with the last two dimensions exchanged."""
         order = [*range(len(self.shape) - 2), len(self.shape) - 1, len(self.shape) - 2]
-        return DeviceTensor(self.address, tuple(self.shape[i] for i in order), tuple(self.strides[i] for i in order), self.dtype)
+        return DeviceTensor(
+            self.address,
+            tuple(self.shape[i] for i in order),
+            tuple(self.strides[i] for i in order),
+            self.dtype,
+        )
 
-    def c(self) -> _Tensor:
+    def c(self) -> CTensor:
         if self._c is None:
             n = max(len(self.shape), 1)
             sizes, strides = (C.c_int64 * n)(*self.shape), (C.c_int64 * n)(*self.strides)
-            code, bits = _DTYPES[self.dtype]
-            self._c = _Tensor(C.sizeof(_Tensor), 0, self.address, 0, 0, _DType(code, bits, 1), len(self.shape), sizes,
-                              strides, None)
+            code, bits = DTYPES[self.dtype]
+            self._c = CTensor(
+                C.sizeof(CTensor),
+                0,
+                self.address,
+                0,
+                0,
+                DType(code, bits, 1),
+                len(self.shape),
+                sizes,
+                strides,
+                None,
+            )
         return self._c
 
 
@@ -105,11 +88,13 @@ class Plugin:
     def __init__(self, path: str, device: int = 0):
         self._library = C.CDLL(path)
         self._text = C.create_string_buffer(8192)
-        self._error = _Error(C.sizeof(_Error), 0, 0, 0, len(self._text), C.cast(self._text, C.c_char_p))
-        self._api = C.POINTER(_Api)()
-        self._check(self._library.tb_plugin_get_api(C.c_uint32(1), None, C.byref(self._error), C.byref(self._api)))
+        self._error = Error(C.sizeof(Error), 0, 0, 0, len(self._text), C.cast(self._text, C.c_char_p))
+        self._api = C.POINTER(Api)()
+        self._check(
+            self._library.tb_plugin_get_api(C.c_uint32(1), None, C.byref(self._error), C.byref(self._api))
+        )
         self._f = {}
-        for name, (table, index) in _FUNCTIONS.items():
+        for name, (table, index) in FUNCTIONS.items():
             pointer = C.cast(getattr(self._api.contents, table), C.POINTER(C.c_void_p))[1 + index]
             self._f[name] = C.CFUNCTYPE(C.c_int32)(pointer)
         self.device = C.c_int32(device)
@@ -130,8 +115,13 @@ class Plugin:
         C.cast(raw, C.POINTER(C.c_uint32))[0] = 704
         self.call("device_properties", self.device, raw)
         numbers = np.frombuffer(raw.raw, np.uint32)
-        texts = {key: raw.raw[at : at + 128].split(b"\0")[0].decode() for key, at in _TEXTS.items()}
-        return {"kind": int(numbers[2]), "features": int(numbers[3]), "compute_units": int(numbers[172]), **texts}
+        texts = {key: raw.raw[at : at + 128].split(b"\0")[0].decode() for key, at in TEXTS.items()}
+        return {
+            "kind": int(numbers[2]),
+            "features": int(numbers[3]),
+            "compute_units": int(numbers[172]),
+            **texts,
+        }
 
     def set(self, name: str, value: str) -> None:
         self.call("set", name.encode(), value.encode())
@@ -144,7 +134,7 @@ class Plugin:
         raw = C.create_string_buffer(280)
         C.cast(raw, C.POINTER(C.c_uint32))[0] = 280
         self.call("stats", self.device, raw)
-        return int(np.frombuffer(raw.raw, np.int64)[_ACTIVE_PEAK // 8])
+        return int(np.frombuffer(raw.raw, np.int64)[ACTIVE_PEAK // 8])
 
     def empty_cache(self) -> None:
         self.call("empty_cache", self.device)
@@ -156,7 +146,7 @@ class Plugin:
         info = C.create_string_buffer(48)
         C.cast(info, C.POINTER(C.c_uint32))[0] = 48
         self.call("find_kernel", library, name.encode(), C.byref(kernel), info)
-        values = (_Value * len(args))(*[self._value(a, keep) for a in args])
+        values = (Value * len(args))(*[self._value(a, keep) for a in args])
         sizes, groups = (C.c_uint64 * 1)(threads), (C.c_uint64 * 1)(group)
         count, rank = C.c_uint32(len(args)), C.c_uint32(1)
         return lambda: (self.call("launch", self.stream, kernel, values, count, rank, sizes, groups), keep)[0]
@@ -177,7 +167,7 @@ class Plugin:
         self.call("pop_range")
 
     def empty(self, shape: tuple[int, ...], dtype: str = "float32") -> DeviceTensor:
-        size = int(np.prod(shape)) * _DTYPES[dtype][1] // 8
+        size = int(np.prod(shape)) * DTYPES[dtype][1] // 8
         address = C.c_uint64()
         self.call("allocate", self.device, C.c_uint64(max(size, 1)), self.stream, C.byref(address))
         strides, step = [], 1
@@ -190,62 +180,84 @@ class Plugin:
         """bfloat16 comes as uint16, with its name."""
         array = np.ascontiguousarray(array)
         t = self.empty(array.shape, dtype or array.dtype.name)
-        self.call("to_device", self.stream, C.c_uint64(t.address), array.ctypes.data_as(C.c_void_p),
-                  C.c_uint64(array.nbytes), C.c_uint32(0))
+        self.call(
+            "to_device",
+            self.stream,
+            C.c_uint64(t.address),
+            array.ctypes.data_as(C.c_void_p),
+            C.c_uint64(array.nbytes),
+            C.c_uint32(0),
+        )
         return t
 
     def download(self, t: DeviceTensor) -> np.ndarray:
         """bfloat16 goes as uint16."""
         array = np.empty(t.shape, "uint16" if t.dtype == "bfloat16" else t.dtype)
-        self.call("to_host", self.stream, array.ctypes.data_as(C.c_void_p), C.c_uint64(t.address),
-                  C.c_uint64(array.nbytes), C.c_uint32(0))
+        self.call(
+            "to_host",
+            self.stream,
+            array.ctypes.data_as(C.c_void_p),
+            C.c_uint64(t.address),
+            C.c_uint64(array.nbytes),
+            C.c_uint32(0),
+        )
         return array
 
     def poison(self, t: DeviceTensor) -> None:
         """Fills it with what no result is: NaN, -1, or a large number."""
-        size = int(np.prod(t.shape)) * _DTYPES[t.dtype][1] // 8
+        size = int(np.prod(t.shape)) * DTYPES[t.dtype][1] // 8
         if size:
             self.call("fill", self.stream, C.c_uint64(t.address), b"\xff", C.c_uint32(1), C.c_uint64(size))
 
     def copy(self, target: DeviceTensor, source: DeviceTensor) -> None:
         """The driver's own copy of all bytes."""
-        size = int(np.prod(source.shape)) * _DTYPES[source.dtype][1] // 8
-        self.call("on_device", self.stream, C.c_uint64(target.address), self.stream, C.c_uint64(source.address),
-                  C.c_uint64(size))
+        size = int(np.prod(source.shape)) * DTYPES[source.dtype][1] // 8
+        self.call(
+            "on_device",
+            self.stream,
+            C.c_uint64(target.address),
+            self.stream,
+            C.c_uint64(source.address),
+            C.c_uint64(size),
+        )
 
     def free(self, *tensors: DeviceTensor) -> None:
         for t in tensors:
             if t.owned:
                 self.call("free", C.c_uint64(t.owned), self.stream)
 
-    def _value(self, a, keep: list) -> _Value:
-        v = _Value()
+    def _value(self, a, keep: list) -> Value:
+        v = Value()
         if a is None:
-            v.tag = _NONE
+            v.tag = NONE
         elif isinstance(a, bool):
-            v.tag, v.payload.i = _BOOL, int(a)
+            v.tag, v.payload.i = BOOL, int(a)
         elif isinstance(a, int):
-            v.tag, v.payload.i = _INT, a
+            v.tag, v.payload.i = INT, a
         elif isinstance(a, float):
-            v.tag, v.payload.f = _FLOAT, a
+            v.tag, v.payload.f = FLOAT, a
         elif isinstance(a, str):
             text = C.create_string_buffer(a.encode())
-            v.tag, v.count, v.payload.p = _STRING, len(a), C.cast(text, C.c_void_p)
+            v.tag, v.count, v.payload.p = STRING, len(a), C.cast(text, C.c_void_p)
             keep.append(text)
         elif isinstance(a, DeviceTensor):
-            v.tag, v.payload.p = _TENSOR, C.cast(C.pointer(a.c()), C.c_void_p)
+            v.tag, v.payload.p = TENSOR, C.cast(C.pointer(a.c()), C.c_void_p)
             keep.append(a)
         elif isinstance(a, Dtype):
-            code, bits = _DTYPES[a.name]
-            v.tag, v.payload.dtype = _DTYPE, _DType(code, bits, 1)
+            code, bits = DTYPES[a.name]
+            v.tag, v.payload.dtype = DTYPE, DType(code, bits, 1)
         elif isinstance(a, (list, tuple)) and a and isinstance(a[0], DeviceTensor):
-            pointers = (C.POINTER(_Tensor) * len(a))(*[C.pointer(t.c()) for t in a])
-            v.tag, v.count, v.payload.p = _TENSOR_LIST, len(a), C.cast(pointers, C.c_void_p)
+            pointers = (C.POINTER(CTensor) * len(a))(*[C.pointer(t.c()) for t in a])
+            v.tag, v.count, v.payload.p = TENSOR_LIST, len(a), C.cast(pointers, C.c_void_p)
             keep += [a, pointers]
         elif isinstance(a, (list, tuple)):
             bools = bool(a) and isinstance(a[0], bool)
             array = ((C.c_uint8 if bools else C.c_int64) * max(len(a), 1))(*a)
-            v.tag, v.count, v.payload.p = _BOOL_LIST if bools else _INT_LIST, len(a), C.cast(array, C.c_void_p)
+            v.tag, v.count, v.payload.p = (
+                BOOL_LIST if bools else INT_LIST,
+                len(a),
+                C.cast(array, C.c_void_p),
+            )
             keep.append(array)
         else:
             raise TypeError(f"{a!r} is no operator argument")
@@ -258,10 +270,20 @@ class Plugin:
             self.call("find", name.encode(), C.byref(handle))
             self._ops[name] = handle.value
         keep: list = [args, outs]
-        values = (_Value * max(len(args), 1))(*[self._value(a, keep) for a in args])
-        out_pointers = (C.POINTER(_Tensor) * max(len(outs), 1))(*[C.pointer(o.c()) for o in outs])
-        call = _Call(C.sizeof(_Call), 0, self._ops[name], self.stream, values, out_pointers, len(args), len(outs), None,
-                     None)
+        values = (Value * max(len(args), 1))(*[self._value(a, keep) for a in args])
+        out_pointers = (C.POINTER(CTensor) * max(len(outs), 1))(*[C.pointer(o.c()) for o in outs])
+        call = Call(
+            C.sizeof(Call),
+            0,
+            self._ops[name],
+            self.stream,
+            values,
+            out_pointers,
+            len(args),
+            len(outs),
+            None,
+            None,
+        )
         keep += [values, out_pointers, call]
         invoke, pointer, error = self._f["invoke"], C.byref(call), C.byref(self._error)
 

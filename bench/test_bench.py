@@ -21,19 +21,19 @@ try:
 except ImportError:
     sys.exit(77)
 
-import bench  # noqa: E402
-import contest  # noqa: E402
-import data  # noqa: E402
-import goals  # noqa: E402
-import measure  # noqa: E402
-import peers  # noqa: E402
-import plot  # noqa: E402
-import report  # noqa: E402
-import results  # noqa: E402
-from families import FAMILIES, all_rows  # noqa: E402
-from families.conv import RESNET18, resnet50  # noqa: E402
-from families.matmul import product  # noqa: E402
-from rows import Scale  # noqa: E402
+import bench
+import contest
+import data
+import goals
+import measure
+import peers
+import plot
+import report
+import results
+from families import FAMILIES, all_rows
+from families.conv import RESNET18, resnet50
+from families.matmul import product
+from rows import Scale
 
 PLUGIN = ""
 NUMBERS = {"weight", "flops", "bytes", "size", "us", "us_low", "us_high", "limit_us", "share"}
@@ -45,7 +45,14 @@ class Fake:
     def __init__(self, name: str, factor: float = 1.0, seconds: float = 1e-3, nans: int = 0) -> None:
         self.name, self.factor, self.seconds, self.nans = name, factor, seconds, nans
         self.process = None
-        self.about = {"name": name, "device": "fake", "gpu": False, "vendor": "", "cache_bytes": 1 << 20, "versions": {}}
+        self.about = {
+            "name": name,
+            "device": "fake",
+            "gpu": False,
+            "vendor": "",
+            "cache_bytes": 1 << 20,
+            "versions": {},
+        }
 
     def prepare(self, row: str) -> dict:
         values = np.random.default_rng(1).standard_normal(100) * self.factor
@@ -90,7 +97,9 @@ class Judging(unittest.TestCase):
 
     def test_the_command_fails_on_a_wrong_result(self):
         for factor, status in ((1.0, 0), (2.0, 1)):
-            with mock.patch.object(bench, "Contestant", lambda name, setup, f=factor: Fake(name, f if "torch" in name else 1.0)):
+            with mock.patch.object(
+                bench, "Contestant", lambda name, setup, f=factor: Fake(name, f if "torch" in name else 1.0)
+            ):
                 got, text = run("--plugin", "none", "matmul", "--only", "64x64x64 nn")
             self.assertEqual(got, status)
             self.assertEqual("WRONG" in text, bool(status))
@@ -98,13 +107,21 @@ class Judging(unittest.TestCase):
     def test_a_contestant_that_refuses_is_no_result(self):
         refusing = Fake("ours")
         refusing.prepare = mock.Mock(side_effect=peers.Refused("no such operator"))
-        self.assertIn("not run: no such operator", report.line(contest.measure(self.row, refusing, [], 3, 0.01)))
+        self.assertIn(
+            "not run: no such operator", report.line(contest.measure(self.row, refusing, [], 3, 0.01))
+        )
         entry = contest.measure(self.row, Fake("ours"), [refusing], 3, 0.01)
         self.assertNotIn("error", entry)
         self.assertEqual(entry["peers"]["ours"], {"refused": "no such operator"})
 
     def test_goals(self):
-        entry = contest.measure(product(512, 512, 512, group="matmul float32"), Fake("ours"), [Fake("torch-cpu", seconds=9e-4)], 3, 0.01)
+        entry = contest.measure(
+            product(512, 512, 512, group="matmul float32"),
+            Fake("ours"),
+            [Fake("torch-cpu", seconds=9e-4)],
+            3,
+            0.01,
+        )
         states = {g["goal"]: g["state"] for g in goals.judge([entry], gpu=False)}
         self.assertEqual(states, {"float32 matmul of 256 and more": "first met"})
 
@@ -143,8 +160,21 @@ class Command(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = f"{folder}/a.json"
             peer = "torch-cpu" if _has_torch() else "openblas"
-            status, text = run("--plugin", PLUGIN, "matmul", "--only", "64x64x64 nn", "--peer", peer, "--samples", "2", "--seconds",
-                               "0.001", "--json", path)
+            status, text = run(
+                "--plugin",
+                PLUGIN,
+                "matmul",
+                "--only",
+                "64x64x64 nn",
+                "--peer",
+                peer,
+                "--samples",
+                "2",
+                "--seconds",
+                "0.001",
+                "--json",
+                path,
+            )
             self.assertEqual(status, 0, text)
             self.check_file(path)
             self.check_comparison(path)
@@ -154,9 +184,24 @@ class Command(unittest.TestCase):
             self.assertIn("<svg", pathlib.Path(f"{folder}/roofline.svg").read_text())
 
     def test_a_python_call(self):
-        if not (pathlib.Path(PLUGIN).resolve().parent.parent / "torch" / "torch_ocl").is_dir() or not _has_torch():
+        if (
+            not (pathlib.Path(PLUGIN).resolve().parent.parent / "torch" / "torch_ocl").is_dir()
+            or not _has_torch()
+        ):
             self.skipTest("the PyTorch adapter was not built")
-        status, text = run("--plugin", PLUGIN, "torch", "--only", "a + b", "--samples", "2", "--seconds", "0.001", "--peer", "torch-cpu")
+        status, text = run(
+            "--plugin",
+            PLUGIN,
+            "torch",
+            "--only",
+            "a + b",
+            "--samples",
+            "2",
+            "--seconds",
+            "0.001",
+            "--peer",
+            "torch-cpu",
+        )
         self.assertEqual(status, 0, text)
         self.assertRegex(text, r"a \+ b, 256 elements +[0-9.]+ us .*torch-cpu [0-9.]+ us")
 
@@ -164,7 +209,9 @@ class Command(unittest.TestCase):
         book = results.load(path)
         self.assertEqual(book["schema"], results.SCHEMA)
         meta = book["runs"][0]
-        self.assertLessEqual({"command", "date", "machine", "device", "limits", "contestants", "threads"}, set(meta))
+        self.assertLessEqual(
+            {"command", "date", "machine", "device", "limits", "contestants", "threads"}, set(meta)
+        )
         self.assertGreater(meta["limits"]["copy_gbytes"], 0)
         self.assertGreater(meta["limits"]["float32_gflops"], 0)
         (row,) = book["rows"]
@@ -195,19 +242,48 @@ class Command(unittest.TestCase):
 
     def test_unknown_names_are_errors(self):
         for arguments in (["nosuchfamily"], ["--peer", "nosuchpeer"]):
-            with mock.patch.object(bench, "Contestant", lambda name, setup: Fake(name)), self.assertRaisesRegex(SystemExit, "nosuch"):
+            with (
+                mock.patch.object(bench, "Contestant", lambda name, setup: Fake(name)),
+                self.assertRaisesRegex(SystemExit, "nosuch"),
+            ):
                 run("--plugin", "none", *arguments)
 
     def test_a_cliff_is_found(self):
         times = {1: 10.0, 10: 11.0, 100: 300.0, 1000: 3000.0}
-        rows = [{"name": f"g{n}", "family": "growth", "group": "growth x", "size": n, "us": t, "us_low": t, "us_high": t, "flops": n,
-                 "bytes": n, "scratch": n * n, "memory": n, "peers": {}} for n, t in times.items()]
+        rows = [
+            {
+                "name": f"g{n}",
+                "family": "growth",
+                "group": "growth x",
+                "size": n,
+                "us": t,
+                "us_low": t,
+                "us_high": t,
+                "flops": n,
+                "bytes": n,
+                "scratch": n * n,
+                "memory": n,
+                "peers": {},
+            }
+            for n, t in times.items()
+        ]
         self.assertEqual([c["name"] for c in report.cliffs(rows)], ["g100"])
         self.assertIn("size^2.0", "\n".join(report.growth_table(rows)))
 
     def test_growth_plot(self):
-        rows = [{"name": f"g{n}", "family": "growth", "group": "growth pointwise", "size": n, "us": 1.0 + n, "peers": {}, "flops": n,
-                 "bytes": n} for n in (1, 10, 100)]
+        rows = [
+            {
+                "name": f"g{n}",
+                "family": "growth",
+                "group": "growth pointwise",
+                "size": n,
+                "us": 1.0 + n,
+                "peers": {},
+                "flops": n,
+                "bytes": n,
+            }
+            for n in (1, 10, 100)
+        ]
         book = {"device": "fake", "rows": rows, "runs": [{"limits": {}}]}
         self.assertIn("polyline", plot.growth(book))
         self.assertEqual(plot.roofline(book), "")

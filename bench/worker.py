@@ -6,6 +6,7 @@ usage: worker.py KIND [options], started by peers.py; requests are {"do": NAME, 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import sys
@@ -21,7 +22,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--cache", type=int, default=32 << 20)
     p.add_argument("--setting", action="append", default=[])
-    p.add_argument("--cold", default="", metavar="ROW", help="run this row of a model once, print the seconds, and end")
+    p.add_argument(
+        "--cold", default="", metavar="ROW", help="run this row of a model once, print the seconds, and end"
+    )
     p.add_argument("--scale", default="cpu")
     return p.parse_args(argv)
 
@@ -64,6 +67,7 @@ def main() -> int:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     options = parse(sys.argv[1:])
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.threads])
     if options.cold:
         import cold
 
@@ -81,10 +85,8 @@ def main() -> int:
             reply = {"ok": worker.answer(request)}
         except Exception as e:  # noqa: BLE001  the row is reported as not run
             reply = {"error": first_line(e)}
-            try:
+            with contextlib.suppress(Exception):  # the device may be gone
                 worker.side.release()
-            except Exception:  # noqa: BLE001  the device may be gone
-                pass
         print(json.dumps(reply), file=answers, flush=True)
     return 0
 

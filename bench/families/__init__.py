@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from rows import Row, Scale
 
-from . import attention, conv, growth, indexing, launch, matmul, norm, pointwise, pool, reduce, torch_level
+from . import (
+    attention,
+    conv,
+    growth,
+    indexing,
+    launch,
+    matmul,
+    norm,
+    pointwise,
+    pool,
+    reduce,
+    torch_level,
+)
 
 FAMILIES = {
     "pointwise": pointwise.rows,

@@ -39,9 +39,19 @@ class Layer:
         return f"{kind}{self.inside}x{self.size} -> {self.outside} {self.kernel}x{self.kernel} s{self.stride}"
 
 
-RESNET18 = [Layer(3, 224, 64, 7, 2), Layer(64, 56, 64, 3, 1, 4), Layer(64, 56, 128, 3, 2), Layer(64, 56, 128, 1, 2),
-            Layer(128, 28, 128, 3, 1, 3), Layer(128, 28, 256, 3, 2), Layer(128, 28, 256, 1, 2),
-            Layer(256, 14, 256, 3, 1, 3), Layer(256, 14, 512, 3, 2), Layer(256, 14, 512, 1, 2), Layer(512, 7, 512, 3, 1, 3)]
+RESNET18 = [
+    Layer(3, 224, 64, 7, 2),
+    Layer(64, 56, 64, 3, 1, 4),
+    Layer(64, 56, 128, 3, 2),
+    Layer(64, 56, 128, 1, 2),
+    Layer(128, 28, 128, 3, 1, 3),
+    Layer(128, 28, 256, 3, 2),
+    Layer(128, 28, 256, 1, 2),
+    Layer(256, 14, 256, 3, 1, 3),
+    Layer(256, 14, 512, 3, 2),
+    Layer(256, 14, 512, 1, 2),
+    Layer(512, 7, 512, 3, 1, 3),
+]
 
 
 def resnet50() -> list[Layer]:
@@ -62,11 +72,19 @@ def resnet50() -> list[Layer]:
     return [dataclasses.replace(layer, count=count) for layer, count in layers.items()]
 
 
-def convolution(layer: Layer, batch: int, direction: str, model: str = "", dtype: str = "float32",
-                channels_last: bool = False) -> Row:
+def convolution(
+    layer: Layer,
+    batch: int,
+    direction: str,
+    model: str = "",
+    dtype: str = "float32",
+    channels_last: bool = False,
+) -> Row:
     x = Tensor((batch, layer.inside, layer.size, layer.size), dtype, channels_last=channels_last)
     ends = (layer.inside, layer.outside) if layer.transposed else (layer.outside, layer.inside)
-    w = Tensor((ends[0], ends[1] // layer.groups, layer.kernel, layer.kernel), dtype, channels_last=channels_last)
+    w = Tensor(
+        (ends[0], ends[1] // layer.groups, layer.kernel, layer.kernel), dtype, channels_last=channels_last
+    )
     y = Tensor((batch, layer.outside, layer.out_size, layer.out_size), dtype, channels_last=channels_last)
     tail = [[layer.stride] * 2, [layer.padding] * 2, [1, 1], layer.transposed, [0, 0], layer.groups]
     positions = layer.size if layer.transposed else layer.out_size
@@ -76,24 +94,54 @@ def convolution(layer: Layer, batch: int, direction: str, model: str = "", dtype
     count = f" (x{layer.count})" if layer.count > 1 else ""
     name = f"{direction}: {label}{layer}{tail_name} b{batch}{count}"
     group = f"{model} {direction} {dtype}{' channels_last' if channels_last else ''}" if model else ""
-    cost = {"flops": flops, "bytes": float(x.bytes + w.bytes + y.bytes), "group": group, "weight": layer.count,
-            "tolerance": 1e-4 if dtype == "float32" else -1.0}
+    cost = {
+        "flops": flops,
+        "bytes": float(x.bytes + w.bytes + y.bytes),
+        "group": group,
+        "weight": layer.count,
+        "tolerance": 1e-4 if dtype == "float32" else -1.0,
+    }
     if direction == "forward":
         return Row("conv", name, "convolution.out", [x, w, None, *tail], [y], **cost)
     data = direction == "backward data"
     nothing = Tensor((0,), dtype)
-    return Row("conv", name, "convolution_backward.out", [y, x, w, None, *tail, [data, not data, False]],
-               [x if data else nothing, nothing if data else w, nothing], check=(0 if data else 1,), **cost)
+    return Row(
+        "conv",
+        name,
+        "convolution_backward.out",
+        [y, x, w, None, *tail, [data, not data, False]],
+        [x if data else nothing, nothing if data else w, nothing],
+        check=(0 if data else 1,),
+        **cost,
+    )
 
 
 def rows(scale: Scale) -> list[Row]:
     batch = scale.pick(4, 32)
-    result = [convolution(layer, batch, d, "resnet18") for d in DIRECTIONS for layer in RESNET18 if d != "backward data" or layer.inside > 3]
-    fifty = [layer for layer in resnet50() if layer.kernel == 1 or scale.gpu or scale.full or layer.stride == 2]
+    result = [
+        convolution(layer, batch, d, "resnet18")
+        for d in DIRECTIONS
+        for layer in RESNET18
+        if d != "backward data" or layer.inside > 3
+    ]
+    fifty = [
+        layer for layer in resnet50() if layer.kernel == 1 or scale.gpu or scale.full or layer.stride == 2
+    ]
     kinds = [("float32", False), *scale.pick([], [("float16", False), ("float16", True)])]
-    result += [convolution(layer, batch, d, "resnet50", dtype, last) for dtype, last in kinds for d in DIRECTIONS
-               for layer in fifty if layer.inside > 3]
-    others = [Layer(32, 112, 32, 3, groups=32), Layer(144, 56, 144, 3, groups=144), Layer(384, 14, 384, 3, groups=384),
-              Layer(240, 28, 240, 5, 2, groups=240), Layer(128, 28, 128, 3, groups=32), Layer(128, 28, 64, 2, 2, transposed=True)]
+    result += [
+        convolution(layer, batch, d, "resnet50", dtype, last)
+        for dtype, last in kinds
+        for d in DIRECTIONS
+        for layer in fifty
+        if layer.inside > 3
+    ]
+    others = [
+        Layer(32, 112, 32, 3, groups=32),
+        Layer(144, 56, 144, 3, groups=144),
+        Layer(384, 14, 384, 3, groups=384),
+        Layer(240, 28, 240, 5, 2, groups=240),
+        Layer(128, 28, 128, 3, groups=32),
+        Layer(128, 28, 64, 2, 2, transposed=True),
+    ]
     result += [convolution(layer, batch, d) for layer in others for d in DIRECTIONS]
     return result

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from rows import Row, Scale
 
-ROWS = {"launch by the driver": "raw_launch", "launch of add.out through the ABI": "plugin_add", "launch of ot::add_out": "host_add",
-        "launch of ot::add": "host_add_functional", "launch share": "plugin_add - raw_launch"}
+ROWS = {
+    "launch by the driver": "raw_launch",
+    "launch of add.out through the ABI": "plugin_add",
+    "launch of ot::add_out": "host_add",
+    "launch of ot::add": "host_add_functional",
+    "launch share": "plugin_add - raw_launch",
+}
 
 
 def rows(scale: Scale) -> list[Row]:

@@ -5,13 +5,22 @@ from __future__ import annotations
 from rows import Row, Scale, Tensor
 
 
-def product(m: int, n: int, k: int, dtype: str = "float32", layout: str = "nn", batch: int = 0, **more) -> Row:
+def product(
+    m: int, n: int, k: int, dtype: str = "float32", layout: str = "nn", batch: int = 0, **more
+) -> Row:
     lead = (batch,) if batch else ()
     a = Tensor((*lead, m, k), dtype, transposed=layout[0] == "t")
     b = Tensor((*lead, k, n), dtype, transposed=layout[1] == "t")
     name = f"{'bmm ' + str(batch) + 'x' if batch else ''}{m}x{n}x{k} {layout} {dtype}"
-    return Row(more.pop("family", "matmul"), more.pop("name", name), "bmm.out" if batch else "mm.out", [a, b],
-               [Tensor((*lead, m, n), dtype)], flops=2.0 * max(batch, 1) * m * n * k, **more)
+    return Row(
+        more.pop("family", "matmul"),
+        more.pop("name", name),
+        "bmm.out" if batch else "mm.out",
+        [a, b],
+        [Tensor((*lead, m, n), dtype)],
+        flops=2.0 * max(batch, 1) * m * n * k,
+        **more,
+    )
 
 
 def rows(scale: Scale) -> list[Row]:
@@ -20,8 +29,16 @@ def rows(scale: Scale) -> list[Row]:
     size = scale.pick(512, 4096)
     result += [product(size, size, size, layout=layout, group="matmul float32") for layout in ("nt", "tn")]
     result += [product(1000, 777, 333, group="matmul float32")]
-    result += [product(m, 2048, 2048, layout=layout, group="matmul skinny") for m in (1, 4, 32) for layout in ("nn", "nt")]
-    result += [product(96, 128, 64, batch=32), product(512, 64, 512, batch=24), product(512, 512, 64, layout="nt", batch=24)]
+    result += [
+        product(m, 2048, 2048, layout=layout, group="matmul skinny")
+        for m in (1, 4, 32)
+        for layout in ("nn", "nt")
+    ]
+    result += [
+        product(96, 128, 64, batch=32),
+        product(512, 64, 512, batch=24),
+        product(512, 512, 64, layout="nt", batch=24),
+    ]
     for dtype in ("float16", "bfloat16"):
         group = f"matmul {dtype}"
         cpu = (512, 1024) if dtype == "bfloat16" else (512,)  # torch's float16 takes seconds on a CPU
@@ -30,7 +47,13 @@ def rows(scale: Scale) -> list[Row]:
         result += [product(1, 4096, 4096, dtype, "nt", group=f"matmul skinny {dtype}")]
         result += [product(*scale.pick((128, 128, 64), (1024, 1024, 1024)), dtype, batch=16, group=group)]
     m, n, k = scale.pick((512, 3072, 768), (4096, 3072, 768))
-    bias = Row("matmul", f"addmm {m}x{n}x{k} + bias, nt", "addmm.out",
-               [Tensor((n,)), Tensor((m, k)), Tensor((k, n), transposed=True), 1, 1], [Tensor((m, n))],
-               flops=2.0 * m * n * k, group="matmul float32")
+    bias = Row(
+        "matmul",
+        f"addmm {m}x{n}x{k} + bias, nt",
+        "addmm.out",
+        [Tensor((n,)), Tensor((m, k)), Tensor((k, n), transposed=True), 1, 1],
+        [Tensor((m, n))],
+        flops=2.0 * m * n * k,
+        group="matmul float32",
+    )
     return [*result, bias]

@@ -8,22 +8,50 @@ from rows import Dtype, Result, Row, Scale, Tensor
 def softmax(r: int, n: int, dtype: str = "float32", log: bool = False) -> list[Row]:
     x, y = Tensor((r, n), dtype), Tensor((r, n), dtype)
     label, op = ("log_softmax", "_log_softmax") if log else ("softmax", "_softmax")
-    forward = Row("rows", f"{label} {r}x{n} {dtype}", f"{op}.out", [x, 1, False], [y], flops=5 * x.count, group="rows")
-    backward = Row("rows", f"{label} backward {r}x{n} {dtype}", f"{op}_backward_data.out",
-                   [Tensor((r, n), dtype), Result(0), 1, Dtype(dtype)], [Tensor((r, n), dtype)], before=forward,
-                   flops=4 * x.count, bytes=3.0 * x.bytes, group="rows", tolerance=1e-4 if dtype == "float32" else -1.0)
+    forward = Row(
+        "rows", f"{label} {r}x{n} {dtype}", f"{op}.out", [x, 1, False], [y], flops=5 * x.count, group="rows"
+    )
+    backward = Row(
+        "rows",
+        f"{label} backward {r}x{n} {dtype}",
+        f"{op}_backward_data.out",
+        [Tensor((r, n), dtype), Result(0), 1, Dtype(dtype)],
+        [Tensor((r, n), dtype)],
+        before=forward,
+        flops=4 * x.count,
+        bytes=3.0 * x.bytes,
+        group="rows",
+        tolerance=1e-4 if dtype == "float32" else -1.0,
+    )
     return [forward, backward]
 
 
 def layer(r: int, n: int, dtype: str = "float32") -> list[Row]:
     x, g, b = Tensor((r, n), dtype), Tensor((n,), dtype), Tensor((n,), dtype)
     moments = [Tensor((r, 1)), Tensor((r, 1))]
-    forward = Row("rows", f"layer norm {r}x{n} {dtype}", "native_layer_norm.out", [x, [n], g, b, 1e-5],
-                  [Tensor((r, n), dtype), *moments], flops=8 * x.count, group="rows", bytes=2.0 * x.bytes)
-    backward = Row("rows", f"layer norm backward {r}x{n} {dtype}", "native_layer_norm_backward.out",
-                   [Tensor((r, n), dtype), x, [n], Result(1), Result(2), g, b, [True] * 3],
-                   [Tensor((r, n), dtype), Tensor((n,), dtype), Tensor((n,), dtype)], before=forward, check=(0, 1, 2),
-                   flops=14 * x.count, bytes=3.0 * x.bytes, group="rows", tolerance=1e-4 if dtype == "float32" else -1.0)
+    forward = Row(
+        "rows",
+        f"layer norm {r}x{n} {dtype}",
+        "native_layer_norm.out",
+        [x, [n], g, b, 1e-5],
+        [Tensor((r, n), dtype), *moments],
+        flops=8 * x.count,
+        group="rows",
+        bytes=2.0 * x.bytes,
+    )
+    backward = Row(
+        "rows",
+        f"layer norm backward {r}x{n} {dtype}",
+        "native_layer_norm_backward.out",
+        [Tensor((r, n), dtype), x, [n], Result(1), Result(2), g, b, [True] * 3],
+        [Tensor((r, n), dtype), Tensor((n,), dtype), Tensor((n,), dtype)],
+        before=forward,
+        check=(0, 1, 2),
+        flops=14 * x.count,
+        bytes=3.0 * x.bytes,
+        group="rows",
+        tolerance=1e-4 if dtype == "float32" else -1.0,
+    )
     return [forward, backward]
 
 
@@ -33,15 +61,32 @@ def batch(shape: tuple[int, ...], training: bool) -> list[Row]:
     mean, variance = Tensor((c,)), Tensor((c,), draw="positive")
     saved = [Tensor((c if training else 0,)), Tensor((c if training else 0,))]
     label = "x".join(map(str, shape)) + (" train" if training else " eval")
-    forward = Row("rows", f"batch norm {label}", "native_batch_norm.out", [x, g, b, mean, variance, training, 0.1, 1e-5],
-                  [Tensor(shape), *saved], flops=(8 if training else 2) * x.count, bytes=2.0 * x.bytes, group="rows",
-                  tolerance=1e-4)
+    forward = Row(
+        "rows",
+        f"batch norm {label}",
+        "native_batch_norm.out",
+        [x, g, b, mean, variance, training, 0.1, 1e-5],
+        [Tensor(shape), *saved],
+        flops=(8 if training else 2) * x.count,
+        bytes=2.0 * x.bytes,
+        group="rows",
+        tolerance=1e-4,
+    )
     if not training:
         return [forward]
-    backward = Row("rows", f"batch norm backward {label}", "native_batch_norm_backward.out",
-                   [Tensor(shape), x, g, mean, variance, Result(1), Result(2), True, 1e-5, [True] * 3],
-                   [Tensor(shape), Tensor((c,)), Tensor((c,))], before=forward, check=(0, 1, 2), flops=14 * x.count,
-                   bytes=3.0 * x.bytes, group="rows", tolerance=1e-4)
+    backward = Row(
+        "rows",
+        f"batch norm backward {label}",
+        "native_batch_norm_backward.out",
+        [Tensor(shape), x, g, mean, variance, Result(1), Result(2), True, 1e-5, [True] * 3],
+        [Tensor(shape), Tensor((c,)), Tensor((c,))],
+        before=forward,
+        check=(0, 1, 2),
+        flops=14 * x.count,
+        bytes=3.0 * x.bytes,
+        group="rows",
+        tolerance=1e-4,
+    )
     return [forward, backward]
 
 
@@ -49,13 +94,30 @@ def group(n: int, c: int, size: int, groups: int) -> list[Row]:
     x, g, b = Tensor((n, c, size, size)), Tensor((c,)), Tensor((c,))
     area = size * size
     label = f"{n}x{c}x{size}x{size}, {groups} groups"
-    forward = Row("rows", f"group norm {label}", "native_group_norm.out", [x, g, b, n, c, area, groups, 1e-5],
-                  [Tensor(x.shape), Tensor((n, groups)), Tensor((n, groups))], flops=8 * x.count, bytes=2.0 * x.bytes,
-                  group="rows", tolerance=1e-4)
-    backward = Row("rows", f"group norm backward {label}", "native_group_norm_backward.out",
-                   [Tensor(x.shape), x, Result(1), Result(2), g, n, c, area, groups, [True] * 3],
-                   [Tensor(x.shape), Tensor((c,)), Tensor((c,))], before=forward, check=(0, 1, 2), flops=14 * x.count,
-                   bytes=3.0 * x.bytes, group="rows", tolerance=1e-4)
+    forward = Row(
+        "rows",
+        f"group norm {label}",
+        "native_group_norm.out",
+        [x, g, b, n, c, area, groups, 1e-5],
+        [Tensor(x.shape), Tensor((n, groups)), Tensor((n, groups))],
+        flops=8 * x.count,
+        bytes=2.0 * x.bytes,
+        group="rows",
+        tolerance=1e-4,
+    )
+    backward = Row(
+        "rows",
+        f"group norm backward {label}",
+        "native_group_norm_backward.out",
+        [Tensor(x.shape), x, Result(1), Result(2), g, n, c, area, groups, [True] * 3],
+        [Tensor(x.shape), Tensor((c,)), Tensor((c,))],
+        before=forward,
+        check=(0, 1, 2),
+        flops=14 * x.count,
+        bytes=3.0 * x.bytes,
+        group="rows",
+        tolerance=1e-4,
+    )
     return [forward, backward]
 
 

@@ -37,7 +37,15 @@ class Block(nn.Module):
 class Transformer(nn.Module):
     """Token and position embeddings, layers, and the embedding once more as the head."""
 
-    def __init__(self, words: int, length: int, width: int = 768, layers: int = 12, heads: int = 12, causal: bool = False) -> None:
+    def __init__(
+        self,
+        words: int,
+        length: int,
+        width: int = 768,
+        layers: int = 12,
+        heads: int = 12,
+        causal: bool = False,
+    ) -> None:
         super().__init__()
         self.words, self.places = nn.Embedding(words, width), nn.Embedding(length, width)
         self.blocks = nn.Sequential(*(Block(width, heads, causal) for _ in range(layers)))
@@ -57,7 +65,9 @@ class Decoder(nn.Module):
         self.heads, self.groups, self.head = heads, groups, width // heads
         self.query, self.out = nn.Linear(width, width, bias=False), nn.Linear(width, width, bias=False)
         self.pair = nn.Linear(width, 2 * groups * self.head, bias=False)
-        self.gate, self.up, self.down = (nn.Linear(*ends, bias=False) for ends in ((width, wide), (width, wide), (wide, width)))
+        self.gate, self.up, self.down = (
+            nn.Linear(*ends, bias=False) for ends in ((width, wide), (width, wide), (wide, width))
+        )
         self.norm_a, self.norm_b = nn.RMSNorm(width), nn.RMSNorm(width)
         for name in ("keys", "values"):
             self.register_buffer(name, torch.zeros(batch, groups, context, self.head))
@@ -80,7 +90,9 @@ class Decoder(nn.Module):
 
 
 class LlamaToken(nn.Module):
-    def __init__(self, width: int, layers: int, heads: int, groups: int, wide: int, context: int, words: int = 32000) -> None:
+    def __init__(
+        self, width: int, layers: int, heads: int, groups: int, wide: int, context: int, words: int = 32000
+    ) -> None:
         super().__init__()
         self.words = nn.Embedding(words, width)
         self.blocks = nn.ModuleList(Decoder(width, heads, groups, wide, context) for _ in range(layers))

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
+
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 
-def unit(inside: int, outside: int, kernel: int = 3, stride: int = 1, groups: int = 1, act: type[nn.Module] | None = nn.ReLU) -> nn.Sequential:
+def unit(
+    inside: int,
+    outside: int,
+    kernel: int = 3,
+    stride: int = 1,
+    groups: int = 1,
+    act: type[nn.Module] | None = nn.ReLU,
+) -> nn.Sequential:
     """Convolution, batch norm, activation."""
-    parts: list[nn.Module] = [nn.Conv2d(inside, outside, kernel, stride, kernel // 2, groups=groups, bias=False), nn.BatchNorm2d(outside)]
+    parts: list[nn.Module] = [
+        nn.Conv2d(inside, outside, kernel, stride, kernel // 2, groups=groups, bias=False),
+        nn.BatchNorm2d(outside),
+    ]
     return nn.Sequential(*parts, *([act(inplace=True)] if act else []))
 
 
@@ -18,10 +30,14 @@ class Residual(nn.Module):
         super().__init__()
         outside = 4 * width if deep else width
         if deep:
-            self.body = nn.Sequential(unit(inside, width, 1), unit(width, width, 3, stride), unit(width, outside, 1, act=None))
+            self.body = nn.Sequential(
+                unit(inside, width, 1), unit(width, width, 3, stride), unit(width, outside, 1, act=None)
+            )
         else:
             self.body = nn.Sequential(unit(inside, width, 3, stride), unit(width, width, act=None))
-        self.past = unit(inside, outside, 1, stride, act=None) if stride > 1 or inside != outside else nn.Identity()
+        self.past = (
+            unit(inside, outside, 1, stride, act=None) if stride > 1 or inside != outside else nn.Identity()
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return F.relu_(self.body(x) + self.past(x))
@@ -49,10 +65,23 @@ class Squeeze(nn.Module):
 
 
 class Inverted(nn.Module):
-    def __init__(self, inside: int, kernel: int, wide: int, outside: int, squeeze: bool, act: type[nn.Module], stride: int) -> None:
+    def __init__(
+        self,
+        inside: int,
+        kernel: int,
+        wide: int,
+        outside: int,
+        squeeze: bool,
+        act: type[nn.Module],
+        stride: int,
+    ) -> None:
         super().__init__()
         parts = [unit(inside, wide, 1, act=act)] if wide != inside else []
-        parts += [unit(wide, wide, kernel, stride, wide, act), *([Squeeze(wide)] if squeeze else []), unit(wide, outside, 1, act=None)]
+        parts += [
+            unit(wide, wide, kernel, stride, wide, act),
+            *([Squeeze(wide)] if squeeze else []),
+            unit(wide, outside, 1, act=None),
+        ]
         self.body, self.residual = nn.Sequential(*parts), stride == 1 and inside == outside
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -60,10 +89,23 @@ class Inverted(nn.Module):
 
 
 RE, HS = nn.ReLU, nn.Hardswish
-LARGE = [(3, 16, 16, False, RE, 1), (3, 64, 24, False, RE, 2), (3, 72, 24, False, RE, 1), (5, 72, 40, True, RE, 2),
-         (5, 120, 40, True, RE, 1), (5, 120, 40, True, RE, 1), (3, 240, 80, False, HS, 2), (3, 200, 80, False, HS, 1),
-         (3, 184, 80, False, HS, 1), (3, 184, 80, False, HS, 1), (3, 480, 112, True, HS, 1), (3, 672, 112, True, HS, 1),
-         (5, 672, 160, True, HS, 2), (5, 960, 160, True, HS, 1), (5, 960, 160, True, HS, 1)]  # kernel, wide, out, squeeze, act, stride
+LARGE = [
+    (3, 16, 16, False, RE, 1),
+    (3, 64, 24, False, RE, 2),
+    (3, 72, 24, False, RE, 1),
+    (5, 72, 40, True, RE, 2),
+    (5, 120, 40, True, RE, 1),
+    (5, 120, 40, True, RE, 1),
+    (3, 240, 80, False, HS, 2),
+    (3, 200, 80, False, HS, 1),
+    (3, 184, 80, False, HS, 1),
+    (3, 184, 80, False, HS, 1),
+    (3, 480, 112, True, HS, 1),
+    (3, 672, 112, True, HS, 1),
+    (5, 672, 160, True, HS, 2),
+    (5, 960, 160, True, HS, 1),
+    (5, 960, 160, True, HS, 1),
+]  # kernel, wide, out, squeeze, act, stride
 
 
 class MobileNetV3(nn.Sequential):
@@ -73,7 +115,13 @@ class MobileNetV3(nn.Sequential):
         for kernel, wide, outside, squeeze, act, stride in LARGE:
             layers.append(Inverted(inside, kernel, wide, outside, squeeze, act, stride))
             inside = outside
-        head = [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(960, 1280), nn.Hardswish(), nn.Linear(1280, 1000)]
+        head = [
+            nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(),
+            nn.Linear(960, 1280),
+            nn.Hardswish(),
+            nn.Linear(1280, 1000),
+        ]
         super().__init__(*layers, unit(160, 960, 1, act=HS), *head)
 
 
@@ -83,9 +131,9 @@ class UNet(nn.Module):
     def __init__(self, base: int, classes: int = 2) -> None:
         super().__init__()
         widths = [base << i for i in range(5)]
-        pair = lambda a, b: nn.Sequential(unit(a, b), unit(b, b))  # noqa: E731
-        self.down = nn.ModuleList([pair(3, base), *(pair(a, b) for a, b in zip(widths, widths[1:], strict=False))])
-        self.lift = nn.ModuleList([nn.ConvTranspose2d(b, a, 2, 2) for a, b in zip(widths, widths[1:], strict=False)])
+        pair = lambda a, b: nn.Sequential(unit(a, b), unit(b, b))
+        self.down = nn.ModuleList([pair(3, base), *(pair(a, b) for a, b in itertools.pairwise(widths))])
+        self.lift = nn.ModuleList([nn.ConvTranspose2d(b, a, 2, 2) for a, b in itertools.pairwise(widths)])
         self.up = nn.ModuleList([pair(2 * a, a) for a in widths[:-1]])
         self.head = nn.Conv2d(base, classes, 1)
 

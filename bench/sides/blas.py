@@ -39,8 +39,10 @@ class OpenBlasSide:
         memory = sum(t.bytes for t in [*tensors, *row.outs])
         bodies, out = [], None
         for _ in range(sets_for(memory, self.cache)):
-            a, b = (x.swapaxes(0, 1).copy().swapaxes(0, 1) if t.transposed else x.copy()
-                    for t, x in zip(tensors, arrays, strict=True))
+            a, b = (
+                x.swapaxes(0, 1).copy().swapaxes(0, 1) if t.transposed else x.copy()
+                for t, x in zip(tensors, arrays, strict=True)
+            )
             out = np.full(row.outs[0].shape, np.nan, np.float32)
             bodies.append(lambda a=a, b=b, out=out: np.matmul(a, b, out=out))
         self.timer = Timer(bodies, lambda: None)
@@ -86,8 +88,23 @@ class ClblastSide(PluginSide):
 
         def run() -> None:
             (ma, oa), (mb, ob), (mc, oc) = buffers
-            status = self.library.CLBlastSgemm(*layout, *sizes, C.c_float(1), ma, oa, leading[0], mb, ob, leading[1],
-                                               C.c_float(0), mc, oc, leading[2], C.byref(queue), None)
+            status = self.library.CLBlastSgemm(
+                *layout,
+                *sizes,
+                C.c_float(1),
+                ma,
+                oa,
+                leading[0],
+                mb,
+                ob,
+                leading[1],
+                C.c_float(0),
+                mc,
+                oc,
+                leading[2],
+                C.byref(queue),
+                None,
+            )
             if status:
                 raise RuntimeError(f"CLBlastSgemm failed with status {status}")
 

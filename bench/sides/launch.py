@@ -17,7 +17,9 @@ class LaunchSide:
     def __init__(self, options: Any) -> None:
         self.program = pathlib.Path(options.plugin).resolve().parent.parent / "bin" / "launch_bench"
         if not self.program.exists():
-            raise RuntimeError(f"{self.program} was not built (CMake option OCLTENSOR_BUILD_BENCH, Google Benchmark)")
+            raise RuntimeError(
+                f"{self.program} was not built (CMake option OCLTENSOR_BUILD_BENCH, Google Benchmark)"
+            )
         self.names: list[str] = []
 
     def describe(self) -> dict[str, Any]:
@@ -33,8 +35,13 @@ class LaunchSide:
     def sample(self, seconds: float) -> float:
         """Seconds; the second name's time is taken off."""
         choice = f"--benchmark_filter=^({'|'.join(self.names)})$"
-        done = subprocess.run([self.program, choice, "--benchmark_format=json", "--benchmark_min_time=0.1"], check=True,
-                              capture_output=True, text=True, env={"POCL_DEVICES": "basic", **os.environ})
+        done = subprocess.run(
+            [self.program, choice, "--benchmark_format=json", "--benchmark_min_time=0.1"],
+            check=True,
+            capture_output=True,
+            text=True,
+            env={"POCL_DEVICES": "basic", **os.environ},
+        )
         times = {b["name"]: b["real_time"] * 1e-9 for b in json.loads(done.stdout)["benchmarks"]}
         return times[self.names[0]] - sum(times[name] for name in self.names[1:])
 

@@ -29,11 +29,20 @@ class PluginSide:
 
     def describe(self) -> dict[str, Any]:
         p = self.plugin.properties()
-        return {"name": "ocltensor", "device": p["name"], "gpu": p["kind"] != 1, "vendor": p["vendor"],
-                "versions": {"driver": f"{p['platform']}, {p['driver_version']}", "language": p["language_version"],
-                             "python": platform.python_version(), "numpy": np.__version__},
-                "settings": {k: v for k, v in os.environ.items() if k.startswith(("OCLTENSOR_", "POCL_"))},
-                "cache_bytes": self.cache}
+        return {
+            "name": "ocltensor",
+            "device": p["name"],
+            "gpu": p["kind"] != 1,
+            "vendor": p["vendor"],
+            "versions": {
+                "driver": f"{p['platform']}, {p['driver_version']}",
+                "language": p["language_version"],
+                "python": platform.python_version(),
+                "numpy": np.__version__,
+            },
+            "settings": {k: v for k, v in os.environ.items() if k.startswith(("OCLTENSOR_", "POCL_"))},
+            "cache_bytes": self.cache,
+        }
 
     def limits(self) -> dict[str, float]:
         return limits.measure(self.plugin, self.cache)

@@ -32,8 +32,12 @@ class TorchSide:
         if self.sdp:
             from torch.nn.attention import SDPBackend, sdpa_kernel
 
-            backend = {"flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION,
-                       "efficient": SDPBackend.EFFICIENT_ATTENTION, "math": SDPBackend.MATH}[self.sdp]
+            backend = {
+                "flash": SDPBackend.FLASH_ATTENTION,
+                "cudnn": SDPBackend.CUDNN_ATTENTION,
+                "efficient": SDPBackend.EFFICIENT_ATTENTION,
+                "math": SDPBackend.MATH,
+            }[self.sdp]
             self.context = sdpa_kernel(backend)  # for the life of the process
             self.context.__enter__()
         self.timer: Timer | None = None
@@ -118,7 +122,9 @@ class TorchSide:
 
     def _tensor(self, t: Tensor, array: np.ndarray) -> torch.Tensor:
         if t.transposed:
-            return self._tensor(Tensor(t.shape, t.dtype), np.ascontiguousarray(array.swapaxes(-1, -2))).transpose(-1, -2)
+            return self._tensor(
+                Tensor(t.shape, t.dtype), np.ascontiguousarray(array.swapaxes(-1, -2))
+            ).transpose(-1, -2)
         there = torch.from_numpy(array.view(np.int16) if t.dtype == "bfloat16" else array)
         there = there.view(torch.bfloat16) if t.dtype == "bfloat16" else there
         # A copy of its own: sets of data must not share memory.
@@ -151,7 +157,11 @@ class TorchSide:
                 named[argument.name] = bound(a)
             else:
                 positional.append(bound(a))
-        results = [torch.empty(t.shape, dtype=getattr(torch, t.dtype), device=self.device) for t in row.outs] if outs else []
+        results = (
+            [torch.empty(t.shape, dtype=getattr(torch, t.dtype), device=self.device) for t in row.outs]
+            if outs
+            else []
+        )
         named.update(zip([a.name for a in outs], results, strict=True))
         return lambda: op(*positional, **named)
 
@@ -171,7 +181,7 @@ def _operator(name: str) -> tuple[Any, list[Any], list[Any]]:
     from it, as that copies once more."""
     packet = getattr(torch.ops.aten, name.split(".")[0])
     op = getattr(packet, name.split(".")[1])
-    written = lambda a: a.alias_info is not None and a.alias_info.is_write  # noqa: E731
+    written = lambda a: a.alias_info is not None and a.alias_info.is_write
     outs = [a for a in op._schema.arguments if written(a)]
     inputs = [a for a in op._schema.arguments if not written(a)]
     if torch.Tag.generated in op.tags:
