@@ -44,7 +44,13 @@ def parse(argv: list[str]) -> argparse.Namespace:
     p.add_argument(
         "--seconds", type=float, default=0.03, help="how long a sample lasts at least, but for long calls"
     )
-    p.add_argument("--only", default="", help="rows whose name contains this text")
+    p.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="rows whose name contains this text; given again: this, too",
+    )
     p.add_argument("--scale", choices=("auto", "cpu", "gpu"), default="auto", help="sizes of the rows")
     p.add_argument("--full", action="store_true", help="also the rows that are left out for their time")
     p.add_argument(
@@ -82,6 +88,10 @@ def parse(argv: list[str]) -> argparse.Namespace:
         "--trace", default="", metavar="FILE", help="three more runs of every row as a trace for Perfetto"
     )
     return p.parse_args(argv)
+
+
+def wanted(row: Row, options: argparse.Namespace) -> bool:
+    return all(text in row.name for text in options.only)
 
 
 def machine() -> dict[str, Any]:
@@ -174,7 +184,7 @@ class Run:
         unknown = [name for name in chosen if name not in FAMILIES]
         if unknown:
             sys.exit(f"bench: there is no family '{unknown[0]}'; there are {', '.join(FAMILIES)}")
-        return [row for row in all_rows(self.scale, chosen) if self.options.only in row.name]
+        return [row for row in all_rows(self.scale, chosen) if wanted(row, self.options)]
 
     def measure(self, row: Row) -> dict[str, Any]:
         ours = self.contestant(OURS[row.only])
@@ -260,7 +270,7 @@ def main(argv: list[str]) -> int:
             "\n".join(
                 f"{r.family:10} {r.name}"
                 for r in all_rows(Scale(options.scale == "gpu", options.full), options.families or None)
-                if options.only in r.name
+                if wanted(r, options)
             )
         )
         return 0

@@ -95,17 +95,19 @@ def _spread(key: str, values: list[float]) -> dict[str, float]:
     return {key: statistics.median(values), f"{key}_low": min(values), f"{key}_high": max(values)}
 
 
-def add_shares(rows: list[dict[str, Any]], limits: dict[str, float], gpu: bool) -> None:
+def add_shares(
+    rows: list[dict[str, Any]], limits: dict[str, float], gpu: bool, known: list[dict[str, Any]] | None = None
+) -> None:
     """Gives each row the time that the machine's measured limits allow, and the share of it that is reached.
 
     16-bit types on a GPU have matrix units, which no portable kernel reaches: their limit is the fastest matrix product of
-    that type in this run, of either side."""
+    that type among `known` rows (default: these), of either side."""
     if not limits:
         return
     for row in rows:
         if "us" not in row or row["bytes"] + row["flops"] == 0:
             continue
-        peak = _peak(row["dtype"], rows, limits, gpu)
+        peak = _peak(row["dtype"], known or rows, limits, gpu)
         limit = max(row["bytes"] / limits["copy_gbytes"] * 1e-3, row["flops"] / peak * 1e-3 if peak else 0.0)
         row["limit_us"], row["share"] = limit, limit / row["us"]
 

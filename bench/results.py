@@ -7,6 +7,7 @@ import pathlib
 import shlex
 from typing import Any
 
+import contest
 import plot
 import report
 from families import FAMILIES
@@ -26,6 +27,9 @@ def book(meta: dict[str, Any], rows: list[dict[str, Any]], before: Book | None =
         runs = [before["runs"][i] for i in used] + [meta]
         kept = [{**r, "run": used.index(r["run"])} for r in kept]
     mine = [{**r, "run": len(runs) - 1} for r in rows]
+    for index, run in enumerate(runs):
+        own = [r for r in [*kept, *mine] if r["run"] == index]
+        contest.add_shares(own, run["limits"], meta["gpu"], [*kept, *mine])
     return {
         "schema": SCHEMA,
         "device": meta["device"],

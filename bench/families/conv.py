@@ -54,6 +54,16 @@ RESNET18 = [
 ]
 
 
+OTHERS = [
+    Layer(32, 112, 32, 3, groups=32),
+    Layer(144, 56, 144, 3, groups=144),
+    Layer(384, 14, 384, 3, groups=384),
+    Layer(240, 28, 240, 5, 2, groups=240),
+    Layer(128, 28, 128, 3, groups=32),
+    Layer(128, 28, 64, 2, 2, transposed=True),
+]
+
+
 def resnet50() -> list[Layer]:
     """Its distinct layers with their counts (He et al. 2015; the stride lies in the 3x3, as torchvision has it)."""
     layers: dict[Layer, int] = {Layer(3, 224, 64, 7, 2): 1}
@@ -118,30 +128,17 @@ def convolution(
 
 def rows(scale: Scale) -> list[Row]:
     batch = scale.pick(4, 32)
+    models = [("resnet18", RESNET18)] if scale.full or not scale.gpu else []
+    models.append(("resnet50", resnet50()))
+    kinds = [("float32", False)]
+    if scale.gpu:
+        kinds += [("float16", True), *([("float16", False)] if scale.full else [])]
     result = [
-        convolution(layer, batch, d, "resnet18")
-        for d in DIRECTIONS
-        for layer in RESNET18
-        if d != "backward data" or layer.inside > 3
-    ]
-    fifty = [
-        layer for layer in resnet50() if layer.kernel == 1 or scale.gpu or scale.full or layer.stride == 2
-    ]
-    kinds = [("float32", False), *scale.pick([], [("float16", False), ("float16", True)])]
-    result += [
-        convolution(layer, batch, d, "resnet50", dtype, last)
+        convolution(layer, batch, direction, model, dtype, last)
+        for model, layers in models
         for dtype, last in kinds
-        for d in DIRECTIONS
-        for layer in fifty
-        if layer.inside > 3
+        for direction in DIRECTIONS
+        for layer in layers
+        if direction != "backward data" or layer.inside > 3  # nobody asks for the gradient of images
     ]
-    others = [
-        Layer(32, 112, 32, 3, groups=32),
-        Layer(144, 56, 144, 3, groups=144),
-        Layer(384, 14, 384, 3, groups=384),
-        Layer(240, 28, 240, 5, 2, groups=240),
-        Layer(128, 28, 128, 3, groups=32),
-        Layer(128, 28, 64, 2, 2, transposed=True),
-    ]
-    result += [convolution(layer, batch, d) for layer in others for d in DIRECTIONS]
-    return result
+    return result + [convolution(layer, batch, direction) for layer in OTHERS for direction in DIRECTIONS]
