@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import sys
 import time
 from typing import Any
 
@@ -46,11 +47,7 @@ def measure(
         _summarise(result, times, ours.name)
         result.update({"sets": mine["sets"], "scratch": mine.get("scratch", 0), "memory": mine["memory"]})
         if row.only and row.family == "models":
-            result["metrics"] = {c.name: c.ask("metrics", row=row.name) for c in [ours, *others]}
-            if cold:
-                result["cold_s"] = {
-                    c.name: c.cold(row.name) for c in [ours, *others] if c.name != "torch-cpu"
-                }
+            _add_metrics(result, [ours, *others], cold)
     except Refused as e:
         result["error"] = str(e)
     for contestant in [ours, *peers]:
@@ -60,6 +57,19 @@ def measure(
             pass
     result["took"] = round(time.perf_counter() - begin, 2)
     return result
+
+
+def _add_metrics(result: dict[str, Any], contestants: list[Any], cold: bool) -> None:
+    """What cannot be had of a contestant is told; the row's times stay."""
+    result["metrics"], result["cold_s"] = {}, {}
+    for c in contestants:
+        try:
+            result["metrics"][c.name] = c.ask("metrics", row=result["name"])
+            if cold and c.name != "torch-cpu":
+                result["cold_s"][c.name] = c.cold(result["name"])
+        except Refused as e:
+            result["metrics"].setdefault(c.name, {})["refused"] = str(e)
+            print(f"{result['name']}, {c.name}: {e}", file=sys.stderr)
 
 
 def _others(row: Row, peers: list[Any], mine: dict[str, Any], result: dict[str, Any]) -> list[Any]:

@@ -67,7 +67,7 @@ def _best(body, plugin: Plugin, seconds: float = 0.05, samples: int = 5) -> floa
 
 def _copy(plugin: Plugin, cache: int) -> float:
     """The better of the driver's copy and the plugin's."""
-    count = max(64 << 20, cache) // 4 * (1 if plugin.properties()["kind"] == 1 else 4)
+    count = max(256 << 20, 4 * cache) // 4
     source, target = plugin.empty((count,)), plugin.empty((count,))
     plugin.poison(source)
     run = plugin.prepare("copy.out", [target, source, False], [target])

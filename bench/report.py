@@ -115,7 +115,7 @@ def sums_table(rows: list[Entry]) -> list[str]:
 
 
 def models_table(rows: list[Entry]) -> list[str]:
-    """Launches, memory and cold first steps."""
+    """Launches, memory and cold first steps. Of a CPU peer the memory is that of its whole process."""
     body = []
     for r in rows:
         for name, m in r.get("metrics", {}).items():
@@ -125,7 +125,9 @@ def models_table(rows: list[Entry]) -> list[str]:
                     r["name"],
                     name,
                     str(m.get("launches", "")),
-                    f"{m['peak_bytes'] / 1e6:.0f} MB" if "peak_bytes" in m else "",
+                    f"{m['peak_bytes'] / 1e6:.0f} MB{' (process)' if 'peak_what' in m else ''}"
+                    if "peak_bytes" in m
+                    else "",
                     f"{cold:.2f} s" if cold else "",
                 ]
             )

@@ -19,6 +19,7 @@ sys.path.insert(0, str(HERE))
 try:
     import numpy as np
 except ImportError:
+    print("SKIPPED: numpy is missing")
     sys.exit(77)
 
 import bench
