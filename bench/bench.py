@@ -4,7 +4,7 @@ usage: bench.py --plugin PATH [FAMILY...] [--peer NAME[,NAME...]] [--only TEXT] 
 
 Every result is compared with the peers' before it is timed. Rows show the median, half its spread, the peer's time, the ratio
 peer / ours (above 1: faster than the peer) with its range, and the share of the machine's limits measured in the same run.
-Peers: auto (torch on the CPU, or on CUDA for an NVIDIA GPU), none, or names, see --help. Exit status 1: a wrong result, a row
+Peers: auto (torch on the CPU, or on CUDA for an NVIDIA GPU; the driver's copy; OpenBLAS; CLBlast), none, or names, see --help. Exit status 1: a wrong result, a row
 that was not run, or with --compare a row that became slower.
 """
 
@@ -136,11 +136,9 @@ def peer_names(options: argparse.Namespace, ours: dict[str, Any]) -> list[str]:
         if unknown:
             sys.exit(f"bench: there is no peer '{unknown[0]}'; there are {', '.join(KINDS)}")
         return options.peer.split(",")
-    return (
-        ["torch-cuda", "torch-cuda-flash", "torch-cuda-cudnn"]
-        if "NVIDIA" in ours["vendor"] and ours["gpu"]
-        else ["torch-cpu"]
-    )
+    if "NVIDIA" in ours["vendor"] and ours["gpu"]:
+        return ["torch-cuda", "torch-cuda-flash", "torch-cuda-cudnn", "driver", "clblast"]
+    return ["torch-cpu", "driver", "openblas", "clblast"]
 
 
 class Run:

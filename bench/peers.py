@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -89,8 +90,12 @@ class Contestant:
         self.process: subprocess.Popen | None = None
         self.title = name
         self.about: dict[str, Any] = {}
-        self._start()
-        self.about = self.ask("describe")
+        try:
+            self._start()
+            self.about = self.ask("describe")
+        except Refused:
+            self.close()
+            raise
         self.title = self.about["name"]
 
     def _start(self) -> None:
@@ -104,18 +109,14 @@ class Contestant:
         self._read()
 
     def _read(self) -> Any:
-        if not select.select([self.process.stdout], [], [], PATIENCE)[
-            0
-        ]:  # nothing is buffered: one answer a request
+        # Nothing is buffered in between: there is one answer to a request.
+        if not select.select([self.process.stdout], [], [], PATIENCE)[0]:
             self.process.kill()
-            self.process.wait()
-            self.process = None
+            self.close()
             raise Refused(f"{self.name} did not answer within {PATIENCE} s and was ended")
         line = self.process.stdout.readline()
         if not line:
-            code = self.process.wait()
-            self.process = None
-            raise Refused(f"{self.name} ended with status {code}")
+            raise Refused(f"{self.name} ended with status {self.close()}")
         answer = json.loads(line)
         if "error" in answer:
             raise Refused(answer["error"])
@@ -161,9 +162,12 @@ class Contestant:
         if self.process is not None:
             self.ask("release")
 
-    def close(self) -> None:
-        if self.process is not None:
-            self.process.stdin.close()
-            self.process.wait(30)
-            self.process.stdout.close()
-            self.process = None
+    def close(self) -> int:
+        """Ends the process, if there is one; its exit status."""
+        if self.process is None:
+            return 0
+        process, self.process = self.process, None
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
+        process.stdout.close()
+        return process.wait(60)

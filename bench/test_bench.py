@@ -241,6 +241,20 @@ class Command(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertIn("SLOWER", text)
 
+    def test_a_contestant_that_died_is_started_again(self):
+        row = "64x64x64 nn float32"
+        contestant = peers.Contestant("ocltensor", peers.Setup(PLUGIN))
+        self.assertEqual(len(contestant.prepare(row)["digests"]), 1)
+        contestant.process.kill()
+        with self.assertRaisesRegex(peers.Refused, "ocltensor ended with status"):
+            contestant.sample(0.001)
+        self.assertEqual(len(contestant.prepare(row)["digests"]), 1)
+        self.assertGreater(contestant.sample(0.001), 0)
+        self.assertIsNone(contestant.prepare("a + b, 256 elements"))
+        with self.assertRaisesRegex(peers.Refused, "there is no request"):
+            contestant.ask("dance", row=row)
+        contestant.close()
+
     def test_unknown_names_are_errors(self):
         for arguments in (["nosuchfamily"], ["--peer", "nosuchpeer"]):
             with (
