@@ -16,7 +16,8 @@ namespace ocltensor::opencl {
 namespace {
 
 constexpr size_t kOperands = 6;  // a, b, c, d, out0, out1
-enum class Form : uint8_t { Rows, Columns };
+enum class Form : uint8_t { Rows, ShortRows, Columns, NarrowColumns };
+bool is_columns(Form form) { return form >= Form::Columns; }
 
 struct Plan {
   IterationSpace kept, reduced;  // strides by operand; `reduced` has inputs only
@@ -55,9 +56,19 @@ Plan make_plan(const ReduceLaunch& what) {
   const int64_t down = std::abs(plan.reduced.strides[0][0]);
   const int64_t along = std::abs(plan.kept.strides[0][0]);
   if (down != 1 && along == 1 && plan.kept.sizes[0] > 1) plan.form = Form::Columns;
+  constexpr int64_t kShort = 128;  // longer rows keep their lanes apart for long enough
+  if (plan.form == Form::Rows && plan.reduced.rank() == 1 && plan.reduced.numel >= 16 &&
+      plan.reduced.numel <= kShort && plan.kept.numel >= 16)
+    plan.form = Form::ShortRows;
   // Too short to reduce in vectors, but the outputs are neighbours.
   if (plan.reduced.numel < 4 && plan.reduced.rank() == 1 && plan.kept.sizes[0] >= 64)
     plan.form = Form::Columns;
+  // What lies in the caches is cut along the columns, so that no second pass has to join anything;
+  // otherwise lines of memory are read as long as they are.
+  constexpr int64_t kCached = int64_t{1} << 21;
+  if (plan.form == Form::Columns && plan.kept.sizes[0] >= 16 && plan.reduced.rank() == 1 &&
+      plan.kept.numel * plan.reduced.numel <= kCached)
+    plan.form = Form::NarrowColumns;
   return plan;
 }
 
@@ -91,7 +102,8 @@ Global divide_rows(ReduceParams& p, Plan& plan) {
   p.kept_per_item =
       std::max(divide_up(p.kept, kPieces), kSmallest / std::max<int64_t>(1, plan.reduced.numel));
   p.kept_per_item = std::clamp<int64_t>(p.kept_per_item, 1, p.kept);
-  const int64_t wanted = p.kept > kPieces / 2
+  if (plan.form == Form::ShortRows) p.kept_per_item = divide_up(p.kept_per_item, 8) * 8;
+  const int64_t wanted = p.kept > kPieces / 2 || plan.form == Form::ShortRows
                              ? 1
                              : std::min(kPieces / p.kept, divide_up(plan.reduced.numel, kSmallest));
   const int64_t outer_splits = std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, outer));
@@ -104,17 +116,23 @@ Global divide_rows(ReduceParams& p, Plan& plan) {
           1};
 }
 
-Global divide_columns(ReduceParams& p, Plan& plan) {
+Global divide_columns(ReduceParams& p, Plan& plan, const Capabilities& caps) {
+  constexpr int64_t kNarrow = 64;  // columns of a work-item of narrow_columns.cl
+  constexpr int64_t kWorthAPass = 32768;
+  const bool narrow = plan.form == Form::NarrowColumns;
   const int64_t columns = plan.kept.sizes[0];
   const int64_t others = plan.kept.numel / columns;
   p.kept = others;
   p.count = plan.reduced.numel;
-  p.inner_chunk = 1024;  // long lines of memory first: rows are split as well
+  p.inner_chunk = narrow ? kNarrow : 1024;  // long lines of memory first: rows are split as well
   p.inner_splits = divide_up(columns, p.inner_chunk);
   const int64_t pieces = p.inner_splits * others;
   const int64_t block = std::min(p.inner_chunk, columns) * p.count;
-  const int64_t wanted =
-      pieces > kPieces / 2 ? 1 : std::min(kPieces / pieces, divide_up(block, kSmallest));
+  const int64_t threads = static_cast<int64_t>(caps.compute_units);
+  const int64_t wanted = narrow ? std::min(divide_up(threads, pieces), block / kWorthAPass + 1)
+                         : pieces > kPieces / 2
+                             ? 1
+                             : std::min(kPieces / pieces, divide_up(block, kSmallest));
   p.chunk = std::max<int64_t>(1, divide_up(divide_up(p.count, wanted), 4) * 4);
   plan.splits = std::max<int64_t>(1, divide_up(p.count, p.chunk));
   return {static_cast<size_t>(pieces), static_cast<size_t>(plan.splits), 1};
@@ -129,7 +147,7 @@ Global divide_elements(ReduceParams& p, Plan& plan, const Capabilities& caps) {
   p.count = plan.reduced.numel;
   const int64_t busy = static_cast<int64_t>(caps.compute_units) * 16;
   int64_t lanes = 1;
-  if (plan.form == Form::Rows) {
+  if (!is_columns(plan.form)) {
     while (lanes < group && lanes * 8 < p.count) lanes *= 2;
   } else {  // whole lines of neighbouring outputs first
     while (lanes * 32 < group && lanes * 16 < p.count && p.kept * lanes < busy * group) lanes *= 2;
@@ -155,7 +173,7 @@ Defines defines_for(const OpCall& call, const ReduceLaunch& what, const Plan& pl
   d.set("FLOATING", is_floating(what.compute));
   for (size_t k = 0; k < 4; ++k) {
     const TensorView* in = what.inputs[k];
-    const auto& nest = plan.form == Form::Rows ? plan.reduced : plan.kept;
+    const auto& nest = is_columns(plan.form) ? plan.kept : plan.reduced;
     d.type(kTypes[k], in == nullptr ? what.compute : in->dtype());
     d.set(kKinds[k], elements ? (in == nullptr ? 3 : 1) : kind_of(in, nest.strides[k][0]));
   }
@@ -172,7 +190,7 @@ Defines defines_for(const OpCall& call, const ReduceLaunch& what, const Plan& pl
   if (elements) {
     d.set("GROUP", group_size(call.caps()))
         .set("INDEX", plan.reduced.numel < (int64_t{1} << 31) ? "uint" : "ulong");
-    if (plan.form == Form::Columns) d.set("COLUMNS", 1);
+    if (is_columns(plan.form)) d.set("COLUMNS", 1);
     if (plan.reduced.rank() == 1) d.set("FLAT", 1);
     if (plan.reduced.rank() == 1 && what.inputs[1] == nullptr && plan.reduced.strides[0][0] == 1)
       d.set("UNIT", 1);
@@ -187,7 +205,13 @@ void bind_input(Launch& launch, const TensorView* in, const Dims& shape) {
 
 const Source& source_for(const OpCall& call, Form form) {
   if (call.caps().style == KernelStyle::Elements) return kernel_sources::reduce_elements;
-  return form == Form::Rows ? kernel_sources::reduce_rows : kernel_sources::reduce_columns;
+  switch (form) {
+    case Form::Rows: return kernel_sources::reduce_rows;
+    case Form::ShortRows: return kernel_sources::reduce_short_rows;
+    case Form::Columns: return kernel_sources::reduce_columns;
+    case Form::NarrowColumns: break;
+  }
+  return kernel_sources::reduce_narrow_columns;
 }
 
 // The partial results of `splits`, reduced in their turn: dimension 0 over the kept nest, outermost
@@ -296,9 +320,9 @@ void launch_reduce(const OpCall& call, const ReduceLaunch& what) {
   if (plan.reduced.numel == 0) plan.form = Form::Rows;
   ReduceParams p{};
   fill_nests(p, plan);
-  const Global global = elements                  ? divide_elements(p, plan, call.caps())
-                        : plan.form == Form::Rows ? divide_rows(p, plan)
-                                                  : divide_columns(p, plan);
+  const Global global = elements                ? divide_elements(p, plan, call.caps())
+                        : is_columns(plan.form) ? divide_columns(p, plan, call.caps())
+                                                : divide_rows(p, plan);
   for (size_t k = 0; k < 4; ++k) p.numbers[k] = number_bits(what.numbers[k], what.compute);
 
   std::vector<Scratch> partial;
