@@ -40,7 +40,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     p.add_argument(
         "--threads", type=int, default=len(os.sched_getaffinity(0)), help="cores that every contestant gets"
     )
-    p.add_argument("--samples", type=int, default=7)
+    p.add_argument("--samples", type=int, default=5)
     p.add_argument(
         "--seconds", type=float, default=0.03, help="how long a sample lasts at least, but for long calls"
     )
