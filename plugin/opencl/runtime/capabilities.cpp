@@ -61,6 +61,15 @@ constexpr DriverFact kDriverFacts[] = {
      [](Capabilities& c) { c.warp_shuffle_ptx = true; }},
 };
 
+// cl_nv_device_attribute_query
+constexpr cl_device_info kComputeCapabilityMajor = 0x4000;
+constexpr cl_device_info kComputeCapabilityMinor = 0x4001;
+
+bool is_hopper(const Capabilities& c, cl_device_id device) {
+  return c.warp_shuffle_ptx && number<cl_uint>(device, kComputeCapabilityMajor) == 9 &&
+         number<cl_uint>(device, kComputeCapabilityMinor) == 0;
+}
+
 bool contains(const std::string& haystack, const char* needle) {
   return haystack.find(needle) != std::string::npos;
 }
@@ -101,6 +110,7 @@ Capabilities query_capabilities(cl_platform_id platform, cl_device_id device) {
   for (const DriverFact& fact : kDriverFacts)
     if (contains(c.platform, fact.platform) && contains(c.name, fact.device)) fact.apply(c);
   choose_style(c);
+  c.hopper = is_hopper(c, device);
   check(number<cl_bool>(device, CL_DEVICE_AVAILABLE) != 0,
         "the driver says that it is not available");
   check(number<cl_bool>(device, CL_DEVICE_COMPILER_AVAILABLE) != 0,

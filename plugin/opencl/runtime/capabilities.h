@@ -36,6 +36,7 @@ struct Capabilities {
   bool structs_by_value = true;      // kernel parameters may be structures
   bool slow_compiler = false;        // tenths of a second a program, one at a time in a process
   bool warp_shuffle_ptx = false;     // inline PTX `shfl.sync` works
+  bool hopper = false;               // compute capability 9.0: wgmma and tensor copies
   std::string build_options = "-cl-std=CL1.2";
 
   // What a cached program depends on besides its source and options.

@@ -282,7 +282,8 @@ void CustomKernel::launch(Stream& stream, std::span<const tb_value> args, const 
         break;
       case TB_TENSOR: {
         const auto* given = static_cast<const tb_tensor*>(value.as.p);
-        check_reach(*given, check_described(given));
+        const DType dtype = check_described(given);
+        check_reach(*given, dtype);
         const tb_tensor& tensor = *given;
         const Extent e = extent({tensor.sizes, tensor.ndim}, {tensor.strides, tensor.ndim});
         const int64_t item = size_of(from_abi(tensor.dtype));

@@ -11,6 +11,7 @@
 #include "build_ahead.h"
 #include "process.h"
 #include "profiler.h"
+#include "ptx.h"
 #include "recorder.h"
 
 namespace ocltensor::opencl {
@@ -26,6 +27,21 @@ std::string build_log(cl_program program, cl_device_id device) {
                                  nullptr) != CL_SUCCESS)
     return {};
   return text.c_str();
+}
+
+// Empty where the driver gives none.
+std::vector<unsigned char> binary_of(cl_program program) {
+  size_t size = 0;
+  if (cl().clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr) !=
+          CL_SUCCESS ||
+      size == 0)
+    return {};
+  std::vector<unsigned char> binary(size);
+  unsigned char* target = binary.data();
+  if (cl().clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof target, &target, nullptr) !=
+      CL_SUCCESS)
+    return {};
+  return binary;
 }
 
 // "NAME VALUE; NAME VALUE", the form of recipes.def.
@@ -47,6 +63,19 @@ BuildCounters& build_counters() {
   return counters;
 }
 
+void ProgramCache::compile(cl_program program, const std::string& options, const char* what) {
+  const cl_int code =
+      cl().clBuildProgram(program, 1, &device_, options.c_str(), nullptr, nullptr);
+  if (code == CL_BUILD_PROGRAM_FAILURE || code == CL_INVALID_BUILD_OPTIONS) {
+    const std::string text_of_log = build_log(program, device_);
+    throw Error(TB_E_COMPILE, 0,
+                fmt::format("{} did not compile for {}: {}\n{}", what, caps_.name, error_name(code),
+                            text_of_log),
+                code);
+  }
+  check_cl(code, "clBuildProgram");
+}
+
 Handle<cl_program> ProgramCache::build(const std::string& text, const std::string& options,
                                        const char* what) {
   const profiler::HostCall traced("build", what);
@@ -56,15 +85,9 @@ Handle<cl_program> ProgramCache::build(const std::string& text, const std::strin
   Handle<cl_program> program(cl().clCreateProgramWithSource(context_, 1, &lines, &length, &code));
   check_cl(code, "clCreateProgramWithSource");
   const auto begin = std::chrono::steady_clock::now();
-  code = cl().clBuildProgram(program.get(), 1, &device_, options.c_str(), nullptr, nullptr);
-  if (code == CL_BUILD_PROGRAM_FAILURE || code == CL_INVALID_BUILD_OPTIONS) {
-    const std::string text_of_log = build_log(program.get(), device_);
-    throw Error(TB_E_COMPILE, 0,
-                fmt::format("{} did not compile for {}: {}\n{}", what, caps_.name, error_name(code),
-                            text_of_log),
-                code);
-  }
-  check_cl(code, "clBuildProgram");
+  compile(program.get(), options, what);
+  if (caps_.hopper && ptx::hides_instructions(text))
+    program = uncovered(program.get(), options, what);
   recorder::describe(program.get(), text, options, what);  // custom programs come this way alone
   ++build_counters().builds;
   const std::chrono::duration<double, std::milli> elapsed =
@@ -73,20 +96,35 @@ Handle<cl_program> ProgramCache::build(const std::string& text, const std::strin
   return program;
 }
 
+Handle<cl_program> ProgramCache::uncovered(cl_program program, const std::string& options,
+                                           const char* what) {
+  const std::vector<unsigned char> covered = binary_of(program);
+  const std::string text = ptx::uncover(std::string(covered.begin(), covered.end()));
+  Handle<cl_program> result = from_binary({text.begin(), text.end()});
+  check(static_cast<bool>(result), "{}: the driver does not take the changed program", what);
+  compile(result.get(), options, what);
+  return result;
+}
+
+Handle<cl_program> ProgramCache::from_binary(const std::vector<unsigned char>& binary) {
+  const unsigned char* bytes = binary.data();
+  const size_t size = binary.size();
+  cl_int status = CL_SUCCESS;
+  cl_int code = CL_SUCCESS;
+  Handle<cl_program> program(
+      cl().clCreateProgramWithBinary(context_, 1, &device_, &size, &bytes, &status, &code));
+  if (code != CL_SUCCESS || status != CL_SUCCESS) return {};
+  return program;
+}
+
 Handle<cl_program> ProgramCache::load(const disk_cache::Key& key, const std::string& options,
                                       const char* what) {
   const auto binary = disk_cache::load(key);
   if (!binary) return {};
   const profiler::HostCall traced("load", what);
-  const unsigned char* bytes = binary->data();
-  const size_t size = binary->size();
-  cl_int status = CL_SUCCESS;
-  cl_int code = CL_SUCCESS;
-  Handle<cl_program> program(
-      cl().clCreateProgramWithBinary(context_, 1, &device_, &size, &bytes, &status, &code));
-  if (code == CL_SUCCESS)
-    code = cl().clBuildProgram(program.get(), 1, &device_, options.c_str(), nullptr, nullptr);
-  if (code != CL_SUCCESS) {  // another driver's, or damaged: build it again
+  Handle<cl_program> program = from_binary(*binary);
+  if (!program || cl().clBuildProgram(program.get(), 1, &device_, options.c_str(), nullptr,
+                                      nullptr) != CL_SUCCESS) {  // another driver's, or damaged: build it again
     disk_cache::remove(key);
     return {};
   }
@@ -95,17 +133,8 @@ Handle<cl_program> ProgramCache::load(const disk_cache::Key& key, const std::str
 }
 
 void ProgramCache::save(const disk_cache::Key& key, cl_program program) {
-  size_t size = 0;
-  if (cl().clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr) !=
-          CL_SUCCESS ||
-      size == 0)
-    return;
-  std::vector<unsigned char> binary(size);
-  unsigned char* target = binary.data();
-  if (cl().clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof target, &target, nullptr) !=
-      CL_SUCCESS)
-    return;
-  disk_cache::store(key, binary);
+  if (const std::vector<unsigned char> binary = binary_of(program); !binary.empty())
+    disk_cache::store(key, binary);
 }
 
 disk_cache::Key ProgramCache::disk_key(const Text& text) const {

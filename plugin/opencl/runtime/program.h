@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "capabilities.h"
 #include "defines.h"
@@ -33,7 +34,7 @@ class ProgramCache {
   // Compiles a program into the cache on disk, unless it is there or another process is about it.
   // `defines` as of Defines::source(). Throws as get() does.
   void build_ahead(const Source& source, const std::string& defines);
-  // A custom program, not shared.
+  // Not shared. Hidden instructions (ptx.h) are uncovered.
   Handle<cl_program> build(const std::string& text, const std::string& options, const char* what);
 
  private:
@@ -48,7 +49,10 @@ class ProgramCache {
   disk_cache::Key disk_key(const Text& text) const;
   Handle<cl_program> load_or_build(const Text& text, const char* what);
   Handle<cl_program> load(const disk_cache::Key& key, const std::string& options, const char* what);
+  Handle<cl_program> from_binary(const std::vector<unsigned char>& binary);  // null: not taken
   void save(const disk_cache::Key& key, cl_program program);
+  Handle<cl_program> uncovered(cl_program program, const std::string& options, const char* what);
+  void compile(cl_program program, const std::string& options, const char* what);
 
   cl_context context_;
   cl_device_id device_;

@@ -1,0 +1,272 @@
+// Matrix product on Hopper's matrix units: work-groups stay and take tiles of 128 x BN in turn; one warp feeds a ring of
+// STAGES buffers in local memory through the copy engine, two warpgroups of 64 rows each multiply what has arrived.
+// Defines: TYPE f16 or bf16 (operands and result, sums in float), f32 (TF32 products), or f32 with PLANES 3: operands come as
+// three planes of bf16 (split.cl) whose sum they are exactly, and six of the nine products are added. The matrix unit cuts off
+// what it adds, so its sums are emptied into ordinary float sums every 64 k. BN 64, 128 or 256 columns; A_ALONG_K, B_ALONG_K
+// (1: neighbours in memory along k, which TF32 requires, 0: along m or n); HAS_S.
+// Every line of an operand starts at a multiple of 16 bytes, and so does a batch.
+#include "hopper.h"
+#include "matmul_params.h"
+
+#define IS_F32 (sizeof(STYPE(TYPE)) == 4)
+#if PLANES == 3
+#define ELEMENT ELEMENT_bf16
+#define INSIDE ushort  // what is multiplied
+#define TYPES "f32.bf16.bf16"
+#elif TF32
+#define ELEMENT ELEMENT_tf32
+#define INSIDE float
+#define TYPES "f32.tf32.tf32"
+#else
+#define ELEMENT CAT(ELEMENT_, TYPE)
+#define INSIDE ushort
+#define TYPES CAT(TYPES_, TYPE)
+#define TYPES_f16 "f32.f16.f16"
+#define TYPES_bf16 "f32.bf16.bf16"
+#endif
+#if BN == 64
+#define ACCUMULATORS 32
+#define SHAPE_N "64"
+#elif BN == 128
+#define ACCUMULATORS 64
+#define SHAPE_N "128"
+#else
+#define ACCUMULATORS 128
+#define SHAPE_N "256"
+#endif
+#if TF32
+#define SHAPE "m64n" SHAPE_N "k8"
+#define TAIL "p, 1, 1"
+#else
+#define SHAPE "m64n" SHAPE_N "k16"
+#if A_ALONG_K
+#define TURN_A "0"
+#else
+#define TURN_A "1"
+#endif
+#if B_ALONG_K
+#define TURN_B "0"
+#else
+#define TURN_B "1"
+#endif
+#define TAIL "p, 1, 1, " TURN_A ", " TURN_B
+#endif
+
+#define WARPGROUPS 2
+#define BM (64 * WARPGROUPS)
+#define BK ((int)(128 / sizeof(INSIDE)))
+#define A_BYTES (BM * 128)  // of one plane's tile
+#define B_BYTES (BN * 128)
+#define STAGE_BYTES (PLANES * (A_BYTES + B_BYTES))
+#define ITEMS (128 * WARPGROUPS + 32)
+#define GROUP_ROWS 16  // rows of tiles walked together: their operands stay in the cache
+
+// The four k-steps of a stage.
+#define MULTIPLY(d, at_a, at_b, first)                                                                                       \
+  {                                                                                                                          \
+    const ulong da = matrix_at(at_a, LEAD(A_ALONG_K), 1024), db = matrix_at(at_b, LEAD(B_ALONG_K), 1024);                    \
+    PRODUCT_OF(ACCUMULATORS, SHAPE, TYPES, TAIL, d, da, db, first);                                                          \
+    PRODUCT_OF(ACCUMULATORS, SHAPE, TYPES, TAIL, d, da + KSTEP(A_ALONG_K), db + KSTEP(B_ALONG_K), 1);                        \
+    PRODUCT_OF(ACCUMULATORS, SHAPE, TYPES, TAIL, d, da + 2 * KSTEP(A_ALONG_K), db + 2 * KSTEP(B_ALONG_K), 1);                \
+    PRODUCT_OF(ACCUMULATORS, SHAPE, TYPES, TAIL, d, da + 3 * KSTEP(A_ALONG_K), db + 3 * KSTEP(B_ALONG_K), 1);                \
+  }
+#define NEXT_STAGE     \
+  if (++stage == STAGES) { \
+    stage = 0;         \
+    phase ^= 1;        \
+  }
+
+typedef struct {
+  int z, m0, n0;
+} Tile;
+
+INLINE Tile tile_at(int index, int m_tiles, int n_tiles) {
+  const int z = index / (m_tiles * n_tiles), in_batch = index % (m_tiles * n_tiles);
+  const int span = GROUP_ROWS * n_tiles, first = in_batch / span * GROUP_ROWS, rows = min(m_tiles - first, GROUP_ROWS);
+  Tile t;
+  t.z = z;
+  t.m0 = (first + in_batch % span % rows) * BM;
+  t.n0 = in_batch % span / rows * BN;
+  return t;
+}
+
+// Parameters: c, a and b, self; a word that equals `skip` where this product is not to be made (split.cl); room for two tensor
+// maps a work-group; `matrices` counts the batch.
+__attribute__((reqd_work_group_size(ITEMS, 1, 1)))
+__kernel void matmul_hopper(__global void *c_base, ulong c_offset, __global const void *a_base, ulong a_offset,
+                            __global const void *b_base, ulong b_offset, __global const void *s_base, ulong s_offset,
+                            __global const void *stop_base, ulong stop_offset, uint stop,
+                            __global void *maps_base, ulong maps_offset, int matrices, const MatmulParams p) {
+  __local uchar tiles[STAGES * STAGE_BYTES] __attribute__((aligned(1024)));
+  __local uint words[2 * MAP_WORDS] __attribute__((aligned(128)));
+  __local ulong bars[2 * STAGES] __attribute__((aligned(16)));
+#if PLANES == 3
+  if (*(__global const uint *)((__global const char *)stop_base + stop_offset) == stop) return;
+#endif
+  const uint ring = SHARED(tiles), full = SHARED(bars), empty = full + 8 * STAGES;
+  const int item = get_local_id(0), warpgroup = item >> 7, lane = item & 31;
+  const int m = p.m, n = p.n;
+  const int m_tiles = (m + BM - 1) / BM, n_tiles = (n + BN - 1) / BN, steps = ((int)p.k + BK - 1) / BK;
+  const int count = m_tiles * n_tiles * matrices;
+  if (item == 0) {
+    for (int s = 0; s < STAGES; ++s) {
+      barrier_init(full + 8 * s, 1);
+      barrier_init(empty + 8 * s, 4 * WARPGROUPS);
+    }
+    barriers_made();
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  int stage = 0;
+  uint phase = 0;
+
+  if (warpgroup == WARPGROUPS) {
+    __global uint *map_a = (__global uint *)((__global char *)maps_base + maps_offset) + get_group_id(0) * 2 * MAP_WORDS;
+    __global uint *map_b = map_a + MAP_WORDS;
+    const int a_planes = PLANES * (p.a_batch == 0 ? 1 : matrices), b_planes = PLANES * (p.b_batch == 0 ? 1 : matrices);
+    const int a_z = p.a_batch != 0, b_z = p.b_batch != 0;
+    {
+      __global const INSIDE *a = (__global const INSIDE *)((__global const char *)a_base + a_offset);
+      __global const INSIDE *b = (__global const INSIDE *)((__global const char *)b_base + b_offset);
+      const ulong size = sizeof(INSIDE);
+      const ulong a_line = (A_ALONG_K ? p.a_row : p.a_col) * size, b_line = (B_ALONG_K ? p.b_col : p.b_row) * size;
+#if PLANES == 1
+      const ulong a_plane = a_z ? p.a_batch * size : a_line, b_plane = b_z ? p.b_batch * size : b_line;
+#else
+      const ulong a_plane = (A_ALONG_K ? p.m : p.k) * a_line, b_plane = (B_ALONG_K ? p.n : p.k) * b_line;
+#endif
+      MAKE_MAP(ELEMENT, words, map_a, a, A_ALONG_K ? p.k : p.m, A_ALONG_K ? p.m : p.k, a_planes, a_line, a_plane,
+               A_ALONG_K ? BK : 64, A_ALONG_K ? BM : BK)
+      MAKE_MAP(ELEMENT, words + MAP_WORDS, map_b, b, B_ALONG_K ? p.k : p.n, B_ALONG_K ? p.n : p.k, b_planes, b_line, b_plane,
+               B_ALONG_K ? BK : 64, B_ALONG_K ? BN : BK)
+    }
+    if (lane == 0) {
+      for (int index = get_group_id(0); index < count; index += get_num_groups(0)) {
+        const Tile t = tile_at(index, m_tiles, n_tiles);
+        for (int step = 0; step < steps; ++step) {
+          barrier_wait(empty + 8 * stage, phase ^ 1);
+          const uint bar = full + 8 * stage;
+          uint to = ring + stage * STAGE_BYTES;
+          barrier_expect(bar, STAGE_BYTES);
+          UNROLL for (int plane = 0; plane < PLANES; ++plane) {
+            const int z = plane * (a_planes / PLANES) + t.z * a_z;
+#if A_ALONG_K
+            copy_tile(to, map_a, step * BK, t.m0, z, bar);
+#else
+            UNROLL for (int i = 0; i < WARPGROUPS; ++i) copy_tile(to + i * 8192, map_a, t.m0 + i * 64, step * BK, z, bar);
+#endif
+            to += A_BYTES;
+          }
+          UNROLL for (int plane = 0; plane < PLANES; ++plane) {
+            const int z = plane * (b_planes / PLANES) + t.z * b_z;
+#if B_ALONG_K
+            copy_tile(to, map_b, step * BK, t.n0, z, bar);
+#else
+            UNROLL for (int j = 0; j < BN / 64; ++j) copy_tile(to + j * 8192, map_b, t.n0 + j * 64, step * BK, z, bar);
+#endif
+            to += B_BYTES;
+          }
+          NEXT_STAGE
+        }
+      }
+    }
+    return;
+  }
+
+  const int warp = (item >> 5) & 3, quarter = lane & 3;
+  const float alpha = as_float((uint)p.alpha);
+#if HAS_S
+  const float beta = as_float((uint)p.beta);
+#endif
+  float d[ACCUMULATORS];
+  UNROLL for (int i = 0; i < ACCUMULATORS; ++i) d[i] = 0.0f;
+#if PLANES == 3
+  float sums[ACCUMULATORS];
+#else
+#define sums d
+#endif
+  for (int index = get_group_id(0); index < count; index += get_num_groups(0)) {
+    const Tile t = tile_at(index, m_tiles, n_tiles);
+#if PLANES == 3
+    UNROLL for (int i = 0; i < ACCUMULATORS; ++i) sums[i] = 0.0f;
+    _Pragma("unroll 1") for (int step = 0; step < steps; ++step) {
+      barrier_wait(full + 8 * stage, phase);
+      const uint at_a = ring + stage * STAGE_BYTES + warpgroup * 8192, at_b = ring + stage * STAGE_BYTES + 3 * A_BYTES;
+      PRODUCTS_BEGIN;  // the small ones first
+      MULTIPLY(d, at_a + 2 * A_BYTES, at_b, 0)
+      MULTIPLY(d, at_a, at_b + 2 * B_BYTES, 1)
+      MULTIPLY(d, at_a + A_BYTES, at_b + B_BYTES, 1)
+      MULTIPLY(d, at_a + A_BYTES, at_b, 1)
+      MULTIPLY(d, at_a, at_b + B_BYTES, 1)
+      MULTIPLY(d, at_a, at_b, 1)
+      PRODUCTS_END;
+      ALL_DONE(ACCUMULATORS, d);
+      if (lane == 0) barrier_arrive(empty + 8 * stage);
+      NEXT_STAGE
+      UNROLL for (int i = 0; i < ACCUMULATORS; ++i) sums[i] += d[i];
+    }
+#else
+    int before = 0;
+    for (int step = 0; step < steps; ++step) {
+      barrier_wait(full + 8 * stage, phase);
+      const uint at = ring + stage * STAGE_BYTES;
+      PRODUCTS_BEGIN;
+      MULTIPLY(d, at + warpgroup * 8192, at + A_BYTES, step)
+      PRODUCTS_END;
+      ALL_BUT_ONE_DONE;
+      if (step > 0 && lane == 0) barrier_arrive(empty + 8 * before);  // the step before this one is done
+      before = stage;
+      NEXT_STAGE
+    }
+    ALL_DONE(ACCUMULATORS, d);
+    if (lane == 0) barrier_arrive(empty + 8 * before);
+#endif
+
+    UNROLL for (int half_tile = 0; half_tile < 2; ++half_tile) {
+      // This item holds columns 8 j + 2 quarter and the next of row `row`, for all j.
+      const int row = t.m0 + warpgroup * 64 + warp * 16 + half_tile * 8 + (lane >> 2);
+      const bool inside = row < m;
+      __global STYPE(TYPE) *to = AT(TYPE, c_base, c_offset) + t.z * p.c_batch + row * p.c_row;
+      UNROLL for (int i = 0; i < ACCUMULATORS / 2; ++i) {
+        const int at = i / 2 * 4 + half_tile * 2 + i % 2;
+        sums[at] *= alpha;
+#if HAS_S
+        const int column = t.n0 + i / 2 * 8 + quarter * 2 + i % 2;
+        __global const STYPE(TYPE) *from = AT_CONST(TYPE, s_base, s_offset) + t.z * p.s_batch;
+        if (inside && column < n) sums[at] = fma(beta, (float)LOAD(TYPE, from, row * p.s_row + column * p.s_col), sums[at]);
+#endif
+      }
+#if PLANES == 3 || TF32
+      const bool aligned = ((size_t)to & 7) == 0;
+      UNROLL for (int j = 0; j < BN / 8; ++j) {
+        const int column = t.n0 + j * 8 + quarter * 2;
+        const float x = sums[j * 4 + half_tile * 2], y = sums[j * 4 + half_tile * 2 + 1];
+        if (!inside) continue;
+        if (aligned && column + 2 <= n) *(__global float2 *)(to + column) = (float2)(x, y);
+        else {
+          if (column < n) to[column] = x;
+          if (column + 1 < n) to[column + 1] = y;
+        }
+      }
+#else
+      const bool aligned = ((size_t)to & 15) == 0;
+      // Four items of a row exchange 4 x 4 pairs, so that each has 8 neighbouring columns of every fourth block.
+#define PAIR(b) CAT(pack_, TYPE)(sums[(j + b) * 4 + half_tile * 2], sums[(j + b) * 4 + half_tile * 2 + 1])
+      UNROLL for (int j = 0; j < BN / 8; j += 4) {
+        uint v0 = PAIR(0), v1 = PAIR(1), v2 = PAIR(2), v3 = PAIR(3);
+        uint x = from_neighbour(quarter & 1 ? v0 : v1, 1), y = from_neighbour(quarter & 1 ? v2 : v3, 1);
+        if (quarter & 1) { v0 = x; v2 = y; } else { v1 = x; v3 = y; }
+        x = from_neighbour(quarter & 2 ? v0 : v2, 2), y = from_neighbour(quarter & 2 ? v1 : v3, 2);
+        if (quarter & 2) { v0 = x; v1 = y; } else { v2 = x; v3 = y; }
+        const int column = t.n0 + (j + quarter) * 8;
+        if (!inside) continue;
+        if (aligned && column + 8 <= n) *(__global uint4 *)(to + column) = (uint4)(v0, v1, v2, v3);
+        else {
+          const uint v[4] = {v0, v1, v2, v3};
+          UNROLL for (int e = 0; e < 8; ++e)
+            if (column + e < n) ((__global ushort *)to)[column + e] = (ushort)(v[e / 2] >> (16 * (e & 1)));
+        }
+      }
+#endif
+    }
+  }
+}

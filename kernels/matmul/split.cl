@@ -1,0 +1,52 @@
+// A float matrix as three planes of bf16 whose sum it is exactly, for products on matrix units (hopper.cl, PLANES 3). Splitting:
+// Henry, Tang and Heinecke, arXiv 1904.06376. Exact for numbers from 2^-109 up (the last plane's bits must be bf16 numbers);
+// others are reported: a word is set to `stop`, the product is then left to a kernel in plain float. So are numbers from 2^64
+// up, infinities and NaN, whose parts would meet as inf - inf.
+// One work-item: 8 neighbours. Lines of the planes are padded with zeros to multiples of 8.
+#include "split_params.h"
+#include "types.h"
+
+INLINE uint nearest_bf16(float x) {
+  const uint u = as_uint(x);
+  return (u + 0x7fffu + ((u >> 16) & 1)) >> 16;
+}
+
+__kernel void split_operands(__global void *a_planes_base, ulong a_planes_offset, __global void *b_planes_base,
+                             ulong b_planes_offset, __global const void *a_base, ulong a_offset, __global const void *b_base,
+                             ulong b_offset, __global void *stop_base, ulong stop_offset, uint stop, const SplitParams p) {
+  ulong i = get_global_id(0);
+  const bool second = i >= p.a.pieces;
+  if (second) i -= p.a.pieces;
+  if (second && i >= p.b.pieces) return;
+  const SplitOperand o = second ? p.b : p.a;
+  __global const float *from = second ? AT_CONST(f32, b_base, b_offset) : AT_CONST(f32, a_base, a_offset);
+  __global ushort *to =
+      (__global ushort *)((__global char *)(second ? b_planes_base : a_planes_base) + (second ? b_planes_offset : a_planes_offset));
+  const uint chunks = o.padded / 8;
+  const uint chunk = (uint)(i % chunks), line = (uint)(i / chunks);  // lines are counted through the batch
+  const uint first = chunk * 8;
+  from += (line / o.lines) * o.batch_stride + (line % o.lines) * o.line_stride + first * o.stride;
+  float v[8];
+  if (o.stride == 1 && first + 8 <= o.length && ((size_t)from & 15) == 0) {
+    const float4 low = ((__global const float4 *)from)[0], high = ((__global const float4 *)from)[1];
+    v[0] = low.x; v[1] = low.y; v[2] = low.z; v[3] = low.w;
+    v[4] = high.x; v[5] = high.y; v[6] = high.z; v[7] = high.w;
+  } else {
+    UNROLL for (int e = 0; e < 8; ++e) v[e] = first + e < o.length ? from[e * o.stride] : 0.0f;
+  }
+  bool refused = false;
+  UNROLL for (int e = 0; e < 8; ++e) {
+    const uint size = as_uint(v[e]) & 0x7fffffffu;
+    refused |= size != 0 && (size < 0x09000000u || size >= 0x5f800000u);  // 2^-109, 2^64
+  }
+  if (refused) *(__global uint *)((__global char *)stop_base + stop_offset) = stop;
+  UNROLL for (int plane = 0; plane < 3; ++plane) {
+    uint bits[8];
+    UNROLL for (int e = 0; e < 8; ++e) {
+      bits[e] = nearest_bf16(v[e]);
+      v[e] -= as_float(bits[e] << 16);
+    }
+    *(__global uint4 *)(to + plane * o.plane + (ulong)line * o.padded + first) =
+        (uint4)(bits[0] | bits[1] << 16, bits[2] | bits[3] << 16, bits[4] | bits[5] << 16, bits[6] | bits[7] << 16);
+  }
+}
