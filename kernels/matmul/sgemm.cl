@@ -3,7 +3,8 @@
 // converted as they are loaded.
 // Defines: TYPE; BM, BN, TM, TN (the tile); A_ALONG_K, B_ALONG_K (1: neighbours in memory along k, 0: along m or n); EDGE
 // (1: any size and alignment; 0: m >= BM, n >= BN, k % BK == 0, and every row of the operands and the result starts at a
-// multiple of four elements; edge tiles then overlap their neighbours and write the same values twice); HAS_S.
+// multiple of four elements; edge tiles then overlap their neighbours and write the same values twice); HAS_S; GUARDED (1: only
+// if a word in memory has the value `wanted`).
 #include "matmul_params.h"
 #include "types.h"
 
@@ -49,9 +50,15 @@ INLINE float4 load4(__global const STYPE(TYPE) *p, bool ok, long left) {
 __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 __kernel void sgemm(__global void *c_base, ulong c_offset, __global const void *a_base, ulong a_offset,
                     __global const void *b_base, ulong b_offset, __global const void *s_base, ulong s_offset,
+#if GUARDED
+                    __global const void *word_base, ulong word_offset, uint wanted,
+#endif
                     const MatmulParams p) {
   __local float As[2][BK][PA] __attribute__((aligned(16)));
   __local float Bs[2][BK][PB] __attribute__((aligned(16)));
+#if GUARDED
+  if (*(__global const uint *)((__global const char *)word_base + word_offset) != wanted) return;
+#endif
   const int t = get_local_id(0);
   const long z = get_group_id(1);
   const long m_tiles = (p.m + BM - 1) / BM, n_tiles = (p.n + BN - 1) / BN;

@@ -64,8 +64,7 @@ BuildCounters& build_counters() {
 }
 
 void ProgramCache::compile(cl_program program, const std::string& options, const char* what) {
-  const cl_int code =
-      cl().clBuildProgram(program, 1, &device_, options.c_str(), nullptr, nullptr);
+  const cl_int code = cl().clBuildProgram(program, 1, &device_, options.c_str(), nullptr, nullptr);
   if (code == CL_BUILD_PROGRAM_FAILURE || code == CL_INVALID_BUILD_OPTIONS) {
     const std::string text_of_log = build_log(program, device_);
     throw Error(TB_E_COMPILE, 0,
@@ -123,8 +122,9 @@ Handle<cl_program> ProgramCache::load(const disk_cache::Key& key, const std::str
   if (!binary) return {};
   const profiler::HostCall traced("load", what);
   Handle<cl_program> program = from_binary(*binary);
-  if (!program || cl().clBuildProgram(program.get(), 1, &device_, options.c_str(), nullptr,
-                                      nullptr) != CL_SUCCESS) {  // another driver's, or damaged: build it again
+  if (!program ||
+      cl().clBuildProgram(program.get(), 1, &device_, options.c_str(), nullptr,
+                          nullptr) != CL_SUCCESS) {  // another driver's, or damaged: build it again
     disk_cache::remove(key);
     return {};
   }

@@ -1,5 +1,6 @@
-// Instructions that NVIDIA's OpenCL compiler does not know (Hopper's wgmma, setmaxnreg): kernels hide
-// them in comments of the assembler, and they are uncovered in the program that the compiler makes.
+// Instructions that NVIDIA's OpenCL compiler does not know (Hopper's wgmma, setmaxnreg): kernels
+// hide them in comments of the assembler, and they are uncovered in the program that the compiler
+// makes.
 #pragma once
 
 #include <string>

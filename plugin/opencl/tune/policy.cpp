@@ -39,6 +39,7 @@ Policy make_policy() {
            .fp16 = reduction(Knob::Fp16Reduction),
            .bf16 = reduction(Knob::Bf16Reduction),
            .portable = is_provider_enabled(kPortable),
+           .ptx = is_provider_enabled(kPtx),
            .operations = NamePatterns(config::get_string(Knob::DisabledOperations)),
            .algorithms = NamePatterns(config::get_string(Knob::DisabledAlgorithms)),
            .default_choice = false,

@@ -20,7 +20,7 @@ struct Policy {
   bool tuned, deterministic, benchmark, immediate, allow_tf32, prefer_portable;
   int64_t verbose, benchmark_limit;
   ReducedSums fp16, bf16;
-  bool portable;  // is the provider enabled?
+  bool portable, ptx;  // is the provider enabled?
   NamePatterns operations, algorithms;
 
   bool default_choice;  // of algorithms: nothing to print, to measure, or to leave out

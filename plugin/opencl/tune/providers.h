@@ -1,4 +1,4 @@
-// Where kernels come from: a table of providers, of which this version has one.
+// Where kernels come from: a table of providers.
 #pragma once
 
 #include <span>
@@ -7,12 +7,13 @@
 namespace ocltensor::opencl {
 
 inline constexpr std::string_view kPortable = "portable";
+inline constexpr std::string_view kPtx = "ptx";
 
 struct Provider {
   const char* name;
   const char* library;  // its name in preferred_blas_library(), or nullptr
   const char* what;
-  const char* missing;  // why there is none of it; nullptr: it is there
+  const char* missing;  // why there is none of it, on any device; nullptr: it is there
 };
 
 // In the order in which they are asked.

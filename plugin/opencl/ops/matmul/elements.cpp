@@ -1,4 +1,5 @@
 // Matrix products for GPUs: tiles through local memory, and dot products where there are few rows.
+#include "guard.h"
 #include "kernel_sources.h"
 #include "matmul.h"
 
@@ -58,22 +59,24 @@ const char* refuse_tiles(const OpCall& call, const MatmulProblem& p) {
   return nullptr;
 }
 
-void bind_all(Launch& launch, const MatmulProblem& p) {
+void bind_all(Launch& launch, const MatmulProblem& p, const Guard& guard = {}) {
   bind_matrix(launch, p, p.c, p.m, p.n);
   bind_matrix(launch, p, p.a, p.m, p.k);
   bind_matrix(launch, p, p.b, p.k, p.n);
   p.self ? bind_matrix(launch, p, *p.self, p.m, p.n) : (void)launch.memory(0, 0, 0);
+  if (guard.word != 0) launch.memory(guard.word, 0, sizeof guard.value).value(guard.value);
   const MatmulParams params = matmul_params(p);
   launch.bytes(&params, sizeof params);
 }
 
-void run_tiles(const OpCall& call, const MatmulProblem& p, const Tile& t) {
+void run_tiles(const OpCall& call, const MatmulProblem& p, const Tile& t, const Guard& guard = {}) {
   Defines d;
   d.type("TYPE", p.dtype).set("HAS_S", p.self.has_value()).set("EDGE", !is_even(p, t));
   d.set("BM", t.m).set("BN", t.n).set("TM", t.item_m).set("TN", t.item_n);
   d.set("A_ALONG_K", along_k(p.a.col, p.a.row)).set("B_ALONG_K", along_k(p.b.row, p.b.col));
+  d.set("GUARDED", guard.word != 0);
   Launch launch = call.launch(kernel_sources::matmul_sgemm, "sgemm", d);
-  bind_all(launch, p);
+  bind_all(launch, p, guard);
   const auto groups = static_cast<size_t>(divide_up(p.m, t.m) * divide_up(p.n, t.n));
   launch.run({groups * t.items(), static_cast<size_t>(p.batch), 1}, {t.items(), 1, 1});
 }
@@ -95,6 +98,10 @@ void run_dots(const OpCall& call, const MatmulProblem& p) {
 }
 
 }  // namespace
+
+void run_portable_tiles(const OpCall& call, const MatmulProblem& p, const Guard& guard) {
+  run_tiles(call, p, pass_over_large(call, p) == nullptr ? kLarge : kSmall, guard);
+}
 
 const MatmulImplementation kMatmulLargeTiles{
     {"matmul.large_tiles", "128 x 128 in local memory"}, refuse_tiles, run_large, pass_over_large};

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "matmul.h"
+#include "matrix_units.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -12,10 +13,10 @@ struct MatmulTraits {
     return fmt::format("matmul {} {} x {} x {} x {}", name(p.dtype), p.batch, p.m, p.n, p.k);
   }
   static std::string notes(const OpCall& call, const MatmulProblem& p) {
-    std::string text = call.policy().prefer_portable ? "; matrix units: not wanted"
-                                                     : "; matrix units: no provider is available";
+    const char* reason = refuse_matrix_units(call);
+    std::string text = fmt::format("; matrix units: {}", reason == nullptr ? "yes" : reason);
     if (call.policy().allow_tf32 && p.dtype == DType::Float32)
-      text += "; tf32 allowed, no provider offers it";
+      text += reason == nullptr ? "; tf32 allowed" : "; tf32 allowed, no provider offers it";
     return text;
   }
   // Which strides are 1 decides what can run, and how fast.
@@ -35,8 +36,9 @@ using Algorithms = AlgorithmList<MatmulProblem, MatmulTraits>;
 
 Algorithms& algorithms() {
   static Algorithms& list = *new Algorithms(  // leaked: threads may run while the process ends
-      "matmul", {&kMatmulSplit, &kMatmulSkinny, &kMatmulInPlace, &kMatmulPacked, &kMatmulDots,
-                 &kMatmulLargeTiles, &kMatmulSmallTiles, &kMatmulGeneral});
+      "matmul",
+      {&kMatmulSplit, &kMatmulHopper, &kMatmulHopperSplit, &kMatmulSkinny, &kMatmulInPlace,
+       &kMatmulPacked, &kMatmulDots, &kMatmulLargeTiles, &kMatmulSmallTiles, &kMatmulGeneral});
   return list;
 }
 

@@ -39,7 +39,8 @@ void run_complex_matmul(const OpCall& call, const MatmulProblem& problem);
 
 extern const MatmulImplementation kMatmulSplit;  // split.cpp: few results, long sums
 extern const MatmulImplementation kMatmulSkinny, kMatmulInPlace,
-    kMatmulPacked;  // rows.cpp: CPU drivers
+    kMatmulPacked;                                                    // rows.cpp: CPU drivers
+extern const MatmulImplementation kMatmulHopper, kMatmulHopperSplit;  // hopper.cpp: matrix units
 extern const MatmulImplementation kMatmulDots, kMatmulLargeTiles,
     kMatmulSmallTiles;                             // elements.cpp: GPUs
 extern const MatmulImplementation kMatmulGeneral;  // general.cpp: anything

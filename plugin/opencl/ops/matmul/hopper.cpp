@@ -1,0 +1,365 @@
+// Matrix products on Hopper's matrix units: 16-bit types and TF32 as they lie in memory, float32 as
+// three planes of bfloat16 (six products, as accurate as float32).
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <limits>
+#include <vector>
+
+#include "guard.h"
+#include "kernel_sources.h"
+#include "matmul.h"
+#include "matrix_units.h"
+#include "split_params.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+constexpr int64_t kRows = 128;          // BM of hopper.cl
+constexpr size_t kItems = 288;          // ITEMS of hopper.cl
+constexpr int64_t kMapBytes = 2 * 128;  // of a work-group
+constexpr int64_t kLineBytes = 16;      // what lines of an operand are multiples of
+constexpr int64_t kMostDevices = 16;
+
+enum class Kind : uint8_t { Half, BFloat, Tf32, Split };
+constexpr int64_t kKinds = 4;
+
+// How a kernel is specialised.
+struct Variant {
+  Kind kind;
+  int64_t columns;  // BN: 64, 128 or 256
+  bool a_along_k, b_along_k, self;
+
+  bool planes() const { return kind == Kind::Split; }
+  int64_t item() const { return kind == Kind::Tf32 ? 4 : 2; }  // bytes of what is multiplied
+  int64_t stages() const {
+    if (planes()) return columns == 64 ? 3 : 2;
+    return columns == 256 ? 3 : 6;
+  }
+  Defines defines() const {
+    constexpr DType kTypes[] = {DType::Float16, DType::BFloat16, DType::Float32, DType::Float32};
+    Defines d;
+    d.type("TYPE", kTypes[static_cast<int>(kind)]).set("PLANES", planes() ? 3 : 1);
+    d.set("TF32", kind == Kind::Tf32).set("BN", columns).set("STAGES", stages());
+    return d.set("A_ALONG_K", a_along_k).set("B_ALONG_K", b_along_k).set("HAS_S", self);
+  }
+  size_t index() const {
+    const int64_t size = columns == 64 ? 0 : columns == 128 ? 1 : 2;
+    return static_cast<size_t>(
+        (((static_cast<int64_t>(kind) * 3 + size) * 2 + a_along_k) * 2 + b_along_k) * 2 + self);
+  }
+};
+constexpr int64_t kVariants = kKinds * 3 * 8;
+
+// A as a matrix of rows, B as a matrix of columns: lines along k, or across it.
+struct Operand {
+  tb_address address;
+  int64_t batch, line, step;  // strides of the batch, of rows (columns), along k
+  bool along_k() const { return step == 1; }
+  bool along_lines() const { return line == 1; }
+};
+Operand operand_a(const MatmulProblem& p) { return {p.a.address, p.a.batch, p.a.row, p.a.col}; }
+Operand operand_b(const MatmulProblem& p) { return {p.b.address, p.b.batch, p.b.col, p.b.row}; }
+
+// Can the copy engine read it as it lies?
+bool is_readable(const MatmulProblem& p, const Operand& o, int64_t item, bool needs_k) {
+  if (!(o.along_k() || (o.along_lines() && !needs_k))) return false;
+  const int64_t stride = o.along_k() ? o.line : o.step;
+  const auto fits = [item](int64_t elements) {
+    return elements > 0 && elements * item % kLineBytes == 0;
+  };
+  return o.address % kLineBytes == 0 && fits(stride) &&
+         (p.batch == 1 || o.batch == 0 || fits(o.batch));
+}
+
+// The cheapest width of tiles: waves of tiles times the time of one, which is its columns and what
+// it takes to begin and to store one.
+int64_t columns_for(const OpCall& call, const MatmulProblem& p, bool planes) {
+  int64_t best = 64, lowest = std::numeric_limits<int64_t>::max();
+  for (const int64_t columns : {256, 128, 64}) {
+    if (planes && columns == 256) continue;
+    const int64_t tiles = p.batch * divide_up(p.m, kRows) * divide_up(p.n, columns);
+    const int64_t cost = divide_up(tiles, call.caps().compute_units) * (columns + 64);
+    if (cost >= lowest) continue;
+    lowest = cost;
+    best = columns;
+  }
+  return best;
+}
+
+Kind kind_of(DType type) {
+  return type == DType::Float16 ? Kind::Half : type == DType::BFloat16 ? Kind::BFloat : Kind::Tf32;
+}
+
+// Of 16-bit types and TF32: operands that cannot be read as they lie are copied along k first.
+Variant direct_variant(const OpCall& call, const MatmulProblem& p) {
+  Variant v{kind_of(p.dtype), columns_for(call, p, false), true, true, p.self.has_value()};
+  const bool needs_k = v.kind == Kind::Tf32;
+  const Operand a = operand_a(p), b = operand_b(p);
+  v.a_along_k = !is_readable(p, a, v.item(), needs_k) || a.along_k();
+  v.b_along_k = !is_readable(p, b, v.item(), needs_k) || b.along_k();
+  return v;
+}
+Variant split_variant(const OpCall& call, const MatmulProblem& p) {
+  return {Kind::Split, columns_for(call, p, true), operand_a(p).along_k(), operand_b(p).along_k(),
+          p.self.has_value()};
+}
+
+void enqueue(const OpCall& call, const MatmulProblem& p, const Variant& v, const Operand& a,
+             const Operand& b, const Guard& guard) {
+  const int64_t tiles = p.batch * divide_up(p.m, kRows) * divide_up(p.n, v.columns);
+  const int64_t groups = std::min<int64_t>(tiles, call.caps().compute_units);
+  const Scratch maps = call.scratch(static_cast<uint64_t>(groups * kMapBytes));
+  MatmulProblem q = p;
+  q.a = {a.address, a.batch, a.line, a.step};
+  q.b = {b.address, b.batch, b.step, b.line};
+  Launch launch = call.launch(kernel_sources::matmul_hopper, "matmul_hopper", v.defines());
+  bind_matrix(launch, p, p.c, p.m, p.n);
+  launch.memory(a.address, 0, 1).memory(b.address, 0, 1);
+  p.self ? bind_matrix(launch, p, *p.self, p.m, p.n) : (void)launch.memory(0, 0, 0);
+  launch.memory(guard.word, 0, guard.word == 0 ? 0 : 4).value(guard.value);
+  launch.memory(maps.address(), 0, groups * kMapBytes).value(static_cast<int32_t>(p.batch));
+  const MatmulParams params = matmul_params(q);
+  launch.bytes(&params, sizeof params);
+  launch.run({static_cast<size_t>(groups) * kItems, 1, 1}, {kItems, 1, 1});
+}
+
+// ---- 16-bit types and TF32
+
+// An operand that the engine can read: itself, or a copy along k with lines of full vectors.
+class Readable {
+ public:
+  Readable(const OpCall& call, const MatmulProblem& p, const Operand& o, int64_t lines,
+           const Variant& v)
+      : operand_(o) {
+    if (is_readable(p, o, v.item(), v.kind == Kind::Tf32)) return;
+    const int64_t vector = kLineBytes / v.item();
+    const int64_t line = divide_up(p.k, vector) * vector;
+    const int64_t batch = o.batch == 0 ? 1 : p.batch;
+    memory_.push_back(call.scratch(static_cast<uint64_t>(batch * lines * line * v.item())));
+    operand_ = {memory_.back().address(), o.batch == 0 ? 0 : lines * line, line, 1};
+    const Dims sizes{batch, lines, p.k};
+    copy_tensor(call, LocalTensor(operand_.address, p.dtype, sizes, Dims{lines * line, line, 1}),
+                LocalTensor(o.address, p.dtype, sizes, Dims{o.batch, o.line, o.step}));
+  }
+  const Operand& operand() const { return operand_; }
+
+ private:
+  std::vector<Scratch> memory_;  // none, or the copy's
+  Operand operand_;
+};
+
+void run_variant(const OpCall& call, const MatmulProblem& p, const Variant& v) {
+  const Readable a(call, p, operand_a(p), p.m, v);
+  const Readable b(call, p, operand_b(p), p.n, v);
+  enqueue(call, p, v, a.operand(), b.operand(), {});
+}
+
+// ---- float32 by planes
+
+// Planes have a matrix's own orientation.
+SplitOperand split_operand(const MatmulProblem& p, const Operand& o, int64_t lines, bool along_k) {
+  const int64_t length = along_k ? p.k : lines;
+  const int64_t count = along_k ? lines : p.k;
+  const int64_t padded = divide_up(length, 8) * 8;
+  const int64_t batch = o.batch == 0 ? 1 : p.batch;
+  return {o.batch,
+          along_k ? o.line : o.step,
+          along_k ? o.step : o.line,
+          static_cast<uint64_t>(batch * count * padded / 8),
+          static_cast<uint64_t>(batch * count * padded),
+          static_cast<uint64_t>(count),
+          static_cast<uint64_t>(length),
+          static_cast<uint64_t>(padded)};
+}
+Operand plane_operand(const SplitOperand& s, tb_address address, bool shared, bool along_k) {
+  const auto line = static_cast<int64_t>(s.padded);
+  const auto matrix = shared ? 0 : static_cast<int64_t>(s.lines) * line;
+  return {address, matrix, along_k ? line : 1, along_k ? 1 : line};
+}
+int64_t bytes_of_planes(const SplitOperand& s) { return static_cast<int64_t>(s.plane) * 3 * 2; }
+
+uint32_t next_guard_value() {
+  static std::atomic<uint32_t> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+
+// Products by planes, and what the split refused in plain float32: both are enqueued, and a word in
+// memory decides which of them works, so that nothing waits for the device. The word needs no first
+// value: another call's never equals this one's, and chance would only make the plain kernel work.
+void run_split_variant(const OpCall& call, const MatmulProblem& p, const Variant& v) {
+  const Operand a = operand_a(p), b = operand_b(p);
+  const SplitParams params{split_operand(p, a, p.m, v.a_along_k),
+                           split_operand(p, b, p.n, v.b_along_k)};
+  const Scratch a_planes = call.scratch(static_cast<uint64_t>(bytes_of_planes(params.a)));
+  const Scratch b_planes = call.scratch(static_cast<uint64_t>(bytes_of_planes(params.b)));
+  const Scratch word = call.scratch(sizeof(uint32_t));
+  const Guard guard{word.address(), next_guard_value()};
+
+  constexpr size_t kSplitItems = 256;
+  Launch split = call.launch(kernel_sources::matmul_split, "split_operands", Defines());
+  split.memory(a_planes.address(), 0, bytes_of_planes(params.a));
+  split.memory(b_planes.address(), 0, bytes_of_planes(params.b));
+  bind_matrix(split, p, p.a, p.m, p.k);
+  bind_matrix(split, p, p.b, p.k, p.n);
+  split.memory(guard.word, 0, sizeof(uint32_t)).value(guard.value);
+  split.bytes(&params, sizeof params);
+  const auto pieces = static_cast<int64_t>(params.a.pieces + params.b.pieces);
+  const auto items = static_cast<size_t>(divide_up(pieces, kSplitItems)) * kSplitItems;
+  split.run({items, 1, 1}, {kSplitItems, 1, 1});
+
+  enqueue(call, p, v, plane_operand(params.a, a_planes.address(), a.batch == 0, v.a_along_k),
+          plane_operand(params.b, b_planes.address(), b.batch == 0, v.b_along_k), guard);
+  run_portable_tiles(call, p, guard);
+}
+
+// ---- Tests of kernels
+
+// A product of small whole numbers, whose sums every kind gives exactly, in a result of odd sizes
+// with room around it, against the host's.
+std::string wrong_result(const OpCall& call, const void* what) {
+  const Variant& v = *static_cast<const Variant*>(what);
+  constexpr int64_t kM = 141, kN = 301, kK = 200, kGap = 8;
+  constexpr int64_t kLineK = 200, kLineM = 144, kLineN = 304, kLineC = kN + kGap;
+  const DType type = v.kind == Kind::Half     ? DType::Float16
+                     : v.kind == Kind::BFloat ? DType::BFloat16
+                                              : DType::Float32;
+  const auto random = [state = 12345u]() mutable {
+    state = state * 1664525u + 1013904223u;
+    return static_cast<int>(state >> 16) % 3 - 1;
+  };
+  const auto numbers = [&](int64_t count) {
+    std::vector<int> list(static_cast<size_t>(count));
+    std::ranges::generate(list, random);
+    return list;
+  };
+  const std::vector<int> a = numbers(v.a_along_k ? kM * kLineK : kK * kLineM);
+  const std::vector<int> b = numbers(v.b_along_k ? kN * kLineK : kK * kLineN);
+  const std::vector<int> s = numbers(kM * kN);
+  std::vector<Scratch> memory;
+  const auto upload = [&](const std::vector<int>& list) {
+    std::vector<float> floats(list.begin(), list.end());
+    memory.push_back(call.scratch(floats.size() * sizeof(float)));
+    const Place place =
+        resolve(memory.back().address(), 0, static_cast<int64_t>(floats.size() * sizeof(float)));
+    call.stream().write(place.buffer, place.offset, floats.data(), floats.size() * sizeof(float),
+                        false);
+    const tb_address as_float = memory.back().address();
+    if (type == DType::Float32) return as_float;
+    const Dims sizes{static_cast<int64_t>(list.size())};
+    memory.push_back(call.scratch(floats.size() * static_cast<size_t>(size_of(type))));
+    copy_tensor(call, LocalTensor(memory.back().address(), type, sizes),
+                LocalTensor(as_float, DType::Float32, sizes));
+    return memory.back().address();
+  };
+  MatmulProblem p{type, 1, kM, kN, kK, {}, {}, {}, {}, 1, 0};
+  p.a = v.a_along_k ? Matrix{upload(a), 0, kLineK, 1} : Matrix{upload(a), 0, 1, kLineM};
+  p.b = v.b_along_k ? Matrix{upload(b), 0, 1, kLineK} : Matrix{upload(b), 0, kLineN, 1};
+  p.c = {upload(std::vector<int>(kM * kLineC, 7)), 0, kLineC, 1};
+  if (v.self) {
+    p.self = Matrix{upload(s), 0, kN, 1};
+    p.beta = 1;
+  }
+  v.planes() ? run_split_variant(call, p, v) : run_variant(call, p, v);
+
+  const Dims all{kM * kLineC};
+  memory.push_back(call.scratch(kM * kLineC * sizeof(float)));
+  copy_tensor(call, LocalTensor(memory.back().address(), DType::Float32, all),
+              LocalTensor(p.c.address, type, all));
+  std::vector<float> got(kM * kLineC);
+  const Place place =
+      resolve(memory.back().address(), 0, static_cast<int64_t>(got.size() * sizeof(float)));
+  call.stream().read(got.data(), place.buffer, place.offset, got.size() * sizeof(float), false);
+  for (int64_t i = 0; i < kM; ++i)
+    for (int64_t j = 0; j < kLineC; ++j) {
+      int want = 7;
+      if (j < kN) {
+        want = v.self ? s[static_cast<size_t>(i * kN + j)] : 0;
+        for (int64_t k = 0; k < kK; ++k)
+          want += a[static_cast<size_t>(v.a_along_k ? i * kLineK + k : k * kLineM + i)] *
+                  b[static_cast<size_t>(v.b_along_k ? j * kLineK + k : k * kLineN + j)];
+      }
+      const float is = got[static_cast<size_t>(i * kLineC + j)];
+      if (is != static_cast<float>(want))
+        return fmt::format("element ({}, {}) is {} instead of {}", i, j, is, want);
+    }
+  return {};
+}
+
+bool is_variant_proven(const OpCall& call, const Variant& v) {
+  static std::array<std::array<Proof, kVariants>, kMostDevices>& proofs =
+      *new std::array<std::array<Proof, kVariants>, kMostDevices>;
+  const auto device = static_cast<size_t>(call.device().index());
+  if (device >= kMostDevices) return false;
+  Proof& proof = proofs[device][v.index()];
+  const uint8_t state = proof.state.load(std::memory_order_relaxed);
+  if (state != Proof::Unknown) [[likely]]
+    return state == Proof::Right;
+  const std::string program = "matmul/hopper.cl " + v.defines().source();
+  return is_proven(call, proof, program, wrong_result, &v);
+}
+
+// ---- The algorithms
+
+const char* refuse_common(const OpCall& call, const MatmulProblem& p) {
+  if (const char* reason = refuse_matrix_units(call)) return reason;
+  if (p.c.col != 1) return "the columns of the result are not neighbours";
+  if (p.k == 0) return "nothing to sum";
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  if (std::max({p.m, p.n, p.k}) > kMost - 256 ||
+      divide_up(p.m, kRows) * divide_up(p.n, 64) > kMost / p.batch)
+    return "the sizes need 64 bits";
+  return nullptr;
+}
+
+constexpr const char* kNotProven = "the kernel failed its test on this driver";
+
+const char* refuse_direct(const OpCall& call, const MatmulProblem& p) {
+  if (const char* reason = refuse_common(call, p)) return reason;
+  const bool half = p.dtype == DType::Float16 || p.dtype == DType::BFloat16;
+  if (!half && p.dtype != DType::Float32) return "not a type of the matrix units";
+  if (!half && !call.policy().allow_tf32) return "TF32 is not allowed";
+  return is_variant_proven(call, direct_variant(call, p)) ? nullptr : kNotProven;
+}
+// A few rows are bound by memory, which many small work-groups read faster.
+const char* pass_over_direct(const OpCall&, const MatmulProblem& p) {
+  if (p.m <= 4) return "a few rows";
+  return p.k < 16 || p.n < 16 ? "too little to multiply" : nullptr;
+}
+
+void run_direct(const OpCall& call, const MatmulProblem& p) {
+  run_variant(call, p, direct_variant(call, p));
+}
+
+constexpr int64_t kMostPlanes = int64_t{4} << 30;  // bytes
+
+const char* refuse_split(const OpCall& call, const MatmulProblem& p) {
+  if (p.dtype != DType::Float32) return "not float32";
+  if (const char* reason = refuse_common(call, p)) return reason;
+  if (p.m <= 4) return "a few rows";
+  if (p.batch * p.k * (p.m + p.n) * 6 > kMostPlanes) return "planes would take more than 4 GiB";
+  for (const Operand& o : {operand_a(p), operand_b(p)})  // for the plain kernel
+    if (!o.along_k() && !o.along_lines()) return "an operand has no neighbouring elements";
+  return is_variant_proven(call, split_variant(call, p)) ? nullptr : kNotProven;
+}
+const char* pass_over_split(const OpCall&, const MatmulProblem& p) {
+  if (std::min({p.m, p.n, p.k}) < 64) return "splitting would take longer than it saves";
+  const auto products = static_cast<double>(p.batch * p.m) * static_cast<double>(p.n * p.k);
+  return products < 0x1p26 ? "splitting would take longer than it saves" : nullptr;
+}
+
+void run_split(const OpCall& call, const MatmulProblem& p) {
+  run_split_variant(call, p, split_variant(call, p));
+}
+
+}  // namespace
+
+const MatmulImplementation kMatmulHopper{
+    {"matmul.hopper", "Hopper's matrix units"}, refuse_direct, run_direct, pass_over_direct};
+const MatmulImplementation kMatmulHopperSplit{
+    {"matmul.hopper_bf16x6", "float32 as three bfloat16 on Hopper's matrix units"},
+    refuse_split,
+    run_split,
+    pass_over_split};
+
+}  // namespace ocltensor::opencl

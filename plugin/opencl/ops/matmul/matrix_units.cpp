@@ -1,0 +1,40 @@
+// Settings and proofs of kernels for matrix units.
+#include "matrix_units.h"
+
+#include "base/log.h"
+#include "runtime/disk_cache.h"
+
+namespace ocltensor::opencl {
+
+const char* refuse_matrix_units(const OpCall& call) {
+  if (!call.caps().hopper) return "the device has no matrix units of the Hopper generation";
+  if (!call.policy().ptx) return "the provider ptx is disabled";
+  if (call.policy().prefer_portable) return "portable kernels are preferred";
+  return nullptr;
+}
+
+bool is_proven(const OpCall& call, Proof& proof, const std::string& program,
+               std::string (*test)(const OpCall& call, const void* what), const void* what) {
+  const auto key =
+      disk_cache::key_of("proven|" OCLTENSOR_VERSION "|" + call.caps().identity() + "|" + program);
+  if (disk_cache::contains(key)) {
+    proof.state = Proof::Right;
+    return true;
+  }
+  std::string wrong;
+  try {
+    wrong = test(call, what);
+  } catch (const Error& error) {
+    if (error.status() == TB_E_OUT_OF_MEMORY || error.status() == TB_E_DEVICE_LOST) throw;
+    wrong = error.what();
+  }
+  if (wrong.empty()) disk_cache::store(key, {'o', 'k'});
+  if (!wrong.empty())
+    logging::warning("tune",
+                     "a kernel for matrix units is not used, because its test failed: {}: {}",
+                     program, wrong);
+  proof.state = wrong.empty() ? Proof::Right : Proof::Wrong;
+  return wrong.empty();
+}
+
+}  // namespace ocltensor::opencl
