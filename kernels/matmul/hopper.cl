@@ -3,12 +3,12 @@
 // Defines: TYPE f16 or bf16 (operands and result, sums in float), f32 (TF32 products), or f32 with PLANES 3: operands come as
 // three planes of bf16 (split.cl) whose sum they are exactly, and six of the nine products are added. The matrix unit cuts off
 // what it adds, so its sums are emptied into ordinary float sums every 64 k. BN 64, 128 or 256 columns; A_ALONG_K, B_ALONG_K
-// (1: neighbours in memory along k, which TF32 requires, 0: along m or n); HAS_S.
+// (1: neighbours in memory along k, which TF32 requires, 0: along m or n); HAS_S; PARTIAL (1: k is cut into pieces, whose sums
+// are left as floats for sum_pieces.cl, a matrix for each piece of each product).
 // Every line of an operand starts at a multiple of 16 bytes, and so does a batch.
 #include "hopper.h"
 #include "matmul_params.h"
 
-#define IS_F32 (sizeof(STYPE(TYPE)) == 4)
 #if PLANES == 3
 #define ELEMENT ELEMENT_bf16
 #define INSIDE ushort  // what is multiplied
@@ -76,6 +76,14 @@
     phase ^= 1;        \
   }
 
+#if PARTIAL || PLANES == 3 || TF32
+#define FLOAT_RESULT 1
+typedef float result_t;
+#else
+#define FLOAT_RESULT 0
+typedef STYPE(TYPE) result_t;
+#endif
+
 typedef struct {
   int z, m0, n0;
 } Tile;
@@ -90,13 +98,14 @@ INLINE Tile tile_at(int index, int m_tiles, int n_tiles) {
   return t;
 }
 
-// Parameters: c, a and b, self; a word that equals `skip` where this product is not to be made (split.cl); room for two tensor
-// maps a work-group; `matrices` counts the batch.
+// Parameters: c, a and b, self; a word that equals `stop` where this product is not to be made (split.cl); room for two tensor
+// maps a work-group; `matrices` counts the batch, `pieces` those of k, of `piece_steps` steps each.
 __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 __kernel void matmul_hopper(__global void *c_base, ulong c_offset, __global const void *a_base, ulong a_offset,
                             __global const void *b_base, ulong b_offset, __global const void *s_base, ulong s_offset,
                             __global const void *stop_base, ulong stop_offset, uint stop,
-                            __global void *maps_base, ulong maps_offset, int matrices, const MatmulParams p) {
+                            __global void *maps_base, ulong maps_offset, int matrices, int pieces, int piece_steps,
+                            const MatmulParams p) {
   __local uchar tiles[STAGES * STAGE_BYTES] __attribute__((aligned(1024)));
   __local uint words[2 * MAP_WORDS] __attribute__((aligned(128)));
   __local ulong bars[2 * STAGES] __attribute__((aligned(16)));
@@ -107,7 +116,9 @@ __kernel void matmul_hopper(__global void *c_base, ulong c_offset, __global cons
   const int item = get_local_id(0), warpgroup = item >> 7, lane = item & 31;
   const int m = p.m, n = p.n;
   const int m_tiles = (m + BM - 1) / BM, n_tiles = (n + BN - 1) / BN, steps = ((int)p.k + BK - 1) / BK;
-  const int count = m_tiles * n_tiles * matrices;
+  const int count = m_tiles * n_tiles * matrices * pieces;
+  // Boxes of a few rows are no higher than needed: filling with zeros takes the engine as long as copying.
+  const int a_rows = min(BM, (m + 7) / 8 * 8), b_rows = min(BN, (n + 7) / 8 * 8);
   if (item == 0) {
     for (int s = 0; s < STAGES; ++s) {
       barrier_init(full + 8 * s, 1);
@@ -135,20 +146,23 @@ __kernel void matmul_hopper(__global void *c_base, ulong c_offset, __global cons
       const ulong a_plane = (A_ALONG_K ? p.m : p.k) * a_line, b_plane = (B_ALONG_K ? p.n : p.k) * b_line;
 #endif
       MAKE_MAP(ELEMENT, words, map_a, a, A_ALONG_K ? p.k : p.m, A_ALONG_K ? p.m : p.k, a_planes, a_line, a_plane,
-               A_ALONG_K ? BK : 64, A_ALONG_K ? BM : BK)
+               A_ALONG_K ? BK : 64, A_ALONG_K ? a_rows : BK)
       MAKE_MAP(ELEMENT, words + MAP_WORDS, map_b, b, B_ALONG_K ? p.k : p.n, B_ALONG_K ? p.n : p.k, b_planes, b_line, b_plane,
-               B_ALONG_K ? BK : 64, B_ALONG_K ? BN : BK)
+               B_ALONG_K ? BK : 64, B_ALONG_K ? b_rows : BK)
     }
+    const uint bytes = PLANES * ((A_ALONG_K ? a_rows * 128 : A_BYTES) + (B_ALONG_K ? b_rows * 128 : B_BYTES));
     if (lane == 0) {
       for (int index = get_group_id(0); index < count; index += get_num_groups(0)) {
         const Tile t = tile_at(index, m_tiles, n_tiles);
-        for (int step = 0; step < steps; ++step) {
+        const int matrix = PARTIAL ? t.z % matrices : t.z;
+        const int first = PARTIAL ? t.z / matrices * piece_steps : 0, last = PARTIAL ? min(first + piece_steps, steps) : steps;
+        for (int step = first; step < last; ++step) {
           barrier_wait(empty + 8 * stage, phase ^ 1);
           const uint bar = full + 8 * stage;
           uint to = ring + stage * STAGE_BYTES;
-          barrier_expect(bar, STAGE_BYTES);
+          barrier_expect(bar, bytes);
           UNROLL for (int plane = 0; plane < PLANES; ++plane) {
-            const int z = plane * (a_planes / PLANES) + t.z * a_z;
+            const int z = plane * (a_planes / PLANES) + matrix * a_z;
 #if A_ALONG_K
             copy_tile(to, map_a, step * BK, t.m0, z, bar);
 #else
@@ -157,7 +171,7 @@ __kernel void matmul_hopper(__global void *c_base, ulong c_offset, __global cons
             to += A_BYTES;
           }
           UNROLL for (int plane = 0; plane < PLANES; ++plane) {
-            const int z = plane * (b_planes / PLANES) + t.z * b_z;
+            const int z = plane * (b_planes / PLANES) + matrix * b_z;
 #if B_ALONG_K
             copy_tile(to, map_b, step * BK, t.n0, z, bar);
 #else
@@ -173,7 +187,9 @@ __kernel void matmul_hopper(__global void *c_base, ulong c_offset, __global cons
   }
 
   const int warp = (item >> 5) & 3, quarter = lane & 3;
+#if !PARTIAL
   const float alpha = as_float((uint)p.alpha);
+#endif
 #if HAS_S
   const float beta = as_float((uint)p.beta);
 #endif
@@ -186,9 +202,10 @@ __kernel void matmul_hopper(__global void *c_base, ulong c_offset, __global cons
 #endif
   for (int index = get_group_id(0); index < count; index += get_num_groups(0)) {
     const Tile t = tile_at(index, m_tiles, n_tiles);
+    const int first = PARTIAL ? t.z / matrices * piece_steps : 0, count_steps = PARTIAL ? min(piece_steps, steps - first) : steps;
 #if PLANES == 3
     UNROLL for (int i = 0; i < ACCUMULATORS; ++i) sums[i] = 0.0f;
-    _Pragma("unroll 1") for (int step = 0; step < steps; ++step) {
+    _Pragma("unroll 1") for (int step = 0; step < count_steps; ++step) {
       barrier_wait(full + 8 * stage, phase);
       const uint at_a = ring + stage * STAGE_BYTES + warpgroup * 8192, at_b = ring + stage * STAGE_BYTES + 3 * A_BYTES;
       PRODUCTS_BEGIN;  // the small ones first
@@ -206,7 +223,7 @@ __kernel void matmul_hopper(__global void *c_base, ulong c_offset, __global cons
     }
 #else
     int before = 0;
-    for (int step = 0; step < steps; ++step) {
+    for (int step = 0; step < count_steps; ++step) {
       barrier_wait(full + 8 * stage, phase);
       const uint at = ring + stage * STAGE_BYTES;
       PRODUCTS_BEGIN;
@@ -225,7 +242,8 @@ __kernel void matmul_hopper(__global void *c_base, ulong c_offset, __global cons
       // This item holds columns 8 j + 2 quarter and the next of row `row`, for all j.
       const int row = t.m0 + warpgroup * 64 + warp * 16 + half_tile * 8 + (lane >> 2);
       const bool inside = row < m;
-      __global STYPE(TYPE) *to = AT(TYPE, c_base, c_offset) + t.z * p.c_batch + row * p.c_row;
+      __global result_t *to = (__global result_t *)((__global char *)c_base + c_offset) + t.z * p.c_batch + row * p.c_row;
+#if !PARTIAL
       UNROLL for (int i = 0; i < ACCUMULATORS / 2; ++i) {
         const int at = i / 2 * 4 + half_tile * 2 + i % 2;
         sums[at] *= alpha;
@@ -235,7 +253,8 @@ __kernel void matmul_hopper(__global void *c_base, ulong c_offset, __global cons
         if (inside && column < n) sums[at] = fma(beta, (float)LOAD(TYPE, from, row * p.s_row + column * p.s_col), sums[at]);
 #endif
       }
-#if PLANES == 3 || TF32
+#endif
+#if FLOAT_RESULT
       const bool aligned = ((size_t)to & 7) == 0;
       UNROLL for (int j = 0; j < BN / 8; ++j) {
         const int column = t.n0 + j * 8 + quarter * 2;

@@ -171,7 +171,7 @@ std::vector<std::string> disabled_operations() { return split_names(get_setting(
 
 std::vector<Provider> providers() {
   std::vector<Provider> list;
-  for (Fields& f : report("providers", 7))
+  for (Fields& f : report("providers", 8))
     list.push_back({std::move(f[0]), std::move(f[1]), f[2] == "1", f[3] == "1", std::move(f[4]),
                     std::move(f[5]), std::move(f[6])});
   return list;
@@ -186,10 +186,16 @@ void set_provider_enabled(std::string_view name, bool enabled) {
     setting_scopes().add(kProviders, {std::string(name)});
 }
 std::vector<std::string> provider_operations(std::string_view name) {
-  const std::vector<Provider> known = providers();
-  const auto it = std::ranges::find(known, name, &Provider::name);
-  check(it != known.end(), "there is no kernel provider '{}'", name);
-  return it->available ? operations() : std::vector<std::string>{};
+  for (const Fields& f : report("providers", 8)) {
+    if (f[0] != name) continue;
+    std::vector<std::string> list;
+    if (f[2] != "1") return list;
+    const NamePatterns patterns(f[7]);
+    for (const std::string& operation : operations())
+      if (patterns.find(operation) != nullptr) list.push_back(operation);
+    return list;
+  }
+  fail(TB_E_INVALID, "there is no kernel provider '{}'", name);
 }
 
 std::vector<Algorithm> algorithms() {

@@ -204,7 +204,7 @@ TEST_F(Switches, VerbosePrintsChoicesWithReasons) {
   EXPECT_THAT(text, HasSubstr("matmul float32 1 x 48 x 40 x 64 on ocl:0: " +
                               switches::last_choice("matmul") + " (by rule)"));
   EXPECT_THAT(text, HasSubstr("not matmul.skinny: "));
-  EXPECT_THAT(text, HasSubstr("matrix units: no provider is available"));
+  EXPECT_THAT(text, HasSubstr("matrix units: the device has no matrix units"));
   EXPECT_THAT(text, Not(HasSubstr("tf32")));
   EXPECT_THAT(text, Not(HasSubstr("operator add.out")));
   EXPECT_THAT(printed([&] {

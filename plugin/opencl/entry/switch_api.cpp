@@ -114,10 +114,10 @@ tb_status switch_at(uint32_t index, const char** name, tb_error* error) {
 std::string report_providers() {
   std::string text;
   for (const Provider& p : providers())
-    text += fmt::format("{}\t{}\t{:d}\t{:d}\t{}\t{}\t{}\n", p.name,
+    text += fmt::format("{}\t{}\t{:d}\t{:d}\t{}\t{}\t{}\t{}\n", p.name,
                         p.library == nullptr ? "" : p.library, p.missing == nullptr,
                         is_provider_enabled(p.name), p.missing == nullptr ? OCLTENSOR_VERSION : "",
-                        p.what, p.missing == nullptr ? "" : p.missing);
+                        p.what, p.missing == nullptr ? "" : p.missing, p.operators);
   return text;
 }
 

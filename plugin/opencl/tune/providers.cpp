@@ -14,19 +14,21 @@ namespace {
 
 // `missing` of a row that depends on the devices is put in by providers().
 constexpr Provider kProviders[] = {
-    {"ptx", "matrix_unit", "NVIDIA's matrix units", nullptr},
-    {"intel_matrix", "matrix_unit", "Intel's matrix units",
+    {"ptx", "matrix_unit", "NVIDIA's matrix units",
+     "mm,addmm,bmm,baddbmm,convolution,convolution_backward,linear*", nullptr},
+    {"intel_matrix", "matrix_unit", "Intel's matrix units", "",
      "this version has no kernels for Intel's matrix units"},
-    {"clblast", "clblast", "the CLBlast library", "this version is built without CLBlast"},
-    {"vkfft", nullptr, "the VkFFT library",
+    {"clblast", "clblast", "the CLBlast library", "", "this version is built without CLBlast"},
+    {"vkfft", nullptr, "the VkFFT library", "",
      "this version is built without VkFFT: its own Fourier transforms take every length"},
-    {"portable", "portable", "the project's kernels in OpenCL C", nullptr}};
+    {"portable", "portable", "the project's kernels in OpenCL C", "*", nullptr}};
 
 std::vector<Provider> present_providers() {
   std::vector<Provider> list(std::begin(kProviders), std::end(kProviders));
   const bool hopper = std::ranges::any_of(device_list().devices,
                                           [](const auto& device) { return device->caps().hopper; });
-  if (!hopper) list.front().missing = "no device here is an NVIDIA GPU of the Hopper generation";
+  if (!hopper)
+    list.front().missing = "no device here has the matrix units of NVIDIA's Hopper generation";
   return list;
 }
 

@@ -13,7 +13,8 @@ struct Provider {
   const char* name;
   const char* library;  // its name in preferred_blas_library(), or nullptr
   const char* what;
-  const char* missing;  // why there is none of it, on any device; nullptr: it is there
+  const char* operators;  // patterns of the operators that it has kernels for, apart by commas
+  const char* missing;    // why there is none of it, on any device; nullptr: it is there
 };
 
 // In the order in which they are asked.

@@ -29,6 +29,7 @@ struct Variant {
   Kind kind;
   int64_t columns;  // BN: 64, 128 or 256
   bool a_along_k, b_along_k, self;
+  int64_t pieces = 1;  // of k
 
   bool planes() const { return kind == Kind::Split; }
   int64_t item() const { return kind == Kind::Tf32 ? 4 : 2; }  // bytes of what is multiplied
@@ -41,15 +42,19 @@ struct Variant {
     Defines d;
     d.type("TYPE", kTypes[static_cast<int>(kind)]).set("PLANES", planes() ? 3 : 1);
     d.set("TF32", kind == Kind::Tf32).set("BN", columns).set("STAGES", stages());
-    return d.set("A_ALONG_K", a_along_k).set("B_ALONG_K", b_along_k).set("HAS_S", self);
+    d.set("A_ALONG_K", a_along_k).set("B_ALONG_K", b_along_k);
+    return d.set("HAS_S", self && pieces == 1).set("PARTIAL", pieces > 1);
   }
   size_t index() const {
     const int64_t size = columns == 64 ? 0 : columns == 128 ? 1 : 2;
+    const int64_t end = pieces > 1 ? 2 : self ? 1 : 0;
     return static_cast<size_t>(
-        (((static_cast<int64_t>(kind) * 3 + size) * 2 + a_along_k) * 2 + b_along_k) * 2 + self);
+        (((static_cast<int64_t>(kind) * 3 + size) * 2 + a_along_k) * 2 + b_along_k) * 3 + end);
   }
+  int64_t steps(int64_t k) const { return divide_up(k, 128 / item()); }
+  int64_t piece_steps(int64_t k) const { return divide_up(steps(k), pieces); }
 };
-constexpr int64_t kVariants = kKinds * 3 * 8;
+constexpr int64_t kVariants = kKinds * 3 * 4 * 3;
 
 // A as a matrix of rows, B as a matrix of columns: lines along k, or across it.
 struct Operand {
@@ -72,19 +77,33 @@ bool is_readable(const MatmulProblem& p, const Operand& o, int64_t item, bool ne
          (p.batch == 1 || o.batch == 0 || fits(o.batch));
 }
 
-// The cheapest width of tiles: waves of tiles times the time of one, which is its columns and what
-// it takes to begin and to store one.
-int64_t columns_for(const OpCall& call, const MatmulProblem& p, bool planes) {
-  int64_t best = 64, lowest = std::numeric_limits<int64_t>::max();
+// The cheapest tiles and cuts of k, by a model in microseconds of an H200: a step of 128 bytes
+// along k takes the units 0.73 for 256 columns, and no less than 0.2; a tile 1.5 and its results 1;
+// pieces are written and read again at 3 TB/s, and cost a launch.
+void choose_tiles(const OpCall& call, const MatmulProblem& p, Variant& v) {
+  constexpr int64_t kMostPieces = 16;
+  const int64_t steps = v.steps(p.k);
+  const auto results = static_cast<double>(p.batch * p.m) * static_cast<double>(p.n);
+  double lowest = std::numeric_limits<double>::max();
+  Variant best = v;
   for (const int64_t columns : {256, 128, 64}) {
-    if (planes && columns == 256) continue;
+    if (v.planes() && columns == 256) continue;
+    const double part = static_cast<double>(columns) / 256;
+    const double step = std::max(0.73 * part, 0.2) * (v.planes() ? 6 : 1);
     const int64_t tiles = p.batch * divide_up(p.m, kRows) * divide_up(p.n, columns);
-    const int64_t cost = divide_up(tiles, call.caps().compute_units) * (columns + 64);
-    if (cost >= lowest) continue;
-    lowest = cost;
-    best = columns;
+    for (int64_t pieces = 1; pieces <= std::min(kMostPieces, steps / 4 + 1); ++pieces) {
+      v.columns = columns;
+      v.pieces = pieces;
+      if (divide_up(steps, v.piece_steps(p.k)) != pieces) continue;  // one would be empty
+      const auto waves = static_cast<double>(divide_up(tiles * pieces, call.caps().compute_units));
+      double cost = waves * (static_cast<double>(v.piece_steps(p.k)) * step + 1.5 + part);
+      if (pieces > 1) cost += 4 + static_cast<double>(2 * pieces) * results * 4 / 3e6;
+      if (cost >= lowest) continue;
+      lowest = cost;
+      best = v;
+    }
   }
-  return best;
+  v = best;
 }
 
 Kind kind_of(DType type) {
@@ -93,35 +112,64 @@ Kind kind_of(DType type) {
 
 // Of 16-bit types and TF32: operands that cannot be read as they lie are copied along k first.
 Variant direct_variant(const OpCall& call, const MatmulProblem& p) {
-  Variant v{kind_of(p.dtype), columns_for(call, p, false), true, true, p.self.has_value()};
+  Variant v{kind_of(p.dtype), 64, true, true, p.self.has_value()};
   const bool needs_k = v.kind == Kind::Tf32;
   const Operand a = operand_a(p), b = operand_b(p);
   v.a_along_k = !is_readable(p, a, v.item(), needs_k) || a.along_k();
   v.b_along_k = !is_readable(p, b, v.item(), needs_k) || b.along_k();
+  choose_tiles(call, p, v);
   return v;
 }
 Variant split_variant(const OpCall& call, const MatmulProblem& p) {
-  return {Kind::Split, columns_for(call, p, true), operand_a(p).along_k(), operand_b(p).along_k(),
-          p.self.has_value()};
+  Variant v{Kind::Split, 64, operand_a(p).along_k(), operand_b(p).along_k(), p.self.has_value()};
+  choose_tiles(call, p, v);
+  return v;
+}
+
+// Adds what was summed in pieces.
+void sum_pieces(const OpCall& call, const MatmulProblem& p, const Variant& v, tb_address sums,
+                const Guard& guard) {
+  Defines d;
+  d.type("TYPE", p.dtype).set("HAS_S", v.self).set("GUARDED", guard.word != 0);
+  Launch launch = call.launch(kernel_sources::matmul_sum_pieces, "matmul_sum_pieces", d);
+  bind_matrix(launch, p, p.c, p.m, p.n);
+  launch.memory(sums, 0, v.pieces * p.batch * p.m * p.n * 4);
+  p.self ? bind_matrix(launch, p, *p.self, p.m, p.n) : (void)launch.memory(0, 0, 0);
+  launch.memory(guard.word, 0, guard.word == 0 ? 0 : 4).value(guard.value);
+  launch.value(static_cast<int32_t>(v.pieces));
+  const MatmulParams params = matmul_params(p);
+  launch.bytes(&params, sizeof params);
+  constexpr int64_t kGroup = 128;
+  launch.run({static_cast<size_t>(divide_up(p.n, kGroup) * kGroup), static_cast<size_t>(p.m),
+              static_cast<size_t>(p.batch)},
+             {kGroup, 1, 1});
 }
 
 void enqueue(const OpCall& call, const MatmulProblem& p, const Variant& v, const Operand& a,
              const Operand& b, const Guard& guard) {
-  const int64_t tiles = p.batch * divide_up(p.m, kRows) * divide_up(p.n, v.columns);
+  const int64_t tiles = v.pieces * p.batch * divide_up(p.m, kRows) * divide_up(p.n, v.columns);
   const int64_t groups = std::min<int64_t>(tiles, call.caps().compute_units);
   const Scratch maps = call.scratch(static_cast<uint64_t>(groups * kMapBytes));
+  const int64_t sums_bytes = v.pieces == 1 ? 1 : v.pieces * p.batch * p.m * p.n * 4;
+  const Scratch sums = call.scratch(static_cast<uint64_t>(sums_bytes));
   MatmulProblem q = p;
   q.a = {a.address, a.batch, a.line, a.step};
   q.b = {b.address, b.batch, b.step, b.line};
+  if (v.pieces > 1) q.c = {sums.address(), p.m * p.n, p.n, 1};
   Launch launch = call.launch(kernel_sources::matmul_hopper, "matmul_hopper", v.defines());
-  bind_matrix(launch, p, p.c, p.m, p.n);
+  if (v.pieces > 1)
+    launch.memory(sums.address(), 0, sums_bytes);
+  else
+    bind_matrix(launch, p, p.c, p.m, p.n);
   launch.memory(a.address, 0, 1).memory(b.address, 0, 1);
   p.self ? bind_matrix(launch, p, *p.self, p.m, p.n) : (void)launch.memory(0, 0, 0);
   launch.memory(guard.word, 0, guard.word == 0 ? 0 : 4).value(guard.value);
   launch.memory(maps.address(), 0, groups * kMapBytes).value(static_cast<int32_t>(p.batch));
+  launch.value(static_cast<int32_t>(v.pieces)).value(static_cast<int32_t>(v.piece_steps(p.k)));
   const MatmulParams params = matmul_params(q);
   launch.bytes(&params, sizeof params);
   launch.run({static_cast<size_t>(groups) * kItems, 1, 1}, {kItems, 1, 1});
+  if (v.pieces > 1) sum_pieces(call, p, v, sums.address(), guard);
 }
 
 // ---- 16-bit types and TF32
@@ -218,7 +266,8 @@ void run_split_variant(const OpCall& call, const MatmulProblem& p, const Variant
 // A product of small whole numbers, whose sums every kind gives exactly, in a result of odd sizes
 // with room around it, against the host's.
 std::string wrong_result(const OpCall& call, const void* what) {
-  const Variant& v = *static_cast<const Variant*>(what);
+  Variant v = *static_cast<const Variant*>(what);
+  v.pieces = std::min<int64_t>(v.pieces, 2);
   constexpr int64_t kM = 141, kN = 301, kK = 200, kGap = 8;
   constexpr int64_t kLineK = 200, kLineM = 144, kLineN = 304, kLineC = kN + kGap;
   const DType type = v.kind == Kind::Half     ? DType::Float16
@@ -295,8 +344,7 @@ bool is_variant_proven(const OpCall& call, const Variant& v) {
   const uint8_t state = proof.state.load(std::memory_order_relaxed);
   if (state != Proof::Unknown) [[likely]]
     return state == Proof::Right;
-  const std::string program = "matmul/hopper.cl " + v.defines().source();
-  return is_proven(call, proof, program, wrong_result, &v);
+  return is_proven(call, proof, kernel_sources::matmul_hopper, v.defines(), wrong_result, &v);
 }
 
 // ---- The algorithms
@@ -307,7 +355,7 @@ const char* refuse_common(const OpCall& call, const MatmulProblem& p) {
   if (p.k == 0) return "nothing to sum";
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   if (std::max({p.m, p.n, p.k}) > kMost - 256 ||
-      divide_up(p.m, kRows) * divide_up(p.n, 64) > kMost / p.batch)
+      divide_up(p.m, kRows) * divide_up(p.n, 64) > kMost / (16 * p.batch))
     return "the sizes need 64 bits";
   return nullptr;
 }
@@ -343,9 +391,9 @@ const char* refuse_split(const OpCall& call, const MatmulProblem& p) {
   return is_variant_proven(call, split_variant(call, p)) ? nullptr : kNotProven;
 }
 const char* pass_over_split(const OpCall&, const MatmulProblem& p) {
-  if (std::min({p.m, p.n, p.k}) < 64) return "splitting would take longer than it saves";
+  if (std::min(p.m, p.n) < 64 || p.k < 128) return "splitting would take longer than it saves";
   const auto products = static_cast<double>(p.batch * p.m) * static_cast<double>(p.n * p.k);
-  return products < 0x1p26 ? "splitting would take longer than it saves" : nullptr;
+  return products < 0x1p25 ? "splitting would take longer than it saves" : nullptr;
 }
 
 void run_split(const OpCall& call, const MatmulProblem& p) {

@@ -14,7 +14,9 @@ struct MatmulTraits {
   }
   static std::string notes(const OpCall& call, const MatmulProblem& p) {
     const char* reason = refuse_matrix_units(call);
-    std::string text = fmt::format("; matrix units: {}", reason == nullptr ? "yes" : reason);
+    std::string text = call.policy().prefer_portable
+                           ? "; matrix units: not wanted"
+                           : fmt::format("; matrix units: {}", reason == nullptr ? "yes" : reason);
     if (call.policy().allow_tf32 && p.dtype == DType::Float32)
       text += reason == nullptr ? "; tf32 allowed" : "; tf32 allowed, no provider offers it";
     return text;

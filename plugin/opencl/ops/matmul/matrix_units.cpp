@@ -13,10 +13,10 @@ const char* refuse_matrix_units(const OpCall& call) {
   return nullptr;
 }
 
-bool is_proven(const OpCall& call, Proof& proof, const std::string& program,
+bool is_proven(const OpCall& call, Proof& proof, const Source& source, const Defines& defines,
                std::string (*test)(const OpCall& call, const void* what), const void* what) {
-  const auto key =
-      disk_cache::key_of("proven|" OCLTENSOR_VERSION "|" + call.caps().identity() + "|" + program);
+  const auto key = disk_cache::key_of("proven\n" + call.caps().identity() + "\n" +
+                                      defines.source() + expand(source));
   if (disk_cache::contains(key)) {
     proof.state = Proof::Right;
     return true;
@@ -31,8 +31,8 @@ bool is_proven(const OpCall& call, Proof& proof, const std::string& program,
   if (wrong.empty()) disk_cache::store(key, {'o', 'k'});
   if (!wrong.empty())
     logging::warning("tune",
-                     "a kernel for matrix units is not used, because its test failed: {}: {}",
-                     program, wrong);
+                     "a kernel for matrix units ({}) is not used, because its test failed: {}\n{}",
+                     source.path, wrong, defines.source());
   proof.state = wrong.empty() ? Proof::Right : Proof::Wrong;
   return wrong.empty();
 }

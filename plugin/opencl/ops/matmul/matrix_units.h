@@ -17,10 +17,10 @@ struct Proof {
   std::atomic<uint8_t> state{Unknown};
 };
 
-// Is the kernel right? The first time, `test` runs it (and `program`, which names it, is asked for
-// in the cache on disk: a driver is tested once); it returns what was wrong, or an empty text. A
+// Is the kernel of `source` and `defines` right? The first time, `test` runs it, unless the cache
+// on disk says that it has passed with this driver; it returns what was wrong, or an empty text. A
 // wrong kernel, or one that does not compile, is logged as a warning and not used any more.
-bool is_proven(const OpCall& call, Proof& proof, const std::string& program,
+bool is_proven(const OpCall& call, Proof& proof, const Source& source, const Defines& defines,
                std::string (*test)(const OpCall& call, const void* what), const void* what);
 
 }  // namespace ocltensor::opencl

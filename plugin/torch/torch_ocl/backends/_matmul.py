@@ -53,8 +53,9 @@ class MatmulModule:
 
     allow_tf32 = BoolSwitch(
         "OCLTENSOR_ALLOW_TF32",
-        "Whether float32 products may be computed in TF32. No kernel does so yet: with "
-        "``verbose(1)`` each product says 'tf32 allowed, no provider offers it'.",
+        "Whether float32 products may be computed in TF32 (10 bits of each factor), as NVIDIA's "
+        "matrix units can. On other devices nothing changes: with ``verbose(1)`` each product says "
+        "'tf32 allowed, no provider offers it'.",
     )
     allow_fp16_reduced_precision_reduction = _Reduction(
         FP16, 1, "Whether partial sums of float16 products may be float16."
@@ -80,7 +81,7 @@ def preferred_blas_library(backend: str | None = None) -> str:
 
     ``"default"`` takes matrix units where a provider has them; ``"portable"`` the kernels in OpenCL
     C (``OCLTENSOR_PREFER_OPENCL=1``). ``"matrix_unit"`` and ``"clblast"`` are RuntimeErrors, with
-    the reason, where no provider has them, as in this version.
+    the reason, where no provider has them.
     """
     if backend is not None:
         libraries = {row.library: row for row in provider_rows() if row.library}

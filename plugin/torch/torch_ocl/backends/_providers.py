@@ -26,6 +26,7 @@ class ProviderRow:
     version: str
     what: str
     missing: str
+    operators: tuple[str, ...]  # patterns
 
 
 def report_rows(subject: str) -> list[list[str]]:
@@ -35,7 +36,7 @@ def report_rows(subject: str) -> list[list[str]]:
 
 def provider_rows() -> list[ProviderRow]:
     return [
-        ProviderRow(r[0], r[1], r[2] == "1", r[3] == "1", *r[4:7])
+        ProviderRow(r[0], r[1], r[2] == "1", r[3] == "1", *r[4:7], tuple(r[7].split(",")))
         for r in report_rows("providers")
     ]
 
@@ -119,7 +120,11 @@ def available_providers() -> list[str]:
 
 def get_provider_operations(name: str) -> list[str]:
     """The operators that a provider has kernels for, sorted; none where it is not available."""
-    return sorted(_C.plugin_operators()) if controller(name).available else []
+    controller(name)  # raises for a name that is none
+    row = next(row for row in provider_rows() if row.name == name)
+    if not row.available:
+        return []
+    return sorted(n for n in _C.plugin_operators() if any(_fits(p, n) for p in row.operators))
 
 
 # ---- Operators
