@@ -2,6 +2,7 @@
 // what GPUs run, and CPU drivers for what their own kernels refuse. Half precision is summed in
 // float32 and rounded once.
 #include <algorithm>
+#include <cstdint>
 
 #include "conv.h"
 #include "kernel_sources.h"
@@ -49,6 +50,10 @@ const char* refuse(const OpCall&, const ConvProblem& p) {
   if (g.groups > kMostGroups) return "many groups";
   if (g.batch * s.positions == 0) return "nothing to sum";
   if (s.image_bytes() > kLargestImage) return "an image's columns are too large";
+  for (int d = 0; d < 3; ++d)  // the kernel counts in 32 bits
+    if (g.in[d] + g.padding[d] + g.window[d] * g.dilation[d] > INT32_MAX / 2 ||
+        g.stride[d] > INT32_MAX / 2 || volume(g.in) > INT32_MAX / 2)
+      return "the sizes need 64 bits";
   return nullptr;
 }
 
