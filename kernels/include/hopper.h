@@ -35,6 +35,11 @@ INLINE void copy_tile(uint to, __global const uint *map, int x, int y, int z, ui
                ::"r"(to), "l"(map), "r"(x), "r"(y), "r"(z), "r"(bar) : "memory");
 }
 
+INLINE void copy_tile_4(uint to, __global const uint *map, int x, int y, int z, int w, uint bar) {
+  asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], [%6];"
+               ::"r"(to), "l"(map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(bar) : "memory");
+}
+
 // ---- Tensor maps: 128 bytes that describe a tensor to the copy engine.
 #define MAP_WORDS 32
 #define ELEMENT_f16 "0x6"
@@ -61,11 +66,33 @@ INLINE void copy_tile(uint to, __global const uint *map, int x, int y, int z, ui
                    REPLACE32("fill_mode", "0x0") "mov.u32 %0, %0;"                                                           \
                    ::"r"(SHARED(words)), "l"((ulong)(p)), "r"((uint)(size0)), "r"((uint)(size1)), "r"((uint)(size2)),        \
                    "l"((ulong)(line)), "l"((ulong)(plane)), "r"((uint)(box0)), "r"((uint)(box1)), "r"(1u) : "memory");       \
-    asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");                                                                  \
-    asm volatile("tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%0], [%1], 128;"   \
-                 ::"l"(map), "r"(SHARED(words)) : "memory");                                                                 \
-    asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(map) : "memory");                             \
+    LEAVE_MAP(words, map)                                                                                                    \
   }
+// The same in four dimensions: boxes of box0 x box1 x 1 x 1.
+#define MAKE_MAP_4(ELEMENT, words, map, p, size0, size1, size2, size3, line, plane, space, box0, box1)                       \
+  {                                                                                                                          \
+    (words)[get_local_id(0) & 31] = 0;                                                                                       \
+    asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");                                                                  \
+    if ((get_local_id(0) & 31) == 0)                                                                                         \
+      asm volatile(REPLACE64("global_address", "%1") REPLACE32("rank", "3") REPLACE32("box_dim", "0, %9")                    \
+                   REPLACE32("box_dim", "1, %10") REPLACE32("box_dim", "2, %11") REPLACE32("box_dim", "3, %11")              \
+                   REPLACE32("global_dim", "0, %2") REPLACE32("global_dim", "1, %3") REPLACE32("global_dim", "2, %4")        \
+                   REPLACE32("global_dim", "3, %5") REPLACE64("global_stride", "0, %6")                                      \
+                   REPLACE64("global_stride", "1, %7") REPLACE64("global_stride", "2, %8")                                   \
+                   REPLACE32("element_stride", "0, %11") REPLACE32("element_stride", "1, %11")                               \
+                   REPLACE32("element_stride", "2, %11") REPLACE32("element_stride", "3, %11")                               \
+                   REPLACE32("elemtype", ELEMENT) REPLACE32("interleave_layout", "0x0") REPLACE32("swizzle_mode", "0x3")     \
+                   REPLACE32("fill_mode", "0x0") "mov.u32 %0, %0;"                                                           \
+                   ::"r"(SHARED(words)), "l"((ulong)(p)), "r"((uint)(size0)), "r"((uint)(size1)), "r"((uint)(size2)),        \
+                   "r"((uint)(size3)), "l"((ulong)(line)), "l"((ulong)(plane)), "l"((ulong)(space)), "r"((uint)(box0)),      \
+                   "r"((uint)(box1)), "r"(1u) : "memory");                                                                   \
+    LEAVE_MAP(words, map)                                                                                                    \
+  }
+#define LEAVE_MAP(words, map)                                                                                                \
+  asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");                                                                    \
+  asm volatile("tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%0], [%1], 128;"     \
+               ::"l"(map), "r"(SHARED(words)) : "memory");                                                                   \
+  asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(map) : "memory");
 
 // ---- Products. A matrix in local memory as wgmma reads it, in the 128-byte swizzle: `lead` and `step` are its offsets.
 INLINE ulong matrix_at(uint address, uint lead, uint step) {
@@ -84,18 +111,25 @@ INLINE ulong matrix_at(uint address, uint lead, uint step) {
 #define NAMES_128                                                                                                            \
   NAMES_0_TO_9 NAMES_10_TO_59 TEN_NAMES(6) TEN_NAMES(7) TEN_NAMES(8) TEN_NAMES(9) TEN_NAMES(10) TEN_NAMES(11)                \
   ", %120, %121, %122, %123, %124, %125, %126, %127"
-#define TIE(d, i) "+f"(d[i])
-#define TEN_TIES(d, t)                                                                                                       \
-  TIE(d, t##0), TIE(d, t##1), TIE(d, t##2), TIE(d, t##3), TIE(d, t##4), TIE(d, t##5), TIE(d, t##6), TIE(d, t##7),            \
-      TIE(d, t##8), TIE(d, t##9)
-#define TIES_0_TO_9(d)                                                                                                       \
-  TIE(d, 0), TIE(d, 1), TIE(d, 2), TIE(d, 3), TIE(d, 4), TIE(d, 5), TIE(d, 6), TIE(d, 7), TIE(d, 8), TIE(d, 9)
-#define TIES_0_TO_59(d) TIES_0_TO_9(d), TEN_TIES(d, 1), TEN_TIES(d, 2), TEN_TIES(d, 3), TEN_TIES(d, 4), TEN_TIES(d, 5)
-#define TIES_32(d) TIES_0_TO_9(d), TEN_TIES(d, 1), TEN_TIES(d, 2), TIE(d, 30), TIE(d, 31)
-#define TIES_64(d) TIES_0_TO_59(d), TIE(d, 60), TIE(d, 61), TIE(d, 62), TIE(d, 63)
-#define TIES_128(d)                                                                                                          \
-  TIES_0_TO_59(d), TEN_TIES(d, 6), TEN_TIES(d, 7), TEN_TIES(d, 8), TEN_TIES(d, 9), TEN_TIES(d, 10), TEN_TIES(d, 11),         \
-      TIE(d, 120), TIE(d, 121), TIE(d, 122), TIE(d, 123), TIE(d, 124), TIE(d, 125), TIE(d, 126), TIE(d, 127)
+// n operands d[0 .. n) with constraint c.
+#define TIE(c, d, i) c(d[i])
+#define TEN_TIES(c, d, t)                                                                                                    \
+  TIE(c, d, t##0), TIE(c, d, t##1), TIE(c, d, t##2), TIE(c, d, t##3), TIE(c, d, t##4), TIE(c, d, t##5), TIE(c, d, t##6),     \
+      TIE(c, d, t##7), TIE(c, d, t##8), TIE(c, d, t##9)
+#define LIST_0_TO_9(c, d)                                                                                                    \
+  TIE(c, d, 0), TIE(c, d, 1), TIE(c, d, 2), TIE(c, d, 3), TIE(c, d, 4), TIE(c, d, 5), TIE(c, d, 6), TIE(c, d, 7),            \
+      TIE(c, d, 8), TIE(c, d, 9)
+#define LIST_0_TO_59(c, d)                                                                                                   \
+  LIST_0_TO_9(c, d), TEN_TIES(c, d, 1), TEN_TIES(c, d, 2), TEN_TIES(c, d, 3), TEN_TIES(c, d, 4), TEN_TIES(c, d, 5)
+#define LIST_32(c, d) LIST_0_TO_9(c, d), TEN_TIES(c, d, 1), TEN_TIES(c, d, 2), TIE(c, d, 30), TIE(c, d, 31)
+#define LIST_64(c, d) LIST_0_TO_59(c, d), TIE(c, d, 60), TIE(c, d, 61), TIE(c, d, 62), TIE(c, d, 63)
+#define LIST_128(c, d)                                                                                                       \
+  LIST_0_TO_59(c, d), TEN_TIES(c, d, 6), TEN_TIES(c, d, 7), TEN_TIES(c, d, 8), TEN_TIES(c, d, 9), TEN_TIES(c, d, 10),        \
+      TEN_TIES(c, d, 11), TIE(c, d, 120), TIE(c, d, 121), TIE(c, d, 122), TIE(c, d, 123), TIE(c, d, 124), TIE(c, d, 125),    \
+      TIE(c, d, 126), TIE(c, d, 127)
+#define TIES_32(d) LIST_32("+f", d)
+#define TIES_64(d) LIST_64("+f", d)
+#define TIES_128(d) LIST_128("+f", d)
 
 // The operands behind n accumulators: %n, %n+1 the matrices, %n+2 whether to add to the accumulators or to replace them.
 #define OPERAND_32_0 "%32"
@@ -122,6 +156,43 @@ INLINE ulong matrix_at(uint address, uint lead, uint step) {
 #define ALL_DONE(ACCUMULATORS, d)                                                                                            \
   asm volatile("//@ wgmma.wait_group.sync.aligned 0;\n" : CAT(TIES_, ACCUMULATORS)(d)::"memory")
 
+// Several k-steps of 16 in one statement, so that nothing comes between them: text of asm that holds PRODUCT_TEMPORARIES, steps,
+// and PRODUCT_END_TEXT. Offsets in units of 16 bytes as text; `ADD` is "zero" to replace the accumulators, "one" to add.
+#define PRODUCT_TEMPORARIES                                                                                                  \
+  "{\n//@ .reg .pred zero, one;\n//@ .reg .b64 a_at, b_at;\n//@ setp.ne.b32 zero, 0, 0;\n//@ setp.eq.b32 one, 0, 0;\n"       \
+  "//@ wgmma.fence.sync.aligned;\n"
+#define PRODUCT_END_TEXT "//@ wgmma.commit_group.sync.aligned;\n}"
+// Both matrices in local memory: operands behind the accumulators as above.
+#define PRODUCT_STEP(ACCUMULATORS, SHAPE, TYPES, a_offset, b_offset, ADD, TURNS)                                             \
+  "//@ add.s64 a_at, " CAT(CAT(OPERAND_, ACCUMULATORS), _0) ", " a_offset ";\n"                                              \
+  "//@ add.s64 b_at, " CAT(CAT(OPERAND_, ACCUMULATORS), _1) ", " b_offset ";\n"                                              \
+  "//@ wgmma.mma_async.sync.aligned." SHAPE "." TYPES " {" CAT(NAMES_, ACCUMULATORS) "}, a_at, b_at, " ADD ", 1, 1, " TURNS  \
+  ";\n"
+// The left matrix in registers: 4 words of pairs for each step behind the accumulators, `b` is the operand behind those. What a
+// product leaves in accumulators 8 j .. 8 j + 7, packed in pairs, is step j.
+#define PRODUCT_STEP_OF_REGISTERS(ACCUMULATORS, SHAPE, TYPES, k, b, b_offset, TURN_B)                                        \
+  "//@ add.s64 b_at, " b ", " b_offset ";\n"                                                                                 \
+  "//@ wgmma.mma_async.sync.aligned." SHAPE "." TYPES " {" CAT(NAMES_, ACCUMULATORS) "}, "                                   \
+  CAT(CAT(FOUR_, ACCUMULATORS), _##k) ", b_at, one, 1, 1, " TURN_B ";\n"
+#define FOUR_32_0 "{%32, %33, %34, %35}"
+#define FOUR_32_1 "{%36, %37, %38, %39}"
+#define FOUR_32_2 "{%40, %41, %42, %43}"
+#define FOUR_32_3 "{%44, %45, %46, %47}"
+#define FOUR_32_4 "{%48, %49, %50, %51}"
+#define FOUR_32_5 "{%52, %53, %54, %55}"
+#define FOUR_32_6 "{%56, %57, %58, %59}"
+#define FOUR_32_7 "{%60, %61, %62, %63}"
+#define FOUR_64_0 "{%64, %65, %66, %67}"
+#define FOUR_64_1 "{%68, %69, %70, %71}"
+#define FOUR_64_2 "{%72, %73, %74, %75}"
+#define FOUR_64_3 "{%76, %77, %78, %79}"
+#define FOUR_64_4 "{%80, %81, %82, %83}"
+#define FOUR_64_5 "{%84, %85, %86, %87}"
+#define FOUR_64_6 "{%88, %89, %90, %91}"
+#define FOUR_64_7 "{%92, %93, %94, %95}"
+#define ALL_BUT_ONE_DONE_OF(ACCUMULATORS, d)                                                                                 \
+  asm volatile("//@ wgmma.wait_group.sync.aligned 1;\n" : CAT(TIES_, ACCUMULATORS)(d)::"memory")
+
 // ---- Results
 INLINE uint pack_f16(float low, float high) {
   uint r;
@@ -136,6 +207,25 @@ INLINE uint pack_bf16(float low, float high) {
 INLINE uint from_neighbour(uint v, uint mask) {
   uint r;
   asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=r"(r) : "r"(v), "r"(mask));
+  return r;
+}
+INLINE float from_neighbour_float(float v, uint mask) { return as_float(from_neighbour(as_uint(v), mask)); }
+
+// ---- One instruction each
+INLINE float fast_exp2(float x) {
+  float r;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+}
+INLINE float fast_log2(float x) {
+  float r;
+  asm("lg2.approx.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+}
+// Of a number and NaN: the number.
+INLINE float larger(float a, float b) {
+  float r;
+  asm("max.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
   return r;
 }
 #endif

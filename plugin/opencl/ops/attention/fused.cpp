@@ -43,7 +43,7 @@ using Algorithms = AlgorithmList<FusedProblem, FusedTraits>;
 
 Algorithms& forward() {
   static Algorithms& list = *new Algorithms(  // leaked: threads may run while the process ends
-      "attention_forward", {&kFlashForward, &kBlocksForward});
+      "attention_forward", {&kHopperForward, &kFlashForward, &kBlocksForward});
   return list;
 }
 Algorithms& backward() {

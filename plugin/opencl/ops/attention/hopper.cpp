@@ -1,0 +1,185 @@
+// Attention on Hopper's matrix units, forward: kernels/attention/hopper.cl.
+#include "hopper.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+
+#include "kernel_sources.h"
+#include "ops/divide_up.h"
+#include "ops/matmul/matrix_units.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+constexpr int64_t kMapBytes = 3 * 128;  // of a work-group
+constexpr int64_t kVector = 8;          // elements in 16 bytes, what lines are multiples of
+constexpr int64_t kMostStride = int64_t{1} << 38;
+constexpr int64_t kCacheBytes = int64_t{32} << 20;  // what keys and values of a bundle may take
+constexpr int64_t kLeastBundle = 4;
+constexpr double kLog2E = 1.4426950408889634;
+constexpr size_t kMostDevices = 16;
+constexpr size_t kVariants = 2 * 3 * 2;
+
+// Three warpgroups read keys less often, two take turns at the matrix unit: better for few rows.
+HopperVariant variant_for(const OpCall& call, const FusedProblem& p) {
+  HopperVariant v{call.args().tensor(p.query).dtype(), p.depth <= 64 ? 64 : 128, 2, p.block.causal};
+  if (v.depth == 64 && p.queries > (v.causal ? 2048 : 1024)) v.warpgroups = 3;
+  return v;
+}
+size_t index_of(const HopperVariant& v) {
+  const size_t shape = v.depth == 128 ? 2 : v.warpgroups == 3 ? 1 : 0;
+  return ((v.type == DType::BFloat16 ? 3 : 0) + shape) * 2 + (v.causal ? 1 : 0);
+}
+
+bool is_multiple(int64_t stride) {
+  return stride > 0 && stride < kMostStride && stride % kVector == 0;
+}
+// Can the copy engine read it, and does every line begin at a full vector?
+bool is_readable(tb_address address, std::span<const int64_t> sizes,
+                 std::span<const int64_t> strides, bool output) {
+  if (address % 16 != 0 || strides[3] != 1) return false;
+  if (sizes[2] > 1 && !is_multiple(strides[2])) return false;
+  for (size_t i = 0; i < 2; ++i)
+    if (sizes[i] > 1 && !is_multiple(strides[i]) && (output || strides[i] != 0)) return false;
+  return true;
+}
+bool is_readable(TensorView t) { return is_readable(t.address(), t.sizes(), t.strides(), false); }
+
+HopperTensor layout_of(TensorView t) {
+  const int64_t row = t.size(2) > 1 ? t.stride(2) : t.size(3);
+  HopperTensor h{{row, row, row}, 0, 0};
+  if (t.size(1) > 1 && t.stride(1) != 0) {
+    h.heads = t.size(1);
+    h.stride.head = t.stride(1);
+  }
+  if (t.size(0) > 1 && t.stride(0) != 0) {
+    h.batches = t.size(0);
+    h.stride.batch = t.stride(0);
+  }
+  return h;
+}
+
+// Heads worked on together, in equal bundles, so that the last one does not end on long tiles.
+int64_t bundle_of(const HopperForward& f) {
+  const int64_t heads = f.batch * f.heads, groups = f.heads / f.key_heads;
+  const int64_t bytes = std::max<int64_t>(1, f.keys * f.depth * 4);  // of a head's keys and values
+  const int64_t most = std::max(kLeastBundle, kCacheBytes / bytes * groups);
+  return divide_up(heads, divide_up(heads, most));
+}
+
+AttentionHopperParams params_of(const HopperForward& f) {
+  AttentionHopperParams p{};
+  p.query = f.query_layout;
+  p.key = f.key_layout;
+  p.value = f.value_layout;
+  p.out = f.out_layout;
+  p.heads = f.heads;
+  p.groups = f.heads / f.key_heads;
+  p.queries = f.queries;
+  p.keys = f.keys;
+  p.depth = f.depth;
+  p.all_heads = f.batch * f.heads;
+  p.row_tiles = divide_up(f.queries, f.variant.tile_rows());
+  p.tiles = p.all_heads * p.row_tiles;
+  p.bundle = bundle_of(f);
+  const auto scale = static_cast<float>(f.scale * kLog2E);
+  std::memcpy(&p.scale, &scale, sizeof scale);
+  p.sums = f.sums != 0;
+  return p;
+}
+
+bool is_variant_proven(const OpCall& call, const HopperVariant& v) {
+  static std::array<std::array<Proof, kVariants>, kMostDevices>& proofs =
+      *new std::array<std::array<Proof, kVariants>, kMostDevices>;
+  const auto device = static_cast<size_t>(call.device().index());
+  if (device >= kMostDevices) return false;
+  Proof& proof = proofs[device][index_of(v)];
+  const uint8_t state = proof.state.load(std::memory_order_relaxed);
+  if (state != Proof::Unknown) [[likely]]
+    return state == Proof::Right;
+  return is_proven(call, proof, "attention/hopper.cl " + v.defines().source(), wrong_hopper_forward,
+                   &v);
+}
+
+const char* refuse_shape(const FusedProblem& p, DType type) {
+  if (type != DType::Float16 && type != DType::BFloat16) return "not a 16-bit type";
+  if (p.block.mask) return "there is a mask";
+  if (p.block.dropout > 0) return "there is dropout";
+  if (p.depth != p.width) return "values are not as wide as keys";
+  if (p.depth > 128 || p.depth % kVector != 0) return "a head is not 8, 16, .. or 128 wide";
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  if (std::max(p.queries, p.keys) > kMost - 256 ||
+      divide_up(p.queries, 128) > kMost / 2 / (p.batch * p.heads))
+    return "the sizes need 64 bits";
+  const auto scale = static_cast<float>(p.scale * kLog2E);
+  if (!(scale > 0) || scale > std::numeric_limits<float>::max())
+    return "the scale is not positive";  // the largest score is looked for before it is scaled
+  return nullptr;
+}
+
+const char* refuse(const OpCall& call, const FusedProblem& p) {
+  if (const char* reason = refuse_matrix_units(call)) return reason;
+  const auto& args = call.args();
+  const TensorView query = args.tensor(p.query);
+  if (const char* reason = refuse_shape(p, query.dtype())) return reason;
+  for (size_t i = 0; i < 3; ++i)
+    if (!is_readable(args.tensor(p.query + i))) return "an operand's lines are not aligned";
+  const OutputPlace& out = p.outs[0];
+  if (!out.wanted()) return "the result is not wanted";
+  if (!is_readable(out.address, out.sizes, out.strides, true))
+    return "the result's lines are not aligned";
+  return is_variant_proven(call, variant_for(call, p))
+             ? nullptr
+             : "the kernel failed its test on this driver";
+}
+
+void run(const OpCall& call, const FusedProblem& p) {
+  const auto& args = call.args();
+  const TensorView query = args.tensor(p.query), key = args.tensor(p.query + 1),
+                   value = args.tensor(p.query + 2);
+  const LocalTensor logsumexp = p.outs[1].tensor();
+  ContiguousOutput sums(call, logsumexp);
+  const Dims& strides = p.outs[0].strides;
+  enqueue_hopper_forward(call, {.variant = variant_for(call, p),
+                                .batch = p.batch,
+                                .heads = p.heads,
+                                .key_heads = p.key_heads,
+                                .queries = p.queries,
+                                .keys = p.keys,
+                                .depth = p.depth,
+                                .scale = p.scale,
+                                .query = query.address(),
+                                .key = key.address(),
+                                .value = value.address(),
+                                .out = p.outs[0].address,
+                                .sums = p.outs[1].wanted() ? sums.view().address() : 0,
+                                .query_layout = layout_of(query),
+                                .key_layout = layout_of(key),
+                                .value_layout = layout_of(value),
+                                .out_layout = {strides[0], strides[1], strides[2]},
+                                .most_groups = call.caps().compute_units});
+  sums.finish();
+}
+
+}  // namespace
+
+void enqueue_hopper_forward(const OpCall& call, const HopperForward& f) {
+  const AttentionHopperParams params = params_of(f);
+  const int64_t groups = std::min<int64_t>(params.tiles, f.most_groups);
+  const Scratch maps = call.scratch(static_cast<uint64_t>(groups * kMapBytes));
+  Launch launch =
+      call.launch(kernel_sources::attention_hopper, "attention_hopper", f.variant.defines());
+  launch.memory(f.out, 0, 1).memory(f.sums, 0, 1);
+  launch.memory(f.query, 0, 1).memory(f.key, 0, 1).memory(f.value, 0, 1);
+  launch.memory(maps.address(), 0, groups * kMapBytes);
+  launch.bytes(&params, sizeof params);
+  const auto items = static_cast<size_t>(128 * (f.variant.warpgroups + 1));
+  launch.run({static_cast<size_t>(groups) * items, 1, 1}, {items, 1, 1});
+}
+
+const FusedAlgorithm kHopperForward{
+    {"attention_forward.hopper", "Hopper's matrix units, scores in registers"}, refuse, run};
+
+}  // namespace ocltensor::opencl
