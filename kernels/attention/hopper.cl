@@ -96,12 +96,14 @@ INLINE Tile tile_at(int index, int bundle, int row_tiles, int heads, int all_hea
 
 // This item holds columns 8 j + 2 quarter and the next, for all j, of rows `row` (numbers 4 j, 4 j + 1) and row + 8.
 #define MASK(n)                                                                                                              \
-  UNROLL for (int j = 0; j < BN / 8; ++j) {                                                                                  \
-    const int column = (n) * BN + j * 8 + quarter * 2;                                                                       \
-    s[j * 4] = column < end0 ? s[j * 4] : -INFINITY;                                                                         \
-    s[j * 4 + 1] = column + 1 < end0 ? s[j * 4 + 1] : -INFINITY;                                                             \
-    s[j * 4 + 2] = column < end1 ? s[j * 4 + 2] : -INFINITY;                                                                 \
-    s[j * 4 + 3] = column + 1 < end1 ? s[j * 4 + 3] : -INFINITY;                                                             \
+  {                                                                                                                          \
+    const int left0 = end0 - (n) * BN - quarter * 2, left1 = end1 - (n) * BN - quarter * 2;                                  \
+    UNROLL for (int j = 0; j < BN / 8; ++j) {                                                                                \
+      s[j * 4] = j * 8 < left0 ? s[j * 4] : -INFINITY;                                                                       \
+      s[j * 4 + 1] = j * 8 + 1 < left0 ? s[j * 4 + 1] : -INFINITY;                                                           \
+      s[j * 4 + 2] = j * 8 < left1 ? s[j * 4 + 2] : -INFINITY;                                                               \
+      s[j * 4 + 3] = j * 8 + 1 < left1 ? s[j * 4 + 3] : -INFINITY;                                                           \
+    }                                                                                                                        \
   }
 // Scores become weights relative to the largest so far; factor0 and factor1: what weights so far are multiplied by.
 #define SOFTEN                                                                                                               \
@@ -268,7 +270,7 @@ __kernel void attention_hopper(__global void *out_base, ulong out_offset, __glob
     ALL_DONE(64, s);
     RELEASE(empty_k + 8 * k_slot)
     NEXT(k_slot, k_phase)
-    if (CAUSAL || WARPGROUPS == 3 || (n + 1) * BN > keys) MASK(n)  // three: a branch would cost registers
+    if (CAUSAL || (n + 1) * BN > keys) MASK(n)
     SOFTEN
     PACK_WEIGHTS
     --n;

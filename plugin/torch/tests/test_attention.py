@@ -30,6 +30,10 @@ def draw(sizes, dtype, transposed):
     return [torch.randn(batch, h, n, c, dtype=dtype) for n, h, c in shapes]
 
 
+def ran_on_matrix_units():
+    return ocl.last_choices()["attention_forward"] == "attention_forward.hopper"
+
+
 def forward_and_backward(tensors, device, dtype, mask, causal):
     query, key, value, grad = (t.detach().to(dtype).to(device).requires_grad_() for t in tensors)
     if mask is not None:
@@ -84,6 +88,52 @@ class Attention(unittest.TestCase):
                 with self.subTest(sizes=sizes, options=list(options)):
                     self.assertGreater(b.abs().max().item(), 0.01)
                     self.assertLess((a - b).abs().max().item(), 1e-5 * b.abs().max().item())
+
+    def test_16_bit_types_of_any_layout(self):
+        """What Hopper's matrix units take: sizes around their tiles, grouped and expanded heads, strides."""
+        torch.manual_seed(6)
+        packed = torch.randn(2, 150, 3, 4, 64).half().to("ocl")  # [batch, length, query key value, heads, size]
+        one = torch.randn(1, 1, 300, 64, dtype=torch.float16, device="ocl").expand(1, 4, 300, 64)
+        cases = [([packed[:, :, i].transpose(1, 2) for i in range(3)], {"is_causal": True})]
+        cases.append(([torch.randn(1, 4, 77, 64).half().to("ocl"), one, one], {"scale": 0.3}))
+        for i, sizes in enumerate(
+            (
+                (1, 2, 2, 1, 129, 64, 64),
+                (2, 4, 2, 130, 257, 80, 80),
+                (1, 2, 1, 200, 131, 128, 128),
+                (1, 2, 2, 1300, 140, 8, 8),
+            )
+        ):
+            for dtype in (torch.float16, torch.bfloat16):
+                tensors = [t.to("ocl") for t in draw(sizes, dtype, i % 2)[:3]]
+                cases.append((tensors, {"enable_gqa": True, "is_causal": i >= 2}))
+        for tensors, options in cases:
+            expected = attention(*(t.cpu().double() for t in tensors), **options)
+            error = (attention(*tensors, **options).cpu().double() - expected).abs().max() / expected.abs().max()
+            with self.subTest(sizes=[t.shape for t in tensors], dtype=tensors[0].dtype, options=options):
+                self.assertLess(error.item(), LIMITS[tensors[0].dtype])
+                self.assertEqual(ran_on_matrix_units(), ocl.ptx.available)
+
+    def test_what_matrix_units_refuse(self):
+        query = torch.randn(1, 2, 40, 64, dtype=torch.float16, device="ocl")
+        wide = torch.randn(1, 2, 40, 73, dtype=torch.float16, device="ocl")
+        for tensor, options in (
+            (query, {"attn_mask": torch.rand(40, 40, device="ocl") > 0.1}),
+            (query, {"dropout_p": 0.1}),
+            (query, {"scale": -0.1}),
+            (query.float(), {}),
+            (query[..., :60].contiguous(), {}),
+            (torch.randn(1, 1, 40, 136, dtype=torch.float16, device="ocl"), {}),
+            (wide[..., :64], {}),
+            (wide[:, :, :, 1:65], {}),
+        ):
+            actual = attention(tensor, tensor, tensor, **options)
+            with self.subTest(shape=tensor.shape, strides=tensor.stride(), options=list(options)):
+                self.assertFalse(ran_on_matrix_units())
+                if "dropout_p" not in options:
+                    args = [tensor.cpu().double()] * 3
+                    options = {k: v.cpu() if isinstance(v, torch.Tensor) else v for k, v in options.items()}
+                    self.assertLess((actual.cpu().double() - attention(*args, **options)).abs().max().item(), 5e-3)
 
     def test_what_is_not_finite(self):
         for place in ("query", "key"):

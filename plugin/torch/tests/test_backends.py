@@ -1,5 +1,6 @@
 """torch.backends.ocl: every switch by what it does."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -432,6 +433,10 @@ class Attention(Case):
                 attention(query[0], query[0], query[0])
 
         self.assertIn("not attention.fused: tensors that have not 4 dimensions", printed(verbose))
+        with ocl.ptx.disabled() if ocl.ptx.available else contextlib.nullcontext(), ocl.verbose(1):
+            reason = "the provider ptx is disabled" if ocl.ptx.available else "no matrix units of the Hopper generation"
+            text = printed(lambda: attention(*[query.half()] * 3))
+        self.assertRegex(text, f"not attention_forward.hopper: [a-z ]*{reason}")
 
     def test_can_use(self):
         query = torch.randn(1, 2, 8, 4, device="ocl")
