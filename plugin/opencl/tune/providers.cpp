@@ -15,7 +15,9 @@ namespace {
 // `missing` of a row that depends on the devices is put in by providers().
 constexpr Provider kProviders[] = {
     {"ptx", "matrix_unit", "NVIDIA's matrix units",
-     "mm,addmm,bmm,baddbmm,convolution,convolution_backward,linear*", nullptr},
+     "mm,addmm,bmm,baddbmm,convolution,convolution_backward,linear*,"
+     "_scaled_dot_product_fused_attention_overrideable",
+     nullptr},
     {"intel_matrix", "matrix_unit", "Intel's matrix units", "",
      "this version has no kernels for Intel's matrix units"},
     {"clblast", "clblast", "the CLBlast library", "", "this version is built without CLBlast"},

@@ -99,7 +99,7 @@ bool is_variant_proven(const OpCall& call, const HopperVariant& v) {
   const uint8_t state = proof.state.load(std::memory_order_relaxed);
   if (state != Proof::Unknown) [[likely]]
     return state == Proof::Right;
-  return is_proven(call, proof, "attention/hopper.cl " + v.defines().source(), wrong_hopper_forward,
+  return is_proven(call, proof, kernel_sources::attention_hopper, v.defines(), wrong_hopper_forward,
                    &v);
 }
 
