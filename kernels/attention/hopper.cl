@@ -5,8 +5,7 @@
 // masked comes first. After Dao and others (arXiv 2307.08691) and Shah and others (arXiv 2407.08608).
 // Defines: TYPE f16 or bf16; DEPTH 64 or 128, what head sizes are padded to (by zeros from the copy engine); WARPGROUPS that
 // multiply, 2 or (DEPTH 64) 3; CAUSAL. Head sizes are multiples of 8, lines of all tensors start at multiples of 16 bytes.
-#include "attention_hopper_params.h"
-#include "hopper.h"
+#include "attention_hopper.h"
 
 #define BM (64 * WARPGROUPS)
 #define BN 128
@@ -15,11 +14,6 @@
 #define Q_BYTES (HALVES * BM * 128)
 #define KV_BYTES (HALVES * BN * 128)
 #define ITEMS (128 * (WARPGROUPS + 1))
-#define ELEMENT CAT(ELEMENT_, TYPE)
-#define PACK CAT(pack_, TYPE)
-#define TYPES CAT(TYPES_, TYPE)
-#define TYPES_f16 "f32.f16.f16"
-#define TYPES_bf16 "f32.bf16.bf16"
 #define OUTPUTS CAT(OUTPUTS_, DEPTH)  // accumulators of the result
 #define OUTPUTS_64 32
 #define OUTPUTS_128 64
@@ -52,36 +46,6 @@
                VALUE_STEP(4, "512") VALUE_STEP(5, "640") VALUE_STEP(6, "768") VALUE_STEP(7, "896") PRODUCT_END_TEXT          \
                : CAT(TIES_, OUTPUTS)(o) : LIST_32("r", w), "l"(b) : "memory")
 
-typedef struct {
-  int batch, head, first, blocks;  // the first query row, how many blocks of keys it sees
-} Tile;
-
-// This group's tile in `round`. Causal: the longest first, and every other round backwards, so that all have about as much.
-INLINE int turn(int round) {
-  const int group = get_group_id(0), groups = get_num_groups(0);
-  return round * groups + (CAUSAL && (round & 1) ? groups - 1 - group : group);
-}
-// Heads are taken in bundles, in each the longest tiles first.
-INLINE Tile tile_at(int index, int bundle, int row_tiles, int heads, int all_heads, int keys) {
-  const int span = bundle * row_tiles, start = index / span * bundle, in_bundle = index % span;
-  const int here = min(bundle, all_heads - start), head = start + in_bundle % here, down = in_bundle / here;
-  Tile t;
-  t.batch = head / heads;
-  t.head = head % heads;
-  t.first = (CAUSAL ? row_tiles - 1 - down : down) * BM;
-  t.blocks = ((CAUSAL ? min(keys, t.first + BM) : keys) + BN - 1) / BN;
-  return t;
-}
-
-#define NEXT(slot, phase)  \
-  if (++slot == STAGES) {  \
-    slot = 0;              \
-    phase ^= 1;            \
-  }
-#define MAP_OF(x, words, map, base, offset, length, rows)                                                                    \
-  MAKE_MAP_4(ELEMENT, words, map, (__global const char *)(base) + (offset), p.depth, length, (x).heads == 0 ? 1 : (x).heads,  \
-             (x).batches == 0 ? 1 : (x).batches, (x).stride.row * 2, (x).stride.head * 2, (x).stride.batch * 2, 64, rows)
-
 // What keeps items from waiting for each other: two warpgroups take turns at the matrix unit, so that the softmax of one runs
 // under the products of the other. Named barriers 1 and 2, of both warpgroups' 256 items.
 #if WARPGROUPS == 2
@@ -91,8 +55,6 @@ INLINE Tile tile_at(int index, int bundle, int row_tiles, int heads, int all_hea
 #define MY_TURN
 #define YOUR_TURN
 #endif
-#define RELEASE(bar) \
-  if (lane == 0) barrier_arrive(bar);
 
 // This item holds columns 8 j + 2 quarter and the next, for all j, of rows `row` (numbers 4 j, 4 j + 1) and row + 8.
 #define MASK(n)                                                                                                              \
@@ -156,12 +118,12 @@ INLINE Tile tile_at(int index, int bundle, int row_tiles, int heads, int all_hea
     YOUR_TURN                                                                                                                \
     ALL_BUT_ONE_DONE_OF(64, s);                                                                                              \
     RELEASE(empty_k + 8 * k_slot)                                                                                            \
-    NEXT(k_slot, k_phase)                                                                                                    \
+    NEXT_SLOT(k_slot, k_phase)                                                                                               \
     if (MASKED) MASK(n)                                                                                                      \
     SOFTEN                                                                                                                   \
     ALL_DONE(OUTPUTS, o);                                                                                                    \
     RELEASE(empty_v + 8 * v_slot)                                                                                            \
-    NEXT(v_slot, v_phase)                                                                                                    \
+    NEXT_SLOT(v_slot, v_phase)                                                                                               \
     PACK_WEIGHTS                                                                                                             \
     UNROLL for (int j = 0; j < DEPTH / 8; ++j) {                                                                             \
       o[j * 4] *= factor0;                                                                                                   \
@@ -213,7 +175,8 @@ __kernel void attention_hopper(__global void *out_base, ulong out_offset, __glob
     asm volatile("//@ setmaxnreg.dec.sync.aligned.u32 " FEW_REGISTERS ";\n" ::: "memory");
     if (item == WARPGROUPS * 128) {
       for (int round = 0, index = turn(0); index < count; index = turn(++round)) {
-        const Tile t = tile_at(index, bundle, row_tiles, heads, all_heads, keys);
+        const Tile t = tile_at(index, bundle, row_tiles, heads, all_heads, CAUSAL, BM);
+        const int blocks = ((CAUSAL ? min(keys, t.first + BM) : keys) + BN - 1) / BN;
         const int key_head = t.head / groups;
         const int k_head = p.key.heads ? key_head : 0, k_batch = p.key.batches ? t.batch : 0;
         const int v_head = p.value.heads ? key_head : 0, v_batch = p.value.batches ? t.batch : 0;
@@ -223,22 +186,22 @@ __kernel void attention_hopper(__global void *out_base, ulong out_offset, __glob
         UNROLL for (int i = 0; i < HALVES; ++i)
           copy_tile_4(at_q + i * BM * 128, map_q, i * 64, t.first, p.query.heads ? t.head : 0,
                       p.query.batches ? t.batch : 0, full_q);
-        for (int n = t.blocks; n >= 0; --n) {
+        for (int n = blocks; n >= 0; --n) {
           if (n > 0) {
             const uint bar = full_k + 8 * k_slot;
             barrier_wait(empty_k + 8 * k_slot, k_phase ^ 1);
             barrier_expect(bar, KV_BYTES);
             UNROLL for (int i = 0; i < HALVES; ++i)
               copy_tile_4(at_k + k_slot * KV_BYTES + i * BN * 128, map_k, i * 64, (n - 1) * BN, k_head, k_batch, bar);
-            NEXT(k_slot, k_phase)
+            NEXT_SLOT(k_slot, k_phase)
           }
-          if (n < t.blocks) {
+          if (n < blocks) {
             const uint bar = full_v + 8 * v_slot;
             barrier_wait(empty_v + 8 * v_slot, v_phase ^ 1);
             barrier_expect(bar, KV_BYTES);
             UNROLL for (int i = 0; i < HALVES; ++i)
               copy_tile_4(at_v + v_slot * KV_BYTES + i * BN * 128, map_v, i * 64, n * BN, v_head, v_batch, bar);
-            NEXT(v_slot, v_phase)
+            NEXT_SLOT(v_slot, v_phase)
           }
         }
       }
@@ -255,12 +218,13 @@ __kernel void attention_hopper(__global void *out_base, ulong out_offset, __glob
   uint w[BN / 4];
   if (warpgroup == 1) { YOUR_TURN }
   for (int round = 0, index = turn(0); index < count; index = turn(++round)) {
-    const Tile t = tile_at(index, bundle, row_tiles, heads, all_heads, keys);
+    const Tile t = tile_at(index, bundle, row_tiles, heads, all_heads, CAUSAL, BM);
+    const int blocks = ((CAUSAL ? min(keys, t.first + BM) : keys) + BN - 1) / BN;
     const int row = t.first + warpgroup * 64 + warp * 16 + (lane >> 2);
     const int end0 = CAUSAL ? min(keys, row + 1) : keys, end1 = CAUSAL ? min(keys, row + 9) : keys;
     float top0 = -INFINITY, top1 = -INFINITY, total0 = 0.0f, total1 = 0.0f, factor0, factor1;
     UNROLL for (int i = 0; i < DEPTH / 2; ++i) o[i] = 0.0f;
-    int n = t.blocks - 1;
+    int n = blocks - 1;
     barrier_wait(full_q, q_phase);
     q_phase ^= 1;
     barrier_wait(full_k + 8 * k_slot, k_phase);
@@ -269,7 +233,7 @@ __kernel void attention_hopper(__global void *out_base, ulong out_offset, __glob
     YOUR_TURN
     ALL_DONE(64, s);
     RELEASE(empty_k + 8 * k_slot)
-    NEXT(k_slot, k_phase)
+    NEXT_SLOT(k_slot, k_phase)
     if (CAUSAL || (n + 1) * BN > keys) MASK(n)
     SOFTEN
     PACK_WEIGHTS
@@ -283,7 +247,7 @@ __kernel void attention_hopper(__global void *out_base, ulong out_offset, __glob
     ADD_VALUES(o, w, v_matrix + v_slot * (KV_BYTES >> 4));
     ALL_DONE(OUTPUTS, o);
     RELEASE(empty_v + 8 * v_slot)
-    NEXT(v_slot, v_phase)
+    NEXT_SLOT(v_slot, v_phase)
 
     UNROLL for (int h = 0; h < 2; ++h) {
       float total = h ? total1 : total0;
@@ -296,17 +260,7 @@ __kernel void attention_hopper(__global void *out_base, ulong out_offset, __glob
             ((h ? top1 : top0) * scale + fast_log2(total)) * 0.69314718f;
       __global ushort *to = (__global ushort *)((__global char *)out_base + out_offset) + t.batch * p.out.batch +
                             t.head * p.out.head + r * p.out.row;
-      // Four items of a row exchange 4 x 4 pairs, so that each has 8 neighbouring columns of every fourth block.
-#define PAIR(b) PACK(o[(j + b) * 4 + h * 2] * part, o[(j + b) * 4 + h * 2 + 1] * part)
-      UNROLL for (int j = 0; j < DEPTH / 8; j += 4) {
-        uint v0 = PAIR(0), v1 = PAIR(1), v2 = PAIR(2), v3 = PAIR(3);
-        uint x = from_neighbour(quarter & 1 ? v0 : v1, 1), y = from_neighbour(quarter & 1 ? v2 : v3, 1);
-        if (quarter & 1) { v0 = x; v2 = y; } else { v1 = x; v3 = y; }
-        x = from_neighbour(quarter & 2 ? v0 : v2, 2), y = from_neighbour(quarter & 2 ? v1 : v3, 2);
-        if (quarter & 2) { v0 = x; v1 = y; } else { v2 = x; v3 = y; }
-        const int column = (j + quarter) * 8;
-        if (r < queries && column < (int)p.depth) *(__global uint4 *)(to + column) = (uint4)(v0, v1, v2, v3);
-      }
+      STORE_ROW(o, part, to, r < queries)
     }
   }
 }

@@ -17,4 +17,19 @@ typedef struct {
   tk_u64 scale;                         // of the scores, times log2(e): bits
   tk_i64 sums;                          // is the log-sum-exp wanted?
 } AttentionHopperParams;
+// One of backward's two passes. `kept`: what a work-group holds rows of, `streamed`: what it goes through.
+typedef struct {
+  HopperTensor kept[2], streamed[2];    // key, value; query, gradient of the result: or the other way round
+  FlashTensor out[2];                   // gradients of what is kept, of key and value or of query
+  tk_i64 heads, groups;                 // of what is kept; query heads that share a key head
+  tk_i64 kept_rows, streamed_rows, depth;
+  tk_i64 padded;                        // queries of a head in the statistics, a multiple of 128
+  tk_i64 all_heads, row_tiles, tiles, bundle;
+  tk_u64 scale, scale_log2;             // of the scores, and times log2(e): bits
+  tk_i64 wanted[2];
+} AttentionHopperBackwardParams;
+typedef struct {
+  FlashTensor out, grad;
+  tk_i64 heads, queries, padded, depth;
+} AttentionHopperRowsParams;
 #endif

@@ -39,6 +39,11 @@ INLINE void copy_tile_4(uint to, __global const uint *map, int x, int y, int z, 
   asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], [%6];"
                ::"r"(to), "l"(map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(bar) : "memory");
 }
+// Bytes in a line, a multiple of 16 as both addresses are.
+INLINE void copy_line(uint to, __global const void *from, uint bytes, uint bar) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+               ::"r"(to), "l"(from), "r"(bytes), "r"(bar) : "memory");
+}
 
 // ---- Tensor maps: 128 bytes that describe a tensor to the copy engine.
 #define MAP_WORDS 32
@@ -121,6 +126,8 @@ INLINE ulong matrix_at(uint address, uint lead, uint step) {
       TIE(c, d, 8), TIE(c, d, 9)
 #define LIST_0_TO_59(c, d)                                                                                                   \
   LIST_0_TO_9(c, d), TEN_TIES(c, d, 1), TEN_TIES(c, d, 2), TEN_TIES(c, d, 3), TEN_TIES(c, d, 4), TEN_TIES(c, d, 5)
+#define LIST_16(c, d)                                                                                                        \
+  LIST_0_TO_9(c, d), TIE(c, d, 10), TIE(c, d, 11), TIE(c, d, 12), TIE(c, d, 13), TIE(c, d, 14), TIE(c, d, 15)
 #define LIST_32(c, d) LIST_0_TO_9(c, d), TEN_TIES(c, d, 1), TEN_TIES(c, d, 2), TIE(c, d, 30), TIE(c, d, 31)
 #define LIST_64(c, d) LIST_0_TO_59(c, d), TIE(c, d, 60), TIE(c, d, 61), TIE(c, d, 62), TIE(c, d, 63)
 #define LIST_128(c, d)                                                                                                       \

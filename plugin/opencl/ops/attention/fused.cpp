@@ -48,7 +48,7 @@ Algorithms& forward() {
 }
 Algorithms& backward() {
   static Algorithms& list =
-      *new Algorithms("attention_backward", {&kFlashBackward, &kBlocksBackward});
+      *new Algorithms("attention_backward", {&kHopperBackward, &kFlashBackward, &kBlocksBackward});
   return list;
 }
 

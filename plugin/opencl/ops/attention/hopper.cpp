@@ -18,7 +18,6 @@ constexpr int64_t kVector = 8;          // elements in 16 bytes, what lines are 
 constexpr int64_t kMostStride = int64_t{1} << 38;
 constexpr int64_t kCacheBytes = int64_t{32} << 20;  // what keys and values of a bundle may take
 constexpr int64_t kLeastBundle = 4;
-constexpr double kLog2E = 1.4426950408889634;
 constexpr size_t kMostDevices = 16;
 constexpr size_t kVariants = 2 * 3 * 2;
 
@@ -36,38 +35,6 @@ size_t index_of(const HopperVariant& v) {
 bool is_multiple(int64_t stride) {
   return stride > 0 && stride < kMostStride && stride % kVector == 0;
 }
-// Can the copy engine read it, and does every line begin at a full vector?
-bool is_readable(tb_address address, std::span<const int64_t> sizes,
-                 std::span<const int64_t> strides, bool output) {
-  if (address % 16 != 0 || strides[3] != 1) return false;
-  if (sizes[2] > 1 && !is_multiple(strides[2])) return false;
-  for (size_t i = 0; i < 2; ++i)
-    if (sizes[i] > 1 && !is_multiple(strides[i]) && (output || strides[i] != 0)) return false;
-  return true;
-}
-bool is_readable(TensorView t) { return is_readable(t.address(), t.sizes(), t.strides(), false); }
-
-HopperTensor layout_of(TensorView t) {
-  const int64_t row = t.size(2) > 1 ? t.stride(2) : t.size(3);
-  HopperTensor h{{row, row, row}, 0, 0};
-  if (t.size(1) > 1 && t.stride(1) != 0) {
-    h.heads = t.size(1);
-    h.stride.head = t.stride(1);
-  }
-  if (t.size(0) > 1 && t.stride(0) != 0) {
-    h.batches = t.size(0);
-    h.stride.batch = t.stride(0);
-  }
-  return h;
-}
-
-// Heads worked on together, in equal bundles, so that the last one does not end on long tiles.
-int64_t bundle_of(const HopperForward& f) {
-  const int64_t heads = f.batch * f.heads, groups = f.heads / f.key_heads;
-  const int64_t bytes = std::max<int64_t>(1, f.keys * f.depth * 4);  // of a head's keys and values
-  const int64_t most = std::max(kLeastBundle, kCacheBytes / bytes * groups);
-  return divide_up(heads, divide_up(heads, most));
-}
 
 AttentionHopperParams params_of(const HopperForward& f) {
   AttentionHopperParams p{};
@@ -83,7 +50,7 @@ AttentionHopperParams params_of(const HopperForward& f) {
   p.all_heads = f.batch * f.heads;
   p.row_tiles = divide_up(f.queries, f.variant.tile_rows());
   p.tiles = p.all_heads * p.row_tiles;
-  p.bundle = bundle_of(f);
+  p.bundle = hopper_bundle(p.all_heads, f.keys * f.depth * 4, p.groups);
   const auto scale = static_cast<float>(f.scale * kLog2E);
   std::memcpy(&p.scale, &scale, sizeof scale);
   p.sums = f.sums != 0;
@@ -120,16 +87,9 @@ const char* refuse_shape(const FusedProblem& p, DType type) {
 }
 
 const char* refuse(const OpCall& call, const FusedProblem& p) {
-  if (const char* reason = refuse_matrix_units(call)) return reason;
-  const auto& args = call.args();
-  const TensorView query = args.tensor(p.query);
-  if (const char* reason = refuse_shape(p, query.dtype())) return reason;
-  for (size_t i = 0; i < 3; ++i)
-    if (!is_readable(args.tensor(p.query + i))) return "an operand's lines are not aligned";
-  const OutputPlace& out = p.outs[0];
-  if (!out.wanted()) return "the result is not wanted";
-  if (!is_readable(out.address, out.sizes, out.strides, true))
-    return "the result's lines are not aligned";
+  if (const char* reason = refuse_hopper(call, p)) return reason;
+  if (!p.outs[0].wanted()) return "the result is not wanted";
+  if (!is_hopper_readable(p.outs[0].tensor(), true)) return "the result's lines are not aligned";
   return is_variant_proven(call, variant_for(call, p))
              ? nullptr
              : "the kernel failed its test on this driver";
@@ -155,15 +115,53 @@ void run(const OpCall& call, const FusedProblem& p) {
                                 .value = value.address(),
                                 .out = p.outs[0].address,
                                 .sums = p.outs[1].wanted() ? sums.view().address() : 0,
-                                .query_layout = layout_of(query),
-                                .key_layout = layout_of(key),
-                                .value_layout = layout_of(value),
+                                .query_layout = hopper_layout(query),
+                                .key_layout = hopper_layout(key),
+                                .value_layout = hopper_layout(value),
                                 .out_layout = {strides[0], strides[1], strides[2]},
                                 .most_groups = call.caps().compute_units});
   sums.finish();
 }
 
 }  // namespace
+
+bool is_hopper_readable(TensorView t, bool output) {
+  if (t.address() % 16 != 0 || t.stride(3) != 1) return false;
+  if (t.size(2) > 1 && !is_multiple(t.stride(2))) return false;
+  for (size_t i = 0; i < 2; ++i)
+    if (t.size(i) > 1 && !is_multiple(t.stride(i)) && (output || t.stride(i) != 0)) return false;
+  return true;
+}
+
+HopperTensor hopper_layout(TensorView t) {
+  const int64_t row = t.size(2) > 1 ? t.stride(2) : t.size(3);
+  HopperTensor h{{row, row, row}, 0, 0};
+  if (t.size(1) > 1 && t.stride(1) != 0) {
+    h.heads = t.size(1);
+    h.stride.head = t.stride(1);
+  }
+  if (t.size(0) > 1 && t.stride(0) != 0) {
+    h.batches = t.size(0);
+    h.stride.batch = t.stride(0);
+  }
+  return h;
+}
+
+// Equal, so that the last one does not end on long tiles.
+int64_t hopper_bundle(int64_t heads, int64_t bytes, int64_t sharing) {
+  const int64_t most = std::max(kLeastBundle, kCacheBytes / std::max<int64_t>(1, bytes) * sharing);
+  return divide_up(heads, divide_up(heads, most));
+}
+
+const char* refuse_hopper(const OpCall& call, const FusedProblem& p) {
+  if (const char* reason = refuse_matrix_units(call)) return reason;
+  const auto& args = call.args();
+  if (const char* reason = refuse_shape(p, args.tensor(p.query).dtype())) return reason;
+  for (size_t i = 0; i < 3; ++i)
+    if (!is_hopper_readable(args.tensor(p.query + i), false))
+      return "an operand's lines are not aligned";
+  return nullptr;
+}
 
 void enqueue_hopper_forward(const OpCall& call, const HopperForward& f) {
   const AttentionHopperParams params = params_of(f);

@@ -33,9 +33,37 @@ struct HopperForward {
   int64_t most_groups;
 };
 
+// One call of backward. Addresses 0: not wanted.
+struct HopperBackward {
+  DType type;     // Float16 or BFloat16
+  int64_t panel;  // the padded depth, 64 or 128
+  bool causal;
+  int64_t batch, heads, key_heads, queries, keys, depth;
+  double scale;
+  tb_address query, key, value, grad, out, sums, grad_query, grad_key, grad_value;
+  HopperTensor query_layout, key_layout, value_layout, grad_layout;
+  FlashTensor grad_strides, out_strides, grad_query_strides, grad_key_strides, grad_value_strides;
+  int64_t most_groups;
+};
+
+constexpr double kLog2E = 1.4426950408889634;
+
+// What both directions refuse: nullptr, or why.
+const char* refuse_hopper(const OpCall& call, const FusedProblem& p);
+// Can the copy engine read it, and does every line begin at a full vector? An output is not
+// broadcast.
+bool is_hopper_readable(TensorView t, bool output);
+HopperTensor hopper_layout(TensorView t);
+// Heads worked on together, in equal bundles: what a head goes through takes `bytes`.
+int64_t hopper_bundle(int64_t heads, int64_t bytes, int64_t sharing);
+
 void enqueue_hopper_forward(const OpCall& call, const HopperForward& f);
 
-// hopper_test.cpp: a small problem's results against the host's; empty if they are right.
+void enqueue_hopper_backward(const OpCall& call, const HopperBackward& b);
+
+// hopper_test.cpp, hopper_backward_test.cpp: a small problem's results against the host's; empty if
+// they are right.
 std::string wrong_hopper_forward(const OpCall& call, const void* variant);
+std::string wrong_hopper_backward(const OpCall& call, const void* sample);  // type, panel, causal
 
 }  // namespace ocltensor::opencl

@@ -6,61 +6,16 @@
 #include <cmath>
 #include <vector>
 
-#include "ops/copy/copy.h"
+#include "hopper_numbers.h"
 
 namespace ocltensor::opencl {
 namespace {
 
 constexpr int64_t kBatch = 2, kHeads = 2, kQueries = 205, kKeys = 301, kGap = 8, kFiller = 7;
 constexpr double kScale = 0.25;
-// Weights and results are rounded to 8 bits in bfloat16, and results are below 4: twice what was
-// seen, a tenth of what another key, row or head would change.
+// Weights and results are rounded to 8 bits in bfloat16, and values are 4 at most: 0.016 is the
+// largest error of a right kernel, while another key, row or head changes most numbers by tenths.
 constexpr float kLimit = 0.04f, kSumLimit = 1e-3f;
-
-class Numbers {
- public:
-  explicit Numbers(const OpCall& call) : call_(call) {}
-  // Whole numbers from -most to most.
-  std::vector<float> draw(int64_t count, int most) {
-    std::vector<float> list(static_cast<size_t>(count));
-    for (float& x : list) {
-      state_ = state_ * 1664525u + 1013904223u;
-      x = static_cast<float>(static_cast<int>(state_ >> 16) % (2 * most + 1) - most);
-    }
-    return list;
-  }
-  tb_address upload(const std::vector<float>& list, DType type) {
-    const Dims sizes{static_cast<int64_t>(list.size())};
-    const uint64_t bytes = list.size() * sizeof(float);
-    const tb_address floats = allocate(bytes);
-    const Place place = resolve(floats, 0, static_cast<int64_t>(bytes));
-    call_.stream().write(place.buffer, place.offset, list.data(), bytes, false);
-    if (type == DType::Float32) return floats;
-    const tb_address converted = allocate(list.size() * static_cast<size_t>(size_of(type)));
-    copy_tensor(call_, LocalTensor(converted, type, sizes),
-                LocalTensor(floats, DType::Float32, sizes));
-    return converted;
-  }
-  std::vector<float> download(tb_address from, DType type, int64_t count) {
-    std::vector<float> list(static_cast<size_t>(count));
-    const uint64_t bytes = list.size() * sizeof(float);
-    const tb_address floats = allocate(bytes);
-    copy_tensor(call_, LocalTensor(floats, DType::Float32, Dims{count}),
-                LocalTensor(from, type, Dims{count}));
-    const Place place = resolve(floats, 0, static_cast<int64_t>(bytes));
-    call_.stream().read(list.data(), place.buffer, place.offset, bytes, false);
-    return list;
-  }
-
- private:
-  tb_address allocate(uint64_t bytes) {
-    memory_.push_back(call_.scratch(bytes));
-    return memory_.back().address();
-  }
-  const OpCall& call_;
-  uint32_t state_ = 12345;
-  std::vector<Scratch> memory_;
-};
 
 // One row as the host computes it: `out` has depth numbers; returns the log-sum-exp.
 float row(const float* query, const float* keys, const float* values, int64_t seen, int64_t depth,
@@ -90,7 +45,7 @@ HopperTensor contiguous(int64_t heads, int64_t rows, int64_t depth) {
 std::string wrong_hopper_forward(const OpCall& call, const void* variant) {
   const HopperVariant& v = *static_cast<const HopperVariant*>(variant);
   const int64_t depth = v.depth - 8, line = depth + kGap, rows = kBatch * kHeads * kQueries;
-  Numbers numbers(call);
+  TestNumbers numbers(call);
   const std::vector<float> query = numbers.draw(rows * depth, 1);
   const std::vector<float> key = numbers.draw(kBatch * kKeys * depth, 1);
   const std::vector<float> value = numbers.draw(kBatch * kKeys * depth, 4);
