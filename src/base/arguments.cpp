@@ -60,16 +60,4 @@ void check_reach(const tb_tensor& tensor, DType dtype) {
         tensor.base_bytes);
 }
 
-bool points_somewhere(const tb_value& value) {
-  switch (value.tag) {
-    case TB_COMPLEX: return value.as.p != nullptr;
-    case TB_STRING:
-    case TB_TENSOR_LIST:
-    case TB_INT_LIST:
-    case TB_FLOAT_LIST:
-    case TB_BOOL_LIST: return value.count == 0 || value.as.p != nullptr;
-    default: return true;
-  }
-}
-
 }  // namespace ocltensor

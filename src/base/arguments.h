@@ -12,6 +12,16 @@ DType check_described(const tb_tensor* tensor);
 // overflows, and where the storage is known the elements are inside.
 void check_reach(const tb_tensor& tensor, DType dtype);
 // A value that points to something does so, unless it has no entries.
-bool points_somewhere(const tb_value& value);
+inline bool points_somewhere(const tb_value& value) {
+  switch (value.tag) {
+    case TB_COMPLEX: return value.as.p != nullptr;
+    case TB_STRING:
+    case TB_TENSOR_LIST:
+    case TB_INT_LIST:
+    case TB_FLOAT_LIST:
+    case TB_BOOL_LIST: return value.count == 0 || value.as.p != nullptr;
+    default: return true;
+  }
+}
 
 }  // namespace ocltensor

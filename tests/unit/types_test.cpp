@@ -1,7 +1,9 @@
 // Element types: 16-bit conversion, promotion, casting.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "base/dtype.h"
@@ -54,6 +56,25 @@ TEST(DTypes, NamesAndAbiRoundTrip) {
   }
   EXPECT_THROW(dtype_from_name("float8"), Error);
   EXPECT_THROW(from_abi({TB_DTYPE_FLOAT, 8, 1}), Error);
+}
+
+// Whatever a caller writes into the three numbers: found where a row of the table is equal, refused
+// everywhere else.
+TEST(DTypes, EveryAbiTypeIsInTheTableOrRefused) {
+  for (int code = 0; code < 256; ++code)
+    for (const int bits : {0, 1, 4, 8, 9, 16, 24, 32, 48, 63, 64, 65, 72, 128, 255})
+      for (const int lanes : {0, 1, 2, 257}) {
+        const tb_dtype type{static_cast<uint8_t>(code), static_cast<uint8_t>(bits),
+                            static_cast<uint16_t>(lanes)};
+        const auto row = std::find_if(std::begin(kDTypeInfo), std::end(kDTypeInfo), [&](auto& r) {
+          return r.abi.code == code && r.abi.bits == bits && r.abi.lanes == lanes;
+        });
+        if (row == std::end(kDTypeInfo)) {
+          EXPECT_THROW(from_abi(type), Error) << code << " " << bits << " " << lanes;
+        } else {
+          EXPECT_EQ(from_abi(type), static_cast<DType>(row - kDTypeInfo));
+        }
+      }
 }
 
 // ATen's promoteTypes (torch.promote_types), one row per type in the enumeration's order:

@@ -112,7 +112,6 @@ class OpCall {
   bool check_only_;
   const Policy& policy_;
   tb_tensor resized_{};
-  Dims resized_sizes_, resized_strides_;
 };
 
 // Binds a tensor's memory: the range that its sizes and strides span.
