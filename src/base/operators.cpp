@@ -20,8 +20,11 @@ std::vector<Operator> build() {
   };
 #define OCLTENSOR_OPERATOR(family, inference, flags, schema) \
   add(schema, #family, infer::inference, flags);
+// Not sorted: the table has this order.
+// clang-format off
 #include "operators.def"
 #include "multi_tensor.def"
+// clang-format on
 #undef OCLTENSOR_OPERATOR
 #define OCLTENSOR_POINTWISE(rule, schema, ...) add(schema, "pointwise", infer_pointwise, 0);
 #define OCLTENSOR_POINTWISE_VARIANT(...)

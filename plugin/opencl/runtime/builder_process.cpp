@@ -31,7 +31,7 @@ std::string builder_path() {
   std::error_code error;
   const fs::path folder = fs::canonical(info.dli_fname, error).parent_path();
   for (const char* place : {".", "../bin", "../../bin"}) {
-    const std::string path = (folder / place / "ocltensor-builder").lexically_normal();
+    std::string path = (folder / place / "ocltensor-builder").lexically_normal();
     if (access(path.c_str(), X_OK) == 0) return path;
   }
   fail(TB_E_UNAVAILABLE, "ocltensor-builder is neither in {} nor in a bin folder beside it",
@@ -76,6 +76,7 @@ class FileActions {
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> all;
+  all.reserve(texts.size() + 1);
   for (std::string& text : texts) all.push_back(text.data());
   all.push_back(nullptr);
   return all;

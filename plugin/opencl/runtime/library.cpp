@@ -323,6 +323,7 @@ Library::Library(Device& device, const std::string& source, const std::string& o
     check_cl(cl().clCreateKernelsInProgram(program_.get(), count, made.data(), nullptr),
              "clCreateKernelsInProgram");
   std::vector<Handle<cl_kernel>> owned;
+  owned.reserve(count);
   for (const cl_kernel kernel : made) owned.emplace_back(kernel);
   for (Handle<cl_kernel>& kernel : owned)
     kernels_.push_back(std::make_unique<CustomKernel>(device, std::move(kernel)));

@@ -84,7 +84,7 @@ std::exception_ptr leave(User user) {
   const std::lock_guard switching(s.switching);
   if ((s.users & user) == 0) return nullptr;
   ++session_count;
-  const std::exception_ptr failure = flush_streams();
+  std::exception_ptr failure = flush_streams();
   s.users &= ~static_cast<uint32_t>(user);
   if (s.users != 0) ++session_count;
   return failure;

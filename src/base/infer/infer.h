@@ -79,7 +79,7 @@ Specs mv(const Args& args);
 // multi_tensor.cpp
 Specs amp_unscale(const Args& args);
 Specs amp_update_scale(const Args& args);
-Specs foreach(const Args& args);
+Specs foreach (const Args& args);
 Specs foreach_copy(const Args& args);
 Specs foreach_norm(const Args& args);
 Specs fused_adagrad(const Args& args);
