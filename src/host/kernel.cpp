@@ -61,6 +61,8 @@ template <typename... F>
 struct Visitor : F... {
   using F::operator()...;
 };
+template <typename... F>
+Visitor(F...) -> Visitor<F...>;  // clang 14 does not deduce aggregates
 
 tb_value value_of(const KernelArgument& argument) {
   tb_value value{};

@@ -15,8 +15,8 @@ int main(int count, char** arguments) {
   build_ahead::detach();
   int status = 0;
   try {
-    build_ahead::build(device(std::atoi(arguments[2])).programs(), arguments[1],
-                       build_ahead::is_wanted);
+    const auto index = static_cast<int>(std::strtol(arguments[2], nullptr, 10));
+    build_ahead::build(device(index).programs(), arguments[1], build_ahead::is_wanted);
   } catch (const std::exception&) {
     status = 1;  // whoever wants the programs compiles them, and reports
   }

@@ -32,7 +32,8 @@ class Encoder {
  private:
   template <Number T>
   void put(T& value) {
-    auto bits = static_cast<uint64_t>(value);
+    // Signs may spread: only the low bytes are kept.
+    auto bits = static_cast<uint64_t>(value);  // NOLINT(bugprone-signed-char-misuse)
     for (size_t i = 0; i < sizeof(T); ++i, bits >>= 8) bytes_.push_back(static_cast<uint8_t>(bits));
   }
   void put(std::string& text) {

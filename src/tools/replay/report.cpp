@@ -94,6 +94,7 @@ std::vector<LaunchTime> medians(const std::vector<std::vector<uint64_t>>& repeti
   std::vector<LaunchTime> times;
   for (size_t launch = 0; launch < repetitions.front().size(); ++launch) {
     std::vector<uint64_t> each;
+    each.reserve(repetitions.size());
     for (const auto& repetition : repetitions) each.push_back(repetition.at(launch));
     const auto middle = each.begin() + static_cast<std::ptrdiff_t>(each.size() / 2);
     std::ranges::nth_element(each, middle);
