@@ -1,25 +1,31 @@
 // Convolution as a product of matrices: windows to columns, and columns back to sums over the windows that hold an element.
-// Columns are [image][channel][tap][position]. Items stride over positions: one on CPU drivers, one a position on GPUs.
+// Columns are [channel][tap][position] with any stride between rows and between images. Items stride over positions: one on CPU
+// drivers, some for each on GPUs, where a work-group has one row of one image.
 // Positions and elements of one image fit 32 bits (columns.cpp refuses more), whose divisions GPUs make several times faster.
 // Defines: TYPE (of the map), FLOATING; COLUMNS (type of the columns); HAS_BIAS.
 #include "accumulator.h"
 #include "conv_params.h"
 
-// Grid: positions, channels * taps, images.
+// a / b, by its inverse where that is exact: the error of the product is below half of 1 / b.
+INLINE int quotient(int a, int b, float inverse) { return a < (1 << 20) ? (int)((a + 0.5f) * inverse) : a / b; }
+
+// Grid: positions, channels * taps, images. Strides in elements.
 __kernel void to_columns(__global void *columns_base, ulong columns_offset, __global const void *big_base,
-                         ulong big_offset, const ConvParams p, const long first_image) {
+                         ulong big_offset, const long first_image, const long row_stride, const long image_stride,
+                         const ConvParams p) {
   const int window_y = p.window[1], window_x = p.window[2], taps = p.window[0] * window_y * window_x;
   const int out_y = p.out[1], out_x = p.out[2], positions = p.out[0] * out_y * out_x;
-  const int row = get_global_id(1), c = row / taps, tap = row - c * taps;
+  const int row = get_group_id(1), c = row / taps, tap = row - c * taps;
   const int kx = tap % window_x, ky = tap / window_x % window_y, kz = tap / window_x / window_y;
-  const long n = get_global_id(2);
+  const long n = get_group_id(2);
+  const float inverse_x = 1.0f / out_x, inverse_y = 1.0f / out_y;
   __global const STYPE(TYPE) *big =
       AT_CONST(TYPE, big_base, big_offset) + (first_image + n) * p.big_strides[0] + c * p.big_strides[1];
   __global STYPE(COLUMNS) *columns =
-      AT(COLUMNS, columns_base, columns_offset) + (n * (long)get_global_size(1) + row) * positions;
+      AT(COLUMNS, columns_base, columns_offset) + n * image_stride + row * row_stride;
   const int step = get_global_size(0);
   for (int o = get_global_id(0); o < positions; o += step) {
-    const int line = o / out_x, plane = line / out_y;
+    const int line = quotient(o, out_x, inverse_x), plane = quotient(line, out_y, inverse_y);
     const long x = (o - line * out_x) * p.stride[2] - p.padding[2] + kx * p.dilation[2];
     const long y = (line - plane * out_y) * p.stride[1] - p.padding[1] + ky * p.dilation[1];
     const long z = plane * p.stride[0] - p.padding[0] + kz * p.dilation[0];
@@ -39,7 +45,7 @@ INLINE int tap_position(const ConvParams p, int d, int i, int k) {
 // Grid: elements of a map, channels, images.
 __kernel void from_columns(__global void *big_base, ulong big_offset, __global const void *columns_base,
                            ulong columns_offset, __global const void *bias_base, ulong bias_offset,
-                           const ConvParams p, const long first_image) {
+                           const long first_image, const ConvParams p) {
   const int window_z = p.window[0], window_y = p.window[1], window_x = p.window[2], taps = window_z * window_y * window_x;
   const int out_y = p.out[1], out_x = p.out[2], positions = p.out[0] * out_y * out_x;
   const int in_y = p.in[1], in_x = p.in[2], elements = p.in[0] * in_y * in_x;

@@ -19,9 +19,15 @@ constexpr int64_t kLargestImage = 1ll << 30;  // bytes of one image's columns
 
 int64_t volume(const tk_i64 (&d)[3]) { return d[0] * d[1] * d[2]; }
 
-// Forward keeps the type, the others sum columns afterwards and want more digits.
+// Columns to be summed want more digits, and so does a gradient that is added to in passes.
 DType column_type(const ConvProblem& p) {
-  return p.direction == ConvDirection::Forward ? p.dtype : compute_type(p.dtype);
+  const ConvParams& g = p.params;
+  const bool in_passes =
+      g.batch * g.groups * g.big_channels * volume(g.window) * volume(g.out) * size_of(p.dtype) >
+      kPassBytes;
+  const bool keeps =
+      p.direction == ConvDirection::Forward || (p.direction == ConvDirection::Weight && !in_passes);
+  return keeps ? p.dtype : compute_type(p.dtype);
 }
 
 // The sizes that everything below is made of.
@@ -38,7 +44,7 @@ struct Shape {
   int64_t item, positions, taps;
   int64_t depth;         // of a group's columns
   int64_t bigs, smalls;  // channels of all groups
-  int64_t image_bytes() const { return (bigs * taps * positions + smalls * depth) * item; }
+  int64_t image_bytes() const { return bigs * taps * positions * item; }
   tb_address moved(tb_address address, int64_t elements) const {
     return address + static_cast<uint64_t>(elements * item);
   }
@@ -110,10 +116,17 @@ void move_columns(const OpCall& call, const ConvProblem& p, const Scratch& colum
   if (back) bind_big(launch, p);
   launch.memory(columns.address(), 0, static_cast<int64_t>(columns.bytes()));
   back ? bind_bias(launch, p) : bind_big(launch, p);
-  launch.bytes(&p.params, sizeof p.params).value(first);
+  launch.value(first);
+  // A gradient's columns run through all images, which are one sum.
+  const bool weight = p.direction == ConvDirection::Weight;
+  if (!back)
+    launch.value(weight ? count * s.positions : s.positions)
+        .value(weight ? s.positions : s.bigs * s.taps * s.positions);
+  launch.bytes(&p.params, sizeof p.params);
   const int64_t elements = back ? volume(p.params.in) : s.positions;
   const int64_t lanes = call.caps().style == KernelStyle::Rows ? 1 : 64;
-  const int64_t items = lanes == 1 ? 1 : divide_up(elements, lanes) * lanes;
+  const int64_t each = back ? lanes : 4 * lanes;  // what a work-group takes
+  const int64_t items = lanes == 1 ? 1 : divide_up(elements, each) * lanes;
   launch.run({static_cast<size_t>(items), static_cast<size_t>(back ? s.bigs : s.bigs * s.taps),
               static_cast<size_t>(count)},
              {static_cast<size_t>(lanes), 1, 1});
@@ -135,42 +148,38 @@ Matrices matrices(const ConvProblem& p, tb_address weight, tb_address small, tb_
 }
 Matrix transposed(const Matrix& m) { return {m.address, m.batch, m.col, m.row}; }
 
-// The gradient of a pass: a product for every image, then their sum in order, added to the result
-// of earlier passes.
+// The gradient of a pass, added to the result of earlier ones: one product whose sums run through
+// all images, for which the small tensor's channels are brought to the front.
 void add_gradient(const OpCall& call, const ConvProblem& p, tb_address weight, tb_address small,
                   tb_address columns, int64_t first, int64_t count) {
   const Shape s(p);
-  const int64_t size = s.smalls * s.depth;
-  const Scratch partial = call.scratch(static_cast<uint64_t>(count * size * s.item));
-  const Scratch ones = call.scratch(static_cast<uint64_t>(count * s.item));
-  fill_tensor(call, LocalTensor(ones.address(), s.type, Dims{count}), 1);
+  const int64_t length = count * s.positions;
+  std::vector<Scratch> memory;
+  tb_address lines = s.moved(small, first * s.smalls * s.positions);
+  if (count > 1) {
+    memory.push_back(call.scratch(static_cast<uint64_t>(s.smalls * length * s.item)));
+    const LocalTensor images(lines, s.type, Dims{s.smalls, count, s.positions},
+                             Dims{s.positions, s.smalls * s.positions, 1});
+    lines = memory.back().address();
+    copy_tensor(call, LocalTensor(lines, s.type, Dims{s.smalls, count, s.positions}), images);
+  }
   for (int64_t g = 0; g < p.params.groups; ++g) {
-    Matrices m = matrices(p, partial.address(), small, columns, first, g);
-    m.weight.batch = size;
-    run_matmul(call, {.dtype = s.type,
-                      .batch = count,
-                      .m = p.params.small_channels,
-                      .n = s.depth,
-                      .k = s.positions,
-                      .a = m.small,
-                      .b = transposed(m.columns),
-                      .c = m.weight,
-                      .self = std::nullopt});
+    const int64_t channels = p.params.small_channels;
+    MatmulProblem product{.dtype = s.type,
+                          .batch = 1,
+                          .m = channels,
+                          .n = s.depth,
+                          .k = length,
+                          .a = {s.moved(lines, g * channels * length), 0, length, 1},
+                          .b = {s.moved(columns, g * s.depth * length), 0, 1, length},
+                          .c = {s.moved(weight, g * channels * s.depth), 0, s.depth, 1},
+                          .self = std::nullopt};
+    if (first > 0) {
+      product.self = product.c;
+      product.beta = 1;
+    }
+    run_matmul(call, product);
   }
-  MatmulProblem sum{.dtype = s.type,
-                    .batch = 1,
-                    .m = 1,
-                    .n = size,
-                    .k = count,
-                    .a = {ones.address(), 0, count, 1},
-                    .b = {partial.address(), 0, size, 1},
-                    .c = {weight, 0, size, 1},
-                    .self = std::nullopt};
-  if (first > 0) {
-    sum.self = sum.c;
-    sum.beta = 1;
-  }
-  run_matmul(call, sum);
 }
 
 void multiply(const OpCall& call, const ConvProblem& p, tb_address weight, tb_address small,

@@ -391,7 +391,7 @@ const char* refuse_split(const OpCall& call, const MatmulProblem& p) {
   return is_variant_proven(call, split_variant(call, p)) ? nullptr : kNotProven;
 }
 const char* pass_over_split(const OpCall&, const MatmulProblem& p) {
-  if (std::min(p.m, p.n) < 64 || p.k < 128) return "splitting would take longer than it saves";
+  if (std::min(p.m, p.n) < 32 || p.k < 128) return "splitting would take longer than it saves";
   const auto products = static_cast<double>(p.batch * p.m) * static_cast<double>(p.n * p.k);
   return products < 0x1p25 ? "splitting would take longer than it saves" : nullptr;
 }
