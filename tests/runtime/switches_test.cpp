@@ -271,6 +271,32 @@ TEST_F(Switches, DeterministicPutsInOrderAndRepeatsBits) {
     EXPECT_EQ(ot::index_add(zeros, 0, index, source).to_vector<float>(), sums);
 }
 
+// Whole numbers, so that sums are exact in any order. GPU-style kernels cut such sums into pieces
+// (of 2250 and a rest of 1 on a device of two units).
+TEST_F(Switches, LongSumsOfFewResultsAreRightInPieces) {
+  constexpr int64_t kM = 3, kN = 5, kK = 9001;
+  const ot::Tensor x = ramp({kM, kK}, 1), y = ramp({kK, kN}, 1);
+  const std::vector<float> xs = x.to_vector<float>(), ys = y.to_vector<float>();
+  std::vector<float> wanted;
+  for (int64_t m = 0; m < kM; ++m)
+    for (int64_t n = 0; n < kN; ++n) {
+      double sum = 0;
+      for (int64_t k = 0; k < kK; ++k)
+        sum += static_cast<double>(xs[static_cast<size_t>(m * kK + k)]) *
+               ys[static_cast<size_t>(k * kN + n)];
+      wanted.push_back(static_cast<float>(sum));
+    }
+  std::vector<float> got;
+  const std::string choices = printed([&] {
+    const auto scope = switches::verbose(1);
+    got = product(x, y);
+  });
+  EXPECT_EQ(got, wanted);
+  if (ot::get_setting("OCLTENSOR_KERNEL_STYLE") == "elements") {
+    EXPECT_THAT(choices, HasSubstr("matmul.split (by rule)"));
+  }
+}
+
 // With GPU-style kernels (see CMakeLists.txt) only: others put in order in any case.
 TEST_F(Switches, WithoutItGpusPutInAnyOrder) {
   const auto style = ot::get_setting("OCLTENSOR_KERNEL_STYLE");

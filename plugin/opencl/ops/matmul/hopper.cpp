@@ -20,6 +20,7 @@ constexpr size_t kItems = 288;          // ITEMS of hopper.cl
 constexpr int64_t kMapBytes = 2 * 128;  // of a work-group
 constexpr int64_t kLineBytes = 16;      // what lines of an operand are multiples of
 constexpr int64_t kMostDevices = 16;
+constexpr int64_t kMostPieces = 64;  // of k
 
 enum class Kind : uint8_t { Half, BFloat, Tf32, Split };
 constexpr int64_t kKinds = 4;
@@ -81,7 +82,6 @@ bool is_readable(const MatmulProblem& p, const Operand& o, int64_t item, bool ne
 // along k takes the units 0.73 for 256 columns, and no less than 0.2; a tile 1.5 and its results 1;
 // pieces are written and read again at 3 TB/s, and cost a launch.
 void choose_tiles(const OpCall& call, const MatmulProblem& p, Variant& v) {
-  constexpr int64_t kMostPieces = 16;
   const int64_t steps = v.steps(p.k);
   const auto results = static_cast<double>(p.batch * p.m) * static_cast<double>(p.n);
   double lowest = std::numeric_limits<double>::max();
@@ -355,7 +355,7 @@ const char* refuse_common(const OpCall& call, const MatmulProblem& p) {
   if (p.k == 0) return "nothing to sum";
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   if (std::max({p.m, p.n, p.k}) > kMost - 256 ||
-      divide_up(p.m, kRows) * divide_up(p.n, 64) > kMost / (16 * p.batch))
+      divide_up(p.m, kRows) * divide_up(p.n, 64) > kMost / (kMostPieces * p.batch))
     return "the sizes need 64 bits";
   return nullptr;
 }
@@ -391,7 +391,9 @@ const char* refuse_split(const OpCall& call, const MatmulProblem& p) {
   return is_variant_proven(call, split_variant(call, p)) ? nullptr : kNotProven;
 }
 const char* pass_over_split(const OpCall&, const MatmulProblem& p) {
-  if (std::min(p.m, p.n) < 32 || p.k < 128) return "splitting would take longer than it saves";
+  constexpr int64_t kLong = 4096;  // sums that fill the device in pieces
+  if ((std::min(p.m, p.n) < 32 && p.k < kLong) || p.k < 128)
+    return "splitting would take longer than it saves";
   const auto products = static_cast<double>(p.batch * p.m) * static_cast<double>(p.n * p.k);
   return products < 0x1p25 ? "splitting would take longer than it saves" : nullptr;
 }

@@ -39,7 +39,7 @@ using Algorithms = AlgorithmList<MatmulProblem, MatmulTraits>;
 Algorithms& algorithms() {
   static Algorithms& list = *new Algorithms(  // leaked: threads may run while the process ends
       "matmul",
-      {&kMatmulSplit, &kMatmulHopper, &kMatmulHopperSplit, &kMatmulSkinny, &kMatmulInPlace,
+      {&kMatmulHopper, &kMatmulHopperSplit, &kMatmulSplit, &kMatmulSkinny, &kMatmulInPlace,
        &kMatmulPacked, &kMatmulDots, &kMatmulLargeTiles, &kMatmulSmallTiles, &kMatmulGeneral});
   return list;
 }

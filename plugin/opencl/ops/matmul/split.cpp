@@ -1,5 +1,6 @@
-// Products with few results and long sums (dot): K is cut into pieces that run as a batch, and the
-// partial results are summed by another product, in a fixed order.
+// Products with few results and long sums (dot, weight gradients of small layers): K is cut into
+// pieces that run as a batch, and the partial results, seen as one row, are summed by another
+// product, in a fixed order.
 #include <algorithm>
 
 #include "matmul.h"
@@ -8,11 +9,18 @@
 namespace ocltensor::opencl {
 namespace {
 
-// GPUs need thousands of work-items, each of which has 4 of the results (general_elements.cl).
+constexpr int64_t kTile = 64;  // edge of the tiles that GPUs take for small results
+
+int64_t tiles_of(const MatmulProblem& p) {
+  return p.batch * divide_up(p.m, kTile) * divide_up(p.n, kTile);
+}
+
+// GPUs need thousands of work-items: for one row each has 4 of the results (general_elements.cl).
 int64_t pieces_of(const OpCall& call, const MatmulProblem& p) {
+  const int64_t units = call.caps().compute_units;
   if (call.caps().style == KernelStyle::Rows) return std::min<int64_t>(16, p.k / 4096);
-  const int64_t wanted = 4 * static_cast<int64_t>(call.caps().compute_units) / divide_up(p.n, 256);
-  return std::min<int64_t>({wanted, 256, p.k / 128});
+  if (p.m > 1) return std::min<int64_t>({2 * units / tiles_of(p), 256, p.k / 512});
+  return std::min<int64_t>({4 * units / divide_up(p.n, 256), 256, p.k / 128});
 }
 
 // Partial results of 16-bit types are rounded to that type, which has to be permitted.
@@ -26,7 +34,13 @@ const char* refuse_rounding(const OpCall& call, DType type) {
 const char* refuse(const OpCall& call, const MatmulProblem& p) {
   if (const char* reason = refuse_rounding(call, p.dtype)) return reason;
   if (p.batch != 1) return "a batch";
-  if (p.m != 1 || p.c.col != 1) return "more than one row of results";
+  if (p.c.col != 1) return "the columns of the result are not neighbours";
+  if (p.m > 1) {
+    if (call.caps().style == KernelStyle::Rows) return "more than one row of results";
+    if (p.c.row != p.n) return "the result is no single row";
+    if (p.self && (p.self->row != p.n || p.self->col != 1)) return "self is no single row";
+    if (2 * tiles_of(p) > call.caps().compute_units) return "enough results to work on";
+  }
   if (call.caps().style == KernelStyle::Rows && p.n > 64) return "enough results to work on";
   if (pieces_of(call, p) < 2) return "the sums are short";
   return nullptr;
@@ -38,7 +52,8 @@ void run(const OpCall& call, const MatmulProblem& p) {
   const int64_t rest = p.k - length * pieces;
   const int64_t parts = pieces + (rest > 0);
   const int64_t item = size_of(p.dtype);
-  const Scratch partial = call.scratch(static_cast<uint64_t>(parts * p.n * item));
+  const int64_t results = p.m * p.n;
+  const Scratch partial = call.scratch(static_cast<uint64_t>(parts * results * item));
   const Scratch ones = call.scratch(static_cast<uint64_t>(parts * item));
   fill_tensor(call, LocalTensor(ones.address(), p.dtype, Dims{parts}), 1);
 
@@ -49,20 +64,24 @@ void run(const OpCall& call, const MatmulProblem& p) {
   piece.k = length;
   piece.a.batch = length * p.a.col;
   piece.b.batch = length * p.b.row;
-  piece.c = {partial.address(), p.n, p.n, 1};
+  piece.c = {partial.address(), results, p.n, 1};
   run_matmul(call, piece);
   if (rest > 0) {
     piece.batch = 1;
     piece.k = rest;
     piece.a.address += static_cast<uint64_t>(pieces * piece.a.batch * item);
     piece.b.address += static_cast<uint64_t>(pieces * piece.b.batch * item);
-    piece.c.address += static_cast<uint64_t>(pieces * p.n * item);
+    piece.c.address += static_cast<uint64_t>(pieces * results * item);
     run_matmul(call, piece);
   }
   MatmulProblem sum = p;
+  sum.m = 1;
+  sum.n = results;
   sum.k = parts;
   sum.a = {ones.address(), 0, parts, 1};
-  sum.b = {partial.address(), 0, p.n, 1};
+  sum.b = {partial.address(), 0, results, 1};
+  sum.c.row = results;
+  if (sum.self && p.m > 1) sum.self->row = results;
   run_matmul(call, sum);
 }
 
