@@ -84,13 +84,14 @@ def preferred_blas_library(backend: str | None = None) -> str:
     the reason, where no provider has them.
     """
     if backend is not None:
-        libraries = {row.library: row for row in provider_rows() if row.library}
+        rows = [row for row in provider_rows() if row.library]
+        libraries = sorted({row.library for row in rows})
         if backend not in ("default", *libraries):
-            names = ", ".join(["default", *sorted(libraries)])
+            names = ", ".join(["default", *libraries])
             raise RuntimeError(f"Unknown input value {backend!r}. Choose from: {names}.")
-        row = libraries.get(backend)
-        if row is not None and not row.available:
-            reasons = "; ".join(r.missing for r in provider_rows() if r.library == backend)
+        rows = [row for row in rows if row.library == backend]
+        if rows and not any(row.available for row in rows):
+            reasons = "; ".join(row.missing for row in rows)
             raise RuntimeError(f"Cannot set preferred BLAS library to {backend!r}: {reasons}.")
         assign("OCLTENSOR_PREFER_OPENCL", str(int(backend == "portable")))
     return "portable" if _C.get_setting("OCLTENSOR_PREFER_OPENCL") == "1" else "default"
