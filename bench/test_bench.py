@@ -6,6 +6,7 @@ usage: test_bench.py PLUGIN [unittest's arguments]; exit status 77 where numpy i
 from __future__ import annotations
 
 import contextlib
+import copy
 import io
 import json
 import pathlib
@@ -229,17 +230,30 @@ class Command(unittest.TestCase):
         status, text = run("--from", path, "--compare", path)
         self.assertEqual(status, 0, text)
         self.assertIn("geometric mean x1.000, 0 slower", text)
-        faster = pathlib.Path(path).with_name("b.json")
+        # The spread is set, not measured: two short samples on a busy machine can lie further apart than the factor.
         book = json.loads(pathlib.Path(path).read_text())
-        for key in ("us", "us_low", "us_high"):
-            book["rows"][0][key] /= 20
-        for peer in book["rows"][0]["peers"].values():
-            for key in ("ratio", "low", "high"):
-                peer[key] *= 20
-        faster.write_text(json.dumps(book))
-        status, text = run("--from", path, "--compare", str(faster))
-        self.assertEqual(status, 1)
-        self.assertIn("SLOWER", text)
+        for spread, status in ((1.1, 1), (5.0, 0)):
+            now, before = (
+                self.write_scaled(pathlib.Path(path).with_name(f"{name}.json"), book, factor, spread)
+                for name, factor in (("now", 1), ("before", 20))
+            )
+            ended, text = run("--from", now, "--compare", before)
+            self.assertEqual(ended, status, text)
+            self.assertIn("x0.05", text)
+            self.assertEqual("SLOWER" in text, status == 1)
+
+    @staticmethod
+    def write_scaled(path: pathlib.Path, book: dict, factor: float, spread: float) -> str:
+        """The book's one row `factor` times as fast, each figure between itself over and times `spread`."""
+        book = copy.deepcopy(book)
+        row = book["rows"][0]
+        row["us"] /= factor
+        row["us_low"], row["us_high"] = row["us"] / spread, row["us"] * spread
+        for peer in row["peers"].values():
+            peer["ratio"] *= factor
+            peer["low"], peer["high"] = peer["ratio"] / spread, peer["ratio"] * spread
+        path.write_text(json.dumps(book))
+        return str(path)
 
     def test_a_contestant_that_died_is_started_again(self):
         row = "64x64x64 nn float32"

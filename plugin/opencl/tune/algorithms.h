@@ -94,8 +94,9 @@ class AlgorithmList {
   void run(const OpCall& call, const Problem& problem) {
     if (call.policy().default_choice && !logging::enabled(logging::Level::Debug)) [[likely]] {
       for (const Entry* entry : entries_)
-        if (entry->refuse(call, problem) == nullptr &&
-            (entry->pass_over == nullptr || entry->pass_over(call, problem) == nullptr))
+        // What is passed over is not asked whether it can, which may take a kernel's first test.
+        if ((entry->pass_over == nullptr || entry->pass_over(call, problem) == nullptr) &&
+            entry->refuse(call, problem) == nullptr)
           return run_one(call, problem, *entry);
     }
     run_one(call, problem, *entries_[choose(call, problem)]);

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "hopper_numbers.h"
+#include "ops/hopper_numbers.h"
 
 namespace ocltensor::opencl {
 namespace {

@@ -1,61 +1,27 @@
 // Matrix products on Hopper's matrix units: 16-bit types and TF32 as they lie in memory, float32 as
 // three planes of bfloat16 (six products, as accurate as float32).
+#include "hopper.h"
+
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <limits>
 #include <vector>
 
 #include "guard.h"
 #include "kernel_sources.h"
-#include "matmul.h"
 #include "matrix_units.h"
 #include "split_params.h"
 
 namespace ocltensor::opencl {
 namespace {
 
-constexpr int64_t kRows = 128;          // BM of hopper.cl
+using Kind = HopperKind;
+using Variant = HopperProduct;
+
 constexpr size_t kItems = 288;          // ITEMS of hopper.cl
 constexpr int64_t kMapBytes = 2 * 128;  // of a work-group
 constexpr int64_t kLineBytes = 16;      // what lines of an operand are multiples of
 constexpr int64_t kMostDevices = 16;
-constexpr int64_t kMostPieces = 64;  // of k
-
-enum class Kind : uint8_t { Half, BFloat, Tf32, Split };
-constexpr int64_t kKinds = 4;
-
-// How a kernel is specialised.
-struct Variant {
-  Kind kind;
-  int64_t columns;  // BN: 64, 128 or 256
-  bool a_along_k, b_along_k, self;
-  int64_t pieces = 1;  // of k
-
-  bool planes() const { return kind == Kind::Split; }
-  int64_t item() const { return kind == Kind::Tf32 ? 4 : 2; }  // bytes of what is multiplied
-  int64_t stages() const {
-    if (planes()) return columns == 64 ? 3 : 2;
-    return columns == 256 ? 3 : 6;
-  }
-  Defines defines() const {
-    constexpr DType kTypes[] = {DType::Float16, DType::BFloat16, DType::Float32, DType::Float32};
-    Defines d;
-    d.type("TYPE", kTypes[static_cast<int>(kind)]).set("PLANES", planes() ? 3 : 1);
-    d.set("TF32", kind == Kind::Tf32).set("BN", columns).set("STAGES", stages());
-    d.set("A_ALONG_K", a_along_k).set("B_ALONG_K", b_along_k);
-    return d.set("HAS_S", self && pieces == 1).set("PARTIAL", pieces > 1);
-  }
-  size_t index() const {
-    const int64_t size = columns == 64 ? 0 : columns == 128 ? 1 : 2;
-    const int64_t end = pieces > 1 ? 2 : self ? 1 : 0;
-    return static_cast<size_t>(
-        (((static_cast<int64_t>(kind) * 3 + size) * 2 + a_along_k) * 2 + b_along_k) * 3 + end);
-  }
-  int64_t steps(int64_t k) const { return divide_up(k, 128 / item()); }
-  int64_t piece_steps(int64_t k) const { return divide_up(steps(k), pieces); }
-};
-constexpr int64_t kVariants = kKinds * 3 * 4 * 3;
 
 // A as a matrix of rows, B as a matrix of columns: lines along k, or across it.
 struct Operand {
@@ -78,32 +44,11 @@ bool is_readable(const MatmulProblem& p, const Operand& o, int64_t item, bool ne
          (p.batch == 1 || o.batch == 0 || fits(o.batch));
 }
 
-// The cheapest tiles and cuts of k, by a model in microseconds of an H200: a step of 128 bytes
-// along k takes the units 0.73 for 256 columns, and no less than 0.2; a tile 1.5 and its results 1;
-// pieces are written and read again at 3 TB/s, and cost a launch.
 void choose_tiles(const OpCall& call, const MatmulProblem& p, Variant& v) {
-  const int64_t steps = v.steps(p.k);
-  const auto results = static_cast<double>(p.batch * p.m) * static_cast<double>(p.n);
-  double lowest = std::numeric_limits<double>::max();
-  Variant best = v;
-  for (const int64_t columns : {256, 128, 64}) {
-    if (v.planes() && columns == 256) continue;
-    const double part = static_cast<double>(columns) / 256;
-    const double step = std::max(0.73 * part, 0.2) * (v.planes() ? 6 : 1);
-    const int64_t tiles = p.batch * divide_up(p.m, kRows) * divide_up(p.n, columns);
-    for (int64_t pieces = 1; pieces <= std::min(kMostPieces, steps / 4 + 1); ++pieces) {
-      v.columns = columns;
-      v.pieces = pieces;
-      if (divide_up(steps, v.piece_steps(p.k)) != pieces) continue;  // one would be empty
-      const auto waves = static_cast<double>(divide_up(tiles * pieces, call.caps().compute_units));
-      double cost = waves * (static_cast<double>(v.piece_steps(p.k)) * step + 1.5 + part);
-      if (pieces > 1) cost += 4 + static_cast<double>(2 * pieces) * results * 4 / 3e6;
-      if (cost >= lowest) continue;
-      lowest = cost;
-      best = v;
-    }
-  }
-  v = best;
+  const HopperTiles tiles =
+      choose_hopper_tiles({p.batch, p.m, p.n, v.steps(p.k), call.caps().compute_units, v.planes()});
+  v.columns = tiles.columns;
+  v.pieces = tiles.pieces;
 }
 
 Kind kind_of(DType type) {
@@ -147,7 +92,8 @@ void sum_pieces(const OpCall& call, const MatmulProblem& p, const Variant& v, tb
 
 void enqueue(const OpCall& call, const MatmulProblem& p, const Variant& v, const Operand& a,
              const Operand& b, const Guard& guard) {
-  const int64_t tiles = v.pieces * p.batch * divide_up(p.m, kRows) * divide_up(p.n, v.columns);
+  const int64_t tiles =
+      v.pieces * p.batch * divide_up(p.m, kHopperRows) * divide_up(p.n, v.columns);
   const int64_t groups = std::min<int64_t>(tiles, call.caps().compute_units);
   const Scratch maps = call.scratch(static_cast<uint64_t>(groups * kMapBytes));
   const int64_t sums_bytes = v.pieces == 1 ? 1 : v.pieces * p.batch * p.m * p.n * 4;
@@ -261,90 +207,17 @@ void run_split_variant(const OpCall& call, const MatmulProblem& p, const Variant
   run_portable_tiles(call, p, guard);
 }
 
-// ---- Tests of kernels
-
-// A product of small whole numbers, whose sums every kind gives exactly, in a result of odd sizes
-// with room around it, against the host's.
-std::string wrong_result(const OpCall& call, const void* what) {
-  Variant v = *static_cast<const Variant*>(what);
-  v.pieces = std::min<int64_t>(v.pieces, 2);
-  constexpr int64_t kM = 141, kN = 301, kK = 200, kGap = 8;
-  constexpr int64_t kLineK = 200, kLineM = 144, kLineN = 304, kLineC = kN + kGap;
-  const DType type = v.kind == Kind::Half     ? DType::Float16
-                     : v.kind == Kind::BFloat ? DType::BFloat16
-                                              : DType::Float32;
-  const auto random = [state = 12345u]() mutable {
-    state = state * 1664525u + 1013904223u;
-    return static_cast<int>(state >> 16) % 3 - 1;
-  };
-  const auto numbers = [&](int64_t count) {
-    std::vector<int> list(static_cast<size_t>(count));
-    std::ranges::generate(list, random);
-    return list;
-  };
-  const std::vector<int> a = numbers(v.a_along_k ? kM * kLineK : kK * kLineM);
-  const std::vector<int> b = numbers(v.b_along_k ? kN * kLineK : kK * kLineN);
-  const std::vector<int> s = numbers(kM * kN);
-  std::vector<Scratch> memory;
-  const auto upload = [&](const std::vector<int>& list) {
-    std::vector<float> floats(list.begin(), list.end());
-    memory.push_back(call.scratch(floats.size() * sizeof(float)));
-    const Place place =
-        resolve(memory.back().address(), 0, static_cast<int64_t>(floats.size() * sizeof(float)));
-    call.stream().write(place.buffer, place.offset, floats.data(), floats.size() * sizeof(float),
-                        false);
-    const tb_address as_float = memory.back().address();
-    if (type == DType::Float32) return as_float;
-    const Dims sizes{static_cast<int64_t>(list.size())};
-    memory.push_back(call.scratch(floats.size() * static_cast<size_t>(size_of(type))));
-    copy_tensor(call, LocalTensor(memory.back().address(), type, sizes),
-                LocalTensor(as_float, DType::Float32, sizes));
-    return memory.back().address();
-  };
-  MatmulProblem p{type, 1, kM, kN, kK, {}, {}, {}, {}, 1, 0};
-  p.a = v.a_along_k ? Matrix{upload(a), 0, kLineK, 1} : Matrix{upload(a), 0, 1, kLineM};
-  p.b = v.b_along_k ? Matrix{upload(b), 0, 1, kLineK} : Matrix{upload(b), 0, kLineN, 1};
-  p.c = {upload(std::vector<int>(kM * kLineC, 7)), 0, kLineC, 1};
-  if (v.self) {
-    p.self = Matrix{upload(s), 0, kN, 1};
-    p.beta = 1;
-  }
-  v.planes() ? run_split_variant(call, p, v) : run_variant(call, p, v);
-
-  const Dims all{kM * kLineC};
-  memory.push_back(call.scratch(kM * kLineC * sizeof(float)));
-  copy_tensor(call, LocalTensor(memory.back().address(), DType::Float32, all),
-              LocalTensor(p.c.address, type, all));
-  std::vector<float> got(kM * kLineC);
-  const Place place =
-      resolve(memory.back().address(), 0, static_cast<int64_t>(got.size() * sizeof(float)));
-  call.stream().read(got.data(), place.buffer, place.offset, got.size() * sizeof(float), false);
-  for (int64_t i = 0; i < kM; ++i)
-    for (int64_t j = 0; j < kLineC; ++j) {
-      int want = 7;
-      if (j < kN) {
-        want = v.self ? s[static_cast<size_t>(i * kN + j)] : 0;
-        for (int64_t k = 0; k < kK; ++k)
-          want += a[static_cast<size_t>(v.a_along_k ? i * kLineK + k : k * kLineM + i)] *
-                  b[static_cast<size_t>(v.b_along_k ? j * kLineK + k : k * kLineN + j)];
-      }
-      const float is = got[static_cast<size_t>(i * kLineC + j)];
-      if (is != static_cast<float>(want))
-        return fmt::format("element ({}, {}) is {} instead of {}", i, j, is, want);
-    }
-  return {};
-}
-
 bool is_variant_proven(const OpCall& call, const Variant& v) {
-  static std::array<std::array<Proof, kVariants>, kMostDevices>& proofs =
-      *new std::array<std::array<Proof, kVariants>, kMostDevices>;
+  static std::array<std::array<Proof, kHopperProducts>, kMostDevices>& proofs =
+      *new std::array<std::array<Proof, kHopperProducts>, kMostDevices>;
   const auto device = static_cast<size_t>(call.device().index());
   if (device >= kMostDevices) return false;
   Proof& proof = proofs[device][v.index()];
   const uint8_t state = proof.state.load(std::memory_order_relaxed);
   if (state != Proof::Unknown) [[likely]]
     return state == Proof::Right;
-  return is_proven(call, proof, kernel_sources::matmul_hopper, v.defines(), wrong_result, &v);
+  return is_proven(call, proof, kernel_sources::matmul_hopper, v.defines(), wrong_hopper_product,
+                   &v);
 }
 
 // ---- The algorithms
@@ -355,7 +228,7 @@ const char* refuse_common(const OpCall& call, const MatmulProblem& p) {
   if (p.k == 0) return "nothing to sum";
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   if (std::max({p.m, p.n, p.k}) > kMost - 256 ||
-      divide_up(p.m, kRows) * divide_up(p.n, 64) > kMost / (kMostPieces * p.batch))
+      divide_up(p.m, kHopperRows) * divide_up(p.n, 64) > kMost / (kMostPieces * p.batch))
     return "the sizes need 64 bits";
   return nullptr;
 }
@@ -376,7 +249,7 @@ const char* pass_over_direct(const OpCall&, const MatmulProblem& p) {
 }
 
 void run_direct(const OpCall& call, const MatmulProblem& p) {
-  run_variant(call, p, direct_variant(call, p));
+  run_hopper_product(call, p, direct_variant(call, p));
 }
 
 constexpr int64_t kMostPlanes = int64_t{4} << 30;  // bytes
@@ -399,10 +272,14 @@ const char* pass_over_split(const OpCall&, const MatmulProblem& p) {
 }
 
 void run_split(const OpCall& call, const MatmulProblem& p) {
-  run_split_variant(call, p, split_variant(call, p));
+  run_hopper_product(call, p, split_variant(call, p));
 }
 
 }  // namespace
+
+void run_hopper_product(const OpCall& call, const MatmulProblem& p, const HopperProduct& v) {
+  v.planes() ? run_split_variant(call, p, v) : run_variant(call, p, v);
+}
 
 const MatmulImplementation kMatmulHopper{
     {"matmul.hopper", "Hopper's matrix units"}, refuse_direct, run_direct, pass_over_direct};

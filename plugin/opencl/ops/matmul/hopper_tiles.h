@@ -1,0 +1,27 @@
+// Tiles, and cuts of k, for a product on Hopper's matrix units.
+#pragma once
+
+#include <cstdint>
+
+namespace ocltensor::opencl {
+
+// What the choice depends on. `steps` of 128 bytes run along k; `units` cores take a tile each.
+struct HopperSizes {
+  int64_t batch, m, n, steps, units;
+  bool planes;  // three of bfloat16: six products a step, tiles of up to 128 columns
+  bool operator==(const HopperSizes&) const = default;
+};
+struct HopperTiles {
+  int64_t columns;  // of a tile of 128 rows: 64, 128 or 256
+  int64_t pieces;   // of k, none of them empty
+  bool operator==(const HopperTiles&) const = default;
+};
+
+inline constexpr int64_t kHopperRows = 128;  // BM of hopper.cl
+inline constexpr int64_t kMostPieces = 64;
+
+// The cheapest by a model in microseconds of an H200. A thread remembers its last choices, as a
+// call asks more than once.
+HopperTiles choose_hopper_tiles(const HopperSizes& sizes);
+
+}  // namespace ocltensor::opencl
