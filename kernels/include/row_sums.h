@@ -28,4 +28,24 @@ INLINE T sum_lanes(T16 v) {
     for (; i < (n); ++i) rest += TERM(i);                         \
     result = rest + sum_lanes(total);                             \
   }
+// sum += G16(i), dot += G16(i) * D16(i) over the whole vectors of a row of n elements, in the same blocks; i: where they end
+#define ADD_PRODUCTS(sum, dot, i, n, G16, D16)                    \
+  while (i + 16 <= (n)) {                                         \
+    const long end = min((long)(n), i + 4096);                    \
+    T16 a0 = (T16)(0), a1 = a0, b0 = a0, b1 = a0;                 \
+    for (; i + 32 <= end; i += 32) {                              \
+      const T16 g0 = G16(i), g1 = G16(i + 16);                    \
+      a0 += g0;                                                   \
+      b0 += g0 * D16(i);                                          \
+      a1 += g1;                                                   \
+      b1 += g1 * D16(i + 16);                                     \
+    }                                                             \
+    for (; i + 16 <= end; i += 16) {                              \
+      const T16 g = G16(i);                                       \
+      a0 += g;                                                    \
+      b0 += g * D16(i);                                           \
+    }                                                             \
+    sum += a0 + a1;                                               \
+    dot += b0 + b1;                                               \
+  }
 #endif

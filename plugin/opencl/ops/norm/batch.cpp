@@ -4,7 +4,7 @@
 #include "norm.h"
 #include "ops/copy/copy.h"
 #include "ops/reduce/reduction.h"
-#include "planes.h"
+#include "planes_rows.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -45,6 +45,9 @@ void forward(OpCall& call) {
     return;
   }
   const Contiguous in(call, input);
+  if (planes_fit_rows(call, p))
+    return planes_forward_rows(call, in.view(), weight, bias, mean, variance, p, train,
+                               {call.args().real(6), call.args().real(7)});
   ContiguousOutput out(call, call.out(0)), save_mean(call, call.out(1)),
       save_scale(call, call.out(2));
   std::optional<Statistics> batch;
@@ -93,16 +96,20 @@ void forward(OpCall& call) {
 // In the compute type and contiguous, whatever the host saved them as.
 class Converted {
  public:
-  Converted(const OpCall& call, TensorView source, DType type)
-      : memory_(call.scratch(static_cast<uint64_t>(source.numel() * size_of(type)))),
-        local_(memory_.address(), type, Dims(source.sizes())) {
-    copy_tensor(call, local_.view(), source);
+  Converted(const OpCall& call, TensorView source, DType type) {
+    if (source.dtype() == type && source.is_contiguous()) {
+      local_.emplace(source.address(), type, Dims(source.sizes()));
+      return;
+    }
+    memory_.emplace(call.scratch(static_cast<uint64_t>(source.numel() * size_of(type))));
+    local_.emplace(memory_->address(), type, Dims(source.sizes()));
+    copy_tensor(call, local_->view(), source);
   }
-  TensorView view() const { return local_.view(); }
+  TensorView view() const { return local_->view(); }
 
  private:
-  Scratch memory_;
-  LocalTensor local_;
+  std::optional<Scratch> memory_;  // none, or the copy's
+  std::optional<LocalTensor> local_;
 };
 
 void backward(OpCall& call) {

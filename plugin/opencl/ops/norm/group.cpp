@@ -4,7 +4,7 @@
 #include "norm.h"
 #include "ops/copy/copy.h"
 #include "ops/reduce/reduction.h"
-#include "planes.h"
+#include "planes_rows.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -31,6 +31,9 @@ void forward(OpCall& call) {
     return;
   }
   const Contiguous in(call, input);
+  if (planes_fit_rows(call, p))
+    return planes_forward_rows(call, in.view(), weight, bias, {}, {}, p, true,
+                               {0, call.args().real(7)});
   ContiguousOutput out(call, call.out(0)), save_mean(call, call.out(1)),
       save_scale(call, call.out(2));
   const Statistics batch = statistics(call, in.view(), p, compute);

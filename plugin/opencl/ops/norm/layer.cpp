@@ -29,13 +29,17 @@ int64_t lanes_for(const Capabilities& caps, const Shape& s) {
   return lanes;
 }
 
+// Of a CPU driver's work-item.
+int64_t rows_per_item(const Shape& s) {
+  return std::max({std::min<int64_t>(1024, divide_up(s.rows, 64)), 2048 / s.n, int64_t{1}});
+}
+
 // The last arguments (rows, n, rows per item or lanes) and the range; `eps` follows where it is
 // given.
 void run(const OpCall& call, Launch& launch, const Shape& s, const uint64_t* eps) {
   const bool elements = call.caps().style == KernelStyle::Elements;
   const int64_t group = elements ? group_size(call.caps()) : 1;
-  const int64_t per = elements ? lanes_for(call.caps(), s)
-                               : std::max({divide_up(s.rows, 64), 2048 / s.n, int64_t{1}});
+  const int64_t per = elements ? lanes_for(call.caps(), s) : rows_per_item(s);
   const int64_t groups = elements ? divide_up(s.rows, group / per) : divide_up(s.rows, per);
   launch.value(s.rows).value(s.n).value(per);
   if (eps != nullptr) launch.value(*eps);
@@ -115,6 +119,24 @@ constexpr Reduction kWeightSums{2, {{"a * (b - c) * d", kAdd, "0", "x"}, {"a", k
 constexpr Reduction kWeightSum{1, {{"a * (b - c) * d", kAdd, "0", "x"}}};
 constexpr Reduction kBiasSum{1, {{"a", kAdd, "0", "x"}}};
 
+// Runs `what`, which sums rows of n, for each gradient that is wanted.
+void sum_rows(const OpCall& call, ReduceLaunch what, int64_t n, bool of_weight, bool of_bias) {
+  std::optional<ContiguousOutput> outs[2];
+  std::optional<LocalTensor> flat[2];
+  std::optional<TensorView> flat_views[2];
+  size_t next = 0;
+  for (size_t i = 0; i < 2; ++i) {
+    if (!(i == 0 ? of_weight : of_bias)) continue;
+    outs[i].emplace(call, call.out(i + 1));
+    flat[i].emplace(outs[i]->view().address(), outs[i]->view().dtype(), Dims{n});
+    flat_views[i].emplace(flat[i]->view());
+    what.outs[next++] = &*flat_views[i];
+  }
+  launch_reduce(call, what);
+  for (auto& out : outs)
+    if (out) out->finish();
+}
+
 // Sums over the rows: dy * (x - mean) * rstd, and dy.
 void weight_gradients(const OpCall& call, TensorView dy, TensorView x, TensorView mean,
                       TensorView scale, const Shape& s, bool of_weight, bool of_bias) {
@@ -125,25 +147,48 @@ void weight_gradients(const OpCall& call, TensorView dy, TensorView x, TensorVie
                                LocalTensor(scale.address(), scale.dtype(), Dims{s.rows, 1})};
   const TensorView views[] = {parts[0].view(), parts[1].view(), parts[2].view(), parts[3].view()};
   ReduceLaunch what{&kBiasSum, compute_type(x.dtype()), sizes, 1, {&views[0]}, {}};
-  std::optional<ContiguousOutput> outs[2];
-  std::optional<LocalTensor> flat[2];
-  std::optional<TensorView> flat_views[2];
-  size_t next = 0;
-  for (size_t i = 0; i < 2; ++i) {
-    if (!(i == 0 ? of_weight : of_bias)) continue;
-    outs[i].emplace(call, call.out(i + 1));
-    flat[i].emplace(outs[i]->view().address(), outs[i]->view().dtype(), Dims{s.n});
-    flat_views[i].emplace(flat[i]->view());
-    what.outs[next++] = &*flat_views[i];
-  }
   if (of_weight) {
     what.formula = of_bias ? &kWeightSums : &kWeightSum;
     what.inputs = {&views[0], &views[1], &views[2], &views[3]};
   }
-  launch_reduce(call, what);
-  for (auto& out : outs)
-    if (out) out->finish();
+  sum_rows(call, what, s.n, of_weight, of_bias);
 }
+
+constexpr Reduction kPartSums{2, {{"a", kAdd, "0", "x"}, {"b", kAdd, "0", "y"}}};
+
+// What the work-items of layer_rows_backward.cl add up on their way: a row of n sums each.
+class PartSums {
+ public:
+  PartSums(const OpCall& call, const Shape& s, DType compute)
+      : n_(s.n),
+        items_(divide_up(s.rows, rows_per_item(s))),
+        compute_(compute),
+        dots_(call.scratch(static_cast<uint64_t>(items_ * s.n * size_of(compute)))),
+        sums_(call.scratch(dots_.bytes())) {}
+  // Rows so few that this costs more than sweeping them again, or so long that it leaves the cache.
+  static bool pay(const Shape& s) { return rows_per_item(s) >= 8 && s.n <= 8192; }
+  void bind_to(Launch& launch) const {
+    for (const Scratch* m : {&dots_, &sums_})
+      launch.memory(m->address(), 0, static_cast<int64_t>(m->bytes()));
+  }
+  void finish(const OpCall& call, bool of_weight, bool of_bias) const {
+    const Dims sizes{items_, n_};
+    const LocalTensor dots(dots_.address(), compute_, sizes),
+        sums(sums_.address(), compute_, sizes);
+    const TensorView views[] = {dots.view(), sums.view()};
+    ReduceLaunch what{&kPartSums, compute_, sizes, 1, {&views[0], &views[1]}, {}};
+    if (!of_weight || !of_bias) {
+      what.formula = &kBiasSum;
+      what.inputs = {&views[of_weight ? 0 : 1]};
+    }
+    sum_rows(call, what, n_, of_weight, of_bias);
+  }
+
+ private:
+  int64_t n_, items_;
+  DType compute_;
+  Scratch dots_, sums_;
+};
 
 void backward(OpCall& call) {
   (void)checked_outputs(call);
@@ -167,6 +212,7 @@ void backward(OpCall& call) {
   }
   const Contiguous dy(call, grad), x(call, input), mean(call, call.args().tensor(3)),
       scale(call, call.args().tensor(4));
+  std::optional<PartSums> parts;
   if (mask[0]) {
     const Weights weight(call, 5);
     ContiguousOutput out(call, call.out(0));
@@ -177,6 +223,8 @@ void backward(OpCall& call) {
         .type("S", mean.view().dtype())
         .type("OUT", out.view().dtype());
     d.set("HAS_WEIGHT", weight.tensor.has_value()).set("HAS_BIAS", int64_t{0});
+    if (!elements && (mask[1] || mask[2]) && PartSums::pay(s)) parts.emplace(call, s, compute);
+    if (!elements) d.set("SUMS", parts.has_value());
     Launch launch = call.launch(
         elements ? kernel_sources::norm_layer_elements : kernel_sources::norm_layer_rows_backward,
         elements ? "layer_norm_backward" : "layer_norm", d);
@@ -185,10 +233,16 @@ void backward(OpCall& call) {
     weight.bind_to(launch);
     for (const Contiguous* c : {&mean, &scale}) bind(launch, c->view());
     bind(launch, out.view());
+    if (parts)
+      parts->bind_to(launch);
+    else if (!elements)
+      launch.memory(0, 0, 0).memory(0, 0, 0);
     run(call, launch, s, nullptr);
     out.finish();
   }
-  if (mask[1] || mask[2])
+  if (parts)
+    parts->finish(call, mask[1], mask[2]);
+  else if (mask[1] || mask[2])
     weight_gradients(call, dy.view(), x.view(), mean.view(), scale.view(), s, mask[1], mask[2]);
 }
 

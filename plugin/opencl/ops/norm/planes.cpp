@@ -7,13 +7,12 @@
 #include "kernel_sources.h"
 #include "ops/copy/copy.h"
 #include "ops/reduce/reduction.h"
+#include "planes_rows.h"
 
 namespace ocltensor::opencl {
 namespace {
 
 constexpr Reduction kGradientSums{2, {{"a", kAdd, "0", "x"}, {"a * (b - c)", kAdd, "0", "y"}}};
-
-bool by_channel(const Planes& p) { return p.planes == p.channels && p.per_stat == 1; }
 
 // The input's sizes as a reduction to statistics sees them, and the dimensions that it reduces.
 struct View {
@@ -21,11 +20,11 @@ struct View {
   uint32_t mask;
 };
 View statistics_view(const Planes& p) {
-  if (by_channel(p)) return {{p.samples, p.channels, p.inner}, 0b101};
+  if (p.by_channel()) return {{p.samples, p.channels, p.inner}, 0b101};
   return {{p.stats(), p.per_stat * p.inner}, 0b10};
 }
 View planes_view(const Planes& p) {
-  if (by_channel(p)) return {{p.samples, p.channels, p.inner}, 0b101};
+  if (p.by_channel()) return {{p.samples, p.channels, p.inner}, 0b101};
   return {{p.stats(), p.per_stat, p.inner}, 0b100};
 }
 
@@ -106,12 +105,16 @@ Statistics statistics(const OpCall& call, TensorView input, const Planes& p, DTy
   return s;
 }
 
+GradientSums room_for_sums(const OpCall& call, const Planes& p, DType compute) {
+  return {numbers(call, p.planes, compute), numbers(call, p.planes, compute)};
+}
+
 GradientSums gradient_sums(const OpCall& call, TensorView grad, TensorView input, TensorView mean,
                            const Planes& p, DType compute) {
-  GradientSums s{numbers(call, p.planes, compute), numbers(call, p.planes, compute)};
+  GradientSums s = room_for_sums(call, p, compute);
   const View v = planes_view(p);
-  const Dims kept = by_channel(p) ? Dims{1, p.channels, 1} : Dims{p.stats(), p.per_stat, 1};
-  const Dims of_mean = by_channel(p) ? kept : Dims{p.stats(), 1, 1};
+  const Dims kept = p.by_channel() ? Dims{1, p.channels, 1} : Dims{p.stats(), p.per_stat, 1};
+  const Dims of_mean = p.by_channel() ? kept : Dims{p.stats(), 1, 1};
   const LocalTensor dy(grad.address(), grad.dtype(), v.sizes);
   const LocalTensor x(input.address(), input.dtype(), v.sizes);
   const LocalTensor m(mean.address(), mean.dtype(), of_mean);
@@ -130,7 +133,7 @@ GradientSums gradient_sums(const OpCall& call, TensorView grad, TensorView input
 void apply(const OpCall& call, TensorView input, const TensorView* grad, const Scratch& table,
            TensorView out, const Planes& p, DType compute) {
   const bool elements = call.caps().style == KernelStyle::Elements;
-  const bool channels_inner = p.inner == 1 && by_channel(p);
+  const bool channels_inner = p.inner == 1 && p.by_channel();
   Defines d;
   d.type("COMPUTE", compute).type("X", input.dtype()).type("OUT", out.dtype());
   if (grad != nullptr) d.set("BACKWARD", 1).type("DY", grad->dtype());
@@ -164,53 +167,40 @@ void run_channels(const OpCall& call, Launch& launch, int64_t items) {
              {static_cast<size_t>(local), 1, 1});
 }
 
-void planes_backward(const OpCall& call, TensorView grad, TensorView input, TensorView mean,
-                     TensorView inverse, const ChannelVector& weight, const Planes& p, bool train,
-                     const std::array<bool, 3>& which) {
-  const DType compute = compute_type(input.dtype());
-  if (input.numel() == 0) {
-    for (size_t i = 1; i < 3; ++i)
-      if (which[i]) fill_tensor(call, call.out(i), 0);
-    return;
-  }
-  const GradientSums s = gradient_sums(call, grad, input, mean, p, compute);
-  const DType w = weight.tensor ? weight.tensor->dtype()
-                  : which[1]    ? call.out(1).dtype()
-                  : which[2]    ? call.out(2).dtype()
-                                : compute;
-  const auto defines = [&] {
-    Defines d;
-    d.type("W", w)
-        .type("S", compute)
-        .type("R", compute)
-        .set("TRAIN", train)
-        .set("HAS_WEIGHT", weight.tensor.has_value());
-    d.set("HAS_BIAS", int64_t{0}).set("HAS_SAVED", int64_t{0}).set("HAS_RUNNING", int64_t{0});
-    d.set("HAS_WEIGHT_GRAD", which[1]).set("HAS_BIAS_GRAD", which[2]);
-    return d;
-  };
-  if (which[0]) {
-    const Scratch table = numbers(call, 4 * p.planes, compute);
-    Defines d = defines();
-    Launch prepare = channels_launch(call, "prepare_backward", d, compute);
-    bind_scratch(prepare, &s.sums);
-    bind_scratch(prepare, &s.dots);
-    bind(prepare, mean);
-    bind(prepare, inverse);
-    weight.bind_to(prepare);
-    bind_scratch(prepare, &table);
-    prepare.value(p.planes).value(p.channels).value(p.per_stat).value(weight.stride());
-    prepare.value(number_bits(p.count(), compute));
-    run_channels(call, prepare, p.planes);
-    ContiguousOutput out(call, call.out(0));
-    apply(call, input, &grad, table, out.view(), p, compute);
-    out.finish();
-  }
-  if (!which[1] && !which[2]) return;
+DType gradient_weight_type(const OpCall& call, const ChannelVector& weight,
+                           const std::array<bool, 3>& which, DType fallback) {
+  return weight.tensor ? weight.tensor->dtype()
+         : which[1]    ? call.out(1).dtype()
+         : which[2]    ? call.out(2).dtype()
+                       : fallback;
+}
+
+namespace {
+
+// What the backward kernels of norm/channels.cl are compiled for.
+Defines gradient_defines(const OpCall& call, const ChannelVector& weight, bool train,
+                         const std::array<bool, 3>& which, DType compute) {
+  Defines d;
+  d.type("W", gradient_weight_type(call, weight, which, compute))
+      .type("S", compute)
+      .type("R", compute)
+      .set("TRAIN", train)
+      .set("HAS_WEIGHT", weight.tensor.has_value());
+  d.set("HAS_BIAS", int64_t{0}).set("HAS_SAVED", int64_t{0}).set("HAS_RUNNING", int64_t{0});
+  d.set("HAS_WEIGHT_GRAD", which[1]).set("HAS_BIAS_GRAD", which[2]);
+  return d;
+}
+
+}  // namespace
+
+void weight_gradients(const OpCall& call, const GradientSums& s, TensorView inverse,
+                      const ChannelVector& weight, const Planes& p, bool train,
+                      const std::array<bool, 3>& which) {
+  const DType compute = inverse.dtype();
   std::optional<ContiguousOutput> outs[2];
   for (size_t i = 0; i < 2; ++i)
     if (which[i + 1]) outs[i].emplace(call, call.out(i + 1));
-  Defines d = defines();
+  Defines d = gradient_defines(call, weight, train, which, compute);
   Launch weights = channels_launch(call, "weights_backward", d, compute);
   bind_scratch(weights, &s.sums);
   bind_scratch(weights, &s.dots);
@@ -225,6 +215,38 @@ void planes_backward(const OpCall& call, TensorView grad, TensorView input, Tens
   run_channels(call, weights, p.channels);
   for (auto& out : outs)
     if (out) out->finish();
+}
+
+void planes_backward(const OpCall& call, TensorView grad, TensorView input, TensorView mean,
+                     TensorView inverse, const ChannelVector& weight, const Planes& p, bool train,
+                     const std::array<bool, 3>& which) {
+  const DType compute = compute_type(input.dtype());
+  if (input.numel() == 0) {
+    for (size_t i = 1; i < 3; ++i)
+      if (which[i]) fill_tensor(call, call.out(i), 0);
+    return;
+  }
+  if (which[0] && planes_fit_rows(call, p))
+    return planes_backward_rows(call, grad, input, mean, inverse, weight, p, train, which);
+  const GradientSums s = gradient_sums(call, grad, input, mean, p, compute);
+  if (which[0]) {
+    const Scratch table = numbers(call, 4 * p.planes, compute);
+    Defines d = gradient_defines(call, weight, train, which, compute);
+    Launch prepare = channels_launch(call, "prepare_backward", d, compute);
+    bind_scratch(prepare, &s.sums);
+    bind_scratch(prepare, &s.dots);
+    bind(prepare, mean);
+    bind(prepare, inverse);
+    weight.bind_to(prepare);
+    bind_scratch(prepare, &table);
+    prepare.value(p.planes).value(p.channels).value(p.per_stat).value(weight.stride());
+    prepare.value(number_bits(p.count(), compute));
+    run_channels(call, prepare, p.planes);
+    ContiguousOutput out(call, call.out(0));
+    apply(call, input, &grad, table, out.view(), p, compute);
+    out.finish();
+  }
+  if (which[1] || which[2]) weight_gradients(call, s, inverse, weight, p, train, which);
 }
 
 }  // namespace ocltensor::opencl

@@ -14,10 +14,11 @@ struct Planes {
   int64_t planes;    // channels, or samples * channels
   int64_t per_stat;  // 1, or channels / groups
   int64_t stats() const { return planes / per_stat; }
+  bool by_channel() const { return planes == channels && per_stat == 1; }
   int64_t first_step() const { return per_stat * inner; }  // between first elements of statistics
   double count() const {                                   // elements behind a statistic
     return static_cast<double>(inner) * static_cast<double>(per_stat) *
-           (planes == channels && per_stat == 1 ? static_cast<double>(samples) : 1.0);
+           (by_channel() ? static_cast<double>(samples) : 1.0);
   }
 };
 
@@ -32,6 +33,7 @@ Statistics statistics(const OpCall& call, TensorView input, const Planes& p, DTy
 struct GradientSums {
   Scratch sums, dots;
 };
+GradientSums room_for_sums(const OpCall& call, const Planes& p, DType compute);
 GradientSums gradient_sums(const OpCall& call, TensorView grad, TensorView input, TensorView mean,
                            const Planes& p, DType compute);
 
@@ -58,6 +60,11 @@ DType weight_type(const OpCall& call, const ChannelVector& weight, const Channel
                   DType fallback);
 
 // The gradients that a call asks for: which[0] input, [1] weight, [2] bias.
+DType gradient_weight_type(const OpCall& call, const ChannelVector& weight,
+                           const std::array<bool, 3>& which, DType fallback);
+void weight_gradients(const OpCall& call, const GradientSums& s, TensorView inverse,
+                      const ChannelVector& weight, const Planes& p, bool train,
+                      const std::array<bool, 3>& which);
 void planes_backward(const OpCall& call, TensorView grad, TensorView input, TensorView mean,
                      TensorView inverse, const ChannelVector& weight, const Planes& p, bool train,
                      const std::array<bool, 3>& which);

@@ -1,0 +1,48 @@
+// What the kernels planes_*.cl share: their planes, and sums over them in vectors of 16. A plane has 16 elements or more;
+// its last vector overlaps the one before it, with the lanes that were there already masked.
+#ifndef OCLTENSOR_NORM_PLANES_H
+#define OCLTENSOR_NORM_PLANES_H
+#include "norm_planes_params.h"
+#include "types.h"
+typedef CTYPE(COMPUTE) T;
+typedef CVEC(COMPUTE) T16;
+#include "row_sums.h"
+
+#define PAIR(name) __global const void *name##_base, ulong name##_offset
+#define TARGET(name) __global void *name##_base, ulong name##_offset
+#define IN(A, name, i) TO(COMPUTE, LOAD(A, AT_CONST(A, name##_base, name##_offset), i))
+#define RESULT(A, name, i, v) STORE(A, AT(A, name##_base, name##_offset), i, TO(A, v))
+#define WEIGHT(c) (HAS_WEIGHT ? IN(W, weight, (c) * p.weight_stride) : (T)1)
+
+#define FOR_EACH_STATISTIC(s)                  \
+  const long s##_first = get_global_id(0) * p.per; \
+  for (long s = s##_first; s < min((long)p.stats, s##_first + (long)p.per); ++s)
+#define PLANE(s, j) ((s) * p.stat_step + (j) * p.piece_step)
+// BY_CHANNEL: a statistic is a channel's.
+#define CHANNEL(s, plane) (BY_CHANNEL ? (s) : (plane) % p.channels)
+
+// v without its first 16 - n lanes.
+INLINE T16 last_lanes(T16 v, long n) {
+  const T16 lane = (T16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  return lane >= (T16)((T)(16 - n)) ? v : (T16)((T)0);
+}
+
+// total += TERM16(i) over the elements of a plane, in blocks of 4096 so that rounding errors grow slowly.
+#define ADD_PLANE(total, n, TERM16)                                \
+  {                                                                \
+    long i = 0;                                                    \
+    while (i + 16 <= (n)) {                                        \
+      const long end = min((long)(n), i + 4096);                   \
+      T16 q0 = (T16)((T)0), q1 = q0, q2 = q0, q3 = q0;             \
+      for (; i + 64 <= end; i += 64) {                             \
+        q0 += TERM16(i);                                           \
+        q1 += TERM16(i + 16);                                      \
+        q2 += TERM16(i + 32);                                      \
+        q3 += TERM16(i + 48);                                      \
+      }                                                            \
+      for (; i + 16 <= end; i += 16) q0 += TERM16(i);              \
+      total += (q0 + q1) + (q2 + q3);                              \
+    }                                                              \
+    if (i < (n)) total += last_lanes(TERM16((n) - 16), (n) - i);   \
+  }
+#endif

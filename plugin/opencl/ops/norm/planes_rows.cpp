@@ -1,0 +1,126 @@
+// Launches of norm/planes_rows*.cl.
+#include "planes_rows.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "kernel_sources.h"
+#include "norm_planes_params.h"
+#include "ops/division.h"
+#include "ops/reduce/reduction.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+NormPlanesParams params_for(const Planes& p, DType compute) {
+  NormPlanesParams n{};
+  n.stats = p.stats();
+  n.pieces = p.by_channel() ? p.samples : p.per_stat;
+  n.stat_step = p.by_channel() ? 1 : p.per_stat;
+  n.piece_step = p.by_channel() ? p.channels : 1;
+  n.inner = p.inner;
+  n.channels = p.channels;
+  n.count = number_bits(p.count(), compute);
+  return n;
+}
+
+void run(const OpCall& call, Launch& launch, NormPlanesParams n) {
+  constexpr int64_t kSmallest = 4096;  // elements
+  const Division d =
+      divide(call.caps(), n.stats, std::max<int64_t>(1, kSmallest / (n.pieces * n.inner)));
+  n.per = d.per_item;
+  launch.value(n).run(d.global, d.local);
+}
+
+}  // namespace
+
+bool planes_fit_rows(const OpCall& call, const Planes& p) {
+  constexpr int64_t kMostPieces = 4096;  // their sums are added up one after the other
+  const int64_t pieces = p.by_channel() ? p.samples : p.per_stat;
+  return is_rows(call) && p.inner >= 16 && pieces <= kMostPieces &&
+         p.stats() >= 2 * static_cast<int64_t>(call.caps().compute_units);
+}
+
+void planes_forward_rows(const OpCall& call, TensorView input, const ChannelVector& weight,
+                         const ChannelVector& bias, const ChannelVector& mean,
+                         const ChannelVector& variance, const Planes& p, bool train,
+                         NormNumbers numbers) {
+  const DType compute = compute_type(input.dtype());
+  ContiguousOutput out(call, call.out(0)), save_mean(call, call.out(1)),
+      save_scale(call, call.out(2));
+  Defines d;
+  d.type("COMPUTE", compute)
+      .type("X", input.dtype())
+      .type("OUT", out.view().dtype())
+      .type("W", weight_type(call, weight, bias, compute))
+      .type("S", call.out(1).dtype())
+      .type("R", mean.tensor ? mean.tensor->dtype() : compute)
+      .set("HAS_WEIGHT", weight.tensor.has_value())
+      .set("HAS_BIAS", bias.tensor.has_value())
+      .set("HAS_RUNNING", train && mean.tensor.has_value())
+      .set("BY_CHANNEL", train && p.by_channel())
+      .set("TRAIN", train);
+  NormPlanesParams n = params_for(p, compute);
+  if (!train) {  // each plane for itself
+    n.stats = p.samples * p.channels;
+    n.pieces = n.stat_step = 1;
+  }
+  n.weight_stride = weight.stride();
+  n.bias_stride = bias.stride();
+  n.mean_stride = mean.stride();
+  n.variance_stride = variance.stride();
+  n.momentum = number_bits(numbers.momentum, compute);
+  n.eps = number_bits(numbers.eps, compute);
+  Launch launch = call.launch(kernel_sources::norm_planes_rows, "planes_norm", d);
+  bind(launch, input);
+  for (const ChannelVector* v : {&weight, &bias, &mean, &variance}) v->bind_to(launch);
+  for (const ContiguousOutput* o : {&save_mean, &save_scale, &out}) bind(launch, o->view());
+  run(call, launch, n);
+  out.finish();
+  save_mean.finish();
+  save_scale.finish();
+}
+
+void planes_backward_rows(const OpCall& call, TensorView grad, TensorView input, TensorView mean,
+                          TensorView inverse, const ChannelVector& weight, const Planes& p,
+                          bool train, const std::array<bool, 3>& which) {
+  const DType compute = compute_type(input.dtype());
+  ContiguousOutput out(call, call.out(0));
+  const bool direct = p.by_channel();
+  Defines d;
+  d.type("COMPUTE", compute)
+      .type("X", input.dtype())
+      .type("DY", grad.dtype())
+      .type("OUT", out.view().dtype())
+      .type("W", gradient_weight_type(call, weight, which, compute))
+      .set("HAS_WEIGHT", weight.tensor.has_value())
+      .set("HAS_WEIGHT_GRAD", direct && which[1])
+      .set("HAS_BIAS_GRAD", direct && which[2])
+      .set("BY_CHANNEL", direct)
+      .set("TRAIN", train);
+  NormPlanesParams n = params_for(p, compute);
+  n.weight_stride = weight.stride();
+  std::optional<GradientSums> sums;
+  if (!direct) sums.emplace(room_for_sums(call, p, compute));
+  std::optional<ContiguousOutput> outs[2];
+  for (size_t i = 0; direct && i < 2; ++i)
+    if (which[i + 1]) outs[i].emplace(call, call.out(i + 1));
+  Launch launch = call.launch(kernel_sources::norm_planes_rows_backward, "planes_norm", d);
+  for (const TensorView& t : {grad, input, mean, inverse}) bind(launch, t);
+  weight.bind_to(launch);
+  for (size_t i = 0; i < 2; ++i) {
+    if (outs[i])
+      bind(launch, outs[i]->view());
+    else
+      bind_scratch(launch, sums ? (i == 0 ? &sums->dots : &sums->sums) : nullptr);
+  }
+  bind(launch, out.view());
+  run(call, launch, n);
+  for (auto& o : outs)
+    if (o) o->finish();
+  out.finish();
+  if (!direct && (which[1] || which[2]))
+    weight_gradients(call, *sums, inverse, weight, p, train, which);
+}
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,28 @@
+// Batch and group normalisation on CPU drivers, in one kernel each way: norm/planes_rows*.cl.
+#pragma once
+
+#include "planes.h"
+
+namespace ocltensor::opencl {
+
+// Whether there are enough statistics to keep the processors busy, and planes long enough for
+// vectors.
+bool planes_fit_rows(const OpCall& call, const Planes& p);
+
+struct NormNumbers {
+  double momentum, eps;
+};
+// Of a contiguous input. `mean` and `variance` are running statistics: with `train` they are kept
+// where they are given, else they are what normalises.
+void planes_forward_rows(const OpCall& call, TensorView input, const ChannelVector& weight,
+                         const ChannelVector& bias, const ChannelVector& mean,
+                         const ChannelVector& variance, const Planes& p, bool train,
+                         NormNumbers numbers);
+
+// The input's gradient, call.out(0), and with groups the sums of each plane for the weights'
+// gradients; without groups those gradients themselves.
+void planes_backward_rows(const OpCall& call, TensorView grad, TensorView input, TensorView mean,
+                          TensorView inverse, const ChannelVector& weight, const Planes& p,
+                          bool train, const std::array<bool, 3>& which);
+
+}  // namespace ocltensor::opencl
