@@ -34,6 +34,7 @@ Dims image(Draw& draw) {
   if (draw.fixed) return *draw.fixed;
   const int64_t limit = draw.size_mode() == SizeMode::Small ? 12 : 33;
   Dims sizes{draw.rng.range(1, 5), draw.rng.range(8, limit), draw.rng.range(8, limit)};
+  if (draw.rng.chance(0.2)) sizes[2] = draw.rng.range(60, 90);  // more than two vectors of results
   if (draw.rng.chance(0.75)) sizes.insert(0, draw.rng.range(1, 3));
   return sizes;
 }

@@ -124,9 +124,15 @@ void max_pool_backward(OpCall& call) {
   result.finish();
 }
 
+// Whether average_rows_backward.cl takes the call: its buffer holds the sums of a row of windows,
+// and the zeros that vectors read around them.
+bool average_fits_rows(const OpCall& call, const PoolParams& p) {
+  return is_rows(call) && p.kernel_size[1] <= 16 && p.out[1] <= 1024 &&
+         p.in[1] + p.padding[1] <= 960;
+}
+
 // Both directions: `self` is the tensor read, the output the one written.
-void average(OpCall& call, const char* function, TensorView self, const PoolParams& p,
-             bool adaptive) {
+void average(OpCall& call, bool backward, TensorView self, const PoolParams& p, bool adaptive) {
   infer::check_same_type(call.args(), self, call.out(0));
   call.accept();
   if (!call.wants(0)) return;
@@ -135,7 +141,10 @@ void average(OpCall& call, const char* function, TensorView self, const PoolPara
   const int64_t elements = out.view().numel();
   Defines d = pool_defines(call, self.dtype(), elements);
   d.set("ADAPTIVE", adaptive).set("STEP", p.stride[1] <= 2 ? p.stride[1] : 0);
-  Launch launch = call.launch(kernel_sources::pool_average, function, d);
+  const Source& source = backward && average_fits_rows(call, p)
+                             ? kernel_sources::pool_average_rows_backward
+                             : kernel_sources::pool_average;
+  Launch launch = call.launch(source, backward ? "average_backward" : "average", d);
   bind(launch, out.view());
   bind(launch, in.view());
   run(call, launch, p, is_rows(call) ? elements / out.view().size(-1) : elements, 1);
@@ -154,22 +163,22 @@ PoolParams plain(const OpCall& call, TensorView self, TensorView result, size_t 
 void avg_pool(OpCall& call) {
   check_outputs(call);
   const TensorView self = call.args().tensor(0);
-  average(call, "average", self, plain(call, self, call.out(0), 1, 5), false);
+  average(call, false, self, plain(call, self, call.out(0), 1, 5), false);
 }
 void avg_pool_backward(OpCall& call) {
   check_outputs(call);
   const TensorView gradient = call.args().tensor(0);
-  average(call, "average_backward", gradient, plain(call, call.out(0), gradient, 2, 6), false);
+  average(call, true, gradient, plain(call, call.out(0), gradient, 2, 6), false);
 }
 void adaptive_avg_pool(OpCall& call) {
   check_outputs(call);
   const TensorView self = call.args().tensor(0);
-  average(call, "average", self, params_for(call, self, call.out(0)), true);
+  average(call, false, self, params_for(call, self, call.out(0)), true);
 }
 void adaptive_avg_pool_backward(OpCall& call) {
   check_outputs(call);
   const TensorView gradient = call.args().tensor(0);
-  average(call, "average_backward", gradient, params_for(call, call.out(0), gradient), true);
+  average(call, true, gradient, params_for(call, call.out(0), gradient), true);
 }
 
 constexpr OpEntry kOperators[] = {

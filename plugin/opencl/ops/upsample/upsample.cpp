@@ -1,6 +1,7 @@
 // upsample_nearest2d, upsample_bilinear2d and their gradients, over row-major planes.
 #include "upsample.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "kernel_sources.h"
@@ -60,7 +61,10 @@ void run(OpCall& call, const char* function, Mode mode, TensorView source,
   p.pieces = is_rows(call) ? elements / target.size(-1) : elements;
   const Division division = divide(call.caps(), p.pieces);
   p.per_item = division.per_item;
-  Launch launch = call.launch(kernel_sources::upsample_upsample, function, d);
+  constexpr int32_t kWidth = 1024;  // of the buffers in rows.cl
+  const bool fits = is_rows(call) && std::max(p.in[1], p.out[1]) <= kWidth;
+  Launch launch = call.launch(
+      fits ? kernel_sources::upsample_rows : kernel_sources::upsample_upsample, function, d);
   bind(launch, out.view());
   bind(launch, in.view());
   launch.value(p).run(division.global, division.local);
