@@ -1,10 +1,12 @@
-// sort.values_stable and topk.values by merge sort.
+// sort.values_stable and topk.values by merge sort; on CPU drivers of what each part of a row has
+// selected where few are wanted.
 #include "sort.h"
 
 #include <algorithm>
 
 #include "kernel_sources.h"
 #include "ops/copy/copy.h"
+#include "ops/divide_up.h"
 #include "ops/division.h"
 #include "ops/index/index.h"
 #include "sort_params.h"
@@ -20,30 +22,28 @@ int64_t key_kind(DType type, SortOrder order) {
 
 class Sorter {
  public:
-  Sorter(const OpCall& call, TensorView in, SortOrder order)
+  // `kept` entries of each sorted row are wanted.
+  Sorter(const OpCall& call, TensorView in, SortOrder order, int64_t kept)
       : call_(call),
         in_(in),
         length_(in.sizes()[1]),
         rows_(in.sizes()[0]),
+        kept_(kept),
         entry_bytes_(size_of(in.dtype()) == 8 ? 16 : 8),
-        entries_(call.scratch(static_cast<uint64_t>(in.numel() * entry_bytes_))),
-        spare_(call.scratch(static_cast<uint64_t>(in.numel() * entry_bytes_))) {
+        part_(part_to_select_from()),
+        row_entries_(part_ == 0 ? length_ : divide_up(length_, part_) * kept),
+        entries_(room_for_entries()),
+        spare_(room_for_entries()) {
     defines_.type("A", in.dtype()).type("BITS", carrier_of(in.dtype())).set("ROWS", is_rows(call));
     defines_.set("KEY", key_kind(in.dtype(), order)).set("DESCENDING", order.descending);
   }
 
   void sort() {
-    const int64_t chunk = is_rows(call_) ? 4096 : 16;
-    SortParams p = parts_of(chunk);
-    Launch launch = call_.launch(kernel_sources::sort_merge, "sort_chunks", with_values(false));
-    bind_entries(launch, entries_);
-    bind_entries(launch, spare_);
-    bind(launch, in_);
-    run(launch, p);
-    for (int64_t length = chunk; length < length_; length *= 2) {
+    const int64_t run_length = part_ == 0 ? sort_chunks() : select();
+    for (int64_t length = run_length; length < row_entries_; length *= 2) {
       const Scratch& from = swapped_ ? spare_ : entries_;
       const Scratch& to = swapped_ ? entries_ : spare_;
-      p = parts_of(is_rows(call_) ? 4096 : 16);
+      SortParams p = parts_of(row_entries_, segment(run_length, length));
       p.run = length;
       Launch merge = call_.launch(kernel_sources::sort_merge, "merge", with_values(false));
       bind_entries(merge, to);
@@ -56,7 +56,8 @@ class Sorter {
   void unpack(const TensorView* values, TensorView indices) {
     SortParams p{};
     p.length = length_;
-    p.kept = indices.sizes()[1];
+    p.entries = row_entries_;
+    p.kept = kept_;
     p.pieces = rows_ * p.kept;
     Launch launch =
         call_.launch(kernel_sources::sort_merge, "unpack", with_values(values != nullptr));
@@ -71,16 +72,67 @@ class Sorter {
   }
 
  private:
+  // The elements that a work-item selects from, or 0: more than half of a row is wanted, or there
+  // are too few parts to keep the processors busy.
+  int64_t part_to_select_from() const {
+    constexpr int64_t kParts = 64;
+    constexpr int64_t kSmallest = 4096;
+    if (!is_rows(call_) || entry_bytes_ != 8 || kept_ > length_ / 2) return 0;
+    const int64_t part =
+        std::max({divide_up(length_, divide_up(kParts, rows_)), 4 * kept_, kSmallest});
+    return rows_ * divide_up(length_, part) >= call_.caps().compute_units || length_ <= kSmallest
+               ? std::min(part, length_)
+               : 0;
+  }
+  Scratch room_for_entries() const {
+    return call_.scratch(static_cast<uint64_t>(rows_ * row_entries_ * entry_bytes_));
+  }
+
+  int64_t sort_chunks() {
+    const int64_t chunk = is_rows(call_) ? 4096 : 16;
+    Launch launch = call_.launch(kernel_sources::sort_merge, "sort_chunks", with_values(false));
+    bind_entries(launch, entries_);
+    bind_entries(launch, spare_);
+    bind(launch, in_);
+    run(launch, parts_of(length_, chunk));
+    return chunk;
+  }
+
+  // What a work-item writes of merged pairs of runs: a part of one pair.
+  int64_t segment(int64_t first_run, int64_t run) const {
+    int64_t s = first_run;
+    while (is_rows(call_) && s < 2 * run && s * 2 <= 4096) s *= 2;
+    return s;
+  }
+
+  // The first entries of each part, in order.
+  int64_t select() {
+    SortParams p = parts_of(length_, part_);
+    p.kept = kept_;
+    p.room = divide_up(std::max(2 * kept_, kept_ + 128), 16) * 16;
+    const auto items = divide(call_.caps(), p.pieces).global[0];
+    const Scratch buffers = call_.scratch(items * static_cast<uint64_t>(2 * p.room * entry_bytes_));
+    Launch launch =
+        call_.launch(kernel_sources::sort_select_rows, "select_best", with_values(false));
+    bind_entries(launch, entries_);
+    bind_entries(launch, buffers);
+    bind(launch, in_);
+    run(launch, p);
+    return kept_;
+  }
+
   Defines with_values(bool values) const {
     Defines d = defines_;
     d.set("VALUES", values);
     return d;
   }
-  SortParams parts_of(int64_t part) const {
+  // Rows of `length` elements or entries in parts.
+  SortParams parts_of(int64_t length, int64_t part) const {
     SortParams p{};
     p.length = length_;
+    p.entries = row_entries_;
     p.part = part;
-    p.parts = (length_ + part - 1) / part;
+    p.parts = divide_up(length, part);
     p.pieces = rows_ * p.parts;
     return p;
   }
@@ -95,7 +147,8 @@ class Sorter {
 
   const OpCall& call_;
   TensorView in_;
-  int64_t length_, rows_, entry_bytes_;
+  int64_t length_, rows_, kept_, entry_bytes_;
+  int64_t part_, row_entries_;
   Scratch entries_, spare_;
   Defines defines_;
   bool swapped_ = false;
@@ -151,7 +204,7 @@ constexpr OpEntry kOperators[] = {{"sort.values_stable", sort}, {"topk.values", 
 void sort_rows(const OpCall& call, TensorView in, SortOrder order, const TensorView* values,
                TensorView indices) {
   if (in.numel() == 0 || indices.numel() == 0) return;
-  Sorter sorter(call, in, order);
+  Sorter sorter(call, in, order, indices.sizes()[1]);
   sorter.sort();
   sorter.unpack(values, indices);
 }

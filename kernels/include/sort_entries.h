@@ -1,0 +1,85 @@
+// Entries that rows are sorted by. An element becomes an entry (key, position) whose order is total: keys order as ATen's
+// elements do (NaN above everything, -0 equal to 0; DESCENDING: the other way round) and positions decide between equal
+// ones, so that the sort is stable. KEY: 0 integers to 32 bits, 1 floats to 32 bits, 2 int64, 3 float64, 4 int64 read as
+// unsigned.
+#ifndef OCLTENSOR_SORT_ENTRIES_H
+#define OCLTENSOR_SORT_ENTRIES_H
+#include "types.h"
+#include "sort_params.h"
+
+typedef CTYPE(A) T;
+#if KEY >= 2
+typedef ulong2 E;
+#define LESS(a, b) ((a).x < (b).x || ((a).x == (b).x && (a).y < (b).y))
+#define ENTRY(key, at) ((ulong2)(key, (ulong)(at)))
+#define POSITION(e) ((long)(e).y)
+#define LARGEST ((ulong2)(ULONG_MAX))
+#else
+typedef ulong E;
+#define LESS(a, b) ((a) < (b))
+#define ENTRY(key, at) ((ulong)(key) << 32 | (uint)(at))
+#define POSITION(e) ((long)((e) & 0xffffffffu))
+#define LARGEST ULONG_MAX
+#endif
+
+#if KEY == 0
+INLINE uint ascending(T v) { return (uint)(int)v ^ 0x80000000u; }
+#elif KEY == 1
+INLINE uint ascending(T v) {
+  const uint u = v == 0 ? 0 : as_uint(v);
+  return v != v ? 0xffffffffu : u ^ (u >> 31 ? 0xffffffffu : 0x80000000u);
+}
+#elif KEY == 2
+INLINE ulong ascending(T v) { return (ulong)v ^ 0x8000000000000000ul; }
+#elif KEY == 3
+INLINE ulong ascending(T v) {
+  const ulong u = v == 0 ? 0 : as_ulong(v);
+  return v != v ? ULONG_MAX : u ^ (u >> 63 ? ULONG_MAX : 0x8000000000000000ul);
+}
+#else
+INLINE ulong ascending(T v) { return (ulong)v; }
+#endif
+#if DESCENDING
+#define KEY_OF(v) (~ascending(v))
+#else
+#define KEY_OF(v) ascending(v)
+#endif
+
+// Sorted runs from[a, middle) and from[middle, end) into to[at, stop): `at` is where the first of them belong.
+INLINE void merge_into(__global E *to, __global const E *from, long a, long middle, long b, long end, long at,
+                       long stop) {
+  for (; at < stop; ++at) {
+    const bool left = b >= end || (a < middle && LESS(from[a], from[b]));
+    to[at] = left ? from[a] : from[b];
+    a += left;
+    b += !left;
+  }
+}
+
+// 16 entries in order, by exchanges.
+INLINE void exchange16(E e[16]) {
+  UNROLL for (int round = 0; round < 16; ++round) {
+    UNROLL for (int k = round & 1; k + 1 < 16; k += 2) {
+      const E low = e[k], high = e[k + 1];
+      const bool swap = LESS(high, low);
+      e[k] = swap ? high : low;
+      e[k + 1] = swap ? low : high;
+    }
+  }
+}
+
+// Sorts entries [low, high), sorted in runs of 16, by merges between two buffers; returns the one that holds them then.
+INLINE __global E *merge_runs(__global E *entries, __global E *spare, long low, long high) {
+  __global E *from = entries, *to = spare;
+  for (long run = 16; run < high - low; run *= 2) {
+    for (long a = low; a < high; a += 2 * run) {
+      const long middle = min(high, a + run), end = min(high, a + 2 * run);
+      merge_into(to, from, a, middle, middle, end, a, end);
+    }
+    __global E *swap = from;
+    from = to;
+    to = swap;
+  }
+  return from;
+}
+#endif
