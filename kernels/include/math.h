@@ -138,8 +138,7 @@ INLINE T erf_(T a) { return erf(a); }
     return (V)(0.5f) * a * ((V)(1) + tanh_(inner));                                            \
   }                                                                                           \
   INLINE V OVERLOAD gelu_slope_(V a) {                                                        \
-    const V cdf = (V)(0.5f) * ((V)(1) + erf_(a * (V)(SQRT_HALF)));                            \
-    return cdf + a * exp((V)(-0.5f) * a * a) * (V)(INVERSE_SQRT_2PI);                         \
+    return normal_cdf_(a) + a * exp_((V)(-0.5f) * a * a) * (V)(INVERSE_SQRT_2PI);                         \
   }                                                                                           \
   INLINE V OVERLOAD gelu_tanh_slope_(V a) {                                                   \
     /* beyond 100 the slope is that at 100; its square would overflow to infinity times 0 */  \
@@ -177,6 +176,8 @@ INLINE T erf_(T a) { return erf(a); }
 #define GELU_CUBIC 0.044715f
 #define LOG2_E 1.44269504f
 #endif
+#include "normal.h"
+#include "trigonometry.h"
 FLOAT_FUNCTIONS(T)
 #ifdef VECTORS
 FLOAT_FUNCTIONS(T16)

@@ -4,7 +4,7 @@
 //   TEST         defined where the formula is a comparison or logical: it then gives 0 or non-zero
 //   KIND_A ..    how an operand comes: 0 repeated, 1 contiguous, 2 strided, 3 a number (absent operands too)
 //   LANES        defined where the formula only exists for scalars
-//   LANES_IF_LARGE  the same, but only for vectors with an element of magnitude 2^22 and more
+//   LANES_IF_LARGE  the same, but only for vectors with an element of magnitude 2^15 and more
 #include "types.h"
 typedef CTYPE(COMPUTE) T;
 typedef CVEC(COMPUTE) T16;
@@ -44,7 +44,7 @@ INLINE T16 formula16(T16 a, T16 b, T16 c, T16 d, T16 s0, T16 s1, T16 s2, T16 s3)
   return by_lanes(a, b, c, d, s0, s1, s2, s3);
 #else
 #ifdef LANES_IF_LARGE
-  if (any(fabs(a) >= (T16)(4194304))) return by_lanes(a, b, c, d, s0, s1, s2, s3);
+  if (any(fabs(a) >= (T16)(32768))) return by_lanes(a, b, c, d, s0, s1, s2, s3);
 #endif
   return (EXPRESSION);
 #endif
