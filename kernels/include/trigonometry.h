@@ -1,5 +1,5 @@
 // sin and cos. In float on CPU drivers whose own go lane by lane where an argument is large (LANES_IF_LARGE): multiples of
-// pi / 2 are taken off in three parts (W. J. Cody, W. Waite, 1980), exact enough below 1e5; about 1.5 ulp. The polynomials
+// pi / 2 are taken off in three parts (W. J. Cody, W. Waite, 1980), exact enough below 1e5; under 2 ulp. The polynomials
 // are minimax fits by Lawson's iteratively reweighted least squares.
 #ifndef OCLTENSOR_TRIGONOMETRY_H
 #define OCLTENSOR_TRIGONOMETRY_H
