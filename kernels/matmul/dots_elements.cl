@@ -1,39 +1,60 @@
-// Products of at most 4 rows with a B whose rows are neighbours (a weight N x K), for GPUs: 64 work-items share a column,
-// neighbours along k, and sum in a fixed order. Defines: TYPE, FLOATING, WIDE (accumulator.h), HAS_S.
-#include "accumulator.h"
-#include "matmul_params.h"
+// Products of a few rows with a B that lies along k (a weight N x K), for GPUs: LANES work-items share COLS columns, neighbours
+// along k, and meet in local memory in a fixed order.
+// Defines: as few_rows.h (VEC: along k, of A and B); COLS; LANES (8 to 256, a power of two).
+#include "few_rows.h"
 
-#define ROWS 4
-#define LANES 64
-
-__attribute__((reqd_work_group_size(LANES, 1, 1)))
-__kernel void matmul_dots(__global void *c_base, ulong c_offset, __global const void *a_base, ulong a_offset,
-                          __global const void *b_base, ulong b_offset, __global const void *s_base, ulong s_offset,
-                          const MatmulParams p) {
-  __local acc_t part[ROWS][LANES];
-  const long n = get_group_id(0), z = get_group_id(1);
-  const int lane = get_local_id(0);
-  __global const STYPE(TYPE) *a = AT_CONST(TYPE, a_base, a_offset) + z * p.a_batch;
-  __global const STYPE(TYPE) *b = AT_CONST(TYPE, b_base, b_offset) + z * p.b_batch + n * p.b_col;
-  acc_t sum[ROWS];
-  UNROLL for (int m = 0; m < ROWS; ++m) sum[m] = 0;
-  for (long k = lane; k < p.k; k += LANES) {
-    const acc_t v = ACC(LOAD(TYPE, b, k));
-    UNROLL for (int m = 0; m < ROWS; ++m)
-      sum[m] = MULTIPLY_ADD(ACC(LOAD(TYPE, a, min((long)m, p.m - 1) * p.a_row + k)), v, sum[m]);
-  }
-  UNROLL for (int m = 0; m < ROWS; ++m) part[m][lane] = sum[m];
-  for (int step = LANES / 2; step > 0; step /= 2) {
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (lane < step) UNROLL for (int m = 0; m < ROWS; ++m) part[m][lane] += part[m][lane + step];
-  }
-  barrier(CLK_LOCAL_MEM_FENCE);
-  const long m = lane;
-  if (m >= min((long)ROWS, (long)p.m)) return;
-  acc_t v = part[m][0] * ACC(FROM_BITS(TYPE, p.alpha));
-#if HAS_S
-  v += ACC(FROM_BITS(TYPE, p.beta)) *
-       ACC(LOAD(TYPE, AT_CONST(TYPE, s_base, s_offset), z * p.s_batch + m * p.s_row + n * p.s_col));
+#define ITEMS 256
+#define TEAMS (ITEMS / LANES)
+#define SUMS (ROWS * COLS)
+#define MEETING (SUMS < 8 ? SUMS : 8)  // sums that meet at once
+#if VEC == 1
+#define ALONG(stride) (stride)
+#else
+#define ALONG(stride) 1
 #endif
-  STORE(TYPE, AT(TYPE, c_base, c_offset), z * p.c_batch + m * p.c_row + n * p.c_col, TO(TYPE, v));
+
+__attribute__((reqd_work_group_size(ITEMS, 1, 1)))
+__kernel void matmul_dots(FEW_ROWS_ARGUMENTS) {
+  __local acc_t shared[MEETING][ITEMS];
+  const uint id = get_local_id(0), lane = id % LANES, team = id / LANES;
+  const Part part = part_of_group(TEAMS * COLS, pieces, length, p);
+  __global const STYPE(TYPE) *a = AT_CONST(TYPE, a_base, a_offset) + part.z * p.a_batch;
+  __global const STYPE(TYPE) *b = AT_CONST(TYPE, b_base, b_offset) + part.z * p.b_batch;
+  const long n0 = part.n + team * COLS;
+  const long last = max(min(p.n - n0, (long)COLS), 1L) - 1;
+  int row[ROWS], column[COLS];  // from the first ones: 64 bits would take twice the registers
+  UNROLL for (int i = 0; i < ROWS; ++i) row[i] = (int)(min((long)i, p.m - 1 - part.m) * p.a_row);
+  UNROLL for (int j = 0; j < COLS; ++j) column[j] = (int)(min((long)j, last) * p.b_col);
+  a += part.m * p.a_row + part.k * p.a_col;
+  b += min(n0, p.n - 1) * p.b_col + part.k * p.b_row;
+  const uint end = (uint)(part.end - part.k);
+  acc_t sum[SUMS];
+  UNROLL for (int i = 0; i < SUMS; ++i) sum[i] = 0;
+  for (uint k = lane * VEC; k < end; k += LANES * VEC) {
+    raw_t raw[COLS];
+    acc_t v[COLS][VEC];
+    UNROLL for (int j = 0; j < COLS; ++j) raw[j] = LOAD_RAW(b + k * ALONG(p.b_row), column[j]);
+    UNROLL for (int j = 0; j < COLS; ++j) unpack(raw[j], v[j]);
+    UNROLL for (int i = 0; i < ROWS; ++i) {
+      acc_t u[VEC];
+      unpack(LOAD_RAW(a + k * ALONG(p.a_col), row[i]), u);
+      UNROLL for (int j = 0; j < COLS; ++j) UNROLL for (int l = 0; l < VEC; ++l)
+        sum[i * COLS + j] = MULTIPLY_ADD(u[l], v[j][l], sum[i * COLS + j]);
+    }
+  }
+  UNROLL for (int first = 0; first < SUMS; first += MEETING) {
+    UNROLL for (int i = 0; i < MEETING; ++i) shared[i][id] = sum[first + i];
+    for (uint far = LANES / 2; far > 0; far /= 2) {
+      barrier(CLK_LOCAL_MEM_FENCE);
+      if (lane < far) UNROLL for (int i = 0; i < MEETING; ++i) shared[i][id] += shared[i][id + far];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (id < MEETING * TEAMS) {
+      const uint i = id % MEETING, from = id / MEETING;
+      const long m = part.m + (first + i) / COLS, n = part.n + from * COLS + (first + i) % COLS;
+      if (m < p.m && n < p.n)
+        store_sum(c_base, c_offset, s_base, s_offset, shared[i][from * LANES], part, m, n, batch, p);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
 }

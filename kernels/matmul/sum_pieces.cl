@@ -1,8 +1,11 @@
-// The last step of a product whose sums over k were made in pieces: adds the pieces in their order. One work-item: a result.
-// Defines: TYPE; HAS_S; GUARDED (1: unless a word in memory has the value `stop`).
-// c as in the product; `pieces` matrices of m x n floats for each of the batch, all of the first piece first.
+// The last step of a product whose sums over k were made in pieces: adds the pieces in a fixed order. A work-item has a result, or
+// with LANES above 1 that many of a work-group, which meet in local memory.
+// Defines: TYPE, FLOATING, WIDE (accumulator.h); HAS_S; LANES; GUARDED (1: unless a word in memory has the value `stop`).
+// c as in the product; `pieces` matrices of m x n accumulators for each of the batch, all of the first piece first.
+#include "accumulator.h"
 #include "matmul_params.h"
-#include "types.h"
+
+#define DEPTH 8  // pieces in flight
 
 __kernel void matmul_sum_pieces(__global void *c_base, ulong c_offset, __global const void *pieces_base, ulong pieces_offset,
                                 __global const void *s_base, ulong s_offset, __global const void *stop_base, ulong stop_offset,
@@ -10,16 +13,36 @@ __kernel void matmul_sum_pieces(__global void *c_base, ulong c_offset, __global 
 #if GUARDED
   if (*(__global const uint *)((__global const char *)stop_base + stop_offset) == stop) return;
 #endif
-  const long n = get_global_id(0), m = get_global_id(1), z = get_global_id(2);
+  const long n = get_global_id(0) / LANES, m = get_global_id(1), z = get_global_id(2);
+#if LANES == 1
   if (n >= p.n) return;
+#endif
+  const int lane = get_local_id(0) % LANES;
   const long size = p.m * p.n, step = size * get_global_size(2);
-  __global const float *from = (__global const float *)((__global const char *)pieces_base + pieces_offset) + z * size + m * p.n + n;
-  float sum = from[0];
-  for (int i = 1; i < pieces; ++i) sum += from[i * step];
-  sum *= as_float((uint)p.alpha);
+  __global const acc_t *from =
+      (__global const acc_t *)((__global const char *)pieces_base + pieces_offset) + z * size + m * p.n + n;
+  acc_t sum = 0;
+  int i = lane;
+  for (; i + (DEPTH - 1) * LANES < pieces; i += DEPTH * LANES) {
+    acc_t v[DEPTH];
+    UNROLL for (int j = 0; j < DEPTH; ++j) v[j] = from[(i + j * LANES) * step];
+    UNROLL for (int j = 0; j < DEPTH; ++j) sum += v[j];
+  }
+  for (; i < pieces; i += LANES) sum += from[i * step];
+#if LANES > 1
+  __local acc_t shared[LANES];
+  shared[lane] = sum;
+  for (int far = LANES / 2; far > 0; far /= 2) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lane < far) shared[lane] += shared[lane + far];
+  }
+  if (lane > 0) return;
+  sum = shared[0];
+#endif
+  sum *= ACC(FROM_BITS(TYPE, p.alpha));
 #if HAS_S
   __global const STYPE(TYPE) *s = AT_CONST(TYPE, s_base, s_offset) + z * p.s_batch;
-  sum = fma(as_float((uint)p.beta), (float)LOAD(TYPE, s, m * p.s_row + n * p.s_col), sum);
+  sum = MULTIPLY_ADD(ACC(FROM_BITS(TYPE, p.beta)), ACC(LOAD(TYPE, s, m * p.s_row + n * p.s_col)), sum);
 #endif
-  STORE(TYPE, AT(TYPE, c_base, c_offset) + z * p.c_batch, m * p.c_row + n, sum);
+  STORE(TYPE, AT(TYPE, c_base, c_offset) + z * p.c_batch, m * p.c_row + n * p.c_col, TO(TYPE, sum));
 }

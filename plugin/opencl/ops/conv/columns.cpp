@@ -146,8 +146,6 @@ Matrices matrices(const ConvProblem& p, tb_address weight, tb_address small, tb_
           {s.moved(columns, group * s.depth * s.positions), s.bigs * s.taps * s.positions,
            s.positions, 1}};
 }
-Matrix transposed(const Matrix& m) { return {m.address, m.batch, m.col, m.row}; }
-
 // The gradient of a pass, added to the result of earlier ones: one product whose sums run through
 // all images, for which the small tensor's channels are brought to the front.
 void add_gradient(const OpCall& call, const ConvProblem& p, tb_address weight, tb_address small,

@@ -1,4 +1,4 @@
-// Matrix products for GPUs: tiles through local memory, and dot products where there are few rows.
+// Matrix products for GPUs: tiles through local memory.
 #include "guard.h"
 #include "kernel_sources.h"
 #include "matmul.h"
@@ -6,9 +6,7 @@
 namespace ocltensor::opencl {
 namespace {
 
-constexpr int64_t kStep = 8;     // BK of sgemm.cl
-constexpr int64_t kFewRows = 4;  // of dots_elements.cl
-constexpr int64_t kLanes = 64;   // of dots_elements.cl
+constexpr int64_t kStep = 8;  // BK of sgemm.cl
 
 struct Tile {
   int64_t m, n, item_m, item_n;
@@ -54,7 +52,7 @@ const char* refuse_tiles(const OpCall& call, const MatmulProblem& p) {
   if (p.k == 0) return "nothing to sum";
   if (p.a.col != 1 && p.a.row != 1) return "A has no neighbouring elements";
   if (p.b.col != 1 && p.b.row != 1) return "B has no neighbouring elements";
-  if (p.m <= kFewRows) return "a few rows";
+  if (p.m <= 4) return "a few rows";
   if (call.caps().max_work_group_size < kLarge.items()) return "work-groups are too small";
   return nullptr;
 }
@@ -83,20 +81,6 @@ void run_tiles(const OpCall& call, const MatmulProblem& p, const Tile& t, const 
 void run_large(const OpCall& call, const MatmulProblem& p) { run_tiles(call, p, kLarge); }
 void run_small(const OpCall& call, const MatmulProblem& p) { run_tiles(call, p, kSmall); }
 
-const char* refuse_dots(const OpCall& call, const MatmulProblem& p) {
-  if (call.caps().style != KernelStyle::Elements) return "the device wants few large work-items";
-  if (p.m > kFewRows) return "more than 4 rows";
-  if (p.b.row != 1 || p.a.col != 1) return "elements along k are not neighbours";
-  return nullptr;
-}
-
-void run_dots(const OpCall& call, const MatmulProblem& p) {
-  Launch launch =
-      call.launch(kernel_sources::matmul_dots_elements, "matmul_dots", matmul_defines(p));
-  bind_all(launch, p);
-  launch.run({static_cast<size_t>(p.n * kLanes), static_cast<size_t>(p.batch), 1}, {kLanes, 1, 1});
-}
-
 }  // namespace
 
 void run_portable_tiles(const OpCall& call, const MatmulProblem& p, const Guard& guard) {
@@ -107,6 +91,5 @@ const MatmulImplementation kMatmulLargeTiles{
     {"matmul.large_tiles", "128 x 128 in local memory"}, refuse_tiles, run_large, pass_over_large};
 const MatmulImplementation kMatmulSmallTiles{
     {"matmul.small_tiles", "64 x 64 in local memory"}, refuse_tiles, run_small};
-const MatmulImplementation kMatmulDots{{"matmul.dots", "dot products"}, refuse_dots, run_dots};
 
 }  // namespace ocltensor::opencl

@@ -7,9 +7,9 @@
 #include <limits>
 #include <vector>
 
-#include "guard.h"
 #include "kernel_sources.h"
 #include "matrix_units.h"
+#include "pieces.h"
 #include "split_params.h"
 
 namespace ocltensor::opencl {
@@ -71,25 +71,6 @@ Variant split_variant(const OpCall& call, const MatmulProblem& p) {
   return v;
 }
 
-// Adds what was summed in pieces.
-void sum_pieces(const OpCall& call, const MatmulProblem& p, const Variant& v, tb_address sums,
-                const Guard& guard) {
-  Defines d;
-  d.type("TYPE", p.dtype).set("HAS_S", v.self).set("GUARDED", guard.word != 0);
-  Launch launch = call.launch(kernel_sources::matmul_sum_pieces, "matmul_sum_pieces", d);
-  bind_matrix(launch, p, p.c, p.m, p.n);
-  launch.memory(sums, 0, v.pieces * p.batch * p.m * p.n * 4);
-  p.self ? bind_matrix(launch, p, *p.self, p.m, p.n) : (void)launch.memory(0, 0, 0);
-  launch.memory(guard.word, 0, guard.word == 0 ? 0 : 4).value(guard.value);
-  launch.value(static_cast<int32_t>(v.pieces));
-  const MatmulParams params = matmul_params(p);
-  launch.bytes(&params, sizeof params);
-  constexpr int64_t kGroup = 128;
-  launch.run({static_cast<size_t>(divide_up(p.n, kGroup) * kGroup), static_cast<size_t>(p.m),
-              static_cast<size_t>(p.batch)},
-             {kGroup, 1, 1});
-}
-
 void enqueue(const OpCall& call, const MatmulProblem& p, const Variant& v, const Operand& a,
              const Operand& b, const Guard& guard) {
   const int64_t tiles =
@@ -115,7 +96,7 @@ void enqueue(const OpCall& call, const MatmulProblem& p, const Variant& v, const
   const MatmulParams params = matmul_params(q);
   launch.bytes(&params, sizeof params);
   launch.run({static_cast<size_t>(groups) * kItems, 1, 1}, {kItems, 1, 1});
-  if (v.pieces > 1) sum_pieces(call, p, v, sums.address(), guard);
+  if (v.pieces > 1) sum_pieces(call, p, v.pieces, sums.address(), guard);
 }
 
 // ---- 16-bit types and TF32
@@ -264,8 +245,7 @@ const char* refuse_split(const OpCall& call, const MatmulProblem& p) {
   return is_variant_proven(call, split_variant(call, p)) ? nullptr : kNotProven;
 }
 const char* pass_over_split(const OpCall&, const MatmulProblem& p) {
-  constexpr int64_t kLong = 4096;  // sums that fill the device in pieces
-  if ((std::min(p.m, p.n) < 32 && p.k < kLong) || p.k < 128)
+  if (std::min(p.m, p.n) <= most_few_rows(p.dtype) || p.k < 128)
     return "splitting would take longer than it saves";
   const auto products = static_cast<double>(p.batch * p.m) * static_cast<double>(p.n * p.k);
   return products < 0x1p25 ? "splitting would take longer than it saves" : nullptr;

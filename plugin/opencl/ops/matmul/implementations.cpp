@@ -38,13 +38,11 @@ using Algorithms = AlgorithmList<MatmulProblem, MatmulTraits>;
 
 Algorithms& algorithms() {
   static Algorithms& list = *new Algorithms(  // leaked: threads may run while the process ends
-      "matmul",
-      {&kMatmulHopper, &kMatmulHopperSplit, &kMatmulSplit, &kMatmulSkinny, &kMatmulInPlace,
-       &kMatmulPacked, &kMatmulDots, &kMatmulLargeTiles, &kMatmulSmallTiles, &kMatmulGeneral});
+      "matmul", {&kMatmulHopper, &kMatmulHopperSplit, &kMatmulDots, &kMatmulColumns, &kMatmulSplit,
+                 &kMatmulSkinny, &kMatmulInPlace, &kMatmulPacked, &kMatmulLargeTiles,
+                 &kMatmulSmallTiles, &kMatmulGeneral});
   return list;
 }
-
-Matrix transposed(const Matrix& m) { return {m.address, m.batch, m.col, m.row}; }
 
 // The same problem as implementations want it: columns of the result are neighbours and a single
 // row or column lies along them. Strides of dimensions of size 1 are free, which decides many

@@ -16,6 +16,7 @@ struct Matrix {
   tb_address address;
   int64_t batch, row, col;
 };
+inline Matrix transposed(const Matrix& m) { return {m.address, m.batch, m.col, m.row}; }
 
 // c = alpha * a b + beta * self, per batch; all operands have type `dtype`. A `self` may be c
 // itself.
@@ -41,9 +42,13 @@ extern const MatmulImplementation kMatmulSplit;  // split.cpp: few results, long
 extern const MatmulImplementation kMatmulSkinny, kMatmulInPlace,
     kMatmulPacked;                                                    // rows.cpp: CPU drivers
 extern const MatmulImplementation kMatmulHopper, kMatmulHopperSplit;  // hopper.cpp: matrix units
-extern const MatmulImplementation kMatmulDots, kMatmulLargeTiles,
+extern const MatmulImplementation kMatmulDots, kMatmulColumns;        // few_rows.cpp: GPUs
+extern const MatmulImplementation kMatmulLargeTiles,
     kMatmulSmallTiles;                             // elements.cpp: GPUs
 extern const MatmulImplementation kMatmulGeneral;  // general.cpp: anything
+
+// few_rows.cpp: up to so many rows (columns) a product reads its other operand once, for GPUs.
+int64_t most_few_rows(DType type);
 
 // For the implementations: the kernels' parameters, defines and operands of a problem.
 MatmulParams matmul_params(const MatmulProblem& problem);

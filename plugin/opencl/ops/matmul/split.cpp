@@ -15,12 +15,10 @@ int64_t tiles_of(const MatmulProblem& p) {
   return p.batch * divide_up(p.m, kTile) * divide_up(p.n, kTile);
 }
 
-// GPUs need thousands of work-items: for one row each has 4 of the results (general_elements.cl).
 int64_t pieces_of(const OpCall& call, const MatmulProblem& p) {
   const int64_t units = call.caps().compute_units;
   if (call.caps().style == KernelStyle::Rows) return std::min<int64_t>(16, p.k / 4096);
-  if (p.m > 1) return std::min<int64_t>({2 * units / tiles_of(p), 256, p.k / 512});
-  return std::min<int64_t>({4 * units / divide_up(p.n, 256), 256, p.k / 128});
+  return std::min<int64_t>({2 * units / tiles_of(p), 256, p.k / 512});
 }
 
 // Partial results of 16-bit types are rounded to that type, which has to be permitted.

@@ -1,0 +1,65 @@
+// Products of a few rows with a B whose columns are neighbours in memory, for GPUs: ACROSS work-items share a row of B, VEC
+// columns each, the others have other rows; what they sum meets in local memory in a fixed order.
+// Defines: as few_rows.h (VEC: columns of B); ACROSS (work-items along a row: 8 or 32).
+#include "few_rows.h"
+
+#define ITEMS 256
+#define DOWN (ITEMS / ACROSS)   // work-items along k
+#define RUN 4                   // neighbours along k that one has
+#define CHUNK 128               // k whose part of A is in local memory
+#define COLUMNS (ACROSS * VEC)
+#if ROWS * VEC < 32
+#define RUNS UNROLL
+#else
+#define RUNS _Pragma("unroll 1")  // registers are for the sums
+#endif
+#define MEETING (ROWS * COLUMNS <= 512 ? ROWS : 512 / COLUMNS)  // rows that meet at once
+
+__attribute__((reqd_work_group_size(ITEMS, 1, 1)))
+__kernel void matmul_columns(FEW_ROWS_ARGUMENTS) {
+  __local acc_t rows[ROWS][CHUNK] __attribute__((aligned(16)));
+  __local acc_t shared[MEETING][DOWN][COLUMNS] __attribute__((aligned(16)));
+  const int id = get_local_id(0), across = id % ACROSS, down = id / ACROSS;
+  const Part part = part_of_group(COLUMNS, pieces, length, p);
+  __global const STYPE(TYPE) *a = AT_CONST(TYPE, a_base, a_offset) + part.z * p.a_batch;
+  __global const STYPE(TYPE) *b = AT_CONST(TYPE, b_base, b_offset) + part.z * p.b_batch +
+                                  min(part.n + across * VEC, p.n - VEC);
+  acc_t sum[ROWS][VEC];
+  UNROLL for (int m = 0; m < ROWS; ++m) UNROLL for (int l = 0; l < VEC; ++l) sum[m][l] = 0;
+  for (long first = part.k; first < part.end; first += CHUNK) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = id; i < ROWS * CHUNK; i += ITEMS) {
+      const int m = i / CHUNK, k = i % CHUNK;
+      rows[m][k] = first + k < part.end
+                       ? ACC(LOAD(TYPE, a, min(part.m + m, p.m - 1) * p.a_row + (first + k) * p.a_col))
+                       : (acc_t)0;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    RUNS for (int run = 0; run < CHUNK / (DOWN * RUN); ++run) {
+      const int k = (run * DOWN + down) * RUN;
+      raw_t raw[RUN];
+      UNROLL for (int t = 0; t < RUN; ++t)
+        raw[t] = first + k + t < part.end ? LOAD_RAW(b, (first + k + t) * p.b_row) : RAW_ZERO;
+      acc_t v[RUN][VEC];
+      UNROLL for (int t = 0; t < RUN; ++t) unpack(raw[t], v[t]);
+      UNROLL for (int m = 0; m < ROWS; ++m) UNROLL for (int t = 0; t < RUN; ++t) {
+        const acc_t u = rows[m][k + t];
+        UNROLL for (int l = 0; l < VEC; ++l) sum[m][l] = MULTIPLY_ADD(u, v[t][l], sum[m][l]);
+      }
+    }
+  }
+  UNROLL for (int row = 0; row < ROWS; row += MEETING) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    UNROLL for (int m = 0; m < MEETING; ++m) UNROLL for (int l = 0; l < VEC; ++l)
+      shared[m][down][across * VEC + l] = sum[row + m][l];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = id; i < MEETING * COLUMNS; i += ITEMS) {
+      const int from = i / COLUMNS, column = i % COLUMNS;
+      const long m = part.m + row + from, n = part.n + column;
+      if (m >= p.m || n >= p.n) continue;
+      acc_t total = shared[from][0][column];
+      for (int j = 1; j < DOWN; ++j) total += shared[from][j][column];
+      store_sum(c_base, c_offset, s_base, s_offset, total, part, m, n, batch, p);
+    }
+  }
+}

@@ -1,0 +1,179 @@
+// Products of a few rows (or columns) for GPUs: the other operand is read once by enough work-items
+// to keep the memory busy, with k in pieces where its columns are too few for that.
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <utility>
+
+#include "kernel_sources.h"
+#include "pieces.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+constexpr int64_t kItems = 256;  // ITEMS of the kernels
+constexpr int64_t kChunk = 128;  // CHUNK of columns_elements.cl
+constexpr int64_t kShort = 32;   // sums that do not pay for work-items that share them
+constexpr int64_t kVectorBytes = 16;
+
+// The few are rows.
+MatmulProblem lying(const MatmulProblem& p) {
+  if (p.m <= p.n) return p;
+  MatmulProblem q = p;
+  std::swap(q.m, q.n);
+  q.a = transposed(p.b);
+  q.b = transposed(p.a);
+  q.c = transposed(p.c);
+  if (p.self) q.self = transposed(*p.self);
+  return q;
+}
+
+// Can vectors be read along dimension `along`, whose neighbours are `step` apart and whose lines
+// `line`?
+bool has_vectors(const MatmulProblem& p, const Matrix& m, int64_t step, int64_t line,
+                 int64_t along) {
+  const int64_t vector = kVectorBytes / size_of(p.dtype);
+  return step == 1 && line % vector == 0 && along % vector == 0 && along > 0 &&
+         m.address % kVectorBytes == 0 && (p.batch == 1 || m.batch % vector == 0);
+}
+
+// What a kernel is specialised by, and how the work is cut.
+struct Plan {
+  int64_t rows, vector, columns;  // of a work-group
+  int64_t pieces = 1, length = 0;
+  int64_t groups(const MatmulProblem& p) const {
+    return p.batch * divide_up(p.m, rows) * divide_up(p.n, columns);
+  }
+};
+
+// Rows of a work-item: as many results as registers have room for.
+int64_t rows_of(const MatmulProblem& p) {
+  const int64_t most = p.dtype == DType::Float32 ? 16 : 8;
+  int64_t rows = 1;
+  while (rows < std::min(p.m, most)) rows *= 2;
+  return rows;
+}
+
+// k in pieces of multiples of `step`, `least` or longer, until every compute unit has two
+// work-groups.
+void cut(const OpCall& call, const MatmulProblem& p, Plan& plan, int64_t step, int64_t least) {
+  constexpr int64_t kMost = 64, kFewResults = 2048;
+  const int64_t wanted = 2 * static_cast<int64_t>(call.caps().compute_units);
+  const int64_t most = p.batch * p.m * p.n <= kFewResults ? 8 * kMost : kMost;
+  const int64_t pieces = std::min({divide_up(wanted, plan.groups(p)), divide_up(p.k, least), most});
+  plan.length = divide_up(divide_up(p.k, std::max<int64_t>(pieces, 1)), step) * step;
+  plan.pieces = p.k == 0 ? 1 : divide_up(p.k, plan.length);
+}
+
+void enqueue(const OpCall& call, const MatmulProblem& p, const Plan& plan, const Source& source,
+             const char* function, Defines d) {
+  const bool partial = plan.pieces > 1;
+  d.type("TYPE", p.dtype).set("FLOATING", is_floating(p.dtype));
+  d.set("WIDE", p.dtype == DType::Int64).set("HAS_S", p.self.has_value() && !partial);
+  d.set("ROWS", plan.rows).set("VEC", plan.vector).set("PARTIAL", partial);
+  std::optional<Scratch> sums;
+  const int64_t bytes = plan.pieces * p.batch * p.m * p.n * sum_bytes(p.dtype);
+  if (partial) sums.emplace(call.scratch(static_cast<uint64_t>(bytes)));
+  Launch launch = call.launch(source, function, d);
+  partial ? (void)launch.memory(sums->address(), 0, bytes) : bind_matrix(launch, p, p.c, p.m, p.n);
+  bind_matrix(launch, p, p.a, p.m, p.k);
+  bind_matrix(launch, p, p.b, p.k, p.n);
+  p.self && !partial ? bind_matrix(launch, p, *p.self, p.m, p.n) : (void)launch.memory(0, 0, 0);
+  launch.value(static_cast<uint32_t>(plan.pieces)).value(static_cast<uint32_t>(p.batch));
+  launch.value(plan.length);
+  const MatmulParams params = matmul_params(p);
+  launch.bytes(&params, sizeof params);
+  const int64_t groups = plan.groups(p) * plan.pieces;
+  launch.run({static_cast<size_t>(groups * kItems), 1, 1}, {static_cast<size_t>(kItems), 1, 1});
+  if (partial) sum_pieces(call, p, plan.pieces, sums->address());
+}
+
+// ---- B along k
+
+// As many work-items share a column as k has work for, until the device is full.
+int64_t lanes_of(const OpCall& call, const MatmulProblem& p, const Plan& plan, int64_t columns) {
+  const int64_t full = 1024 * static_cast<int64_t>(call.caps().compute_units);
+  const int64_t teams = p.batch * divide_up(p.m, plan.rows) * divide_up(p.n, columns);
+  int64_t lanes = 8;
+  while (lanes < kItems && 2 * lanes * plan.vector <= p.k && (lanes < 32 || teams * lanes < full))
+    lanes *= 2;
+  return lanes;
+}
+
+void run_dots(const OpCall& call, const MatmulProblem& problem) {
+  const MatmulProblem p = lying(problem);
+  const bool vectors = size_of(p.dtype) <= 4 && is_floating(p.dtype) &&
+                       has_vectors(p, p.a, p.a.col, p.a.row, p.k) &&
+                       has_vectors(p, p.b, p.b.row, p.b.col, p.k);
+  Plan plan{rows_of(p), vectors ? kVectorBytes / size_of(p.dtype) : 1, 0};
+  const int64_t columns = p.n < 4 ? 1 : 4;
+  const int64_t lanes = lanes_of(call, p, plan, columns);
+  plan.columns = columns * kItems / lanes;
+  const int64_t step = lanes * plan.vector;
+  cut(call, p, plan, step, 2 * step);
+  Defines d;
+  d.set("COLS", columns).set("LANES", lanes);
+  enqueue(call, p, plan, kernel_sources::matmul_dots_elements, "matmul_dots", std::move(d));
+}
+
+// ---- B along its columns
+
+void run_columns(const OpCall& call, const MatmulProblem& problem) {
+  const MatmulProblem p = lying(problem);
+  const bool vectors =
+      size_of(p.dtype) <= 4 && is_floating(p.dtype) && has_vectors(p, p.b, p.b.col, p.b.row, p.n);
+  Plan plan{rows_of(p), vectors ? kVectorBytes / size_of(p.dtype) : 1, 0};
+  const int64_t across = p.n <= 8 * plan.vector ? 8 : 32;
+  plan.columns = across * plan.vector;
+  cut(call, p, plan, kItems / across * 4, kChunk / 2);
+  Defines d;
+  d.set("ACROSS", across);
+  enqueue(call, p, plan, kernel_sources::matmul_columns_elements, "matmul_columns", std::move(d));
+}
+
+// ---- The algorithms
+
+const char* refuse(const OpCall& call, const MatmulProblem& p) {
+  if (call.caps().style != KernelStyle::Elements) return "the device wants few large work-items";
+  if (std::min(p.m, p.n) > most_few_rows(p.dtype)) return "more than a few rows";
+  if (call.caps().max_work_group_size < static_cast<size_t>(kItems))
+    return "work-groups are too small";
+  constexpr int64_t kMost = int64_t{1} << 30;  // work-groups, which kernels count in 32 bits
+  if (p.batch > kMost / 512 / most_few_rows(p.dtype) || std::max(p.m, p.n) > kMost / 512 / p.batch)
+    return "the sizes need 64 bits";
+  return nullptr;
+}
+// Rows and columns of a work-item are counted from the first one, in 32 bits.
+const char* refuse_dots(const OpCall& call, const MatmulProblem& problem) {
+  if (const char* reason = refuse(call, problem)) return reason;
+  const MatmulProblem p = lying(problem);
+  constexpr int64_t kMost = int64_t{1} << 31;
+  if (p.k >= kMost || std::max(std::abs(p.a.row), std::abs(p.b.col)) >= kMost / 16)
+    return "the strides need 64 bits";
+  return nullptr;
+}
+const char* refuse_columns(const OpCall& call, const MatmulProblem& p) {
+  if (const char* reason = refuse(call, p)) return reason;
+  return lying(p).b.col == 1 ? nullptr : "the columns of B are not neighbours";
+}
+
+const char* pass_over(const OpCall&, const MatmulProblem& p) {
+  if (p.k < kShort) return "the sums are short";
+  return nullptr;
+}
+const char* pass_over_dots(const OpCall& call, const MatmulProblem& p) {
+  const Matrix b = lying(p).b;
+  if (b.col == 1 && b.row != 1) return "B does not lie along k";
+  return pass_over(call, p);
+}
+
+}  // namespace
+
+int64_t most_few_rows(DType type) { return type == DType::Float32 ? 32 : 16; }
+
+const MatmulImplementation kMatmulDots{
+    {"matmul.dots", "dot products"}, refuse_dots, run_dots, pass_over_dots};
+const MatmulImplementation kMatmulColumns{
+    {"matmul.columns", "columns side by side"}, refuse_columns, run_columns, pass_over};
+
+}  // namespace ocltensor::opencl
