@@ -31,7 +31,8 @@ const AlgorithmFamily& conv_algorithms();
 
 extern const ConvImplementation kConvPointwise;  // pointwise.cpp: windows of one element
 extern const ConvImplementation kConvGrouped;  // grouped.cpp: CPU drivers, few channels in a group
-extern const ConvImplementation kConvDirect;   // direct.cpp: CPU drivers, forward and data
+extern const ConvImplementation kConvDepthwise;    // depthwise.cpp: GPUs, few channels in a group
+extern const ConvImplementation kConvDirect;       // direct.cpp: CPU drivers, forward and data
 extern const ConvImplementation kConvWeightTiles;  // weight_rows.cpp: CPU drivers
 extern const ConvImplementation kConvColumns;      // columns.cpp: products of matrices over columns
 extern const ConvImplementation kConvGeneral;      // general.cpp: anything

@@ -1,0 +1,63 @@
+// What the direct convolutions for GPUs share. A work-item has ROWS positions below each other, so that neighbouring work-items
+// read neighbouring columns and a row that several windows see is read once.
+// Defines: TYPE, FLOATING, WIDE (accumulator.h); WINDOW (3, 5, 7: its height and width, not dilated, with STRIDE in both
+// directions; 0: any geometry); ROWS; CHANNELS_LAST (1: channels are neighbours in memory, and so are their work-items).
+#ifndef OCLTENSOR_DEPTHWISE_H
+#define OCLTENSOR_DEPTHWISE_H
+#include "accumulator.h"
+#include "conv_params.h"
+#define T STYPE(TYPE)
+
+typedef struct {
+  int x, y, channel, n;  // y: the first row
+} Strip;
+
+// Work-item (or part of its work) i of a map's strips.
+INLINE Strip strip_of(uint i, uint width, uint height, uint channels) {
+  const uint blocks = (height + ROWS - 1) / ROWS;
+  Strip s;
+#if CHANNELS_LAST
+  const uint column = i / channels, block = column / width, n = block / blocks;
+  s.channel = i - column * channels;
+  s.x = column - block * width;
+  s.y = (block - n * blocks) * ROWS;
+  s.n = n;
+#else
+  const uint block = i / width, plane = block / blocks;
+  s.x = i - block * width;
+  s.y = (block - plane * blocks) * ROWS;
+  s.n = plane / channels;
+  s.channel = plane - s.n * channels;
+#endif
+  return s;
+}
+
+INLINE bool is_inside(int i, long size) { return (uint)i < (uint)size; }
+
+// COUNT elements of a row at given offsets; zero where there is none. Loads have no branches, so that many
+// are in flight: what lies outside is read at the nearest place inside.
+#define LOAD_ROW(v, COUNT, map, y, height, row_stride, offsets, inside)                                    \
+  {                                                                                                        \
+    const bool row = is_inside(y, height);                                                                 \
+    __global const T *line = (map) + (row ? (y) : 0) * (int)(row_stride);                                  \
+    UNROLL for (int at_ = 0; at_ < COUNT; ++at_) {                                                         \
+      const acc_t element = LOAD(TYPE, line, offsets[at_]);                                                \
+      v[at_] = row && inside[at_] ? element : (acc_t)0;                                                    \
+    }                                                                                                      \
+  }
+
+// Forward and data: the first values of a strip's sums, and their way to memory. Defines: HAS_BIAS.
+INLINE void begin(acc_t sum[ROWS], __global const void *bias_base, ulong bias_offset, long at) {
+#if HAS_BIAS
+  const acc_t first = LOAD(TYPE, AT_CONST(TYPE, bias_base, bias_offset), at);
+#else
+  const acc_t first = 0;
+#endif
+  UNROLL for (int t = 0; t < ROWS; ++t) sum[t] = first;
+}
+
+INLINE void store(const acc_t sum[ROWS], __global T *out, long left, long row) {
+  UNROLL for (int t = 0; t < ROWS; ++t)
+    if (t < left) STORE(TYPE, out, t * row, TO(TYPE, sum[t]));
+}
+#endif

@@ -1,0 +1,163 @@
+// Convolutions with few channels in a group for GPUs, straight from the maps: forward and data of
+// depthwise ones, weight gradients of any with many groups.
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+
+#include "conv.h"
+#include "kernel_sources.h"
+#include "ops/divide_up.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+constexpr int64_t kItems = 256;     // of a work-group; ITEMS of depthwise_weight.cl
+constexpr int64_t kMostGroups = 8;  // of more, columns.cpp makes no products
+
+// The edge of a window that kernels are written out for; 0: any geometry.
+int64_t written_out(const ConvParams& g) {
+  const int64_t edge = g.window[1];
+  const bool square = g.window[2] == edge && g.stride[1] == g.stride[2];
+  const bool plain = g.dilation[1] == 1 && g.dilation[2] == 1 && g.stride[1] <= 2;
+  return square && plain && (edge == 3 || edge == 5 || edge == 7) ? edge : 0;
+}
+
+// Rows of a work-item: few enough that a device is full, and that registers do.
+int64_t rows_of(const OpCall& call, const ConvProblem& p, int64_t window, int64_t height,
+                int64_t columns) {
+  const int64_t full = 1024 * static_cast<int64_t>(call.caps().compute_units);
+  const bool registers = window == 3 || p.direction == ConvDirection::Weight;
+  const int64_t most = registers ? 8 : 4;
+  return height < 2 ? (window == 0 ? 1 : 2)
+                    : (columns * divide_up(height, most) < full || height < most ? 2 : most);
+}
+
+Defines defines(const ConvProblem& p, int64_t window, int64_t rows, bool channels_last) {
+  const ConvParams& g = p.params;
+  Defines d;
+  d.type("TYPE", p.dtype).set("FLOATING", 1).set("WIDE", 1);
+  d.set("WINDOW", window).set("ROWS", rows).set("CHANNELS_LAST", channels_last);
+  if (window > 0) d.set("STRIDE", g.stride[1]);
+  return d;
+}
+
+void run_maps(const OpCall& call, const ConvProblem& p) {
+  const ConvParams& g = p.params;
+  const bool forward = p.direction == ConvDirection::Forward;
+  const int64_t window = written_out(g);
+  const int64_t height = forward ? g.out[1] : g.in[1], width = forward ? g.out[2] : g.in[2];
+  const int64_t channels = g.groups * (forward ? g.small_channels : g.big_channels);
+  const int64_t columns = g.batch * channels * width;
+  const int64_t rows = rows_of(call, p, window, height, columns);
+  const auto& strides = forward ? g.small_strides : g.big_strides;
+  Defines d = defines(p, window, rows, strides[1] == 1 && strides[4] != 1);
+  d.set("HAS_BIAS", p.bias.has_value());
+  if (window > 0 && !forward) {
+    const int64_t shift = g.padding[1] - window + 1;
+    d.set("PHASE", (shift % g.stride[1] + g.stride[1]) % g.stride[1]);
+  }
+  Launch launch = forward
+                      ? call.launch(kernel_sources::conv_depthwise_forward, "depthwise_forward", d)
+                      : call.launch(kernel_sources::conv_depthwise_data, "depthwise_data", d);
+  forward ? bind_small(launch, p) : bind_big(launch, p);
+  forward ? bind_big(launch, p) : bind_small(launch, p);
+  bind_weight(launch, p);
+  bind_bias(launch, p);
+  launch.bytes(&g, sizeof g);
+  const int64_t items = divide_up(columns * divide_up(height, rows), kItems) * kItems;
+  launch.run({static_cast<size_t>(items), 1, 1}, {static_cast<size_t>(kItems), 1, 1});
+}
+
+// Parts of all positions, of whole rounds of a work-group, until every compute unit has four
+// groups.
+struct Parts {
+  int64_t count, strips;
+};
+Parts cut(const OpCall& call, int64_t groups, int64_t strips) {
+  constexpr int64_t kMost = 64;
+  const int64_t wanted = divide_up(4 * static_cast<int64_t>(call.caps().compute_units), groups);
+  const int64_t parts = std::clamp<int64_t>(std::min(wanted, strips / kItems), 1, kMost);
+  const int64_t length = divide_up(divide_up(strips, parts), kItems) * kItems;
+  return {divide_up(strips, length), length};
+}
+
+void add_parts(const OpCall& call, const ConvProblem& p, const Defines& d, const Scratch& sums,
+               int64_t pairs, int64_t taps, int64_t parts) {
+  Launch launch = call.launch(kernel_sources::conv_depthwise_weight, "depthwise_weight_sum", d);
+  bind_weight(launch, p);
+  launch.memory(sums.address(), 0, static_cast<int64_t>(sums.bytes()));
+  launch.value(static_cast<uint32_t>(pairs)).value(static_cast<uint32_t>(parts));
+  launch.bytes(&p.params, sizeof p.params);
+  constexpr int64_t kGroup = 64;
+  const int64_t items = divide_up(pairs * taps, kGroup) * kGroup;
+  launch.run({static_cast<size_t>(items), 1, 1}, {static_cast<size_t>(kGroup), 1, 1});
+}
+
+void run_weight(const OpCall& call, const ConvProblem& p) {
+  const ConvParams& g = p.params;
+  const int64_t window = written_out(g), taps = g.window[1] * g.window[2];
+  const int64_t pairs = g.groups * g.small_channels * g.big_channels;
+  const int64_t grid_taps = window > 0 ? 1 : taps;
+  const int64_t rows = rows_of(call, p, window, g.out[1], pairs * g.batch * g.out[2]);
+  const int64_t strips = g.batch * divide_up(g.out[1], rows) * g.out[2];
+  const Parts parts = cut(call, pairs * grid_taps, strips);
+  Defines d = defines(p, window, rows, false);
+  d.set("PARTIAL", parts.count > 1);
+  std::optional<Scratch> sums;
+  const int64_t bytes = parts.count * pairs * taps * (p.dtype == DType::Float64 ? 8 : 4);
+  if (parts.count > 1) sums.emplace(call.scratch(static_cast<uint64_t>(bytes)));
+  Launch launch = call.launch(kernel_sources::conv_depthwise_weight, "depthwise_weight", d);
+  sums ? (void)launch.memory(sums->address(), 0, bytes) : bind_weight(launch, p);
+  bind_big(launch, p);
+  bind_small(launch, p);
+  launch.value(static_cast<uint32_t>(parts.strips)).bytes(&g, sizeof g);
+  launch.run({static_cast<size_t>(pairs * kItems), static_cast<size_t>(parts.count),
+              static_cast<size_t>(grid_taps)},
+             {static_cast<size_t>(kItems), 1, 1});
+  if (sums) add_parts(call, p, d, *sums, pairs, taps, parts.count);
+}
+
+void run(const OpCall& call, const ConvProblem& p) {
+  p.direction == ConvDirection::Weight ? run_weight(call, p) : run_maps(call, p);
+}
+
+// Kernels count positions, and elements of a map, in 32 bits.
+bool is_small(const ConvParams& g) {
+  constexpr int64_t kMost = int64_t{1} << 30;
+  const auto reach = [](const tk_i64(&sizes)[3], const tk_i64(&strides)[5]) {
+    return std::abs(strides[3]) * sizes[1] + std::abs(strides[4]) * sizes[2];
+  };
+  const auto extent = [&g](int d) {
+    return (g.in[d] + g.out[d] * g.stride[d]) + g.window[d] * g.dilation[d] + g.padding[d];
+  };
+  const int64_t channels = g.groups * std::max(g.big_channels, g.small_channels);
+  const int64_t lines = std::max(g.in[1] * g.in[2], g.out[1] * g.out[2]);
+  return extent(1) < kMost && extent(2) < kMost && reach(g.in, g.big_strides) < kMost &&
+         reach(g.out, g.small_strides) < kMost && g.batch * channels < kMost &&
+         g.batch * channels * lines < 2 * kMost &&
+         g.groups * g.small_channels * g.big_channels * g.window[1] * g.window[2] < kMost / kItems;
+}
+
+const char* refuse(const OpCall& call, const ConvProblem& p) {
+  const ConvParams& g = p.params;
+  if (call.caps().style != KernelStyle::Elements) return "the device wants few large work-items";
+  if (g.groups == 1) return "one group";
+  if (p.direction != ConvDirection::Weight && g.big_channels != 1) return "several input channels";
+  if (g.window[0] != 1 || g.in[0] != 1 || g.out[0] != 1) return "three dimensions";
+  if (g.stride[0] != 1 || g.padding[0] != 0) return "three dimensions";
+  if (g.batch * g.out[1] * g.out[2] * g.in[1] * g.in[2] == 0) return "nothing to sum";
+  if (call.caps().max_work_group_size < static_cast<size_t>(kItems))
+    return "work-groups are too small";
+  return is_small(g) ? nullptr : "the sizes need 64 bits";
+}
+const char* pass_over(const OpCall&, const ConvProblem& p) {
+  const ConvParams& g = p.params;
+  return g.big_channels > 1 && g.groups <= kMostGroups ? "few groups are products" : nullptr;
+}
+
+}  // namespace
+
+const ConvImplementation kConvDepthwise{
+    {"conv.depthwise", "few channels in a group"}, refuse, run, pass_over};
+
+}  // namespace ocltensor::opencl
