@@ -153,7 +153,8 @@ class Choice(Case):
             row = x.to(dtype)
 
             def choice(row=row):
-                row @ row.T
+                with ocl.algorithms_disabled("matmul.dots"):  # GPUs' for a row: needs no permission
+                    row @ row.T
                 return ocl.last_choices()["matmul"]
 
             attribute = f"allow_{name}_reduced_precision_reduction"
