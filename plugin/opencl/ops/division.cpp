@@ -12,8 +12,9 @@ std::vector<TensorSpec> check_outputs(const OpCall& call, bool any_type) {
   for (size_t i = 0; i < specs.size(); ++i) {
     const TensorView out = call.out(i);
     if ((call.op().flags & kDataDependentShape) == 0)
-      check(specs[i].sizes == Dims(out.sizes()), "{}: output {} has shape {}, expected {}",
-            call.name(), i, to_string(out.sizes()), to_string(specs[i].sizes));
+      check(std::ranges::equal(specs[i].sizes, out.sizes()),
+            "{}: output {} has shape {}, expected {}", call.name(), i, to_string(out.sizes()),
+            to_string(specs[i].sizes));
     check(any_type || specs[i].dtype == out.dtype(), "{}: output {} has type {}, expected {}",
           call.name(), i, name(out.dtype()), name(specs[i].dtype));
   }

@@ -104,6 +104,7 @@ void Arguments::add(const std::optional<at::Tensor>& tensor) {
 void Arguments::add_list(std::vector<tb_tensor> tensors, const std::vector<bool>& present) {
   List& list = lists_.emplace_back();
   list.tensors = std::move(tensors);
+  list.pointers.reserve(list.tensors.size());
   for (size_t i = 0; i < list.tensors.size(); ++i)
     list.pointers.push_back(present[i] ? &list.tensors[i] : nullptr);
   tb_value& value = next();
@@ -114,6 +115,7 @@ void Arguments::add_list(std::vector<tb_tensor> tensors, const std::vector<bool>
 
 void Arguments::add(at::ITensorListRef tensors) {
   std::vector<tb_tensor> described;
+  described.reserve(tensors.size());
   for (const at::Tensor& t : tensors) {
     TORCH_CHECK(t.device().type() == kOcl,
                 "Expected all tensors to be on the same device, but found one on ", t.device(),

@@ -8,6 +8,7 @@ void ListOperator::invoke(Arguments& in, at::TensorList outs, c10::DeviceIndex d
   std::vector<tb_tensor> described;
   std::vector<const tb_tensor*> pointers;
   described.reserve(outs.size());
+  pointers.reserve(outs.size());
   for (const at::Tensor& out : outs) described.push_back(describe_output(out));
   for (const tb_tensor& tensor : described) pointers.push_back(&tensor);
   handle_.invoke({}, in, pointers, device);

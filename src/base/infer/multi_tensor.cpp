@@ -1,5 +1,7 @@
 // Inference for operators over lists of tensors: lists of one length, floating types, equal shapes
 // at each position.
+#include <algorithm>
+
 #include "common.h"
 
 namespace ocltensor::infer {
@@ -22,7 +24,7 @@ void check_along(const Args& args, size_t i, const List& first, bool any_type = 
         args.schema().full_name(), args.schema().inputs[0].name, first.size(),
         args.schema().inputs[i].name, list.size());
   for (size_t k = 0; k < list.size(); ++k) {
-    check(Dims(list[k]->sizes()) == Dims(first[k]->sizes()),
+    check(std::ranges::equal(list[k]->sizes(), first[k]->sizes()),
           "{}: tensor {} of '{}' has shape {}, expected {}", args.schema().full_name(), k,
           args.schema().inputs[i].name, to_string(list[k]->sizes()), to_string(first[k]->sizes()));
     if (!any_type) check_same_type(args, *first[k], *list[k]);

@@ -71,15 +71,17 @@ void foreach_op(OpCall& call) {
               lists.size());
   d.type("OUT", type);
   for (size_t k = 0; k < lists.size(); ++k) d.type(kTypes[k], type);
-  TensorLists tensors(call, compute, 1 + lists.size());
+  TensorLists tensors(call, compute, 1 + lists.size(), lists[0].size());
   if (alpha) tensors.set_number(0, args.real(static_cast<size_t>(f.alpha)));
   if (f.number >= 0 && args.is_tensor(static_cast<size_t>(f.number))) {
     const TensorView number = args.tensor(static_cast<size_t>(f.number));
     tensors.share(0, number);
     d.type("S", number.dtype());
   }
+  std::vector<Role> roles;
   for (size_t t = 0; t < lists[0].size(); ++t) {
-    std::vector<Role> roles{{call.out(t), false, true}};
+    roles.clear();
+    roles.push_back({call.out(t), false, true});
     for (const List& list : lists) roles.push_back({*list[t], true, false});
     tensors.add(roles, number_of(args, f, t));
   }
@@ -99,7 +101,7 @@ void convert(const OpCall& call, std::span<const TensorView> to, std::span<const
   Defines d;
   set_formula(call, d, formula, compute, false, false, 1);
   d.type("OUT", moved ? compute : out).type("A", moved ? compute : in);
-  TensorLists tensors(call, compute, 2);
+  TensorLists tensors(call, compute, 2, to.size());
   for (size_t t = 0; t < to.size(); ++t)
     tensors.add(std::array{Role{to[t], false, true}, Role{from[t], true, false}});
   if (check_only_layout) return tensors.check_apart();

@@ -28,7 +28,8 @@ struct Role {
 // Collects tensors with their roles, and enqueues a kernel of kernels/multi_tensor over them.
 class TensorLists {
  public:
-  TensorLists(const OpCall& call, DType compute, size_t roles);
+  // `roles` of each of about `expected` positions.
+  TensorLists(const OpCall& call, DType compute, size_t roles, size_t expected = 0);
 
   // The tensors of one position in the lists, in the order of the kernel's roles.
   void add(std::span<const Role> roles, Scalar number = 0);
@@ -44,11 +45,11 @@ class TensorLists {
            const char* finish = nullptr);
 
  private:
-  struct Entry {
-    std::vector<Role> roles;
-    uint64_t number;
-  };
   struct Group;
+  size_t count() const { return numbers_.size(); }
+  std::span<const Role> entry(size_t i) const {
+    return std::span(all_roles_).subspan(i * roles_, roles_);
+  }
   void place_all();
   void copy_back();
   uint64_t bits(Scalar value) const;
@@ -58,9 +59,10 @@ class TensorLists {
   const OpCall& call_;
   DType compute_;
   size_t roles_;
-  std::vector<Entry> entries_;
-  std::vector<Part> parts_;   // roles_ per entry
-  std::vector<Part> shared_;  // none: no bytes
+  std::vector<Role> all_roles_;    // roles_ per entry
+  std::vector<uint64_t> numbers_;  // one per entry
+  std::vector<Part> parts_;        // roles_ per entry
+  std::vector<Part> shared_;       // none: no bytes
   MultiTensorParams params_{};
   std::deque<Scratch> scratch_;
   struct Return {

@@ -12,7 +12,9 @@ namespace {
 class Step {
  public:
   Step(const OpCall& call, const char* kernel, std::initializer_list<std::string_view> lists)
-      : call_(call), type_(type_of_all()), tensors_(call, compute_type(type_), lists.size()) {
+      : call_(call),
+        type_(type_of_all()),
+        tensors_(call, compute_type(type_), lists.size(), count_of_all()) {
     defines_.type("A", type_).set(kernel, 1);
     set_flag("MAXIMIZE", flag("maximize"));
     set_flag("DECAY", real("weight_decay") != 0);
@@ -37,8 +39,9 @@ class Step {
   Step& set_number(size_t slot, double value) { return tensors_.set_number(slot, value), *this; }
 
   void run(const char* function) {
+    std::vector<Role> roles;
     for (size_t t = 0; t < lists_[0].size(); ++t) {
-      std::vector<Role> roles;
+      roles.clear();
       for (size_t k = 0; k < lists_.size(); ++k) {
         // Gradients change only where they are unscaled.
         const bool written = !is_step_[k] && (k != 1 || scaled_);
@@ -56,6 +59,7 @@ class Step {
     const auto self = call_.args().tensors(0);
     return self.empty() ? DType::Float32 : self[0]->dtype();
   }
+  size_t count_of_all() const { return call_.args().value(0).count; }
   void check_type(const std::vector<std::optional<TensorView>>& list, DType type) const {
     for (const auto& t : list)
       if (t->dtype() != type)

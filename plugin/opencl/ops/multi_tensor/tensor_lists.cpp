@@ -61,8 +61,12 @@ struct Used {
 
 }  // namespace
 
-TensorLists::TensorLists(const OpCall& call, DType compute, size_t roles)
-    : call_(call), compute_(compute), roles_(roles), shared_(MULTI_TENSOR_SHARED) {}
+TensorLists::TensorLists(const OpCall& call, DType compute, size_t roles, size_t expected)
+    : call_(call), compute_(compute), roles_(roles), shared_(MULTI_TENSOR_SHARED) {
+  all_roles_.reserve(roles * expected);
+  numbers_.reserve(expected);
+  parts_.reserve(roles * expected);
+}
 
 uint64_t TensorLists::bits(Scalar value) const {
   uint64_t bits = 0;
@@ -77,7 +81,10 @@ uint64_t TensorLists::bits(Scalar value) const {
 }
 
 void TensorLists::add(std::span<const Role> roles, Scalar number) {
-  entries_.push_back({{roles.begin(), roles.end()}, bits(number)});
+  all_roles_.insert(all_roles_.end(), roles.begin(), roles.end());
+  numbers_.push_back(bits(number));
+  for (const Role& role : roles)
+    parts_.push_back(role.tensor.numel() == 0 ? Part{0, 0} : part_of(role.tensor));
 }
 
 void TensorLists::share(size_t slot, TensorView tensor) {
@@ -88,14 +95,11 @@ void TensorLists::set_number(size_t slot, double value) { params_.numbers[slot] 
 
 void TensorLists::check_apart() const {
   std::vector<Used> used;
-  used.reserve(entries_.size() * roles_ + shared_.size());
-  for (size_t e = 0; e < entries_.size(); ++e)
-    for (const Role& role : entries_[e].roles) {
-      if (role.tensor.numel() == 0) continue;
-      const Part part = part_of(role.tensor);
-      used.push_back(
-          {part.address, part.address + part.bytes, role.written, static_cast<int64_t>(e)});
-    }
+  used.reserve(parts_.size() + shared_.size());
+  for (size_t i = 0; i < parts_.size(); ++i)
+    if (const Part& part = parts_[i]; part.bytes > 0)
+      used.push_back({part.address, part.address + part.bytes, all_roles_[i].written,
+                      static_cast<int64_t>(i / roles_)});
   for (const Part& part : shared_)
     if (part.bytes > 0) used.push_back({part.address, part.address + part.bytes, false, -1});
   std::ranges::sort(used, [](const Used& a, const Used& b) {
@@ -122,23 +126,18 @@ void TensorLists::check_apart() const {
 
 // Tensors that do not go together element by element get row-major copies.
 void TensorLists::place_all() {
-  parts_.reserve(entries_.size() * roles_);
-  for (const Entry& entry : entries_) {
-    const bool together = go_together(entry.roles);
-    for (const Role& role : entry.roles) {
-      if (role.tensor.numel() == 0) {
-        parts_.push_back({0, 0});
-      } else if (together || role.single || role.tensor.is_contiguous()) {
-        parts_.push_back(part_of(role.tensor));
-      } else {
-        const auto bytes = static_cast<uint64_t>(role.tensor.numel() * role.tensor.itemsize());
-        scratch_.push_back(call_.scratch(bytes));
-        const LocalTensor local(scratch_.back().address(), role.tensor.dtype(),
-                                Dims(role.tensor.sizes()));
-        if (role.read) copy_tensor(call_, local.view(), role.tensor);
-        if (role.written) returns_.push_back({role.tensor, local});
-        parts_.push_back({scratch_.back().address(), bytes});
-      }
+  for (size_t i = 0; i < count(); ++i) {
+    if (go_together(entry(i))) continue;
+    for (size_t r = i * roles_; r < (i + 1) * roles_; ++r) {
+      const Role& role = all_roles_[r];
+      if (role.single || parts_[r].bytes == 0 || role.tensor.is_contiguous()) continue;
+      const auto bytes = static_cast<uint64_t>(role.tensor.numel() * role.tensor.itemsize());
+      scratch_.push_back(call_.scratch(bytes));
+      const LocalTensor local(scratch_.back().address(), role.tensor.dtype(),
+                              Dims(role.tensor.sizes()));
+      if (role.read) copy_tensor(call_, local.view(), role.tensor);
+      if (role.written) returns_.push_back({role.tensor, local});
+      parts_[r] = {scratch_.back().address(), bytes};
     }
   }
 }
@@ -171,7 +170,7 @@ void TensorLists::run(const Source& source, const char* function, Defines define
   const bool rows = call_.caps().style == KernelStyle::Rows;
   place_all();
   int64_t total = 0;
-  for (const Entry& entry : entries_) total += entry.roles[0].tensor.numel();
+  for (size_t i = 0; i < count(); ++i) total += entry(i)[0].tensor.numel();
   params_.chunk = rows || total > (int64_t{1} << 21) ? 4096 : 1024;
   defines.type("COMPUTE", compute_)
       .set("FLOATING", is_floating(compute_))
@@ -179,18 +178,19 @@ void TensorLists::run(const Source& source, const char* function, Defines define
       .set("ROWS", rows);
 
   size_t at = 0;
-  while (at < entries_.size()) {
+  while (at < count()) {
     Group group;
+    group.table.reserve((count() - at) * (3 + roles_));
     group.params = params_;
     for (size_t k = 0; k < shared_.size(); ++k)
       (void)group.find(shared_[k], group.params.shared[k]);
-    for (; at < entries_.size(); ++at) {
+    for (; at < count(); ++at) {
       const size_t buffers = group.buffers.size();
       const size_t words = group.table.size();
-      const int64_t count = entries_[at].roles[0].tensor.numel();
+      const int64_t elements = entry(at)[0].tensor.numel();
       group.table.push_back(static_cast<uint64_t>(group.params.chunks));
-      group.table.push_back(static_cast<uint64_t>(count));
-      group.table.push_back(entries_[at].number);
+      group.table.push_back(static_cast<uint64_t>(elements));
+      group.table.push_back(numbers_[at]);
       bool fits = true;
       for (size_t r = 0; r < roles_ && fits; ++r) {
         uint64_t address = 0;
@@ -202,7 +202,7 @@ void TensorLists::run(const Source& source, const char* function, Defines define
         group.table.resize(words);
         break;
       }
-      group.params.chunks += divide_up(count, params_.chunk);
+      group.params.chunks += divide_up(elements, params_.chunk);
       ++group.params.tensors;
     }
     launch(group, source, function, defines, finish);
