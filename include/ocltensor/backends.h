@@ -47,11 +47,12 @@ struct SixteenBit {
 // What is not given stays as it is.
 struct Flags {
   std::optional<bool> enabled;  // algorithms made for some shapes; else the general ones alone
-  std::optional<bool> deterministic;   // the same bits in every run
-  std::optional<bool> benchmark;       // algorithms by measuring
-  std::optional<int> benchmark_limit;  // how many are tried; 0: all
-  std::optional<bool> immediate;       // by rule, whatever `benchmark` says
-  std::optional<bool> allow_tf32;      // no kernel uses TF32 yet
+  std::optional<bool> deterministic;      // the same bits in every run
+  std::optional<bool> benchmark;          // algorithms by measuring
+  std::optional<int> benchmark_limit;     // how many are tried; 0: all
+  std::optional<bool> keep_measurements;  // on disk, and choose by them, `benchmark` or not
+  std::optional<bool> immediate;          // by rule, whatever `benchmark` says
+  std::optional<bool> allow_tf32;         // no kernel uses TF32 yet
   std::optional<SixteenBit> fp16, bf16;
 };
 OCLTENSOR_API Flags get_flags();  // every one is given

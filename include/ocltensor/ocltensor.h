@@ -12,3 +12,4 @@
 #include "ocltensor/settings.h"   // IWYU pragma: export
 #include "ocltensor/stream.h"     // IWYU pragma: export
 #include "ocltensor/tensor.h"     // IWYU pragma: export
+#include "ocltensor/warm_up.h"    // IWYU pragma: export

@@ -226,6 +226,17 @@ typedef struct tb_stream_api { /* [extensible] */
   tb_status (*query)(tb_stream stream, tb_error* error); /* TB_OK when idle, else TB_NOT_READY */
   tb_status (*wait_event)(tb_stream stream, tb_event event,
                           tb_error* error); /* later work waits; host does not */
+
+  /* Rehearsals: which programs work needs, learned without waiting for a compiler. Between begin
+   * and end, work on the stream is done up to the first launch whose program has not been built;
+   * from there on nothing is done, missing programs are noted, and what would give results to the
+   * host fails with TB_E_STATE. Use a stream of your own: every thread's work on it is concerned.
+   * `missing` 0: everything was done. build_missing builds one or a few of them, as much as the
+   * machine does at once, and counts what is left. TB_UNSUPPORTED where nothing is ever compiled.
+   */
+  tb_status (*begin_rehearsal)(tb_stream stream, tb_error* error);
+  tb_status (*end_rehearsal)(tb_stream stream, uint32_t* missing, tb_error* error);
+  tb_status (*build_missing)(tb_stream stream, uint32_t* left, tb_error* error);
 } tb_stream_api;
 
 enum { TB_EVENT_TIMING = 1u };

@@ -35,6 +35,7 @@ Values values_of(const Flags& f) {
   add(Knob::Deterministic, f.deterministic, as_it_is);
   add(Knob::Benchmark, f.benchmark, as_it_is);
   add(Knob::BenchmarkLimit, f.benchmark_limit, as_it_is);
+  add(Knob::KeepMeasurements, f.keep_measurements, as_it_is);
   add(Knob::Immediate, f.immediate, as_it_is);
   add(Knob::AllowTf32, f.allow_tf32, as_it_is);
   add(Knob::Fp16Reduction, f.fp16, mask_of);
@@ -141,6 +142,7 @@ Flags get_flags() {
           .deterministic = config::get_bool(Knob::Deterministic),
           .benchmark = config::get_bool(Knob::Benchmark),
           .benchmark_limit = static_cast<int>(config::get_int(Knob::BenchmarkLimit)),
+          .keep_measurements = config::get_bool(Knob::KeepMeasurements),
           .immediate = config::get_bool(Knob::Immediate),
           .allow_tf32 = config::get_bool(Knob::AllowTf32),
           .fp16 = sixteen_bit(Knob::Fp16Reduction),

@@ -139,6 +139,7 @@ std::string load_plugin(const std::string& path) {
 
 std::vector<std::string> device_types() {
   std::vector<std::string> types;
+  types.reserve(static_cast<size_t>(backend_count()));
   for (int i = 0; i < backend_count(); ++i) types.push_back(backend(static_cast<uint8_t>(i)).type);
   return types;
 }

@@ -33,8 +33,9 @@ TEST(Recipes, NameSourcesThatExist) {
 TEST(Recipes, GiveTheTextThatDefinesGive) {
   Defines defines;
   defines.set("OUT", "f32").set("LISTS", 2).set("EXPRESSION", "clamp_(a, b, c)");
-  const build_ahead::Recipe recipe{"", "", "EXPRESSION clamp_(a, b, c); LISTS 2; OUT f32"};
-  EXPECT_EQ(build_ahead::define_lines(recipe), defines.source());
+  constexpr std::string_view kLine = "EXPRESSION clamp_(a, b, c); LISTS 2; OUT f32";
+  EXPECT_EQ(build_ahead::define_lines(kLine), defines.source());
+  EXPECT_EQ(build_ahead::on_one_line(defines.source()), kLine);
 }
 
 // The cache folder of this program, before anything asks for it.

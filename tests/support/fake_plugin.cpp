@@ -5,6 +5,7 @@
 //   table fields), FAKE_NO_DESCRIPTOR, FAKE_NO_GET_API (missing exports), FAKE_NULL_FUNCTION,
 //   FAKE_GET_API_FAILS, FAKE_TYPE (device type).
 #include <atomic>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -111,7 +112,7 @@ const tb_device_api device_api = {
 };
 
 const tb_stream_api stream_api = {
-    sizeof(tb_stream_api),
+    offsetof(tb_stream_api, begin_rehearsal),  // as ABI 1.0 began
     0,
     [](int32_t device, tb_stream* s, tb_error*) -> tb_status {
       return *s = &defaults[device], TB_OK;

@@ -1,5 +1,6 @@
-// ocltensor-builder KIND DEVICE: compiles the programs of a kind of model into the cache on disk.
-// Started by the plugin (runtime/build_ahead.h), not by users: its input must be the plugin's pipe.
+// ocltensor-builder WORK DEVICE: compiles programs into the cache on disk: those that a kind of
+// model needs, or those of a list. Started by the plugin (runtime/build_ahead.h), not by users: its
+// input must be the plugin's pipe.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -16,7 +17,8 @@ int main(int count, char** arguments) {
   int status = 0;
   try {
     const auto index = static_cast<int>(std::strtol(arguments[2], nullptr, 10));
-    build_ahead::build(device(index).programs(), arguments[1], build_ahead::is_wanted);
+    build_ahead::build(device(index).programs(), build_ahead::items_of(arguments[1]),
+                       build_ahead::is_wanted);
   } catch (const std::exception&) {
     status = 1;  // whoever wants the programs compiles them, and reports
   }

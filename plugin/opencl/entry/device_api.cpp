@@ -100,6 +100,22 @@ tb_status stream_query(tb_stream handle, tb_error* error) {
 tb_status stream_wait_event(tb_stream handle, tb_event event, tb_error* error) {
   return guarded(error, [&] { event_of(event).make_wait(stream_of(handle)); });
 }
+tb_status stream_begin_rehearsal(tb_stream handle, tb_error* error) {
+  return guarded(error, [&] { stream_of(handle).rehearsal().begin(); });
+}
+tb_status stream_end_rehearsal(tb_stream handle, uint32_t* missing, tb_error* error) {
+  return guarded(error, [&] {
+    required(missing, "missing");
+    *missing = stream_of(handle).rehearsal().end();
+  });
+}
+tb_status stream_build_missing(tb_stream handle, uint32_t* left, tb_error* error) {
+  return guarded(error, [&] {
+    required(left, "left");
+    Stream& stream = stream_of(handle);
+    *left = stream.rehearsal().build_some(stream.device());
+  });
+}
 
 tb_status event_create(int32_t index, uint32_t flags, tb_event* out, tb_error* error) {
   return guarded(error, [&] {
@@ -138,7 +154,8 @@ const tb_stream_api kStreamApi{sizeof(tb_stream_api), 0,
                                stream_default,        stream_create,
                                stream_destroy,        stream_device,
                                stream_synchronize,    stream_query,
-                               stream_wait_event};
+                               stream_wait_event,     stream_begin_rehearsal,
+                               stream_end_rehearsal,  stream_build_missing};
 const tb_event_api kEventApi{sizeof(tb_event_api), 0,           event_create,      event_destroy,
                              event_record,         event_query, event_synchronize, event_elapsed};
 

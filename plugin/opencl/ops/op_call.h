@@ -101,7 +101,7 @@ class OpCall {
 
   Scratch scratch(uint64_t bytes) const { return Scratch(stream_, bytes); }
   Launch launch(const Source& source, const char* function, const Defines& defines) const {
-    return Launch(stream_, find_kernel(device(), source, function, defines));
+    return Launch(stream_, find_kernel(stream_, source, function, defines));
   }
 
  private:

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "capabilities.h"
 
@@ -23,8 +24,9 @@ struct Recipe {
 };
 // Each kind in the order of a training step's first use.
 std::span<const Recipe> recipes();
-// As Defines::source() gives them.
-std::string define_lines(const Recipe& recipe);
+// "NAME VALUE; NAME VALUE" as Defines::source() gives it, and back.
+std::string define_lines(std::string_view one_line);
+std::string on_one_line(std::string_view define_lines);
 
 // To be called when `source` must be compiled for device `index`: the first one that tells what
 // kind of model this is starts the builders, once for each kind, device and process. Thread-safe,
@@ -32,10 +34,29 @@ std::string define_lines(const Recipe& recipe);
 // cache folder, none installed) programs are compiled when they are needed, as ever.
 void program_missing(const Capabilities& caps, int index, std::string_view source) noexcept;
 
-// What a builder does: compiles the recipes of a kind, last ones first (the process that wants them
-// comes from the other end), but for those that are on disk or that another process compiles, for
-// as long as `wanted` says so.
-void build(ProgramCache& programs, std::string_view kind, bool (*wanted)());
+// A program by its kernel's source and its defines on one line.
+struct Item {
+  std::string source, defines;
+};
+// Starts builders for these programs, the first of them last, and returns the file that they read,
+// to be removed when nothing is missing any more. Without builders (as above): nothing, and "".
+std::string start_builders(const Capabilities& caps, int index,
+                           std::span<const Item> items) noexcept;
+void remove_list(const std::string& file) noexcept;
+// While one lives, this thread asks for what is on a list: no kind of model is guessed from it.
+class Listed {
+ public:
+  Listed();
+  ~Listed();
+  Listed(const Listed&) = delete;
+};
+
+// What a builder is to compile: the recipes of a kind, or "@FILE" with a list of start_builders().
+std::vector<Item> items_of(std::string_view work);
+// What a builder does: compiles the last ones first (the process that wants them comes from the
+// other end), but for those that are on disk or that another process compiles, for as long as
+// `wanted` says so.
+void build(ProgramCache& programs, std::span<const Item> items, bool (*wanted)());
 
 }  // namespace build_ahead
 }  // namespace ocltensor::opencl

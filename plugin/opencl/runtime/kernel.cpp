@@ -92,12 +92,19 @@ Launch::~Launch() {
     }
 }
 
-Kernel& find_kernel(Device& device, const Source& source, const char* function,
+Kernel& find_kernel(Stream& stream, const Source& source, const char* function,
                     const Defines& defines) {
   thread_local Borrowed borrowed;
+  Device& device = stream.device();
   const KeyView key{&device, &source, function, defines};
   if (const auto it = (*borrowed).find(key); it != (*borrowed).end()) [[likely]]
     return *it->second;
+  if (Rehearsal& rehearsal = stream.rehearsal();
+      rehearsal.is_on() && !device.programs().has(source, defines)) {
+    thread_local Kernel unready(nullptr, "a kernel that has not been built");
+    rehearsal.note(source, defines);
+    return unready;
+  }
   const cl_program program = device.programs().get(source, defines);
   cl_int code = CL_SUCCESS;
   const cl_kernel kernel = cl().clCreateKernel(program, function, &code);

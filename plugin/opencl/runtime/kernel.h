@@ -22,12 +22,16 @@ class Kernel {
  public:
   Kernel(cl_kernel kernel, const char* name) : kernel_(kernel), name_(name) {}
   cl_kernel get() const { return kernel_.get(); }
+  // Stands for a kernel whose program has not been built (see Rehearsal): it is never launched.
+  bool is_unready() const { return kernel_.get() == nullptr; }
   const char* name() const { return name_; }
 
   void set_arg(uint32_t index, size_t bytes, const void* value) {
     Remembered& r = remembered_[index < kRemembered ? index : 0];
     const bool small = index < kRemembered && bytes <= sizeof r.value;
     if (small && r.bytes == bytes && std::memcmp(r.value, value, bytes) == 0) return;
+    if (is_unready()) [[unlikely]]
+      return;
     if (const cl_int code = cl().clSetKernelArg(kernel_.get(), index, bytes, value);
         code != CL_SUCCESS) [[unlikely]]
       check_cl(
@@ -52,8 +56,9 @@ class Kernel {
 };
 
 // This thread's kernel `function` of the program that `source` and `defines` give; built if need
-// be. The reference stays valid for the process. `function` must be a string literal.
-Kernel& find_kernel(Device& device, const Source& source, const char* function,
+// be, or noted as missing if the stream rehearses. The reference stays valid for the process.
+// `function` must be a string literal.
+Kernel& find_kernel(Stream& stream, const Source& source, const char* function,
                     const Defines& defines);
 
 // Sets arguments in the order of the kernel's parameters and enqueues.
@@ -81,6 +86,7 @@ class Launch {
   Launch& bytes(const void* data, size_t size);
   // A `__local` parameter.
   Launch& local(size_t bytes) {
+    if (kernel_.is_unready()) return *this;
     check_cl(cl().clSetKernelArg(kernel_.get(), next_++, bytes, nullptr), "clSetKernelArg");
     return *this;
   }

@@ -2,7 +2,6 @@
 #include "program.h"
 
 #include <chrono>
-#include <sstream>
 #include <vector>
 
 #include "base/config.h"
@@ -42,18 +41,6 @@ std::vector<unsigned char> binary_of(cl_program program) {
       CL_SUCCESS)
     return {};
   return binary;
-}
-
-// "NAME VALUE; NAME VALUE", the form of recipes.def.
-std::string on_one_line(const std::string& define_lines) {
-  std::string out;
-  std::istringstream lines(define_lines);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.empty()) continue;
-    if (!out.empty()) out += "; ";
-    out += line.substr(std::string_view("#define ").size());
-  }
-  return out;
 }
 
 }  // namespace
@@ -169,6 +156,15 @@ void ProgramCache::build_ahead(const Source& source, const std::string& defines)
     save(key, build(text.source, text.options, source.path).get());
 }
 
+bool ProgramCache::has(const Source& source, const Defines& defines) {
+  const Text text = text_of(source, defines.source());
+  {
+    std::lock_guard lock(mutex_);
+    if (programs_.contains(disk_cache::key_of(text.source + text.options))) return true;
+  }
+  return caps_.keep_binaries && disk_cache::contains(disk_key(text));
+}
+
 cl_program ProgramCache::get(const Source& source, const Defines& defines) {
   check_process();
   const std::string lines = defines.source();
@@ -180,7 +176,7 @@ cl_program ProgramCache::get(const Source& source, const Defines& defines) {
     auto& entry = programs_[key];
     if (!entry) {
       entry = std::make_shared<Slot>();
-      logging::debug("program", "first use of {} {}", source.path, on_one_line(lines));
+      logging::debug("program", "first use of {} {}", source.path, build_ahead::on_one_line(lines));
     }
     slot = entry;
   }

@@ -31,6 +31,8 @@ class ProgramCache {
   // Thread-safe; two threads that want the same program build it once. Throws Error(TB_E_COMPILE)
   // with the compiler's log.
   cl_program get(const Source& source, const Defines& defines);
+  // Can get() answer without a compiler?
+  bool has(const Source& source, const Defines& defines);
   // Compiles a program into the cache on disk, unless it is there or another process is about it.
   // `defines` as of Defines::source(). Throws as get() does.
   void build_ahead(const Source& source, const std::string& defines);

@@ -113,6 +113,8 @@ void Stream::submitted_one() {
 
 void Stream::launch(cl_kernel kernel, const char* name, const Range& range) {
   check_process();
+  if (rehearsal_.has_stopped()) [[unlikely]]
+    return;
   std::lock_guard lock(mutex_);
   follow_profiler();
   recent_[launches_++ % kRecent] = name;
@@ -127,6 +129,8 @@ void Stream::launch(cl_kernel kernel, const char* name, const Range& range) {
 void Stream::write(cl_mem target, uint64_t offset, const void* source, uint64_t bytes,
                    bool source_stays) {
   check_process();
+  if (rehearsal_.has_stopped()) [[unlikely]]
+    return;
   std::lock_guard lock(mutex_);
   follow_profiler();
   ++work_counters().copies;
@@ -153,6 +157,7 @@ void Stream::write(cl_mem target, uint64_t offset, const void* source, uint64_t 
 
 void Stream::read(void* target, cl_mem source, uint64_t offset, uint64_t bytes, bool asynchronous) {
   check_process();
+  rehearsal_.check_results();
   std::lock_guard lock(mutex_);
   follow_profiler();
   ++work_counters().copies;
@@ -203,6 +208,8 @@ void Stream::read(void* target, cl_mem source, uint64_t offset, uint64_t bytes, 
 void Stream::copy(cl_mem target, uint64_t target_offset, cl_mem source, uint64_t source_offset,
                   uint64_t bytes) {
   check_process();
+  if (rehearsal_.has_stopped()) [[unlikely]]
+    return;
   std::lock_guard lock(mutex_);
   follow_profiler();
   ++work_counters().copies;
@@ -216,6 +223,8 @@ void Stream::copy(cl_mem target, uint64_t target_offset, cl_mem source, uint64_t
 void Stream::fill(cl_mem target, uint64_t offset, const void* pattern, uint32_t pattern_bytes,
                   uint64_t bytes) {
   check_process();
+  if (rehearsal_.has_stopped()) [[unlikely]]
+    return;
   std::lock_guard lock(mutex_);
   follow_profiler();
   check(cl().clEnqueueFillBuffer(queue_.get(), target, pattern, pattern_bytes, offset, bytes, 0,
@@ -226,6 +235,7 @@ void Stream::fill(cl_mem target, uint64_t offset, const void* pattern, uint32_t 
 
 void* Stream::map(cl_mem buffer, uint64_t offset, uint64_t bytes) {
   check_process();
+  rehearsal_.check_results();
   std::lock_guard lock(mutex_);
   follow_profiler();
   cl_int code = CL_SUCCESS;

@@ -12,6 +12,7 @@
 
 #include "opencl.h"
 #include "profiler.h"
+#include "rehearsal.h"
 #include "staging.h"
 #include "stream_trace.h"
 
@@ -61,6 +62,8 @@ class Stream {
   // Locks out other users of the queue for the duration of `body(queue)` (interop, custom kernels).
   cl_command_queue queue();
 
+  Rehearsal& rehearsal() { return rehearsal_; }
+
   // Progress, for the memory pool (see StreamClock).
   uint64_t submitted() const { return submitted_.load(std::memory_order_acquire); }
   bool passed(uint64_t ticket);
@@ -100,6 +103,7 @@ class Stream {
   Staging staging_;
   uint32_t session_ = 0;  // of the profiler
   std::unique_ptr<StreamTrace> trace_;
+  Rehearsal rehearsal_;
 };
 
 struct WorkCounters {

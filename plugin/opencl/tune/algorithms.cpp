@@ -2,9 +2,7 @@
 #include "algorithms.h"
 
 #include <algorithm>
-#include <bit>
 #include <chrono>
-#include <map>
 #include <mutex>
 
 #include "runtime/asked.h"
@@ -15,9 +13,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 struct Known {
-  std::mutex mutex;  // guards both
+  std::mutex mutex;
   std::vector<const AlgorithmFamily*> families;
-  std::map<std::string, Measurement> measured;
 };
 Known& known() {
   static Known& k = *new Known;  // leaked: threads may run while the process ends
@@ -85,21 +82,20 @@ double microseconds(const Question& q, size_t candidate) {
   return best;
 }
 
-std::string key_of(const Question& q) {
-  return fmt::format("ocl:{} {} {}", q.call.device().index(), q.family.name(), q.shape_class);
-}
-
-// The measured best, measured now if it is not known; nullptr where there is nothing to choose.
+// The measured best, measured now if it is not known and `benchmark` asks for it; nullptr where
+// there is nothing to choose.
 const Algorithm* measured_best(const Question& q, const Decision& decision) {
-  const std::string key = key_of(q);
-  {
-    const std::lock_guard lock(known().mutex);
-    if (const auto it = known().measured.find(key); it != known().measured.end())
-      return it->second.best;
-  }
+  const Policy& policy = q.call.policy();
+  Device& device = q.call.device();
+  if (const Algorithm* best = find_measured(device, q.family, q.shape, policy.keep)) return best;
+  if (!policy.benchmark) return nullptr;
   const std::vector<size_t> list = contenders(q, decision);
   if (list.size() < 2) return nullptr;
-  Measurement result{key, {}, nullptr};
+  if (Rehearsal& rehearsal = q.call.stream().rehearsal(); rehearsal.is_on()) {
+    for (const size_t i : list) q.attempt(i);  // all of their programs are wanted
+    if (rehearsal.has_stopped()) return nullptr;
+  }
+  Measurement result{q.shape_text, {}, nullptr};
   double fastest = 0;
   for (const size_t i : list) {
     const double time = microseconds(q, i);
@@ -109,21 +105,23 @@ const Algorithm* measured_best(const Question& q, const Decision& decision) {
     }
     result.microseconds.emplace_back(q.candidates[i].algorithm, time);
   }
-  const std::lock_guard lock(known().mutex);
-  return known().measured.emplace(key, std::move(result)).first->second.best;
+  return add_measured(device, q.family, q.shape, std::move(result), policy.keep);
 }
 
 void decide_by_measuring(const Question& q, Decision& decision) {
   const Policy& policy = q.call.policy();
-  if (policy.immediate) return (void)(decision.how = "by rule: immediate");
-  if (q.call.deterministic()) return (void)(decision.how = "by rule: deterministic");
-  if (q.shape_class.empty()) return;
+  if (policy.immediate || q.call.deterministic()) {
+    if (policy.benchmark)
+      decision.how = policy.immediate ? "by rule: immediate" : "by rule: deterministic";
+    return;
+  }
+  if (q.shape.empty()) return;
   try {
     const Algorithm* best = measured_best(q, decision);
     for (size_t i = 0; i < q.candidates.size(); ++i)
       if (q.candidates[i].algorithm == best && decision.reasons[i] == nullptr) {
         decision.index = i;
-        decision.how = "measured";
+        decision.how = policy.benchmark ? "measured" : "measured before";
       }
   } catch (const Error& error) {
     if (error.status() != TB_E_OUT_OF_MEMORY) throw;
@@ -152,6 +150,12 @@ AlgorithmFamily::AlgorithmFamily(const char* name, std::vector<const Algorithm*>
   known().families.push_back(this);
 }
 
+bool AlgorithmFamily::ask(Device& device) const {
+  const bool any = is_any_measured(device, *this);
+  set_known(device.index(), any ? Known::Something : Known::Nothing);
+  return any;
+}
+
 std::vector<const AlgorithmFamily*> algorithm_families() {
   const std::lock_guard lock(known().mutex);
   return known().families;
@@ -160,30 +164,12 @@ std::vector<const AlgorithmFamily*> algorithm_families() {
 size_t choose_algorithm(const Question& q) {
   const Policy& policy = q.call.policy();
   Decision decision = decide_by_rule(q);
-  if (policy.benchmark) decide_by_measuring(q, decision);
+  if (policy.benchmark || policy.keep) decide_by_measuring(q, decision);
   if (policy.verbose > 0)
     print_asked("choice", sentence(q, decision));
   else if (logging::enabled(logging::Level::Debug))
     logging::write(logging::Level::Debug, "choice", sentence(q, decision).c_str());
   return decision.index;
-}
-
-std::vector<Measurement> measurements() {
-  std::vector<Measurement> list;
-  const std::lock_guard lock(known().mutex);
-  for (const auto& [key, result] : known().measured) list.push_back(result);
-  return list;
-}
-
-void forget_measurements() {
-  const std::lock_guard lock(known().mutex);
-  known().measured.clear();
-}
-
-int64_t size_class(int64_t size) {
-  if (size <= 16) return size;
-  const int shift = std::bit_width(static_cast<uint64_t>(size)) - 3;
-  return size >> shift << shift;
 }
 
 }  // namespace ocltensor::opencl

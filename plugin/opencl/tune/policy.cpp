@@ -17,10 +17,11 @@ namespace {
 using config::Knob;
 
 constexpr Knob kKnobs[] = {
-    Knob::TunedKernels,     Knob::Deterministic, Knob::Benchmark,          Knob::BenchmarkLimit,
-    Knob::Immediate,        Knob::Verbose,       Knob::AllowTf32,          Knob::PreferOpenCL,
-    Knob::Fp16Reduction,    Knob::Bf16Reduction, Knob::DisabledOperations, Knob::DisabledAlgorithms,
-    Knob::DisabledProviders};
+    Knob::TunedKernels,      Knob::Deterministic,      Knob::Benchmark,
+    Knob::BenchmarkLimit,    Knob::Immediate,          Knob::Verbose,
+    Knob::AllowTf32,         Knob::PreferOpenCL,       Knob::Fp16Reduction,
+    Knob::Bf16Reduction,     Knob::DisabledOperations, Knob::DisabledAlgorithms,
+    Knob::DisabledProviders, Knob::KeepMeasurements};
 
 ReducedSums reduction(Knob knob) {
   const int64_t mask = config::get_int(knob);
@@ -40,11 +41,14 @@ Policy make_policy() {
            .bf16 = reduction(Knob::Bf16Reduction),
            .portable = is_provider_enabled(kPortable),
            .ptx = is_provider_enabled(kPtx),
+           .keep = config::get_bool(Knob::KeepMeasurements),
            .operations = NamePatterns(config::get_string(Knob::DisabledOperations)),
            .algorithms = NamePatterns(config::get_string(Knob::DisabledAlgorithms)),
            .default_choice = false,
+           .use_measured = false,
            .plain = false};
   p.default_choice = p.tuned && !p.benchmark && p.verbose == 0 && p.algorithms.empty();
+  p.use_measured = p.keep && !p.immediate && !p.deterministic;
   p.plain = p.portable && p.verbose < 2 && p.operations.empty() && p.algorithms.empty();
   return p;
 }

@@ -21,9 +21,11 @@ struct Policy {
   int64_t verbose, benchmark_limit;
   ReducedSums fp16, bf16;
   bool portable, ptx;  // is the provider enabled?
+  bool keep;           // measurements on disk
   NamePatterns operations, algorithms;
 
   bool default_choice;  // of algorithms: nothing to print, to measure, or to leave out
+  bool use_measured;    // choose by what was measured before
   bool plain;           // of operators: nothing to print, to decline or to check
 };
 

@@ -162,6 +162,23 @@ int64_t current_stream_id(int64_t index) { return current_stream(index_of(index)
 void set_stream(int64_t index, int64_t id) {
   exchange_stream(c10::Stream(c10::Stream::UNSAFE, c10::Device(kOcl, index_of(index)), id));
 }
+tb_stream rehearsal(int64_t index) { return handle_of(rehearsal_stream(index_of(index))); }
+int64_t begin_rehearsal(int64_t index) {
+  TORCH_CHECK(api().stream->struct_size > offsetof(tb_stream_api, build_missing), "the plugin ",
+              plugin_path(), " is too old to warm up");
+  call_api("begin a rehearsal", api().stream->begin_rehearsal, rehearsal(index));
+  return rehearsal_stream(index_of(index)).id();
+}
+uint32_t end_rehearsal(int64_t index) {
+  uint32_t missing = 0;
+  call_api("end a rehearsal", api().stream->end_rehearsal, rehearsal(index), &missing);
+  return missing;
+}
+uint32_t build_missing(int64_t index) {
+  uint32_t left = 0;
+  call_api("build programs", api().stream->build_missing, rehearsal(index), &left);
+  return left;
+}
 // Both are events that PyTorch made through our guard and recorded.
 double elapsed_ms(uintptr_t start, uintptr_t end) {
   double milliseconds = 0;
@@ -215,6 +232,9 @@ PYBIND11_MODULE(TORCH_OCL_MODULE, m) {
   waits("set_watermarks", &set_watermarks);
   waits("elapsed_ms", &elapsed_ms);
   waits("set_stream", &set_stream);
+  waits("begin_rehearsal", &begin_rehearsal);
+  waits("end_rehearsal", &end_rehearsal);
+  waits("build_missing", &build_missing);
   waits("set_device", &set_device);
   waits(
       "seed_all", +[](uint64_t seed) { seed_all(seed); });

@@ -10,9 +10,11 @@
 namespace torch_ocl {
 namespace {
 
-// Stream ids of a device: 0 the default one, 1..32 the pool, 33..64 the pool of high priority.
+// Stream ids of a device: 0 the default one, 1..32 the pool, 33..64 the pool of high priority, 65
+// the one that models rehearse on.
 constexpr int kPoolSize = 32;
-constexpr int kIds = 1 + 2 * kPoolSize;
+constexpr int kRehearsal = 1 + 2 * kPoolSize;
+constexpr int kIds = kRehearsal + 1;
 
 struct DeviceStreams {
   std::array<std::atomic<tb_stream>, kIds> handles{};  // null: not made yet
@@ -41,7 +43,8 @@ tb_stream make(DeviceStreams& streams, c10::DeviceIndex index, c10::StreamId id)
   if (id == 0) {
     call_api("default stream", api().stream->default_stream, index, &handle);
   } else {
-    const int priority = id > kPoolSize ? -1 : 0;  // lower is more urgent, as in torch.Stream
+    const int priority =
+        id > kPoolSize && id < kRehearsal ? -1 : 0;  // lower is more urgent, as in torch.Stream
     call_api("new stream", api().stream->create, index, priority, &handle);
   }
   slot.store(handle, std::memory_order_release);
@@ -83,6 +86,10 @@ c10::Stream pool_stream(c10::DeviceIndex index, bool high_priority) {
   index = checked_index(index);
   const uint32_t turn = streams_of(index).next[high_priority ? 1 : 0].fetch_add(1) % kPoolSize;
   return stream_of(index, 1 + static_cast<int>(turn) + (high_priority ? kPoolSize : 0));
+}
+
+c10::Stream rehearsal_stream(c10::DeviceIndex index) {
+  return stream_of(checked_index(index), kRehearsal);
 }
 
 c10::Stream exchange_stream(const c10::Stream& stream) {

@@ -18,6 +18,8 @@ c10::Stream current_stream(c10::DeviceIndex index);
 c10::Stream default_stream(c10::DeviceIndex index);
 // The next stream of the device's pool, which is used in turn: 32 of each priority.
 c10::Stream pool_stream(c10::DeviceIndex index, bool high_priority);
+// The one that torch.ocl.warmup() uses, and nobody else.
+c10::Stream rehearsal_stream(c10::DeviceIndex index);
 // Makes `stream` this thread's current one of its device; returns the previous one.
 c10::Stream exchange_stream(const c10::Stream& stream);
 // The plugin's handle. The default stream has id 0; pool streams are created on first use and live

@@ -21,7 +21,7 @@ x = torch.ones(48, 64, device="ocl")
     def outcome(self, source, **environment):
         result = subprocess.run(
             [sys.executable, "-c", self.SHOW + source],
-            env={**os.environ, **{"OCLTENSOR_" + name: value for name, value in environment.items()}},
+            env={**os.environ, "OCLTENSOR_KEEP_MEASUREMENTS": "0", **{"OCLTENSOR_" + name: value for name, value in environment.items()}},
             capture_output=True,
             text=True,
             timeout=300,

@@ -19,6 +19,8 @@ memory, in bytes
     ``set_per_process_memory_fraction``; too much raises ``torch.OutOfMemoryError``
 random numbers
     ``manual_seed``, ``get_rng_state``, ``set_rng_state``; ``torch.manual_seed`` seeds ocl, too
+first steps
+    ``warmup`` builds the programs that a model needs, side by side, before they are needed
 what ran
     ``counters``; on the CPU for want of a kernel: ``fallback_counts``; as a trace: ``profiler``
 
@@ -88,6 +90,7 @@ from torch_ocl.streams import (
     set_stream,
     stream,
 )
+from torch_ocl.warm_up import WarmUp, warmup
 
 __all__ = [
     "DeviceProperties",
@@ -96,6 +99,7 @@ __all__ = [
     "KernelLibrary",
     "Stream",
     "StreamContext",
+    "WarmUp",
     "can_device_access_peer",
     "compile_kernel",
     "counters",
@@ -148,6 +152,7 @@ __all__ = [
     "stream",
     "synchronize",
     "unavailable_reason",
+    "warmup",
 ]
 
 

@@ -62,6 +62,12 @@ tb_status finished(tb_stream stream, tb_error* error) {
 tb_status wait_event(tb_stream, tb_event event, tb_error* error) {
   return guarded(error, [&] { (void)event_of(event); });
 }
+tb_status begin_rehearsal(tb_stream, tb_error* error) {
+  return guarded(error, [&] { unsupported(TB_REASON_ARGUMENT, "the CPU compiles nothing"); });
+}
+tb_status count_missing(tb_stream, uint32_t*, tb_error* error) {
+  return begin_rehearsal(nullptr, error);
+}
 
 tb_status create_event(int32_t device, uint32_t flags, tb_event* event, tb_error* error) {
   return guarded(error, [&] {
@@ -118,7 +124,10 @@ const tb_stream_api* stream_api() {
                                     device_of,
                                     finished,
                                     finished,
-                                    wait_event};
+                                    wait_event,
+                                    begin_rehearsal,
+                                    count_missing,
+                                    count_missing};
   return &api;
 }
 

@@ -137,11 +137,42 @@ void threads(Checker& c) {
   for (const auto& p : problems) c.expect(p.empty(), "a thread with its own stream: {}", p);
 }
 
-constexpr AbiCheck kList[] = {{"stream life", life},
-                              {"order across streams", order},
-                              {"event queries", queries},
-                              {"event timing", timing},
-                              {"threads", threads}};
+// Nothing but fills and copies, which need no program of their own anywhere.
+void rehearsal(Checker& c) {
+  const auto& s = *c.api().stream;
+  const Stream own(c);
+  ErrorBuffer error;
+  const tb_status status = s.begin_rehearsal(own.handle, error.get());
+  uint32_t missing = 77;
+  if (status == TB_UNSUPPORTED) {
+    c.expect_status(TB_UNSUPPORTED, "stream.end_rehearsal", s.end_rehearsal, own.handle, &missing);
+    c.expect_status(TB_UNSUPPORTED, "stream.build_missing", s.build_missing, own.handle, &missing);
+    return;
+  }
+  c.expect(status == TB_OK, "stream.begin_rehearsal: status {}: {}", status, error.text());
+  c.expect_status(TB_E_STATE, "stream.begin_rehearsal, again", s.begin_rehearsal, own.handle);
+  c.expect_status(TB_E_STATE, "stream.build_missing, rehearsing", s.build_missing, own.handle,
+                  &missing);
+  constexpr uint64_t kBytes = 4096;
+  const testing::DeviceMemory memory(c.backend(), kBytes);
+  std::vector<unsigned char> result(kBytes);
+  const unsigned char value = 9;
+  testing::must(c.api().transfer->fill, own.handle, memory.address(),
+                static_cast<const void*>(&value), 1u, kBytes);
+  testing::must(c.api().transfer->to_host, own.handle, static_cast<void*>(result.data()),
+                memory.address(), kBytes, 0u);
+  c.expect(std::ranges::all_of(result, [](auto v) { return v == 9; }),
+           "a rehearsal that misses nothing left something undone");
+  c.expect_status(TB_OK, "stream.end_rehearsal", s.end_rehearsal, own.handle, &missing);
+  c.expect(missing == 0, "a fill and a copy miss {} programs", missing);
+  missing = 77;
+  c.expect_status(TB_OK, "stream.build_missing", s.build_missing, own.handle, &missing);
+  c.expect(missing == 0, "{} programs are left of none", missing);
+}
+
+constexpr AbiCheck kList[] = {{"stream life", life},      {"order across streams", order},
+                              {"event queries", queries}, {"event timing", timing},
+                              {"threads", threads},       {"rehearsal", rehearsal}};
 
 }  // namespace
 

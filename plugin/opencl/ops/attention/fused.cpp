@@ -17,11 +17,21 @@ struct FusedTraits {
                        p.block.mask ? ", masked" : "");
   }
   static std::string notes(const OpCall&, const FusedProblem&) { return ""; }
-  static std::string shape_class(const OpCall& call, const FusedProblem& p) {
-    return fmt::format("{} {}x{}/{}x{}x{}x{} {}{}{}", name(call.args().tensor(p.query).dtype()),
-                       size_class(p.batch), size_class(p.heads), p.groups(), size_class(p.queries),
-                       size_class(p.keys), size_class(p.depth), p.block.causal ? "c" : "",
-                       p.block.mask ? "m" : "", p.block.dropout > 0 ? "d" : "");
+  static ShapeClass shape_class(const OpCall& call, const FusedProblem& p) {
+    return {static_cast<int64_t>(call.args().tensor(p.query).dtype()),
+            size_class(p.batch),
+            size_class(p.heads),
+            p.groups(),
+            size_class(p.queries),
+            size_class(p.keys),
+            size_class(p.depth),
+            p.block.causal,
+            p.block.mask.has_value(),
+            p.block.dropout > 0};
+  }
+  static std::string shape_text(const ShapeClass& s) {
+    return fmt::format("{} {}x{}/{}x{}x{}x{} {}{}{}", name(static_cast<DType>(s[0])), s[1], s[2],
+                       s[3], s[4], s[5], s[6], s[7] ? "c" : "", s[8] ? "m" : "", s[9] ? "d" : "");
   }
   static Scratch redirect(const OpCall& call, FusedProblem& p) {
     uint64_t bytes = 0;

@@ -48,15 +48,28 @@ struct ConvTraits {
         g.in[1], g.in[2], g.window[0], g.window[1], g.window[2]);
   }
   static std::string notes(const OpCall&, const ConvProblem&) { return {}; }
-  static std::string shape_class(const OpCall&, const ConvProblem& p) {
+  static ShapeClass shape_class(const OpCall&, const ConvProblem& p) {
     const ConvParams& g = p.params;
-    std::string text =
-        fmt::format("{} {} {} {}x{}x{}", direction(p), name(p.dtype), size_class(g.batch),
-                    size_class(g.groups), size_class(g.big_channels), size_class(g.small_channels));
+    ShapeClass shape{static_cast<int64_t>(p.direction),
+                     static_cast<int64_t>(p.dtype),
+                     size_class(g.batch),
+                     size_class(g.groups),
+                     size_class(g.big_channels),
+                     size_class(g.small_channels),
+                     g.big_strides[4] == 1};
     for (size_t d = 0; d < 3; ++d)
-      text += fmt::format(" {}/{}/{}/{}/{}", size_class(g.in[d]), g.window[d], g.stride[d],
-                          g.padding[d], g.dilation[d]);
-    return text + (g.big_strides[4] == 1 ? "" : " strided");
+      for (const int64_t n :
+           {size_class(g.in[d]), g.window[d], g.stride[d], g.padding[d], g.dilation[d]})
+        shape.add(n);
+    return shape;
+  }
+  static std::string shape_text(const ShapeClass& s) {
+    std::string text =
+        fmt::format("{} {} {} {}x{}x{}", kConvDirectionNames[static_cast<size_t>(s[0])],
+                    name(static_cast<DType>(s[1])), s[2], s[3], s[4], s[5]);
+    for (size_t at = 7; at < s.numbers().size(); at += 5)
+      text += fmt::format(" {}/{}/{}/{}/{}", s[at], s[at + 1], s[at + 2], s[at + 3], s[at + 4]);
+    return text + (s[6] ? "" : " strided");
   }
   static Scratch redirect(const OpCall& call, ConvProblem& p) {
     const Part out = p.direction == ConvDirection::Forward ? small_part(p)

@@ -195,9 +195,8 @@ struct Traits {
                        p.transform.inner);
   }
   static std::string notes(const OpCall&, const Problem&) { return {}; }
-  static std::string shape_class(const OpCall&, const Problem&) {
-    return {};
-  }  // nothing to measure
+  static ShapeClass shape_class(const OpCall&, const Problem&) { return {}; }  // nothing to measure
+  static std::string shape_text(const ShapeClass&) { return {}; }
   static Scratch redirect(const OpCall& call, Problem&) { return call.scratch(0); }
 };
 using Algorithms = AlgorithmList<Problem, Traits>;

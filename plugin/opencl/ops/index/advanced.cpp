@@ -262,7 +262,8 @@ struct PutTraits {
     return fmt::format("{} {} values", call.name(), numel(put.plan.sizes()));
   }
   static std::string notes(const OpCall&, const Put&) { return {}; }
-  static std::string shape_class(const OpCall&, const Put&) { return {}; }  // not measured
+  static ShapeClass shape_class(const OpCall&, const Put&) { return {}; }  // not measured
+  static std::string shape_text(const ShapeClass&) { return {}; }
   static Scratch redirect(const OpCall& call, Put&) { return call.scratch(0); }
 };
 using PutAlgorithms = AlgorithmList<Put, PutTraits>;

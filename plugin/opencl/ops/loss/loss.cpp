@@ -89,6 +89,7 @@ void loss(OpCall& call) {
   }
   const Formula formula{row.name, FormulaForm::Vector, text};
   std::vector<ElementwiseInput> inputs;
+  inputs.reserve(views.size());
   for (const TensorView& view : views) inputs.push_back({&view, 0, false});
   const Scalar parameters[] = {row.factor / (row.backward && mode == 1 ? count : 1.0), parameter};
   launch_elementwise(call, out, {&formula, compute, out.dtype(), false, inputs, parameters});

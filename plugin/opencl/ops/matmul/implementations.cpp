@@ -22,11 +22,22 @@ struct MatmulTraits {
     return text;
   }
   // Which strides are 1 decides what can run, and how fast.
-  static std::string shape_class(const OpCall&, const MatmulProblem& p) {
-    return fmt::format("{} {}x{}x{}x{} {}{}{}{}{}", name(p.dtype), size_class(p.batch),
-                       size_class(p.m), size_class(p.n), size_class(p.k), p.a.col == 1 ? "a" : "A",
-                       p.b.col == 1 ? "b" : "B", p.c.col == 1 ? "c" : "C",
-                       p.a.batch == 0 ? "1" : "", p.self ? "+" : "");
+  static ShapeClass shape_class(const OpCall&, const MatmulProblem& p) {
+    return {static_cast<int64_t>(p.dtype),
+            size_class(p.batch),
+            size_class(p.m),
+            size_class(p.n),
+            size_class(p.k),
+            p.a.col == 1,
+            p.b.col == 1,
+            p.c.col == 1,
+            p.a.batch == 0,
+            p.self.has_value()};
+  }
+  static std::string shape_text(const ShapeClass& s) {
+    return fmt::format("{} {}x{}x{}x{} {}{}{}{}{}", name(static_cast<DType>(s[0])), s[1], s[2],
+                       s[3], s[4], s[5] ? "a" : "A", s[6] ? "b" : "B", s[7] ? "c" : "C",
+                       s[8] ? "1" : "", s[9] ? "+" : "");
   }
   static Scratch redirect(const OpCall& call, MatmulProblem& p) {
     Scratch memory(call.scratch(static_cast<uint64_t>(p.batch * p.m * p.n * size_of(p.dtype))));

@@ -10,7 +10,8 @@ Switches hold for the whole process, all threads and the autograd engine's inclu
 also between threads, work as decorators, and restore what was before, after exceptions, too.
 
 choice of algorithms
-    ``enabled``, ``deterministic``, ``benchmark``, ``benchmark_limit``, ``immediate``, ``flags``,
+    ``enabled``, ``deterministic``, ``benchmark``, ``benchmark_limit``, ``keep_measurements``,
+    ``immediate``, ``flags``,
     ``verbose``; ``matmul``, ``preferred_blas_library``, ``preferred_linalg_library``; what there
     is, and what ran: ``algorithms``, ``last_choices``, ``measurements``, ``algorithms_disabled``
 kernel providers and operators
@@ -110,6 +111,7 @@ __all__ = [
     "get_provider_operations",
     "get_setting",
     "immediate",
+    "keep_measurements",
     "is_available",
     "is_built",
     "is_flash_attention_available",
@@ -184,6 +186,7 @@ def flags(
     deterministic: bool | None = None,
     benchmark: bool | None = None,
     benchmark_limit: int | None = None,
+    keep_measurements: bool | None = None,
     immediate: bool | None = None,
     allow_tf32: bool | None = None,
     allow_fp16_reduced_precision_reduction: bool | tuple[bool, bool] | None = None,
@@ -198,6 +201,7 @@ def flags(
         ("OCLTENSOR_TUNED_KERNELS", enabled),
         ("OCLTENSOR_DETERMINISTIC", deterministic),
         ("OCLTENSOR_BENCHMARK", benchmark),
+        ("OCLTENSOR_KEEP_MEASUREMENTS", keep_measurements),
         ("OCLTENSOR_IMMEDIATE", immediate),
         ("OCLTENSOR_ALLOW_TF32", allow_tf32),
     ):
@@ -238,10 +242,15 @@ class _Module(types.ModuleType):
     benchmark = BoolSwitch(
         "OCLTENSOR_BENCHMARK",
         "Whether algorithms of matrix products and convolutions are measured, once per device and "
-        "class of shapes, and the fastest is used. Results are kept in memory.",
+        "class of shapes, and the fastest is used.",
     )
     benchmark_limit = IntSwitch(
         "OCLTENSOR_BENCHMARK_LIMIT", "How many algorithms ``benchmark`` tries; 0: all."
+    )
+    keep_measurements = BoolSwitch(
+        "OCLTENSOR_KEEP_MEASUREMENTS",
+        "Whether what ``benchmark`` measured is kept in the cache folder and chosen by, here and in "
+        "later processes, also where ``benchmark`` is off. ``forget_measurements()`` removes it.",
     )
     immediate = BoolSwitch(
         "OCLTENSOR_IMMEDIATE",
@@ -279,6 +288,7 @@ enabled: bool
 deterministic: bool
 benchmark: bool
 benchmark_limit: int
+keep_measurements: bool
 immediate: bool
 
 sys.modules[__name__].__class__ = _Module

@@ -1,0 +1,104 @@
+// Reading and writing measurements: fields between tabs, "algorithm=microseconds" between spaces.
+#include "measurement_file.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "base/config.h"
+#include "kernel_sources.h"
+#include "runtime/disk_cache.h"
+
+namespace ocltensor::opencl::measurement_file {
+namespace {
+
+constexpr std::string_view kTitle = "ocltensor measurements 1";
+
+// Times are those of these kernels.
+const std::string& kernels() {
+  static const std::string& text = *new std::string([] {
+    std::string all = OCLTENSOR_VERSION;
+    for (const Source* source : kernel_sources::all()) all += expand(*source);
+    const disk_cache::Key key = disk_cache::key_of(all);
+    return fmt::format("{:016x}{:016x}", key.high, key.low);
+  }());
+  return text;
+}
+
+std::vector<std::string> split(const std::string& text, char at) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, at);) parts.push_back(part);
+  return parts;
+}
+
+bool parse_times(const std::string& text, Line& line) {
+  for (const std::string& pair : split(text, ' ')) {
+    const size_t equals = pair.find('=');
+    if (equals == std::string::npos) return false;
+    char* end = nullptr;
+    const double time = std::strtod(pair.c_str() + equals + 1, &end);
+    if (*end != 0 || !(time > 0)) return false;
+    line.microseconds.emplace_back(pair.substr(0, equals), time);
+  }
+  return !line.microseconds.empty();
+}
+
+disk_cache::Key lock_of(const std::string& path) { return disk_cache::key_of("measured " + path); }
+
+}  // namespace
+
+std::string path_of(const Capabilities& caps) {
+  const std::string folder = config::cache_folder();
+  if (folder.empty()) return {};
+  const disk_cache::Key key = disk_cache::key_of(caps.identity() + "\n" + kernels());
+  return fmt::format("{}/measured-{:016x}{:016x}.tsv", folder, key.high, key.low);
+}
+
+Lines read(const std::string& path) {
+  Lines lines;
+  std::ifstream file(path);
+  std::string text;
+  if (!std::getline(file, text) || text != kTitle) return lines;
+  while (std::getline(file, text)) {
+    const std::vector<std::string> fields = split(text, '\t');
+    Line line;
+    if (fields.size() != 5 || !parse_times(fields[3], line)) continue;
+    line.best = fields[2];
+    line.problem = fields[4];
+    lines[{fields[0], fields[1]}] = std::move(line);
+  }
+  return lines;
+}
+
+void write(const std::string& path, const Lines& lines) {
+  if (path.empty()) return;
+  const disk_cache::Claim claim(lock_of(path), std::chrono::seconds(2));
+  Lines all = read(path);
+  for (const auto& [key, line] : lines) all[key] = line;
+  static std::atomic<unsigned> serial{0};
+  const std::string temporary = fmt::format("{}.{}.{}", path, getpid(), serial++);
+  std::ofstream file(temporary);
+  file << kTitle << '\n';
+  for (const auto& [key, line] : all) {
+    std::string times;
+    for (const auto& [id, time] : line.microseconds)
+      times += fmt::format("{}{}={:.2f}", times.empty() ? "" : " ", id, time);
+    file << fmt::format("{}\t{}\t{}\t{}\t{}\n", key.first, key.second, line.best, times,
+                        line.problem);
+  }
+  file.close();
+  if (!file || std::rename(temporary.c_str(), path.c_str()) != 0) std::remove(temporary.c_str());
+}
+
+void remove(const std::string& path) {
+  if (!path.empty()) std::remove(path.c_str());
+}
+
+}  // namespace ocltensor::opencl::measurement_file

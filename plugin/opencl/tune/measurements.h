@@ -1,0 +1,39 @@
+// What measuring found, by device, family and class of shapes: in memory, and in a file per device
+// in the cache folder, which later processes choose by.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shape_class.h"
+
+namespace ocltensor::opencl {
+
+class Device;
+class AlgorithmFamily;
+struct Algorithm;
+
+struct Measurement {
+  std::string problem;  // device, family and class of shapes, for people
+  std::vector<std::pair<const Algorithm*, double>> microseconds;
+  const Algorithm* best = nullptr;
+};
+
+// All of these are thread-safe. `keep`: may the file be read and written? A file that cannot be,
+// and lines that this version does not understand, are as if they were not there.
+
+// The best algorithm as far as it is known; nullptr: not measured.
+const Algorithm* find_measured(Device& device, const AlgorithmFamily& family,
+                               const ShapeClass& shape, bool keep);
+// Keeps a measurement unless another thread was first; returns the best algorithm then known.
+const Algorithm* add_measured(Device& device, const AlgorithmFamily& family,
+                              const ShapeClass& shape, Measurement measurement, bool keep);
+// Is anything known of a family on a device? Reads the file at the first question.
+bool is_any_measured(Device& device, const AlgorithmFamily& family);
+
+std::vector<Measurement> measurements();
+// Also those in the files of devices that are in use.
+void forget_measurements();
+
+}  // namespace ocltensor::opencl
