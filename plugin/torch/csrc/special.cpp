@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "generator.h"
 #include "register_kernels.h"
 
 namespace torch_ocl {
@@ -122,6 +123,15 @@ at::Tensor& uniform_(at::Tensor& self, double from, double to,
 }
 
 // ATen multiplies, with promotion; the plugin's kernel is for what training passes.
+// ATen gives dropout no generator, so the device's own one is used, which manual_seed() only reaches
+// once it was asked for.
+PluginOperator plugin_dropout("native_dropout.out");
+std::tuple<at::Tensor, at::Tensor> dropout(const at::Tensor& input, double p,
+                                           std::optional<bool> train) {
+  (void)default_generator(input.device().index());
+  return Functional<at::_ops::native_dropout, plugin_dropout>::call(input, p, train);
+}
+
 PluginOperator plugin_dropout_backward("native_dropout_backward.out");
 at::Tensor dropout_backward(const at::Tensor& grad, const at::Tensor& mask, double scale) {
   if (!grad.is_floating_point() || mask.scalar_type() != at::kBool) return grad * mask * scale;
@@ -139,6 +149,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("hardtanh", TORCH_FN(hardtanh));
   m.impl("hardtanh_", TORCH_FN(hardtanh_));
   m.impl("hardtanh.out", TORCH_FN(hardtanh_out));
+  m.impl("native_dropout", TORCH_FN(dropout));
   m.impl("native_dropout_backward", TORCH_FN(dropout_backward));
   m.impl("fill_.Tensor", TORCH_FN(fill_tensor_));
   m.impl("convolution_backward_overrideable", TORCH_FN(convolution_backward_overrideable));

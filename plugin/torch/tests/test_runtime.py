@@ -307,6 +307,19 @@ class Generators(unittest.TestCase):
             first.set_state(torch.zeros(16))
         self.assertEqual(first.get_state().tolist(), state.tolist())
 
+    def test_the_first_random_operator_obeys_the_seed(self):
+        # In processes of their own: afterwards the generator is there.
+        show = "import torch, torch_ocl; torch.manual_seed({}); print({}.tolist())"
+        for operator in ("torch.dropout(torch.ones(64, device='ocl'), 0.5, True)", "torch.rand(4, device='ocl')"):
+            printed = [
+                subprocess.run([sys.executable, "-c", show.format(seed, operator)], capture_output=True, text=True, check=True).stdout
+                for seed in (1, 1, 2)
+            ]
+            torch.manual_seed(1)
+            self.assertEqual(printed[0], f"{eval(operator).tolist()}\n")
+            self.assertEqual(printed[0], printed[1])
+            self.assertNotEqual(printed[0], printed[2])
+
     def test_default(self):
         torch.ocl.manual_seed(5)
         state = torch.ocl.get_rng_state()
