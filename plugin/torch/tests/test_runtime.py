@@ -2,6 +2,8 @@
 
 import os
 import pickle
+import subprocess
+import sys
 import threading
 import time
 import unittest
