@@ -92,6 +92,8 @@ Tensor to_cpu(const Tensor& source) {
 void from_cpu(const Tensor& target, const Tensor& source, bool non_blocking) {
   finish_cpu();
   const bool asynchronous = non_blocking && source.is_pinned();
+  // A copy to the host may still be writing what the processor would read now.
+  if (source.is_pinned() && !asynchronous) current_stream(target.device()).synchronize();
   if (target.is_contiguous())
     return to_device(target, target.address(), source.data(), bytes_of(target), asynchronous);
   const Tensor staging = empty(target.sizes(), target.dtype(), target.device());

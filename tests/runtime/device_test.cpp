@@ -61,6 +61,19 @@ TEST(Streams, WorkOnOneIsSeenByAnotherThroughAnEvent) {
   for (const float v : y.to_vector<float>()) ASSERT_EQ(v, 102.0f);
 }
 
+TEST(Streams, PinnedMemoryIsReadBehindWhatWritesIt) {
+  const ot::Tensor a = random_tensor({400, 400}, 3);
+  for (const bool non_blocking : {true, false}) {
+    ot::Tensor late = a;
+    for (int i = 0; i < 8; ++i) late = ot::tanh(ot::mm(late, a));  // the first copy waits for it
+    late = late.flatten().narrow(0, 0, 12);  // small copies are staged by the processor
+    const ot::Tensor pinned = ot::full({12}, -7.0, ot::DType::Float32).pin_memory();
+    pinned.copy_(late, true);
+    const ot::Tensor back = pinned.to(ot::Device("ocl"), non_blocking);
+    EXPECT_EQ(back.to_vector<float>(), late.to_vector<float>()) << non_blocking;
+  }
+}
+
 TEST(Events, TimeQueryAndErrors) {
   const ot::Event unrecorded("ocl", true);
   EXPECT_FALSE(unrecorded.query());

@@ -26,6 +26,8 @@ void empty_cache();
 // that record_event() was told have passed.
 c10::Allocator* pinned_allocator();
 bool is_pinned(const void* memory);
+// Has an asynchronous copy on the stream touched this pinned memory since it was allocated?
+bool is_pinned_memory_in_flight(const void* memory, const c10::Stream& stream);
 // Unpins cached host memory whose streams have passed.
 void empty_host_cache();
 

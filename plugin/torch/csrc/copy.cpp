@@ -39,8 +39,13 @@ void upload(const at::Tensor& target, const at::Tensor& source, bool non_blockin
   const at::Tensor staging =
       target.is_contiguous() && is_plain(target) ? target : contiguous_like(target);
   const c10::Stream stream = current_stream(target.device().index());
-  const bool asynchronous =
-      non_blocking && host.is_same(source) && is_pinned(host.const_data_ptr());
+  // A copy to the host may still be writing to pinned memory: in the stream's order it is read
+  // behind that, but not by the processor now.
+  const bool pinned =
+      host.const_data_ptr() == source.const_data_ptr() && is_pinned(host.const_data_ptr());
+  const bool asynchronous = non_blocking && pinned;
+  if (pinned && !asynchronous && is_pinned_memory_in_flight(host.const_data_ptr(), stream))
+    call_api("synchronize", api().stream->synchronize, handle_of(stream));
   call_api("copy to ocl", api().transfer->to_device, handle_of(stream),
            reinterpret_cast<uintptr_t>(staging.mutable_data_ptr()), host.const_data_ptr(),
            static_cast<uint64_t>(host.nbytes()), asynchronous ? uint32_t{TB_COPY_ASYNC} : 0u);

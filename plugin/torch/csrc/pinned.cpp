@@ -82,15 +82,18 @@ class PinnedPool {
 
   bool record(const void* memory, const c10::Stream& stream) {
     const std::lock_guard lock(mutex_);
-    auto it = blocks_.upper_bound(const_cast<void*>(memory));
-    if (it == blocks_.begin()) return false;
-    --it;
-    Block& block = it->second;
-    const auto offset = static_cast<const char*>(memory) - static_cast<const char*>(it->first);
-    if (!block.in_use || static_cast<size_t>(offset) >= block.capacity) return false;
-    if (std::find(block.users.begin(), block.users.end(), stream) == block.users.end())
-      block.users.push_back(stream);
+    Block* block = find(memory);
+    if (block == nullptr) return false;
+    if (std::find(block->users.begin(), block->users.end(), stream) == block->users.end())
+      block->users.push_back(stream);
     return true;
+  }
+
+  bool has_user(const void* memory, const c10::Stream& stream) {
+    const std::lock_guard lock(mutex_);
+    const Block* block = find(memory);
+    return block != nullptr &&
+           std::find(block->users.begin(), block->users.end(), stream) != block->users.end();
   }
 
   void empty_cache() {
@@ -116,6 +119,16 @@ class PinnedPool {
     void* memory;
     std::vector<tb_event> events;
   };
+
+  // The block in use that holds an address; nullptr: none does.
+  Block* find(const void* memory) {
+    auto it = blocks_.upper_bound(const_cast<void*>(memory));
+    if (it == blocks_.begin()) return nullptr;
+    --it;
+    const auto offset = static_cast<const char*>(memory) - static_cast<const char*>(it->first);
+    const bool inside = static_cast<size_t>(offset) < it->second.capacity;
+    return inside && it->second.in_use ? &it->second : nullptr;
+  }
 
   static void grow(c10::CachingAllocator::Stat& count, c10::CachingAllocator::Stat& bytes,
                    size_t by) {
@@ -210,6 +223,10 @@ REGISTER_HOST_ALLOCATOR(kOcl, &allocator())
 }  // namespace
 
 c10::Allocator* pinned_allocator() { return &allocator(); }
+
+bool is_pinned_memory_in_flight(const void* memory, const c10::Stream& stream) {
+  return pool().has_user(memory, stream);
+}
 
 void empty_host_cache() { pool().empty_cache(); }
 

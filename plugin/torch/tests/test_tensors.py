@@ -3,6 +3,7 @@
 import copy
 import gc
 import io
+import math
 import pickle
 import threading
 import unittest
@@ -93,6 +94,19 @@ class Copies(unittest.TestCase):
         torch.ocl.synchronize()
         self.assertTrue(torch.equal(back, expected))
         self.assertEqual(other.sum().item(), -1000)
+
+    def test_pinned_memory_is_read_behind_what_writes_it(self):
+        a = torch.randn(500, 500).to("ocl")
+        for non_blocking in (True, False):
+            for shape in ((500, 500), (250000,), (3, 4)):
+                late = a
+                for _ in range(8):  # so that the first copy waits for something
+                    late = torch.tanh(late @ a)
+                late = late.flatten()[: math.prod(shape)].view(shape)
+                pinned = torch.full(shape, -7.0).pin_memory()
+                pinned.copy_(late, non_blocking=True)
+                back = pinned.to("ocl", non_blocking=non_blocking)
+                self.assertTrue(torch.equal(back.cpu(), late.cpu()), (non_blocking, shape))
 
     def test_pinned_memory_comes_back(self):
         torch.ocl.synchronize()
