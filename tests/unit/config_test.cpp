@@ -69,6 +69,7 @@ constexpr Bad kBad[] = {{"OCLTENSOR_ENABLE_FALLBACK", "yes"},
                         {"OCLTENSOR_DETERMINISTIC", "2"},
                         {"OCLTENSOR_BENCHMARK", "true"},
                         {"OCLTENSOR_BENCHMARK_LIMIT", "1001"},
+                        {"OCLTENSOR_KEEP_MEASUREMENTS", "-1"},
                         {"OCLTENSOR_IMMEDIATE", "-1"},
                         {"OCLTENSOR_VERBOSE", "3"},
                         {"OCLTENSOR_ALLOW_TF32", "high"},
@@ -98,7 +99,7 @@ TEST_F(Config, EveryBadValueIsRefusedWithNameValueAndRange) {
 
 TEST_F(Config, DefaultsAreValidAndListed) {
   config::validate();
-  EXPECT_EQ(config::list().size(), 29u);
+  EXPECT_EQ(config::list().size(), 30u);
   for (const config::KnobState& s : config::list()) {
     EXPECT_EQ(s.source, config::Source::Default) << s.name;
     EXPECT_EQ(s.value, s.default_value);
