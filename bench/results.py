@@ -66,7 +66,9 @@ def load(path: str) -> Book:
 
 
 def section(found: Book, name: str) -> list[str]:
-    lines = [f"## {found['device']}", "", *_machines(found), ""]
+    # Two drivers may give one processor's name.
+    driver = found["runs"][-1]["contestants"]["ocltensor"]["versions"]["driver"].split(",")[0]
+    lines = [f"## {found['device']} ({driver})", "", *_machines(found), ""]
     goals = report.goals_table(found["rows"], found["gpu"])
     if goals:
         lines += ["### goals", "", *goals, ""]
