@@ -44,9 +44,10 @@ bool has_builders(const Capabilities& caps) {
 
 thread_local bool is_listed = false;
 
-// As many as the process that wants the programs leaves processors for.
+// As many as there are processors: the process that wants the programs often waits for one of them.
 int start_all(std::string_view work, int index) {
-  const int count = std::min(kMostBuilders, usable_processors() - 1);
+  const int processors = usable_processors();
+  const int count = processors == 1 ? 0 : std::min(kMostBuilders, processors);
   for (int i = 0; i < count; ++i) start_builder(work, index);
   return count;
 }
