@@ -6,97 +6,10 @@
 // (1: neighbours in memory along k, which TF32 requires, 0: along m or n); HAS_S; PARTIAL (1: k is cut into pieces, whose sums
 // are left as floats for sum_pieces.cl, a matrix for each piece of each product).
 // Every line of an operand starts at a multiple of 16 bytes, and so does a batch.
-#include "hopper.h"
 #include "matmul_params.h"
 
-#if PLANES == 3
-#define ELEMENT ELEMENT_bf16
-#define INSIDE ushort  // what is multiplied
-#define TYPES "f32.bf16.bf16"
-#elif TF32
-#define ELEMENT ELEMENT_tf32
-#define INSIDE float
-#define TYPES "f32.tf32.tf32"
-#else
-#define ELEMENT CAT(ELEMENT_, TYPE)
-#define INSIDE ushort
-#define TYPES CAT(TYPES_, TYPE)
-#define TYPES_f16 "f32.f16.f16"
-#define TYPES_bf16 "f32.bf16.bf16"
-#endif
-#if BN == 64
-#define ACCUMULATORS 32
-#define SHAPE_N "64"
-#elif BN == 128
-#define ACCUMULATORS 64
-#define SHAPE_N "128"
-#else
-#define ACCUMULATORS 128
-#define SHAPE_N "256"
-#endif
-#if TF32
-#define SHAPE "m64n" SHAPE_N "k8"
-#define TAIL "p, 1, 1"
-#else
-#define SHAPE "m64n" SHAPE_N "k16"
-#if A_ALONG_K
-#define TURN_A "0"
-#else
-#define TURN_A "1"
-#endif
-#if B_ALONG_K
-#define TURN_B "0"
-#else
-#define TURN_B "1"
-#endif
-#define TAIL "p, 1, 1, " TURN_A ", " TURN_B
-#endif
-
-#define WARPGROUPS 2
-#define BM (64 * WARPGROUPS)
-#define BK ((int)(128 / sizeof(INSIDE)))
-#define A_BYTES (BM * 128)  // of one plane's tile
-#define B_BYTES (BN * 128)
-#define STAGE_BYTES (PLANES * (A_BYTES + B_BYTES))
-#define ITEMS (128 * WARPGROUPS + 32)
-#define GROUP_ROWS 16  // rows of tiles walked together: their operands stay in the cache
-
-// The four k-steps of a stage.
-#define MULTIPLY(d, at_a, at_b, first)                                                                                       \
-  {                                                                                                                          \
-    const ulong da = matrix_at(at_a, LEAD(A_ALONG_K), 1024), db = matrix_at(at_b, LEAD(B_ALONG_K), 1024);                    \
-    PRODUCT_OF(ACCUMULATORS, SHAPE, TYPES, TAIL, d, da, db, first);                                                          \
-    PRODUCT_OF(ACCUMULATORS, SHAPE, TYPES, TAIL, d, da + KSTEP(A_ALONG_K), db + KSTEP(B_ALONG_K), 1);                        \
-    PRODUCT_OF(ACCUMULATORS, SHAPE, TYPES, TAIL, d, da + 2 * KSTEP(A_ALONG_K), db + 2 * KSTEP(B_ALONG_K), 1);                \
-    PRODUCT_OF(ACCUMULATORS, SHAPE, TYPES, TAIL, d, da + 3 * KSTEP(A_ALONG_K), db + 3 * KSTEP(B_ALONG_K), 1);                \
-  }
-#define NEXT_STAGE     \
-  if (++stage == STAGES) { \
-    stage = 0;         \
-    phase ^= 1;        \
-  }
-
-#if PARTIAL || PLANES == 3 || TF32
-#define FLOAT_RESULT 1
-typedef float result_t;
-#else
-#define FLOAT_RESULT 0
-typedef STYPE(TYPE) result_t;
-#endif
-
-typedef struct {
-  int z, m0, n0;
-} Tile;
-
-INLINE Tile tile_at(int index, int m_tiles, int n_tiles) {
-  const int z = index / (m_tiles * n_tiles), in_batch = index % (m_tiles * n_tiles);
-  const int span = GROUP_ROWS * n_tiles, first = in_batch / span * GROUP_ROWS, rows = min(m_tiles - first, GROUP_ROWS);
-  Tile t;
-  t.z = z;
-  t.m0 = (first + in_batch % span % rows) * BM;
-  t.n0 = in_batch % span / rows * BN;
-  return t;
-}
+#define FLOAT_RESULT (PARTIAL || PLANES > 1 || TF32)
+#include "hopper_tile.h"
 
 // Parameters: c, a and b, self; a word that equals `stop` where this product is not to be made (split.cl); room for two tensor
 // maps a work-group; `matrices` counts the batch, `pieces` those of k, of `piece_steps` steps each.
@@ -208,13 +121,8 @@ __kernel void matmul_hopper(__global void *c_base, ulong c_offset, __global cons
     _Pragma("unroll 1") for (int step = 0; step < count_steps; ++step) {
       barrier_wait(full + 8 * stage, phase);
       const uint at_a = ring + stage * STAGE_BYTES + warpgroup * 8192, at_b = ring + stage * STAGE_BYTES + 3 * A_BYTES;
-      PRODUCTS_BEGIN;  // the small ones first
-      MULTIPLY(d, at_a + 2 * A_BYTES, at_b, 0)
-      MULTIPLY(d, at_a, at_b + 2 * B_BYTES, 1)
-      MULTIPLY(d, at_a + A_BYTES, at_b + B_BYTES, 1)
-      MULTIPLY(d, at_a + A_BYTES, at_b, 1)
-      MULTIPLY(d, at_a, at_b + B_BYTES, 1)
-      MULTIPLY(d, at_a, at_b, 1)
+      PRODUCTS_BEGIN;
+      MULTIPLY_PLANES(d, at_a, at_b)
       PRODUCTS_END;
       ALL_DONE(ACCUMULATORS, d);
       if (lane == 0) barrier_arrive(empty + 8 * stage);
@@ -268,19 +176,12 @@ __kernel void matmul_hopper(__global void *c_base, ulong c_offset, __global cons
       }
 #else
       const bool aligned = ((size_t)to & 15) == 0;
-      // Four items of a row exchange 4 x 4 pairs, so that each has 8 neighbouring columns of every fourth block.
-#define PAIR(b) CAT(pack_, TYPE)(sums[(j + b) * 4 + half_tile * 2], sums[(j + b) * 4 + half_tile * 2 + 1])
       UNROLL for (int j = 0; j < BN / 8; j += 4) {
-        uint v0 = PAIR(0), v1 = PAIR(1), v2 = PAIR(2), v3 = PAIR(3);
-        uint x = from_neighbour(quarter & 1 ? v0 : v1, 1), y = from_neighbour(quarter & 1 ? v2 : v3, 1);
-        if (quarter & 1) { v0 = x; v2 = y; } else { v1 = x; v3 = y; }
-        x = from_neighbour(quarter & 2 ? v0 : v2, 2), y = from_neighbour(quarter & 2 ? v1 : v3, 2);
-        if (quarter & 2) { v0 = x; v1 = y; } else { v2 = x; v3 = y; }
+        NEIGHBOURS_OF(v, sums, j, half_tile, quarter)
         const int column = t.n0 + (j + quarter) * 8;
         if (!inside) continue;
-        if (aligned && column + 8 <= n) *(__global uint4 *)(to + column) = (uint4)(v0, v1, v2, v3);
+        if (aligned && column + 8 <= n) *(__global uint4 *)(to + column) = (uint4)(v[0], v[1], v[2], v[3]);
         else {
-          const uint v[4] = {v0, v1, v2, v3};
           UNROLL for (int e = 0; e < 8; ++e)
             if (column + e < n) ((__global ushort *)to)[column + e] = (ushort)(v[e / 2] >> (16 * (e & 1)));
         }

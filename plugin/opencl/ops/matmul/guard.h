@@ -6,10 +6,15 @@
 
 namespace ocltensor::opencl {
 
+// The word needs no first value: another call's never equals this one's, and chance would only make
+// the plain kernel work.
 struct Guard {
   tb_address word = 0;  // of a uint; 0: no guard
   uint32_t value = 0;
+  int64_t bytes() const { return word == 0 ? 0 : static_cast<int64_t>(sizeof value); }
 };
+// hopper.cpp: a value that no other call in this process has.
+uint32_t next_guard_value();
 
 // elements.cpp: float32 by portable tiles, if the word has the value.
 void run_portable_tiles(const OpCall& call, const MatmulProblem& problem, const Guard& guard);

@@ -154,14 +154,8 @@ Operand plane_operand(const SplitOperand& s, tb_address address, bool shared, bo
 }
 int64_t bytes_of_planes(const SplitOperand& s) { return static_cast<int64_t>(s.plane) * 3 * 2; }
 
-uint32_t next_guard_value() {
-  static std::atomic<uint32_t> next{1};
-  return next.fetch_add(1, std::memory_order_relaxed);
-}
-
 // Products by planes, and what the split refused in plain float32: both are enqueued, and a word in
-// memory decides which of them works, so that nothing waits for the device. The word needs no first
-// value: another call's never equals this one's, and chance would only make the plain kernel work.
+// memory decides which of them works, so that nothing waits for the device.
 void run_split_variant(const OpCall& call, const MatmulProblem& p, const Variant& v) {
   const Operand a = operand_a(p), b = operand_b(p);
   const SplitParams params{split_operand(p, a, p.m, v.a_along_k),
@@ -256,6 +250,11 @@ void run_split(const OpCall& call, const MatmulProblem& p) {
 }
 
 }  // namespace
+
+uint32_t next_guard_value() {
+  static std::atomic<uint32_t> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
 
 void run_hopper_product(const OpCall& call, const MatmulProblem& p, const HopperProduct& v) {
   v.planes() ? run_split_variant(call, p, v) : run_variant(call, p, v);

@@ -15,13 +15,13 @@ namespace {
 HopperTiles cheapest(const HopperSizes& s) {
   const auto results = static_cast<double>(s.batch * s.m) * static_cast<double>(s.n);
   double lowest = std::numeric_limits<double>::max();
-  HopperTiles best{64, 1};
+  HopperTiles best{s.least_columns, 1};
   for (const int64_t columns : {256, 128, 64}) {
-    if (s.planes && columns == 256) continue;
+    if (columns < s.least_columns || columns > (s.planes ? 128 : s.most_columns)) continue;
     const double part = static_cast<double>(columns) / 256;
     const double step = std::max(0.73 * part, 0.2) * (s.planes ? 6 : 1);
     const int64_t tiles = s.batch * divide_up(s.m, kHopperRows) * divide_up(s.n, columns);
-    for (int64_t pieces = 1; pieces <= std::min(kMostPieces, s.steps / 4 + 1); ++pieces) {
+    for (int64_t pieces = 1; pieces <= std::min(s.most_pieces, s.steps / 4 + 1); ++pieces) {
       const int64_t length = divide_up(s.steps, pieces);
       if (divide_up(s.steps, length) != pieces) continue;  // one would be empty
       const auto waves = static_cast<double>(divide_up(tiles * pieces, s.units));

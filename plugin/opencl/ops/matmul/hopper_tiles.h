@@ -5,10 +5,13 @@
 
 namespace ocltensor::opencl {
 
+inline constexpr int64_t kMostPieces = 64;
+
 // What the choice depends on. `steps` of 128 bytes run along k; `units` cores take a tile each.
 struct HopperSizes {
   int64_t batch, m, n, steps, units;
   bool planes;  // three of bfloat16: six products a step, tiles of up to 128 columns
+  int64_t least_columns = 64, most_columns = 256, most_pieces = kMostPieces;
   bool operator==(const HopperSizes&) const = default;
 };
 struct HopperTiles {
@@ -17,8 +20,7 @@ struct HopperTiles {
   bool operator==(const HopperTiles&) const = default;
 };
 
-inline constexpr int64_t kHopperRows = 128;  // BM of hopper.cl
-inline constexpr int64_t kMostPieces = 64;
+inline constexpr int64_t kHopperRows = 128;  // BM of hopper_tile.h
 
 // The cheapest by a model in microseconds of an H200. A thread remembers its last choices, as a
 // call asks more than once.
