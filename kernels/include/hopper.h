@@ -39,6 +39,14 @@ INLINE void copy_tile_4(uint to, __global const uint *map, int x, int y, int z, 
   asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], [%6];"
                ::"r"(to), "l"(map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(bar) : "memory");
 }
+// Of an im2col map: consecutive pixels from (x, y) of image z on, in the order and with the steps that the map gives, each moved
+// by (dx, dy); channels from c on.
+INLINE void copy_pixels(uint to, __global const uint *map, int c, int x, int y, int z, int dx, int dy, uint bar) {
+  asm volatile("{.reg .b16 a, b; cvt.u16.u32 a, %7; cvt.u16.u32 b, %8;\n"
+               "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], "
+               "[%6], {a, b};}"
+               ::"r"(to), "l"(map), "r"(c), "r"(x), "r"(y), "r"(z), "r"(bar), "r"(dx), "r"(dy) : "memory");
+}
 // Bytes in a line, a multiple of 16 as both addresses are.
 INLINE void copy_line(uint to, __global const void *from, uint bytes, uint bar) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
@@ -91,6 +99,17 @@ INLINE void copy_line(uint to, __global const void *from, uint bytes, uint bar) 
                    ::"r"(SHARED(words)), "l"((ulong)(p)), "r"((uint)(size0)), "r"((uint)(size1)), "r"((uint)(size2)),        \
                    "r"((uint)(size3)), "l"((ulong)(line)), "l"((ulong)(plane)), "l"((ulong)(space)), "r"((uint)(box0)),      \
                    "r"((uint)(box1)), "r"(1u) : "memory");                                                                   \
+    LEAVE_MAP(words, map)                                                                                                    \
+  }
+// A map whose words the host has made (all of WORDS, but the address, which takes words 0 and 1).
+#define PUT_MAP(words, map, p, count, WORDS)                                                                                 \
+  {                                                                                                                          \
+    const ulong address = (ulong)(p);                                                                                        \
+    const uint lane = get_local_id(0) & 31;                                                                                  \
+    uint word = lane == 0 ? (uint)address : lane == 1 ? (uint)(address >> 32) : 0;                                           \
+    UNROLL for (uint i = 2; i < count; ++i)                                                                                  \
+      if (lane == i) word = (WORDS)[i];                                                                                      \
+    (words)[lane] = word;                                                                                                    \
     LEAVE_MAP(words, map)                                                                                                    \
   }
 #define LEAVE_MAP(words, map)                                                                                                \

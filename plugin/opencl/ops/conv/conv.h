@@ -15,12 +15,15 @@ namespace ocltensor::opencl {
 enum class ConvDirection : uint8_t { Forward, Data, Weight };
 constexpr const char* kConvDirectionNames[] = {"forward", "data", "weight"};
 
+struct ConvHopperShared;  // hopper.h
+
 struct ConvProblem {
   ConvDirection direction;
   DType dtype;
   tb_address big, small, weight;
-  std::optional<tb_address> bias;  // added to the output; Forward and Data only
-  ConvParams params;               // geometry, strides
+  std::optional<tb_address> bias;      // added to the output; Forward and Data only
+  ConvParams params;                   // geometry, strides
+  ConvHopperShared* shared = nullptr;  // what the problems of one call may share; none: nothing
 };
 
 using ConvImplementation = AlgorithmFor<ConvProblem>;
@@ -29,6 +32,8 @@ using ConvImplementation = AlgorithmFor<ConvProblem>;
 void run_convolution(const OpCall& call, const ConvProblem& problem);
 const AlgorithmFamily& conv_algorithms();
 
+extern const ConvImplementation kConvHopper,
+    kConvHopperSplit;                            // hopper.cpp: matrix units
 extern const ConvImplementation kConvPointwise;  // pointwise.cpp: windows of one element
 extern const ConvImplementation kConvGrouped;  // grouped.cpp: CPU drivers, few channels in a group
 extern const ConvImplementation kConvDepthwise;    // depthwise.cpp: GPUs, few channels in a group

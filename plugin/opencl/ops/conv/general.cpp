@@ -1,5 +1,9 @@
 // The convolution that takes any type, geometry and strides: the last of the list.
+#include <algorithm>
+#include <array>
+
 #include "conv.h"
+#include "hopper.h"
 #include "kernel_sources.h"
 #include "ops/divide_up.h"
 
@@ -7,10 +11,11 @@ namespace ocltensor::opencl {
 namespace {
 
 constexpr int64_t kChannelTile = 4;
+constexpr int64_t kGuardedGroups = 16;  // of a core, that take all tiles in turn
 
 const char* refuse(const OpCall&, const ConvProblem&) { return nullptr; }
 
-void run(const OpCall& call, const ConvProblem& p) {
+void run_general(const OpCall& call, const ConvProblem& p, const Guard& guard) {
   const ConvParams& g = p.params;
   const bool rows = call.caps().style == KernelStyle::Rows;
   const int64_t positions = rows ? 8 : 1;
@@ -20,7 +25,8 @@ void run(const OpCall& call, const ConvProblem& p) {
       .set("FLOATING", is_floating(p.dtype))
       .set("WIDE", 1)
       .set("HAS_BIAS", p.bias.has_value())
-      .set("TP", positions);
+      .set("TP", positions)
+      .set("GUARDED", guard.word != 0);
   Launch launch = call.launch(kernel_sources::conv_general,
                               kConvDirectionNames[static_cast<int>(p.direction)], d);
   int64_t tiles = 0;
@@ -51,14 +57,30 @@ void run(const OpCall& call, const ConvProblem& p) {
     bind_weight(launch, p);
     bind_bias(launch, p);
   }
+  const int64_t rows_of_tiles = g.groups * divide_up(channels, kChannelTile);
+  const int64_t width = divide_up(tiles, lanes) * lanes;
+  const bool guarded = guard.word != 0;
+  if (guarded)
+    launch.memory(guard.word, 0, guard.bytes())
+        .value(guard.value)
+        .value(rows_of_tiles)
+        .value(images);
   launch.bytes(&g, sizeof g).value(tiles);
-  launch.run({static_cast<size_t>(divide_up(tiles, lanes) * lanes),
-              static_cast<size_t>(g.groups * divide_up(channels, kChannelTile)),
-              static_cast<size_t>(images)},
-             {static_cast<size_t>(lanes), 1, 1});
+  std::array<size_t, 3> items{static_cast<size_t>(width), static_cast<size_t>(rows_of_tiles),
+                              static_cast<size_t>(images)};
+  if (guarded) {
+    const int64_t most = kGuardedGroups * lanes * static_cast<int64_t>(call.caps().compute_units);
+    items = {static_cast<size_t>(std::min(width * rows_of_tiles * images, most)), 1, 1};
+  }
+  launch.run(items, {static_cast<size_t>(lanes), 1, 1});
 }
+void run(const OpCall& call, const ConvProblem& p) { run_general(call, p, {}); }
 
 }  // namespace
+
+void run_guarded_convolution(const OpCall& call, const ConvProblem& p, const Guard& guard) {
+  run_general(call, p, guard);
+}
 
 const ConvImplementation kConvGeneral{{"conv.general", "general", true}, refuse, run};
 

@@ -86,8 +86,8 @@ using Algorithms = AlgorithmList<ConvProblem, ConvTraits>;
 
 Algorithms& algorithms() {
   static Algorithms& list = *new Algorithms(  // leaked: threads may run while the process ends
-      "conv", {&kConvPointwise, &kConvGrouped, &kConvDepthwise, &kConvDirect, &kConvWeightTiles,
-               &kConvColumns, &kConvGeneral});
+      "conv", {&kConvHopper, &kConvHopperSplit, &kConvPointwise, &kConvGrouped, &kConvDepthwise,
+               &kConvDirect, &kConvWeightTiles, &kConvColumns, &kConvGeneral});
   return list;
 }
 

@@ -1,5 +1,5 @@
 // convolution and convolution_backward: arguments become ConvProblems.
-#include "conv.h"
+#include "hopper.h"
 #include "kernel_sources.h"
 #include "ops/copy/copy.h"
 #include "ops/division.h"
@@ -113,15 +113,19 @@ void convolution_backward(OpCall& call) {
   call.accept();
   const TensorView big = transposed ? grad : input;
   const TensorView small = transposed ? input : grad;
+  ConvHopperShared shared;
+  const auto run = [&](ConvDirection direction, TensorView b, TensorView s, TensorView w) {
+    ConvProblem p = problem(direction, args, 4, b, s, w);
+    p.shared = &shared;
+    run_convolution(call, p);
+  };
   if (mask[0] && call.wants(0))
     with_output(call, 0, [&](TensorView out) {
-      run_convolution(call, transposed ? problem(ConvDirection::Forward, args, 4, grad, out, weight)
-                                       : problem(ConvDirection::Data, args, 4, out, grad, weight));
+      transposed ? run(ConvDirection::Forward, grad, out, weight)
+                 : run(ConvDirection::Data, out, grad, weight);
     });
   if (mask[1] && call.wants(1))
-    with_output(call, 1, [&](TensorView out) {
-      run_convolution(call, problem(ConvDirection::Weight, args, 4, big, small, out));
-    });
+    with_output(call, 1, [&](TensorView out) { run(ConvDirection::Weight, big, small, out); });
   if (mask[2] && call.wants(2)) bias_gradient(call, grad, call.out(2));
 }
 

@@ -1,0 +1,86 @@
+// Convolutions on Hopper's matrix units: operands as the copy engine reads them, the launches, and
+// the test of each specialisation.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hopper_plan.h"
+#include "ops/matmul/guard.h"
+
+namespace ocltensor::opencl {
+
+// Staged maps that both gradients of a call read, and the one guard of whoever uses them: numbers
+// of either that do not split leave both to the plain kernel. All null: nothing yet.
+struct ConvHopperShared {
+  struct Staged {
+    tb_address address;
+    std::array<int64_t, 8> layout;  // sizes and strides
+    ConvHopperKind kind;
+    ConvHopperMap map;
+  };
+  std::vector<Scratch> memory{};
+  std::vector<Staged> maps{};
+  Guard guard{};
+};
+
+// hopper_operands.cpp: the two operands of a problem, themselves or staged copies that live as long
+// as this. Numbers that do not split set the guard's word.
+class ConvHopperOperands {
+ public:
+  ConvHopperOperands(const OpCall& call, const ConvProblem& p, ConvHopperKind kind,
+                     const Guard& guard);
+  const ConvHopperMap& map() const { return map_; }
+  const ConvHopperLines& lines() const { return lines_; }
+
+ private:
+  std::vector<Scratch> memory_;
+  ConvHopperMap map_;
+  ConvHopperLines lines_;
+};
+// The guard of a problem in planes, else none; its word lives in `memory`, or with what is shared.
+Guard hopper_guard(const OpCall& call, const ConvProblem& p, ConvHopperKind kind,
+                   std::vector<Scratch>& memory);
+// Bytes of planes that the operands take at most.
+int64_t hopper_planes_bytes(const ConvProblem& p, ConvHopperKind kind);
+
+// hopper_sum.cpp: where a product leaves its sums, and the launch that adds them. Sums in pieces
+// are float; a gradient of weights always leaves such.
+class ConvHopperResult {
+ public:
+  ConvHopperResult(const OpCall& call, const ConvProblem& p, ConvHopperKind kind,
+                   const ConvHopperProduct& product);
+  bool in_pieces() const { return !memory_.empty(); }
+  // What the product writes to: the sums, or its first result in the output.
+  tb_address address() const { return in_pieces() ? memory_[0].address() : begin(); }
+  int64_t bytes() const;
+  void describe(ConvHopperParams& params) const;
+  void finish(const OpCall& call, const Guard& guard) const;
+
+ private:
+  tb_address begin() const;  // of the product's first result in the output
+  const ConvProblem& problem_;
+  const ConvHopperProduct& product_;
+  bool channels_last_;           // the sums
+  std::vector<Scratch> memory_;  // of sums, or none
+};
+
+// hopper.cpp: a convolution by the kernel; `forced`, for tests: columns, and pieces if there are as
+// many steps.
+void run_hopper_convolution(const OpCall& call, const ConvProblem& p, ConvHopperKind kind,
+                            std::optional<HopperTiles> forced);
+
+// hopper_test.cpp: convolutions by a kernel (`what`: const ConvHopperVariant*) against exact sums;
+// says what is wrong, or nothing.
+std::string wrong_hopper_convolution(const OpCall& call, const void* what);
+// The same of any way to run the problems (`sample`: the first or the second).
+std::string wrong_convolution(const OpCall& call, const ConvHopperVariant& variant,
+                              const std::function<void(const ConvProblem&, int sample)>& run);
+
+// general.cpp: in plain arithmetic, if the word has the value.
+void run_guarded_convolution(const OpCall& call, const ConvProblem& p, const Guard& guard);
+
+}  // namespace ocltensor::opencl
