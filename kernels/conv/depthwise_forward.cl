@@ -17,13 +17,9 @@ __kernel void depthwise_forward(__global void *small_base, ulong small_offset, _
   acc_t w[WINDOW][WINDOW];
   UNROLL for (int ky = 0; ky < WINDOW; ++ky) UNROLL for (int kx = 0; kx < WINDOW; ++kx)
     w[ky][kx] = LOAD(TYPE, weight, ky * p.weight_strides[3] + kx * p.weight_strides[4]);
-  const int x = at.x * STRIDE - (int)p.padding[2], y = at.y * STRIDE - (int)p.padding[1];
   int column[WINDOW];
   bool inside[WINDOW];
-  UNROLL for (int kx = 0; kx < WINDOW; ++kx) {
-    inside[kx] = is_inside(x + kx, p.in[2]);
-    column[kx] = inside[kx] ? (x + kx) * (int)p.big_strides[4] : 0;
-  }
+  const int y = place_window(at, p, column, inside);
   UNROLL for (int r = 0; r < (ROWS - 1) * STRIDE + WINDOW; ++r) {
     acc_t v[WINDOW];
     LOAD_ROW(v, WINDOW, big, y + r, p.in[1], p.big_strides[3], column, inside)

@@ -38,13 +38,9 @@ INLINE void add_strip(acc_t sum[TAPS], __global const T *big, __global const T *
   UNROLL for (int t = 0; t < ROWS; ++t)
     d[t] = LOAD(TYPE, small, (at.y + min(t, left - 1)) * (int)p.small_strides[3] + at.x * (int)p.small_strides[4]);
 #if WINDOW
-  const int x = at.x * STRIDE - (int)p.padding[2], y = at.y * STRIDE - (int)p.padding[1];
   int column[WINDOW];
   bool inside[WINDOW];
-  UNROLL for (int kx = 0; kx < WINDOW; ++kx) {
-    inside[kx] = is_inside(x + kx, p.in[2]);
-    column[kx] = inside[kx] ? (x + kx) * (int)p.big_strides[4] : 0;
-  }
+  const int y = place_window(at, p, column, inside);
   UNROLL for (int r = 0; r < (ROWS - 1) * STRIDE + WINDOW; ++r) {
     acc_t v[WINDOW];
     LOAD_ROW(v, WINDOW, big, y + r, p.in[1], p.big_strides[3], column, inside)

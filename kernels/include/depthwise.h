@@ -46,6 +46,19 @@ INLINE bool is_inside(int i, long size) { return (uint)i < (uint)size; }
     }                                                                                                      \
   }
 
+#if WINDOW
+// The big tensor's elements that a strip's first position sees: their columns, as offsets and whether they are inside, for
+// LOAD_ROW; returns their first row.
+INLINE int place_window(const Strip at, const ConvParams p, int column[WINDOW], bool inside[WINDOW]) {
+  const int x = at.x * STRIDE - (int)p.padding[2];
+  UNROLL for (int kx = 0; kx < WINDOW; ++kx) {
+    inside[kx] = is_inside(x + kx, p.in[2]);
+    column[kx] = inside[kx] ? (x + kx) * (int)p.big_strides[4] : 0;
+  }
+  return at.y * STRIDE - (int)p.padding[1];
+}
+#endif
+
 // Forward and data: the first values of a strip's sums, and their way to memory. Defines: HAS_BIAS.
 INLINE void begin(acc_t sum[ROWS], __global const void *bias_base, ulong bias_offset, long at) {
 #if HAS_BIAS

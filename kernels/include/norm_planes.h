@@ -27,22 +27,11 @@ INLINE T16 last_lanes(T16 v, long n) {
   return lane >= (T16)((T)(16 - n)) ? v : (T16)((T)0);
 }
 
-// total += TERM16(i) over the elements of a plane, in blocks of 4096 so that rounding errors grow slowly.
+// total += TERM16(i) over the elements of a plane.
 #define ADD_PLANE(total, n, TERM16)                                \
   {                                                                \
     long i = 0;                                                    \
-    while (i + 16 <= (n)) {                                        \
-      const long end = min((long)(n), i + 4096);                   \
-      T16 q0 = (T16)((T)0), q1 = q0, q2 = q0, q3 = q0;             \
-      for (; i + 64 <= end; i += 64) {                             \
-        q0 += TERM16(i);                                           \
-        q1 += TERM16(i + 16);                                      \
-        q2 += TERM16(i + 32);                                      \
-        q3 += TERM16(i + 48);                                      \
-      }                                                            \
-      for (; i + 16 <= end; i += 16) q0 += TERM16(i);              \
-      total += (q0 + q1) + (q2 + q3);                              \
-    }                                                              \
+    ADD_VECTORS(total, i, n, TERM16)                               \
     if (i < (n)) total += last_lanes(TERM16((n) - 16), (n) - i);   \
   }
 #endif

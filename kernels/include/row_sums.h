@@ -7,28 +7,31 @@ INLINE T sum_lanes(T16 v) {
   v += v.s2323232323232323;
   return v.s0 + v.s1;
 }
+// total += TERM16(i) (elements i .. i + 15) over the whole vectors of n elements; i: where they end
+#define ADD_VECTORS(total, i, n, TERM16)                          \
+  while (i + 16 <= (n)) {                                         \
+    const long end = min((long)(n), i + 4096);                    \
+    T16 q0 = (T16)(0), q1 = q0, q2 = q0, q3 = q0;                 \
+    for (; i + 64 <= end; i += 64) {                              \
+      q0 += TERM16(i);                                            \
+      q1 += TERM16(i + 16);                                       \
+      q2 += TERM16(i + 32);                                       \
+      q3 += TERM16(i + 48);                                       \
+    }                                                             \
+    for (; i + 16 <= end; i += 16) q0 += TERM16(i);               \
+    total += (q0 + q1) + (q2 + q3);                               \
+  }
 // result = sum of TERM(i), i < n; TERM16(i): elements i .. i + 15 at once
 #define SUM_ROW(result, n, TERM, TERM16)                          \
   {                                                               \
     T16 total = (T16)(0);                                         \
     T rest = 0;                                                   \
     long i = 0;                                                   \
-    while (i + 16 <= (n)) {                                       \
-      const long end = min((long)(n), i + 4096);                  \
-      T16 q0 = (T16)(0), q1 = q0, q2 = q0, q3 = q0;               \
-      for (; i + 64 <= end; i += 64) {                            \
-        q0 += TERM16(i);                                          \
-        q1 += TERM16(i + 16);                                     \
-        q2 += TERM16(i + 32);                                     \
-        q3 += TERM16(i + 48);                                     \
-      }                                                           \
-      for (; i + 16 <= end; i += 16) q0 += TERM16(i);             \
-      total += (q0 + q1) + (q2 + q3);                             \
-    }                                                             \
+    ADD_VECTORS(total, i, n, TERM16)                              \
     for (; i < (n); ++i) rest += TERM(i);                         \
     result = rest + sum_lanes(total);                             \
   }
-// sum += G16(i), dot += G16(i) * D16(i) over the whole vectors of a row of n elements, in the same blocks; i: where they end
+// sum += G16(i), dot += G16(i) * D16(i) over the same vectors in the same blocks
 #define ADD_PRODUCTS(sum, dot, i, n, G16, D16)                    \
   while (i + 16 <= (n)) {                                         \
     const long end = min((long)(n), i + 4096);                    \
