@@ -28,6 +28,9 @@ MatmulProblem lying(const MatmulProblem& p) {
   return q;
 }
 
+// B as lying() has it: the operand that is read once.
+Matrix read_once(const MatmulProblem& p) { return p.m <= p.n ? p.b : transposed(p.a); }
+
 // Can vectors be read along dimension `along`, whose neighbours are `step` apart and whose lines
 // `line`?
 bool has_vectors(const MatmulProblem& p, const Matrix& m, int64_t step, int64_t line,
@@ -143,10 +146,10 @@ const char* refuse(const OpCall& call, const MatmulProblem& p) {
     return "the sizes need 64 bits";
   return nullptr;
 }
-// Rows and columns of a work-item are counted from the first one, in 32 bits.
-const char* refuse_dots(const OpCall& call, const MatmulProblem& problem) {
-  if (const char* reason = refuse(call, problem)) return reason;
-  const MatmulProblem p = lying(problem);
+// Rows and columns of a work-item are counted from the first one, in 32 bits; lying() exchanges the
+// two strides.
+const char* refuse_dots(const OpCall& call, const MatmulProblem& p) {
+  if (const char* reason = refuse(call, p)) return reason;
   constexpr int64_t kMost = int64_t{1} << 31;
   if (p.k >= kMost || std::max(std::abs(p.a.row), std::abs(p.b.col)) >= kMost / 16)
     return "the strides need 64 bits";
@@ -154,7 +157,7 @@ const char* refuse_dots(const OpCall& call, const MatmulProblem& problem) {
 }
 const char* refuse_columns(const OpCall& call, const MatmulProblem& p) {
   if (const char* reason = refuse(call, p)) return reason;
-  return lying(p).b.col == 1 ? nullptr : "the columns of B are not neighbours";
+  return read_once(p).col == 1 ? nullptr : "the columns of B are not neighbours";
 }
 
 const char* pass_over(const OpCall&, const MatmulProblem& p) {
@@ -162,9 +165,9 @@ const char* pass_over(const OpCall&, const MatmulProblem& p) {
   return nullptr;
 }
 const char* pass_over_dots(const OpCall& call, const MatmulProblem& p) {
-  const Matrix b = lying(p).b;
-  if (b.col == 1 && b.row != 1) return "B does not lie along k";
-  return pass_over(call, p);
+  if (const char* reason = pass_over(call, p)) return reason;
+  const Matrix b = read_once(p);
+  return b.col == 1 && b.row != 1 ? "B does not lie along k" : nullptr;
 }
 
 }  // namespace
