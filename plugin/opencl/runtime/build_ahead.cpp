@@ -95,8 +95,9 @@ void program_missing(const Capabilities& caps, int index, std::string_view sourc
     if (std::ranges::find(started, std::pair(sign->kind, index)) != started.end()) return;
     started.emplace_back(sign->kind, index);
   }
-  logging::debug("program", "{} builder(s) compile ahead for models of the kind {}",
-                 start_all(sign->kind, index), sign->kind);
+  const int builders = start_all(sign->kind, index);
+  logging::debug("program", "{} builder(s) compile ahead for models of the kind {}", builders,
+                 sign->kind);
 } catch (const std::exception& why) {
   logging::debug("program", "nothing is compiled ahead: {}", why.what());
 }
@@ -107,12 +108,17 @@ std::string start_builders(const Capabilities& caps, int index,
   if (!has_builders(caps) || !caps.keep_binaries || folder.empty() || items.size() < 2) return {};
   static std::atomic<int> serial{0};
   const std::string file = fmt::format("{}/wanted.{}.{}.list", folder, getpid(), serial++);
-  std::ofstream list(file);
-  for (const Item& item : items) list << item.source << '\t' << item.defines << '\n';
-  list.close();
-  if (!list) return {};
-  logging::debug("program", "{} builder(s) help with {} programs", start_all("@" + file, index),
-                 items.size());
+  try {
+    std::ofstream list(file);
+    for (const Item& item : items) list << item.source << '\t' << item.defines << '\n';
+    list.close();
+    check(!list.fail(), "{} cannot be written", file);
+    const int builders = start_all("@" + file, index);
+    logging::debug("program", "{} builder(s) help with {} programs", builders, items.size());
+  } catch (...) {
+    remove_list(file);
+    throw;
+  }
   return file;
 } catch (const std::exception& why) {
   logging::debug("program", "no builders: {}", why.what());
