@@ -1,9 +1,11 @@
 """Embeds kernels/**/*.{cl,h} as C++ constants: kernels/pointwise/rows.cl becomes kernel_sources::pointwise_rows.
 
 usage: embed_kernels.py KERNEL_DIR OUT_HEADER OUT_SOURCE
+kernel_sources::digest names the paths and texts of all of them.
 A missing file or two paths that give the same identifier fail the build.
 """
 
+import hashlib
 import pathlib
 import re
 import sys
@@ -22,15 +24,18 @@ def main() -> None:
     head = ["// Generated from kernels/ by embed_kernels.py.", "#pragma once", '#include "source.h"', "#include <vector>",
             "namespace ocltensor::opencl::kernel_sources {"]
     body = ['#include "kernel_sources.h"', "namespace ocltensor::opencl::kernel_sources {"]
+    digest = hashlib.sha256()
     for name, path in names.items():
         head.append(f"extern const Source {name};")
         text = path.read_text()
+        digest.update(f"{path.relative_to(root)}\0{text}\0".encode())
         pieces = "\n".join(f'R"~~({text[i:i + 12000]})~~"' for i in range(0, len(text), 12000)) or '""'
         body.append(f'const Source {name}{{"{path.relative_to(root)}", {pieces}}};')
-    head += ["const std::vector<const Source*>& all();", "}"]
+    head += ["const std::vector<const Source*>& all();", "extern const char* const digest;", "}"]
     listed = ", ".join("&" + n for n in names)
     body += ["const std::vector<const Source*>& all() {",
-             f"  static const auto& list = *new std::vector<const Source*>{{{listed}}};", "  return list;", "}", "}"]
+             f"  static const auto& list = *new std::vector<const Source*>{{{listed}}};", "  return list;", "}",
+             f'const char* const digest = "{digest.hexdigest()[:32]}";', "}"]
     header.write_text("\n".join(head) + "\n")
     source.write_text("\n".join(body) + "\n")
 

@@ -13,21 +13,10 @@
 namespace ocltensor::opencl {
 namespace {
 
-std::string read(std::string_view path, const char* embedded) {
-  const std::string folder = config::get_string(config::Knob::KernelDir);
-  if (folder.empty()) return embedded;
-  std::ifstream file(folder + "/" + std::string(path));
-  if (!file)
-    fail(TB_E_COMPILE, "OCLTENSOR_KERNEL_DIR={}: it has no readable file {}", folder, path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-void append(const std::string& path, const char* embedded, std::set<std::string>& seen,
-            std::string& out) {
+void append(const Source& source, std::set<std::string>& seen, std::string& out) {
+  const std::string path = source.path;
   if (!seen.insert(path).second) return;
-  std::istringstream lines(read(path, embedded));
+  std::istringstream lines(text_of(source));
   std::string line;
   int number = 0;
   out += "#line 1 \"" + path + "\"\n";
@@ -44,17 +33,28 @@ void append(const std::string& path, const char* embedded, std::set<std::string>
       if (candidate->path == "include/" + name) included = candidate;
     if (included == nullptr)
       fail(TB_E_COMPILE, "{}:{}: there is no kernels/include/{}", path, number, name);
-    append(included->path, included->text, seen, out);
+    append(*included, seen, out);
     out += "#line " + std::to_string(number + 1) + " \"" + path + "\"\n";
   }
 }
 
 }  // namespace
 
+std::string text_of(const Source& source) {
+  const std::string folder = config::get_string(config::Knob::KernelDir);
+  if (folder.empty()) return source.text;
+  std::ifstream file(folder + "/" + source.path);
+  if (!file)
+    fail(TB_E_COMPILE, "OCLTENSOR_KERNEL_DIR={}: it has no readable file {}", folder, source.path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
 std::string expand(const Source& source) {
   std::string out;
   std::set<std::string> seen;
-  append(source.path, source.text, seen, out);
+  append(source, seen, out);
   return out;
 }
 

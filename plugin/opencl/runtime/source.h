@@ -13,6 +13,8 @@ struct Source {
   const char* text;
 };
 
+// The file as it is. Throws Error(TB_E_COMPILE) where OCLTENSOR_KERNEL_DIR lacks it.
+std::string text_of(const Source& source);
 // The text with its #include "..." lines replaced by the files under kernels/include, each once.
 // Throws Error(TB_E_COMPILE) for a file that is missing.
 std::string expand(const Source& source);

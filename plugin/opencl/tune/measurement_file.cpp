@@ -20,15 +20,13 @@ namespace {
 
 constexpr std::string_view kTitle = "ocltensor measurements 1";
 
-// Times are those of these kernels.
-const std::string& kernels() {
-  static const std::string& text = *new std::string([] {
-    std::string all = OCLTENSOR_VERSION;
-    for (const Source* source : kernel_sources::all()) all += expand(*source);
-    const disk_cache::Key key = disk_cache::key_of(all);
-    return fmt::format("{:016x}{:016x}", key.high, key.low);
-  }());
-  return text;
+// Times are those of these kernels. The first product of each process waits for this.
+std::string kernels() {
+  if (config::get_string(config::Knob::KernelDir).empty()) return kernel_sources::digest;
+  std::string all;
+  for (const Source* source : kernel_sources::all()) all += text_of(*source);
+  const disk_cache::Key key = disk_cache::key_of(all);
+  return fmt::format("{:016x}{:016x}", key.high, key.low);
 }
 
 std::vector<std::string> split(const std::string& text, char at) {
@@ -57,7 +55,8 @@ disk_cache::Key lock_of(const std::string& path) { return disk_cache::key_of("me
 std::string path_of(const Capabilities& caps) {
   const std::string folder = config::cache_folder();
   if (folder.empty()) return {};
-  const disk_cache::Key key = disk_cache::key_of(caps.identity() + "\n" + kernels());
+  const disk_cache::Key key =
+      disk_cache::key_of(caps.identity() + "\n" OCLTENSOR_VERSION "\n" + kernels());
   return fmt::format("{}/measured-{:016x}{:016x}.tsv", folder, key.high, key.low);
 }
 
