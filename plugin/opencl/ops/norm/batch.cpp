@@ -4,7 +4,7 @@
 #include "norm.h"
 #include "ops/copy/copy.h"
 #include "ops/reduce/reduction.h"
-#include "planes_rows.h"
+#include "planes.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -32,8 +32,8 @@ void forward(OpCall& call) {
   const DType compute = compute_type(input.dtype());
   const ChannelVector weight = channel_vector(call, 1), bias = channel_vector(call, 2);
   const ChannelVector mean = channel_vector(call, 3), variance = channel_vector(call, 4);
-  const DType w = weight_type(call, weight, bias, compute);
-  const DType running = shared_type(call, mean, variance, compute);
+  (void)weight_type(call, weight, bias, compute);  // declines in time
+  (void)shared_type(call, mean, variance, compute);
   const bool train = call.args().boolean(5);
   check(!train || call.out(1).dtype() == call.out(2).dtype(),
         "{}: saved statistics of different types", call.name());
@@ -45,52 +45,8 @@ void forward(OpCall& call) {
     return;
   }
   const Contiguous in(call, input);
-  if (planes_fit_rows(call, p))
-    return planes_forward_rows(call, in.view(), weight, bias, mean, variance, p, train,
-                               {call.args().real(6), call.args().real(7)});
-  ContiguousOutput out(call, call.out(0)), save_mean(call, call.out(1)),
-      save_scale(call, call.out(2));
-  std::optional<Statistics> batch;
-  if (train) batch.emplace(statistics(call, in.view(), p, compute));
-  const Scratch table = call.scratch(static_cast<uint64_t>(3 * p.planes * size_of(compute)));
-  Defines d;
-  d.type("W", w)
-      .type("S", call.out(1).dtype())
-      .type("R", running)
-      .type("X", input.dtype())
-      .set("TRAIN", train)
-      .set("HAS_SAVED", train);
-  d.set("HAS_WEIGHT", weight.tensor.has_value()).set("HAS_BIAS", bias.tensor.has_value());
-  d.set("HAS_RUNNING", train && mean.tensor.has_value());
-  d.set("HAS_WEIGHT_GRAD", int64_t{0}).set("HAS_BIAS_GRAD", int64_t{0});
-  Launch launch = channels_launch(call, "prepare", d, compute);
-  if (train) {
-    bind(launch, in.view());
-    bind_scratch(launch, &batch->offset);
-    bind_scratch(launch, &batch->variance);
-  } else {
-    launch.memory(0, 0, 0);
-    mean.bind_to(launch);
-    variance.bind_to(launch);
-  }
-  for (const ChannelVector* v : {&weight, &bias, &mean, &variance}) v->bind_to(launch);
-  bind(launch, save_mean.view());
-  bind(launch, save_scale.view());
-  bind_scratch(launch, &table);
-  launch.value(p.planes)
-      .value(p.channels)
-      .value(p.per_stat)
-      .value(p.first_step())
-      .value(weight.stride())
-      .value(bias.stride());
-  launch.value(mean.stride()).value(variance.stride()).value(number_bits(p.count(), compute));
-  launch.value(number_bits(call.args().real(6), compute))
-      .value(number_bits(call.args().real(7), compute));
-  run_channels(call, launch, p.planes);
-  apply(call, in.view(), nullptr, table, out.view(), p, compute);
-  out.finish();
-  save_mean.finish();
-  save_scale.finish();
+  planes_forward(call, in.view(), weight, bias, mean, variance, p, train,
+                 {call.args().real(6), call.args().real(7)});
 }
 
 // In the compute type and contiguous, whatever the host saved them as.

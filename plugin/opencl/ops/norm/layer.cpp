@@ -6,6 +6,7 @@
 #include "kernel_sources.h"
 #include "norm.h"
 #include "ops/copy/copy.h"
+#include "ops/divide_up.h"
 #include "ops/reduce/reduction.h"
 
 namespace ocltensor::opencl {
@@ -20,8 +21,6 @@ Shape shape_of(TensorView input, std::span<const int64_t> normalized) {
   for (size_t d = 0; d < input.sizes().size(); ++d) (d < outer ? s.rows : s.n) *= input.sizes()[d];
   return s;
 }
-
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 int64_t lanes_for(const Capabilities& caps, const Shape& s) {
   int64_t lanes = 1;

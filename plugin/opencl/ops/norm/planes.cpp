@@ -6,6 +6,7 @@
 
 #include "kernel_sources.h"
 #include "ops/copy/copy.h"
+#include "ops/divide_up.h"
 #include "ops/reduce/reduction.h"
 #include "planes_rows.h"
 
@@ -31,8 +32,6 @@ View planes_view(const Planes& p) {
 Scratch numbers(const OpCall& call, int64_t count, DType type) {
   return call.scratch(static_cast<uint64_t>(count * size_of(type)));
 }
-
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 void run_apply_rows(Launch& launch, const Planes& p, bool channels_inner) {
   constexpr int64_t kPieces = 64;
@@ -177,6 +176,22 @@ DType gradient_weight_type(const OpCall& call, const ChannelVector& weight,
 
 namespace {
 
+// What norm/channels.cl is compiled for to prepare a forward pass.
+Defines forward_defines(const OpCall& call, TensorView input, const ChannelVector& weight,
+                        const ChannelVector& bias, const ChannelVector& mean, bool train) {
+  const DType compute = compute_type(input.dtype());
+  Defines d;
+  d.type("W", weight_type(call, weight, bias, compute))
+      .type("S", call.out(1).dtype())
+      .type("R", mean.tensor ? mean.tensor->dtype() : compute)
+      .type("X", input.dtype())
+      .set("TRAIN", train)
+      .set("HAS_SAVED", train);
+  d.set("HAS_WEIGHT", weight.tensor.has_value()).set("HAS_BIAS", bias.tensor.has_value());
+  d.set("HAS_RUNNING", train && mean.tensor.has_value());
+  return d.set("HAS_WEIGHT_GRAD", int64_t{0}).set("HAS_BIAS_GRAD", int64_t{0});
+}
+
 // What the backward kernels of norm/channels.cl are compiled for.
 Defines gradient_defines(const OpCall& call, const ChannelVector& weight, bool train,
                          const std::array<bool, 3>& which, DType compute) {
@@ -192,6 +207,43 @@ Defines gradient_defines(const OpCall& call, const ChannelVector& weight, bool t
 }
 
 }  // namespace
+
+void planes_forward(const OpCall& call, TensorView input, const ChannelVector& weight,
+                    const ChannelVector& bias, const ChannelVector& mean,
+                    const ChannelVector& variance, const Planes& p, bool train, NormNumbers given) {
+  if (planes_fit_rows(call, p))
+    return planes_forward_rows(call, input, weight, bias, mean, variance, p, train, given);
+  const DType compute = compute_type(input.dtype());
+  ContiguousOutput out(call, call.out(0)), save_mean(call, call.out(1)),
+      save_scale(call, call.out(2));
+  std::optional<Statistics> batch;
+  if (train) batch.emplace(statistics(call, input, p, compute));
+  const Scratch table = numbers(call, 3 * p.planes, compute);
+  Defines d = forward_defines(call, input, weight, bias, mean, train);
+  Launch launch = channels_launch(call, "prepare", d, compute);
+  if (train) {
+    bind(launch, input);
+    bind_scratch(launch, &batch->offset);
+    bind_scratch(launch, &batch->variance);
+  } else {
+    launch.memory(0, 0, 0);
+    mean.bind_to(launch);
+    variance.bind_to(launch);
+  }
+  for (const ChannelVector* v : {&weight, &bias, &mean, &variance}) v->bind_to(launch);
+  bind(launch, save_mean.view());
+  bind(launch, save_scale.view());
+  bind_scratch(launch, &table);
+  launch.value(p.planes).value(p.channels).value(p.per_stat).value(p.first_step());
+  for (const ChannelVector* v : {&weight, &bias, &mean, &variance}) launch.value(v->stride());
+  for (const double v : {p.count(), given.momentum, given.eps})
+    launch.value(number_bits(v, compute));
+  run_channels(call, launch, p.planes);
+  apply(call, input, nullptr, table, out.view(), p, compute);
+  out.finish();
+  save_mean.finish();
+  save_scale.finish();
+}
 
 void weight_gradients(const OpCall& call, const GradientSums& s, TensorView inverse,
                       const ChannelVector& weight, const Planes& p, bool train,

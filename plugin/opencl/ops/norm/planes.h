@@ -59,6 +59,16 @@ void bind_scratch(Launch& launch, const Scratch* scratch);
 DType weight_type(const OpCall& call, const ChannelVector& weight, const ChannelVector& bias,
                   DType fallback);
 
+struct NormNumbers {
+  double momentum, eps;
+};
+// Of a contiguous input that is not empty: call.out(0) and the saved statistics, out(1) and out(2).
+// `mean` and `variance` are running statistics: with `train` they are kept where they are given,
+// else they are what normalises.
+void planes_forward(const OpCall& call, TensorView input, const ChannelVector& weight,
+                    const ChannelVector& bias, const ChannelVector& mean,
+                    const ChannelVector& variance, const Planes& p, bool train, NormNumbers given);
+
 // The gradients that a call asks for: which[0] input, [1] weight, [2] bias.
 DType gradient_weight_type(const OpCall& call, const ChannelVector& weight,
                            const std::array<bool, 3>& which, DType fallback);

@@ -9,11 +9,7 @@ namespace ocltensor::opencl {
 // vectors.
 bool planes_fit_rows(const OpCall& call, const Planes& p);
 
-struct NormNumbers {
-  double momentum, eps;
-};
-// Of a contiguous input. `mean` and `variance` are running statistics: with `train` they are kept
-// where they are given, else they are what normalises.
+// As planes_forward() in planes.h.
 void planes_forward_rows(const OpCall& call, TensorView input, const ChannelVector& weight,
                          const ChannelVector& bias, const ChannelVector& mean,
                          const ChannelVector& variance, const Planes& p, bool train,

@@ -10,6 +10,7 @@
 #include "base/iteration.h"
 #include "base/promotion.h"
 #include "kernel_sources.h"
+#include "ops/divide_up.h"
 #include "reduce_params.h"
 
 namespace ocltensor::opencl {
@@ -72,7 +73,6 @@ Plan make_plan(const ReduceLaunch& what) {
   return plan;
 }
 
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t kind_of(const TensorView* in, int64_t stride) {
   return in == nullptr ? 3 : stride == 0 ? 0 : stride == 1 ? 1 : 2;
 }

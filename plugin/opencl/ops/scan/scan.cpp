@@ -5,14 +5,13 @@
 
 #include "kernel_sources.h"
 #include "ops/copy/copy.h"
+#include "ops/divide_up.h"
 #include "ops/division.h"
 #include "ops/reduce/complex.h"
 #include "ops/reduce/reduction.h"
 
 namespace ocltensor::opencl {
 namespace {
-
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 struct Nest {
   int64_t outer = 1, n = 1, inner = 1;
