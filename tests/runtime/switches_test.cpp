@@ -72,8 +72,8 @@ class Switches : public testing::Test {
   const ot::Tensor b = ramp({64, 40}, 0.05f);
 
  private:
-  // By rule means by rule here, whatever was measured on this machine; and what is measured here, on a
-  // busy machine, is not for others.
+  // By rule means by rule here, whatever was measured on this machine; and what is measured here,
+  // on a busy machine, is not for others.
   const switches::SettingScope nothing_kept{{"OCLTENSOR_KEEP_MEASUREMENTS", "0"}};
 };
 

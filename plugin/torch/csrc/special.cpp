@@ -123,8 +123,8 @@ at::Tensor& uniform_(at::Tensor& self, double from, double to,
 }
 
 // ATen multiplies, with promotion; the plugin's kernel is for what training passes.
-// ATen gives dropout no generator, so the device's own one is used, which manual_seed() only reaches
-// once it was asked for.
+// ATen gives dropout no generator, so the device's own one is used, which manual_seed() only
+// reaches once it was asked for.
 PluginOperator plugin_dropout("native_dropout.out");
 std::tuple<at::Tensor, at::Tensor> dropout(const at::Tensor& input, double p,
                                            std::optional<bool> train) {

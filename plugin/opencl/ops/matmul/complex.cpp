@@ -13,7 +13,6 @@ namespace {
 constexpr Formula kScale{"matmul_scale", FormulaForm::Lanes, "cscale(s0, a)"};
 constexpr Formula kScaleTurned{"matmul_turn", FormulaForm::Lanes, "cturn(cscale(s0, a))"};
 
-
 LocalTensor tensor_of(const Matrix& m, int64_t batch, int64_t rows, int64_t columns) {
   return LocalTensor(m.address, DType::Complex64, Dims{batch, rows, columns},
                      Dims{m.batch, m.row, m.col});
