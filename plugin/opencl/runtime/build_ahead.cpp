@@ -107,7 +107,7 @@ std::string start_builders(const Capabilities& caps, int index,
   const std::string folder = config::cache_folder();
   if (!has_builders(caps) || !caps.keep_binaries || folder.empty() || items.size() < 2) return {};
   static std::atomic<int> serial{0};
-  const std::string file = fmt::format("{}/wanted.{}.{}.list", folder, getpid(), serial++);
+  std::string file = fmt::format("{}/wanted.{}.{}.list", folder, getpid(), serial++);
   try {
     std::ofstream list(file);
     for (const Item& item : items) list << item.source << '\t' << item.defines << '\n';

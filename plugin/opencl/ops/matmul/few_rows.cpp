@@ -116,7 +116,7 @@ void run_dots(const OpCall& call, const MatmulProblem& problem) {
   cut(call, p, plan, step, 2 * step);
   Defines d;
   d.set("COLS", columns).set("LANES", lanes);
-  enqueue(call, p, plan, kernel_sources::matmul_dots_elements, "matmul_dots", std::move(d));
+  enqueue(call, p, plan, kernel_sources::matmul_dots_elements, "matmul_dots", d);
 }
 
 // ---- B along its columns
@@ -131,7 +131,7 @@ void run_columns(const OpCall& call, const MatmulProblem& problem) {
   cut(call, p, plan, kItems / across * 4, kChunk / 2);
   Defines d;
   d.set("ACROSS", across);
-  enqueue(call, p, plan, kernel_sources::matmul_columns_elements, "matmul_columns", std::move(d));
+  enqueue(call, p, plan, kernel_sources::matmul_columns_elements, "matmul_columns", d);
 }
 
 // ---- The algorithms
