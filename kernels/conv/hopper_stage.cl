@@ -2,7 +2,7 @@
 // [row][tap][inner], each line padded with zeros to a multiple of 8 numbers. float32 becomes PLANES of bf16 whose sum it is
 // (exactly, if three: matmul/split.cl has the source and the bounds); numbers that do not split are reported: a word is set to
 // `stop`, the convolution is then left to a kernel in plain float. 16-bit types, and float32 for TF32 (PLANES 1), are moved.
-// Defines: TYPE f32, f16 or bf16; PLANES; NEAR (1: channels are neighbours in memory).
+// Defines: TYPE f32, f16 or bf16; PLANES; NEAR (1: channels are neighbours in memory); FOLD (1, without NEAR: taps as channels).
 #include "conv_hopper_params.h"
 #include "types.h"
 
@@ -51,10 +51,26 @@ INLINE void report(bool refused, __global void *stop_base, ulong stop_offset, ui
   if (refused) *(__global uint *)((__global char *)stop_base + stop_offset) = stop;
 #endif
 }
-INLINE long pixel_offset(int pixel, const ConvStageParams p) {
+// A pixel: where its row begins, and its place in there.
+typedef struct {
+  long row;
+  int x;
+} Pixel;
+INLINE Pixel pixel_at(int pixel, const ConvStageParams p) {
   const int positions = p.height * p.width, image = pixel / positions;
   const int in_image = pixel - image * positions, y = in_image / p.width;
-  return image * p.image_stride + y * p.y_stride + (in_image - y * p.width) * p.x_stride;
+  Pixel at = {image * p.image_stride + y * p.y_stride, in_image - y * p.width};
+  return at;
+}
+INLINE number number_at(__global const number *map, Pixel at, int c, const ConvStageParams p) {
+  if (c >= p.channels) return NONE;
+#if FOLD
+  const int tap = c / p.fold_channels, x = at.x * p.fold_step + p.fold_low + tap * p.fold_delta;
+  if (x < 0 || x >= p.fold_width) return NONE;
+  return map[at.row + x * p.x_stride + (c - tap * p.fold_channels) * p.channel_stride];
+#else
+  return map[at.row + at.x * p.x_stride + c * p.channel_stride];
+#endif
 }
 
 // A map. A work-group has 64 pixels x 64 channels; grid: tiles of pixels x 256, tiles of channels.
@@ -72,13 +88,9 @@ __kernel void stage_map(__global void *planes_base, ulong planes_offset, __globa
   __local number tile[TILE * 69];
   {
     const int pixel = item & 63, row = item >> 6;
-    __global const number *from = map + pixel_offset(min(p0 + pixel, p.pixels - 1), p);
+    const Pixel at = pixel_at(min(p0 + pixel, p.pixels - 1), p);
     number v[16];
-    UNROLL for (int i = 0; i < 16; ++i) {
-      const int c = c0 + row + 4 * i;
-      v[i] = NONE;
-      if (c < p.channels) v[i] = from[c * p.channel_stride];
-    }
+    UNROLL for (int i = 0; i < 16; ++i) v[i] = number_at(map, at, c0 + row + 4 * i, p);
     UNROLL for (int i = 0; i < 16; ++i) tile[pixel * 69 + COLUMN(row + 4 * i)] = v[i];
   }
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -90,7 +102,8 @@ __kernel void stage_map(__global void *planes_base, ulong planes_offset, __globa
       if (pixel >= p.pixels) continue;
       number v[8];
 #if NEAR
-      __global const number *from = map + pixel_offset(pixel, p) + channel;
+      const Pixel at = pixel_at(pixel, p);
+      __global const number *from = map + at.row + at.x * p.x_stride + channel;
       if (channel + 8 <= p.channels && ((size_t)from & 15) == 0) {
 #if CAT(BITS_, TYPE)
         const ushort8 u = *(__global const ushort8 *)from;
@@ -133,9 +146,9 @@ __kernel void stage_weight(__global void *planes_base, ulong planes_offset, __gl
     const int tap = line - row * p.taps, r = tap / p.row_taps;
     __global const number *from = weight + row * p.row_stride + r * p.y_stride + (tap - r * p.row_taps) * p.x_stride;
     UNROLL for (int k = 0; k < 8; ++k) {
-      const int inner = (item >> 5) + 8 * k;
+      const int inner = (item >> 5) + 8 * k, fold = (i0 + inner) / p.fold_inner;
       number v = NONE;
-      if (i0 + inner < p.inner) v = from[(i0 + inner) * p.inner_stride];
+      if (i0 + inner < p.inner) v = from[(i0 + inner - fold * p.fold_inner) * p.inner_stride + fold * p.fold_stride];
       tile[in_tile * 65 + inner] = v;
     }
   }

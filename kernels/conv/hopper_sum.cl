@@ -5,8 +5,14 @@
 #include "types.h"
 
 INLINE float sum_of_pieces(__global const float *from, const ConvSumParams p) {
-  float sum = from[0];
-  for (int i = 1; i < p.pieces; ++i) sum += from[i * p.piece];
+  float sum = 0.0f;
+  int i = 0;
+  for (; i + 8 <= p.pieces; i += 8) {  // eight are on their way at a time
+    float v[8];
+    UNROLL for (int e = 0; e < 8; ++e) v[e] = from[(i + e) * p.piece];
+    UNROLL for (int e = 0; e < 8; ++e) sum += v[e];
+  }
+  for (; i < p.pieces; ++i) sum += from[i * p.piece];
   return sum;
 }
 INLINE bool is_stopped(__global const void *stop_base, ulong stop_offset, uint stop) {
@@ -45,7 +51,8 @@ __kernel void sum_weight(__global void *out_base, ulong out_offset, __global con
   const int tap = p.channels_last ? at / p.channels : at % taps, channel = p.channels_last ? at % p.channels : at / taps;
   const float sum = sum_of_pieces((__global const float *)((__global const char *)pieces_base + pieces_offset) +
                                       (row * taps + tap) * p.tap_channels + channel, p);
-  const int i = tap / p.row_positions;
+  const int i = tap / p.row_positions, fold = channel / p.fold_channels;
   STORE(TYPE, AT(TYPE, out_base, out_offset),
-        row * p.out_image + i * p.out_y + (tap - i * p.row_positions) * p.out_x + channel * p.out_channel, sum);
+        row * p.out_image + i * p.out_y + (tap - i * p.row_positions) * p.out_x + fold * p.out_fold +
+            (channel - fold * p.fold_channels) * p.out_channel, sum);
 }

@@ -25,27 +25,33 @@ typedef struct {
   tk_i64 bias_stride;
 } ConvHopperParams;
 
-// Planes of a map, channels last: [plane][image][y][x][padded], in which channels from `channels` on are zeros.
+// Planes of a map, channels last: [plane][image][y][x][padded], in which channels from `channels` on are zeros. Folded, channel
+// t fold_channels + c of pixel (y, x) is channel c of the map's element (y, x fold_step + fold_low + t fold_delta), or zero
+// where its rows of fold_width have none.
 typedef struct {
   tk_i64 image_stride, channel_stride, y_stride, x_stride;  // of the map
   tk_i32 pixels;                                            // of all images; a plane has that many lines
-  tk_i32 channels, padded, height, width, unused;
+  tk_i32 channels, padded, height, width;
+  tk_i32 fold_channels, fold_step, fold_low, fold_delta, fold_width;
 } ConvStageParams;
 
-// Planes of a weight: [plane][row][tap][padded].
+// Planes of a weight: [plane][row][tap][padded]. `fold_inner` inner numbers (all of them, if not folded) are of one tap.
 typedef struct {
   tk_i64 row_stride, inner_stride, y_stride, x_stride;  // of the weight
+  tk_i64 fold_stride;                                   // from tap to tap of what is folded
   tk_i32 lines;                                         // rows x taps
-  tk_i32 taps, row_taps, inner, padded, unused;
+  tk_i32 taps, row_taps, inner, padded, fold_inner;
 } ConvStageWeightParams;
 
 // Sums of pieces: [piece][image][channel][position], or channels last; of a weight [piece][row][tap][line / taps].
 typedef struct {
   tk_i64 piece;                                   // elements of one piece
   tk_i64 out_image, out_y, out_x, out_channel;    // of the result; a weight: its row, y, x and channel
+  tk_i64 out_fold;                                // a weight: from tap to tap of what is folded
   tk_i64 bias_stride;
   tk_i32 pieces, channels, positions, row_positions;  // a weight: channels, taps, taps in a row
   tk_i32 tap_channels;                                // a weight: channels of a tap in a line, with the padding
-  tk_i32 channels_last, has_bias, unused;
+  tk_i32 channels_last, has_bias;
+  tk_i32 fold_channels;                               // a weight: of one tap
 } ConvSumParams;
 #endif

@@ -38,7 +38,7 @@ DType outside_type(Kind kind) {
 // As run_hopper_convolution, with the kernel on the host.
 void run_emulated(const OpCall& call, const ConvProblem& original, Kind kind, int64_t pieces,
                   const std::vector<float>& bias, int64_t out_count) {
-  const ConvProblem p = without_stride(original);
+  const ConvHopperProblem p = original;
   const bool weight = p.direction == ConvDirection::Weight;
   const Scratch word(call.scratch(sizeof(uint32_t)));
   Guard guard;
@@ -118,7 +118,7 @@ void check_shape(const ConvShape& shape, ConvDirection direction, Kind kind, int
     const auto number = [&](size_t t) { return host[t][static_cast<size_t>(at[t])]; };
     want[static_cast<size_t>(at[out])] += number((out + 1) % 3) * number((out + 2) % 3);
   });
-  if (!covers_result(without_stride(p))) {  // as run_hopper_convolution does
+  if (!covers_result(p)) {  // as run_hopper_convolution does
     for (size_t i = 0; i < host[0].size(); ++i)
       host[0][i] = bias[i / static_cast<size_t>(g.big_strides[1]) % bias.size()];
     put_numbers(call, memory[0], host[0], outside_type(kind));
@@ -155,7 +155,28 @@ constexpr ConvShape kShapes[] = {{.batch = 2,
                                   .window_y = 1,
                                   .window_x = 1,
                                   .stride_y = 2,
-                                  .stride_x = 2}};
+                                  .stride_x = 2},
+                                 {.batch = 2,
+                                  .big = 3,
+                                  .small = 20,
+                                  .y = 8,
+                                  .x = 13,
+                                  .window_y = 3,
+                                  .window_x = 7,
+                                  .stride_y = 2,
+                                  .stride_x = 2,
+                                  .pad_y = 1,
+                                  .pad_x = 3},
+                                 {.batch = 2,
+                                  .big = 5,
+                                  .small = 17,
+                                  .y = 6,
+                                  .x = 11,
+                                  .window_y = 2,
+                                  .window_x = 4,
+                                  .stride_x = 3,
+                                  .pad_x = 4,
+                                  .dilation_x = 2}};
 
 class ConvHopperChain : public testing::Test {
  protected:
@@ -198,7 +219,7 @@ TEST_F(ConvHopperChain, SelfTestsAreRight) {
                                     ++runs;
                                   }),
                 "");
-      EXPECT_EQ(runs, weight ? 2 : 4);
+      EXPECT_EQ(runs, weight ? 3 : 6);
       const auto other_steps = [&](const ConvProblem& p, int) {
         ConvProblem q = p;
         q.params.stride[1] += 1;
@@ -217,7 +238,7 @@ TEST_F(ConvHopperChain, ReadsWhatItCanWhereItLies) {
   const auto addresses = [&](ConvDirection direction, const ConvParams& g, Kind kind) {
     const tb_address at = memory.address();
     const ConvProblem p{direction, outside_type(kind), at, at, at, std::nullopt, g};
-    const ConvHopperOperands o(*any, without_stride(p), kind, {});
+    const ConvHopperOperands o(*any, p, kind, {});
     return std::pair{o.map().address == at, o.lines().address == at};
   };
   using Direct = std::pair<bool, bool>;

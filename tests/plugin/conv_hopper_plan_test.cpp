@@ -41,7 +41,7 @@ constexpr ConvShape kShapes[] = {
      .stride_y = 2,
      .stride_x = 2},
     {.batch = 2,
-     .big = 8,
+     .big = 18,
      .small = 17,
      .y = 11,
      .x = 12,
@@ -253,7 +253,7 @@ void add_result(const ConvProblem& p, const ConvHopperProduct& c, Kind kind,
 void check_shape(const ConvShape& shape, ConvDirection direction, Kind kind, int64_t pieces,
                  bool fine_first) {
   ConvProblem original{direction, DType::Float32, 0, 0, 0, std::nullopt, conv_params_of(shape)};
-  const ConvProblem p = without_stride(original);
+  const ConvHopperProblem p = original;
   const ConvParams& g = original.params;
   ASSERT_EQ(refuse_hopper_geometry(p, kind), nullptr);
   const size_t out = direction == ConvDirection::Forward ? 1
@@ -338,7 +338,7 @@ TEST(ConvHopperPlan, RefusesWhatTheEngineCannotHold) {
     const ConvProblem p{d, DType::Float16, 0, 0, 0, std::nullopt, conv_params_of(s)};
     return refuse_hopper_geometry(p, Kind::Half);
   };
-  ConvShape s{.batch = 1, .big = 8, .small = 8, .y = 400, .x = 400, .window_y = 3, .window_x = 3};
+  ConvShape s{.batch = 1, .big = 16, .small = 16, .y = 400, .x = 400, .window_y = 3, .window_x = 3};
   EXPECT_EQ(reason(s, ConvDirection::Forward), nullptr);
   s.dilation_y = 64;  // the last corner is -128
   EXPECT_EQ(reason(s, ConvDirection::Forward), nullptr);
@@ -348,6 +348,8 @@ TEST(ConvHopperPlan, RefusesWhatTheEngineCannotHold) {
   s.stride_x = 9;
   EXPECT_STREQ(reason(s, ConvDirection::Forward), "the copy engine takes no such window");
   EXPECT_EQ(reason(s, ConvDirection::Data), nullptr);  // a launch for each remainder
+  s.big = 8;
+  EXPECT_EQ(reason(s, ConvDirection::Forward), nullptr);  // folded: the staged map has no steps
   s.batch = 1 << 16;
   EXPECT_STREQ(reason(s, ConvDirection::Data), "the sizes need 64 bits");
   s.batch = 0;

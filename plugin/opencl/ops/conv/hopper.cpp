@@ -25,7 +25,7 @@ Kind direct_kind(const ConvProblem& p) {
   return p.direction == ConvDirection::Weight ? Kind::TwoPlanes : Kind::Tf32;
 }
 
-ConvHopperVariant variant_of(const ConvProblem& p, Kind kind, const ConvHopperProduct& c) {
+ConvHopperVariant variant_of(const ConvHopperProblem& p, Kind kind, const ConvHopperProduct& c) {
   const bool weight = p.direction == ConvDirection::Weight;
   const bool half = kind == Kind::Half || kind == Kind::BFloat;
   return {kind, c.tiles.columns, weight, half && !weight && c.tiles.pieces > 1};
@@ -33,7 +33,7 @@ ConvHopperVariant variant_of(const ConvProblem& p, Kind kind, const ConvHopperPr
 
 // Positions that no tap reaches have the bias alone; all of the map is written, as the launches
 // will write theirs over it.
-void fill_result(const OpCall& call, const ConvProblem& p) {
+void fill_result(const OpCall& call, const ConvHopperProblem& p) {
   const ConvParams& g = p.params;
   const Dims sizes{g.batch, g.big_channels, g.in[0], g.in[1], g.in[2]};
   const LocalTensor out(p.big, p.dtype, sizes, Dims(std::span<const int64_t>(g.big_strides)));
@@ -41,7 +41,7 @@ void fill_result(const OpCall& call, const ConvProblem& p) {
   copy_tensor(call, out, LocalTensor(*p.bias, p.dtype, sizes, Dims{0, g.bias_stride, 0, 0, 0}));
 }
 
-void enqueue(const OpCall& call, const ConvProblem& p, Kind kind, const ConvHopperProduct& c,
+void enqueue(const OpCall& call, const ConvHopperProblem& p, Kind kind, const ConvHopperProduct& c,
              const ConvHopperOperands& operands, const Guard& guard) {
   const ConvHopperVariant v = variant_of(p, kind, c);
   const int64_t tiles =
@@ -85,7 +85,7 @@ bool is_variant_proven(const OpCall& call, const ConvHopperVariant& v) {
 constexpr int64_t kMostPlanes = int64_t{4} << 30;  // bytes
 
 const char* refuse(const OpCall& call, const ConvProblem& original, Kind kind) {
-  const ConvProblem p = without_stride(original);
+  const ConvHopperProblem p = original;
   if (const char* reason = refuse_hopper_geometry(p, kind)) return reason;
   if (hopper_planes_bytes(p, kind) > kMostPlanes) return "planes would take more than 4 GiB";
   for (const ConvHopperProduct& c : conv_hopper_products(p, kind, call.caps().compute_units))
@@ -124,7 +124,7 @@ double multiplications(const ConvProblem& p) {
 }
 
 const char* pass_over(const ConvProblem& p, double least) {
-  const ConvParams& g = p.params;
+  const ConvParams& g = ConvHopperProblem(p).params;
   constexpr int64_t kFew = 16;
   if (std::min(g.big_channels, g.small_channels) < kFew) return "most of a copy would be zeros";
   if (are_images_products(p)) return "products of images need no other order of the map";
@@ -154,7 +154,7 @@ void run_split(const OpCall& call, const ConvProblem& p) {
 // memory decides which of them works, so that nothing waits for the device.
 void run_hopper_convolution(const OpCall& call, const ConvProblem& original, Kind kind,
                             std::optional<HopperTiles> forced) {
-  const ConvProblem p = without_stride(original);
+  const ConvHopperProblem p = original;
   std::vector<Scratch> word;
   const Guard guard = hopper_guard(call, p, kind, word);
   const ConvHopperOperands operands(call, p, kind, guard);
@@ -163,7 +163,7 @@ void run_hopper_convolution(const OpCall& call, const ConvProblem& original, Kin
     if (forced) c.tiles = limited(*forced, c.steps);
     enqueue(call, p, kind, c, operands, guard);
   }
-  if (guard.word != 0) run_guarded_convolution(call, p, guard);
+  if (guard.word != 0) run_guarded_convolution(call, original, guard);
 }
 
 const ConvImplementation kConvHopper{

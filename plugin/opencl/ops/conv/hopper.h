@@ -31,7 +31,7 @@ struct ConvHopperShared {
 // as this. Numbers that do not split set the guard's word.
 class ConvHopperOperands {
  public:
-  ConvHopperOperands(const OpCall& call, const ConvProblem& p, ConvHopperKind kind,
+  ConvHopperOperands(const OpCall& call, const ConvHopperProblem& p, ConvHopperKind kind,
                      const Guard& guard);
   const ConvHopperMap& map() const { return map_; }
   const ConvHopperLines& lines() const { return lines_; }
@@ -42,16 +42,16 @@ class ConvHopperOperands {
   ConvHopperLines lines_;
 };
 // The guard of a problem in planes, else none; its word lives in `memory`, or with what is shared.
-Guard hopper_guard(const OpCall& call, const ConvProblem& p, ConvHopperKind kind,
+Guard hopper_guard(const OpCall& call, const ConvHopperProblem& p, ConvHopperKind kind,
                    std::vector<Scratch>& memory);
 // Bytes of planes that the operands take at most.
-int64_t hopper_planes_bytes(const ConvProblem& p, ConvHopperKind kind);
+int64_t hopper_planes_bytes(const ConvHopperProblem& p, ConvHopperKind kind);
 
 // hopper_sum.cpp: where a product leaves its sums, and the launch that adds them. Sums in pieces
 // are float; a gradient of weights always leaves such.
 class ConvHopperResult {
  public:
-  ConvHopperResult(const OpCall& call, const ConvProblem& p, ConvHopperKind kind,
+  ConvHopperResult(const OpCall& call, const ConvHopperProblem& p, ConvHopperKind kind,
                    const ConvHopperProduct& product);
   bool in_pieces() const { return !memory_.empty(); }
   // What the product writes to: the sums, or its first result in the output.
@@ -62,7 +62,7 @@ class ConvHopperResult {
 
  private:
   tb_address begin() const;  // of the product's first result in the output
-  const ConvProblem& problem_;
+  const ConvHopperProblem& problem_;
   const ConvHopperProduct& product_;
   bool channels_last_;           // the sums
   std::vector<Scratch> memory_;  // of sums, or none
@@ -76,7 +76,7 @@ void run_hopper_convolution(const OpCall& call, const ConvProblem& p, ConvHopper
 // hopper_test.cpp: convolutions by a kernel (`what`: const ConvHopperVariant*) against exact sums;
 // says what is wrong, or nothing.
 std::string wrong_hopper_convolution(const OpCall& call, const void* what);
-// The same of any way to run the problems (`sample`: the first or the second).
+// The same of any way to run the problems (`sample`: which of them).
 std::string wrong_convolution(const OpCall& call, const ConvHopperVariant& variant,
                               const std::function<void(const ConvProblem&, int sample)>& run);
 

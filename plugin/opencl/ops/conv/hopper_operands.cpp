@@ -23,25 +23,28 @@ struct MapView {
   tb_address address;
   int64_t images, channels, y, x;
   const tk_i64* strides;
+  const ConvHopperFold* fold;  // or nullptr
   int64_t pixels() const { return images * y * x; }
   std::array<int64_t, 8> layout() const {
     return {images, channels, y, x, strides[0], strides[1], strides[3], strides[4]};
   }
 };
-MapView big_view(const ConvProblem& p) {
+MapView big_view(const ConvHopperProblem& p) {
   const ConvParams& g = p.params;
-  return {p.big, g.batch, g.big_channels, g.in[1], g.in[2], g.big_strides};
+  const ConvHopperFold* fold = p.is_folded() ? &p.fold : nullptr;
+  return {p.big, g.batch, g.big_channels, g.in[1], g.in[2], g.big_strides, fold};
 }
-MapView small_view(const ConvProblem& p) {
+MapView small_view(const ConvHopperProblem& p) {
   const ConvParams& g = p.params;
-  return {p.small, g.batch, g.small_channels, g.out[1], g.out[2], g.small_strides};
+  return {p.small, g.batch, g.small_channels, g.out[1], g.out[2], g.small_strides, nullptr};
 }
 
 // The map as it lies, if the engine can read it so. Dimensions of one element have no stride of
 // their own.
 std::optional<ConvHopperMap> readable(const MapView& v, Kind kind) {
   const int64_t item = item_of(kind);
-  if (planes_of(kind) > 1 || v.address % kLineBytes != 0 || v.strides[1] != 1) return std::nullopt;
+  if (planes_of(kind) > 1 || v.fold != nullptr || v.address % kLineBytes != 0 || v.strides[1] != 1)
+    return std::nullopt;
   const int64_t nearest = v.x > 1        ? v.strides[4]
                           : v.y > 1      ? v.strides[3]
                           : v.images > 1 ? v.strides[0]
@@ -61,23 +64,30 @@ void bind_guard(Launch& launch, const Guard& guard) {
   launch.memory(guard.word, 0, guard.bytes()).value(guard.value);
 }
 
-ConvHopperMap stage(const OpCall& call, const ConvProblem& p, Kind kind, const MapView& v,
+ConvHopperMap stage(const OpCall& call, const ConvHopperProblem& p, Kind kind, const MapView& v,
                     const Guard& guard, std::vector<Scratch>& memory) {
   const int64_t line = padded(v.channels), item = item_of(kind);
   memory.push_back(call.scratch(static_cast<uint64_t>(planes_of(kind) * v.pixels() * line * item)));
   const Scratch& planes = memory.back();
+  const auto i32 = [](int64_t n) { return static_cast<tk_i32>(n); };
+  const ConvHopperFold fold = v.fold != nullptr ? *v.fold : ConvHopperFold{};
   const ConvStageParams params{.image_stride = v.strides[0],
                                .channel_stride = v.strides[1],
                                .y_stride = v.strides[3],
                                .x_stride = v.strides[4],
-                               .pixels = static_cast<tk_i32>(v.pixels()),
-                               .channels = static_cast<tk_i32>(v.channels),
-                               .padded = static_cast<tk_i32>(line),
-                               .height = static_cast<tk_i32>(v.y),
-                               .width = static_cast<tk_i32>(v.x),
-                               .unused = 0};
+                               .pixels = i32(v.pixels()),
+                               .channels = i32(v.channels),
+                               .padded = i32(line),
+                               .height = i32(v.y),
+                               .width = i32(v.x),
+                               .fold_channels = i32(fold.channels),
+                               .fold_step = i32(fold.step),
+                               .fold_low = i32(fold.low),
+                               .fold_delta = i32(fold.delta),
+                               .fold_width = i32(fold.width)};
   Defines d;
-  d.type("TYPE", p.dtype).set("PLANES", planes_of(kind)).set("NEAR", v.strides[1] == 1);
+  d.type("TYPE", p.dtype).set("PLANES", planes_of(kind));
+  d.set("NEAR", v.fold == nullptr && v.strides[1] == 1).set("FOLD", v.fold != nullptr);
   Launch launch = call.launch(kernel_sources::conv_hopper_stage, "stage_map", d);
   launch.memory(planes.address(), 0, static_cast<int64_t>(planes.bytes()));
   launch.memory(v.address, 0, 1);
@@ -91,8 +101,8 @@ ConvHopperMap stage(const OpCall& call, const ConvProblem& p, Kind kind, const M
 }
 
 // The same, once a call.
-ConvHopperMap staged_map(const OpCall& call, const ConvProblem& p, Kind kind, const MapView& v,
-                         const Guard& guard, std::vector<Scratch>& memory) {
+ConvHopperMap staged_map(const OpCall& call, const ConvHopperProblem& p, Kind kind,
+                         const MapView& v, const Guard& guard, std::vector<Scratch>& memory) {
   if (p.shared == nullptr) return stage(call, p, kind, v, guard, memory);
   for (const ConvHopperShared::Staged& s : p.shared->maps)
     if (s.address == v.address && s.layout == v.layout() && s.kind == kind) return s.map;
@@ -112,9 +122,10 @@ struct WeightView {
   tb_address address;
   int64_t rows, inner, y, x;
   int64_t row_stride, inner_stride, y_stride, x_stride;
+  int64_t fold_inner;  // inner numbers of one tap of those that are folded, or `inner`
   int64_t taps() const { return y * x; }
 };
-WeightView weight_view(const ConvProblem& p) {
+WeightView weight_view(const ConvHopperProblem& p) {
   const ConvParams& g = p.params;
   const auto& s = g.weight_strides;
   const bool data = p.direction == ConvDirection::Data;
@@ -126,12 +137,16 @@ WeightView weight_view(const ConvProblem& p) {
           s[data ? 1 : 0],
           s[data ? 0 : 1],
           s[3],
-          s[4]};
+          s[4],
+          p.is_folded() ? p.fold.channels
+          : data        ? g.small_channels
+                        : g.big_channels};
 }
 
 std::optional<ConvHopperLines> readable(const WeightView& v, Kind kind) {
   const int64_t item = item_of(kind);
-  if (planes_of(kind) > 1 || v.address % kLineBytes != 0 || v.inner_stride != 1)
+  if (planes_of(kind) > 1 || v.address % kLineBytes != 0 || v.inner_stride != 1 ||
+      v.fold_inner != v.inner)
     return std::nullopt;
   const bool one_line = v.y == 1 || v.x == 1 || v.y_stride == v.x * v.x_stride;
   const int64_t tap = v.x > 1 ? v.x_stride : v.y > 1 ? v.y_stride : padded(v.inner);
@@ -141,7 +156,7 @@ std::optional<ConvHopperLines> readable(const WeightView& v, Kind kind) {
                          row * item * v.rows};
 }
 
-ConvHopperLines staged_weight(const OpCall& call, const ConvProblem& p, Kind kind,
+ConvHopperLines staged_weight(const OpCall& call, const ConvHopperProblem& p, Kind kind,
                               const WeightView& v, const Guard& guard,
                               std::vector<Scratch>& memory) {
   const int64_t line = padded(v.inner), item = item_of(kind), lines = v.rows * v.taps();
@@ -151,14 +166,15 @@ ConvHopperLines staged_weight(const OpCall& call, const ConvProblem& p, Kind kin
                                      .inner_stride = v.inner_stride,
                                      .y_stride = v.y_stride,
                                      .x_stride = v.x_stride,
+                                     .fold_stride = v.x_stride,
                                      .lines = static_cast<tk_i32>(lines),
                                      .taps = static_cast<tk_i32>(v.taps()),
                                      .row_taps = static_cast<tk_i32>(v.x),
                                      .inner = static_cast<tk_i32>(v.inner),
                                      .padded = static_cast<tk_i32>(line),
-                                     .unused = 0};
+                                     .fold_inner = static_cast<tk_i32>(v.fold_inner)};
   Defines d;
-  d.type("TYPE", p.dtype).set("PLANES", planes_of(kind)).set("NEAR", false);
+  d.type("TYPE", p.dtype).set("PLANES", planes_of(kind)).set("NEAR", false).set("FOLD", false);
   Launch launch = call.launch(kernel_sources::conv_hopper_stage, "stage_weight", d);
   launch.memory(planes.address(), 0, static_cast<int64_t>(planes.bytes()));
   launch.memory(v.address, 0, 1);
@@ -173,7 +189,7 @@ ConvHopperLines staged_weight(const OpCall& call, const ConvProblem& p, Kind kin
 
 }  // namespace
 
-ConvHopperOperands::ConvHopperOperands(const OpCall& call, const ConvProblem& p, Kind kind,
+ConvHopperOperands::ConvHopperOperands(const OpCall& call, const ConvHopperProblem& p, Kind kind,
                                        const Guard& guard) {
   const MapView windows = p.direction == ConvDirection::Data ? small_view(p) : big_view(p);
   const auto direct_map = readable(windows, kind);
@@ -191,7 +207,7 @@ ConvHopperOperands::ConvHopperOperands(const OpCall& call, const ConvProblem& p,
   lines_ = direct ? *direct : staged_weight(call, p, kind, weight, guard, memory_);
 }
 
-Guard hopper_guard(const OpCall& call, const ConvProblem& p, Kind kind,
+Guard hopper_guard(const OpCall& call, const ConvHopperProblem& p, Kind kind,
                    std::vector<Scratch>& memory) {
   if (planes_of(kind) == 1) return {};
   if (p.shared != nullptr && p.shared->guard.word != 0) return p.shared->guard;
@@ -202,7 +218,7 @@ Guard hopper_guard(const OpCall& call, const ConvProblem& p, Kind kind,
   return guard;
 }
 
-int64_t hopper_planes_bytes(const ConvProblem& p, Kind kind) {
+int64_t hopper_planes_bytes(const ConvHopperProblem& p, Kind kind) {
   const MapView big = big_view(p), small = small_view(p);
   const WeightView weight = weight_view(p);
   const int64_t bytes = planes_of(kind) * item_of(kind);

@@ -121,10 +121,11 @@ ConvHopperAxis data_hopper_axis(const ConvParams& g, size_t d, int64_t begin) {
   return a;
 }
 
-ConvProblem without_stride(const ConvProblem& p) {
-  ConvProblem q = p;
-  ConvParams& g = q.params;
-  if (p.direction == ConvDirection::Data) return q;
+ConvHopperProblem::ConvHopperProblem(const ConvProblem& p)
+    : ConvProblem(p), fold{1, p.params.big_channels, 1, 0, 1, p.params.in[2]} {
+  constexpr int64_t kFew = 16;
+  ConvParams& g = params;
+  if (direction == ConvDirection::Data) return;
   for (size_t d = 1; d < 3; ++d) {
     if (g.window[d] != 1 || g.padding[d] != 0) continue;
     g.in[d] = g.out[d];
@@ -132,10 +133,15 @@ ConvProblem without_stride(const ConvProblem& p) {
     g.stride[d] = 1;
     g.dilation[d] = 1;
   }
-  return q;
+  if (g.big_channels >= kFew || g.window[2] == 1 || g.groups != 1) return;
+  fold = {g.window[2], g.big_channels, g.stride[2], -g.padding[2], g.dilation[2], g.in[2]};
+  g.big_channels *= fold.taps;
+  g.in[2] = g.out[2];
+  g.window[2] = g.stride[2] = g.dilation[2] = 1;
+  g.padding[2] = 0;
 }
 
-std::vector<ConvHopperProduct> conv_hopper_products(const ConvProblem& p, Kind kind,
+std::vector<ConvHopperProduct> conv_hopper_products(const ConvHopperProblem& p, Kind kind,
                                                     int64_t units) {
   const bool weight = p.direction == ConvDirection::Weight;
   std::vector<ConvHopperProduct> list;
@@ -151,7 +157,7 @@ std::vector<ConvHopperProduct> conv_hopper_products(const ConvProblem& p, Kind k
   return list;
 }
 
-bool covers_result(const ConvProblem& p) {
+bool covers_result(const ConvHopperProblem& p) {
   if (p.direction != ConvDirection::Data) return true;
   int64_t elements = 0;
   for_each_product(p, [&](const ConvHopperAxis& y, const ConvHopperAxis& x) {
@@ -160,7 +166,7 @@ bool covers_result(const ConvProblem& p) {
   return elements == p.params.in[1] * p.params.in[2];
 }
 
-const char* refuse_hopper_geometry(const ConvProblem& p, Kind kind) {
+const char* refuse_hopper_geometry(const ConvHopperProblem& p, Kind kind) {
   const ConvParams& g = p.params;
   if (g.groups != 1) return "there are groups";
   if (g.in[0] != 1 || g.out[0] != 1 || g.window[0] != 1 || g.padding[0] != 0)
@@ -209,7 +215,7 @@ void write_im2col_map(tk_u32 (&words)[CONV_MAP_WORDS], const ConvHopperMap& map,
   words[18] = 0x400;
 }
 
-ConvHopperParams conv_hopper_params(const ConvProblem& problem, Kind kind,
+ConvHopperParams conv_hopper_params(const ConvHopperProblem& problem, Kind kind,
                                     const ConvHopperProduct& c, const ConvHopperMap& map,
                                     const ConvHopperLines& lines) {
   const bool weight = problem.direction == ConvDirection::Weight;

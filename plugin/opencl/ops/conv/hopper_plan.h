@@ -23,6 +23,21 @@ inline int64_t planes_of(ConvHopperKind k) {
 inline int64_t item_of(ConvHopperKind k) { return k == ConvHopperKind::Tf32 ? 4 : 2; }  // bytes
 inline int64_t block_of(ConvHopperKind k) { return 128 / item_of(k); }  // channels of a copy
 
+// Few channels leave most of a copy empty. Where a window has more taps in a row, those become
+// channels of a map with a pixel for each of the row's positions: tap t of channel c is channel
+// t * channels + c, and pixel (y, x) has it from element x * step + low + t * delta of row y.
+struct ConvHopperFold {
+  int64_t taps, channels, step, low, delta, width;  // of the big tensor
+};
+
+// A problem as the kernel takes it: a window of one element with a stride reads a map of every
+// stride-th element, and few channels are folded. `fold` has one tap where they are not.
+struct ConvHopperProblem : ConvProblem {
+  ConvHopperProblem(const ConvProblem& p);  // NOLINT(google-explicit-constructor): the same problem
+  ConvHopperFold fold;
+  bool is_folded() const { return fold.taps > 1; }
+};
+
 // How kernels/conv/hopper.cl is specialised.
 struct ConvHopperVariant {
   ConvHopperKind kind;
@@ -74,17 +89,14 @@ struct ConvHopperProduct {
   int64_t m, n, steps;
   HopperTiles tiles;
 };
-// The launches of a convolution. A problem of a 1 x 1 window without padding should have lost its
-// stride first (without_stride).
-std::vector<ConvHopperProduct> conv_hopper_products(const ConvProblem& p, ConvHopperKind kind,
+// The launches of a convolution.
+std::vector<ConvHopperProduct> conv_hopper_products(const ConvHopperProblem& p, ConvHopperKind kind,
                                                     int64_t units);
 // Do they cover every element of the big map? Forward and Weight: yes.
-bool covers_result(const ConvProblem& p);
-// A window of one element with a stride reads a map of its own: every stride-th element.
-ConvProblem without_stride(const ConvProblem& p);
+bool covers_result(const ConvHopperProblem& p);
 
 // The limits of the engine and of 32 bits: nullptr, or which is passed.
-const char* refuse_hopper_geometry(const ConvProblem& p, ConvHopperKind kind);
+const char* refuse_hopper_geometry(const ConvHopperProblem& p, ConvHopperKind kind);
 
 // The map's 128 bytes but for its address, read off NVIDIA's own encoder: 128-byte swizzle, zeros
 // outside. Copies of `pixels` positions.
@@ -93,7 +105,7 @@ void write_im2col_map(tk_u32 (&words)[CONV_MAP_WORDS], const ConvHopperMap& map,
                       int64_t pixels);
 
 // The kernel's parameters, but for those of the result and the bias.
-ConvHopperParams conv_hopper_params(const ConvProblem& p, ConvHopperKind kind,
+ConvHopperParams conv_hopper_params(const ConvHopperProblem& p, ConvHopperKind kind,
                                     const ConvHopperProduct& product, const ConvHopperMap& map,
                                     const ConvHopperLines& lines);
 

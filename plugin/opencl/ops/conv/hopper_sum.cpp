@@ -8,9 +8,9 @@ namespace {
 
 constexpr int64_t kGroup = 128;
 
-bool is_weight(const ConvProblem& p) { return p.direction == ConvDirection::Weight; }
+bool is_weight(const ConvHopperProblem& p) { return p.direction == ConvDirection::Weight; }
 // The output as the launches see it: image (row of a weight), channel, y, x at 0, 1, 3, 4.
-const tk_i64* out_strides(const ConvProblem& p) {
+const tk_i64* out_strides(const ConvHopperProblem& p) {
   const ConvParams& g = p.params;
   return p.direction == ConvDirection::Forward ? g.small_strides
          : p.direction == ConvDirection::Data  ? g.big_strides
@@ -19,8 +19,8 @@ const tk_i64* out_strides(const ConvProblem& p) {
 
 }  // namespace
 
-ConvHopperResult::ConvHopperResult(const OpCall& call, const ConvProblem& p, ConvHopperKind kind,
-                                   const ConvHopperProduct& product)
+ConvHopperResult::ConvHopperResult(const OpCall& call, const ConvHopperProblem& p,
+                                   ConvHopperKind kind, const ConvHopperProduct& product)
     : problem_(p), product_(product) {
   const bool half = kind == ConvHopperKind::Half || kind == ConvHopperKind::BFloat;
   const bool near_channels = out_strides(p)[1] == 1;
@@ -81,6 +81,8 @@ void ConvHopperResult::finish(const OpCall& call, const Guard& guard) const {
   const ConvHopperAxis &y = product_.y, &x = product_.x;
   params.positions = i32(weight ? y.taps * x.taps : y.positions * x.positions);
   params.row_positions = i32(weight ? x.taps : x.positions);
+  params.out_fold = strides[4];
+  params.fold_channels = i32(problem_.is_folded() ? problem_.fold.channels : params.channels);
   params.tap_channels = i32(weight ? product_.n / params.positions : 0);
   params.channels_last = channels_last_;
   params.has_bias = !weight && problem_.bias.has_value();

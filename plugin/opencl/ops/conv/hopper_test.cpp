@@ -14,7 +14,8 @@ struct Sample {
   bool channels_last;
 };
 constexpr Sample kSamples[] = {{4, 72, 270, 13, 11, 3, 2, 2, 2, 1, 0, 1, true},
-                               {4, 141, 40, 9, 10, 2, 3, 1, 3, 1, 2, 2, false}};
+                               {4, 141, 40, 9, 10, 2, 3, 1, 3, 1, 2, 2, false},
+                               {3, 5, 72, 9, 14, 3, 7, 2, 2, 2, 3, 1, false}};
 constexpr size_t kTensors = 3;  // big, small, weight
 
 struct Numbers {
@@ -150,7 +151,7 @@ std::string wrong_sums(const OpCall& call, const Sample& sample, ConvDirection d
 
 // Convolutions of whole numbers, whose sums every kind gives exactly, against the host's; the
 // guarded plain kernel would hide nothing, as these numbers split. 16-bit kinds of one kernel are
-// tested in pieces or not, as it is made for; the others in both ways.
+// tested in pieces or not, as it is made for; the others in one piece and in more.
 std::string wrong_hopper_convolution(const OpCall& call, const void* what) {
   const ConvHopperVariant& v = *static_cast<const ConvHopperVariant*>(what);
   const bool half = v.kind == Kind::Half || v.kind == Kind::BFloat;
@@ -162,7 +163,7 @@ std::string wrong_hopper_convolution(const OpCall& call, const void* what) {
 
 std::string wrong_convolution(const OpCall& call, const ConvHopperVariant& v,
                               const std::function<void(const ConvProblem&, int)>& run) {
-  for (int i = 0; i < 2; ++i)
+  for (int i = 0; i < static_cast<int>(std::size(kSamples)); ++i)
     for (const ConvDirection direction :
          {ConvDirection::Forward, ConvDirection::Data, ConvDirection::Weight}) {
       if ((direction == ConvDirection::Weight) != v.weight) continue;
