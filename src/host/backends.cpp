@@ -194,7 +194,7 @@ std::vector<std::string> provider_operations(std::string_view name) {
     if (f[2] != "1") return list;
     const NamePatterns patterns(f[7]);
     for (const std::string& operation : operations())
-      if (patterns.find(operation) != nullptr) list.push_back(operation);
+      if (patterns.find_operator(operation) != nullptr) list.push_back(operation);
     return list;
   }
   fail(TB_E_INVALID, "there is no kernel provider '{}'", name);
