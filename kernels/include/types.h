@@ -134,10 +134,11 @@ INLINE float load_bf16(__global const ushort *p, long i) { return as_float((uint
 INLINE float16 load16_bf16(__global const ushort *p, long i) {
   return as_float16(convert_uint16(vload16(0, p + i)) << 16);
 }
-INLINE void store_bf16(__global ushort *p, long i, float v) {
+INLINE ushort round_bf16(float v) {
   const uint u = as_uint(v);
-  p[i] = isnan(v) ? (ushort)0x7fc0 : (ushort)((u + 0x7fff + ((u >> 16) & 1)) >> 16);
+  return isnan(v) ? (ushort)0x7fc0 : (ushort)((u + 0x7fff + ((u >> 16) & 1)) >> 16);
 }
+INLINE void store_bf16(__global ushort *p, long i, float v) { p[i] = round_bf16(v); }
 INLINE void store16_bf16(__global ushort *p, long i, float16 v) {
   const uint16 u = as_uint16(v);
   const uint16 r = (u + 0x7fff + ((u >> 16) & 1)) >> 16;

@@ -1,8 +1,9 @@
 // Layer normalisation for GPUs, forward and backward with respect to the input: `lanes` work-items (a power of two) share
 // a row. Sweeps are relative to the row's first element (0 if that is not finite): a mean far from 0 costs no digits, and
 // equal elements vary by exactly 0. HELD: a row has at most 16 elements a lane, kept in registers; else it is read again for every sweep.
-//   COMPUTE; X, DY, W (weight and bias), S (saved statistics), OUT; HAS_WEIGHT, HAS_BIAS; GROUP (work-group size)
-#include "types.h"
+//   COMPUTE; X, DY, W (weight and bias), S (saved statistics), OUT; HAS_WEIGHT, HAS_BIAS; GROUP (work-group size);
+//   VEC: neighbours that a lane has at a time: 1, or, of HELD rows of one type of 16 or 32 bits at multiples of 16 bytes, 16 bytes
+#include "bytes16.h"
 typedef CTYPE(COMPUTE) T;
 #include "lanes.h"
 
@@ -15,9 +16,10 @@ typedef CTYPE(COMPUTE) T;
   __global const STYPE(W) *w = AT_CONST(W, w_base, w_offset);                             \
   __global STYPE(OUT) *out = AT(OUT, out_base, out_offset) + r * n;
 #ifdef HELD
+#define PLACE(k) (((k) / VEC * lanes + lane) * VEC + (k) % VEC)
 #define EACH                                                                              \
   UNROLL for (int k = 0; k < 16; ++k) {                                                   \
-    const long i = lane + k * lanes;                                                      \
+    const long i = PLACE(k);                                                              \
     if (i < end)
 #define LAST }
 #define X_OF(i) held[k]
@@ -25,6 +27,20 @@ typedef CTYPE(COMPUTE) T;
 #define EACH for (long i = lane; i < end; i += lanes)
 #define LAST
 #define X_OF(i) (LOAD(X, x, i) - pivot)
+#endif
+
+// TAKE(A, to, from): the lane's elements of a row of type A, 0 where it has none. PUT: back to `out`.
+#if VEC > 1
+#define TAKE(A, to, from)                                                                 \
+  UNROLL for (int k = 0; k < 16; k += VEC)                                                \
+    FROM_BYTES(A, PLACE(k) < end ? *(__global const uint4 *)((from) + PLACE(k)) : (uint4)(0), (to) + k);
+#define PUT(from)                                                                         \
+  UNROLL for (int k = 0; k < 16; k += VEC)                                                \
+    if (PLACE(k) < end) *(__global uint4 *)(out + PLACE(k)) = TO_BYTES(OUT, (from) + k);
+#else
+#define TAKE(A, to, from) \
+  UNROLL for (int k = 0; k < 16; ++k) (to)[k] = PLACE(k) < end ? TO(COMPUTE, LOAD(A, from, PLACE(k))) : (T)0;
+#define PUT(from) EACH STORE(OUT, out, i, (from)[k]); LAST
 #endif
 
 __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void layer_norm(
@@ -37,7 +53,8 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void layer_norm(
   T sum = 0;
 #ifdef HELD
   T held[16];
-  UNROLL for (int k = 0; k < 16; ++k) held[k] = lane + k * lanes < end ? LOAD(X, x, lane + k * lanes) - pivot : 0;
+  TAKE(X, held, x)
+  UNROLL for (int k = 0; k < 16; ++k) held[k] -= pivot;
 #endif
   EACH sum += X_OF(i); LAST
   const T mean = meet_add(shared, sum, id, lane, lanes, 1) / (T)n;
@@ -52,15 +69,34 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void layer_norm(
     STORE(S, AT(S, mean_base, mean_offset), r, pivot + mean);
     STORE(S, AT(S, scale_base, scale_offset), r, scale);
   }
+#ifdef HELD
+  T factor[16];
+#if HAS_WEIGHT
+  TAKE(W, factor, w)
+#endif
+  UNROLL for (int k = 0; k < 16; ++k) held[k] = (held[k] - mean) * scale * (HAS_WEIGHT ? factor[k] : (T)1);
+#if HAS_BIAS
+  TAKE(W, factor, b)
+  UNROLL for (int k = 0; k < 16; ++k) held[k] += factor[k];
+#endif
+  PUT(held)
+#else
   EACH {
     T y = (X_OF(i) - mean) * scale;
     if (HAS_WEIGHT) y *= TO(COMPUTE, LOAD(W, w, i));
     if (HAS_BIAS) y += TO(COMPUTE, LOAD(W, b, i));
     STORE(OUT, out, i, y);
-  } LAST
+  }
+#endif
 }
 
+#ifdef HELD
+#define G(i) gradient[k]
+#define D(i) held[k]
+#else
 #define G(i) (HAS_WEIGHT ? TO(COMPUTE, LOAD(DY, dy, i)) * TO(COMPUTE, LOAD(W, w, i)) : TO(COMPUTE, LOAD(DY, dy, i)))
+#define D(i) (LOAD(X, x, i) - mean)
+#endif
 __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void layer_norm_backward(
     __global const void *dy_base, ulong dy_offset, __global const void *x_base, ulong x_offset, __global const void *w_base,
     ulong w_offset, __global const void *mean_base, ulong mean_offset, __global const void *scale_base, ulong scale_offset,
@@ -69,14 +105,32 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void layer_norm_back
   __global const STYPE(DY) *dy = AT_CONST(DY, dy_base, dy_offset) + r * n;
   const T mean = r < rows ? TO(COMPUTE, LOAD(S, AT_CONST(S, mean_base, mean_offset), r)) : (T)0;
   const T scale = r < rows ? TO(COMPUTE, LOAD(S, AT_CONST(S, scale_base, scale_offset), r)) : (T)0;
+#ifdef HELD
+  T gradient[16], held[16];
+  TAKE(DY, gradient, dy)
+  TAKE(X, held, x)
+  UNROLL for (int k = 0; k < 16; ++k) held[k] -= mean;
+#if HAS_WEIGHT
+  {
+    T factor[16];
+    TAKE(W, factor, w)
+    UNROLL for (int k = 0; k < 16; ++k) gradient[k] *= factor[k];
+  }
+#endif
+#endif
   T sum = 0, dot = 0;
-  for (long i = lane; i < end; i += lanes) {
+  EACH {
     const T g = G(i);
     sum += g;
-    dot += g * (LOAD(X, x, i) - mean);
-  }
+    dot += g * D(i);
+  } LAST
   sum = meet_add(shared, sum, id, lane, lanes, 1);
   dot = meet_add(shared, dot, id, lane, lanes, 1);
   const T k1 = scale * sum / (T)n, k2 = scale * scale * scale * dot / (T)n;
-  for (long i = lane; i < end; i += lanes) STORE(OUT, out, i, G(i) * scale - k1 - (LOAD(X, x, i) - mean) * k2);
+#ifdef HELD
+  UNROLL for (int k = 0; k < 16; ++k) held[k] = gradient[k] * scale - k1 - held[k] * k2;
+  PUT(held)
+#else
+  EACH STORE(OUT, out, i, G(i) * scale - k1 - D(i) * k2);
+#endif
 }

@@ -22,10 +22,40 @@ Shape shape_of(TensorView input, std::span<const int64_t> normalized) {
   return s;
 }
 
-int64_t lanes_for(const Capabilities& caps, const Shape& s) {
-  int64_t lanes = 1;
-  while (lanes < group_size(caps) && lanes * 8 < s.n) lanes *= 2;
-  return lanes;
+// How a GPU's work-items share rows: see layer_elements.cl.
+struct Layout {
+  int64_t lanes, vector;
+};
+constexpr int64_t kHeld = 16;  // elements of a lane in registers
+bool is_held(const Layout& l, const Shape& s) { return s.n <= kHeld * l.lanes; }
+
+// Of 16 bytes, where all that is read and written by elements has type `type` and lies at multiples
+// of that; else 1.
+int64_t vector_for(DType type, const Shape& s,
+                   std::initializer_list<std::optional<TensorView>> operands) {
+  constexpr int64_t kBytes = 16;
+  const bool known = type == DType::Float32 || type == DType::Float16 || type == DType::BFloat16;
+  const int64_t vector = kBytes / size_of(type);
+  const bool fits = std::ranges::all_of(operands, [&](const std::optional<TensorView>& t) {
+    return !t || (t->dtype() == type && t->address() % kBytes == 0);
+  });
+  return known && fits && s.n % vector == 0 ? vector : 1;
+}
+
+// Vectors want lanes with all of their elements, where there are rows enough to fill the device.
+Layout layout_for(const Capabilities& caps, const Shape& s, int64_t vector) {
+  const int64_t group = group_size(caps), full = 1024 * static_cast<int64_t>(caps.compute_units);
+  Layout l{1, vector};
+  if (vector == 1) {
+    while (l.lanes < group && l.lanes * 8 < s.n) l.lanes *= 2;
+    return l;
+  }
+  const auto grows = [&] {
+    return l.lanes * kHeld < s.n || (s.rows * l.lanes < full && l.lanes * vector < s.n);
+  };
+  while (l.lanes < group && grows()) l.lanes *= 2;
+  if (!is_held(l, s)) l.vector = 1;
+  return l;
 }
 
 // Of a CPU driver's work-item.
@@ -35,10 +65,11 @@ int64_t rows_per_item(const Shape& s) {
 
 // The last arguments (rows, n, rows per item or lanes) and the range; `eps` follows where it is
 // given.
-void run(const OpCall& call, Launch& launch, const Shape& s, const uint64_t* eps) {
+void run(const OpCall& call, Launch& launch, const Shape& s, const Layout& layout,
+         const uint64_t* eps) {
   const bool elements = call.caps().style == KernelStyle::Elements;
   const int64_t group = elements ? group_size(call.caps()) : 1;
-  const int64_t per = elements ? lanes_for(call.caps(), s) : rows_per_item(s);
+  const int64_t per = elements ? layout.lanes : rows_per_item(s);
   const int64_t groups = elements ? divide_up(s.rows, group / per) : divide_up(s.rows, per);
   launch.value(s.rows).value(s.n).value(per);
   if (eps != nullptr) launch.value(*eps);
@@ -57,6 +88,9 @@ struct Weights {
     else
       launch.memory(0, 0, 0);
   }
+  std::optional<TensorView> view() const {
+    return tensor ? std::optional(tensor->view()) : std::nullopt;
+  }
 };
 
 DType weight_type(const OpCall& call, size_t weight, size_t bias, DType fallback) {
@@ -67,12 +101,13 @@ DType weight_type(const OpCall& call, size_t weight, size_t bias, DType fallback
   return w ? w->dtype() : b ? b->dtype() : fallback;
 }
 
-Defines defines_for(const OpCall& call, const Shape& s, DType compute, DType w) {
+Defines defines_for(const OpCall& call, const Shape& s, const Layout& layout, DType compute,
+                    DType w) {
   Defines d;
   d.type("COMPUTE", compute).type("W", w);
   if (call.caps().style == KernelStyle::Elements) {
-    d.set("GROUP", group_size(call.caps()));
-    if (s.n <= 16 * lanes_for(call.caps(), s)) d.set("HELD", 1);
+    d.set("GROUP", group_size(call.caps())).set("VEC", layout.vector);
+    if (is_held(layout, s)) d.set("HELD", 1);
   }
   return d;
 }
@@ -94,7 +129,10 @@ void forward(OpCall& call) {
   const Weights weight(call, 2), bias(call, 3);
   ContiguousOutput out(call, call.out(0)), mean(call, call.out(1)), scale(call, call.out(2));
   const bool elements = call.caps().style == KernelStyle::Elements;
-  Defines d = defines_for(call, s, compute, w);
+  const Layout layout =
+      layout_for(call.caps(), s,
+                 vector_for(input.dtype(), s, {in.view(), weight.view(), bias.view(), out.view()}));
+  Defines d = defines_for(call, s, layout, compute, w);
   d.type("X", input.dtype())
       .type("DY", input.dtype())
       .type("S", mean.view().dtype())
@@ -108,7 +146,7 @@ void forward(OpCall& call) {
   bias.bind_to(launch);
   for (const ContiguousOutput* o : {&out, &mean, &scale}) bind(launch, o->view());
   const uint64_t eps = number_bits(call.args().real(4), compute);
-  run(call, launch, s, &eps);
+  run(call, launch, s, layout, &eps);
   out.finish();
   mean.finish();
   scale.finish();
@@ -216,7 +254,10 @@ void backward(OpCall& call) {
     const Weights weight(call, 5);
     ContiguousOutput out(call, call.out(0));
     const bool elements = call.caps().style == KernelStyle::Elements;
-    Defines d = defines_for(call, s, compute, w);
+    const Layout layout =
+        layout_for(call.caps(), s,
+                   vector_for(input.dtype(), s, {dy.view(), x.view(), weight.view(), out.view()}));
+    Defines d = defines_for(call, s, layout, compute, w);
     d.type("X", input.dtype())
         .type("DY", grad.dtype())
         .type("S", mean.view().dtype())
@@ -236,7 +277,7 @@ void backward(OpCall& call) {
       parts->bind_to(launch);
     else if (!elements)
       launch.memory(0, 0, 0).memory(0, 0, 0);
-    run(call, launch, s, nullptr);
+    run(call, launch, s, layout, nullptr);
     out.finish();
   }
   if (parts)
