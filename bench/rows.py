@@ -32,8 +32,8 @@ class Tensor:
     """A tensor of a row, as input or result. One object used twice is one tensor.
 
     `draw` says what it holds: normal, positive, "index N" (whole numbers below N) or bool. `transposed`: the last two
-    dimensions lie in memory the other way round; `shape` is what the operator sees. `channels_last`: the peer's copy is
-    in that memory format, ours stays as it is.
+    dimensions lie in memory the other way round; `shape` is what the operator sees. `channels_last`: the second dimension's
+    elements are neighbours in memory, as in torch's memory format of that name.
     """
 
     shape: tuple[int, ...]

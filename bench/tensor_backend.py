@@ -54,7 +54,10 @@ class DeviceTensor:
 
     def transpose(self) -> DeviceTensor:
         """A view with the last two dimensions exchanged."""
-        order = [*range(len(self.shape) - 2), len(self.shape) - 1, len(self.shape) - 2]
+        return self.permute([*range(len(self.shape) - 2), len(self.shape) - 1, len(self.shape) - 2])
+
+    def permute(self, order: list[int]) -> DeviceTensor:
+        """A view whose dimension i is dimension order[i] of this."""
         return DeviceTensor(
             self.address,
             tuple(self.shape[i] for i in order),

@@ -108,12 +108,23 @@ class PluginSide:
                 return DtypeArgument(a.name)
             return [bound(x) for x in a] if isinstance(a, list) else a
 
-        outs = [self._keep(self.plugin.empty(t.shape, t.dtype)) for t in row.outs]
+        outs = [self._empty(t) for t in row.outs]
         for out in outs:
             self.plugin.poison(out)
         return self.plugin.prepare(row.op, [bound(a) for a in row.args], outs), outs
 
+    def _empty(self, t: Tensor) -> DeviceTensor:
+        shape = (t.shape[0], *t.shape[2:], t.shape[1]) if t.channels_last else t.shape
+        there = self._keep(self.plugin.empty(shape, t.dtype))
+        return self._channels_second(there) if t.channels_last else there
+
+    @staticmethod
+    def _channels_second(t: DeviceTensor) -> DeviceTensor:
+        return t.permute([0, len(t.shape) - 1, *range(1, len(t.shape) - 1)])
+
     def _upload(self, t: Tensor, array: np.ndarray) -> DeviceTensor:
+        if t.channels_last:
+            return self._channels_second(self._keep(self.plugin.upload(np.moveaxis(array, 1, -1), t.dtype)))
         if t.transposed:
             array = array.swapaxes(-1, -2) if array.ndim > 1 else array
         there = self._keep(self.plugin.upload(array, t.dtype))
@@ -124,7 +135,10 @@ class PluginSide:
         return t
 
     def _digest(self, there: DeviceTensor, t: Tensor) -> dict[str, Any]:
-        values = self.plugin.download(there).reshape(-1)
+        values = self.plugin.download(there)
+        if t.channels_last:
+            values = np.moveaxis(values.reshape(t.shape[0], *t.shape[2:], t.shape[1]), -1, 1)
+        values = values.reshape(-1)
         values = data.from_bfloat16(values) if t.dtype == "bfloat16" else values
         nans = int(np.isnan(values).sum()) if values.dtype.kind == "f" else 0
         return data.digest(values[data.positions(values.size)], nans)

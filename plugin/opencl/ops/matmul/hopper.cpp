@@ -239,7 +239,7 @@ const char* refuse_split(const OpCall& call, const MatmulProblem& p) {
   return is_variant_proven(call, split_variant(call, p)) ? nullptr : kNotProven;
 }
 const char* pass_over_split(const OpCall&, const MatmulProblem& p) {
-  if (std::min(p.m, p.n) <= most_few_rows(p.dtype) || p.k < 128)
+  if (few_rows_beat_matrix_units(p) || p.k < 128)
     return "splitting would take longer than it saves";
   const auto products = static_cast<double>(p.batch * p.m) * static_cast<double>(p.n * p.k);
   return products < 0x1p25 ? "splitting would take longer than it saves" : nullptr;

@@ -49,6 +49,7 @@ extern const MatmulImplementation kMatmulGeneral;  // general.cpp: anything
 
 // few_rows.cpp: up to so many rows (columns) a product reads its other operand once, for GPUs.
 int64_t most_few_rows(DType type);
+bool few_rows_beat_matrix_units(const MatmulProblem& p);
 
 // For the implementations: the kernels' parameters, defines and operands of a problem.
 MatmulParams matmul_params(const MatmulProblem& problem);
