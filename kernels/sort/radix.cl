@@ -46,6 +46,13 @@ INLINE Pass pass_of(__global const uint *varying, int pass) {
 #define PASS const Pass pass = {true, p.pass == WIDTH / 8 - 1, p.pass};
 #endif
 
+// PoCL 3.1 miscompiles what follows a return in front of barriers: without RETURNS a pass over nothing is made instead.
+#if RETURNS
+#define LEAVE if (!pass.active) return;
+#else
+#define LEAVE
+#endif
+
 #define KEY_OF_IN(i) key_of(in[i])
 #define KEY_OF_MEMORY(i) from[i]
 #define READ_ENTRIES(key)                   \
@@ -61,14 +68,14 @@ INLINE Pass pass_of(__global const uint *varying, int pass) {
 #define ENTRIES_OF_TILE                                                                                            \
   const uint id = get_local_id(0), shift = 8 * p.pass;                                                             \
   const long row = (long)get_group_id(0) / p.tiles, low = ((long)get_group_id(0) - row * p.tiles) * TILE;          \
-  const uint count = (uint)min((long)TILE, p.length - low);                                                        \
+  const uint count = pass.active ? (uint)min((long)TILE, p.length - low) : 0;                                                        \
   __global const WORD *in = AT_BYTES(const WORD, in_base, in_offset) + row * p.length + low;                       \
   __global const Key *from = MEMORY(const Key, SOURCE(p.keys)) + row * p.length + low;
 
 TILE_KERNEL void count_digits(__global void *memory_base, ulong memory_offset, __global const void *in_base,
                               ulong in_offset, const RadixParams p) {
   PASS
-  if (!pass.active) return;
+  LEAVE
   ENTRIES_OF_TILE
   __local uint counts[256];
   for (uint b = id; b < 256; b += GROUP) counts[b] = 0;
@@ -87,11 +94,11 @@ TILE_KERNEL void count_digits(__global void *memory_base, ulong memory_offset, _
 // Counts become sums over the tiles before, and sums of all of them p.totals. p.lanes items share a digit's column.
 TILE_KERNEL void sum_counts(__global void *memory_base, ulong memory_offset, const RadixParams p) {
   PASS
-  if (!pass.active) return;
+  LEAVE
   __local uint sums[GROUP];
   const uint id = get_local_id(0), digits = GROUP / p.lanes, lane = id / digits, digit = id % digits;
   const long column = (long)get_group_id(0) * digits + digit, row = column / 256;
-  const long part = (p.tiles + p.lanes - 1) / p.lanes, first = lane * part, end = min((long)p.tiles, first + part);
+  const long part = (p.tiles + p.lanes - 1) / p.lanes, first = lane * part, end = pass.active ? min((long)p.tiles, first + part) : 0;
   __global uint *counts = MEMORY(uint, p.counts) + row * p.tiles * 256 + column % 256;
   uint sum = 0;
   for (long t = first; t < end; ++t) sum += counts[t * 256];
@@ -111,7 +118,7 @@ TILE_KERNEL void move(__global void *value_base, ulong value_offset, __global vo
                       __global void *memory_base, ulong memory_offset, __global const void *in_base, ulong in_offset,
                       const RadixParams p) {
   PASS
-  if (!pass.active) return;
+  LEAVE
   ENTRIES_OF_TILE
   TILE_MEMORY
   __local uint starts[256];
@@ -149,18 +156,19 @@ TILE_KERNEL void move(__global void *value_base, ulong value_offset, __global vo
   __global uint *to_positions = MEMORY(uint, TARGET(p.positions)) + row * p.length;
   UNROLL for (int k = 0; k < ITEMS; ++k) {
     const uint r = k * GROUP + id;
-    if (r >= count) continue;
-    const Key one = keys[KEY_PLACE(r)];
-    const uint at = starts[(uint)(one >> shift) & 255] + r, from_place = origins[ORIGIN_PLACE(r)];
-    const uint position = pass.done == 0 ? (uint)low + from_place : positions[from_place];
-    if (!pass.last) {
-      to[at] = one;
-      to_positions[at] = position;
-    } else if (at < p.kept) {
+    if (r < count) {
+      const Key one = keys[KEY_PLACE(r)];
+      const uint at = starts[(uint)(one >> shift) & 255] + r, from_place = origins[ORIGIN_PLACE(r)];
+      const uint position = pass.done == 0 ? (uint)low + from_place : positions[from_place];
+      if (!pass.last) {
+        to[at] = one;
+        to_positions[at] = position;
+      } else if (at < p.kept) {
 #if VALUES
-      AT_BYTES(WORD, value_base, value_offset)[row * p.kept + at] = (WORD)element_of(one, in - low, position);
+        AT_BYTES(WORD, value_base, value_offset)[row * p.kept + at] = (WORD)element_of(one, in - low, position);
 #endif
-      AT_BYTES(long, index_base, index_offset)[row * p.kept + at] = position;
+        AT_BYTES(long, index_base, index_offset)[row * p.kept + at] = position;
+      }
     }
   }
 }

@@ -36,18 +36,23 @@ TILE_KERNEL void sort_tiles(__global void *value_base, ulong value_offset, __glo
   if ((uint)differing) atomic_or(varying, (uint)differing);
   if ((uint)((ulong)differing >> 32)) atomic_or(varying + 1, (uint)((ulong)differing >> 32));
   barrier(CLK_LOCAL_MEM_FENCE);
-  const Key wanted = (Key)((ulong)varying[1] << 32 | varying[0] | 1);  // one pass at least: it leaves what is read below
+  const Key wanted = (Key)((ulong)varying[1] << 32 | varying[0]);  // the first pass is always made: it leaves what is read below
 #endif
 #define KEY_DIGIT(k) (key[k] >> shift)
-  ROLLED for (uint shift = 0; shift < WIDTH; shift += 4) {
 #if SOME
-    if (!(wanted >> shift & 15)) continue;
+#define ACTIVE(shift) (wanted >> (shift) & 15)
+#else
+#define ACTIVE(shift) true
 #endif
+  uint shift = 0;
+  while (shift < WIDTH) {
     SORT_PASS(KEY_DIGIT)
+    do shift += 4;
+    while (shift < WIDTH && !ACTIVE(shift));
   }
 #define ROW_DIGIT(k) (origin[k] / n >> shift)
   if (p.tile_rows > 1) {
-    ROLLED for (uint shift = 0; (uint)(TILE - 1) / n >> shift > 0; shift += 4) {
+    for (shift = 0; (uint)(TILE - 1) / n >> shift > 0; shift += 4) {
       SORT_PASS(ROW_DIGIT)
     }
   }

@@ -160,7 +160,7 @@ class DigitSorter {
     p.lanes = 1;
     while (p.lanes < 32 && p.lanes * 16 <= group_ && p.lanes * 4 < p.tiles) p.lanes *= 2;
     Defines d = defines_;
-    d.set("SOME", some_);
+    d.set("SOME", some_).set("RETURNS", (call_.caps().type & CL_DEVICE_TYPE_CPU) == 0);
     if (some_) find_varying(p, memory, d);
     const auto passes = static_cast<int32_t>(size_of(in_.dtype()));
     for (p.pass = 0; p.pass < passes; ++p.pass) {
