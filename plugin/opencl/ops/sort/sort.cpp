@@ -90,13 +90,13 @@ class Sorter {
   }
 
   int64_t sort_chunks() {
-    constexpr int64_t chunk = 4096;
+    constexpr int64_t kChunk = 4096;
     Launch launch = call_.launch(kernel_sources::sort_merge, "sort_chunks", with_values(false));
     bind_entries(launch, entries_);
     bind_entries(launch, spare_);
     bind(launch, in_);
-    run(launch, parts_of(length_, chunk));
-    return chunk;
+    run(launch, parts_of(length_, kChunk));
+    return kChunk;
   }
 
   // What a work-item writes of merged pairs of runs: a part of one pair.
