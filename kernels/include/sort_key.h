@@ -1,5 +1,5 @@
-// Keys of sorting: unsigned integers of WIDTH bits that order as ATen's elements do (NaN above everything, -0 equal to 0;
-// DESCENDING: the other way round), made from the elements' bits, so that no device needs the element's type.
+// Keys of sorting, for all devices: unsigned integers of WIDTH bits that order as ATen's elements do (NaN above everything, -0
+// equal to 0; DESCENDING: the other way round), made from the elements' bits, so that no device needs the element's type.
 //   WORD       the unsigned integer type of an element's bits
 //   ELEMENT    what the bits mean: one of the names below
 //   INFINITE   floats: bits of infinity
@@ -20,26 +20,27 @@ typedef uint Key;
 #define ALL_BITS ((Key)(~(Key)0 >> (8 * sizeof(Key) - WIDTH)))
 #define SIGN_BIT ((Key)1 << (WIDTH - 1))
 
-INLINE Key ascending(Key bits) {
+// Of elements' bits, their place in ascending order; K is Key or a vector of them.
 #if ELEMENT == TRUTH
-  return bits != 0;
+#define ASCENDING(K, bits) ((bits) != (K)(0) ? (K)(1) : (K)(0))
 #elif ELEMENT == UNSIGNED
-  return bits;
+#define ASCENDING(K, bits) (bits)
 #elif ELEMENT == SIGNED
-  return bits ^ SIGN_BIT;
+#define ASCENDING(K, bits) ((bits) ^ (K)(SIGN_BIT))
 #else
-  const Key magnitude = bits & (ALL_BITS >> 1);
-  const Key key = magnitude == 0 || !(bits & SIGN_BIT) ? magnitude | SIGN_BIT : ~bits & ALL_BITS;
-  return magnitude > INFINITE ? ALL_BITS : key;
+// Bits above those of -0 are negative; what is above infinity behind the sign is NaN.
+#define IS_NAN(K, bits) (((bits) & (K)(ALL_BITS >> 1)) > (K)(INFINITE))
+#define ORDERED(K, bits) ((bits) > (K)(SIGN_BIT) ? ~(bits) & (K)(ALL_BITS) : (bits) | (K)(SIGN_BIT))
+#define ASCENDING(K, bits) (IS_NAN(K, bits) ? (K)(ALL_BITS) : ORDERED(K, bits))
 #endif
-}
 #if DESCENDING
-INLINE Key key_of(Key bits) { return ~ascending(bits) & ALL_BITS; }
+#define KEY_FUNCTION(name, K) INLINE K name(K bits) { return ~ASCENDING(K, bits) & (K)(ALL_BITS); }
 #define ASCENDING_OF(key) (~(key) & ALL_BITS)
 #else
-INLINE Key key_of(Key bits) { return ascending(bits); }
+#define KEY_FUNCTION(name, K) INLINE K name(K bits) { return ASCENDING(K, bits); }
 #define ASCENDING_OF(key) (key)
 #endif
+KEY_FUNCTION(key_of, Key)
 
 // Several elements share the keys of zero and NaN: their bits are in memory only.
 #if ELEMENT == FLOAT
@@ -57,4 +58,6 @@ INLINE Key bits_of(Key key) {
   return up;
 #endif
 }
+
+#define AT_BYTES(T, base, offset) ((__global T *)((__global char *)(base) + (offset)))
 #endif

@@ -24,7 +24,7 @@
 #define TILE_MEMORY                                     \
   SCAN_MEMORY KEY_MEMORY                                \
   __local ushort origins[ORIGIN_PLACE(TILE) + 1];       \
-  __local uint counters[WORD_PLACE(COUNTERS * GROUP) + 1];
+  __local uint counters[WORD_PLACE(COUNTERS * GROUP) + 1], again[1];
 
 // Sum of v over the items before this one; all of them in *total. A barrier belongs between two scans.
 INLINE uint scan(__local uint *sums, uint v, uint id, uint *total) {
@@ -74,22 +74,25 @@ INLINE void sum_counters(__local uint *counters, __local uint *sums, uint id) {
   barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-// A stable pass over the tile by the digits DIGIT(k), of 4 bits, of the item's entries. Leaves keys and origins in local
-// memory, too.
+// A stable pass over the tile by the digits DIGIT(k, shift), of 4 bits, of the item's entries. Leaves keys and origins in
+// local memory, too. The shift is read back, so that compilers find digits again where they are needed: what they would keep
+// of 16 entries otherwise, and not the local memory, limits how many work-groups share a multiprocessor.
 #define COUNTER(digit) counters[ACROSS(WORD_PLACE, (digit) & 7)]
 #define HALF(digit) (((digit) & 8) * 2)
-#define SORT_PASS(DIGIT)                                                                     \
+#define SORT_PASS(DIGIT, first_shift)                                                        \
   {                                                                                          \
     uint place[ITEMS];                                                                       \
+    if (id == 0) again[0] = first_shift;                                                     \
     UNROLL for (int w = 0; w < COUNTERS; ++w) COUNTER(w) = 0;                                \
     UNROLL for (int k = 0; k < ITEMS; ++k) {                                                 \
-      const uint digit = (uint)(DIGIT(k)), count = COUNTER(digit);                           \
+      const uint digit = (uint)(DIGIT(k, first_shift)), count = COUNTER(digit);              \
       place[k] = count >> HALF(digit) & 0xffff;                                              \
       COUNTER(digit) = count + (1u << HALF(digit));                                          \
     }                                                                                        \
     sum_counters(counters, sums, id);                                                        \
+    const uint same_shift = again[0];                                                        \
     UNROLL for (int k = 0; k < ITEMS; ++k) {                                                 \
-      const uint digit = (uint)(DIGIT(k));                                                   \
+      const uint digit = (uint)(DIGIT(k, same_shift));                                       \
       place[k] += COUNTER(digit) >> HALF(digit) & 0xffff;                                    \
       keys[KEY_PLACE(place[k])] = key[k];                                                    \
       origins[ORIGIN_PLACE(place[k])] = (ushort)origin[k];                                   \
@@ -122,5 +125,4 @@ INLINE void end_run(__local uint *counts, Run run) {
 INLINE Key element_of(Key key, __global const WORD *raw, ulong position) {
   return has_one_element(key) ? bits_of(key) : (Key)raw[position];
 }
-#define AT_BYTES(T, base, offset) ((__global T *)((__global char *)(base) + (offset)))
 #endif

@@ -68,7 +68,7 @@ INLINE Pass pass_of(__global const uint *varying, int pass) {
 #define ENTRIES_OF_TILE                                                                                            \
   const uint id = get_local_id(0), shift = 8 * p.pass;                                                             \
   const long row = (long)get_group_id(0) / p.tiles, low = ((long)get_group_id(0) - row * p.tiles) * TILE;          \
-  const uint count = pass.active ? (uint)min((long)TILE, p.length - low) : 0;                                                        \
+  const uint count = pass.active ? (uint)min((long)TILE, p.length - low) : 0;                                      \
   __global const WORD *in = AT_BYTES(const WORD, in_base, in_offset) + row * p.length + low;                       \
   __global const Key *from = MEMORY(const Key, SOURCE(p.keys)) + row * p.length + low;
 
@@ -91,26 +91,33 @@ TILE_KERNEL void count_digits(__global void *memory_base, ulong memory_offset, _
   for (uint b = id; b < 256; b += GROUP) to[b] = counts[b];
 }
 
-// Counts become sums over the tiles before, and sums of all of them p.totals. p.lanes items share a digit's column.
+// Counts become sums over the tiles before, and sums of all of them p.totals. p.lanes items share a digit's column; each asks
+// for AHEAD counts at once.
+#define AHEAD 8
 TILE_KERNEL void sum_counts(__global void *memory_base, ulong memory_offset, const RadixParams p) {
   PASS
   LEAVE
   __local uint sums[GROUP];
   const uint id = get_local_id(0), digits = GROUP / p.lanes, lane = id / digits, digit = id % digits;
   const long column = (long)get_group_id(0) * digits + digit, row = column / 256;
-  const long part = (p.tiles + p.lanes - 1) / p.lanes, first = lane * part, end = pass.active ? min((long)p.tiles, first + part) : 0;
+  const long part = (p.tiles + p.lanes - 1) / p.lanes, first = lane * part;
+  const long end = pass.active ? min((long)p.tiles, first + part) : 0;
   __global uint *counts = MEMORY(uint, p.counts) + row * p.tiles * 256 + column % 256;
   uint sum = 0;
-  for (long t = first; t < end; ++t) sum += counts[t * 256];
+  for (long t = first; t < end; t += AHEAD)
+    UNROLL for (int k = 0; k < AHEAD; ++k) sum += t + k < end ? counts[(t + k) * 256] : 0;
   sums[id] = sum;
   barrier(CLK_LOCAL_MEM_FENCE);
   uint before = 0;
   for (uint l = 0; l < lane; ++l) before += sums[l * digits + digit];
   if (lane == p.lanes - 1) MEMORY(uint, p.totals)[column] = before + sum;
-  for (long t = first; t < end; ++t) {
-    const uint own = counts[t * 256];
-    counts[t * 256] = before;
-    before += own;
+  for (long t = first; t < end; t += AHEAD) {
+    uint own[AHEAD];
+    UNROLL for (int k = 0; k < AHEAD; ++k) own[k] = t + k < end ? counts[(t + k) * 256] : 0;
+    UNROLL for (int k = 0; k < AHEAD; ++k) {
+      if (t + k < end) counts[(t + k) * 256] = before;
+      before += own[k];
+    }
   }
 }
 
@@ -127,10 +134,9 @@ TILE_KERNEL void move(__global void *value_base, ulong value_offset, __global vo
   READ_ENTRIES(key)
   TURN_TILE(key)
   UNROLL for (int k = 0; k < ITEMS; ++k) origin[k] = id * ITEMS + k;
-#define LOW_DIGIT(k) (key[k] >> shift)
-#define HIGH_DIGIT(k) (key[k] >> (shift + 4))
-  SORT_PASS(LOW_DIGIT)
-  SORT_PASS(HIGH_DIGIT)
+#define KEY_DIGIT(k, shift) (key[k] >> (shift))
+  SORT_PASS(KEY_DIGIT, shift)
+  SORT_PASS(KEY_DIGIT, shift + 4)
 #define DIGIT_AT(r) ((uint)(keys[KEY_PLACE(r)] >> shift) & 255)
   UNROLL for (int k = 0; k < ITEMS; ++k) {
     const uint r = k * GROUP + id, digit = DIGIT_AT(r);

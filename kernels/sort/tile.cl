@@ -36,30 +36,34 @@ TILE_KERNEL void sort_tiles(__global void *value_base, ulong value_offset, __glo
   if ((uint)differing) atomic_or(varying, (uint)differing);
   if ((uint)((ulong)differing >> 32)) atomic_or(varying + 1, (uint)((ulong)differing >> 32));
   barrier(CLK_LOCAL_MEM_FENCE);
-  const Key wanted = (Key)((ulong)varying[1] << 32 | varying[0]);  // the first pass is always made: it leaves what is read below
+  // A bit for each digit that is not the same in all keys. The first pass is always made: it leaves what is read below.
+  Key wanted = (Key)((ulong)varying[1] << 32 | varying[0]);
+  wanted |= wanted >> 2;
+  wanted = ((wanted | wanted >> 1) & (Key)0x1111111111111111ul) | 1;
 #endif
-#define KEY_DIGIT(k) (key[k] >> shift)
+#define KEY_DIGIT(k, shift) (key[k] >> (shift))
 #if SOME
-#define ACTIVE(shift) (wanted >> (shift) & 15)
-#else
-#define ACTIVE(shift) true
-#endif
-  uint shift = 0;
-  while (shift < WIDTH) {
-    SORT_PASS(KEY_DIGIT)
-    do shift += 4;
-    while (shift < WIDTH && !ACTIVE(shift));
+  for (; wanted != 0; wanted &= wanted - 1) {
+    const uint shift = (uint)popcount(~wanted & (wanted - 1));
+    SORT_PASS(KEY_DIGIT, shift)
   }
-#define ROW_DIGIT(k) (origin[k] / n >> shift)
+#else
+  for (uint shift = 0; shift < WIDTH; shift += 4) {
+    SORT_PASS(KEY_DIGIT, shift)
+  }
+#endif
+// Rows of places by a float's reciprocal: places are below 2^13, halves keep quotients away from whole numbers.
+#define QUOTIENT(place, reciprocal) ((uint)(((place) + 0.5f) * (reciprocal)))
+#define ROW_DIGIT(k, bits) QUOTIENT(origin[k], as_float(bits))
   if (p.tile_rows > 1) {
-    for (shift = 0; (uint)(TILE - 1) / n >> shift > 0; shift += 4) {
-      SORT_PASS(ROW_DIGIT)
+    for (uint span = n; span < TILE; span <<= 4) {
+      SORT_PASS(ROW_DIGIT, as_uint(1.0f / span))
     }
   }
   const uint kept = (uint)p.kept;
   UNROLL for (int k = 0; k < ITEMS; ++k) {
     const uint r = k * GROUP + id;
-    const uint row = p.tile_rows > 1 ? r / n : 0, at = r - row * n;
+    const uint row = p.tile_rows > 1 ? QUOTIENT(r, 1.0f / n) : 0, at = r - row * n;
     if (r >= count || at >= kept) continue;
     const uint from_place = origins[ORIGIN_PLACE(r)];
     const long o = (first + row) * p.kept + at;

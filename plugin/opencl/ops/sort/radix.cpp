@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "kernel_sources.h"
+#include "keys.h"
 #include "ops/divide_up.h"
 #include "ops/reduce/reduction.h"
 #include "radix_params.h"
@@ -14,23 +15,6 @@ namespace ocltensor::opencl {
 namespace {
 
 constexpr int64_t kDigits = 256;
-
-// Defines of kernels/include/sort_key.h.
-Defines key_defines(DType type, SortOrder order) {
-  constexpr const char* kWords[] = {"uchar", "ushort", "uint", "ulong"};
-  const auto bytes = static_cast<int64_t>(size_of(type));
-  Defines d;
-  d.set("WORD", kWords[bytes == 8 ? 3 : bytes / 2]).set("WIDTH", 8 * bytes);
-  d.set("DESCENDING", order.descending);
-  if (type == DType::Bool) return d.set("ELEMENT", "TRUTH");
-  if (type == DType::UInt8 || order.unsigned_keys) return d.set("ELEMENT", "UNSIGNED");
-  if (!is_floating(type)) return d.set("ELEMENT", "SIGNED");
-  d.set("INFINITE", type == DType::Float16    ? "0x7c00u"
-                    : type == DType::BFloat16 ? "0x7f80u"
-                    : type == DType::Float32  ? "0x7f800000u"
-                                              : "0x7ff0000000000000ul");
-  return d.set("ELEMENT", "FLOAT");
-}
 
 // Entries that a work-item holds: as many as registers and local memory allow (sort_tile.h: keys,
 // origins, counters, sums).
@@ -158,7 +142,7 @@ class DigitSorter {
     p.totals = take(rows_ * kDigits * 4);
     const Scratch memory = call_.scratch(bytes);
     p.lanes = 1;
-    while (p.lanes < 32 && p.lanes * 16 <= group_ && p.lanes * 4 < p.tiles) p.lanes *= 2;
+    while (p.lanes < 32 && p.lanes * 16 <= group_ && p.lanes * 8 < p.tiles) p.lanes *= 2;
     Defines d = defines_;
     d.set("SOME", some_).set("RETURNS", (call_.caps().type & CL_DEVICE_TYPE_CPU) == 0);
     if (some_) find_varying(p, memory, d);

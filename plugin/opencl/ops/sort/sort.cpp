@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kernel_sources.h"
+#include "keys.h"
 #include "ops/copy/copy.h"
 #include "ops/divide_up.h"
 #include "ops/division.h"
@@ -14,12 +15,6 @@
 
 namespace ocltensor::opencl {
 namespace {
-
-int64_t key_kind(DType type, SortOrder order) {
-  if (type == DType::Float64) return 3;
-  if (type == DType::Int64) return order.unsigned_keys ? 4 : 2;
-  return is_floating(type) ? 1 : 0;
-}
 
 class Sorter {
  public:
@@ -34,10 +29,8 @@ class Sorter {
         part_(part_to_select_from()),
         row_entries_(part_ == 0 ? length_ : divide_up(length_, part_) * kept),
         entries_(room_for_entries()),
-        spare_(room_for_entries()) {
-    defines_.type("A", in.dtype()).type("BITS", carrier_of(in.dtype())).set("ROWS", 1);
-    defines_.set("KEY", key_kind(in.dtype(), order)).set("DESCENDING", order.descending);
-  }
+        spare_(room_for_entries()),
+        defines_(key_defines(in.dtype(), order)) {}
 
   void sort() {
     const int64_t run_length = part_ == 0 ? sort_chunks() : select();
