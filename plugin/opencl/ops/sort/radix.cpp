@@ -113,10 +113,16 @@ class DigitSorter {
     entries_.emplace(std::move(found));
   }
 
+  // Of few short rows, fewer to a tile: there are enough work-groups then, with less to do each.
   void sort_tiles() {
     RadixParams p = params();
-    p.tile_rows = std::min(rows_, tile_ / p.length);
+    int64_t tile = tile_;
+    while (tile > 2 * group_ && tile >= 2 * p.length &&
+           divide_up(rows_, tile / p.length) < call_.caps().compute_units)
+      tile /= 2;
+    p.tile_rows = std::min(rows_, tile / p.length);
     Defines d = defines_;
+    d.set("ITEMS", tile / group_);
     d.set("ENTRIES", entries_.has_value()).set("SOME", some_);
     Launch launch = call_.launch(kernel_sources::sort_tile, "sort_tiles", d);
     bind_outputs(launch);
