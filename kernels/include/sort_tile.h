@@ -6,7 +6,8 @@
 #include "sort_key.h"
 
 #define TILE (GROUP * ITEMS)
-#define TILE_KERNEL __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel
+// In front of __kernel: what passes structures to drivers that take none looks for that word.
+#define TILE_GROUP __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 // Where entry i lies in local memory: consecutive entries of one item, and of all, fall into different banks. CONSECUTIVE is
 // that of an item's entry k, ACROSS of entry k of all items next to each other; sums that a compiler takes apart.
 #define WORD_PLACE(i) ((i) + ((i) >> 5))

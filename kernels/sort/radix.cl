@@ -8,7 +8,7 @@
 #define BINS (256 / GROUP > 0 ? 256 / GROUP : 1)  // of an item
 #define MEMORY(T, at) AT_BYTES(T, memory_base, memory_offset + (at))
 
-TILE_KERNEL void vary(__global void *memory_base, ulong memory_offset, __global const void *in_base, ulong in_offset,
+TILE_GROUP __kernel void vary(__global void *memory_base, ulong memory_offset, __global const void *in_base, ulong in_offset,
                       const RadixParams p) {
   __local uint varying[2];
   __global const WORD *in = AT_BYTES(const WORD, in_base, in_offset);
@@ -72,7 +72,7 @@ INLINE Pass pass_of(__global const uint *varying, int pass) {
   __global const WORD *in = AT_BYTES(const WORD, in_base, in_offset) + row * p.length + low;                       \
   __global const Key *from = MEMORY(const Key, SOURCE(p.keys)) + row * p.length + low;
 
-TILE_KERNEL void count_digits(__global void *memory_base, ulong memory_offset, __global const void *in_base,
+TILE_GROUP __kernel void count_digits(__global void *memory_base, ulong memory_offset, __global const void *in_base,
                               ulong in_offset, const RadixParams p) {
   PASS
   LEAVE
@@ -94,7 +94,7 @@ TILE_KERNEL void count_digits(__global void *memory_base, ulong memory_offset, _
 // Counts become sums over the tiles before, and sums of all of them p.totals. p.lanes items share a digit's column; each asks
 // for AHEAD counts at once.
 #define AHEAD 8
-TILE_KERNEL void sum_counts(__global void *memory_base, ulong memory_offset, const RadixParams p) {
+TILE_GROUP __kernel void sum_counts(__global void *memory_base, ulong memory_offset, const RadixParams p) {
   PASS
   LEAVE
   __local uint sums[GROUP];
@@ -121,7 +121,7 @@ TILE_KERNEL void sum_counts(__global void *memory_base, ulong memory_offset, con
   }
 }
 
-TILE_KERNEL void move(__global void *value_base, ulong value_offset, __global void *index_base, ulong index_offset,
+TILE_GROUP __kernel void move(__global void *value_base, ulong value_offset, __global void *index_base, ulong index_offset,
                       __global void *memory_base, ulong memory_offset, __global const void *in_base, ulong in_offset,
                       const RadixParams p) {
   PASS

@@ -7,7 +7,7 @@
 
 #define BINS (256 / GROUP > 0 ? 256 / GROUP : 1)  // of an item
 
-TILE_KERNEL void select_tiles(__global void *to_key_base, ulong to_key_offset, __global void *to_position_base,
+TILE_GROUP __kernel void select_tiles(__global void *to_key_base, ulong to_key_offset, __global void *to_position_base,
                               ulong to_position_offset, __global const void *in_base, ulong in_offset,
                               __global const void *key_base, ulong key_offset, __global const void *position_base,
                               ulong position_offset, const RadixParams p) {

@@ -6,7 +6,7 @@
 #include "sort_tile.h"
 #include "radix_params.h"
 
-TILE_KERNEL void sort_tiles(__global void *value_base, ulong value_offset, __global void *index_base, ulong index_offset,
+TILE_GROUP __kernel void sort_tiles(__global void *value_base, ulong value_offset, __global void *index_base, ulong index_offset,
                             __global const void *in_base, ulong in_offset, __global const void *key_base, ulong key_offset,
                             __global const void *position_base, ulong position_offset, const RadixParams p) {
   TILE_MEMORY
