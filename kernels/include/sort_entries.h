@@ -1,14 +1,11 @@
-// Entries that rows are sorted by. An element becomes an entry (key, position) whose order is total: keys order as ATen's
-// elements do (NaN above everything, -0 equal to 0; DESCENDING: the other way round) and positions decide between equal
-// ones, so that the sort is stable. KEY: 0 integers to 32 bits, 1 floats to 32 bits, 2 int64, 3 float64, 4 int64 read as
-// unsigned.
+// Entries that rows are sorted by on CPU drivers: an element becomes (key, position), whose order is total. Keys are those of
+// sort_key.h, and positions decide between equal ones, so that the sort is stable.
 #ifndef OCLTENSOR_SORT_ENTRIES_H
 #define OCLTENSOR_SORT_ENTRIES_H
-#include "types.h"
+#include "sort_key.h"
 #include "sort_params.h"
 
-typedef CTYPE(A) T;
-#if KEY >= 2
+#if WIDTH == 64
 typedef ulong2 E;
 #define LESS(a, b) ((a).x < (b).x || ((a).x == (b).x && (a).y < (b).y))
 #define ENTRY(key, at) ((ulong2)(key, (ulong)(at)))
@@ -20,29 +17,6 @@ typedef ulong E;
 #define ENTRY(key, at) ((ulong)(key) << 32 | (uint)(at))
 #define POSITION(e) ((long)((e) & 0xffffffffu))
 #define LARGEST ULONG_MAX
-#endif
-
-#if KEY == 0
-INLINE uint ascending(T v) { return (uint)(int)v ^ 0x80000000u; }
-#elif KEY == 1
-INLINE uint ascending(T v) {
-  const uint u = v == 0 ? 0 : as_uint(v);
-  return v != v ? 0xffffffffu : u ^ (u >> 31 ? 0xffffffffu : 0x80000000u);
-}
-#elif KEY == 2
-INLINE ulong ascending(T v) { return (ulong)v ^ 0x8000000000000000ul; }
-#elif KEY == 3
-INLINE ulong ascending(T v) {
-  const ulong u = v == 0 ? 0 : as_ulong(v);
-  return v != v ? ULONG_MAX : u ^ (u >> 63 ? ULONG_MAX : 0x8000000000000000ul);
-}
-#else
-INLINE ulong ascending(T v) { return (ulong)v; }
-#endif
-#if DESCENDING
-#define KEY_OF(v) (~ascending(v))
-#else
-#define KEY_OF(v) ascending(v)
 #endif
 
 // Sorted runs from[a, middle) and from[middle, end) into to[at, stop): `at` is where the first of them belong.

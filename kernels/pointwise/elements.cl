@@ -1,6 +1,6 @@
 // Pointwise operators for GPUs: one work-item an element, or four where every operand is contiguous or repeated.
-// Defines: as rows.cl; FLAT where the loop nest is one contiguous run, INDEX the type of element counts (uint, or ulong
-// from 2^31 on).
+// Defines: as rows.cl; FLAT where the loop nest is one contiguous run, LINES where its inner dimension is (a row or a column
+// broadcast to a matrix), INDEX the type of element counts (uint, or ulong from 2^31 on).
 #include "pointwise_params.h"
 #include "pointwise_formula.h"
 
@@ -12,6 +12,12 @@
 #define SPREAD_1(X, p, i) TO(COMPUTE, LOAD(X, p, i))
 #define SPREAD_2(X, p, i) TO(COMPUTE, LOAD(X, p, i))
 #define SPREAD_3(X, p, i) p
+
+// Moves the pointer of a tensor; a number has none.
+#define MOVE(KIND, p, distance) CAT(MOVE_, KIND)(p, distance)
+#define MOVE_0(p, distance) p += (distance);
+#define MOVE_1(p, distance) p += (distance);
+#define MOVE_3(p, distance)
 
 #if KIND_A == 3
 #define PTR_A const T pa = FROM_BITS(COMPUTE, p.numbers[0]);
@@ -44,11 +50,29 @@ __kernel void pointwise(__global void *out_base, ulong out_offset, __global cons
   PARAMETERS
   ALL_POINTERS
   __global STYPE(OUT) *out = AT(OUT, out_base, out_offset);
-#ifdef FLAT
+#if defined(FLAT) || defined(LINES)
   // A work-group covers 4 * its size neighbouring elements; all loads of an item are issued before its first store.
   const INDEX n = p.sizes[0];
   const INDEX step = get_local_size(0);
+#ifdef LINES
+  // The line is found once for all of them.
+  const INDEX parts = (n + 4 * step - 1) / (4 * step), line = (INDEX)get_group_id(0) / parts;
+  const INDEX i = ((INDEX)get_group_id(0) - line * parts) * step * 4 + get_local_id(0);
+  INDEX rest = line;
+  UNROLL for (int k = 1; k < POINTWISE_RANK; ++k) {
+    if (k >= p.rank) break;
+    const INDEX size = p.sizes[k], next = rest / size;
+    const long at = rest - next * size;
+    rest = next;
+    out += at * p.strides[0][k];
+    MOVE(KIND_A, pa, at * p.strides[1][k])
+    MOVE(KIND_B, pb, at * p.strides[2][k])
+    MOVE(KIND_C, pc, at * p.strides[3][k])
+    MOVE(KIND_D, pd, at * p.strides[4][k])
+  }
+#else
   const INDEX i = (INDEX)get_group_id(0) * step * 4 + get_local_id(0);
+#endif
   if (i >= n) return;
   T a[4], b[4], c[4], d[4];
   UNROLL for (int k = 0; k < 4; ++k) {
@@ -64,7 +88,8 @@ __kernel void pointwise(__global void *out_base, ulong out_offset, __global cons
   INDEX rest = get_global_id(0);
   long offset_out = 0, offset_a = 0, offset_b = 0, offset_c = 0, offset_d = 0;
   if (rest >= (INDEX)(p.sizes[0] * p.rows)) return;
-  for (int k = 0; k < p.rank; ++k) {
+  UNROLL for (int k = 0; k < POINTWISE_RANK; ++k) {
+    if (k >= p.rank) break;
     const INDEX size = p.sizes[k], next = rest / size;
     const long at = rest - next * size;
     rest = next;

@@ -1,18 +1,25 @@
 // softmax and log-softmax (LOG) of [outer, n, inner] for GPUs: `lanes` work-items (a power of two) share a row;
 // neighbouring work-items take neighbouring elements of the input. A row of at most 16 elements a lane is read once and
 // held in registers (softmax_held); a longer one is read twice, its maximum and sum corrected as they grow (softmax).
-//   COMPUTE, A (input), OUT, GROUP (work-group size)
+//   COMPUTE, A (input), OUT, GROUP (work-group size); UNIT: rows are contiguous, no 64-bit product for an element
 #include "types.h"
 typedef CTYPE(COMPUTE) T;
 #include "lanes.h"
+#ifdef UNIT
+#define INNER 1
+typedef uint Place;
+#else
+#define INNER inner
+typedef long Place;
+#endif
 
 #define PROLOGUE                                                                                           \
   __local T shared[GROUP];                                                                                 \
   const uint id = get_local_id(0), lanes = lanes_, rows = GROUP / lanes;                                   \
-  const uint lane = inner == 1 ? id % lanes : id / rows, step = inner == 1 ? 1 : rows;                     \
-  const long row = (long)get_group_id(0) * rows + (inner == 1 ? id / lanes : id % rows);                   \
-  const bool active = row < outer * inner;                                                                 \
-  const long o = row / inner, start = o * n * inner + (row - o * inner);                                   \
+  const uint lane = INNER == 1 ? id % lanes : id / rows, step = INNER == 1 ? 1 : rows;                     \
+  const long row = (long)get_group_id(0) * rows + (INNER == 1 ? id / lanes : id % rows);                   \
+  const bool active = row < outer * INNER;                                                                 \
+  const long o = row / INNER, start = o * n * INNER + (row - o * INNER);                                   \
   __global const STYPE(A) *in = AT_CONST(A, a_base, a_offset) + start;                                     \
   __global STYPE(OUT) *out = AT(OUT, out_base, out_offset) + start;
 #define ARGUMENTS                                                                                          \
@@ -24,8 +31,8 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void softmax_held(AR
   PROLOGUE
   T x[HELD], top = -INFINITY, sum = 0;
   UNROLL for (int k = 0; k < HELD; ++k) {
-    const long i = lane + k * lanes;
-    x[k] = active && i < n ? LOAD(A, in, i * inner) : -INFINITY;
+    const Place i = lane + k * lanes;
+    x[k] = active && i < n ? LOAD(A, in, i * INNER) : -INFINITY;
   }
   UNROLL for (int k = 0; k < HELD; ++k) top = x[k] > top ? x[k] : top;
   top = meet_max(shared, top, id, lane, lanes, step);
@@ -39,8 +46,8 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void softmax_held(AR
   const T last = LOG ? log(sum) : (T)1 / sum;
   if (!active) return;
   UNROLL for (int k = 0; k < HELD; ++k) {
-    const long i = lane + k * lanes;
-    if (i < n) STORE(OUT, out, i * inner, LOG ? x[k] - top - last : e[k] * last);
+    const Place i = lane + k * lanes;
+    if (i < n) STORE(OUT, out, i * INNER, LOG ? x[k] - top - last : e[k] * last);
   }
 }
 
@@ -50,7 +57,7 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void softmax(ARGUMEN
   if (active) {
     for (long i = lane; i < n; i += 4 * lanes) {
       T x[4], peak = top;
-      UNROLL for (int k = 0; k < 4; ++k) x[k] = i + k * lanes < n ? LOAD(A, in, (i + k * lanes) * inner) : -INFINITY;
+      UNROLL for (int k = 0; k < 4; ++k) x[k] = i + k * lanes < n ? LOAD(A, in, (i + k * lanes) * INNER) : -INFINITY;
       UNROLL for (int k = 0; k < 4; ++k) peak = x[k] > peak ? x[k] : peak;
       // Nothing but -inf so far: sums start with the first finite peak. A NaN enters the sum below.
       const T shift = peak == -INFINITY ? 0 : peak;
@@ -64,7 +71,7 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void softmax(ARGUMEN
   const T last = LOG ? log(sum) : (T)1 / sum;
   if (!active) return;
   for (long i = lane; i < n; i += lanes) {
-    const T x = LOAD(A, in, i * inner) - peak;
-    STORE(OUT, out, i * inner, LOG ? x - last : exp(x) * last);
+    const T x = LOAD(A, in, i * INNER) - peak;
+    STORE(OUT, out, i * INNER, LOG ? x - last : exp(x) * last);
   }
 }

@@ -1,28 +1,28 @@
-// Merge sort of rows of entries (sort_entries.h). BITS: the integer type as wide as A.
+// Merge sort of rows of entries (sort_entries.h), for CPU drivers.
 //   sort_chunks   entries of each chunk, sorted by one work-item: 16 by exchanges, then merges between two buffers
 //   merge         pairs of sorted runs into one; a work-item finds and writes its own segment
 //   unpack        values and positions of the first entries of each row
 #include "range.h"
 #include "sort_entries.h"
 
-INLINE void sort16(__global E *to, __global const STYPE(A) *in, long first, int count) {
+INLINE void sort16(__global E *to, __global const WORD *in, long first, int count) {
   E e[16];
   UNROLL for (int k = 0; k < 16; ++k) {
     e[k] = LARGEST;
-    if (k < count) e[k] = ENTRY(KEY_OF(LOAD(A, in, first + k)), first + k);
+    if (k < count) e[k] = ENTRY(key_of(in[first + k]), first + k);
   }
   exchange16(e);
   UNROLL for (int k = 0; k < 16; ++k)
     if (k < count) to[first + k] = e[k];
 }
 
-GROUP __kernel void sort_chunks(__global void *entry_base, ulong entry_offset, __global void *spare_base,
+ONE_ITEM __kernel void sort_chunks(__global void *entry_base, ulong entry_offset, __global void *spare_base,
                                 ulong spare_offset, __global const void *in_base, ulong in_offset, const SortParams p) {
   FOR_EACH(i, p.pieces, p.per_item) {
     const long row = i / p.parts, low = (i - row * p.parts) * p.part, high = min((long)p.length, low + p.part);
-    __global E *entries = (__global E *)((__global char *)entry_base + entry_offset) + row * p.length;
-    __global E *spare = (__global E *)((__global char *)spare_base + spare_offset) + row * p.length;
-    __global const STYPE(A) *in = AT_CONST(A, in_base, in_offset) + row * p.length;
+    __global E *entries = AT_BYTES(E, entry_base, entry_offset) + row * p.length;
+    __global E *spare = AT_BYTES(E, spare_base, spare_offset) + row * p.length;
+    __global const WORD *in = AT_BYTES(const WORD, in_base, in_offset) + row * p.length;
     for (long k = low; k < high; k += 16) sort16(entries, in, k, min(16L, high - k));
     __global E *from = merge_runs(entries, spare, low, high);
     if (from != entries)
@@ -30,12 +30,12 @@ GROUP __kernel void sort_chunks(__global void *entry_base, ulong entry_offset, _
   }
 }
 
-GROUP __kernel void merge(__global void *to_base, ulong to_offset, __global const void *from_base, ulong from_offset,
+ONE_ITEM __kernel void merge(__global void *to_base, ulong to_offset, __global const void *from_base, ulong from_offset,
                           const SortParams p) {
   FOR_EACH(i, p.pieces, p.per_item) {
     const long row = i / p.parts, at = (i - row * p.parts) * p.part, stop = min((long)p.entries, at + p.part);
-    __global E *to = (__global E *)((__global char *)to_base + to_offset) + row * p.entries;
-    __global const E *from = (__global const E *)((__global const char *)from_base + from_offset) + row * p.entries;
+    __global E *to = AT_BYTES(E, to_base, to_offset) + row * p.entries;
+    __global const E *from = AT_BYTES(const E, from_base, from_offset) + row * p.entries;
     const long first = at / (2 * p.run) * (2 * p.run);
     const long middle = min((long)p.entries, first + p.run), end = min((long)p.entries, first + 2 * p.run);
     // How many of the left run come before `at`.
@@ -50,14 +50,14 @@ GROUP __kernel void merge(__global void *to_base, ulong to_offset, __global cons
   }
 }
 
-GROUP __kernel void unpack(__global void *value_base, ulong value_offset, __global void *index_base,
+ONE_ITEM __kernel void unpack(__global void *value_base, ulong value_offset, __global void *index_base,
                            ulong index_offset, __global const void *entry_base, ulong entry_offset,
                            __global const void *in_base, ulong in_offset, const SortParams p) {
   FOR_EACH(i, p.pieces, p.per_item) {
     const long row = i / p.kept, k = i - row * p.kept;
-    const long at = POSITION(((__global const E *)((__global const char *)entry_base + entry_offset))[row * p.entries + k]);
+    const long at = POSITION((AT_BYTES(const E, entry_base, entry_offset))[row * p.entries + k]);
 #if VALUES
-    AT(BITS, value_base, value_offset)[i] = AT_CONST(BITS, in_base, in_offset)[row * p.length + at];
+    AT_BYTES(WORD, value_base, value_offset)[i] = AT_BYTES(const WORD, in_base, in_offset)[row * p.length + at];
 #endif
     AT(i64, index_base, index_offset)[i] = at;
   }

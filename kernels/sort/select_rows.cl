@@ -4,21 +4,7 @@
 #include "range.h"
 #include "sort_entries.h"
 
-typedef CVEC(A) T16;
-#if KEY == 0
-INLINE uint16 ascending16(T16 v) { return as_uint16(convert_int16(v)) ^ (uint16)(0x80000000u); }
-#else
-INLINE uint16 ascending16(T16 v) {
-  const uint16 u = v == (T16)(0) ? (uint16)(0) : as_uint16(v);
-  const uint16 flipped = u ^ (as_int16(u) < 0 ? (uint16)(0xffffffffu) : (uint16)(0x80000000u));
-  return v != v ? (uint16)(0xffffffffu) : flipped;
-}
-#endif
-#if DESCENDING
-#define KEYS_OF(v) (~ascending16(v))
-#else
-#define KEYS_OF(v) ascending16(v)
-#endif
+KEY_FUNCTION(keys_of, uint16)
 
 // A number that exactly `kept` of `count` (more than that) different entries are less than: by its bits from the highest
 // one in which they differ. The buffer is filled with LARGEST to a multiple of 8.
@@ -69,10 +55,10 @@ INLINE uint keep_best(__global ulong *entries, long count, long kept) {
 ONE_ITEM __kernel void select_best(__global void *entry_base, ulong entry_offset, __global void *spare_base,
                                    ulong spare_offset, __global const void *in_base, ulong in_offset,
                                    const SortParams p) {
-  __global ulong *best = (__global ulong *)((__global char *)spare_base + spare_offset) + get_global_id(0) * 2 * p.room;
+  __global ulong *best = AT_BYTES(ulong, spare_base, spare_offset) + get_global_id(0) * 2 * p.room;
   FOR_EACH(i, p.pieces, p.per_item) {
     const long row = i / p.parts, part = i - row * p.parts, low = part * p.part, high = min((long)p.length, low + p.part);
-    __global const STYPE(A) *in = AT_CONST(A, in_base, in_offset) + row * p.length;
+    __global const WORD *in = AT_BYTES(const WORD, in_base, in_offset) + row * p.length;
     long count = 0, at = low;
     uint limit = 0xffffffffu;
     bool full = false;  // whether `limit` is one: before, the highest key must pass, too
@@ -85,11 +71,11 @@ ONE_ITEM __kernel void select_best(__global void *entry_base, ulong entry_offset
       uint keys[16];
       const int n = min(16L, high - at);
       if (n == 16) {
-        const uint16 k = KEYS_OF(LOAD16(A, in, at));
+        const uint16 k = keys_of(convert_uint16(vload16(0, in + at)));
         if (full && !any(k < (uint16)(limit))) continue;
         vstore16(k, 0, keys);
       } else {
-        ROLLED for (int k = 0; k < n; ++k) keys[k] = KEY_OF(LOAD(A, in, at + k));
+        ROLLED for (int k = 0; k < n; ++k) keys[k] = key_of(in[at + k]);
       }
       ROLLED for (int k = 0; k < n; ++k) {
         best[count] = ENTRY(keys[k], at + k);
@@ -108,7 +94,7 @@ ONE_ITEM __kernel void select_best(__global void *entry_base, ulong entry_offset
       UNROLL for (int j = 0; j < 16; ++j) best[k + j] = e[j];
     }
     __global const ulong *sorted = merge_runs(best, best + p.room, 0, count);
-    __global ulong *to = (__global ulong *)((__global char *)entry_base + entry_offset) + i * p.kept;
+    __global ulong *to = AT_BYTES(ulong, entry_base, entry_offset) + i * p.kept;
     for (long k = 0; k < p.kept; ++k) to[k] = k < count ? sorted[k] : LARGEST;
   }
 }

@@ -101,6 +101,27 @@ void divide_rows(PointwiseParams& p, size_t& chunks, size_t& groups) {
   groups = static_cast<size_t>((p.rows + p.rows_per_item - 1) / p.rows_per_item);
 }
 
+// Contiguous runs, the whole nest or its lines: four elements an item, and groups of fewer items
+// where lines are short. Else an item an element.
+void divide_elements(const OpCall& call, const Nest& nest, const PointwiseParams& p, Defines& d,
+                     std::array<size_t, 3>& global, std::array<size_t, 3>& local) {
+  constexpr int64_t kShortest = 256;  // line that is worth finding for its own
+  const auto total = static_cast<uint64_t>(p.sizes[0] * p.rows);
+  bool runs = nest.space.strides[0][0] == 1;
+  for (size_t k = 1; k < nest.space.strides.size(); ++k)
+    runs = runs && (nest.space.strides[k][0] == 0 || nest.space.strides[k][0] == 1);
+  const bool flat = runs && p.rank == 1;
+  const bool lines = runs && p.rank > 1 && p.sizes[0] >= kShortest;
+  if (flat) d.set("FLAT", 1);
+  if (lines) d.set("LINES", 1);
+  d.set("INDEX", total < (uint64_t{1} << 31) ? "uint" : "ulong");
+  local[0] = std::min<size_t>(256, call.caps().max_work_group_size);
+  while (lines && local[0] > 64 && static_cast<int64_t>(local[0] * 4) > p.sizes[0]) local[0] /= 2;
+  const uint64_t per_group = local[0] * (flat || lines ? 4 : 1);
+  const uint64_t run = lines ? static_cast<uint64_t>(p.sizes[0]) : total;
+  global[0] = (run + per_group - 1) / per_group * local[0] * (total / run);
+}
+
 void run(const OpCall& call, TensorView out, const ElementwiseLaunch& what, const Nest& nest) {
   const bool rows = call.caps().style == KernelStyle::Rows;
   const bool complex = is_complex(what.compute);
@@ -138,15 +159,7 @@ void run(const OpCall& call, TensorView out, const ElementwiseLaunch& what, cons
       d.set("LANES_IF_LARGE", 1);
     divide_rows(p, global[0], global[1]);
   } else {
-    const auto total = static_cast<uint64_t>(p.sizes[0] * p.rows);
-    bool flat = p.rank == 1 && nest.space.strides[0][0] == 1;
-    for (size_t k = 1; k < nest.space.strides.size(); ++k)
-      flat = flat && (nest.space.strides[k][0] == 0 || nest.space.strides[k][0] == 1);
-    if (flat) d.set("FLAT", 1);
-    d.set("INDEX", total < (uint64_t{1} << 31) ? "uint" : "ulong");
-    local[0] = std::min<size_t>(256, call.caps().max_work_group_size);
-    const uint64_t per_group = local[0] * (flat ? 4 : 1);
-    global[0] = (total + per_group - 1) / per_group * local[0];
+    divide_elements(call, nest, p, d, global, local);
   }
   Launch launch = call.launch(complex ? kernel_sources::pointwise_complex
                               : rows  ? kernel_sources::pointwise_rows

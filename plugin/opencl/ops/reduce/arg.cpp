@@ -98,6 +98,7 @@ void launch_arg(const OpCall& call, TensorView self, const Block& b, bool larges
       .type("A", self.dtype());
   d.set("COMPARE", largest ? ">" : "<");
   if (elements) d.set("GROUP", group_size(call.caps()));
+  if (elements && b.inner == 1) d.set("UNIT", 1);
   Defines last = d;
   last.type("VALUE", values != nullptr ? values->dtype() : compute);
   last.set("VALUES", values != nullptr).set("INDICES", indices != nullptr);

@@ -4,7 +4,9 @@
 
 #include "base/infer/common.h"
 #include "complex.h"
+#include "kernel_sources.h"
 #include "ops/copy/copy.h"
+#include "ops/divide_up.h"
 #include "ops/pointwise/pointwise.h"
 #include "reduction.h"
 
@@ -51,6 +53,49 @@ double count_of(TensorView self, uint32_t mask) {
 constexpr Reduction kDeviation{1, {{kOffsetVariance.part[0].lift, kAdd, "0", "sqrt(x / s0)"}}};
 constexpr Formula kMeanFormula{"mean", FormulaForm::Vector, "(" OCLTENSOR_PIVOT("a") ") + b"};
 
+// GPUs: contiguous rows that the registers of a work-group hold are read once. False where it is
+// another call.
+bool variance_of_rows(const OpCall& call, TensorView self, uint32_t mask, bool root, TensorView out,
+                      const TensorView* mean_out, double divisor) {
+  constexpr int64_t kHeld = 16;  // variance_elements.cl: HELD
+  const int64_t group = group_size(call.caps());
+  int64_t length = 1;
+  bool innermost = true;  // whether only the last dimensions are reduced
+  for (size_t d = self.sizes().size(); d-- > 0;) {
+    const bool reduced = (mask >> d & 1) != 0;
+    if (reduced) length *= self.sizes()[d];
+    innermost = innermost && (reduced || (mask & ((1u << d) - 1)) == 0);
+  }
+  const bool dense = self.is_contiguous() && out.is_contiguous() &&
+                     (mean_out == nullptr || mean_out->is_contiguous());
+  if (call.caps().style != KernelStyle::Elements || !innermost || !dense || self.numel() == 0 ||
+      length < 16 || length > group * kHeld)
+    return false;
+  const int64_t rows = self.numel() / length;
+  int64_t lanes = 1;
+  while (lanes * kHeld < length) lanes *= 2;
+  // Few rows: more work-items for each.
+  if (divide_up(rows * lanes, group) < call.caps().compute_units && length > 4 * lanes) {
+    while (lanes < group && lanes * 4 < length) lanes *= 2;
+  }
+  const DType compute = compute_type(self.dtype());
+  Defines d;
+  d.type("COMPUTE", compute).type("A", self.dtype()).type("OUT", out.dtype());
+  d.type("MEAN", mean_out != nullptr ? mean_out->dtype() : compute);
+  d.set("MEANS", mean_out != nullptr).set("ROOT", root).set("GROUP", group);
+  Launch launch = call.launch(kernel_sources::reduce_variance_elements, "variance", d);
+  bind(launch, self);
+  bind(launch, out);
+  if (mean_out == nullptr)
+    launch.memory(0, 0, 0);
+  else
+    bind(launch, *mean_out);
+  launch.value(rows).value(length).value(lanes).value(number_bits(divisor, compute));
+  launch.run({static_cast<size_t>(divide_up(rows * lanes, group) * group), 1, 1},
+             {static_cast<size_t>(group), 1, 1});
+  return true;
+}
+
 // Two sweeps: the mean, then squared distances from it. The divisor is max(0, n - correction), as
 // in ATen.
 void variance_of(const OpCall& call, TensorView self, uint32_t mask, bool root, TensorView out,
@@ -58,6 +103,8 @@ void variance_of(const OpCall& call, TensorView self, uint32_t mask, bool root, 
   const auto correction = call.args().optional_scalar(2);
   const DType compute = compute_type(self.dtype());
   const double n = count_of(self, mask);
+  const double divisor = std::max(0.0, n - (correction ? correction->as_double() : 1.0));
+  if (variance_of_rows(call, self, mask, root, out, mean_out, divisor)) return;
   const LocalTensor pivot(self.address(), self.dtype(),
                           infer::reduced_sizes(self.sizes(), mask, true), Dims(self.strides()));
   const TensorView pivot_view = pivot.view();
@@ -70,7 +117,6 @@ void variance_of(const OpCall& call, TensorView self, uint32_t mask, bool root, 
                        {&self, first},
                        {mean.view()},
                        {n, 0, 0, 0}});
-  const double divisor = std::max(0.0, n - (correction ? correction->as_double() : 1.0));
   launch_reduce(call, {root ? &kDeviation : &kOffsetVariance,
                        compute,
                        Dims(self.sizes()),

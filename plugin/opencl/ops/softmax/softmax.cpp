@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "kernel_sources.h"
+#include "ops/divide_up.h"
 #include "ops/reduce/reduction.h"
 
 namespace ocltensor::opencl {
@@ -21,16 +22,44 @@ Shape shape_of(TensorView self, int64_t dim) {
   return s;
 }
 
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+constexpr int64_t kHeld = 16;  // elements.cl, long_rows.h: HELD
 
-constexpr int64_t kHeld = 16;  // elements.cl: HELD
-
+// An item takes 16 elements where that leaves enough groups, else 8.
 int64_t lanes_for(const Capabilities& caps, const Shape& s) {
   const int64_t group = group_size(caps);
   const int64_t widest = s.inner == 1 ? group : std::max<int64_t>(1, group / 32);
+  const int64_t busy = static_cast<int64_t>(caps.compute_units) * 4 * group;
   int64_t lanes = 1;
-  while (lanes < widest && lanes * 8 < s.n) lanes *= 2;
+  while (lanes < widest &&
+         (lanes * kHeld < s.n || (lanes * 8 < s.n && s.outer * s.inner * lanes < busy)))
+    lanes *= 2;
   return lanes;
+}
+
+// GPUs: contiguous rows that the registers of a group do not hold are shared by several.
+bool is_long(const OpCall& call, const Shape& s) {
+  return call.caps().style == KernelStyle::Elements && s.inner == 1 &&
+         s.n > group_size(call.caps()) * kHeld;
+}
+
+// Two launches: numbers of each chunk, `numbers` of them, then the results. `source` has both
+// kernels.
+void run_long(const OpCall& call, const Source& source, const Defines& d, const Shape& s,
+              std::initializer_list<TensorView> inputs, TensorView out, DType compute,
+              int64_t numbers) {
+  const int64_t group = group_size(call.caps());
+  const int64_t splits = divide_up(s.n, group * kHeld);
+  const int64_t chunk = divide_up(s.n, splits);
+  const Scratch parts =
+      call.scratch(static_cast<uint64_t>(s.outer * splits * numbers * size_of(compute)));
+  for (const bool last : {false, true}) {
+    Launch launch = call.launch(source, last ? "softmax_apply" : "softmax_part", d);
+    for (const TensorView& in : inputs) bind(launch, in);
+    launch.memory(parts.address(), 0, static_cast<int64_t>(parts.bytes()));
+    if (last) bind(launch, out);
+    launch.value(s.n).value(splits).value(chunk).run(
+        {static_cast<size_t>(s.outer * splits * group), 1, 1}, {static_cast<size_t>(group), 1, 1});
+  }
 }
 
 void run(const OpCall& call, Launch& launch, const Shape& s) {
@@ -74,7 +103,12 @@ void forward(OpCall& call) {
   const DType result = out.view().dtype();
   Defines d = common_defines(call, compute);
   d.type("A", self.dtype()).type("OUT", result);
+  if (is_long(call, s)) {
+    run_long(call, kernel_sources::softmax_long_rows, d, s, {in.view()}, out.view(), compute, 2);
+    return out.finish();
+  }
   const bool elements = call.caps().style == KernelStyle::Elements;
+  if (elements && s.inner == 1) d.set("UNIT", 1);
   if (!elements && result == compute) d.set("KEEP", 1);
   const bool held = elements && s.n <= lanes_for(call.caps(), s) * kHeld;
   Launch launch =
@@ -96,9 +130,16 @@ void backward(OpCall& call) {
   const Contiguous a(call, grad);
   const Contiguous b(call, result);
   ContiguousOutput out(call, call.out(0));
-  Defines d = common_defines(call, compute_type(grad.dtype()));
+  const DType compute = compute_type(grad.dtype());
+  Defines d = common_defines(call, compute);
   d.type("A", grad.dtype()).type("B", result.dtype()).type("OUT", out.view().dtype());
+  if (is_long(call, s)) {
+    run_long(call, kernel_sources::softmax_long_rows_backward, d, s, {a.view(), b.view()},
+             out.view(), compute, 1);
+    return out.finish();
+  }
   const bool elements = call.caps().style == KernelStyle::Elements;
+  if (elements && s.inner == 1) d.set("UNIT", 1);
   Launch launch = call.launch(
       elements ? kernel_sources::softmax_elements_backward : kernel_sources::softmax_rows_backward,
       "softmax", d);

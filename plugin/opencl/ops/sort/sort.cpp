@@ -1,24 +1,20 @@
-// sort.values_stable and topk.values by merge sort; on CPU drivers of what each part of a row has
+// sort.values_stable and topk.values; for CPU drivers by merge sort, of what each part of a row has
 // selected where few are wanted.
 #include "sort.h"
 
 #include <algorithm>
 
 #include "kernel_sources.h"
+#include "keys.h"
 #include "ops/copy/copy.h"
 #include "ops/divide_up.h"
 #include "ops/division.h"
 #include "ops/index/index.h"
+#include "radix.h"
 #include "sort_params.h"
 
 namespace ocltensor::opencl {
 namespace {
-
-int64_t key_kind(DType type, SortOrder order) {
-  if (type == DType::Float64) return 3;
-  if (type == DType::Int64) return order.unsigned_keys ? 4 : 2;
-  return is_floating(type) ? 1 : 0;
-}
 
 class Sorter {
  public:
@@ -33,10 +29,8 @@ class Sorter {
         part_(part_to_select_from()),
         row_entries_(part_ == 0 ? length_ : divide_up(length_, part_) * kept),
         entries_(room_for_entries()),
-        spare_(room_for_entries()) {
-    defines_.type("A", in.dtype()).type("BITS", carrier_of(in.dtype())).set("ROWS", is_rows(call));
-    defines_.set("KEY", key_kind(in.dtype(), order)).set("DESCENDING", order.descending);
-  }
+        spare_(room_for_entries()),
+        defines_(key_defines(in.dtype(), order)) {}
 
   void sort() {
     const int64_t run_length = part_ == 0 ? sort_chunks() : select();
@@ -77,7 +71,7 @@ class Sorter {
   int64_t part_to_select_from() const {
     constexpr int64_t kParts = 64;
     constexpr int64_t kSmallest = 4096;
-    if (!is_rows(call_) || entry_bytes_ != 8 || kept_ > length_ / 2) return 0;
+    if (entry_bytes_ != 8 || kept_ > length_ / 2) return 0;
     const int64_t part =
         std::max({divide_up(length_, divide_up(kParts, rows_)), 4 * kept_, kSmallest});
     return rows_ * divide_up(length_, part) >= call_.caps().compute_units || length_ <= kSmallest
@@ -89,19 +83,19 @@ class Sorter {
   }
 
   int64_t sort_chunks() {
-    const int64_t chunk = is_rows(call_) ? 4096 : 16;
+    constexpr int64_t kChunk = 4096;
     Launch launch = call_.launch(kernel_sources::sort_merge, "sort_chunks", with_values(false));
     bind_entries(launch, entries_);
     bind_entries(launch, spare_);
     bind(launch, in_);
-    run(launch, parts_of(length_, chunk));
-    return chunk;
+    run(launch, parts_of(length_, kChunk));
+    return kChunk;
   }
 
   // What a work-item writes of merged pairs of runs: a part of one pair.
   int64_t segment(int64_t first_run, int64_t run) const {
     int64_t s = first_run;
-    while (is_rows(call_) && s < 2 * run && s * 2 <= 4096) s *= 2;
+    while (s < 2 * run && s * 2 <= 4096) s *= 2;
     return s;
   }
 
@@ -204,6 +198,7 @@ constexpr OpEntry kOperators[] = {{"sort.values_stable", sort}, {"topk.values", 
 void sort_rows(const OpCall& call, TensorView in, SortOrder order, const TensorView* values,
                TensorView indices) {
   if (in.numel() == 0 || indices.numel() == 0) return;
+  if (!is_rows(call)) return sort_by_digits(call, in, order, values, indices);
   Sorter sorter(call, in, order, indices.sizes()[1]);
   sorter.sort();
   sorter.unpack(values, indices);

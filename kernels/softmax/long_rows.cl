@@ -1,0 +1,51 @@
+// softmax and log-softmax (LOG) of long contiguous rows for GPUs: several work-groups share a row, a chunk of at most
+// GROUP * HELD elements each, all of which an item asks for at once. softmax_part leaves every chunk's maximum and sum
+// relative to it, softmax_apply joins them and reads the row again.
+//   COMPUTE, A (input), OUT, GROUP (work-group size)
+#include "types.h"
+typedef CTYPE(COMPUTE) T;
+#include "lanes.h"
+#include "long_rows.h"
+
+// The chunk's elements, -infinity behind its end.
+#define LOAD_CHUNK(x)                                                                                      \
+  T x[HELD];                                                                                               \
+  UNROLL for (int k = 0; k < HELD; ++k) x[k] = IN_CHUNK(k) ? LOAD(A, in, PLACE(k)) : -INFINITY;
+
+ROW_KERNEL void softmax_part(__global const void *a_base, ulong a_offset, __global void *part_base, ulong part_offset,
+                             long n, long splits, long chunk) {
+  CHUNK_OF_ROW
+  __global const STYPE(A) *in = AT_CONST(A, a_base, a_offset) + start;
+  LOAD_CHUNK(x)
+  T top = -INFINITY, sum = 0;
+  UNROLL for (int k = 0; k < HELD; ++k) top = x[k] > top ? x[k] : top;
+  top = meet_max(shared, top, id, id, GROUP, 1);
+  // Nothing but -infinity has the sum 0 here. A NaN enters the sum.
+  const T shift = top == -INFINITY ? 0 : top;
+  UNROLL for (int k = 0; k < HELD; ++k) sum += exp(x[k] - shift);
+  sum = meet_add(shared, sum, id, id, GROUP, 1);
+  __global T *parts = AT(COMPUTE, part_base, part_offset);
+  if (id == 0) {
+    parts[2 * group] = top;
+    parts[2 * group + 1] = sum;
+  }
+}
+
+ROW_KERNEL void softmax_apply(__global const void *a_base, ulong a_offset, __global const void *part_base,
+                              ulong part_offset, __global void *out_base, ulong out_offset, long n, long splits,
+                              long chunk) {
+  CHUNK_OF_ROW
+  __global const STYPE(A) *in = AT_CONST(A, a_base, a_offset) + start;
+  __global STYPE(OUT) *out = AT(OUT, out_base, out_offset) + start;
+  LOAD_CHUNK(x)
+  __global const T *parts = AT_CONST(COMPUTE, part_base, part_offset) + 2 * row * splits;
+  T top = -INFINITY, sum = 0;
+  for (long s = id; s < splits; s += GROUP) top = parts[2 * s] > top ? parts[2 * s] : top;
+  top = meet_max(shared, top, id, id, GROUP, 1);
+  for (long s = id; s < splits; s += GROUP)
+    sum += parts[2 * s] == -INFINITY ? parts[2 * s + 1] : parts[2 * s + 1] * exp(parts[2 * s] - top);
+  sum = meet_add(shared, sum, id, id, GROUP, 1);
+  const T last = LOG ? log(sum) : (T)1 / sum;
+  UNROLL for (int k = 0; k < HELD; ++k)
+    if (IN_CHUNK(k)) STORE(OUT, out, PLACE(k), LOG ? x[k] - top - last : exp(x[k] - top) * last);
+}
