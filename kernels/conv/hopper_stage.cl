@@ -2,7 +2,8 @@
 // [row][tap][inner], each line padded with zeros to a multiple of 8 numbers. float32 becomes PLANES of bf16 whose sum it is
 // (exactly, if three: matmul/split.cl has the source and the bounds); numbers that do not split are reported: a word is set to
 // `stop`, the convolution is then left to a kernel in plain float. 16-bit types, and float32 for TF32 (PLANES 1), are moved.
-// Defines: TYPE f32, f16 or bf16; PLANES; NEAR (1: channels are neighbours in memory); FOLD (1, without NEAR: taps as channels).
+// Defines: TYPE f32, f16 or bf16; PLANES; NEAR (1: channels are neighbours in memory); FOLD (1, without NEAR: taps as channels);
+// WIDE (channels of a tile of a map: 64, or 32 where there are no more).
 #include "conv_hopper_params.h"
 #include "types.h"
 
@@ -73,31 +74,33 @@ INLINE number number_at(__global const number *map, Pixel at, int c, const ConvS
 #endif
 }
 
-// A map. A work-group has 64 pixels x 64 channels; grid: tiles of pixels x 256, tiles of channels.
+// A map. A work-group has 64 pixels x WIDE channels; grid: tiles of pixels x 256, tiles of channels.
 #define TILE 64
+#define EIGHTS (WIDE / 8)
+#define PITCH (WIDE + 5)
 #define COLUMN(c) ((c) + (((c) >> 5) << 2))  // banks of local memory do not meet
 __attribute__((reqd_work_group_size(256, 1, 1)))
 __kernel void stage_map(__global void *planes_base, ulong planes_offset, __global const void *map_base, ulong map_offset,
                         __global void *stop_base, ulong stop_offset, uint stop, const ConvStageParams p) {
   __global const number *map = (__global const number *)((__global const char *)map_base + map_offset);
   __global void *planes = (__global char *)planes_base + planes_offset;
-  const int item = get_local_id(0), p0 = get_group_id(0) * TILE, c0 = get_group_id(1) * TILE;
-  const int group = item & 7, channel = c0 + group * 8;
+  const int item = get_local_id(0), p0 = get_group_id(0) * TILE, c0 = get_group_id(1) * WIDE;
+  const int group = item % EIGHTS, channel = c0 + group * 8;
   bool refused = false;
 #if !NEAR
-  __local number tile[TILE * 69];
+  __local number tile[TILE * PITCH];
   {
     const int pixel = item & 63, row = item >> 6;
     const Pixel at = pixel_at(min(p0 + pixel, p.pixels - 1), p);
-    number v[16];
-    UNROLL for (int i = 0; i < 16; ++i) v[i] = number_at(map, at, c0 + row + 4 * i, p);
-    UNROLL for (int i = 0; i < 16; ++i) tile[pixel * 69 + COLUMN(row + 4 * i)] = v[i];
+    number v[WIDE / 4];
+    UNROLL for (int i = 0; i < WIDE / 4; ++i) v[i] = number_at(map, at, c0 + row + 4 * i, p);
+    UNROLL for (int i = 0; i < WIDE / 4; ++i) tile[pixel * PITCH + COLUMN(row + 4 * i)] = v[i];
   }
   barrier(CLK_LOCAL_MEM_FENCE);
 #endif
   if (channel < p.padded) {
-    UNROLL for (int half_tile = 0; half_tile < 2; ++half_tile) {
-      const int in_tile = (item >> 3) + 32 * half_tile;
+    UNROLL for (int pass = 0; pass < EIGHTS * TILE / 256; ++pass) {
+      const int in_tile = item / EIGHTS + pass * (256 / EIGHTS);
       const int pixel = p0 + in_tile;
       if (pixel >= p.pixels) continue;
       number v[8];
@@ -120,7 +123,7 @@ __kernel void stage_map(__global void *planes_base, ulong planes_offset, __globa
         }
       }
 #else
-      UNROLL for (int e = 0; e < 8; ++e) v[e] = tile[in_tile * 69 + COLUMN(group * 8 + e)];
+      UNROLL for (int e = 0; e < 8; ++e) v[e] = tile[in_tile * PITCH + COLUMN(group * 8 + e)];
 #endif
 #if PLANES > 1
       UNROLL for (int e = 0; e < 8; ++e) refused |= is_refused(v[e]);

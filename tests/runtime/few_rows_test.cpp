@@ -81,8 +81,9 @@ TEST(FewRows, BothLayoutsOnBothSidesOfTheLimits) {
                            {1, 17, 68, 40},
                            {1, 32, 132, 32}}) {
       const std::string choice = checked(s, false, turned, 0, ot::DType::Float32);
+      const bool pays = !turned || s.m <= 16;  // dot products: rows of a work-item
       if (gpu_style()) {
-        EXPECT_EQ(choice, expected) << s.m;
+        EXPECT_EQ(choice == expected, pays) << s.m << " " << choice;
       }
     }
     for (const Sizes& s : {Sizes{1, 33, 64, 64}, {1, 4, 65, 31}}) {

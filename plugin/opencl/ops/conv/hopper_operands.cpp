@@ -87,14 +87,16 @@ ConvHopperMap stage(const OpCall& call, const ConvHopperProblem& p, Kind kind, c
                                .fold_width = i32(fold.width)};
   Defines d;
   d.type("TYPE", p.dtype).set("PLANES", planes_of(kind));
+  const int64_t wide = line <= kTileChannels / 2 ? kTileChannels / 2 : kTileChannels;
   d.set("NEAR", v.fold == nullptr && v.strides[1] == 1).set("FOLD", v.fold != nullptr);
+  d.set("WIDE", wide);
   Launch launch = call.launch(kernel_sources::conv_hopper_stage, "stage_map", d);
   launch.memory(planes.address(), 0, static_cast<int64_t>(planes.bytes()));
   launch.memory(v.address, 0, 1);
   bind_guard(launch, guard);
   launch.bytes(&params, sizeof params);
   launch.run({static_cast<size_t>(divide_up(v.pixels(), kTilePixels)) * kItems,
-              static_cast<size_t>(divide_up(line, kTileChannels)), 1},
+              static_cast<size_t>(divide_up(line, wide)), 1},
              {kItems, 1, 1});
   const int64_t step = line * item;
   return {planes.address(), v.channels, v.x, v.y, v.images, step, step * v.x, step * v.x * v.y};
@@ -174,7 +176,11 @@ ConvHopperLines staged_weight(const OpCall& call, const ConvHopperProblem& p, Ki
                                      .padded = static_cast<tk_i32>(line),
                                      .fold_inner = static_cast<tk_i32>(v.fold_inner)};
   Defines d;
-  d.type("TYPE", p.dtype).set("PLANES", planes_of(kind)).set("NEAR", false).set("FOLD", false);
+  d.type("TYPE", p.dtype)
+      .set("PLANES", planes_of(kind))
+      .set("NEAR", false)
+      .set("FOLD", false)
+      .set("WIDE", kTileChannels);
   Launch launch = call.launch(kernel_sources::conv_hopper_stage, "stage_weight", d);
   launch.memory(planes.address(), 0, static_cast<int64_t>(planes.bytes()));
   launch.memory(v.address, 0, 1);
