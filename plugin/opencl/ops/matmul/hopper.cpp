@@ -229,14 +229,53 @@ void run_direct(const OpCall& call, const MatmulProblem& p) {
 
 constexpr int64_t kMostPlanes = int64_t{4} << 30;  // bytes
 
+int64_t planes_bytes(const MatmulProblem& p) { return p.batch * p.k * (p.m + p.n) * 6; }
+
+// Where planes would take more than that, the longer side, or the batch, in parts; none: the other
+// side's planes leave no room for a part that is worth it.
+std::vector<MatmulProblem> parts_of(const MatmulProblem& p) {
+  if (planes_bytes(p) <= kMostPlanes) return {p};
+  constexpr int64_t kLeast = 1024;
+  const int64_t line = p.k * 6;
+  const bool batches = p.batch > 1, rows = p.m >= p.n;
+  const int64_t room =
+      batches ? kMostPlanes / (line * (p.m + p.n)) : kMostPlanes / line - std::min(p.m, p.n);
+  const int64_t whole = batches ? p.batch : std::max(p.m, p.n);
+  if (room < (batches ? 1 : kLeast)) return {};
+  const int64_t length = batches ? room : room / kHopperRows * kHopperRows;
+  const auto moved = [&](Matrix m, int64_t elements) {
+    m.address += static_cast<uint64_t>(elements * size_of(p.dtype));
+    return m;
+  };
+  std::vector<MatmulProblem> parts;
+  for (int64_t at = 0; at < whole; at += length) {
+    MatmulProblem q = p;
+    (batches ? q.batch : rows ? q.m : q.n) = std::min(length, whole - at);
+    if (batches || rows) q.a = moved(p.a, at * (batches ? p.a.batch : p.a.row));
+    if (batches || !rows) q.b = moved(p.b, at * (batches ? p.b.batch : p.b.col));
+    const auto result = [&](const Matrix& m) {
+      return moved(m, at * (batches ? m.batch : rows ? m.row : m.col));
+    };
+    q.c = result(p.c);
+    if (p.self) q.self = result(*p.self);
+    parts.push_back(q);
+  }
+  return parts;
+}
+
 const char* refuse_split(const OpCall& call, const MatmulProblem& p) {
   if (p.dtype != DType::Float32) return "not float32";
   if (const char* reason = refuse_common(call, p)) return reason;
   if (p.m <= 4) return "a few rows";
-  if (p.batch * p.k * (p.m + p.n) * 6 > kMostPlanes) return "planes would take more than 4 GiB";
   for (const Operand& o : {operand_a(p), operand_b(p)})  // for the plain kernel
     if (!o.along_k() && !o.along_lines()) return "an operand has no neighbouring elements";
-  return is_variant_proven(call, split_variant(call, p)) ? nullptr : kNotProven;
+  if (planes_bytes(p) <= kMostPlanes)
+    return is_variant_proven(call, split_variant(call, p)) ? nullptr : kNotProven;
+  const std::vector<MatmulProblem> parts = parts_of(p);
+  if (parts.empty()) return "planes would take more than 4 GiB";
+  for (const MatmulProblem* part : {&parts.front(), &parts.back()})
+    if (!is_variant_proven(call, split_variant(call, *part))) return kNotProven;
+  return nullptr;
 }
 const char* pass_over_split(const OpCall&, const MatmulProblem& p) {
   if (few_rows_beat_matrix_units(p) || p.k < 128)
@@ -246,7 +285,9 @@ const char* pass_over_split(const OpCall&, const MatmulProblem& p) {
 }
 
 void run_split(const OpCall& call, const MatmulProblem& p) {
-  run_hopper_product(call, p, split_variant(call, p));
+  if (planes_bytes(p) <= kMostPlanes) return run_split_variant(call, p, split_variant(call, p));
+  for (const MatmulProblem& part : parts_of(p))
+    run_split_variant(call, part, split_variant(call, part));
 }
 
 }  // namespace
