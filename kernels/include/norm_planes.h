@@ -6,13 +6,8 @@
 #include "types.h"
 typedef CTYPE(COMPUTE) T;
 typedef CVEC(COMPUTE) T16;
+#include "norm_operands.h"
 #include "row_sums.h"
-
-#define PAIR(name) __global const void *name##_base, ulong name##_offset
-#define TARGET(name) __global void *name##_base, ulong name##_offset
-#define IN(A, name, i) TO(COMPUTE, LOAD(A, AT_CONST(A, name##_base, name##_offset), i))
-#define RESULT(A, name, i, v) STORE(A, AT(A, name##_base, name##_offset), i, TO(A, v))
-#define WEIGHT(c) (HAS_WEIGHT ? IN(W, weight, (c) * p.weight_stride) : (T)1)
 
 #define FOR_EACH_STATISTIC(s)                  \
   const long s##_first = get_global_id(0) * p.per; \

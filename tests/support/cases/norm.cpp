@@ -63,9 +63,17 @@ struct Maker {
       sizes.back() = draw.rng.range(16, 70);
   }
 
+  // So few and so large statistics that GPUs cut each into pieces; `per` channels share one.
+  void enlarge(Dims& sizes, int64_t per) {
+    if (draw.fixed || !draw.rng.chance(0.08)) return;
+    const int64_t side = draw.rng.range(130, 140);
+    sizes = {draw.rng.range(1, 2), per * draw.rng.range(1, 2), side, side};
+  }
+
   void batch() {
     Dims sizes = shape(2, 5);
     lengthen(sizes);
+    enlarge(sizes, 1);
     const Dims channels{sizes[1]};
     const DType stats = compute_type(dtype);
     const bool training = draw.rng.chance(0.6);
@@ -131,6 +139,7 @@ struct Maker {
       sizes[1] = groups * draw.rng.range(1, 4);
     if (sizes[1] == 0) sizes[1] = groups;
     lengthen(sizes);
+    enlarge(sizes, groups);
     const Dims channels{sizes[1]}, statistics{sizes[0], groups};
     int64_t spatial = 1;
     for (size_t d = 2; d < sizes.size(); ++d) spatial *= sizes[d];

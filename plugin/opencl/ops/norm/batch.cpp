@@ -4,7 +4,7 @@
 #include "norm.h"
 #include "ops/copy/copy.h"
 #include "ops/reduce/reduction.h"
-#include "planes.h"
+#include "planes_elements.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -97,6 +97,11 @@ void backward(OpCall& call) {
         r(call, call.args().tensor(6), compute);
     return planes_backward(call, dy.view(), x.view(), m.view(), r.view(), weight, p, true, which);
   }
+  if (which[0] && input.numel() > 0 && planes_fit_elements(call, p))
+    return planes_backward_elements(
+        call, dy.view(), x.view(),
+        {*mean.tensor, *variance.tensor, mean.stride(), variance.stride(), call.args().real(8)},
+        weight, p, false, which);
   const Scratch pair = call.scratch(static_cast<uint64_t>(2 * p.channels * size_of(compute)));
   Defines d;
   d.type("W", compute)

@@ -8,6 +8,7 @@
 #include "ops/copy/copy.h"
 #include "ops/divide_up.h"
 #include "ops/reduce/reduction.h"
+#include "planes_elements.h"
 #include "planes_rows.h"
 
 namespace ocltensor::opencl {
@@ -213,6 +214,8 @@ void planes_forward(const OpCall& call, TensorView input, const ChannelVector& w
                     const ChannelVector& variance, const Planes& p, bool train, NormNumbers given) {
   if (planes_fit_rows(call, p))
     return planes_forward_rows(call, input, weight, bias, mean, variance, p, train, given);
+  if (planes_fit_elements(call, p))
+    return planes_forward_elements(call, input, weight, bias, mean, variance, p, train, given);
   const DType compute = compute_type(input.dtype());
   ContiguousOutput out(call, call.out(0)), save_mean(call, call.out(1)),
       save_scale(call, call.out(2));
@@ -280,6 +283,9 @@ void planes_backward(const OpCall& call, TensorView grad, TensorView input, Tens
   }
   if (which[0] && planes_fit_rows(call, p))
     return planes_backward_rows(call, grad, input, mean, inverse, weight, p, train, which);
+  if (which[0] && planes_fit_elements(call, p))
+    return planes_backward_elements(call, grad, input, {mean, inverse, 1, 1, {}}, weight, p, train,
+                                    which);
   const GradientSums s = gradient_sums(call, grad, input, mean, p, compute);
   if (which[0]) {
     const Scratch table = numbers(call, 4 * p.planes, compute);

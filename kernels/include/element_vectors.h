@@ -1,0 +1,47 @@
+// VEC neighbouring elements by one load or store, unpacked to compute types: LOADV(A, p, i, v), STOREV(A, p, i, v) with
+// private v[VEC]. p + i is aligned to VEC elements. VEC: 1, 2, 4 or 8, of 16 bytes at most.
+#ifndef OCLTENSOR_ELEMENT_VECTORS_H
+#define OCLTENSOR_ELEMENT_VECTORS_H
+#if VEC == 1
+#define LOADV(A, p, i, v) (v)[0] = LOAD(A, p, i)
+#define STOREV(A, p, i, v) STORE(A, p, i, (v)[0])
+#else
+#define LOADV(A, p, i, v) CAT(loadv_, A)((p) + (i), v)
+#define STOREV(A, p, i, v) CAT(storev_, A)((p) + (i), v)
+#define OF_VEC(T) CAT(T, VEC)
+#define PLAIN_VECTORS(A, T)                                                                                          \
+  INLINE void CAT(loadv_, A)(__global const T *p, T *v) { OF_VEC(vstore)(*(__global const OF_VEC(T) *)p, 0, v); }    \
+  INLINE void CAT(storev_, A)(__global T *p, const T *v) { *(__global OF_VEC(T) *)p = OF_VEC(vload)(0, v); }
+PLAIN_VECTORS(f32, float)
+#ifdef cl_khr_fp64
+PLAIN_VECTORS(f64, double)
+#endif
+// 16-bit types move as words: vectors of eight shorts would be two loads.
+#if VEC == 8
+#define PACK uint4
+#elif VEC == 4
+#define PACK uint2
+#else
+#define PACK uint
+#endif
+INLINE void loadv_f16(__global const half *p, float *v) {
+  const PACK bits = *(__global const PACK *)p;
+  OF_VEC(vstore)(OF_VEC(vload_half)(0, (const half *)&bits), 0, v);
+}
+INLINE void storev_f16(__global half *p, const float *v) {
+  PACK bits;
+  CAT(OF_VEC(vstore_half), _rte)(OF_VEC(vload)(0, v), 0, (half *)&bits);
+  *(__global PACK *)p = bits;
+}
+INLINE void loadv_bf16(__global const ushort *p, float *v) {
+  const OF_VEC(ushort) bits = OF_VEC(as_ushort)(*(__global const PACK *)p);
+  OF_VEC(vstore)(OF_VEC(as_float)(OF_VEC(convert_uint)(bits) << 16), 0, v);
+}
+INLINE void storev_bf16(__global ushort *p, const float *v) {
+  const OF_VEC(float) x = OF_VEC(vload)(0, v);
+  const OF_VEC(uint) u = OF_VEC(as_uint)(x);
+  const OF_VEC(uint) r = select((u + 0x7fff + ((u >> 16) & 1)) >> 16, (OF_VEC(uint))(0x7fc0), isnan(x));
+  *(__global PACK *)p = CAT(as_, PACK)(OF_VEC(convert_ushort)(r));
+}
+#endif
+#endif

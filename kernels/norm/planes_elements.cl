@@ -1,0 +1,130 @@
+// Batch and group normalisation for GPUs. A statistic is swept once, in blocks whose mean and squared distances from it are
+// merged (Chan, Golub and LeVeque 1983); sums are of distances from its first element (0 if that is not finite), so that
+// a mean far from 0 costs no digits, equal elements vary by exactly 0, and infinities add up as they should.
+//   COMPUTE; X, OUT; W (weight and bias), S (saved statistics), R (running statistics); HAS_WEIGHT, HAS_BIAS;
+//   BY_CHANNEL: a statistic is a channel's, else run j of it is channel j of its group
+//   TRAIN: statistics are those of the input and are saved, and running ones kept where HAS_RUNNING; else they are given
+//   MERGE: `moments` left those of the pieces in parts ([sums | squares], a statistic after the other, then [origins]);
+//   else a statistic is in one piece, whose lanes do everything
+#include "norm_elements.h"
+
+typedef struct {
+  T count, sum, squares;  // elements, of their distances from the origin, of squared ones from their mean
+} Moments;
+
+INLINE T origin_of(__global const STYPE(X) *x) {
+  const T v = LOAD(X, x, 0);
+  return fabs(v) < (T)INFINITY ? v : (T)0;
+}
+
+INLINE Moments sweep(NormElementsParams p, __global const STYPE(X) *x, T origin, INDEX e, INDEX end) {
+  Moments m = {0, 0, 0};
+  Walk w = walk_from(p, e);
+  while (w.e < end) {
+    INDEX at[BLOCK], run[BLOCK];
+    T v[BLOCK][VEC], sum = 0, squares = 0;
+    const int n = next_block(p, &w, end, at, run);
+    EACH_VECTOR { LOADV(X, x, at[k], v[k]); }
+    EACH_VECTOR EACH_ELEMENT {
+      v[k][j] -= origin;
+      sum += k < n ? v[k][j] : (T)0;
+    }
+    const T count = n * VEC, mean = sum / count;
+    EACH_VECTOR EACH_ELEMENT {
+      const T d = v[k][j] - mean;
+      squares += k < n ? d * d : (T)0;
+    }
+    const T apart = m.count > 0 ? mean - m.sum / m.count : (T)0, both = m.count + count;
+    m.squares += squares + apart * apart * (m.count / both * count);
+    m.sum += sum;
+    m.count = both;
+  }
+  return m;
+}
+
+// Those of all lanes together, which have `count` elements.
+INLINE Moments meet_moments(__local T *shared, Moments m, T count, uint id, uint lane, uint lanes) {
+  Moments all;
+  all.count = count;
+  all.sum = meet_add(shared, m.sum, id, lane, lanes, 1);
+  const T apart = m.count > 0 ? m.sum / m.count - all.sum / count : (T)0;
+  all.squares = meet_add(shared, m.squares + m.count * apart * apart, id, lane, lanes, 1);
+  return all;
+}
+
+#if MERGE
+SIZED __kernel void moments(PAIR(x), TARGET(parts), const NormElementsParams p) {
+  PLACE
+  __global const STYPE(X) *x = AT_UNIT(X, x);
+  const T origin = origin_of(x);
+  const Moments m = meet_moments(shared, sweep(p, x, origin, first + lane, end), (T)((end - first) * VEC), id, lane, lanes);
+  if (lane == 0 && here) {
+    __global STYPE(COMPUTE) *parts = AT(COMPUTE, parts_base, parts_offset);
+    parts[unit * pieces + piece] = m.sum;
+    parts[(units + unit) * pieces + piece] = m.squares;
+    if (piece == 0) parts[2 * units * pieces + unit] = origin;
+  }
+}
+#endif
+
+SIZED __kernel void planes_norm(PAIR(x), PAIR(weight), PAIR(bias), TARGET(running_mean), TARGET(running_var), TARGET(save_mean),
+                   TARGET(save_scale), PAIR(parts), TARGET(out), const NormElementsParams p) {
+  PLACE
+  __global const STYPE(X) *x = AT_UNIT(X, x);
+  __global STYPE(OUT) *out = AT(OUT, out_base, out_offset) + unit * (INDEX)p.unit_step * VEC;
+#if TRAIN
+  Moments m = {0, 0, 0};
+#if MERGE
+  __global const STYPE(COMPUTE) *parts = AT_CONST(COMPUTE, parts_base, parts_offset);
+  const T origin = parts[2 * units * pieces + unit];
+  if (lane < pieces) {  // there are no more of them than lanes
+    const INDEX start = lane * (INDEX)p.piece;
+    m.count = (T)((min(total, (INDEX)(start + p.piece)) - start) * VEC);
+    m.sum = parts[unit * pieces + lane];
+    m.squares = parts[(units + unit) * pieces + lane];
+  }
+#else
+  const T origin = origin_of(x);
+  m = sweep(p, x, origin, first + lane, end);
+#endif
+  const T count = FROM_BITS(COMPUTE, p.count);
+  m = meet_moments(shared, m, count, id, lane, lanes);
+  const T mean = m.sum / count, variance = m.squares / count;
+#else
+  const T origin = 0, mean = IN(R, running_mean, unit * p.mean_stride);
+  const T variance = IN(R, running_var, unit * p.variance_stride);
+#endif
+  const T inverse = (T)1 / sqrt(variance + FROM_BITS(COMPUTE, p.eps));
+#if TRAIN
+  if (lane == 0 && piece == 0 && here) {
+    RESULT(S, save_mean, unit, origin + mean);
+    RESULT(S, save_scale, unit, inverse);
+#if HAS_RUNNING
+    const T momentum = FROM_BITS(COMPUTE, p.momentum), kept = (T)1 - momentum;
+    const long at_mean = unit * p.mean_stride, at_var = unit * p.variance_stride;
+    RESULT(R, running_mean, at_mean, momentum * (origin + mean) + kept * IN(R, running_mean, at_mean));
+    RESULT(R, running_var, at_var,
+           momentum * (variance * (count / (count - (T)1))) + kept * IN(R, running_var, at_var));
+#endif
+  }
+#endif
+  const long channel = (long)unit * p.unit_channels % p.channels;
+#define SHIFT(c) (HAS_BIAS ? IN(W, bias, (c) * p.bias_stride) : (T)0)
+  T scale = inverse * WEIGHT(channel), shift = SHIFT(channel);
+  Walk w = walk_from(p, first + lane);
+  while (w.e < end) {
+    INDEX at[BLOCK], run[BLOCK];
+    T v[BLOCK][VEC];
+    const int n = next_block(p, &w, end, at, run);
+    EACH_VECTOR { LOADV(X, x, at[k], v[k]); }
+    EACH_VECTOR {
+      if (k >= n) break;
+#if !BY_CHANNEL
+      scale = inverse * WEIGHT(channel + run[k]);
+      shift = SHIFT(channel + run[k]);
+#endif
+      EACH_ELEMENT v[k][j] = ((v[k][j] - origin) - mean) * scale + shift;
+      STOREV(OUT, out, at[k], v[k]);
+    }
+  }
+}

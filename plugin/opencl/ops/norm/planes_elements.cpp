@@ -1,0 +1,230 @@
+// Launches of norm/planes_elements*.cl.
+#include "planes_elements.h"
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+
+#include "kernel_sources.h"
+#include "norm_elements_params.h"
+#include "ops/divide_up.h"
+#include "ops/reduce/reduction.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+// The widest vectors of at most 16 bytes that all runs begin and end with.
+int64_t vector_width(const Planes& p, std::initializer_list<TensorView> tensors) {
+  int64_t largest = 1;
+  for (const TensorView& t : tensors)
+    largest = std::max(largest, static_cast<int64_t>(size_of(t.dtype())));
+  const auto fits = [&](int64_t width) {
+    return p.inner % width == 0 && std::ranges::all_of(tensors, [&](const TensorView& t) {
+             return t.address() % static_cast<uint64_t>(width * size_of(t.dtype())) == 0;
+           });
+  };
+  int64_t width = 16 / largest;
+  while (width > 1 && !fits(width)) width /= 2;
+  return width;
+}
+
+// One launch's work: `width` elements a vector, `group` work-items.
+struct Work {
+  NormElementsParams n{};
+  int64_t width, group;
+
+  int64_t vectors() const { return n.runs * n.length; }
+  // Cuts units into about that many pieces each, and gives every work-item four vectors at least.
+  void cut(int64_t pieces) {
+    const int64_t total = vectors();
+    const auto enough = std::bit_ceil(static_cast<uint64_t>(divide_up(total, 4)));
+    const int64_t lanes = pieces > 1 ? group : std::min(group, static_cast<int64_t>(enough));
+    n.lanes = static_cast<uint32_t>(lanes);
+    n.piece = divide_up(divide_up(total, pieces), lanes) * lanes;
+    n.pieces = divide_up(total, n.piece);
+    n.step_runs = static_cast<uint32_t>(lanes / n.length);
+    n.step_rest = static_cast<uint32_t>(lanes % n.length);
+  }
+  void run(Launch& launch) const {
+    const int64_t groups = n.weight_groups + divide_up(n.units, group / n.lanes) * n.pieces;
+    launch.value(n).run({static_cast<size_t>(groups * group), 1, 1},
+                        {static_cast<size_t>(group), 1, 1});
+  }
+};
+
+Work statistics_work(const OpCall& call, const Planes& p, int64_t width, DType compute) {
+  Work w;
+  w.width = width;
+  w.group = group_size(call.caps());
+  w.n.units = p.stats();
+  w.n.runs = p.by_channel() ? p.samples : p.per_stat;
+  w.n.length = p.inner / width;
+  w.n.run_step = (p.by_channel() ? p.channels : 1) * w.n.length;
+  w.n.unit_step = p.per_stat * w.n.length;
+  w.n.channels = p.channels;
+  w.n.unit_channels = p.per_stat;
+  w.n.sharing = 1;
+  w.n.count = number_bits(p.count(), compute);
+  return w;
+}
+
+// The same, a plane by itself.
+Work planes_work(Work w) {
+  w.n.units *= w.n.runs;
+  w.n.sharing = w.n.runs;
+  w.n.unit_step = w.n.length;
+  w.n.runs = 1;
+  return w;
+}
+
+// About four work-groups a compute unit, pieces of 4096 elements or more, and no more of them than
+// work-items.
+int64_t pieces_for(const OpCall& call, const Work& w) {
+  const int64_t wanted = 4 * static_cast<int64_t>(call.caps().compute_units) / w.n.units;
+  return std::clamp<int64_t>(std::min(wanted, w.vectors() * w.width / 4096), 1, w.group);
+}
+
+// Whether a work-group a statistic does better than two launches: either it is done sooner than a
+// launch, or there are enough of them.
+bool in_one(const OpCall& call, const Work& w) {
+  constexpr int64_t kSoon = 16384;  // elements
+  return w.vectors() * w.width <= kSoon ||
+         2 * w.n.units >= 3 * static_cast<int64_t>(call.caps().compute_units);
+}
+
+// For what is in one piece: long ones keep more loads in flight.
+void widen(const OpCall& call, Work& w) {
+  if (w.vectors() * w.width >= 4096 && call.caps().max_work_group_size >= 512) w.group = 512;
+}
+
+Defines defines_for(const Work& w, int64_t elements, DType compute) {
+  Defines d;
+  d.type("COMPUTE", compute)
+      .set("VEC", w.width)
+      .set("GROUP", w.group)
+      .set("INDEX", elements < (int64_t{1} << 31) ? "uint" : "ulong");
+  return d;
+}
+
+void bind_outputs(Launch& launch, std::span<std::optional<ContiguousOutput>> outs) {
+  for (auto& out : outs) {
+    if (out)
+      bind(launch, out->view());
+    else
+      bind_scratch(launch, nullptr);
+  }
+}
+
+}  // namespace
+
+bool planes_fit_elements(const OpCall& call, const Planes& p) {
+  return call.caps().style == KernelStyle::Elements && (!p.by_channel() || p.inner >= 4);
+}
+
+void planes_forward_elements(const OpCall& call, TensorView input, const ChannelVector& weight,
+                             const ChannelVector& bias, const ChannelVector& mean,
+                             const ChannelVector& variance, const Planes& p, bool train,
+                             NormNumbers numbers) {
+  const DType compute = compute_type(input.dtype());
+  ContiguousOutput out(call, call.out(0)), save_mean(call, call.out(1)),
+      save_scale(call, call.out(2));
+  Work w = statistics_work(call, p, vector_width(p, {input, out.view()}), compute);
+  const bool merge = train && !in_one(call, w);
+  if (train && !merge) widen(call, w);
+  w.cut(train && !merge ? 1 : pieces_for(call, w));
+  w.n.weight_stride = weight.stride();
+  w.n.bias_stride = bias.stride();
+  w.n.mean_stride = mean.stride();
+  w.n.variance_stride = variance.stride();
+  w.n.momentum = number_bits(numbers.momentum, compute);
+  w.n.eps = number_bits(numbers.eps, compute);
+  Defines d = defines_for(w, input.numel(), compute);
+  d.type("X", input.dtype())
+      .type("OUT", out.view().dtype())
+      .type("W", weight_type(call, weight, bias, compute))
+      .type("S", call.out(1).dtype())
+      .type("R", mean.tensor ? mean.tensor->dtype() : compute)
+      .set("HAS_WEIGHT", weight.tensor.has_value())
+      .set("HAS_BIAS", bias.tensor.has_value())
+      .set("HAS_RUNNING", train && mean.tensor.has_value())
+      .set("BY_CHANNEL", p.by_channel())
+      .set("TRAIN", train)
+      .set("MERGE", merge);
+  std::optional<Scratch> parts;
+  if (merge) {
+    parts.emplace(
+        call.scratch(static_cast<uint64_t>((2 * w.n.pieces + 1) * w.n.units * size_of(compute))));
+    Launch launch = call.launch(kernel_sources::norm_planes_elements, "moments", d);
+    bind(launch, input);
+    bind_scratch(launch, &*parts);
+    w.run(launch);
+  }
+  Launch launch = call.launch(kernel_sources::norm_planes_elements, "planes_norm", d);
+  bind(launch, input);
+  for (const ChannelVector* v : {&weight, &bias, &mean, &variance}) v->bind_to(launch);
+  for (const ContiguousOutput* o : {&save_mean, &save_scale}) bind(launch, o->view());
+  bind_scratch(launch, parts ? &*parts : nullptr);
+  bind(launch, out.view());
+  w.run(launch);
+  out.finish();
+  save_mean.finish();
+  save_scale.finish();
+}
+
+void planes_backward_elements(const OpCall& call, TensorView grad, TensorView input,
+                              const SavedStatistics& saved, const ChannelVector& weight,
+                              const Planes& p, bool train, const std::array<bool, 3>& which) {
+  const DType compute = compute_type(input.dtype());
+  ContiguousOutput out(call, call.out(0));
+  Work w = statistics_work(call, p, vector_width(p, {grad, input, out.view()}), compute);
+  w.n.weight_stride = weight.stride();
+  w.n.mean_stride = saved.mean_stride;
+  w.n.variance_stride = saved.inverse_stride;
+  w.n.eps = number_bits(saved.eps.value_or(0), compute);
+  const bool merge = !p.by_channel() || !in_one(call, w);
+  if (!merge) widen(call, w);
+  w.cut(merge ? pieces_for(call, w) : 1);
+  Defines d = defines_for(w, input.numel(), compute);
+  d.type("X", input.dtype())
+      .type("DY", grad.dtype())
+      .type("OUT", out.view().dtype())
+      .type("W", gradient_weight_type(call, weight, which, compute))
+      .type("S", saved.mean.dtype())
+      .set("HAS_WEIGHT", weight.tensor.has_value())
+      .set("HAS_WEIGHT_GRAD", which[1])
+      .set("HAS_BIAS_GRAD", which[2])
+      .set("BY_CHANNEL", p.by_channel())
+      .set("TRAIN", train)
+      .set("FROM_VARIANCE", saved.eps.has_value())
+      .set("MERGE", merge);
+  std::optional<Scratch> parts;
+  if (merge) {
+    Work sums = p.by_channel() ? w : planes_work(w);
+    sums.cut(pieces_for(call, sums));
+    parts.emplace(
+        call.scratch(static_cast<uint64_t>(2 * sums.n.pieces * sums.n.units * size_of(compute))));
+    w.n.plane_parts = sums.n.pieces;
+    w.n.parts = sums.n.pieces * sums.n.units / w.n.units;
+    Launch launch = call.launch(kernel_sources::norm_planes_elements_backward, "sums", d);
+    for (const TensorView& t : {grad, input, saved.mean}) bind(launch, t);
+    bind_scratch(launch, &*parts);
+    sums.run(launch);
+  }
+  if (!p.by_channel() && (which[1] || which[2]))
+    w.n.weight_groups = static_cast<uint32_t>(divide_up(p.channels, w.group));
+  std::array<std::optional<ContiguousOutput>, 2> outs;
+  for (size_t i = 0; i < 2; ++i)
+    if (which[i + 1]) outs[i].emplace(call, call.out(i + 1));
+  Launch launch = call.launch(kernel_sources::norm_planes_elements_backward, "planes_gradient", d);
+  for (const TensorView& t : {grad, input, saved.mean, saved.inverse}) bind(launch, t);
+  weight.bind_to(launch);
+  bind_scratch(launch, parts ? &*parts : nullptr);
+  bind_outputs(launch, outs);
+  bind(launch, out.view());
+  w.run(launch);
+  for (auto& o : outs)
+    if (o) o->finish();
+  out.finish();
+}
+
+}  // namespace ocltensor::opencl
