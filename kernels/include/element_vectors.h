@@ -16,7 +16,7 @@ PLAIN_VECTORS(f32, float)
 #ifdef cl_khr_fp64
 PLAIN_VECTORS(f64, double)
 #endif
-// 16-bit types move as words: vectors of eight shorts would be two loads.
+// 16-bit types move as words: a vector of eight shorts would be two loads.
 #if VEC == 8
 #define PACK uint4
 #elif VEC == 4
@@ -34,14 +34,18 @@ INLINE void storev_f16(__global half *p, const float *v) {
   *(__global PACK *)p = bits;
 }
 INLINE void loadv_bf16(__global const ushort *p, float *v) {
-  const OF_VEC(ushort) bits = OF_VEC(as_ushort)(*(__global const PACK *)p);
-  OF_VEC(vstore)(OF_VEC(as_float)(OF_VEC(convert_uint)(bits) << 16), 0, v);
+  const PACK bits = *(__global const PACK *)p;
+  const uint *words = (const uint *)&bits;
+  UNROLL for (int k = 0; k < VEC / 2; ++k) {
+    v[2 * k] = as_float(words[k] << 16);
+    v[2 * k + 1] = as_float(words[k] & 0xffff0000u);
+  }
 }
 INLINE void storev_bf16(__global ushort *p, const float *v) {
-  const OF_VEC(float) x = OF_VEC(vload)(0, v);
-  const OF_VEC(uint) u = OF_VEC(as_uint)(x);
-  const OF_VEC(uint) r = select((u + 0x7fff + ((u >> 16) & 1)) >> 16, (OF_VEC(uint))(0x7fc0), isnan(x));
-  *(__global PACK *)p = CAT(as_, PACK)(OF_VEC(convert_ushort)(r));
+  PACK bits;
+  uint *words = (uint *)&bits;
+  UNROLL for (int k = 0; k < VEC / 2; ++k) words[k] = round_bf16(v[2 * k]) | (uint)round_bf16(v[2 * k + 1]) << 16;
+  *(__global PACK *)p = bits;
 }
 #endif
 #endif

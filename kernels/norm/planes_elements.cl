@@ -57,7 +57,8 @@ SIZED __kernel void moments(PAIR(x), TARGET(parts), const NormElementsParams p) 
   PLACE
   __global const STYPE(X) *x = AT_UNIT(X, x);
   const T origin = origin_of(x);
-  const Moments m = meet_moments(shared, sweep(p, x, origin, first + lane, end), (T)((end - first) * VEC), id, lane, lanes);
+  const T count = (end - first) * VEC;
+  const Moments m = meet_moments(shared, sweep(p, x, origin, first + lane, end), count, id, lane, lanes);
   if (lane == 0 && here) {
     __global STYPE(COMPUTE) *parts = AT(COMPUTE, parts_base, parts_offset);
     parts[unit * pieces + piece] = m.sum;
@@ -67,8 +68,9 @@ SIZED __kernel void moments(PAIR(x), TARGET(parts), const NormElementsParams p) 
 }
 #endif
 
-SIZED __kernel void planes_norm(PAIR(x), PAIR(weight), PAIR(bias), TARGET(running_mean), TARGET(running_var), TARGET(save_mean),
-                   TARGET(save_scale), PAIR(parts), TARGET(out), const NormElementsParams p) {
+SIZED __kernel void planes_norm(PAIR(x), PAIR(weight), PAIR(bias), TARGET(running_mean), TARGET(running_var),
+                                TARGET(save_mean), TARGET(save_scale), PAIR(parts), TARGET(out),
+                                const NormElementsParams p) {
   PLACE
   __global const STYPE(X) *x = AT_UNIT(X, x);
   __global STYPE(OUT) *out = AT(OUT, out_base, out_offset) + unit * (INDEX)p.unit_step * VEC;
@@ -117,8 +119,7 @@ SIZED __kernel void planes_norm(PAIR(x), PAIR(weight), PAIR(bias), TARGET(runnin
     T v[BLOCK][VEC];
     const int n = next_block(p, &w, end, at, run);
     EACH_VECTOR { LOADV(X, x, at[k], v[k]); }
-    EACH_VECTOR {
-      if (k >= n) break;
+    EACH_VECTOR if (k < n) {
 #if !BY_CHANNEL
       scale = inverse * WEIGHT(channel + run[k]);
       shift = SHIFT(channel + run[k]);

@@ -54,8 +54,8 @@ SIZED __kernel void sums(PAIR(dy), PAIR(x), PAIR(mean), TARGET(parts), const Nor
 }
 #endif
 
-SIZED __kernel void planes_gradient(PAIR(dy), PAIR(x), PAIR(mean), PAIR(inverse), PAIR(weight), PAIR(parts), TARGET(dw), TARGET(db),
-                       TARGET(out), const NormElementsParams p) {
+SIZED __kernel void planes_gradient(PAIR(dy), PAIR(x), PAIR(mean), PAIR(inverse), PAIR(weight), PAIR(parts),
+                                    TARGET(dw), TARGET(db), TARGET(out), const NormElementsParams p) {
   PLACE
   __global const STYPE(DY) *dy = AT_UNIT(DY, dy);
   __global const STYPE(X) *x = AT_UNIT(X, x);
@@ -124,8 +124,7 @@ SIZED __kernel void planes_gradient(PAIR(dy), PAIR(x), PAIR(mean), PAIR(inverse)
       LOADV(X, x, at[k], v[k]);
 #endif
     }
-    EACH_VECTOR {
-      if (k >= n) break;
+    EACH_VECTOR if (k < n) {
 #if !BY_CHANNEL
       scale = r * WEIGHT(channel + run[k]);
 #endif
