@@ -4,7 +4,6 @@
 #ifndef OCLTENSOR_RAW_VECTOR_H
 #define OCLTENSOR_RAW_VECTOR_H
 #include "accumulator.h"
-#include "bytes16.h"
 #if VEC == 1
 typedef CTYPE(TYPE) raw_t;
 #define LOAD_RAW(p, i) LOAD(TYPE, p, i)
@@ -14,6 +13,12 @@ INLINE void unpack(raw_t raw, acc_t v[VEC]) { v[0] = ACC(raw); }
 typedef uint4 raw_t;
 #define LOAD_RAW(p, i) (*(__global const uint4 *)((p) + (i)))
 #define RAW_ZERO ((uint4)(0))
-INLINE void unpack(raw_t raw, acc_t v[VEC]) { FROM_BYTES(TYPE, raw, v); }
+INLINE void unpack_f32(uint4 raw, float *v) { vstore4(as_float4(raw), 0, v); }
+INLINE void unpack_f16(uint4 raw, float *v) { vstore8(vload_half8(0, (const half *)&raw), 0, v); }
+INLINE void unpack_bf16(uint4 raw, float *v) {
+  const uint4 low = raw << 16, high = raw & 0xffff0000u;
+  vstore8(as_float8((uint8)(low.x, high.x, low.y, high.y, low.z, high.z, low.w, high.w)), 0, v);
+}
+INLINE void unpack(raw_t raw, acc_t v[VEC]) { CAT(unpack_, TYPE)(raw, v); }
 #endif
 #endif

@@ -3,8 +3,9 @@
 // equal elements vary by exactly 0. HELD: a row has at most 16 elements a lane, kept in registers; else it is read again for every sweep.
 //   COMPUTE; X, DY, W (weight and bias), S (saved statistics), OUT; HAS_WEIGHT, HAS_BIAS; GROUP (work-group size);
 //   VEC: neighbours that a lane has at a time: 1, or, of HELD rows of one type of 16 or 32 bits at multiples of 16 bytes, 16 bytes
-#include "bytes16.h"
+#include "types.h"
 typedef CTYPE(COMPUTE) T;
+#include "element_vectors.h"
 #include "lanes.h"
 
 #define PROLOGUE                                                                          \
@@ -30,18 +31,14 @@ typedef CTYPE(COMPUTE) T;
 #endif
 
 // TAKE(A, to, from): the lane's elements of a row of type A, 0 where it has none. PUT: back to `out`.
-#if VEC > 1
-#define TAKE(A, to, from)                                                                 \
-  UNROLL for (int k = 0; k < 16; k += VEC)                                                \
-    FROM_BYTES(A, PLACE(k) < end ? *(__global const uint4 *)((from) + PLACE(k)) : (uint4)(0), (to) + k);
-#define PUT(from)                                                                         \
-  UNROLL for (int k = 0; k < 16; k += VEC)                                                \
-    if (PLACE(k) < end) *(__global uint4 *)(out + PLACE(k)) = TO_BYTES(OUT, (from) + k);
-#else
-#define TAKE(A, to, from) \
-  UNROLL for (int k = 0; k < 16; ++k) (to)[k] = PLACE(k) < end ? TO(COMPUTE, LOAD(A, from, PLACE(k))) : (T)0;
-#define PUT(from) EACH STORE(OUT, out, i, (from)[k]); LAST
-#endif
+#define TAKE(A, to, from)                                             \
+  UNROLL for (int k = 0; k < 16; k += VEC) {                          \
+    UNROLL for (int j = 0; j < VEC; ++j) (to)[k + j] = 0;             \
+    if (PLACE(k) < end) LOADV(A, from, PLACE(k), (to) + k);           \
+  }
+#define PUT(from)                          \
+  UNROLL for (int k = 0; k < 16; k += VEC) \
+    if (PLACE(k) < end) STOREV(OUT, out, PLACE(k), (from) + k);
 
 __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void layer_norm(
     __global const void *x_base, ulong x_offset, __global const void *w_base, ulong w_offset, __global const void *b_base,
