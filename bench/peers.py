@@ -141,7 +141,8 @@ class Contestant:
 
     def cold(self, row: str) -> float:
         """Seconds of the row's first step in a fresh process with empty caches of kernels."""
-        with tempfile.TemporaryDirectory() as folder:
+        # Builders that the process started may still put programs into its caches: their end is not waited for.
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             caches = {name: f"{folder}/{name}" for name in CACHES}
             for path in caches.values():
                 pathlib.Path(path).mkdir()
