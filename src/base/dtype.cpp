@@ -26,7 +26,7 @@ constexpr AbiTypes kAbiTypes = [] {
 
 DType from_abi(tb_dtype type) {
   if (type.code < kCodes && type.bits % 8 == 0 && type.bits <= 8 * kMostBytes && type.lanes == 1)
-    if (const int index = kAbiTypes.index[type.code][type.bits / 8]; index >= 0) [[likely]]
+    if (const int8_t index = kAbiTypes.index[type.code][type.bits / 8]; index >= 0) [[likely]]
       return static_cast<DType>(index);
   unsupported(TB_REASON_DTYPE, "element type (code {}, {} bits, {} lanes) is not supported",
               type.code, type.bits, type.lanes);

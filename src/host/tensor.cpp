@@ -127,7 +127,7 @@ void Tensor::record_stream(const Stream& stream) const {
 }
 
 Tensor Tensor::host_copy(DType type) const {
-  const Tensor host = to(Device()).to(type).contiguous();
+  Tensor host = to(Device()).to(type).contiguous();
   current_stream(Device()).synchronize();
   return host;
 }

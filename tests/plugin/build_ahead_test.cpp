@@ -38,11 +38,16 @@ TEST(Recipes, GiveTheTextThatDefinesGive) {
   EXPECT_EQ(build_ahead::on_one_line(defines.source()), kLine);
 }
 
-// The cache folder of this program, before anything asks for it.
+// The cache folder of this program, before anything asks for it; builders would write to it when
+// the program has ended.
 struct Folder {
   char path[40] = "/tmp/ocltensor_claims_XXXXXX";
-  bool good = mkdtemp(path) != nullptr && setenv("OCLTENSOR_CACHE_DIR", path, 1) == 0;
-  ~Folder() { std::filesystem::remove_all(path); }
+  bool good = mkdtemp(path) != nullptr && setenv("OCLTENSOR_CACHE_DIR", path, 1) == 0 &&
+              setenv("OCLTENSOR_BUILD_AHEAD", "0", 1) == 0;
+  ~Folder() {
+    std::error_code error;
+    std::filesystem::remove_all(path, error);
+  }
 } folder;
 
 using disk_cache::Claim;

@@ -52,7 +52,7 @@ def take_step(model: torch.nn.Module, optimizer: torch.optim.Optimizer, x: torch
 
 def run_cold(mode: str, ahead: str, builders: bool = True) -> list[str]:
     """Lines of COLD in a process with cold caches; without builders the plugin finds none near it."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # builders may still end there
         os.mkdir(folder + "/driver")
         environment = {
             **os.environ,

@@ -167,8 +167,8 @@ std::string wrong_convolution(const OpCall& call, const ConvHopperVariant& v,
     for (const ConvDirection direction :
          {ConvDirection::Forward, ConvDirection::Data, ConvDirection::Weight}) {
       if ((direction == ConvDirection::Weight) != v.weight) continue;
-      const std::string wrong = wrong_sums(call, kSamples[i], direction, v.kind, i,
-                                           [&](const ConvProblem& p) { run(p, i); });
+      std::string wrong = wrong_sums(call, kSamples[i], direction, v.kind, i,
+                                     [&](const ConvProblem& p) { run(p, i); });
       if (!wrong.empty()) return wrong;
     }
   return {};
