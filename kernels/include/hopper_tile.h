@@ -90,6 +90,40 @@
   MULTIPLY(d, at_a, at_b, 1)
 #endif
 
+// A tile's products of `count` steps of the ring, as consumers add them up: in `sums`, which is `d` itself without planes (`d`
+// then starts anew with the first step). Needs the ring's `full`, `empty`, `stage` and `phase`, and the item's warpgroup and lane.
+#if PLANES > 1
+#define SUM_STEPS(sums, d, count)                                                                                            \
+  UNROLL for (int i = 0; i < ACCUMULATORS; ++i) sums[i] = 0.0f;                                                              \
+  _Pragma("unroll 1") for (int step = 0; step < count; ++step) {                                                             \
+    barrier_wait(full + 8 * stage, phase);                                                                                   \
+    const uint at_a = ring + stage * STAGE_BYTES + warpgroup * 8192, at_b = ring + stage * STAGE_BYTES + PLANES * A_BYTES;   \
+    PRODUCTS_BEGIN;                                                                                                          \
+    MULTIPLY_PLANES(d, at_a, at_b)                                                                                           \
+    PRODUCTS_END;                                                                                                            \
+    ALL_DONE(ACCUMULATORS, d);                                                                                               \
+    if (lane == 0) barrier_arrive(empty + 8 * stage);                                                                        \
+    NEXT_STAGE                                                                                                               \
+    UNROLL for (int i = 0; i < ACCUMULATORS; ++i) sums[i] += d[i];                                                           \
+  }
+#else
+#define SUM_STEPS(sums, d, count)                                                                                            \
+  int before = 0;                                                                                                            \
+  for (int step = 0; step < count; ++step) {                                                                                 \
+    barrier_wait(full + 8 * stage, phase);                                                                                   \
+    const uint at = ring + stage * STAGE_BYTES;                                                                              \
+    PRODUCTS_BEGIN;                                                                                                          \
+    MULTIPLY(d, at + warpgroup * 8192, at + A_BYTES, step)                                                                   \
+    PRODUCTS_END;                                                                                                            \
+    ALL_BUT_ONE_DONE;                                                                                                        \
+    if (step > 0 && lane == 0) barrier_arrive(empty + 8 * before); /* the step before this one is done */                    \
+    before = stage;                                                                                                          \
+    NEXT_STAGE                                                                                                               \
+  }                                                                                                                          \
+  ALL_DONE(ACCUMULATORS, d);                                                                                                 \
+  if (lane == 0) barrier_arrive(empty + 8 * before);
+#endif
+
 #if FLOAT_RESULT
 typedef float result_t;
 #else

@@ -116,35 +116,7 @@ __kernel void matmul_hopper(__global void *c_base, ulong c_offset, __global cons
   for (int index = get_group_id(0); index < count; index += get_num_groups(0)) {
     const Tile t = tile_at(index, m_tiles, n_tiles);
     const int first = PARTIAL ? t.z / matrices * piece_steps : 0, count_steps = PARTIAL ? min(piece_steps, steps - first) : steps;
-#if PLANES == 3
-    UNROLL for (int i = 0; i < ACCUMULATORS; ++i) sums[i] = 0.0f;
-    _Pragma("unroll 1") for (int step = 0; step < count_steps; ++step) {
-      barrier_wait(full + 8 * stage, phase);
-      const uint at_a = ring + stage * STAGE_BYTES + warpgroup * 8192, at_b = ring + stage * STAGE_BYTES + 3 * A_BYTES;
-      PRODUCTS_BEGIN;
-      MULTIPLY_PLANES(d, at_a, at_b)
-      PRODUCTS_END;
-      ALL_DONE(ACCUMULATORS, d);
-      if (lane == 0) barrier_arrive(empty + 8 * stage);
-      NEXT_STAGE
-      UNROLL for (int i = 0; i < ACCUMULATORS; ++i) sums[i] += d[i];
-    }
-#else
-    int before = 0;
-    for (int step = 0; step < count_steps; ++step) {
-      barrier_wait(full + 8 * stage, phase);
-      const uint at = ring + stage * STAGE_BYTES;
-      PRODUCTS_BEGIN;
-      MULTIPLY(d, at + warpgroup * 8192, at + A_BYTES, step)
-      PRODUCTS_END;
-      ALL_BUT_ONE_DONE;
-      if (step > 0 && lane == 0) barrier_arrive(empty + 8 * before);  // the step before this one is done
-      before = stage;
-      NEXT_STAGE
-    }
-    ALL_DONE(ACCUMULATORS, d);
-    if (lane == 0) barrier_arrive(empty + 8 * before);
-#endif
+    SUM_STEPS(sums, d, count_steps)
 
     UNROLL for (int half_tile = 0; half_tile < 2; ++half_tile) {
       // This item holds columns 8 j + 2 quarter and the next of row `row`, for all j.

@@ -1,14 +1,13 @@
 """Batch and group normalisation: both kernel styles, statistics in one piece and in many, what is not finite."""
 
 import os
-import subprocess
-import sys
 import unittest
 
 import torch
 from torch.nn import functional as F
 
 import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
+from gpu_style import InGpuStyle
 
 ELEMENTS = os.environ.get("OCLTENSOR_KERNEL_STYLE") == "elements"
 # (sample, channels, *plane): short runs, odd ones, vectors of 2, 4 and 8, and statistics that fill a device by themselves.
@@ -35,7 +34,7 @@ def group(x, w, b, groups, device, dtype):
     return [out, *torch.autograd.grad(out, [t for t in (x, w, b) if t is not None], dy)]
 
 
-class Norms(unittest.TestCase):
+class Norms(InGpuStyle, unittest.TestCase):
     def agree(self, ours, exact, eps):
         terms = exact[0].numel() / exact[0].shape[1]
         for i, (a, e) in enumerate(zip(ours, exact, strict=True)):
@@ -123,14 +122,6 @@ class Norms(unittest.TestCase):
             of_samples = torch.ones(n, 1, device="ocl")
             args = (x, x, of_samples, of_samples, w, n, c, inner, 1, [True] * 3)
             self.assertEqual(self.launches("native_group_norm_backward", *args), 2)
-
-
-@unittest.skipIf(ELEMENTS, "is what it starts")
-class Style(unittest.TestCase):
-    def test_elements(self):
-        environment = os.environ | {"OCLTENSOR_KERNEL_STYLE": "elements"}
-        outcome = subprocess.run([sys.executable, __file__], env=environment, capture_output=True, text=True, check=False)
-        self.assertEqual(outcome.returncode, 0, outcome.stderr)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,16 @@
 """Operators on rows against PyTorch's CPU at the lengths where kernels change, as the device is and with GPU-style kernels."""
 
-import os
-import subprocess
-import sys
 import unittest
 
 import torch
 import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
+from gpu_style import InGpuStyle
 
 LENGTHS = [1, 15, 16, 17, 255, 256, 257, 1024, 4095, 4096, 4097, 8191, 8192, 8193, 50257]
 NAN, INF = float("nan"), float("inf")
 
 
-class Rows(unittest.TestCase):
+class Rows(InGpuStyle, unittest.TestCase):
     def setUp(self):
         torch.manual_seed(3)
 
@@ -114,12 +112,6 @@ class Rows(unittest.TestCase):
             there[:, :, 1:] += there[:, :1, : n - 1].clone()
             x[:, :, 1:] += x[:, :1, : n - 1].clone()
             self.assertTrue(torch.equal(there.cpu(), x))
-
-    @unittest.skipIf(os.environ.get("OCLTENSOR_KERNEL_STYLE") == "elements", "is the style already")
-    def test_gpu_style(self):
-        environment = os.environ | {"OCLTENSOR_KERNEL_STYLE": "elements"}
-        run = subprocess.run([sys.executable, __file__], env=environment, capture_output=True, text=True)
-        self.assertEqual(run.returncode, 0, run.stderr)
 
 
 if __name__ == "__main__":

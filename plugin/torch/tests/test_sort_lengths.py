@@ -1,12 +1,10 @@
 """sort and topk against PyTorch's CPU at the lengths where kernels change, as the device is and with GPU-style kernels."""
 
-import os
-import subprocess
-import sys
 import unittest
 
 import torch
 import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
+from gpu_style import InGpuStyle
 
 LENGTHS = [1, 2, 31, 32, 33, 255, 256, 257, 2047, 2048, 2049, 4095, 4096, 4097, 50257]
 DTYPES = [torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16]
@@ -31,7 +29,7 @@ def bits(x: torch.Tensor) -> torch.Tensor:
     return x.view({1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[x.element_size()])
 
 
-class Sorting(unittest.TestCase):
+class Sorting(InGpuStyle, unittest.TestCase):
     def setUp(self):
         torch.manual_seed(11)
 
@@ -95,12 +93,6 @@ class Sorting(unittest.TestCase):
         order = torch.randperm(10000, device="ocl").cpu()
         self.assertTrue(torch.equal(order.sort()[0], torch.arange(10000)))
         self.assertFalse(torch.equal(order, torch.arange(10000)))
-
-    @unittest.skipIf(os.environ.get("OCLTENSOR_KERNEL_STYLE") == "elements", "is the style already")
-    def test_gpu_style(self):
-        environment = os.environ | {"OCLTENSOR_KERNEL_STYLE": "elements"}
-        run = subprocess.run([sys.executable, __file__], env=environment, capture_output=True, text=True)
-        self.assertEqual(run.returncode, 0, run.stderr)
 
 
 if __name__ == "__main__":

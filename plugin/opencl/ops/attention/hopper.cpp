@@ -2,7 +2,6 @@
 #include "hopper.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <limits>
 
@@ -18,7 +17,6 @@ constexpr int64_t kVector = 8;          // elements in 16 bytes, what lines are 
 constexpr int64_t kMostStride = int64_t{1} << 38;
 constexpr int64_t kCacheBytes = int64_t{32} << 20;  // what keys and values of a bundle may take
 constexpr int64_t kLeastBundle = 4;
-constexpr size_t kMostDevices = 16;
 constexpr size_t kVariants = 2 * 3 * 2;
 
 // Three warpgroups read keys less often, two take turns at the matrix unit: better for few rows.
@@ -58,16 +56,10 @@ AttentionHopperParams params_of(const HopperForward& f) {
 }
 
 bool is_variant_proven(const OpCall& call, const HopperVariant& v) {
-  static std::array<std::array<Proof, kVariants>, kMostDevices>& proofs =
-      *new std::array<std::array<Proof, kVariants>, kMostDevices>;
-  const auto device = static_cast<size_t>(call.device().index());
-  if (device >= kMostDevices) return false;
-  Proof& proof = proofs[device][index_of(v)];
-  const uint8_t state = proof.state.load(std::memory_order_relaxed);
-  if (state != Proof::Unknown) [[likely]]
-    return state == Proof::Right;
-  return is_proven(call, proof, kernel_sources::attention_hopper, v.defines(), wrong_hopper_forward,
-                   &v);
+  static auto& proofs = *new Proofs<kVariants>;  // leaked: streams may end after static objects
+  return proofs.hold(
+      call, index_of(v), kernel_sources::attention_hopper, [&] { return v.defines(); },
+      wrong_hopper_forward, &v);
 }
 
 const char* refuse_shape(const FusedProblem& p, DType type) {

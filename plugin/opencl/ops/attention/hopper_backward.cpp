@@ -1,6 +1,5 @@
 // Attention on Hopper's matrix units, backward: statistics of every query, then one pass for the
 // gradients of key and value and one for that of query (kernels/attention/hopper_backward.cl).
-#include <array>
 #include <cstring>
 
 #include "hopper.h"
@@ -15,7 +14,6 @@ constexpr int64_t kTileRows = 128;
 constexpr size_t kItems = 384;
 constexpr int64_t kMapBytes = 4 * 128;  // of a work-group
 constexpr int64_t kMostHeads = 65535;   // groups in a launch's second dimension
-constexpr size_t kMostDevices = 16;
 constexpr size_t kVariants = 2 * 2 * 2;
 
 Defines pass_defines(const HopperBackward& b, int64_t pass) {
@@ -99,18 +97,12 @@ HopperBackward sample_of(const OpCall& call, const FusedProblem& p) {
 }
 
 bool is_variant_proven(const OpCall& call, const HopperBackward& b) {
-  static std::array<std::array<Proof, kVariants>, kMostDevices>& proofs =
-      *new std::array<std::array<Proof, kVariants>, kMostDevices>;
-  const auto device = static_cast<size_t>(call.device().index());
-  if (device >= kMostDevices) return false;
+  static auto& proofs = *new Proofs<kVariants>;  // leaked: streams may end after static objects
   const size_t index =
       (b.type == DType::BFloat16 ? 4 : 0) + (b.panel == 128 ? 2 : 0) + (b.causal ? 1 : 0);
-  Proof& proof = proofs[device][index];
-  const uint8_t state = proof.state.load(std::memory_order_relaxed);
-  if (state != Proof::Unknown) [[likely]]
-    return state == Proof::Right;
-  return is_proven(call, proof, kernel_sources::attention_hopper_backward, pass_defines(b, 0),
-                   wrong_hopper_backward, &b);
+  return proofs.hold(
+      call, index, kernel_sources::attention_hopper_backward, [&] { return pass_defines(b, 0); },
+      wrong_hopper_backward, &b);
 }
 
 const char* refuse(const OpCall& call, const FusedProblem& p) {

@@ -3,7 +3,6 @@
 #include "hopper.h"
 
 #include <algorithm>
-#include <array>
 
 #include "kernel_sources.h"
 #include "ops/copy/copy.h"
@@ -17,7 +16,6 @@ using Kind = ConvHopperKind;
 
 constexpr size_t kItems = 288;          // ITEMS of hopper_tile.h
 constexpr int64_t kMapBytes = 2 * 128;  // of a work-group
-constexpr size_t kMostDevices = 16;
 
 Kind direct_kind(const ConvProblem& p) {
   if (p.dtype == DType::Float16) return Kind::Half;
@@ -68,16 +66,11 @@ HopperTiles limited(const HopperTiles& tiles, int64_t steps) {
 }
 
 bool is_variant_proven(const OpCall& call, const ConvHopperVariant& v) {
-  static std::array<std::array<Proof, kConvHopperVariants>, kMostDevices>& proofs =
-      *new std::array<std::array<Proof, kConvHopperVariants>, kMostDevices>;
-  const auto device = static_cast<size_t>(call.device().index());
-  if (device >= kMostDevices) return false;
-  Proof& proof = proofs[device][v.index()];
-  const uint8_t state = proof.state.load(std::memory_order_relaxed);
-  if (state != Proof::Unknown) [[likely]]
-    return state == Proof::Right;
-  return is_proven(call, proof, kernel_sources::conv_hopper, v.defines(), wrong_hopper_convolution,
-                   &v);
+  static auto& proofs =
+      *new Proofs<kConvHopperVariants>;  // leaked: streams may end after static objects
+  return proofs.hold(
+      call, v.index(), kernel_sources::conv_hopper, [&] { return v.defines(); },
+      wrong_hopper_convolution, &v);
 }
 
 // ---- The algorithms

@@ -3,7 +3,6 @@
 #include "hopper.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <vector>
 
@@ -21,7 +20,6 @@ using Variant = HopperProduct;
 constexpr size_t kItems = 288;          // ITEMS of hopper.cl
 constexpr int64_t kMapBytes = 2 * 128;  // of a work-group
 constexpr int64_t kLineBytes = 16;      // what lines of an operand are multiples of
-constexpr int64_t kMostDevices = 16;
 
 // A as a matrix of rows, B as a matrix of columns: lines along k, or across it.
 struct Operand {
@@ -183,16 +181,11 @@ void run_split_variant(const OpCall& call, const MatmulProblem& p, const Variant
 }
 
 bool is_variant_proven(const OpCall& call, const Variant& v) {
-  static std::array<std::array<Proof, kHopperProducts>, kMostDevices>& proofs =
-      *new std::array<std::array<Proof, kHopperProducts>, kMostDevices>;
-  const auto device = static_cast<size_t>(call.device().index());
-  if (device >= kMostDevices) return false;
-  Proof& proof = proofs[device][v.index()];
-  const uint8_t state = proof.state.load(std::memory_order_relaxed);
-  if (state != Proof::Unknown) [[likely]]
-    return state == Proof::Right;
-  return is_proven(call, proof, kernel_sources::matmul_hopper, v.defines(), wrong_hopper_product,
-                   &v);
+  static auto& proofs =
+      *new Proofs<kHopperProducts>;  // leaked: streams may end after static objects
+  return proofs.hold(
+      call, v.index(), kernel_sources::matmul_hopper, [&] { return v.defines(); },
+      wrong_hopper_product, &v);
 }
 
 // ---- The algorithms
