@@ -83,6 +83,16 @@ void choose_style(Capabilities& c) {
   c.style = style == "rows" ? KernelStyle::Rows : KernelStyle::Elements;
 }
 
+// Drivers of CPUs take less for a launch than a thread takes to notice it, and their own threads
+// need the processors. A capture keeps the order in which threads call.
+bool wants_launch_thread(const Capabilities& c) {
+  if (!c.structs_by_value || config::get_bool(config::Knob::CaptureEnabled)) return false;
+  const std::string wish = config::get_string(config::Knob::LaunchThread);
+  check(wish.empty() || wish == "0" || wish == "1",
+        "OCLTENSOR_LAUNCH_THREAD is '{}': expected 0 or 1", wish);
+  return wish.empty() ? (c.type & CL_DEVICE_TYPE_CPU) == 0 : wish == "1";
+}
+
 }  // namespace
 
 Capabilities query_capabilities(cl_platform_id platform, cl_device_id device) {
@@ -110,6 +120,7 @@ Capabilities query_capabilities(cl_platform_id platform, cl_device_id device) {
   for (const DriverFact& fact : kDriverFacts)
     if (contains(c.platform, fact.platform) && contains(c.name, fact.device)) fact.apply(c);
   choose_style(c);
+  c.launch_thread = wants_launch_thread(c);
   c.hopper = is_hopper(c, device);
   check(number<cl_bool>(device, CL_DEVICE_AVAILABLE) != 0,
         "the driver says that it is not available");

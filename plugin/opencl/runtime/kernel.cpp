@@ -17,6 +17,7 @@ namespace {
 template <typename D>
 struct BasicKey {
   const Device* device;
+  uint64_t stream;  // 0 where launches of all streams are handed over by the thread that makes them
   const Source* source;
   const char* function;
   D defines;
@@ -28,14 +29,15 @@ struct KeyHash {
   template <typename D>
   size_t operator()(const BasicKey<D>& key) const {
     return key.defines.hash() ^ (reinterpret_cast<uintptr_t>(key.source) >> 4) ^
-           reinterpret_cast<uintptr_t>(key.function) * 31;
+           reinterpret_cast<uintptr_t>(key.function) * 31 ^ key.stream << 48;
   }
 };
 struct KeyEqual {
   using is_transparent = void;
   template <typename A, typename B>
   bool operator()(const BasicKey<A>& a, const BasicKey<B>& b) const {
-    return a.device == b.device && a.source == b.source && a.defines == b.defines &&
+    return a.device == b.device && a.stream == b.stream && a.source == b.source &&
+           a.defines == b.defines &&
            (a.function == b.function || std::strcmp(a.function, b.function) == 0);
   }
 };
@@ -74,6 +76,15 @@ class Borrowed {
 
 }  // namespace
 
+cl_int Kernel::apply(const ArgumentChanges& changes, std::string& call) const {
+  return changes.for_each([&](uint32_t index, size_t bytes, const void* value) {
+    const cl_int code = cl().clSetKernelArg(kernel_.get(), index, bytes, value);
+    if (code != CL_SUCCESS) [[unlikely]]
+      call = fmt::format("clSetKernelArg ({}, argument {}, {} bytes)", name_, index, bytes);
+    return code;
+  });
+}
+
 Launch& Launch::bytes(const void* data, size_t size) {
   if (stream_.device().caps().structs_by_value) {
     kernel_.set_arg(next_++, size, data);
@@ -96,7 +107,8 @@ Kernel& find_kernel(Stream& stream, const Source& source, const char* function,
                     const Defines& defines) {
   thread_local Borrowed borrowed;
   Device& device = stream.device();
-  const KeyView key{&device, &source, function, defines};
+  const uint64_t owner = stream.has_launch_thread() ? stream.id() : 0;
+  const KeyView key{&device, owner, &source, function, defines};
   if (const auto it = (*borrowed).find(key); it != (*borrowed).end()) [[likely]]
     return *it->second;
   if (Rehearsal& rehearsal = stream.rehearsal();
@@ -112,7 +124,7 @@ Kernel& find_kernel(Stream& stream, const Source& source, const char* function,
     throw Error(TB_E_INTERNAL, 0,
                 fmt::format("{} has no kernel {}: {}", source.path, function, error_name(code)),
                 code);
-  auto& slot = (*borrowed)[Key{&device, &source, function, defines}];
+  auto& slot = (*borrowed)[Key{&device, owner, &source, function, defines}];
   slot = std::make_unique<Kernel>(kernel, function);
   return *slot;
 }

@@ -1,5 +1,6 @@
 // Kernels and launches. A kernel object belongs to one thread (clSetKernelArg is not safe on a
-// shared one) and remembers its arguments, so that a repeated launch sets only what changed.
+// shared one), where launches go through a stream's launch thread also to one stream, and remembers
+// its arguments, so that a repeated launch sets only what changed.
 #pragma once
 
 #include <array>
@@ -11,6 +12,7 @@
 
 #include "base/error.h"
 #include "defines.h"
+#include "kernel_arguments.h"
 #include "memory.h"
 #include "opencl.h"
 #include "source.h"
@@ -26,23 +28,35 @@ class Kernel {
   bool is_unready() const { return kernel_.get() == nullptr; }
   const char* name() const { return name_; }
 
+  // Kept until the next launch hands it to the driver. `value` null: `bytes` of local memory.
   void set_arg(uint32_t index, size_t bytes, const void* value) {
-    Remembered& r = remembered_[index < kRemembered ? index : 0];
-    const bool small = index < kRemembered && bytes <= sizeof r.value;
-    if (small && r.bytes == bytes && std::memcmp(r.value, value, bytes) == 0) return;
     if (is_unready()) [[unlikely]]
       return;
-    if (const cl_int code = cl().clSetKernelArg(kernel_.get(), index, bytes, value);
-        code != CL_SUCCESS) [[unlikely]]
-      check_cl(
-          code,
-          fmt::format("clSetKernelArg ({}, argument {}, {} bytes)", name_, index, bytes).c_str());
+    const bool small = index < kRemembered && value != nullptr && bytes <= sizeof(Remembered::value);
     if (small) {
+      Remembered& r = remembered_[index];
+      if (r.bytes == bytes && std::memcmp(r.value, value, bytes) == 0) return;
       r.bytes = static_cast<uint32_t>(bytes);
       std::memcpy(r.value, value, bytes);
     }
+    changes_.add(index, bytes, value);
   }
-  void forget_args() { remembered_.fill({}); }
+  ArgumentChanges& changes() { return changes_; }
+  // Calls clSetKernelArg for each: CL_SUCCESS, or why one was refused, and what to call it.
+  cl_int apply(const ArgumentChanges& changes, std::string& call) const;
+  // What the driver was told no longer counts.
+  void forget_arguments() {
+    remembered_.fill({});
+    changes_.clear();
+  }
+  // Before the arguments of a launch: those of launches that were dropped never reached the driver.
+  void follow(uint64_t losses) {
+    if (losses == losses_) [[likely]]
+      return;
+    losses_ = losses;
+    forget_arguments();
+  }
+  bool follows(uint64_t losses) const { return losses == losses_; }
 
  private:
   static constexpr uint32_t kRemembered = 24;
@@ -53,6 +67,8 @@ class Kernel {
   Handle<cl_kernel> kernel_;
   const char* name_;
   std::array<Remembered, kRemembered> remembered_{};
+  ArgumentChanges changes_;
+  uint64_t losses_ = 0;  // of the stream, when it was last used
 };
 
 // This thread's kernel `function` of the program that `source` and `defines` give; built if need
@@ -64,7 +80,9 @@ Kernel& find_kernel(Stream& stream, const Source& source, const char* function,
 // Sets arguments in the order of the kernel's parameters and enqueues.
 class Launch {
  public:
-  Launch(Stream& stream, Kernel& kernel) : stream_(stream), kernel_(kernel) {}
+  Launch(Stream& stream, Kernel& kernel) : stream_(stream), kernel_(kernel) {
+    kernel_.follow(stream.losses());
+  }
   Launch(Launch&&) = default;
   ~Launch();
 
@@ -86,8 +104,7 @@ class Launch {
   Launch& bytes(const void* data, size_t size);
   // A `__local` parameter.
   Launch& local(size_t bytes) {
-    if (kernel_.is_unready()) return *this;
-    check_cl(cl().clSetKernelArg(kernel_.get(), next_++, bytes, nullptr), "clSetKernelArg");
+    kernel_.set_arg(next_++, bytes, nullptr);
     return *this;
   }
 
@@ -96,7 +113,7 @@ class Launch {
   void run(std::array<size_t, 3> global, std::array<size_t, 3> local) {
     if (global[0] == 0 || global[1] == 0 || global[2] == 0) return;
     const uint32_t rank = global[2] > 1 ? 3 : global[1] > 1 ? 2 : 1;
-    stream_.launch(kernel_.get(), kernel_.name(), {rank, global, local});
+    stream_.launch(kernel_, {rank, global, local});
   }
 
  private:

@@ -129,7 +129,11 @@ void* Memory::create(uint64_t bytes) {
   return buffer.release();
 }
 
-void Memory::destroy(void* segment) { cl().clReleaseMemObject(static_cast<cl_mem>(segment)); }
+void Memory::destroy(void* segment) {
+  // The driver keeps a buffer for the commands that it knows of.
+  for (const auto& stream : device_.streams()) stream->hand_over_launches();
+  cl().clReleaseMemObject(static_cast<cl_mem>(segment));
+}
 uint64_t Memory::largest_allocation() { return device_.caps().largest_allocation; }
 
 uint64_t Memory::current(runtime::StreamId stream) {

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "device.h"
+#include "kernel.h"
 #include "process.h"
 
 namespace ocltensor::opencl {
@@ -32,10 +33,29 @@ WorkCounters& work_counters() {
   return counters;
 }
 
+// The stream's lock, with all launches handed over and none of them refused, in the profiler's
+// session.
+class Stream::Exclusive {
+ public:
+  explicit Exclusive(Stream& stream) : lock_(stream.mutex_), launches_(stream.hold_launches()) {
+    if (stream.has_refusal_) [[unlikely]]
+      stream.raise_refusal();
+    stream.follow_profiler();
+  }
+
+ private:
+  const std::lock_guard<std::mutex> lock_;
+  const std::unique_lock<std::mutex> launches_;
+};
+
 Stream::Stream(Device& device, uint64_t id)
-    : device_(device), id_(id), queue_(make_queue(device, 0)), staging_(device) {}
+    : device_(device), id_(id), queue_(make_queue(device, 0)), staging_(device) {
+  if (device.caps().launch_thread)
+    launch_thread_ = std::make_unique<LaunchThread>([this](PendingLaunch& l) { hand_over(l); });
+}
 
 Stream::~Stream() {
+  launch_thread_.reset();
   if (queue_) cl().clFinish(queue_.get());
   if (trace_) trace_->finish();
 }
@@ -60,12 +80,14 @@ void Stream::change_session(uint32_t session) {
 }
 
 void Stream::end_trace() {
-  std::lock_guard lock(mutex_);
+  const std::lock_guard lock(mutex_);
+  const auto launches = hold_launches();
   follow_profiler();
 }
 
 void Stream::collect_trace() {
-  std::lock_guard lock(mutex_);
+  const std::lock_guard lock(mutex_);
+  const auto launches = hold_launches();
   if (trace_) trace_->collect(false);
 }
 
@@ -103,11 +125,107 @@ void Stream::raise_failure(cl_int code, const char* call) {
                                 id_, names));
 }
 
+cl_int Stream::flush_now_and_then() {
+  if (++unflushed_ < kFlushEvery) return CL_SUCCESS;
+  unflushed_ = 0;
+  return cl().clFlush(queue_.get());
+}
+
 void Stream::submitted_one() {
   submitted_.fetch_add(1, std::memory_order_release);
-  if (++unflushed_ >= kFlushEvery) {
-    unflushed_ = 0;
-    check(cl().clFlush(queue_.get()), "clFlush");
+  check(flush_now_and_then(), "clFlush");
+}
+
+std::unique_lock<std::mutex> Stream::hold_launches() {
+  return launch_thread_ == nullptr ? std::unique_lock<std::mutex>() : launch_thread_->hold();
+}
+
+void Stream::hand_over_launches() {
+  if (launch_thread_ == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  const auto launches = launch_thread_->hold();
+}
+
+void Stream::stop_launch_thread() {
+  const std::lock_guard lock(mutex_);
+  if (launch_thread_ != nullptr) launch_thread_->stop();
+}
+
+void Stream::raise_refusal() {
+  const Refusal refusal = std::exchange(refusal_, {});
+  has_refusal_ = false;
+  losses_.fetch_add(1, std::memory_order_relaxed);
+  check(refusal.code, refusal.call.c_str());
+}
+
+// Any thread's, with the launch thread held, or its own.
+void Stream::hand_over(PendingLaunch& launch) noexcept {
+  if (has_refusal_) return;
+  Refusal refusal;
+  try {
+    refusal.code = enqueue(launch, refusal.call);
+  } catch (const std::exception& error) {
+    refusal = {CL_OUT_OF_HOST_MEMORY, error.what()};
+  }
+  if (refusal.code == CL_SUCCESS) [[likely]]
+    return;
+  refusal.call += ", called after the operator had returned";
+  refusal_ = std::move(refusal);
+  has_refusal_ = true;
+}
+
+cl_int Stream::enqueue(PendingLaunch& launch, std::string& call) {
+  const Kernel& kernel = *launch.kernel;
+  if (const cl_int code = kernel.apply(launch.changes, call); code != CL_SUCCESS) return code;
+  return enqueue(kernel.get(), kernel.name(), launch.range,
+                 launch.work && trace_ != nullptr ? trace_->next(*launch.work) : nullptr, call);
+}
+
+cl_int Stream::enqueue(cl_kernel kernel, const char* name, const Range& range, cl_event* event,
+                       std::string& call) {
+  recent_[launches_++ % kRecent] = name;
+  const size_t* local = range.local[0] == 0 ? nullptr : range.local.data();
+  cl_int code = cl().clEnqueueNDRangeKernel(queue_.get(), kernel, range.rank, nullptr,
+                                            range.global.data(), local, 0, nullptr, event);
+  if (code != CL_SUCCESS) [[unlikely]]
+    call = fmt::format("clEnqueueNDRangeKernel ({})", name);
+  else if (code = flush_now_and_then(); code != CL_SUCCESS)
+    call = "clFlush";
+  return code;
+}
+
+void Stream::launch(Kernel& kernel, const Range& range) {
+  check_process();
+  if (rehearsal_.has_stopped()) [[unlikely]]
+    return kernel.forget_arguments();
+  const std::lock_guard lock(mutex_);
+  PendingLaunch* pending = nullptr;
+  std::unique_lock<std::mutex> held;
+  if (launch_thread_ != nullptr) {
+    const bool is_usual = profiler::session() == session_ && !has_refusal_;
+    if (is_usual) pending = launch_thread_->next();
+    if (pending == nullptr) held = launch_thread_->hold(true);
+    if (has_refusal_ && pending == nullptr) [[unlikely]]
+      raise_refusal();
+    if (!kernel.follows(losses())) [[unlikely]]
+      fail(TB_E_STATE, "earlier launches of stream {} were refused while {} was being launched",
+           id_, kernel.name());
+  }
+  if (pending == nullptr) follow_profiler();
+  PendingLaunch& launch = pending != nullptr ? *pending : at_once_;
+  launch.kernel = &kernel;
+  launch.range = range;
+  std::swap(launch.changes, kernel.changes());
+  kernel.changes().clear();
+  launch.work.reset();
+  if (trace_ != nullptr) launch.work = profiler::describe_command("kernel", kernel.name(), 0);
+  work_counters().launches.fetch_add(1, std::memory_order_relaxed);
+  submitted_.fetch_add(1, std::memory_order_release);
+  if (pending != nullptr) return launch_thread_->push();
+  std::string call;
+  if (const cl_int code = enqueue(launch, call); code != CL_SUCCESS) [[unlikely]] {
+    kernel.forget_arguments();
+    check(code, call.c_str());
   }
 }
 
@@ -115,15 +233,11 @@ void Stream::launch(cl_kernel kernel, const char* name, const Range& range) {
   check_process();
   if (rehearsal_.has_stopped()) [[unlikely]]
     return;
-  std::lock_guard lock(mutex_);
-  follow_profiler();
-  recent_[launches_++ % kRecent] = name;
-  check(cl().clEnqueueNDRangeKernel(queue_.get(), kernel, range.rank, nullptr, range.global.data(),
-                                    range.local[0] == 0 ? nullptr : range.local.data(), 0, nullptr,
-                                    traced("kernel", name, 0)),
-        "clEnqueueNDRangeKernel");
+  const Exclusive lock(*this);
+  std::string call;
+  check(enqueue(kernel, name, range, traced("kernel", name, 0), call), call.c_str());
   work_counters().launches.fetch_add(1, std::memory_order_relaxed);
-  submitted_one();
+  submitted_.fetch_add(1, std::memory_order_release);
 }
 
 void Stream::write(cl_mem target, uint64_t offset, const void* source, uint64_t bytes,
@@ -131,8 +245,7 @@ void Stream::write(cl_mem target, uint64_t offset, const void* source, uint64_t 
   check_process();
   if (rehearsal_.has_stopped()) [[unlikely]]
     return;
-  std::lock_guard lock(mutex_);
-  follow_profiler();
+  const Exclusive lock(*this);
   ++work_counters().copies;
   work_counters().copied_bytes += bytes;
   const auto enqueue = [&](cl_bool blocking, uint64_t at, const void* from, uint64_t count) {
@@ -158,8 +271,7 @@ void Stream::write(cl_mem target, uint64_t offset, const void* source, uint64_t 
 void Stream::read(void* target, cl_mem source, uint64_t offset, uint64_t bytes, bool asynchronous) {
   check_process();
   rehearsal_.check_results();
-  std::lock_guard lock(mutex_);
-  follow_profiler();
+  const Exclusive lock(*this);
   ++work_counters().copies;
   work_counters().copied_bytes += bytes;
   if (asynchronous || device_.caps().unified_memory || bytes <= kStageBelow) {
@@ -210,8 +322,7 @@ void Stream::copy(cl_mem target, uint64_t target_offset, cl_mem source, uint64_t
   check_process();
   if (rehearsal_.has_stopped()) [[unlikely]]
     return;
-  std::lock_guard lock(mutex_);
-  follow_profiler();
+  const Exclusive lock(*this);
   ++work_counters().copies;
   work_counters().copied_bytes += bytes;
   check(cl().clEnqueueCopyBuffer(queue_.get(), source, target, source_offset, target_offset, bytes,
@@ -225,8 +336,7 @@ void Stream::fill(cl_mem target, uint64_t offset, const void* pattern, uint32_t 
   check_process();
   if (rehearsal_.has_stopped()) [[unlikely]]
     return;
-  std::lock_guard lock(mutex_);
-  follow_profiler();
+  const Exclusive lock(*this);
   check(cl().clEnqueueFillBuffer(queue_.get(), target, pattern, pattern_bytes, offset, bytes, 0,
                                  nullptr, traced("fill", "fill", bytes)),
         "clEnqueueFillBuffer");
@@ -236,8 +346,7 @@ void Stream::fill(cl_mem target, uint64_t offset, const void* pattern, uint32_t 
 void* Stream::map(cl_mem buffer, uint64_t offset, uint64_t bytes) {
   check_process();
   rehearsal_.check_results();
-  std::lock_guard lock(mutex_);
-  follow_profiler();
+  const Exclusive lock(*this);
   cl_int code = CL_SUCCESS;
   void* memory = cl().clEnqueueMapBuffer(queue_.get(), buffer, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE,
                                          offset, bytes, 0, nullptr, nullptr, &code);
@@ -247,8 +356,7 @@ void* Stream::map(cl_mem buffer, uint64_t offset, uint64_t bytes) {
 
 void Stream::unmap(cl_mem buffer, void* memory) {
   check_process();
-  std::lock_guard lock(mutex_);
-  follow_profiler();
+  const Exclusive lock(*this);
   check(cl().clEnqueueUnmapMemObject(queue_.get(), buffer, memory, 0, nullptr, nullptr),
         "clEnqueueUnmapMemObject");
   submitted_one();
@@ -256,8 +364,7 @@ void Stream::unmap(cl_mem buffer, void* memory) {
 
 void Stream::wait_event(cl_event event) {
   check_process();
-  std::lock_guard lock(mutex_);
-  follow_profiler();
+  const Exclusive lock(*this);
   check(cl().clEnqueueBarrierWithWaitList(queue_.get(), 1, &event, nullptr),
         "clEnqueueBarrierWithWaitList");
   submitted_one();
@@ -276,8 +383,7 @@ cl_command_queue Stream::profiling_queue() {
 
 Handle<cl_event> Stream::marker(bool timing) {
   check_process();
-  std::lock_guard lock(mutex_);
-  follow_profiler();
+  const Exclusive lock(*this);
   Handle<cl_event> event;
   check(cl().clEnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, event.out()),
         "clEnqueueMarkerWithWaitList");
@@ -300,7 +406,10 @@ Handle<cl_event> Stream::marker(bool timing) {
 
 void Stream::synchronize() {
   check_process();
-  std::lock_guard lock(mutex_);
+  const std::lock_guard lock(mutex_);
+  const auto launches = hold_launches();
+  if (has_refusal_) [[unlikely]]
+    raise_refusal();
   const uint64_t ticket = submitted_.load();
   check(cl().clFinish(queue_.get()), "clFinish");
   if (profiling_queue_) check(cl().clFinish(profiling_queue_.get()), "clFinish");  // events' stamps
@@ -311,7 +420,10 @@ void Stream::synchronize() {
 
 bool Stream::idle() { return passed(submitted()); }
 
-cl_command_queue Stream::queue() { return queue_.get(); }
+cl_command_queue Stream::queue() {
+  const Exclusive lock(*this);
+  return queue_.get();
+}
 
 void Stream::poll_markers() {
   while (!markers_.empty()) {
@@ -332,6 +444,7 @@ bool Stream::passed(uint64_t ticket) {
   poll_markers();
   if (ticket <= completed_.load()) return true;
   if (markers_.empty() || markers_.back().first < ticket) {
+    const auto launches = hold_launches();
     const uint64_t covered = submitted_.load();
     Handle<cl_event> event;
     if (cl().clEnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, event.out()) != CL_SUCCESS)

@@ -8,8 +8,10 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 
+#include "launch_thread.h"
 #include "opencl.h"
 #include "profiler.h"
 #include "rehearsal.h"
@@ -21,15 +23,11 @@ namespace ocltensor::opencl {
 class Device;
 class Event;
 
-struct Range {
-  uint32_t rank;
-  std::array<size_t, 3> global;
-  std::array<size_t, 3> local;  // all 0: the driver chooses
-};
-
 // Thread-safe: every method takes the stream's lock. A failure of enqueued work is kept with the
 // names of the kernels that may have caused it and is raised, once, at the next synchronisation;
-// the queue is then replaced by a fresh one.
+// the queue is then replaced by a fresh one. Where there is a launch thread, a launch that the
+// driver refuses is raised by the next call of the stream instead of its own, and those between are
+// dropped.
 class Stream {
  public:
   Stream(Device& device, uint64_t id);
@@ -39,7 +37,9 @@ class Stream {
   Device& device() const { return device_; }
   uint64_t id() const { return id_; }
 
-  // `name` must live as long as the process.
+  // With the changes of its arguments, which it no longer has then.
+  void launch(Kernel& kernel, const Range& range);
+  // A kernel whose arguments are set. `name` must live as long as the process.
   void launch(cl_kernel kernel, const char* name, const Range& range);
   void write(cl_mem target, uint64_t offset, const void* source, uint64_t bytes, bool source_stays);
   void read(void* target, cl_mem source, uint64_t offset, uint64_t bytes, bool asynchronous);
@@ -62,6 +62,13 @@ class Stream {
   // Locks out other users of the queue for the duration of `body(queue)` (interop, custom kernels).
   cl_command_queue queue();
 
+  bool has_launch_thread() const { return launch_thread_ != nullptr; }
+  // How often launches have been dropped.
+  uint64_t losses() const { return losses_.load(std::memory_order_relaxed); }
+  // Hands what waits for the launch thread to the driver; what it refuses is raised later.
+  void hand_over_launches();
+  void stop_launch_thread();
+
   Rehearsal& rehearsal() { return rehearsal_; }
 
   // Progress, for the memory pool (see StreamClock).
@@ -71,7 +78,17 @@ class Stream {
 
  private:
   friend class Staging;
-  void submitted_one();  // after each enqueue: counts and flushes now and then
+  // The stream's lock, with all launches handed over and none of them refused.
+  class Exclusive;
+  std::unique_lock<std::mutex> hold_launches();  // none where there is no launch thread
+  // CL_SUCCESS, or why the driver refused it, and what to call it.
+  cl_int enqueue(PendingLaunch& launch, std::string& call);
+  cl_int enqueue(cl_kernel kernel, const char* name, const Range& range, cl_event* event,
+                 std::string& call);
+  void hand_over(PendingLaunch& launch) noexcept;
+  void raise_refusal();
+  cl_int flush_now_and_then();  // after each enqueue
+  void submitted_one();         // the same, and counts
   void check(cl_int code, const char* call);
   [[noreturn]] void raise_failure(cl_int code, const char* call);
   cl_command_queue profiling_queue();
@@ -84,11 +101,14 @@ class Stream {
   void change_session(uint32_t session);
   // Where the next command's event goes; nullptr while nothing is traced.
   cl_event* traced(const char* category, const char* name, uint64_t bytes) {
-    return trace_ == nullptr ? nullptr : trace_->next(category, name, bytes);
+    return trace_ == nullptr ? nullptr
+                             : trace_->next(profiler::describe_command(category, name, bytes));
   }
 
   Device& device_;
   const uint64_t id_;
+  // The queue, the trace and the names of launches are also the launch thread's, while the stream's
+  // lock may be somebody else's; Exclusive keeps it out.
   std::mutex mutex_;
   Handle<cl_command_queue> queue_;
   Handle<cl_command_queue> profiling_queue_;
@@ -104,6 +124,16 @@ class Stream {
   uint32_t session_ = 0;  // of the profiler
   std::unique_ptr<StreamTrace> trace_;
   Rehearsal rehearsal_;
+  // Of a launch that was handed over later than it was made; until it is raised.
+  struct Refusal {
+    cl_int code = CL_SUCCESS;
+    std::string call;
+  };
+  Refusal refusal_;
+  std::atomic<bool> has_refusal_{false};
+  std::atomic<uint64_t> losses_{0};
+  PendingLaunch at_once_{};  // a launch that does not wait; its memory is used again
+  std::unique_ptr<LaunchThread> launch_thread_;  // the last member: ends first
 };
 
 struct WorkCounters {

@@ -48,10 +48,10 @@ StreamTrace::StreamTrace(Device& device, uint64_t stream, cl_command_queue queue
   }
 }
 
-cl_event* StreamTrace::next(const char* category, const char* name, uint64_t bytes) {
+cl_event* StreamTrace::next(const profiler::DeviceWork& work) {
   if (commands_.size() >= kCollectAt) collect(false);
   Command& command = commands_.emplace_back();
-  command.work = profiler::describe_command(category, name, bytes);
+  command.work = work;
   command.work.device = device_.index();
   command.work.stream = stream_;
   return command.event.out();

@@ -16,8 +16,9 @@ class StreamTrace {
   // `queue` stamps its commands; nothing is on it. Measures how its clock lies to the host's.
   StreamTrace(Device& device, uint64_t stream, cl_command_queue queue);
 
-  // Where the enqueuing call puts the next command's event.
-  cl_event* next(const char* category, const char* name, uint64_t bytes);
+  // Where the enqueuing call puts the next command's event. `work` describes it, as
+  // profiler::describe_command() gave it.
+  cl_event* next(const profiler::DeviceWork& work);
   // Hands everything to the profiler; all of it has finished.
   void finish() { collect(true); }
   // Hands over what has finished; `finished`: all of it has.

@@ -1,0 +1,123 @@
+// The ring, and when its thread sleeps.
+#include "launch_thread.h"
+
+#include <pthread.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <utility>
+
+#include "device.h"
+#include "process.h"
+#include "stream.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+constexpr uint32_t kBurst = 8;   // launches without a wait for the device: more will follow
+constexpr uint32_t kAtOnce = 8;  // handed over before somebody else may have the lock
+constexpr std::chrono::microseconds kLooksFor{200};  // waking it takes 5 to 50
+
+void relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#endif
+}
+
+// Drivers crash when they are called while the process ends.
+void stop_at_exit() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    (void)std::atexit([] {
+      for (const auto& device : device_list().devices) {
+        if (!device->is_open() || is_forked()) continue;
+        for (const auto& stream : device->streams()) stream->stop_launch_thread();
+      }
+    });
+  });
+}
+
+}  // namespace
+
+LaunchThread::LaunchThread(std::function<void(PendingLaunch&)> hand_over)
+    : hand_over_(std::move(hand_over)), slots_(std::make_unique<std::array<PendingLaunch, kSlots>>()) {}
+
+LaunchThread::~LaunchThread() { stop(); }
+
+void LaunchThread::stop() {
+  stopping_ = true;
+  if (!thread_.joinable()) return;
+  awake_.store(1);
+  awake_.notify_all();
+  thread_.join();
+}
+
+PendingLaunch* LaunchThread::next() {
+  if (awake_.load(std::memory_order_relaxed) == 0 && ++at_once_ < kBurst) return nullptr;
+  if (stopping_) return nullptr;
+  const uint32_t filled = filled_.load(std::memory_order_relaxed);
+  if (filled - taken_.load(std::memory_order_acquire) == kSlots) {  // full: the device is behind
+    const std::lock_guard lock(mutex_);
+    while (filled - taken_.load(std::memory_order_relaxed) > kSlots / 2) hand_over_one();
+  }
+  return &(*slots_)[filled % kSlots];
+}
+
+void LaunchThread::push() {
+  filled_.fetch_add(1, std::memory_order_seq_cst);
+  if (awake_.load(std::memory_order_seq_cst) == 0) wake();
+}
+
+void LaunchThread::wake() {
+  awake_.store(1);
+  if (thread_.joinable()) return awake_.notify_one();
+  stop_at_exit();
+  // Signals are for the threads of the program.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  (void)pthread_setname_np(thread_.native_handle(), "ocl-launches");
+}
+
+std::unique_lock<std::mutex> LaunchThread::hold(bool for_launch) {
+  std::unique_lock lock(mutex_);
+  if (!for_launch) at_once_ = 0;
+  while (has_work()) hand_over_one();
+  return lock;
+}
+
+void LaunchThread::hand_over_one() {
+  const uint32_t taken = taken_.load(std::memory_order_relaxed);
+  hand_over_((*slots_)[taken % kSlots]);
+  taken_.store(taken + 1, std::memory_order_release);
+}
+
+void LaunchThread::run() {
+  while (wait_for_work()) {
+    const std::lock_guard lock(mutex_);
+    for (uint32_t i = 0; i < kAtOnce && has_work(); ++i) hand_over_one();
+  }
+}
+
+bool LaunchThread::wait_for_work() {
+  using Clock = std::chrono::steady_clock;
+  constexpr int kLooks = 64;  // between two looks at the clock
+  for (Clock::time_point until = Clock::now() + kLooksFor;;) {
+    for (int i = 0; i < kLooks; ++i) {
+      if (stopping_.load(std::memory_order_relaxed)) return false;
+      if (has_work()) return true;
+      relax();
+    }
+    if (Clock::now() < until) continue;
+    // Whoever pushes after this store wakes the thread; what was pushed before it is seen here.
+    awake_.store(0, std::memory_order_seq_cst);
+    if (filled_.load(std::memory_order_seq_cst) == taken_.load() && !stopping_) awake_.wait(0);
+    awake_.store(1);
+    until = Clock::now() + kLooksFor;
+  }
+}
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,189 @@
+// The launch thread: order, bursts, a full ring, and launches that the driver refuses later than
+// they were made.
+#include "runtime/launch_thread.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "any_call.h"
+#include "base/config.h"
+#include "kernel_sources.h"
+#include "ops/hopper_numbers.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+// A launch of this test is a number: the first size of its range.
+void make(LaunchThread& thread, std::vector<size_t>& handed_over, size_t number) {
+  PendingLaunch* launch = thread.next();
+  if (launch == nullptr) {
+    const auto held = thread.hold(true);
+    handed_over.push_back(number);
+    return;
+  }
+  launch->range = {1, {number, 1, 1}, {}};
+  thread.push();
+}
+
+TEST(LaunchThread, KeepsTheOrderWhoeverHandsOver) {
+  constexpr size_t kLaunches = 200000;
+  std::vector<size_t> handed_over;
+  {
+    LaunchThread thread([&](PendingLaunch& l) { handed_over.push_back(l.range.global[0]); });
+    for (size_t i = 0; i < kLaunches; ++i) {
+      make(thread, handed_over, i);
+      if (i % 5000 == 4999) {
+        const auto held = thread.hold();
+        ASSERT_EQ(handed_over.size(), i + 1);
+      }
+      if (i % 20000 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // it sleeps
+    }
+    (void)thread.hold();
+  }
+  std::vector<size_t> expected(kLaunches);
+  std::iota(expected.begin(), expected.end(), size_t{0});
+  EXPECT_EQ(handed_over, expected);
+}
+
+TEST(LaunchThread, TakesNothingBeforeABurstNorAfterItsEnd) {
+  LaunchThread thread([](PendingLaunch&) {});
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(thread.next(), nullptr);
+    (void)thread.hold();
+  }
+  int at_once = 0;
+  while (thread.next() == nullptr) ASSERT_LT(++at_once, 100);
+  EXPECT_GT(at_once, 1);
+  thread.push();
+  EXPECT_NE(thread.next(), nullptr);
+  thread.stop();
+  EXPECT_EQ(thread.next(), nullptr);
+  (void)thread.hold();
+}
+
+// One of each: a number, what has the size of a structure, local memory.
+TEST(ArgumentChanges, ComeOutAsTheyWentIn) {
+  ArgumentChanges changes;
+  EXPECT_TRUE(changes.empty());
+  const uint16_t number = 0x1234;
+  const std::array<char, 13> structure{"twelve chars"};
+  changes.add(3, sizeof number, &number);
+  changes.add(0, structure.size(), structure.data());
+  changes.add(7, 4096, nullptr);
+  changes.add(1, sizeof number, &number);
+  std::string seen;
+  const auto tell = [&](uint32_t index, size_t bytes, const void* value) {
+    seen += fmt::format("{}:{}:{} ", index, bytes,
+                        value == nullptr ? "local"
+                        : bytes == 2     ? fmt::format("{:x}", *static_cast<const uint16_t*>(value))
+                                         : std::string(static_cast<const char*>(value)));
+    return index == 7 ? 5 : 0;
+  };
+  EXPECT_EQ(changes.for_each(tell), 5);
+  EXPECT_EQ(seen, "3:2:1234 0:13:twelve chars 7:4096:local ");
+}
+
+class RefusedLaunches : public testing::Test {
+ protected:
+  static constexpr int64_t kNumbers = 64;
+  RefusedLaunches() {
+    setenv("OCLTENSOR_LAUNCH_THREAD", "1", 1);
+    call_.emplace();
+    memory_.emplace(**call_, kNumbers * 4);
+  }
+  // arange: out[i] = start + i; `local` that does not divide the range is refused.
+  void count_from(int64_t start, size_t local) {
+    Defines d;
+    d.type("OUT", DType::Int32).set("FLOATING", false);
+    Launch launch = (**call_).launch(kernel_sources::copy_create, "arange", d);
+    launch.memory(memory_->address(), 0, kNumbers * 4).value(int64_t{1}).value(kNumbers);
+    launch.value(start).value(int64_t{1}).value(uint64_t{0}).value(uint64_t{0});
+    launch.run({kNumbers, 1, 1}, {local, 1, 1});
+  }
+  int32_t first() {
+    int32_t value = 0;
+    const Place place = resolve(memory_->address(), 0, 4);
+    stream().read(&value, place.buffer, place.offset, sizeof value, false);
+    return value;
+  }
+  Stream& stream() { return (**call_).stream(); }
+  // A launch that the driver refuses: not by this call? (It is if the thread fell asleep.)
+  bool is_refused_late() {
+    try {
+      count_from(100, 7);
+      return true;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("clEnqueueNDRangeKernel (arange)"));
+      return false;
+    }
+  }
+  // Until launches no longer go to the driver at once.
+  void burst() {
+    for (int i = 0; i < 32; ++i) count_from(i, 1);
+  }
+
+ private:
+  struct Buffer : Scratch {
+    Buffer(const OpCall& call, int64_t bytes) : Scratch(call.scratch(static_cast<uint64_t>(bytes))) {}
+  };
+  std::optional<AnyCall> call_;
+
+ protected:
+  std::optional<Buffer> memory_;
+};
+
+TEST_F(RefusedLaunches, AreRaisedByTheNextCallAndThenForgotten) {
+  ASSERT_TRUE(stream().has_launch_thread());
+  int late = 0;
+  for (int round = 0; round < 100; ++round) {
+    burst();
+    EXPECT_EQ(first(), 31);
+    burst();
+    if (is_refused_late()) {
+      ++late;
+      EXPECT_THAT([&] { stream().synchronize(); },
+                  ThrowsMessage<Error>(HasSubstr("Kernel (arange), called after")));
+    }
+    count_from(200 + round, 1);
+    EXPECT_EQ(first(), 200 + round);
+  }
+  EXPECT_GT(late, 0);
+}
+
+// What follows a refused launch would work on its missing results: it is dropped, and arguments
+// that the driver was not told are not taken for known.
+TEST_F(RefusedLaunches, TakeThoseThatFollowWithThem) {
+  int late = 0;
+  for (int round = 0; round < 100; ++round) {
+    burst();
+    EXPECT_EQ(first(), 31);
+    burst();
+    if (!is_refused_late()) continue;
+    ++late;
+    EXPECT_ANY_THROW({
+      for (int i = 0; i < 2000; ++i) count_from(300 + i, 1);
+      stream().synchronize();
+    });
+    EXPECT_EQ(first(), 31);
+    count_from(2299, 1);
+    EXPECT_EQ(first(), 2299);
+  }
+  EXPECT_GT(late, 0);
+}
+
+TEST_F(RefusedLaunches, WithoutABurstAreRaisedAtOnce) {
+  (void)first();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // another test's thread sleeps
+  EXPECT_THAT([&] { count_from(100, 7); },
+              ThrowsMessage<Error>(HasSubstr("clEnqueueNDRangeKernel (arange)")));
+  count_from(5, 1);
+  EXPECT_EQ(first(), 5);
+}
+
+}  // namespace
+}  // namespace ocltensor::opencl
