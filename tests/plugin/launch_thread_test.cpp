@@ -185,5 +185,10 @@ TEST_F(RefusedLaunches, WithoutABurstAreRaisedAtOnce) {
   EXPECT_EQ(first(), 5);
 }
 
+TEST(LaunchThreadSetting, TheCallingThreadIsAskedFor) {
+  setenv("OCLTENSOR_LAUNCH_THREAD", "0", 1);
+  EXPECT_FALSE(device(0).default_stream().has_launch_thread());
+}
+
 }  // namespace
 }  // namespace ocltensor::opencl

@@ -88,7 +88,7 @@ void Stream::end_trace() {
 void Stream::collect_trace() {
   const std::lock_guard lock(mutex_);
   const auto launches = hold_launches();
-  if (trace_) trace_->collect(false);
+  if (trace_) trace_->collect();
 }
 
 void Stream::check(cl_int code, const char* call) {

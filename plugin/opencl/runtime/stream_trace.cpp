@@ -9,7 +9,9 @@
 namespace ocltensor::opencl {
 namespace {
 
-constexpr size_t kCollectAt = 4096;  // commands
+// Commands that wait to be handed over, and how many are at a time: 6 us each, in which nothing is
+// enqueued, so that a GPU must have enough to do meanwhile.
+constexpr size_t kCollectAt = 2048, kAtATime = 128;
 
 bool stamp(const Handle<cl_event>& event, cl_profiling_info what, int64_t& value) {
   cl_ulong ns = 0;
@@ -49,7 +51,7 @@ StreamTrace::StreamTrace(Device& device, uint64_t stream, cl_command_queue queue
 }
 
 cl_event* StreamTrace::next(const profiler::DeviceWork& work) {
-  if (commands_.size() >= kCollectAt) collect(false);
+  if (commands_.size() >= kCollectAt) collect(false, kAtATime);
   Command& command = commands_.emplace_back();
   command.work = work;
   command.work.device = device_.index();
@@ -57,10 +59,10 @@ cl_event* StreamTrace::next(const profiler::DeviceWork& work) {
   return command.event.out();
 }
 
-void StreamTrace::collect(bool finished) {
+void StreamTrace::collect(bool finished, size_t most) {
   std::vector<profiler::DeviceWork> works;
   std::vector<profiler::DeviceWork> lost;
-  while (!commands_.empty()) {
+  for (; most > 0 && !commands_.empty(); --most) {
     Command& command = commands_.front();
     cl_int status = CL_QUEUED;
     if (!finished && command.event &&

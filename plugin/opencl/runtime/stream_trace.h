@@ -20,15 +20,18 @@ class StreamTrace {
   // profiler::describe_command() gave it.
   cl_event* next(const profiler::DeviceWork& work);
   // Hands everything to the profiler; all of it has finished.
-  void finish() { collect(true); }
-  // Hands over what has finished; `finished`: all of it has.
-  void collect(bool finished);
+  void finish() { collect(true, commands_.size()); }
+  // Hands over what has finished so far.
+  void collect() { collect(false, commands_.size()); }
 
  private:
   struct Command {
     profiler::DeviceWork work;
     Handle<cl_event> event;
   };
+  // The first `most` of them at most; `finished`: without asking the driver whether they have.
+  void collect(bool finished, size_t most);
+
   Device& device_;
   const uint64_t stream_;
   int64_t to_host_ = 0;  // ns to add to a stamp
