@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <numeric>
 
@@ -88,10 +90,10 @@ TEST(ArgumentChanges, ComeOutAsTheyWentIn) {
   EXPECT_EQ(seen, "3:2:1234 0:13:twelve chars 7:4096:local ");
 }
 
-class RefusedLaunches : public testing::Test {
+class DeferredLaunches : public testing::Test {
  protected:
   static constexpr int64_t kNumbers = 64;
-  RefusedLaunches() {
+  DeferredLaunches() {
     setenv("OCLTENSOR_LAUNCH_THREAD", "1", 1);
     call_.emplace();
     memory_.emplace(**call_, kNumbers * 4);
@@ -111,7 +113,8 @@ class RefusedLaunches : public testing::Test {
     stream().read(&value, place.buffer, place.offset, sizeof value, false);
     return value;
   }
-  Stream& stream() { return (**call_).stream(); }
+  const OpCall& any_call() { return **call_; }
+  Stream& stream() { return any_call().stream(); }
   // A launch that the driver refuses: not by this call? (It is if the thread fell asleep.)
   bool is_refused_late() {
     try {
@@ -129,7 +132,8 @@ class RefusedLaunches : public testing::Test {
 
  private:
   struct Buffer : Scratch {
-    Buffer(const OpCall& call, int64_t bytes) : Scratch(call.scratch(static_cast<uint64_t>(bytes))) {}
+    Buffer(const OpCall& call, int64_t bytes)
+        : Scratch(call.scratch(static_cast<uint64_t>(bytes))) {}
   };
   std::optional<AnyCall> call_;
 
@@ -137,7 +141,7 @@ class RefusedLaunches : public testing::Test {
   std::optional<Buffer> memory_;
 };
 
-TEST_F(RefusedLaunches, AreRaisedByTheNextCallAndThenForgotten) {
+TEST_F(DeferredLaunches, ThatAreRefusedAreRaisedByTheNextCallAndForgotten) {
   ASSERT_TRUE(stream().has_launch_thread());
   int late = 0;
   for (int round = 0; round < 100; ++round) {
@@ -157,7 +161,7 @@ TEST_F(RefusedLaunches, AreRaisedByTheNextCallAndThenForgotten) {
 
 // What follows a refused launch would work on its missing results: it is dropped, and arguments
 // that the driver was not told are not taken for known.
-TEST_F(RefusedLaunches, TakeThoseThatFollowWithThem) {
+TEST_F(DeferredLaunches, ThatAreRefusedTakeThoseThatFollowWithThem) {
   int late = 0;
   for (int round = 0; round < 100; ++round) {
     burst();
@@ -176,7 +180,7 @@ TEST_F(RefusedLaunches, TakeThoseThatFollowWithThem) {
   EXPECT_GT(late, 0);
 }
 
-TEST_F(RefusedLaunches, WithoutABurstAreRaisedAtOnce) {
+TEST_F(DeferredLaunches, WithoutABurstRefusalsAreRaisedAtOnce) {
   (void)first();
   std::this_thread::sleep_for(std::chrono::milliseconds(50));  // another test's thread sleeps
   EXPECT_THAT([&] { count_from(100, 7); },
@@ -185,7 +189,37 @@ TEST_F(RefusedLaunches, WithoutABurstAreRaisedAtOnce) {
   EXPECT_EQ(first(), 5);
 }
 
+// What was bound for a launch that was never made is not handed over with the next one.
+TEST_F(DeferredLaunches, LeaveNothingWhereTheyWereNotMade) {
+  count_from(1, 1);
+  {
+    const Scratch gone = any_call().scratch(64 << 20);  // a buffer of its own
+    Defines d;
+    d.type("OUT", DType::Int32).set("FLOATING", false);
+    Launch never = any_call().launch(kernel_sources::copy_create, "arange", d);
+    never.memory(gone.address(), 0, 4).value(int64_t{3});
+  }
+  stream().synchronize();
+  stream().device().memory().pool().empty_cache();
+  count_from(7, 1);
+  EXPECT_EQ(first(), 7);
+}
+
+// The child has no launch thread to stop.
+TEST_F(DeferredLaunches, AForkedChildCanEnd) {
+  burst();
+  EXPECT_EQ(first(), 31);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) std::exit(0);
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
 TEST(LaunchThreadSetting, TheCallingThreadIsAskedFor) {
+  if (std::getenv("OCLTENSOR_LAUNCH_THREAD") != nullptr)
+    GTEST_SKIP() << "SKIPPED: the device is open already; needs a process of its own";
   setenv("OCLTENSOR_LAUNCH_THREAD", "0", 1);
   EXPECT_FALSE(device(0).default_stream().has_launch_thread());
 }

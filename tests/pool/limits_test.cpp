@@ -86,6 +86,26 @@ TEST_F(Limits, IsolatedAllocationsAreBuffersOfTheExactSize) {
   pool->verify();
 }
 
+// Ten segments are freed, then one is made: how many are left depends on the option.
+TEST_F(Limits, FreeSegmentsAreKeptUpToAShareOfThePeak) {
+  const auto left = [&](double keep_free) {
+    PoolOptions options = gibi(0, 0);
+    options.keep_free = keep_free;
+    pool.reset();
+    make(options);
+    std::vector<tb_address> many;
+    for (int i = 0; i < 10; ++i) many.push_back(pool->allocate(40 * kMebi, 0));
+    for (const tb_address a : many) pool->free(a, 0);
+    EXPECT_NE(pool->allocate(100 * kMebi, 0), 0u);
+    EXPECT_LE(stats().reserved_bytes.current, 600 * int64_t{kMebi} + 32 * int64_t{kMebi});
+    pool->verify();
+    return source.live.size();
+  };
+  EXPECT_EQ(left(0.125), 2u);
+  EXPECT_EQ(left(0.5), 5u);  // the peak when the last one was asked for: 360 MiB
+  EXPECT_EQ(left(1), 11u);
+}
+
 TEST_F(Limits, TheHighWatermarkIsAHardLimit) {
   make(gibi(0.5, 0));
   EXPECT_EQ(stats().limit_bytes, 512 * kMebi);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <exception>
 
 #include "base/error.h"
 #include "generator.h"
@@ -25,6 +26,14 @@ struct Device::Parts {
   std::vector<std::shared_ptr<Stream>> streams;
   uint64_t next_stream = 1;
   std::shared_ptr<Stream> default_stream;
+
+  // The smallest that no stream has.
+  uint32_t free_place() const {
+    uint32_t place = 0;
+    const auto has_it = [&](const auto& stream) { return stream->place() == place; };
+    while (std::ranges::any_of(streams, has_it)) ++place;
+    return place;
+  }
 };
 
 Device::Device(int index, cl_platform_id platform, cl_device_id id, Capabilities caps)
@@ -66,7 +75,7 @@ Stream& Device::default_stream() {
   Parts& p = parts();
   std::lock_guard lock(p.mutex);
   if (!p.default_stream) {
-    p.default_stream = std::make_shared<Stream>(*this, 0);
+    p.default_stream = std::make_shared<Stream>(*this, 0, p.free_place());
     p.streams.push_back(p.default_stream);
   }
   return *p.default_stream;
@@ -75,24 +84,41 @@ Stream& Device::default_stream() {
 Stream& Device::create_stream() {
   Parts& p = parts();
   std::lock_guard lock(p.mutex);
-  p.streams.push_back(std::make_shared<Stream>(*this, p.next_stream++));
+  p.streams.push_back(std::make_shared<Stream>(*this, p.next_stream++, p.free_place()));
   return *p.streams.back();
 }
 
+// Work is waited for while the stream can be found, as memory that it uses is asked for by its
+// number, and again when nobody finds it any more. A failure of its work is raised at the end.
 void Device::destroy_stream(Stream& stream) {
   Parts& p = parts();
+  std::exception_ptr failure;
+  const auto wait = [&](Stream& doomed) {
+    try {
+      doomed.synchronize();
+    } catch (const Error&) {
+      failure = std::current_exception();
+    }
+  };
   std::shared_ptr<Stream> doomed;
-  {
-    std::lock_guard lock(p.mutex);
-    const auto it = std::find_if(p.streams.begin(), p.streams.end(),
-                                 [&](const auto& s) { return s.get() == &stream; });
+  const auto find = [&] {
+    const auto it = std::ranges::find(p.streams, &stream, [](const auto& s) { return s.get(); });
     check(it != p.streams.end(), "this stream does not exist (any more)");
     check(*it != p.default_stream, "the default stream cannot be destroyed");
-    doomed = *it;
-    p.streams.erase(it);
+    return it;
+  };
+  {
+    const std::lock_guard lock(p.mutex);
+    doomed = *find();
   }
-  doomed->synchronize();
+  wait(*doomed);
+  {
+    const std::lock_guard lock(p.mutex);
+    p.streams.erase(find());
+  }
+  wait(*doomed);
   memory().forget_stream(doomed->id());
+  if (failure) std::rethrow_exception(failure);
 }
 
 std::shared_ptr<Stream> Device::find_stream(uint64_t id) {
@@ -110,7 +136,13 @@ std::vector<std::shared_ptr<Stream>> Device::streams() {
 }
 
 void Device::synchronize() {
-  for (const auto& stream : streams()) stream->synchronize();
+  std::exception_ptr failure;
+  for (const auto& stream : streams()) try {
+      stream->synchronize();
+    } catch (const Error&) {
+      if (!failure) failure = std::current_exception();
+    }
+  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace ocltensor::opencl

@@ -17,7 +17,7 @@ namespace {
 template <typename D>
 struct BasicKey {
   const Device* device;
-  uint64_t stream;  // 0 where launches of all streams are handed over by the thread that makes them
+  uint32_t stream;  // 0 where launches of all streams are handed over by the thread that makes them
   const Source* source;
   const char* function;
   D defines;
@@ -29,7 +29,7 @@ struct KeyHash {
   template <typename D>
   size_t operator()(const BasicKey<D>& key) const {
     return key.defines.hash() ^ (reinterpret_cast<uintptr_t>(key.source) >> 4) ^
-           reinterpret_cast<uintptr_t>(key.function) * 31 ^ key.stream << 48;
+           reinterpret_cast<uintptr_t>(key.function) * 31 ^ uint64_t { key.stream } << 48;
   }
 };
 struct KeyEqual {
@@ -107,7 +107,7 @@ Kernel& find_kernel(Stream& stream, const Source& source, const char* function,
                     const Defines& defines) {
   thread_local Borrowed borrowed;
   Device& device = stream.device();
-  const uint64_t owner = stream.has_launch_thread() ? stream.id() : 0;
+  const uint32_t owner = stream.has_launch_thread() ? stream.place() : 0;
   const KeyView key{&device, owner, &source, function, defines};
   if (const auto it = (*borrowed).find(key); it != (*borrowed).end()) [[likely]]
     return *it->second;

@@ -32,7 +32,8 @@ class Kernel {
   void set_arg(uint32_t index, size_t bytes, const void* value) {
     if (is_unready()) [[unlikely]]
       return;
-    const bool small = index < kRemembered && value != nullptr && bytes <= sizeof(Remembered::value);
+    const bool small =
+        index < kRemembered && value != nullptr && bytes <= sizeof(Remembered::value);
     if (small) {
       Remembered& r = remembered_[index];
       if (r.bytes == bytes && std::memcmp(r.value, value, bytes) == 0) return;
@@ -82,6 +83,9 @@ class Launch {
  public:
   Launch(Stream& stream, Kernel& kernel) : stream_(stream), kernel_(kernel) {
     kernel_.follow(stream.losses());
+    // Of a launch that was never made: its buffers may be gone.
+    if (!kernel_.changes().empty()) [[unlikely]]
+      kernel_.forget_arguments();
   }
   Launch(Launch&&) = default;
   ~Launch();

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <system_error>
 #include <utility>
 
 #include "device.h"
@@ -26,12 +27,15 @@ void relax() {
 }
 
 // Drivers crash when they are called while the process ends.
+std::atomic<bool> process_ends{false};
 void stop_at_exit() {
   static std::once_flag once;
   std::call_once(once, [] {
     (void)std::atexit([] {
+      process_ends = true;
+      if (is_forked()) return;  // the threads are the parent's
       for (const auto& device : device_list().devices) {
-        if (!device->is_open() || is_forked()) continue;
+        if (!device->is_open()) continue;
         for (const auto& stream : device->streams()) stream->stop_launch_thread();
       }
     });
@@ -41,7 +45,8 @@ void stop_at_exit() {
 }  // namespace
 
 LaunchThread::LaunchThread(std::function<void(PendingLaunch&)> hand_over)
-    : hand_over_(std::move(hand_over)), slots_(std::make_unique<std::array<PendingLaunch, kSlots>>()) {}
+    : hand_over_(std::move(hand_over)),
+      slots_(std::make_unique<std::array<PendingLaunch, kSlots>>()) {}
 
 LaunchThread::~LaunchThread() { stop(); }
 
@@ -55,7 +60,7 @@ void LaunchThread::stop() {
 
 PendingLaunch* LaunchThread::next() {
   if (awake_.load(std::memory_order_relaxed) == 0 && ++at_once_ < kBurst) return nullptr;
-  if (stopping_) return nullptr;
+  if (stopping_ || process_ends) return nullptr;
   const uint32_t filled = filled_.load(std::memory_order_relaxed);
   if (filled - taken_.load(std::memory_order_acquire) == kSlots) {  // full: the device is behind
     const std::lock_guard lock(mutex_);
@@ -73,13 +78,18 @@ void LaunchThread::wake() {
   awake_.store(1);
   if (thread_.joinable()) return awake_.notify_one();
   stop_at_exit();
-  // Signals are for the threads of the program.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
+  // Signals are for the threads of the program, but for a thread's own faults.
+  sigset_t blocked, before;
+  sigfillset(&blocked);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigdelset(&blocked, fault);
+  pthread_sigmask(SIG_SETMASK, &blocked, &before);
+  try {
+    thread_ = std::thread([this] { run(); });
+    (void)pthread_setname_np(thread_.native_handle(), "ocl-launches");
+  } catch (const std::system_error&) {  // no more threads: launches are handed over at once
+    stopping_ = true;
+  }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  (void)pthread_setname_np(thread_.native_handle(), "ocl-launches");
 }
 
 std::unique_lock<std::mutex> LaunchThread::hold(bool for_launch) {

@@ -29,7 +29,7 @@ struct Range {
 struct PendingLaunch {
   Kernel* kernel;
   Range range;
-  ArgumentChanges changes;  // since the kernel's last launch
+  ArgumentChanges changes;                   // since the kernel's last launch
   std::optional<profiler::DeviceWork> work;  // while the profiler is on
 };
 
@@ -51,6 +51,11 @@ class LaunchThread {
   // Hands over everything that waits, in the calling thread, and keeps the thread out while the
   // result lives. Ends a burst, unless it is for a launch that is made at once.
   std::unique_lock<std::mutex> hold(bool for_launch = false);
+
+  // Has everything been handed over? For whoever does not launch.
+  bool is_empty() const {
+    return taken_.load(std::memory_order_acquire) == filled_.load(std::memory_order_acquire);
+  }
 
   // The thread ends, if it runs, and does not start again.
   void stop();

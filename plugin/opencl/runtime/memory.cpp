@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <exception>
 #include <unordered_map>
 
 #include "asked.h"
@@ -34,6 +35,8 @@ runtime::PoolOptions options_for(Device& device, uint64_t recommended) {
   options.physical_bytes = device.caps().global_memory;
   options.high_ratio = config::get_double(config::Knob::HighWatermarkRatio);
   options.low_ratio = config::low_watermark_ratio(device.caps().unified_memory);
+  // A step's memory grows and shrinks, and a GPU's is used for nothing else meanwhile.
+  if (!device.caps().unified_memory) options.keep_free = 1;
   options.debug = static_cast<uint32_t>(config::get_int(config::Knob::DebugAllocator));
   options.log = [](const std::string& line) { print_asked("allocator", line); };
   return options;
@@ -158,6 +161,13 @@ void* Memory::allocate_host(uint64_t bytes) {
 }
 
 bool Memory::free_host(void* memory) {
+  if (!is_host(memory)) return false;
+  std::exception_ptr failure;
+  try {
+    device_.synchronize();  // copies may still read or write it
+  } catch (const Error&) {  // of earlier work; all of it has ended
+    failure = std::current_exception();
+  }
   Pinned pinned;
   {
     std::lock_guard lock(host_mutex_);
@@ -166,9 +176,9 @@ bool Memory::free_host(void* memory) {
     pinned = std::move(it->second);
     host_.erase(it);
   }
-  device_.synchronize();  // copies may still read or write it
   pool_->count_pinned(-static_cast<int64_t>(pinned.bytes));
   free_pinned(device_, memory, pinned.buffer);
+  if (failure) std::rethrow_exception(failure);
   return true;
 }
 

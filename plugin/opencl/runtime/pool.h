@@ -64,7 +64,10 @@ struct PoolOptions {
   uint64_t physical_bytes = 0;     // the hard limit is clamped to it; 0: unknown
   double high_ratio = 1.7;         // 0..2 of recommended_bytes; 0: no hard limit
   double low_ratio = 1.4;          // 0..2, clamped to the high one; 0: no garbage collection
-  uint32_t debug = 0;              // kDebug*
+  // How much of the recent peak may be fully free when more is made; 1: all. What is beyond goes
+  // back, which may wait for the device: right where the system needs the memory, too.
+  double keep_free = 0.125;
+  uint32_t debug = 0;                           // kDebug*
   std::function<void(const std::string&)> log;  // called with no lock held
 };
 

@@ -9,7 +9,6 @@ namespace {
 
 constexpr uint32_t kAllKinds = (1u << kPoolKinds) - 1;
 constexpr uint64_t kCacheFloor = kMediumSegment;  // fully free memory that is never too much
-constexpr uint64_t kCacheShare = 8;               // above it: an eighth of the recent peak
 
 }  // namespace
 
@@ -51,7 +50,9 @@ uint64_t PoolState::cache_budget(const Request& request) const {
   const auto reserved = static_cast<uint64_t>(stats_.reserved_bytes.current);
   const uint64_t peak = std::max(recent_peak(), allocated + request.bytes);
   if (reserved + segment_bytes(request) > peak + peak / 2 + kCacheFloor) return 0;
-  return std::max(kCacheFloor, recent_peak() / kCacheShare);
+  if (options_.keep_free >= 1) return UINT64_MAX;
+  const auto kept = static_cast<double>(recent_peak()) * options_.keep_free;
+  return std::max(kCacheFloor, static_cast<uint64_t>(kept));
 }
 
 void PoolState::release_surplus(uint64_t budget) {

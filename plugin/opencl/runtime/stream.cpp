@@ -26,6 +26,12 @@ Handle<cl_command_queue> make_queue(Device& device, cl_command_queue_properties 
   return queue;
 }
 
+// Kernels of a stream that is gone are used again, and must not take what they remember for known.
+uint64_t first_loss() {
+  static std::atomic<uint64_t> streams{0};
+  return ++streams << 32;
+}
+
 }  // namespace
 
 WorkCounters& work_counters() {
@@ -48,8 +54,13 @@ class Stream::Exclusive {
   const std::unique_lock<std::mutex> launches_;
 };
 
-Stream::Stream(Device& device, uint64_t id)
-    : device_(device), id_(id), queue_(make_queue(device, 0)), staging_(device) {
+Stream::Stream(Device& device, uint64_t id, uint32_t place)
+    : device_(device),
+      id_(id),
+      place_(place),
+      queue_(make_queue(device, 0)),
+      staging_(device),
+      losses_(first_loss()) {
   if (device.caps().launch_thread)
     launch_thread_ = std::make_unique<LaunchThread>([this](PendingLaunch& l) { hand_over(l); });
 }
@@ -80,12 +91,14 @@ void Stream::change_session(uint32_t session) {
 }
 
 void Stream::end_trace() {
+  check_process();
   const std::lock_guard lock(mutex_);
   const auto launches = hold_launches();
   follow_profiler();
 }
 
 void Stream::collect_trace() {
+  check_process();
   const std::lock_guard lock(mutex_);
   const auto launches = hold_launches();
   if (trace_) trace_->collect();
@@ -141,7 +154,7 @@ std::unique_lock<std::mutex> Stream::hold_launches() {
 }
 
 void Stream::hand_over_launches() {
-  if (launch_thread_ == nullptr) return;
+  if (launch_thread_ == nullptr || launch_thread_->is_empty()) return;
   const std::lock_guard lock(mutex_);
   const auto launches = launch_thread_->hold();
 }
@@ -160,7 +173,10 @@ void Stream::raise_refusal() {
 
 // Any thread's, with the launch thread held, or its own.
 void Stream::hand_over(PendingLaunch& launch) noexcept {
-  if (has_refusal_) return;
+  if (has_refusal_) {
+    if (launch.work && trace_ != nullptr) (void)trace_->next(*launch.work);  // counts as lost
+    return;
+  }
   Refusal refusal;
   try {
     refusal.code = enqueue(launch, refusal.call);
@@ -176,9 +192,9 @@ void Stream::hand_over(PendingLaunch& launch) noexcept {
 
 cl_int Stream::enqueue(PendingLaunch& launch, std::string& call) {
   const Kernel& kernel = *launch.kernel;
+  cl_event* event = launch.work && trace_ != nullptr ? trace_->next(*launch.work) : nullptr;
   if (const cl_int code = kernel.apply(launch.changes, call); code != CL_SUCCESS) return code;
-  return enqueue(kernel.get(), kernel.name(), launch.range,
-                 launch.work && trace_ != nullptr ? trace_->next(*launch.work) : nullptr, call);
+  return enqueue(kernel.get(), kernel.name(), launch.range, event, call);
 }
 
 cl_int Stream::enqueue(cl_kernel kernel, const char* name, const Range& range, cl_event* event,
@@ -198,11 +214,13 @@ void Stream::launch(Kernel& kernel, const Range& range) {
   check_process();
   if (rehearsal_.has_stopped()) [[unlikely]]
     return kernel.forget_arguments();
+  if (kernel.is_unready()) [[unlikely]]
+    fail(TB_E_STATE, "the rehearsal of stream {} ended in another thread", id_);
   const std::lock_guard lock(mutex_);
   PendingLaunch* pending = nullptr;
   std::unique_lock<std::mutex> held;
   if (launch_thread_ != nullptr) {
-    const bool is_usual = profiler::session() == session_ && !has_refusal_;
+    const bool is_usual = profiler::session() == session_ && !has_refusal_ && !is_shared_;
     if (is_usual) pending = launch_thread_->next();
     if (pending == nullptr) held = launch_thread_->hold(true);
     if (has_refusal_ && pending == nullptr) [[unlikely]]
@@ -234,10 +252,11 @@ void Stream::launch(cl_kernel kernel, const char* name, const Range& range) {
   if (rehearsal_.has_stopped()) [[unlikely]]
     return;
   const Exclusive lock(*this);
-  std::string call;
-  check(enqueue(kernel, name, range, traced("kernel", name, 0), call), call.c_str());
   work_counters().launches.fetch_add(1, std::memory_order_relaxed);
   submitted_.fetch_add(1, std::memory_order_release);
+  std::string call;
+  const cl_int code = enqueue(kernel, name, range, traced("kernel", name, 0), call);
+  check(code, call.c_str());
 }
 
 void Stream::write(cl_mem target, uint64_t offset, const void* source, uint64_t bytes,
@@ -408,20 +427,21 @@ void Stream::synchronize() {
   check_process();
   const std::lock_guard lock(mutex_);
   const auto launches = hold_launches();
-  if (has_refusal_) [[unlikely]]
-    raise_refusal();
   const uint64_t ticket = submitted_.load();
   check(cl().clFinish(queue_.get()), "clFinish");
   if (profiling_queue_) check(cl().clFinish(profiling_queue_.get()), "clFinish");  // events' stamps
   unflushed_ = 0;
   completed_ = std::max(completed_.load(), ticket);
   markers_.clear();
+  if (has_refusal_) [[unlikely]]
+    raise_refusal();
 }
 
 bool Stream::idle() { return passed(submitted()); }
 
 cl_command_queue Stream::queue() {
   const Exclusive lock(*this);
+  is_shared_ = true;
   return queue_.get();
 }
 
@@ -439,6 +459,7 @@ void Stream::poll_markers() {
 }
 
 bool Stream::passed(uint64_t ticket) {
+  check_process();
   if (ticket <= completed_.load(std::memory_order_acquire)) return true;
   std::lock_guard lock(mutex_);
   poll_markers();

@@ -30,12 +30,14 @@ class Event;
 // dropped.
 class Stream {
  public:
-  Stream(Device& device, uint64_t id);
+  // `place`: a small number that no other living stream of the device has.
+  Stream(Device& device, uint64_t id, uint32_t place);
   ~Stream();
   Stream(const Stream&) = delete;
 
   Device& device() const { return device_; }
   uint64_t id() const { return id_; }
+  uint32_t place() const { return place_; }
 
   // With the changes of its arguments, which it no longer has then.
   void launch(Kernel& kernel, const Range& range);
@@ -59,11 +61,12 @@ class Stream {
   // Leaves the profiler's session if it is over: waits, hands over what was traced.
   void end_trace();
   void collect_trace();  // hands over what has finished so far
-  // Locks out other users of the queue for the duration of `body(queue)` (interop, custom kernels).
+  // For others' commands (interop). Launches are handed over at once from now on, so that they lie
+  // in the queue when their calls return.
   cl_command_queue queue();
 
   bool has_launch_thread() const { return launch_thread_ != nullptr; }
-  // How often launches have been dropped.
+  // Changes when launches have been dropped; no two streams ever have the same.
   uint64_t losses() const { return losses_.load(std::memory_order_relaxed); }
   // Hands what waits for the launch thread to the driver; what it refuses is raised later.
   void hand_over_launches();
@@ -107,6 +110,8 @@ class Stream {
 
   Device& device_;
   const uint64_t id_;
+  const uint32_t place_;
+  bool is_shared_ = false;  // somebody has the queue
   // The queue, the trace and the names of launches are also the launch thread's, while the stream's
   // lock may be somebody else's; Exclusive keeps it out.
   std::mutex mutex_;
@@ -131,7 +136,7 @@ class Stream {
   };
   Refusal refusal_;
   std::atomic<bool> has_refusal_{false};
-  std::atomic<uint64_t> losses_{0};
+  std::atomic<uint64_t> losses_;
   PendingLaunch at_once_{};  // a launch that does not wait; its memory is used again
   std::unique_ptr<LaunchThread> launch_thread_;  // the last member: ends first
 };

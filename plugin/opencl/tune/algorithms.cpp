@@ -91,6 +91,7 @@ const Algorithm* measured_best(const Question& q, const Decision& decision) {
   if (!policy.benchmark) return nullptr;
   const std::vector<size_t> list = contenders(q, decision);
   if (list.size() < 2) return nullptr;
+  q.call.stream().synchronize();  // a failure of earlier work is not theirs
   if (Rehearsal& rehearsal = q.call.stream().rehearsal(); rehearsal.is_on()) {
     for (const size_t i : list) q.attempt(i);  // all of their programs are wanted
     if (rehearsal.has_stopped()) return nullptr;

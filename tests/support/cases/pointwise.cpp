@@ -100,6 +100,8 @@ bool casts(const Operator& op) {
 // one complex number takes a few real ones, each as accurate as OpenCL C guarantees; a power takes
 // them to an exponent that magnifies errors by up to |b log a|, about 20 here.
 Tolerance complex_tolerance(const Operator& op, const PointwiseDomain* row) {
+  if (op.schema.name == "abs")
+    return {Scale::Unit, 4, 1, 1, nullptr, "hypot, of which OpenCL C allows 4 units"};
   if (row && (row->tolerance.scale == Scale::Bits ||
               (row->tolerance.scale == Scale::Exact && op.schema.name != "sgn") ||
               row->tolerance.scale == Scale::Absolute)) {
