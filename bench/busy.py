@@ -27,7 +27,8 @@ HOST = 1  # the process of the trace that holds the host's threads
 
 
 def timed(body: models.Body, steps: int) -> tuple[float, float]:
-    """Seconds of a step, and of what the host does for it."""
+    """Seconds of a step, and of what the host does for it (more than it needs, where it is far ahead and must wait)."""
+    torch.ocl.synchronize()
     begin = time.perf_counter()
     for _ in range(steps):
         body()
