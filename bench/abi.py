@@ -106,6 +106,7 @@ FUNCTIONS = {
     "find_kernel": ("kernel", 4),
     "launch": ("kernel", 5),
     "set": ("switches", 0),
+    "get": ("switches", 1),
     "native_device": ("interop", 3),
     "native_context": ("interop", 2),
     "native_queue": ("interop", 1),

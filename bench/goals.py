@@ -55,12 +55,28 @@ GOALS = [
     Goal("small operator (256 elements), whole Python call", True, CUDA, 1 / 1.6, 1.0, _group("small")),
     Goal("float32 matmul 4096", True, CUDA, 0.95, 1.0, lambda r: r["name"] == "4096x4096x4096 nn float32"),
     Goal(
+        "float32 matmul 4096, portable kernel",
+        True,
+        CUDA,
+        0.95,
+        1.0,
+        lambda r: r["name"] == "4096x4096x4096 nn float32, portable kernel",
+    ),
+    Goal(
         "float32-accurate matmul on matrix units",
         True,
         CUDA,
         2.2,
         2.5,
         lambda r: r["name"] == "8192x8192x8192 nn float32",
+    ),
+    Goal(
+        'float32 matmul on matrix units, precision "high"',
+        True,
+        CUDA,
+        3.3,
+        4.0,
+        lambda r: r["name"].endswith('precision "high" (TF32)'),
     ),
     Goal(
         "float16 and bfloat16 matmul, all layouts, batched",

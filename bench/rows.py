@@ -85,6 +85,7 @@ class Row:
     group: str = ""
     weight: float = 1.0
     only: str = ""  # who else than the plugin runs it: "torch" for whole models and Python calls, "launch" for launch_bench
+    settings: dict[str, str] = dataclasses.field(default_factory=dict)  # of the plugin, for this row alone
     size: float = 0.0  # of growth rows: what the plot has on its x axis
 
     def __post_init__(self) -> None:

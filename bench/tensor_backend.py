@@ -129,6 +129,11 @@ class Plugin:
     def set(self, name: str, value: str) -> None:
         self.call("set", name.encode(), value.encode())
 
+    def get(self, name: str) -> str:
+        text = C.create_string_buffer(256)
+        self.call("get", name.encode(), text, C.c_uint64(len(text)))
+        return text.value.decode()
+
     def reset_peak(self) -> None:
         self.call("reset_peak_stats", self.device)
 

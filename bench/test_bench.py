@@ -5,6 +5,7 @@ usage: test_bench.py PLUGIN [unittest's arguments]; exit status 77 where numpy i
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import copy
 import io
@@ -32,6 +33,7 @@ import peers
 import plot
 import report
 import results
+import sides
 from families import FAMILIES, all_rows
 from families.conv import RESNET18, resnet50
 from families.matmul import product
@@ -184,6 +186,14 @@ class Command(unittest.TestCase):
             self.assertEqual(status, 0)
             self.assertIn("64x64x64 nn float32", pathlib.Path(f"{folder}/a.md").read_text())
             self.assertIn("<svg", pathlib.Path(f"{folder}/roofline.svg").read_text())
+
+    def test_a_row_has_settings_of_its_own(self):
+        side = sides.make("plugin", argparse.Namespace(plugin=PLUGIN, device=0, setting=[]))
+        name = "OCLTENSOR_PREFER_OPENCL"
+        side.prepare(product(8, 8, 8, settings={name: "1"}))
+        self.assertEqual(side.plugin.get(name), "1")
+        side.release()
+        self.assertEqual(side.plugin.get(name), "0")
 
     def test_a_python_call(self):
         if (

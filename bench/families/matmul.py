@@ -29,6 +29,11 @@ def rows(scale: Scale) -> list[Row]:
     size = scale.pick(512, 4096)
     result += [product(size, size, size, layout=layout, group="matmul float32") for layout in ("nt", "tn")]
     result += [product(1000, 777, 333, group="matmul float32")]
+    if scale.gpu:
+        # The peer keeps to float32. TF32 rounds factors to 11 binary digits: 2^-11 of a sum's spread, 5 of which are the largest value.
+        portable = {"name": "4096x4096x4096 nn float32, portable kernel", "settings": {"OCLTENSOR_PREFER_OPENCL": "1"}}
+        high = {"name": '8192x8192x8192 nt float32, precision "high" (TF32)', "settings": {"OCLTENSOR_ALLOW_TF32": "1"}}
+        result += [product(4096, 4096, 4096, **portable), product(8192, 8192, 8192, layout="nt", tolerance=1e-3, **high)]
     result += [
         product(m, 2048, 2048, layout=layout, group="matmul skinny")
         for m in (1, 4, 32)

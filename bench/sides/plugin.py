@@ -26,6 +26,7 @@ class PluginSide:
         self.cache = limits.cache_bytes(self.plugin)
         self.owned: list[DeviceTensor] = []
         self.timer: Timer | None = None
+        self.before_row: dict[str, str] = {}  # settings that a row has changed
 
     def describe(self) -> dict[str, Any]:
         p = self.plugin.properties()
@@ -51,6 +52,9 @@ class PluginSide:
         return row.only == ""
 
     def prepare(self, row: Row) -> dict[str, Any]:
+        for name, value in row.settings.items():
+            self.before_row[name] = self.plugin.get(name)
+            self.plugin.set(name, value)
         tensors = row.inputs()
         arrays = [data.draw(row.name, i, t) for i, t in enumerate(tensors)]
         memory = sum(t.bytes for t in [*tensors, *row.outs])
@@ -74,6 +78,9 @@ class PluginSide:
         self.owned.clear()
         self.timer = None
         self.plugin.empty_cache()
+        for name, value in self.before_row.items():
+            self.plugin.set(name, value)
+        self.before_row.clear()
 
     def trace(self, path: str, rows: list[Row]) -> None:
         """Three more runs of every row, as a trace for https://ui.perfetto.dev."""
