@@ -208,6 +208,12 @@ def judge(rows: list[Entry], gpu: bool) -> list[Entry]:
     return found
 
 
+def unmeasured(rows: list[Entry], gpu: bool) -> list[Goal]:
+    """Goals that no row of these is about, but for cold starts, which one driver has."""
+    judged = {g["goal"] for g in judge(rows, gpu)}
+    return [g for g in GOALS if g.gpu == gpu and g.how != "seconds" and g.text not in judged]
+
+
 def _value(goal: Goal, rows: list[Entry]) -> tuple[float | None, str]:
     if goal.how == "seconds":
         seconds = [r["cold_s"]["torch-ocl"] for r in rows if r.get("cold_s", {}).get("torch-ocl")]

@@ -206,6 +206,11 @@ def goals_table(rows: list[Entry], gpu: bool) -> list[str]:
                 g["worst"],
             ]
         )
+    if body:
+        body += [
+            [g.text, g.peer, f"{g.first:.2f} / {g.final:.2f}", "", "not measured", "0", ""]
+            for g in goals.unmeasured(rows, gpu)
+        ]
     return table(["goal", "peer", "first / final", "reached", "state", "rows", "worst"], body) if body else []
 
 

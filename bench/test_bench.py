@@ -128,6 +128,8 @@ class Judging(unittest.TestCase):
         )
         states = {g["goal"]: g["state"] for g in goals.judge([entry], gpu=False)}
         self.assertEqual(states, {"float32 matmul of 256 and more": "first met"})
+        others = [line for line in report.goals_table([entry], gpu=False) if "not measured" in line]
+        self.assertEqual(len(others), sum(not g.gpu and g.how != "seconds" for g in goals.GOALS) - 1)
 
 
 class Descriptors(unittest.TestCase):
