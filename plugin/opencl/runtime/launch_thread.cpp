@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint32_t kBurst = 8;   // launches without a wait for the device: more will follow
 constexpr uint32_t kAtOnce = 8;  // handed over before somebody else may have the lock
-constexpr std::chrono::microseconds kLooksFor{200};  // waking it takes 5 to 50
+constexpr std::chrono::microseconds kLooksFor{200};
 
 void relax() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -95,7 +95,7 @@ void LaunchThread::wake() {
 std::unique_lock<std::mutex> LaunchThread::hold(bool for_launch) {
   std::unique_lock lock(mutex_);
   if (!for_launch) at_once_ = 0;
-  while (has_work()) hand_over_one();
+  while (!is_empty()) hand_over_one();
   return lock;
 }
 
@@ -108,7 +108,7 @@ void LaunchThread::hand_over_one() {
 void LaunchThread::run() {
   while (wait_for_work()) {
     const std::lock_guard lock(mutex_);
-    for (uint32_t i = 0; i < kAtOnce && has_work(); ++i) hand_over_one();
+    for (uint32_t i = 0; i < kAtOnce && !is_empty(); ++i) hand_over_one();
   }
 }
 
@@ -118,7 +118,7 @@ bool LaunchThread::wait_for_work() {
   for (Clock::time_point until = Clock::now() + kLooksFor;;) {
     for (int i = 0; i < kLooks; ++i) {
       if (stopping_.load(std::memory_order_relaxed)) return false;
-      if (has_work()) return true;
+      if (!is_empty()) return true;
       relax();
     }
     if (Clock::now() < until) continue;
