@@ -22,7 +22,7 @@ using testing::ThrowsMessage;
 
 // A launch of this test is a number: the first size of its range.
 void make(LaunchThread& thread, std::vector<size_t>& handed_over, size_t number) {
-  PendingLaunch* launch = thread.next();
+  Command* launch = thread.next();
   if (launch == nullptr) {
     const auto held = thread.hold(true);
     handed_over.push_back(number);
@@ -36,7 +36,7 @@ TEST(LaunchThread, KeepsTheOrderWhoeverHandsOver) {
   constexpr size_t kLaunches = 200000;
   std::vector<size_t> handed_over;
   {
-    LaunchThread thread([&](PendingLaunch& l) { handed_over.push_back(l.range.global[0]); });
+    LaunchThread thread([&](Command& l) { handed_over.push_back(l.range.global[0]); });
     for (size_t i = 0; i < kLaunches; ++i) {
       make(thread, handed_over, i);
       if (i % 5000 == 4999) {
@@ -53,7 +53,7 @@ TEST(LaunchThread, KeepsTheOrderWhoeverHandsOver) {
 }
 
 TEST(LaunchThread, TakesNothingBeforeABurstNorAfterItsEnd) {
-  LaunchThread thread([](PendingLaunch&) {});
+  LaunchThread thread([](Command&) {});
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(thread.next(), nullptr);
     (void)thread.hold();

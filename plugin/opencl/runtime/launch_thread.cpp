@@ -16,9 +16,12 @@
 namespace ocltensor::opencl {
 namespace {
 
-constexpr uint32_t kBurst = 8;   // launches without a wait for the device: more will follow
-constexpr uint32_t kAtOnce = 8;  // handed over before somebody else may have the lock
+constexpr uint32_t kBurst = 8;   // commands without a wait for the device: more will follow
+constexpr uint32_t kAtOnce = 8;  // handed over before the lock is free for a moment
 constexpr std::chrono::microseconds kLooksFor{200};
+// Of tries to have the lock before sleeping until it is free: some 100 microseconds, more than the
+// one command takes that the thread hands over before it lets go.
+constexpr int kTries = 2000;
 
 void relax() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -44,9 +47,8 @@ void stop_at_exit() {
 
 }  // namespace
 
-LaunchThread::LaunchThread(std::function<void(PendingLaunch&)> hand_over)
-    : hand_over_(std::move(hand_over)),
-      slots_(std::make_unique<std::array<PendingLaunch, kSlots>>()) {}
+LaunchThread::LaunchThread(std::function<void(Command&)> hand_over)
+    : hand_over_(std::move(hand_over)), slots_(std::make_unique<std::array<Command, kSlots>>()) {}
 
 LaunchThread::~LaunchThread() { stop(); }
 
@@ -58,12 +60,12 @@ void LaunchThread::stop() {
   thread_.join();
 }
 
-PendingLaunch* LaunchThread::next() {
+Command* LaunchThread::next() {
   if (awake_.load(std::memory_order_relaxed) == 0 && ++at_once_ < kBurst) return nullptr;
   if (stopping_ || process_ends) return nullptr;
   const uint32_t filled = filled_.load(std::memory_order_relaxed);
   if (filled - taken_.load(std::memory_order_acquire) == kSlots) {  // full: the device is behind
-    const std::lock_guard lock(mutex_);
+    const std::unique_lock lock = take_lock();
     while (filled - taken_.load(std::memory_order_relaxed) > kSlots / 2) hand_over_one();
   }
   return &(*slots_)[filled % kSlots];
@@ -92,9 +94,19 @@ void LaunchThread::wake() {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-std::unique_lock<std::mutex> LaunchThread::hold(bool for_launch) {
-  std::unique_lock lock(mutex_);
-  if (!for_launch) at_once_ = 0;
+std::unique_lock<std::mutex> LaunchThread::take_lock() {
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  if (lock.owns_lock()) return lock;
+  wanted_.store(true, std::memory_order_relaxed);
+  for (int i = 0; i < kTries && !lock.try_lock(); ++i) relax();
+  if (!lock.owns_lock()) lock.lock();
+  wanted_.store(false, std::memory_order_relaxed);
+  return lock;
+}
+
+std::unique_lock<std::mutex> LaunchThread::hold(bool for_command) {
+  std::unique_lock lock = take_lock();
+  if (!for_command) at_once_ = 0;
   while (!is_empty()) hand_over_one();
   return lock;
 }
@@ -108,7 +120,10 @@ void LaunchThread::hand_over_one() {
 void LaunchThread::run() {
   while (wait_for_work()) {
     const std::lock_guard lock(mutex_);
-    for (uint32_t i = 0; i < kAtOnce && !is_empty(); ++i) hand_over_one();
+    for (uint32_t i = 0; i < kAtOnce && !is_empty(); ++i) {
+      if (wanted_.load(std::memory_order_relaxed)) break;
+      hand_over_one();
+    }
   }
 }
 
@@ -118,7 +133,7 @@ bool LaunchThread::wait_for_work() {
   for (Clock::time_point until = Clock::now() + kLooksFor;;) {
     for (int i = 0; i < kLooks; ++i) {
       if (stopping_.load(std::memory_order_relaxed)) return false;
-      if (!is_empty()) return true;
+      if (!is_empty() && !wanted_.load(std::memory_order_relaxed)) return true;
       relax();
     }
     if (Clock::now() < until) continue;

@@ -40,42 +40,41 @@ Staging::~Staging() {
   for (Chunk& chunk : chunks_) free_pinned(device_, chunk.memory, chunk.buffer);
 }
 
-Staging::Chunk& Staging::next_chunk(cl_command_queue queue) {
+void Staging::next_chunk(cl_command_queue queue) {
+  if (!chunks_.empty()) {
+    Handle<cl_event> event;
+    const cl_int code = cl().clEnqueueMarkerWithWaitList(queue, 0, nullptr, event.out());
+    check_cl(code, "clEnqueueMarkerWithWaitList");  // the chunk stays the one that is full
+    chunks_[current_].left = std::move(event);
+  }
   if (chunks_.size() < kMaxChunks) {
     Chunk chunk;
     chunk.memory = static_cast<unsigned char*>(allocate_pinned(device_, kChunkBytes, chunk.buffer));
     chunks_.push_back(std::move(chunk));
     current_ = chunks_.size() - 1;
-  } else {
-    current_ = (current_ + 1) % chunks_.size();
-    if (Chunk& chunk = chunks_[current_]; chunk.last_use) {
-      const cl_event event = chunk.last_use.get();
-      check_cl(cl().clFlush(queue), "clFlush");
-      check_cl(cl().clWaitForEvents(1, &event), "clWaitForEvents");
-      chunk.last_use.reset(nullptr);
-    }
+    return;
   }
-  chunks_[current_].taken = 0;
-  return chunks_[current_];
+  const size_t next = (current_ + 1) % chunks_.size();
+  if (const cl_event event = chunks_[next].left.get()) {
+    check_cl(cl().clFlush(queue), "clFlush");
+    check_cl(cl().clWaitForEvents(1, &event), "clWaitForEvents");
+    chunks_[next].left.reset(nullptr);
+  }
+  chunks_[next].taken = 0;
+  current_ = next;
 }
 
-void* Staging::take(uint64_t bytes, cl_command_queue queue) {
+void Staging::finished() {
+  for (Chunk& chunk : chunks_) chunk.left.reset(nullptr);
+}
+
+void* Staging::take(uint64_t bytes) {
   constexpr uint64_t kAlign = 128;
   const uint64_t rounded = (bytes + kAlign - 1) / kAlign * kAlign;
-  Chunk* chunk = chunks_.empty() ? nullptr : &chunks_[current_];
-  if (chunk == nullptr || chunk->taken + rounded > kChunkBytes) chunk = &next_chunk(queue);
-  void* memory = chunk->memory + chunk->taken;
-  chunk->taken += rounded;
+  if (chunks_.empty() || chunks_[current_].taken + rounded > kChunkBytes) return nullptr;
+  void* memory = chunks_[current_].memory + chunks_[current_].taken;
+  chunks_[current_].taken += rounded;
   return memory;
-}
-
-void Staging::used(cl_command_queue queue) {
-  Handle<cl_event> event;
-  const cl_int code = cl().clEnqueueMarkerWithWaitList(queue, 0, nullptr, event.out());
-  // Without a marker nothing says when the chunk is free, for earlier copies neither.
-  if (code != CL_SUCCESS) cl().clFinish(queue);
-  chunks_[current_].last_use = std::move(event);
-  check_cl(code, "clEnqueueMarkerWithWaitList");
 }
 
 }  // namespace ocltensor::opencl

@@ -16,24 +16,26 @@ class Staging {
  public:
   static constexpr uint64_t kChunkBytes = uint64_t{4} << 20;
   static constexpr size_t kMaxChunks = 4;
+  static constexpr uint64_t kSmall = uint64_t{256} << 10;  // one copy, that nobody waits for
 
   explicit Staging(Device& device) : device_(device) {}
   ~Staging();
 
-  // Part of a chunk, `bytes` <= kChunkBytes; waits only if all chunks are still in use by earlier
+  // Part of a chunk, `bytes` <= kChunkBytes; null where the chunk has no room: next_chunk().
+  void* take(uint64_t bytes);
+  // All copies of the chunk are on `queue`. Waits only if all chunks are still in use by earlier
   // copies.
-  void* take(uint64_t bytes, cl_command_queue queue);
-  // To be called after enqueuing the copy that uses what take() returned last.
-  void used(cl_command_queue queue);
+  void next_chunk(cl_command_queue queue);
+  // No copy is under way any more, on whatever queue.
+  void finished();
 
  private:
   struct Chunk {
     Handle<cl_mem> buffer;  // null: ordinary memory (unified-memory devices)
     unsigned char* memory = nullptr;
     uint64_t taken = 0;
-    Handle<cl_event> last_use;
+    Handle<cl_event> left;  // reached when its copies have run; null: they have
   };
-  Chunk& next_chunk(cl_command_queue queue);
 
   Device& device_;
   std::vector<Chunk> chunks_;

@@ -1,4 +1,4 @@
-// Enqueuing work and waiting for it.
+// Waiting for enqueued work, reading its results, and what is left of it when it fails.
 #include "stream.h"
 
 #include <algorithm>
@@ -13,9 +13,6 @@
 
 namespace ocltensor::opencl {
 namespace {
-
-constexpr uint64_t kStageBelow = uint64_t{256}
-                                 << 10;  // uploads up to this size never wait for the stream
 
 Handle<cl_command_queue> make_queue(Device& device, cl_command_queue_properties properties) {
   cl_int code = CL_SUCCESS;
@@ -46,7 +43,7 @@ Stream::Stream(Device& device, uint64_t id, uint32_t place)
       staging_(device),
       losses_(first_loss()) {
   if (device.caps().launch_thread)
-    launch_thread_ = std::make_unique<LaunchThread>([this](PendingLaunch& l) { hand_over(l); });
+    launch_thread_ = std::make_unique<LaunchThread>([this](Command& c) { hand_over(c); });
 }
 
 Stream::~Stream() {
@@ -104,6 +101,7 @@ void Stream::raise_failure(cl_int code, const char* call) {
   // Whatever was queued is lost; work enqueued from now on must not suffer from it, nor from what
   // may still be running.
   cl().clFinish(queue_.get());
+  staging_.finished();
   markers_.clear();
   completed_ = submitted_.load();
   launches_ = 0;
@@ -122,41 +120,13 @@ void Stream::raise_failure(cl_int code, const char* call) {
                                 id_, names));
 }
 
-void Stream::write(cl_mem target, uint64_t offset, const void* source, uint64_t bytes,
-                   bool source_stays) {
-  check_process();
-  if (rehearsal_.has_stopped()) [[unlikely]]
-    return;
-  const Exclusive lock(*this);
-  ++work_counters().copies;
-  work_counters().copied_bytes += bytes;
-  const auto enqueue = [&](cl_bool blocking, uint64_t at, const void* from, uint64_t count) {
-    check(cl().clEnqueueWriteBuffer(queue_.get(), target, blocking, offset + at, count, from, 0,
-                                    nullptr, traced("copy", "copy to device", count)),
-          "clEnqueueWriteBuffer");
-    submitted_one();
-  };
-  if (source_stays) return enqueue(CL_FALSE, 0, source, bytes);
-  if (device_.caps().unified_memory && bytes > kStageBelow)
-    return enqueue(CL_TRUE, 0, source, bytes);
-  const auto* from = static_cast<const unsigned char*>(source);
-  for (uint64_t at = 0; at < bytes; at += Staging::kChunkBytes) {
-    const uint64_t count = std::min(bytes - at, Staging::kChunkBytes);
-    void* staged = staging_.take(count, queue_.get());
-    std::memcpy(staged, from + at, count);
-    enqueue(CL_FALSE, at, staged, count);
-    staging_.used(queue_.get());
-    if (bytes > kStageBelow) check(cl().clFlush(queue_.get()), "clFlush");
-  }
-}
-
 void Stream::read(void* target, cl_mem source, uint64_t offset, uint64_t bytes, bool asynchronous) {
   check_process();
   rehearsal_.check_results();
   const Exclusive lock(*this);
   ++work_counters().copies;
   work_counters().copied_bytes += bytes;
-  if (asynchronous || device_.caps().unified_memory || bytes <= kStageBelow) {
+  if (asynchronous || device_.caps().unified_memory || bytes <= Staging::kSmall) {
     check(
         cl().clEnqueueReadBuffer(queue_.get(), source, asynchronous ? CL_FALSE : CL_TRUE, offset,
                                  bytes, target, 0, nullptr, traced("copy", "copy to host", bytes)),
@@ -183,7 +153,7 @@ void Stream::read(void* target, cl_mem source, uint64_t offset, uint64_t bytes, 
   for (uint64_t at = 0; at < bytes; at += kPart) {
     if (pending.size() == 3) drain();
     Pending p{nullptr, at, std::min(bytes - at, kPart), {}};
-    p.staged = staging_.take(p.count, queue_.get());
+    p.staged = staging(p.count);
     check(cl().clEnqueueReadBuffer(queue_.get(), source, CL_FALSE, offset + at, p.count, p.staged,
                                    0, nullptr, p.done.out()),
           "clEnqueueReadBuffer");
@@ -192,37 +162,10 @@ void Stream::read(void* target, cl_mem source, uint64_t offset, uint64_t bytes, 
       *event = p.done.get();
     }
     submitted_one();
-    staging_.used(queue_.get());
     check(cl().clFlush(queue_.get()), "clFlush");
     pending.push_back(std::move(p));
   }
   while (!pending.empty()) drain();
-}
-
-void Stream::copy(cl_mem target, uint64_t target_offset, cl_mem source, uint64_t source_offset,
-                  uint64_t bytes) {
-  check_process();
-  if (rehearsal_.has_stopped()) [[unlikely]]
-    return;
-  const Exclusive lock(*this);
-  ++work_counters().copies;
-  work_counters().copied_bytes += bytes;
-  check(cl().clEnqueueCopyBuffer(queue_.get(), source, target, source_offset, target_offset, bytes,
-                                 0, nullptr, traced("copy", "copy on device", bytes)),
-        "clEnqueueCopyBuffer");
-  submitted_one();
-}
-
-void Stream::fill(cl_mem target, uint64_t offset, const void* pattern, uint32_t pattern_bytes,
-                  uint64_t bytes) {
-  check_process();
-  if (rehearsal_.has_stopped()) [[unlikely]]
-    return;
-  const Exclusive lock(*this);
-  check(cl().clEnqueueFillBuffer(queue_.get(), target, pattern, pattern_bytes, offset, bytes, 0,
-                                 nullptr, traced("fill", "fill", bytes)),
-        "clEnqueueFillBuffer");
-  submitted_one();
 }
 
 void* Stream::map(cl_mem buffer, uint64_t offset, uint64_t bytes) {

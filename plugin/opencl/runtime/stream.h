@@ -25,7 +25,7 @@ class Event;
 
 // Thread-safe: every method takes the stream's lock. A failure of enqueued work is kept with the
 // names of the kernels that may have caused it and is raised, once, at the next synchronisation;
-// the queue is then replaced by a fresh one. Where there is a launch thread, a launch that the
+// the queue is then replaced by a fresh one. Where there is a launch thread, a command that the
 // driver refuses is raised by the next call of the stream instead of its own, and those between are
 // dropped.
 class Stream {
@@ -61,12 +61,12 @@ class Stream {
   // Leaves the profiler's session if it is over: waits, hands over what was traced.
   void end_trace();
   void collect_trace();  // hands over what has finished so far
-  // For others' commands (interop). Launches are handed over at once from now on, so that they lie
+  // For others' commands (interop). Commands are handed over at once from now on, so that they lie
   // in the queue when their calls return.
   cl_command_queue queue();
 
   bool has_launch_thread() const { return launch_thread_ != nullptr; }
-  // Changes when launches have been dropped; no two streams ever have the same.
+  // Changes when commands have been dropped; no two streams ever have the same.
   uint64_t losses() const { return losses_.load(std::memory_order_relaxed); }
   // Hands what waits for the launch thread to the driver; what it refuses is raised later.
   void hand_over_launches();
@@ -80,16 +80,20 @@ class Stream {
   void wait(uint64_t ticket);
 
  private:
-  friend class Staging;
-  // The stream's lock, with all launches handed over and none of them refused.
+  // The stream's lock, with all commands handed over and none of them refused.
   class Exclusive;
   std::unique_lock<std::mutex> hold_launches();  // none where there is no launch thread
+  // What the next command is filled into; holds the stream's lock.
+  class NextCommand;
   // CL_SUCCESS, or why the driver refused it, and what to call it.
-  cl_int enqueue(PendingLaunch& launch, std::string& call);
+  cl_int enqueue(Command& command, std::string& call);
   cl_int enqueue(cl_kernel kernel, const char* name, const Range& range, cl_event* event,
                  std::string& call);
-  void hand_over(PendingLaunch& launch) noexcept;
+  cl_int enqueue(const Transfer& transfer, cl_event* event, std::string& call);
+  void hand_over(Command& command) noexcept;
   void raise_refusal();
+  void write_large(cl_mem target, uint64_t offset, const void* source, uint64_t bytes);
+  void* staging(uint64_t bytes);
   cl_int flush_now_and_then();  // after each enqueue
   void submitted_one();         // the same, and counts
   void check(cl_int code, const char* call);
@@ -129,7 +133,7 @@ class Stream {
   uint32_t session_ = 0;  // of the profiler
   std::unique_ptr<StreamTrace> trace_;
   Rehearsal rehearsal_;
-  // Of a launch that was handed over later than it was made; until it is raised.
+  // Of a command that was handed over later than it was made; until it is raised.
   struct Refusal {
     cl_int code = CL_SUCCESS;
     std::string call;
@@ -137,7 +141,7 @@ class Stream {
   Refusal refusal_;
   std::atomic<bool> has_refusal_{false};
   std::atomic<uint64_t> losses_;
-  PendingLaunch at_once_{};  // a launch that does not wait; its memory is used again
+  Command at_once_{};  // a command that does not wait; its memory is used again
   std::unique_ptr<LaunchThread> launch_thread_;  // the last member: ends first
 };
 
