@@ -1,5 +1,5 @@
 // Moving elements between a tensor that is stepped through and one that an index tensor points into. A is the element
-// type (an integer as wide), I the index type. MODE:
+// type (an integer as wide; on GPUs also b128, 16 bytes of a line), I the index type. MODE:
 //   0  direct = indexed[index], 0 where the index is out of range
 //   1  indexed[index] = direct, nothing where it is out of range
 //   2  direct = the offset into `indexed`, or NOWHERE (A is i64)
@@ -9,6 +9,7 @@
 #include "types.h"
 #include "indexed_params.h"
 #define NOWHERE LONG_MIN
+typedef uint4 stype_b128;
 
 INLINE long offset_of(const IndexedParams p, long v) {
 #if OFFSETS

@@ -29,19 +29,15 @@ namespace {
 
 using FamilyFunction = std::span<const OpEntry> (*)();
 constexpr FamilyFunction kFamilies[] = {
-    copy_operators,      [] { return kCreateOperators; },
-    pointwise_operators, matmul_operators,
-    conv_operators,      pool_operators,
-    move_operators,      scatter_operators,
-    advanced_operators,  select_operators,
-    random_operators,    permute_operators,
-    sort_operators,      search_operators,
-    upsample_operators,  attention_operators,
-    reduce_operators,    softmax_operators,
-    norm_operators,      loss_operators,
-    scan_operators,      foreach_operators,
-    optimizer_operators, amp_operators,
-    cholesky_operators,  lu_operators,
+    copy_operators,      cat_operators,       [] { return kCreateOperators; },
+    pointwise_operators, matmul_operators,    conv_operators,
+    pool_operators,      move_operators,      scatter_operators,
+    advanced_operators,  select_operators,    random_operators,
+    permute_operators,   sort_operators,      search_operators,
+    upsample_operators,  attention_operators, reduce_operators,
+    softmax_operators,   norm_operators,      loss_operators,
+    scan_operators,      foreach_operators,   optimizer_operators,
+    amp_operators,       cholesky_operators,  lu_operators,
     qr_operators,        fft_operators,
 };
 

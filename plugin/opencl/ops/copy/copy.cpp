@@ -1,10 +1,7 @@
-// copy, fill, cat, flip, roll: everything that moves elements without computing.
+// copy, fill, flip, roll: everything that moves elements without computing.
 #include "copy.h"
 
-#include <deque>
-
 #include "kernel_sources.h"
-#include "ops/multi_tensor/multi_tensor.h"
 #include "ops/pointwise/pointwise.h"
 
 namespace ocltensor::opencl {
@@ -26,35 +23,6 @@ void fill_op(OpCall& call) {
         "fill: a complex number cannot be converted to {}", name(call.out(0).dtype()));
   call.accept();
   fill_tensor(call, call.out(0), value);
-}
-
-void cat_op(OpCall& call) {
-  const TensorView out = call.out(0);
-  const auto tensors = call.args().tensors(0);
-  const int64_t dim = wrap_dim(call.args().integer(1), out.ndim());
-  call.accept();
-  int64_t start = 0;
-  std::deque<LocalTensor> slices;
-  std::vector<TensorView> to, from;
-  bool runs = true;  // every slice is one run of memory
-  for (const auto& tensor : tensors) {
-    if (tensor->ndim() == 1 && tensor->numel() == 0 && out.ndim() != 1)
-      continue;  // ATen's legacy: skipped
-    const int64_t length = tensor->size(dim);
-    if (tensor->numel() > 0) {
-      to.push_back(slices.emplace_back(narrow(out, dim, start, length)).view());
-      from.push_back(*tensor);
-      runs = runs && to.back().is_contiguous() && tensor->is_contiguous() &&
-             tensor->dtype() == out.dtype();
-    }
-    start += length;
-  }
-  // Large pieces are copied well one by one.
-  constexpr size_t kMany = 4;
-  const bool small = out.numel() * out.itemsize() < static_cast<int64_t>(to.size() << 20);
-  if (runs && small && to.size() >= kMany && !is_complex(out.dtype()))
-    return copy_parts(call, to, from);
-  for (size_t i = 0; i < to.size(); ++i) copy_tensor(call, to[i], from[i]);
 }
 
 void flip_op(OpCall& call) {
@@ -108,7 +76,6 @@ void roll_op(OpCall& call) {
 
 constexpr OpEntry kOperators[] = {{"copy.out", copy_op, true},
                                   {"fill.Scalar_out", fill_op, true},
-                                  {"cat.out", cat_op, true},
                                   {"flip.out", flip_op, true},
                                   {"roll.out", roll_op, true}};
 

@@ -20,6 +20,7 @@ LocalTensor as_real(TensorView tensor);
 bool transpose_copy(const OpCall& call, TensorView target, TensorView source);
 
 std::span<const OpEntry> copy_operators();
+std::span<const OpEntry> cat_operators();                // cat.cpp
 extern const std::span<const OpEntry> kCreateOperators;  // create.cpp
 
 }  // namespace ocltensor::opencl

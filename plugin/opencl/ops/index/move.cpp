@@ -43,6 +43,28 @@ IndexedParams params_of(const Indexed& what, const IterationSpace& nest) {
   return p;
 }
 
+// Elements in 16 bytes, if all of them go together everywhere: lines of both tensors lie side by
+// side, and one index is for a whole line. Else 1.
+int64_t vector_of(const Indexed& what, const IndexedParams& p, Move mode) {
+  const int64_t n = 16 / what.direct.itemsize();
+  if (n < 2 || (mode != Move::Take && mode != Move::Put) || what.offsets) return 1;
+  if (p.strides[2][0] != 0 || p.strides[0][0] != 1 || p.strides[1][0] != 1) return 1;
+  bool whole = p.sizes[0] % n == 0 && p.step % n == 0 && what.direct.address() % 16 == 0 &&
+               what.indexed.address() % 16 == 0;
+  for (int32_t k = 1; k < p.rank; ++k)
+    whole = whole && p.strides[0][k] % n == 0 && p.strides[1][k] % n == 0;
+  return whole ? n : 1;
+}
+
+void take_vectors(IndexedParams& p, int64_t n) {
+  p.sizes[0] /= n;
+  p.step /= n;
+  for (int32_t k = 1; k < p.rank; ++k) {
+    p.strides[0][k] /= n;
+    p.strides[1][k] /= n;
+  }
+}
+
 }  // namespace
 
 DType carrier_of(DType type) {
@@ -72,7 +94,14 @@ void move_indexed(const OpCall& call, const Indexed& what, Move mode) {
   IndexedParams p = params_of(what, nest);
   const bool rows = is_rows(call);
   Defines d;
-  d.type("A", carrier_of(what.direct.dtype())).type("I", what.index.dtype());
+  const int64_t vector = rows ? 1 : vector_of(what, p, mode);
+  if (vector > 1) {
+    take_vectors(p, vector);
+    d.set("A", "b128");
+  } else {
+    d.type("A", carrier_of(what.direct.dtype()));
+  }
+  d.type("I", what.index.dtype());
   d.set("MODE", static_cast<int64_t>(mode)).set("OFFSETS", what.offsets).set("ROWS", rows);
   std::array<size_t, 3> global{1, 1, 1};
   std::array<size_t, 3> local{1, 1, 1};
