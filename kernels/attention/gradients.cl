@@ -5,7 +5,14 @@
 #include "range.h"
 typedef CTYPE(COMPUTE) T;
 #include "attention.h"
+#if ROWS
+#define AT_ONCE 1
+#else
+#include "lanes.h"
+#define AT_ONCE 4  // loads under way
+#endif
 
+#if ROWS
 GROUP __kernel void deltas(__global void *delta_base, ulong delta_offset, __global const void *grad_base,
                            ulong grad_offset, __global const void *out_base, ulong out_offset, long rows, long per_item,
                            long width) {
@@ -17,16 +24,60 @@ GROUP __kernel void deltas(__global void *delta_base, ulong delta_offset, __glob
     AT(COMPUTE, delta_base, delta_offset)[r] = sum;
   }
 }
+#else
+// LANES work-items share a row.
+__attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) __kernel void deltas(
+    __global void *delta_base, ulong delta_offset, __global const void *grad_base, ulong grad_offset,
+    __global const void *out_base, ulong out_offset, long rows, long per_item, long width) {
+  __local T shared[GROUP_SIZE];
+  const uint id = get_local_id(0), lane = id % LANES;
+  const long row = (long)get_group_id(0) * (GROUP_SIZE / LANES) + id / LANES;
+  __global const T *g = AT_CONST(COMPUTE, grad_base, grad_offset) + row * width;
+  __global const T *o = AT_CONST(COMPUTE, out_base, out_offset) + row * width;
+  T sum = 0;
+  for (int i = lane; row < rows && i < width; i += LANES) sum += g[i] * o[i];
+  sum = meet_add(shared, sum, id, lane, LANES, 1);
+  if (row < rows && lane == 0) AT(COMPUTE, delta_base, delta_offset)[row] = sum;
+}
+#endif
 
-// Items of a group share a row on GPUs; ROWS: an item takes per_item rows.
+#if PLANES
+#include "planes.h"
+#define PLANE_ARGUMENTS                                                                                                   \
+  __global void *weight_planes_base, ulong weight_planes_offset, __global void *grad_planes_base, ulong grad_planes_offset, \
+      __global const void *stop_base, ulong stop_offset, uint stop,
+#else
+#define PLANE_ARGUMENTS
+#endif
+
+// Items of a group share a row on GPUs; ROWS: an item takes per_item rows. PLANES: as in weights.cl, both results.
 __kernel void gradients(__global void *score_base, ulong score_offset, __global void *grad_base, ulong grad_offset,
                         __global const void *mask_base, ulong mask_offset, __global const void *sum_base,
                         ulong sum_offset, __global const void *delta_base, ulong delta_offset,
-                        const AttentionParams p) {
+                        PLANE_ARGUMENTS const AttentionParams p) {
 #if ROWS
   const long r0 = get_global_id(0) * p.per_item, r1 = min((long)p.rows, r0 + p.per_item), j0 = 0, step = 1;
 #else
   const long r0 = get_group_id(0), r1 = r0 + 1, j0 = get_local_id(0), step = get_local_size(0);
+#endif
+#if PLANES
+  const bool by_planes = *(__global const uint *)((__global const char *)stop_base + stop_offset) != stop;
+  const long line = (p.keys + 7) / 8 * 8;
+  const ulong plane = (ulong)(p.rows * line);
+#define KEEP(j, weight, gradient)                                 \
+  if (by_planes) {                                                \
+    store_planes(weights_to + row * line + (j), plane, (weight)); \
+    store_planes(grads_to + row * line + (j), plane, (gradient)); \
+  } else {                                                        \
+    s[j] = (weight);                                              \
+    d[j] = (gradient);                                            \
+  }
+  __global ushort *weights_to = (__global ushort *)((__global char *)weight_planes_base + weight_planes_offset);
+  __global ushort *grads_to = (__global ushort *)((__global char *)grad_planes_base + grad_planes_offset);
+#else
+#define KEEP(j, weight, gradient) \
+  s[j] = (weight);                \
+  d[j] = (gradient);
 #endif
   for (long row = r0; row < r1; ++row) {
     __global T *s = AT(COMPUTE, score_base, score_offset) + row * p.keys;
@@ -37,17 +88,32 @@ __kernel void gradients(__global void *score_base, ulong score_offset, __global 
 #if MASK
     __global const STYPE(M) *mask = AT_CONST(M, mask_base, mask_offset) + mask_offset_of(p, row);
 #endif
-    for (long j = j0; j < n; j += step) {
-      const T weight = total == -INFINITY ? (T)0 : exp(MASKED(s[j], j) - total);
+    for (long first = j0; first < n; first += AT_ONCE * step) {
+      T score[AT_ONCE], gradient[AT_ONCE];
+      UNROLL for (int k = 0; k < AT_ONCE; ++k) {
+        const long j = first + k * step;
+        score[k] = j < n ? s[j] : 0;
+        gradient[k] = j < n ? d[j] : 0;
+      }
+      UNROLL for (int k = 0; k < AT_ONCE; ++k) {
+        const long j = first + k * step;
+        if (j >= n) break;
+        const T weight = total == -INFINITY ? (T)0 : exp(MASKED(score[k], j) - total);
 #if DROPOUT
-      const T factor = kept(p, place, j);
-      s[j] = weight * factor;
-      d[j] = weight * (d[j] * factor - delta);
+        const T factor = kept(p, place, j);
+        KEEP(j, weight * factor, weight * (gradient[k] * factor - delta))
 #else
-      s[j] = weight;
-      d[j] = weight * (d[j] - delta);
+        KEEP(j, weight, weight * (gradient[k] - delta))
 #endif
+      }
     }
-    for (long j = n + j0; j < p.keys; j += step) s[j] = d[j] = 0;
+#if PLANES
+    const long end = by_planes ? line : (long)p.keys;
+#else
+    const long end = p.keys;
+#endif
+    for (long j = n + j0; j < end; j += step) {
+      KEEP(j, 0, 0)
+    }
   }
 }

@@ -1,7 +1,8 @@
 // Attention weights: softmax in place over rows of scores [rows][keys] of type COMPUTE, after adding the mask (MASK: 0
 // none, 1 false means minus infinity, 2 a number of type M is added). A row whose scores are all minus infinity gets
 // zeros. SUMS: the rows' log-sum-exp is stored, too. DROPOUT: weights are dropped after that. A work-item takes rows on
-// CPU drivers; on GPUs a work-group of GROUP_SIZE takes one.
+// CPU drivers; on GPUs a work-group of GROUP_SIZE takes one or a few. PLANES: weights go to three planes of bf16 instead, in
+// lines of multiples of 8; if a word equals `stop`, their products are made in plain float, and they stay where they are.
 #include "types.h"
 #include "exp.h"
 typedef CTYPE(COMPUTE) T;
@@ -59,40 +60,83 @@ ONE_ITEM __kernel void weights(__global void *score_base, ulong score_offset, __
   }
 }
 #else
+#if PLANES
+#include "planes.h"
+#define PLANE_ARGUMENTS \
+  __global void *plane_base, ulong plane_offset, __global const void *stop_base, ulong stop_offset, uint stop,
+#else
+#define PLANE_ARGUMENTS
+#endif
+
+// LANES work-items (a power of two) share a row. HELD: a lane's elements, which it keeps in registers; 0: they stay in memory.
 __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) __kernel void weights(
     __global void *score_base, ulong score_offset, __global const void *mask_base, ulong mask_offset,
-    __global void *sum_base, ulong sum_offset, const AttentionParams p) {
+    __global void *sum_base, ulong sum_offset, PLANE_ARGUMENTS const AttentionParams p) {
   __local T shared[GROUP_SIZE];
-  const uint id = get_local_id(0);
-  const long row = get_group_id(0), n = seen(p, row);
+  const uint id = get_local_id(0), lane = id % LANES;
+  const long row = (long)get_group_id(0) * (GROUP_SIZE / LANES) + id / LANES;
+  const bool active = row < p.rows;
+  const int n = active ? seen(p, row) : 0, keys = active ? p.keys : 0;
   __global T *s = (__global T *)((__global char *)score_base + score_offset) + row * p.keys;
 #if MASK
-  __global const STYPE(M) *mask = AT_CONST(M, mask_base, mask_offset) + mask_offset_of(p, row);
+  __global const STYPE(M) *mask = AT_CONST(M, mask_base, mask_offset) + mask_offset_of(p, active ? row : 0);
 #endif
   T top = -INFINITY, sum = 0;
-  for (long j = id; j < n; j += GROUP_SIZE) {
+#if HELD
+  T held[HELD];
+  UNROLL for (int k = 0; k < HELD; ++k) {
+    const int j = lane + k * LANES;
+    held[k] = j < n ? MASKED(s[j], j) : -INFINITY;
+  }
+  UNROLL for (int k = 0; k < HELD; ++k) top = held[k] > top ? held[k] : top;
+#else
+  for (int j = lane; j < n; j += LANES) {
     const T v = MASKED(s[j], j);
     s[j] = v;
     top = v > top ? v : top;
   }
-  top = meet_max(shared, top, id, id, GROUP_SIZE, 1);
-  const T shift = top == -INFINITY ? 0 : top;
-  for (long j = id; j < n; j += GROUP_SIZE) {
-    const T e = exp(s[j] - shift);
-    s[j] = e;
-    sum += e;
-  }
-  sum = meet_add(shared, sum, id, id, GROUP_SIZE, 1);
+#endif
+  top = meet_max(shared, top, id, lane, LANES, 1);
+  const T shift = top == -INFINITY ? 0 : top;  // NaN reaches the sum by itself
+#if HELD
+  UNROLL for (int k = 0; k < HELD; ++k) sum += held[k] = exp(held[k] - shift);
+#else
+  for (int j = lane; j < n; j += LANES) sum += s[j] = exp(s[j] - shift);
+#endif
+  sum = meet_add(shared, sum, id, lane, LANES, 1);
   const T scale = sum == 0 ? 0 : 1 / sum;
 #if SUMS
-  if (id == 0)
+  if (active && lane == 0)
     AT(COMPUTE, sum_base, sum_offset)[place_of(p, row)] = sum == 0 ? (T)(-INFINITY) : log(sum) + shift;
 #endif
-  for (long j = id; j < p.keys; j += GROUP_SIZE)
 #if DROPOUT
-    s[j] = j < n ? s[j] * scale * kept(p, place_of(p, row), j) : 0;
+#define KEPT(j) * kept(p, place_of(p, row), j)
 #else
-    s[j] = j < n ? s[j] * scale : 0;
+#define KEPT(j)
+#endif
+#if PLANES
+  if (*(__global const uint *)((__global const char *)stop_base + stop_offset) != stop) {
+    const int line = (keys + 7) / 8 * 8;
+    const ulong plane = (ulong)p.rows * ((p.keys + 7) / 8 * 8);
+    __global ushort *to = (__global ushort *)((__global char *)plane_base + plane_offset) + (ulong)row * line;
+#if HELD
+    UNROLL for (int k = 0; k < HELD; ++k) {
+      const int j = lane + k * LANES;
+      if (j < line) store_planes(to + j, plane, j < n ? held[k] * scale KEPT(j) : 0);
+    }
+#else
+    for (int j = lane; j < line; j += LANES) store_planes(to + j, plane, j < n ? s[j] * scale KEPT(j) : 0);
+#endif
+    return;
+  }
+#endif
+#if HELD
+  UNROLL for (int k = 0; k < HELD; ++k) {
+    const int j = lane + k * LANES;
+    if (j < keys) s[j] = j < n ? held[k] * scale KEPT(j) : 0;
+  }
+#else
+  for (int j = lane; j < keys; j += LANES) s[j] = j < n ? s[j] * scale KEPT(j) : 0;
 #endif
 }
 #endif

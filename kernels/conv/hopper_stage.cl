@@ -5,7 +5,7 @@
 // Defines: TYPE f32, f16 or bf16; PLANES; NEAR (1: channels are neighbours in memory); FOLD (1, without NEAR: taps as channels);
 // WIDE (channels of a tile of a map: 64, or 32 where there are no more).
 #include "conv_hopper_params.h"
-#include "types.h"
+#include "planes.h"
 
 #define BITS_f16 1
 #define BITS_bf16 1
@@ -18,10 +18,6 @@ typedef float number;
 #define NONE 0.0f
 #endif
 
-INLINE uint nearest_bf16(float x) {
-  const uint u = as_uint(x);
-  return (u + 0x7fffu + ((u >> 16) & 1)) >> 16;
-}
 INLINE bool is_refused(float x) {
   const uint size = as_uint(x) & 0x7fffffffu;
   return size != 0 && (size < 0x09000000u || size >= 0x5f800000u);  // 2^-109, 2^64

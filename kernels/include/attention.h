@@ -9,11 +9,13 @@
 
 // The query of a row of the block, and its place among all queries of the whole batch.
 INLINE long query_of(const AttentionParams p, long row) { return p.first + row % p.queries; }
-INLINE long place_of(const AttentionParams p, long row) { return row / p.queries * p.all_queries + query_of(p, row); }
+INLINE long place_of(const AttentionParams p, long row) {
+  return (p.first_matrix + row / p.queries) * p.all_queries + query_of(p, row);
+}
 
 // The mask's offset for a row, and how many keys the row sees.
 INLINE long mask_offset_of(const AttentionParams p, long row) {
-  long rest = row / p.queries, offset = query_of(p, row) * p.mask_row;
+  long rest = p.first_matrix + row / p.queries, offset = query_of(p, row) * p.mask_row;
   for (int d = p.rank - 1; d >= 0; --d) {
     const long next = rest / p.batch[d];
     offset += (rest - next * p.batch[d]) * p.mask_strides[d];

@@ -1,5 +1,5 @@
-// Parameters of the attention kernels: a block of scores [batch][queries][keys], of queries first .. first + queries - 1
-// of all_queries.
+// Parameters of the attention kernels: a block of scores [matrices][queries][keys], of queries first .. first + queries - 1
+// of all_queries, and of the batch's matrices from first_matrix on.
 #ifndef OCLTENSOR_ATTENTION_PARAMS_H
 #define OCLTENSOR_ATTENTION_PARAMS_H
 #include "host_types.h"
@@ -8,6 +8,7 @@ typedef struct {
   tk_i64 rows, per_item;
   tk_i64 queries, keys;
   tk_i64 first, all_queries;
+  tk_i64 first_matrix;
   tk_i64 batch[ATTENTION_BATCH_RANK];         // sizes, outermost first
   tk_i64 mask_strides[ATTENTION_BATCH_RANK];  // of the batch dimensions
   tk_i64 mask_row, mask_column;

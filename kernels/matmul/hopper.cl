@@ -12,12 +12,14 @@
 #include "hopper_tile.h"
 
 // Parameters: c, a and b, self; a word that equals `stop` where this product is not to be made (split.cl); room for two tensor
-// maps a work-group; `matrices` counts the batch, `pieces` those of k, of `piece_steps` steps each.
+// maps a work-group; `matrices` counts the batch, `pieces` those of k, of `piece_steps` steps each. Planes: so many matrices of
+// the batch's stride lie between two of an operand's.
 __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 __kernel void matmul_hopper(__global void *c_base, ulong c_offset, __global const void *a_base, ulong a_offset,
                             __global const void *b_base, ulong b_offset, __global const void *s_base, ulong s_offset,
                             __global const void *stop_base, ulong stop_offset, uint stop,
                             __global void *maps_base, ulong maps_offset, int matrices, int pieces, int piece_steps,
+                            int a_matrices, int b_matrices,
                             const MatmulParams p) {
   __local uchar tiles[STAGES * STAGE_BYTES] __attribute__((aligned(1024)));
   __local uint words[2 * MAP_WORDS] __attribute__((aligned(128)));
@@ -46,21 +48,18 @@ __kernel void matmul_hopper(__global void *c_base, ulong c_offset, __global cons
   if (warpgroup == WARPGROUPS) {
     __global uint *map_a = (__global uint *)((__global char *)maps_base + maps_offset) + get_group_id(0) * 2 * MAP_WORDS;
     __global uint *map_b = map_a + MAP_WORDS;
-    const int a_planes = PLANES * (p.a_batch == 0 ? 1 : matrices), b_planes = PLANES * (p.b_batch == 0 ? 1 : matrices);
     const int a_z = p.a_batch != 0, b_z = p.b_batch != 0;
+    const int a_count = (PLANES - 1) * a_matrices + (a_z ? matrices : 1), b_count = (PLANES - 1) * b_matrices + (b_z ? matrices : 1);
     {
       __global const INSIDE *a = (__global const INSIDE *)((__global const char *)a_base + a_offset);
       __global const INSIDE *b = (__global const INSIDE *)((__global const char *)b_base + b_offset);
       const ulong size = sizeof(INSIDE);
       const ulong a_line = (A_ALONG_K ? p.a_row : p.a_col) * size, b_line = (B_ALONG_K ? p.b_col : p.b_row) * size;
-#if PLANES == 1
-      const ulong a_plane = a_z ? p.a_batch * size : a_line, b_plane = b_z ? p.b_batch * size : b_line;
-#else
-      const ulong a_plane = (A_ALONG_K ? p.m : p.k) * a_line, b_plane = (B_ALONG_K ? p.n : p.k) * b_line;
-#endif
-      MAKE_MAP(ELEMENT, words, map_a, a, A_ALONG_K ? p.k : p.m, A_ALONG_K ? p.m : p.k, a_planes, a_line, a_plane,
+      const ulong a_lines = PLANES == 1 ? 1 : A_ALONG_K ? p.m : p.k, b_lines = PLANES == 1 ? 1 : B_ALONG_K ? p.n : p.k;
+      const ulong a_plane = a_z ? p.a_batch * size : a_lines * a_line, b_plane = b_z ? p.b_batch * size : b_lines * b_line;
+      MAKE_MAP(ELEMENT, words, map_a, a, A_ALONG_K ? p.k : p.m, A_ALONG_K ? p.m : p.k, a_count, a_line, a_plane,
                A_ALONG_K ? BK : 64, A_ALONG_K ? a_rows : BK)
-      MAKE_MAP(ELEMENT, words + MAP_WORDS, map_b, b, B_ALONG_K ? p.k : p.n, B_ALONG_K ? p.n : p.k, b_planes, b_line, b_plane,
+      MAKE_MAP(ELEMENT, words + MAP_WORDS, map_b, b, B_ALONG_K ? p.k : p.n, B_ALONG_K ? p.n : p.k, b_count, b_line, b_plane,
                B_ALONG_K ? BK : 64, B_ALONG_K ? b_rows : BK)
     }
     const uint bytes = PLANES * ((A_ALONG_K ? a_rows * 128 : A_BYTES) + (B_ALONG_K ? b_rows * 128 : B_BYTES));
@@ -75,7 +74,7 @@ __kernel void matmul_hopper(__global void *c_base, ulong c_offset, __global cons
           uint to = ring + stage * STAGE_BYTES;
           barrier_expect(bar, bytes);
           UNROLL for (int plane = 0; plane < PLANES; ++plane) {
-            const int z = plane * (a_planes / PLANES) + matrix * a_z;
+            const int z = plane * a_matrices + matrix * a_z;
 #if A_ALONG_K
             copy_tile(to, map_a, step * BK, t.m0, z, bar);
 #else
@@ -84,7 +83,7 @@ __kernel void matmul_hopper(__global void *c_base, ulong c_offset, __global cons
             to += A_BYTES;
           }
           UNROLL for (int plane = 0; plane < PLANES; ++plane) {
-            const int z = plane * (b_planes / PLANES) + matrix * b_z;
+            const int z = plane * b_matrices + matrix * b_z;
 #if B_ALONG_K
             copy_tile(to, map_b, step * BK, t.n0, z, bar);
 #else

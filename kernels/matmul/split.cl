@@ -3,13 +3,8 @@
 // others are reported: a word is set to `stop`, the product is then left to a kernel in plain float. So are numbers from 2^64
 // up, infinities and NaN, whose parts would meet as inf - inf.
 // One work-item: 8 neighbours. Lines of the planes are padded with zeros to multiples of 8.
+#include "planes.h"
 #include "split_params.h"
-#include "types.h"
-
-INLINE uint nearest_bf16(float x) {
-  const uint u = as_uint(x);
-  return (u + 0x7fffu + ((u >> 16) & 1)) >> 16;
-}
 
 __kernel void split_operands(__global void *a_planes_base, ulong a_planes_offset, __global void *b_planes_base,
                              ulong b_planes_offset, __global const void *a_base, ulong a_offset, __global const void *b_base,

@@ -83,7 +83,10 @@ void attention(OpCall& call) {
   };
   product(key_batch, s.keys, s.depth, q.address(), {k.address(), s.keys * s.depth, 1, s.depth}, w,
           scale);
-  ScoreBlock block{w, type, s.batch, s.queries, s.keys};
+  ScoreBlock block{w, type, s.batch};
+  block.matrices = numel(s.batch);
+  block.queries = s.queries;
+  block.keys = s.keys;
   block.all_queries = s.queries;
   block.causal = call.args().boolean(5);
   block.mask = call.args().optional_tensor(3);

@@ -1,101 +1,49 @@
-// Attention without keeping its weights on any device: queries are taken in blocks whose scores fit
-// a bounded scratch memory, forward and, from the rows' log-sum-exp, backward (the scheme of Dao
-// and others, arXiv 2205.14135, with whole rows of keys). Memory grows with L + S, not with L * S.
-#include "fused.h"
-#include "ops/matmul/matmul.h"
+// Attention without keeping its weights on any device: heads and queries are taken in blocks whose
+// scores fit a bounded scratch memory, forward and, from the rows' log-sum-exp, backward (the
+// scheme of Dao and others, arXiv 2205.14135, with whole rows of keys). Memory grows with L + S,
+// not with L * S.
+#include "blocks.h"
+
+#include <algorithm>
+
+#include "ops/divide_up.h"
 
 namespace ocltensor::opencl {
 namespace {
 
-constexpr int64_t kScratchBytes = int64_t{64} << 20;  // for one block of scores
+// Of one block of scores. On GPUs a share of the device's memory: the more, the fewer launches.
+constexpr int64_t kScratchBytes = int64_t{64} << 20;
+constexpr int64_t kLeastOfGpu = int64_t{32} << 20, kMostOfGpu = int64_t{512} << 20;
+constexpr int64_t kShareOfGpu = 256;
+// Queries that make a product of a GPU efficient. Causal blocks are narrower: what lies above the
+// diagonal inside one is computed, too.
+constexpr int64_t kRowsGpu = 4096, kCausalRowsGpu = 512;
 
-int64_t rows_at_once(const FusedProblem& p) {
-  const int64_t row = std::max<int64_t>(1, p.batch * p.heads * p.keys * size_of(p.type));
-  const int64_t rows = std::min(p.queries, std::max<int64_t>(1, kScratchBytes / row));
-  return rows > 64 && rows < p.queries ? rows / 64 * 64 : rows;
-}
-// Keys that queries before `end` see.
-int64_t seen(const FusedProblem& p, int64_t end) {
-  return p.block.causal ? std::min(p.keys, end) : p.keys;
-}
-
-// Products over one block of queries: scores are [batch][heads][rows][seen], tensors of queries
-// [batch][heads][queries][c], tensors of keys [batch][key_heads][keys][c].
-class Block {
- public:
-  Block(const OpCall& call, const FusedProblem& problem, int64_t first)
-      : call_(call),
-        p_(problem),
-        first_(first),
-        rows_(std::min(rows_at_once(problem), problem.queries - first)),
-        seen_(seen(problem, first + rows_)) {}
-  int64_t end() const { return first_ + rows_; }
-
-  ScoreBlock scores(tb_address address) const {
-    ScoreBlock block = p_.block;
-    block.address = address;
-    block.queries = rows_;
-    block.keys = seen_;
-    block.first = first_;
-    return block;
-  }
-
-  // scores = alpha * of_queries of_keys^T
-  void multiply_to_scores(tb_address of_queries, tb_address of_keys, int64_t c, tb_address scores,
-                          double alpha) const {
-    for (int64_t g = 0; g < p_.groups(); ++g)
-      run(rows_, seen_, c, queries(of_queries, c, g), transposed(keys(of_keys, c)),
-          block(scores, g), alpha, false);
-  }
-  // of_queries = alpha * scores of_keys
-  void multiply_by_keys(tb_address scores, tb_address of_keys, int64_t c, tb_address of_queries,
-                        double alpha) const {
-    for (int64_t g = 0; g < p_.groups(); ++g)
-      run(rows_, c, seen_, block(scores, g), keys(of_keys, c), queries(of_queries, c, g), alpha,
-          false);
-  }
-  // of_keys += alpha * scores^T of_queries
-  void add_products(tb_address scores, tb_address of_queries, int64_t c, tb_address of_keys,
-                    double alpha) const {
-    for (int64_t g = 0; g < p_.groups(); ++g)
-      run(seen_, c, rows_, transposed(block(scores, g)), queries(of_queries, c, g),
-          keys(of_keys, c), alpha, true);
-  }
-
- private:
-  tb_address at(tb_address base, int64_t elements) const {
-    return base + static_cast<uint64_t>(elements * size_of(p_.type));
-  }
-  Matrix queries(tb_address base, int64_t c, int64_t group) const {
-    return {at(base, (group * p_.queries + first_) * c), p_.groups() * p_.queries * c, c, 1};
-  }
-  Matrix keys(tb_address base, int64_t c) const { return {base, p_.keys * c, c, 1}; }
-  Matrix block(tb_address base, int64_t group) const {
-    return {at(base, group * rows_ * seen_), p_.groups() * rows_ * seen_, seen_, 1};
-  }
-  static Matrix transposed(Matrix m) {
-    std::swap(m.row, m.col);
-    return m;
-  }
-  void run(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, const Matrix& c,
-           double alpha, bool add) const {
-    MatmulProblem problem{p_.type, p_.batch * p_.key_heads, m, n, k, a, b, c, {}, alpha, 0};
-    if (add) {
-      problem.self = c;
-      problem.beta = 1;
-    }
-    run_matmul(call_, problem);
-  }
-
-  const OpCall& call_;
-  const FusedProblem& p_;
-  int64_t first_, rows_, seen_;
-};
-
-Scratch block_memory(const OpCall& call, const FusedProblem& p) {
+Scratch block_memory(const OpCall& call, const FusedProblem& p, const BlockShape& shape) {
   return call.scratch(
-      static_cast<uint64_t>(p.batch * p.heads * rows_at_once(p) * p.keys * size_of(p.type)));
+      static_cast<uint64_t>(shape.heads * p.groups() * shape.rows * p.keys * size_of(p.type)));
 }
+
+}  // namespace
+
+BlockShape block_shape(const OpCall& call, const FusedProblem& p) {
+  const bool is_gpu = call.caps().style == KernelStyle::Elements;
+  const int64_t all_heads = p.batch * p.key_heads;
+  const int64_t row = p.groups() * p.keys * size_of(p.type);  // of one key head
+  const auto share = static_cast<int64_t>(call.caps().global_memory) / kShareOfGpu;
+  const int64_t bytes = is_gpu ? std::clamp(share, kLeastOfGpu, kMostOfGpu) : kScratchBytes;
+  const int64_t most = std::max<int64_t>(1, bytes / row);
+  int64_t heads = all_heads;
+  if (is_gpu) {
+    const int64_t wanted = std::min(p.queries, p.block.causal ? kCausalRowsGpu : kRowsGpu);
+    heads = std::clamp<int64_t>(most / wanted, 1, all_heads);
+    heads = divide_up(all_heads, divide_up(all_heads, heads));
+  }
+  const int64_t rows = std::min(p.queries, std::max<int64_t>(1, most / heads));
+  return {heads, rows > 64 && rows < p.queries ? rows / 64 * 64 : rows};
+}
+
+namespace {
 
 const char* never(const OpCall&, const FusedProblem&) { return nullptr; }
 
@@ -107,15 +55,18 @@ void run_forward(const OpCall& call, const FusedProblem& p) {
   const LocalTensor output = p.outs[0].tensor(), logsumexp = p.outs[1].tensor();
   Result out(call, output, {p.batch, p.heads, p.queries, p.width}, p.type);
   ContiguousOutput sums(call, logsumexp);
-  const Scratch scores = block_memory(call, p);
-  for (int64_t first = 0; first < p.queries;) {
-    const Block block(call, p, first);
-    block.multiply_to_scores(q.address(), k.address(), p.depth, scores.address(), p.scale);
-    softmax_scores(call, block.scores(scores.address()),
-                   p.outs[1].wanted() ? sums.view().address() : 0);
-    block.multiply_by_keys(scores.address(), v.address(), p.width, out.view().address(), 1);
-    first = block.end();
-  }
+  const BlockShape shape = block_shape(call, p);
+  const Scratch scores = block_memory(call, p, shape);
+  const ForwardBlocks at{q.address(), k.address(), v.address(), scores.address(),
+                         out.view().address()};
+  for_each_block(p, shape, [&](const Block& block) {
+    forward_block(
+        block, p, at, [&](const MatmulProblem& product) { run_matmul(call, product); },
+        [&] {
+          softmax_scores(call, block.scores(at.scores),
+                         p.outs[1].wanted() ? sums.view().address() : 0);
+        });
+  });
   out.finish();
   sums.finish();
 }
@@ -137,24 +88,26 @@ void run_backward(const OpCall& call, const FusedProblem& p) {
   Result grad_v(call, of_v, {p.batch, p.key_heads, p.keys, p.width}, p.type);
   fill_tensor(call, grad_k.view(), 0);
   fill_tensor(call, grad_v.view(), 0);
-  const Scratch scores = block_memory(call, p);
-  const Scratch gradients = block_memory(call, p);
-  for (int64_t first = 0; first < p.queries;) {
-    const Block block(call, p, first);
-    block.multiply_to_scores(q.address(), k.address(), p.depth, scores.address(), p.scale);
-    block.multiply_to_scores(grad.address(), v.address(), p.width, gradients.address(), 1);
-    differentiate_scores(call, block.scores(scores.address()), gradients.address(),
-                         sums.view().address(), deltas.address());
-    if (p.outs[2].wanted())
-      block.add_products(scores.address(), grad.address(), p.width, grad_v.view().address(), 1);
-    if (p.outs[0].wanted())
-      block.multiply_by_keys(gradients.address(), k.address(), p.depth, grad_q.view().address(),
-                             p.scale);
-    if (p.outs[1].wanted())
-      block.add_products(gradients.address(), q.address(), p.depth, grad_k.view().address(),
-                         p.scale);
-    first = block.end();
-  }
+  const BlockShape shape = block_shape(call, p);
+  const Scratch scores = block_memory(call, p, shape);
+  const Scratch gradients = block_memory(call, p, shape);
+  const BackwardBlocks at{q.address(),
+                          k.address(),
+                          v.address(),
+                          grad.address(),
+                          scores.address(),
+                          gradients.address(),
+                          grad_q.view().address(),
+                          grad_k.view().address(),
+                          grad_v.view().address()};
+  for_each_block(p, shape, [&](const Block& block) {
+    backward_block(
+        block, p, at, [&](const MatmulProblem& product) { run_matmul(call, product); },
+        [&] {
+          differentiate_scores(call, block.scores(at.scores), at.gradients, sums.view().address(),
+                               deltas.address());
+        });
+  });
   grad_q.finish();
   grad_k.finish();
   grad_v.finish();

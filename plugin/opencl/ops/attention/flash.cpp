@@ -125,6 +125,7 @@ void bind_all(Launch& launch, const Scratch& memory) {
 
 FlashParams params_of(const FusedProblem& p) {
   ScoreBlock all = p.block;
+  all.matrices = p.batch * p.heads;
   all.queries = p.queries;
   all.keys = p.keys;
   FlashParams f{};

@@ -53,12 +53,14 @@ using Algorithms = AlgorithmList<FusedProblem, FusedTraits>;
 
 Algorithms& forward() {
   static Algorithms& list = *new Algorithms(  // leaked: threads may run while the process ends
-      "attention_forward", {&kHopperForward, &kFlashForward, &kBlocksForward});
+      "attention_forward",
+      {&kHopperForward, &kHopperFloatForward, &kFlashForward, &kBlocksForward});
   return list;
 }
 Algorithms& backward() {
   static Algorithms& list =
-      *new Algorithms("attention_backward", {&kHopperBackward, &kFlashBackward, &kBlocksBackward});
+      *new Algorithms("attention_backward",
+                      {&kHopperBackward, &kHopperFloatBackward, &kFlashBackward, &kBlocksBackward});
   return list;
 }
 

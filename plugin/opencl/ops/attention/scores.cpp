@@ -5,12 +5,15 @@
 #include <cstring>
 
 #include "kernel_sources.h"
+#include "ops/divide_up.h"
 #include "ops/division.h"
 
 namespace ocltensor::opencl {
 namespace {
 
-constexpr size_t kGroup = 128;  // work-items that share a row on GPUs
+constexpr int64_t kGroup = 128;      // work-items of a group on GPUs
+constexpr int64_t kMostHeld = 32;    // elements of a row in a work-item's registers
+constexpr int64_t kLanesOfSum = 16;  // that share a row of a product
 
 Defines defines_of(const OpCall& call, const ScoreBlock& block) {
   Defines d;
@@ -24,17 +27,49 @@ Defines defines_of(const OpCall& call, const ScoreBlock& block) {
   return d;
 }
 
-Division divide_block(const OpCall& call, const AttentionParams& p) {
-  Division division = divide(call.caps(), p.rows, std::max<int64_t>(1, 4096 / p.keys));
-  if (!is_rows(call)) {
-    division.local[0] = kGroup;
-    division.global[0] = static_cast<size_t>(p.rows) * kGroup;
-  }
+// Of kernels/attention/gradients.cl.
+Defines with_groups(const OpCall& call, Defines d) {
+  if (!is_rows(call)) d.set("GROUP_SIZE", kGroup).set("LANES", kLanesOfSum);
+  return d;
+}
+
+Division groups_of_rows(int64_t rows, int64_t lanes, int64_t group) {
+  Division division{};
+  division.local = {static_cast<size_t>(group), 1, 1};
+  division.global = {static_cast<size_t>(divide_up(rows, group / lanes) * group), 1, 1};
   return division;
 }
 
+Division divide_block(const OpCall& call, const AttentionParams& p) {
+  Division division = divide(call.caps(), p.rows, std::max<int64_t>(1, 4096 / p.keys));
+  if (!is_rows(call)) division = groups_of_rows(p.rows, kGroup, kGroup);
+  return division;
+}
+
+// How work-items of a GPU share rows of scores.
+struct Sharing {
+  int64_t lanes, held, group;  // work-items of a row, their elements in registers (0: none), group
+
+  static Sharing of(const OpCall& call, int64_t keys) {
+    constexpr int64_t kLeastLanes = 32;
+    const auto most = static_cast<int64_t>(call.caps().max_work_group_size);
+    Sharing s{kLeastLanes, 1, kGroup};
+    while (s.lanes * kMostHeld < keys && s.lanes < most) s.lanes *= 2;
+    while (s.lanes * s.held < keys) s.held *= 2;
+    if (s.held > kMostHeld) return {kGroup, 0, kGroup};
+    s.group = std::max(s.lanes, kGroup);
+    return s;
+  }
+};
+
 void bind_numbers(Launch& launch, tb_address address, int64_t count, DType type) {
   launch.memory(address, 0, address == 0 ? 0 : count * size_of(type));
+}
+
+int64_t bytes_of_planes(const AttentionParams& p) { return p.rows * divide_up(p.keys, 8) * 8 * 6; }
+
+void bind_guard(Launch& launch, const Guard& guard) {
+  launch.memory(guard.word, 0, guard.bytes()).value(guard.value);
 }
 
 void bind_mask(Launch& launch, const ScoreBlock& block) {
@@ -48,7 +83,8 @@ void bind_mask(Launch& launch, const ScoreBlock& block) {
 
 AttentionParams block_params(const ScoreBlock& block) {
   AttentionParams p{};
-  p.rows = numel(block.batch) * block.queries;
+  p.rows = block.matrices * block.queries;
+  p.first_matrix = block.first_matrix;
   p.queries = block.queries;
   p.keys = block.keys;
   p.first = block.first;
@@ -80,36 +116,51 @@ AttentionParams block_params(const ScoreBlock& block) {
   return p;
 }
 
-void softmax_scores(const OpCall& call, const ScoreBlock& block, tb_address sums) {
+void softmax_scores(const OpCall& call, const ScoreBlock& block, tb_address sums,
+                    const ScorePlanes& planes) {
   AttentionParams p = block_params(block);
   Defines d = defines_of(call, block);
-  d.set("SUMS", sums != 0);
-  if (!is_rows(call))
-    d.set("GROUP_SIZE", static_cast<int64_t>(kGroup));
-  else if (block.type == DType::Float32)
+  d.set("SUMS", sums != 0).set("PLANES", planes.weights != 0);
+  Division division = divide_block(call, p);
+  if (!is_rows(call)) {
+    const Sharing sharing = Sharing::of(call, p.keys);
+    d.set("GROUP_SIZE", sharing.group).set("LANES", sharing.lanes).set("HELD", sharing.held);
+    division = groups_of_rows(p.rows, sharing.lanes, sharing.group);
+  } else if (block.type == DType::Float32) {
     d.set("FAST_EXP", 1);
-  const Division division = divide_block(call, p);
+  }
   p.per_item = division.per_item;
   Launch launch = call.launch(kernel_sources::attention_weights, "weights", d);
   bind_numbers(launch, block.address, p.rows * p.keys, block.type);
   bind_mask(launch, block);
   bind_numbers(launch, sums, numel(block.batch) * p.all_queries, block.type);
+  if (planes.weights != 0) {
+    launch.memory(planes.weights, 0, bytes_of_planes(p));
+    bind_guard(launch, planes.guard);
+  }
   launch.value(p).run(division.global, division.local);
 }
 
 void differentiate_scores(const OpCall& call, const ScoreBlock& block, tb_address gradients,
-                          tb_address sums, tb_address deltas) {
+                          tb_address sums, tb_address deltas, const ScorePlanes& planes) {
   AttentionParams p = block_params(block);
   const Division division = divide_block(call, p);
   p.per_item = division.per_item;
   const int64_t queries = numel(block.batch) * p.all_queries;
+  Defines d = defines_of(call, block);
+  d.set("PLANES", planes.weights != 0);
   Launch launch =
-      call.launch(kernel_sources::attention_gradients, "gradients", defines_of(call, block));
+      call.launch(kernel_sources::attention_gradients, "gradients", with_groups(call, d));
   bind_numbers(launch, block.address, p.rows * p.keys, block.type);
   bind_numbers(launch, gradients, p.rows * p.keys, block.type);
   bind_mask(launch, block);
   bind_numbers(launch, sums, queries, block.type);
   bind_numbers(launch, deltas, queries, block.type);
+  if (planes.weights != 0) {
+    for (const tb_address a : {planes.weights, planes.gradients})
+      launch.memory(a, 0, bytes_of_planes(p));
+    bind_guard(launch, planes.guard);
+  }
   launch.value(p).run(division.global, division.local);
 }
 
@@ -119,10 +170,13 @@ void row_products(const OpCall& call, DType type, tb_address deltas, tb_address 
   d.type("COMPUTE", type)
       .set("ROWS", is_rows(call))
       .set("DROPOUT", int64_t{0})
-      .set("MASK", int64_t{0});
+      .set("MASK", int64_t{0})
+      .set("PLANES", int64_t{0});
   d.type("M", DType::UInt8);
-  const Division division = divide(call.caps(), rows, 16);
-  Launch launch = call.launch(kernel_sources::attention_gradients, "deltas", d);
+  d.set("GROUP_SIZE", kGroup).set("LANES", kLanesOfSum);
+  const Division division =
+      is_rows(call) ? divide(call.caps(), rows, 16) : groups_of_rows(rows, kLanesOfSum, kGroup);
+  Launch launch = call.launch(kernel_sources::attention_gradients, "deltas", with_groups(call, d));
   bind_numbers(launch, deltas, rows, type);
   bind_numbers(launch, a, rows * width, type);
   bind_numbers(launch, b, rows * width, type);

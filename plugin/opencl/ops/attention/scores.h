@@ -5,6 +5,7 @@
 
 #include "attention_params.h"
 #include "ops/copy/copy.h"
+#include "ops/matmul/guard.h"
 #include "ops/op_call.h"
 
 namespace ocltensor::opencl {
@@ -67,11 +68,13 @@ class Result {
   LocalTensor local_;
 };
 
-// Scores of some queries: row-major [batch..., queries, keys] in scratch memory.
+// Scores of some queries: row-major [matrices, queries, keys] in scratch memory, of all or some of
+// the matrices of the batch dimensions, one after the other.
 struct ScoreBlock {
   tb_address address;
   DType type;
   Dims batch;
+  int64_t first_matrix = 0, matrices = 0;
   int64_t queries, keys;
   int64_t first = 0;  // of the queries, among all_queries
   int64_t all_queries = 0;
@@ -82,14 +85,23 @@ struct ScoreBlock {
   uint64_t seed = 0, offset = 0;
 };
 
+// Where planes of bfloat16 of weights (and of scores' gradients) go instead of floats: three of
+// [matrices, queries, keys up to a multiple of 8]. If the guard's word has its value floats are
+// kept.
+struct ScorePlanes {
+  tb_address weights = 0, gradients = 0;  // weights 0: no planes
+  Guard guard;
+};
+
 // The parameters that tell kernels of a block, but for `per_item`.
 AttentionParams block_params(const ScoreBlock& block);
 // Scores become weights. `sums`, if not 0, takes the log-sum-exp [batch..., all_queries].
-void softmax_scores(const OpCall& call, const ScoreBlock& block, tb_address sums = 0);
+void softmax_scores(const OpCall& call, const ScoreBlock& block, tb_address sums = 0,
+                    const ScorePlanes& planes = {});
 // Scores become weights, `gradients` (of weights, a block of the same shape) those of scores; by
 // the rows' log-sum-exp and deltas [batch..., all_queries].
 void differentiate_scores(const OpCall& call, const ScoreBlock& block, tb_address gradients,
-                          tb_address sums, tb_address deltas);
+                          tb_address sums, tb_address deltas, const ScorePlanes& planes = {});
 // deltas[row] = sum over `width` of a[row] * b[row].
 void row_products(const OpCall& call, DType type, tb_address deltas, tb_address a, tb_address b,
                   int64_t rows, int64_t width);

@@ -9,6 +9,7 @@
 #include "kernel_sources.h"
 #include "matrix_units.h"
 #include "pieces.h"
+#include "planes.h"
 #include "split_params.h"
 
 namespace ocltensor::opencl {
@@ -25,6 +26,7 @@ constexpr int64_t kLineBytes = 16;      // what lines of an operand are multiple
 struct Operand {
   tb_address address;
   int64_t batch, line, step;  // strides of the batch, of rows (columns), along k
+  int64_t matrices = 1;       // of the batch's stride between two planes
   bool along_k() const { return step == 1; }
   bool along_lines() const { return line == 1; }
 };
@@ -91,6 +93,7 @@ void enqueue(const OpCall& call, const MatmulProblem& p, const Variant& v, const
   launch.memory(guard.word, 0, guard.word == 0 ? 0 : 4).value(guard.value);
   launch.memory(maps.address(), 0, groups * kMapBytes).value(static_cast<int32_t>(p.batch));
   launch.value(static_cast<int32_t>(v.pieces)).value(static_cast<int32_t>(v.piece_steps(p.k)));
+  launch.value(static_cast<int32_t>(a.matrices)).value(static_cast<int32_t>(b.matrices));
   const MatmulParams params = matmul_params(q);
   launch.bytes(&params, sizeof params);
   launch.run({static_cast<size_t>(groups) * kItems, 1, 1}, {kItems, 1, 1});
@@ -145,12 +148,22 @@ SplitOperand split_operand(const MatmulProblem& p, const Operand& o, int64_t lin
           static_cast<uint64_t>(length),
           static_cast<uint64_t>(padded)};
 }
-Operand plane_operand(const SplitOperand& s, tb_address address, bool shared, bool along_k) {
+Operand plane_operand(const SplitOperand& s, tb_address address, int64_t batch, bool along_k) {
   const auto line = static_cast<int64_t>(s.padded);
-  const auto matrix = shared ? 0 : static_cast<int64_t>(s.lines) * line;
-  return {address, matrix, along_k ? line : 1, along_k ? 1 : line};
+  const auto matrix = batch == 0 ? 0 : static_cast<int64_t>(s.lines) * line;
+  return {address, matrix, along_k ? line : 1, along_k ? 1 : line, std::max<int64_t>(1, batch)};
 }
 int64_t bytes_of_planes(const SplitOperand& s) { return static_cast<int64_t>(s.plane) * 3 * 2; }
+
+// Of a kernel that has its operands: the rest.
+void split(Launch& launch, const SplitParams& params, const Guard& guard) {
+  constexpr size_t kSplitItems = 256;
+  launch.memory(guard.word, 0, sizeof(uint32_t)).value(guard.value);
+  launch.bytes(&params, sizeof params);
+  const auto pieces = static_cast<int64_t>(params.a.pieces + params.b.pieces);
+  const auto items = static_cast<size_t>(divide_up(pieces, kSplitItems)) * kSplitItems;
+  launch.run({items, 1, 1}, {kSplitItems, 1, 1});
+}
 
 // Products by planes, and what the split refused in plain float32: both are enqueued, and a word in
 // memory decides which of them works, so that nothing waits for the device.
@@ -163,20 +176,17 @@ void run_split_variant(const OpCall& call, const MatmulProblem& p, const Variant
   const Scratch word = call.scratch(sizeof(uint32_t));
   const Guard guard{word.address(), next_guard_value()};
 
-  constexpr size_t kSplitItems = 256;
-  Launch split = call.launch(kernel_sources::matmul_split, "split_operands", Defines());
-  split.memory(a_planes.address(), 0, bytes_of_planes(params.a));
-  split.memory(b_planes.address(), 0, bytes_of_planes(params.b));
-  bind_matrix(split, p, p.a, p.m, p.k);
-  bind_matrix(split, p, p.b, p.k, p.n);
-  split.memory(guard.word, 0, sizeof(uint32_t)).value(guard.value);
-  split.bytes(&params, sizeof params);
-  const auto pieces = static_cast<int64_t>(params.a.pieces + params.b.pieces);
-  const auto items = static_cast<size_t>(divide_up(pieces, kSplitItems)) * kSplitItems;
-  split.run({items, 1, 1}, {kSplitItems, 1, 1});
+  Launch launch = call.launch(kernel_sources::matmul_split, "split_operands", Defines());
+  launch.memory(a_planes.address(), 0, bytes_of_planes(params.a));
+  launch.memory(b_planes.address(), 0, bytes_of_planes(params.b));
+  bind_matrix(launch, p, p.a, p.m, p.k);
+  bind_matrix(launch, p, p.b, p.k, p.n);
+  split(launch, params, guard);
 
-  enqueue(call, p, v, plane_operand(params.a, a_planes.address(), a.batch == 0, v.a_along_k),
-          plane_operand(params.b, b_planes.address(), b.batch == 0, v.b_along_k), guard);
+  enqueue(call, p, v,
+          plane_operand(params.a, a_planes.address(), a.batch == 0 ? 0 : p.batch, v.a_along_k),
+          plane_operand(params.b, b_planes.address(), b.batch == 0 ? 0 : p.batch, v.b_along_k),
+          guard);
   run_portable_tiles(call, p, guard);
 }
 
@@ -292,6 +302,31 @@ uint32_t next_guard_value() {
 
 void run_hopper_product(const OpCall& call, const MatmulProblem& p, const HopperProduct& v) {
   v.planes() ? run_split_variant(call, p, v) : run_variant(call, p, v);
+}
+
+void split_to_planes(const OpCall& call, const PlaneTensor& a, const PlaneTensor& b,
+                     const Guard& guard) {
+  const auto operand = [](const PlaneTensor& t) {
+    const auto elements = static_cast<uint64_t>(t.elements);
+    return SplitOperand{0, t.elements, 1, elements / 8, elements, 1, elements, elements};
+  };
+  const SplitParams params{operand(a), operand(b)};
+  Launch launch = call.launch(kernel_sources::matmul_split, "split_operands", Defines());
+  for (const PlaneTensor* t : {&a, &b}) launch.memory(t->planes, 0, t->elements * 6);
+  for (const PlaneTensor* t : {&a, &b}) launch.memory(t->floats, 0, t->elements * 4);
+  split(launch, params, guard);
+}
+
+const char* refuse_plane_product(const OpCall& call, const MatmulProblem& p) {
+  if (const char* reason = refuse_common(call, p)) return reason;
+  return is_variant_proven(call, split_variant(call, p)) ? nullptr : kNotProven;
+}
+
+void run_plane_product(const OpCall& call, const MatmulProblem& p, const PlaneMatrix& a,
+                       const PlaneMatrix& b, const Guard& guard) {
+  enqueue(call, p, split_variant(call, p), {a.address, a.batch, a.row, a.col, a.matrices},
+          {b.address, b.batch, b.col, b.row, b.matrices}, guard);
+  run_portable_tiles(call, p, guard);
 }
 
 const MatmulImplementation kMatmulHopper{
