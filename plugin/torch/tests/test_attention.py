@@ -71,7 +71,7 @@ class Attention(unittest.TestCase):
             ((1, 4, 2, 150, 520, 32, 64), {"is_causal": True, "enable_gqa": True}),
             ((2, 2, 1, 600, 75, 16, 24), {"is_causal": True, "enable_gqa": True, "dropout_p": 0.2}),
             ((1, 1, 1, 65, 530, 8, 300), {"dropout_p": 0.5, "attn_mask": torch.rand(65, 530) > 0.2}),
-            ((1, 3, 3, 130, 200, 16, 24), {"dropout_p": 0.3, "attn_mask": torch.randn(130, 200)}),
+            ((4, 6, 6, 230, 410, 16, 24), {"dropout_p": 0.3, "attn_mask": torch.randn(230, 410)}),
             ((2, 3, 3, 20, 140, 48, 32), {"attn_mask": torch.randn(2, 1, 140, 20).mT}),
             ((2, 3, 3, 130, 33, 20, 20), {"attn_mask": torch.rand(2, 1, 1, 33) > 0.5}),
         ):

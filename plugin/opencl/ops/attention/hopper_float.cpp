@@ -54,8 +54,10 @@ const char* refuse_backward(const OpCall& call, const FusedProblem& p) {
 
 const char* pass_over(const OpCall& call, const FusedProblem& p) {
   if (call.policy().allow_tf32) return "TF32 is allowed";
-  if (p.queries < 64 || p.keys < 128) return "splitting would take longer than it saves";
-  return nullptr;
+  constexpr int64_t kLeastScores = int64_t{1} << 21;  // below, launches are most of the time
+  const bool few = p.batch * p.heads * p.queries * p.keys < kLeastScores;
+  return few || p.queries < 64 || p.keys < 128 ? "splitting would take longer than it saves"
+                                               : nullptr;
 }
 
 // Scratch memory of planes, and which float memory they are of. A matrix of that memory has planes
