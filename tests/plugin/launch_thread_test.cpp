@@ -1,4 +1,4 @@
-// The launch thread: order, bursts, a full ring, and launches that the driver refuses later than
+// The launch thread: order, bursts, a full ring, and commands that the driver refuses later than
 // they were made.
 #include "runtime/launch_thread.h"
 
@@ -155,6 +155,75 @@ TEST_F(DeferredLaunches, ThatAreRefusedAreRaisedByTheNextCallAndForgotten) {
     }
     count_from(200 + round, 1);
     EXPECT_EQ(first(), 200 + round);
+  }
+  EXPECT_GT(late, 0);
+}
+
+// Uploads, copies and fills wait in the ring, too; what they read may change once they were called.
+TEST_F(DeferredLaunches, AndTransfersKeepTheirOrder) {
+  const Place place = resolve(memory_->address(), 0, kNumbers * 4);
+  const auto at = [&](int64_t number) { return place.offset + static_cast<uint64_t>(number * 4); };
+  for (int round = 0; round < 200; ++round) {
+    burst();
+    int32_t uploaded = 1000 + round, filled = -round;
+    stream().write(place.buffer, at(1), &uploaded, 4, false);
+    uploaded = 0;
+    stream().copy(place.buffer, at(5), place.buffer, at(0), 8);
+    stream().fill(place.buffer, at(10), &filled, 4, 12);
+    filled = 0;
+    count_from(round, 1);  // over all of it
+    int32_t second = 2000 + round;
+    stream().write(place.buffer, at(2), &second, 4, false);
+    stream().copy(place.buffer, at(0), place.buffer, at(2), 4);
+    std::array<int32_t, 12> seen{};
+    stream().read(seen.data(), place.buffer, place.offset, sizeof seen, false);
+    EXPECT_THAT(seen, testing::ElementsAre(2000 + round, round + 1, 2000 + round, round + 3,
+                                           round + 4, round + 5, round + 6, round + 7, round + 8,
+                                           round + 9, round + 10, round + 11));
+    burst();
+    stream().write(place.buffer, at(1), &second, 4, false);
+    stream().copy(place.buffer, at(5), place.buffer, at(0), 8);
+    filled = -round;
+    stream().fill(place.buffer, at(10), &filled, 4, 8);
+    stream().read(seen.data(), place.buffer, place.offset, sizeof seen, false);
+    EXPECT_THAT(seen, testing::ElementsAre(31, 2000 + round, 33, 34, 35, 31, 2000 + round, 38, 39,
+                                           40, -round, -round));
+  }
+}
+
+// More uploads than a chunk of staging memory holds.
+TEST_F(DeferredLaunches, UploadsGoOnInTheNextChunk) {
+  constexpr size_t kNumbersAtOnce = 50000;
+  const Scratch target = any_call().scratch(kNumbersAtOnce * 4);
+  const Place place = resolve(target.address(), 0, kNumbersAtOnce * 4);
+  std::vector<int32_t> numbers(kNumbersAtOnce), seen(kNumbersAtOnce);
+  for (int32_t round = 0; round < 100; ++round) {
+    burst();
+    std::iota(numbers.begin(), numbers.end(), round);
+    stream().write(place.buffer, place.offset, numbers.data(), kNumbersAtOnce * 4, false);
+    std::fill(numbers.begin(), numbers.end(), -1);
+    if (round % 10 != 9) continue;
+    stream().read(seen.data(), place.buffer, place.offset, kNumbersAtOnce * 4, false);
+    std::iota(numbers.begin(), numbers.end(), round);
+    ASSERT_EQ(seen, numbers) << round;
+  }
+}
+
+TEST_F(DeferredLaunches, TransfersThatAreRefusedAreRaisedByTheNextCall) {
+  const Place place = resolve(memory_->address(), 0, kNumbers * 4);
+  int late = 0;
+  for (int round = 0; round < 100; ++round) {
+    burst();
+    try {
+      stream().copy(place.buffer, place.offset, place.buffer, uint64_t{1} << 50, 4);
+      ++late;
+      EXPECT_THAT([&] { stream().synchronize(); },
+                  ThrowsMessage<Error>(HasSubstr("clEnqueueCopyBuffer, called after")));
+    } catch (const Error& error) {  // the thread fell asleep
+      EXPECT_THAT(error.what(), HasSubstr("clEnqueueCopyBuffer"));
+    }
+    count_from(round, 1);
+    EXPECT_EQ(first(), round);
   }
   EXPECT_GT(late, 0);
 }
