@@ -163,10 +163,15 @@ void* Memory::allocate_host(uint64_t bytes) {
 bool Memory::free_host(void* memory) {
   if (!is_host(memory)) return false;
   std::exception_ptr failure;
-  try {
-    device_.synchronize();  // copies may still read or write it
-  } catch (const Error&) {  // of earlier work; all of it has ended
-    failure = std::current_exception();
+  // Copies may still read or write it, those of other devices, too. What was refused is left to
+  // the stream's next call: this one may be a destructor's.
+  for (const auto& device : device_list().devices) {
+    if (!device->is_open()) continue;
+    for (const auto& stream : device->streams()) try {
+        stream->synchronize(false);
+      } catch (const Error&) {  // of earlier work; all of it has ended
+        failure = std::current_exception();
+      }
   }
   Pinned pinned;
   {

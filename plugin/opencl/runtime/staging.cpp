@@ -40,28 +40,32 @@ Staging::~Staging() {
   for (Chunk& chunk : chunks_) free_pinned(device_, chunk.memory, chunk.buffer);
 }
 
-void Staging::next_chunk(cl_command_queue queue) {
-  if (!chunks_.empty()) {
-    Handle<cl_event> event;
-    const cl_int code = cl().clEnqueueMarkerWithWaitList(queue, 0, nullptr, event.out());
-    check_cl(code, "clEnqueueMarkerWithWaitList");  // the chunk stays the one that is full
-    chunks_[current_].left = std::move(event);
-  }
+cl_int Staging::mark(cl_command_queue queue, const char*& call) {
+  if (chunks_.empty() || chunks_[current_].left) return CL_SUCCESS;
+  call = "clEnqueueMarkerWithWaitList";
+  return cl().clEnqueueMarkerWithWaitList(queue, 0, nullptr, chunks_[current_].left.out());
+}
+
+cl_int Staging::next_chunk(cl_command_queue queue, const char*& call) {
+  if (const cl_int code = mark(queue, call); code != CL_SUCCESS) return code;
   if (chunks_.size() < kMaxChunks) {
     Chunk chunk;
     chunk.memory = static_cast<unsigned char*>(allocate_pinned(device_, kChunkBytes, chunk.buffer));
     chunks_.push_back(std::move(chunk));
     current_ = chunks_.size() - 1;
-    return;
+    return CL_SUCCESS;
   }
   const size_t next = (current_ + 1) % chunks_.size();
   if (const cl_event event = chunks_[next].left.get()) {
-    check_cl(cl().clFlush(queue), "clFlush");
-    check_cl(cl().clWaitForEvents(1, &event), "clWaitForEvents");
+    call = "clFlush";
+    if (const cl_int code = cl().clFlush(queue); code != CL_SUCCESS) return code;
+    call = "clWaitForEvents";
+    if (const cl_int code = cl().clWaitForEvents(1, &event); code != CL_SUCCESS) return code;
     chunks_[next].left.reset(nullptr);
   }
   chunks_[next].taken = 0;
   current_ = next;
+  return CL_SUCCESS;
 }
 
 void Staging::finished() {
@@ -74,6 +78,7 @@ void* Staging::take(uint64_t bytes) {
   if (chunks_.empty() || chunks_[current_].taken + rounded > kChunkBytes) return nullptr;
   void* memory = chunks_[current_].memory + chunks_[current_].taken;
   chunks_[current_].taken += rounded;
+  chunks_[current_].left.reset(nullptr);
   return memory;
 }
 

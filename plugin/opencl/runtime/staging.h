@@ -24,8 +24,11 @@ class Staging {
   // Part of a chunk, `bytes` <= kChunkBytes; null where the chunk has no room: next_chunk().
   void* take(uint64_t bytes);
   // All copies of the chunk are on `queue`. Waits only if all chunks are still in use by earlier
-  // copies.
-  void next_chunk(cl_command_queue queue);
+  // copies, or by what lies between them and their mark(). CL_SUCCESS, or what `call` gave: the
+  // chunk stays the full one then.
+  cl_int next_chunk(cl_command_queue queue, const char*& call);
+  // Notes that all copies of the chunk so far are on `queue`, and nothing behind them.
+  cl_int mark(cl_command_queue queue, const char*& call);
   // No copy is under way any more, on whatever queue.
   void finished();
 
@@ -34,7 +37,7 @@ class Staging {
     Handle<cl_mem> buffer;  // null: ordinary memory (unified-memory devices)
     unsigned char* memory = nullptr;
     uint64_t taken = 0;
-    Handle<cl_event> left;  // reached when its copies have run; null: they have
+    Handle<cl_event> left;  // reached when its copies have run; null: not marked, or they have
   };
 
   Device& device_;

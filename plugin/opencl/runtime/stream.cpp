@@ -166,6 +166,7 @@ void Stream::read(void* target, cl_mem source, uint64_t offset, uint64_t bytes, 
     pending.push_back(std::move(p));
   }
   while (!pending.empty()) drain();
+  leave_staging();
 }
 
 void* Stream::map(cl_mem buffer, uint64_t offset, uint64_t bytes) {
@@ -208,7 +209,12 @@ cl_command_queue Stream::profiling_queue() {
 
 Handle<cl_event> Stream::marker(bool timing) {
   check_process();
-  const Exclusive lock(*this);
+  const std::lock_guard lock(mutex_);
+  const auto launches = hold_launches();
+  // Destructors record events, too, and have nobody to tell: the next command says it again.
+  if (has_refusal_) [[unlikely]]
+    check_cl(refusal_.code, refusal_.call.c_str());
+  follow_profiler();
   Handle<cl_event> event;
   check(cl().clEnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, event.out()),
         "clEnqueueMarkerWithWaitList");
@@ -229,7 +235,7 @@ Handle<cl_event> Stream::marker(bool timing) {
   return stamped;
 }
 
-void Stream::synchronize() {
+void Stream::synchronize(bool raises_refusal) {
   check_process();
   const std::lock_guard lock(mutex_);
   const auto launches = hold_launches();
@@ -239,7 +245,7 @@ void Stream::synchronize() {
   unflushed_ = 0;
   completed_ = std::max(completed_.load(), ticket);
   markers_.clear();
-  if (has_refusal_) [[unlikely]]
+  if (has_refusal_ && raises_refusal) [[unlikely]]
     raise_refusal();
 }
 

@@ -54,9 +54,10 @@ class Stream {
   void wait_event(cl_event event);
 
   // An event that is reached when all work enqueued so far is; flushed. With timing it carries
-  // device timestamps.
+  // device timestamps. What was refused is raised, and again by the next call.
   Handle<cl_event> marker(bool timing);
-  void synchronize();
+  // Without `raises_refusal` what was refused is left to the next call.
+  void synchronize(bool raises_refusal = true);
   bool idle();
   // Leaves the profiler's session if it is over: waits, hands over what was traced.
   void end_trace();
@@ -93,7 +94,9 @@ class Stream {
   void hand_over(Command& command) noexcept;
   void raise_refusal();
   void write_large(cl_mem target, uint64_t offset, const void* source, uint64_t bytes);
+  // Memory for a copy, and after the last of several: all commands are on the queue.
   void* staging(uint64_t bytes);
+  void leave_staging();
   cl_int flush_now_and_then();  // after each enqueue
   void submitted_one();         // the same, and counts
   void check(cl_int code, const char* call);

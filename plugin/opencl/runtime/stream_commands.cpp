@@ -120,11 +120,18 @@ cl_int Stream::enqueue(const Transfer& t, cl_event* event, std::string& call) {
   return code;
 }
 
-// All commands are on the queue.
 void* Stream::staging(uint64_t bytes) {
   if (void* memory = staging_.take(bytes)) return memory;
-  staging_.next_chunk(queue_.get());
+  const char* call = nullptr;
+  const cl_int code = staging_.next_chunk(queue_.get(), call);
+  check(code, call);
   return staging_.take(bytes);
+}
+
+void Stream::leave_staging() {
+  const char* call = nullptr;
+  const cl_int code = staging_.mark(queue_.get(), call);
+  check(code, call);
 }
 
 // A record of the launch thread's ring, or the stream's own while the launch thread is held.
@@ -215,9 +222,9 @@ void Stream::write(cl_mem target, uint64_t offset, const void* source, uint64_t 
   check_process();
   if (rehearsal_.has_stopped()) [[unlikely]]
     return;
-  count_copy(bytes);
   if (!source_stays && bytes > Staging::kSmall) return write_large(target, offset, source, bytes);
   NextCommand next(*this);
+  count_copy(bytes);
   const void* memory = source_stays ? source : next.stage(source, bytes);
   next->kernel = nullptr;
   next->transfer = {.kind = Transfer::Kind::Write,
@@ -231,6 +238,7 @@ void Stream::write(cl_mem target, uint64_t offset, const void* source, uint64_t 
 // The caller's memory is free when this returns.
 void Stream::write_large(cl_mem target, uint64_t offset, const void* source, uint64_t bytes) {
   const Exclusive lock(*this);
+  count_copy(bytes);
   const auto enqueue = [&](cl_bool blocking, uint64_t at, const void* from, uint64_t count) {
     check(cl().clEnqueueWriteBuffer(queue_.get(), target, blocking, offset + at, count, from, 0,
                                     nullptr, traced("copy", "copy to device", count)),
@@ -246,6 +254,7 @@ void Stream::write_large(cl_mem target, uint64_t offset, const void* source, uin
     enqueue(CL_FALSE, at, staged, count);
     check(cl().clFlush(queue_.get()), "clFlush");
   }
+  leave_staging();
 }
 
 void Stream::copy(cl_mem target, uint64_t target_offset, cl_mem source, uint64_t source_offset,
@@ -253,8 +262,8 @@ void Stream::copy(cl_mem target, uint64_t target_offset, cl_mem source, uint64_t
   check_process();
   if (rehearsal_.has_stopped()) [[unlikely]]
     return;
-  count_copy(bytes);
   NextCommand next(*this);
+  count_copy(bytes);
   next->kernel = nullptr;
   next->transfer = {.kind = Transfer::Kind::Copy,
                     .target = target,
