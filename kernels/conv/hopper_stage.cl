@@ -18,11 +18,6 @@ typedef float number;
 #define NONE 0.0f
 #endif
 
-INLINE bool is_refused(float x) {
-  const uint size = as_uint(x) & 0x7fffffffu;
-  return size != 0 && (size < 0x09000000u || size >= 0x5f800000u);  // 2^-109, 2^64
-}
-
 // Eight numbers to elements `at`, at + 1, .. of each plane, a multiple of 8.
 INLINE void put8(__global void *planes, ulong at, ulong plane_size, number v[8]) {
 #if PLANES > 1

@@ -30,18 +30,7 @@ __kernel void split_operands(__global void *a_planes_base, ulong a_planes_offset
     UNROLL for (int e = 0; e < 8; ++e) v[e] = first + e < o.length ? from[e * o.stride] : 0.0f;
   }
   bool refused = false;
-  UNROLL for (int e = 0; e < 8; ++e) {
-    const uint size = as_uint(v[e]) & 0x7fffffffu;
-    refused |= size != 0 && (size < 0x09000000u || size >= 0x5f800000u);  // 2^-109, 2^64
-  }
+  UNROLL for (int e = 0; e < 8; ++e) refused |= is_refused(v[e]);
   if (refused) *(__global uint *)((__global char *)stop_base + stop_offset) = stop;
-  UNROLL for (int plane = 0; plane < 3; ++plane) {
-    uint bits[8];
-    UNROLL for (int e = 0; e < 8; ++e) {
-      bits[e] = nearest_bf16(v[e]);
-      v[e] -= as_float(bits[e] << 16);
-    }
-    *(__global uint4 *)(to + plane * o.plane + (ulong)line * o.padded + first) =
-        (uint4)(bits[0] | bits[1] << 16, bits[2] | bits[3] << 16, bits[4] | bits[5] << 16, bits[6] | bits[7] << 16);
-  }
+  store_planes_8(to + (ulong)line * o.padded + first, o.plane, v);
 }

@@ -7,13 +7,13 @@ import torch
 import torch_ocl  # noqa: F401
 from gpu_style import InGpuStyle
 
-DTYPES = (torch.float32, torch.float16, torch.uint8, torch.int64, torch.complex64)
+DTYPES = (torch.float32, torch.float16, torch.uint8, torch.int64, torch.complex64, torch.bool)
 
 
 def draw(shape, dtype, at):
     """Row-major, `at` elements into its memory."""
     count = torch.Size(shape).numel()
-    memory = torch.randint(1, 100, (at + count,)).to(dtype).to("ocl")
+    memory = torch.randint(0, 100, (at + count,)).to(dtype).to("ocl")
     return memory[at:].view(shape)
 
 

@@ -19,12 +19,12 @@ constexpr int64_t kShareOfGpu = 256;
 // diagonal inside one is computed, too.
 constexpr int64_t kRowsGpu = 4096, kCausalRowsGpu = 512;
 
+}  // namespace
+
 Scratch block_memory(const OpCall& call, const FusedProblem& p, const BlockShape& shape) {
   return call.scratch(
       static_cast<uint64_t>(shape.heads * p.groups() * shape.rows * p.keys * size_of(p.type)));
 }
-
-}  // namespace
 
 BlockShape block_shape(const OpCall& call, const FusedProblem& p) {
   const bool is_gpu = call.caps().style == KernelStyle::Elements;
@@ -33,13 +33,14 @@ BlockShape block_shape(const OpCall& call, const FusedProblem& p) {
   const auto share = static_cast<int64_t>(call.caps().global_memory) / kShareOfGpu;
   const int64_t bytes = is_gpu ? std::clamp(share, kLeastOfGpu, kMostOfGpu) : kScratchBytes;
   const int64_t most = std::max<int64_t>(1, bytes / row);
-  int64_t heads = all_heads;
+  int64_t heads = all_heads, wanted = p.queries;
   if (is_gpu) {
-    const int64_t wanted = std::min(p.queries, p.block.causal ? kCausalRowsGpu : kRowsGpu);
+    wanted = std::min(p.queries, p.block.causal ? kCausalRowsGpu : kRowsGpu);
     heads = std::clamp<int64_t>(most / wanted, 1, all_heads);
     heads = divide_up(all_heads, divide_up(all_heads, heads));
+    if (!p.block.causal) wanted = p.queries;
   }
-  const int64_t rows = std::min(p.queries, std::max<int64_t>(1, most / heads));
+  const int64_t rows = std::min(wanted, std::max<int64_t>(1, most / heads));
   return {heads, rows > 64 && rows < p.queries ? rows / 64 * 64 : rows};
 }
 
@@ -61,7 +62,7 @@ void run_forward(const OpCall& call, const FusedProblem& p) {
                          out.view().address()};
   for_each_block(p, shape, [&](const Block& block) {
     forward_block(
-        block, p, at, [&](const MatmulProblem& product) { run_matmul(call, product); },
+        block, p, at, [&](const MatmulProblem& product, Part, Part) { run_matmul(call, product); },
         [&] {
           softmax_scores(call, block.scores(at.scores),
                          p.outs[1].wanted() ? sums.view().address() : 0);
@@ -102,7 +103,7 @@ void run_backward(const OpCall& call, const FusedProblem& p) {
                           grad_v.view().address()};
   for_each_block(p, shape, [&](const Block& block) {
     backward_block(
-        block, p, at, [&](const MatmulProblem& product) { run_matmul(call, product); },
+        block, p, at, [&](const MatmulProblem& product, Part, Part) { run_matmul(call, product); },
         [&] {
           differentiate_scores(call, block.scores(at.scores), at.gradients, sums.view().address(),
                                deltas.address());

@@ -15,8 +15,17 @@ struct BlockShape {
 };
 
 BlockShape block_shape(const OpCall& call, const FusedProblem& p);
+Scratch block_memory(const OpCall& call, const FusedProblem& p, const BlockShape& shape);
 
-// The products of one block, as problems for `multiply`: scores are [key
+// What an operand of a product is (or a part of it).
+enum class Part : uint8_t { Query, Key, Value, Grad, Weights, Gradients };
+inline constexpr size_t kParts = 6;
+struct BlockOperand {
+  tb_address address;
+  Part part;
+};
+
+// The products of one block, for multiply(problem, part of a, part of b): scores are [key
 // heads][groups][rows][seen], tensors of queries [batch][heads][queries][c], tensors of keys
 // [batch][key_heads][keys][c].
 class Block {
@@ -43,27 +52,29 @@ class Block {
 
   // scores = alpha * of_queries of_keys^T
   template <typename Multiply>
-  void multiply_to_scores(const Multiply& multiply, tb_address of_queries, tb_address of_keys,
+  void multiply_to_scores(const Multiply& multiply, BlockOperand of_queries, BlockOperand of_keys,
                           int64_t c, tb_address scores, double alpha) const {
     for (int64_t g = 0; g < p_.groups(); ++g)
-      run(multiply, rows_, seen_, c, queries(of_queries, c, g), transposed(keys(of_keys, c)),
-          block(scores, g), alpha, false);
+      run(multiply, of_queries.part, of_keys.part, rows_, seen_, c,
+          queries(of_queries.address, c, g), transposed(keys(of_keys.address, c)), block(scores, g),
+          alpha, false);
   }
   // of_queries = alpha * scores of_keys
   template <typename Multiply>
-  void multiply_by_keys(const Multiply& multiply, tb_address scores, tb_address of_keys, int64_t c,
-                        tb_address of_queries, double alpha) const {
+  void multiply_by_keys(const Multiply& multiply, BlockOperand scores, BlockOperand of_keys,
+                        int64_t c, tb_address of_queries, double alpha) const {
     for (int64_t g = 0; g < p_.groups(); ++g)
-      run(multiply, rows_, c, seen_, block(scores, g), keys(of_keys, c), queries(of_queries, c, g),
-          alpha, false);
+      run(multiply, scores.part, of_keys.part, rows_, c, seen_, block(scores.address, g),
+          keys(of_keys.address, c), queries(of_queries, c, g), alpha, false);
   }
   // of_keys += alpha * scores^T of_queries
   template <typename Multiply>
-  void add_products(const Multiply& multiply, tb_address scores, tb_address of_queries, int64_t c,
-                    tb_address of_keys, double alpha) const {
+  void add_products(const Multiply& multiply, BlockOperand scores, BlockOperand of_queries,
+                    int64_t c, tb_address of_keys, double alpha) const {
     for (int64_t g = 0; g < p_.groups(); ++g)
-      run(multiply, seen_, c, rows_, transposed(block(scores, g)), queries(of_queries, c, g),
-          keys(of_keys, c), alpha, true);
+      run(multiply, scores.part, of_queries.part, seen_, c, rows_,
+          transposed(block(scores.address, g)), queries(of_queries.address, c, g), keys(of_keys, c),
+          alpha, true);
   }
 
  private:
@@ -85,14 +96,14 @@ class Block {
     return m;
   }
   template <typename Multiply>
-  void run(const Multiply& multiply, int64_t m, int64_t n, int64_t k, const Matrix& a,
-           const Matrix& b, const Matrix& c, double alpha, bool add) const {
+  void run(const Multiply& multiply, Part of_a, Part of_b, int64_t m, int64_t n, int64_t k,
+           const Matrix& a, const Matrix& b, const Matrix& c, double alpha, bool add) const {
     MatmulProblem problem{p_.type, heads_, m, n, k, a, b, c, {}, alpha, 0};
     if (add) {
       problem.self = c;
       problem.beta = 1;
     }
-    multiply(problem);
+    multiply(problem, of_a, of_b);
   }
 
   const FusedProblem& p_;
@@ -115,9 +126,11 @@ struct ForwardBlocks {
 template <typename Multiply, typename Soften>
 void forward_block(const Block& block, const FusedProblem& p, const ForwardBlocks& at,
                    const Multiply& multiply, const Soften& soften) {
-  block.multiply_to_scores(multiply, at.query, at.key, p.depth, at.scores, p.scale);
+  block.multiply_to_scores(multiply, {at.query, Part::Query}, {at.key, Part::Key}, p.depth,
+                           at.scores, p.scale);
   soften();
-  block.multiply_by_keys(multiply, at.scores, at.value, p.width, at.out, 1);
+  block.multiply_by_keys(multiply, {at.scores, Part::Weights}, {at.value, Part::Value}, p.width,
+                         at.out, 1);
 }
 
 struct BackwardBlocks {
@@ -127,15 +140,17 @@ struct BackwardBlocks {
 template <typename Multiply, typename Differentiate>
 void backward_block(const Block& block, const FusedProblem& p, const BackwardBlocks& at,
                     const Multiply& multiply, const Differentiate& differentiate) {
-  block.multiply_to_scores(multiply, at.query, at.key, p.depth, at.scores, p.scale);
-  block.multiply_to_scores(multiply, at.grad, at.value, p.width, at.gradients, 1);
+  const BlockOperand query{at.query, Part::Query}, key{at.key, Part::Key};
+  const BlockOperand value{at.value, Part::Value}, grad{at.grad, Part::Grad};
+  const BlockOperand weights{at.scores, Part::Weights}, gradients{at.gradients, Part::Gradients};
+  block.multiply_to_scores(multiply, query, key, p.depth, at.scores, p.scale);
+  block.multiply_to_scores(multiply, grad, value, p.width, at.gradients, 1);
   differentiate();
-  if (p.outs[2].wanted())
-    block.add_products(multiply, at.scores, at.grad, p.width, at.grad_value, 1);
+  if (p.outs[2].wanted()) block.add_products(multiply, weights, grad, p.width, at.grad_value, 1);
   if (p.outs[0].wanted())
-    block.multiply_by_keys(multiply, at.gradients, at.key, p.depth, at.grad_query, p.scale);
+    block.multiply_by_keys(multiply, gradients, key, p.depth, at.grad_query, p.scale);
   if (p.outs[1].wanted())
-    block.add_products(multiply, at.gradients, at.query, p.depth, at.grad_key, p.scale);
+    block.add_products(multiply, gradients, query, p.depth, at.grad_key, p.scale);
 }
 
 }  // namespace ocltensor::opencl

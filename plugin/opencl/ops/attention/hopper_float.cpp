@@ -6,6 +6,7 @@
 
 #include "blocks.h"
 #include "ops/divide_up.h"
+#include "ops/division.h"
 #include "ops/matmul/matrix_units.h"
 #include "ops/matmul/planes.h"
 
@@ -17,7 +18,10 @@ constexpr int64_t kVector = 8;  // elements that lines of planes are multiples o
 const char* refuse_shape(const OpCall& call, const FusedProblem& p) {
   if (const char* reason = refuse_matrix_units(call)) return reason;
   if (call.args().tensor(p.query).dtype() != DType::Float32) return "not float32";
-  if (p.depth % kVector != 0 || p.width % kVector != 0) return "a head is not 8, 16, .. wide";
+  if (is_rows(call)) return "the device wants few large work-items";
+  if (p.depth % kVector != 0 || p.width % kVector != 0 || p.width == 0)
+    return "a head is not 8, 16, .. wide";
+  if (std::min(p.keys, p.block.causal ? p.queries : p.keys) < kVector) return "few keys";
   constexpr int64_t kMost = int64_t{1} << 31;
   if (p.batch * p.heads * std::max(p.queries, p.keys) * std::max(p.depth, p.width) > kMost)
     return "the sizes need 64 bits";
@@ -31,7 +35,7 @@ const char* refuse_forward(const OpCall& call, const FusedProblem& p) {
   for_each_block(p, block_shape(call, p), [&](const Block& block) {
     forward_block(
         block, p, {},
-        [&](const MatmulProblem& product) {
+        [&](const MatmulProblem& product, Part, Part) {
           if (reason == nullptr) reason = refuse_plane_product(call, product);
         },
         [] {});
@@ -44,7 +48,7 @@ const char* refuse_backward(const OpCall& call, const FusedProblem& p) {
   for_each_block(p, block_shape(call, p), [&](const Block& block) {
     backward_block(
         block, p, {},
-        [&](const MatmulProblem& product) {
+        [&](const MatmulProblem& product, Part, Part) {
           if (reason == nullptr) reason = refuse_plane_product(call, product);
         },
         [] {});
@@ -60,11 +64,11 @@ const char* pass_over(const OpCall& call, const FusedProblem& p) {
                                                : nullptr;
 }
 
-// Scratch memory of planes, and which float memory they are of. A matrix of that memory has planes
-// that lie as it does, but for longer lines.
+// Scratch memory of a float tensor's planes. A matrix of that tensor has planes that lie as it
+// does, but for longer lines.
 class Planes {
  public:
-  // `line` and `padded` elements of a line.
+  // `line` elements of a line.
   Planes(const OpCall& call, tb_address floats, int64_t lines, int64_t line)
       : floats_(floats),
         lines_(lines),
@@ -74,9 +78,6 @@ class Planes {
 
   tb_address address() const { return memory_.address(); }
   PlaneTensor tensor() const { return {floats_, memory_.address(), lines_ * line_}; }
-  bool holds(const Matrix& m) const {
-    return m.address >= floats_ && m.address < floats_ + static_cast<uint64_t>(lines_ * line_ * 4);
-  }
   PlaneMatrix of(const Matrix& m) const {
     const auto longer = [this](int64_t stride) {
       return stride == 1 ? 1 : stride / line_ * padded_;
@@ -93,24 +94,21 @@ class Planes {
   Scratch memory_;
 };
 
-// A block's scores have lines of their own.
+using PlanesOfParts = std::array<const Planes*, kParts>;
+
 class Multiplier {
  public:
-  Multiplier(const OpCall& call, const Guard& guard, std::span<const Planes* const> planes)
+  Multiplier(const OpCall& call, const Guard& guard, const PlanesOfParts& planes)
       : call_(call), guard_(guard), planes_(planes) {}
-  void operator()(const MatmulProblem& p) const {
-    run_plane_product(call_, p, find(p.a), find(p.b), guard_);
+  void operator()(const MatmulProblem& p, Part a, Part b) const {
+    run_plane_product(call_, p, of(a).of(p.a), of(b).of(p.b), guard_);
   }
 
  private:
-  PlaneMatrix find(const Matrix& m) const {
-    for (const Planes* planes : planes_)
-      if (planes->holds(m)) return planes->of(m);
-    fail(TB_E_INTERNAL, "an operand of attention has no planes");
-  }
+  const Planes& of(Part part) const { return *planes_[static_cast<size_t>(part)]; }
   const OpCall& call_;
   const Guard& guard_;
-  std::span<const Planes* const> planes_;
+  PlanesOfParts planes_;
 };
 
 class GuardWord {
@@ -124,9 +122,6 @@ class GuardWord {
   Guard guard_;
 };
 
-Scratch score_memory(const OpCall& call, const FusedProblem& p, const BlockShape& shape) {
-  return call.scratch(static_cast<uint64_t>(shape.heads * p.groups() * shape.rows * p.keys * 4));
-}
 Planes score_planes(const OpCall& call, const ScoreBlock& scores) {
   return {call, scores.address, scores.matrices * scores.queries, scores.keys};
 }
@@ -140,7 +135,7 @@ void run_forward(const OpCall& call, const FusedProblem& p) {
   Result out(call, output, {p.batch, p.heads, p.queries, p.width}, p.type);
   ContiguousOutput sums(call, logsumexp);
   const BlockShape shape = block_shape(call, p);
-  const Scratch scores = score_memory(call, p, shape);
+  const Scratch scores = block_memory(call, p, shape);
 
   const GuardWord word(call);
   const int64_t key_lines = p.batch * p.key_heads * p.keys;
@@ -155,7 +150,7 @@ void run_forward(const OpCall& call, const FusedProblem& p) {
   for_each_block(p, shape, [&](const Block& block) {
     const ScoreBlock part = block.scores(at.scores);
     const Planes of_weights = score_planes(call, part);
-    const std::array all{&of_weights, &of_q, &of_k, &of_v};
+    const PlanesOfParts all{&of_q, &of_k, &of_v, nullptr, &of_weights, nullptr};
     forward_block(block, p, at, Multiplier(call, word.guard(), all), [&] {
       softmax_scores(call, part, p.outs[1].wanted() ? sums.view().address() : 0,
                      {of_weights.address(), 0, word.guard()});
@@ -183,8 +178,8 @@ void run_backward(const OpCall& call, const FusedProblem& p) {
   fill_tensor(call, grad_k.view(), 0);
   fill_tensor(call, grad_v.view(), 0);
   const BlockShape shape = block_shape(call, p);
-  const Scratch scores = score_memory(call, p, shape);
-  const Scratch gradients = score_memory(call, p, shape);
+  const Scratch scores = block_memory(call, p, shape);
+  const Scratch gradients = block_memory(call, p, shape);
 
   const GuardWord word(call);
   const int64_t key_lines = p.batch * p.key_heads * p.keys;
@@ -208,7 +203,8 @@ void run_backward(const OpCall& call, const FusedProblem& p) {
     const ScoreBlock part = block.scores(at.scores);
     const Planes of_weights = score_planes(call, part);
     const Planes of_gradients = score_planes(call, block.scores(at.gradients));
-    const std::array all{&of_weights, &of_gradients, &q_planes, &k_planes, &v_planes, &grad_planes};
+    const PlanesOfParts all{&q_planes,    &k_planes,   &v_planes,
+                            &grad_planes, &of_weights, &of_gradients};
     backward_block(block, p, at, Multiplier(call, word.guard(), all), [&] {
       differentiate_scores(call, part, at.gradients, sums.view().address(), deltas.address(),
                            {of_weights.address(), of_gradients.address(), word.guard()});

@@ -52,9 +52,9 @@ struct Sharing {
 
   static Sharing of(const OpCall& call, int64_t keys) {
     constexpr int64_t kLeastLanes = 32;
-    const auto most = static_cast<int64_t>(call.caps().max_work_group_size);
+    const auto most = std::min<int64_t>(1024, call.caps().max_work_group_size);
     Sharing s{kLeastLanes, 1, kGroup};
-    while (s.lanes * kMostHeld < keys && s.lanes < most) s.lanes *= 2;
+    while (s.lanes * kMostHeld < keys && s.lanes * 2 <= most) s.lanes *= 2;
     while (s.lanes * s.held < keys) s.held *= 2;
     if (s.held > kMostHeld) return {kGroup, 0, kGroup};
     s.group = std::max(s.lanes, kGroup);
@@ -173,7 +173,6 @@ void row_products(const OpCall& call, DType type, tb_address deltas, tb_address 
       .set("MASK", int64_t{0})
       .set("PLANES", int64_t{0});
   d.type("M", DType::UInt8);
-  d.set("GROUP_SIZE", kGroup).set("LANES", kLanesOfSum);
   const Division division =
       is_rows(call) ? divide(call.caps(), rows, 16) : groups_of_rows(rows, kLanesOfSum, kGroup);
   Launch launch = call.launch(kernel_sources::attention_gradients, "deltas", with_groups(call, d));

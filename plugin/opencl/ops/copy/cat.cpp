@@ -1,5 +1,5 @@
-// cat: on GPUs one launch for up to eight tensors, on CPU drivers a copy of each, or one launch for
-// many small ones.
+// cat: on GPUs one launch for up to eight row-major tensors of one type; else a copy of each, or
+// one launch for many small ones.
 #include <algorithm>
 #include <deque>
 #include <functional>
@@ -28,8 +28,9 @@ const char* type_of(uint64_t unit) {
 }
 
 // `sources` side by side along `dim` of `out`; all row-major, of one type, without empty ones.
-void concatenate(const OpCall& call, TensorView out, std::span<const TensorView> sources,
-                 int64_t dim) {
+// False, and nothing is done, for `runs` of memory that could only be moved by a byte or two.
+bool concatenate(const OpCall& call, TensorView out, std::span<const TensorView> sources,
+                 int64_t dim, bool runs) {
   const auto outer_sizes = out.sizes().first(static_cast<size_t>(dim));
   const int64_t outer =
       std::accumulate(outer_sizes.begin(), outer_sizes.end(), int64_t{1}, std::multiplies<>());
@@ -40,6 +41,7 @@ void concatenate(const OpCall& call, TensorView out, std::span<const TensorView>
     bits |= source.address() | static_cast<uint64_t>(starts.back());
   }
   const auto unit = static_cast<int64_t>(common_unit(bits));
+  if (runs && unit < 4) return false;
   CatParams p{};
   p.outer = outer;
   p.line = starts.back() / unit;
@@ -57,6 +59,7 @@ void concatenate(const OpCall& call, TensorView out, std::span<const TensorView>
     const Division division = divide(call.caps(), elements);
     launch.value(p).run(division.global, division.local);
   }
+  return true;
 }
 
 void cat_op(OpCall& call) {
@@ -82,7 +85,7 @@ void cat_op(OpCall& call) {
     }
     start += length;
   }
-  if (!is_rows(call) && plain && to.size() > 1) return concatenate(call, out, from, dim);
+  if (!is_rows(call) && plain && to.size() > 1 && concatenate(call, out, from, dim, runs)) return;
   // Large pieces are copied well one by one.
   constexpr size_t kMany = 4;
   const bool small = out.numel() * out.itemsize() < static_cast<int64_t>(to.size() << 20);

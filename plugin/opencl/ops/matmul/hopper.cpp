@@ -295,9 +295,10 @@ void run_split(const OpCall& call, const MatmulProblem& p) {
 
 }  // namespace
 
+// Far from each other and from small numbers, which memory often holds.
 uint32_t next_guard_value() {
-  static std::atomic<uint32_t> next{1};
-  return next.fetch_add(1, std::memory_order_relaxed);
+  static std::atomic<uint32_t> next{0x85ebca6bu};
+  return next.fetch_add(0x9e3779b9u, std::memory_order_relaxed);
 }
 
 void run_hopper_product(const OpCall& call, const MatmulProblem& p, const HopperProduct& v) {
