@@ -107,6 +107,9 @@ TEST_F(Planes, OfWeightsAndGradientsAreThoseOfTheFloats) {
     for (float& v : deltas) v = normal(random);
     scores[0] = kNaN;  // all of the row
     scores[static_cast<size_t>(keys)] = kInf;
+    // As NVIDIA's arithmetic makes it: rounding carries out of it.
+    const uint32_t all_ones[] = {0x7fffffffu, 0xffffffffu};
+    std::memcpy(&gradients[static_cast<size_t>(2 * keys)], all_ones, sizeof all_ones);
     const Scratch s = memory(count * 4), d = memory(count * 4), word = memory(4);
     const Scratch sums = memory(static_cast<size_t>(rows) * 4), delta = memory(deltas.size() * 4);
     const Scratch weight_planes = memory(padded * 6), gradient_planes = memory(padded * 6);
