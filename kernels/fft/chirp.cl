@@ -3,13 +3,13 @@
 
 #define ARGUMENTS                                                                                                     \
   __global const void *in_base, ulong in_offset, __global void *out_base, ulong out_offset,                           \
-      __global const void *chirp_base, ulong chirp_offset, const FftParams p
+      __global const void *chirp_base, ulong chirp_offset
 #define PLACES                                                                \
   __global const STYPE(IN) *in = AT_CONST(IN, in_base, in_offset);            \
   __global STYPE(OUT) *out = AT(OUT, out_base, out_offset);                   \
   __global const float2 *chirp = AT_CONST(c64, chirp_base, chirp_offset);
 
-GROUP __kernel void chirp_before(ARGUMENTS) {
+GROUP __kernel void chirp_before(ARGUMENTS, const FftParams p) {
   PLACES
   FOR_EACH(piece, p.count, p.per_item) {
     const INDEX g = piece, rest = g / p.inner, inner = g - rest * p.inner, outer = rest / p.out_length,
@@ -19,7 +19,7 @@ GROUP __kernel void chirp_before(ARGUMENTS) {
   }
 }
 
-GROUP __kernel void chirp_after(ARGUMENTS) {
+GROUP __kernel void chirp_after(ARGUMENTS, const FftParams p) {
   PLACES
   FOR_EACH(piece, p.count, p.per_item) {
     const INDEX g = piece, rest = g / p.inner, inner = g - rest * p.inner, outer = rest / p.length,

@@ -10,7 +10,7 @@
 #define FEW_ROWS_ARGUMENTS                                                                                        \
   __global void *c_base, ulong c_offset, __global const void *a_base, ulong a_offset, __global const void *b_base, \
       ulong b_offset, __global const void *s_base, ulong s_offset, const uint pieces, const uint batch,           \
-      const long length, const MatmulParams p
+      const long length
 
 typedef struct {
   long m, n;    // the first row and column

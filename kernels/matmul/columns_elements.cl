@@ -16,7 +16,7 @@
 #define MEETING (ROWS * COLUMNS <= 512 ? ROWS : 512 / COLUMNS)  // rows that meet at once
 
 __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
-__kernel void matmul_columns(FEW_ROWS_ARGUMENTS) {
+__kernel void matmul_columns(FEW_ROWS_ARGUMENTS, const MatmulParams p) {
   __local acc_t rows[ROWS][CHUNK] __attribute__((aligned(16)));
   __local acc_t shared[MEETING][DOWN][COLUMNS] __attribute__((aligned(16)));
   const int id = get_local_id(0), across = id % ACROSS, down = id / ACROSS;

@@ -14,7 +14,7 @@
 #endif
 
 __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
-__kernel void matmul_dots(FEW_ROWS_ARGUMENTS) {
+__kernel void matmul_dots(FEW_ROWS_ARGUMENTS, const MatmulParams p) {
   __local acc_t shared[MEETING][ITEMS];
   const uint id = get_local_id(0), lane = id % LANES, team = id / LANES;
   const Part part = part_of_group(TEAMS * COLS, pieces, length, p);
