@@ -19,12 +19,10 @@ constexpr int64_t kShareOfGpu = 256;
 // diagonal inside one is computed, too.
 constexpr int64_t kRowsGpu = 4096, kCausalRowsGpu = 512;
 
-}  // namespace
-
-Scratch block_memory(const OpCall& call, const FusedProblem& p, const BlockShape& shape) {
-  return call.scratch(
-      static_cast<uint64_t>(shape.heads * p.groups() * shape.rows * p.keys * size_of(p.type)));
-}
+// Which queries of which key heads (of all batches) a block has.
+struct BlockShape {
+  int64_t heads, rows;
+};
 
 BlockShape block_shape(const OpCall& call, const FusedProblem& p) {
   const bool is_gpu = call.caps().style == KernelStyle::Elements;
@@ -44,11 +42,132 @@ BlockShape block_shape(const OpCall& call, const FusedProblem& p) {
   return {heads, rows > 64 && rows < p.queries ? rows / 64 * 64 : rows};
 }
 
-namespace {
+Scratch block_memory(const OpCall& call, const FusedProblem& p, const BlockShape& shape) {
+  return call.scratch(
+      static_cast<uint64_t>(shape.heads * p.groups() * shape.rows * p.keys * size_of(p.type)));
+}
 
-const char* never(const OpCall&, const FusedProblem&) { return nullptr; }
+// One block and its products: scores are [key heads][groups][rows][seen], tensors of queries
+// [batch][heads][queries][c], tensors of keys [batch][key_heads][keys][c].
+class Block {
+ public:
+  // The block from `key_head` (of all batches) and query `first` on.
+  Block(const FusedProblem& problem, const BlockShape& shape, int64_t key_head, int64_t first,
+        const PartAddresses& parts, Products& products)
+      : p_(problem),
+        parts_(parts),
+        products_(products),
+        key_head_(key_head),
+        heads_(std::min(shape.heads, problem.batch * problem.key_heads - key_head)),
+        first_(first),
+        rows_(std::min(shape.rows, problem.queries - first)),
+        seen_(p_.block.causal ? std::min(p_.keys, first + rows_) : p_.keys) {}
 
-void run_forward(const OpCall& call, const FusedProblem& p) {
+  ScoreBlock scores() const {
+    ScoreBlock block = p_.block;
+    block.address = parts_[Part::Weights];
+    block.first_matrix = key_head_ * p_.groups();
+    block.matrices = heads_ * p_.groups();
+    block.queries = rows_;
+    block.keys = seen_;
+    block.first = first_;
+    return block;
+  }
+
+  // scores = alpha * of_queries of_keys^T
+  void multiply_to_scores(Part of_queries, Part of_keys, int64_t c, Part scores,
+                          double alpha) const {
+    for (int64_t g = 0; g < p_.groups(); ++g)
+      run(of_queries, of_keys, rows_, seen_, c, queries(parts_[of_queries], c, g),
+          transposed(keys(parts_[of_keys], c)), block(scores, g), alpha, false);
+  }
+  // of_queries = alpha * scores of_keys
+  void multiply_by_keys(Part scores, Part of_keys, int64_t c, tb_address of_queries,
+                        double alpha) const {
+    for (int64_t g = 0; g < p_.groups(); ++g)
+      run(scores, of_keys, rows_, c, seen_, block(scores, g), keys(parts_[of_keys], c),
+          queries(of_queries, c, g), alpha, false);
+  }
+  // of_keys += alpha * scores^T of_queries
+  void add_products(Part scores, Part of_queries, int64_t c, tb_address of_keys,
+                    double alpha) const {
+    for (int64_t g = 0; g < p_.groups(); ++g)
+      run(scores, of_queries, seen_, c, rows_, transposed(block(scores, g)),
+          queries(parts_[of_queries], c, g), keys(of_keys, c), alpha, true);
+  }
+
+ private:
+  tb_address at(tb_address base, int64_t elements) const {
+    return base + static_cast<uint64_t>(elements * size_of(p_.type));
+  }
+  Matrix queries(tb_address base, int64_t c, int64_t group) const {
+    const int64_t head = key_head_ * p_.groups() + group;
+    return {at(base, (head * p_.queries + first_) * c), p_.groups() * p_.queries * c, c, 1};
+  }
+  Matrix keys(tb_address base, int64_t c) const {
+    return {at(base, key_head_ * p_.keys * c), p_.keys * c, c, 1};
+  }
+  Matrix block(Part scores, int64_t group) const {
+    return {at(parts_[scores], group * rows_ * seen_), p_.groups() * rows_ * seen_, seen_, 1};
+  }
+  static Matrix transposed(Matrix m) {
+    std::swap(m.row, m.col);
+    return m;
+  }
+  void run(Part of_a, Part of_b, int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b,
+           const Matrix& c, double alpha, bool add) const {
+    MatmulProblem problem{p_.type, heads_, m, n, k, a, b, c, {}, alpha, 0};
+    if (add) {
+      problem.self = c;
+      problem.beta = 1;
+    }
+    products_.multiply(problem, of_a, of_b);
+  }
+
+  const FusedProblem& p_;
+  const PartAddresses& parts_;
+  Products& products_;
+  int64_t key_head_, heads_, first_, rows_, seen_;
+};
+
+// Calls what(block) for all of them; the queries of a head in their order.
+template <typename What>
+void for_each_block(const FusedProblem& p, const BlockShape& shape, const PartAddresses& parts,
+                    Products& products, const What& what) {
+  for (int64_t head = 0; head < p.batch * p.key_heads; head += shape.heads)
+    for (int64_t first = 0; first < p.queries; first += shape.rows)
+      what(Block(p, shape, head, first, parts, products));
+}
+
+// `soften` makes weights of the scores.
+template <typename Soften>
+void forward_block(const Block& block, const FusedProblem& p, tb_address out,
+                   const Soften& soften) {
+  block.multiply_to_scores(Part::Query, Part::Key, p.depth, Part::Weights, p.scale);
+  soften();
+  block.multiply_by_keys(Part::Weights, Part::Value, p.width, out, 1);
+}
+
+struct GradientAddresses {
+  tb_address query, key, value;
+};
+// `differentiate` makes weights of the scores, and gradients of scores of those of weights.
+template <typename Differentiate>
+void backward_block(const Block& block, const FusedProblem& p, const GradientAddresses& to,
+                    const Differentiate& differentiate) {
+  block.multiply_to_scores(Part::Query, Part::Key, p.depth, Part::Weights, p.scale);
+  block.multiply_to_scores(Part::Grad, Part::Value, p.width, Part::Gradients, 1);
+  differentiate();
+  if (p.outs[2].wanted()) block.add_products(Part::Weights, Part::Grad, p.width, to.value, 1);
+  if (p.outs[0].wanted())
+    block.multiply_by_keys(Part::Gradients, Part::Key, p.depth, to.query, p.scale);
+  if (p.outs[1].wanted())
+    block.add_products(Part::Gradients, Part::Query, p.depth, to.key, p.scale);
+}
+
+}  // namespace
+
+void run_forward_blocks(const OpCall& call, const FusedProblem& p, Products& products) {
   const auto& args = call.args();
   const Operand q(call, args.tensor(0), p.block.batch, p.type);
   const Operand k(call, args.tensor(1), p.key_batch(), p.type);
@@ -58,21 +177,25 @@ void run_forward(const OpCall& call, const FusedProblem& p) {
   ContiguousOutput sums(call, logsumexp);
   const BlockShape shape = block_shape(call, p);
   const Scratch scores = block_memory(call, p, shape);
-  const ForwardBlocks at{q.address(), k.address(), v.address(), scores.address(),
-                         out.view().address()};
-  for_each_block(p, shape, [&](const Block& block) {
-    forward_block(
-        block, p, at, [&](const MatmulProblem& product, Part, Part) { run_matmul(call, product); },
-        [&] {
-          softmax_scores(call, block.scores(at.scores),
-                         p.outs[1].wanted() ? sums.view().address() : 0);
-        });
+
+  PartAddresses parts;
+  parts[Part::Query] = q.address();
+  parts[Part::Key] = k.address();
+  parts[Part::Value] = v.address();
+  parts[Part::Weights] = scores.address();
+  products.start(parts);
+  for_each_block(p, shape, parts, products, [&](const Block& block) {
+    const ScoreBlock part = block.scores();
+    const ScorePlanes planes = products.begin(part);
+    forward_block(block, p, out.view().address(), [&] {
+      softmax_scores(call, part, p.outs[1].wanted() ? sums.view().address() : 0, planes);
+    });
   });
   out.finish();
   sums.finish();
 }
 
-void run_backward(const OpCall& call, const FusedProblem& p) {
+void run_backward_blocks(const OpCall& call, const FusedProblem& p, Products& products) {
   const auto& args = call.args();
   const Operand grad(call, args.tensor(0), p.block.batch, p.type);
   const Operand q(call, args.tensor(1), p.block.batch, p.type);
@@ -92,26 +215,64 @@ void run_backward(const OpCall& call, const FusedProblem& p) {
   const BlockShape shape = block_shape(call, p);
   const Scratch scores = block_memory(call, p, shape);
   const Scratch gradients = block_memory(call, p, shape);
-  const BackwardBlocks at{q.address(),
-                          k.address(),
-                          v.address(),
-                          grad.address(),
-                          scores.address(),
-                          gradients.address(),
-                          grad_q.view().address(),
-                          grad_k.view().address(),
-                          grad_v.view().address()};
-  for_each_block(p, shape, [&](const Block& block) {
-    backward_block(
-        block, p, at, [&](const MatmulProblem& product, Part, Part) { run_matmul(call, product); },
-        [&] {
-          differentiate_scores(call, block.scores(at.scores), at.gradients, sums.view().address(),
-                               deltas.address());
-        });
+
+  PartAddresses parts;
+  parts[Part::Query] = q.address();
+  parts[Part::Key] = k.address();
+  parts[Part::Value] = v.address();
+  parts[Part::Grad] = grad.address();
+  parts[Part::Weights] = scores.address();
+  parts[Part::Gradients] = gradients.address();
+  const GradientAddresses to{grad_q.view().address(), grad_k.view().address(),
+                             grad_v.view().address()};
+  products.start(parts);
+  for_each_block(p, shape, parts, products, [&](const Block& block) {
+    const ScoreBlock part = block.scores();
+    const ScorePlanes planes = products.begin(part);
+    backward_block(block, p, to, [&] {
+      differentiate_scores(call, part, parts[Part::Gradients], sums.view().address(),
+                           deltas.address(), planes);
+    });
   });
   grad_q.finish();
   grad_k.finish();
   grad_v.finish();
+}
+
+void list_forward_products(const OpCall& call, const FusedProblem& p, Products& products) {
+  const PartAddresses nowhere;
+  for_each_block(p, block_shape(call, p), nowhere, products,
+                 [&](const Block& block) { forward_block(block, p, 0, [] {}); });
+}
+
+void list_backward_products(const OpCall& call, const FusedProblem& p, Products& products) {
+  const PartAddresses nowhere;
+  for_each_block(p, block_shape(call, p), nowhere, products,
+                 [&](const Block& block) { backward_block(block, p, {}, [] {}); });
+}
+
+namespace {
+
+class PlainProducts final : public Products {
+ public:
+  explicit PlainProducts(const OpCall& call) : call_(call) {}
+  void multiply(const MatmulProblem& product, Part /*a*/, Part /*b*/) override {
+    run_matmul(call_, product);
+  }
+
+ private:
+  const OpCall& call_;
+};
+
+const char* never(const OpCall&, const FusedProblem&) { return nullptr; }
+
+void run_forward(const OpCall& call, const FusedProblem& p) {
+  PlainProducts products(call);
+  run_forward_blocks(call, p, products);
+}
+void run_backward(const OpCall& call, const FusedProblem& p) {
+  PlainProducts products(call);
+  run_backward_blocks(call, p, products);
 }
 
 }  // namespace

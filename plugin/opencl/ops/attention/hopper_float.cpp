@@ -1,8 +1,10 @@
-// float32 attention on Hopper's matrix units: blocks of scores as in blocks.cpp, multiplied as
-// three bfloat16. Operands are split once; the softmax and its derivative write the planes of
+// float32 attention on Hopper's matrix units: the blocks of scores of blocks.h, multiplied as three
+// bfloat16. Operands are split once; the softmax and its derivative write the planes of
 // weights themselves. What does not split is left to products in plain float32, which are enqueued,
 // too.
+#include <algorithm>
 #include <array>
+#include <optional>
 
 #include "blocks.h"
 #include "ops/divide_up.h"
@@ -29,31 +31,30 @@ const char* refuse_shape(const OpCall& call, const FusedProblem& p) {
 }
 
 // The products have several shapes: a block may be smaller than the others, or see fewer keys.
+class ProductsToRefuse final : public Products {
+ public:
+  explicit ProductsToRefuse(const OpCall& call) : call_(call) {}
+  void multiply(const MatmulProblem& product, Part /*a*/, Part /*b*/) override {
+    if (reason_ == nullptr) reason_ = refuse_plane_product(call_, product);
+  }
+  const char* reason() const { return reason_; }
+
+ private:
+  const OpCall& call_;
+  const char* reason_ = nullptr;
+};
+
 const char* refuse_forward(const OpCall& call, const FusedProblem& p) {
   if (const char* reason = refuse_shape(call, p)) return reason;
-  const char* reason = nullptr;
-  for_each_block(p, block_shape(call, p), [&](const Block& block) {
-    forward_block(
-        block, p, {},
-        [&](const MatmulProblem& product, Part, Part) {
-          if (reason == nullptr) reason = refuse_plane_product(call, product);
-        },
-        [] {});
-  });
-  return reason;
+  ProductsToRefuse products(call);
+  list_forward_products(call, p, products);
+  return products.reason();
 }
 const char* refuse_backward(const OpCall& call, const FusedProblem& p) {
   if (const char* reason = refuse_shape(call, p)) return reason;
-  const char* reason = nullptr;
-  for_each_block(p, block_shape(call, p), [&](const Block& block) {
-    backward_block(
-        block, p, {},
-        [&](const MatmulProblem& product, Part, Part) {
-          if (reason == nullptr) reason = refuse_plane_product(call, product);
-        },
-        [] {});
-  });
-  return reason;
+  ProductsToRefuse products(call);
+  list_backward_products(call, p, products);
+  return products.reason();
 }
 
 const char* pass_over(const OpCall& call, const FusedProblem& p) {
@@ -94,125 +95,66 @@ class Planes {
   Scratch memory_;
 };
 
-using PlanesOfParts = std::array<const Planes*, kParts>;
-
-class Multiplier {
+// Operands are split at the start of a pass; the softmax and its derivative split a block's scores.
+class PlaneProducts final : public Products {
  public:
-  Multiplier(const OpCall& call, const Guard& guard, const PlanesOfParts& planes)
-      : call_(call), guard_(guard), planes_(planes) {}
-  void operator()(const MatmulProblem& p, Part a, Part b) const {
-    run_plane_product(call_, p, of(a).of(p.a), of(b).of(p.b), guard_);
+  PlaneProducts(const OpCall& call, const FusedProblem& p)
+      : call_(call),
+        p_(p),
+        word_(call.scratch(sizeof(uint32_t))),
+        guard_{word_.address(), next_guard_value()} {}
+
+  void start(const PartAddresses& parts) override {
+    parts_ = parts;
+    const int64_t queries = p_.batch * p_.heads * p_.queries;
+    const int64_t keys = p_.batch * p_.key_heads * p_.keys;
+    make(Part::Query, queries, p_.depth);
+    make(Part::Key, keys, p_.depth);
+    make(Part::Value, keys, p_.width);
+    split_to_planes(call_, of(Part::Query).tensor(), of(Part::Key).tensor(), guard_);
+    PlaneTensor other{parts[Part::Value], of(Part::Value).address(), 0};  // nothing
+    if (has_gradients()) {
+      make(Part::Grad, queries, p_.width);
+      other = of(Part::Grad).tensor();
+    }
+    split_to_planes(call_, of(Part::Value).tensor(), other, guard_);
+  }
+
+  ScorePlanes begin(const ScoreBlock& scores) override {
+    const int64_t lines = scores.matrices * scores.queries;
+    make(Part::Weights, lines, scores.keys);
+    if (!has_gradients()) return {of(Part::Weights).address(), 0, guard_};
+    make(Part::Gradients, lines, scores.keys);
+    return {of(Part::Weights).address(), of(Part::Gradients).address(), guard_};
+  }
+
+  void multiply(const MatmulProblem& product, Part a, Part b) override {
+    run_plane_product(call_, product, of(a).of(product.a), of(b).of(product.b), guard_);
   }
 
  private:
-  const Planes& of(Part part) const { return *planes_[static_cast<size_t>(part)]; }
+  bool has_gradients() const { return parts_[Part::Gradients] != 0; }
+  std::optional<Planes>& place(Part part) { return planes_[static_cast<size_t>(part)]; }
+  const Planes& of(Part part) { return place(part).value(); }
+  void make(Part part, int64_t lines, int64_t line) {
+    place(part).emplace(call_, parts_[part], lines, line);
+  }
+
   const OpCall& call_;
-  const Guard& guard_;
-  PlanesOfParts planes_;
-};
-
-class GuardWord {
- public:
-  explicit GuardWord(const OpCall& call)
-      : memory_(call.scratch(sizeof(uint32_t))), guard_{memory_.address(), next_guard_value()} {}
-  const Guard& guard() const { return guard_; }
-
- private:
-  Scratch memory_;
+  const FusedProblem& p_;
+  Scratch word_;
   Guard guard_;
+  PartAddresses parts_;
+  std::array<std::optional<Planes>, kParts> planes_;
 };
-
-Planes score_planes(const OpCall& call, const ScoreBlock& scores) {
-  return {call, scores.address, scores.matrices * scores.queries, scores.keys};
-}
 
 void run_forward(const OpCall& call, const FusedProblem& p) {
-  const auto& args = call.args();
-  const Operand q(call, args.tensor(0), p.block.batch, p.type);
-  const Operand k(call, args.tensor(1), p.key_batch(), p.type);
-  const Operand v(call, args.tensor(2), p.key_batch(), p.type);
-  const LocalTensor output = p.outs[0].tensor(), logsumexp = p.outs[1].tensor();
-  Result out(call, output, {p.batch, p.heads, p.queries, p.width}, p.type);
-  ContiguousOutput sums(call, logsumexp);
-  const BlockShape shape = block_shape(call, p);
-  const Scratch scores = block_memory(call, p, shape);
-
-  const GuardWord word(call);
-  const int64_t key_lines = p.batch * p.key_heads * p.keys;
-  const Planes of_q(call, q.address(), p.batch * p.heads * p.queries, p.depth);
-  const Planes of_k(call, k.address(), key_lines, p.depth);
-  const Planes of_v(call, v.address(), key_lines, p.width);
-  split_to_planes(call, of_q.tensor(), of_k.tensor(), word.guard());
-  split_to_planes(call, of_v.tensor(), {v.address(), of_v.address(), 0}, word.guard());
-
-  const ForwardBlocks at{q.address(), k.address(), v.address(), scores.address(),
-                         out.view().address()};
-  for_each_block(p, shape, [&](const Block& block) {
-    const ScoreBlock part = block.scores(at.scores);
-    const Planes of_weights = score_planes(call, part);
-    const PlanesOfParts all{&of_q, &of_k, &of_v, nullptr, &of_weights, nullptr};
-    forward_block(block, p, at, Multiplier(call, word.guard(), all), [&] {
-      softmax_scores(call, part, p.outs[1].wanted() ? sums.view().address() : 0,
-                     {of_weights.address(), 0, word.guard()});
-    });
-  });
-  out.finish();
-  sums.finish();
+  PlaneProducts products(call, p);
+  run_forward_blocks(call, p, products);
 }
-
 void run_backward(const OpCall& call, const FusedProblem& p) {
-  const auto& args = call.args();
-  const Operand grad(call, args.tensor(0), p.block.batch, p.type);
-  const Operand q(call, args.tensor(1), p.block.batch, p.type);
-  const Operand k(call, args.tensor(2), p.key_batch(), p.type);
-  const Operand v(call, args.tensor(3), p.key_batch(), p.type);
-  const Operand out(call, args.tensor(5), p.block.batch, p.type);
-  const Contiguous sums(call, args.tensor(6));
-  const int64_t rows = p.batch * p.heads * p.queries;
-  const Scratch deltas = call.scratch(static_cast<uint64_t>(rows * 4));
-  row_products(call, p.type, deltas.address(), grad.address(), out.address(), rows, p.width);
-  const LocalTensor of_q = p.outs[0].tensor(), of_k = p.outs[1].tensor(), of_v = p.outs[2].tensor();
-  Result grad_q(call, of_q, {p.batch, p.heads, p.queries, p.depth}, p.type);
-  Result grad_k(call, of_k, {p.batch, p.key_heads, p.keys, p.depth}, p.type);
-  Result grad_v(call, of_v, {p.batch, p.key_heads, p.keys, p.width}, p.type);
-  fill_tensor(call, grad_k.view(), 0);
-  fill_tensor(call, grad_v.view(), 0);
-  const BlockShape shape = block_shape(call, p);
-  const Scratch scores = block_memory(call, p, shape);
-  const Scratch gradients = block_memory(call, p, shape);
-
-  const GuardWord word(call);
-  const int64_t key_lines = p.batch * p.key_heads * p.keys;
-  const Planes q_planes(call, q.address(), rows, p.depth);
-  const Planes k_planes(call, k.address(), key_lines, p.depth);
-  const Planes v_planes(call, v.address(), key_lines, p.width);
-  const Planes grad_planes(call, grad.address(), rows, p.width);
-  split_to_planes(call, q_planes.tensor(), k_planes.tensor(), word.guard());
-  split_to_planes(call, v_planes.tensor(), grad_planes.tensor(), word.guard());
-
-  const BackwardBlocks at{q.address(),
-                          k.address(),
-                          v.address(),
-                          grad.address(),
-                          scores.address(),
-                          gradients.address(),
-                          grad_q.view().address(),
-                          grad_k.view().address(),
-                          grad_v.view().address()};
-  for_each_block(p, shape, [&](const Block& block) {
-    const ScoreBlock part = block.scores(at.scores);
-    const Planes of_weights = score_planes(call, part);
-    const Planes of_gradients = score_planes(call, block.scores(at.gradients));
-    const PlanesOfParts all{&q_planes,    &k_planes,   &v_planes,
-                            &grad_planes, &of_weights, &of_gradients};
-    backward_block(block, p, at, Multiplier(call, word.guard(), all), [&] {
-      differentiate_scores(call, part, at.gradients, sums.view().address(), deltas.address(),
-                           {of_weights.address(), of_gradients.address(), word.guard()});
-    });
-  });
-  grad_q.finish();
-  grad_k.finish();
-  grad_v.finish();
+  PlaneProducts products(call, p);
+  run_backward_blocks(call, p, products);
 }
 
 }  // namespace

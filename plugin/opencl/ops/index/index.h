@@ -31,8 +31,6 @@ void move_indexed(const OpCall& call, const Indexed& what, Move mode);
 // the dimension.
 void validate(const OpCall& call, TensorView index, int64_t size, bool wrap);
 void check_rank(const OpCall& call, int64_t rank);
-// An integer type as wide: what moves bits.
-DType carrier_of(DType type);
 LocalTensor at_least_1d(TensorView tensor);
 
 // ---- combining sources into a target (accumulate.cpp)

@@ -67,15 +67,6 @@ void take_vectors(IndexedParams& p, int64_t n) {
 
 }  // namespace
 
-DType carrier_of(DType type) {
-  switch (size_of(type)) {
-    case 1: return DType::UInt8;
-    case 2: return DType::Int16;
-    case 4: return DType::Int32;
-    default: return DType::Int64;
-  }
-}
-
 LocalTensor at_least_1d(TensorView tensor) {
   if (tensor.ndim() == 0) return view_of(tensor, {1}, {1}, 0);
   return view_of(tensor, Dims(tensor.sizes()), Dims(tensor.strides()), 0);
@@ -99,7 +90,7 @@ void move_indexed(const OpCall& call, const Indexed& what, Move mode) {
     take_vectors(p, vector);
     d.set("A", "b128");
   } else {
-    d.type("A", carrier_of(what.direct.dtype()));
+    d.type("A", carrier_type(what.direct.dtype()));
   }
   d.type("I", what.index.dtype());
   d.set("MODE", static_cast<int64_t>(mode)).set("OFFSETS", what.offsets).set("ROWS", rows);

@@ -22,7 +22,7 @@ struct Chosen {
 
 Defines select_defines(const OpCall& call, DType mask, DType values) {
   Defines d;
-  d.type("M", mask).type("A", carrier_of(values)).set("ROWS", is_rows(call));
+  d.type("M", mask).type("A", carrier_type(values)).set("ROWS", is_rows(call));
   return d;
 }
 
