@@ -8,7 +8,7 @@
 // along the inner dimension. UNIT: both tensors' inner strides are 1.
 #include "types.h"
 #include "indexed_params.h"
-#define NOWHERE LONG_MIN
+#define NOWHERE LONG_MAX  // sorts behind all offsets, by its lowest bits, too
 typedef uint4 stype_b128;
 
 INLINE long offset_of(const IndexedParams p, long v) {

@@ -15,7 +15,7 @@ GROUP __kernel void runs(__global void *target_base, ulong target_offset, __glob
   const T alpha = FROM_BITS(A, p.alpha);
   FOR_EACH(i, p.pieces, p.per_item) {
     const long head = i / p.block, b = i - head * p.block, key = keys[head];
-    if (key < 0 || (head > 0 && keys[head - 1] == key)) continue;
+    if ((ulong)key >= (ulong)p.blocks || (head > 0 && keys[head - 1] == key)) continue;
     T sum = LOAD(A, target, key * p.block + b);
     int n = 0;
     for (long k = head; k < p.count && keys[k] == key; ++k, ++n) {

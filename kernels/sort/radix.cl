@@ -31,19 +31,19 @@ typedef struct {
   int done;  // active passes before this one
 } Pass;
 #if SOME
-INLINE Pass pass_of(__global const uint *varying, int pass) {
+INLINE Pass pass_of(__global const uint *varying, int pass, int passes) {
   const ulong bits = (ulong)varying[1] << 32 | varying[0] | 1;  // at least one pass: it writes the results
   Pass r = {(bits >> 8 * pass & 255) != 0, true, 0};
-  for (int k = 0; k < WIDTH / 8; ++k)
+  for (int k = 0; k < passes; ++k)
     if (bits >> 8 * k & 255) {
       r.done += k < pass;
       r.last = r.last && k <= pass;
     }
   return r;
 }
-#define PASS const Pass pass = pass_of(MEMORY(const uint, p.varying), p.pass);
+#define PASS const Pass pass = pass_of(MEMORY(const uint, p.varying), p.pass, p.passes);
 #else
-#define PASS const Pass pass = {true, p.pass == WIDTH / 8 - 1, p.pass};
+#define PASS const Pass pass = {true, p.pass == p.passes - 1, p.pass};
 #endif
 
 // PoCL 3.1 miscompiles what follows a return in front of barriers: without RETURNS a pass over nothing is made instead.

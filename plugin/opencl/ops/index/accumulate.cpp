@@ -1,6 +1,7 @@
 // Combining sources into a target without atomics: the launches behind scatter, index_add,
 // index_put and embedding's gradient.
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "accumulate_params.h"
@@ -104,6 +105,7 @@ void accumulate_runs(const OpCall& call, const Accumulation& what) {
   RunsParams p{};
   p.count = what.groups * what.length;
   p.block = what.block;
+  p.blocks = what.target.numel() / what.block;
   p.pieces = p.count * p.block;
   p.source_step = what.one_source ? 0 : 1;
   p.alpha = bits_of(what.alpha, what.target.dtype());
@@ -115,7 +117,10 @@ void accumulate_runs(const OpCall& call, const Accumulation& what) {
   const LocalTensor keys(key_memory.address(), DType::Int64, row);
   const LocalTensor positions(position_memory.address(), DType::Int64, row);
   const TensorView key_view = keys.view();
-  sort_rows(call, LocalTensor(what.keys.address(), DType::Int64, row), {}, &key_view, positions);
+  // Keys without a place, -1 and the largest number, have low bits that are above all others.
+  SortOrder order;
+  order.low_bits = std::bit_width(static_cast<uint64_t>(p.blocks));
+  sort_rows(call, LocalTensor(what.keys.address(), DType::Int64, row), order, &key_view, positions);
   const Division division = divide(call.caps(), p.pieces);
   p.per_item = division.per_item;
   Defines d = defines_for(call, what);

@@ -49,6 +49,7 @@ class DigitSorter {
         group_(group_size(call.caps())),
         tile_(group_ * items_of(call.caps(), key_bytes_)),
         defines_(key_defines(in.dtype(), order)) {
+    passes_ = divide_up(std::min(order.low_bits, 8 * size_of(in.dtype())), 8);
     some_ = is_integral(in.dtype(), false) && size_of(in.dtype()) >= 4;
     defines_.set("GROUP", group_).set("ITEMS", tile_ / group_).set("VALUES", values != nullptr);
   }
@@ -149,11 +150,12 @@ class DigitSorter {
     const Scratch memory = call_.scratch(bytes);
     p.lanes = 1;
     while (p.lanes < 32 && p.lanes * 16 <= group_ && p.lanes * 8 < p.tiles) p.lanes *= 2;
+    const bool some = some_ && passes_ > 2;  // two passes take less time than finding those out
     Defines d = defines_;
-    d.set("SOME", some_).set("RETURNS", (call_.caps().type & CL_DEVICE_TYPE_CPU) == 0);
-    if (some_) find_varying(p, memory, d);
-    const auto passes = static_cast<int32_t>(size_of(in_.dtype()));
-    for (p.pass = 0; p.pass < passes; ++p.pass) {
+    d.set("SOME", some).set("RETURNS", (call_.caps().type & CL_DEVICE_TYPE_CPU) == 0);
+    if (some) find_varying(p, memory, d);
+    p.passes = static_cast<int32_t>(passes_);
+    for (p.pass = 0; p.pass < p.passes; ++p.pass) {
       Launch count = call_.launch(kernel_sources::sort_radix, "count_digits", d);
       bind_scratch(count, memory);
       bind(count, in_);
@@ -183,6 +185,7 @@ class DigitSorter {
   const TensorView* values_;
   TensorView indices_;
   int64_t rows_, length_, kept_, key_bytes_, group_, tile_;
+  int64_t passes_;  // over digits of long rows
   Defines defines_;
   bool some_ = false;
   std::optional<Entries> entries_;

@@ -8,6 +8,9 @@ namespace ocltensor::opencl {
 struct SortOrder {
   bool descending = false;
   bool unsigned_keys = false;  // int64 elements that stand for uint64
+  // Integers that are equal, or differ in these lowest bits: the others need not be looked at, and
+  // where they differ their order is any.
+  int64_t low_bits = 64;
 };
 // `in` is row-major [rows, length]. Writes the first indices.size(-1) positions of each sorted row,
 // and the elements there where `values` is given; both row-major.
