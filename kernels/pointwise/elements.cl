@@ -1,6 +1,7 @@
-// Pointwise operators for GPUs: one work-item an element, or four where every operand is contiguous or repeated.
+// Pointwise operators for GPUs: one work-item an element, or several where every operand is contiguous or repeated.
 // Defines: as rows.cl; FLAT where the loop nest is one contiguous run, LINES where its inner dimension is (a row or a column
-// broadcast to a matrix), INDEX the type of element counts (uint, or ulong from 2^31 on).
+// broadcast to a matrix); VEC, with FLAT, where all that is contiguous is of a 16-bit float type and lies at multiples of VEC
+// elements; INDEX the type of element counts (uint, or ulong from 2^31 on).
 #include "pointwise_params.h"
 #include "pointwise_formula.h"
 
@@ -8,6 +9,15 @@
 #define GET_0(X, p, i) TO(COMPUTE, LOAD(X, p, 0))
 #define GET_1(X, p, i) TO(COMPUTE, LOAD(X, p, i))
 #define GET_3(X, p, i) p
+#ifdef VEC
+#include "element_vectors.h"
+// The same of VEC elements from i on.
+#define EACH UNROLL for (int k = 0; k < VEC; ++k)
+#define GET_VECTOR(KIND, X, p, i, v) CAT(GET_VECTOR_, KIND)(X, p, i, v)
+#define GET_VECTOR_0(X, p, i, v) EACH v[k] = GET_0(X, p, i)
+#define GET_VECTOR_1(X, p, i, v) LOADV(X, p, i, v)
+#define GET_VECTOR_3(X, p, i, v) EACH v[k] = p
+#endif
 #define SPREAD_0(X, p, i) TO(COMPUTE, LOAD(X, p, i))
 #define SPREAD_1(X, p, i) TO(COMPUTE, LOAD(X, p, i))
 #define SPREAD_2(X, p, i) TO(COMPUTE, LOAD(X, p, i))
@@ -50,7 +60,23 @@ __kernel void pointwise(__global void *out_base, ulong out_offset, __global cons
   PARAMETERS
   ALL_POINTERS
   __global STYPE(OUT) *out = AT(OUT, out_base, out_offset);
-#if defined(FLAT) || defined(LINES)
+#ifdef VEC
+  const INDEX n = p.sizes[0], i = (INDEX)get_global_id(0) * VEC;
+  if (i + VEC <= n) {
+    T a[VEC], b[VEC], c[VEC], d[VEC];
+    GET_VECTOR(KIND_A, A, pa, i, a);
+    GET_VECTOR(KIND_B, B, pb, i, b);
+    GET_VECTOR(KIND_C, C, pc, i, c);
+    GET_VECTOR(KIND_D, D, pd, i, d);
+    EACH a[k] = TO(OUT, formula(a[k], b[k], c[k], d[k], s0, s1, s2, s3));
+    STOREV(OUT, out, i, a);
+    return;
+  }
+  for (INDEX at = i; at < n; ++at)
+    STORE(OUT, out, at,
+          TO(OUT, formula(CAT(GET_, KIND_A)(A, pa, at), CAT(GET_, KIND_B)(B, pb, at), CAT(GET_, KIND_C)(C, pc, at),
+                          CAT(GET_, KIND_D)(D, pd, at), s0, s1, s2, s3)));
+#elif defined(FLAT) || defined(LINES)
   // A work-group covers 4 * its size neighbouring elements; all loads of an item are issued before its first store.
   const INDEX n = p.sizes[0];
   const INDEX step = get_local_size(0);

@@ -101,9 +101,28 @@ void divide_rows(PointwiseParams& p, size_t& chunks, size_t& groups) {
   groups = static_cast<size_t>((p.rows + p.rows_per_item - 1) / p.rows_per_item);
 }
 
-// Contiguous runs, the whole nest or its lines: four elements an item, and groups of fewer items
+// 16-bit floats, of which an item takes as many as are 16 bytes: by fours, a load or store of each
+// takes more instructions than most formulas.
+constexpr int64_t kVector = 8;
+bool is_vectors(TensorView out, const ElementwiseLaunch& what, const Nest& nest) {
+  const auto fits = [&](TensorView tensor, size_t k) {
+    const bool half = tensor.dtype() == DType::Float16 || tensor.dtype() == DType::BFloat16;
+    const tb_address address = tensor.address() + static_cast<uint64_t>(nest.offsets[k] * 2);
+    return half && address % (kVector * 2) == 0;
+  };
+  bool all = what.compute == DType::Float32 && fits(out, 0);
+  for (size_t k = 0; k < what.inputs.size(); ++k) {
+    const ElementwiseInput& input = what.inputs[k];
+    const bool contiguous = input.tensor != nullptr && nest.space.strides[k + 1][0] == 1;
+    all = all && (!contiguous || (!input.is_condition && fits(*input.tensor, k + 1)));
+  }
+  return all;
+}
+
+// Contiguous runs, the whole nest or its lines: several elements an item, and groups of fewer items
 // where lines are short. Else an item an element.
-void divide_elements(const OpCall& call, const Nest& nest, const PointwiseParams& p, Defines& d,
+void divide_elements(const OpCall& call, TensorView out, const ElementwiseLaunch& what,
+                     const Nest& nest, const PointwiseParams& p, Defines& d,
                      std::array<size_t, 3>& global, std::array<size_t, 3>& local) {
   constexpr int64_t kShortest = 256;  // line that is worth finding for its own
   const auto total = static_cast<uint64_t>(p.sizes[0] * p.rows);
@@ -112,12 +131,14 @@ void divide_elements(const OpCall& call, const Nest& nest, const PointwiseParams
     runs = runs && (nest.space.strides[k][0] == 0 || nest.space.strides[k][0] == 1);
   const bool flat = runs && p.rank == 1;
   const bool lines = runs && p.rank > 1 && p.sizes[0] >= kShortest;
+  const bool vectors = flat && is_vectors(out, what, nest);
   if (flat) d.set("FLAT", 1);
+  if (vectors) d.set("VEC", kVector);
   if (lines) d.set("LINES", 1);
   d.set("INDEX", total < (uint64_t{1} << 31) ? "uint" : "ulong");
   local[0] = std::min<size_t>(256, call.caps().max_work_group_size);
   while (lines && local[0] > 64 && static_cast<int64_t>(local[0] * 4) > p.sizes[0]) local[0] /= 2;
-  const uint64_t per_group = local[0] * (flat || lines ? 4 : 1);
+  const uint64_t per_group = local[0] * (vectors ? kVector : flat || lines ? 4 : 1);
   const uint64_t run = lines ? static_cast<uint64_t>(p.sizes[0]) : total;
   global[0] = (run + per_group - 1) / per_group * local[0] * (total / run);
 }
@@ -159,7 +180,7 @@ void run(const OpCall& call, TensorView out, const ElementwiseLaunch& what, cons
       d.set("LANES_IF_LARGE", 1);
     divide_rows(p, global[0], global[1]);
   } else {
-    divide_elements(call, nest, p, d, global, local);
+    divide_elements(call, out, what, nest, p, d, global, local);
   }
   Launch launch = call.launch(complex ? kernel_sources::pointwise_complex
                               : rows  ? kernel_sources::pointwise_rows
