@@ -68,8 +68,6 @@ struct Maker {
     const Domain first = row ? row->first : Domain{-4, 4, 0, true};
     const Domain other = row ? row->other : Domain{-4, 4, 0, true};
     draw_shapes(6);
-    // The product with the number may overflow in float32 alone, and meet an infinity.
-    if (op.schema.name == "_foreach_addcdiv") draw.specials = false;
     for (size_t k = 0; k < f.lists.size(); ++k)
       c.args[f.lists[k]] = list(dtype, k == 0 ? first : other, k == 0);
     if (f.alpha >= 0) c.args[static_cast<size_t>(f.alpha)] = Scalar(eighths(0, 3));
