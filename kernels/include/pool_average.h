@@ -2,6 +2,7 @@
 #ifndef OCLTENSOR_POOL_AVERAGE_H
 #define OCLTENSOR_POOL_AVERAGE_H
 #include "pool_params.h"
+#include "pool_windows.h"
 
 typedef struct {
   int begin, end;  // inside the image
@@ -32,9 +33,8 @@ INLINE Cover covered_by(const PoolParams p, int d, int at) {
   c.begin = (long)at * p.out[d] / p.in[d];
   c.end = ((long)(at + 1) * p.out[d] + p.in[d] - 1) / p.in[d];
 #else
-  const int reach = at + p.padding[d] - (p.kernel_size[d] - 1);
-  c.begin = reach <= 0 ? 0 : (reach + p.stride[d] - 1) / p.stride[d];
-  c.end = min((at + p.padding[d]) / p.stride[d], p.out[d] - 1) + 1;
+  c.begin = first_window(at, p.padding[d], p.kernel_size[d], p.stride[d]);
+  c.end = last_window(at, p.padding[d], p.stride[d], p.out[d]) + 1;
 #endif
   return c;
 }

@@ -1,5 +1,6 @@
 // accumulate.cl for GPUs where sequences are long: keys are sorted (stably), each with the position of its source, and the
 // work-item at the head of a run of equal keys combines the run in order, for one element of the block. MEAN divides.
+// INDEX: the type that counts pieces, uint where they are below 2^31.
 #include "types.h"
 #include "range.h"
 #include "combine.h"
@@ -14,7 +15,7 @@ GROUP __kernel void runs(__global void *target_base, ulong target_offset, __glob
   __global const STYPE(S) *source = AT_CONST(S, source_base, source_offset);
   const T alpha = FROM_BITS(A, p.alpha);
   FOR_EACH(i, p.pieces, p.per_item) {
-    const long head = i / p.block, b = i - head * p.block, key = keys[head];
+    const long head = (INDEX)i / (INDEX)p.block, b = i - head * p.block, key = keys[head];
     if ((ulong)key >= (ulong)p.blocks || (head > 0 && keys[head - 1] == key)) continue;
     T sum = LOAD(A, target, key * p.block + b);
     int n = 0;

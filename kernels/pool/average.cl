@@ -1,14 +1,14 @@
 // Averages over windows (avg_pool2d, or ADAPTIVE) and their gradient; A is the element type. A work-item takes
 // elements (ROWS: rows) of the tensor it writes: the output forwards, grad_input backwards. STEP: the column stride of
-// windows where that is 1 or 2, else 0.
+// windows where that is 1 or 2, else 0. INDEX: the type that counts elements, uint where they are below 2^31.
 #include "types.h"
 #include "range.h"
 typedef CTYPE(A) T;
 #include "pool_average.h"
 
-INLINE T sum_of_run(__global const STYPE(A) *p, long n) {
+INLINE T sum_of_run(__global const STYPE(A) *p, int n) {
   T sum = 0;
-  long i = 0;
+  int i = 0;
 #if ROWS
   if (n >= 16) {
     CVEC(A) sums = (CVEC(A))((T)0);
@@ -26,7 +26,7 @@ INLINE void average_at(const PoolParams p, __global STYPE(A) *out, __global cons
   const Cover x = cover(p, 1, column);
   T sum = 0;
   if (x.begin == 0 && x.end == p.in[1]) {  // whole rows: one run
-    sum = sum_of_run(in + (long)y.begin * p.in[1], (long)(y.end - y.begin) * p.in[1]);
+    sum = sum_of_run(in + (long)y.begin * p.in[1], (y.end - y.begin) * p.in[1]);
   } else {
     for (int iy = y.begin; iy < y.end; ++iy) sum += sum_of_run(in + (long)iy * p.in[1] + x.begin, x.end - x.begin);
   }
@@ -90,7 +90,7 @@ INLINE void gradient_at(const PoolParams p, __global STYPE(A) *in, __global cons
 
 // Runs the next statement for every element of the piece of work i: a row of `columns` where ROWS is 1, else an element.
 #if ROWS
-#define ROW_OF(i, columns) (i)
+#define ROW_OF(i, columns) ((INDEX)(i))
 #define FOR_COLUMNS(x, i, columns) for (int x = 0; x < (columns); ++x)
 #else
 #define ROW_OF(i, columns) ((INDEX)(i) / (INDEX)(columns))
@@ -100,14 +100,14 @@ INLINE void gradient_at(const PoolParams p, __global STYPE(A) *in, __global cons
 GROUP __kernel void average(__global void *target_base, ulong target_offset, __global const void *source_base,
                             ulong source_offset, const PoolParams p) {
   FOR_EACH(i, p.pieces, p.per_item) {
-    const long row = ROW_OF(i, p.out[1]);
-    __global STYPE(A) *out = AT(A, target_base, target_offset) + row * p.out[1];
-    __global const STYPE(A) *in = AT_CONST(A, source_base, source_offset) + row / p.out[0] * p.in[0] * p.in[1];
-    const Cover y = cover(p, 0, row % p.out[0]);
+    const INDEX row = ROW_OF(i, p.out[1]), plane = row / (INDEX)p.out[0];
+    __global STYPE(A) *out = AT(A, target_base, target_offset) + (long)row * p.out[1];
+    __global const STYPE(A) *in = AT_CONST(A, source_base, source_offset) + (long)plane * p.in[0] * p.in[1];
+    const Cover y = cover(p, 0, (int)(row - plane * p.out[0]));
 #if ROWS
     average_row(p, out, in, y);
 #else
-    average_at(p, out, in, y, (INDEX)i % (INDEX)p.out[1]);
+    average_at(p, out, in, y, (int)((INDEX)i - row * p.out[1]));
 #endif
   }
 }
@@ -115,10 +115,10 @@ GROUP __kernel void average(__global void *target_base, ulong target_offset, __g
 GROUP __kernel void average_backward(__global void *target_base, ulong target_offset,
                                      __global const void *source_base, ulong source_offset, const PoolParams p) {
   FOR_EACH(i, p.pieces, p.per_item) {
-    const long row = ROW_OF(i, p.in[1]);
-    __global STYPE(A) *in = AT(A, target_base, target_offset) + row * p.in[1];
-    __global const STYPE(A) *out = AT_CONST(A, source_base, source_offset) + row / p.in[0] * p.out[0] * p.out[1];
-    const Cover ys = covered_by(p, 0, row % p.in[0]);
+    const INDEX row = ROW_OF(i, p.in[1]), plane = row / (INDEX)p.in[0];
+    __global STYPE(A) *in = AT(A, target_base, target_offset) + (long)row * p.in[1];
+    __global const STYPE(A) *out = AT_CONST(A, source_base, source_offset) + (long)plane * p.out[0] * p.out[1];
+    const Cover ys = covered_by(p, 0, (int)(row - plane * p.in[0]));
     FOR_COLUMNS(x, i, p.in[1]) gradient_at(p, in, out, ys, x);
   }
 }

@@ -40,8 +40,8 @@ GROUP __kernel void max_pool(__global void *out_base, ulong out_offset, __global
     const int y = i % p.out[0];
     for (int x = 0; x < p.out[1]; ++x) max_at(p, in + i / p.out[0] * area, out, indices, y, x, i * p.out[1] + x);
 #else
-    const INDEX row = (INDEX)i / p.out[1];
-    max_at(p, in + row / p.out[0] * area, out, indices, row % p.out[0], (INDEX)i % p.out[1], i);
+    const INDEX row = (INDEX)i / (INDEX)p.out[1], plane = row / (INDEX)p.out[0];
+    max_at(p, in + plane * area, out, indices, (int)(row - plane * p.out[0]), (int)((INDEX)i - row * p.out[1]), i);
 #endif
   }
 }

@@ -3,33 +3,28 @@
 #include "types.h"
 #include "range.h"
 #include "pool_params.h"
+#include "pool_windows.h"
 
 typedef CTYPE(A) T;
 
-// Windows that hold position `at`: outputs [first, last].
-INLINE int first_window(int at, int padding, int extent, int stride) {
-  const int reach = at + padding - (extent - 1);
-  return reach <= 0 ? 0 : (reach + stride - 1) / stride;
-}
-
-// A work-item takes elements.
+// A work-item takes elements. INDEX: the type that counts them, uint where they are below 2^31.
 GROUP __kernel void gather(__global void *in_base, ulong in_offset, __global const void *out_base, ulong out_offset,
                            __global const void *index_base, ulong index_offset, const PoolParams p) {
   __global STYPE(A) *in = AT(A, in_base, in_offset);
   __global const STYPE(A) *out = AT_CONST(A, out_base, out_offset);
   __global const long *indices = AT_CONST(i64, index_base, index_offset);
   FOR_EACH(i, p.pieces, p.per_item) {
-    const INDEX row = (INDEX)i / p.in[1];
-    const int x = (INDEX)i % p.in[1], y = row % p.in[0];
-    const long plane = row / p.in[0], mine = (long)y * p.in[1] + x;
+    const INDEX row = (INDEX)i / (INDEX)p.in[1], plane = row / (INDEX)p.in[0];
+    const int x = (int)((INDEX)i - row * p.in[1]), y = (int)(row - plane * p.in[0]), mine = y * p.in[1] + x;
     const int y0 = first_window(y, p.padding[0], (p.kernel_size[0] - 1) * p.dilation[0] + 1, p.stride[0]);
     const int x0 = first_window(x, p.padding[1], (p.kernel_size[1] - 1) * p.dilation[1] + 1, p.stride[1]);
-    const int y1 = min((y + p.padding[0]) / p.stride[0], p.out[0] - 1);
-    const int x1 = min((x + p.padding[1]) / p.stride[1], p.out[1] - 1);
+    const int y1 = last_window(y, p.padding[0], p.stride[0], p.out[0]);
+    const int x1 = last_window(x, p.padding[1], p.stride[1], p.out[1]);
+    const long first = (long)plane * p.out[0] * p.out[1];
     T sum = 0;
     for (int oy = y0; oy <= y1; ++oy)
       for (int ox = x0; ox <= x1; ++ox) {
-        const long o = (plane * p.out[0] + oy) * p.out[1] + ox;
+        const long o = first + oy * p.out[1] + ox;
         if (indices[o] == mine) sum += LOAD(A, out, o);
       }
     STORE(A, in, i, sum);

@@ -125,6 +125,7 @@ void accumulate_runs(const OpCall& call, const Accumulation& what) {
   p.per_item = division.per_item;
   Defines d = defines_for(call, what);
   d.set("MEAN", what.how == Combine::Mean);
+  d.set("INDEX", p.pieces < INT32_MAX ? "uint" : "ulong");
   Launch launch = call.launch(kernel_sources::index_runs, "runs", d);
   bind(launch, what.target);
   bind(launch, keys);
