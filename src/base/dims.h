@@ -65,6 +65,13 @@ class Dims {
   int64_t values_[TB_MAX_RANK] = {};
 };
 
+// Shapes are short: a loop is done before a call of memcmp, which std::equal makes, has begun.
+inline bool same(std::span<const int64_t> a, std::span<const int64_t> b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i)
+    if (a[i] != b[i]) return false;
+  return true;
+}
 // Product of the entries; 1 for none. TB_E_INVALID when it overflows int64.
 int64_t numel(std::span<const int64_t> sizes);
 Dims contiguous_strides(std::span<const int64_t> sizes);

@@ -5,29 +5,7 @@
 
 namespace ocltensor {
 
-namespace {
-
-// By code and bytes, as every argument of every call is looked up.
-constexpr int kCodes = TB_DTYPE_BOOL + 1;
-constexpr int kMostBytes = 8;
-struct AbiTypes {
-  int8_t index[kCodes][kMostBytes + 1];  // -1: none
-};
-constexpr AbiTypes kAbiTypes = [] {
-  AbiTypes types{};
-  for (auto& row : types.index)
-    for (int8_t& index : row) index = -1;
-  for (int i = 0; i < kDTypeCount; ++i)
-    types.index[kDTypeInfo[i].abi.code][kDTypeInfo[i].abi.bits / 8] = static_cast<int8_t>(i);
-  return types;
-}();
-
-}  // namespace
-
-DType from_abi(tb_dtype type) {
-  if (type.code < kCodes && type.bits % 8 == 0 && type.bits <= 8 * kMostBytes && type.lanes == 1)
-    if (const int8_t index = kAbiTypes.index[type.code][type.bits / 8]; index >= 0) [[likely]]
-      return static_cast<DType>(index);
+void refuse_type(tb_dtype type) {
   unsupported(TB_REASON_DTYPE, "element type (code {}, {} bits, {} lanes) is not supported",
               type.code, type.bits, type.lanes);
 }

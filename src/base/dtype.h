@@ -51,8 +51,30 @@ constexpr std::string_view name(DType t) { return info(t).name; }
 constexpr int64_t size_of(DType t) { return info(t).bytes; }
 constexpr tb_dtype to_abi(DType t) { return info(t).abi; }
 
+// The table by code and bytes: every view of every argument looks its type up.
+struct AbiTypes {
+  static constexpr int kCodes = TB_DTYPE_BOOL + 1;
+  static constexpr int kMostBytes = 8;
+  int8_t index[kCodes][kMostBytes + 1];  // -1: none
+};
+inline constexpr AbiTypes kAbiTypes = [] {
+  AbiTypes types{};
+  for (auto& row : types.index)
+    for (int8_t& index : row) index = -1;
+  for (int i = 0; i < kDTypeCount; ++i)
+    types.index[kDTypeInfo[i].abi.code][kDTypeInfo[i].abi.bits / 8] = static_cast<int8_t>(i);
+  return types;
+}();
+
+[[noreturn]] void refuse_type(tb_dtype type);
 // Throws Error (TB_UNSUPPORTED, TB_REASON_DTYPE) for a type outside the table.
-DType from_abi(tb_dtype type);
+inline DType from_abi(tb_dtype type) {
+  if (type.code < AbiTypes::kCodes && type.bits % 8 == 0 && type.bits <= 8 * AbiTypes::kMostBytes &&
+      type.lanes == 1)
+    if (const int8_t index = kAbiTypes.index[type.code][type.bits / 8]; index >= 0) [[likely]]
+      return static_cast<DType>(index);
+  refuse_type(type);
+}
 // Throws Error (TB_E_INVALID) for an unknown name.
 DType dtype_from_name(std::string_view name);
 

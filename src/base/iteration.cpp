@@ -25,10 +25,6 @@ bool mergeable(const IterationSpace& space, size_t inner, std::span<const Dims> 
   return true;
 }
 
-bool same(std::span<const int64_t> a, std::span<const int64_t> b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end());
-}
-
 // Row-major without gaps in some order of the dimensions.
 bool is_dense(const Strided& t) {
   Dims order;  // by stride, smallest first

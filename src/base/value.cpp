@@ -55,6 +55,15 @@ std::vector<std::optional<TensorView>> Args::tensors(size_t i) const {
   return result;
 }
 
+TensorViews Args::whole_list(size_t i) const {
+  if (values_[i].tag != TB_TENSOR_LIST) mismatch(i, "a list of tensors");
+  const std::span list(static_cast<const tb_tensor* const*>(values_[i].as.p), values_[i].count);
+  for (const tb_tensor* tensor : list)
+    check(tensor != nullptr, "{}: '{}' has an absent tensor", schema_->full_name(),
+          schema_->inputs[i].name);
+  return TensorViews(list);
+}
+
 Scalar Args::scalar(size_t i) const {
   switch (values_[i].tag) {
     case TB_BOOL: return Scalar(values_[i].as.i != 0);

@@ -71,6 +71,31 @@ class TensorView {
   DType dtype_;
 };
 
+// Borrowed view of a list argument without absent tensors. A view of a tensor is made when it is
+// asked for, so that a list of any length costs no memory.
+class TensorViews {
+ public:
+  class Iterator {
+   public:
+    explicit Iterator(const tb_tensor* const* at) : at_(at) {}
+    TensorView operator*() const { return TensorView(**at_); }
+    Iterator& operator++() { return ++at_, *this; }
+    bool operator==(const Iterator&) const = default;
+
+   private:
+    const tb_tensor* const* at_;
+  };
+  explicit TensorViews(std::span<const tb_tensor* const> tensors) : tensors_(tensors) {}
+  size_t size() const { return tensors_.size(); }
+  bool empty() const { return tensors_.empty(); }
+  TensorView operator[](size_t i) const { return TensorView(*tensors_[i]); }
+  Iterator begin() const { return Iterator(tensors_.data()); }
+  Iterator end() const { return Iterator(tensors_.data() + tensors_.size()); }
+
+ private:
+  std::span<const tb_tensor* const> tensors_;
+};
+
 // The inputs of one call, by position in the schema. Accessors throw TB_E_INVALID naming operator
 // and argument where the value is not what the schema promises.
 class Args {
@@ -89,8 +114,9 @@ class Args {
   TensorView tensor(size_t i) const;
   std::optional<TensorView> optional_tensor(size_t i) const;
   std::vector<std::optional<TensorView>> tensors(size_t i) const;
-  Scalar scalar(size_t i) const;  // TB_UNSUPPORTED for a complex number
-  Scalar number(size_t i) const;  // complex ones, too
+  TensorViews whole_list(size_t i) const;  // TB_E_INVALID where a tensor is absent
+  Scalar scalar(size_t i) const;           // TB_UNSUPPORTED for a complex number
+  Scalar number(size_t i) const;           // complex ones, too
   std::optional<Scalar> optional_scalar(size_t i) const;
   int64_t integer(size_t i) const;
   std::optional<int64_t> optional_integer(size_t i) const;

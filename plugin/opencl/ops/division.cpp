@@ -5,20 +5,41 @@
 
 namespace ocltensor::opencl {
 
+namespace {
+
+void check_shape(const OpCall& call, size_t i, TensorView out, std::span<const int64_t> expected) {
+  check(same(expected, out.sizes()), "{}: output {} has shape {}, expected {}", call.name(), i,
+        to_string(out.sizes()), to_string(expected));
+}
+void check_type(const OpCall& call, size_t i, TensorView out, DType expected) {
+  check(expected == out.dtype(), "{}: output {} has type {}, expected {}", call.name(), i,
+        name(out.dtype()), name(expected));
+}
+void check_count(const OpCall& call, size_t expected) {
+  check(expected == call.out_count(), "{} has {} outputs, got {}", call.name(), expected,
+        call.out_count());
+}
+
+}  // namespace
+
 std::vector<TensorSpec> check_outputs(const OpCall& call, bool any_type) {
   auto specs = call.op().infer(call.args());
-  check(specs.size() == call.out_count(), "{} has {} outputs, got {}", call.name(), specs.size(),
-        call.out_count());
+  check_count(call, specs.size());
   for (size_t i = 0; i < specs.size(); ++i) {
     const TensorView out = call.out(i);
-    if ((call.op().flags & kDataDependentShape) == 0)
-      check(std::ranges::equal(specs[i].sizes, out.sizes()),
-            "{}: output {} has shape {}, expected {}", call.name(), i, to_string(out.sizes()),
-            to_string(specs[i].sizes));
-    check(any_type || specs[i].dtype == out.dtype(), "{}: output {} has type {}, expected {}",
-          call.name(), i, name(out.dtype()), name(specs[i].dtype));
+    if ((call.op().flags & kDataDependentShape) == 0) check_shape(call, i, out, specs[i].sizes);
+    if (!any_type) check_type(call, i, out, specs[i].dtype);
   }
   return specs;
+}
+
+void check_outputs_like(const OpCall& call, TensorViews list) {
+  check_count(call, list.size());
+  for (size_t i = 0; i < list.size(); ++i) {
+    const TensorView out = call.out(i), expected = list[i];
+    check_shape(call, i, out, expected.sizes());
+    check_type(call, i, out, expected.dtype());
+  }
 }
 
 Division divide(const Capabilities& caps, int64_t count, int64_t smallest) {

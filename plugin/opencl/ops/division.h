@@ -9,6 +9,9 @@ namespace ocltensor::opencl {
 // The inferred outputs of a call, after checking arguments (by inference) and the shapes of the
 // outputs against them; the types too, unless `any_type`.
 std::vector<TensorSpec> check_outputs(const OpCall& call, bool any_type = false);
+// The same where the arguments are checked and the outputs are like the tensors of a list: without
+// a specification of each of hundreds.
+void check_outputs_like(const OpCall& call, TensorViews list);
 
 // A run of `count` pieces of work. Rows: about 64 items of at least `smallest` pieces each.
 // Elements: an item a piece. Kernels read it with FOR_EACH of kernels/include/range.h.

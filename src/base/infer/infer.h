@@ -79,6 +79,8 @@ Specs mv(const Args& args);
 // multi_tensor.cpp
 Specs amp_unscale(const Args& args);
 Specs amp_update_scale(const Args& args);
+// The arguments of a foreach operator alone; the list that its outputs are like.
+TensorViews check_foreach(const Args& args);
 Specs foreach (const Args& args);
 Specs foreach_copy(const Args& args);
 Specs foreach_norm(const Args& args);

@@ -7,27 +7,18 @@
 namespace ocltensor::infer {
 namespace {
 
-using List = std::vector<std::optional<TensorView>>;
-
-List whole_list(const Args& args, size_t i) {
-  List list = args.tensors(i);
-  for (const auto& t : list)
-    check(t.has_value(), "{}: '{}' has an absent tensor", args.schema().full_name(),
-          args.schema().inputs[i].name);
-  return list;
-}
-
 // A list that goes along with `first`, position by position; `any_type`: of any dtype.
-void check_along(const Args& args, size_t i, const List& first, bool any_type = false) {
-  const List list = whole_list(args, i);
+void check_along(const Args& args, size_t i, TensorViews first, bool any_type = false) {
+  const TensorViews list = args.whole_list(i);
   check(list.size() == first.size(), "{}: '{}' has {} tensors, '{}' has {}",
         args.schema().full_name(), args.schema().inputs[0].name, first.size(),
         args.schema().inputs[i].name, list.size());
   for (size_t k = 0; k < list.size(); ++k) {
-    check(std::ranges::equal(list[k]->sizes(), first[k]->sizes()),
-          "{}: tensor {} of '{}' has shape {}, expected {}", args.schema().full_name(), k,
-          args.schema().inputs[i].name, to_string(list[k]->sizes()), to_string(first[k]->sizes()));
-    if (!any_type) check_same_type(args, *first[k], *list[k]);
+    const TensorView tensor = list[k], expected = first[k];
+    check(same(tensor.sizes(), expected.sizes()), "{}: tensor {} of '{}' has shape {}, expected {}",
+          args.schema().full_name(), k, args.schema().inputs[i].name, to_string(tensor.sizes()),
+          to_string(expected.sizes()));
+    if (!any_type) check_same_type(args, expected, tensor);
   }
 }
 
@@ -42,21 +33,21 @@ void check_single(const Args& args, std::string_view name, bool or_number = fals
         name, to_string(t->sizes()));
 }
 
-Specs like(const List& list) {
+Specs like(TensorViews list) {
   Specs specs;
   specs.reserve(list.size());
-  for (const auto& t : list) specs.push_back(spec(t->dtype(), t->sizes()));
+  for (const TensorView t : list) specs.push_back(spec(t.dtype(), t.sizes()));
   return specs;
 }
 
-List leading_list(const Args& args) {
-  List self = whole_list(args, 0);
-  for (const auto& t : self) check_floating(args, *t);
+TensorViews leading_list(const Args& args) {
+  const TensorViews self = args.whole_list(0);
+  for (const TensorView t : self) check_floating(args, t);
   return self;
 }
 
 // Lists with an entry for each parameter, one of which may be empty, and steps of one element.
-void check_state(const Args& args, const List& self, std::initializer_list<std::string_view> lists,
+void check_state(const Args& args, TensorViews self, std::initializer_list<std::string_view> lists,
                  std::string_view may_be_empty) {
   for (const std::string_view name : lists) {
     const auto i = static_cast<size_t>(args.schema().input(name));
@@ -65,13 +56,13 @@ void check_state(const Args& args, const List& self, std::initializer_list<std::
     check_along(args, i, self);
   }
   if (const int steps = args.schema().input("state_steps"); steps >= 0) {
-    const List list = whole_list(args, static_cast<size_t>(steps));
+    const TensorViews list = args.whole_list(static_cast<size_t>(steps));
     check(list.size() == self.size(), "{}: there are {} parameters and {} steps",
           args.schema().full_name(), self.size(), list.size());
-    for (const auto& t : list)
-      check(is_floating(t->dtype()) && t->numel() == 1,
+    for (const TensorView t : list)
+      check(is_floating(t.dtype()) && t.numel() == 1,
             "{}: steps must be floating-point tensors of one element, got {} {}",
-            args.schema().full_name(), name(t->dtype()), to_string(t->sizes()));
+            args.schema().full_name(), name(t.dtype()), to_string(t.sizes()));
   }
   check_single(args, "lr", true);
   check_single(args, "grad_scale");
@@ -80,8 +71,8 @@ void check_state(const Args& args, const List& self, std::initializer_list<std::
 
 }  // namespace
 
-Specs foreach (const Args& args) {
-  const List self = leading_list(args);
+TensorViews check_foreach(const Args& args) {
+  const TensorViews self = leading_list(args);
   for (size_t i = 1; i < args.size(); ++i) {
     const Argument& argument = args.schema().inputs[i];
     if (argument.type == ArgType::TensorList) check_along(args, i, self);
@@ -91,27 +82,29 @@ Specs foreach (const Args& args) {
             args.schema().full_name(), self.size(), args.reals(i).size());
     if (argument.type == ArgType::Scalar) (void)args.scalar(i);
   }
-  return like(self);
+  return self;
 }
 
+Specs foreach (const Args& args) { return like(check_foreach(args)); }
+
 Specs foreach_copy(const Args& args) {
-  const List self = leading_list(args);
+  const TensorViews self = leading_list(args);
   check_along(args, 1, self, true);
   return like(self);
 }
 
 Specs foreach_norm(const Args& args) {
-  const List self = leading_list(args);
+  const TensorViews self = leading_list(args);
   const auto type = args.optional_dtype(2);
   check(!type || is_floating(*type), "_foreach_norm: dtype must be floating-point");
   (void)args.scalar(1);
   Specs specs;
-  for (const auto& t : self) specs.push_back(spec(type.value_or(t->dtype()), Dims{}));
+  for (const TensorView t : self) specs.push_back(spec(type.value_or(t.dtype()), Dims{}));
   return specs;
 }
 
 Specs fused_adam(const Args& args) {
-  const List self = leading_list(args);
+  const TensorViews self = leading_list(args);
   const bool amsgrad = args.boolean(static_cast<size_t>(args.schema().input("amsgrad")));
   check_state(args, self, {"grads", "exp_avgs", "exp_avg_sqs", "max_exp_avg_sqs"},
               amsgrad ? "" : "max_exp_avg_sqs");
@@ -119,7 +112,7 @@ Specs fused_adam(const Args& args) {
 }
 
 Specs fused_sgd(const Args& args) {
-  const List self = leading_list(args);
+  const TensorViews self = leading_list(args);
   const bool momentum = args.real(static_cast<size_t>(args.schema().input("momentum"))) != 0;
   check_state(args, self, {"grads", "momentum_buffer_list"},
               momentum ? "" : "momentum_buffer_list");

@@ -8,20 +8,20 @@ namespace {
 
 void unscale_op(OpCall& call) {
   check_outputs(call);
-  const auto self = call.args().tensors(0);
+  const auto self = call.args().whole_list(0);
   for (size_t i = 1; i < 3; ++i)
     if (call.args().tensor(i).dtype() != DType::Float32)
       unsupported(TB_REASON_DTYPE, "{}: found_inf and inv_scale must be float32", call.name());
   if (self.empty()) return call.accept();
-  const DType type = self[0]->dtype();
+  const DType type = self[0].dtype();
   TensorLists tensors(call, compute_type(type), 1);
   tensors.share(0, call.args().tensor(1));
   tensors.share(1, call.args().tensor(2));
-  for (const auto& t : self) {
-    if (t->dtype() != type)
+  for (const TensorView t : self) {
+    if (t.dtype() != type)
       unsupported(TB_REASON_DTYPE, "{}: gradients must be of one type, got {} and {}", call.name(),
-                  name(type), name(t->dtype()));
-    tensors.add(std::array{Role{*t, true, true}});
+                  name(type), name(t.dtype()));
+    tensors.add(std::array{Role{t, true, true}});
   }
   tensors.check_apart();
   call.accept();

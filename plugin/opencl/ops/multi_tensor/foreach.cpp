@@ -1,6 +1,7 @@
 // foreach: a pointwise formula, zeros, copies and norms over lists of tensors.
 #include <cmath>
 
+#include "base/infer/infer.h"
 #include "base/multi_tensor.h"
 #include "kernel_sources.h"
 #include "multi_tensor.h"
@@ -15,15 +16,13 @@ constexpr Formula kIdentity{"copy", FormulaForm::Vector, "a"};
 constexpr Formula kZero{"zero", FormulaForm::Vector, "K(0)"};
 constexpr const char* kTypes[] = {"A", "B", "C"};
 
-using List = std::vector<std::optional<TensorView>>;
-
 // One type for all tensors of a list: a kernel has it in its text.
-DType type_of(const OpCall& call, const List& list) {
-  const DType type = list.at(0)->dtype();
-  for (const auto& t : list)
-    if (t->dtype() != type)
+DType type_of(const OpCall& call, TensorViews list) {
+  const DType type = list[0].dtype();
+  for (const TensorView t : list)
+    if (t.dtype() != type)
       unsupported(TB_REASON_DTYPE, "{}: the tensors of a list must be of one type, got {} and {}",
-                  call.name(), name(type), name(t->dtype()));
+                  call.name(), name(type), name(t.dtype()));
   return type;
 }
 
@@ -57,11 +56,11 @@ Scalar number_of(const Args& args, const Foreach& f, size_t t) {
 }
 
 void foreach_op(OpCall& call) {
-  check_outputs(call);
   const Args& args = call.args();
+  check_outputs_like(call, infer::check_foreach(args));
   const Foreach& f = *find_foreach(call.op());
-  std::vector<List> lists;
-  for (const size_t i : f.lists) lists.push_back(args.tensors(i));
+  std::vector<TensorViews> lists;
+  for (const size_t i : f.lists) lists.push_back(args.whole_list(i));
   if (lists[0].empty()) return call.accept();
   const DType type = type_of(call, lists[0]);
   const DType compute = compute_type(type);
@@ -82,7 +81,7 @@ void foreach_op(OpCall& call) {
   for (size_t t = 0; t < lists[0].size(); ++t) {
     roles.clear();
     roles.push_back({call.out(t), false, true});
-    for (const List& list : lists) roles.push_back({*list[t], true, false});
+    for (const TensorViews list : lists) roles.push_back({list[t], true, false});
     tensors.add(roles, number_of(args, f, t));
   }
   tensors.check_apart();
@@ -110,8 +109,8 @@ void convert(const OpCall& call, std::span<const TensorView> to, std::span<const
 
 void convert_op(OpCall& call, size_t source, const Formula& formula) {
   check_outputs(call);
-  const List self = call.args().tensors(0);
-  const List list = call.args().tensors(source);
+  const TensorViews self = call.args().whole_list(0);
+  const TensorViews list = call.args().whole_list(source);
   if (self.empty()) return call.accept();
   const DType in = type_of(call, list);
   const DType out = type_of(call, self);
@@ -120,7 +119,7 @@ void convert_op(OpCall& call, size_t source, const Formula& formula) {
   std::vector<TensorView> to, from;
   for (size_t t = 0; t < list.size(); ++t) {
     to.push_back(call.out(t));
-    from.push_back(*list[t]);
+    from.push_back(list[t]);
   }
   convert(call, to, from, formula, out, in, true);
   call.accept();
@@ -133,7 +132,7 @@ void zero_op(OpCall& call) { convert_op(call, 0, kZero); }
 void norm_op(OpCall& call) {
   check_outputs(call);
   const double order = call.args().real(1);
-  const List self = call.args().tensors(0);
+  const TensorViews self = call.args().whole_list(0);
   const bool infinite = std::isinf(order) && order > 0;
   if (order != 1 && order != 2 && !infinite)
     unsupported(TB_REASON_ARGUMENT, "_foreach_norm has kernels for 1, 2 and inf, got {}", order);
@@ -145,7 +144,7 @@ void norm_op(OpCall& call) {
   d.type("A", type).type("OUT", out).set("ORDER", infinite ? 0 : static_cast<int64_t>(order));
   TensorLists tensors(call, wide ? DType::Float64 : DType::Float32, 2);
   for (size_t t = 0; t < self.size(); ++t)
-    tensors.add(std::array{Role{*self[t], true, false}, Role{call.out(t), false, true, true}});
+    tensors.add(std::array{Role{self[t], true, false}, Role{call.out(t), false, true, true}});
   tensors.check_apart();
   call.accept();
   tensors.run(kernel_sources::multi_tensor_norm, "norm", d, "finish");

@@ -2,7 +2,7 @@
 // allow.
 #pragma once
 
-#include <deque>
+#include <array>
 #include <span>
 #include <vector>
 
@@ -46,9 +46,18 @@ class TensorLists {
 
  private:
   struct Group;
+  // A tensor, and what one look at its sizes and strides tells.
+  struct Member {
+    Role role;
+    Part part;  // no bytes where it has no elements
+    int64_t elements;
+    bool contiguous;
+  };
+  static Member member(const Role& role);
+  static bool go_together(std::span<const Member> members);
   size_t count() const { return numbers_.size(); }
-  std::span<const Role> entry(size_t i) const {
-    return std::span(all_roles_).subspan(i * roles_, roles_);
+  std::span<const Member> entry(size_t i) const {
+    return std::span(members_).subspan(i * roles_, roles_);
   }
   void place_all();
   void copy_back();
@@ -59,17 +68,16 @@ class TensorLists {
   const OpCall& call_;
   DType compute_;
   size_t roles_;
-  std::vector<Role> all_roles_;    // roles_ per entry
-  std::vector<uint64_t> numbers_;  // one per entry
-  std::vector<Part> parts_;        // roles_ per entry
-  std::vector<Part> shared_;       // none: no bytes
+  std::vector<Member> members_;                     // roles_ per entry
+  std::vector<uint64_t> numbers_;                   // one per entry
+  std::array<Part, MULTI_TENSOR_SHARED> shared_{};  // none: no bytes
   MultiTensorParams params_{};
-  std::deque<Scratch> scratch_;
+  std::vector<Scratch> scratch_;
   struct Return {
     TensorView to;
     LocalTensor from;
   };
-  std::deque<Return> returns_;
+  std::vector<Return> returns_;
 };
 
 // Copies parts of one size each, all contiguous, of one type, in one launch (cat).

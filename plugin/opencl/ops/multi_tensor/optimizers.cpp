@@ -19,7 +19,7 @@ class Step {
     set_flag("MAXIMIZE", flag("maximize"));
     set_flag("DECAY", real("weight_decay") != 0);
     for (const std::string_view name : lists) {
-      lists_.push_back(call.args().tensors(at(name)));
+      lists_.push_back(call.args().whole_list(at(name)));
       const bool steps = name == "state_steps";
       is_step_.push_back(steps);
       check_type(lists_.back(), steps ? DType::Float32 : type_);
@@ -45,7 +45,7 @@ class Step {
       for (size_t k = 0; k < lists_.size(); ++k) {
         // Gradients change only where they are unscaled.
         const bool written = !is_step_[k] && (k != 1 || scaled_);
-        roles.push_back({*lists_[k][t], true, written, is_step_[k]});
+        roles.push_back({lists_[k][t], true, written, is_step_[k]});
       }
       tensors_.add(roles);
     }
@@ -56,15 +56,15 @@ class Step {
 
  private:
   DType type_of_all() const {
-    const auto self = call_.args().tensors(0);
-    return self.empty() ? DType::Float32 : self[0]->dtype();
+    const TensorViews self = call_.args().whole_list(0);
+    return self.empty() ? DType::Float32 : self[0].dtype();
   }
   size_t count_of_all() const { return call_.args().value(0).count; }
-  void check_type(const std::vector<std::optional<TensorView>>& list, DType type) const {
-    for (const auto& t : list)
-      if (t->dtype() != type)
+  void check_type(TensorViews list, DType type) const {
+    for (const TensorView t : list)
+      if (t.dtype() != type)
         unsupported(TB_REASON_DTYPE, "{}: the tensors of a list must be {}, got {}", call_.name(),
-                    name(type), name(t->dtype()));
+                    name(type), name(t.dtype()));
   }
   void share(std::string_view argument, const char* type, size_t slot) {
     const size_t i = at(argument);
@@ -80,7 +80,7 @@ class Step {
   DType type_;
   TensorLists tensors_;
   Defines defines_;
-  std::vector<std::vector<std::optional<TensorView>>> lists_;
+  std::vector<TensorViews> lists_;
   std::vector<bool> is_step_;
   bool scaled_ = false;
 };

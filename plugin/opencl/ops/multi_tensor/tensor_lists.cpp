@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "apart.h"
 #include "multi_tensor.h"
 #include "ops/copy/copy.h"
 #include "ops/divide_up.h"
@@ -28,44 +29,41 @@ bool is_dense(TensorView tensor) {
   return true;
 }
 
-// Element i of every tensor lies at place i of its memory.
-bool go_together(std::span<const Role> roles) {
-  const TensorView first = roles[0].tensor;
-  bool contiguous = true, equal = true;
-  for (const Role& role : roles) {
-    if (role.single) continue;
-    contiguous = contiguous && role.tensor.is_contiguous();
-    equal = equal && std::ranges::equal(role.tensor.strides(), first.strides());
-  }
-  return contiguous || (equal && is_dense(first));
-}
-
-Part part_of(TensorView tensor) {
-  const Extent e = extent(tensor.sizes(), tensor.strides());
-  const int64_t item = tensor.itemsize();
-  return {tensor.address() + static_cast<uint64_t>(e.low * item),
-          static_cast<uint64_t>((e.high - e.low) * item)};
-}
-
-struct Used {
-  tb_address begin, end;
-  bool written;
-  int64_t entry;
-};
-
-[[noreturn]] void decline_overlap(const OpCall& call) {
-  unsupported(TB_REASON_LAYOUT,
-              "{}: a tensor that is written shares memory with another one of the lists",
-              call.name());
-}
-
 }  // namespace
 
 TensorLists::TensorLists(const OpCall& call, DType compute, size_t roles, size_t expected)
-    : call_(call), compute_(compute), roles_(roles), shared_(MULTI_TENSOR_SHARED) {
-  all_roles_.reserve(roles * expected);
+    : call_(call), compute_(compute), roles_(roles) {
+  members_.reserve(roles * expected);
   numbers_.reserve(expected);
-  parts_.reserve(roles * expected);
+}
+
+// That nothing overflows was checked when the call came in.
+TensorLists::Member TensorLists::member(const Role& role) {
+  const auto sizes = role.tensor.sizes(), strides = role.tensor.strides();
+  int64_t elements = 1, low = 0, high = 0;
+  bool contiguous = true;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    if (sizes[d] == 0) return {role, {0, 0}, 0, true};
+    if (sizes[d] == 1) continue;
+    contiguous = contiguous && strides[d] == elements;
+    elements *= sizes[d];
+    const int64_t reach = (sizes[d] - 1) * strides[d];
+    (reach < 0 ? low : high) += reach;
+  }
+  const int64_t item = role.tensor.itemsize();
+  const tb_address first = role.tensor.address() + static_cast<uint64_t>(low * item);
+  return {role, {first, static_cast<uint64_t>((high + 1 - low) * item)}, elements, contiguous};
+}
+
+// Element i of every tensor lies at place i of its memory.
+bool TensorLists::go_together(std::span<const Member> members) {
+  const auto apply = [&](auto&& fits) {
+    return std::ranges::all_of(members, [&](const Member& m) { return m.role.single || fits(m); });
+  };
+  if (apply([](const Member& m) { return m.contiguous; })) return true;
+  const TensorView first = members[0].role.tensor;
+  return apply([&](const Member& m) { return same(m.role.tensor.strides(), first.strides()); }) &&
+         is_dense(first);
 }
 
 uint64_t TensorLists::bits(Scalar value) const {
@@ -81,10 +79,8 @@ uint64_t TensorLists::bits(Scalar value) const {
 }
 
 void TensorLists::add(std::span<const Role> roles, Scalar number) {
-  all_roles_.insert(all_roles_.end(), roles.begin(), roles.end());
+  for (const Role& role : roles) members_.push_back(member(role));
   numbers_.push_back(bits(number));
-  for (const Role& role : roles)
-    parts_.push_back(role.tensor.numel() == 0 ? Part{0, 0} : part_of(role.tensor));
 }
 
 void TensorLists::share(size_t slot, TensorView tensor) {
@@ -95,49 +91,43 @@ void TensorLists::set_number(size_t slot, double value) { params_.numbers[slot] 
 
 void TensorLists::check_apart() const {
   std::vector<Used> used;
-  used.reserve(parts_.size() + shared_.size());
-  for (size_t i = 0; i < parts_.size(); ++i)
-    if (const Part& part = parts_[i]; part.bytes > 0)
-      used.push_back({part.address, part.address + part.bytes, all_roles_[i].written,
-                      static_cast<int64_t>(i / roles_)});
-  for (const Part& part : shared_)
-    if (part.bytes > 0) used.push_back({part.address, part.address + part.bytes, false, -1});
-  std::ranges::sort(used, [](const Used& a, const Used& b) {
-    return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
-  });
-  // The furthest ranges so far, of all and of those written; -2: of several entries.
-  Used reach{}, written{};
-  for (const Used& u : used) {
-    const auto conflicts = [&](const Used& other) {
-      const bool same = u.begin == other.begin && u.end == other.end && u.entry == other.entry;
-      return u.begin < other.end && !same;
-    };
-    if (u.written ? conflicts(reach) : conflicts(written)) decline_overlap(call_);
-    const auto extend = [&](Used& far) {
-      if (u.end > far.end)
-        far = u;
-      else if (u.begin == far.begin && u.end == far.end && u.entry != far.entry)
-        far.entry = -2;
-    };
-    extend(reach);
-    if (u.written) extend(written);
+  used.reserve(members_.size() + shared_.size());
+  for (size_t i = 0; i < count(); ++i) {
+    const size_t first = used.size();
+    for (const Member& m : entry(i)) {
+      if (m.part.bytes == 0) continue;
+      const Used u{m.part.address, m.part.address + m.part.bytes, m.role.written};
+      // Tensors of one position may be one: element by element nothing is read after it changed.
+      size_t k = first;
+      while (k < used.size() && !(used[k].begin == u.begin && used[k].end == u.end)) ++k;
+      if (k == used.size())
+        used.push_back(u);
+      else
+        used[k].written = used[k].written || u.written;
+    }
   }
+  for (const Part& part : shared_)
+    if (part.bytes > 0) used.push_back({part.address, part.address + part.bytes, false});
+  if (!are_apart(used))
+    unsupported(TB_REASON_LAYOUT,
+                "{}: a tensor that is written shares memory with another one of the lists",
+                call_.name());
 }
 
 // Tensors that do not go together element by element get row-major copies.
 void TensorLists::place_all() {
   for (size_t i = 0; i < count(); ++i) {
     if (go_together(entry(i))) continue;
-    for (size_t r = i * roles_; r < (i + 1) * roles_; ++r) {
-      const Role& role = all_roles_[r];
-      if (role.single || parts_[r].bytes == 0 || role.tensor.is_contiguous()) continue;
-      const auto bytes = static_cast<uint64_t>(role.tensor.numel() * role.tensor.itemsize());
+    for (Member& m : std::span(members_).subspan(i * roles_, roles_)) {
+      const Role& role = m.role;
+      if (role.single || m.part.bytes == 0 || m.contiguous) continue;
+      const auto bytes = static_cast<uint64_t>(m.elements * role.tensor.itemsize());
       scratch_.push_back(call_.scratch(bytes));
       const LocalTensor local(scratch_.back().address(), role.tensor.dtype(),
                               Dims(role.tensor.sizes()));
       if (role.read) copy_tensor(call_, local.view(), role.tensor);
       if (role.written) returns_.push_back({role.tensor, local});
-      parts_[r] = {scratch_.back().address(), bytes};
+      m.part = {scratch_.back().address(), bytes};
     }
   }
 }
@@ -170,7 +160,7 @@ void TensorLists::run(const Source& source, const char* function, Defines define
   const bool rows = call_.caps().style == KernelStyle::Rows;
   place_all();
   int64_t total = 0;
-  for (size_t i = 0; i < count(); ++i) total += entry(i)[0].tensor.numel();
+  for (size_t i = 0; i < count(); ++i) total += entry(i)[0].elements;
   params_.chunk = rows || total > (int64_t{1} << 21) ? 4096 : 1024;
   defines.type("COMPUTE", compute_)
       .set("FLOATING", is_floating(compute_))
@@ -187,14 +177,14 @@ void TensorLists::run(const Source& source, const char* function, Defines define
     for (; at < count(); ++at) {
       const size_t buffers = group.buffers.size();
       const size_t words = group.table.size();
-      const int64_t elements = entry(at)[0].tensor.numel();
+      const int64_t elements = entry(at)[0].elements;
       group.table.push_back(static_cast<uint64_t>(group.params.chunks));
       group.table.push_back(static_cast<uint64_t>(elements));
       group.table.push_back(numbers_[at]);
       bool fits = true;
       for (size_t r = 0; r < roles_ && fits; ++r) {
         uint64_t address = 0;
-        fits = group.find(parts_[at * roles_ + r], address);
+        fits = group.find(entry(at)[r].part, address);
         group.table.push_back(address);
       }
       if (!fits) {
