@@ -25,6 +25,13 @@ constexpr std::pair<at::ScalarType, DType> kTypes[] = {
     {at::kComplexFloat, DType::Complex64},
 };
 
+// By ATen's number of a type: every tensor of every call is looked up.
+constexpr auto kTypeOf = [] {
+  std::array<std::optional<DType>, static_cast<size_t>(at::ScalarType::NumOptions)> table{};
+  for (const auto& [theirs, ours] : kTypes) table[static_cast<size_t>(theirs)] = ours;
+  return table;
+}();
+
 tb_tensor describe(const at::Tensor& tensor, const void* data, const void* base) {
   tb_tensor t;
   t.struct_size = sizeof t;
@@ -57,8 +64,9 @@ at::Tensor resolved(const at::Tensor& tensor) { return tensor.resolve_conj().res
 }  // namespace
 
 DType dtype_of(at::ScalarType type) {
-  for (const auto& [theirs, ours] : kTypes)
-    if (theirs == type) return ours;
+  const auto index = static_cast<size_t>(type);
+  if (index < kTypeOf.size() && kTypeOf[index]) [[likely]]
+    return *kTypeOf[index];
   TORCH_CHECK_NOT_IMPLEMENTED(false, "ocl: tensors of dtype ", type, " are not supported");
 }
 
@@ -101,53 +109,55 @@ void Arguments::add(const std::optional<at::Tensor>& tensor) {
     none();
 }
 
-void Arguments::add_list(std::vector<tb_tensor> tensors, const std::vector<bool>& present) {
+// Room for a list of `count` tensors: they stay where they are, as pointers lead to them.
+Arguments::List& Arguments::new_list(size_t count) {
   List& list = lists_.emplace_back();
-  list.tensors = std::move(tensors);
-  list.pointers.reserve(list.tensors.size());
-  for (size_t i = 0; i < list.tensors.size(); ++i)
-    list.pointers.push_back(present[i] ? &list.tensors[i] : nullptr);
+  list.tensors.reserve(count);
+  list.pointers.reserve(count);
+  return list;
+}
+void Arguments::List::add(const tb_tensor& tensor) {
+  pointers.push_back(&tensors.emplace_back(tensor));
+}
+void Arguments::add_list(const List& list) {
   tb_value& value = next();
   value.tag = TB_TENSOR_LIST;
   value.count = static_cast<uint32_t>(list.pointers.size());
   value.as.p = list.pointers.data();
 }
 
-void Arguments::add(at::ITensorListRef tensors) {
-  std::vector<tb_tensor> described;
-  described.reserve(tensors.size());
+template <typename Tensors>
+void Arguments::add_tensors(const Tensors& tensors) {
+  List& list = new_list(tensors.size());
+  inputs_.reserve(inputs_.size() + tensors.size());
   for (const at::Tensor& t : tensors) {
     TORCH_CHECK(t.device().type() == kOcl,
                 "Expected all tensors to be on the same device, but found one on ", t.device(),
                 " beside ocl");
     const at::Tensor* plain = &t;
     if (is_lazy(t)) plain = &resolved_.emplace_back(resolved(t));
-    described.push_back(describe_input(*plain));
+    list.add(describe_input(*plain));
     inputs_.push_back(plain);
   }
-  const size_t count = described.size();
-  add_list(std::move(described), std::vector<bool>(count, true));
+  add_list(list);
 }
-void Arguments::add(at::TensorList tensors) { add(at::ITensorListRef(tensors)); }
+void Arguments::add(at::ITensorListRef tensors) { add_tensors(tensors); }
+void Arguments::add(at::TensorList tensors) { add_tensors(tensors); }
 
 // Indices may be CPU tensors: they are brought to the device, as CUDA does.
 void Arguments::add(const c10::List<std::optional<at::Tensor>>& tensors) {
-  std::vector<tb_tensor> described;
-  std::vector<bool> present;
-  std::vector<at::Tensor> kept;
+  List& list = new_list(tensors.size());
   c10::Device device(kOcl, -1);
   for (const at::Tensor* t : inputs_) device = t->device();
   for (const std::optional<at::Tensor> item : tensors) {
-    present.push_back(item.has_value() && item->defined());
-    if (!present.back()) {
-      described.emplace_back();
+    if (!item.has_value() || !item->defined()) {
+      list.pointers.push_back(nullptr);
       continue;
     }
-    kept.push_back(resolved(item->device().type() == kOcl ? *item : item->to(device)));
-    described.push_back(describe_input(kept.back()));
+    list.kept.push_back(resolved(item->device().type() == kOcl ? *item : item->to(device)));
+    list.add(describe_input(list.kept.back()));
   }
-  add_list(std::move(described), present);
-  lists_.back().kept = std::move(kept);
+  add_list(list);
 }
 
 void Arguments::add(const at::Scalar& number) { set_number(next(), number); }

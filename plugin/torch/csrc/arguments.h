@@ -82,6 +82,8 @@ class Arguments {
 
   std::span<const tb_value> values() const { return {values_.data(), count_}; }
   c10::ArrayRef<const at::Tensor*> tensors() const { return inputs_; }
+  // The first list that was added, as described.
+  std::span<const tb_tensor* const> first_list() const { return lists_.front().pointers; }
 
  private:
   tb_value& next() {
@@ -91,7 +93,17 @@ class Arguments {
   void random();
   void set_number(tb_value& value, const at::Scalar& number);
   void add_bools(const bool* values, size_t count);
-  void add_list(std::vector<tb_tensor> tensors, const std::vector<bool>& present);
+  struct List {
+    std::vector<tb_tensor> tensors;
+    std::vector<const tb_tensor*> pointers;  // null: absent
+    std::vector<uint8_t> bools;
+    std::vector<at::Tensor> kept;
+    void add(const tb_tensor& tensor);
+  };
+  List& new_list(size_t count);
+  void add_list(const List& list);
+  template <typename Tensors>
+  void add_tensors(const Tensors& tensors);
   void take_guest(const at::Tensor& guest, tb_value& value, c10::DeviceIndex device);
 
   std::array<tb_value, kMost> values_;
@@ -106,12 +118,6 @@ class Arguments {
   size_t complex_count_ = 0;
   std::optional<at::Generator> generator_;
   size_t generator_at_ = kMost;
-  struct List {
-    std::vector<tb_tensor> tensors;
-    std::vector<const tb_tensor*> pointers;
-    std::vector<uint8_t> bools;
-    std::vector<at::Tensor> kept;
-  };
   std::list<List> lists_;  // addresses stay; empty costs nothing
 };
 

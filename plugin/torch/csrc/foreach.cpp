@@ -74,13 +74,21 @@ at::Tensor result_like(const at::Tensor& t) {
              : at::empty_like(t);
 }
 
-bool try_plugin(ListOperator& op, Lists& lists, at::TensorList outs) {
+// Whether the plugin took the call.
+template <typename Call>
+bool try_plugin(Call&& call) {
   try {
-    op.invoke(lists.arguments(), outs, lists.device());
+    call();
   } catch (const Declined&) {
     return false;
   }
   return true;
+}
+bool try_plugin(ListOperator& op, Lists& lists, at::TensorList outs) {
+  return try_plugin([&] { op.invoke(lists.arguments(), outs, lists.device()); });
+}
+bool try_in_place(ListOperator& op, Lists& lists) {
+  return try_plugin([&] { op.invoke_in_place(lists.arguments(), lists.device()); });
 }
 
 // ATen's loop: what its dispatcher has for backends without foreach kernels, such as the CPU.
@@ -110,7 +118,7 @@ struct Foreach<Op, plugin_op, void(at::TensorList, A...)> {
     constexpr bool copies = std::is_same_v<Op, at::_ops::_foreach_copy_>;
     Lists lists(self, copies);
     (lists.add(args), ...);
-    if (!lists.fits() || !try_plugin(plugin_op, lists, self)) Op::redispatch(kLoop, self, args...);
+    if (!lists.fits() || !try_in_place(plugin_op, lists)) Op::redispatch(kLoop, self, args...);
   }
 };
 

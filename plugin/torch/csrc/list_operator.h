@@ -10,11 +10,17 @@ class ListOperator {
   explicit ListOperator(const char* name) : handle_(name) {}
   // `in` is complete, `outs` are the tensors of the out list. Throws Declined.
   void invoke(Arguments& in, at::TensorList outs, c10::DeviceIndex device);
-  // The same where there is no other implementation: a declined call is a NotImplementedError.
+  // The same where the tensors of the first list are the outputs, too: they are not described
+  // again. mutable_data_ptr() was called for each of them before they were added.
+  void invoke_in_place(Arguments& in, c10::DeviceIndex device);
+  // As invoke(), where there is no other implementation: a declined call is a NotImplementedError.
   void invoke_or_raise(Arguments& in, at::TensorList outs, c10::DeviceIndex device);
   const char* name() const { return handle_.name(); }
 
  private:
+  void invoke_settled(Arguments& in, std::span<const tb_tensor* const> outs,
+                      c10::DeviceIndex device);
+
   OperatorHandle handle_;
 };
 
