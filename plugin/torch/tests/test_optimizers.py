@@ -252,6 +252,21 @@ class Foreach(unittest.TestCase):
             torch._foreach_add_([a[:4], a[4:]], [a[4:], a[:4]])
             self.assertEqual(a.tolist(), [4, 6, 8, 10, 8, 11, 14, 17])
 
+    def test_many_in_any_order(self):
+        """Whether two of many tensors share memory does not depend on where the pool put them."""
+        order = torch.randperm(200, generator=torch.Generator().manual_seed(5)).tolist()
+        for overlap in (False, True):
+            results = []
+            for device in ("cpu", "ocl"):
+                base = torch.arange(1600.0, device=device)
+                parts = [base[8 * k : 8 * k + 8] for k in order]
+                if overlap:
+                    parts[57] = base[8 * 31 + 4 : 8 * 31 + 12]
+                count = launches(lambda parts=parts: torch._foreach_mul_(parts, 2))
+                self.assertEqual(count > 100, overlap and device == "ocl")
+                results.append(base.tolist())
+            self.assertEqual(results[1], results[0])
+
     def test_copy_and_zero(self):
         for dtype in (torch.float32, torch.float16, torch.int32):
             a, b, _ = lists("ocl", dtype)
