@@ -12,7 +12,8 @@ typedef struct {
   tk_u64 keys[2], positions[2];
   tk_u64 counts, totals;  // [rows][tiles][256], [rows][256]
   tk_u64 varying;         // 2 words: bits that differ between keys
-  tk_i32 pass, passes;    // radix.cl: digits from the lowest on
+  tk_i32 pass, passes;    // digits of 8 bits from the lowest on: the others need not be looked at
   tk_i32 lanes;           // work-items that share the counts of a digit
+  tk_i32 reserved;
 } RadixParams;
 #endif

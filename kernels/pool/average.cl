@@ -12,7 +12,7 @@ INLINE T sum_of_run(__global const STYPE(A) *p, int n) {
 #if ROWS
   if (n >= 16) {
     CVEC(A) sums = (CVEC(A))((T)0);
-    for (; i + 16 <= n; i += 16) sums += LOAD16(A, p, i);
+    for (; i <= n - 16; i += 16) sums += LOAD16(A, p, i);
     T lane[16];
     vstore16(sums, 0, lane);
     for (int k = 0; k < 16; ++k) sum += lane[k];

@@ -24,7 +24,7 @@ GROUP __kernel void gather(__global void *in_base, ulong in_offset, __global con
     T sum = 0;
     for (int oy = y0; oy <= y1; ++oy)
       for (int ox = x0; ox <= x1; ++ox) {
-        const long o = first + oy * p.out[1] + ox;
+        const long o = first + (long)oy * p.out[1] + ox;
         if (indices[o] == mine) sum += LOAD(A, out, o);
       }
     STORE(A, in, i, sum);

@@ -38,6 +38,7 @@ TILE_GROUP __kernel void sort_tiles(__global void *value_base, ulong value_offse
   barrier(CLK_LOCAL_MEM_FENCE);
   // A bit for each digit that is not the same in all keys. The first pass is always made: it leaves what is read below.
   Key wanted = (Key)((ulong)varying[1] << 32 | varying[0]);
+  if (p.passes < WIDTH / 8) wanted &= ((Key)1 << 8 * p.passes) - 1;
   wanted |= wanted >> 2;
   wanted = ((wanted | wanted >> 1) & (Key)0x1111111111111111ul) | 1;
 #endif

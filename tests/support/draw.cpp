@@ -91,8 +91,10 @@ void Draw::scatter_specials(HostTensor& t, const Domain& domain) {
   for (int64_t k = 0; k < count; ++k) {
     const int64_t i = rng.range(0, n - 1);
     const double special = rng.pick(reals);
-    const bool wanted = (domain.infinite || !std::isinf(special)) &&
-                        (domain.tiny || !(std::fabs(special) <= smallest_normal(t.dtype)));
+    const bool wanted =
+        (domain.infinite || !std::isinf(special)) &&
+        (domain.tiny || !(std::fabs(special) <= smallest_normal(t.dtype))) &&
+        (domain.denormals || special == 0 || !(std::fabs(special) <= smallest_normal(t.dtype)));
     if (is_floating(t.dtype) && domain.specials && wanted) t.set(i, special);
     if (!is_floating(t.dtype) && domain.extremes) t.set_integer(i, rng.pick(integers));
   }

@@ -18,6 +18,7 @@ struct Domain {
   bool extremes = false;  // also the largest and smallest integers
   bool infinite = true;   // infinities are among the special values
   bool tiny = true;       // zeros, denormals and the smallest normal number are, too
+  bool denormals = true;  // of `tiny`, those that are not zero
 };
 
 enum class LayoutMode : uint8_t { Contiguous, Strided, Any };

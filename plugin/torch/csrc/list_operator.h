@@ -11,7 +11,8 @@ class ListOperator {
   // `in` is complete, `outs` are the tensors of the out list. Throws Declined.
   void invoke(Arguments& in, at::TensorList outs, c10::DeviceIndex device);
   // The same where the tensors of the first list are the outputs, too: they are not described
-  // again. mutable_data_ptr() was called for each of them before they were added.
+  // again. mutable_data_ptr() was called for each of them before they were added, and none is a
+  // lazy negation or conjugate, of which the call would write to a copy.
   void invoke_in_place(Arguments& in, c10::DeviceIndex device);
   // As invoke(), where there is no other implementation: a declined call is a NotImplementedError.
   void invoke_or_raise(Arguments& in, at::TensorList outs, c10::DeviceIndex device);

@@ -1,6 +1,5 @@
 // Inference for operators over lists of tensors: lists of one length, floating types, equal shapes
 // at each position.
-#include <algorithm>
 
 #include "common.h"
 

@@ -35,9 +35,11 @@ constexpr Domain kTies = {-3, 3, 0.5, true, true};
 constexpr Domain kWild = {-100, 100, 0.5, true, true};
 constexpr Domain kNonZero = {1, 12, 0.25, false, false};
 constexpr Domain kAround = {-4, 4, 0, true, false};
-// Factors of a product of three: a number times a denormal may be zero in float32 alone, and NaN
-// beside an infinity.
-constexpr Domain kFactor = {-4, 4, 0, true, false, true, false};
+// Factors of a product of three: of a denormal a number's share may be zero, and a quotient by it
+// infinite, in float32 alone; beside an infinity that is NaN.
+constexpr Domain factor(double low, double high) {
+  return {low, high, 0, true, false, true, true, false};
+}
 // No special values: ATen's own vector and scalar loops disagree on them (NaN in the operand that
 // decides a branch), or on the boundaries.
 constexpr Domain plain(double low, double high) { return {low, high, 0, false, false}; }
@@ -139,8 +141,8 @@ const PointwiseDomain kRows[] = {
     {"sub", kWild, kWild, linear("add.out")},
     {"rsub", kWild, kWild, linear("add.out")},
     {"mul", kAround, kAround, ulps(1)},
-    {"addcmul", kFactor, kFactor, linear(nullptr)},
-    {"addcdiv", kFactor, {0.25, 4, 0, true, false, true, false}, linear(nullptr)},
+    {"addcmul", kAround, factor(-4, 4), linear(nullptr)},
+    {"addcdiv", kAround, factor(0.25, 4), linear(nullptr)},
     {"lerp", kAround, kAround, inputs(4, 2)},
     {"frac", real(-50, 50), {}, kExactly},
     {"round", kGrid, {}, kExactly},

@@ -1,5 +1,5 @@
-// cat: on GPUs one launch for up to eight row-major tensors of one type; else a copy of each, or
-// one launch for many small ones.
+// cat: on GPUs a launch for eight row-major tensors of one type; many small runs of memory in one
+// launch; else a copy of each.
 #include <algorithm>
 #include <deque>
 #include <functional>
@@ -85,12 +85,14 @@ void cat_op(OpCall& call) {
     }
     start += length;
   }
-  if (!is_rows(call) && plain && to.size() > 1 && concatenate(call, out, from, dim, runs)) return;
   // Large pieces are copied well one by one.
-  constexpr size_t kMany = 4;
   const bool small = out.numel() * out.itemsize() < static_cast<int64_t>(to.size() << 20);
-  if (runs && small && to.size() >= kMany && !is_complex(out.dtype()))
-    return copy_parts(call, to, from);
+  const bool parts = runs && small && !is_complex(out.dtype());
+  const bool eights = !is_rows(call) && plain && to.size() > 1;
+  if (eights && !(parts && to.size() > CAT_SOURCES) && concatenate(call, out, from, dim, runs))
+    return;
+  constexpr size_t kMany = 4;
+  if (parts && to.size() >= kMany) return copy_parts(call, to, from);
   for (size_t i = 0; i < to.size(); ++i) copy_tensor(call, to[i], from[i]);
 }
 

@@ -41,7 +41,9 @@ enum class Combine { Replace, Sum, Product, Max, Min, Mean };
 struct Accumulation {
   TensorView target;  // row-major; types are those of Target below
   TensorView source;  // row-major; one element where one_source
-  TensorView keys;    // int64: [groups][length], or [length] where shared_keys
+  // int64: [groups][length], or [length] where shared_keys. The number of a block, or for a source
+  // that goes nowhere -1 or the largest int64: their low bits are above those of all blocks.
+  TensorView keys;
   int64_t groups = 1, length = 0, block = 1;
   int64_t target_blocks = 0;  // per group where keys are relative to it; 0: keys are absolute
   bool shared_keys = false;

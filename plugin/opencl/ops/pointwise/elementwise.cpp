@@ -105,16 +105,15 @@ void divide_rows(PointwiseParams& p, size_t& chunks, size_t& groups) {
 // takes more instructions than most formulas.
 constexpr int64_t kVector = 8;
 bool is_vectors(TensorView out, const ElementwiseLaunch& what, const Nest& nest) {
-  const auto fits = [&](TensorView tensor, size_t k) {
+  const auto fits = [&](TensorView tensor) {
     const bool half = tensor.dtype() == DType::Float16 || tensor.dtype() == DType::BFloat16;
-    const tb_address address = tensor.address() + static_cast<uint64_t>(nest.offsets[k] * 2);
-    return half && address % (kVector * 2) == 0;
+    return half && tensor.address() % (kVector * 2) == 0;
   };
-  bool all = what.compute == DType::Float32 && fits(out, 0);
+  bool all = what.compute == DType::Float32 && fits(out);
   for (size_t k = 0; k < what.inputs.size(); ++k) {
     const ElementwiseInput& input = what.inputs[k];
     const bool contiguous = input.tensor != nullptr && nest.space.strides[k + 1][0] == 1;
-    all = all && (!contiguous || (!input.is_condition && fits(*input.tensor, k + 1)));
+    all = all && (!contiguous || (!input.is_condition && fits(*input.tensor)));
   }
   return all;
 }

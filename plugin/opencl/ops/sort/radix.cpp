@@ -74,6 +74,7 @@ class DigitSorter {
     p.length = length_of_entries();
     p.kept = kept_;
     p.raw_length = length_;
+    p.passes = static_cast<int32_t>(passes_);
     return p;
   }
   void run(Launch& launch, const RadixParams& p, int64_t groups) const {
@@ -154,7 +155,6 @@ class DigitSorter {
     Defines d = defines_;
     d.set("SOME", some).set("RETURNS", (call_.caps().type & CL_DEVICE_TYPE_CPU) == 0);
     if (some) find_varying(p, memory, d);
-    p.passes = static_cast<int32_t>(passes_);
     for (p.pass = 0; p.pass < p.passes; ++p.pass) {
       Launch count = call_.launch(kernel_sources::sort_radix, "count_digits", d);
       bind_scratch(count, memory);
@@ -185,7 +185,7 @@ class DigitSorter {
   const TensorView* values_;
   TensorView indices_;
   int64_t rows_, length_, kept_, key_bytes_, group_, tile_;
-  int64_t passes_;  // over digits of long rows
+  int64_t passes_;  // over digits of 8 bits
   Defines defines_;
   bool some_ = false;
   std::optional<Entries> entries_;
