@@ -117,7 +117,7 @@ void accumulate_runs(const OpCall& call, const Accumulation& what) {
   const LocalTensor keys(key_memory.address(), DType::Int64, row);
   const LocalTensor positions(position_memory.address(), DType::Int64, row);
   const TensorView key_view = keys.view();
-  // Keys without a place, -1 and the largest number, have low bits that are above all others.
+  // Keys without a place have low bits that are above all others.
   SortOrder order;
   order.low_bits = std::bit_width(static_cast<uint64_t>(p.blocks));
   sort_rows(call, LocalTensor(what.keys.address(), DType::Int64, row), order, &key_view, positions);

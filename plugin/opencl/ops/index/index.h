@@ -42,7 +42,7 @@ struct Accumulation {
   TensorView target;  // row-major; types are those of Target below
   TensorView source;  // row-major; one element where one_source
   // int64: [groups][length], or [length] where shared_keys. The number of a block, or for a source
-  // that goes nowhere -1 or the largest int64: their low bits are above those of all blocks.
+  // that goes nowhere the largest int64, whose low bits are above those of all blocks.
   TensorView keys;
   int64_t groups = 1, length = 0, block = 1;
   int64_t target_blocks = 0;  // per group where keys are relative to it; 0: keys are absolute

@@ -145,9 +145,9 @@ void index_add(OpCall& call) {
   target.finish();
 }
 
-constexpr Formula kDropPadding{"drop_padding", FormulaForm::Vector, "(a == s0) ? K(-1) : a"};
+constexpr Formula kDropPadding{"drop_padding", FormulaForm::Vector, "(a == s0) ? K(LONG_MAX) : a"};
 
-// Keys that equal `padding` count as out of range.
+// Keys that equal `padding` become NOWHERE.
 void drop_padding(const OpCall& call, TensorView keys, int64_t padding) {
   const ElementwiseInput input{&keys, 0, false};
   const Scalar parameter = padding;
