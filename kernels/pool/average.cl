@@ -2,7 +2,7 @@
 // elements (ROWS: rows) of the tensor it writes: the output forwards, grad_input backwards. STEP: the column stride of
 // windows where that is 1 or 2, else 0. INDEX: the type that counts elements, uint where they are below 2^31.
 #include "types.h"
-#include "range.h"
+#include "row_pieces.h"
 typedef CTYPE(A) T;
 #include "pool_average.h"
 
@@ -87,15 +87,6 @@ INLINE void gradient_at(const PoolParams p, __global STYPE(A) *in, __global cons
   }
   STORE(A, in, column, sum);
 }
-
-// Runs the next statement for every element of the piece of work i: a row of `columns` where ROWS is 1, else an element.
-#if ROWS
-#define ROW_OF(i, columns) ((INDEX)(i))
-#define FOR_COLUMNS(x, i, columns) for (int x = 0; x < (columns); ++x)
-#else
-#define ROW_OF(i, columns) ((INDEX)(i) / (INDEX)(columns))
-#define FOR_COLUMNS(x, i, columns) const int x = (INDEX)(i) % (INDEX)(columns);
-#endif
 
 GROUP __kernel void average(__global void *target_base, ulong target_offset, __global const void *source_base,
                             ulong source_offset, const PoolParams p) {

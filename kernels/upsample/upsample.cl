@@ -2,16 +2,8 @@
 // which every input element adds up the outputs that read it. A work-item takes rows (ROWS) or elements of what it writes.
 // INDEX: the type that counts elements, uint where they are below 2^31 (a 64-bit division takes longer than all the rest).
 #include "types.h"
-#include "range.h"
+#include "row_pieces.h"
 #include "upsample_source.h"
-
-#if ROWS
-#define ROW_OF(i, columns) ((INDEX)(i))
-#define FOR_COLUMNS(x, i, columns) for (int x = 0; x < (columns); ++x)
-#else
-#define ROW_OF(i, columns) ((INDEX)(i) / (INDEX)(columns))
-#define FOR_COLUMNS(x, i, columns) const int x = (INDEX)(i) % (INDEX)(columns);
-#endif
 
 GROUP __kernel void forward(__global void *target_base, ulong target_offset, __global const void *source_base,
                             ulong source_offset, const UpsampleParams p) {

@@ -1,0 +1,13 @@
+// Pieces of work that are rows of a tensor where ROWS is 1, else its elements: the row of piece i, and a loop over what the
+// piece has of it. INDEX: the type that counts elements.
+#ifndef OCLTENSOR_ROW_PIECES_H
+#define OCLTENSOR_ROW_PIECES_H
+#include "range.h"
+#if ROWS
+#define ROW_OF(i, columns) ((INDEX)(i))
+#define FOR_COLUMNS(x, i, columns) for (int x = 0; x < (columns); ++x)
+#else
+#define ROW_OF(i, columns) ((INDEX)(i) / (INDEX)(columns))
+#define FOR_COLUMNS(x, i, columns) const int x = (INDEX)(i) % (INDEX)(columns);
+#endif
+#endif
