@@ -21,11 +21,11 @@ INLINE float rounded_f16(float v) {
 INLINE CTYPE(OUT) uniform(ARGUMENTS) {
   const CTYPE(OUT) from = FROM_BITS(OUT, p.p[0]), range = FROM_BITS(OUT, p.p[1]);
 #if WIDE
-  return (double)UNIT_BITS(w) * UNIT_SCALE * range + from;
+  const double v = (double)UNIT_BITS(w) * UNIT_SCALE * range + from;
 #else
   const float v = CAT(rounded_, OUT)((float)UNIT_BITS(w) * UNIT_SCALE * range + from);
-  return v >= FROM_BITS(OUT, p.p[2]) ? FROM_BITS(OUT, p.p[3]) : v;
 #endif
+  return v >= FROM_BITS(OUT, p.p[2]) ? FROM_BITS(OUT, p.p[3]) : v;
 }
 #endif
 
@@ -35,7 +35,10 @@ INLINE CTYPE(OUT) uniform(ARGUMENTS) {
 #else
 #define REAL_BITS(u) as_float((uint)(u))
 #endif
-INLINE REAL exponential(ARGUMENTS) { return -log((REAL)(UNIT_BITS(w) + 1) * REAL_UNIT) / REAL_BITS(p.p[0]); }
+INLINE REAL exponential(ARGUMENTS) {
+  // A logarithm of 1 would make the result -0, which the distribution does not have (philox.h).
+  return fmax(-log((REAL)(UNIT_BITS(w) + 1) * REAL_UNIT), REAL_UNIT) / REAL_BITS(p.p[0]);
+}
 
 // p = the number of units below the probability: exact in integers.
 INLINE uchar bernoulli(ARGUMENTS) { return UNIT_BITS(w) < (WORD)p.p[0]; }

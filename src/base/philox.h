@@ -15,7 +15,8 @@
 //   normal, pairs of elements 2k, 2k+1  u1 = ((w[2k] >> 8) + 1) * 2^-24, u2 = (w[2k+1] >> 8) *
 //                                       2^-24, r = sqrt(-2 ln u1): r cos(2 pi u2), r sin(2 pi u2);
 //                                       float64: the same with 53 bits of 64-bit words
-//   exponential                         -ln(((word >> 8) + 1) * 2^-24) / lambda
+//   exponential                         max(-ln(((word >> 8) + 1) * 2^-24), 2^-24) / lambda: never
+//                                       0; float64: the same with 53 bits
 #ifndef OCLTENSOR_BASE_PHILOX_H
 #define OCLTENSOR_BASE_PHILOX_H
 

@@ -54,9 +54,19 @@ at::Tensor normal_tensor_tensor(const at::Tensor& mean, const at::Tensor& std,
   return normal_tensor_tensor_out(mean, std, std::move(generator), out);
 }
 
+// Types of 16 bits are too coarse for the steps of a transform: it runs in float32, rounded once.
+bool is_wide_enough(const at::Tensor& self) {
+  return self.scalar_type() == at::kFloat || self.scalar_type() == at::kDouble;
+}
+at::Tensor draws_for(const at::Tensor& self) {
+  const auto type = self.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  return at::empty(self.sizes(), self.options().dtype(type));
+}
+
 at::Tensor& log_normal_(at::Tensor& self, double mean, double std, Generator generator) {
   TORCH_CHECK(std > 0.0, "log_normal_ expects std > 0.0, but found std=", std);
-  return self.normal_(mean, std, std::move(generator)).exp_();
+  if (is_wide_enough(self)) return self.normal_(mean, std, std::move(generator)).exp_();
+  return self.copy_(draws_for(self).normal_(mean, std, std::move(generator)).exp_());
 }
 
 at::Tensor& cauchy_(at::Tensor& self, double median, double sigma, Generator generator) {
@@ -65,15 +75,19 @@ at::Tensor& cauchy_(at::Tensor& self, double median, double sigma, Generator gen
               "Cauchy distribution is a continuous probability distribution. dtype must be a "
               "floating point but you specified ",
               self.scalar_type());
-  self.uniform_(0, 1, std::move(generator));
-  return self.sub_(0.5).mul_(std::numbers::pi).tan_().mul_(sigma).add_(median);
+  at::Tensor draws = is_wide_enough(self) ? self : draws_for(self);
+  // Half a circle from end to end, both excluded: beyond pi / 2, as rounded, the tangent's sign
+  // turns.
+  const double end = draws.scalar_type() == at::kDouble ? 0x1p-52 : 0x1p-23;
+  draws.uniform_(0, 1, std::move(generator)).clamp_(end, 1 - end);
+  draws.sub_(0.5).mul_(std::numbers::pi).tan_().mul_(sigma).add_(median);
+  return draws.is_same(self) ? self : self.copy_(draws);
 }
 
 // The number of trials up to the first success: log of a uniform number to the base 1 - p.
 at::Tensor& geometric_(at::Tensor& self, double p, Generator generator) {
   TORCH_CHECK(0 < p && p < 1, "geometric_ expects p to be in (0, 1), but got p=", p);
-  const auto type = self.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-  at::Tensor draws = at::empty(self.sizes(), self.options().dtype(type));
+  at::Tensor draws = draws_for(self);
   draws.uniform_(0, 1, std::move(generator));
   return self.copy_(draws.neg_().log1p_().div_(std::log1p(-p)).ceil_().clamp_min_(1));
 }

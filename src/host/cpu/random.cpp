@@ -24,7 +24,10 @@ void check_real_output(const CpuCall& call) {
 
 // Affine in float32 where the type is computed in float32, so that both backends round alike.
 double scaled(double unit, double from, double to, DType type) {
-  if (type == DType::Float64) return unit * (to - from) + from;
+  if (type == DType::Float64) {
+    const double value = unit * (to - from) + from;
+    return value >= to && to > from ? from : value;
+  }
   const auto low = static_cast<float>(from);
   const float range = static_cast<float>(to) - low;
   const float value = static_cast<float>(unit) * range + low;
@@ -79,7 +82,9 @@ void exponential(const CpuCall& call) {
   const double lambda = call.args.real(1);
   check(lambda > 0, "exponential: lambda must be positive, got {}", lambda);
   Values values = draw_open_uniform(generator_named(call), out.numel(), out.type);
-  for (double& v : values) v = -std::log(v) / lambda;
+  // A logarithm of 1 would make the result -0, which the distribution does not have.
+  const double least = out.type == DType::Float64 ? 0x1p-53 : 0x1p-24;
+  for (double& v : values) v = std::max(-std::log(v), least) / lambda;
   write(out, values);
 }
 

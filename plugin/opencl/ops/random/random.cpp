@@ -74,6 +74,8 @@ void uniform_op(OpCall& call) {
   if (wide) {
     p.p[0] = bits_of(from);
     p.p[1] = bits_of(to - from);
+    p.p[2] = bits_of(to > from ? to : NAN);
+    p.p[3] = p.p[0];
   } else {
     const auto low = static_cast<float>(from);
     p.p[0] = bits_of(low);
