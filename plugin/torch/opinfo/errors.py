@@ -178,7 +178,7 @@ def report(results: dict[str, dict]) -> str:
 def main() -> int:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--only", default="", help="entries that match this regular expression")
-    p.add_argument("--timeout", type=float, default=120, help="seconds for one entry")
+    p.add_argument("--timeout", type=float, default=900, help="seconds for one entry")
     p.add_argument("--list", action="store_true", help="print what failed, call by call")
     p.add_argument("--list-all", action="store_true", help="print also what was declined and which texts differ")
     p.add_argument("--out", type=pathlib.Path, nargs="?", const=OUT, help="write the table, by default to ERRORS.md")

@@ -130,7 +130,7 @@ def main() -> int:
     p.add_argument("--grad", action="store_true", help="gradients instead of forward results")
     p.add_argument("--only", default="", help="entries that match this regular expression")
     p.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
-    p.add_argument("--timeout", type=float, default=180.0, help="seconds for one entry")
+    p.add_argument("--timeout", type=float, default=900.0, help="seconds for one entry")
     p.add_argument("--json", type=pathlib.Path, default=pathlib.Path("opinfo.json"))
     p.add_argument("--fresh", action="store_true")
     p.add_argument("--may-decline", help="entries that match may be declined; any other declined entry is a failure, too")

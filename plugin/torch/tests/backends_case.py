@@ -32,7 +32,7 @@ def run_python(source, *arguments, **environment):
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1800,
     )
 
 

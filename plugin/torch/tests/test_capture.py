@@ -157,7 +157,7 @@ class Captures(unittest.TestCase):
         """With work-groups and local memory, in a process of its own."""
         code = f"import runpy; runpy.run_path({__file__!r})['child']({str(self.path)!r})"
         env = os.environ | {"OCLTENSOR_KERNEL_STYLE": "elements"}
-        subprocess.run([sys.executable, "-c", code], env=env, check=True, timeout=300)
+        subprocess.run([sys.executable, "-c", code], env=env, check=True, timeout=1800)
         self.replay("--exact")
 
     def test_without_the_variable(self):

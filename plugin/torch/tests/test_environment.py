@@ -24,7 +24,7 @@ x = torch.ones(48, 64, device="ocl")
             env={**os.environ, "OCLTENSOR_KEEP_MEASUREMENTS": "0", **{"OCLTENSOR_" + name: value for name, value in environment.items()}},
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=1800,
         )
         return result.stdout + result.stderr
 

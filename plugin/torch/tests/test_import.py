@@ -50,7 +50,7 @@ class Import(unittest.TestCase):
             cwd="/",
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=1800,
         )
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout.strip(), done.stderr

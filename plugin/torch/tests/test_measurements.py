@@ -99,7 +99,7 @@ class Measurements(unittest.TestCase):
         source = "import torch, torch_ocl\n_ = torch.ones({0}, {1}, device='ocl') @ torch.ones({1}, {2}, device='ocl')\ntorch.ocl.synchronize()"
         environment = {**os.environ, "OCLTENSOR_CACHE_DIR": str(self.cache), "OCLTENSOR_BENCHMARK": "1"}
         running = [subprocess.Popen([sys.executable, "-c", source.format(*shape)], env=environment) for shape in shapes]
-        self.assertEqual([process.wait(timeout=300) for process in running], [0] * len(shapes))
+        self.assertEqual([process.wait(timeout=1800) for process in running], [0] * len(shapes))
         self.assertEqual(len(self.file().read_text().splitlines()), 1 + len(shapes))
         self.assertEqual([p.name for p in self.cache.glob("measured-*") if p != self.file()], [])
 
