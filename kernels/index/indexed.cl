@@ -7,16 +7,19 @@
 // OFFSETS: the index tensor holds offsets or NOWHERE, as modes 2 and 3 leave them. ROW_INDEX: the index is the same all
 // along the inner dimension. UNIT: both tensors' inner strides are 1.
 #include "types.h"
+#include "faults.h"
 #include "indexed_params.h"
 #define NOWHERE LONG_MAX  // sorts behind all offsets, by its lowest bits, too
 typedef uint4 stype_b128;
 
-INLINE long offset_of(const IndexedParams p, long v) {
+INLINE long offset_of(const IndexedParams p, FAULT_PARAMETERS, long v) {
 #if OFFSETS
   return v;
 #else
-  if (p.wrap && v < 0) v += p.size;
-  return v < 0 || v >= p.size ? NOWHERE : v * p.step;
+  const long at = p.wrap && v < 0 ? v + p.size : v;
+  if (at >= 0 && at < p.size) return at * p.step;
+  report_fault(faults, fault_site, v, p.size);
+  return NOWHERE;
 #endif
 }
 
@@ -34,11 +37,11 @@ INLINE void move_one(__global STYPE(A) *direct, __global STYPE(A) *indexed, long
 
 #if ROWS
 // Part [i0, i1) of a row.
-INLINE void move_row(const IndexedParams p, __global STYPE(A) *direct, __global STYPE(A) *indexed, long a,
-                     __global const STYPE(I) *index, long i0, long i1) {
+INLINE void move_row(const IndexedParams p, FAULT_PARAMETERS, __global STYPE(A) *direct, __global STYPE(A) *indexed,
+                     long a, __global const STYPE(I) *index, long i0, long i1) {
   const long sd = p.strides[0][0], sa = p.strides[1][0];
 #if ROW_INDEX
-  const long offset = offset_of(p, index[0]);
+  const long offset = offset_of(p, faults, fault_site, index[0]);
 #if UNIT && MODE < 2
 #if MODE == 0
   if (offset == NOWHERE) {
@@ -60,14 +63,14 @@ INLINE void move_row(const IndexedParams p, __global STYPE(A) *direct, __global 
 #endif
 #else
   for (long i = i0; i < i1; ++i)
-    move_one(direct, indexed, offset_of(p, index[i * p.strides[2][0]]), i * sd, a + i * sa);
+    move_one(direct, indexed, offset_of(p, faults, fault_site, index[i * p.strides[2][0]]), i * sd, a + i * sa);
 #endif
 }
 
 ONE_ITEM
 #endif
 __kernel void indexed(__global void *direct_base, ulong direct_offset, __global void *indexed_base,
-                      ulong indexed_offset, __global const void *index_base, ulong index_offset,
+                      ulong indexed_offset, __global const void *index_base, ulong index_offset, FAULT_PARAMETERS,
                       const IndexedParams p) {
   __global STYPE(A) *direct = AT(A, direct_base, direct_offset);
   __global STYPE(A) *indexed = AT(A, indexed_base, indexed_offset);
@@ -84,7 +87,7 @@ __kernel void indexed(__global void *direct_base, ulong direct_offset, __global 
       a += at * p.strides[1][k];
       x += at * p.strides[2][k];
     }
-    move_row(p, direct + d, indexed, a, index + x, i0, i1);
+    move_row(p, faults, fault_site, direct + d, indexed, a, index + x, i0, i1);
   }
 #else
   INDEX rest = get_global_id(0);
@@ -98,6 +101,6 @@ __kernel void indexed(__global void *direct_base, ulong direct_offset, __global 
     a += at * p.strides[1][k];
     x += at * p.strides[2][k];
   }
-  move_one(direct, indexed, offset_of(p, index[x]), d, a);
+  move_one(direct, indexed, offset_of(p, faults, fault_site, index[x]), d, a);
 #endif
 }

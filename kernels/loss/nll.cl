@@ -1,7 +1,8 @@
 // Negative log likelihood of [samples, classes, inner]: gathering forward, scattering backward, one element per target.
-// A target that is no class gives NaN (in its loss; in every gradient of its sample) and is never read through.
+// A target that is no class is reported, gives NaN (in its loss; in every gradient of its sample) and is never read through.
 //   COMPUTE; X, TARGET, W (where HAS_WEIGHT), OUT, G (gradient), TOTAL
 #include "types.h"
+#include "faults.h"
 typedef CTYPE(COMPUTE) T;
 #define IN(A, name, i) TO(COMPUTE, LOAD(A, AT_CONST(A, name##_base, name##_offset), i))
 #define PAIR(name) __global const void *name##_base, ulong name##_offset
@@ -12,7 +13,7 @@ typedef CTYPE(COMPUTE) T;
 
 // with_weights: every element's weight is written as well, for the mean.
 __kernel void gather(PAIR(x), PAIR(target), PAIR(weight), TARGET_PAIR(out), TARGET_PAIR(used), long count, long classes,
-                     long inner, long ignored, long weight_stride, long per, long with_weights) {
+                     long inner, long ignored, long weight_stride, long per, long with_weights, FAULT_PARAMETERS) {
   FOR_EACH {
     const long c = CLASS(i);
     T w = 0, loss = 0;
@@ -21,6 +22,7 @@ __kernel void gather(PAIR(x), PAIR(target), PAIR(weight), TARGET_PAIR(out), TARG
         w = HAS_WEIGHT ? IN(W, weight, c * weight_stride) : (T)1;
         loss = -w * IN(X, x, AT_CLASS(i, c));
       } else {
+        report_fault(faults, fault_site, c, classes);
         loss = NAN;
       }
     }
@@ -31,12 +33,14 @@ __kernel void gather(PAIR(x), PAIR(target), PAIR(weight), TARGET_PAIR(out), TARG
 
 // grad_step: 1 where every target has its gradient, 0 where all share one. mean: over the total weight.
 __kernel void scatter(PAIR(grad), PAIR(target), PAIR(weight), PAIR(total), TARGET_PAIR(out), long count, long classes,
-                      long inner, long ignored, long weight_stride, long per, long grad_step, long mean) {
+                      long inner, long ignored, long weight_stride, long per, long grad_step, long mean,
+                      FAULT_PARAMETERS) {
   __global STYPE(OUT) *out = AT(OUT, out_base, out_offset);
   FOR_EACH {
     const long c = CLASS(i);
     if (c == ignored) continue;
     if (c < 0 || c >= classes) {
+      report_fault(faults, fault_site, c, classes);
       for (long k = 0; k < classes; ++k) STORE(OUT, out, AT_CLASS(i, k), (T)NAN);
       continue;
     }

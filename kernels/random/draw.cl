@@ -2,8 +2,9 @@
 // type of a tensor of probabilities where it takes one. See draw.h.
 #include "types.h"
 #include "draw.h"
+#include "faults.h"
 
-#define ARGUMENTS const RandomParams p, const WORD w, const long i, __global const STYPE(IN) * in
+#define ARGUMENTS const RandomParams p, const WORD w, const long i, __global const STYPE(IN) * in, FAULT_PARAMETERS
 
 // In [from, from + range): p = from, range, the rounded upper bound (NaN: none) and what replaces it.
 #define rounded_f32(v) (v)
@@ -42,7 +43,11 @@ INLINE REAL exponential(ARGUMENTS) {
 
 // p = the number of units below the probability: exact in integers.
 INLINE uchar bernoulli(ARGUMENTS) { return UNIT_BITS(w) < (WORD)p.p[0]; }
-INLINE uchar bernoulli_tensor(ARGUMENTS) { return (REAL)UNIT_BITS(w) * REAL_UNIT < (REAL)LOAD(IN, in, i); }
+INLINE uchar bernoulli_tensor(ARGUMENTS) {
+  const REAL probability = (REAL)LOAD(IN, in, i);
+  if (!(probability >= 0 && probability <= 1)) report_fault(faults, fault_site, 0, 0);
+  return (REAL)UNIT_BITS(w) * REAL_UNIT < probability;
+}
 
 // p = range (0: all of 64 bits), from.
 INLINE long integers(ARGUMENTS) {
@@ -54,8 +59,8 @@ INLINE long integers(ARGUMENTS) {
 }
 
 GROUP __kernel void draw(__global void *out_base, ulong out_offset, __global const void *in_base, ulong in_offset,
-                         const RandomParams p) {
+                         FAULT_PARAMETERS, const RandomParams p) {
   __global STYPE(OUT) *out = AT(OUT, out_base, out_offset);
   __global const STYPE(IN) *in = AT_CONST(IN, in_base, in_offset);
-  DRAW(p, i, w, STORE(OUT, out, i, TO(OUT, VALUE(p, w, i, in)));)
+  DRAW(p, i, w, STORE(OUT, out, i, TO(OUT, VALUE(p, w, i, in, faults, fault_site)));)
 }

@@ -1,9 +1,11 @@
 // Drawing categories with the weights of a row (type W), which need not add up to 1.
 //   cumulate   sums[row][c] = the weights up to and including c
+//   judge      reports a row with a weight that is negative or not finite, and one without a positive weight
 //   sample     with replacement: the first category whose sum exceeds a uniform number times the row's total
 //   race       without: times[row][c] = -ln(u) / weight; the smallest win
 #include "types.h"
 #include "draw.h"
+#include "faults.h"
 
 GROUP __kernel void cumulate(__global void *sum_base, ulong sum_offset, __global const void *weight_base,
                              ulong weight_offset, long rows, long per_item, long categories) {
@@ -15,6 +17,22 @@ GROUP __kernel void cumulate(__global void *sum_base, ulong sum_offset, __global
       sum += (REAL)LOAD(W, weights, c);
       sums[c] = sum;
     }
+  }
+}
+
+// The site is that of FaultKind Weight, `no_weight` that of NoWeight.
+GROUP __kernel void judge(__global const void *weight_base, ulong weight_offset, long rows, long per_item,
+                          long categories, FAULT_PARAMETERS, int no_weight) {
+  FOR_EACH(row, rows, per_item) {
+    __global const STYPE(W) *weights = AT_CONST(W, weight_base, weight_offset) + row * categories;
+    bool valid = true, positive = false;
+    for (long c = 0; c < categories; ++c) {
+      const REAL weight = (REAL)LOAD(W, weights, c);
+      valid = valid && weight >= 0 && weight < (REAL)INFINITY;
+      positive = positive || weight > 0;
+    }
+    if (!valid) report_fault(faults, fault_site, row, 0);
+    else if (!positive) report_fault(faults, no_weight, row, 0);
   }
 }
 

@@ -1,6 +1,8 @@
 // Argument access with checks that name operator and argument.
 #include "value.h"
 
+#include <cmath>
+
 namespace ocltensor {
 
 tb_value Scalar::to_value() const {
@@ -16,6 +18,45 @@ tb_value Scalar::to_value() const {
     v.as.i = int_;
   }
   return v;
+}
+
+namespace {
+
+// The largest finite number of a type, and the smallest.
+struct Limits {
+  double low, high;
+};
+Limits limits_of(DType type) {
+  switch (type) {
+    case DType::UInt8: return {0, 255};
+    case DType::Int8: return {-128, 127};
+    case DType::Int16: return {-32768, 32767};
+    case DType::Int32: return {-0x1p31, 0x1p31 - 1};
+    case DType::Int64: return {-0x1p63, std::nextafter(0x1p63, 0)};
+    case DType::Float16: return {-65504, 65504};
+    case DType::BFloat16: return {-0x1.FEp127, 0x1.FEp127};
+    case DType::Float32:
+    case DType::Complex64: return {-0x1.FFFFFEp127, 0x1.FFFFFEp127};
+    default: return {-HUGE_VAL, HUGE_VAL};
+  }
+}
+
+bool fits(double value, DType type) {
+  const bool integral = is_integral(type, false);
+  if (!std::isfinite(value)) return !integral;
+  const Limits limits = limits_of(type);
+  return value >= limits.low && value <= limits.high;
+}
+
+}  // namespace
+
+void check_fits(const Scalar& value, DType type) {
+  if (type == DType::Bool || type == DType::Float64) return;
+  const double real = value.as_double();
+  const bool wraps = type == DType::UInt8 && !value.is_float() && real < 0;
+  const bool is_whole = type == DType::Int64 && !value.is_float();
+  check(is_whole || (fits(wraps ? -real : real, type) && fits(value.imaginary(), type)),
+        "value cannot be converted to type {} without overflow", name(type));
 }
 
 void Args::mismatch(size_t i, const char* wanted) const {

@@ -45,6 +45,10 @@ class Scalar {
   double parts_[2] = {0, 0};
 };
 
+// Throws Error (TB_E_INVALID) where `value` lies outside of the numbers that `type` holds. As in
+// ATen infinities and NaN fit into every floating type, and negative whole numbers wrap in uint8.
+void check_fits(const Scalar& value, DType type);
+
 // Borrowed view of a tensor argument.
 class TensorView {
  public:

@@ -71,6 +71,7 @@ const Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) const {
 }
 
 const Tensor& Tensor::fill_(Scalar value) const {
+  check_fits(value, dtype());
   detail::fill(*this, value);
   return *this;
 }

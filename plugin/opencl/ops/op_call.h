@@ -103,6 +103,10 @@ class OpCall {
   Launch launch(const Source& source, const char* function, const Defines& defines) const {
     return Launch(stream_, find_kernel(stream_, source, function, defines));
   }
+  // Binds the parameters with which a kernel reports a wrong value of this operator.
+  Launch& report(Launch& launch, FaultKind kind, int64_t dim = 0) const {
+    return launch.faults(policy_.check_values ? fault_site(op_, kind, dim) : 0);
+  }
 
  private:
   const tb_call& raw_;

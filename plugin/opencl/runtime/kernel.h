@@ -106,6 +106,14 @@ class Launch {
     return *this;
   }
   Launch& bytes(const void* data, size_t size);
+  // Two parameters, those of kernels/include/faults.h.
+  Launch& faults(int32_t site) {
+    const cl_mem record = stream_.faults().record();
+    kernel_.set_arg(next_++, sizeof record, &record);
+    kernel_.set_arg(next_++, sizeof site, &site);
+    reports_ = site != 0;
+    return *this;
+  }
   // A `__local` parameter.
   Launch& local(size_t bytes) {
     kernel_.set_arg(next_++, bytes, nullptr);
@@ -118,12 +126,14 @@ class Launch {
     if (global[0] == 0 || global[1] == 0 || global[2] == 0) return;
     const uint32_t rank = global[2] > 1 ? 3 : global[1] > 1 ? 2 : 1;
     stream_.launch(kernel_, {rank, global, local});
+    if (reports_) stream_.faults().expect();
   }
 
  private:
   Stream& stream_;
   Kernel& kernel_;
   uint32_t next_ = 0;
+  bool reports_ = false;
   std::vector<tb_address> structures_;  // parameter structures in memory; freed with the launch
 };
 

@@ -41,6 +41,7 @@ Stream::Stream(Device& device, uint64_t id, uint32_t place)
       place_(place),
       queue_(make_queue(device, 0)),
       staging_(device),
+      faults_(device),
       losses_(first_loss()) {
   if (device.caps().launch_thread)
     launch_thread_ = std::make_unique<LaunchThread>([this](Command& c) { hand_over(c); });
@@ -56,6 +57,7 @@ Stream::~Stream() {
 // stream changes to such a queue for as long as the profiler is on.
 void Stream::change_session(uint32_t session) {
   check(cl().clFinish(queue_.get()), "clFinish");
+  forget_marks();
   session_ = session;
   const bool traced = trace_ != nullptr;
   if (traced) std::exchange(trace_, nullptr)->finish();
@@ -105,7 +107,7 @@ void Stream::raise_failure(cl_int code, const char* call) {
   markers_.clear();
   completed_ = submitted_.load();
   launches_ = 0;
-  unflushed_ = 0;
+  forget_marks();
   if (trace_) std::exchange(trace_, nullptr)->finish();
   session_ = 0;
   try {
@@ -131,7 +133,8 @@ void Stream::read(void* target, cl_mem source, uint64_t offset, uint64_t bytes, 
         cl().clEnqueueReadBuffer(queue_.get(), source, asynchronous ? CL_FALSE : CL_TRUE, offset,
                                  bytes, target, 0, nullptr, traced("copy", "copy to host", bytes)),
         "clEnqueueReadBuffer");
-    submitted_one();
+    submitted_one(asynchronous ? bytes : 0);
+    if (!asynchronous) faults_.raise_reported(queue_.get(), id_);
     return;
   }
   // Through page-locked chunks: the next one is on the bus while this one is copied out.
@@ -167,6 +170,7 @@ void Stream::read(void* target, cl_mem source, uint64_t offset, uint64_t bytes, 
   }
   while (!pending.empty()) drain();
   leave_staging();
+  faults_.raise_reported(queue_.get(), id_);
 }
 
 void* Stream::map(cl_mem buffer, uint64_t offset, uint64_t bytes) {
@@ -177,6 +181,12 @@ void* Stream::map(cl_mem buffer, uint64_t offset, uint64_t bytes) {
   void* memory = cl().clEnqueueMapBuffer(queue_.get(), buffer, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE,
                                          offset, bytes, 0, nullptr, nullptr, &code);
   check(code, "clEnqueueMapBuffer");
+  try {
+    faults_.raise_reported(queue_.get(), id_);
+  } catch (...) {
+    (void)cl().clEnqueueUnmapMemObject(queue_.get(), buffer, memory, 0, nullptr, nullptr);
+    throw;
+  }
   return memory;
 }
 
@@ -242,11 +252,13 @@ void Stream::synchronize(bool raises_refusal) {
   const uint64_t ticket = submitted_.load();
   check(cl().clFinish(queue_.get()), "clFinish");
   if (profiling_queue_) check(cl().clFinish(profiling_queue_.get()), "clFinish");  // events' stamps
-  unflushed_ = 0;
+  forget_marks();
   completed_ = std::max(completed_.load(), ticket);
   markers_.clear();
-  if (has_refusal_ && raises_refusal) [[unlikely]]
+  if (!raises_refusal) return;
+  if (has_refusal_) [[unlikely]]
     raise_refusal();
+  faults_.raise_reported(queue_.get(), id_);
 }
 
 bool Stream::idle() { return passed(submitted()); }

@@ -11,10 +11,12 @@
 #include <string>
 #include <utility>
 
+#include "faults.h"
 #include "launch_thread.h"
 #include "opencl.h"
 #include "profiler.h"
 #include "rehearsal.h"
+#include "run_ahead.h"
 #include "staging.h"
 #include "stream_trace.h"
 
@@ -25,8 +27,9 @@ class Event;
 
 // Thread-safe: every method takes the stream's lock. A failure of enqueued work is kept with the
 // names of the kernels that may have caused it and is raised, once, at the next synchronisation;
-// the queue is then replaced by a fresh one. Where there is a launch thread, a command that the
-// driver refuses is raised by the next call of the stream instead of its own, and those between are
+// the queue is then replaced by a fresh one. Wrong values that kernels met (Faults) are raised
+// there, too, and change nothing else. Where there is a launch thread, a command that the driver
+// refuses is raised by the next call of the stream instead of its own, and those between are
 // dropped.
 class Stream {
  public:
@@ -74,6 +77,7 @@ class Stream {
   void stop_launch_thread();
 
   Rehearsal& rehearsal() { return rehearsal_; }
+  Faults& faults() { return faults_; }
 
   // Progress, for the memory pool (see StreamClock).
   uint64_t submitted() const { return submitted_.load(std::memory_order_acquire); }
@@ -97,8 +101,11 @@ class Stream {
   // Memory for a copy, and after the last of several: all commands are on the queue.
   void* staging(uint64_t bytes);
   void leave_staging();
-  cl_int flush_now_and_then();  // after each enqueue
-  void submitted_one();         // the same, and counts
+  // After each enqueue; `bytes` of host memory are the command's until it has run. Flushes now and
+  // then, and waits where the host has run too far ahead.
+  cl_int keep_pace(uint64_t bytes, const char*& call);
+  void submitted_one(uint64_t bytes = 0);  // the same, and counts
+  void forget_marks();                     // nothing is in flight
   void check(cl_int code, const char* call);
   [[noreturn]] void raise_failure(cl_int code, const char* call);
   cl_command_queue profiling_queue();
@@ -128,6 +135,8 @@ class Stream {
   std::atomic<uint64_t> submitted_{0};
   std::atomic<uint64_t> completed_{0};
   uint64_t unflushed_ = 0;
+  RunAhead run_ahead_;  // with its marks in the queue
+  std::deque<Handle<cl_event>> run_ahead_marks_;
   std::deque<std::pair<uint64_t, Handle<cl_event>>> markers_;
   static constexpr size_t kRecent = 8;
   std::array<const char*, kRecent> recent_{};  // names of the last launches
@@ -136,6 +145,7 @@ class Stream {
   uint32_t session_ = 0;  // of the profiler
   std::unique_ptr<StreamTrace> trace_;
   Rehearsal rehearsal_;
+  Faults faults_;
   // Of a command that was handed over later than it was made; until it is raised.
   struct Refusal {
     cl_int code = CL_SUCCESS;

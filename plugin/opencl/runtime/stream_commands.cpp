@@ -24,15 +24,56 @@ void count_copy(uint64_t bytes) {
 
 }  // namespace
 
-cl_int Stream::flush_now_and_then() {
-  if (++unflushed_ < kFlushEvery) return CL_SUCCESS;
-  unflushed_ = 0;
-  return cl().clFlush(queue_.get());
+cl_int Stream::keep_pace(uint64_t bytes, const char*& call) {
+  const bool wants_mark = run_ahead_.add(bytes);
+  if (++unflushed_ >= kFlushEvery || wants_mark) {
+    unflushed_ = 0;
+    call = "clFlush";
+    if (const cl_int code = cl().clFlush(queue_.get()); code != CL_SUCCESS) return code;
+  }
+  if (!wants_mark) [[likely]]
+    return CL_SUCCESS;
+  call = "clEnqueueMarkerWithWaitList";
+  Handle<cl_event> mark;
+  if (const cl_int code = cl().clEnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, mark.out());
+      code != CL_SUCCESS)
+    return code;
+  run_ahead_marks_.push_back(std::move(mark));
+  run_ahead_.mark(RunAhead::Clock::now());
+  call = "clGetEventInfo";
+  while (!run_ahead_marks_.empty()) {
+    cl_int status = CL_QUEUED;
+    if (const cl_int code =
+            cl().clGetEventInfo(run_ahead_marks_.front().get(), CL_EVENT_COMMAND_EXECUTION_STATUS,
+                                sizeof status, &status, nullptr);
+        code != CL_SUCCESS)
+      return code;
+    if (status > CL_COMPLETE) break;
+    run_ahead_marks_.pop_front();
+    run_ahead_.reach_oldest(RunAhead::Clock::now(), false);
+  }
+  if (!run_ahead_.is_too_far()) return CL_SUCCESS;
+  const profiler::HostCall traced("wait", "the host is far ahead of the device");
+  call = "clWaitForEvents";
+  while (run_ahead_.is_too_far()) {
+    const cl_event oldest = run_ahead_marks_.front().get();
+    if (const cl_int code = cl().clWaitForEvents(1, &oldest); code != CL_SUCCESS) return code;
+    run_ahead_marks_.pop_front();
+    run_ahead_.reach_oldest(RunAhead::Clock::now(), true);
+  }
+  return CL_SUCCESS;
 }
 
-void Stream::submitted_one() {
+void Stream::forget_marks() {
+  run_ahead_marks_.clear();
+  run_ahead_.clear();
+  unflushed_ = 0;
+}
+
+void Stream::submitted_one(uint64_t bytes) {
   submitted_.fetch_add(1, std::memory_order_release);
-  check(flush_now_and_then(), "clFlush");
+  const char* call = nullptr;
+  check(keep_pace(bytes, call), call);
 }
 
 std::unique_lock<std::mutex> Stream::hold_launches() {
@@ -90,10 +131,13 @@ cl_int Stream::enqueue(cl_kernel kernel, const char* name, const Range& range, c
   const size_t* local = range.local[0] == 0 ? nullptr : range.local.data();
   cl_int code = cl().clEnqueueNDRangeKernel(queue_.get(), kernel, range.rank, nullptr,
                                             range.global.data(), local, 0, nullptr, event);
-  if (code != CL_SUCCESS) [[unlikely]]
+  if (code != CL_SUCCESS) [[unlikely]] {
     call = fmt::format("clEnqueueNDRangeKernel ({})", name);
-  else if (code = flush_now_and_then(); code != CL_SUCCESS)
-    call = "clFlush";
+    return code;
+  }
+  const char* what = nullptr;
+  if (code = keep_pace(0, what); code != CL_SUCCESS) [[unlikely]]
+    call = what;
   return code;
 }
 
@@ -113,10 +157,14 @@ cl_int Stream::enqueue(const Transfer& t, cl_event* event, std::string& call) {
       code = cl().clEnqueueFillBuffer(queue, t.target, t.pattern.data(), t.pattern_bytes,
                                       t.target_offset, t.bytes, 0, nullptr, event);
   }
-  if (code != CL_SUCCESS) [[unlikely]]
+  if (code != CL_SUCCESS) [[unlikely]] {
     call = kTransferCalls[static_cast<size_t>(t.kind)];
-  else if (code = flush_now_and_then(); code != CL_SUCCESS)
-    call = "clFlush";
+    return code;
+  }
+  const char* what = nullptr;
+  const uint64_t held = t.kind == Transfer::Kind::Write ? t.bytes : 0;
+  if (code = keep_pace(held, what); code != CL_SUCCESS) [[unlikely]]
+    call = what;
   return code;
 }
 

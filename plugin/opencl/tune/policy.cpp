@@ -21,7 +21,7 @@ constexpr Knob kKnobs[] = {
     Knob::BenchmarkLimit,    Knob::Immediate,          Knob::Verbose,
     Knob::AllowTf32,         Knob::PreferOpenCL,       Knob::Fp16Reduction,
     Knob::Bf16Reduction,     Knob::DisabledOperations, Knob::DisabledAlgorithms,
-    Knob::DisabledProviders, Knob::KeepMeasurements};
+    Knob::DisabledProviders, Knob::KeepMeasurements,   Knob::CheckValues};
 
 ReducedSums reduction(Knob knob) {
   const int64_t mask = config::get_int(knob);
@@ -35,6 +35,7 @@ Policy make_policy() {
            .immediate = config::get_bool(Knob::Immediate),
            .allow_tf32 = config::get_bool(Knob::AllowTf32),
            .prefer_portable = config::get_bool(Knob::PreferOpenCL),
+           .check_values = config::get_bool(Knob::CheckValues),
            .verbose = config::get_int(Knob::Verbose),
            .benchmark_limit = config::get_int(Knob::BenchmarkLimit),
            .fp16 = reduction(Knob::Fp16Reduction),

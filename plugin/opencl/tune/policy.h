@@ -18,6 +18,7 @@ struct ReducedSums {
 
 struct Policy {
   bool tuned, deterministic, benchmark, immediate, allow_tf32, prefer_portable;
+  bool check_values;  // do kernels report wrong ones?
   int64_t verbose, benchmark_limit;
   ReducedSums fp16, bf16;
   bool portable, ptx;  // is the provider enabled?

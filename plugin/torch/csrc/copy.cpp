@@ -1,4 +1,5 @@
 // Copies between host and device, between devices, and on one device.
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/CachingHostAllocator.h>
 #include <ATen/ops/_local_scalar_dense.h>
 #include <ATen/ops/empty.h>
@@ -88,6 +89,9 @@ at::Tensor copy_from(const at::Tensor& source, const at::Tensor& target, bool no
   if (target.numel() == 0) return target;
   const bool from_ocl = source.device().type() == kOcl;
   const bool to_ocl = target.device().type() == kOcl;
+  // As ATen's own copies do: which of the elements would stay is not defined.
+  at::assert_no_internal_overlap(target);
+  if (source.device() == target.device()) at::assert_no_partial_overlap(target, source);
   if (from_ocl && to_ocl) {
     if (source.device() != target.device())
       between_devices(target, source);

@@ -119,6 +119,7 @@ bool is_in_bad_fork() noexcept { return bad_fork.load(std::memory_order_relaxed)
 void raise(tb_status status, const char* what, const char* text) {
   const std::string message = c10::str("ocl: ", what, ": ", text);
   if (status == TB_E_OUT_OF_MEMORY) C10_THROW_ERROR(OutOfMemoryError, text);
+  if (status == TB_E_INDEX) C10_THROW_ERROR(IndexError, message);
   if (status == TB_UNSUPPORTED) C10_THROW_ERROR(NotImplementedError, message);
   C10_THROW_ERROR(Error, message);
 }

@@ -35,7 +35,8 @@ void require_device();
 bool is_in_bad_fork() noexcept;
 
 // Throws what `status` means to a PyTorch user: TB_E_OUT_OF_MEMORY is c10::OutOfMemoryError,
-// TB_UNSUPPORTED is c10::NotImplementedError, everything else c10::Error (RuntimeError).
+// TB_UNSUPPORTED is c10::NotImplementedError, TB_E_INDEX is c10::IndexError, everything else
+// c10::Error (RuntimeError).
 [[noreturn]] void raise(tb_status status, const char* what, const char* text);
 // For functions that may not throw: writes the failure to the log instead.
 void log_failure(tb_status status, const char* what, const char* text) noexcept;

@@ -61,7 +61,10 @@ void fill_view(const View& out, Scalar value) {
   });
 }
 
-void fill(const CpuCall& call) { fill_view(call.out(0), call.args.scalar(1)); }
+void fill(const CpuCall& call) {
+  check_fits(call.args.scalar(1), call.out(0).type);
+  fill_view(call.out(0), call.args.scalar(1));
+}
 
 void cat(const CpuCall& call) {
   const View out = call.out(0);

@@ -21,6 +21,7 @@ void fill_op(OpCall& call) {
   const Scalar value = call.args().number(1);
   check(is_complex(call.out(0).dtype()) || value.imaginary() == 0,
         "fill: a complex number cannot be converted to {}", name(call.out(0).dtype()));
+  check_fits(value, call.out(0).dtype());
   call.accept();
   fill_tensor(call, call.out(0), value);
 }

@@ -76,11 +76,10 @@ class Plan {
     for (size_t k = 0; k < indexed_.size(); ++k) {
       const auto d = static_cast<size_t>(indexed_[k]);
       const TensorView index = views_[d]->view();
-      validate(call_, index, self_.sizes()[d], true);
       move_indexed(call_,
                    {out, out, Dims(common_.size(), 0), index,
                     broadcast_strides(index.sizes(), index.strides(), common_), self_.sizes()[d],
-                    steps[k], true, false},
+                    steps[k], true, false, indexed_[k]},
                    mode);
       mode = Move::AddKeys;
     }
@@ -93,12 +92,11 @@ class Plan {
     if (indexed_.size() == 1) {
       const auto d = static_cast<size_t>(indexed_[0]);
       const TensorView index = views_[d]->view();
-      validate(call_, index, self_.sizes()[d], true);
       const Dims strides =
           common_strides(broadcast_strides(index.sizes(), index.strides(), common_));
       return move_indexed(call_,
                           {direct, like_self, base, index, strides, self_.sizes()[d],
-                           like_self.strides()[d], true, false},
+                           like_self.strides()[d], true, false, indexed_[0]},
                           mode);
     }
     Dims steps;

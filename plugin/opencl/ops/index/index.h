@@ -25,11 +25,10 @@ struct Indexed {
   int64_t step = 1;      // its stride
   bool wrap = false;     // negative indices count from the end
   bool offsets = false;  // `index` holds offsets as Keys and AddKeys leave them
+  int64_t dim = 0;       // the indexed dimension, for the error of an index outside of it
 };
+// An index outside of the dimension is reported (runtime/faults.h), and moves nothing.
 void move_indexed(const OpCall& call, const Indexed& what, Move mode);
-// Where the log is at debug level or below: waits, and throws TB_E_INVALID for an index outside of
-// the dimension.
-void validate(const OpCall& call, TensorView index, int64_t size, bool wrap);
 void check_rank(const OpCall& call, int64_t rank);
 LocalTensor at_least_1d(TensorView tensor);
 

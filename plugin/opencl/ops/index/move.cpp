@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/iteration.h"
-#include "base/log.h"
 #include "index.h"
 #include "indexed_params.h"
 #include "kernel_sources.h"
@@ -110,27 +109,7 @@ void move_indexed(const OpCall& call, const Indexed& what, Move mode) {
   bind(launch, what.direct);
   bind(launch, what.indexed);
   bind(launch, what.index);
-  launch.value(p).run(global, local);
-}
-
-void validate(const OpCall& call, TensorView index, int64_t size, bool wrap) {
-  if (!logging::enabled(logging::Level::Debug) || index.numel() == 0) return;
-  const Contiguous flat(call, index);
-  const Scratch flag = call.scratch(4);
-  const Place place = resolve(flag.address(), 0, 4);
-  const int32_t zero = 0;
-  call.stream().fill(place.buffer, place.offset, &zero, 4, 4);
-  const Division division = divide(call.caps(), index.numel(), 1024);
-  Defines d;
-  d.type("I", index.dtype()).set("ROWS", is_rows(call));
-  Launch launch = call.launch(kernel_sources::index_validate, "validate", d);
-  launch.memory(flag.address(), 0, 4);
-  bind(launch, flat.view());
-  launch.value(index.numel()).value(division.per_item).value(wrap ? -size : int64_t{0}).value(size);
-  launch.run(division.global, division.local);
-  int32_t found = 0;
-  call.stream().read(&found, place.buffer, place.offset, 4, false);
-  check(found == 0, "{}: an index is out of bounds for a dimension of size {}", call.name(), size);
+  call.report(launch, FaultKind::Index, what.dim).value(p).run(global, local);
 }
 
 namespace {
@@ -147,10 +126,9 @@ void gather(OpCall& call) {
   Dims base(self.view().strides());
   const int64_t step = base[dim];
   base[dim] = 0;
-  validate(call, index, self.view().sizes()[dim], false);
   move_indexed(call,
                {out, self, base, index, Dims(index.view().strides()), self.view().sizes()[dim],
-                step, false, false},
+                step, false, false, static_cast<int64_t>(dim)},
                Move::Take);
 }
 
@@ -161,8 +139,9 @@ void select_rows(OpCall& call, TensorView out, TensorView self, TensorView index
   base[dim] = 0;
   Dims index_strides(base.size(), 0);
   index_strides[dim] = index.strides()[0];
-  validate(call, index, self.sizes()[dim], false);
-  move_indexed(call, {out, self, base, index, index_strides, self.sizes()[dim], step, false, false},
+  move_indexed(call,
+               {out, self, base, index, index_strides, self.sizes()[dim], step, false, false,
+                static_cast<int64_t>(dim)},
                Move::Take);
 }
 
@@ -190,7 +169,6 @@ void embedding(OpCall& call) {
   base.back() = weight.stride(1);
   Dims index_strides(index.strides());
   index_strides.push_back(0);
-  validate(call, index, weight.size(0), false);
   move_indexed(
       call,
       {out, weight, base, index, index_strides, weight.size(0), weight.stride(0), false, false},

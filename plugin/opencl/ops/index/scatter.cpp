@@ -50,16 +50,15 @@ void scatter_into(OpCall& call, Combine how, bool include_self) {
   target.start_from(self, order);
   if (index.view().numel() > 0) {
     const int64_t size = self.view().sizes()[static_cast<size_t>(dim)];
-    validate(call, index, size, false);
     const LocalTensor keyed = permuted(index, order);
     const Dims sizes(keyed.view().sizes());
     const Scratch memory = call.scratch(static_cast<uint64_t>(numel(sizes)) * 8);
     const LocalTensor keys(memory.address(), DType::Int64, sizes);
     Dims base(target.view().strides());
     base.back() = 0;
-    move_indexed(call,
-                 {keys, keys, base, keyed, Dims(keyed.view().strides()), size, 1, false, false},
-                 Move::Keys);
+    move_indexed(
+        call, {keys, keys, base, keyed, Dims(keyed.view().strides()), size, 1, false, false, dim},
+        Move::Keys);
     const bool one = !call.args().is_tensor(3);
     const Scratch number = call.scratch(one ? 8 : 0);
     const LocalTensor single(number.address(), target.view().dtype(), Dims{1});
@@ -100,12 +99,12 @@ void scatter_reduce_two(OpCall& call) {
 }
 
 // The index as int64 keys, NOWHERE (index/indexed.cl) where it is out of range.
-Scratch keys_of(const OpCall& call, TensorView index, int64_t size) {
+Scratch keys_of(const OpCall& call, TensorView index, int64_t size, int64_t dim) {
   Scratch memory = call.scratch(static_cast<uint64_t>(index.numel()) * 8);
   const LocalTensor keys(memory.address(), DType::Int64, Dims(index.sizes()));
   move_indexed(call,
                {keys, keys, Dims(index.sizes().size(), 0), index, Dims(index.strides()), size, 1,
-                false, false},
+                false, false, dim},
                Move::Keys);
   return memory;
 }
@@ -128,8 +127,7 @@ void index_add(OpCall& call) {
   target.start_from(self, order);
   const int64_t size = self.view().sizes()[static_cast<size_t>(dim)];
   if (source.view().numel() > 0) {
-    validate(call, index, size, false);
-    const Scratch memory = keys_of(call, index, size);
+    const Scratch memory = keys_of(call, index, size, dim);
     const Contiguous dense(call, source);
     const auto sizes = self.view().sizes();
     const LocalTensor keys(memory.address(), DType::Int64, Dims(index.view().sizes()));
@@ -168,8 +166,7 @@ void embedding_backward(OpCall& call) {
   fill_tensor(call, target.view(), 0);
   if (index.view().numel() > 0) {
     const int64_t rows = call.args().integer(2);
-    validate(call, index, rows, false);
-    const Scratch memory = keys_of(call, index, rows);
+    const Scratch memory = keys_of(call, index, rows, 0);
     const LocalTensor keys(memory.address(), DType::Int64, Dims{index.view().numel()});
     if (padding >= 0) drop_padding(call, keys, padding);
     const Contiguous dense(call, gradient);

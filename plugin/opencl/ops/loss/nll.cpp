@@ -1,6 +1,6 @@
 // nll_loss and nll_loss2d with their backward operators. Classes are dimension 1 (0 of a single
-// sample). ATen's CUDA kernels assert on the device for a target that is no class; here its loss
-// and its gradients are NaN.
+// sample). A target that is no class is reported (runtime/faults.h); its loss and its gradients are
+// NaN.
 #include <algorithm>
 
 #include "kernel_sources.h"
@@ -86,7 +86,7 @@ void forward(OpCall& call) {
       launch.memory(losses.address(), 0, static_cast<int64_t>(bytes));
     launch.memory(each ? 0 : used.address(), 0, each ? 0 : static_cast<int64_t>(bytes));
     const Division range = add_common(call, launch, s, ignored, weight);
-    launch.value(int64_t{!each}).run(range.global, range.local);
+    call.report(launch.value(int64_t{!each}), FaultKind::Class, 1).run(range.global, range.local);
   }
   if (each) return out.finish();
   const LocalTensor parts[] = {LocalTensor(losses.address(), compute, Dims{s.targets}),
@@ -131,7 +131,8 @@ void backward(OpCall& call) {
   bind(launch, total);
   bind(launch, out.view());
   const Division range = add_common(call, launch, s, ignored, weight);
-  launch.value(int64_t{each}).value(int64_t{mode == 1}).run(range.global, range.local);
+  call.report(launch.value(int64_t{each}).value(int64_t{mode == 1}), FaultKind::Class, 1)
+      .run(range.global, range.local);
   out.finish();
 }
 

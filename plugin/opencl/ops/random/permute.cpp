@@ -77,8 +77,19 @@ void without_replacement(const OpCall& call, TensorView weights, TensorView out,
             LocalTensor(out.address(), DType::Int64, Dims{n.rows, n.samples}));
 }
 
-// Whether weights are finite and not negative would take a synchronisation to find out; it is not
-// asked.
+// Rows of weights that nothing can be drawn from are errors, as on the CPU.
+void report_bad_rows(const OpCall& call, TensorView weights, Draws n) {
+  if (!call.policy().check_values) return;
+  const Division by_row = divide(call.caps(), n.rows);
+  Launch launch = call.launch(kernel_sources::random_multinomial, "judge",
+                              weight_defines(call, weights.dtype()));
+  bind(launch, weights);
+  launch.value(n.rows).value(by_row.per_item).value(n.categories);
+  call.report(launch, FaultKind::Weight)
+      .value(fault_site(call.op(), FaultKind::NoWeight, 0))
+      .run(by_row.global, by_row.local);
+}
+
 void multinomial(OpCall& call) {
   check_outputs(call);
   const TensorView self = call.args().tensor(0);
@@ -88,6 +99,7 @@ void multinomial(OpCall& call) {
   call.accept();
   if (!call.wants(0)) return;
   const Contiguous weights(call, self);
+  report_bad_rows(call, weights.view(), n);
   ContiguousOutput out(call, call.out(0));
   (call.args().boolean(2) ? with_replacement : without_replacement)(call, weights.view(),
                                                                     out.view(), n);

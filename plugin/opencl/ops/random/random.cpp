@@ -49,7 +49,7 @@ void draw(const OpCall& call, TensorView out, RandomParams p, bool wide, const c
     launch.memory(0, 0, 0);
   else
     bind(launch, *probabilities);
-  launch.value(p).run(division.global, division.local);
+  call.report(launch, FaultKind::Probability).value(p).run(division.global, division.local);
 }
 
 bool is_wide(TensorView out) { return out.dtype() == DType::Float64; }
@@ -138,8 +138,6 @@ void bernoulli_number(OpCall& call) {
   out.finish();
 }
 
-// Whether each probability lies in [0, 1] would take a synchronisation to find out; it is not
-// asked.
 void bernoulli_from(OpCall& call, TensorView probabilities) {
   const Dims sizes(call.out(0).sizes());
   const Dims strides = broadcast_strides(probabilities.sizes(), probabilities.strides(), sizes);
