@@ -18,7 +18,11 @@ struct Block {
   c10::DeviceIndex device;  // whose driver pinned it
   size_t capacity;
   bool in_use = false;
-  std::vector<c10::Stream> users{};  // streams with copies that touch it
+  struct User {
+    c10::Stream stream;
+    tb_event done;  // behind the stream's last copy that touches it
+  };
+  std::vector<User> users{};
 };
 
 // Powers of two, so that memory of varying sizes is found again; whole MiB for large ones.
@@ -67,33 +71,35 @@ class PinnedPool {
     stats_.active_requests.decrease(1);
     stats_.active_bytes.decrease(block.capacity);
     Pending pending{memory, {}};
-    for (const c10::Stream& user : std::exchange(block.users, {})) {
-      tb_event event = nullptr;
-      const tb_event_api& events = *api().event;
-      call_api("new event", events.create, user.device_index(), 0u, &event);
-      pending.events.push_back(event);
-      call_api("record event", events.record, event, handle_of(user));
-    }
+    for (const Block::User& user : std::exchange(block.users, {}))
+      pending.events.push_back(user.done);
     if (pending.events.empty())
       cache_.emplace(Key{block.device, block.capacity}, memory);
     else
       pending_.push_back(std::move(pending));
   }
 
+  // Now, behind the copy, not when the block is freed: by then the stream may have been given a lot
+  // of other work, for which the memory need not wait.
   bool record(const void* memory, const c10::Stream& stream) {
     const std::lock_guard lock(mutex_);
     Block* block = find(memory);
     if (block == nullptr) return false;
-    if (std::find(block->users.begin(), block->users.end(), stream) == block->users.end())
-      block->users.push_back(stream);
+    const tb_event_api& events = *api().event;
+    auto user = user_of(*block, stream);
+    if (user == block->users.end()) {
+      tb_event event = nullptr;
+      call_api("new event", events.create, stream.device_index(), 0u, &event);
+      user = block->users.insert(user, {stream, event});
+    }
+    call_api("record event", events.record, user->done, handle_of(stream));
     return true;
   }
 
   bool has_user(const void* memory, const c10::Stream& stream) {
     const std::lock_guard lock(mutex_);
-    const Block* block = find(memory);
-    return block != nullptr &&
-           std::find(block->users.begin(), block->users.end(), stream) != block->users.end();
+    Block* block = find(memory);
+    return block != nullptr && user_of(*block, stream) != block->users.end();
   }
 
   void empty_cache() {
@@ -128,6 +134,11 @@ class PinnedPool {
     const auto offset = static_cast<const char*>(memory) - static_cast<const char*>(it->first);
     const bool inside = static_cast<size_t>(offset) < it->second.capacity;
     return inside && it->second.in_use ? &it->second : nullptr;
+  }
+
+  static std::vector<Block::User>::iterator user_of(Block& block, const c10::Stream& stream) {
+    return std::find_if(block.users.begin(), block.users.end(),
+                        [&](const Block::User& user) { return user.stream == stream; });
   }
 
   static void grow(c10::CachingAllocator::Stat& count, c10::CachingAllocator::Stat& bytes,
