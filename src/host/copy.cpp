@@ -42,7 +42,7 @@ void to_host(void* target, const Tensor& source, tb_address address, uint64_t by
 }
 
 // "copy.out" on one device. False, with the reason, if the backend declines.
-bool copy_operator(const Tensor& target, const Tensor& source, std::string* reason) {
+bool copy_operator(const Tensor& target, const Tensor& source, Declined* declined) {
   static const Operator& op = *find_operator("copy.out");
   tb_value args[3] = {};
   args[0].tag = args[1].tag = TB_TENSOR;
@@ -55,7 +55,7 @@ bool copy_operator(const Tensor& target, const Tensor& source, std::string* reas
   const tb_status status =
       invoke(backend(target.device()), op, use(target), args, {&out, 1}, nullptr, error);
   if (status == TB_UNSUPPORTED) {
-    *reason = error.text();
+    *declined = {error.reason(), error.text()};
     return false;
   }
   error.raise_if_failed(status);
@@ -79,8 +79,8 @@ Tensor to_cpu(const Tensor& source) {
   Tensor packed = source;
   if (!source.is_contiguous()) {
     packed = empty(source.sizes(), source.dtype(), source.device());
-    std::string reason;
-    if (!copy_operator(packed, source, &reason)) return download_extent(source);
+    Declined declined{};
+    if (!copy_operator(packed, source, &declined)) return download_extent(source);
   }
   Tensor result = empty(source.sizes(), source.dtype());
   finish_cpu();
@@ -98,8 +98,8 @@ void from_cpu(const Tensor& target, const Tensor& source, bool non_blocking) {
     return to_device(target, target.address(), source.data(), bytes_of(target), asynchronous);
   const Tensor staging = empty(target.sizes(), target.dtype(), target.device());
   to_device(staging, staging.address(), source.data(), bytes_of(staging), asynchronous);
-  std::string reason;
-  if (copy_operator(target, staging, &reason)) return;
+  Declined declined{};
+  if (copy_operator(target, staging, &declined)) return;
   // The device cannot scatter: change its bytes on the host.
   const Tensor bytes = download_extent(target);
   copy(bytes, source, false);
@@ -121,10 +121,11 @@ void copy_same_device(const Tensor& target, Tensor source) {
                bytes_of(target));
     return;
   }
-  std::string reason;
-  if (copy_operator(target, source, &reason)) return;
-  if (target.device().is_cpu()) fail(TB_UNSUPPORTED, "copy.out on the CPU: {}", reason);
-  begin_fallback("copy.out", target.device(), reason,
+  Declined declined{};
+  if (copy_operator(target, source, &declined)) return;
+  if (target.device().is_cpu())
+    unsupported(declined.reason, "copy.out on the CPU: {}", declined.text);
+  begin_fallback("copy.out", target.device(), declined,
                  fmt::format("{} to {}", name(source.dtype()), name(target.dtype())));
   const TracedFallback traced("copy.out", target.device());
   from_cpu(target, to_cpu(source).to(target.dtype()).contiguous(), false);

@@ -5,6 +5,7 @@
 
 #include "base/promotion.h"
 #include "fallback.h"
+#include "pack.h"
 #include "storage.h"
 
 namespace ocltensor {
@@ -88,6 +89,19 @@ Device device_of(const Operator& op, std::span<const tb_value> args, const CallO
   if (first == nullptr) return guest != nullptr ? guest->device : options.device.value_or(Device());
   *mixed = guest != nullptr && !first->device.is_cpu();
   return first->device;
+}
+
+// A generator of another device is a handle that the call's backend would take for one of its own.
+void check_generators(const Operator& op, std::span<const tb_value> args, Device device) {
+  if ((op.flags & kRandom) == 0) [[likely]]
+    return;
+  for (const tb_value& v : args) {
+    if (v.tag != TB_GENERATOR || v.count == detail::device_mark(device)) continue;
+    const auto owner = Device::from_backend(static_cast<uint8_t>((v.count - 1) >> 16),
+                                            static_cast<int>((v.count - 1) & 0xffff));
+    fail(TB_E_INVALID, "{}: the generator is of {}, the call runs on {}: use a generator of {}",
+         op.name, owner.text(), device.text(), device.text());
+  }
 }
 
 // The arguments with 0-dimensional CPU tensors brought to `device`: as a number where promotion
@@ -204,7 +218,7 @@ void run(const Operator& op, const Stream& stream, std::span<const tb_value> arg
   const tb_status status = detail::invoke(where, op, stream, args, {abi, outs.size()},
                                           dynamic ? &resizer : nullptr, error);
   if (status == TB_UNSUPPORTED) {
-    detail::fall_back(op, device, args, {targets, outs.size()}, error.text());
+    detail::fall_back(op, device, args, {targets, outs.size()}, {error.reason(), error.text()});
   } else if (status != TB_OK) {
     throw Error(
         status, error.reason(),
@@ -232,6 +246,7 @@ void call(const Operator& op, const Stream& stream, std::span<const tb_value> ar
   const Device device = device_of(op, args, options, &mixed);
   check(args.size() == op.schema.inputs.size(), "{} takes {} arguments, got {}", op.name,
         op.schema.inputs.size(), args.size());
+  check_generators(op, args, device);
   const Stream& used = stream ? stream : current_stream(device);
   check(used.device() == device, "{}: the stream is of {}, the arguments are on {}", op.name,
         used.device().text(), device.text());

@@ -9,10 +9,13 @@
 #include "base/log.h"
 #include "dispatcher.h"
 #include "ocltensor/settings.h"
+#include "pack.h"
 #include "storage.h"
 
 namespace ocltensor {
 namespace {
+
+using detail::pack;
 
 struct Counts {
   std::mutex mutex;
@@ -91,10 +94,7 @@ class LentGenerator {
                static_cast<void*>(state.data()), uint64_t{state.size()});
     if (at < 0) saved_ = substitute_->state();
     substitute_->set_state(state);
-    if (at >= 0) {
-      args[static_cast<size_t>(at)].tag = TB_GENERATOR;
-      args[static_cast<size_t>(at)].as.p = substitute_->handle();
-    }
+    if (at >= 0) args[static_cast<size_t>(at)] = pack(*substitute_);
   }
   void give_back() const {
     if (!substitute_) return;
@@ -113,13 +113,13 @@ class LentGenerator {
 
 }  // namespace
 
-void detail::begin_fallback(const std::string& name, Device device, const std::string& reason,
+void detail::begin_fallback(const std::string& name, Device device, const Declined& declined,
                             const std::string& what) {
   const char* variable = config::name(config::Knob::EnableFallback);
   if (!config::get_bool(config::Knob::EnableFallback))
-    unsupported(TB_REASON_OPERATOR,
+    unsupported(declined.reason,
                 "{} cannot run {} ({}): {}. Set {}=1 to run what the device lacks on the CPU",
-                device.text(), name, what, reason, variable);
+                device.text(), name, what, declined.text, variable);
   bool first;
   {
     const std::lock_guard lock(counts().mutex);
@@ -127,7 +127,7 @@ void detail::begin_fallback(const std::string& name, Device device, const std::s
   }
   if (first)
     logging::warning("fallback", "{} runs on the CPU, because {} declined it ({}): {}", name,
-                     device.text(), what, reason);
+                     device.text(), what, declined.text);
 }
 
 detail::TracedFallback::TracedFallback(const std::string& name, Device device) {
@@ -142,10 +142,10 @@ detail::TracedFallback::~TracedFallback() {
 }
 
 void detail::fall_back(const Operator& op, Device device, std::span<const tb_value> args,
-                       std::span<Tensor> outs, const std::string& reason) {
+                       std::span<Tensor> outs, const Declined& declined) {
   if (device.is_cpu())
-    unsupported(TB_REASON_OPERATOR, "the CPU cannot run {}: {}", describe(op, args), reason);
-  begin_fallback(op.name, device, reason, describe(op, args));
+    unsupported(declined.reason, "the CPU cannot run {}: {}", describe(op, args), declined.text);
+  begin_fallback(op.name, device, declined, describe(op, args));
   const TracedFallback traced(op.name, device);
   CpuArgs cpu(args);
   LentGenerator generator(op, device, cpu.values());

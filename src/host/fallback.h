@@ -9,9 +9,15 @@
 
 namespace ocltensor::detail {
 
+// Why a backend declined a call.
+struct Declined {
+  uint32_t reason;  // TB_REASON_*
+  std::string text;
+};
+
 // Throws the error of a declined operator where fallback is off; else warns once per operator and
 // counts. `what` describes the arguments.
-void begin_fallback(const std::string& name, Device device, const std::string& reason,
+void begin_fallback(const std::string& name, Device device, const Declined& declined,
                     const std::string& what);
 
 // A fallback in the traces, logs and statistics of the backend that declined.
@@ -28,6 +34,6 @@ class TracedFallback {
 // Runs the operator on the CPU on copies and stores the results in `outs`, which the device's
 // tensors of a data-dependent operator replace.
 void fall_back(const Operator& op, Device device, std::span<const tb_value> args,
-               std::span<Tensor> outs, const std::string& reason);
+               std::span<Tensor> outs, const Declined& declined);
 
 }  // namespace ocltensor::detail

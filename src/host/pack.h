@@ -36,7 +36,14 @@ inline tb_value pack(DType type) {
   v.as.dtype = to_abi(type);
   return v;
 }
-inline tb_value pack(const Generator& g) { return tagged(TB_GENERATOR, g.handle()); }
+// `count`, which means nothing for a generator, tells the dispatcher its device: a handle means
+// something to its own backend alone.
+inline uint32_t device_mark(Device d) {
+  return (uint32_t{d.backend()} << 16 | static_cast<uint16_t>(d.index())) + 1;
+}
+inline tb_value pack(const Generator& g) {
+  return tagged(TB_GENERATOR, g.handle(), device_mark(g.device()));
+}
 inline tb_value pack(const BoolList& l) {  // a bool is a byte that holds 0 or 1
   return tagged(TB_BOOL_LIST, l.span().data(), l.span().size());
 }

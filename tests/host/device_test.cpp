@@ -107,6 +107,43 @@ TEST_F(FakeDevice, FallbackIsOffByDefault) {
   EXPECT_TRUE(fallback_counts().empty());
 }
 
+uint32_t reason_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.status(), TB_UNSUPPORTED) << e.what();
+    return e.reason();
+  }
+  return 99;
+}
+
+TEST_F(FakeDevice, ADeclinedCallKeepsTheBackendsReason) {
+  const Tensor a = zeros({2, 3}, DType::Float32, fake);
+  EXPECT_EQ(reason_of([&] { add(a, 1); }), TB_REASON_DTYPE);
+  EXPECT_EQ(reason_of([&] { exp(a); }), TB_REASON_OPERATOR);
+  EXPECT_EQ(reason_of([&] { a.t().contiguous(); }), TB_REASON_DTYPE);
+}
+
+TEST_F(FakeDevice, AGeneratorOfAnotherDeviceIsRefused) {
+  const Tensor here = zeros({4}), there = zeros({4}, DType::Float32, fake);
+  const Generator of_cpu(Device{}, 5), of_fake(fake, 5), of_second("fake:1", 5);
+  EXPECT_THAT(error_of([&] { uniform(here, 0, 1, of_fake); }),
+              HasSubstr("the generator is of fake:0, the call runs on cpu"));
+  EXPECT_THAT(error_of([&] { uniform(there, 0, 1, of_cpu); }),
+              HasSubstr("the generator is of cpu, the call runs on fake:0"));
+  EXPECT_THAT(error_of([&] { uniform(there, 0, 1, of_second); }),
+              HasSubstr("the generator is of fake:1, the call runs on fake:0"));
+  EXPECT_THAT(error_of([&] { randperm(5, of_fake); }), HasSubstr("the call runs on cpu"));
+  const std::vector<Value> args{here};
+  const std::vector<NamedValue> named{{"generator", Value(of_fake)}};
+  EXPECT_THAT(error_of([&] { call("uniform.out", args, named); }), HasSubstr("of fake:0"));
+  // The device's own is lent to the CPU where the device declines.
+  set_setting("OCLTENSOR_ENABLE_FALLBACK", "1");
+  EXPECT_EQ(uniform(there, 0, 1, of_fake).to_vector<float>(),
+            uniform(here, 0, 1, of_cpu).to_vector<float>());
+  EXPECT_EQ(of_fake.state(), of_cpu.state());
+}
+
 TEST_F(FakeDevice, FallbackComputesWarnsAndCounts) {
   set_setting("OCLTENSOR_ENABLE_FALLBACK", "1");
   const Tensor a = tensor<float>({1, 2, 3, 4}, {2, 2}).to(fake);

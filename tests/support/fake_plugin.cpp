@@ -240,7 +240,7 @@ const tb_transfer_api transfer_api = {
 };
 
 tb_status decline(tb_error* error) {
-  return answer(error, TB_UNSUPPORTED, "the fake device computes nothing", TB_REASON_OPERATOR);
+  return answer(error, TB_UNSUPPORTED, "the fake device computes nothing", TB_REASON_DTYPE);
 }
 const tb_operator_api operator_api = {
     sizeof(tb_operator_api),
@@ -249,7 +249,8 @@ const tb_operator_api operator_api = {
     [](uint32_t, tb_op*, tb_op_info*, tb_error* error) -> tb_status { return no(error); },
     [](const char* name, tb_op* op, tb_error* error) -> tb_status {
       count("fake.finds");
-      if (std::strcmp(name, "exp.out") == 0) return decline(error);  // one is not even known
+      if (std::strcmp(name, "exp.out") == 0)  // one is not even known
+        return answer(error, TB_UNSUPPORTED, "the fake device has no exp", TB_REASON_OPERATOR);
       *op = reinterpret_cast<tb_op>(&counters);
       return TB_OK;
     },
