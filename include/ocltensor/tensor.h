@@ -68,6 +68,15 @@ class OCLTENSOR_API Tensor {
   Tensor() = default;  // undefined: only defined(), assignment and destruction are allowed
   explicit Tensor(std::shared_ptr<detail::TensorImpl> impl) : impl_(std::move(impl)) {}
   bool defined() const { return impl_ != nullptr; }
+  Tensor(const Tensor&) = default;
+  Tensor(Tensor&&) noexcept = default;
+  ~Tensor() = default;
+  // A variable takes another handle: `row = m[0]` moves no data.
+  Tensor& operator=(const Tensor&) & = default;
+  Tensor& operator=(Tensor&&) & noexcept = default;
+  // A view writes through: `m[0] = other` is m[0].copy_(other), `m[0] = 2.5` is m[0].fill_(2.5).
+  Tensor& operator=(const Tensor& other) &&;
+  Tensor& operator=(const Scalar& value) &&;
 
   // ---- metadata
   std::span<const int64_t> sizes() const { return get().shape; }

@@ -70,6 +70,16 @@ const Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) const {
   return *this;
 }
 
+Tensor& Tensor::operator=(const Tensor& other) && {
+  copy_(other);
+  return *this;
+}
+
+Tensor& Tensor::operator=(const Scalar& value) && {
+  fill_(value);
+  return *this;
+}
+
 const Tensor& Tensor::fill_(Scalar value) const {
   check_fits(value, dtype());
   detail::fill(*this, value);

@@ -127,6 +127,21 @@ TEST(Copies, StridesOffsetsAndTypes) {
   EXPECT_THAT(tensor<float>({0, -1, NAN}).to_vector<bool>(), ElementsAre(false, true, true));
 }
 
+TEST(Copies, AssignmentToAViewWritesThroughIt) {
+  const Tensor m = zeros({2, 3});
+  m[0] = tensor<double>({1, 2, 3});
+  m[1].slice(0, 1) = 7.5;
+  m.select(1, 0) = m.select(1, 2);
+  EXPECT_THAT(m.to_vector<float>(), ElementsAre(3, 2, 3, 7.5, 7.5, 7.5));
+  Tensor row = m[0];
+  row = m[1];  // a variable only takes another handle
+  row.fill_(0);
+  row = zeros({4});
+  EXPECT_THAT(m.to_vector<float>(), ElementsAre(3, 2, 3, 0, 0, 0));
+  EXPECT_THAT(error_of([&] { m[0] = zeros({2}); }), HasSubstr("broadcast"));
+  EXPECT_THAT(error_of([&] { Tensor() = m; }), HasSubstr("undefined"));
+}
+
 TEST(Copies, OverlappingSourceIsReadFirst) {
   Tensor t = counting({6});
   t.slice(0, 1).copy_(t.slice(0, 0, 5));
