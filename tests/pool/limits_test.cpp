@@ -125,6 +125,15 @@ TEST_F(Limits, TheHighWatermarkIsAHardLimit) {
   EXPECT_LE(source.peak, 512 * kMebi);
 }
 
+TEST_F(Limits, TheTextNamesWhatSetTheLimit) {
+  make(gibi(1.7, 0));
+  const auto text = [&] { return std::string(error_of([&] { pool->allocate(kGibi, 0); }).what()); };
+  pool->set_fraction(0.004);
+  EXPECT_THAT(text(), HasSubstr("raise set_per_process_memory_fraction (now 0.004;"));
+  pool->set_watermarks(0.25, 0);
+  EXPECT_THAT(text(), HasSubstr("raise OCLTENSOR_HIGH_WATERMARK_RATIO (now 0.25;"));
+}
+
 TEST_F(Limits, NearTheLimitASegmentIsAsSmallAsTheRequest) {
   make(gibi(10.0 / 1024, 0));  // 10 MiB: no large segment of 32 MiB
   EXPECT_NE(pool->allocate(3 * kMebi, 0), 0u);

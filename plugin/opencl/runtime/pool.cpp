@@ -101,7 +101,7 @@ void Pool::set_watermarks(double high, double low) {
 
 void Pool::set_fraction(double fraction) {
   PoolGuard guard(*state_);
-  state_->set_watermarks(fraction, state_->low_ratio());
+  state_->set_fraction(fraction);
   state_->shrink_to_limit();
 }
 

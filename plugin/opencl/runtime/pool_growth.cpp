@@ -257,18 +257,20 @@ void PoolState::fail_out_of_memory(const Request& request) {
   const auto allocated = static_cast<uint64_t>(stats_.allocated_bytes.current);
   const auto active = static_cast<uint64_t>(stats_.active_bytes.current);
   const auto reserved = static_cast<uint64_t>(stats_.reserved_bytes.current);
-  fail(
-      TB_E_OUT_OF_MEMORY,
-      "out of device memory: tried to allocate {}; allocated {}, cached {}, other (pinned host "
-      "memory) {}, limit {}, recommended maximum {}, largest single allocation {}; cause: {}. Use "
-      "a smaller batch, free tensors and call empty_cache(), or raise "
-      "OCLTENSOR_HIGH_WATERMARK_RATIO (now {:.2f}; 0 removes the limit, and the system may run out "
-      "of memory).",
-      format_bytes(request.asked), format_bytes(allocated), format_bytes(reserved - active),
-      format_bytes(static_cast<uint64_t>(stats_.pinned_bytes.current)),
-      high_limit_ == 0 ? "none" : format_bytes(high_limit_),
-      format_bytes(options_.recommended_bytes), format_bytes(largest_), refusal_,
-      options_.high_ratio);
+  // What set the limit is what raises it.
+  const char* knob =
+      fraction_set_ ? "set_per_process_memory_fraction" : "OCLTENSOR_HIGH_WATERMARK_RATIO";
+  fail(TB_E_OUT_OF_MEMORY,
+       "out of device memory: tried to allocate {}; allocated {}, cached {}, other (pinned host "
+       "memory) {}, limit {}, recommended maximum {}, largest single allocation {}; cause: {}. Use "
+       "a smaller batch, free tensors and call empty_cache(), or raise {} (now {:.4g}; 0 removes "
+       "the "
+       "limit, and the system may run out of memory).",
+       format_bytes(request.asked), format_bytes(allocated), format_bytes(reserved - active),
+       format_bytes(static_cast<uint64_t>(stats_.pinned_bytes.current)),
+       high_limit_ == 0 ? "none" : format_bytes(high_limit_),
+       format_bytes(options_.recommended_bytes), format_bytes(largest_), refusal_, knob,
+       options_.high_ratio);
 }
 
 }  // namespace ocltensor::runtime

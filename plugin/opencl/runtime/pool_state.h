@@ -66,7 +66,7 @@ class PoolState {
   void reset_accumulated();
   void count_pinned(int64_t delta);
   void set_watermarks(double high, double low);
-  double low_ratio() const { return options_.low_ratio; }
+  void set_fraction(double fraction);  // the high one alone
   uint64_t low_watermark_slack() const { return slack_.load(std::memory_order_relaxed); }
   void verify() const;
 
@@ -128,6 +128,7 @@ class PoolState {
   std::unordered_map<tb_address, Block*> live_;
   std::list<PendingBlock> pending_;
   uint64_t pending_since_drain_ = 0;
+  bool fraction_set_ = false;  // the high ratio is set_fraction's
   uint64_t high_limit_ = 0;
   uint64_t low_limit_ = 0;
   std::atomic<uint64_t> slack_{UINT64_MAX};  // to the low limit

@@ -73,9 +73,15 @@ void PoolState::count_pinned(int64_t delta) {
     take_from(stats_.pinned_bytes, static_cast<uint64_t>(-delta));
 }
 
+void PoolState::set_fraction(double fraction) {
+  set_watermarks(fraction, options_.low_ratio);
+  fraction_set_ = true;
+}
+
 void PoolState::set_watermarks(double high, double low) {
   check_ratio("the high watermark ratio", high);
   check_ratio("the low watermark ratio", low);
+  fraction_set_ = false;
   options_.high_ratio = high;
   options_.low_ratio = low;
   high_limit_ = scaled(options_.recommended_bytes, high);
