@@ -4,23 +4,32 @@
  * that exports exactly two symbols, `tb_plugin_descriptor` (data) and `tb_plugin_get_api`
  * (function), and imports nothing from its host.
  *
- * Rules that hold for every structure and function below
- *  - Structures marked [extensible] begin with `uint32_t struct_size`, set by whoever fills them
- * in. Fields are only ever appended. The receiver uses min(struct_size, its own sizeof) bytes and
- * treats the rest as zero; it never tests for equality, and refuses a size below the `TB_*_SIZE_V1`
- * of that structure.
- *  - Functions return a `tb_status`. 0 is success; a positive value means "declined, nothing was
- * done"; a negative one is an error. `tb_error` is memory of the caller and may be NULL.
- *  - Arguments are borrowed for the duration of the call. Strings are NUL-terminated UTF-8.
- *  - Every function may be called from any thread at any time, unless it says otherwise. Calls that
- * name the same stream are serialised by the backend, in call order per thread; different streams
- * run concurrently.
- *  - No function aborts, exits, throws or longjmps. After fork() every function fails in the child
- * with TB_E_STATE.
- *  - Sizes are bytes unless a name says elements; strides are elements; times are nanoseconds
- * unless a name says otherwise.
- *  - A required function pointer is never NULL. What a backend does not implement answers
- * TB_UNSUPPORTED with a text.
+ * Rules that hold for every structure and function below; the conformance kit names the one that a
+ * failure breaks
+ *  - Rule "sizes": structures marked [extensible] begin with `uint32_t struct_size`, set by whoever
+ * fills them in. Fields are only ever appended. The receiver uses min(struct_size, its own sizeof)
+ * bytes and treats the rest as zero; it never tests for equality, and refuses a size below the
+ * `TB_*_SIZE_V1` of that structure as an argument that breaks the contract (TB_E_INVALID).
+ *  - Rule "tables": a table of functions may end anywhere from its `TB_*_API_SIZE_V1` on. No
+ * function pointer within its struct_size is NULL: what a backend does not implement answers
+ * TB_UNSUPPORTED with a text. A host takes functions behind the end for declined.
+ *  - Rule "status": functions return a `tb_status`. 0 is success; a positive value means "declined,
+ * nothing was done"; a negative one is an error. `tb_error` is memory of the caller and may be
+ * NULL.
+ *  - Rule "names": a name that the backend does not know (operator, switch, report) is
+ * TB_UNSUPPORTED, as it may be another backend's; a known one with a bad value is TB_E_INVALID.
+ *  - Rule "bounds": every address in a call is checked before anything is enqueued. A tensor with
+ * elements, and a range of bytes, lies within one live allocation of the stream's device, and,
+ * where `base` is known, within its storage; else the answer is TB_E_INVALID.
+ *  - Rule "borrowing": arguments are borrowed for the duration of the call. Strings are
+ * NUL-terminated UTF-8.
+ *  - Rule "threads": every function may be called from any thread at any time, unless it says
+ * otherwise. Calls that name the same stream are serialised by the backend, in call order per
+ * thread; different streams run concurrently.
+ *  - Rule "process": no function aborts, exits, throws or longjmps. After fork() every function
+ * fails in the child with TB_E_STATE.
+ *  - Rule "units": sizes are bytes unless a name says elements; strides are elements; times are
+ * nanoseconds unless a name says otherwise.
  */
 #ifndef TENSOR_BACKEND_PLUGIN_H
 #define TENSOR_BACKEND_PLUGIN_H
@@ -47,7 +56,7 @@ enum {
   TB_NOT_READY = 2, /* a query: the work is not finished yet */
 
   TB_E_INVALID = -1,       /* an argument breaks the contract */
-  TB_E_ABI = -2,           /* versions or structure sizes that cannot work together */
+  TB_E_ABI = -2,           /* of tb_plugin_get_api alone: a version that cannot work */
   TB_E_OUT_OF_MEMORY = -3, /* device, pinned or host memory; the process may go on */
   TB_E_DEVICE_LOST = -4,   /* the device or a stream failed; see the text for the kernel */
   TB_E_COMPILE = -5,       /* a kernel did not build; the text holds the compiler's log */
@@ -157,7 +166,7 @@ enum {
 /* A tagged argument. An unknown tag is declined with TB_UNSUPPORTED. */
 typedef struct tb_value {
   uint32_t tag;
-  uint32_t count; /* entries of a list, bytes of a string */
+  uint32_t count; /* entries of a list, bytes of a string; means nothing with other tags */
   union {
     int64_t i;
     double f;
@@ -232,6 +241,7 @@ typedef struct tb_stream_api { /* [extensible] */
   tb_status (*query)(tb_stream stream, tb_error* error); /* TB_OK when idle, else TB_NOT_READY */
   tb_status (*wait_event)(tb_stream stream, tb_event event,
                           tb_error* error); /* later work waits; host does not */
+  /* TB_STREAM_API_SIZE_V1 ends here. */
 
   /* Rehearsals: which programs work needs, learned without waiting for a compiler. Between begin
    * and end, work on the stream is done up to the first launch whose program has not been built;
@@ -539,7 +549,7 @@ typedef struct tb_profiler_api { /* [extensible] */
   tb_status (*push_range)(const char* name, tb_error* error); /* per thread */
   tb_status (*pop_range)(tb_error* error);
   tb_status (*counters)(tb_counters* counters, tb_error* error);
-  /* ABI 1.0 ends here. */
+  /* TB_PROFILER_API_SIZE_V1 ends here. */
   /* Calls of the host between two points of a thread, nested: "fallback" and an operator's name.
    * They appear in traces, logs and statistics; free while nobody records. */
   tb_status (*begin_call)(const char* category, const char* name, tb_error* error);
@@ -574,13 +584,15 @@ typedef struct tb_switch_api { /* [extensible] */
   uint32_t struct_size;
   uint32_t reserved;
   /* Settings by name, values as text: the environment variables' names, and the switches of the
-   * backend. set checks the value and answers TB_E_INVALID with the accepted range. */
+   * backend. set checks the value and answers TB_E_INVALID with the accepted range. A host hands
+   * every setting of its own to every backend: a name that is none of the backend's is
+   * TB_UNSUPPORTED from set and get. count and at list all that get knows; there may be none. */
   tb_status (*set)(const char* name, const char* value, tb_error* error);
   tb_status (*get)(const char* name, char* value, uint64_t capacity, tb_error* error);
   tb_status (*count)(uint32_t* count, tb_error* error);
   tb_status (*at)(uint32_t index, const char** name, tb_error* error);
-  /* What the backend tells of itself, as lines of fields with tabs between them. Backends whose
-   * struct_size ends before it have nothing to tell. Subjects:
+  /* TB_SWITCH_API_SIZE_V1 ends here. */
+  /* What the backend tells of itself, as lines of fields with tabs between them. Subjects:
    *   providers     name, library, 1 if available, 1 if enabled, version, what it is, why it is
    *                 missing
    *   algorithms    family, id, how often it ran, 1 if it is the family's last choice, 1 if it is
@@ -625,6 +637,19 @@ typedef struct tb_api { /* [extensible]; lives as long as the process, as do the
   const tb_interop_api* interop;
 } tb_api;
 #define TB_API_SIZE_V1 104u
+/* The least sizes of the tables: where they ended at first (rule "tables"). */
+#define TB_DEVICE_API_SIZE_V1 40u
+#define TB_STREAM_API_SIZE_V1 64u
+#define TB_EVENT_API_SIZE_V1 56u
+#define TB_MEMORY_API_SIZE_V1 128u
+#define TB_TRANSFER_API_SIZE_V1 40u
+#define TB_OPERATOR_API_SIZE_V1 48u
+#define TB_GENERATOR_API_SIZE_V1 64u
+#define TB_KERNEL_API_SIZE_V1 56u
+#define TB_PROFILER_API_SIZE_V1 56u
+#define TB_CAPTURE_API_SIZE_V1 40u
+#define TB_SWITCH_API_SIZE_V1 40u
+#define TB_INTEROP_API_SIZE_V1 40u
 
 enum {
   TB_LOG_TRACE = 0,
@@ -659,7 +684,7 @@ typedef struct tb_plugin_descriptor_t {
 #define TB_PLUGIN_DESCRIPTOR_SIZE_V1 40u
 
 /* The two exports. get_api touches no driver; a second call gives the same table; TB_E_ABI if the
- * major is not served. */
+ * major is not served, or the host's table ends before TB_HOST_API_SIZE_V1. */
 typedef tb_status (*tb_plugin_get_api_fn)(uint32_t abi_major, const tb_host_api* host,
                                           tb_error* error, const tb_api** api);
 #define TB_PLUGIN_DESCRIPTOR_SYMBOL "tb_plugin_descriptor"

@@ -22,22 +22,16 @@ constexpr const char* kComponent = "loader";
 struct Table {
   const char* name;
   size_t offset;
-  uint32_t size_v1;
+  uint32_t least, known;  // bytes: of the first version, of this header's
 };
+#define TABLE(field, NAME) \
+  { #field, offsetof(tb_api, field), TB_##NAME##_API_SIZE_V1, sizeof(*tb_api{}.field) }
 constexpr Table kTables[] = {
-    {"device", offsetof(tb_api, device), 40},       {"stream", offsetof(tb_api, stream), 64},
-    {"event", offsetof(tb_api, event), 56},         {"memory", offsetof(tb_api, memory), 128},
-    {"transfer", offsetof(tb_api, transfer), 40},   {"operators", offsetof(tb_api, operators), 48},
-    {"generator", offsetof(tb_api, generator), 64}, {"kernel", offsetof(tb_api, kernel), 56},
-    {"profiler", offsetof(tb_api, profiler), 56},   {"capture", offsetof(tb_api, capture), 40},
-    {"switches", offsetof(tb_api, switches), 40},   {"interop", offsetof(tb_api, interop), 40},
-};
-static_assert(sizeof(tb_device_api) >= 40 && sizeof(tb_stream_api) >= 64 &&
-              sizeof(tb_event_api) >= 56 && sizeof(tb_memory_api) >= 128 &&
-              sizeof(tb_transfer_api) >= 40 && sizeof(tb_operator_api) >= 48 &&
-              sizeof(tb_generator_api) >= 64 && sizeof(tb_kernel_api) >= 56 &&
-              sizeof(tb_profiler_api) >= 56 && sizeof(tb_capture_api) >= 40 &&
-              sizeof(tb_switch_api) >= 40 && sizeof(tb_interop_api) >= 40);
+    TABLE(device, DEVICE),       TABLE(stream, STREAM),     TABLE(event, EVENT),
+    TABLE(memory, MEMORY),       TABLE(transfer, TRANSFER), TABLE(operators, OPERATOR),
+    TABLE(generator, GENERATOR), TABLE(kernel, KERNEL),     TABLE(profiler, PROFILER),
+    TABLE(capture, CAPTURE),     TABLE(switches, SWITCH),   TABLE(interop, INTEROP)};
+#undef TABLE
 
 // Why a file may not be loaded; empty if it may. Whoever can write the file, its folder, or swap a
 // folder above it (no sticky bit) could run code in this process.
@@ -152,11 +146,11 @@ std::string defect_of(const tb_api& api) {
         *reinterpret_cast<const char* const*>(reinterpret_cast<const char*>(&api) + t.offset);
     if (table == nullptr) return fmt::format("its table '{}' is missing", t.name);
     const uint32_t size = *reinterpret_cast<const uint32_t*>(table);
-    if (size < t.size_v1)
+    if (size < t.least)
       return fmt::format("its table '{}' has {} bytes, at least {} are needed", t.name, size,
-                         t.size_v1);
+                         t.least);
     const auto* functions = reinterpret_cast<void* const*>(table + 8);
-    for (uint32_t i = 0; i < (t.size_v1 - 8) / sizeof(void*); ++i)
+    for (uint32_t i = 0; i < (std::min(size, t.known) - 8) / sizeof(void*); ++i)
       if (functions[i] == nullptr)
         return fmt::format("function {} of its table '{}' is missing", i, t.name);
   }

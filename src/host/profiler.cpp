@@ -9,7 +9,7 @@ namespace {
 
 const tb_profiler_api& api(Device device) { return *backend(device).api->profiler; }
 
-// The table with what was added to ABI 1.0.
+// The table with what was added to its first version.
 const tb_profiler_api& api_with_statistics(Device device) {
   const tb_profiler_api& table = api(device);
   if (table.struct_size < sizeof table)

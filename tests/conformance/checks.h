@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "rules.h"
 #include "support/backend.h"
 
 namespace ocltensor::conformance {
@@ -15,8 +16,9 @@ using testing::Backend;
 
 class Checker {
  public:
-  // nullptr: nothing is loaded yet.
-  explicit Checker(const Backend* backend) : backend_(backend) {}
+  // nullptr: nothing is loaded yet. `rule`: what failures cite, until cite() says otherwise.
+  Checker(const Backend* backend, const char* rule) : backend_(backend), rule_(rule) {}
+  void cite(const char* rule) { rule_ = rule; }
   const Backend& backend() const { return *backend_; }
   const tb_api& api() const { return backend_->api(); }
   int32_t device() const { return backend_->device(); }
@@ -28,7 +30,9 @@ class Checker {
   template <typename... T>
   void expect(bool condition, fmt::format_string<T...> text, T&&... values) {
     ++total_;
-    if (!condition) failures_.push_back(fmt::format(text, std::forward<T>(values)...));
+    if (!condition)
+      failures_.push_back(
+          fmt::format("{} [{}]", fmt::format(text, std::forward<T>(values)...), rule_));
   }
   // Calls a function of the ABI with an error buffer and expects a status; a failure must come with
   // a text, and must be reported in the same way with no error buffer at all.
@@ -55,6 +59,7 @@ class Checker {
 
  private:
   const Backend* backend_;
+  const char* rule_;
   int total_ = 0;
   std::vector<std::string> failures_, declined_;
 };
@@ -62,6 +67,7 @@ class Checker {
 struct AbiCheck {
   const char* name;
   void (*run)(Checker&);
+  const char* rule;  // of rules.h
 };
 std::span<const AbiCheck> abi_checks();
 

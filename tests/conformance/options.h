@@ -14,12 +14,13 @@ struct Options {
   std::string plugin = "cpu";
   int32_t device = 0;
   std::string only;           // regular expression for operator names; empty: all
+  std::string check;          // the same for ABI checks
   std::vector<DType> dtypes;  // empty: all
   int cases = 10;             // per operator and dtype
   double budget = 0;          // processor seconds for the operator part; 0: none
   uint64_t seed = 0;
   int shard = 0, shards = 1;  // of the operators: every shards-th one, from `shard`
-  std::string record, json;
+  std::string record, json, rules;
   bool list = false, quick = false, verbose = false;
   bool abi = true, operators = true;
 

@@ -1,9 +1,11 @@
 // A backend for host tests: two devices that have memory, streams and generators, and decline every
 // operator. Its addresses are no host addresses, so that a host that reads one crashes. Macros make
 // the broken variants that the loader must refuse:
-//   FAKE_MAGIC, FAKE_MAJOR, FAKE_DESCRIPTOR_BYTES, FAKE_API_BYTES, FAKE_TABLE_BYTES (descriptor and
-//   table fields), FAKE_NO_DESCRIPTOR, FAKE_NO_GET_API (missing exports), FAKE_NULL_FUNCTION,
-//   FAKE_GET_API_FAILS, FAKE_TYPE (device type).
+//   FAKE_MAGIC, FAKE_MAJOR, FAKE_DESCRIPTOR_BYTES, FAKE_API_BYTES, FAKE_TABLE_BYTES,
+//   FAKE_STREAM_BYTES (descriptor and table fields), FAKE_NO_DESCRIPTOR, FAKE_NO_GET_API (missing
+//   exports), FAKE_NULL_FUNCTION, FAKE_GET_API_FAILS, FAKE_TYPE (device type); and a good one that
+//   has no switch at all and calls every name invalid: FAKE_NO_SWITCHES; and one that reads tensors
+//   unseen: FAKE_UNCHECKED.
 #include <atomic>
 #include <cstddef>
 #include <cstdlib>
@@ -28,6 +30,9 @@
 #endif
 #ifndef FAKE_TABLE_BYTES
 #define FAKE_TABLE_BYTES sizeof(tb_device_api)
+#endif
+#ifndef FAKE_STREAM_BYTES
+#define FAKE_STREAM_BYTES TB_STREAM_API_SIZE_V1  // as ABI 1.0 began
 #endif
 #ifndef FAKE_TYPE
 #define FAKE_TYPE "fake"
@@ -112,7 +117,7 @@ const tb_device_api device_api = {
 };
 
 const tb_stream_api stream_api = {
-    offsetof(tb_stream_api, begin_rehearsal),  // as ABI 1.0 began
+    FAKE_STREAM_BYTES,
     0,
     [](int32_t device, tb_stream* s, tb_error*) -> tb_status {
       return *s = &defaults[device], TB_OK;
@@ -255,7 +260,17 @@ const tb_operator_api operator_api = {
       return TB_OK;
     },
     [](const tb_call*, tb_error* error) -> tb_status { return decline(error); },
-    [](const tb_call*, tb_error* error) -> tb_status { return decline(error); },
+    [](const tb_call* call, tb_error* error) -> tb_status {
+      (void)call;
+#ifdef FAKE_UNCHECKED
+      for (uint32_t i = 0; i < call->arg_count; ++i)
+        if (call->args[i].tag == TB_TENSOR) {
+          const auto* tensor = static_cast<const tb_tensor*>(call->args[i].as.p);
+          (void)*memory<const volatile char>(tensor->address);
+        }
+#endif
+      return decline(error);
+    },
 };
 
 const tb_generator_api generator_api = {
@@ -337,8 +352,12 @@ const tb_switch_api switch_api = {
     sizeof(tb_switch_api),
     0,
     [](const char* name, const char* value, tb_error* error) -> tb_status {
+#ifdef FAKE_NO_SWITCHES
+      (void)value;
+      return answer(error, TB_E_INVALID, (std::string("no setting ") + name).c_str());
+#endif
       if (std::strncmp(name, "OCLTENSOR_", 10) != 0 && std::strncmp(name, "fake.", 5) != 0)
-        return answer(error, TB_E_INVALID, "no such switch");
+        return answer(error, TB_UNSUPPORTED, "no such switch");
       const std::lock_guard lock(mutex);
       counters[name] = std::atoll(value);
       return TB_OK;

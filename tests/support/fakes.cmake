@@ -18,6 +18,10 @@ ocltensor_fake_plugin(fake_small_descriptor FAKE_DESCRIPTOR_BYTES=24)
 ocltensor_fake_plugin(fake_small_api FAKE_API_BYTES=96)
 ocltensor_fake_plugin(fake_small_table FAKE_TABLE_BYTES=32)
 ocltensor_fake_plugin(fake_null_function FAKE_NULL_FUNCTION)
+ocltensor_fake_plugin(fake_null_appended FAKE_STREAM_BYTES=sizeof\(tb_stream_api\))
+ocltensor_fake_plugin(fake_unchecked FAKE_UNCHECKED)
+# One without switches is welcome, too.
+ocltensor_fake_plugin(fake_no_switches FAKE_TYPE="fake_no_switches" FAKE_NO_SWITCHES)
 # A newer backend with longer structures is welcome.
 ocltensor_fake_plugin(fake_larger FAKE_TYPE="fake_larger" FAKE_DESCRIPTOR_BYTES=4096 FAKE_API_BYTES=4096
                       FAKE_TABLE_BYTES=4096)

@@ -34,6 +34,7 @@ TEST(Loader, RefusesBrokenPluginsWithTheReason) {
       {"fake_small_api", "tb_api has 96 bytes, at least 104"},
       {"fake_small_table", "table 'device' has 32 bytes, at least 40"},
       {"fake_null_function", "function 0 of its table 'device' is missing"},
+      {"fake_null_appended", "function 7 of its table 'stream' is missing"},
       {"not_a_library", "invalid ELF header"},
       {"not_there", "no such file"},
   };

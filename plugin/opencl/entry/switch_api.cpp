@@ -1,4 +1,5 @@
 // Settings and what they steer, at the C boundary.
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <string>
@@ -72,6 +73,16 @@ struct Action {
 };
 constexpr Action kActions[] = {{"forget_measurements", forget_measurements}};
 
+// It may be another backend's, or the host's.
+[[noreturn]] void refuse_name(std::string_view name) {
+  unsupported(TB_REASON_ARGUMENT, "there is no setting '{}'", name);
+}
+
+bool is_setting(std::string_view name) {
+  const auto all = config::list();
+  return std::ranges::any_of(all, [&](const auto& knob) { return name == knob.name; });
+}
+
 tb_status switch_set(const char* name, const char* value, tb_error* error) {
   return guarded(error, [&] {
     const std::string_view n = &required(name, "name");
@@ -80,6 +91,7 @@ tb_status switch_set(const char* name, const char* value, tb_error* error) {
       if (n == action.name) return action.run();
     for (const Check& c : kChecks)
       if (n == config::name(c.knob)) c.check(value);
+    if (!is_setting(n)) refuse_name(n);
     config::set(n, value);
     profiler::apply_settings();
   });
@@ -95,7 +107,7 @@ tb_status switch_get(const char* name, char* value, uint64_t capacity, tb_error*
       std::memcpy(value, knob.value.c_str(), knob.value.size() + 1);
       return;
     }
-    fail(TB_E_INVALID, "there is no setting '{}'", name);
+    refuse_name(name);
   });
 }
 

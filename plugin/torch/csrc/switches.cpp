@@ -116,9 +116,15 @@ bool is_needed(const c10::OperatorHandle& op, const std::string& name) {
 
 // ---- Reading and writing
 
+// A name that nobody knows is the caller's mistake, no feature that is missing.
+void raise_if_failed(tb_status status, const char* what, const ocltensor::ErrorBuffer& error) {
+  if (status != TB_OK) raise(status == TB_UNSUPPORTED ? TB_E_INVALID : status, what, error.text());
+}
+
 void write_setting(const std::string& name, const std::string& value) {
   if (name == kComposites) return disable_composites(split_names(value));
-  call_api("set", api().switches->set, name.c_str(), value.c_str());
+  ocltensor::ErrorBuffer error;
+  raise_if_failed(api().switches->set(name.c_str(), value.c_str(), error.get()), "set", error);
   if (adapter_knows(name)) config::set(name, value);
   follow_profiler(api());
 }
@@ -128,7 +134,9 @@ void write_setting(const std::string& name, const std::string& value) {
 std::string get_setting(const std::string& name) {
   if (name == kComposites) return disabled_composites();
   std::string value(size_t{1} << 16, '\0');  // every operator there is, disabled by name, fits
-  call_api("get", api().switches->get, name.c_str(), value.data(), value.size());
+  ocltensor::ErrorBuffer error;
+  raise_if_failed(api().switches->get(name.c_str(), value.data(), value.size(), error.get()), "get",
+                  error);
   value.resize(value.find('\0'));
   return value;
 }

@@ -56,7 +56,8 @@ void defaults(Checker& c) {
   c.expect(g.create(99, 1, &none, nullptr) < 0, "a generator can be made on device 99");
 }
 
-constexpr AbiCheck kList[] = {{"generator state", state}, {"default generator", defaults}};
+constexpr AbiCheck kList[] = {{"generator state", state, rule::kGenerator},
+                              {"default generator", defaults, rule::kGenerator}};
 
 }  // namespace
 

@@ -34,7 +34,9 @@ void check_descriptor(Checker& c, const tb_plugin_descriptor_t& d) {
 }  // namespace
 
 const tb_api* check_loading(Checker& c, const Plugin& plugin) {
+  c.cite(rule::kDescriptor);
   check_descriptor(c, *plugin.descriptor);
+  c.cite(rule::kExports);
   const tb_host_api host = {sizeof(tb_host_api), TB_ABI_MAJOR, TB_ABI_MINOR, nullptr, nullptr};
   ErrorBuffer error;
   const tb_api* api = nullptr;
@@ -49,9 +51,10 @@ const tb_api* check_loading(Checker& c, const Plugin& plugin) {
   tb_host_api small = host;
   small.struct_size = TB_HOST_API_SIZE_V1 - 8;
   status = plugin.get_api(TB_ABI_MAJOR, &small, error.get(), &api);
-  c.expect(status < 0, "get_api with a host table below its first size: status {}", status);
+  c.expect(status == TB_E_ABI, "get_api with a host table below its first size: status {}", status);
 
   // A newer host has more fields: the plugin uses what it knows.
+  c.cite(rule::kSizes);
   struct {
     tb_host_api known;
     void* unknown[8];
@@ -59,6 +62,7 @@ const tb_api* check_loading(Checker& c, const Plugin& plugin) {
   larger.known.struct_size = sizeof larger;
   status = plugin.get_api(TB_ABI_MAJOR, &larger.known, error.get(), &again);
   c.expect(status == TB_OK, "get_api with a larger host table: {} {}", status, error.text());
+  c.cite(rule::kExports);
   status = plugin.get_api(TB_ABI_MAJOR, &host, nullptr, &api);
   c.expect(status == TB_OK && api != nullptr, "get_api with no tb_error: status {}", status);
   c.expect(api == again, "two calls of get_api give two tables");

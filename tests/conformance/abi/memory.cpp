@@ -145,6 +145,7 @@ void statistics(Checker& c) {
   const tb_memory_stats empty = stats(c);
   c.expect(empty.reserved_bytes.current <= after.reserved_bytes.current,
            "empty_cache: reserved bytes grew");
+  c.cite(rule::kSizes);
   tb_memory_stats small{};
   small.struct_size = TB_MEMORY_STATS_SIZE_V1 - 8;
   c.expect_status(TB_E_INVALID, "memory.stats into a structure that is too small", memory.stats,
@@ -216,10 +217,11 @@ void pinned(Checker& c) {
   release(c, a);
 }
 
-constexpr AbiCheck kList[] = {{"addresses", addresses},         {"zero bytes", nothing},
-                              {"bad addresses", bad_addresses}, {"stream order", stream_order},
-                              {"statistics", statistics},       {"limits", limits},
-                              {"impossible sizes", impossible}, {"pinned memory", pinned}};
+constexpr AbiCheck kList[] = {
+    {"addresses", addresses, rule::kMemory},         {"zero bytes", nothing, rule::kMemory},
+    {"bad addresses", bad_addresses, rule::kMemory}, {"stream order", stream_order, rule::kMemory},
+    {"statistics", statistics, rule::kStatistics},   {"limits", limits, rule::kMemory},
+    {"impossible sizes", impossible, rule::kMemory}, {"pinned memory", pinned, rule::kMemory}};
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "../checks.h"
+#include "../crash.h"
 #include "support/execute.h"
 #include "support/image.h"
 
@@ -106,7 +107,7 @@ void bad_calls(Checker& c) {
   struct Spoil {
     const char* what;
     void (*change)(Addition&);
-    bool bad_address = false;
+    const char* cites = rule::kCall;
   };
   static const Spoil kSpoils[] = {
       {"too few arguments", [](Addition& x) { x.call.arg_count = 2; }},
@@ -115,8 +116,9 @@ void bad_calls(Checker& c) {
       {"no operator", [](Addition& x) { x.call.op = nullptr; }},
       {"no stream", [](Addition& x) { x.call.stream = nullptr; }},
       {"a call structure below its first size",
-       [](Addition& x) { x.call.struct_size = TB_CALL_SIZE_V1 - 8; }},
-      {"a tensor structure below its first size", [](Addition& x) { x.a.struct_size = 8; }},
+       [](Addition& x) { x.call.struct_size = TB_CALL_SIZE_V1 - 8; }, rule::kSizes},
+      {"a tensor structure below its first size", [](Addition& x) { x.a.struct_size = 8; },
+       rule::kSizes},
       {"an unknown tag", [](Addition& x) { x.args[1].tag = 99; }},
       {"a string for a tensor",
        [](Addition& x) {
@@ -144,19 +146,28 @@ void bad_calls(Checker& c) {
          x.a.address = 0x10;
          x.a.base = 0;
        },
-       true},
+       rule::kBounds},
       {"a tensor beyond the end of its storage",
-       [](Addition& x) { x.a.address = x.memory.address() + x.memory.bytes() - 16; }, true},
+       [](Addition& x) { x.a.address = x.memory.address() + x.memory.bytes() - 16; },
+       rule::kBounds},
       {"an output beyond the end of its storage",
-       [](Addition& x) { x.out.address = x.memory.address() + x.memory.bytes() - 16; }, true},
+       [](Addition& x) { x.out.address = x.memory.address() + x.memory.bytes() - 16; },
+       rule::kBounds},
   };
   for (const Spoil& spoil : kSpoils) {
-    if (spoil.bad_address && c.addresses_are_pointers()) continue;
+    if (spoil.cites == rule::kBounds && c.addresses_are_pointers()) continue;
+    set_current(
+        fmt::format("ABI check 'bad calls': add.out with {} [{}]", spoil.what, spoil.cites));
+    c.cite(spoil.cites);
     Addition x(c);
     spoil.change(x);
     const tb_status status = x.invoke();
     c.expect(status != TB_OK, "add.out with {}: accepted", spoil.what);
+    c.expect(spoil.cites != rule::kBounds || status == TB_E_INVALID,
+             "add.out with {}: status {} instead of {}", spoil.what, status, TB_E_INVALID);
   }
+  set_current("ABI check 'bad calls': add.out of shapes 64 and 63");
+  c.cite(rule::kCall);
   static const int64_t kBad[] = {63};
   Addition x(c);
   x.b.sizes = kBad;
@@ -182,10 +193,10 @@ void larger_call(Checker& c) {
   c.expect_status(TB_OK, "stream.synchronize", c.api().stream->synchronize, c.stream());
 }
 
-constexpr AbiCheck kList[] = {{"operator list", enumeration},
-                              {"unknown operators", unknown},
-                              {"bad calls", bad_calls},
-                              {"larger call", larger_call}};
+constexpr AbiCheck kList[] = {{"operator list", enumeration, rule::kOperators},
+                              {"unknown operators", unknown, rule::kNames},
+                              {"bad calls", bad_calls, rule::kCall},
+                              {"larger call", larger_call, rule::kSizes}};
 
 }  // namespace
 

@@ -1,4 +1,5 @@
 // Checks of the function tables and the device part.
+#include <algorithm>
 #include <cstring>
 
 #include "../checks.h"
@@ -6,15 +7,17 @@
 namespace ocltensor::conformance {
 namespace {
 
-// Every table begins with its size; every function pointer of the known part is set.
+// Every table begins with its size, which says where it ends; every function pointer before that is
+// set.
 template <typename Table>
-void table(Checker& c, const Table* t, const char* name) {
+void table(Checker& c, const Table* t, const char* name, uint32_t least) {
   c.expect(t != nullptr, "table '{}' is NULL", name);
   if (t == nullptr) return;
-  c.expect(t->struct_size >= sizeof(Table), "table '{}' has size {}, its version 1 has {}", name,
-           t->struct_size, sizeof(Table));
+  c.expect(t->struct_size >= least, "table '{}' has size {}, at least {} are needed", name,
+           t->struct_size, least);
   const auto* entries = reinterpret_cast<void* const*>(t);  // one header word, then pointers
-  for (size_t i = 1; i < sizeof(Table) / sizeof(void*); ++i)
+  const size_t end = std::min<size_t>(t->struct_size, sizeof(Table)) / sizeof(void*);
+  for (size_t i = 1; i < end; ++i)
     c.expect(entries[i] != nullptr, "table '{}': function {} is NULL", name, i - 1);
 }
 
@@ -22,18 +25,18 @@ void tables(Checker& c) {
   const tb_api& api = c.api();
   c.expect(api.struct_size >= TB_API_SIZE_V1, "tb_api has size {}", api.struct_size);
   c.expect(api.abi_major == TB_ABI_MAJOR, "tb_api has major {}", api.abi_major);
-  table(c, api.device, "device");
-  table(c, api.stream, "stream");
-  table(c, api.event, "event");
-  table(c, api.memory, "memory");
-  table(c, api.transfer, "transfer");
-  table(c, api.operators, "operators");
-  table(c, api.generator, "generator");
-  table(c, api.kernel, "kernel");
-  table(c, api.profiler, "profiler");
-  table(c, api.capture, "capture");
-  table(c, api.switches, "switches");
-  table(c, api.interop, "interop");
+  table(c, api.device, "device", TB_DEVICE_API_SIZE_V1);
+  table(c, api.stream, "stream", TB_STREAM_API_SIZE_V1);
+  table(c, api.event, "event", TB_EVENT_API_SIZE_V1);
+  table(c, api.memory, "memory", TB_MEMORY_API_SIZE_V1);
+  table(c, api.transfer, "transfer", TB_TRANSFER_API_SIZE_V1);
+  table(c, api.operators, "operators", TB_OPERATOR_API_SIZE_V1);
+  table(c, api.generator, "generator", TB_GENERATOR_API_SIZE_V1);
+  table(c, api.kernel, "kernel", TB_KERNEL_API_SIZE_V1);
+  table(c, api.profiler, "profiler", TB_PROFILER_API_SIZE_V1);
+  table(c, api.capture, "capture", TB_CAPTURE_API_SIZE_V1);
+  table(c, api.switches, "switches", TB_SWITCH_API_SIZE_V1);
+  table(c, api.interop, "interop", TB_INTEROP_API_SIZE_V1);
 }
 
 void properties(Checker& c) {
@@ -51,9 +54,11 @@ void properties(Checker& c) {
   c.expect(p.compute_units > 0 && p.max_work_group_size > 0, "device has no compute units");
   c.expect(p.index == c.device(), "device {} says that its index is {}", c.device(), p.index);
 
+  c.cite(rule::kSizes);
   p.struct_size = TB_DEVICE_PROPERTIES_SIZE_V1 - 4;
   c.expect_status(TB_E_INVALID, "device.properties into a structure that is too small",
                   d.properties, c.device(), &p);
+  c.cite(rule::kDevice);
   for (const int32_t bad : {-1, count, 1 << 20}) {
     p.struct_size = sizeof p;
     ErrorBuffer error;
@@ -106,11 +111,11 @@ void error_buffers(Checker& c) {
   c.expect(c.api().device->synchronize(-1, &e) < 0, "tb_error without a message buffer");
 }
 
-constexpr AbiCheck kList[] = {{"tables", tables},
-                              {"device properties", properties},
-                              {"larger structures", larger_structures},
-                              {"device report", report},
-                              {"error buffers", error_buffers}};
+constexpr AbiCheck kList[] = {{"tables", tables, rule::kTables},
+                              {"device properties", properties, rule::kProperties},
+                              {"larger structures", larger_structures, rule::kSizes},
+                              {"device report", report, rule::kDevice},
+                              {"error buffers", error_buffers, rule::kError}};
 
 }  // namespace
 

@@ -145,9 +145,10 @@ void mapping(Checker& c) {
            "writes through a mapped view are lost");
 }
 
-constexpr AbiCheck kList[] = {{"odd copies", odd_copies},     {"fills", fills},
-                              {"async copies", asynchronous}, {"blocking copies", blocking},
-                              {"bad ranges", bad_ranges},     {"mapping", mapping}};
+constexpr AbiCheck kList[] = {
+    {"odd copies", odd_copies, rule::kTransfer},     {"fills", fills, rule::kTransfer},
+    {"async copies", asynchronous, rule::kTransfer}, {"blocking copies", blocking, rule::kTransfer},
+    {"bad ranges", bad_ranges, rule::kBounds},       {"mapping", mapping, rule::kMemory}};
 
 }  // namespace
 
