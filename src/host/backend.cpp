@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+#include <map>
 #include <mutex>
 
 #include "base/config.h"
@@ -19,8 +21,8 @@ struct Registry {
   std::mutex mutex;  // serialises registration and loading
   std::atomic<Backend*> backends[kMaxBackends] = {};
   std::atomic<int> count{0};
-  uint64_t searched_generation = 0;  // of the settings at the last fruitless search
-  std::string search_result;
+  // By device type: the settings' generation at the last fruitless search, and what went wrong.
+  std::map<std::string, std::pair<uint64_t, std::string>> searched;
 };
 
 Backend& add(Registry& r, std::string_view type, const tb_api* api, const std::string& path) {
@@ -53,9 +55,33 @@ void forward_settings(const Backend& b) {
   for (const config::KnobState& s : config::list()) {
     if (s.source != config::Source::Api) continue;
     ErrorBuffer error;
-    if (b.api->switches->set(s.name, s.value.c_str(), error.get()) < 0)
+    if (set_switch(b, s.name, s.value.c_str(), error) < 0)
       logging::warning("backend", "{} does not accept {}={}: {}", b.type, s.name, s.value,
                        error.text());
+  }
+}
+
+// The first plugin of a device type serves it.
+void add_loaded(Registry& r, const LoadedPlugin& plugin) {
+  const std::string_view type = plugin.descriptor->device_type;
+  if (find_backend(type) == nullptr)
+    forward_settings(add(r, type, plugin.api, plugin.path));
+  else
+    logging::info("backend", "'{}' is not used: another plugin serves '{}'", plugin.path, type);
+}
+
+// Registers what the setting names, and the host library's own plugin where `type` is still
+// missing. Returns what went wrong.
+std::string load_plugins(Registry& r, std::string_view type) {
+  try {
+    for (const LoadedPlugin& plugin : load_plugin_path()) add_loaded(r, plugin);
+    if (find_backend(type) != nullptr) return {};
+    const LoadedPlugin own = load_plugin_file(
+        folder_of(reinterpret_cast<const void*>(&backend_count)) + "/" + kPluginFile);
+    if (own) add_loaded(r, own);
+    return own.refusal;
+  } catch (const Error& e) {
+    return e.what();
   }
 }
 
@@ -64,16 +90,19 @@ Backend* search(std::string_view type, std::string* reason) {
   const std::lock_guard lock(r.mutex);
   if (Backend* b = find_backend(type)) return b;  // another thread was first
   const uint64_t now = config::generation();
-  if (r.searched_generation != now) {
-    LoadedPlugin plugin = find_plugin({}, folder_of(reinterpret_cast<const void*>(&backend_count)));
-    r.search_result = plugin.reason();
-    if (plugin && find_backend(plugin.descriptor->device_type) == nullptr)
-      forward_settings(add(r, plugin.descriptor->device_type, plugin.api, plugin.path));
-    r.searched_generation = now;
+  auto& [generation, result] = r.searched[std::string(type)];
+  if (generation != now) {
+    result = load_plugins(r, type);
+    generation = now;
   }
   if (Backend* b = find_backend(type)) return b;
-  *reason = fmt::format("no plugin for device type '{}' was found ({}); set {} to its file", type,
-                        r.search_result.empty() ? "none is installed" : r.search_result,
+  std::string others;
+  for (int i = 1; i < backend_count(); ++i) {
+    const Backend& b = backend(static_cast<uint8_t>(i));
+    others += fmt::format("{}'{}' is '{}'", i == 1 ? "; loaded are: " : ", ", b.path, b.type);
+  }
+  *reason = fmt::format("no plugin for device type '{}' was found{}{}{}; set {} to its file", type,
+                        result.empty() ? "" : ": ", result, others,
                         config::name(config::Knob::PluginPath));
   return nullptr;
 }
@@ -99,6 +128,23 @@ tb_op Backend::find(const Operator& op) {
     slot.store(found, std::memory_order_release);
   }
   return found == kMissingOp ? nullptr : found;
+}
+
+bool has_switch(const Backend& b, const char* name) {
+  uint32_t count = 0;
+  if (b.api->switches->count(&count, nullptr) != TB_OK) return false;
+  for (uint32_t i = 0; i < count; ++i) {
+    const char* known = nullptr;
+    if (b.api->switches->at(i, &known, nullptr) == TB_OK && known != nullptr &&
+        std::strcmp(known, name) == 0)
+      return true;
+  }
+  return false;
+}
+
+tb_status set_switch(const Backend& b, const char* name, const char* value, ErrorBuffer& error) {
+  const tb_status status = b.api->switches->set(name, value, error.get());
+  return status < 0 && !has_switch(b, name) ? TB_UNSUPPORTED : status;
 }
 
 Backend& backend(uint8_t id) {

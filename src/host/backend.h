@@ -38,6 +38,10 @@ Backend& register_backend(std::string_view type, const tb_api* api, const std::s
 // Registered, or found and loaded now. nullptr, with the reason, if there is none.
 Backend* find_or_load_backend(std::string_view type, std::string* reason);
 
+// Sets a switch of one backend. TB_UNSUPPORTED, whatever it answers, where it has none of that
+// name.
+tb_status set_switch(const Backend& b, const char* name, const char* value, ErrorBuffer& error);
+
 // Calls one function of a backend's tables; a failure becomes an Error that begins with `what`.
 template <typename Function, typename... T>
 tb_status invoke_api(const char* what, Function function, T... args) {

@@ -117,8 +117,9 @@ std::vector<std::string> resolved(const std::vector<std::string>& patterns) {
     for (const std::string& name : known)
       if (name != "copy.out" && matches_operator(pattern, name)) names.push_back(name);
     if (names.size() > before) continue;
-    fail(TB_E_INVALID, "no operator of a loaded backend fits '{}'; near are: {}", pattern,
-         joined(near_names(pattern, known)));
+    const std::string near = joined(near_names(pattern, known));
+    fail(TB_E_INVALID, "no operator of a loaded backend fits '{}'{}{}", pattern,
+         near.empty() ? "" : "; near are: ", near);
   }
   return names;
 }

@@ -127,7 +127,7 @@ void synchronize(Device device) {
 
 std::string load_plugin(const std::string& path) {
   const LoadedPlugin plugin = load_plugin_file(path);
-  if (!plugin) fail(TB_E_UNAVAILABLE, "the plugin {}", plugin.reason());
+  if (!plugin) fail(TB_E_UNAVAILABLE, "the plugin {}", plugin.refusal);
   const Backend* known = find_backend(plugin.descriptor->device_type);
   if (known == nullptr)
     register_backend(plugin.descriptor->device_type, plugin.api, plugin.path);

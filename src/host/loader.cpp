@@ -5,7 +5,11 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <memory>
 
 #include "base/config.h"
@@ -17,8 +21,7 @@ namespace {
 
 constexpr const char* kComponent = "loader";
 
-// The tables that tb_api points to, with their sizes in ABI 1.0. All hold only function pointers
-// after an 8-byte header. Sizes stay as they are when fields are appended.
+// The tables that tb_api points to. All hold only function pointers after an 8-byte header.
 struct Table {
   const char* name;
   size_t offset;
@@ -102,34 +105,28 @@ std::string open(LoadedPlugin& plugin) {
   return {};
 }
 
-// One candidate: a refusal goes to the log and to the list.
-bool try_file(LoadedPlugin& plugin, const std::string& path) {
-  std::string reason;
-  if (path.empty() || path[0] != '/') {
-    reason = "the path is not absolute";
-  } else if (const std::unique_ptr<char, decltype(&std::free)> real{realpath(path.c_str(), nullptr),
-                                                                    &std::free};
-             real == nullptr) {
-    reason = "there is no such file";
-  } else {
-    plugin.path = real.get();
-    reason = unsafe(plugin.path);
-    if (reason.empty()) reason = open(plugin);
-  }
-  if (reason.empty()) {
-    logging::info(kComponent, "loaded '{}': {} {}", plugin.path, plugin.descriptor->name,
-                  plugin.descriptor->version);
-    return true;
-  }
-  logging::info(kComponent, "refused '{}': {}", path, reason);
-  plugin.refusals.push_back(fmt::format("'{}': {}", path, reason));
-  plugin.path.clear();
-  return false;
-}
-
 bool is_folder(const std::string& path) {
   struct stat s {};
   return stat(path.c_str(), &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+constexpr std::string_view kPluginStem = "libocltensor_plugin", kPluginEnd = ".so";
+
+// A folder's files that are plugins by their names, sorted.
+std::vector<std::string> plugin_files(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with(kPluginStem) && name.ends_with(kPluginEnd)) files.push_back(entry.path());
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+[[noreturn]] void refuse(const std::string& what) {
+  fail(TB_E_UNAVAILABLE, "{} names what is no plugin: {}", config::name(config::Knob::PluginPath),
+       what);
 }
 
 }  // namespace
@@ -157,32 +154,55 @@ std::string defect_of(const tb_api& api) {
   return {};
 }
 
-std::string LoadedPlugin::reason() const {
-  std::string text;
-  for (const std::string& r : refusals) text += (text.empty() ? "" : "; ") + r;
-  return text;
-}
-
 LoadedPlugin load_plugin_file(const std::string& path) {
   LoadedPlugin plugin;
-  try_file(plugin, path);
+  std::string reason;
+  if (path.empty() || path[0] != '/') {
+    reason = "the path is not absolute";
+  } else if (const std::unique_ptr<char, decltype(&std::free)> real{realpath(path.c_str(), nullptr),
+                                                                    &std::free};
+             real == nullptr) {
+    reason = errno == ENOENT ? "there is no such file" : std::strerror(errno);
+  } else {
+    plugin.path = real.get();
+    reason = unsafe(plugin.path);
+    if (reason.empty()) reason = open(plugin);
+  }
+  if (reason.empty()) {
+    logging::info(kComponent, "loaded '{}': {} {}", plugin.path, plugin.descriptor->name,
+                  plugin.descriptor->version);
+    return plugin;
+  }
+  logging::info(kComponent, "refused '{}': {}", path, reason);
+  plugin.refusal = fmt::format("'{}': {}", path, reason);
+  plugin.path.clear();
   return plugin;
 }
 
-LoadedPlugin find_plugin(const std::string& explicit_path, const std::string& host_folder) {
-  if (!explicit_path.empty()) return load_plugin_file(explicit_path);
-  LoadedPlugin plugin;
+std::vector<LoadedPlugin> load_plugin_path() {
+  std::vector<LoadedPlugin> plugins;
   const std::string list = config::get_string(config::Knob::PluginPath);
   for (size_t start = 0; start < list.size();) {
     const size_t colon = std::min(list.find(':', start), list.size());
-    std::string entry = list.substr(start, colon - start);
+    const std::string entry = list.substr(start, colon - start);
     start = colon + 1;
     if (entry.empty()) continue;
-    if (is_folder(entry)) entry += std::string("/") + kPluginFile;
-    if (try_file(plugin, entry)) return plugin;
+    std::vector<std::string> files{entry};
+    if (is_folder(entry)) files = plugin_files(entry);
+    if (files.empty())
+      refuse(fmt::format("'{}': the folder holds no {}*{}", entry, kPluginStem, kPluginEnd));
+    for (const std::string& file : files) {
+      plugins.push_back(load_plugin_file(file));
+      if (!plugins.back()) refuse(plugins.back().refusal);
+    }
   }
-  if (!host_folder.empty()) try_file(plugin, host_folder + "/" + kPluginFile);
-  return plugin;
+  return plugins;
+}
+
+LoadedPlugin find_plugin(std::string_view device_type, const std::string& host_folder) {
+  for (const LoadedPlugin& plugin : load_plugin_path())
+    if (plugin.descriptor->device_type == device_type) return plugin;
+  return load_plugin_file(host_folder + "/" + kPluginFile);
 }
 
 std::string folder_of(const void* symbol) {

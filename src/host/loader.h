@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tensor_backend/plugin.h"
@@ -15,18 +16,21 @@ struct LoadedPlugin {
   const tb_plugin_descriptor_t* descriptor = nullptr;  // nullptr: nothing was loaded
   const tb_api* api = nullptr;
   std::string path;
-  std::vector<std::string> refusals;  // why each candidate before it was refused
+  std::string refusal;  // why it was not loaded: the file and the reason
   explicit operator bool() const { return api != nullptr; }
-  std::string reason() const;  // the refusals as one text
 };
 
 // Loads one file by its absolute path. Never throws for a bad plugin.
 LoadedPlugin load_plugin_file(const std::string& path);
 
-// Tries, in this order: `explicit_path` alone if it is not empty; the entries of
-// OCLTENSOR_PLUGIN_PATH (files, or folders that hold kPluginFile); kPluginFile in `host_folder`.
-// The first file that loads wins. Every refusal is logged.
-LoadedPlugin find_plugin(const std::string& explicit_path, const std::string& host_folder);
+// Every plugin that OCLTENSOR_PLUGIN_PATH names, in its order: files, and folders' files of the
+// name libocltensor_plugin*.so. An entry that cannot be loaded, or a folder without any, is an
+// Error TB_E_UNAVAILABLE that names the variable, the entry and the reason.
+std::vector<LoadedPlugin> load_plugin_path();
+
+// The plugin for a device type: the first of load_plugin_path(), else kPluginFile in `host_folder`.
+// Throws as load_plugin_path() does.
+LoadedPlugin find_plugin(std::string_view device_type, const std::string& host_folder);
 
 // The folder of the shared library (or program) that contains `symbol`.
 std::string folder_of(const void* symbol);

@@ -14,24 +14,30 @@ bool host_knows(std::string_view name) {
   return false;
 }
 
-// To the host's table and every backend. What a backend calls invalid is taken back.
+// To the host's table and every backend that has such a switch. Where one refuses the value, those
+// before it get the old one back.
 void write(const std::string& name, const std::string& value) {
   const bool known = host_knows(name);
   const std::string before = known ? get_setting(name) : "";
   if (known) config::set(name, value);
   bool accepted = known;
-  bool invalid = false;
   std::string refusal;
   for (int i = 0; i < backend_count(); ++i) {
     ErrorBuffer error;
-    const tb_status status = backend(static_cast<uint8_t>(i))
-                                 .api->switches->set(name.c_str(), value.c_str(), error.get());
+    const tb_status status =
+        set_switch(backend(static_cast<uint8_t>(i)), name.c_str(), value.c_str(), error);
     accepted |= status == TB_OK;
-    invalid |= known && status == TB_E_INVALID;
-    if (status != TB_OK) refusal = error.text();
+    if (status == TB_OK) continue;
+    refusal = error.text();
+    if (status == TB_UNSUPPORTED) continue;
+    if (known) {
+      config::set(name, before);
+      for (int k = 0; k < i; ++k)
+        (void)set_switch(backend(static_cast<uint8_t>(k)), name.c_str(), before.c_str(), error);
+    }
+    fail(TB_E_INVALID, "setting '{}' to '{}' failed: {}", name, value, refusal);
   }
-  if (invalid) config::set(name, before);
-  check(accepted && !invalid, "setting '{}' to '{}' failed: {}", name, value,
+  check(accepted, "setting '{}' to '{}' failed: {}", name, value,
         refusal.empty() ? "no backend has a switch of this name" : refusal);
 }
 

@@ -13,6 +13,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string error_of(const std::function<void()>& body, tb_status status = TB_E_INVALID) {
   try {
@@ -270,6 +271,52 @@ TEST_F(FakeDevice, SettingsReachTheBackend) {
               HasSubstr("0 to 63"));
   EXPECT_THAT(error_of([] { set_setting("nobody.knows", "1"); }), HasSubstr("nobody.knows"));
   set_setting("OCLTENSOR_DEBUG_ALLOCATOR", "0");
+}
+
+// A backend need not know what the host and other backends can be told.
+TEST_F(FakeDevice, ABackendWithoutSwitchesBreaksNoSetting) {
+  ASSERT_EQ(load_plugin(FAKES_DIR "/fake_no_switches.so"), "fake_no_switches");
+  set_setting("OCLTENSOR_ENABLE_FALLBACK", "1");
+  EXPECT_EQ(get_setting("OCLTENSOR_ENABLE_FALLBACK"), "1");
+  set_setting("OCLTENSOR_LOG_LEVEL", "error");
+  EXPECT_EQ(get_setting("OCLTENSOR_LOG_LEVEL"), "error");
+  set_setting("OCLTENSOR_LOG_LEVEL", "warning");
+  set_setting("fake.knob", "18");
+  EXPECT_EQ(counter("fake.knob"), 18);
+  EXPECT_THAT(error_of([] { set_setting("nobody.knows", "1"); }), HasSubstr("nobody.knows"));
+}
+
+TEST_F(FakeDevice, OperatorsThatAreNotNearAreNotListed) {
+  const std::string text = error_of([] { backends::disable_operations({"matmull"}); });
+  EXPECT_THAT(text, HasSubstr("no operator of a loaded backend fits 'matmull'"));
+  EXPECT_THAT(text, Not(HasSubstr("near")));
+}
+
+class PluginPath : public ::testing::Test {
+ protected:
+  void TearDown() override { set_setting("OCLTENSOR_PLUGIN_PATH", ""); }
+};
+
+TEST_F(PluginPath, EveryEntryIsLoaded) {
+  set_setting("OCLTENSOR_PLUGIN_PATH", FAKES_DIR "/fake_no_switches.so:" FAKES_DIR "/fake.so");
+  for (const char* type : {"fake", "fake_no_switches"})
+    EXPECT_EQ(Device(type).text(), std::string(type) + ":0");
+  const std::string text = error_of([] { Device("nothing"); }, TB_E_UNAVAILABLE);
+  EXPECT_THAT(text, HasSubstr("no plugin for device type 'nothing' was found"));
+  EXPECT_THAT(text, HasSubstr("fake_no_switches.so' is 'fake_no_switches'"));
+}
+
+TEST_F(PluginPath, ABadEntryIsAnErrorUntilItIsMended) {
+  for (const char* bad : {"/nowhere/p.so", FAKES_DIR "/not_a_library.so", FAKES_DIR}) {
+    set_setting("OCLTENSOR_PLUGIN_PATH", std::string(FAKES_DIR "/fake_larger.so:") + bad);
+    EXPECT_FALSE(is_available("fake_larger"));
+    const std::string text = error_of([] { Device("fake_larger"); }, TB_E_UNAVAILABLE);
+    EXPECT_THAT(text, HasSubstr("OCLTENSOR_PLUGIN_PATH"));
+    EXPECT_THAT(text, HasSubstr(bad));
+    EXPECT_EQ(unavailable_reason("fake_larger"), text);
+  }
+  set_setting("OCLTENSOR_PLUGIN_PATH", FAKES_DIR "/fake_larger.so");
+  EXPECT_EQ(Device("fake_larger").text(), "fake_larger:0");
 }
 
 }  // namespace

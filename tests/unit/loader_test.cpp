@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "base/config.h"
+#include "base/error.h"
 
 namespace ocltensor {
 namespace {
@@ -41,16 +42,15 @@ TEST(Loader, RefusesBrokenPluginsWithTheReason) {
   for (const Refusal& r : kRefusals) {
     const LoadedPlugin plugin = load_plugin_file(fake(r.file));
     EXPECT_FALSE(plugin) << r.file;
-    ASSERT_EQ(plugin.refusals.size(), 1u);
-    EXPECT_THAT(plugin.refusals[0], HasSubstr(r.reason));
-    EXPECT_THAT(plugin.refusals[0], HasSubstr(r.file));
+    EXPECT_THAT(plugin.refusal, HasSubstr(r.reason));
+    EXPECT_THAT(plugin.refusal, HasSubstr(r.file));
   }
 }
 
 TEST(Loader, TakesAGoodPluginAndANewerOne) {
   for (const char* name : {"fake", "fake_larger"}) {
     const LoadedPlugin plugin = load_plugin_file(fake(name));
-    ASSERT_TRUE(plugin) << plugin.reason();
+    ASSERT_TRUE(plugin) << plugin.refusal;
     EXPECT_STREQ(plugin.descriptor->device_type, name);
     int32_t devices = 0;
     EXPECT_EQ(plugin.api->device->count(&devices, nullptr), TB_OK);
@@ -81,20 +81,20 @@ class Folder : public ::testing::Test {
 TEST_F(Folder, RefusesRelativePathsAndTheCurrentFolder) {
   const fs::path before = fs::current_path();
   fs::current_path(path_);
-  EXPECT_THAT(load_plugin_file(kPluginFile).reason(), HasSubstr("not absolute"));
-  EXPECT_THAT(load_plugin_file("").reason(), HasSubstr("not absolute"));
-  EXPECT_FALSE(find_plugin({}, FAKES_DIR));
+  EXPECT_THAT(load_plugin_file(kPluginFile).refusal, HasSubstr("not absolute"));
+  EXPECT_THAT(load_plugin_file("").refusal, HasSubstr("not absolute"));
+  EXPECT_FALSE(find_plugin("fake", FAKES_DIR));
   fs::current_path(before);
 }
 
 TEST_F(Folder, RefusesWhatEverybodyMayWrite) {
   fs::permissions(file(), fs::perms(0666));
-  EXPECT_THAT(load_plugin_file(file()).reason(), HasSubstr("it is world-writable"));
+  EXPECT_THAT(load_plugin_file(file()).refusal, HasSubstr("it is world-writable"));
   fs::permissions(file(), fs::perms(0644));
   fs::permissions(path_, fs::perms(0777));
-  EXPECT_THAT(load_plugin_file(file()).reason(), HasSubstr("is world-writable"));
+  EXPECT_THAT(load_plugin_file(file()).refusal, HasSubstr("is world-writable"));
   fs::permissions(path_, fs::perms(01777));  // the sticky bit does not help the file's own folder
-  EXPECT_THAT(load_plugin_file(file()).reason(), HasSubstr("is world-writable"));
+  EXPECT_THAT(load_plugin_file(file()).refusal, HasSubstr("is world-writable"));
   fs::permissions(path_, fs::perms(0755));
   EXPECT_TRUE(load_plugin_file(file()));
 }
@@ -103,7 +103,7 @@ TEST_F(Folder, RefusesAFolderAboveThatEverybodyMayWrite) {
   fs::create_directory(path_ + "/inner");
   fs::copy_file(file(), path_ + "/inner/p.so");
   fs::permissions(path_, fs::perms(0777));
-  EXPECT_THAT(load_plugin_file(path_ + "/inner/p.so").reason(), HasSubstr("is world-writable"));
+  EXPECT_THAT(load_plugin_file(path_ + "/inner/p.so").refusal, HasSubstr("is world-writable"));
 }
 
 TEST_F(Folder, FollowsLinksBeforeItJudges) {
@@ -111,23 +111,52 @@ TEST_F(Folder, FollowsLinksBeforeItJudges) {
   fs::copy_file(file(), path_ + "/open/p.so");
   fs::permissions(path_ + "/open", fs::perms(0777));
   fs::create_symlink(path_ + "/open/p.so", path_ + "/link.so");
-  EXPECT_THAT(load_plugin_file(path_ + "/link.so").reason(), HasSubstr("is world-writable"));
+  EXPECT_THAT(load_plugin_file(path_ + "/link.so").refusal, HasSubstr("is world-writable"));
+}
+
+std::string error_of_path(const std::string& list) {
+  config::set(config::Knob::PluginPath, list);
+  try {
+    load_plugin_path();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.status(), TB_E_UNAVAILABLE);
+    return e.what();
+  }
+  return "no error";
 }
 
 TEST_F(Folder, SearchesThePathInOrderThenBesideTheHost) {
-  // An explicit path is the only candidate.
-  const LoadedPlugin missing = find_plugin("/nowhere/p.so", path_);
-  EXPECT_FALSE(missing);
-  EXPECT_EQ(missing.refusals.size(), 1u);
-  // Beside the host.
-  EXPECT_EQ(find_plugin({}, path_).path, fs::canonical(file()));
-  // Files and folders of the variable come first; refusals on the way are kept.
-  config::set(config::Knob::PluginPath, "/nowhere:" + fake("fake_wrong_magic") + ":" + path_);
-  const LoadedPlugin found = find_plugin({}, FAKES_DIR);
-  ASSERT_TRUE(found) << found.reason();
-  EXPECT_EQ(found.path, fs::canonical(file()));
-  ASSERT_EQ(found.refusals.size(), 2u);
-  EXPECT_THAT(found.refusals[1], HasSubstr("magic"));
+  EXPECT_TRUE(load_plugin_path().empty());
+  EXPECT_EQ(find_plugin("fake", path_).path, fs::canonical(file()));
+  // Every entry is loaded, in order; of two that serve a device, the first is found.
+  fs::copy_file(fake("fake_larger"), path_ + "/libocltensor_plugin_larger.so");
+  config::set(config::Knob::PluginPath, fake("fake_larger") + ":" + path_ + ":" + fake("fake"));
+  const std::vector<LoadedPlugin> all = load_plugin_path();
+  ASSERT_EQ(all.size(), 4u);
+  EXPECT_EQ(all[0].path, fs::canonical(fake("fake_larger")));
+  EXPECT_EQ(all[1].path, fs::canonical(file()));
+  EXPECT_STREQ(all[2].descriptor->device_type, "fake_larger");
+  EXPECT_EQ(find_plugin("fake", FAKES_DIR).path, fs::canonical(file()));
+  EXPECT_EQ(find_plugin("fake_larger", FAKES_DIR).path, fs::canonical(fake("fake_larger")));
+  // A device that none of them serves is the host folder's business.
+  config::set(config::Knob::PluginPath, fake("fake_larger"));
+  EXPECT_EQ(find_plugin("fake", path_).path, fs::canonical(file()));
+}
+
+TEST_F(Folder, ABadEntryOfThePathIsAnErrorThatNamesIt) {
+  const std::string good = ":" + fake("fake");
+  for (const auto& [entry, reason] : std::initializer_list<std::pair<std::string, const char*>>{
+           {"/nowhere/p.so", "'/nowhere/p.so': there is no such file"},
+           {fake("not_a_library"), "invalid ELF header"},
+           {fake("fake_no_descriptor"), "does not export tb_plugin_descriptor"},
+           {fake("fake_wrong_magic"), "magic"}}) {
+    EXPECT_THAT(error_of_path(entry + good), HasSubstr(reason));
+    EXPECT_THAT(error_of_path(fake("fake") + ":" + entry), HasSubstr("OCLTENSOR_PLUGIN_PATH"));
+    EXPECT_THROW(find_plugin("fake", path_), Error);
+  }
+  fs::create_directory(path_ + "/empty");
+  EXPECT_THAT(error_of_path(path_ + "/empty" + good),
+              HasSubstr("the folder holds no libocltensor_plugin*.so"));
 }
 
 }  // namespace

@@ -28,9 +28,9 @@ Plugin load() {
   Plugin plugin;
   try {
     const std::string folder = ocltensor::folder_of(reinterpret_cast<const void*>(&load));
-    plugin.loaded = ocltensor::find_plugin("", folder + "/lib");
+    plugin.loaded = ocltensor::find_plugin("ocl", folder + "/lib");
     if (!plugin.loaded) {
-      plugin.reason = "no plugin could be loaded: " + plugin.loaded.reason();
+      plugin.reason = "no plugin could be loaded: " + plugin.loaded.refusal;
     } else if (plugin.loaded.api->profiler->struct_size < sizeof(tb_profiler_api)) {
       plugin.reason = "the plugin " + plugin.loaded.path + " is older than this adapter";
       plugin.loaded.api = nullptr;
