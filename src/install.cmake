@@ -1,4 +1,4 @@
-# Installed tree: headers, libraries, CMake package and pkg-config file.
+# Installed tree: headers, libraries, CMake package, pkg-config file, documents.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS ocltensor EXPORT ocltensor_targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
@@ -17,8 +17,21 @@ write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/ocltensor-config-ve
                                  COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/ocltensor-config.cmake
               ${CMAKE_CURRENT_BINARY_DIR}/ocltensor-config-version.cmake DESTINATION ${package_dir})
+# The file finds its tree from where it lies, so that the tree may be moved.
+file(RELATIVE_PATH prefix_from_pc ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+string(REGEX REPLACE "/$" "" prefix_from_pc ${prefix_from_pc})
 configure_file(package/ocltensor.pc.in ${CMAKE_CURRENT_BINARY_DIR}/ocltensor.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/ocltensor.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# What a user reads, in the tree that its links name; the licences.
+set(doc_dir ${CMAKE_INSTALL_DATAROOTDIR}/doc/ocltensor)
+install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${doc_dir})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/third_party_notes DESTINATION ${doc_dir})
+foreach(file src/host/README.md plugin/opencl/README.md plugin/torch/README.md plugin/torch/OPERATORS.md
+             plugin/torch/ERRORS.md tests/README.md bench/RESULTS.md bench/resnet18.svg)
+  get_filename_component(folder ${file} DIRECTORY)
+  install(FILES ${PROJECT_SOURCE_DIR}/${file} DESTINATION ${doc_dir}/${folder})
+endforeach()
 
 # The plugin is made in another folder, later: its rule runs at the end of the configuration.
 function(ocltensor_install_plugin)

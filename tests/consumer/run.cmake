@@ -1,4 +1,5 @@
-# Installs the build into a fresh tree, runs an installed program, builds the consumer against the tree, runs it.
+# Installs the build into a fresh tree, runs installed programs, builds the consumer against the tree, runs it: by CMake, and
+# by pkg-config, both at a prefix that the configuration did not know.
 set(tree ${BUILD}/consumer)
 file(REMOVE_RECURSE ${tree})
 function(run)
@@ -9,7 +10,30 @@ if(SANITIZE)
 endif()
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${tree}/installed)
 run(${tree}/installed/bin/ocltensor-info --help)
+run(${tree}/installed/bin/ocltensor-conformance --plugin cpu --check tables --no-operators)
+foreach(file README.md LICENSE third_party_notes/README.md plugin/opencl/README.md tests/README.md)
+  if(NOT EXISTS ${tree}/installed/share/doc/ocltensor/${file})
+    message(FATAL_ERROR "${file} is not installed")
+  endif()
+endforeach()
 run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${SOURCE} -B ${tree}/build -DCMAKE_PREFIX_PATH=${tree}/installed
     -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_FLAGS=${FLAGS})
 run(${CMAKE_COMMAND} --build ${tree}/build)
 run(${tree}/build/consumer)
+
+# pkg-config's flags alone: the file's prefix is where it lies, and fmt is among what it requires.
+find_program(pkg_config pkg-config REQUIRED)
+file(GLOB_RECURSE pc ${tree}/installed/*/ocltensor.pc)
+get_filename_component(folder ${pc} DIRECTORY)
+set(ENV{PKG_CONFIG_PATH} ${folder})
+execute_process(COMMAND ${pkg_config} --cflags --libs ocltensor OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE
+                COMMAND_ERROR_IS_FATAL ANY)
+foreach(wanted -lfmt -locltensor ${tree}/installed)
+  if(NOT flags MATCHES "${wanted}")
+    message(FATAL_ERROR "pkg-config ocltensor lacks ${wanted}: ${flags}")
+  endif()
+endforeach()
+separate_arguments(flags UNIX_COMMAND "${FLAGS} ${flags}")
+get_filename_component(libraries ${folder} DIRECTORY)
+run(${CXX} -std=c++20 ${SOURCE}/main.cpp -o ${tree}/by_pkg_config ${flags} -Wl,-rpath,${libraries})
+run(${tree}/by_pkg_config)
