@@ -113,6 +113,18 @@ std::optional<double> parse_level(std::string_view text) {
   return std::nullopt;
 }
 
+// Is `text` a word of "rows or elements"? Nothing is one, too.
+bool is_choice(std::string_view accepted, std::string_view text) {
+  constexpr std::string_view kOr = " or ";
+  while (!text.empty()) {
+    const size_t end = accepted.find(kOr);
+    if (accepted.substr(0, end) == text) return true;
+    if (end == std::string_view::npos) return false;
+    accepted.remove_prefix(end + kOr.size());
+  }
+  return true;
+}
+
 bool all_absolute(std::string_view text) {
   while (!text.empty()) {
     const size_t colon = text.find(':');
@@ -138,6 +150,7 @@ std::optional<double> parse(const Row& row, const std::string& text) {
       [[fallthrough]];
     case Kind::Ratio: value = parse_number(text, false); break;
     case Kind::Level: return parse_level(text);
+    case Kind::Choice: return is_choice(row.accepted, text) ? std::optional(0.0) : value;
     case Kind::Text: return 0;
     case Kind::AbsolutePath: return text.empty() || text[0] == '/' ? std::optional(0.0) : value;
     case Kind::AbsolutePaths: return all_absolute(text) ? std::optional(0.0) : value;
@@ -197,6 +210,11 @@ std::string cache_folder() {
   if (const char* home = environment("HOME"); home != nullptr && home[0] == '/')
     return std::string(home) + "/.cache/ocltensor";
   return {};
+}
+
+std::string driver_files() {
+  const char* given = environment("OCL_ICD_VENDORS");
+  return given != nullptr && *given != 0 ? given : "/etc/OpenCL/vendors";
 }
 
 void set(Knob knob, std::string_view text) {

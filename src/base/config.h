@@ -29,6 +29,7 @@ enum class Kind : uint8_t {
   Ratio,
   AutoRatio,
   Level,
+  Choice,  // one of the words of `accepted`, or nothing
   Text,
   AbsolutePath,
   AbsolutePaths
@@ -69,6 +70,10 @@ double low_watermark_ratio(bool unified_memory);
 // OCLTENSOR_CACHE_DIR, else $XDG_CACHE_HOME/ocltensor, else $HOME/.cache/ocltensor; empty where
 // none of them is an absolute path.
 std::string cache_folder();
+
+// Where OpenCL's loader looks for the files that name drivers: OCL_ICD_VENDORS, its own variable, a
+// folder or a file; else its default.
+std::string driver_files();
 
 // Checks and stores a value; it wins over the environment. Throws Error(TB_E_INVALID) for an
 // unknown name or a bad value, and changes nothing then.

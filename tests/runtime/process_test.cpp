@@ -31,6 +31,9 @@ TEST(Process, BadDriverFileIsAReason) {
   std::ofstream(f.path() + "/bad.icd") << "/nonexistent/libdriver.so\n";
   const Outcome o = probe("add", "OCL_ICD_VENDORS=" + f.path());
   EXPECT_EQ(o.code, 3) << o.text;
+  EXPECT_THAT(o.text,
+              HasSubstr("/bad.icd' names '/nonexistent/libdriver.so', which does not load"));
+  EXPECT_THAT(o.text, Not(HasSubstr("is installed")));
 }
 
 TEST(Process, UnknownDeviceChoiceNamesIt) {
@@ -39,13 +42,18 @@ TEST(Process, UnknownDeviceChoiceNamesIt) {
 }
 
 TEST(Process, BadVariableIsAnErrorThatNamesIt) {
-  for (const char* bad : {"OCLTENSOR_HIGH_WATERMARK_RATIO=3", "OCLTENSOR_ENABLE_FALLBACK=maybe",
-                          "OCLTENSOR_DEBUG_ALLOCATOR=99", "OCLTENSOR_LOG_LEVEL=loud"}) {
+  for (const char* bad :
+       {"OCLTENSOR_HIGH_WATERMARK_RATIO=3", "OCLTENSOR_ENABLE_FALLBACK=maybe",
+        "OCLTENSOR_DEBUG_ALLOCATOR=99", "OCLTENSOR_LOG_LEVEL=loud",
+        "OCLTENSOR_DISABLED_OPERATIONS=sofmax", "OCLTENSOR_DISABLED_ALGORITHMS=matmul.fast",
+        "OCLTENSOR_DISABLED_PROVIDERS=abc", "OCLTENSOR_KERNEL_STYLE=row",
+        "OCLTENSOR_PLUGIN_PATH=/nowhere/p.so"}) {
     const std::string name = std::string(bad).substr(0, std::string(bad).find('='));
     const Outcome o = probe("add", bad);
     EXPECT_NE(o.code, 0) << bad;
     EXPECT_LT(o.code, 128) << bad << o.text;
     EXPECT_THAT(o.text, HasSubstr(name));
+    EXPECT_THAT(probe("reason", bad).text, HasSubstr(name)) << "not at start";
   }
 }
 
@@ -89,6 +97,18 @@ TEST(ProgramCache, UnusableFolderIsNoError) {
   const Outcome o = probe("add", "OCLTENSOR_CACHE_DIR=" + f.path() + "/open");
   EXPECT_THAT(o.text, HasSubstr("writable by others"));
   EXPECT_THAT(o.text, HasSubstr("right builds 1"));
+}
+
+TEST(ProgramCache, TheTextSaysWhichFolderAndWhy) {
+  Folder f;
+  const std::string unset =
+      "-u OCLTENSOR_CACHE_DIR -u XDG_CACHE_HOME POCL_CACHE_DIR=" + f.path() + " ";
+  const Outcome nowhere = probe("add", "-u HOME " + unset);
+  EXPECT_THAT(nowhere.text,
+              HasSubstr("anew: none of OCLTENSOR_CACHE_DIR, XDG_CACHE_HOME and HOME"));
+  const Outcome read_only = probe("add", unset + "HOME=/sys");
+  EXPECT_THAT(read_only.text, HasSubstr("'/sys/.cache' cannot be made: "));
+  EXPECT_THAT(read_only.text, Not(HasSubstr("No such file")));
 }
 
 TEST(ProgramCache, EightProcessesAtOnce) {

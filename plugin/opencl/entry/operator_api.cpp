@@ -12,7 +12,6 @@
 #include "runtime/process.h"
 #include "runtime/profiler.h"
 #include "runtime/recorder.h"
-#include "switch_checks.h"
 
 namespace ocltensor::opencl {
 
@@ -69,10 +68,8 @@ tb_status run(const tb_call* call, tb_error* error, bool check_only) {
     check(c.struct_size >= TB_CALL_SIZE_V1, "tb_call has struct_size {}", c.struct_size);
     const tb_op_s& entry = required(c.op, "op");
     const Policy& policy = opencl::policy();
-    if (!policy.plain && (c.flags & TB_CALL_ALWAYS) == 0) [[unlikely]] {
-      check_lists(policy);
+    if (!policy.plain && (c.flags & TB_CALL_ALWAYS) == 0) [[unlikely]]
       steer_operator(policy, entry, stream_of(c.stream));
-    }
     OpCall op_call(c, *entry.op, stream_of(c.stream), check_only, entry.takes_complex, policy);
     try {
       if ((profiler::recording() || recorder::recording()) && !check_only) [[unlikely]]

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "entry.h"
 #include "runtime/profile_settings.h"
+#include "switch_checks.h"
 
 #define TB_EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -42,6 +43,7 @@ TB_EXPORT tb_status tb_plugin_get_api(uint32_t abi_major, const tb_host_api* hos
       if (host->log != nullptr) logging::set_sink(host->log, host->context);
     }
     config::validate();
+    opencl::check_lists();
     opencl::profiler::apply_environment();
     *api = &opencl::kApi;
   });

@@ -1,6 +1,5 @@
 // Settings and what they steer, at the C boundary.
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <string>
 
@@ -55,13 +54,21 @@ constexpr Check kChecks[] = {{config::Knob::DisabledOperations, check_operations
                              {config::Knob::DisabledAlgorithms, check_algorithms},
                              {config::Knob::DisabledProviders, check_providers}};
 
+void check_list(const Check& c, std::string_view value, const char* where) {
+  try {
+    c.check(value);
+  } catch (const Error& e) {
+    fail(TB_E_INVALID, "{}='{}' ({}) is not valid: {}", config::name(c.knob), value, where,
+         e.what());
+  }
+}
+
 }  // namespace
 
-void check_lists(const Policy& policy) {
-  static std::atomic<const Policy*> checked{nullptr};
-  if (checked.load(std::memory_order_relaxed) == &policy) return;
-  for (const Check& c : kChecks) c.check(config::get_string(c.knob));
-  checked.store(&policy, std::memory_order_relaxed);
+void check_lists() {
+  for (const Check& c : kChecks)
+    if (const std::string value = config::get_string(c.knob); !value.empty())
+      check_list(c, value, "environment");
 }
 
 namespace {
@@ -90,7 +97,7 @@ tb_status switch_set(const char* name, const char* value, tb_error* error) {
     for (const Action& action : kActions)
       if (n == action.name) return action.run();
     for (const Check& c : kChecks)
-      if (n == config::name(c.knob)) c.check(value);
+      if (n == config::name(c.knob)) check_list(c, value, "API");
     if (!is_setting(n)) refuse_name(n);
     config::set(n, value);
     profiler::apply_settings();

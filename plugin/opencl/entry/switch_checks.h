@@ -1,12 +1,10 @@
 // Lists in settings that only the plugin's own tables can check.
 #pragma once
 
-#include "tune/policy.h"
-
 namespace ocltensor::opencl {
 
-// Throws Error(TB_E_INVALID) where the policy's lists, which may come from the environment
-// unchecked, name something that there is not. Done once for each policy.
-void check_lists(const Policy& policy);
+// Throws Error(TB_E_INVALID), with the variable's name, where a list of the environment names
+// something that there is not. Later values are checked as they are set.
+void check_lists();
 
 }  // namespace ocltensor::opencl

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "device.h"
+#include "driver_files.h"
 #include "process.h"
 
 namespace ocltensor::opencl {
@@ -23,9 +24,13 @@ std::vector<Candidate> enumerate(std::string& report) {
   cl_uint count = 0;
   cl_int code = cl().clGetPlatformIDs(0, nullptr, &count);
   if (code != CL_SUCCESS || count == 0) {
-    report += fmt::format(
-        "no OpenCL platform is installed ({}); install a driver, e.g. pocl-opencl-icd\n",
-        error_name(code));
+    const std::string files = describe_driver_files();
+    report += files.empty() ? fmt::format(
+                                  "no OpenCL platform is installed ({}); install a driver, "
+                                  "e.g. pocl-opencl-icd\n",
+                                  error_name(code))
+                            : fmt::format("no OpenCL platform can be used ({}):\n{}",
+                                          error_name(code), files);
     return found;
   }
   std::vector<cl_platform_id> platforms(count);

@@ -35,37 +35,39 @@ struct Header {
 constexpr char kMagic[8] = {'o', 'c', 'l', 't', 'p', 'r', 'o', 'g'};
 constexpr uint32_t kFormat = 1;
 
-// Creates the folder if need be; a problem disables the cache for the process.
-State open_folder() {
-  State s;
-  s.folder = config::cache_folder();
-  if (s.folder.empty()) {
-    s.problem = "neither OCLTENSOR_CACHE_DIR, XDG_CACHE_HOME nor HOME is set";
-    return s;
-  }
+// Why a folder cannot hold the cache; empty if it can. It is made if need be.
+std::string problem_of(const std::string& folder) {
+  if (folder.empty())
+    return "none of OCLTENSOR_CACHE_DIR, XDG_CACHE_HOME and HOME is an absolute path";
+  const fs::path parent = fs::path(folder).parent_path();
   std::error_code error;
-  fs::create_directories(fs::path(s.folder).parent_path(), error);
-  if (mkdir(s.folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    s.problem = std::strerror(errno);
-    return s;
-  }
+  fs::create_directories(parent, error);
+  if (error) return fmt::format("'{}' cannot be made: {}", parent.string(), error.message());
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+    return fmt::format("'{}' cannot be made: {}", folder, std::strerror(errno));
   struct stat st {};
-  if (stat(s.folder.c_str(), &st) != 0 || !S_ISDIR(st.st_mode))
-    s.problem = "not a folder";
+  const char* what = nullptr;
+  if (stat(folder.c_str(), &st) != 0 || !S_ISDIR(st.st_mode))
+    what = "no folder";
   else if (st.st_uid != geteuid())
-    s.problem = "owned by another user";
+    what = "owned by another user";
   else if ((st.st_mode & 0022) != 0)
-    s.problem = "writable by others";
-  else if (access(s.folder.c_str(), W_OK) != 0)
-    s.problem = "not writable";
-  return s;
+    what = "writable by others";
+  else if (access(folder.c_str(), W_OK) != 0)
+    what = "not writable";
+  return what == nullptr ? "" : fmt::format("'{}' is {}", folder, what);
 }
 
+// A problem disables the cache for the process.
 const State& folder() {
   static const State& s = *new State([] {
-    State opened = open_folder();
+    State opened;
+    opened.folder = config::cache_folder();
+    opened.problem = problem_of(opened.folder);
     if (!opened.problem.empty())
-      logging::warning("cache", "programs are not cached on disk: {}: {}", opened.folder,
+      logging::warning("cache",
+                       "programs are not kept on disk, each process compiles them anew: {}. Set "
+                       "OCLTENSOR_CACHE_DIR to a folder of your own",
                        opened.problem);
     return opened;
   }());
