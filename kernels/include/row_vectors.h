@@ -20,7 +20,7 @@ INLINE float16 load_row(__global const float *x, long stride) {
 // n (1 to 16, more counts as 16) elements.
 INLINE void store_row(float16 v, __global STYPE(TYPE) *y, long col, long n) {
   if (col == 1 && n >= 16) return STORE16(TYPE, y, 0, v);
-  if (col == 1 && sizeof(STYPE(TYPE)) == 4) {
+  if (sizeof(STYPE(TYPE)) == 4 && col == 1) {
     __global float *f = (__global float *)y;
     float8 a = v.lo;
     if (n & 8) { vstore8(a, 0, f); f += 8; a = v.hi; }

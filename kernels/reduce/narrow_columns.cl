@@ -43,7 +43,7 @@ ONE_ITEM __kernel void reduce(REDUCE_ARGUMENTS, const ReduceParams p) {
     }
     UNROLL for (int v = 0; v < VECTORS; ++v) total[v] = combine(total[v], combine(even[v], odd[v]));
   }
-  const bool dense = p.kept_strides[4][0] == 1 && (COMPONENTS == 1 || p.kept_strides[5][0] == 1);
+  const bool dense = (COMPONENTS == 1 || p.kept_strides[5][0] == 1) && p.kept_strides[4][0] == 1;
   T lane[2][16 * VECTORS];
   UNROLL for (int v = 0; v < VECTORS; ++v) {
     vstore16(finish0(total[v].x, total[v].y, v0, v1, v2, v3), v, lane[0]);

@@ -68,7 +68,7 @@ void print_device(Device device) {
 
 // Trains; returns false when interrupted.
 bool train(Network& network, const DataSet& data, const Batch& test, const Options& options,
-           Device device, Progress& progress) {
+           Device device, Progress& progress, Compiling& compiling) {
   Adam adam(network.parameters());
   std::mt19937_64 random(options.seed);
   std::vector<int64_t> order(static_cast<size_t>(data.train.count()));
@@ -96,6 +96,7 @@ bool train(Network& network, const DataSet& data, const Batch& test, const Optio
       loss_sum += loss.item<double>() * static_cast<double>(count);
       right_sum += right.item<double>();
       seen += count;
+      compiling.stop();
       progress.step(epoch, step, loss_sum / static_cast<double>(seen),
                     right_sum / static_cast<double>(seen), count);
     }
@@ -134,12 +135,21 @@ int run(const Options& options) {
   std::fflush(stdout);  // a cold driver compiles kernels for a while before the first epoch ends
   ot::Generator::default_of(device).set_seed(options.seed);
 
+  Compiling compiling([device]() -> uint64_t {
+    try {  // processes beside this one compile, too: those are loaded
+      const tb_counters c = ot::counters(device);
+      return c.program_builds == 0 ? 0 : c.program_builds + c.program_loads;
+    } catch (const ot::Error&) {
+      return 0;  // a backend that counts nothing
+    }
+  });
   Network network(compute_type(options.dtype), device);
   const Batch test = upload(data.test, device);
   const int64_t steps = (data.train.count() + options.batch - 1) / options.batch;
   Progress progress(options.epochs, steps);
   if (!options.trace.empty()) ot::profiler::start("interval", false, options.trace, device);
-  const bool finished = train(network, data, test, options, device, progress);
+  const bool finished = train(network, data, test, options, device, progress, compiling);
+  compiling.stop();
   if (!options.trace.empty()) ot::profiler::stop(device);
   if (!finished) fmt::print("\ninterrupted\n");
 

@@ -40,6 +40,34 @@ void Progress::epoch_done(int64_t epoch, double loss, double accuracy, double te
   std::fflush(stdout);
 }
 
+Compiling::Compiling(std::function<uint64_t()> count) {
+  if (isatty(STDOUT_FILENO) == 0) return;
+  thread_ = std::thread([this, count = std::move(count)] {
+    const auto begin = std::chrono::steady_clock::now();
+    bool shown = false;
+    std::unique_lock lock(mutex_);
+    while (!changed_.wait_for(lock, std::chrono::milliseconds(250), [&] { return stopped_; })) {
+      const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+      const uint64_t ready = count();
+      if (ready == 0 || taken.count() < 1) continue;
+      fmt::print("\rcompiling kernels for this driver (once): {} ready after {:.0f} s ", ready,
+                 taken.count());
+      std::fflush(stdout);
+      shown = true;
+    }
+    if (shown) fmt::print("\r{:70}\r", "");
+  });
+}
+
+void Compiling::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  changed_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
 std::string bytes_text(uint64_t bytes) {
   const char* units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
   auto value = static_cast<double>(bytes);

@@ -2,8 +2,12 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <functional>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace demo {
@@ -24,6 +28,23 @@ class Progress {
   const bool terminal_;
   const std::chrono::steady_clock::time_point begin_;
   std::chrono::steady_clock::time_point last_;
+};
+
+// Until it is stopped, a line of a terminal says how many programs are ready: on a new
+// machine the first step waits for the driver's compiler.
+class Compiling {
+ public:
+  // `count` is called from a thread, and throws nothing.
+  explicit Compiling(std::function<uint64_t()> count);
+  ~Compiling() { stop(); }
+  Compiling(const Compiling&) = delete;
+  void stop();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopped_ = false;
+  std::thread thread_;
 };
 
 std::string bytes_text(uint64_t bytes);                                 // "12.3 MiB"

@@ -66,6 +66,13 @@ TEST(ProgramCache, SecondProcessBuildsNothing) {
   EXPECT_EQ(st.st_mode & 0777, 0700u);
 }
 
+TEST(ProgramCache, WhatIsCompilingIsToldAtLogLevelInfo) {
+  Folder f;
+  const std::string info = f.cache() + " OCLTENSOR_LOG_LEVEL=info";
+  EXPECT_THAT(probe("add", info).text, HasSubstr("program: compiling pointwise/"));
+  EXPECT_THAT(probe("add", info).text, Not(HasSubstr("compiling"))) << "it is loaded";
+}
+
 TEST(ProgramCache, TruncatedAndCorruptEntriesAreBuiltAgain) {
   Folder f;
   (void)probe("add", f.cache());

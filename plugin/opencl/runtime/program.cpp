@@ -1,6 +1,7 @@
 // Building, caching and loading programs.
 #include "program.h"
 
+#include <atomic>
 #include <chrono>
 #include <vector>
 
@@ -43,6 +44,24 @@ std::vector<unsigned char> binary_of(cl_program program) {
   return binary;
 }
 
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+std::atomic<int64_t> building_ns{0};  // what builds took, all together
+
+// Says what is being compiled, once a second at most: it may take a model's first step minutes.
+void tell_progress(const char* what) {
+  static std::atomic<int64_t> due{0};
+  const int64_t now = now_ns();
+  int64_t last = due.load(std::memory_order_relaxed);
+  if (now < last || !due.compare_exchange_strong(last, now + 1'000'000'000)) return;
+  logging::info("program", "compiling {}, after {} programs in {:.1f} s", what,
+                build_counters().builds.load(), static_cast<double>(building_ns) / 1e9);
+}
+
 }  // namespace
 
 BuildCounters& build_counters() {
@@ -60,6 +79,9 @@ void ProgramCache::compile(cl_program program, const std::string& options, const
                 code);
   }
   check_cl(code, "clBuildProgram");
+  if (!logging::enabled(logging::Level::Debug)) return;
+  if (const std::string said = build_log(program, device_); !said.empty())
+    logging::debug("program", "the compiler says of {}: {}", what, said);
 }
 
 Handle<cl_program> ProgramCache::build(const std::string& text, const std::string& options,
@@ -70,15 +92,16 @@ Handle<cl_program> ProgramCache::build(const std::string& text, const std::strin
   cl_int code = CL_SUCCESS;
   Handle<cl_program> program(cl().clCreateProgramWithSource(context_, 1, &lines, &length, &code));
   check_cl(code, "clCreateProgramWithSource");
-  const auto begin = std::chrono::steady_clock::now();
+  tell_progress(what);
+  const int64_t begin = now_ns();
   compile(program.get(), options, what);
   if (caps_.hopper && ptx::hides_instructions(text))
     program = uncovered(program.get(), options, what);
   recorder::describe(program.get(), text, options, what);  // custom programs come this way alone
   ++build_counters().builds;
-  const std::chrono::duration<double, std::milli> elapsed =
-      std::chrono::steady_clock::now() - begin;
-  logging::debug("program", "built {} in {:.1f} ms", what, elapsed.count());
+  const int64_t elapsed = now_ns() - begin;
+  building_ns += elapsed;
+  logging::debug("program", "built {} in {:.1f} ms", what, static_cast<double>(elapsed) / 1e6);
   return program;
 }
 
