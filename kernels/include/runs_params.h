@@ -1,14 +1,28 @@
-// Parameters of index/runs.cl.
+// Parameters of index/runs.cl and index/order.cl.
 #ifndef OCLTENSOR_RUNS_PARAMS_H
 #define OCLTENSOR_RUNS_PARAMS_H
 #include "host_types.h"
+// Entries in the order of their keys, cut into chunks. An entry has `lanes` numbers, which lie in blocks.
 typedef struct {
   tk_i64 pieces, per_item;
-  tk_i64 count, block;
+  tk_i64 count, chunk, chunks;  // entries; in a chunk; chunks
+  tk_i64 all;                   // entries of the first level, which level 0 sorted
+  tk_i64 lanes, block;
   tk_i64 blocks;       // of the target; keys of others have no place there
+  tk_i64 length;       // blocks of sources from one block of lanes to the next
+  tk_i64 target_step;  // the same for the target
   tk_i64 source_step;  // 1, or 0 where one number stands for all sources
   tk_u64 alpha;
   tk_i32 extra;  // means: what the target counts for
   tk_i32 reserved;
 } RunsParams;
+// A pass over a digit of keys.
+typedef struct {
+  tk_i64 pieces, per_item;
+  tk_i64 count, piece;  // keys, and how many of them a piece of work has
+  tk_i64 limit;         // what keys without a place become
+  tk_i32 shift, bits;   // of the digit
+  tk_i32 first;         // whether keys are as they were given
+  tk_i32 reserved;
+} OrderParams;
 #endif

@@ -1,41 +1,154 @@
-// accumulate.cl for GPUs where sequences are long: keys are sorted (stably), each with the position of its source, and the
-// work-item at the head of a run of equal keys combines the run in order, for one element of the block. MEAN divides.
-// INDEX: the type that counts pieces, uint where they are below 2^31.
+// accumulate.cl for long sequences: keys are sorted (stably), each with the position of its source, and runs of equal keys
+// are combined in order, all chunks of entries at the same time. A work-item combines LANES numbers of a chunk's entries.
+// Runs that lie within a chunk go to the target; what a chunk has of others becomes an entry of the next level: part 0
+// continues a run from chunks before, part 1 goes on in those behind. Where a run fills a chunk, each part has a half of
+// it, so that a run's parts are neighbours. The last level has one chunk.
+//   LEVEL 0  entries are sources, and what a run has in its first chunk starts from the target (FIRST: or does not)
+//   LEVEL 1  entries are parts of runs, of the target's type
+//   PACKED   sorted entries are key << 32 | position (order.cl); else keys and positions are apart
+//   MEAN     divides
+//   INDEX    the type that counts pieces, uint where they are below 2^31
 #include "types.h"
 #include "range.h"
 #include "combine.h"
 #include "runs_params.h"
+#define NOWHERE LONG_MAX
 
-GROUP __kernel void runs(__global void *target_base, ulong target_offset, __global const void *key_base,
-                         ulong key_offset, __global const void *position_base, ulong position_offset,
-                         __global const void *source_base, ulong source_offset, const RunsParams p) {
-  __global STYPE(A) *target = AT(A, target_base, target_offset);
-  __global const long *keys = AT_CONST(i64, key_base, key_offset);
+// Entries whose numbers are asked for at once.
+#if ROWS
+#define BATCH 1
+#else
+#define BATCH 8
+#endif
+// Sources lie anywhere: processors that run a work-item at a time ask early for those of later entries.
+#define AHEAD 16
+#if defined(__clang__) && (defined(__x86_64__) || defined(__aarch64__))
+#define PREFETCH(p) __builtin_prefetch(p)
+#else
+#define PREFETCH(p) prefetch(p, 1)
+#endif
+#if PACKED
+#define SORTED_KEY(k) ((long)((ulong)sorted[k] >> 32))
+#define POSITION(k) ((long)(uint)sorted[k])
+#else
+#define SORTED_KEY(k) sorted[k]
+#define POSITION(k) positions[k]
+#endif
+#if LEVEL == 0
+#define KEY_AT(k) SORTED_KEY(k)
+#else
+#define KEY_AT(k) keys[k]
+#endif
+
+#if LEVEL == 1 && MEAN
+// Where the first key lies that is not below `key`.
+INLINE long lower_bound(__global const long *sorted, long count, long key) {
+  long low = 0, high = count;
+  while (low < high) {
+    const long k = (low + high) / 2;
+    if (SORTED_KEY(k) < key) low = k + 1;
+    else high = k;
+  }
+  return low;
+}
+#endif
+
+INLINE T mean_of(T sum, long n) {
+  if (n < 2) return sum;
+#if FLOATING
+  return sum / (T)n;
+#else
+  const long q = (long)sum / n;
+  return TO(A, (long)sum - q * n < 0 ? q - 1 : q);
+#endif
+}
+
+GROUP __kernel void runs(__global void *target_base, ulong target_offset, __global const void *sorted_base,
+                         ulong sorted_offset, __global const void *position_base, ulong position_offset,
+                         __global const void *key_base, ulong key_offset, __global const void *source_base,
+                         ulong source_offset, __global void *part_key_base, ulong part_key_offset,
+                         __global void *part_base, ulong part_offset, const RunsParams p) {
+  __global const long *sorted = AT_CONST(i64, sorted_base, sorted_offset);
+#if !PACKED
   __global const long *positions = AT_CONST(i64, position_base, position_offset);
+#endif
+#if LEVEL == 0
   __global const STYPE(S) *source = AT_CONST(S, source_base, source_offset);
   const T alpha = FROM_BITS(A, p.alpha);
+#else
+  __global const long *keys = AT_CONST(i64, key_base, key_offset);
+  __global const STYPE(A) *source = AT_CONST(A, source_base, source_offset);
+#endif
+  __global long *part_keys = AT(i64, part_key_base, part_key_offset);
+  const INDEX across = (INDEX)p.lanes / LANES;
   FOR_EACH(i, p.pieces, p.per_item) {
-    const long head = (INDEX)i / (INDEX)p.block, b = i - head * p.block, key = keys[head];
-    if ((ulong)key >= (ulong)p.blocks || (head > 0 && keys[head - 1] == key)) continue;
-    T sum = LOAD(A, target, key * p.block + b);
-    int n = 0;
-    for (long k = head; k < p.count && keys[k] == key; ++k, ++n) {
-      const T v = SCALED(TO(A, LOAD(S, source, (positions[k] * p.block + b) * p.source_step)));
-#if FIRST
-      sum = n == 0 ? v : COMBINE(sum, v);
-#else
-      sum = COMBINE(sum, v);
-#endif
+    const long chunk = (INDEX)i / across, lane = (i - chunk * across) * LANES;
+    const long group = (INDEX)lane / (INDEX)p.block, b = lane - group * p.block;
+    const long low = chunk * p.chunk, high = min((long)p.count, low + p.chunk);
+    const long first = KEY_AT(low), last = KEY_AT(high - 1);
+    const bool before = low > 0 && KEY_AT(low - 1) == first;
+    const bool behind = high < p.count && KEY_AT(high) == last;
+    const bool whole = before && behind && first == last && (ulong)first < (ulong)p.blocks;
+    const long middle = whole ? low + p.chunk / 2 : -1;
+    __global STYPE(A) *target = AT(A, target_base, target_offset) + group * p.target_step * p.block + b;
+    __global STYPE(A) *parts = AT(A, part_base, part_offset) + 2 * chunk * p.lanes + lane;
+    if (lane == 0 && p.chunks > 1) {
+      part_keys[2 * chunk] = before ? first : NOWHERE;
+      part_keys[2 * chunk + 1] = behind ? last : NOWHERE;
     }
-#if MEAN
-    n += p.extra;
-#if FLOATING
-    if (n > 1) sum /= (T)n;
+    long head = low;  // where what is being combined begins
+    T sum[LANES];
+    for (long at = low; at < high; at += BATCH) {
+      long key[BATCH + 1];
+      T v[BATCH][LANES];
+      UNROLL for (int j = 0; j <= BATCH; ++j) key[j] = at + j < p.count ? KEY_AT(at + j) : NOWHERE;
+      UNROLL for (int j = 0; j < BATCH; ++j) {
+        if ((ulong)key[j] >= (ulong)p.blocks) continue;
+#if LEVEL == 0
+#if ROWS
+        if (at + AHEAD < high)
+          PREFETCH(source + ((group * p.length + POSITION(at + AHEAD)) * p.block + b) * p.source_step);
+#endif
+        const long from = ((group * p.length + POSITION(at + j)) * p.block + b) * p.source_step;
+        UNROLL for (int w = 0; w < LANES; ++w) v[j][w] = SCALED(TO(A, LOAD(S, source, from + w * p.source_step)));
 #else
-    const long q = (long)sum / n;
-    if (n > 1) sum = TO(A, (long)sum - q * n < 0 ? q - 1 : q);
+        UNROLL for (int w = 0; w < LANES; ++w) v[j][w] = LOAD(A, source, (at + j) * p.lanes + lane + w);
 #endif
+      }
+      UNROLL for (int j = 0; j < BATCH; ++j) {
+        const long k = at + j, next = k + 1;
+        if ((ulong)key[j] >= (ulong)p.blocks) {
+          head = next;
+          continue;
+        }
+        __global STYPE(A) *own = target + key[j] * p.block;
+        if (k != head) {
+          UNROLL for (int w = 0; w < LANES; ++w) sum[w] = COMBINE(sum[w], v[j][w]);
+        } else {
+          UNROLL for (int w = 0; w < LANES; ++w) sum[w] = v[j][w];
+#if LEVEL == 0 && !FIRST
+          if (!whole && !(before && k == low))
+            UNROLL for (int w = 0; w < LANES; ++w) sum[w] = COMBINE(LOAD(A, own, w), sum[w]);
 #endif
-    STORE(A, target, key * p.block + b, sum);
+        }
+        if (next != high && next != middle && key[j + 1] == key[j]) continue;
+        if (before && head == low) {
+          UNROLL for (int w = 0; w < LANES; ++w) STORE(A, parts, w, sum[w]);
+        } else if (behind && next == high) {
+          UNROLL for (int w = 0; w < LANES; ++w) STORE(A, parts, p.lanes + w, sum[w]);
+        } else {
+#if MEAN
+#if LEVEL == 0
+          const long n = next - head + p.extra;
+#else
+          const long n = lower_bound(sorted, p.all, key[j] + 1) - lower_bound(sorted, p.all, key[j]) + p.extra;
+#endif
+          UNROLL for (int w = 0; w < LANES; ++w) sum[w] = mean_of(sum[w], n);
+#endif
+          UNROLL for (int w = 0; w < LANES; ++w) STORE(A, own, w, sum[w]);
+        }
+        head = next;
+      }
+    }
   }
 }

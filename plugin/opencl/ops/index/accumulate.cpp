@@ -1,16 +1,13 @@
 // Combining sources into a target without atomics: the launches behind scatter, index_add,
 // index_put and embedding's gradient.
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "accumulate_params.h"
-#include "index.h"
 #include "kernel_sources.h"
 #include "ops/copy/copy.h"
 #include "ops/division.h"
-#include "ops/sort/sort.h"
-#include "runs_params.h"
+#include "runs.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -24,6 +21,10 @@ const char* combine_name(Combine how) {
     default: return "combine_sum";
   }
 }
+
+bool is_one(Scalar value) { return value.as_double() == 1; }
+
+}  // namespace
 
 uint64_t bits_of(Scalar value, DType type) {
   uint64_t bits = 0;
@@ -39,9 +40,7 @@ uint64_t bits_of(Scalar value, DType type) {
   return bits;
 }
 
-bool is_one(Scalar value) { return value.as_double() == 1; }
-
-Defines defines_for(const OpCall& call, const Accumulation& what) {
+Defines accumulation_defines(const OpCall& call, const Accumulation& what) {
   const DType type = what.target.dtype();
   Defines d;
   d.type("A", type)
@@ -53,6 +52,8 @@ Defines defines_for(const OpCall& call, const Accumulation& what) {
   return d;
 }
 
+namespace {
+
 void fill_zero(const OpCall& call, const Scratch& memory) {
   const Place place = resolve(memory.address(), 0, static_cast<int64_t>(memory.bytes()));
   const int32_t zero = 0;
@@ -60,7 +61,7 @@ void fill_zero(const OpCall& call, const Scratch& memory) {
 }
 
 void divide_means(const OpCall& call, const Accumulation& what, const Scratch& counts) {
-  Defines d = defines_for(call, what);
+  Defines d = accumulation_defines(call, what);
   d.set("COUNTED", 1);
   const int64_t elements = what.target.numel();
   const Division division = divide(call.caps(), elements, 1024);
@@ -94,49 +95,6 @@ Division divide_groups(const OpCall& call, const Accumulation& what, AccumulateP
   return divide(call.caps(), p.pieces,
                 what.length * what.block > 4096 ? 1 : 1 + 4096 / (what.length * what.block));
 }
-
-// GPUs: where few items would each go through a long sequence, keys are sorted first.
-bool wants_runs(const OpCall& call, const Accumulation& what) {
-  return !is_rows(call) && what.length > 256 && what.groups * what.block < 16384 &&
-         (what.groups == 1 || what.target_blocks == 0) && what.groups * what.length < INT32_MAX;
-}
-
-void accumulate_runs(const OpCall& call, const Accumulation& what) {
-  RunsParams p{};
-  p.count = what.groups * what.length;
-  p.block = what.block;
-  p.blocks = what.target.numel() / what.block;
-  p.pieces = p.count * p.block;
-  p.source_step = what.one_source ? 0 : 1;
-  p.alpha = bits_of(what.alpha, what.target.dtype());
-  p.extra = what.include_self;
-  const auto bytes = static_cast<uint64_t>(p.count) * 8;
-  const Scratch key_memory = call.scratch(bytes);
-  const Scratch position_memory = call.scratch(bytes);
-  const Dims row{1, p.count};
-  const LocalTensor keys(key_memory.address(), DType::Int64, row);
-  const LocalTensor positions(position_memory.address(), DType::Int64, row);
-  const TensorView key_view = keys.view();
-  // Keys without a place have low bits that are above all others.
-  SortOrder order;
-  order.low_bits = std::bit_width(static_cast<uint64_t>(p.blocks));
-  sort_rows(call, LocalTensor(what.keys.address(), DType::Int64, row), order, &key_view, positions);
-  const Division division = divide(call.caps(), p.pieces);
-  p.per_item = division.per_item;
-  Defines d = defines_for(call, what);
-  d.set("MEAN", what.how == Combine::Mean);
-  d.set("INDEX", p.pieces < INT32_MAX ? "uint" : "ulong");
-  Launch launch = call.launch(kernel_sources::index_runs, "runs", d);
-  bind(launch, what.target);
-  bind(launch, keys);
-  bind(launch, positions);
-  bind(launch, what.source);
-  launch.value(p).run(division.global, division.local);
-}
-
-}  // namespace
-
-namespace {
 
 // Sums and replacements of complex numbers are those of their parts: blocks of twice as many.
 void accumulate_parts(const OpCall& call, const Accumulation& what) {
@@ -176,7 +134,7 @@ void accumulate(const OpCall& call, const Accumulation& what) {
   const bool counted = !what.include_self || what.how == Combine::Mean;
   const Scratch counts = call.scratch(counted ? static_cast<uint64_t>(what.target.numel()) * 4 : 0);
   if (counted) fill_zero(call, counts);
-  Defines d = defines_for(call, what);
+  Defines d = accumulation_defines(call, what);
   d.set("COUNTED", counted);
   Launch launch = call.launch(kernel_sources::index_accumulate, "accumulate", d);
   bind(launch, what.target);

@@ -1,0 +1,187 @@
+// Sorts keys, and combines runs of equal ones level by level (index/runs.cl).
+#include "runs.h"
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+
+#include "kernel_sources.h"
+#include "ops/divide_up.h"
+#include "ops/division.h"
+#include "ops/sort/sort.h"
+#include "runs_params.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+// Sources as runs.cl sees them: each key's have `lanes` numbers, where keys are shared those of all
+// groups.
+struct Shape {
+  int64_t count, lanes, blocks;
+};
+Shape shape_of(const Accumulation& what) {
+  const int64_t blocks =
+      what.target_blocks > 0 ? what.target_blocks : what.target.numel() / what.block;
+  if (what.shared_keys) return {what.length, what.groups * what.block, blocks};
+  return {what.groups * what.length, what.block, blocks};
+}
+
+void bind_memory(Launch& launch, const Scratch* memory) {
+  if (memory == nullptr)
+    launch.memory(0, 0, 0);
+  else
+    launch.memory(memory->address(), 0, static_cast<int64_t>(memory->bytes()));
+}
+
+// Keys in order, each with the position of its source: two arrays, or packed into one.
+struct Sorted {
+  Scratch keys;
+  std::optional<Scratch> positions;
+};
+
+Sorted sort_for_elements(const OpCall& call, TensorView keys, const Shape& shape) {
+  const auto bytes = static_cast<uint64_t>(shape.count) * 8;
+  Sorted sorted{call.scratch(bytes), call.scratch(bytes)};
+  const Dims row{1, shape.count};
+  const LocalTensor to(sorted.keys.address(), DType::Int64, row);
+  const LocalTensor positions(sorted.positions->address(), DType::Int64, row);
+  const TensorView to_view = to.view();
+  // Keys without a place have low bits that are above all others.
+  SortOrder order;
+  order.low_bits = std::bit_width(static_cast<uint64_t>(shape.blocks));
+  sort_rows(call, LocalTensor(keys.address(), DType::Int64, row), order, &to_view, positions);
+  return sorted;
+}
+
+// CPU drivers: by digits of up to 11 bits, in one or two passes for targets of up to 2^22 blocks.
+Sorted sort_for_rows(const OpCall& call, TensorView keys, const Shape& shape) {
+  constexpr int64_t kDigit = 11;
+  constexpr int64_t kSmallest = 4096;  // keys of a piece
+  const int64_t bits = std::bit_width(static_cast<uint64_t>(shape.blocks));
+  const int64_t passes = divide_up(bits, kDigit);
+  OrderParams p{};
+  p.count = shape.count;
+  p.limit = shape.blocks;
+  p.bits = static_cast<int32_t>(divide_up(bits, passes));
+  p.piece =
+      std::max(kSmallest, divide_up(p.count, std::min<int64_t>(64, 4 * call.caps().compute_units)));
+  p.pieces = divide_up(p.count, p.piece);
+  const auto bytes = static_cast<uint64_t>(p.count) * 8;
+  Sorted sorted{call.scratch(bytes), std::nullopt};
+  const Scratch spare = call.scratch(passes > 1 ? bytes : 0);
+  const Scratch counts = call.scratch(static_cast<uint64_t>(p.pieces << p.bits) * 4);
+  const Division division = divide(call.caps(), p.pieces);
+  p.per_item = division.per_item;
+  Defines d;
+  d.set("ROWS", 1);
+  for (int64_t pass = 0; pass < passes; ++pass) {
+    const bool to_spare = (passes - 1 - pass) % 2 == 1;
+    p.shift = static_cast<int32_t>(pass * p.bits);
+    p.first = pass == 0;
+    const auto bind_entries = [&](Launch& launch) {
+      if (pass == 0)
+        bind(launch, keys);
+      else
+        bind_memory(launch, to_spare ? &sorted.keys : &spare);
+    };
+    Launch count = call.launch(kernel_sources::index_order, "count_digits", d);
+    bind_memory(count, &counts);
+    bind_entries(count);
+    count.value(p).run(division.global, division.local);
+    Launch sum = call.launch(kernel_sources::index_order, "sum_counts", d);
+    bind_memory(sum, &counts);
+    sum.value(p).run({1, 1, 1}, {1, 1, 1});
+    Launch move = call.launch(kernel_sources::index_order, "move", d);
+    bind_memory(move, to_spare ? &spare : &sorted.keys);
+    bind_memory(move, &counts);
+    bind_entries(move);
+    move.value(p).run(division.global, division.local);
+  }
+  return sorted;
+}
+
+// Numbers of an entry that a work-item combines.
+int64_t lanes_of(const OpCall& call, int64_t block) {
+  if (!is_rows(call)) return 1;
+  for (const int64_t lanes : {64, 16, 4})
+    if (block % lanes == 0) return lanes;
+  return 1;
+}
+
+// Entries of a chunk, the same on all devices of a style, as sums depend on it. The last level has
+// so few that it takes no longer than a chunk of others.
+int64_t chunk_of(const OpCall& call, int64_t count) {
+  const int64_t chunk =
+      is_rows(call) ? std::clamp<int64_t>(divide_up(divide_up(count, 64), 8) * 8, 64, 1024) : 32;
+  return count <= 2 * chunk ? divide_up(count, 8) * 8 : chunk;
+}
+
+}  // namespace
+
+// GPUs: where few items would each go through a long sequence. CPU drivers: where items that skip
+// the others' keys would take longer than sorting does; groups of their own need neither.
+bool wants_runs(const OpCall& call, const Accumulation& what) {
+  constexpr int64_t kGroups = 4;  // for each processor
+  const Shape shape = shape_of(what);
+  const bool together = what.groups == 1 || what.target_blocks == 0 || what.shared_keys;
+  if (!together || shape.count >= INT32_MAX || shape.blocks >= INT32_MAX) return false;
+  if (!is_rows(call)) return what.length > 256 && what.groups * what.block < 16384;
+  return what.groups < kGroups * call.caps().compute_units && shape.count >= 4096 &&
+         shape.count * shape.lanes >= 65536;
+}
+
+void accumulate_runs(const OpCall& call, const Accumulation& what) {
+  const Shape shape = shape_of(what);
+  const DType type = what.target.dtype();
+  const Sorted sorted = is_rows(call) ? sort_for_rows(call, what.keys, shape)
+                                      : sort_for_elements(call, what.keys, shape);
+  RunsParams p{};
+  p.all = shape.count;
+  p.lanes = shape.lanes;
+  p.block = what.block;
+  p.blocks = shape.blocks;
+  p.length = what.length;
+  p.target_step = what.target_blocks;
+  p.source_step = what.one_source ? 0 : 1;
+  p.alpha = bits_of(what.alpha, type);
+  p.extra = what.include_self;
+  const int64_t lanes = lanes_of(call, what.block);
+  Accumulation parts = what;  // as they are combined
+  parts.source = what.target;
+  parts.alpha = 1;
+  parts.include_self = true;
+  std::optional<Scratch> keys, values;
+  for (int64_t level = 0, count = shape.count; count > 0; ++level) {
+    p.count = count;
+    p.chunk = chunk_of(call, count);
+    p.chunks = divide_up(count, p.chunk);
+    p.pieces = p.chunks * (p.lanes / lanes);
+    const Division division = divide(call.caps(), p.pieces);
+    p.per_item = division.per_item;
+    count = p.chunks > 1 ? 2 * p.chunks : 0;
+    Scratch next_keys = call.scratch(static_cast<uint64_t>(count) * 8);
+    Scratch next_values = call.scratch(static_cast<uint64_t>(count * p.lanes * size_of(type)));
+    Defines d = accumulation_defines(call, level == 0 ? what : parts);
+    d.set("MEAN", what.how == Combine::Mean).set("PACKED", !sorted.positions.has_value());
+    d.set("LEVEL", level == 0 ? 0 : 1).set("LANES", lanes);
+    d.set("INDEX", p.pieces * lanes < INT32_MAX ? "uint" : "ulong");
+    Launch launch = call.launch(kernel_sources::index_runs, "runs", d);
+    bind(launch, what.target);
+    bind_memory(launch, &sorted.keys);
+    bind_memory(launch, sorted.positions ? &*sorted.positions : nullptr);
+    bind_memory(launch, keys ? &*keys : nullptr);
+    if (level == 0)
+      bind(launch, what.source);
+    else
+      bind_memory(launch, &*values);
+    bind_memory(launch, count > 0 ? &next_keys : nullptr);
+    bind_memory(launch, count > 0 ? &next_values : nullptr);
+    launch.value(p).run(division.global, division.local);
+    keys.reset();
+    values.reset();
+    keys.emplace(std::move(next_keys));
+    values.emplace(std::move(next_values));
+  }
+}
+
+}  // namespace ocltensor::opencl
