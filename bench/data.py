@@ -24,12 +24,25 @@ def from_bfloat16(x: np.ndarray) -> np.ndarray:
     return (x.astype(np.uint32) << 16).view(np.float32)
 
 
+def keys(rng: np.random.Generator, words: list[str], n: int) -> np.ndarray:
+    """`n` whole numbers below words[0], spread as the words behind it say (rows.Tensor)."""
+    limit, spread = int(words[0]), words[1] if len(words) > 1 else "uniform"
+    if spread == "few":  # so many different ones, all over the range
+        return rng.permutation(limit)[rng.integers(0, int(words[2]), n)]
+    if spread == "zipf":  # the k-th most frequent one is 1 / k as frequent as the first
+        shares = np.cumsum(1 / np.arange(1, limit + 1))
+        ranks = np.searchsorted(shares, rng.random(n) * shares[-1])
+        return rng.permutation(limit)[np.minimum(ranks, limit - 1)]
+    drawn = rng.integers(0, limit, n, dtype=np.int64)
+    return np.sort(drawn) if spread == "sorted" else drawn
+
+
 def draw(row: str, index: int, t: Tensor) -> np.ndarray:
     """Input `index` of a row, as the operator sees it; bfloat16 as uint16."""
     rng = np.random.default_rng(zlib.crc32(f"{row}/{index}".encode()))
     n = min(t.count, BLOCK)
     if t.draw.startswith("index"):
-        values = rng.integers(0, int(t.draw.split()[1]), n, dtype=np.int64).astype(t.dtype)
+        values = keys(rng, t.draw.split()[1:], n).astype(t.dtype)
     elif t.draw == "bool":
         values = rng.integers(0, 2, n).astype(bool)
     else:

@@ -31,9 +31,10 @@ TOLERANCE = {
 class Tensor:
     """A tensor of a row, as input or result. One object used twice is one tensor.
 
-    `draw` says what it holds: normal, positive, "index N" (whole numbers below N) or bool. `transposed`: the last two
-    dimensions lie in memory the other way round; `shape` is what the operator sees. `channels_last`: the second dimension's
-    elements are neighbours in memory, as in torch's memory format of that name.
+    `draw` says what it holds: normal, positive, bool, or whole numbers below N: "index N" (any, as often), "index N sorted",
+    "index N few K" (K different ones), "index N zipf" (by Zipf's law). `transposed`: the last two dimensions lie in memory
+    the other way round; `shape` is what the operator sees. `channels_last`: the second dimension's elements are neighbours
+    in memory, as in torch's memory format of that name.
     """
 
     shape: tuple[int, ...]

@@ -5,6 +5,42 @@ from __future__ import annotations
 from rows import Row, Scale, Tensor
 
 
+SPREADS = ("", " few 32", " few 2", " sorted", " zipf")
+
+
+def spread_rows() -> list[Row]:
+    """Sums over keys of which many, or few, are equal: the longest time is to be at most three times the shortest."""
+    found = []
+    for spread in SPREADS:
+        label = spread.strip() or "uniform"
+
+        def row(name: str, op: str, args: list, out: Tensor, moved: float, label: str = label) -> None:
+            found.append(
+                Row("indexing", f"{name}, {label}", op, args, [out], bytes=moved, tolerance=1e-4, group="key spreads")
+            )
+
+        many, few = 1 << 20, 1 << 18
+        ids = Tensor((few,), "int64", f"index 8192{spread}")
+        gradient, table, lines = Tensor((few, 32)), Tensor((8192, 32)), Tensor((few, 8))
+        narrow, places = Tensor((8192, 8)), Tensor((many,), "int64", f"index 65536{spread}")
+        values, line = Tensor((many,)), Tensor((65536,))
+        moved = float(gradient.bytes + table.bytes)
+        row(
+            "embedding backward 256Ki of 8192x32",
+            "embedding_dense_backward.out",
+            [gradient, ids, 8192, -1, False],
+            table,
+            moved,
+        )
+        moved = float(lines.bytes + 2 * narrow.bytes)
+        row("index_add 256Ki into 8192x8", "index_add.out", [narrow, 0, ids, lines, 1], narrow, moved)
+        moved = float(values.bytes + places.bytes + 2 * line.bytes)
+        row("index_put added 1Mi into 64Ki", "index_put.out", [line, [places], values, True], line, moved)
+        args = [line, 0, places, values, "amax", True]
+        row("scatter_reduce amax 1Mi into 64Ki", "scatter_reduce.two_out", args, line, moved)
+    return found
+
+
 def rows(scale: Scale) -> list[Row]:
     words, width, tokens = 50257, 768, scale.pick(4096, 16384)
     table = Tensor((words, width))
@@ -19,6 +55,7 @@ def rows(scale: Scale) -> list[Row]:
     vector, wide = Tensor((1 << 20,)), Tensor((1024, 4096))
     common = {"group": "indexing", "tolerance": 0.0}
     return [
+        *spread_rows(),
         Row(
             "indexing",
             f"embedding {tokens} of {words}x{width}",
