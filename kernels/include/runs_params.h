@@ -12,6 +12,7 @@ typedef struct {
   tk_i64 length;       // blocks of sources from one block of lanes to the next
   tk_i64 target_step;  // the same for the target
   tk_i64 source_step;  // 1, or 0 where one number stands for all sources
+  tk_i64 factors_each;  // in a row for the same source
   tk_u64 alpha;
   tk_i32 extra;  // means: what the target counts for
   tk_i32 reserved;

@@ -6,6 +6,7 @@
 //   LEVEL 0  entries are sources, and what a run has in its first chunk starts from the target (FIRST: or does not)
 //   LEVEL 1  entries are parts of runs, of the target's type
 //   PACKED   sorted entries are key << 32 | position (order.cl); else keys and positions are apart
+//   WEIGHTED sources have factors, p.factors_each of them in a row the same source
 //   MEAN     divides
 //   INDEX    the type that counts pieces, uint where they are below 2^31
 #include "types.h"
@@ -75,6 +76,14 @@ GROUP __kernel void runs(__global void *target_base, ulong target_offset, __glob
 #if LEVEL == 0
   __global const STYPE(S) *source = AT_CONST(S, source_base, source_offset);
   const T alpha = FROM_BITS(A, p.alpha);
+#if WEIGHTED
+  __global const STYPE(A) *factors = AT_CONST(A, key_base, key_offset);
+#define SOURCE_OF(position) ((position) / p.factors_each)
+#define FACTOR(k) * LOAD(A, factors, POSITION(k))
+#else
+#define SOURCE_OF(position) (position)
+#define FACTOR(k)
+#endif
 #else
   __global const long *keys = AT_CONST(i64, key_base, key_offset);
   __global const STYPE(A) *source = AT_CONST(A, source_base, source_offset);
@@ -107,10 +116,11 @@ GROUP __kernel void runs(__global void *target_base, ulong target_offset, __glob
 #if LEVEL == 0
 #if ROWS
         if (at + AHEAD < high)
-          PREFETCH(source + ((group * p.length + POSITION(at + AHEAD)) * p.block + b) * p.source_step);
+          PREFETCH(source + ((group * p.length + SOURCE_OF(POSITION(at + AHEAD))) * p.block + b) * p.source_step);
 #endif
-        const long from = ((group * p.length + POSITION(at + j)) * p.block + b) * p.source_step;
-        UNROLL for (int w = 0; w < LANES; ++w) v[j][w] = SCALED(TO(A, LOAD(S, source, from + w * p.source_step)));
+        const long from = ((group * p.length + SOURCE_OF(POSITION(at + j))) * p.block + b) * p.source_step;
+        UNROLL for (int w = 0; w < LANES; ++w)
+          v[j][w] = SCALED(TO(A, LOAD(S, source, from + w * p.source_step))) FACTOR(at + j);
 #else
         UNROLL for (int w = 0; w < LANES; ++w) v[j][w] = LOAD(A, source, (at + j) * p.lanes + lane + w);
 #endif

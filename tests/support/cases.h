@@ -28,7 +28,8 @@ const FamilyCases* find_cases(std::string_view family);
 // One descriptor per file of cases/.
 extern const FamilyCases kPointwiseCases, kCopyCases, kReduceCases, kScanCases, kMatmulCases,
     kConvCases, kPoolCases, kUpsampleCases, kNormCases, kSoftmaxCases, kAttentionCases, kLossCases,
-    kIndexCases, kSortCases, kRandomCases, kMultiTensorCases, kFftCases, kLinalgCases;
+    kIndexCases, kSortCases, kRandomCases, kMultiTensorCases, kFftCases, kLinalgCases,
+    kSamplingCases;
 
 // ---- helpers of the generators
 

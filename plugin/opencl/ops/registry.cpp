@@ -19,6 +19,7 @@
 #include "random/random.h"
 #include "reduce/reduction.h"
 #include "runtime/asked.h"
+#include "sampling/sampling.h"
 #include "scan/scan.h"
 #include "softmax/softmax.h"
 #include "sort/sort.h"
@@ -38,7 +39,7 @@ constexpr FamilyFunction kFamilies[] = {
     softmax_operators,   norm_operators,      loss_operators,
     scan_operators,      foreach_operators,   optimizer_operators,
     amp_operators,       cholesky_operators,  lu_operators,
-    qr_operators,        fft_operators,
+    qr_operators,        fft_operators,       sampling_operators,
 };
 
 }  // namespace

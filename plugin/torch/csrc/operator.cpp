@@ -62,7 +62,7 @@ bool changes_self(const ocltensor::Operator& op) {
 bool takes_one_type(const ocltensor::Operator& op) {
   const std::string_view family = op.family;
   return family == "matmul" || family == "conv" || family == "pool" || family == "index" ||
-         family == "sort" || family == "softmax" || family == "upsample" ||
+         family == "sort" || family == "softmax" || family == "upsample" || family == "sampling" ||
          op.schema.name == "multinomial";
 }
 

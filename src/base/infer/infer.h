@@ -131,6 +131,10 @@ Specs sum(const Args& args);
 Specs var(const Args& args);
 Specs var_mean(const Args& args);
 
+// sampling.cpp
+Specs grid_sampler(const Args& args);
+Specs grid_sampler_backward(const Args& args);
+
 // scan.cpp
 Specs cummax(const Args& args);
 Specs cumprod(const Args& args);

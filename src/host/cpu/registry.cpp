@@ -25,7 +25,7 @@ std::vector<Entry> build() {
         loss_operators(), matmul_operators(), multi_tensor_operators(), norm_operators(),
         pool_operators(), random_operators(), reduce_operators(), scan_operators(),
         softmax_operators(), sort_operators(), upsample_operators(), fft_operators(),
-        linalg_operators()})
+        linalg_operators(), sampling_operators()})
     for (const CpuOperator& row : table) functions.emplace(row.name, row.run);
   std::vector<Entry> entries;
   for (const Operator& op : operators()) {

@@ -50,6 +50,10 @@ struct Accumulation {
   Combine how = Combine::Sum;
   bool include_self = true;
   Scalar alpha = 1;
+  // Of accumulate_runs alone: factors of the target's type, `factors_each` in a row for the same
+  // source; then `length` counts factors.
+  const TensorView* factors = nullptr;
+  int64_t factors_each = 1;
 };
 void accumulate(const OpCall& call, const Accumulation& what);
 

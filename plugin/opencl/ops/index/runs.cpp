@@ -145,6 +145,7 @@ void accumulate_runs(const OpCall& call, const Accumulation& what) {
   p.source_step = what.one_source ? 0 : 1;
   p.alpha = bits_of(what.alpha, type);
   p.extra = what.include_self;
+  p.factors_each = what.factors_each;
   const int64_t lanes = lanes_of(call, what.block);
   Accumulation parts = what;  // as they are combined
   parts.source = what.target;
@@ -163,13 +164,17 @@ void accumulate_runs(const OpCall& call, const Accumulation& what) {
     Scratch next_values = call.scratch(static_cast<uint64_t>(count * p.lanes * size_of(type)));
     Defines d = accumulation_defines(call, level == 0 ? what : parts);
     d.set("MEAN", what.how == Combine::Mean).set("PACKED", !sorted.positions.has_value());
+    d.set("WEIGHTED", level == 0 && what.factors != nullptr);
     d.set("LEVEL", level == 0 ? 0 : 1).set("LANES", lanes);
     d.set("INDEX", p.pieces * lanes < INT32_MAX ? "uint" : "ulong");
     Launch launch = call.launch(kernel_sources::index_runs, "runs", d);
     bind(launch, what.target);
     bind_memory(launch, &sorted.keys);
     bind_memory(launch, sorted.positions ? &*sorted.positions : nullptr);
-    bind_memory(launch, keys ? &*keys : nullptr);
+    if (level == 0 && what.factors != nullptr)
+      bind(launch, *what.factors);
+    else
+      bind_memory(launch, keys ? &*keys : nullptr);
     if (level == 0)
       bind(launch, what.source);
     else

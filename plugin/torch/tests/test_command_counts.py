@@ -1,0 +1,48 @@
+"""How many commands an operator enqueues at most: those that took dozens of launches must not do so again."""
+
+import tempfile
+import unittest
+from collections.abc import Callable
+
+import torch
+import torch_ocl  # noqa: F401
+
+nn = torch.nn.functional
+
+
+def commands(body: Callable[[], object]) -> int:
+    """Kernels, copies and fills of one call, when its programs are there."""
+    body()
+    torch.ocl.synchronize()
+    with tempfile.NamedTemporaryFile(suffix=".json") as file, torch.ocl.profiler.profile(path=file.name):
+        torch.ocl.profiler.reset_statistics()
+        body()
+        torch.ocl.synchronize()
+        rows = torch.ocl.profiler.statistics()
+    return sum(row["count"] for kind in ("kernels", "copies") for row in rows[kind])
+
+
+def grid_sample(mode: str, backward: bool) -> Callable[[], object]:
+    image = torch.randn(2, 3, 8, 8, device="ocl", requires_grad=True)
+    grid = (torch.rand(2, 5, 5, 2, device="ocl") * 2 - 1).requires_grad_()
+    out = nn.grid_sample(image, grid, mode, align_corners=False)
+    gradient = torch.ones_like(out)
+    if backward:
+        return lambda: torch.autograd.grad(out, (image, grid), gradient, retain_graph=True)
+    return lambda: nn.grid_sample(image, grid, mode, align_corners=False)
+
+
+class CommandCounts(unittest.TestCase):
+    def test_counts(self):
+        table = {
+            "grid_sample": (grid_sample("bilinear", False), 1),
+            "grid_sample bicubic": (grid_sample("bicubic", False), 1),
+            "grid_sample backward": (grid_sample("bilinear", True), 2),
+        }
+        for name, (body, most) in table.items():
+            with self.subTest(operator=name):
+                self.assertLessEqual(commands(body), most)
+
+
+if __name__ == "__main__":
+    unittest.main()
