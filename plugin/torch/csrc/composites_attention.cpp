@@ -12,11 +12,28 @@ using Four = std::tuple<Tensor, Tensor, Tensor, Tensor>;
 
 enum MaskType { kSource = 0, kPadding = 1, kGeneric = 2 };
 
-// True marks what is not attended to; the result broadcasts to [N, heads, L, S].
+// The mask as it broadcasts to [N, heads, L, S].
 Tensor expand_mask(const Tensor& mask, int64_t type) {
-  if (type == kPadding) return mask.view({mask.size(0), 1, 1, mask.size(1)});
+  TORCH_CHECK(type == kSource || type == kPadding || type == kGeneric,
+              "mask_type must be 0 (source), 1 (padding) or 2 (generic), got ", type);
+  if (type == kPadding) {
+    TORCH_CHECK(mask.dim() == 2, "expected a padding mask of size [N, S], got ", mask.sizes());
+    return mask.view({mask.size(0), 1, 1, mask.size(1)});
+  }
   if (type == kSource && mask.dim() == 2) return mask.view({1, 1, mask.size(0), mask.size(1)});
   return mask;
+}
+
+// True marks what is not attended to. Numbers are added, as the modules document it: they come as
+// 0 and -inf from a bool mask, or as any number from the user.
+Tensor masked(const Tensor& scores, const MaybeTensor& mask, std::optional<int64_t> type) {
+  if (!mask.has_value() || !mask->defined()) return scores;
+  TORCH_CHECK(type.has_value(), "a mask needs its mask_type: 0 (source), 1 (padding), 2 (generic)");
+  const Tensor wide = expand_mask(*mask, *type);
+  if (wide.scalar_type() == at::kBool) return scores.masked_fill(wide, -INFINITY);
+  TORCH_CHECK(at::isFloatingType(wide.scalar_type()),
+              "the mask must be of type bool or floating-point, got ", wide.scalar_type());
+  return scores + wide.to(scores.scalar_type());
 }
 
 std::tuple<Tensor, Tensor> multi_head_attention(const Tensor& query, const Tensor& key,
@@ -37,13 +54,8 @@ std::tuple<Tensor, Tensor> multi_head_attention(const Tensor& query, const Tenso
         .transpose(1, 2);
   };
   const Tensor q = project(query, 0), k = project(key, 1), v = project(value, 2);
-  Tensor scores = at::matmul(q / std::sqrt(static_cast<double>(embed_dim / heads)), k.mT());
-  if (mask.has_value() && mask->defined()) {
-    TORCH_CHECK(mask->scalar_type() == at::kBool && mask_type.has_value(),
-                "the mask must be of type bool, and its kind must be given");
-    scores = scores.masked_fill(expand_mask(*mask, *mask_type), -INFINITY);
-  }
-  const Tensor shares = at::softmax(scores, -1);
+  const Tensor scores = at::matmul(q / std::sqrt(static_cast<double>(embed_dim / heads)), k.mT());
+  const Tensor shares = at::softmax(masked(scores, mask, mask_type), -1);
   const Tensor joined = at::matmul(shares, v).transpose(1, 2).flatten(2);
   const Tensor result = at::linear(joined, proj_weight, proj_bias);
   if (!need_weights) return {result, Tensor()};
@@ -81,6 +93,19 @@ Tensor transformer_encoder_layer(const Tensor& src, int64_t embed_dim, int64_t h
   return norm2(x + feed(x));
 }
 
+// nn.TransformerEncoder asks whether it may pack padded sequences into a nested tensor: ocl has
+// none, so the layers take the mask itself.
+bool may_nest(const Tensor&, const Tensor&) { return false; }
+
+// The same with mask_check=False, which does not ask.
+Tensor nest(const Tensor&, const Tensor&, bool) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      false,
+      "The operator 'aten::_nested_tensor_from_mask' is not implemented for the ocl device: there "
+      "are no nested tensors. Make nn.TransformerEncoder with enable_nested_tensor=False or "
+      "mask_check=True; it then gives its layers the padding mask.");
+}
+
 // The reserve is what cuDNN would keep: nothing here.
 Four batch_norm_with_update(const Tensor& input, const MaybeTensor& weight, const MaybeTensor& bias,
                             Tensor& mean, Tensor& var, double momentum, double eps) {
@@ -102,6 +127,8 @@ Three batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor&
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_native_multi_head_attention", TORCH_FN(multi_head_attention));
   m.impl("_transformer_encoder_layer_fwd", TORCH_FN(transformer_encoder_layer));
+  m.impl("_nested_tensor_from_mask_left_aligned", TORCH_FN(may_nest));
+  m.impl("_nested_tensor_from_mask", TORCH_FN(nest));
   m.impl("_batch_norm_with_update", TORCH_FN(batch_norm_with_update));
   m.impl("batch_norm_backward", TORCH_FN(batch_norm_backward));
 }
