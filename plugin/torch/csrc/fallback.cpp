@@ -29,6 +29,19 @@ Counts& counts() {
 constexpr std::string_view kNever[] = {"aten::native_batch_norm", "aten::_native_batch_norm_legit",
                                        "aten::_batch_norm_with_update", "aten::record_stream"};
 
+// Operators that ATen composes for every device by reading tensors on the host: a device's memory
+// is not there. They are missing here, and run on the CPU where the user allows it.
+constexpr const char* kReadOnTheHost[] = {"_grid_sampler_2d_cpu_fallback",
+                                          "_grid_sampler_2d_cpu_fallback_backward",
+                                          "_reshape_from_tensor",
+                                          "_saturate_weight_to_fp16",
+                                          "_sobol_engine_draw",
+                                          "_sobol_engine_ff_",
+                                          "_sobol_engine_initialize_state_",
+                                          "_sobol_engine_scramble_",
+                                          "choose_qparams_optimized",
+                                          "range.out_"};
+
 void refuse_mixed_devices(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
   const size_t count = op.schema().arguments().size();
   for (const c10::IValue& value : at::ArrayRef<c10::IValue>(stack).slice(stack.size() - count)) {
@@ -81,6 +94,11 @@ void fall_back(const c10::OperatorHandle& op, torch::jit::Stack& stack, const ch
 
 TORCH_LIBRARY_IMPL(_, PrivateUse1, m) {
   m.fallback(torch::CppFunction::makeFromBoxedFunction<&boxed_fallback>());
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  for (const char* name : kReadOnTheHost)
+    m.impl(name, torch::CppFunction::makeFromBoxedFunction<&boxed_fallback>());
 }
 
 }  // namespace torch_ocl
