@@ -49,8 +49,10 @@ void push_range(const std::string& name) {
 void pop_range() { call_api("profiler.range_pop", api().profiler->pop_range); }
 void print_statistics() { call_api("profiler.print_statistics", api().profiler->print_statistics); }
 void reset_statistics() { call_api("profiler.reset_statistics", api().profiler->reset_statistics); }
-// At the end of the process: a plugin that nobody used is not loaded for it.
+// At the end of the process: a plugin that nobody used is not loaded for it, and a forked child has
+// nothing of its parent's to write.
 void finish() {
+  if (is_in_bad_fork()) return;
   if (const tb_api* loaded = api_if_loaded()) call_api("profiler", loaded->profiler->finish);
 }
 

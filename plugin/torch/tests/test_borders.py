@@ -1,0 +1,175 @@
+"""What PyTorch has for other devices alone: it works on ocl, or an error says what to do instead."""
+
+import multiprocessing.reduction
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import torch
+import torch.distributed as dist
+import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
+from torch import nn
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+
+def run(code: str) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=300)
+
+
+class Inductor(unittest.TestCase):
+    def test_says_what_to_use(self):
+        x = torch.ones(1, 1, 8, 16, device="ocl")
+        model = nn.Linear(16, 2).to("ocl")
+        calls = {
+            "pointwise": lambda t: t.sin(),
+            "reduction and sort": lambda t: t.sum(2).sort()[0],
+            "products": lambda t: nn.functional.conv2d(t @ t.mT, t[..., :3]),
+            "training": lambda t: model(t),
+            "attention": lambda t: flex_attention(t, t, t),
+            "constructor": lambda t: torch.ones(2, device="ocl"),
+        }
+        for name, call in calls.items():
+            torch._dynamo.reset()
+            with self.subTest(name), self.assertRaisesRegex(Exception, "^NotImplementedError: ocl: .*backend='aot_eager'"):
+                torch.compile(call)(x)
+
+    def test_the_cpu_is_as_it_was(self):
+        from torch._inductor.codegen import common
+
+        common.init_backend_registration()
+        self.assertIsNone(common.get_custom_backend_pass_for_device("cpu"))
+        self.assertIsNotNone(common.get_scheduling_for_device("cpu"))
+
+
+class FlexAttention(unittest.TestCase):
+    def test_forward_and_backward(self):
+        def causal(_, __, query, key):
+            return query >= key
+
+        def score(value, _, __, query, key):
+            return value + (query - key) * 0.1
+
+        torch.manual_seed(1)
+        tensors = [torch.randn(2, 4, 33, 16) for _ in range(3)]
+        distance = torch.arange(33)[:, None] - torch.arange(33)
+        bias = (distance * 0.1).double().masked_fill(distance < 0, -torch.inf)
+        theirs = [t.double().requires_grad_() for t in tensors]
+        want = nn.functional.scaled_dot_product_attention(*theirs, attn_mask=bias)
+        want.square().sum().backward()
+        mask = create_block_mask(causal, None, None, 33, 33, device="ocl", BLOCK_SIZE=16)
+        for call in (flex_attention, torch.compile(flex_attention, backend="aot_eager")):
+            ours = [t.to("ocl").requires_grad_() for t in tensors]
+            out = call(*ours, score_mod=score, block_mask=mask)
+            out.square().sum().backward()
+            for a, b in zip([out, *(t.grad for t in ours)], [want, *(t.grad for t in theirs)], strict=True):
+                # Sums of 33 products of numbers up to some ten.
+                torch.testing.assert_close(a.detach().cpu().double(), b.detach(), rtol=1e-5, atol=1e-5)
+
+
+class DataParallel(unittest.TestCase):
+    def test_one_device(self):
+        torch.manual_seed(2)
+        model = nn.Linear(3, 2)
+        x = torch.randn(4, 3)
+        want = model(x)
+        want.sum().backward()
+        grad = model.weight.grad.clone()
+        model.zero_grad()
+        parallel = nn.DataParallel(model.to("ocl"), device_ids=[0])
+        for place in ("ocl", "cpu"):
+            model.zero_grad()
+            leaf = x.to(place).requires_grad_()
+            out = parallel(leaf)
+            out.sum().backward()
+            torch.testing.assert_close(out.cpu(), want)
+            torch.testing.assert_close(model.weight.grad.cpu(), grad)
+            self.assertEqual(leaf.grad.device.type, place)
+
+    def test_several_devices(self):
+        x = torch.ones(4, 3, device="ocl")
+        comm = nn.parallel.comm
+        for call in (lambda: comm.scatter(x, [0, 1]), lambda: comm.gather([x, x]), lambda: comm.broadcast(x, [0, 1]),
+                     lambda: comm.reduce_add([x, x])):  # fmt: skip
+            with self.assertRaisesRegex(NotImplementedError, "one.*device_ids"):
+                call()
+
+
+class Sharing(unittest.TestCase):
+    def test_with_another_process(self):
+        pickler, x = multiprocessing.reduction.ForkingPickler, torch.ones(3, device="ocl")
+        for thing in (x, [x[1:]], nn.Parameter(x), nn.Linear(2, 2).to("ocl"), x.untyped_storage()):
+            with self.assertRaisesRegex(NotImplementedError, r"tensor.cpu\(\).*to\('ocl'\)"):
+                pickler.dumps(thing)
+        self.assertTrue(pickler.dumps(torch.ones(3)))
+
+    def test_forked_child_ends_in_silence(self):
+        ends = ("sys.exit(0)", "sys.exit(3)", "pass")
+        for end in ends:
+            done = run(f"import os, sys, torch, torch_ocl\ntorch.ones(2, device='ocl').sum().item()\npid = os.fork()\nif pid == 0:\n"
+                       f"  {end}\nelse:\n  print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))")  # fmt: skip
+            with self.subTest(end):
+                self.assertEqual((done.stdout, done.stderr), ("3\n" if "3" in end else "0\n", ""))
+
+
+@unittest.skipUnless(dist.is_available() and dist.is_gloo_available(), "this torch has no gloo")
+class Distributed(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.file = pathlib.Path(folder.name) / "store"
+
+    def begin(self, backend):
+        dist.init_process_group(backend, store=dist.FileStore(str(self.file), 1), rank=0, world_size=1)
+        self.addCleanup(lambda: dist.is_initialized() and dist.destroy_process_group())
+
+    def refused(self):
+        x = torch.ones(4, device="ocl")
+        calls = [lambda: dist.all_reduce(x), lambda: dist.broadcast(x, 0), lambda: dist.all_gather([x.clone()], x),
+                 lambda: dist.reduce(x, 0), lambda: dist.all_gather_into_tensor(x.clone(), x), lambda: dist.scatter(x, [x.clone()]),
+                 lambda: dist.gather(x, [x.clone()]), lambda: dist.all_to_all_single(x.clone(), x),
+                 lambda: nn.parallel.DistributedDataParallel(nn.Linear(3, 2).to("ocl"))]  # fmt: skip
+        for number, call in enumerate(calls):
+            with self.subTest(call=number), self.assertRaisesRegex(NotImplementedError, r"no backend for tensors on ocl.*tensor.cpu\(\)"):
+                call()
+
+    def test_gloo_of_the_cpu(self):
+        self.begin("gloo")
+        self.refused()
+        y = torch.ones(2)
+        dist.all_reduce(y)
+        self.assertEqual(y.tolist(), [1, 1])
+        gathered = [None]
+        dist.all_gather_object(gathered, {"a": 1})
+        self.assertEqual(gathered, [{"a": 1}])
+        dist.barrier()
+
+    def test_gloo_that_is_asked_for_ocl(self):
+        self.begin("cpu:gloo,ocl:gloo")
+        self.refused()
+
+    def test_a_backend_for_ocl_is_asked(self):
+        class Done(dist.Work):
+            def wait(self, *_):
+                return True
+
+        class Adding(dist.ProcessGroup):
+            def allreduce(self, tensors, *_):
+                tensors[0].add_(1)
+                return Done()
+
+            def getBackendName(self):
+                return "adding"
+
+        dist.Backend.register_backend("adding", lambda store, rank, size, _: Adding(rank, size), devices=["ocl"])
+        self.begin("cpu:gloo,ocl:adding")
+        x = torch.ones(2, device="ocl")
+        dist.all_reduce(x)
+        self.assertEqual(x.tolist(), [2, 2])
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    unittest.main()

@@ -1,0 +1,112 @@
+"""Where PyTorch's own code ends at the device: what it can do there, and errors that say what else.
+
+Parts of PyTorch ask for device types by name, or have code for CUDA alone. Without this they end
+in an AttributeError or a text about other devices. Nothing here changes what they do elsewhere.
+"""
+
+import functools
+import importlib
+import multiprocessing.reduction
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+SHARING = (
+    "ocl: a tensor on ocl cannot be sent to another process: its memory belongs to this one. Send "
+    "tensor.cpu(), and move it to the device there with .to('ocl')"
+)
+PARALLEL = (
+    "ocl: torch.nn.DataParallel and torch.nn.parallel.comm do not work over several ocl devices "
+    "yet: give one (device_ids=[0]), or call the module itself"
+)
+
+
+def install() -> None:
+    """Installs all of it, once per process."""
+    _refuse_sharing()
+    _data_parallel()
+    _allow_flex_attention()
+
+
+def _on_ocl(value: Any) -> bool:
+    if isinstance(value, torch.Tensor):
+        return value.device.type == "ocl"
+    return isinstance(value, (list, tuple)) and any(map(_on_ocl, value))
+
+
+def _refuse_sharing() -> None:
+    """Tensors that go through torch.multiprocessing's queues and arguments come here."""
+    pickler = multiprocessing.reduction.ForkingPickler
+    known = pickler._extra_reducers  # type: ignore[attr-defined]
+    reduce = known.get(torch.UntypedStorage)
+    if reduce is None:  # a platform without shared memory
+        return
+
+    @functools.wraps(reduce)
+    def reduce_storage(storage: torch.UntypedStorage) -> Any:
+        if storage.device.type == "ocl":
+            raise NotImplementedError(SHARING)
+        return reduce(storage)
+
+    pickler.register(torch.UntypedStorage, reduce_storage)
+
+
+def _data_parallel() -> None:
+    """DataParallel on one device is the module itself; torch has the rest in its CUDA builds."""
+    comm = importlib.import_module("torch.nn.parallel.comm")
+
+    def only(function: Callable) -> Callable:
+        @functools.wraps(function)
+        def on_other_devices(*args: Any, **kwargs: Any) -> Any:
+            if _on_ocl([*args, *kwargs.values()]):
+                raise NotImplementedError(PARALLEL)
+            return function(*args, **kwargs)
+
+        return on_other_devices
+
+    names = ("broadcast", "broadcast_coalesced", "reduce_add", "reduce_add_coalesced")
+    for name in names:
+        setattr(comm, name, only(getattr(comm, name)))
+    scatter, gather = comm.scatter, only(comm.gather)
+
+    @functools.wraps(scatter)
+    def scatter_to_one(
+        tensor: torch.Tensor, devices: Sequence | None = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        # Indices of devices are those of the accelerator that DataParallel has chosen.
+        if not _on_ocl(tensor) and (torch.cuda.is_available() or tensor.device.type != "cpu"):
+            return scatter(tensor, devices, *args, **kwargs)
+        if devices is None or len(devices) != 1:
+            raise NotImplementedError(PARALLEL)
+        place = devices[0]
+        return (tensor.to(torch.device("ocl", place) if isinstance(place, int) else place),)
+
+    @functools.wraps(gather)
+    def gather_from_one(
+        tensors: Sequence[torch.Tensor], dim: int = 0, destination: Any = None, **kwargs: Any
+    ) -> Any:
+        tensors = tuple(tensors)
+        if len(tensors) != 1 or not _on_ocl(tensors[0]) or kwargs:
+            return gather(tensors, dim, destination, **kwargs)
+        if destination is None or isinstance(destination, int):
+            return tensors[0].to(torch.device("cpu" if destination == -1 else tensors[0].device))
+        return tensors[0].to(destination)
+
+    comm.scatter, comm.gather = scatter_to_one, gather_from_one  # type: ignore[attr-defined]
+
+
+def _allow_flex_attention() -> None:
+    """flex_attention without Inductor is made of operators that every device has."""
+    try:
+        flex = importlib.import_module("torch.nn.attention.flex_attention")
+        validate = flex._validate_device
+    except (ImportError, AttributeError):  # private: another torch may have another
+        return
+
+    @functools.wraps(validate)
+    def validate_device(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> None:
+        if query.device.type != "ocl":
+            validate(query, key, value)
+
+    flex._validate_device = validate_device  # type: ignore[attr-defined]
