@@ -1,12 +1,13 @@
 // Layer normalisation for GPUs, forward and backward with respect to the input: `lanes` work-items (a power of two) share
-// a row. Sweeps are relative to the row's first element (0 if that is not finite): a mean far from 0 costs no digits, and
-// equal elements vary by exactly 0. HELD: a row has at most 16 elements a lane, kept in registers; else it is read again for every sweep.
+// a row. Sweeps are relative to a pivot among the row's elements (pivot.h).
+// HELD: a row has at most 16 elements a lane, kept in registers; else it is read again for every sweep.
 //   COMPUTE; X, DY, W (weight and bias), S (saved statistics), OUT; HAS_WEIGHT, HAS_BIAS; GROUP (work-group size);
 //   VEC: neighbours that a lane has at a time: 1, or, of HELD rows of one type of 16 or 32 bits at multiples of 16 bytes, 16 bytes
 #include "types.h"
 typedef CTYPE(COMPUTE) T;
 #include "element_vectors.h"
 #include "lanes.h"
+#include "pivot.h"
 
 #define PROLOGUE                                                                          \
   __local T shared[GROUP];                                                                \
@@ -46,7 +47,7 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void layer_norm(
     __global void *scale_base, ulong scale_offset, long rows, long n, long lanes_, ulong eps_) {
   PROLOGUE
   __global const STYPE(W) *b = AT_CONST(W, b_base, b_offset);
-  const T first = r < rows ? LOAD(X, x, 0) : (T)0, pivot = fabs(first) < (T)INFINITY ? first : (T)0;
+  const T pivot = r < rows ? PIVOT(X, x, 0, n) : (T)0;
   T sum = 0;
 #ifdef HELD
   T held[16];

@@ -1,10 +1,10 @@
 // Layer normalisation for CPU drivers: a work-item takes `per` rows of n elements; a row stays in the cache for its
-// three sweeps (mean, squared distances, result). All are relative to the row's first element (0 if that is not finite):
-// a mean far from 0 costs no digits, and equal elements vary by exactly 0.
+// three sweeps (mean, squared distances, result). All are relative to a pivot among the row's elements (pivot.h).
 //   COMPUTE; X, W (weight and bias), S (saved statistics), OUT; HAS_WEIGHT, HAS_BIAS
 #include "types.h"
 typedef CTYPE(COMPUTE) T;
 typedef CVEC(COMPUTE) T16;
+#include "pivot.h"
 #include "row_sums.h"
 
 #define X_AT(i) (LOAD(X, x, i) - pivot)
@@ -22,7 +22,7 @@ ONE_ITEM __kernel void layer_norm(__global const void *x_base, ulong x_offset, _
   for (long r = first; r < min(rows, first + per); ++r) {
     __global const STYPE(X) *x = AT_CONST(X, x_base, x_offset) + r * n;
     __global STYPE(OUT) *out = AT(OUT, out_base, out_offset) + r * n;
-    const T first_x = LOAD(X, x, 0), pivot = fabs(first_x) < (T)INFINITY ? first_x : (T)0;
+    const T pivot = PIVOT(X, x, 0, n);
     const T16 pivot16 = (T16)(pivot);
     T mean, variance;
     SUM_ROW(mean, n, X_AT, X16_AT)

@@ -1,21 +1,17 @@
 // Batch and group normalisation for GPUs. A statistic is swept once, in blocks whose mean and squared distances from it are
-// merged (Chan, Golub and LeVeque 1983); sums are of distances from its first element (0 if that is not finite), so that
-// a mean far from 0 costs no digits, equal elements vary by exactly 0, and infinities add up as they should.
+// merged (Chan, Golub and LeVeque 1983); sums are of distances from a pivot among its elements (pivot.h), so that
+// infinities add up as they should.
 //   COMPUTE; X, OUT; W (weight and bias), S (saved statistics), R (running statistics); HAS_WEIGHT, HAS_BIAS;
 //   BY_CHANNEL: a statistic is a channel's, else run j of it is channel j of its group
 //   TRAIN: statistics are those of the input and are saved, and running ones kept where HAS_RUNNING; else they are given
 //   MERGE: `moments` left those of the pieces in parts ([sums | squares], a statistic after the other, then [origins]);
 //   else a statistic is in one piece, whose lanes do everything
 #include "norm_elements.h"
+#include "pivot.h"
 
 typedef struct {
   T count, sum, squares;  // elements, of their distances from the origin, of squared ones from their mean
 } Moments;
-
-INLINE T origin_of(__global const STYPE(X) *x) {
-  const T v = LOAD(X, x, 0);
-  return fabs(v) < (T)INFINITY ? v : (T)0;
-}
 
 INLINE Moments sweep(NormElementsParams p, __global const STYPE(X) *x, T origin, INDEX e, INDEX end) {
   Moments m = {0, 0, 0};
@@ -56,7 +52,7 @@ INLINE Moments meet_moments(__local T *shared, Moments m, T count, uint id, uint
 SIZED __kernel void moments(PAIR(x), TARGET(parts), const NormElementsParams p) {
   PLACE
   __global const STYPE(X) *x = AT_UNIT(X, x);
-  const T origin = origin_of(x);
+  const T origin = PIVOT(X, x, 0, p.length * VEC);
   const T count = (end - first) * VEC;
   const Moments m = meet_moments(shared, sweep(p, x, origin, first + lane, end), count, id, lane, lanes);
   if (lane == 0 && here) {
@@ -86,7 +82,7 @@ SIZED __kernel void planes_norm(PAIR(x), PAIR(weight), PAIR(bias), TARGET(runnin
     m.squares = parts[(units + unit) * pieces + lane];
   }
 #else
-  const T origin = origin_of(x);
+  const T origin = PIVOT(X, x, 0, p.length * VEC);
   m = sweep(p, x, origin, first + lane, end);
 #endif
   const T count = FROM_BITS(COMPUTE, p.count);

@@ -1,10 +1,10 @@
 // Batch and group normalisation for CPU drivers, a statistic after the other: mean, squared distances and result while
-// its planes are in the cache. All are relative to the statistic's first element (0 if that is not finite): a mean far
-// from 0 costs no digits, and equal elements vary by exactly 0.
+// its planes are in the cache. All are relative to a pivot among the statistic's elements (pivot.h).
 //   COMPUTE; X, OUT; W (weight and bias), S (saved statistics), R (running statistics); HAS_WEIGHT, HAS_BIAS;
 //   BY_CHANNEL; TRAIN: statistics are those of the input and are saved, and running ones kept where HAS_RUNNING; else they
 //   are given, and each plane is by itself
 #include "norm_planes.h"
+#include "pivot.h"
 
 #define X16_AT(i) (LOAD16(X, x, i) - pivot16)
 #define SQUARE16(i) ((X16_AT(i) - mean16) * (X16_AT(i) - mean16))
@@ -15,7 +15,7 @@ ONE_ITEM __kernel void planes_norm(PAIR(x), PAIR(weight), PAIR(bias), TARGET(run
   __global const STYPE(X) *input = AT_CONST(X, x_base, x_offset);
   FOR_EACH_STATISTIC(s) {
 #if TRAIN
-    const T first_x = LOAD(X, input, PLANE(s, 0) * p.inner), pivot = fabs(first_x) < (T)INFINITY ? first_x : (T)0;
+    const T pivot = PIVOT(X, input, PLANE(s, 0) * p.inner, p.inner);
     const T16 pivot16 = (T16)(pivot);
     // Neighbouring planes are one long one.
     const long runs = p.piece_step == 1 ? 1 : p.pieces, length = p.piece_step == 1 ? p.pieces * p.inner : p.inner;
