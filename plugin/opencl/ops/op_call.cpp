@@ -9,10 +9,13 @@ namespace {
 // What no operator has to look at again: types that the device cannot hold, more dimensions than
 // the limit.
 void check_tensor(const Capabilities& caps, const Operator& op, bool takes_complex,
-                  const tb_tensor* tensor) {
+                  bool takes_float64, const tb_tensor* tensor) {
   const DType dtype = check_described(tensor);
-  if (dtype == DType::Float64 && !caps.fp64)
-    unsupported(TB_REASON_DEVICE_FEATURE, "{} has no float64 (cl_khr_fp64)", caps.name);
+  if (dtype == DType::Float64 && !takes_float64)
+    unsupported(TB_REASON_DEVICE_FEATURE,
+                "{} has no float64 (cl_khr_fp64): such tensors are stored, moved and converted "
+                "there, but {} computes with them",
+                caps.name, op.name);
   if (is_complex(dtype) && !takes_complex)
     unsupported(TB_REASON_DTYPE, "{} does not support complex64", op.name);
   check_reach(*tensor, dtype);
@@ -29,7 +32,7 @@ Scratch::~Scratch() {
 }
 
 OpCall::OpCall(const tb_call& call, const Operator& op, Stream& stream, bool check_only,
-               bool takes_complex, const Policy& policy)
+               bool takes_complex, bool moves_float64, const Policy& policy)
     : raw_(call),
       op_(op),
       args_(op.schema, {call.args, call.arg_count}),
@@ -43,21 +46,22 @@ OpCall::OpCall(const tb_call& call, const Operator& op, Stream& stream, bool che
         "{}: the arguments or the outputs are NULL", op.name);
   check(call.out_count == op.schema.outputs.size() || op.schema.lists_outputs(),
         "{} has {} outputs, got {}", op.name, op.schema.outputs.size(), call.out_count);
+  const bool takes_float64 = moves_float64 || caps().fp64;
   for (uint32_t i = 0; i < call.arg_count; ++i) {
     const tb_value& v = call.args[i];
     check(points_somewhere(v), "{}: argument '{}' leads to no memory", op.name,
           op.schema.inputs[i].name);
     if (v.tag == TB_TENSOR)
-      check_tensor(caps(), op, takes_complex, static_cast<const tb_tensor*>(v.as.p));
+      check_tensor(caps(), op, takes_complex, takes_float64, static_cast<const tb_tensor*>(v.as.p));
     if (v.tag == TB_COMPLEX && !takes_complex)
       unsupported(TB_REASON_DTYPE, "{} does not support complex numbers", op.name);
     if (v.tag == TB_TENSOR_LIST)
       for (uint32_t k = 0; k < v.count; ++k)
         if (const tb_tensor* t = static_cast<const tb_tensor* const*>(v.as.p)[k])
-          check_tensor(caps(), op, takes_complex, t);
+          check_tensor(caps(), op, takes_complex, takes_float64, t);
   }
   for (uint32_t i = 0; i < call.out_count; ++i)
-    check_tensor(caps(), op, takes_complex, call.outs[i]);
+    check_tensor(caps(), op, takes_complex, takes_float64, call.outs[i]);
 }
 
 TensorView OpCall::out(size_t i) const {

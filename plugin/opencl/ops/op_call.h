@@ -73,9 +73,9 @@ class LocalTensor {
 
 class OpCall {
  public:
-  // `takes_complex`: see OpEntry.
+  // `takes_complex`, `moves_float64`: see OpEntry.
   OpCall(const tb_call& call, const Operator& op, Stream& stream, bool check_only,
-         bool takes_complex, const Policy& policy);
+         bool takes_complex, bool moves_float64, const Policy& policy);
 
   const Operator& op() const { return op_; }
   const std::string& name() const { return op_.name; }
@@ -158,6 +158,9 @@ struct OpEntry {
   // Whether calls with complex64 tensors or complex numbers reach `run`, which then looks at each
   // of them; they are declined for every other operator.
   bool takes_complex = false;
+  // Whether it only moves elements, so that it takes float64 on devices that have none. Others are
+  // declined there.
+  bool moves_float64 = false;
 };
 
 }  // namespace ocltensor::opencl

@@ -9,7 +9,7 @@
 struct tb_op_s {
   const ocltensor::Operator* op;
   ocltensor::opencl::OpFunction run;
-  bool takes_complex;
+  bool takes_complex, moves_float64;
 };
 
 namespace ocltensor::opencl {

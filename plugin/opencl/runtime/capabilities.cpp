@@ -110,6 +110,8 @@ Capabilities query_capabilities(cl_platform_id platform, cl_device_id device) {
   c.unified_memory = number<cl_bool>(device, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
   const std::string extensions = " " + text(device, CL_DEVICE_EXTENSIONS) + " ";
   c.fp64 = contains(extensions, " cl_khr_fp64 ");
+  c.hides_fp64 = c.fp64 && !config::get_bool(config::Knob::Float64);
+  c.fp64 = c.fp64 && !c.hides_fp64;
   c.fp16_arithmetic = contains(extensions, " cl_khr_fp16 ");
   c.int64_atomics = contains(extensions, " cl_khr_int64_base_atomics ");
   if (c.type & CL_DEVICE_TYPE_CPU) c.style = KernelStyle::Rows;

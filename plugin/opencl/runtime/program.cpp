@@ -166,6 +166,7 @@ Handle<cl_program> ProgramCache::load_or_build(const Text& text, const char* wha
 
 ProgramCache::Text ProgramCache::text_of(const Source& source, const std::string& defines) const {
   Text text{defines + expand(source), caps_.build_options};
+  if (caps_.hides_fp64) text.source = "#undef cl_khr_fp64\n" + text.source;
   if (config::get_bool(config::Knob::FastMath)) text.options += " -cl-fast-relaxed-math";
   if (!caps_.structs_by_value) text.source = structures_in_memory(text.source);
   return text;

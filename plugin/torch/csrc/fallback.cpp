@@ -53,6 +53,30 @@ void refuse_mixed_devices(const c10::OperatorHandle& op, const torch::jit::Stack
   }
 }
 
+bool lacks_float64(const at::Tensor& tensor) {
+  if (tensor.device().type() != kOcl) return false;
+  tb_device_properties properties{};
+  properties.struct_size = sizeof properties;
+  call_api("device properties", api().device->properties, tensor.device().index(), &properties);
+  return (properties.features & TB_FEATURE_FP64) == 0;
+}
+
+// PyTorch itself computes with single numbers of float64: GradScaler with its scale, what compares
+// means. Where the device has no float64 the host does that, whatever the switch says.
+bool is_float64_number(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+  const size_t arguments = op.schema().arguments().size();
+  bool any = false;
+  for (const c10::IValue& value :
+       at::ArrayRef<c10::IValue>(stack).slice(stack.size() - arguments)) {
+    if (value.isTensorList()) return false;
+    if (!value.isTensor() || !value.toTensor().defined()) continue;
+    const at::Tensor& tensor = value.toTensor();
+    if (tensor.numel() != 1) return false;
+    any = any || (tensor.scalar_type() == at::kDouble && lacks_float64(tensor));
+  }
+  return any;
+}
+
 void count(const c10::OperatorHandle& op, const char* reason) {
   const std::string name = c10::toString(op.operator_name());
   bool first = false;
@@ -80,6 +104,11 @@ void fall_back(const c10::OperatorHandle& op, torch::jit::Stack& stack, const ch
   const std::string name = c10::toString(op.operator_name());
   const std::string base = op.schema().name();
   const bool never = std::find(std::begin(kNever), std::end(kNever), base) != std::end(kNever);
+  if (!never && is_float64_number(op, stack)) {
+    refuse_mixed_devices(op, stack);
+    const TracedFallback traced(name);
+    return at::native::cpu_fallback(op, &stack, true);
+  }
   TORCH_CHECK_NOT_IMPLEMENTED(
       !never && ocltensor::config::get_bool(ocltensor::config::Knob::EnableFallback),
       "The operator '", name, "' is not implemented for the ocl device: ", reason, ". ",

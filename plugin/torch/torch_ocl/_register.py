@@ -25,7 +25,7 @@ def register() -> None:
             f"ocl and {taken} do not fit into one process"
         )
     _adapter.load()
-    from torch_ocl import _C, _borders, backends, ocl
+    from torch_ocl import _C, _borders, _printing, backends, ocl
 
     torch.utils.rename_privateuse1_backend(NAME)
     torch._register_device_module(NAME, ocl)
@@ -33,6 +33,7 @@ def register() -> None:
     torch.backends.ocl = backends  # type: ignore[attr-defined]
     sys.modules["torch.backends.ocl"] = backends
     _borders.install()
+    _printing.install()
     # Before the interpreter ends: its threads still run then, and drivers have not gone.
     atexit.register(_C.profiler_finish)
     ocl._torch_ocl_registered = True  # type: ignore[attr-defined]

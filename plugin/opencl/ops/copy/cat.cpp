@@ -96,7 +96,7 @@ void cat_op(OpCall& call) {
   for (size_t i = 0; i < to.size(); ++i) copy_tensor(call, to[i], from[i]);
 }
 
-constexpr OpEntry kOperators[] = {{"cat.out", cat_op, true}};
+constexpr OpEntry kOperators[] = {{"cat.out", cat_op, true, true}};
 
 }  // namespace
 

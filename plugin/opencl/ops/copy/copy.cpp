@@ -13,6 +13,9 @@ constexpr Formula kComplexTruth{"truth", FormulaForm::Lanes, "ctrue(a)"};
 void copy_op(OpCall& call) {
   const TensorView source = call.args().tensor(1);
   (void)broadcast_strides(source.sizes(), source.strides(), call.out(0).sizes());
+  if (is_complex(source.dtype()) != is_complex(call.out(0).dtype()) &&
+      lacks_float64(call, source.dtype(), call.out(0).dtype()))
+    unsupported(TB_REASON_DTYPE, "copy between complex64 and float64 on a device without float64");
   call.accept();
   copy_tensor(call, call.out(0), source);
 }
@@ -75,10 +78,10 @@ void roll_op(OpCall& call) {
   target.finish();
 }
 
-constexpr OpEntry kOperators[] = {{"copy.out", copy_op, true},
-                                  {"fill.Scalar_out", fill_op, true},
-                                  {"flip.out", flip_op, true},
-                                  {"roll.out", roll_op, true}};
+constexpr OpEntry kOperators[] = {{"copy.out", copy_op, true, true},
+                                  {"fill.Scalar_out", fill_op, true, true},
+                                  {"flip.out", flip_op, true, true},
+                                  {"roll.out", roll_op, true, true}};
 
 }  // namespace
 
@@ -107,6 +110,8 @@ void copy_tensor(const OpCall& call, TensorView target, TensorView source) {
   if (target.numel() == 0) return;
   const DType from = source.dtype();
   const bool same = from == target.dtype();
+  if (lacks_float64(call, from, target.dtype())) [[unlikely]]
+    return convert_float64(call, target, source);
   // GPUs: the driver's own copy. On CPU drivers that is one thread's memcpy, and the kernel uses
   // all.
   const bool driver_copies = call.caps().style == KernelStyle::Elements;
@@ -152,6 +157,8 @@ LocalTensor as_real(TensorView tensor) {
 }
 
 void fill_tensor(const OpCall& call, TensorView target, Scalar value) {
+  if (!call.caps().fp64 && target.dtype() == DType::Float64) [[unlikely]]
+    return fill_float64(call, target, value.as_double());
   const ElementwiseInput input{nullptr, value, false};
   launch_elementwise(
       call, target,

@@ -19,6 +19,12 @@ LocalTensor as_real(TensorView tensor);
 // nothing is done, where that is not what it is or the device wants no blocks.
 bool transpose_copy(const OpCall& call, TensorView target, TensorView source);
 
+// soft_double.cpp: for devices without float64. Whether a conversion between the types is one of
+// theirs; the conversion, which broadcasts; a fill.
+bool lacks_float64(const OpCall& call, DType a, DType b);
+void convert_float64(const OpCall& call, TensorView target, TensorView source);
+void fill_float64(const OpCall& call, TensorView target, double value);
+
 std::span<const OpEntry> copy_operators();
 std::span<const OpEntry> cat_operators();                // cat.cpp
 extern const std::span<const OpEntry> kCreateOperators;  // create.cpp

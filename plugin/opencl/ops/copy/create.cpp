@@ -125,8 +125,8 @@ void triangle_op(OpCall& call) {
 constexpr OpEntry kOperators[] = {{"arange.start_out", arange_op},
                                   {"linspace.out", linspace_op, true},
                                   {"eye.m_out", eye_op, true},
-                                  {"tril.out", triangle_op, true},
-                                  {"triu.out", triangle_op, true}};
+                                  {"tril.out", triangle_op, true, true},
+                                  {"triu.out", triangle_op, true, true}};
 
 }  // namespace
 

@@ -288,7 +288,7 @@ void index_put(OpCall& call) {
   put_algorithms().run(call, {plan, self, spread, sum});
 }
 
-constexpr OpEntry kOperators[] = {{"index.Tensor_out", index_op, true},
+constexpr OpEntry kOperators[] = {{"index.Tensor_out", index_op, true, true},
                                   {"index_put.out", index_put, true},
                                   {"_index_put_impl.out", index_put, true}};
 

@@ -175,9 +175,9 @@ void embedding(OpCall& call) {
       Move::Take);
 }
 
-constexpr OpEntry kOperators[] = {{"gather.out", gather, true},
-                                  {"index_select.out", index_select, true},
-                                  {"embedding.out", embedding, true}};
+constexpr OpEntry kOperators[] = {{"gather.out", gather, true, true},
+                                  {"index_select.out", index_select, true, true},
+                                  {"embedding.out", embedding, true, true}};
 
 }  // namespace
 

@@ -120,7 +120,7 @@ void masked_select(OpCall& call) {
 }
 
 constexpr OpEntry kOperators[] = {{"nonzero.out", nonzero, true},
-                                  {"masked_select.out", masked_select, true}};
+                                  {"masked_select.out", masked_select, true, true}};
 
 }  // namespace
 

@@ -1,0 +1,56 @@
+// float64 on devices without it: stored and moved as bits, converted by integer arithmetic.
+#include <bit>
+
+#include "copy.h"
+#include "kernel_sources.h"
+#include "ops/division.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+int64_t kind_of(DType type) {
+  switch (type) {
+    case DType::Float32: return 0;
+    case DType::Float16: return 1;
+    case DType::BFloat16: return 2;
+    case DType::Bool: return 4;
+    default: return 3;
+  }
+}
+
+LocalTensor as_bits(TensorView tensor) {
+  return LocalTensor(tensor.address(), DType::Int64, Dims(tensor.sizes()), Dims(tensor.strides()));
+}
+
+}  // namespace
+
+bool lacks_float64(const OpCall& call, DType a, DType b) {
+  return !call.caps().fp64 && a != b && (a == DType::Float64 || b == DType::Float64);
+}
+
+void convert_float64(const OpCall& call, TensorView target, TensorView source) {
+  const bool to_double = target.dtype() == DType::Float64;
+  const DType other = to_double ? source.dtype() : target.dtype();
+  const LocalTensor spread(source.address(), to_double ? other : DType::Int64, Dims(target.sizes()),
+                           broadcast_strides(source.sizes(), source.strides(), target.sizes()));
+  const Contiguous in(call, spread);
+  const LocalTensor target_bits =
+      to_double ? as_bits(target)
+                : view_of(target, Dims(target.sizes()), Dims(target.strides()), 0);
+  ContiguousOutput out(call, target_bits);
+  Defines d;
+  d.type("A", other).set("KIND", kind_of(other)).set("TO_DOUBLE", to_double);
+  d.set("ROWS", is_rows(call));
+  const Division division = divide(call.caps(), target.numel(), 1024);
+  Launch launch = call.launch(kernel_sources::copy_soft_double, "convert", d);
+  bind(launch, out.view());
+  bind(launch, in.view());
+  launch.value(target.numel()).value(division.per_item).run(division.global, division.local);
+  out.finish();
+}
+
+void fill_float64(const OpCall& call, TensorView target, double value) {
+  fill_tensor(call, as_bits(target), std::bit_cast<int64_t>(value));
+}
+
+}  // namespace ocltensor::opencl
