@@ -21,15 +21,18 @@ import threading
 
 INTERNAL = re.compile("INTERNAL ASSERT|DispatchStub|report a bug|missing kernel")
 # Operators of other makers' tensors and libraries, of tests, and of files.
-ELSEWHERE = re.compile("sparse|quant|mkldnn|cudnn|cufft|miopen|fbgemm|jagged|nested|nnpack|cuda|_copy$|_to_copy|from_file|_test_|_xla_|wait|sleep")
+ELSEWHERE = re.compile("sparse|quant|mkldnn|cudnn|cufft|miopen|fbgemm|jagged|nested|nnpack|cuda|_copy$|_to_copy|from_file|"
+                       "_test_|_xla_|wait|sleep")  # fmt: skip
 # Asserts by which ATen tells callers of internal operators that an argument has another type; they are the same on the CPU.
 ARGUMENTS = {"_batch_norm_impl_index_backward", "_conj", "_is_all_true", "_is_any_true", "_linalg_check_errors", "unsafe_split",
              "_thnn_fused_lstm_cell_backward"}  # fmt: skip
 # Crash on the CPU, too, where what they expect is not given.
-CRASH_EVERYWHERE = {"_chunk_cat", "_chunk_cat.out", "_thnn_differentiable_lstm_cell_backward", "_thnn_differentiable_gru_cell_backward", "_thnn_fused_gru_cell.out",
-                    "_thnn_fused_gru_cell_backward.out", "_thnn_fused_lstm_cell.out", "_thnn_fused_lstm_cell_backward_impl.out"}  # fmt: skip
+CRASH_EVERYWHERE = {"_chunk_cat", "_chunk_cat.out", "_thnn_differentiable_lstm_cell_backward",
+                    "_thnn_differentiable_gru_cell_backward", "_thnn_fused_gru_cell.out", "_thnn_fused_gru_cell_backward.out",
+                    "_thnn_fused_lstm_cell.out", "_thnn_fused_lstm_cell_backward_impl.out"}  # fmt: skip
 # Kinds of tensors by attempt: dtype and number of dimensions, all of the same sizes.
-KINDS = [("float32", 2), ("float32", 1), ("float32", 4), ("int64", 2), ("float32", 3), ("bool", 2), ("complex64", 2), ("float32", 0), ("int64", 1)]
+KINDS = [("float32", 2), ("float32", 1), ("float32", 4), ("int64", 2), ("float32", 3), ("bool", 2), ("complex64", 2),
+         ("float32", 0), ("int64", 1)]  # fmt: skip
 INDICES = {"index", "indices", "target", "ind", "offsets", "tgt"}
 
 
@@ -43,7 +46,8 @@ def names(outs: bool) -> list[str]:
             continue
         full = schema.name + "." * bool(schema.overload_name) + schema.overload_name
         try:
-            composed = any(torch._C._dispatch_has_kernel_for_dispatch_key(full, f"Composite{key}Autograd") for key in ("Explicit", "Implicit"))
+            has = torch._C._dispatch_has_kernel_for_dispatch_key
+            composed = has(full, "CompositeExplicitAutograd") or has(full, "CompositeImplicitAutograd")
         except RuntimeError:  # an operator of TorchScript alone
             continue
         if composed and name not in ARGUMENTS and full.removeprefix("aten::") not in CRASH_EVERYWHERE:
@@ -62,7 +66,8 @@ def number(name: str, attempt: int) -> int:
     """An int: what its name asks for, else some small number."""
     import torch
 
-    named = {"dtype": torch.float32, "layout": torch.strided, "memory_format": torch.contiguous_format, "dim": 0, "dim0": 0, "dim1": 1}
+    types = {"dtype": torch.float32, "layout": torch.strided, "memory_format": torch.contiguous_format}
+    named = {**types, "dim": 0, "dim0": 0, "dim1": 1}
     return named.get(name, (1, 2, 0, 3)[attempt % 4])
 
 

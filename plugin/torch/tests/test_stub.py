@@ -1,4 +1,4 @@
-"""Operators that ATen composes for its own devices alone: Kaiser's window, shifts, conjugation in place; those that read on the host."""
+"""Operators that ATen composes for its own devices alone: Kaiser's window, shifts, conjugation, and what reads on the host."""
 
 import os
 import subprocess
@@ -14,11 +14,12 @@ INTEGERS = (torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64)
 HOST_READERS = """
 import torch, torch_ocl
 state, numbers = torch.zeros(3, 30, dtype=torch.long, device="ocl"), torch.zeros(3, dtype=torch.long, device="ocl")
+squares = torch.ones(3, 30, 30, dtype=torch.long, device="ocl")
 x, grid = torch.rand(1, 2, 3, 4, device="ocl"), torch.rand(1, 3, 4, 2, device="ocl") * 2 - 1
 aten = torch.ops.aten
 calls = {
     "_sobol_engine_initialize_state_": lambda: torch._sobol_engine_initialize_state_(state, 3),
-    "_sobol_engine_scramble_": lambda: torch._sobol_engine_scramble_(state, torch.ones(3, 30, 30, dtype=torch.long, device="ocl"), 3),
+    "_sobol_engine_scramble_": lambda: torch._sobol_engine_scramble_(state, squares, 3),
     "_sobol_engine_ff_": lambda: torch._sobol_engine_ff_(numbers, 2, state, 3, 0),
     "_sobol_engine_draw": lambda: torch._sobol_engine_draw(numbers, 2, state, 3, 0, torch.float32)[0],
     "choose_qparams_optimized": lambda: torch.choose_qparams_optimized(x.flatten(), 24, 10, 0.5, 8)[0],
@@ -39,7 +40,8 @@ for name, call in calls.items():
 
 def answers(fallback: str) -> list[str]:
     env = dict(os.environ, OCLTENSOR_ENABLE_FALLBACK=fallback)
-    run = subprocess.run([sys.executable, "-W", "ignore", "-c", HOST_READERS], env=env, capture_output=True, text=True, timeout=300)
+    command = [sys.executable, "-W", "ignore", "-c", HOST_READERS]
+    run = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
     return run.stdout.splitlines() if run.returncode == 0 else [f"exit {run.returncode}: {run.stderr[-300:]}"]
 
 
@@ -47,7 +49,8 @@ class Shifts(unittest.TestCase):
     def test_numbers_and_tensors(self):
         for dtype in INTEGERS:
             low = 0 if dtype == torch.uint8 else -9
-            x, y = torch.arange(low, 12, 3).to(dtype), torch.tensor([0, 1, 2, 70, 3, 5, 1, 2, 4]).to(dtype)[: len(range(low, 12, 3))]
+            x = torch.arange(low, 12, 3).to(dtype)
+            y = torch.tensor([0, 1, 2, 70, 3, 5, 1, 2, 4]).to(dtype)[: len(x)]
             for other in (1, 3, 0, 70, -1, y, y.long()):
                 there = other.to("ocl") if isinstance(other, torch.Tensor) else other
                 for name in ("__lshift__", "__rshift__"):

@@ -55,7 +55,8 @@ class Case:
         # Numbers that the dtype holds.
         self.module = module.to(dtype).double()
         self.inputs = [t.to(dtype).double() for t in inputs]
-        self.masks = {k: m.to(dtype).double() if isinstance(m, torch.Tensor) and m.is_floating_point() else m for k, m in masks.items()}
+        numbers = {k for k, m in masks.items() if isinstance(m, torch.Tensor) and m.is_floating_point()}
+        self.masks = {k: m.to(dtype).double() if k in numbers else m for k, m in masks.items()}
         self.dtype = dtype
         before = torch.backends.mha.get_fastpath_enabled()
         torch.backends.mha.set_fastpath_enabled(False)  # on the CPU it takes every float mask for a bool one
@@ -195,8 +196,10 @@ class Transformers(unittest.TestCase):
     def decoder_masks(self, mask, layout):
         batch, batched = 1 if layout == "no batch" else BATCH, layout != "no batch"
         cross = "none" if mask == "causal" else mask
-        return {"tgt_mask": attention_mask(mask, QUERIES, QUERIES, batch), "memory_mask": attention_mask(cross, QUERIES, KEYS, batch),
-                "tgt_key_padding_mask": padding_mask(mask, QUERIES, batched), "memory_key_padding_mask": padding_mask(cross, KEYS, batched),
+        return {"tgt_mask": attention_mask(mask, QUERIES, QUERIES, batch),
+                "memory_mask": attention_mask(cross, QUERIES, KEYS, batch),
+                "tgt_key_padding_mask": padding_mask(mask, QUERIES, batched),
+                "memory_key_padding_mask": padding_mask(cross, KEYS, batched),
                 "tgt_is_causal": mask == "causal"}  # fmt: skip
 
     def test_decoder(self):
@@ -214,7 +217,8 @@ class Transformers(unittest.TestCase):
         def make(mask, layout, dtype):
             batch = 1 if layout == "no batch" else BATCH
             options = self.decoder_masks(mask, layout)
-            options.update(src_mask=attention_mask(mask, KEYS, KEYS, batch), src_key_padding_mask=options["memory_key_padding_mask"],
+            options.update(src_mask=attention_mask(mask, KEYS, KEYS, batch),
+                           src_key_padding_mask=options["memory_key_padding_mask"],
                            src_is_causal=mask == "causal")  # fmt: skip
             module = nn.Transformer(WIDTH, HEADS, 1, 1, 12, **layer_settings(layout, dtype))
             return module, sequences(layout, KEYS, QUERIES), options
@@ -261,7 +265,8 @@ class Transformers(unittest.TestCase):
 
         with torch.no_grad():
             for mask, kind, text in ((torch.ones(2, 5), None, "mask_type"), (torch.ones(2, 5), 3, "mask_type must be"),
-                                     (torch.ones(5), 1, r"size \[N, S\]"), (torch.ones(2, 5).int(), 1, "bool or floating")):  # fmt: skip
+                                     (torch.ones(5), 1, r"size \[N, S\]"),
+                                     (torch.ones(2, 5).int(), 1, "bool or floating")):  # fmt: skip
                 with self.subTest(text=text), self.assertRaisesRegex(RuntimeError, text):
                     call(mask.to("ocl"), kind)
 
