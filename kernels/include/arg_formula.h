@@ -2,6 +2,7 @@
 //   COMPUTE, POSITION  types of equal width; A the input's, VALUE the output's; COMPARE: > or <
 //   VALUES, INDICES    1 where that output is wanted
 #include "types.h"
+#include "self_comparison.h"
 typedef CTYPE(COMPUTE) T;
 typedef CVEC(COMPUTE) T16;
 typedef CTYPE(POSITION) P;

@@ -1,6 +1,7 @@
 // How sources join a target element of type A (T to compute in): COMBINE is one of the functions below.
 #ifndef OCLTENSOR_COMBINE_H
 #define OCLTENSOR_COMBINE_H
+#include "self_comparison.h"
 typedef CTYPE(A) T;
 INLINE T combine_replace(T a, T b) { return b; }
 INLINE T combine_sum(T a, T b) { return TO(A, a + b); }

@@ -2,6 +2,7 @@
 // below. In row-major order the first of equal elements wins, and the last NaN. A work-item takes output elements, or
 // output rows where ROWS is 1.
 #include "types.h"
+#include "self_comparison.h"
 #include "range.h"
 #include "pool_params.h"
 
