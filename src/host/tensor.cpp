@@ -71,7 +71,7 @@ const Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) const {
 }
 
 Tensor& Tensor::operator=(const Tensor& other) && {
-  copy_(other);
+  if (this != &other) copy_(other);
   return *this;
 }
 
