@@ -23,6 +23,11 @@ inline at::Tensor at_least_1d(const at::Tensor& tensor) {
 
 inline int64_t plain(const c10::SymInt& value) { return value.guard_int(__FILE__, __LINE__); }
 
+// Made in channels_last where `like` lies so: ATen promises it of this operator.
+inline at::Tensor in_format_of(const at::Tensor& like, const at::Tensor& result) {
+  return result.contiguous(like.suggest_memory_format());
+}
+
 // Writes `result` to the tensor of an out form: checked, resized and converted as ATen does it.
 inline at::Tensor& deliver(at::Tensor& out, const at::Tensor& result) {
   TORCH_CHECK(c10::canCast(result.scalar_type(), out.scalar_type()), "result type ",

@@ -1,6 +1,7 @@
 // ATen's indexing operators that are made of the plugin's gather, scatter, index and nonzero.
 #include <ATen/native/IndexingUtils.h>
 
+#include "base/iteration.h"
 #include "composite.h"
 #include "register_kernels.h"
 
@@ -234,8 +235,8 @@ Indices expand_masks(const at::Tensor& self, const Indices& indices) {
   return result;
 }
 
-// An IndexError, as ATen raises it, where indices have shapes that do not go together.
-void check_shapes(const Indices& indices) {
+// The indices' common shape. An IndexError, as ATen raises it, where they do not go together.
+std::vector<int64_t> common_shape(const Indices& indices) {
   std::vector<int64_t> common;
   for (const std::optional<at::Tensor>& index : indices) {
     if (!index.has_value()) continue;
@@ -251,17 +252,53 @@ void check_shapes(const Indices& indices) {
       if (have == 1) have = sizes[d];
     }
   }
+  return common;
+}
+
+// What a selection from a permuted tensor lies like: in the order of the dimensions that are left.
+// Sizes and strides of a result that is not contiguous, else nothing.
+std::optional<std::pair<ocltensor::Dims, ocltensor::Dims>> selected_layout(
+    const at::Tensor& self, const Indices& indices, const std::vector<int64_t>& common) {
+  if (self.is_contiguous() || self.numel() == 0) return std::nullopt;
+  std::vector<int64_t> chosen, rest;
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    const bool given = d < static_cast<int64_t>(indices.size()) && indices[d].has_value();
+    (given ? chosen : rest).push_back(d);
+  }
+  if (rest.size() + common.size() > TB_MAX_RANK) return std::nullopt;
+  const bool together =
+      !chosen.empty() && chosen.back() - chosen.front() + 1 == static_cast<int64_t>(chosen.size());
+  ocltensor::Dims sizes, strides;
+  const auto put = [&](int64_t size, int64_t stride) {
+    sizes.push_back(size);
+    strides.push_back(stride);
+  };
+  const int64_t first = together ? chosen.front() : 0;  // else they come to the front
+  for (const int64_t d : rest)
+    if (d < first) put(self.size(d), self.stride(d));
+  for (const int64_t size : common) put(size, 0);
+  for (const int64_t d : rest)
+    if (d >= first) put(self.size(d), self.stride(d));
+  const ocltensor::Strided operand{sizes, strides};
+  ocltensor::Dims result = ocltensor::elementwise_strides(sizes, std::span(&operand, 1));
+  if (result.empty()) return std::nullopt;
+  return std::pair(sizes, result);
 }
 
 at::Tensor index(const at::Tensor& self, const Indices& indices) {
   const Indices plain_indices = expand_masks(self, indices);
-  check_shapes(plain_indices);
-  return Functional<at::_ops::index_Tensor, plugin_index>::call(self, plain_indices);
+  const auto layout = selected_layout(self, plain_indices, common_shape(plain_indices));
+  if (!layout.has_value())
+    return Functional<at::_ops::index_Tensor, plugin_index>::call(self, plain_indices);
+  const auto& [sizes, strides] = *layout;
+  at::Tensor out = at::empty_strided({sizes.data(), sizes.size()}, {strides.data(), strides.size()},
+                                     self.options());
+  return Out<at::_ops::index_Tensor_out, plugin_index>::call(self, plain_indices, out);
 }
 
 at::Tensor& index_out(const at::Tensor& self, const Indices& indices, at::Tensor& out) {
   const Indices plain_indices = expand_masks(self, indices);
-  check_shapes(plain_indices);
+  (void)common_shape(plain_indices);
   return Out<at::_ops::index_Tensor_out, plugin_index>::call(self, plain_indices, out);
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "composite.h"
+#include "layouts.h"
 
 namespace torch_ocl {
 namespace {
@@ -53,7 +54,8 @@ at::Tensor& complex_out(const at::Tensor& real, const at::Tensor& imag, at::Tens
   check_parts("complex", real, imag);
   TORCH_CHECK(out.scalar_type() == at::kComplexFloat, "Expected object of scalar type ",
               at::kComplexFloat, " but got scalar type ", out.scalar_type(), " for argument 'out'");
-  at::native::resize_output(out, at::infer_size(real.sizes(), imag.sizes()));
+  const at::DimVector sizes = at::infer_size_dimvector(real.sizes(), imag.sizes());
+  resize_given(out, sizes, strides_of_both(real, imag, sizes));
   const at::Tensor parts = at::view_as_real(out.is_conj() ? at::_conj(out) : out);
   parts.select(-1, 0).copy_(real);
   parts.select(-1, 1).copy_(out.is_conj() ? imag.neg() : imag);

@@ -52,7 +52,8 @@ Tensor pad(const Tensor& self, c10::SymIntArrayRef symbolic) {
     const Indices at = places(self.size(-1 - k), padding[2 * k], padding[2 * k + 1]);
     result = result.index_select(-1 - k, upload(at, self));
   }
-  return result.is_same(self) ? self.clone() : result;
+  if (result.is_same(self)) return self.clone();
+  return dims == 2 ? in_format_of(self, result) : result;
 }
 
 template <int64_t dims, auto& places, bool reflects>
@@ -168,8 +169,9 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   OCL_PAD(replication_pad2d)
   OCL_PAD(replication_pad3d)
 #undef OCL_PAD
-  // Not structured: ATen does not derive these.
+  // Not structured, or promised in another layout than ATen's derivation gives.
   m.impl("reflection_pad2d", TORCH_FN(reflection_pad2d));
+  m.impl("replication_pad2d", TORCH_FN(replication_pad2d));
   m.impl("reflection_pad2d_backward", TORCH_FN(reflection_pad2d_back));
   m.impl("replication_pad2d_backward", TORCH_FN(replication_pad2d_back));
   m.impl("replication_pad3d_backward", TORCH_FN(replication_pad3d_back));

@@ -25,6 +25,11 @@ Tensor as_volume(const Tensor& x, const Tensor& like, int64_t d, int64_t h, int6
   return x.reshape(sizes);
 }
 
+// Volumes in channels_last have results in it; without a batch the layout has no name.
+Tensor in_volume_format_of(const Tensor& self, const Tensor& result) {
+  return self.dim() == 5 ? in_format_of(self, result) : result;
+}
+
 Two max_pool3d(const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding,
                IntArrayRef dilation, bool ceil_mode) {
   TORCH_CHECK(self.dim() == 4 || self.dim() == 5,
@@ -47,8 +52,8 @@ Two max_pool3d(const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntAr
   const Tensor place = best_at.reshape({n, od * oh * ow});
   const Tensor in_plane = flat_at.reshape({n, d * oh * ow}).gather(1, place);
   const Tensor depth = at::floor_divide(place, oh * ow);
-  return {as_volume(best, self, od, oh, ow),
-          as_volume(depth * (h * w) + in_plane, self, od, oh, ow)};
+  return {in_volume_format_of(self, as_volume(best, self, od, oh, ow)),
+          in_volume_format_of(self, as_volume(depth * (h * w) + in_plane, self, od, oh, ow))};
 }
 
 // Gradients of maxima go to the places that the indices name, in the last `dims` dimensions.
@@ -65,7 +70,7 @@ Tensor to_places(const Tensor& grad, const Tensor& self, const Tensor& indices, 
 
 Tensor max_pool3d_back(const Tensor& grad, const Tensor& self, IntArrayRef, IntArrayRef,
                        IntArrayRef, IntArrayRef, bool, const Tensor& indices) {
-  return to_places(grad, self, indices, 3);
+  return in_volume_format_of(self, to_places(grad, self, indices, 3));
 }
 
 // How many elements each window of one dimension counts, as ATen's average pooling counts them.

@@ -132,11 +132,12 @@ at::Tensor make_tensor(at::IntArrayRef sizes, at::IntArrayRef strides, at::Scala
 }
 
 const ocltensor::Operator& PluginOperator::schema() {
-  const ocltensor::Operator* found = schema_.load(std::memory_order_relaxed);
+  const ocltensor::Operator* found = schema_.load(std::memory_order_acquire);
   if (found == nullptr) [[unlikely]] {
     found = ocltensor::find_operator(handle_.name());
     TORCH_INTERNAL_ASSERT(found != nullptr, "operators.def has no ", handle_.name());
-    schema_.store(found, std::memory_order_relaxed);
+    layout_.store(layout_of(handle_.name()), std::memory_order_relaxed);
+    schema_.store(found, std::memory_order_release);
   }
   return *found;
 }
@@ -208,6 +209,8 @@ void PluginOperator::run(Arguments& in, std::span<at::Tensor> outs, Outputs mode
   std::vector<TensorSpec> specs = infer(op, in);
   TORCH_INTERNAL_ASSERT(specs.size() == outs.size() && outs.size() <= kMostOuts, handle_.name());
   const bool dynamic = (op.flags & ocltensor::kDataDependentShape) != 0;
+  if (const Layout layout = given ? nullptr : layout_.load(std::memory_order_relaxed))
+    layout(in.tensors(), specs);
 
   std::array<at::Tensor, kMostOuts> targets;
   for (size_t i = 0; i < outs.size(); ++i) {
@@ -227,7 +230,7 @@ void PluginOperator::run(Arguments& in, std::span<at::Tensor> outs, Outputs mode
       }
       if (!dynamic) {
         if (mode == Outputs::Resize)
-          at::native::resize_output(out, ref(spec.sizes));
+          resize_given(out, ref(spec.sizes), spec.strides);
         else
           TORCH_CHECK(out.sizes() == ref(spec.sizes), "output with shape ", out.sizes(),
                       " doesn't match the broadcast shape ", ref(spec.sizes));

@@ -11,6 +11,7 @@
 
 #include "arguments.h"
 #include "base/operators.h"
+#include "layouts.h"
 
 namespace torch_ocl {
 
@@ -56,6 +57,7 @@ class PluginOperator {
 
   OperatorHandle handle_;
   std::atomic<const ocltensor::Operator*> schema_{nullptr};
+  std::atomic<Layout> layout_{nullptr};  // set before schema_
 };
 
 // Calls that are written by hand: all inputs in the schema's order. A declined call is a

@@ -188,6 +188,121 @@ class Fake(unittest.TestCase):
                     close(real, call(x.cpu()))
                 self.assertEqual((real.shape, real.stride(), real.dtype), (fake.shape, fake.stride(), fake.dtype))
 
+    def agree(self, call, *inputs: torch.Tensor) -> None:
+        """Real and fake results have the same shapes, types, and strides where a size is above 1."""
+
+        def described(result):
+            tensors = [t for t in torch.utils._pytree.tree_leaves(result) if isinstance(t, torch.Tensor)]
+            return [(t.shape, t.dtype, [s for n, s in zip(t.shape, t.stride()) if n > 1]) for t in tensors]
+
+        mode = FakeTensorMode()
+        with mode:
+            fake = call(*map(mode.from_tensor, inputs))
+        self.assertEqual(described(call(*inputs)), described(fake))
+
+    def test_strides_of_attention(self):
+        aten = torch.ops.aten
+        projected = numbers(2, 5, 3, 8).to("ocl").transpose(1, 2)
+        narrow = numbers(2, 5, 3, 6).to("ocl").transpose(1, 2)
+        plain = numbers(2, 3, 5, 8).to("ocl")
+
+        def backward(query, key, value):
+            out, logsumexp, *_ = aten._scaled_dot_product_fused_attention_overrideable(query, key, value)
+            zero = torch.zeros((), dtype=torch.long)
+            saved = (out, logsumexp, None, None, 5, 5, 0.0, False, zero, zero)
+            wanted = [True, True, True, False]
+            return aten._scaled_dot_product_fused_attention_overrideable_backward(
+                torch.ones_like(out), query, key, value, None, wanted, *saved
+            )[:3]
+
+        for value in (projected, narrow, plain):
+            for key in (projected, plain):
+                self.agree(nn.functional.scaled_dot_product_attention, projected, key, value)
+                self.agree(backward, projected, key, value)
+        real = nn.functional.scaled_dot_product_attention(projected, projected, narrow)
+        close(real, nn.functional.scaled_dot_product_attention(projected.cpu(), projected.cpu(), narrow.cpu()))
+        model = nn.TransformerEncoderLayer(8, 2, 12, batch_first=True, dropout=0.0).to("ocl")
+        compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
+        compiled(numbers(2, 5, 8).to("ocl")).sum().backward()
+
+    def test_strides_of_selections(self):
+        x = numbers(2, 3, 4, 5).to("ocl")
+        pick = torch.tensor([1, 0, 1], device="ocl")
+        both = torch.tensor([[1, 0], [0, 1]], device="ocl")
+        for call in (
+            lambda t, i, j: t.permute(3, 1, 0, 2)[:, i],
+            lambda t, i, j: t.permute(3, 2, 1, 0)[i],
+            lambda t, i, j: t.permute(3, 2, 1, 0)[:, :, j, i[:2]],
+            lambda t, i, j: t.permute(2, 0, 1, 3)[j, :, i[:2]],
+            lambda t, i, j: t.permute(0, 2, 3, 1)[i],
+            lambda t, i, j: t.to(memory_format=torch.channels_last)[:, i],
+            lambda t, i, j: t.to(memory_format=torch.channels_last)[i],
+            lambda t, i, j: t.transpose(0, 3)[..., None, j],
+            lambda t, i, j: t.expand(2, 3, 4, 5)[:, i],
+        ):
+            self.agree(call, x, pick, both)
+            self.assertTrue(torch.equal(call(x, pick, both).cpu(), call(x.cpu(), pick.cpu(), both.cpu())))
+
+    def test_strides_in_channels_last(self):
+        aten = torch.ops.aten
+        image = numbers(2, 4, 6, 7).to("ocl").to(memory_format=torch.channels_last)
+        volume = numbers(2, 3, 4, 6, 4).to("ocl").to(memory_format=torch.channels_last_3d)
+        scale = numbers(4).to("ocl").exp()
+
+        def batch_norm_backward(x, _, s):
+            return aten.native_batch_norm_backward(x.sin(), x, s, None, None, s, s, True, 1e-5, [True, True, True])
+
+        def group_norm_backward(x, _, s):
+            stats = s.view(2, 2)
+            return aten.native_group_norm_backward(x.sin(), x, stats, stats, None, 2, 4, 42, 2, [True, False, False])[0]
+
+        def maxima_backward(_, v, __):
+            out, places = aten.max_pool3d_with_indices(v, [2, 2, 2])
+            return out, places, aten.max_pool3d_with_indices_backward(out, v, [2] * 3, [2] * 3, [0] * 3, [1] * 3, False, places)
+
+        for number, call in enumerate((
+            lambda x, _, s: nn.functional.conv2d(x, s.view(1, 4, 1, 1).expand(3, 4, 2, 2)),
+            lambda x, _, s: nn.functional.batch_norm(x, s, s, s, s),
+            lambda x, _, s: nn.functional.batch_norm(x, None, None, s, s, True),
+            lambda x, _, s: nn.functional.group_norm(x, 2, s, s),
+            lambda x, _, s: nn.functional.instance_norm(x),
+            batch_norm_backward,
+            group_norm_backward,
+            lambda x, _, s: nn.functional.adaptive_avg_pool2d(x, 2),
+            lambda x, _, s: aten._adaptive_avg_pool2d_backward(nn.functional.adaptive_avg_pool2d(x, 2), x),
+            lambda x, _, s: nn.functional.adaptive_max_pool2d(x, 2),
+            lambda x, v, s: nn.functional.adaptive_avg_pool3d(v, 2),
+            lambda x, v, s: nn.functional.avg_pool3d(v, 2),
+            maxima_backward,
+            lambda x, _, s: nn.functional.pad(x, (1, 2, 1, 1), mode="reflect"),
+            lambda x, _, s: nn.functional.pad(x, (1, 2, 1, 1), mode="replicate"),
+            lambda x, _, s: nn.functional.pad(x, (-1, 2, 1, 1), mode="replicate"),
+            lambda x, _, s: aten.native_dropout_backward(x, x > 0, 2.0),
+        )):  # fmt: skip
+            with self.subTest(call=number):
+                self.agree(call, image, volume, scale)
+                want = torch.utils._pytree.tree_leaves(call(image.cpu(), volume.cpu(), scale.cpu()))
+                for a, b in zip(torch.utils._pytree.tree_leaves(call(image, volume, scale)), want, strict=True):
+                    torch.testing.assert_close(a.cpu(), b, rtol=1e-5, atol=1e-5)
+
+    def test_strides_of_results_that_ATen_resizes(self):
+        x, row = numbers(5, 4).to("ocl").t(), numbers(4, 1).to("ocl")
+        calls = (
+            lambda a, b: torch.logical_and(a, b),
+            lambda a, b: torch.complex(a, b.expand(4, 5)),
+            lambda a, b: torch.polar(a, a),
+            lambda a, b: nn.functional.huber_loss(a, a * 2, reduction="none"),
+            lambda a, b: torch.fft.fft(a),
+            lambda a, b: torch.fft.rfftn(a),
+            lambda a, b: torch.fft.irfft(a.to(torch.complex64), dim=0),
+        )
+        for number, call in enumerate(calls):
+            with self.subTest(call=number):
+                self.agree(call, x, row)
+        out = torch.empty(0, device="ocl")
+        self.assertEqual(torch.add(x, x, out=out).stride(), (1, 4))
+        self.assertEqual(out.cpu().tolist(), (x * 2).cpu().tolist())
+
 
 class Transforms(unittest.TestCase):
     def both(self, function, *inputs):

@@ -27,6 +27,7 @@ def install() -> None:
     _refuse_sharing()
     _data_parallel()
     _allow_flex_attention()
+    _promise_fourier_transforms()
 
 
 def _on_ocl(value: Any) -> bool:
@@ -110,3 +111,39 @@ def _allow_flex_attention() -> None:
             validate(query, key, value)
 
     flex._validate_device = validate_device  # type: ignore[attr-defined]
+
+
+def _promise_fourier_transforms() -> None:
+    """Fake tensors have the strides of the CPU's transforms; those of ocl are contiguous."""
+    aten = torch.ops.aten
+    try:
+        fakes = importlib.import_module("torch._subclasses.fake_impls")
+        promises = fakes.op_implementations_dict
+    except (ImportError, AttributeError):  # private: another torch may have another
+        return
+
+    def size_of(name: str, self: torch.Tensor, dim: Sequence[int], last: Any) -> list:
+        sizes = list(self.shape)
+        if name == "_fft_r2c" and last:
+            sizes[dim[-1]] = sizes[dim[-1]] // 2 + 1
+        if name == "_fft_c2r":
+            sizes[dim[-1]] = last
+        return sizes
+
+    def promise(name: str) -> None:
+        operator = getattr(aten, name).default
+        before = promises.get(operator)
+
+        def fake(mode: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
+            device = getattr(args[0], "fake_device", None)
+            if device is None or device.type != "ocl" or kwargs or len(args) != 4 or not args[1]:
+                return NotImplemented if before is None else before(mode, function, *args, **kwargs)
+            self, dim, _, last = args
+            turned = self.dtype.to_real() if name == "_fft_c2r" else self.dtype.to_complex()
+            with mode:
+                return torch.empty(size_of(name, self, dim, last), dtype=turned, device=device)
+
+        promises[operator] = fake
+
+    for name in ("_fft_c2c", "_fft_r2c", "_fft_c2r"):
+        promise(name)
