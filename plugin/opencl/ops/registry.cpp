@@ -7,6 +7,7 @@
 #include "attention/attention.h"
 #include "conv/conv.h"
 #include "copy/copy.h"
+#include "distance/distance.h"
 #include "fft/fft.h"
 #include "index/index.h"
 #include "linalg/linalg.h"
@@ -40,6 +41,7 @@ constexpr FamilyFunction kFamilies[] = {
     scan_operators,      foreach_operators,   optimizer_operators,
     amp_operators,       cholesky_operators,  lu_operators,
     qr_operators,        fft_operators,       sampling_operators,
+    distance_operators,
 };
 
 }  // namespace

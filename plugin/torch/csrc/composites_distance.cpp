@@ -78,39 +78,11 @@ Tensor cdist_backward(const Tensor& grad, const Tensor& first, const Tensor& sec
   });
 }
 
-// The pairs (i, j), i < j, of n rows.
-std::pair<Tensor, Tensor> pairs(const Tensor& self) {
-  const int64_t n = self.size(0);
-  const Tensor both = at::triu_indices(n, n, 1, self.options().dtype(at::kLong));
-  return {both[0], both[1]};
-}
-
-Tensor pdist_forward(const Tensor& self, double p) {
-  TORCH_CHECK(self.is_contiguous(), "_pdist_forward requires contiguous input");
-  TORCH_CHECK(p >= 0, "pdist only supports non-negative p values");
-  if (self.size(0) <= 1) return at::empty({0}, self.options());
-  const auto [i, j] = pairs(self);
-  if (self.size(1) == 0) return at::zeros({i.numel()}, self.options());
-  return at::linalg_vector_norm(self.index_select(0, i) - self.index_select(0, j), p,
-                                at::IntArrayRef{-1});
-}
-
-Tensor pdist_backward(const Tensor& grad, const Tensor& self, double p, const Tensor& distance) {
-  Tensor result = at::zeros(self.sizes(), self.options());
-  if (self.numel() == 0 || self.size(0) <= 1) return result;
-  const auto [i, j] = pairs(self);
-  const Tensor difference = self.index_select(0, i) - self.index_select(0, j);
-  const Tensor each = grad.unsqueeze(-1) * slope(difference, distance.unsqueeze(-1), p);
-  return result.index_add_(0, i, each).index_add_(0, j, each, -1);
-}
-
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_cdist_forward", TORCH_FN(cdist_forward));
   m.impl("_cdist_backward", TORCH_FN(cdist_backward));
-  m.impl("_pdist_forward", TORCH_FN(pdist_forward));
-  m.impl("_pdist_backward", TORCH_FN(pdist_backward));
 }
 
 }  // namespace torch_ocl

@@ -1,5 +1,6 @@
 """Composites that PyTorch's op_db does not reach: recurrent cells, fast paths, out forms."""
 
+import itertools
 import unittest
 
 import torch
@@ -158,6 +159,24 @@ class OutForms(unittest.TestCase):
                     want = nn.functional.grid_sample(x, grid, mode, padding, align_corners=False)
                     got = nn.functional.grid_sample(x.to("ocl"), grid.to("ocl"), mode, padding, align_corners=False)
                     torch.testing.assert_close(got.cpu(), want, equal_nan=True)
+
+    def test_ctc_loss_of_different_lengths(self):
+        torch.manual_seed(5)
+        probs = torch.randn(12, 4, 7).log_softmax(2)
+        inputs, lengths = torch.tensor([12, 7, 3, 0]), torch.tensor([5, 0, 4, 2])  # the third has no path
+        targets = torch.randint(1, 7, (4, 5))
+        flat = torch.cat([row[:n] for row, n in zip(targets, lengths, strict=True)])
+        for labels, forgiving in itertools.product((targets, flat), (False, True)):
+            with self.subTest(labels=labels.dim(), zero_infinity=forgiving):
+                found = []
+                for device in ("cpu", "ocl"):
+                    x = probs.to(device).requires_grad_()
+                    loss = nn.functional.ctc_loss(
+                        x, labels.to(device), inputs, lengths, reduction="none", zero_infinity=forgiving
+                    )
+                    gradient = torch.autograd.grad(loss, x, torch.arange(1.0, 5, device=device))[0]
+                    found.append((loss.detach().cpu(), gradient.cpu()))
+                torch.testing.assert_close(found[1], found[0], equal_nan=True)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,10 @@ Specs flip(const Args& args);
 Specs linspace(const Args& args);
 Specs same_as_self(const Args& args);
 
+// distance.cpp
+Specs pdist_backward(const Args& args);
+Specs pdist_forward(const Args& args);
+
 // fft.cpp
 Specs fft_c2c(const Args& args);
 Specs fft_c2r(const Args& args);
@@ -56,6 +60,8 @@ Specs lu_unpack(const Args& args);
 // loss.cpp
 Specs binary_cross_entropy(const Args& args);
 Specs binary_cross_entropy_backward(const Args& args);
+Specs ctc_loss(const Args& args);
+Specs ctc_loss_backward(const Args& args);
 Specs huber_loss(const Args& args);
 Specs huber_loss_backward(const Args& args);
 Specs mse_loss(const Args& args);

@@ -31,6 +31,8 @@ struct CpuOperator {
 std::span<const CpuOperator> attention_operators();
 std::span<const CpuOperator> conv_operators();
 std::span<const CpuOperator> copy_operators();
+std::span<const CpuOperator> ctc_operators();
+std::span<const CpuOperator> distance_operators();
 std::span<const CpuOperator> index_operators();
 std::span<const CpuOperator> fft_operators();
 std::span<const CpuOperator> linalg_operators();

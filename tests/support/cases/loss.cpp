@@ -4,7 +4,11 @@
 namespace ocltensor::testing {
 namespace {
 
-bool accepts(const Operator&, DType dtype) { return is_floating(dtype); }
+bool is_ctc(const Operator& op) { return op.schema.name.starts_with("_ctc"); }
+
+bool accepts(const Operator& op, DType dtype) {
+  return is_ctc(op) ? dtype == DType::Float32 || dtype == DType::Float64 : is_floating(dtype);
+}
 
 Dims shape(Draw& draw, int64_t low, int64_t high) {
   Dims sizes = draw.shape(low, high);
@@ -53,9 +57,40 @@ void pointwise(Case& c, Draw& draw, bool backward) {
   if (backward) c.set("grad_output", draw.tensor(c.dtype, result_shape(sizes, reduction)));
 }
 
+// All samples are as long as the longest: PyTorch leaves what is behind others' ends unwritten.
+// Gradients hold for any alphas.
+void ctc(Case& c, Draw& draw, bool backward) {
+  auto& rng = draw.rng;
+  const int64_t time = draw.fixed ? 50 : rng.range(1, 12),
+                samples = draw.fixed ? 16 : rng.range(1, 4);
+  const int64_t classes = draw.fixed ? 20 : rng.range(2, 9), length = rng.range(0, 5);
+  const auto count = static_cast<size_t>(samples);
+  const bool rows = rng.chance(0.5);
+  const DType type = rng.chance(0.3) ? DType::Int32 : DType::Int64;
+  c.set("log_probs", draw.tensor(c.dtype, {time, samples, classes}, {-4, 0}));
+  const bool low = rng.chance(0.5);  // labels are never blank
+  c.set("targets", draw.indices(rows ? Dims{samples, length} : Dims{samples * length}, low ? 1 : 0,
+                                low ? classes - 1 : classes - 2, type));
+  c.set("input_lengths", std::vector<int64_t>(count, time));
+  c.set("target_lengths", std::vector<int64_t>(count, length));
+  c.set("blank", Scalar(low ? int64_t{0} : classes - 1));
+  if (backward) {
+    c.set("grad", draw.tensor(c.dtype, {samples}));
+    c.set("neg_log_likelihood", draw.tensor(c.dtype, {samples}, {0, 4}));
+    c.set("log_alpha", draw.tensor(c.dtype, {samples, time, 2 * length + 1}, {-4, 0}));
+    c.set("zero_infinity", Scalar(rng.chance(0.5)));
+  }
+  c.tolerance = {{Scale::Largest, 16, 4.0 * static_cast<double>(time), 1, nullptr,
+                  "a chain of sums of three exponentials, one for each time"}};
+}
+
 Case make(const Operator& op, DType dtype, Draw& draw) {
   Case c = make_case(op, dtype);
   const bool backward = op.schema.name.ends_with("backward");
+  if (is_ctc(op)) {
+    ctc(c, draw, backward);
+    return c;
+  }
   if (op.schema.name.starts_with("nll"))
     classes(c, draw, backward);
   else

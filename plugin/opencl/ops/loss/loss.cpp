@@ -101,6 +101,7 @@ std::span<const OpEntry> loss_operators() {
   static const auto& entries = *new auto([] {
     std::vector<OpEntry> list;
     for (const Row& row : kRows) list.push_back({row.name, loss});
+    list.insert(list.end(), kCtcOperators.begin(), kCtcOperators.end());
     list.insert(list.end(), kNllOperators.begin(), kNllOperators.end());
     return list;
   }());

@@ -6,6 +6,7 @@
 namespace ocltensor::opencl {
 
 std::span<const OpEntry> loss_operators();
+extern const std::span<const OpEntry> kCtcOperators;  // ctc.cpp
 extern const std::span<const OpEntry> kNllOperators;  // nll.cpp
 
 }  // namespace ocltensor::opencl

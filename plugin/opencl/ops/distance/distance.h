@@ -1,0 +1,10 @@
+// Distances between rows.
+#pragma once
+
+#include "ops/op_call.h"
+
+namespace ocltensor::opencl {
+
+std::span<const OpEntry> distance_operators();
+
+}  // namespace ocltensor::opencl

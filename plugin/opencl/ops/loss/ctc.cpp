@@ -1,0 +1,151 @@
+// _ctc_loss and its backward operator: all steps over time in one launch.
+#include <algorithm>
+
+#include "ctc_params.h"
+#include "kernel_sources.h"
+#include "loss.h"
+#include "ops/copy/copy.h"
+#include "ops/division.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+void bind_memory(Launch& launch, const Scratch& memory) {
+  launch.memory(memory.address(), 0, static_cast<int64_t>(memory.bytes()));
+}
+void bind_maybe(Launch& launch, TensorView tensor) {
+  if (tensor.numel() > 0)
+    bind(launch, tensor);
+  else
+    launch.memory(0, 0, 0);
+}
+
+// The arguments from log_probs at `first` on.
+class Ctc {
+ public:
+  Ctc(const OpCall& call, size_t first, int64_t blank, bool zero_infinity)
+      : call_(call),
+        probs_(call.args().tensor(first)),
+        targets_(call.args().tensor(first + 1)),
+        inputs_(call.args().ints(first + 2)),
+        lengths_(call.args().ints(first + 3)) {
+    p.time = probs_.size(0);
+    p.samples = probs_.size(1);
+    p.classes = probs_.size(2);
+    p.blank = blank;
+    p.zero_infinity = zero_infinity;
+    p.places = 1;
+    for (const int64_t length : lengths_) p.places = std::max(p.places, 2 * length + 1);
+    if (p.places >= INT32_MAX)
+      unsupported(TB_REASON_SIZE, "{}: targets are limited to 2^30 labels", call.name());
+  }
+  TensorView probs() const { return probs_; }
+  TensorView targets() const { return targets_; }
+
+  // What kernels know of each sample, on the device.
+  Scratch samples() const {
+    std::vector<CtcSample> list;
+    int64_t start = 0;
+    for (size_t n = 0; n < inputs_.size(); ++n) {
+      const bool rows = targets_.ndim() == 2;
+      list.push_back(
+          {inputs_[n], lengths_[n], rows ? static_cast<int64_t>(n) * targets_.size(1) : start});
+      start += lengths_[n];
+    }
+    Scratch memory = call_.scratch(list.size() * sizeof(CtcSample));
+    const Place place = resolve(memory.address(), 0, static_cast<int64_t>(memory.bytes()));
+    call_.stream().write(place.buffer, place.offset, list.data(), memory.bytes(), false);
+    return memory;
+  }
+
+  Launch launch(const char* function) const {
+    Defines d;
+    d.type("A", probs_.dtype()).type("TARGET", targets_.dtype()).set("ROWS", is_rows(call_));
+    return call_.launch(kernel_sources::loss_ctc, function, d);
+  }
+  // `pieces` of work, on GPUs work-groups whose items share `width` places or classes.
+  void run(Launch& launch, int64_t pieces, int64_t width) {
+    p.pieces = pieces;
+    Division division;
+    if (is_rows(call_)) {
+      division = divide(call_.caps(), pieces);
+      p.per_item = division.per_item;
+    } else {
+      const auto most = std::min<size_t>(256, call_.caps().max_work_group_size);
+      size_t local = std::min<size_t>(32, most);
+      while (local < static_cast<size_t>(width) && local * 2 <= most) local *= 2;
+      division.local[0] = local;
+      division.global[0] = static_cast<size_t>(pieces) * local;
+    }
+    launch.value(p).run(division.global, division.local);
+  }
+
+  CtcParams p{};
+
+ private:
+  const OpCall& call_;
+  TensorView probs_, targets_;
+  std::span<const int64_t> inputs_, lengths_;
+};
+
+void forward(OpCall& call) {
+  check_outputs(call);
+  Ctc ctc(call, 0, call.args().integer(4), false);
+  call.accept();
+  if (ctc.p.samples == 0) return;
+  const Scratch samples = ctc.samples();
+  const Contiguous probs(call, ctc.probs()), targets(call, ctc.targets());
+  ContiguousOutput loss(call, call.out(0)), alphas(call, call.out(1));
+  Launch launch = ctc.launch("forward");
+  bind(launch, loss.view());
+  bind_maybe(launch, alphas.view());
+  bind_maybe(launch, probs.view());
+  bind_maybe(launch, targets.view());
+  bind_memory(launch, samples);
+  ctc.run(launch, ctc.p.samples, ctc.p.places);
+  loss.finish();
+  alphas.finish();
+}
+
+void backward(OpCall& call) {
+  check_outputs(call);
+  Ctc ctc(call, 1, call.args().integer(7), call.args().boolean(8));
+  call.accept();
+  if (!call.wants(0)) return;
+  const Scratch samples = ctc.samples();
+  const Contiguous grad(call, call.args().tensor(0)), probs(call, ctc.probs()),
+      targets(call, ctc.targets()), loss(call, call.args().tensor(5)),
+      alphas(call, call.args().tensor(6));
+  const auto numbers = static_cast<uint64_t>(ctc.p.samples * ctc.p.places) *
+                       static_cast<uint64_t>(size_of(ctc.probs().dtype()));
+  const Scratch both = call.scratch(numbers * static_cast<uint64_t>(ctc.p.time));
+  const Scratch betas = call.scratch(numbers * 2);
+  const Scratch links = call.scratch(static_cast<uint64_t>(ctc.p.samples * ctc.p.places) * 4);
+  Launch steps = ctc.launch("backward");
+  for (const Scratch* memory : {&both, &betas, &links}) bind_memory(steps, *memory);
+  bind(steps, alphas.view());
+  bind(steps, probs.view());
+  bind_maybe(steps, targets.view());
+  bind_memory(steps, samples);
+  ctc.run(steps, ctc.p.samples, ctc.p.places);
+  ContiguousOutput out(call, call.out(0));
+  Launch last = ctc.launch("gradient");
+  bind(last, out.view());
+  bind(last, grad.view());
+  bind_memory(last, both);
+  bind_memory(last, links);
+  bind(last, loss.view());
+  bind(last, probs.view());
+  bind_maybe(last, targets.view());
+  bind_memory(last, samples);
+  ctc.run(last, ctc.p.time * ctc.p.samples, ctc.p.classes);
+  out.finish();
+}
+
+constexpr OpEntry kOperators[] = {{"_ctc_loss.out", forward}, {"_ctc_loss_backward.out", backward}};
+
+}  // namespace
+
+const std::span<const OpEntry> kCtcOperators = kOperators;
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,75 @@
+// Inference for connectionist temporal classification.
+#include <algorithm>
+
+#include "common.h"
+
+namespace ocltensor::infer {
+namespace {
+
+// `first` is the position of log_probs, [time, sample, class]. Returns the places of the longest
+// target: its labels, with blanks between and around.
+int64_t check_ctc(const Args& args, size_t first, int64_t blank) {
+  const auto probs = args.tensor(first), targets = args.tensor(first + 1);
+  const auto inputs = args.ints(first + 2), lengths = args.ints(first + 3);
+  check(probs.dtype() == DType::Float32 || probs.dtype() == DType::Float64,
+        "ctc_loss: log_probs must be float32 or float64, got {}", name(probs.dtype()));
+  check_index_type(args, targets);
+  check(probs.ndim() == 3 && targets.ndim() >= 1 && targets.ndim() <= 2,
+        "ctc_loss: log_probs must have 3 dimensions and targets 1 or 2, got {} and {}",
+        to_string(probs.sizes()), to_string(targets.sizes()));
+  const int64_t samples = probs.size(1);
+  check(blank >= 0 && blank < probs.size(2), "blank must be in label range");
+  check(static_cast<int64_t>(inputs.size()) == samples, "input_lengths must be of size batch_size");
+  check(static_cast<int64_t>(lengths.size()) == samples,
+        "target_lengths must be of size batch_size");
+  check(targets.ndim() == 1 || targets.size(0) == samples,
+        "ctc_loss: targets must have a row for each of the {} samples, got {}", samples,
+        to_string(targets.sizes()));
+  int64_t all = 0, longest = 0;
+  for (size_t n = 0; n < inputs.size(); ++n) {
+    check(inputs[n] >= 0 && inputs[n] <= probs.size(0),
+          "Expected input_lengths to have value at most {}, but got value {} (while checking "
+          "arguments for ctc_loss)",
+          probs.size(0), inputs[n]);
+    check(lengths[n] >= 0,
+          "Expected target_lengths to have value at least 0, but got value {} (while checking "
+          "arguments for ctc_loss)",
+          lengths[n]);
+    check(targets.ndim() == 1 || lengths[n] <= targets.size(1),
+          "Expected tensor to have size at least {} at dimension 1, but got {} (while checking "
+          "arguments for ctc_loss)",
+          lengths[n], to_string(targets.sizes()));
+    all += lengths[n];
+    longest = std::max(longest, lengths[n]);
+  }
+  check(targets.ndim() == 2 || all == targets.size(0),
+        "Expected tensor to have size {} at dimension 0, but got size {} (while checking "
+        "arguments for ctc_loss)",
+        all, targets.size(0));
+  return 2 * longest + 1;
+}
+
+}  // namespace
+
+Specs ctc_loss(const Args& args) {
+  const int64_t places = check_ctc(args, 0, args.integer(4));
+  const auto probs = args.tensor(0);
+  return {spec(probs.dtype(), Dims{probs.size(1)}),
+          spec(probs.dtype(), Dims{probs.size(1), probs.size(0), places})};
+}
+
+Specs ctc_loss_backward(const Args& args) {
+  const int64_t places = check_ctc(args, 1, args.integer(7));
+  const auto probs = args.tensor(1), alphas = args.tensor(6);
+  for (const size_t i : {0, 5, 6}) check_same_type(args, args.tensor(i), probs);
+  for (const size_t i : {0, 5})
+    check(args.tensor(i).numel() == probs.size(1),
+          "{}: gradient and loss must have one number for each of {} samples, got shape {}",
+          args.schema().full_name(), probs.size(1), to_string(args.tensor(i).sizes()));
+  const Dims expected{probs.size(1), probs.size(0), places};
+  check(Dims(alphas.sizes()) == expected, "{}: log_alpha must have shape {}, got {}",
+        args.schema().full_name(), to_string(expected), to_string(alphas.sizes()));
+  return {spec(probs.dtype(), probs.sizes())};
+}
+
+}  // namespace ocltensor::infer
