@@ -61,6 +61,7 @@ constexpr Bad kBad[] = {{"OCLTENSOR_ENABLE_FALLBACK", "yes"},
                         {"OCLTENSOR_PREFER_OPENCL", "-1"},
                         {"OCLTENSOR_CACHE_DIR", "cache"},
                         {"OCLTENSOR_KERNEL_DIR", "./kernels"},
+                        {"OCLTENSOR_CHECK_VALUES", "on"},
                         {"OCLTENSOR_KERNEL_STYLE", "row"},
                         {"OCLTENSOR_LAUNCH_THREAD", "2"},
                         {"OCLTENSOR_PLUGIN_PATH", "/a:b"},
@@ -101,7 +102,7 @@ TEST_F(Config, EveryBadValueIsRefusedWithNameValueAndRange) {
 
 TEST_F(Config, DefaultsAreValidAndListed) {
   config::validate();
-  EXPECT_EQ(config::list().size(), 31u);
+  EXPECT_EQ(config::list().size(), 32u);
   for (const config::KnobState& s : config::list()) {
     EXPECT_EQ(s.source, config::Source::Default) << s.name;
     EXPECT_EQ(s.value, s.default_value);
