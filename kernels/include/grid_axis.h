@@ -37,7 +37,9 @@ INLINE int place_of(T whole, int size) { return whole >= 0 && whole <= size - 1 
 INLINE Axis axis_of(T at, int size, const GridParams p) {
   Axis axis;
   T slope = p.align ? (T)(size - 1) / 2 : (T)size / 2;
-  at = p.align ? (at + 1) * slope : ((at + 1) * size - 1) / 2;
+  // In two statements: fused, a product's last bits would be those of no other backend, and places far out magnify them.
+  const T scaled = (at + 1) * (p.align ? slope : (T)size);
+  at = p.align ? scaled : (scaled - 1) / 2;
   if (isnan(at) || (p.padding == REFLECTION && isinf(at))) {
     at = p.padding == ZEROS ? (T)-8 : (T)0;
     slope = 0;
