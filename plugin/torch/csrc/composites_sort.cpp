@@ -12,7 +12,6 @@ namespace {
 
 using Two = std::tuple<at::Tensor, at::Tensor>;
 using Three = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
-using TwoOut = std::tuple<at::Tensor&, at::Tensor&>;
 
 // The element of each sorted row at `position` (kept dimension), with its index in the unsorted.
 Two pick(const Two& sorted, int64_t dim, const at::Tensor& position, bool keepdim) {
@@ -26,64 +25,11 @@ Two whole_scalar(const at::Tensor& self) {
   return {self.clone(), at::zeros({}, self.options().dtype(at::kLong))};
 }
 
-TwoOut give(const Two& result, at::Tensor& values, at::Tensor& indices) {
-  deliver(values, std::get<0>(result));
-  deliver(indices, std::get<1>(result));
-  return {values, indices};
-}
-
-Two kth_smallest(const at::Tensor& self, int64_t k, int64_t dim, bool keepdim) {
-  dim = at::maybe_wrap_dim(dim, self.dim());
-  at::native::zero_numel_check_dims(self, dim, "kthvalue()");
-  const int64_t n = self.dim() == 0 ? 1 : self.size(dim);
-  TORCH_CHECK(k >= 1 && k <= n, "kthvalue(): selected number k out of range for dimension ", dim);
-  if (self.dim() == 0) return whole_scalar(self);
-  const auto [values, indices] = at::sort(self, true, dim, false);
-  if (keepdim) return {values.narrow(dim, k - 1, 1), indices.narrow(dim, k - 1, 1)};
-  return {values.select(dim, k - 1), indices.select(dim, k - 1)};
-}
-
-TwoOut kthvalue_out(const at::Tensor& self, c10::SymInt k, int64_t dim, bool keepdim,
-                    at::Tensor& values, at::Tensor& indices) {
-  at::assert_no_overlap(self, values);
-  return give(kth_smallest(self, plain(k), dim, keepdim), values, indices);
-}
-
-// The lower median. NaN sorts last: the median is the first NaN if there is one (median), or the
-// median of what comes before (nanmedian).
-Two median_along(const at::Tensor& self, int64_t dim, bool keepdim, bool skip_nan,
-                 const char* name) {
-  dim = at::maybe_wrap_dim(dim, self.dim());
-  at::native::zero_numel_check_dims(self, dim, name);
-  if (self.dim() == 0) return whole_scalar(self);
-  const Two sorted = at::sort(self, true, dim, false);
-  const int64_t n = self.size(dim);
-  const int64_t middle = (n - 1) / 2;
-  if (!self.is_floating_point()) {
-    const auto& [values, indices] = sorted;
-    if (keepdim) return {values.narrow(dim, middle, 1), indices.narrow(dim, middle, 1)};
-    return {values.select(dim, middle), indices.select(dim, middle)};
-  }
-  const at::Tensor numbers = std::get<0>(sorted).isnan().logical_not_().sum(dim, true);
-  if (skip_nan)
-    return pick(sorted, dim, numbers.sub(1).clamp_min_(0).bitwise_right_shift(1), keepdim);
-  const at::Tensor position = at::where(numbers.lt(n), numbers, middle);
-  return pick(sorted, dim, position, keepdim);
-}
-
-TwoOut median_dim_values(const at::Tensor& self, int64_t dim, bool keepdim, at::Tensor& values,
-                         at::Tensor& indices) {
-  return give(median_along(self, dim, keepdim, false, "median()"), values, indices);
-}
-TwoOut nanmedian_dim_values(const at::Tensor& self, int64_t dim, bool keepdim, at::Tensor& values,
-                            at::Tensor& indices) {
-  return give(median_along(self, dim, keepdim, true, "nanmedian()"), values, indices);
-}
-
 at::Tensor median_of_all(const at::Tensor& self, bool skip_nan) {
   if (self.numel() == 0)
     return at::full({}, std::numeric_limits<float>::quiet_NaN()).to(self.options());
-  return std::get<0>(median_along(self.reshape({-1}), 0, false, skip_nan, "median()"));
+  const at::Tensor row = self.reshape({-1});
+  return std::get<0>(skip_nan ? at::nanmedian(row, 0, false) : at::median(row, 0, false));
 }
 at::Tensor median(const at::Tensor& self) { return median_of_all(self, false); }
 at::Tensor nanmedian(const at::Tensor& self) { return median_of_all(self, true); }
@@ -211,11 +157,8 @@ Three unique_consecutive(const at::Tensor& self, bool inverse, bool counts,
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("kthvalue.values", TORCH_FN(kthvalue_out));
   m.impl("median", TORCH_FN(median));
   m.impl("nanmedian", TORCH_FN(nanmedian));
-  m.impl("median.dim_values", TORCH_FN(median_dim_values));
-  m.impl("nanmedian.dim_values", TORCH_FN(nanmedian_dim_values));
   m.impl("mode", TORCH_FN(mode));
   m.impl("_unique2", TORCH_FN(unique2));
   m.impl("_unique", TORCH_FN(unique));

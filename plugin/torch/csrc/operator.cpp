@@ -69,7 +69,8 @@ bool takes_one_type(const ocltensor::Operator& op) {
 // Operators that ATen refuses to let write over their inputs.
 bool refuses_overlap(const ocltensor::Operator& op) {
   const std::string_view name = op.schema.name;
-  return name == "gather" || name == "index_select" || name == "masked_select" || name == "cat";
+  return name == "gather" || name == "index_select" || name == "masked_select" || name == "cat" ||
+         name == "kthvalue";
 }
 
 // May the operator write into `out` itself, or must it write to a temporary?

@@ -53,12 +53,16 @@ def pdist(backward: bool) -> Callable[[], object]:
 
 class CommandCounts(unittest.TestCase):
     def test_counts(self):
+        numbers = torch.randn(1000, device="ocl")
         table = {
             "grid_sample": (grid_sample("bilinear", False), 1),
             "grid_sample bicubic": (grid_sample("bicubic", False), 1),
             "grid_sample backward": (grid_sample("bilinear", True), 20),  # GPUs sort what points read
             "ctc_loss": (ctc_loss(False), 3),  # with the lengths' copy and the sum
             "ctc_loss backward": (ctc_loss(True), 8),
+            "median": (lambda: numbers.median(), 1),
+            "nanmedian": (lambda: numbers.nanmedian(), 1),
+            "kthvalue": (lambda: numbers.kthvalue(3), 1),
             "pdist": (pdist(False), 1),
             "pdist backward": (pdist(True), 1),
         }

@@ -36,6 +36,27 @@ class TopK(unittest.TestCase):
                             torch.testing.assert_close(indices.cpu(), at[:, :k])
                             torch.testing.assert_close(values.cpu(), want[:, :k], rtol=0, atol=0, equal_nan=True)
 
+    def test_one_of_long_rows(self):
+        torch.manual_seed(4)
+        for length, infected in ((5000, False), (5000, True), (300_000, False), (300_000, True)):
+            x = torch.randint(-900, 900, (2, length)).float()  # ties
+            if infected:
+                x[1, 77] = x[1, 99] = torch.nan
+            for name, args in (("median", (1,)), ("nanmedian", (1,)), ("kthvalue", (length // 3, 1))):
+                with self.subTest(name=name, length=length, infected=infected):
+                    values, indices = getattr(x.to("ocl"), name)(*args)
+                    expected = getattr(x, name)(*args)[0]
+                    torch.testing.assert_close(values.cpu(), expected, rtol=0, atol=0, equal_nan=True)
+                    order = torch.sort(x, dim=1, stable=True)[1]
+                    there = x.gather(1, indices.cpu()[:, None])[:, 0]
+                    torch.testing.assert_close(there, expected, rtol=0, atol=0, equal_nan=True)
+                    for row in range(2):  # of equal ones the one that a stable sort puts there
+                        place = (order[row] == indices[row].item()).nonzero().item()
+                        nans = int(x[row].isnan().sum())
+                        middle = {"median": length - nans if nans else (length - 1) // 2}
+                        middle |= {"nanmedian": (length - nans - 1) // 2, "kthvalue": length // 3 - 1}
+                        self.assertEqual(place, middle[name])
+
 
 if __name__ == "__main__":
     unittest.main()

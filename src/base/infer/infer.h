@@ -154,6 +154,8 @@ Specs softmax(const Args& args);
 Specs softmax_backward_data(const Args& args);
 
 // sort.cpp
+Specs kthvalue(const Args& args);
+Specs median(const Args& args);
 Specs searchsorted(const Args& args);
 Specs sort(const Args& args);
 Specs topk(const Args& args);

@@ -20,6 +20,30 @@ Specs topk(const Args& args) {
   return {spec(self.dtype(), sizes), spec(DType::Int64, sizes)};
 }
 
+namespace {
+
+Specs one_of_rows(const Args& args, size_t dim_at) {
+  const auto self = args.tensor(0);
+  const int64_t dim = wrap_dim(args.integer(dim_at), self.ndim());
+  const uint32_t mask = self.ndim() == 0 ? 0 : uint32_t{1} << dim;
+  check_reducible(args, self, mask);
+  const Dims sizes = reduced_sizes(self.sizes(), mask, args.boolean(dim_at + 1));
+  return {spec(self.dtype(), sizes), spec(DType::Int64, sizes)};
+}
+
+}  // namespace
+
+Specs median(const Args& args) { return one_of_rows(args, 1); }
+
+Specs kthvalue(const Args& args) {
+  const auto self = args.tensor(0);
+  const Specs specs = one_of_rows(args, 2);
+  const int64_t k = args.integer(1), dim = wrap_dim(args.integer(2), self.ndim());
+  check(k >= 1 && k <= (self.ndim() == 0 ? 1 : self.size(dim)),
+        "kthvalue(): selected number k out of range for dimension {}", dim);
+  return specs;
+}
+
 Specs searchsorted(const Args& args) {
   const auto sequence = args.tensor(0);
   const auto self = args.tensor(1);

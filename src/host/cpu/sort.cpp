@@ -45,6 +45,39 @@ void sorted(const CpuCall& call, int64_t dim, bool descending) {
 void sort(const CpuCall& call) { sorted(call, call.args.integer(2), call.args.boolean(3)); }
 void topk(const CpuCall& call) { sorted(call, call.args.integer(2), call.args.boolean(3)); }
 
+// One element of each sorted row: place(numbers that are no NaN, length) says which.
+template <typename F>
+void one_of_rows(const CpuCall& call, int64_t dim, F&& place) {
+  const View self = call.args.tensor(0);
+  with_compute(self.type, [&]<typename T>(T) {
+    DimRows<T> rows(self, dim);
+    std::vector<T> values;
+    std::vector<int64_t> indices;
+    for (int64_t r = 0; r < rows.count; ++r) {
+      const std::span<T> row = rows[r];
+      const auto numbers = std::count_if(row.begin(), row.end(), [](T v) { return v == v; });
+      const auto order = order_of<T>(row, false);
+      indices.push_back(order[static_cast<size_t>(place(numbers, rows.length))]);
+      values.push_back(row[static_cast<size_t>(indices.back())]);
+    }
+    write(call.out(0), values);
+    write(call.out(1), indices);
+  });
+}
+void kthvalue(const CpuCall& call) {
+  one_of_rows(call, call.args.integer(2),
+              [&](int64_t, int64_t) { return call.args.integer(1) - 1; });
+}
+void median(const CpuCall& call) {
+  one_of_rows(call, call.args.integer(1), [](int64_t numbers, int64_t length) {
+    return numbers < length ? numbers : (length - 1) / 2;
+  });
+}
+void nanmedian(const CpuCall& call) {
+  one_of_rows(call, call.args.integer(1),
+              [](int64_t numbers, int64_t) { return std::max<int64_t>(0, numbers - 1) / 2; });
+}
+
 // NaN is found after everything, and before nothing: comparisons with it are false.
 void searchsorted(const CpuCall& call) {
   const View sequence = call.args.tensor(0);
@@ -78,8 +111,12 @@ void searchsorted(const CpuCall& call) {
   });
 }
 
-constexpr CpuOperator kOperators[] = {
-    {"sort.values_stable", sort}, {"topk.values", topk}, {"searchsorted.Tensor_out", searchsorted}};
+constexpr CpuOperator kOperators[] = {{"sort.values_stable", sort},
+                                      {"topk.values", topk},
+                                      {"searchsorted.Tensor_out", searchsorted},
+                                      {"kthvalue.values", kthvalue},
+                                      {"median.dim_values", median},
+                                      {"nanmedian.dim_values", nanmedian}};
 
 }  // namespace
 

@@ -1,4 +1,5 @@
 // Cases of the sort family. Where ties make the positions ambiguous, values are distinct.
+#include <limits>
 #include <numeric>
 
 #include "support/cases.h"
@@ -6,8 +7,13 @@
 namespace ocltensor::testing {
 namespace {
 
+bool is_one_of_rows(const Operator& op) {
+  return op.schema.name == "kthvalue" || op.schema.name.ends_with("median");
+}
+
 bool accepts(const Operator& op, DType dtype) {
-  if (op.schema.name == "topk") return dtype != DType::Bool && !is_complex(dtype);
+  if (op.schema.name == "topk" || is_one_of_rows(op))
+    return dtype != DType::Bool && !is_complex(dtype);
   return !is_complex(dtype);
 }
 
@@ -60,8 +66,30 @@ Case make_search(Case c, DType dtype, Draw& draw) {
   return c;
 }
 
+// Distinct numbers, with one NaN at times; long rows are selected from by several digits.
+Case make_one_of_rows(Case c, DType dtype, Draw& draw) {
+  auto& rng = draw.rng;
+  Dims sizes = draw.fixed ? *draw.fixed : draw.shape(0, 5);
+  for (int64_t& s : sizes)
+    s = draw.fixed ? s : std::clamp<int64_t>(s, 1, size_of(dtype) <= 2 ? 200 : 5000);
+  const auto rank = static_cast<int64_t>(sizes.size());
+  const int64_t dim = rank == 0 ? 0 : rng.range(0, rank - 1);
+  HostTensor self = distinct(draw, dtype, sizes, static_cast<size_t>(dim));
+  if (is_floating(dtype) && rng.chance(0.3))
+    self.set(rng.range(0, self.numel() - 1), std::numeric_limits<double>::quiet_NaN());
+  c.set("self", draw.place(std::move(self)));
+  c.set("dim", Scalar(rank > 0 && rng.chance(0.3) ? dim - rank : dim));
+  c.set("keepdim", Scalar(rng.chance(0.5)));
+  if (c.op->schema.input("k") >= 0)
+    c.set("k", Scalar(rng.range(1, rank == 0 ? 1 : sizes[static_cast<size_t>(dim)])));
+  c.same_type = true;
+  c.tolerance = {exact()};
+  return c;
+}
+
 Case make(const Operator& op, DType dtype, Draw& draw) {
   Case c = make_case(op, dtype);
+  if (is_one_of_rows(op)) return make_one_of_rows(std::move(c), dtype, draw);
   if (op.schema.name == "searchsorted") return make_search(std::move(c), dtype, draw);
   auto& rng = draw.rng;
   Dims sizes = draw.shape(0, 5);
