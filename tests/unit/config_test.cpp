@@ -62,6 +62,7 @@ constexpr Bad kBad[] = {{"OCLTENSOR_ENABLE_FALLBACK", "yes"},
                         {"OCLTENSOR_CACHE_DIR", "cache"},
                         {"OCLTENSOR_KERNEL_DIR", "./kernels"},
                         {"OCLTENSOR_CHECK_VALUES", "on"},
+                        {"OCLTENSOR_FLOAT64", "no"},
                         {"OCLTENSOR_KERNEL_STYLE", "row"},
                         {"OCLTENSOR_LAUNCH_THREAD", "2"},
                         {"OCLTENSOR_PLUGIN_PATH", "/a:b"},
@@ -102,7 +103,7 @@ TEST_F(Config, EveryBadValueIsRefusedWithNameValueAndRange) {
 
 TEST_F(Config, DefaultsAreValidAndListed) {
   config::validate();
-  EXPECT_EQ(config::list().size(), 32u);
+  EXPECT_EQ(config::list().size(), 33u);
   for (const config::KnobState& s : config::list()) {
     EXPECT_EQ(s.source, config::Source::Default) << s.name;
     EXPECT_EQ(s.value, s.default_value);

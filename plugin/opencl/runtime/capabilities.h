@@ -25,7 +25,8 @@ struct Capabilities {
   uint64_t largest_allocation = 0;
   uint64_t local_memory = 0;
   bool fp64 = false;
-  bool hides_fp64 = false;  // the compiler has it, and is told otherwise (OCLTENSOR_FLOAT64)
+  bool register_tiles = true;  // does a work-item keep tens of numbers in registers?
+  bool hides_fp64 = false;     // the compiler has it, and is told otherwise (OCLTENSOR_FLOAT64)
   bool fp16_arithmetic = false;
   bool int64_atomics = false;
   bool unified_memory = false;

@@ -50,7 +50,8 @@ struct Shape {
   }
 };
 
-const char* refuse(const OpCall&, const ConvProblem& p) {
+const char* refuse(const OpCall& call, const ConvProblem& p) {
+  if (!call.caps().register_tiles) return "the device has no fast products";
   const ConvParams& g = p.params;
   const Shape s(p);
   if (g.groups > kMostGroups) return "many groups";
