@@ -16,9 +16,9 @@ INLINE ulong widened(__global const STYPE(A) *a, long i) {
 
 INLINE void narrow(__global STYPE(A) *a, long i, ulong u) {
 #if KIND == 0
-  ((__global uint *)a)[i] = float_of_double(u, false);
+  ((__global uint *)a)[i] = float_of_double(u);
 #elif KIND == 1 || KIND == 2
-  STORE(A, a, i, as_float(float_of_double(u, true)));
+  STORE(A, a, i, as_float(float_of_double(u)));  // by way of float32, as ATen converts
 #elif KIND == 3
   a[i] = (STYPE(A))long_of_double(u);
 #else
