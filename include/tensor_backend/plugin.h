@@ -62,13 +62,12 @@ enum {
   TB_E_COMPILE = -5,       /* a kernel did not build; the text holds the compiler's log */
   TB_E_UNAVAILABLE = -6,   /* no driver, no device, no such thing on this machine */
   TB_E_STATE = -7, /* the object or process is in a state that forbids the call (after fork, ...) */
-  TB_E_INTERNAL = -8,    /* a defect of the backend */
-  TB_E_INDEX = -9,       /* an index in a tensor lies outside of its dimension. What only the device
-                          * sees, as a rule after the operator has returned: raised, like a value that
-                          * breaks an operator's contract (TB_E_INVALID), by the next call that waits
-                          * for the stream or the device. The work after it is done all the same, with
-                          * zeros for what was to be read there, and without what was to be written. */
-  TB_E_INTERRUPTED = -10 /* tb_host_api.interrupted ended a wait; the work goes on */
+  TB_E_INTERNAL = -8, /* a defect of the backend */
+  TB_E_INDEX = -9     /* an index in a tensor lies outside of its dimension. What only the device
+                       * sees, as a rule after the operator has returned: raised, like a value that
+                       * breaks an operator's contract (TB_E_INVALID), by the next call that waits
+                       * for the stream or the device. The work after it is done all the same, with
+                       * zeros for what was to be read there, and without what was to be written. */
 };
 
 /* Why an operator was declined (tb_error.reason with TB_UNSUPPORTED). */
