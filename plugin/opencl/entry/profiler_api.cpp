@@ -74,7 +74,10 @@ tb_status statistics(void (*row)(void*, const tb_statistic*), void* context, tb_
   });
 }
 tb_status reset_statistics(tb_error* error) {
-  return guarded(error, [] { profiler::statistics::reset(); });
+  return guarded(error, [] {
+    profiler::collect();  // what ran before belongs to the sums that end here
+    profiler::statistics::reset();
+  });
 }
 tb_status print_statistics(tb_error* error) {
   return guarded(error, [] {

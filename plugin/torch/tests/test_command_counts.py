@@ -52,6 +52,11 @@ def pdist(backward: bool) -> Callable[[], object]:
 
 
 class CommandCounts(unittest.TestCase):
+    def test_a_sum_is_one_command(self):
+        # Also: what ran before the sums were reset is not counted.
+        a = torch.ones(5, 5, device="ocl")
+        self.assertEqual(commands(lambda: a + a), 1)
+
     def test_counts(self):
         numbers = torch.randn(1000, device="ocl")
         table = {
