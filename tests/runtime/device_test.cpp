@@ -103,7 +103,7 @@ TEST(Memory, FractionLimitsAndTheProcessGoesOn) {
     FAIL() << "no error";
   } catch (const ot::Error& e) {
     EXPECT_EQ(e.status(), TB_E_OUT_OF_MEMORY);
-    EXPECT_THAT(e.what(), HasSubstr("OCLTENSOR_HIGH_WATERMARK_RATIO"));
+    EXPECT_THAT(e.what(), HasSubstr("set_per_process_memory_fraction"));
   }
   EXPECT_EQ(ot::ones({1 << 20}, ot::DType::Float32, "ocl").to_vector<float>()[7], 1.0f);
   ot::set_per_process_memory_fraction(0);

@@ -44,7 +44,7 @@ TYPES = (*NARROW, torch.float64)
 def drawn(dtype: torch.dtype, draw) -> torch.Tensor:
     """All words for 24 bits; for float64 pairs of words, so that half as many numbers have all high words."""
     count = WORDS // 2 if dtype is torch.float64 else WORDS
-    x = torch.full((count,), math.nan, dtype=dtype, device="ocl")
+    x = torch.full((count,), math.nan if dtype.is_floating_point else 0, dtype=dtype, device="ocl")
     torch.manual_seed(0)  # an offset of 0: the first word is word 0
     draw(x)
     return x

@@ -216,7 +216,7 @@ class Memory(unittest.TestCase):
             model(torch.ones(4_000_000, 8, device="ocl"))
         self.assertIsInstance(caught.exception, RuntimeError)
         text = str(caught.exception)
-        for part in ("MiB", "allocated", "cached", "limit", "OCLTENSOR_HIGH_WATERMARK_RATIO"):
+        for part in ("MiB", "allocated", "cached", "limit", "set_per_process_memory_fraction"):
             self.assertIn(part, text)
         del caught
         gc.collect()
