@@ -7,6 +7,7 @@
 
 #include "allocator.h"
 #include "attention.h"
+#include "backward_threads.h"
 #include "fallback.h"
 #include "generator.h"
 #include "kernels.h"
@@ -235,6 +236,7 @@ PYBIND11_MODULE(TORCH_OCL_MODULE, m) {
   waits("begin_rehearsal", &begin_rehearsal);
   waits("end_rehearsal", &end_rehearsal);
   waits("build_missing", &build_missing);
+  waits("await_backward_threads", &await_backward_threads);
   waits("set_device", &set_device);
   waits(
       "seed_all", +[](uint64_t seed) { seed_all(seed); });

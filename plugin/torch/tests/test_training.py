@@ -3,6 +3,8 @@
 import gc
 import multiprocessing
 import pathlib
+import subprocess
+import sys
 import threading
 import unittest
 
@@ -309,6 +311,31 @@ class Loading(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "spawn"):
             next(iter(loader))
         self.assertEqual(torch.ones(3, device="ocl").sum().item(), 3)
+
+
+# The thread of the pass stands back on the one processor there is, so that backward() returns while it still
+# holds the pass; what it then frees needs the interpreter, and takes its time.
+ENDS_AFTER_BACKWARD = """
+import os, time, torch, torch_ocl
+class Slow:
+    def __call__(self): pass
+    def __del__(self): time.sleep(0.3)
+y = (torch.ones(3, device="ocl", requires_grad=True) * 2).sum()
+y.register_hook(lambda _: torch.autograd.Variable._execution_engine.queue_callback(Slow()))
+y.backward(retain_graph=True)
+one = {min(os.sched_getaffinity(0))}
+for task in os.listdir("/proc/self/task"):
+    os.sched_setaffinity(int(task), one)
+    if "autograd" in open(f"/proc/self/task/{task}/comm").read():
+        os.sched_setscheduler(int(task), os.SCHED_IDLE, os.sched_param(0))
+y.backward()
+"""
+
+
+class Exit(unittest.TestCase):
+    def test_at_once_after_backward(self):
+        ran = subprocess.run([sys.executable, "-c", ENDS_AFTER_BACKWARD], capture_output=True, text=True)
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
 
 
 if __name__ == "__main__":

@@ -36,4 +36,5 @@ def register() -> None:
     _printing.install()
     # Before the interpreter ends: its threads still run then, and drivers have not gone.
     atexit.register(_C.profiler_finish)
+    atexit.register(_C.await_backward_threads)
     ocl._torch_ocl_registered = True  # type: ignore[attr-defined]
