@@ -135,10 +135,11 @@ std::vector<std::shared_ptr<Stream>> Device::streams() {
   return p.streams;
 }
 
+// One error can be raised: what other streams have to say is left to the next call.
 void Device::synchronize() {
   std::exception_ptr failure;
   for (const auto& stream : streams()) try {
-      stream->synchronize();
+      stream->synchronize(!failure);
     } catch (const Error&) {
       if (!failure) failure = std::current_exception();
     }

@@ -11,7 +11,9 @@ namespace ocltensor::opencl {
 class Device;
 class Stream;
 
-// Thread-safe. Recording again replaces the point.
+// Thread-safe. Recording again replaces the point. Waiting for an event does not raise wrong values
+// that kernels met before it: reading their record would wait for what came after. The next wait
+// for the stream or the device does.
 class Event {
  public:
   Event(Device& device, bool timing) : device_(device), timing_(timing) {}

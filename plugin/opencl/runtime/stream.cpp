@@ -57,7 +57,7 @@ Stream::~Stream() {
 // stream changes to such a queue for as long as the profiler is on.
 void Stream::change_session(uint32_t session) {
   check(cl().clFinish(queue_.get()), "clFinish");
-  forget_marks();
+  pace_.forget();
   session_ = session;
   const bool traced = trace_ != nullptr;
   if (traced) std::exchange(trace_, nullptr)->finish();
@@ -107,7 +107,7 @@ void Stream::raise_failure(cl_int code, const char* call) {
   markers_.clear();
   completed_ = submitted_.load();
   launches_ = 0;
-  forget_marks();
+  pace_.forget();
   if (trace_) std::exchange(trace_, nullptr)->finish();
   session_ = 0;
   try {
@@ -229,7 +229,7 @@ Handle<cl_event> Stream::marker(bool timing) {
   check(cl().clEnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, event.out()),
         "clEnqueueMarkerWithWaitList");
   check(cl().clFlush(queue_.get()), "clFlush");
-  unflushed_ = 0;
+  pace_.flushed();
   if (!timing) return event;
   // Only a profiling queue stamps its commands, and one costs several microseconds a launch: so the
   // stream keeps a plain queue, and a command on a second one is stamped when the first has arrived
@@ -245,17 +245,17 @@ Handle<cl_event> Stream::marker(bool timing) {
   return stamped;
 }
 
-void Stream::synchronize(bool raises_refusal) {
+void Stream::synchronize(bool raises) {
   check_process();
   const std::lock_guard lock(mutex_);
   const auto launches = hold_launches();
   const uint64_t ticket = submitted_.load();
   check(cl().clFinish(queue_.get()), "clFinish");
   if (profiling_queue_) check(cl().clFinish(profiling_queue_.get()), "clFinish");  // events' stamps
-  forget_marks();
+  pace_.forget();
   completed_ = std::max(completed_.load(), ticket);
   markers_.clear();
-  if (!raises_refusal) return;
+  if (!raises) return;
   if (has_refusal_) [[unlikely]]
     raise_refusal();
   faults_.raise_reported(queue_.get(), id_);
@@ -295,7 +295,7 @@ bool Stream::passed(uint64_t ticket) {
     if (cl().clEnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, event.out()) != CL_SUCCESS)
       return false;
     cl().clFlush(queue_.get());
-    unflushed_ = 0;
+    pace_.flushed();
     markers_.emplace_back(covered, std::move(event));
     poll_markers();
   }
@@ -303,7 +303,7 @@ bool Stream::passed(uint64_t ticket) {
 }
 
 void Stream::wait(uint64_t ticket) {
-  if (!passed(ticket)) synchronize();
+  if (!passed(ticket)) synchronize(false);
 }
 
 }  // namespace ocltensor::opencl

@@ -14,9 +14,9 @@
 #include "faults.h"
 #include "launch_thread.h"
 #include "opencl.h"
+#include "pace.h"
 #include "profiler.h"
 #include "rehearsal.h"
-#include "run_ahead.h"
 #include "staging.h"
 #include "stream_trace.h"
 
@@ -59,8 +59,8 @@ class Stream {
   // An event that is reached when all work enqueued so far is; flushed. With timing it carries
   // device timestamps. What was refused is raised, and again by the next call.
   Handle<cl_event> marker(bool timing);
-  // Without `raises_refusal` what was refused is left to the next call.
-  void synchronize(bool raises_refusal = true);
+  // Without `raises` refusals are left to the next call, wrong values to the next synchronisation.
+  void synchronize(bool raises = true);
   bool idle();
   // Leaves the profiler's session if it is over: waits, hands over what was traced.
   void end_trace();
@@ -79,7 +79,8 @@ class Stream {
   Rehearsal& rehearsal() { return rehearsal_; }
   Faults& faults() { return faults_; }
 
-  // Progress, for the memory pool (see StreamClock).
+  // Progress, for the memory pool (see StreamClock). Its waits have no user who looks for errors of
+  // earlier work: these stay for the user's own.
   uint64_t submitted() const { return submitted_.load(std::memory_order_acquire); }
   bool passed(uint64_t ticket);
   void wait(uint64_t ticket);
@@ -101,11 +102,7 @@ class Stream {
   // Memory for a copy, and after the last of several: all commands are on the queue.
   void* staging(uint64_t bytes);
   void leave_staging();
-  // After each enqueue; `bytes` of host memory are the command's until it has run. Flushes now and
-  // then, and waits where the host has run too far ahead.
-  cl_int keep_pace(uint64_t bytes, const char*& call);
-  void submitted_one(uint64_t bytes = 0);  // the same, and counts
-  void forget_marks();                     // nothing is in flight
+  void submitted_one(uint64_t bytes = 0);  // counts, and keeps the pace
   void check(cl_int code, const char* call);
   [[noreturn]] void raise_failure(cl_int code, const char* call);
   cl_command_queue profiling_queue();
@@ -134,9 +131,7 @@ class Stream {
   Handle<cl_mem> stamp_;  // what timing events write, to be stamped
   std::atomic<uint64_t> submitted_{0};
   std::atomic<uint64_t> completed_{0};
-  uint64_t unflushed_ = 0;
-  RunAhead run_ahead_;  // with its marks in the queue
-  std::deque<Handle<cl_event>> run_ahead_marks_;
+  Pace pace_;
   std::deque<std::pair<uint64_t, Handle<cl_event>>> markers_;
   static constexpr size_t kRecent = 8;
   std::array<const char*, kRecent> recent_{};  // names of the last launches

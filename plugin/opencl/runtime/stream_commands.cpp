@@ -13,7 +13,6 @@
 namespace ocltensor::opencl {
 namespace {
 
-constexpr uint64_t kFlushEvery = 32;  // enqueues
 constexpr std::array kTransferCalls{"clEnqueueWriteBuffer", "clEnqueueCopyBuffer",
                                     "clEnqueueFillBuffer"};
 
@@ -24,56 +23,10 @@ void count_copy(uint64_t bytes) {
 
 }  // namespace
 
-cl_int Stream::keep_pace(uint64_t bytes, const char*& call) {
-  const bool wants_mark = run_ahead_.add(bytes);
-  if (++unflushed_ >= kFlushEvery || wants_mark) {
-    unflushed_ = 0;
-    call = "clFlush";
-    if (const cl_int code = cl().clFlush(queue_.get()); code != CL_SUCCESS) return code;
-  }
-  if (!wants_mark) [[likely]]
-    return CL_SUCCESS;
-  call = "clEnqueueMarkerWithWaitList";
-  Handle<cl_event> mark;
-  if (const cl_int code = cl().clEnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, mark.out());
-      code != CL_SUCCESS)
-    return code;
-  run_ahead_marks_.push_back(std::move(mark));
-  run_ahead_.mark(RunAhead::Clock::now());
-  call = "clGetEventInfo";
-  while (!run_ahead_marks_.empty()) {
-    cl_int status = CL_QUEUED;
-    if (const cl_int code =
-            cl().clGetEventInfo(run_ahead_marks_.front().get(), CL_EVENT_COMMAND_EXECUTION_STATUS,
-                                sizeof status, &status, nullptr);
-        code != CL_SUCCESS)
-      return code;
-    if (status > CL_COMPLETE) break;
-    run_ahead_marks_.pop_front();
-    run_ahead_.reach_oldest(RunAhead::Clock::now(), false);
-  }
-  if (!run_ahead_.is_too_far()) return CL_SUCCESS;
-  const profiler::HostCall traced("wait", "the host is far ahead of the device");
-  call = "clWaitForEvents";
-  while (run_ahead_.is_too_far()) {
-    const cl_event oldest = run_ahead_marks_.front().get();
-    if (const cl_int code = cl().clWaitForEvents(1, &oldest); code != CL_SUCCESS) return code;
-    run_ahead_marks_.pop_front();
-    run_ahead_.reach_oldest(RunAhead::Clock::now(), true);
-  }
-  return CL_SUCCESS;
-}
-
-void Stream::forget_marks() {
-  run_ahead_marks_.clear();
-  run_ahead_.clear();
-  unflushed_ = 0;
-}
-
 void Stream::submitted_one(uint64_t bytes) {
   submitted_.fetch_add(1, std::memory_order_release);
   const char* call = nullptr;
-  check(keep_pace(bytes, call), call);
+  check(pace_.keep(queue_.get(), bytes, call), call);
 }
 
 std::unique_lock<std::mutex> Stream::hold_launches() {
@@ -136,7 +89,7 @@ cl_int Stream::enqueue(cl_kernel kernel, const char* name, const Range& range, c
     return code;
   }
   const char* what = nullptr;
-  if (code = keep_pace(0, what); code != CL_SUCCESS) [[unlikely]]
+  if (code = pace_.keep(queue_.get(), 0, what); code != CL_SUCCESS) [[unlikely]]
     call = what;
   return code;
 }
@@ -163,7 +116,7 @@ cl_int Stream::enqueue(const Transfer& t, cl_event* event, std::string& call) {
   }
   const char* what = nullptr;
   const uint64_t held = t.kind == Transfer::Kind::Write ? t.bytes : 0;
-  if (code = keep_pace(held, what); code != CL_SUCCESS) [[unlikely]]
+  if (code = pace_.keep(queue, held, what); code != CL_SUCCESS) [[unlikely]]
     call = what;
   return code;
 }

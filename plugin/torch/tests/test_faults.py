@@ -121,6 +121,28 @@ class Faults(InGpuStyle, unittest.TestCase):
         with self.assertRaisesRegex(IndexError, "index 3"):
             stream.synchronize()
 
+    def test_the_devices_wait_tells_of_one_stream_at_a_time(self):
+        for index in (4, 5):
+            with torch.ocl.stream(torch.ocl.Stream()):
+                x(3)[ocl(index)]
+        found = []
+        for _ in range(2):
+            with self.assertRaises(IndexError) as raised:
+                torch.ocl.synchronize()
+            found.append(str(raised.exception).split(" is out")[0][-7:])
+        self.assertEqual(sorted(found), ["index 4", "index 5"])
+        torch.ocl.synchronize()
+
+    def test_waits_of_the_allocator_leave_it_to_the_users(self):
+        slow = x(1 << 20)
+        x(3)[ocl(3)]
+        for _ in range(20):
+            slow = slow.sin()
+        del slow
+        torch.ocl.empty_cache()
+        with self.assertRaises(IndexError):
+            torch.ocl.synchronize()
+
     def test_backward_of_a_wrong_target(self):
         scores = x(2, 3).requires_grad_()
         with self.assertRaises(IndexError):
