@@ -21,33 +21,15 @@ std::vector<int64_t> order_of(std::span<const T> row, bool descending) {
   return order;
 }
 
-// Writes the first elements of each sorted row, as many as the outputs have.
-void sorted(const CpuCall& call, int64_t dim, bool descending) {
-  const View values_out = call.out(0).with_last_dim(dim);
-  const auto kept = static_cast<size_t>(values_out.sizes.back());
-  const View self = call.args.tensor(0);
-  with_compute(self.type, [&]<typename T>(T) {
-    DimRows<T> rows(self, dim);
-    std::vector<T> values;
-    std::vector<int64_t> indices;
-    for (int64_t r = 0; r < rows.count; ++r) {
-      const auto order = order_of<T>(rows[r], descending);
-      for (size_t i = 0; i < kept; ++i) {
-        indices.push_back(order[i]);
-        values.push_back(rows[r][static_cast<size_t>(order[i])]);
-      }
-    }
-    write(values_out, values);
-    write(call.out(1).with_last_dim(dim), indices);
-  });
-}
+struct Places {
+  size_t first, count;
+};
 
-void sort(const CpuCall& call) { sorted(call, call.args.integer(2), call.args.boolean(3)); }
-void topk(const CpuCall& call) { sorted(call, call.args.integer(2), call.args.boolean(3)); }
-
-// One element of each sorted row: place(numbers that are no NaN, length) says which.
+// Elements of each sorted row and where they lay: places(numbers that are no NaN, length) says
+// which of its order.
 template <typename F>
-void one_of_rows(const CpuCall& call, int64_t dim, F&& place) {
+void take_in_order(const CpuCall& call, int64_t dim, bool descending, View values_out,
+                   View indices_out, F&& places) {
   const View self = call.args.tensor(0);
   with_compute(self.type, [&]<typename T>(T) {
     DimRows<T> rows(self, dim);
@@ -56,26 +38,45 @@ void one_of_rows(const CpuCall& call, int64_t dim, F&& place) {
     for (int64_t r = 0; r < rows.count; ++r) {
       const std::span<T> row = rows[r];
       const auto numbers = std::count_if(row.begin(), row.end(), [](T v) { return v == v; });
-      const auto order = order_of<T>(row, false);
-      indices.push_back(order[static_cast<size_t>(place(numbers, rows.length))]);
-      values.push_back(row[static_cast<size_t>(indices.back())]);
+      const auto order = order_of<T>(row, descending);
+      const Places taken = places(numbers, rows.length);
+      for (const int64_t at : std::span(order).subspan(taken.first, taken.count)) {
+        indices.push_back(at);
+        values.push_back(row[static_cast<size_t>(at)]);
+      }
     }
-    write(call.out(0), values);
-    write(call.out(1), indices);
+    write(values_out, values);
+    write(indices_out, indices);
+  });
+}
+
+// The first elements, as many as the outputs have.
+void first_in_order(const CpuCall& call) {
+  const int64_t dim = call.args.integer(2);
+  const View values = call.out(0).with_last_dim(dim);
+  const Places all{0, static_cast<size_t>(values.sizes.back())};
+  take_in_order(call, dim, call.args.boolean(3), values, call.out(1).with_last_dim(dim),
+                [&](int64_t, int64_t) { return all; });
+}
+
+template <typename F>
+void one_in_order(const CpuCall& call, int64_t dim, F&& place) {
+  take_in_order(call, dim, false, call.out(0), call.out(1), [&](int64_t numbers, int64_t length) {
+    return Places{static_cast<size_t>(place(numbers, length)), 1};
   });
 }
 void kthvalue(const CpuCall& call) {
-  one_of_rows(call, call.args.integer(2),
-              [&](int64_t, int64_t) { return call.args.integer(1) - 1; });
+  one_in_order(call, call.args.integer(2),
+               [&](int64_t, int64_t) { return call.args.integer(1) - 1; });
 }
 void median(const CpuCall& call) {
-  one_of_rows(call, call.args.integer(1), [](int64_t numbers, int64_t length) {
+  one_in_order(call, call.args.integer(1), [](int64_t numbers, int64_t length) {
     return numbers < length ? numbers : (length - 1) / 2;
   });
 }
 void nanmedian(const CpuCall& call) {
-  one_of_rows(call, call.args.integer(1),
-              [](int64_t numbers, int64_t) { return std::max<int64_t>(0, numbers - 1) / 2; });
+  one_in_order(call, call.args.integer(1),
+               [](int64_t numbers, int64_t) { return std::max<int64_t>(0, numbers - 1) / 2; });
 }
 
 // NaN is found after everything, and before nothing: comparisons with it are false.
@@ -111,8 +112,8 @@ void searchsorted(const CpuCall& call) {
   });
 }
 
-constexpr CpuOperator kOperators[] = {{"sort.values_stable", sort},
-                                      {"topk.values", topk},
+constexpr CpuOperator kOperators[] = {{"sort.values_stable", first_in_order},
+                                      {"topk.values", first_in_order},
                                       {"searchsorted.Tensor_out", searchsorted},
                                       {"kthvalue.values", kthvalue},
                                       {"median.dim_values", median},
