@@ -1,4 +1,4 @@
-// Parameters of index/runs.cl and index/order.cl.
+// Parameters of index/runs.cl.
 #ifndef OCLTENSOR_RUNS_PARAMS_H
 #define OCLTENSOR_RUNS_PARAMS_H
 #include "host_types.h"
@@ -17,13 +17,4 @@ typedef struct {
   tk_i32 extra;  // means: what the target counts for
   tk_i32 reserved;
 } RunsParams;
-// A pass over a digit of keys.
-typedef struct {
-  tk_i64 pieces, per_item;
-  tk_i64 count, piece;  // keys, and how many of them a piece of work has
-  tk_i64 limit;         // what keys without a place become
-  tk_i32 shift, bits;   // of the digit
-  tk_i32 first;         // whether keys are as they were given
-  tk_i32 reserved;
-} OrderParams;
 #endif

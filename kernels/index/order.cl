@@ -5,7 +5,7 @@
 //   move          entries to their places
 #include "types.h"
 #include "range.h"
-#include "runs_params.h"
+#include "order_params.h"
 #define DIGITS (1 << 11)  // at most
 
 INLINE ulong entry_at(__global const ulong *from, long i, const bool first, ulong limit) {

@@ -126,6 +126,7 @@ DType result_type(const Args& args, const PointwiseCall& call) {
       if (!is_floating(type) && !is_complex(type)) refuse("floating-point or complex");
       break;
     case TypeRule::Number:
+    case TypeRule::Quotient:
       if (type == DType::Bool) refuse("numeric");
       break;
     case TypeRule::Integral:

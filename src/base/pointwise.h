@@ -22,6 +22,7 @@ namespace ocltensor {
 enum class TypeRule : uint8_t {
   Any,          // computes and returns the promoted type
   Number,       // the same, but bool is refused
+  Quotient,     // Number, of integers not by zero: operand b is a divisor
   Float,        // integers become float32
   FloatOnly,    // integers are refused
   Integral,     // integers and bool only

@@ -72,7 +72,8 @@ bool takes_complex(const std::string& name) {
 bool accepts(const Operator& op, DType dtype) {
   if (is_complex(dtype)) return takes_complex(op.schema.name);
   switch (rule_of(op)) {
-    case TypeRule::Number: return dtype != DType::Bool;
+    case TypeRule::Number:
+    case TypeRule::Quotient: return dtype != DType::Bool;
     case TypeRule::FloatOnly: return is_floating(dtype);
     case TypeRule::Integral: return is_integral(dtype, true);
     case TypeRule::IntegerOnly: return is_integral(dtype, false);

@@ -9,6 +9,7 @@
 #include "ops/divide_up.h"
 #include "ops/division.h"
 #include "ops/sort/sort.h"
+#include "order.h"
 #include "runs_params.h"
 
 namespace ocltensor::opencl {
@@ -53,53 +54,6 @@ Sorted sort_for_elements(const OpCall& call, TensorView keys, const Shape& shape
   return sorted;
 }
 
-// CPU drivers: by digits of up to 11 bits, in one or two passes for targets of up to 2^22 blocks.
-Sorted sort_for_rows(const OpCall& call, TensorView keys, const Shape& shape) {
-  constexpr int64_t kDigit = 11;
-  constexpr int64_t kSmallest = 4096;  // keys of a piece
-  const int64_t bits = std::bit_width(static_cast<uint64_t>(shape.blocks));
-  const int64_t passes = divide_up(bits, kDigit);
-  OrderParams p{};
-  p.count = shape.count;
-  p.limit = shape.blocks;
-  p.bits = static_cast<int32_t>(divide_up(bits, passes));
-  p.piece =
-      std::max(kSmallest, divide_up(p.count, std::min<int64_t>(64, 4 * call.caps().compute_units)));
-  p.pieces = divide_up(p.count, p.piece);
-  const auto bytes = static_cast<uint64_t>(p.count) * 8;
-  Sorted sorted{call.scratch(bytes), std::nullopt};
-  const Scratch spare = call.scratch(passes > 1 ? bytes : 0);
-  const Scratch counts = call.scratch(static_cast<uint64_t>(p.pieces << p.bits) * 4);
-  const Division division = divide(call.caps(), p.pieces);
-  p.per_item = division.per_item;
-  Defines d;
-  d.set("ROWS", 1);
-  for (int64_t pass = 0; pass < passes; ++pass) {
-    const bool to_spare = (passes - 1 - pass) % 2 == 1;
-    p.shift = static_cast<int32_t>(pass * p.bits);
-    p.first = pass == 0;
-    const auto bind_entries = [&](Launch& launch) {
-      if (pass == 0)
-        bind(launch, keys);
-      else
-        bind_memory(launch, to_spare ? &sorted.keys : &spare);
-    };
-    Launch count = call.launch(kernel_sources::index_order, "count_digits", d);
-    bind_memory(count, &counts);
-    bind_entries(count);
-    count.value(p).run(division.global, division.local);
-    Launch sum = call.launch(kernel_sources::index_order, "sum_counts", d);
-    bind_memory(sum, &counts);
-    sum.value(p).run({1, 1, 1}, {1, 1, 1});
-    Launch move = call.launch(kernel_sources::index_order, "move", d);
-    bind_memory(move, to_spare ? &spare : &sorted.keys);
-    bind_memory(move, &counts);
-    bind_entries(move);
-    move.value(p).run(division.global, division.local);
-  }
-  return sorted;
-}
-
 // Numbers of an entry that a work-item combines.
 int64_t lanes_of(const OpCall& call, int64_t block) {
   if (!is_rows(call)) return 1;
@@ -133,8 +87,10 @@ bool wants_runs(const OpCall& call, const Accumulation& what) {
 void accumulate_runs(const OpCall& call, const Accumulation& what) {
   const Shape shape = shape_of(what);
   const DType type = what.target.dtype();
-  const Sorted sorted = is_rows(call) ? sort_for_rows(call, what.keys, shape)
-                                      : sort_for_elements(call, what.keys, shape);
+  const LocalTensor keys_row(what.keys.address(), DType::Int64, Dims{shape.count});
+  const Sorted sorted = is_rows(call)
+                            ? Sorted{keys_in_order(call, keys_row, shape.blocks), std::nullopt}
+                            : sort_for_elements(call, keys_row, shape);
   RunsParams p{};
   p.all = shape.count;
   p.lanes = shape.lanes;

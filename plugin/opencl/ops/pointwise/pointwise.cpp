@@ -8,8 +8,7 @@
 
 #include "base/iteration.h"
 #include "base/pointwise.h"
-#include "kernel_sources.h"
-#include "ops/division.h"
+#include "zero_divisor.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -73,35 +72,6 @@ const Formula* find_power(const PointwiseCall& call) {
                                    : powers.by_exponent)[static_cast<size_t>(place)];
 }
 
-// Rows that divide integers by their second operand.
-bool divides_integers(const PointwiseCall& call) {
-  static const auto& rows = *new auto([] {
-    std::vector<bool> divides(pointwise_rows().size());
-    for (const PointwiseRow& row : pointwise_rows())
-      for (const char* name :
-           {"div.out_mode:trunc", "div.out_mode:floor", "floor_divide.out", "remainder.Tensor_out",
-            "remainder.Scalar_Tensor_out", "fmod.Tensor_out"})
-        if (row.name == name) divides[row.index] = true;
-    return divides;
-  }());
-  return rows[call.row->index] && is_integral(call.compute, true);
-}
-
-// What an integer divided by zero gives depends on the device: it is an error, as on the CPU.
-void report_zeros(const OpCall& call, TensorView divisor) {
-  if (!call.policy().check_values || divisor.numel() == 0) return;
-  const Contiguous dense(call, divisor);
-  const Division division = divide(call.caps(), divisor.numel(), 1024);
-  Defines d;
-  d.type("B", divisor.dtype()).set("ROWS", is_rows(call));
-  Launch launch = call.launch(kernel_sources::pointwise_zero_divisor, "zero_divisor", d);
-  bind(launch, dense.view());
-  call.report(launch, FaultKind::ZeroDivisor)
-      .value(divisor.numel())
-      .value(division.per_item)
-      .run(division.global, division.local);
-}
-
 void pointwise(OpCall& call) {
   const PointwiseCall resolved = resolve_pointwise(call.args());
   const Formula* formula = find_power(resolved);
@@ -141,11 +111,11 @@ void pointwise(OpCall& call) {
   if (resolved.rule == TypeRule::MaskedFill)
     for (int k = 0; k < resolved.parameter_count; ++k)
       check_fits(resolved.parameters[static_cast<size_t>(k)], resolved.result);
-  const bool divides = divides_integers(resolved);
+  const bool divides = resolved.rule == TypeRule::Quotient && is_integral(resolved.compute, true);
   check(!divides || !resolved.operands[1].is_number || resolved.operands[1].value.as_double() != 0,
         "ZeroDivisionError: {} divides integers by zero", call.name());
   call.accept();
-  if (divides && tensors[1]) report_zeros(call, *tensors[1]);
+  if (divides && tensors[1]) report_zero_divisor(call, *tensors[1]);
   const ElementwiseLaunch what{
       formula,
       resolved.compute,

@@ -1,0 +1,23 @@
+// Looks for zeros among the integers that a pointwise operator divides by.
+#include "zero_divisor.h"
+
+#include "kernel_sources.h"
+#include "ops/division.h"
+
+namespace ocltensor::opencl {
+
+void report_zero_divisor(const OpCall& call, TensorView divisor) {
+  if (!call.policy().check_values || divisor.numel() == 0) return;
+  const Contiguous dense(call, divisor);
+  const Division division = divide(call.caps(), divisor.numel(), 1024);
+  Defines d;
+  d.type("B", divisor.dtype()).set("ROWS", is_rows(call));
+  Launch launch = call.launch(kernel_sources::pointwise_zero_divisor, "zero_divisor", d);
+  bind(launch, dense.view());
+  call.report(launch, FaultKind::ZeroDivisor)
+      .value(divisor.numel())
+      .value(division.per_item)
+      .run(division.global, division.local);
+}
+
+}  // namespace ocltensor::opencl

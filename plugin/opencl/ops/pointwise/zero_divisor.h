@@ -1,0 +1,11 @@
+// Division of integers by zero, which devices answer as they like.
+#pragma once
+
+#include "ops/op_call.h"
+
+namespace ocltensor::opencl {
+
+// A zero in `divisor` (integers) is raised by the next wait, as an error of the call's operator.
+void report_zero_divisor(const OpCall& call, TensorView divisor);
+
+}  // namespace ocltensor::opencl
