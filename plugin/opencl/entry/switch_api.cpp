@@ -22,7 +22,7 @@ namespace {
 std::vector<const AlgorithmFamily*> families() {
   for (const auto family :
        {matmul_algorithms, conv_algorithms, fft_algorithms, index_put_algorithms,
-        attention_forward_algorithms, attention_backward_algorithms})
+        accumulation_algorithms, attention_forward_algorithms, attention_backward_algorithms})
     (void)family();  // a family is known once it was used
   return algorithm_families();
 }

@@ -21,11 +21,15 @@ Known& known() {
   return k;
 }
 
+bool is_disabled(const Policy& policy, const Algorithm& algorithm) {
+  return policy.algorithms.find(algorithm.id) != nullptr;
+}
+
 // Why the user's settings leave an algorithm out, or nullptr.
 const char* refusal_of_user(const Policy& policy, const Algorithm& algorithm) {
   if (algorithm.last_resort) return nullptr;
   if (!policy.tuned) return "tuned kernels are off (enabled = False)";
-  if (policy.algorithms.find(algorithm.id) != nullptr) return "it is disabled";
+  if (is_disabled(policy, algorithm)) return "it is disabled";
   return nullptr;
 }
 
@@ -46,7 +50,9 @@ Decision decide_by_rule(const Question& q) {
     decision.reasons.push_back(reason);
     if (reason != nullptr) continue;
     if (fitting == q.candidates.size()) fitting = i;
-    if (c.passed == nullptr && decision.index == q.candidates.size()) decision.index = i;
+    // A last resort that is disabled makes room for what the rule passes over.
+    const bool passed = c.passed != nullptr || is_disabled(q.call.policy(), *c.algorithm);
+    if (!passed && decision.index == q.candidates.size()) decision.index = i;
   }
   if (decision.index == q.candidates.size()) decision.index = fitting;
   check(fitting < q.candidates.size(), "{}: no algorithm takes {}", q.family.name(), q.problem);

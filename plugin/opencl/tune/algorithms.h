@@ -20,7 +20,7 @@ namespace ocltensor::opencl {
 struct Algorithm {
   const char* id;            // "matmul.packed"
   const char* name;          // for people
-  bool last_resort = false;  // takes whatever comes: never measured, never disabled
+  bool last_resort = false;  // takes whatever comes: never measured; disabled only if others can
   mutable std::atomic<uint64_t> runs{0};
 };
 

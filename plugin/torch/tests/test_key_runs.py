@@ -1,11 +1,18 @@
-"""Sums and other reductions over long runs of equal keys, which are cut into chunks: every reduction, type and spread of keys."""
+"""Sums and other reductions over long runs of equal keys: every reduction, type and spread of keys, by both algorithms."""
 
 import itertools
+import os
+import subprocess
+import sys
 import unittest
 
-import torch
-import torch_ocl  # noqa: F401
-from gpu_style import InGpuStyle
+DISABLED = "OCLTENSOR_DISABLED_ALGORITHMS"
+# Where nothing is disabled, the number of processors decides; here runs are cut into chunks wherever that can be.
+os.environ.setdefault(DISABLED, "accumulate.sequence")
+
+import torch  # noqa: E402
+import torch_ocl  # noqa: E402, F401
+from gpu_style import InGpuStyle  # noqa: E402
 
 LENGTH, TARGETS = 30011, 700  # three levels of chunks on GPUs, two on CPU drivers; the last chunk is not full
 
@@ -33,10 +40,20 @@ class KeyRuns(InGpuStyle, unittest.TestCase):
         expected, got = call(*tensors), call(*(t.to("ocl") for t in tensors)).cpu()
         torch.testing.assert_close(got, expected, equal_nan=True, **({"rtol": 0, "atol": 0} if exact else {}))
 
+    @unittest.skipIf(os.environ[DISABLED] == "accumulate.runs", "is that algorithm already")
+    def test_one_after_another(self):
+        environment = os.environ | {DISABLED: "accumulate.runs"}
+        run = subprocess.run([sys.executable, __file__], env=environment, capture_output=True, text=True)
+        self.assertEqual(run.returncode, 0, run.stderr)
+
+    def test_the_algorithm(self):
+        torch.zeros(9, device="ocl").index_add(0, torch.zeros(9999, dtype=torch.int64, device="ocl"), torch.ones(9999, device="ocl"))
+        used = torch.backends.ocl.last_choices()["accumulate"]
+        self.assertEqual({used, os.environ[DISABLED]}, {"accumulate.runs", "accumulate.sequence"})
+
     def test_index_add(self):
-        for spread, (dtype, width) in itertools.product(
-            SPREADS, ((torch.float32, 12), (torch.float32, 5), (torch.int8, 16), (torch.complex64, 3))
-        ):
+        widths = ((torch.float32, 12), (torch.float32, 5), (torch.float32, 40), (torch.int8, 16), (torch.complex64, 3))
+        for spread, (dtype, width) in itertools.product(SPREADS, widths):
             with self.subTest(spread=spread, dtype=dtype, width=width):
                 start, source = (torch.randint(-4, 5, (n, width)).to(dtype) for n in (TARGETS, LENGTH))
                 self.check(lambda a, i, b: a.index_add(0, i, b, alpha=3), start, keys(spread), source)

@@ -6,8 +6,10 @@
 #include "accumulate_params.h"
 #include "kernel_sources.h"
 #include "ops/copy/copy.h"
+#include "ops/divide_up.h"
 #include "ops/division.h"
 #include "runs.h"
+#include "tune/algorithms.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -72,9 +74,10 @@ void divide_means(const OpCall& call, const Accumulation& what, const Scratch& c
   launch.run(division.global, division.local);
 }
 
-// Groups, and on CPU drivers ranges of a group's blocks where groups alone are too few: every item
-// then reads all keys, so there are no more items than a block's length pays for.
+// Groups, and on CPU drivers ranges of a group's blocks, one for each processor, where rows are so
+// long that adding them takes much longer than reading all keys, as every item does.
 Division divide_groups(const OpCall& call, const Accumulation& what, AccumulateParams& p) {
+  constexpr int64_t kLongRow = 32, kMostParts = 64;
   p.parts = 1;
   p.pieces = what.groups;
   if (!is_rows(call)) {
@@ -84,16 +87,14 @@ Division divide_groups(const OpCall& call, const Accumulation& what, AccumulateP
   const bool relative = what.target_blocks > 0 || what.groups == 1;
   const int64_t blocks =
       what.target_blocks > 0 ? what.target_blocks : what.target.numel() / what.block;
-  const int64_t wanted =
-      std::clamp<int64_t>(std::max<int64_t>(what.block, call.caps().compute_units), 1, 64) /
-      what.groups;
-  if (relative && wanted > 1 && what.length * what.block > 4096) {
-    p.part = std::max<int64_t>(1, (blocks + wanted - 1) / wanted);
-    p.parts = (blocks + p.part - 1) / p.part;
+  const int64_t wanted = std::min<int64_t>(call.caps().compute_units, kMostParts) / what.groups;
+  const int64_t numbers = what.length * what.block;
+  if (relative && wanted > 1 && what.block >= kLongRow && numbers > 65536) {
+    p.part = divide_up(blocks, wanted);
+    p.parts = divide_up(blocks, p.part);
     p.pieces = what.groups * p.parts;
   }
-  return divide(call.caps(), p.pieces,
-                what.length * what.block > 4096 ? 1 : 1 + 4096 / (what.length * what.block));
+  return divide(call.caps(), p.pieces, numbers > 4096 ? 1 : 1 + 4096 / numbers);
 }
 
 // Sums and replacements of complex numbers are those of their parts: blocks of twice as many.
@@ -114,13 +115,7 @@ void accumulate_parts(const OpCall& call, const Accumulation& what) {
   accumulate(call, parts);
 }
 
-}  // namespace
-
-void accumulate(const OpCall& call, const Accumulation& what) {
-  if (is_complex(what.target.dtype()) && what.groups * what.length * what.block > 0)
-    return accumulate_parts(call, what);
-  if (what.groups * what.length * what.block == 0 || what.target.numel() == 0) return;
-  if (wants_runs(call, what)) return accumulate_runs(call, what);
+void accumulate_in_sequence(const OpCall& call, const Accumulation& what) {
   AccumulateParams p{};
   p.groups = what.groups;
   p.length = what.length;
@@ -143,6 +138,42 @@ void accumulate(const OpCall& call, const Accumulation& what) {
   bind(launch, what.source);
   launch.value(p).run(division.global, division.local);
   if (what.how == Combine::Mean) divide_means(call, what, counts);
+}
+const char* refuse_nothing(const OpCall&, const Accumulation&) { return nullptr; }
+
+const AlgorithmFor<Accumulation> kRuns{
+    {"accumulate.runs", "sorted by keys, whose runs are cut into chunks"},
+    refuse_runs,
+    accumulate_runs,
+    pass_over_runs};
+const AlgorithmFor<Accumulation> kSequence{
+    {"accumulate.sequence", "one after another", true}, refuse_nothing, accumulate_in_sequence};
+
+struct AccumulationTraits {
+  static std::string describe(const OpCall& call, const Accumulation& what) {
+    return fmt::format("{} {} x {} rows of {}", call.name(), what.groups, what.length, what.block);
+  }
+  static std::string notes(const OpCall&, const Accumulation&) { return {}; }
+  static ShapeClass shape_class(const OpCall&, const Accumulation&) { return {}; }  // not measured
+  static std::string shape_text(const ShapeClass&) { return {}; }
+  static Scratch redirect(const OpCall& call, Accumulation&) { return call.scratch(0); }
+};
+using AccumulationAlgorithms = AlgorithmList<Accumulation, AccumulationTraits>;
+
+AccumulationAlgorithms& algorithms() {
+  static AccumulationAlgorithms& list =
+      *new AccumulationAlgorithms("accumulate", {&kRuns, &kSequence});  // leaked
+  return list;
+}
+
+}  // namespace
+
+const AlgorithmFamily& accumulation_algorithms() { return algorithms().family(); }
+
+void accumulate(const OpCall& call, const Accumulation& what) {
+  if (what.groups * what.length * what.block == 0 || what.target.numel() == 0) return;
+  if (is_complex(what.target.dtype())) return accumulate_parts(call, what);
+  algorithms().run(call, what);
 }
 
 LocalTensor permuted(TensorView tensor, const Dims& order) {

@@ -81,7 +81,8 @@ std::span<const OpEntry>
 scatter_operators();  // scatter.cpp: scatter*, index_add, embedding_dense_backward
 std::span<const OpEntry> advanced_operators();
 const AlgorithmFamily& index_put_algorithms();  // advanced.cpp: index, index_put
-std::span<const OpEntry> select_operators();    // select.cpp: nonzero, masked_select
+const AlgorithmFamily& accumulation_algorithms();
+std::span<const OpEntry> select_operators();  // select.cpp: nonzero, masked_select
 
 // The coordinates of a mask's true elements, [count][rank of the mask]; waits for the device.
 struct Coordinates {

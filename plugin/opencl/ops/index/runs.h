@@ -6,7 +6,8 @@
 
 namespace ocltensor::opencl {
 
-bool wants_runs(const OpCall& call, const Accumulation& what);
+const char* refuse_runs(const OpCall& call, const Accumulation& what);     // why it cannot
+const char* pass_over_runs(const OpCall& call, const Accumulation& what);  // why it is slower
 void accumulate_runs(const OpCall& call, const Accumulation& what);
 
 // What kernels of accumulations are specialised by, and a number in their parameters.
