@@ -7,29 +7,30 @@
  * Rules that hold for every structure and function below; the conformance kit names the one that a
  * failure breaks
  *  - Rule "sizes": structures marked [extensible] begin with `uint32_t struct_size`, set by whoever
- * fills them in. Fields are only ever appended. The receiver uses min(struct_size, its own sizeof)
- * bytes and treats the rest as zero; it never tests for equality, and refuses a size below the
- * `TB_*_SIZE_V1` of that structure as an argument that breaks the contract (TB_E_INVALID).
+ *    fills them in. Fields are only ever appended, and TB_ABI_MINOR moves with each append. The
+ *    receiver uses min(struct_size, its own sizeof) bytes and treats the rest as zero; it never
+ *    tests for equality, and refuses a size below the `TB_*_SIZE_V1` of that structure as an
+ *    argument that breaks the contract (TB_E_INVALID).
  *  - Rule "tables": a table of functions may end anywhere from its `TB_*_API_SIZE_V1` on. No
- * function pointer within its struct_size is NULL: what a backend does not implement answers
- * TB_UNSUPPORTED with a text. A host takes functions behind the end for declined.
+ *    function pointer within its struct_size is NULL: what a backend does not implement answers
+ *    TB_UNSUPPORTED with a text. A host takes functions behind the end for declined.
  *  - Rule "status": functions return a `tb_status`. 0 is success; a positive value means "declined,
- * nothing was done"; a negative one is an error. `tb_error` is memory of the caller and may be
- * NULL.
+ *    nothing was done"; a negative one is an error. `tb_error` is memory of the caller and may be
+ *    NULL.
  *  - Rule "names": a name that the backend does not know (operator, switch, report) is
- * TB_UNSUPPORTED, as it may be another backend's; a known one with a bad value is TB_E_INVALID.
+ *    TB_UNSUPPORTED, as it may be another backend's; a known one with a bad value is TB_E_INVALID.
  *  - Rule "bounds": every address in a call is checked before anything is enqueued. A tensor with
- * elements, and a range of bytes, lies within one live allocation of the stream's device, and,
- * where `base` is known, within its storage; else the answer is TB_E_INVALID.
+ *    elements, and a range of bytes, lies within one live allocation of the stream's device, and,
+ *    where `base` is known, within its storage; else the answer is TB_E_INVALID.
  *  - Rule "borrowing": arguments are borrowed for the duration of the call. Strings are
- * NUL-terminated UTF-8.
+ *    NUL-terminated UTF-8.
  *  - Rule "threads": every function may be called from any thread at any time, unless it says
- * otherwise. Calls that name the same stream are serialised by the backend, in call order per
- * thread; different streams run concurrently.
+ *    otherwise. Calls that name the same stream are serialised by the backend, in call order per
+ *    thread; different streams run concurrently.
  *  - Rule "process": no function aborts, exits, throws or longjmps. After fork() every function
- * fails in the child with TB_E_STATE.
+ *    fails in the child with TB_E_STATE.
  *  - Rule "units": sizes are bytes unless a name says elements; strides are elements; times are
- * nanoseconds unless a name says otherwise.
+ *    nanoseconds unless a name says otherwise.
  */
 #ifndef TENSOR_BACKEND_PLUGIN_H
 #define TENSOR_BACKEND_PLUGIN_H
@@ -41,8 +42,9 @@
 extern "C" {
 #endif
 
+/* The minor version moves with each append. 1: rehearsals, the profiler's calls, reports. */
 #define TB_ABI_MAJOR 1
-#define TB_ABI_MINOR 0
+#define TB_ABI_MINOR 1
 #define TB_PLUGIN_MAGIC UINT64_C(0x314e475542544c43) /* "CLTBUGN1", little-endian */
 #define TB_MAX_RANK 16                               /* largest ndim a backend has to accept */
 
@@ -95,9 +97,7 @@ typedef struct tb_error {
 } tb_error;
 #define TB_ERROR_SIZE_V1 32u
 
-/* ---- Values
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- Values */
 
 typedef uint64_t tb_address; /* a device address; 0 is the address of nothing */
 
@@ -135,9 +135,8 @@ typedef struct tb_tensor {
 } tb_tensor;
 #define TB_TENSOR_SIZE_V1 64u
 
-typedef struct tb_device_s* tb_device; /* unused as a pointer: devices are indices; reserved */
-typedef struct tb_stream_s* tb_stream; /* an in-order queue of one device */
-typedef struct tb_event_s* tb_event;   /* a point in a stream */
+typedef struct tb_stream_s* tb_stream;       /* an in-order queue of one device */
+typedef struct tb_event_s* tb_event;         /* a point in a stream */
 typedef struct tb_generator_s* tb_generator; /* a random number generator of one device */
 typedef struct tb_library_s* tb_library;     /* a compiled custom program */
 typedef struct tb_kernel_s* tb_kernel;       /* one kernel of a tb_library */
@@ -174,9 +173,7 @@ typedef struct tb_value {
   } as;
 } tb_value;
 
-/* ---- Devices
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- Devices */
 
 enum { TB_DEVICE_CPU = 1, TB_DEVICE_GPU = 2, TB_DEVICE_ACCELERATOR = 3 };
 enum { /* tb_device_properties.features */
@@ -270,9 +267,7 @@ typedef struct tb_event_api { /* [extensible] */
   tb_status (*elapsed_ms)(tb_event start, tb_event end, double* milliseconds, tb_error* error);
 } tb_event_api;
 
-/* ---- Memory
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- Memory */
 
 /* [extensible] All counts since the last reset of their kind. */
 typedef struct tb_memory_stat {

@@ -74,7 +74,13 @@ void log_line(void*, int32_t level, const char* component, const char* message) 
   if (logging::enabled(l)) logging::write(l, component, message);
 }
 
-const tb_host_api kHostApi = {sizeof(tb_host_api), TB_ABI_MAJOR, TB_ABI_MINOR, nullptr, log_line};
+const tb_host_api kHostApi = {
+    .struct_size = sizeof(tb_host_api),
+    .abi_major = TB_ABI_MAJOR,
+    .abi_minor = TB_ABI_MINOR,
+    .context = nullptr,
+    .log = log_line,
+};
 
 // Loads and checks; returns the reason of a refusal. A refused library stays mapped: its
 // initialisers have run, and unloading is never safe.

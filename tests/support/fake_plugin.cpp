@@ -380,10 +380,23 @@ const tb_interop_api interop_api = {
     [](int32_t, void**, tb_error* e) -> tb_status { return no(e); },
 };
 
-[[maybe_unused]] const tb_api api = {FAKE_API_BYTES, FAKE_MAJOR,     TB_ABI_MINOR, &device_api,
-                                     &stream_api,    &event_api,     &memory_api,  &transfer_api,
-                                     &operator_api,  &generator_api, &kernel_api,  &profiler_api,
-                                     &capture_api,   &switch_api,    &interop_api};
+[[maybe_unused]] const tb_api api = {
+    .struct_size = FAKE_API_BYTES,
+    .abi_major = FAKE_MAJOR,
+    .abi_minor = TB_ABI_MINOR,
+    .device = &device_api,
+    .stream = &stream_api,
+    .event = &event_api,
+    .memory = &memory_api,
+    .transfer = &transfer_api,
+    .operators = &operator_api,
+    .generator = &generator_api,
+    .kernel = &kernel_api,
+    .profiler = &profiler_api,
+    .capture = &capture_api,
+    .switches = &switch_api,
+    .interop = &interop_api,
+};
 
 }  // namespace
 

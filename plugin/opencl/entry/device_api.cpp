@@ -149,14 +149,33 @@ tb_status event_elapsed(tb_event start, tb_event end, double* milliseconds, tb_e
 }  // namespace
 
 const tb_device_api kDeviceApi{
-    sizeof(tb_device_api), 0, device_count, device_report, device_properties, device_synchronize};
-const tb_stream_api kStreamApi{sizeof(tb_stream_api), 0,
-                               stream_default,        stream_create,
-                               stream_destroy,        stream_device,
-                               stream_synchronize,    stream_query,
-                               stream_wait_event,     stream_begin_rehearsal,
-                               stream_end_rehearsal,  stream_build_missing};
-const tb_event_api kEventApi{sizeof(tb_event_api), 0,           event_create,      event_destroy,
-                             event_record,         event_query, event_synchronize, event_elapsed};
+    .struct_size = sizeof(tb_device_api),
+    .count = device_count,
+    .report = device_report,
+    .properties = device_properties,
+    .synchronize = device_synchronize,
+};
+const tb_stream_api kStreamApi{
+    .struct_size = sizeof(tb_stream_api),
+    .default_stream = stream_default,
+    .create = stream_create,
+    .destroy = stream_destroy,
+    .device = stream_device,
+    .synchronize = stream_synchronize,
+    .query = stream_query,
+    .wait_event = stream_wait_event,
+    .begin_rehearsal = stream_begin_rehearsal,
+    .end_rehearsal = stream_end_rehearsal,
+    .build_missing = stream_build_missing,
+};
+const tb_event_api kEventApi{
+    .struct_size = sizeof(tb_event_api),
+    .create = event_create,
+    .destroy = event_destroy,
+    .record = event_record,
+    .query = event_query,
+    .synchronize = event_synchronize,
+    .elapsed_ms = event_elapsed,
+};
 
 }  // namespace ocltensor::opencl

@@ -130,6 +130,14 @@ tb_status launch(tb_stream stream, tb_kernel handle, const tb_value* args, uint3
 
 }  // namespace
 
-const tb_kernel_api kKernelApi{sizeof(tb_kernel_api), 0, compile, destroy, count, at, find, launch};
+const tb_kernel_api kKernelApi{
+    .struct_size = sizeof(tb_kernel_api),
+    .compile = compile,
+    .destroy = destroy,
+    .count = count,
+    .at = at,
+    .find = find,
+    .launch = launch,
+};
 
 }  // namespace ocltensor::opencl

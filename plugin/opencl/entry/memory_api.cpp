@@ -196,9 +196,29 @@ tb_status fill(tb_stream stream, tb_address target, const void* pattern, uint32_
 }  // namespace
 
 const tb_memory_api kMemoryApi{
-    sizeof(tb_memory_api), 0,          allocate,          free_memory, record_use,   memory_info,
-    memory_stats,          reset_peak, reset_accumulated, empty_cache, set_fraction, set_watermarks,
-    allocate_host,         free_host,  is_host,           map_memory,  unmap_memory};
-const tb_transfer_api kTransferApi{sizeof(tb_transfer_api), 0, to_device, to_host, on_device, fill};
+    .struct_size = sizeof(tb_memory_api),
+    .allocate = allocate,
+    .free = free_memory,
+    .record_use = record_use,
+    .info = memory_info,
+    .stats = memory_stats,
+    .reset_peak_stats = reset_peak,
+    .reset_accumulated_stats = reset_accumulated,
+    .empty_cache = empty_cache,
+    .set_fraction = set_fraction,
+    .set_watermarks = set_watermarks,
+    .allocate_host = allocate_host,
+    .free_host = free_host,
+    .is_host = is_host,
+    .map = map_memory,
+    .unmap = unmap_memory,
+};
+const tb_transfer_api kTransferApi{
+    .struct_size = sizeof(tb_transfer_api),
+    .to_device = to_device,
+    .to_host = to_host,
+    .on_device = on_device,
+    .fill = fill,
+};
 
 }  // namespace ocltensor::opencl

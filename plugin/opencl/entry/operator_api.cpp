@@ -137,11 +137,22 @@ static_assert(sizeof(Generator::State) == TB_GENERATOR_STATE_BYTES);
 }  // namespace
 
 const tb_operator_api kOperatorApi{
-    sizeof(tb_operator_api), 0, count_operators, operator_at, find_op, supports, invoke};
-const tb_generator_api kGeneratorApi{sizeof(tb_generator_api), 0,
-                                     generator_default,        generator_create,
-                                     generator_destroy,        generator_set_seed,
-                                     generator_get_seed,       generator_get_state,
-                                     generator_set_state};
+    .struct_size = sizeof(tb_operator_api),
+    .count = count_operators,
+    .at = operator_at,
+    .find = find_op,
+    .supports = supports,
+    .invoke = invoke,
+};
+const tb_generator_api kGeneratorApi{
+    .struct_size = sizeof(tb_generator_api),
+    .default_generator = generator_default,
+    .create = generator_create,
+    .destroy = generator_destroy,
+    .set_seed = generator_set_seed,
+    .get_seed = generator_get_seed,
+    .get_state = generator_get_state,
+    .set_state = generator_set_state,
+};
 
 }  // namespace ocltensor::opencl

@@ -11,9 +11,23 @@
 namespace ocltensor::opencl {
 namespace {
 
-constexpr tb_api kApi{sizeof(tb_api), TB_ABI_MAJOR,  TB_ABI_MINOR,  &kDeviceApi,   &kStreamApi,
-                      &kEventApi,     &kMemoryApi,   &kTransferApi, &kOperatorApi, &kGeneratorApi,
-                      &kKernelApi,    &kProfilerApi, &kCaptureApi,  &kSwitchApi,   &kInteropApi};
+constexpr tb_api kApi{
+    .struct_size = sizeof(tb_api),
+    .abi_major = TB_ABI_MAJOR,
+    .abi_minor = TB_ABI_MINOR,
+    .device = &kDeviceApi,
+    .stream = &kStreamApi,
+    .event = &kEventApi,
+    .memory = &kMemoryApi,
+    .transfer = &kTransferApi,
+    .operators = &kOperatorApi,
+    .generator = &kGeneratorApi,
+    .kernel = &kKernelApi,
+    .profiler = &kProfilerApi,
+    .capture = &kCaptureApi,
+    .switches = &kSwitchApi,
+    .interop = &kInteropApi,
+};
 
 }  // namespace
 }  // namespace ocltensor::opencl

@@ -125,21 +125,22 @@ tb_status correlate(uint64_t number, tb_error* error) {
 
 }  // namespace
 
-const tb_profiler_api kProfilerApi{sizeof(tb_profiler_api),
-                                   0,
-                                   start,
-                                   stop,
-                                   is_enabled,
-                                   push_range,
-                                   pop_range,
-                                   counters,
-                                   begin_call,
-                                   end_call,
-                                   statistics,
-                                   reset_statistics,
-                                   print_statistics,
-                                   finish,
-                                   listen,
-                                   correlate};
+const tb_profiler_api kProfilerApi{
+    .struct_size = sizeof(tb_profiler_api),
+    .start = start,
+    .stop = stop,
+    .is_enabled = is_enabled,
+    .push_range = push_range,
+    .pop_range = pop_range,
+    .counters = counters,
+    .begin_call = begin_call,
+    .end_call = end_call,
+    .statistics = statistics,
+    .reset_statistics = reset_statistics,
+    .print_statistics = print_statistics,
+    .finish = finish,
+    .listen = listen,
+    .correlate = correlate,
+};
 
 }  // namespace ocltensor::opencl

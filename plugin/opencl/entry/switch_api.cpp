@@ -189,7 +189,13 @@ tb_status switch_report(const char* subject, char* text, uint64_t capacity, uint
 
 }  // namespace
 
-const tb_switch_api kSwitchApi{sizeof(tb_switch_api), 0,         switch_set,   switch_get,
-                               switch_count,          switch_at, switch_report};
+const tb_switch_api kSwitchApi{
+    .struct_size = sizeof(tb_switch_api),
+    .set = switch_set,
+    .get = switch_get,
+    .count = switch_count,
+    .at = switch_at,
+    .report = switch_report,
+};
 
 }  // namespace ocltensor::opencl

@@ -44,9 +44,19 @@ tb_status interop_device(int32_t index, void** native, tb_error* error) {
 
 }  // namespace
 
-const tb_capture_api kCaptureApi{sizeof(tb_capture_api), 0,           capture_enabled, is_capturing,
-                                 capture_start,          capture_stop};
+const tb_capture_api kCaptureApi{
+    .struct_size = sizeof(tb_capture_api),
+    .is_enabled = capture_enabled,
+    .is_capturing = is_capturing,
+    .start = capture_start,
+    .stop = capture_stop,
+};
 const tb_interop_api kInteropApi{
-    sizeof(tb_interop_api), 0, interop_buffer, interop_queue, interop_context, interop_device};
+    .struct_size = sizeof(tb_interop_api),
+    .buffer = interop_buffer,
+    .queue = interop_queue,
+    .context = interop_context,
+    .device = interop_device,
+};
 
 }  // namespace ocltensor::opencl

@@ -59,10 +59,9 @@ const char* error_name(cl_int code) {
     X(CL_INVALID_GLOBAL_OFFSET) X(CL_INVALID_EVENT_WAIT_LIST) X(CL_INVALID_EVENT)
     X(CL_INVALID_OPERATION) X(CL_INVALID_BUFFER_SIZE) X(CL_INVALID_GLOBAL_WORK_SIZE)
     X(CL_INVALID_PROPERTY)
-    // clang-format on
 #undef X
-                                                                    case -1001
-        : return "CL_PLATFORM_NOT_FOUND_KHR";
+    case -1001: return "CL_PLATFORM_NOT_FOUND_KHR";
+    // clang-format on
     default: return "unknown OpenCL error";
   }
 }

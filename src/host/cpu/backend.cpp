@@ -83,30 +83,61 @@ tb_status counters(tb_counters* c, tb_error* error) {
   });
 }
 
-const tb_device_api kDevice = {sizeof(tb_device_api), 0,          count,
-                               report_devices,        properties, synchronize};
+const tb_device_api kDevice = {
+    .struct_size = sizeof(tb_device_api),
+    .count = count,
+    .report = report_devices,
+    .properties = properties,
+    .synchronize = synchronize,
+};
 const tb_kernel_api kKernel = {
-    sizeof(tb_kernel_api), 0, lacking, lacking, lacking, lacking, lacking, lacking};
-const tb_profiler_api kProfiler = {sizeof(tb_profiler_api),
-                                   0,
-                                   lacking,
-                                   lacking,
-                                   no,
-                                   lacking,
-                                   lacking,
-                                   counters,
-                                   lacking,
-                                   lacking,
-                                   lacking,
-                                   lacking,
-                                   lacking,
-                                   lacking,
-                                   lacking,
-                                   lacking};
-const tb_capture_api kCapture = {sizeof(tb_capture_api), 0, no, no, lacking, lacking};
+    .struct_size = sizeof(tb_kernel_api),
+    .compile = lacking,
+    .destroy = lacking,
+    .count = lacking,
+    .at = lacking,
+    .find = lacking,
+    .launch = lacking,
+};
+const tb_profiler_api kProfiler = {
+    .struct_size = sizeof(tb_profiler_api),
+    .start = lacking,
+    .stop = lacking,
+    .is_enabled = no,
+    .push_range = lacking,
+    .pop_range = lacking,
+    .counters = counters,
+    .begin_call = lacking,
+    .end_call = lacking,
+    .statistics = lacking,
+    .reset_statistics = lacking,
+    .print_statistics = lacking,
+    .finish = lacking,
+    .listen = lacking,
+    .correlate = lacking,
+};
+const tb_capture_api kCapture = {
+    .struct_size = sizeof(tb_capture_api),
+    .is_enabled = no,
+    .is_capturing = no,
+    .start = lacking,
+    .stop = lacking,
+};
 const tb_switch_api kSwitches = {
-    sizeof(tb_switch_api), 0, lacking, lacking, none, lacking, lacking};
-const tb_interop_api kInterop = {sizeof(tb_interop_api), 0, lacking, lacking, lacking, lacking};
+    .struct_size = sizeof(tb_switch_api),
+    .set = lacking,
+    .get = lacking,
+    .count = none,
+    .at = lacking,
+    .report = lacking,
+};
+const tb_interop_api kInterop = {
+    .struct_size = sizeof(tb_interop_api),
+    .buffer = lacking,
+    .queue = lacking,
+    .context = lacking,
+    .device = lacking,
+};
 
 }  // namespace
 }  // namespace ocltensor::cpu
@@ -115,10 +146,23 @@ namespace ocltensor {
 
 const tb_api* cpu_api() {
   using namespace cpu;
-  static const tb_api api = {sizeof(tb_api), TB_ABI_MAJOR,    TB_ABI_MINOR, &kDevice,
-                             stream_api(),   event_api(),     memory_api(), transfer_api(),
-                             operator_api(), generator_api(), &kKernel,     &kProfiler,
-                             &kCapture,      &kSwitches,      &kInterop};
+  static const tb_api api = {
+      .struct_size = sizeof(tb_api),
+      .abi_major = TB_ABI_MAJOR,
+      .abi_minor = TB_ABI_MINOR,
+      .device = &kDevice,
+      .stream = stream_api(),
+      .event = event_api(),
+      .memory = memory_api(),
+      .transfer = transfer_api(),
+      .operators = operator_api(),
+      .generator = generator_api(),
+      .kernel = &kKernel,
+      .profiler = &kProfiler,
+      .capture = &kCapture,
+      .switches = &kSwitches,
+      .interop = &kInterop,
+  };
   return &api;
 }
 

@@ -87,15 +87,16 @@ Generator& generator_of(tb_generator generator) {
 }
 
 const tb_generator_api* generator_api() {
-  static const tb_generator_api api = {sizeof(tb_generator_api),
-                                       0,
-                                       default_generator,
-                                       create,
-                                       destroy,
-                                       set_seed,
-                                       get_seed,
-                                       get_state,
-                                       set_state};
+  static const tb_generator_api api = {
+      .struct_size = sizeof(tb_generator_api),
+      .default_generator = default_generator,
+      .create = create,
+      .destroy = destroy,
+      .set_seed = set_seed,
+      .get_seed = get_seed,
+      .get_state = get_state,
+      .set_state = set_state,
+  };
   return &api;
 }
 

@@ -274,29 +274,35 @@ void check_device(int32_t device) {
 }
 
 const tb_memory_api* memory_api() {
-  static const tb_memory_api api = {sizeof(tb_memory_api),
-                                    0,
-                                    allocate,
-                                    free_block,
-                                    record_use,
-                                    info,
-                                    stats,
-                                    reset_peak,
-                                    reset_accumulated,
-                                    empty_cache,
-                                    set_fraction,
-                                    set_watermarks,
-                                    allocate_host,
-                                    free_host,
-                                    is_host,
-                                    map,
-                                    unmap};
+  static const tb_memory_api api = {
+      .struct_size = sizeof(tb_memory_api),
+      .allocate = allocate,
+      .free = free_block,
+      .record_use = record_use,
+      .info = info,
+      .stats = stats,
+      .reset_peak_stats = reset_peak,
+      .reset_accumulated_stats = reset_accumulated,
+      .empty_cache = empty_cache,
+      .set_fraction = set_fraction,
+      .set_watermarks = set_watermarks,
+      .allocate_host = allocate_host,
+      .free_host = free_host,
+      .is_host = is_host,
+      .map = map,
+      .unmap = unmap,
+  };
   return &api;
 }
 
 const tb_transfer_api* transfer_api() {
   static const tb_transfer_api api = {
-      sizeof(tb_transfer_api), 0, to_device, to_host, on_device, fill};
+      .struct_size = sizeof(tb_transfer_api),
+      .to_device = to_device,
+      .to_host = to_host,
+      .on_device = on_device,
+      .fill = fill,
+  };
   return &api;
 }
 

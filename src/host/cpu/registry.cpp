@@ -200,7 +200,13 @@ View CpuCall::resized(size_t i, std::span<const int64_t> sizes) const {
 
 const tb_operator_api* operator_api() {
   static const tb_operator_api api = {
-      sizeof(tb_operator_api), 0, count, at, find, supports, invoke};
+      .struct_size = sizeof(tb_operator_api),
+      .count = count,
+      .at = at,
+      .find = find,
+      .supports = supports,
+      .invoke = invoke,
+  };
   return &api;
 }
 

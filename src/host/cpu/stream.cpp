@@ -116,25 +116,32 @@ tb_status elapsed(tb_event start, tb_event end, double* milliseconds, tb_error* 
 }  // namespace
 
 const tb_stream_api* stream_api() {
-  static const tb_stream_api api = {sizeof(tb_stream_api),
-                                    0,
-                                    default_stream,
-                                    create_stream,
-                                    destroy_stream,
-                                    device_of,
-                                    finished,
-                                    finished,
-                                    wait_event,
-                                    begin_rehearsal,
-                                    count_missing,
-                                    count_missing};
+  static const tb_stream_api api = {
+      .struct_size = sizeof(tb_stream_api),
+      .default_stream = default_stream,
+      .create = create_stream,
+      .destroy = destroy_stream,
+      .device = device_of,
+      .synchronize = finished,
+      .query = finished,
+      .wait_event = wait_event,
+      .begin_rehearsal = begin_rehearsal,
+      .end_rehearsal = count_missing,
+      .build_missing = count_missing,
+  };
   return &api;
 }
 
 const tb_event_api* event_api() {
-  static const tb_event_api api = {sizeof(tb_event_api), 0,      create_event,
-                                   destroy_event,        record, query_event,
-                                   synchronize_event,    elapsed};
+  static const tb_event_api api = {
+      .struct_size = sizeof(tb_event_api),
+      .create = create_event,
+      .destroy = destroy_event,
+      .record = record,
+      .query = query_event,
+      .synchronize = synchronize_event,
+      .elapsed_ms = elapsed,
+  };
   return &api;
 }
 
