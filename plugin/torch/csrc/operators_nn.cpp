@@ -1,3 +1,3 @@
-// Registers the kernels of nn.def.
+// Registers the kernels of nn.def, which generate_registration.py writes.
 #define OCL_TABLE "nn.def"
 #include "register_table.h"

@@ -15,7 +15,7 @@ Where something is missing, ``torch.ocl.unavailable_reason()`` says what.
 import sys
 import warnings
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["__version__"]
 
 _failure: Exception | None = None
