@@ -6,16 +6,19 @@
 namespace ocltensor::opencl {
 namespace {
 
+[[noreturn]] void decline_float64(const Capabilities& caps, const Operator& op) {
+  unsupported(TB_REASON_DEVICE_FEATURE,
+              "{} has no float64 (cl_khr_fp64): such tensors are stored, moved and converted "
+              "there, but {} computes with them",
+              caps.name, op.name);
+}
+
 // What no operator has to look at again: types that the device cannot hold, more dimensions than
 // the limit.
 void check_tensor(const Capabilities& caps, const Operator& op, bool takes_complex,
                   bool takes_float64, const tb_tensor* tensor) {
   const DType dtype = check_described(tensor);
-  if (dtype == DType::Float64 && !takes_float64)
-    unsupported(TB_REASON_DEVICE_FEATURE,
-                "{} has no float64 (cl_khr_fp64): such tensors are stored, moved and converted "
-                "there, but {} computes with them",
-                caps.name, op.name);
+  if (dtype == DType::Float64 && !takes_float64) decline_float64(caps, op);
   if (is_complex(dtype) && !takes_complex)
     unsupported(TB_REASON_DTYPE, "{} does not support complex64", op.name);
   check_reach(*tensor, dtype);
@@ -62,6 +65,10 @@ OpCall::OpCall(const tb_call& call, const Operator& op, Stream& stream, bool che
   }
   for (uint32_t i = 0; i < call.out_count; ++i)
     check_tensor(caps(), op, takes_complex, takes_float64, call.outs[i]);
+}
+
+void OpCall::need(DType type) const {
+  if (lacks(type)) decline_float64(caps(), op_);
 }
 
 TensorView OpCall::out(size_t i) const {

@@ -92,6 +92,11 @@ class OpCall {
     return policy_.deterministic || (raw_.flags & TB_CALL_DETERMINISTIC) != 0;
   }
 
+  // Declines a call that computes with this type where it is float64 and the device has none: of
+  // operators that take float64 everywhere (OpEntry::moves_float64).
+  void need(DType type) const;
+  bool lacks(DType type) const { return type == DType::Float64 && !caps().fp64; }
+
   // To be called when every check is done and before anything is enqueued, compiled or allocated.
   void accept() const {
     if (check_only_) throw AcceptedOnly{};
@@ -158,8 +163,8 @@ struct OpEntry {
   // Whether calls with complex64 tensors or complex numbers reach `run`, which then looks at each
   // of them; they are declined for every other operator.
   bool takes_complex = false;
-  // Whether it only moves elements, so that it takes float64 on devices that have none. Others are
-  // declined there.
+  // Whether it takes float64 on devices that have none, because it moves elements, or looks at each
+  // type itself. Others are declined there.
   bool moves_float64 = false;
 };
 

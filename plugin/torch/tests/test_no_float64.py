@@ -87,12 +87,77 @@ class NoFloat64(unittest.TestCase):
             "fill": lambda t, i: torch.full_like(t, 1 / 3),
             "zeros": lambda t, i: torch.zeros_like(t),
             "repeat": lambda t, i: t.repeat(2, 1),
+            "where": lambda t, i: torch.where(t.flip(0).signbit(), t, t.flip(1)),
+            "where of float32": lambda t, i: torch.where(t.flip(0).signbit(), t, t.float()),
+            "masked_fill": lambda t, i: t.masked_fill(t.signbit(), 1 / 3),
+            "masked_fill of float32": lambda t, i: t.float().masked_fill(t.signbit(), torch.tensor(1 / 3, dtype=torch.float64, device=t.device)),
+            "scatter": lambda t, i: t.scatter(0, i[:, None].expand(3, 30), t.flip(0)),
+            "scatter a number": lambda t, i: t.scatter(1, i[None, :].expand(20, 3), 1 / 3),
+            "index_put": lambda t, i: t.index_put((i, i), t[0, :3]),
+            "index_put of a mask": lambda t, i: t.index_put((t.signbit(),), torch.tensor(1 / 3, dtype=torch.float64, device=t.device)),
+            "index_fill": lambda t, i: t.index_fill(0, i, 1 / 3),
+            "index_copy": lambda t, i: t.index_copy(0, i, t[10:13]),
+            "put": lambda t, i: t.put(i, t[0, :3]),
+            "masked_scatter": lambda t, i: t.masked_scatter(t.signbit(), t.flip(0)),
+            "nonzero": lambda t, i: t.relu().nonzero(),
+            "any": lambda t, i: torch.stack([t.any(), t.relu().all(), t.relu()[0].any()]),
+            "eye": lambda t, i: torch.eye(7, 5, dtype=torch.float64, device=t.device),
+            "linspace": lambda t, i: torch.linspace(-1, 2, 13, dtype=torch.float64, device=t.device),
+            "arange": lambda t, i: torch.arange(-2, 9, 0.25, dtype=torch.float64, device=t.device)[::2].t(),
+            "pad": lambda t, i: F.pad(t[None], (1, 2, 3, 4), mode="reflect"),
+            "interpolate": lambda t, i: F.interpolate(t[None, None], scale_factor=2, mode="nearest"),
+            "sort": lambda t, i: t.sort(dim=1, stable=True)[1],
+            "topk": lambda t, i: t.masked_fill(t.isnan(), 0).topk(3, 1)[0],
+            "kthvalue": lambda t, i: t.kthvalue(2, 1)[0],
+            "median": lambda t, i: t.nanmedian(1)[0],
+            "foreach_zero": lambda t, i: (lambda ts: (torch._foreach_zero_(ts), torch.cat(ts))[1])([t.clone(), t[:3].clone()]),
+            "foreach_copy": lambda t, i: (lambda ts: (torch._foreach_copy_(ts, [t, t.float()]), torch.cat(ts))[1])([t.clone(), t.clone()]),
         }
         for name, move in moves.items():
             with self.subTest(name):
                 self.same(move(y, index.to("ocl")), move(x, index))
         y[2:4] = 7
         self.assertEqual(y[3, 0].item(), 7)
+
+    def test_what_needs_no_arithmetic(self):
+        x = doubles()[::7][:9000]
+        x = x.masked_fill(x.isnan(), float("nan"))  # no signalling ones: what fmax makes of them is up to the C library
+        z = torch.tensor([0.0, -0.0, float("nan"), float("inf"), -float("inf"), 1e-310, -1e-310, 1.0])
+        a, b = torch.cat([x, z.repeat(8).double()]), torch.cat([x.flip(0), z.repeat_interleave(8).double()])
+        tests = {
+            "eq": torch.eq, "ne": torch.ne, "lt": torch.lt, "le": torch.le, "gt": torch.gt, "ge": torch.ge,
+            "number": lambda u, v: u < 0.5, "float32": lambda u, v: u >= v.float(), "xor": torch.logical_xor, "and": torch.logical_and,
+            "or": torch.logical_or, "not": lambda u, v: ~u.logical_not(), "isnan": lambda u, v: u.isnan(), "isinf": lambda u, v: u.isinf(),
+            "isfinite": lambda u, v: u.isfinite(), "isposinf": lambda u, v: u.isposinf(), "isneginf": lambda u, v: u.isneginf(),
+            "signbit": lambda u, v: u.signbit(), "abs": lambda u, v: u.abs(), "neg": lambda u, v: -u, "copysign": torch.copysign,
+            "nan_to_num": lambda u, v: u.nan_to_num(), "nan_to_num of numbers": lambda u, v: u.nan_to_num(1.5, -2.0, 1 / 3),
+        }
+        # Which zero ATen gives where both are equal depends on its vectors: the sign of zero is left out.
+        choices = {
+            "maximum": torch.maximum, "minimum": torch.minimum, "fmax": torch.fmax, "fmin": torch.fmin, "clamp": lambda u, v: u.clamp(-0.5, 1 / 3),
+            "clamp of tensors": lambda u, v: u.clamp(v, u.flip(0)), "relu": lambda u, v: u.relu(), "sign": lambda u, v: u.sign(),
+            "clamp_min": lambda u, v: u.clamp_min(v), "clamp_max": lambda u, v: u.clamp_max(0.25),
+        }
+        for name, test in (tests | choices).items():
+            for way, form in (("flat", lambda t: t), ("strided", lambda t: t[: 96 * 94].reshape(96, 94).t()[1::2])):
+                with self.subTest(name, way=way):
+                    expected = test(form(a), form(b))
+                    got = test(form(a.to("ocl")), form(b.to("ocl"))).cpu()
+                    if name in choices:
+                        expected, got = expected.masked_fill(expected == 0, 0), got.masked_fill(got == 0, 0)
+                    self.same(got, expected)
+        self.assertTrue(torch.equal(a[:99].to("ocl"), a[:99].to("ocl").clone()))
+
+    def test_float32_beside_float64(self):
+        x, number = torch.randn(5, 7), torch.tensor(1 / 3, dtype=torch.float64)
+        self.same(x.to("ocl") * number.to("ocl"), x * number)
+        out = torch.empty(5, 7, dtype=torch.float64, device="ocl")
+        torch.add(x.to("ocl"), 1, out=out)
+        self.same(out, torch.add(x, 1).double())
+        with self.assertRaisesRegex(NotImplementedError, "has no float64"):
+            x.to("ocl") * x.to("ocl").double()
+        with self.assertRaisesRegex(NotImplementedError, "has no float64"):
+            x.to("ocl").double().index_put((torch.tensor([0], device="ocl"),), x[0].to("ocl").double(), accumulate=True)
 
     def test_printing(self):
         for x in (torch.tensor([0.5, 1e-6, 3e7]), torch.tensor([1.5, 2.0], dtype=torch.float64), torch.arange(5000.0), torch.arange(5000.0).double(), torch.tensor(2.5)):

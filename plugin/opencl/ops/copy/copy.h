@@ -19,8 +19,10 @@ LocalTensor as_real(TensorView tensor);
 // nothing is done, where that is not what it is or the device wants no blocks.
 bool transpose_copy(const OpCall& call, TensorView target, TensorView source);
 
-// soft_double.cpp: for devices without float64. Whether a conversion between the types is one of
+// soft_double.cpp: for devices without float64. What moves: the tensor, or its bits as int64 where
+// the device lacks the type. Whether a conversion between the types is one of
 // theirs; the conversion, which broadcasts; a fill.
+LocalTensor as_moved(const OpCall& call, TensorView tensor);
 bool lacks_float64(const OpCall& call, DType a, DType b);
 void convert_float64(const OpCall& call, TensorView target, TensorView source);
 void fill_float64(const OpCall& call, TensorView target, double value);

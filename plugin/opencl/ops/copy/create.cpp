@@ -34,6 +34,16 @@ Launch launch_into(const OpCall& call, const char* function, TensorView out) {
   return launch;
 }
 
+// float64 on a device without it, from numbers that the host has.
+void write_numbers(const OpCall& call, TensorView out, const std::vector<double>& numbers) {
+  ContiguousOutput dense(call, as_moved(call, out));
+  const auto bytes = static_cast<int64_t>(numbers.size() * sizeof(double));
+  const Place place = resolve(dense.view().address(), 0, bytes);
+  call.stream().write(place.buffer, place.offset, numbers.data(), numbers.size() * sizeof(double),
+                      false);
+  dense.finish();
+}
+
 void arange_op(OpCall& call) {
   const TensorView out = call.out(0);
   const Scalar start = call.args().scalar(0);
@@ -41,6 +51,12 @@ void arange_op(OpCall& call) {
   check(out.ndim() == 1, "arange: the output must have one dimension");
   call.accept();
   if (out.numel() == 0) return;
+  if (call.lacks(out.dtype())) {
+    std::vector<double> numbers(static_cast<size_t>(out.numel()));
+    for (size_t i = 0; i < numbers.size(); ++i)
+      numbers[i] = start.as_double() + static_cast<double>(i) * step.as_double();
+    return write_numbers(call, out, numbers);
+  }
   launch_into(call, "arange", out)
       .value(out.strides()[0])
       .value(out.numel())
@@ -51,6 +67,17 @@ void arange_op(OpCall& call) {
       .run(cover(out.numel()), {kGroup, 1, 1});
 }
 
+// As copy/create.cl makes them.
+std::vector<double> linspace(int64_t count, double start, double end) {
+  if (count == 1) return {start};
+  std::vector<double> numbers(static_cast<size_t>(count));
+  const double step = (end - start) / static_cast<double>(count - 1);
+  for (int64_t i = 0; i < count; ++i)
+    numbers[static_cast<size_t>(i)] = i < count / 2 ? start + static_cast<double>(i) * step
+                                                    : end - static_cast<double>(count - 1 - i) * step;
+  return numbers;
+}
+
 // Integers lie between the truncated ends; complex numbers part by part.
 void fill_linspace(const OpCall& call, TensorView out, std::complex<double> start,
                    std::complex<double> end) {
@@ -58,6 +85,7 @@ void fill_linspace(const OpCall& call, TensorView out, std::complex<double> star
     fill_linspace(call, part_of(out, 0), start.real(), end.real());
     return fill_linspace(call, part_of(out, 1), start.imag(), end.imag());
   }
+  if (call.lacks(out.dtype())) return write_numbers(call, out, linspace(out.numel(), start.real(), end.real()));
   const bool whole = !is_floating(out.dtype());
   launch_into(call, "linspace", out)
       .value(out.strides()[0])
@@ -83,7 +111,7 @@ void eye_op(OpCall& call) {
   check(out.ndim() == 2, "eye: the output must be a matrix");
   call.accept();
   if (out.numel() == 0) return;
-  if (is_complex(out.dtype())) {
+  if (is_complex(out.dtype()) || call.lacks(out.dtype())) {
     fill_tensor(call, out, 0);
     const int64_t step = out.strides()[0] + out.strides()[1];
     return fill_tensor(call, view_of(out, {std::min(out.size(0), out.size(1))}, {step}, 0), 1);
@@ -122,9 +150,9 @@ void triangle_op(OpCall& call) {
   out.finish();
 }
 
-constexpr OpEntry kOperators[] = {{"arange.start_out", arange_op},
-                                  {"linspace.out", linspace_op, true},
-                                  {"eye.m_out", eye_op, true},
+constexpr OpEntry kOperators[] = {{"arange.start_out", arange_op, false, true},
+                                  {"linspace.out", linspace_op, true, true},
+                                  {"eye.m_out", eye_op, true, true},
                                   {"tril.out", triangle_op, true, true},
                                   {"triu.out", triangle_op, true, true}};
 

@@ -24,6 +24,11 @@ LocalTensor as_bits(TensorView tensor) {
 
 }  // namespace
 
+LocalTensor as_moved(const OpCall& call, TensorView tensor) {
+  if (call.lacks(tensor.dtype())) return as_bits(tensor);
+  return view_of(tensor, Dims(tensor.sizes()), Dims(tensor.strides()), 0);
+}
+
 bool lacks_float64(const OpCall& call, DType a, DType b) {
   return !call.caps().fp64 && a != b && (a == DType::Float64 || b == DType::Float64);
 }

@@ -167,8 +167,8 @@ constexpr Formula kWhere{"index_put", FormulaForm::Vector, "(b != K(0)) ? c : a"
 constexpr Formula kComplexWhere{"index_put", FormulaForm::Lanes, "ctrue(b) ? c : a"};
 
 // self[mask] = number needs no positions: a masked copy. Returns whether it was that.
-bool put_number(const OpCall& call, TensorView self, const OptionalIndices& indices,
-                TensorView values) {
+bool put_number(const OpCall& call, TensorView out, TensorView self,
+                const OptionalIndices& indices, TensorView values) {
   if (values.numel() != 1 || call.args().boolean(3)) return false;
   const TensorView* mask = nullptr;
   Dims strides;
@@ -196,7 +196,7 @@ bool put_number(const OpCall& call, TensorView self, const OptionalIndices& indi
   const TensorView value_view = value.view();
   const ElementwiseInput inputs[] = {
       {&self, 0, false}, {&mask_view, 0, true}, {&value_view, 0, false}};
-  launch_elementwise(call, call.out(0),
+  launch_elementwise(call, out,
                      {is_complex(self.dtype()) ? &kComplexWhere : &kWhere,
                       compute_type(self.dtype()),
                       self.dtype(),
@@ -206,11 +206,11 @@ bool put_number(const OpCall& call, TensorView self, const OptionalIndices& indi
   return true;
 }
 
-void put_accumulated(const OpCall& call, const Plan& plan, TensorView self, TensorView values,
-                     bool sum) {
+void put_accumulated(const OpCall& call, const Plan& plan, TensorView out, TensorView self,
+                     TensorView values, bool sum) {
   Dims order = plan.indexed();
   for (const int64_t d : plan.unindexed()) order.push_back(d);
-  Target target(call, call.out(0), order);
+  Target target(call, out, order);
   target.start_from(self, order);
   Dims indexed_sizes;
   for (const int64_t d : plan.indexed())
@@ -229,7 +229,7 @@ void put_accumulated(const OpCall& call, const Plan& plan, TensorView self, Tens
 
 struct Put {
   const Plan& plan;
-  TensorView self, values;
+  TensorView out, self, values;
   bool sum;
 };
 
@@ -241,13 +241,13 @@ const char* refuse_unordered(const OpCall& call, const Put& put) {
   return nullptr;
 }
 void put_unordered(const OpCall& call, const Put& put) {
-  copy_tensor(call, call.out(0), put.self);
-  put.plan.move(put.values, call.out(0), Move::Put);
+  copy_tensor(call, put.out, put.self);
+  put.plan.move(put.values, put.out, Move::Put);
 }
 // The last of equal indices wins.
 const char* refuse_nothing(const OpCall&, const Put&) { return nullptr; }
 void put_ordered(const OpCall& call, const Put& put) {
-  put_accumulated(call, put.plan, put.self, put.values, put.sum);
+  put_accumulated(call, put.plan, put.out, put.self, put.values, put.sum);
 }
 
 const AlgorithmFor<Put> kUnordered{
@@ -273,24 +273,29 @@ PutAlgorithms& put_algorithms() {
 
 void index_put(OpCall& call) {
   check_outputs(call);
-  const TensorView self = call.args().tensor(0);
-  const auto indices = call.args().tensors(1);
-  const TensorView values = call.args().tensor(2);
   const bool sum = call.args().boolean(3);
+  if (sum) call.need(call.out(0).dtype());
+  const LocalTensor own = as_moved(call, call.args().tensor(0));
+  const LocalTensor target = as_moved(call, call.out(0));
+  const LocalTensor source = as_moved(call, call.args().tensor(2));
+  const TensorView self = own;
+  const TensorView out = target;
+  const TensorView values = source;
+  const auto indices = call.args().tensors(1);
   check_indices(call, indices);
   check_rank(call, self.ndim());
   call.accept();
-  if (!call.wants(0) || put_number(call, self, indices, values)) return;
+  if (!call.wants(0) || put_number(call, out, self, indices, values)) return;
   const Plan plan(call, self, indices);
   const LocalTensor spread(values.address(), values.dtype(), plan.sizes(),
                            broadcast_strides(values.sizes(), values.strides(), plan.sizes()));
-  if (numel(plan.sizes()) == 0) return copy_tensor(call, call.out(0), self);
-  put_algorithms().run(call, {plan, self, spread, sum});
+  if (numel(plan.sizes()) == 0) return copy_tensor(call, out, self);
+  put_algorithms().run(call, {plan, out, self, spread, sum});
 }
 
 constexpr OpEntry kOperators[] = {{"index.Tensor_out", index_op, true, true},
-                                  {"index_put.out", index_put, true},
-                                  {"_index_put_impl.out", index_put, true}};
+                                  {"index_put.out", index_put, true, true},
+                                  {"_index_put_impl.out", index_put, true, true}};
 
 }  // namespace
 

@@ -34,9 +34,9 @@ Combine reduction(const OpCall& call) {
 
 // Groups are the positions in all dimensions but `dim`, which comes last in the target.
 void scatter_into(OpCall& call, Combine how, bool include_self) {
-  const LocalTensor self = at_least_1d(call.args().tensor(0));
+  const LocalTensor self = as_moved(call, at_least_1d(call.args().tensor(0)));
   const LocalTensor index = at_least_1d(call.args().tensor(2));
-  const LocalTensor out = at_least_1d(call.out(0));
+  const LocalTensor out = as_moved(call, at_least_1d(call.out(0)));
   const int64_t rank = self.view().ndim();
   const int64_t dim = wrap_dim(call.args().integer(1), rank);
   check_rank(call, rank);
@@ -61,12 +61,12 @@ void scatter_into(OpCall& call, Combine how, bool include_self) {
         Move::Keys);
     const bool one = !call.args().is_tensor(3);
     const Scratch number = call.scratch(one ? 8 : 0);
-    const LocalTensor single(number.address(), target.view().dtype(), Dims{1});
+    const LocalTensor single(number.address(), compute_type(call.out(0).dtype()), Dims{1});
     if (one) fill_tensor(call, single, call.args().number(3));
     const LocalTensor source =
         one ? single
             : permuted(with_sizes(at_least_1d(call.args().tensor(3)), index.view().sizes()), order);
-    const Contiguous dense(call, source);
+    const Contiguous dense(call, as_moved(call, source));
     Accumulation what{target.view(), dense.view(), keys};
     what.length = sizes.back();
     what.groups = numel(sizes) / what.length;
@@ -182,8 +182,8 @@ void embedding_backward(OpCall& call) {
 }
 
 constexpr OpEntry kOperators[] = {
-    {"scatter.src_out", scatter, true},
-    {"scatter.value_out", scatter, true},
+    {"scatter.src_out", scatter, true, true},
+    {"scatter.value_out", scatter, true, true},
     {"scatter.reduce_out", scatter_reduce, true},
     {"scatter.value_reduce_out", scatter_reduce, true},
     {"scatter_add.out", scatter_add, true},

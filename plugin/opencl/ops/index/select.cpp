@@ -77,11 +77,11 @@ void nonzero(OpCall& call) {
   const TensorView self = call.args().tensor(0);
   check(call.out(0).dtype() == DType::Int64, "nonzero: the output must be int64");
   call.accept();
-  const bool complex = is_complex(self.dtype());
-  const Scratch truth = call.scratch(complex ? static_cast<uint64_t>(self.numel()) : 0);
+  const bool converted = is_complex(self.dtype()) || call.lacks(self.dtype());
+  const Scratch truth = call.scratch(converted ? static_cast<uint64_t>(self.numel()) : 0);
   const LocalTensor flags(truth.address(), DType::Bool, Dims(self.sizes()));
-  if (complex) copy_tensor(call, flags, self);
-  const Contiguous mask(call, complex ? flags.view() : self);
+  if (converted) copy_tensor(call, flags, self);
+  const Contiguous mask(call, converted ? flags.view() : self);
   const Chosen c = count_chosen(call, mask.view(), DType::UInt8);
   const TensorView target = call.resize_out(0, Dims{c.total, self.ndim()});
   ContiguousOutput out(call, target);
@@ -119,7 +119,7 @@ void masked_select(OpCall& call) {
   out.finish();
 }
 
-constexpr OpEntry kOperators[] = {{"nonzero.out", nonzero, true},
+constexpr OpEntry kOperators[] = {{"nonzero.out", nonzero, true, true},
                                   {"masked_select.out", masked_select, true, true}};
 
 }  // namespace

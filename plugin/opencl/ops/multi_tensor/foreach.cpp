@@ -89,10 +89,12 @@ void foreach_op(OpCall& call) {
   tensors.run(kernel_sources::multi_tensor_foreach, "foreach", d);
 }
 
-// Pairs of tensors through a formula of one operand; bits where the types are equal.
+// Pairs of tensors through a formula of one operand; copies as bits where the types are equal, and
+// zeros of float64 where the device lacks it.
 void convert(const OpCall& call, std::span<const TensorView> to, std::span<const TensorView> from,
              const Formula& formula, DType out, DType in, bool check_only_layout) {
-  const bool moved = &formula == &kIdentity && out == in;
+  const bool moved = out == in && (&formula == &kIdentity || call.lacks(out));
+  if (!moved) (call.need(out), call.need(in));
   const auto either = [&](DType type) { return out == type || in == type; };
   const DType compute = moved                    ? carrier_type(out)
                         : either(DType::Float64) ? DType::Float64
@@ -151,8 +153,8 @@ void norm_op(OpCall& call) {
 }
 
 std::vector<OpEntry> list_operators() {
-  std::vector<OpEntry> list{{"_foreach_copy.out", copy_op},
-                            {"_foreach_zero.out", zero_op},
+  std::vector<OpEntry> list{{"_foreach_copy.out", copy_op, false, true},
+                            {"_foreach_zero.out", zero_op, false, true},
                             {"_foreach_norm.Scalar_out", norm_op}};
   for (const Operator& op : operators())
     if (find_foreach(op) != nullptr) list.push_back({op.name.c_str(), foreach_op});

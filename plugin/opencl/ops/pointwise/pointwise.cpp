@@ -3,11 +3,15 @@
 #include "pointwise.h"
 
 #include <array>
+#include <bit>
 #include <cmath>
+#include <deque>
 #include <unordered_map>
 
 #include "base/iteration.h"
 #include "base/pointwise.h"
+#include "ops/copy/copy.h"
+#include "ops/reduce/complex.h"
 #include "zero_divisor.h"
 
 namespace ocltensor::opencl {
@@ -23,6 +27,14 @@ constexpr Formula kComplexFormulas[] = {
 #define OCLTENSOR_COMPLEX(name, ...) {name, FormulaForm::Lanes, #__VA_ARGS__},
 #include "complex.def"
 #undef OCLTENSOR_COMPLEX
+};
+
+constexpr Formula kFloat64Formulas[] = {
+#define OCLTENSOR_TEXT(...) #__VA_ARGS__  // of what the table's macros stand for
+#define OCLTENSOR_FLOAT64_BITS(name, ...) {name, FormulaForm::Vector, OCLTENSOR_TEXT(__VA_ARGS__)},
+#include "float64_bits.def"
+#undef OCLTENSOR_FLOAT64_BITS
+#undef OCLTENSOR_TEXT
 };
 
 using Index = std::unordered_map<std::string_view, const Formula*>;
@@ -42,6 +54,11 @@ const Formula* find_exact(const std::string& name) {
 }
 const Formula* find_complex(const std::string& name) {
   static const auto& index = *new Index(index_of(kComplexFormulas));
+  return find_in(index, name);
+}
+
+const Formula* find_float64_bits(std::string_view name) {
+  static const auto& index = *new Index(index_of(kFloat64Formulas));
   return find_in(index, name);
 }
 
@@ -72,6 +89,50 @@ const Formula* find_power(const PointwiseCall& call) {
                                    : powers.by_exponent)[static_cast<size_t>(place)];
 }
 
+// A call with float64 tensors on a device without the type: operands of one type, float64 as its
+// bits, for which `what` has the formula.
+void launch_without_float64(const OpCall& call, TensorView out, ElementwiseLaunch what) {
+  const bool bits = what.compute == DType::Float64;
+  const auto number = [&](Scalar value) {
+    return bits ? Scalar(std::bit_cast<int64_t>(value.as_double())) : value;
+  };
+  std::deque<Converted> converted;
+  std::deque<LocalTensor> moved;
+  std::deque<TensorView> views;
+  std::array<ElementwiseInput, kMaxOperands> inputs;
+  std::array<Scalar, kMaxOperands> parameters{0, 0, 0, 0};
+  for (size_t k = 0; k < what.parameters.size(); ++k) parameters[k] = number(what.parameters[k]);
+  for (size_t k = 0; k < what.inputs.size(); ++k) {
+    inputs[k] = what.inputs[k];
+    inputs[k].value = number(inputs[k].value);
+    if (inputs[k].tensor == nullptr || inputs[k].is_condition) continue;
+    const TensorView own = *inputs[k].tensor;
+    const bool convert = bits || own.dtype() == DType::Float64;
+    converted.emplace_back(call, own, convert ? what.compute : own.dtype());
+    moved.push_back(as_moved(call, converted.back().view()));
+    inputs[k].tensor = &views.emplace_back(moved.back().view());
+  }
+  what.inputs = std::span(inputs).first(what.inputs.size());
+  what.parameters = std::span(parameters).first(what.parameters.size());
+  const DType result = what.test ? DType::Bool : what.limits;
+  if (bits) what.compute = what.limits = DType::Int64;
+  const bool direct = out.dtype() == result || !(call.lacks(result) || call.lacks(out.dtype()));
+  if (direct) return launch_elementwise(call, as_moved(call, out), what);
+  const Scratch memory = call.scratch(static_cast<uint64_t>(out.numel() * size_of(result)));
+  const LocalTensor own(memory.address(), result, Dims(out.sizes()));
+  launch_elementwise(call, as_moved(call, own), what);
+  copy_tensor(call, out, own);
+}
+
+bool lacks_any(const OpCall& call, const PointwiseCall& resolved) {
+  if (call.caps().fp64) return false;
+  bool any = call.lacks(resolved.compute) || call.lacks(call.out(0).dtype());
+  for (int k = 0; k < resolved.operand_count; ++k)
+    any = any || (!resolved.operands[k].is_number &&
+                  call.lacks(call.args().tensor(resolved.operands[k].argument).dtype()));
+  return any;
+}
+
 void pointwise(OpCall& call) {
   const PointwiseCall resolved = resolve_pointwise(call.args());
   const Formula* formula = find_power(resolved);
@@ -80,8 +141,12 @@ void pointwise(OpCall& call) {
     unsupported(TB_REASON_DTYPE, "{} has no formula for complex64", resolved.row->name);
   if (formula == nullptr)
     unsupported(TB_REASON_OPERATOR, "{} has no OpenCL formula yet", resolved.row->name);
-  if (resolved.compute == DType::Float64 && !call.caps().fp64)
-    unsupported(TB_REASON_DEVICE_FEATURE, "{} has no float64 (cl_khr_fp64)", call.caps().name);
+  const bool soft = lacks_any(call, resolved);
+  if (soft && call.lacks(resolved.compute)) formula = find_float64_bits(resolved.row->name);
+  if (formula == nullptr) call.need(DType::Float64);
+  if (soft && (is_complex(resolved.compute) || is_complex(call.out(0).dtype())))
+    unsupported(TB_REASON_DTYPE, "{}: complex64 with float64 on a device without float64",
+                call.name());
   if (resolved.result != resolved.compute && resolved.row->name == "nextafter.out")
     unsupported(TB_REASON_DTYPE, "nextafter is not supported for {}", name(resolved.result));
 
@@ -123,6 +188,7 @@ void pointwise(OpCall& call) {
       resolved.rule == TypeRule::Compare,
       std::span(inputs).first(static_cast<size_t>(resolved.operand_count)),
       std::span(resolved.parameters).first(static_cast<size_t>(resolved.parameter_count))};
+  if (soft) return launch_without_float64(call, out, what);
   if (!is_complex(out.dtype()) || is_complex(resolved.compute))
     return launch_elementwise(call, out, what);
   // A real result for a complex output.
@@ -158,7 +224,7 @@ std::span<const OpEntry> pointwise_operators() {
     std::vector<OpEntry> list;
     for (const Operator& op : operators())
       if (std::string_view(op.family) == "pointwise" && find_exact(op.name) != nullptr)
-        list.push_back({op.name.c_str(), pointwise, find_complex(op.name) != nullptr});
+        list.push_back({op.name.c_str(), pointwise, find_complex(op.name) != nullptr, true});
     return list;
   }());
   return entries;

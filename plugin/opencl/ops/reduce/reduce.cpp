@@ -76,6 +76,21 @@ bool is_sum(const Row& row) {
          row.formula.part[0].lift == std::string_view("a");
 }
 
+// What is no truth value yet: complex numbers, and float64 on devices without it.
+void reduce_truth(const OpCall& call, const Row& row) {
+  const TensorView self = call.args().tensor(0);
+  const TensorView out = call.out(0);
+  const Converted flags(call, self, DType::Bool);
+  const TensorView view = flags.view();
+  const bool any = row.formula.part[0].combine == kMaximum || is_sum(row);
+  launch_reduce(call, {any ? &kAnyReduction : &kAllReduction,
+                       DType::Bool,
+                       Dims(self.sizes()),
+                       mask_of(call, row.which),
+                       {&view},
+                       {&out}});
+}
+
 // Complex operands or results; `result` is the type that inference gives.
 void reduce_complex(const OpCall& call, const Row& row, DType result) {
   const TensorView self = call.args().tensor(0);
@@ -86,17 +101,7 @@ void reduce_complex(const OpCall& call, const Row& row, DType result) {
     unsupported(TB_REASON_DTYPE, "{}: {} to {}", call.name(), name(self.dtype()),
                 name(out.dtype()));
   call.accept();
-  if (truth) {
-    const Converted flags(call, self, DType::Bool);
-    const TensorView view = flags.view();
-    const bool any = row.formula.part[0].combine == kMaximum || is_sum(row);
-    return launch_reduce(call, {any ? &kAnyReduction : &kAllReduction,
-                                DType::Bool,
-                                Dims(self.sizes()),
-                                mask,
-                                {&view},
-                                {&out}});
-  }
+  if (truth) return reduce_truth(call, row);
   const Converted numbers(call, self, DType::Complex64);
   // A tensor without dimensions has a mask, too: it must not reach the parts.
   const uint32_t own = mask & ((1u << self.ndim()) - 1);
@@ -123,6 +128,12 @@ void reduce(OpCall& call) {
   const TensorView self = call.args().tensor(0);
   if (is_complex(self.dtype()) || is_complex(specs[0].dtype) || is_complex(call.out(0).dtype()))
     return reduce_complex(call, row, specs[0].dtype);
+  if (call.lacks(self.dtype()) || call.lacks(call.out(0).dtype())) {
+    if (row.accumulate != Accumulate::Truth) call.need(DType::Float64);
+    call.need(call.out(0).dtype());
+    call.accept();
+    return reduce_truth(call, row);
+  }
   ReduceLaunch what{&row.formula,
                     accumulator(row.accumulate, self.dtype(), specs[0].dtype),
                     Dims(self.sizes()),
@@ -151,7 +162,7 @@ void reduce(OpCall& call) {
 std::span<const OpEntry> reduce_operators() {
   static const auto& entries = *new auto([] {
     std::vector<OpEntry> list;
-    for (const Row& row : kRows) list.push_back({row.name, reduce, row.takes_complex});
+    for (const Row& row : kRows) list.push_back({row.name, reduce, row.takes_complex, true});
     list.insert(list.end(), kSpreadOperators.begin(), kSpreadOperators.end());
     list.insert(list.end(), kArgOperators.begin(), kArgOperators.end());
     return list;

@@ -103,9 +103,9 @@ void kthvalue(OpCall& call) { statistic(call, Statistic::Place, 2); }
 void median(OpCall& call) { statistic(call, Statistic::Median, 1); }
 void nanmedian(OpCall& call) { statistic(call, Statistic::NanMedian, 1); }
 
-constexpr OpEntry kOperators[] = {{"kthvalue.values", kthvalue},
-                                  {"median.dim_values", median},
-                                  {"nanmedian.dim_values", nanmedian}};
+constexpr OpEntry kOperators[] = {{"kthvalue.values", kthvalue, false, true},
+                                  {"median.dim_values", median, false, true},
+                                  {"nanmedian.dim_values", nanmedian, false, true}};
 
 }  // namespace
 

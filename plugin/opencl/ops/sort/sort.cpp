@@ -191,7 +191,8 @@ void sorted(OpCall& call, bool descending) {
 void sort(OpCall& call) { sorted(call, call.args().boolean(3)); }
 void topk(OpCall& call) { sorted(call, call.args().boolean(3)); }
 
-constexpr OpEntry kOperators[] = {{"sort.values_stable", sort}, {"topk.values", topk}};
+constexpr OpEntry kOperators[] = {{"sort.values_stable", sort, false, true},
+                                  {"topk.values", topk, false, true}};
 
 }  // namespace
 

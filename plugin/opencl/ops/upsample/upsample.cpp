@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "kernel_sources.h"
+#include "ops/copy/copy.h"
 #include "ops/division.h"
 #include "upsample_params.h"
 
@@ -38,7 +39,8 @@ uint64_t step_bits(const OpCall& call, Mode mode, int64_t in, int64_t out,
 // position of scales_h.
 void run(OpCall& call, const char* function, Mode mode, TensorView source,
          std::span<const int64_t> small, std::span<const int64_t> large, size_t scales) {
-  const TensorView target = call.out(0);
+  const LocalTensor result = as_moved(call, call.out(0));
+  const TensorView target = result;
   UpsampleParams p{};
   for (size_t d = 0; d < 2; ++d) {
     if (small[2 + d] > INT32_MAX || large[2 + d] > INT32_MAX)
@@ -74,7 +76,8 @@ void run(OpCall& call, const char* function, Mode mode, TensorView source,
 void forward(OpCall& call, Mode mode, size_t scales) {
   check_outputs(call);
   const TensorView self = call.args().tensor(0);
-  run(call, "forward", mode, self, self.sizes(), call.out(0).sizes(), scales);
+  if (mode != Mode::Nearest) call.need(self.dtype());
+  run(call, "forward", mode, as_moved(call, self), self.sizes(), call.out(0).sizes(), scales);
 }
 void backward(OpCall& call, Mode mode, size_t scales) {
   check_outputs(call);
@@ -89,7 +92,7 @@ void bilinear(OpCall& call) { forward(call, linear(call.args().boolean(2)), 3); 
 void bilinear_backward(OpCall& call) { backward(call, linear(call.args().boolean(3)), 4); }
 
 constexpr OpEntry kOperators[] = {
-    {"upsample_nearest2d.out", nearest},
+    {"upsample_nearest2d.out", nearest, false, true},
     {"upsample_nearest2d_backward.grad_input", nearest_backward},
     {"upsample_bilinear2d.out", bilinear},
     {"upsample_bilinear2d_backward.grad_input", bilinear_backward},
