@@ -1,6 +1,6 @@
 // Cumulative sums, products and log-sums of exponentials (COMBINE of x, y; IDENTITY) of [outer, n, inner] for CPU drivers. inner == 1: a work-item
-// takes `per` rows; else `per` blocks of 16 columns. Blocks of 256 start anew and are joined to what came before, so that
-// rounding errors grow slowly. COMPUTE, A (input), OUT
+// takes `per` rows; else `per` blocks of 16 columns. Blocks of BLOCK start anew and are joined to what came before, so that
+// rounding errors of sums grow slowly. COMPUTE, A (input), OUT
 #include "types.h"
 typedef CTYPE(COMPUTE) T;
 typedef CVEC(COMPUTE) T16;
@@ -11,7 +11,7 @@ INLINE T16 join16(T16 x, T16 y) { return COMBINE; }
 INLINE void one(__global const STYPE(A) *in, __global STYPE(OUT) *out, long n, long inner) {
   T before = IDENTITY;
   for (long i = 0; i < n;) {
-    const long end = min(n, i + 256);
+    const long end = min(n, i + BLOCK);
     T here = IDENTITY;
     for (; i < end; ++i) {
       here = join(here, TO(COMPUTE, LOAD(A, in, i * inner)));
@@ -36,7 +36,7 @@ ONE_ITEM __kernel void scan(__global const void *a_base, ulong a_offset, __globa
     }
     T16 before = (T16)((T)IDENTITY);
     for (long i = 0; i < n;) {
-      const long end = min(n, i + 256);
+      const long end = min(n, i + BLOCK);
       T16 here = (T16)((T)IDENTITY);
       for (; i < end; ++i) {
         here = join16(here, TO16(COMPUTE, LOAD16(A, in, i * inner)));

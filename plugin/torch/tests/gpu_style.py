@@ -9,6 +9,13 @@ import unittest
 IS_GPU_STYLE = os.environ.get("OCLTENSOR_KERNEL_STYLE") == "elements"
 
 
+def run_again(case: unittest.TestCase, **settings: str) -> None:
+    """Runs the file that defines a test case once more, with these environment variables."""
+    file = sys.modules[type(case).__module__].__file__
+    run = subprocess.run([sys.executable, file], env=os.environ | settings, capture_output=True, text=True)
+    case.assertEqual(run.returncode, 0, run.stderr)
+
+
 class InGpuStyle:
     """A mixin of a test case: runs the file that defines it once more, beside the tests of this process.
 

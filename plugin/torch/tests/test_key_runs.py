@@ -2,8 +2,6 @@
 
 import itertools
 import os
-import subprocess
-import sys
 import unittest
 
 DISABLED = "OCLTENSOR_DISABLED_ALGORITHMS"
@@ -12,7 +10,7 @@ os.environ.setdefault(DISABLED, "accumulate.sequence")
 
 import torch  # noqa: E402
 import torch_ocl  # noqa: E402, F401
-from gpu_style import InGpuStyle  # noqa: E402
+from gpu_style import InGpuStyle, run_again  # noqa: E402
 
 LENGTH, TARGETS = 30011, 700  # three levels of chunks on GPUs, two on CPU drivers; the last chunk is not full
 
@@ -42,9 +40,7 @@ class KeyRuns(InGpuStyle, unittest.TestCase):
 
     @unittest.skipIf(os.environ[DISABLED] == "accumulate.runs", "is that algorithm already")
     def test_one_after_another(self):
-        environment = os.environ | {DISABLED: "accumulate.runs"}
-        run = subprocess.run([sys.executable, __file__], env=environment, capture_output=True, text=True)
-        self.assertEqual(run.returncode, 0, run.stderr)
+        run_again(self, **{DISABLED: "accumulate.runs"})
 
     def test_the_algorithm(self):
         torch.zeros(9, device="ocl").index_add(0, torch.zeros(9999, dtype=torch.int64, device="ocl"), torch.ones(9999, device="ocl"))

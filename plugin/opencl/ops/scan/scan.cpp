@@ -78,6 +78,7 @@ void scan_nest(const OpCall& call, TensorView in, TensorView out, const Nest& ne
   d.type("COMPUTE", compute);
   d.type("A", in.dtype()).type("OUT", out.dtype());
   set_formula(d, name, compute);
+  if (!elements) d.set("BLOCK", name == "cumprod" ? INT64_MAX / 2 : 256);
   const int64_t group = group_size(call.caps());
   const bool columns = elements && (inner >= 32 || n < group);
   if (elements) d.set("GROUP", group);
@@ -95,6 +96,35 @@ void scan_nest(const OpCall& call, TensorView in, TensorView out, const Nest& ne
     const int64_t per =
         std::max({divide_up(blocks, 64), 2048 / (n * std::min<int64_t>(inner, 16)), int64_t{1}});
     launch.value(per).run({static_cast<size_t>(divide_up(blocks, per)), 1, 1}, {1, 1, 1});
+  }
+}
+
+// Products of floats leave the range of numbers, and where they do depends on how they are grouped:
+// the accumulator's running product is meant, a double for float32 and float64.
+void scan_products(const OpCall& call, TensorView in, TensorView out, const Nest& nest,
+                   DType result) {
+  const bool wide = size_of(result) > 2;
+  if (is_rows(call) && (!wide || call.caps().fp64))
+    return scan_nest(call, in, out, nest, "cumprod", wide ? DType::Float64 : DType::Float32);
+  const int64_t group = group_size(call.caps());
+  const int64_t count = nest.outer * nest.inner;
+  const bool walk = is_rows(call) || nest.inner >= 32 || nest.n < group;
+  Defines d;
+  d.type("COMPUTE", compute_type(result)).type("A", in.dtype()).type("OUT", out.dtype());
+  d.set("DOUBLE", compute_type(result) == DType::Float64);
+  d.set("HIGHEST", wide ? 1024 : 128).set("LOWEST", wide ? -1021 : -125);
+  d.set("SMALLEST", wide ? -1074 : -149);
+  d.set("ROWS", is_rows(call)).set("WALK", walk).set("LOCAL", group);
+  Launch launch = call.launch(kernel_sources::scan_products, "products", d);
+  bind(launch, in);
+  bind(launch, out);
+  launch.value(count).value(nest.n).value(nest.inner);
+  if (walk) {
+    const Division division = divide(call.caps(), count, std::max<int64_t>(1, 2048 / nest.n));
+    launch.value(division.per_item).run(division.global, division.local);
+  } else {
+    launch.value(int64_t{1});
+    launch.run({static_cast<size_t>(count * group), 1, 1}, {static_cast<size_t>(group), 1, 1});
   }
 }
 
@@ -150,6 +180,10 @@ void scan(OpCall& call) {
   if (complex) return scan_complex(call, self, nest, call.op().schema.name);
   const Contiguous in(call, self);
   ContiguousOutput out(call, call.out(0));
+  if (call.op().schema.name == "cumprod" && is_floating(result)) {
+    scan_products(call, in.view(), out.view(), nest, result);
+    return out.finish();
+  }
   scan_nest(call, in.view(), out.view(), nest, call.op().schema.name,
             is_integral(result, true) ? DType::Int64 : compute_type(result));
   out.finish();

@@ -51,7 +51,7 @@ class DigitSorter {
         defines_(key_defines(in.dtype(), order)) {
     passes_ = divide_up(std::min(order.low_bits, 8 * size_of(in.dtype())), 8);
     some_ = is_integral(in.dtype(), false) && size_of(in.dtype()) >= 4;
-    defines_.set("GROUP", group_).set("ITEMS", tile_ / group_).set("VALUES", values != nullptr);
+    defines_.set("GROUP", group_).set("VALUES", values != nullptr);
   }
 
   void sort() {
@@ -104,7 +104,7 @@ class DigitSorter {
     Entries found{call_.scratch(static_cast<uint64_t>(count * key_bytes_)),
                   call_.scratch(static_cast<uint64_t>(count * 4)), p.tiles * kept_};
     Defines d = defines_;
-    d.set("ENTRIES", entries_.has_value());
+    d.set("ITEMS", tile_ / group_).set("ENTRIES", entries_.has_value());
     Launch launch = call_.launch(kernel_sources::sort_select, "select_tiles", d);
     bind_scratch(launch, found.keys);
     bind_scratch(launch, found.positions);
@@ -124,8 +124,7 @@ class DigitSorter {
       tile /= 2;
     p.tile_rows = std::min(rows_, tile / p.length);
     Defines d = defines_;
-    d.set("ITEMS", tile / group_);
-    d.set("ENTRIES", entries_.has_value()).set("SOME", some_);
+    d.set("ITEMS", tile / group_).set("ENTRIES", entries_.has_value()).set("SOME", some_);
     Launch launch = call_.launch(kernel_sources::sort_tile, "sort_tiles", d);
     bind_outputs(launch);
     bind(launch, in_);
@@ -153,7 +152,7 @@ class DigitSorter {
     while (p.lanes < 32 && p.lanes * 16 <= group_ && p.lanes * 8 < p.tiles) p.lanes *= 2;
     const bool some = some_ && passes_ > 2;  // two passes take less time than finding those out
     Defines d = defines_;
-    d.set("SOME", some).set("RETURNS", (call_.caps().type & CL_DEVICE_TYPE_CPU) == 0);
+    d.set("ITEMS", tile_ / group_).set("SOME", some).set("RETURNS", (call_.caps().type & CL_DEVICE_TYPE_CPU) == 0);
     if (some) find_varying(p, memory, d);
     for (p.pass = 0; p.pass < p.passes; ++p.pass) {
       Launch count = call_.launch(kernel_sources::sort_radix, "count_digits", d);
