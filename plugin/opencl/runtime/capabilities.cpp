@@ -55,6 +55,8 @@ constexpr DriverFact kDriverFacts[] = {
      [](Capabilities& c) { c.slow_compiler = true; }},
     {"rusticl", "", "Mesa 22.3 answers CL_INVALID_ARG_SIZE to every structure passed by value",
      [](Capabilities& c) { c.structs_by_value = false; }},
+    {"rusticl", "", "Mesa 22.3 answers 0 to every question for a command's times",
+     [](Capabilities& c) { c.timestamps = false; }},
     {"rusticl", "llvmpipe", "its compiler crashes on 16-wide vectors, and they would spill anyway",
      [](Capabilities& c) { c.style = KernelStyle::Elements; }},
     {"rusticl", "llvmpipe",

@@ -36,6 +36,7 @@ struct Capabilities {
   bool scalar_trigonometry = false;  // vector sin, cos and tan are wrong for large arguments
   bool keep_binaries = true;         // program binaries are worth keeping on disk
   bool structs_by_value = true;      // kernel parameters may be structures
+  bool timestamps = true;            // profiling queues stamp their commands
   bool launch_thread = false;        // streams hand launches to the driver in threads of their own
   bool slow_compiler = false;        // tenths of a second a program, one at a time in a process
   bool warp_shuffle_ptx = false;     // inline PTX `shfl.sync` works

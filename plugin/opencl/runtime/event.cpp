@@ -1,6 +1,8 @@
 // Recording, querying and timing events.
 #include "event.h"
 
+#include <chrono>
+
 #include "base/error.h"
 #include "device.h"
 #include "process.h"
@@ -8,13 +10,39 @@
 
 namespace ocltensor::opencl {
 
+namespace {
+
+using Arrival = std::shared_ptr<std::atomic<cl_ulong>>;
+
+void CL_CALLBACK note_arrival(cl_event, cl_int, void* data) {
+  const std::unique_ptr<Arrival> arrival(static_cast<Arrival*>(data));
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  (*arrival)->store(
+      static_cast<cl_ulong>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()));
+  (*arrival)->notify_all();
+}
+
+Arrival await_arrival(cl_event event) {
+  auto arrival = std::make_shared<std::atomic<cl_ulong>>(0);
+  auto data = std::make_unique<Arrival>(arrival);
+  check_cl(cl().clSetEventCallback(event, CL_COMPLETE, note_arrival, data.get()),
+           "clSetEventCallback");
+  data.release();  // to the callback
+  return arrival;
+}
+
+}  // namespace
+
 void Event::record(Stream& stream) {
   check(&stream.device() == &device_,
         "an event of device {} cannot be recorded on a stream of device {}", device_.index(),
         stream.device().index());
   Handle<cl_event> event = stream.marker(timing_);
+  Arrival arrival;
+  if (timing_ && !device_.caps().timestamps) arrival = await_arrival(event.get());
   std::lock_guard lock(mutex_);
   event_ = std::move(event);
+  arrival_ = std::move(arrival);
 }
 
 Handle<cl_event> Event::retained() {
@@ -54,6 +82,10 @@ void Event::make_wait(Stream& stream) {
 
 cl_ulong Event::timestamp() {
   const Handle<cl_event> event = retained();
+  if (Arrival arrival = (std::lock_guard(mutex_), arrival_)) {
+    arrival->wait(0);  // the callback may run a little after the event's waiters
+    return arrival->load();
+  }
   cl_ulong value = 0;
   check_cl(cl().clGetEventProfilingInfo(event.get(), CL_PROFILING_COMMAND_END, sizeof value, &value,
                                         nullptr),

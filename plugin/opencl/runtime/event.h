@@ -1,6 +1,8 @@
-// Events: a recorded point of a stream, with device timestamps if asked for.
+// Events: a recorded point of a stream, with timestamps if asked for: the device's, or the host's
+// clock when the driver says that the point is reached, where it has none.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 
@@ -33,6 +35,7 @@ class Event {
   const bool timing_;
   std::mutex mutex_;
   Handle<cl_event> event_;
+  std::shared_ptr<std::atomic<cl_ulong>> arrival_;  // 0 until then; none: the device stamps events
 };
 
 }  // namespace ocltensor::opencl

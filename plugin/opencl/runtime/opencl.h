@@ -19,7 +19,7 @@ namespace ocltensor::opencl {
   X(clGetKernelWorkGroupInfo) X(clEnqueueNDRangeKernel) X(clEnqueueReadBuffer)                  \
   X(clEnqueueWriteBuffer) X(clEnqueueCopyBuffer) X(clEnqueueFillBuffer) X(clEnqueueMapBuffer)   \
   X(clEnqueueUnmapMemObject) X(clEnqueueMarkerWithWaitList) X(clEnqueueBarrierWithWaitList)     \
-  X(clFlush) X(clFinish) X(clWaitForEvents) X(clGetEventInfo) X(clGetEventProfilingInfo)        \
+  X(clFlush) X(clFinish) X(clWaitForEvents) X(clSetEventCallback) X(clGetEventInfo) X(clGetEventProfilingInfo)        \
   X(clReleaseEvent) X(clRetainEvent) X(clCreateSubBuffer) X(clCreateKernelsInProgram)          \
   X(clGetKernelArgInfo)
 // clang-format on

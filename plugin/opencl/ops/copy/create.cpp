@@ -73,8 +73,9 @@ std::vector<double> linspace(int64_t count, double start, double end) {
   std::vector<double> numbers(static_cast<size_t>(count));
   const double step = (end - start) / static_cast<double>(count - 1);
   for (int64_t i = 0; i < count; ++i)
-    numbers[static_cast<size_t>(i)] = i < count / 2 ? start + static_cast<double>(i) * step
-                                                    : end - static_cast<double>(count - 1 - i) * step;
+    numbers[static_cast<size_t>(i)] = i < count / 2
+                                          ? start + static_cast<double>(i) * step
+                                          : end - static_cast<double>(count - 1 - i) * step;
   return numbers;
 }
 
@@ -85,7 +86,8 @@ void fill_linspace(const OpCall& call, TensorView out, std::complex<double> star
     fill_linspace(call, part_of(out, 0), start.real(), end.real());
     return fill_linspace(call, part_of(out, 1), start.imag(), end.imag());
   }
-  if (call.lacks(out.dtype())) return write_numbers(call, out, linspace(out.numel(), start.real(), end.real()));
+  if (call.lacks(out.dtype()))
+    return write_numbers(call, out, linspace(out.numel(), start.real(), end.real()));
   const bool whole = !is_floating(out.dtype());
   launch_into(call, "linspace", out)
       .value(out.strides()[0])

@@ -167,8 +167,8 @@ constexpr Formula kWhere{"index_put", FormulaForm::Vector, "(b != K(0)) ? c : a"
 constexpr Formula kComplexWhere{"index_put", FormulaForm::Lanes, "ctrue(b) ? c : a"};
 
 // self[mask] = number needs no positions: a masked copy. Returns whether it was that.
-bool put_number(const OpCall& call, TensorView out, TensorView self,
-                const OptionalIndices& indices, TensorView values) {
+bool put_number(const OpCall& call, TensorView out, TensorView self, const OptionalIndices& indices,
+                TensorView values) {
   if (values.numel() != 1 || call.args().boolean(3)) return false;
   const TensorView* mask = nullptr;
   Dims strides;

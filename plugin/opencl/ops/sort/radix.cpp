@@ -152,7 +152,9 @@ class DigitSorter {
     while (p.lanes < 32 && p.lanes * 16 <= group_ && p.lanes * 8 < p.tiles) p.lanes *= 2;
     const bool some = some_ && passes_ > 2;  // two passes take less time than finding those out
     Defines d = defines_;
-    d.set("ITEMS", tile_ / group_).set("SOME", some).set("RETURNS", (call_.caps().type & CL_DEVICE_TYPE_CPU) == 0);
+    d.set("ITEMS", tile_ / group_)
+        .set("SOME", some)
+        .set("RETURNS", (call_.caps().type & CL_DEVICE_TYPE_CPU) == 0);
     if (some) find_varying(p, memory, d);
     for (p.pass = 0; p.pass < p.passes; ++p.pass) {
       Launch count = call_.launch(kernel_sources::sort_radix, "count_digits", d);
