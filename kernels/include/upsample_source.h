@@ -37,7 +37,7 @@ INLINE Source source(const UpsampleParams p, int d, int o) {
 #endif
   const REAL at = p.in[d] == p.out[d] ? (REAL)o : wanted;
   s.low = min((int)at, p.in[d] - 1);
-  s.high = min(s.low + 1, p.in[d] - 1);
+  s.high = p.in[d] == p.out[d] ? s.low : min(s.low + 1, p.in[d] - 1);
   s.weight = (T)min((REAL)1, max((REAL)0, at - s.low));
 #else
   int at = (int)floor((float)o * as_float((uint)p.step[d]));

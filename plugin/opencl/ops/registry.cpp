@@ -62,6 +62,7 @@ constexpr FamilyFunction kFamilies[] = {
     fft_operators,
     sampling_operators,
     distance_operators,
+    resample_operators,
     order_statistic_operators,
 };
 

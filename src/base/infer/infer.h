@@ -161,9 +161,7 @@ Specs sort(const Args& args);
 Specs topk(const Args& args);
 
 // upsample.cpp
-Specs upsample_bilinear2d(const Args& args);
-Specs upsample_bilinear2d_backward(const Args& args);
-Specs upsample_nearest2d(const Args& args);
-Specs upsample_nearest2d_backward(const Args& args);
+Specs upsample(const Args& args);
+Specs upsample_backward(const Args& args);
 
 }  // namespace ocltensor::infer

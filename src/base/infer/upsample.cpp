@@ -1,37 +1,41 @@
-// Inference for upsampling of images, [N, C, H, W].
+// Inference for resampling of [N, C, ...]; how many dimensions are resampled is in the name.
 #include "common.h"
 
 namespace ocltensor::infer {
 namespace {
 
-void check_sizes(const Args& args, std::span<const int64_t> input, const Dims& output) {
-  check(input.size() == 4 && input[2] > 0 && input[3] > 0 && output[0] > 0 && output[1] > 0,
-        "{} needs a non-empty image [N, C, H, W] and output size, got {} and {}",
-        args.schema().full_name(), to_string(input), to_string(output));
+size_t resampled(const Args& args) {
+  const std::string& name = args.schema().name;
+  return static_cast<size_t>(name[name.find_first_of("123")] - '0');
 }
 
-Specs backward(const Args& args) {
-  const auto grad = args.tensor(0);
-  const Dims output = spatial(args, 1, 2, {});
-  const Dims input = spatial(args, 2, 4, {});
-  check_sizes(args, input, output);
-  const Dims expected{input[0], input[1], output[0], output[1]};
-  check(Dims(grad.sizes()) == expected, "{}: grad_output must have shape {}, got {}",
-        args.schema().full_name(), to_string(expected), to_string(grad.sizes()));
-  return {spec(grad.dtype(), input)};
+// [N, C, ...] of `input` with the sizes of `spatial`.
+Dims with_spatial(const Args& args, std::span<const int64_t> input, const Dims& spatial) {
+  bool fits = input.size() == 2 + spatial.size();
+  for (size_t d = 0; fits && d < spatial.size(); ++d) fits = input[2 + d] > 0 && spatial[d] > 0;
+  check(fits, "{} needs non-empty images of {} dimensions and an output size, got {} and {}",
+        args.schema().full_name(), 2 + spatial.size(), to_string(input), to_string(spatial));
+  Dims sizes{input[0], input[1]};
+  for (const int64_t size : spatial) sizes.push_back(size);
+  return sizes;
 }
 
 }  // namespace
 
-Specs upsample_nearest2d(const Args& args) {
+Specs upsample(const Args& args) {
   const auto self = args.tensor(0);
-  const Dims output = spatial(args, 1, 2, {});
-  check_sizes(args, self.sizes(), output);
-  return {spec(self.dtype(), Dims{self.size(0), self.size(1), output[0], output[1]})};
+  return {
+      spec(self.dtype(), with_spatial(args, self.sizes(), spatial(args, 1, resampled(args), {})))};
 }
 
-Specs upsample_bilinear2d(const Args& args) { return upsample_nearest2d(args); }
-Specs upsample_nearest2d_backward(const Args& args) { return backward(args); }
-Specs upsample_bilinear2d_backward(const Args& args) { return backward(args); }
+Specs upsample_backward(const Args& args) {
+  const auto grad = args.tensor(0);
+  const size_t dims = resampled(args);
+  const Dims input = spatial(args, 2, 2 + dims, {});
+  const Dims expected = with_spatial(args, input, spatial(args, 1, dims, {}));
+  check(Dims(grad.sizes()) == expected, "{}: grad_output must have shape {}, got {}",
+        args.schema().full_name(), to_string(expected), to_string(grad.sizes()));
+  return {spec(grad.dtype(), input)};
+}
 
 }  // namespace ocltensor::infer

@@ -1,4 +1,6 @@
-// Upsampling of images. Both directions share the list of source positions and weights per axis.
+// Resampling of images: a list of source places and weights per result place of each dimension, in
+// both directions, one dimension after the other.
+#include <algorithm>
 #include <cmath>
 
 #include "call.h"
@@ -6,114 +8,151 @@
 namespace ocltensor::cpu {
 namespace {
 
-// An output position is low * (1 - weight) + high * weight.
-struct Source {
-  int64_t low, high;
+enum class Mode : uint8_t { Nearest, NearestExact, Linear, Cubic, LinearSmooth, CubicSmooth };
+
+struct Tap {
+  int64_t place;
   double weight;
 };
+using Axis = std::vector<std::vector<Tap>>;  // of each place of the large image
 
 // Positions are found in float32, as every backend does: in float64 others could be nearest.
-std::vector<Source> nearest_axis(int64_t in, int64_t out, std::optional<double> scale) {
+Axis nearest_axis(int64_t in, int64_t out, std::optional<double> scale, bool exact) {
   const float step = scale && *scale > 0 ? static_cast<float>(1.0 / *scale)
                                          : static_cast<float>(in) / static_cast<float>(out);
-  std::vector<Source> sources;
+  Axis axis;
   for (int64_t o = 0; o < out; ++o) {
-    int64_t at = static_cast<int64_t>(std::floor(static_cast<float>(o) * step));
-    if (in == out) at = o;
-    if (out == 2 * in) at = o / 2;
-    at = std::min(at, in - 1);
-    sources.push_back({at, at, 0});
+    const float from = static_cast<float>(o) + (exact ? 0.5F : 0.0F);
+    int64_t at = static_cast<int64_t>(std::floor(from * step));
+    if (!exact && in == out) at = o;
+    if (!exact && out == 2 * in) at = o / 2;
+    axis.push_back({{std::min(at, in - 1), 1}});
   }
-  return sources;
+  return axis;
 }
 
-std::vector<Source> linear_axis(int64_t in, int64_t out, bool align_corners,
-                                std::optional<double> scale) {
+// Keys' cubic convolution.
+double cubic(double x, double a) {
+  x = std::abs(x);
+  if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  return x < 2 ? a * (((x - 5) * x + 8) * x - 4) : 0;
+}
+
+Axis smooth_axis(Mode mode, int64_t in, int64_t out, double step, bool align_corners) {
+  Axis axis;
+  for (int64_t o = 0; o < out; ++o) {
+    const auto i = static_cast<double>(o);
+    double at = align_corners ? step * i : step * (i + 0.5) - 0.5;
+    if (mode == Mode::Linear) at = in == out ? i : std::max(0.0, at);
+    const int64_t low = std::min(static_cast<int64_t>(std::floor(at)), in - 1);
+    const double t = std::clamp(at - static_cast<double>(low), 0.0, 1.0);
+    auto& taps = axis.emplace_back();
+    if (mode == Mode::Linear)
+      taps = {{low, 1 - t}, {std::min(low + 1, in - 1), t}};
+    else
+      for (int64_t k = -1; k < 3; ++k)
+        taps.push_back(
+            {std::clamp<int64_t>(low + k, 0, in - 1), cubic(static_cast<double>(k) - t, -0.75)});
+  }
+  return axis;
+}
+
+// The filter is as wide as the step where the image shrinks.
+Axis antialiased_axis(Mode mode, int64_t in, int64_t out, double step) {
+  const double widening = std::max(step, 1.0);
+  const double support = (mode == Mode::CubicSmooth ? 2 : 1) * widening;
+  Axis axis;
+  for (int64_t o = 0; o < out; ++o) {
+    const double center = step * (static_cast<double>(o) + 0.5);
+    const auto first = std::max<int64_t>(static_cast<int64_t>(center - support + 0.5), 0);
+    const auto end = std::min(static_cast<int64_t>(center + support + 0.5), in);
+    auto& taps = axis.emplace_back();
+    double total = 0;
+    for (int64_t place = first; place < end; ++place) {
+      const double x = (static_cast<double>(place) - center + 0.5) / widening;
+      const double weight =
+          mode == Mode::CubicSmooth ? cubic(x, -0.5) : std::max(0.0, 1 - std::abs(x));
+      taps.push_back({place, weight});
+      total += weight;
+    }
+    if (total != 0)
+      for (Tap& tap : taps) tap.weight /= total;
+  }
+  return axis;
+}
+
+Axis axis_of(Mode mode, int64_t in, int64_t out, bool align_corners, std::optional<double> scale) {
+  if (mode <= Mode::NearestExact) return nearest_axis(in, out, scale, mode != Mode::Nearest);
   double step =
       scale && *scale > 0 ? 1 / *scale : static_cast<double>(in) / static_cast<double>(out);
   if (align_corners)
     step = out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0;
-  std::vector<Source> sources;
-  for (int64_t o = 0; o < out; ++o) {
-    const auto i = static_cast<double>(o);
-    const double at = in == out       ? i
-                      : align_corners ? step * i
-                                      : std::max(0.0, step * (i + 0.5) - 0.5);
-    const int64_t low = std::min(static_cast<int64_t>(at), in - 1);
-    const int64_t high = std::min(low + 1, in - 1);
-    sources.push_back({low, high, std::min(1.0, std::max(0.0, at - static_cast<double>(low)))});
-  }
-  return sources;
+  if (mode >= Mode::LinearSmooth) return antialiased_axis(mode, in, out, step);
+  return smooth_axis(mode, in, out, step, align_corners);
 }
 
-struct Axes {
-  std::vector<Source> y, x;
-};
-
-// `scales` is the position of scales_h; `corners` that of align_corners, 0 for nearest.
-Axes axes(const CpuCall& call, std::span<const int64_t> in, std::span<const int64_t> out,
-          size_t scales, size_t corners) {
-  const auto axis = [&](size_t d) {
-    const auto scale = call.args.optional_real(scales + d - 2);
-    return corners == 0 ? nearest_axis(in[d], out[d], scale)
-                        : linear_axis(in[d], out[d], call.args.boolean(corners), scale);
-  };
-  return {axis(2), axis(3)};
-}
-
-// Calls f(input position, output position, weight).
-template <typename F>
-void for_each_weight(const Axes& a, std::span<const int64_t> in, F&& f) {
-  const auto emit = [&](int64_t y, int64_t x, size_t to, double weight) {
-    if (weight != 0) f(static_cast<size_t>(y * in[3] + x), to, weight);
-  };
-  size_t to = 0;
-  for (int64_t plane = 0; plane < in[0] * in[1]; ++plane)
-    for (const Source& y : a.y)
-      for (const Source& x : a.x) {
-        const int64_t row = plane * in[2];
-        emit(row + y.low, x.low, to, (1 - y.weight) * (1 - x.weight));
-        emit(row + y.low, x.high, to, (1 - y.weight) * x.weight);
-        emit(row + y.high, x.low, to, y.weight * (1 - x.weight));
-        emit(row + y.high, x.high, to, y.weight * x.weight);
-        ++to;
+// Rows [outer, from, inner] to [outer, to, inner]. `gather`: `to` is the axis' large side.
+std::vector<double> resample(const std::vector<double>& x, const Axis& axis, int64_t outer,
+                             int64_t from, int64_t to, int64_t inner, bool gather) {
+  std::vector<double> result(static_cast<size_t>(outer * to * inner));
+  for (int64_t row = 0; row < outer; ++row)
+    for (size_t o = 0; o < axis.size(); ++o)
+      for (const Tap& tap : axis[o]) {
+        const auto large = static_cast<int64_t>(o);
+        const int64_t target = gather ? large : tap.place, source = gather ? tap.place : large;
+        for (int64_t i = 0; i < inner; ++i)
+          result[static_cast<size_t>((row * to + target) * inner + i)] +=
+              tap.weight * x[static_cast<size_t>((row * from + source) * inner + i)];
       }
+  return result;
 }
 
-void forward(const CpuCall& call, size_t scales, size_t corners) {
-  const View self = call.args.tensor(0);
-  const Axes a = axes(call, self.sizes, call.specs[0].sizes, scales, corners);
-  const auto in = read<double>(self);
-  std::vector<double> result(static_cast<size_t>(numel(call.specs[0].sizes)));
-  for_each_weight(a, self.sizes,
-                  [&](size_t from, size_t to, double weight) { result[to] += weight * in[from]; });
-  if (is_integral(self.type, true))
-    for (double& v : result) v = std::nearbyint(v);
-  write(call.out(0), result);
-}
-
-void backward(const CpuCall& call, size_t scales, size_t corners) {
-  const View gradient = call.args.tensor(0);
+// `after` is the position of what follows the sizes.
+void run(const CpuCall& call, Mode mode, bool forward, size_t after) {
+  const View source = call.args.tensor(0);
   const Dims& sizes = call.specs[0].sizes;
-  const Axes a = axes(call, sizes, gradient.sizes, scales, corners);
-  const auto g = read<double>(gradient);
-  std::vector<double> result(static_cast<size_t>(numel(sizes)));
-  for_each_weight(a, sizes,
-                  [&](size_t to, size_t from, double weight) { result[to] += weight * g[from]; });
-  write(call.out(0), result);
+  auto x = read<double>(source);
+  const bool linear = mode > Mode::NearestExact;
+  const bool align_corners = linear && call.args.boolean(after);
+  Dims current = source.sizes;
+  for (size_t d = 2; d < sizes.size(); ++d) {
+    const int64_t from = current[d], to = sizes[d];
+    const auto scale = call.args.optional_real(after + (linear ? 1 : 0) + d - 2);
+    const Axis axis = axis_of(mode, forward ? from : to, forward ? to : from, align_corners, scale);
+    const int64_t outer = numel(std::span(current.data(), d));
+    x = resample(x, axis, outer, from, to,
+                 numel(std::span(current.data(), current.size()).subspan(d + 1)), forward);
+    current[d] = to;
+  }
+  write(call.out(0), x);
 }
 
-void nearest(const CpuCall& call) { forward(call, 2, 0); }
-void nearest_backward(const CpuCall& call) { backward(call, 3, 0); }
-void bilinear(const CpuCall& call) { forward(call, 3, 2); }
-void bilinear_backward(const CpuCall& call) { backward(call, 4, 3); }
+template <Mode mode>
+void forward(const CpuCall& call) {
+  run(call, mode, true, 2);
+}
+template <Mode mode>
+void backward(const CpuCall& call) {
+  run(call, mode, false, 3);
+}
 
+#define OCLTENSOR_UPSAMPLE(name, mode) \
+  {name ".out", forward<Mode::mode>}, { name "_backward.grad_input", backward<Mode::mode> }
 constexpr CpuOperator kOperators[] = {
-    {"upsample_nearest2d.out", nearest},
-    {"upsample_nearest2d_backward.grad_input", nearest_backward},
-    {"upsample_bilinear2d.out", bilinear},
-    {"upsample_bilinear2d_backward.grad_input", bilinear_backward},
+    OCLTENSOR_UPSAMPLE("upsample_nearest1d", Nearest),
+    OCLTENSOR_UPSAMPLE("upsample_nearest2d", Nearest),
+    OCLTENSOR_UPSAMPLE("upsample_nearest3d", Nearest),
+    OCLTENSOR_UPSAMPLE("_upsample_nearest_exact1d", NearestExact),
+    OCLTENSOR_UPSAMPLE("_upsample_nearest_exact2d", NearestExact),
+    OCLTENSOR_UPSAMPLE("_upsample_nearest_exact3d", NearestExact),
+    OCLTENSOR_UPSAMPLE("upsample_linear1d", Linear),
+    OCLTENSOR_UPSAMPLE("upsample_bilinear2d", Linear),
+    OCLTENSOR_UPSAMPLE("upsample_trilinear3d", Linear),
+    OCLTENSOR_UPSAMPLE("upsample_bicubic2d", Cubic),
+    OCLTENSOR_UPSAMPLE("_upsample_bilinear2d_aa", LinearSmooth),
+    OCLTENSOR_UPSAMPLE("_upsample_bicubic2d_aa", CubicSmooth),
 };
+#undef OCLTENSOR_UPSAMPLE
 
 }  // namespace
 

@@ -6,5 +6,6 @@
 namespace ocltensor::opencl {
 
 std::span<const OpEntry> upsample_operators();
+std::span<const OpEntry> resample_operators();  // resample.cpp
 
 }  // namespace ocltensor::opencl

@@ -1,0 +1,129 @@
+// What a place of the large side reads of the small one, along a dimension: the places [first, first + count), clamped to the
+// dimension, and the weight of each. MODE: one of those below. T is the type to compute in, COMPUTE its name.
+#ifndef OCLTENSOR_RESAMPLE_TAPS_H
+#define OCLTENSOR_RESAMPLE_TAPS_H
+#include "types.h"
+#include "resample_params.h"
+#define NEAREST 0
+#define NEAREST_EXACT 1
+#define LINEAR 2
+#define CUBIC 3
+#define LINEAR_SMOOTH 4  // antialiased: the filter is as wide as the step where the image shrinks
+#define CUBIC_SMOOTH 5
+
+typedef struct {
+  int first, count;
+#if MODE >= LINEAR_SMOOTH
+  T center, shrink, total;
+#elif MODE >= LINEAR
+  T t;
+#endif
+} Taps;
+
+#if MODE == CUBIC || MODE == CUBIC_SMOOTH
+// Keys' cubic convolution.
+INLINE T cubic(T x, T a) {
+  x = fabs(x);
+  if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  return x < 2 ? (((x - 5) * x + 8) * x - 4) * a : (T)0;
+}
+#endif
+
+INLINE T weight_of(Taps taps, int k) {
+#if MODE <= NEAREST_EXACT
+  return 1;
+#elif MODE == LINEAR
+  return k == 0 ? 1 - taps.t : taps.t;
+#elif MODE == CUBIC
+  return cubic(k - 1 - taps.t, -0.75f);
+#else
+  const T x = (taps.first + k - taps.center + 0.5f) * taps.shrink;
+#if MODE == LINEAR_SMOOTH
+  const T weight = fmax(1 - fabs(x), (T)0);
+#else
+  const T weight = cubic(x, -0.5f);
+#endif
+  return taps.total != 0 ? weight / taps.total : weight;
+#endif
+}
+
+INLINE Taps taps_of(const ResampleParams p, int o) {
+  Taps taps;
+#if MODE <= NEAREST_EXACT
+  int at = (int)floor((MODE == NEAREST_EXACT ? o + 0.5f : (float)o) * as_float((uint)p.step));
+  if (MODE == NEAREST && p.small == p.large) at = o;
+  if (MODE == NEAREST && p.large == 2L * p.small) at = o / 2;
+  taps.first = min(at, p.small - 1);
+  taps.count = 1;
+#else
+  const T step = FROM_BITS(COMPUTE, p.step);
+#if MODE <= CUBIC
+  T at = p.align ? step * o : step * (o + (T)0.5f) - (T)0.5f;
+#if MODE == LINEAR
+  at = p.small == p.large ? (T)o : fmax(at, (T)0);
+#endif
+  const int low = min((int)floor(at), p.small - 1);
+  taps.t = fmin(fmax(at - low, (T)0), (T)1);
+  taps.first = MODE == LINEAR ? low : low - 1;
+  taps.count = MODE == LINEAR ? 2 : 4;
+#else
+  const T widening = fmax(step, (T)1), support = (MODE == CUBIC_SMOOTH ? 2 : 1) * widening;
+  taps.center = step * (o + (T)0.5f);
+  taps.shrink = 1 / widening;
+  taps.first = max((int)(taps.center - support + (T)0.5f), 0);
+  taps.count = max(min((int)(taps.center + support + (T)0.5f), p.small) - taps.first, 0);
+  if (p.small == p.large) {  // nothing beside a place is read, as it may be infinite
+    taps.first = o;
+    taps.count = 1;
+    taps.center = o + (T)0.5f;
+    taps.shrink = 1;
+  }
+  taps.total = 0;
+  T total = 0;
+  for (int k = 0; k < taps.count; ++k) total += weight_of(taps, k);
+  taps.total = total;
+#endif
+#endif
+  return taps;
+}
+
+// The place of tap k. Where sizes are equal, linear ones read one place twice, as ATen does.
+INLINE int place_of(const ResampleParams p, Taps taps, int k) {
+  if (MODE == LINEAR && p.small == p.large) k = 0;
+  return clamp(taps.first + k, 0, p.small - 1);
+}
+
+// What large place o gives to small place i.
+INLINE T share_of(const ResampleParams p, int o, int i) {
+  const Taps taps = taps_of(p, o);
+#if MODE >= LINEAR_SMOOTH
+  return weight_of(taps, i - taps.first);
+#else
+  T share = 0;
+  for (int k = 0; k < taps.count; ++k)
+    if (place_of(p, taps, k) == i) share += weight_of(taps, k);
+  return share;
+#endif
+}
+
+// The large places [first_reader, end_reader) read small place i: what they read rises with them.
+INLINE int first_reader(const ResampleParams p, int i) {
+  int low = 0, high = p.large;
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    const Taps taps = taps_of(p, middle);
+    if (taps.count > 0 ? place_of(p, taps, taps.count - 1) >= i : taps.first > i) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+INLINE int end_reader(const ResampleParams p, int i) {
+  int low = 0, high = p.large;
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    if (max(taps_of(p, middle).first, 0) > i) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+#endif

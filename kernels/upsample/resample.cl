@@ -1,0 +1,88 @@
+// Resampling of [outer, from, inner] numbers of type IN along the dimension in the middle, to type OUT; BACKWARD: the gradient,
+// in which every place of the small side adds up the places of the large side that read it.
+//   ROWS      a work-item takes 16 numbers side by side (along `inner`, or `outer` where that is short), so that weights are
+//             computed once for them, and some of their results
+//   else      a work-item takes a result
+#include "range.h"
+#include "types.h"
+typedef CTYPE(COMPUTE) T;
+#include "resample_taps.h"
+
+#if BACKWARD
+#define FROM p.large
+#define TO_SIZE p.small
+#else
+#define FROM p.small
+#define TO_SIZE p.large
+#endif
+
+// Calls SUM(place, weight) for what result r reads.
+#if BACKWARD
+#define FOR_READ(r, SUM)                                                                      \
+  for (int o = first_reader(p, r), end = end_reader(p, r); o < end; ++o) {                    \
+    const T weight = share_of(p, o, r);                                                       \
+    SUM(o, weight)                                                                            \
+  }
+#else
+#define FOR_READ(r, SUM)                                                                      \
+  const Taps taps = taps_of(p, r);                                                            \
+  for (int k = 0; k < taps.count; ++k) {                                                      \
+    const T weight = weight_of(taps, k);                                                      \
+    SUM(place_of(p, taps, k), weight)                                                   \
+  }
+#endif
+
+#if MOVES  // the nearest: nothing is computed with
+#define ADD(sum, value, weight) sum = value
+#define NUMBER CTYPE(IN)
+#define NUMBERS CVEC(IN)
+#else
+#define ADD(sum, value, weight) sum += (value) * (weight)
+#define NUMBER T
+#define NUMBERS CVEC(COMPUTE)
+#endif
+
+GROUP __kernel void resample(__global void *out_base, ulong out_offset, __global const void *in_base, ulong in_offset,
+                             const ResampleParams p) {
+  __global const STYPE(IN) *in = AT_CONST(IN, in_base, in_offset);
+  __global STYPE(OUT) *out = AT(OUT, out_base, out_offset);
+#if ROWS
+  const bool along = p.inner >= 16;  // lanes run along inner
+  const long lanes = along ? p.inner : p.outer, others = along ? p.outer : p.inner;
+  const long groups = (lanes + 15) / 16, share = (TO_SIZE + p.chunks - 1) / p.chunks;
+  FOR_EACH(i, p.pieces, p.per_item) {
+    const long rest = i / p.chunks, chunk = i - rest * p.chunks, other = rest / groups;
+    const long lane = (rest - other * groups) * 16, used = min(lanes - lane, 16L);
+    const long from_step = along ? 1 : FROM * p.inner, to_step = along ? 1 : TO_SIZE * p.inner;
+    __global const STYPE(IN) *source = in + (along ? other * FROM * p.inner : other) + lane * from_step;
+    __global STYPE(OUT) *target = out + (along ? other * TO_SIZE * p.inner : other) + lane * to_step;
+    for (int r = chunk * share; r < min((chunk + 1) * share, (long)TO_SIZE); ++r) {
+      if (along && used == 16) {
+        NUMBERS sums = 0;
+#define SUM(place, weight) ADD(sums, LOAD16(IN, source, (place) * p.inner), weight);
+        FOR_READ(r, SUM)
+#undef SUM
+        STORE16(OUT, target, r * p.inner, sums);
+      } else {
+        NUMBER sums[16];
+        UNROLL for (int l = 0; l < 16; ++l) sums[l] = 0;
+#define SUM(place, weight) \
+  for (int l = 0; l < used; ++l) ADD(sums[l], LOAD(IN, source, (place) * p.inner + l * from_step), weight);
+        FOR_READ(r, SUM)
+#undef SUM
+        for (int l = 0; l < used; ++l) STORE(OUT, target, r * p.inner + l * to_step, sums[l]);
+      }
+    }
+  }
+#else
+  FOR_EACH(i, p.pieces, p.per_item) {
+    const INDEX row = (INDEX)i / (INDEX)p.inner, outer = row / (INDEX)TO_SIZE;
+    __global const STYPE(IN) *source = in + (long)outer * FROM * p.inner + ((INDEX)i - row * (INDEX)p.inner);
+    const int r = row - outer * TO_SIZE;
+    NUMBER sum = 0;
+#define SUM(place, weight) ADD(sum, LOAD(IN, source, (place) * p.inner), weight);
+    FOR_READ(r, SUM)
+    STORE(OUT, out, i, sum);
+  }
+#endif
+}

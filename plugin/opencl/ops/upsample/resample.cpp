@@ -1,0 +1,139 @@
+// Resampling by one launch a dimension, for what upsample.cpp has no kernel of its own for.
+#include <algorithm>
+#include <cstring>
+
+#include "kernel_sources.h"
+#include "ops/divide_up.h"
+#include "ops/division.h"
+#include "resample_params.h"
+#include "upsample.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+// The numbers of resample_taps.h.
+enum class Mode { Nearest, NearestExact, Linear, Cubic, LinearSmooth, CubicSmooth };
+
+template <typename T>
+uint64_t step_bits(int64_t small, int64_t large, bool align, std::optional<double> scale) {
+  T step = static_cast<T>(small) / static_cast<T>(large);
+  if (align)
+    step = large > 1 ? static_cast<T>(small - 1) / static_cast<T>(large - 1) : T(0);
+  else if (scale && *scale > 0)
+    step = static_cast<T>(1.0 / *scale);
+  uint64_t bits = 0;
+  std::memcpy(&bits, &step, sizeof step);
+  return bits;
+}
+
+struct Resampling {
+  Mode mode;
+  bool backward, align;
+  DType compute;
+};
+
+// [outer, from, inner] of `source` to `target`, which have one number of elements but for that.
+void launch_dimension(const OpCall& call, const Resampling& what, TensorView target,
+                      TensorView source, int64_t dim, std::optional<double> scale) {
+  ResampleParams p{};
+  p.outer = p.inner = 1;
+  for (int64_t d = 0; d < source.ndim(); ++d)
+    if (d != dim) (d < dim ? p.outer : p.inner) *= source.size(d);
+  const int64_t from = source.size(dim), to = target.size(dim);
+  p.small = static_cast<int32_t>(what.backward ? to : from);
+  p.large = static_cast<int32_t>(what.backward ? from : to);
+  p.align = what.align;
+  const bool nearest = what.mode <= Mode::NearestExact;
+  p.step = what.compute == DType::Float64 && !nearest
+               ? step_bits<double>(p.small, p.large, what.align, scale)
+               : step_bits<float>(p.small, p.large, what.align, scale);
+  Defines d;
+  d.type("IN", source.dtype()).type("OUT", target.dtype()).type("COMPUTE", what.compute);
+  d.set("MODE", static_cast<int64_t>(what.mode)).set("BACKWARD", what.backward);
+  d.set("MOVES", nearest && !what.backward).set("ROWS", is_rows(call));
+  d.set("INDEX", target.numel() < INT32_MAX ? "uint" : "ulong");
+  p.pieces = target.numel();
+  p.chunks = 1;
+  if (is_rows(call)) {
+    const bool along = p.inner >= 16;
+    const int64_t groups = divide_up(along ? p.inner : p.outer, 16) * (along ? p.outer : p.inner);
+    p.chunks = std::clamp<int64_t>(64 / groups, 1, to);
+    p.pieces = groups * p.chunks;
+  }
+  const Division division = divide(call.caps(), p.pieces);
+  p.per_item = division.per_item;
+  Launch launch = call.launch(kernel_sources::upsample_resample, "resample", d);
+  bind(launch, target);
+  bind(launch, source);
+  launch.value(p).run(division.global, division.local);
+}
+
+// `after` is the position of what follows the sizes.
+void run(OpCall& call, Mode mode, bool backward, size_t after) {
+  check_outputs(call);
+  const TensorView source = call.args().tensor(0);
+  const bool nearest = mode <= Mode::NearestExact;
+  if (!is_floating(source.dtype()) && (!nearest || backward))
+    unsupported(TB_REASON_DTYPE, "{}: {} is not supported", call.name(), name(source.dtype()));
+  const int64_t rank = source.ndim();
+  for (int64_t d = 2; d < rank; ++d)
+    if (std::max(source.size(d), call.out(0).size(d)) >= (1 << 30))
+      unsupported(TB_REASON_SIZE, "{}: dimensions are limited to 2^30 elements", call.name());
+  const Resampling what{
+      mode, backward, !nearest && call.args().boolean(after),
+      is_floating(source.dtype()) ? compute_type(source.dtype()) : source.dtype()};
+  call.accept();
+  if (!call.wants(0)) return;
+  const Contiguous in(call, source);
+  ContiguousOutput out(call, call.out(0));
+  // The last dimension first; sums in between are not rounded.
+  const DType between = nearest && !backward ? source.dtype() : what.compute;
+  std::vector<Scratch> memory;
+  Dims sizes(source.sizes());
+  TensorView current = in.view();
+  std::vector<LocalTensor> steps;
+  steps.reserve(static_cast<size_t>(rank));
+  for (int64_t d = rank - 1; d >= 2; --d) {
+    sizes[static_cast<size_t>(d)] = call.out(0).size(d);
+    const bool last = d == 2;
+    if (!last)
+      memory.push_back(call.scratch(static_cast<uint64_t>(numel(sizes) * size_of(between))));
+    steps.emplace_back(last ? out.view().address() : memory.back().address(),
+                       last ? out.view().dtype() : between, sizes);
+    const size_t scale = after + (nearest ? 0 : 1) + static_cast<size_t>(d) - 2;
+    launch_dimension(call, what, steps.back(), current, d, call.args().optional_real(scale));
+    current = steps.back().view();
+  }
+  out.finish();
+}
+
+template <Mode mode>
+void forward(OpCall& call) {
+  run(call, mode, false, 2);
+}
+template <Mode mode>
+void backward(OpCall& call) {
+  run(call, mode, true, 3);
+}
+
+#define OCL_RESAMPLE(name, mode) \
+  {name ".out", forward<Mode::mode>}, { name "_backward.grad_input", backward<Mode::mode> }
+constexpr OpEntry kOperators[] = {
+    OCL_RESAMPLE("upsample_nearest1d", Nearest),
+    OCL_RESAMPLE("upsample_nearest3d", Nearest),
+    OCL_RESAMPLE("_upsample_nearest_exact1d", NearestExact),
+    OCL_RESAMPLE("_upsample_nearest_exact2d", NearestExact),
+    OCL_RESAMPLE("_upsample_nearest_exact3d", NearestExact),
+    OCL_RESAMPLE("upsample_linear1d", Linear),
+    OCL_RESAMPLE("upsample_trilinear3d", Linear),
+    OCL_RESAMPLE("upsample_bicubic2d", Cubic),
+    OCL_RESAMPLE("_upsample_bilinear2d_aa", LinearSmooth),
+    OCL_RESAMPLE("_upsample_bicubic2d_aa", CubicSmooth),
+};
+#undef OCL_RESAMPLE
+
+}  // namespace
+
+std::span<const OpEntry> resample_operators() { return kOperators; }
+
+}  // namespace ocltensor::opencl
