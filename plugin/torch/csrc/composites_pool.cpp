@@ -190,56 +190,6 @@ Tensor adaptive_max_pool_back(const Tensor& grad, const Tensor& self, const Tens
   return to_places(grad, self, indices, dims);
 }
 
-// Where the windows of one dimension begin: [plane, window]. Each plane draws one number.
-Tensor fractional_starts(const Tensor& sample, int64_t in, int64_t out, int64_t window) {
-  const auto numbers = sample.options().dtype(at::kLong);
-  Tensor starts = at::full({sample.size(0), out}, in - window, numbers);
-  if (out == 1) return starts;
-  const double alpha = static_cast<double>(in - window) / static_cast<double>(out - 1);
-  const Tensor shift = sample.unsqueeze(1);
-  const Tensor steps = (at::arange(out - 1, sample.options()) + shift).mul_(alpha).to(at::kLong);
-  starts.narrow(1, 0, out - 1).copy_(steps.sub_(shift.mul(alpha).to(at::kLong)));
-  return starts;
-}
-
-Two fractional_max_pool(const Tensor& self, IntArrayRef kernel, IntArrayRef out,
-                        const Tensor& samples) {
-  const auto dims = static_cast<int64_t>(kernel.size());
-  const int64_t first = self.dim() - dims;
-  const IntArrayRef in = self.sizes().slice(first);
-  TORCH_CHECK(first == 1 || first == 2, "fractional_max_pool: Expected input of ", dims + 1, " or ",
-              dims + 2, " dimensions, but got: ", self.sizes());
-  TORCH_CHECK(samples.dim() == 3 && samples.size(-1) == dims &&
-                  samples.numel() == c10::multiply_integers(self.sizes().slice(0, first)) * dims,
-              "fractional_max_pool: _random_samples of shape ", samples.sizes(),
-              " does not fit an input of shape ", self.sizes());
-  const Tensor draws = samples.reshape({-1, dims});
-  // Place of every element of every window: [plane, windows.., elements..], row-major.
-  Tensor place = at::zeros({1}, self.options().dtype(at::kLong));
-  for (int64_t d = 0; d < dims; ++d) {
-    const auto i = static_cast<size_t>(d);
-    TORCH_CHECK(out[i] > 0 && out[i] + kernel[i] - 1 <= in[i], "fractional_max_pool: pool size ",
-                kernel, " and output size ", out, " are too large for an input of size ", in);
-    // In two dimensions ATen draws for columns first.
-    const Tensor drawn = draws.select(1, dims == 2 ? 1 - d : d);
-    Indices windows(static_cast<size_t>(2 * dims + 1), 1), elements = windows;
-    windows[0] = draws.size(0), windows[1 + i] = out[i];
-    elements[1 + static_cast<size_t>(dims) + i] = kernel[i];
-    const Tensor at_d = fractional_starts(drawn, in[i], out[i], kernel[i]).view(windows) +
-                        at::arange(kernel[i], place.options()).view(elements);
-    place = place * in[i] + at_d;
-  }
-  Indices sizes = self.sizes().slice(0, first).vec();
-  sizes.insert(sizes.end(), out.begin(), out.end());
-  if (self.numel() == 0)
-    return {at::empty(sizes, self.options()), at::empty(sizes, place.options())};
-  place = place.flatten(1 + dims);
-  const Tensor flat = self.reshape({draws.size(0), -1});
-  const Tensor taken = flat.gather(1, place.reshape({draws.size(0), -1})).view(place.sizes());
-  auto [best, at] = taken.max(-1, true);
-  return {best.reshape(sizes), place.gather(-1, at).reshape(sizes)};
-}
-
 template <int64_t dims>
 Tensor fractional_max_pool_back(const Tensor& grad, const Tensor& self, IntArrayRef, IntArrayRef,
                                 const Tensor& indices) {
@@ -260,8 +210,6 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_adaptive_avg_pool3d_backward", TORCH_FN(adaptive_avg_pool3d_back));
   register_out<adaptive_max_pool>(m, "adaptive_max_pool2d.out");
   register_out<adaptive_max_pool>(m, "adaptive_max_pool3d.out");
-  register_out<fractional_max_pool>(m, "fractional_max_pool2d.output");
-  register_out<fractional_max_pool>(m, "fractional_max_pool3d.output");
   m.impl("fractional_max_pool2d_backward", TORCH_FN(fractional_max_pool_back<2>));
   register_out<fractional_max_pool_back<2>>(m, "fractional_max_pool2d_backward.grad_input");
   m.impl("fractional_max_pool3d_backward", TORCH_FN(fractional_max_pool_back<3>));

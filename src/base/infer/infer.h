@@ -110,6 +110,7 @@ Specs avg_pool2d_backward(const Args& args);
 Specs max_pool2d_with_indices(const Args& args);
 Specs max_pool2d_with_indices_backward(const Args& args);
 
+Specs fractional_max_pool(const Args& args);
 // random.cpp
 Specs multinomial(const Args& args);
 Specs native_dropout(const Args& args);

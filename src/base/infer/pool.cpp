@@ -88,4 +88,29 @@ Specs max_pool2d_with_indices_backward(const Args& args) {
   return backward(args, self, sizes);
 }
 
+Specs fractional_max_pool(const Args& args) {
+  const auto self = args.tensor(0), samples = args.tensor(3);
+  const size_t dims = args.schema().name.ends_with("2d") ? 2 : 3;
+  const Dims kernel = spatial(args, 1, dims, {}), output = spatial(args, 2, dims, {});
+  check_floating(args, self);
+  check_same_type(args, self, samples);
+  Dims sizes = self.sizes();
+  check(sizes.size() == dims + 1 || sizes.size() == dims + 2,
+        "{}: expected an input of {} or {} dimensions, got {}", args.schema().full_name(), dims + 1,
+        dims + 2, to_string(self.sizes()));
+  const size_t first = sizes.size() - dims;
+  const int64_t planes = numel(self.sizes().first(first));
+  check(samples.ndim() == 3 && samples.size(2) == static_cast<int64_t>(dims) &&
+            samples.numel() == planes * static_cast<int64_t>(dims),
+        "{}: random_samples of shape {} do not fit an input of shape {}", args.schema().full_name(),
+        to_string(samples.sizes()), to_string(self.sizes()));
+  for (size_t d = 0; d < dims; ++d) {
+    check(kernel[d] > 0 && output[d] > 0 && output[d] + kernel[d] - 1 <= sizes[first + d],
+          "{}: windows of {} and results of {} are too large for an input of shape {}",
+          args.schema().full_name(), to_string(kernel), to_string(output), to_string(self.sizes()));
+    sizes[first + d] = output[d];
+  }
+  return {spec(self.dtype(), sizes), spec(DType::Int64, sizes)};
+}
+
 }  // namespace ocltensor::infer

@@ -188,6 +188,59 @@ void adaptive_avg_pool_backward(const CpuCall& call) {
       call, adaptive_average(Image(call.specs[0].sizes), Image(call.args.tensor(0).sizes())));
 }
 
+// ---- windows of one size that begin at random places, as a number for each plane says
+
+// The numbers are rounded as the samples' type is, and so cut as on other backends.
+int64_t fractional_start(DType type, double sample, int64_t o, int64_t in, int64_t out,
+                         int64_t window) {
+  if (o == out - 1) return in - window;
+  const auto round = [type](double v) { return rounded(v, type); };
+  const double alpha =
+      round(round(static_cast<double>(in - window)) / round(static_cast<double>(out - 1)));
+  return static_cast<int64_t>(round(round(round(static_cast<double>(o)) + sample) * alpha)) -
+         static_cast<int64_t>(round(sample * alpha));
+}
+
+void fractional_max_pool(const CpuCall& call) {
+  const View self = call.args.tensor(0);
+  const Dims& sizes = call.specs[0].sizes;
+  const size_t dims = static_cast<size_t>(View(call.args.tensor(3)).sizes[2]);
+  const size_t first = sizes.size() - dims;
+  const Dims kernel = infer::spatial(call.args, 1, dims, {});
+  const auto in = read<double>(self), samples = read<double>(View(call.args.tensor(3)));
+  std::vector<double> values;
+  std::vector<int64_t> indices;
+  const int64_t results = numel(std::span(sizes.data() + first, dims));
+  const int64_t elements = numel(std::span(self.sizes.data() + first, dims));
+  for (int64_t i = 0; i < numel(sizes); ++i) {
+    const int64_t plane = i / results;
+    int64_t rest = i % results, window = 1;
+    int64_t start[3], extent[3], at[3];
+    for (size_t d = dims; d-- > 0; rest /= sizes[first + d]) {
+      const size_t drawn = dims == 2 ? 1 - d : d;  // in two dimensions columns are drawn first
+      extent[d] = self.sizes[first + d];
+      window *= kernel[d];
+      start[d] = fractional_start(self.type, samples[static_cast<size_t>(plane) * dims + drawn],
+                                  rest % sizes[first + d], extent[d], sizes[first + d], kernel[d]);
+    }
+    double best = -std::numeric_limits<double>::infinity();
+    int64_t index = -1;
+    for (int64_t k = 0; k < window; ++k) {
+      int64_t left = k, place = 0;
+      for (size_t d = dims; d-- > 0; left /= kernel[d]) at[d] = start[d] + left % kernel[d];
+      for (size_t d = 0; d < dims; ++d) place = place * extent[d] + at[d];
+      const double v = in[static_cast<size_t>(plane * elements + place)];
+      if (index >= 0 && !(v > best) && v == v) continue;
+      best = v;
+      index = place;
+    }
+    values.push_back(best);
+    indices.push_back(index);
+  }
+  write(call.out(0), values);
+  write(call.out(1), indices);
+}
+
 constexpr CpuOperator kOperators[] = {
     {"max_pool2d_with_indices.out", max_pool},
     {"max_pool2d_with_indices_backward.grad_input", max_pool_backward},
@@ -195,7 +248,8 @@ constexpr CpuOperator kOperators[] = {
     {"avg_pool2d_backward.grad_input", avg_pool_backward},
     {"_adaptive_avg_pool2d.out", adaptive_avg_pool},
     {"_adaptive_avg_pool2d_backward.out", adaptive_avg_pool_backward},
-};
+    {"fractional_max_pool2d.output", fractional_max_pool},
+    {"fractional_max_pool3d.output", fractional_max_pool}};
 
 }  // namespace
 

@@ -97,8 +97,35 @@ void adaptive(Case& c, Draw& draw, bool backward) {
     c.set("output_size", std::vector<int64_t>{out[out.size() - 2], out[out.size() - 1]});
 }
 
+// Numbers in [0, 1) for each plane and dimension; windows as large as the results leave room for.
+void fractional(Case& c, Draw& draw) {
+  auto& rng = draw.rng;
+  const size_t dims = c.op->schema.name.ends_with("2d") ? 2 : 3;
+  Dims in = image(draw);
+  if (dims == 3) in.insert(static_cast<int64_t>(in.size()) - 2, rng.range(4, 8));
+  const size_t first = in.size() - dims;
+  std::vector<int64_t> kernel, out;
+  for (size_t d = 0; d < dims; ++d) {
+    kernel.push_back(rng.range(1, 3));
+    out.push_back(draw.fixed ? in[first + d] / 2 : rng.range(1, in[first + d] - kernel[d] + 1));
+  }
+  const bool batch = first == 2;
+  c.set("self", draw.tensor(c.dtype, in, {-9, 9, 0.5, true, true}));
+  c.set("kernel_size", kernel);
+  c.set("output_size", out);
+  c.set("random_samples",
+        draw.tensor(c.dtype, {batch ? in[0] : 1, batch ? in[1] : in[0], static_cast<int64_t>(dims)},
+                    {0, 0.99}));
+  c.same_type = true;  // the numbers are cut to places
+  c.tolerance = {exact()};
+}
+
 Case make(const Operator& op, DType dtype, Draw& draw) {
   Case c = make_case(op, dtype);
+  if (op.schema.name.starts_with("fractional")) {
+    fractional(c, draw);
+    return c;
+  }
   const std::string& n = op.schema.name;
   const bool max = n.starts_with("max_");
   const bool backward = n.ends_with("backward");

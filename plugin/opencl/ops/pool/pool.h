@@ -6,5 +6,6 @@
 namespace ocltensor::opencl {
 
 std::span<const OpEntry> pool_operators();
+extern const std::span<const OpEntry> kFractionalOperators;  // fractional.cpp
 
 }  // namespace ocltensor::opencl

@@ -1,0 +1,61 @@
+// fractional_max_pool2d and fractional_max_pool3d.
+#include <algorithm>
+
+#include "base/infer/common.h"
+#include "fractional_params.h"
+#include "kernel_sources.h"
+#include "ops/division.h"
+#include "pool.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+void forward(OpCall& call) {
+  check_outputs(call);
+  const TensorView self = call.args().tensor(0), samples = call.args().tensor(3);
+  const TensorView result = call.out(0);
+  FractionalParams p{};
+  p.dims = static_cast<int32_t>(samples.size(2));
+  const auto dims = static_cast<size_t>(p.dims), flat = 3 - dims;
+  const Dims window = infer::spatial(call.args(), 1, dims, {});
+  if (flat == 1) p.in[0] = p.out[0] = p.window[0] = 1;
+  for (size_t d = 0; d < dims; ++d) {
+    const int64_t from_end = static_cast<int64_t>(d) - static_cast<int64_t>(dims);
+    if (self.size(from_end) > INT32_MAX / 2)
+      unsupported(TB_REASON_SIZE, "{}: dimensions are limited to 2^30 elements", call.name());
+    p.in[flat + d] = static_cast<int32_t>(self.size(from_end));
+    p.out[flat + d] = static_cast<int32_t>(result.size(from_end));
+    p.window[flat + d] = static_cast<int32_t>(window[d]);
+    // In two dimensions ATen draws for columns first.
+    p.drawn[flat + d] = static_cast<int32_t>(dims == 2 ? 1 - d : d);
+  }
+  if (int64_t{p.out[0]} * p.out[1] * p.out[2] > INT32_MAX)
+    unsupported(TB_REASON_SIZE, "{}: results are limited to 2^31 a plane", call.name());
+  call.accept();
+  if (!call.wants(0)) return;
+  const Contiguous in(call, self), drawn(call, samples);
+  ContiguousOutput out(call, result), indices(call, call.out(1));
+  Defines d;
+  d.type("A", self.dtype()).set("ROWS", is_rows(call));
+  d.set("HALF", self.dtype() == DType::Float16).set("BFLOAT", self.dtype() == DType::BFloat16);
+  p.pieces = result.numel();
+  const Division division = divide(call.caps(), p.pieces);
+  p.per_item = division.per_item;
+  Launch launch = call.launch(kernel_sources::pool_fractional, "forward", d);
+  bind(launch, out.view());
+  bind(launch, indices.view());
+  bind(launch, in.view());
+  bind(launch, drawn.view());
+  launch.value(p).run(division.global, division.local);
+  out.finish();
+  indices.finish();
+}
+
+constexpr OpEntry kOperators[] = {{"fractional_max_pool2d.output", forward},
+                                  {"fractional_max_pool3d.output", forward}};
+
+}  // namespace
+
+const std::span<const OpEntry> kFractionalOperators = kOperators;
+
+}  // namespace ocltensor::opencl
