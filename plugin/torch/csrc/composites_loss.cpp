@@ -90,19 +90,6 @@ ManyClasses many_classes(const Tensor& self, const Tensor& target) {
   return c;
 }
 
-std::tuple<Tensor, Tensor> multilabel(const Tensor& self, const Tensor& target, int64_t reduction) {
-  TORCH_CHECK(self.dim() <= 2 && (self.dim() == 0 || self.size(-1) > 0),
-              "Expected non-empty vector or matrix with optional 0-dim batch size, but got: ",
-              self.sizes());
-  if (self.numel() == 0)
-    return {reduced(at::zeros({self.dim() < 2 ? 1 : self.size(0)}, self.options()), reduction,
-                    self.dim() < 2),
-            at::zeros(target.sizes(), self.options())};
-  const ManyClasses c = many_classes(self, target);
-  const Tensor losses = c.excess.sum({1, 2}).div_(c.excess.size(2));
-  return {reduced(losses, reduction, self.dim() < 2), c.is_target.reshape(target.sizes()).clone()};
-}
-
 Tensor multilabel_back(const Tensor& grad, const Tensor& self, const Tensor& target,
                        int64_t reduction, const Tensor&) {
   if (self.numel() == 0) return at::zeros_like(self);
@@ -120,8 +107,6 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   register_out<multi_margin>(m, "multi_margin_loss.out");
   m.impl("multi_margin_loss_backward", TORCH_FN(multi_margin_back));
   register_out<multi_margin_back>(m, "multi_margin_loss_backward.grad_input");
-  m.impl("multilabel_margin_loss_forward", TORCH_FN(multilabel));
-  register_out<multilabel>(m, "multilabel_margin_loss_forward.output");
   m.impl("multilabel_margin_loss_backward", TORCH_FN(multilabel_back));
   register_out<multilabel_back>(m, "multilabel_margin_loss_backward.grad_input");
 }

@@ -66,6 +66,7 @@ Specs huber_loss(const Args& args);
 Specs huber_loss_backward(const Args& args);
 Specs mse_loss(const Args& args);
 Specs mse_loss_backward(const Args& args);
+Specs multilabel_margin_loss_forward(const Args& args);
 Specs nll_loss2d_backward(const Args& args);
 Specs nll_loss2d_forward(const Args& args);
 Specs nll_loss_backward(const Args& args);

@@ -96,4 +96,17 @@ Specs nll_loss_backward(const Args& args) { return nll_backward(args, false); }
 Specs nll_loss2d_forward(const Args& args) { return nll_forward(args, true); }
 Specs nll_loss2d_backward(const Args& args) { return nll_backward(args, true); }
 
+Specs multilabel_margin_loss_forward(const Args& args) {
+  const auto self = args.tensor(0), target = args.tensor(1);
+  check_floating(args, self);
+  check(self.ndim() <= 2 && (self.ndim() == 0 || self.size(-1) > 0),
+        "Expected non-empty vector or matrix with optional 0-dim batch size, but got: {}",
+        to_string(self.sizes()));
+  check(target.dtype() == DType::Int64 && Dims(target.sizes()) == Dims(self.sizes()),
+        "multilabel_margin_loss: inconsistent target {} {} for input of size {}",
+        name(target.dtype()), to_string(target.sizes()), to_string(self.sizes()));
+  const Dims losses = self.ndim() == 2 ? Dims{self.size(0)} : Dims{};
+  return {reduced(args, self.dtype(), losses, 2), spec(self.dtype(), self.sizes())};
+}
+
 }  // namespace ocltensor::infer

@@ -174,20 +174,43 @@ void nll_backward(const CpuCall& call) {
   write(call.out(0), result);
 }
 
-constexpr CpuOperator kOperators[] = {
-    {"nll_loss_forward.output", nll},
-    {"nll_loss_backward.grad_input", nll_backward},
-    {"nll_loss2d_forward.output", nll},
-    {"nll_loss2d_backward.grad_input", nll_backward},
-    {"mse_loss.out", mse},
-    {"mse_loss_backward.grad_input", mse_backward},
-    {"binary_cross_entropy.out", bce},
-    {"binary_cross_entropy_backward.grad_input", bce_backward},
-    {"smooth_l1_loss.out", smooth_l1},
-    {"smooth_l1_loss_backward.grad_input", smooth_l1_backward},
-    {"huber_loss.out", huber},
-    {"huber_loss_backward.out", huber_backward},
-};
+// ---- several classes of each sample, listed up to the first negative number, against all others
+
+void multilabel_margin(const CpuCall& call) {
+  const View self = call.args.tensor(0);
+  const auto x = read<double>(self);
+  const auto listed = read<int64_t>(View(call.args.tensor(1)));
+  const size_t classes = self.sizes.empty() ? 1 : static_cast<size_t>(self.sizes.back());
+  std::vector<double> losses, is_target(x.size());
+  for (size_t at = 0; at < x.size(); at += classes) {
+    size_t count = 0;
+    while (count < classes && listed[at + count] >= 0) ++count;
+    for (size_t k = 0; k < count; ++k) is_target[at + static_cast<size_t>(listed[at + k])] = 1;
+    double sum = 0;
+    for (size_t k = 0; k < count; ++k)
+      for (size_t c = 0; c < classes; ++c) {
+        const double excess = 1 - x[at + static_cast<size_t>(listed[at + k])] + x[at + c];
+        if (is_target[at + c] == 0 && excess > 0) sum += excess;
+      }
+    losses.push_back(sum / static_cast<double>(classes));
+  }
+  write_reduced(call, losses, call.args.integer(2));
+  write(call.out(1), is_target);
+}
+
+constexpr CpuOperator kOperators[] = {{"nll_loss_forward.output", nll},
+                                      {"nll_loss_backward.grad_input", nll_backward},
+                                      {"nll_loss2d_forward.output", nll},
+                                      {"nll_loss2d_backward.grad_input", nll_backward},
+                                      {"mse_loss.out", mse},
+                                      {"mse_loss_backward.grad_input", mse_backward},
+                                      {"binary_cross_entropy.out", bce},
+                                      {"binary_cross_entropy_backward.grad_input", bce_backward},
+                                      {"smooth_l1_loss.out", smooth_l1},
+                                      {"smooth_l1_loss_backward.grad_input", smooth_l1_backward},
+                                      {"huber_loss.out", huber},
+                                      {"huber_loss_backward.out", huber_backward},
+                                      {"multilabel_margin_loss_forward.output", multilabel_margin}};
 
 }  // namespace
 

@@ -84,8 +84,27 @@ void ctc(Case& c, Draw& draw, bool backward) {
                   "a chain of sums of three exponentials, one for each time"}};
 }
 
+// A list of classes in each row, some of which end at -1.
+void multilabel(Case& c, Draw& draw) {
+  auto& rng = draw.rng;
+  const Dims sizes = draw.fixed ? Dims{(*draw.fixed)[0], 20} : shape(draw, 0, 2);
+  const int64_t classes = sizes.empty() ? 1 : sizes.back();
+  HostTensor listed(DType::Int64, sizes);
+  for (int64_t i = 0; i < listed.numel(); ++i)
+    listed.set_integer(i, rng.chance(0.2) ? -1 : rng.range(0, classes - 1));
+  c.set("self", draw.tensor(c.dtype, sizes));
+  c.set("target", draw.place(std::move(listed)));
+  c.set("reduction", Scalar(rng.range(0, 2)));
+  const auto terms = static_cast<double>(classes * classes);
+  c.tolerance = {{Scale::Largest, 16, terms, 1, nullptr, "a sum of differences"}, exact()};
+}
+
 Case make(const Operator& op, DType dtype, Draw& draw) {
   Case c = make_case(op, dtype);
+  if (op.schema.name.starts_with("multilabel")) {
+    multilabel(c, draw);
+    return c;
+  }
   const bool backward = op.schema.name.ends_with("backward");
   if (is_ctc(op)) {
     ctc(c, draw, backward);

@@ -103,6 +103,7 @@ std::span<const OpEntry> loss_operators() {
     for (const Row& row : kRows) list.push_back({row.name, loss});
     list.insert(list.end(), kCtcOperators.begin(), kCtcOperators.end());
     list.insert(list.end(), kNllOperators.begin(), kNllOperators.end());
+    list.insert(list.end(), kMultilabelOperators.begin(), kMultilabelOperators.end());
     return list;
   }());
   return entries;

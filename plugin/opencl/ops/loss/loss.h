@@ -6,7 +6,8 @@
 namespace ocltensor::opencl {
 
 std::span<const OpEntry> loss_operators();
-extern const std::span<const OpEntry> kCtcOperators;  // ctc.cpp
-extern const std::span<const OpEntry> kNllOperators;  // nll.cpp
+extern const std::span<const OpEntry> kCtcOperators;         // ctc.cpp
+extern const std::span<const OpEntry> kNllOperators;         // nll.cpp
+extern const std::span<const OpEntry> kMultilabelOperators;  // multilabel_margin.cpp
 
 }  // namespace ocltensor::opencl

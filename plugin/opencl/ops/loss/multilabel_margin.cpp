@@ -1,0 +1,70 @@
+// multilabel_margin_loss_forward: a launch for the samples' losses, one that adds them up.
+#include <algorithm>
+
+#include "kernel_sources.h"
+#include "loss.h"
+#include "margin_params.h"
+#include "ops/copy/copy.h"
+#include "ops/division.h"
+#include "ops/reduce/reduction.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+constexpr Reduction kSumLosses{1, {{"a", kAdd, "0", "x / s0"}}};
+
+void reduce_losses(const OpCall& call, TensorView losses, bool mean) {
+  const LocalTensor out(call.out(0).address(), call.out(0).dtype(), Dims{});
+  const TensorView target = out.view();
+  ReduceLaunch what{&kSumLosses, losses.dtype(), Dims{losses.numel()}, 1, {&losses}, {&target}};
+  what.numbers[0] = mean ? static_cast<double>(losses.numel()) : 1.0;
+  launch_reduce(call, what);
+}
+
+void forward(OpCall& call) {
+  (void)checked_outputs(call);
+  const TensorView self = call.args().tensor(0);
+  const int64_t mode = call.args().integer(2);
+  call.accept();
+  const DType compute = compute_type(self.dtype());
+  const int64_t samples = self.ndim() == 2 ? self.size(0) : 1;
+  const bool direct = mode == 0 || samples == 1;
+  const Scratch memory = call.scratch(static_cast<uint64_t>(samples * size_of(compute)));
+  const LocalTensor losses(memory.address(), compute, Dims{samples});
+  if (samples > 0) {
+    const Contiguous x(call, self), target(call, call.args().tensor(1));
+    ContiguousOutput out(call, call.out(0)), is_target(call, call.out(1));
+    const TensorView written = direct ? out.view() : losses.view();
+    MarginParams p{};
+    p.pieces = samples;
+    p.divisor = p.classes = self.ndim() == 0 ? 1 : self.size(-1);
+    Division division = divide(call.caps(), samples);
+    p.per_item = division.per_item;
+    if (!is_rows(call)) {
+      division.local[0] = 1;
+      while (division.local[0] * 2 <= std::min<size_t>(64, call.caps().max_work_group_size))
+        division.local[0] *= 2;
+      division.global[0] = static_cast<size_t>(samples) * division.local[0];
+    }
+    Defines d;
+    d.type("A", self.dtype()).type("LOSS", written.dtype()).set("ROWS", is_rows(call));
+    d.set("GROUP_SIZE", static_cast<int64_t>(division.local[0]));
+    Launch launch = call.launch(kernel_sources::loss_multilabel_margin, "forward", d);
+    bind(launch, written);
+    bind(launch, is_target.view());
+    bind(launch, x.view());
+    bind(launch, target.view());
+    call.report(launch, FaultKind::Class, 1).value(p).run(division.global, division.local);
+    if (direct) out.finish();
+    is_target.finish();
+  }
+  if (!direct) reduce_losses(call, losses, mode == 1);
+}
+
+constexpr OpEntry kOperators[] = {{"multilabel_margin_loss_forward.output", forward}};
+
+}  // namespace
+
+const std::span<const OpEntry> kMultilabelOperators = kOperators;
+
+}  // namespace ocltensor::opencl
