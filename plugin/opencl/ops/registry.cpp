@@ -64,6 +64,7 @@ constexpr FamilyFunction kFamilies[] = {
     distance_operators,
     resample_operators,
     order_statistic_operators,
+    [] { return kHistogramOperators; },
     [] { return kFractionalOperators; },
 };
 

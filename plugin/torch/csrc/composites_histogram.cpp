@@ -1,4 +1,4 @@
-// histogram and histogramdd: a binary search per dimension, and a sum at the places found.
+// histogram and histogramdd: edges made on the host, and the plugin's histogram between edges.
 #include <cmath>
 
 #include "composite.h"
@@ -30,13 +30,16 @@ std::vector<Tensor> make_edges(const Tensor& points, at::IntArrayRef bins, const
     for (size_t d = 0; d < bins.size(); ++d)
       low[d] = (*range)[2 * d], high[d] = (*range)[2 * d + 1];
   } else if (points.size(0) > 0) {
-    const Tensor ends = at::stack({points.amin(0), points.amax(0)}).to(at::kCPU).to(at::kDouble);
+    Tensor ends = at::empty({2, dims}, points.options());
+    Tensor least = ends[0], most = ends[1];
+    at::aminmax_out(least, most, points, 0);
+    ends = ends.to(at::kCPU, at::kDouble);
     for (size_t d = 0; d < bins.size(); ++d) {
       low[d] = ends[0][static_cast<int64_t>(d)].item<double>();
       high[d] = ends[1][static_cast<int64_t>(d)].item<double>();
     }
   }
-  std::vector<Tensor> edges;
+  std::vector<Tensor> parts;
   for (size_t d = 0; d < bins.size(); ++d) {
     TORCH_CHECK(bins[d] > 0, "torch.histogramdd(): bins must be > 0, but got ", bins[d]);
     TORCH_CHECK(std::isfinite(low[d]) && std::isfinite(high[d]), "torch.histogramdd(): dimension ",
@@ -44,45 +47,22 @@ std::vector<Tensor> make_edges(const Tensor& points, at::IntArrayRef bins, const
     TORCH_CHECK(low[d] <= high[d], "torch.histogramdd(): min should not exceed max, but got min ",
                 low[d], " max ", high[d]);
     if (low[d] == high[d]) low[d] -= 0.5, high[d] += 0.5;
-    edges.push_back(at::linspace(low[d], high[d], bins[d] + 1, points.options()));
+    parts.push_back(at::linspace(low[d], high[d], bins[d] + 1,
+                                 at::TensorOptions(at::kCPU).dtype(points.scalar_type())));
+  }
+  // One copy for all dimensions.
+  const Tensor all = at::cat(parts).to(points.device());
+  std::vector<Tensor> edges;
+  int64_t start = 0;
+  for (const int64_t count : bins) {
+    edges.push_back(all.narrow(0, start, count + 1));
+    start += count + 1;
   }
   return edges;
 }
 
-// A bin holds its left edge; the last one holds both.
 Tensor count(const Tensor& points, at::TensorList edges, const Weight& weight, bool density) {
-  TORCH_CHECK(static_cast<int64_t>(edges.size()) == points.size(1), "torch.histogramdd: expected ",
-              points.size(1), " sequences of bin edges, but got ", edges.size());
-  const bool weighted = weight.has_value() && weight->defined();
-  TORCH_CHECK(!weighted || weight->numel() == points.size(0),
-              "torch.histogramdd: weight should have one element per point, got shape ",
-              weighted ? weight->sizes() : at::IntArrayRef());
-  std::vector<int64_t> sizes;
-  Tensor place = at::zeros({points.size(0)}, points.options().dtype(at::kLong));
-  Tensor inside = at::ones({points.size(0)}, points.options().dtype(at::kBool));
-  for (size_t d = 0; d < edges.size(); ++d) {
-    const Tensor x = points.select(1, static_cast<int64_t>(d)).contiguous();
-    const Tensor edge = edges[d].contiguous();
-    const int64_t bins = edge.numel() - 1;
-    TORCH_CHECK(edge.dim() == 1 && bins >= 1,
-                "torch.histogramdd: bin edges should be a vector of at least two elements");
-    inside = inside.logical_and_(x.ge(edge[0])).logical_and_(x.le(edge[bins]));
-    const Tensor bin = at::searchsorted(edge, x, false, true).sub_(1).clamp_(0, bins - 1);
-    place = place.mul_(bins).add_(bin);
-    sizes.push_back(bins);
-  }
-  const Tensor amount = weighted ? weight->reshape({-1}).to(points.scalar_type())
-                                 : at::ones({points.size(0)}, points.options());
-  Tensor sums = at::zeros({c10::multiply_integers(sizes)}, points.options());
-  sums = sums.scatter_add_(0, place, amount.masked_fill(inside.logical_not(), 0)).view(sizes);
-  if (!density) return sums;
-  sums = sums / sums.sum();
-  for (size_t d = 0; d < edges.size(); ++d) {
-    std::vector<int64_t> along(edges.size(), 1);
-    along[d] = sizes[d];
-    sums.div_(edges[d].diff().view(along));
-  }
-  return sums;
+  return at::_histogramdd_from_bin_tensors(points, edges, weight, density);
 }
 
 std::vector<Tensor> bin_edges(const Tensor& self, at::IntArrayRef bins, Range range, const Weight&,
@@ -93,9 +73,6 @@ Tensor from_counts(const Tensor& self, at::IntArrayRef bins, Range range, const 
                    bool density) {
   const Tensor points = rows_of(self);
   return count(points, make_edges(points, bins, range), weight, density);
-}
-Tensor from_edges(const Tensor& self, at::TensorList edges, const Weight& weight, bool density) {
-  return count(rows_of(self), edges, weight, density);
 }
 
 Two histogram_counts(const Tensor& self, int64_t bins, Range range, const Weight& weight,
@@ -117,7 +94,6 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   register_out<histogram_edges>(m, "histogram.bins_tensor_out");
   m.impl("_histogramdd_bin_edges", TORCH_FN(bin_edges));
   m.impl("_histogramdd_from_bin_cts", TORCH_FN(from_counts));
-  m.impl("_histogramdd_from_bin_tensors", TORCH_FN(from_edges));
 }
 
 }  // namespace torch_ocl

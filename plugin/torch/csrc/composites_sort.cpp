@@ -6,24 +6,13 @@
 #include <limits>
 
 #include "composite.h"
+#include "register_kernels.h"
 
 namespace torch_ocl {
 namespace {
 
 using Two = std::tuple<at::Tensor, at::Tensor>;
 using Three = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
-
-// The element of each sorted row at `position` (kept dimension), with its index in the unsorted.
-Two pick(const Two& sorted, int64_t dim, const at::Tensor& position, bool keepdim) {
-  at::Tensor values = std::get<0>(sorted).gather(dim, position);
-  at::Tensor indices = std::get<1>(sorted).gather(dim, position);
-  if (keepdim) return {values, indices};
-  return {values.squeeze(dim), indices.squeeze(dim)};
-}
-
-Two whole_scalar(const at::Tensor& self) {
-  return {self.clone(), at::zeros({}, self.options().dtype(at::kLong))};
-}
 
 at::Tensor median_of_all(const at::Tensor& self, bool skip_nan) {
   if (self.numel() == 0)
@@ -44,16 +33,10 @@ at::Tensor begins_of_runs(const at::Tensor& sorted, int64_t dim) {
   return begins;
 }
 
-// The smallest of the most frequent values, and where it is last.
+PluginOperator plugin_mode("mode.values");
 Two mode(const at::Tensor& self, int64_t dim, bool keepdim) {
-  dim = at::maybe_wrap_dim(dim, self.dim());
-  at::native::zero_numel_check_dims(self, dim, "mode()");
-  if (self.dim() == 0) return whole_scalar(self);
-  const Two sorted = at::sort(self, true, dim, false);
-  const at::Tensor run = begins_of_runs(std::get<0>(sorted), dim).cumsum(dim).sub_(1);
-  const at::Tensor lengths = at::zeros_like(run).scatter_add_(dim, run, at::ones_like(run));
-  const at::Tensor longest = lengths.argmax(dim, true);
-  return pick(sorted, dim, run.le(longest).sum(dim, true).sub_(1), keepdim);
+  at::native::zero_numel_check_dims(self, at::maybe_wrap_dim(dim, self.dim()), "mode()");
+  return Functional<at::_ops::mode, plugin_mode>::call(self, dim, keepdim);
 }
 
 // What unique returns about runs of equal rows that lie at `order` in the input (undefined: in
@@ -160,6 +143,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("median", TORCH_FN(median));
   m.impl("nanmedian", TORCH_FN(nanmedian));
   m.impl("mode", TORCH_FN(mode));
+  register_out<mode>(m, "mode.values");
   m.impl("_unique2", TORCH_FN(unique2));
   m.impl("_unique", TORCH_FN(unique));
   m.impl("unique_dim", TORCH_FN(unique_dim));

@@ -110,8 +110,8 @@ Specs avg_pool2d(const Args& args);
 Specs avg_pool2d_backward(const Args& args);
 Specs max_pool2d_with_indices(const Args& args);
 Specs max_pool2d_with_indices_backward(const Args& args);
-
 Specs fractional_max_pool(const Args& args);
+
 // random.cpp
 Specs multinomial(const Args& args);
 Specs native_dropout(const Args& args);
@@ -156,7 +156,9 @@ Specs softmax(const Args& args);
 Specs softmax_backward_data(const Args& args);
 
 // sort.cpp
+Specs histogramdd(const Args& args);
 Specs kthvalue(const Args& args);
+Specs mode(const Args& args);
 Specs median(const Args& args);
 Specs searchsorted(const Args& args);
 Specs sort(const Args& args);

@@ -34,6 +34,7 @@ Specs one_of_rows(const Args& args, size_t dim_at) {
 }  // namespace
 
 Specs median(const Args& args) { return one_of_rows(args, 1); }
+Specs mode(const Args& args) { return one_of_rows(args, 1); }
 
 Specs kthvalue(const Args& args) {
   const auto self = args.tensor(0);
@@ -67,6 +68,29 @@ Specs searchsorted(const Args& args) {
           "searchsorted: sorter must be int64 and of the sorted sequence's shape {}",
           to_string(sequence.sizes()));
   return {spec(args.boolean(2) ? DType::Int32 : DType::Int64, self.sizes())};
+}
+
+Specs histogramdd(const Args& args) {
+  const auto self = args.tensor(0);
+  const auto edges = args.whole_list(1);
+  check(self.ndim() >= 2, "torch.histogramdd: input tensor should have at least 2 dimensions");
+  check(static_cast<int64_t>(edges.size()) == self.size(-1) && !edges.empty(),
+        "torch.histogramdd: expected {} sequences of bin edges, but got {}", self.size(-1),
+        edges.size());
+  Dims bins;
+  for (const TensorView edge : edges) {
+    check_same_type(args, self, edge);
+    check(edge.ndim() == 1 && edge.size(0) >= 2,
+          "torch.histogramdd: bin edges should be a vector of at least two elements");
+    bins.push_back(edge.size(0) - 1);
+  }
+  if (const auto weight = args.optional_tensor(2)) {
+    check_same_type(args, self, *weight);
+    check(weight->numel() * self.size(-1) == self.numel(),
+          "torch.histogramdd: weight should have one element per point, got shape {}",
+          to_string(weight->sizes()));
+  }
+  return {spec(self.dtype(), bins)};
 }
 
 }  // namespace ocltensor::infer

@@ -25,8 +25,8 @@ struct Places {
   size_t first, count;
 };
 
-// Elements of each sorted row and where they lay: places(numbers that are no NaN, length) says
-// which of its order.
+// Elements of each sorted row and where they lay: places(row, positions in order) says which of
+// its order.
 template <typename F>
 void take_in_order(const CpuCall& call, int64_t dim, bool descending, View values_out,
                    View indices_out, F&& places) {
@@ -36,10 +36,9 @@ void take_in_order(const CpuCall& call, int64_t dim, bool descending, View value
     std::vector<T> values;
     std::vector<int64_t> indices;
     for (int64_t r = 0; r < rows.count; ++r) {
-      const std::span<T> row = rows[r];
-      const auto numbers = std::count_if(row.begin(), row.end(), [](T v) { return v == v; });
+      const std::span<const T> row = rows[r];
       const auto order = order_of<T>(row, descending);
-      const Places taken = places(numbers, rows.length);
+      const Places taken = places(row, std::span<const int64_t>(order));
       for (const int64_t at : std::span(order).subspan(taken.first, taken.count)) {
         indices.push_back(at);
         values.push_back(row[static_cast<size_t>(at)]);
@@ -56,27 +55,47 @@ void first_in_order(const CpuCall& call) {
   const View values = call.out(0).with_last_dim(dim);
   const Places all{0, static_cast<size_t>(values.sizes.back())};
   take_in_order(call, dim, call.args.boolean(3), values, call.out(1).with_last_dim(dim),
-                [&](int64_t, int64_t) { return all; });
+                [&](auto, auto) { return all; });
 }
 
 template <typename F>
 void one_in_order(const CpuCall& call, int64_t dim, F&& place) {
-  take_in_order(call, dim, false, call.out(0), call.out(1), [&](int64_t numbers, int64_t length) {
-    return Places{static_cast<size_t>(place(numbers, length)), 1};
+  take_in_order(call, dim, false, call.out(0), call.out(1), [&](auto row, auto order) {
+    return Places{place(row, order), 1};
   });
+}
+template <typename Row>
+size_t numbers_in(Row row) {
+  return static_cast<size_t>(std::count_if(row.begin(), row.end(), [](auto v) { return v == v; }));
 }
 void kthvalue(const CpuCall& call) {
   one_in_order(call, call.args.integer(2),
-               [&](int64_t, int64_t) { return call.args.integer(1) - 1; });
+               [&](auto, auto) { return static_cast<size_t>(call.args.integer(1) - 1); });
 }
 void median(const CpuCall& call) {
-  one_in_order(call, call.args.integer(1), [](int64_t numbers, int64_t length) {
-    return numbers < length ? numbers : (length - 1) / 2;
+  one_in_order(call, call.args.integer(1), [](auto row, auto) {
+    const size_t numbers = numbers_in(row);
+    return numbers < row.size() ? numbers : (row.size() - 1) / 2;
   });
 }
 void nanmedian(const CpuCall& call) {
   one_in_order(call, call.args.integer(1),
-               [](int64_t numbers, int64_t) { return std::max<int64_t>(0, numbers - 1) / 2; });
+               [](auto row, auto) { return (std::max<size_t>(1, numbers_in(row)) - 1) / 2; });
+}
+
+// The smallest of the most frequent elements, and where it is last. NaN equals nothing.
+void mode(const CpuCall& call) {
+  one_in_order(call, call.args.integer(1), [](auto row, auto order) {
+    const auto value = [&](size_t place) { return row[static_cast<size_t>(order[place])]; };
+    size_t longest = 0, best = 0;
+    for (size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+      for (end = begin + 1; end < order.size() && value(end) == value(begin);) ++end;
+      if (end - begin <= longest) continue;
+      longest = end - begin;
+      best = end - 1;
+    }
+    return best;
+  });
 }
 
 // NaN is found after everything, and before nothing: comparisons with it are false.
@@ -112,12 +131,51 @@ void searchsorted(const CpuCall& call) {
   });
 }
 
+// A bin holds its left edge, the last one both; what is outside of the edges is not counted.
+void histogramdd(const CpuCall& call) {
+  const auto points = read<double>(View(call.args.tensor(0)));
+  const auto given = call.args.optional_tensor(2);
+  const std::vector<double> weights = given ? read<double>(View(*given)) : std::vector<double>();
+  std::vector<std::vector<double>> edges;
+  for (const TensorView edge : call.args.whole_list(1)) edges.push_back(read<double>(View(edge)));
+  std::vector<double> sums(static_cast<size_t>(numel(call.specs[0].sizes)));
+  for (size_t i = 0; i < points.size() / edges.size(); ++i) {
+    size_t place = 0;
+    bool inside = true;
+    for (size_t d = 0; d < edges.size(); ++d) {
+      const double x = points[i * edges.size() + d];
+      const auto& edge = edges[d];
+      inside = inside && x >= edge.front() && x <= edge.back();
+      if (!inside) break;
+      const auto above = std::upper_bound(edge.begin(), edge.end(), x) - edge.begin();
+      place = place * (edge.size() - 1) + std::min(static_cast<size_t>(above) - 1, edge.size() - 2);
+    }
+    if (inside) sums[place] += weights.empty() ? 1 : weights[i];
+  }
+  if (call.args.boolean(3)) {
+    const double total = std::accumulate(sums.begin(), sums.end(), 0.0);
+    for (size_t i = 0; i < sums.size(); ++i) {
+      double volume = 1;
+      size_t rest = i;
+      for (size_t d = edges.size(); d-- > 0;) {
+        const size_t bins = edges[d].size() - 1, bin = rest % bins;
+        volume *= edges[d][bin + 1] - edges[d][bin];
+        rest /= bins;
+      }
+      sums[i] = sums[i] / total / volume;
+    }
+  }
+  write(call.out(0), sums);
+}
+
 constexpr CpuOperator kOperators[] = {{"sort.values_stable", first_in_order},
                                       {"topk.values", first_in_order},
                                       {"searchsorted.Tensor_out", searchsorted},
                                       {"kthvalue.values", kthvalue},
                                       {"median.dim_values", median},
-                                      {"nanmedian.dim_values", nanmedian}};
+                                      {"nanmedian.dim_values", nanmedian},
+                                      {"mode.values", mode},
+                                      {"_histogramdd_from_bin_tensors.out", histogramdd}};
 
 }  // namespace
 

@@ -11,7 +11,10 @@ bool is_one_of_rows(const Operator& op) {
   return op.schema.name == "kthvalue" || op.schema.name.ends_with("median");
 }
 
+bool is_histogram(const Operator& op) { return op.schema.name.starts_with("_histogramdd"); }
+
 bool accepts(const Operator& op, DType dtype) {
+  if (is_histogram(op)) return dtype == DType::Float32 || dtype == DType::Float64;
   if (op.schema.name == "topk" || is_one_of_rows(op))
     return dtype != DType::Bool && !is_complex(dtype);
   return !is_complex(dtype);
@@ -87,8 +90,53 @@ Case make_one_of_rows(Case c, DType dtype, Draw& draw) {
   return c;
 }
 
+// Small whole numbers, so that some are far more frequent than others. Where a row has several most
+// frequent numbers of one value, the last index is the mode's.
+Case make_mode(Case c, DType dtype, Draw& draw) {
+  auto& rng = draw.rng;
+  Dims sizes = draw.fixed ? *draw.fixed : draw.shape(0, 5);
+  for (int64_t& s : sizes) s = draw.fixed ? s : std::clamp<int64_t>(s, 1, 5000);
+  const auto rank = static_cast<int64_t>(sizes.size());
+  const int64_t dim = rank == 0 ? 0 : rng.range(0, rank - 1);
+  c.set("self", draw.tensor(dtype, sizes, {-9, 9, 1, false, false}));
+  c.set("dim", Scalar(rank > 0 && rng.chance(0.3) ? dim - rank : dim));
+  c.set("keepdim", Scalar(rng.chance(0.5)));
+  c.same_type = true;
+  c.tolerance = {exact()};
+  return c;
+}
+
+// Edges and points are multiples of 1/4: some points lie on edges, some outside of all.
+Case make_histogram(Case c, DType dtype, Draw& draw) {
+  auto& rng = draw.rng;
+  const int64_t points = draw.fixed ? numel(*draw.fixed) : draw.extent(3000, true);
+  const int64_t dims = draw.fixed ? 1 : rng.range(1, 6);
+  std::vector<TensorPtr> edges;
+  for (int64_t d = 0; d < dims; ++d) {
+    HostTensor edge(dtype, {draw.fixed ? 101 : rng.range(2, dims > 3 ? 4 : 12)});
+    double at = -static_cast<double>(rng.range(2, 24)) / 4;
+    for (int64_t i = 0; i < edge.numel(); ++i) {
+      edge.set(i, at);
+      at += static_cast<double>(rng.range(1, 12)) / 4;
+    }
+    edges.push_back(draw.place(std::move(edge)));
+  }
+  const Dims sizes = rng.chance(0.3) ? Dims{points, 2, dims} : Dims{points, dims};
+  c.set("self", draw.tensor(dtype, sizes, {-8, 12, 0.25, true, false}));
+  c.set("bins", edges);
+  if (rng.chance(0.5))
+    c.set("weight",
+          draw.tensor(dtype, Dims(std::span<const int64_t>(sizes).first(sizes.size() - 1)),
+                      {0.25, 2}));
+  c.set("density", Scalar(rng.chance(0.5)));
+  c.tolerance = {{Scale::Largest, 8, static_cast<double>(2 * points + 1), 1, nullptr, kWhySum}};
+  return c;
+}
+
 Case make(const Operator& op, DType dtype, Draw& draw) {
   Case c = make_case(op, dtype);
+  if (op.schema.name == "mode") return make_mode(std::move(c), dtype, draw);
+  if (is_histogram(op)) return make_histogram(std::move(c), dtype, draw);
   if (is_one_of_rows(op)) return make_one_of_rows(std::move(c), dtype, draw);
   if (op.schema.name == "searchsorted") return make_search(std::move(c), dtype, draw);
   auto& rng = draw.rng;

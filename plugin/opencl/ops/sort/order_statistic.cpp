@@ -1,5 +1,5 @@
-// kthvalue, median and nanmedian along a dimension: selected without sorting, but for few long rows
-// on GPUs, where a work-group has too much to go through.
+// kthvalue, median, nanmedian and mode along a dimension. But for mode they are selected without
+// sorting, unless there are few long rows on GPUs, where a work-group has too much to go through.
 #include <algorithm>
 
 #include "kernel_sources.h"
@@ -12,7 +12,7 @@
 namespace ocltensor::opencl {
 namespace {
 
-enum class Statistic : int64_t { Place = 0, Median = 1, NanMedian = 2 };
+enum class Statistic : int64_t { Place = 0, Median = 1, NanMedian = 2, Mode = 3 };
 
 // A reduced output as one column: the dimension comes back where it was not kept.
 LocalTensor as_column(TensorView out, const Dims& kept, int64_t dim) {
@@ -71,6 +71,33 @@ void run(const OpCall& call, Statistic what, int64_t wanted, TensorView rows, Te
   launch.value(p).run(division.global, division.local);
 }
 
+// The most frequent element, of sorted rows.
+void run_mode(const OpCall& call, TensorView rows, TensorView values, TensorView indices) {
+  OrderStatisticParams p{};
+  p.length = rows.size(1);
+  p.pieces = rows.size(0);
+  const Scratch sorted(call.scratch(static_cast<uint64_t>(rows.numel() * rows.itemsize())));
+  const Scratch positions(call.scratch(static_cast<uint64_t>(rows.numel()) * 8));
+  const LocalTensor in_order(sorted.address(), rows.dtype(), Dims(rows.sizes()));
+  const LocalTensor from(positions.address(), DType::Int64, Dims(rows.sizes()));
+  const TensorView view = in_order.view();
+  sort_rows(call, rows, {}, &view, from);
+  Division division = divide(call.caps(), p.pieces);
+  p.per_item = division.per_item;
+  if (!is_rows(call)) {
+    division.local[0] = std::min<size_t>(64, call.caps().max_work_group_size);
+    division.global[0] = static_cast<size_t>(p.pieces) * division.local[0];
+  }
+  Defines d = key_defines(rows.dtype(), {});
+  d.set("ROWS", is_rows(call)).set("GROUP_SIZE", static_cast<int64_t>(division.local[0]));
+  Launch launch = call.launch(kernel_sources::sort_mode, "mode", d);
+  bind(launch, values);
+  bind(launch, indices);
+  bind(launch, in_order);
+  bind(launch, from);
+  launch.value(p).run(division.global, division.local);
+}
+
 // `dim_at` is the position of the dimension among the arguments.
 void statistic(OpCall& call, Statistic what, size_t dim_at) {
   check_outputs(call);
@@ -91,10 +118,12 @@ void statistic(OpCall& call, Statistic what, size_t dim_at) {
   const LocalTensor index_target = permuted(index_column, order);
   ContiguousOutput values(call, value_target), indices(call, index_target);
   const int64_t length = dense.view().size(-1);
-  run(call, what, wanted,
-      LocalTensor(dense.view().address(), dense.view().dtype(),
-                  Dims{dense.view().numel() / length, length}),
-      values.view(), indices.view());
+  const LocalTensor rows(dense.view().address(), dense.view().dtype(),
+                         Dims{dense.view().numel() / length, length});
+  if (what == Statistic::Mode)
+    run_mode(call, rows, values.view(), indices.view());
+  else
+    run(call, what, wanted, rows, values.view(), indices.view());
   values.finish();
   indices.finish();
 }
@@ -102,10 +131,12 @@ void statistic(OpCall& call, Statistic what, size_t dim_at) {
 void kthvalue(OpCall& call) { statistic(call, Statistic::Place, 2); }
 void median(OpCall& call) { statistic(call, Statistic::Median, 1); }
 void nanmedian(OpCall& call) { statistic(call, Statistic::NanMedian, 1); }
+void mode(OpCall& call) { statistic(call, Statistic::Mode, 1); }
 
 constexpr OpEntry kOperators[] = {{"kthvalue.values", kthvalue, false, true},
                                   {"median.dim_values", median, false, true},
-                                  {"nanmedian.dim_values", nanmedian, false, true}};
+                                  {"nanmedian.dim_values", nanmedian, false, true},
+                                  {"mode.values", mode}};
 
 }  // namespace
 

@@ -19,6 +19,7 @@ void sort_rows(const OpCall& call, TensorView in, SortOrder order, const TensorV
 
 std::span<const OpEntry> sort_operators();
 std::span<const OpEntry> search_operators();
-std::span<const OpEntry> order_statistic_operators();  // order_statistic.cpp
+std::span<const OpEntry> order_statistic_operators();       // order_statistic.cpp
+extern const std::span<const OpEntry> kHistogramOperators;  // histogram.cpp
 
 }  // namespace ocltensor::opencl

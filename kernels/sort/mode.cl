@@ -1,0 +1,59 @@
+// The smallest of the most frequent elements of rows that are sorted, and where it is last; NaN equals nothing. On CPU drivers a
+// work-item takes a row, on GPUs a work-group, each of whose items looks at the runs that begin in its slice.
+#include "range.h"
+#include "sort_key.h"
+#include "order_statistic_params.h"
+
+#define IN AT_BYTES(const WORD, in_base, in_offset)
+#if ELEMENT == FLOAT
+#define ARE_EQUAL(a, b) (key_of(a) == key_of(b) && key_of(a) != ALL_BITS)
+#else
+#define ARE_EQUAL(a, b) (key_of(a) == key_of(b))
+#endif
+#if ROWS
+#define ID 0
+#define ITEMS 1
+#define FOR_ROWS FOR_EACH(row, p.pieces, p.per_item)
+#else
+#define ID (long)get_local_id(0)
+#define ITEMS (long)get_local_size(0)
+#define FOR_ROWS for (long row = get_group_id(0), once = 1; once; once = 0)
+#endif
+
+GROUP __kernel void mode(__global void *value_base, ulong value_offset, __global void *index_base, ulong index_offset,
+                         __global const void *in_base, ulong in_offset, __global const void *position_base,
+                         ulong position_offset, const OrderStatisticParams p) {
+#if !ROWS
+  __local long lengths[GROUP_SIZE], lasts[GROUP_SIZE];
+#endif
+  FOR_ROWS {
+    __global const WORD *in = IN + row * p.length;
+    const long slice = (p.length + ITEMS - 1) / ITEMS, high = min((long)p.length, (ID + 1) * slice);
+    long begin = ID * slice, length = 0, last = 0;
+    while (begin > 0 && begin < high && ARE_EQUAL(in[begin - 1], in[begin])) ++begin;
+    while (begin < high) {
+      long end = begin + 1;
+      while (end < p.length && ARE_EQUAL(in[begin], in[end])) ++end;
+      if (end - begin > length) {
+        length = end - begin;
+        last = end - 1;
+      }
+      begin = end;
+    }
+#if !ROWS
+    lengths[ID] = length;
+    lasts[ID] = last;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (ID == 0)
+      for (long k = 1; k < ITEMS; ++k)
+        if (lengths[k] > length) {
+          length = lengths[k];
+          last = lasts[k];
+        }
+#endif
+    if (ID == 0) {
+      AT_BYTES(WORD, value_base, value_offset)[row] = in[last];
+      AT(i64, index_base, index_offset)[row] = AT_CONST(i64, position_base, position_offset)[row * p.length + last];
+    }
+  }
+}

@@ -1,0 +1,90 @@
+// _histogramdd_from_bin_tensors: the bin of each point, sums by bins, and what makes a density of
+// them.
+#include <algorithm>
+#include <deque>
+
+#include "histogram_params.h"
+#include "kernel_sources.h"
+#include "ops/copy/copy.h"
+#include "ops/division.h"
+#include "ops/index/index.h"
+#include "ops/reduce/reduction.h"
+#include "sort.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+constexpr size_t kAtOnce = 4;  // dimensions of a launch
+constexpr Reduction kTotal{1, {{"a", kAdd, "0", "x"}}};
+
+// One launch for every four dimensions; `memory` is written, `beside` read.
+void launch_dimensions(const OpCall& call, const char* function, TensorView memory,
+                       TensorView beside, const std::deque<Contiguous>& edges, int64_t pieces) {
+  for (size_t first = 0; first < edges.size(); first += kAtOnce) {
+    HistogramParams p{};
+    p.pieces = pieces;
+    p.dims = static_cast<int64_t>(edges.size());
+    p.first = static_cast<int64_t>(first);
+    p.inner = 1;
+    const Division division = divide(call.caps(), pieces);
+    p.per_item = division.per_item;
+    Defines d;
+    d.type("A", edges[0].view().dtype()).set("ROWS", is_rows(call));
+    Launch launch = call.launch(kernel_sources::sort_histogram, function, d);
+    bind(launch, memory);
+    bind(launch, beside);
+    for (size_t k = first; k < first + kAtOnce; ++k) {
+      const TensorView edge = edges[std::min(k, edges.size() - 1)].view();
+      if (k < edges.size()) p.bins[k - first] = edge.numel() - 1;
+      bind(launch, edge);
+    }
+    for (size_t k = first + kAtOnce; k < edges.size(); ++k) p.inner *= edges[k].view().numel() - 1;
+    launch.value(p).run(division.global, division.local);
+  }
+}
+
+void divide_by_volumes(const OpCall& call, TensorView sums, const std::deque<Contiguous>& edges) {
+  const Scratch memory = call.scratch(static_cast<uint64_t>(size_of(sums.dtype())));
+  const LocalTensor total(memory.address(), sums.dtype(), Dims{}),
+      flat(sums.address(), sums.dtype(), Dims{sums.numel()});
+  const TensorView in = flat.view(), out = total.view();
+  launch_reduce(call, {&kTotal, sums.dtype(), Dims{sums.numel()}, 1, {&in}, {&out}});
+  launch_dimensions(call, "density", sums, out, edges, sums.numel());
+}
+
+void histogramdd(OpCall& call) {
+  check_outputs(call);
+  const TensorView self = call.args().tensor(0);
+  const auto weight = call.args().optional_tensor(2);
+  if (self.dtype() != DType::Float32 && self.dtype() != DType::Float64)
+    unsupported(TB_REASON_DTYPE, "{}: {} is not supported", call.name(), name(self.dtype()));
+  call.accept();
+  const int64_t points = self.numel() / self.size(-1);
+  std::deque<Contiguous> edges;
+  for (const TensorView edge : call.args().whole_list(1)) edges.emplace_back(call, edge);
+  ContiguousOutput sums(call, call.out(0));
+  fill_tensor(call, sums.view(), 0);
+  if (points > 0) {
+    const Contiguous dense(call, self), amounts(call, weight ? *weight : self);
+    const Scratch memory = call.scratch(static_cast<uint64_t>(points) * 8);
+    const LocalTensor keys(memory.address(), DType::Int64, Dims{points});
+    launch_dimensions(call, "places", keys, dense.view(), edges, points);
+    const Scratch number = call.scratch(weight ? 0 : 8);
+    const LocalTensor one(number.address(), self.dtype(), Dims{});
+    if (!weight) fill_tensor(call, one, 1);
+    Accumulation what{sums.view(), weight ? amounts.view() : one.view(), keys};
+    what.length = points;
+    what.one_source = !weight;
+    accumulate(call, what);
+  }
+  if (call.args().boolean(3)) divide_by_volumes(call, sums.view(), edges);
+  sums.finish();
+}
+
+constexpr OpEntry kOperators[] = {{"_histogramdd_from_bin_tensors.out", histogramdd}};
+
+}  // namespace
+
+const std::span<const OpEntry> kHistogramOperators = kOperators;
+
+}  // namespace ocltensor::opencl
