@@ -1,6 +1,10 @@
 // Dense linear algebra: the plugin's factorisations with ATen's checks of their results, and what
 // is made of them.
+#include <ATen/ScalarOps.h>
 #include <ATen/native/LinearAlgebraUtils.h>
+
+#include <algorithm>
+#include <cmath>
 
 #include "composite.h"
 #include "register_kernels.h"
@@ -241,7 +245,9 @@ std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> lstsq_out(const Tensor& a, const 
     x = q.matmul(at::linalg_solve_triangular(r.mT(), right, false));
   }
   Tensor rest = at::empty({0}, a.options());
-  if (m > n) rest = (n == 0 ? at::zeros_like(right) : right - a.matmul(x)).square_().sum(-2);
+  if (m > n && n == 0) rest = at::zeros_like(right).sum(-2);
+  if (m > n && n > 0)
+    rest = (a.dim() == 2 ? at::addmm(right, a, x, 1, -1) : right - a.matmul(x)).square_().sum(-2);
   deliver(solution, vector ? x.squeeze(-1) : x);
   deliver(residuals, rest);
   deliver(rank, at::empty({0}, a.options().dtype(at::kLong)));
@@ -256,19 +262,49 @@ std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> lstsq_out(const Tensor& a, const 
 // optimized Taylor polynomial approximation", 2019, table 1.
 constexpr double kNormFloat = 3.01;
 constexpr double kNormDouble = 1.09;
-Tensor taylor(const Tensor& a) {
+// Of matrices [count, n, n] times a factor. The powers lie side by side, so that one product makes
+// all blocks.
+Tensor taylor(const Tensor& a, const Tensor& factor) {
   constexpr int kBlock = 6;
   constexpr int kBlocks = 3;
-  std::vector<Tensor> powers{at::eye(a.size(-1), a.options()).expand_as(a), a};
-  for (int i = 2; i <= kBlock; ++i) powers.push_back(powers[(i + 1) / 2].matmul(powers[i / 2]));
-  std::vector<double> weights{1};
-  for (int i = 1; i <= kBlock * kBlocks; ++i) weights.push_back(weights.back() / i);
-  Tensor sum = powers[kBlock] * weights[kBlock * kBlocks];
-  for (int block = kBlocks - 1; block >= 0; --block) {
-    for (int i = 0; i < kBlock; ++i) sum = sum.add(powers[i], weights[block * kBlock + i]);
-    if (block > 0) sum = sum.matmul(powers[kBlock]);
+  const int64_t count = a.size(0), n = a.size(-1);
+  const Tensor powers = at::empty({kBlock + 1, count, n, n}, a.options());
+  Tensor identity = powers[0][0];
+  at::eye_out(identity, n, n);
+  if (count > 1) powers[0].narrow(0, 1, count - 1).copy_(identity.expand({count - 1, n, n}));
+  Tensor first = powers[1];
+  at::mul_out(first, a, factor);
+  for (int i = 2; i <= kBlock; ++i) {
+    Tensor power = powers[i];
+    at::bmm_out(power, powers[(i + 1) / 2], powers[i / 2]);
   }
+  std::vector<double> weights(static_cast<size_t>(kBlocks * (kBlock + 1)));
+  double weight = 1;
+  for (int i = 0; i <= kBlock * kBlocks; weight /= ++i) {
+    const int block = std::min(i / kBlock, kBlocks - 1);
+    weights[static_cast<size_t>(block * (kBlock + 1) + i - block * kBlock)] = weight;
+  }
+  const Tensor factors = at::tensor(weights, at::TensorOptions().dtype(a.scalar_type()))
+                             .view({kBlocks, kBlock + 1})
+                             .to(a.device());
+  const Tensor blocks = factors.mm(powers.view({kBlock + 1, -1})).view({kBlocks, count, n, n});
+  Tensor sum = blocks[kBlocks - 1];
+  for (int block = kBlocks - 2; block >= 0; --block)
+    sum = at::baddbmm(blocks[block], sum, powers[kBlock]);
   return sum;
+}
+
+// How often each of the matrices is halved; the host reads their norms.
+std::vector<double> halvings_of(const Tensor& a) {
+  const Tensor norms = at::linalg_vector_norm(a, 1, -2).amax(-1).cpu().to(at::kDouble);
+  const double least = a.scalar_type() == at::kDouble ? kNormDouble : kNormFloat;
+  std::vector<double> halvings;
+  for (int64_t i = 0; i < norms.numel(); ++i) {
+    const double norm = norms.const_data_ptr<double>()[i];
+    halvings.push_back(std::isfinite(norm) && norm > least ? std::ceil(std::log2(norm / least))
+                                                           : 0);
+  }
+  return halvings;
 }
 
 Tensor matrix_exp(const Tensor& self) {
@@ -277,16 +313,24 @@ Tensor matrix_exp(const Tensor& self) {
   if (self.numel() == 0) return at::empty_like(self, at::MemoryFormat::Contiguous);
   if (self.size(-1) == 1) return self.exp();
   const bool narrow = self.scalar_type() == at::kHalf || self.scalar_type() == at::kBFloat16;
-  const Tensor a = narrow ? self.to(at::kFloat) : self;
-  const Tensor norm = a.abs().sum(-2).amax(-1).nan_to_num_(0, 0, 0);
-  const double least = a.scalar_type() == at::kDouble ? kNormDouble : kNormFloat;
-  const Tensor halvings =
-      norm.div_(least).log2_().ceil_().clamp_min_(0).unsqueeze(-1).unsqueeze(-1);
-  const int64_t most = halvings.max().item<int64_t>();
-  Tensor result = taylor(a * halvings.neg().exp2_());
-  for (int64_t i = 0; i < most; ++i)
-    result = at::where(halvings.gt(i), result.matmul(result), result);
-  return narrow ? result.to(self.scalar_type()) : result;
+  const Tensor a =
+      (narrow ? self.to(at::kFloat) : self).reshape({-1, self.size(-2), self.size(-1)});
+  const std::vector<double> halvings = halvings_of(a);
+  const auto [least, most] = std::ranges::minmax(halvings);
+  Tensor result, each;
+  if (least == most) {
+    result = taylor(a, at::native::wrapped_scalar_tensor(std::exp2(-most)));
+  } else {
+    each = at::tensor(halvings, at::TensorOptions().dtype(a.scalar_type()))
+               .view({-1, 1, 1})
+               .to(a.device());
+    result = taylor(a, each.neg().exp2_());
+  }
+  for (double i = 0; i < most; ++i) {
+    const Tensor square = result.bmm(result);
+    result = i < least ? square : at::where(each.gt(i), square, result);
+  }
+  return result.view(self.sizes()).to(self.scalar_type());
 }
 
 }  // namespace

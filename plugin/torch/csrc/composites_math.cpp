@@ -215,14 +215,12 @@ std::tuple<at::Tensor&, at::Tensor&> frexp_out(const at::Tensor& self, at::Tenso
   const at::Tensor scaled = at::where(small, number.mul(std::ldexp(1.0, 60)), number);
   const at::Tensor bits = scaled.view(wide ? at::kLong : at::kInt);
   const at::Tensor power = bits.bitwise_right_shift(digits).bitwise_and_(mask);
-  const at::Tensor special = number.isfinite().logical_not_().logical_or_(number.eq(0));
+  // Zero, infinity and NaN have the smallest and the largest power.
+  const at::Tensor special = power.add(1).bitwise_and_(mask).le(1);
   const at::Tensor fraction =
       bits.bitwise_and(~(mask << digits)).bitwise_or_(bias << digits).view(number.scalar_type());
-  deliver(mantissa, at::where(special, number, fraction).to(self.scalar_type()));
-  deliver(exponent, power.sub_(bias)
-                        .sub_(small.to(power.scalar_type()).mul_(60))
-                        .masked_fill_(special, 0)
-                        .to(at::kInt));
+  deliver(mantissa, at::where(special, number, fraction));
+  deliver(exponent, power.sub_(bias).add_(small, -60).masked_fill_(special, 0));
   return {mantissa, exponent};
 }
 
