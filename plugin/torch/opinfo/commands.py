@@ -3,7 +3,8 @@
 usage: commands.py [--only REGEX] [--dtype float32] [--samples N] [--more-than N]
 
 Per entry the sample (of the first N) with the most kernels, copies and fills, once its programs are there. Prints those with
-more than `--more-than` commands, most first: a line `count  entry` each. Declined entries are left out.
+more than `--more-than` commands, most first: a line `count  entry` each, with the reason where one is known why they remain.
+Declined entries are left out.
 """
 
 from __future__ import annotations
@@ -20,6 +21,21 @@ import torch
 import torch_ocl  # noqa: F401  registers the device
 from strides import laid_out
 from torch.testing._internal.common_methods_invocations import op_db
+
+
+# Why an entry has as many as it has: what would have to be overridden is PyTorch's own code above the device's operators.
+REASONS = {
+    r"nn\.functional\.linear_cross_entropy\.": "PyTorch's loop over chunks of the batch, 11 to 14 operators for each of four chunks",
+    r"gradient$": "PyTorch's loop over dimensions; weighted differences of slices, all single pointwise operators",
+    r"matrix_exp$": "seven products for a polynomial, and one for each time that the matrix was halved",
+    r"cov$": "PyTorch's checks of the weights, three of which the host reads, before the product",
+    r"nn\.functional\.cosine_embedding_loss$": "PyTorch's formula, differentiated through its parts",
+    r"linalg\.lstsq(\.|$)": "a QR factorisation, products and a solve, with copies to and from LAPACK's layout between them",
+}
+
+
+def reason(name: str) -> str:
+    return next((f"  ({why})" for pattern, why in REASONS.items() if re.match(pattern, name)), "")
 
 
 def commands(body: Callable[[], object]) -> int:
@@ -75,7 +91,7 @@ def main() -> int:
             found[name] = max(count, found.get(name, 0))
     for name, count in sorted(found.items(), key=lambda item: (-item[1], item[0])):
         if count > options.more_than:
-            print(f"{count:5d}  {name}")
+            print(f"{count:5d}  {name}{reason(name)}")
     print(f"{counted} entries, {sum(c > options.more_than for c in found.values())} of them with more than {options.more_than} commands")
     return 0
 

@@ -51,6 +51,16 @@ def pdist(backward: bool) -> Callable[[], object]:
     return lambda: torch.autograd.grad(out, rows, gradient, retain_graph=True)
 
 
+def upsample(mode: str, backward: bool = False, **options: bool) -> Callable[[], object]:
+    dims = 3 if mode == "trilinear" else 2
+    image = torch.randn(2, 3, *[6] * dims, device="ocl", requires_grad=True)
+    out = nn.interpolate(image, scale_factor=1.5, mode=mode, **options)
+    gradient = torch.ones_like(out)
+    if backward:
+        return lambda: torch.autograd.grad(out, image, gradient, retain_graph=True)
+    return lambda: nn.interpolate(image, scale_factor=1.5, mode=mode, **options)
+
+
 class CommandCounts(unittest.TestCase):
     def test_a_sum_is_one_command(self):
         # Also: what ran before the sums were reset is not counted.
@@ -59,7 +69,25 @@ class CommandCounts(unittest.TestCase):
 
     def test_counts(self):
         numbers = torch.randn(1000, device="ocl")
+        rows = torch.randn(20, 5, device="ocl")
+        listed = torch.randint(-1, 5, (20, 5), device="ocl")
+        volume = torch.randn(2, 3, 6, 6, 6, device="ocl")
         table = {
+            "bicubic": (upsample("bicubic"), 2),  # a launch a dimension
+            "bicubic backward": (upsample("bicubic", True), 2),
+            "bilinear, antialiased": (upsample("bilinear", antialias=True), 2),
+            "bilinear, antialiased, backward": (upsample("bilinear", True, antialias=True), 2),
+            "bicubic, antialiased": (upsample("bicubic", antialias=True), 2),
+            "trilinear": (upsample("trilinear"), 3),
+            "trilinear backward": (upsample("trilinear", True), 3),
+            "fractional_max_pool2d": (lambda: nn.fractional_max_pool2d(volume[0], 2, 3), 2),  # with the numbers
+            "fractional_max_pool3d": (lambda: nn.fractional_max_pool3d(volume, 2, 3), 2),
+            "multilabel_margin_loss": (lambda: nn.multilabel_margin_loss(rows, listed), 2),
+            "mode": (lambda: rows.mode(), 8),  # with the sort
+            "histogram": (lambda: torch.histogram(numbers, 10, density=True), 12),  # GPUs sort by bins
+            "histogramdd": (lambda: torch.histogramdd(rows, [2] * 5, density=True), 24),
+            "frexp": (lambda: numbers.frexp(), 17),
+            "matrix_exp": (lambda: torch.matrix_exp(rows[:5] * 0.1), 18),
             "grid_sample": (grid_sample("bilinear", False), 1),
             "grid_sample bicubic": (grid_sample("bicubic", False), 1),
             "grid_sample backward": (grid_sample("bilinear", True), 20),  # GPUs sort what points read

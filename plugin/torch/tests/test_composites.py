@@ -29,6 +29,11 @@ def both(module: nn.Module, *inputs: torch.Tensor, **kwargs):
     return results
 
 
+def _flat(results) -> list[torch.Tensor]:
+    """The tensors of a result, which may be a tuple of them and of tuples."""
+    return [results] if isinstance(results, torch.Tensor) else [t for r in results for t in _flat(r)]
+
+
 class Cells(unittest.TestCase):
     def test_recurrent(self):
         torch.manual_seed(3)
@@ -159,6 +164,93 @@ class OutForms(unittest.TestCase):
                     want = nn.functional.grid_sample(x, grid, mode, padding, align_corners=False)
                     got = nn.functional.grid_sample(x.to("ocl"), grid.to("ocl"), mode, padding, align_corners=False)
                     torch.testing.assert_close(got.cpu(), want, equal_nan=True)
+
+    def same(self, call, *tensors):
+        want = call(*tensors)
+        got = call(*[t.to("ocl") for t in tensors])
+        for mine, theirs in zip(_flat(got), _flat(want), strict=True):
+            torch.testing.assert_close(mine.cpu(), theirs, equal_nan=True, check_stride=True)
+
+    def test_resampling_of_what_is_no_number(self):
+        torch.manual_seed(6)
+        image = torch.randn(2, 3, 7, 9)
+        image[0, 0, 2, 3], image[1, 2, 0, 0] = float("nan"), float("inf")
+        for mode, align, smooth, size in itertools.product(
+            ("bilinear", "bicubic"), (False, True), (False, True), ((3, 4), (7, 9), (14, 18), (7, 5), (1, 1))
+        ):
+            for format in (torch.contiguous_format, torch.channels_last):
+                with self.subTest(mode=mode, align=align, smooth=smooth, size=size, format=format):
+                    self.same(
+                        lambda x, m=mode, a=align, s=smooth, n=size: nn.functional.interpolate(
+                            x, size=n, mode=m, align_corners=a, antialias=s
+                        ),
+                        image.contiguous(memory_format=format),
+                    )
+
+    def test_fractional_pools_take_the_last_nan(self):
+        torch.manual_seed(7)
+        for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
+            image = torch.randn(2, 3, 11, 13).to(dtype)
+            image[0, 0, 4, 4:6], image[1] = float("nan"), float("-inf")
+            samples = torch.rand(2, 3, 2).to(dtype)
+            for size in ((5, 6), (1, 1), (9, 12)):
+                with self.subTest(dtype=dtype, size=size):
+                    self.same(
+                        lambda x, s, n=size: nn.functional.fractional_max_pool2d(
+                            x, (3, 2), n, return_indices=True, _random_samples=s
+                        ),
+                        image,
+                        samples,
+                    )
+
+    def test_multilabel_margin_loss_of_what_is_no_number(self):
+        torch.manual_seed(8)
+        rows = torch.randn(4, 6)
+        rows[0, 1], rows[2, 2], rows[3, 2] = float("nan"), float("inf"), float("nan")
+        listed = torch.tensor([[0, 3, -1, 5, 5, 5], [-1, 0, 1, 2, 3, 4], [5, 4, 3, 2, 1, 0], [2, 2, 2, -1, -1, -1]])
+        for reduction in ("none", "mean", "sum"):
+            with self.subTest(reduction=reduction):
+                self.same(lambda x, y, r=reduction: nn.functional.multilabel_margin_loss(x, y, reduction=r), rows, listed)
+
+    def test_mode(self):
+        # Where NaN comes before numbers that occur once, ATen's own result depends on their order.
+        nan = float("nan")
+        self.same(lambda x: x.mode()[0], torch.tensor([[nan, 1, nan, 2, 2], [1, nan, nan, nan, 2], [nan] * 5]))
+        for rows in (
+            torch.tensor([[0.0, -0.0, 0.0, 1, 1], [1, 2, 3, 4, 5]]),
+            torch.randint(0, 4, (3, 50, 5)).bfloat16(),
+            torch.tensor([[True, False, False]]),
+        ):
+            self.same(lambda x: x.mode(-1)[0], rows)
+            self.same(lambda x: x.mode(0, keepdim=True)[0], rows)
+        self.same(lambda x: x.mode(), torch.tensor([[1, 2, 3, 2, 2], [5, 1, 5, 1, 0]]))
+        with self.assertRaisesRegex(IndexError, "non-zero size"):
+            torch.randn(3, 0, device="ocl").mode()
+
+    def test_histograms(self):
+        torch.manual_seed(9)
+        points = torch.randn(1000)
+        for density, dtype in itertools.product((False, True), (torch.float32, torch.float64)):
+            with self.subTest(density=density, dtype=dtype):
+                x = points.to(dtype)
+                self.same(lambda x, d=density: torch.histogramdd(x.view(-1, 8), [2] * 8, density=d), x)
+                self.same(lambda x, d=density: torch.histogram(x, 9, weight=x.abs(), density=d), x)
+                self.same(lambda x, d=density: torch.histogram(x[:0], 4, density=d), x)
+                far = torch.cat([x, torch.tensor([float("nan"), float("inf")], dtype=dtype)])
+                self.same(lambda x, d=density: torch.histogram(x, 4, range=(-1.0, 1.0), density=d), far)
+
+    def test_matrix_exp_of_different_norms(self):
+        torch.manual_seed(10)
+        matrices = torch.randn(4, 6, 6, dtype=torch.float64) * torch.tensor([0.01, 1, 3, 9]).double().view(-1, 1, 1)
+        self.same(torch.matrix_exp, matrices)
+        self.same(lambda x: torch.matrix_exp(x.view(2, 2, 6, 6).mT), matrices)
+        matrices[1, 2, 3] = float("nan")
+        self.same(lambda x: torch.matrix_exp(x)[[0, 2, 3]], matrices)
+
+    def test_frexp(self):
+        numbers = [0.0, -0.0, 3.7, -0.5, float("inf"), float("nan"), 1e-40, -1e-45, 2.0**-126, 6e4, 2.0**-24]
+        for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
+            self.same(torch.frexp, torch.tensor(numbers, dtype=dtype))
 
     def test_ctc_loss_of_different_lengths(self):
         torch.manual_seed(5)
