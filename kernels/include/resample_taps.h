@@ -47,7 +47,8 @@ INLINE T weight_of(Taps taps, int k) {
 #endif
 }
 
-INLINE Taps taps_of(const ResampleParams p, int o) {
+// Without the weights' total.
+INLINE Taps range_of(const ResampleParams p, int o) {
   Taps taps;
 #if MODE <= NEAREST_EXACT
   int at = (int)floor((MODE == NEAREST_EXACT ? o + 0.5f : (float)o) * as_float((uint)p.step));
@@ -79,10 +80,17 @@ INLINE Taps taps_of(const ResampleParams p, int o) {
     taps.shrink = 1;
   }
   taps.total = 0;
+#endif
+#endif
+  return taps;
+}
+
+INLINE Taps taps_of(const ResampleParams p, int o) {
+  Taps taps = range_of(p, o);
+#if MODE >= LINEAR_SMOOTH
   T total = 0;
   for (int k = 0; k < taps.count; ++k) total += weight_of(taps, k);
   taps.total = total;
-#endif
 #endif
   return taps;
 }
@@ -93,36 +101,30 @@ INLINE int place_of(const ResampleParams p, Taps taps, int k) {
   return clamp(taps.first + k, 0, p.small - 1);
 }
 
-// What large place o gives to small place i.
-INLINE T share_of(const ResampleParams p, int o, int i) {
-  const Taps taps = taps_of(p, o);
-#if MODE >= LINEAR_SMOOTH
-  return weight_of(taps, i - taps.first);
-#else
-  T share = 0;
-  for (int k = 0; k < taps.count; ++k)
-    if (place_of(p, taps, k) == i) share += weight_of(taps, k);
-  return share;
+// What a large place with these taps, which reads small place i, gives to it. Only the ends are read by several taps.
+INLINE T share_of(const ResampleParams p, Taps taps, int i) {
+#if MODE == LINEAR || MODE == CUBIC
+  if (i == 0 || i == p.small - 1 || p.small == p.large) {
+    T share = 0;
+    for (int k = 0; k < taps.count; ++k)
+      if (place_of(p, taps, k) == i) share += weight_of(taps, k);
+    return share;
+  }
 #endif
+  return weight_of(taps, i - taps.first);
 }
 
-// The large places [first_reader, end_reader) read small place i: what they read rises with them.
+// Where the large places that read small place i begin: what they read rises with them.
+INLINE bool ends_before(const ResampleParams p, Taps taps, int i) {
+  return taps.count > 0 ? place_of(p, taps, taps.count - 1) < i : taps.first <= i;
+}
+INLINE bool begins_behind(Taps taps, int i) { return taps.first > i; }
 INLINE int first_reader(const ResampleParams p, int i) {
   int low = 0, high = p.large;
   while (low < high) {
     const int middle = (low + high) / 2;
-    const Taps taps = taps_of(p, middle);
-    if (taps.count > 0 ? place_of(p, taps, taps.count - 1) >= i : taps.first > i) high = middle;
-    else low = middle + 1;
-  }
-  return low;
-}
-INLINE int end_reader(const ResampleParams p, int i) {
-  int low = 0, high = p.large;
-  while (low < high) {
-    const int middle = (low + high) / 2;
-    if (max(taps_of(p, middle).first, 0) > i) high = middle;
-    else low = middle + 1;
+    if (ends_before(p, range_of(p, middle), i)) low = middle + 1;
+    else high = middle;
   }
   return low;
 }

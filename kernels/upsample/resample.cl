@@ -16,19 +16,24 @@ typedef CTYPE(COMPUTE) T;
 #define TO_SIZE p.large
 #endif
 
-// Calls SUM(place, weight) for what result r reads.
+// Calls SUM(place, weight) for what result r reads. `reader`: no place before it reads r, or what comes after.
 #if BACKWARD
-#define FOR_READ(r, SUM)                                                                      \
-  for (int o = first_reader(p, r), end = end_reader(p, r); o < end; ++o) {                    \
-    const T weight = share_of(p, o, r);                                                       \
-    SUM(o, weight)                                                                            \
+#define START_AT(r) int reader = first_reader(p, r);
+#define FOR_READ(r, SUM)                                                    \
+  while (reader < p.large && ends_before(p, range_of(p, reader), r)) ++reader; \
+  for (int o = reader; o < p.large; ++o) {                                  \
+    const Taps taps = taps_of(p, o);                                        \
+    if (begins_behind(taps, r)) break;                                      \
+    const T weight = share_of(p, taps, r);                                  \
+    SUM(o, weight)                                                          \
   }
 #else
-#define FOR_READ(r, SUM)                                                                      \
-  const Taps taps = taps_of(p, r);                                                            \
-  for (int k = 0; k < taps.count; ++k) {                                                      \
-    const T weight = weight_of(taps, k);                                                      \
-    SUM(place_of(p, taps, k), weight)                                                   \
+#define START_AT(r)
+#define FOR_READ(r, SUM)                      \
+  const Taps taps = taps_of(p, r);            \
+  for (int k = 0; k < taps.count; ++k) {      \
+    const T weight = weight_of(taps, k);      \
+    SUM(place_of(p, taps, k), weight)         \
   }
 #endif
 
@@ -56,6 +61,9 @@ GROUP __kernel void resample(__global void *out_base, ulong out_offset, __global
     const long from_step = along ? 1 : FROM * p.inner, to_step = along ? 1 : TO_SIZE * p.inner;
     __global const STYPE(IN) *source = in + (along ? other * FROM * p.inner : other) + lane * from_step;
     __global STYPE(OUT) *target = out + (along ? other * TO_SIZE * p.inner : other) + lane * to_step;
+    long from_at[16];  // lanes without a number read the last one's
+    for (int l = 0; l < 16; ++l) from_at[l] = min((long)l, used - 1) * from_step;
+    START_AT(chunk * share)
     for (int r = chunk * share; r < min((chunk + 1) * share, (long)TO_SIZE); ++r) {
       if (along && used == 16) {
         NUMBERS sums = 0;
@@ -67,7 +75,7 @@ GROUP __kernel void resample(__global void *out_base, ulong out_offset, __global
         NUMBER sums[16];
         UNROLL for (int l = 0; l < 16; ++l) sums[l] = 0;
 #define SUM(place, weight) \
-  for (int l = 0; l < used; ++l) ADD(sums[l], LOAD(IN, source, (place) * p.inner + l * from_step), weight);
+  UNROLL for (int l = 0; l < 16; ++l) ADD(sums[l], LOAD(IN, source, (place) * p.inner + from_at[l]), weight);
         FOR_READ(r, SUM)
 #undef SUM
         for (int l = 0; l < used; ++l) STORE(OUT, target, r * p.inner + l * to_step, sums[l]);
@@ -80,6 +88,7 @@ GROUP __kernel void resample(__global void *out_base, ulong out_offset, __global
     __global const STYPE(IN) *source = in + (long)outer * FROM * p.inner + ((INDEX)i - row * (INDEX)p.inner);
     const int r = row - outer * TO_SIZE;
     NUMBER sum = 0;
+    START_AT(r)
 #define SUM(place, weight) ADD(sum, LOAD(IN, source, (place) * p.inner), weight);
     FOR_READ(r, SUM)
     STORE(OUT, out, i, sum);
