@@ -105,7 +105,9 @@ Specs fractional_max_pool(const Args& args) {
         "{}: random_samples of shape {} do not fit an input of shape {}", args.schema().full_name(),
         to_string(samples.sizes()), to_string(self.sizes()));
   for (size_t d = 0; d < dims; ++d) {
-    check(kernel[d] > 0 && output[d] > 0 && output[d] + kernel[d] - 1 <= sizes[first + d],
+    // ATen wants an element more than that in three dimensions.
+    const int64_t room = sizes[first + d] - (dims == 3 ? 1 : 0);
+    check(kernel[d] > 0 && output[d] > 0 && output[d] + kernel[d] - 1 <= room,
           "{}: windows of {} and results of {} are too large for an input of shape {}",
           args.schema().full_name(), to_string(kernel), to_string(output), to_string(self.sizes()));
     sizes[first + d] = output[d];

@@ -107,7 +107,8 @@ void fractional(Case& c, Draw& draw) {
   std::vector<int64_t> kernel, out;
   for (size_t d = 0; d < dims; ++d) {
     kernel.push_back(rng.range(1, 3));
-    out.push_back(draw.fixed ? in[first + d] / 2 : rng.range(1, in[first + d] - kernel[d] + 1));
+    out.push_back(draw.fixed ? in[first + d] / 2
+                             : rng.range(1, in[first + d] - kernel[d] + (dims == 2 ? 1 : 0)));
   }
   const bool batch = first == 2;
   c.set("self", draw.tensor(c.dtype, in, {-9, 9, 0.5, true, true}));
