@@ -158,7 +158,7 @@
     NEXT_SLOT(slot, phase)                                                                                                   \
   }
 
-// Parameters: the gradients; kept and streamed operands; statistics of hopper_rows.cl; room for four tensor maps a work-group.
+// Parameters: the gradients; kept and streamed operands; statistics of hopper_backward_rows.cl; room for four tensor maps a work-group.
 __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_offset, __global void *out1_base,
                                         ulong out1_offset, __global const void *kept0_base, ulong kept0_offset,

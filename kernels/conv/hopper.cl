@@ -1,5 +1,5 @@
 // Convolution on Hopper's matrix units without columns in memory: a product whose k runs over taps and channels, the loop and the
-// barriers of matmul/hopper.cl. The map with windows lies channels last (as planes of bf16 where it is float32: hopper_stage.cl);
+// barriers of matmul/hopper.cl. The map with windows lies channels last (as planes of bf16 where it is float32: hopper_operands.cl);
 // one copy of the engine's im2col mode brings consecutive positions x 128 bytes of channels of one tap: the window's step, the
 // zeros around the map, the ends of rows and images are the engine's. Planes follow each other as further images.
 // Defines: those of hopper_tile.h but A_ALONG_K and B_ALONG_K; WEIGHT 0: forward, and data (the same product on `small`; a launch
@@ -16,7 +16,7 @@
 #include "hopper_tile.h"
 
 // Parameters: the result, or sums; the map with windows; the other operand (`lines`); the bias; a word that equals `stop` where
-// this product is not to be made (hopper_stage.cl); room for two tensor maps a work-group.
+// this product is not to be made (hopper_operands.cl); room for two tensor maps a work-group.
 __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 __kernel void conv_hopper(__global void *out_base, ulong out_offset, __global const void *map_base, ulong map_offset,
                           __global const void *lines_base, ulong lines_offset, __global const void *bias_base,

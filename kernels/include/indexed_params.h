@@ -1,4 +1,4 @@
-// Parameters of index/indexed.cl: a loop nest, innermost dimension first, over a tensor that is stepped through directly,
+// Parameters of index/move.cl: a loop nest, innermost dimension first, over a tensor that is stepped through directly,
 // one that is indexed, and the index.
 #ifndef OCLTENSOR_INDEXED_PARAMS_H
 #define OCLTENSOR_INDEXED_PARAMS_H

@@ -1,17 +1,17 @@
 // Matrix product on Hopper's matrix units: work-groups stay and take tiles of 128 x BN in turn; one warp feeds a ring of
 // STAGES buffers in local memory through the copy engine, two warpgroups of 64 rows each multiply what has arrived.
 // Defines: TYPE f16 or bf16 (operands and result, sums in float), f32 (TF32 products), or f32 with PLANES 3: operands come as
-// three planes of bf16 (split.cl) whose sum they are exactly, and six of the nine products are added. The matrix unit cuts off
+// three planes of bf16 (hopper_split.cl) whose sum they are exactly, and six of the nine products are added. The matrix unit cuts off
 // what it adds, so its sums are emptied into ordinary float sums every 64 k. BN 64, 128 or 256 columns; A_ALONG_K, B_ALONG_K
 // (1: neighbours in memory along k, which TF32 requires, 0: along m or n); HAS_S; PARTIAL (1: k is cut into pieces, whose sums
-// are left as floats for sum_pieces.cl, a matrix for each piece of each product).
+// are left as floats for split_k_sum.cl, a matrix for each piece of each product).
 // Every line of an operand starts at a multiple of 16 bytes, and so does a batch.
 #include "matmul_params.h"
 
 #define FLOAT_RESULT (PARTIAL || PLANES > 1 || TF32)
 #include "hopper_tile.h"
 
-// Parameters: c, a and b, self; a word that equals `stop` where this product is not to be made (split.cl); room for two tensor
+// Parameters: c, a and b, self; a word that equals `stop` where this product is not to be made (hopper_split.cl); room for two tensor
 // maps a work-group; `matrices` counts the batch, `pieces` those of k, of `piece_steps` steps each. Planes: so many matrices of
 // the batch's stride lie between two of an operand's.
 __attribute__((reqd_work_group_size(ITEMS, 1, 1)))

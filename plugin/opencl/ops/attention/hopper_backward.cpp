@@ -35,8 +35,8 @@ uint64_t bits(double number) {
 void make_statistics(const OpCall& call, const HopperBackward& b, tb_address rows) {
   const AttentionHopperRowsParams params{b.out_strides, b.grad_strides, b.heads,
                                          b.queries,     padded_rows(b), b.depth};
-  Launch launch = call.launch(kernel_sources::attention_hopper_rows, "attention_hopper_rows",
-                              Defines().type("TYPE", b.type));
+  Launch launch = call.launch(kernel_sources::attention_hopper_backward_rows,
+                              "attention_hopper_rows", Defines().type("TYPE", b.type));
   launch.memory(rows, 0, 1).memory(b.sums, 0, 1).memory(b.out, 0, 1).memory(b.grad, 0, 1);
   launch.bytes(&params, sizeof params);
   launch.run(

@@ -27,7 +27,7 @@ Defines defines_of(const OpCall& call, const ScoreBlock& block) {
   return d;
 }
 
-// Of kernels/attention/gradients.cl.
+// Of kernels/attention/scores_gradients.cl.
 Defines with_groups(const OpCall& call, Defines d) {
   if (!is_rows(call)) d.set("GROUP_SIZE", kGroup).set("LANES", kLanesOfSum);
   return d;
@@ -130,7 +130,7 @@ void softmax_scores(const OpCall& call, const ScoreBlock& block, tb_address sums
     d.set("FAST_EXP", 1);
   }
   p.per_item = division.per_item;
-  Launch launch = call.launch(kernel_sources::attention_weights, "weights", d);
+  Launch launch = call.launch(kernel_sources::attention_scores_weights, "weights", d);
   bind_numbers(launch, block.address, p.rows * p.keys, block.type);
   bind_mask(launch, block);
   bind_numbers(launch, sums, numel(block.batch) * p.all_queries, block.type);
@@ -150,7 +150,7 @@ void differentiate_scores(const OpCall& call, const ScoreBlock& block, tb_addres
   Defines d = defines_of(call, block);
   d.set("PLANES", planes.weights != 0);
   Launch launch =
-      call.launch(kernel_sources::attention_gradients, "gradients", with_groups(call, d));
+      call.launch(kernel_sources::attention_scores_gradients, "gradients", with_groups(call, d));
   bind_numbers(launch, block.address, p.rows * p.keys, block.type);
   bind_numbers(launch, gradients, p.rows * p.keys, block.type);
   bind_mask(launch, block);
@@ -175,7 +175,8 @@ void row_products(const OpCall& call, DType type, tb_address deltas, tb_address 
   d.type("M", DType::UInt8);
   const Division division =
       is_rows(call) ? divide(call.caps(), rows, 16) : groups_of_rows(rows, kLanesOfSum, kGroup);
-  Launch launch = call.launch(kernel_sources::attention_gradients, "deltas", with_groups(call, d));
+  Launch launch =
+      call.launch(kernel_sources::attention_scores_gradients, "deltas", with_groups(call, d));
   bind_numbers(launch, deltas, rows, type);
   bind_numbers(launch, a, rows * width, type);
   bind_numbers(launch, b, rows * width, type);

@@ -1,4 +1,5 @@
-// Operands of convolutions on Hopper's matrix units: read as they lie, or staged (hopper_stage.cl).
+// Operands of convolutions on Hopper's matrix units: read as they lie, or staged
+// (hopper_operands.cl).
 #include "hopper.h"
 #include "kernel_sources.h"
 #include "ops/divide_up.h"
@@ -11,7 +12,7 @@ using Kind = ConvHopperKind;
 constexpr int64_t kLineBytes = 16;                    // what lines are multiples of
 constexpr int64_t kMostStep = int64_t{1} << 36;       // bytes: 32 bits of 16 bytes
 constexpr int64_t kPadding = 8;                       // elements that staged lines are multiples of
-constexpr int64_t kTilePixels = 64, kTileLines = 32;  // of hopper_stage.cl
+constexpr int64_t kTilePixels = 64, kTileLines = 32;  // of hopper_operands.cl
 constexpr int64_t kTileChannels = 64;
 constexpr size_t kItems = 256;
 
@@ -90,7 +91,7 @@ ConvHopperMap stage(const OpCall& call, const ConvHopperProblem& p, Kind kind, c
   const int64_t wide = line <= kTileChannels / 2 ? kTileChannels / 2 : kTileChannels;
   d.set("NEAR", v.fold == nullptr && v.strides[1] == 1).set("FOLD", v.fold != nullptr);
   d.set("WIDE", wide);
-  Launch launch = call.launch(kernel_sources::conv_hopper_stage, "stage_map", d);
+  Launch launch = call.launch(kernel_sources::conv_hopper_operands, "stage_map", d);
   launch.memory(planes.address(), 0, static_cast<int64_t>(planes.bytes()));
   launch.memory(v.address, 0, 1);
   bind_guard(launch, guard);
@@ -181,7 +182,7 @@ ConvHopperLines staged_weight(const OpCall& call, const ConvHopperProblem& p, Ki
       .set("NEAR", false)
       .set("FOLD", false)
       .set("WIDE", kTileChannels);
-  Launch launch = call.launch(kernel_sources::conv_hopper_stage, "stage_weight", d);
+  Launch launch = call.launch(kernel_sources::conv_hopper_operands, "stage_weight", d);
   launch.memory(planes.address(), 0, static_cast<int64_t>(planes.bytes()));
   launch.memory(v.address, 0, 1);
   bind_guard(launch, guard);

@@ -91,7 +91,7 @@ void bias_gradient(OpCall& call, TensorView grad, TensorView out) {
       channels * grad.size(0) == 0 ? 0 : grad.numel() / channels / grad.size(0);
   Defines d;
   d.type("TYPE", grad.dtype()).set("FLOATING", 1).set("LANES", lanes);
-  Launch launch = call.launch(kernel_sources::conv_bias, "bias", d);
+  Launch launch = call.launch(kernel_sources::conv_operators_bias, "bias", d);
   bind(launch, out);
   bind(launch, in.view());
   launch.value(out.strides()[0])

@@ -84,7 +84,7 @@ PaddedMap pad_map(const OpCall& call, const ConvProblem& p, const PadRequest& re
   const tb_address start = result.memory[0].address();
   Defines d;
   d.type("TYPE", p.dtype).set("SAME_TYPE", p.dtype == DType::Float32);
-  Launch launch = call.launch(kernel_sources::conv_pad, "pad", d);
+  Launch launch = call.launch(kernel_sources::conv_rows_pad, "pad", d);
   launch.memory(start, 0, bytes);
   is_big ? bind_big(launch, p) : bind_small(launch, p);
   launch.bytes(&pad, sizeof pad)

@@ -6,7 +6,7 @@
 namespace ocltensor::opencl {
 namespace {
 
-constexpr int64_t kBlock = 32;  // weight_gradient.cl
+constexpr int64_t kBlock = 32;  // weight_rows.cl
 constexpr int64_t kRows = 9;
 constexpr int64_t kChunk = 512;
 
@@ -69,19 +69,19 @@ void run(const OpCall& call, const ConvProblem& p) {
   };
   Defines d;
   d.type("TYPE", p.dtype);
-  Launch pack = call.launch(kernel_sources::conv_weight_gradient, "pack_gradient", d);
+  Launch pack = call.launch(kernel_sources::conv_weight_rows, "pack_gradient", d);
   bind_all(pack, gradient);
   bind_small(pack, p);
   pack.bytes(&q, sizeof q)
       .run({blocks, static_cast<size_t>(g.batch * divide_up(positions, kChunk)), groups},
            {1, 1, 1});
-  Launch multiply = call.launch(kernel_sources::conv_weight_gradient, "conv_weight", d);
+  Launch multiply = call.launch(kernel_sources::conv_weight_rows, "conv_weight", d);
   bind_all(multiply, sums);
   map.bind(multiply);
   bind_all(multiply, gradient);
   multiply.bytes(&q, sizeof q)
       .run({static_cast<size_t>(divide_up(rows, q.per_item)), blocks, groups}, {1, 1, 1});
-  Launch unpack = call.launch(kernel_sources::conv_weight_gradient, "unpack_weight", d);
+  Launch unpack = call.launch(kernel_sources::conv_weight_rows, "unpack_weight", d);
   bind_weight(unpack, p);
   bind_all(unpack, sums);
   unpack.bytes(&q, sizeof q)

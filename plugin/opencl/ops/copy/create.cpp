@@ -141,7 +141,7 @@ void triangle_op(OpCall& call) {
   const int64_t total = self.numel() / columns;
   Defines d;
   d.type("OUT", carrier_type(self.dtype())).set("UPPER", call.op().schema.name == "triu");
-  Launch launch = call.launch(kernel_sources::copy_triangle, "triangle", d);
+  Launch launch = call.launch(kernel_sources::copy_create_triangle, "triangle", d);
   bind(launch, out.view());
   bind(launch, in.view());
   launch.value(total)

@@ -70,8 +70,8 @@ Roots make_roots(const OpCall& call, int64_t length) {
   FftParams p{};
   p.length = length;
   p.low_bits = low_bits;
-  Launch launch =
-      call.launch(kernel_sources::fft_tables, "fft_roots", Defines().set("ROWS", is_rows(call)));
+  Launch launch = call.launch(kernel_sources::fft_passes_tables, "fft_roots",
+                              Defines().set("ROWS", is_rows(call)));
   roots.bind(launch);
   run_pieces(call, launch, p, entries);
   return roots;
@@ -99,7 +99,7 @@ void run_passes(const OpCall& call, SignalPlace in, SignalPlace out, const Trans
     else if (left > 0 && !out_holds)
       target = {memory[1].address(), Signal::Complex};
     const int64_t count = t.outer * (t.length / radix) * t.inner;
-    Launch launch = call.launch(kernel_sources::fft_pass, "fft_pass",
+    Launch launch = call.launch(kernel_sources::fft_passes, "fft_pass",
                                 defines_of(call, in, target, count * radix).set("RADIX", radix));
     bind(launch, in, t);
     bind(launch, target, t);
@@ -134,8 +134,8 @@ void run_bluestein(const OpCall& call, SignalPlace in, SignalPlace out, const Tr
 
   FftParams p = params_of(t, in, out);
   p.out_length = circle_length;
-  Launch chirps =
-      call.launch(kernel_sources::fft_tables, "fft_chirp", Defines().set("ROWS", is_rows(call)));
+  Launch chirps = call.launch(kernel_sources::fft_passes_tables, "fft_chirp",
+                              Defines().set("ROWS", is_rows(call)));
   chirps.memory(chirp.address(), 0, t.length * 8).memory(filter.address(), 0, circle_length * 8);
   run_pieces(call, chirps, p, circle_length);
   // Powers of 2: always by passes, whatever was disabled.
@@ -144,7 +144,7 @@ void run_bluestein(const OpCall& call, SignalPlace in, SignalPlace out, const Tr
              {filter_spectrum.address(), Signal::Complex}, circle, radices);
 
   const int64_t padded_count = t.outer * circle_length * t.inner;
-  Launch before = call.launch(kernel_sources::fft_chirp, "chirp_before",
+  Launch before = call.launch(kernel_sources::fft_passes_chirp, "chirp_before",
                               defines_of(call, in, padded_place, padded_count));
   bind(before, in, t);
   bind(before, padded_place, forward).memory(chirp.address(), 0, t.length * 8);
@@ -158,7 +158,7 @@ void run_bluestein(const OpCall& call, SignalPlace in, SignalPlace out, const Tr
   run_passes(call, spectrum_place, padded_place, inverse, radices);
 
   const int64_t count = t.outer * t.length * t.inner;
-  Launch after = call.launch(kernel_sources::fft_chirp, "chirp_after",
+  Launch after = call.launch(kernel_sources::fft_passes_chirp, "chirp_after",
                              defines_of(call, padded_place, out, padded_count));
   bind(after, padded_place, forward);
   bind(after, out, t).memory(chirp.address(), 0, t.length * 8);

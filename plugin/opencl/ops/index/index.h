@@ -13,7 +13,7 @@ enum class Move : int64_t {
   Put = 1,
   Keys = 2,
   AddKeys = 3
-};  // the modes of index/indexed.cl
+};  // the modes of index/move.cl
 
 struct Indexed {
   TensorView direct;     // stepped through; its sizes are the loop nest's

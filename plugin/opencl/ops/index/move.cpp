@@ -105,7 +105,7 @@ void move_indexed(const OpCall& call, const Indexed& what, Move mode) {
     global = division.global;
     local = division.local;
   }
-  Launch launch = call.launch(kernel_sources::index_indexed, "indexed", d);
+  Launch launch = call.launch(kernel_sources::index_move, "indexed", d);
   bind(launch, what.direct);
   bind(launch, what.indexed);
   bind(launch, what.index);

@@ -98,7 +98,7 @@ void scatter_reduce_two(OpCall& call) {
   scatter_into(call, reduction(call), call.args().boolean(5));
 }
 
-// The index as int64 keys, NOWHERE (index/indexed.cl) where it is out of range.
+// The index as int64 keys, NOWHERE (index/move.cl) where it is out of range.
 Scratch keys_of(const OpCall& call, TensorView index, int64_t size, int64_t dim) {
   Scratch memory = call.scratch(static_cast<uint64_t>(index.numel()) * 8);
   const LocalTensor keys(memory.address(), DType::Int64, Dims(index.sizes()));

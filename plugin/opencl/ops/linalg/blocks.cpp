@@ -67,7 +67,7 @@ void multiply(const OpCall& call, const Stack& c, const Stack& a, const Stack& b
 void copy_triangle(const OpCall& call, const Stack& a, const Stack& b, bool unit_lower) {
   Defines d;
   d.type("TYPE", a.dtype).set("ROWS", is_rows(call));
-  Launch launch = call.launch(kernel_sources::linalg_parts, "triangle", d);
+  Launch launch = call.launch(kernel_sources::linalg_blocks_parts, "triangle", d);
   bind(launch, a);
   bind(launch, b);
   LinalgParams p = params_of(a, b);
@@ -84,9 +84,9 @@ void solve_block(const OpCall& call, const Stack& t, const Stack& b, Triangle ki
   const Stack right = upper ? b.rows_reversed() : b;
   Defines d = linalg_defines(call, b.dtype);
   d.set("UNIT", kind == Triangle::UnitLower || kind == Triangle::UnitUpper);
-  Launch launch = call.launch(
-      is_rows(call) ? kernel_sources::linalg_solve_rows : kernel_sources::linalg_solve_elements,
-      "solve", d);
+  Launch launch = call.launch(is_rows(call) ? kernel_sources::linalg_blocks_solve_cpu
+                                            : kernel_sources::linalg_blocks_solve_gpu,
+                              "solve", d);
   bind(launch, triangle);
   bind(launch, right);
   LinalgParams p = params_of(triangle, right);

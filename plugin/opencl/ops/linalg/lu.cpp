@@ -14,7 +14,7 @@ void factor_panel(const OpCall& call, const Stack& panel, TensorView pivots, Ten
   Defines d = linalg_defines(call, panel.dtype);
   d.set("PIVOT", pivot);
   Launch launch = call.launch(
-      is_rows(call) ? kernel_sources::linalg_lu_rows : kernel_sources::linalg_lu_elements, "lu", d);
+      is_rows(call) ? kernel_sources::linalg_lu_cpu : kernel_sources::linalg_lu_gpu, "lu", d);
   bind(launch, panel);
   bind(launch, pivots);
   bind(launch, info);
@@ -33,7 +33,7 @@ void swap_rows(const OpCall& call, const Stack& a, TensorView pivots, int64_t fi
   if (a.count * columns * steps == 0) return;
   Defines d;
   d.type("TYPE", a.dtype).set("ROWS", is_rows(call)).set("BACKWARD", backward);
-  Launch launch = call.launch(kernel_sources::linalg_swap, "swap", d);
+  Launch launch = call.launch(kernel_sources::linalg_lu_swap, "swap", d);
   bind(launch, a);
   bind(launch, pivots);
   LinalgParams p = params_of(a, a);
@@ -121,7 +121,7 @@ void unpack_permutation(const OpCall& call, TensorView pivots_tensor, TensorView
       0);
   Defines d;
   d.type("TYPE", out.dtype()).set("ROWS", is_rows(call));
-  Launch launch = call.launch(kernel_sources::linalg_parts, "permutation", d);
+  Launch launch = call.launch(kernel_sources::linalg_blocks_parts, "permutation", d);
   launch.memory(order.address(), 0, numel(batch) * m * 4);
   bind(launch, p.stack());
   bind(launch, pivots.view());

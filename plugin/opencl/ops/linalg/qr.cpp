@@ -63,7 +63,7 @@ class Reflector {
   Launch launch(const char* function) const {
     Defines d;
     d.type("TYPE", v().dtype).set("ROWS", is_rows(call_));
-    return call_.launch(kernel_sources::linalg_parts, function, d);
+    return call_.launch(kernel_sources::linalg_blocks_parts, function, d);
   }
 
   const OpCall& call_;
@@ -73,7 +73,7 @@ class Reflector {
 };
 
 const Source& panel_source(const OpCall& call) {
-  return is_rows(call) ? kernel_sources::linalg_qr_rows : kernel_sources::linalg_qr_elements;
+  return is_rows(call) ? kernel_sources::linalg_qr_cpu : kernel_sources::linalg_qr_gpu;
 }
 
 // a = Q R in place: R, and the reflectors below the diagonal. tau [count, k] is contiguous.

@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "kernel_sources.h"
-#include "pieces.h"
+#include "split_k.h"
 
 namespace ocltensor::opencl {
 namespace {
 
 constexpr int64_t kItems = 256;  // ITEMS of the kernels
-constexpr int64_t kChunk = 128;  // CHUNK of columns_elements.cl
+constexpr int64_t kChunk = 128;  // CHUNK of few_rows_columns.cl
 constexpr int64_t kShort = 32;   // sums that do not pay for work-items that share them
 constexpr int64_t kVectorBytes = 16;
 
@@ -116,7 +116,7 @@ void run_dots(const OpCall& call, const MatmulProblem& problem) {
   cut(call, p, plan, step, 2 * step);
   Defines d;
   d.set("COLS", columns).set("LANES", lanes);
-  enqueue(call, p, plan, kernel_sources::matmul_dots_elements, "matmul_dots", d);
+  enqueue(call, p, plan, kernel_sources::matmul_few_rows_dots, "matmul_dots", d);
 }
 
 // ---- B along its columns
@@ -131,7 +131,7 @@ void run_columns(const OpCall& call, const MatmulProblem& problem) {
   cut(call, p, plan, kItems / across * 4, kChunk / 2);
   Defines d;
   d.set("ACROSS", across);
-  enqueue(call, p, plan, kernel_sources::matmul_columns_elements, "matmul_columns", d);
+  enqueue(call, p, plan, kernel_sources::matmul_few_rows_columns, "matmul_columns", d);
 }
 
 // ---- The algorithms

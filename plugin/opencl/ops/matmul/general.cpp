@@ -9,9 +9,9 @@ const char* refuse(const OpCall&, const MatmulProblem&) { return nullptr; }
 
 void run(const OpCall& call, const MatmulProblem& p) {
   const bool rows = call.caps().style == KernelStyle::Rows;
-  Launch launch = call.launch(
-      rows ? kernel_sources::matmul_general_rows : kernel_sources::matmul_general_elements,
-      "matmul", matmul_defines(p));
+  Launch launch =
+      call.launch(rows ? kernel_sources::matmul_general_cpu : kernel_sources::matmul_general_gpu,
+                  "matmul", matmul_defines(p));
   bind_matrix(launch, p, p.c, p.m, p.n);
   bind_matrix(launch, p, p.a, p.m, p.k);
   bind_matrix(launch, p, p.b, p.k, p.n);

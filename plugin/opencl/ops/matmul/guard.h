@@ -16,7 +16,7 @@ struct Guard {
 // hopper.cpp: a value that no other call in this process has.
 uint32_t next_guard_value();
 
-// elements.cpp: float32 by portable tiles, if the word has the value.
+// sgemm.cpp: float32 by portable tiles, if the word has the value.
 void run_portable_tiles(const OpCall& call, const MatmulProblem& problem, const Guard& guard);
 
 }  // namespace ocltensor::opencl

@@ -8,8 +8,8 @@
 
 #include "kernel_sources.h"
 #include "matrix_units.h"
-#include "pieces.h"
 #include "planes.h"
+#include "split_k.h"
 #include "split_params.h"
 
 namespace ocltensor::opencl {
@@ -176,7 +176,7 @@ void run_split_variant(const OpCall& call, const MatmulProblem& p, const Variant
   const Scratch word = call.scratch(sizeof(uint32_t));
   const Guard guard{word.address(), next_guard_value()};
 
-  Launch launch = call.launch(kernel_sources::matmul_split, "split_operands", Defines());
+  Launch launch = call.launch(kernel_sources::matmul_hopper_split, "split_operands", Defines());
   launch.memory(a_planes.address(), 0, bytes_of_planes(params.a));
   launch.memory(b_planes.address(), 0, bytes_of_planes(params.b));
   bind_matrix(launch, p, p.a, p.m, p.k);
@@ -312,7 +312,7 @@ void split_to_planes(const OpCall& call, const PlaneTensor& a, const PlaneTensor
     return SplitOperand{0, t.elements, 1, elements / 8, elements, 1, elements, elements};
   };
   const SplitParams params{operand(a), operand(b)};
-  Launch launch = call.launch(kernel_sources::matmul_split, "split_operands", Defines());
+  Launch launch = call.launch(kernel_sources::matmul_hopper_split, "split_operands", Defines());
   for (const PlaneTensor* t : {&a, &b}) launch.memory(t->planes, 0, t->elements * 6);
   for (const PlaneTensor* t : {&a, &b}) launch.memory(t->floats, 0, t->elements * 4);
   split(launch, params, guard);

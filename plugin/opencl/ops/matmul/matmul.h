@@ -40,11 +40,11 @@ void run_complex_matmul(const OpCall& call, const MatmulProblem& problem);
 
 extern const MatmulImplementation kMatmulSplit;  // split.cpp: few results, long sums
 extern const MatmulImplementation kMatmulSkinny, kMatmulInPlace,
-    kMatmulPacked;                                                    // rows.cpp: CPU drivers
+    kMatmulPacked;                                                    // cpu.cpp: CPU drivers
 extern const MatmulImplementation kMatmulHopper, kMatmulHopperSplit;  // hopper.cpp: matrix units
 extern const MatmulImplementation kMatmulDots, kMatmulColumns;        // few_rows.cpp: GPUs
 extern const MatmulImplementation kMatmulLargeTiles,
-    kMatmulSmallTiles;                             // elements.cpp: GPUs
+    kMatmulSmallTiles;                             // sgemm.cpp: GPUs
 extern const MatmulImplementation kMatmulGeneral;  // general.cpp: anything
 
 // few_rows.cpp: up to so many rows (columns) a product reads its other operand once, for GPUs.

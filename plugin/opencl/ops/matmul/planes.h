@@ -1,5 +1,5 @@
-// float32 matrices as three planes of bfloat16 (kernels/matmul/split.cl), for those who multiply
-// the same numbers several times, or make planes themselves.
+// float32 matrices as three planes of bfloat16 (kernels/matmul/hopper_split.cl), for those who
+// multiply the same numbers several times, or make planes themselves.
 #pragma once
 
 #include "guard.h"

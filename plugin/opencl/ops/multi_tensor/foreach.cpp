@@ -149,7 +149,7 @@ void norm_op(OpCall& call) {
     tensors.add(std::array{Role{self[t], true, false}, Role{call.out(t), false, true, true}});
   tensors.check_apart();
   call.accept();
-  tensors.run(kernel_sources::multi_tensor_norm, "norm", d, "finish");
+  tensors.run(kernel_sources::multi_tensor_foreach_norm, "norm", d, "finish");
 }
 
 std::vector<OpEntry> list_operators() {

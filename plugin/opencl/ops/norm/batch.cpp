@@ -4,7 +4,7 @@
 #include "norm.h"
 #include "ops/copy/copy.h"
 #include "ops/reduce/reduction.h"
-#include "planes_elements.h"
+#include "planes_gpu.h"
 
 namespace ocltensor::opencl {
 namespace {

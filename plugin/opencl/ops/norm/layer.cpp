@@ -22,7 +22,7 @@ Shape shape_of(TensorView input, std::span<const int64_t> normalized) {
   return s;
 }
 
-// How a GPU's work-items share rows: see layer_elements.cl.
+// How a GPU's work-items share rows: see layer_gpu.cl.
 struct Layout {
   int64_t lanes, vector;
 };
@@ -138,9 +138,8 @@ void forward(OpCall& call) {
       .type("S", mean.view().dtype())
       .type("OUT", out.view().dtype());
   d.set("HAS_WEIGHT", weight.tensor.has_value()).set("HAS_BIAS", bias.tensor.has_value());
-  Launch launch =
-      call.launch(elements ? kernel_sources::norm_layer_elements : kernel_sources::norm_layer_rows,
-                  "layer_norm", d);
+  Launch launch = call.launch(
+      elements ? kernel_sources::norm_layer_gpu : kernel_sources::norm_layer_cpu, "layer_norm", d);
   bind(launch, in.view());
   weight.bind_to(launch);
   bias.bind_to(launch);
@@ -193,7 +192,7 @@ void weight_gradients(const OpCall& call, TensorView dy, TensorView x, TensorVie
 
 constexpr Reduction kPartSums{2, {{"a", kAdd, "0", "x"}, {"b", kAdd, "0", "y"}}};
 
-// What the work-items of layer_rows_backward.cl add up on their way: a row of n sums each.
+// What the work-items of layer_backward_cpu.cl add up on their way: a row of n sums each.
 class PartSums {
  public:
   PartSums(const OpCall& call, const Shape& s, DType compute)
@@ -266,7 +265,7 @@ void backward(OpCall& call) {
     if (!elements && (mask[1] || mask[2]) && PartSums::pay(s)) parts.emplace(call, s, compute);
     if (!elements) d.set("SUMS", parts.has_value());
     Launch launch = call.launch(
-        elements ? kernel_sources::norm_layer_elements : kernel_sources::norm_layer_rows_backward,
+        elements ? kernel_sources::norm_layer_gpu : kernel_sources::norm_layer_backward_cpu,
         elements ? "layer_norm_backward" : "layer_norm", d);
     bind(launch, dy.view());
     bind(launch, x.view());

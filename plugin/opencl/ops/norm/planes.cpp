@@ -8,8 +8,8 @@
 #include "ops/copy/copy.h"
 #include "ops/divide_up.h"
 #include "ops/reduce/reduction.h"
-#include "planes_elements.h"
-#include "planes_rows.h"
+#include "planes_cpu.h"
+#include "planes_gpu.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -141,7 +141,8 @@ void apply(const OpCall& call, TensorView input, const TensorView* grad, const S
   const int64_t total = input.numel();
   if (elements) d.set("INDEX", total < (int64_t{1} << 31) ? "uint" : "ulong");
   Launch launch = call.launch(
-      elements ? kernel_sources::norm_apply_elements : kernel_sources::norm_apply_rows, "apply", d);
+      elements ? kernel_sources::norm_planes_apply_gpu : kernel_sources::norm_planes_apply_cpu,
+      "apply", d);
   bind(launch, input);
   if (grad != nullptr)
     bind(launch, *grad);
@@ -158,7 +159,7 @@ void apply(const OpCall& call, TensorView input, const TensorView* grad, const S
 
 Launch channels_launch(const OpCall& call, const char* function, Defines& d, DType compute) {
   d.type("COMPUTE", compute);
-  return call.launch(kernel_sources::norm_channels, function, d);
+  return call.launch(kernel_sources::norm_planes_channels, function, d);
 }
 
 void run_channels(const OpCall& call, Launch& launch, int64_t items) {
@@ -177,7 +178,7 @@ DType gradient_weight_type(const OpCall& call, const ChannelVector& weight,
 
 namespace {
 
-// What norm/channels.cl is compiled for to prepare a forward pass.
+// What norm/planes_channels.cl is compiled for to prepare a forward pass.
 Defines forward_defines(const OpCall& call, TensorView input, const ChannelVector& weight,
                         const ChannelVector& bias, const ChannelVector& mean, bool train) {
   const DType compute = compute_type(input.dtype());
@@ -193,7 +194,7 @@ Defines forward_defines(const OpCall& call, TensorView input, const ChannelVecto
   return d.set("HAS_WEIGHT_GRAD", int64_t{0}).set("HAS_BIAS_GRAD", int64_t{0});
 }
 
-// What the backward kernels of norm/channels.cl are compiled for.
+// What the backward kernels of norm/planes_channels.cl are compiled for.
 Defines gradient_defines(const OpCall& call, const ChannelVector& weight, bool train,
                          const std::array<bool, 3>& which, DType compute) {
   Defines d;

@@ -38,11 +38,11 @@ GradientSums gradient_sums(const OpCall& call, TensorView grad, TensorView input
                            const Planes& p, DType compute);
 
 // grad null: out = (input - shift) * scale + bias, else the gradient; by the numbers in `table`
-// (norm/channels.cl).
+// (norm/planes_channels.cl).
 void apply(const OpCall& call, TensorView input, const TensorView* grad, const Scratch& table,
            TensorView out, const Planes& p, DType compute);
 
-// A kernel of norm/channels.cl, and its range.
+// A kernel of norm/planes_channels.cl, and its range.
 Launch channels_launch(const OpCall& call, const char* function, Defines& d, DType compute);
 void run_channels(const OpCall& call, Launch& launch, int64_t items);
 

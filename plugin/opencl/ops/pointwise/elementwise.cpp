@@ -181,9 +181,9 @@ void run(const OpCall& call, TensorView out, const ElementwiseLaunch& what, cons
   } else {
     divide_elements(call, out, what, nest, p, d, global, local);
   }
-  Launch launch = call.launch(complex ? kernel_sources::pointwise_complex
-                              : rows  ? kernel_sources::pointwise_rows
-                                      : kernel_sources::pointwise_elements,
+  Launch launch = call.launch(complex ? kernel_sources::pointwise_elementwise_complex
+                              : rows  ? kernel_sources::pointwise_elementwise_cpu
+                                      : kernel_sources::pointwise_elementwise_gpu,
                               "pointwise", d);
   const auto bind_at = [&](const TensorView* tensor, size_t k) {
     if (tensor == nullptr) return (void)launch.memory(0, 0, 0);

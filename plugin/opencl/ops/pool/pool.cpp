@@ -68,8 +68,8 @@ const char* lowest(DType type) {
   }
 }
 
-// Whether max_rows.cl takes the call: its buffer holds padding, a row and a vector's reach past the
-// last window.
+// Whether pool_max_cpu.cl takes the call: its buffer holds padding, a row and a vector's reach past
+// the last window.
 bool fits_rows(const OpCall& call, DType type, const PoolParams& p) {
   constexpr int32_t kWidth = 1024;
   const int64_t reach =
@@ -93,8 +93,8 @@ void max_pool(OpCall& call) {
   Defines d = pool_defines(call, self.dtype(), elements);
   const bool fast = fits_rows(call, self.dtype(), p);
   fast ? d.set("STEP", p.stride[1]) : d.set("LOWEST", lowest(self.dtype()));
-  Launch launch =
-      call.launch(fast ? kernel_sources::pool_max_rows : kernel_sources::pool_max, "max_pool", d);
+  Launch launch = call.launch(
+      fast ? kernel_sources::pool_pool_max_cpu : kernel_sources::pool_pool_max, "max_pool", d);
   bind(launch, out.view());
   bind(launch, indices.view());
   bind(launch, in.view());
@@ -115,7 +115,7 @@ void max_pool_backward(OpCall& call) {
   const Contiguous indices(call, call.args().tensor(7));
   ContiguousOutput result(call, out);
   const bool spread = is_rows(call) && size_of(out.dtype()) >= 4;
-  Launch launch = call.launch(kernel_sources::pool_max_backward, spread ? "spread" : "gather",
+  Launch launch = call.launch(kernel_sources::pool_pool_max_backward, spread ? "spread" : "gather",
                               pool_defines(call, out.dtype(), out.numel()));
   bind(launch, result.view());
   bind(launch, g.view());
@@ -124,8 +124,8 @@ void max_pool_backward(OpCall& call) {
   result.finish();
 }
 
-// Whether average_rows_backward.cl takes the call: its buffer holds the sums of a row of windows,
-// and the zeros that vectors read around them.
+// Whether pool_average_backward_cpu.cl takes the call: its buffer holds the sums of a row of
+// windows, and the zeros that vectors read around them.
 bool average_fits_rows(const OpCall& call, const PoolParams& p) {
   return is_rows(call) && p.kernel_size[1] <= 16 && p.out[1] <= 1024 &&
          p.in[1] + p.padding[1] <= 960;
@@ -142,8 +142,8 @@ void average(OpCall& call, bool backward, TensorView self, const PoolParams& p, 
   Defines d = pool_defines(call, self.dtype(), elements);
   d.set("ADAPTIVE", adaptive).set("STEP", p.stride[1] <= 2 ? p.stride[1] : 0);
   const Source& source = backward && average_fits_rows(call, p)
-                             ? kernel_sources::pool_average_rows_backward
-                             : kernel_sources::pool_average;
+                             ? kernel_sources::pool_pool_average_backward_cpu
+                             : kernel_sources::pool_pool_average;
   Launch launch = call.launch(source, backward ? "average_backward" : "average", d);
   bind(launch, out.view());
   bind(launch, in.view());

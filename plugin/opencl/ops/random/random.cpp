@@ -43,7 +43,7 @@ void draw(const OpCall& call, TensorView out, RandomParams p, bool wide, const c
   Defines d = draw_defines(call, out.dtype(), wide);
   d.set("VALUE", value)
       .type("IN", probabilities == nullptr ? DType::UInt8 : probabilities->dtype());
-  Launch launch = call.launch(kernel_sources::random_draw, "draw", d);
+  Launch launch = call.launch(kernel_sources::random_random_draw, "draw", d);
   bind(launch, out);
   if (probabilities == nullptr)
     launch.memory(0, 0, 0);
@@ -102,7 +102,7 @@ void normal_op(OpCall& call) {
   p.p[0] = real_bits(call, mean);
   p.p[1] = real_bits(call, deviation);
   const Division division = divide_draws(call, p, wide);
-  Launch launch = call.launch(kernel_sources::random_normal, "normal",
+  Launch launch = call.launch(kernel_sources::random_random_normal, "normal",
                               draw_defines(call, out.view().dtype(), wide));
   bind(launch, out.view());
   launch.value(p).run(division.global, division.local);
@@ -232,7 +232,7 @@ void dropout_op(OpCall& call) {
   const Division division = divide_draws(call, params, wide);
   Defines d;
   d.type("A", input.dtype()).set("WIDE", wide).set("ROWS", is_rows(call));
-  Launch launch = call.launch(kernel_sources::random_dropout, "dropout", d);
+  Launch launch = call.launch(kernel_sources::random_random_dropout, "dropout", d);
   bind(launch, out.view());
   bind(launch, mask.view());
   bind(launch, in.view());

@@ -21,6 +21,6 @@ void draw_integers(const OpCall& call, TensorView out, int64_t from, uint64_t ra
 Division divide_draws(const OpCall& call, RandomParams& p, bool wide);
 
 std::span<const OpEntry> random_operators();
-std::span<const OpEntry> permute_operators();  // permute.cpp: randperm, multinomial
+std::span<const OpEntry> permute_operators();  // multinomial.cpp: randperm, multinomial
 
 }  // namespace ocltensor::opencl

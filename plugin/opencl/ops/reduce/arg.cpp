@@ -109,8 +109,8 @@ void launch_arg(const OpCall& call, TensorView self, const Block& b, bool larges
     partial.push_back(call.scratch(static_cast<uint64_t>(outputs * div.splits * 8)));
   }
   Launch launch =
-      call.launch(elements ? kernel_sources::reduce_arg_elements : kernel_sources::reduce_arg_rows,
-                  "arg", partial.empty() ? last : d);
+      call.launch(elements ? kernel_sources::reduce_arg_gpu : kernel_sources::reduce_arg_cpu, "arg",
+                  partial.empty() ? last : d);
   bind(launch, self);
   if (partial.empty()) {
     bind_optional(launch, values);

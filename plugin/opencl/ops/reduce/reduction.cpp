@@ -117,7 +117,7 @@ Global divide_rows(ReduceParams& p, Plan& plan) {
 }
 
 Global divide_columns(ReduceParams& p, Plan& plan, const Capabilities& caps) {
-  constexpr int64_t kNarrow = 64;  // columns of a work-item of narrow_columns.cl
+  constexpr int64_t kNarrow = 64;  // columns of a work-item of reduction_narrow_columns.cl
   constexpr int64_t kWorthAPass = 32768;
   const bool narrow = plan.form == Form::NarrowColumns;
   const int64_t columns = plan.kept.sizes[0];
@@ -204,14 +204,14 @@ void bind_input(Launch& launch, const TensorView* in, const Dims& shape) {
 }
 
 const Source& source_for(const OpCall& call, Form form) {
-  if (call.caps().style == KernelStyle::Elements) return kernel_sources::reduce_elements;
+  if (call.caps().style == KernelStyle::Elements) return kernel_sources::reduce_reduction_gpu;
   switch (form) {
-    case Form::Rows: return kernel_sources::reduce_rows;
-    case Form::ShortRows: return kernel_sources::reduce_short_rows;
-    case Form::Columns: return kernel_sources::reduce_columns;
+    case Form::Rows: return kernel_sources::reduce_reduction_cpu;
+    case Form::ShortRows: return kernel_sources::reduce_reduction_short_rows;
+    case Form::Columns: return kernel_sources::reduce_reduction_columns;
     case Form::NarrowColumns: break;
   }
-  return kernel_sources::reduce_narrow_columns;
+  return kernel_sources::reduce_reduction_narrow_columns;
 }
 
 // The partial results of `splits`, reduced in their turn: dimension 0 over the kept nest, outermost

@@ -60,7 +60,7 @@ uint64_t number_bits(Scalar value, DType compute);
 int64_t group_size(const Capabilities& caps);
 
 std::span<const OpEntry> reduce_operators();
-extern const std::span<const OpEntry> kSpreadOperators;  // spread.cpp: var, std, norms, logsumexp
+extern const std::span<const OpEntry> kSpreadOperators;  // two_pass.cpp: var, std, norms, logsumexp
 extern const std::span<const OpEntry> kArgOperators;     // arg.cpp: argmax, max.dim and the like
 
 }  // namespace ocltensor::opencl

@@ -54,7 +54,7 @@ void extremes(OpCall& call) {
   d.type("A", self.dtype()).set("ROWS", rows).set("LOCAL", group).set("WALK", walk);
   d.set("FLOATING", is_floating(self.dtype()));
   d.set("COMPARE", call.op().schema.name == "cummax" ? ">=" : "<=");
-  Launch launch = call.launch(kernel_sources::scan_extremes, "extremes", d);
+  Launch launch = call.launch(kernel_sources::scan_scan_extremes, "extremes", d);
   bind(launch, in.view());
   bind(launch, values.view());
   bind(launch, indices.view());
@@ -83,8 +83,8 @@ void scan_nest(const OpCall& call, TensorView in, TensorView out, const Nest& ne
   const bool columns = elements && (inner >= 32 || n < group);
   if (elements) d.set("GROUP", group);
   if (columns) d.set("COLUMNS", 1);
-  Launch launch =
-      call.launch(elements ? kernel_sources::scan_elements : kernel_sources::scan_rows, "scan", d);
+  Launch launch = call.launch(
+      elements ? kernel_sources::scan_scan_gpu : kernel_sources::scan_scan_cpu, "scan", d);
   bind(launch, in);
   bind(launch, out);
   launch.value(outer).value(n).value(inner);
@@ -115,7 +115,7 @@ void scan_products(const OpCall& call, TensorView in, TensorView out, const Nest
   d.set("HIGHEST", wide ? 1024 : 128).set("LOWEST", wide ? -1021 : -125);
   d.set("SMALLEST", wide ? -1074 : -149);
   d.set("ROWS", is_rows(call)).set("WALK", walk).set("LOCAL", group);
-  Launch launch = call.launch(kernel_sources::scan_products, "products", d);
+  Launch launch = call.launch(kernel_sources::scan_scan_products, "products", d);
   bind(launch, in);
   bind(launch, out);
   launch.value(count).value(nest.n).value(nest.inner);
@@ -142,7 +142,7 @@ void scan_complex(const OpCall& call, TensorView self, Nest nest, const std::str
     const Division division = divide(call.caps(), count, std::max<int64_t>(1, 256 / nest.n));
     Defines d;
     d.set("ROWS", is_rows(call));
-    Launch launch = call.launch(kernel_sources::scan_complex, "scan", d);
+    Launch launch = call.launch(kernel_sources::scan_scan_complex, "scan", d);
     bind(launch, from);
     bind(launch, to);
     launch.value(count).value(nest.n).value(nest.inner).value(division.per_item);

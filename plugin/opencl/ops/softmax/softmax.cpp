@@ -22,7 +22,7 @@ Shape shape_of(TensorView self, int64_t dim) {
   return s;
 }
 
-constexpr int64_t kHeld = 16;  // elements.cl, long_rows.h: HELD
+constexpr int64_t kHeld = 16;  // softmax_gpu.cl, long_rows.h: HELD
 
 // An item takes 16 elements where that leaves enough groups, else 8.
 int64_t lanes_for(const Capabilities& caps, const Shape& s) {
@@ -104,16 +104,17 @@ void forward(OpCall& call) {
   Defines d = common_defines(call, compute);
   d.type("A", self.dtype()).type("OUT", result);
   if (is_long(call, s)) {
-    run_long(call, kernel_sources::softmax_long_rows, d, s, {in.view()}, out.view(), compute, 2);
+    run_long(call, kernel_sources::softmax_softmax_long_rows, d, s, {in.view()}, out.view(),
+             compute, 2);
     return out.finish();
   }
   const bool elements = call.caps().style == KernelStyle::Elements;
   if (elements && s.inner == 1) d.set("UNIT", 1);
   if (!elements && result == compute) d.set("KEEP", 1);
   const bool held = elements && s.n <= lanes_for(call.caps(), s) * kHeld;
-  Launch launch =
-      call.launch(elements ? kernel_sources::softmax_elements : kernel_sources::softmax_rows,
-                  held ? "softmax_held" : "softmax", d);
+  Launch launch = call.launch(
+      elements ? kernel_sources::softmax_softmax_gpu : kernel_sources::softmax_softmax_cpu,
+      held ? "softmax_held" : "softmax", d);
   bind(launch, in.view());
   bind(launch, out.view());
   run(call, launch, s);
@@ -134,15 +135,15 @@ void backward(OpCall& call) {
   Defines d = common_defines(call, compute);
   d.type("A", grad.dtype()).type("B", result.dtype()).type("OUT", out.view().dtype());
   if (is_long(call, s)) {
-    run_long(call, kernel_sources::softmax_long_rows_backward, d, s, {a.view(), b.view()},
+    run_long(call, kernel_sources::softmax_softmax_long_rows_backward, d, s, {a.view(), b.view()},
              out.view(), compute, 1);
     return out.finish();
   }
   const bool elements = call.caps().style == KernelStyle::Elements;
   if (elements && s.inner == 1) d.set("UNIT", 1);
-  Launch launch = call.launch(
-      elements ? kernel_sources::softmax_elements_backward : kernel_sources::softmax_rows_backward,
-      "softmax", d);
+  Launch launch = call.launch(elements ? kernel_sources::softmax_softmax_backward_gpu
+                                       : kernel_sources::softmax_softmax_backward_cpu,
+                              "softmax", d);
   bind(launch, a.view());
   bind(launch, b.view());
   bind(launch, out.view());

@@ -90,7 +90,7 @@ void run_mode(const OpCall& call, TensorView rows, TensorView values, TensorView
   }
   Defines d = key_defines(rows.dtype(), {});
   d.set("ROWS", is_rows(call)).set("GROUP_SIZE", static_cast<int64_t>(division.local[0]));
-  Launch launch = call.launch(kernel_sources::sort_mode, "mode", d);
+  Launch launch = call.launch(kernel_sources::sort_order_statistic_mode, "mode", d);
   bind(launch, values);
   bind(launch, indices);
   bind(launch, in_order);

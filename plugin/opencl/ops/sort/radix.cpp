@@ -105,7 +105,7 @@ class DigitSorter {
                   call_.scratch(static_cast<uint64_t>(count * 4)), p.tiles * kept_};
     Defines d = defines_;
     d.set("ITEMS", tile_ / group_).set("ENTRIES", entries_.has_value());
-    Launch launch = call_.launch(kernel_sources::sort_select, "select_tiles", d);
+    Launch launch = call_.launch(kernel_sources::sort_radix_select, "select_tiles", d);
     bind_scratch(launch, found.keys);
     bind_scratch(launch, found.positions);
     bind(launch, in_);
@@ -125,7 +125,7 @@ class DigitSorter {
     p.tile_rows = std::min(rows_, tile / p.length);
     Defines d = defines_;
     d.set("ITEMS", tile / group_).set("ENTRIES", entries_.has_value()).set("SOME", some_);
-    Launch launch = call_.launch(kernel_sources::sort_tile, "sort_tiles", d);
+    Launch launch = call_.launch(kernel_sources::sort_radix_tile, "sort_tiles", d);
     bind_outputs(launch);
     bind(launch, in_);
     bind_entries(launch);

@@ -39,7 +39,7 @@ class Sorter {
       const Scratch& to = swapped_ ? entries_ : spare_;
       SortParams p = parts_of(row_entries_, segment(run_length, length));
       p.run = length;
-      Launch merge = call_.launch(kernel_sources::sort_merge, "merge", with_values(false));
+      Launch merge = call_.launch(kernel_sources::sort_sort_merge, "merge", with_values(false));
       bind_entries(merge, to);
       bind_entries(merge, from);
       run(merge, p);
@@ -54,7 +54,7 @@ class Sorter {
     p.kept = kept_;
     p.pieces = rows_ * p.kept;
     Launch launch =
-        call_.launch(kernel_sources::sort_merge, "unpack", with_values(values != nullptr));
+        call_.launch(kernel_sources::sort_sort_merge, "unpack", with_values(values != nullptr));
     if (values == nullptr)
       launch.memory(0, 0, 0);
     else
@@ -84,7 +84,8 @@ class Sorter {
 
   int64_t sort_chunks() {
     constexpr int64_t kChunk = 4096;
-    Launch launch = call_.launch(kernel_sources::sort_merge, "sort_chunks", with_values(false));
+    Launch launch =
+        call_.launch(kernel_sources::sort_sort_merge, "sort_chunks", with_values(false));
     bind_entries(launch, entries_);
     bind_entries(launch, spare_);
     bind(launch, in_);
@@ -107,7 +108,7 @@ class Sorter {
     const auto items = divide(call_.caps(), p.pieces).global[0];
     const Scratch buffers = call_.scratch(items * static_cast<uint64_t>(2 * p.room * entry_bytes_));
     Launch launch =
-        call_.launch(kernel_sources::sort_select_rows, "select_best", with_values(false));
+        call_.launch(kernel_sources::sort_sort_select, "select_best", with_values(false));
     bind_entries(launch, entries_);
     bind_entries(launch, buffers);
     bind(launch, in_);

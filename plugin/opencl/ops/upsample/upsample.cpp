@@ -63,10 +63,11 @@ void run(OpCall& call, const char* function, Mode mode, TensorView source,
   p.pieces = is_rows(call) ? elements / target.size(-1) : elements;
   const Division division = divide(call.caps(), p.pieces);
   p.per_item = division.per_item;
-  constexpr int32_t kWidth = 1024;  // of the buffers in rows.cl
+  constexpr int32_t kWidth = 1024;  // of the buffers in upsample_cpu.cl
   const bool fits = is_rows(call) && std::max(p.in[1], p.out[1]) <= kWidth;
-  Launch launch = call.launch(
-      fits ? kernel_sources::upsample_rows : kernel_sources::upsample_upsample, function, d);
+  Launch launch =
+      call.launch(fits ? kernel_sources::upsample_upsample_cpu : kernel_sources::upsample_upsample,
+                  function, d);
   bind(launch, out.view());
   bind(launch, in.view());
   launch.value(p).run(division.global, division.local);

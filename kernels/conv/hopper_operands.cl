@@ -1,6 +1,6 @@
 // What the copy engine reads where it cannot read a convolution's operands as they lie (hopper.cl): maps channels last, weights as
 // [row][tap][inner], each line padded with zeros to a multiple of 8 numbers. float32 becomes PLANES of bf16 whose sum it is
-// (exactly, if three: matmul/split.cl has the source and the bounds); numbers that do not split are reported: a word is set to
+// (exactly, if three: matmul/hopper_split.cl has the source and the bounds); numbers that do not split are reported: a word is set to
 // `stop`, the convolution is then left to a kernel in plain float. 16-bit types, and float32 for TF32 (PLANES 1), are moved.
 // Defines: TYPE f32, f16 or bf16; PLANES; NEAR (1: channels are neighbours in memory); FOLD (1, without NEAR: taps as channels);
 // WIDE (channels of a tile of a map: 64, or 32 where there are no more).

@@ -57,7 +57,7 @@ constexpr Formula kMeanFormula{"mean", FormulaForm::Vector, "(" OCLTENSOR_PIVOT(
 // another call.
 bool variance_of_rows(const OpCall& call, TensorView self, uint32_t mask, bool root, TensorView out,
                       const TensorView* mean_out, double divisor) {
-  constexpr int64_t kHeld = 16;  // variance_elements.cl: HELD
+  constexpr int64_t kHeld = 16;  // two_pass_gpu.cl: HELD
   const int64_t group = group_size(call.caps());
   int64_t length = 1;
   bool innermost = true;  // whether only the last dimensions are reduced
@@ -83,7 +83,7 @@ bool variance_of_rows(const OpCall& call, TensorView self, uint32_t mask, bool r
   d.type("COMPUTE", compute).type("A", self.dtype()).type("OUT", out.dtype());
   d.type("MEAN", mean_out != nullptr ? mean_out->dtype() : compute);
   d.set("MEANS", mean_out != nullptr).set("ROOT", root).set("GROUP", group);
-  Launch launch = call.launch(kernel_sources::reduce_variance_elements, "variance", d);
+  Launch launch = call.launch(kernel_sources::reduce_two_pass_gpu, "variance", d);
   bind(launch, self);
   bind(launch, out);
   if (mean_out == nullptr)

@@ -50,7 +50,7 @@ __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) __kernel void deltas(
 #define PLANE_ARGUMENTS
 #endif
 
-// Items of a group share a row on GPUs; ROWS: an item takes per_item rows. PLANES: as in weights.cl, both results.
+// Items of a group share a row on GPUs; ROWS: an item takes per_item rows. PLANES: as in scores_weights.cl, both results.
 __kernel void gradients(__global void *score_base, ulong score_offset, __global void *grad_base, ulong grad_offset,
                         __global const void *mask_base, ulong mask_offset, __global const void *sum_base,
                         ulong sum_offset, __global const void *delta_base, ulong delta_offset,

@@ -1,5 +1,5 @@
 // Launches of norm/planes_elements*.cl.
-#include "planes_elements.h"
+#include "planes_gpu.h"
 
 #include <algorithm>
 #include <bit>
@@ -154,12 +154,12 @@ void planes_forward_elements(const OpCall& call, TensorView input, const Channel
   if (merge) {
     parts.emplace(
         call.scratch(static_cast<uint64_t>((2 * w.n.pieces + 1) * w.n.units * size_of(compute))));
-    Launch launch = call.launch(kernel_sources::norm_planes_elements, "moments", d);
+    Launch launch = call.launch(kernel_sources::norm_planes_gpu, "moments", d);
     bind(launch, input);
     bind_scratch(launch, &*parts);
     w.run(launch);
   }
-  Launch launch = call.launch(kernel_sources::norm_planes_elements, "planes_norm", d);
+  Launch launch = call.launch(kernel_sources::norm_planes_gpu, "planes_norm", d);
   bind(launch, input);
   for (const ChannelVector* v : {&weight, &bias, &mean, &variance}) v->bind_to(launch);
   for (const ContiguousOutput* o : {&save_mean, &save_scale}) bind(launch, o->view());
@@ -205,7 +205,7 @@ void planes_backward_elements(const OpCall& call, TensorView grad, TensorView in
         call.scratch(static_cast<uint64_t>(2 * sums.n.pieces * sums.n.units * size_of(compute))));
     w.n.plane_parts = sums.n.pieces;
     w.n.parts = sums.n.pieces * sums.n.units / w.n.units;
-    Launch launch = call.launch(kernel_sources::norm_planes_elements_backward, "sums", d);
+    Launch launch = call.launch(kernel_sources::norm_planes_gpu_backward, "sums", d);
     for (const TensorView& t : {grad, input, saved.mean}) bind(launch, t);
     bind_scratch(launch, &*parts);
     sums.run(launch);
@@ -215,7 +215,7 @@ void planes_backward_elements(const OpCall& call, TensorView grad, TensorView in
   std::array<std::optional<ContiguousOutput>, 2> outs;
   for (size_t i = 0; i < 2; ++i)
     if (which[i + 1]) outs[i].emplace(call, call.out(i + 1));
-  Launch launch = call.launch(kernel_sources::norm_planes_elements_backward, "planes_gradient", d);
+  Launch launch = call.launch(kernel_sources::norm_planes_gpu_backward, "planes_gradient", d);
   for (const TensorView& t : {grad, input, saved.mean, saved.inverse}) bind(launch, t);
   weight.bind_to(launch);
   bind_scratch(launch, parts ? &*parts : nullptr);

@@ -1,6 +1,6 @@
 // Maximum over windows for CPU drivers, floating-point types computed in float, column stride 1 or 2: each output row
 // first takes the maxima of its columns into a padded buffer, then those of its windows, 16 at a time. Ties and NaN as in
-// max.cl: the rows of the maxima decide.
+// pool_max.cl: the rows of the maxima decide.
 #include "types.h"
 #include "range.h"
 #include "pool_params.h"

@@ -3,7 +3,7 @@
 // (0 unless TRAIN), dx = dy * w * r - r * s1 / n - (x - mean) * r^3 * s2 / n.
 //   COMPUTE; DY, X, OUT; W (weight and its gradients); HAS_WEIGHT; TRAIN
 //   BY_CHANNEL: a statistic is a channel, whose gradients are written (HAS_WEIGHT_GRAD, HAS_BIAS_GRAD); else the sums of
-//   each plane are, for channels.cl
+//   each plane are, for planes_channels.cl
 #include "norm_planes.h"
 
 #define G16(i) LOAD16(DY, dy, i)

@@ -1,4 +1,4 @@
-// Backward of softmax and log-softmax (LOG) for CPU drivers; shapes as in rows.cl. a: gradient, b: the forward's result.
+// Backward of softmax and log-softmax (LOG) for CPU drivers; shapes as in softmax_cpu.cl. a: gradient, b: the forward's result.
 #include "types.h"
 #include "exp.h"
 typedef CTYPE(COMPUTE) T;

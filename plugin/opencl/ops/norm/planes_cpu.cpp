@@ -1,5 +1,5 @@
 // Launches of norm/planes_rows*.cl.
-#include "planes_rows.h"
+#include "planes_cpu.h"
 
 #include <algorithm>
 #include <optional>
@@ -71,7 +71,7 @@ void planes_forward_rows(const OpCall& call, TensorView input, const ChannelVect
   n.variance_stride = variance.stride();
   n.momentum = number_bits(numbers.momentum, compute);
   n.eps = number_bits(numbers.eps, compute);
-  Launch launch = call.launch(kernel_sources::norm_planes_rows, "planes_norm", d);
+  Launch launch = call.launch(kernel_sources::norm_planes_cpu, "planes_norm", d);
   bind(launch, input);
   for (const ChannelVector* v : {&weight, &bias, &mean, &variance}) v->bind_to(launch);
   for (const ContiguousOutput* o : {&save_mean, &save_scale, &out}) bind(launch, o->view());
@@ -105,7 +105,7 @@ void planes_backward_rows(const OpCall& call, TensorView grad, TensorView input,
   std::optional<ContiguousOutput> outs[2];
   for (size_t i = 0; direct && i < 2; ++i)
     if (which[i + 1]) outs[i].emplace(call, call.out(i + 1));
-  Launch launch = call.launch(kernel_sources::norm_planes_rows_backward, "planes_norm", d);
+  Launch launch = call.launch(kernel_sources::norm_planes_cpu_backward, "planes_norm", d);
   for (const TensorView& t : {grad, input, mean, inverse}) bind(launch, t);
   weight.bind_to(launch);
   for (size_t i = 0; i < 2; ++i) {

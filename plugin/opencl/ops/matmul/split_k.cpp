@@ -1,5 +1,5 @@
 // Adds the sums that a product made in pieces.
-#include "pieces.h"
+#include "split_k.h"
 
 #include "kernel_sources.h"
 
@@ -13,7 +13,7 @@ void sum_pieces(const OpCall& call, const MatmulProblem& p, int64_t pieces, tb_a
   const int64_t group = shared ? kMany : kGroup;
   Defines d = matmul_defines(p);
   d.set("GUARDED", guard.word != 0).set("LANES", shared ? kMany : 1);
-  Launch launch = call.launch(kernel_sources::matmul_sum_pieces, "matmul_sum_pieces", d);
+  Launch launch = call.launch(kernel_sources::matmul_split_k_sum, "matmul_sum_pieces", d);
   bind_matrix(launch, p, p.c, p.m, p.n);
   launch.memory(sums, 0, pieces * p.batch * p.m * p.n * sum_bytes(p.dtype));
   p.self ? bind_matrix(launch, p, *p.self, p.m, p.n) : (void)launch.memory(0, 0, 0);

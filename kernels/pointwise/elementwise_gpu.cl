@@ -1,5 +1,5 @@
 // Pointwise operators for GPUs: one work-item an element, or several where every operand is contiguous or repeated.
-// Defines: as rows.cl; FLAT where the loop nest is one contiguous run, LINES where its inner dimension is (a row or a column
+// Defines: as elementwise_cpu.cl; FLAT where the loop nest is one contiguous run, LINES where its inner dimension is (a row or a column
 // broadcast to a matrix); VEC, with FLAT, where all that is contiguous is of a 16-bit float type and lies at multiples of VEC
 // elements; INDEX the type of element counts (uint, or ulong from 2^31 on).
 #include "pointwise_params.h"

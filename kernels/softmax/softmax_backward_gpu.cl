@@ -1,4 +1,4 @@
-// Backward of softmax and log-softmax (LOG) for GPUs; work division and UNIT as in elements.cl. a: gradient, b: the forward's
+// Backward of softmax and log-softmax (LOG) for GPUs; work division and UNIT as in softmax_gpu.cl. a: gradient, b: the forward's
 // result.
 #include "types.h"
 typedef CTYPE(COMPUTE) T;

@@ -1,28 +1,31 @@
-// Matrix product for CPU drivers, A packed by pack_a.cl. A work-item has `rows` rows and up to 8 panels of 32 columns: it
-// packs its block of B itself (at most 256 KiB, Intel's limit for local memory) and sweeps tiles of 8 x 32 in registers.
-// Defines: TYPE (b, s), OUT (c; float where K takes several blocks).
+// Matrix product for CPU drivers where it is too small to pack A: as cpu_packed.cl, but A is read where it lies.
+// Defines: TYPE and OUT, both f32.
 #define MAX_PANELS 8
 #include "tile_rows.h"
 
-INLINE void multiply_panel(float16 sum[TILE_ROWS][2], __global const float *a, const __local float16 *panel, int length) {
+INLINE void multiply_in_place(float16 sum[TILE_ROWS][2], __global const STYPE(TYPE) *a, long a_row, long a_col, int rows,
+                              const __local float16 *panel, int length) {
   UNROLL for (int i = 0; i < TILE_ROWS; ++i) UNROLL for (int v = 0; v < 2; ++v) sum[i][v] = (float16)(0);
+  __global const STYPE(TYPE) *row[TILE_ROWS];
+  UNROLL for (int i = 0; i < TILE_ROWS; ++i) row[i] = a + min(i, rows - 1) * a_row;
   for (int k = 0; k < length; ++k) {
     const float16 b0 = panel[2 * k], b1 = panel[2 * k + 1];
+    const long at = k * a_col;
     UNROLL for (int i = 0; i < TILE_ROWS; ++i) {
-      const float16 x = (float16)(a[k * TILE_ROWS + i]);
+      const float16 x = (float16)(LOAD(TYPE, row[i], at));
       sum[i][0] = fma(x, b0, sum[i][0]);
       sum[i][1] = fma(x, b1, sum[i][1]);
     }
   }
 }
 
-ONE_ITEM __kernel void matmul_packed(__global void *c_base, ulong c_offset, __global const void *a_base, ulong a_offset,
-                                     __global const void *b_base, ulong b_offset, __global const void *s_base,
-                                     ulong s_offset, const MatmulParams p, const long a_batch, const int rows,
-                                     const int panels, const int add_s) {
+ONE_ITEM __kernel void matmul_in_place(__global void *c_base, ulong c_offset, __global const void *a_base,
+                                       ulong a_offset, __global const void *b_base, ulong b_offset,
+                                       __global const void *s_base, ulong s_offset, const MatmulParams p,
+                                       const int rows, const int panels, const int add_s) {
   const long n0 = (long)get_global_id(0) * PANEL * panels, m0 = (long)get_global_id(1) * rows, z = get_global_id(2);
   const long m1 = min((long)p.m, m0 + rows);
-  __global const float *a = AT_CONST(f32, a_base, a_offset) + z * a_batch;
+  __global const STYPE(TYPE) *a = AT_CONST(TYPE, a_base, a_offset) + z * p.a_batch;
   __global const STYPE(TYPE) *b = AT_CONST(TYPE, b_base, b_offset) + z * p.b_batch;
   __global const STYPE(TYPE) *s = AT_CONST(TYPE, s_base, s_offset) + z * p.s_batch;
   __global STYPE(OUT) *c = AT(OUT, c_base, c_offset) + z * p.c_batch;
@@ -39,10 +42,11 @@ ONE_ITEM __kernel void matmul_packed(__global void *c_base, ulong c_offset, __gl
       for (int i = 0; i < panels; ++i) {
         const long n = n0 + i * PANEL;
         if (n >= p.n) break;
+        const int rows_here = min((long)TILE_ROWS, m1 - m);
         float16 sum[TILE_ROWS][2];
-        multiply_panel(sum, a + m * p.k + k0 * TILE_ROWS, packed[i], length);
-        store_tile(sum, c + m * p.c_row + n, p.c_row, s + m * p.s_row + n * p.s_col, p.s_row, p.s_col,
-                   min((long)TILE_ROWS, m1 - m), min((long)PANEL, p.n - n), f);
+        multiply_in_place(sum, a + m * p.a_row + k0 * p.a_col, p.a_row, p.a_col, rows_here, packed[i], length);
+        store_tile(sum, c + m * p.c_row + n, p.c_row, s + m * p.s_row + n * p.s_col, p.s_row, p.s_col, rows_here,
+                   min((long)PANEL, p.n - n), f);
       }
   }
 }

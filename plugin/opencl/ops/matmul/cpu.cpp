@@ -91,7 +91,7 @@ const char* pass_over_in_place(const OpCall&, const MatmulProblem& p) {
 void run_in_place(const OpCall& call, const MatmulProblem& p) {
   const Plan plan = make_plan(p, call.caps().compute_units);
   Launch launch =
-      call.launch(kernel_sources::matmul_in_place, "matmul_in_place", defines(p, p.dtype));
+      call.launch(kernel_sources::matmul_cpu_in_place, "matmul_in_place", defines(p, p.dtype));
   bind_matrix(launch, p, p.c, p.m, p.n);
   bind_matrix(launch, p, p.a, p.m, p.k);
   bind_matrix(launch, p, p.b, p.k, p.n);
@@ -111,14 +111,14 @@ void multiply_packed(const OpCall& call, const MatmulProblem& p, DType out) {
   MatmulParams params = matmul_params(p);
   Defines pack;
   pack.type("TYPE", p.dtype).type("OUT", DType::Float32);
-  Launch first = call.launch(kernel_sources::matmul_pack_a, "pack_a", pack);
+  Launch first = call.launch(kernel_sources::matmul_cpu_pack_a, "pack_a", pack);
   first.memory(panels.address(), 0, static_cast<int64_t>(panels.bytes()));
   bind_matrix(first, p, p.a, p.m, p.k);
   first.bytes(&params, sizeof params).value(panel_batch);
   first.run({count(p.m, kTileRows), count(p.k, 512), static_cast<size_t>(batch)}, {1, 1, 1});
 
   const Plan plan = make_plan(p, call.caps().compute_units);
-  Launch launch = call.launch(kernel_sources::matmul_packed, "matmul_packed", defines(p, out));
+  Launch launch = call.launch(kernel_sources::matmul_cpu_packed, "matmul_packed", defines(p, out));
   MatmulProblem bound = p;
   bound.dtype = out;
   bind_matrix(launch, bound, p.c, p.m, p.n);
@@ -157,8 +157,9 @@ void run_skinny(const OpCall& call, const MatmulProblem& p) {
   const bool rows = p.b.col == 1;
   Defines d = defines(p, p.dtype);
   d.set("ROWS", p.m == 1 ? 1 : kFewRows);
-  Launch launch = rows ? call.launch(kernel_sources::matmul_skinny_rows, "matmul_skinny_rows", d)
-                       : call.launch(kernel_sources::matmul_skinny_dots, "matmul_skinny_dots", d);
+  Launch launch =
+      rows ? call.launch(kernel_sources::matmul_cpu_skinny_rows, "matmul_skinny_rows", d)
+           : call.launch(kernel_sources::matmul_cpu_skinny_dots, "matmul_skinny_dots", d);
   bind_matrix(launch, p, p.c, p.m, p.n);
   bind_matrix(launch, p, p.a, p.m, p.k);
   bind_matrix(launch, p, p.b, p.k, p.n);

@@ -1,6 +1,6 @@
 // Sorting rows of at most TILE entries for GPUs: a work-group sorts p.tile_rows whole rows in local memory, by the digits of
 // their keys and then, stably, by their numbers.
-//   ENTRIES  keys with positions in the input's rows, of 4 bytes each, as select.cl leaves them; 0: the input's elements
+//   ENTRIES  keys with positions in the input's rows, of 4 bytes each, as radix_select.cl leaves them; 0: the input's elements
 //   SOME     keys are likely to agree in most bits: passes over those are left out
 //   VALUES   whether elements are wanted beside positions
 #include "sort_tile.h"
