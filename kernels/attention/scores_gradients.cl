@@ -5,14 +5,14 @@
 #include "range.h"
 typedef CTYPE(COMPUTE) T;
 #include "attention.h"
-#if ROWS
+#if CPU_STYLE
 #define AT_ONCE 1
 #else
 #include "lanes.h"
 #define AT_ONCE 4  // loads under way
 #endif
 
-#if ROWS
+#if CPU_STYLE
 GROUP __kernel void deltas(__global void *delta_base, ulong delta_offset, __global const void *grad_base,
                            ulong grad_offset, __global const void *out_base, ulong out_offset, long rows, long per_item,
                            long width) {
@@ -50,12 +50,12 @@ __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) __kernel void deltas(
 #define PLANE_ARGUMENTS
 #endif
 
-// Items of a group share a row on GPUs; ROWS: an item takes per_item rows. PLANES: as in scores_weights.cl, both results.
+// Items of a group share a row on GPUs; CPU_STYLE: an item takes per_item rows. PLANES: as in scores_weights.cl, both results.
 __kernel void gradients(__global void *score_base, ulong score_offset, __global void *grad_base, ulong grad_offset,
                         __global const void *mask_base, ulong mask_offset, __global const void *sum_base,
                         ulong sum_offset, __global const void *delta_base, ulong delta_offset,
                         PLANE_ARGUMENTS const AttentionParams p) {
-#if ROWS
+#if CPU_STYLE
   const long r0 = get_global_id(0) * p.per_item, r1 = min((long)p.rows, r0 + p.per_item), j0 = 0, step = 1;
 #else
   const long r0 = get_group_id(0), r1 = r0 + 1, j0 = get_local_id(0), step = get_local_size(0);

@@ -10,7 +10,7 @@ typedef CVEC(COMPUTE) T16;
 #include "lanes.h"
 #include "attention.h"
 
-#if ROWS
+#if CPU_STYLE
 // Returns the log-sum-exp.
 INLINE T softmax_row(__global T *s, long n, long keys) {
   T16 tops = (T16)(-INFINITY), sums = (T16)(0);

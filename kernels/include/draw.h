@@ -7,7 +7,7 @@
 #include "random_params.h"
 #pragma OPENCL FP_CONTRACT OFF
 
-#if ROWS
+#if CPU_STYLE
 #define BLOCKS 16
 #define DRAW_WORDS words_of_blocks
 #else

@@ -5,7 +5,7 @@
 #include "types.h"
 #define PANEL 32
 typedef CTYPE(TYPE) T;
-#if ROWS
+#if CPU_STYLE
 typedef CVEC(TYPE) T16;
 typedef CVEC(MASK) M16;  // as wide as TYPE
 // Lanes of the panel's two vectors that stand right of column i.

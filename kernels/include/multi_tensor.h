@@ -1,10 +1,10 @@
-// Walking through a list of tensors, cut into chunks. Defines: COMPUTE (suffix), ROLES, ROWS, FLOATING.
+// Walking through a list of tensors, cut into chunks. Defines: COMPUTE (suffix), ROLES, CPU_STYLE, FLOATING.
 //   ITEMS __kernel void name(TENSOR_LISTS, const MultiTensorParams p) { CHUNKS_OF_ITEM { LOCATE ... } }
 // In the body: `record` of the tensor, elements `start` .. `end` of it, `chunk`. CPU drivers: an item takes a run of chunks.
 // GPUs: a work-group takes one.
 #include "types.h"
 #include "multi_tensor_params.h"
-#if ROWS
+#if CPU_STYLE
 #ifndef VECTORS
 #define VECTORS
 #endif
@@ -68,7 +68,7 @@ INLINE long tensor_of(__global const ulong *table, long tensors, long chunk) {
   return low;
 }
 
-#if ROWS
+#if CPU_STYLE
 #define CHUNKS_OF_ITEM                                                                        \
   for (long chunk = (long)get_global_id(0) * p.per_item,                                      \
             last = min((long)p.chunks, chunk + (long)p.per_item);                             \
@@ -81,7 +81,7 @@ INLINE long tensor_of(__global const ulong *table, long tensors, long chunk) {
   const long start = (chunk - (long)record[0]) * p.chunk, end = min((long)record[1], start + (long)p.chunk);
 
 // Runs BODY(V, N) over elements i of the chunk: N is 16 for vectors, else nothing. GET and PUT are its loads and stores.
-#if ROWS
+#if CPU_STYLE
 #define SWEEP(BODY)                                 \
   {                                                 \
     long i = start;                                 \

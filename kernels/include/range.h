@@ -1,8 +1,8 @@
 // The pieces of work of one work-item, as ops/division.h cuts them: GROUP in front of __kernel, FOR_EACH(i, count,
-// per_item) around the body. ROWS is 1 on CPU drivers.
+// per_item) around the body. CPU_STYLE is 1 on CPU drivers.
 #ifndef OCLTENSOR_RANGE_H
 #define OCLTENSOR_RANGE_H
-#if ROWS
+#if CPU_STYLE
 #define GROUP ONE_ITEM
 #else
 #define GROUP

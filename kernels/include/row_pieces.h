@@ -1,9 +1,9 @@
-// Pieces of work that are rows of a tensor where ROWS is 1, else its elements: the row of piece i, and a loop over what the
+// Pieces of work that are rows of a tensor where CPU_STYLE is 1, else its elements: the row of piece i, and a loop over what the
 // piece has of it. INDEX: the type that counts elements.
 #ifndef OCLTENSOR_ROW_PIECES_H
 #define OCLTENSOR_ROW_PIECES_H
 #include "range.h"
-#if ROWS
+#if CPU_STYLE
 #define ROW_OF(i, columns) ((INDEX)(i))
 #define FOR_COLUMNS(x, i, columns) for (int x = 0; x < (columns); ++x)
 #else

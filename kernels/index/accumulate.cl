@@ -29,7 +29,7 @@ GROUP __kernel void accumulate(__global void *target_base, ulong target_offset, 
   __global const STYPE(S) *source = AT_CONST(S, source_base, source_offset);
   const T alpha = FROM_BITS(A, p.alpha);
   FOR_EACH(i, p.pieces, p.per_item) {
-#if ROWS
+#if CPU_STYLE
     const long group = i / p.parts, low = (i - group * p.parts) * p.part;
     const long high = p.part == 0 ? LONG_MAX : low + p.part;
 #else
@@ -41,7 +41,7 @@ GROUP __kernel void accumulate(__global void *target_base, ulong target_offset, 
       if (key < low || key >= high) continue;
       const long to = (group * p.target_step + key) * p.block;
       const long from = (group * p.length + l) * p.block * p.source_step;
-#if ROWS
+#if CPU_STYLE
       for (long b = 0; b < p.block; ++b)
 #endif
         step(target, counts, to + b, SCALED(TO(A, LOAD(S, source, from + b * p.source_step))));

@@ -35,7 +35,7 @@ INLINE void move_one(__global STYPE(A) *direct, __global STYPE(A) *indexed, long
 #endif
 }
 
-#if ROWS
+#if CPU_STYLE
 // Part [i0, i1) of a row.
 INLINE void move_row(const IndexedParams p, FAULT_PARAMETERS, __global STYPE(A) *direct, __global STYPE(A) *indexed,
                      long a, __global const STYPE(I) *index, long i0, long i1) {
@@ -75,7 +75,7 @@ __kernel void indexed(__global void *direct_base, ulong direct_offset, __global 
   __global STYPE(A) *direct = AT(A, direct_base, direct_offset);
   __global STYPE(A) *indexed = AT(A, indexed_base, indexed_offset);
   __global const STYPE(I) *index = AT_CONST(I, index_base, index_offset);
-#if ROWS
+#if CPU_STYLE
   const long i0 = get_global_id(0) * p.chunk, i1 = min((long)p.sizes[0], i0 + p.chunk);
   const long r0 = get_global_id(1) * p.rows_per_item, r1 = min((long)p.rows, r0 + p.rows_per_item);
   for (long r = r0; r < r1; ++r) {

@@ -16,7 +16,7 @@
 #define NOWHERE LONG_MAX
 
 // Entries whose numbers are asked for at once.
-#if ROWS
+#if CPU_STYLE
 #define BATCH 1
 #else
 #define BATCH 8
@@ -114,7 +114,7 @@ GROUP __kernel void runs(__global void *target_base, ulong target_offset, __glob
       UNROLL for (int j = 0; j < BATCH; ++j) {
         if ((ulong)key[j] >= (ulong)p.blocks) continue;
 #if LEVEL == 0
-#if ROWS
+#if CPU_STYLE
         if (at + AHEAD < high)
           PREFETCH(source + ((group * p.length + SOURCE_OF(POSITION(at + AHEAD))) * p.block + b) * p.source_step);
 #endif

@@ -1,12 +1,12 @@
-// Parts of factored matrices: triangles, reflectors, the factor of a block of reflectors, permutations. TYPE, ROWS
-#if ROWS
+// Parts of factored matrices: triangles, reflectors, the factor of a block of reflectors, permutations. TYPE, CPU_STYLE
+#if CPU_STYLE
 #define MASK i32
 #endif
 #include "linalg.h"
 #include "range.h"
 
 // A work-item has a row; on GPUs 32 neighbours share one.
-#if ROWS
+#if CPU_STYLE
 #define ROW ((long)get_global_id(0))
 #define FOR_COLUMNS(c, n) for (long c = 0; c < (n); ++c)
 #else

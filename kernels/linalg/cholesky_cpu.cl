@@ -1,6 +1,6 @@
 // Factors a diagonal block of at most 32 rows, A = U^T U, from its upper triangle, for CPU drivers: one work-item a matrix.
 // What lies below the diagonal is overwritten by anything. TYPE, MASK
-#define ROWS 1
+#define CPU_STYLE 1
 #include "linalg.h"
 
 ONE_ITEM __kernel void cholesky(__global void *a_base, ulong a_offset, __global void *info_base, ulong info_offset,

@@ -1,6 +1,6 @@
 // LU factorisation of a panel of 32 columns with partial pivoting, for CPU drivers: one work-item a matrix. Pivots count
 // from 1 in the whole matrix. TYPE, MASK, PIVOT
-#define ROWS 1
+#define CPU_STYLE 1
 #include "linalg.h"
 
 ONE_ITEM __kernel void lu(__global void *a_base, ulong a_offset, __global void *pivot_base, ulong pivot_offset,

@@ -1,10 +1,10 @@
 // Applies row interchanges to matrices: row first + i with row pivots[i] - 1, in order, or BACKWARD. Columns
-// [skip, skip + 32) are left out. A work-item has 16 columns (ROWS) or one. TYPE, ROWS, BACKWARD
-#if ROWS
+// [skip, skip + 32) are left out. A work-item has 16 columns (CPU_STYLE) or one. TYPE, CPU_STYLE, BACKWARD
+#if CPU_STYLE
 #define MASK i32
 #endif
 #include "linalg.h"
-#if ROWS
+#if CPU_STYLE
 #define WIDTH 16
 #define ITEM ONE_ITEM
 #else
@@ -24,7 +24,7 @@ ITEM __kernel void swap(__global void *a_base, ulong a_offset, __global const vo
     const long i = BACKWARD ? p.steps - 1 - k : k;
     const long x = (p.first + i) * p.a_row, y = (pivots[i] - 1) * p.a_row;
     if (x == y) continue;
-#if ROWS
+#if CPU_STYLE
     const T16 held = LOAD16(TYPE, a, x), other = LOAD16(TYPE, a, y);
     STORE16(TYPE, a, x, other);
     STORE16(TYPE, a, y, held);

@@ -1,6 +1,6 @@
 // Householder QR of a panel of 32 columns for CPU drivers: one work-item a matrix. R ends on and above the diagonal, the
 // reflectors (whose first element is 1) below. TYPE, MASK
-#define ROWS 1
+#define CPU_STYLE 1
 #include "linalg.h"
 
 ONE_ITEM __kernel void qr(__global void *a_base, ulong a_offset, __global void *tau_base, ulong tau_offset,

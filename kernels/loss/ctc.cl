@@ -14,7 +14,7 @@ typedef CTYPE(A) T;
 #define PAIR(name) __global const void *name##_base, ulong name##_offset
 #define OUT_PAIR(name) __global void *name##_base, ulong name##_offset
 #define NUMBERS(name) AT_CONST(A, name##_base, name##_offset)
-#if ROWS
+#if CPU_STYLE
 #define FOR_SAMPLES FOR_EACH(n, p.samples, p.per_item)
 #define ID 0
 #define ITEMS 1
@@ -145,7 +145,7 @@ INLINE T sum_of(__global const STYPE(A) *both, __global const STYPE(TARGET) *lab
   return log(sum) + largest;
 }
 
-#if ROWS
+#if CPU_STYLE
 #define FOR_TIMES FOR_EACH(i, p.pieces, p.per_item)
 #else
 #define FOR_TIMES for (long i = get_group_id(0), once = 1; once; once = 0)

@@ -6,7 +6,7 @@
 #include "margin_params.h"
 typedef CTYPE(A) T;
 
-#if ROWS
+#if CPU_STYLE
 #define ID 0
 #define ITEMS 1
 #define FOR_SAMPLES FOR_EACH(n, p.pieces, p.per_item)
@@ -20,7 +20,7 @@ GROUP __kernel void forward(__global void *loss_base, ulong loss_offset, __globa
                             ulong is_target_offset, __global const void *self_base, ulong self_offset,
                             __global const void *target_base, ulong target_offset, FAULT_PARAMETERS,
                             const MarginParams p) {
-#if !ROWS
+#if !CPU_STYLE
   __local T parts[GROUP_SIZE];
 #endif
   FOR_SAMPLES {
@@ -43,7 +43,7 @@ GROUP __kernel void forward(__global void *loss_base, ulong loss_offset, __globa
         if (excess > 0) sum += excess;
       }
     }
-#if !ROWS
+#if !CPU_STYLE
     parts[ID] = sum;
     barrier(CLK_LOCAL_MEM_FENCE);
     for (long half_of = ITEMS / 2; half_of > 0; half_of /= 2) {

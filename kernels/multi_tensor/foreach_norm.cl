@@ -10,7 +10,7 @@
 #define OF(x) (ORDER == 1 ? fabs(x) : (x) * (x))
 #endif
 
-#if !ROWS
+#if !CPU_STYLE
 // The combination over the work-group, in item 0.
 INLINE T over_group(__local T *shared, T v) {
   const uint id = get_local_id(0);
@@ -29,14 +29,14 @@ INLINE T over_group(__local T *shared, T v) {
 #define PARTIAL ((__global T *)((__global char *)partial_base + partial_offset))
 
 ITEMS __kernel void norm(TENSOR_LISTS, __global void *partial_base, ulong partial_offset, const MultiTensorParams p) {
-#if !ROWS
+#if !CPU_STYLE
   __local T shared[SPAN];
 #endif
   CHUNKS_OF_ITEM {
     LOCATE
     __global const STYPE(A) *in = ROLE(A, 0);
     T total = 0;
-#if ROWS
+#if CPU_STYLE
     T16 totals = (T16)(0);
     long i = start;
     for (; i + 16 <= end; i += 16) {
@@ -64,7 +64,7 @@ ITEMS __kernel void norm(TENSOR_LISTS, __global void *partial_base, ulong partia
 
 // One item (CPU drivers) or work-group (GPUs) a tensor.
 ITEMS __kernel void finish(TENSOR_LISTS, __global void *partial_base, ulong partial_offset, const MultiTensorParams p) {
-#if ROWS
+#if CPU_STYLE
   const long tensor = get_global_id(0), first = 0, step = 1;
 #else
   __local T shared[SPAN];
@@ -77,7 +77,7 @@ ITEMS __kernel void finish(TENSOR_LISTS, __global void *partial_base, ulong part
     const T x = PARTIAL[(long)record[0] + k];
     total = COMBINE(x, total);
   }
-#if !ROWS
+#if !CPU_STYLE
   total = over_group(shared, total);
   if (get_local_id(0) != 0) return;
 #endif

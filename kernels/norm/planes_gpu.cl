@@ -6,7 +6,7 @@
 //   TRAIN: statistics are those of the input and are saved, and running ones kept where HAS_RUNNING; else they are given
 //   MERGE: `moments` left those of the pieces in parts ([sums | squares], a statistic after the other, then [origins]);
 //   else a statistic is in one piece, whose lanes do everything
-#include "norm_elements.h"
+#include "norm_gpu.h"
 #include "pivot.h"
 
 typedef struct {

@@ -5,7 +5,7 @@
 //   BY_CHANNEL: a statistic is a channel's, else run j of it is channel j of its group
 //   MERGE: `sums` left those of the pieces of each plane in parts ([sums | dots], a statistic after the other); else a
 //   statistic is in one piece, whose lanes do everything
-#include "norm_elements.h"
+#include "norm_gpu.h"
 
 #define MEAN(s) IN(S, mean, (s) * p.mean_stride)
 #if FROM_VARIANCE

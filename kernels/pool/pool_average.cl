@@ -1,5 +1,5 @@
 // Averages over windows (avg_pool2d, or ADAPTIVE) and their gradient; A is the element type. A work-item takes
-// elements (ROWS: rows) of the tensor it writes: the output forwards, grad_input backwards. STEP: the column stride of
+// elements (CPU_STYLE: rows) of the tensor it writes: the output forwards, grad_input backwards. STEP: the column stride of
 // windows where that is 1 or 2, else 0. INDEX: the type that counts elements, uint where they are below 2^31.
 #include "types.h"
 #include "row_pieces.h"
@@ -9,7 +9,7 @@ typedef CTYPE(A) T;
 INLINE T sum_of_run(__global const STYPE(A) *p, int n) {
   T sum = 0;
   int i = 0;
-#if ROWS
+#if CPU_STYLE
   if (n >= 16) {
     CVEC(A) sums = (CVEC(A))((T)0);
     for (; i <= n - 16; i += 16) sums += LOAD16(A, p, i);
@@ -33,7 +33,7 @@ INLINE void average_at(const PoolParams p, __global STYPE(A) *out, __global cons
   STORE(A, out, column, sum / divisor(p, y, x));
 }
 
-#if ROWS && STEP
+#if CPU_STYLE && STEP
 // Elements 0, STEP, .. 15 * STEP.
 INLINE CVEC(A) every_step(__global const STYPE(A) *p) {
 #if STEP == 2
@@ -65,7 +65,7 @@ INLINE void averages_at(const PoolParams p, __global STYPE(A) *out, __global con
 // A row of averages; vectors wherever they fit, the last one overlapping the one before it.
 INLINE void average_row(const PoolParams p, __global STYPE(A) *out, __global const STYPE(A) *in, Cover y) {
   for (int x = 0; x < p.out[1]; ++x) {
-#if ROWS && STEP
+#if CPU_STYLE && STEP
     for (; inside(p, x); x += 16) averages_at(p, out, in, y, x);
     if (x >= p.out[1]) break;
     if (x >= 16 && inside(p, p.out[1] - 16)) {
@@ -95,7 +95,7 @@ GROUP __kernel void average(__global void *target_base, ulong target_offset, __g
     __global STYPE(A) *out = AT(A, target_base, target_offset) + (long)row * p.out[1];
     __global const STYPE(A) *in = AT_CONST(A, source_base, source_offset) + (long)plane * p.in[0] * p.in[1];
     const Cover y = cover(p, 0, (int)(row - plane * p.out[0]));
-#if ROWS
+#if CPU_STYLE
     average_row(p, out, in, y);
 #else
     average_at(p, out, in, y, (int)((INDEX)i - row * p.out[1]));

@@ -1,6 +1,6 @@
 // Maximum over windows with the position of the maximum in its plane; A is the element type, LOWEST what no element is
 // below. In row-major order the first of equal elements wins, and the last NaN. A work-item takes output elements, or
-// output rows where ROWS is 1.
+// output rows where CPU_STYLE is 1.
 #include "types.h"
 #include "self_comparison.h"
 #include "range.h"
@@ -37,7 +37,7 @@ GROUP __kernel void max_pool(__global void *out_base, ulong out_offset, __global
   __global const STYPE(A) *in = AT_CONST(A, in_base, in_offset);
   const long area = (long)p.in[0] * p.in[1];
   FOR_EACH(i, p.pieces, p.per_item) {
-#if ROWS
+#if CPU_STYLE
     const int y = i % p.out[0];
     for (int x = 0; x < p.out[1]; ++x) max_at(p, in + i / p.out[0] * area, out, indices, y, x, i * p.out[1] + x);
 #else

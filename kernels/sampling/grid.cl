@@ -98,7 +98,7 @@ GROUP __kernel void grid_gradient(__global void *out_base, ulong out_offset, __g
   }
 }
 
-#if ROWS
+#if CPU_STYLE
 ONE_ITEM __kernel void image_gradient(__global void *out_base, ulong out_offset, __global const void *gradient_base,
                                       ulong gradient_offset, __global const void *grid_base, ulong grid_offset,
                                       const GridParams p) {

@@ -25,7 +25,7 @@ INLINE long place_of(long nans, const OrderStatisticParams p) {
 #endif
 }
 
-#if ROWS
+#if CPU_STYLE
 #define DIGIT 11
 #define SHARED
 #define ID 0
@@ -57,7 +57,7 @@ GROUP __kernel void select_one(__global void *value_base, ulong value_offset, __
 #if MEDIAN > 0 && ELEMENT == FLOAT
     uint nans = 0;
     for (long i = ID; i < p.length; i += ITEMS) nans += IS_NAN_KEY(key_of(in[i]));
-#if ROWS
+#if CPU_STYLE
     bins[0] = nans;
 #else
     if (nans > 0) atomic_add(&bins[0], nans);
@@ -93,7 +93,7 @@ GROUP __kernel void select_one(__global void *value_base, ulong value_offset, __
     const Key key = prefix[0];
     const long slice = (p.length + ITEMS - 1) / ITEMS, low = ID * slice, high = min((long)p.length, low + slice);
     long before = 0;
-#if !ROWS
+#if !CPU_STYLE
     uint own = 0;
     for (long i = low; i < high; ++i) own += key_of(in[i]) == key;
     bins[ID] = own;

@@ -10,7 +10,7 @@
 #else
 #define ARE_EQUAL(a, b) (key_of(a) == key_of(b))
 #endif
-#if ROWS
+#if CPU_STYLE
 #define ID 0
 #define ITEMS 1
 #define FOR_ROWS FOR_EACH(row, p.pieces, p.per_item)
@@ -23,7 +23,7 @@
 GROUP __kernel void mode(__global void *value_base, ulong value_offset, __global void *index_base, ulong index_offset,
                          __global const void *in_base, ulong in_offset, __global const void *position_base,
                          ulong position_offset, const OrderStatisticParams p) {
-#if !ROWS
+#if !CPU_STYLE
   __local long lengths[GROUP_SIZE], lasts[GROUP_SIZE];
 #endif
   FOR_ROWS {
@@ -40,7 +40,7 @@ GROUP __kernel void mode(__global void *value_base, ulong value_offset, __global
       }
       begin = end;
     }
-#if !ROWS
+#if !CPU_STYLE
     lengths[ID] = length;
     lasts[ID] = last;
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -1,6 +1,6 @@
 // Resampling of [outer, from, inner] numbers of type IN along the dimension in the middle, to type OUT; BACKWARD: the gradient,
 // in which every place of the small side adds up the places of the large side that read it.
-//   ROWS      a work-item takes 16 numbers side by side (along `inner`, or `outer` where that is short), so that weights are
+//   CPU_STYLE      a work-item takes 16 numbers side by side (along `inner`, or `outer` where that is short), so that weights are
 //             computed once for them, and some of their results
 //   else      a work-item takes a result
 #include "range.h"
@@ -51,7 +51,7 @@ GROUP __kernel void resample(__global void *out_base, ulong out_offset, __global
                              const ResampleParams p) {
   __global const STYPE(IN) *in = AT_CONST(IN, in_base, in_offset);
   __global STYPE(OUT) *out = AT(OUT, out_base, out_offset);
-#if ROWS
+#if CPU_STYLE
   const bool along = p.inner >= 16;  // lanes run along inner
   const long lanes = along ? p.inner : p.outer, others = along ? p.outer : p.inner;
   const long groups = (lanes + 15) / 16, share = (TO_SIZE + p.chunks - 1) / p.chunks;

@@ -1,5 +1,5 @@
 // Upsampling of planes of type A, nearest (LINEAR 0) or bilinear (CORNERS: with aligned corners), and its gradient, in
-// which every input element adds up the outputs that read it. A work-item takes rows (ROWS) or elements of what it writes.
+// which every input element adds up the outputs that read it. A work-item takes rows (CPU_STYLE) or elements of what it writes.
 // INDEX: the type that counts elements, uint where they are below 2^31 (a 64-bit division takes longer than all the rest).
 #include "types.h"
 #include "row_pieces.h"

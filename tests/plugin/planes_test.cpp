@@ -21,7 +21,7 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 class Planes : public testing::Test {
  protected:
   Planes() {
-    setenv("OCLTENSOR_KERNEL_STYLE", "elements", 1);
+    setenv("OCLTENSOR_KERNEL_STYLE", "gpu", 1);
     call_.emplace();
   }
   const OpCall& call() { return **call_; }

@@ -13,7 +13,7 @@ namespace switches = ocltensor::backends;
 
 namespace {
 
-bool gpu_style() { return ot::get_setting("OCLTENSOR_KERNEL_STYLE") == "elements"; }
+bool gpu_style() { return ot::get_setting("OCLTENSOR_KERNEL_STYLE") == "gpu"; }
 
 struct Layer {
   int64_t batch, groups, in, out;  // channels of a group

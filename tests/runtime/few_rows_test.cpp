@@ -12,7 +12,7 @@ namespace switches = ocltensor::backends;
 
 namespace {
 
-bool gpu_style() { return ot::get_setting("OCLTENSOR_KERNEL_STYLE") == "elements"; }
+bool gpu_style() { return ot::get_setting("OCLTENSOR_KERNEL_STYLE") == "gpu"; }
 
 struct Sizes {
   int64_t batch, m, n, k;

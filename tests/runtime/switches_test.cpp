@@ -251,7 +251,7 @@ TEST_F(Switches, ReducedPrecisionPermitsSplitSums) {
     EXPECT_NE(run(), "matmul.split");
     const auto reduced = switches::flags(with({.reduced = true, .split = true}));
     // GPUs keep partial sums of a few rows in float, and need no permission for that.
-    const bool gpu = ot::get_setting("OCLTENSOR_KERNEL_STYLE") == "elements" || has_matrix_units();
+    const bool gpu = ot::get_setting("OCLTENSOR_KERNEL_STYLE") == "gpu" || has_matrix_units();
     EXPECT_EQ(run(), gpu ? "matmul.dots" : "matmul.split");
     const auto whole = switches::flags(with({.reduced = true, .split = false}));
     EXPECT_NE(run(), "matmul.split");
@@ -307,7 +307,7 @@ TEST_F(Switches, LongSumsOfFewResultsAreRightInPieces) {
     got = product(x, y);
   });
   EXPECT_EQ(got, wanted);
-  if (ot::get_setting("OCLTENSOR_KERNEL_STYLE") == "elements") {
+  if (ot::get_setting("OCLTENSOR_KERNEL_STYLE") == "gpu") {
     EXPECT_THAT(choices, HasSubstr("matmul.split (by rule)"));
   }
 }
@@ -315,7 +315,7 @@ TEST_F(Switches, LongSumsOfFewResultsAreRightInPieces) {
 // With GPU-style kernels (see CMakeLists.txt) only: others put in order in any case.
 TEST_F(Switches, WithoutItGpusPutInAnyOrder) {
   const auto style = ot::get_setting("OCLTENSOR_KERNEL_STYLE");
-  if (style != "elements") GTEST_SKIP() << "SKIPPED: needs OCLTENSOR_KERNEL_STYLE=elements";
+  if (style != "gpu") GTEST_SKIP() << "SKIPPED: needs OCLTENSOR_KERNEL_STYLE=gpu";
   const ot::Tensor index = ot::tensor(std::vector<int64_t>{1, 0}, {2}).to(ot::Device("ocl"));
   const ot::Tensor zeros = ot::zeros({2}, ot::DType::Float32, "ocl");
   (void)ot::index_put(zeros, {index}, zeros);

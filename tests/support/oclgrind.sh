@@ -61,9 +61,9 @@ one() {
 export -f one
 export work limit conformance plugin
 
-# Both styles of kernels: rows for CPU drivers; elements for GPUs, with local memory.
+# Both styles of kernels: for CPU drivers, and for GPUs, with local memory.
 table | while read -r family cases dtypes operators; do
-  for style in rows elements; do for operator in $operators; do
+  for style in cpu gpu; do for operator in $operators; do
     if [[ $family =~ $wanted || $operator =~ $wanted ]]; then echo "$family $style $cases $dtypes $operator"; fi
   done; done
 done >"$work/tasks"

@@ -44,7 +44,7 @@ void check_outputs_like(const OpCall& call, TensorViews list) {
 
 Division divide(const Capabilities& caps, int64_t count, int64_t smallest) {
   Division d;
-  if (caps.style == KernelStyle::Rows) {
+  if (caps.style == KernelStyle::Cpu) {
     constexpr int64_t kItems = 64;
     d.per_item = std::max(smallest, (count + kItems - 1) / kItems);
     d.global[0] = static_cast<size_t>((count + d.per_item - 1) / d.per_item);

@@ -21,6 +21,6 @@ struct Division {
   int64_t per_item = 1;
 };
 Division divide(const Capabilities& caps, int64_t count, int64_t smallest = 1);
-inline bool is_rows(const OpCall& call) { return call.caps().style == KernelStyle::Rows; }
+inline bool is_cpu_style(const OpCall& call) { return call.caps().style == KernelStyle::Cpu; }
 
 }  // namespace ocltensor::opencl

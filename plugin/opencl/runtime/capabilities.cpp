@@ -58,7 +58,7 @@ constexpr DriverFact kDriverFacts[] = {
     {"rusticl", "", "Mesa 22.3 answers 0 to every question for a command's times",
      [](Capabilities& c) { c.timestamps = false; }},
     {"rusticl", "llvmpipe", "its compiler crashes on 16-wide vectors, and they would spill anyway",
-     [](Capabilities& c) { c.style = KernelStyle::Elements; }},
+     [](Capabilities& c) { c.style = KernelStyle::Gpu; }},
     {"rusticl", "llvmpipe",
      "Mesa 22.3: a product of 512 takes 6.2 s by tiles in registers, which it keeps in memory, 1.0 "
      "s "
@@ -85,7 +85,7 @@ bool contains(const std::string& haystack, const char* needle) {
 void choose_style(Capabilities& c) {
   const std::string style = config::get_string(config::Knob::KernelStyle);
   if (style.empty()) return;
-  c.style = style == "rows" ? KernelStyle::Rows : KernelStyle::Elements;
+  c.style = style == "cpu" ? KernelStyle::Cpu : KernelStyle::Gpu;
 }
 
 // Drivers of CPUs take less for a launch than a thread takes to notice it, and their own threads
@@ -121,7 +121,7 @@ Capabilities query_capabilities(cl_platform_id platform, cl_device_id device) {
   c.fp64 = c.fp64 && !c.hides_fp64;
   c.fp16_arithmetic = contains(extensions, " cl_khr_fp16 ");
   c.int64_atomics = contains(extensions, " cl_khr_int64_base_atomics ");
-  if (c.type & CL_DEVICE_TYPE_CPU) c.style = KernelStyle::Rows;
+  if (c.type & CL_DEVICE_TYPE_CPU) c.style = KernelStyle::Cpu;
   for (const DriverFact& fact : kDriverFacts)
     if (contains(c.platform, fact.platform) && contains(c.name, fact.device)) fact.apply(c);
   choose_style(c);

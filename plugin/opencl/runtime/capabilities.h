@@ -11,8 +11,8 @@ namespace ocltensor::opencl {
 
 // The two ways to write a kernel that performance calls for.
 enum class KernelStyle : uint8_t {
-  Rows,  // one work-item sweeps a row or tile with float16 vectors; no local memory (CPU drivers)
-  Elements,  // many work-items, a few elements each, local memory, coalesced access (GPUs)
+  Cpu,  // one work-item sweeps a row or tile with float16 vectors; no local memory
+  Gpu,  // many work-items, a few elements each, local memory, coalesced access
 };
 
 struct Capabilities {
@@ -32,7 +32,7 @@ struct Capabilities {
   bool unified_memory = false;
 
   // From the table of driver facts.
-  KernelStyle style = KernelStyle::Elements;
+  KernelStyle style = KernelStyle::Gpu;
   bool scalar_trigonometry = false;  // vector sin, cos and tan are wrong for large arguments
   bool keep_binaries = true;         // program binaries are worth keeping on disk
   bool structs_by_value = true;      // kernel parameters may be structures

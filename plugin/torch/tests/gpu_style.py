@@ -6,7 +6,7 @@ import sys
 import tempfile
 import unittest
 
-IS_GPU_STYLE = os.environ.get("OCLTENSOR_KERNEL_STYLE") == "elements"
+IS_GPU_STYLE = os.environ.get("OCLTENSOR_KERNEL_STYLE") == "gpu"
 
 
 def run_again(case: unittest.TestCase, **settings: str) -> None:
@@ -31,7 +31,7 @@ class InGpuStyle:
         cls.addClassCleanup(cls._said.close)
         cls._other = subprocess.Popen(
             [sys.executable, sys.modules[cls.__module__].__file__],
-            env=os.environ | {"OCLTENSOR_KERNEL_STYLE": "elements"}, stdout=cls._said, stderr=cls._said,
+            env=os.environ | {"OCLTENSOR_KERNEL_STYLE": "gpu"}, stdout=cls._said, stderr=cls._said,
         )  # fmt: skip
         cls.addClassCleanup(cls._end_other)
 

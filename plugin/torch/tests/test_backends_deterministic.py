@@ -31,7 +31,7 @@ print("right")
 """
 
     def test_gpus_put_in_order(self):
-        outcome = run_python(self.ELEMENTS, OCLTENSOR_KERNEL_STYLE="elements")
+        outcome = run_python(self.ELEMENTS, OCLTENSOR_KERNEL_STYLE="gpu")
         self.assertIn("right", outcome.stdout, outcome.stderr)
 
     def test_the_same_bits_in_every_run(self):

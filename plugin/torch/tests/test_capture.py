@@ -156,7 +156,7 @@ class Captures(unittest.TestCase):
     def test_kernels_for_gpus(self):
         """With work-groups and local memory, in a process of its own."""
         code = f"import runpy; runpy.run_path({__file__!r})['child']({str(self.path)!r})"
-        env = os.environ | {"OCLTENSOR_KERNEL_STYLE": "elements"}
+        env = os.environ | {"OCLTENSOR_KERNEL_STYLE": "gpu"}
         subprocess.run([sys.executable, "-c", code], env=env, check=True, timeout=1800)
         self.replay("--exact")
 

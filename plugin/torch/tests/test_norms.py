@@ -9,7 +9,7 @@ from torch.nn import functional as F
 import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
 from gpu_style import InGpuStyle
 
-ELEMENTS = os.environ.get("OCLTENSOR_KERNEL_STYLE") == "elements"
+ELEMENTS = os.environ.get("OCLTENSOR_KERNEL_STYLE") == "gpu"
 # (sample, channels, *plane): short runs, odd ones, vectors of 2, 4 and 8, and statistics that fill a device by themselves.
 SHAPES = [(3, 5, 4), (5, 6, 7, 7), (2, 4, 6, 3), (9, 4, 12), (3, 4, 8, 16), (33, 3, 14, 14), (1, 4, 7), (2, 2, 150, 150), (1, 2, 211, 99)]
 

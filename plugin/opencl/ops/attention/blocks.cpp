@@ -25,7 +25,7 @@ struct BlockShape {
 };
 
 BlockShape block_shape(const OpCall& call, const FusedProblem& p) {
-  const bool is_gpu = call.caps().style == KernelStyle::Elements;
+  const bool is_gpu = call.caps().style == KernelStyle::Gpu;
   const int64_t all_heads = p.batch * p.key_heads;
   const int64_t row = p.groups() * p.keys * size_of(p.type);  // of one key head
   const auto share = static_cast<int64_t>(call.caps().global_memory) / kShareOfGpu;

@@ -159,7 +159,7 @@ void bind_mask(Launch& launch, const FusedProblem& p) {
 }
 
 const char* refuse(const OpCall& call, const FusedProblem& p) {
-  if (call.caps().style != KernelStyle::Rows) return "the device wants many small work-items";
+  if (call.caps().style != KernelStyle::Cpu) return "the device wants many small work-items";
   if (p.type != DType::Float32) return "not computed in float32";
   if (call.caps().local_memory < kLocalMemory) return "too little local memory";
   return nullptr;

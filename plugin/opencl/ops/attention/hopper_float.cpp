@@ -20,7 +20,7 @@ constexpr int64_t kVector = 8;  // elements that lines of planes are multiples o
 const char* refuse_shape(const OpCall& call, const FusedProblem& p) {
   if (const char* reason = refuse_matrix_units(call)) return reason;
   if (call.args().tensor(p.query).dtype() != DType::Float32) return "not float32";
-  if (is_rows(call)) return "the device wants few large work-items";
+  if (is_cpu_style(call)) return "the device wants few large work-items";
   if (p.depth % kVector != 0 || p.width % kVector != 0 || p.width == 0)
     return "a head is not 8, 16, .. wide";
   if (std::min(p.keys, p.block.causal ? p.queries : p.keys) < kVector) return "few keys";

@@ -18,7 +18,7 @@ constexpr int64_t kLanesOfSum = 16;  // that share a row of a product
 Defines defines_of(const OpCall& call, const ScoreBlock& block) {
   Defines d;
   d.type("COMPUTE", block.type)
-      .set("ROWS", is_rows(call))
+      .set("CPU_STYLE", is_cpu_style(call))
       .set("DROPOUT", block.dropout > 0)
       .set("MASK", !block.mask                          ? 0
                    : block.mask->dtype() == DType::Bool ? 1
@@ -29,7 +29,7 @@ Defines defines_of(const OpCall& call, const ScoreBlock& block) {
 
 // Of kernels/attention/scores_gradients.cl.
 Defines with_groups(const OpCall& call, Defines d) {
-  if (!is_rows(call)) d.set("GROUP_SIZE", kGroup).set("LANES", kLanesOfSum);
+  if (!is_cpu_style(call)) d.set("GROUP_SIZE", kGroup).set("LANES", kLanesOfSum);
   return d;
 }
 
@@ -42,7 +42,7 @@ Division groups_of_rows(int64_t rows, int64_t lanes, int64_t group) {
 
 Division divide_block(const OpCall& call, const AttentionParams& p) {
   Division division = divide(call.caps(), p.rows, std::max<int64_t>(1, 4096 / p.keys));
-  if (!is_rows(call)) division = groups_of_rows(p.rows, kGroup, kGroup);
+  if (!is_cpu_style(call)) division = groups_of_rows(p.rows, kGroup, kGroup);
   return division;
 }
 
@@ -122,7 +122,7 @@ void softmax_scores(const OpCall& call, const ScoreBlock& block, tb_address sums
   Defines d = defines_of(call, block);
   d.set("SUMS", sums != 0).set("PLANES", planes.weights != 0);
   Division division = divide_block(call, p);
-  if (!is_rows(call)) {
+  if (!is_cpu_style(call)) {
     const Sharing sharing = Sharing::of(call, p.keys);
     d.set("GROUP_SIZE", sharing.group).set("LANES", sharing.lanes).set("HELD", sharing.held);
     division = groups_of_rows(p.rows, sharing.lanes, sharing.group);
@@ -168,13 +168,13 @@ void row_products(const OpCall& call, DType type, tb_address deltas, tb_address 
                   int64_t rows, int64_t width) {
   Defines d;
   d.type("COMPUTE", type)
-      .set("ROWS", is_rows(call))
+      .set("CPU_STYLE", is_cpu_style(call))
       .set("DROPOUT", int64_t{0})
       .set("MASK", int64_t{0})
       .set("PLANES", int64_t{0});
   d.type("M", DType::UInt8);
-  const Division division =
-      is_rows(call) ? divide(call.caps(), rows, 16) : groups_of_rows(rows, kLanesOfSum, kGroup);
+  const Division division = is_cpu_style(call) ? divide(call.caps(), rows, 16)
+                                               : groups_of_rows(rows, kLanesOfSum, kGroup);
   Launch launch =
       call.launch(kernel_sources::attention_scores_gradients, "deltas", with_groups(call, d));
   bind_numbers(launch, deltas, rows, type);

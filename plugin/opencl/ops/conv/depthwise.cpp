@@ -140,7 +140,7 @@ bool is_small(const ConvParams& g) {
 
 const char* refuse(const OpCall& call, const ConvProblem& p) {
   const ConvParams& g = p.params;
-  if (call.caps().style != KernelStyle::Elements) return "the device wants few large work-items";
+  if (call.caps().style != KernelStyle::Gpu) return "the device wants few large work-items";
   if (g.groups == 1) return "one group";
   if (p.direction != ConvDirection::Weight && g.big_channels != 1) return "several input channels";
   if (g.window[0] != 1 || g.in[0] != 1 || g.out[0] != 1) return "three dimensions";

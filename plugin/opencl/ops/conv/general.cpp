@@ -17,9 +17,9 @@ const char* refuse(const OpCall&, const ConvProblem&) { return nullptr; }
 
 void run_general(const OpCall& call, const ConvProblem& p, const Guard& guard) {
   const ConvParams& g = p.params;
-  const bool rows = call.caps().style == KernelStyle::Rows;
-  const int64_t positions = rows ? 8 : 1;
-  const int64_t lanes = rows ? 1 : 64;
+  const bool cpu_style = call.caps().style == KernelStyle::Cpu;
+  const int64_t positions = cpu_style ? 8 : 1;
+  const int64_t lanes = cpu_style ? 1 : 64;
   Defines d;
   d.type("TYPE", p.dtype)
       .set("FLOATING", is_floating(p.dtype))

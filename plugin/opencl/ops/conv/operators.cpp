@@ -85,7 +85,7 @@ void convolution(OpCall& call) {
 
 void bias_gradient(OpCall& call, TensorView grad, TensorView out) {
   const Contiguous in(call, grad);
-  const int64_t lanes = call.caps().style == KernelStyle::Rows ? 1 : 128;
+  const int64_t lanes = call.caps().style == KernelStyle::Cpu ? 1 : 128;
   const int64_t channels = grad.size(1);
   const int64_t positions =
       channels * grad.size(0) == 0 ? 0 : grad.numel() / channels / grad.size(0);

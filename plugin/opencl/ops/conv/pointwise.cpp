@@ -37,9 +37,9 @@ const char* refuse(const OpCall&, const ConvProblem& p) {
 
 const char* pass_over(const OpCall& call, const ConvProblem& p) {
   const ConvParams& g = p.params;
-  const bool rows =
-      call.caps().style == KernelStyle::Rows && compute_type(p.dtype) == DType::Float32;
-  if (rows && g.in[0] == 1 && g.in[1] * g.in[2] <= kSmallMap) return "a small map";
+  const bool cpu_style =
+      call.caps().style == KernelStyle::Cpu && compute_type(p.dtype) == DType::Float32;
+  if (cpu_style && g.in[0] == 1 && g.in[1] * g.in[2] <= kSmallMap) return "a small map";
   return nullptr;
 }
 

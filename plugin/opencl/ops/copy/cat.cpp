@@ -88,7 +88,7 @@ void cat_op(OpCall& call) {
   // Large pieces are copied well one by one.
   const bool small = out.numel() * out.itemsize() < static_cast<int64_t>(to.size() << 20);
   const bool parts = runs && small && !is_complex(out.dtype());
-  const bool eights = !is_rows(call) && plain && to.size() > 1;
+  const bool eights = !is_cpu_style(call) && plain && to.size() > 1;
   if (eights && !(parts && to.size() > CAT_SOURCES) && concatenate(call, out, from, dim, runs))
     return;
   constexpr size_t kMany = 4;

@@ -114,7 +114,7 @@ void copy_tensor(const OpCall& call, TensorView target, TensorView source) {
     return convert_float64(call, target, source);
   // GPUs: the driver's own copy. On CPU drivers that is one thread's memcpy, and the kernel uses
   // all.
-  const bool driver_copies = call.caps().style == KernelStyle::Elements;
+  const bool driver_copies = call.caps().style == KernelStyle::Gpu;
   if (driver_copies && same && target.is_contiguous() && source.is_contiguous() &&
       Dims(target.sizes()) == Dims(source.sizes())) {
     const int64_t bytes = target.numel() * target.itemsize();

@@ -14,7 +14,7 @@ constexpr int64_t kShortest = 8;  // elements along either dimension that are wo
 }  // namespace
 
 bool transpose_copy(const OpCall& call, TensorView target, TensorView source) {
-  if (call.caps().style != KernelStyle::Rows || target.itemsize() > 4) return false;
+  if (call.caps().style != KernelStyle::Cpu || target.itemsize() > 4) return false;
   IterationSpace nest = make_iteration(
       target.sizes(),
       std::vector{Dims(target.strides()),

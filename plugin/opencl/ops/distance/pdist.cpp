@@ -13,7 +13,7 @@ namespace {
 
 Launch pdist_launch(const OpCall& call, const char* function, TensorView self, double p) {
   Defines d;
-  d.type("A", self.dtype()).set("ROWS", is_rows(call));
+  d.type("A", self.dtype()).set("CPU_STYLE", is_cpu_style(call));
   d.set("NORM", p == 0 ? 0 : p == 1 ? 1 : p == 2 ? 2 : std::isinf(p) ? 3 : 4);
   return call.launch(kernel_sources::distance_pdist, function, d);
 }

@@ -43,7 +43,7 @@ void run_pieces(const OpCall& call, Launch& launch, FftParams p, int64_t count) 
 Defines defines_of(const OpCall& call, const SignalPlace& in, const SignalPlace& out,
                    int64_t count) {
   Defines d;
-  d.set("ROWS", is_rows(call)).set("HALF_IN", in.kind == Signal::Half);
+  d.set("CPU_STYLE", is_cpu_style(call)).set("HALF_IN", in.kind == Signal::Half);
   d.set("IN", in.kind == Signal::Real ? "f32" : "c64");
   d.set("OUT", out.kind == Signal::Real ? "f32" : "c64");
   d.set("INDEX", count < (int64_t{1} << 31) ? "uint" : "ulong");
@@ -71,7 +71,7 @@ Roots make_roots(const OpCall& call, int64_t length) {
   p.length = length;
   p.low_bits = low_bits;
   Launch launch = call.launch(kernel_sources::fft_passes_tables, "fft_roots",
-                              Defines().set("ROWS", is_rows(call)));
+                              Defines().set("CPU_STYLE", is_cpu_style(call)));
   roots.bind(launch);
   run_pieces(call, launch, p, entries);
   return roots;
@@ -135,7 +135,7 @@ void run_bluestein(const OpCall& call, SignalPlace in, SignalPlace out, const Tr
   FftParams p = params_of(t, in, out);
   p.out_length = circle_length;
   Launch chirps = call.launch(kernel_sources::fft_passes_tables, "fft_chirp",
-                              Defines().set("ROWS", is_rows(call)));
+                              Defines().set("CPU_STYLE", is_cpu_style(call)));
   chirps.memory(chirp.address(), 0, t.length * 8).memory(filter.address(), 0, circle_length * 8);
   run_pieces(call, chirps, p, circle_length);
   // Powers of 2: always by passes, whatever was disabled.

@@ -47,7 +47,7 @@ Defines accumulation_defines(const OpCall& call, const Accumulation& what) {
   Defines d;
   d.type("A", type)
       .type("S", what.source.dtype())
-      .set("ROWS", is_rows(call))
+      .set("CPU_STYLE", is_cpu_style(call))
       .set("FLOATING", is_floating(type));
   d.set("COMBINE", combine_name(what.how)).set("FIRST", !what.include_self);
   d.set("SCALED(v)", is_one(what.alpha) ? "(v)" : "(T)(alpha * (v))");
@@ -80,7 +80,7 @@ Division divide_groups(const OpCall& call, const Accumulation& what, AccumulateP
   constexpr int64_t kLongRow = 32, kMostParts = 64;
   p.parts = 1;
   p.pieces = what.groups;
-  if (!is_rows(call)) {
+  if (!is_cpu_style(call)) {
     p.pieces = what.groups * what.block;
     return divide(call.caps(), p.pieces);
   }

@@ -236,7 +236,7 @@ struct Put {
 // On GPUs equal indices may race, as ATen allows.
 const char* refuse_unordered(const OpCall& call, const Put& put) {
   if (put.sum) return "sums are added in order";
-  if (is_rows(call)) return "the device wants few large work-items";
+  if (is_cpu_style(call)) return "the device wants few large work-items";
   if (call.deterministic()) return "equal indices would race: deterministic";
   return nullptr;
 }

@@ -82,9 +82,9 @@ void move_indexed(const OpCall& call, const Indexed& what, Move mode) {
   const Dims strides[] = {Dims(what.direct.strides()), what.base, what.index_strides};
   const IterationSpace nest = make_iteration(what.direct.sizes(), strides);
   IndexedParams p = params_of(what, nest);
-  const bool rows = is_rows(call);
+  const bool cpu_style = is_cpu_style(call);
   Defines d;
-  const int64_t vector = rows ? 1 : vector_of(what, p, mode);
+  const int64_t vector = cpu_style ? 1 : vector_of(what, p, mode);
   if (vector > 1) {
     take_vectors(p, vector);
     d.set("A", "b128");
@@ -92,10 +92,12 @@ void move_indexed(const OpCall& call, const Indexed& what, Move mode) {
     d.type("A", carrier_type(what.direct.dtype()));
   }
   d.type("I", what.index.dtype());
-  d.set("MODE", static_cast<int64_t>(mode)).set("OFFSETS", what.offsets).set("ROWS", rows);
+  d.set("MODE", static_cast<int64_t>(mode))
+      .set("OFFSETS", what.offsets)
+      .set("CPU_STYLE", cpu_style);
   std::array<size_t, 3> global{1, 1, 1};
   std::array<size_t, 3> local{1, 1, 1};
-  if (rows) {
+  if (cpu_style) {
     d.set("ROW_INDEX", p.strides[2][0] == 0)
         .set("UNIT", p.strides[0][0] == 1 && p.strides[1][0] == 1);
     divide_nest(p, global[0], global[1]);

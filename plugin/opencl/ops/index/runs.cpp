@@ -40,7 +40,7 @@ struct Sorted {
   std::optional<Scratch> positions;
 };
 
-Sorted sort_for_elements(const OpCall& call, TensorView keys, const Shape& shape) {
+Sorted sort_for_gpu(const OpCall& call, TensorView keys, const Shape& shape) {
   const auto bytes = static_cast<uint64_t>(shape.count) * 8;
   Sorted sorted{call.scratch(bytes), call.scratch(bytes)};
   const Dims row{1, shape.count};
@@ -56,7 +56,7 @@ Sorted sort_for_elements(const OpCall& call, TensorView keys, const Shape& shape
 
 // Numbers of an entry that a work-item combines.
 int64_t lanes_of(const OpCall& call, int64_t block) {
-  if (!is_rows(call)) return 1;
+  if (!is_cpu_style(call)) return 1;
   for (const int64_t lanes : {64, 16, 4})
     if (block % lanes == 0) return lanes;
   return 1;
@@ -65,8 +65,9 @@ int64_t lanes_of(const OpCall& call, int64_t block) {
 // Entries of a chunk, the same on all devices of a style, as sums depend on it. The last level has
 // so few that it takes no longer than a chunk of others.
 int64_t chunk_of(const OpCall& call, int64_t count) {
-  const int64_t chunk =
-      is_rows(call) ? std::clamp<int64_t>(divide_up(divide_up(count, 64), 8) * 8, 64, 1024) : 32;
+  const int64_t chunk = is_cpu_style(call)
+                            ? std::clamp<int64_t>(divide_up(divide_up(count, 64), 8) * 8, 64, 1024)
+                            : 32;
   return count <= 2 * chunk ? divide_up(count, 8) * 8 : chunk;
 }
 
@@ -84,7 +85,7 @@ const char* pass_over_runs(const OpCall& call, const Accumulation& what) {
   const Shape shape = shape_of(what);
   const char* const busy = "what stands side by side keeps the processors busy";
   const char* const few = "there are too few to be worth sorting";
-  if (!is_rows(call)) {
+  if (!is_cpu_style(call)) {
     constexpr int64_t kItems = 16384;
     if (what.groups * what.block >= kItems) return busy;
     return what.length <= 256 ? few : nullptr;
@@ -102,9 +103,9 @@ void accumulate_runs(const OpCall& call, const Accumulation& what) {
   const Shape shape = shape_of(what);
   const DType type = what.target.dtype();
   const LocalTensor keys_row(what.keys.address(), DType::Int64, Dims{shape.count});
-  const Sorted sorted = is_rows(call)
+  const Sorted sorted = is_cpu_style(call)
                             ? Sorted{keys_in_order(call, keys_row, shape.blocks), std::nullopt}
-                            : sort_for_elements(call, keys_row, shape);
+                            : sort_for_gpu(call, keys_row, shape);
   RunsParams p{};
   p.all = shape.count;
   p.lanes = shape.lanes;

@@ -22,13 +22,13 @@ struct Chosen {
 
 Defines select_defines(const OpCall& call, DType mask, DType values) {
   Defines d;
-  d.type("M", mask).type("A", carrier_type(values)).set("ROWS", is_rows(call));
+  d.type("M", mask).type("A", carrier_type(values)).set("CPU_STYLE", is_cpu_style(call));
   return d;
 }
 
 Chosen count_chosen(const OpCall& call, TensorView mask, DType values) {
   const int64_t elements = mask.numel();
-  const int64_t chunk = is_rows(call) ? std::max<int64_t>(1024, (elements + 63) / 64) : 256;
+  const int64_t chunk = is_cpu_style(call) ? std::max<int64_t>(1024, (elements + 63) / 64) : 256;
   const int64_t chunks = (elements + chunk - 1) / chunk;
   Chosen c{elements,
            chunk,

@@ -29,7 +29,7 @@ LinalgParams params_of(const Stack& a, const Stack& b) {
 Defines linalg_defines(const OpCall& call, DType dtype) {
   Defines d;
   d.type("TYPE", dtype);
-  if (is_rows(call))
+  if (is_cpu_style(call))
     d.type("MASK", dtype == DType::Float64 ? DType::Int64 : DType::Int32);
   else
     d.set("GROUP", group_size(call.caps()));
@@ -37,12 +37,12 @@ Defines linalg_defines(const OpCall& call, DType dtype) {
 }
 
 void run_panels(const OpCall& call, Launch& launch, int64_t count) {
-  const auto group = static_cast<size_t>(is_rows(call) ? 1 : group_size(call.caps()));
+  const auto group = static_cast<size_t>(is_cpu_style(call) ? 1 : group_size(call.caps()));
   launch.run({static_cast<size_t>(count) * group, 1, 1}, {group, 1, 1});
 }
 
 void run_rows(const OpCall& call, Launch& launch, int64_t rows) {
-  const size_t lanes = is_rows(call) ? 1 : static_cast<size_t>(kPanel);
+  const size_t lanes = is_cpu_style(call) ? 1 : static_cast<size_t>(kPanel);
   launch.run({lanes * static_cast<size_t>(rows), 1, 1}, {lanes, 1, 1});
 }
 
@@ -66,7 +66,7 @@ void multiply(const OpCall& call, const Stack& c, const Stack& a, const Stack& b
 
 void copy_triangle(const OpCall& call, const Stack& a, const Stack& b, bool unit_lower) {
   Defines d;
-  d.type("TYPE", a.dtype).set("ROWS", is_rows(call));
+  d.type("TYPE", a.dtype).set("CPU_STYLE", is_cpu_style(call));
   Launch launch = call.launch(kernel_sources::linalg_blocks_parts, "triangle", d);
   bind(launch, a);
   bind(launch, b);
@@ -84,8 +84,8 @@ void solve_block(const OpCall& call, const Stack& t, const Stack& b, Triangle ki
   const Stack right = upper ? b.rows_reversed() : b;
   Defines d = linalg_defines(call, b.dtype);
   d.set("UNIT", kind == Triangle::UnitLower || kind == Triangle::UnitUpper);
-  Launch launch = call.launch(is_rows(call) ? kernel_sources::linalg_blocks_solve_cpu
-                                            : kernel_sources::linalg_blocks_solve_gpu,
+  Launch launch = call.launch(is_cpu_style(call) ? kernel_sources::linalg_blocks_solve_cpu
+                                                 : kernel_sources::linalg_blocks_solve_gpu,
                               "solve", d);
   bind(launch, triangle);
   bind(launch, right);
@@ -93,7 +93,7 @@ void solve_block(const OpCall& call, const Stack& t, const Stack& b, Triangle ki
   p.columns = b.columns;
   launch.value(p);
   run_panels(call, launch,
-             b.count * divide_up(b.columns, is_rows(call) ? 16 : group_size(call.caps())));
+             b.count * divide_up(b.columns, is_cpu_style(call) ? 16 : group_size(call.caps())));
 }
 
 void solve_triangle(const OpCall& call, const Stack& t, const Stack& b, Triangle kind) {

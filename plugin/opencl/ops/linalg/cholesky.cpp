@@ -18,9 +18,9 @@ void factor(const OpCall& call, const Stack& u, TensorView info) {
       multiply(call, u.block(j, j, size, n - j), u.block(0, j, j, size).transposed(),
                u.block(0, j, j, n - j), true);
     const Stack diagonal = u.block(j, j, size, size);
-    Launch launch = call.launch(
-        is_rows(call) ? kernel_sources::linalg_cholesky_cpu : kernel_sources::linalg_cholesky_gpu,
-        "cholesky", linalg_defines(call, u.dtype));
+    Launch launch = call.launch(is_cpu_style(call) ? kernel_sources::linalg_cholesky_cpu
+                                                   : kernel_sources::linalg_cholesky_gpu,
+                                "cholesky", linalg_defines(call, u.dtype));
     bind(launch, diagonal);
     bind(launch, info);
     LinalgParams p = params_of(diagonal, diagonal);

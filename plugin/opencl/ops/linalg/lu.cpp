@@ -14,7 +14,7 @@ void factor_panel(const OpCall& call, const Stack& panel, TensorView pivots, Ten
   Defines d = linalg_defines(call, panel.dtype);
   d.set("PIVOT", pivot);
   Launch launch = call.launch(
-      is_rows(call) ? kernel_sources::linalg_lu_cpu : kernel_sources::linalg_lu_gpu, "lu", d);
+      is_cpu_style(call) ? kernel_sources::linalg_lu_cpu : kernel_sources::linalg_lu_gpu, "lu", d);
   bind(launch, panel);
   bind(launch, pivots);
   bind(launch, info);
@@ -32,7 +32,7 @@ void swap_rows(const OpCall& call, const Stack& a, TensorView pivots, int64_t fi
                int64_t columns, int64_t skip, bool backward) {
   if (a.count * columns * steps == 0) return;
   Defines d;
-  d.type("TYPE", a.dtype).set("ROWS", is_rows(call)).set("BACKWARD", backward);
+  d.type("TYPE", a.dtype).set("CPU_STYLE", is_cpu_style(call)).set("BACKWARD", backward);
   Launch launch = call.launch(kernel_sources::linalg_lu_swap, "swap", d);
   bind(launch, a);
   bind(launch, pivots);
@@ -42,7 +42,7 @@ void swap_rows(const OpCall& call, const Stack& a, TensorView pivots, int64_t fi
   p.steps = steps;
   p.vector_batch = pivots.size(-1);
   launch.value(skip).value(p);
-  if (is_rows(call))
+  if (is_cpu_style(call))
     return launch.run({static_cast<size_t>(a.count * divide_up(columns, 16)), 1, 1}, {1, 1, 1});
   const Division division = divide(call.caps(), a.count * columns);
   launch.run(division.global, division.local);
@@ -120,7 +120,7 @@ void unpack_permutation(const OpCall& call, TensorView pivots_tensor, TensorView
       LocalTensor(p.stack().at.address, out.dtype(), Dims{p.stack().count * p.stack().at.batch}),
       0);
   Defines d;
-  d.type("TYPE", out.dtype()).set("ROWS", is_rows(call));
+  d.type("TYPE", out.dtype()).set("CPU_STYLE", is_cpu_style(call));
   Launch launch = call.launch(kernel_sources::linalg_blocks_parts, "permutation", d);
   launch.memory(order.address(), 0, numel(batch) * m * 4);
   bind(launch, p.stack());

@@ -43,7 +43,7 @@ class Reflector {
     bind(factor, factor_.stack());
     bind(factor, tau_);
     factor.value(f).run({static_cast<size_t>(kPanel * panel.count), 1, 1},
-                        {is_rows(call_) ? size_t{1} : static_cast<size_t>(kPanel), 1, 1});
+                        {is_cpu_style(call_) ? size_t{1} : static_cast<size_t>(kPanel), 1, 1});
   }
 
   // c = H0 H1 ... c, or the transpose of the product times c.
@@ -62,7 +62,7 @@ class Reflector {
   const Stack& v() const { return v_.stack(); }
   Launch launch(const char* function) const {
     Defines d;
-    d.type("TYPE", v().dtype).set("ROWS", is_rows(call_));
+    d.type("TYPE", v().dtype).set("CPU_STYLE", is_cpu_style(call_));
     return call_.launch(kernel_sources::linalg_blocks_parts, function, d);
   }
 
@@ -73,7 +73,7 @@ class Reflector {
 };
 
 const Source& panel_source(const OpCall& call) {
-  return is_rows(call) ? kernel_sources::linalg_qr_cpu : kernel_sources::linalg_qr_gpu;
+  return is_cpu_style(call) ? kernel_sources::linalg_qr_cpu : kernel_sources::linalg_qr_gpu;
 }
 
 // a = Q R in place: R, and the reflectors below the diagonal. tau [count, k] is contiguous.

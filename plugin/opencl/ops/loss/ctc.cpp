@@ -60,14 +60,16 @@ class Ctc {
 
   Launch launch(const char* function) const {
     Defines d;
-    d.type("A", probs_.dtype()).type("TARGET", targets_.dtype()).set("ROWS", is_rows(call_));
+    d.type("A", probs_.dtype())
+        .type("TARGET", targets_.dtype())
+        .set("CPU_STYLE", is_cpu_style(call_));
     return call_.launch(kernel_sources::loss_ctc, function, d);
   }
   // `pieces` of work, on GPUs work-groups whose items share `width` places or classes.
   void run(Launch& launch, int64_t pieces, int64_t width) {
     p.pieces = pieces;
     Division division;
-    if (is_rows(call_)) {
+    if (is_cpu_style(call_)) {
       division = divide(call_.caps(), pieces);
       p.per_item = division.per_item;
     } else {

@@ -40,14 +40,14 @@ void forward(OpCall& call) {
     p.divisor = p.classes = self.ndim() == 0 ? 1 : self.size(-1);
     Division division = divide(call.caps(), samples);
     p.per_item = division.per_item;
-    if (!is_rows(call)) {
+    if (!is_cpu_style(call)) {
       division.local[0] = 1;
       while (division.local[0] * 2 <= std::min<size_t>(64, call.caps().max_work_group_size))
         division.local[0] *= 2;
       division.global[0] = static_cast<size_t>(samples) * division.local[0];
     }
     Defines d;
-    d.type("A", self.dtype()).type("LOSS", written.dtype()).set("ROWS", is_rows(call));
+    d.type("A", self.dtype()).type("LOSS", written.dtype()).set("CPU_STYLE", is_cpu_style(call));
     d.set("GROUP_SIZE", static_cast<int64_t>(division.local[0]));
     Launch launch = call.launch(kernel_sources::loss_multilabel_margin, "forward", d);
     bind(launch, written);

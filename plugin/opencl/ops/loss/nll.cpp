@@ -35,9 +35,9 @@ struct Division {
 };
 Division add_common(const OpCall& call, Launch& launch, const Shape& s, int64_t ignored,
                     const std::optional<TensorView>& weight) {
-  const bool elements = call.caps().style == KernelStyle::Elements;
-  const int64_t per = elements ? 1 : std::max<int64_t>(256, (s.targets + 63) / 64);
-  const int64_t local = elements ? 64 : 1;
+  const bool gpu_style = call.caps().style == KernelStyle::Gpu;
+  const int64_t per = gpu_style ? 1 : std::max<int64_t>(256, (s.targets + 63) / 64);
+  const int64_t local = gpu_style ? 64 : 1;
   const int64_t items = (s.targets + per - 1) / per;
   launch.value(s.targets).value(s.classes).value(s.inner).value(ignored);
   launch.value(weight ? weight->strides()[0] : int64_t{0}).value(per);

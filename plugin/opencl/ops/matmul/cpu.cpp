@@ -16,7 +16,7 @@ constexpr int64_t kSmallOutput = 256 * 256;
 constexpr uint64_t kPackedBytes = 8 * kBlock * kPanel * sizeof(float);  // local memory of the tiles
 
 const char* refuse_common(const OpCall& call, const MatmulProblem& p) {
-  if (call.caps().style != KernelStyle::Rows) return "the device wants many small work-items";
+  if (call.caps().style != KernelStyle::Cpu) return "the device wants many small work-items";
   if (compute_type(p.dtype) != DType::Float32) return "not computed in float32";
   if (p.c.col != 1) return "the columns of the result are not neighbours";
   if (p.k == 0) return "nothing to sum";

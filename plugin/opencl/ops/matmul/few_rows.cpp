@@ -137,7 +137,7 @@ void run_columns(const OpCall& call, const MatmulProblem& problem) {
 // ---- The algorithms
 
 const char* refuse(const OpCall& call, const MatmulProblem& p) {
-  if (call.caps().style != KernelStyle::Elements) return "the device wants few large work-items";
+  if (call.caps().style != KernelStyle::Gpu) return "the device wants few large work-items";
   if (std::min(p.m, p.n) > most_few_rows(p.dtype)) return "more than a few rows";
   if (call.caps().max_work_group_size < static_cast<size_t>(kItems))
     return "work-groups are too small";

@@ -8,10 +8,10 @@ namespace {
 const char* refuse(const OpCall&, const MatmulProblem&) { return nullptr; }
 
 void run(const OpCall& call, const MatmulProblem& p) {
-  const bool rows = call.caps().style == KernelStyle::Rows;
-  Launch launch =
-      call.launch(rows ? kernel_sources::matmul_general_cpu : kernel_sources::matmul_general_gpu,
-                  "matmul", matmul_defines(p));
+  const bool cpu_style = call.caps().style == KernelStyle::Cpu;
+  Launch launch = call.launch(
+      cpu_style ? kernel_sources::matmul_general_cpu : kernel_sources::matmul_general_gpu, "matmul",
+      matmul_defines(p));
   bind_matrix(launch, p, p.c, p.m, p.n);
   bind_matrix(launch, p, p.a, p.m, p.k);
   bind_matrix(launch, p, p.b, p.k, p.n);
@@ -21,7 +21,7 @@ void run(const OpCall& call, const MatmulProblem& p) {
   const auto count = [](int64_t n, int64_t tile) {
     return static_cast<size_t>(divide_up(n, tile));
   };
-  if (rows)
+  if (cpu_style)
     launch.run({count(p.n, 16), count(p.m, 8), static_cast<size_t>(p.batch)}, {1, 1, 1});
   else
     launch.run({count(p.n, 256) * 64, count(p.m, 4), static_cast<size_t>(p.batch)}, {64, 1, 1});

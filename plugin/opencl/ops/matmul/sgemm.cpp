@@ -46,7 +46,7 @@ bool is_even(const MatmulProblem& p, const Tile& t) {
 }
 
 const char* refuse_tiles(const OpCall& call, const MatmulProblem& p) {
-  if (call.caps().style != KernelStyle::Elements) return "the device wants few large work-items";
+  if (call.caps().style != KernelStyle::Gpu) return "the device wants few large work-items";
   if (!call.caps().register_tiles) return "the device keeps no tiles in registers";
   if (compute_type(p.dtype) != DType::Float32) return "not computed in float32";
   if (p.c.col != 1) return "the columns of the result are not neighbours";

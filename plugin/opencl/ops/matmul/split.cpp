@@ -17,7 +17,7 @@ int64_t tiles_of(const MatmulProblem& p) {
 
 int64_t pieces_of(const OpCall& call, const MatmulProblem& p) {
   const int64_t units = call.caps().compute_units;
-  if (call.caps().style == KernelStyle::Rows) return std::min<int64_t>(16, p.k / 4096);
+  if (call.caps().style == KernelStyle::Cpu) return std::min<int64_t>(16, p.k / 4096);
   return std::min<int64_t>({2 * units / tiles_of(p), 256, p.k / 512});
 }
 
@@ -34,12 +34,12 @@ const char* refuse(const OpCall& call, const MatmulProblem& p) {
   if (p.batch != 1) return "a batch";
   if (p.c.col != 1) return "the columns of the result are not neighbours";
   if (p.m > 1) {
-    if (call.caps().style == KernelStyle::Rows) return "more than one row of results";
+    if (call.caps().style == KernelStyle::Cpu) return "more than one row of results";
     if (p.c.row != p.n) return "the result is no single row";
     if (p.self && (p.self->row != p.n || p.self->col != 1)) return "self is no single row";
     if (2 * tiles_of(p) > call.caps().compute_units) return "enough results to work on";
   }
-  if (call.caps().style == KernelStyle::Rows && p.n > 64) return "enough results to work on";
+  if (call.caps().style == KernelStyle::Cpu && p.n > 64) return "enough results to work on";
   if (pieces_of(call, p) < 2) return "the sums are short";
   return nullptr;
 }

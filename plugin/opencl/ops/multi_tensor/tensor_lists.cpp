@@ -157,15 +157,15 @@ struct TensorLists::Group {
 
 void TensorLists::run(const Source& source, const char* function, Defines defines,
                       const char* finish) {
-  const bool rows = call_.caps().style == KernelStyle::Rows;
+  const bool cpu_style = call_.caps().style == KernelStyle::Cpu;
   place_all();
   int64_t total = 0;
   for (size_t i = 0; i < count(); ++i) total += entry(i)[0].elements;
-  params_.chunk = rows || total > (int64_t{1} << 21) ? 4096 : 1024;
+  params_.chunk = cpu_style || total > (int64_t{1} << 21) ? 4096 : 1024;
   defines.type("COMPUTE", compute_)
       .set("FLOATING", is_floating(compute_))
       .set("ROLES", static_cast<int64_t>(roles_))
-      .set("ROWS", rows);
+      .set("CPU_STYLE", cpu_style);
 
   size_t at = 0;
   while (at < count()) {
@@ -211,7 +211,7 @@ void TensorLists::launch(const Group& group, const Source& source, const char* f
   std::vector<Scratch> partial;
   if (finish != nullptr) partial.push_back(call_.scratch(static_cast<uint64_t>(p.chunks + 1) * 8));
 
-  const bool rows = call_.caps().style == KernelStyle::Rows;
+  const bool cpu_style = call_.caps().style == KernelStyle::Cpu;
   constexpr int64_t kItems = 64, kLightChunks = 16;
   const size_t span = std::min<size_t>(256, call_.caps().max_work_group_size);
   Defines all = defines;
@@ -225,9 +225,9 @@ void TensorLists::launch(const Group& group, const Source& source, const char* f
     launch.memory(table.address(), 0, static_cast<int64_t>(bytes));
     for (const Scratch& s : partial) launch.memory(s.address(), 0, static_cast<int64_t>(s.bytes()));
     const auto count = static_cast<size_t>(items);
-    launch.value(p).run({rows ? count : count * span, 1, 1}, {rows ? 1 : span, 1, 1});
+    launch.value(p).run({cpu_style ? count : count * span, 1, 1}, {cpu_style ? 1 : span, 1, 1});
   };
-  enqueue(function, rows ? divide_up(p.chunks, p.per_item) : p.chunks);
+  enqueue(function, cpu_style ? divide_up(p.chunks, p.per_item) : p.chunks);
   if (finish != nullptr) enqueue(finish, p.tensors);
 }
 

@@ -97,8 +97,8 @@ void backward(OpCall& call) {
         r(call, call.args().tensor(6), compute);
     return planes_backward(call, dy.view(), x.view(), m.view(), r.view(), weight, p, true, which);
   }
-  if (which[0] && input.numel() > 0 && planes_fit_elements(call, p))
-    return planes_backward_elements(
+  if (which[0] && input.numel() > 0 && planes_fit_gpu(call, p))
+    return planes_backward_gpu(
         call, dy.view(), x.view(),
         {*mean.tensor, *variance.tensor, mean.stride(), variance.stride(), call.args().real(8)},
         weight, p, false, which);

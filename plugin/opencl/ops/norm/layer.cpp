@@ -67,10 +67,10 @@ int64_t rows_per_item(const Shape& s) {
 // given.
 void run(const OpCall& call, Launch& launch, const Shape& s, const Layout& layout,
          const uint64_t* eps) {
-  const bool elements = call.caps().style == KernelStyle::Elements;
-  const int64_t group = elements ? group_size(call.caps()) : 1;
-  const int64_t per = elements ? layout.lanes : rows_per_item(s);
-  const int64_t groups = elements ? divide_up(s.rows, group / per) : divide_up(s.rows, per);
+  const bool gpu_style = call.caps().style == KernelStyle::Gpu;
+  const int64_t group = gpu_style ? group_size(call.caps()) : 1;
+  const int64_t per = gpu_style ? layout.lanes : rows_per_item(s);
+  const int64_t groups = gpu_style ? divide_up(s.rows, group / per) : divide_up(s.rows, per);
   launch.value(s.rows).value(s.n).value(per);
   if (eps != nullptr) launch.value(*eps);
   launch.run({static_cast<size_t>(groups * group), 1, 1}, {static_cast<size_t>(group), 1, 1});
@@ -105,7 +105,7 @@ Defines defines_for(const OpCall& call, const Shape& s, const Layout& layout, DT
                     DType w) {
   Defines d;
   d.type("COMPUTE", compute).type("W", w);
-  if (call.caps().style == KernelStyle::Elements) {
+  if (call.caps().style == KernelStyle::Gpu) {
     d.set("GROUP", group_size(call.caps())).set("VEC", layout.vector);
     if (is_held(layout, s)) d.set("HELD", 1);
   }
@@ -128,7 +128,7 @@ void forward(OpCall& call) {
   const Contiguous in(call, input);
   const Weights weight(call, 2), bias(call, 3);
   ContiguousOutput out(call, call.out(0)), mean(call, call.out(1)), scale(call, call.out(2));
-  const bool elements = call.caps().style == KernelStyle::Elements;
+  const bool gpu_style = call.caps().style == KernelStyle::Gpu;
   const Layout layout =
       layout_for(call.caps(), s,
                  vector_for(input.dtype(), s, {in.view(), weight.view(), bias.view(), out.view()}));
@@ -139,7 +139,7 @@ void forward(OpCall& call) {
       .type("OUT", out.view().dtype());
   d.set("HAS_WEIGHT", weight.tensor.has_value()).set("HAS_BIAS", bias.tensor.has_value());
   Launch launch = call.launch(
-      elements ? kernel_sources::norm_layer_gpu : kernel_sources::norm_layer_cpu, "layer_norm", d);
+      gpu_style ? kernel_sources::norm_layer_gpu : kernel_sources::norm_layer_cpu, "layer_norm", d);
   bind(launch, in.view());
   weight.bind_to(launch);
   bias.bind_to(launch);
@@ -252,7 +252,7 @@ void backward(OpCall& call) {
   if (mask[0]) {
     const Weights weight(call, 5);
     ContiguousOutput out(call, call.out(0));
-    const bool elements = call.caps().style == KernelStyle::Elements;
+    const bool gpu_style = call.caps().style == KernelStyle::Gpu;
     const Layout layout =
         layout_for(call.caps(), s,
                    vector_for(input.dtype(), s, {dy.view(), x.view(), weight.view(), out.view()}));
@@ -262,11 +262,11 @@ void backward(OpCall& call) {
         .type("S", mean.view().dtype())
         .type("OUT", out.view().dtype());
     d.set("HAS_WEIGHT", weight.tensor.has_value()).set("HAS_BIAS", int64_t{0});
-    if (!elements && (mask[1] || mask[2]) && PartSums::pay(s)) parts.emplace(call, s, compute);
-    if (!elements) d.set("SUMS", parts.has_value());
+    if (!gpu_style && (mask[1] || mask[2]) && PartSums::pay(s)) parts.emplace(call, s, compute);
+    if (!gpu_style) d.set("SUMS", parts.has_value());
     Launch launch = call.launch(
-        elements ? kernel_sources::norm_layer_gpu : kernel_sources::norm_layer_backward_cpu,
-        elements ? "layer_norm_backward" : "layer_norm", d);
+        gpu_style ? kernel_sources::norm_layer_gpu : kernel_sources::norm_layer_backward_cpu,
+        gpu_style ? "layer_norm_backward" : "layer_norm", d);
     bind(launch, dy.view());
     bind(launch, x.view());
     weight.bind_to(launch);
@@ -274,7 +274,7 @@ void backward(OpCall& call) {
     bind(launch, out.view());
     if (parts)
       parts->bind_to(launch);
-    else if (!elements)
+    else if (!gpu_style)
       launch.memory(0, 0, 0).memory(0, 0, 0);
     run(call, launch, s, layout, nullptr);
     out.finish();

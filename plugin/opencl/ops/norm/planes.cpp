@@ -34,7 +34,7 @@ Scratch numbers(const OpCall& call, int64_t count, DType type) {
   return call.scratch(static_cast<uint64_t>(count * size_of(type)));
 }
 
-void run_apply_rows(Launch& launch, const Planes& p, bool channels_inner) {
+void run_apply_cpu(Launch& launch, const Planes& p, bool channels_inner) {
   constexpr int64_t kPieces = 64;
   constexpr int64_t kSmallest = 4096;
   const int64_t rows = channels_inner ? p.samples : p.samples * p.channels;
@@ -132,16 +132,16 @@ GradientSums gradient_sums(const OpCall& call, TensorView grad, TensorView input
 
 void apply(const OpCall& call, TensorView input, const TensorView* grad, const Scratch& table,
            TensorView out, const Planes& p, DType compute) {
-  const bool elements = call.caps().style == KernelStyle::Elements;
+  const bool gpu_style = call.caps().style == KernelStyle::Gpu;
   const bool channels_inner = p.inner == 1 && p.by_channel();
   Defines d;
   d.type("COMPUTE", compute).type("X", input.dtype()).type("OUT", out.dtype());
   if (grad != nullptr) d.set("BACKWARD", 1).type("DY", grad->dtype());
   if (channels_inner) d.set("CHANNELS_INNER", 1);
   const int64_t total = input.numel();
-  if (elements) d.set("INDEX", total < (int64_t{1} << 31) ? "uint" : "ulong");
+  if (gpu_style) d.set("INDEX", total < (int64_t{1} << 31) ? "uint" : "ulong");
   Launch launch = call.launch(
-      elements ? kernel_sources::norm_planes_apply_gpu : kernel_sources::norm_planes_apply_cpu,
+      gpu_style ? kernel_sources::norm_planes_apply_gpu : kernel_sources::norm_planes_apply_cpu,
       "apply", d);
   bind(launch, input);
   if (grad != nullptr)
@@ -150,7 +150,7 @@ void apply(const OpCall& call, TensorView input, const TensorView* grad, const S
     launch.memory(0, 0, 0);
   bind_scratch(launch, &table);
   bind(launch, out);
-  if (!elements) return run_apply_rows(launch, p, channels_inner);
+  if (!gpu_style) return run_apply_cpu(launch, p, channels_inner);
   const int64_t group = group_size(call.caps());
   launch.value(total).value(p.inner).value(p.planes);
   launch.run({static_cast<size_t>(divide_up(total, group * 4) * group), 1, 1},
@@ -163,7 +163,7 @@ Launch channels_launch(const OpCall& call, const char* function, Defines& d, DTy
 }
 
 void run_channels(const OpCall& call, Launch& launch, int64_t items) {
-  const int64_t local = call.caps().style == KernelStyle::Elements ? 64 : 16;
+  const int64_t local = call.caps().style == KernelStyle::Gpu ? 64 : 16;
   launch.run({static_cast<size_t>(divide_up(items, local) * local), 1, 1},
              {static_cast<size_t>(local), 1, 1});
 }
@@ -213,10 +213,10 @@ Defines gradient_defines(const OpCall& call, const ChannelVector& weight, bool t
 void planes_forward(const OpCall& call, TensorView input, const ChannelVector& weight,
                     const ChannelVector& bias, const ChannelVector& mean,
                     const ChannelVector& variance, const Planes& p, bool train, NormNumbers given) {
-  if (planes_fit_rows(call, p))
-    return planes_forward_rows(call, input, weight, bias, mean, variance, p, train, given);
-  if (planes_fit_elements(call, p))
-    return planes_forward_elements(call, input, weight, bias, mean, variance, p, train, given);
+  if (planes_fit_cpu(call, p))
+    return planes_forward_cpu(call, input, weight, bias, mean, variance, p, train, given);
+  if (planes_fit_gpu(call, p))
+    return planes_forward_gpu(call, input, weight, bias, mean, variance, p, train, given);
   const DType compute = compute_type(input.dtype());
   ContiguousOutput out(call, call.out(0)), save_mean(call, call.out(1)),
       save_scale(call, call.out(2));
@@ -282,11 +282,11 @@ void planes_backward(const OpCall& call, TensorView grad, TensorView input, Tens
       if (which[i]) fill_tensor(call, call.out(i), 0);
     return;
   }
-  if (which[0] && planes_fit_rows(call, p))
-    return planes_backward_rows(call, grad, input, mean, inverse, weight, p, train, which);
-  if (which[0] && planes_fit_elements(call, p))
-    return planes_backward_elements(call, grad, input, {mean, inverse, 1, 1, {}}, weight, p, train,
-                                    which);
+  if (which[0] && planes_fit_cpu(call, p))
+    return planes_backward_cpu(call, grad, input, mean, inverse, weight, p, train, which);
+  if (which[0] && planes_fit_gpu(call, p))
+    return planes_backward_gpu(call, grad, input, {mean, inverse, 1, 1, {}}, weight, p, train,
+                               which);
   const GradientSums s = gradient_sums(call, grad, input, mean, p, compute);
   if (which[0]) {
     const Scratch table = numbers(call, 4 * p.planes, compute);

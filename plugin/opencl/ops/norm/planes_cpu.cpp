@@ -1,4 +1,4 @@
-// Launches of norm/planes_rows*.cl.
+// Launches of norm/planes_cpu*.cl.
 #include "planes_cpu.h"
 
 #include <algorithm>
@@ -34,17 +34,17 @@ void run(const OpCall& call, Launch& launch, NormPlanesParams n) {
 
 }  // namespace
 
-bool planes_fit_rows(const OpCall& call, const Planes& p) {
+bool planes_fit_cpu(const OpCall& call, const Planes& p) {
   constexpr int64_t kMostPieces = 4096;  // their sums are added up one after the other
   const int64_t pieces = p.by_channel() ? p.samples : p.per_stat;
-  return is_rows(call) && p.inner >= 16 && pieces <= kMostPieces &&
+  return is_cpu_style(call) && p.inner >= 16 && pieces <= kMostPieces &&
          p.stats() >= 2 * static_cast<int64_t>(call.caps().compute_units);
 }
 
-void planes_forward_rows(const OpCall& call, TensorView input, const ChannelVector& weight,
-                         const ChannelVector& bias, const ChannelVector& mean,
-                         const ChannelVector& variance, const Planes& p, bool train,
-                         NormNumbers numbers) {
+void planes_forward_cpu(const OpCall& call, TensorView input, const ChannelVector& weight,
+                        const ChannelVector& bias, const ChannelVector& mean,
+                        const ChannelVector& variance, const Planes& p, bool train,
+                        NormNumbers numbers) {
   const DType compute = compute_type(input.dtype());
   ContiguousOutput out(call, call.out(0)), save_mean(call, call.out(1)),
       save_scale(call, call.out(2));
@@ -81,9 +81,9 @@ void planes_forward_rows(const OpCall& call, TensorView input, const ChannelVect
   save_scale.finish();
 }
 
-void planes_backward_rows(const OpCall& call, TensorView grad, TensorView input, TensorView mean,
-                          TensorView inverse, const ChannelVector& weight, const Planes& p,
-                          bool train, const std::array<bool, 3>& which) {
+void planes_backward_cpu(const OpCall& call, TensorView grad, TensorView input, TensorView mean,
+                         TensorView inverse, const ChannelVector& weight, const Planes& p,
+                         bool train, const std::array<bool, 3>& which) {
   const DType compute = compute_type(input.dtype());
   ContiguousOutput out(call, call.out(0));
   const bool direct = p.by_channel();

@@ -1,4 +1,4 @@
-// Launches of norm/planes_elements*.cl.
+// Launches of norm/planes_gpu*.cl.
 #include "planes_gpu.h"
 
 #include <algorithm>
@@ -117,14 +117,14 @@ void bind_outputs(Launch& launch, std::span<std::optional<ContiguousOutput>> out
 
 }  // namespace
 
-bool planes_fit_elements(const OpCall& call, const Planes& p) {
-  return call.caps().style == KernelStyle::Elements && (!p.by_channel() || p.inner >= 4);
+bool planes_fit_gpu(const OpCall& call, const Planes& p) {
+  return call.caps().style == KernelStyle::Gpu && (!p.by_channel() || p.inner >= 4);
 }
 
-void planes_forward_elements(const OpCall& call, TensorView input, const ChannelVector& weight,
-                             const ChannelVector& bias, const ChannelVector& mean,
-                             const ChannelVector& variance, const Planes& p, bool train,
-                             NormNumbers numbers) {
+void planes_forward_gpu(const OpCall& call, TensorView input, const ChannelVector& weight,
+                        const ChannelVector& bias, const ChannelVector& mean,
+                        const ChannelVector& variance, const Planes& p, bool train,
+                        NormNumbers numbers) {
   const DType compute = compute_type(input.dtype());
   ContiguousOutput out(call, call.out(0)), save_mean(call, call.out(1)),
       save_scale(call, call.out(2));
@@ -171,9 +171,9 @@ void planes_forward_elements(const OpCall& call, TensorView input, const Channel
   save_scale.finish();
 }
 
-void planes_backward_elements(const OpCall& call, TensorView grad, TensorView input,
-                              const SavedStatistics& saved, const ChannelVector& weight,
-                              const Planes& p, bool train, const std::array<bool, 3>& which) {
+void planes_backward_gpu(const OpCall& call, TensorView grad, TensorView input,
+                         const SavedStatistics& saved, const ChannelVector& weight, const Planes& p,
+                         bool train, const std::array<bool, 3>& which) {
   const DType compute = compute_type(input.dtype());
   ContiguousOutput out(call, call.out(0));
   Work w = statistics_work(call, p, vector_width(p, {grad, input, out.view()}), compute);

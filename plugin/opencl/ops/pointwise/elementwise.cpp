@@ -71,7 +71,7 @@ Defines defines_for(const ElementwiseLaunch& what, DType out, const Nest& nest) 
 
 Defines complex_defines(const ElementwiseLaunch& what, DType out, bool rows) {
   Defines d;
-  d.set("EXPRESSION", what.formula->text).type("OUT", out).set("ROWS", rows);
+  d.set("EXPRESSION", what.formula->text).type("OUT", out).set("CPU_STYLE", rows);
   if (what.test) d.set("TEST", 1);
   for (size_t k = 0; k < 3; ++k) {
     const bool tensor = k < what.inputs.size() && what.inputs[k].tensor != nullptr;
@@ -143,10 +143,10 @@ void divide_elements(const OpCall& call, TensorView out, const ElementwiseLaunch
 }
 
 void run(const OpCall& call, TensorView out, const ElementwiseLaunch& what, const Nest& nest) {
-  const bool rows = call.caps().style == KernelStyle::Rows;
+  const bool cpu_style = call.caps().style == KernelStyle::Cpu;
   const bool complex = is_complex(what.compute);
-  Defines d =
-      complex ? complex_defines(what, out.dtype(), rows) : defines_for(what, out.dtype(), nest);
+  Defines d = complex ? complex_defines(what, out.dtype(), cpu_style)
+                      : defines_for(what, out.dtype(), nest);
   PointwiseParams p{};
   p.rank = static_cast<int32_t>(nest.space.rank());
   p.rows = 1;
@@ -164,14 +164,14 @@ void run(const OpCall& call, TensorView out, const ElementwiseLaunch& what, cons
   std::array<size_t, 3> global{1, 1, 1};
   std::array<size_t, 3> local{1, 1, 1};
   if (what.formula->form == FormulaForm::Special) d.set("SPECIAL", 1);
-  if (complex && !rows) {
+  if (complex && !cpu_style) {
     const auto total = static_cast<uint64_t>(p.sizes[0] * p.rows);
     d.set("FLAT", p.rank == 1).set("INDEX", total < (uint64_t{1} << 31) ? "uint" : "ulong");
     local[0] = std::min<size_t>(256, call.caps().max_work_group_size);
     global[0] = (total + local[0] - 1) / local[0] * local[0];
   } else if (complex) {
     divide_rows(p, global[0], global[1]);
-  } else if (rows) {
+  } else if (cpu_style) {
     if (what.compute == DType::Float32) d.set("FAST_EXP", 1);
     if (what.formula->form == FormulaForm::Lanes || what.formula->form == FormulaForm::Special)
       d.set("LANES", 1);
@@ -181,9 +181,9 @@ void run(const OpCall& call, TensorView out, const ElementwiseLaunch& what, cons
   } else {
     divide_elements(call, out, what, nest, p, d, global, local);
   }
-  Launch launch = call.launch(complex ? kernel_sources::pointwise_elementwise_complex
-                              : rows  ? kernel_sources::pointwise_elementwise_cpu
-                                      : kernel_sources::pointwise_elementwise_gpu,
+  Launch launch = call.launch(complex     ? kernel_sources::pointwise_elementwise_complex
+                              : cpu_style ? kernel_sources::pointwise_elementwise_cpu
+                                          : kernel_sources::pointwise_elementwise_gpu,
                               "pointwise", d);
   const auto bind_at = [&](const TensorView* tensor, size_t k) {
     if (tensor == nullptr) return (void)launch.memory(0, 0, 0);

@@ -36,7 +36,7 @@ void forward(OpCall& call) {
   const Contiguous in(call, self), drawn(call, samples);
   ContiguousOutput out(call, result), indices(call, call.out(1));
   Defines d;
-  d.type("A", self.dtype()).set("ROWS", is_rows(call));
+  d.type("A", self.dtype()).set("CPU_STYLE", is_cpu_style(call));
   d.set("HALF", self.dtype() == DType::Float16).set("BFLOAT", self.dtype() == DType::BFloat16);
   p.pieces = result.numel();
   const Division division = divide(call.caps(), p.pieces);

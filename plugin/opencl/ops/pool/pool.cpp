@@ -45,7 +45,9 @@ PoolParams params_for(const OpCall& call, TensorView self, TensorView result, si
 
 Defines pool_defines(const OpCall& call, DType type, int64_t pieces) {
   Defines d;
-  d.type("A", type).set("ROWS", is_rows(call)).set("INDEX", pieces < INT32_MAX ? "uint" : "ulong");
+  d.type("A", type)
+      .set("CPU_STYLE", is_cpu_style(call))
+      .set("INDEX", pieces < INT32_MAX ? "uint" : "ulong");
   return d;
 }
 
@@ -74,7 +76,7 @@ bool fits_rows(const OpCall& call, DType type, const PoolParams& p) {
   constexpr int32_t kWidth = 1024;
   const int64_t reach =
       int64_t{p.stride[1]} * (p.out[1] + 32) + int64_t{p.kernel_size[1]} * p.dilation[1];
-  return is_rows(call) && is_floating(type) && type != DType::Float64 && p.stride[1] <= 2 &&
+  return is_cpu_style(call) && is_floating(type) && type != DType::Float64 && p.stride[1] <= 2 &&
          reach <= kWidth && p.in[1] + p.padding[1] <= kWidth;
 }
 
@@ -98,7 +100,7 @@ void max_pool(OpCall& call) {
   bind(launch, out.view());
   bind(launch, indices.view());
   bind(launch, in.view());
-  run(call, launch, p, is_rows(call) ? elements / p.out[1] : elements, 1);
+  run(call, launch, p, is_cpu_style(call) ? elements / p.out[1] : elements, 1);
   out.finish();
   indices.finish();
 }
@@ -114,7 +116,7 @@ void max_pool_backward(OpCall& call) {
   const Contiguous g(call, gradient);
   const Contiguous indices(call, call.args().tensor(7));
   ContiguousOutput result(call, out);
-  const bool spread = is_rows(call) && size_of(out.dtype()) >= 4;
+  const bool spread = is_cpu_style(call) && size_of(out.dtype()) >= 4;
   Launch launch = call.launch(kernel_sources::pool_pool_max_backward, spread ? "spread" : "gather",
                               pool_defines(call, out.dtype(), out.numel()));
   bind(launch, result.view());
@@ -127,7 +129,7 @@ void max_pool_backward(OpCall& call) {
 // Whether pool_average_backward_cpu.cl takes the call: its buffer holds the sums of a row of
 // windows, and the zeros that vectors read around them.
 bool average_fits_rows(const OpCall& call, const PoolParams& p) {
-  return is_rows(call) && p.kernel_size[1] <= 16 && p.out[1] <= 1024 &&
+  return is_cpu_style(call) && p.kernel_size[1] <= 16 && p.out[1] <= 1024 &&
          p.in[1] + p.padding[1] <= 960;
 }
 
@@ -147,7 +149,7 @@ void average(OpCall& call, bool backward, TensorView self, const PoolParams& p, 
   Launch launch = call.launch(source, backward ? "average_backward" : "average", d);
   bind(launch, out.view());
   bind(launch, in.view());
-  run(call, launch, p, is_rows(call) ? elements / out.view().size(-1) : elements, 1);
+  run(call, launch, p, is_cpu_style(call) ? elements / out.view().size(-1) : elements, 1);
   out.finish();
 }
 

@@ -27,7 +27,7 @@ void randperm(OpCall& call) {
 
 Defines weight_defines(const OpCall& call, DType type) {
   Defines d;
-  d.type("W", type).set("WIDE", type == DType::Float64).set("ROWS", is_rows(call));
+  d.type("W", type).set("WIDE", type == DType::Float64).set("CPU_STYLE", is_cpu_style(call));
   return d;
 }
 

@@ -33,7 +33,7 @@ Defines draw_defines(const OpCall& call, DType out, bool wide) {
   d.type("OUT", out)
       .set("OUT_FLOATING", is_floating(out))
       .set("WIDE", wide)
-      .set("ROWS", is_rows(call));
+      .set("CPU_STYLE", is_cpu_style(call));
   return d;
 }
 
@@ -231,7 +231,7 @@ void dropout_op(OpCall& call) {
   params.p[1] = wide ? bits_of(scale) : bits_of(static_cast<float>(scale));
   const Division division = divide_draws(call, params, wide);
   Defines d;
-  d.type("A", input.dtype()).set("WIDE", wide).set("ROWS", is_rows(call));
+  d.type("A", input.dtype()).set("WIDE", wide).set("CPU_STYLE", is_cpu_style(call));
   Launch launch = call.launch(kernel_sources::random_random_dropout, "dropout", d);
   bind(launch, out.view());
   bind(launch, mask.view());
@@ -286,7 +286,7 @@ RandomParams take_numbers(const OpCall& call, int64_t count, bool wide) {
 }
 
 Division divide_draws(const OpCall& call, RandomParams& p, bool wide) {
-  const int64_t run = (wide ? 2 : 4) * (is_rows(call) ? 16 : 1);
+  const int64_t run = (wide ? 2 : 4) * (is_cpu_style(call) ? 16 : 1);
   p.chunks = (p.count + run - 1) / run;
   const Division d = divide(call.caps(), p.chunks, 64);
   p.per_item = d.per_item;

@@ -85,8 +85,8 @@ void bind_optional(Launch& launch, const TensorView* tensor) {
 
 void launch_arg(const OpCall& call, TensorView self, const Block& b, bool largest,
                 const TensorView* values, const TensorView* indices) {
-  const bool elements = call.caps().style == KernelStyle::Elements;
-  const Division div = elements ? divide_elements(b, call.caps()) : divide_rows(b);
+  const bool gpu_style = call.caps().style == KernelStyle::Gpu;
+  const Division div = gpu_style ? divide_elements(b, call.caps()) : divide_rows(b);
   const DType compute = arithmetic(self.dtype());
   const bool narrow = size_of(compute) == 4;
   if (narrow && div.chunk >= (int64_t{1} << 31))
@@ -97,8 +97,8 @@ void launch_arg(const OpCall& call, TensorView self, const Block& b, bool larges
       .type("POSITION", narrow ? DType::Int32 : DType::Int64)
       .type("A", self.dtype());
   d.set("COMPARE", largest ? ">" : "<");
-  if (elements) d.set("GROUP", group_size(call.caps()));
-  if (elements && b.inner == 1) d.set("UNIT", 1);
+  if (gpu_style) d.set("GROUP", group_size(call.caps()));
+  if (gpu_style && b.inner == 1) d.set("UNIT", 1);
   Defines last = d;
   last.type("VALUE", values != nullptr ? values->dtype() : compute);
   last.set("VALUES", values != nullptr).set("INDICES", indices != nullptr);
@@ -109,8 +109,8 @@ void launch_arg(const OpCall& call, TensorView self, const Block& b, bool larges
     partial.push_back(call.scratch(static_cast<uint64_t>(outputs * div.splits * 8)));
   }
   Launch launch =
-      call.launch(elements ? kernel_sources::reduce_arg_gpu : kernel_sources::reduce_arg_cpu, "arg",
-                  partial.empty() ? last : d);
+      call.launch(gpu_style ? kernel_sources::reduce_arg_gpu : kernel_sources::reduce_arg_cpu,
+                  "arg", partial.empty() ? last : d);
   bind(launch, self);
   if (partial.empty()) {
     bind_optional(launch, values);
@@ -118,15 +118,15 @@ void launch_arg(const OpCall& call, TensorView self, const Block& b, bool larges
   } else {
     for (const Scratch& s : partial) launch.memory(s.address(), 0, static_cast<int64_t>(s.bytes()));
   }
-  launch.value(b.outer).value(b.length).value(b.inner).value(div.chunk).value(elements ? div.lanes
-                                                                                       : div.block);
+  launch.value(b.outer).value(b.length).value(b.inner).value(div.chunk).value(
+      gpu_style ? div.lanes : div.block);
   launch.run(div.global, div.local);
   if (partial.empty()) return;
   Launch merge = call.launch(kernel_sources::reduce_arg_merge, "merge", last);
   for (const Scratch& s : partial) merge.memory(s.address(), 0, static_cast<int64_t>(s.bytes()));
   bind_optional(merge, values);
   bind_optional(merge, indices);
-  const size_t local = elements ? 64 : 1;
+  const size_t local = gpu_style ? 64 : 1;
   merge.value(outputs).value(div.splits);
   merge.run({(static_cast<size_t>(outputs) + local - 1) / local * local, 1, 1}, {local, 1, 1});
 }

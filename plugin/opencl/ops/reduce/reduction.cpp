@@ -167,7 +167,7 @@ Defines defines_for(const OpCall& call, const ReduceLaunch& what, const Plan& pl
                                               {"LIFT1", "COMBINE1", "IDENTITY1", "FINISH1"}};
   static constexpr const char* kResults[] = {"x", "y"};
   static constexpr const char* kOuts[] = {"OUT0", "OUT1"};
-  const bool elements = call.caps().style == KernelStyle::Elements;
+  const bool gpu_style = call.caps().style == KernelStyle::Gpu;
   Defines d;
   d.type("COMPUTE", what.compute).set("COMPONENTS", what.formula->components);
   d.set("FLOATING", is_floating(what.compute));
@@ -175,7 +175,7 @@ Defines defines_for(const OpCall& call, const ReduceLaunch& what, const Plan& pl
     const TensorView* in = what.inputs[k];
     const auto& nest = is_columns(plan.form) ? plan.kept : plan.reduced;
     d.type(kTypes[k], in == nullptr ? what.compute : in->dtype());
-    d.set(kKinds[k], elements ? (in == nullptr ? 3 : 1) : kind_of(in, nest.strides[k][0]));
+    d.set(kKinds[k], gpu_style ? (in == nullptr ? 3 : 1) : kind_of(in, nest.strides[k][0]));
   }
   for (size_t k = 0; k < 2; ++k) {
     d.type(kOuts[k], last && what.outs[k] != nullptr ? what.outs[k]->dtype() : what.compute);
@@ -187,7 +187,7 @@ Defines defines_for(const OpCall& call, const ReduceLaunch& what, const Plan& pl
     d.set(kTexts[k][0], c.lift).set(kTexts[k][1], c.combine).set(kTexts[k][2], identity);
     d.set(kTexts[k][3], last ? c.finish : kResults[k]);
   }
-  if (elements) {
+  if (gpu_style) {
     d.set("GROUP", group_size(call.caps()))
         .set("INDEX", plan.reduced.numel < (int64_t{1} << 31) ? "uint" : "ulong");
     if (is_columns(plan.form)) d.set("COLUMNS", 1);
@@ -204,7 +204,7 @@ void bind_input(Launch& launch, const TensorView* in, const Dims& shape) {
 }
 
 const Source& source_for(const OpCall& call, Form form) {
-  if (call.caps().style == KernelStyle::Elements) return kernel_sources::reduce_reduction_gpu;
+  if (call.caps().style == KernelStyle::Gpu) return kernel_sources::reduce_reduction_gpu;
   switch (form) {
     case Form::Rows: return kernel_sources::reduce_reduction_cpu;
     case Form::ShortRows: return kernel_sources::reduce_reduction_short_rows;
@@ -316,11 +316,11 @@ void launch_reduce(const OpCall& call, const ReduceLaunch& what) {
   if (plan.kept.numel == 0) return;
   if (plan.kept.rank() > REDUCE_RANK || plan.reduced.rank() > REDUCE_RANK)
     return reduce_copy(call, what);
-  const bool elements = call.caps().style == KernelStyle::Elements;
+  const bool gpu_style = call.caps().style == KernelStyle::Gpu;
   if (plan.reduced.numel == 0) plan.form = Form::Rows;
   ReduceParams p{};
   fill_nests(p, plan);
-  const Global global = elements                ? divide_elements(p, plan, call.caps())
+  const Global global = gpu_style               ? divide_elements(p, plan, call.caps())
                         : is_columns(plan.form) ? divide_columns(p, plan, call.caps())
                                                 : divide_rows(p, plan);
   for (size_t k = 0; k < 4; ++k) p.numbers[k] = number_bits(what.numbers[k], what.compute);
@@ -347,7 +347,7 @@ void launch_reduce(const OpCall& call, const ReduceLaunch& what) {
     else
       launch.memory(0, 0, 0);
   }
-  const auto local = elements ? static_cast<size_t>(group_size(call.caps())) : 1;
+  const auto local = gpu_style ? static_cast<size_t>(group_size(call.caps())) : 1;
   launch.value(p).run(global, {local, 1, 1});
   if (!partial.empty()) second_pass(call, what, plan, partial);
 }

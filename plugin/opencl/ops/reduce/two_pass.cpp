@@ -68,7 +68,7 @@ bool variance_of_rows(const OpCall& call, TensorView self, uint32_t mask, bool r
   }
   const bool dense = self.is_contiguous() && out.is_contiguous() &&
                      (mean_out == nullptr || mean_out->is_contiguous());
-  if (call.caps().style != KernelStyle::Elements || !innermost || !dense || self.numel() == 0 ||
+  if (call.caps().style != KernelStyle::Gpu || !innermost || !dense || self.numel() == 0 ||
       length < 16 || length > group * kHeld)
     return false;
   const int64_t rows = self.numel() / length;

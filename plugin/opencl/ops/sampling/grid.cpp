@@ -38,7 +38,10 @@ struct Sampling {
   }
   Defines defines(const OpCall& call) const {
     Defines d;
-    d.type("A", input.dtype()).set("DIMS", dims).set("MODE", mode).set("ROWS", is_rows(call));
+    d.type("A", input.dtype())
+        .set("DIMS", dims)
+        .set("MODE", mode)
+        .set("CPU_STYLE", is_cpu_style(call));
     return d;
   }
   void run(const OpCall& call, Launch& launch, int64_t pieces) {
@@ -67,7 +70,7 @@ void forward(OpCall& call) {
   if (!call.wants(0)) return;
   const Contiguous image(call, s.input), grid(call, s.grid);
   ContiguousOutput out(call, call.out(0));
-  s.p.share = share_of(s.p.channels, s.batch * s.p.points, is_rows(call) ? 64 : 65536);
+  s.p.share = share_of(s.p.channels, s.batch * s.p.points, is_cpu_style(call) ? 64 : 65536);
   Launch launch = call.launch(kernel_sources::sampling_grid, "forward", s.defines(call));
   bind(launch, out.view());
   bind(launch, image.view());
@@ -141,14 +144,14 @@ void backward(OpCall& call) {
   check_outputs(call);
   const TensorView gradient = call.args().tensor(0);
   Sampling s(call, 1);
-  if (!is_rows(call) &&
+  if (!is_cpu_style(call) &&
       (s.batch * s.p.points * s.taps >= INT32_MAX || s.batch * s.p.elements >= INT32_MAX))
     unsupported(TB_REASON_SIZE, "{}: images and what is read of them are limited to 2^31 places",
                 call.name());
   call.accept();
   const auto wanted = call.args().booleans(6);
   if (wanted[0] && call.wants(0)) {
-    if (is_rows(call))
+    if (is_cpu_style(call))
       image_gradient_by_channels(call, s, gradient);
     else
       image_gradient_by_places(call, s, gradient);

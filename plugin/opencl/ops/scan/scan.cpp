@@ -46,12 +46,12 @@ void extremes(OpCall& call) {
   const Contiguous in(call, self);
   ContiguousOutput values(call, call.out(0));
   ContiguousOutput indices(call, call.out(1));
-  const bool rows = is_rows(call);
+  const bool cpu_style = is_cpu_style(call);
   const int64_t group = group_size(call.caps());
   const int64_t count = nest.outer * nest.inner;
-  const bool walk = rows || nest.inner >= 32 || nest.n < group;
+  const bool walk = cpu_style || nest.inner >= 32 || nest.n < group;
   Defines d;
-  d.type("A", self.dtype()).set("ROWS", rows).set("LOCAL", group).set("WALK", walk);
+  d.type("A", self.dtype()).set("CPU_STYLE", cpu_style).set("LOCAL", group).set("WALK", walk);
   d.set("FLOATING", is_floating(self.dtype()));
   d.set("COMPARE", call.op().schema.name == "cummax" ? ">=" : "<=");
   Launch launch = call.launch(kernel_sources::scan_scan_extremes, "extremes", d);
@@ -73,22 +73,22 @@ void extremes(OpCall& call) {
 void scan_nest(const OpCall& call, TensorView in, TensorView out, const Nest& nest,
                const std::string& name, DType compute) {
   const auto [outer, n, inner] = nest;
-  const bool elements = call.caps().style == KernelStyle::Elements;
+  const bool gpu_style = call.caps().style == KernelStyle::Gpu;
   Defines d;
   d.type("COMPUTE", compute);
   d.type("A", in.dtype()).type("OUT", out.dtype());
   set_formula(d, name, compute);
-  if (!elements) d.set("BLOCK", name == "cumprod" ? INT64_MAX / 2 : 256);
+  if (!gpu_style) d.set("BLOCK", name == "cumprod" ? INT64_MAX / 2 : 256);
   const int64_t group = group_size(call.caps());
-  const bool columns = elements && (inner >= 32 || n < group);
-  if (elements) d.set("GROUP", group);
+  const bool columns = gpu_style && (inner >= 32 || n < group);
+  if (gpu_style) d.set("GROUP", group);
   if (columns) d.set("COLUMNS", 1);
   Launch launch = call.launch(
-      elements ? kernel_sources::scan_scan_gpu : kernel_sources::scan_scan_cpu, "scan", d);
+      gpu_style ? kernel_sources::scan_scan_gpu : kernel_sources::scan_scan_cpu, "scan", d);
   bind(launch, in);
   bind(launch, out);
   launch.value(outer).value(n).value(inner);
-  if (elements) {
+  if (gpu_style) {
     const int64_t groups = columns ? divide_up(outer * inner, group) : outer * inner;
     launch.run({static_cast<size_t>(groups * group), 1, 1}, {static_cast<size_t>(group), 1, 1});
   } else {
@@ -104,17 +104,17 @@ void scan_nest(const OpCall& call, TensorView in, TensorView out, const Nest& ne
 void scan_products(const OpCall& call, TensorView in, TensorView out, const Nest& nest,
                    DType result) {
   const bool wide = size_of(result) > 2;
-  if (is_rows(call) && (!wide || call.caps().fp64))
+  if (is_cpu_style(call) && (!wide || call.caps().fp64))
     return scan_nest(call, in, out, nest, "cumprod", wide ? DType::Float64 : DType::Float32);
   const int64_t group = group_size(call.caps());
   const int64_t count = nest.outer * nest.inner;
-  const bool walk = is_rows(call) || nest.inner >= 32 || nest.n < group;
+  const bool walk = is_cpu_style(call) || nest.inner >= 32 || nest.n < group;
   Defines d;
   d.type("COMPUTE", compute_type(result)).type("A", in.dtype()).type("OUT", out.dtype());
   d.set("DOUBLE", compute_type(result) == DType::Float64);
   d.set("HIGHEST", wide ? 1024 : 128).set("LOWEST", wide ? -1021 : -125);
   d.set("SMALLEST", wide ? -1074 : -149);
-  d.set("ROWS", is_rows(call)).set("WALK", walk).set("LOCAL", group);
+  d.set("CPU_STYLE", is_cpu_style(call)).set("WALK", walk).set("LOCAL", group);
   Launch launch = call.launch(kernel_sources::scan_scan_products, "products", d);
   bind(launch, in);
   bind(launch, out);
@@ -141,7 +141,7 @@ void scan_complex(const OpCall& call, TensorView self, Nest nest, const std::str
     const int64_t count = nest.outer * nest.inner;
     const Division division = divide(call.caps(), count, std::max<int64_t>(1, 256 / nest.n));
     Defines d;
-    d.set("ROWS", is_rows(call));
+    d.set("CPU_STYLE", is_cpu_style(call));
     Launch launch = call.launch(kernel_sources::scan_scan_complex, "scan", d);
     bind(launch, from);
     bind(launch, to);

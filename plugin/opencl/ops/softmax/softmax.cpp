@@ -38,7 +38,7 @@ int64_t lanes_for(const Capabilities& caps, const Shape& s) {
 
 // GPUs: contiguous rows that the registers of a group do not hold are shared by several.
 bool is_long(const OpCall& call, const Shape& s) {
-  return call.caps().style == KernelStyle::Elements && s.inner == 1 &&
+  return call.caps().style == KernelStyle::Gpu && s.inner == 1 &&
          s.n > group_size(call.caps()) * kHeld;
 }
 
@@ -64,7 +64,7 @@ void run_long(const OpCall& call, const Source& source, const Defines& d, const 
 
 void run(const OpCall& call, Launch& launch, const Shape& s) {
   launch.value(s.outer).value(s.n).value(s.inner);
-  if (call.caps().style == KernelStyle::Elements) {
+  if (call.caps().style == KernelStyle::Gpu) {
     const int64_t group = group_size(call.caps());
     const int64_t lanes = lanes_for(call.caps(), s);
     const auto groups = static_cast<size_t>(divide_up(s.outer * s.inner, group / lanes));
@@ -84,7 +84,7 @@ Defines common_defines(const OpCall& call, DType compute) {
   Defines d;
   const bool log = call.name().find("log_") != std::string::npos;
   d.type("COMPUTE", compute).set("LOG", log);
-  if (call.caps().style == KernelStyle::Elements)
+  if (call.caps().style == KernelStyle::Gpu)
     d.set("GROUP", group_size(call.caps()));
   else if (compute == DType::Float32)
     d.set("FAST_EXP", 1);
@@ -108,12 +108,12 @@ void forward(OpCall& call) {
              compute, 2);
     return out.finish();
   }
-  const bool elements = call.caps().style == KernelStyle::Elements;
-  if (elements && s.inner == 1) d.set("UNIT", 1);
-  if (!elements && result == compute) d.set("KEEP", 1);
-  const bool held = elements && s.n <= lanes_for(call.caps(), s) * kHeld;
+  const bool gpu_style = call.caps().style == KernelStyle::Gpu;
+  if (gpu_style && s.inner == 1) d.set("UNIT", 1);
+  if (!gpu_style && result == compute) d.set("KEEP", 1);
+  const bool held = gpu_style && s.n <= lanes_for(call.caps(), s) * kHeld;
   Launch launch = call.launch(
-      elements ? kernel_sources::softmax_softmax_gpu : kernel_sources::softmax_softmax_cpu,
+      gpu_style ? kernel_sources::softmax_softmax_gpu : kernel_sources::softmax_softmax_cpu,
       held ? "softmax_held" : "softmax", d);
   bind(launch, in.view());
   bind(launch, out.view());
@@ -139,10 +139,10 @@ void backward(OpCall& call) {
              out.view(), compute, 1);
     return out.finish();
   }
-  const bool elements = call.caps().style == KernelStyle::Elements;
-  if (elements && s.inner == 1) d.set("UNIT", 1);
-  Launch launch = call.launch(elements ? kernel_sources::softmax_softmax_backward_gpu
-                                       : kernel_sources::softmax_softmax_backward_cpu,
+  const bool gpu_style = call.caps().style == KernelStyle::Gpu;
+  if (gpu_style && s.inner == 1) d.set("UNIT", 1);
+  Launch launch = call.launch(gpu_style ? kernel_sources::softmax_softmax_backward_gpu
+                                        : kernel_sources::softmax_softmax_backward_cpu,
                               "softmax", d);
   bind(launch, a.view());
   bind(launch, b.view());

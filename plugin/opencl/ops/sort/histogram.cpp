@@ -29,7 +29,7 @@ void launch_dimensions(const OpCall& call, const char* function, TensorView memo
     const Division division = divide(call.caps(), pieces);
     p.per_item = division.per_item;
     Defines d;
-    d.type("A", edges[0].view().dtype()).set("ROWS", is_rows(call));
+    d.type("A", edges[0].view().dtype()).set("CPU_STYLE", is_cpu_style(call));
     Launch launch = call.launch(kernel_sources::sort_histogram, function, d);
     bind(launch, memory);
     bind(launch, beside);

@@ -39,12 +39,12 @@ void run(const OpCall& call, Statistic what, int64_t wanted, TensorView rows, Te
   p.pieces = rows.size(0);
   p.wanted = wanted;
   constexpr int64_t kLong = 1 << 18;
-  const bool elements = !is_rows(call);
+  const bool gpu_style = !is_cpu_style(call);
   Defines d = key_defines(rows.dtype(), {});
-  d.set("ROWS", !elements).set("MEDIAN", static_cast<int64_t>(what));
+  d.set("CPU_STYLE", !gpu_style).set("MEDIAN", static_cast<int64_t>(what));
   Division division = divide(call.caps(), p.pieces);
   p.per_item = division.per_item;
-  if (elements && p.length > kLong && p.pieces < call.caps().compute_units) {
+  if (gpu_style && p.length > kLong && p.pieces < call.caps().compute_units) {
     const auto count = static_cast<uint64_t>(rows.numel());
     const Scratch sorted(call.scratch(count * static_cast<uint64_t>(size_of(rows.dtype()))));
     const Scratch positions(call.scratch(count * 8));
@@ -60,7 +60,7 @@ void run(const OpCall& call, Statistic what, int64_t wanted, TensorView rows, Te
     launch.value(p).run(division.global, division.local);
     return;
   }
-  if (elements) {
+  if (gpu_style) {
     division.local[0] = std::min<size_t>(256, call.caps().max_work_group_size);
     division.global[0] = static_cast<size_t>(p.pieces) * division.local[0];
   }
@@ -84,12 +84,12 @@ void run_mode(const OpCall& call, TensorView rows, TensorView values, TensorView
   sort_rows(call, rows, {}, &view, from);
   Division division = divide(call.caps(), p.pieces);
   p.per_item = division.per_item;
-  if (!is_rows(call)) {
+  if (!is_cpu_style(call)) {
     division.local[0] = std::min<size_t>(64, call.caps().max_work_group_size);
     division.global[0] = static_cast<size_t>(p.pieces) * division.local[0];
   }
   Defines d = key_defines(rows.dtype(), {});
-  d.set("ROWS", is_rows(call)).set("GROUP_SIZE", static_cast<int64_t>(division.local[0]));
+  d.set("CPU_STYLE", is_cpu_style(call)).set("GROUP_SIZE", static_cast<int64_t>(division.local[0]));
   Launch launch = call.launch(kernel_sources::sort_order_statistic_mode, "mode", d);
   bind(launch, values);
   bind(launch, indices);

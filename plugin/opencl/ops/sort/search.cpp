@@ -21,7 +21,9 @@ void searchsorted(OpCall& call) {
   const Contiguous order(call, sorter.value_or(sequence));
   Defines d;
   d.type("A", self.dtype()).type("OUT", out.view().dtype());
-  d.set("COMPARE", right ? ">" : ">=").set("SORTER", sorter.has_value()).set("ROWS", is_rows(call));
+  d.set("COMPARE", right ? ">" : ">=")
+      .set("SORTER", sorter.has_value())
+      .set("CPU_STYLE", is_cpu_style(call));
   Launch launch = call.launch(kernel_sources::sort_search, "search", d);
   bind(launch, sorted.view());
   bind(launch, order.view());

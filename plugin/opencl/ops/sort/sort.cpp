@@ -200,7 +200,7 @@ constexpr OpEntry kOperators[] = {{"sort.values_stable", sort, false, true},
 void sort_rows(const OpCall& call, TensorView in, SortOrder order, const TensorView* values,
                TensorView indices) {
   if (in.numel() == 0 || indices.numel() == 0) return;
-  if (!is_rows(call)) return sort_by_digits(call, in, order, values, indices);
+  if (!is_cpu_style(call)) return sort_by_digits(call, in, order, values, indices);
   Sorter sorter(call, in, order, indices.sizes()[1]);
   sorter.sort();
   sorter.unpack(values, indices);

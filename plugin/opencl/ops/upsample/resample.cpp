@@ -50,11 +50,11 @@ void launch_dimension(const OpCall& call, const Resampling& what, TensorView tar
   Defines d;
   d.type("IN", source.dtype()).type("OUT", target.dtype()).type("COMPUTE", what.compute);
   d.set("MODE", static_cast<int64_t>(what.mode)).set("BACKWARD", what.backward);
-  d.set("MOVES", nearest && !what.backward).set("ROWS", is_rows(call));
+  d.set("MOVES", nearest && !what.backward).set("CPU_STYLE", is_cpu_style(call));
   d.set("INDEX", target.numel() < INT32_MAX ? "uint" : "ulong");
   p.pieces = target.numel();
   p.chunks = 1;
-  if (is_rows(call)) {
+  if (is_cpu_style(call)) {
     const bool along = p.inner >= 16;
     const int64_t groups = divide_up(along ? p.inner : p.outer, 16) * (along ? p.outer : p.inner);
     p.chunks = std::clamp<int64_t>(64 / groups, 1, to);

@@ -57,14 +57,14 @@ void run(OpCall& call, const char* function, Mode mode, TensorView source,
   Defines d;
   d.type("A", source.dtype())
       .set("FLOATING", is_floating(source.dtype()))
-      .set("ROWS", is_rows(call));
+      .set("CPU_STYLE", is_cpu_style(call));
   d.set("LINEAR", mode != Mode::Nearest).set("CORNERS", mode == Mode::AlignedCorners);
   d.set("INDEX", elements < INT32_MAX ? "uint" : "ulong");
-  p.pieces = is_rows(call) ? elements / target.size(-1) : elements;
+  p.pieces = is_cpu_style(call) ? elements / target.size(-1) : elements;
   const Division division = divide(call.caps(), p.pieces);
   p.per_item = division.per_item;
   constexpr int32_t kWidth = 1024;  // of the buffers in upsample_cpu.cl
-  const bool fits = is_rows(call) && std::max(p.in[1], p.out[1]) <= kWidth;
+  const bool fits = is_cpu_style(call) && std::max(p.in[1], p.out[1]) <= kWidth;
   Launch launch =
       call.launch(fits ? kernel_sources::upsample_upsample_cpu : kernel_sources::upsample_upsample,
                   function, d);

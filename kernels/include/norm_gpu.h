@@ -1,4 +1,4 @@
-// What the kernels planes_elements*.cl share: a work-item's vectors of a unit, in blocks that are loaded at once.
+// What the kernels planes_gpu*.cl share: a work-item's vectors of a unit, in blocks that are loaded at once.
 //   GROUP: work-group size; VEC: elements of a vector; INDEX: type of element counts (uint, or ulong from 2^31 on)
 #ifndef OCLTENSOR_NORM_ELEMENTS_H
 #define OCLTENSOR_NORM_ELEMENTS_H
