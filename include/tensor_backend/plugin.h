@@ -557,7 +557,7 @@ typedef struct tb_profiler_api { /* [extensible] */
   /* What is due at the end of the process (traces and tables that settings asked for), now. Done at
    * exit where the host does not call it; only the first call does anything. */
   tb_status (*finish)(tb_error* error);
-  /* Records, and hands over every record, from any thread and with a lock held: `hear` may not call
+  /* Records, and delivers every record, from any thread and with a lock held: `hear` may not call
    * the backend. NULL: waits for all streams and ends. TB_E_INVALID while somebody listens. */
   tb_status (*listen)(void (*hear)(void* context, const tb_record* record), void* context,
                       tb_error* error);

@@ -1,4 +1,4 @@
-// Log lines with a level and a component name. Written to standard error, or handed to a sink: a
+// Log lines with a level and a component name. Written to standard error, or passed to a sink: a
 // plugin installs one that forwards to its host.
 #pragma once
 

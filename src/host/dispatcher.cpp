@@ -75,10 +75,10 @@ bool is_pointwise(const Operator& op) { return op.family == std::string_view("po
 Device device_of(const Operator& op, std::span<const tb_value> args, const CallOptions& options,
                  bool* mixed) {
   const TensorImpl* first = nullptr;
-  const TensorImpl* guest = nullptr;  // a 0-dimensional CPU tensor
+  const TensorImpl* scalar = nullptr;  // a 0-dimensional CPU tensor
   for_each_tensor(args, [&](size_t, const TensorImpl& t) {
     if (is_pointwise(op) && t.ndim == 0 && t.device.is_cpu())
-      guest = &t;
+      scalar = &t;
     else if (first == nullptr)
       first = &t;
     else
@@ -86,8 +86,9 @@ Device device_of(const Operator& op, std::span<const tb_value> args, const CallO
             "{}: all tensors must be on one device, got one on {} and one on {}", op.name,
             first->device.text(), t.device.text());
   });
-  if (first == nullptr) return guest != nullptr ? guest->device : options.device.value_or(Device());
-  *mixed = guest != nullptr && !first->device.is_cpu();
+  if (first == nullptr)
+    return scalar != nullptr ? scalar->device : options.device.value_or(Device());
+  *mixed = scalar != nullptr && !first->device.is_cpu();
   return first->device;
 }
 
@@ -120,14 +121,14 @@ class LocalArgs {
       if (v.tag != TB_TENSOR) continue;
       const TensorImpl& t = detail::impl_of(static_cast<const tb_tensor*>(v.as.p));
       if (!t.device.is_cpu()) continue;
-      const Tensor guest = detail::make_tensor(t.storage, t.shape, t.steps, t.offset, t.type);
+      const Tensor scalar = detail::make_tensor(t.storage, t.shape, t.steps, t.offset, t.type);
       const bool same_promotion =
           all_dimensioned && (t.type == DType::Bool || t.type == DType::Int64 ||
                               t.type == DType::Float32 || (t.type == DType::Float64 && floating));
       if (same_promotion) {
-        v = guest.item().to_value();
+        v = scalar.item().to_value();
       } else {
-        kept_.push_back(guest.to(device));
+        kept_.push_back(scalar.to(device));
         v.as.p = &kept_.back().abi();
       }
     }

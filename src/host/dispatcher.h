@@ -26,7 +26,7 @@ struct Resizer {
   const Stream* stream;
 };
 
-// Hands the call to a backend as it is: no inference, no checks, no fallback.
+// Passes the call to a backend as it is: no inference, no checks, no fallback.
 tb_status invoke(Backend& backend, const Operator& op, const Stream& stream,
                  std::span<const tb_value> args, std::span<const tb_tensor* const> outs,
                  Resizer* resizer, ErrorBuffer& error);

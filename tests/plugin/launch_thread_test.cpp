@@ -291,7 +291,7 @@ TEST_F(DeferredLaunches, WithoutABurstRefusalsAreRaisedAtOnce) {
   EXPECT_EQ(first(), 5);
 }
 
-// What was bound for a launch that was never made is not handed over with the next one.
+// What was bound for a launch that was never made is not submitted with the next one.
 TEST_F(DeferredLaunches, LeaveNothingWhereTheyWereNotMade) {
   count_from(1, 1);
   {

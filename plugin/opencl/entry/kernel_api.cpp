@@ -70,7 +70,7 @@ tb_status find(tb_library library, const char* name, tb_kernel* kernel, tb_kerne
   });
 }
 
-// Sizes are the user's: what the driver would refuse with a bare code is said here.
+// Sizes are the user's: what the driver would refuse with nothing but a code is said here.
 Range range_of(uint32_t rank, const uint64_t* threads, const uint64_t* group,
                const CustomKernel& kernel) {
   check(rank >= 1 && rank <= 3, "a range has 1 to 3 dimensions, got {}", rank);

@@ -19,7 +19,7 @@
 #include "pool/pool.h"
 #include "random/random.h"
 #include "reduce/reduction.h"
-#include "runtime/asked.h"
+#include "runtime/verbose.h"
 #include "sampling/sampling.h"
 #include "scan/scan.h"
 #include "softmax/softmax.h"
@@ -112,8 +112,8 @@ void steer_operator(const Policy& policy, const tb_op_s& op, const Stream& strea
     unsupported(TB_REASON_DISABLED, "{} is disabled ({})", name,
                 config::name(config::Knob::DisabledOperations));
   if (policy.verbose > 1)
-    print_asked("choice",
-                fmt::format("operator {} on ocl:{}: portable", name, stream.device().index()));
+    print_verbose("choice",
+                  fmt::format("operator {} on ocl:{}: portable", name, stream.device().index()));
 }
 
 void check_operations(std::string_view list) {

@@ -1,4 +1,4 @@
-// Unique device addresses: one reserved, unreadable range of the process, handed out to segments.
+// Unique device addresses: one reserved, unreadable range of the process, given to segments.
 //
 // A host does pointer arithmetic on device addresses, and a driver's buffer has no address. So
 // every segment (one driver buffer) gets a part of a PROT_NONE range: a stray host access faults at
@@ -46,7 +46,7 @@ class AddressSpace {
 
   // Gives a segment its addresses (best fit). TB_E_OUT_OF_MEMORY when no range is long enough.
   tb_address acquire(uint64_t bytes, void* segment, Pool* pool);
-  // `base` is what acquire returned; its addresses may be handed out again.
+  // `base` is what acquire returned; its addresses may be given out again.
   void release(tb_address base);
 
   // Any address inside a segment or its guard. Lock-free. A stale address gives no crash, but may

@@ -1,4 +1,4 @@
-// Per-thread kernel objects, handed on to another thread when their owner ends: no driver call in a
+// Per-thread kernel objects, passed on to another thread when their owner ends: no driver call in a
 // thread's destructor.
 #include "kernel.h"
 
@@ -17,7 +17,7 @@ namespace {
 template <typename D>
 struct BasicKey {
   const Device* device;
-  uint32_t stream;  // 0 where launches of all streams are handed over by the thread that makes them
+  uint32_t stream;  // 0 where launches of all streams are submitted by the thread that makes them
   const Source* source;
   const char* function;
   D defines;

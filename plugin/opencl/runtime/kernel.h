@@ -51,13 +51,13 @@ class Kernel {
     changes_.clear();
   }
   // Before the arguments of a launch: those of launches that were dropped never reached the driver.
-  void follow(uint64_t losses) {
-    if (losses == losses_) [[likely]]
+  void enter(uint64_t epoch) {
+    if (epoch == epoch_) [[likely]]
       return;
-    losses_ = losses;
+    epoch_ = epoch;
     forget_arguments();
   }
-  bool follows(uint64_t losses) const { return losses == losses_; }
+  bool is_of(uint64_t epoch) const { return epoch == epoch_; }
 
  private:
   static constexpr uint32_t kRemembered = 24;
@@ -69,7 +69,7 @@ class Kernel {
   const char* name_;
   std::array<Remembered, kRemembered> remembered_{};
   ArgumentChanges changes_;
-  uint64_t losses_ = 0;  // of the stream, when it was last used
+  uint64_t epoch_ = 0;  // of the stream, when it was last used
 };
 
 // This thread's kernel `function` of the program that `source` and `defines` give; built if need
@@ -82,7 +82,7 @@ Kernel& find_kernel(Stream& stream, const Source& source, const char* function,
 class Launch {
  public:
   Launch(Stream& stream, Kernel& kernel) : stream_(stream), kernel_(kernel) {
-    kernel_.follow(stream.losses());
+    kernel_.enter(stream.epoch());
     // Of a launch that was never made: its buffers may be gone.
     if (!kernel_.changes().empty()) [[unlikely]]
       kernel_.forget_arguments();

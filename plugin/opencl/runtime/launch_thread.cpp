@@ -17,10 +17,10 @@ namespace ocltensor::opencl {
 namespace {
 
 constexpr uint32_t kBurst = 8;   // commands without a wait for the device: more will follow
-constexpr uint32_t kAtOnce = 8;  // handed over before the lock is free for a moment
+constexpr uint32_t kAtOnce = 8;  // submitted before the lock is free for a moment
 constexpr std::chrono::microseconds kLooksFor{200};
 // Of tries to have the lock before sleeping until it is free: some 100 microseconds, more than the
-// one command takes that the thread hands over before it lets go.
+// one command takes that the thread submits before it lets go.
 constexpr int kTries = 2000;
 
 void relax() {
@@ -47,8 +47,8 @@ void stop_at_exit() {
 
 }  // namespace
 
-LaunchThread::LaunchThread(std::function<void(Command&)> hand_over)
-    : hand_over_(std::move(hand_over)), slots_(std::make_unique<std::array<Command, kSlots>>()) {}
+LaunchThread::LaunchThread(std::function<void(Command&)> submit)
+    : submit_(std::move(submit)), slots_(std::make_unique<std::array<Command, kSlots>>()) {}
 
 LaunchThread::~LaunchThread() { stop(); }
 
@@ -66,7 +66,7 @@ Command* LaunchThread::next() {
   const uint32_t filled = filled_.load(std::memory_order_relaxed);
   if (filled - taken_.load(std::memory_order_acquire) == kSlots) {  // full: the device is behind
     const std::unique_lock lock = take_lock();
-    while (filled - taken_.load(std::memory_order_relaxed) > kSlots / 2) hand_over_one();
+    while (filled - taken_.load(std::memory_order_relaxed) > kSlots / 2) submit_one();
   }
   return &(*slots_)[filled % kSlots];
 }
@@ -88,7 +88,7 @@ void LaunchThread::wake() {
   try {
     thread_ = std::thread([this] { run(); });
     (void)pthread_setname_np(thread_.native_handle(), "ocl-launches");
-  } catch (const std::system_error&) {  // no more threads: launches are handed over at once
+  } catch (const std::system_error&) {  // no more threads: launches are submitted at once
     stopping_ = true;
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -107,13 +107,13 @@ std::unique_lock<std::mutex> LaunchThread::take_lock() {
 std::unique_lock<std::mutex> LaunchThread::hold(bool for_command) {
   std::unique_lock lock = take_lock();
   if (!for_command) at_once_ = 0;
-  while (!is_empty()) hand_over_one();
+  while (!is_empty()) submit_one();
   return lock;
 }
 
-void LaunchThread::hand_over_one() {
+void LaunchThread::submit_one() {
   const uint32_t taken = taken_.load(std::memory_order_relaxed);
-  hand_over_((*slots_)[taken % kSlots]);
+  submit_((*slots_)[taken % kSlots]);
   taken_.store(taken + 1, std::memory_order_release);
 }
 
@@ -122,7 +122,7 @@ void LaunchThread::run() {
     const std::lock_guard lock(mutex_);
     for (uint32_t i = 0; i < kAtOnce && !is_empty(); ++i) {
       if (wanted_.load(std::memory_order_relaxed)) break;
-      hand_over_one();
+      submit_one();
     }
   }
 }

@@ -1,4 +1,4 @@
-// Commands on their way to the driver: a thread of the stream hands them over, so that the threads
+// Commands on their way to the driver: a thread of the stream submits them, so that the threads
 // that call operators do not wait for the driver (NVIDIA's: 6 microseconds a launch, 14 if it
 // stamps it for the profiler).
 #pragma once
@@ -21,21 +21,21 @@ namespace ocltensor::opencl {
 // first burst of launches, looks for more for a while after the last one, then sleeps.
 class LaunchThread {
  public:
-  // `hand_over` is called with this object's lock held, in the order of the commands.
-  explicit LaunchThread(std::function<void(Command&)> hand_over);
-  ~LaunchThread();  // what is left is not handed over
+  // `submit` is called with this object's lock held, in the order of the commands.
+  explicit LaunchThread(std::function<void(Command&)> submit);
+  ~LaunchThread();  // what is left is not submitted
   LaunchThread(const LaunchThread&) = delete;
 
-  // The producer's. Where next() is null the command is better handed over at once: the thread
+  // The producer's. Where next() is null the command is better submitted at once: the thread
   // sleeps, and few commands would not be worth waking it. Else it is what to fill and push().
   Command* next();
   void push();
 
-  // Hands over everything that waits, in the calling thread, and keeps the thread out while the
-  // result lives. Ends a burst, unless it is for a command that is handed over at once.
+  // Submits everything that waits, in the calling thread, and keeps the thread out while the
+  // result lives. Ends a burst, unless it is for a command that is submitted at once.
   std::unique_lock<std::mutex> hold(bool for_command = false);
 
-  // Has everything been handed over?
+  // Has everything been submitted?
   bool is_empty() const {
     return taken_.load(std::memory_order_acquire) == filled_.load(std::memory_order_acquire);
   }
@@ -47,11 +47,11 @@ class LaunchThread {
   void run();
   bool wait_for_work();  // false: to end
   std::unique_lock<std::mutex> take_lock();
-  void hand_over_one();
+  void submit_one();
   void wake();
 
   static constexpr uint32_t kSlots = 512;  // a power of two
-  const std::function<void(Command&)> hand_over_;
+  const std::function<void(Command&)> submit_;
   std::mutex mutex_;
   std::unique_ptr<std::array<Command, kSlots>> slots_;
   std::thread thread_;

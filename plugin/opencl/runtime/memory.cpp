@@ -8,7 +8,6 @@
 #include <exception>
 #include <unordered_map>
 
-#include "asked.h"
 #include "base/config.h"
 #include "base/error.h"
 #include "device.h"
@@ -16,6 +15,7 @@
 #include "recorder.h"
 #include "staging.h"
 #include "stream.h"
+#include "verbose.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -38,7 +38,7 @@ runtime::PoolOptions options_for(Device& device, uint64_t recommended) {
   // A step's memory grows and shrinks, and a GPU's is used for nothing else meanwhile.
   if (!device.caps().unified_memory) options.keep_free = 1;
   options.debug = static_cast<uint32_t>(config::get_int(config::Knob::DebugAllocator));
-  options.log = [](const std::string& line) { print_asked("allocator", line); };
+  options.log = [](const std::string& line) { print_verbose("allocator", line); };
   return options;
 }
 
@@ -134,14 +134,14 @@ void* Memory::create(uint64_t bytes) {
 
 void Memory::destroy(void* segment) {
   // The driver keeps a buffer for the commands that it knows of.
-  for (const auto& stream : device_.streams()) stream->hand_over_launches();
+  for (const auto& stream : device_.streams()) stream->submit_launches();
   cl().clReleaseMemObject(static_cast<cl_mem>(segment));
 }
 uint64_t Memory::largest_allocation() { return device_.caps().largest_allocation; }
 
 uint64_t Memory::current(runtime::StreamId stream) {
   const auto found = device_.find_stream(stream);
-  return found ? found->submitted() : 0;
+  return found ? found->enqueued() : 0;
 }
 bool Memory::passed(runtime::StreamId stream, uint64_t ticket) {
   const auto found = device_.find_stream(stream);

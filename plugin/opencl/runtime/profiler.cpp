@@ -57,7 +57,7 @@ void hear(const Call& call) {
   if (listener.call != nullptr) listener.call(listener.context, call);
 }
 
-// Every stream hands over what it knows; the first failure of one of them.
+// Every stream delivers what it knows; the first failure of one of them.
 std::exception_ptr flush_streams() {
   std::exception_ptr failure;
   for (const auto& device : device_list().devices) {

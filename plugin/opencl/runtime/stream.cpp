@@ -23,7 +23,7 @@ Handle<cl_command_queue> make_queue(Device& device, cl_command_queue_properties 
 }
 
 // Kernels of a stream that is gone are used again, and must not take what they remember for known.
-uint64_t first_loss() {
+uint64_t first_epoch() {
   static std::atomic<uint64_t> streams{0};
   return ++streams << 32;
 }
@@ -42,9 +42,9 @@ Stream::Stream(Device& device, uint64_t id, uint32_t place)
       queue_(make_queue(device, 0)),
       staging_(device),
       faults_(device),
-      losses_(first_loss()) {
+      epoch_(first_epoch()) {
   if (device.caps().launch_thread)
-    launch_thread_ = std::make_unique<LaunchThread>([this](Command& c) { hand_over(c); });
+    launch_thread_ = std::make_unique<LaunchThread>([this](Command& c) { submit(c); });
 }
 
 Stream::~Stream() {
@@ -105,7 +105,7 @@ void Stream::raise_failure(cl_int code, const char* call) {
   cl().clFinish(queue_.get());
   staging_.finished();
   markers_.clear();
-  completed_ = submitted_.load();
+  completed_ = enqueued_.load();
   launches_ = 0;
   pace_.forget();
   if (trace_) std::exchange(trace_, nullptr)->finish();
@@ -133,7 +133,7 @@ void Stream::read(void* target, cl_mem source, uint64_t offset, uint64_t bytes, 
         cl().clEnqueueReadBuffer(queue_.get(), source, asynchronous ? CL_FALSE : CL_TRUE, offset,
                                  bytes, target, 0, nullptr, traced("copy", "copy to host", bytes)),
         "clEnqueueReadBuffer");
-    submitted_one(asynchronous ? bytes : 0);
+    enqueued_one(asynchronous ? bytes : 0);
     if (!asynchronous) faults_.raise_reported(queue_.get(), id_);
     return;
   }
@@ -164,7 +164,7 @@ void Stream::read(void* target, cl_mem source, uint64_t offset, uint64_t bytes, 
       check(cl().clRetainEvent(p.done.get()), "clRetainEvent");
       *event = p.done.get();
     }
-    submitted_one();
+    enqueued_one();
     check(cl().clFlush(queue_.get()), "clFlush");
     pending.push_back(std::move(p));
   }
@@ -195,7 +195,7 @@ void Stream::unmap(cl_mem buffer, void* memory) {
   const Exclusive lock(*this);
   check(cl().clEnqueueUnmapMemObject(queue_.get(), buffer, memory, 0, nullptr, nullptr),
         "clEnqueueUnmapMemObject");
-  submitted_one();
+  enqueued_one();
 }
 
 void Stream::wait_event(cl_event event) {
@@ -203,7 +203,7 @@ void Stream::wait_event(cl_event event) {
   const Exclusive lock(*this);
   check(cl().clEnqueueBarrierWithWaitList(queue_.get(), 1, &event, nullptr),
         "clEnqueueBarrierWithWaitList");
-  submitted_one();
+  enqueued_one();
 }
 
 cl_command_queue Stream::profiling_queue() {
@@ -249,7 +249,7 @@ void Stream::synchronize(bool raises) {
   check_process();
   const std::lock_guard lock(mutex_);
   const auto launches = hold_launches();
-  const uint64_t ticket = submitted_.load();
+  const uint64_t ticket = enqueued_.load();
   check(cl().clFinish(queue_.get()), "clFinish");
   if (profiling_queue_) check(cl().clFinish(profiling_queue_.get()), "clFinish");  // events' stamps
   pace_.forget();
@@ -261,7 +261,7 @@ void Stream::synchronize(bool raises) {
   faults_.raise_reported(queue_.get(), id_);
 }
 
-bool Stream::idle() { return passed(submitted()); }
+bool Stream::idle() { return passed(enqueued()); }
 
 cl_command_queue Stream::queue() {
   const Exclusive lock(*this);
@@ -290,7 +290,7 @@ bool Stream::passed(uint64_t ticket) {
   if (ticket <= completed_.load()) return true;
   if (markers_.empty() || markers_.back().first < ticket) {
     const auto launches = hold_launches();
-    const uint64_t covered = submitted_.load();
+    const uint64_t covered = enqueued_.load();
     Handle<cl_event> event;
     if (cl().clEnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, event.out()) != CL_SUCCESS)
       return false;

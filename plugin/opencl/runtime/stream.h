@@ -62,18 +62,18 @@ class Stream {
   // Without `raises` refusals are left to the next call, wrong values to the next synchronisation.
   void synchronize(bool raises = true);
   bool idle();
-  // Leaves the profiler's session if it is over: waits, hands over what was traced.
+  // Leaves the profiler's session if it is over: waits, delivers what was traced.
   void end_trace();
-  void collect_trace();  // hands over what has finished so far
-  // For others' commands (interop). Commands are handed over at once from now on, so that they lie
+  void collect_trace();  // delivers what has finished so far
+  // For others' commands (interop). Commands are submitted at once from now on, so that they lie
   // in the queue when their calls return.
   cl_command_queue queue();
 
   bool has_launch_thread() const { return launch_thread_ != nullptr; }
   // Changes when commands have been dropped; no two streams ever have the same.
-  uint64_t losses() const { return losses_.load(std::memory_order_relaxed); }
-  // Hands what waits for the launch thread to the driver; what it refuses is raised later.
-  void hand_over_launches();
+  uint64_t epoch() const { return epoch_.load(std::memory_order_relaxed); }
+  // Submits what waits for the launch thread; what it refuses is raised later.
+  void submit_launches();
   void stop_launch_thread();
 
   Rehearsal& rehearsal() { return rehearsal_; }
@@ -81,12 +81,12 @@ class Stream {
 
   // Progress, for the memory pool (see StreamClock). Its waits have no user who looks for errors of
   // earlier work: these stay for the user's own.
-  uint64_t submitted() const { return submitted_.load(std::memory_order_acquire); }
+  uint64_t enqueued() const { return enqueued_.load(std::memory_order_acquire); }
   bool passed(uint64_t ticket);
   void wait(uint64_t ticket);
 
  private:
-  // The stream's lock, with all commands handed over and none of them refused.
+  // The stream's lock, with all commands submitted and none of them refused.
   class Exclusive;
   std::unique_lock<std::mutex> hold_launches();  // none where there is no launch thread
   // What the next command is filled into; holds the stream's lock.
@@ -96,13 +96,13 @@ class Stream {
   cl_int enqueue(cl_kernel kernel, const char* name, const Range& range, cl_event* event,
                  std::string& call);
   cl_int enqueue(const Transfer& transfer, cl_event* event, std::string& call);
-  void hand_over(Command& command) noexcept;
+  void submit(Command& command) noexcept;
   void raise_refusal();
   void write_large(cl_mem target, uint64_t offset, const void* source, uint64_t bytes);
   // Memory for a copy, and after the last of several: all commands are on the queue.
   void* staging(uint64_t bytes);
   void leave_staging();
-  void submitted_one(uint64_t bytes = 0);  // counts, and keeps the pace
+  void enqueued_one(uint64_t bytes = 0);  // counts, and keeps the pace
   void check(cl_int code, const char* call);
   [[noreturn]] void raise_failure(cl_int code, const char* call);
   cl_command_queue profiling_queue();
@@ -129,7 +129,7 @@ class Stream {
   Handle<cl_command_queue> queue_;
   Handle<cl_command_queue> profiling_queue_;
   Handle<cl_mem> stamp_;  // what timing events write, to be stamped
-  std::atomic<uint64_t> submitted_{0};
+  std::atomic<uint64_t> enqueued_{0};
   std::atomic<uint64_t> completed_{0};
   Pace pace_;
   std::deque<std::pair<uint64_t, Handle<cl_event>>> markers_;
@@ -141,14 +141,14 @@ class Stream {
   std::unique_ptr<StreamTrace> trace_;
   Rehearsal rehearsal_;
   Faults faults_;
-  // Of a command that was handed over later than it was made; until it is raised.
+  // Of a command that was submitted later than it was made; until it is raised.
   struct Refusal {
     cl_int code = CL_SUCCESS;
     std::string call;
   };
   Refusal refusal_;
   std::atomic<bool> has_refusal_{false};
-  std::atomic<uint64_t> losses_;
+  std::atomic<uint64_t> epoch_;
   Command at_once_{};  // a command that does not wait; its memory is used again
   std::unique_ptr<LaunchThread> launch_thread_;  // the last member: ends first
 };

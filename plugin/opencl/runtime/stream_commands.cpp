@@ -23,8 +23,8 @@ void count_copy(uint64_t bytes) {
 
 }  // namespace
 
-void Stream::submitted_one(uint64_t bytes) {
-  submitted_.fetch_add(1, std::memory_order_release);
+void Stream::enqueued_one(uint64_t bytes) {
+  enqueued_.fetch_add(1, std::memory_order_release);
   const char* call = nullptr;
   check(pace_.keep(queue_.get(), bytes, call), call);
 }
@@ -33,7 +33,7 @@ std::unique_lock<std::mutex> Stream::hold_launches() {
   return launch_thread_ == nullptr ? std::unique_lock<std::mutex>() : launch_thread_->hold();
 }
 
-void Stream::hand_over_launches() {
+void Stream::submit_launches() {
   if (launch_thread_ == nullptr || launch_thread_->is_empty()) return;
   const std::lock_guard lock(mutex_);
   const auto launches = launch_thread_->hold();
@@ -47,12 +47,12 @@ void Stream::stop_launch_thread() {
 void Stream::raise_refusal() {
   const Refusal refusal = std::exchange(refusal_, {});
   has_refusal_ = false;
-  losses_.fetch_add(1, std::memory_order_relaxed);
+  epoch_.fetch_add(1, std::memory_order_relaxed);
   check(refusal.code, refusal.call.c_str());
 }
 
 // Any thread's, with the launch thread held, or its own.
-void Stream::hand_over(Command& command) noexcept {
+void Stream::submit(Command& command) noexcept {
   if (has_refusal_) {
     if (command.work && trace_ != nullptr) (void)trace_->next(*command.work);  // counts as lost
     return;
@@ -163,11 +163,11 @@ class Stream::NextCommand {
   }
 
   // Words for the profiler; literals, or of the process's life.
-  void submit(const char* category, const char* name, uint64_t bytes) {
+  void issue(const char* category, const char* name, uint64_t bytes) {
     Command& command = *operator->();
     command.work.reset();
     if (stream_.trace_ != nullptr) command.work = profiler::describe_command(category, name, bytes);
-    stream_.submitted_.fetch_add(1, std::memory_order_release);
+    stream_.enqueued_.fetch_add(1, std::memory_order_release);
     if (pending_ != nullptr) return stream_.launch_thread_->push();
     std::string call;
     if (const cl_int code = stream_.enqueue(command, call); code != CL_SUCCESS) [[unlikely]] {
@@ -195,7 +195,7 @@ void Stream::launch(Kernel& kernel, const Range& range) {
   if (kernel.is_unready()) [[unlikely]]
     fail(TB_E_STATE, "the rehearsal of stream {} ended in another thread", id_);
   NextCommand next(*this);
-  if (launch_thread_ != nullptr && !kernel.follows(losses())) [[unlikely]]
+  if (launch_thread_ != nullptr && !kernel.is_of(epoch())) [[unlikely]]
     fail(TB_E_STATE, "earlier launches of stream {} were refused while {} was being launched", id_,
          kernel.name());
   next->kernel = &kernel;
@@ -203,7 +203,7 @@ void Stream::launch(Kernel& kernel, const Range& range) {
   std::swap(next->changes, kernel.changes());
   kernel.changes().clear();
   work_counters().launches.fetch_add(1, std::memory_order_relaxed);
-  next.submit("kernel", kernel.name(), 0);
+  next.issue("kernel", kernel.name(), 0);
 }
 
 void Stream::launch(cl_kernel kernel, const char* name, const Range& range) {
@@ -212,7 +212,7 @@ void Stream::launch(cl_kernel kernel, const char* name, const Range& range) {
     return;
   const Exclusive lock(*this);
   work_counters().launches.fetch_add(1, std::memory_order_relaxed);
-  submitted_.fetch_add(1, std::memory_order_release);
+  enqueued_.fetch_add(1, std::memory_order_release);
   std::string call;
   const cl_int code = enqueue(kernel, name, range, traced("kernel", name, 0), call);
   check(code, call.c_str());
@@ -233,7 +233,7 @@ void Stream::write(cl_mem target, uint64_t offset, const void* source, uint64_t 
                     .target_offset = offset,
                     .bytes = bytes,
                     .memory = memory};
-  next.submit("copy", "copy to device", bytes);
+  next.issue("copy", "copy to device", bytes);
 }
 
 // The caller's memory is free when this returns.
@@ -244,7 +244,7 @@ void Stream::write_large(cl_mem target, uint64_t offset, const void* source, uin
     check(cl().clEnqueueWriteBuffer(queue_.get(), target, blocking, offset + at, count, from, 0,
                                     nullptr, traced("copy", "copy to device", count)),
           "clEnqueueWriteBuffer");
-    submitted_one();
+    enqueued_one();
   };
   if (device_.caps().unified_memory) return enqueue(CL_TRUE, 0, source, bytes);
   const auto* from = static_cast<const unsigned char*>(source);
@@ -272,7 +272,7 @@ void Stream::copy(cl_mem target, uint64_t target_offset, cl_mem source, uint64_t
                     .bytes = bytes,
                     .source = source,
                     .source_offset = source_offset};
-  next.submit("copy", "copy on device", bytes);
+  next.issue("copy", "copy on device", bytes);
 }
 
 void Stream::fill(cl_mem target, uint64_t offset, const void* pattern, uint32_t pattern_bytes,
@@ -288,7 +288,7 @@ void Stream::fill(cl_mem target, uint64_t offset, const void* pattern, uint32_t 
                     .bytes = bytes,
                     .pattern_bytes = pattern_bytes};
   std::memcpy(next->transfer.pattern.data(), pattern, pattern_bytes);
-  next.submit("fill", "fill", bytes);
+  next.issue("fill", "fill", bytes);
 }
 
 }  // namespace ocltensor::opencl

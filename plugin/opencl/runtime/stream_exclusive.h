@@ -7,7 +7,7 @@
 
 namespace ocltensor::opencl {
 
-// The stream's lock, with all launches handed over and none of them refused, in the profiler's
+// The stream's lock, with all launches submitted and none of them refused, in the profiler's
 // session.
 class Stream::Exclusive {
  public:

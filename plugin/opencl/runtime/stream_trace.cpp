@@ -9,7 +9,7 @@
 namespace ocltensor::opencl {
 namespace {
 
-// Commands that wait to be handed over, and how many are at a time: 6 us each, in which nothing is
+// Commands that wait to be delivered, and how many are at a time: 6 us each, in which nothing is
 // enqueued, so that a GPU must have enough to do meanwhile.
 constexpr size_t kCollectAt = 2048, kAtATime = 128;
 

@@ -19,9 +19,9 @@ class StreamTrace {
   // Where the enqueuing call puts the next command's event. `work` describes it, as
   // profiler::describe_command() gave it.
   cl_event* next(const profiler::DeviceWork& work);
-  // Hands everything to the profiler; all of it has finished.
+  // Delivers everything to the profiler; all of it has finished.
   void finish() { collect(true, commands_.size()); }
-  // Hands over what has finished so far.
+  // Delivers what has finished so far.
   void collect() { collect(false, commands_.size()); }
 
  private:

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <mutex>
 
-#include "runtime/asked.h"
+#include "runtime/verbose.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -173,7 +173,7 @@ size_t choose_algorithm(const Question& q) {
   Decision decision = decide_by_rule(q);
   if (policy.benchmark || policy.keep) decide_by_measuring(q, decision);
   if (policy.verbose > 0)
-    print_asked("choice", sentence(q, decision));
+    print_verbose("choice", sentence(q, decision));
   else if (logging::enabled(logging::Level::Debug))
     logging::write(logging::Level::Debug, "choice", sentence(q, decision).c_str());
   return decision.index;

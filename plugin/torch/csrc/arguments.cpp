@@ -91,7 +91,7 @@ void Arguments::add(const at::Tensor& tensor) {
   if (!tensor.defined()) return none();
   tb_value& value = next();
   if (tensor.device().type() != kOcl) {
-    guests_.emplace_back(count_ - 1, &tensor);
+    scalar_tensors_.emplace_back(count_ - 1, &tensor);
     return;
   }
   const at::Tensor* plain = &tensor;
@@ -235,7 +235,8 @@ void Arguments::random() {
 }
 
 // As a number where type promotion cannot tell the difference, else as a tensor on the device.
-void Arguments::take_guest(const at::Tensor& guest, tb_value& value, c10::DeviceIndex device) {
+void Arguments::take_scalar_tensor(const at::Tensor& scalar, tb_value& value,
+                                   c10::DeviceIndex device) {
   bool all_dimensioned = true;
   bool floating = false;
   bool complex = false;
@@ -244,21 +245,21 @@ void Arguments::take_guest(const at::Tensor& guest, tb_value& value, c10::Device
     floating |= t->is_floating_point();
     complex |= t->is_complex();
   }
-  const at::ScalarType type = guest.scalar_type();
+  const at::ScalarType type = scalar.scalar_type();
   const bool same_promotion =
-      guest.unsafeGetTensorImpl()->is_wrapped_number() ||
+      scalar.unsafeGetTensorImpl()->is_wrapped_number() ||
       (all_dimensioned &&
        (type == at::kBool || type == at::kLong || type == at::kFloat || type == at::kComplexFloat ||
         (type == at::kDouble && (floating || complex)) ||
         (type == at::kComplexDouble && (floating || complex))));
   if (!same_promotion) {
-    kept_.push_back(guest.to(c10::Device(kOcl, device)));
+    kept_.push_back(scalar.to(c10::Device(kOcl, device)));
     tensors_[tensor_count_] = describe_input(kept_.back());
     value.tag = TB_TENSOR;
     value.as.p = &tensors_[tensor_count_++];
     return;
   }
-  set_number(value, resolved(guest).item());
+  set_number(value, resolved(scalar).item());
 }
 
 c10::DeviceIndex Arguments::settle(const char* name, c10::DeviceIndex fallback, bool take_scalars) {
@@ -268,14 +269,14 @@ c10::DeviceIndex Arguments::settle(const char* name, c10::DeviceIndex fallback, 
         t->device().index() == device, name,
         ": Expected all tensors to be on the same device, but found at least two devices, ocl:",
         static_cast<int>(device), " and ", t->device());
-  for (const auto& [at, guest] : guests_) {
+  for (const auto& [at, scalar] : scalar_tensors_) {
     TORCH_CHECK(
-        (take_scalars || guest->unsafeGetTensorImpl()->is_wrapped_number()) && guest->dim() == 0 &&
-            guest->device().is_cpu(),
+        (take_scalars || scalar->unsafeGetTensorImpl()->is_wrapped_number()) &&
+            scalar->dim() == 0 && scalar->device().is_cpu(),
         name,
         ": Expected all tensors to be on the same device, but found at least two devices, ocl:",
-        static_cast<int>(device), " and ", guest->device());
-    take_guest(*guest, values_[at], device);
+        static_cast<int>(device), " and ", scalar->device());
+    take_scalar_tensor(*scalar, values_[at], device);
   }
   if (generator_at_ != kMost) values_[generator_at_].as.p = generator_handle(generator_, device);
   return device;

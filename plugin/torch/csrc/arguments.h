@@ -104,15 +104,15 @@ class Arguments {
   void add_list(const List& list);
   template <typename Tensors>
   void add_tensors(const Tensors& tensors);
-  void take_guest(const at::Tensor& guest, tb_value& value, c10::DeviceIndex device);
+  void take_scalar_tensor(const at::Tensor& scalar, tb_value& value, c10::DeviceIndex device);
 
   std::array<tb_value, kMost> values_;
   size_t count_ = 0;
   std::array<tb_tensor, kMost> tensors_;
   size_t tensor_count_ = 0;
-  c10::SmallVector<const at::Tensor*, 8> inputs_;             // ocl tensors, for overlap checks
-  std::list<at::Tensor> resolved_;                            // of conjugated and negated inputs
-  std::vector<std::pair<size_t, const at::Tensor*>> guests_;  // CPU tensors by position
+  c10::SmallVector<const at::Tensor*, 8> inputs_;  // ocl tensors, for overlap checks
+  std::list<at::Tensor> resolved_;                 // of conjugated and negated inputs
+  std::vector<std::pair<size_t, const at::Tensor*>> scalar_tensors_;  // CPU tensors by position
   std::vector<at::Tensor> kept_;
   std::array<std::array<double, 2>, 4> complex_;  // what TB_COMPLEX points to
   size_t complex_count_ = 0;

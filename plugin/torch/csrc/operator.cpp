@@ -271,7 +271,7 @@ void PluginOperator::run_in_place(Arguments& in, std::span<at::Tensor> outs) {
 namespace {
 
 // The same memory without the marks of a lazily conjugated or negated view.
-at::Tensor bare(const at::Tensor& tensor) {
+at::Tensor unwrapped(const at::Tensor& tensor) {
   at::Tensor plain = tensor;
   if (plain.is_conj()) plain = at::_conj(plain);
   if (plain.is_neg()) plain = at::_neg_view(plain);
@@ -295,8 +295,8 @@ void copy_on_device(const at::Tensor& target, const at::Tensor& source) {
     const PartOfCopy part;
     static PluginOperator& conjugate = *new PluginOperator("conj_physical.out");
     static PluginOperator& negate = *new PluginOperator("neg.out");
-    const at::Tensor plain = bare(target);
-    copy_on_device(plain, bare(source));
+    const at::Tensor plain = unwrapped(target);
+    copy_on_device(plain, unwrapped(source));
     if (conjugates && target.is_complex()) change_in_place(conjugate, plain);
     if (negates) change_in_place(negate, plain);
     return;

@@ -47,7 +47,7 @@ class PluginOperator {
   void run_out(Arguments& in, std::span<at::Tensor> outs);
   // The same for an operator that changes `outs` in place: their shape and dtype are fixed.
   void run_in_place(Arguments& in, std::span<at::Tensor> outs);
-  // The bare call: arguments settled, outputs as the plugin wants them.
+  // The call itself: arguments settled, outputs as the plugin wants them.
   void invoke(const Arguments& in, std::span<at::Tensor> outs, c10::DeviceIndex device);
 
  private:

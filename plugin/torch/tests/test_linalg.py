@@ -27,7 +27,7 @@ def positive(*shape: int, dtype=torch.float32) -> torch.Tensor:
 
 
 def layouts(a: torch.Tensor):
-    """The same values, lying in memory in several ways."""
+    """The same values in several memory layouts."""
     yield "rows", a
     yield "columns", a.mT.contiguous().mT
     wide = a.new_full((*a.shape[:-2], 2 * a.shape[-2], 3 * a.shape[-1]), float("nan"))

@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kTileRows = 8;  // tile_rows.h
 constexpr int64_t kPanel = 32;    // tile_rows.h
 constexpr int64_t kBlock = 256;   // tile_rows.h
-constexpr int64_t kFewRows = 4;
+constexpr int64_t kSkinny = 4;
 constexpr int64_t kSmallOutput = 256 * 256;
 constexpr uint64_t kPackedBytes = 8 * kBlock * kPanel * sizeof(float);  // local memory of the tiles
 
@@ -147,7 +147,7 @@ void run_packed(const OpCall& call, const MatmulProblem& p) {
 
 const char* refuse_skinny(const OpCall& call, const MatmulProblem& p) {
   if (const char* reason = refuse_common(call, p)) return reason;
-  if (p.m > kFewRows) return "more than 4 rows";
+  if (p.m > kSkinny) return "more than 4 rows";
   if (p.b.col == 1) return nullptr;
   if (p.b.row == 1 && (p.a.col == 1 || p.k == 1)) return nullptr;
   return "B has no neighbouring elements";
@@ -156,7 +156,7 @@ const char* refuse_skinny(const OpCall& call, const MatmulProblem& p) {
 void run_skinny(const OpCall& call, const MatmulProblem& p) {
   const bool rows = p.b.col == 1;
   Defines d = defines(p, p.dtype);
-  d.set("ROWS", p.m == 1 ? 1 : kFewRows);
+  d.set("ROWS", p.m == 1 ? 1 : kSkinny);
   Launch launch =
       rows ? call.launch(kernel_sources::matmul_cpu_skinny_rows, "matmul_skinny_rows", d)
            : call.launch(kernel_sources::matmul_cpu_skinny_dots, "matmul_skinny_dots", d);

@@ -281,8 +281,7 @@ const char* refuse_split(const OpCall& call, const MatmulProblem& p) {
   return nullptr;
 }
 const char* pass_over_split(const OpCall&, const MatmulProblem& p) {
-  if (few_rows_beat_matrix_units(p) || p.k < 128)
-    return "splitting would take longer than it saves";
+  if (skinny_beats_matrix_units(p) || p.k < 128) return "splitting would take longer than it saves";
   const auto products = static_cast<double>(p.batch * p.m) * static_cast<double>(p.n * p.k);
   return products < 0x1p25 ? "splitting would take longer than it saves" : nullptr;
 }

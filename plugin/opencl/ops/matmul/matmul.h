@@ -42,14 +42,14 @@ extern const MatmulImplementation kMatmulSplit;  // split.cpp: few results, long
 extern const MatmulImplementation kMatmulSkinny, kMatmulInPlace,
     kMatmulPacked;                                                    // cpu.cpp: CPU drivers
 extern const MatmulImplementation kMatmulHopper, kMatmulHopperSplit;  // hopper.cpp: matrix units
-extern const MatmulImplementation kMatmulDots, kMatmulColumns;        // few_rows.cpp: GPUs
+extern const MatmulImplementation kMatmulDots, kMatmulColumns;        // skinny.cpp: GPUs
 extern const MatmulImplementation kMatmulLargeTiles,
     kMatmulSmallTiles;                             // sgemm.cpp: GPUs
 extern const MatmulImplementation kMatmulGeneral;  // general.cpp: anything
 
-// few_rows.cpp: up to so many rows (columns) a product reads its other operand once, for GPUs.
-int64_t most_few_rows(DType type);
-bool few_rows_beat_matrix_units(const MatmulProblem& p);
+// skinny.cpp: up to so many rows (columns) a product reads its other operand once, for GPUs.
+int64_t most_skinny_rows(DType type);
+bool skinny_beats_matrix_units(const MatmulProblem& p);
 
 // For the implementations: the kernels' parameters, defines and operands of a problem.
 MatmulParams matmul_params(const MatmulProblem& problem);

@@ -46,10 +46,11 @@ void multiply(OpCall& call, const Form& form, TensorView a, TensorView b, const 
   call.accept();
   if (out.numel() == 0) return;
 
-  // Outputs whose elements coincide or lie oddly go through scratch memory; columns are as good as
-  // rows.
-  const Matrix lying = matrix(out.address(), out.strides(), form.c);
-  const bool rows_or_columns = lying.col == 1 || lying.row == 1 || out.is_contiguous();
+  // Outputs whose elements coincide or have odd strides go through scratch memory; columns are as
+  // good as rows.
+  const Matrix target_layout = matrix(out.address(), out.strides(), form.c);
+  const bool rows_or_columns =
+      target_layout.col == 1 || target_layout.row == 1 || out.is_contiguous();
   const bool direct = rows_or_columns && !has_internal_overlap(out.sizes(), out.strides());
   std::optional<ContiguousOutput> copy;
   if (!direct) copy.emplace(call, out);

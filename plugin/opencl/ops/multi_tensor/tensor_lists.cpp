@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "apart.h"
+#include "disjoint.h"
 #include "multi_tensor.h"
 #include "ops/copy/copy.h"
 #include "ops/divide_up.h"
@@ -108,7 +108,7 @@ void TensorLists::check_apart() const {
   }
   for (const Part& part : shared_)
     if (part.bytes > 0) used.push_back({part.address, part.address + part.bytes, false});
-  if (!are_apart(used))
+  if (!are_disjoint(used))
     unsupported(TB_REASON_LAYOUT,
                 "{}: a tensor that is written shares memory with another one of the lists",
                 call_.name());

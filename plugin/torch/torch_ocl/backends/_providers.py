@@ -144,11 +144,11 @@ def _resolve(patterns: Iterable[str]) -> tuple[list[str], list[str]]:
     for pattern in patterns:
         if pattern in ("copy", "copy.out"):
             raise ValueError("copy cannot be disabled: the fallback of every operator needs it")
-        bare = pattern.removeprefix("aten::")
-        found = ([n for n in own if _fits(bare, n)], [n for n in composed if _fits(bare, n)])
+        plain = pattern.removeprefix("aten::")
+        found = ([n for n in own if _fits(plain, n)], [n for n in composed if _fits(plain, n)])
         if not any(found):
             names = sorted({n.split(".")[0] for n in (*own, *composed)})
-            near = ", ".join(difflib.get_close_matches(bare, names))
+            near = ", ".join(difflib.get_close_matches(plain, names))
             raise ValueError(
                 f"no operator of ocl fits {pattern!r}" + (f"; near are: {near}" if near else "")
             )

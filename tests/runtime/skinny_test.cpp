@@ -72,7 +72,7 @@ std::string checked(const Sizes& s, bool turned_a, bool turned_b, int64_t offset
   return choice;
 }
 
-TEST(FewRows, BothLayoutsOnBothSidesOfTheLimits) {
+TEST(Skinny, BothLayoutsOnBothSidesOfTheLimits) {
   for (const bool turned : {false, true}) {
     const char* expected = turned ? "matmul.dots" : "matmul.columns";
     for (const Sizes& s : {Sizes{1, 1, 136, 260},
@@ -93,7 +93,7 @@ TEST(FewRows, BothLayoutsOnBothSidesOfTheLimits) {
   }
 }
 
-TEST(FewRows, PiecesOfLongSums) {
+TEST(Skinny, PiecesOfLongSums) {
   for (const bool turned : {false, true}) {
     (void)checked({1, 3, 5, 4099}, false, turned, 0, ot::DType::Float32);
     (void)checked({1, 1, 1, 70000}, false, turned, 0, ot::DType::Float32);
@@ -101,7 +101,7 @@ TEST(FewRows, PiecesOfLongSums) {
   }
 }
 
-TEST(FewRows, FewColumnsAreTurned) {
+TEST(Skinny, FewColumnsAreTurned) {
   for (const bool turned : {false, true}) {
     const std::string choice = checked({2, 150, 6, 72}, turned, turned, 0, ot::DType::Float32);
     if (gpu_style()) {
@@ -110,7 +110,7 @@ TEST(FewRows, FewColumnsAreTurned) {
   }
 }
 
-TEST(FewRows, TypesAndAlignments) {
+TEST(Skinny, TypesAndAlignments) {
   for (const ot::DType type : {ot::DType::Float16, ot::DType::BFloat16, ot::DType::Float64,
                                ot::DType::Int64, ot::DType::Int8})
     for (const bool turned : {false, true}) {
@@ -123,7 +123,7 @@ TEST(FewRows, TypesAndAlignments) {
 
 // What lies beside an operand, or in a row of its own that is none of the result's, must not enter
 // a sum.
-TEST(FewRows, InfinitiesStayWhereTheyAre) {
+TEST(Skinny, InfinitiesStayWhereTheyAre) {
   constexpr int64_t kM = 3, kN = 70, kK = 70;
   std::vector<float> x(kM * kK, 1), y(kK * kN, 1);
   x[kK + 5] = std::numeric_limits<float>::infinity();

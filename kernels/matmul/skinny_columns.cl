@@ -1,7 +1,7 @@
 // Products of a few rows with a B whose columns are neighbours in memory, for GPUs: ACROSS work-items share a row of B, VEC
 // columns each, the others have other rows; what they sum meets in local memory in a fixed order.
-// Defines: as few_rows.h (VEC: columns of B); ACROSS (work-items along a row: 8 or 32).
-#include "few_rows.h"
+// Defines: as skinny.h (VEC: columns of B); ACROSS (work-items along a row: 8 or 32).
+#include "skinny.h"
 
 #define ITEMS 256
 #define DOWN (ITEMS / ACROSS)   // work-items along k
@@ -16,7 +16,7 @@
 #define MEETING (ROWS * COLUMNS <= 512 ? ROWS : 512 / COLUMNS)  // rows that meet at once
 
 __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
-__kernel void matmul_columns(FEW_ROWS_ARGUMENTS, const MatmulParams p) {
+__kernel void matmul_columns(SKINNY_ARGUMENTS, const MatmulParams p) {
   __local acc_t rows[ROWS][CHUNK] __attribute__((aligned(16)));
   __local acc_t shared[MEETING][DOWN][COLUMNS] __attribute__((aligned(16)));
   const int id = get_local_id(0), across = id % ACROSS, down = id / ACROSS;

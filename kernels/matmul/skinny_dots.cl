@@ -1,7 +1,7 @@
 // Products of a few rows with a B that lies along k (a weight N x K), for GPUs: LANES work-items share COLS columns, neighbours
 // along k, and meet in local memory in a fixed order.
-// Defines: as few_rows.h (VEC: along k, of A and B); COLS; LANES (8 to 256, a power of two).
-#include "few_rows.h"
+// Defines: as skinny.h (VEC: along k, of A and B); COLS; LANES (8 to 256, a power of two).
+#include "skinny.h"
 
 #define ITEMS 256
 #define TEAMS (ITEMS / LANES)
@@ -14,7 +14,7 @@
 #endif
 
 __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
-__kernel void matmul_dots(FEW_ROWS_ARGUMENTS, const MatmulParams p) {
+__kernel void matmul_dots(SKINNY_ARGUMENTS, const MatmulParams p) {
   __local acc_t shared[MEETING][ITEMS];
   const uint id = get_local_id(0), lane = id % LANES, team = id / LANES;
   const Part part = part_of_group(TEAMS * COLS, pieces, length, p);

@@ -8,7 +8,7 @@
 
 namespace ocltensor::opencl {
 
-inline void print_asked(std::string_view component, std::string_view line) {
+inline void print_verbose(std::string_view component, std::string_view line) {
   std::string whole = "[ocltensor] ";
   whole.append(component).append(": ").append(line).append("\n");
   std::fwrite(whole.data(), 1, whole.size(), stderr);  // one call: lines of threads do not mix

@@ -12,12 +12,12 @@ namespace ocltensor::opencl {
 namespace {
 
 constexpr int64_t kItems = 256;  // ITEMS of the kernels
-constexpr int64_t kChunk = 128;  // CHUNK of few_rows_columns.cl
+constexpr int64_t kChunk = 128;  // CHUNK of skinny_columns.cl
 constexpr int64_t kShort = 32;   // sums that do not pay for work-items that share them
 constexpr int64_t kVectorBytes = 16;
 
-// The few are rows.
-MatmulProblem lying(const MatmulProblem& p) {
+// The same product with few rows: of the transposed matrices where it has few columns.
+MatmulProblem with_few_rows(const MatmulProblem& p) {
   if (p.m <= p.n) return p;
   MatmulProblem q = p;
   std::swap(q.m, q.n);
@@ -28,7 +28,7 @@ MatmulProblem lying(const MatmulProblem& p) {
   return q;
 }
 
-// B as lying() has it: the operand that is read once.
+// B as with_few_rows() has it: the operand that is read once.
 Matrix read_once(const MatmulProblem& p) { return p.m <= p.n ? p.b : transposed(p.a); }
 
 // Can vectors be read along dimension `along`, whose neighbours are `step` apart and whose lines
@@ -104,7 +104,7 @@ int64_t lanes_of(const OpCall& call, const MatmulProblem& p, const Plan& plan, i
 }
 
 void run_dots(const OpCall& call, const MatmulProblem& problem) {
-  const MatmulProblem p = lying(problem);
+  const MatmulProblem p = with_few_rows(problem);
   const bool vectors = size_of(p.dtype) <= 4 && is_floating(p.dtype) &&
                        has_vectors(p, p.a, p.a.col, p.a.row, p.k) &&
                        has_vectors(p, p.b, p.b.row, p.b.col, p.k);
@@ -116,13 +116,13 @@ void run_dots(const OpCall& call, const MatmulProblem& problem) {
   cut(call, p, plan, step, 2 * step);
   Defines d;
   d.set("COLS", columns).set("LANES", lanes);
-  enqueue(call, p, plan, kernel_sources::matmul_few_rows_dots, "matmul_dots", d);
+  enqueue(call, p, plan, kernel_sources::matmul_skinny_dots, "matmul_dots", d);
 }
 
 // ---- B along its columns
 
 void run_columns(const OpCall& call, const MatmulProblem& problem) {
-  const MatmulProblem p = lying(problem);
+  const MatmulProblem p = with_few_rows(problem);
   const bool vectors =
       size_of(p.dtype) <= 4 && is_floating(p.dtype) && has_vectors(p, p.b, p.b.col, p.b.row, p.n);
   Plan plan{rows_of(p), vectors ? kVectorBytes / size_of(p.dtype) : 1, 0};
@@ -131,23 +131,24 @@ void run_columns(const OpCall& call, const MatmulProblem& problem) {
   cut(call, p, plan, kItems / across * 4, kChunk / 2);
   Defines d;
   d.set("ACROSS", across);
-  enqueue(call, p, plan, kernel_sources::matmul_few_rows_columns, "matmul_columns", d);
+  enqueue(call, p, plan, kernel_sources::matmul_skinny_columns, "matmul_columns", d);
 }
 
 // ---- The algorithms
 
 const char* refuse(const OpCall& call, const MatmulProblem& p) {
   if (call.caps().style != KernelStyle::Gpu) return "the device wants few large work-items";
-  if (std::min(p.m, p.n) > most_few_rows(p.dtype)) return "more than a few rows";
+  if (std::min(p.m, p.n) > most_skinny_rows(p.dtype)) return "more than a few rows";
   if (call.caps().max_work_group_size < static_cast<size_t>(kItems))
     return "work-groups are too small";
   constexpr int64_t kMost = int64_t{1} << 30;  // work-groups, which kernels count in 32 bits
-  if (p.batch > kMost / 512 / most_few_rows(p.dtype) || std::max(p.m, p.n) > kMost / 512 / p.batch)
+  if (p.batch > kMost / 512 / most_skinny_rows(p.dtype) ||
+      std::max(p.m, p.n) > kMost / 512 / p.batch)
     return "the sizes need 64 bits";
   return nullptr;
 }
-// Rows and columns of a work-item are counted from the first one, in 32 bits; lying() exchanges the
-// two strides.
+// Rows and columns of a work-item are counted from the first one, in 32 bits; with_few_rows()
+// exchanges the two strides.
 const char* refuse_dots(const OpCall& call, const MatmulProblem& p) {
   if (const char* reason = refuse(call, p)) return reason;
   constexpr int64_t kMost = int64_t{1} << 31;
@@ -176,13 +177,13 @@ const char* pass_over_dots(const OpCall& call, const MatmulProblem& p) {
 
 }  // namespace
 
-int64_t most_few_rows(DType type) { return type == DType::Float32 ? 32 : 16; }
+int64_t most_skinny_rows(DType type) { return type == DType::Float32 ? 32 : 16; }
 
 // On an H200, 2048 x 2048: matrix units 33 to 42 us for 32 rows; dot products of 4, 16 and 32 rows
 // 16, 39 and 80; columns of 32 rows 21 to 25.
-bool few_rows_beat_matrix_units(const MatmulProblem& p) {
+bool skinny_beats_matrix_units(const MatmulProblem& p) {
   constexpr int64_t kMostDots = 8;
-  return std::min(p.m, p.n) <= (lies_along_columns(p) ? most_few_rows(p.dtype) : kMostDots);
+  return std::min(p.m, p.n) <= (lies_along_columns(p) ? most_skinny_rows(p.dtype) : kMostDots);
 }
 
 const MatmulImplementation kMatmulDots{

@@ -14,6 +14,6 @@ struct Used {
 };
 
 // No range that is written overlaps any other one. Reorders `used`.
-bool are_apart(std::vector<Used>& used);
+bool are_disjoint(std::vector<Used>& used);
 
 }  // namespace ocltensor::opencl

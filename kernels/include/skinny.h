@@ -2,12 +2,12 @@
 // A work-group has ROWS rows and some columns of one of `batch` matrices, and one piece of k. PARTIAL: its sums go to memory of
 // the accumulator's type, `pieces` matrices of m x n for each of the batch, all of the first piece first (sum_pieces.cl).
 // Defines: TYPE, FLOATING, WIDE, HAS_S, ROWS, VEC, PARTIAL.
-#ifndef OCLTENSOR_FEW_ROWS_H
-#define OCLTENSOR_FEW_ROWS_H
+#ifndef OCLTENSOR_SKINNY_H
+#define OCLTENSOR_SKINNY_H
 #include "matmul_params.h"
 #include "raw_vector.h"
 
-#define FEW_ROWS_ARGUMENTS                                                                                        \
+#define SKINNY_ARGUMENTS                                                                                        \
   __global void *c_base, ulong c_offset, __global const void *a_base, ulong a_offset, __global const void *b_base, \
       ulong b_offset, __global const void *s_base, ulong s_offset, const uint pieces, const uint batch,           \
       const long length

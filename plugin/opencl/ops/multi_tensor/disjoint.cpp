@@ -1,5 +1,5 @@
 // Ranges in the order of their addresses, and one sweep over them.
-#include "apart.h"
+#include "disjoint.h"
 
 #include <algorithm>
 #include <array>
@@ -30,7 +30,7 @@ void sort_by_address(std::vector<Used>& used) {
 
 }  // namespace
 
-bool are_apart(std::vector<Used>& used) {
+bool are_disjoint(std::vector<Used>& used) {
   constexpr size_t kFew = 64;
   if (used.size() < kFew)
     std::sort(used.begin(), used.end(), is_before);
