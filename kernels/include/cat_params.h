@@ -1,4 +1,4 @@
-// Parameters of copy/cat.cl: a result [outer][line] from sources [outer][starts[k + 1] - starts[k]], in units of A.
+// Parameters of multi_tensor/cat.cl: a result [outer][line] from sources [outer][starts[k + 1] - starts[k]], in units of A.
 #ifndef OCLTENSOR_CAT_PARAMS_H
 #define OCLTENSOR_CAT_PARAMS_H
 #include "host_types.h"

@@ -1,4 +1,4 @@
-// Parameters of sort/histogram.cl. A launch looks at up to four dimensions of the points.
+// Parameters of index/histogram.cl. A launch looks at up to four dimensions of the points.
 #ifndef OCLTENSOR_HISTOGRAM_PARAMS_H
 #define OCLTENSOR_HISTOGRAM_PARAMS_H
 #include "host_types.h"

@@ -1,4 +1,4 @@
-"""Embeds kernels/**/*.{cl,h} as C++ constants: kernels/pointwise/elementwise_cpu.cl becomes kernel_sources::pointwise_elementwise_cpu.
+"""Embeds kernels/**/*.{cl,h} as C++ constants: kernels/elementwise/elementwise_cpu.cl becomes kernel_sources::elementwise_elementwise_cpu.
 
 usage: embed_kernels.py KERNEL_DIR OUT_HEADER OUT_SOURCE
 kernel_sources::digest names the paths and texts of all of them.

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/operators.h"
-#include "ops/op_call.h"
+#include "call/op_call.h"
 
 namespace ocltensor::opencl {
 

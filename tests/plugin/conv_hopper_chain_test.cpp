@@ -7,7 +7,7 @@
 #include "any_call.h"
 #include "conv_hopper_engine.h"
 #include "ops/conv/hopper.h"
-#include "ops/hopper_numbers.h"
+#include "ops/matmul/hopper_numbers.h"
 
 namespace ocltensor::opencl {
 namespace {

@@ -6,9 +6,9 @@
 
 #include <vector>
 
+#include "call/divide_up.h"
 #include "conv_hopper_places.h"
 #include "ops/conv/hopper_plan.h"
-#include "ops/divide_up.h"
 
 namespace ocltensor::opencl {
 

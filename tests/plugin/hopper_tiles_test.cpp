@@ -5,7 +5,7 @@
 
 #include <thread>
 
-#include "ops/divide_up.h"
+#include "call/divide_up.h"
 
 namespace ocltensor::opencl {
 namespace {

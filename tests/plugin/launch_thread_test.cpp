@@ -12,7 +12,7 @@
 #include "any_call.h"
 #include "base/config.h"
 #include "kernel_sources.h"
-#include "ops/hopper_numbers.h"
+#include "ops/matmul/hopper_numbers.h"
 
 namespace ocltensor::opencl {
 namespace {

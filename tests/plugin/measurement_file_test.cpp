@@ -1,6 +1,6 @@
 // The file of measurements: what is written is read, what is damaged is as if it were not there,
 // and writers do not lose each other's lines.
-#include "tune/measurement_file.h"
+#include "call/measurement_file.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -4,6 +4,8 @@
 #include <string>
 
 #include "base/config.h"
+#include "call/algorithms.h"
+#include "call/providers.h"
 #include "entry.h"
 #include "ops/attention/attention.h"
 #include "ops/conv/conv.h"
@@ -13,8 +15,6 @@
 #include "ops/registry.h"
 #include "runtime/profile_settings.h"
 #include "switch_checks.h"
-#include "tune/algorithms.h"
-#include "tune/providers.h"
 
 namespace ocltensor::opencl {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "op_call.h"
+#include "call/op_call.h"
 
 // What a tb_op handle points to.
 struct tb_op_s {

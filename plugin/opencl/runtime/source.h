@@ -9,7 +9,7 @@
 namespace ocltensor::opencl {
 
 struct Source {
-  const char* path;  // "pointwise/elementwise_cpu.cl", relative to kernels/
+  const char* path;  // "elementwise/elementwise_cpu.cl", relative to kernels/
   const char* text;
 };
 

@@ -1,8 +1,8 @@
 // Scaled dot product attention.
 #pragma once
 
-#include "ops/op_call.h"
-#include "tune/algorithms.h"
+#include "call/algorithms.h"
+#include "call/op_call.h"
 
 namespace ocltensor::opencl {
 

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "ops/divide_up.h"
+#include "call/divide_up.h"
 
 namespace ocltensor::opencl {
 namespace {

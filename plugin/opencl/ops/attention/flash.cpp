@@ -1,11 +1,11 @@
 // Attention on CPU drivers without a matrix of scores: kernels/attention/flash_*.cl.
 #include <cstring>
 
+#include "call/divide_up.h"
+#include "call/division.h"
 #include "flash_params.h"
 #include "fused.h"
 #include "kernel_sources.h"
-#include "ops/divide_up.h"
-#include "ops/division.h"
 #include "ops/reduce/reduction.h"
 
 namespace ocltensor::opencl {

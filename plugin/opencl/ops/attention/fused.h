@@ -4,8 +4,8 @@
 #include <array>
 
 #include "attention.h"
+#include "call/algorithms.h"
 #include "scores.h"
-#include "tune/algorithms.h"
 
 namespace ocltensor::opencl {
 

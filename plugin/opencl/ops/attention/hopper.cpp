@@ -5,8 +5,8 @@
 #include <cstring>
 #include <limits>
 
+#include "call/divide_up.h"
 #include "kernel_sources.h"
-#include "ops/divide_up.h"
 #include "ops/matmul/matrix_units.h"
 
 namespace ocltensor::opencl {

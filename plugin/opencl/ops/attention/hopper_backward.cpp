@@ -2,9 +2,9 @@
 // gradients of key and value and one for that of query (kernels/attention/hopper_backward.cl).
 #include <cstring>
 
+#include "call/divide_up.h"
 #include "hopper.h"
 #include "kernel_sources.h"
-#include "ops/divide_up.h"
 #include "ops/matmul/matrix_units.h"
 
 namespace ocltensor::opencl {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "hopper.h"
-#include "ops/hopper_numbers.h"
+#include "ops/matmul/hopper_numbers.h"
 
 namespace ocltensor::opencl {
 namespace {

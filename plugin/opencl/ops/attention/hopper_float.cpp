@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "blocks.h"
-#include "ops/divide_up.h"
-#include "ops/division.h"
+#include "call/divide_up.h"
+#include "call/division.h"
 #include "ops/matmul/matrix_units.h"
 #include "ops/matmul/planes.h"
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "ops/hopper_numbers.h"
+#include "ops/matmul/hopper_numbers.h"
 
 namespace ocltensor::opencl {
 namespace {

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "call/divide_up.h"
+#include "call/division.h"
 #include "kernel_sources.h"
-#include "ops/divide_up.h"
-#include "ops/division.h"
 
 namespace ocltensor::opencl {
 namespace {

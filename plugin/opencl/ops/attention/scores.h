@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "attention_params.h"
+#include "call/op_call.h"
 #include "ops/copy/copy.h"
 #include "ops/matmul/guard.h"
-#include "ops/op_call.h"
 
 namespace ocltensor::opencl {
 

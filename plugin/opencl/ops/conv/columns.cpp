@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "call/divide_up.h"
 #include "conv.h"
 #include "kernel_sources.h"
 #include "ops/copy/copy.h"
-#include "ops/divide_up.h"
 #include "ops/matmul/matmul.h"
 
 namespace ocltensor::opencl {

@@ -3,9 +3,9 @@
 
 #include <optional>
 
+#include "call/algorithms.h"
+#include "call/op_call.h"
 #include "conv_params.h"
-#include "ops/op_call.h"
-#include "tune/algorithms.h"
 
 namespace ocltensor::opencl {
 

@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <optional>
 
+#include "call/divide_up.h"
 #include "conv.h"
 #include "kernel_sources.h"
-#include "ops/divide_up.h"
 
 namespace ocltensor::opencl {
 namespace {

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <array>
 
+#include "call/divide_up.h"
 #include "conv.h"
 #include "hopper.h"
 #include "kernel_sources.h"
-#include "ops/divide_up.h"
 
 namespace ocltensor::opencl {
 namespace {

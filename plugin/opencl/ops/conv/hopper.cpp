@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "call/divide_up.h"
 #include "kernel_sources.h"
 #include "ops/copy/copy.h"
-#include "ops/divide_up.h"
 #include "ops/matmul/matrix_units.h"
 
 namespace ocltensor::opencl {

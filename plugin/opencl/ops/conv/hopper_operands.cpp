@@ -1,8 +1,8 @@
 // Operands of convolutions on Hopper's matrix units: read as they lie, or staged
 // (hopper_operands.cl).
+#include "call/divide_up.h"
 #include "hopper.h"
 #include "kernel_sources.h"
-#include "ops/divide_up.h"
 
 namespace ocltensor::opencl {
 namespace {

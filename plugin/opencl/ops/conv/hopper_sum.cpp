@@ -1,7 +1,7 @@
 // Results of products of convolutions on Hopper's matrix units, and sums of pieces (hopper_sum.cl).
+#include "call/divide_up.h"
 #include "hopper.h"
 #include "kernel_sources.h"
-#include "ops/divide_up.h"
 
 namespace ocltensor::opencl {
 namespace {

@@ -1,7 +1,7 @@
 // The test that a convolution's kernel has to pass on a driver before it is used.
 #include "hopper.h"
 
-#include "ops/hopper_numbers.h"
+#include "ops/matmul/hopper_numbers.h"
 
 namespace ocltensor::opencl {
 namespace {

@@ -1,8 +1,8 @@
 // convolution and convolution_backward: arguments become ConvProblems.
+#include "call/division.h"
 #include "hopper.h"
 #include "kernel_sources.h"
 #include "ops/copy/copy.h"
-#include "ops/division.h"
 
 namespace ocltensor::opencl {
 namespace {

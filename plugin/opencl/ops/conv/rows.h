@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "call/divide_up.h"
 #include "conv.h"
 #include "conv_rows_params.h"
-#include "ops/divide_up.h"
 
 namespace ocltensor::opencl {
 

@@ -2,7 +2,7 @@
 #include "copy.h"
 
 #include "kernel_sources.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/elementwise/elementwise.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -104,6 +104,21 @@ LocalTensor narrow(TensorView tensor, int64_t dim, int64_t start, int64_t length
   sizes[static_cast<size_t>(dim)] = length;
   return view_of(tensor, sizes, Dims(tensor.strides()),
                  start * tensor.strides()[static_cast<size_t>(dim)]);
+}
+
+LocalTensor permuted(TensorView tensor, const Dims& order) {
+  Dims sizes;
+  Dims strides;
+  for (const int64_t d : order) {
+    sizes.push_back(tensor.sizes()[static_cast<size_t>(d)]);
+    strides.push_back(tensor.strides()[static_cast<size_t>(d)]);
+  }
+  return view_of(tensor, sizes, strides, 0);
+}
+
+LocalTensor at_least_1d(TensorView tensor) {
+  if (tensor.ndim() == 0) return view_of(tensor, {1}, {1}, 0);
+  return view_of(tensor, Dims(tensor.sizes()), Dims(tensor.strides()), 0);
 }
 
 void copy_tensor(const OpCall& call, TensorView target, TensorView source) {

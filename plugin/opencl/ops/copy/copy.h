@@ -1,7 +1,7 @@
 // Copies, fills and tensors made from nothing.
 #pragma once
 
-#include "ops/op_call.h"
+#include "call/op_call.h"
 
 namespace ocltensor::opencl {
 
@@ -12,6 +12,9 @@ void fill_tensor(const OpCall& call, TensorView target, Scalar value);
 LocalTensor view_of(TensorView tensor, const Dims& sizes, const Dims& strides, int64_t offset);
 // The part [start, start + length) of one dimension.
 LocalTensor narrow(TensorView tensor, int64_t dim, int64_t start, int64_t length);
+// With its dimensions in another order; with one dimension where it has none.
+LocalTensor permuted(TensorView tensor, const Dims& order);
+LocalTensor at_least_1d(TensorView tensor);
 // Parts of a complex64 tensor: the real (0) or imaginary (1) one, and both along a last dimension.
 LocalTensor part_of(TensorView tensor, int which);
 LocalTensor as_real(TensorView tensor);
@@ -28,7 +31,6 @@ void convert_float64(const OpCall& call, TensorView target, TensorView source);
 void fill_float64(const OpCall& call, TensorView target, double value);
 
 std::span<const OpEntry> copy_operators();
-std::span<const OpEntry> cat_operators();                // cat.cpp
 extern const std::span<const OpEntry> kCreateOperators;  // create.cpp
 
 }  // namespace ocltensor::opencl

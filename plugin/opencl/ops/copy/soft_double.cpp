@@ -1,9 +1,9 @@
 // float64 on devices without it: stored and moved as bits, converted by integer arithmetic.
 #include <bit>
 
+#include "call/division.h"
 #include "copy.h"
 #include "kernel_sources.h"
-#include "ops/division.h"
 
 namespace ocltensor::opencl {
 namespace {

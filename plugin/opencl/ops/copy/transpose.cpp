@@ -1,8 +1,8 @@
 // Copies that swap dimensions on CPU drivers, by blocks.
 #include "base/iteration.h"
+#include "call/divide_up.h"
 #include "copy.h"
 #include "kernel_sources.h"
-#include "ops/divide_up.h"
 #include "pointwise_params.h"
 
 namespace ocltensor::opencl {

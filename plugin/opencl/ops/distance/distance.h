@@ -1,7 +1,7 @@
 // Distances between rows.
 #pragma once
 
-#include "ops/op_call.h"
+#include "call/op_call.h"
 
 namespace ocltensor::opencl {
 

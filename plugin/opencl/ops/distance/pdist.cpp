@@ -2,10 +2,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "call/division.h"
 #include "distance.h"
 #include "kernel_sources.h"
 #include "ops/copy/copy.h"
-#include "ops/division.h"
 #include "pdist_params.h"
 
 namespace ocltensor::opencl {

@@ -3,8 +3,8 @@
 
 #include <cmath>
 
+#include "call/division.h"
 #include "ops/copy/copy.h"
-#include "ops/division.h"
 
 namespace ocltensor::opencl {
 namespace {

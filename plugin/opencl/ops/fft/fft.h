@@ -1,9 +1,9 @@
 // Fast Fourier transforms of float32 and complex64.
 #pragma once
 
+#include "call/algorithms.h"
+#include "call/op_call.h"
 #include "fft_params.h"
-#include "ops/op_call.h"
-#include "tune/algorithms.h"
 
 namespace ocltensor::opencl {
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <bit>
 
+#include "call/division.h"
 #include "fft.h"
 #include "kernel_sources.h"
-#include "ops/division.h"
 #include "ops/reduce/complex.h"
 
 namespace ocltensor::opencl {

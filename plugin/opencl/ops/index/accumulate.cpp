@@ -4,12 +4,12 @@
 #include <cstring>
 
 #include "accumulate_params.h"
+#include "call/algorithms.h"
+#include "call/divide_up.h"
+#include "call/division.h"
 #include "kernel_sources.h"
 #include "ops/copy/copy.h"
-#include "ops/divide_up.h"
-#include "ops/division.h"
 #include "runs.h"
-#include "tune/algorithms.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -174,16 +174,6 @@ void accumulate(const OpCall& call, const Accumulation& what) {
   if (what.groups * what.length * what.block == 0 || what.target.numel() == 0) return;
   if (is_complex(what.target.dtype())) return accumulate_parts(call, what);
   algorithms().run(call, what);
-}
-
-LocalTensor permuted(TensorView tensor, const Dims& order) {
-  Dims sizes;
-  Dims strides;
-  for (const int64_t d : order) {
-    sizes.push_back(tensor.sizes()[static_cast<size_t>(d)]);
-    strides.push_back(tensor.strides()[static_cast<size_t>(d)]);
-  }
-  return view_of(tensor, sizes, strides, 0);
 }
 
 namespace {

@@ -1,9 +1,9 @@
 // Advanced indexing: self[indices] and self[indices] = values for any mix of integer indices, masks
 // and gaps.
+#include "call/division.h"
 #include "index.h"
 #include "ops/copy/copy.h"
-#include "ops/division.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/elementwise/elementwise.h"
 
 namespace ocltensor::opencl {
 namespace {

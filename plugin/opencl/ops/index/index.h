@@ -1,8 +1,8 @@
 // Gather, scatter, advanced indexing, embedding, selection by masks.
 #pragma once
 
-#include "ops/op_call.h"
-#include "tune/algorithms.h"
+#include "call/algorithms.h"
+#include "call/op_call.h"
 
 namespace ocltensor::opencl {
 
@@ -30,7 +30,6 @@ struct Indexed {
 // An index outside of the dimension is reported (runtime/faults.h), and moves nothing.
 void move_indexed(const OpCall& call, const Indexed& what, Move mode);
 void check_rank(const OpCall& call, int64_t rank);
-LocalTensor at_least_1d(TensorView tensor);
 
 // ---- combining sources into a target (accumulate.cpp)
 
@@ -74,7 +73,6 @@ class Target {
   std::vector<Scratch> memory_;
   LocalTensor local_;
 };
-LocalTensor permuted(TensorView tensor, const Dims& order);
 
 std::span<const OpEntry> move_operators();  // move.cpp: gather, index_select, embedding
 std::span<const OpEntry>
@@ -82,7 +80,8 @@ scatter_operators();  // scatter.cpp: scatter*, index_add, embedding_dense_backw
 std::span<const OpEntry> advanced_operators();
 const AlgorithmFamily& index_put_algorithms();  // advanced.cpp: index, index_put
 const AlgorithmFamily& accumulation_algorithms();
-std::span<const OpEntry> select_operators();  // select.cpp: nonzero, masked_select
+extern const std::span<const OpEntry> kHistogramOperators;  // histogram.cpp
+std::span<const OpEntry> select_operators();                // select.cpp: nonzero, masked_select
 
 // The coordinates of a mask's true elements, [count][rank of the mask]; waits for the device.
 struct Coordinates {

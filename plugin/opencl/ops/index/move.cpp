@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "base/iteration.h"
+#include "call/division.h"
 #include "index.h"
 #include "indexed_params.h"
 #include "kernel_sources.h"
 #include "ops/copy/copy.h"
-#include "ops/division.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -65,11 +65,6 @@ void take_vectors(IndexedParams& p, int64_t n) {
 }
 
 }  // namespace
-
-LocalTensor at_least_1d(TensorView tensor) {
-  if (tensor.ndim() == 0) return view_of(tensor, {1}, {1}, 0);
-  return view_of(tensor, Dims(tensor.sizes()), Dims(tensor.strides()), 0);
-}
 
 void check_rank(const OpCall& call, int64_t rank) {
   if (rank > INDEXED_RANK)

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <bit>
 
+#include "call/divide_up.h"
+#include "call/division.h"
 #include "kernel_sources.h"
-#include "ops/divide_up.h"
-#include "ops/division.h"
 #include "order_params.h"
 
 namespace ocltensor::opencl {

@@ -1,7 +1,7 @@
 // Keys in their order, stably, by digits: for CPU drivers.
 #pragma once
 
-#include "ops/op_call.h"
+#include "call/op_call.h"
 
 namespace ocltensor::opencl {
 

@@ -5,9 +5,9 @@
 #include <bit>
 #include <optional>
 
+#include "call/divide_up.h"
+#include "call/division.h"
 #include "kernel_sources.h"
-#include "ops/divide_up.h"
-#include "ops/division.h"
 #include "ops/sort/sort.h"
 #include "order.h"
 #include "runs_params.h"

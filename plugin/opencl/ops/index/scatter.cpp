@@ -1,8 +1,8 @@
 // scatter and its reductions, index_add, embedding's gradient: how each becomes an accumulation.
+#include "call/division.h"
 #include "index.h"
 #include "ops/copy/copy.h"
-#include "ops/division.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/elementwise/elementwise.h"
 
 namespace ocltensor::opencl {
 namespace {

@@ -1,10 +1,10 @@
 // nonzero and masked_select: shapes that depend on data, so that the host waits for the counts.
 #include <algorithm>
 
+#include "call/division.h"
 #include "index.h"
 #include "kernel_sources.h"
 #include "ops/copy/copy.h"
-#include "ops/division.h"
 #include "shape_params.h"
 
 namespace ocltensor::opencl {

@@ -1,7 +1,7 @@
 // What the factorisations share: launches, products, triangles and solves with them.
+#include "call/division.h"
 #include "kernel_sources.h"
 #include "linalg.h"
-#include "ops/division.h"
 #include "ops/reduce/reduction.h"
 
 namespace ocltensor::opencl {

@@ -1,8 +1,8 @@
 // Cholesky factorisation and triangular solves.
+#include "call/division.h"
 #include "kernel_sources.h"
 #include "linalg.h"
 #include "ops/copy/copy.h"
-#include "ops/division.h"
 
 namespace ocltensor::opencl {
 namespace {

@@ -1,8 +1,8 @@
 // LU factorisation with partial pivoting, solves with it, inverses, and its parts as matrices.
+#include "call/division.h"
 #include "kernel_sources.h"
 #include "linalg.h"
 #include "ops/copy/copy.h"
-#include "ops/division.h"
 
 namespace ocltensor::opencl {
 namespace {

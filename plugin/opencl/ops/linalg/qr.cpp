@@ -1,8 +1,8 @@
 // QR by Householder reflections: factorisation, and the orthogonal matrix that reflectors make.
+#include "call/division.h"
 #include "kernel_sources.h"
 #include "linalg.h"
 #include "ops/copy/copy.h"
-#include "ops/division.h"
 
 namespace ocltensor::opencl {
 namespace {

@@ -1,11 +1,11 @@
 // _ctc_loss and its backward operator: all steps over time in one launch.
 #include <algorithm>
 
+#include "call/division.h"
 #include "ctc_params.h"
 #include "kernel_sources.h"
 #include "loss.h"
 #include "ops/copy/copy.h"
-#include "ops/division.h"
 
 namespace ocltensor::opencl {
 namespace {

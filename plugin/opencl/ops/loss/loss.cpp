@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/promotion.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/elementwise/elementwise.h"
 #include "ops/reduce/reduction.h"
 
 namespace ocltensor::opencl {

@@ -1,11 +1,11 @@
 // multilabel_margin_loss_forward: a launch for the samples' losses, one that adds them up.
 #include <algorithm>
 
+#include "call/division.h"
 #include "kernel_sources.h"
 #include "loss.h"
 #include "margin_params.h"
 #include "ops/copy/copy.h"
-#include "ops/division.h"
 #include "ops/reduce/reduction.h"
 
 namespace ocltensor::opencl {

@@ -5,7 +5,7 @@
 // ones included, do the rest with no operation more than four real products have.
 #include "matmul.h"
 #include "ops/copy/copy.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/elementwise/elementwise.h"
 
 namespace ocltensor::opencl {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "ops/hopper_numbers.h"
+#include "ops/matmul/hopper_numbers.h"
 
 namespace ocltensor::opencl {
 

@@ -4,10 +4,10 @@
 
 #include <optional>
 
+#include "call/algorithms.h"
+#include "call/divide_up.h"
+#include "call/op_call.h"
 #include "matmul_params.h"
-#include "ops/divide_up.h"
-#include "ops/op_call.h"
-#include "tune/algorithms.h"
 
 namespace ocltensor::opencl {
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <atomic>
 
-#include "ops/op_call.h"
+#include "call/op_call.h"
 
 namespace ocltensor::opencl {
 

@@ -1,6 +1,6 @@
 // mm, bmm, mv, dot, addmm, baddbmm, addmv: every one is a MatmulProblem.
+#include "call/division.h"
 #include "matmul.h"
-#include "ops/division.h"
 
 namespace ocltensor::opencl {
 namespace {

@@ -1,7 +1,7 @@
 // Loss scaling.
+#include "call/division.h"
 #include "kernel_sources.h"
 #include "multi_tensor.h"
-#include "ops/division.h"
 
 namespace ocltensor::opencl {
 namespace {

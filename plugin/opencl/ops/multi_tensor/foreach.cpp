@@ -3,10 +3,10 @@
 
 #include "base/infer/infer.h"
 #include "base/multi_tensor.h"
+#include "call/division.h"
 #include "kernel_sources.h"
 #include "multi_tensor.h"
 #include "ops/copy/copy.h"
-#include "ops/division.h"
 #include "ops/pointwise/pointwise.h"
 
 namespace ocltensor::opencl {

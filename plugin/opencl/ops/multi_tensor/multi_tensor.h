@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "call/op_call.h"
 #include "multi_tensor_params.h"
-#include "ops/op_call.h"
 
 namespace ocltensor::opencl {
 
@@ -84,6 +84,7 @@ class TensorLists {
 void copy_parts(const OpCall& call, std::span<const TensorView> to,
                 std::span<const TensorView> from);
 
+std::span<const OpEntry> cat_operators();
 std::span<const OpEntry> foreach_operators();
 std::span<const OpEntry> optimizer_operators();
 std::span<const OpEntry> amp_operators();

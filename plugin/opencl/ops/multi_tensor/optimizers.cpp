@@ -1,9 +1,9 @@
 // Fused optimizer steps.
 #include <cmath>
 
+#include "call/division.h"
 #include "kernel_sources.h"
 #include "multi_tensor.h"
-#include "ops/division.h"
 
 namespace ocltensor::opencl {
 namespace {

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "call/divide_up.h"
 #include "disjoint.h"
 #include "multi_tensor.h"
 #include "ops/copy/copy.h"
-#include "ops/divide_up.h"
 
 namespace ocltensor::opencl {
 namespace {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <optional>
 
+#include "call/divide_up.h"
 #include "kernel_sources.h"
 #include "norm.h"
 #include "ops/copy/copy.h"
-#include "ops/divide_up.h"
 #include "ops/reduce/reduction.h"
 
 namespace ocltensor::opencl {

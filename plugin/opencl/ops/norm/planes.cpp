@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "call/divide_up.h"
 #include "kernel_sources.h"
 #include "ops/copy/copy.h"
-#include "ops/divide_up.h"
 #include "ops/reduce/reduction.h"
 #include "planes_cpu.h"
 #include "planes_gpu.h"

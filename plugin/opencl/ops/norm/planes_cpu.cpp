@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "call/division.h"
 #include "kernel_sources.h"
 #include "norm_planes_params.h"
-#include "ops/division.h"
 #include "ops/reduce/reduction.h"
 
 namespace ocltensor::opencl {

@@ -5,9 +5,9 @@
 #include <bit>
 #include <optional>
 
+#include "call/divide_up.h"
 #include "kernel_sources.h"
 #include "norm_elements_params.h"
-#include "ops/divide_up.h"
 #include "ops/reduce/reduction.h"
 
 namespace ocltensor::opencl {

@@ -1,39 +1,13 @@
-// Elementwise kernels: launching a formula over strided operands.
+// Pointwise operators: rows of base/pointwise.def with formulas in OpenCL C.
 #pragma once
 
-#include <string_view>
-
 #include "base/pointwise.h"
-#include "ops/op_call.h"
+#include "ops/elementwise/elementwise.h"
 
 namespace ocltensor::opencl {
 
-enum class FormulaForm : uint8_t { Vector, Lanes, Special, Trigonometric };
-struct Formula {
-  const char* name;
-  FormulaForm form;
-  const char* text;  // OpenCL C
-};
-
 // The formula of a row of pointwise.def for a compute type; nullptr if this plugin has none.
 const Formula* find_formula(const PointwiseRow& row, DType compute);
-
-// An input of an elementwise kernel: a tensor, or a number in the compute type.
-struct ElementwiseInput {
-  const TensorView* tensor = nullptr;  // null: `value`
-  Scalar value = 0;
-  bool is_condition = false;  // any tensor type, read as bool
-};
-struct ElementwiseLaunch {
-  const Formula* formula;
-  DType compute;
-  DType limits;       // type whose largest value the formula means by MAXIMUM
-  bool test = false;  // the formula is a comparison
-  std::span<const ElementwiseInput> inputs;  // at most 4
-  std::span<const Scalar> parameters;        // at most 4
-};
-// Computes `out` (any type, cast on store) elementwise; the inputs broadcast to its shape.
-void launch_elementwise(const OpCall& call, TensorView out, const ElementwiseLaunch& what);
 
 std::span<const OpEntry> pointwise_operators();
 

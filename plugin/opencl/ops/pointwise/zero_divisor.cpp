@@ -1,8 +1,8 @@
 // Looks for zeros among the integers that a pointwise operator divides by.
 #include "zero_divisor.h"
 
+#include "call/division.h"
 #include "kernel_sources.h"
-#include "ops/division.h"
 
 namespace ocltensor::opencl {
 

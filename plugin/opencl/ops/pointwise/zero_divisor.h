@@ -1,7 +1,7 @@
 // Division of integers by zero, which devices answer as they like.
 #pragma once
 
-#include "ops/op_call.h"
+#include "call/op_call.h"
 
 namespace ocltensor::opencl {
 

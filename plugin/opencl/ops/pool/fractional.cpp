@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "base/infer/common.h"
+#include "call/division.h"
 #include "fractional_params.h"
 #include "kernel_sources.h"
-#include "ops/division.h"
 #include "pool.h"
 
 namespace ocltensor::opencl {

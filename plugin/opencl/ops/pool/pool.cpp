@@ -3,8 +3,8 @@
 #include "pool.h"
 
 #include "base/infer/common.h"
+#include "call/division.h"
 #include "kernel_sources.h"
-#include "ops/division.h"
 #include "pool_params.h"
 
 namespace ocltensor::opencl {

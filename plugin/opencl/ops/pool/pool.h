@@ -1,7 +1,7 @@
 // Pooling over the last two dimensions.
 #pragma once
 
-#include "ops/op_call.h"
+#include "call/op_call.h"
 
 namespace ocltensor::opencl {
 

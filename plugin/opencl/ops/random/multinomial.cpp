@@ -1,7 +1,7 @@
 // randperm and multinomial: random numbers that are sorted or searched.
+#include "call/division.h"
 #include "kernel_sources.h"
 #include "ops/copy/copy.h"
-#include "ops/division.h"
 #include "ops/sort/sort.h"
 #include "random.h"
 

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "call/division.h"
 #include "kernel_sources.h"
 #include "ops/copy/copy.h"
-#include "ops/division.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/elementwise/elementwise.h"
 #include "runtime/generator.h"
 
 namespace ocltensor::opencl {

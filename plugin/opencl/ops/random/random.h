@@ -1,8 +1,8 @@
 // Random numbers: Philox4x32-10 by the contract of src/base/philox.h.
 #pragma once
 
-#include "ops/division.h"
-#include "ops/op_call.h"
+#include "call/division.h"
+#include "call/op_call.h"
 #include "random_params.h"
 
 namespace ocltensor::opencl {

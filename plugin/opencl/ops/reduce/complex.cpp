@@ -4,7 +4,7 @@
 
 #include "base/infer/common.h"
 #include "ops/copy/copy.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/elementwise/elementwise.h"
 
 namespace ocltensor::opencl {
 namespace {

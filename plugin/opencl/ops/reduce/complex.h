@@ -1,7 +1,7 @@
 // What reductions and scans of complex64 share.
 #pragma once
 
-#include "ops/op_call.h"
+#include "call/op_call.h"
 
 namespace ocltensor::opencl {
 

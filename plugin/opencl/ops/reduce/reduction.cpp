@@ -9,8 +9,8 @@
 #include "base/infer/common.h"
 #include "base/iteration.h"
 #include "base/promotion.h"
+#include "call/divide_up.h"
 #include "kernel_sources.h"
-#include "ops/divide_up.h"
 #include "reduce_params.h"
 
 namespace ocltensor::opencl {

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "ops/op_call.h"
+#include "call/op_call.h"
 
 namespace ocltensor::opencl {
 

@@ -3,11 +3,11 @@
 #include <cmath>
 
 #include "base/infer/common.h"
+#include "call/divide_up.h"
 #include "complex.h"
 #include "kernel_sources.h"
 #include "ops/copy/copy.h"
-#include "ops/divide_up.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/elementwise/elementwise.h"
 #include "reduction.h"
 
 namespace ocltensor::opencl {

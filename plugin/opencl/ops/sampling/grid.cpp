@@ -1,11 +1,11 @@
 // grid_sampler_2d, grid_sampler_3d and their gradients.
 #include <algorithm>
 
+#include "call/divide_up.h"
+#include "call/division.h"
 #include "grid_params.h"
 #include "kernel_sources.h"
 #include "ops/copy/copy.h"
-#include "ops/divide_up.h"
-#include "ops/division.h"
 #include "ops/index/index.h"
 #include "ops/index/runs.h"
 #include "sampling.h"

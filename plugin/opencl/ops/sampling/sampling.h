@@ -1,7 +1,7 @@
 // Sampling images and volumes at the points of a grid.
 #pragma once
 
-#include "ops/op_call.h"
+#include "call/op_call.h"
 
 namespace ocltensor::opencl {
 

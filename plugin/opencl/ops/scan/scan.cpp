@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
+#include "call/divide_up.h"
+#include "call/division.h"
 #include "kernel_sources.h"
 #include "ops/copy/copy.h"
-#include "ops/divide_up.h"
-#include "ops/division.h"
 #include "ops/reduce/complex.h"
 #include "ops/reduce/reduction.h"
 

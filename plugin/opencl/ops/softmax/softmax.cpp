@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "call/divide_up.h"
 #include "kernel_sources.h"
-#include "ops/divide_up.h"
 #include "ops/reduce/reduction.h"
 
 namespace ocltensor::opencl {

@@ -1,7 +1,7 @@
 // softmax and log-softmax with their backward operators.
 #pragma once
 
-#include "ops/op_call.h"
+#include "call/op_call.h"
 
 namespace ocltensor::opencl {
 

@@ -2,10 +2,10 @@
 // sorting, unless there are few long rows on GPUs, where a work-group has too much to go through.
 #include <algorithm>
 
+#include "call/division.h"
 #include "kernel_sources.h"
 #include "keys.h"
-#include "ops/division.h"
-#include "ops/index/index.h"
+#include "ops/copy/copy.h"
 #include "order_statistic_params.h"
 #include "sort.h"
 

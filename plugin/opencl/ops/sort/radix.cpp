@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "call/divide_up.h"
 #include "kernel_sources.h"
 #include "keys.h"
-#include "ops/divide_up.h"
 #include "ops/reduce/reduction.h"
 #include "radix_params.h"
 

@@ -1,6 +1,6 @@
 // searchsorted: places of values in sorted rows.
+#include "call/division.h"
 #include "kernel_sources.h"
-#include "ops/division.h"
 #include "sort.h"
 
 namespace ocltensor::opencl {

@@ -4,12 +4,11 @@
 
 #include <algorithm>
 
+#include "call/divide_up.h"
+#include "call/division.h"
 #include "kernel_sources.h"
 #include "keys.h"
 #include "ops/copy/copy.h"
-#include "ops/divide_up.h"
-#include "ops/division.h"
-#include "ops/index/index.h"
 #include "radix.h"
 #include "sort_params.h"
 

@@ -1,7 +1,7 @@
 // Stable sorting of rows, and finding places in sorted rows.
 #pragma once
 
-#include "ops/op_call.h"
+#include "call/op_call.h"
 
 namespace ocltensor::opencl {
 
@@ -19,7 +19,6 @@ void sort_rows(const OpCall& call, TensorView in, SortOrder order, const TensorV
 
 std::span<const OpEntry> sort_operators();
 std::span<const OpEntry> search_operators();
-std::span<const OpEntry> order_statistic_operators();       // order_statistic.cpp
-extern const std::span<const OpEntry> kHistogramOperators;  // histogram.cpp
+std::span<const OpEntry> order_statistic_operators();  // order_statistic.cpp
 
 }  // namespace ocltensor::opencl

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "call/divide_up.h"
+#include "call/division.h"
 #include "kernel_sources.h"
-#include "ops/divide_up.h"
-#include "ops/division.h"
 #include "resample_params.h"
 #include "upsample.h"
 

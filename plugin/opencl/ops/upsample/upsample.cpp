@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "call/division.h"
 #include "kernel_sources.h"
 #include "ops/copy/copy.h"
-#include "ops/division.h"
 #include "upsample_params.h"
 
 namespace ocltensor::opencl {

@@ -1,7 +1,7 @@
 // Upsampling of images.
 #pragma once
 
-#include "ops/op_call.h"
+#include "call/op_call.h"
 
 namespace ocltensor::opencl {
 

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <deque>
 
+#include "call/division.h"
 #include "histogram_params.h"
+#include "index.h"
 #include "kernel_sources.h"
 #include "ops/copy/copy.h"
-#include "ops/division.h"
-#include "ops/index/index.h"
 #include "ops/reduce/reduction.h"
-#include "sort.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -30,7 +29,7 @@ void launch_dimensions(const OpCall& call, const char* function, TensorView memo
     p.per_item = division.per_item;
     Defines d;
     d.type("A", edges[0].view().dtype()).set("CPU_STYLE", is_cpu_style(call));
-    Launch launch = call.launch(kernel_sources::sort_histogram, function, d);
+    Launch launch = call.launch(kernel_sources::index_histogram, function, d);
     bind(launch, memory);
     bind(launch, beside);
     for (size_t k = first; k < first + kAtOnce; ++k) {

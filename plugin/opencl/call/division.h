@@ -2,7 +2,7 @@
 // device's style.
 #pragma once
 
-#include "ops/op_call.h"
+#include "call/op_call.h"
 
 namespace ocltensor::opencl {
 

@@ -5,11 +5,11 @@
 #include <functional>
 #include <numeric>
 
+#include "call/division.h"
 #include "cat_params.h"
-#include "copy.h"
 #include "kernel_sources.h"
-#include "ops/division.h"
-#include "ops/multi_tensor/multi_tensor.h"
+#include "multi_tensor.h"
+#include "ops/copy/copy.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -53,7 +53,7 @@ bool concatenate(const OpCall& call, TensorView out, std::span<const TensorView>
     Defines d;
     d.set("A", type_of(static_cast<uint64_t>(unit)));
     d.set("INDEX", elements < INT32_MAX ? "uint" : "ulong");
-    Launch launch = call.launch(kernel_sources::copy_cat, "cat", d);
+    Launch launch = call.launch(kernel_sources::multi_tensor_cat, "cat", d);
     bind(launch, out);
     for (size_t k = 0; k < CAT_SOURCES; ++k) bind(launch, sources[first + std::min(k, count - 1)]);
     const Division division = divide(call.caps(), elements);

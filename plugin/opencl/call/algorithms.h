@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/log.h"
+#include "call/op_call.h"
 #include "measurements.h"
-#include "ops/op_call.h"
 #include "shape_class.h"
 
 namespace ocltensor::opencl {

@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "call/op_call.h"
 #include "ops/copy/copy.h"
-#include "ops/op_call.h"
 
 namespace ocltensor::opencl {
 

@@ -1,10 +1,11 @@
 // Launching an elementwise kernel: loop nest, specialisation, work division.
+#include "elementwise.h"
+
 #include <algorithm>
 #include <cstring>
 
 #include "base/iteration.h"
 #include "kernel_sources.h"
-#include "pointwise.h"
 #include "pointwise_params.h"
 
 namespace ocltensor::opencl {
@@ -181,9 +182,9 @@ void run(const OpCall& call, TensorView out, const ElementwiseLaunch& what, cons
   } else {
     divide_elements(call, out, what, nest, p, d, global, local);
   }
-  Launch launch = call.launch(complex     ? kernel_sources::pointwise_elementwise_complex
-                              : cpu_style ? kernel_sources::pointwise_elementwise_cpu
-                                          : kernel_sources::pointwise_elementwise_gpu,
+  Launch launch = call.launch(complex     ? kernel_sources::elementwise_elementwise_complex
+                              : cpu_style ? kernel_sources::elementwise_elementwise_cpu
+                                          : kernel_sources::elementwise_elementwise_gpu,
                               "pointwise", d);
   const auto bind_at = [&](const TensorView* tensor, size_t k) {
     if (tensor == nullptr) return (void)launch.memory(0, 0, 0);

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "base/operators.h"
+#include "call/policy.h"
 #include "runtime/device.h"
 #include "runtime/kernel.h"
 #include "runtime/memory.h"
 #include "runtime/stream.h"
-#include "tune/policy.h"
 
 namespace ocltensor::opencl {
 
