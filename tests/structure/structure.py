@@ -1,0 +1,99 @@
+"""Checks of the tree's own rules, which no compiler sees.
+
+usage: structure.py rooms ROOT     folders that include each other's headers in a circle
+       structure.py words ROOT     words that src/GLOSSARY.md has retired
+"""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import subprocess
+import sys
+
+# What is searched for headers besides the including file's own folder, as in the CMake files.
+INCLUDE_PATHS = ("include", "src", "plugin/opencl", "plugin/opencl/runtime", "plugin/torch/csrc")
+TREES = ("include", "src", "plugin/opencl", "plugin/torch/csrc")
+# Folders whose subfolders are rooms of their own.
+DIVIDED = ("src", "src/host", "plugin/opencl", "plugin/opencl/ops")
+TEXTS = (".c", ".cl", ".cpp", ".def", ".h", ".inc", ".md", ".py", ".sh", ".txt")
+
+
+def room_of(path: pathlib.PurePath) -> str:
+    folder = str(path.parent)
+    while str(pathlib.PurePath(folder).parent) not in (*DIVIDED, ".", "include", "plugin") and folder not in DIVIDED:
+        folder = str(pathlib.PurePath(folder).parent)
+    return folder
+
+
+def includes(root: pathlib.Path) -> dict[str, dict[str, str]]:
+    """Room to rooms that it includes, each with a line that does."""
+    found: dict[str, dict[str, str]] = {}
+    for tree in TREES:
+        for file in sorted((root / tree).rglob("*")):
+            if file.suffix not in (".h", ".cpp"):
+                continue
+            here = file.relative_to(root)
+            for name in re.findall(r'^#include "([^"]+)"', file.read_text(), re.M):
+                paths = (here.parent / name, *(pathlib.PurePath(p) / name for p in INCLUDE_PATHS))
+                target = next((p for p in paths if (root / p).is_file()), None)
+                if target is not None and room_of(target) != room_of(here):
+                    found.setdefault(room_of(here), {}).setdefault(room_of(target), f'{here}: "{name}"')
+    return found
+
+
+def circle(edges: dict[str, dict[str, str]], start: str) -> list[str]:
+    """The shortest way from a room back to itself; empty where there is none."""
+    ways = [[start]]
+    seen = set()
+    while ways:
+        way = ways.pop(0)
+        for room in edges.get(way[-1], ()):
+            if room == start:
+                return [*way, start]
+            if room not in seen:
+                seen.add(room)
+                ways.append([*way, room])
+    return []
+
+
+def check_rooms(root: pathlib.Path) -> list[str]:
+    edges = includes(root)
+    if len(edges) < 20:
+        return [f"only {len(edges)} rooms were found: are the folders where this test looks for them?"]
+    problems = {}
+    for room in sorted(edges):
+        if way := circle(edges, room):
+            steps = "".join(f"\n    {edges[a][b]}" for a, b in zip(way, way[1:], strict=False))
+            problems.setdefault(frozenset(way), " -> ".join(way) + steps)
+    return list(problems.values())
+
+
+def check_words(root: pathlib.Path) -> list[str]:
+    glossary = root / "src/GLOSSARY.md"
+    # A cell of a table has its "|" escaped.
+    cells = [row.replace(r"\|", "\0").split("|")[3] for row in glossary.read_text().splitlines() if row.startswith("| ")]
+    retired = [p.replace("\0", "|") for cell in cells for p in re.findall(r"`([^`]+)`", cell)]
+    if len(retired) < 5:
+        return [f"{glossary} retires only {len(retired)} words"]
+    pattern = re.compile("|".join(retired), re.I)
+    files = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True, check=True).stdout.split()
+    problems = []
+    for name in files:
+        file = root / name
+        if file.suffix not in TEXTS or file == glossary or name.startswith(("bench/results/", "tests/structure/")) or not file.is_file():
+            continue
+        for number, line in enumerate(file.read_text().splitlines(), 1):
+            if found := pattern.search(line):
+                problems.append(f"{name}:{number}: '{found[0]}'")
+    return problems
+
+
+def main() -> None:
+    check = {"rooms": check_rooms, "words": check_words}[sys.argv[1]]
+    if problems := check(pathlib.Path(sys.argv[2]).resolve()):
+        sys.exit("\n".join(problems))
+
+
+if __name__ == "__main__":
+    main()
