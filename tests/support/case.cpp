@@ -105,15 +105,6 @@ const CaseValue& Case::get(std::string_view argument) const {
   return args[static_cast<size_t>(i)];
 }
 
-double Case::bytes() const {
-  double total = 0;
-  CaseView view(*this);
-  for (const auto& slot : view.slots()) total += static_cast<double>(slot.data->value.bytes.size());
-  for (const TensorSpec& spec : infer(*this))
-    total += static_cast<double>(numel(spec.sizes) * size_of(spec.dtype));
-  return total;
-}
-
 Case make_case(const Operator& op, DType dtype) {
   Case c;
   c.op = &op;

@@ -1,5 +1,5 @@
 // One test case: an operator with owned arguments, the layouts they have in device memory, and the
-// tolerance of its outputs. Generators make it; conformance tests and benchmarks run it.
+// tolerance of its outputs. Generators make it; conformance tests run it.
 #pragma once
 
 #include <memory>
@@ -69,7 +69,6 @@ struct Case {
   std::vector<size_t> mutates;     // arguments that the operator updates in place
   std::optional<DType> out_dtype;  // other than inferred, of the first output
   int alias = -1;                  // argument whose memory the first output (a list: all) shares
-  double flops = 0;                // of the whole call, for benchmarks
 
   const Tolerance& tolerance_of(size_t output) const {
     return tolerance[output < tolerance.size() ? output : 0];
@@ -77,8 +76,6 @@ struct Case {
   void set(std::string_view argument, CaseValue value);
   const CaseValue& get(std::string_view argument) const;
   const TensorData& tensor(size_t i) const { return *std::get<TensorPtr>(args[i]); }
-  // Bytes of all inputs and inferred outputs, each once.
-  double bytes() const;
 };
 
 // All arguments at the defaults of the schema; required ones are None.

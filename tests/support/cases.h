@@ -1,5 +1,4 @@
-// The case descriptors: for each operator family, how to make valid random arguments, and which
-// shapes a benchmark should measure.
+// The case descriptors: for each operator family, how to make valid random arguments.
 #pragma once
 
 #include <span>
@@ -9,17 +8,11 @@
 
 namespace ocltensor::testing {
 
-struct BenchShape {
-  const char* label;
-  Dims sizes;  // what the family's generator takes as Draw::fixed
-};
-
 struct FamilyCases {
   const char* family;
   // Does ATen define the operator for this type of its leading tensor?
   bool (*accepts)(const Operator& op, DType dtype);
   Case (*make)(const Operator& op, DType dtype, Draw& draw);
-  std::span<const BenchShape> bench;
 };
 
 // nullptr for a family without a descriptor.

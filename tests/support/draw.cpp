@@ -43,7 +43,6 @@ int64_t Draw::extent(int64_t limit, bool may_be_zero) {
 }
 
 Dims Draw::shape(int64_t min_rank, int64_t max_rank) {
-  if (fixed) return *fixed;
   int64_t rank = rng.range(std::max<int64_t>(min_rank, 1), std::min<int64_t>(max_rank, 4));
   if (size_ == SizeMode::Edge) rank = rng.chance(0.3) ? max_rank : rng.range(min_rank, max_rank);
   Dims sizes;

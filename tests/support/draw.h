@@ -35,8 +35,7 @@ class Draw {
       : rng(seed), specials(specials), layout_(layout), size_(size) {}
 
   Rng rng;
-  bool specials;              // special values are wanted in this case
-  std::optional<Dims> fixed;  // benchmarks: the shape to use instead of a random one
+  bool specials;  // special values are wanted in this case
   SizeMode size_mode() const { return size_; }
 
   // A random shape of the mode, with at least `min_rank` dimensions.

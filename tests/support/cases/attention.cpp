@@ -24,21 +24,17 @@ Case make_fused(const Operator& op, DType dtype, Draw& draw) {
   const int64_t limit = draw.size_mode() == SizeMode::Small ? 17 : 40;
   int64_t batch = rng.range(1, 2), key_heads = rng.range(1, 3), queries = draw.extent(limit, true),
           keys = draw.extent(limit), depth = draw.extent(33), width = draw.extent(33);
-  if (draw.fixed) {
-    const Dims& f = *draw.fixed;
-    batch = f[0], key_heads = f[1], queries = keys = f[2], depth = width = f[3];
-  }
-  const int64_t heads = key_heads * (draw.fixed ? 1 : rng.range(1, 2));
+  const int64_t heads = key_heads * rng.range(1, 2);
   c.set("query", draw.tensor(dtype, {batch, heads, queries, depth}, {-2, 2}));
   c.set("key", draw.tensor(dtype, {batch, key_heads, keys, depth}, {-2, 2}));
   c.set("value", draw.tensor(dtype, {batch, key_heads, keys, width}, {-2, 2}));
-  const int64_t kind = draw.fixed ? 0 : rng.range(0, 2);
+  const int64_t kind = rng.range(0, 2);
   if (kind == 1) c.set("is_causal", Scalar(true));
   if (kind == 2)
     c.set("attn_bias",
           mask(draw, dtype, rng.chance(0.5) ? Dims{queries, keys} : Dims{batch, 1, queries, keys}));
   c.set("scale", Scalar(0.25));
-  if (!draw.fixed && rng.chance(0.3)) {
+  if (rng.chance(0.3)) {
     c.set("dropout_p", Scalar(0.25));
     c.set("philox_seed", Scalar(rng.range(0, 1 << 30)));
     c.set("philox_offset", Scalar(rng.range(0, 1 << 30)));
@@ -51,8 +47,6 @@ Case make_fused(const Operator& op, DType dtype, Draw& draw) {
   }
   c.tolerance = {{Scale::Largest, 64, static_cast<double>(depth + keys + queries), 1, nullptr,
                   "scores of magnitude 30 go through exp: their rounding is multiplied by it"}};
-  const double pairs = static_cast<double>(batch * heads * queries * keys);
-  c.flops = (backward ? 5 : 2) * pairs * static_cast<double>(depth + width);
   return c;
 }
 
@@ -63,18 +57,14 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
   const int64_t limit = draw.size_mode() == SizeMode::Small ? 17 : 40;
   int64_t batch = rng.range(1, 2), heads = rng.range(1, 4), queries = draw.extent(limit),
           keys = draw.extent(limit), width = draw.extent(33), value_width = draw.extent(33);
-  if (draw.fixed) {
-    const Dims& f = *draw.fixed;
-    batch = f[0], heads = f[1], queries = keys = f[2], width = value_width = f[3];
-  }
-  const bool grouped = !draw.fixed && rng.chance(0.2);
+  const bool grouped = rng.chance(0.2);
   const int64_t key_heads = heads;
   if (grouped) heads *= 2;
   c.set("query", draw.tensor(dtype, {batch, heads, queries, width}, {-2, 2}));
   c.set("key", draw.tensor(dtype, {batch, key_heads, keys, width}, {-2, 2}));
   c.set("value", draw.tensor(dtype, {batch, key_heads, keys, value_width}, {-2, 2}));
   c.set("enable_gqa", Scalar(grouped));
-  const int64_t kind = draw.fixed ? 0 : rng.range(0, 2);
+  const int64_t kind = rng.range(0, 2);
   if (kind == 1) c.set("is_causal", Scalar(true));
   if (kind == 2)
     c.set("attn_mask",
@@ -82,15 +72,11 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
   if (rng.chance(0.3)) c.set("scale", Scalar(0.25));
   c.tolerance = {{Scale::Largest, 64, static_cast<double>(width + keys), 1, nullptr,
                   "scores of magnitude 10 go through exp: their rounding is multiplied by it"}};
-  const double pairs = static_cast<double>(batch * heads * queries * keys);
-  c.flops = 2 * pairs * static_cast<double>(width + value_width);
   return c;
 }
 
-const BenchShape kBench[] = {{"bert", {16, 12, 128, 64}}, {"gpt", {4, 16, 1024, 64}}};
-
 }  // namespace
 
-const FamilyCases kAttentionCases = {"attention", accepts, make, kBench};
+const FamilyCases kAttentionCases = {"attention", accepts, make};
 
 }  // namespace ocltensor::testing

@@ -9,7 +9,6 @@ bool accepts(const Operator& op, DType dtype) {
   return is_floating(dtype) || (dtype == DType::Int64 && op.schema.name == "convolution");
 }
 
-// Draw::fixed gives {N, C, H, W, out channels, kernel}.
 struct Geometry {
   int64_t n, in, out, groups;
   std::vector<int64_t> size, kernel, stride, padding, dilation, output_padding;
@@ -21,13 +20,7 @@ struct Geometry {
   }
 };
 
-Geometry fixed(const Dims& f) {
-  return {f[0],   f[1],   f[4], 1, {f[2], f[3]}, {f[5], f[5]}, {1, 1}, {f[5] / 2, f[5] / 2},
-          {1, 1}, {0, 0}, false};
-}
-
 Geometry choose(Draw& draw) {
-  if (draw.fixed) return fixed(*draw.fixed);
   auto& rng = draw.rng;
   const bool big = draw.size_mode() == SizeMode::Medium || draw.size_mode() == SizeMode::Large;
   const int64_t rank = rng.chance(0.7) ? 2 : rng.range(1, 3);
@@ -95,16 +88,11 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
   }
   const double batch = static_cast<double>(g.n);
   c.tolerance = {sum_of(backward ? taps + batch * positions : taps + 1)};
-  c.flops = 2 * batch * static_cast<double>(g.out) * positions * taps * (backward ? 2 : 1);
   return c;
 }
 
-const BenchShape kBench[] = {{"resnet_3x3", {32, 64, 56, 56, 64, 3}},
-                             {"resnet_1x1", {32, 256, 14, 14, 1024, 1}},
-                             {"stem_7x7", {32, 3, 224, 224, 64, 7}}};
-
 }  // namespace
 
-const FamilyCases kConvCases = {"conv", accepts, make, kBench};
+const FamilyCases kConvCases = {"conv", accepts, make};
 
 }  // namespace ocltensor::testing

@@ -12,9 +12,7 @@ bool accepts(const Operator& op, DType dtype) {
   return dtype == (op.schema.name == "_fft_r2c" ? DType::Float32 : DType::Complex64);
 }
 
-// Draw::fixed gives the sizes; its last dimension is transformed.
 Dims choose(Draw& draw) {
-  if (draw.fixed) return *draw.fixed;
   constexpr int64_t kLengths[] = {1, 2, 3, 4, 5, 7, 8, 11, 12, 16, 17, 30, 36, 49, 64, 105};
   Dims sizes;
   for (int64_t d = draw.rng.range(1, 3); d > 0; --d)
@@ -28,7 +26,6 @@ Dims choose(Draw& draw) {
 // Some of the dimensions, in any order; not the empty one. Not counted from the end: what calls
 // these operators never does, and PyTorch's own crash on it.
 std::vector<int64_t> dims_of(Draw& draw, const Dims& sizes) {
-  if (draw.fixed) return {static_cast<int64_t>(sizes.size()) - 1};
   std::vector<int64_t> all;
   for (size_t d = 0; d < sizes.size(); ++d)
     if (sizes[d] > 0) all.push_back(static_cast<int64_t>(d));
@@ -64,14 +61,11 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
   // much of the largest result at most.
   c.tolerance = {{Scale::Largest, 2 * std::log2(points) + 4, 1, 1, nullptr,
                   "log2(n) roundings of evenly spread numbers, three times over for primes"}};
-  c.flops = 5 * static_cast<double>(numel(sizes)) * std::max(1.0, std::log2(points));
   return c;
 }
 
-const BenchShape kBench[] = {{"1M", {1 << 20}}, {"rows", {1024, 1024}}, {"prime", {1000, 1009}}};
-
 }  // namespace
 
-const FamilyCases kFftCases = {"fft", accepts, make, kBench};
+const FamilyCases kFftCases = {"fft", accepts, make};
 
 }  // namespace ocltensor::testing

@@ -205,10 +205,8 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
   return c;
 }
 
-const BenchShape kBench[] = {{"1M", {1024, 1024}}};
-
 }  // namespace
 
-const FamilyCases kIndexCases = {"index", accepts, make, kBench};
+const FamilyCases kIndexCases = {"index", accepts, make};
 
 }  // namespace ocltensor::testing

@@ -28,9 +28,7 @@ Dims joined(Dims batch, std::initializer_list<int64_t> last) {
   return batch;
 }
 
-// Draw::fixed gives {batch, n}.
 Sizes choose(Draw& draw) {
-  if (draw.fixed) return {{(*draw.fixed)[0]}, (*draw.fixed)[1], (*draw.fixed)[1], 16};
   Sizes s;
   const bool large = draw.size_mode() == SizeMode::Large;
   const int64_t limit = large ? 130 : draw.size_mode() == SizeMode::Medium ? 50 : 9;
@@ -149,14 +147,11 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
                                 : draw.rng.chance(0.5) ? "complete"
                                                        : "r"));
   }
-  c.flops = static_cast<double>(numel(s.batch)) * std::pow(static_cast<double>(s.n), 3);
   return c;
 }
 
-const BenchShape kBench[] = {{"512", {1, 512}}, {"64 of 32", {64, 32}}};
-
 }  // namespace
 
-const FamilyCases kLinalgCases = {"linalg", accepts, make, kBench};
+const FamilyCases kLinalgCases = {"linalg", accepts, make};
 
 }  // namespace ocltensor::testing

@@ -6,17 +6,12 @@ namespace {
 
 bool accepts(const Operator&, DType dtype) { return dtype != DType::Bool; }
 
-// Sizes of one product: batch, m, n, k. Draw::fixed gives {m, n, k} or {batch, m, n, k}.
+// Sizes of one product: batch, m, n, k.
 struct Sizes {
   int64_t b, m, n, k;
 };
 
 Sizes choose(Draw& draw) {
-  if (draw.fixed) {
-    const Dims& f = *draw.fixed;
-    if (f.size() == 4) return {f[0], f[1], f[2], f[3]};
-    return {8, f[0], f[1], f[2]};
-  }
   const int64_t limit = draw.size_mode() == SizeMode::Large    ? 300
                         : draw.size_mode() == SizeMode::Medium ? 90
                                                                : 33;
@@ -56,19 +51,11 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
     c.set("alpha", factor(draw, dtype));
   }
   c.tolerance = {sum_of(static_cast<double>(s.k) + 1)};
-  c.flops = 2.0 * static_cast<double>(s.k) * static_cast<double>(dot ? 1 : s.m) *
-            static_cast<double>(dot || vector ? 1 : s.n) * static_cast<double>(batched ? s.b : 1);
   return c;
 }
 
-const BenchShape kBench[] = {{"256", {256, 256, 256}},
-                             {"1024", {1024, 1024, 1024}},
-                             {"4096", {4096, 4096, 4096}},
-                             {"skinny", {16, 4096, 4096}},
-                             {"deep", {128, 128, 16384}}};
-
 }  // namespace
 
-const FamilyCases kMatmulCases = {"matmul", accepts, make, kBench};
+const FamilyCases kMatmulCases = {"matmul", accepts, make};
 
 }  // namespace ocltensor::testing

@@ -28,7 +28,7 @@ struct Maker {
     const int64_t count = draw.rng.range(1, most);
     const bool shared = draw.rng.chance(0.5);
     for (int64_t t = 0; t < count; ++t) {
-      shapes.push_back(draw.fixed ? *draw.fixed : draw.shape());
+      shapes.push_back(draw.shape());
       if (shared) layouts.push_back(draw.output_layout(shapes.back()));
     }
   }
@@ -203,7 +203,6 @@ struct Maker {
       update_scale();
     else
       unscale();
-    for (const Dims& sizes : shapes) c.flops += static_cast<double>(numel(sizes));
     return std::move(c);
   }
 };
@@ -212,10 +211,8 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
   return Maker{op, dtype, draw, make_case(op, dtype)}.make();
 }
 
-const BenchShape kBench[] = {{"256K each", {1 << 18}}};
-
 }  // namespace
 
-const FamilyCases kMultiTensorCases = {"multi_tensor", accepts, make, kBench};
+const FamilyCases kMultiTensorCases = {"multi_tensor", accepts, make};
 
 }  // namespace ocltensor::testing

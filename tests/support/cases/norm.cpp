@@ -48,7 +48,6 @@ struct Maker {
       if (draw.rng.chance(0.3)) mask[static_cast<size_t>(draw.rng.range(0, 2))] = false;
       c.set("output_mask", mask);
     }
-    c.flops = 8 * static_cast<double>(numel(sizes));
   }
   Dims shape(int64_t low, int64_t high) {
     Dims sizes = draw.shape(low, high);
@@ -59,13 +58,12 @@ struct Maker {
   // Planes of 16 elements and more are swept by vectors on CPU drivers, whatever follows them by
   // another one that overlaps.
   void lengthen(Dims& sizes) {
-    if (!draw.fixed && sizes.size() > 2 && draw.rng.chance(0.5))
-      sizes.back() = draw.rng.range(16, 70);
+    if (sizes.size() > 2 && draw.rng.chance(0.5)) sizes.back() = draw.rng.range(16, 70);
   }
 
   // So few and so large statistics that GPUs cut each into pieces; `per` channels share one.
   void enlarge(Dims& sizes, int64_t per) {
-    if (draw.fixed || !draw.rng.chance(0.08)) return;
+    if (!draw.rng.chance(0.08)) return;
     const int64_t side = draw.rng.range(130, 140);
     sizes = {draw.rng.range(1, 2), per * draw.rng.range(1, 2), side, side};
   }
@@ -133,7 +131,7 @@ struct Maker {
   void group() {
     Dims sizes = shape(3, 5);
     const int64_t groups = draw.rng.range(1, 4);
-    if (draw.fixed || sizes[1] % groups == 0)
+    if (sizes[1] % groups == 0)
       sizes[1] -= sizes[1] % groups;
     else
       sizes[1] = groups * draw.rng.range(1, 4);
@@ -175,11 +173,8 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
   return std::move(m.c);
 }
 
-const BenchShape kBench[] = {
-    {"resnet", {32, 64, 56, 56}}, {"deep", {32, 512, 7, 7}}, {"transformer", {32, 256, 768}}};
-
 }  // namespace
 
-const FamilyCases kNormCases = {"norm", accepts, make, kBench};
+const FamilyCases kNormCases = {"norm", accepts, make};
 
 }  // namespace ocltensor::testing

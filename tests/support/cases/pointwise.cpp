@@ -210,7 +210,7 @@ struct Maker {
     const Dims shape = draw.shape(0, 6);
     // Where `self` is a number, the tensors begin with the second operand.
     const size_t first = op.schema.inputs[0].type == ArgType::Scalar ? 1 : 0;
-    const bool number_ok = mixes(op) && operands.size() == 2 && !draw.fixed;
+    const bool number_ok = mixes(op) && operands.size() == 2;
     bool uniform = true;
     std::vector<DType> types;
     for (size_t k = 0; k < operands.size(); ++k) {
@@ -222,7 +222,7 @@ struct Maker {
       CaseValue& slot = c.args[operands[k]];
       Domain d = domain(k + first, types[k]);
       d.extremes = d.extremes && (uniform || types[0] == DType::Bool);
-      Dims sizes = k == 0 || draw.fixed || draw.rng.chance(0.5) ? shape : draw.broadcastable(shape);
+      Dims sizes = k == 0 || draw.rng.chance(0.5) ? shape : draw.broadcastable(shape);
       if (op.schema.name == "masked_fill" && k == 2) sizes = {};
       if (op.schema.name.find("div") != std::string::npos && k == 1 && types[k] == DType::Bool)
         types[k] = dtype;  // a bool divisor can be 0
@@ -268,9 +268,8 @@ struct Maker {
     if (first && (*first)->value.dtype == spec.dtype && (*first)->value.sizes == spec.sizes &&
         !has_internal_overlap(spec.sizes, (*first)->layout.strides) && draw.rng.chance(0.12))
       c.alias = static_cast<int>(operands[0]);
-    else if (!draw.fixed && casts(op) && draw.rng.chance(0.06))
+    else if (casts(op) && draw.rng.chance(0.06))
       c.out_dtype = wider(spec.dtype);
-    c.flops = static_cast<double>(numel(spec.sizes));
   }
 
   std::optional<DType> wider(DType type) {
@@ -289,11 +288,8 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
   return std::move(maker.c);
 }
 
-const BenchShape kBench[] = {
-    {"4k", {4096}}, {"1M", {1024, 1024}}, {"16M", {4096, 4096}}, {"nchw", {32, 64, 56, 56}}};
-
 }  // namespace
 
-const FamilyCases kPointwiseCases = {"pointwise", accepts, make, kBench};
+const FamilyCases kPointwiseCases = {"pointwise", accepts, make};
 
 }  // namespace ocltensor::testing

@@ -19,19 +19,18 @@ Window choose(Draw& draw, bool dilated) {
   auto& rng = draw.rng;
   Window w;
   for (int d = 0; d < 2; ++d) {
-    w.kernel[d] = draw.fixed ? 3 : rng.range(1, 4);
-    w.stride[d] = draw.fixed ? 2 : rng.range(1, 3);
-    w.padding[d] = draw.fixed ? 1 : rng.range(0, w.kernel[d] / 2);
-    w.dilation[d] = dilated && !draw.fixed ? rng.range(1, 2) : 1;
+    w.kernel[d] = rng.range(1, 4);
+    w.stride[d] = rng.range(1, 3);
+    w.padding[d] = rng.range(0, w.kernel[d] / 2);
+    w.dilation[d] = dilated ? rng.range(1, 2) : 1;
   }
-  w.ceil = !draw.fixed && rng.chance(0.4);
+  w.ceil = rng.chance(0.4);
   return w;
 }
 
 std::vector<int64_t> pair(const int64_t* v) { return {v[0], v[1]}; }
 
 Dims image(Draw& draw) {
-  if (draw.fixed) return *draw.fixed;
   const int64_t limit = draw.size_mode() == SizeMode::Small ? 12 : 33;
   Dims sizes{draw.rng.range(1, 5), draw.rng.range(8, limit), draw.rng.range(8, limit)};
   if (draw.rng.chance(0.2)) sizes[2] = draw.rng.range(60, 90);  // more than two vectors of results
@@ -89,7 +88,7 @@ void windowed(Case& c, Draw& draw, bool max, bool backward) {
 void adaptive(Case& c, Draw& draw, bool backward) {
   const Dims in = image(draw);
   Dims out = in;
-  for (size_t d = in.size() - 2; d < in.size(); ++d) out[d] = draw.fixed ? 7 : draw.rng.range(1, 9);
+  for (size_t d = in.size() - 2; d < in.size(); ++d) out[d] = draw.rng.range(1, 9);
   c.set("self", draw.tensor(c.dtype, in));
   if (backward)
     c.set("grad_output", draw.tensor(c.dtype, out));
@@ -107,8 +106,7 @@ void fractional(Case& c, Draw& draw) {
   std::vector<int64_t> kernel, out;
   for (size_t d = 0; d < dims; ++d) {
     kernel.push_back(rng.range(1, 3));
-    out.push_back(draw.fixed ? in[first + d] / 2
-                             : rng.range(1, in[first + d] - kernel[d] + (dims == 2 ? 1 : 0)));
+    out.push_back(rng.range(1, in[first + d] - kernel[d] + (dims == 2 ? 1 : 0)));
   }
   const bool batch = first == 2;
   c.set("self", draw.tensor(c.dtype, in, {-9, 9, 0.5, true, true}));
@@ -142,10 +140,8 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
   return c;
 }
 
-const BenchShape kBench[] = {{"resnet", {32, 64, 112, 112}}, {"last", {32, 2048, 7, 7}}};
-
 }  // namespace
 
-const FamilyCases kPoolCases = {"pool", accepts, make, kBench};
+const FamilyCases kPoolCases = {"pool", accepts, make};
 
 }  // namespace ocltensor::testing

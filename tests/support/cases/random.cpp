@@ -73,10 +73,8 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
   return c;
 }
 
-const BenchShape kBench[] = {{"1M", {1 << 20}}, {"16M", {1 << 24}}};
-
 }  // namespace
 
-const FamilyCases kRandomCases = {"random", accepts, make, kBench};
+const FamilyCases kRandomCases = {"random", accepts, make};
 
 }  // namespace ocltensor::testing

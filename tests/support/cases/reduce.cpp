@@ -123,15 +123,11 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
     count *= static_cast<double>(std::max<int64_t>(1, sizes[static_cast<size_t>(d)]));
   options(c, draw);
   c.tolerance = {tolerance_of(op, count)};
-  c.flops = static_cast<double>(numel(sizes));
   return c;
 }
 
-const BenchShape kBench[] = {
-    {"4k", {4096}}, {"rows", {4096, 1024}}, {"16M", {4096, 4096}}, {"nchw", {32, 64, 56, 56}}};
-
 }  // namespace
 
-const FamilyCases kReduceCases = {"reduce", accepts, make, kBench};
+const FamilyCases kReduceCases = {"reduce", accepts, make};
 
 }  // namespace ocltensor::testing

@@ -36,12 +36,6 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
     grid.push_back(rng.range(1, volume ? 4 : 12));
     sampled.push_back(grid.back());
   }
-  if (draw.fixed) {
-    input = *draw.fixed;
-    sampled = input;
-    for (size_t d = 1; d < grid.size(); ++d) grid[d] = input[d + 1];
-    grid[0] = input[0];
-  }
   grid.push_back(volume ? 3 : 2);
   const bool align = rng.chance(0.5);
   c.set("input", draw.tensor(dtype, input));
@@ -62,10 +56,8 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
   return c;
 }
 
-const BenchShape kBench[] = {{"image", {8, 16, 64, 64}}};
-
 }  // namespace
 
-const FamilyCases kSamplingCases = {"sampling", accepts, make, kBench};
+const FamilyCases kSamplingCases = {"sampling", accepts, make};
 
 }  // namespace ocltensor::testing

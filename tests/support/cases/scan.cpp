@@ -14,7 +14,6 @@ Case make_extremes(Case c, DType dtype, const Dims& sizes, Draw& draw) {
   c.set("self", draw.tensor(dtype, sizes, {-9, 9, 1, true, true}));
   c.same_type = true;
   c.tolerance = {exact()};
-  c.flops = static_cast<double>(numel(sizes));
   return c;
 }
 
@@ -35,18 +34,14 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
   if (op.schema.name == "logcumsumexp") {
     c.tolerance = {
         {Scale::Absolute, 4, n, 1, nullptr, "n roundings of a logarithm below 4 + log n"}};
-    c.flops = static_cast<double>(numel(sizes));
     return c;
   }
   if (draw.rng.chance(0.12) && !is_floating(dtype)) c.set("dtype", DType::Float32);
-  c.flops = static_cast<double>(numel(sizes));
   return c;
 }
 
-const BenchShape kBench[] = {{"1M", {1 << 20}}, {"rows", {1024, 1024}}, {"16M", {4096, 4096}}};
-
 }  // namespace
 
-const FamilyCases kScanCases = {"scan", accepts, make, kBench};
+const FamilyCases kScanCases = {"scan", accepts, make};
 
 }  // namespace ocltensor::testing

@@ -33,15 +33,11 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
         {log ? Scale::Unit : Scale::Result, 16, n, 1, nullptr,
          "exp of x - max (3 ulp, |x| <= 16 adds 16 eps) over a sum of n positive terms"}};
   }
-  c.flops = static_cast<double>(numel(sizes)) * 5;
   return c;
 }
 
-const BenchShape kBench[] = {
-    {"classes", {256, 1000}}, {"attention", {32, 12, 256, 256}}, {"vocabulary", {64, 50257}}};
-
 }  // namespace
 
-const FamilyCases kSoftmaxCases = {"softmax", accepts, make, kBench};
+const FamilyCases kSoftmaxCases = {"softmax", accepts, make};
 
 }  // namespace ocltensor::testing

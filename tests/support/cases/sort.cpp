@@ -65,16 +65,14 @@ Case make_search(Case c, DType dtype, Draw& draw) {
   if (rng.chance(0.5)) c.set("right", Scalar(true));
   c.same_type = true;
   c.tolerance = {exact()};
-  c.flops = static_cast<double>(numel(sizes));
   return c;
 }
 
 // Distinct numbers, with one NaN at times; long rows are selected from by several digits.
 Case make_one_of_rows(Case c, DType dtype, Draw& draw) {
   auto& rng = draw.rng;
-  Dims sizes = draw.fixed ? *draw.fixed : draw.shape(0, 5);
-  for (int64_t& s : sizes)
-    s = draw.fixed ? s : std::clamp<int64_t>(s, 1, size_of(dtype) <= 2 ? 200 : 5000);
+  Dims sizes = draw.shape(0, 5);
+  for (int64_t& s : sizes) s = std::clamp<int64_t>(s, 1, size_of(dtype) <= 2 ? 200 : 5000);
   const auto rank = static_cast<int64_t>(sizes.size());
   const int64_t dim = rank == 0 ? 0 : rng.range(0, rank - 1);
   HostTensor self = distinct(draw, dtype, sizes, static_cast<size_t>(dim));
@@ -94,12 +92,12 @@ Case make_one_of_rows(Case c, DType dtype, Draw& draw) {
 // without equals: ATen's sort of longer rows is unstable, and with it the index.
 Case make_mode(Case c, DType dtype, Draw& draw) {
   auto& rng = draw.rng;
-  const bool repeats = dtype == DType::Bool || (!draw.fixed && rng.chance(0.7));
-  Dims sizes = draw.fixed ? *draw.fixed : draw.shape(0, 5);
+  const bool repeats = dtype == DType::Bool || (rng.chance(0.7));
+  Dims sizes = draw.shape(0, 5);
   const auto rank = static_cast<int64_t>(sizes.size());
   const int64_t dim = rank == 0 ? 0 : rng.range(0, rank - 1);
   for (int64_t& s : sizes)
-    s = draw.fixed ? s : std::clamp<int64_t>(s, 1, repeats ? 16 : size_of(dtype) <= 2 ? 200 : 5000);
+    s = std::clamp<int64_t>(s, 1, repeats ? 16 : size_of(dtype) <= 2 ? 200 : 5000);
   c.set("self", repeats ? draw.tensor(dtype, sizes, {-9, 9, 1, false, false})
                         : draw.place(distinct(draw, dtype, sizes, static_cast<size_t>(dim))));
   c.set("dim", Scalar(rank > 0 && rng.chance(0.3) ? dim - rank : dim));
@@ -112,11 +110,11 @@ Case make_mode(Case c, DType dtype, Draw& draw) {
 // Edges and points are multiples of 1/4: some points lie on edges, some outside of all.
 Case make_histogram(Case c, DType dtype, Draw& draw) {
   auto& rng = draw.rng;
-  const int64_t points = draw.fixed ? numel(*draw.fixed) : draw.extent(3000, true);
-  const int64_t dims = draw.fixed ? 1 : rng.range(1, 6);
+  const int64_t points = draw.extent(3000, true);
+  const int64_t dims = rng.range(1, 6);
   std::vector<TensorPtr> edges;
   for (int64_t d = 0; d < dims; ++d) {
-    HostTensor edge(dtype, {draw.fixed ? 101 : rng.range(2, dims > 3 ? 4 : 12)});
+    HostTensor edge(dtype, {rng.range(2, dims > 3 ? 4 : 12)});
     double at = -static_cast<double>(rng.range(2, 24)) / 4;
     for (int64_t i = 0; i < edge.numel(); ++i) {
       edge.set(i, at);
@@ -145,12 +143,11 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
   auto& rng = draw.rng;
   Dims sizes = draw.shape(0, 5);
   // 8-bit types have 256 distinct values, bfloat16 as many exact integers.
-  if (!draw.fixed)
-    for (int64_t& s : sizes)
-      if (size_of(dtype) <= 2) s = std::min<int64_t>(s, 200);
+  for (int64_t& s : sizes)
+    if (size_of(dtype) <= 2) s = std::min<int64_t>(s, 200);
   const bool topk = op.schema.name == "topk";
   // Few of a long row: CPU drivers select from parts of it.
-  const bool few = topk && !draw.fixed && size_of(dtype) > 2 && rng.chance(0.2);
+  const bool few = topk && size_of(dtype) > 2 && rng.chance(0.2);
   if (few) sizes = {rng.range(1, 3), rng.range(9000, 14000)};
   const auto rank = static_cast<int64_t>(sizes.size());
   const int64_t dim = few ? 1 : rank == 0 ? 0 : rng.range(0, rank - 1);
@@ -168,14 +165,11 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
   }
   c.same_type = true;
   c.tolerance = {exact()};
-  c.flops = static_cast<double>(numel(sizes));
   return c;
 }
 
-const BenchShape kBench[] = {{"1M", {1 << 20}}, {"rows", {1024, 1024}}};
-
 }  // namespace
 
-const FamilyCases kSortCases = {"sort", accepts, make, kBench};
+const FamilyCases kSortCases = {"sort", accepts, make};
 
 }  // namespace ocltensor::testing

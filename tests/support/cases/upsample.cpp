@@ -30,11 +30,8 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
     for (size_t d = 1; d < dims; ++d) in.push_back(rng.range(1, 3));
     in.push_back(rng.range(480, 540));
   }
-  if (draw.fixed)
-    in = Dims(std::span<const int64_t>(*draw.fixed).first(2 + std::min<size_t>(dims, 2)));
-  if (draw.fixed && dims == 3) in.insert(2, 8);
   // Powers of two as factors, or any size: then scales are left to the sizes.
-  const bool doubled = draw.fixed || rng.chance(0.4);
+  const bool doubled = rng.chance(0.4);
   std::vector<int64_t> out;
   for (size_t d = 0; d < dims; ++d)
     out.push_back(doubled ? in[2 + d] * 2 : rng.range(1, dims == 3 ? 9 : 25));
@@ -65,10 +62,8 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
   return c;
 }
 
-const BenchShape kBench[] = {{"features", {8, 64, 64, 64}}, {"image", {8, 3, 256, 256}}};
-
 }  // namespace
 
-const FamilyCases kUpsampleCases = {"upsample", accepts, make, kBench};
+const FamilyCases kUpsampleCases = {"upsample", accepts, make};
 
 }  // namespace ocltensor::testing
