@@ -61,8 +61,8 @@ void enqueue_hopper_forward(const OpCall& call, const HopperForward& f);
 
 void enqueue_hopper_backward(const OpCall& call, const HopperBackward& b);
 
-// hopper_test.cpp, hopper_backward_test.cpp: a small problem's results against the host's; empty if
-// they are right.
+// hopper_proof.cpp, hopper_backward_proof.cpp: a small problem's results against the host's; empty
+// if they are right.
 std::string wrong_hopper_forward(const OpCall& call, const void* variant);
 std::string wrong_hopper_backward(const OpCall& call, const void* sample);  // type, panel, causal
 

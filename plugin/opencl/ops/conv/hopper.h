@@ -73,7 +73,7 @@ class ConvHopperResult {
 void run_hopper_convolution(const OpCall& call, const ConvProblem& p, ConvHopperKind kind,
                             std::optional<HopperTiles> forced);
 
-// hopper_test.cpp: convolutions by a kernel (`what`: const ConvHopperVariant*) against exact sums;
+// hopper_proof.cpp: convolutions by a kernel (`what`: const ConvHopperVariant*) against exact sums;
 // says what is wrong, or nothing.
 std::string wrong_hopper_convolution(const OpCall& call, const void* what);
 // The same of any way to run the problems (`sample`: which of them).

@@ -48,7 +48,7 @@ inline constexpr int64_t kHopperProducts = kHopperKinds * 3 * 4 * 3;
 void run_hopper_product(const OpCall& call, const MatmulProblem& problem,
                         const HopperProduct& product);
 
-// hopper_test.cpp: a product by the kernel (`what`: const HopperProduct*) against exact sums; says
+// hopper_proof.cpp: a product by the kernel (`what`: const HopperProduct*) against exact sums; says
 // what is wrong, or nothing.
 std::string wrong_hopper_product(const OpCall& call, const void* what);
 

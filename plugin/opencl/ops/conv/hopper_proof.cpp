@@ -1,6 +1,5 @@
-// The test that a convolution's kernel has to pass on a driver before it is used.
+// The proof of a kernel for convolutions, on the driver at hand before its first use.
 #include "hopper.h"
-
 #include "ops/matmul/hopper_numbers.h"
 
 namespace ocltensor::opencl {

@@ -1,4 +1,4 @@
-// The test of the kernels for attention's backward on Hopper's matrix units: two query heads that
+// The proof of the kernels for attention's backward on Hopper's matrix units: two query heads that
 // share a key head, odd lengths, a head size that is padded, more tiles than work-groups.
 #include <algorithm>
 #include <cmath>

@@ -1,11 +1,10 @@
-// The test of a kernel for attention on Hopper's matrix units: grouped heads, odd lengths, a head
+// The proof of a kernel for attention on Hopper's matrix units: grouped heads, odd lengths, a head
 // size that is padded, more tiles than work-groups, room between the result's rows.
-#include "hopper.h"
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "hopper.h"
 #include "ops/matmul/hopper_numbers.h"
 
 namespace ocltensor::opencl {

@@ -1,8 +1,7 @@
-// The test that a product's kernel has to pass on a driver before it is used.
-#include "hopper.h"
-
+// The proof of a kernel for products, on the driver at hand before its first use.
 #include <algorithm>
 
+#include "hopper.h"
 #include "ops/matmul/hopper_numbers.h"
 
 namespace ocltensor::opencl {
