@@ -8,8 +8,8 @@ typedef struct {
   tk_i64 strides[5][POINTWISE_RANK];  // out, a, b, c, d; in elements
   tk_u64 numbers[8];                  // bits, in the compute type: a, b, c, d where they are numbers; s0 .. s3
   tk_i64 rows;                        // product of sizes[1 ..]
-  tk_i64 chunk;                       // rows.cl: elements of the inner dimension per work-item
-  tk_i64 rows_per_item;               // rows.cl
+  tk_i64 chunk;                       // elementwise_cpu.cl: elements of the inner dimension per work-item
+  tk_i64 rows_per_item;               // elementwise_cpu.cl
   tk_i32 rank;
   tk_i32 reserved;
 } PointwiseParams;

@@ -7,7 +7,7 @@ typedef struct {
   tk_i64 kept;        // entries of each sorted row that are wanted
   tk_i64 raw_length;  // elements of a row of the input, which the entries were taken from
   tk_i64 tiles;       // parts of a row, a work-group each
-  tk_i64 tile_rows;   // tile.cl: whole rows in a tile
+  tk_i64 tile_rows;   // radix_tile.cl: whole rows in a tile
   // radix.cl: bytes of the scratch memory. Keys and positions go back and forth between two places.
   tk_u64 keys[2], positions[2];
   tk_u64 counts, totals;  // [rows][tiles][256], [rows][256]

@@ -1,6 +1,6 @@
 // What products of a few rows share on GPUs: which results a work-group has, and how one is written.
 // A work-group has ROWS rows and some columns of one of `batch` matrices, and one piece of k. PARTIAL: its sums go to memory of
-// the accumulator's type, `pieces` matrices of m x n for each of the batch, all of the first piece first (sum_pieces.cl).
+// the accumulator's type, `pieces` matrices of m x n for each of the batch, all of the first piece first (split_k_sum.cl).
 // Defines: TYPE, FLOATING, WIDE, HAS_S, ROWS, VEC, PARTIAL.
 #ifndef OCLTENSOR_SKINNY_H
 #define OCLTENSOR_SKINNY_H

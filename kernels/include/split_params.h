@@ -1,4 +1,4 @@
-// Parameters of split.cl: two operands. Strides count elements.
+// Parameters of hopper_split.cl: two operands. Strides count elements.
 #ifndef OCLTENSOR_SPLIT_PARAMS_H
 #define OCLTENSOR_SPLIT_PARAMS_H
 #include "host_types.h"

@@ -1,4 +1,4 @@
-// Where upsampled elements come from: what rows.cl and upsample.cl share. A is the element type, FLOATING whether it is one
+// Where upsampled elements come from: what upsample_cpu.cl and upsample.cl share. A is the element type, FLOATING whether it is one
 // with fractions; LINEAR, CORNERS: the mode.
 #ifndef OCLTENSOR_UPSAMPLE_SOURCE_H
 #define OCLTENSOR_UPSAMPLE_SOURCE_H

@@ -91,8 +91,8 @@ x = torch.ones(48, 64, device="ocl")
             copy = os.path.join(folder, "kernels")
             shutil.copytree(kernels, copy)
             self.assertIn("False", self.outcome(built, KERNEL_DIR=copy, **places))
-            for name in ("rows.cl", "elements.cl"):
-                with open(os.path.join(copy, "pointwise", name), "a") as file:
+            for name in ("elementwise_cpu.cl", "elementwise_gpu.cl"):
+                with open(os.path.join(copy, "elementwise", name), "a") as file:
                     file.write("// another\n")
             self.assertIn("True", self.outcome(built, KERNEL_DIR=copy, **places))
             self.assertIn("has no readable file", self.outcome("x + 1", KERNEL_DIR=folder + "/none", **places))
