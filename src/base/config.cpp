@@ -113,7 +113,7 @@ std::optional<double> parse_level(std::string_view text) {
   return std::nullopt;
 }
 
-// Is `text` a word of "rows or elements"? Nothing is one, too.
+// Is `text` a word of "cpu or gpu"? Nothing is one, too.
 bool is_choice(std::string_view accepted, std::string_view text) {
   constexpr std::string_view kOr = " or ";
   while (!text.empty()) {

@@ -69,7 +69,7 @@ TEST(ProgramCache, SecondProcessBuildsNothing) {
 TEST(ProgramCache, WhatIsCompilingIsToldAtLogLevelInfo) {
   Folder f;
   const std::string info = f.cache() + " OCLTENSOR_LOG_LEVEL=info";
-  EXPECT_THAT(probe("add", info).text, HasSubstr("program: compiling pointwise/"));
+  EXPECT_THAT(probe("add", info).text, HasSubstr("program: compiling elementwise/"));
   EXPECT_THAT(probe("add", info).text, Not(HasSubstr("compiling"))) << "it is loaded";
 }
 
