@@ -17,8 +17,8 @@ void await_backward_threads() {
   if (is_in_bad_fork()) return;  // the threads are the parent's
   const c10::InferenceMode no_inference(false);
   const c10::AutoGradMode with_gradients(true);
-  for (c10::DeviceIndex i = 0; i < device_count(); ++i) {
-    if (!is_initialized(i)) continue;
+  for (c10::DeviceIndex i = 0; i < kMaxDevices; ++i) {
+    if (!is_initialized(i)) continue;  // nor is the plugin loaded for this
     const auto on_device = at::TensorOptions().device(c10::kPrivateUse1, i);
     const at::Tensor nothing = at::empty({0}, on_device).requires_grad_();
     (void)torch::autograd::grad({nothing.view({0})}, {nothing}, {at::empty({0}, on_device)});
