@@ -36,6 +36,26 @@ void set_formula(Defines& d, const std::string& name, DType compute) {
   }
 }
 
+// How rows are shared out: a work-item walks along some, or a work-group sweeps one in tiles.
+struct RowWork {
+  int64_t count, group;
+  bool walk;
+};
+RowWork row_work(const OpCall& call, const Nest& nest) {
+  const int64_t group = group_size(call.caps());
+  return {nest.outer * nest.inner, group, is_cpu_style(call) || nest.inner >= 32 || nest.n < group};
+}
+void run_rows(const OpCall& call, Launch& launch, const Nest& nest, const RowWork& rows) {
+  launch.value(rows.count).value(nest.n).value(nest.inner);
+  if (rows.walk) {
+    const Division division = divide(call.caps(), rows.count, std::max<int64_t>(1, 2048 / nest.n));
+    launch.value(division.per_item).run(division.global, division.local);
+    return;
+  }
+  const auto group = static_cast<size_t>(rows.group);
+  launch.value(int64_t{1}).run({static_cast<size_t>(rows.count) * group, 1, 1}, {group, 1, 1});
+}
+
 // cummax and cummin: values with their positions.
 void extremes(OpCall& call) {
   check_outputs(call);
@@ -46,26 +66,17 @@ void extremes(OpCall& call) {
   const Contiguous in(call, self);
   ContiguousOutput values(call, call.out(0));
   ContiguousOutput indices(call, call.out(1));
-  const bool cpu_style = is_cpu_style(call);
-  const int64_t group = group_size(call.caps());
-  const int64_t count = nest.outer * nest.inner;
-  const bool walk = cpu_style || nest.inner >= 32 || nest.n < group;
+  const RowWork rows = row_work(call, nest);
   Defines d;
-  d.type("A", self.dtype()).set("CPU_STYLE", cpu_style).set("LOCAL", group).set("WALK", walk);
+  d.type("A", self.dtype()).set("CPU_STYLE", is_cpu_style(call));
+  d.set("LOCAL", rows.group).set("WALK", rows.walk);
   d.set("FLOATING", is_floating(self.dtype()));
   d.set("COMPARE", call.op().schema.name == "cummax" ? ">=" : "<=");
   Launch launch = call.launch(kernel_sources::scan_scan_extremes, "extremes", d);
   bind(launch, in.view());
   bind(launch, values.view());
   bind(launch, indices.view());
-  launch.value(count).value(nest.n).value(nest.inner);
-  if (walk) {
-    const Division division = divide(call.caps(), count, std::max<int64_t>(1, 2048 / nest.n));
-    launch.value(division.per_item).run(division.global, division.local);
-  } else {
-    launch.value(int64_t{1});
-    launch.run({static_cast<size_t>(count * group), 1, 1}, {static_cast<size_t>(group), 1, 1});
-  }
+  run_rows(call, launch, nest, rows);
   values.finish();
   indices.finish();
 }
@@ -106,26 +117,17 @@ void scan_products(const OpCall& call, TensorView in, TensorView out, const Nest
   const bool wide = size_of(result) > 2;
   if (is_cpu_style(call) && (!wide || call.caps().fp64))
     return scan_nest(call, in, out, nest, "cumprod", wide ? DType::Float64 : DType::Float32);
-  const int64_t group = group_size(call.caps());
-  const int64_t count = nest.outer * nest.inner;
-  const bool walk = is_cpu_style(call) || nest.inner >= 32 || nest.n < group;
+  const RowWork rows = row_work(call, nest);
   Defines d;
   d.type("COMPUTE", compute_type(result)).type("A", in.dtype()).type("OUT", out.dtype());
   d.set("DOUBLE", compute_type(result) == DType::Float64);
   d.set("HIGHEST", wide ? 1024 : 128).set("LOWEST", wide ? -1021 : -125);
   d.set("SMALLEST", wide ? -1074 : -149);
-  d.set("CPU_STYLE", is_cpu_style(call)).set("WALK", walk).set("LOCAL", group);
+  d.set("CPU_STYLE", is_cpu_style(call)).set("WALK", rows.walk).set("LOCAL", rows.group);
   Launch launch = call.launch(kernel_sources::scan_scan_products, "products", d);
   bind(launch, in);
   bind(launch, out);
-  launch.value(count).value(nest.n).value(nest.inner);
-  if (walk) {
-    const Division division = divide(call.caps(), count, std::max<int64_t>(1, 2048 / nest.n));
-    launch.value(division.per_item).run(division.global, division.local);
-  } else {
-    launch.value(int64_t{1});
-    launch.run({static_cast<size_t>(count * group), 1, 1}, {static_cast<size_t>(group), 1, 1});
-  }
+  run_rows(call, launch, nest, rows);
 }
 
 // Sums are those of the parts; products double their reach log2(n) times.
