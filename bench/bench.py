@@ -1,11 +1,14 @@
-"""The bench: operators and models of a plugin side by side with peers, in alternating samples, one process for each.
+"""The bench: operators and models of a plugin side by side with peers, in alternating samples, one
+process for each.
 
-usage: bench.py --plugin PATH [FAMILY...] [--peer NAME[,NAME...]] [--only TEXT] [--json FILE] [--merge] [--compare OLD.json]
+usage: bench.py --plugin PATH [FAMILY...] [--peer NAME[,NAME...]] [--only TEXT] [--json FILE]
+[--merge] [--compare OLD.json]
 
-Every result is compared with the peers' before it is timed. Rows show the median, half its spread, the peer's time, the ratio
-peer / ours (above 1: faster than the peer) with its range, and the share of the machine's limits measured in the same run.
-Peers: auto (torch on the CPU, or on CUDA for an NVIDIA GPU; the driver's copy; OpenBLAS; CLBlast), none, or names, see --help. Exit status 1: a wrong result, a row
-that was not run, or with --compare a row that became slower.
+Every result is compared with the peers' before it is timed. Rows show the median, half its spread,
+the peer's time, the ratio peer / ours (above 1: faster than the peer) with its range, and the share
+of the machine's limits measured in the same run. Peers: auto (torch on the CPU, or on CUDA for an
+NVIDIA GPU; the driver's copy; OpenBLAS; CLBlast), none, or names, see --help. Exit status 1: a
+wrong result, a row that was not run, or with --compare a row that became slower.
 """
 
 from __future__ import annotations
@@ -32,17 +35,31 @@ OURS = {"": "ocltensor", "torch": "torch-ocl", "launch": "launch"}  # who runs a
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("families", nargs="*", help=f"{', '.join(FAMILIES)}; default: all but {', '.join(EXTRA)}")
-    p.add_argument("--plugin", default="", help="libocltensor_plugin.so; needed unless --from is given")
-    p.add_argument("--device", type=int, default=0)
-    p.add_argument("--peer", default="auto", help=f"auto, none, or names with commas: {', '.join(KINDS)}")
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument(
-        "--threads", type=int, default=len(os.sched_getaffinity(0)), help="cores that every contestant gets"
+        "families", nargs="*", help=f"{', '.join(FAMILIES)}; default: all but {', '.join(EXTRA)}"
+    )
+    p.add_argument(
+        "--plugin", default="", help="libocltensor_plugin.so; needed unless --from is given"
+    )
+    p.add_argument("--device", type=int, default=0)
+    p.add_argument(
+        "--peer", default="auto", help=f"auto, none, or names with commas: {', '.join(KINDS)}"
+    )
+    p.add_argument(
+        "--threads",
+        type=int,
+        default=len(os.sched_getaffinity(0)),
+        help="cores that every contestant gets",
     )
     p.add_argument("--samples", type=int, default=5)
     p.add_argument(
-        "--seconds", type=float, default=0.03, help="how long a sample lasts at least, but for long calls"
+        "--seconds",
+        type=float,
+        default=0.03,
+        help="how long a sample lasts at least, but for long calls",
     )
     p.add_argument(
         "--only",
@@ -51,10 +68,18 @@ def parse(argv: list[str]) -> argparse.Namespace:
         metavar="TEXT",
         help="rows whose name contains this text; given again: this, too",
     )
-    p.add_argument("--scale", choices=("auto", "cpu", "gpu"), default="auto", help="sizes of the rows")
-    p.add_argument("--full", action="store_true", help="also the rows that are left out for their time")
     p.add_argument(
-        "--setting", action="append", default=[], metavar="NAME=VALUE", help="a setting of the plugin"
+        "--scale", choices=("auto", "cpu", "gpu"), default="auto", help="sizes of the rows"
+    )
+    p.add_argument(
+        "--full", action="store_true", help="also the rows that are left out for their time"
+    )
+    p.add_argument(
+        "--setting",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of the plugin",
     )
     p.add_argument("--list", action="store_true", help="print the rows' names and end")
     p.add_argument("--no-cold", action="store_true", help="models: no first steps with cold caches")
@@ -67,12 +92,20 @@ def parse(argv: list[str]) -> argparse.Namespace:
         help="write the results (bench.json)",
     )
     p.add_argument(
-        "--merge", action="store_true", help="keep the rows of --json's file that are not measured now"
+        "--merge",
+        action="store_true",
+        help="keep the rows of --json's file that are not measured now",
     )
     p.add_argument(
-        "--from", dest="source", default="", metavar="FILE", help="measure nothing, take these results"
+        "--from",
+        dest="source",
+        default="",
+        metavar="FILE",
+        help="measure nothing, take these results",
     )
-    p.add_argument("--compare", default="", metavar="OLD.json", help="paired ratios to an earlier run")
+    p.add_argument(
+        "--compare", default="", metavar="OLD.json", help="paired ratios to an earlier run"
+    )
     p.add_argument(
         "--markdown",
         nargs="?",
@@ -82,10 +115,18 @@ def parse(argv: list[str]) -> argparse.Namespace:
         help="generate RESULTS.md from bench/results/*.json, or FILE from these results alone",
     )
     p.add_argument(
-        "--plot", nargs="?", const=".", default="", metavar="FOLDER", help="roofline and growth plots as SVG"
+        "--plot",
+        nargs="?",
+        const=".",
+        default="",
+        metavar="FOLDER",
+        help="roofline and growth plots as SVG",
     )
     p.add_argument(
-        "--trace", default="", metavar="FILE", help="three more runs of every row as a trace for Perfetto"
+        "--trace",
+        default="",
+        metavar="FILE",
+        help="three more runs of every row as a trace for Perfetto",
     )
     return p.parse_args(argv)
 
@@ -115,7 +156,11 @@ def machine() -> dict[str, Any]:
 
 def commit() -> str:
     done = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=results.HERE, capture_output=True, text=True, check=False
+        ["git", "rev-parse", "--short", "HEAD"],
+        cwd=results.HERE,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return done.stdout.strip() if done.returncode == 0 else ""
 
@@ -214,16 +259,21 @@ class Run:
 
 
 def measure_all(options: argparse.Namespace) -> tuple[results.Book, list[dict[str, Any]]]:
-    """(results with what --merge keeps, rows measured now); --json's file is written every few rows."""
+    """(results with what --merge keeps, rows measured now); --json's file is written every few
+    rows."""
     run = Run(options)
     rows = run.rows()
     print(
-        f"ours: {run.ours.about['device']}   peers: {', '.join(run.names) or 'none'}   {len(rows)} rows",
+        f"ours: {run.ours.about['device']}   peers: {', '.join(run.names) or 'none'}   "
+        f"{len(rows)} rows",
         flush=True,
     )
     if any(not row.only for row in rows):
         run.limits = run.ours.ask("limits")
-        print("limits: " + ", ".join(f"{key} {value:.1f}" for key, value in run.limits.items()), flush=True)
+        print(
+            "limits: " + ", ".join(f"{key} {value:.1f}" for key, value in run.limits.items()),
+            flush=True,
+        )
     older = None
     if options.merge and options.json and pathlib.Path(options.json).exists():
         older = results.load(options.json)
@@ -237,7 +287,10 @@ def measure_all(options: argparse.Namespace) -> tuple[results.Book, list[dict[st
         entry = run.measure(row)
         found.append(entry)
         contest.add_shares(found, run.limits, run.gpu)
-        print(f"[{i:>{len(str(len(rows)))}}/{len(rows)}] {row.name:52} {report.line(entry)}", flush=True)
+        print(
+            f"[{i:>{len(str(len(rows)))}}/{len(rows)}] {row.name:52} {report.line(entry)}",
+            flush=True,
+        )
         if options.json and i % 20 == 0:
             results.save(options.json, results.book(run.meta(), found, older))
     if options.trace:
@@ -248,7 +301,8 @@ def measure_all(options: argparse.Namespace) -> tuple[results.Book, list[dict[st
     ):  # again: whatever disturbed one of the two, the better one is nearer the machine's limit
         again = run.ours.ask("limits")
         run.limits = {
-            k: min(v, again[k]) if k == "launch_us" else max(v, again[k]) for k, v in run.limits.items()
+            k: min(v, again[k]) if k == "launch_us" else max(v, again[k])
+            for k, v in run.limits.items()
         }
         contest.add_shares(found, run.limits, run.gpu)
     print(f"{len(rows)} rows in {time.perf_counter() - begin:.0f} s")
@@ -267,7 +321,9 @@ def main(argv: list[str]) -> int:
         print(
             "\n".join(
                 f"{r.family:10} {r.name}"
-                for r in all_rows(Scale(options.scale == "gpu", options.full), options.families or None)
+                for r in all_rows(
+                    Scale(options.scale == "gpu", options.full), options.families or None
+                )
                 if wanted(r, options)
             )
         )
@@ -279,7 +335,9 @@ def main(argv: list[str]) -> int:
         book, measured = measure_all(options)
     else:
         sys.exit("bench: --plugin PATH is needed (or ./run bench)")
-    print("\n".join([*report.goals_text(book["rows"], book["gpu"]), *report.growth_table(measured)]))
+    print(
+        "\n".join([*report.goals_text(book["rows"], book["gpu"]), *report.growth_table(measured)])
+    )
     failed = any(r.get("wrong") or "error" in r for r in measured)
     if options.compare:
         lines, worse = report.compare(results.load(options.compare)["rows"], measured)

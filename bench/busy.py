@@ -1,10 +1,12 @@
 """How much of a training step the device is busy, from the plugin's own trace, and with what.
 
-usage: busy.py [--device ocl] [--batch 32] [--words 1024] [--steps 3] [--top 12] [MODEL...]    (default: resnet50 gpt2)
+usage: busy.py [--device ocl] [--batch 32] [--words 1024] [--steps 3] [--top 12] [MODEL...]
+(default: resnet50 gpt2)
 
-For each model: steps without the profiler are timed, then steps with it are traced. `busy` is the union of the device's slices
-(kernels and transfers) over the time from the first to the last of them; `of a step` is the same busy time per step over the time
-of a step without the profiler, which the profiler's own work cannot make look better or worse.
+For each model: steps without the profiler are timed, then steps with it are traced. `busy` is the
+union of the device's slices (kernels and transfers) over the time from the first to the last of
+them; `of a step` is the same busy time per step over the time of a step without the profiler, which
+the profiler's own work cannot make look better or worse.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ HOST = 1  # the process of the trace that holds the host's threads
 
 
 def timed(body: models.Body, steps: int) -> tuple[float, float]:
-    """Seconds of a step, and of what the host does for it (more than it needs, where it is far ahead and must wait)."""
+    """Seconds of a step, and of what the host does for it (more than it needs, where it is far
+    ahead and must wait)."""
     torch.ocl.synchronize()
     begin = time.perf_counter()
     for _ in range(steps):
@@ -71,26 +74,41 @@ def report(name: str, batch: int, words: int, steps: int, top: int, device: torc
     slices, calls = trace(body, steps)
     working, span = union(slices), max(e["ts"] + e["dur"] for e in slices) - slices[0]["ts"]
     print(
-        f"{name} training step, batch {batch} of {size}, {torch.ocl.get_device_name(device)}: {len(slices) / steps:.0f} commands a step; busy "
-        f"{working / span:.1%} of {span / steps / 1e3:.2f} ms, {working / steps / 1e6 / free:.1%} of a step of {free * 1e3:.2f} ms, "
+        f"{name} training step, batch {batch} of {size}, {torch.ocl.get_device_name(device)}: "
+        f"{len(slices) / steps:.0f} commands a step; busy "
+        f"{working / span:.1%} of {span / steps / 1e3:.2f} ms, "
+        f"{working / steps / 1e6 / free:.1%} of a step of {free * 1e3:.2f} ms, "
         f"which the host has enqueued in {host * 1e3:.2f} ms"
     )
-    table("device", slices, lambda e: f"{e['name']} ({e['args'].get('operator', e['cat'])})", steps, top)
+    table(
+        "device",
+        slices,
+        lambda e: f"{e['name']} ({e['args'].get('operator', e['cat'])})",
+        steps,
+        top,
+    )
     table("host, with the profiler", calls, lambda e: e["name"], steps, top)
 
 
-def table(title: str, slices: list[dict], name_of: Callable[[dict], str], steps: int, top: int) -> None:
+def table(
+    title: str, slices: list[dict], name_of: Callable[[dict], str], steps: int, top: int
+) -> None:
     spent: dict[str, list[float]] = collections.defaultdict(list)
     for e in slices:
         spent[name_of(e)].append(e["dur"])
     total = sum(sum(times) for times in spent.values())
     print(f"  {title}: {total / steps / 1e3:.2f} ms a step")
     for name, times in sorted(spent.items(), key=lambda item: -sum(item[1]))[:top]:
-        print(f"  {sum(times) / total:6.1%} {sum(times) / steps / 1e3:8.3f} ms {len(times) / steps:6.0f} x {name}")
+        print(
+            f"  {sum(times) / total:6.1%} {sum(times) / steps / 1e3:8.3f} ms "
+            f"{len(times) / steps:6.0f} x {name}"
+        )
 
 
 def main() -> int:
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("models", nargs="*", default=["resnet50", "gpt2"])
     p.add_argument("--device", default="ocl")
     p.add_argument("--batch", type=int, default=32)
@@ -99,7 +117,14 @@ def main() -> int:
     p.add_argument("--top", type=int, default=12)
     options = p.parse_args()
     for name in options.models:
-        report(name, options.batch, options.words, options.steps, options.top, torch.device(options.device))
+        report(
+            name,
+            options.batch,
+            options.words,
+            options.steps,
+            options.top,
+            torch.device(options.device),
+        )
     return 0
 
 

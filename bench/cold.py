@@ -1,4 +1,5 @@
-"""A model's first step in a fresh process: seconds from the first use of the device to the end of the step."""
+"""A model's first step in a fresh process: seconds from the first use of the device to the end of
+the step."""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ def run(options: argparse.Namespace) -> float:
 
     side = sides.make(options.kind, options)  # imports and registers, uses no device yet
     words = options.scale.split("+")
-    row = next(r for r in all_rows(Scale("gpu" in words, "full" in words)) if r.name == options.cold)
+    row = next(
+        r for r in all_rows(Scale("gpu" in words, "full" in words)) if r.name == options.cold
+    )
     name, mode, batch, size, dtype, more = row.args
     job = models.Job(name, mode, batch, size, dtype, **more)
     begin = time.perf_counter()

@@ -1,4 +1,5 @@
-"""One row measured: results compared first, then samples of all contestants in turn; and what is known of it afterwards."""
+"""One row measured: results compared first, then samples of all contestants in turn; and what is
+known of it afterwards."""
 
 from __future__ import annotations
 
@@ -11,16 +12,16 @@ import data
 from peers import Refused
 from rows import Row
 
-PAUSE = (
-    0.004  # seconds after a sample: threads of OpenMP and BLAS libraries spin for a while before they sleep
-)
+# seconds after a sample: threads of OpenMP and BLAS libraries spin for a while before they sleep
+PAUSE = 0.004
 SHORT, LONG = 0.25, 2.0  # seconds of one call from which fewer samples are taken
 
 
 def measure(
     row: Row, ours: Any, peers: list[Any], samples: int, seconds: float, cold: bool = False
 ) -> dict[str, Any]:
-    """The row's entry of the results; "error" in it says why it was not run. `cold`: of models also the first step (a CPU peer compiles nothing)."""
+    """The row's entry of the results; "error" in it says why it was not run. `cold`: of models also
+    the first step (a CPU peer compiles nothing)."""
     result: dict[str, Any] = {
         "name": row.name,
         "family": row.family,
@@ -38,14 +39,18 @@ def measure(
         if mine is None:
             raise Refused(f"{ours.name} has no such row")
         others = _others(row, peers, mine, result)
-        count = samples if mine["once"] < SHORT else max(3, samples // 2) if mine["once"] < LONG else 2
+        count = (
+            samples if mine["once"] < SHORT else max(3, samples // 2) if mine["once"] < LONG else 2
+        )
         times: dict[str, list[float]] = {c.name: [] for c in [ours, *others]}
         for _ in range(count):
             for contestant in [ours, *others]:
                 times[contestant.name].append(contestant.sample(seconds) * 1e6)
                 time.sleep(PAUSE)
         _summarise(result, times, ours.name)
-        result.update({"sets": mine["sets"], "scratch": mine.get("scratch", 0), "memory": mine["memory"]})
+        result.update(
+            {"sets": mine["sets"], "scratch": mine.get("scratch", 0), "memory": mine["memory"]}
+        )
         if row.only and row.family == "models":
             _add_metrics(result, [ours, *others], cold)
     except Refused as e:
@@ -97,7 +102,12 @@ def _summarise(result: dict[str, Any], times: dict[str, list[float]], ours: str)
         ratios = sorted(t / o for o, t in zip(mine, theirs, strict=True))
         middle = statistics.median(theirs)
         result["peers"][name].update(
-            {**_spread("us", theirs), "ratio": middle / result["us"], "low": ratios[0], "high": ratios[-1]}
+            {
+                **_spread("us", theirs),
+                "ratio": middle / result["us"],
+                "low": ratios[0],
+                "high": ratios[-1],
+            }
         )
 
 
@@ -106,19 +116,25 @@ def _spread(key: str, values: list[float]) -> dict[str, float]:
 
 
 def add_shares(
-    rows: list[dict[str, Any]], limits: dict[str, float], gpu: bool, known: list[dict[str, Any]] | None = None
+    rows: list[dict[str, Any]],
+    limits: dict[str, float],
+    gpu: bool,
+    known: list[dict[str, Any]] | None = None,
 ) -> None:
-    """Gives each row the time that the machine's measured limits allow, and the share of it that is reached.
+    """Gives each row the time that the machine's measured limits allow, and the share of it that is
+    reached.
 
-    16-bit types on a GPU have matrix units, which no portable kernel reaches: their limit is the fastest matrix product of
-    that type among `known` rows (default: these), of either side."""
+    16-bit types on a GPU have matrix units, which no portable kernel reaches: their limit is the
+    fastest matrix product of that type among `known` rows (default: these), of either side."""
     if not limits:
         return
     for row in rows:
         if "us" not in row or row["bytes"] + row["flops"] == 0:
             continue
         peak = _peak(row["dtype"], known or rows, limits, gpu)
-        limit = max(row["bytes"] / limits["copy_gbytes"] * 1e-3, row["flops"] / peak * 1e-3 if peak else 0.0)
+        limit = max(
+            row["bytes"] / limits["copy_gbytes"] * 1e-3, row["flops"] / peak * 1e-3 if peak else 0.0
+        )
         row["limit_us"], row["share"] = limit, limit / row["us"]
 
 

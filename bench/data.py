@@ -1,4 +1,5 @@
-"""The rows' data, the same in every process, and what of the results is sent around to be compared."""
+"""The rows' data, the same in every process, and what of the results is sent around to be
+compared."""
 
 from __future__ import annotations
 
@@ -7,10 +8,11 @@ import zlib
 from typing import Any
 
 import numpy as np
-
 from rows import Tensor
 
-BLOCK = (1 << 23) - 15  # longer tensors repeat a block; its length is odd, so that rows of matrices differ
+BLOCK = (
+    1 << 23
+) - 15  # longer tensors repeat a block; its length is odd, so that rows of matrices differ
 SAMPLES = 16384
 
 
@@ -54,7 +56,8 @@ def draw(row: str, index: int, t: Tensor) -> np.ndarray:
 
 
 def positions(count: int) -> np.ndarray:
-    """Which elements of a result are compared: all of a small one, with the first and last of a large one."""
+    """Which elements of a result are compared: all of a small one, with the first and last of a
+    large one."""
     if count <= SAMPLES:
         return np.arange(count)
     chosen = np.random.default_rng(count).integers(0, count, SAMPLES)
@@ -68,7 +71,8 @@ def digest(values: np.ndarray, nans: int) -> dict[str, Any]:
 
 
 def difference(ours: list[dict], theirs: list[dict]) -> float:
-    """The largest difference relative to the largest value of its result; infinite where NaN or sizes differ."""
+    """The largest difference relative to the largest value of its result; infinite where NaN or
+    sizes differ."""
     worst = 0.0
     for a, b in zip(ours, theirs, strict=True):
         x, y = (np.frombuffer(base64.b64decode(d["values"])) for d in (a, b))

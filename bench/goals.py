@@ -1,4 +1,5 @@
-"""The goals as ratios of the peer's time to ours, over the rows that they are about: met, first step met, or not."""
+"""The goals as ratios of the peer's time to ours, over the rows that they are about: met, first
+step met, or not."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ Entry = dict[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Goal:
-    """`how` rows are put together: "mean" (geometric, of the ratios), "sum" (weighted, of the times), or "seconds" (no
-    peer: the row's cold first step must be as short as the goal)."""
+    """`how` rows are put together: "mean" (geometric, of the ratios), "sum" (weighted, of the
+    times), or "seconds" (no peer: the row's cold first step must be as short as the goal)."""
 
     text: str
     gpu: bool
@@ -52,8 +53,22 @@ GOALS = [
         1.0,
         lambda r: r["name"].startswith(("softmax", "layer norm")),
     ),
-    Goal("small operator (256 elements), whole Python call", True, CUDA, 1 / 1.6, 1.0, _group("small")),
-    Goal("float32 matmul 4096", True, CUDA, 0.95, 1.0, lambda r: r["name"] == "4096x4096x4096 nn float32"),
+    Goal(
+        "small operator (256 elements), whole Python call",
+        True,
+        CUDA,
+        1 / 1.6,
+        1.0,
+        _group("small"),
+    ),
+    Goal(
+        "float32 matmul 4096",
+        True,
+        CUDA,
+        0.95,
+        1.0,
+        lambda r: r["name"] == "4096x4096x4096 nn float32",
+    ),
     Goal(
         "float32 matmul 4096, portable kernel",
         True,
@@ -87,7 +102,15 @@ GOALS = [
         _group("matmul float16", "matmul bfloat16"),
     ),
     *(
-        Goal(f"float32 convolutions of ResNet-50, {d}", True, CUDA, 1.6, 2.5, _conv("resnet50", d), "sum")
+        Goal(
+            f"float32 convolutions of ResNet-50, {d}",
+            True,
+            CUDA,
+            1.6,
+            2.5,
+            _conv("resnet50", d),
+            "sum",
+        )
         for d in DIRECTIONS
     ),
     *(
@@ -172,7 +195,13 @@ GOALS = [
         "seconds",
     ),
     Goal(
-        "plugin's own share of a launch, us", False, "", 1.0, 0.3, lambda r: r["name"] == "launch share", "us"
+        "plugin's own share of a launch, us",
+        False,
+        "",
+        1.0,
+        0.3,
+        lambda r: r["name"] == "launch share",
+        "us",
     ),
 ]
 
@@ -189,7 +218,9 @@ def judge(rows: list[Entry], gpu: bool) -> list[Entry]:
             continue
         less_is_better = goal.how in ("seconds", "us")
         reaches = (
-            (lambda bound, v=value: v <= bound) if less_is_better else (lambda bound, v=value: v >= bound)
+            (lambda bound, v=value: v <= bound)
+            if less_is_better
+            else (lambda bound, v=value: v >= bound)
         )
         state = "met" if reaches(goal.final) else "first met" if reaches(goal.first) else "not met"
         found.append(

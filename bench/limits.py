@@ -1,8 +1,10 @@
-"""What the machine can do, measured through the plugin: copies beyond the caches, multiply-adds, an empty launch."""
+"""What the machine can do, measured through the plugin: copies beyond the caches, multiply-adds, an
+empty launch."""
 
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from measure import Timer
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
 
 GPU_CACHE = 96 << 20  # drivers report other caches than the last one; no GPU's is much larger
 CHAINS = 12
-# Registers full of independent chains: vectors of 16 suit CPU drivers, scalars and vectors of 4 a GPU.
+# Registers full of independent chains: vectors of 16 suit CPU drivers, scalars and vectors of 4 a
 FMA = """
 #ifdef HALF
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
@@ -31,6 +33,7 @@ __kernel void chains(__global SCALAR* out, float seed) {
 }
 __kernel void nothing(__global float* out) { if (get_global_id(0) > 1000000000) out[0] = 1; }
 """
+# GPU.
 VARIANTS = {  # width of the vector: its type and how one number is taken out of it
     1: ("", "(s)"),
     4: ("4", "(s).x + (s).y + (s).z + (s).w"),
@@ -45,21 +48,29 @@ def cache_bytes(plugin: Plugin) -> int:
     sizes = [0]
     for path in pathlib.Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
         text = path.read_text().strip()
-        sizes.append(int(text[:-1]) << {"K": 10, "M": 20}[text[-1]] if text[-1] in "KM" else int(text))
+        sizes.append(
+            int(text[:-1]) << {"K": 10, "M": 20}[text[-1]] if text[-1] in "KM" else int(text)
+        )
     return max(sizes) or 32 << 20
 
 
 def measure(plugin: Plugin, cache: int) -> dict[str, float]:
-    """copy_gbytes (read plus written), float32_gflops, float16_gflops where it has such arithmetic, launch_us."""
+    """copy_gbytes (read plus written), float32_gflops, float16_gflops where it has such arithmetic,
+    launch_us."""
     properties = plugin.properties()
-    result = {"copy_gbytes": _copy(plugin, cache), "float32_gflops": _flops(plugin, properties, "float")}
+    result = {
+        "copy_gbytes": _copy(plugin, cache),
+        "float32_gflops": _flops(plugin, properties, "float"),
+    }
     if properties["features"] & 2:
         result["float16_gflops"] = _flops(plugin, properties, "half")
     result["launch_us"] = _launch(plugin, properties)
     return result
 
 
-def _best(body, plugin: Plugin, seconds: float = 0.05, samples: int = 5) -> float:
+def _best(
+    body: Callable[[], None], plugin: Plugin, seconds: float = 0.05, samples: int = 5
+) -> float:
     timer = Timer([body], plugin.synchronize)
     timer.warm()
     return min(timer.sample(seconds) for _ in range(samples))
@@ -79,7 +90,9 @@ def _copy(plugin: Plugin, cache: int) -> float:
 def _flops(plugin: Plugin, properties: dict, scalar: str) -> float:
     cpu = properties["kind"] == 1
     widths = (16,) if cpu else (1, 4)
-    groups, local = (properties["compute_units"] * 4, 1) if cpu else (properties["compute_units"] * 16, 256)
+    groups, local = (
+        (properties["compute_units"] * 4, 1) if cpu else (properties["compute_units"] * 16, 256)
+    )
     out = plugin.empty((groups * local,))
     steps = 1 << 17 if cpu else 1 << 12  # about a millisecond
     best = 0.0
@@ -100,7 +113,12 @@ def _launch(plugin: Plugin, properties: dict) -> float:
     out = plugin.empty((1,))
     options = f"-DT=float -DSCALAR=float -DCHAINS={CHAINS} -DSTEPS=1"
     body = plugin.kernel(
-        "#define LAST(s) (s)\n" + FMA, options, "nothing", [out], 64, 64 if properties["kind"] != 1 else 1
+        "#define LAST(s) (s)\n" + FMA,
+        options,
+        "nothing",
+        [out],
+        64,
+        64 if properties["kind"] != 1 else 1,
     )
     best = _best(body, plugin)
     plugin.free(out)

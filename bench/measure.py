@@ -1,4 +1,5 @@
-"""Timing of one contestant: calls over several sets of data, as many as last long enough, and one wait at the end."""
+"""Timing of one contestant: calls over several sets of data, as many as last long enough, and one
+wait at the end."""
 
 from __future__ import annotations
 
@@ -10,9 +11,12 @@ MOST_CALLS = 2000
 
 
 def sets_for(bytes_of_one: float, cache: int) -> int:
-    """How many sets of data a row takes turns with, so that none is found in the last-level cache (4 times its size)."""
+    """How many sets of data a row takes turns with, so that none is found in the last-level cache
+    (4 times its size)."""
     return (
-        max(1, min(MOST_SETS, -(-4 * cache // max(int(bytes_of_one), 1)))) if bytes_of_one < 4 * cache else 1
+        max(1, min(MOST_SETS, -(-4 * cache // max(int(bytes_of_one), 1))))
+        if bytes_of_one < 4 * cache
+        else 1
     )
 
 
@@ -46,7 +50,8 @@ class Timer:
         return (time.perf_counter() - begin) / count
 
     def sample(self, seconds: float) -> float:
-        """Seconds of one call; one unmeasured call first, unless calls are so long that it does not matter."""
+        """Seconds of one call; one unmeasured call first, unless calls are so long that it does not
+        matter."""
         if self.once < seconds:
             self.bodies[-1]()
             self.finish()

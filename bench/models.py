@@ -1,4 +1,5 @@
-"""Jobs of the bench that need PyTorch on both sides: small calls, optimizer steps, a model's forward pass or training step."""
+"""Jobs of the bench that need PyTorch on both sides: small calls, optimizer steps, a model's
+forward pass or training step."""
 
 from __future__ import annotations
 
@@ -8,12 +9,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
-from torch.nn import functional as F
-
 from data import BLOCK
 from networks.language import LlamaToken, Transformer
 from networks.vision import MobileNetV3, ResNet, UNet
+from torch import nn
+from torch.nn import functional as F
 
 NETWORKS: dict[str, tuple[Callable[..., nn.Module], str]] = {  # and what goes in
     "resnet18": (lambda: ResNet((2, 2, 2, 2), False), "images"),
@@ -28,13 +28,16 @@ Body = Callable[[], Any]
 
 
 def randomise(model: nn.Module) -> nn.Module:
-    """The same weights in every process, quickly: one random block again and again, scaled by the fan-in."""
+    """The same weights in every process, quickly: one random block again and again, scaled by the
+    fan-in."""
     block = np.random.default_rng(5).standard_normal(BLOCK >> 3, dtype=np.float32)
     for name, p in [*model.named_parameters(), *model.named_buffers()]:
         with torch.no_grad():
             if not p.is_floating_point():
                 p.copy_(
-                    torch.arange(p.numel()).reshape(p.shape) if name == "places_of" else torch.zeros_like(p)
+                    torch.arange(p.numel()).reshape(p.shape)
+                    if name == "places_of"
+                    else torch.zeros_like(p)
                 )
             elif p.ndim > 1:
                 scale = 0.02 if "words" in name or "places" in name else 1 / math.sqrt(p[0].numel())
@@ -49,7 +52,8 @@ def randomise(model: nn.Module) -> nn.Module:
 
 
 class Job:
-    """A model with its inputs; start() moves it to a device and gives the function that runs it once."""
+    """A model with its inputs; start() moves it to a device and gives the function that runs it
+    once."""
 
     def __init__(
         self, name: str, mode: str, batch: int, size: int, dtype: str = "float32", **options: Any
@@ -57,7 +61,9 @@ class Job:
         build, kind = NETWORKS[name]
         with torch.device("meta"):
             model = build(**options)
-        self.model = randomise(model.to_empty(device="cpu")).to(getattr(torch, dtype)).train(mode == "train")
+        self.model = (
+            randomise(model.to_empty(device="cpu")).to(getattr(torch, dtype)).train(mode == "train")
+        )
         torch.manual_seed(3)
         self.mode, self.kind = mode, kind
         if kind == "words":
@@ -69,11 +75,17 @@ class Job:
         else:
             self.inputs = torch.randn(batch, 3, size, size)
             self.labels = (
-                torch.randint(2, (batch, size, size)) if kind == "pixels" else torch.randint(1000, (batch,))
+                torch.randint(2, (batch, size, size))
+                if kind == "pixels"
+                else torch.randint(1000, (batch,))
             )
 
     def start(self, device: torch.device) -> Body:
-        model, inputs, labels = self.model.to(device), self.inputs.to(device), self.labels.to(device)
+        model, inputs, labels = (
+            self.model.to(device),
+            self.inputs.to(device),
+            self.labels.to(device),
+        )
         if self.mode == "eval":
 
             @torch.no_grad()

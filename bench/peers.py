@@ -1,4 +1,5 @@
-"""Contestants as the bench sees them: worker processes that are asked in turn, and what each kind is started with."""
+"""Contestants as the bench sees them: worker processes that are asked in turn, and what each kind
+is started with."""
 
 from __future__ import annotations
 
@@ -27,7 +28,13 @@ KINDS = {
     "clblast": ["clblast"],
     "launch": ["launch"],
 }
-CACHES = ("OCLTENSOR_CACHE_DIR", "POCL_CACHE_DIR", "CUDA_CACHE_PATH", "XDG_CACHE_HOME", "NEO_CACHE_DIR")
+CACHES = (
+    "OCLTENSOR_CACHE_DIR",
+    "POCL_CACHE_DIR",
+    "CUDA_CACHE_PATH",
+    "XDG_CACHE_HOME",
+    "NEO_CACHE_DIR",
+)
 PATIENCE = 300  # seconds for one answer
 
 
@@ -66,7 +73,8 @@ class Setup:
             os.environ,
             OMP_NUM_THREADS=str(self.threads),
             OPENBLAS_NUM_THREADS=str(self.threads),
-            OPENBLAS_THREAD_TIMEOUT="20",  # 2^20 cycles: idle threads of one contestant must not spin into the next sample
+            # 2^20 cycles: idle threads of one contestant must not spin into the next sample
+            OPENBLAS_THREAD_TIMEOUT="20",
             PYTHONPATH=os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]),
             TORCH_DEVICE_BACKEND_AUTOLOAD="0",
             PYTHONUNBUFFERED="1",
@@ -83,7 +91,8 @@ class Setup:
 
 
 class Contestant:
-    """A worker process. Methods raise Refused with the worker's text; a worker that died is started again for the next row."""
+    """A worker process. Methods raise Refused with the worker's text; a worker that died is started
+    again for the next row."""
 
     def __init__(self, name: str, setup: Setup) -> None:
         self.name, self.setup = name, setup
@@ -141,7 +150,8 @@ class Contestant:
 
     def cold(self, row: str) -> float:
         """Seconds of the row's first step in a fresh process with empty caches of kernels."""
-        # Builders that the process started may still put programs into its caches: their end is not waited for.
+        # Builders that the process started may still put programs into its caches: their end is not
+        # waited for.
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             caches = {name: f"{folder}/{name}" for name in CACHES}
             for path in caches.values():
@@ -155,7 +165,8 @@ class Contestant:
             )
         if done.returncode:
             raise Refused(
-                f"the first step of {row} on {self.name} failed: {done.stderr.strip().splitlines()[-1:]}"
+                f"the first step of {row} on {self.name} failed: "
+                f"{done.stderr.strip().splitlines()[-1:]}"
             )
         return json.loads(done.stdout)["ok"]
 

@@ -30,7 +30,8 @@ class Axes:
     ) -> None:
         self.x_range, self.y_range = x, y
         self.out = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12">',
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
+            'font-family="sans-serif" font-size="12">',
             f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
         ]
         self.text(LEFT, 22, title, 'font-size="15"')
@@ -60,24 +61,34 @@ class Axes:
     def text(self, x: float, y: float, words: str, options: str = "") -> None:
         self.out.append(f'<text x="{x:.1f}" y="{y:.1f}" {options}>{html.escape(words)}</text>')
 
-    def segment(self, x0: float, y0: float, x1: float, y1: float, colour: str, options: str = "") -> None:
+    def segment(
+        self, x0: float, y0: float, x1: float, y1: float, colour: str, options: str = ""
+    ) -> None:
         self.out.append(
-            f'<line x1="{x0:.1f}" y1="{y0:.1f}" x2="{x1:.1f}" y2="{y1:.1f}" stroke="{colour}" {options}/>'
+            f'<line x1="{x0:.1f}" y1="{y0:.1f}" x2="{x1:.1f}" y2="{y1:.1f}" '
+            f'stroke="{colour}" {options}/>'
         )
 
     def line(self, points: list[tuple[float, float]], colour: str, options: str = "") -> None:
-        path = " ".join(f"{self.x(x):.1f},{self.y(y):.1f}" for x, y in points)
+        path = " ".join(f"{self.x(x):.0f},{self.y(y):.0f}" for x, y in points)
         self.out.append(f'<polyline points="{path}" fill="none" stroke="{colour}" {options}/>')
 
-    def point(self, x: float, y: float, colour: str, title: str, hollow: bool = False) -> None:
-        fill = f'fill="none" stroke="{colour}"' if hollow else f'fill="{colour}"'
-        self.out.append(
-            f'<circle cx="{self.x(x):.1f}" cy="{self.y(y):.1f}" r="3.5" {fill}><title>{html.escape(title)}</title></circle>'
-        )
+    def points(self, places: list[tuple[float, float]], colour: str, hollow: bool = False) -> None:
+        """Dots as one path, whose pieces of no length have round ends: a picture of hundreds stays
+        small."""
+        path = "".join(f"M{self.x(x):.0f} {self.y(y):.0f}h0" for x, y in places)
+        widths = ((colour, 8), ("#fff", 5)) if hollow else ((colour, 7),)
+        for ink, width in widths if places else ():
+            self.out.append(
+                f'<path d="{path}" stroke="{ink}" stroke-width="{width}" '
+                'stroke-linecap="round" fill="none"/>'
+            )
 
     def legend(self, words: str, colour: str, hollow: bool = False) -> None:
         fill = f'fill="none" stroke="{colour}"' if hollow else f'fill="{colour}"'
-        self.out.append(f'<circle cx="{WIDTH - RIGHT + 16}" cy="{self.legend_y:.0f}" r="4" {fill}/>')
+        self.out.append(
+            f'<circle cx="{WIDTH - RIGHT + 16}" cy="{self.legend_y:.0f}" r="4" {fill}/>'
+        )
         self.text(WIDTH - RIGHT + 26, self.legend_y + 4, words)
         self.legend_y += 18
 
@@ -91,7 +102,9 @@ def _share(v: float, within: tuple[float, float]) -> float:
 
 
 def _powers(within: tuple[float, float]) -> range:
-    return range(math.ceil(math.log10(within[0]) - 1e-9), math.floor(math.log10(within[1]) + 1e-9) + 1)
+    return range(
+        math.ceil(math.log10(within[0]) - 1e-9), math.floor(math.log10(within[1]) + 1e-9) + 1
+    )
 
 
 def _label(power: int) -> str:
@@ -109,7 +122,10 @@ def roofline(book: dict[str, Any]) -> str:
     rows = [
         r
         for r in book["rows"]
-        if r.get("flops") and r.get("bytes") and "us" in r and r["family"] not in ("growth", "models")
+        if r.get("flops")
+        and r.get("bytes")
+        and "us" in r
+        and r["family"] not in ("growth", "models")
     ]
     limits = next((run["limits"] for run in reversed(book["runs"]) if run["limits"]), None)
     if not rows or not limits:
@@ -125,23 +141,22 @@ def roofline(book: dict[str, Any]) -> str:
         "#222",
         'stroke-width="2"',
     )
-    axes.text(axes.x(knee) + 6, axes.y(roof) - 6, f"{roof:.0f} GFLOP/s float32, {bandwidth:.0f} GB/s copy")
+    axes.text(
+        axes.x(knee) + 6, axes.y(roof) - 6, f"{roof:.0f} GFLOP/s float32, {bandwidth:.0f} GB/s copy"
+    )
     families = list(dict.fromkeys(r["family"] for r in rows))
     for family in families:
         colour = COLOURS[families.index(family) % len(COLOURS)]
         axes.legend(family, colour)
-        for r in (r for r in rows if r["family"] == family):
-            intensity = r["flops"] / r["bytes"]
-            peer = next((p for p in r["peers"].values() if "us" in p), None)
-            if peer:
-                axes.point(
-                    intensity,
-                    max(r["flops"] / peer["us"] * 1e-3, y[0]),
-                    colour,
-                    f"{r['name']}, peer",
-                    hollow=True,
-                )
-            axes.point(intensity, r["flops"] / r["us"] * 1e-3, colour, f"{r['name']}: {r['us']:.1f} us")
+        mine = [r for r in rows if r["family"] == family]
+        peers = [(r, next((p["us"] for p in r["peers"].values() if "us" in p), None)) for r in mine]
+        for hollow, times in ((True, peers), (False, [(r, r["us"]) for r in mine])):
+            places = [
+                (r["flops"] / r["bytes"], max(r["flops"] / us * 1e-3, y[0]))
+                for r, us in times
+                if us
+            ]
+            axes.points(places, colour, hollow)
     axes.legend("hollow: the peer", "#222", hollow=True)
     return axes.done()
 
@@ -151,7 +166,9 @@ def growth(book: dict[str, Any]) -> str:
     rows = [r for r in book["rows"] if r["family"] == "growth" and "us" in r]
     if not rows:
         return ""
-    times = [t for r in rows for t in (r["us"], *(p["us"] for p in r["peers"].values() if "us" in p))]
+    times = [
+        t for r in rows for t in (r["us"], *(p["us"] for p in r["peers"].values() if "us" in p))
+    ]
     axes = Axes(
         f"Time against size, {book['device']}",
         _around([r["size"] for r in rows]),
@@ -168,8 +185,7 @@ def growth(book: dict[str, Any]) -> str:
         ]
         if theirs:
             axes.line(theirs, COLOURS[i], 'stroke-dasharray="4 3"')
-        for r in mine:
-            axes.point(r["size"], r["us"], COLOURS[i], f"{r['name']}: {r['us']:.1f} us")
+        axes.points([(r["size"], r["us"]) for r in mine], COLOURS[i])
         axes.legend(group.removeprefix("growth "), COLOURS[i])
     axes.legend("dashed: the peer", "#222", hollow=True)
     return axes.done()

@@ -1,4 +1,5 @@
-"""Results as text: a line per row while they are measured, tables of Markdown, goals, and comparisons of two runs."""
+"""Results as text: a line per row while they are measured, tables of Markdown, goals, and
+comparisons of two runs."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ def line(row: Entry) -> str:
     parts = [f"{duration(row['us']):>10} {spread(row):>5}"]
     for name, p in row["peers"].items():
         if "ratio" in p:
-            parts.append(f"{name} {duration(p['us'])} x{p['ratio']:.2f} ({p['low']:.2f}-{p['high']:.2f})")
+            parts.append(
+                f"{name} {duration(p['us'])} x{p['ratio']:.2f} ({p['low']:.2f}-{p['high']:.2f})"
+            )
         else:
             parts.append(f"{name}: {p['refused']}")
     parts.append(rate(row))
@@ -43,7 +46,9 @@ def line(row: Entry) -> str:
     if row.get("wrong"):
         parts.append(
             "WRONG "
-            + ", ".join(f"{n} {p['difference']:.1e}" for n, p in row["peers"].items() if p.get("wrong"))
+            + ", ".join(
+                f"{n} {p['difference']:.1e}" for n, p in row["peers"].items() if p.get("wrong")
+            )
         )
     return "  ".join(parts)
 
@@ -58,7 +63,14 @@ def table(head: list[str], body: list[list[str]]) -> list[str]:
 
 def rows_table(rows: list[Entry]) -> list[str]:
     names = list(dict.fromkeys(n for r in rows for n in r["peers"]))
-    head = ["row", "ours", "rate", "of limit", *(f"{n}: time, ratio (low-high)" for n in names), "difference"]
+    head = [
+        "row",
+        "ours",
+        "rate",
+        "of limit",
+        *(f"{n}: time, ratio (low-high)" for n in names),
+        "difference",
+    ]
     body = []
     for r in rows:
         if "error" in r:
@@ -115,7 +127,8 @@ def sums_table(rows: list[Entry]) -> list[str]:
 
 
 def models_table(rows: list[Entry]) -> list[str]:
-    """Launches, memory and cold first steps. Of a CPU peer the memory is that of its whole process."""
+    """Launches, memory and cold first steps. Of a CPU peer the memory is that of its whole
+    process."""
     body = []
     for r in rows:
         for name, m in r.get("metrics", {}).items():
@@ -132,16 +145,20 @@ def models_table(rows: list[Entry]) -> list[str]:
                 ]
             )
     return (
-        table(["model", "on", "launches per call", "peak memory", "first step, cold"], body) if body else []
+        table(["model", "on", "launches per call", "peak memory", "first step, cold"], body)
+        if body
+        else []
     )
 
 
 def cliffs(rows: list[Entry], bound: float = 2.0) -> list[Entry]:
-    """{group, name, factor} of growth rows that take more than `bound` times what the next smaller one promises by its work,
-    beyond the spread of both."""
+    """{group, name, factor} of growth rows that take more than `bound` times what the next smaller
+    one promises by its work, beyond the spread of both."""
     found = []
     for group in dict.fromkeys(r["group"] for r in rows if r["family"] == "growth"):
-        mine = sorted((r for r in rows if r["group"] == group and "us" in r), key=lambda r: r["size"])
+        mine = sorted(
+            (r for r in rows if r["group"] == group and "us" in r), key=lambda r: r["size"]
+        )
         for small, large in itertools.pairwise(mine):
             work = max(large["flops"] / small["flops"], large["bytes"] / small["bytes"], 1.0)
             factor = large["us_low"] / small["us_high"] / work
@@ -151,11 +168,14 @@ def cliffs(rows: list[Entry], bound: float = 2.0) -> list[Entry]:
 
 
 def growth_table(rows: list[Entry]) -> list[str]:
-    """Of each group: the cliffs, and how the memory beside inputs and outputs grows (the power of the size)."""
+    """Of each group: the cliffs, and how the memory beside inputs and outputs grows (the power of
+    the size)."""
     body = []
     steep = cliffs(rows)
     for group in dict.fromkeys(r["group"] for r in rows if r["family"] == "growth"):
-        mine = sorted((r for r in rows if r["group"] == group and "us" in r), key=lambda r: r["size"])
+        mine = sorted(
+            (r for r in rows if r["group"] == group and "us" in r), key=lambda r: r["size"]
+        )
         if len(mine) < 2:
             continue
         cells = [f"{c['name']} x{c['factor']:.1f}" for c in steep if c["group"] == group]
@@ -211,12 +231,17 @@ def goals_table(rows: list[Entry], gpu: bool) -> list[str]:
             [g.text, g.peer, f"{g.first:.2f} / {g.final:.2f}", "", "not measured", "0", ""]
             for g in goals.unmeasured(rows, gpu)
         ]
-    return table(["goal", "peer", "first / final", "reached", "state", "rows", "worst"], body) if body else []
+    return (
+        table(["goal", "peer", "first / final", "reached", "state", "rows", "worst"], body)
+        if body
+        else []
+    )
 
 
 def goals_text(rows: list[Entry], gpu: bool) -> list[str]:
     return [
-        f"{g['state']:>9}  {g['value']:6.2f} (goal {g['first']:.2f} / {g['final']:.2f})  {g['goal']}"
+        f"{g['state']:>9}  {g['value']:6.2f} (goal {g['first']:.2f} / {g['final']:.2f})  "
+        f"{g['goal']}"
         + (f" against {g['peer']}" if g["peer"] else "")
         + (f"; worst {g['worst']}" if g["rows"] > 1 else "")
         for g in goals.judge(rows, gpu)
@@ -224,8 +249,8 @@ def goals_text(rows: list[Entry], gpu: bool) -> list[str]:
 
 
 def compare(old: list[Entry], new: list[Entry], bound: float = 0.9) -> tuple[list[str], int]:
-    """Lines, and how many rows became slower than `bound` beyond the spread. Where both runs have the same peer, the ratio to
-    it is compared, as it cancels what else the machine does."""
+    """Lines, and how many rows became slower than `bound` beyond the spread. Where both runs have
+    the same peer, the ratio to it is compared, as it cancels what else the machine does."""
     before = {r["name"]: r for r in old if "us" in r}
     lines, ratios, worse = [], [], 0
     for r in new:
@@ -234,20 +259,27 @@ def compare(old: list[Entry], new: list[Entry], bound: float = 0.9) -> tuple[lis
             continue
         plain = o["us"] / r["us"]
         peer = next(
-            (n for n, p in r["peers"].items() if "ratio" in p and "ratio" in o["peers"].get(n, {})), None
+            (n for n, p in r["peers"].items() if "ratio" in p and "ratio" in o["peers"].get(n, {})),
+            None,
         )
         paired = r["peers"][peer]["ratio"] / o["peers"][peer]["ratio"] if peer else plain
         ratios.append(paired)
-        best = r["peers"][peer]["high"] / o["peers"][peer]["low"] if peer else o["us_high"] / r["us_low"]
+        best = (
+            r["peers"][peer]["high"] / o["peers"][peer]["low"]
+            if peer
+            else o["us_high"] / r["us_low"]
+        )
         slower = paired < bound and best < 1.0
         worse += slower
         mark = "SLOWER" if slower else "faster" if paired > 1 / bound else ""
         lines.append(
-            f"{r['name']:64} x{paired:.2f}  plain x{plain:.2f}  {duration(o['us'])} -> {duration(r['us'])}  {mark}"
+            f"{r['name']:64} x{paired:.2f}  plain x{plain:.2f}  {duration(o['us'])} -> "
+            f"{duration(r['us'])}  {mark}"
         )
     if ratios:
         mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
         lines.append(
-            f"{len(ratios)} rows, geometric mean x{mean:.3f}, {worse} slower than {bound:.2f} beyond the spread"
+            f"{len(ratios)} rows, geometric mean x{mean:.3f}, {worse} slower than {bound:.2f} "
+            f"beyond the spread"
         )
     return lines, worse

@@ -1,4 +1,5 @@
-"""Descriptors: one Row says an operator's sizes, arguments, results and costs; every contestant works from it."""
+"""Descriptors: one Row says an operator's sizes, arguments, results and costs; every contestant
+works from it."""
 
 from __future__ import annotations
 
@@ -31,10 +32,11 @@ TOLERANCE = {
 class Tensor:
     """A tensor of a row, as input or result. One object used twice is one tensor.
 
-    `draw` says what it holds: normal, positive, bool, or whole numbers below N: "index N" (any, as often), "index N sorted",
-    "index N few K" (K different ones), "index N zipf" (by Zipf's law). `transposed`: the last two dimensions lie in memory
-    the other way round; `shape` is what the operator sees. `channels_last`: the second dimension's elements are neighbours
-    in memory, as in torch's memory format of that name.
+    `draw` says what it holds: normal, positive, bool, or whole numbers below N: "index N" (any, as
+    often), "index N sorted", "index N few K" (K different ones), "index N zipf" (by Zipf's law).
+    `transposed`: the last two dimensions lie in memory the other way round; `shape` is what the
+    operator sees. `channels_last`: the second dimension's elements are neighbours in memory, as in
+    torch's memory format of that name.
     """
 
     shape: tuple[int, ...]
@@ -68,9 +70,10 @@ class Result:
 
 @dataclasses.dataclass
 class Row:
-    """`check` lists the results that are compared. `before` runs once, to make arguments (a forward pass). `peer(torch,
-    inputs)` gives the peer's function where it is not the operator itself; `inputs` are the row's tensors in order.
-    `group` and `weight` (how often it occurs in its model) are what goals.py sums up."""
+    """`check` lists the results that are compared. `before` runs once, to make arguments (a forward
+    pass). `peer(torch, inputs)` gives the peer's function where it is not the operator itself;
+    `inputs` are the row's tensors in order. `group` and `weight` (how often it occurs in its model)
+    are what goals.py sums up."""
 
     family: str
     name: str
@@ -85,8 +88,12 @@ class Row:
     peer: Callable[[Any, list[Any]], Callable[[], Any]] | None = None
     group: str = ""
     weight: float = 1.0
-    only: str = ""  # who else than the plugin runs it: "torch" for whole models and Python calls, "launch" for launch_bench
-    settings: dict[str, str] = dataclasses.field(default_factory=dict)  # of the plugin, for this row alone
+    # who else than the plugin runs it: "torch" for whole models and Python calls, "launch" for
+    # launch_bench
+    only: str = ""
+    settings: dict[str, str] = dataclasses.field(
+        default_factory=dict
+    )  # of the plugin, for this row alone
     size: float = 0.0  # of growth rows: what the plot has on its x axis
 
     def __post_init__(self) -> None:
@@ -118,7 +125,8 @@ def _tensors(args: list[Any]) -> Iterator[Tensor]:
 
 @dataclasses.dataclass(frozen=True)
 class Scale:
-    """How large rows are: those of a CPU take seconds on a GPU's share of time and the other way round."""
+    """How large rows are: those of a CPU take seconds on a GPU's share of time and the other way
+    round."""
 
     gpu: bool
     full: bool = False  # also what takes long

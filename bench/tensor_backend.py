@@ -1,15 +1,17 @@
-"""A plugin of include/tensor_backend/plugin.h driven from Python through ctypes: just enough for the bench.
+"""A plugin of include/tensor_backend/plugin.h driven from Python through ctypes: just enough for
+the bench.
 
-Device tensors are (address, shape, strides) objects; operators are called with out arguments that the caller allocates.
+Device tensors are (address, shape, strides) objects; operators are called with out arguments that
+the caller allocates.
 """
 
 from __future__ import annotations
 
 import ctypes as C
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-
 from abi import (
     ACTIVE_PEAK,
     BOOL,
@@ -88,13 +90,17 @@ class DeviceTensor:
 class Plugin:
     """One device of one plugin. Raises RuntimeError with the plugin's text."""
 
-    def __init__(self, path: str, device: int = 0):
+    def __init__(self, path: str, device: int = 0) -> None:
         self._library = C.CDLL(path)
         self._text = C.create_string_buffer(8192)
-        self._error = Error(C.sizeof(Error), 0, 0, 0, len(self._text), C.cast(self._text, C.c_char_p))
+        self._error = Error(
+            C.sizeof(Error), 0, 0, 0, len(self._text), C.cast(self._text, C.c_char_p)
+        )
         self._api = C.POINTER(Api)()
         self._check(
-            self._library.tb_plugin_get_api(C.c_uint32(1), None, C.byref(self._error), C.byref(self._api))
+            self._library.tb_plugin_get_api(
+                C.c_uint32(1), None, C.byref(self._error), C.byref(self._api)
+            )
         )
         self._f = {}
         for name, (table, index) in FUNCTIONS.items():
@@ -109,7 +115,7 @@ class Plugin:
         if status != 0:
             raise RuntimeError(f"status {status}: {self._text.value.decode(errors='replace')}")
 
-    def call(self, name: str, *args) -> None:
+    def call(self, name: str, *args: Any) -> None:
         self._check(self._f[name](*args, C.byref(self._error)))
 
     def properties(self) -> dict:
@@ -147,7 +153,9 @@ class Plugin:
     def empty_cache(self) -> None:
         self.call("empty_cache", self.device)
 
-    def kernel(self, source: str, options: str, name: str, args: list, threads: int, group: int):
+    def kernel(
+        self, source: str, options: str, name: str, args: list, threads: int, group: int
+    ) -> Any:
         """A function that enqueues a kernel of OpenCL C over `threads` work-items."""
         library, kernel, keep = C.c_void_p(), C.c_void_p(), [args]
         self.call("compile", self.device, source.encode(), options.encode(), C.byref(library))
@@ -157,13 +165,18 @@ class Plugin:
         values = (Value * len(args))(*[self._value(a, keep) for a in args])
         sizes, groups = (C.c_uint64 * 1)(threads), (C.c_uint64 * 1)(group)
         count, rank = C.c_uint32(len(args)), C.c_uint32(1)
-        return lambda: (self.call("launch", self.stream, kernel, values, count, rank, sizes, groups), keep)[0]
+        return lambda: (
+            self.call("launch", self.stream, kernel, values, count, rank, sizes, groups),
+            keep,
+        )[0]
 
     def synchronize(self) -> None:
         self.call("synchronize", self.stream)
 
     def start_trace(self, path: str) -> None:
-        self.call("profiler_start", C.c_char_p(b"interval"), C.c_int32(0), C.c_char_p(path.encode()))
+        self.call(
+            "profiler_start", C.c_char_p(b"interval"), C.c_int32(0), C.c_char_p(path.encode())
+        )
 
     def stop_trace(self) -> None:
         self.call("profiler_stop")
@@ -182,7 +195,9 @@ class Plugin:
         for s in reversed(shape):
             strides.append(step)
             step *= max(s, 1)
-        return DeviceTensor(address.value, tuple(shape), tuple(reversed(strides)), dtype, address.value)
+        return DeviceTensor(
+            address.value, tuple(shape), tuple(reversed(strides)), dtype, address.value
+        )
 
     def upload(self, array: np.ndarray, dtype: str = "") -> DeviceTensor:
         """bfloat16 comes as uint16, with its name."""
@@ -215,7 +230,9 @@ class Plugin:
         """Fills it with what no result is: NaN, -1, or a large number."""
         size = int(np.prod(t.shape)) * DTYPES[t.dtype][1] // 8
         if size:
-            self.call("fill", self.stream, C.c_uint64(t.address), b"\xff", C.c_uint32(1), C.c_uint64(size))
+            self.call(
+                "fill", self.stream, C.c_uint64(t.address), b"\xff", C.c_uint32(1), C.c_uint64(size)
+            )
 
     def copy(self, target: DeviceTensor, source: DeviceTensor) -> None:
         """The driver's own copy of all bytes."""
@@ -234,7 +251,7 @@ class Plugin:
             if t.owned:
                 self.call("free", C.c_uint64(t.owned), self.stream)
 
-    def _value(self, a, keep: list) -> Value:
+    def _value(self, a: Any, keep: list) -> Value:
         v = Value()
         if a is None:
             v.tag = NONE
@@ -271,8 +288,9 @@ class Plugin:
             raise TypeError(f"{a!r} is no operator argument")
         return v
 
-    def prepare(self, name: str, args: list, outs: list[DeviceTensor]):
-        """A function that enqueues the operator each time it is called; arguments are bound once."""
+    def prepare(self, name: str, args: list, outs: list[DeviceTensor]) -> Any:
+        """A function that enqueues the operator each time it is called; arguments are bound
+        once."""
         if name not in self._ops:
             handle = C.c_void_p()
             self.call("find", name.encode(), C.byref(handle))

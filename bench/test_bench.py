@@ -1,4 +1,5 @@
-"""The bench tells right from wrong and fast from slow: small rows of the real plugin, and contestants that lie.
+"""The bench tells right from wrong and fast from slow: small rows of the real plugin, and
+contestants that lie.
 
 usage: test_bench.py PLUGIN [unittest's arguments]; exit status 77 where numpy is missing.
 """
@@ -24,7 +25,6 @@ except ImportError:
     print("SKIPPED: numpy is missing")
     sys.exit(77)
 
-import bench
 import contest
 import data
 import goals
@@ -39,6 +39,8 @@ from families.conv import RESNET18, resnet50
 from families.matmul import product
 from rows import Scale
 
+import bench
+
 PLUGIN = ""
 NUMBERS = {"weight", "flops", "bytes", "size", "us", "us_low", "us_high", "limit_us", "share"}
 
@@ -46,7 +48,9 @@ NUMBERS = {"weight", "flops", "bytes", "size", "us", "us_low", "us_high", "limit
 class Fake:
     """A contestant whose result is `factor` times the right one, and whose calls take `seconds`."""
 
-    def __init__(self, name: str, factor: float = 1.0, seconds: float = 1e-3, nans: int = 0) -> None:
+    def __init__(
+        self, name: str, factor: float = 1.0, seconds: float = 1e-3, nans: int = 0
+    ) -> None:
         self.name, self.factor, self.seconds, self.nans = name, factor, seconds, nans
         self.process = None
         self.about = {
@@ -60,7 +64,12 @@ class Fake:
 
     def prepare(self, row: str) -> dict:
         values = np.random.default_rng(1).standard_normal(100) * self.factor
-        return {"once": self.seconds, "digests": [data.digest(values, self.nans)], "sets": 1, "memory": 0}
+        return {
+            "once": self.seconds,
+            "digests": [data.digest(values, self.nans)],
+            "sets": 1,
+            "memory": 0,
+        }
 
     def sample(self, seconds: float) -> float:
         return self.seconds
@@ -84,14 +93,19 @@ def run(*arguments: str) -> tuple[int, str]:
 class Judging(unittest.TestCase):
     row = product(64, 64, 64)
 
-    def test_a_right_result_is_timed(self):
+    def test_a_right_result_is_timed(self) -> None:
         entry = contest.measure(self.row, Fake("ours"), [Fake("theirs", seconds=3e-3)], 5, 0.01)
         self.assertFalse(entry["wrong"])
         self.assertAlmostEqual(entry["peers"]["theirs"]["ratio"], 3.0)
         self.assertNotIn("WRONG", report.line(entry))
 
-    def test_another_result_is_wrong(self):
-        for liar in (Fake("liar", 1.001), Fake("liar", -1), Fake("liar", float("nan")), Fake("liar", nans=1)):
+    def test_another_result_is_wrong(self) -> None:
+        for liar in (
+            Fake("liar", 1.001),
+            Fake("liar", -1),
+            Fake("liar", float("nan")),
+            Fake("liar", nans=1),
+        ):
             entry = contest.measure(self.row, Fake("ours"), [Fake("honest"), liar], 3, 0.01)
             self.assertTrue(entry["wrong"])
             self.assertTrue(entry["peers"]["liar"]["wrong"])
@@ -99,26 +113,29 @@ class Judging(unittest.TestCase):
             self.assertIn("WRONG liar", report.line(entry))
             self.assertIn("**WRONG**", "\n".join(report.rows_table([entry])))
 
-    def test_the_command_fails_on_a_wrong_result(self):
+    def test_the_command_fails_on_a_wrong_result(self) -> None:
         for factor, status in ((1.0, 0), (2.0, 1)):
             with mock.patch.object(
-                bench, "Contestant", lambda name, setup, f=factor: Fake(name, f if "torch" in name else 1.0)
+                bench,
+                "Contestant",
+                lambda name, setup, f=factor: Fake(name, f if "torch" in name else 1.0),
             ):
                 got, text = run("--plugin", "none", "matmul", "--only", "64x64x64 nn")
             self.assertEqual(got, status)
             self.assertEqual("WRONG" in text, bool(status))
 
-    def test_a_contestant_that_refuses_is_no_result(self):
+    def test_a_contestant_that_refuses_is_no_result(self) -> None:
         refusing = Fake("ours")
         refusing.prepare = mock.Mock(side_effect=peers.Refused("no such operator"))
         self.assertIn(
-            "not run: no such operator", report.line(contest.measure(self.row, refusing, [], 3, 0.01))
+            "not run: no such operator",
+            report.line(contest.measure(self.row, refusing, [], 3, 0.01)),
         )
         entry = contest.measure(self.row, Fake("ours"), [refusing], 3, 0.01)
         self.assertNotIn("error", entry)
         self.assertEqual(entry["peers"]["ours"], {"refused": "no such operator"})
 
-    def test_goals(self):
+    def test_goals(self) -> None:
         entry = contest.measure(
             product(512, 512, 512, group="matmul float32"),
             Fake("ours"),
@@ -129,11 +146,13 @@ class Judging(unittest.TestCase):
         states = {g["goal"]: g["state"] for g in goals.judge([entry], gpu=False)}
         self.assertEqual(states, {"float32 matmul of 256 and more": "first met"})
         others = [line for line in report.goals_table([entry], gpu=False) if "not measured" in line]
-        self.assertEqual(len(others), sum(not g.gpu and g.how != "seconds" for g in goals.GOALS) - 1)
+        self.assertEqual(
+            len(others), sum(not g.gpu and g.how != "seconds" for g in goals.GOALS) - 1
+        )
 
 
 class Descriptors(unittest.TestCase):
-    def test_every_row_has_costs_and_a_name_of_its_own(self):
+    def test_every_row_has_costs_and_a_name_of_its_own(self) -> None:
         for scale in (Scale(False), Scale(True), Scale(False, True), Scale(True, True)):
             rows = all_rows(scale)
             self.assertEqual(len({r.name for r in rows}), len(rows))
@@ -142,16 +161,16 @@ class Descriptors(unittest.TestCase):
                 self.assertTrue(row.bytes > 0 or row.only, row.name)
                 self.assertTrue(all(i < len(row.outs) for i in row.check) or row.only, row.name)
 
-    def test_models_have_all_their_convolutions(self):
+    def test_models_have_all_their_convolutions(self) -> None:
         self.assertEqual(sum(layer.count for layer in RESNET18), 20)
         self.assertEqual(sum(layer.count for layer in resnet50()), 53)
 
-    def test_sets_go_beyond_the_cache(self):
+    def test_sets_go_beyond_the_cache(self) -> None:
         self.assertEqual(measure.sets_for(1 << 20, 8 << 20), 32)
         self.assertEqual(measure.sets_for(64 << 20, 8 << 20), 1)
         self.assertEqual(measure.sets_for(0, 8 << 20), measure.MOST_SETS)
 
-    def test_data_is_the_same_again_and_never_constant(self):
+    def test_data_is_the_same_again_and_never_constant(self) -> None:
         tensor = product(64, 64, 64).inputs()[0]
         a, b = data.draw("row", 0, tensor), data.draw("row", 0, tensor)
         np.testing.assert_array_equal(a, b)
@@ -161,8 +180,66 @@ class Descriptors(unittest.TestCase):
         np.testing.assert_allclose(data.from_bfloat16(data.to_bfloat16(x)), x, rtol=4e-3)
 
 
+class Files(unittest.TestCase):
+    committed = sorted((HERE / "results").glob("*.json"))
+
+    def test_committed_results_are_small_and_read(self) -> None:
+        self.assertGreater(len(self.committed), 1)
+        for path in self.committed:
+            lines = path.read_text().splitlines()
+            book = results.load(str(path))
+            self.assertLess(len(lines), 2 * len(book["rows"]))
+            status, text = run("--from", str(path), "--compare", str(path))
+            self.assertEqual(status, 0, text)
+            self.assertIn(f"{len(book['rows'])} rows, geometric mean x1.000, 0 slower", text)
+
+    def test_committed_tables_are_theirs(self) -> None:
+        self.assertEqual(results.committed_tables(), (HERE / "RESULTS.md").read_text())
+
+    def test_a_file_written_again_is_the_same(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            for path in self.committed:
+                again = f"{folder}/{path.name}"
+                results.save(again, results.load(str(path)))
+                self.assertEqual(pathlib.Path(again).read_text(), path.read_text())
+
+    def test_everything_that_is_shown_comes_back(self) -> None:
+        refusing, liar = Fake("refusing"), Fake("liar", 2.0)
+        refusing.prepare = mock.Mock(side_effect=peers.Refused("no such operator"))
+        rows = [
+            contest.measure(row, ours, [Fake("torch-cpu", seconds=3e-3), refusing, liar], 3, 0.01)
+            for row, ours in (
+                (product(512, 512, 512, group="matmul float32"), Fake("ours")),
+                (product(64, 64, 64), refusing),
+            )
+        ]
+        about = {"ocltensor": {**Fake("ours").about, "versions": {"driver": "one, two"}}}
+        meta = {
+            "device": "fake",
+            "gpu": False,
+            "limits": Fake("ours").ask("limits"),
+            "contestants": about,
+        }
+        meta |= {
+            "command": "bench.py",
+            "date": "today",
+            "commit": "",
+            "threads": 1,
+            "machine": bench.machine(),
+        }
+        book = results.book(meta, rows)
+        with tempfile.TemporaryDirectory() as folder:
+            results.save(f"{folder}/a.json", book)
+            back = results.load(f"{folder}/a.json")
+        self.assertEqual(results.section(back, ""), results.section(book, ""))
+        self.assertEqual(
+            [report.line(r) for r in back["rows"]], [report.line(r) for r in book["rows"]]
+        )
+        self.assertIn("**WRONG**", "\n".join(results.section(back, "")))
+
+
 class Command(unittest.TestCase):
-    def test_rows_of_the_plugin(self):
+    def test_rows_of_the_plugin(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             path = f"{folder}/a.json"
             peer = "torch-cpu" if _has_torch() else "openblas"
@@ -189,7 +266,7 @@ class Command(unittest.TestCase):
             self.assertIn("64x64x64 nn float32", pathlib.Path(f"{folder}/a.md").read_text())
             self.assertIn("<svg", pathlib.Path(f"{folder}/roofline.svg").read_text())
 
-    def test_a_row_has_settings_of_its_own(self):
+    def test_a_row_has_settings_of_its_own(self) -> None:
         side = sides.make("plugin", argparse.Namespace(plugin=PLUGIN, device=0, setting=[]))
         name = "OCLTENSOR_PREFER_OPENCL"
         side.prepare(product(8, 8, 8, settings={name: "1"}))
@@ -197,7 +274,7 @@ class Command(unittest.TestCase):
         side.release()
         self.assertEqual(side.plugin.get(name), "0")
 
-    def test_a_python_call(self):
+    def test_a_python_call(self) -> None:
         if (
             not (pathlib.Path(PLUGIN).resolve().parent.parent / "torch" / "torch_ocl").is_dir()
             or not _has_torch()
@@ -229,11 +306,12 @@ class Command(unittest.TestCase):
         self.assertGreater(meta["limits"]["copy_gbytes"], 0)
         self.assertGreater(meta["limits"]["float32_gflops"], 0)
         (row,) = book["rows"]
-        self.assertLessEqual(NUMBERS | {"name", "family", "dtype", "peers", "wrong", "run"}, set(row))
+        self.assertLessEqual(
+            NUMBERS | {"name", "family", "dtype", "peers", "wrong", "run"}, set(row)
+        )
         for key in NUMBERS:
             self.assertIsInstance(row[key], (int, float), key)
         self.assertGreater(row["us"], 0)
-        self.assertGreater(row["sets"], 1)
         ((_, peer),) = row["peers"].items()
         self.assertGreater(peer["ratio"], 0)
         self.assertLessEqual(peer["low"], peer["high"])
@@ -242,11 +320,14 @@ class Command(unittest.TestCase):
         status, text = run("--from", path, "--compare", path)
         self.assertEqual(status, 0, text)
         self.assertIn("geometric mean x1.000, 0 slower", text)
-        # The spread is set, not measured: two short samples on a busy machine can lie further apart than the factor.
-        book = json.loads(pathlib.Path(path).read_text())
+        # The spread is set, not measured: two short samples on a busy machine can lie further apart
+        # than the factor.
+        book = results.load(path)
         for spread, status in ((1.1, 1), (5.0, 0)):
             now, before = (
-                self.write_scaled(pathlib.Path(path).with_name(f"{name}.json"), book, factor, spread)
+                self.write_scaled(
+                    pathlib.Path(path).with_name(f"{name}.json"), book, factor, spread
+                )
                 for name, factor in (("now", 1), ("before", 20))
             )
             ended, text = run("--from", now, "--compare", before)
@@ -256,7 +337,8 @@ class Command(unittest.TestCase):
 
     @staticmethod
     def write_scaled(path: pathlib.Path, book: dict, factor: float, spread: float) -> str:
-        """The book's one row `factor` times as fast, each figure between itself over and times `spread`."""
+        """The book's one row `factor` times as fast, each figure between itself over and times
+        `spread`."""
         book = copy.deepcopy(book)
         row = book["rows"][0]
         row["us"] /= factor
@@ -264,13 +346,16 @@ class Command(unittest.TestCase):
         for peer in row["peers"].values():
             peer["ratio"] *= factor
             peer["low"], peer["high"] = peer["ratio"] / spread, peer["ratio"] * spread
-        path.write_text(json.dumps(book))
+        # In a file the peer's ratio is its time and ours; files of schema 2 have rows as they are.
+        path.write_text(json.dumps({**book, "schema": 2}))
         return str(path)
 
-    def test_a_contestant_that_died_is_started_again(self):
+    def test_a_contestant_that_died_is_started_again(self) -> None:
         row = "64x64x64 nn float32"
         contestant = peers.Contestant("ocltensor", peers.Setup(PLUGIN))
-        self.assertEqual(len(contestant.prepare(row)["digests"]), 1)
+        prepared = contestant.prepare(row)
+        self.assertEqual(len(prepared["digests"]), 1)
+        self.assertGreater(prepared["sets"], 1)
         contestant.process.kill()
         with self.assertRaisesRegex(peers.Refused, "ocltensor ended with status"):
             contestant.sample(0.001)
@@ -281,7 +366,7 @@ class Command(unittest.TestCase):
             contestant.ask("dance", row=row)
         contestant.close()
 
-    def test_unknown_names_are_errors(self):
+    def test_unknown_names_are_errors(self) -> None:
         for arguments in (["nosuchfamily"], ["--peer", "nosuchpeer"]):
             with (
                 mock.patch.object(bench, "Contestant", lambda name, setup: Fake(name)),
@@ -289,7 +374,7 @@ class Command(unittest.TestCase):
             ):
                 run("--plugin", "none", *arguments)
 
-    def test_a_cliff_is_found(self):
+    def test_a_cliff_is_found(self) -> None:
         times = {1: 10.0, 10: 11.0, 100: 300.0, 1000: 3000.0}
         rows = [
             {
@@ -311,7 +396,7 @@ class Command(unittest.TestCase):
         self.assertEqual([c["name"] for c in report.cliffs(rows)], ["g100"])
         self.assertIn("size^2.0", "\n".join(report.growth_table(rows)))
 
-    def test_growth_plot(self):
+    def test_growth_plot(self) -> None:
         rows = [
             {
                 "name": f"g{n}",

@@ -1,8 +1,10 @@
-"""Draws a trace of `torch.ocl.profiler` as a picture: the host's ranges and operators, the device's kernels, arrows between.
+"""Draws a trace of `torch.ocl.profiler` as a picture: the host's ranges and operators, the device's
+kernels, arrows between.
 
 usage: trace_svg.py TRACE.json OUT.svg [--width 1500]
 
-Kernels are coloured by family; what would be narrower than half a pixel is drawn together with its neighbours.
+Kernels are coloured by family; what would be narrower than half a pixel is drawn together with its
+neighbours.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import argparse
 import html
 import json
 import sys
+from collections.abc import Callable
 
 HOST = 1
 LEFT, GAP, ROW = 110, 18, 22
@@ -30,14 +33,24 @@ def family_of(event: dict) -> tuple[str, str]:
     name = (event["name"] + " " + event["args"].get("operator", "")).lower()
     if event["cat"] != "kernel":
         return FAMILIES[-2][1:]
-    return next((family, colour) for parts, family, colour in FAMILIES if any(p in name for p in parts))
+    return next(
+        (family, colour) for parts, family, colour in FAMILIES if any(p in name for p in parts)
+    )
 
 
 class Picture:
     def __init__(self, events: list[dict], width: int) -> None:
         self.slices = sorted((e for e in events if e["ph"] == "X"), key=lambda e: e["ts"])
-        self.names = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "thread_name"}
-        self.devices = {e["pid"]: e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "process_name"}
+        self.names = {
+            (e["pid"], e["tid"]): e["args"]["name"]
+            for e in events
+            if e["ph"] == "M" and e["name"] == "thread_name"
+        }
+        self.devices = {
+            e["pid"]: e["args"]["name"]
+            for e in events
+            if e["ph"] == "M" and e["name"] == "process_name"
+        }
         self.begin = self.slices[0]["ts"]
         end = max(e["ts"] + e["dur"] for e in self.slices)
         self.scale = (width - LEFT - 10) / (end - self.begin)
@@ -56,19 +69,31 @@ class Picture:
 
     def box(self, e: dict, colour: str, label: bool) -> None:
         x, width = self.x(e["ts"]), max(e["dur"] * self.scale, 0.4)
-        title = f"<title>{html.escape(e['name'])} {e['dur'] / 1e3:.3f} ms</title>" if width > 3 else ""
-        self.out.append(f'<rect x="{x:.1f}" y="{self.y:.0f}" width="{width:.1f}" height="{ROW}" fill="{colour}">{title}</rect>')
+        title = (
+            f"<title>{html.escape(e['name'])} {e['dur'] / 1e3:.3f} ms</title>" if width > 3 else ""
+        )
+        self.out.append(
+            f'<rect x="{x:.1f}" y="{self.y:.0f}" width="{width:.1f}" height="{ROW}" '
+            f'fill="{colour}">{title}</rect>'
+        )
         if label and width > 6.5 * len(e["name"]):
             self.text(x + 3, self.y + 15, e["name"], 'fill="#fff"')
 
-    def track(self, title: str, events: list[dict], colour_of, label: bool = True) -> None:
+    def track(
+        self, title: str, events: list[dict], colour_of: Callable[[dict], str], label: bool = True
+    ) -> None:
         if not events:
             return
         self.text(LEFT - 8, self.y + 15, title, 'text-anchor="end"')
         last = None
         for e in events:
             colour = colour_of(e)
-            if last and e["dur"] * self.scale < 0.5 and colour == last["colour"] and e["ts"] - last["end"] < 0.5 / self.scale:
+            if (
+                last
+                and e["dur"] * self.scale < 0.5
+                and colour == last["colour"]
+                and e["ts"] - last["end"] < 0.5 / self.scale
+            ):
                 last["e"]["dur"] = e["ts"] + e["dur"] - last["e"]["ts"]
                 last["end"] = e["ts"] + e["dur"]
                 continue
@@ -80,7 +105,9 @@ class Picture:
 
     def draw(self) -> str:
         host = [e for e in self.slices if e["pid"] == HOST]
-        for tid in sorted({e["tid"] for e in host}, key=lambda t: min(e["ts"] for e in host if e["tid"] == t)):
+        for tid in sorted(
+            {e["tid"] for e in host}, key=lambda t: min(e["ts"] for e in host if e["tid"] == t)
+        ):
             mine = [e for e in host if e["tid"] == tid]
             calls = [e for e in mine if e["cat"] in ("operator", "copy")]
             self.track("ranges", [e for e in mine if e["cat"] == "range"], lambda e: "#444")
@@ -97,7 +124,10 @@ class Picture:
             self.track(self.names.get(key, "stream"), work, lambda e: family_of(e)[1])
         self.legend()
         device = ", ".join(name for pid, name in self.devices.items() if pid > HOST)
-        head = f"{device}: {self.length / 1e3:.1f} ms; above what the host calls, below what the device does"
+        head = (
+            f"{device}: {self.length / 1e3:.1f} ms; above what the host calls, below what the "
+            f"device does"
+        )
         return "\n".join(
             [
                 f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.y:.0f}" '
@@ -115,7 +145,8 @@ class Picture:
             start = self.where.get(e["args"]["call"])
             if start:
                 self.out.append(
-                    f'<path d="M{start[0]:.1f} {start[1]:.0f}L{self.x(e["ts"]):.1f} {self.y:.0f}" stroke="#999" '
+                    f'<path d="M{start[0]:.1f} {start[1]:.0f}L{self.x(e["ts"]):.1f} {self.y:.0f}" '
+                    'stroke="#999" '
                     'stroke-width="0.6" fill="none"/>'
                 )
 
@@ -123,14 +154,18 @@ class Picture:
         x = float(LEFT)
         for family, (colour, total) in sorted(self.seen.items(), key=lambda item: -item[1][1]):
             words = f"{family} {total / 1e3:.1f} ms"
-            self.out.append(f'<rect x="{x:.0f}" y="{self.y:.0f}" width="12" height="12" fill="{colour}"/>')
+            self.out.append(
+                f'<rect x="{x:.0f}" y="{self.y:.0f}" width="12" height="12" fill="{colour}"/>'
+            )
             self.text(x + 17, self.y + 10, words)
             x += 40 + 6.4 * len(words)
         self.y += 28
 
 
 def main() -> int:
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("trace")
     p.add_argument("out")
     p.add_argument("--width", type=int, default=1500)

@@ -1,6 +1,8 @@
-"""One contestant in a process of its own: answers a line of JSON on standard input with a line on standard output.
+"""One contestant in a process of its own: answers a line of JSON on standard input with a line on
+standard output.
 
-usage: worker.py KIND [options], started by peers.py; requests are {"do": NAME, ...}, answers {"ok": ...} or {"error": TEXT}.
+usage: worker.py KIND [options], started by peers.py; requests are {"do": NAME, ...}, answers {"ok":
+...} or {"error": TEXT}.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ import sys
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("kind")
     p.add_argument("--plugin", default="")
     p.add_argument("--device", type=int, default=0)
@@ -23,7 +27,10 @@ def parse(argv: list[str]) -> argparse.Namespace:
     p.add_argument("--cache", type=int, default=32 << 20)
     p.add_argument("--setting", action="append", default=[])
     p.add_argument(
-        "--cold", default="", metavar="ROW", help="run this row of a model once, print the seconds, and end"
+        "--cold",
+        default="",
+        metavar="ROW",
+        help="run this row of a model once, print the seconds, and end",
     )
     p.add_argument("--scale", default="cpu")
     return p.parse_args(argv)

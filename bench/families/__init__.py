@@ -1,4 +1,5 @@
-"""The bench's rows: FAMILIES maps a family's name to the function that gives its rows for a scale."""
+"""The bench's rows: FAMILIES maps a family's name to the function that gives its rows for a
+scale."""
 
 from __future__ import annotations
 

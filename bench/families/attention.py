@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+from typing import Any
+
 from rows import Result, Row, Scale, Tensor
 
 
-def _forward_peer(causal: bool):
+def _forward_peer(causal: bool) -> Any:
     return lambda torch, t: (
         lambda: torch.nn.functional.scaled_dot_product_attention(t[0], t[1], t[2], is_causal=causal)
     )
 
 
-def _backward_peer(causal: bool):
-    def make(torch, t):
+def _backward_peer(causal: bool) -> Any:
+    def make(torch: ModuleType, t: Any) -> Any:
         leaves = [x.detach().requires_grad_() for x in t[:3]]
         out = torch.nn.functional.scaled_dot_product_attention(*leaves, is_causal=causal)
         return lambda: torch.autograd.grad(out, leaves, t[3], retain_graph=True)
@@ -29,7 +32,7 @@ def attention(
     causal: bool = False,
     backward: bool = True,
     family: str = "attention",
-    **more,
+    **more: Any,
 ) -> list[Row]:
     shape = (b, heads, length, head)
     q, k, v = (Tensor(shape, dtype) for _ in range(3))
@@ -74,9 +77,13 @@ def attention(
 def rows(scale: Scale) -> list[Row]:
     if not scale.gpu:
         shapes = [(1, 12, 128, 64), (4, 12, 512, 64), (1, 8, 1024, 128)]
-        result = [r for s in shapes for r in attention(*s)] + attention(1, 12, 1024, 64, causal=True)
+        result = [r for s in shapes for r in attention(*s)] + attention(
+            1, 12, 1024, 64, causal=True
+        )
         return result + [
-            r for dtype in ("float16", "bfloat16") for r in attention(1, 8, 512, 64, dtype, backward=False)
+            r
+            for dtype in ("float16", "bfloat16")
+            for r in attention(1, 8, 512, 64, dtype, backward=False)
         ]
     result = []
     for dtype in ("float16", "bfloat16"):

@@ -1,4 +1,5 @@
-"""Convolutions: the layers of ResNet-18 and ResNet-50 in all three directions; depthwise, grouped, transposed."""
+"""Convolutions: the layers of ResNet-18 and ResNet-50 in all three directions; depthwise, grouped,
+transposed."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ DIRECTIONS = ("forward", "backward data", "backward weight")
 
 @dataclasses.dataclass(frozen=True)
 class Layer:
-    """A square convolution with padding that keeps the size; `count`: how often its model has it."""
+    """A square convolution with padding that keeps the size; `count`: how often its model has
+    it."""
 
     inside: int
     size: int
@@ -33,10 +35,19 @@ class Layer:
         return (self.size + 2 * self.padding - self.kernel) // self.stride + 1
 
     def __str__(self) -> str:
-        kind = f"{self.groups} groups " if self.groups > 1 else "transposed " if self.transposed else ""
+        kind = (
+            f"{self.groups} groups "
+            if self.groups > 1
+            else "transposed "
+            if self.transposed
+            else ""
+        )
         if self.groups == self.inside:
             kind = "depthwise "
-        return f"{kind}{self.inside}x{self.size} -> {self.outside} {self.kernel}x{self.kernel} s{self.stride}"
+        return (
+            f"{kind}{self.inside}x{self.size} -> {self.outside} {self.kernel}x{self.kernel} "
+            f"s{self.stride}"
+        )
 
 
 RESNET18 = [
@@ -65,7 +76,8 @@ OTHERS = [
 
 
 def resnet50() -> list[Layer]:
-    """Its distinct layers with their counts (He et al. 2015; the stride lies in the 3x3, as torchvision has it)."""
+    """Its distinct layers with their counts (He et al. 2015; the stride lies in the 3x3, as
+    torchvision has it)."""
     layers: dict[Layer, int] = {Layer(3, 224, 64, 7, 2): 1}
     inside, size = 64, 56
     for stage, (width, blocks) in enumerate(((64, 3), (128, 4), (256, 6), (512, 3))):
@@ -93,17 +105,29 @@ def convolution(
     x = Tensor((batch, layer.inside, layer.size, layer.size), dtype, channels_last=channels_last)
     ends = (layer.inside, layer.outside) if layer.transposed else (layer.outside, layer.inside)
     w = Tensor(
-        (ends[0], ends[1] // layer.groups, layer.kernel, layer.kernel), dtype, channels_last=channels_last
+        (ends[0], ends[1] // layer.groups, layer.kernel, layer.kernel),
+        dtype,
+        channels_last=channels_last,
     )
-    y = Tensor((batch, layer.outside, layer.out_size, layer.out_size), dtype, channels_last=channels_last)
+    y = Tensor(
+        (batch, layer.outside, layer.out_size, layer.out_size), dtype, channels_last=channels_last
+    )
     tail = [[layer.stride] * 2, [layer.padding] * 2, [1, 1], layer.transposed, [0, 0], layer.groups]
     positions = layer.size if layer.transposed else layer.out_size
-    flops = 2.0 * batch * layer.outside * layer.inside // layer.groups * positions**2 * layer.kernel**2
-    tail_name = f" {dtype} {'channels_last' if channels_last else ''}".rstrip() if dtype != "float32" else ""
+    flops = (
+        2.0 * batch * layer.outside * layer.inside // layer.groups * positions**2 * layer.kernel**2
+    )
+    tail_name = (
+        f" {dtype} {'channels_last' if channels_last else ''}".rstrip()
+        if dtype != "float32"
+        else ""
+    )
     label = f"{model} " if model else ""
     count = f" (x{layer.count})" if layer.count > 1 else ""
     name = f"{direction}: {label}{layer}{tail_name} b{batch}{count}"
-    group = f"{model} {direction} {dtype}{' channels_last' if channels_last else ''}" if model else ""
+    group = (
+        f"{model} {direction} {dtype}{' channels_last' if channels_last else ''}" if model else ""
+    )
     cost = {
         "flops": flops,
         "bytes": float(x.bytes + w.bytes + y.bytes),
@@ -139,6 +163,9 @@ def rows(scale: Scale) -> list[Row]:
         for dtype, last in kinds
         for direction in DIRECTIONS
         for layer in layers
-        if direction != "backward data" or layer.inside > 3  # nobody asks for the gradient of images
+        if direction != "backward data"
+        or layer.inside > 3  # nobody asks for the gradient of images
     ]
-    return result + [convolution(layer, batch, direction) for layer in OTHERS for direction in DIRECTIONS]
+    return result + [
+        convolution(layer, batch, direction) for layer in OTHERS for direction in DIRECTIONS
+    ]

@@ -1,4 +1,5 @@
-"""Time against size, from one element to 1 GB: no row may cost far more than its smaller neighbour promises."""
+"""Time against size, from one element to 1 GB: no row may cost far more than its smaller neighbour
+promises."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from .reduce import total
 def rows(scale: Scale) -> list[Row]:
     sizes = [4**p for p in range(15)]  # 4^14 floats are 1 GB
     result = [
-        add(n, family="growth", name=f"growth pointwise {n}", group="growth pointwise", size=n) for n in sizes
+        add(n, family="growth", name=f"growth pointwise {n}", group="growth pointwise", size=n)
+        for n in sizes
     ]
     result += [
         total(n, family="growth", name=f"growth reduction {n}", group="growth reduction", size=n)

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 from rows import Row, Scale, Tensor
 
-
 SPREADS = ("", " few 32", " few 2", " sorted", " zipf")
 
 
 def spread_rows() -> list[Row]:
-    """Sums over keys of which many, or few, are equal: the longest time is to be at most three times the shortest."""
+    """Sums over keys of which many, or few, are equal: the longest time is to be at most three
+    times the shortest."""
     found = []
     for spread in SPREADS:
         label = spread.strip() or "uniform"
 
-        def row(name: str, op: str, args: list, out: Tensor, moved: float, label: str = label) -> None:
+        def row(
+            name: str, op: str, args: list, out: Tensor, moved: float, label: str = label
+        ) -> None:
             found.append(
-                Row("indexing", f"{name}, {label}", op, args, [out], bytes=moved, tolerance=1e-4, group="key spreads")
+                Row(
+                    "indexing",
+                    f"{name}, {label}",
+                    op,
+                    args,
+                    [out],
+                    bytes=moved,
+                    tolerance=1e-4,
+                    group="key spreads",
+                )
             )
 
         many, few = 1 << 20, 1 << 18
@@ -33,9 +44,21 @@ def spread_rows() -> list[Row]:
             moved,
         )
         moved = float(lines.bytes + 2 * narrow.bytes)
-        row("index_add 256Ki into 8192x8", "index_add.out", [narrow, 0, ids, lines, 1], narrow, moved)
+        row(
+            "index_add 256Ki into 8192x8",
+            "index_add.out",
+            [narrow, 0, ids, lines, 1],
+            narrow,
+            moved,
+        )
         moved = float(values.bytes + places.bytes + 2 * line.bytes)
-        row("index_put added 1Mi into 64Ki", "index_put.out", [line, [places], values, True], line, moved)
+        row(
+            "index_put added 1Mi into 64Ki",
+            "index_put.out",
+            [line, [places], values, True],
+            line,
+            moved,
+        )
         args = [line, 0, places, values, "amax", True]
         row("scatter_reduce amax 1Mi into 64Ki", "scatter_reduce.two_out", args, line, moved)
     return found

@@ -1,4 +1,5 @@
-"""What the plugin adds to a driver's launch, by launch_bench where it was built: PoCL's device without threads, or the GPU."""
+"""What the plugin adds to a driver's launch, by launch_bench where it was built: PoCL's device
+without threads, or the GPU."""
 
 from __future__ import annotations
 
@@ -14,4 +15,7 @@ ROWS = {
 
 
 def rows(scale: Scale) -> list[Row]:
-    return [Row("launch", name, what, [], [], only="launch", tolerance=0.0) for name, what in ROWS.items()]
+    return [
+        Row("launch", name, what, [], [], only="launch", tolerance=0.0)
+        for name, what in ROWS.items()
+    ]

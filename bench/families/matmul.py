@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rows import Row, Scale, Tensor
 
 
 def product(
-    m: int, n: int, k: int, dtype: str = "float32", layout: str = "nn", batch: int = 0, **more
+    m: int, n: int, k: int, dtype: str = "float32", layout: str = "nn", batch: int = 0, **more: Any
 ) -> Row:
     lead = (batch,) if batch else ()
     a = Tensor((*lead, m, k), dtype, transposed=layout[0] == "t")
@@ -27,13 +29,25 @@ def rows(scale: Scale) -> list[Row]:
     squares = scale.pick((64, 128, 256, 512, 1024, 2048), (256, 512, 1024, 2048, 4096, 8192))
     result = [product(n, n, n, group="matmul float32" if n >= 256 else "") for n in squares]
     size = scale.pick(512, 4096)
-    result += [product(size, size, size, layout=layout, group="matmul float32") for layout in ("nt", "tn")]
+    result += [
+        product(size, size, size, layout=layout, group="matmul float32") for layout in ("nt", "tn")
+    ]
     result += [product(1000, 777, 333, group="matmul float32")]
     if scale.gpu:
-        # The peer keeps to float32. TF32 rounds factors to 11 binary digits: 2^-11 of a sum's spread, 5 of which are the largest value.
-        portable = {"name": "4096x4096x4096 nn float32, portable kernel", "settings": {"OCLTENSOR_PREFER_OPENCL": "1"}}
-        high = {"name": '8192x8192x8192 nt float32, precision "high" (TF32)', "settings": {"OCLTENSOR_ALLOW_TF32": "1"}}
-        result += [product(4096, 4096, 4096, **portable), product(8192, 8192, 8192, layout="nt", tolerance=1e-3, **high)]
+        # The peer keeps to float32. TF32 rounds factors to 11 binary digits: 2^-11 of a sum's
+        # spread, 5 of which are the largest value.
+        portable = {
+            "name": "4096x4096x4096 nn float32, portable kernel",
+            "settings": {"OCLTENSOR_PREFER_OPENCL": "1"},
+        }
+        high = {
+            "name": '8192x8192x8192 nt float32, precision "high" (TF32)',
+            "settings": {"OCLTENSOR_ALLOW_TF32": "1"},
+        }
+        result += [
+            product(4096, 4096, 4096, **portable),
+            product(8192, 8192, 8192, layout="nt", tolerance=1e-3, **high),
+        ]
     result += [
         product(m, 2048, 2048, layout=layout, group="matmul skinny")
         for m in (1, 4, 32)
@@ -46,11 +60,17 @@ def rows(scale: Scale) -> list[Row]:
     ]
     for dtype in ("float16", "bfloat16"):
         group = f"matmul {dtype}"
-        cpu = (512, 1024) if dtype == "bfloat16" else (512,)  # torch's float16 takes seconds on a CPU
-        result += [product(n, n, n, dtype, group=group) for n in scale.pick(cpu, (1024, 2048, 4096, 8192))]
+        cpu = (
+            (512, 1024) if dtype == "bfloat16" else (512,)
+        )  # torch's float16 takes seconds on a CPU
+        result += [
+            product(n, n, n, dtype, group=group) for n in scale.pick(cpu, (1024, 2048, 4096, 8192))
+        ]
         result += [product(size, size, size, dtype, layout, group=group) for layout in ("nt", "tn")]
         result += [product(1, 4096, 4096, dtype, "nt", group=f"matmul skinny {dtype}")]
-        result += [product(*scale.pick((128, 128, 64), (1024, 1024, 1024)), dtype, batch=16, group=group)]
+        result += [
+            product(*scale.pick((128, 128, 64), (1024, 1024, 1024)), dtype, batch=16, group=group)
+        ]
     m, n, k = scale.pick((512, 3072, 768), (4096, 3072, 768))
     bias = Row(
         "matmul",

@@ -9,7 +9,13 @@ def softmax(r: int, n: int, dtype: str = "float32", log: bool = False) -> list[R
     x, y = Tensor((r, n), dtype), Tensor((r, n), dtype)
     label, op = ("log_softmax", "_log_softmax") if log else ("softmax", "_softmax")
     forward = Row(
-        "rows", f"{label} {r}x{n} {dtype}", f"{op}.out", [x, 1, False], [y], flops=5 * x.count, group="rows"
+        "rows",
+        f"{label} {r}x{n} {dtype}",
+        f"{op}.out",
+        [x, 1, False],
+        [y],
+        flops=5 * x.count,
+        group="rows",
     )
     backward = Row(
         "rows",

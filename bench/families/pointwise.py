@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+from typing import Any
+
 from rows import Row, Scale, Tensor
 
 MI = 1 << 20
@@ -20,7 +23,9 @@ UNARY = {
 TRANSCENDENTAL = ("exp", "tanh", "sigmoid", "gelu", "silu", "log", "sin")
 
 
-def copy(name: str, shape: tuple[int, ...], dtype: str = "float32", transposed: bool = False, **more) -> Row:
+def copy(
+    name: str, shape: tuple[int, ...], dtype: str = "float32", transposed: bool = False, **more: Any
+) -> Row:
     source = Tensor(shape, dtype, transposed=transposed)
     return Row(
         "pointwise",
@@ -35,12 +40,12 @@ def copy(name: str, shape: tuple[int, ...], dtype: str = "float32", transposed: 
     )
 
 
-def _copier(torch, source):
+def _copier(torch: ModuleType, source: Any) -> Any:
     out = torch.empty(source.shape, dtype=source.dtype, device=source.device)
     return lambda: out.copy_(source)
 
 
-def add(n: int, dtype: str = "float32", **more) -> Row:
+def add(n: int, dtype: str = "float32", **more: Any) -> Row:
     a, b = Tensor((n,), dtype), Tensor((n,), dtype)
     return Row(
         more.pop("family", "pointwise"),
@@ -93,7 +98,8 @@ def rows(scale: Scale) -> list[Row]:
     result += [unary("gelu", n, dtype) for dtype in half]
     result += [broadcast(4096, 4096)]
     result += [
-        copy(f"transpose {size}", (size, size), transposed=True, group="copy") for size in (1024, 4096)
+        copy(f"transpose {size}", (size, size), transposed=True, group="copy")
+        for size in (1024, 4096)
     ]
     result += [copy("permute 64x512x12x64", (64, 64, 512 * 12), transposed=True, group="copy")]
     return result

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rows import Row, Scale, Tensor
 
 MI = 1 << 20
 
 
-def total(n: int, dtype: str = "float32", **more) -> Row:
+def total(n: int, dtype: str = "float32", **more: Any) -> Row:
     x = Tensor((n,), dtype)
     return Row(
         more.pop("family", "reduce"),

@@ -1,4 +1,5 @@
-"""Rows that need PyTorch on both sides: small operators as whole Python calls, optimizer steps, models."""
+"""Rows that need PyTorch on both sides: small operators as whole Python calls, optimizer steps,
+models."""
 
 from __future__ import annotations
 
@@ -66,12 +67,16 @@ def models(scale: Scale) -> list[Row]:
     images, texts = scale.pick(4, 32), scale.pick((1, 128), (32, 128))
     result = []
     for mode in ("eval", "train"):
-        result += [_model(name, mode, images, 224, "") for name in ("resnet18", "resnet50", "mobilenetv3")]
+        result += [
+            _model(name, mode, images, 224, "") for name in ("resnet18", "resnet50", "mobilenetv3")
+        ]
         result += [
             _model("bert", mode, *texts, "n"),
             _model("gpt2", mode, *scale.pick((1, 128), (8, 1024)), "n"),
         ]
-        result += [_model("unet", mode, *scale.pick((1, 128), (8, 256)), "", base=scale.pick(32, 64))]
+        result += [
+            _model("unet", mode, *scale.pick((1, 128), (8, 256)), "", base=scale.pick(32, 64))
+        ]
     context = scale.pick(512, 2048)
     small = {"width": 1024, "layers": 8, "heads": 16, "groups": 4, "wide": 2816}
     large = {"width": 2048, "layers": 16, "heads": 32, "groups": 8, "wide": 8192}

@@ -1,4 +1,5 @@
-"""BERT-base (Devlin et al. 2018), GPT-2 small (Radford et al. 2019), and one token of a Llama-like model with its cache."""
+"""BERT-base (Devlin et al. 2018), GPT-2 small (Radford et al. 2019), and one token of a Llama-like
+model with its cache."""
 
 from __future__ import annotations
 
@@ -58,12 +59,18 @@ class Transformer(nn.Module):
 
 
 class Decoder(nn.Module):
-    """One Llama-like layer for one new token: RMS norm, rotary embedding, grouped heads, SwiGLU, keys and values kept."""
+    """One Llama-like layer for one new token: RMS norm, rotary embedding, grouped heads, SwiGLU,
+    keys and values kept."""
 
-    def __init__(self, width: int, heads: int, groups: int, wide: int, context: int, batch: int = 1) -> None:
+    def __init__(
+        self, width: int, heads: int, groups: int, wide: int, context: int, batch: int = 1
+    ) -> None:
         super().__init__()
         self.heads, self.groups, self.head = heads, groups, width // heads
-        self.query, self.out = nn.Linear(width, width, bias=False), nn.Linear(width, width, bias=False)
+        self.query, self.out = (
+            nn.Linear(width, width, bias=False),
+            nn.Linear(width, width, bias=False),
+        )
         self.pair = nn.Linear(width, 2 * groups * self.head, bias=False)
         self.gate, self.up, self.down = (
             nn.Linear(*ends, bias=False) for ends in ((width, wide), (width, wide), (wide, width))
@@ -91,11 +98,20 @@ class Decoder(nn.Module):
 
 class LlamaToken(nn.Module):
     def __init__(
-        self, width: int, layers: int, heads: int, groups: int, wide: int, context: int, words: int = 32000
+        self,
+        width: int,
+        layers: int,
+        heads: int,
+        groups: int,
+        wide: int,
+        context: int,
+        words: int = 32000,
     ) -> None:
         super().__init__()
         self.words = nn.Embedding(words, width)
-        self.blocks = nn.ModuleList(Decoder(width, heads, groups, wide, context) for _ in range(layers))
+        self.blocks = nn.ModuleList(
+            Decoder(width, heads, groups, wide, context) for _ in range(layers)
+        )
         self.norm, self.head = nn.RMSNorm(width), nn.Linear(width, words, bias=False)
         self.register_buffer("angles", torch.zeros(width // heads))
 

@@ -1,4 +1,5 @@
-"""ResNet-18 and ResNet-50 (He et al. 2015), MobileNetV3-Large (Howard et al. 2019), U-Net (Ronneberger et al. 2015)."""
+"""ResNet-18 and ResNet-50 (He et al. 2015), MobileNetV3-Large (Howard et al. 2019), U-Net
+(Ronneberger et al. 2015)."""
 
 from __future__ import annotations
 
@@ -31,12 +32,16 @@ class Residual(nn.Module):
         outside = 4 * width if deep else width
         if deep:
             self.body = nn.Sequential(
-                unit(inside, width, 1), unit(width, width, 3, stride), unit(width, outside, 1, act=None)
+                unit(inside, width, 1),
+                unit(width, width, 3, stride),
+                unit(width, outside, 1, act=None),
             )
         else:
             self.body = nn.Sequential(unit(inside, width, 3, stride), unit(width, width, act=None))
         self.past = (
-            unit(inside, outside, 1, stride, act=None) if stride > 1 or inside != outside else nn.Identity()
+            unit(inside, outside, 1, stride, act=None)
+            if stride > 1 or inside != outside
+            else nn.Identity()
         )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -131,9 +136,16 @@ class UNet(nn.Module):
     def __init__(self, base: int, classes: int = 2) -> None:
         super().__init__()
         widths = [base << i for i in range(5)]
-        pair = lambda a, b: nn.Sequential(unit(a, b), unit(b, b))
-        self.down = nn.ModuleList([pair(3, base), *(pair(a, b) for a, b in itertools.pairwise(widths))])
-        self.lift = nn.ModuleList([nn.ConvTranspose2d(b, a, 2, 2) for a, b in itertools.pairwise(widths)])
+
+        def pair(a: int, b: int) -> nn.Module:
+            return nn.Sequential(unit(a, b), unit(b, b))
+
+        self.down = nn.ModuleList(
+            [pair(3, base), *(pair(a, b) for a, b in itertools.pairwise(widths))]
+        )
+        self.lift = nn.ModuleList(
+            [nn.ConvTranspose2d(b, a, 2, 2) for a, b in itertools.pairwise(widths)]
+        )
         self.up = nn.ModuleList([pair(2 * a, a) for a in widths[:-1]])
         self.head = nn.Conv2d(base, classes, 1)
 

@@ -1,4 +1,5 @@
-"""Contestants as they are inside their worker process; SIDES maps a kind's name to its module's class, imported late."""
+"""Contestants as they are inside their worker process; SIDES maps a kind's name to its module's
+class, imported late."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Matrix products of other libraries: OpenBLAS, which NumPy's packages carry, and CLBlast on the plugin's own buffers."""
+"""Matrix products of other libraries: OpenBLAS, which NumPy's packages carry, and CLBlast on the
+plugin's own buffers."""
 
 from __future__ import annotations
 
@@ -6,11 +7,11 @@ import ctypes as C
 import ctypes.util
 from typing import Any
 
-import numpy as np
-
 import data
+import numpy as np
 from measure import Timer, sets_for
 from rows import Row
+
 from sides.plugin import PluginSide
 
 
@@ -74,7 +75,7 @@ class ClblastSide(PluginSide):
     def supports(self, row: Row) -> bool:
         return is_product(row)
 
-    def _bind(self, row: Row, known: dict, earlier: list):
+    def _bind(self, row: Row, known: dict, earlier: list) -> Any:
         out = self._keep(self.plugin.empty(row.outs[0].shape))
         self.plugin.poison(out)
         a, b = row.args
@@ -83,8 +84,16 @@ class ClblastSide(PluginSide):
         queue = C.c_void_p()
         self.plugin.call("native_queue", self.plugin.stream, C.byref(queue))
         sizes = [C.c_size_t(v) for v in (m, n, k)]
-        leading = [C.c_size_t(m if a.transposed else k), C.c_size_t(k if b.transposed else n), C.c_size_t(n)]
-        layout = [C.c_int(101), C.c_int(112 if a.transposed else 111), C.c_int(112 if b.transposed else 111)]
+        leading = [
+            C.c_size_t(m if a.transposed else k),
+            C.c_size_t(k if b.transposed else n),
+            C.c_size_t(n),
+        ]
+        layout = [
+            C.c_int(101),
+            C.c_int(112 if a.transposed else 111),
+            C.c_int(112 if b.transposed else 111),
+        ]
 
         def run() -> None:
             (ma, oa), (mb, ob), (mc, oc) = buffers

@@ -18,12 +18,16 @@ class LaunchSide:
         self.program = pathlib.Path(options.plugin).resolve().parent.parent / "bin" / "launch_bench"
         if not self.program.exists():
             raise RuntimeError(
-                f"{self.program} was not built (CMake option OCLTENSOR_BUILD_BENCH, Google Benchmark)"
+                f"{self.program} was not built (CMake option OCLTENSOR_BUILD_BENCH, Google "
+                f"Benchmark)"
             )
         self.names: list[str] = []
 
     def describe(self) -> dict[str, Any]:
-        return {"name": "launch_bench", "versions": {"POCL_DEVICES": os.environ.get("POCL_DEVICES", "basic")}}
+        return {
+            "name": "launch_bench",
+            "versions": {"POCL_DEVICES": os.environ.get("POCL_DEVICES", "basic")},
+        }
 
     def supports(self, row: Row) -> bool:
         return row.only == "launch"

@@ -6,10 +6,9 @@ import os
 import platform
 from typing import Any
 
-import numpy as np
-
 import data
 import limits
+import numpy as np
 from measure import Timer, sets_for
 from rows import Dtype, Result, Row, Tensor
 from tensor_backend import DeviceTensor, Plugin
@@ -41,7 +40,9 @@ class PluginSide:
                 "python": platform.python_version(),
                 "numpy": np.__version__,
             },
-            "settings": {k: v for k, v in os.environ.items() if k.startswith(("OCLTENSOR_", "POCL_"))},
+            "settings": {
+                k: v for k, v in os.environ.items() if k.startswith(("OCLTENSOR_", "POCL_"))
+            },
             "cache_bytes": self.cache,
         }
 
@@ -67,7 +68,13 @@ class PluginSide:
         digests = [self._digest(sets[0][1][i], row.outs[i]) for i in row.check]
         self.timer = Timer([run for run, _ in sets], self.plugin.synchronize)
         once = self.timer.warm()
-        return {"once": once, "digests": digests, "memory": memory, "scratch": extra, "sets": len(sets)}
+        return {
+            "once": once,
+            "digests": digests,
+            "memory": memory,
+            "scratch": extra,
+            "sets": len(sets),
+        }
 
     def sample(self, seconds: float) -> float:
         return self.timer.sample(seconds)
@@ -87,7 +94,9 @@ class PluginSide:
         self.plugin.start_trace(path)
         for row in rows:
             tensors = row.inputs()
-            run, _ = self._one(row, tensors, [data.draw(row.name, i, t) for i, t in enumerate(tensors)])
+            run, _ = self._one(
+                row, tensors, [data.draw(row.name, i, t) for i, t in enumerate(tensors)]
+            )
             self.plugin.push_range(row.name)
             for _ in range(3):
                 run()
@@ -96,7 +105,7 @@ class PluginSide:
             self.release()
         self.plugin.stop_trace()
 
-    def _one(self, row: Row, tensors: list[Tensor], arrays: list[np.ndarray]):
+    def _one(self, row: Row, tensors: list[Tensor], arrays: list[np.ndarray]) -> Any:
         """(function that enqueues the row, results) on memory of its own."""
         known = {id(t): self._upload(t, array) for t, array in zip(tensors, arrays, strict=True)}
         earlier: list[DeviceTensor] = []
@@ -105,7 +114,7 @@ class PluginSide:
             run()
         return self._bind(row, known, earlier)
 
-    def _bind(self, row: Row, known: dict[int, DeviceTensor], earlier: list[DeviceTensor]):
+    def _bind(self, row: Row, known: dict[int, DeviceTensor], earlier: list[DeviceTensor]) -> Any:
         def bound(a: Any) -> Any:
             if isinstance(a, Tensor):
                 return known[id(a)]
@@ -131,7 +140,9 @@ class PluginSide:
 
     def _upload(self, t: Tensor, array: np.ndarray) -> DeviceTensor:
         if t.channels_last:
-            return self._channels_second(self._keep(self.plugin.upload(np.moveaxis(array, 1, -1), t.dtype)))
+            return self._channels_second(
+                self._keep(self.plugin.upload(np.moveaxis(array, 1, -1), t.dtype))
+            )
         if t.transposed:
             array = array.swapaxes(-1, -2) if array.ndim > 1 else array
         there = self._keep(self.plugin.upload(array, t.dtype))
@@ -160,7 +171,7 @@ class DriverSide(PluginSide):
     def supports(self, row: Row) -> bool:
         return row.op == "copy.out" and not any(t.transposed for t in row.inputs())
 
-    def _bind(self, row: Row, known: dict[int, DeviceTensor], earlier: list[DeviceTensor]):
+    def _bind(self, row: Row, known: dict[int, DeviceTensor], earlier: list[DeviceTensor]) -> Any:
         out = self._keep(self.plugin.empty(row.outs[0].shape, row.outs[0].dtype))
         source = known[id(row.inputs()[1])]
         return lambda: self.plugin.copy(out, source), [out]

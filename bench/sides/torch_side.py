@@ -1,4 +1,5 @@
-"""PyTorch on one device: ATen's operators for operator rows, whole models for rows that only PyTorch has."""
+"""PyTorch on one device: ATen's operators for operator rows, whole models for rows that only
+PyTorch has."""
 
 from __future__ import annotations
 
@@ -6,16 +7,16 @@ import platform
 import resource
 from typing import Any
 
+import data
 import numpy as np
 import torch
-
-import data
 from measure import Timer, sets_for
 from rows import Dtype, Result, Row, Tensor
 
 
 class TorchSide:
-    """`options`: device (cpu, cuda, ocl), threads, cache, sdp (attention's backend on CUDA: flash, cudnn, efficient, math)."""
+    """`options`: device (cpu, cuda, ocl), threads, cache, sdp (attention's backend on CUDA: flash,
+    cudnn, efficient, math)."""
 
     def __init__(self, options: Any) -> None:
         self.kind, self.cache = options.torch_device, options.cache
@@ -44,10 +45,16 @@ class TorchSide:
         self.keep: list[Any] = []
 
     def describe(self) -> dict[str, Any]:
-        versions = {"torch": torch.__version__, "python": platform.python_version(), "numpy": np.__version__}
+        versions = {
+            "torch": torch.__version__,
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+        }
         name = f"torch {torch.__version__} {self.kind}"
         if self.kind == "cuda":
-            name += f", {torch.cuda.get_device_name()}" + (f", {self.sdp} attention" if self.sdp else "")
+            name += f", {torch.cuda.get_device_name()}" + (
+                f", {self.sdp} attention" if self.sdp else ""
+            )
             versions["cudnn"] = str(torch.backends.cudnn.version())
         elif self.kind == "cpu":
             name += f", {self.options.threads} threads"
@@ -73,7 +80,12 @@ class TorchSide:
         results = _flat(bodies[0]())
         digests = [self._digest(results[i]) for i in row.check]
         self.timer = Timer(bodies, self.finish)
-        return {"once": self.timer.warm(), "digests": digests, "memory": memory, "sets": len(bodies)}
+        return {
+            "once": self.timer.warm(),
+            "digests": digests,
+            "memory": memory,
+            "sets": len(bodies),
+        }
 
     def _prepare_model(self, row: Row) -> dict[str, Any]:
         import models
@@ -111,7 +123,9 @@ class TorchSide:
             body()
             self.finish()
         kernels = [e for e in profile.events() if e.device_type == torch.autograd.DeviceType.CUDA]
-        return sum(not e.name.startswith(("Memcpy", "Memset", "Optimizer.", "## ")) for e in kernels)
+        return sum(
+            not e.name.startswith(("Memcpy", "Memset", "Optimizer.", "## ")) for e in kernels
+        )
 
     def release(self) -> None:
         self.finish()
@@ -158,7 +172,10 @@ class TorchSide:
             else:
                 positional.append(bound(a))
         results = (
-            [torch.empty(t.shape, dtype=getattr(torch, t.dtype), device=self.device) for t in row.outs]
+            [
+                torch.empty(t.shape, dtype=getattr(torch, t.dtype), device=self.device)
+                for t in row.outs
+            ]
             if outs
             else []
         )
@@ -177,11 +194,14 @@ def _flat(results: Any) -> list[torch.Tensor]:
 
 
 def _operator(name: str) -> tuple[Any, list[Any], list[Any]]:
-    """(operator, inputs, out arguments): the out-variant, or the function itself where PyTorch generates the out-variant
-    from it, as that copies once more."""
+    """(operator, inputs, out arguments): the out-variant, or the function itself where PyTorch
+    generates the out-variant from it, as that copies once more."""
     packet = getattr(torch.ops.aten, name.split(".")[0])
     op = getattr(packet, name.split(".")[1])
-    written = lambda a: a.alias_info is not None and a.alias_info.is_write
+
+    def written(a: Any) -> bool:
+        return a.alias_info is not None and a.alias_info.is_write
+
     outs = [a for a in op._schema.arguments if written(a)]
     inputs = [a for a in op._schema.arguments if not written(a)]
     if torch.Tag.generated in op.tags:
