@@ -6,7 +6,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INC
         FILES_MATCHING PATTERN "*.h")
 install(FILES ${generated_dir}/include/ocltensor/ops.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ocltensor)
 # What the public headers include from src/base: "base/x.h" is found beside them.
-install(FILES base/dims.h base/dtype.h base/error.h base/schema.h base/value.h
+install(FILES base/argument_names.def base/dims.h base/dtype.h base/error.h base/schema.h base/value.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ocltensor/base)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/ocltensor)
@@ -25,10 +25,14 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/ocltensor.pc DESTINATION ${CMAKE_INSTA
 
 # What a user reads, in the tree that its links name; the licences.
 set(doc_dir ${CMAKE_INSTALL_DATAROOTDIR}/doc/ocltensor)
-install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${doc_dir})
+foreach(file README.md CHANGELOG.md CONTRIBUTING.md LICENSE)
+  install(FILES ${PROJECT_SOURCE_DIR}/${file} DESTINATION ${doc_dir})
+endforeach()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/third_party_notes DESTINATION ${doc_dir})
-foreach(file src/host/README.md plugin/opencl/README.md plugin/torch/README.md plugin/torch/OPERATORS.md
-             plugin/torch/ERRORS.md tests/README.md bench/RESULTS.md bench/resnet18.svg)
+foreach(file src/GLOSSARY.md src/base/SETTINGS.md src/docs/captures.md src/docs/limits.md src/docs/traces.md
+             src/host/README.md plugin/opencl/README.md plugin/torch/README.md plugin/torch/NAMES.md
+             plugin/torch/STATE.md plugin/torch/OPERATORS.md plugin/torch/ERRORS.md tests/README.md bench/README.md
+             bench/RESULTS.md bench/resnet18.svg)
   get_filename_component(folder ${file} DIRECTORY)
   install(FILES ${PROJECT_SOURCE_DIR}/${file} DESTINATION ${doc_dir}/${folder})
 endforeach()

@@ -52,7 +52,7 @@ struct Flags {
   std::optional<int> benchmark_limit;     // how many are tried; 0: all
   std::optional<bool> keep_measurements;  // on disk, and choose by them, `benchmark` or not
   std::optional<bool> immediate;          // by rule, whatever `benchmark` says
-  std::optional<bool> allow_tf32;         // no kernel uses TF32 yet
+  std::optional<bool> allow_tf32;         // float32 products in TF32, where matrix units offer it
   std::optional<SixteenBit> fp16, bf16;
 };
 OCLTENSOR_API Flags get_flags();  // every one is given

@@ -144,10 +144,11 @@ class OCLTENSOR_API Tensor {
   void record_stream(const Stream& stream) const;
 
   // ---- to the host
-  Scalar item() const;  // of a tensor with one element; TB_E_INVALID for complex
+  Scalar item() const;  // of a tensor with one element
   template <typename T>
-  T item() const {
+  T item() const {  // TB_E_INVALID for complex
     const Scalar s = item();
+    check(!s.is_complex(), "a complex64 element is not a real number: use item()");
     if constexpr (std::is_same_v<T, bool>)
       return s.as_bool();
     else if constexpr (std::is_integral_v<T>)

@@ -13,7 +13,8 @@ namespace {
 std::vector<Operator> build() {
   std::vector<Operator> table;
   const auto add = [&](const char* text, const char* family, InferFunction infer, uint32_t flags) {
-    Operator op{parse_schema(text), text, family, infer, flags, {}};
+    Operator op{parse_schema(text),           text, family, infer, flags & kAbiFlags,
+                flags & ~uint32_t{kAbiFlags}, {}};
     op.name = op.schema.full_name();
     op.schema.index = static_cast<int>(table.size());
     table.push_back(std::move(op));
@@ -26,7 +27,8 @@ std::vector<Operator> build() {
 #include "multi_tensor.def"
 // clang-format on
 #undef OCLTENSOR_OPERATOR
-#define OCLTENSOR_POINTWISE(rule, schema, ...) add(schema, "pointwise", infer_pointwise, 0);
+#define OCLTENSOR_POINTWISE(rule, schema, ...) \
+  add(schema, "pointwise", infer_pointwise, kPointwise __VA_OPT__(|) __VA_ARGS__);
 #define OCLTENSOR_POINTWISE_VARIANT(...)
 #include "pointwise.def"
 #undef OCLTENSOR_POINTWISE

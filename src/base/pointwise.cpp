@@ -17,12 +17,15 @@ struct Plan {
     std::string option;  // value of the String argument; empty: the default
     std::array<const PointwiseRow*, kDTypeCount> rows;  // by compute type
   };
+  enum class Absent : uint8_t { Lowest, Highest, NotANumber };
   struct Place {
     int argument;
     bool optional;
     bool is_condition;
     bool is_scalar;
+    Absent absent;  // what it stands for where it is not given
   };
+  const Operator* op;
   TypeRule rule;
   int option = -1;  // the String argument
   std::vector<Place> operands, parameters;
@@ -48,15 +51,19 @@ bool is_operand(const Argument& argument) {
   return n == "other" || n == "self" || n == "exponent" || n == "min" || n == "max";
 }
 
-Plan make_plan(const Schema& schema) {
-  Plan plan{find_row(schema.full_name())->rule, -1, {}, {}, {}};
+Plan make_plan(const Operator& op) {
+  const Schema& schema = op.schema;
+  Plan plan{&op, find_row(schema.full_name())->rule, -1, {}, {}, {}};
   for (size_t i = 0; i < schema.inputs.size(); ++i) {
     const Argument& argument = schema.inputs[i];
     const size_t k = plan.operands.size();
     const bool is_condition =
         (plan.rule == TypeRule::Where && k == 0) || (plan.rule == TypeRule::MaskedFill && k == 1);
     const Plan::Place place{static_cast<int>(i), argument.optional, is_condition,
-                            argument.type == ArgType::Scalar};
+                            argument.type == ArgType::Scalar,
+                            argument.name.starts_with("min")   ? Plan::Absent::Lowest
+                            : argument.name.starts_with("max") ? Plan::Absent::Highest
+                                                               : Plan::Absent::NotANumber};
     if (argument.type == ArgType::String)
       plan.option = static_cast<int>(i);
     else
@@ -83,8 +90,7 @@ const Plan& plan_of(const Schema& schema) {
   static const auto& plans = *new auto([] {
     std::vector<std::optional<Plan>> list;
     for (const Operator& op : operators())
-      list.push_back(op.infer == infer_pointwise ? std::optional(make_plan(op.schema))
-                                                 : std::nullopt);
+      list.push_back(op.is(kPointwise) ? std::optional(make_plan(op)) : std::nullopt);
     return list;
   }());
   const auto i = static_cast<size_t>(schema.index);
@@ -94,9 +100,9 @@ const Plan& plan_of(const Schema& schema) {
 }
 
 // What an absent argument stands for.
-Scalar absent(const std::string& name, DType type) {
-  const bool lowest = name.starts_with("min");
-  const bool highest = name.starts_with("max");
+Scalar value_of(Plan::Absent absent, DType type) {
+  const bool lowest = absent == Plan::Absent::Lowest;
+  const bool highest = absent == Plan::Absent::Highest;
   if (is_floating(type) || is_complex(type)) {
     if (lowest) return -std::numeric_limits<double>::infinity();
     if (highest) return std::numeric_limits<double>::infinity();
@@ -141,13 +147,11 @@ DType result_type(const Args& args, const PointwiseCall& call) {
 }
 
 // What ATen refuses beyond types.
-void check_values(const Args& args, const PointwiseCall& call) {
-  const Schema& schema = args.schema();
-  check(schema.name != "clamp" || !args.is_none(1) || !args.is_none(2),
-        "clamp: at least one of min and max must be given");
-  check(schema.full_name() != "pow.Tensor_Scalar_out" || !is_integral(call.compute, true) ||
-            args.scalar(1).as_int() >= 0,
-        "pow: an integer tensor cannot be raised to a negative integer power");
+void check_values(const Operator& op, const Args& args, const PointwiseCall& call) {
+  check(!op.is(kNeedsBound) || !args.is_none(1) || !args.is_none(2),
+        "{}: at least one of min and max must be given", op.schema.name);
+  check(!op.is(kWholeExponent) || !is_integral(call.compute, true) || args.scalar(1).as_int() >= 0,
+        "{}: an integer tensor cannot be raised to a negative integer power", op.schema.name);
 }
 
 const Plan::Variant& variant_of(const Plan& plan, const Args& args) {
@@ -165,7 +169,7 @@ std::span<const PointwiseRow> pointwise_rows() {
   static const auto& rows = *new auto([] {
     std::vector<PointwiseRow> list{
 #define OCLTENSOR_POINTWISE(rule, schema, ...) {name_of(schema), TypeRule::rule, 0},
-#define OCLTENSOR_POINTWISE_VARIANT(rule, name, ...) {name, TypeRule::rule, 0},
+#define OCLTENSOR_POINTWISE_VARIANT(rule, name) {name, TypeRule::rule, 0},
 #include "pointwise.def"
 #undef OCLTENSOR_POINTWISE
 #undef OCLTENSOR_POINTWISE_VARIANT
@@ -199,15 +203,13 @@ PointwiseCall resolve_pointwise(const Args& args) {
   call.result = result_type(args, call);
   call.compute = compute_type(call.result);
   if (call.rule == TypeRule::Compare) call.result = DType::Bool;
-  // The modulus and the argument of a complex number are real.
-  if (is_complex(call.compute) && (schema.name == "abs" || schema.name == "angle"))
-    call.result = DType::Float32;
-  check_values(args, call);
+  if (plan.op->is(kRealOfComplex) && is_complex(call.compute)) call.result = DType::Float32;
+  check_values(*plan.op, args, call);
   call.row = variant.rows[static_cast<size_t>(call.compute)];
 
-  const auto number = [&](int argument) {
-    const auto i = static_cast<size_t>(argument);
-    if (args.is_none(i)) return absent(schema.inputs[i].name, call.compute);
+  const auto number = [&](const Plan::Place& place) {
+    const auto i = static_cast<size_t>(place.argument);
+    if (args.is_none(i)) return value_of(place.absent, call.compute);
     const Scalar value = args.number(i);
     check(!value.is_complex() || is_complex(call.compute),
           "{}: argument '{}' is complex, which the type {} cannot hold", schema.full_name(),
@@ -215,10 +217,11 @@ PointwiseCall resolve_pointwise(const Args& args) {
     return value;
   };
   for (int k = 0; k < call.operand_count; ++k)
-    if (call.operands[k].is_number) call.operands[k].value = number(call.operands[k].argument);
+    if (call.operands[k].is_number)
+      call.operands[k].value = number(plan.operands[static_cast<size_t>(k)]);
   for (const Plan::Place& place : plan.parameters) {
     Scalar& parameter = call.parameters[call.parameter_count++];
-    parameter = number(place.argument);
+    parameter = number(place);
     check(!place.is_scalar || !is_integral(call.compute, true) || !parameter.is_float(),
           "{}: for integer tensors, argument '{}' must be an integer", schema.full_name(),
           schema.inputs[static_cast<size_t>(place.argument)].name);

@@ -1,6 +1,6 @@
 // Pointwise operators: how the rows of pointwise.def are read. One row declares an operator
-// (schema, type rule) and gives its formula in C++; a device backend adds one row with the formula
-// in its own language, by the same name.
+// (schema, type rule, flags); each backend adds one row with the formula in its own language, by
+// the same name.
 //
 // Reading a schema: operands are the Tensor arguments and the Scalars named other, self, exponent,
 // min or max, in schema order: they broadcast and take part in promotion. The remaining numbers and

@@ -87,6 +87,15 @@ std::vector<std::string_view> split(std::string_view text) {
 
 }  // namespace
 
+const char* name(Arg argument) {
+  static constexpr const char* kNames[] = {
+#define OCLTENSOR_ARGUMENT(name) #name,
+#include "argument_names.def"
+#undef OCLTENSOR_ARGUMENT
+  };
+  return kNames[static_cast<size_t>(argument)];
+}
+
 int Schema::input(std::string_view argument) const {
   for (size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i].name == argument) return static_cast<int>(i);
@@ -126,6 +135,8 @@ Schema parse_schema(std::string_view text) {
     (keyword_only && argument.written ? schema.outputs : schema.inputs)
         .push_back(std::move(argument));
   }
+  for (size_t i = 0; i < kArgNames; ++i)
+    schema.positions[i] = static_cast<int8_t>(schema.input(name(static_cast<Arg>(i))));
   return schema;
 }
 

@@ -2,6 +2,7 @@
 // Tensor(a!)".
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -25,6 +26,21 @@ enum class ArgType : uint8_t {
   Other
 };
 
+// The inputs' names. An operator's own inputs are told from other names by Schema::positions.
+enum class Arg : uint8_t {
+// clang-format off
+#define OCLTENSOR_ARGUMENT(name) name,
+#include "argument_names.def"
+#undef OCLTENSOR_ARGUMENT
+  // clang-format on
+};
+inline constexpr size_t kArgNames = 0
+#define OCLTENSOR_ARGUMENT(name) +1
+#include "argument_names.def"
+#undef OCLTENSOR_ARGUMENT
+    ;
+const char* name(Arg argument);
+
 struct Argument {
   std::string name;
   ArgType type = ArgType::Other;
@@ -43,7 +59,8 @@ struct Schema {
   std::string full;      // "add.out"
   std::vector<Argument> inputs;
   std::vector<Argument> outputs;
-  int index = -1;  // position in the operator table; -1: in none
+  int index = -1;                             // position in the operator table; -1: in none
+  std::array<int8_t, kArgNames> positions{};  // of inputs by name; -1: not one of this operator's
   const std::string& full_name() const { return full; }
   // Position of an input by name; -1 if there is none.
   int input(std::string_view argument) const;

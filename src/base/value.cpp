@@ -59,6 +59,10 @@ void check_fits(const Scalar& value, DType type) {
         "value cannot be converted to type {} without overflow", name(type));
 }
 
+void Args::lacking(Arg a) const {
+  fail(TB_E_INTERNAL, "{} has no argument '{}'", schema_->full_name(), name(a));
+}
+
 void Args::mismatch(size_t i, const char* wanted) const {
   const char* got[] = {
       "None",         "a bool",      "an int",     "a float",       "a complex number",

@@ -100,8 +100,9 @@ class TensorViews {
   std::span<const tb_tensor* const> tensors_;
 };
 
-// The inputs of one call, by position in the schema. Accessors throw TB_E_INVALID naming operator
-// and argument where the value is not what the schema promises.
+// The inputs of one call, by name, or by position in the schema where something goes through all of
+// them. Accessors throw TB_E_INVALID naming operator and argument where the value is not what the
+// schema promises.
 class Args {
  public:
   Args(const Schema& schema, std::span<const tb_value> values)
@@ -135,7 +136,41 @@ class Args {
   std::optional<DType> optional_dtype(size_t i) const;
   tb_generator generator(size_t i) const;  // NULL for NONE
 
+  // Has the operator an input of this name?
+  bool has(Arg a) const { return schema_->positions[static_cast<size_t>(a)] >= 0; }
+  // Its position. Throws Error(TB_E_INTERNAL) for a name that is none of the operator's.
+  size_t at(Arg a) const {
+    const int8_t position = schema_->positions[static_cast<size_t>(a)];
+    if (position < 0) [[unlikely]]
+      lacking(a);
+    return static_cast<size_t>(position);
+  }
+  const tb_value& value(Arg a) const { return values_[at(a)]; }
+  bool is_none(Arg a) const { return is_none(at(a)); }
+  bool is_tensor(Arg a) const { return is_tensor(at(a)); }
+  bool is_number(Arg a) const { return is_number(at(a)); }
+  TensorView tensor(Arg a) const { return tensor(at(a)); }
+  std::optional<TensorView> optional_tensor(Arg a) const { return optional_tensor(at(a)); }
+  std::vector<std::optional<TensorView>> tensors(Arg a) const { return tensors(at(a)); }
+  TensorViews whole_list(Arg a) const { return whole_list(at(a)); }
+  Scalar scalar(Arg a) const { return scalar(at(a)); }
+  Scalar number(Arg a) const { return number(at(a)); }
+  std::optional<Scalar> optional_scalar(Arg a) const { return optional_scalar(at(a)); }
+  int64_t integer(Arg a) const { return integer(at(a)); }
+  std::optional<int64_t> optional_integer(Arg a) const { return optional_integer(at(a)); }
+  double real(Arg a) const { return real(at(a)); }
+  std::optional<double> optional_real(Arg a) const { return optional_real(at(a)); }
+  bool boolean(Arg a) const { return boolean(at(a)); }
+  std::optional<bool> optional_boolean(Arg a) const { return optional_boolean(at(a)); }
+  std::span<const int64_t> ints(Arg a) const { return ints(at(a)); }
+  std::span<const double> reals(Arg a) const { return reals(at(a)); }
+  std::vector<bool> booleans(Arg a) const { return booleans(at(a)); }
+  std::string_view string(Arg a) const { return string(at(a)); }
+  std::optional<DType> optional_dtype(Arg a) const { return optional_dtype(at(a)); }
+  tb_generator generator(Arg a) const { return generator(at(a)); }
+
  private:
+  [[noreturn]] void lacking(Arg a) const;
   [[noreturn]] void mismatch(size_t i, const char* wanted) const;
   const Schema* schema_;
   std::span<const tb_value> values_;

@@ -165,6 +165,8 @@ int run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // PoCL up to 5 compiles kernels twice otherwise.
+  setenv("POCL_WORK_GROUP_SPECIALIZATION", "0", 0);
   Options options;
   CLI::App app{
       "Trains a convolutional network on handwritten digits; ends with an error below an accuracy "

@@ -1,9 +1,11 @@
-// One operator call: device, inference, outputs, the backend, and fallback where it declines.
+// One operator call: its tensors described to base/call_plan.h, the backend, and fallback where it
+// declines.
 #include "dispatcher.h"
 
 #include <fmt/format.h>
 
-#include "base/promotion.h"
+#include <list>
+
 #include "fallback.h"
 #include "pack.h"
 #include "storage.h"
@@ -63,38 +65,34 @@ std::string describe(const Operator& op, std::span<const tb_value> args) {
 namespace {
 
 using detail::for_each_tensor;
-using detail::Overlap;
 using detail::TensorImpl;
 
-constexpr size_t kMaxOuts = 8;
-
-bool is_pointwise(const Operator& op) { return op.family == std::string_view("pointwise"); }
-
-// The device of the call. 0-dimensional CPU tensors of pointwise operators go where the others
-// are; `mixed` tells that there are some.
-Device device_of(const Operator& op, std::span<const tb_value> args, const CallOptions& options,
-                 bool* mixed) {
+// The device of the call: that of its tensors, else of a given output, else what the caller says.
+// `mixed` tells that scalar tensors have to be brought there.
+Device device_of(const Operator& op, std::span<const tb_value> args, std::span<const Tensor> outs,
+                 const CallOptions& options, bool* mixed) {
   const TensorImpl* first = nullptr;
-  const TensorImpl* scalar = nullptr;  // a 0-dimensional CPU tensor
+  bool scalars = false;
   for_each_tensor(args, [&](size_t, const TensorImpl& t) {
-    if (is_pointwise(op) && t.ndim == 0 && t.device.is_cpu())
-      scalar = &t;
+    if (t.device.is_cpu() && t.ndim == 0 && takes_scalar_tensors(op))
+      scalars = true;
     else if (first == nullptr)
       first = &t;
-    else
-      check(first->device == t.device,
-            "{}: all tensors must be on one device, got one on {} and one on {}", op.name,
-            first->device.text(), t.device.text());
+    else if (first->device != t.device)
+      refuse_devices(op.name, first->device.text(), t.device.text());
   });
-  if (first == nullptr)
-    return scalar != nullptr ? scalar->device : options.device.value_or(Device());
-  *mixed = scalar != nullptr && !first->device.is_cpu();
-  return first->device;
+  Device device = scalars ? Device() : options.device.value_or(Device());
+  if (first != nullptr)
+    device = first->device;
+  else if (!outs.empty() && outs[0].defined())
+    device = outs[0].device();
+  *mixed = scalars && !device.is_cpu();
+  return device;
 }
 
 // A generator of another device is a handle that the call's backend would take for one of its own.
 void check_generators(const Operator& op, std::span<const tb_value> args, Device device) {
-  if ((op.flags & kRandom) == 0) [[likely]]
+  if (!op.is(kRandom)) [[likely]]
     return;
   for (const tb_value& v : args) {
     if (v.tag != TB_GENERATOR || v.count == detail::device_mark(device)) continue;
@@ -105,138 +103,108 @@ void check_generators(const Operator& op, std::span<const tb_value> args, Device
   }
 }
 
-// The arguments with 0-dimensional CPU tensors brought to `device`: as a number where promotion
-// cannot tell the difference, else as a tensor.
+// The arguments with scalar tensors brought to `device`, as numbers or as tensors.
 class LocalArgs {
  public:
-  LocalArgs(std::span<const tb_value> args, Device device) {
-    bool all_dimensioned = true, floating = false;
+  LocalArgs(std::span<const tb_value> args, Device device) : values_(args.begin(), args.end()) {
+    ScalarTensorRule rule;
     for_each_tensor(args, [&](size_t, const TensorImpl& t) {
-      if (t.device.is_cpu()) return;
-      all_dimensioned &= t.ndim > 0;
-      floating |= is_floating(t.type) || is_complex(t.type);
+      if (!t.device.is_cpu()) rule.add(t.ndim, t.type);
     });
-    values_.assign(args.begin(), args.end());
     for (tb_value& v : values_) {
       if (v.tag != TB_TENSOR) continue;
       const TensorImpl& t = detail::impl_of(static_cast<const tb_tensor*>(v.as.p));
       if (!t.device.is_cpu()) continue;
       const Tensor scalar = detail::make_tensor(t.storage, t.shape, t.steps, t.offset, t.type);
-      const bool same_promotion =
-          all_dimensioned && (t.type == DType::Bool || t.type == DType::Int64 ||
-                              t.type == DType::Float32 || (t.type == DType::Float64 && floating));
-      if (same_promotion) {
-        v = scalar.item().to_value();
-      } else {
-        kept_.push_back(scalar.to(device));
-        v.as.p = &kept_.back().abi();
-      }
+      if (rule.is_number(t.type))
+        v = numbers_.emplace_back(scalar.item()).to_value();
+      else
+        v.as.p = &kept_.emplace_back(scalar.to(device)).abi();
     }
   }
   std::span<const tb_value> values() const { return values_; }
 
  private:
   std::vector<tb_value> values_;
-  std::vector<Tensor> kept_;  // handles may move, the tensors they hold do not
+  std::list<Scalar> numbers_;  // complex values point to them
+  std::vector<Tensor> kept_;   // handles may move, the tensors they hold do not
 };
 
-// May the operator write into `out` directly? False: into a temporary. Throws where the result
-// would depend on the order of execution.
-bool may_write(const Operator& op, const Tensor& out, const TensorSpec& spec,
-               std::span<const tb_value> args) {
-  const TensorImpl& o = *out.impl();
-  check(!has_internal_overlap(o.shape, o.steps),
-        "{}: the output of shape {} and strides {} names an element twice: clone() it first",
-        op.name, to_string(o.shape), to_string(o.steps));
-  bool direct = o.type == spec.dtype;
-  for_each_tensor(args, [&](size_t i, const TensorImpl& t) {
-    switch (detail::overlap(o, t)) {
-      case Overlap::None: break;
-      case Overlap::Same: direct &= is_pointwise(op); break;
-      case Overlap::Maybe: direct = false; break;
-      case Overlap::Partial:
-        fail(TB_E_INVALID,
-             "{}: the output overlaps a part of argument '{}': clone() one of them first", op.name,
-             op.schema.inputs[i].name);
-    }
-  });
-  return direct;
-}
+// This host's side of run_with_outputs().
+class HostCall {
+ public:
+  HostCall(const Operator& op, const Stream& stream, std::span<const tb_value> args,
+           std::span<Tensor> outs)
+      : op_(op), stream_(stream), args_(args), outs_(outs) {}
 
-// Checks a given output and gives it its shape.
-void prepare_out(const Operator& op, const Tensor& out, const TensorSpec& spec, Device device,
-                 const CallOptions& options) {
-  check(out.device() == device, "{}: the output is on {}, the arguments are on {}", op.name,
-        out.device().text(), device.text());
-  check(can_cast(spec.dtype, out.dtype()),
-        "{}: the result of type {} cannot be written to an output of type {}", op.name,
-        name(spec.dtype), name(out.dtype()));
-  if (std::ranges::equal(out.sizes(), spec.sizes)) return;
-  check(!options.in_place, "{}: the result of shape {} does not fit in place into shape {}",
-        op.name, to_string(spec.sizes), to_string(out.sizes()));
-  out.resize_(spec.sizes);
-}
+  const tb_tensor* given(size_t i) const {
+    if (!outs_[i].defined()) return nullptr;
+    const Device device = stream_.device();
+    if (outs_[i].device() != device)
+      refuse_output_device(op_.name, outs_[i].device().text(), device.text());
+    return &outs_[i].abi();
+  }
+  bool is_writable(size_t) const { return true; }
+  void resize(size_t i, const TensorSpec& spec) {
+    outs_[i].resize_(spec.sizes);
+    TensorImpl& t = *outs_[i].impl();
+    if (!spec.strides.empty())
+      detail::reset_tensor(t, t.storage, spec.sizes, spec.strides, t.offset, t.type);
+  }
+  void use(size_t i) {
+    targets_[i] = outs_[i];
+    detail::note_use(*targets_[i].impl(), stream_);
+  }
+  void make(size_t i, const TensorSpec& spec) {
+    targets_[i] = detail::allocate_tensor(spec.sizes, spec.strides, spec.dtype, stream_);
+  }
+  void run();
+  std::span<const int64_t> target_sizes(size_t i) const { return targets_[i].sizes(); }
+  void store(size_t i) { outs_[i].copy_(targets_[i]); }
+  void take(size_t i) { outs_[i] = std::move(targets_[i]); }
 
-void check_apart(const Operator& op, std::span<const Tensor> outs) {
-  for (size_t i = 0; i < outs.size(); ++i)
-    for (size_t k = 0; k < i; ++k)
-      if (outs[i].defined() && outs[k].defined())
-        check(detail::overlap(*outs[i].impl(), *outs[k].impl()) == Overlap::None,
-              "{}: outputs {} and {} share memory", op.name, k, i);
+ private:
+  const Operator& op_;
+  const Stream& stream_;
+  std::span<const tb_value> args_;
+  std::span<Tensor> outs_;
+  Tensor targets_[kMostOutputs];  // what the backend writes to
+};
+
+void HostCall::run() {
+  for_each_tensor(args_, [&](size_t, const TensorImpl& t) { detail::note_use(t, stream_); });
+  const std::span<Tensor> targets(targets_, outs_.size());
+  const tb_tensor* abi[kMostOutputs];
+  for (size_t i = 0; i < targets.size(); ++i) abi[i] = &targets[i].abi();
+  // Resized outputs replace their entries while `abi` still points to the first ones.
+  const bool dynamic = op_.is(kDataDependentShape);
+  Tensor first[kMostOutputs];
+  if (dynamic) std::ranges::copy(targets, first);
+  detail::Resizer resizer{targets, &stream_};
+  const Device device = stream_.device();
+  ErrorBuffer error;
+  const tb_status status =
+      detail::invoke(backend(device), op_, stream_, args_, {abi, targets.size()},
+                     dynamic ? &resizer : nullptr, error);
+  if (status == TB_UNSUPPORTED)
+    detail::fall_back(op_, device, args_, targets, {error.reason(), error.text()});
+  else if (status != TB_OK)
+    throw Error(
+        status, error.reason(),
+        fmt::format("{} on {}: {}", detail::describe(op_, args_), device.text(), error.text()),
+        error.get()->native);
 }
 
 void run(const Operator& op, const Stream& stream, std::span<const tb_value> args,
          std::span<Tensor> outs, const CallOptions& options) {
-  const Device device = stream.device();
   std::vector<TensorSpec> specs = op.infer(Args(op.schema, args));
-  const bool dynamic = (op.flags & kDataDependentShape) != 0;
-  Tensor targets[kMaxOuts];  // what the backend writes to
-  const tb_tensor* abi[kMaxOuts];
   check(outs.size() == op.schema.outputs.size() && specs.size() == outs.size() &&
-            outs.size() <= kMaxOuts,
+            outs.size() <= kMostOutputs,
         "{} has {} outputs, got {}", op.name, op.schema.outputs.size(), outs.size());
-  check_apart(op, outs);
-  for (size_t i = 0; i < outs.size(); ++i) {
-    TensorSpec& spec = specs[i];
-    if (options.dtype) spec.dtype = *options.dtype;
-    if (dynamic && !spec.sizes.empty()) spec.sizes[0] = 0;  // until the backend knows
-    if (outs[i].defined() && !dynamic) prepare_out(op, outs[i], spec, device, options);
-    if (outs[i].defined() && !dynamic && may_write(op, outs[i], spec, args))
-      targets[i] = outs[i];
-    else
-      targets[i] = detail::allocate_tensor(spec.sizes, spec.strides, spec.dtype, stream);
-    detail::note_use(*targets[i].impl(), stream);
-    abi[i] = &targets[i].abi();
-  }
-  for_each_tensor(args, [&](size_t, const TensorImpl& t) { detail::note_use(t, stream); });
-
-  // Resized outputs replace their entries while `abi` still points to the first ones.
-  Tensor first[kMaxOuts];
-  if (dynamic) std::copy(targets, targets + outs.size(), first);
-  detail::Resizer resizer{{targets, outs.size()}, &stream};
-  ErrorBuffer error;
-  Backend& where = backend(device);
-  const tb_status status = detail::invoke(where, op, stream, args, {abi, outs.size()},
-                                          dynamic ? &resizer : nullptr, error);
-  if (status == TB_UNSUPPORTED) {
-    detail::fall_back(op, device, args, {targets, outs.size()}, {error.reason(), error.text()});
-  } else if (status != TB_OK) {
-    throw Error(
-        status, error.reason(),
-        fmt::format("{} on {}: {}", detail::describe(op, args), device.text(), error.text()),
-        error.get()->native);
-  }
-  for (size_t i = 0; i < outs.size(); ++i) {
-    if (!outs[i].defined()) {
-      outs[i] = std::move(targets[i]);
-    } else if (outs[i].impl() != targets[i].impl()) {
-      if (dynamic) {
-        specs[i].sizes = Dims(targets[i].sizes());
-        prepare_out(op, outs[i], specs[i], device, options);
-      }
-      outs[i].copy_(targets[i]);
-    }
-  }
+  if (options.dtype)
+    for (TensorSpec& spec : specs) spec.dtype = *options.dtype;
+  HostCall host(op, stream, args, outs);
+  run_with_outputs(op, options.in_place ? OutputMode::Keep : OutputMode::Resize, args, specs, host);
 }
 
 }  // namespace
@@ -244,7 +212,7 @@ void run(const Operator& op, const Stream& stream, std::span<const tb_value> arg
 void call(const Operator& op, const Stream& stream, std::span<const tb_value> args,
           std::span<Tensor> outs, const CallOptions& options) {
   bool mixed = false;
-  const Device device = device_of(op, args, options, &mixed);
+  const Device device = device_of(op, args, outs, options, &mixed);
   check(args.size() == op.schema.inputs.size(), "{} takes {} arguments, got {}", op.name,
         op.schema.inputs.size(), args.size());
   check_generators(op, args, device);

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "backend.h"
-#include "base/operators.h"
+#include "base/call_plan.h"
 #include "ocltensor/call.h"
 
 namespace ocltensor {
@@ -34,18 +34,12 @@ tb_status invoke(Backend& backend, const Operator& op, const Stream& stream,
 // Work on `stream` uses the tensor's memory.
 void note_use(const TensorImpl& tensor, const Stream& stream);
 
-// The tensors among the arguments, those in lists too.
+// The tensors among the arguments, those in lists too, as this host's.
 template <typename Visit>
 void for_each_tensor(std::span<const tb_value> args, Visit&& visit) {
-  for (size_t i = 0; i < args.size(); ++i) {
-    if (args[i].tag == TB_TENSOR) {
-      visit(i, *static_cast<const TensorImpl*>(static_cast<const tb_tensor*>(args[i].as.p)));
-    } else if (args[i].tag == TB_TENSOR_LIST) {
-      const auto* list = static_cast<const tb_tensor* const*>(args[i].as.p);
-      for (uint32_t k = 0; k < args[i].count; ++k)
-        if (list[k] != nullptr) visit(i, *static_cast<const TensorImpl*>(list[k]));
-    }
-  }
+  ocltensor::for_each_tensor(args, [&](size_t i, const tb_tensor& tensor) {
+    visit(i, static_cast<const TensorImpl&>(tensor));
+  });
 }
 
 // "add.out(float32[2, 3], 1)": for messages.

@@ -26,20 +26,6 @@ Counts& counts() {
   return c;
 }
 
-// Inputs that an operator updates although its schema does not say so.
-struct Updated {
-  const char* op;
-  const char* arguments[2];
-};
-constexpr Updated kUpdated[] = {{"native_batch_norm.out", {"running_mean", "running_var"}}};
-
-bool updates(const Operator& op, size_t argument) {
-  for (const Updated& u : kUpdated)
-    for (const char* name : u.arguments)
-      if (op.name == u.op && op.schema.inputs[argument].name == name) return true;
-  return false;
-}
-
 // The call's arguments with every tensor replaced by a copy on the CPU.
 class CpuArgs {
  public:
@@ -57,10 +43,16 @@ class CpuArgs {
   }
   std::span<tb_value> values() { return values_; }
   void copy_back(const Operator& op, std::span<const tb_value> args) const {
-    for (size_t i = 0; i < args.size(); ++i)
-      if (args[i].tag == TB_TENSOR && updates(op, i))
+    for (size_t i = 0; i < args.size(); ++i) {
+      if (!changes_argument(op, i)) continue;
+      if (args[i].tag == TB_TENSOR)
         original(static_cast<const tb_tensor*>(args[i].as.p))
             .copy_(original(static_cast<const tb_tensor*>(values_[i].as.p)));
+      if (args[i].tag != TB_TENSOR_LIST) continue;
+      const auto* list = static_cast<const tb_tensor* const*>(args[i].as.p);
+      for (uint32_t k = 0; k < args[i].count; ++k)
+        if (list[k] != nullptr) original(list[k]).copy_(original(lists_[i][k]));
+    }
   }
 
  private:
@@ -81,7 +73,7 @@ class CpuArgs {
 class LentGenerator {
  public:
   LentGenerator(const Operator& op, Device device, std::span<tb_value> args) {
-    if ((op.flags & kRandom) == 0) return;
+    if (!op.is(kRandom)) return;
     device_ = device;
     const int at = op.schema.input("generator");
     const bool given = at >= 0 && args[static_cast<size_t>(at)].tag == TB_GENERATOR;
@@ -145,6 +137,10 @@ void detail::fall_back(const Operator& op, Device device, std::span<const tb_val
                        std::span<Tensor> outs, const Declined& declined) {
   if (device.is_cpu())
     unsupported(declined.reason, "the CPU cannot run {}: {}", describe(op, args), declined.text);
+  if (const char* obstacle = fallback_obstacle(op))
+    unsupported(declined.reason,
+                "{} cannot run {} ({}): {}. It cannot run on the CPU instead, because {}",
+                device.text(), op.name, describe(op, args), declined.text, obstacle);
   begin_fallback(op.name, device, declined, describe(op, args));
   const TracedFallback traced(op.name, device);
   CpuArgs cpu(args);

@@ -1,7 +1,5 @@
-// Allocation, stream-ordered freeing, and overlap of tensors.
+// Allocation, stream-ordered freeing, and tensors on a storage.
 #include "storage.h"
-
-#include <algorithm>
 
 #include "backend.h"
 #include "base/log.h"
@@ -82,45 +80,6 @@ Tensor allocate_tensor(const Dims& sizes, const Dims& strides, DType dtype, cons
         name(dtype));
   return make_tensor(allocate(stream.device(), static_cast<uint64_t>(bytes), stream), sizes, steps,
                      0, dtype);
-}
-
-namespace {
-
-// Do the elements fill their extent, each place once?
-bool is_dense(const TensorImpl& t) {
-  struct Step {
-    int64_t stride, size;
-  } steps[TB_MAX_RANK];
-  size_t count = 0;
-  for (size_t i = 0; i < t.shape.size(); ++i)
-    if (t.shape[i] > 1) steps[count++] = {std::abs(t.steps[i]), t.shape[i]};
-  std::sort(steps, steps + count, [](Step a, Step b) { return a.stride < b.stride; });
-  int64_t expected = 1;
-  for (size_t i = 0; i < count; ++i) {
-    if (steps[i].stride != expected) return false;
-    expected *= steps[i].size;
-  }
-  return true;
-}
-
-bool same_elements(const TensorImpl& a, const TensorImpl& b) {
-  if (a.address != b.address || a.type != b.type || !(a.shape == b.shape)) return false;
-  for (size_t i = 0; i < a.shape.size(); ++i)
-    if (a.shape[i] > 1 && a.steps[i] != b.steps[i]) return false;
-  return true;
-}
-
-}  // namespace
-
-Overlap overlap(const TensorImpl& a, const TensorImpl& b) {
-  if (a.storage != b.storage || numel(a.shape) == 0 || numel(b.shape) == 0) return Overlap::None;
-  const Extent ea = extent(a.shape, a.steps), eb = extent(b.shape, b.steps);
-  const int64_t sa = size_of(a.type), sb = size_of(b.type);
-  const int64_t a0 = (a.offset + ea.low) * sa, a1 = (a.offset + ea.high) * sa;
-  const int64_t b0 = (b.offset + eb.low) * sb, b1 = (b.offset + eb.high) * sb;
-  if (a1 <= b0 || b1 <= a0) return Overlap::None;
-  if (same_elements(a, b)) return Overlap::Same;
-  return is_dense(a) && is_dense(b) ? Overlap::Partial : Overlap::Maybe;
 }
 
 }  // namespace ocltensor::detail

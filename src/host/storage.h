@@ -33,11 +33,6 @@ void reset_tensor(TensorImpl& impl, std::shared_ptr<Storage> storage, const Dims
 // New memory for `stream`; empty strides: contiguous.
 Tensor allocate_tensor(const Dims& sizes, const Dims& strides, DType dtype, const Stream& stream);
 
-// What two tensors' elements have in common. Maybe: their address ranges cross, but strides leave
-// gaps, so it was not worked out.
-enum class Overlap : uint8_t { None, Same, Partial, Maybe };
-Overlap overlap(const TensorImpl& a, const TensorImpl& b);
-
 inline const TensorImpl& impl_of(const tb_tensor* tensor) {
   return *static_cast<const TensorImpl*>(tensor);
 }

@@ -164,9 +164,9 @@ Scalar element(DType type, const void* p) {
     case DType::BFloat16: return static_cast<double>(bfloat16_to_float(load<uint16_t>(p)));
     case DType::Float32: return static_cast<double>(load<float>(p));
     case DType::Float64: return load<double>(p);
-    case DType::Complex64: break;
+    case DType::Complex64: return std::complex<double>(load<std::complex<float>>(p));
   }
-  fail(TB_E_INVALID, "a {} element is not a real number", name(type));
+  fail(TB_E_INTERNAL, "there is no dtype {}", static_cast<int>(type));
 }
 
 }  // namespace
@@ -182,12 +182,10 @@ Scalar Tensor::item() const {
 namespace detail {
 
 std::string element_text(DType type, const void* p) {
-  if (type == DType::Complex64) {
-    float parts[2];
-    std::memcpy(parts, p, sizeof parts);
-    return fmt::format("{}{:+}j", parts[0], parts[1]);
-  }
   const Scalar s = element(type, p);
+  if (s.is_complex())
+    return fmt::format("{}{:+}j", static_cast<float>(s.as_double()),
+                       static_cast<float>(s.imaginary()));
   if (type == DType::Bool) return s.as_bool() ? "true" : "false";
   if (!s.is_float()) return std::to_string(s.as_int());
   return type == DType::Float64 ? fmt::format("{}", s.as_double())

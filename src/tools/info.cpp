@@ -99,6 +99,8 @@ bool print_self_test() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // PoCL up to 5 compiles kernels twice otherwise.
+  setenv("POCL_WORK_GROUP_SPECIALIZATION", "0", 0);
   bool no_test = false;
   std::string plugin;
   CLI::App app{"Shows platforms, devices, settings and caches, and measures each device."};

@@ -73,7 +73,7 @@ TEST(Outputs, AreCastResizedAndKeepTheirStrides) {
   EXPECT_THAT(wide.to_vector<float>(), ElementsAre(10, 0, 20, 0, 30, 0, 40, 0));
   Tensor integers = empty({2, 2}, DType::Int32);
   EXPECT_THAT(error_of([&] { add_out(integers, a, a); }),
-              HasSubstr("float32 cannot be written to an output of type int32"));
+              HasSubstr("float32 can't be cast to the desired output type int32"));
 }
 
 TEST(Outputs, InPlaceKeepsShapeAndType) {
@@ -83,19 +83,22 @@ TEST(Outputs, InPlaceKeepsShapeAndType) {
   EXPECT_EQ(a.dtype(), DType::Float32);
   mul_(a.slice(0, 1), 2);
   EXPECT_THAT(a.to_vector<float>(), ElementsAre(1.5, 5, 7));
-  EXPECT_THAT(error_of([&] { add_(a, zeros({2, 3})); }), HasSubstr("does not fit in place"));
+  EXPECT_THAT(error_of([&] {
+                add_(a, zeros({2, 3}));
+              }),
+              HasSubstr("doesn't match the broadcast shape"));
   Tensor i = tensor<int32_t>({4});
-  EXPECT_THAT(error_of([&] { div_(i, 2); }), HasSubstr("cannot be written"));
+  EXPECT_THAT(error_of([&] { div_(i, 2); }), HasSubstr("can't be cast"));
 }
 
 TEST(Outputs, OverlapIsRefusedOrAvoided) {
   const Tensor t = tensor<float>({1, 2, 3, 4, 5, 6});
   Tensor shifted = t.slice(0, 1);
   EXPECT_THAT(error_of([&] { add_out(shifted, t.slice(0, 0, 5), 1); }),
-              HasSubstr("overlaps a part of argument 'self'"));
+              HasSubstr("elements of argument 'self' and the written-to tensor"));
   Tensor repeated = zeros({1}).expand({3});
   EXPECT_THAT(error_of([&] { add_out(repeated, t.slice(0, 0, 3), 1); }),
-              HasSubstr("names an element twice"));
+              HasSubstr("more than one element of the written-to tensor"));
   // Interleaved places cross without sharing an element.
   Tensor odd = t.slice(0, 1, 6, 2);
   add_out(odd, t.slice(0, 0, 6, 2), 100);
@@ -109,6 +112,19 @@ TEST(Outputs, OverlapIsRefusedOrAvoided) {
   Tensor m = tensor<float>({1, 1, 0, 1}, {2, 2});
   mm_out(m, m, m);
   EXPECT_THAT(m.to_vector<float>(), ElementsAre(1, 2, 0, 1));
+  // The same where only a part of it is.
+  Tensor line = tensor<float>({1, 1, 0, 1, 0, 0}), overlapping = line.slice(0, 2).view({2, 2});
+  const Tensor square = line.slice(0, 0, 4).view({2, 2});
+  mm_out(overlapping, square, square);
+  EXPECT_THAT(line.to_vector<float>(), ElementsAre(1, 1, 1, 2, 0, 1));
+  // Operators of which ATen refuses that.
+  Tensor all = tensor<float>({1, 2, 3});
+  EXPECT_THAT(error_of([&] { index_select_out(all, all, 0, arange(0, 3)); }),
+              HasSubstr("elements of argument 'self' and the written-to tensor"));
+  // An output of another type takes the rounded result.
+  Tensor rounded = empty({1}, DType::Float64);
+  div_out(rounded, tensor<float>({1}), 3);
+  EXPECT_EQ(rounded.item<double>(), static_cast<double>(1.0f / 3));
   Tensor both = zeros({3});
   EXPECT_THAT(error_of([&] { aminmax_out(both, both, t); }), HasSubstr("share memory"));
 }

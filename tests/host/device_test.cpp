@@ -87,10 +87,10 @@ TEST_F(FakeDevice, CopiesBetweenTwoDevices) {
 TEST_F(FakeDevice, MismatchedDevicesAreNamed) {
   const Tensor a = zeros({2}, DType::Float32, fake), b = zeros({2});
   const Tensor c = zeros({2}, DType::Float32, "fake:1");
-  EXPECT_THAT(error_of([&] { add(a, b); }), HasSubstr("one on fake:0 and one on cpu"));
-  EXPECT_THAT(error_of([&] { add(a, c); }), HasSubstr("one on fake:0 and one on fake:1"));
+  EXPECT_THAT(error_of([&] { add(a, b); }), HasSubstr("at least two devices, fake:0 and cpu"));
+  EXPECT_THAT(error_of([&] { add(a, c); }), HasSubstr("at least two devices, fake:0 and fake:1"));
   Tensor out = empty({2});
-  EXPECT_THAT(error_of([&] { add_out(out, a, a); }), HasSubstr("output is on cpu"));
+  EXPECT_THAT(error_of([&] { add_out(out, a, a); }), HasSubstr("the output is on cpu"));
   EXPECT_THAT(error_of([&] {
                 mm(zeros({1, 1}, DType::Float32, fake), zeros({1, 1}));
               }),
@@ -182,7 +182,44 @@ TEST_F(FakeDevice, AZeroDimensionalCpuTensorMayMix) {
   EXPECT_EQ(add(i, s).dtype(), DType::Float64);
   EXPECT_EQ(add(s, i).dtype(), DType::Float64);
   EXPECT_EQ(add(full({}, 1, DType::Int32, fake), full({}, 1, DType::Int64)).dtype(), DType::Int64);
-  EXPECT_THAT(error_of([&] { add(a, tensor<float>({3})); }), HasSubstr("one device"));
+  EXPECT_THAT(error_of([&] { add(a, tensor<float>({3})); }), HasSubstr("same device"));
+  // Only numbers beside it, but the output says where.
+  Tensor out = zeros({}, DType::Float64, fake);
+  add_out(out, s, s);
+  EXPECT_EQ(out.item<double>(), 6);
+}
+
+TEST_F(FakeDevice, AComplexNumberMayMix) {
+  set_setting("OCLTENSOR_ENABLE_FALLBACK", "1");
+  const Tensor a = tensor<float>({1, 2}).to(fake);
+  const Tensor s = full({}, Scalar(std::complex<double>(0, 1)), DType::Complex64);
+  const Tensor sum = add(a, s);
+  EXPECT_EQ(sum.dtype(), DType::Complex64);
+  EXPECT_EQ(sum.device(), fake);
+  EXPECT_EQ(sum.select(0, 1).item().as_complex(), (std::complex<double>(2, 1)));
+}
+
+TEST_F(FakeDevice, FallbackLosesNoChangeOfAnArgument) {
+  set_setting("OCLTENSOR_ENABLE_FALLBACK", "1");
+  const Tensor x = ones({2, 3}, DType::Float32, fake), mean = zeros({3}, DType::Float32, fake),
+               var = ones({3}, DType::Float32, fake);
+  EXPECT_THAT(
+      error_of(
+          [&] { native_batch_norm(x, std::nullopt, std::nullopt, mean, var, true, 0.1, 1e-5); },
+          TB_UNSUPPORTED),
+      HasSubstr("cannot run on the CPU instead, because it changes its arguments"));
+  EXPECT_THAT(mean.to_vector<float>(), ElementsAre(0, 0, 0));
+  // What the schema marks is copied back, in lists too.
+  const Tensor p = tensor<float>({1, 2}).to(fake), g = tensor<float>({1, 1}).to(fake);
+  const Tensor lr = full({}, 0.5, DType::Float32, fake);
+  const std::vector<Tensor> params{p}, grads{g}, momentum;
+  const std::vector<Value> args{params, grads, momentum};
+  const std::vector<NamedValue> named{
+      {"weight_decay", Value(0.0)},  {"momentum", Value(0.0)},   {"lr", Value(lr)},
+      {"dampening", Value(0.0)},     {"nesterov", Value(false)}, {"maximize", Value(false)},
+      {"is_first_step", Value(true)}};
+  call("_fused_sgd_.tensor_lr", args, named);
+  EXPECT_THAT(p.to_vector<float>(), ElementsAre(0.5, 1.5));
 }
 
 TEST_F(FakeDevice, MemoryIsFreedOnItsStream) {

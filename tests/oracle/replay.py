@@ -10,8 +10,9 @@ line of JSON (UTF-8, ends in a newline) and then `bytes` raw bytes that the JSON
     random                    the operator draws random numbers: only shapes can be compared
     out_dtype                 true: the first output has another dtype than inferred
     args                      inputs in the schema's order: null, number, bool, list of numbers,
-                              {"string"}, {"scalar_type"}, {"float": "inf"}, {"complex": [re, im]}, {"tensors": [...]}, or
-                              a tensor {"dtype", "sizes", "at", "bytes"}: row-major bytes at `at`
+                              {"string"}, {"scalar_type"}, {"float": "inf"}, {"complex": [re, im]},
+                              {"tensors": [...]}, or a tensor {"dtype", "sizes", "at", "bytes"}:
+                              row-major bytes at `at`
     mutates                   positions of arguments that are updated in place
     outs                      outputs, then the updated arguments, as tensors
     bounds                    per output {"at", "bytes"}: float64 largest accepted error per
@@ -19,12 +20,12 @@ line of JSON (UTF-8, ends in a newline) and then `bytes` raw bytes that the JSON
 
 A result passes if PyTorch on the same inputs agrees within the bounds. PyTorch's own kernels for
 float16, bfloat16 and float32 are not all as accurate as the bounds demand, so an output that
-differs is judged again by PyTorch on float64 copies of the inputs; it fails if it differs from both.
-NaN must match NaN and infinities must match. Exit status: 0 all agree, 1 a mismatch.
+differs is judged again by PyTorch on float64 copies of the inputs; it fails if it differs from
+both. NaN must match NaN and infinities must match. Exit status: 0 all agree, 1 a mismatch.
 
-With `--device ocl` the same cases run through the PyTorch adapter (torch_ocl must be importable): one
-description drives both hosts. Both results may be off by the bound, so twice the bound is accepted.
-A call that the adapter declines, and the plugin did not, is a mismatch.
+With `--device ocl` the same cases run through the PyTorch adapter (torch_ocl must be importable):
+one description drives both hosts. Both results may be off by the bound, so twice the bound is
+accepted. A call that the adapter declines, and the plugin did not, is a mismatch.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ import torch
 
 DTYPES = {
     name: getattr(torch, name)
-    for name in "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64".split()
+    for name in (
+        "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64"
+    ).split()
 }
 Record = dict[str, Any]
 DEVICE = torch.device("cpu")  # set by --device
@@ -70,7 +73,9 @@ KNOWN = {
     "special_modified_bessel_k0.out": Known("gives infinity below 1e-323", subnormal=True),
     "special_modified_bessel_k1.out": Known("gives NaN where 1 / x overflows", subnormal=True),
     "special_scaled_modified_bessel_k0.out": Known("gives infinity below 1e-323", subnormal=True),
-    "special_scaled_modified_bessel_k1.out": Known("gives NaN where 1 / x overflows", subnormal=True),
+    "special_scaled_modified_bessel_k1.out": Known(
+        "gives NaN where 1 / x overflows", subnormal=True
+    ),
     "special_modified_bessel_i1.out": Known("gives NaN at infinities", infinite=True),
     # Measured against the C++ library's Bessel functions of order 1/3.
     "special_airy_ai.out": Known(
@@ -86,7 +91,11 @@ KNOWN = {
         "takes sqrt and rsqrt for exponents 0.5 and -0.5: NaN at -inf, unlike IEEE's pow",
         infinite=True,
     ),
-    "polygamma.out": Known("has a trigamma of 10 digits, and NaN at infinity, where the limit is 0", infinite=True, error=1e-9),
+    "polygamma.out": Known(
+        "has a trigamma of 10 digits, and NaN at infinity, where the limit is 0",
+        infinite=True,
+        error=1e-9,
+    ),
     "hardsigmoid_backward.grad_input": Known("divides by 6 in float32", error=1e-7),
 }
 
@@ -100,8 +109,9 @@ KNOWN |= {
 }
 
 
-# PyTorch's optimizers take these in float32 beside float64 parameters, too. The float64 run must judge them: in float16 and
-# bfloat16, without momentum, the CPU's `_fused_sgd_` of 2.13 leaves whole vectors of parameters as they were.
+# PyTorch's optimizers take these in float32 beside float64 parameters, too. The float64 run must
+# judge them: in float16 and bfloat16, without momentum, the CPU's `_fused_sgd_` of 2.13 leaves
+# whole vectors of parameters as they were.
 FLOAT32_ARGUMENTS = {"grad_scale", "found_inf"}
 
 
@@ -158,7 +168,13 @@ def move(value: Any) -> Any:
 def widen(value: Any) -> Any:
     """Floating tensors and dtypes as float64, complex ones as complex128."""
     if isinstance(value, torch.Tensor):
-        return value.double() if value.is_floating_point() else value.to(torch.complex128) if value.is_complex() else value
+        return (
+            value.double()
+            if value.is_floating_point()
+            else value.to(torch.complex128)
+            if value.is_complex()
+            else value
+        )
     if isinstance(value, torch.dtype) and value.is_floating_point:
         return torch.float64
     if isinstance(value, torch.dtype) and value.is_complex:
@@ -177,7 +193,9 @@ def _attention(*args: Any) -> tuple[torch.Tensor, torch.Tensor]:
     """The inner operator adds a bool mask as 0 and 1; PyTorch's public function masks with it."""
     query, key, value, mask, dropout, causal, dropout_mask, scale, grouped = args
     if mask is not None and mask.dtype == torch.bool:
-        mask = torch.zeros(mask.shape, dtype=query.dtype, device=query.device).masked_fill(~mask, -torch.inf)
+        mask = torch.zeros(mask.shape, dtype=query.dtype, device=query.device).masked_fill(
+            ~mask, -torch.inf
+        )
     return torch.ops.aten._scaled_dot_product_attention_math(  # noqa: SLF001
         query, key, value, mask, dropout, causal, dropout_mask, scale=scale, enable_gqa=grouped
     )
@@ -193,7 +211,9 @@ def _fused_scores(args: list[Any], causal: bool, scale: float) -> tuple[torch.Te
         hidden = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
         scores = scores.masked_fill(hidden, -torch.inf)
     if mask is not None:
-        scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask
+        scores = (
+            scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask
+        )
     return key, value, scores
 
 
@@ -218,8 +238,19 @@ def _fused_backward(*args: Any) -> tuple[torch.Tensor, ...]:
         none = torch.empty(0, device=DEVICE)
         state = [torch.tensor(seed), torch.tensor(offset)]
         return torch.ops.aten._scaled_dot_product_fused_attention_overrideable_backward(  # noqa: SLF001
-            grad, *tensors, [True, True, True, False], out, sums, none, none,
-            tensors[0].shape[2], tensors[1].shape[2], dropout, causal, *state, scale=scale
+            grad,
+            *tensors,
+            [True, True, True, False],
+            out,
+            sums,
+            none,
+            none,
+            tensors[0].shape[2],
+            tensors[1].shape[2],
+            dropout,
+            causal,
+            *state,
+            scale=scale,
         )[:3]
     if dropout:
         raise Skip("dropout draws the project's own numbers")
@@ -272,7 +303,9 @@ def find(name: str) -> tuple[Any, bool]:
         raise Skip(f"torch.ops.aten has no {base}")
     # Outputs that output_mask leaves out cannot be passed as `out`.
     masked = base.endswith("_backward") and "output_mask" in str(packet.default._schema)  # noqa: SLF001
-    listed = base.startswith("_foreach_")  # as many outputs as tensors: the functional form has them
+    listed = base.startswith(
+        "_foreach_"
+    )  # as many outputs as tensors: the functional form has them
     if overload in packet.overloads() and not masked and not listed:
         return getattr(packet, overload), True
     functional = "default" if overload in ("out", "") else overload.removesuffix("_out")
@@ -309,7 +342,9 @@ def call(record: Record, args: list[Any], outs: list[torch.Tensor]) -> list[torc
         else:
             positional.append(value)
     if takes_out:
-        targets = [torch.empty(o.shape, dtype=o.dtype, device=DEVICE) for o in outs[: len(schema.returns)]]
+        targets = [
+            torch.empty(o.shape, dtype=o.dtype, device=DEVICE) for o in outs[: len(schema.returns)]
+        ]
         out_names = [a.name for a in schema.arguments if a.is_out]
         keywords |= dict(zip(out_names, targets, strict=True))
     result = op(*positional, **keywords)
@@ -328,21 +363,29 @@ def all_of(masks: Iterable[np.ndarray]) -> np.ndarray:
 
 
 def agree(
-    ours: torch.Tensor, theirs: torch.Tensor, bound: np.ndarray | None, excused: np.ndarray | None,
-    error: float
+    ours: torch.Tensor,
+    theirs: torch.Tensor,
+    bound: np.ndarray | None,
+    excused: np.ndarray | None,
+    error: float,
 ) -> str:
     """Empty if all elements agree, else the first difference in words."""
     if list(ours.shape) != list(theirs.shape):
         return f"shape {list(ours.shape)}, PyTorch has {list(theirs.shape)}"
     if ours.is_complex():
-        a, b = ours.to(torch.complex128).numpy().ravel(), theirs.to(torch.complex128).numpy().ravel()
+        a, b = (
+            ours.to(torch.complex128).numpy().ravel(),
+            theirs.to(torch.complex128).numpy().ravel(),
+        )
         # The distance in the plane, as the kit judges it; an infinite part must be the same.
         with np.errstate(invalid="ignore", over="ignore"):
             limit = np.zeros(a.shape) if bound is None else bound + error * (1 + np.abs(b))
             rounded = theirs.to(ours.dtype).to(torch.complex128).numpy().ravel()
             near = np.abs(a - b) <= limit
             infinite = np.isinf(b.real) | np.isinf(b.imag)
-            near |= infinite & all_of(~np.isinf(p) | (p == q) for p, q in ((b.real, a.real), (b.imag, a.imag)))
+            near |= infinite & all_of(
+                ~np.isinf(p) | (p == q) for p, q in ((b.real, a.real), (b.imag, a.imag))
+            )
         wrong = ~((a == rounded) | near | (np.isnan(a) & np.isnan(b)))
         if excused is not None:
             wrong &= ~excused
@@ -413,7 +456,9 @@ def judge(record: Record, blob: bytes) -> str:
         raise Skip("random numbers are the project's own (Philox, documented ranges)")
     if DEVICE.type != "cpu":
         try:
-            return compare(record, blob, call(record, [move(argument(a, blob)) for a in record["args"]], outs))
+            return compare(
+                record, blob, call(record, [move(argument(a, blob)) for a in record["args"]], outs)
+            )
         except (RuntimeError, NotImplementedError, IndexError, TypeError) as error:
             if record.get("out_dtype") and "Expected out tensor to have dtype" in str(error):
                 raise Skip("PyTorch itself wants outputs of the inferred type here") from error
@@ -451,7 +496,12 @@ def main() -> int:
     parser.add_argument("file")
     parser.add_argument("--only", default="", help="regular expression for operator names")
     parser.add_argument("--verbose", action="store_true", help="print every mismatch")
-    parser.add_argument("--device", default="cpu", choices=["cpu", "ocl"], help="the PyTorch device that runs the cases")
+    parser.add_argument(
+        "--device",
+        default="cpu",
+        choices=["cpu", "ocl"],
+        help="the PyTorch device that runs the cases",
+    )
     options = parser.parse_args()
     if options.device == "ocl":
         import torch_ocl  # noqa: F401, PLC0415  registers the device

@@ -1,6 +1,7 @@
 // Schemas, and the operator table built from them.
 #include "base/schema.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -10,6 +11,8 @@
 
 namespace ocltensor {
 namespace {
+
+using testing::Contains;
 
 TEST(Schema, TypesDefaultsAndOutputs) {
   const Schema s = parse_schema(
@@ -52,6 +55,28 @@ TEST(Schema, EveryOperatorIsKnownByItsNameOnce) {
   }
   EXPECT_GT(names.size(), 200u);
   EXPECT_EQ(find_operator("no.such"), nullptr);
+}
+
+// Names of arguments are rows of a table: none is missing, and none stands for nothing.
+TEST(Schema, EveryArgumentHasItsNameInTheTable) {
+  std::set<std::string> used;
+  for (const Operator& op : operators())
+    for (size_t i = 0; i < op.schema.inputs.size(); ++i) {
+      used.insert(op.schema.inputs[i].name);
+      EXPECT_THAT(op.schema.positions, Contains(i))
+          << op.schema.inputs[i].name << " of " << op.name;
+    }
+  for (size_t i = 0; i < kArgNames; ++i) EXPECT_THAT(used, Contains(name(static_cast<Arg>(i))));
+}
+
+TEST(Schema, ArgumentsAreFoundByName) {
+  const Operator& op = *find_operator("addmm.out");
+  const tb_value values[] = {{}, {}, {}, {.tag = TB_FLOAT, .as = {.f = 0.5}}, {}};
+  const Args args(op.schema, values);
+  EXPECT_EQ(args.real(Arg::beta), 0.5);
+  EXPECT_TRUE(args.has(Arg::mat2));
+  EXPECT_FALSE(args.has(Arg::dim));
+  EXPECT_THROW((void)args.integer(Arg::dim), Error);
 }
 
 }  // namespace

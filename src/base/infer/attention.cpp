@@ -43,17 +43,17 @@ void check_dropout(const Args& args, size_t at) {
 }  // namespace
 
 Specs fused_attention(const Args& args) {
-  const Dims output = fused_shape(args, 0, args.boolean(5));
+  const Dims output = fused_shape(args, 0, args.boolean(Arg::is_causal));
   check_dropout(args, 4);
-  const DType type = args.tensor(0).dtype();
+  const DType type = args.tensor(Arg::query).dtype();
   return {spec(type, output), spec(compute_type(type), Dims{output[0], output[1], output[2]})};
 }
 
 Specs fused_attention_backward(const Args& args) {
-  const Dims output = fused_shape(args, 1, args.boolean(8));
+  const Dims output = fused_shape(args, 1, args.boolean(Arg::is_causal));
   check_dropout(args, 7);
-  const auto query = args.tensor(1);
-  const auto sum = args.tensor(6);
+  const auto query = args.tensor(Arg::query);
+  const auto sum = args.tensor(Arg::logsumexp);
   for (const size_t i : {size_t{0}, size_t{5}}) {
     check_same_type(args, query, args.tensor(i));
     check(Dims(args.tensor(i).sizes()) == output,
@@ -65,14 +65,14 @@ Specs fused_attention_backward(const Args& args) {
         "attention backward: logsumexp must be {} of shape [{}, {}, {}]",
         name(compute_type(query.dtype())), output[0], output[1], output[2]);
   return {spec(query.dtype(), Dims(query.sizes())),
-          spec(query.dtype(), Dims(args.tensor(2).sizes())),
-          spec(query.dtype(), Dims(args.tensor(3).sizes()))};
+          spec(query.dtype(), Dims(args.tensor(Arg::key).sizes())),
+          spec(query.dtype(), Dims(args.tensor(Arg::value).sizes()))};
 }
 
 Specs scaled_dot_product_attention(const Args& args) {
-  const auto query = args.tensor(0);
-  const auto key = args.tensor(1);
-  const auto value = args.tensor(2);
+  const auto query = args.tensor(Arg::query);
+  const auto key = args.tensor(Arg::key);
+  const auto value = args.tensor(Arg::value);
   check_floating(args, query);
   check_same_type(args, query, key);
   check_same_type(args, query, value);
@@ -85,7 +85,7 @@ Specs scaled_dot_product_attention(const Args& args) {
   check(key.size(-2) == value.size(-2),
         "attention: key and value must have the same length, got {} and {}", key.size(-2),
         value.size(-2));
-  check(!args.boolean(5) || args.is_none(3),
+  check(!args.boolean(Arg::is_causal) || args.is_none(Arg::attn_mask),
         "attention: attn_mask must be absent where is_causal is set");
   const auto batch = [](TensorView t) {
     return Dims(t.sizes().first(static_cast<size_t>(t.ndim()) - 2));
@@ -93,7 +93,8 @@ Specs scaled_dot_product_attention(const Args& args) {
   Dims common = batch(query);
   Dims keys = batch(key);
   Dims values = batch(value);
-  if (args.boolean(8)) {  // grouped queries: each key head serves a whole number of query heads
+  if (args.boolean(Arg::enable_gqa)) {  // grouped queries: each key head serves a whole number of
+                                        // query heads
     check(query.ndim() >= 3 && key.ndim() >= 3 && value.ndim() >= 3,
           "attention with enable_gqa needs a head dimension");
     check(keys.back() > 0 && values.back() > 0 && common.back() % keys.back() == 0 &&
@@ -107,7 +108,7 @@ Specs scaled_dot_product_attention(const Args& args) {
   Dims weights = common;
   weights.push_back(query.size(-2));
   weights.push_back(key.size(-2));
-  if (const auto mask = args.optional_tensor(3)) {
+  if (const auto mask = args.optional_tensor(Arg::attn_mask)) {
     check(mask->dtype() == DType::Bool || is_floating(mask->dtype()),
           "attention: attn_mask must be bool or floating-point, got {}", name(mask->dtype()));
     (void)broadcast_strides(mask->sizes(), mask->strides(), weights);

@@ -65,9 +65,9 @@ Dims output_sizes(const Args& args, TensorView input, TensorView weight, size_t 
 }  // namespace
 
 Specs convolution(const Args& args) {
-  const auto input = args.tensor(0);
-  const Dims sizes = output_sizes(args, input, args.tensor(1), 3);
-  if (const auto bias = args.optional_tensor(2)) {
+  const auto input = args.tensor(Arg::input);
+  const Dims sizes = output_sizes(args, input, args.tensor(Arg::weight), 3);
+  if (const auto bias = args.optional_tensor(Arg::bias)) {
     check_same_type(args, input, *bias);
     check(bias->ndim() == 1 && bias->size(0) == sizes[1],
           "convolution: bias must have shape [{}], got {}", sizes[1], to_string(bias->sizes()));
@@ -76,15 +76,15 @@ Specs convolution(const Args& args) {
 }
 
 Specs convolution_backward(const Args& args) {
-  const auto grad = args.tensor(0);
-  const auto input = args.tensor(1);
-  const auto weight = args.tensor(2);
+  const auto grad = args.tensor(Arg::grad_output);
+  const auto input = args.tensor(Arg::input);
+  const auto weight = args.tensor(Arg::weight);
   check_floating(args, input);
   const Dims sizes = output_sizes(args, input, weight, 4);
   check(Dims(grad.sizes()) == sizes, "convolution_backward: grad_output must have shape {}, got {}",
         to_string(sizes), to_string(grad.sizes()));
   check_same_type(args, grad, input);
-  const auto mask = args.booleans(10);
+  const auto mask = args.booleans(Arg::output_mask);
   check(mask.size() == 3, "convolution_backward: output_mask must have 3 entries, got {}",
         mask.size());
   const DType type = input.dtype();

@@ -7,9 +7,9 @@
 namespace ocltensor::infer {
 
 Specs arange(const Args& args) {
-  const Scalar start = args.scalar(0);
-  const Scalar end = args.scalar(1);
-  const Scalar step = args.scalar(2);
+  const Scalar start = args.scalar(Arg::start);
+  const Scalar end = args.scalar(Arg::end);
+  const Scalar step = args.scalar(Arg::step);
   const bool integers = !start.is_float() && !end.is_float() && !step.is_float();
   const double by = step.as_double();
   check(by != 0, "arange: step must not be zero");
@@ -26,7 +26,7 @@ Specs arange(const Args& args) {
 }
 
 Specs cat(const Args& args) {
-  const auto tensors = args.tensors(0);
+  const auto tensors = args.tensors(Arg::tensors);
   check(!tensors.empty(), "cat needs at least one tensor");
   PromotionState type;
   std::optional<TensorView> first;
@@ -40,7 +40,7 @@ Specs cat(const Args& args) {
   }
   if (!first) return {spec(type.result(), Dims{0})};
   Dims sizes = first->sizes();
-  const auto dim = static_cast<size_t>(wrap_dim(args.integer(1), first->ndim()));
+  const auto dim = static_cast<size_t>(wrap_dim(args.integer(Arg::dim), first->ndim()));
   sizes[dim] = 0;
   for (const auto& t : tensors) {
     if (t->ndim() == 1 && t->numel() == 0) continue;
@@ -58,51 +58,58 @@ Specs cat(const Args& args) {
 }
 
 Specs copy(const Args& args) {
-  const auto self = args.tensor(0);
-  const auto src = args.tensor(1);
+  const auto self = args.tensor(Arg::self);
+  const auto src = args.tensor(Arg::src);
   (void)broadcast_strides(src.sizes(), src.strides(), self.sizes());
   return {spec(self.dtype(), self.sizes())};
 }
 
 Specs eye(const Args& args) {
-  check(args.integer(0) >= 0 && args.integer(1) >= 0,
-        "eye: sizes must not be negative, got {} and {}", args.integer(0), args.integer(1));
-  return {spec(DType::Float32, Dims{args.integer(0), args.integer(1)})};
+  check(args.integer(Arg::n) >= 0 && args.integer(Arg::m) >= 0,
+        "eye: sizes must not be negative, got {} and {}", args.integer(Arg::n),
+        args.integer(Arg::m));
+  return {spec(DType::Float32, Dims{args.integer(Arg::n), args.integer(Arg::m)})};
 }
 
 Specs flip(const Args& args) {
-  const auto self = args.tensor(0);
-  if (!args.ints(1).empty()) (void)dim_mask(args.ints(1), self.ndim());
+  const auto self = args.tensor(Arg::self);
+  if (!args.ints(Arg::dims).empty()) (void)dim_mask(args.ints(Arg::dims), self.ndim());
   return {spec_like(self.dtype(), self)};
 }
 
 Specs linspace(const Args& args) {
-  check(args.integer(2) >= 0, "linspace: the number of steps must not be negative, got {}",
-        args.integer(2));
-  return {spec(DType::Float32, Dims{args.integer(2)})};
+  check(args.integer(Arg::steps) >= 0, "linspace: the number of steps must not be negative, got {}",
+        args.integer(Arg::steps));
+  return {spec(DType::Float32, Dims{args.integer(Arg::steps)})};
 }
 
-Specs same_as_self(const Args& args) {
-  const auto self = args.tensor(0);
-  const std::string& name = args.schema().name;
-  if (name == "fill" && args.value(1).tag == TB_COMPLEX)
-    check(is_complex(self.dtype()) || args.number(1).imaginary() == 0,
+Specs fill(const Args& args) {
+  const auto self = args.tensor(Arg::self);
+  if (args.value(Arg::value).tag == TB_COMPLEX)
+    check(is_complex(self.dtype()) || args.number(Arg::value).imaginary() == 0,
           "fill: a complex number cannot be converted to {}", ocltensor::name(self.dtype()));
-  if (name == "tril" || name == "triu")
-    check(self.ndim() >= 2, "{} needs a tensor of at least 2 dimensions, got {}", name,
-          self.ndim());
-  if (name == "roll") {
-    const auto shifts = args.ints(1);
-    const auto dims = args.ints(2);
-    check(!shifts.empty(), "roll needs at least one shift");
-    check(shifts.size() == dims.size() || (dims.empty() && shifts.size() == 1),
-          "roll: shifts and dimensions must align, got {} and {}", to_string(shifts),
-          to_string(dims));
-    if (self.ndim() == 0 && !dims.empty())
-      throw RangeError(
-          fmt::format("Dimension specified as {} but tensor has no dimensions", dims[0]));
-    for (int64_t d : dims) (void)wrap_dim(d, self.ndim());
-  }
+  return {spec(self.dtype(), self.sizes())};
+}
+
+Specs triangle(const Args& args) {
+  const auto self = args.tensor(Arg::self);
+  check(self.ndim() >= 2, "{} needs a tensor of at least 2 dimensions, got {}", args.schema().name,
+        self.ndim());
+  return {spec(self.dtype(), self.sizes())};
+}
+
+Specs roll(const Args& args) {
+  const auto self = args.tensor(Arg::self);
+  const auto shifts = args.ints(Arg::shifts);
+  const auto dims = args.ints(Arg::dims);
+  check(!shifts.empty(), "roll needs at least one shift");
+  check(shifts.size() == dims.size() || (dims.empty() && shifts.size() == 1),
+        "roll: shifts and dimensions must align, got {} and {}", to_string(shifts),
+        to_string(dims));
+  if (self.ndim() == 0 && !dims.empty())
+    throw RangeError(
+        fmt::format("Dimension specified as {} but tensor has no dimensions", dims[0]));
+  for (int64_t d : dims) (void)wrap_dim(d, self.ndim());
   return {spec(self.dtype(), self.sizes())};
 }
 

@@ -52,15 +52,15 @@ int64_t check_ctc(const Args& args, size_t first, int64_t blank) {
 }  // namespace
 
 Specs ctc_loss(const Args& args) {
-  const int64_t places = check_ctc(args, 0, args.integer(4));
-  const auto probs = args.tensor(0);
+  const int64_t places = check_ctc(args, 0, args.integer(Arg::blank));
+  const auto probs = args.tensor(Arg::log_probs);
   return {spec(probs.dtype(), Dims{probs.size(1)}),
           spec(probs.dtype(), Dims{probs.size(1), probs.size(0), places})};
 }
 
 Specs ctc_loss_backward(const Args& args) {
-  const int64_t places = check_ctc(args, 1, args.integer(7));
-  const auto probs = args.tensor(1), alphas = args.tensor(6);
+  const int64_t places = check_ctc(args, 1, args.integer(Arg::blank));
+  const auto probs = args.tensor(Arg::log_probs), alphas = args.tensor(Arg::log_alpha);
   for (const size_t i : {0, 5, 6}) check_same_type(args, args.tensor(i), probs);
   for (const size_t i : {0, 5})
     check(args.tensor(i).numel() == probs.size(1),

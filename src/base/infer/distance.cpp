@@ -17,13 +17,13 @@ int64_t check_rows(const Args& args, size_t self_at, double p) {
 }  // namespace
 
 Specs pdist_forward(const Args& args) {
-  const int64_t pairs = check_rows(args, 0, args.real(1));
-  return {spec(args.tensor(0).dtype(), Dims{pairs})};
+  const int64_t pairs = check_rows(args, 0, args.real(Arg::p));
+  return {spec(args.tensor(Arg::self).dtype(), Dims{pairs})};
 }
 
 Specs pdist_backward(const Args& args) {
-  const auto self = args.tensor(1);
-  const int64_t pairs = check_rows(args, 1, args.real(2));
+  const auto self = args.tensor(Arg::self);
+  const int64_t pairs = check_rows(args, 1, args.real(Arg::p));
   for (const size_t i : {0, 3}) {
     check_same_type(args, args.tensor(i), self);
     check(Dims(args.tensor(i).sizes()) == Dims{pairs},

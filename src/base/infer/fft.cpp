@@ -7,9 +7,9 @@ namespace {
 // The dimensions of argument 1: distinct, none of them empty. A transform of real numbers needs
 // one.
 Dims fft_dims(const Args& args, bool may_be_none) {
-  const TensorView self = args.tensor(0);
+  const TensorView self = args.tensor(Arg::self);
   Dims dims;
-  for (const int64_t given : args.ints(1)) {
+  for (const int64_t given : args.ints(Arg::dim)) {
     const int64_t d = wrap_dim(given, self.ndim());
     check(std::find(dims.begin(), dims.end(), d) == dims.end(), "{}: dimension {} appears twice",
           args.schema().full_name(), given);
@@ -21,9 +21,9 @@ Dims fft_dims(const Args& args, bool may_be_none) {
   return dims;
 }
 void check_dtype(const Args& args, DType wanted) {
-  if (args.tensor(0).dtype() != wanted)
+  if (args.tensor(Arg::self).dtype() != wanted)
     unsupported(TB_REASON_DTYPE, "{} takes {}, got {}", args.schema().full_name(), name(wanted),
-                name(args.tensor(0).dtype()));
+                name(args.tensor(Arg::self).dtype()));
 }
 
 }  // namespace
@@ -31,24 +31,24 @@ void check_dtype(const Args& args, DType wanted) {
 Specs fft_c2c(const Args& args) {
   check_dtype(args, DType::Complex64);
   (void)fft_dims(args, true);
-  return {spec(DType::Complex64, args.tensor(0).sizes())};
+  return {spec(DType::Complex64, args.tensor(Arg::self).sizes())};
 }
 
 Specs fft_r2c(const Args& args) {
   check_dtype(args, DType::Float32);
   const Dims dims = fft_dims(args, false);
-  Dims sizes(args.tensor(0).sizes());
+  Dims sizes(args.tensor(Arg::self).sizes());
   int64_t& last = sizes[static_cast<size_t>(dims.back())];
-  if (args.boolean(3)) last = last / 2 + 1;
+  if (args.boolean(Arg::onesided)) last = last / 2 + 1;
   return {spec(DType::Complex64, sizes)};
 }
 
 Specs fft_c2r(const Args& args) {
   check_dtype(args, DType::Complex64);
   const Dims dims = fft_dims(args, false);
-  Dims sizes(args.tensor(0).sizes());
+  Dims sizes(args.tensor(Arg::self).sizes());
   int64_t& last = sizes[static_cast<size_t>(dims.back())];
-  const int64_t length = args.integer(3);
+  const int64_t length = args.integer(Arg::last_dim_size);
   check(length > 0 && length / 2 + 1 == last,
         "{}: a spectrum of {} points does not belong to {} real ones", args.schema().full_name(),
         last, length);

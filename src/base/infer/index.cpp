@@ -58,8 +58,8 @@ Dims indexed_sizes(const Args& args, TensorView self,
 }  // namespace
 
 Specs embedding(const Args& args) {
-  const auto weight = args.tensor(0);
-  const auto indices = args.tensor(1);
+  const auto weight = args.tensor(Arg::weight);
+  const auto indices = args.tensor(Arg::indices);
   check(weight.ndim() == 2, "embedding: weight must have 2 dimensions, got {}", weight.ndim());
   check_index_type(args, indices);
   Dims sizes = indices.sizes();
@@ -68,8 +68,8 @@ Specs embedding(const Args& args) {
 }
 
 Specs embedding_dense_backward(const Args& args) {
-  const auto grad = args.tensor(0);
-  const auto indices = args.tensor(1);
+  const auto grad = args.tensor(Arg::grad_output);
+  const auto indices = args.tensor(Arg::indices);
   check_index_type(args, indices);
   Dims expected = indices.sizes();
   check(grad.ndim() == indices.ndim() + 1,
@@ -79,14 +79,15 @@ Specs embedding_dense_backward(const Args& args) {
   check(Dims(grad.sizes()) == expected,
         "embedding_dense_backward: grad_output must have shape {}, got {}", to_string(expected),
         to_string(grad.sizes()));
-  check(args.integer(2) >= 0, "embedding_dense_backward: num_weights must not be negative");
-  return {spec(grad.dtype(), Dims{args.integer(2), grad.size(-1)})};
+  check(args.integer(Arg::num_weights) >= 0,
+        "embedding_dense_backward: num_weights must not be negative");
+  return {spec(grad.dtype(), Dims{args.integer(Arg::num_weights), grad.size(-1)})};
 }
 
 Specs gather(const Args& args) {
-  const auto self = args.tensor(0);
-  const auto index = args.tensor(2);
-  const int64_t dim = wrap_dim(args.integer(1), self.ndim());
+  const auto self = args.tensor(Arg::self);
+  const auto index = args.tensor(Arg::index);
+  const int64_t dim = wrap_dim(args.integer(Arg::dim), self.ndim());
   if (index.numel() != 0) {  // ATen takes an empty index of any type and rank
     check_index_type(args, index);
     check_fits(args, index, self, dim, "self");
@@ -95,15 +96,15 @@ Specs gather(const Args& args) {
 }
 
 Specs index(const Args& args) {
-  const auto self = args.tensor(0);
-  return {spec(self.dtype(), indexed_sizes(args, self, args.tensors(1)))};
+  const auto self = args.tensor(Arg::self);
+  return {spec(self.dtype(), indexed_sizes(args, self, args.tensors(Arg::indices)))};
 }
 
 Specs index_add(const Args& args) {
-  const auto self = args.tensor(0);
-  const auto index = args.tensor(2);
-  const auto source = args.tensor(3);
-  const int64_t dim = wrap_dim(args.integer(1), self.ndim());
+  const auto self = args.tensor(Arg::self);
+  const auto index = args.tensor(Arg::index);
+  const auto source = args.tensor(Arg::source);
+  const int64_t dim = wrap_dim(args.integer(Arg::dim), self.ndim());
   check_index_type(args, index);
   check_same_type(args, self, source);
   check(index.ndim() <= 1, "index_add: index must be a vector, got {} dimensions", index.ndim());
@@ -118,10 +119,10 @@ Specs index_add(const Args& args) {
 }
 
 Specs index_put(const Args& args) {
-  const auto self = args.tensor(0);
-  const auto values = args.tensor(2);
+  const auto self = args.tensor(Arg::self);
+  const auto values = args.tensor(Arg::values);
   check_same_type(args, self, values);
-  const auto indices = args.tensors(1);
+  const auto indices = args.tensors(Arg::indices);
   bool masks = false;
   for (const auto& i : indices)
     masks |= i && (i->dtype() == DType::Bool || i->dtype() == DType::UInt8);
@@ -131,9 +132,9 @@ Specs index_put(const Args& args) {
 }
 
 Specs index_select(const Args& args) {
-  const auto self = args.tensor(0);
-  const auto index = args.tensor(2);
-  const int64_t dim = wrap_dim(args.integer(1), self.ndim());
+  const auto self = args.tensor(Arg::self);
+  const auto index = args.tensor(Arg::index);
+  const int64_t dim = wrap_dim(args.integer(Arg::dim), self.ndim());
   check_index_type(args, index);
   check(index.ndim() <= 1, "index_select: index must be a vector, got {} dimensions", index.ndim());
   check(self.ndim() > 0 || index.numel() == 1,
@@ -144,28 +145,28 @@ Specs index_select(const Args& args) {
 }
 
 Specs masked_select(const Args& args) {
-  const auto self = args.tensor(0);
-  const auto mask = args.tensor(1);
+  const auto self = args.tensor(Arg::self);
+  const auto mask = args.tensor(Arg::mask);
   check(mask.dtype() == DType::Bool, "masked_select: mask must be bool, got {}",
         name(mask.dtype()));
   return {spec(self.dtype(), Dims{numel(broadcast(self.sizes(), mask.sizes()))})};
 }
 
 Specs nonzero(const Args& args) {
-  const auto self = args.tensor(0);
+  const auto self = args.tensor(Arg::self);
   return {spec(DType::Int64, Dims{self.numel(), self.ndim()})};
 }
 
 Specs scatter(const Args& args) {
-  const auto self = args.tensor(0);
-  const auto index = args.tensor(2);
-  const int64_t dim = wrap_dim(args.integer(1), self.ndim());
+  const auto self = args.tensor(Arg::self);
+  const auto index = args.tensor(Arg::index);
+  const int64_t dim = wrap_dim(args.integer(Arg::dim), self.ndim());
   if (index.numel() != 0) {  // ATen takes an empty index of any type
     check_index_type(args, index);
     check_fits(args, index, self, dim, "self");
-    if (args.is_tensor(3)) check_fits(args, index, args.tensor(3), -1, "src");
+    if (args.has(Arg::src)) check_fits(args, index, args.tensor(Arg::src), -1, "src");
   }
-  if (args.is_tensor(3)) check_same_type(args, self, args.tensor(3));
+  if (args.has(Arg::src)) check_same_type(args, self, args.tensor(Arg::src));
   return {spec(self.dtype(), self.sizes())};
 }
 

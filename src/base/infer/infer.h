@@ -21,9 +21,11 @@ Specs arange(const Args& args);
 Specs cat(const Args& args);
 Specs copy(const Args& args);
 Specs eye(const Args& args);
+Specs fill(const Args& args);
 Specs flip(const Args& args);
 Specs linspace(const Args& args);
-Specs same_as_self(const Args& args);
+Specs roll(const Args& args);
+Specs triangle(const Args& args);
 
 // distance.cpp
 Specs pdist_backward(const Args& args);
@@ -110,7 +112,8 @@ Specs avg_pool2d(const Args& args);
 Specs avg_pool2d_backward(const Args& args);
 Specs max_pool2d_with_indices(const Args& args);
 Specs max_pool2d_with_indices_backward(const Args& args);
-Specs fractional_max_pool(const Args& args);
+Specs fractional_max_pool2d(const Args& args);
+Specs fractional_max_pool3d(const Args& args);
 
 // random.cpp
 Specs multinomial(const Args& args);
@@ -140,8 +143,10 @@ Specs var(const Args& args);
 Specs var_mean(const Args& args);
 
 // sampling.cpp
-Specs grid_sampler(const Args& args);
-Specs grid_sampler_backward(const Args& args);
+Specs grid_sampler_2d(const Args& args);
+Specs grid_sampler_2d_backward(const Args& args);
+Specs grid_sampler_3d(const Args& args);
+Specs grid_sampler_3d_backward(const Args& args);
 
 // scan.cpp
 Specs cummax(const Args& args);

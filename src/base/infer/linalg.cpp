@@ -64,7 +64,7 @@ Specs linalg_inv_ex(const Args& args) { return linalg_cholesky_ex(args); }
 
 Specs linalg_solve_triangular(const Args& args) {
   const auto a = square(args, 0);
-  return {solution(args, a, matrix(args, 1), args.boolean(3))};
+  return {solution(args, a, matrix(args, 1), args.boolean(Arg::left))};
 }
 
 Specs linalg_lu_factor_ex(const Args& args) {
@@ -76,13 +76,13 @@ Specs linalg_lu_factor_ex(const Args& args) {
 
 Specs linalg_lu_solve(const Args& args) {
   const auto lu = square(args, 0);
-  check_pivots(args, lu, args.tensor(1));
-  return {solution(args, lu, matrix(args, 2), args.boolean(3))};
+  check_pivots(args, lu, args.tensor(Arg::pivots));
+  return {solution(args, lu, matrix(args, 2), args.boolean(Arg::left))};
 }
 
 Specs lu_unpack(const Args& args) {
   const auto lu = matrix(args, 0);
-  check_pivots(args, lu, args.tensor(1));
+  check_pivots(args, lu, args.tensor(Arg::LU_pivots));
   const int64_t m = lu.size(-2);
   const int64_t n = lu.size(-1);
   const int64_t k = std::min(m, n);
@@ -90,7 +90,8 @@ Specs lu_unpack(const Args& args) {
   const auto part = [&](bool wanted, int64_t rows, int64_t columns) {
     return wanted ? spec(lu.dtype(), joined(batch, {rows, columns})) : no_output(lu.dtype());
   };
-  return {part(args.boolean(3), m, m), part(args.boolean(2), m, k), part(args.boolean(2), k, n)};
+  return {part(args.boolean(Arg::unpack_pivots), m, m), part(args.boolean(Arg::unpack_data), m, k),
+          part(args.boolean(Arg::unpack_data), k, n)};
 }
 
 Specs geqrf(const Args& args) {
@@ -101,7 +102,7 @@ Specs geqrf(const Args& args) {
 
 Specs linalg_householder_product(const Args& args) {
   const auto a = matrix(args, 0);
-  const auto tau = args.tensor(1);
+  const auto tau = args.tensor(Arg::tau);
   check_same_type(args, a, tau);
   check(a.size(-2) >= a.size(-1) && tau.ndim() == a.ndim() - 1 && batch_of(tau, 1) == batch_of(a) &&
             tau.size(-1) <= a.size(-1),
@@ -112,7 +113,7 @@ Specs linalg_householder_product(const Args& args) {
 
 Specs linalg_qr(const Args& args) {
   const auto a = matrix(args, 0);
-  const auto mode = args.string(1);
+  const auto mode = args.string(Arg::mode);
   check(mode == "reduced" || mode == "complete" || mode == "r",
         "{}: mode must be reduced, complete or r, got {}", args.schema().full_name(), mode);
   const int64_t m = a.size(-2);

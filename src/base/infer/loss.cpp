@@ -14,16 +14,17 @@ TensorSpec reduced(const Args& args, DType type, std::span<const int64_t> sizes,
 
 // Losses that broadcast input and target.
 Specs pointwise_loss(const Args& args) {
-  check_floating(args, args.tensor(0));
-  const auto type = promote(args.tensor(0).dtype(), args.tensor(1).dtype());
-  return {reduced(args, type, broadcast(args.tensor(0).sizes(), args.tensor(1).sizes()), 2)};
+  check_floating(args, args.tensor(Arg::self));
+  const auto type = promote(args.tensor(Arg::self).dtype(), args.tensor(Arg::target).dtype());
+  return {reduced(args, type,
+                  broadcast(args.tensor(Arg::self).sizes(), args.tensor(Arg::target).sizes()), 2)};
 }
 
 Specs pointwise_loss_backward(const Args& args) {
-  const auto self = args.tensor(1);
+  const auto self = args.tensor(Arg::self);
   check_floating(args, self);
-  return {spec(promote(self.dtype(), args.tensor(2).dtype()),
-               broadcast(self.sizes(), args.tensor(2).sizes()))};
+  return {spec(promote(self.dtype(), args.tensor(Arg::target).dtype()),
+               broadcast(self.sizes(), args.tensor(Arg::target).sizes()))};
 }
 
 // Classes lie in dimension 1 (0 of a single sample); `target` has the shape without them.
@@ -49,44 +50,48 @@ Dims check_classes(const Args& args, TensorView self, TensorView target,
 }
 
 Specs nll_forward(const Args& args, bool images) {
-  const auto self = args.tensor(0);
-  const Dims sizes = check_classes(args, self, args.tensor(1), args.optional_tensor(2), images);
+  const auto self = args.tensor(Arg::self);
+  const Dims sizes = check_classes(args, self, args.tensor(Arg::target),
+                                   args.optional_tensor(Arg::weight), images);
   return {reduced(args, self.dtype(), sizes, 3), spec(self.dtype(), Dims{})};
 }
 
 Specs nll_backward(const Args& args, bool images) {
-  const auto self = args.tensor(1);
-  (void)check_classes(args, self, args.tensor(2), args.optional_tensor(3), images);
+  const auto self = args.tensor(Arg::self);
+  (void)check_classes(args, self, args.tensor(Arg::target), args.optional_tensor(Arg::weight),
+                      images);
   return {spec(self.dtype(), self.sizes())};
 }
 
 }  // namespace
 
 Specs binary_cross_entropy(const Args& args) {
-  const auto self = args.tensor(0);
+  const auto self = args.tensor(Arg::self);
   check_floating(args, self);
-  check(Dims(self.sizes()) == Dims(args.tensor(1).sizes()),
+  check(Dims(self.sizes()) == Dims(args.tensor(Arg::target).sizes()),
         "binary_cross_entropy: input and target must have the same shape, got {} and {}",
-        to_string(self.sizes()), to_string(args.tensor(1).sizes()));
+        to_string(self.sizes()), to_string(args.tensor(Arg::target).sizes()));
   const TensorSpec loss = reduced(args, self.dtype(), self.sizes(), 3);
   return {loss.sizes == Dims(self.sizes()) ? spec_like(self.dtype(), self) : loss};
 }
 
 Specs binary_cross_entropy_backward(const Args& args) {
-  const auto self = args.tensor(1);
+  const auto self = args.tensor(Arg::self);
   check_floating(args, self);
   return {spec(self.dtype(), self.sizes())};
 }
 
 Specs huber_loss(const Args& args) {
-  check(args.real(3) > 0, "huber_loss: delta must be positive, got {}", args.real(3));
+  check(args.real(Arg::delta) > 0, "huber_loss: delta must be positive, got {}",
+        args.real(Arg::delta));
   return pointwise_loss(args);
 }
 Specs huber_loss_backward(const Args& args) { return pointwise_loss_backward(args); }
 Specs mse_loss(const Args& args) { return pointwise_loss(args); }
 Specs mse_loss_backward(const Args& args) { return pointwise_loss_backward(args); }
 Specs smooth_l1_loss(const Args& args) {
-  check(args.real(3) >= 0, "smooth_l1_loss: beta must not be negative, got {}", args.real(3));
+  check(args.real(Arg::beta) >= 0, "smooth_l1_loss: beta must not be negative, got {}",
+        args.real(Arg::beta));
   return pointwise_loss(args);
 }
 Specs smooth_l1_loss_backward(const Args& args) { return pointwise_loss_backward(args); }
@@ -97,7 +102,7 @@ Specs nll_loss2d_forward(const Args& args) { return nll_forward(args, true); }
 Specs nll_loss2d_backward(const Args& args) { return nll_backward(args, true); }
 
 Specs multilabel_margin_loss_forward(const Args& args) {
-  const auto self = args.tensor(0), target = args.tensor(1);
+  const auto self = args.tensor(Arg::self), target = args.tensor(Arg::target);
   check_floating(args, self);
   check(self.ndim() <= 2 && (self.ndim() == 0 || self.size(-1) > 0),
         "Expected non-empty vector or matrix with optional 0-dim batch size, but got: {}",

@@ -26,27 +26,33 @@ Dims product(const Args& args, TensorView a, int64_t rank_a, TensorView b, int64
   return sizes;
 }
 
-Specs added(const Args& args, int64_t rank_a, int64_t rank_b) {
-  const auto self = args.tensor(0);
-  const Dims sizes = product(args, args.tensor(1), rank_a, args.tensor(2), rank_b);
-  check_same_type(args, self, args.tensor(1));
+// A factor and its rank.
+struct Factor {
+  Arg name;
+  int64_t rank;
+};
+
+Specs added(const Args& args, Factor a, Factor b) {
+  const auto self = args.tensor(Arg::self);
+  const Dims sizes = product(args, args.tensor(a.name), a.rank, args.tensor(b.name), b.rank);
+  check_same_type(args, self, args.tensor(a.name));
   (void)broadcast_strides(self.sizes(), self.strides(), sizes);
   return {spec(self.dtype(), sizes)};
 }
 
-Specs plain(const Args& args, int64_t rank_a, int64_t rank_b) {
-  const auto self = args.tensor(0);
-  return {spec(self.dtype(), product(args, self, rank_a, args.tensor(1), rank_b))};
+Specs plain(const Args& args, int64_t rank, Factor other) {
+  const auto self = args.tensor(Arg::self);
+  return {spec(self.dtype(), product(args, self, rank, args.tensor(other.name), other.rank))};
 }
 
 }  // namespace
 
-Specs addmm(const Args& args) { return added(args, 2, 2); }
-Specs addmv(const Args& args) { return added(args, 2, 1); }
-Specs baddbmm(const Args& args) { return added(args, 3, 3); }
-Specs bmm(const Args& args) { return plain(args, 3, 3); }
-Specs dot(const Args& args) { return plain(args, 1, 1); }
-Specs mm(const Args& args) { return plain(args, 2, 2); }
-Specs mv(const Args& args) { return plain(args, 2, 1); }
+Specs addmm(const Args& args) { return added(args, {Arg::mat1, 2}, {Arg::mat2, 2}); }
+Specs addmv(const Args& args) { return added(args, {Arg::mat, 2}, {Arg::vec, 1}); }
+Specs baddbmm(const Args& args) { return added(args, {Arg::batch1, 3}, {Arg::batch2, 3}); }
+Specs bmm(const Args& args) { return plain(args, 3, {Arg::mat2, 3}); }
+Specs dot(const Args& args) { return plain(args, 1, {Arg::tensor, 1}); }
+Specs mm(const Args& args) { return plain(args, 2, {Arg::mat2, 2}); }
+Specs mv(const Args& args) { return plain(args, 2, {Arg::vec, 1}); }
 
 }  // namespace ocltensor::infer

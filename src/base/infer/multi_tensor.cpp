@@ -40,7 +40,7 @@ Specs like(TensorViews list) {
 }
 
 TensorViews leading_list(const Args& args) {
-  const TensorViews self = args.whole_list(0);
+  const TensorViews self = args.whole_list(Arg::self);
   for (const TensorView t : self) check_floating(args, t);
   return self;
 }
@@ -94,9 +94,9 @@ Specs foreach_copy(const Args& args) {
 
 Specs foreach_norm(const Args& args) {
   const TensorViews self = leading_list(args);
-  const auto type = args.optional_dtype(2);
+  const auto type = args.optional_dtype(Arg::dtype);
   check(!type || is_floating(*type), "_foreach_norm: dtype must be floating-point");
-  (void)args.scalar(1);
+  (void)args.scalar(Arg::ord);
   Specs specs;
   for (const TensorView t : self) specs.push_back(spec(type.value_or(t.dtype()), Dims{}));
   return specs;
@@ -141,7 +141,7 @@ Specs amp_update_scale(const Args& args) {
           to_string(args.tensor(i).sizes()));
   }
   for (size_t i = 3; i < 5; ++i) (void)args.real(i);
-  (void)args.integer(5);
+  (void)args.integer(Arg::growth_interval);
   return {};
 }
 

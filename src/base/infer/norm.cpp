@@ -54,13 +54,13 @@ DType weight_type(const Args& args, size_t i, DType fallback) {
 }  // namespace
 
 Specs native_batch_norm(const Args& args) {
-  const auto input = args.tensor(0);
+  const auto input = args.tensor(Arg::input);
   check_floating(args, input);
   check(input.ndim() >= 2, "native_batch_norm needs an input of at least 2 dimensions, got {}",
         to_string(input.sizes()));
   for (size_t i = 1; i <= 4; ++i) check_vector(args, i, input.size(1));
-  const bool training = args.boolean(5);
-  check(training || (!args.is_none(3) && !args.is_none(4)),
+  const bool training = args.boolean(Arg::training);
+  check(training || (!args.is_none(Arg::running_mean) && !args.is_none(Arg::running_var)),
         "native_batch_norm: running_mean and running_var are needed unless training");
   const Dims statistics{training ? input.size(1) : 0};
   const DType type = compute_type(input.dtype());
@@ -68,7 +68,7 @@ Specs native_batch_norm(const Args& args) {
 }
 
 Specs native_batch_norm_backward(const Args& args) {
-  const auto input = args.tensor(1);
+  const auto input = args.tensor(Arg::input);
   check_floating(args, input);
   check(input.ndim() >= 2, "native_batch_norm_backward needs an input of at least 2 dimensions");
   for (size_t i = 2; i <= 4; ++i) check_vector(args, i, input.size(1));
@@ -79,38 +79,38 @@ Specs native_batch_norm_backward(const Args& args) {
 }
 
 Specs native_layer_norm(const Args& args) {
-  const auto input = args.tensor(0);
-  const Dims statistics = check_layer(args, input, args.ints(1));
-  check_vector(args, 2, numel(args.ints(1)));
-  check_vector(args, 3, numel(args.ints(1)));
+  const auto input = args.tensor(Arg::input);
+  const Dims statistics = check_layer(args, input, args.ints(Arg::normalized_shape));
+  check_vector(args, 2, numel(args.ints(Arg::normalized_shape)));
+  check_vector(args, 3, numel(args.ints(Arg::normalized_shape)));
   const DType type = compute_type(input.dtype());
   return {spec(input.dtype(), input.sizes()), spec(type, statistics), spec(type, statistics)};
 }
 
 Specs native_layer_norm_backward(const Args& args) {
-  const auto input = args.tensor(1);
-  (void)check_layer(args, input, args.ints(2));
+  const auto input = args.tensor(Arg::input);
+  (void)check_layer(args, input, args.ints(Arg::normalized_shape));
   const DType type = weight_type(args, 5, input.dtype());
-  return masked(
-      args, 7,
-      {spec(input.dtype(), input.sizes()), spec(type, args.ints(2)), spec(type, args.ints(2))});
+  return masked(args, 7,
+                {spec(input.dtype(), input.sizes()), spec(type, args.ints(Arg::normalized_shape)),
+                 spec(type, args.ints(Arg::normalized_shape))});
 }
 
 Specs native_group_norm(const Args& args) {
-  const auto input = args.tensor(0);
+  const auto input = args.tensor(Arg::input);
   check_group(args, input, 3);
-  check_vector(args, 1, args.integer(4));
-  check_vector(args, 2, args.integer(4));
-  const Dims statistics{args.integer(3), args.integer(6)};
+  check_vector(args, 1, args.integer(Arg::C));
+  check_vector(args, 2, args.integer(Arg::C));
+  const Dims statistics{args.integer(Arg::N), args.integer(Arg::group)};
   const DType type = compute_type(input.dtype());
   return {spec(input.dtype(), input.sizes()), spec(type, statistics), spec(type, statistics)};
 }
 
 Specs native_group_norm_backward(const Args& args) {
-  const auto input = args.tensor(1);
+  const auto input = args.tensor(Arg::input);
   check_group(args, input, 5);
   const DType type = weight_type(args, 4, input.dtype());
-  const Dims channels{args.integer(6)};
+  const Dims channels{args.integer(Arg::C)};
   return masked(args, 9,
                 {spec(input.dtype(), input.sizes()), spec(type, channels), spec(type, channels)});
 }

@@ -23,8 +23,9 @@ Dims window(const Args& args, TensorView self, size_t kernel_at, size_t dilation
 }
 
 Specs backward(const Args& args, TensorView self, const Dims& expected) {
-  check(Dims(args.tensor(0).sizes()) == expected, "{}: grad_output must have shape {}, got {}",
-        args.schema().full_name(), to_string(expected), to_string(args.tensor(0).sizes()));
+  check(Dims(args.tensor(Arg::grad_output).sizes()) == expected,
+        "{}: grad_output must have shape {}, got {}", args.schema().full_name(),
+        to_string(expected), to_string(args.tensor(Arg::grad_output).sizes()));
   return {spec(self.dtype(), self.sizes())};
 }
 
@@ -36,7 +37,7 @@ void check_divisor(const Args& args, size_t i) {
 }  // namespace
 
 Specs adaptive_avg_pool2d(const Args& args) {
-  const auto self = args.tensor(0);
+  const auto self = args.tensor(Arg::self);
   check_floating(args, self);
   check(self.ndim() == 3 || self.ndim() == 4, "{} needs an input of 3 or 4 dimensions, got {}",
         args.schema().full_name(), to_string(self.sizes()));
@@ -51,8 +52,8 @@ Specs adaptive_avg_pool2d(const Args& args) {
 }
 
 Specs adaptive_avg_pool2d_backward(const Args& args) {
-  const auto grad = args.tensor(0);
-  const auto self = args.tensor(1);
+  const auto grad = args.tensor(Arg::grad_output);
+  const auto self = args.tensor(Arg::self);
   check(grad.ndim() == self.ndim() && (self.ndim() == 3 || self.ndim() == 4) &&
             Dims(grad.sizes().first(grad.sizes().size() - 2)) ==
                 Dims(self.sizes().first(self.sizes().size() - 2)),
@@ -63,34 +64,36 @@ Specs adaptive_avg_pool2d_backward(const Args& args) {
 }
 
 Specs avg_pool2d(const Args& args) {
-  check_floating_or_int64(args, args.tensor(0));
+  check_floating_or_int64(args, args.tensor(Arg::self));
   check_divisor(args, 6);
-  return {spec(args.tensor(0).dtype(), window(args, args.tensor(0), 1, 0, 4))};
+  return {spec(args.tensor(Arg::self).dtype(), window(args, args.tensor(Arg::self), 1, 0, 4))};
 }
 
 Specs avg_pool2d_backward(const Args& args) {
-  const auto self = args.tensor(1);
+  const auto self = args.tensor(Arg::self);
   check_divisor(args, 7);
   return backward(args, self, window(args, self, 2, 0, 5));
 }
 
 Specs max_pool2d_with_indices(const Args& args) {
-  const auto self = args.tensor(0);
+  const auto self = args.tensor(Arg::self);
   const Dims sizes = window(args, self, 1, 4, 5);
   return {spec(self.dtype(), sizes), spec(DType::Int64, sizes)};
 }
 
 Specs max_pool2d_with_indices_backward(const Args& args) {
-  const auto self = args.tensor(1);
+  const auto self = args.tensor(Arg::self);
   const Dims sizes = window(args, self, 2, 5, 6);
-  check(Dims(args.tensor(7).sizes()) == sizes && args.tensor(7).dtype() == DType::Int64,
+  check(Dims(args.tensor(Arg::indices).sizes()) == sizes &&
+            args.tensor(Arg::indices).dtype() == DType::Int64,
         "max_pool2d_with_indices_backward: indices must be int64 of shape {}", to_string(sizes));
   return backward(args, self, sizes);
 }
 
-Specs fractional_max_pool(const Args& args) {
-  const auto self = args.tensor(0), samples = args.tensor(3);
-  const size_t dims = args.schema().name.ends_with("2d") ? 2 : 3;
+namespace {
+
+Specs fractional_max_pool(const Args& args, size_t dims) {
+  const auto self = args.tensor(Arg::self), samples = args.tensor(Arg::random_samples);
   const Dims kernel = spatial(args, 1, dims, {}), output = spatial(args, 2, dims, {});
   check_floating(args, self);
   check_same_type(args, self, samples);
@@ -114,5 +117,10 @@ Specs fractional_max_pool(const Args& args) {
   }
   return {spec(self.dtype(), sizes), spec(DType::Int64, sizes)};
 }
+
+}  // namespace
+
+Specs fractional_max_pool2d(const Args& args) { return fractional_max_pool(args, 2); }
+Specs fractional_max_pool3d(const Args& args) { return fractional_max_pool(args, 3); }
 
 }  // namespace ocltensor::infer

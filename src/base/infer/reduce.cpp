@@ -7,7 +7,7 @@ namespace {
 
 // Dimensions in argument `dim_at` (none: all) and keepdim in `keep_at`.
 Dims reduced(const Args& args, size_t dim_at, size_t keep_at) {
-  const auto self = args.tensor(0);
+  const auto self = args.tensor(Arg::self);
   return reduced_sizes(self.sizes(), dim_mask(args.ints(dim_at), self.ndim()),
                        args.boolean(keep_at));
 }
@@ -16,8 +16,8 @@ DType real_type(DType type) { return is_complex(type) ? DType::Float32 : type; }
 DType any_type(DType type) { return type == DType::UInt8 ? type : DType::Bool; }
 
 Specs with_indices(const Args& args) {
-  const auto self = args.tensor(0);
-  check_reducible(args, self, dim_mask(args.ints(1), self.ndim()));
+  const auto self = args.tensor(Arg::self);
+  check_reducible(args, self, dim_mask(args.ints(Arg::dim), self.ndim()));
   const Dims sizes = reduced(args, 1, 2);
   return {spec(self.dtype(), sizes), spec(DType::Int64, sizes)};
 }
@@ -25,8 +25,8 @@ Specs with_indices(const Args& args) {
 }  // namespace
 
 Specs amax(const Args& args) {
-  const auto self = args.tensor(0);
-  check_reducible(args, self, dim_mask(args.ints(1), self.ndim()));
+  const auto self = args.tensor(Arg::self);
+  check_reducible(args, self, dim_mask(args.ints(Arg::dim), self.ndim()));
   return {spec(self.dtype(), reduced(args, 1, 2))};
 }
 
@@ -35,16 +35,16 @@ Specs aminmax(const Args& args) {
   return {one, one};
 }
 
-Specs any_all(const Args& args) { return {spec(any_type(args.tensor(0).dtype()), Dims{})}; }
+Specs any_all(const Args& args) { return {spec(any_type(args.tensor(Arg::self).dtype()), Dims{})}; }
 
 Specs any_dim(const Args& args) {
-  return {spec(any_type(args.tensor(0).dtype()), reduced(args, 1, 2))};
+  return {spec(any_type(args.tensor(Arg::self).dtype()), reduced(args, 1, 2))};
 }
 
 Specs any_dims(const Args& args) {
-  const auto self = args.tensor(0);
+  const auto self = args.tensor(Arg::self);
   // Unlike elsewhere, an empty list reduces nothing.
-  const bool nothing = !args.is_none(1) && args.ints(1).empty();
+  const bool nothing = !args.is_none(Arg::dim) && args.ints(Arg::dim).empty();
   return {spec(any_type(self.dtype()), nothing ? Dims(self.sizes()) : reduced(args, 1, 2))};
 }
 
@@ -55,24 +55,24 @@ Specs argmax(const Args& args) {
 }
 
 Specs linalg_vector_norm(const Args& args) {
-  const auto self = args.tensor(0);
+  const auto self = args.tensor(Arg::self);
   const bool complex = is_complex(self.dtype());
   if (!complex) check_floating(args, self);
-  const DType type = args.optional_dtype(4).value_or(self.dtype());
+  const DType type = args.optional_dtype(Arg::dtype).value_or(self.dtype());
   check(complex ? is_complex(type) : is_floating(type),
         "linalg_vector_norm: dtype must be {}, got {}", complex ? "complex" : "floating-point",
         name(type));
   check(promote(self.dtype(), type) == type,
         "linalg_vector_norm: {} does not convert to {} without narrowing", name(self.dtype()),
         name(type));
-  const double ord = args.real(1);
+  const double ord = args.real(Arg::ord);
   if (ord < 0 || ord > 1.7976931348623157e308)
-    check_reducible(args, self, dim_mask(args.ints(2), self.ndim()));
+    check_reducible(args, self, dim_mask(args.ints(Arg::dim), self.ndim()));
   return {spec(real_type(type), reduced(args, 2, 3))};
 }
 
 Specs logsumexp(const Args& args) {
-  const DType type = args.tensor(0).dtype();
+  const DType type = args.tensor(Arg::self).dtype();
   return {spec(is_integral(type, true) ? DType::Float32 : type, reduced(args, 1, 2))};
 }
 
@@ -80,7 +80,7 @@ Specs max_dim(const Args& args) { return with_indices(args); }
 Specs min_dim(const Args& args) { return with_indices(args); }
 
 Specs mean(const Args& args) {
-  const DType type = args.optional_dtype(3).value_or(args.tensor(0).dtype());
+  const DType type = args.optional_dtype(Arg::dtype).value_or(args.tensor(Arg::self).dtype());
   check(is_floating(type) || is_complex(type),
         "mean needs a floating-point type, got {}: pass dtype for an integer tensor", name(type));
   return {spec(type, reduced(args, 1, 2))};
@@ -89,31 +89,33 @@ Specs mean(const Args& args) {
 Specs nansum(const Args& args) { return sum(args); }
 
 Specs prod(const Args& args) {
-  return {spec(args.optional_dtype(1).value_or(sum_type(args.tensor(0).dtype())), Dims{})};
+  return {spec(args.optional_dtype(Arg::dtype).value_or(sum_type(args.tensor(Arg::self).dtype())),
+               Dims{})};
 }
 
 Specs prod_dim(const Args& args) { return sum(args); }
 
 Specs reduce_all_same(const Args& args) {
-  const auto self = args.tensor(0);
+  const auto self = args.tensor(Arg::self);
   check(self.numel() > 0, "{} of an empty tensor has no value", args.schema().full_name());
   return {spec(self.dtype(), Dims{})};
 }
 
 Specs sum(const Args& args) {
-  const DType type = args.optional_dtype(3).value_or(sum_type(args.tensor(0).dtype()));
+  const DType type =
+      args.optional_dtype(Arg::dtype).value_or(sum_type(args.tensor(Arg::self).dtype()));
   return {spec(type, reduced(args, 1, 2))};
 }
 
 Specs var(const Args& args) {
-  const auto self = args.tensor(0);
+  const auto self = args.tensor(Arg::self);
   if (!is_complex(self.dtype())) check_floating(args, self);
   return {spec(real_type(self.dtype()), reduced(args, 1, 3))};
 }
 
 Specs var_mean(const Args& args) {
   TensorSpec mean = var(args)[0];
-  mean.dtype = args.tensor(0).dtype();
+  mean.dtype = args.tensor(Arg::self).dtype();
   return {var(args)[0], mean};
 }
 

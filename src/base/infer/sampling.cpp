@@ -5,10 +5,9 @@ namespace ocltensor::infer {
 namespace {
 
 // `first` is the position of the image; behind it come the grid and how to read.
-void check_sampling(const Args& args, size_t first) {
+void check_sampling(const Args& args, size_t first, int64_t dims) {
   const auto input = args.tensor(first), grid = args.tensor(first + 1);
   const std::string& name = args.schema().full_name();
-  const int64_t dims = name.find("_3d") == std::string::npos ? 2 : 3;
   check_floating(args, input);
   check_same_type(args, input, grid);
   check(input.ndim() == dims + 2 && grid.ndim() == dims + 2,
@@ -40,24 +39,30 @@ Dims sampled_sizes(TensorView input, TensorView grid) {
   return sizes;
 }
 
-}  // namespace
-
-Specs grid_sampler(const Args& args) {
-  check_sampling(args, 0);
-  const auto input = args.tensor(0);
-  return {spec(input.dtype(), sampled_sizes(input, args.tensor(1)))};
+Specs sampled(const Args& args, int64_t dims) {
+  check_sampling(args, 0, dims);
+  const auto input = args.tensor(Arg::input);
+  return {spec(input.dtype(), sampled_sizes(input, args.tensor(Arg::grid)))};
 }
 
-Specs grid_sampler_backward(const Args& args) {
-  check_sampling(args, 1);
-  const auto gradient = args.tensor(0), input = args.tensor(1), grid = args.tensor(2);
+Specs sampled_backward(const Args& args, int64_t dims) {
+  check_sampling(args, 1, dims);
+  const auto gradient = args.tensor(Arg::grad_output), input = args.tensor(Arg::input),
+             grid = args.tensor(Arg::grid);
   check_same_type(args, gradient, input);
   const Dims expected = sampled_sizes(input, grid);
   check(Dims(gradient.sizes()) == expected, "{}: grad_output must have shape {}, got {}",
         args.schema().full_name(), to_string(expected), to_string(gradient.sizes()));
-  const auto wanted = args.booleans(6);
+  const auto wanted = args.booleans(Arg::output_mask);
   return {wanted[0] ? spec(input.dtype(), input.sizes()) : no_output(input.dtype()),
           wanted[1] ? spec(grid.dtype(), grid.sizes()) : no_output(grid.dtype())};
 }
+
+}  // namespace
+
+Specs grid_sampler_2d(const Args& args) { return sampled(args, 2); }
+Specs grid_sampler_3d(const Args& args) { return sampled(args, 3); }
+Specs grid_sampler_2d_backward(const Args& args) { return sampled_backward(args, 2); }
+Specs grid_sampler_3d_backward(const Args& args) { return sampled_backward(args, 3); }
 
 }  // namespace ocltensor::infer

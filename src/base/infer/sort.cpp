@@ -4,15 +4,15 @@
 namespace ocltensor::infer {
 
 Specs sort(const Args& args) {
-  const auto self = args.tensor(0);
-  (void)wrap_dim(args.integer(2), self.ndim());
+  const auto self = args.tensor(Arg::self);
+  (void)wrap_dim(args.integer(Arg::dim), self.ndim());
   return {spec(self.dtype(), self.sizes()), spec(DType::Int64, self.sizes())};
 }
 
 Specs topk(const Args& args) {
-  const auto self = args.tensor(0);
-  const int64_t k = args.integer(1);
-  const int64_t dim = wrap_dim(args.integer(2), self.ndim());
+  const auto self = args.tensor(Arg::self);
+  const int64_t k = args.integer(Arg::k);
+  const int64_t dim = wrap_dim(args.integer(Arg::dim), self.ndim());
   const int64_t length = self.ndim() == 0 ? 1 : self.size(dim);
   check(k >= 0 && k <= length, "topk: k must be between 0 and {}, got {}", length, k);
   Dims sizes = self.sizes();
@@ -23,7 +23,7 @@ Specs topk(const Args& args) {
 namespace {
 
 Specs one_of_rows(const Args& args, size_t dim_at) {
-  const auto self = args.tensor(0);
+  const auto self = args.tensor(Arg::self);
   const int64_t dim = wrap_dim(args.integer(dim_at), self.ndim());
   const uint32_t mask = self.ndim() == 0 ? 0 : uint32_t{1} << dim;
   check_reducible(args, self, mask);
@@ -37,17 +37,17 @@ Specs median(const Args& args) { return one_of_rows(args, 1); }
 Specs mode(const Args& args) { return one_of_rows(args, 1); }
 
 Specs kthvalue(const Args& args) {
-  const auto self = args.tensor(0);
+  const auto self = args.tensor(Arg::self);
   const Specs specs = one_of_rows(args, 2);
-  const int64_t k = args.integer(1), dim = wrap_dim(args.integer(2), self.ndim());
+  const int64_t k = args.integer(Arg::k), dim = wrap_dim(args.integer(Arg::dim), self.ndim());
   check(k >= 1 && k <= (self.ndim() == 0 ? 1 : self.size(dim)),
         "kthvalue(): selected number k out of range for dimension {}", dim);
   return specs;
 }
 
 Specs searchsorted(const Args& args) {
-  const auto sequence = args.tensor(0);
-  const auto self = args.tensor(1);
+  const auto sequence = args.tensor(Arg::sorted_sequence);
+  const auto self = args.tensor(Arg::self);
   check_same_type(args, sequence, self);
   check(sequence.ndim() > 0, "searchsorted: the sorted sequence must have a dimension");
   if (sequence.ndim() > 1) {
@@ -58,21 +58,21 @@ Specs searchsorted(const Args& args) {
           "dimensions, got {} and {}",
           to_string(sequence.sizes()), to_string(self.sizes()));
   }
-  if (!args.is_none(4)) {
-    const auto side = args.string(4);
+  if (!args.is_none(Arg::side)) {
+    const auto side = args.string(Arg::side);
     check(side == "left" || side == "right", "searchsorted: side must be left or right, got {}",
           side);
   }
-  if (const auto sorter = args.optional_tensor(5))
+  if (const auto sorter = args.optional_tensor(Arg::sorter))
     check(sorter->dtype() == DType::Int64 && Dims(sorter->sizes()) == Dims(sequence.sizes()),
           "searchsorted: sorter must be int64 and of the sorted sequence's shape {}",
           to_string(sequence.sizes()));
-  return {spec(args.boolean(2) ? DType::Int32 : DType::Int64, self.sizes())};
+  return {spec(args.boolean(Arg::out_int32) ? DType::Int32 : DType::Int64, self.sizes())};
 }
 
 Specs histogramdd(const Args& args) {
-  const auto self = args.tensor(0);
-  const auto edges = args.whole_list(1);
+  const auto self = args.tensor(Arg::self);
+  const auto edges = args.whole_list(Arg::bins);
   check(self.ndim() >= 2, "torch.histogramdd: input tensor should have at least 2 dimensions");
   check(static_cast<int64_t>(edges.size()) == self.size(-1) && !edges.empty(),
         "torch.histogramdd: expected {} sequences of bin edges, but got {}", self.size(-1),
@@ -84,7 +84,7 @@ Specs histogramdd(const Args& args) {
           "torch.histogramdd: bin edges should be a vector of at least two elements");
     bins.push_back(edge.size(0) - 1);
   }
-  if (const auto weight = args.optional_tensor(2)) {
+  if (const auto weight = args.optional_tensor(Arg::weight)) {
     check_same_type(args, self, *weight);
     check(weight->numel() * self.size(-1) == self.numel(),
           "torch.histogramdd: weight should have one element per point, got shape {}",

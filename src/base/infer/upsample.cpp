@@ -23,13 +23,13 @@ Dims with_spatial(const Args& args, std::span<const int64_t> input, const Dims& 
 }  // namespace
 
 Specs upsample(const Args& args) {
-  const auto self = args.tensor(0);
+  const auto self = args.tensor(Arg::self);
   return {
       spec(self.dtype(), with_spatial(args, self.sizes(), spatial(args, 1, resampled(args), {})))};
 }
 
 Specs upsample_backward(const Args& args) {
-  const auto grad = args.tensor(0);
+  const auto grad = args.tensor(Arg::grad_output);
   const size_t dims = resampled(args);
   const Dims input = spatial(args, 2, 2 + dims, {});
   const Dims expected = with_spatial(args, input, spatial(args, 1, dims, {}));

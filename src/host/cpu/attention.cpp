@@ -59,10 +59,10 @@ void softmax_rows(Values& scores, int64_t length) {
 
 // Drops weights by the mask or at random; returns the factor that makes up for it.
 double drop(const CpuCall& call, const Dims& sizes, Values& weights, DType type) {
-  const double p = call.args.real(4);
+  const double p = call.args.real(Arg::dropout_p);
   if (p <= 0) return 1;
   const double factor = p == 1 ? 0 : 1 / (1 - p);
-  if (const auto given = call.args.optional_tensor(6)) {
+  if (const auto given = call.args.optional_tensor(Arg::dropout_mask)) {
     const auto kept = read<double>(View(*given).broadcast_to(sizes));
     for (size_t i = 0; i < weights.size(); ++i)
       if (kept[i] == 0) weights[i] = 0;
@@ -74,7 +74,7 @@ double drop(const CpuCall& call, const Dims& sizes, Values& weights, DType type)
 }
 
 void attention(const CpuCall& call) {
-  const View query = call.args.tensor(0);
+  const View query = call.args.tensor(Arg::query);
   const Dims& output_sizes = call.specs[0].sizes;
   const Dims& weight_sizes = call.specs[1].sizes;
   const int64_t rows = weight_sizes[weight_sizes.size() - 2];
@@ -82,19 +82,19 @@ void attention(const CpuCall& call) {
   const int64_t depth = query.sizes.back();
   const int64_t width = output_sizes.back();
   const auto batch_of = [](const Dims& d) { return std::span(d.data(), d.size() - 2); };
-  const bool shared = call.args.boolean(8);
+  const bool shared = call.args.boolean(Arg::enable_gqa);
   const Values q = batched(call, 0, batch_of(weight_sizes), false);
   const Values k = batched(call, 1, batch_of(weight_sizes), shared);
   const Values v = batched(call, 2, batch_of(output_sizes), shared);
   const double scale =
-      call.args.optional_real(7).value_or(1 / std::sqrt(static_cast<double>(depth)));
+      call.args.optional_real(Arg::scale).value_or(1 / std::sqrt(static_cast<double>(depth)));
 
   Values scores(static_cast<size_t>(numel(weight_sizes)));
   for (int64_t b = 0; b < numel(batch_of(weight_sizes)); ++b)
     multiply(q.data() + b * rows * depth, k.data() + b * length * depth,
              scores.data() + b * rows * length, rows, length, depth, {.b_transposed = true});
   for (double& s : scores) s *= scale;
-  if (call.args.boolean(5))
+  if (call.args.boolean(Arg::is_causal))
     for (size_t i = 0; i < scores.size(); ++i) {
       const auto at = static_cast<int64_t>(i);
       if (at % length > at / length % rows) scores[i] = -kInfinity;
@@ -210,9 +210,9 @@ Values share_heads(const Values& values, int64_t batch, int64_t heads, int64_t k
 
 void fused_attention_backward(const CpuCall& call) {
   const Fused f = fused(call, 1, 7, 9);
-  const auto grad = read<double>(View(call.args.tensor(0)));
-  const auto out = read<double>(View(call.args.tensor(5)));
-  const auto sums = read<double>(View(call.args.tensor(6)));
+  const auto grad = read<double>(View(call.args.tensor(Arg::grad_out)));
+  const auto out = read<double>(View(call.args.tensor(Arg::out)));
+  const auto sums = read<double>(View(call.args.tensor(Arg::logsumexp)));
   const int64_t rows = f.queries;
   Values grad_q(f.q.size()), grad_k(f.k.size()), grad_v(f.v.size());
   for (int64_t b = 0; b < f.batch(); ++b) {

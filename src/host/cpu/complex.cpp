@@ -88,12 +88,12 @@ void pointwise(const CpuCall& call, CpuFunction plain) {
 
 void copy(const CpuCall& call, CpuFunction) {
   const View out = call.out(0);
-  write_numbers(out, read_numbers(View(call.args.tensor(1)).broadcast_to(out.sizes)));
+  write_numbers(out, read_numbers(View(call.args.tensor(Arg::src)).broadcast_to(out.sizes)));
 }
 void fill(const CpuCall& call, CpuFunction) {
   const View out = call.out(0);
-  write_numbers(
-      out, std::vector<Number>(static_cast<size_t>(out.numel()), call.args.number(1).as_complex()));
+  write_numbers(out, std::vector<Number>(static_cast<size_t>(out.numel()),
+                                         call.args.number(Arg::value).as_complex()));
 }
 
 // Elements that are only moved are int64 for the other operators.
@@ -124,7 +124,7 @@ void move(const CpuCall& call, CpuFunction plain) {
 }
 
 void cat(const CpuCall& call, CpuFunction plain) {
-  for (const auto& t : call.args.tensors(0))
+  for (const auto& t : call.args.tensors(Arg::tensors))
     if (!is_complex(t->dtype()))
       unsupported(TB_REASON_DTYPE, "cat: the CPU backend joins complex64 with nothing else");
   move(call, plain);
@@ -134,9 +134,9 @@ void cat(const CpuCall& call, CpuFunction plain) {
 
 template <typename F>
 void reduce(const CpuCall& call, bool all, F&& combine) {
-  const View self = call.args.tensor(0);
-  const uint32_t mask =
-      all ? infer::dim_mask({}, self.ndim()) : infer::dim_mask(call.args.ints(1), self.ndim());
+  const View self = call.args.tensor(Arg::self);
+  const uint32_t mask = all ? infer::dim_mask({}, self.ndim())
+                            : infer::dim_mask(call.args.ints(Arg::dim), self.ndim());
   const auto numbers = read_numbers(self.with_last(mask));
   size_t length = 1;
   for (size_t d = 0; d < self.sizes.size(); ++d)
@@ -188,12 +188,12 @@ std::vector<Number> product(const CpuCall& call, size_t first) {
 void multiply(const CpuCall& call, CpuFunction) { write_numbers(call.out(0), product(call, 0)); }
 void multiply_add(const CpuCall& call, CpuFunction) {
   const View out = call.out(0);
-  const Number beta = call.args.number(3).as_complex();
-  const Number alpha = call.args.number(4).as_complex();
+  const Number beta = call.args.number(Arg::beta).as_complex();
+  const Number alpha = call.args.number(Arg::alpha).as_complex();
   auto result = product(call, 1);
   for (Number& v : result) v *= alpha;
   if (beta != 0.0) {
-    const auto self = read_numbers(View(call.args.tensor(0)).broadcast_to(out.sizes));
+    const auto self = read_numbers(View(call.args.tensor(Arg::self)).broadcast_to(out.sizes));
     for (size_t i = 0; i < result.size(); ++i) result[i] += beta * self[i];
   }
   write_numbers(out, result);
@@ -252,8 +252,7 @@ ComplexFunction find_complex(const Operator& op) {
       {"dot.out", multiply},       {"addmm.out", multiply_add}, {"baddbmm.out", multiply_add},
       {"addmv.out", multiply_add}, {"_fft_c2c.out", itself},    {"_fft_r2c.out", itself},
       {"_fft_c2r.out", itself}};
-  if (std::string_view(op.family) == "pointwise")
-    return formulas().contains(op.name) ? pointwise : nullptr;
+  if (op.is(kPointwise)) return formulas().contains(op.name) ? pointwise : nullptr;
   const auto it = map.find(op.name);
   return it == map.end() ? nullptr : it->second;
 }

@@ -121,15 +121,15 @@ Values weight_gradient(const Plain& p, const Values& gradient, const Values& ima
 }
 
 void convolution(const CpuCall& call) {
-  const View input = call.args.tensor(0);
-  const View weight = call.args.tensor(1);
-  const bool transposed = call.args.boolean(6);
+  const View input = call.args.tensor(Arg::input);
+  const View weight = call.args.tensor(Arg::weight);
+  const bool transposed = call.args.boolean(Arg::transposed);
   const Dims& sizes = call.specs[0].sizes;
   const Plain p = transposed ? describe(call.args, 3, sizes, input.sizes, weight.sizes)
                              : describe(call.args, 3, input.sizes, sizes, weight.sizes);
   Values result = transposed ? image_gradient(p, read<double>(input), read<double>(weight))
                              : forward(p, read<double>(input), read<double>(weight));
-  if (const auto bias = call.args.optional_tensor(2)) {
+  if (const auto bias = call.args.optional_tensor(Arg::bias)) {
     const auto b = read<double>(View(*bias));
     const size_t area =
         result.size() / static_cast<size_t>(std::max<int64_t>(1, sizes[0] * sizes[1]));
@@ -139,10 +139,10 @@ void convolution(const CpuCall& call) {
 }
 
 void convolution_backward(const CpuCall& call) {
-  const View gradient = call.args.tensor(0);
-  const View input = call.args.tensor(1);
-  const View weight = call.args.tensor(2);
-  const bool transposed = call.args.boolean(7);
+  const View gradient = call.args.tensor(Arg::grad_output);
+  const View input = call.args.tensor(Arg::input);
+  const View weight = call.args.tensor(Arg::weight);
+  const bool transposed = call.args.boolean(Arg::transposed);
   const Plain p = transposed ? describe(call.args, 4, gradient.sizes, input.sizes, weight.sizes)
                              : describe(call.args, 4, input.sizes, gradient.sizes, weight.sizes);
   const auto g = read<double>(gradient);

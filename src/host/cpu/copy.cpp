@@ -40,7 +40,7 @@ struct Detached {
 
 void copy(const CpuCall& call) {
   const View out = call.out(0);
-  const Detached src(call.args.tensor(1));
+  const Detached src(call.args.tensor(Arg::src));
   copy_view(out, src.view.broadcast_to(out.sizes));
 }
 
@@ -62,15 +62,15 @@ void fill_view(const View& out, Scalar value) {
 }
 
 void fill(const CpuCall& call) {
-  check_fits(call.args.scalar(1), call.out(0).type);
-  fill_view(call.out(0), call.args.scalar(1));
+  check_fits(call.args.scalar(Arg::value), call.out(0).type);
+  fill_view(call.out(0), call.args.scalar(Arg::value));
 }
 
 void cat(const CpuCall& call) {
   const View out = call.out(0);
-  const int64_t dim = wrap_dim(call.args.integer(1), out.ndim());
+  const int64_t dim = wrap_dim(call.args.integer(Arg::dim), out.ndim());
   std::vector<Detached> inputs;
-  for (const auto& t : call.args.tensors(0))
+  for (const auto& t : call.args.tensors(Arg::tensors))
     if (t->ndim() > 1 || t->numel() > 0) inputs.emplace_back(View(*t));
   int64_t start = 0;
   for (const Detached& input : inputs) {
@@ -83,8 +83,8 @@ void cat(const CpuCall& call) {
 void arange(const CpuCall& call) {
   const View out = call.out(0);
   const auto count = static_cast<size_t>(out.numel());
-  const Scalar start = call.args.scalar(0);
-  const Scalar step = call.args.scalar(2);
+  const Scalar start = call.args.scalar(Arg::start);
+  const Scalar step = call.args.scalar(Arg::step);
   with_compute(out.type, [&]<typename T>(T) {
     std::vector<T> values(count);
     for (size_t i = 0; i < count; ++i)
@@ -98,8 +98,8 @@ void linspace(const CpuCall& call) {
   const View out = call.out(0);
   const int64_t count = out.numel();
   const bool whole = !is_floating(out.type);
-  const double start = whole ? std::trunc(call.args.real(0)) : call.args.real(0);
-  const double end = whole ? std::trunc(call.args.real(1)) : call.args.real(1);
+  const double start = whole ? std::trunc(call.args.real(Arg::start)) : call.args.real(Arg::start);
+  const double end = whole ? std::trunc(call.args.real(Arg::end)) : call.args.real(Arg::end);
   const double step = count > 1 ? (end - start) / static_cast<double>(count - 1) : 0;
   std::vector<double> values(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i)
@@ -118,8 +118,8 @@ void eye(const CpuCall& call) {
 }
 
 void triangle(const CpuCall& call, bool lower) {
-  const View self = call.args.tensor(0);
-  const int64_t diagonal = call.args.integer(1);
+  const View self = call.args.tensor(Arg::self);
+  const int64_t diagonal = call.args.integer(Arg::diagonal);
   const int64_t columns = self.sizes.back();
   const int64_t rows = self.sizes[self.sizes.size() - 2];
   with_compute(self.type, [&]<typename T>(T) {
@@ -137,9 +137,9 @@ void tril(const CpuCall& call) { triangle(call, true); }
 void triu(const CpuCall& call) { triangle(call, false); }
 
 void flip(const CpuCall& call) {
-  const Detached self(call.args.tensor(0));
+  const Detached self(call.args.tensor(Arg::self));
   View reversed = self.view;
-  for (int64_t dim : call.args.ints(1)) {
+  for (int64_t dim : call.args.ints(Arg::dims)) {
     const auto d = static_cast<size_t>(wrap_dim(dim, reversed.ndim()));
     if (reversed.sizes.empty() || reversed.sizes[d] == 0) continue;
     reversed.data = reversed.at((reversed.sizes[d] - 1) * reversed.strides[d]);
@@ -150,9 +150,9 @@ void flip(const CpuCall& call) {
 
 // Rolls one dimension after the other; without dimensions, the flattened tensor.
 void roll(const CpuCall& call) {
-  const View self = call.args.tensor(0);
-  const auto shifts = call.args.ints(1);
-  const auto dims = call.args.ints(2);
+  const View self = call.args.tensor(Arg::self);
+  const auto shifts = call.args.ints(Arg::shifts);
+  const auto dims = call.args.ints(Arg::dims);
   with_compute(self.type, [&]<typename T>(T) {
     auto values = read<T>(self);
     const auto roll_one = [&](int64_t shift, int64_t length, int64_t inner) {

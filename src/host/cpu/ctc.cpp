@@ -63,7 +63,7 @@ class Ctc {
 };
 
 void forward(const CpuCall& call) {
-  const Ctc ctc(call, 0, call.args.integer(4));
+  const Ctc ctc(call, 0, call.args.integer(Arg::blank));
   std::vector<double> alphas(static_cast<size_t>(numel(call.specs[1].sizes)), kNever), losses;
   for (size_t n = 0; n < ctc.labels.size(); ++n) {
     const size_t own = ctc.labels[n].size();
@@ -91,12 +91,13 @@ void forward(const CpuCall& call) {
 }
 
 void backward(const CpuCall& call) {
-  const Ctc ctc(call, 1, call.args.integer(7));
-  const auto grad = read<double>(call.args.tensor(0)), loss = read<double>(call.args.tensor(5)),
-             alphas = read<double>(call.args.tensor(6));
+  const Ctc ctc(call, 1, call.args.integer(Arg::blank));
+  const auto grad = read<double>(call.args.tensor(Arg::grad)),
+             loss = read<double>(call.args.tensor(Arg::neg_log_likelihood)),
+             alphas = read<double>(call.args.tensor(Arg::log_alpha));
   std::vector<double> result(ctc.probs.size());
   for (size_t n = 0; n < ctc.labels.size(); ++n) {
-    if (call.args.boolean(8) && loss[n] == -kNever) continue;
+    if (call.args.boolean(Arg::zero_infinity) && loss[n] == -kNever) continue;
     const size_t own = ctc.labels[n].size();
     std::vector<double> betas(own, kNever);
     for (int64_t t = ctc.inputs[n] - 1; t >= 0; --t) {

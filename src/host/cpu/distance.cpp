@@ -31,7 +31,7 @@ double slope(double d, double distance, double p) {
 }
 
 void forward(const CpuCall& call) {
-  const TensorView self = call.args.tensor(0);
+  const TensorView self = call.args.tensor(Arg::self);
   const auto x = read<double>(self);
   const int64_t rows = self.size(0), columns = self.size(1);
   std::vector<double> result;
@@ -39,14 +39,14 @@ void forward(const CpuCall& call) {
     for (int64_t j = i + 1; j < rows; ++j)
       result.push_back(columns == 0 ? 0
                                     : norm(x.data() + i * columns, x.data() + j * columns, columns,
-                                           call.args.real(1)));
+                                           call.args.real(Arg::p)));
   write(call.out(0), result);
 }
 
 void backward(const CpuCall& call) {
-  const TensorView self = call.args.tensor(1);
-  const auto grad = read<double>(call.args.tensor(0)), x = read<double>(self),
-             distance = read<double>(call.args.tensor(3));
+  const TensorView self = call.args.tensor(Arg::self);
+  const auto grad = read<double>(call.args.tensor(Arg::grad)), x = read<double>(self),
+             distance = read<double>(call.args.tensor(Arg::pdist));
   const int64_t rows = self.size(0), columns = self.size(1);
   std::vector<double> result(x.size());
   size_t pair = 0;
@@ -55,7 +55,8 @@ void backward(const CpuCall& call) {
       for (int64_t c = 0; c < columns; ++c) {
         const auto a = static_cast<size_t>(i * columns + c),
                    b = static_cast<size_t>(j * columns + c);
-        const double share = grad[pair] * slope(x[a] - x[b], distance[pair], call.args.real(2));
+        const double share =
+            grad[pair] * slope(x[a] - x[b], distance[pair], call.args.real(Arg::p));
         result[a] += share;
         result[b] -= share;
       }

@@ -18,7 +18,8 @@ struct Grid {
 
 Dims wrapped(const CpuCall& call) {
   Dims dims;
-  for (const int64_t d : call.args.ints(1)) dims.push_back(wrap_dim(d, call.args.tensor(0).ndim()));
+  for (const int64_t d : call.args.ints(Arg::dim))
+    dims.push_back(wrap_dim(d, call.args.tensor(Arg::self).ndim()));
   return dims;
 }
 
@@ -60,7 +61,7 @@ Grid transformed(const Grid& in, int64_t dim, bool forward) {
 }
 
 void finish(const CpuCall& call, Grid grid, double points) {
-  const int64_t normalization = call.args.integer(2);
+  const int64_t normalization = call.args.integer(Arg::normalization);
   const double scale = normalization == 0   ? 1
                        : normalization == 1 ? 1 / std::sqrt(points)
                                             : 1 / points;
@@ -75,13 +76,15 @@ double points_of(const Grid& grid, const Dims& dims) {
 }
 
 Grid read_grid(const CpuCall& call) {
-  return {Dims(call.args.tensor(0).sizes()), read_numbers(View(call.args.tensor(0)))};
+  return {Dims(call.args.tensor(Arg::self).sizes()),
+          read_numbers(View(call.args.tensor(Arg::self)))};
 }
 
 void complex_to_complex(const CpuCall& call) {
   Grid grid = read_grid(call);
   if (grid.values.empty()) return;
-  for (const int64_t d : wrapped(call)) grid = transformed(grid, d, call.args.boolean(3));
+  for (const int64_t d : wrapped(call))
+    grid = transformed(grid, d, call.args.boolean(Arg::forward));
   const double points = points_of(grid, wrapped(call));
   finish(call, std::move(grid), points);
 }
@@ -107,7 +110,7 @@ void complex_to_real(const CpuCall& call) {
   const int64_t last = dims.back();
   for (const int64_t d : dims)
     if (d != last) grid = transformed(grid, d, false);
-  grid = along(grid, last, call.args.integer(3), [](const Numbers& x, Numbers& y) {
+  grid = along(grid, last, call.args.integer(Arg::last_dim_size), [](const Numbers& x, Numbers& y) {
     for (size_t k = 0; k < y.size(); ++k) y[k] = k < x.size() ? x[k] : std::conj(x[y.size() - k]);
     y[0].imag(0);
     if (y.size() % 2 == 0) y[y.size() / 2].imag(0);

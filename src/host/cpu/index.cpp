@@ -42,9 +42,9 @@ std::vector<int64_t> index_offsets(const CpuCall& call, const View& index, const
 }
 
 void gather(const CpuCall& call) {
-  const View self = at_least_1d(call.args.tensor(0));
-  const View index = at_least_1d(call.args.tensor(2));
-  const int64_t dim = wrap_dim(call.args.integer(1), self.ndim());
+  const View self = at_least_1d(call.args.tensor(Arg::self));
+  const View index = at_least_1d(call.args.tensor(Arg::index));
+  const int64_t dim = wrap_dim(call.args.integer(Arg::dim), self.ndim());
   if (index.numel() == 0) return;
   with_compute(self.type, [&]<typename T>(T) {
     const auto values = read<T>(self);
@@ -57,8 +57,8 @@ void gather(const CpuCall& call) {
 
 enum class Reduce { Replace, Sum, Product, Mean, Max, Min };
 
-Reduce reduce_named(const CpuCall& call, std::string_view name) {
-  const bool two = call.args.schema().name == "scatter_reduce";
+// `two`: scatter_reduce's names, else those of scatter.
+Reduce reduce_named(const CpuCall& call, std::string_view name, bool two) {
   if (name == (two ? "sum" : "add")) return Reduce::Sum;
   if (name == (two ? "prod" : "multiply")) return Reduce::Product;
   if (two && name == "mean") return Reduce::Mean;
@@ -81,21 +81,21 @@ void combine(T& target, T value, Reduce how) {
 }
 
 void scatter_with(const CpuCall& call, Reduce how, bool include_self) {
-  const View self = at_least_1d(call.args.tensor(0));
-  const View index = at_least_1d(call.args.tensor(2));
-  const int64_t dim = wrap_dim(call.args.integer(1), self.ndim());
+  const View self = at_least_1d(call.args.tensor(Arg::self));
+  const View index = at_least_1d(call.args.tensor(Arg::index));
+  const int64_t dim = wrap_dim(call.args.integer(Arg::dim), self.ndim());
   with_compute(self.type, [&]<typename T>(T) {
     auto result = read<T>(self);
     std::vector<int64_t> offsets;
     std::vector<T> src;
     if (index.numel() != 0) {
       offsets = index_offsets(call, index, self.sizes, dim);
-      if (call.args.is_tensor(3)) {
-        View from = at_least_1d(call.args.tensor(3));
+      if (call.args.has(Arg::src)) {
+        View from = at_least_1d(call.args.tensor(Arg::src));
         from.sizes = index.sizes;  // only the leading part takes part
         src = read<T>(from);
       } else {
-        src.assign(offsets.size(), number<T>(call.args.scalar(3)));
+        src.assign(offsets.size(), number<T>(call.args.scalar(Arg::value)));
       }
     }
     std::vector<int64_t> hits(result.size(), include_self ? 1 : 0);
@@ -120,10 +120,11 @@ void scatter_with(const CpuCall& call, Reduce how, bool include_self) {
 void scatter(const CpuCall& call) { scatter_with(call, Reduce::Replace, true); }
 void scatter_add(const CpuCall& call) { scatter_with(call, Reduce::Sum, true); }
 void scatter_reduce(const CpuCall& call) {
-  scatter_with(call, reduce_named(call, call.args.string(4)), true);
+  scatter_with(call, reduce_named(call, call.args.string(Arg::reduce), false), true);
 }
 void scatter_reduce_two(const CpuCall& call) {
-  scatter_with(call, reduce_named(call, call.args.string(4)), call.args.boolean(5));
+  scatter_with(call, reduce_named(call, call.args.string(Arg::reduce), true),
+               call.args.boolean(Arg::include_self));
 }
 
 // A tensor as [outer, dimension, inner].
@@ -136,10 +137,10 @@ struct Slices {
 };
 
 void index_select(const CpuCall& call) {
-  const View self = call.args.tensor(0);
-  const int64_t dim = wrap_dim(call.args.integer(1), self.ndim());
+  const View self = call.args.tensor(Arg::self);
+  const int64_t dim = wrap_dim(call.args.integer(Arg::dim), self.ndim());
   const Slices s(self, dim);
-  const auto index = read<int64_t>(call.args.tensor(2));
+  const auto index = read<int64_t>(call.args.tensor(Arg::index));
   with_compute(self.type, [&]<typename T>(T) {
     const auto values = read<T>(self);
     std::vector<T> result;
@@ -153,14 +154,14 @@ void index_select(const CpuCall& call) {
 }
 
 void index_add(const CpuCall& call) {
-  const View self = call.args.tensor(0);
-  const int64_t dim = wrap_dim(call.args.integer(1), self.ndim());
+  const View self = call.args.tensor(Arg::self);
+  const int64_t dim = wrap_dim(call.args.integer(Arg::dim), self.ndim());
   const Slices s(self, dim);
-  const auto index = read<int64_t>(call.args.tensor(2));
+  const auto index = read<int64_t>(call.args.tensor(Arg::index));
   with_compute(self.type, [&]<typename T>(T) {
     auto result = read<T>(self);
-    const auto source = read<T>(call.args.tensor(3));
-    const T alpha = number<T>(call.args.scalar(4));
+    const auto source = read<T>(call.args.tensor(Arg::source));
+    const T alpha = number<T>(call.args.scalar(Arg::alpha));
     const T* from = source.data();
     for (int64_t o = 0; o < s.outer; ++o)
       for (int64_t i : index) {
@@ -172,8 +173,8 @@ void index_add(const CpuCall& call) {
 }
 
 void embedding(const CpuCall& call) {
-  const View weight = call.args.tensor(0);
-  const auto index = read<int64_t>(call.args.tensor(1));
+  const View weight = call.args.tensor(Arg::weight);
+  const auto index = read<int64_t>(call.args.tensor(Arg::indices));
   const int64_t width = weight.sizes[1];
   with_compute(weight.type, [&]<typename T>(T) {
     const auto values = read<T>(weight);
@@ -187,18 +188,19 @@ void embedding(const CpuCall& call) {
 }
 
 void embedding_backward(const CpuCall& call) {
-  const auto gradient = read<double>(call.args.tensor(0));
-  const auto index = read<int64_t>(call.args.tensor(1));
-  const int64_t rows = call.args.integer(2);
-  const int64_t padding = call.args.integer(3);
+  const auto gradient = read<double>(call.args.tensor(Arg::grad_output));
+  const auto index = read<int64_t>(call.args.tensor(Arg::indices));
+  const int64_t rows = call.args.integer(Arg::num_weights);
+  const int64_t padding = call.args.integer(Arg::padding_idx);
   const int64_t width = call.specs[0].sizes[1];
   std::vector<int64_t> uses(static_cast<size_t>(rows), 0);
   for (int64_t i : index) ++uses[static_cast<size_t>(checked_index(call, i, rows))];
   std::vector<double> result(static_cast<size_t>(rows * width));
   for (size_t n = 0; n < index.size(); ++n) {
     if (index[n] == padding) continue;
-    const double scale =
-        call.args.boolean(4) ? 1.0 / static_cast<double>(uses[static_cast<size_t>(index[n])]) : 1;
+    const double scale = call.args.boolean(Arg::scale_grad_by_freq)
+                             ? 1.0 / static_cast<double>(uses[static_cast<size_t>(index[n])])
+                             : 1;
     for (int64_t k = 0; k < width; ++k)
       result[static_cast<size_t>(index[n] * width + k)] +=
           scale * gradient[n * static_cast<size_t>(width) + static_cast<size_t>(k)];
@@ -216,7 +218,7 @@ std::vector<uint8_t> truth(const View& v) {
 }
 
 void nonzero(const CpuCall& call) {
-  const View self = call.args.tensor(0);
+  const View self = call.args.tensor(Arg::self);
   const auto mask = truth(self);
   const Dims strides = contiguous_strides(self.sizes);
   std::vector<int64_t> result;
@@ -231,8 +233,8 @@ void nonzero(const CpuCall& call) {
 }
 
 void masked_select(const CpuCall& call) {
-  const View self = call.args.tensor(0);
-  const View mask = call.args.tensor(1);
+  const View self = call.args.tensor(Arg::self);
+  const View mask = call.args.tensor(Arg::mask);
   const Dims common = broadcast(self.sizes, mask.sizes);
   const auto chosen = truth(mask.broadcast_to(common));
   with_compute(self.type, [&]<typename T>(T) {
@@ -279,7 +281,7 @@ Positions positions(const CpuCall& call, const View& self) {
   std::vector<std::optional<View>> views;
   std::vector<std::vector<int64_t>> storage;
   storage.reserve(TB_MAX_RANK);
-  for (const auto& index : call.args.tensors(1)) expand(index, views, storage);
+  for (const auto& index : call.args.tensors(Arg::indices)) expand(index, views, storage);
   check(views.size() <= self.sizes.size(), "{}: too many indices for a tensor of {} dimensions",
         call.args.schema().full_name(), self.ndim());
   views.resize(self.sizes.size());
@@ -331,7 +333,7 @@ Positions positions(const CpuCall& call, const View& self) {
 }
 
 void index(const CpuCall& call) {
-  const View self = call.args.tensor(0);
+  const View self = call.args.tensor(Arg::self);
   const Positions p = positions(call, self);
   with_compute(self.type, [&]<typename T>(T) {
     const auto values = read<T>(self);
@@ -342,14 +344,14 @@ void index(const CpuCall& call) {
 }
 
 void index_put(const CpuCall& call) {
-  const View self = call.args.tensor(0);
+  const View self = call.args.tensor(Arg::self);
   const Positions p = positions(call, self);
   with_compute(self.type, [&]<typename T>(T) {
     auto result = read<T>(self);
-    const auto values = read<T>(View(call.args.tensor(2)).broadcast_to(p.sizes));
+    const auto values = read<T>(View(call.args.tensor(Arg::values)).broadcast_to(p.sizes));
     for (size_t i = 0; i < p.offsets.size(); ++i)
       combine(result[static_cast<size_t>(p.offsets[i])], values[i],
-              call.args.boolean(3) ? Reduce::Sum : Reduce::Replace);
+              call.args.boolean(Arg::accumulate) ? Reduce::Sum : Reduce::Replace);
     write(call.out(0), result);
   });
 }

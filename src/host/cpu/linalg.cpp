@@ -61,8 +61,8 @@ int64_t cholesky_one(double* a, int64_t n) {
 }
 
 void cholesky(const CpuCall& call) {
-  const bool upper = call.args.boolean(1);
-  const View self = call.args.tensor(0);
+  const bool upper = call.args.boolean(Arg::upper);
+  const View self = call.args.tensor(Arg::self);
   const Dims batch = batch_of(self);
   Matrices a(upper ? turned(self) : self);
   std::vector<int64_t> info(static_cast<size_t>(numel(batch)));
@@ -106,10 +106,12 @@ void solve_all(const CpuCall& call, const View& b, bool left, Solve&& solve) {
 }
 
 void solve_triangular(const CpuCall& call) {
-  const bool left = call.args.boolean(3);
-  Matrices a(View(call.args.tensor(0)), batch_of(call.out(0)));
-  solve_all(call, call.args.tensor(1), left, [&](int64_t i, double* x, int64_t k) {
-    solve_one({a[i], a.rows, call.args.boolean(2), call.args.boolean(4), !left}, x, k);
+  const bool left = call.args.boolean(Arg::left);
+  Matrices a(View(call.args.tensor(Arg::self)), batch_of(call.out(0)));
+  solve_all(call, call.args.tensor(Arg::B), left, [&](int64_t i, double* x, int64_t k) {
+    solve_one(
+        {a[i], a.rows, call.args.boolean(Arg::upper), call.args.boolean(Arg::unitriangular), !left},
+        x, k);
   });
 }
 
@@ -168,26 +170,27 @@ Factored lu_all(const View& self, bool pivot) {
 }
 
 void lu_factor(const CpuCall& call) {
-  const Factored f = lu_all(call.args.tensor(0), call.args.boolean(1));
+  const Factored f = lu_all(call.args.tensor(Arg::A), call.args.boolean(Arg::pivot));
   write(call.out(0), f.a.values);
   write(call.out(1), f.pivots);
   write(call.out(2), f.info);
 }
 
 void lu_solve(const CpuCall& call) {
-  const bool left = call.args.boolean(3);
+  const bool left = call.args.boolean(Arg::left);
   const Dims batch = batch_of(call.out(0));
-  Matrices lu(View(call.args.tensor(0)), batch);
+  Matrices lu(View(call.args.tensor(Arg::LU)), batch);
   Dims sizes = batch;
   sizes.push_back(lu.rows);
-  const auto pivots = read<int64_t>(View(call.args.tensor(1)).broadcast_to(sizes));
-  solve_all(call, call.args.tensor(2), left, [&](int64_t i, double* x, int64_t k) {
-    lu_solve_one(lu[i], pivots.data() + i * lu.rows, lu.rows, x, k, call.args.boolean(4) == left);
+  const auto pivots = read<int64_t>(View(call.args.tensor(Arg::pivots)).broadcast_to(sizes));
+  solve_all(call, call.args.tensor(Arg::B), left, [&](int64_t i, double* x, int64_t k) {
+    lu_solve_one(lu[i], pivots.data() + i * lu.rows, lu.rows, x, k,
+                 call.args.boolean(Arg::adjoint) == left);
   });
 }
 
 void inverse(const CpuCall& call) {
-  const View self = call.args.tensor(0);
+  const View self = call.args.tensor(Arg::A);
   Factored f = lu_all(self, true);
   const int64_t n = f.a.rows;
   const int64_t count = numel(batch_of(self));
@@ -201,13 +204,13 @@ void inverse(const CpuCall& call) {
 }
 
 void lu_unpack(const CpuCall& call) {
-  const View lu = call.args.tensor(0);
+  const View lu = call.args.tensor(Arg::LU_data);
   Matrices a{lu};
   const int64_t count = numel(batch_of(lu));
   const int64_t m = a.rows;
   const int64_t n = a.columns;
   const int64_t k = std::min(m, n);
-  const auto pivots = read<int64_t>(View(call.args.tensor(1)));
+  const auto pivots = read<int64_t>(View(call.args.tensor(Arg::LU_pivots)));
   Matrices p(count, m, m);
   Matrices l(count, m, k);
   Matrices u(count, k, n);
@@ -281,15 +284,15 @@ Reflected qr_all(const View& self) {
 }
 
 void geqrf(const CpuCall& call) {
-  const Reflected f = qr_all(call.args.tensor(0));
+  const Reflected f = qr_all(call.args.tensor(Arg::self));
   write(call.out(0), f.a.values);
   write(call.out(1), f.tau);
 }
 
 void householder_product(const CpuCall& call) {
-  Matrices a{View(call.args.tensor(0))};
-  const auto tau = read<double>(View(call.args.tensor(1)));
-  const int64_t k = call.args.tensor(1).size(-1);
+  Matrices a{View(call.args.tensor(Arg::input))};
+  const auto tau = read<double>(View(call.args.tensor(Arg::tau)));
+  const int64_t k = call.args.tensor(Arg::tau).size(-1);
   const int64_t count = numel(batch_of(call.out(0)));
   Matrices q(count, a.rows, a.columns);
   for (int64_t i = 0; i < count; ++i)
@@ -298,7 +301,7 @@ void householder_product(const CpuCall& call) {
 }
 
 void qr(const CpuCall& call) {
-  Reflected f = qr_all(call.args.tensor(0));
+  Reflected f = qr_all(call.args.tensor(Arg::A));
   const int64_t m = f.a.rows;
   const int64_t n = f.a.columns;
   if (call.wants(0)) {

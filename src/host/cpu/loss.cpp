@@ -44,12 +44,13 @@ constexpr DifferenceLoss kHuber = {[](double d, double delta) {
                                    }};
 
 void difference_loss(const CpuCall& call, const DifferenceLoss& loss, double parameter) {
-  const Dims sizes = broadcast(call.args.tensor(0).sizes(), call.args.tensor(1).sizes());
+  const Dims sizes =
+      broadcast(call.args.tensor(Arg::self).sizes(), call.args.tensor(Arg::target).sizes());
   auto values = dense(call, 0, sizes);
   const auto target = dense(call, 1, sizes);
   for (size_t i = 0; i < values.size(); ++i)
     values[i] = loss.value(values[i] - target[i], parameter);
-  write_reduced(call, values, call.args.integer(2));
+  write_reduced(call, values, call.args.integer(Arg::reduction));
 }
 
 void difference_backward(const CpuCall& call, const DifferenceLoss& loss, double parameter) {
@@ -57,7 +58,8 @@ void difference_backward(const CpuCall& call, const DifferenceLoss& loss, double
   auto gradient = dense(call, 0, sizes);
   const auto self = dense(call, 1, sizes);
   const auto target = dense(call, 2, sizes);
-  const double scale = call.args.integer(3) == 1 ? 1 / static_cast<double>(gradient.size()) : 1;
+  const double scale =
+      call.args.integer(Arg::reduction) == 1 ? 1 / static_cast<double>(gradient.size()) : 1;
   for (size_t i = 0; i < gradient.size(); ++i)
     gradient[i] *= scale * loss.slope(self[i] - target[i], parameter);
   write(call.out(0), gradient);
@@ -65,12 +67,14 @@ void difference_backward(const CpuCall& call, const DifferenceLoss& loss, double
 
 void mse(const CpuCall& call) { difference_loss(call, kMse, 0); }
 void mse_backward(const CpuCall& call) { difference_backward(call, kMse, 0); }
-void smooth_l1(const CpuCall& call) { difference_loss(call, kSmoothL1, call.args.real(3)); }
+void smooth_l1(const CpuCall& call) { difference_loss(call, kSmoothL1, call.args.real(Arg::beta)); }
 void smooth_l1_backward(const CpuCall& call) {
-  difference_backward(call, kSmoothL1, call.args.real(4));
+  difference_backward(call, kSmoothL1, call.args.real(Arg::beta));
 }
-void huber(const CpuCall& call) { difference_loss(call, kHuber, call.args.real(3)); }
-void huber_backward(const CpuCall& call) { difference_backward(call, kHuber, call.args.real(4)); }
+void huber(const CpuCall& call) { difference_loss(call, kHuber, call.args.real(Arg::delta)); }
+void huber_backward(const CpuCall& call) {
+  difference_backward(call, kHuber, call.args.real(Arg::delta));
+}
 
 // ---- binary cross entropy; logarithms are cut at -100, the gradient's divisor at 1e-12, as in
 // ATen
@@ -81,7 +85,7 @@ std::vector<double> weights(const CpuCall& call, size_t i, const Dims& sizes) {
 }
 
 void bce(const CpuCall& call) {
-  const Dims sizes = call.args.tensor(0).sizes();
+  const Dims sizes = call.args.tensor(Arg::self).sizes();
   auto values = dense(call, 0, sizes);
   const auto target = dense(call, 1, sizes);
   const auto weight = weights(call, 2, sizes);
@@ -91,7 +95,7 @@ void bce(const CpuCall& call) {
     values[i] = -weight[i] * (target[i] * std::max(-100.0, std::log(x)) +
                               (1 - target[i]) * std::max(-100.0, std::log1p(-x)));
   }
-  write_reduced(call, values, call.args.integer(3));
+  write_reduced(call, values, call.args.integer(Arg::reduction));
 }
 
 void bce_backward(const CpuCall& call) {
@@ -100,7 +104,8 @@ void bce_backward(const CpuCall& call) {
   const auto self = dense(call, 1, sizes);
   const auto target = dense(call, 2, sizes);
   const auto weight = weights(call, 3, sizes);
-  const double scale = call.args.integer(4) == 1 ? 1 / static_cast<double>(gradient.size()) : 1;
+  const double scale =
+      call.args.integer(Arg::reduction) == 1 ? 1 / static_cast<double>(gradient.size()) : 1;
   for (size_t i = 0; i < gradient.size(); ++i)
     gradient[i] *=
         scale * weight[i] * (self[i] - target[i]) / std::max((1 - self[i]) * self[i], 1e-12);
@@ -144,8 +149,8 @@ struct Nll {
 
 void nll(const CpuCall& call) {
   const Nll loss(call, 0, 1);
-  const auto self = read<double>(call.args.tensor(0));
-  const int64_t reduction = call.args.integer(3);
+  const auto self = read<double>(call.args.tensor(Arg::self));
+  const int64_t reduction = call.args.integer(Arg::reduction);
   std::vector<double> losses(loss.target.size());
   double sum = 0, total = 0;
   loss.for_each([&](size_t i, size_t at, double weight) {
@@ -158,16 +163,17 @@ void nll(const CpuCall& call) {
     write(call.out(0), losses);
   else
     write(call.out(0), std::vector<double>{reduction == 1 ? sum / total : sum});
-  const bool single = call.args.tensor(0).ndim() == 1;
+  const bool single = call.args.tensor(Arg::self).ndim() == 1;
   write(call.out(1), std::vector<double>{each && !single ? 0 : total});
 }
 
 void nll_backward(const CpuCall& call) {
   const Nll loss(call, 1, 2);
-  const auto gradient = read<double>(call.args.tensor(0));
-  const int64_t reduction = call.args.integer(4);
-  const double divisor = reduction == 1 ? read<double>(call.args.tensor(6)).at(0) : 1;
-  std::vector<double> result(static_cast<size_t>(call.args.tensor(1).numel()));
+  const auto gradient = read<double>(call.args.tensor(Arg::grad_output));
+  const int64_t reduction = call.args.integer(Arg::reduction);
+  const double divisor =
+      reduction == 1 ? read<double>(call.args.tensor(Arg::total_weight)).at(0) : 1;
+  std::vector<double> result(static_cast<size_t>(call.args.tensor(Arg::self).numel()));
   loss.for_each([&](size_t i, size_t at, double weight) {
     result[at] = -weight * gradient[reduction == 0 && gradient.size() > 1 ? i : 0] / divisor;
   });
@@ -177,9 +183,9 @@ void nll_backward(const CpuCall& call) {
 // ---- several classes of each sample, listed up to the first negative number, against all others
 
 void multilabel_margin(const CpuCall& call) {
-  const View self = call.args.tensor(0);
+  const View self = call.args.tensor(Arg::self);
   const auto x = read<double>(self);
-  const auto listed = read<int64_t>(View(call.args.tensor(1)));
+  const auto listed = read<int64_t>(View(call.args.tensor(Arg::target)));
   const size_t classes = self.sizes.empty() ? 1 : static_cast<size_t>(self.sizes.back());
   std::vector<double> losses, is_target(x.size());
   for (size_t at = 0; at < x.size(); at += classes) {
@@ -194,7 +200,7 @@ void multilabel_margin(const CpuCall& call) {
       }
     losses.push_back(sum / static_cast<double>(classes));
   }
-  write_reduced(call, losses, call.args.integer(2));
+  write_reduced(call, losses, call.args.integer(Arg::reduction));
   write(call.out(1), is_target);
 }
 

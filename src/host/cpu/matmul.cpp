@@ -68,11 +68,11 @@ void added(const CpuCall& call) {
   const View out = call.out(0);
   with_compute(call.specs[0].dtype, [&]<typename T>(T) {
     auto result = product<T>(operands(call, 1));
-    const T beta = number<T>(call.args.scalar(3));
-    const T alpha = number<T>(call.args.scalar(4));
+    const T beta = number<T>(call.args.scalar(Arg::beta));
+    const T alpha = number<T>(call.args.scalar(Arg::alpha));
     for (T& v : result) v *= alpha;
     if (beta != 0) {  // with beta 0, self is not read: its NaN do not count
-      const auto self = read<T>(View(call.args.tensor(0)).broadcast_to(out.sizes));
+      const auto self = read<T>(View(call.args.tensor(Arg::self)).broadcast_to(out.sizes));
       for (size_t i = 0; i < result.size(); ++i) result[i] += beta * self[i];
     }
     write(out, result);

@@ -50,19 +50,18 @@ struct Gradients {
 
 bool is_skipped(const CpuCall& call) { return single(call, "found_inf", 0) == 1; }
 
-void adam(const CpuCall& call) {
+void run_adam(const CpuCall& call, bool decoupled) {
   if (is_skipped(call)) return;
-  const bool decoupled = call.args.schema().name == "_fused_adamw_";
   const bool amsgrad = flag(call, "amsgrad");
   const double lr = single(call, "lr", 0), decay = real(call, "weight_decay");
   const double beta1 = real(call, "beta1"), beta2 = real(call, "beta2"), eps = real(call, "eps");
   const Gradients gradients(call, decoupled ? 0 : decay);
-  const size_t count = call.args.tensors(0).size();
+  const size_t count = call.args.tensors(Arg::self).size();
   for (size_t t = 0; t < count; ++t) {
-    Values p(*call.args.tensors(0)[t]), g(*call.args.tensors(1)[t]), m(*call.args.tensors(2)[t]),
-        v(*call.args.tensors(3)[t]);
+    Values p(*call.args.tensors(Arg::self)[t]), g(*call.args.tensors(Arg::grads)[t]),
+        m(*call.args.tensors(Arg::exp_avgs)[t]), v(*call.args.tensors(Arg::exp_avg_sqs)[t]);
     Values most(*call.args.tensors(amsgrad ? 4 : 3)[t]);
-    const double step = Values(*call.args.tensors(5)[t]).values[0];
+    const double step = Values(*call.args.tensors(Arg::state_steps)[t]).values[0];
     const double correction1 = 1 - std::pow(beta1, step);
     const double correction2 = std::sqrt(1 - std::pow(beta2, step));
     for (size_t i = 0; i < p.values.size(); ++i) {
@@ -79,6 +78,9 @@ void adam(const CpuCall& call) {
   }
 }
 
+void adam(const CpuCall& call) { run_adam(call, false); }
+void adamw(const CpuCall& call) { run_adam(call, true); }
+
 void sgd(const CpuCall& call) {
   if (is_skipped(call)) return;
   const double lr = single(call, "lr", 0), momentum = real(call, "momentum");
@@ -86,10 +88,10 @@ void sgd(const CpuCall& call) {
   const double taken = flag(call, "is_first_step") ? 1 : 1 - real(call, "dampening");
   const bool nesterov = flag(call, "nesterov");
   const Gradients gradients(call, real(call, "weight_decay"));
-  const size_t count = call.args.tensors(0).size();
+  const size_t count = call.args.tensors(Arg::self).size();
   for (size_t t = 0; t < count; ++t) {
-    Values p(*call.args.tensors(0)[t]), g(*call.args.tensors(1)[t]);
-    Values buffer(*call.args.tensors(momentum != 0 ? 2 : 0)[t]);
+    Values p(*call.args.tensors(Arg::self)[t]), g(*call.args.tensors(Arg::grads)[t]);
+    Values buffer(*call.args.tensors(momentum != 0 ? Arg::momentum_buffer_list : Arg::self)[t]);
     for (size_t i = 0; i < p.values.size(); ++i) {
       double gradient = gradients.of(g.values[i], p.values[i]);
       if (momentum != 0) {
@@ -109,10 +111,11 @@ void adagrad(const CpuCall& call) {
   if (is_skipped(call)) return;
   const double lr = single(call, "lr", 0), eps = real(call, "eps");
   const Gradients gradients(call, real(call, "weight_decay"));
-  const size_t count = call.args.tensors(0).size();
+  const size_t count = call.args.tensors(Arg::self).size();
   for (size_t t = 0; t < count; ++t) {
-    Values p(*call.args.tensors(0)[t]), g(*call.args.tensors(1)[t]), s(*call.args.tensors(2)[t]);
-    const double step = Values(*call.args.tensors(3)[t]).values[0];
+    Values p(*call.args.tensors(Arg::self)[t]), g(*call.args.tensors(Arg::grads)[t]),
+        s(*call.args.tensors(Arg::state_sums)[t]);
+    const double step = Values(*call.args.tensors(Arg::state_steps)[t]).values[0];
     const double rate = lr / (1 + (step - 1) * real(call, "lr_decay"));
     for (size_t i = 0; i < p.values.size(); ++i) {
       const double gradient = gradients.of(g.values[i], p.values[i]);
@@ -124,9 +127,9 @@ void adagrad(const CpuCall& call) {
 }
 
 void unscale(const CpuCall& call) {
-  Values found(call.args.tensor(1));
+  Values found(call.args.tensor(Arg::found_inf));
   const double inverse = single(call, "inv_scale", 1);
-  for (const auto& tensor : call.args.tensors(0)) {
+  for (const auto& tensor : call.args.tensors(Arg::self)) {
     Values gradient(*tensor);
     for (double& v : gradient.values) {
       if (!std::isfinite(v)) found.values[0] = 1;
@@ -138,18 +141,19 @@ void unscale(const CpuCall& call) {
 }
 
 void update_scale(const CpuCall& call) {
-  Values scale(call.args.tensor(0));
-  int64_t successes = read<int64_t>(View(call.args.tensor(1)))[0] + 1;
+  Values scale(call.args.tensor(Arg::self));
+  int64_t successes = read<int64_t>(View(call.args.tensor(Arg::growth_tracker)))[0] + 1;
   if (single(call, "found_inf", 0) > 0) {
-    scale.values[0] *= call.args.real(4);
+    scale.values[0] *= call.args.real(Arg::scale_backoff_factor);
     successes = 0;
-  } else if (successes == call.args.integer(5)) {
-    const double grown = rounded(scale.values[0] * call.args.real(3), scale.view.type);
+  } else if (successes == call.args.integer(Arg::growth_interval)) {
+    const double grown =
+        rounded(scale.values[0] * call.args.real(Arg::scale_growth_factor), scale.view.type);
     if (std::isfinite(grown)) scale.values[0] = grown;
     successes = 0;
   }
   scale.write_back();
-  write(View(call.args.tensor(1)), std::vector<int64_t>{successes});
+  write(View(call.args.tensor(Arg::growth_tracker)), std::vector<int64_t>{successes});
 }
 
 void zero(const CpuCall& call) {
@@ -159,7 +163,7 @@ void zero(const CpuCall& call) {
 
 void copy(const CpuCall& call) {
   for (size_t t = 0; t < call.raw.out_count; ++t) {
-    const View source = *call.args.tensors(1)[t];
+    const View source = *call.args.tensors(Arg::src)[t];
     if (computes_in_double(source.type))
       write(call.out(t), read<double>(source));
     else
@@ -168,10 +172,10 @@ void copy(const CpuCall& call) {
 }
 
 void norm(const CpuCall& call) {
-  const double order = call.args.real(1);
+  const double order = call.args.real(Arg::ord);
   for (size_t t = 0; t < call.raw.out_count; ++t) {
     double total = 0, largest = 0;
-    for (const double v : read<double>(View(*call.args.tensors(0)[t]))) {
+    for (const double v : read<double>(View(*call.args.tensors(Arg::self)[t]))) {
       total += order == 0 ? v != 0 : std::pow(std::fabs(v), order);
       if (!(std::fabs(v) <= largest)) largest = std::fabs(v);  // NaN too
       if (std::isnan(largest)) break;
@@ -188,7 +192,7 @@ constexpr CpuOperator kOperators[] = {
     {"_foreach_copy.out", copy},
     {"_foreach_norm.Scalar_out", norm},
     {"_fused_adam_.tensor_lr", adam},
-    {"_fused_adamw_.tensor_lr", adam},
+    {"_fused_adamw_.tensor_lr", adamw},
     {"_fused_sgd_.tensor_lr", sgd},
     {"_fused_adagrad_.tensor_lr", adagrad},
     {"_amp_foreach_non_finite_check_and_unscale_", unscale},

@@ -94,8 +94,8 @@ Values normalize(const Grouping& g, Values x, const Values& mean, const Values& 
 // dx = scale (w g - avg(w g) - xhat avg(w g xhat)); where they are constants: dx = scale w g.
 void backward(const CpuCall& call, const Grouping& g, const Values& mean, const Values& scale,
               const Values& weight, bool constant) {
-  const auto gradient = read<double>(call.args.tensor(0));
-  const auto x = read<double>(call.args.tensor(1));
+  const auto gradient = read<double>(call.args.tensor(Arg::grad_out));
+  const auto x = read<double>(call.args.tensor(Arg::input));
   Values sum(static_cast<size_t>(g.sets)), dot(static_cast<size_t>(g.sets));
   Values d_weight(static_cast<size_t>(g.channels)), d_bias(static_cast<size_t>(g.channels));
   for (size_t i = 0; i < x.size(); ++i) {
@@ -131,11 +131,11 @@ void update_running(const CpuCall& call, size_t i, const Values& batch, double m
 }
 
 void batch_norm(const CpuCall& call) {
-  const View input = call.args.tensor(0);
+  const View input = call.args.tensor(Arg::input);
   const Grouping g = batch_grouping(input.sizes);
   const auto x = read<double>(input);
-  const bool training = call.args.boolean(5);
-  const double eps = call.args.real(7);
+  const bool training = call.args.boolean(Arg::training);
+  const double eps = call.args.real(Arg::eps);
   const Statistics s = training ? statistics(g, x)
                                 : Statistics{optional_values(call, 3, g.sets, 0),
                                              optional_values(call, 4, g.sets, 1)};
@@ -149,22 +149,22 @@ void batch_norm(const CpuCall& call) {
   Values unbiased = s.variance;
   const auto n = static_cast<double>(g.set_size);
   for (double& v : unbiased) v *= n / (n - 1);
-  update_running(call, 3, s.mean, call.args.real(6));
-  update_running(call, 4, unbiased, call.args.real(6));
+  update_running(call, 3, s.mean, call.args.real(Arg::momentum));
+  update_running(call, 4, unbiased, call.args.real(Arg::momentum));
 }
 
 void batch_norm_backward(const CpuCall& call) {
-  const Grouping g = batch_grouping(call.args.tensor(1).sizes());
-  const bool training = call.args.boolean(7);
+  const Grouping g = batch_grouping(call.args.tensor(Arg::input).sizes());
+  const bool training = call.args.boolean(Arg::train);
   const Values mean = optional_values(call, training ? 5 : 3, g.sets, 0);
-  const Values scale = training
-                           ? optional_values(call, 6, g.sets, 1)
-                           : inverse_root(optional_values(call, 4, g.sets, 1), call.args.real(8));
+  const Values scale =
+      training ? optional_values(call, 6, g.sets, 1)
+               : inverse_root(optional_values(call, 4, g.sets, 1), call.args.real(Arg::eps));
   backward(call, g, mean, scale, optional_values(call, 2, g.channels, 1), !training);
 }
 
 void forward(const CpuCall& call, const Grouping& g, size_t weight_at, size_t eps_at) {
-  const auto x = read<double>(call.args.tensor(0));
+  const auto x = read<double>(call.args.tensor(Arg::input));
   const Statistics s = statistics(g, x);
   const Values scale = inverse_root(s.variance, call.args.real(eps_at));
   write(call.out(0), normalize(g, x, s.mean, scale, optional_values(call, weight_at, g.channels, 1),
@@ -174,18 +174,24 @@ void forward(const CpuCall& call, const Grouping& g, size_t weight_at, size_t ep
 }
 
 void layer_norm(const CpuCall& call) {
-  forward(call, layer_grouping(call.args.tensor(0).sizes(), call.args.ints(1)), 2, 4);
+  forward(
+      call,
+      layer_grouping(call.args.tensor(Arg::input).sizes(), call.args.ints(Arg::normalized_shape)),
+      2, 4);
 }
 void layer_norm_backward(const CpuCall& call) {
-  const Grouping g = layer_grouping(call.args.tensor(1).sizes(), call.args.ints(2));
-  backward(call, g, read<double>(call.args.tensor(3)), read<double>(call.args.tensor(4)),
-           optional_values(call, 5, g.channels, 1), false);
+  const Grouping g =
+      layer_grouping(call.args.tensor(Arg::input).sizes(), call.args.ints(Arg::normalized_shape));
+  backward(call, g, read<double>(call.args.tensor(Arg::mean)),
+           read<double>(call.args.tensor(Arg::rstd)), optional_values(call, 5, g.channels, 1),
+           false);
 }
 void group_norm(const CpuCall& call) { forward(call, group_grouping(call.args, 3), 1, 7); }
 void group_norm_backward(const CpuCall& call) {
   const Grouping g = group_grouping(call.args, 5);
-  backward(call, g, read<double>(call.args.tensor(2)), read<double>(call.args.tensor(3)),
-           optional_values(call, 4, g.channels, 1), false);
+  backward(call, g, read<double>(call.args.tensor(Arg::mean)),
+           read<double>(call.args.tensor(Arg::rstd)), optional_values(call, 4, g.channels, 1),
+           false);
 }
 
 constexpr CpuOperator kOperators[] = {

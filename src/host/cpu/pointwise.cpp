@@ -1,8 +1,10 @@
 // Pointwise operators: the formulas of pointwise.def, compiled over chunks of double or int64_t.
 #include "base/pointwise.h"
 
+#include <algorithm>
 #include <array>
 #include <cfloat>
+#include <string_view>
 
 #include "call.h"
 #include "special.h"
@@ -67,17 +69,51 @@ RowFunctions row_functions(F) {
     (void)s0, (void)s1, (void)s2, (void)s3, (void)limits, (void)type; \
   }
 
-const RowFunctions& functions_of(const PointwiseRow& row) {
-  static const RowFunctions functions[] = {
-  // the same file in the same order as pointwise_rows()
-#define OCLTENSOR_POINTWISE(rule, schema, ...) \
-  row_functions<TypeRule::rule>(OCLTENSOR_LOOP(__VA_ARGS__)),
-#define OCLTENSOR_POINTWISE_VARIANT(rule, name, ...) \
-  row_functions<TypeRule::rule>(OCLTENSOR_LOOP(__VA_ARGS__)),
+// What base/pointwise.def says of a row, for the compiler.
+struct RowRule {
+  std::string_view name;
+  TypeRule rule;
+};
+constexpr std::string_view name_of(std::string_view schema) {
+  return schema.substr(0, schema.find('('));
+}
+constexpr RowRule kRows[] = {
+#define OCLTENSOR_POINTWISE(rule, schema, ...) {name_of(schema), TypeRule::rule},
+#define OCLTENSOR_POINTWISE_VARIANT(rule, name) {name, TypeRule::rule},
 #include "base/pointwise.def"
 #undef OCLTENSOR_POINTWISE
 #undef OCLTENSOR_POINTWISE_VARIANT
-  };
+};
+
+// The position in pointwise_rows(), which are read from the same file; no row: does not compile.
+consteval size_t row_named(std::string_view name) {
+  size_t i = 0;
+  while (kRows[i].name != name) ++i;
+  return i;
+}
+
+constexpr std::array kFormulaRows = {
+#define OCLTENSOR_CPU_FORMULA(name, ...) row_named(name),
+#include "pointwise.def"
+#undef OCLTENSOR_CPU_FORMULA
+};
+consteval bool has_formula(size_t row) { return std::ranges::count(kFormulaRows, row) == 1; }
+consteval bool have_formulas() {
+  for (size_t row = 0; row < std::size(kRows); ++row)
+    if (!has_formula(row)) return false;
+  return true;
+}
+static_assert(have_formulas(), "each row of base/pointwise.def has one formula in pointwise.def");
+
+const RowFunctions& functions_of(const PointwiseRow& row) {
+  static const auto functions = [] {
+    std::array<RowFunctions, std::size(kRows)> table;
+#define OCLTENSOR_CPU_FORMULA(name, ...) \
+  table[row_named(name)] = row_functions<kRows[row_named(name)].rule>(OCLTENSOR_LOOP(__VA_ARGS__));
+#include "pointwise.def"
+#undef OCLTENSOR_CPU_FORMULA
+    return table;
+  }();
   return functions[row.index];
 }
 #pragma GCC diagnostic pop
@@ -154,9 +190,9 @@ void run(const PointwiseCall& call, const Args& args, const View& out, RowFuncti
   const auto flush = [&] {
     for (size_t k = 0; k < slots.size(); ++k) convert(chunk.in[slots[k]], filled, conversions[k]);
     function(chunk, filled);
-    // Integers wrap in their own type before they go to a wider output.
-    if (is_integral(call.result, false) && out.type != call.result)
-      convert(chunk.out, filled, call.result);
+    // A result is rounded, and an integer wraps, in its own type before it goes to another one's
+    // output.
+    if (out.type != call.result) convert(chunk.out, filled, call.result);
     int64_t done = 0;
     for (const Segment& s : segments) {
       store(out.at(s.offset), out.type, space.strides[0][0], chunk.out + done, s.count);

@@ -51,7 +51,7 @@ void max_plane(const Window& w, const T* in, const Image& from, const Image& to,
 }
 
 void max_pool(const CpuCall& call) {
-  const View self = call.args.tensor(0);
+  const View self = call.args.tensor(Arg::self);
   Window w(call.args, 1);
   w.dilation = infer::spatial(call.args, 4, 2, {});
   const Image from(self.sizes);
@@ -69,10 +69,10 @@ void max_pool(const CpuCall& call) {
 }
 
 void max_pool_backward(const CpuCall& call) {
-  const auto gradient = read<double>(call.args.tensor(0));
-  const auto indices = read<int64_t>(call.args.tensor(7));
+  const auto gradient = read<double>(call.args.tensor(Arg::grad_output));
+  const auto indices = read<int64_t>(call.args.tensor(Arg::indices));
   const Image to(call.specs[0].sizes);
-  const Image from(call.args.tensor(0).sizes());
+  const Image from(call.args.tensor(Arg::grad_output).sizes());
   std::vector<double> result(static_cast<size_t>(to.planes * to.area()));
   for (size_t i = 0; i < gradient.size(); ++i) {
     check(indices[i] >= 0 && indices[i] < to.area(),
@@ -149,7 +149,7 @@ void for_each_weight(const Average& a, const Image& in, const Image& out, F&& f)
 }
 
 void average(const CpuCall& call, const Average& a) {
-  const View self = call.args.tensor(0);
+  const View self = call.args.tensor(Arg::self);
   const auto in = read<double>(self);
   std::vector<double> result(static_cast<size_t>(numel(call.specs[0].sizes)));
   for_each_weight(a, Image(self.sizes), Image(call.specs[0].sizes),
@@ -164,7 +164,7 @@ void average(const CpuCall& call, const Average& a) {
 }
 
 void average_backward(const CpuCall& call, const Average& a) {
-  const View gradient = call.args.tensor(0);
+  const View gradient = call.args.tensor(Arg::grad_output);
   const auto g = read<double>(gradient);
   std::vector<double> result(static_cast<size_t>(numel(call.specs[0].sizes)));
   for_each_weight(a, Image(call.specs[0].sizes), Image(gradient.sizes),
@@ -173,19 +173,20 @@ void average_backward(const CpuCall& call, const Average& a) {
 }
 
 void avg_pool(const CpuCall& call) {
-  average(call, plain_average(call.args, 1, 5, Image(call.args.tensor(0).sizes()),
+  average(call, plain_average(call.args, 1, 5, Image(call.args.tensor(Arg::self).sizes()),
                               Image(call.specs[0].sizes)));
 }
 void avg_pool_backward(const CpuCall& call) {
   average_backward(call, plain_average(call.args, 2, 6, Image(call.specs[0].sizes),
-                                       Image(call.args.tensor(0).sizes())));
+                                       Image(call.args.tensor(Arg::grad_output).sizes())));
 }
 void adaptive_avg_pool(const CpuCall& call) {
-  average(call, adaptive_average(Image(call.args.tensor(0).sizes()), Image(call.specs[0].sizes)));
+  average(call,
+          adaptive_average(Image(call.args.tensor(Arg::self).sizes()), Image(call.specs[0].sizes)));
 }
 void adaptive_avg_pool_backward(const CpuCall& call) {
-  average_backward(
-      call, adaptive_average(Image(call.specs[0].sizes), Image(call.args.tensor(0).sizes())));
+  average_backward(call, adaptive_average(Image(call.specs[0].sizes),
+                                          Image(call.args.tensor(Arg::grad_output).sizes())));
 }
 
 // ---- windows of one size that begin at random places, as a number for each plane says
@@ -202,12 +203,13 @@ int64_t fractional_start(DType type, double sample, int64_t o, int64_t in, int64
 }
 
 void fractional_max_pool(const CpuCall& call) {
-  const View self = call.args.tensor(0);
+  const View self = call.args.tensor(Arg::self);
   const Dims& sizes = call.specs[0].sizes;
-  const size_t dims = static_cast<size_t>(View(call.args.tensor(3)).sizes[2]);
+  const size_t dims = static_cast<size_t>(View(call.args.tensor(Arg::random_samples)).sizes[2]);
   const size_t first = sizes.size() - dims;
   const Dims kernel = infer::spatial(call.args, 1, dims, {});
-  const auto in = read<double>(self), samples = read<double>(View(call.args.tensor(3)));
+  const auto in = read<double>(self),
+             samples = read<double>(View(call.args.tensor(Arg::random_samples)));
   std::vector<double> values;
   std::vector<int64_t> indices;
   const int64_t results = numel(std::span(sizes.data() + first, dims));

@@ -38,8 +38,8 @@ double scaled(double unit, double from, double to, DType type) {
 void uniform(const CpuCall& call) {
   check_real_output(call);
   const View out = call.out(0);
-  const double from = call.args.real(1);
-  const double to = call.args.real(2);
+  const double from = call.args.real(Arg::from);
+  const double to = call.args.real(Arg::to);
   check(from <= to, "uniform: from must not be above to, got {} and {}", from, to);
   Values values = draw_uniform(generator_named(call), out.numel(), out.type);
   for (double& v : values) v = scaled(v, from, to, out.type);
@@ -50,8 +50,8 @@ void uniform(const CpuCall& call) {
 void normal(const CpuCall& call) {
   check_real_output(call);
   const View out = call.out(0);
-  const double mean = call.args.real(1);
-  const double deviation = call.args.real(2);
+  const double mean = call.args.real(Arg::mean);
+  const double deviation = call.args.real(Arg::std);
   check(deviation >= 0, "normal: std must not be negative, got {}", deviation);
   const auto count = static_cast<size_t>(out.numel());
   const auto paired = static_cast<int64_t>(count + count % 2);
@@ -79,7 +79,7 @@ void normal(const CpuCall& call) {
 void exponential(const CpuCall& call) {
   check_real_output(call);
   const View out = call.out(0);
-  const double lambda = call.args.real(1);
+  const double lambda = call.args.real(Arg::lambd);
   check(lambda > 0, "exponential: lambda must be positive, got {}", lambda);
   Values values = draw_open_uniform(generator_named(call), out.numel(), out.type);
   // A logarithm of 1 would make the result -0, which the distribution does not have.
@@ -101,10 +101,13 @@ void bernoulli_with(const CpuCall& call, const Values& p) {
   }
   write(out, values);
 }
-void bernoulli(const CpuCall& call) { bernoulli_with(call, read<double>(call.args.tensor(0))); }
-void bernoulli_number(const CpuCall& call) { bernoulli_with(call, {call.args.real(1)}); }
+void bernoulli(const CpuCall& call) {
+  bernoulli_with(call, read<double>(call.args.tensor(Arg::self)));
+}
+void bernoulli_number(const CpuCall& call) { bernoulli_with(call, {call.args.real(Arg::p)}); }
 void bernoulli_tensor(const CpuCall& call) {
-  bernoulli_with(call, read<double>(View(call.args.tensor(1)).broadcast_to(call.out(0).sizes)));
+  bernoulli_with(call,
+                 read<double>(View(call.args.tensor(Arg::p)).broadcast_to(call.out(0).sizes)));
 }
 
 // Integers in [from, from + range); range 0 stands for 2^64.
@@ -140,13 +143,13 @@ uint64_t whole_numbers(DType type) {
 
 void random(const CpuCall& call) { integers(call, 0, whole_numbers(call.out(0).type)); }
 void random_to(const CpuCall& call) {
-  const int64_t to = call.args.integer(1);
+  const int64_t to = call.args.integer(Arg::to);
   check(to > 0, "random: to must be positive, got {}", to);
   integers(call, 0, static_cast<uint64_t>(to));
 }
 void random_from(const CpuCall& call) {
-  const int64_t from = call.args.integer(1);
-  const auto to = call.args.optional_integer(2);
+  const int64_t from = call.args.integer(Arg::from);
+  const auto to = call.args.optional_integer(Arg::to);
   if (to) {
     check(from < *to, "random: from must be below to, got {} and {}", from, *to);
     return integers(call, from, static_cast<uint64_t>(*to) - static_cast<uint64_t>(from));
@@ -159,7 +162,7 @@ void random_from(const CpuCall& call) {
 }
 
 void randperm(const CpuCall& call) {
-  const auto keys = draw_wide_words(generator_named(call), call.args.integer(0));
+  const auto keys = draw_wide_words(generator_named(call), call.args.integer(Arg::n));
   std::vector<int64_t> order(keys.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
@@ -204,10 +207,10 @@ void race_row(std::span<const double> row, std::span<const double> draws, int64_
 }
 
 void multinomial(const CpuCall& call) {
-  const View self = call.args.tensor(0);
+  const View self = call.args.tensor(Arg::self);
   const auto weights = read<double>(self);
-  const int64_t samples = call.args.integer(1);
-  const bool replacement = call.args.boolean(2);
+  const int64_t samples = call.args.integer(Arg::num_samples);
+  const bool replacement = call.args.boolean(Arg::replacement);
   const int64_t categories = self.sizes.back();
   const int64_t rows = self.ndim() == 1 ? 1 : self.sizes[0];
   const int64_t per_row = replacement ? samples : categories;
@@ -231,11 +234,11 @@ void multinomial(const CpuCall& call) {
 }
 
 void dropout(const CpuCall& call) {
-  const View input = call.args.tensor(0);
-  const double p = call.args.real(1);
+  const View input = call.args.tensor(Arg::input);
+  const double p = call.args.real(Arg::p);
   Values values = read<double>(input);
   std::vector<int64_t> mask(values.size(), 1);
-  if (call.args.optional_boolean(2).value_or(true)) {
+  if (call.args.optional_boolean(Arg::train).value_or(true)) {
     const Values draws = draw_uniform(nullptr, input.numel(), input.type);
     const double scale = p == 1 ? 0 : 1 / (1 - p);
     for (size_t i = 0; i < values.size(); ++i) {
@@ -249,9 +252,9 @@ void dropout(const CpuCall& call) {
 
 void dropout_backward(const CpuCall& call) {
   const Dims& sizes = call.specs[0].sizes;
-  Values values = read<double>(View(call.args.tensor(0)).broadcast_to(sizes));
-  const auto mask = read<double>(View(call.args.tensor(1)).broadcast_to(sizes));
-  const double scale = call.args.real(2);
+  Values values = read<double>(View(call.args.tensor(Arg::grad_output)).broadcast_to(sizes));
+  const auto mask = read<double>(View(call.args.tensor(Arg::mask)).broadcast_to(sizes));
+  const double scale = call.args.real(Arg::scale);
   for (size_t i = 0; i < values.size(); ++i) values[i] *= mask[i] * scale;
   write(call.out(0), values);
 }

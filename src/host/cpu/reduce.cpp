@@ -36,7 +36,7 @@ void reduce_rows(const View& self, uint32_t mask, const View& out, F&& f) {
 
 uint32_t all_dims(const View& self) { return infer::dim_mask({}, self.ndim()); }
 uint32_t mask_of(const CpuCall& call, size_t i) {
-  return infer::dim_mask(call.args.ints(i), call.args.tensor(0).ndim());
+  return infer::dim_mask(call.args.ints(i), call.args.tensor(Arg::self).ndim());
 }
 
 // Sums are kept in long double: float64 results are then good to the last bit or so.
@@ -77,7 +77,7 @@ int64_t arg_extreme(std::span<const T> row, bool largest) {
 // Operators whose result type decides the arithmetic (a dtype argument converts the input first).
 template <typename F>
 void in_result_type(const CpuCall& call, uint32_t mask, F&& f) {
-  const View self = call.args.tensor(0);
+  const View self = call.args.tensor(Arg::self);
   with_compute(call.specs[0].dtype,
                [&]<typename T>(T) { reduce_rows<T>(self, mask, call.out(0), f); });
 }
@@ -92,16 +92,17 @@ void prod_dim(const CpuCall& call) {
   in_result_type(call, mask_of(call, 1), [](auto row) { return product_of(row); });
 }
 void prod(const CpuCall& call) {
-  in_result_type(call, all_dims(call.args.tensor(0)), [](auto row) { return product_of(row); });
+  in_result_type(call, all_dims(call.args.tensor(Arg::self)),
+                 [](auto row) { return product_of(row); });
 }
 void mean(const CpuCall& call) {
-  reduce_rows<double>(call.args.tensor(0), mask_of(call, 1), call.out(0),
+  reduce_rows<double>(call.args.tensor(Arg::self), mask_of(call, 1), call.out(0),
                       [](auto row) { return sum_of(row) / static_cast<double>(row.size()); });
 }
 
 // One extreme per row, its value in output `value_at` and its index in `index_at` (-1: not wanted).
 void extreme(const CpuCall& call, uint32_t mask, bool largest, int value_at, int index_at) {
-  const View self = call.args.tensor(0);
+  const View self = call.args.tensor(Arg::self);
   with_compute(self.type, [&]<typename T>(T) {
     const Rows<T> rows(self, mask);
     std::vector<T> values;
@@ -124,12 +125,16 @@ void argmax(const CpuCall& call) { extreme(call, mask_of(call, 1), true, -1, 0);
 void argmin(const CpuCall& call) { extreme(call, mask_of(call, 1), false, -1, 0); }
 void max_dim(const CpuCall& call) { extreme(call, mask_of(call, 1), true, 0, 1); }
 void min_dim(const CpuCall& call) { extreme(call, mask_of(call, 1), false, 0, 1); }
-void max_all(const CpuCall& call) { extreme(call, all_dims(call.args.tensor(0)), true, 0, -1); }
-void min_all(const CpuCall& call) { extreme(call, all_dims(call.args.tensor(0)), false, 0, -1); }
+void max_all(const CpuCall& call) {
+  extreme(call, all_dims(call.args.tensor(Arg::self)), true, 0, -1);
+}
+void min_all(const CpuCall& call) {
+  extreme(call, all_dims(call.args.tensor(Arg::self)), false, 0, -1);
+}
 
 // any: is there an element that counts as true; all: is there none that counts as false.
 void truth(const CpuCall& call, uint32_t mask, bool wanted) {
-  const View self = call.args.tensor(0);
+  const View self = call.args.tensor(Arg::self);
   with_compute(self.type, [&]<typename T>(T) {
     reduce_rows<T>(self, mask, call.out(0), [&](std::span<const T> row) {
       bool found = false;
@@ -139,12 +144,12 @@ void truth(const CpuCall& call, uint32_t mask, bool wanted) {
   });
 }
 uint32_t truth_mask(const CpuCall& call) {  // an empty list reduces nothing
-  return !call.args.is_none(1) && call.args.ints(1).empty() ? 0 : mask_of(call, 1);
+  return !call.args.is_none(Arg::dim) && call.args.ints(Arg::dim).empty() ? 0 : mask_of(call, 1);
 }
 void any_dim(const CpuCall& call) { truth(call, truth_mask(call), true); }
 void all_dim(const CpuCall& call) { truth(call, truth_mask(call), false); }
-void any_all(const CpuCall& call) { truth(call, all_dims(call.args.tensor(0)), true); }
-void all_all(const CpuCall& call) { truth(call, all_dims(call.args.tensor(0)), false); }
+void any_all(const CpuCall& call) { truth(call, all_dims(call.args.tensor(Arg::self)), true); }
+void all_all(const CpuCall& call) { truth(call, all_dims(call.args.tensor(Arg::self)), false); }
 
 // Two passes over distances to the first element (0 if that is not finite), so that equal elements
 // vary by exactly 0; the divisor is max(0, n - correction), as in ATen.
@@ -162,9 +167,9 @@ Moments moments(std::span<const double> row, double correction) {
           static_cast<double>(squares) / std::max(0.0, n - correction)};
 }
 void deviation(const CpuCall& call, bool root) {
-  const auto given = call.args.optional_scalar(2);
+  const auto given = call.args.optional_scalar(Arg::correction);
   const double correction = given ? given->as_double() : 1;
-  reduce_rows<double>(call.args.tensor(0), mask_of(call, 1), call.out(0),
+  reduce_rows<double>(call.args.tensor(Arg::self), mask_of(call, 1), call.out(0),
                       [&](std::span<const double> row) {
                         const double v = moments(row, correction).variance;
                         return root ? std::sqrt(v) : v;
@@ -173,8 +178,8 @@ void deviation(const CpuCall& call, bool root) {
 void var(const CpuCall& call) { deviation(call, false); }
 void std_deviation(const CpuCall& call) { deviation(call, true); }
 void var_mean(const CpuCall& call) {
-  const Rows<double> rows(call.args.tensor(0), mask_of(call, 1));
-  const auto given = call.args.optional_scalar(2);
+  const Rows<double> rows(call.args.tensor(Arg::self), mask_of(call, 1));
+  const auto given = call.args.optional_scalar(Arg::correction);
   std::vector<double> variances, means;
   for (int64_t r = 0; r < rows.count; ++r) {
     const Moments m = moments(rows[r], given ? given->as_double() : 1);
@@ -205,13 +210,13 @@ double norm_of(std::span<const double> row, double order) {
   return order == 0 || order == 1 || order == 2 ? total : std::pow(total, 1 / order);
 }
 void vector_norm(const CpuCall& call) {
-  const double order = call.args.real(1);
-  reduce_rows<double>(call.args.tensor(0), mask_of(call, 2), call.out(0),
+  const double order = call.args.real(Arg::ord);
+  reduce_rows<double>(call.args.tensor(Arg::self), mask_of(call, 2), call.out(0),
                       [&](std::span<const double> row) { return norm_of(row, order); });
 }
 
 void logsumexp(const CpuCall& call) {
-  reduce_rows<double>(call.args.tensor(0), mask_of(call, 1), call.out(0),
+  reduce_rows<double>(call.args.tensor(Arg::self), mask_of(call, 1), call.out(0),
                       [](std::span<const double> row) {
                         double top = -kInfinity;
                         for (double v : row) top = special::maximum(top, v);

@@ -30,7 +30,7 @@ std::vector<Entry> build() {
     for (const CpuOperator& row : table) functions.emplace(row.name, row.run);
   std::vector<Entry> entries;
   for (const Operator& op : operators()) {
-    if (std::string_view(op.family) == "pointwise")
+    if (op.is(kPointwise))
       entries.push_back({&op, run_pointwise});
     else if (find_foreach(op) != nullptr)
       entries.push_back({&op, run_foreach});
@@ -91,12 +91,6 @@ void check_inputs(const Operator& op, const Args& args) {
   }
 }
 
-// Constructors take their type from the output that the host made.
-bool host_picks_type(const Operator& op) {
-  const std::string& n = op.schema.name;
-  return n == "arange" || n == "linspace" || n == "eye" || n == "randperm";
-}
-
 void check_outputs(const Operator& op, const tb_call& call, std::span<const TensorSpec> specs) {
   check(call.out_count == specs.size(), "{}: {} outputs were passed, {} are needed", op.name,
         call.out_count, specs.size());
@@ -104,18 +98,18 @@ void check_outputs(const Operator& op, const tb_call& call, std::span<const Tens
     if (call.outs[i] == nullptr) continue;
     const TensorView out(*call.outs[i]);
     const std::string& argument = op.schema.outputs[op.schema.lists_outputs() ? 0 : i].name;
-    if (op.flags & kDataDependentShape) continue;
+    if (op.is(kDataDependentShape)) continue;
     if (specs[i].sizes == Dims{0}) continue;  // empty, or not produced by this call
     check_tensor(op, argument, out);
     check(Dims(out.sizes()) == specs[i].sizes, "{}: output '{}' must have shape {}, got {}",
           op.name, argument, to_string(specs[i].sizes), to_string(out.sizes()));
-    check(host_picks_type(op) || can_cast(specs[i].dtype, out.dtype()),
+    check(op.is(kAnyType) || can_cast(specs[i].dtype, out.dtype()),
           "{}: a result of type {} cannot be written to output '{}' of type {}", op.name,
           name(specs[i].dtype), argument, name(out.dtype()));
     check(!has_internal_overlap(out.sizes(), out.strides()),
           "{}: elements of output '{}' share memory", op.name, argument);
   }
-  check(!(op.flags & kDataDependentShape) || call.resize_out != nullptr,
+  check(!(op.is(kDataDependentShape)) || call.resize_out != nullptr,
         "{}: the output's shape depends on data: the call needs resize_out", op.name);
 }
 

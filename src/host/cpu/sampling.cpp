@@ -143,7 +143,8 @@ void forward(const CpuCall& call) {
 
 void backward(const CpuCall& call) {
   const Sampler s(call, 1);
-  const auto image = read<double>(s.input), gradient = read<double>(call.args.tensor(0));
+  const auto image = read<double>(s.input),
+             gradient = read<double>(call.args.tensor(Arg::grad_output));
   std::vector<double> of_image(image.size());
   std::vector<double> of_grid(static_cast<size_t>(s.batch * s.points * s.dims));
   for_each_point(s, [&](int64_t n, int64_t at, const std::vector<Tap>& taps) {

@@ -7,9 +7,9 @@ namespace ocltensor::cpu {
 namespace {
 
 void scan(const CpuCall& call, bool product) {
-  const int64_t dim = call.args.integer(1);
+  const int64_t dim = call.args.integer(Arg::dim);
   with_compute(call.specs[0].dtype, [&]<typename T>(T) {
-    DimRows<T> rows(call.args.tensor(0), dim);
+    DimRows<T> rows(call.args.tensor(Arg::self), dim);
     for (int64_t r = 0; r < rows.count; ++r) {
       T total = product ? 1 : 0;
       for (T& v : rows[r]) v = total = product ? total * v : total + v;
@@ -26,8 +26,8 @@ double log_add_exp(double x, double y) {
 }
 
 void logcumsumexp(const CpuCall& call) {
-  const int64_t dim = call.args.integer(1);
-  DimRows<double> rows(call.args.tensor(0), dim);
+  const int64_t dim = call.args.integer(Arg::dim);
+  DimRows<double> rows(call.args.tensor(Arg::self), dim);
   for (int64_t r = 0; r < rows.count; ++r) {
     double total = -std::numeric_limits<double>::infinity();
     for (double& v : rows[r]) v = total = log_add_exp(total, v);
@@ -37,8 +37,8 @@ void logcumsumexp(const CpuCall& call) {
 
 // The last of equal extremes counts; the first NaN is followed by NaN only.
 void extremes(const CpuCall& call, bool largest) {
-  const int64_t dim = call.args.integer(1);
-  const View self = call.args.tensor(0);
+  const int64_t dim = call.args.integer(Arg::dim);
+  const View self = call.args.tensor(Arg::self);
   with_compute(self.type, [&]<typename T>(T) {
     DimRows<T> rows(self, dim);
     std::vector<int64_t> indices;

@@ -8,8 +8,8 @@ namespace ocltensor::cpu {
 namespace {
 
 void forward(const CpuCall& call, bool logarithm) {
-  const int64_t dim = call.args.integer(1);
-  DimRows<double> rows(call.args.tensor(0), dim);
+  const int64_t dim = call.args.integer(Arg::dim);
+  DimRows<double> rows(call.args.tensor(Arg::self), dim);
   for (int64_t r = 0; r < rows.count; ++r) {
     const auto row = rows[r];
     double top = row[0];
@@ -25,9 +25,9 @@ void log_softmax(const CpuCall& call) { forward(call, true); }
 
 // softmax: y (g - sum(g y)); log-softmax: g - exp(y) sum(g).
 void backward(const CpuCall& call, bool logarithm) {
-  const int64_t dim = call.args.integer(2);
-  DimRows<double> gradient(call.args.tensor(0), dim);
-  DimRows<double> output(call.args.tensor(1), dim);
+  const int64_t dim = call.args.integer(Arg::dim);
+  DimRows<double> gradient(call.args.tensor(Arg::grad_output), dim);
+  DimRows<double> output(call.args.tensor(Arg::output), dim);
   for (int64_t r = 0; r < gradient.count; ++r) {
     const auto g = gradient[r];
     const auto y = output[r];

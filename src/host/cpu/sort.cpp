@@ -30,7 +30,7 @@ struct Places {
 template <typename F>
 void take_in_order(const CpuCall& call, int64_t dim, bool descending, View values_out,
                    View indices_out, F&& places) {
-  const View self = call.args.tensor(0);
+  const View self = call.args.tensor(Arg::self);
   with_compute(self.type, [&]<typename T>(T) {
     DimRows<T> rows(self, dim);
     std::vector<T> values;
@@ -51,10 +51,11 @@ void take_in_order(const CpuCall& call, int64_t dim, bool descending, View value
 
 // The first elements, as many as the outputs have.
 void first_in_order(const CpuCall& call) {
-  const int64_t dim = call.args.integer(2);
+  const int64_t dim = call.args.integer(Arg::dim);
   const View values = call.out(0).with_last_dim(dim);
   const Places all{0, static_cast<size_t>(values.sizes.back())};
-  take_in_order(call, dim, call.args.boolean(3), values, call.out(1).with_last_dim(dim),
+  const Arg down = call.args.has(Arg::descending) ? Arg::descending : Arg::largest;
+  take_in_order(call, dim, call.args.boolean(down), values, call.out(1).with_last_dim(dim),
                 [&](auto, auto) { return all; });
 }
 
@@ -69,23 +70,23 @@ size_t numbers_in(Row row) {
   return static_cast<size_t>(std::count_if(row.begin(), row.end(), [](auto v) { return v == v; }));
 }
 void kthvalue(const CpuCall& call) {
-  one_in_order(call, call.args.integer(2),
-               [&](auto, auto) { return static_cast<size_t>(call.args.integer(1) - 1); });
+  one_in_order(call, call.args.integer(Arg::dim),
+               [&](auto, auto) { return static_cast<size_t>(call.args.integer(Arg::k) - 1); });
 }
 void median(const CpuCall& call) {
-  one_in_order(call, call.args.integer(1), [](auto row, auto) {
+  one_in_order(call, call.args.integer(Arg::dim), [](auto row, auto) {
     const size_t numbers = numbers_in(row);
     return numbers < row.size() ? numbers : (row.size() - 1) / 2;
   });
 }
 void nanmedian(const CpuCall& call) {
-  one_in_order(call, call.args.integer(1),
+  one_in_order(call, call.args.integer(Arg::dim),
                [](auto row, auto) { return (std::max<size_t>(1, numbers_in(row)) - 1) / 2; });
 }
 
 // The smallest of the most frequent elements, and where it is last. NaN equals nothing.
 void mode(const CpuCall& call) {
-  one_in_order(call, call.args.integer(1), [](auto row, auto order) {
+  one_in_order(call, call.args.integer(Arg::dim), [](auto row, auto order) {
     const auto value = [&](size_t place) { return row[static_cast<size_t>(order[place])]; };
     size_t longest = 0, best = 0;
     for (size_t begin = 0, end = 0; begin < order.size(); begin = end) {
@@ -100,15 +101,15 @@ void mode(const CpuCall& call) {
 
 // NaN is found after everything, and before nothing: comparisons with it are false.
 void searchsorted(const CpuCall& call) {
-  const View sequence = call.args.tensor(0);
-  const bool right =
-      call.args.boolean(3) || (!call.args.is_none(4) && call.args.string(4) == "right");
-  const bool shared = call.args.tensor(0).ndim() == 1;
-  const auto sorter = call.args.optional_tensor(5);
+  const View sequence = call.args.tensor(Arg::sorted_sequence);
+  const bool right = call.args.boolean(Arg::right) ||
+                     (!call.args.is_none(Arg::side) && call.args.string(Arg::side) == "right");
+  const bool shared = call.args.tensor(Arg::sorted_sequence).ndim() == 1;
+  const auto sorter = call.args.optional_tensor(Arg::sorter);
   const std::vector<int64_t> order = sorter ? read<int64_t>(View(*sorter)) : std::vector<int64_t>();
   with_compute(sequence.type, [&]<typename T>(T) {
     const std::vector<T> sorted = read<T>(sequence);
-    const std::vector<T> wanted = read<T>(View(call.args.tensor(1)));
+    const std::vector<T> wanted = read<T>(View(call.args.tensor(Arg::self)));
     const auto n = static_cast<size_t>(sequence.sizes.back());
     const View out = call.out(0);
     const size_t per_row = shared ? 0 : static_cast<size_t>(out.sizes.back());
@@ -133,11 +134,12 @@ void searchsorted(const CpuCall& call) {
 
 // A bin holds its left edge, the last one both; what is outside of the edges is not counted.
 void histogramdd(const CpuCall& call) {
-  const auto points = read<double>(View(call.args.tensor(0)));
-  const auto given = call.args.optional_tensor(2);
+  const auto points = read<double>(View(call.args.tensor(Arg::self)));
+  const auto given = call.args.optional_tensor(Arg::weight);
   const std::vector<double> weights = given ? read<double>(View(*given)) : std::vector<double>();
   std::vector<std::vector<double>> edges;
-  for (const TensorView edge : call.args.whole_list(1)) edges.push_back(read<double>(View(edge)));
+  for (const TensorView edge : call.args.whole_list(Arg::bins))
+    edges.push_back(read<double>(View(edge)));
   std::vector<double> sums(static_cast<size_t>(numel(call.specs[0].sizes)));
   for (size_t i = 0; i < points.size() / edges.size(); ++i) {
     size_t place = 0;
@@ -152,7 +154,7 @@ void histogramdd(const CpuCall& call) {
     }
     if (inside) sums[place] += weights.empty() ? 1 : weights[i];
   }
-  if (call.args.boolean(3)) {
+  if (call.args.boolean(Arg::density)) {
     const double total = std::accumulate(sums.begin(), sums.end(), 0.0);
     for (size_t i = 0; i < sums.size(); ++i) {
       double volume = 1;

@@ -109,7 +109,7 @@ std::vector<double> resample(const std::vector<double>& x, const Axis& axis, int
 
 // `after` is the position of what follows the sizes.
 void run(const CpuCall& call, Mode mode, bool forward, size_t after) {
-  const View source = call.args.tensor(0);
+  const View source = call.args.tensor(forward ? Arg::self : Arg::grad_output);
   const Dims& sizes = call.specs[0].sizes;
   auto x = read<double>(source);
   const bool linear = mode > Mode::NearestExact;
