@@ -1,7 +1,8 @@
-// Gradients of attention on CPU drivers, without a matrix of scores: weights come again from the rows' log-sum-exp. A
-// work-item has the keys of one key head, or p.keys_at_once of them; for each block of keys it goes through blocks of
-// queries: P = exp(score - logsumexp), dP = grad value^T, dS = P (dP - delta) with delta = grad . out, and then
-// grad_value += P^T grad, grad_key += dS^T query, and its own part of grad_query += dS key. Every sum has one order.
+// Gradients of attention on CPU drivers, without a matrix of scores: weights come again from the rows'
+// log-sum-exp. A work-item has the keys of one key head, or p.keys_at_once of them; for each block of keys it
+// goes through blocks of queries: P = exp(score - logsumexp), dP = grad value^T, dS = P (dP - delta) with
+// delta = grad . out, and then grad_value += P^T grad, grad_key += dS^T query, and its own part of grad_query
+// += dS key. Every sum has one order.
 // Defines: MASK (M its type), DROPOUT.
 #include "flash.h"
 
@@ -14,9 +15,11 @@ INLINE void clear_rows(__global float *target, long row, long from, long to, lon
     for (long c = 0; c < padded(width); c += 16) vstore16((float16)(0), 0, target + r * row + c);
 }
 
-// target[r] (+)= sum over n of weights[r * across + j * along] * rows[j], for `count` rows of `width` columns.
+// target[r] (+)= sum over n of weights[r * across + j * along] * rows[j], for `count` rows of `width`
+// columns.
 INLINE void add_product(__global float *target, long target_row, int count, long width, bool first,
-                        const __local float *weights, int across, int along, __global const float *rows, long row, int n) {
+                        const __local float *weights, int across, int along, __global const float *rows,
+                        long row, int n) {
   for (int r = 0; r < count; r += TILE)
     for (long c = 0; c < width; c += PANEL) {
       __global float *t = target + r * target_row + c;
@@ -28,9 +31,10 @@ INLINE void add_product(__global float *target, long target_row, int count, long
     }
 }
 
-// Scores become weights, `d` (gradients of weights) those of scores, times `scale`; from `n` to `end` both become 0.
-INLINE void differentiate(__local float *s, __local float *d, int n, int end, float total, float delta, float scale,
-                          const AttentionParams p, long place, long j0) {
+// Scores become weights, `d` (gradients of weights) those of scores, times `scale`; from `n` to `end` both
+// become 0.
+INLINE void differentiate(__local float *s, __local float *d, int n, int end, float total, float delta,
+                          float scale, const AttentionParams p, long place, long j0) {
   const bool nothing = total == -INFINITY;
 #if DROPOUT
   float factors[64];
@@ -52,21 +56,21 @@ INLINE void differentiate(__local float *s, __local float *d, int n, int end, fl
   }
 }
 
-ONE_ITEM __kernel void flash_backward(__global void *gq_base, ulong gq_offset, __global void *gk_base, ulong gk_offset,
-                                      __global void *gv_base, ulong gv_offset, __global const void *grad_base,
-                                      ulong grad_offset, __global const void *query_base, ulong query_offset,
-                                      __global const void *key_base, ulong key_offset,
-                                      __global const void *key_panel_base, ulong key_panel_offset,
-                                      __global const void *value_panel_base, ulong value_panel_offset,
-                                      __global const void *out_base, ulong out_offset, __global const void *sum_base,
-                                      ulong sum_offset, __global const void *mask_base, ulong mask_offset,
-                                      const FlashParams p) {
+ONE_ITEM __kernel void flash_backward(
+    __global void *gq_base, ulong gq_offset, __global void *gk_base, ulong gk_offset, __global void *gv_base,
+    ulong gv_offset, __global const void *grad_base, ulong grad_offset, __global const void *query_base,
+    ulong query_offset, __global const void *key_base, ulong key_offset, __global const void *key_panel_base,
+    ulong key_panel_offset, __global const void *value_panel_base, ulong value_panel_offset,
+    __global const void *out_base, ulong out_offset, __global const void *sum_base, ulong sum_offset,
+    __global const void *mask_base, ulong mask_offset, const FlashParams p) {
   const long keys = p.scores.keys, queries = p.scores.queries, key_heads = p.heads / p.groups;
   const long z = get_global_id(1), batch = z / key_heads, key_head = z % key_heads;
   const long first_key = get_global_id(0) * p.keys_at_once, end_key = min(keys, first_key + p.keys_at_once);
   __global const float *key = AT_CONST(f32, key_base, key_offset) + place_in(p.key, batch, key_head, 0);
-  __global const float *key_panels = AT_CONST(f32, key_panel_base, key_panel_offset) + z * padded(keys) * p.depth;
-  __global const float *value_panels = AT_CONST(f32, value_panel_base, value_panel_offset) + z * padded(keys) * p.width;
+  __global const float *key_panels =
+      AT_CONST(f32, key_panel_base, key_panel_offset) + z * padded(keys) * p.depth;
+  __global const float *value_panels =
+      AT_CONST(f32, value_panel_base, value_panel_offset) + z * padded(keys) * p.width;
   __global float *grad_key = AT(f32, gk_base, gk_offset) + place_in(p.grad_key, batch, key_head, 0);
   __global float *grad_value = AT(f32, gv_base, gv_offset) + place_in(p.grad_value, batch, key_head, 0);
   __global float *grad_query = AT(f32, gq_base, gq_offset) + get_global_id(0) * p.part;
@@ -76,7 +80,8 @@ ONE_ITEM __kernel void flash_backward(__global void *gq_base, ulong gq_offset, _
     const int n = min((long)KEYS, end_key - j0);
     bool fresh = true;  // nothing was added to these keys' gradients
     for (long head = key_head * p.groups; head < (key_head + 1) * p.groups; ++head) {
-      __global const float *query = AT_CONST(f32, query_base, query_offset) + place_in(p.query, batch, head, 0);
+      __global const float *query =
+          AT_CONST(f32, query_base, query_offset) + place_in(p.query, batch, head, 0);
       __global const float *grad = AT_CONST(f32, grad_base, grad_offset) + place_in(p.grad, batch, head, 0);
       __global const float *out = AT_CONST(f32, out_base, out_offset) + place_in(p.out, batch, head, 0);
       __global float *gq = grad_query + place_in(p.grad_query, batch, head, 0);
@@ -85,7 +90,8 @@ ONE_ITEM __kernel void flash_backward(__global void *gq_base, ulong gq_offset, _
       if (j0 == first_key) clear_rows(gq, p.grad_query.row, 0, begin, p.depth);
       for (long q0 = begin; q0 < queries; q0 += QUERIES) {
         const int rows = min((long)QUERIES, queries - q0);
-        // Products that differ in operands only come from one piece of code: it takes LLVM half a second for each.
+        // Products that differ in operands only come from one piece of code: it takes LLVM half a second for
+        // each.
         ROLLED for (int of_value = 0; of_value < 2; ++of_value) {
           __global const float *of_rows = of_value ? grad + q0 * p.grad.row : query + q0 * p.query.row;
           const long row = of_value ? p.grad.row : p.query.row, c = of_value ? p.width : p.depth;
@@ -93,8 +99,8 @@ ONE_ITEM __kernel void flash_backward(__global void *gq_base, ulong gq_offset, _
             __global const float *at[TILE];
             UNROLL for (int i = 0; i < TILE; ++i) at[i] = of_rows + min(r + i, rows - 1) * row;
             multiply_by_panels((of_value ? d : s) + r * PITCH, PITCH, at,
-                               (__global const float16 *)((of_value ? value_panels : key_panels) + j0 * c), c, n,
-                               of_value ? 1 : scale);
+                               (__global const float16 *)((of_value ? value_panels : key_panels) + j0 * c), c,
+                               n, of_value ? 1 : scale);
           }
         }
         ROLLED for (int r = 0; r < rows; ++r) {
@@ -110,8 +116,8 @@ ONE_ITEM __kernel void flash_backward(__global void *gq_base, ulong gq_offset, _
           mask_scores(s + r * PITCH, AT_CONST(M, mask_base, mask_offset) + mask_offset_of(p.scores, place),
                       p.scores.mask_column, j0, sees);
 #endif
-          differentiate(s + r * PITCH, d + r * PITCH, sees, padded(n), AT_CONST(f32, sum_base, sum_offset)[place], delta,
-                        scale, p.scores, place, j0);
+          differentiate(s + r * PITCH, d + r * PITCH, sees, padded(n),
+                        AT_CONST(f32, sum_base, sum_offset)[place], delta, scale, p.scores, place, j0);
         }
         ROLLED for (int which = 0; which < 3; ++which) {
           const bool to_value = which == 0, to_key = which == 1, of_keys = which == 2;

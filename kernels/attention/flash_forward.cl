@@ -1,6 +1,7 @@
-// Attention on CPU drivers: softmax(scale * query key^T + mask) value, without a matrix of scores. A work-item has p.rows
-// queries of one head; for each block of keys it takes 8 queries at a time: their scores (in local memory), the softmax so
-// far, and what it adds to the result, which lies in memory as float meanwhile. After Dao and others, arXiv 2205.14135.
+// Attention on CPU drivers: softmax(scale * query key^T + mask) value, without a matrix of scores. A
+// work-item has p.rows queries of one head; for each block of keys it takes 8 queries at a time: their scores
+// (in local memory), the softmax so far, and what it adds to the result, which lies in memory as float
+// meanwhile. After Dao and others, arXiv 2205.14135.
 // Defines: MASK (M its type), DROPOUT, SUMS: the rows' log-sum-exp is stored, too.
 #include "flash.h"
 
@@ -8,8 +9,8 @@
 #define PITCH (KEYS + 16)
 #define MOST_ROWS 64
 
-// Scores [8][0 .. n) become weights relative to the largest score so far. Returns what weights so far have to be
-// multiplied by. NaN reaches the sum by itself.
+// Scores [8][0 .. n) become weights relative to the largest score so far. Returns what weights so far have to
+// be multiplied by. NaN reaches the sum by itself.
 INLINE float8 soften(__local float *s, int n, __local float *tops, __local float *totals) {
   float16 r[TILE];
   ROLLED for (int i = 0; i < TILE; ++i) {
@@ -54,9 +55,10 @@ ONE_ITEM __kernel void flash_forward(__global void *out_base, ulong out_offset, 
   const long z = get_global_id(1), batch = z / p.heads, head = z % p.heads, key_head = head / p.groups;
   const long q0 = get_global_id(0) * p.rows, q1 = min(queries, q0 + p.rows);
   __global const float *query = AT_CONST(f32, query_base, query_offset) + place_in(p.query, batch, head, 0);
-  __global const float *value = AT_CONST(f32, value_base, value_offset) + place_in(p.value, batch, key_head, 0);
-  __global const float *panels =
-      AT_CONST(f32, panel_base, panel_offset) + (batch * (p.heads / p.groups) + key_head) * padded(keys) * p.depth;
+  __global const float *value =
+      AT_CONST(f32, value_base, value_offset) + place_in(p.value, batch, key_head, 0);
+  __global const float *panels = AT_CONST(f32, panel_base, panel_offset) +
+                                 (batch * (p.heads / p.groups) + key_head) * padded(keys) * p.depth;
   __global float *out = AT(f32, out_base, out_offset) + place_in(p.out, batch, head, 0);
   __local float s[TILE * PITCH], tops[MOST_ROWS], totals[MOST_ROWS];
   const long last = p.scores.causal ? min(keys, q1) : keys;
@@ -78,7 +80,8 @@ ONE_ITEM __kernel void flash_forward(__global void *out_base, ulong out_offset, 
       for (int i = 0; i < TILE; ++i) {
         const int sees = p.scores.causal ? clamp(q + i + 1 - j0, 0L, (long)n) : n;
 #if MASK
-        if (i < count) mask_scores(s + i * PITCH, mask + i * p.scores.mask_row, p.scores.mask_column, j0, sees);
+        if (i < count)
+          mask_scores(s + i * PITCH, mask + i * p.scores.mask_row, p.scores.mask_column, j0, sees);
 #endif
         if (sees < padded(n)) fill_rest(s + i * PITCH, sees, padded(n), -INFINITY);
       }

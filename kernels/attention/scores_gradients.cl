@@ -1,6 +1,6 @@
-// Backward of attention over a block of scores. `gradients` turns scores into weights (after dropout) and, in place,
-// gradients of weights into gradients of scores: P = exp(score - logsumexp), dS = P (dP - delta). `deltas` gives
-// delta = sum of grad_out * out of every query (Dao and others, arXiv 2205.14135, appendix B).
+// Backward of attention over a block of scores. `gradients` turns scores into weights (after dropout) and, in
+// place, gradients of weights into gradients of scores: P = exp(score - logsumexp), dS = P (dP - delta).
+// `deltas` gives delta = sum of grad_out * out of every query (Dao and others, arXiv 2205.14135, appendix B).
 #include "types.h"
 #include "range.h"
 typedef CTYPE(COMPUTE) T;
@@ -14,8 +14,8 @@ typedef CTYPE(COMPUTE) T;
 
 #if CPU_STYLE
 GROUP __kernel void deltas(__global void *delta_base, ulong delta_offset, __global const void *grad_base,
-                           ulong grad_offset, __global const void *out_base, ulong out_offset, long rows, long per_item,
-                           long width) {
+                           ulong grad_offset, __global const void *out_base, ulong out_offset, long rows,
+                           long per_item, long width) {
   FOR_EACH(r, rows, per_item) {
     __global const T *g = AT_CONST(COMPUTE, grad_base, grad_offset) + r * width;
     __global const T *o = AT_CONST(COMPUTE, out_base, out_offset) + r * width;
@@ -41,39 +41,43 @@ __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) __kernel void deltas(
 }
 #endif
 
-#if PLANES
-#include "planes.h"
-#define PLANE_ARGUMENTS                                                                                                   \
-  __global void *weight_planes_base, ulong weight_planes_offset, __global void *grad_planes_base, ulong grad_planes_offset, \
-      __global const void *stop_base, ulong stop_offset, uint stop,
+#if BF16_PARTS
+#include "bf16_parts.h"
+#define PLANE_ARGUMENTS                                                                           \
+  __global void *weight_bf16_parts_base, ulong weight_bf16_parts_offset,                                     \
+      __global void *grad_bf16_parts_base,                                                                   \
+      ulong grad_bf16_parts_offset, __global const void *stop_base, ulong stop_offset, uint stop,
 #else
 #define PLANE_ARGUMENTS
 #endif
 
-// Items of a group share a row on GPUs; CPU_STYLE: an item takes per_item rows. PLANES: as in scores_weights.cl, both results.
-__kernel void gradients(__global void *score_base, ulong score_offset, __global void *grad_base, ulong grad_offset,
-                        __global const void *mask_base, ulong mask_offset, __global const void *sum_base,
-                        ulong sum_offset, __global const void *delta_base, ulong delta_offset,
-                        PLANE_ARGUMENTS const AttentionParams p) {
+// Items of a group share a row on GPUs; CPU_STYLE: an item takes per_item rows. BF16_PARTS: as in
+// scores_weights.cl, both results.
+__kernel void gradients(__global void *score_base, ulong score_offset, __global void *grad_base,
+                        ulong grad_offset, __global const void *mask_base, ulong mask_offset,
+                        __global const void *sum_base, ulong sum_offset, __global const void *delta_base,
+                        ulong delta_offset, PLANE_ARGUMENTS const AttentionParams p) {
 #if CPU_STYLE
   const long r0 = get_global_id(0) * p.per_item, r1 = min((long)p.rows, r0 + p.per_item), j0 = 0, step = 1;
 #else
   const long r0 = get_group_id(0), r1 = r0 + 1, j0 = get_local_id(0), step = get_local_size(0);
 #endif
-#if PLANES
-  const bool by_planes = *(__global const uint *)((__global const char *)stop_base + stop_offset) != stop;
+#if BF16_PARTS
+  const bool by_bf16_parts = *(__global const uint *)((__global const char *)stop_base + stop_offset) != stop;
   const long line = (p.keys + 7) / 8 * 8;
-  const ulong plane = (ulong)(p.rows * line);
+  const ulong bf16_part = (ulong)(p.rows * line);
 #define KEEP(j, weight, gradient)                                 \
-  if (by_planes) {                                                \
-    store_planes(weights_to + row * line + (j), plane, (weight)); \
-    store_planes(grads_to + row * line + (j), plane, (gradient)); \
+  if (by_bf16_parts) {                                                \
+    store_bf16_parts(weights_to + row * line + (j), bf16_part, (weight)); \
+    store_bf16_parts(grads_to + row * line + (j), bf16_part, (gradient)); \
   } else {                                                        \
     s[j] = (weight);                                              \
     d[j] = (gradient);                                            \
   }
-  __global ushort *weights_to = (__global ushort *)((__global char *)weight_planes_base + weight_planes_offset);
-  __global ushort *grads_to = (__global ushort *)((__global char *)grad_planes_base + grad_planes_offset);
+  __global ushort *weights_to =
+      (__global ushort *)((__global char *)weight_bf16_parts_base + weight_bf16_parts_offset);
+  __global ushort *grads_to =
+      (__global ushort *)((__global char *)grad_bf16_parts_base + grad_bf16_parts_offset);
 #else
 #define KEEP(j, weight, gradient) \
   s[j] = (weight);                \
@@ -107,8 +111,8 @@ __kernel void gradients(__global void *score_base, ulong score_offset, __global 
 #endif
       }
     }
-#if PLANES
-    const long end = by_planes ? line : (long)p.keys;
+#if BF16_PARTS
+    const long end = by_bf16_parts ? line : (long)p.keys;
 #else
     const long end = p.keys;
 #endif

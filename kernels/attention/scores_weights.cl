@@ -1,8 +1,10 @@
-// Attention weights: softmax in place over rows of scores [rows][keys] of type COMPUTE, after adding the mask (MASK: 0
-// none, 1 false means minus infinity, 2 a number of type M is added). A row whose scores are all minus infinity gets
-// zeros. SUMS: the rows' log-sum-exp is stored, too. DROPOUT: weights are dropped after that. A work-item takes rows on
-// CPU drivers; on GPUs a work-group of GROUP_SIZE takes one or a few. PLANES: weights go to three planes of bf16 instead, in
-// lines of multiples of 8; if a word equals `stop`, their products are made in plain float, and they stay where they are.
+// Attention weights: softmax in place over rows of scores [rows][keys] of type COMPUTE, after adding the mask
+// (MASK: 0 none, 1 false means minus infinity, 2 a number of type M is added). A row whose scores are all
+// minus infinity gets zeros. SUMS: the rows' log-sum-exp is stored, too. DROPOUT: weights are dropped after
+// that. A work-item takes rows on CPU drivers; on GPUs a work-group of GROUP_SIZE takes one or a few.
+// BF16_PARTS:
+// weights go to three bf16 parts instead, in lines of multiples of 8; if a word equals `stop`, their
+// products are made in plain float, and they stay where they are.
 #include "types.h"
 #include "exp.h"
 typedef CTYPE(COMPUTE) T;
@@ -60,15 +62,17 @@ ONE_ITEM __kernel void weights(__global void *score_base, ulong score_offset, __
   }
 }
 #else
-#if PLANES
-#include "planes.h"
+#if BF16_PARTS
+#include "bf16_parts.h"
 #define PLANE_ARGUMENTS \
-  __global void *plane_base, ulong plane_offset, __global const void *stop_base, ulong stop_offset, uint stop,
+  __global void *bf16_part_base, ulong bf16_part_offset, __global const void *stop_base,
+      ulong stop_offset, uint stop,
 #else
 #define PLANE_ARGUMENTS
 #endif
 
-// LANES work-items (a power of two) share a row. HELD: a lane's elements, which it keeps in registers; 0: they stay in memory.
+// LANES work-items (a power of two) share a row. HELD: a lane's elements, which it keeps in registers; 0:
+// they stay in memory.
 __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) __kernel void weights(
     __global void *score_base, ulong score_offset, __global const void *mask_base, ulong mask_offset,
     __global void *sum_base, ulong sum_offset, PLANE_ARGUMENTS const AttentionParams p) {
@@ -114,18 +118,20 @@ __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) __kernel void weights(
 #else
 #define KEPT(j)
 #endif
-#if PLANES
+#if BF16_PARTS
   if (*(__global const uint *)((__global const char *)stop_base + stop_offset) != stop) {
     const int line = (keys + 7) / 8 * 8;
-    const ulong plane = (ulong)p.rows * ((p.keys + 7) / 8 * 8);
-    __global ushort *to = (__global ushort *)((__global char *)plane_base + plane_offset) + (ulong)row * line;
+    const ulong bf16_part = (ulong)p.rows * ((p.keys + 7) / 8 * 8);
+    __global ushort *to = (__global ushort *)((__global char *)bf16_part_base + bf16_part_offset)
+        + (ulong)row * line;
 #if HELD
     UNROLL for (int k = 0; k < HELD; ++k) {
       const int j = lane + k * LANES;
-      if (j < line) store_planes(to + j, plane, j < n ? held[k] * scale KEPT(j) : 0);
+      if (j < line) store_bf16_parts(to + j, bf16_part, j < n ? held[k] * scale KEPT(j) : 0);
     }
 #else
-    for (int j = lane; j < line; j += LANES) store_planes(to + j, plane, j < n ? s[j] * scale KEPT(j) : 0);
+    for (int j = lane; j < line; j += LANES) store_bf16_parts(to + j, bf16_part, j < n
+        ? s[j] * scale KEPT(j) : 0);
 #endif
     return;
   }

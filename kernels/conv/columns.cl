@@ -1,18 +1,22 @@
-// Convolution as a product of matrices: windows to columns, and columns back to sums over the windows that hold an element.
-// Columns are [channel][tap][position] with any stride between rows and between images. Items stride over positions: one on CPU
-// drivers, some for each on GPUs, where a work-group has one row of one image.
-// Positions and elements of one image fit 32 bits (columns.cpp refuses more), whose divisions GPUs make several times faster.
+// Convolution as a product of matrices: windows to columns, and columns back to sums over the windows that
+// hold an element. Columns are [channel][tap][position] with any stride between rows and between images.
+// Items stride over positions: one on CPU drivers, some for each on GPUs, where a work-group has one row of
+// one image.
+// Positions and elements of one image fit 32 bits (columns.cpp refuses more), whose divisions GPUs make
+// several times faster.
 // Defines: TYPE (of the map), FLOATING; COLUMNS (type of the columns); HAS_BIAS.
 #include "accumulator.h"
 #include "conv_params.h"
 
 // a / b, by its inverse where that is exact: the error of the product is below half of 1 / b.
-INLINE int quotient(int a, int b, float inverse) { return a < (1 << 20) ? (int)((a + 0.5f) * inverse) : a / b; }
+INLINE int quotient(int a, int b, float inverse) {
+  return a < (1 << 20) ? (int)((a + 0.5f) * inverse) : a / b;
+}
 
 // Grid: positions, channels * taps, images. Strides in elements.
 __kernel void to_columns(__global void *columns_base, ulong columns_offset, __global const void *big_base,
-                         ulong big_offset, const long first_image, const long row_stride, const long image_stride,
-                         const ConvParams p) {
+                         ulong big_offset, const long first_image, const long row_stride,
+                         const long image_stride, const ConvParams p) {
   const int window_y = p.window[1], window_x = p.window[2], taps = p.window[0] * window_y * window_x;
   const int out_y = p.out[1], out_x = p.out[2], positions = p.out[0] * out_y * out_x;
   const int row = get_group_id(1), c = row / taps, tap = row - c * taps;
@@ -46,7 +50,8 @@ INLINE int tap_position(const ConvParams p, int d, int i, int k) {
 __kernel void from_columns(__global void *big_base, ulong big_offset, __global const void *columns_base,
                            ulong columns_offset, __global const void *bias_base, ulong bias_offset,
                            const long first_image, const ConvParams p) {
-  const int window_z = p.window[0], window_y = p.window[1], window_x = p.window[2], taps = window_z * window_y * window_x;
+  const int window_z = p.window[0], window_y = p.window[1], window_x = p.window[2],
+            taps = window_z * window_y * window_x;
   const int out_y = p.out[1], out_x = p.out[2], positions = p.out[0] * out_y * out_x;
   const int in_y = p.in[1], in_x = p.in[2], elements = p.in[0] * in_y * in_x;
   const long c = get_global_id(1), n = get_global_id(2);

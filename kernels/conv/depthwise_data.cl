@@ -6,10 +6,11 @@
 #define LINES ((WINDOW + STRIDE - 1) / STRIDE)  // columns of the small map that a column of the big one sees
 #endif
 
-// big = transpose of the convolution applied to small (+ bias). A column x is seen by taps of one remainder by the stride.
-__kernel void depthwise_data(__global void *big_base, ulong big_offset, __global const void *small_base, ulong small_offset,
-                             __global const void *weight_base, ulong weight_offset, __global const void *bias_base,
-                             ulong bias_offset, const ConvParams p) {
+// big = transpose of the convolution applied to small (+ bias). A column x is seen by taps of one remainder
+// by the stride.
+__kernel void depthwise_data(__global void *big_base, ulong big_offset, __global const void *small_base,
+                             ulong small_offset, __global const void *weight_base, ulong weight_offset,
+                             __global const void *bias_base, ulong bias_offset, const ConvParams p) {
   const Strip at = strip_of(get_global_id(0), p.in[2], p.in[1], p.groups);
   if (at.n >= p.batch) return;
   acc_t sum[ROWS];
@@ -24,9 +25,10 @@ __kernel void depthwise_data(__global void *big_base, ulong big_offset, __global
     const int top = (at.y + (int)p.padding[1] - (WINDOW - 1) - PHASE) / STRIDE;  // exact
     acc_t w[WINDOW][LINES];
     UNROLL for (int ky = 0; ky < WINDOW; ++ky) UNROLL for (int i = 0; i < LINES; ++i)
-      w[ky][i] = first + i * STRIDE < WINDOW
-                     ? LOAD(TYPE, weight, ky * p.weight_strides[3] + (first + i * STRIDE) * p.weight_strides[4])
-                     : (acc_t)0;
+        w[ky][i] =
+            first + i * STRIDE < WINDOW
+                ? LOAD(TYPE, weight, ky * p.weight_strides[3] + (first + i * STRIDE) * p.weight_strides[4])
+                : (acc_t)0;
     int column[LINES];
     bool inside[LINES];
     UNROLL for (int i = 0; i < LINES; ++i) {
@@ -38,7 +40,8 @@ __kernel void depthwise_data(__global void *big_base, ulong big_offset, __global
       LOAD_ROW(v, LINES, small, top + r, p.out[1], p.small_strides[3], column, inside)
       UNROLL for (int t = 0; t < ROWS; ++t) {
         const int ky = PHASE + WINDOW - 1 + t - r * STRIDE;
-        if (ky >= 0 && ky < WINDOW) UNROLL for (int i = 0; i < LINES; ++i) sum[t] = fma(v[i], w[ky][i], sum[t]);
+        if (ky >= 0 && ky < WINDOW)
+          UNROLL for (int i = 0; i < LINES; ++i) sum[t] = fma(v[i], w[ky][i], sum[t]);
       }
     }
 #else

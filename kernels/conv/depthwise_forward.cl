@@ -3,9 +3,9 @@
 #include "depthwise.h"
 
 // small = big convolved with weight (+ bias).
-__kernel void depthwise_forward(__global void *small_base, ulong small_offset, __global const void *big_base, ulong big_offset,
-                                __global const void *weight_base, ulong weight_offset, __global const void *bias_base,
-                                ulong bias_offset, const ConvParams p) {
+__kernel void depthwise_forward(__global void *small_base, ulong small_offset, __global const void *big_base,
+                                ulong big_offset, __global const void *weight_base, ulong weight_offset,
+                                __global const void *bias_base, ulong bias_offset, const ConvParams p) {
   const Strip at = strip_of(get_global_id(0), p.out[2], p.out[1], p.groups * p.small_channels);
   if (at.n >= p.batch) return;
   __global const T *big = AT_CONST(TYPE, big_base, big_offset) + at.n * p.big_strides[0] +
@@ -25,7 +25,8 @@ __kernel void depthwise_forward(__global void *small_base, ulong small_offset, _
     LOAD_ROW(v, WINDOW, big, y + r, p.in[1], p.big_strides[3], column, inside)
     UNROLL for (int t = 0; t < ROWS; ++t) {
       const int ky = r - t * STRIDE;
-      if (ky >= 0 && ky < WINDOW) UNROLL for (int kx = 0; kx < WINDOW; ++kx) sum[t] = fma(v[kx], w[ky][kx], sum[t]);
+      if (ky >= 0 && ky < WINDOW)
+        UNROLL for (int kx = 0; kx < WINDOW; ++kx) sum[t] = fma(v[kx], w[ky][kx], sum[t]);
     }
   }
 #else
@@ -36,7 +37,8 @@ __kernel void depthwise_forward(__global void *small_base, ulong small_offset, _
       const acc_t w = LOAD(TYPE, weight, ky * p.weight_strides[3] + kx * p.weight_strides[4]);
       UNROLL for (int t = 0; t < ROWS; ++t) {
         const int y = (int)((at.y + t) * p.stride[1] - p.padding[1] + ky * p.dilation[1]);
-        if (is_inside(y, p.in[1])) sum[t] = fma(LOAD(TYPE, big, y * p.big_strides[3] + x * p.big_strides[4]), w, sum[t]);
+        if (is_inside(y, p.in[1]))
+          sum[t] = fma(LOAD(TYPE, big, y * p.big_strides[3] + x * p.big_strides[4]), w, sum[t]);
       }
     }
 #endif

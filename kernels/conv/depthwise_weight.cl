@@ -1,6 +1,6 @@
-// Weight gradient with few channels in a group, for GPUs. A work-group has a (small channel, big channel of its group) pair and a
-// part of all images' positions, and with WINDOW 0 one tap; what its work-items sum meets in local memory. Parts are added by
-// a second kernel, in their order.
+// Weight gradient with few channels in a group, for GPUs. A work-group has a (small channel, big channel of
+// its group) pair and a part of all images' positions, and with WINDOW 0 one tap; what its work-items sum
+// meets in local memory. Parts are added by a second kernel, in their order.
 // Defines: as depthwise.h; PARTIAL (1: sums go to memory: parts, pairs, taps of the accumulator's type).
 #include "depthwise.h"
 
@@ -18,25 +18,29 @@ typedef struct {
 INLINE Pair pair_of(uint i, const ConvParams p) {
   Pair pair;
   pair.small = i / (uint)p.big_channels;
-  pair.big = i - (uint)pair.small * (uint)p.big_channels + (uint)pair.small / (uint)p.small_channels * (uint)p.big_channels;
+  pair.big = i - (uint)pair.small * (uint)p.big_channels +
+             (uint)pair.small / (uint)p.small_channels * (uint)p.big_channels;
   return pair;
 }
 
-INLINE void store_weight(__global void *weight_base, ulong weight_offset, uint pair, uint tap, acc_t v, const ConvParams p) {
+INLINE void store_weight(__global void *weight_base, ulong weight_offset, uint pair, uint tap, acc_t v,
+                         const ConvParams p) {
   const uint small = pair / (uint)p.big_channels, big = pair - small * (uint)p.big_channels;
   const uint ky = tap / (uint)p.window[2], kx = tap - ky * (uint)p.window[2];
   STORE(TYPE, AT(TYPE, weight_base, weight_offset),
-        small * p.weight_strides[0] + big * p.weight_strides[1] + ky * p.weight_strides[3] + kx * p.weight_strides[4],
+        small * p.weight_strides[0] + big * p.weight_strides[1] + ky * p.weight_strides[3] +
+            kx * p.weight_strides[4],
         TO(TYPE, v));
 }
 
 // Adds one strip's products to the sums of all taps.
-INLINE void add_strip(acc_t sum[TAPS], __global const T *big, __global const T *small, const Strip at, int tap,
-                      const ConvParams p) {
+INLINE void add_strip(acc_t sum[TAPS], __global const T *big, __global const T *small, const Strip at,
+                      int tap, const ConvParams p) {
   const int left = (int)p.out[1] - at.y;  // rows below the map must not meet infinities of the big tensor
   acc_t d[ROWS];
   UNROLL for (int t = 0; t < ROWS; ++t)
-    d[t] = LOAD(TYPE, small, (at.y + min(t, left - 1)) * (int)p.small_strides[3] + at.x * (int)p.small_strides[4]);
+    d[t] = LOAD(TYPE, small,
+                (at.y + min(t, left - 1)) * (int)p.small_strides[3] + at.x * (int)p.small_strides[4]);
 #if WINDOW
   int column[WINDOW];
   bool inside[WINDOW];
@@ -47,7 +51,8 @@ INLINE void add_strip(acc_t sum[TAPS], __global const T *big, __global const T *
     UNROLL for (int t = 0; t < ROWS; ++t) {
       const int ky = r - t * STRIDE;
       if (ky >= 0 && ky < WINDOW && t < left)
-        UNROLL for (int kx = 0; kx < WINDOW; ++kx) sum[ky * WINDOW + kx] = fma(v[kx], d[t], sum[ky * WINDOW + kx]);
+        UNROLL for (int kx = 0; kx < WINDOW; ++kx)
+          sum[ky * WINDOW + kx] = fma(v[kx], d[t], sum[ky * WINDOW + kx]);
     }
   }
 #else
@@ -64,8 +69,9 @@ INLINE void add_strip(acc_t sum[TAPS], __global const T *big, __global const T *
 
 // Grid: pairs * ITEMS, parts, taps (WINDOW 0) or 1. `strips`: of a part.
 __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
-__kernel void depthwise_weight(__global void *weight_base, ulong weight_offset, __global const void *big_base, ulong big_offset,
-                               __global const void *small_base, ulong small_offset, const uint strips, const ConvParams p) {
+__kernel void depthwise_weight(__global void *weight_base, ulong weight_offset, __global const void *big_base,
+                               ulong big_offset, __global const void *small_base, ulong small_offset,
+                               const uint strips, const ConvParams p) {
   __local acc_t shared[MEETING][ITEMS];
   const uint id = get_local_id(0), index = get_group_id(0), part = get_group_id(1), z = get_group_id(2);
   const Pair pair = pair_of(index, p);
@@ -86,14 +92,17 @@ __kernel void depthwise_weight(__global void *weight_base, ulong weight_offset, 
     UNROLL for (int i = 0; i < MEETING; ++i) if (first + i < TAPS) shared[i][id] = sum[first + i];
     for (uint far = ITEMS / 2; far > 0; far /= 2) {
       barrier(CLK_LOCAL_MEM_FENCE);
-      if (id < far) UNROLL for (int i = 0; i < MEETING; ++i) if (first + i < TAPS) shared[i][id] += shared[i][id + far];
+      if (id < far)
+        UNROLL for (int i = 0; i < MEETING; ++i)
+          if (first + i < TAPS) shared[i][id] += shared[i][id + far];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (id < MEETING && first + id < TAPS) {
       const uint tap = z + first + id;
 #if PARTIAL
       const uint taps = (uint)(p.window[1] * p.window[2]);
-      ((__global acc_t *)((__global char *)weight_base + weight_offset))[((long)part * get_num_groups(0) + index) * taps + tap] =
+      ((__global acc_t *)((__global char *)weight_base +
+                          weight_offset))[((long)part * get_num_groups(0) + index) * taps + tap] =
           shared[id][0];
 #else
       store_weight(weight_base, weight_offset, index, tap, shared[id][0], p);
@@ -104,8 +113,9 @@ __kernel void depthwise_weight(__global void *weight_base, ulong weight_offset, 
 }
 
 // weight = the sums of all parts. Grid: pairs * taps.
-__kernel void depthwise_weight_sum(__global void *weight_base, ulong weight_offset, __global const void *parts_base,
-                                   ulong parts_offset, const uint pairs, const uint parts, const ConvParams p) {
+__kernel void depthwise_weight_sum(__global void *weight_base, ulong weight_offset,
+                                   __global const void *parts_base, ulong parts_offset, const uint pairs,
+                                   const uint parts, const ConvParams p) {
   const uint taps = (uint)(p.window[1] * p.window[2]), i = get_global_id(0), pair = i / taps;
   if (pair >= pairs) return;
   __global const acc_t *from = (__global const acc_t *)((__global const char *)parts_base + parts_offset) + i;

@@ -1,8 +1,9 @@
-// Direct convolution for CPU drivers. A tile is 14 output positions (two segments of 7 in a row, each with its own base
-// pointer, so that maps of 7, 14, 28, 56 columns waste nothing) x 32 output channels, the whole sum in registers; the input
-// is broadcast from the padded map. A work-item has a block of 32 output channels and a run of tiles. It takes the input
-// channels in chunks: packs their weights into local memory (which every item reuses, so that it stays in the cache), then
-// sweeps its tiles; sums wait in scratch memory from one chunk to the next. Defines: TYPE (of y, weights and bias).
+// Direct convolution for CPU drivers. A tile is 14 output positions (two segments of 7 in a row, each with
+// its own base pointer, so that maps of 7, 14, 28, 56 columns waste nothing) x 32 output channels, the whole
+// sum in registers; the input is broadcast from the padded map. A work-item has a block of 32 output channels
+// and a run of tiles. It takes the input channels in chunks: packs their weights into local memory (which
+// every item reuses, so that it stays in the cache), then sweeps its tiles; sums wait in scratch memory from
+// one chunk to the next. Defines: TYPE (of y, weights and bias).
 #include "conv_weights.h"
 
 #define SEGMENT 7
@@ -17,8 +18,8 @@ INLINE Segment segment(long s, const ConvRowsParams p) {
 }
 
 // The 7 x 16 sums of 16 channels from `channel` on to rows of y.
-INLINE void store_segment(float16 sum[SEGMENT], __global STYPE(TYPE) *y, long y_channel, long y_col, long channels,
-                          int columns) {
+INLINE void store_segment(float16 sum[SEGMENT], __global STYPE(TYPE) *y, long y_channel, long y_col,
+                          long channels, int columns) {
   float16 r[8];
   UNROLL for (int i = 0; i < SEGMENT; ++i) r[i] = sum[i];
   r[7] = (float16)(0);
@@ -45,8 +46,8 @@ INLINE void store_segment(float16 sum[SEGMENT], __global STYPE(TYPE) *y, long y_
 // sum += the products of input channels of one chunk, for both segments of a tile.
 INLINE void add_chunk(float16 sum[2][2][SEGMENT], __local const float16 *w, __global const float *xa,
                       __global const float *xb, long channels, const ConvRowsParams p) {
-  // The stride must stay unknown to the compiler: a literal 1 turns the broadcasts into one vector load and shuffles,
-  // at half the speed.
+  // The stride must stay unknown to the compiler: a literal 1 turns the broadcasts into one vector load and
+  // shuffles, at half the speed.
   const long stride = p.stride_x;
   for (long c = 0; c < channels; ++c) {
     __global const float *ra = xa, *rb = xb;
@@ -80,10 +81,11 @@ INLINE void add_chunk(float16 sum[2][2][SEGMENT], __local const float16 *w, __gl
   UNROLL for (int v = 0; v < 2; ++v) UNROLL for (int h = 0; h < 2; ++h)           \
       UNROLL for (int i = 0; i < SEGMENT; ++i) statement;
 
-ONE_ITEM __kernel void conv_direct(__global void *y_base, ulong y_offset, __global const void *x_base, ulong x_offset,
-                                   __global const void *w_base, ulong w_offset, __global const void *bias_base,
-                                   ulong bias_offset, __global void *sums_base, ulong sums_offset,
-                                   __local float16 *packed, const ConvRowsParams p) {
+ONE_ITEM __kernel void conv_direct(__global void *y_base, ulong y_offset, __global const void *x_base,
+                                   ulong x_offset, __global const void *w_base, ulong w_offset,
+                                   __global const void *bias_base, ulong bias_offset,
+                                   __global void *sums_base, ulong sums_offset, __local float16 *packed,
+                                   const ConvRowsParams p) {
   const long block = get_global_id(p.channels_inner ? 0 : 1), run = get_global_id(p.channels_inner ? 1 : 0);
   const long g = get_global_id(2), taps = p.taps_y * p.taps_x, n0 = block * 32;
   const long item = (g * get_global_size(1) + get_global_id(1)) * get_global_size(0) + get_global_id(0);
@@ -100,7 +102,8 @@ ONE_ITEM __kernel void conv_direct(__global void *y_base, ulong y_offset, __glob
     c1 = min((long)p.inputs, c0 + p.inputs_per_chunk);
     pack_weights(packed, w, p.w_end - p.w_start - g * p.w_group, n0, c0 * taps, c1 * taps, p);
     __global const float *x = AT_CONST(f32, x_base, x_offset) + p.x_start + g * p.x_group + c0 * p.x_channel;
-    __global float16 *wait = (__global float16 *)(AT(f32, sums_base, sums_offset)) + item * p.per_item * 4 * SEGMENT;
+    __global float16 *wait =
+        (__global float16 *)(AT(f32, sums_base, sums_offset)) + item * p.per_item * 4 * SEGMENT;
     for (long s = s0; s < s1; s += 2, wait += 4 * SEGMENT) {
       const Segment a = segment(s, p), b = segment(min(s + 1, p.segments - 1), p);
       float16 sum[2][2][SEGMENT];  // [vector of channels][segment][position]
@@ -121,8 +124,9 @@ ONE_ITEM __kernel void conv_direct(__global void *y_base, ulong y_offset, __glob
       ROLLED for (int k = 0; k < (s + 1 < s1 ? 4 : 2); ++k) {
         const Segment at = k < 2 ? a : b;
         const long v = 16 * (k & 1);
-        store_segment(done[k], y + at.image * p.y_image + at.row * p.y_row + at.col * p.y_col + v * p.y_channel, p.y_channel,
-                      p.y_col, p.outputs - n0 - v, min((long)SEGMENT, p.width - at.col));
+        store_segment(done[k],
+                      y + at.image * p.y_image + at.row * p.y_row + at.col * p.y_col + v * p.y_channel,
+                      p.y_channel, p.y_col, p.outputs - n0 - v, min((long)SEGMENT, p.width - at.col));
       }
     }
     c0 = c1;

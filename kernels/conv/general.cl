@@ -1,6 +1,7 @@
-// Convolution of any type, geometry and strides, directly from its definition. A work-item computes TC channels
-// of TP neighbouring positions (forward, data), or TC x TC channel pairs of one tap (weight).
-// Defines: TYPE, FLOATING (accumulator.h), HAS_BIAS, TP; GUARDED (1: only if a word in memory has the value `wanted`).
+// Convolution of any type, geometry and strides, directly from its definition. A work-item computes TC
+// channels of TP neighbouring positions (forward, data), or TC x TC channel pairs of one tap (weight).
+// Defines: TYPE, FLOATING (accumulator.h), HAS_BIAS, TP; GUARDED (1: only if a word in memory has the value
+// `wanted`).
 #include "accumulator.h"
 #include "conv_params.h"
 
@@ -9,16 +10,18 @@
 
 // Guarded, a few work-items take all tiles in turn: a launch that is seldom wanted is short.
 #if GUARDED
-#define GUARD_PARAMETERS __global const void *word_base, ulong word_offset, uint wanted, const long channel_tiles, const long images,
-#define EACH_TILE(first, second, third)                                                                                  \
-  if (*(__global const uint *)((__global const char *)word_base + word_offset) != wanted) return;                        \
-  for (long tile_ = get_global_id(0); tile_ < tiles * channel_tiles * images; tile_ += get_global_size(0)) {             \
-    const long first = tile_ % tiles, second = tile_ / tiles % channel_tiles, third = tile_ / tiles / channel_tiles;
+#define GUARD_PARAMETERS \
+  __global const void *word_base, ulong word_offset, uint wanted, const long channel_tiles, const long images,
+#define EACH_TILE(first, second, third)                                                                      \
+  if (*(__global const uint *)((__global const char *)word_base + word_offset) != wanted) return;            \
+  for (long tile_ = get_global_id(0); tile_ < tiles * channel_tiles * images; tile_ += get_global_size(0)) { \
+    const long first = tile_ % tiles, second = tile_ / tiles % channel_tiles,                                \
+               third = tile_ / tiles / channel_tiles;
 #else
 #define GUARD_PARAMETERS
-#define EACH_TILE(first, second, third)                                                                                  \
-  {                                                                                                                      \
-    const long first = get_global_id(0), second = get_global_id(1), third = get_global_id(2);                            \
+#define EACH_TILE(first, second, third)                                                       \
+  {                                                                                           \
+    const long first = get_global_id(0), second = get_global_id(1), third = get_global_id(2); \
     if (first >= tiles) return;
 #endif
 
@@ -63,9 +66,10 @@ INLINE void add_tap(acc_t sum[TC][TP], __global const T *source, const long offs
 }
 
 // small = big convolved with weight (+ bias). Grid: position tiles, groups * channel tiles, n.
-__kernel void forward(__global void *small_base, ulong small_offset, __global const void *big_base, ulong big_offset,
-                      __global const void *weight_base, ulong weight_offset, __global const void *bias_base,
-                      ulong bias_offset, GUARD_PARAMETERS const ConvParams p, const long tiles) {
+__kernel void forward(__global void *small_base, ulong small_offset, __global const void *big_base,
+                      ulong big_offset, __global const void *weight_base, ulong weight_offset,
+                      __global const void *bias_base, ulong bias_offset, GUARD_PARAMETERS const ConvParams p,
+                      const long tiles) {
   EACH_TILE(tile, row, n)
   const Position at = position(tile, p.out[1], p.out[2]);
   const long per_group = (p.small_channels + TC - 1) / TC;
@@ -110,17 +114,19 @@ INLINE long tap_position(const ConvParams p, int d, long i, long k) {
   return t >= 0 && o * p.stride[d] == t && o < p.out[d] ? o : -1;
 }
 
-// big = transpose of the convolution applied to small (+ bias). Grid: position tiles, groups * channel tiles, n.
-__kernel void data(__global void *big_base, ulong big_offset, __global const void *small_base, ulong small_offset,
-                   __global const void *weight_base, ulong weight_offset, __global const void *bias_base,
-                   ulong bias_offset, GUARD_PARAMETERS const ConvParams p, const long tiles) {
+// big = transpose of the convolution applied to small (+ bias). Grid: position tiles, groups * channel tiles,
+// n.
+__kernel void data(__global void *big_base, ulong big_offset, __global const void *small_base,
+                   ulong small_offset, __global const void *weight_base, ulong weight_offset,
+                   __global const void *bias_base, ulong bias_offset, GUARD_PARAMETERS const ConvParams p,
+                   const long tiles) {
   EACH_TILE(tile, row, n)
   const Position at = position(tile, p.in[1], p.in[2]);
   const long per_group = (p.big_channels + TC - 1) / TC;
   const long g = row / per_group, c0 = (row - g * per_group) * TC;
   const long channel = g * p.big_channels + c0, left = p.big_channels - c0;
-  __global const T *small =
-      AT_CONST(TYPE, small_base, small_offset) + n * p.small_strides[0] + g * p.small_channels * p.small_strides[1];
+  __global const T *small = AT_CONST(TYPE, small_base, small_offset) + n * p.small_strides[0] +
+                            g * p.small_channels * p.small_strides[1];
   __global const T *weight = AT_CONST(TYPE, weight_base, weight_offset) +
                              g * p.small_channels * p.weight_strides[0] + c0 * p.weight_strides[1];
   acc_t sum[TC][TP];
@@ -166,14 +172,15 @@ INLINE long2 inside(const ConvParams p, int d, long k) {
 }
 
 // weight gradient. Grid: taps * big channel tiles, groups * small channel tiles.
-__kernel void weight(__global void *weight_base, ulong weight_offset, __global const void *big_base, ulong big_offset,
-                     __global const void *small_base, ulong small_offset, GUARD_PARAMETERS const ConvParams p,
-                     const long tiles) {
+__kernel void weight(__global void *weight_base, ulong weight_offset, __global const void *big_base,
+                     ulong big_offset, __global const void *small_base, ulong small_offset,
+                     GUARD_PARAMETERS const ConvParams p, const long tiles) {
   EACH_TILE(tile, row, unused)
   const long big_tiles = (p.big_channels + TC - 1) / TC, small_tiles = (p.small_channels + TC - 1) / TC;
   const long tap = tile / big_tiles, b0 = (tile - tap * big_tiles) * TC;
   const long g = row / small_tiles, s0 = (row - g * small_tiles) * TC;
-  const long kx = tap % p.window[2], ky = tap / p.window[2] % p.window[1], kz = tap / p.window[2] / p.window[1];
+  const long kx = tap % p.window[2], ky = tap / p.window[2] % p.window[1],
+             kz = tap / p.window[2] / p.window[1];
   const long2 rz = inside(p, 0, kz), ry = inside(p, 1, ky), rx = inside(p, 2, kx);
   long big_channel[TC], small_channel[TC];
   UNROLL for (int c = 0; c < TC; ++c) {

@@ -1,6 +1,6 @@
-// Convolution with few channels in a group for CPU drivers: vectors along the rows, OUTPUTS channels of a group at once.
-// A work-item has a run of (image, group) planes. Defines: TYPE, STRIDE (row_vectors.h), OUTPUTS (1 or 4), TAPS (3: a
-// window of 3 x 3, unrolled; 0: any).
+// Convolution with few channels in a group for CPU drivers: vectors along the rows, OUTPUTS channels of a
+// group at once. A work-item has a run of (image, group) planes. Defines: TYPE, STRIDE (row_vectors.h),
+// OUTPUTS (1 or 4), TAPS (3: a window of 3 x 3, unrolled; 0: any).
 #include "conv_rows_params.h"
 #include "row_vectors.h"
 
@@ -14,9 +14,10 @@
 #define TAP_LOOP
 #endif
 
-ONE_ITEM __kernel void conv_grouped(__global void *y_base, ulong y_offset, __global const void *x_base, ulong x_offset,
-                                    __global const void *w_base, ulong w_offset, __global const void *bias_base,
-                                    ulong bias_offset, const ConvRowsParams p, const long groups) {
+ONE_ITEM __kernel void conv_grouped(__global void *y_base, ulong y_offset, __global const void *x_base,
+                                    ulong x_offset, __global const void *w_base, ulong w_offset,
+                                    __global const void *bias_base, ulong bias_offset, const ConvRowsParams p,
+                                    const long groups) {
   const long z0 = get_global_id(0) * p.per_item, z1 = min(p.images * groups, z0 + p.per_item);
   for (long z = z0; z < z1; ++z) {
     const long n = z / groups, g = z - n * groups;
@@ -27,11 +28,14 @@ ONE_ITEM __kernel void conv_grouped(__global void *y_base, ulong y_offset, __glo
       UNROLL for (int o = 0; o < OUTPUTS; ++o) {
         const long channel = min(o0 + o, p.outputs - 1);
         w[o] = AT_CONST(TYPE, w_base, w_offset) + p.w_start + g * p.w_group + channel * p.w_output;
-        first[o] = p.add_bias ? LOAD(TYPE, AT_CONST(TYPE, bias_base, bias_offset), g * p.bias_group + channel * p.bias) : 0.0f;
+        first[o] = p.add_bias ? LOAD(TYPE, AT_CONST(TYPE, bias_base, bias_offset),
+                                     g * p.bias_group + channel * p.bias)
+                              : 0.0f;
       }
 #if TAPS == 3 && OUTPUTS == 1
       float16 weight[9];  // of the first channel; a depthwise convolution has no other
-      UNROLL for (int t = 0; t < 9; ++t) weight[t] = (float16)(LOAD(TYPE, w[0], t / 3 * p.w_y + t % 3 * p.w_x));
+      UNROLL for (int t = 0; t < 9; ++t)
+        weight[t] = (float16)(LOAD(TYPE, w[0], t / 3 * p.w_y + t % 3 * p.w_x));
 #endif
       __global STYPE(TYPE) *y =
           AT(TYPE, y_base, y_offset) + p.y_start + n * p.y_image + g * p.y_group + o0 * p.y_channel;

@@ -4,8 +4,8 @@
 
 __attribute__((reqd_work_group_size(LANES, 1, 1)))
 __kernel void bias(__global void *out_base, ulong out_offset, __global const void *in_base, ulong in_offset,
-                   const long out_stride, const long batch, const long batch_stride, const long channel_stride,
-                   const long positions) {
+                   const long out_stride, const long batch, const long batch_stride,
+                   const long channel_stride, const long positions) {
   const long channel = get_group_id(0);
   __global const STYPE(TYPE) *in = AT_CONST(TYPE, in_base, in_offset) + channel * channel_stride;
   acc_t total = 0;

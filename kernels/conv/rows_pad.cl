@@ -30,8 +30,8 @@ INLINE void copy_row(__global float *to, __global const STYPE(TYPE) *from, long 
   ROLLED for (; i < n; ++i) to[i] = LOAD(TYPE, from, i);
 }
 
-ONE_ITEM __kernel void pad(__global void *to_base, ulong to_offset, __global const void *from_base, ulong from_offset,
-                           const PadParams p) {
+ONE_ITEM __kernel void pad(__global void *to_base, ulong to_offset, __global const void *from_base,
+                           ulong from_offset, const PadParams p) {
   const long z0 = get_global_id(0) * p.planes_per_item, z1 = min((long)p.planes, z0 + p.planes_per_item);
   for (long z = z0; z < z1; ++z) {
     const long n = z / p.channels;

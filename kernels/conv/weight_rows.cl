@@ -1,23 +1,24 @@
-// Gradient of weights for CPU drivers: the output's gradient is packed to [group][block of 32 channels][image and
-// position][32]; a work-item sums a run of (input channel, tap) rows, nine at a time, each with its own pointer into the
-// padded input, over all images: the order of the sum is fixed. Defines: TYPE.
+// Gradient of weights for CPU drivers: the output's gradient is packed to [group][block of 32 channels][image
+// and position][32]; a work-item sums a run of (input channel, tap) rows, nine at a time, each with its own
+// pointer into the padded input, over all images: the order of the sum is fixed. Defines: TYPE.
 #include "conv_rows_params.h"
 #include "transpose.h"
 
 #define ROWS 9
 #define CHUNK 512
 
-// Grid: blocks, image and chunks of positions, groups. y: the gradient; positions are its rows one after the other.
-ONE_ITEM __kernel void pack_gradient(__global void *to_base, ulong to_offset, __global const void *y_base, ulong y_offset,
-                                     const ConvRowsParams p) {
+// Grid: blocks, image and chunks of positions, groups. y: the gradient; positions are its rows one after the
+// other.
+ONE_ITEM __kernel void pack_gradient(__global void *to_base, ulong to_offset, __global const void *y_base,
+                                     ulong y_offset, const ConvRowsParams p) {
   const long positions = p.height * p.width, chunks = (positions + CHUNK - 1) / CHUNK;
   const long block = get_global_id(0), n = get_global_id(1) / chunks, g = get_global_id(2);
   const long i0 = (get_global_id(1) - n * chunks) * CHUNK, i1 = min(positions, i0 + CHUNK);
   const long last = p.outputs - 1 - block * 32;  // channels past it repeat it
   __global const STYPE(TYPE) *y =
       AT_CONST(TYPE, y_base, y_offset) + n * p.y_image + g * p.y_group + block * 32 * p.y_channel;
-  __global float16 *to =
-      (__global float16 *)(AT(f32, to_base, to_offset)) + ((g * p.blocks + block) * p.images + n) * positions * 2;
+  __global float16 *to = (__global float16 *)(AT(f32, to_base, to_offset)) +
+                         ((g * p.blocks + block) * p.images + n) * positions * 2;
   long i = i0;
   if (p.y_col == 1 && p.y_row == p.width)
     for (; i + 16 <= i1; i += 16) ROLLED for (int v = 0; v < 2; ++v) {
@@ -36,13 +37,15 @@ ONE_ITEM __kernel void pack_gradient(__global void *to_base, ulong to_offset, __
 }
 
 // Grid: chunks of rows, blocks, groups. Sums as [group][block][row][32].
-ONE_ITEM __kernel void conv_weight(__global void *to_base, ulong to_offset, __global const void *x_base, ulong x_offset,
-                                   __global const void *g_base, ulong g_offset, const ConvRowsParams p) {
+ONE_ITEM __kernel void conv_weight(__global void *to_base, ulong to_offset, __global const void *x_base,
+                                   ulong x_offset, __global const void *g_base, ulong g_offset,
+                                   const ConvRowsParams p) {
   const long taps = p.taps_y * p.taps_x, rows = p.inputs * taps, positions = p.height * p.width;
   const long block = get_global_id(1), g = get_global_id(2);
   const long k0 = get_global_id(0) * p.per_item, k1 = min(rows, k0 + p.per_item);
   __global const float *x = AT_CONST(f32, x_base, x_offset) + p.x_start + g * p.x_group;
-  __global float16 *to = (__global float16 *)(AT(f32, to_base, to_offset)) + (g * p.blocks + block) * rows * 2;
+  __global float16 *to =
+      (__global float16 *)(AT(f32, to_base, to_offset)) + (g * p.blocks + block) * rows * 2;
   const long stride = p.stride_x;
   for (long n = 0; n < p.images; ++n)
     for (long k = k0; k < k1; k += ROWS) {
@@ -50,7 +53,8 @@ ONE_ITEM __kernel void conv_weight(__global void *to_base, ulong to_offset, __gl
       float16 sum[ROWS][2];
       UNROLL for (int i = 0; i < ROWS; ++i) {
         const long q = min(k + i, rows - 1), c = q / taps, t = q - c * taps, ky = t / p.taps_x;
-        a[i] = x + n * p.x_image + c * p.x_channel + ky * p.dilation_y * p.x_row + (t - ky * p.taps_x) * p.dilation_x;
+        a[i] = x + n * p.x_image + c * p.x_channel + ky * p.dilation_y * p.x_row +
+               (t - ky * p.taps_x) * p.dilation_x;
         const long at = k + min((long)i, k1 - 1 - k);
         sum[i][0] = n > 0 ? to[2 * at] : (float16)(0);
         sum[i][1] = n > 0 ? to[2 * at + 1] : (float16)(0);
@@ -81,8 +85,10 @@ ONE_ITEM __kernel void conv_weight(__global void *to_base, ulong to_offset, __gl
 // Grid: blocks, chunks of rows, groups. To the weights' own layout.
 ONE_ITEM __kernel void unpack_weight(__global void *w_base, ulong w_offset, __global const void *from_base,
                                      ulong from_offset, const ConvRowsParams p) {
-  const long taps = p.taps_y * p.taps_x, rows = p.inputs * taps, block = get_global_id(0), g = get_global_id(2);
-  const long k0 = get_global_id(1) * 256, k1 = min(rows, k0 + 256), outputs = min(32L, p.outputs - block * 32);
+  const long taps = p.taps_y * p.taps_x, rows = p.inputs * taps, block = get_global_id(0),
+             g = get_global_id(2);
+  const long k0 = get_global_id(1) * 256, k1 = min(rows, k0 + 256),
+             outputs = min(32L, p.outputs - block * 32);
   __global const float16 *from =
       (__global const float16 *)(AT_CONST(f32, from_base, from_offset)) + (g * p.blocks + block) * rows * 2;
   __global STYPE(TYPE) *w = AT(TYPE, w_base, w_offset) + g * p.w_group + block * 32 * p.w_output;

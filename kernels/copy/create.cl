@@ -1,5 +1,5 @@
-// Tensors made from positions: arange, linspace, eye. OUT is the element type; work-items take one element, or one row of
-// a matrix.
+// Tensors made from positions: arange, linspace, eye. OUT is the element type; work-items take one element,
+// or one row of a matrix.
 #include "types.h"
 
 #ifdef cl_khr_fp64

@@ -1,9 +1,10 @@
 // tril and triu. OUT is the integer type of the elements' width: bits are moved, not numbers.
 #include "types.h"
 
-// Row-major matrices, one after the other: keeps elements with column - row <= diagonal (UPPER: >=), zeroes the rest.
-__kernel void triangle(__global void *out_base, ulong out_offset, __global const void *in_base, ulong in_offset,
-                       long total_rows, long rows, long columns, long diagonal) {
+// Row-major matrices, one after the other: keeps elements with column - row <= diagonal (UPPER: >=), zeroes
+// the rest.
+__kernel void triangle(__global void *out_base, ulong out_offset, __global const void *in_base,
+                       ulong in_offset, long total_rows, long rows, long columns, long diagonal) {
   const long row = get_global_id(0);
   if (row >= total_rows) return;
   __global STYPE(OUT) *out = AT(OUT, out_base, out_offset) + row * columns;

@@ -1,5 +1,5 @@
-// Conversions from and to float64 on devices without it; row-major both. A: the other type. TO_DOUBLE: from A, else to A.
-// KIND of A: 0 float32, 1 float16, 2 bfloat16, 3 integers, 4 bool.
+// Conversions from and to float64 on devices without it; row-major both. A: the other type. TO_DOUBLE: from
+// A, else to A. KIND of A: 0 float32, 1 float16, 2 bfloat16, 3 integers, 4 bool.
 #include "types.h"
 #include "range.h"
 #include "soft_double.h"
@@ -26,13 +26,15 @@ INLINE void narrow(__global STYPE(A) *a, long i, ulong u) {
 #endif
 }
 
-GROUP __kernel void convert(__global void *out_base, ulong out_offset, __global const void *in_base, ulong in_offset,
-                            long count, long per_item) {
+GROUP __kernel void convert(__global void *out_base, ulong out_offset, __global const void *in_base,
+                            ulong in_offset, long count, long per_item) {
   FOR_EACH(i, count, per_item) {
 #if TO_DOUBLE
-    ((__global ulong *)((__global char *)out_base + out_offset))[i] = widened(AT_CONST(A, in_base, in_offset), i);
+    ((__global ulong *)((__global char *)out_base + out_offset))[i] =
+        widened(AT_CONST(A, in_base, in_offset), i);
 #else
-    narrow(AT(A, out_base, out_offset), i, ((__global const ulong *)((__global const char *)in_base + in_offset))[i]);
+    narrow(AT(A, out_base, out_offset), i,
+           ((__global const ulong *)((__global const char *)in_base + in_offset))[i]);
 #endif
   }
 }

@@ -1,12 +1,14 @@
-// Copies that swap dimensions, for CPU drivers: neighbours of dimension 0 are neighbours in the target, those of
-// dimension 1 in the source. A work-item takes a block of both dimensions, by transposes of 16 x 16 in registers.
+// Copies that swap dimensions, for CPU drivers: neighbours of dimension 0 are neighbours in the target, those
+// of dimension 1 in the source. A work-item takes a block of both dimensions, by transposes of 16 x 16 in
+// registers.
 // Defines: TYPE, an integer type of 1, 2 or 4 bytes: bits are moved, not numbers.
 #include "pointwise_params.h"
 #include "transpose.h"
 
 #define BLOCK 64  // whole cache lines on both sides
 
-INLINE void copy_tile(__global STYPE(TYPE) *out, long out_step, __global const STYPE(TYPE) *in, long in_step) {
+INLINE void copy_tile(__global STYPE(TYPE) *out, long out_step, __global const STYPE(TYPE) *in,
+                      long in_step) {
   float16 r[16];
   UNROLL for (int i = 0; i < 16; ++i) r[i] = as_float16(convert_int16(LOAD16(TYPE, in, i * in_step)));
   transpose16(r);
@@ -16,7 +18,8 @@ INLINE void copy_tile(__global STYPE(TYPE) *out, long out_step, __global const S
 ONE_ITEM __kernel void transpose(__global void *out_base, ulong out_offset, __global const void *in_base,
                                  ulong in_offset, const PointwiseParams p) {
   const long a0 = get_global_id(0) * BLOCK, a1 = min((long)p.sizes[0], a0 + BLOCK), in_step = p.strides[1][0];
-  const long b0 = get_global_id(1) * BLOCK, b1 = min((long)p.sizes[1], b0 + BLOCK), out_step = p.strides[0][1];
+  const long b0 = get_global_id(1) * BLOCK, b1 = min((long)p.sizes[1], b0 + BLOCK),
+             out_step = p.strides[0][1];
   __global STYPE(TYPE) *out = AT(TYPE, out_base, out_offset);
   __global const STYPE(TYPE) *in = AT_CONST(TYPE, in_base, in_offset);
   long rest = get_global_id(2);

@@ -1,5 +1,5 @@
-// Distances between all pairs of rows of type A, and their gradient. NORM: 0 counts what differs, 1 and 2 are those norms, 3 the
-// largest difference, 4 any other power p.
+// Distances between all pairs of rows of type A, and their gradient. NORM: 0 counts what differs, 1 and 2 are
+// those norms, 3 the largest difference, 4 any other power p.
 //   forward   a work-item takes a pair
 //   backward  a work-item takes an element and adds up its pairs in order
 #include "types.h"
@@ -23,8 +23,8 @@ INLINE long pairs_before(long i, long rows) { return i * (2 * rows - i - 1) / 2;
 #endif
 #define LANES 8  // partial sums, which do not wait for each other
 
-GROUP __kernel void forward(__global void *out_base, ulong out_offset, __global const void *self_base, ulong self_offset,
-                            const PdistParams p) {
+GROUP __kernel void forward(__global void *out_base, ulong out_offset, __global const void *self_base,
+                            ulong self_offset, const PdistParams p) {
 #if NORM == 4
   const T power = FROM_BITS(A, p.p);
 #endif
@@ -78,9 +78,9 @@ INLINE T slope(T d, T distance, T power) {
 #endif
 }
 
-GROUP __kernel void backward(__global void *out_base, ulong out_offset, __global const void *grad_base, ulong grad_offset,
-                             __global const void *self_base, ulong self_offset, __global const void *distance_base,
-                             ulong distance_offset, const PdistParams p) {
+GROUP __kernel void backward(__global void *out_base, ulong out_offset, __global const void *grad_base,
+                             ulong grad_offset, __global const void *self_base, ulong self_offset,
+                             __global const void *distance_base, ulong distance_offset, const PdistParams p) {
   __global const STYPE(A) *grad = AT_CONST(A, grad_base, grad_offset);
   __global const STYPE(A) *self = AT_CONST(A, self_base, self_offset);
   __global const STYPE(A) *distance = AT_CONST(A, distance_base, distance_offset);

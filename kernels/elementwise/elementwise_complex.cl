@@ -1,5 +1,6 @@
-// Pointwise operators on complex64, for CPU drivers (CPU_STYLE) and GPUs: a formula of complex.h in a, b, c, s0 .. s3, all of
-// them float2. Operands of real types get a zero imaginary part; OUT of a real type takes the result's real part.
+// Pointwise operators on complex64, for CPU drivers (CPU_STYLE) and GPUs: a formula of complex.h in a, b, c,
+// s0 .. s3, all of them float2. Operands of real types get a zero imaginary part; OUT of a real type takes
+// the result's real part.
 //   FLAT: the loop nest has one dimension; INDEX: uint, or ulong where there are 2^31 elements and more
 //   KIND_A .. KIND_D   3: a number (absent operands too), else a tensor; TEST: the formula is a truth value
 #include "pointwise_params.h"
@@ -47,9 +48,9 @@ INLINE float2 formula(float2 a, float2 b, float2 c, float2 s0, float2 s1, float2
 #if CPU_STYLE
 ONE_ITEM
 #endif
-__kernel void pointwise(__global void *out_base, ulong out_offset, __global const void *a_base, ulong a_offset,
-                        __global const void *b_base, ulong b_offset, __global const void *c_base, ulong c_offset,
-                        const PointwiseParams p) {
+__kernel void pointwise(__global void *out_base, ulong out_offset, __global const void *a_base,
+                        ulong a_offset, __global const void *b_base, ulong b_offset,
+                        __global const void *c_base, ulong c_offset, const PointwiseParams p) {
 #if CPU_STYLE
   const long i0 = get_global_id(0) * p.chunk, i1 = min((long)p.sizes[0], i0 + p.chunk);
   const long r0 = get_global_id(1) * p.rows_per_item, r1 = min((long)p.rows, r0 + p.rows_per_item);

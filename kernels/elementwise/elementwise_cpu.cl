@@ -1,5 +1,7 @@
-// Pointwise operators for CPU drivers: a work-item sweeps a run of rows (or a chunk of one) with vectors of 16.
-// Defines: see pointwise_formula.h; OUT, A, B, C, D are the operands' types, CONDITION_A.. marks bool conditions.
+// Pointwise operators for CPU drivers: a work-item sweeps a run of rows (or a chunk of one) with vectors of
+// 16.
+// Defines: see pointwise_formula.h; OUT, A, B, C, D are the operands' types, CONDITION_A.. marks bool
+// conditions.
 #define VECTORS
 #include "pointwise_params.h"
 #include "pointwise_formula.h"
@@ -31,7 +33,8 @@ STRIDED(C)
 STRIDED(D)
 #endif
 
-// One operand: its parameters, its pointer in a row, its vector and its scalar. A number has neither pointer nor load.
+// One operand: its parameters, its pointer in a row, its vector and its scalar. A number has neither pointer
+// nor load.
 #if KIND_A == 3
 #define ROW_A
 #define VEC_A number_a

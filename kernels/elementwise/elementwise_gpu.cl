@@ -1,7 +1,9 @@
-// Pointwise operators for GPUs: one work-item an element, or several where every operand is contiguous or repeated.
-// Defines: as elementwise_cpu.cl; FLAT where the loop nest is one contiguous run, LINES where its inner dimension is (a row or a column
-// broadcast to a matrix); VEC, with FLAT, where all that is contiguous is of a 16-bit float type and lies at multiples of VEC
-// elements; INDEX the type of element counts (uint, or ulong from 2^31 on).
+// Pointwise operators for GPUs: one work-item an element, or several where every operand is contiguous or
+// repeated.
+// Defines: as elementwise_cpu.cl; FLAT where the loop nest is one contiguous run, LINES where its inner
+// dimension is (a row or a column broadcast to a matrix); VEC, with FLAT, where all that is contiguous is of
+// a 16-bit float type and lies at multiples of VEC elements; INDEX the type of element counts (uint, or ulong
+// from 2^31 on).
 #include "pointwise_params.h"
 #include "pointwise_formula.h"
 
@@ -54,9 +56,10 @@
   const T s0 = FROM_BITS(COMPUTE, p.numbers[4]), s1 = FROM_BITS(COMPUTE, p.numbers[5]);                \
   const T s2 = FROM_BITS(COMPUTE, p.numbers[6]), s3 = FROM_BITS(COMPUTE, p.numbers[7]);
 
-__kernel void pointwise(__global void *out_base, ulong out_offset, __global const void *a_base, ulong a_offset,
-                        __global const void *b_base, ulong b_offset, __global const void *c_base, ulong c_offset,
-                        __global const void *d_base, ulong d_offset, const PointwiseParams p) {
+__kernel void pointwise(__global void *out_base, ulong out_offset, __global const void *a_base,
+                        ulong a_offset, __global const void *b_base, ulong b_offset,
+                        __global const void *c_base, ulong c_offset, __global const void *d_base,
+                        ulong d_offset, const PointwiseParams p) {
   PARAMETERS
   ALL_POINTERS
   __global STYPE(OUT) *out = AT(OUT, out_base, out_offset);
@@ -74,10 +77,11 @@ __kernel void pointwise(__global void *out_base, ulong out_offset, __global cons
   }
   for (INDEX at = i; at < n; ++at)
     STORE(OUT, out, at,
-          TO(OUT, formula(CAT(GET_, KIND_A)(A, pa, at), CAT(GET_, KIND_B)(B, pb, at), CAT(GET_, KIND_C)(C, pc, at),
-                          CAT(GET_, KIND_D)(D, pd, at), s0, s1, s2, s3)));
+          TO(OUT, formula(CAT(GET_, KIND_A)(A, pa, at), CAT(GET_, KIND_B)(B, pb, at),
+                          CAT(GET_, KIND_C)(C, pc, at), CAT(GET_, KIND_D)(D, pd, at), s0, s1, s2, s3)));
 #elif defined(FLAT) || defined(LINES)
-  // A work-group covers 4 * its size neighbouring elements; all loads of an item are issued before its first store.
+  // A work-group covers 4 * its size neighbouring elements; all loads of an item are issued before its first
+  // store.
   const INDEX n = p.sizes[0];
   const INDEX step = get_local_size(0);
 #ifdef LINES
@@ -109,7 +113,8 @@ __kernel void pointwise(__global void *out_base, ulong out_offset, __global cons
     d[k] = CAT(GET_, KIND_D)(D, pd, at);
   }
   UNROLL for (int k = 0; k < 4; ++k)
-    if (i + k * step < n) STORE(OUT, out, i + k * step, TO(OUT, formula(a[k], b[k], c[k], d[k], s0, s1, s2, s3)));
+    if (i + k * step < n)
+      STORE(OUT, out, i + k * step, TO(OUT, formula(a[k], b[k], c[k], d[k], s0, s1, s2, s3)));
 #else
   INDEX rest = get_global_id(0);
   long offset_out = 0, offset_a = 0, offset_b = 0, offset_c = 0, offset_d = 0;

@@ -1,5 +1,5 @@
-// One pass of Stockham's FFT, self-sorting and out of place (C. Van Loan, Computational Frameworks for the Fast Fourier
-// Transform, 1992, section 1.7): butterflies of RADIX elements. More defines: fft.h.
+// One pass of Stockham's FFT, self-sorting and out of place (C. Van Loan, Computational Frameworks for the
+// Fast Fourier Transform, 1992, section 1.7): butterflies of RADIX elements. More defines: fft.h.
 #include "fft.h"
 
 // v = its discrete Fourier transform of RADIX points.
@@ -32,7 +32,8 @@ INLINE void butterfly(float2 *v, float sign) {
   four(v, v + 2, v + 4, v + 6, sign);
   four(v + 1, v + 3, v + 5, v + 7, sign);
   const float2 b = v[3], d = v[7];
-  float2 odd[4] = {v[1], half_root * (b + quarter(b, sign)), quarter(v[5], sign), half_root * (quarter(d, sign) - d)};
+  float2 odd[4] = {v[1], half_root * (b + quarter(b, sign)), quarter(v[5], sign),
+                   half_root * (quarter(d, sign) - d)};
   const float2 even[4] = {v[0], v[2], v[4], v[6]};
   UNROLL for (int k = 0; k < 4; ++k) {
     v[k] = even[k] + odd[k];
@@ -44,12 +45,17 @@ INLINE void butterfly(float2 *v, float sign) {
 #if RADIX == 3
 __constant float2 roots[] = {(float2)(1, 0), (float2)(-0.5f, 0.866025404f), (float2)(-0.5f, -0.866025404f)};
 #elif RADIX == 5
-__constant float2 roots[] = {(float2)(1, 0), (float2)(0.309016994f, 0.951056516f), (float2)(-0.809016994f, 0.587785252f),
-                             (float2)(-0.809016994f, -0.587785252f), (float2)(0.309016994f, -0.951056516f)};
+__constant float2 roots[] = {(float2)(1, 0), (float2)(0.309016994f, 0.951056516f),
+                             (float2)(-0.809016994f, 0.587785252f), (float2)(-0.809016994f, -0.587785252f),
+                             (float2)(0.309016994f, -0.951056516f)};
 #elif RADIX == 7
-__constant float2 roots[] = {(float2)(1, 0), (float2)(0.623489802f, 0.781831482f), (float2)(-0.222520934f, 0.974927912f),
-                             (float2)(-0.900968868f, 0.433883739f), (float2)(-0.900968868f, -0.433883739f),
-                             (float2)(-0.222520934f, -0.974927912f), (float2)(0.623489802f, -0.781831482f)};
+__constant float2 roots[] = {(float2)(1, 0),
+                             (float2)(0.623489802f, 0.781831482f),
+                             (float2)(-0.222520934f, 0.974927912f),
+                             (float2)(-0.900968868f, 0.433883739f),
+                             (float2)(-0.900968868f, -0.433883739f),
+                             (float2)(-0.222520934f, -0.974927912f),
+                             (float2)(0.623489802f, -0.781831482f)};
 #endif
 INLINE void butterfly(float2 *v, float sign) {
   float2 sums[RADIX / 2 + 1], differences[RADIX / 2 + 1];
@@ -75,14 +81,16 @@ INLINE void butterfly(float2 *v, float sign) {
 }
 #endif
 
-GROUP __kernel void fft_pass(__global const void *in_base, ulong in_offset, __global void *out_base, ulong out_offset,
-                             __global const void *table_base, ulong table_offset, const FftParams p) {
+GROUP __kernel void fft_pass(__global const void *in_base, ulong in_offset, __global void *out_base,
+                             ulong out_offset, __global const void *table_base, ulong table_offset,
+                             const FftParams p) {
   __global const STYPE(IN) *in = AT_CONST(IN, in_base, in_offset);
   __global STYPE(OUT) *out = AT(OUT, out_base, out_offset);
   __global const float2 *table = AT_CONST(c64, table_base, table_offset);
   const INDEX apart = p.length / RADIX, inners = p.inner, done = p.done, step = apart / done;
   FOR_EACH(piece, p.count, p.per_item) {
-    const INDEX g = piece, rest = g / inners, inner = g - rest * inners, outer = rest / apart, j = rest - outer * apart;
+    const INDEX g = piece, rest = g / inners, inner = g - rest * inners, outer = rest / apart,
+                j = rest - outer * apart;
     float2 v[RADIX];
     UNROLL for (int r = 0; r < RADIX; ++r) v[r] = fft_load(in, outer, j + r * apart, inner, p);
     const INDEX k = j % done;

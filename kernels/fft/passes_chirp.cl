@@ -1,8 +1,9 @@
-// Both ends of Bluestein's algorithm: the input times the chirp, padded with zeros; the results times the chirp. Defines: fft.h.
+// Both ends of Bluestein's algorithm: the input times the chirp, padded with zeros; the results times the
+// chirp. Defines: fft.h.
 #include "fft.h"
 
-#define ARGUMENTS                                                                                                     \
-  __global const void *in_base, ulong in_offset, __global void *out_base, ulong out_offset,                           \
+#define ARGUMENTS                                                                           \
+  __global const void *in_base, ulong in_offset, __global void *out_base, ulong out_offset, \
       __global const void *chirp_base, ulong chirp_offset
 #define PLACES                                                                \
   __global const STYPE(IN) *in = AT_CONST(IN, in_base, in_offset);            \

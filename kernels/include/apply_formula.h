@@ -1,5 +1,6 @@
-// Applying normalisation, forward and backward, to one element and to a vector: x, its gradient dy (BACKWARD) and the
-// numbers of its plane, parameter k of plane p at table[k * planes + p] (see norm/planes_channels.cl).
+// Applying normalisation, forward and backward, to one element and to a vector: x, its gradient dy (BACKWARD)
+// and the numbers of its plane, parameter k of plane p at table[k * planes + p] (see
+// norm/planes_channels.cl).
 #include "types.h"
 typedef CTYPE(COMPUTE) T;
 typedef CVEC(COMPUTE) T16;

@@ -1,5 +1,5 @@
-// What the attention kernels share: which keys a query sees, the mask's values, dropout. Needs COMPUTE, MASK (0 none, 1
-// false means minus infinity, 2 a number of type M is added) and DROPOUT.
+// What the attention kernels share: which keys a query sees, the mask's values, dropout. Needs COMPUTE, MASK
+// (0 none, 1 false means minus infinity, 2 a number of type M is added) and DROPOUT.
 #ifndef OCLTENSOR_ATTENTION_H
 #define OCLTENSOR_ATTENTION_H
 #include "attention_params.h"

@@ -1,7 +1,8 @@
-// Complex arithmetic on float2 (real part x, imaginary part y), for kernels of complex64. Special values are those of C99's
-// Annex G, which torch's CPU kernels inherit from the C library; division is numpy's (as c10::complex has it).
-// Inverse functions follow W. Kahan, "Branch Cuts for Complex Elementary Functions, or Much Ado About Nothing's Sign Bit"
-// (1987): products of square roots, so that signed zeros choose the side of a cut.
+// Complex arithmetic on float2 (real part x, imaginary part y), for kernels of complex64. Special values are
+// those of C99's Annex G, which torch's CPU kernels inherit from the C library; division is numpy's (as
+// c10::complex has it). Inverse functions follow W. Kahan, "Branch Cuts for Complex Elementary Functions, or
+// Much Ado About Nothing's Sign Bit" (1987): products of square roots, so that signed zeros choose the side
+// of a cut.
 #ifndef OCLTENSOR_COMPLEX_H
 #define OCLTENSOR_COMPLEX_H
 #include "types.h"
@@ -49,8 +50,8 @@ INLINE float2 cscale(float2 s, float2 b) { return s.y == 0 ? s.x * b : cmul(s, b
 INLINE float cabs_(float2 a) { return hypot(a.x, a.y); }
 INLINE float carg_(float2 a) { return atan2(a.y, a.x); }
 
-// Smith's algorithm as numpy has it: the larger part of the divisor scales. Very large and very small operands are brought
-// towards 1 before, so that nothing overflows or vanishes on the way.
+// Smith's algorithm as numpy has it: the larger part of the divisor scales. Very large and very small
+// operands are brought towards 1 before, so that nothing overflows or vanishes on the way.
 INLINE float2 cdiv_scaled(float2 a, float2 b) {
   const float c = fabs(b.x), d = fabs(b.y);
   if (c >= d) {

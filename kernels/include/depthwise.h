@@ -1,7 +1,8 @@
-// What the direct convolutions for GPUs share. A work-item has ROWS positions below each other, so that neighbouring work-items
-// read neighbouring columns and a row that several windows see is read once.
-// Defines: TYPE, FLOATING, WIDE (accumulator.h); WINDOW (3, 5, 7: its height and width, not dilated, with STRIDE in both
-// directions; 0: any geometry); ROWS; CHANNELS_LAST (1: channels are neighbours in memory, and so are their work-items).
+// What the direct convolutions for GPUs share. A work-item has ROWS positions below each other, so that
+// neighbouring work-items read neighbouring columns and a row that several windows see is read once.
+// Defines: TYPE, FLOATING, WIDE (accumulator.h); WINDOW (3, 5, 7: its height and width, not dilated, with
+// STRIDE in both directions; 0: any geometry); ROWS; CHANNELS_LAST (1: channels are neighbours in memory, and
+// so are their work-items).
 #ifndef OCLTENSOR_DEPTHWISE_H
 #define OCLTENSOR_DEPTHWISE_H
 #include "accumulator.h"
@@ -47,8 +48,8 @@ INLINE bool is_inside(int i, long size) { return (uint)i < (uint)size; }
   }
 
 #if WINDOW
-// The big tensor's elements that a strip's first position sees: their columns, as offsets and whether they are inside, for
-// LOAD_ROW; returns their first row.
+// The big tensor's elements that a strip's first position sees: their columns, as offsets and whether they
+// are inside, for LOAD_ROW; returns their first row.
 INLINE int place_window(const Strip at, const ConvParams p, int column[WINDOW], bool inside[WINDOW]) {
   const int x = at.x * STRIDE - (int)p.padding[2];
   UNROLL for (int kx = 0; kx < WINDOW; ++kx) {

@@ -1,4 +1,5 @@
-// Drawing loop of the random kernels: a run of BLOCKS counter blocks at a time. WIDE is 1 where a number takes 64 bits.
+// Drawing loop of the random kernels: a run of BLOCKS counter blocks at a time. WIDE is 1 where a number
+// takes 64 bits.
 //   DRAW(p, i, w, body)   runs `body` for every element i (long) of this work-item with its word w (WORD)
 #ifndef OCLTENSOR_DRAW_H
 #define OCLTENSOR_DRAW_H

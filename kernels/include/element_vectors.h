@@ -1,5 +1,5 @@
-// VEC neighbouring elements by one load or store, unpacked to compute types: LOADV(A, p, i, v), STOREV(A, p, i, v) with
-// private v[VEC]. p + i is aligned to VEC elements. VEC: 1, 2, 4 or 8, of 16 bytes at most.
+// VEC neighbouring elements by one load or store, unpacked to compute types: LOADV(A, p, i, v), STOREV(A, p,
+// i, v) with private v[VEC]. p + i is aligned to VEC elements. VEC: 1, 2, 4 or 8, of 16 bytes at most.
 #ifndef OCLTENSOR_ELEMENT_VECTORS_H
 #define OCLTENSOR_ELEMENT_VECTORS_H
 #if VEC == 1
@@ -9,9 +9,11 @@
 #define LOADV(A, p, i, v) CAT(loadv_, A)((p) + (i), v)
 #define STOREV(A, p, i, v) CAT(storev_, A)((p) + (i), v)
 #define OF_VEC(T) CAT(T, VEC)
-#define PLAIN_VECTORS(A, T)                                                                                          \
-  INLINE void CAT(loadv_, A)(__global const T *p, T *v) { OF_VEC(vstore)(*(__global const OF_VEC(T) *)p, 0, v); }    \
-  INLINE void CAT(storev_, A)(__global T *p, const T *v) { *(__global OF_VEC(T) *)p = OF_VEC(vload)(0, v); }
+#define PLAIN_VECTORS(A, T)                               \
+  INLINE void CAT(loadv_, A)(__global const T *p, T *v) { \
+    OF_VEC(vstore)(*(__global const OF_VEC(T) *)p, 0, v); \
+  }                                                       \
+  INLINE void CAT(storev_, A)(__global T * p, const T *v) { *(__global OF_VEC(T) *)p = OF_VEC(vload)(0, v); }
 PLAIN_VECTORS(f32, float)
 #ifdef cl_khr_fp64
 PLAIN_VECTORS(f64, double)
@@ -44,7 +46,8 @@ INLINE void loadv_bf16(__global const ushort *p, float *v) {
 INLINE void storev_bf16(__global ushort *p, const float *v) {
   PACK bits;
   uint *words = (uint *)&bits;
-  UNROLL for (int k = 0; k < VEC / 2; ++k) words[k] = round_bf16(v[2 * k]) | (uint)round_bf16(v[2 * k + 1]) << 16;
+  UNROLL for (int k = 0; k < VEC / 2; ++k)
+    words[k] = round_bf16(v[2 * k]) | (uint)round_bf16(v[2 * k + 1]) << 16;
   *(__global PACK *)p = bits;
 }
 #endif

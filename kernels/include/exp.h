@@ -1,11 +1,13 @@
-// exp of vectors. Needs COMPUTE, and FAST_EXP defined where float16 vectors should use the version here, which costs
-// half of a CPU driver's own: about 1.5 ulp; NaN and infinities as they should be; results under 2.7e-38 are 0.
+// exp of vectors. Needs COMPUTE, and FAST_EXP defined where float16 vectors should use the version here,
+// which costs half of a CPU driver's own: about 1.5 ulp; NaN and infinities as they should be; results under
+// 2.7e-38 are 0.
 #ifndef OCLTENSOR_EXP_H
 #define OCLTENSOR_EXP_H
 #ifdef FAST_EXP
 INLINE float16 exp_16(float16 x) {
   const float16 a = (x > (float16)(89.0f)) ? (float16)(89.0f) : x;
-  const float16 t = fma(a, (float16)(1.44269504f), (float16)(12582912.0f));  // the low bits hold round(x / ln 2)
+  // the low bits hold round(x / ln 2)
+  const float16 t = fma(a, (float16)(1.44269504f), (float16)(12582912.0f));
   const float16 n = t - (float16)(12582912.0f);
   const float16 r = fma(n, (float16)(-1.42860677e-6f), fma(n, (float16)(-0.693145752f), a));
   float16 p = fma(r, (float16)(1.0f / 720.0f), (float16)(1.0f / 120.0f));

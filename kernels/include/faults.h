@@ -1,5 +1,5 @@
-// Wrong values that only a kernel sees: it writes the first one into its stream's record, goes on without the value, and
-// the stream's next synchronisation raises it.
+// Wrong values that only a kernel sees: it writes the first one into its stream's record, goes on without the
+// value, and the stream's next synchronisation raises it.
 #ifndef OCLTENSOR_FAULTS_H
 #define OCLTENSOR_FAULTS_H
 #include "types.h"

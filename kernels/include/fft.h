@@ -1,4 +1,5 @@
-// What FFT kernels share. Defines: IN and OUT (c64 or f32), HALF_IN: the input is the first half of a Hermitian spectrum;
+// What FFT kernels share. Defines: IN and OUT (c64 or f32), HALF_IN: the input is the first half of a
+// Hermitian spectrum;
 // INDEX: uint where the work has less than 2^31 pieces, else ulong.
 #ifndef OCLTENSOR_FFT_H
 #define OCLTENSOR_FFT_H

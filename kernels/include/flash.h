@@ -1,6 +1,6 @@
-// Parts of attention without a score matrix, for CPU drivers: products of 8 rows with panels of 32 columns in registers,
-// and the mask over rows of scores in local memory. Everything is inlined: PoCL 3.1 miscompiles calls that take arrays of
-// float16. Needs MASK and DROPOUT; sums are float.
+// Parts of attention without a score matrix, for CPU drivers: products of 8 rows with panels of 32 columns in
+// registers, and the mask over rows of scores in local memory. Everything is inlined: PoCL 3.1 miscompiles
+// calls that take arrays of float16. Needs MASK and DROPOUT; sums are float.
 #ifndef OCLTENSOR_FLASH_H
 #define OCLTENSOR_FLASH_H
 #include "types.h"
@@ -55,7 +55,8 @@ INLINE float sum_of(float16 v) {
 MEET_8(largest_of_8, LARGER)
 MEET_8(sums_of_8, SUM)
 
-// scores[i][0 .. keys) = scale * rows[i] . columns of panels [keys / 32][depth][32]; `pitch` floats from score row to row.
+// scores[i][0 .. keys) = scale * rows[i] . columns of panels [keys / 32][depth][32]; `pitch` floats from
+// score row to row.
 INLINE void multiply_by_panels(__local float *scores, int pitch, __global const float *rows[TILE],
                                __global const float16 *panels, int depth, int keys, float scale) {
   for (int j = 0; j < keys; j += PANEL) {
@@ -75,8 +76,8 @@ INLINE void multiply_by_panels(__local float *scores, int pitch, __global const 
 }
 
 // sum[i] += sum over n of weights[i * across + n * along] * rows[n], for 32 columns.
-INLINE void add_rows(Tile sum, const __local float *weights, int across, int along, __global const float *rows, long row,
-                     int n) {
+INLINE void add_rows(Tile sum, const __local float *weights, int across, int along,
+                     __global const float *rows, long row, int n) {
   for (int j = 0; j < n; ++j) {
     const float16 b0 = vload16(0, rows), b1 = vload16(1, rows);
     rows += row;

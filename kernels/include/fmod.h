@@ -1,11 +1,13 @@
-// fmod for the floating type T and its vector, exact for all finite numbers. PoCL 3.1's vector fmod is wrong in float64 as soon
-// as one lane is infinite or subnormal (seen: fmod(7, 4) = 0.875 beside an infinity), and NaN where a / b is large.
+// fmod for the floating type T and its vector, exact for all finite numbers. PoCL 3.1's vector fmod is wrong
+// in float64 as soon as one lane is infinite or subnormal (seen: fmod(7, 4) = 0.875 beside an infinity), and
+// NaN where a / b is large.
 #ifndef OCLTENSOR_FMOD_H
 #define OCLTENSOR_FMOD_H
-// Quotients below 2^QUOTIENT_BITS are truncated to within 1 of the truth: OpenCL divides floats to 2.5 ulp, doubles to half an ulp.
+// Quotients below 2^QUOTIENT_BITS are truncated to within 1 of the truth: OpenCL divides floats to 2.5 ulp,
+// doubles to half an ulp.
 #define QUOTIENT_BITS (sizeof(T) == 8 ? 50 : 20)
-// x mod y for 0 <= x, 0 < y and x / y below that limit. The remainder of the right quotient is representable, so fma gives it
-// exactly; a remainder outside [0, y) may be rounded, but never to the other side of 0 or y.
+// x mod y for 0 <= x, 0 < y and x / y below that limit. The remainder of the right quotient is representable,
+// so fma gives it exactly; a remainder outside [0, y) may be rounded, but never to the other side of 0 or y.
 #define FMOD_NEAR(V)                                                      \
   INLINE V OVERLOAD fmod_near(V x, V y) {                                 \
     const V q = trunc(x / y), r = fma(-q, y, x);                          \
@@ -13,8 +15,8 @@
     return (x < y) ? x : (r < (V)(0)) ? less : (r >= y) ? more : r;       \
   }
 FMOD_NEAR(T)
-// x mod y for 0 <= x, 0 <= y and any quotient: long division, QUOTIENT_BITS at a time. 64 steps cover the exponents of double;
-// the bound keeps a device that flushes subnormals from running for ever.
+// x mod y for 0 <= x, 0 <= y and any quotient: long division, QUOTIENT_BITS at a time. 64 steps cover the
+// exponents of double; the bound keeps a device that flushes subnormals from running for ever.
 INLINE T fmod_far(T x, T y) {
   if (!(x < (T)INFINITY) || y == (T)0) return (T)NAN;
   for (int i = 0; i < 64 && x >= y; ++i)

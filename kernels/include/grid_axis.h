@@ -1,7 +1,8 @@
-// Where a coordinate of a grid reads along one dimension: TAPS places, their weights, and the weights' derivatives by the
-// coordinate. MODE: 0 linear, 1 nearest, 2 cubic. T is the type to compute in. Places outside are -1: they read zero.
-// Coordinates that are no number read outside where outside is zero, else the first element; infinite ones do what far ones do,
-// but where the image is reflected: there they read the first element as well.
+// Where a coordinate of a grid reads along one dimension: TAPS places, their weights, and the weights'
+// derivatives by the coordinate. MODE: 0 linear, 1 nearest, 2 cubic. T is the type to compute in. Places
+// outside are -1: they read zero. Coordinates that are no number read outside where outside is zero, else the
+// first element; infinite ones do what far ones do, but where the image is reflected: there they read the
+// first element as well.
 #ifndef OCLTENSOR_GRID_AXIS_H
 #define OCLTENSOR_GRID_AXIS_H
 #include "grid_params.h"
@@ -37,7 +38,8 @@ INLINE int place_of(T whole, int size) { return whole >= 0 && whole <= size - 1 
 INLINE Axis axis_of(T at, int size, const GridParams p) {
   Axis axis;
   T slope = p.align ? (T)(size - 1) / 2 : (T)size / 2;
-  // In two statements: fused, a product's last bits would be those of no other backend, and places far out magnify them.
+  // In two statements: fused, a product's last bits would be those of no other backend, and places far out
+  // magnify them.
   const T scaled = (at + 1) * (p.align ? slope : (T)size);
   at = p.align ? scaled : (scaled - 1) / 2;
   if (isnan(at) || (p.padding == REFLECTION && isinf(at))) {

@@ -1,9 +1,9 @@
-// Work-items of a group that share a result ("lanes", a power of two) meet in local memory: lane l of an output is item
-// first + l * step. Needs T.
+// Work-items of a group that share a result ("lanes", a power of two) meet in local memory: lane l of an
+// output is item first + l * step. Needs T.
 #ifndef OCLTENSOR_LANES_H
 #define OCLTENSOR_LANES_H
-// name(shared, v, id, lane, lanes, step): the combination of v over the lanes, in all of them. Every item of the group
-// must call it.
+// name(shared, v, id, lane, lanes, step): the combination of v over the lanes, in all of them. Every item of
+// the group must call it.
 #define MEET(name, expression)                                                           \
   INLINE T name(__local T *shared, T v, uint id, uint lane, uint lanes, uint step) {     \
     barrier(CLK_LOCAL_MEM_FENCE);                                                        \

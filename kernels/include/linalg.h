@@ -1,4 +1,5 @@
-// What the factorisations' kernels share. TYPE is float or double; panels are 32 columns wide, their rows are padded to that.
+// What the factorisations' kernels share. TYPE is float or double; panels are 32 columns wide, their rows are
+// padded to that.
 #ifndef OCLTENSOR_LINALG_H
 #define OCLTENSOR_LINALG_H
 #include "linalg_params.h"

@@ -1,4 +1,5 @@
-// A chunk of a row for each work-group, HELD elements an item, neighbouring items next to each other. Needs T.
+// A chunk of a row for each work-group, HELD elements an item, neighbouring items next to each other. Needs
+// T.
 #ifndef OCLTENSOR_LONG_ROWS_H
 #define OCLTENSOR_LONG_ROWS_H
 #define HELD 16

@@ -1,4 +1,5 @@
-// Helpers of pointwise formulas, for the element type T and its vector T16 alike (FLOATING: T is a floating type).
+// Helpers of pointwise formulas, for the element type T and its vector T16 alike (FLOATING: T is a floating
+// type).
 #ifndef OCLTENSOR_MATH_H
 #define OCLTENSOR_MATH_H
 #define OVERLOAD __attribute__((overloadable))
@@ -22,8 +23,8 @@ ORDER_FUNCTIONS(T16)
 INLINE T16 OVERLOAD exp_(T16 a) { return exp_16(a); }
 #endif
 INLINE T OVERLOAD exp_(T a) { return exp(a); }
-// tanh on CPU drivers: 1 - 2 / (exp(2|x|) + 1), and near 0 the approximations of Cephes (S. Moshier, tanhf.c and tanh.c). PoCL's
-// own vector tanh saturates one ulp below 1.
+// tanh on CPU drivers: 1 - 2 / (exp(2|x|) + 1), and near 0 the approximations of Cephes (S. Moshier, tanhf.c
+// and tanh.c). PoCL's own vector tanh saturates one ulp below 1.
 #define TANH_SMALL_FLOAT(V, z)                                                                \
   ((((((V)(-5.70498872745e-3f) * z + (V)(2.06390887954e-2f)) * z + (V)(-5.37397155531e-2f)) * z + \
      (V)(1.33314422036e-1f)) * z + (V)(-3.33332819422e-1f)) * z)
@@ -48,12 +49,16 @@ INLINE T OVERLOAD exp_(T a) { return exp(a); }
 TANH_FUNCTION(T)
 TANH_FUNCTION(T16)
 #else
-// From 9.02 (19.1 in float64) on the nearest number is 1: PoCL's scalar tanh stays one ulp below, which gelu multiplies by infinity.
-INLINE T tanh_(T a) { return (fabs(a) > (sizeof(T) == 8 ? (T)19.1f : (T)9.02f)) ? copysign((T)1, a) : tanh(a); }
+// From 9.02 (19.1 in float64) on the nearest number is 1: PoCL's scalar tanh stays one ulp below, which gelu
+// multiplies by infinity.
+INLINE T tanh_(T a) {
+  return (fabs(a) > (sizeof(T) == 8 ? (T)19.1f : (T)9.02f)) ? copysign((T)1, a) : tanh(a);
+}
 #endif
 /* Some drivers give -inf at -inf. */
 INLINE T lgamma_(T a) { return isinf(a) ? (T)INFINITY : lgamma(a); }
-/* In integers, so that a device that flushes denormals gives them: `order` counts representable numbers from 0. */
+/* In integers, so that a device that flushes denormals gives them: `order` counts representable numbers
+   from 0. */
 #define NEXT_AFTER(F, I, INFINITE)                                                            \
   INLINE F OVERLOAD nextafter_(F a, F b) {                                                    \
     const I lowest = (I)1 << (8 * sizeof(I) - 1);                                             \
@@ -68,9 +73,9 @@ NEXT_AFTER(float, int, 0x7f800000)
 #ifdef cl_khr_fp64
 NEXT_AFTER(double, long, 0x7ff0000000000000L)
 #endif
-// erf in float on CPU drivers, 1.4 ulp: x + x P(x^2) under 0.9, else 1 - exp(-Q(x)), where Q approximates -log(erfc(x)).
-// P and Q are minimax fits to the definition by Lawson's iteratively reweighted least squares (C. L. Lawson, 1961). No
-// branches: PoCL's own vector erf goes lane by lane.
+// erf in float on CPU drivers, 1.4 ulp: x + x P(x^2) under 0.9, else 1 - exp(-Q(x)), where Q approximates
+// -log(erfc(x)). P and Q are minimax fits to the definition by Lawson's iteratively reweighted least squares
+// (C. L. Lawson, 1961). No branches: PoCL's own vector erf goes lane by lane.
 #ifdef VECTORS
 #define ERF_FUNCTION(V)                                                                       \
   INLINE V OVERLOAD erf_(V a) {                                                               \
@@ -214,7 +219,8 @@ INTEGER_FUNCTIONS(T16)
 #endif
 
 INLINE T power_(T base, T exponent) {
-  if (exponent < (T)0) return base == (T)1 ? (T)1 : base == (T)(-1) ? (exponent % (T)2 == (T)0 ? (T)1 : (T)(-1)) : (T)0;
+  if (exponent < (T)0)
+    return base == (T)1 ? (T)1 : base == (T)(-1) ? (exponent % (T)2 == (T)0 ? (T)1 : (T)(-1)) : (T)0;
   T result = 1;
   while (exponent != (T)0) {
     if (exponent & (T)1) result *= base;

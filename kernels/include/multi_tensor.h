@@ -1,6 +1,7 @@
 // Walking through a list of tensors, cut into chunks. Defines: COMPUTE (suffix), ROLES, CPU_STYLE, FLOATING.
 //   ITEMS __kernel void name(TENSOR_LISTS, const MultiTensorParams p) { CHUNKS_OF_ITEM { LOCATE ... } }
-// In the body: `record` of the tensor, elements `start` .. `end` of it, `chunk`. CPU drivers: an item takes a run of chunks.
+// In the body: `record` of the tensor, elements `start` .. `end` of it, `chunk`. CPU drivers: an item takes a
+// run of chunks.
 // GPUs: a work-group takes one.
 #include "types.h"
 #include "multi_tensor_params.h"
@@ -19,10 +20,10 @@ typedef CTYPE(COMPUTE) T;
 typedef CVEC(COMPUTE) T16;
 #endif
 
-#define TENSOR_LISTS                                                                                            \
-  __global char *b0, __global char *b1, __global char *b2, __global char *b3, __global char *b4,                \
-      __global char *b5, __global char *b6, __global char *b7, __global char *b8, __global char *b9,            \
-      __global char *b10, __global char *b11, __global char *b12, __global char *b13, __global char *b14,       \
+#define TENSOR_LISTS                                                                                      \
+  __global char *b0, __global char *b1, __global char *b2, __global char *b3, __global char *b4,          \
+      __global char *b5, __global char *b6, __global char *b7, __global char *b8, __global char *b9,      \
+      __global char *b10, __global char *b11, __global char *b12, __global char *b13, __global char *b14, \
       __global char *b15, __global void *table_base, ulong table_offset
 #define TABLE ((__global const ulong *)((__global const char *)table_base + table_offset))
 
@@ -47,8 +48,9 @@ INLINE __global char *place(TENSOR_LISTS, ulong address) {
   }
   return base + (address & 0xffffffffffffffUL);
 }
-#define PLACE(address) \
-  place(b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14, b15, table_base, table_offset, address)
+#define PLACE(address)                                                                                  \
+  place(b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14, b15, table_base, table_offset, \
+        address)
 // The tensor of a role, and a number that all tensors share.
 #define ROLE(A, k) ((__global STYPE(A) *)PLACE(record[3 + (k)]))
 #define SHARED(A, k) TO(COMPUTE, LOAD(A, (__global const STYPE(A) *)PLACE(p.shared[k]), 0))
@@ -80,7 +82,8 @@ INLINE long tensor_of(__global const ulong *table, long tensors, long chunk) {
   __global const ulong *record = TABLE + tensor_of(TABLE, p.tensors, chunk) * (3 + ROLES);    \
   const long start = (chunk - (long)record[0]) * p.chunk, end = min((long)record[1], start + (long)p.chunk);
 
-// Runs BODY(V, N) over elements i of the chunk: N is 16 for vectors, else nothing. GET and PUT are its loads and stores.
+// Runs BODY(V, N) over elements i of the chunk: N is 16 for vectors, else nothing. GET and PUT are its loads
+// and stores.
 #if CPU_STYLE
 #define SWEEP(BODY)                                 \
   {                                                 \

@@ -1,5 +1,6 @@
-// What the kernels planes_*.cl share: their planes, and sums over them in vectors of 16. A plane has 16 elements or more;
-// its last vector overlaps the one before it, with the lanes that were there already masked.
+// What the kernels planes_*.cl share: their planes, and sums over them in vectors of 16. A plane has 16
+// elements or more; its last vector overlaps the one before it, with the lanes that were there already
+// masked.
 #ifndef OCLTENSOR_NORM_PLANES_H
 #define OCLTENSOR_NORM_PLANES_H
 #include "norm_planes_params.h"

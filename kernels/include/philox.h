@@ -1,4 +1,5 @@
-// Philox4x32-10 (Salmon and others, SC'11) for one counter block, or 16 in vectors; src/base/philox.h is the contract.
+// Philox4x32-10 (Salmon and others, SC'11) for one counter block, or 16 in vectors; src/base/philox.h is the
+// contract.
 #ifndef OCLTENSOR_PHILOX_H
 #define OCLTENSOR_PHILOX_H
 #define PHILOX_FUNCTION(V)                                                                                   \
@@ -24,9 +25,9 @@ PHILOX_FUNCTION(uint)
 PHILOX_FUNCTION(uint16)
 
 // a0 b0 a1 b1 ..
-#define ZIP_LOW(a, b)                                                                                          \
+#define ZIP_LOW(a, b) \
   ((uint16)(a.s0, b.s0, a.s1, b.s1, a.s2, b.s2, a.s3, b.s3, a.s4, b.s4, a.s5, b.s5, a.s6, b.s6, a.s7, b.s7))
-#define ZIP_HIGH(a, b)                                                                                         \
+#define ZIP_HIGH(a, b) \
   ((uint16)(a.s8, b.s8, a.s9, b.s9, a.sa, b.sa, a.sb, b.sb, a.sc, b.sc, a.sd, b.sd, a.se, b.se, a.sf, b.sf))
 
 // The four words of block `counter`.

@@ -1,6 +1,6 @@
-// What sums of a row are taken relative to, so that a mean far from 0 costs no digits: the median of three elements, of
-// which one may be an outlier, or 0 where they are not finite. Equal elements are at a distance of exactly 0. T: what is
-// computed in.
+// What sums of a row are taken relative to, so that a mean far from 0 costs no digits: the median of three
+// elements, of which one may be an outlier, or 0 where they are not finite. Equal elements are at a distance
+// of exactly 0. T: what is computed in.
 #ifndef OCLTENSOR_PIVOT_H
 #define OCLTENSOR_PIVOT_H
 INLINE T median_pivot(T a, T b, T c) {

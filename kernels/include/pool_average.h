@@ -1,4 +1,5 @@
-// What an average covers along one axis d of 2: windows of avg_pool2d, or of adaptive pooling where ADAPTIVE is 1.
+// What an average covers along one axis d of 2: windows of avg_pool2d, or of adaptive pooling where ADAPTIVE
+// is 1.
 #ifndef OCLTENSOR_POOL_AVERAGE_H
 #define OCLTENSOR_POOL_AVERAGE_H
 #include "pool_params.h"

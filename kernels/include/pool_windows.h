@@ -5,7 +5,8 @@
 
 // v / stride, v >= 0. Nearly all strides are 1 or 2, and a division takes 20 instructions.
 INLINE int by_stride(int v, int stride) { return stride == 1 ? v : stride == 2 ? v >> 1 : v / stride; }
-// The first output whose window of `extent` reaches to position `at`, and the last that begins before it or there.
+// The first output whose window of `extent` reaches to position `at`, and the last that begins before it or
+// there.
 INLINE int first_window(int at, int padding, int extent, int stride) {
   const int reach = at + padding - (extent - 1);
   return reach <= 0 ? 0 : by_stride(reach + stride - 1, stride);

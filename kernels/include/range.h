@@ -1,5 +1,5 @@
-// The pieces of work of one work-item, as ops/division.h cuts them: GROUP in front of __kernel, FOR_EACH(i, count,
-// per_item) around the body. CPU_STYLE is 1 on CPU drivers.
+// The pieces of work of one work-item, as ops/division.h cuts them: GROUP in front of __kernel, FOR_EACH(i,
+// count, per_item) around the body. CPU_STYLE is 1 on CPU drivers.
 #ifndef OCLTENSOR_RANGE_H
 #define OCLTENSOR_RANGE_H
 #if CPU_STYLE
@@ -7,7 +7,7 @@
 #else
 #define GROUP
 #endif
-#define FOR_EACH(i, count, per_item)                                                                             \
-  for (long i = (long)get_global_id(0) * (per_item), i##_end = min((long)(count), i + (long)(per_item)); i < i##_end; \
-       ++i)
+#define FOR_EACH(i, count, per_item)                                                                     \
+  for (long i = (long)get_global_id(0) * (per_item), i##_end = min((long)(count), i + (long)(per_item)); \
+       i < i##_end; ++i)
 #endif

@@ -124,8 +124,8 @@ typedef struct {
   long a, b, c, d, out0, out1;
 } Offsets;
 
-// Adds the offsets of element `rest` of a nest, from dimension `first` on. Indices into the parameters are constants
-// after unrolling: a GPU would copy the structure to the stack otherwise.
+// Adds the offsets of element `rest` of a nest, from dimension `first` on. Indices into the parameters are
+// constants after unrolling: a GPU would copy the structure to the stack otherwise.
 #define WALK(at, index, first, rank, sizes_, strides_, with_out)                \
   {                                                                             \
     long rest = (index);                                                        \

@@ -1,5 +1,6 @@
-// What a place of the large side reads of the small one, along a dimension: the places [first, first + count), clamped to the
-// dimension, and the weight of each. MODE: one of those below. T is the type to compute in, COMPUTE its name.
+// What a place of the large side reads of the small one, along a dimension: the places [first, first +
+// count), clamped to the dimension, and the weight of each. MODE: one of those below. T is the type to
+// compute in, COMPUTE its name.
 #ifndef OCLTENSOR_RESAMPLE_TAPS_H
 #define OCLTENSOR_RESAMPLE_TAPS_H
 #include "types.h"
@@ -101,7 +102,8 @@ INLINE int place_of(const ResampleParams p, Taps taps, int k) {
   return clamp(taps.first + k, 0, p.small - 1);
 }
 
-// What a large place with these taps, which reads small place i, gives to it. Only the ends are read by several taps.
+// What a large place with these taps, which reads small place i, gives to it. Only the ends are read by
+// several taps.
 INLINE T share_of(const ResampleParams p, Taps taps, int i) {
 #if MODE == LINEAR || MODE == CUBIC
   if (i == 0 || i == p.small - 1 || p.small == p.large) {

@@ -1,4 +1,5 @@
-// Sums over a contiguous row for CPU drivers, in blocks of 4096 so that rounding errors grow slowly. Needs T, T16.
+// Sums over a contiguous row for CPU drivers, in blocks of 4096 so that rounding errors grow slowly. Needs T,
+// T16.
 #ifndef OCLTENSOR_ROW_SUMS_H
 #define OCLTENSOR_ROW_SUMS_H
 INLINE T sum_lanes(T16 v) {

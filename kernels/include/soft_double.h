@@ -1,12 +1,14 @@
-// float64 as its bits, for devices that have none: conversions by integer arithmetic, rounded to nearest even as IEEE 754
-// asks. What is lost while bits go is the `rest`; a `tie` is half of the last place that stays.
+// float64 as its bits, for devices that have none: conversions by integer arithmetic, rounded to nearest even
+// as IEEE 754 asks. What is lost while bits go is the `rest`; a `tie` is half of the last place that stays.
 #ifndef OCLTENSOR_SOFT_DOUBLE_H
 #define OCLTENSOR_SOFT_DOUBLE_H
 
 #define DOUBLE_FRACTION 0xfffffffffffffUL
 #define DOUBLE_SIGN 0x8000000000000000UL
 
-INLINE ulong round_to_even(ulong kept, ulong rest, ulong tie) { return kept + (rest > tie || (rest == tie && (kept & 1))); }
+INLINE ulong round_to_even(ulong kept, ulong rest, ulong tie) {
+  return kept + (rest > tie || (rest == tie && (kept & 1)));
+}
 
 INLINE ulong double_of_float(uint u) {
   const ulong sign = (ulong)(u >> 31) << 63;
@@ -24,19 +26,22 @@ INLINE uint float_of_double(ulong u) {
   const uint sign = (uint)(u >> 63) << 31;
   const int exponent = (int)((u >> 52) & 0x7ff) - 896;
   const ulong fraction = u & DOUBLE_FRACTION;
-  if (exponent == 0x7ff - 896) return sign | 0x7f800000u | (fraction != 0 ? 0x400000u | (uint)(fraction >> 29) : 0);
+  if (exponent == 0x7ff - 896)
+    return sign | 0x7f800000u | (fraction != 0 ? 0x400000u | (uint)(fraction >> 29) : 0);
   if (exponent >= 0xff) return sign | 0x7f800000u;
   // Of a denormal float the hidden bit is shown, and more is lost.
   const ulong whole = exponent > 0 ? fraction : fraction | (exponent > -896 ? DOUBLE_FRACTION + 1 : 0);
   const int lost = exponent > 0 ? 29 : min(30 - exponent, 63);
-  const ulong kept = (exponent > 0 ? (ulong)exponent << 23 : 0) + (whole >> lost), rest = whole & ((1UL << lost) - 1);
+  const ulong kept = (exponent > 0 ? (ulong)exponent << 23 : 0) + (whole >> lost),
+              rest = whole & ((1UL << lost) - 1);
   return sign | (uint)round_to_even(kept, rest, 1UL << (lost - 1));
 }
 
 INLINE ulong double_of_long(long v) {
   if (v == 0) return 0;
   // By bits: Mesa 22.3 takes comparisons of a widened int for false.
-  const ulong sign = (ulong)v & DOUBLE_SIGN, minus = -((ulong)v >> 63), magnitude = ((ulong)v ^ minus) - minus;
+  const ulong sign = (ulong)v & DOUBLE_SIGN, minus = -((ulong)v >> 63),
+              magnitude = ((ulong)v ^ minus) - minus;
   const int shift = clz(magnitude);
   const ulong whole = magnitude << shift, kept = (whole >> 11) & DOUBLE_FRACTION;
   return sign | round_to_even(((ulong)(1086 - shift) << 52) + kept, whole & 0x7ff, 0x400);

@@ -1,5 +1,5 @@
-// Entries that rows are sorted by on CPU drivers: an element becomes (key, position), whose order is total. Keys are those of
-// sort_key.h, and positions decide between equal ones, so that the sort is stable.
+// Entries that rows are sorted by on CPU drivers: an element becomes (key, position), whose order is total.
+// Keys are those of sort_key.h, and positions decide between equal ones, so that the sort is stable.
 #ifndef OCLTENSOR_SORT_ENTRIES_H
 #define OCLTENSOR_SORT_ENTRIES_H
 #include "sort_key.h"
@@ -19,7 +19,8 @@ typedef ulong E;
 #define LARGEST ULONG_MAX
 #endif
 
-// Sorted runs from[a, middle) and from[middle, end) into to[at, stop): `at` is where the first of them belong.
+// Sorted runs from[a, middle) and from[middle, end) into to[at, stop): `at` is where the first of them
+// belong.
 INLINE void merge_into(__global E *to, __global const E *from, long a, long middle, long b, long end, long at,
                        long stop) {
   for (; at < stop; ++at) {
@@ -42,7 +43,8 @@ INLINE void exchange16(E e[16]) {
   }
 }
 
-// Sorts entries [low, high), sorted in runs of 16, by merges between two buffers; returns the one that holds them then.
+// Sorts entries [low, high), sorted in runs of 16, by merges between two buffers; returns the one that holds
+// them then.
 INLINE __global E *merge_runs(__global E *entries, __global E *spare, long low, long high) {
   __global E *from = entries, *to = spare;
   for (long run = 16; run < high - low; run *= 2) {

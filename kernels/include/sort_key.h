@@ -1,5 +1,6 @@
-// Keys of sorting, for all devices: unsigned integers of WIDTH bits that order as ATen's elements do (NaN above everything, -0
-// equal to 0; DESCENDING: the other way round), made from the elements' bits, so that no device needs the element's type.
+// Keys of sorting, for all devices: unsigned integers of WIDTH bits that order as ATen's elements do (NaN
+// above everything, -0 equal to 0; DESCENDING: the other way round), made from the elements' bits, so that no
+// device needs the element's type.
 //   WORD       the unsigned integer type of an element's bits
 //   ELEMENT    what the bits mean: one of the names below
 //   INFINITE   floats: bits of infinity
@@ -44,7 +45,9 @@ KEY_FUNCTION(key_of, Key)
 
 // Several elements share the keys of zero and NaN: their bits are in memory only.
 #if ELEMENT == FLOAT
-INLINE bool has_one_element(Key key) { return ASCENDING_OF(key) != SIGN_BIT && ASCENDING_OF(key) != ALL_BITS; }
+INLINE bool has_one_element(Key key) {
+  return ASCENDING_OF(key) != SIGN_BIT && ASCENDING_OF(key) != ALL_BITS;
+}
 #else
 INLINE bool has_one_element(Key key) { return true; }
 #endif

@@ -1,6 +1,6 @@
-// A tile of TILE keys in the registers of a work-group, ITEMS consecutive ones to a work-item, sorted by digits of 4 bits in
-// local memory. Beside each key goes its origin, the place in the tile that it came from. GROUP work-items, a power of two;
-// ITEMS at most 16.
+// A tile of TILE keys in the registers of a work-group, ITEMS consecutive ones to a work-item, sorted by
+// digits of 4 bits in local memory. Beside each key goes its origin, the place in the tile that it came from.
+// GROUP work-items, a power of two; ITEMS at most 16.
 #ifndef OCLTENSOR_SORT_TILE_H
 #define OCLTENSOR_SORT_TILE_H
 #include "sort_key.h"
@@ -8,8 +8,9 @@
 #define TILE (GROUP * ITEMS)
 // In front of __kernel: what passes structures to drivers that take none looks for that word.
 #define TILE_GROUP __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-// Where entry i lies in local memory: consecutive entries of one item, and of all, fall into different banks. CONSECUTIVE is
-// that of an item's entry k, ACROSS of entry k of all items next to each other; sums that a compiler takes apart.
+// Where entry i lies in local memory: consecutive entries of one item, and of all, fall into different banks.
+// CONSECUTIVE is that of an item's entry k, ACROSS of entry k of all items next to each other; sums that a
+// compiler takes apart.
 #define WORD_PLACE(i) ((i) + ((i) >> 5))
 #define KEY_PLACE(i) ((i) + ((i) >> (WIDTH == 64 ? 4 : 5)))
 #define ORIGIN_PLACE(i) ((i) + ((i) >> 6) * 2)
@@ -43,8 +44,8 @@ INLINE uint scan(__local uint *sums, uint v, uint id, uint *total) {
   return sum - v;
 }
 
-// key[0 .. ITEMS), neighbouring items from neighbouring places, from the first `count` of a tile, KEY_AT(i) each; the rest
-// takes the largest key there is.
+// key[0 .. ITEMS), neighbouring items from neighbouring places, from the first `count` of a tile, KEY_AT(i)
+// each; the rest takes the largest key there is.
 #define READ_TILE(key, count, KEY_AT)                                                        \
   UNROLL for (int k = 0; k < ITEMS; ++k) {                                                   \
     const uint i = k * GROUP + id;                                                           \
@@ -57,8 +58,8 @@ INLINE uint scan(__local uint *sums, uint v, uint id, uint *total) {
   barrier(CLK_LOCAL_MEM_FENCE);                                                              \
   UNROLL for (int k = 0; k < ITEMS; ++k) key[k] = keys[CONSECUTIVE(KEY_PLACE, k)];
 
-// Sums over all counters before each. A counter of an item, digit d, is half d / 8 of word d % 8: the low halves of all words
-// come before the high ones.
+// Sums over all counters before each. A counter of an item, digit d, is half d / 8 of word d % 8: the low
+// halves of all words come before the high ones.
 INLINE void sum_counters(__local uint *counters, __local uint *sums, uint id) {
   uint own[COUNTERS], sum = 0, total;
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -75,9 +76,10 @@ INLINE void sum_counters(__local uint *counters, __local uint *sums, uint id) {
   barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-// A stable pass over the tile by the digits DIGIT(k, shift), of 4 bits, of the item's entries. Leaves keys and origins in
-// local memory, too. The shift is read back, so that compilers find digits again where they are needed: what they would keep
-// of 16 entries otherwise, and not the local memory, limits how many work-groups share a multiprocessor.
+// A stable pass over the tile by the digits DIGIT(k, shift), of 4 bits, of the item's entries. Leaves keys
+// and origins in local memory, too. The shift is read back, so that compilers find digits again where they
+// are needed: what they would keep of 16 entries otherwise, and not the local memory, limits how many
+// work-groups share a multiprocessor.
 #define COUNTER(digit) counters[ACROSS(WORD_PLACE, (digit) & 7)]
 #define HALF(digit) (((digit) & 8) * 2)
 #define SORT_PASS(DIGIT, first_shift)                                                        \

@@ -1,6 +1,6 @@
-// Special functions of scalars, as src/host/cpu/special_math.cpp has them: computed in S, the widest type of the device,
-// and rounded once to T. Only programs that define SPECIAL read it. "A&S" is Abramowitz and Stegun, Handbook of
-// Mathematical Functions; "DLMF" is the NIST Digital Library of Mathematical Functions.
+// Special functions of scalars, as src/host/cpu/special_math.cpp has them: computed in S, the widest type of
+// the device, and rounded once to T. Only programs that define SPECIAL read it. "A&S" is Abramowitz and
+// Stegun, Handbook of Mathematical Functions; "DLMF" is the NIST Digital Library of Mathematical Functions.
 #ifndef OCLTENSOR_SPECIAL_H
 #define OCLTENSOR_SPECIAL_H
 #ifdef SPECIAL
@@ -35,7 +35,8 @@ __constant S bernoulli_over_factorial[12] = {
     2.0876756987868099e-08,  -5.2841901386874932e-10, 1.3382536530684679e-11,  -3.3896802963225829e-13,
     8.5860620562778446e-15,  -2.1748686985580619e-16, 5.5090028283602295e-18,  -1.3954464685812523e-19};
 
-// ---- digamma: recurrence to x >= 12, then the asymptotic series; reflection below 0 (A&S 6.3.5, 6.3.7, 6.3.18)
+// ---- digamma: recurrence to x >= 12, then the asymptotic series; reflection below 0 (A&S 6.3.5, 6.3.7,
+// 6.3.18)
 INLINE S digamma_positive(S x) {
   S result = 0;
   for (; x < 12; x += 1) result -= 1 / x;
@@ -43,7 +44,8 @@ INLINE S digamma_positive(S x) {
   const S series =
       i * (S_(1.0 / 12) -
            i * (S_(1.0 / 120) -
-                i * (S_(1.0 / 252) - i * (S_(1.0 / 240) - i * (S_(1.0 / 132) - i * (S_(691.0 / 32760) - i / 12))))));
+                i * (S_(1.0 / 252) -
+                     i * (S_(1.0 / 240) - i * (S_(1.0 / 132) - i * (S_(691.0 / 32760) - i / 12))))));
   return result + log(x) - S_(0.5) / x - series;
 }
 INLINE S s_digamma(S x) {
@@ -106,8 +108,9 @@ INLINE S s_log_ndtr(S x) {
   return x < -1 ? log(s_erfcx(-t) / 2) - t * t : log1p(-erfc(t) / 2);
 }
 
-// ---- inverses of erf: Winitzki's approximation ("A handy approximation for the error function and its inverse", 2008),
-// then Halley's method on whichever of erf and erfc is not saturated. x in [0, 1), q = 1 - x to full precision.
+// ---- inverses of erf: Winitzki's approximation ("A handy approximation for the error function and its
+// inverse", 2008), then Halley's method on whichever of erf and erfc is not saturated. x in [0, 1), q = 1 - x
+// to full precision.
 INLINE S inverse_erf(S x, S q) {
   const S a = S_(0.147), l = log(q * (2 - q)), h = 2 / (S_PI * a) + l / 2;
   S y = sqrt(sqrt(h * h - l / a) - h);
@@ -141,7 +144,8 @@ INLINE S s_ndtri(S p) {
   return p < S_(0.5) ? -ROOT_2 * y : ROOT_2 * y;
 }
 
-// ---- exp(-|x|) I_n(x), n = 0 or 1: power series (A&S 9.6.10), or for large |x| the asymptotic expansion (A&S 9.7.1)
+// ---- exp(-|x|) I_n(x), n = 0 or 1: power series (A&S 9.6.10), or for large |x| the asymptotic expansion
+// (A&S 9.7.1)
 INLINE S scaled_bessel_i(int n, S x) {
   const S z = fabs(x);
   S sum = 1, term = 1;
@@ -194,7 +198,8 @@ INLINE void hankel_sums(S square, S x, S *p, S *q) {
     else *q += signed_term;
   }
 }
-// Hankel's expansions (A&S 9.2.5, 9.2.6): J = sqrt(2 / pi x) (P cos - Q sin), Y = the same with (P sin + Q cos).
+// Hankel's expansions (A&S 9.2.5, 9.2.6): J = sqrt(2 / pi x) (P cos - Q sin), Y = the same with (P sin + Q
+// cos).
 INLINE void hankel(int order, S x, S *j, S *y) {
   S p, q;
   hankel_sums(4 * order, x, &p, &q);
@@ -206,8 +211,8 @@ INLINE void hankel(int order, S x, S *j, S *y) {
   *y = scale * (p * s + q * c);
 }
 
-// Backwards recurrence (Miller), scaled by J0 + 2 (J2 + J4 + ..) = 1; Y by Neumann's series (A&S 9.1.89) and its
-// derivative.
+// Backwards recurrence (Miller), scaled by J0 + 2 (J2 + J4 + ..) = 1; Y by Neumann's series (A&S 9.1.89) and
+// its derivative.
 INLINE Bessel miller(S x) {
   const int start = (int)x / 2 * 2 + 40;
   S above = 0, here = S_TINY, norm = 0, y0 = 0, y1 = 0;

@@ -1,9 +1,11 @@
-// Modified Bessel functions K0 and K1, Airy's Ai, and the spherical Bessel function j0. special.h includes this file.
+// Modified Bessel functions K0 and K1, Airy's Ai, and the spherical Bessel function j0. special.h includes
+// this file.
 #ifndef OCLTENSOR_SPECIAL_BESSEL_H
 #define OCLTENSOR_SPECIAL_BESSEL_H
 
-// exp(x) K_order(x) for x > 0: the integral of exp(-2 x sinh^2(t / 2)) cosh(order t) over t > 0 (A&S 9.6.24) by the
-// trapezoidal rule, whose error for this integrand, analytic in |Im t| < pi / 2, is of the order exp(-pi^2 / step).
+// exp(x) K_order(x) for x > 0: the integral of exp(-2 x sinh^2(t / 2)) cosh(order t) over t > 0 (A&S 9.6.24)
+// by the trapezoidal rule, whose error for this integrand, analytic in |Im t| < pi / 2, is of the order
+// exp(-pi^2 / step).
 INLINE S scaled_bessel_k(S order, S x) {
   if (x != x) return x;
   if (isinf(x)) return 0;

@@ -1,6 +1,6 @@
-// Orthogonal polynomials of a degree that is a number, too (A&S chapter 22): by their three-term recurrences, Chebyshev's
-// of high degree on (-1, 1) by their trigonometric forms. As in ATen, the degree is truncated and a negative one gives 0.
-// special.h includes this file.
+// Orthogonal polynomials of a degree that is a number, too (A&S chapter 22): by their three-term recurrences,
+// Chebyshev's of high degree on (-1, 1) by their trigonometric forms. As in ATen, the degree is truncated and
+// a negative one gives 0. special.h includes this file.
 #ifndef OCLTENSOR_SPECIAL_POLYNOMIALS_H
 #define OCLTENSOR_SPECIAL_POLYNOMIALS_H
 
@@ -11,7 +11,8 @@ INLINE long degree_of(S n) { return !(n > -1) ? -1 : n > S_(9e15) ? 900000000000
 enum { CHEBYSHEV_T, CHEBYSHEV_U, CHEBYSHEV_V, CHEBYSHEV_W };
 INLINE S chebyshev_end(int kind, bool positive, long n) {
   const S sign = positive || n % 2 == 0 ? 1 : -1;
-  if (kind == CHEBYSHEV_T || (kind == CHEBYSHEV_V && positive) || (kind == CHEBYSHEV_W && !positive)) return sign;
+  if (kind == CHEBYSHEV_T || (kind == CHEBYSHEV_V && positive) || (kind == CHEBYSHEV_W && !positive))
+    return sign;
   return kind == CHEBYSHEV_U ? sign * (S)(n + 1) : sign * (S)(2 * n + 1);
 }
 INLINE S chebyshev_inside(int kind, S x, long n) {
@@ -25,7 +26,10 @@ INLINE S s_chebyshev(int kind, S x, S degree) {
   if (n < 0) return 0;
   if (fabs(x) == 1) return chebyshev_end(kind, x > 0, n);
   if (n > 8 && fabs(x) < 1) return chebyshev_inside(kind, x, n);
-  S before = 1, here = kind == CHEBYSHEV_T ? x : kind == CHEBYSHEV_U ? 2 * x : kind == CHEBYSHEV_V ? 2 * x - 1 : 2 * x + 1;
+  S before = 1, here = kind == CHEBYSHEV_T   ? x
+                       : kind == CHEBYSHEV_U ? 2 * x
+                       : kind == CHEBYSHEV_V ? 2 * x - 1
+                                             : 2 * x + 1;
   if (n == 0) return before;
   for (long k = 1; k < n && isfinite(here); ++k) {
     const S next = 2 * x * here - before;
@@ -35,7 +39,8 @@ INLINE S s_chebyshev(int kind, S x, S degree) {
   return here;
 }
 
-// A&S 22.7.10 to 22.7.14. What overflows stays; what does not takes time in proportion to the degree, as in ATen.
+// A&S 22.7.10 to 22.7.14. What overflows stays; what does not takes time in proportion to the degree, as in
+// ATen.
 enum { HERMITE_H, HERMITE_HE, LAGUERRE_L, LEGENDRE_P };
 INLINE S s_polynomial(int kind, S x, S degree) {
   const long n = degree_of(degree);

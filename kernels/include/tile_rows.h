@@ -1,6 +1,6 @@
-// Parts of the matrix kernels for CPU drivers: partial vectors, transposes in registers, packing of B, and the product of
-// a tile of 8 rows with a panel of 32 columns. TYPE is the operands' type; panels and sums are float.
-// Everything must be inlined: PoCL 3.1 miscompiles calls that take or keep arrays of float16.
+// Parts of the matrix kernels for CPU drivers: partial vectors, transposes in registers, packing of B, and
+// the product of a tile of 8 rows with a panel of 32 columns. TYPE is the operands' type; panels and sums are
+// float. Everything must be inlined: PoCL 3.1 miscompiles calls that take or keep arrays of float16.
 #ifndef OCLTENSOR_TILE_ROWS_H
 #define OCLTENSOR_TILE_ROWS_H
 #include "matmul_params.h"
@@ -20,9 +20,10 @@ INLINE float16 load_part(__global const STYPE(TYPE) *p, int n) {
   return vload16(0, lane);
 }
 
-// `rows` x `columns` (at most PANEL) of b to a panel [rows][PANEL]; columns that are not there hold anything finite or
-// copies, and are never stored.
-INLINE void pack_b(__local float16 *panel, __global const STYPE(TYPE) *b, long row, long col, int rows, int columns) {
+// `rows` x `columns` (at most PANEL) of b to a panel [rows][PANEL]; columns that are not there hold anything
+// finite or copies, and are never stored.
+INLINE void pack_b(__local float16 *panel, __global const STYPE(TYPE) *b, long row, long col, int rows,
+                   int columns) {
   if (col == 1) {
     if (columns >= PANEL) {
       for (int k = 0; k < rows; ++k) {
@@ -31,7 +32,8 @@ INLINE void pack_b(__local float16 *panel, __global const STYPE(TYPE) *b, long r
       }
     } else {
       ROLLED for (int k = 0; k < rows; ++k)
-        ROLLED for (int v = 0; v < 2; ++v) panel[2 * k + v] = load_part(b + k * row + 16 * v, clamp(columns - 16 * v, 0, 16));
+        ROLLED for (int v = 0; v < 2; ++v)
+          panel[2 * k + v] = load_part(b + k * row + 16 * v, clamp(columns - 16 * v, 0, 16));
     }
     return;
   }
@@ -49,7 +51,8 @@ INLINE void pack_b(__local float16 *panel, __global const STYPE(TYPE) *b, long r
       }
     ROLLED for (; k < rows; ++k) {
       float lane[16];
-      ROLLED for (int i = 0; i < 16; ++i) lane[i] = LOAD(TYPE, b, k * row + (16 * v + min(i, count - 1)) * col);
+      ROLLED for (int i = 0; i < 16; ++i)
+        lane[i] = LOAD(TYPE, b, k * row + (16 * v + min(i, count - 1)) * col);
       panel[2 * k + v] = vload16(0, lane);
     }
   }
@@ -61,7 +64,8 @@ INLINE int block_length(long k) {
   return min((long)K_BLOCK, ((k + blocks - 1) / blocks + 15) / 16 * 16);
 }
 
-// How a tile's sums reach memory: c = alpha * sum + beta * s in the first block of K, c += alpha * sum in the others.
+// How a tile's sums reach memory: c = alpha * sum + beta * s in the first block of K, c += alpha * sum in the
+// others.
 typedef struct {
   float alpha, beta;
   bool first, add_s;
@@ -91,8 +95,9 @@ INLINE void store_c(float16 v, __global STYPE(OUT) *c, int n) {
   ROLLED for (int i = 0; i < n; ++i) STORE(OUT, c, i, lane[i]);
 }
 
-INLINE void store_tile(float16 sum[TILE_ROWS][2], __global STYPE(OUT) *c, long c_row, __global const STYPE(TYPE) *s,
-                       long s_row, long s_col, int rows, int columns, const Finish f) {
+INLINE void store_tile(float16 sum[TILE_ROWS][2], __global STYPE(OUT) *c, long c_row,
+                       __global const STYPE(TYPE) *s, long s_row, long s_col, int rows, int columns,
+                       const Finish f) {
   const bool add_s = f.first && f.add_s;
   if (rows == TILE_ROWS && columns >= PANEL && !(add_s && s_col != 1)) {
     UNROLL for (int i = 0; i < TILE_ROWS; ++i) UNROLL for (int v = 0; v < 2; ++v) sum[i][v] *= f.alpha;
@@ -108,7 +113,8 @@ INLINE void store_tile(float16 sum[TILE_ROWS][2], __global STYPE(OUT) *c, long c
     return;
   }
   float edge[TILE_ROWS * PANEL];  // rolled loops: unrolled they cost seconds of compilation
-  UNROLL for (int i = 0; i < TILE_ROWS; ++i) UNROLL for (int v = 0; v < 2; ++v) vstore16(sum[i][v], 2 * i + v, edge);
+  UNROLL for (int i = 0; i < TILE_ROWS; ++i)
+    UNROLL for (int v = 0; v < 2; ++v) vstore16(sum[i][v], 2 * i + v, edge);
   ROLLED for (int i = 0; i < rows; ++i)
     ROLLED for (int v = 0; v < 2; ++v) {
       const int n = clamp(columns - 16 * v, 0, 16);

@@ -8,8 +8,8 @@
 #define INTERLEAVE_HIGH(a, b)                                                                           \
   (float16)(a.s8, b.s8, a.s9, b.s9, a.sa, b.sa, a.sb, b.sb, a.sc, b.sc, a.sd, b.sd, a.se, b.se, a.sf, b.sf)
 
-// The same within each quarter of a vector: one instruction, while what crosses quarters needs an index vector. Literals
-// name single elements everywhere: of parts of vectors compilers make several shuffles.
+// The same within each quarter of a vector: one instruction, while what crosses quarters needs an index
+// vector. Literals name single elements everywhere: of parts of vectors compilers make several shuffles.
 #define UNPACK_LOW(a, b)                                                                                \
   (float16)(a.s0, b.s0, a.s1, b.s1, a.s4, b.s4, a.s5, b.s5, a.s8, b.s8, a.s9, b.s9, a.sc, b.sc, a.sd, b.sd)
 #define UNPACK_HIGH(a, b)                                                                               \
@@ -25,7 +25,8 @@ INLINE void transpose16(float16 *r) {
   ulong8 t[16];
   UNROLL for (int i = 0; i < 16; i += 4) {
     const ulong8 a = as_ulong8(UNPACK_LOW(r[i], r[i + 1])), b = as_ulong8(UNPACK_HIGH(r[i], r[i + 1]));
-    const ulong8 c = as_ulong8(UNPACK_LOW(r[i + 2], r[i + 3])), d = as_ulong8(UNPACK_HIGH(r[i + 2], r[i + 3]));
+    const ulong8 c = as_ulong8(UNPACK_LOW(r[i + 2], r[i + 3])),
+                 d = as_ulong8(UNPACK_HIGH(r[i + 2], r[i + 3]));
     t[i] = UNPACK_LOW_PAIRS(a, c);
     t[i + 1] = UNPACK_HIGH_PAIRS(a, c);
     t[i + 2] = UNPACK_LOW_PAIRS(b, d);

@@ -1,6 +1,6 @@
-// sin and cos. In float on CPU drivers whose own go lane by lane where an argument is large (LANES_IF_LARGE): multiples of
-// pi / 2 are taken off in three parts (W. J. Cody, W. Waite, 1980), exact enough below 1e5; under 2 ulp. The polynomials
-// are minimax fits by Lawson's iteratively reweighted least squares.
+// sin and cos. In float on CPU drivers whose own go lane by lane where an argument is large (LANES_IF_LARGE):
+// multiples of pi / 2 are taken off in three parts (W. J. Cody, W. Waite, 1980), exact enough below 1e5;
+// under 2 ulp. The polynomials are minimax fits by Lawson's iteratively reweighted least squares.
 #ifndef OCLTENSOR_TRIGONOMETRY_H
 #define OCLTENSOR_TRIGONOMETRY_H
 INLINE T OVERLOAD sin_(T a) { return sin(a); }
@@ -9,7 +9,8 @@ INLINE T OVERLOAD cos_(T a) { return cos(a); }
 #if defined(FAST_EXP) && defined(LANES_IF_LARGE)
 // sin(a + quarters * pi / 2)
 INLINE float16 sin_quarters(float16 a, int quarters) {
-  const float16 t = fma(a, (float16)(0.636619747f), (float16)(12582912.0f));  // the low bits hold round(2 a / pi)
+  // the low bits hold round(2 a / pi)
+  const float16 t = fma(a, (float16)(0.636619747f), (float16)(12582912.0f));
   const float16 n = t - (float16)(12582912.0f);
   const float16 r = fma(n, (float16)(1.71512451e-15f),
                         fma(n, (float16)(4.37113883e-8f), fma(n, (float16)(-1.57079637f), a)));

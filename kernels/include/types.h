@@ -1,10 +1,11 @@
-// Element types in kernels. A dtype is named by its suffix (f32, bf16, i64, bool, ...), given as a define such as
-// `#define A bf16`; from it come
+// Element types in kernels. A dtype is named by its suffix (f32, bf16, i64, bool, ...), given as a define
+// such as `#define A bf16`; from it come
 //   STYPE(A)            the type in memory (ushort for bf16)
 //   CTYPE(A), CVEC(A)   the type to compute in (float for bf16) and its 16-vector
-//   LOAD(A, p, i), LOAD16(A, p, i), STORE(A, p, i, v), STORE16(A, p, i, v)     elements i (.. i+15) of STYPE(A)* p
-//   FROM_BITS(A, u)     a compute-type number from its 8-byte slot in a parameter structure
-//   TO(A, v), TO16(A, v)   conversion of any compute type to CTYPE(A) as ATen casts: truncation, and != 0 for bool
+//   LOAD(A, p, i), LOAD16(A, p, i), STORE(A, p, i, v), STORE16(A, p, i, v)     elements i (.. i+15) of
+//   STYPE(A)* p FROM_BITS(A, u)     a compute-type number from its 8-byte slot in a parameter structure
+//   TO(A, v), TO16(A, v)   conversion of any compute type to CTYPE(A) as ATen casts: truncation, and != 0 for
+//   bool
 #ifndef OCLTENSOR_TYPES_H
 #define OCLTENSOR_TYPES_H
 
@@ -111,7 +112,8 @@ typedef half stype_f16;
 typedef float ctype_f16;
 typedef float16 cvec_f16;
 INLINE float load_f16(__global const half *p, long i) { return vload_half(i, p); }
-// By way of aligned private memory: PoCL 3.1's wide half loads and stores assume more alignment than an element has.
+// By way of aligned private memory: PoCL 3.1's wide half loads and stores assume more alignment than an
+// element has.
 INLINE float16 load16_f16(__global const half *p, long i) {
   const ushort16 bits = vload16(0, (__global const ushort *)p + i);
   return vload_half16(0, (const half *)&bits);

@@ -1,5 +1,5 @@
-// Where upsampled elements come from: what upsample_cpu.cl and upsample.cl share. A is the element type, FLOATING whether it is one
-// with fractions; LINEAR, CORNERS: the mode.
+// Where upsampled elements come from: what upsample_cpu.cl and upsample.cl share. A is the element type,
+// FLOATING whether it is one with fractions; LINEAR, CORNERS: the mode.
 #ifndef OCLTENSOR_UPSAMPLE_SOURCE_H
 #define OCLTENSOR_UPSAMPLE_SOURCE_H
 #include "types.h"
@@ -56,10 +56,14 @@ INLINE int first_from(const UpsampleParams p, int d, int i) {
   while (o < p.out[d] && source(p, d, o).low < i) ++o;
   return o;
 }
-INLINE int first_reader(const UpsampleParams p, int d, int i) { return first_from(p, d, LINEAR ? max(i - 1, 0) : i); }
+INLINE int first_reader(const UpsampleParams p, int d, int i) {
+  return first_from(p, d, LINEAR ? max(i - 1, 0) : i);
+}
 INLINE int end_reader(const UpsampleParams p, int d, int i) { return first_from(p, d, i + 1); }
 #if LINEAR
-INLINE T share(Source s, int i) { return (s.low == i ? 1 - s.weight : (T)0) + (s.high == i ? s.weight : (T)0); }
+INLINE T share(Source s, int i) {
+  return (s.low == i ? 1 - s.weight : (T)0) + (s.high == i ? s.weight : (T)0);
+}
 #else
 INLINE T share(Source s, int i) { return 1; }
 #endif

@@ -1,6 +1,7 @@
-// Adds (or otherwise combines) sources of type S into blocks of a row-major target of type A, in the order of the
-// sources: the same result every time, and no atomics. A work-item owns what it writes: on CPU drivers a group, or a range
-// of a group's blocks (it then skips the others' keys); on GPUs one element of every block of a group.
+// Adds (or otherwise combines) sources of type S into blocks of a row-major target of type A, in the order of
+// the sources: the same result every time, and no atomics. A work-item owns what it writes: on CPU drivers a
+// group, or a range of a group's blocks (it then skips the others' keys); on GPUs one element of every block
+// of a group.
 // FIRST: the first source replaces the target. COUNTED: counts[element] counts sources (FIRST needs it too).
 #include "types.h"
 #include "range.h"
@@ -23,7 +24,8 @@ INLINE void step(__global STYPE(A) *target, __global int *counts, long at, T v) 
 
 GROUP __kernel void accumulate(__global void *target_base, ulong target_offset, __global void *count_base,
                                ulong count_offset, __global const void *key_base, ulong key_offset,
-                               __global const void *source_base, ulong source_offset, const AccumulateParams p) {
+                               __global const void *source_base, ulong source_offset,
+                               const AccumulateParams p) {
   __global STYPE(A) *target = AT(A, target_base, target_offset);
   __global int *counts = AT(i32, count_base, count_offset);
   __global const STYPE(S) *source = AT_CONST(S, source_base, source_offset);

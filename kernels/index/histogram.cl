@@ -1,5 +1,6 @@
 // Histograms of points of type A over bins between given edges. A bin holds its left edge, the last one both.
-//   places    the number of the bin of each point, in row-major order of the bins; NOWHERE outside of the edges
+//   places    the number of the bin of each point, in row-major order of the bins; NOWHERE outside of the
+//             edges
 //   density   sums, divided by the total (of the first dimensions' launch) and by the sizes of their bins
 #include "types.h"
 #include "range.h"
@@ -21,8 +22,8 @@ INLINE long bin_of(T x, __global const STYPE(A) *edges, long bins) {
   return clamp(low - 1, 0L, bins - 1);
 }
 
-GROUP __kernel void places(__global void *key_base, ulong key_offset, PAIR(point), PAIR(edge0), PAIR(edge1), PAIR(edge2),
-                           PAIR(edge3), const HistogramParams p) {
+GROUP __kernel void places(__global void *key_base, ulong key_offset, PAIR(point), PAIR(edge0), PAIR(edge1),
+                           PAIR(edge2), PAIR(edge3), const HistogramParams p) {
   __global long *keys = AT(i64, key_base, key_offset);
   FOR_EACH(i, p.pieces, p.per_item) {
     __global const STYPE(A) *point = AT_CONST(A, point_base, point_offset) + i * p.dims + p.first;
@@ -37,8 +38,8 @@ GROUP __kernel void places(__global void *key_base, ulong key_offset, PAIR(point
   }
 }
 
-GROUP __kernel void density(__global void *sum_base, ulong sum_offset, PAIR(total), PAIR(edge0), PAIR(edge1), PAIR(edge2),
-                            PAIR(edge3), const HistogramParams p) {
+GROUP __kernel void density(__global void *sum_base, ulong sum_offset, PAIR(total), PAIR(edge0), PAIR(edge1),
+                            PAIR(edge2), PAIR(edge3), const HistogramParams p) {
   FOR_EACH(i, p.pieces, p.per_item) {
     T value = LOAD(A, AT(A, sum_base, sum_offset), i);
     if (p.first == 0) value /= LOAD(A, AT_CONST(A, total_base, total_offset), 0);

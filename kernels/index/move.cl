@@ -1,11 +1,11 @@
-// Moving elements between a tensor that is stepped through and one that an index tensor points into. A is the element
-// type (an integer as wide; on GPUs also b128, 16 bytes of a line), I the index type. MODE:
+// Moving elements between a tensor that is stepped through and one that an index tensor points into. A is the
+// element type (an integer as wide; on GPUs also b128, 16 bytes of a line), I the index type. MODE:
 //   0  direct = indexed[index], 0 where the index is out of range
 //   1  indexed[index] = direct, nothing where it is out of range
 //   2  direct = the offset into `indexed`, or NOWHERE (A is i64)
 //   3  direct += the offset, or NOWHERE
-// OFFSETS: the index tensor holds offsets or NOWHERE, as modes 2 and 3 leave them. ROW_INDEX: the index is the same all
-// along the inner dimension. UNIT: both tensors' inner strides are 1.
+// OFFSETS: the index tensor holds offsets or NOWHERE, as modes 2 and 3 leave them. ROW_INDEX: the index is
+// the same all along the inner dimension. UNIT: both tensors' inner strides are 1.
 #include "types.h"
 #include "faults.h"
 #include "indexed_params.h"
@@ -37,8 +37,8 @@ INLINE void move_one(__global STYPE(A) *direct, __global STYPE(A) *indexed, long
 
 #if CPU_STYLE
 // Part [i0, i1) of a row.
-INLINE void move_row(const IndexedParams p, FAULT_PARAMETERS, __global STYPE(A) *direct, __global STYPE(A) *indexed,
-                     long a, __global const STYPE(I) *index, long i0, long i1) {
+INLINE void move_row(const IndexedParams p, FAULT_PARAMETERS, __global STYPE(A) *direct,
+                     __global STYPE(A) *indexed, long a, __global const STYPE(I) *index, long i0, long i1) {
   const long sd = p.strides[0][0], sa = p.strides[1][0];
 #if ROW_INDEX
   const long offset = offset_of(p, faults, fault_site, index[0]);
@@ -63,15 +63,16 @@ INLINE void move_row(const IndexedParams p, FAULT_PARAMETERS, __global STYPE(A) 
 #endif
 #else
   for (long i = i0; i < i1; ++i)
-    move_one(direct, indexed, offset_of(p, faults, fault_site, index[i * p.strides[2][0]]), i * sd, a + i * sa);
+    move_one(direct, indexed, offset_of(p, faults, fault_site, index[i * p.strides[2][0]]), i * sd,
+             a + i * sa);
 #endif
 }
 
 ONE_ITEM
 #endif
 __kernel void indexed(__global void *direct_base, ulong direct_offset, __global void *indexed_base,
-                      ulong indexed_offset, __global const void *index_base, ulong index_offset, FAULT_PARAMETERS,
-                      const IndexedParams p) {
+                      ulong indexed_offset, __global const void *index_base, ulong index_offset,
+                      FAULT_PARAMETERS, const IndexedParams p) {
   __global STYPE(A) *direct = AT(A, direct_base, direct_offset);
   __global STYPE(A) *indexed = AT(A, indexed_base, indexed_offset);
   __global const STYPE(I) *index = AT_CONST(I, index_base, index_offset);

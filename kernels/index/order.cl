@@ -1,5 +1,5 @@
-// Puts keys into their order, stably, for CPU drivers: entries are key << 32 | position, and each pass moves them by one
-// digit of their keys, from the lowest on.
+// Puts keys into their order, stably, for CPU drivers: entries are key << 32 | position, and each pass moves
+// them by one digit of their keys, from the lowest on.
 //   count_digits  how often a digit occurs in each piece, counts[digit][piece]
 //   sum_counts    counts become the places where the pieces' entries go
 //   move          entries to their places
@@ -15,11 +15,12 @@ INLINE ulong entry_at(__global const ulong *from, long i, const bool first, ulon
 INLINE void count_piece(__global const ulong *from, uint *counts, long low, long high, const bool first,
                         const OrderParams p) {
   const uint mask = (1u << p.bits) - 1;
-  for (long i = low; i < high; ++i) ++counts[(uint)(entry_at(from, i, first, p.limit) >> (32 + p.shift)) & mask];
+  for (long i = low; i < high; ++i)
+    ++counts[(uint)(entry_at(from, i, first, p.limit) >> (32 + p.shift)) & mask];
 }
 
-ONE_ITEM __kernel void count_digits(__global void *count_base, ulong count_offset, __global const void *from_base,
-                                    ulong from_offset, const OrderParams p) {
+ONE_ITEM __kernel void count_digits(__global void *count_base, ulong count_offset,
+                                    __global const void *from_base, ulong from_offset, const OrderParams p) {
   __global uint *to = (__global uint *)AT(i32, count_base, count_offset);
   __global const ulong *from = (__global const ulong *)AT_CONST(i64, from_base, from_offset);
   FOR_EACH(i, p.pieces, p.per_item) {
@@ -51,8 +52,9 @@ INLINE void move_piece(__global ulong *to, __global const ulong *from, uint *pla
   }
 }
 
-ONE_ITEM __kernel void move(__global void *to_base, ulong to_offset, __global const void *count_base, ulong count_offset,
-                            __global const void *from_base, ulong from_offset, const OrderParams p) {
+ONE_ITEM __kernel void move(__global void *to_base, ulong to_offset, __global const void *count_base,
+                            ulong count_offset, __global const void *from_base, ulong from_offset,
+                            const OrderParams p) {
   __global ulong *to = (__global ulong *)AT(i64, to_base, to_offset);
   __global const uint *starts = (__global const uint *)AT_CONST(i32, count_base, count_offset);
   __global const ulong *from = (__global const ulong *)AT_CONST(i64, from_base, from_offset);

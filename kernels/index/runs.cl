@@ -1,9 +1,11 @@
-// accumulate.cl for long sequences: keys are sorted (stably), each with the position of its source, and runs of equal keys
-// are combined in order, all chunks of entries at the same time. A work-item combines LANES numbers of a chunk's entries.
-// Runs that lie within a chunk go to the target; what a chunk has of others becomes an entry of the next level: part 0
-// continues a run from chunks before, part 1 goes on in those behind. Where a run fills a chunk, each part has a half of
-// it, so that a run's parts are neighbours. The last level has one chunk.
-//   LEVEL 0  entries are sources, and what a run has in its first chunk starts from the target (FIRST: or does not)
+// accumulate.cl for long sequences: keys are sorted (stably), each with the position of its source, and runs
+// of equal keys are combined in order, all chunks of entries at the same time. A work-item combines LANES
+// numbers of a chunk's entries. Runs that lie within a chunk go to the target; what a chunk has of others
+// becomes an entry of the next level: part 0 continues a run from chunks before, part 1 goes on in those
+// behind. Where a run fills a chunk, each part has a half of it, so that a run's parts are neighbours. The
+// last level has one chunk.
+//   LEVEL 0  entries are sources, and what a run has in its first chunk starts from the target (FIRST: or
+//            does not)
 //   LEVEL 1  entries are parts of runs, of the target's type
 //   PACKED   sorted entries are key << 32 | position (order.cl); else keys and positions are apart
 //   WEIGHTED sources have factors, p.factors_each of them in a row the same source
@@ -116,7 +118,8 @@ GROUP __kernel void runs(__global void *target_base, ulong target_offset, __glob
 #if LEVEL == 0
 #if CPU_STYLE
         if (at + AHEAD < high)
-          PREFETCH(source + ((group * p.length + SOURCE_OF(POSITION(at + AHEAD))) * p.block + b) * p.source_step);
+          PREFETCH(source +
+                   ((group * p.length + SOURCE_OF(POSITION(at + AHEAD))) * p.block + b) * p.source_step);
 #endif
         const long from = ((group * p.length + SOURCE_OF(POSITION(at + j))) * p.block + b) * p.source_step;
         UNROLL for (int w = 0; w < LANES; ++w)
@@ -151,7 +154,8 @@ GROUP __kernel void runs(__global void *target_base, ulong target_offset, __glob
 #if LEVEL == 0
           const long n = next - head + p.extra;
 #else
-          const long n = lower_bound(sorted, p.all, key[j] + 1) - lower_bound(sorted, p.all, key[j]) + p.extra;
+          const long n =
+              lower_bound(sorted, p.all, key[j] + 1) - lower_bound(sorted, p.all, key[j]) + p.extra;
 #endif
           UNROLL for (int w = 0; w < LANES; ++w) sum[w] = mean_of(sum[w], n);
 #endif

@@ -1,11 +1,13 @@
-// nonzero and masked_select over row-major tensors cut into chunks: count what is chosen in each, then write from where
-// the chunks before have ended. M is the type that chooses, A that of the values (an integer as wide).
+// nonzero and masked_select over row-major tensors cut into chunks: count what is chosen in each, then write
+// from where the chunks before have ended. M is the type that chooses, A that of the values (an integer as
+// wide).
 #include "types.h"
 #include "range.h"
 #include "shape_params.h"
 
-GROUP __kernel void count_chosen(__global void *count_base, ulong count_offset, __global const void *mask_base,
-                                 ulong mask_offset, long elements, long chunk, long chunks, long per_item) {
+GROUP __kernel void count_chosen(__global void *count_base, ulong count_offset,
+                                 __global const void *mask_base, ulong mask_offset, long elements, long chunk,
+                                 long chunks, long per_item) {
   __global const STYPE(M) *mask = AT_CONST(M, mask_base, mask_offset);
   FOR_EACH(c, chunks, per_item) {
     const long end = min(elements, (c + 1) * chunk);
@@ -16,9 +18,10 @@ GROUP __kernel void count_chosen(__global void *count_base, ulong count_offset, 
 }
 
 // out[k] = the coordinates of the k-th chosen element.
-GROUP __kernel void write_coordinates(__global void *out_base, ulong out_offset, __global const void *start_base,
-                                      ulong start_offset, __global const void *mask_base, ulong mask_offset,
-                                      long elements, long chunk, long chunks, long per_item, int rank,
+GROUP __kernel void write_coordinates(__global void *out_base, ulong out_offset,
+                                      __global const void *start_base, ulong start_offset,
+                                      __global const void *mask_base, ulong mask_offset, long elements,
+                                      long chunk, long chunks, long per_item, int rank,
                                       const ShapeParams shape) {
   __global const STYPE(M) *mask = AT_CONST(M, mask_base, mask_offset);
   FOR_EACH(c, chunks, per_item) {
@@ -39,8 +42,8 @@ GROUP __kernel void write_coordinates(__global void *out_base, ulong out_offset,
 
 GROUP __kernel void write_values(__global void *out_base, ulong out_offset, __global const void *start_base,
                                  ulong start_offset, __global const void *mask_base, ulong mask_offset,
-                                 __global const void *in_base, ulong in_offset, long elements, long chunk, long chunks,
-                                 long per_item) {
+                                 __global const void *in_base, ulong in_offset, long elements, long chunk,
+                                 long chunks, long per_item) {
   __global const STYPE(M) *mask = AT_CONST(M, mask_base, mask_offset);
   __global const STYPE(A) *in = AT_CONST(A, in_base, in_offset);
   FOR_EACH(c, chunks, per_item) {

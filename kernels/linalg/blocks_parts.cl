@@ -1,4 +1,5 @@
-// Parts of factored matrices: triangles, reflectors, the factor of a block of reflectors, permutations. TYPE, CPU_STYLE
+// Parts of factored matrices: triangles, reflectors, the factor of a block of reflectors, permutations. TYPE,
+// CPU_STYLE
 #if CPU_STYLE
 #define MASK i32
 #endif
@@ -15,8 +16,8 @@
 #endif
 
 // b = the upper triangle of a, or the lower one with ones on the diagonal (unit), and zeros. b may be a.
-GROUP __kernel void triangle(__global const void *a_base, ulong a_offset, __global void *b_base, ulong b_offset, int unit,
-                             const LinalgParams p) {
+GROUP __kernel void triangle(__global const void *a_base, ulong a_offset, __global void *b_base,
+                             ulong b_offset, int unit, const LinalgParams p) {
   const long m = ROW / p.rows, r = ROW - m * p.rows;
   __global const STYPE(TYPE) *a = AT_CONST(TYPE, a_base, a_offset) + m * p.a_batch + r * p.a_row;
   __global STYPE(TYPE) *b = AT(TYPE, b_base, b_offset) + m * p.b_batch + r * p.b_row;
@@ -28,18 +29,19 @@ GROUP __kernel void triangle(__global const void *a_base, ulong a_offset, __glob
 }
 
 // b = the reflectors below the diagonal of a, with their ones; zeros above, and in columns from `steps` on.
-GROUP __kernel void reflectors(__global const void *a_base, ulong a_offset, __global void *b_base, ulong b_offset,
-                               const LinalgParams p) {
+GROUP __kernel void reflectors(__global const void *a_base, ulong a_offset, __global void *b_base,
+                               ulong b_offset, const LinalgParams p) {
   const long m = ROW / p.rows, r = ROW - m * p.rows;
   __global const STYPE(TYPE) *a = AT_CONST(TYPE, a_base, a_offset) + m * p.a_batch + r * p.a_row;
   __global STYPE(TYPE) *b = AT(TYPE, b_base, b_offset) + m * p.b_batch + r * p.b_row;
   FOR_COLUMNS(c, PANEL) b[c] = c < p.steps && c < r ? a[c * p.a_col] : (T)(c < p.steps && c == r);
 }
 
-// The product of reflectors H0 H1 ... is I - V F V^T with an upper triangular F (b), made from the products V^T V (a) and
-// the factors tau. A row of F depends on itself alone: a row each.
-GROUP __kernel void block_factor(__global const void *a_base, ulong a_offset, __global void *b_base, ulong b_offset,
-                                 __global const void *tau_base, ulong tau_offset, const LinalgParams p) {
+// The product of reflectors H0 H1 ... is I - V F V^T with an upper triangular F (b), made from the products
+// V^T V (a) and the factors tau. A row of F depends on itself alone: a row each.
+GROUP __kernel void block_factor(__global const void *a_base, ulong a_offset, __global void *b_base,
+                                 ulong b_offset, __global const void *tau_base, ulong tau_offset,
+                                 const LinalgParams p) {
   const long m = get_global_id(0) / PANEL, r = get_global_id(0) - m * PANEL;
   __global const STYPE(TYPE) *products = AT_CONST(TYPE, a_base, a_offset) + m * p.a_batch;
   __global STYPE(TYPE) *f = AT(TYPE, b_base, b_offset) + m * p.b_batch + r * p.b_row;
@@ -58,9 +60,11 @@ GROUP __kernel void block_factor(__global const void *a_base, ulong a_offset, __
   }
 }
 
-// Ones of the permutation matrices b (zero before) that undo the row interchanges `pivots`; a holds a row of rows each.
-GROUP __kernel void permutation(__global void *order_base, ulong order_offset, __global void *b_base, ulong b_offset,
-                                __global const void *pivot_base, ulong pivot_offset, const LinalgParams p) {
+// Ones of the permutation matrices b (zero before) that undo the row interchanges `pivots`; a holds a row of
+// rows each.
+GROUP __kernel void permutation(__global void *order_base, ulong order_offset, __global void *b_base,
+                                ulong b_offset, __global const void *pivot_base, ulong pivot_offset,
+                                const LinalgParams p) {
   const long m = get_global_id(0);
   __global int *order = AT(i32, order_base, order_offset) + m * p.rows;
   __global STYPE(TYPE) *b = AT(TYPE, b_base, b_offset) + m * p.b_batch;

@@ -1,10 +1,10 @@
-// Solves T X = B in place for a lower triangular T of at most 32 rows, for CPU drivers: a work-item has 16 columns of one
-// matrix. Strides of T, and between the rows of B, may be negative: that makes it an upper one. TYPE, UNIT
-#define CPU_STYLE 1
+// Solves T X = B in place for a lower triangular T of at most 32 rows, for CPU drivers: a work-item has 16
+// columns of one matrix. Strides of T, and between the rows of B, may be negative: that makes it an upper
+// one. TYPE, UNIT
 #include "linalg.h"
 
-ONE_ITEM __kernel void solve(__global const void *a_base, ulong a_offset, __global void *b_base, ulong b_offset,
-                             const LinalgParams p) {
+ONE_ITEM __kernel void solve(__global const void *a_base, ulong a_offset, __global void *b_base,
+                             ulong b_offset, const LinalgParams p) {
   const long chunks = (p.columns + 15) / 16, m = get_global_id(0) / chunks;
   __global const STYPE(TYPE) *a = AT_CONST(TYPE, a_base, a_offset) + m * p.a_batch;
   __global STYPE(TYPE) *x = AT(TYPE, b_base, b_offset) + m * p.b_batch + (get_global_id(0) - m * chunks) * 16;

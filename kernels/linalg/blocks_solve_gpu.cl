@@ -1,8 +1,10 @@
-// Solves T X = B in place for a lower triangular T of at most 32 rows, for GPUs: a work-item has one column of B; T lies in
-// local memory. Strides of T, and between the rows of B, may be negative: that makes it an upper one. TYPE, UNIT, GROUP
+// Solves T X = B in place for a lower triangular T of at most 32 rows, for GPUs: a work-item has one column
+// of B; T lies in local memory. Strides of T, and between the rows of B, may be negative: that makes it an
+// upper one. TYPE, UNIT, GROUP
 #include "linalg.h"
 
-__attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void solve(__global const void *a_base, ulong a_offset,
+__attribute__((reqd_work_group_size(GROUP, 1, 1)))
+__kernel void solve(__global const void *a_base, ulong a_offset,
                                                                        __global void *b_base, ulong b_offset,
                                                                        const LinalgParams p) {
   __local T t[PANEL * PANEL];

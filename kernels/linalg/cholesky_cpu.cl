@@ -1,10 +1,9 @@
-// Factors a diagonal block of at most 32 rows, A = U^T U, from its upper triangle, for CPU drivers: one work-item a matrix.
-// What lies below the diagonal is overwritten by anything. TYPE, MASK
-#define CPU_STYLE 1
+// Factors a diagonal block of at most 32 rows, A = U^T U, from its upper triangle, for CPU drivers: one
+// work-item a matrix. What lies below the diagonal is overwritten by anything. TYPE, MASK
 #include "linalg.h"
 
-ONE_ITEM __kernel void cholesky(__global void *a_base, ulong a_offset, __global void *info_base, ulong info_offset,
-                                const LinalgParams p) {
+ONE_ITEM __kernel void cholesky(__global void *a_base, ulong a_offset, __global void *info_base,
+                                ulong info_offset, const LinalgParams p) {
   const long m = get_global_id(0);
   __global STYPE(TYPE) *a = AT(TYPE, a_base, a_offset) + m * p.a_batch;
   __global int *info = AT(i32, info_base, info_offset) + m;

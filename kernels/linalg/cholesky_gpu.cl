@@ -1,16 +1,17 @@
-// Factors a diagonal block of at most 32 rows, A = U^T U, from its upper triangle, for GPUs: one work-group a matrix.
-// TYPE, GROUP
+// Factors a diagonal block of at most 32 rows, A = U^T U, from its upper triangle, for GPUs: one work-group a
+// matrix. TYPE, GROUP
 #include "linalg.h"
 
-__attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void cholesky(__global void *a_base, ulong a_offset,
-                                                                          __global void *info_base, ulong info_offset,
-                                                                          const LinalgParams p) {
+__attribute__((reqd_work_group_size(GROUP, 1, 1)))
+__kernel void cholesky(__global void *a_base, ulong a_offset, __global void *info_base, ulong info_offset,
+                       const LinalgParams p) {
   __local T block[PANEL][PANEL + 1];
   const long m = get_group_id(0);
   const int id = get_local_id(0), n = (int)p.rows;
   __global STYPE(TYPE) *a = AT(TYPE, a_base, a_offset) + m * p.a_batch;
   __global int *info = AT(i32, info_base, info_offset) + m;
-  for (int e = id; e < n * PANEL; e += GROUP) block[e / PANEL][e % PANEL] = a[e / PANEL * p.a_row + e % PANEL];
+  for (int e = id; e < n * PANEL; e += GROUP)
+    block[e / PANEL][e % PANEL] = a[e / PANEL * p.a_row + e % PANEL];
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int k = 0; k < n; ++k) {
     const T pivot = block[k][k];

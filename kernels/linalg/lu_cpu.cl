@@ -1,10 +1,10 @@
-// LU factorisation of a panel of 32 columns with partial pivoting, for CPU drivers: one work-item a matrix. Pivots count
-// from 1 in the whole matrix. TYPE, MASK, PIVOT
-#define CPU_STYLE 1
+// LU factorisation of a panel of 32 columns with partial pivoting, for CPU drivers: one work-item a matrix.
+// Pivots count from 1 in the whole matrix. TYPE, MASK, PIVOT
 #include "linalg.h"
 
-ONE_ITEM __kernel void lu(__global void *a_base, ulong a_offset, __global void *pivot_base, ulong pivot_offset,
-                          __global void *info_base, ulong info_offset, const LinalgParams p) {
+ONE_ITEM __kernel void lu(__global void *a_base, ulong a_offset, __global void *pivot_base,
+                          ulong pivot_offset, __global void *info_base, ulong info_offset,
+                          const LinalgParams p) {
   const long m = get_global_id(0);
   __global STYPE(TYPE) *a = AT(TYPE, a_base, a_offset) + m * p.a_batch;
   __global int *pivots = AT(i32, pivot_base, pivot_offset) + m * p.vector_batch + p.first;

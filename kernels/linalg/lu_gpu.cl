@@ -1,11 +1,10 @@
-// LU factorisation of a panel of 32 columns with partial pivoting, for GPUs: one work-group a matrix, 32 work-items a row.
-// Pivots count from 1 in the whole matrix. TYPE, PIVOT, GROUP
+// LU factorisation of a panel of 32 columns with partial pivoting, for GPUs: one work-group a matrix, 32
+// work-items a row. Pivots count from 1 in the whole matrix. TYPE, PIVOT, GROUP
 #include "linalg.h"
 
-__attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void lu(__global void *a_base, ulong a_offset,
-                                                                    __global void *pivot_base, ulong pivot_offset,
-                                                                    __global void *info_base, ulong info_offset,
-                                                                    const LinalgParams p) {
+__attribute__((reqd_work_group_size(GROUP, 1, 1)))
+__kernel void lu(__global void *a_base, ulong a_offset, __global void *pivot_base, ulong pivot_offset,
+                 __global void *info_base, ulong info_offset, const LinalgParams p) {
   __local T size[GROUP];
   __local int place[GROUP];
   const long m = get_group_id(0);

@@ -12,8 +12,8 @@
 #define ITEM
 #endif
 
-ITEM __kernel void swap(__global void *a_base, ulong a_offset, __global const void *pivot_base, ulong pivot_offset,
-                        long skip, const LinalgParams p) {
+ITEM __kernel void swap(__global void *a_base, ulong a_offset, __global const void *pivot_base,
+                        ulong pivot_offset, long skip, const LinalgParams p) {
   const long chunks = (p.columns + WIDTH - 1) / WIDTH, m = get_global_id(0) / chunks;
   if (m >= p.count) return;
   long column = (get_global_id(0) - m * chunks) * WIDTH;

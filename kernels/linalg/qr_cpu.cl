@@ -1,6 +1,5 @@
-// Householder QR of a panel of 32 columns for CPU drivers: one work-item a matrix. R ends on and above the diagonal, the
-// reflectors (whose first element is 1) below. TYPE, MASK
-#define CPU_STYLE 1
+// Householder QR of a panel of 32 columns for CPU drivers: one work-item a matrix. R ends on and above the
+// diagonal, the reflectors (whose first element is 1) below. TYPE, MASK
 #include "linalg.h"
 
 ONE_ITEM __kernel void qr(__global void *a_base, ulong a_offset, __global void *tau_base, ulong tau_offset,
@@ -55,9 +54,11 @@ ONE_ITEM __kernel void qr(__global void *a_base, ulong a_offset, __global void *
   }
 }
 
-// b (the identity before, at most 32 columns) = H0 H1 ... b, one reflector after the other: for matrices of one panel.
-ONE_ITEM __kernel void make_q(__global const void *a_base, ulong a_offset, __global void *b_base, ulong b_offset,
-                              __global const void *tau_base, ulong tau_offset, const LinalgParams p) {
+// b (the identity before, at most 32 columns) = H0 H1 ... b, one reflector after the other: for matrices of
+// one panel.
+ONE_ITEM __kernel void make_q(__global const void *a_base, ulong a_offset, __global void *b_base,
+                              ulong b_offset, __global const void *tau_base, ulong tau_offset,
+                              const LinalgParams p) {
   const long m = get_global_id(0);
   __global const STYPE(TYPE) *a = AT_CONST(TYPE, a_base, a_offset) + m * p.a_batch;
   __global STYPE(TYPE) *b = AT(TYPE, b_base, b_offset) + m * p.b_batch;

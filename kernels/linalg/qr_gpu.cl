@@ -1,8 +1,9 @@
-// Householder QR of a panel of 32 columns for GPUs: one work-group a matrix, 32 work-items a row. R ends on and above the
-// diagonal, the reflectors (whose first element is 1) below. TYPE, GROUP
+// Householder QR of a panel of 32 columns for GPUs: one work-group a matrix, 32 work-items a row. R ends on
+// and above the diagonal, the reflectors (whose first element is 1) below. TYPE, GROUP
 #include "linalg.h"
 
-__attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void qr(__global void *a_base, ulong a_offset,
+__attribute__((reqd_work_group_size(GROUP, 1, 1)))
+__kernel void qr(__global void *a_base, ulong a_offset,
                                                                     __global void *tau_base, ulong tau_offset,
                                                                     const LinalgParams p) {
   __local T parts[GROUP];
@@ -48,7 +49,8 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void qr(__global voi
     for (int r = i + 1 + id; r < rows; r += GROUP) a[r * p.a_row + i] /= divisor;
     barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
     T w = 0;
-    for (int r = i + 1 + lane; r < rows; r += GROUP / PANEL) w += a[r * p.a_row + i] * a[r * p.a_row + column];
+    for (int r = i + 1 + lane; r < rows; r += GROUP / PANEL)
+      w += a[r * p.a_row + i] * a[r * p.a_row + column];
     parts[id] = w;
     barrier(CLK_LOCAL_MEM_FENCE);
     w = a[i * p.a_row + column];
@@ -57,7 +59,8 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void qr(__global voi
     barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
     if (column > i) {
       if (lane == 0) a[i * p.a_row + column] -= w;
-      for (int r = i + 1 + lane; r < rows; r += GROUP / PANEL) a[r * p.a_row + column] -= a[r * p.a_row + i] * w;
+      for (int r = i + 1 + lane; r < rows; r += GROUP / PANEL)
+        a[r * p.a_row + column] -= a[r * p.a_row + i] * w;
     }
     if (id == 0) {
       a[i * p.a_row + i] = beta;
@@ -67,11 +70,11 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void qr(__global voi
   }
 }
 
-// b (the identity before, at most 32 columns) = H0 H1 ... b, one reflector after the other: for matrices of one panel.
-__attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void make_q(__global const void *a_base, ulong a_offset,
-                                                                        __global void *b_base, ulong b_offset,
-                                                                        __global const void *tau_base,
-                                                                        ulong tau_offset, const LinalgParams p) {
+// b (the identity before, at most 32 columns) = H0 H1 ... b, one reflector after the other: for matrices of
+// one panel.
+__attribute__((reqd_work_group_size(GROUP, 1, 1)))
+__kernel void make_q(__global const void *a_base, ulong a_offset, __global void *b_base, ulong b_offset,
+                     __global const void *tau_base, ulong tau_offset, const LinalgParams p) {
   __local T parts[GROUP];
   const long m = get_group_id(0);
   const int id = get_local_id(0), column = id % PANEL, lane = id / PANEL, rows = (int)p.rows;

@@ -1,6 +1,6 @@
-// Connectionist temporal classification (Graves et al., 2006), in logarithms. A target's labels have blanks between and around;
-// the place of a label is odd. On CPU drivers a work-item takes a sample, on GPUs a work-group: step by step over time, its
-// work-items share the places.
+// Connectionist temporal classification (Graves et al., 2006), in logarithms. A target's labels have blanks
+// between and around; the place of a label is odd. On CPU drivers a work-item takes a sample, on GPUs a
+// work-group: step by step over time, its work-items share the places.
 //   forward   alphas[sample][time][place]: the sum of the paths that end there; and the loss
 //   backward  betas of the paths that begin there, added to the alphas; and links between labels of one class
 //   gradient  a piece of work is a time of a sample: the share of each class in all paths
@@ -40,7 +40,8 @@ INLINE T log_add(T a, T b, T c) {
   return log(exp(a - m) + exp(b - m) + exp(c - m)) + m;
 }
 
-GROUP __kernel void forward(OUT_PAIR(loss), OUT_PAIR(alpha), PAIR(prob), PAIR(target), PAIR(sample), const CtcParams p) {
+GROUP __kernel void forward(OUT_PAIR(loss), OUT_PAIR(alpha), PAIR(prob), PAIR(target), PAIR(sample),
+                            const CtcParams p) {
   FOR_SAMPLES {
     const CtcSample of = SAMPLES[n];
     __global const STYPE(TARGET) *labels = LABELS(of);
@@ -76,10 +77,10 @@ GROUP __kernel void forward(OUT_PAIR(loss), OUT_PAIR(alpha), PAIR(prob), PAIR(ta
   }
 }
 
-// betas: two rows of places for each sample. links[sample][label]: the next label of the same class, or 0 if there is none;
-// negative and one less for labels that are not the first of their class.
-GROUP __kernel void backward(OUT_PAIR(both), OUT_PAIR(beta), OUT_PAIR(link), PAIR(alpha), PAIR(prob), PAIR(target),
-                             PAIR(sample), const CtcParams p) {
+// betas: two rows of places for each sample. links[sample][label]: the next label of the same class, or 0 if
+// there is none; negative and one less for labels that are not the first of their class.
+GROUP __kernel void backward(OUT_PAIR(both), OUT_PAIR(beta), OUT_PAIR(link), PAIR(alpha), PAIR(prob),
+                             PAIR(target), PAIR(sample), const CtcParams p) {
   FOR_SAMPLES {
     const CtcSample of = SAMPLES[n];
     __global const STYPE(TARGET) *labels = LABELS(of);
@@ -120,8 +121,8 @@ GROUP __kernel void backward(OUT_PAIR(both), OUT_PAIR(beta), OUT_PAIR(link), PAI
 }
 
 // The place of the same class behind s, or -1; those of a label by links, blanks wherever they are.
-INLINE long next_place(__global const STYPE(TARGET) *labels, __global const int *links, long s, bool blanks, long own,
-                       const CtcParams p) {
+INLINE long next_place(__global const STYPE(TARGET) *labels, __global const int *links, long s, bool blanks,
+                       long own, const CtcParams p) {
   if (blanks) {
     do ++s;
     while (s < own && class_at(labels, s, p) != p.blank);
@@ -132,8 +133,8 @@ INLINE long next_place(__global const STYPE(TARGET) *labels, __global const int 
 }
 
 // The logarithm of the sum over the places of a class, from the first one on.
-INLINE T sum_of(__global const STYPE(A) *both, __global const STYPE(TARGET) *labels, __global const int *links, long first,
-                long own, const CtcParams p) {
+INLINE T sum_of(__global const STYPE(A) *both, __global const STYPE(TARGET) *labels,
+                __global const int *links, long first, long own, const CtcParams p) {
   const bool blanks = first == 0;
   T largest = NEVER, sum = 0;
   for (long s = first; s >= 0; s = next_place(labels, links, s, blanks, own, p)) {
@@ -141,7 +142,8 @@ INLINE T sum_of(__global const STYPE(A) *both, __global const STYPE(TARGET) *lab
     if (v > largest || v != v) largest = v;
   }
   if (largest == NEVER) return NEVER;
-  for (long s = first; s >= 0; s = next_place(labels, links, s, blanks, own, p)) sum += exp(LOAD(A, both, s) - largest);
+  for (long s = first; s >= 0; s = next_place(labels, links, s, blanks, own, p))
+    sum += exp(LOAD(A, both, s) - largest);
   return log(sum) + largest;
 }
 
@@ -150,8 +152,8 @@ INLINE T sum_of(__global const STYPE(A) *both, __global const STYPE(TARGET) *lab
 #else
 #define FOR_TIMES for (long i = get_group_id(0), once = 1; once; once = 0)
 #endif
-GROUP __kernel void gradient(OUT_PAIR(out), PAIR(grad), PAIR(both), PAIR(link), PAIR(loss), PAIR(prob), PAIR(target),
-                             PAIR(sample), const CtcParams p) {
+GROUP __kernel void gradient(OUT_PAIR(out), PAIR(grad), PAIR(both), PAIR(link), PAIR(loss), PAIR(prob),
+                             PAIR(target), PAIR(sample), const CtcParams p) {
   FOR_TIMES {
     const long t = i / p.samples, n = i - t * p.samples;
     const CtcSample of = SAMPLES[n];
@@ -171,7 +173,8 @@ GROUP __kernel void gradient(OUT_PAIR(out), PAIR(grad), PAIR(both), PAIR(link), 
       for (long k = (long)ID - 1; k < of.target; k += ITEMS) {  // -1: blanks
         const long c = k < 0 ? p.blank : class_at(labels, 2 * k + 1, p);
         if (k >= 0 && (links[k] < 0 || c < 0 || c >= p.classes || c == p.blank)) continue;
-        const T v = LOAD(A, row, c), all = sum_of(both, labels, links, k < 0 ? 0 : 2 * k + 1, 2 * of.target + 1, p);
+        const T v = LOAD(A, row, c),
+                all = sum_of(both, labels, links, k < 0 ? 0 : 2 * k + 1, 2 * of.target + 1, p);
         STORE(A, out, c, (exp(v) - exp(all + loss - v)) * grad);
       }
     }

@@ -1,5 +1,6 @@
-// Negative log likelihood of [samples, classes, inner]: gathering forward, scattering backward, one element per target.
-// A target that is no class is reported, gives NaN (in its loss; in every gradient of its sample) and is never read through.
+// Negative log likelihood of [samples, classes, inner]: gathering forward, scattering backward, one element
+// per target. A target that is no class is reported, gives NaN (in its loss; in every gradient of its sample)
+// and is never read through.
 //   COMPUTE; X, TARGET, W (where HAS_WEIGHT), OUT, G (gradient), TOTAL
 #include "types.h"
 #include "faults.h"
@@ -7,13 +8,15 @@ typedef CTYPE(COMPUTE) T;
 #define IN(A, name, i) TO(COMPUTE, LOAD(A, AT_CONST(A, name##_base, name##_offset), i))
 #define PAIR(name) __global const void *name##_base, ulong name##_offset
 #define TARGET_PAIR(name) __global void *name##_base, ulong name##_offset
-#define FOR_EACH for (long i = get_global_id(0) * per; i < min(count, (long)(get_global_id(0) + 1) * per); ++i)
+#define FOR_EACH \
+  for (long i = get_global_id(0) * per; i < min(count, (long)(get_global_id(0) + 1) * per); ++i)
 #define CLASS(i) ((long)LOAD(TARGET, AT_CONST(TARGET, target_base, target_offset), i))
 #define AT_CLASS(i, c) ((i / inner * classes + (c)) * inner + i % inner)
 
 // with_weights: every element's weight is written as well, for the mean.
-__kernel void gather(PAIR(x), PAIR(target), PAIR(weight), TARGET_PAIR(out), TARGET_PAIR(used), long count, long classes,
-                     long inner, long ignored, long weight_stride, long per, long with_weights, FAULT_PARAMETERS) {
+__kernel void gather(PAIR(x), PAIR(target), PAIR(weight), TARGET_PAIR(out), TARGET_PAIR(used), long count,
+                     long classes, long inner, long ignored, long weight_stride, long per, long with_weights,
+                     FAULT_PARAMETERS) {
   FOR_EACH {
     const long c = CLASS(i);
     T w = 0, loss = 0;
@@ -32,9 +35,9 @@ __kernel void gather(PAIR(x), PAIR(target), PAIR(weight), TARGET_PAIR(out), TARG
 }
 
 // grad_step: 1 where every target has its gradient, 0 where all share one. mean: over the total weight.
-__kernel void scatter(PAIR(grad), PAIR(target), PAIR(weight), PAIR(total), TARGET_PAIR(out), long count, long classes,
-                      long inner, long ignored, long weight_stride, long per, long grad_step, long mean,
-                      FAULT_PARAMETERS) {
+__kernel void scatter(PAIR(grad), PAIR(target), PAIR(weight), PAIR(total), TARGET_PAIR(out), long count,
+                      long classes, long inner, long ignored, long weight_stride, long per, long grad_step,
+                      long mean, FAULT_PARAMETERS) {
   __global STYPE(OUT) *out = AT(OUT, out_base, out_offset);
   FOR_EACH {
     const long c = CLASS(i);

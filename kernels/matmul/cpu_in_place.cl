@@ -1,10 +1,11 @@
-// Matrix product for CPU drivers where it is too small to pack A: as cpu_packed.cl, but A is read where it lies.
+// Matrix product for CPU drivers where it is too small to pack A: as cpu_packed.cl, but A is read where it
+// lies.
 // Defines: TYPE and OUT, both f32.
 #define MAX_PANELS 8
 #include "tile_rows.h"
 
-INLINE void multiply_in_place(float16 sum[TILE_ROWS][2], __global const STYPE(TYPE) *a, long a_row, long a_col, int rows,
-                              const __local float16 *panel, int length) {
+INLINE void multiply_in_place(float16 sum[TILE_ROWS][2], __global const STYPE(TYPE) *a, long a_row,
+                              long a_col, int rows, const __local float16 *panel, int length) {
   UNROLL for (int i = 0; i < TILE_ROWS; ++i) UNROLL for (int v = 0; v < 2; ++v) sum[i][v] = (float16)(0);
   __global const STYPE(TYPE) *row[TILE_ROWS];
   UNROLL for (int i = 0; i < TILE_ROWS; ++i) row[i] = a + min(i, rows - 1) * a_row;
@@ -23,7 +24,8 @@ ONE_ITEM __kernel void matmul_in_place(__global void *c_base, ulong c_offset, __
                                        ulong a_offset, __global const void *b_base, ulong b_offset,
                                        __global const void *s_base, ulong s_offset, const MatmulParams p,
                                        const int rows, const int panels, const int add_s) {
-  const long n0 = (long)get_global_id(0) * PANEL * panels, m0 = (long)get_global_id(1) * rows, z = get_global_id(2);
+  const long n0 = (long)get_global_id(0) * PANEL * panels, m0 = (long)get_global_id(1) * rows,
+             z = get_global_id(2);
   const long m1 = min((long)p.m, m0 + rows);
   __global const STYPE(TYPE) *a = AT_CONST(TYPE, a_base, a_offset) + z * p.a_batch;
   __global const STYPE(TYPE) *b = AT_CONST(TYPE, b_base, b_offset) + z * p.b_batch;
@@ -36,7 +38,9 @@ ONE_ITEM __kernel void matmul_in_place(__global void *c_base, ulong c_offset, __
     const Finish f = {as_float((uint)p.alpha), as_float((uint)p.beta), k0 == 0, add_s != 0};
     for (int i = 0; i < panels; ++i) {
       const long n = n0 + i * PANEL;
-      if (n < p.n) pack_b(packed[i], b + k0 * p.b_row + n * p.b_col, p.b_row, p.b_col, length, min((long)PANEL, p.n - n));
+      if (n < p.n)
+        pack_b(packed[i], b + k0 * p.b_row + n * p.b_col, p.b_row, p.b_col, length,
+               min((long)PANEL, p.n - n));
     }
     for (long m = m0; m < m1; m += TILE_ROWS)
       for (int i = 0; i < panels; ++i) {
@@ -44,9 +48,10 @@ ONE_ITEM __kernel void matmul_in_place(__global void *c_base, ulong c_offset, __
         if (n >= p.n) break;
         const int rows_here = min((long)TILE_ROWS, m1 - m);
         float16 sum[TILE_ROWS][2];
-        multiply_in_place(sum, a + m * p.a_row + k0 * p.a_col, p.a_row, p.a_col, rows_here, packed[i], length);
-        store_tile(sum, c + m * p.c_row + n, p.c_row, s + m * p.s_row + n * p.s_col, p.s_row, p.s_col, rows_here,
-                   min((long)PANEL, p.n - n), f);
+        multiply_in_place(sum, a + m * p.a_row + k0 * p.a_col, p.a_row, p.a_col, rows_here, packed[i],
+                          length);
+        store_tile(sum, c + m * p.c_row + n, p.c_row, s + m * p.s_row + n * p.s_col, p.s_row, p.s_col,
+                   rows_here, min((long)PANEL, p.n - n), f);
       }
   }
 }

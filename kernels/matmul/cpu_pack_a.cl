@@ -1,5 +1,5 @@
-// A, converted to float, as panels [m / 8][k][8] for cpu_packed.cl; rows past the last repeat it. A work-item packs one panel
-// along 512 k. Defines: TYPE.
+// A, converted to float, as panels [m / 8][k][8] for cpu_packed.cl; rows past the last repeat it. A work-item
+// packs one panel along 512 k. Defines: TYPE.
 #include "tile_rows.h"
 
 #define CHUNK 512
@@ -13,7 +13,8 @@ ONE_ITEM __kernel void pack_a(__global void *panel_base, ulong panel_offset, __g
   __global float *panel = AT(f32, panel_base, panel_offset) + get_global_id(2) * panel_batch + m * p.k;
   long k = get_global_id(1) * CHUNK;
   if (p.a_row == 1 && rows == TILE_ROWS) {
-    for (; k < k1; ++k) UNROLL for (int i = 0; i < TILE_ROWS; ++i) panel[k * TILE_ROWS + i] = LOAD(TYPE, a, k * p.a_col + i);
+    for (; k < k1; ++k)
+      UNROLL for (int i = 0; i < TILE_ROWS; ++i) panel[k * TILE_ROWS + i] = LOAD(TYPE, a, k * p.a_col + i);
     return;
   }
   if (p.a_col == 1)

@@ -1,5 +1,5 @@
-// Products of at most ROWS (1 or 4) rows with a B whose columns are neighbours, for CPU drivers: a work-item owns 256
-// columns and streams four rows of B at a time. Defines: TYPE, OUT (the same), ROWS.
+// Products of at most ROWS (1 or 4) rows with a B whose columns are neighbours, for CPU drivers: a work-item
+// owns 256 columns and streams four rows of B at a time. Defines: TYPE, OUT (the same), ROWS.
 #include "tile_rows.h"
 
 #define COLUMNS 256
@@ -40,17 +40,19 @@ ONE_ITEM __kernel void matmul_skinny_rows(__global void *c_base, ulong c_offset,
     for (int j = 0; j * 16 < columns; ++j) {
       const float16 v = load_part(b + k * p.b_row + j * 16, min(16, columns - j * 16));
       for (int m = 0; m < ROWS; ++m)
-        sum[m][j] = fma(v, (float16)(LOAD(TYPE, a, min((long)m, p.m - 1) * p.a_row + k * p.a_col)), sum[m][j]);
+        sum[m][j] =
+            fma(v, (float16)(LOAD(TYPE, a, min((long)m, p.m - 1) * p.a_row + k * p.a_col)), sum[m][j]);
     }
   for (int m = 0; m < min((long)ROWS, (long)p.m); ++m)
     for (int j = 0; j * 16 < columns; ++j) {
       const int n = min(16, columns - j * 16);
       float16 x = sum[m][j] * as_float((uint)p.alpha);
       if (add_s)
-        x = fma((float16)(as_float((uint)p.beta)),
-                load_s(AT_CONST(TYPE, s_base, s_offset) + z * p.s_batch + m * p.s_row + (n0 + j * 16) * p.s_col,
-                       p.s_col, n),
-                x);
+        x = fma(
+            (float16)(as_float((uint)p.beta)),
+            load_s(AT_CONST(TYPE, s_base, s_offset) + z * p.s_batch + m * p.s_row + (n0 + j * 16) * p.s_col,
+                   p.s_col, n),
+            x);
       store_c(x, c + m * p.c_row + j * 16, n);
     }
 }

@@ -1,4 +1,5 @@
-// Matrix product of any type and strides for CPU drivers: a work-item computes 8 rows x 16 columns in registers.
+// Matrix product of any type and strides for CPU drivers: a work-item computes 8 rows x 16 columns in
+// registers.
 // Defines: TYPE, FLOATING, WIDE (accumulator.h), HAS_S.
 #include "accumulator.h"
 #include "matmul_params.h"
@@ -13,9 +14,9 @@ INLINE acc16_t load_columns(__global const STYPE(TYPE) *b, long stride, long lef
   return ACC16(vload16(0, lane));
 }
 
-ONE_ITEM __kernel void matmul(__global void *c_base, ulong c_offset, __global const void *a_base, ulong a_offset,
-                              __global const void *b_base, ulong b_offset, __global const void *s_base,
-                              ulong s_offset, const MatmulParams p) {
+ONE_ITEM __kernel void matmul(__global void *c_base, ulong c_offset, __global const void *a_base,
+                              ulong a_offset, __global const void *b_base, ulong b_offset,
+                              __global const void *s_base, ulong s_offset, const MatmulParams p) {
   const long n0 = get_global_id(0) * 16, m0 = get_global_id(1) * TM, z = get_global_id(2);
   const long left = p.n - n0;
   __global const STYPE(TYPE) *a = AT_CONST(TYPE, a_base, a_offset) + z * p.a_batch;
@@ -37,8 +38,8 @@ ONE_ITEM __kernel void matmul(__global void *c_base, ulong c_offset, __global co
     vstore16(sum[i] * (acc16_t)(ACC(FROM_BITS(TYPE, p.alpha))), 0, lane);
     for (int j = 0; j < min(left, 16L); ++j) {
 #if HAS_S
-      lane[j] += ACC(FROM_BITS(TYPE, p.beta)) *
-                 ACC(LOAD(TYPE, AT_CONST(TYPE, s_base, s_offset), z * p.s_batch + m * p.s_row + (n0 + j) * p.s_col));
+      lane[j] += ACC(FROM_BITS(TYPE, p.beta)) * ACC(LOAD(TYPE, AT_CONST(TYPE, s_base, s_offset),
+                                                         z * p.s_batch + m * p.s_row + (n0 + j) * p.s_col));
 #endif
       STORE(TYPE, c, m * p.c_row + j * p.c_col, TO(TYPE, lane[j]));
     }

@@ -1,10 +1,10 @@
-// Matrix product for GPUs: a work-group of BM * BN / 128 (or / 64) items has a tile of BM x BN, staged through local memory
-// in steps of BK, two buffers in turn; an item has TM x TN results. Portable OpenCL C. Operands of half precision are
-// converted as they are loaded.
-// Defines: TYPE; BM, BN, TM, TN (the tile); A_ALONG_K, B_ALONG_K (1: neighbours in memory along k, 0: along m or n); EDGE
-// (1: any size and alignment; 0: m >= BM, n >= BN, k % BK == 0, and every row of the operands and the result starts at a
-// multiple of four elements; edge tiles then overlap their neighbours and write the same values twice); HAS_S; GUARDED (1: only
-// if a word in memory has the value `wanted`).
+// Matrix product for GPUs: a work-group of BM * BN / 128 (or / 64) items has a tile of BM x BN, staged
+// through local memory in steps of BK, two buffers in turn; an item has TM x TN results. Portable OpenCL C.
+// Operands of half precision are converted as they are loaded.
+// Defines: TYPE; BM, BN, TM, TN (the tile); A_ALONG_K, B_ALONG_K (1: neighbours in memory along k, 0: along m
+// or n); EDGE (1: any size and alignment; 0: m >= BM, n >= BN, k % BK == 0, and every row of the operands and
+// the result starts at a multiple of four elements; edge tiles then overlap their neighbours and write the
+// same values twice); HAS_S; GUARDED (1: only if a word in memory has the value `wanted`).
 #include "matmul_params.h"
 #include "types.h"
 
@@ -18,7 +18,8 @@
 #define PB (BN + 4 * B_ALONG_K)
 #define LA (BM * BK / 4 / ITEMS)   // vectors of four that an item loads
 #define LB (BK * BN / 4 / ITEMS)
-#define PART(v, i) ((i) % 4 == 0 ? v[(i) / 4].x : (i) % 4 == 1 ? v[(i) / 4].y : (i) % 4 == 2 ? v[(i) / 4].z : v[(i) / 4].w)
+#define PART(v, i) \
+  ((i) % 4 == 0 ? v[(i) / 4].x : (i) % 4 == 1 ? v[(i) / 4].y : (i) % 4 == 2 ? v[(i) / 4].z : v[(i) / 4].w)
 
 INLINE float4 load4_f32(__global const float *p) { return *(__global const float4 *)p; }
 INLINE float4 load4_f16(__global const half *p) { return vload_half4(0, p); }
@@ -40,8 +41,8 @@ INLINE float4 load4(__global const STYPE(TYPE) *p, bool ok, long left) {
 #endif
 }
 
-// Where vector i of item t lies in a tile of `WIDTH` rows (m or n) x BK: along k, a row has BK / 4 vectors; else a k has
-// WIDTH / 4 of them.
+// Where vector i of item t lies in a tile of `WIDTH` rows (m or n) x BK: along k, a row has BK / 4 vectors;
+// else a k has WIDTH / 4 of them.
 #define ALONG_K_ROW(t, i) ((t) / (BK / 4) + (i) * (ITEMS / (BK / 4)))
 #define ALONG_K_K(t) ((t) % (BK / 4) * 4)
 #define ACROSS_ROW(t, WIDTH) ((t) % (WIDTH / 4) * 4)
@@ -81,29 +82,33 @@ __kernel void sgemm(__global void *c_base, ulong c_offset, __global const void *
   float4 ra[LA], rb[LB];
 
 #if A_ALONG_K
-#define LOAD_A(i, k0)                                                                                            \
-  ra[i] = load4(A + (m0 + ALONG_K_ROW(t, i)) * p.a_row + (k0) + ALONG_K_K(t), m0 + ALONG_K_ROW(t, i) < p.m,      \
+#define LOAD_A(i, k0)                                                                                       \
+  ra[i] = load4(A + (m0 + ALONG_K_ROW(t, i)) * p.a_row + (k0) + ALONG_K_K(t), m0 + ALONG_K_ROW(t, i) < p.m, \
                 p.k - (k0) - ALONG_K_K(t));
-#define STORE_A(i, s)                                                                                            \
-  As[s][ALONG_K_K(t) + 0][ALONG_K_ROW(t, i)] = ra[i].x; As[s][ALONG_K_K(t) + 1][ALONG_K_ROW(t, i)] = ra[i].y;    \
-  As[s][ALONG_K_K(t) + 2][ALONG_K_ROW(t, i)] = ra[i].z; As[s][ALONG_K_K(t) + 3][ALONG_K_ROW(t, i)] = ra[i].w;
+#define STORE_A(i, s)                                   \
+  As[s][ALONG_K_K(t) + 0][ALONG_K_ROW(t, i)] = ra[i].x; \
+  As[s][ALONG_K_K(t) + 1][ALONG_K_ROW(t, i)] = ra[i].y; \
+  As[s][ALONG_K_K(t) + 2][ALONG_K_ROW(t, i)] = ra[i].z; \
+  As[s][ALONG_K_K(t) + 3][ALONG_K_ROW(t, i)] = ra[i].w;
 #else
-#define LOAD_A(i, k0)                                                                                            \
-  ra[i] = load4(A + ((k0) + ACROSS_K(t, i, BM)) * p.a_col + m0 + ACROSS_ROW(t, BM), (k0) + ACROSS_K(t, i, BM) < p.k, \
-                p.m - m0 - ACROSS_ROW(t, BM));
+#define LOAD_A(i, k0)                                                               \
+  ra[i] = load4(A + ((k0) + ACROSS_K(t, i, BM)) * p.a_col + m0 + ACROSS_ROW(t, BM), \
+                (k0) + ACROSS_K(t, i, BM) < p.k, p.m - m0 - ACROSS_ROW(t, BM));
 #define STORE_A(i, s) *(__local float4 *)&As[s][ACROSS_K(t, i, BM)][ACROSS_ROW(t, BM)] = ra[i];
 #endif
 #if B_ALONG_K
-#define LOAD_B(i, k0)                                                                                            \
-  rb[i] = load4(B + (n0 + ALONG_K_ROW(t, i)) * p.b_col + (k0) + ALONG_K_K(t), n0 + ALONG_K_ROW(t, i) < p.n,      \
+#define LOAD_B(i, k0)                                                                                       \
+  rb[i] = load4(B + (n0 + ALONG_K_ROW(t, i)) * p.b_col + (k0) + ALONG_K_K(t), n0 + ALONG_K_ROW(t, i) < p.n, \
                 p.k - (k0) - ALONG_K_K(t));
-#define STORE_B(i, s)                                                                                            \
-  Bs[s][ALONG_K_K(t) + 0][ALONG_K_ROW(t, i)] = rb[i].x; Bs[s][ALONG_K_K(t) + 1][ALONG_K_ROW(t, i)] = rb[i].y;    \
-  Bs[s][ALONG_K_K(t) + 2][ALONG_K_ROW(t, i)] = rb[i].z; Bs[s][ALONG_K_K(t) + 3][ALONG_K_ROW(t, i)] = rb[i].w;
+#define STORE_B(i, s)                                   \
+  Bs[s][ALONG_K_K(t) + 0][ALONG_K_ROW(t, i)] = rb[i].x; \
+  Bs[s][ALONG_K_K(t) + 1][ALONG_K_ROW(t, i)] = rb[i].y; \
+  Bs[s][ALONG_K_K(t) + 2][ALONG_K_ROW(t, i)] = rb[i].z; \
+  Bs[s][ALONG_K_K(t) + 3][ALONG_K_ROW(t, i)] = rb[i].w;
 #else
-#define LOAD_B(i, k0)                                                                                            \
-  rb[i] = load4(B + ((k0) + ACROSS_K(t, i, BN)) * p.b_row + n0 + ACROSS_ROW(t, BN), (k0) + ACROSS_K(t, i, BN) < p.k, \
-                p.n - n0 - ACROSS_ROW(t, BN));
+#define LOAD_B(i, k0)                                                               \
+  rb[i] = load4(B + ((k0) + ACROSS_K(t, i, BN)) * p.b_row + n0 + ACROSS_ROW(t, BN), \
+                (k0) + ACROSS_K(t, i, BN) < p.k, p.n - n0 - ACROSS_ROW(t, BN));
 #define STORE_B(i, s) *(__local float4 *)&Bs[s][ACROSS_K(t, i, BN)][ACROSS_ROW(t, BN)] = rb[i];
 #endif
 #define LOAD_TILES(k0)                               \
@@ -122,10 +127,13 @@ __kernel void sgemm(__global void *c_base, ulong c_offset, __global const void *
     if (step + 1 < steps) { LOAD_TILES((step + 1) * BK) }
     UNROLL for (int k = 0; k < BK; ++k) {
       float4 a[TM / 4], b[TN / 4];
-      UNROLL for (int i = 0; i < TM / 4; ++i) a[i] = *(__local const float4 *)&As[current][k][mrow + i * 4 * LY];
-      UNROLL for (int j = 0; j < TN / 4; ++j) b[j] = *(__local const float4 *)&Bs[current][k][ncol + j * 4 * LX];
-      // In zigzag over pairs of rows (a0b0 a1b0 a1b1 a0b1 a0b2 ...), so that every product shares an operand with the one
-      // before it: three fresh operands cost NVIDIA's register file a cycle more. This order alone was worth 9 %.
+      UNROLL for (int i = 0; i < TM / 4; ++i)
+        a[i] = *(__local const float4 *)&As[current][k][mrow + i * 4 * LY];
+      UNROLL for (int j = 0; j < TN / 4; ++j)
+        b[j] = *(__local const float4 *)&Bs[current][k][ncol + j * 4 * LX];
+      // In zigzag over pairs of rows (a0b0 a1b0 a1b1 a0b1 a0b2 ...), so that every product shares an operand
+      // with the one before it: three fresh operands cost NVIDIA's register file a cycle more. This order
+      // alone was worth 9 %.
       UNROLL for (int i = 0; i < TM; i += 2) UNROLL for (int jj = 0; jj < TN; ++jj) {
         const int j = i & 2 ? TN - 1 - jj : jj, q = i + (jj & 1), r = i + 1 - (jj & 1);
         acc[q][j] = fma(PART(a, q), PART(b, j), acc[q][j]);
@@ -153,7 +161,8 @@ __kernel void sgemm(__global void *c_base, ulong c_offset, __global const void *
       UNROLL for (int u = 0; u < 4; ++u) {
         v[u] = alpha * acc[i][j + u];
 #if HAS_S
-        if (!EDGE || (m < p.m && n + u < p.n)) v[u] = fma(beta, LOAD(TYPE, S, m * p.s_row + (n + u) * p.s_col), v[u]);
+        if (!EDGE || (m < p.m && n + u < p.n))
+          v[u] = fma(beta, LOAD(TYPE, S, m * p.s_row + (n + u) * p.s_col), v[u]);
 #endif
       }
       __global STYPE(TYPE) *to = C + m * p.c_row + n;

@@ -1,5 +1,6 @@
-// Products of a few rows with a B whose columns are neighbours in memory, for GPUs: ACROSS work-items share a row of B, VEC
-// columns each, the others have other rows; what they sum meets in local memory in a fixed order.
+// Products of a few rows with a B whose columns are neighbours in memory, for GPUs: ACROSS work-items share a
+// row of B, VEC columns each, the others have other rows; what they sum meets in local memory in a fixed
+// order.
 // Defines: as skinny.h (VEC: columns of B); ACROSS (work-items along a row: 8 or 32).
 #include "skinny.h"
 

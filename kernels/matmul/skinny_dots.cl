@@ -1,5 +1,5 @@
-// Products of a few rows with a B that lies along k (a weight N x K), for GPUs: LANES work-items share COLS columns, neighbours
-// along k, and meet in local memory in a fixed order.
+// Products of a few rows with a B that lies along k (a weight N x K), for GPUs: LANES work-items share COLS
+// columns, neighbours along k, and meet in local memory in a fixed order.
 // Defines: as skinny.h (VEC: along k, of A and B); COLS; LANES (8 to 256, a power of two).
 #include "skinny.h"
 

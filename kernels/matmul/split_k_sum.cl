@@ -1,15 +1,17 @@
-// The last step of a product whose sums over k were made in pieces: adds the pieces in a fixed order. A work-item has a result, or
-// with LANES above 1 that many of a work-group, which meet in local memory.
-// Defines: TYPE, FLOATING, WIDE (accumulator.h); HAS_S; LANES; GUARDED (1: unless a word in memory has the value `stop`).
-// c as in the product; `pieces` matrices of m x n accumulators for each of the batch, all of the first piece first.
+// The last step of a product whose sums over k were made in pieces: adds the pieces in a fixed order. A
+// work-item has a result, or with LANES above 1 that many of a work-group, which meet in local memory.
+// Defines: TYPE, FLOATING, WIDE (accumulator.h); HAS_S; LANES; GUARDED (1: unless a word in memory has the
+// value `stop`). c as in the product; `pieces` matrices of m x n accumulators for each of the batch, all of
+// the first piece first.
 #include "accumulator.h"
 #include "matmul_params.h"
 
 #define DEPTH 8  // pieces in flight
 
-__kernel void matmul_sum_pieces(__global void *c_base, ulong c_offset, __global const void *pieces_base, ulong pieces_offset,
-                                __global const void *s_base, ulong s_offset, __global const void *stop_base, ulong stop_offset,
-                                uint stop, int pieces, const MatmulParams p) {
+__kernel void matmul_sum_pieces(__global void *c_base, ulong c_offset, __global const void *pieces_base,
+                                ulong pieces_offset, __global const void *s_base, ulong s_offset,
+                                __global const void *stop_base, ulong stop_offset, uint stop, int pieces,
+                                const MatmulParams p) {
 #if GUARDED
   if (*(__global const uint *)((__global const char *)stop_base + stop_offset) == stop) return;
 #endif

@@ -1,4 +1,5 @@
-// Loss scaling: gradients (role 0, type A) times the inverse scale, and a flag for those that are not finite; the next scale.
+// Loss scaling: gradients (role 0, type A) times the inverse scale, and a flag for those that are not finite;
+// the next scale.
 #include "multi_tensor.h"
 
 #ifdef UNSCALE
@@ -21,8 +22,8 @@ ITEMS __kernel void unscale(TENSOR_LISTS, const MultiTensorParams p) {
 }
 #else
 __kernel void update_scale(__global void *scale_base, ulong scale_offset, __global void *tracker_base,
-                           ulong tracker_offset, __global const void *found_base, ulong found_offset, float growth,
-                           float backoff, long interval) {
+                           ulong tracker_offset, __global const void *found_base, ulong found_offset,
+                           float growth, float backoff, long interval) {
   __global float *scale = AT(f32, scale_base, scale_offset);
   __global int *tracker = AT(i32, tracker_base, tracker_offset);
   if (*AT_CONST(f32, found_base, found_offset) > 0) {

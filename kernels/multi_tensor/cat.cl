@@ -1,13 +1,17 @@
-// cat for GPUs: up to CAT_SOURCES tensors side by side in every line of the result, in one launch. All are row-major. A is
-// what a work-item moves: an OpenCL C type of up to 16 bytes. INDEX counts it.
+// cat for GPUs: up to CAT_SOURCES tensors side by side in every line of the result, in one launch. All are
+// row-major. A is what a work-item moves: an OpenCL C type of up to 16 bytes. INDEX counts it.
 #include "types.h"
 #include "cat_params.h"
 #define SOURCE(k) __global const void *base##k, ulong offset##k
-#define TAKE(k) \
-  if (c >= p.starts[k]) { source = (__global const char *)base##k + offset##k; start = p.starts[k]; end = p.starts[k + 1]; }
+#define TAKE(k)                                          \
+  if (c >= p.starts[k]) {                                \
+    source = (__global const char *)base##k + offset##k; \
+    start = p.starts[k];                                 \
+    end = p.starts[k + 1];                               \
+  }
 
-__kernel void cat(__global void *out_base, ulong out_offset, SOURCE(0), SOURCE(1), SOURCE(2), SOURCE(3), SOURCE(4),
-                  SOURCE(5), SOURCE(6), SOURCE(7), const CatParams p) {
+__kernel void cat(__global void *out_base, ulong out_offset, SOURCE(0), SOURCE(1), SOURCE(2), SOURCE(3),
+                  SOURCE(4), SOURCE(5), SOURCE(6), SOURCE(7), const CatParams p) {
   const long first = p.starts[0], taken = p.starts[CAT_SOURCES] - first;
   const INDEX i = get_global_id(0);
   if (i >= (INDEX)(p.outer * taken)) return;

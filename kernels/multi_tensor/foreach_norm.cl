@@ -1,5 +1,5 @@
-// Norms of a list of tensors: a partial result per chunk, then one per tensor. Roles: input (A), result (OUT). Defines: ORDER 1,
-// 2, or 0 for the largest magnitude; SPAN: the size of a work-group of GPUs.
+// Norms of a list of tensors: a partial result per chunk, then one per tensor. Roles: input (A), result
+// (OUT). Defines: ORDER 1, 2, or 0 for the largest magnitude; SPAN: the size of a work-group of GPUs.
 #include "multi_tensor.h"
 
 #if ORDER == 0
@@ -28,7 +28,8 @@ INLINE T over_group(__local T *shared, T v) {
 
 #define PARTIAL ((__global T *)((__global char *)partial_base + partial_offset))
 
-ITEMS __kernel void norm(TENSOR_LISTS, __global void *partial_base, ulong partial_offset, const MultiTensorParams p) {
+ITEMS __kernel void norm(TENSOR_LISTS, __global void *partial_base, ulong partial_offset,
+                         const MultiTensorParams p) {
 #if !CPU_STYLE
   __local T shared[SPAN];
 #endif
@@ -63,7 +64,8 @@ ITEMS __kernel void norm(TENSOR_LISTS, __global void *partial_base, ulong partia
 }
 
 // One item (CPU drivers) or work-group (GPUs) a tensor.
-ITEMS __kernel void finish(TENSOR_LISTS, __global void *partial_base, ulong partial_offset, const MultiTensorParams p) {
+ITEMS __kernel void finish(TENSOR_LISTS, __global void *partial_base, ulong partial_offset,
+                           const MultiTensorParams p) {
 #if CPU_STYLE
   const long tensor = get_global_id(0), first = 0, step = 1;
 #else

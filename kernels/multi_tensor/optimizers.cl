@@ -1,6 +1,6 @@
-// Steps of Adam, AdamW, SGD and Adagrad. Roles: parameter, gradient, then the state. Defines: A (the tensors' type), MAXIMIZE,
-// DECAY, DECOUPLED, AMSGRAD, MOMENTUM, NESTEROV, FIRST; LR, SCALE, FOUND: types of the tensors that hold the learning rate, the
-// gradients' scale, and whether the step is to be left out.
+// Steps of Adam, AdamW, SGD and Adagrad. Roles: parameter, gradient, then the state. Defines: A (the tensors'
+// type), MAXIMIZE, DECAY, DECOUPLED, AMSGRAD, MOMENTUM, NESTEROV, FIRST; LR, SCALE, FOUND: types of the
+// tensors that hold the learning rate, the gradients' scale, and whether the step is to be left out.
 #include "multi_tensor.h"
 
 #ifdef LR
@@ -42,7 +42,8 @@ ITEMS __kernel void adam(TENSOR_LISTS, const MultiTensorParams p) {
   const T eps = NUMBER(2), beta1 = NUMBER(3), rest1 = NUMBER(4), beta2 = NUMBER(5), rest2 = NUMBER(6);
   CHUNKS_OF_ITEM {
     LOCATE
-    __global STYPE(A) *parameters = ROLE(A, 0), *gradients = ROLE(A, 1), *means = ROLE(A, 2), *squares = ROLE(A, 3);
+    __global STYPE(A) *parameters = ROLE(A, 0), *gradients = ROLE(A, 1), *means = ROLE(A, 2),
+                      *squares = ROLE(A, 3);
 #if AMSGRAD
     __global STYPE(A) *largest = ROLE(A, 5);
 #define LARGEST(V, N)                  \

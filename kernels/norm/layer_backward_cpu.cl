@@ -1,5 +1,6 @@
-// Backward of layer normalisation for CPU drivers: a work-item takes `per` rows of n. SUMS: it also adds up what the
-// weights' gradients need, dy * (x - mean) * rstd and dy, in rows of its own of two tensors [items, n].
+// Backward of layer normalisation for CPU drivers: a work-item takes `per` rows of n. SUMS: it also adds up
+// what the weights' gradients need, dy * (x - mean) * rstd and dy, in rows of its own of two tensors [items,
+// n].
 //   COMPUTE; DY, X, W (weight), S (saved statistics), OUT; HAS_WEIGHT
 #include "types.h"
 typedef CTYPE(COMPUTE) T;
@@ -18,10 +19,11 @@ typedef CVEC(COMPUTE) T16;
 
 ONE_ITEM __kernel void layer_norm(__global const void *dy_base, ulong dy_offset, __global const void *x_base,
                                   ulong x_offset, __global const void *w_base, ulong w_offset,
-                                  __global const void *mean_base, ulong mean_offset, __global const void *scale_base,
-                                  ulong scale_offset, __global void *out_base, ulong out_offset,
-                                  __global void *dot_base, ulong dot_offset, __global void *sum_base, ulong sum_offset,
-                                  long rows, long n, long per) {
+                                  __global const void *mean_base, ulong mean_offset,
+                                  __global const void *scale_base, ulong scale_offset,
+                                  __global void *out_base, ulong out_offset, __global void *dot_base,
+                                  ulong dot_offset, __global void *sum_base, ulong sum_offset, long rows,
+                                  long n, long per) {
   __global const STYPE(W) *w = AT_CONST(W, w_base, w_offset);
   const long first = get_global_id(0) * per;
 #if SUMS

@@ -1,5 +1,6 @@
-// Layer normalisation for CPU drivers: a work-item takes `per` rows of n elements; a row stays in the cache for its
-// three sweeps (mean, squared distances, result). All are relative to a pivot among the row's elements (pivot.h).
+// Layer normalisation for CPU drivers: a work-item takes `per` rows of n elements; a row stays in the cache
+// for its three sweeps (mean, squared distances, result). All are relative to a pivot among the row's
+// elements (pivot.h).
 //   COMPUTE; X, W (weight and bias), S (saved statistics), OUT; HAS_WEIGHT, HAS_BIAS
 #include "types.h"
 typedef CTYPE(COMPUTE) T;
@@ -13,10 +14,10 @@ typedef CVEC(COMPUTE) T16;
 #define SQUARE16(i) ((X16_AT(i) - mean16) * (X16_AT(i) - mean16))
 
 ONE_ITEM __kernel void layer_norm(__global const void *x_base, ulong x_offset, __global const void *w_base,
-                                  ulong w_offset, __global const void *b_base, ulong b_offset, __global void *out_base,
-                                  ulong out_offset, __global void *mean_base, ulong mean_offset,
-                                  __global void *scale_base, ulong scale_offset, long rows, long n, long per,
-                                  ulong eps_) {
+                                  ulong w_offset, __global const void *b_base, ulong b_offset,
+                                  __global void *out_base, ulong out_offset, __global void *mean_base,
+                                  ulong mean_offset, __global void *scale_base, ulong scale_offset, long rows,
+                                  long n, long per, ulong eps_) {
   __global const STYPE(W) *w = AT_CONST(W, w_base, w_offset), *b = AT_CONST(W, b_base, b_offset);
   const long first = get_global_id(0) * per;
   for (long r = first; r < min(rows, first + per); ++r) {

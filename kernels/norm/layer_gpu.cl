@@ -1,8 +1,10 @@
-// Layer normalisation for GPUs, forward and backward with respect to the input: `lanes` work-items (a power of two) share
-// a row. Sweeps are relative to a pivot among the row's elements (pivot.h).
+// Layer normalisation for GPUs, forward and backward with respect to the input: `lanes` work-items (a power
+// of two) share a row. Sweeps are relative to a pivot among the row's elements (pivot.h).
 // HELD: a row has at most 16 elements a lane, kept in registers; else it is read again for every sweep.
-//   COMPUTE; X, DY, W (weight and bias), S (saved statistics), OUT; HAS_WEIGHT, HAS_BIAS; GROUP (work-group size);
-//   VEC: neighbours that a lane has at a time: 1, or, of HELD rows of one type of 16 or 32 bits at multiples of 16 bytes, 16 bytes
+//   COMPUTE; X, DY, W (weight and bias), S (saved statistics), OUT; HAS_WEIGHT, HAS_BIAS; GROUP (work-group
+//   size);
+//   VEC: neighbours that a lane has at a time: 1, or, of HELD rows of one type of 16 or 32 bits at multiples
+//   of 16 bytes, 16 bytes
 #include "types.h"
 typedef CTYPE(COMPUTE) T;
 #include "element_vectors.h"
@@ -42,9 +44,10 @@ typedef CTYPE(COMPUTE) T;
     if (PLACE(k) < end) STOREV(OUT, out, PLACE(k), (from) + k);
 
 __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void layer_norm(
-    __global const void *x_base, ulong x_offset, __global const void *w_base, ulong w_offset, __global const void *b_base,
-    ulong b_offset, __global void *out_base, ulong out_offset, __global void *mean_base, ulong mean_offset,
-    __global void *scale_base, ulong scale_offset, long rows, long n, long lanes_, ulong eps_) {
+    __global const void *x_base, ulong x_offset, __global const void *w_base, ulong w_offset,
+    __global const void *b_base, ulong b_offset, __global void *out_base, ulong out_offset,
+    __global void *mean_base, ulong mean_offset, __global void *scale_base, ulong scale_offset, long rows,
+    long n, long lanes_, ulong eps_) {
   PROLOGUE
   __global const STYPE(W) *b = AT_CONST(W, b_base, b_offset);
   const T pivot = r < rows ? PIVOT(X, x, 0, n) : (T)0;
@@ -92,13 +95,15 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void layer_norm(
 #define G(i) gradient[k]
 #define D(i) held[k]
 #else
-#define G(i) (HAS_WEIGHT ? TO(COMPUTE, LOAD(DY, dy, i)) * TO(COMPUTE, LOAD(W, w, i)) : TO(COMPUTE, LOAD(DY, dy, i)))
+#define G(i) \
+  (HAS_WEIGHT ? TO(COMPUTE, LOAD(DY, dy, i)) * TO(COMPUTE, LOAD(W, w, i)) : TO(COMPUTE, LOAD(DY, dy, i)))
 #define D(i) (LOAD(X, x, i) - mean)
 #endif
 __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void layer_norm_backward(
-    __global const void *dy_base, ulong dy_offset, __global const void *x_base, ulong x_offset, __global const void *w_base,
-    ulong w_offset, __global const void *mean_base, ulong mean_offset, __global const void *scale_base, ulong scale_offset,
-    __global void *out_base, ulong out_offset, long rows, long n, long lanes_) {
+    __global const void *dy_base, ulong dy_offset, __global const void *x_base, ulong x_offset,
+    __global const void *w_base, ulong w_offset, __global const void *mean_base, ulong mean_offset,
+    __global const void *scale_base, ulong scale_offset, __global void *out_base, ulong out_offset, long rows,
+    long n, long lanes_) {
   PROLOGUE
   __global const STYPE(DY) *dy = AT_CONST(DY, dy_base, dy_offset) + r * n;
   const T mean = r < rows ? TO(COMPUTE, LOAD(S, AT_CONST(S, mean_base, mean_offset), r)) : (T)0;

@@ -1,10 +1,10 @@
-// The small per-channel arithmetic of batch and group normalisation: statistics to the numbers that apply_*.cl uses. A
-// plane is what shares those numbers (a channel, or with groups a sample's channel); `per_stat` neighbouring planes share
-// statistics. One work-item a plane or channel.
-//   COMPUTE; W, S, R: types of weight and bias, of saved and of running statistics (where HAS_WEIGHT, HAS_BIAS,
-//   HAS_SAVED, HAS_RUNNING); X: the input's type, for the forward kernel alone; TRAIN: means are relative to the input's
-//   first elements, first_step apart; table: [shift | scale | bias] or, backward, [shift | scale | k1 | k2], each of all
-//   planes
+// The small per-channel arithmetic of batch and group normalisation: statistics to the numbers that
+// apply_*.cl uses. A plane is what shares those numbers (a channel, or with groups a sample's channel);
+// `per_stat` neighbouring planes share statistics. One work-item a plane or channel.
+//   COMPUTE; W, S, R: types of weight and bias, of saved and of running statistics (where HAS_WEIGHT,
+//   HAS_BIAS, HAS_SAVED, HAS_RUNNING); X: the input's type, for the forward kernel alone; TRAIN: means are
+//   relative to the input's first elements, first_step apart; table: [shift | scale | bias] or, backward,
+//   [shift | scale | k1 | k2], each of all planes
 #include "types.h"
 typedef CTYPE(COMPUTE) T;
 #define IN(A, name, i) LOAD(A, AT_CONST(A, name##_base, name##_offset), i)
@@ -14,10 +14,10 @@ typedef CTYPE(COMPUTE) T;
 #define SCALE(c) (HAS_WEIGHT ? TO(COMPUTE, IN(W, weight, (c) * weight_stride)) : (T)1)
 
 #ifdef X
-__kernel void prepare(PAIR(x), PAIR(mean), PAIR(variance), PAIR(weight), PAIR(bias), TARGET(running_mean), TARGET(running_var),
-                      TARGET(save_mean), TARGET(save_scale), TARGET(table), long planes, long channels, long per_stat,
-                      long first_step, long weight_stride, long bias_stride, long mean_stride, long variance_stride, ulong count_,
-                      ulong momentum_, ulong eps_) {
+__kernel void prepare(PAIR(x), PAIR(mean), PAIR(variance), PAIR(weight), PAIR(bias), TARGET(running_mean),
+                      TARGET(running_var), TARGET(save_mean), TARGET(save_scale), TARGET(table), long planes,
+                      long channels, long per_stat, long first_step, long weight_stride, long bias_stride,
+                      long mean_stride, long variance_stride, ulong count_, ulong momentum_, ulong eps_) {
   const long p = get_global_id(0);
   if (p >= planes) return;
   const T count = FROM_BITS(COMPUTE, count_), momentum = FROM_BITS(COMPUTE, momentum_);
@@ -28,7 +28,8 @@ __kernel void prepare(PAIR(x), PAIR(mean), PAIR(variance), PAIR(weight), PAIR(bi
   const T lost = (pivot - m) + offset;  // by rounding m: far from 0 that is much to a small deviation
 #else
   const T lost = 0;
-  const T m = TO(COMPUTE, IN(R, mean, s * mean_stride)), v = TO(COMPUTE, IN(R, variance, s * variance_stride));
+  const T m = TO(COMPUTE, IN(R, mean, s * mean_stride)),
+          v = TO(COMPUTE, IN(R, variance, s * variance_stride));
 #endif
   const T inverse = (T)1 / sqrt(v + FROM_BITS(COMPUTE, eps_));
 #if HAS_SAVED
@@ -41,7 +42,8 @@ __kernel void prepare(PAIR(x), PAIR(mean), PAIR(variance), PAIR(weight), PAIR(bi
   const T old_mean = TO(COMPUTE, IN(R, running_mean, c * mean_stride));
   const T old_var = TO(COMPUTE, IN(R, running_var, c * variance_stride));
   OUT(R, running_mean, c * mean_stride, momentum * m + ((T)1 - momentum) * old_mean);
-  OUT(R, running_var, c * variance_stride, momentum * (v * (count / (count - (T)1))) + ((T)1 - momentum) * old_var);
+  OUT(R, running_var, c * variance_stride,
+      momentum * (v * (count / (count - (T)1))) + ((T)1 - momentum) * old_var);
 #endif
   OUT(COMPUTE, table, p, m);
   OUT(COMPUTE, table, planes + p, inverse * SCALE(c));
@@ -50,8 +52,8 @@ __kernel void prepare(PAIR(x), PAIR(mean), PAIR(variance), PAIR(weight), PAIR(bi
 }
 #else
 
-// sums, dots: per plane, of dy and of dy * (x - mean). With s1, s2 their weighted sums over the planes of a statistic,
-// dx = dy * w * r - r * s1 / n - (x - mean) * r^3 * s2 / n.
+// sums, dots: per plane, of dy and of dy * (x - mean). With s1, s2 their weighted sums over the planes of a
+// statistic, dx = dy * w * r - r * s1 / n - (x - mean) * r^3 * s2 / n.
 __kernel void prepare_backward(PAIR(sums), PAIR(dots), PAIR(mean), PAIR(inverse), PAIR(weight), TARGET(table),
                                long planes, long channels, long per_stat, long weight_stride, ulong count_) {
   const long p = get_global_id(0);

@@ -1,8 +1,9 @@
-// Batch and group normalisation for CPU drivers, a statistic after the other: mean, squared distances and result while
-// its planes are in the cache. All are relative to a pivot among the statistic's elements (pivot.h).
+// Batch and group normalisation for CPU drivers, a statistic after the other: mean, squared distances and
+// result while its planes are in the cache. All are relative to a pivot among the statistic's elements
+// (pivot.h).
 //   COMPUTE; X, OUT; W (weight and bias), S (saved statistics), R (running statistics); HAS_WEIGHT, HAS_BIAS;
-//   BY_CHANNEL; TRAIN: statistics are those of the input and are saved, and running ones kept where HAS_RUNNING; else they
-//   are given, and each plane is by itself
+//   BY_CHANNEL; TRAIN: statistics are those of the input and are saved, and running ones kept where
+//   HAS_RUNNING; else they are given, and each plane is by itself
 #include "norm_planes.h"
 #include "pivot.h"
 
@@ -10,15 +11,17 @@
 #define SQUARE16(i) ((X16_AT(i) - mean16) * (X16_AT(i) - mean16))
 #define SCALED16(v) (((v) - mean16) * scale16 + bias16)
 
-ONE_ITEM __kernel void planes_norm(PAIR(x), PAIR(weight), PAIR(bias), TARGET(running_mean), TARGET(running_var),
-                                   TARGET(save_mean), TARGET(save_scale), TARGET(out), const NormPlanesParams p) {
+ONE_ITEM __kernel void planes_norm(PAIR(x), PAIR(weight), PAIR(bias), TARGET(running_mean),
+                                   TARGET(running_var), TARGET(save_mean), TARGET(save_scale), TARGET(out),
+                                   const NormPlanesParams p) {
   __global const STYPE(X) *input = AT_CONST(X, x_base, x_offset);
   FOR_EACH_STATISTIC(s) {
 #if TRAIN
     const T pivot = PIVOT(X, input, PLANE(s, 0) * p.inner, p.inner);
     const T16 pivot16 = (T16)(pivot);
     // Neighbouring planes are one long one.
-    const long runs = p.piece_step == 1 ? 1 : p.pieces, length = p.piece_step == 1 ? p.pieces * p.inner : p.inner;
+    const long runs = p.piece_step == 1 ? 1 : p.pieces,
+               length = p.piece_step == 1 ? p.pieces * p.inner : p.inner;
     T16 sums = (T16)((T)0), squares = sums;
     for (long j = 0; j < runs; ++j) {
       __global const STYPE(X) *x = input + PLANE(s, j) * p.inner;
@@ -45,7 +48,8 @@ ONE_ITEM __kernel void planes_norm(PAIR(x), PAIR(weight), PAIR(bias), TARGET(run
     const T momentum = FROM_BITS(COMPUTE, p.momentum), kept = (T)1 - momentum;
     const long m = s * p.mean_stride, v = s * p.variance_stride;
     RESULT(R, running_mean, m, momentum * (pivot + mean) + kept * IN(R, running_mean, m));
-    RESULT(R, running_var, v, momentum * (variance * (count / (count - (T)1))) + kept * IN(R, running_var, v));
+    RESULT(R, running_var, v,
+           momentum * (variance * (count / (count - (T)1))) + kept * IN(R, running_var, v));
 #endif
     for (long j = 0; j < p.pieces; ++j) {
       const long plane = PLANE(s, j), c = CHANNEL(s, plane);

@@ -1,9 +1,9 @@
-// Gradients of batch and group normalisation for CPU drivers, a statistic after the other: sums over its planes, then the
-// input's gradient while they are in the cache. With s1, s2 the weighted sums of dy and dy * (x - mean) over a statistic
-// (0 unless TRAIN), dx = dy * w * r - r * s1 / n - (x - mean) * r^3 * s2 / n.
+// Gradients of batch and group normalisation for CPU drivers, a statistic after the other: sums over its
+// planes, then the input's gradient while they are in the cache. With s1, s2 the weighted sums of dy and dy *
+// (x - mean) over a statistic (0 unless TRAIN), dx = dy * w * r - r * s1 / n - (x - mean) * r^3 * s2 / n.
 //   COMPUTE; DY, X, OUT; W (weight and its gradients); HAS_WEIGHT; TRAIN
-//   BY_CHANNEL: a statistic is a channel, whose gradients are written (HAS_WEIGHT_GRAD, HAS_BIAS_GRAD); else the sums of
-//   each plane are, for planes_channels.cl
+//   BY_CHANNEL: a statistic is a channel, whose gradients are written (HAS_WEIGHT_GRAD, HAS_BIAS_GRAD); else
+//   the sums of each plane are, for planes_channels.cl
 #include "norm_planes.h"
 
 #define G16(i) LOAD16(DY, dy, i)
@@ -14,8 +14,8 @@
 #define SLOPE(g, d) ((g) * scale16)
 #endif
 
-ONE_ITEM __kernel void planes_norm(PAIR(dy), PAIR(x), PAIR(mean), PAIR(inverse), PAIR(weight), TARGET(dw), TARGET(db),
-                                   TARGET(out), const NormPlanesParams p) {
+ONE_ITEM __kernel void planes_norm(PAIR(dy), PAIR(x), PAIR(mean), PAIR(inverse), PAIR(weight), TARGET(dw),
+                                   TARGET(db), TARGET(out), const NormPlanesParams p) {
   __global const STYPE(DY) *grad = AT_CONST(DY, dy_base, dy_offset);
   __global const STYPE(X) *input = AT_CONST(X, x_base, x_offset);
   FOR_EACH_STATISTIC(s) {

@@ -1,10 +1,12 @@
-// Batch and group normalisation for GPUs. A statistic is swept once, in blocks whose mean and squared distances from it are
-// merged (Chan, Golub and LeVeque 1983); sums are of distances from a pivot among its elements (pivot.h), so that
-// infinities add up as they should.
+// Batch and group normalisation for GPUs. A statistic is swept once, in blocks whose mean and squared
+// distances from it are merged (Chan, Golub and LeVeque 1983); sums are of distances from a pivot among its
+// elements (pivot.h), so that infinities add up as they should.
 //   COMPUTE; X, OUT; W (weight and bias), S (saved statistics), R (running statistics); HAS_WEIGHT, HAS_BIAS;
 //   BY_CHANNEL: a statistic is a channel's, else run j of it is channel j of its group
-//   TRAIN: statistics are those of the input and are saved, and running ones kept where HAS_RUNNING; else they are given
-//   MERGE: `moments` left those of the pieces in parts ([sums | squares], a statistic after the other, then [origins]);
+//   TRAIN: statistics are those of the input and are saved, and running ones kept where HAS_RUNNING; else
+//   they are given
+//   MERGE: `moments` left those of the pieces in parts ([sums | squares], a statistic after the other, then
+//   [origins]);
 //   else a statistic is in one piece, whose lanes do everything
 #include "norm_gpu.h"
 #include "pivot.h"

@@ -1,5 +1,5 @@
-// Maxima over windows that begin at random places, in planes and volumes of type A, with their positions. The last NaN wins. A
-// work-item takes results.
+// Maxima over windows that begin at random places, in planes and volumes of type A, with their positions. The
+// last NaN wins. A work-item takes results.
 #include "types.h"
 #include "range.h"
 #include "fractional_params.h"
@@ -26,9 +26,9 @@ INLINE int start_of(int d, int o, __global const STYPE(A) *samples, const Fracti
   return (int)rounded(place * alpha) - (int)rounded(sample * alpha);
 }
 
-GROUP __kernel void forward(__global void *out_base, ulong out_offset, __global void *index_base, ulong index_offset,
-                            __global const void *in_base, ulong in_offset, __global const void *sample_base,
-                            ulong sample_offset, const FractionalParams p) {
+GROUP __kernel void forward(__global void *out_base, ulong out_offset, __global void *index_base,
+                            ulong index_offset, __global const void *in_base, ulong in_offset,
+                            __global const void *sample_base, ulong sample_offset, const FractionalParams p) {
   const long results = (long)p.out[0] * p.out[1] * p.out[2], elements = (long)p.in[0] * p.in[1] * p.in[2];
   FOR_EACH(i, p.pieces, p.per_item) {
     const long plane = i / results;

@@ -1,6 +1,7 @@
-// Averages over windows (avg_pool2d, or ADAPTIVE) and their gradient; A is the element type. A work-item takes
-// elements (CPU_STYLE: rows) of the tensor it writes: the output forwards, grad_input backwards. STEP: the column stride of
-// windows where that is 1 or 2, else 0. INDEX: the type that counts elements, uint where they are below 2^31.
+// Averages over windows (avg_pool2d, or ADAPTIVE) and their gradient; A is the element type. A work-item
+// takes elements (CPU_STYLE: rows) of the tensor it writes: the output forwards, grad_input backwards. STEP:
+// the column stride of windows where that is 1 or 2, else 0. INDEX: the type that counts elements, uint where
+// they are below 2^31.
 #include "types.h"
 #include "row_pieces.h"
 typedef CTYPE(A) T;
@@ -22,13 +23,15 @@ INLINE T sum_of_run(__global const STYPE(A) *p, int n) {
   return sum;
 }
 
-INLINE void average_at(const PoolParams p, __global STYPE(A) *out, __global const STYPE(A) *in, Cover y, int column) {
+INLINE void average_at(const PoolParams p, __global STYPE(A) *out, __global const STYPE(A) *in, Cover y,
+                       int column) {
   const Cover x = cover(p, 1, column);
   T sum = 0;
   if (x.begin == 0 && x.end == p.in[1]) {  // whole rows: one run
     sum = sum_of_run(in + (long)y.begin * p.in[1], (y.end - y.begin) * p.in[1]);
   } else {
-    for (int iy = y.begin; iy < y.end; ++iy) sum += sum_of_run(in + (long)iy * p.in[1] + x.begin, x.end - x.begin);
+    for (int iy = y.begin; iy < y.end; ++iy)
+      sum += sum_of_run(in + (long)iy * p.in[1] + x.begin, x.end - x.begin);
   }
   STORE(A, out, column, sum / divisor(p, y, x));
 }
@@ -50,7 +53,8 @@ INLINE bool inside(const PoolParams p, int column) {
 }
 
 // Those 16.
-INLINE void averages_at(const PoolParams p, __global STYPE(A) *out, __global const STYPE(A) *in, Cover y, int column) {
+INLINE void averages_at(const PoolParams p, __global STYPE(A) *out, __global const STYPE(A) *in, Cover y,
+                        int column) {
   const Cover x = cover(p, 1, column);
   CVEC(A) sum = (CVEC(A))((T)0);
   for (int iy = y.begin; iy < y.end; ++iy) {
@@ -77,7 +81,8 @@ INLINE void average_row(const PoolParams p, __global STYPE(A) *out, __global con
   }
 }
 
-INLINE void gradient_at(const PoolParams p, __global STYPE(A) *in, __global const STYPE(A) *out, Cover ys, int column) {
+INLINE void gradient_at(const PoolParams p, __global STYPE(A) *in, __global const STYPE(A) *out, Cover ys,
+                        int column) {
   const Cover xs = covered_by(p, 1, column);
   T sum = 0;
   for (int oy = ys.begin; oy < ys.end; ++oy) {
@@ -104,11 +109,13 @@ GROUP __kernel void average(__global void *target_base, ulong target_offset, __g
 }
 
 GROUP __kernel void average_backward(__global void *target_base, ulong target_offset,
-                                     __global const void *source_base, ulong source_offset, const PoolParams p) {
+                                     __global const void *source_base, ulong source_offset,
+                                     const PoolParams p) {
   FOR_EACH(i, p.pieces, p.per_item) {
     const INDEX row = ROW_OF(i, p.in[1]), plane = row / (INDEX)p.in[0];
     __global STYPE(A) *in = AT(A, target_base, target_offset) + (long)row * p.in[1];
-    __global const STYPE(A) *out = AT_CONST(A, source_base, source_offset) + (long)plane * p.out[0] * p.out[1];
+    __global const STYPE(A) *out =
+        AT_CONST(A, source_base, source_offset) + (long)plane * p.out[0] * p.out[1];
     const Cover ys = covered_by(p, 0, (int)(row - plane * p.in[0]));
     FOR_COLUMNS(x, i, p.in[1]) gradient_at(p, in, out, ys, x);
   }

@@ -1,6 +1,7 @@
-// Gradient of averages over windows for CPU drivers: a row of the input's gradient is what the windows of each column
-// hand to one element, summed over the rows of windows that hold it, and then spread over the columns of each window.
-// A is the element type. STEP: the column stride of windows where that is 1 or 2, else 0.
+// Gradient of averages over windows for CPU drivers: a row of the input's gradient is what the windows of
+// each column hand to one element, summed over the rows of windows that hold it, and then spread over the
+// columns of each window. A is the element type. STEP: the column stride of windows where that is 1 or 2,
+// else 0.
 #include "types.h"
 #include "range.h"
 typedef CTYPE(A) T;
@@ -17,7 +18,8 @@ INLINE void shares(const PoolParams p, T *share, __global const STYPE(A) *out, C
 #if !ADAPTIVE
   while (x + 16 <= width) {
     const Cover first = cover(p, 1, x);
-    if (p.divisor == 0 && (first.count != p.kernel_size[1] || cover(p, 1, x + 15).count != p.kernel_size[1])) {
+    if (p.divisor == 0 &&
+        (first.count != p.kernel_size[1] || cover(p, 1, x + 15).count != p.kernel_size[1])) {
       T sum = 0;
       for (int y = ys.begin; y < ys.end; ++y)
         sum += LOAD(A, out, (long)y * width + x) / divisor(p, cover(p, 0, y), first);
@@ -34,7 +36,8 @@ INLINE void shares(const PoolParams p, T *share, __global const STYPE(A) *out, C
   ROLLED for (; x < width; ++x) {
     const Cover at = cover(p, 1, x);
     T sum = 0;
-    for (int y = ys.begin; y < ys.end; ++y) sum += LOAD(A, out, (long)y * width + x) / divisor(p, cover(p, 0, y), at);
+    for (int y = ys.begin; y < ys.end; ++y)
+      sum += LOAD(A, out, (long)y * width + x) / divisor(p, cover(p, 0, y), at);
     share[x] = sum;
   }
 }
@@ -53,21 +56,27 @@ INLINE void store_spread(const PoolParams p, __global STYPE(A) *in, const T *sha
   STORE16(A, in, x, v);
 #else
   const T16 w = spread(p, share, x + 1 + p.padding[1]);
-  STORE16(A, in, x, (T16)(v.s0, w.s0, v.s1, w.s1, v.s2, w.s2, v.s3, w.s3, v.s4, w.s4, v.s5, w.s5, v.s6, w.s6, v.s7, w.s7));
+  STORE16(
+      A, in, x,
+      (T16)(v.s0, w.s0, v.s1, w.s1, v.s2, w.s2, v.s3, w.s3, v.s4, w.s4, v.s5, w.s5, v.s6, w.s6, v.s7, w.s7));
   if (x + 32 <= p.in[1])
-    STORE16(A, in, x + 16, (T16)(v.s8, w.s8, v.s9, w.s9, v.sa, w.sa, v.sb, w.sb, v.sc, w.sc, v.sd, w.sd, v.se, w.se, v.sf, w.sf));
+    STORE16(A, in, x + 16,
+            (T16)(v.s8, w.s8, v.s9, w.s9, v.sa, w.sa, v.sb, w.sb, v.sc, w.sc, v.sd, w.sd, v.se, w.se, v.sf,
+                  w.sf));
 #endif
 }
 #endif
 
 GROUP __kernel void average_backward(__global void *target_base, ulong target_offset,
-                                     __global const void *source_base, ulong source_offset, const PoolParams p) {
+                                     __global const void *source_base, ulong source_offset,
+                                     const PoolParams p) {
   T buffer[MARGIN + WIDTH];
   T *share = buffer + MARGIN;
   for (int i = 0; i < MARGIN + WIDTH; ++i) buffer[i] = 0;
   FOR_EACH(i, p.pieces, p.per_item) {
     __global STYPE(A) *in = AT(A, target_base, target_offset) + i * p.in[1];
-    __global const STYPE(A) *out = AT_CONST(A, source_base, source_offset) + i / p.in[0] * p.out[0] * p.out[1];
+    __global const STYPE(A) *out =
+        AT_CONST(A, source_base, source_offset) + i / p.in[0] * p.out[0] * p.out[1];
     shares(p, share, out, covered_by(p, 0, i % p.in[0]));
     int x = 0;
 #if STEP

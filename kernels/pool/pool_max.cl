@@ -1,6 +1,6 @@
-// Maximum over windows with the position of the maximum in its plane; A is the element type, LOWEST what no element is
-// below. In row-major order the first of equal elements wins, and the last NaN. A work-item takes output elements, or
-// output rows where CPU_STYLE is 1.
+// Maximum over windows with the position of the maximum in its plane; A is the element type, LOWEST what no
+// element is below. In row-major order the first of equal elements wins, and the last NaN. A work-item takes
+// output elements, or output rows where CPU_STYLE is 1.
 #include "types.h"
 #include "self_comparison.h"
 #include "range.h"
@@ -8,10 +8,12 @@
 
 typedef CTYPE(A) T;
 
-INLINE int first_inside(int start, int step) { return start < 0 ? start + (-start + step - 1) / step * step : start; }
+INLINE int first_inside(int start, int step) {
+  return start < 0 ? start + (-start + step - 1) / step * step : start;
+}
 
-INLINE void max_at(const PoolParams p, __global const STYPE(A) *in, __global STYPE(A) *out, __global long *indices,
-                   int y, int x, long to) {
+INLINE void max_at(const PoolParams p, __global const STYPE(A) *in, __global STYPE(A) *out,
+                   __global long *indices, int y, int x, long to) {
   const int top = y * p.stride[0] - p.padding[0], left = x * p.stride[1] - p.padding[1];
   const int y0 = first_inside(top, p.dilation[0]), x0 = first_inside(left, p.dilation[1]);
   const int y1 = min(top + p.kernel_size[0] * p.dilation[0], p.in[0]);
@@ -30,8 +32,9 @@ INLINE void max_at(const PoolParams p, __global const STYPE(A) *in, __global STY
   indices[to] = at;
 }
 
-GROUP __kernel void max_pool(__global void *out_base, ulong out_offset, __global void *index_base, ulong index_offset,
-                             __global const void *in_base, ulong in_offset, const PoolParams p) {
+GROUP __kernel void max_pool(__global void *out_base, ulong out_offset, __global void *index_base,
+                             ulong index_offset, __global const void *in_base, ulong in_offset,
+                             const PoolParams p) {
   __global STYPE(A) *out = AT(A, out_base, out_offset);
   __global long *indices = AT(i64, index_base, index_offset);
   __global const STYPE(A) *in = AT_CONST(A, in_base, in_offset);
@@ -39,10 +42,12 @@ GROUP __kernel void max_pool(__global void *out_base, ulong out_offset, __global
   FOR_EACH(i, p.pieces, p.per_item) {
 #if CPU_STYLE
     const int y = i % p.out[0];
-    for (int x = 0; x < p.out[1]; ++x) max_at(p, in + i / p.out[0] * area, out, indices, y, x, i * p.out[1] + x);
+    for (int x = 0; x < p.out[1]; ++x)
+      max_at(p, in + i / p.out[0] * area, out, indices, y, x, i * p.out[1] + x);
 #else
     const INDEX row = (INDEX)i / (INDEX)p.out[1], plane = row / (INDEX)p.out[0];
-    max_at(p, in + plane * area, out, indices, (int)(row - plane * p.out[0]), (int)((INDEX)i - row * p.out[1]), i);
+    max_at(p, in + plane * area, out, indices, (int)(row - plane * p.out[0]),
+           (int)((INDEX)i - row * p.out[1]), i);
 #endif
   }
 }

@@ -1,5 +1,5 @@
-// Gradient of the maximum over windows: every input element adds up the outputs that name it. `in` is grad_input's
-// extent, `out` grad_output's.
+// Gradient of the maximum over windows: every input element adds up the outputs that name it. `in` is
+// grad_input's extent, `out` grad_output's.
 #include "types.h"
 #include "range.h"
 #include "pool_params.h"
@@ -8,8 +8,9 @@
 typedef CTYPE(A) T;
 
 // A work-item takes elements. INDEX: the type that counts them, uint where they are below 2^31.
-GROUP __kernel void gather(__global void *in_base, ulong in_offset, __global const void *out_base, ulong out_offset,
-                           __global const void *index_base, ulong index_offset, const PoolParams p) {
+GROUP __kernel void gather(__global void *in_base, ulong in_offset, __global const void *out_base,
+                           ulong out_offset, __global const void *index_base, ulong index_offset,
+                           const PoolParams p) {
   __global STYPE(A) *in = AT(A, in_base, in_offset);
   __global const STYPE(A) *out = AT_CONST(A, out_base, out_offset);
   __global const long *indices = AT_CONST(i64, index_base, index_offset);
@@ -32,8 +33,9 @@ GROUP __kernel void gather(__global void *in_base, ulong in_offset, __global con
 }
 
 // A work-item takes planes, and adds in place: for types that are stored as they are computed.
-GROUP __kernel void spread(__global void *in_base, ulong in_offset, __global const void *out_base, ulong out_offset,
-                           __global const void *index_base, ulong index_offset, const PoolParams p) {
+GROUP __kernel void spread(__global void *in_base, ulong in_offset, __global const void *out_base,
+                           ulong out_offset, __global const void *index_base, ulong index_offset,
+                           const PoolParams p) {
   const long in_area = (long)p.in[0] * p.in[1], out_area = (long)p.out[0] * p.out[1];
   FOR_EACH(plane, p.pieces, p.per_item) {
     __global STYPE(A) *in = AT(A, in_base, in_offset) + plane * in_area;
@@ -41,6 +43,7 @@ GROUP __kernel void spread(__global void *in_base, ulong in_offset, __global con
     __global const long *indices = AT_CONST(i64, index_base, index_offset) + plane * out_area;
     for (long i = 0; i < in_area; ++i) STORE(A, in, i, (T)0);
     for (long o = 0; o < out_area; ++o)
-      if (indices[o] >= 0 && indices[o] < in_area) STORE(A, in, indices[o], LOAD(A, in, indices[o]) + LOAD(A, out, o));
+      if (indices[o] >= 0 && indices[o] < in_area)
+        STORE(A, in, indices[o], LOAD(A, in, indices[o]) + LOAD(A, out, o));
   }
 }

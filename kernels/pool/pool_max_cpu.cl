@@ -1,6 +1,6 @@
-// Maximum over windows for CPU drivers, floating-point types computed in float, column stride 1 or 2: each output row
-// first takes the maxima of its columns into a padded buffer, then those of its windows, 16 at a time. Ties and NaN as in
-// pool_max.cl: the rows of the maxima decide.
+// Maximum over windows for CPU drivers, floating-point types computed in float, column stride 1 or 2: each
+// output row first takes the maxima of its columns into a padded buffer, then those of its windows, 16 at a
+// time. Ties and NaN as in pool_max.cl: the rows of the maxima decide.
 #include "types.h"
 #include "range.h"
 #include "pool_params.h"
@@ -8,7 +8,9 @@
 #define WIDTH 1024  // of the buffer: padding, a row and what the last vector reads past it
 #define NOWHERE 0x7fffffff
 
-INLINE int first_inside(int start, int step) { return start < 0 ? start + (-start + step - 1) / step * step : start; }
+INLINE int first_inside(int start, int step) {
+  return start < 0 ? start + (-start + step - 1) / step * step : start;
+}
 
 INLINE void columns(const PoolParams p, __global const STYPE(A) *in, int top, float *best, int *row) {
   const int width = p.in[1], y0 = first_inside(top, p.dilation[0]);

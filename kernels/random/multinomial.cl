@@ -47,8 +47,8 @@ INLINE long find(__global const REAL *sums, long categories, REAL goal, bool rea
   return low;
 }
 
-GROUP __kernel void sample(__global void *out_base, ulong out_offset, __global const void *sum_base, ulong sum_offset,
-                           const RandomParams p) {
+GROUP __kernel void sample(__global void *out_base, ulong out_offset, __global const void *sum_base,
+                           ulong sum_offset, const RandomParams p) {
   const long categories = p.p[0], samples = p.p[1];
   __global long *out = AT(i64, out_base, out_offset);
   DRAW(p, i, w, {

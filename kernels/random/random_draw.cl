@@ -1,10 +1,11 @@
-// Random numbers, one per element of a row-major OUT tensor. VALUE names the distribution (a function below), IN is the
-// type of a tensor of probabilities where it takes one. See draw.h.
+// Random numbers, one per element of a row-major OUT tensor. VALUE names the distribution (a function below),
+// IN is the type of a tensor of probabilities where it takes one. See draw.h.
 #include "types.h"
 #include "draw.h"
 #include "faults.h"
 
-#define ARGUMENTS const RandomParams p, const WORD w, const long i, __global const STYPE(IN) * in, FAULT_PARAMETERS
+#define ARGUMENTS \
+  const RandomParams p, const WORD w, const long i, __global const STYPE(IN) *in, FAULT_PARAMETERS
 
 // In [from, from + range): p = from, range, the rounded upper bound (NaN: none) and what replaces it.
 #define rounded_f32(v) (v)
@@ -58,8 +59,8 @@ INLINE long integers(ARGUMENTS) {
 #endif
 }
 
-GROUP __kernel void draw(__global void *out_base, ulong out_offset, __global const void *in_base, ulong in_offset,
-                         FAULT_PARAMETERS, const RandomParams p) {
+GROUP __kernel void draw(__global void *out_base, ulong out_offset, __global const void *in_base,
+                         ulong in_offset, FAULT_PARAMETERS, const RandomParams p) {
   __global STYPE(OUT) *out = AT(OUT, out_base, out_offset);
   __global const STYPE(IN) *in = AT_CONST(IN, in_base, in_offset);
   DRAW(p, i, w, STORE(OUT, out, i, TO(OUT, VALUE(p, w, i, in, faults, fault_site)));)

@@ -1,10 +1,11 @@
-// Dropout of a row-major tensor of type A: mask and scaled input in one pass. p = the number of units that are dropped,
-// the scale as bits of A's compute type.
+// Dropout of a row-major tensor of type A: mask and scaled input in one pass. p = the number of units that
+// are dropped, the scale as bits of A's compute type.
 #include "types.h"
 #include "draw.h"
 
-GROUP __kernel void dropout(__global void *out_base, ulong out_offset, __global void *mask_base, ulong mask_offset,
-                            __global const void *in_base, ulong in_offset, const RandomParams p) {
+GROUP __kernel void dropout(__global void *out_base, ulong out_offset, __global void *mask_base,
+                            ulong mask_offset, __global const void *in_base, ulong in_offset,
+                            const RandomParams p) {
   __global STYPE(A) *out = AT(A, out_base, out_offset);
   __global uchar *mask = AT(u8, mask_base, mask_offset);
   __global const STYPE(A) *in = AT_CONST(A, in_base, in_offset);

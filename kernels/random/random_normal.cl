@@ -1,5 +1,5 @@
-// Normal numbers by Box and Muller, "A note on the generation of random normal deviates", 1958: elements 2k and 2k + 1
-// of a row-major OUT tensor share two words. p = mean, standard deviation, as REAL.
+// Normal numbers by Box and Muller, "A note on the generation of random normal deviates", 1958: elements 2k
+// and 2k + 1 of a row-major OUT tensor share two words. p = mean, standard deviation, as REAL.
 #include "types.h"
 #include "draw.h"
 

@@ -1,5 +1,6 @@
-// Extreme values and their positions for CPU drivers. inner == 1: a work-item takes `block` outputs, vectors along their
-// elements; else `block` neighbouring outputs, vectors across them. Dimension 1 of the range: splits of `chunk` elements.
+// Extreme values and their positions for CPU drivers. inner == 1: a work-item takes `block` outputs, vectors
+// along their elements; else `block` neighbouring outputs, vectors across them. Dimension 1 of the range:
+// splits of `chunk` elements.
 #include "arg_formula.h"
 #define WIDEST 64  // vectors in a block of columns
 

@@ -1,5 +1,5 @@
-// Extreme values and their positions for GPUs: `lanes` work-items (a power of two) share an output; neighbouring
-// work-items take neighbouring elements of the input. GROUP is the work-group size; UNIT:
+// Extreme values and their positions for GPUs: `lanes` work-items (a power of two) share an output;
+// neighbouring work-items take neighbouring elements of the input. GROUP is the work-group size; UNIT:
 // rows are contiguous.
 #include "arg_formula.h"
 #ifdef UNIT
@@ -8,7 +8,8 @@
 #define INNER inner
 #endif
 
-__attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void arg(__global const void *a_base, ulong a_offset,
+__attribute__((reqd_work_group_size(GROUP, 1, 1)))
+__kernel void arg(__global const void *a_base, ulong a_offset,
                                                                      ARG_OUTPUTS, long outer, long length,
                                                                      long inner, long chunk, long lanes_) {
   __local Best shared[GROUP];
@@ -27,7 +28,8 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void arg(__global co
     // Four loads at once.
     for (long i = start + lanes; i < end; i += 4 * lanes) {
       T value[4];
-      UNROLL for (int k = 0; k < 4; ++k) value[k] = TO(COMPUTE, LOAD(A, in, min(i + k * lanes, last) * INNER));
+      UNROLL for (int k = 0; k < 4; ++k)
+        value[k] = TO(COMPUTE, LOAD(A, in, min(i + k * lanes, last) * INNER));
       UNROLL for (int k = 0; k < 4; ++k) {
         const Best one = {value[k], i + k * lanes};
         if (i + k * lanes < end && better(one.value, best.value)) best = one;

@@ -1,8 +1,8 @@
 // The best of the splits of each output, one work-item an output.
 #include "arg_formula.h"
 
-__kernel void merge(__global const void *part_base, ulong part_offset, __global const void *at_base, ulong at_offset,
-                    ARG_OUTPUTS, long outputs, long splits) {
+__kernel void merge(__global const void *part_base, ulong part_offset, __global const void *at_base,
+                    ulong at_offset, ARG_OUTPUTS, long outputs, long splits) {
   const long o = get_global_id(0);
   if (o >= outputs) return;
   __global const STYPE(COMPUTE) *values = AT_CONST(COMPUTE, part_base, part_offset);

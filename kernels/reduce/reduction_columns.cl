@@ -1,5 +1,6 @@
-// Reductions for CPU drivers, vectors along a kept dimension: a work-item takes a block of neighbouring columns down a
-// run of rows, four rows at a time; blocks of 256 rows are summed apart so that rounding errors grow slowly.
+// Reductions for CPU drivers, vectors along a kept dimension: a work-item takes a block of neighbouring
+// columns down a run of rows, four rows at a time; blocks of 256 rows are summed apart so that rounding
+// errors grow slowly.
 #include "reduce_params.h"
 #include "reduce_formula.h"
 
@@ -92,9 +93,11 @@ ONE_ITEM __kernel void reduce(REDUCE_ARGUMENTS, const ReduceParams p) {
   if (p.kept_strides[4][0] == 1 && second_dense) {
     for (int i = 0; i < vectors; ++i) {
       const T16 x = result[i].x, y = result[i].y;
-      STORE16(OUT0, AT(OUT0, out0_base, out0_offset), at.out0 + 16 * i, TO16(OUT0, finish0(x, y, v0, v1, v2, v3)));
+      STORE16(OUT0, AT(OUT0, out0_base, out0_offset), at.out0 + 16 * i,
+              TO16(OUT0, finish0(x, y, v0, v1, v2, v3)));
       if (COMPONENTS == 2)
-        STORE16(OUT1, AT(OUT1, out1_base, out1_offset), at.out1 + 16 * i, TO16(OUT1, finish1(x, y, v0, v1, v2, v3)));
+        STORE16(OUT1, AT(OUT1, out1_base, out1_offset), at.out1 + 16 * i,
+                TO16(OUT1, finish1(x, y, v0, v1, v2, v3)));
     }
     done = 16 * vectors;
   }

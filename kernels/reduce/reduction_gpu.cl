@@ -1,6 +1,6 @@
-// Reductions for GPUs: `lanes` work-items share an output and meet in local memory. With COLUMNS neighbouring work-items
-// take neighbouring outputs, else neighbouring elements of an output. FLAT: one reduced dimension; UNIT: of
-// one operand, with stride 1 (no 64-bit product per element). INDEX: uint or ulong.
+// Reductions for GPUs: `lanes` work-items share an output and meet in local memory. With COLUMNS neighbouring
+// work-items take neighbouring outputs, else neighbouring elements of an output. FLAT: one reduced dimension;
+// UNIT: of one operand, with stride 1 (no 64-bit product per element). INDEX: uint or ulong.
 // Every lane adds in blocks of 256 so that rounding errors grow slowly. GROUP is the work-group size.
 #include "reduce_params.h"
 #include "reduce_formula.h"
@@ -34,7 +34,8 @@ INLINE Offsets element(const Offsets start, INDEX q, const ReduceParams p) {
   return at;
 }
 
-__attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void reduce(REDUCE_ARGUMENTS, const ReduceParams p) {
+__attribute__((reqd_work_group_size(GROUP, 1, 1)))
+__kernel void reduce(REDUCE_ARGUMENTS, const ReduceParams p) {
   NUMBERS
   __local State shared[GROUP];
   const uint id = get_local_id(0), lanes = p.lanes, outputs = GROUP / lanes;

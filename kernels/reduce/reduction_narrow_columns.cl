@@ -1,14 +1,15 @@
-// Reductions for CPU drivers, vectors along a kept dimension of at least 16 outputs, for operands that lie in the caches:
-// a work-item takes 64 columns, whose sums stay in registers, down a run of rows of one reduced dimension; blocks of 256
-// rows are summed apart so that rounding errors grow slowly.
+// Reductions for CPU drivers, vectors along a kept dimension of at least 16 outputs, for operands that lie in
+// the caches: a work-item takes 64 columns, whose sums stay in registers, down a run of rows of one reduced
+// dimension; blocks of 256 rows are summed apart so that rounding errors grow slowly.
 #include "reduce_params.h"
 #include "reduce_formula.h"
 
 #define VECTORS 4
-#define LIFT_AT(i)                                                                                                     \
-  lift(CAT(GET16_, KIND_A)(A, pa, i, p.kept_strides[0][0]), CAT(GET16_, KIND_B)(B, pb, i, p.kept_strides[1][0]),       \
-       CAT(GET16_, KIND_C)(C, pc, i, p.kept_strides[2][0]), CAT(GET16_, KIND_D)(D, pd, i, p.kept_strides[3][0]), v0,   \
-       v1, v2, v3)
+#define LIFT_AT(i)                                          \
+  lift(CAT(GET16_, KIND_A)(A, pa, i, p.kept_strides[0][0]), \
+       CAT(GET16_, KIND_B)(B, pb, i, p.kept_strides[1][0]), \
+       CAT(GET16_, KIND_C)(C, pc, i, p.kept_strides[2][0]), \
+       CAT(GET16_, KIND_D)(D, pd, i, p.kept_strides[3][0]), v0, v1, v2, v3)
 #define ADD_ROW(sums)                                                                       \
   UNROLL for (int v = 0; v < VECTORS; ++v) sums[v] = combine(sums[v], LIFT_AT(columns[v])); \
   pa += p.strides[0][0];                                                                    \
@@ -53,7 +54,8 @@ ONE_ITEM __kernel void reduce(REDUCE_ARGUMENTS, const ReduceParams p) {
     const long first = c0 + 16 * v, c = min(first, last);
     if (c == first && dense) {
       STORE16(OUT0, AT(OUT0, out0_base, out0_offset), at.out0 + c, TO16(OUT0, vload16(v, lane[0])));
-      if (COMPONENTS == 2) STORE16(OUT1, AT(OUT1, out1_base, out1_offset), at.out1 + c, TO16(OUT1, vload16(v, lane[1])));
+      if (COMPONENTS == 2)
+        STORE16(OUT1, AT(OUT1, out1_base, out1_offset), at.out1 + c, TO16(OUT1, vload16(v, lane[1])));
       continue;
     }
     ROLLED for (long i = max(first - c, 0L); i < 16; ++i) {

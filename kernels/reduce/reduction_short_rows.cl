@@ -1,23 +1,31 @@
-// Reductions of short rows (at least 16 elements, one reduced dimension) for CPU drivers: a work-item takes a run of
-// outputs, 8 rows at a time, whose lanes meet in one tree of shuffles; joining them one by one costs as much as 100 elements.
+// Reductions of short rows (at least 16 elements, one reduced dimension) for CPU drivers: a work-item takes a
+// run of outputs, 8 rows at a time, whose lanes meet in one tree of shuffles; joining them one by one costs
+// as much as 100 elements.
 #include "reduce_params.h"
 #include "reduce_formula.h"
 
 #define ROWS 8
-#define LIFT16(j, i)                                                                                          \
-  lift(CAT(GET16_, KIND_A)(A, pa[j], i, p.strides[0][0]), CAT(GET16_, KIND_B)(B, pb[j], i, p.strides[1][0]),  \
-       CAT(GET16_, KIND_C)(C, pc[j], i, p.strides[2][0]), CAT(GET16_, KIND_D)(D, pd[j], i, p.strides[3][0]),  \
+#define LIFT16(j, i)                                                                                         \
+  lift(CAT(GET16_, KIND_A)(A, pa[j], i, p.strides[0][0]), CAT(GET16_, KIND_B)(B, pb[j], i, p.strides[1][0]), \
+       CAT(GET16_, KIND_C)(C, pc[j], i, p.strides[2][0]), CAT(GET16_, KIND_D)(D, pd[j], i, p.strides[3][0]), \
        v0, v1, v2, v3)
 
 // Halves, quarters, pairs, single lanes of two vectors side by side: first ones (LOW), second ones (HIGH).
-#define HALVES_LOW(a, b) (T16)(a.s0, a.s1, a.s2, a.s3, a.s4, a.s5, a.s6, a.s7, b.s0, b.s1, b.s2, b.s3, b.s4, b.s5, b.s6, b.s7)
-#define HALVES_HIGH(a, b) (T16)(a.s8, a.s9, a.sa, a.sb, a.sc, a.sd, a.se, a.sf, b.s8, b.s9, b.sa, b.sb, b.sc, b.sd, b.se, b.sf)
-#define QUARTERS_LOW(a, b) (T16)(a.s0, a.s1, a.s2, a.s3, a.s8, a.s9, a.sa, a.sb, b.s0, b.s1, b.s2, b.s3, b.s8, b.s9, b.sa, b.sb)
-#define QUARTERS_HIGH(a, b) (T16)(a.s4, a.s5, a.s6, a.s7, a.sc, a.sd, a.se, a.sf, b.s4, b.s5, b.s6, b.s7, b.sc, b.sd, b.se, b.sf)
-#define PAIRS_LOW(a, b) (T16)(a.s0, a.s1, a.s4, a.s5, a.s8, a.s9, a.sc, a.sd, b.s0, b.s1, b.s4, b.s5, b.s8, b.s9, b.sc, b.sd)
-#define PAIRS_HIGH(a, b) (T16)(a.s2, a.s3, a.s6, a.s7, a.sa, a.sb, a.se, a.sf, b.s2, b.s3, b.s6, b.s7, b.sa, b.sb, b.se, b.sf)
+#define HALVES_LOW(a, b) \
+  (T16)(a.s0, a.s1, a.s2, a.s3, a.s4, a.s5, a.s6, a.s7, b.s0, b.s1, b.s2, b.s3, b.s4, b.s5, b.s6, b.s7)
+#define HALVES_HIGH(a, b) \
+  (T16)(a.s8, a.s9, a.sa, a.sb, a.sc, a.sd, a.se, a.sf, b.s8, b.s9, b.sa, b.sb, b.sc, b.sd, b.se, b.sf)
+#define QUARTERS_LOW(a, b) \
+  (T16)(a.s0, a.s1, a.s2, a.s3, a.s8, a.s9, a.sa, a.sb, b.s0, b.s1, b.s2, b.s3, b.s8, b.s9, b.sa, b.sb)
+#define QUARTERS_HIGH(a, b) \
+  (T16)(a.s4, a.s5, a.s6, a.s7, a.sc, a.sd, a.se, a.sf, b.s4, b.s5, b.s6, b.s7, b.sc, b.sd, b.se, b.sf)
+#define PAIRS_LOW(a, b) \
+  (T16)(a.s0, a.s1, a.s4, a.s5, a.s8, a.s9, a.sc, a.sd, b.s0, b.s1, b.s4, b.s5, b.s8, b.s9, b.sc, b.sd)
+#define PAIRS_HIGH(a, b) \
+  (T16)(a.s2, a.s3, a.s6, a.s7, a.sa, a.sb, a.se, a.sf, b.s2, b.s3, b.s6, b.s7, b.sa, b.sb, b.se, b.sf)
 
-#define MEET(step, a, b) meet_(step##_LOW(a.x, b.x), step##_HIGH(a.x, b.x), step##_LOW(a.y, b.y), step##_HIGH(a.y, b.y))
+#define MEET(step, a, b) \
+  meet_(step##_LOW(a.x, b.x), step##_HIGH(a.x, b.x), step##_LOW(a.y, b.y), step##_HIGH(a.y, b.y))
 INLINE State16 meet_(T16 x0, T16 x1, T16 y0, T16 y1) {
   State16 r;
   r.x = combine0(x0, x1);
@@ -35,10 +43,12 @@ INLINE State16 across_8(const State16 *q) {
 
 ONE_ITEM __kernel void reduce(REDUCE_ARGUMENTS, const ReduceParams p) {
   NUMBERS16
-  const long k0 = get_global_id(0) * p.kept_per_item, k1 = min((long)p.kept, k0 + p.kept_per_item), n = p.sizes[0];
+  const long k0 = get_global_id(0) * p.kept_per_item, k1 = min((long)p.kept, k0 + p.kept_per_item),
+             n = p.sizes[0];
   // Behind the last whole vector: the last 16 elements, of which only lanes from `fresh` on count.
   const long whole = n / 16 * 16;
-  const T16 lanes = (T16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), fresh = (T16)((T)(16 - (n - whole)));
+  const T16 lanes = (T16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+            fresh = (T16)((T)(16 - (n - whole)));
   for (long k = k0; k < k1; k += ROWS) {
     const int count = min((long)ROWS, k1 - k);
     __global const STYPE(A) *pa[ROWS];
@@ -58,7 +68,8 @@ ONE_ITEM __kernel void reduce(REDUCE_ARGUMENTS, const ReduceParams p) {
     }
     State16 q[ROWS];
     UNROLL for (int j = 0; j < ROWS; ++j) q[j] = LIFT16(j, 0);
-    for (long i = 16; i < whole; i += 16) UNROLL for (int j = 0; j < ROWS; ++j) q[j] = combine(q[j], LIFT16(j, i));
+    for (long i = 16; i < whole; i += 16)
+      UNROLL for (int j = 0; j < ROWS; ++j) q[j] = combine(q[j], LIFT16(j, i));
     if (whole < n) {
       const State16 nothing = identity_T16();
       UNROLL for (int j = 0; j < ROWS; ++j) {
@@ -75,7 +86,8 @@ ONE_ITEM __kernel void reduce(REDUCE_ARGUMENTS, const ReduceParams p) {
     vstore16(second, 0, results[1]);
     ROLLED for (int j = 0; j < count; ++j) {
       STORE(OUT0, AT(OUT0, out0_base, out0_offset), out0[j], TO(OUT0, results[0][2 * j]));
-      if (COMPONENTS == 2) STORE(OUT1, AT(OUT1, out1_base, out1_offset), out1[j], TO(OUT1, results[1][2 * j]));
+      if (COMPONENTS == 2)
+        STORE(OUT1, AT(OUT1, out1_base, out1_offset), out1[j], TO(OUT1, results[1][2 * j]));
     }
   }
 }

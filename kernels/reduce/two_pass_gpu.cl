@@ -1,6 +1,7 @@
-// Variance or standard deviation (ROOT) of contiguous rows for GPUs, in one sweep: `lanes` work-items (a power of two) share a
-// row of at most HELD elements a lane and keep it in registers. Distances are to the row's first element (0 if that is not
-// finite): a mean far from 0 costs no digits, and equal elements vary by exactly 0.
+// Variance or standard deviation (ROOT) of contiguous rows for GPUs, in one sweep: `lanes` work-items (a
+// power of two) share a row of at most HELD elements a lane and keep it in registers. Distances are to the
+// row's first element (0 if that is not finite): a mean far from 0 costs no digits, and equal elements vary
+// by exactly 0.
 //   COMPUTE, A (input), OUT, MEAN (its type), MEANS: whether means are wanted; GROUP (work-group size)
 #include "types.h"
 typedef CTYPE(COMPUTE) T;
@@ -8,16 +9,18 @@ typedef CTYPE(COMPUTE) T;
 
 #define HELD 16
 __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void variance(
-    __global const void *a_base, ulong a_offset, __global void *out_base, ulong out_offset, __global void *mean_base,
-    ulong mean_offset, long rows, long n, long lanes_, ulong divisor) {
+    __global const void *a_base, ulong a_offset, __global void *out_base, ulong out_offset,
+    __global void *mean_base, ulong mean_offset, long rows, long n, long lanes_, ulong divisor) {
   __local T shared[GROUP];
   const uint id = get_local_id(0), lanes = lanes_, lane = id % lanes;
   const long row = (long)get_group_id(0) * (GROUP / lanes) + id / lanes;
   const uint end = row < rows ? n : 0;
   __global const STYPE(A) *in = AT_CONST(A, a_base, a_offset) + row * n;
   T x[HELD], sum = 0;
-  UNROLL for (int k = 0; k < HELD; ++k) x[k] = lane + k * lanes < end ? TO(COMPUTE, LOAD(A, in, lane + k * lanes)) : 0;
-  const T first = end > 0 ? TO(COMPUTE, LOAD(A, in, 0)) : (T)0, pivot = fabs(first) < (T)INFINITY ? first : (T)0;
+  UNROLL for (int k = 0; k < HELD; ++k)
+    x[k] = lane + k * lanes < end ? TO(COMPUTE, LOAD(A, in, lane + k * lanes)) : 0;
+  const T first = end > 0 ? TO(COMPUTE, LOAD(A, in, 0)) : (T)0,
+          pivot = fabs(first) < (T)INFINITY ? first : (T)0;
   UNROLL for (int k = 0; k < HELD; ++k) {
     x[k] -= pivot;
     sum += lane + k * lanes < end ? x[k] : 0;

@@ -1,8 +1,10 @@
-// Sampling images (DIMS 2) and volumes (DIMS 3) of type A at the points of a grid, and the gradients. T: the type to compute in.
+// Sampling images (DIMS 2) and volumes (DIMS 3) of type A at the points of a grid, and the gradients. T: the
+// type to compute in.
 //   forward        a work-item takes a point and some channels
 //   grid_gradient  a work-item takes a point
-//   image_gradient for CPU drivers: a work-item takes some channels of an image and adds up all points, into type T
-//   taps           for GPUs: the places that every point reads, as keys, and their weights; index/runs.cl adds up by them
+//   image_gradient for CPU drivers: a work-item takes some channels of an image and adds up all points, into
+//   type T taps           for GPUs: the places that every point reads, as keys, and their weights;
+//   index/runs.cl adds up by them
 #include "types.h"
 #include "range.h"
 typedef CTYPE(A) T;
@@ -45,16 +47,19 @@ INLINE Tap tap_of(const Point *point, int k, const GridParams p) {
 }
 
 GROUP __kernel void forward(__global void *out_base, ulong out_offset, __global const void *image_base,
-                            ulong image_offset, __global const void *grid_base, ulong grid_offset, const GridParams p) {
+                            ulong image_offset, __global const void *grid_base, ulong grid_offset,
+                            const GridParams p) {
   __global const STYPE(A) *grid = AT_CONST(A, grid_base, grid_offset);
   const long shares = (p.channels + p.share - 1) / p.share;
   FOR_EACH(i, p.pieces, p.per_item) {
-    const long row = i / p.points, at = i - row * p.points, n = row / shares, first = (row - n * shares) * p.share;
+    const long row = i / p.points, at = i - row * p.points, n = row / shares,
+               first = (row - n * shares) * p.share;
     const Point point = point_of(grid + (n * p.points + at) * DIMS, p);
     Tap taps[ALL_TAPS];
     UNROLL for (int k = 0; k < ALL_TAPS; ++k) taps[k] = tap_of(&point, k, p);
     for (long c = first; c < min(first + p.share, (long)p.channels); ++c) {
-      __global const STYPE(A) *image = AT_CONST(A, image_base, image_offset) + (n * p.channels + c) * p.elements;
+      __global const STYPE(A) *image =
+          AT_CONST(A, image_base, image_offset) + (n * p.channels + c) * p.elements;
       T sum = 0;
       UNROLL for (int k = 0; k < ALL_TAPS; ++k)
         if (taps[k].place >= 0) sum += LOAD(A, image, taps[k].place) * taps[k].weight;
@@ -63,8 +68,9 @@ GROUP __kernel void forward(__global void *out_base, ulong out_offset, __global 
   }
 }
 
-GROUP __kernel void grid_gradient(__global void *out_base, ulong out_offset, __global const void *gradient_base,
-                                  ulong gradient_offset, __global const void *image_base, ulong image_offset,
+GROUP __kernel void grid_gradient(__global void *out_base, ulong out_offset,
+                                  __global const void *gradient_base, ulong gradient_offset,
+                                  __global const void *image_base, ulong image_offset,
                                   __global const void *grid_base, ulong grid_offset, const GridParams p) {
   __global const STYPE(A) *grid = AT_CONST(A, grid_base, grid_offset);
   FOR_EACH(i, p.pieces, p.per_item) {
@@ -99,14 +105,15 @@ GROUP __kernel void grid_gradient(__global void *out_base, ulong out_offset, __g
 }
 
 #if CPU_STYLE
-ONE_ITEM __kernel void image_gradient(__global void *out_base, ulong out_offset, __global const void *gradient_base,
-                                      ulong gradient_offset, __global const void *grid_base, ulong grid_offset,
-                                      const GridParams p) {
+ONE_ITEM __kernel void image_gradient(__global void *out_base, ulong out_offset,
+                                      __global const void *gradient_base, ulong gradient_offset,
+                                      __global const void *grid_base, ulong grid_offset, const GridParams p) {
   __global const STYPE(A) *gradient = AT_CONST(A, gradient_base, gradient_offset);
   __global const STYPE(A) *grid = AT_CONST(A, grid_base, grid_offset);
   const long shares = (p.channels + p.share - 1) / p.share;
   FOR_EACH(i, p.pieces, p.per_item) {
-    const long n = i / shares, first = (i - n * shares) * p.share, end = min(first + p.share, (long)p.channels);
+    const long n = i / shares, first = (i - n * shares) * p.share,
+               end = min(first + p.share, (long)p.channels);
     __global T *out = (__global T *)((__global char *)out_base + out_offset) + n * p.channels * p.elements;
     for (long c = first * p.elements; c < end * p.elements; ++c) out[c] = 0;
     for (long at = 0; at < p.points; ++at) {
@@ -115,7 +122,8 @@ ONE_ITEM __kernel void image_gradient(__global void *out_base, ulong out_offset,
         const Tap tap = tap_of(&point, k, p);
         if (tap.place < 0) continue;
         for (long c = first; c < end; ++c)
-          out[c * p.elements + tap.place] += LOAD(A, gradient, (n * p.channels + c) * p.points + at) * tap.weight;
+          out[c * p.elements + tap.place] +=
+              LOAD(A, gradient, (n * p.channels + c) * p.points + at) * tap.weight;
       }
     }
   }

@@ -1,10 +1,10 @@
-// logcumsumexp of complex64 in a row-major [outer, n, inner]: one work-item walks along n, in the order of ATen's kernel,
-// because another order could leave imaginary parts that differ by a whole turn.
+// logcumsumexp of complex64 in a row-major [outer, n, inner]: one work-item walks along n, in the order of
+// ATen's kernel, because another order could leave imaginary parts that differ by a whole turn.
 #include "complex.h"
 #include "range.h"
 
-GROUP __kernel void scan(__global const void *in_base, ulong in_offset, __global void *out_base, ulong out_offset,
-                         long count, long n, long inner, long per_item) {
+GROUP __kernel void scan(__global const void *in_base, ulong in_offset, __global void *out_base,
+                         ulong out_offset, long count, long n, long inner, long per_item) {
   __global const float2 *in = AT_CONST(c64, in_base, in_offset);
   __global float2 *out = AT(c64, out_base, out_offset);
   FOR_EACH(k, count, per_item) {

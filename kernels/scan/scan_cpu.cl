@@ -1,6 +1,7 @@
-// Cumulative sums, products and log-sums of exponentials (COMBINE of x, y; IDENTITY) of [outer, n, inner] for CPU drivers. inner == 1: a work-item
-// takes `per` rows; else `per` blocks of 16 columns. Blocks of BLOCK start anew and are joined to what came before, so that
-// rounding errors of sums grow slowly. COMPUTE, A (input), OUT
+// Cumulative sums, products and log-sums of exponentials (COMBINE of x, y; IDENTITY) of [outer, n, inner] for
+// CPU drivers. inner == 1: a work-item takes `per` rows; else `per` blocks of 16 columns. Blocks of BLOCK
+// start anew and are joined to what came before, so that rounding errors of sums grow slowly. COMPUTE, A
+// (input), OUT
 #include "types.h"
 typedef CTYPE(COMPUTE) T;
 typedef CVEC(COMPUTE) T16;
@@ -21,8 +22,8 @@ INLINE void one(__global const STYPE(A) *in, __global STYPE(OUT) *out, long n, l
   }
 }
 
-ONE_ITEM __kernel void scan(__global const void *a_base, ulong a_offset, __global void *out_base, ulong out_offset,
-                            long outer, long n, long inner, long per) {
+ONE_ITEM __kernel void scan(__global const void *a_base, ulong a_offset, __global void *out_base,
+                            ulong out_offset, long outer, long n, long inner, long per) {
   __global const STYPE(A) *all = AT_CONST(A, a_base, a_offset);
   __global STYPE(OUT) *result = AT(OUT, out_base, out_offset);
   const long blocks = (inner + 15) / 16, first = get_global_id(0) * per;

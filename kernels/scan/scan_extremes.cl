@@ -1,5 +1,6 @@
-// cummax and cummin (COMPARE) of [outer, n, inner] with positions; count = outer * inner rows. WALK: a work-item goes along
-// whole rows; else a work-group of LOCAL sweeps a row in tiles. NaN wins over numbers, the later of equals wins. A, FLOATING
+// cummax and cummin (COMPARE) of [outer, n, inner] with positions; count = outer * inner rows. WALK: a
+// work-item goes along whole rows; else a work-group of LOCAL sweeps a row in tiles. NaN wins over numbers,
+// the later of equals wins. A, FLOATING
 #include "types.h"
 #include "range.h"
 typedef CTYPE(A) T;
@@ -15,8 +16,9 @@ GROUP
 #else
 __attribute__((reqd_work_group_size(LOCAL, 1, 1)))
 #endif
-__kernel void extremes(__global const void *in_base, ulong in_offset, __global void *value_base, ulong value_offset,
-                       __global void *index_base, ulong index_offset, long count, long n, long inner, long per_item) {
+__kernel void extremes(__global const void *in_base, ulong in_offset, __global void *value_base,
+                       ulong value_offset, __global void *index_base, ulong index_offset, long count, long n,
+                       long inner, long per_item) {
 #if WALK
   FOR_EACH(row, count, per_item) {
 #else

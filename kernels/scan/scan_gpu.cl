@@ -1,12 +1,13 @@
-// Cumulative sums, products and log-sums of exponentials (COMBINE of x, y; IDENTITY) of [outer, n, inner] for GPUs. COLUMNS: one work-item a row,
-// neighbours take neighbouring rows; else a work-group sweeps a row in tiles. COMPUTE, A (input), OUT, GROUP
+// Cumulative sums, products and log-sums of exponentials (COMBINE of x, y; IDENTITY) of [outer, n, inner] for
+// GPUs. COLUMNS: one work-item a row, neighbours take neighbouring rows; else a work-group sweeps a row in
+// tiles. COMPUTE, A (input), OUT, GROUP
 #include "types.h"
 typedef CTYPE(COMPUTE) T;
 INLINE T join(T x, T y) { return COMBINE; }
 
-__attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void scan(__global const void *a_base, ulong a_offset,
-                                                                      __global void *out_base, ulong out_offset,
-                                                                      long outer, long n, long inner) {
+__attribute__((reqd_work_group_size(GROUP, 1, 1)))
+__kernel void scan(__global const void *a_base, ulong a_offset, __global void *out_base, ulong out_offset,
+                   long outer, long n, long inner) {
 #ifdef COLUMNS
   const long row = get_global_id(0);
   if (row >= outer * inner) return;

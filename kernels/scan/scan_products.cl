@@ -1,8 +1,10 @@
-// cumprod of floats in a row-major [outer, n, inner], as one running product in ATen's accumulator gives it: a double for float
-// and double, a float for 16-bit types. Partial products carry an exponent of their own, so that none of them overflows or
-// underflows; where the running product leaves the accumulator's normal range (exponents LOWEST to HIGHEST) it is followed step
-// by step: infinite from there on, or rounded to multiples of the smallest denormal number, 2^SMALLEST. count = outer * inner rows. WALK: a work-item goes along whole rows; else a work-group of LOCAL sweeps a row in
-// tiles. COMPUTE, A (input), OUT; DOUBLE: COMPUTE is f64
+// cumprod of floats in a row-major [outer, n, inner], as one running product in ATen's accumulator gives it:
+// a double for float and double, a float for 16-bit types. Partial products carry an exponent of their own,
+// so that none of them overflows or underflows; where the running product leaves the accumulator's normal
+// range (exponents LOWEST to HIGHEST) it is followed step by step: infinite from there on, or rounded to
+// multiples of the smallest denormal number, 2^SMALLEST. count = outer * inner rows. WALK: a work-item goes
+// along whole rows; else a work-group of LOCAL sweeps a row in tiles. COMPUTE, A (input), OUT; DOUBLE:
+// COMPUTE is f64
 #include "types.h"
 #include "range.h"
 typedef CTYPE(COMPUTE) T;
@@ -68,7 +70,8 @@ INLINE Wide settled(Wide w) {
     const Wide infinite = {copysign((T)INFINITY, w.fraction), 0};
     return infinite;
   }
-  Wide denormal = wide(rint(w.fraction * power_of_two(clamp(w.exponent - (SMALLEST), -2, FRACTION_BITS + 1))));
+  Wide denormal =
+      wide(rint(w.fraction * power_of_two(clamp(w.exponent - (SMALLEST), -2, FRACTION_BITS + 1))));
   if (denormal.fraction != 0) denormal.exponent += SMALLEST;
   return denormal;
 }
@@ -80,8 +83,8 @@ GROUP
 #else
 __attribute__((reqd_work_group_size(LOCAL, 1, 1)))
 #endif
-__kernel void products(__global const void *in_base, ulong in_offset, __global void *out_base, ulong out_offset, long count,
-                       long n, long inner, long per_item) {
+__kernel void products(__global const void *in_base, ulong in_offset, __global void *out_base,
+                       ulong out_offset, long count, long n, long inner, long per_item) {
 #if WALK
   FOR_EACH(row, count, per_item) {
 #else

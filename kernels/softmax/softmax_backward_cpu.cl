@@ -1,4 +1,5 @@
-// Backward of softmax and log-softmax (LOG) for CPU drivers; shapes as in softmax_cpu.cl. a: gradient, b: the forward's result.
+// Backward of softmax and log-softmax (LOG) for CPU drivers; shapes as in softmax_cpu.cl. a: gradient, b: the
+// forward's result.
 #include "types.h"
 #include "exp.h"
 typedef CTYPE(COMPUTE) T;
@@ -36,7 +37,8 @@ INLINE void across(POINTERS, long inner, const int width) {
   UNROLL for (int k = 0; k < width; ++k) sum[k] = (T16)(0);
   for (long i = 0; i < n; ++i) UNROLL for (int k = 0; k < width; ++k) sum[k] += TERM16(i * inner + 16 * k);
   for (long i = 0; i < n; ++i)
-    UNROLL for (int k = 0; k < width; ++k) STORE16(OUT, out, i * inner + 16 * k, SLOPE16(i * inner + 16 * k, sum[k]));
+    UNROLL for (int k = 0; k < width; ++k)
+      STORE16(OUT, out, i * inner + 16 * k, SLOPE16(i * inner + 16 * k, sum[k]));
 }
 
 INLINE void one_column(POINTERS, long inner) {
@@ -45,8 +47,9 @@ INLINE void one_column(POINTERS, long inner) {
   for (long i = 0; i < n; ++i) STORE(OUT, out, i * inner, SLOPE(i * inner, sum));
 }
 
-ONE_ITEM __kernel void softmax(__global const void *a_base, ulong a_offset, __global const void *b_base, ulong b_offset,
-                               __global void *out_base, ulong out_offset, long outer, long n, long inner, long per) {
+ONE_ITEM __kernel void softmax(__global const void *a_base, ulong a_offset, __global const void *b_base,
+                               ulong b_offset, __global void *out_base, ulong out_offset, long outer, long n,
+                               long inner, long per) {
   __global const STYPE(A) *grad = AT_CONST(A, a_base, a_offset);
   __global const STYPE(B) *result = AT_CONST(B, b_base, b_offset);
   __global STYPE(OUT) *out = AT(OUT, out_base, out_offset);

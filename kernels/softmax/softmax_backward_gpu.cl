@@ -1,5 +1,5 @@
-// Backward of softmax and log-softmax (LOG) for GPUs; work division and UNIT as in softmax_gpu.cl. a: gradient, b: the forward's
-// result.
+// Backward of softmax and log-softmax (LOG) for GPUs; work division and UNIT as in softmax_gpu.cl. a:
+// gradient, b: the forward's result.
 #include "types.h"
 typedef CTYPE(COMPUTE) T;
 #include "lanes.h"
@@ -12,8 +12,8 @@ typedef CTYPE(COMPUTE) T;
 #define GRAD(i) TO(COMPUTE, LOAD(A, grad, i))
 #define RESULT(i) TO(COMPUTE, LOAD(B, result, i))
 __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void softmax(
-    __global const void *a_base, ulong a_offset, __global const void *b_base, ulong b_offset, __global void *out_base,
-    ulong out_offset, long outer, long n, long inner, long lanes_) {
+    __global const void *a_base, ulong a_offset, __global const void *b_base, ulong b_offset,
+    __global void *out_base, ulong out_offset, long outer, long n, long inner, long lanes_) {
   __local T shared[GROUP];
   const uint id = get_local_id(0), lanes = lanes_, rows = GROUP / lanes;
   const uint lane = INNER == 1 ? id % lanes : id / rows, step = INNER == 1 ? 1 : rows;

@@ -1,5 +1,6 @@
-// softmax and log-softmax (LOG) of [outer, n, inner] for CPU drivers. inner == 1: vectors along a row; else across
-// columns. A work-item takes `per` rows, or `per` blocks of 64 columns. A NaN reaches the sum, so the maximum may skip it.
+// softmax and log-softmax (LOG) of [outer, n, inner] for CPU drivers. inner == 1: vectors along a row; else
+// across columns. A work-item takes `per` rows, or `per` blocks of 64 columns. A NaN reaches the sum, so the
+// maximum may skip it.
 //   COMPUTE, A (input), OUT; KEEP: OUT is COMPUTE, so that exponentials can wait in the output
 #include "types.h"
 #include "exp.h"
@@ -81,11 +82,13 @@ INLINE void along(__global const STYPE(A) *in, __global STYPE(OUT) *out, long n)
 #endif
 }
 
-INLINE void across(__global const STYPE(A) *in, __global STYPE(OUT) *out, long n, long inner, const int width) {
+INLINE void across(__global const STYPE(A) *in, __global STYPE(OUT) *out, long n, long inner,
+                   const int width) {
   T16 top[4], sum[4];
   UNROLL for (int k = 0; k < width; ++k) top[k] = (T16)(-INFINITY);
   UNROLL for (int k = 0; k < width; ++k) sum[k] = (T16)(0);
-  for (long i = 0; i < n; ++i) UNROLL for (int k = 0; k < width; ++k) top[k] = larger(ITEM16(i * inner + 16 * k), top[k]);
+  for (long i = 0; i < n; ++i)
+    UNROLL for (int k = 0; k < width; ++k) top[k] = larger(ITEM16(i * inner + 16 * k), top[k]);
   for (long i = 0; i < n; ++i)
     UNROLL for (int k = 0; k < width; ++k) {
       const T16 e = exp_16(ITEM16(i * inner + 16 * k) - top[k]);
@@ -117,8 +120,8 @@ INLINE void one_column(__global const STYPE(A) *in, __global STYPE(OUT) *out, lo
   }
 }
 
-ONE_ITEM __kernel void softmax(__global const void *a_base, ulong a_offset, __global void *out_base, ulong out_offset,
-                               long outer, long n, long inner, long per) {
+ONE_ITEM __kernel void softmax(__global const void *a_base, ulong a_offset, __global void *out_base,
+                               ulong out_offset, long outer, long n, long inner, long per) {
   __global const STYPE(A) *in = AT_CONST(A, a_base, a_offset);
   __global STYPE(OUT) *out = AT(OUT, out_base, out_offset);
   const long first = get_global_id(0) * per;

@@ -1,6 +1,6 @@
-// softmax and log-softmax (LOG) of long contiguous rows for GPUs: several work-groups share a row, a chunk of at most
-// GROUP * HELD elements each, all of which an item asks for at once. softmax_part leaves every chunk's maximum and sum
-// relative to it, softmax_apply joins them and reads the row again.
+// softmax and log-softmax (LOG) of long contiguous rows for GPUs: several work-groups share a row, a chunk of
+// at most GROUP * HELD elements each, all of which an item asks for at once. softmax_part leaves every
+// chunk's maximum and sum relative to it, softmax_apply joins them and reads the row again.
 //   COMPUTE, A (input), OUT, GROUP (work-group size)
 #include "types.h"
 typedef CTYPE(COMPUTE) T;
@@ -12,8 +12,8 @@ typedef CTYPE(COMPUTE) T;
   T x[HELD];                                                                                               \
   UNROLL for (int k = 0; k < HELD; ++k) x[k] = IN_CHUNK(k) ? LOAD(A, in, PLACE(k)) : -INFINITY;
 
-ROW_KERNEL void softmax_part(__global const void *a_base, ulong a_offset, __global void *part_base, ulong part_offset,
-                             long n, long splits, long chunk) {
+ROW_KERNEL void softmax_part(__global const void *a_base, ulong a_offset, __global void *part_base,
+                             ulong part_offset, long n, long splits, long chunk) {
   CHUNK_OF_ROW
   __global const STYPE(A) *in = AT_CONST(A, a_base, a_offset) + start;
   LOAD_CHUNK(x)
@@ -32,8 +32,8 @@ ROW_KERNEL void softmax_part(__global const void *a_base, ulong a_offset, __glob
 }
 
 ROW_KERNEL void softmax_apply(__global const void *a_base, ulong a_offset, __global const void *part_base,
-                              ulong part_offset, __global void *out_base, ulong out_offset, long n, long splits,
-                              long chunk) {
+                              ulong part_offset, __global void *out_base, ulong out_offset, long n,
+                              long splits, long chunk) {
   CHUNK_OF_ROW
   __global const STYPE(A) *in = AT_CONST(A, a_base, a_offset) + start;
   __global STYPE(OUT) *out = AT(OUT, out_base, out_offset) + start;

@@ -1,5 +1,6 @@
-// Backward of softmax and log-softmax (LOG) of long contiguous rows for GPUs; work division as in softmax_long_rows.cl. a:
-// gradient, b: the forward's result. softmax_part leaves every chunk's sum, softmax_apply adds them up.
+// Backward of softmax and log-softmax (LOG) of long contiguous rows for GPUs; work division as in
+// softmax_long_rows.cl. a: gradient, b: the forward's result. softmax_part leaves every chunk's sum,
+// softmax_apply adds them up.
 #include "types.h"
 typedef CTYPE(COMPUTE) T;
 #include "lanes.h"
@@ -9,8 +10,9 @@ typedef CTYPE(COMPUTE) T;
   T x[HELD];                                                                                               \
   UNROLL for (int k = 0; k < HELD; ++k) x[k] = IN_CHUNK(k) ? TO(COMPUTE, LOAD(X, p, PLACE(k))) : 0;
 
-ROW_KERNEL void softmax_part(__global const void *a_base, ulong a_offset, __global const void *b_base, ulong b_offset,
-                             __global void *part_base, ulong part_offset, long n, long splits, long chunk) {
+ROW_KERNEL void softmax_part(__global const void *a_base, ulong a_offset, __global const void *b_base,
+                             ulong b_offset, __global void *part_base, ulong part_offset, long n, long splits,
+                             long chunk) {
   CHUNK_OF_ROW
   __global const STYPE(A) *grad = AT_CONST(A, a_base, a_offset) + start;
   LOAD_CHUNK(g, A, grad)
@@ -26,9 +28,9 @@ ROW_KERNEL void softmax_part(__global const void *a_base, ulong a_offset, __glob
   if (id == 0) AT(COMPUTE, part_base, part_offset)[group] = sum;
 }
 
-ROW_KERNEL void softmax_apply(__global const void *a_base, ulong a_offset, __global const void *b_base, ulong b_offset,
-                              __global const void *part_base, ulong part_offset, __global void *out_base,
-                              ulong out_offset, long n, long splits, long chunk) {
+ROW_KERNEL void softmax_apply(__global const void *a_base, ulong a_offset, __global const void *b_base,
+                              ulong b_offset, __global const void *part_base, ulong part_offset,
+                              __global void *out_base, ulong out_offset, long n, long splits, long chunk) {
   CHUNK_OF_ROW
   __global const STYPE(A) *grad = AT_CONST(A, a_base, a_offset) + start;
   __global const STYPE(B) *result = AT_CONST(B, b_base, b_offset) + start;

@@ -1,8 +1,10 @@
-// The element at one place of each sorted row, and where it is: of equal ones that which a stable sort would put there.
-//   select_one  digit by digit from the highest on, by how often each occurs among what has the digits before; on CPU drivers
-//               a work-item takes a row, on GPUs a work-group
+// The element at one place of each sorted row, and where it is: of equal ones that which a stable sort would
+// put there.
+//   select_one  digit by digit from the highest on, by how often each occurs among what has the digits
+//               before; on CPU drivers a work-item takes a row, on GPUs a work-group
 //   pick        from rows that are sorted already
-// MEDIAN: 0 the place is p.wanted, 1 the lower middle, or the first NaN if there is one, 2 the lower middle of what is no NaN.
+// MEDIAN: 0 the place is p.wanted, 1 the lower middle, or the first NaN if there is one, 2 the lower middle
+// of what is no NaN.
 #include "range.h"
 #include "sort_key.h"
 #include "order_statistic_params.h"
@@ -91,7 +93,8 @@ GROUP __kernel void select_one(__global void *value_base, ulong value_offset, __
     }
     // Which of the equal ones: each item has a slice of the row.
     const Key key = prefix[0];
-    const long slice = (p.length + ITEMS - 1) / ITEMS, low = ID * slice, high = min((long)p.length, low + slice);
+    const long slice = (p.length + ITEMS - 1) / ITEMS, low = ID * slice,
+               high = min((long)p.length, low + slice);
     long before = 0;
 #if !CPU_STYLE
     uint own = 0;
@@ -114,9 +117,10 @@ GROUP __kernel void select_one(__global void *value_base, ulong value_offset, __
   }
 }
 
-GROUP __kernel void pick(__global void *value_base, ulong value_offset, __global void *index_base, ulong index_offset,
-                         __global const void *in_base, ulong in_offset, __global const void *position_base,
-                         ulong position_offset, const OrderStatisticParams p) {
+GROUP __kernel void pick(__global void *value_base, ulong value_offset, __global void *index_base,
+                         ulong index_offset, __global const void *in_base, ulong in_offset,
+                         __global const void *position_base, ulong position_offset,
+                         const OrderStatisticParams p) {
   FOR_EACH(row, p.pieces, p.per_item) {
     __global const WORD *in = IN + row * p.length;
     long low = 0, high = p.length;  // where the first NaN is
@@ -127,6 +131,7 @@ GROUP __kernel void pick(__global void *value_base, ulong value_offset, __global
     }
     const long at = place_of(p.length - low, p);
     AT_BYTES(WORD, value_base, value_offset)[row] = in[at];
-    AT(i64, index_base, index_offset)[row] = AT_CONST(i64, position_base, position_offset)[row * p.length + at];
+    AT(i64, index_base, index_offset)[row] =
+        AT_CONST(i64, position_base, position_offset)[row * p.length + at];
   }
 }

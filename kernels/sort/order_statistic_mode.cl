@@ -1,5 +1,6 @@
-// The smallest of the most frequent elements of rows that are sorted, and where it is last; NaN equals nothing. On CPU drivers a
-// work-item takes a row, on GPUs a work-group, each of whose items looks at the runs that begin in its slice.
+// The smallest of the most frequent elements of rows that are sorted, and where it is last; NaN equals
+// nothing. On CPU drivers a work-item takes a row, on GPUs a work-group, each of whose items looks at the
+// runs that begin in its slice.
 #include "range.h"
 #include "sort_key.h"
 #include "order_statistic_params.h"
@@ -20,9 +21,10 @@
 #define FOR_ROWS for (long row = get_group_id(0), once = 1; once; once = 0)
 #endif
 
-GROUP __kernel void mode(__global void *value_base, ulong value_offset, __global void *index_base, ulong index_offset,
-                         __global const void *in_base, ulong in_offset, __global const void *position_base,
-                         ulong position_offset, const OrderStatisticParams p) {
+GROUP __kernel void mode(__global void *value_base, ulong value_offset, __global void *index_base,
+                         ulong index_offset, __global const void *in_base, ulong in_offset,
+                         __global const void *position_base, ulong position_offset,
+                         const OrderStatisticParams p) {
 #if !CPU_STYLE
   __local long lengths[GROUP_SIZE], lasts[GROUP_SIZE];
 #endif
@@ -53,7 +55,8 @@ GROUP __kernel void mode(__global void *value_base, ulong value_offset, __global
 #endif
     if (ID == 0) {
       AT_BYTES(WORD, value_base, value_offset)[row] = in[last];
-      AT(i64, index_base, index_offset)[row] = AT_CONST(i64, position_base, position_offset)[row * p.length + last];
+      AT(i64, index_base, index_offset)[row] =
+          AT_CONST(i64, position_base, position_offset)[row * p.length + last];
     }
   }
 }

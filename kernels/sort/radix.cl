@@ -1,15 +1,16 @@
-// Sorting rows of any length for GPUs, by digits of 8 bits from the lowest on: a pass counts the digits of each tile
-// (count_digits), sums the counts over the tiles of a row (sum_counts) and moves entries to their places (move), a tile in
-// the order of digits first, so that neighbours go to neighbours. The first pass reads the input, the last one writes
-// results. SOME: keys are likely to agree in most bits: `vary` finds those, and passes over them return at once.
+// Sorting rows of any length for GPUs, by digits of 8 bits from the lowest on: a pass counts the digits of
+// each tile (count_digits), sums the counts over the tiles of a row (sum_counts) and moves entries to their
+// places (move), a tile in the order of digits first, so that neighbours go to neighbours. The first pass
+// reads the input, the last one writes results. SOME: keys are likely to agree in most bits: `vary` finds
+// those, and passes over them return at once.
 #include "sort_tile.h"
 #include "radix_params.h"
 
 #define BINS (256 / GROUP > 0 ? 256 / GROUP : 1)  // of an item
 #define MEMORY(T, at) AT_BYTES(T, memory_base, memory_offset + (at))
 
-TILE_GROUP __kernel void vary(__global void *memory_base, ulong memory_offset, __global const void *in_base, ulong in_offset,
-                      const RadixParams p) {
+TILE_GROUP __kernel void vary(__global void *memory_base, ulong memory_offset, __global const void *in_base,
+                              ulong in_offset, const RadixParams p) {
   __local uint varying[2];
   __global const WORD *in = AT_BYTES(const WORD, in_base, in_offset);
   const uint id = get_local_id(0);
@@ -46,7 +47,8 @@ INLINE Pass pass_of(__global const uint *varying, int pass, int passes) {
 #define PASS const Pass pass = {true, p.pass == p.passes - 1, p.pass};
 #endif
 
-// PoCL 3.1 miscompiles what follows a return in front of barriers: without RETURNS a pass over nothing is made instead.
+// PoCL 3.1 miscompiles what follows a return in front of barriers: without RETURNS a pass over nothing is
+// made instead.
 #if RETURNS
 #define LEAVE if (!pass.active) return;
 #else
@@ -61,19 +63,19 @@ INLINE Pass pass_of(__global const uint *varying, int pass, int passes) {
   } else {                                  \
     READ_TILE(key, count, KEY_OF_MEMORY)    \
   }
-// Of two places: where this pass reads, and where it writes. (No index that is not a constant: a GPU would copy the
-// parameters to its stack.)
+// Of two places: where this pass reads, and where it writes. (No index that is not a constant: a GPU would
+// copy the parameters to its stack.)
 #define SOURCE(places) (pass.done & 1 ? places[0] : places[1])
 #define TARGET(places) (pass.done & 1 ? places[1] : places[0])
-#define ENTRIES_OF_TILE                                                                                            \
-  const uint id = get_local_id(0), shift = 8 * p.pass;                                                             \
-  const long row = (long)get_group_id(0) / p.tiles, low = ((long)get_group_id(0) - row * p.tiles) * TILE;          \
-  const uint count = pass.active ? (uint)min((long)TILE, p.length - low) : 0;                                      \
-  __global const WORD *in = AT_BYTES(const WORD, in_base, in_offset) + row * p.length + low;                       \
+#define ENTRIES_OF_TILE                                                                                   \
+  const uint id = get_local_id(0), shift = 8 * p.pass;                                                    \
+  const long row = (long)get_group_id(0) / p.tiles, low = ((long)get_group_id(0) - row * p.tiles) * TILE; \
+  const uint count = pass.active ? (uint)min((long)TILE, p.length - low) : 0;                             \
+  __global const WORD *in = AT_BYTES(const WORD, in_base, in_offset) + row * p.length + low;              \
   __global const Key *from = MEMORY(const Key, SOURCE(p.keys)) + row * p.length + low;
 
-TILE_GROUP __kernel void count_digits(__global void *memory_base, ulong memory_offset, __global const void *in_base,
-                              ulong in_offset, const RadixParams p) {
+TILE_GROUP __kernel void count_digits(__global void *memory_base, ulong memory_offset,
+                                      __global const void *in_base, ulong in_offset, const RadixParams p) {
   PASS
   LEAVE
   ENTRIES_OF_TILE
@@ -91,8 +93,8 @@ TILE_GROUP __kernel void count_digits(__global void *memory_base, ulong memory_o
   for (uint b = id; b < 256; b += GROUP) to[b] = counts[b];
 }
 
-// Counts become sums over the tiles before, and sums of all of them p.totals. p.lanes items share a digit's column; each asks
-// for AHEAD counts at once.
+// Counts become sums over the tiles before, and sums of all of them p.totals. p.lanes items share a digit's
+// column; each asks for AHEAD counts at once.
 #define AHEAD 8
 TILE_GROUP __kernel void sum_counts(__global void *memory_base, ulong memory_offset, const RadixParams p) {
   PASS
@@ -121,9 +123,9 @@ TILE_GROUP __kernel void sum_counts(__global void *memory_base, ulong memory_off
   }
 }
 
-TILE_GROUP __kernel void move(__global void *value_base, ulong value_offset, __global void *index_base, ulong index_offset,
-                      __global void *memory_base, ulong memory_offset, __global const void *in_base, ulong in_offset,
-                      const RadixParams p) {
+TILE_GROUP __kernel void move(__global void *value_base, ulong value_offset, __global void *index_base,
+                              ulong index_offset, __global void *memory_base, ulong memory_offset,
+                              __global const void *in_base, ulong in_offset, const RadixParams p) {
   PASS
   LEAVE
   ENTRIES_OF_TILE
@@ -171,7 +173,8 @@ TILE_GROUP __kernel void move(__global void *value_base, ulong value_offset, __g
         to_positions[at] = position;
       } else if (at < p.kept) {
 #if VALUES
-        AT_BYTES(WORD, value_base, value_offset)[row * p.kept + at] = (WORD)element_of(one, in - low, position);
+        AT_BYTES(WORD, value_base, value_offset)[row * p.kept + at] =
+            (WORD)element_of(one, in - low, position);
 #endif
         AT_BYTES(long, index_base, index_offset)[row * p.kept + at] = position;
       }

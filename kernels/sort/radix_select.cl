@@ -1,16 +1,18 @@
-// The first p.kept entries of each tile of a row in the order of keys, for GPUs: the last of them is found digit by digit,
-// from the highest on. They leave as entries for sort_tiles or for another selection, smaller keys first, then those equal
-// to the last one's; both in the order in which they came, so that a stable sort of them is one of the row.
-// p.kept is not above the length of any tile. ENTRIES as in radix_tile.cl.
+// The first p.kept entries of each tile of a row in the order of keys, for GPUs: the last of them is found
+// digit by digit, from the highest on. They leave as entries for sort_tiles or for another selection, smaller
+// keys first, then those equal to the last one's; both in the order in which they came, so that a stable sort
+// of them is one of the row. p.kept is not above the length of any tile. ENTRIES as in radix_tile.cl.
 #include "sort_tile.h"
 #include "radix_params.h"
 
 #define BINS (256 / GROUP > 0 ? 256 / GROUP : 1)  // of an item
 
-TILE_GROUP __kernel void select_tiles(__global void *to_key_base, ulong to_key_offset, __global void *to_position_base,
-                              ulong to_position_offset, __global const void *in_base, ulong in_offset,
-                              __global const void *key_base, ulong key_offset, __global const void *position_base,
-                              ulong position_offset, const RadixParams p) {
+TILE_GROUP __kernel void select_tiles(__global void *to_key_base, ulong to_key_offset,
+                                      __global void *to_position_base, ulong to_position_offset,
+                                      __global const void *in_base, ulong in_offset,
+                                      __global const void *key_base, ulong key_offset,
+                                      __global const void *position_base, ulong position_offset,
+                                      const RadixParams p) {
   SCAN_MEMORY
   KEY_MEMORY
   __local uint counts[256], choice[2];
@@ -38,7 +40,8 @@ TILE_GROUP __kernel void select_tiles(__global void *to_key_base, ulong to_key_o
     barrier(CLK_LOCAL_MEM_FENCE);
     Run run = {0, 0};
     UNROLL for (int k = 0; k < ITEMS; ++k)
-      if (id * ITEMS + k < count && (key[k] & known) == last) run = count_digit(counts, run, (uint)(key[k] >> shift) & 255);
+      if (id * ITEMS + k < count && (key[k] & known) == last)
+        run = count_digit(counts, run, (uint)(key[k] >> shift) & 255);
     end_run(counts, run);
     barrier(CLK_LOCAL_MEM_FENCE);
     uint own = 0, total;

@@ -1,14 +1,17 @@
-// Sorting rows of at most TILE entries for GPUs: a work-group sorts p.tile_rows whole rows in local memory, by the digits of
-// their keys and then, stably, by their numbers.
-//   ENTRIES  keys with positions in the input's rows, of 4 bytes each, as radix_select.cl leaves them; 0: the input's elements
+// Sorting rows of at most TILE entries for GPUs: a work-group sorts p.tile_rows whole rows in local memory,
+// by the digits of their keys and then, stably, by their numbers.
+//   ENTRIES  keys with positions in the input's rows, of 4 bytes each, as radix_select.cl leaves them; 0: the
+//            input's elements
 //   SOME     keys are likely to agree in most bits: passes over those are left out
 //   VALUES   whether elements are wanted beside positions
 #include "sort_tile.h"
 #include "radix_params.h"
 
-TILE_GROUP __kernel void sort_tiles(__global void *value_base, ulong value_offset, __global void *index_base, ulong index_offset,
-                            __global const void *in_base, ulong in_offset, __global const void *key_base, ulong key_offset,
-                            __global const void *position_base, ulong position_offset, const RadixParams p) {
+TILE_GROUP __kernel void sort_tiles(__global void *value_base, ulong value_offset, __global void *index_base,
+                                    ulong index_offset, __global const void *in_base, ulong in_offset,
+                                    __global const void *key_base, ulong key_offset,
+                                    __global const void *position_base, ulong position_offset,
+                                    const RadixParams p) {
   TILE_MEMORY
   const uint id = get_local_id(0), n = (uint)p.length;
   const long first = (long)get_group_id(0) * p.tile_rows, start = first * p.length;
@@ -36,7 +39,8 @@ TILE_GROUP __kernel void sort_tiles(__global void *value_base, ulong value_offse
   if ((uint)differing) atomic_or(varying, (uint)differing);
   if ((uint)((ulong)differing >> 32)) atomic_or(varying + 1, (uint)((ulong)differing >> 32));
   barrier(CLK_LOCAL_MEM_FENCE);
-  // A bit for each digit that is not the same in all keys. The first pass is always made: it leaves what is read below.
+  // A bit for each digit that is not the same in all keys. The first pass is always made: it leaves what is
+  // read below.
   Key wanted = (Key)((ulong)varying[1] << 32 | varying[0]);
   if (p.passes < WIDTH / 8) wanted &= ((Key)1 << 8 * p.passes) - 1;
   wanted |= wanted >> 2;
@@ -53,7 +57,8 @@ TILE_GROUP __kernel void sort_tiles(__global void *value_base, ulong value_offse
     SORT_PASS(KEY_DIGIT, shift)
   }
 #endif
-// Rows of places by a float's reciprocal: places are below 2^13, halves keep quotients away from whole numbers.
+// Rows of places by a float's reciprocal: places are below 2^13, halves keep quotients away from whole
+// numbers.
 #define QUOTIENT(place, reciprocal) ((uint)(((place) + 0.5f) * (reciprocal)))
 #define ROW_DIGIT(k, bits) QUOTIENT(origin[k], as_float(bits))
   if (p.tile_rows > 1) {

@@ -1,13 +1,13 @@
-// searchsorted: the place in a sorted row of n where each of `count` values belongs, by bisection. Values come `per_row` to
-// a row of the sequence, 0: one row serves all. COMPARE: >= finds the first place, > the last. SORTER: the sequence is in
-// order through indices. A, OUT
+// searchsorted: the place in a sorted row of n where each of `count` values belongs, by bisection. Values
+// come `per_row` to a row of the sequence, 0: one row serves all. COMPARE: >= finds the first place, > the
+// last. SORTER: the sequence is in order through indices. A, OUT
 #include "types.h"
 #include "range.h"
 
-GROUP __kernel void search(__global const void *sorted_base, ulong sorted_offset, __global const void *sorter_base,
-                           ulong sorter_offset, __global const void *value_base, ulong value_offset,
-                           __global void *out_base, ulong out_offset, long count, long n, long per_row,
-                           long per_item) {
+GROUP __kernel void search(__global const void *sorted_base, ulong sorted_offset,
+                           __global const void *sorter_base, ulong sorter_offset,
+                           __global const void *value_base, ulong value_offset, __global void *out_base,
+                           ulong out_offset, long count, long n, long per_row, long per_item) {
   __global const STYPE(A) *values = AT_CONST(A, value_base, value_offset);
   FOR_EACH(i, count, per_item) {
     const long row = per_row > 0 ? i / per_row * n : 0;

@@ -1,5 +1,6 @@
 // Merge sort of rows of entries (sort_entries.h), for CPU drivers.
-//   sort_chunks   entries of each chunk, sorted by one work-item: 16 by exchanges, then merges between two buffers
+//   sort_chunks   entries of each chunk, sorted by one work-item: 16 by exchanges, then merges between two
+//                 buffers
 //   merge         pairs of sorted runs into one; a work-item finds and writes its own segment
 //   unpack        values and positions of the first entries of each row
 #include "range.h"
@@ -17,9 +18,11 @@ INLINE void sort16(__global E *to, __global const WORD *in, long first, int coun
 }
 
 ONE_ITEM __kernel void sort_chunks(__global void *entry_base, ulong entry_offset, __global void *spare_base,
-                                ulong spare_offset, __global const void *in_base, ulong in_offset, const SortParams p) {
+                                   ulong spare_offset, __global const void *in_base, ulong in_offset,
+                                   const SortParams p) {
   FOR_EACH(i, p.pieces, p.per_item) {
-    const long row = i / p.parts, low = (i - row * p.parts) * p.part, high = min((long)p.length, low + p.part);
+    const long row = i / p.parts, low = (i - row * p.parts) * p.part,
+               high = min((long)p.length, low + p.part);
     __global E *entries = AT_BYTES(E, entry_base, entry_offset) + row * p.length;
     __global E *spare = AT_BYTES(E, spare_base, spare_offset) + row * p.length;
     __global const WORD *in = AT_BYTES(const WORD, in_base, in_offset) + row * p.length;
@@ -30,8 +33,8 @@ ONE_ITEM __kernel void sort_chunks(__global void *entry_base, ulong entry_offset
   }
 }
 
-ONE_ITEM __kernel void merge(__global void *to_base, ulong to_offset, __global const void *from_base, ulong from_offset,
-                          const SortParams p) {
+ONE_ITEM __kernel void merge(__global void *to_base, ulong to_offset, __global const void *from_base,
+                             ulong from_offset, const SortParams p) {
   FOR_EACH(i, p.pieces, p.per_item) {
     const long row = i / p.parts, at = (i - row * p.parts) * p.part, stop = min((long)p.entries, at + p.part);
     __global E *to = AT_BYTES(E, to_base, to_offset) + row * p.entries;
@@ -57,7 +60,8 @@ ONE_ITEM __kernel void unpack(__global void *value_base, ulong value_offset, __g
     const long row = i / p.kept, k = i - row * p.kept;
     const long at = POSITION((AT_BYTES(const E, entry_base, entry_offset))[row * p.entries + k]);
 #if VALUES
-    AT_BYTES(WORD, value_base, value_offset)[i] = AT_BYTES(const WORD, in_base, in_offset)[row * p.length + at];
+    AT_BYTES(WORD, value_base, value_offset)[i] =
+        AT_BYTES(const WORD, in_base, in_offset)[row * p.length + at];
 #endif
     AT(i64, index_base, index_offset)[i] = at;
   }

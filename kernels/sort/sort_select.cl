@@ -1,13 +1,13 @@
-// The first `kept` entries (sort_entries.h) of each part of a row, in order, for CPU drivers and entries of 8 bytes: what
-// beats the last of the best so far is collected in a buffer; when that is full, the best of it stay. Padded with LARGEST
-// where a part has fewer.
+// The first `kept` entries (sort_entries.h) of each part of a row, in order, for CPU drivers and entries of 8
+// bytes: what beats the last of the best so far is collected in a buffer; when that is full, the best of it
+// stay. Padded with LARGEST where a part has fewer.
 #include "range.h"
 #include "sort_entries.h"
 
 KEY_FUNCTION(keys_of, uint16)
 
-// A number that exactly `kept` of `count` (more than that) different entries are less than: by its bits from the highest
-// one in which they differ. The buffer is filled with LARGEST to a multiple of 8.
+// A number that exactly `kept` of `count` (more than that) different entries are less than: by its bits from
+// the highest one in which they differ. The buffer is filled with LARGEST to a multiple of 8.
 INLINE ulong limit_of(__global const ulong *entries, long count, long kept) {
   ulong8 every = (ulong8)(ULONG_MAX), some = (ulong8)(0);
   const long vectors = (count + 7) / 8;
@@ -57,7 +57,8 @@ ONE_ITEM __kernel void select_best(__global void *entry_base, ulong entry_offset
                                    const SortParams p) {
   __global ulong *best = AT_BYTES(ulong, spare_base, spare_offset) + get_global_id(0) * 2 * p.room;
   FOR_EACH(i, p.pieces, p.per_item) {
-    const long row = i / p.parts, part = i - row * p.parts, low = part * p.part, high = min((long)p.length, low + p.part);
+    const long row = i / p.parts, part = i - row * p.parts, low = part * p.part,
+               high = min((long)p.length, low + p.part);
     __global const WORD *in = AT_BYTES(const WORD, in_base, in_offset) + row * p.length;
     long count = 0, at = low;
     uint limit = 0xffffffffu;

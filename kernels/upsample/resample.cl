@@ -1,6 +1,8 @@
-// Resampling of [outer, from, inner] numbers of type IN along the dimension in the middle, to type OUT; BACKWARD: the gradient,
-// in which every place of the small side adds up the places of the large side that read it.
-//   CPU_STYLE      a work-item takes 16 numbers side by side (along `inner`, or `outer` where that is short), so that weights are
+// Resampling of [outer, from, inner] numbers of type IN along the dimension in the middle, to type OUT;
+// BACKWARD: the gradient, in which every place of the small side adds up the places of the large side that
+// read it.
+//   CPU_STYLE      a work-item takes 16 numbers side by side (along `inner`, or `outer` where that is short),
+//                  so that weights are
 //             computed once for them, and some of their results
 //   else      a work-item takes a result
 #include "range.h"
@@ -16,7 +18,8 @@ typedef CTYPE(COMPUTE) T;
 #define TO_SIZE p.large
 #endif
 
-// Calls SUM(place, weight) for what result r reads. `reader`: no place before it reads r, or what comes after.
+// Calls SUM(place, weight) for what result r reads. `reader`: no place before it reads r, or what comes
+// after.
 #if BACKWARD
 #define START_AT(r) int reader = first_reader(p, r);
 #define FOR_READ(r, SUM)                                                    \
@@ -47,8 +50,8 @@ typedef CTYPE(COMPUTE) T;
 #define NUMBERS CVEC(COMPUTE)
 #endif
 
-GROUP __kernel void resample(__global void *out_base, ulong out_offset, __global const void *in_base, ulong in_offset,
-                             const ResampleParams p) {
+GROUP __kernel void resample(__global void *out_base, ulong out_offset, __global const void *in_base,
+                             ulong in_offset, const ResampleParams p) {
   __global const STYPE(IN) *in = AT_CONST(IN, in_base, in_offset);
   __global STYPE(OUT) *out = AT(OUT, out_base, out_offset);
 #if CPU_STYLE

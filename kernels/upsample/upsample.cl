@@ -1,6 +1,8 @@
-// Upsampling of planes of type A, nearest (LINEAR 0) or bilinear (CORNERS: with aligned corners), and its gradient, in
-// which every input element adds up the outputs that read it. A work-item takes rows (CPU_STYLE) or elements of what it writes.
-// INDEX: the type that counts elements, uint where they are below 2^31 (a 64-bit division takes longer than all the rest).
+// Upsampling of planes of type A, nearest (LINEAR 0) or bilinear (CORNERS: with aligned corners), and its
+// gradient, in which every input element adds up the outputs that read it. A work-item takes rows (CPU_STYLE)
+// or elements of what it writes.
+// INDEX: the type that counts elements, uint where they are below 2^31 (a 64-bit division takes longer than
+// all the rest).
 #include "types.h"
 #include "row_pieces.h"
 #include "upsample_source.h"
@@ -11,7 +13,8 @@ GROUP __kernel void forward(__global void *target_base, ulong target_offset, __g
     const INDEX row = ROW_OF(i, p.out[1]), plane_of_row = row / (INDEX)p.out[0];
     const Source y = source(p, 0, (int)(row - plane_of_row * p.out[0]));
     __global STYPE(A) *out = AT(A, target_base, target_offset) + (long)row * p.out[1];
-    __global const STYPE(A) *plane = AT_CONST(A, source_base, source_offset) + (long)plane_of_row * p.in[0] * p.in[1];
+    __global const STYPE(A) *plane =
+        AT_CONST(A, source_base, source_offset) + (long)plane_of_row * p.in[0] * p.in[1];
     __global const STYPE(A) *low = plane + (long)y.low * p.in[1], *high = plane + (long)y.high * p.in[1];
     FOR_COLUMNS(x, i, p.out[1]) {
       const Source c = source(p, 1, x);
@@ -26,13 +29,14 @@ GROUP __kernel void forward(__global void *target_base, ulong target_offset, __g
   }
 }
 
-GROUP __kernel void backward(__global void *target_base, ulong target_offset, __global const void *source_base,
-                             ulong source_offset, const UpsampleParams p) {
+GROUP __kernel void backward(__global void *target_base, ulong target_offset,
+                             __global const void *source_base, ulong source_offset, const UpsampleParams p) {
   FOR_EACH(i, p.pieces, p.per_item) {
     const INDEX row = ROW_OF(i, p.in[1]), plane_of_row = row / (INDEX)p.in[0];
     const int y = (int)(row - plane_of_row * p.in[0]), y0 = first_reader(p, 0, y), y1 = end_reader(p, 0, y);
     __global STYPE(A) *in = AT(A, target_base, target_offset) + (long)row * p.in[1];
-    __global const STYPE(A) *plane = AT_CONST(A, source_base, source_offset) + (long)plane_of_row * p.out[0] * p.out[1];
+    __global const STYPE(A) *plane =
+        AT_CONST(A, source_base, source_offset) + (long)plane_of_row * p.out[0] * p.out[1];
     FOR_COLUMNS(x, i, p.in[1]) {
       const int x0 = first_reader(p, 1, x), x1 = end_reader(p, 1, x);
       T sum = 0;

@@ -1,6 +1,6 @@
-// Upsampling and its gradient for CPU drivers, rows of at most WIDTH elements: where each column comes from is computed
-// once by each work-item. Forwards it keeps the last two rows of the source, spread to the target's columns (LINEAR);
-// backwards the rows that read a row are added up before they are gathered.
+// Upsampling and its gradient for CPU drivers, rows of at most WIDTH elements: where each column comes from
+// is computed once by each work-item. Forwards it keeps the last two rows of the source, spread to the
+// target's columns (LINEAR); backwards the rows that read a row are added up before they are gathered.
 #include "types.h"
 #include "range.h"
 #include "upsample_source.h"
@@ -62,7 +62,8 @@ GROUP __kernel void forward(__global void *target_base, ulong target_offset, __g
       row_of[at[k]] = rows[k];
       T *to = kept[at[k]];
       __global const STYPE(A) *from = in + rows[k] * p.in[1];
-      FOR_LARGE_COLUMNS(x) to[x] = (T)LOAD(A, from, low[x]) * (1 - weight[x]) + (T)LOAD(A, from, high[x]) * weight[x];
+      FOR_LARGE_COLUMNS(x)
+        to[x] = (T)LOAD(A, from, low[x]) * (1 - weight[x]) + (T)LOAD(A, from, high[x]) * weight[x];
     }
     blend(out, kept[at[0]], kept[at[1]], y.weight, p.out[1]);
 #else
@@ -72,14 +73,15 @@ GROUP __kernel void forward(__global void *target_base, ulong target_offset, __g
   }
 }
 
-GROUP __kernel void backward(__global void *target_base, ulong target_offset, __global const void *source_base,
-                             ulong source_offset, const UpsampleParams p) {
+GROUP __kernel void backward(__global void *target_base, ulong target_offset,
+                             __global const void *source_base, ulong source_offset, const UpsampleParams p) {
   COLUMNS_OF_SOURCE
   T sums[WIDTH], gathered[WIDTH];
   FOR_EACH(i, p.pieces, p.per_item) {
     const int y = i % p.in[0], y0 = first_reader(p, 0, y), y1 = end_reader(p, 0, y);
     __global STYPE(A) *in = AT(A, target_base, target_offset) + i * p.in[1];
-    __global const STYPE(A) *plane = AT_CONST(A, source_base, source_offset) + i / p.in[0] * p.out[0] * p.out[1];
+    __global const STYPE(A) *plane =
+        AT_CONST(A, source_base, source_offset) + i / p.in[0] * p.out[0] * p.out[1];
     FOR_LARGE_COLUMNS(x) sums[x] = 0;
     for (int oy = y0; oy < y1; ++oy)
       add_row(sums, plane + (long)oy * p.out[1], share(source(p, 0, oy), y), p.out[1]);

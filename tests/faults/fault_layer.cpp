@@ -133,7 +133,7 @@ __attribute__((visibility("default"))) cl_int clInitLayer(cl_uint entries,
   layer = target;
   wrap_objects();
   wrap_others();
-  if (const char* at = std::getenv("FAULT_AT")) fail_at = std::atol(at);
+  if (const char* at = std::getenv("FAULT_AT")) fail_at = std::strtol(at, nullptr, 10);
   *entries_out = sizeof layer / sizeof(void*) < entries ? sizeof layer / sizeof(void*) : entries;
   *above = &layer;
   return CL_SUCCESS;

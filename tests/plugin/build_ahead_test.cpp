@@ -1,6 +1,6 @@
 // Building ahead: the recipes name kernels that exist, and entries of the cache have one builder at
 // a time.
-#include "build_ahead.h"
+#include "runtime/ahead/build_ahead.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -14,9 +14,9 @@
 #include <string>
 #include <thread>
 
-#include "defines.h"
-#include "disk_cache.h"
 #include "kernel_sources.h"
+#include "runtime/program/defines.h"
+#include "runtime/program/disk_cache.h"
 
 namespace ocltensor::opencl {
 namespace {

@@ -1,6 +1,6 @@
 // The launch thread: order, bursts, a full ring, and commands that the driver refuses later than
 // they were made.
-#include "runtime/launch_thread.h"
+#include "runtime/queue/launch_thread.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@
 
 #include "any_call.h"
 #include "base/config.h"
+#include "call/proof_numbers.h"
 #include "kernel_sources.h"
-#include "ops/matmul/hopper_numbers.h"
 
 namespace ocltensor::opencl {
 namespace {

@@ -1,5 +1,5 @@
 // How far a host runs ahead, with a device that is a clock.
-#include "runtime/run_ahead.h"
+#include "runtime/queue/run_ahead.h"
 
 #include <gtest/gtest.h>
 

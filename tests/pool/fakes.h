@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "pool.h"
+#include "runtime/memory/pool.h"
 
 namespace ocltensor::runtime {
 

@@ -2,6 +2,8 @@
 
 usage: structure.py rooms ROOT     folders that include each other's headers in a circle
        structure.py words ROOT     words that src/GLOSSARY.md has retired
+       structure.py kernels ROOT   kernels with lines over 110 columns, tabs, or blanks at their
+       ends
 """
 
 from __future__ import annotations
@@ -12,16 +14,20 @@ import subprocess
 import sys
 
 # What is searched for headers besides the including file's own folder, as in the CMake files.
-INCLUDE_PATHS = ("include", "src", "plugin/opencl", "plugin/opencl/runtime", "plugin/torch/csrc")
+INCLUDE_PATHS = ("include", "src", "plugin/opencl", "plugin/torch/csrc")
 TREES = ("include", "src", "plugin/opencl", "plugin/torch/csrc")
 # Folders whose subfolders are rooms of their own.
 DIVIDED = ("src", "src/host", "plugin/opencl", "plugin/opencl/ops")
+KERNEL_COLUMNS = 110
 TEXTS = (".c", ".cl", ".cpp", ".def", ".h", ".inc", ".md", ".py", ".sh", ".txt")
 
 
 def room_of(path: pathlib.PurePath) -> str:
     folder = str(path.parent)
-    while str(pathlib.PurePath(folder).parent) not in (*DIVIDED, ".", "include", "plugin") and folder not in DIVIDED:
+    while (
+        str(pathlib.PurePath(folder).parent) not in (*DIVIDED, ".", "include", "plugin")
+        and folder not in DIVIDED
+    ):
         folder = str(pathlib.PurePath(folder).parent)
     return folder
 
@@ -38,7 +44,9 @@ def includes(root: pathlib.Path) -> dict[str, dict[str, str]]:
                 paths = (here.parent / name, *(pathlib.PurePath(p) / name for p in INCLUDE_PATHS))
                 target = next((p for p in paths if (root / p).is_file()), None)
                 if target is not None and room_of(target) != room_of(here):
-                    found.setdefault(room_of(here), {}).setdefault(room_of(target), f'{here}: "{name}"')
+                    found.setdefault(room_of(here), {}).setdefault(
+                        room_of(target), f'{here}: "{name}"'
+                    )
     return found
 
 
@@ -60,7 +68,9 @@ def circle(edges: dict[str, dict[str, str]], start: str) -> list[str]:
 def check_rooms(root: pathlib.Path) -> list[str]:
     edges = includes(root)
     if len(edges) < 20:
-        return [f"only {len(edges)} rooms were found: are the folders where this test looks for them?"]
+        return [
+            f"only {len(edges)} rooms were found: are the folders where this test looks for them?"
+        ]
     problems = {}
     for room in sorted(edges):
         if way := circle(edges, room):
@@ -72,16 +82,27 @@ def check_rooms(root: pathlib.Path) -> list[str]:
 def check_words(root: pathlib.Path) -> list[str]:
     glossary = root / "src/GLOSSARY.md"
     # A cell of a table has its "|" escaped.
-    cells = [row.replace(r"\|", "\0").split("|")[3] for row in glossary.read_text().splitlines() if row.startswith("| ")]
+    cells = [
+        row.replace(r"\|", "\0").split("|")[3]
+        for row in glossary.read_text().splitlines()
+        if row.startswith("| ")
+    ]
     retired = [p.replace("\0", "|") for cell in cells for p in re.findall(r"`([^`]+)`", cell)]
     if len(retired) < 5:
         return [f"{glossary} retires only {len(retired)} words"]
     pattern = re.compile("|".join(retired), re.I)
-    files = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True, check=True).stdout.split()
+    files = subprocess.run(
+        ["git", "ls-files"], cwd=root, capture_output=True, text=True, check=True
+    ).stdout.split()
     problems = []
     for name in files:
         file = root / name
-        if file.suffix not in TEXTS or file == glossary or name.startswith(("bench/results/", "tests/structure/")) or not file.is_file():
+        if (
+            file.suffix not in TEXTS
+            or file == glossary
+            or name.startswith(("bench/results/", "tests/structure/"))
+            or not file.is_file()
+        ):
             continue
         for number, line in enumerate(file.read_text().splitlines(), 1):
             if found := pattern.search(line):
@@ -89,8 +110,26 @@ def check_words(root: pathlib.Path) -> list[str]:
     return problems
 
 
+def check_kernels(root: pathlib.Path) -> list[str]:
+    files = [f for f in sorted((root / "kernels").rglob("*")) if f.suffix in (".cl", ".h")]
+    if len(files) < 100:
+        return [f"only {len(files)} kernels were found"]
+    problems = []
+    for file in files:
+        text = file.read_text()
+        if not text.endswith("\n") or text.endswith("\n\n"):
+            problems.append(f"{file.relative_to(root)}: does not end with one line end")
+        for number, line in enumerate(text.splitlines(), 1):
+            faults = [f"{len(line)} columns, more than {KERNEL_COLUMNS}"] * (
+                len(line) > KERNEL_COLUMNS
+            )
+            faults += ["a tab"] * ("\t" in line) + ["blanks at the end"] * (line != line.rstrip())
+            problems += [f"{file.relative_to(root)}:{number}: {fault}" for fault in faults]
+    return problems
+
+
 def main() -> None:
-    check = {"rooms": check_rooms, "words": check_words}[sys.argv[1]]
+    check = {"rooms": check_rooms, "words": check_words, "kernels": check_kernels}[sys.argv[1]]
     if problems := check(pathlib.Path(sys.argv[2]).resolve()):
         sys.exit("\n".join(problems))
 

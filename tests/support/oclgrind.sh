@@ -71,19 +71,19 @@ done >"$work/tasks"
 xargs -P "$jobs" -L 1 bash -c 'one "$@"' one <"$work/tasks"
 
 bad=0
-for group in $(cut -d' ' -f1,2 --output-delimiter=. "$work/tasks" | sort -u); do
+while read -r group; do
   verdicts=$(cat "$work/$group".*.verdict)
   total=$(wc -l <<<"$verdicts") clean=$(grep -c '^clean' <<<"$verdicts" || true)
   cases=$(cat "$work/$group".*.out | sed -nE 's/.* ([0-9]+) cases passed.*/\1/p' | paste -sd+ | bc)
   rest=$(grep -v '^clean' <<<"$verdicts" | paste -sd, | sed 's/,/, /g' || true)
   printf '%-10s %-9s %d of %d operators clean, %d cases%s\n' "${group%.*}" "${group#*.}" "$clean" "$total" "${cases:-0}" "${rest:+: $rest}"
   [ "$clean" -eq "$total" ] || bad=1
-done
+done < <(cut -d' ' -f1,2 --output-delimiter=. "$work/tasks" | sort -u)
 for log in "$work"/*.log; do
   [ -s "$log" ] || continue
   echo "--- $(basename "$log" .log)" && head -40 "$log"
 done
-for verdict in $(grep -lE '^(failed|empty|slow)' "$work"/*.verdict); do
+while read -r verdict; do
   echo "--- $(basename "$verdict" .verdict): $(cut -d' ' -f1 "$verdict")" && tail -8 "${verdict%.verdict}.out"
-done
+done < <(grep -lE '^(failed|empty|slow)' "$work"/*.verdict)
 [ "$bad" -eq 0 ] && echo "Oclgrind: no race, no access out of bounds" || exit 1

@@ -1,14 +1,14 @@
 // ocltensor-builder WORK DEVICE: compiles programs into the cache on disk: those that a kind of
-// model needs, or those of a list. Started by the plugin (runtime/build_ahead.h), not by users: its
-// input must be the plugin's pipe.
+// model needs, or those of a list. Started by the plugin (runtime/ahead/build_ahead.h), not by
+// users: its input must be the plugin's pipe.
 #include <unistd.h>
 
 #include <cstdlib>
 #include <exception>
 
-#include "build_ahead.h"
-#include "builder_process.h"
-#include "device.h"
+#include "runtime/ahead/build_ahead.h"
+#include "runtime/ahead/builder_process.h"
+#include "runtime/device/device.h"
 
 int main(int count, char** arguments) {
   using namespace ocltensor::opencl;

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <mutex>
 
-#include "runtime/verbose.h"
+#include "runtime/observe/verbose.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -137,8 +137,10 @@ void decide_by_measuring(const Question& q, Decision& decision) {
 }
 
 std::string sentence(const Question& q, const Decision& decision) {
+  const Algorithm& chosen = *q.candidates[decision.index].algorithm;
   std::string text = fmt::format("{} on ocl:{}: {} ({})", q.problem, q.call.device().index(),
-                                 q.candidates[decision.index].algorithm->id, decision.how);
+                                 chosen.id, decision.how);
+  if (chosen.provider != &kPortable) text += fmt::format("; provider {}", chosen.provider->name);
   for (size_t i = 0; i < q.candidates.size(); ++i) {
     if (i == decision.index) continue;
     const char* reason = decision.reasons[i];
@@ -151,8 +153,14 @@ std::string sentence(const Question& q, const Decision& decision) {
 
 }  // namespace
 
-AlgorithmFamily::AlgorithmFamily(const char* name, std::vector<const Algorithm*> algorithms)
-    : name_(name), algorithms_(std::move(algorithms)) {
+AlgorithmFamily::AlgorithmFamily(const char* name, std::span<const OpEntry> operators,
+                                 std::vector<const Algorithm*> own)
+    : name_(name), operators_(operators) {
+  const std::string prefix = std::string(name) + ".";
+  for (const Provider* provider : providers())
+    for (const Algorithm* a : provider->algorithms)
+      if (std::string_view(a->id).starts_with(prefix)) algorithms_.push_back(a);
+  algorithms_.insert(algorithms_.end(), own.begin(), own.end());
   const std::lock_guard lock(known().mutex);
   known().families.push_back(this);
 }

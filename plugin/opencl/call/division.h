@@ -23,4 +23,11 @@ struct Division {
 Division divide(const Capabilities& caps, int64_t count, int64_t smallest = 1);
 inline bool is_cpu_style(const OpCall& call) { return call.caps().style == KernelStyle::Cpu; }
 
+// A size that one kernel takes differently on CPU drivers and on GPUs. Which kernel runs is not
+// decided so, but by the styles of algorithms.
+template <typename T>
+T by_style(const OpCall& call, T cpu, T gpu) {
+  return call.caps().style == KernelStyle::Cpu ? cpu : gpu;
+}
+
 }  // namespace ocltensor::opencl

@@ -13,7 +13,7 @@
 
 #include "base/config.h"
 #include "kernel_sources.h"
-#include "runtime/disk_cache.h"
+#include "runtime/program/disk_cache.h"
 
 namespace ocltensor::opencl::measurement_file {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/capabilities.h"
+#include "runtime/driver/capabilities.h"
 
 namespace ocltensor::opencl::measurement_file {
 

@@ -13,7 +13,7 @@
 
 #include "algorithms.h"
 #include "measurement_file.h"
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 
 namespace ocltensor::opencl {
 namespace {

@@ -8,10 +8,10 @@
 
 #include "base/operators.h"
 #include "call/policy.h"
-#include "runtime/device.h"
-#include "runtime/kernel.h"
-#include "runtime/memory.h"
-#include "runtime/stream.h"
+#include "runtime/device/device.h"
+#include "runtime/memory/memory.h"
+#include "runtime/queue/kernel.h"
+#include "runtime/queue/stream.h"
 
 namespace ocltensor::opencl {
 

@@ -28,6 +28,16 @@ ReducedSums reduction(Knob knob) {
   return {(mask & 1) != 0, (mask & 2) != 0};
 }
 
+std::vector<const Provider*> disabled_providers() {
+  const std::string list = config::get_string(Knob::DisabledProviders);
+  check_providers(list);
+  const std::vector<std::string> names = split_names(list);
+  std::vector<const Provider*> disabled;
+  for (const Provider* p : providers())
+    if (std::ranges::find(names, p->name) != names.end()) disabled.push_back(p);
+  return disabled;
+}
+
 Policy make_policy() {
   Policy p{.tuned = config::get_bool(Knob::TunedKernels),
            .deterministic = config::get_bool(Knob::Deterministic),
@@ -40,8 +50,7 @@ Policy make_policy() {
            .benchmark_limit = config::get_int(Knob::BenchmarkLimit),
            .fp16 = reduction(Knob::Fp16Reduction),
            .bf16 = reduction(Knob::Bf16Reduction),
-           .portable = is_provider_enabled(kPortable),
-           .ptx = is_provider_enabled(kPtx),
+           .disabled_providers = disabled_providers(),
            .keep = config::get_bool(Knob::KeepMeasurements),
            .operations = NamePatterns(config::get_string(Knob::DisabledOperations)),
            .algorithms = NamePatterns(config::get_string(Knob::DisabledAlgorithms)),
@@ -50,7 +59,8 @@ Policy make_policy() {
            .plain = false};
   p.default_choice = p.tuned && !p.benchmark && p.verbose == 0 && p.algorithms.empty();
   p.use_measured = p.keep && !p.immediate && !p.deterministic;
-  p.plain = p.portable && p.verbose < 2 && p.operations.empty() && p.algorithms.empty();
+  p.plain =
+      p.is_enabled(kPortable) && p.verbose < 2 && p.operations.empty() && p.algorithms.empty();
   return p;
 }
 

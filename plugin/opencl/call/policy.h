@@ -2,13 +2,17 @@
 // without a lock.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 #include "base/config.h"
 #include "base/name_patterns.h"
 
 namespace ocltensor::opencl {
+
+struct Provider;
 
 // OCLTENSOR_FP16_REDUCTION and OCLTENSOR_BF16_REDUCTION.
 struct ReducedSums {
@@ -21,13 +25,18 @@ struct Policy {
   bool check_values;  // do kernels report wrong ones?
   int64_t verbose, benchmark_limit;
   ReducedSums fp16, bf16;
-  bool portable, ptx;  // is the provider enabled?
-  bool keep;           // measurements on disk
+  std::vector<const Provider*> disabled_providers;
+  bool keep;  // measurements on disk
   NamePatterns operations, algorithms;
 
   bool default_choice;  // of algorithms: nothing to print, to measure, or to leave out
   bool use_measured;    // choose by what was measured before
   bool plain;           // of operators: nothing to print, to decline or to check
+
+  bool is_enabled(const Provider& provider) const {
+    return std::find(disabled_providers.begin(), disabled_providers.end(), &provider) ==
+           disabled_providers.end();
+  }
 };
 
 namespace detail {

@@ -4,11 +4,11 @@
 
 #include "entry.h"
 #include "handles.h"
-#include "runtime/device.h"
-#include "runtime/event.h"
-#include "runtime/memory.h"
-#include "runtime/process.h"
-#include "runtime/stream.h"
+#include "runtime/device/device.h"
+#include "runtime/driver/process.h"
+#include "runtime/memory/memory.h"
+#include "runtime/queue/event.h"
+#include "runtime/queue/stream.h"
 
 namespace ocltensor::opencl {
 namespace {

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "entry.h"
-#include "runtime/event.h"
-#include "runtime/generator.h"
-#include "runtime/stream.h"
+#include "runtime/device/generator.h"
+#include "runtime/queue/event.h"
+#include "runtime/queue/stream.h"
 
 namespace ocltensor::opencl {
 

@@ -5,11 +5,11 @@
 #include "entry.h"
 #include "handles.h"
 #include "operator_log.h"
-#include "runtime/device.h"
-#include "runtime/library.h"
-#include "runtime/process.h"
-#include "runtime/profiler.h"
-#include "runtime/recorder.h"
+#include "runtime/device/device.h"
+#include "runtime/device/library.h"
+#include "runtime/driver/process.h"
+#include "runtime/observe/profiler.h"
+#include "runtime/observe/recorder.h"
 
 namespace ocltensor::opencl {
 namespace {

@@ -3,10 +3,10 @@
 
 #include "entry.h"
 #include "handles.h"
-#include "runtime/device.h"
-#include "runtime/memory.h"
-#include "runtime/process.h"
-#include "runtime/profile_settings.h"
+#include "runtime/device/device.h"
+#include "runtime/driver/process.h"
+#include "runtime/memory/memory.h"
+#include "runtime/observe/profile_settings.h"
 
 namespace ocltensor::opencl {
 namespace {

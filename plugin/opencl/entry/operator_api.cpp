@@ -8,10 +8,10 @@
 #include "operator_count.h"
 #include "operator_log.h"
 #include "ops/registry.h"
-#include "runtime/device.h"
-#include "runtime/process.h"
-#include "runtime/profiler.h"
-#include "runtime/recorder.h"
+#include "runtime/device/device.h"
+#include "runtime/driver/process.h"
+#include "runtime/observe/profiler.h"
+#include "runtime/observe/recorder.h"
 
 namespace ocltensor::opencl {
 

@@ -8,7 +8,7 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
-#include "runtime/profile_settings.h"
+#include "runtime/observe/profile_settings.h"
 
 namespace ocltensor::opencl {
 namespace {

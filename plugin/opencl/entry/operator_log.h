@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "runtime/profiler.h"
+#include "runtime/observe/profiler.h"
 #include "tensor_backend/plugin.h"
 
 namespace ocltensor::opencl {

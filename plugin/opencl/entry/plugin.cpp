@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "entry.h"
-#include "runtime/profile_settings.h"
+#include "runtime/observe/profile_settings.h"
 #include "switch_checks.h"
 
 #define TB_EXPORT extern "C" __attribute__((visibility("default")))

@@ -1,13 +1,13 @@
 // The profiler at the C boundary.
 #include "entry.h"
 #include "operator_count.h"
-#include "runtime/process.h"
-#include "runtime/profile_settings.h"
-#include "runtime/profiler.h"
-#include "runtime/program.h"
-#include "runtime/statistics.h"
-#include "runtime/stream.h"
-#include "runtime/trace.h"
+#include "runtime/driver/process.h"
+#include "runtime/observe/profile_settings.h"
+#include "runtime/observe/profiler.h"
+#include "runtime/observe/statistics.h"
+#include "runtime/observe/trace.h"
+#include "runtime/program/program.h"
+#include "runtime/queue/stream.h"
 
 namespace ocltensor::opencl {
 namespace {

@@ -9,20 +9,76 @@
 #include "entry.h"
 #include "ops/attention/attention.h"
 #include "ops/conv/conv.h"
+#include "ops/copy/copy.h"
+#include "ops/distance/distance.h"
+#include "ops/elementwise/elementwise.h"
 #include "ops/fft/fft.h"
 #include "ops/index/index.h"
+#include "ops/linalg/linalg.h"
+#include "ops/loss/loss.h"
 #include "ops/matmul/matmul.h"
+#include "ops/multi_tensor/multi_tensor.h"
+#include "ops/norm/norm.h"
+#include "ops/pool/pool.h"
+#include "ops/random/random.h"
+#include "ops/reduce/reduction.h"
 #include "ops/registry.h"
-#include "runtime/profile_settings.h"
+#include "ops/sampling/sampling.h"
+#include "ops/scan/scan.h"
+#include "ops/softmax/softmax.h"
+#include "ops/sort/sort.h"
+#include "ops/upsample/upsample.h"
+#include "runtime/observe/profile_settings.h"
 #include "switch_checks.h"
 
 namespace ocltensor::opencl {
 namespace {
 
 std::vector<const AlgorithmFamily*> families() {
-  for (const auto family :
-       {matmul_algorithms, conv_algorithms, fft_algorithms, index_put_algorithms,
-        accumulation_algorithms, attention_forward_algorithms, attention_backward_algorithms})
+  for (const auto family : {accumulation_algorithms,
+                            arg_algorithms,
+                            attention_backward_algorithms,
+                            attention_forward_algorithms,
+                            attention_weights_algorithms,
+                            cat_algorithms,
+                            conv_algorithms,
+                            copy_algorithms,
+                            ctc_loss_algorithms,
+                            distance_algorithms,
+                            fft_algorithms,
+                            histogram_algorithms,
+                            index_move_algorithms,
+                            index_put_algorithms,
+                            layer_norm_algorithms,
+                            layer_norm_backward_algorithms,
+                            linalg_algorithms,
+                            loss_algorithms,
+                            matmul_algorithms,
+                            multi_tensor_algorithms,
+                            multilabel_margin_loss_algorithms,
+                            nll_loss_algorithms,
+                            order_statistic_algorithms,
+                            plane_norm_algorithms,
+                            plane_norm_backward_algorithms,
+                            pointwise_algorithms,
+                            pool_average_algorithms,
+                            pool_fractional_algorithms,
+                            pool_max_algorithms,
+                            pool_max_backward_algorithms,
+                            random_algorithms,
+                            reduction_algorithms,
+                            resample_algorithms,
+                            sampling_algorithms,
+                            sampling_backward_algorithms,
+                            scan_algorithms,
+                            scan_extremes_algorithms,
+                            scan_products_algorithms,
+                            search_algorithms,
+                            selection_algorithms,
+                            softmax_algorithms,
+                            sort_algorithms,
+                            upsample_algorithms,
+                            variance_algorithms})
     (void)family();  // a family is known once it was used
   return algorithm_families();
 }
@@ -130,13 +186,33 @@ tb_status switch_at(uint32_t index, const char** name, tb_error* error) {
 
 // ---- Reports
 
+// The operators of every family that has an algorithm of the provider; all of them, where a family
+// without a list has none but its.
+std::string operators_of(const Provider& provider) {
+  if (&provider == &kPortable) return "*";
+  std::string names;
+  for (const AlgorithmFamily* family : families()) {
+    const auto algorithms = family->algorithms();
+    if (std::ranges::none_of(algorithms, [&](const auto* a) { return a->provider == &provider; }))
+      continue;
+    for (const OpEntry& op : family->operators()) {
+      const std::string name(op.name);
+      if ((names + ",").find(name + ",") == std::string::npos)
+        names += (names.empty() ? "" : ",") + name;
+    }
+  }
+  return names;
+}
+
 std::string report_providers() {
   std::string text;
-  for (const Provider& p : providers())
-    text += fmt::format("{}\t{}\t{:d}\t{:d}\t{}\t{}\t{}\t{}\n", p.name,
-                        p.library == nullptr ? "" : p.library, p.missing == nullptr,
-                        is_provider_enabled(p.name), p.missing == nullptr ? OCLTENSOR_VERSION : "",
-                        p.what, p.missing == nullptr ? "" : p.missing, p.operators);
+  for (const Provider* p : providers()) {
+    const char* missing = missing_provider(*p);
+    text += fmt::format("{}\t{}\t{:d}\t{:d}\t{}\t{}\t{}\t{}\n", p->name,
+                        p->library == nullptr ? "" : p->library, missing == nullptr,
+                        policy().is_enabled(*p), missing == nullptr ? OCLTENSOR_VERSION : "",
+                        p->what, missing == nullptr ? "" : missing, operators_of(*p));
+  }
   return text;
 }
 
@@ -144,10 +220,10 @@ std::string report_algorithms() {
   std::string text;
   for (const AlgorithmFamily* family : families())
     for (const Algorithm* a : family->algorithms())
-      text += fmt::format("{}\t{}\t{}\t{:d}\t{:d}\t{:d}\t{}\n", family->name(), a->id,
-                          a->runs.load(std::memory_order_relaxed), family->last() == a,
+      text += fmt::format("{}\t{}\t{}\t{:d}\t{:d}\t{:d}\t{}\n", family->name(), a->id, a->runs(),
+                          family->last() == a,
                           !a->last_resort && policy().algorithms.find(a->id) != nullptr,
-                          a->last_resort, a->name);
+                          a->last_resort, a->description);
   return text;
 }
 

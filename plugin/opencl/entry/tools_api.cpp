@@ -2,9 +2,9 @@
 #include "base/config.h"
 #include "entry.h"
 #include "handles.h"
-#include "runtime/device.h"
-#include "runtime/memory.h"
-#include "runtime/recorder.h"
+#include "runtime/device/device.h"
+#include "runtime/memory/memory.h"
+#include "runtime/observe/recorder.h"
 
 namespace ocltensor::opencl {
 namespace {

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "attention/attention.h"
+#include "call/providers.h"
 #include "conv/conv.h"
 #include "copy/copy.h"
 #include "distance/distance.h"
@@ -19,7 +20,7 @@
 #include "pool/pool.h"
 #include "random/random.h"
 #include "reduce/reduction.h"
-#include "runtime/verbose.h"
+#include "runtime/observe/verbose.h"
 #include "sampling/sampling.h"
 #include "scan/scan.h"
 #include "softmax/softmax.h"
@@ -104,16 +105,15 @@ constexpr std::string_view kNeverDisabled = "copy.out";
 void steer_operator(const Policy& policy, const tb_op_s& op, const Stream& stream) {
   const std::string& name = op.op->name;
   if (name == kNeverDisabled) return;
-  if (!policy.portable)
+  if (!policy.is_enabled(kPortable))
     unsupported(TB_REASON_DISABLED,
-                "the kernel provider 'portable' is disabled ({}), and no other one has {}",
+                "the kernel provider 'portable' is disabled ({}), and {} needs its kernels",
                 config::name(config::Knob::DisabledProviders), name);
   if (policy.operations.find_operator(name) != nullptr)
     unsupported(TB_REASON_DISABLED, "{} is disabled ({})", name,
                 config::name(config::Knob::DisabledOperations));
   if (policy.verbose > 1)
-    print_verbose("choice",
-                  fmt::format("operator {} on ocl:{}: portable", name, stream.device().index()));
+    print_verbose("choice", fmt::format("operator {} on ocl:{}", name, stream.device().index()));
 }
 
 void check_operations(std::string_view list) {

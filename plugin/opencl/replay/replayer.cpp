@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "base/error.h"
-#include "runtime/device.h"
-#include "runtime/program.h"
+#include "runtime/device/device.h"
+#include "runtime/program/program.h"
 
 namespace ocltensor::replay {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "capture/reader.h"
-#include "runtime/opencl.h"
+#include "runtime/driver/opencl.h"
 
 namespace ocltensor::opencl {
 class Device;

@@ -54,18 +54,14 @@ Dims own_batch(const OpCall& call, const Shape& s, TensorView tensor) {
   return batch;
 }
 
-void attention(OpCall& call) {
-  const Shape s = shape_of(call);
-  decline_what_is_missing(call, s);
+// The operands are the call's arguments.
+void run_products(const OpCall& call, const Shape& s) {
   const TensorView query = call.args().tensor(0);
   const TensorView key = call.args().tensor(1);
   const TensorView value = call.args().tensor(2);
   const DType type = compute_type(query.dtype());
   const double scale =
       call.args().optional_real(7).value_or(1 / std::sqrt(static_cast<double>(s.depth)));
-  call.accept();
-  if (numel(s.batch) * s.queries == 0) return;
-  if (s.keys == 0) return fill_tensor(call, call.out(0), 0);
   const Dims key_batch = own_batch(call, s, key);
   const Dims value_batch = own_batch(call, s, value);
   const Operand q(call, query, s.batch, type);
@@ -100,6 +96,35 @@ void attention(OpCall& call) {
   weights.finish();
 }
 
+constinit const AlgorithmFor<Shape> kProducts(
+    {.id = "attention_weights.products",
+     .description = "two matrix products around a softmax in place",
+     .last_resort = true},
+    Steps<takes_all<Shape>, run_products>());
+
+struct Traits {
+  static std::string describe(const OpCall& call, const Shape& s) {
+    return fmt::format("{} {} x {} x {}, {} keys", call.name(), numel(s.batch), s.queries, s.depth,
+                       s.keys);
+  }
+};
+using Algorithms = AlgorithmList<Shape, Traits>;
+
+Algorithms& algorithms() {
+  static Algorithms& list =
+      *new Algorithms("attention_weights", attention_operators(), {&kProducts});  // leaked
+  return list;
+}
+
+void attention(OpCall& call) {
+  const Shape s = shape_of(call);
+  decline_what_is_missing(call, s);
+  call.accept();
+  if (numel(s.batch) * s.queries == 0) return;
+  if (s.keys == 0) return fill_tensor(call, call.out(0), 0);
+  algorithms().run(call, s);
+}
+
 constexpr OpEntry kOperators[] = {
     {"_scaled_dot_product_attention_math.out", attention},
     {"_scaled_dot_product_fused_attention_overrideable.out", fused_attention},
@@ -108,5 +133,7 @@ constexpr OpEntry kOperators[] = {
 }  // namespace
 
 std::span<const OpEntry> attention_operators() { return kOperators; }
+
+const AlgorithmFamily& attention_weights_algorithms() { return algorithms().family(); }
 
 }  // namespace ocltensor::opencl

@@ -12,6 +12,8 @@ void fused_attention_backward(OpCall& call);
 const AlgorithmFamily& attention_forward_algorithms();
 const AlgorithmFamily& attention_backward_algorithms();
 
+const AlgorithmFamily& attention_weights_algorithms();  // attention.cpp
+
 std::span<const OpEntry> attention_operators();
 
 }  // namespace ocltensor::opencl

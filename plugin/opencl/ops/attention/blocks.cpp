@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "call/divide_up.h"
+#include "call/division.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -25,7 +26,7 @@ struct BlockShape {
 };
 
 BlockShape block_shape(const OpCall& call, const FusedProblem& p) {
-  const bool is_gpu = call.caps().style == KernelStyle::Gpu;
+  const bool is_gpu = by_style(call, false, true);
   const int64_t all_heads = p.batch * p.key_heads;
   const int64_t row = p.groups() * p.keys * size_of(p.type);  // of one key head
   const auto share = static_cast<int64_t>(call.caps().global_memory) / kShareOfGpu;
@@ -186,9 +187,9 @@ void run_forward_blocks(const OpCall& call, const FusedProblem& p, Products& pro
   products.start(parts);
   for_each_block(p, shape, parts, products, [&](const Block& block) {
     const ScoreBlock part = block.scores();
-    const ScorePlanes planes = products.begin(part);
+    const ScoreBf16Parts bf16_parts = products.begin(part);
     forward_block(block, p, out.view().address(), [&] {
-      softmax_scores(call, part, p.outs[1].wanted() ? sums.view().address() : 0, planes);
+      softmax_scores(call, part, p.outs[1].wanted() ? sums.view().address() : 0, bf16_parts);
     });
   });
   out.finish();
@@ -228,10 +229,10 @@ void run_backward_blocks(const OpCall& call, const FusedProblem& p, Products& pr
   products.start(parts);
   for_each_block(p, shape, parts, products, [&](const Block& block) {
     const ScoreBlock part = block.scores();
-    const ScorePlanes planes = products.begin(part);
+    const ScoreBf16Parts bf16_parts = products.begin(part);
     backward_block(block, p, to, [&] {
       differentiate_scores(call, part, parts[Part::Gradients], sums.view().address(),
-                           deltas.address(), planes);
+                           deltas.address(), bf16_parts);
     });
   });
   grad_q.finish();
@@ -264,8 +265,6 @@ class PlainProducts final : public Products {
   const OpCall& call_;
 };
 
-const char* never(const OpCall&, const FusedProblem&) { return nullptr; }
-
 void run_forward(const OpCall& call, const FusedProblem& p) {
   PlainProducts products(call);
   run_forward_blocks(call, p, products);
@@ -277,9 +276,13 @@ void run_backward(const OpCall& call, const FusedProblem& p) {
 
 }  // namespace
 
-const FusedAlgorithm kBlocksForward{
-    {"attention_forward.blocks", "blocks of scores", true}, never, run_forward};
-const FusedAlgorithm kBlocksBackward{
-    {"attention_backward.blocks", "blocks of scores", true}, never, run_backward};
+constinit const FusedAlgorithm kBlocksForward({.id = "attention_forward.blocks",
+                                               .description = "blocks of scores",
+                                               .last_resort = true},
+                                              Steps<takes_all<FusedProblem>, run_forward>());
+constinit const FusedAlgorithm kBlocksBackward({.id = "attention_backward.blocks",
+                                                .description = "blocks of scores",
+                                                .last_resort = true},
+                                               Steps<takes_all<FusedProblem>, run_backward>());
 
 }  // namespace ocltensor::opencl

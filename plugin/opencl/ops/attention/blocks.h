@@ -30,9 +30,9 @@ class Products {
  public:
   virtual ~Products() = default;
   virtual void start(const PartAddresses& /*parts*/) {}
-  // Where the softmax writes planes of the block's weights and gradients, if these products want
-  // any.
-  virtual ScorePlanes begin(const ScoreBlock& /*scores*/) { return {}; }
+  // Where the softmax writes bf16 parts of the block's weights and gradients, if these products
+  // want any.
+  virtual ScoreBf16Parts begin(const ScoreBlock& /*scores*/) { return {}; }
   virtual void multiply(const MatmulProblem& product, Part a, Part b) = 0;
 };
 

@@ -159,7 +159,6 @@ void bind_mask(Launch& launch, const FusedProblem& p) {
 }
 
 const char* refuse(const OpCall& call, const FusedProblem& p) {
-  if (call.caps().style != KernelStyle::Cpu) return "the device wants many small work-items";
   if (p.type != DType::Float32) return "not computed in float32";
   if (call.caps().local_memory < kLocalMemory) return "too little local memory";
   return nullptr;
@@ -260,11 +259,13 @@ void run_backward(const OpCall& call, const FusedProblem& p) {
 
 }  // namespace
 
-const FusedAlgorithm kFlashForward{
-    {"attention_forward.flash", "rows of scores in local memory"}, refuse, run_forward, pass_over};
-const FusedAlgorithm kFlashBackward{{"attention_backward.flash", "tiles of scores in local memory"},
-                                    refuse,
-                                    run_backward,
-                                    pass_over};
+constinit const FusedAlgorithm kFlashForward({.id = "attention_forward.flash",
+                                              .description = "rows of scores in local memory",
+                                              .style = DeviceStyle::Cpu},
+                                             Steps<refuse, run_forward>(), pass_over);
+constinit const FusedAlgorithm kFlashBackward({.id = "attention_backward.flash",
+                                               .description = "tiles of scores in local memory",
+                                               .style = DeviceStyle::Cpu},
+                                              Steps<refuse, run_backward>(), pass_over);
 
 }  // namespace ocltensor::opencl

@@ -16,7 +16,7 @@ struct FusedTraits {
                        p.keys, p.depth, p.block.causal ? ", causal" : "",
                        p.block.mask ? ", masked" : "");
   }
-  static std::string notes(const OpCall&, const FusedProblem&) { return ""; }
+  static std::string notes(const OpCall&, const FusedProblem&) { return {}; }
   static ShapeClass shape_class(const OpCall& call, const FusedProblem& p) {
     return {static_cast<int64_t>(call.args().tensor(p.query).dtype()),
             size_class(p.batch),
@@ -53,14 +53,12 @@ using Algorithms = AlgorithmList<FusedProblem, FusedTraits>;
 
 Algorithms& forward() {
   static Algorithms& list = *new Algorithms(  // leaked: threads may run while the process ends
-      "attention_forward",
-      {&kHopperForward, &kHopperFloatForward, &kFlashForward, &kBlocksForward});
+      "attention_forward", attention_operators(), {&kFlashForward, &kBlocksForward});
   return list;
 }
 Algorithms& backward() {
-  static Algorithms& list =
-      *new Algorithms("attention_backward",
-                      {&kHopperBackward, &kHopperFloatBackward, &kFlashBackward, &kBlocksBackward});
+  static Algorithms& list = *new Algorithms("attention_backward", attention_operators(),
+                                            {&kFlashBackward, &kBlocksBackward});
   return list;
 }
 

@@ -34,9 +34,6 @@ struct FusedProblem {
 
 using FusedAlgorithm = AlgorithmFor<FusedProblem>;
 
-extern const FusedAlgorithm kHopperForward, kHopperBackward;  // hopper.cpp, hopper_backward.cpp
-extern const FusedAlgorithm kHopperFloatForward,
-    kHopperFloatBackward;                                     // hopper_float.cpp
 extern const FusedAlgorithm kFlashForward, kFlashBackward;    // flash.cpp: CPU drivers
 extern const FusedAlgorithm kBlocksForward, kBlocksBackward;  // blocks.cpp: any device
 

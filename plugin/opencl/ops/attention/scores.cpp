@@ -15,10 +15,9 @@ constexpr int64_t kGroup = 128;      // work-items of a group on GPUs
 constexpr int64_t kMostHeld = 32;    // elements of a row in a work-item's registers
 constexpr int64_t kLanesOfSum = 16;  // that share a row of a product
 
-Defines defines_of(const OpCall& call, const ScoreBlock& block) {
+Defines defines_of(const ScoreBlock& block) {
   Defines d;
   d.type("COMPUTE", block.type)
-      .set("CPU_STYLE", is_cpu_style(call))
       .set("DROPOUT", block.dropout > 0)
       .set("MASK", !block.mask                          ? 0
                    : block.mask->dtype() == DType::Bool ? 1
@@ -29,7 +28,7 @@ Defines defines_of(const OpCall& call, const ScoreBlock& block) {
 
 // Of kernels/attention/scores_gradients.cl.
 Defines with_groups(const OpCall& call, Defines d) {
-  if (!is_cpu_style(call)) d.set("GROUP_SIZE", kGroup).set("LANES", kLanesOfSum);
+  if (by_style(call, false, true)) d.set("GROUP_SIZE", kGroup).set("LANES", kLanesOfSum);
   return d;
 }
 
@@ -41,9 +40,8 @@ Division groups_of_rows(int64_t rows, int64_t lanes, int64_t group) {
 }
 
 Division divide_block(const OpCall& call, const AttentionParams& p) {
-  Division division = divide(call.caps(), p.rows, std::max<int64_t>(1, 4096 / p.keys));
-  if (!is_cpu_style(call)) division = groups_of_rows(p.rows, kGroup, kGroup);
-  return division;
+  return by_style(call, divide(call.caps(), p.rows, std::max<int64_t>(1, 4096 / p.keys)),
+                  groups_of_rows(p.rows, kGroup, kGroup));
 }
 
 // How work-items of a GPU share rows of scores.
@@ -66,7 +64,9 @@ void bind_numbers(Launch& launch, tb_address address, int64_t count, DType type)
   launch.memory(address, 0, address == 0 ? 0 : count * size_of(type));
 }
 
-int64_t bytes_of_planes(const AttentionParams& p) { return p.rows * divide_up(p.keys, 8) * 8 * 6; }
+int64_t bytes_of_bf16_parts(const AttentionParams& p) {
+  return p.rows * divide_up(p.keys, 8) * 8 * 6;
+}
 
 void bind_guard(Launch& launch, const Guard& guard) {
   launch.memory(guard.word, 0, guard.bytes()).value(guard.value);
@@ -117,12 +117,12 @@ AttentionParams block_params(const ScoreBlock& block) {
 }
 
 void softmax_scores(const OpCall& call, const ScoreBlock& block, tb_address sums,
-                    const ScorePlanes& planes) {
+                    const ScoreBf16Parts& bf16_parts) {
   AttentionParams p = block_params(block);
-  Defines d = defines_of(call, block);
-  d.set("SUMS", sums != 0).set("PLANES", planes.weights != 0);
+  Defines d = defines_of(block);
+  d.set("SUMS", sums != 0).set("BF16_PARTS", bf16_parts.weights != 0);
   Division division = divide_block(call, p);
-  if (!is_cpu_style(call)) {
+  if (by_style(call, false, true)) {
     const Sharing sharing = Sharing::of(call, p.keys);
     d.set("GROUP_SIZE", sharing.group).set("LANES", sharing.lanes).set("HELD", sharing.held);
     division = groups_of_rows(p.rows, sharing.lanes, sharing.group);
@@ -134,21 +134,21 @@ void softmax_scores(const OpCall& call, const ScoreBlock& block, tb_address sums
   bind_numbers(launch, block.address, p.rows * p.keys, block.type);
   bind_mask(launch, block);
   bind_numbers(launch, sums, numel(block.batch) * p.all_queries, block.type);
-  if (planes.weights != 0) {
-    launch.memory(planes.weights, 0, bytes_of_planes(p));
-    bind_guard(launch, planes.guard);
+  if (bf16_parts.weights != 0) {
+    launch.memory(bf16_parts.weights, 0, bytes_of_bf16_parts(p));
+    bind_guard(launch, bf16_parts.guard);
   }
   launch.value(p).run(division.global, division.local);
 }
 
 void differentiate_scores(const OpCall& call, const ScoreBlock& block, tb_address gradients,
-                          tb_address sums, tb_address deltas, const ScorePlanes& planes) {
+                          tb_address sums, tb_address deltas, const ScoreBf16Parts& bf16_parts) {
   AttentionParams p = block_params(block);
   const Division division = divide_block(call, p);
   p.per_item = division.per_item;
   const int64_t queries = numel(block.batch) * p.all_queries;
-  Defines d = defines_of(call, block);
-  d.set("PLANES", planes.weights != 0);
+  Defines d = defines_of(block);
+  d.set("BF16_PARTS", bf16_parts.weights != 0);
   Launch launch =
       call.launch(kernel_sources::attention_scores_gradients, "gradients", with_groups(call, d));
   bind_numbers(launch, block.address, p.rows * p.keys, block.type);
@@ -156,10 +156,10 @@ void differentiate_scores(const OpCall& call, const ScoreBlock& block, tb_addres
   bind_mask(launch, block);
   bind_numbers(launch, sums, queries, block.type);
   bind_numbers(launch, deltas, queries, block.type);
-  if (planes.weights != 0) {
-    for (const tb_address a : {planes.weights, planes.gradients})
-      launch.memory(a, 0, bytes_of_planes(p));
-    bind_guard(launch, planes.guard);
+  if (bf16_parts.weights != 0) {
+    for (const tb_address a : {bf16_parts.weights, bf16_parts.gradients})
+      launch.memory(a, 0, bytes_of_bf16_parts(p));
+    bind_guard(launch, bf16_parts.guard);
   }
   launch.value(p).run(division.global, division.local);
 }
@@ -168,13 +168,12 @@ void row_products(const OpCall& call, DType type, tb_address deltas, tb_address 
                   int64_t rows, int64_t width) {
   Defines d;
   d.type("COMPUTE", type)
-      .set("CPU_STYLE", is_cpu_style(call))
       .set("DROPOUT", int64_t{0})
       .set("MASK", int64_t{0})
-      .set("PLANES", int64_t{0});
+      .set("BF16_PARTS", int64_t{0});
   d.type("M", DType::UInt8);
-  const Division division = is_cpu_style(call) ? divide(call.caps(), rows, 16)
-                                               : groups_of_rows(rows, kLanesOfSum, kGroup);
+  const Division division =
+      by_style(call, divide(call.caps(), rows, 16), groups_of_rows(rows, kLanesOfSum, kGroup));
   Launch launch =
       call.launch(kernel_sources::attention_scores_gradients, "deltas", with_groups(call, d));
   bind_numbers(launch, deltas, rows, type);

@@ -85,11 +85,11 @@ struct ScoreBlock {
   uint64_t seed = 0, offset = 0;
 };
 
-// Where planes of bfloat16 of weights (and of scores' gradients) go instead of floats: three of
+// Where bf16 parts of weights (and of scores' gradients) go instead of floats: three of
 // [matrices, queries, keys up to a multiple of 8]. If the guard's word has its value floats are
 // kept.
-struct ScorePlanes {
-  tb_address weights = 0, gradients = 0;  // weights 0: no planes
+struct ScoreBf16Parts {
+  tb_address weights = 0, gradients = 0;  // weights 0: no bf16 parts
   Guard guard;
 };
 
@@ -97,11 +97,12 @@ struct ScorePlanes {
 AttentionParams block_params(const ScoreBlock& block);
 // Scores become weights. `sums`, if not 0, takes the log-sum-exp [batch..., all_queries].
 void softmax_scores(const OpCall& call, const ScoreBlock& block, tb_address sums = 0,
-                    const ScorePlanes& planes = {});
+                    const ScoreBf16Parts& bf16_parts = {});
 // Scores become weights, `gradients` (of weights, a block of the same shape) those of scores; by
 // the rows' log-sum-exp and deltas [batch..., all_queries].
 void differentiate_scores(const OpCall& call, const ScoreBlock& block, tb_address gradients,
-                          tb_address sums, tb_address deltas, const ScorePlanes& planes = {});
+                          tb_address sums, tb_address deltas,
+                          const ScoreBf16Parts& bf16_parts = {});
 // deltas[row] = sum over `width` of a[row] * b[row].
 void row_products(const OpCall& call, DType type, tb_address deltas, tb_address a, tb_address b,
                   int64_t rows, int64_t width);

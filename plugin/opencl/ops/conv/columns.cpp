@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "call/divide_up.h"
+#include "call/division.h"
 #include "conv.h"
 #include "kernel_sources.h"
 #include "ops/copy/copy.h"
@@ -125,7 +126,7 @@ void move_columns(const OpCall& call, const ConvProblem& p, const Scratch& colum
         .value(weight ? s.positions : s.bigs * s.taps * s.positions);
   launch.bytes(&p.params, sizeof p.params);
   const int64_t elements = back ? volume(p.params.in) : s.positions;
-  const int64_t lanes = call.caps().style == KernelStyle::Cpu ? 1 : 64;
+  const int64_t lanes = by_style<int64_t>(call, 1, 64);
   const int64_t each = back ? lanes : 4 * lanes;  // what a work-group takes
   const int64_t items = lanes == 1 ? 1 : divide_up(elements, each) * lanes;
   launch.run({static_cast<size_t>(items), static_cast<size_t>(back ? s.bigs : s.bigs * s.taps),
@@ -229,6 +230,8 @@ void run(const OpCall& call, const ConvProblem& p) {
 
 }  // namespace
 
-const ConvImplementation kConvColumns{{"conv.columns", "products over columns"}, refuse, run};
+constinit const ConvAlgorithm kConvColumns({.id = "conv.columns",
+                                            .description = "products over columns"},
+                                           Steps<refuse, run>());
 
 }  // namespace ocltensor::opencl

@@ -1,11 +1,13 @@
-// Convolutions: the problem, and the ordered list of implementations of its three directions.
+// Convolutions: the problem, and the ordered list of algorithms for its three directions.
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "call/algorithms.h"
 #include "call/op_call.h"
 #include "conv_params.h"
+#include "ops/matmul/guard.h"
 
 namespace ocltensor::opencl {
 
@@ -15,38 +17,44 @@ namespace ocltensor::opencl {
 enum class ConvDirection : uint8_t { Forward, Data, Weight };
 constexpr const char* kConvDirectionNames[] = {"forward", "data", "weight"};
 
-struct ConvHopperShared;  // hopper.h
+// What the problems of one call, its two gradients, may share: the algorithm that runs first keeps
+// here what it made of an operand that the other reads, too.
+struct ConvShared {
+  const void* owner = nullptr;  // whose type it is: the provider's address
+  std::shared_ptr<void> kept;
+};
 
 struct ConvProblem {
   ConvDirection direction;
   DType dtype;
   tb_address big, small, weight;
-  std::optional<tb_address> bias;      // added to the output; Forward and Data only
-  ConvParams params;                   // geometry, strides
-  ConvHopperShared* shared = nullptr;  // what the problems of one call may share; none: nothing
+  std::optional<tb_address> bias;  // added to the output; Forward and Data only
+  ConvParams params;               // geometry, strides
+  ConvShared* shared = nullptr;    // or nothing
 };
 
-using ConvImplementation = AlgorithmFor<ConvProblem>;
+using ConvAlgorithm = AlgorithmFor<ConvProblem>;
 
-// Runs one of the implementations: see tune/algorithms.h. To be called after call.accept().
+// Runs one of the algorithms: see call/algorithms.h. To be called after call.accept().
 void run_convolution(const OpCall& call, const ConvProblem& problem);
 const AlgorithmFamily& conv_algorithms();
 
-extern const ConvImplementation kConvHopper,
-    kConvHopperSplit;                            // hopper.cpp: matrix units
-extern const ConvImplementation kConvPointwise;  // pointwise.cpp: windows of one element
-extern const ConvImplementation kConvGrouped;  // grouped.cpp: CPU drivers, few channels in a group
-extern const ConvImplementation kConvDepthwise;    // depthwise.cpp: GPUs, few channels in a group
-extern const ConvImplementation kConvDirect;       // direct.cpp: CPU drivers, forward and data
-extern const ConvImplementation kConvWeightTiles;  // weight_rows.cpp: CPU drivers
-extern const ConvImplementation kConvColumns;      // columns.cpp: products of matrices over columns
-extern const ConvImplementation kConvGeneral;      // general.cpp: anything
+extern const ConvAlgorithm kConvPointwise;    // pointwise.cpp: windows of one element
+extern const ConvAlgorithm kConvGrouped;      // grouped.cpp: CPU drivers, few channels in a group
+extern const ConvAlgorithm kConvDepthwise;    // depthwise.cpp: GPUs, few channels in a group
+extern const ConvAlgorithm kConvDirect;       // direct.cpp: CPU drivers, forward and data
+extern const ConvAlgorithm kConvWeightTiles;  // weight_rows.cpp: CPU drivers
+extern const ConvAlgorithm kConvColumns;      // columns.cpp: products of matrices over columns
+extern const ConvAlgorithm kConvGeneral;      // general.cpp: anything
 
-// For the implementations: operands as (address, byte range) arguments of a launch.
+// For the algorithms: operands as (address, byte range) arguments of a launch.
 void bind_big(Launch& launch, const ConvProblem& problem);
 void bind_small(Launch& launch, const ConvProblem& problem);
 void bind_weight(Launch& launch, const ConvProblem& problem);
 void bind_bias(Launch& launch, const ConvProblem& problem);
+
+// general.cpp: in plain arithmetic, if the guard's word has its value.
+void run_guarded_convolution(const OpCall& call, const ConvProblem& p, const Guard& guard);
 
 std::span<const OpEntry> conv_operators();
 

@@ -140,7 +140,6 @@ bool is_small(const ConvParams& g) {
 
 const char* refuse(const OpCall& call, const ConvProblem& p) {
   const ConvParams& g = p.params;
-  if (call.caps().style != KernelStyle::Gpu) return "the device wants few large work-items";
   if (g.groups == 1) return "one group";
   if (p.direction != ConvDirection::Weight && g.big_channels != 1) return "several input channels";
   if (g.window[0] != 1 || g.in[0] != 1 || g.out[0] != 1) return "three dimensions";
@@ -157,7 +156,9 @@ const char* pass_over(const OpCall&, const ConvProblem& p) {
 
 }  // namespace
 
-const ConvImplementation kConvDepthwise{
-    {"conv.depthwise", "few channels in a group"}, refuse, run, pass_over};
+constinit const ConvAlgorithm kConvDepthwise({.id = "conv.depthwise",
+                                              .description = "few channels in a group",
+                                              .style = DeviceStyle::Gpu},
+                                             Steps<refuse, run>(), pass_over);
 
 }  // namespace ocltensor::opencl

@@ -21,7 +21,7 @@ int64_t most_packed(const OpCall& call) {
 }
 
 const char* refuse(const OpCall& call, const ConvProblem& p) {
-  if (const char* reason = refuse_rows(call, p)) return reason;
+  if (const char* reason = refuse_rows(p)) return reason;
   const ConvParams& g = p.params;
   if (p.direction == ConvDirection::Weight) return "the gradient of weights";
   if (g.window[1] * g.window[2] > most_packed(call)) return "a window of very many elements";
@@ -171,6 +171,9 @@ void run(const OpCall& call, const ConvProblem& p) {
 
 }  // namespace
 
-const ConvImplementation kConvDirect{{"conv.direct", "direct tiles"}, refuse, run};
+constinit const ConvAlgorithm kConvDirect({.id = "conv.direct",
+                                           .description = "direct tiles",
+                                           .style = DeviceStyle::Cpu},
+                                          Steps<refuse, run>());
 
 }  // namespace ocltensor::opencl

@@ -3,8 +3,8 @@
 #include <array>
 
 #include "call/divide_up.h"
+#include "call/division.h"
 #include "conv.h"
-#include "hopper.h"
 #include "kernel_sources.h"
 
 namespace ocltensor::opencl {
@@ -13,13 +13,10 @@ namespace {
 constexpr int64_t kChannelTile = 4;
 constexpr int64_t kGuardedGroups = 16;  // of a core, that take all tiles in turn
 
-const char* refuse(const OpCall&, const ConvProblem&) { return nullptr; }
-
 void run_general(const OpCall& call, const ConvProblem& p, const Guard& guard) {
   const ConvParams& g = p.params;
-  const bool cpu_style = call.caps().style == KernelStyle::Cpu;
-  const int64_t positions = cpu_style ? 8 : 1;
-  const int64_t lanes = cpu_style ? 1 : 64;
+  const int64_t positions = by_style<int64_t>(call, 8, 1);
+  const int64_t lanes = by_style<int64_t>(call, 1, 64);
   Defines d;
   d.type("TYPE", p.dtype)
       .set("FLOATING", is_floating(p.dtype))
@@ -82,6 +79,9 @@ void run_guarded_convolution(const OpCall& call, const ConvProblem& p, const Gua
   run_general(call, p, guard);
 }
 
-const ConvImplementation kConvGeneral{{"conv.general", "general", true}, refuse, run};
+constinit const ConvAlgorithm kConvGeneral({.id = "conv.general",
+                                            .description = "general",
+                                            .last_resort = true},
+                                           Steps<takes_all<ConvProblem>, run>());
 
 }  // namespace ocltensor::opencl

@@ -8,8 +8,8 @@ namespace {
 constexpr int64_t kFewChannels = 8;  // of a group; with more, tiles of 32 channels pay
 constexpr int64_t kVector = 16;
 
-const char* refuse(const OpCall& call, const ConvProblem& p) {
-  if (const char* reason = refuse_rows(call, p)) return reason;
+const char* refuse(const OpCall&, const ConvProblem& p) {
+  if (const char* reason = refuse_rows(p)) return reason;
   const ConvParams& g = p.params;
   if (g.groups == 1) return "one group";
   if (std::max(g.big_channels, g.small_channels) > kFewChannels) return "many channels in a group";
@@ -134,6 +134,9 @@ void run(const OpCall& call, const ConvProblem& p) {
 
 }  // namespace
 
-const ConvImplementation kConvGrouped{{"conv.grouped", "rows of a group"}, refuse, run};
+constinit const ConvAlgorithm kConvGrouped({.id = "conv.grouped",
+                                            .description = "rows of a group",
+                                            .style = DeviceStyle::Cpu},
+                                           Steps<refuse, run>());
 
 }  // namespace ocltensor::opencl

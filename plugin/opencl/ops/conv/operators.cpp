@@ -1,6 +1,6 @@
 // convolution and convolution_backward: arguments become ConvProblems.
 #include "call/division.h"
-#include "hopper.h"
+#include "conv.h"
 #include "kernel_sources.h"
 #include "ops/copy/copy.h"
 
@@ -85,7 +85,7 @@ void convolution(OpCall& call) {
 
 void bias_gradient(OpCall& call, TensorView grad, TensorView out) {
   const Contiguous in(call, grad);
-  const int64_t lanes = call.caps().style == KernelStyle::Cpu ? 1 : 128;
+  const int64_t lanes = by_style<int64_t>(call, 1, 128);
   const int64_t channels = grad.size(1);
   const int64_t positions =
       channels * grad.size(0) == 0 ? 0 : grad.numel() / channels / grad.size(0);
@@ -113,7 +113,7 @@ void convolution_backward(OpCall& call) {
   call.accept();
   const TensorView big = transposed ? grad : input;
   const TensorView small = transposed ? input : grad;
-  ConvHopperShared shared;
+  ConvShared shared;
   const auto run = [&](ConvDirection direction, TensorView b, TensorView s, TensorView w) {
     ConvProblem p = problem(direction, args, 4, b, s, w);
     p.shared = &shared;

@@ -1,5 +1,6 @@
 // Convolutions by windows of one element: matrix products of the weights with each image (any
 // device, any type).
+#include "call/division.h"
 #include "conv.h"
 #include "ops/matmul/matmul.h"
 
@@ -37,9 +38,8 @@ const char* refuse(const OpCall&, const ConvProblem& p) {
 
 const char* pass_over(const OpCall& call, const ConvProblem& p) {
   const ConvParams& g = p.params;
-  const bool cpu_style =
-      call.caps().style == KernelStyle::Cpu && compute_type(p.dtype) == DType::Float32;
-  if (cpu_style && g.in[0] == 1 && g.in[1] * g.in[2] <= kSmallMap) return "a small map";
+  const bool has_direct = by_style(call, true, false) && compute_type(p.dtype) == DType::Float32;
+  if (has_direct && g.in[0] == 1 && g.in[1] * g.in[2] <= kSmallMap) return "a small map";
   return nullptr;
 }
 
@@ -77,7 +77,8 @@ void run(const OpCall& call, const ConvProblem& p) {
 
 }  // namespace
 
-const ConvImplementation kConvPointwise{
-    {"conv.pointwise", "products of matrices"}, refuse, run, pass_over};
+constinit const ConvAlgorithm kConvPointwise({.id = "conv.pointwise",
+                                              .description = "products of matrices"},
+                                             Steps<refuse, run>(), pass_over);
 
 }  // namespace ocltensor::opencl

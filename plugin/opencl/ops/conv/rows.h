@@ -44,7 +44,7 @@ struct PadRequest {
 PaddedMap pad_map(const OpCall& call, const ConvProblem& p, const PadRequest& request);
 
 // Reasons that hold for all of them, or nullptr.
-const char* refuse_rows(const OpCall& call, const ConvProblem& p);
+const char* refuse_rows(const ConvProblem& p);
 inline int64_t work_items(const OpCall& call) {
   return 12 * static_cast<int64_t>(call.caps().compute_units);
 }

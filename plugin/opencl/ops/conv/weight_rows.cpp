@@ -10,8 +10,8 @@ constexpr int64_t kBlock = 32;  // weight_rows.cl
 constexpr int64_t kRows = 9;
 constexpr int64_t kChunk = 512;
 
-const char* refuse(const OpCall& call, const ConvProblem& p) {
-  if (const char* reason = refuse_rows(call, p)) return reason;
+const char* refuse(const OpCall&, const ConvProblem& p) {
+  if (const char* reason = refuse_rows(p)) return reason;
   if (p.direction != ConvDirection::Weight) return "not the gradient of weights";
   if (p.params.batch == 0 || p.params.out[1] * p.params.out[2] == 0) return "nothing to sum";
   return nullptr;
@@ -90,6 +90,9 @@ void run(const OpCall& call, const ConvProblem& p) {
 
 }  // namespace
 
-const ConvImplementation kConvWeightTiles{{"conv.weight_tiles", "gradient tiles"}, refuse, run};
+constinit const ConvAlgorithm kConvWeightTiles({.id = "conv.weight_tiles",
+                                                .description = "gradient tiles",
+                                                .style = DeviceStyle::Cpu},
+                                               Steps<refuse, run>());
 
 }  // namespace ocltensor::opencl

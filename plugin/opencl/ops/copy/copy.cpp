@@ -121,38 +121,81 @@ LocalTensor at_least_1d(TensorView tensor) {
   return view_of(tensor, Dims(tensor.sizes()), Dims(tensor.strides()), 0);
 }
 
-void copy_tensor(const OpCall& call, TensorView target, TensorView source) {
-  if (target.numel() == 0) return;
-  const DType from = source.dtype();
-  const bool same = from == target.dtype();
-  if (lacks_float64(call, from, target.dtype())) [[unlikely]]
-    return convert_float64(call, target, source);
-  // GPUs: the driver's own copy. On CPU drivers that is one thread's memcpy, and the kernel uses
-  // all.
-  const bool driver_copies = call.caps().style == KernelStyle::Gpu;
-  if (driver_copies && same && target.is_contiguous() && source.is_contiguous() &&
-      Dims(target.sizes()) == Dims(source.sizes())) {
-    const int64_t bytes = target.numel() * target.itemsize();
-    if (target.address() == source.address()) return;
-    const Place to = resolve(target.address(), 0, bytes);
-    const Place in = resolve(source.address(), 0, bytes);
-    return call.stream().copy(to.buffer, to.offset, in.buffer, in.offset,
-                              static_cast<uint64_t>(bytes));
-  }
-  const DType moved = same ? carrier_type(from) : from;
+namespace {
+
+// The driver's own copy. On CPU drivers that is one thread's memcpy, where kernels use all.
+const char* refuse_driver(const OpCall&, const CopyProblem& copy) {
+  const TensorView target = copy.target, source = copy.source;
+  if (source.dtype() != target.dtype()) return "the types differ";
+  if (!target.is_contiguous() || !source.is_contiguous() || !same(target.sizes(), source.sizes()))
+    return "memory has gaps or another order";
+  return nullptr;
+}
+void run_driver(const OpCall& call, const CopyProblem& copy) {
+  const int64_t bytes = copy.target.numel() * copy.target.itemsize();
+  if (copy.target.address() == copy.source.address()) return;
+  const Place to = resolve(copy.target.address(), 0, bytes);
+  const Place in = resolve(copy.source.address(), 0, bytes);
+  call.stream().copy(to.buffer, to.offset, in.buffer, in.offset, static_cast<uint64_t>(bytes));
+}
+
+void run_elementwise(const OpCall& call, const CopyProblem& copy) {
+  const TensorView target = copy.target, source = copy.source;
+  const bool bits = source.dtype() == target.dtype();
+  const DType moved = bits ? carrier_type(source.dtype()) : source.dtype();
   const LocalTensor in(source.address(), moved, Dims(source.sizes()), Dims(source.strides()));
-  const LocalTensor out(target.address(), same ? moved : target.dtype(), Dims(target.sizes()),
+  const LocalTensor out(target.address(), bits ? moved : target.dtype(), Dims(target.sizes()),
                         Dims(target.strides()));
-  if (same && transpose_copy(call, out.view(), in.view())) return;
   const TensorView in_view = in.view();
   const ElementwiseInput input{&in_view, 0, false};
   const bool truth = is_complex(moved) && out.dtype() == DType::Bool;
   const DType compute = is_complex(out.dtype()) || truth ? DType::Complex64 : compute_type(moved);
-  if (is_complex(moved) && !truth)  // ATen keeps the real part
-    return copy_tensor(call, target, part_of(source, 0));
   launch_elementwise(
       call, out.view(),
       {truth ? &kComplexTruth : &kIdentity, compute, out.dtype(), truth, {&input, 1}, {}});
+}
+
+constinit const AlgorithmFor<CopyProblem> kDriver({.id = "copy.driver",
+                                                   .description = "the driver's copy",
+                                                   .style = DeviceStyle::Gpu},
+                                                  Steps<refuse_driver, run_driver>());
+constinit const AlgorithmFor<CopyProblem> kTranspose({.id = "copy.transpose",
+                                                      .description = "blocks of two dimensions",
+                                                      .style = DeviceStyle::Cpu},
+                                                     Steps<plan_transpose, run_transpose>());
+constinit const AlgorithmFor<CopyProblem> kElementwise(
+    {.id = "copy.elementwise",
+     .description = "a pointwise kernel, of bits within a type",
+     .last_resort = true},
+    Steps<takes_all<CopyProblem>, run_elementwise>());
+
+struct Traits {
+  static std::string describe(const OpCall&, const CopyProblem& copy) {
+    return fmt::format("copy {} {} to {} {}", name(copy.source.dtype()),
+                       to_string(copy.source.sizes()), name(copy.target.dtype()),
+                       to_string(copy.target.sizes()));
+  }
+};
+using Algorithms = AlgorithmList<CopyProblem, Traits>;
+
+Algorithms& algorithms() {
+  static Algorithms& list =
+      *new Algorithms("copy", copy_operators(), {&kDriver, &kTranspose, &kElementwise});  // leaked
+  return list;
+}
+
+}  // namespace
+
+const AlgorithmFamily& copy_algorithms() { return algorithms().family(); }
+
+void copy_tensor(const OpCall& call, TensorView target, TensorView source) {
+  if (target.numel() == 0) return;
+  const DType from = source.dtype(), to = target.dtype();
+  if (lacks_float64(call, from, to)) [[unlikely]]
+    return convert_float64(call, target, source);
+  if (is_complex(from) && !is_complex(to) && to != DType::Bool)  // ATen keeps the real part
+    return copy_tensor(call, target, part_of(source, 0));
+  algorithms().run(call, {target, source});
 }
 
 LocalTensor part_of(TensorView tensor, int which) {

@@ -1,7 +1,9 @@
 // Copies, fills and tensors made from nothing.
 #pragma once
 
+#include "call/algorithms.h"
 #include "call/op_call.h"
+#include "pointwise_params.h"
 
 namespace ocltensor::opencl {
 
@@ -18,9 +20,16 @@ LocalTensor at_least_1d(TensorView tensor);
 // Parts of a complex64 tensor: the real (0) or imaginary (1) one, and both along a last dimension.
 LocalTensor part_of(TensorView tensor, int which);
 LocalTensor as_real(TensorView tensor);
-// transpose.cpp: a copy of bits (both of one carrier type) that swaps dimensions. False, and
-// nothing is done, where that is not what it is or the device wants no blocks.
-bool transpose_copy(const OpCall& call, TensorView target, TensorView source);
+
+// What is copied; the source broadcasts to the target. Both or none are complex, and the device has
+// both types, or the target is bool.
+struct CopyProblem {
+  TensorView target, source;
+};
+// transpose.cpp: within a type, where dimensions are swapped.
+Planned<PointwiseParams> plan_transpose(const OpCall& call, const CopyProblem& copy);
+void run_transpose(const OpCall& call, const CopyProblem& copy, const PointwiseParams& p);
+const AlgorithmFamily& copy_algorithms();
 
 // soft_double.cpp: for devices without float64. What moves: the tensor, or its bits as int64 where
 // the device lacks the type. Whether a conversion between the types is one of

@@ -45,7 +45,6 @@ void convert_float64(const OpCall& call, TensorView target, TensorView source) {
   ContiguousOutput out(call, target_bits);
   Defines d;
   d.type("A", other).set("KIND", kind_of(other)).set("TO_DOUBLE", to_double);
-  d.set("CPU_STYLE", is_cpu_style(call));
   const Division division = divide(call.caps(), target.numel(), 1024);
   Launch launch = call.launch(kernel_sources::copy_soft_double, "convert", d);
   bind(launch, out.view());

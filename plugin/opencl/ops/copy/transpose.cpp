@@ -13,8 +13,10 @@ constexpr int64_t kShortest = 8;  // elements along either dimension that are wo
 
 }  // namespace
 
-bool transpose_copy(const OpCall& call, TensorView target, TensorView source) {
-  if (call.caps().style != KernelStyle::Cpu || target.itemsize() > 4) return false;
+Planned<PointwiseParams> plan_transpose(const OpCall&, const CopyProblem& copy) {
+  const TensorView target = copy.target, source = copy.source;
+  if (source.dtype() != target.dtype()) return "the types differ";
+  if (target.itemsize() > 4) return "elements are larger than 4 bytes";
   IterationSpace nest = make_iteration(
       target.sizes(),
       std::vector{Dims(target.strides()),
@@ -23,10 +25,11 @@ bool transpose_copy(const OpCall& call, TensorView target, TensorView source) {
   Dims& in = nest.strides[1];
   if (nest.rank() < 2 || nest.rank() > POINTWISE_RANK || out[0] != 1 || in[0] == 1 ||
       nest.sizes[0] < kShortest)
-    return false;
+    return "no two long dimensions are swapped";
   size_t along = 1;  // the dimension whose neighbours are neighbours in the source
   while (along < nest.rank() && in[along] != 1) ++along;
-  if (along == nest.rank() || nest.sizes[along] < kShortest) return false;
+  if (along == nest.rank() || nest.sizes[along] < kShortest)
+    return "no two long dimensions are swapped";
   std::swap(nest.sizes[1], nest.sizes[along]);
   std::swap(out[1], out[along]);
   std::swap(in[1], in[along]);
@@ -38,16 +41,21 @@ bool transpose_copy(const OpCall& call, TensorView target, TensorView source) {
     p.strides[0][i] = out[i];
     p.strides[1][i] = in[i];
   }
+  return p;
+}
+
+void run_transpose(const OpCall& call, const CopyProblem& copy, const PointwiseParams& p) {
+  int64_t planes = 1;
+  for (int32_t i = 2; i < p.rank; ++i) planes *= p.sizes[i];
   Defines d;
-  d.type("TYPE", target.dtype());
+  d.type("TYPE", carrier_type(copy.target.dtype()));
   Launch launch = call.launch(kernel_sources::copy_transpose, "transpose", d);
-  bind(launch, target);
-  bind(launch, source);
-  launch.value(p).run({static_cast<size_t>(divide_up(p.sizes[0], kBlock)),
-                       static_cast<size_t>(divide_up(p.sizes[1], kBlock)),
-                       static_cast<size_t>(nest.numel / p.sizes[0] / p.sizes[1])},
-                      {1, 1, 1});
-  return true;
+  bind(launch, copy.target);
+  bind(launch, copy.source);
+  launch.value(p).run(
+      {static_cast<size_t>(divide_up(p.sizes[0], kBlock)),
+       static_cast<size_t>(divide_up(p.sizes[1], kBlock)), static_cast<size_t>(planes)},
+      {1, 1, 1});
 }
 
 }  // namespace ocltensor::opencl

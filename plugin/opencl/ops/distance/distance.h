@@ -1,10 +1,12 @@
 // Distances between rows.
 #pragma once
 
+#include "call/algorithms.h"
 #include "call/op_call.h"
 
 namespace ocltensor::opencl {
 
 std::span<const OpEntry> distance_operators();
+const AlgorithmFamily& distance_algorithms();
 
 }  // namespace ocltensor::opencl

@@ -11,16 +11,26 @@
 namespace ocltensor::opencl {
 namespace {
 
-Launch pdist_launch(const OpCall& call, const char* function, TensorView self, double p) {
-  Defines d;
-  d.type("A", self.dtype()).set("CPU_STYLE", is_cpu_style(call));
-  d.set("NORM", p == 0 ? 0 : p == 1 ? 1 : p == 2 ? 2 : std::isinf(p) ? 3 : 4);
-  return call.launch(kernel_sources::distance_pdist, function, d);
-}
+// Of row-major tensors: what is written, what is read in the kernel's order, and the matrix.
+struct Pdist {
+  const char* function;
+  TensorView out;
+  std::initializer_list<TensorView> in;
+  TensorView self;
+  double p;
+};
 
-void run(const OpCall& call, Launch& launch, TensorView self, double p, int64_t pieces) {
+void run_pdist(const OpCall& call, const Pdist& what) {
+  const TensorView self = what.self;
+  const double p = what.p;
+  Defines d;
+  d.type("A", self.dtype());
+  d.set("NORM", p == 0 ? 0 : p == 1 ? 1 : p == 2 ? 2 : std::isinf(p) ? 3 : 4);
+  Launch launch = call.launch(kernel_sources::distance_pdist, what.function, d);
+  bind(launch, what.out);
+  for (const TensorView in : what.in) bind(launch, in);
   PdistParams params{};
-  params.pieces = pieces;
+  params.pieces = what.out.numel();
   params.rows = self.size(0);
   params.columns = self.size(1);
   const auto narrow = static_cast<float>(p);
@@ -28,9 +38,28 @@ void run(const OpCall& call, Launch& launch, TensorView self, double p, int64_t 
     std::memcpy(&params.p, &p, sizeof p);
   else
     std::memcpy(&params.p, &narrow, sizeof narrow);
-  const Division division = divide(call.caps(), pieces);
+  const Division division = divide(call.caps(), params.pieces);
   params.per_item = division.per_item;
   launch.value(params).run(division.global, division.local);
+}
+
+constinit const AlgorithmFor<Pdist> kPdist(
+    {.id = "distance.pdist",
+     .description = "a pair of rows, or an element of their gradients, after another",
+     .last_resort = true},
+    Steps<takes_all<Pdist>, run_pdist>());
+
+struct Traits {
+  static std::string describe(const OpCall& call, const Pdist& what) {
+    return fmt::format("{} {} {} x {}", call.name(), name(what.self.dtype()), what.self.size(0),
+                       what.self.size(1));
+  }
+};
+using Algorithms = AlgorithmList<Pdist, Traits>;
+
+Algorithms& algorithms() {
+  static Algorithms& list = *new Algorithms("distance", distance_operators(), {&kPdist});  // leaked
+  return list;
 }
 
 void forward(OpCall& call) {
@@ -42,10 +71,7 @@ void forward(OpCall& call) {
   if (self.size(1) == 0) return fill_tensor(call, call.out(0), 0);
   const Contiguous dense(call, self);
   ContiguousOutput out(call, call.out(0));
-  Launch launch = pdist_launch(call, "forward", self, p);
-  bind(launch, out.view());
-  bind(launch, dense.view());
-  run(call, launch, self, p, out.view().numel());
+  algorithms().run(call, {"forward", out.view(), {dense.view()}, self, p});
   out.finish();
 }
 
@@ -59,12 +85,8 @@ void backward(OpCall& call) {
   const Contiguous grad(call, call.args().tensor(0)), dense(call, self),
       distance(call, call.args().tensor(3));
   ContiguousOutput out(call, call.out(0));
-  Launch launch = pdist_launch(call, "backward", self, p);
-  bind(launch, out.view());
-  bind(launch, grad.view());
-  bind(launch, dense.view());
-  bind(launch, distance.view());
-  run(call, launch, self, p, out.view().numel());
+  algorithms().run(call,
+                   {"backward", out.view(), {grad.view(), dense.view(), distance.view()}, self, p});
   out.finish();
 }
 
@@ -74,5 +96,7 @@ constexpr OpEntry kOperators[] = {{"_pdist_forward.out", forward},
 }  // namespace
 
 std::span<const OpEntry> distance_operators() { return kOperators; }
+
+const AlgorithmFamily& distance_algorithms() { return algorithms().family(); }
 
 }  // namespace ocltensor::opencl

@@ -70,9 +70,9 @@ Defines defines_for(const ElementwiseLaunch& what, DType out, const Nest& nest) 
   return d;
 }
 
-Defines complex_defines(const ElementwiseLaunch& what, DType out, bool rows) {
+Defines complex_defines(const ElementwiseLaunch& what, DType out) {
   Defines d;
-  d.set("EXPRESSION", what.formula->text).type("OUT", out).set("CPU_STYLE", rows);
+  d.set("EXPRESSION", what.formula->text).type("OUT", out);
   if (what.test) d.set("TEST", 1);
   for (size_t k = 0; k < 3; ++k) {
     const bool tensor = k < what.inputs.size() && what.inputs[k].tensor != nullptr;
@@ -143,11 +143,17 @@ void divide_elements(const OpCall& call, TensorView out, const ElementwiseLaunch
   global[0] = (run + per_group - 1) / per_group * local[0] * (total / run);
 }
 
-void run(const OpCall& call, TensorView out, const ElementwiseLaunch& what, const Nest& nest) {
-  const bool cpu_style = call.caps().style == KernelStyle::Cpu;
-  const bool complex = is_complex(what.compute);
-  Defines d = complex ? complex_defines(what, out.dtype(), cpu_style)
-                      : defines_for(what, out.dtype(), nest);
+// What the kernels take but how the work is cut: a nest of at most POINTWISE_RANK dimensions.
+struct Problem {
+  TensorView out;
+  const ElementwiseLaunch& what;
+  const Nest& nest;
+};
+struct Work {
+  std::array<size_t, 3> global{1, 1, 1}, local{1, 1, 1};
+};
+
+PointwiseParams params_of(const ElementwiseLaunch& what, const Nest& nest) {
   PointwiseParams p{};
   p.rank = static_cast<int32_t>(nest.space.rank());
   p.rows = 1;
@@ -161,31 +167,14 @@ void run(const OpCall& call, TensorView out, const ElementwiseLaunch& what, cons
     p.numbers[k] = bits_of(what.inputs[k].value, what.compute);
   for (size_t k = 0; k < what.parameters.size(); ++k)
     p.numbers[4 + k] = bits_of(what.parameters[k], what.compute);
+  return p;
+}
 
-  std::array<size_t, 3> global{1, 1, 1};
-  std::array<size_t, 3> local{1, 1, 1};
-  if (what.formula->form == FormulaForm::Special) d.set("SPECIAL", 1);
-  if (complex && !cpu_style) {
-    const auto total = static_cast<uint64_t>(p.sizes[0] * p.rows);
-    d.set("FLAT", p.rank == 1).set("INDEX", total < (uint64_t{1} << 31) ? "uint" : "ulong");
-    local[0] = std::min<size_t>(256, call.caps().max_work_group_size);
-    global[0] = (total + local[0] - 1) / local[0] * local[0];
-  } else if (complex) {
-    divide_rows(p, global[0], global[1]);
-  } else if (cpu_style) {
-    if (what.compute == DType::Float32) d.set("FAST_EXP", 1);
-    if (what.formula->form == FormulaForm::Lanes || what.formula->form == FormulaForm::Special)
-      d.set("LANES", 1);
-    if (what.formula->form == FormulaForm::Trigonometric && call.caps().scalar_trigonometry)
-      d.set("LANES_IF_LARGE", 1);
-    divide_rows(p, global[0], global[1]);
-  } else {
-    divide_elements(call, out, what, nest, p, d, global, local);
-  }
-  Launch launch = call.launch(complex     ? kernel_sources::elementwise_elementwise_complex
-                              : cpu_style ? kernel_sources::elementwise_elementwise_cpu
-                                          : kernel_sources::elementwise_elementwise_gpu,
-                              "pointwise", d);
+// With memory for `most` operands: absent ones are null.
+void launch(const OpCall& call, const Problem& problem, const Source& source, const Defines& d,
+            size_t most, const PointwiseParams& p, const Work& work) {
+  const Nest& nest = problem.nest;
+  Launch launch = call.launch(source, "pointwise", d);
   const auto bind_at = [&](const TensorView* tensor, size_t k) {
     if (tensor == nullptr) return (void)launch.memory(0, 0, 0);
     int64_t low = 0;
@@ -198,10 +187,113 @@ void run(const OpCall& call, TensorView out, const ElementwiseLaunch& what, cons
     launch.memory(tensor->address() + static_cast<uint64_t>(nest.offsets[k] * item), low * item,
                   (high + 1) * item);
   };
-  bind_at(&out, 0);
-  for (size_t k = 0; k < (complex ? 3 : 4); ++k)
-    bind_at(k < what.inputs.size() ? what.inputs[k].tensor : nullptr, k + 1);
-  launch.value(p).run(global, local);
+  const auto inputs = problem.what.inputs;
+  bind_at(&problem.out, 0);
+  for (size_t k = 0; k < most; ++k) bind_at(k < inputs.size() ? inputs[k].tensor : nullptr, k + 1);
+  launch.value(p).run(work.global, work.local);
+}
+
+const char* refuse_complex(const OpCall&, const Problem& problem) {
+  return is_complex(problem.what.compute) ? "numbers are complex" : nullptr;
+}
+const char* refuse_real(const OpCall&, const Problem& problem) {
+  return is_complex(problem.what.compute) ? nullptr : "numbers are real";
+}
+
+void run_rows(const OpCall& call, const Problem& problem) {
+  const ElementwiseLaunch& what = problem.what;
+  const FormulaForm form = what.formula->form;
+  Defines d = defines_for(what, problem.out.dtype(), problem.nest);
+  PointwiseParams p = params_of(what, problem.nest);
+  if (form == FormulaForm::Special) d.set("SPECIAL", 1);
+  if (what.compute == DType::Float32) d.set("FAST_EXP", 1);
+  if (form == FormulaForm::Lanes || form == FormulaForm::Special) d.set("LANES", 1);
+  if (form == FormulaForm::Trigonometric && call.caps().scalar_trigonometry)
+    d.set("LANES_IF_LARGE", 1);
+  Work work;
+  divide_rows(p, work.global[0], work.global[1]);
+  launch(call, problem, kernel_sources::elementwise_elementwise_cpu, d, 4, p, work);
+}
+
+void run_elements(const OpCall& call, const Problem& problem) {
+  const ElementwiseLaunch& what = problem.what;
+  Defines d = defines_for(what, problem.out.dtype(), problem.nest);
+  const PointwiseParams p = params_of(what, problem.nest);
+  if (what.formula->form == FormulaForm::Special) d.set("SPECIAL", 1);
+  Work work;
+  divide_elements(call, problem.out, what, problem.nest, p, d, work.global, work.local);
+  launch(call, problem, kernel_sources::elementwise_elementwise_gpu, d, 4, p, work);
+}
+
+void launch_complex(const OpCall& call, const Problem& problem, Defines& d,
+                    const PointwiseParams& p, const Work& work) {
+  if (problem.what.formula->form == FormulaForm::Special) d.set("SPECIAL", 1);
+  launch(call, problem, kernel_sources::elementwise_elementwise_complex, d, 3, p, work);
+}
+void run_complex_rows(const OpCall& call, const Problem& problem) {
+  Defines d = complex_defines(problem.what, problem.out.dtype());
+  PointwiseParams p = params_of(problem.what, problem.nest);
+  Work work;
+  divide_rows(p, work.global[0], work.global[1]);
+  launch_complex(call, problem, d, p, work);
+}
+void run_complex_elements(const OpCall& call, const Problem& problem) {
+  Defines d = complex_defines(problem.what, problem.out.dtype());
+  const PointwiseParams p = params_of(problem.what, problem.nest);
+  const auto total = static_cast<uint64_t>(p.sizes[0] * p.rows);
+  d.set("FLAT", p.rank == 1).set("INDEX", total < (uint64_t{1} << 31) ? "uint" : "ulong");
+  Work work;
+  work.local[0] = std::min<size_t>(256, call.caps().max_work_group_size);
+  work.global[0] = (total + work.local[0] - 1) / work.local[0] * work.local[0];
+  launch_complex(call, problem, d, p, work);
+}
+
+// None stands in for another, so that each is a last resort.
+constinit const AlgorithmFor<Problem> kRows({.id = "pointwise.rows",
+                                             .description = "rows of vectors for each work-item",
+                                             .style = DeviceStyle::Cpu,
+                                             .last_resort = true},
+                                            Steps<refuse_complex, run_rows>());
+constinit const AlgorithmFor<Problem> kElements(
+    {.id = "pointwise.elements",
+     .description = "an element, or a vector of 16 bytes, for each work-item",
+     .style = DeviceStyle::Gpu,
+     .last_resort = true},
+    Steps<refuse_complex, run_elements>());
+constinit const AlgorithmFor<Problem> kComplexRows({.id = "pointwise.complex_rows",
+                                                    .description = "complex64, rows",
+                                                    .style = DeviceStyle::Cpu,
+                                                    .last_resort = true},
+                                                   Steps<refuse_real, run_complex_rows>());
+constinit const AlgorithmFor<Problem> kComplexElements({.id = "pointwise.complex_elements",
+                                                        .description = "complex64, elements",
+                                                        .style = DeviceStyle::Gpu,
+                                                        .last_resort = true},
+                                                       Steps<refuse_real, run_complex_elements>());
+
+struct Traits {
+  static std::string describe(const OpCall& call, const Problem& problem) {
+    return fmt::format("{} {} {} {}", call.name(), problem.what.formula->name,
+                       name(problem.what.compute), to_string(problem.out.sizes()));
+  }
+};
+using Algorithms = AlgorithmList<Problem, Traits>;
+
+// Operators of the family `pointwise`, by name; others launch formulas, too.
+std::span<const OpEntry> served() {
+  static const auto& list = *new auto([] {
+    std::vector<OpEntry> names;
+    for (const Operator& op : operators())
+      if (std::string_view(op.family) == "pointwise") names.push_back({op.name.c_str(), nullptr});
+    return names;
+  }());
+  return list;
+}
+
+Algorithms& algorithms() {
+  static Algorithms& list = *new Algorithms(
+      "pointwise", served(), {&kRows, &kElements, &kComplexRows, &kComplexElements});  // leaked
+  return list;
 }
 
 // The common case, without looking at dimensions: every tensor is contiguous and of the output's
@@ -227,7 +319,7 @@ Nest flat_nest(TensorView out, std::span<const ElementwiseInput> inputs) {
 
 void run_nested(const OpCall& call, TensorView out, const ElementwiseLaunch& what,
                 const Nest& nest) {
-  if (nest.space.rank() <= POINTWISE_RANK) return run(call, out, what, nest);
+  if (nest.space.rank() <= POINTWISE_RANK) return algorithms().run(call, {out, what, nest});
   Nest inner = nest;
   const int64_t count = inner.space.sizes.back();
   inner.space.sizes.pop_back();
@@ -244,9 +336,12 @@ void run_nested(const OpCall& call, TensorView out, const ElementwiseLaunch& wha
 
 }  // namespace
 
+const AlgorithmFamily& pointwise_algorithms() { return algorithms().family(); }
+
 void launch_elementwise(const OpCall& call, TensorView out, const ElementwiseLaunch& what) {
   if (out.numel() == 0) return;
-  if (is_flat(out, what.inputs)) return run(call, out, what, flat_nest(out, what.inputs));
+  if (is_flat(out, what.inputs))
+    return algorithms().run(call, {out, what, flat_nest(out, what.inputs)});
   std::vector<Dims> strides;
   strides.reserve(1 + what.inputs.size());
   strides.emplace_back(out.strides());

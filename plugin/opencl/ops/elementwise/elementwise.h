@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "call/algorithms.h"
 #include "call/op_call.h"
 
 namespace ocltensor::opencl {
@@ -30,5 +31,6 @@ struct ElementwiseLaunch {
 };
 // Computes `out` (any type, cast on store) elementwise; the inputs broadcast to its shape.
 void launch_elementwise(const OpCall& call, TensorView out, const ElementwiseLaunch& what);
+const AlgorithmFamily& pointwise_algorithms();
 
 }  // namespace ocltensor::opencl

@@ -40,10 +40,9 @@ void run_pieces(const OpCall& call, Launch& launch, FftParams p, int64_t count) 
   launch.value(p).run(division.global, division.local);
 }
 
-Defines defines_of(const OpCall& call, const SignalPlace& in, const SignalPlace& out,
-                   int64_t count) {
+Defines defines_of(const SignalPlace& in, const SignalPlace& out, int64_t count) {
   Defines d;
-  d.set("CPU_STYLE", is_cpu_style(call)).set("HALF_IN", in.kind == Signal::Half);
+  d.set("HALF_IN", in.kind == Signal::Half);
   d.set("IN", in.kind == Signal::Real ? "f32" : "c64");
   d.set("OUT", out.kind == Signal::Real ? "f32" : "c64");
   d.set("INDEX", count < (int64_t{1} << 31) ? "uint" : "ulong");
@@ -70,8 +69,7 @@ Roots make_roots(const OpCall& call, int64_t length) {
   FftParams p{};
   p.length = length;
   p.low_bits = low_bits;
-  Launch launch = call.launch(kernel_sources::fft_passes_tables, "fft_roots",
-                              Defines().set("CPU_STYLE", is_cpu_style(call)));
+  Launch launch = call.launch(kernel_sources::fft_passes_tables, "fft_roots", Defines());
   roots.bind(launch);
   run_pieces(call, launch, p, entries);
   return roots;
@@ -100,7 +98,7 @@ void run_passes(const OpCall& call, SignalPlace in, SignalPlace out, const Trans
       target = {memory[1].address(), Signal::Complex};
     const int64_t count = t.outer * (t.length / radix) * t.inner;
     Launch launch = call.launch(kernel_sources::fft_passes, "fft_pass",
-                                defines_of(call, in, target, count * radix).set("RADIX", radix));
+                                defines_of(in, target, count * radix).set("RADIX", radix));
     bind(launch, in, t);
     bind(launch, target, t);
     roots.bind(launch);
@@ -134,8 +132,7 @@ void run_bluestein(const OpCall& call, SignalPlace in, SignalPlace out, const Tr
 
   FftParams p = params_of(t, in, out);
   p.out_length = circle_length;
-  Launch chirps = call.launch(kernel_sources::fft_passes_tables, "fft_chirp",
-                              Defines().set("CPU_STYLE", is_cpu_style(call)));
+  Launch chirps = call.launch(kernel_sources::fft_passes_tables, "fft_chirp", Defines());
   chirps.memory(chirp.address(), 0, t.length * 8).memory(filter.address(), 0, circle_length * 8);
   run_pieces(call, chirps, p, circle_length);
   // Powers of 2: always by passes, whatever was disabled.
@@ -145,7 +142,7 @@ void run_bluestein(const OpCall& call, SignalPlace in, SignalPlace out, const Tr
 
   const int64_t padded_count = t.outer * circle_length * t.inner;
   Launch before = call.launch(kernel_sources::fft_passes_chirp, "chirp_before",
-                              defines_of(call, in, padded_place, padded_count));
+                              defines_of(in, padded_place, padded_count));
   bind(before, in, t);
   bind(before, padded_place, forward).memory(chirp.address(), 0, t.length * 8);
   run_pieces(call, before, p, padded_count);
@@ -159,7 +156,7 @@ void run_bluestein(const OpCall& call, SignalPlace in, SignalPlace out, const Tr
 
   const int64_t count = t.outer * t.length * t.inner;
   Launch after = call.launch(kernel_sources::fft_passes_chirp, "chirp_after",
-                             defines_of(call, padded_place, out, padded_count));
+                             defines_of(padded_place, out, padded_count));
   bind(after, padded_place, forward);
   bind(after, out, t).memory(chirp.address(), 0, t.length * 8);
   p = params_of(t, in, out);
@@ -173,36 +170,40 @@ struct Problem {
   Transform transform;
 };
 
-const char* refuse_passes(const OpCall&, const Problem& p) {
-  return radices_of(p.transform.length).empty() ? "the length has a prime factor above 7" : nullptr;
+// The plan: the radices of the passes.
+using Radices = std::vector<int64_t>;
+
+Planned<Radices> plan_passes(const OpCall&, const Problem& p) {
+  Radices radices = radices_of(p.transform.length);
+  if (radices.empty()) return "the length has a prime factor above 7";
+  return radices;
 }
-void run_by_passes(const OpCall& call, const Problem& p) {
-  run_passes(call, p.in, p.out, p.transform, radices_of(p.transform.length));
+void run_by_passes(const OpCall& call, const Problem& p, const Radices& radices) {
+  run_passes(call, p.in, p.out, p.transform, radices);
 }
-const char* refuse_nothing(const OpCall&, const Problem&) { return nullptr; }
 void run_by_bluestein(const OpCall& call, const Problem& p) {
   run_bluestein(call, p.in, p.out, p.transform);
 }
 
-const AlgorithmFor<Problem> kPasses{
-    {"fft.passes", "Stockham passes"}, refuse_passes, run_by_passes};
-const AlgorithmFor<Problem> kBluestein{
-    {"fft.bluestein", "Bluestein's convolution", true}, refuse_nothing, run_by_bluestein};
+constinit const AlgorithmFor<Problem> kPasses({.id = "fft.passes",
+                                               .description = "Stockham passes"},
+                                              Steps<plan_passes, run_by_passes>());
+constinit const AlgorithmFor<Problem> kBluestein({.id = "fft.bluestein",
+                                                  .description = "Bluestein's convolution",
+                                                  .last_resort = true},
+                                                 Steps<takes_all<Problem>, run_by_bluestein>());
 
 struct Traits {
   static std::string describe(const OpCall&, const Problem& p) {
     return fmt::format("fft {} x {} x {}", p.transform.outer, p.transform.length,
                        p.transform.inner);
   }
-  static std::string notes(const OpCall&, const Problem&) { return {}; }
-  static ShapeClass shape_class(const OpCall&, const Problem&) { return {}; }  // nothing to measure
-  static std::string shape_text(const ShapeClass&) { return {}; }
-  static Scratch redirect(const OpCall& call, Problem&) { return call.scratch(0); }
 };
 using Algorithms = AlgorithmList<Problem, Traits>;
 
 Algorithms& algorithms() {
-  static Algorithms& list = *new Algorithms("fft", {&kPasses, &kBluestein});  // leaked, as others
+  static Algorithms& list =
+      *new Algorithms("fft", fft_operators(), {&kPasses, &kBluestein});  // leaked, as others
   return list;
 }
 

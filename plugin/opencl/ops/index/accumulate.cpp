@@ -42,13 +42,10 @@ uint64_t bits_of(Scalar value, DType type) {
   return bits;
 }
 
-Defines accumulation_defines(const OpCall& call, const Accumulation& what) {
+Defines accumulation_defines(const Accumulation& what) {
   const DType type = what.target.dtype();
   Defines d;
-  d.type("A", type)
-      .type("S", what.source.dtype())
-      .set("CPU_STYLE", is_cpu_style(call))
-      .set("FLOATING", is_floating(type));
+  d.type("A", type).type("S", what.source.dtype()).set("FLOATING", is_floating(type));
   d.set("COMBINE", combine_name(what.how)).set("FIRST", !what.include_self);
   d.set("SCALED(v)", is_one(what.alpha) ? "(v)" : "(T)(alpha * (v))");
   return d;
@@ -63,7 +60,7 @@ void fill_zero(const OpCall& call, const Scratch& memory) {
 }
 
 void divide_means(const OpCall& call, const Accumulation& what, const Scratch& counts) {
-  Defines d = accumulation_defines(call, what);
+  Defines d = accumulation_defines(what);
   d.set("COUNTED", 1);
   const int64_t elements = what.target.numel();
   const Division division = divide(call.caps(), elements, 1024);
@@ -80,7 +77,7 @@ Division divide_groups(const OpCall& call, const Accumulation& what, AccumulateP
   constexpr int64_t kLongRow = 32, kMostParts = 64;
   p.parts = 1;
   p.pieces = what.groups;
-  if (!is_cpu_style(call)) {
+  if (by_style(call, false, true)) {
     p.pieces = what.groups * what.block;
     return divide(call.caps(), p.pieces);
   }
@@ -129,7 +126,7 @@ void accumulate_in_sequence(const OpCall& call, const Accumulation& what) {
   const bool counted = !what.include_self || what.how == Combine::Mean;
   const Scratch counts = call.scratch(counted ? static_cast<uint64_t>(what.target.numel()) * 4 : 0);
   if (counted) fill_zero(call, counts);
-  Defines d = accumulation_defines(call, what);
+  Defines d = accumulation_defines(what);
   d.set("COUNTED", counted);
   Launch launch = call.launch(kernel_sources::index_accumulate, "accumulate", d);
   bind(launch, what.target);
@@ -139,30 +136,31 @@ void accumulate_in_sequence(const OpCall& call, const Accumulation& what) {
   launch.value(p).run(division.global, division.local);
   if (what.how == Combine::Mean) divide_means(call, what, counts);
 }
-const char* refuse_nothing(const OpCall&, const Accumulation&) { return nullptr; }
 
-const AlgorithmFor<Accumulation> kRuns{
-    {"accumulate.runs", "sorted by keys, whose runs are cut into chunks"},
-    refuse_runs,
-    accumulate_runs,
-    pass_over_runs};
-const AlgorithmFor<Accumulation> kSequence{
-    {"accumulate.sequence", "one after another", true}, refuse_nothing, accumulate_in_sequence};
+constinit const AlgorithmFor<Accumulation> kRunsGpu(
+    {.id = "accumulate.runs_gpu",
+     .description = "sorted by keys, whose runs are cut into chunks",
+     .style = DeviceStyle::Gpu},
+    Steps<refuse_runs, accumulate_runs_gpu>(), pass_over_runs_gpu);
+constinit const AlgorithmFor<Accumulation> kRunsCpu(
+    {.id = "accumulate.runs_cpu",
+     .description = "packed with their positions and sorted by digits; long chunks of runs",
+     .style = DeviceStyle::Cpu},
+    Steps<refuse_runs, accumulate_runs_cpu>(), pass_over_runs_cpu);
+constinit const AlgorithmFor<Accumulation> kSequence(
+    {.id = "accumulate.sequence", .description = "one after another", .last_resort = true},
+    Steps<takes_all<Accumulation>, accumulate_in_sequence>());
 
 struct AccumulationTraits {
   static std::string describe(const OpCall& call, const Accumulation& what) {
     return fmt::format("{} {} x {} rows of {}", call.name(), what.groups, what.length, what.block);
   }
-  static std::string notes(const OpCall&, const Accumulation&) { return {}; }
-  static ShapeClass shape_class(const OpCall&, const Accumulation&) { return {}; }  // not measured
-  static std::string shape_text(const ShapeClass&) { return {}; }
-  static Scratch redirect(const OpCall& call, Accumulation&) { return call.scratch(0); }
 };
 using AccumulationAlgorithms = AlgorithmList<Accumulation, AccumulationTraits>;
 
 AccumulationAlgorithms& algorithms() {
-  static AccumulationAlgorithms& list =
-      *new AccumulationAlgorithms("accumulate", {&kRuns, &kSequence});  // leaked
+  static AccumulationAlgorithms& list = *new AccumulationAlgorithms(
+      "accumulate", scatter_operators(), {&kRunsGpu, &kRunsCpu, &kSequence});  // leaked
   return list;
 }
 

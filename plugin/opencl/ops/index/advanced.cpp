@@ -15,9 +15,9 @@ bool is_mask(TensorView index) {
 using OptionalIndices = std::vector<std::optional<TensorView>>;
 
 // One integer index (or none) per dimension of self, and the shape of self[indices].
-class Plan {
+class IndexPlan {
  public:
-  Plan(const OpCall& call, TensorView self, const OptionalIndices& indices)
+  IndexPlan(const OpCall& call, TensorView self, const OptionalIndices& indices)
       : call_(call), self_(self) {
     for (const auto& index : indices) expand(index);
     check(views_.size() <= self.sizes().size(),
@@ -157,7 +157,7 @@ void index_op(OpCall& call) {
   const TensorView self = call.args().tensor(0);
   const auto indices = call.args().tensors(1);
   check_indices(call, indices);
-  const Plan plan(call, self, indices);
+  const IndexPlan plan(call, self, indices);
   call.accept();
   if (!call.wants(0)) return;
   plan.move(call.out(0), self, Move::Take);
@@ -206,7 +206,7 @@ bool put_number(const OpCall& call, TensorView out, TensorView self, const Optio
   return true;
 }
 
-void put_accumulated(const OpCall& call, const Plan& plan, TensorView out, TensorView self,
+void put_accumulated(const OpCall& call, const IndexPlan& plan, TensorView out, TensorView self,
                      TensorView values, bool sum) {
   Dims order = plan.indexed();
   for (const int64_t d : plan.unindexed()) order.push_back(d);
@@ -228,46 +228,44 @@ void put_accumulated(const OpCall& call, const Plan& plan, TensorView out, Tenso
 }
 
 struct Put {
-  const Plan& plan;
+  const IndexPlan& plan;
   TensorView out, self, values;
   bool sum;
 };
 
-// On GPUs equal indices may race, as ATen allows.
+// Equal indices may race, as ATen allows.
 const char* refuse_unordered(const OpCall& call, const Put& put) {
   if (put.sum) return "sums are added in order";
-  if (is_cpu_style(call)) return "the device wants few large work-items";
-  if (call.deterministic()) return "equal indices would race: deterministic";
-  return nullptr;
+  return call.deterministic() ? "equal indices would race: deterministic" : nullptr;
 }
 void put_unordered(const OpCall& call, const Put& put) {
   copy_tensor(call, put.out, put.self);
   put.plan.move(put.values, put.out, Move::Put);
 }
 // The last of equal indices wins.
-const char* refuse_nothing(const OpCall&, const Put&) { return nullptr; }
 void put_ordered(const OpCall& call, const Put& put) {
   put_accumulated(call, put.plan, put.out, put.self, put.values, put.sum);
 }
 
-const AlgorithmFor<Put> kUnordered{
-    {"index_put.unordered", "all at once"}, refuse_unordered, put_unordered};
-const AlgorithmFor<Put> kOrdered{
-    {"index_put.ordered", "in the order of the values", true}, refuse_nothing, put_ordered};
+constinit const AlgorithmFor<Put> kUnordered({.id = "index_put.unordered",
+                                              .description = "all at once",
+                                              .style = DeviceStyle::Gpu},
+                                             Steps<refuse_unordered, put_unordered>());
+constinit const AlgorithmFor<Put> kOrdered({.id = "index_put.ordered",
+                                            .description = "in the order of the values",
+                                            .last_resort = true},
+                                           Steps<takes_all<Put>, put_ordered>());
 
 struct PutTraits {
   static std::string describe(const OpCall& call, const Put& put) {
     return fmt::format("{} {} values", call.name(), numel(put.plan.sizes()));
   }
-  static std::string notes(const OpCall&, const Put&) { return {}; }
-  static ShapeClass shape_class(const OpCall&, const Put&) { return {}; }  // not measured
-  static std::string shape_text(const ShapeClass&) { return {}; }
-  static Scratch redirect(const OpCall& call, Put&) { return call.scratch(0); }
 };
 using PutAlgorithms = AlgorithmList<Put, PutTraits>;
 
 PutAlgorithms& put_algorithms() {
-  static PutAlgorithms& list = *new PutAlgorithms("index_put", {&kUnordered, &kOrdered});  // leaked
+  static PutAlgorithms& list =
+      *new PutAlgorithms("index_put", advanced_operators(), {&kUnordered, &kOrdered});  // leaked
   return list;
 }
 
@@ -286,7 +284,7 @@ void index_put(OpCall& call) {
   check_rank(call, self.ndim());
   call.accept();
   if (!call.wants(0) || put_number(call, out, self, indices, values)) return;
-  const Plan plan(call, self, indices);
+  const IndexPlan plan(call, self, indices);
   const LocalTensor spread(values.address(), values.dtype(), plan.sizes(),
                            broadcast_strides(values.sizes(), values.strides(), plan.sizes()));
   if (numel(plan.sizes()) == 0) return copy_tensor(call, out, self);

@@ -28,7 +28,7 @@ void launch_dimensions(const OpCall& call, const char* function, TensorView memo
     const Division division = divide(call.caps(), pieces);
     p.per_item = division.per_item;
     Defines d;
-    d.type("A", edges[0].view().dtype()).set("CPU_STYLE", is_cpu_style(call));
+    d.type("A", edges[0].view().dtype());
     Launch launch = call.launch(kernel_sources::index_histogram, function, d);
     bind(launch, memory);
     bind(launch, beside);
@@ -51,6 +51,51 @@ void divide_by_volumes(const OpCall& call, TensorView sums, const std::deque<Con
   launch_dimensions(call, "density", sums, out, edges, sums.numel());
 }
 
+struct Histogram {
+  TensorView sums, points;  // row-major; [.., dimensions]
+  const std::optional<TensorView>& weight;
+  const std::deque<Contiguous>& edges;
+  bool density;
+};
+
+// The bin of a point is its key.
+void run_keys(const OpCall& call, const Histogram& what) {
+  const int64_t points = what.points.numel() / what.points.size(-1);
+  fill_tensor(call, what.sums, 0);
+  if (points > 0) {
+    const Contiguous dense(call, what.points), amounts(call, what.weight.value_or(what.points));
+    const Scratch memory = call.scratch(static_cast<uint64_t>(points) * 8);
+    const LocalTensor keys(memory.address(), DType::Int64, Dims{points});
+    launch_dimensions(call, "places", keys, dense.view(), what.edges, points);
+    const Scratch number = call.scratch(what.weight ? 0 : 8);
+    const LocalTensor one(number.address(), what.points.dtype(), Dims{});
+    if (!what.weight) fill_tensor(call, one, 1);
+    Accumulation sum{what.sums, what.weight ? amounts.view() : one.view(), keys};
+    sum.length = points;
+    sum.one_source = !what.weight;
+    accumulate(call, sum);
+  }
+  if (what.density) divide_by_volumes(call, what.sums, what.edges);
+}
+
+constinit const AlgorithmFor<Histogram> kKeys({.id = "histogram.keys",
+                                               .description = "points are added up by their bins",
+                                               .last_resort = true},
+                                              Steps<takes_all<Histogram>, run_keys>());
+
+struct Traits {
+  static std::string describe(const OpCall& call, const Histogram& what) {
+    return fmt::format("{} {} {}", call.name(), name(what.points.dtype()),
+                       to_string(what.points.sizes()));
+  }
+};
+using Algorithms = AlgorithmList<Histogram, Traits>;
+
+Algorithms& algorithms() {
+  static Algorithms& list = *new Algorithms("histogram", kHistogramOperators, {&kKeys});  // leaked
+  return list;
+}
+
 void histogramdd(OpCall& call) {
   check_outputs(call);
   const TensorView self = call.args().tensor(0);
@@ -58,25 +103,10 @@ void histogramdd(OpCall& call) {
   if (self.dtype() != DType::Float32 && self.dtype() != DType::Float64)
     unsupported(TB_REASON_DTYPE, "{}: {} is not supported", call.name(), name(self.dtype()));
   call.accept();
-  const int64_t points = self.numel() / self.size(-1);
   std::deque<Contiguous> edges;
   for (const TensorView edge : call.args().whole_list(1)) edges.emplace_back(call, edge);
   ContiguousOutput sums(call, call.out(0));
-  fill_tensor(call, sums.view(), 0);
-  if (points > 0) {
-    const Contiguous dense(call, self), amounts(call, weight ? *weight : self);
-    const Scratch memory = call.scratch(static_cast<uint64_t>(points) * 8);
-    const LocalTensor keys(memory.address(), DType::Int64, Dims{points});
-    launch_dimensions(call, "places", keys, dense.view(), edges, points);
-    const Scratch number = call.scratch(weight ? 0 : 8);
-    const LocalTensor one(number.address(), self.dtype(), Dims{});
-    if (!weight) fill_tensor(call, one, 1);
-    Accumulation what{sums.view(), weight ? amounts.view() : one.view(), keys};
-    what.length = points;
-    what.one_source = !weight;
-    accumulate(call, what);
-  }
-  if (call.args().boolean(3)) divide_by_volumes(call, sums.view(), edges);
+  algorithms().run(call, {sums.view(), self, weight, edges, call.args().boolean(3)});
   sums.finish();
 }
 
@@ -85,5 +115,7 @@ constexpr OpEntry kOperators[] = {{"_histogramdd_from_bin_tensors.out", histogra
 }  // namespace
 
 const std::span<const OpEntry> kHistogramOperators = kOperators;
+
+const AlgorithmFamily& histogram_algorithms() { return algorithms().family(); }
 
 }  // namespace ocltensor::opencl

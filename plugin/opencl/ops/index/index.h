@@ -27,7 +27,7 @@ struct Indexed {
   bool offsets = false;  // `index` holds offsets as Keys and AddKeys leave them
   int64_t dim = 0;       // the indexed dimension, for the error of an index outside of it
 };
-// An index outside of the dimension is reported (runtime/faults.h), and moves nothing.
+// An index outside of the dimension is reported (runtime/queue/faults.h), and moves nothing.
 void move_indexed(const OpCall& call, const Indexed& what, Move mode);
 void check_rank(const OpCall& call, int64_t rank);
 
@@ -49,7 +49,7 @@ struct Accumulation {
   Combine how = Combine::Sum;
   bool include_self = true;
   Scalar alpha = 1;
-  // Of accumulate_runs alone: factors of the target's type, `factors_each` in a row for the same
+  // Of runs.h alone: factors of the target's type, `factors_each` in a row for the same
   // source; then `length` counts factors.
   const TensorView* factors = nullptr;
   int64_t factors_each = 1;
@@ -80,6 +80,9 @@ scatter_operators();  // scatter.cpp: scatter*, index_add, embedding_dense_backw
 std::span<const OpEntry> advanced_operators();
 const AlgorithmFamily& index_put_algorithms();  // advanced.cpp: index, index_put
 const AlgorithmFamily& accumulation_algorithms();
+const AlgorithmFamily& index_move_algorithms();
+const AlgorithmFamily& selection_algorithms();
+const AlgorithmFamily& histogram_algorithms();
 extern const std::span<const OpEntry> kHistogramOperators;  // histogram.cpp
 std::span<const OpEntry> select_operators();                // select.cpp: nonzero, masked_select
 

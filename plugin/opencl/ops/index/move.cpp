@@ -72,41 +72,109 @@ void check_rank(const OpCall& call, int64_t rank) {
                 rank);
 }
 
-void move_indexed(const OpCall& call, const Indexed& what, Move mode) {
-  if (what.direct.numel() == 0) return;
-  const Dims strides[] = {Dims(what.direct.strides()), what.base, what.index_strides};
-  const IterationSpace nest = make_iteration(what.direct.sizes(), strides);
-  IndexedParams p = params_of(what, nest);
-  const bool cpu_style = is_cpu_style(call);
+namespace {
+
+// A move whose loop nest is merged.
+struct Movement {
+  const Indexed& what;
+  Move mode;
+  IndexedParams p;
+};
+struct Work {
+  std::array<size_t, 3> global{1, 1, 1}, local{1, 1, 1};
+};
+
+Defines defines_of(const Movement& m) {
   Defines d;
-  const int64_t vector = cpu_style ? 1 : vector_of(what, p, mode);
-  if (vector > 1) {
-    take_vectors(p, vector);
-    d.set("A", "b128");
-  } else {
-    d.type("A", carrier_type(what.direct.dtype()));
-  }
-  d.type("I", what.index.dtype());
-  d.set("MODE", static_cast<int64_t>(mode))
-      .set("OFFSETS", what.offsets)
-      .set("CPU_STYLE", cpu_style);
-  std::array<size_t, 3> global{1, 1, 1};
-  std::array<size_t, 3> local{1, 1, 1};
-  if (cpu_style) {
-    d.set("ROW_INDEX", p.strides[2][0] == 0)
-        .set("UNIT", p.strides[0][0] == 1 && p.strides[1][0] == 1);
-    divide_nest(p, global[0], global[1]);
-  } else {
-    const Division division = divide(call.caps(), p.sizes[0] * p.rows);
-    d.set("INDEX", p.sizes[0] * p.rows < INT32_MAX ? "uint" : "ulong");
-    global = division.global;
-    local = division.local;
-  }
+  d.type("I", m.what.index.dtype());
+  d.set("MODE", static_cast<int64_t>(m.mode)).set("OFFSETS", m.what.offsets);
+  return d;
+}
+
+void launch_move(const OpCall& call, const Indexed& what, const Defines& d, const IndexedParams& p,
+                 const Work& work) {
   Launch launch = call.launch(kernel_sources::index_move, "indexed", d);
   bind(launch, what.direct);
   bind(launch, what.indexed);
   bind(launch, what.index);
-  call.report(launch, FaultKind::Index, what.dim).value(p).run(global, local);
+  call.report(launch, FaultKind::Index, what.dim).value(p).run(work.global, work.local);
+}
+
+void move_rows(const OpCall& call, const Movement& m) {
+  IndexedParams p = m.p;
+  Defines d = defines_of(m);
+  d.type("A", carrier_type(m.what.direct.dtype()));
+  d.set("ROW_INDEX", p.strides[2][0] == 0)
+      .set("UNIT", p.strides[0][0] == 1 && p.strides[1][0] == 1);
+  Work work;
+  divide_nest(p, work.global[0], work.global[1]);
+  launch_move(call, m.what, d, p, work);
+}
+
+void launch_items(const OpCall& call, const Movement& m, Defines& d, const IndexedParams& p) {
+  const int64_t items = p.sizes[0] * p.rows;
+  const Division division = divide(call.caps(), items);
+  d.set("INDEX", items < INT32_MAX ? "uint" : "ulong");
+  launch_move(call, m.what, d, p, {division.global, division.local});
+}
+
+Planned<int64_t> plan_vectors(const OpCall&, const Movement& m) {
+  const int64_t vector = vector_of(m.what, m.p, m.mode);
+  if (vector == 1) return "lines do not start and end at multiples of 16 bytes";
+  return vector;
+}
+void move_vectors(const OpCall& call, const Movement& m, const int64_t& vector) {
+  IndexedParams p = m.p;
+  take_vectors(p, vector);
+  Defines d = defines_of(m);
+  d.set("A", "b128");
+  launch_items(call, m, d, p);
+}
+
+void move_elements(const OpCall& call, const Movement& m) {
+  Defines d = defines_of(m);
+  d.type("A", carrier_type(m.what.direct.dtype()));
+  launch_items(call, m, d, m.p);
+}
+
+constinit const AlgorithmFor<Movement> kRows({.id = "index_move.rows",
+                                              .description = "a run of rows for each work-item",
+                                              .style = DeviceStyle::Cpu,
+                                              .last_resort = true},
+                                             Steps<takes_all<Movement>, move_rows>());
+constinit const AlgorithmFor<Movement> kVectors({.id = "index_move.vectors",
+                                                 .description = "lines, by 16 bytes",
+                                                 .style = DeviceStyle::Gpu},
+                                                Steps<plan_vectors, move_vectors>());
+constinit const AlgorithmFor<Movement> kElements({.id = "index_move.elements",
+                                                  .description = "an element for each work-item",
+                                                  .style = DeviceStyle::Gpu,
+                                                  .last_resort = true},
+                                                 Steps<takes_all<Movement>, move_elements>());
+
+struct Traits {
+  static std::string describe(const OpCall& call, const Movement& m) {
+    return fmt::format("{} {} {} in lines of {}", call.name(), m.what.direct.numel(),
+                       name(m.what.direct.dtype()), m.p.sizes[0]);
+  }
+};
+using Algorithms = AlgorithmList<Movement, Traits>;
+
+Algorithms& algorithms() {
+  static Algorithms& list =
+      *new Algorithms("index_move", move_operators(), {&kRows, &kVectors, &kElements});  // leaked
+  return list;
+}
+
+}  // namespace
+
+const AlgorithmFamily& index_move_algorithms() { return algorithms().family(); }
+
+void move_indexed(const OpCall& call, const Indexed& what, Move mode) {
+  if (what.direct.numel() == 0) return;
+  const Dims strides[] = {Dims(what.direct.strides()), what.base, what.index_strides};
+  const IterationSpace nest = make_iteration(what.direct.sizes(), strides);
+  algorithms().run(call, {what, mode, params_of(what, nest)});
 }
 
 namespace {

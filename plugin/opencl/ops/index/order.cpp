@@ -39,7 +39,6 @@ Scratch keys_in_order(const OpCall& call, TensorView keys, int64_t limit) {
   const Division division = divide(call.caps(), p.pieces);
   p.per_item = division.per_item;
   Defines d;
-  d.set("CPU_STYLE", 1);
   for (int64_t pass = 0; pass < passes; ++pass) {
     const bool to_spare = (passes - 1 - pass) % 2 == 1;
     p.shift = static_cast<int32_t>(pass * p.bits);

@@ -40,6 +40,11 @@ struct Sorted {
   std::optional<Scratch> positions;
 };
 
+Sorted sort_for_cpu(const OpCall& call, TensorView keys, const Shape& shape) {
+  const LocalTensor row(keys.address(), DType::Int64, Dims{shape.count});
+  return {keys_in_order(call, row, shape.blocks), std::nullopt};
+}
+
 Sorted sort_for_gpu(const OpCall& call, TensorView keys, const Shape& shape) {
   const auto bytes = static_cast<uint64_t>(shape.count) * 8;
   Sorted sorted{call.scratch(bytes), call.scratch(bytes)};
@@ -56,18 +61,16 @@ Sorted sort_for_gpu(const OpCall& call, TensorView keys, const Shape& shape) {
 
 // Numbers of an entry that a work-item combines.
 int64_t lanes_of(const OpCall& call, int64_t block) {
-  if (!is_cpu_style(call)) return 1;
-  for (const int64_t lanes : {64, 16, 4})
-    if (block % lanes == 0) return lanes;
-  return 1;
+  int64_t most = by_style(call, 64, 1);
+  while (block % most != 0) most /= 4;
+  return most;
 }
 
 // Entries of a chunk, the same on all devices of a style, as sums depend on it. The last level has
 // so few that it takes no longer than a chunk of others.
 int64_t chunk_of(const OpCall& call, int64_t count) {
-  const int64_t chunk = is_cpu_style(call)
-                            ? std::clamp<int64_t>(divide_up(divide_up(count, 64), 8) * 8, 64, 1024)
-                            : 32;
+  const int64_t chunk = by_style<int64_t>(
+      call, std::clamp<int64_t>(divide_up(divide_up(count, 64), 8) * 8, 64, 1024), 32);
   return count <= 2 * chunk ? divide_up(count, 8) * 8 : chunk;
 }
 
@@ -81,31 +84,33 @@ const char* refuse_runs(const OpCall&, const Accumulation& what) {
   return nullptr;
 }
 
-const char* pass_over_runs(const OpCall& call, const Accumulation& what) {
+namespace {
+constexpr const char* kBusy = "what stands side by side keeps the processors busy";
+constexpr const char* kFew = "there are too few to be worth sorting";
+}  // namespace
+
+const char* pass_over_runs_gpu(const OpCall&, const Accumulation& what) {
+  constexpr int64_t kItems = 16384;
+  if (what.groups * what.block >= kItems) return kBusy;
+  return what.length <= 256 ? kFew : nullptr;
+}
+
+const char* pass_over_runs_cpu(const OpCall& call, const Accumulation& what) {
   const Shape shape = shape_of(what);
-  const char* const busy = "what stands side by side keeps the processors busy";
-  const char* const few = "there are too few to be worth sorting";
-  if (!is_cpu_style(call)) {
-    constexpr int64_t kItems = 16384;
-    if (what.groups * what.block >= kItems) return busy;
-    return what.length <= 256 ? few : nullptr;
-  }
   // Measured on PoCL, 2^20 numbers in rows of 1 to 64: sorting and combining took 5 to 6 times as
   // long as one processor that adds the rows one after another, so many processors win alone.
   constexpr int64_t kProcessors = 8, kGroups = 4;
   const int64_t processors = call.caps().compute_units;
   if (processors <= kProcessors) return "the device has few processors";
-  if (what.groups >= kGroups * processors) return busy;
-  return shape.count < 4096 || shape.count * shape.lanes < 65536 ? few : nullptr;
+  if (what.groups >= kGroups * processors) return kBusy;
+  return shape.count < 4096 || shape.count * shape.lanes < 65536 ? kFew : nullptr;
 }
 
-void accumulate_runs(const OpCall& call, const Accumulation& what) {
-  const Shape shape = shape_of(what);
+namespace {
+
+void combine_runs(const OpCall& call, const Accumulation& what, const Shape& shape,
+                  const Sorted& sorted) {
   const DType type = what.target.dtype();
-  const LocalTensor keys_row(what.keys.address(), DType::Int64, Dims{shape.count});
-  const Sorted sorted = is_cpu_style(call)
-                            ? Sorted{keys_in_order(call, keys_row, shape.blocks), std::nullopt}
-                            : sort_for_gpu(call, keys_row, shape);
   RunsParams p{};
   p.all = shape.count;
   p.lanes = shape.lanes;
@@ -133,7 +138,7 @@ void accumulate_runs(const OpCall& call, const Accumulation& what) {
     count = p.chunks > 1 ? 2 * p.chunks : 0;
     Scratch next_keys = call.scratch(static_cast<uint64_t>(count) * 8);
     Scratch next_values = call.scratch(static_cast<uint64_t>(count * p.lanes * size_of(type)));
-    Defines d = accumulation_defines(call, level == 0 ? what : parts);
+    Defines d = accumulation_defines(level == 0 ? what : parts);
     d.set("MEAN", what.how == Combine::Mean).set("PACKED", !sorted.positions.has_value());
     d.set("WEIGHTED", level == 0 && what.factors != nullptr);
     d.set("LEVEL", level == 0 ? 0 : 1).set("LANES", lanes);
@@ -158,6 +163,17 @@ void accumulate_runs(const OpCall& call, const Accumulation& what) {
     keys.emplace(std::move(next_keys));
     values.emplace(std::move(next_values));
   }
+}
+
+}  // namespace
+
+void accumulate_runs_cpu(const OpCall& call, const Accumulation& what) {
+  const Shape shape = shape_of(what);
+  combine_runs(call, what, shape, sort_for_cpu(call, what.keys, shape));
+}
+void accumulate_runs_gpu(const OpCall& call, const Accumulation& what) {
+  const Shape shape = shape_of(what);
+  combine_runs(call, what, shape, sort_for_gpu(call, what.keys, shape));
 }
 
 }  // namespace ocltensor::opencl

@@ -6,12 +6,15 @@
 
 namespace ocltensor::opencl {
 
-const char* refuse_runs(const OpCall& call, const Accumulation& what);     // why it cannot
-const char* pass_over_runs(const OpCall& call, const Accumulation& what);  // why it is slower
-void accumulate_runs(const OpCall& call, const Accumulation& what);
+const char* refuse_runs(const OpCall& call, const Accumulation& what);  // why it cannot
+// Why the rule prefers a sequence.
+const char* pass_over_runs_cpu(const OpCall& call, const Accumulation& what);
+const char* pass_over_runs_gpu(const OpCall& call, const Accumulation& what);
+void accumulate_runs_cpu(const OpCall& call, const Accumulation& what);
+void accumulate_runs_gpu(const OpCall& call, const Accumulation& what);
 
 // What kernels of accumulations are specialised by, and a number in their parameters.
-Defines accumulation_defines(const OpCall& call, const Accumulation& what);
+Defines accumulation_defines(const Accumulation& what);
 uint64_t bits_of(Scalar value, DType type);
 
 }  // namespace ocltensor::opencl

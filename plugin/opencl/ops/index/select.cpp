@@ -1,5 +1,6 @@
 // nonzero and masked_select: shapes that depend on data, so that the host waits for the counts.
 #include <algorithm>
+#include <optional>
 
 #include "call/division.h"
 #include "index.h"
@@ -20,15 +21,22 @@ struct Chosen {
   Scratch starts;  // int64 per chunk
 };
 
-Defines select_defines(const OpCall& call, DType mask, DType values) {
+Defines select_defines(DType mask, DType values) {
   Defines d;
-  d.type("M", mask).type("A", carrier_type(values)).set("CPU_STYLE", is_cpu_style(call));
+  d.type("M", mask).type("A", carrier_type(values));
   return d;
 }
 
-Chosen count_chosen(const OpCall& call, TensorView mask, DType values) {
+// What a row-major mask chooses among values of a type.
+struct Selection {
+  TensorView mask;
+  DType values;
+  std::optional<Chosen>& result;
+};
+
+Chosen count_in_chunks(const OpCall& call, TensorView mask, DType values) {
   const int64_t elements = mask.numel();
-  const int64_t chunk = is_cpu_style(call) ? std::max<int64_t>(1024, (elements + 63) / 64) : 256;
+  const int64_t chunk = by_style<int64_t>(call, std::max<int64_t>(1024, (elements + 63) / 64), 256);
   const int64_t chunks = (elements + chunk - 1) / chunk;
   Chosen c{elements,
            chunk,
@@ -39,7 +47,7 @@ Chosen count_chosen(const OpCall& call, TensorView mask, DType values) {
   if (elements == 0) return c;
   const Scratch counts = call.scratch(static_cast<uint64_t>(chunks) * 4);
   Launch launch = call.launch(kernel_sources::index_select, "count_chosen",
-                              select_defines(call, mask.dtype(), values));
+                              select_defines(mask.dtype(), values));
   launch.memory(counts.address(), 0, chunks * 4);
   bind(launch, mask);
   launch.value(elements).value(chunk).value(chunks).value(c.division.per_item);
@@ -57,13 +65,41 @@ Chosen count_chosen(const OpCall& call, TensorView mask, DType values) {
   return c;
 }
 
+void run_chunks(const OpCall& call, const Selection& what) {
+  what.result.emplace(count_in_chunks(call, what.mask, what.values));
+}
+
+constinit const AlgorithmFor<Selection> kChunks(
+    {.id = "selection.chunks",
+     .description = "counts what is chosen in each chunk; the host adds up the counts",
+     .last_resort = true},
+    Steps<takes_all<Selection>, run_chunks>());
+
+struct Traits {
+  static std::string describe(const OpCall& call, const Selection& what) {
+    return fmt::format("{} among {} elements", call.name(), what.mask.numel());
+  }
+};
+using Algorithms = AlgorithmList<Selection, Traits>;
+
+Algorithms& algorithms() {
+  static Algorithms& list = *new Algorithms("selection", select_operators(), {&kChunks});  // leaked
+  return list;
+}
+
+Chosen count_chosen(const OpCall& call, TensorView mask, DType values) {
+  std::optional<Chosen> chosen;
+  algorithms().run(call, {mask, values, chosen});
+  return std::move(*chosen);
+}
+
 void write_coordinates(const OpCall& call, const Chosen& c, TensorView mask, TensorView out,
                        TensorView shape) {
   if (out.numel() == 0) return;
   ShapeParams sizes{};
   std::copy(shape.sizes().begin(), shape.sizes().end(), sizes.sizes);
   Launch launch = call.launch(kernel_sources::index_select, "write_coordinates",
-                              select_defines(call, mask.dtype(), DType::UInt8));
+                              select_defines(mask.dtype(), DType::UInt8));
   bind(launch, out);
   launch.memory(c.starts.address(), 0, c.chunks * 8);
   bind(launch, mask);
@@ -109,7 +145,7 @@ void masked_select(OpCall& call) {
   if (c.total == 0) return;
   ContiguousOutput out(call, target);
   Launch launch = call.launch(kernel_sources::index_select, "write_values",
-                              select_defines(call, DType::Bool, self.dtype()));
+                              select_defines(DType::Bool, self.dtype()));
   bind(launch, out.view());
   launch.memory(c.starts.address(), 0, c.chunks * 8);
   bind(launch, chosen.view());
@@ -137,5 +173,7 @@ Coordinates coordinates_of(const OpCall& call, TensorView mask) {
 }
 
 std::span<const OpEntry> select_operators() { return kOperators; }
+
+const AlgorithmFamily& selection_algorithms() { return algorithms().family(); }
 
 }  // namespace ocltensor::opencl

@@ -2,7 +2,6 @@
 #include "call/division.h"
 #include "kernel_sources.h"
 #include "linalg.h"
-#include "ops/reduce/reduction.h"
 
 namespace ocltensor::opencl {
 
@@ -26,23 +25,8 @@ LinalgParams params_of(const Stack& a, const Stack& b) {
   return p;
 }
 
-Defines linalg_defines(const OpCall& call, DType dtype) {
-  Defines d;
-  d.type("TYPE", dtype);
-  if (is_cpu_style(call))
-    d.type("MASK", dtype == DType::Float64 ? DType::Int64 : DType::Int32);
-  else
-    d.set("GROUP", group_size(call.caps()));
-  return d;
-}
-
-void run_panels(const OpCall& call, Launch& launch, int64_t count) {
-  const auto group = static_cast<size_t>(is_cpu_style(call) ? 1 : group_size(call.caps()));
-  launch.run({static_cast<size_t>(count) * group, 1, 1}, {group, 1, 1});
-}
-
 void run_rows(const OpCall& call, Launch& launch, int64_t rows) {
-  const size_t lanes = is_cpu_style(call) ? 1 : static_cast<size_t>(kPanel);
+  const auto lanes = static_cast<size_t>(by_style<int64_t>(call, 1, kPanel));
   launch.run({lanes * static_cast<size_t>(rows), 1, 1}, {lanes, 1, 1});
 }
 
@@ -66,7 +50,7 @@ void multiply(const OpCall& call, const Stack& c, const Stack& a, const Stack& b
 
 void copy_triangle(const OpCall& call, const Stack& a, const Stack& b, bool unit_lower) {
   Defines d;
-  d.type("TYPE", a.dtype).set("CPU_STYLE", is_cpu_style(call));
+  d.type("TYPE", a.dtype);
   Launch launch = call.launch(kernel_sources::linalg_blocks_parts, "triangle", d);
   bind(launch, a);
   bind(launch, b);
@@ -77,23 +61,23 @@ void copy_triangle(const OpCall& call, const Stack& a, const Stack& b, bool unit
   run_rows(call, launch, b.count * b.rows);
 }
 
+namespace {
+
+constexpr PanelKernel kSolve{kernel_sources::linalg_blocks_solve_cpu,
+                             kernel_sources::linalg_blocks_solve_gpu, "solve"};
+
+}  // namespace
+
 void solve_block(const OpCall& call, const Stack& t, const Stack& b, Triangle kind) {
   if (b.count * b.rows * b.columns == 0) return;
   const bool upper = kind == Triangle::Upper || kind == Triangle::UnitUpper;
   const Stack triangle = upper ? t.reversed() : t;
   const Stack right = upper ? b.rows_reversed() : b;
-  Defines d = linalg_defines(call, b.dtype);
-  d.set("UNIT", kind == Triangle::UnitLower || kind == Triangle::UnitUpper);
-  Launch launch = call.launch(is_cpu_style(call) ? kernel_sources::linalg_blocks_solve_cpu
-                                                 : kernel_sources::linalg_blocks_solve_gpu,
-                              "solve", d);
-  bind(launch, triangle);
-  bind(launch, right);
   LinalgParams p = params_of(triangle, right);
   p.columns = b.columns;
-  launch.value(p);
-  run_panels(call, launch,
-             b.count * divide_up(b.columns, is_cpu_style(call) ? 16 : group_size(call.caps())));
+  Defines d;
+  d.set("UNIT", kind == Triangle::UnitLower || kind == Triangle::UnitUpper);
+  run_panels(call, {kSolve, triangle, &right, {}, d, p, b.columns});
 }
 
 void solve_triangle(const OpCall& call, const Stack& t, const Stack& b, Triangle kind) {

@@ -7,6 +7,9 @@
 namespace ocltensor::opencl {
 namespace {
 
+constexpr PanelKernel kCholesky{kernel_sources::linalg_cholesky_cpu,
+                                kernel_sources::linalg_cholesky_gpu, "cholesky"};
+
 // A = U^T U from the upper triangle, a block of rows at a time: what the rows above contribute is
 // subtracted first.
 void factor(const OpCall& call, const Stack& u, TensorView info) {
@@ -18,15 +21,9 @@ void factor(const OpCall& call, const Stack& u, TensorView info) {
       multiply(call, u.block(j, j, size, n - j), u.block(0, j, j, size).transposed(),
                u.block(0, j, j, n - j), true);
     const Stack diagonal = u.block(j, j, size, size);
-    Launch launch = call.launch(is_cpu_style(call) ? kernel_sources::linalg_cholesky_cpu
-                                                   : kernel_sources::linalg_cholesky_gpu,
-                                "cholesky", linalg_defines(call, u.dtype));
-    bind(launch, diagonal);
-    bind(launch, info);
     LinalgParams p = params_of(diagonal, diagonal);
     p.first = j;
-    launch.value(p);
-    run_panels(call, launch, u.count);
+    run_panels(call, {kCholesky, diagonal, nullptr, {&info}, {}, p});
     solve_block(call, diagonal.transposed(), u.block(j, j + size, size, rest), Triangle::Lower);
   }
 }

@@ -75,10 +75,7 @@ class Vectors {
 // ---- blocks.cpp
 Launch& bind(Launch& launch, const Stack& stack);
 LinalgParams params_of(const Stack& a, const Stack& b);
-Defines linalg_defines(const OpCall& call, DType dtype);
-// One work-item (Rows) or one work-group for each matrix.
-void run_panels(const OpCall& call, Launch& launch, int64_t count);
-// One work-item for each row (Rows), or 32.
+// One work-item for each row on CPU drivers, 32 on GPUs.
 void run_rows(const OpCall& call, Launch& launch, int64_t rows);
 // c = a b, or c -= a b
 void multiply(const OpCall& call, const Stack& c, const Stack& a, const Stack& b, bool subtract);
@@ -89,6 +86,27 @@ enum class Triangle : uint8_t { Lower, UnitLower, Upper, UnitUpper };
 void solve_triangle(const OpCall& call, const Stack& t, const Stack& b, Triangle kind);
 // The same for a triangle of at most a panel's columns.
 void solve_block(const OpCall& call, const Stack& t, const Stack& b, Triangle kind);
+
+// ---- panels.cpp
+// A kernel in its two styles.
+struct PanelKernel {
+  const Source& cpu;
+  const Source& gpu;
+  const char* function;
+};
+// A panel of each matrix, and what the kernel takes behind it: at most one more stack, vectors, and
+// the parameters.
+struct PanelProblem {
+  const PanelKernel& kernel;
+  const Stack& panel;
+  const Stack* other;
+  std::array<const TensorView*, 2> vectors;
+  const Defines& defines;
+  const LinalgParams& params;
+  int64_t columns = 0;  // that are worked on by themselves; 0: a matrix is one piece of work
+};
+void run_panels(const OpCall& call, const PanelProblem& problem);
+const AlgorithmFamily& linalg_algorithms();
 
 // ---- lu.cpp
 // a = P L U in place; pivots [count, k] and info [count] are contiguous int32.

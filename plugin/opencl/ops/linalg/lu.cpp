@@ -7,23 +7,19 @@
 namespace ocltensor::opencl {
 namespace {
 
+constexpr PanelKernel kLu{kernel_sources::linalg_lu_cpu, kernel_sources::linalg_lu_gpu, "lu"};
+
 constexpr int64_t kNoColumn = INT64_MAX;
 
 void factor_panel(const OpCall& call, const Stack& panel, TensorView pivots, TensorView info,
                   int64_t first, bool pivot) {
-  Defines d = linalg_defines(call, panel.dtype);
+  Defines d;
   d.set("PIVOT", pivot);
-  Launch launch = call.launch(
-      is_cpu_style(call) ? kernel_sources::linalg_lu_cpu : kernel_sources::linalg_lu_gpu, "lu", d);
-  bind(launch, panel);
-  bind(launch, pivots);
-  bind(launch, info);
   LinalgParams p = params_of(panel, panel);
   p.steps = std::min(kPanel, pivots.size(-1) - first);
   p.first = first;
   p.vector_batch = pivots.size(-1);
-  launch.value(p);
-  run_panels(call, launch, panel.count);
+  run_panels(call, {kLu, panel, nullptr, {&pivots, &info}, d, p});
 }
 
 // Interchanges rows as pivots [first, first + steps) say, in `columns` columns without the panel at
@@ -32,7 +28,7 @@ void swap_rows(const OpCall& call, const Stack& a, TensorView pivots, int64_t fi
                int64_t columns, int64_t skip, bool backward) {
   if (a.count * columns * steps == 0) return;
   Defines d;
-  d.type("TYPE", a.dtype).set("CPU_STYLE", is_cpu_style(call)).set("BACKWARD", backward);
+  d.type("TYPE", a.dtype).set("BACKWARD", backward);
   Launch launch = call.launch(kernel_sources::linalg_lu_swap, "swap", d);
   bind(launch, a);
   bind(launch, pivots);
@@ -42,9 +38,9 @@ void swap_rows(const OpCall& call, const Stack& a, TensorView pivots, int64_t fi
   p.steps = steps;
   p.vector_batch = pivots.size(-1);
   launch.value(skip).value(p);
-  if (is_cpu_style(call))
-    return launch.run({static_cast<size_t>(a.count * divide_up(columns, 16)), 1, 1}, {1, 1, 1});
-  const Division division = divide(call.caps(), a.count * columns);
+  const Division columns_each = divide(call.caps(), a.count * columns);
+  const Division of_16{{static_cast<size_t>(a.count * divide_up(columns, 16)), 1, 1}};
+  const Division division = by_style(call, of_16, columns_each);
   launch.run(division.global, division.local);
 }
 
@@ -120,7 +116,7 @@ void unpack_permutation(const OpCall& call, TensorView pivots_tensor, TensorView
       LocalTensor(p.stack().at.address, out.dtype(), Dims{p.stack().count * p.stack().at.batch}),
       0);
   Defines d;
-  d.type("TYPE", out.dtype()).set("CPU_STYLE", is_cpu_style(call));
+  d.type("TYPE", out.dtype());
   Launch launch = call.launch(kernel_sources::linalg_blocks_parts, "permutation", d);
   launch.memory(order.address(), 0, numel(batch) * m * 4);
   bind(launch, p.stack());

@@ -43,7 +43,7 @@ class Reflector {
     bind(factor, factor_.stack());
     bind(factor, tau_);
     factor.value(f).run({static_cast<size_t>(kPanel * panel.count), 1, 1},
-                        {is_cpu_style(call_) ? size_t{1} : static_cast<size_t>(kPanel), 1, 1});
+                        {static_cast<size_t>(by_style<int64_t>(call_, 1, kPanel)), 1, 1});
   }
 
   // c = H0 H1 ... c, or the transpose of the product times c.
@@ -62,7 +62,7 @@ class Reflector {
   const Stack& v() const { return v_.stack(); }
   Launch launch(const char* function) const {
     Defines d;
-    d.type("TYPE", v().dtype).set("CPU_STYLE", is_cpu_style(call_));
+    d.type("TYPE", v().dtype);
     return call_.launch(kernel_sources::linalg_blocks_parts, function, d);
   }
 
@@ -72,9 +72,9 @@ class Reflector {
   Packed v_, products_, factor_, sums_, scaled_;
 };
 
-const Source& panel_source(const OpCall& call) {
-  return is_cpu_style(call) ? kernel_sources::linalg_qr_cpu : kernel_sources::linalg_qr_gpu;
-}
+constexpr PanelKernel kQr{kernel_sources::linalg_qr_cpu, kernel_sources::linalg_qr_gpu, "qr"};
+constexpr PanelKernel kMakeQ{kernel_sources::linalg_qr_cpu, kernel_sources::linalg_qr_gpu,
+                             "make_q"};
 
 // a = Q R in place: R, and the reflectors below the diagonal. tau [count, k] is contiguous.
 void factor_qr(const OpCall& call, const Stack& a, const Dims& batch, TensorView tau) {
@@ -85,15 +85,11 @@ void factor_qr(const OpCall& call, const Stack& a, const Dims& batch, TensorView
   if (n > kPanel) reflector.emplace(call, a.dtype, batch, m, n, tau);
   for (int64_t j = 0; j < k; j += kPanel) {
     const Stack panel = a.block(j, j, m - j, std::min(kPanel, n - j));
-    Launch launch = call.launch(panel_source(call), "qr", linalg_defines(call, a.dtype));
-    bind(launch, panel);
-    bind(launch, tau);
     LinalgParams p = params_of(panel, panel);
     p.first = j;
     p.steps = std::min(kPanel, k - j);
     p.vector_batch = k;
-    launch.value(p);
-    run_panels(call, launch, a.count);
+    run_panels(call, {kQr, panel, nullptr, {&tau}, {}, p});
     const int64_t next = j + kPanel;
     if (next >= n) continue;
     reflector->gather(panel, j);
@@ -102,15 +98,10 @@ void factor_qr(const OpCall& call, const Stack& a, const Dims& batch, TensorView
 }
 
 void make_small_q(const OpCall& call, const Stack& a, const Stack& q, TensorView tau) {
-  Launch launch = call.launch(panel_source(call), "make_q", linalg_defines(call, a.dtype));
-  bind(launch, a);
-  bind(launch, q);
-  bind(launch, tau);
   LinalgParams p = params_of(a, q);
   p.steps = tau.size(-1);
   p.vector_batch = p.steps;
-  launch.value(p);
-  run_panels(call, launch, q.count);
+  run_panels(call, {kMakeQ, a, &q, {&tau}, {}, p});
 }
 
 // q (the identity before) = H0 H1 ..., from the reflectors below the diagonal of a.

@@ -60,26 +60,8 @@ class Ctc {
 
   Launch launch(const char* function) const {
     Defines d;
-    d.type("A", probs_.dtype())
-        .type("TARGET", targets_.dtype())
-        .set("CPU_STYLE", is_cpu_style(call_));
+    d.type("A", probs_.dtype()).type("TARGET", targets_.dtype());
     return call_.launch(kernel_sources::loss_ctc, function, d);
-  }
-  // `pieces` of work, on GPUs work-groups whose items share `width` places or classes.
-  void run(Launch& launch, int64_t pieces, int64_t width) {
-    p.pieces = pieces;
-    Division division;
-    if (is_cpu_style(call_)) {
-      division = divide(call_.caps(), pieces);
-      p.per_item = division.per_item;
-    } else {
-      const auto most = std::min<size_t>(256, call_.caps().max_work_group_size);
-      size_t local = std::min<size_t>(32, most);
-      while (local < static_cast<size_t>(width) && local * 2 <= most) local *= 2;
-      division.local[0] = local;
-      division.global[0] = static_cast<size_t>(pieces) * local;
-    }
-    launch.value(p).run(division.global, division.local);
   }
 
   CtcParams p{};
@@ -90,11 +72,30 @@ class Ctc {
   std::span<const int64_t> inputs_, lengths_;
 };
 
-void forward(OpCall& call) {
-  check_outputs(call);
-  Ctc ctc(call, 0, call.args().integer(4), false);
-  call.accept();
-  if (ctc.p.samples == 0) return;
+// How `pieces` of work are cut, each of `width` places or classes.
+using Divide = Division (*)(const OpCall& call, int64_t pieces, int64_t width);
+
+Division divide_among_items(const OpCall& call, int64_t pieces, int64_t) {
+  return divide(call.caps(), pieces);
+}
+// A work-group a piece, whose items share its width.
+Division divide_among_groups(const OpCall& call, int64_t pieces, int64_t width) {
+  const auto most = std::min<size_t>(256, call.caps().max_work_group_size);
+  size_t local = std::min<size_t>(32, most);
+  while (local < static_cast<size_t>(width) && local * 2 <= most) local *= 2;
+  Division division;
+  division.local[0] = local;
+  division.global[0] = static_cast<size_t>(pieces) * local;
+  return division;
+}
+
+void run(Launch& launch, CtcParams p, int64_t pieces, const Division& division) {
+  p.pieces = pieces;
+  p.per_item = division.per_item;
+  launch.value(p).run(division.global, division.local);
+}
+
+void run_forward(const OpCall& call, const Ctc& ctc, Divide divide) {
   const Scratch samples = ctc.samples();
   const Contiguous probs(call, ctc.probs()), targets(call, ctc.targets());
   ContiguousOutput loss(call, call.out(0)), alphas(call, call.out(1));
@@ -104,16 +105,12 @@ void forward(OpCall& call) {
   bind_maybe(launch, probs.view());
   bind_maybe(launch, targets.view());
   bind_memory(launch, samples);
-  ctc.run(launch, ctc.p.samples, ctc.p.places);
+  run(launch, ctc.p, ctc.p.samples, divide(call, ctc.p.samples, ctc.p.places));
   loss.finish();
   alphas.finish();
 }
 
-void backward(OpCall& call) {
-  check_outputs(call);
-  Ctc ctc(call, 1, call.args().integer(7), call.args().boolean(8));
-  call.accept();
-  if (!call.wants(0)) return;
+void run_backward(const OpCall& call, const Ctc& ctc, Divide divide) {
   const Scratch samples = ctc.samples();
   const Contiguous grad(call, call.args().tensor(0)), probs(call, ctc.probs()),
       targets(call, ctc.targets()), loss(call, call.args().tensor(5)),
@@ -129,7 +126,7 @@ void backward(OpCall& call) {
   bind(steps, probs.view());
   bind_maybe(steps, targets.view());
   bind_memory(steps, samples);
-  ctc.run(steps, ctc.p.samples, ctc.p.places);
+  run(steps, ctc.p, ctc.p.samples, divide(call, ctc.p.samples, ctc.p.places));
   ContiguousOutput out(call, call.out(0));
   Launch last = ctc.launch("gradient");
   bind(last, out.view());
@@ -140,8 +137,66 @@ void backward(OpCall& call) {
   bind(last, probs.view());
   bind_maybe(last, targets.view());
   bind_memory(last, samples);
-  ctc.run(last, ctc.p.time * ctc.p.samples, ctc.p.classes);
+  const int64_t steps_of_samples = ctc.p.time * ctc.p.samples;
+  run(last, ctc.p, steps_of_samples, divide(call, steps_of_samples, ctc.p.classes));
   out.finish();
+}
+
+struct CtcProblem {
+  const Ctc& ctc;
+  bool backward;
+};
+
+void run_with(const OpCall& call, const CtcProblem& problem, Divide divide) {
+  (problem.backward ? run_backward : run_forward)(call, problem.ctc, divide);
+}
+void run_items(const OpCall& call, const CtcProblem& problem) {
+  run_with(call, problem, divide_among_items);
+}
+void run_groups(const OpCall& call, const CtcProblem& problem) {
+  run_with(call, problem, divide_among_groups);
+}
+
+constinit const AlgorithmFor<CtcProblem> kItems(
+    {.id = "ctc_loss.items",
+     .description = "a work-item goes through a sample's steps and places",
+     .style = DeviceStyle::Cpu,
+     .last_resort = true},
+    Steps<takes_all<CtcProblem>, run_items>());
+constinit const AlgorithmFor<CtcProblem> kGroups(
+    {.id = "ctc_loss.groups",
+     .description = "a work-group goes through a sample's steps, its places side by side",
+     .style = DeviceStyle::Gpu,
+     .last_resort = true},
+    Steps<takes_all<CtcProblem>, run_groups>());
+
+struct Traits {
+  static std::string describe(const OpCall& call, const CtcProblem& problem) {
+    const CtcParams& p = problem.ctc.p;
+    return fmt::format("{} {} steps of {} samples, {} classes", call.name(), p.time, p.samples,
+                       p.classes);
+  }
+};
+using Algorithms = AlgorithmList<CtcProblem, Traits>;
+
+Algorithms& algorithms() {
+  static Algorithms& list =
+      *new Algorithms("ctc_loss", kCtcOperators, {&kItems, &kGroups});  // leaked
+  return list;
+}
+
+void forward(OpCall& call) {
+  check_outputs(call);
+  const Ctc ctc(call, 0, call.args().integer(4), false);
+  call.accept();
+  if (ctc.p.samples > 0) algorithms().run(call, {ctc, false});
+}
+
+void backward(OpCall& call) {
+  check_outputs(call);
+  const Ctc ctc(call, 1, call.args().integer(7), call.args().boolean(8));
+  call.accept();
+  if (call.wants(0)) algorithms().run(call, {ctc, true});
 }
 
 constexpr OpEntry kOperators[] = {{"_ctc_loss.out", forward}, {"_ctc_loss_backward.out", backward}};
@@ -149,5 +204,7 @@ constexpr OpEntry kOperators[] = {{"_ctc_loss.out", forward}, {"_ctc_loss_backwa
 }  // namespace
 
 const std::span<const OpEntry> kCtcOperators = kOperators;
+
+const AlgorithmFamily& ctc_loss_algorithms() { return algorithms().family(); }
 
 }  // namespace ocltensor::opencl

@@ -54,6 +54,70 @@ const Row& row_of(const std::string& name) {
   fail(TB_E_INTERNAL, "{} has no row in the table of losses", name);
 }
 
+struct FormulaLoss {
+  const Row& row;
+  const char* text;
+  DType compute;
+  Dims shape;
+  std::span<const TensorView> operands;
+  int64_t mode;
+  double count;  // of elements, for means
+  double parameter;
+};
+
+const char* refuse_reduction(const OpCall&, const FormulaLoss& what) {
+  if (what.row.backward) return "it is a gradient";
+  return what.mode == 0 ? "losses are not reduced" : nullptr;
+}
+void run_reduction(const OpCall& call, const FormulaLoss& what) {
+  const TensorView out = call.out(0);
+  const Reduction reduction{1, {{what.text, kAdd, "0", what.mode == 1 ? "x / s0" : "x"}}};
+  ReduceLaunch launch{&reduction,
+                      what.compute,
+                      what.shape,
+                      (1u << what.shape.size()) - 1,
+                      {},
+                      {&out},
+                      {what.count, what.parameter, 0, 0}};
+  for (size_t i = 0; i < what.operands.size(); ++i) launch.inputs[i] = &what.operands[i];
+  launch_reduce(call, launch);
+}
+
+const char* refuse_elementwise(const OpCall&, const FormulaLoss& what) {
+  return what.row.backward || what.mode == 0 ? nullptr : "losses are reduced";
+}
+void run_elementwise(const OpCall& call, const FormulaLoss& what) {
+  const Formula formula{what.row.name, FormulaForm::Vector, what.text};
+  std::vector<ElementwiseInput> inputs;
+  inputs.reserve(what.operands.size());
+  for (const TensorView& view : what.operands) inputs.push_back({&view, 0, false});
+  const bool mean = what.row.backward && what.mode == 1;
+  const Scalar parameters[] = {what.row.factor / (mean ? what.count : 1.0), what.parameter};
+  const TensorView out = call.out(0);
+  launch_elementwise(call, out, {&formula, what.compute, out.dtype(), false, inputs, parameters});
+}
+
+constinit const AlgorithmFor<FormulaLoss> kReduction({.id = "loss.reduction",
+                                                      .description = "the formula within its sum",
+                                                      .last_resort = true},
+                                                     Steps<refuse_reduction, run_reduction>());
+constinit const AlgorithmFor<FormulaLoss> kElementwise(
+    {.id = "loss.elementwise", .description = "the formula of each element", .last_resort = true},
+    Steps<refuse_elementwise, run_elementwise>());
+
+struct Traits {
+  static std::string describe(const OpCall& call, const FormulaLoss& what) {
+    return fmt::format("{} {} {}", call.name(), name(what.compute), to_string(what.shape));
+  }
+};
+using Algorithms = AlgorithmList<FormulaLoss, Traits>;
+
+Algorithms& algorithms() {
+  static Algorithms& list =
+      *new Algorithms("loss", loss_operators(), {&kReduction, &kElementwise});  // leaked
+  return list;
+}
+
 void loss(OpCall& call) {
   const Row& row = row_of(call.name());
   const auto specs = checked_outputs(call);
@@ -76,26 +140,15 @@ void loss(OpCall& call) {
         "{}: the output has shape {}, expected {}", call.name(), to_string(call.out(0).sizes()),
         to_string(shape));
   call.accept();
-  const char* text = weight ? row.weighted : row.text;
   // ATen's backward divides by the input's own elements, even where the input repeats.
   const auto count = static_cast<double>(row.backward ? views[1].numel() : numel(shape));
-  const TensorView out = call.out(0);
-  if (!row.backward && mode != 0) {
-    const Reduction reduction{1, {{text, kAdd, "0", mode == 1 ? "x / s0" : "x"}}};
-    ReduceLaunch what{
-        &reduction, compute, shape, (1u << shape.size()) - 1, {}, {&out}, {count, parameter, 0, 0}};
-    for (size_t i = 0; i < views.size(); ++i) what.inputs[i] = &views[i];
-    return launch_reduce(call, what);
-  }
-  const Formula formula{row.name, FormulaForm::Vector, text};
-  std::vector<ElementwiseInput> inputs;
-  inputs.reserve(views.size());
-  for (const TensorView& view : views) inputs.push_back({&view, 0, false});
-  const Scalar parameters[] = {row.factor / (row.backward && mode == 1 ? count : 1.0), parameter};
-  launch_elementwise(call, out, {&formula, compute, out.dtype(), false, inputs, parameters});
+  algorithms().run(
+      call, {row, weight ? row.weighted : row.text, compute, shape, views, mode, count, parameter});
 }
 
 }  // namespace
+
+const AlgorithmFamily& loss_algorithms() { return algorithms().family(); }
 
 std::span<const OpEntry> loss_operators() {
   static const auto& entries = *new auto([] {

@@ -21,11 +21,14 @@ void reduce_losses(const OpCall& call, TensorView losses, bool mean) {
   launch_reduce(call, what);
 }
 
-void forward(OpCall& call) {
-  (void)checked_outputs(call);
-  const TensorView self = call.args().tensor(0);
-  const int64_t mode = call.args().integer(2);
-  call.accept();
+struct MarginLoss {
+  TensorView self;
+  int64_t mode;  // of the reduction
+};
+
+void run_samples(const OpCall& call, const MarginLoss& what) {
+  const TensorView self = what.self;
+  const int64_t mode = what.mode;
   const DType compute = compute_type(self.dtype());
   const int64_t samples = self.ndim() == 2 ? self.size(0) : 1;
   const bool direct = mode == 0 || samples == 1;
@@ -40,14 +43,14 @@ void forward(OpCall& call) {
     p.divisor = p.classes = self.ndim() == 0 ? 1 : self.size(-1);
     Division division = divide(call.caps(), samples);
     p.per_item = division.per_item;
-    if (!is_cpu_style(call)) {
+    if (by_style(call, false, true)) {  // a work-group a sample
       division.local[0] = 1;
       while (division.local[0] * 2 <= std::min<size_t>(64, call.caps().max_work_group_size))
         division.local[0] *= 2;
       division.global[0] = static_cast<size_t>(samples) * division.local[0];
     }
     Defines d;
-    d.type("A", self.dtype()).type("LOSS", written.dtype()).set("CPU_STYLE", is_cpu_style(call));
+    d.type("A", self.dtype()).type("LOSS", written.dtype());
     d.set("GROUP_SIZE", static_cast<int64_t>(division.local[0]));
     Launch launch = call.launch(kernel_sources::loss_multilabel_margin, "forward", d);
     bind(launch, written);
@@ -61,10 +64,39 @@ void forward(OpCall& call) {
   if (!direct) reduce_losses(call, losses, mode == 1);
 }
 
+constinit const AlgorithmFor<MarginLoss> kSamples(
+    {.id = "multilabel_margin_loss.samples",
+     .description = "the samples' losses, which a second launch adds up",
+     .last_resort = true},
+    Steps<takes_all<MarginLoss>, run_samples>());
+
+struct Traits {
+  static std::string describe(const OpCall& call, const MarginLoss& what) {
+    return fmt::format("{} {} {}", call.name(), name(what.self.dtype()),
+                       to_string(what.self.sizes()));
+  }
+};
+using Algorithms = AlgorithmList<MarginLoss, Traits>;
+
+Algorithms& algorithms() {
+  static Algorithms& list =
+      *new Algorithms("multilabel_margin_loss", kMultilabelOperators, {&kSamples});  // leaked
+  return list;
+}
+
+void forward(OpCall& call) {
+  (void)checked_outputs(call);
+  const MarginLoss what{call.args().tensor(0), call.args().integer(2)};
+  call.accept();
+  algorithms().run(call, what);
+}
+
 constexpr OpEntry kOperators[] = {{"multilabel_margin_loss_forward.output", forward}};
 
 }  // namespace
 
 const std::span<const OpEntry> kMultilabelOperators = kOperators;
+
+const AlgorithmFamily& multilabel_margin_loss_algorithms() { return algorithms().family(); }
 
 }  // namespace ocltensor::opencl

@@ -1,8 +1,9 @@
 // nll_loss and nll_loss2d with their backward operators. Classes are dimension 1 (0 of a single
-// sample). A target that is no class is reported (runtime/faults.h); its loss and its gradients are
-// NaN.
+// sample). A target that is no class is reported (runtime/queue/faults.h); its loss and its
+// gradients are NaN.
 #include <algorithm>
 
+#include "call/division.h"
 #include "kernel_sources.h"
 #include "loss.h"
 #include "ops/copy/copy.h"
@@ -30,19 +31,16 @@ void bind_weight(Launch& launch, const std::optional<TensorView>& weight) {
 }
 
 // The arguments that both kernels share from `count` to `per`, and the range.
-struct Division {
-  std::array<size_t, 3> global, local;
-};
 Division add_common(const OpCall& call, Launch& launch, const Shape& s, int64_t ignored,
                     const std::optional<TensorView>& weight) {
-  const bool gpu_style = call.caps().style == KernelStyle::Gpu;
-  const int64_t per = gpu_style ? 1 : std::max<int64_t>(256, (s.targets + 63) / 64);
-  const int64_t local = gpu_style ? 64 : 1;
+  const int64_t per = by_style<int64_t>(call, std::max<int64_t>(256, (s.targets + 63) / 64), 1);
+  const int64_t local = by_style<int64_t>(call, 1, 64);
   const int64_t items = (s.targets + per - 1) / per;
   launch.value(s.targets).value(s.classes).value(s.inner).value(ignored);
   launch.value(weight ? weight->strides()[0] : int64_t{0}).value(per);
   return {{static_cast<size_t>((items + local - 1) / local * local), 1, 1},
-          {static_cast<size_t>(local), 1, 1}};
+          {static_cast<size_t>(local), 1, 1},
+          per};
 }
 
 constexpr Reduction kMeanLoss{2, {{"a", kAdd, "0", "x / y"}, {"b", kAdd, "0", "y"}}};
@@ -55,12 +53,10 @@ Defines defines_for(TensorView target, const std::optional<TensorView>& weight, 
   return d;
 }
 
-void forward(OpCall& call) {
-  (void)checked_outputs(call);
+void run_forward(const OpCall& call) {
   const TensorView self = call.args().tensor(0), target = call.args().tensor(1);
   const auto weight = call.args().optional_tensor(2);
   const int64_t mode = call.args().integer(3), ignored = call.args().integer(4);
-  call.accept();
   const DType compute = compute_type(self.dtype());
   const Shape s = shape_of(self);
   const bool each = mode == 0 && self.ndim() > 1;  // one loss per target, no total weight
@@ -102,8 +98,7 @@ void forward(OpCall& call) {
                        {&views[2], &views[3]}});
 }
 
-void backward(OpCall& call) {
-  (void)checked_outputs(call);
+void run_backward(const OpCall& call) {
   const TensorView grad = call.args().tensor(0), self = call.args().tensor(1),
                    target = call.args().tensor(2);
   const auto weight = call.args().optional_tensor(3);
@@ -111,11 +106,6 @@ void backward(OpCall& call) {
   const TensorView total = call.args().tensor(6);
   const Shape s = shape_of(self);
   const bool each = mode == 0 && self.ndim() > 1;
-  check(grad.numel() == (each ? s.targets : 1), "{}: grad_output has shape {}", call.name(),
-        to_string(grad.sizes()));
-  check(total.numel() == 1, "{}: total_weight must have one element", call.name());
-  call.accept();
-  if (self.numel() == 0) return;
   const Contiguous g(call, grad), t(call, target);
   ContiguousOutput out(call, call.out(0));
   fill_tensor(call, out.view(), 0);
@@ -136,6 +126,53 @@ void backward(OpCall& call) {
   out.finish();
 }
 
+// The operands are the call's arguments.
+struct NllLoss {
+  TensorView self;
+  bool backward;
+};
+
+void run_targets(const OpCall& call, const NllLoss& what) {
+  (what.backward ? run_backward : run_forward)(call);
+}
+
+constinit const AlgorithmFor<NllLoss> kTargets(
+    {.id = "nll_loss.targets",
+     .description = "gathers what targets name, or scatters to it",
+     .last_resort = true},
+    Steps<takes_all<NllLoss>, run_targets>());
+
+struct Traits {
+  static std::string describe(const OpCall& call, const NllLoss& what) {
+    return fmt::format("{} {} {}", call.name(), name(what.self.dtype()),
+                       to_string(what.self.sizes()));
+  }
+};
+using Algorithms = AlgorithmList<NllLoss, Traits>;
+
+Algorithms& algorithms() {
+  static Algorithms& list = *new Algorithms("nll_loss", kNllOperators, {&kTargets});  // leaked
+  return list;
+}
+
+void forward(OpCall& call) {
+  (void)checked_outputs(call);
+  const NllLoss what{call.args().tensor(0), false};
+  call.accept();
+  algorithms().run(call, what);
+}
+
+void backward(OpCall& call) {
+  (void)checked_outputs(call);
+  const TensorView grad = call.args().tensor(0), self = call.args().tensor(1);
+  const bool each = call.args().integer(4) == 0 && self.ndim() > 1;
+  check(grad.numel() == (each ? shape_of(self).targets : 1), "{}: grad_output has shape {}",
+        call.name(), to_string(grad.sizes()));
+  check(call.args().tensor(6).numel() == 1, "{}: total_weight must have one element", call.name());
+  call.accept();
+  if (self.numel() > 0) algorithms().run(call, {self, true});
+}
+
 constexpr OpEntry kOperators[] = {{"nll_loss_forward.output", forward},
                                   {"nll_loss2d_forward.output", forward},
                                   {"nll_loss_backward.grad_input", backward},
@@ -144,5 +181,7 @@ constexpr OpEntry kOperators[] = {{"nll_loss_forward.output", forward},
 }  // namespace
 
 const std::span<const OpEntry> kNllOperators = kOperators;
+
+const AlgorithmFamily& nll_loss_algorithms() { return algorithms().family(); }
 
 }  // namespace ocltensor::opencl

@@ -15,8 +15,7 @@ constexpr int64_t kSkinny = 4;
 constexpr int64_t kSmallOutput = 256 * 256;
 constexpr uint64_t kPackedBytes = 8 * kBlock * kPanel * sizeof(float);  // local memory of the tiles
 
-const char* refuse_common(const OpCall& call, const MatmulProblem& p) {
-  if (call.caps().style != KernelStyle::Cpu) return "the device wants many small work-items";
+const char* refuse_common(const MatmulProblem& p) {
   if (compute_type(p.dtype) != DType::Float32) return "not computed in float32";
   if (p.c.col != 1) return "the columns of the result are not neighbours";
   if (p.k == 0) return "nothing to sum";
@@ -26,7 +25,7 @@ const char* refuse_common(const OpCall& call, const MatmulProblem& p) {
 size_t count(int64_t n, int64_t piece) { return static_cast<size_t>(divide_up(n, piece)); }
 
 // Rows and panels of 32 columns of a work-item.
-struct Plan {
+struct TilePlan {
   int32_t rows;
   int32_t panels;
 };
@@ -34,8 +33,8 @@ struct Plan {
 // The cheapest by a model in cycles: 1 per row, panel and k; about 6 per packed row of a panel
 // (repeated for every chunk of rows); 0.05 per row and k to fetch A again; 500 per work-item; the
 // tail's share falls with the number of work-items.
-Plan make_plan(const MatmulProblem& p, uint32_t threads) {
-  Plan best{kTileRows, 1};
+TilePlan make_plan(const MatmulProblem& p, uint32_t threads) {
+  TilePlan best{kTileRows, 1};
   double lowest = 0;
   for (const int64_t panels : {1, 2, 4, 8}) {
     if (panels > 1 && kPanel * panels / 2 >= p.n) break;
@@ -69,27 +68,25 @@ void bind_self(Launch& launch, const MatmulProblem& p) {
   bind_matrix(launch, p, *p.self, p.m, p.n);
 }
 
-std::array<size_t, 3> tile_grid(const MatmulProblem& p, const Plan& plan) {
+std::array<size_t, 3> tile_grid(const MatmulProblem& p, const TilePlan& plan) {
   return {count(p.n, kPanel * plan.panels), count(p.m, plan.rows), static_cast<size_t>(p.batch)};
 }
 
-const char* refuse_packed(const OpCall& call, const MatmulProblem& p) {
-  if (const char* reason = refuse_common(call, p)) return reason;
+Planned<TilePlan> plan_packed(const OpCall& call, const MatmulProblem& p) {
+  if (const char* reason = refuse_common(p)) return reason;
   if (call.caps().local_memory < kPackedBytes) return "less than 256 KiB of local memory";
-  return nullptr;
+  return make_plan(p, call.caps().compute_units);
 }
 
-const char* refuse_in_place(const OpCall& call, const MatmulProblem& p) {
-  if (const char* reason = refuse_packed(call, p)) return reason;
+Planned<TilePlan> plan_in_place(const OpCall& call, const MatmulProblem& p) {
   if (p.dtype != DType::Float32) return "A needs conversion";
-  return nullptr;
+  return plan_packed(call, p);
 }
 const char* pass_over_in_place(const OpCall&, const MatmulProblem& p) {
   return p.m * p.n > kSmallOutput ? "large enough to pack A" : nullptr;
 }
 
-void run_in_place(const OpCall& call, const MatmulProblem& p) {
-  const Plan plan = make_plan(p, call.caps().compute_units);
+void run_in_place(const OpCall& call, const MatmulProblem& p, const TilePlan& plan) {
   Launch launch =
       call.launch(kernel_sources::matmul_cpu_in_place, "matmul_in_place", defines(p, p.dtype));
   bind_matrix(launch, p, p.c, p.m, p.n);
@@ -104,7 +101,7 @@ void run_in_place(const OpCall& call, const MatmulProblem& p) {
   launch.run(tile_grid(p, plan), {1, 1, 1});
 }
 
-void multiply_packed(const OpCall& call, const MatmulProblem& p, DType out) {
+void multiply_packed(const OpCall& call, const MatmulProblem& p, const TilePlan& plan, DType out) {
   const int64_t batch = p.a.batch == 0 ? 1 : p.batch;
   const int64_t panel_batch = divide_up(p.m, kTileRows) * kTileRows * p.k;
   const Scratch panels = call.scratch(static_cast<uint64_t>(batch * panel_batch) * sizeof(float));
@@ -117,7 +114,6 @@ void multiply_packed(const OpCall& call, const MatmulProblem& p, DType out) {
   first.bytes(&params, sizeof params).value(panel_batch);
   first.run({count(p.m, kTileRows), count(p.k, 512), static_cast<size_t>(batch)}, {1, 1, 1});
 
-  const Plan plan = make_plan(p, call.caps().compute_units);
   Launch launch = call.launch(kernel_sources::matmul_cpu_packed, "matmul_packed", defines(p, out));
   MatmulProblem bound = p;
   bound.dtype = out;
@@ -134,19 +130,19 @@ void multiply_packed(const OpCall& call, const MatmulProblem& p, DType out) {
 }
 
 // Half precision with several blocks of K is summed in float scratch memory and rounded once.
-void run_packed(const OpCall& call, const MatmulProblem& p) {
-  if (p.dtype == DType::Float32 || p.k <= kBlock) return multiply_packed(call, p, p.dtype);
+void run_packed(const OpCall& call, const MatmulProblem& p, const TilePlan& plan) {
+  if (p.dtype == DType::Float32 || p.k <= kBlock) return multiply_packed(call, p, plan, p.dtype);
   const Dims sizes{p.batch, p.m, p.n};
   const Scratch sums = call.scratch(static_cast<uint64_t>(numel(sizes)) * sizeof(float));
   MatmulProblem wide = p;
   wide.c = {sums.address(), p.m * p.n, p.n, 1};
-  multiply_packed(call, wide, DType::Float32);
+  multiply_packed(call, wide, plan, DType::Float32);
   copy_tensor(call, LocalTensor(p.c.address, p.dtype, sizes, {p.c.batch, p.c.row, p.c.col}),
               LocalTensor(sums.address(), DType::Float32, sizes));
 }
 
-const char* refuse_skinny(const OpCall& call, const MatmulProblem& p) {
-  if (const char* reason = refuse_common(call, p)) return reason;
+const char* refuse_skinny(const OpCall&, const MatmulProblem& p) {
+  if (const char* reason = refuse_common(p)) return reason;
   if (p.m > kSkinny) return "more than 4 rows";
   if (p.b.col == 1) return nullptr;
   if (p.b.row == 1 && (p.a.col == 1 || p.k == 1)) return nullptr;
@@ -174,11 +170,16 @@ void run_skinny(const OpCall& call, const MatmulProblem& p) {
 
 }  // namespace
 
-const MatmulImplementation kMatmulSkinny{
-    {"matmul.skinny", "a few rows"}, refuse_skinny, run_skinny};
-const MatmulImplementation kMatmulInPlace{
-    {"matmul.in_place", "tiles, A in place"}, refuse_in_place, run_in_place, pass_over_in_place};
-const MatmulImplementation kMatmulPacked{
-    {"matmul.packed", "tiles, A packed"}, refuse_packed, run_packed};
+constinit const MatmulAlgorithm kMatmulSkinny({.id = "matmul.skinny",
+                                               .description = "a few rows",
+                                               .style = DeviceStyle::Cpu},
+                                              Steps<refuse_skinny, run_skinny>());
+constinit const MatmulAlgorithm kMatmulInPlace(
+    {.id = "matmul.in_place", .description = "tiles, A in place", .style = DeviceStyle::Cpu},
+    Steps<plan_in_place, run_in_place>(), pass_over_in_place);
+constinit const MatmulAlgorithm kMatmulPacked({.id = "matmul.packed",
+                                               .description = "tiles, A packed",
+                                               .style = DeviceStyle::Cpu},
+                                              Steps<plan_packed, run_packed>());
 
 }  // namespace ocltensor::opencl

@@ -13,7 +13,7 @@ struct Guard {
   uint32_t value = 0;
   int64_t bytes() const { return word == 0 ? 0 : static_cast<int64_t>(sizeof value); }
 };
-// hopper.cpp: a value that no other call in this process has.
+// guard.cpp: a value that no other call in this process has.
 uint32_t next_guard_value();
 
 // sgemm.cpp: float32 by portable tiles, if the word has the value.

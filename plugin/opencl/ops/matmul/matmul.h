@@ -1,4 +1,4 @@
-// Matrix products: the problem, and the ordered list of implementations that solve it. Other
+// Matrix products: the problem, and the ordered list of algorithms that solve it. Other
 // families (convolution) state a problem and call run_matmul.
 #pragma once
 
@@ -29,29 +29,28 @@ struct MatmulProblem {
   Scalar beta = 0;
 };
 
-using MatmulImplementation = AlgorithmFor<MatmulProblem>;
+using MatmulAlgorithm = AlgorithmFor<MatmulProblem>;
 
-// Runs one of the implementations: see tune/algorithms.h. To be called after call.accept().
+// Runs one of the algorithms: see call/algorithms.h. To be called after call.accept().
 void run_matmul(const OpCall& call, const MatmulProblem& problem);
 const AlgorithmFamily& matmul_algorithms();
 
 // complex.cpp: a problem of complex64 as a real one.
 void run_complex_matmul(const OpCall& call, const MatmulProblem& problem);
 
-extern const MatmulImplementation kMatmulSplit;  // split.cpp: few results, long sums
-extern const MatmulImplementation kMatmulSkinny, kMatmulInPlace,
-    kMatmulPacked;                                                    // cpu.cpp: CPU drivers
-extern const MatmulImplementation kMatmulHopper, kMatmulHopperSplit;  // hopper.cpp: matrix units
-extern const MatmulImplementation kMatmulDots, kMatmulColumns;        // skinny.cpp: GPUs
-extern const MatmulImplementation kMatmulLargeTiles,
-    kMatmulSmallTiles;                             // sgemm.cpp: GPUs
-extern const MatmulImplementation kMatmulGeneral;  // general.cpp: anything
+extern const MatmulAlgorithm kMatmulSplitKCpu, kMatmulSplitKGpu;  // split_k.cpp: long sums
+extern const MatmulAlgorithm kMatmulSkinny, kMatmulInPlace,
+    kMatmulPacked;                                         // cpu.cpp: CPU drivers
+extern const MatmulAlgorithm kMatmulDots, kMatmulColumns;  // skinny.cpp: GPUs
+extern const MatmulAlgorithm kMatmulLargeTiles,
+    kMatmulSmallTiles;                                              // sgemm.cpp: GPUs
+extern const MatmulAlgorithm kMatmulGeneralCpu, kMatmulGeneralGpu;  // general.cpp: anything
 
 // skinny.cpp: up to so many rows (columns) a product reads its other operand once, for GPUs.
 int64_t most_skinny_rows(DType type);
 bool skinny_beats_matrix_units(const MatmulProblem& p);
 
-// For the implementations: the kernels' parameters, defines and operands of a problem.
+// For the algorithms: the kernels' parameters, defines and operands of a problem.
 MatmulParams matmul_params(const MatmulProblem& problem);
 Defines matmul_defines(const MatmulProblem& problem);
 void bind_matrix(Launch& launch, const MatmulProblem& problem, const Matrix& matrix, int64_t rows,

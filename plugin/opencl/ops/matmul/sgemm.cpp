@@ -46,7 +46,6 @@ bool is_even(const MatmulProblem& p, const Tile& t) {
 }
 
 const char* refuse_tiles(const OpCall& call, const MatmulProblem& p) {
-  if (call.caps().style != KernelStyle::Gpu) return "the device wants few large work-items";
   if (!call.caps().register_tiles) return "the device keeps no tiles in registers";
   if (compute_type(p.dtype) != DType::Float32) return "not computed in float32";
   if (p.c.col != 1) return "the columns of the result are not neighbours";
@@ -88,9 +87,14 @@ void run_portable_tiles(const OpCall& call, const MatmulProblem& p, const Guard&
   run_tiles(call, p, pass_over_large(call, p) == nullptr ? kLarge : kSmall, guard);
 }
 
-const MatmulImplementation kMatmulLargeTiles{
-    {"matmul.large_tiles", "128 x 128 in local memory"}, refuse_tiles, run_large, pass_over_large};
-const MatmulImplementation kMatmulSmallTiles{
-    {"matmul.small_tiles", "64 x 64 in local memory"}, refuse_tiles, run_small};
+constinit const MatmulAlgorithm kMatmulLargeTiles({.id = "matmul.large_tiles",
+                                                   .description = "128 x 128 in local memory",
+                                                   .style = DeviceStyle::Gpu},
+                                                  Steps<refuse_tiles, run_large>(),
+                                                  pass_over_large);
+constinit const MatmulAlgorithm kMatmulSmallTiles({.id = "matmul.small_tiles",
+                                                   .description = "64 x 64 in local memory",
+                                                   .style = DeviceStyle::Gpu},
+                                                  Steps<refuse_tiles, run_small>());
 
 }  // namespace ocltensor::opencl

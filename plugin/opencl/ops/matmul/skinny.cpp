@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "kernel_sources.h"
-#include "split_k.h"
+#include "split_k_sum.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -41,7 +41,7 @@ bool has_vectors(const MatmulProblem& p, const Matrix& m, int64_t step, int64_t 
 }
 
 // What a kernel is specialised by, and how the work is cut.
-struct Plan {
+struct SkinnyPlan {
   int64_t rows, vector, columns;  // of a work-group
   int64_t pieces = 1, length = 0;
   int64_t groups(const MatmulProblem& p) const {
@@ -59,7 +59,8 @@ int64_t rows_of(const MatmulProblem& p) {
 
 // k in pieces of multiples of `step`, `least` or longer, until every compute unit has two
 // work-groups.
-void cut(const OpCall& call, const MatmulProblem& p, Plan& plan, int64_t step, int64_t least) {
+void cut(const OpCall& call, const MatmulProblem& p, SkinnyPlan& plan, int64_t step,
+         int64_t least) {
   constexpr int64_t kMost = 64, kFewResults = 2048;
   const int64_t wanted = 2 * static_cast<int64_t>(call.caps().compute_units);
   const int64_t most = p.batch * p.m * p.n <= kFewResults ? 8 * kMost : kMost;
@@ -68,8 +69,8 @@ void cut(const OpCall& call, const MatmulProblem& p, Plan& plan, int64_t step, i
   plan.pieces = p.k == 0 ? 1 : divide_up(p.k, plan.length);
 }
 
-void enqueue(const OpCall& call, const MatmulProblem& p, const Plan& plan, const Source& source,
-             const char* function, Defines d) {
+void enqueue(const OpCall& call, const MatmulProblem& p, const SkinnyPlan& plan,
+             const Source& source, const char* function, Defines d) {
   const bool partial = plan.pieces > 1;
   d.type("TYPE", p.dtype).set("FLOATING", is_floating(p.dtype));
   d.set("WIDE", p.dtype == DType::Int64).set("HAS_S", p.self.has_value() && !partial);
@@ -94,7 +95,8 @@ void enqueue(const OpCall& call, const MatmulProblem& p, const Plan& plan, const
 // ---- B along k
 
 // As many work-items share a column as k has work for, until the device is full.
-int64_t lanes_of(const OpCall& call, const MatmulProblem& p, const Plan& plan, int64_t columns) {
+int64_t lanes_of(const OpCall& call, const MatmulProblem& p, const SkinnyPlan& plan,
+                 int64_t columns) {
   const int64_t full = 1024 * static_cast<int64_t>(call.caps().compute_units);
   const int64_t teams = p.batch * divide_up(p.m, plan.rows) * divide_up(p.n, columns);
   int64_t lanes = 8;
@@ -108,7 +110,7 @@ void run_dots(const OpCall& call, const MatmulProblem& problem) {
   const bool vectors = size_of(p.dtype) <= 4 && is_floating(p.dtype) &&
                        has_vectors(p, p.a, p.a.col, p.a.row, p.k) &&
                        has_vectors(p, p.b, p.b.row, p.b.col, p.k);
-  Plan plan{rows_of(p), vectors ? kVectorBytes / size_of(p.dtype) : 1, 0};
+  SkinnyPlan plan{rows_of(p), vectors ? kVectorBytes / size_of(p.dtype) : 1, 0};
   const int64_t columns = p.n < 4 ? 1 : 4;
   const int64_t lanes = lanes_of(call, p, plan, columns);
   plan.columns = columns * kItems / lanes;
@@ -125,7 +127,7 @@ void run_columns(const OpCall& call, const MatmulProblem& problem) {
   const MatmulProblem p = with_few_rows(problem);
   const bool vectors =
       size_of(p.dtype) <= 4 && is_floating(p.dtype) && has_vectors(p, p.b, p.b.col, p.b.row, p.n);
-  Plan plan{rows_of(p), vectors ? kVectorBytes / size_of(p.dtype) : 1, 0};
+  SkinnyPlan plan{rows_of(p), vectors ? kVectorBytes / size_of(p.dtype) : 1, 0};
   const int64_t across = p.n <= 8 * plan.vector ? 8 : 32;
   plan.columns = across * plan.vector;
   cut(call, p, plan, kItems / across * 4, kChunk / 2);
@@ -137,7 +139,6 @@ void run_columns(const OpCall& call, const MatmulProblem& problem) {
 // ---- The algorithms
 
 const char* refuse(const OpCall& call, const MatmulProblem& p) {
-  if (call.caps().style != KernelStyle::Gpu) return "the device wants few large work-items";
   if (std::min(p.m, p.n) > most_skinny_rows(p.dtype)) return "more than a few rows";
   if (call.caps().max_work_group_size < static_cast<size_t>(kItems))
     return "work-groups are too small";
@@ -186,9 +187,13 @@ bool skinny_beats_matrix_units(const MatmulProblem& p) {
   return std::min(p.m, p.n) <= (lies_along_columns(p) ? most_skinny_rows(p.dtype) : kMostDots);
 }
 
-const MatmulImplementation kMatmulDots{
-    {"matmul.dots", "dot products"}, refuse_dots, run_dots, pass_over_dots};
-const MatmulImplementation kMatmulColumns{
-    {"matmul.columns", "columns side by side"}, refuse_columns, run_columns, pass_over};
+constinit const MatmulAlgorithm kMatmulDots({.id = "matmul.dots",
+                                             .description = "dot products",
+                                             .style = DeviceStyle::Gpu},
+                                            Steps<refuse_dots, run_dots>(), pass_over_dots);
+constinit const MatmulAlgorithm kMatmulColumns({.id = "matmul.columns",
+                                                .description = "columns side by side",
+                                                .style = DeviceStyle::Gpu},
+                                               Steps<refuse_columns, run_columns>(), pass_over);
 
 }  // namespace ocltensor::opencl

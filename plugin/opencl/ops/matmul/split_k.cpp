@@ -1,29 +1,106 @@
-// Adds the sums that a product made in pieces.
-#include "split_k.h"
+// Products with few results and long sums (dot, weight gradients of small layers): K is cut into
+// pieces that run as a batch, and the partial results, seen as one row, are summed by another
+// product, in a fixed order.
+#include <algorithm>
 
-#include "kernel_sources.h"
+#include "matmul.h"
+#include "ops/copy/copy.h"
 
 namespace ocltensor::opencl {
+namespace {
 
-void sum_pieces(const OpCall& call, const MatmulProblem& p, int64_t pieces, tb_address sums,
-                const Guard& guard) {
-  // Many pieces of few results: work-items share one, else they would wait for memory in turn.
-  constexpr int64_t kMany = 64, kGroup = 128;
-  const bool shared = pieces > kMany;
-  const int64_t group = shared ? kMany : kGroup;
-  Defines d = matmul_defines(p);
-  d.set("GUARDED", guard.word != 0).set("LANES", shared ? kMany : 1);
-  Launch launch = call.launch(kernel_sources::matmul_split_k_sum, "matmul_sum_pieces", d);
-  bind_matrix(launch, p, p.c, p.m, p.n);
-  launch.memory(sums, 0, pieces * p.batch * p.m * p.n * sum_bytes(p.dtype));
-  p.self ? bind_matrix(launch, p, *p.self, p.m, p.n) : (void)launch.memory(0, 0, 0);
-  launch.memory(guard.word, 0, guard.word == 0 ? 0 : 4).value(guard.value);
-  launch.value(static_cast<int32_t>(pieces));
-  const MatmulParams params = matmul_params(p);
-  launch.bytes(&params, sizeof params);
-  const int64_t items = shared ? p.n * kMany : divide_up(p.n, kGroup) * kGroup;
-  launch.run({static_cast<size_t>(items), static_cast<size_t>(p.m), static_cast<size_t>(p.batch)},
-             {static_cast<size_t>(group), 1, 1});
+constexpr int64_t kTile = 64;  // edge of the tiles that GPUs take for small results
+
+int64_t tiles_of(const MatmulProblem& p) {
+  return p.batch * divide_up(p.m, kTile) * divide_up(p.n, kTile);
 }
+
+// Partial results of 16-bit types are rounded to that type, which has to be permitted.
+const char* refuse_rounding(const OpCall& call, DType type) {
+  if (compute_type(type) == type) return nullptr;
+  const ReducedSums& allowed = type == DType::BFloat16 ? call.policy().bf16 : call.policy().fp16;
+  if (!allowed.reduced) return "partial results would be rounded: reduced precision is not allowed";
+  return allowed.split ? nullptr : "split-K is not allowed";
+}
+
+const char* refuse_any(const OpCall& call, const MatmulProblem& p) {
+  if (const char* reason = refuse_rounding(call, p.dtype)) return reason;
+  if (p.batch != 1) return "a batch";
+  return p.c.col == 1 ? nullptr : "the columns of the result are not neighbours";
+}
+
+// The plan: how many pieces.
+constexpr const char* kShort = "the sums are short";
+constexpr const char* kEnough = "enough results to work on";
+
+Planned<int64_t> plan_cpu(const OpCall& call, const MatmulProblem& p) {
+  if (const char* reason = refuse_any(call, p)) return reason;
+  if (p.m > 1) return "more than one row of results";
+  if (p.n > 64) return kEnough;
+  const int64_t pieces = std::min<int64_t>(16, p.k / 4096);
+  if (pieces < 2) return kShort;
+  return pieces;
+}
+Planned<int64_t> plan_gpu(const OpCall& call, const MatmulProblem& p) {
+  if (const char* reason = refuse_any(call, p)) return reason;
+  const int64_t units = call.caps().compute_units, tiles = tiles_of(p);
+  if (p.m > 1) {
+    if (p.c.row != p.n) return "the result is no single row";
+    if (p.self && (p.self->row != p.n || p.self->col != 1)) return "self is no single row";
+    if (2 * tiles > units) return kEnough;
+  }
+  const int64_t pieces = std::min<int64_t>({2 * units / tiles, 256, p.k / 512});
+  if (pieces < 2) return kShort;
+  return pieces;
+}
+
+void run(const OpCall& call, const MatmulProblem& p, const int64_t& pieces) {
+  const int64_t length = p.k / pieces;
+  const int64_t rest = p.k - length * pieces;
+  const int64_t sums = pieces + (rest > 0);
+  const int64_t item = size_of(p.dtype);
+  const int64_t results = p.m * p.n;
+  const Scratch partial = call.scratch(static_cast<uint64_t>(sums * results * item));
+  const Scratch ones = call.scratch(static_cast<uint64_t>(sums * item));
+  fill_tensor(call, LocalTensor(ones.address(), p.dtype, Dims{sums}), 1);
+
+  MatmulProblem piece = p;
+  piece.self.reset();
+  piece.alpha = 1;
+  piece.batch = pieces;
+  piece.k = length;
+  piece.a.batch = length * p.a.col;
+  piece.b.batch = length * p.b.row;
+  piece.c = {partial.address(), results, p.n, 1};
+  run_matmul(call, piece);
+  if (rest > 0) {
+    piece.batch = 1;
+    piece.k = rest;
+    piece.a.address += static_cast<uint64_t>(pieces * piece.a.batch * item);
+    piece.b.address += static_cast<uint64_t>(pieces * piece.b.batch * item);
+    piece.c.address += static_cast<uint64_t>(pieces * results * item);
+    run_matmul(call, piece);
+  }
+  MatmulProblem sum = p;
+  sum.m = 1;
+  sum.n = results;
+  sum.k = sums;
+  sum.a = {ones.address(), 0, sums, 1};
+  sum.b = {partial.address(), 0, results, 1};
+  sum.c.row = results;
+  if (sum.self && p.m > 1) sum.self->row = results;
+  run_matmul(call, sum);
+}
+
+}  // namespace
+
+constinit const MatmulAlgorithm kMatmulSplitKCpu({.id = "matmul.split_k_cpu",
+                                                  .description = "a long dot product in pieces",
+                                                  .style = DeviceStyle::Cpu},
+                                                 Steps<plan_cpu, run>());
+constinit const MatmulAlgorithm kMatmulSplitKGpu({.id = "matmul.split_k_gpu",
+                                                  .description = "few results, k in pieces",
+                                                  .style = DeviceStyle::Gpu},
+                                                 Steps<plan_gpu, run>());
 
 }  // namespace ocltensor::opencl

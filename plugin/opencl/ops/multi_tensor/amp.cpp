@@ -35,7 +35,7 @@ void update_scale_op(OpCall& call) {
   const Args& args = call.args();
   call.accept();
   Defines d;
-  d.type("COMPUTE", DType::Float32).set("ROLES", int64_t{0}).set("CPU_STYLE", is_cpu_style(call));
+  d.type("COMPUTE", DType::Float32).set("ROLES", int64_t{0});
   Launch launch = call.launch(kernel_sources::multi_tensor_amp, "update_scale", d);
   for (size_t i = 0; i < 3; ++i) bind(launch, args.tensor(i));
   launch.value(static_cast<float>(args.real(3))).value(static_cast<float>(args.real(4)));

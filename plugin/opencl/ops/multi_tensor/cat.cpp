@@ -27,39 +27,100 @@ const char* type_of(uint64_t unit) {
   }
 }
 
-// `sources` side by side along `dim` of `out`; all row-major, of one type, without empty ones.
-// False, and nothing is done, for `runs` of memory that could only be moved by a byte or two.
-bool concatenate(const OpCall& call, TensorView out, std::span<const TensorView> sources,
-                 int64_t dim, bool runs) {
-  const auto outer_sizes = out.sizes().first(static_cast<size_t>(dim));
-  const int64_t outer =
-      std::accumulate(outer_sizes.begin(), outer_sizes.end(), int64_t{1}, std::multiplies<>());
-  std::vector<int64_t> starts{0};  // bytes
-  uint64_t bits = out.address();
-  for (const TensorView& source : sources) {
-    starts.push_back(starts.back() + source.numel() / outer * source.itemsize());
-    bits |= source.address() | static_cast<uint64_t>(starts.back());
+// What is concatenated, without empty tensors: slices of the output, and what goes there.
+struct Cat {
+  TensorView out;
+  int64_t dim;
+  std::span<const TensorView> to, from;
+  bool plain;  // all are row-major, of one type
+  bool runs;   // every slice is one run of memory
+  bool small;  // on average; large pieces are copied well one by one
+
+  bool is_parts() const { return runs && small && !is_complex(out.dtype()); }
+};
+
+struct Lines {
+  int64_t outer, unit;          // bytes that are moved at once
+  std::vector<int64_t> starts;  // bytes
+};
+
+// Side by side along `dim`.
+Planned<Lines> plan_lines(const OpCall&, const Cat& cat) {
+  if (!cat.plain) return "tensors are not row-major, or not of one type";
+  if (cat.to.size() < 2) return "it is one tensor";
+  if (cat.is_parts() && cat.to.size() > CAT_SOURCES) return "they are many runs of memory";
+  const auto outer_sizes = cat.out.sizes().first(static_cast<size_t>(cat.dim));
+  Lines lines{
+      std::accumulate(outer_sizes.begin(), outer_sizes.end(), int64_t{1}, std::multiplies<>()),
+      1,
+      {0}};
+  uint64_t bits = cat.out.address();
+  for (const TensorView& source : cat.from) {
+    lines.starts.push_back(lines.starts.back() + source.numel() / lines.outer * source.itemsize());
+    bits |= source.address() | static_cast<uint64_t>(lines.starts.back());
   }
-  const auto unit = static_cast<int64_t>(common_unit(bits));
-  if (runs && unit < 4) return false;
+  lines.unit = static_cast<int64_t>(common_unit(bits));
+  if (cat.runs && lines.unit < 4) return "runs could only be moved by a byte or two";
+  return lines;
+}
+
+void run_lines(const OpCall& call, const Cat& cat, const Lines& lines) {
+  const auto sources = cat.from;
+  const int64_t unit = lines.unit;
   CatParams p{};
-  p.outer = outer;
-  p.line = starts.back() / unit;
+  p.outer = lines.outer;
+  p.line = lines.starts.back() / unit;
   for (size_t first = 0; first < sources.size(); first += CAT_SOURCES) {
     const size_t count = std::min<size_t>(CAT_SOURCES, sources.size() - first);
     for (size_t k = 0; k <= CAT_SOURCES; ++k)
-      p.starts[k] = starts[first + std::min(k, count)] / unit;
-    const int64_t elements = outer * (p.starts[CAT_SOURCES] - p.starts[0]);
+      p.starts[k] = lines.starts[first + std::min(k, count)] / unit;
+    const int64_t elements = lines.outer * (p.starts[CAT_SOURCES] - p.starts[0]);
     Defines d;
     d.set("A", type_of(static_cast<uint64_t>(unit)));
     d.set("INDEX", elements < INT32_MAX ? "uint" : "ulong");
     Launch launch = call.launch(kernel_sources::multi_tensor_cat, "cat", d);
-    bind(launch, out);
+    bind(launch, cat.out);
     for (size_t k = 0; k < CAT_SOURCES; ++k) bind(launch, sources[first + std::min(k, count - 1)]);
     const Division division = divide(call.caps(), elements);
     launch.value(p).run(division.global, division.local);
   }
-  return true;
+}
+
+const char* refuse_parts(const OpCall&, const Cat& cat) {
+  constexpr size_t kMany = 4;
+  if (cat.to.size() < kMany) return "tensors are fewer than 4";
+  return cat.is_parts() ? nullptr : "slices are no runs of memory, or large";
+}
+void run_parts(const OpCall& call, const Cat& cat) { copy_parts(call, cat.to, cat.from); }
+
+void run_copies(const OpCall& call, const Cat& cat) {
+  for (size_t i = 0; i < cat.to.size(); ++i) copy_tensor(call, cat.to[i], cat.from[i]);
+}
+
+constinit const AlgorithmFor<Cat> kLines({.id = "cat.lines",
+                                          .description = "eight tensors a launch, side by side",
+                                          .style = DeviceStyle::Gpu},
+                                         Steps<plan_lines, run_lines>());
+constinit const AlgorithmFor<Cat> kParts({.id = "cat.parts",
+                                          .description = "small runs of memory in one launch"},
+                                         Steps<refuse_parts, run_parts>());
+constinit const AlgorithmFor<Cat> kCopies({.id = "cat.copies",
+                                           .description = "a copy of each tensor",
+                                           .last_resort = true},
+                                          Steps<takes_all<Cat>, run_copies>());
+
+struct Traits {
+  static std::string describe(const OpCall& call, const Cat& cat) {
+    return fmt::format("{} {} {} tensors to {}", call.name(), cat.to.size(), name(cat.out.dtype()),
+                       to_string(cat.out.sizes()));
+  }
+};
+using Algorithms = AlgorithmList<Cat, Traits>;
+
+Algorithms& algorithms() {
+  static Algorithms& list =
+      *new Algorithms("cat", cat_operators(), {&kLines, &kParts, &kCopies});  // leaked
+  return list;
 }
 
 void cat_op(OpCall& call) {
@@ -70,8 +131,7 @@ void cat_op(OpCall& call) {
   int64_t start = 0;
   std::deque<LocalTensor> slices;
   std::vector<TensorView> to, from;
-  bool plain = out.is_contiguous();  // row-major all, of one type
-  bool runs = true;                  // every slice is one run of memory
+  bool plain = out.is_contiguous(), runs = true;
   for (const auto& tensor : tensors) {
     if (tensor->ndim() == 1 && tensor->numel() == 0 && out.ndim() != 1)
       continue;  // ATen's legacy: skipped
@@ -85,15 +145,9 @@ void cat_op(OpCall& call) {
     }
     start += length;
   }
-  // Large pieces are copied well one by one.
+  if (to.empty()) return;
   const bool small = out.numel() * out.itemsize() < static_cast<int64_t>(to.size() << 20);
-  const bool parts = runs && small && !is_complex(out.dtype());
-  const bool eights = !is_cpu_style(call) && plain && to.size() > 1;
-  if (eights && !(parts && to.size() > CAT_SOURCES) && concatenate(call, out, from, dim, runs))
-    return;
-  constexpr size_t kMany = 4;
-  if (parts && to.size() >= kMany) return copy_parts(call, to, from);
-  for (size_t i = 0; i < to.size(); ++i) copy_tensor(call, to[i], from[i]);
+  algorithms().run(call, {out, dim, to, from, plain, runs, small});
 }
 
 constexpr OpEntry kOperators[] = {{"cat.out", cat_op, true, true}};
@@ -101,5 +155,7 @@ constexpr OpEntry kOperators[] = {{"cat.out", cat_op, true, true}};
 }  // namespace
 
 std::span<const OpEntry> cat_operators() { return kOperators; }
+
+const AlgorithmFamily& cat_algorithms() { return algorithms().family(); }
 
 }  // namespace ocltensor::opencl

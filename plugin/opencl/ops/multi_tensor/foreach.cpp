@@ -40,7 +40,7 @@ void set_formula(const OpCall& call, Defines& d, const Formula& formula, DType c
       .set("UNSIGNED", compute == DType::UInt8);
   d.set("LISTS", static_cast<int64_t>(lists)).set("NUMBER_IN", number_in).set("ALPHA", alpha);
   if (formula.form == FormulaForm::Special) d.set("SPECIAL", 1);
-  if (!is_cpu_style(call)) return;
+  if (by_style(call, false, true)) return;  // GPUs' kernels work on single elements in any case
   if (compute == DType::Float32) d.set("FAST_EXP", 1);
   if (formula.form == FormulaForm::Lanes || formula.form == FormulaForm::Special) d.set("LANES", 1);
   if (formula.form == FormulaForm::Trigonometric && call.caps().scalar_trigonometry)

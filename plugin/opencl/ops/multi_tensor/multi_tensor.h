@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "call/algorithms.h"
 #include "call/op_call.h"
 #include "multi_tensor_params.h"
 
@@ -41,8 +42,11 @@ class TensorLists {
   // order of tensors: memory that is written and belongs to another tensor, too.
   void check_apart() const;
   // After accept(). With `finish`, a second kernel combines what the first one left per chunk.
-  void run(const Source& source, const char* function, Defines defines,
+  void run(const Source& source, const char* function, const Defines& defines,
            const char* finish = nullptr);
+  size_t count() const { return numbers_.size(); }
+  // What run() chooses among (the list's, tensor_lists.cpp).
+  void run_chunks(const Source& source, const char* function, Defines defines, const char* finish);
 
  private:
   struct Group;
@@ -55,7 +59,6 @@ class TensorLists {
   };
   static Member member(const Role& role);
   static bool go_together(std::span<const Member> members);
-  size_t count() const { return numbers_.size(); }
   std::span<const Member> entry(size_t i) const {
     return std::span(members_).subspan(i * roles_, roles_);
   }
@@ -88,5 +91,8 @@ std::span<const OpEntry> cat_operators();
 std::span<const OpEntry> foreach_operators();
 std::span<const OpEntry> optimizer_operators();
 std::span<const OpEntry> amp_operators();
+
+const AlgorithmFamily& multi_tensor_algorithms();  // tensor_lists.cpp
+const AlgorithmFamily& cat_algorithms();
 
 }  // namespace ocltensor::opencl

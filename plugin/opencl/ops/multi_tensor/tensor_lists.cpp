@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "call/divide_up.h"
+#include "call/division.h"
 #include "disjoint.h"
 #include "multi_tensor.h"
 #include "ops/copy/copy.h"
@@ -155,17 +156,57 @@ struct TensorLists::Group {
   }
 };
 
-void TensorLists::run(const Source& source, const char* function, Defines defines,
+namespace {
+
+struct Sweep {
+  TensorLists& lists;
+  const Source& source;
+  const char* function;
+  const Defines& defines;
+  const char* finish;
+};
+
+void run_sweep(const OpCall&, const Sweep& sweep) {
+  sweep.lists.run_chunks(sweep.source, sweep.function, sweep.defines, sweep.finish);
+}
+
+constinit const AlgorithmFor<Sweep> kChunks(
+    {.id = "multi_tensor.chunks",
+     .description = "chunks of all tensors that a launch reaches, by a table",
+     .last_resort = true},
+    Steps<takes_all<Sweep>, run_sweep>());
+
+struct Traits {
+  static std::string describe(const OpCall& call, const Sweep& sweep) {
+    return fmt::format("{} {} tensors", call.name(), sweep.lists.count());
+  }
+};
+using Algorithms = AlgorithmList<Sweep, Traits>;
+
+Algorithms& algorithms() {
+  static Algorithms& list =
+      *new Algorithms("multi_tensor", foreach_operators(), {&kChunks});  // leaked
+  return list;
+}
+
+}  // namespace
+
+const AlgorithmFamily& multi_tensor_algorithms() { return algorithms().family(); }
+
+void TensorLists::run(const Source& source, const char* function, const Defines& defines,
                       const char* finish) {
-  const bool cpu_style = call_.caps().style == KernelStyle::Cpu;
+  algorithms().run(call_, {*this, source, function, defines, finish});
+}
+
+void TensorLists::run_chunks(const Source& source, const char* function, Defines defines,
+                             const char* finish) {
   place_all();
   int64_t total = 0;
   for (size_t i = 0; i < count(); ++i) total += entry(i)[0].elements;
-  params_.chunk = cpu_style || total > (int64_t{1} << 21) ? 4096 : 1024;
+  params_.chunk = by_style<int64_t>(call_, 4096, total > (int64_t{1} << 21) ? 4096 : 1024);
   defines.type("COMPUTE", compute_)
       .set("FLOATING", is_floating(compute_))
-      .set("ROLES", static_cast<int64_t>(roles_))
-      .set("CPU_STYLE", cpu_style);
+      .set("ROLES", static_cast<int64_t>(roles_));
 
   size_t at = 0;
   while (at < count()) {
@@ -211,9 +252,9 @@ void TensorLists::launch(const Group& group, const Source& source, const char* f
   std::vector<Scratch> partial;
   if (finish != nullptr) partial.push_back(call_.scratch(static_cast<uint64_t>(p.chunks + 1) * 8));
 
-  const bool cpu_style = call_.caps().style == KernelStyle::Cpu;
   constexpr int64_t kItems = 64, kLightChunks = 16;
   const size_t span = std::min<size_t>(256, call_.caps().max_work_group_size);
+  const size_t local = by_style<size_t>(call_, 1, span);
   Defines all = defines;
   if (finish != nullptr) all.set("SPAN", static_cast<int64_t>(span));
   p.per_item = std::max(divide_up(p.chunks, kItems), std::min(p.chunks, kLightChunks) / 8);
@@ -225,9 +266,9 @@ void TensorLists::launch(const Group& group, const Source& source, const char* f
     launch.memory(table.address(), 0, static_cast<int64_t>(bytes));
     for (const Scratch& s : partial) launch.memory(s.address(), 0, static_cast<int64_t>(s.bytes()));
     const auto count = static_cast<size_t>(items);
-    launch.value(p).run({cpu_style ? count : count * span, 1, 1}, {cpu_style ? 1 : span, 1, 1});
+    launch.value(p).run({count * local, 1, 1}, {local, 1, 1});
   };
-  enqueue(function, cpu_style ? divide_up(p.chunks, p.per_item) : p.chunks);
+  enqueue(function, by_style(call_, divide_up(p.chunks, p.per_item), p.chunks));
   if (finish != nullptr) enqueue(finish, p.tensors);
 }
 

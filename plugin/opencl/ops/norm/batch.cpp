@@ -4,7 +4,7 @@
 #include "norm.h"
 #include "ops/copy/copy.h"
 #include "ops/reduce/reduction.h"
-#include "planes_gpu.h"
+#include "planes.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -45,8 +45,14 @@ void forward(OpCall& call) {
     return;
   }
   const Contiguous in(call, input);
-  planes_forward(call, in.view(), weight, bias, mean, variance, p, train,
-                 {call.args().real(6), call.args().real(7)});
+  planes_forward(call, {in.view(),
+                        weight,
+                        bias,
+                        mean,
+                        variance,
+                        p,
+                        train,
+                        {call.args().real(6), call.args().real(7)}});
 }
 
 // In the compute type and contiguous, whatever the host saved them as.
@@ -81,7 +87,7 @@ void backward(OpCall& call) {
   check(Dims(grad.sizes()) == Dims(input.sizes()), "{}: grad_out has shape {}, input {}",
         call.name(), to_string(grad.sizes()), to_string(input.sizes()));
   const DType compute = compute_type(input.dtype());
-  const DType running = train ? compute : shared_type(call, mean, variance, compute);
+  if (!train) (void)shared_type(call, mean, variance, compute);  // declines in time
   check(!mask[1] || !mask[2] || call.out(1).dtype() == call.out(2).dtype(),
         "{}: gradients of different types", call.name());
   if (weight.tensor)
@@ -95,35 +101,12 @@ void backward(OpCall& call) {
   if (train) {
     const Converted m(call, call.args().tensor(5), compute),
         r(call, call.args().tensor(6), compute);
-    return planes_backward(call, dy.view(), x.view(), m.view(), r.view(), weight, p, true, which);
+    return planes_backward(
+        call, {dy.view(), x.view(), {m.view(), r.view(), 1, 1, {}}, weight, p, true, which});
   }
-  if (which[0] && input.numel() > 0 && planes_fit_gpu(call, p))
-    return planes_backward_gpu(
-        call, dy.view(), x.view(),
-        {*mean.tensor, *variance.tensor, mean.stride(), variance.stride(), call.args().real(8)},
-        weight, p, false, which);
-  const Scratch pair = call.scratch(static_cast<uint64_t>(2 * p.channels * size_of(compute)));
-  Defines d;
-  d.type("W", compute)
-      .type("S", compute)
-      .type("R", running)
-      .set("TRAIN", int64_t{0})
-      .set("HAS_WEIGHT", int64_t{0});
-  d.set("HAS_BIAS", int64_t{0}).set("HAS_SAVED", int64_t{0}).set("HAS_RUNNING", int64_t{0});
-  d.set("HAS_WEIGHT_GRAD", int64_t{0}).set("HAS_BIAS_GRAD", int64_t{0});
-  Launch launch = channels_launch(call, "inverses", d, compute);
-  mean.bind_to(launch);
-  variance.bind_to(launch);
-  bind_scratch(launch, &pair);
-  launch.value(p.channels)
-      .value(mean.stride())
-      .value(variance.stride())
-      .value(number_bits(call.args().real(8), compute));
-  run_channels(call, launch, p.channels);
-  const LocalTensor m(pair.address(), compute, Dims{p.channels});
-  const LocalTensor r(pair.address() + static_cast<uint64_t>(p.channels * size_of(compute)),
-                      compute, Dims{p.channels});
-  planes_backward(call, dy.view(), x.view(), m.view(), r.view(), weight, p, false, which);
+  const SavedStatistics saved{*mean.tensor, *variance.tensor, mean.stride(), variance.stride(),
+                              call.args().real(8)};
+  planes_backward(call, {dy.view(), x.view(), saved, weight, p, false, which});
 }
 
 constexpr OpEntry kOperators[] = {{"native_batch_norm.out", forward},

@@ -29,7 +29,8 @@ void forward(OpCall& call) {
     return;
   }
   const Contiguous in(call, input);
-  planes_forward(call, in.view(), weight, bias, {}, {}, p, true, {0, call.args().real(7)});
+  const ChannelVector none;
+  planes_forward(call, {in.view(), weight, bias, none, none, p, true, {0, call.args().real(7)}});
 }
 
 void backward(OpCall& call) {
@@ -54,8 +55,8 @@ void backward(OpCall& call) {
             "{}: output {} must have the weight's type", call.name(), i);
   call.accept();
   const Contiguous dy(call, grad), x(call, input);
-  planes_backward(call, dy.view(), x.view(), mean, inverse, weight, p, true,
-                  {mask[0], mask[1], mask[2]});
+  const std::array<bool, 3> which{mask[0], mask[1], mask[2]};
+  planes_backward(call, {dy.view(), x.view(), {mean, inverse, 1, 1, {}}, weight, p, true, which});
 }
 
 constexpr OpEntry kOperators[] = {{"native_group_norm.out", forward},

@@ -4,10 +4,14 @@
 #include <algorithm>
 #include <optional>
 
+#include "call/algorithms.h"
 #include "call/divide_up.h"
+#include "call/division.h"
 #include "kernel_sources.h"
+#include "norm.h"
 #include "ops/copy/copy.h"
 #include "ops/reduce/reduction.h"
+#include "planes_apply.h"
 #include "planes_cpu.h"
 #include "planes_gpu.h"
 
@@ -32,20 +36,6 @@ View planes_view(const Planes& p) {
 
 Scratch numbers(const OpCall& call, int64_t count, DType type) {
   return call.scratch(static_cast<uint64_t>(count * size_of(type)));
-}
-
-void run_apply_cpu(Launch& launch, const Planes& p, bool channels_inner) {
-  constexpr int64_t kPieces = 64;
-  constexpr int64_t kSmallest = 4096;
-  const int64_t rows = channels_inner ? p.samples : p.samples * p.channels;
-  const int64_t n = channels_inner ? p.channels : p.inner;
-  const int64_t piece = std::max(kSmallest, divide_up(rows * n, kPieces));
-  const int64_t per = std::max<int64_t>(1, piece / n);
-  const int64_t chunk = per > 1 ? n : std::min(n, divide_up(piece, 16) * 16);
-  launch.value(rows).value(n).value(p.planes).value(per).value(chunk);
-  launch.run(
-      {static_cast<size_t>(divide_up(rows, per)), static_cast<size_t>(divide_up(n, chunk)), 1},
-      {1, 1, 1});
 }
 
 }  // namespace
@@ -130,40 +120,13 @@ GradientSums gradient_sums(const OpCall& call, TensorView grad, TensorView input
   return s;
 }
 
-void apply(const OpCall& call, TensorView input, const TensorView* grad, const Scratch& table,
-           TensorView out, const Planes& p, DType compute) {
-  const bool gpu_style = call.caps().style == KernelStyle::Gpu;
-  const bool channels_inner = p.inner == 1 && p.by_channel();
-  Defines d;
-  d.type("COMPUTE", compute).type("X", input.dtype()).type("OUT", out.dtype());
-  if (grad != nullptr) d.set("BACKWARD", 1).type("DY", grad->dtype());
-  if (channels_inner) d.set("CHANNELS_INNER", 1);
-  const int64_t total = input.numel();
-  if (gpu_style) d.set("INDEX", total < (int64_t{1} << 31) ? "uint" : "ulong");
-  Launch launch = call.launch(
-      gpu_style ? kernel_sources::norm_planes_apply_gpu : kernel_sources::norm_planes_apply_cpu,
-      "apply", d);
-  bind(launch, input);
-  if (grad != nullptr)
-    bind(launch, *grad);
-  else
-    launch.memory(0, 0, 0);
-  bind_scratch(launch, &table);
-  bind(launch, out);
-  if (!gpu_style) return run_apply_cpu(launch, p, channels_inner);
-  const int64_t group = group_size(call.caps());
-  launch.value(total).value(p.inner).value(p.planes);
-  launch.run({static_cast<size_t>(divide_up(total, group * 4) * group), 1, 1},
-             {static_cast<size_t>(group), 1, 1});
-}
-
 Launch channels_launch(const OpCall& call, const char* function, Defines& d, DType compute) {
   d.type("COMPUTE", compute);
   return call.launch(kernel_sources::norm_planes_channels, function, d);
 }
 
 void run_channels(const OpCall& call, Launch& launch, int64_t items) {
-  const int64_t local = call.caps().style == KernelStyle::Gpu ? 64 : 16;
+  const auto local = by_style<int64_t>(call, 16, 64);
   launch.run({static_cast<size_t>(divide_up(items, local) * local), 1, 1},
              {static_cast<size_t>(local), 1, 1});
 }
@@ -177,6 +140,10 @@ DType gradient_weight_type(const OpCall& call, const ChannelVector& weight,
 }
 
 namespace {
+
+// ---- Sweeps: statistics, numbers for each plane, and a last sweep that applies them
+
+using Apply = void (*)(const OpCall&, const Application&);
 
 // What norm/planes_channels.cl is compiled for to prepare a forward pass.
 Defines forward_defines(const OpCall& call, TensorView input, const ChannelVector& weight,
@@ -208,15 +175,9 @@ Defines gradient_defines(const OpCall& call, const ChannelVector& weight, bool t
   return d;
 }
 
-}  // namespace
-
-void planes_forward(const OpCall& call, TensorView input, const ChannelVector& weight,
-                    const ChannelVector& bias, const ChannelVector& mean,
-                    const ChannelVector& variance, const Planes& p, bool train, NormNumbers given) {
-  if (planes_fit_cpu(call, p))
-    return planes_forward_cpu(call, input, weight, bias, mean, variance, p, train, given);
-  if (planes_fit_gpu(call, p))
-    return planes_forward_gpu(call, input, weight, bias, mean, variance, p, train, given);
+template <Apply apply>
+void forward_sweeps(const OpCall& call, const PlanesProblem& problem) {
+  const auto& [input, weight, bias, mean, variance, p, train, given] = problem;
   const DType compute = compute_type(input.dtype());
   ContiguousOutput out(call, call.out(0)), save_mean(call, call.out(1)),
       save_scale(call, call.out(2));
@@ -243,11 +204,13 @@ void planes_forward(const OpCall& call, TensorView input, const ChannelVector& w
   for (const double v : {p.count(), given.momentum, given.eps})
     launch.value(number_bits(v, compute));
   run_channels(call, launch, p.planes);
-  apply(call, input, nullptr, table, out.view(), p, compute);
+  apply(call, {input, nullptr, table, out.view(), p, compute});
   out.finish();
   save_mean.finish();
   save_scale.finish();
 }
+
+}  // namespace
 
 void weight_gradients(const OpCall& call, const GradientSums& s, TensorView inverse,
                       const ChannelVector& weight, const Planes& p, bool train,
@@ -273,39 +236,146 @@ void weight_gradients(const OpCall& call, const GradientSums& s, TensorView inve
     if (out) out->finish();
 }
 
-void planes_backward(const OpCall& call, TensorView grad, TensorView input, TensorView mean,
-                     TensorView inverse, const ChannelVector& weight, const Planes& p, bool train,
-                     const std::array<bool, 3>& which) {
+namespace {
+
+// Statistics as the kernels for channels and for CPU drivers take them: the inverse deviations of
+// running variances are worked out first.
+void with_inverses(const OpCall& call, const PlanesGradient& problem,
+                   void (*run)(const OpCall&, const PlanesGradient&)) {
+  const SavedStatistics& saved = problem.saved;
+  if (!saved.eps) return run(call, problem);
+  const DType compute = compute_type(problem.input.dtype());
+  const int64_t channels = problem.planes.channels;
+  const Scratch pair = numbers(call, 2 * channels, compute);
+  Defines d;
+  d.type("W", compute).type("S", compute).type("R", saved.mean.dtype()).set("TRAIN", int64_t{0});
+  for (const char* name :
+       {"HAS_WEIGHT", "HAS_BIAS", "HAS_SAVED", "HAS_RUNNING", "HAS_WEIGHT_GRAD", "HAS_BIAS_GRAD"})
+    d.set(name, int64_t{0});
+  Launch launch = channels_launch(call, "inverses", d, compute);
+  bind(launch, saved.mean);
+  bind(launch, saved.inverse);
+  bind_scratch(launch, &pair);
+  launch.value(channels).value(saved.mean_stride).value(saved.inverse_stride);
+  launch.value(number_bits(*saved.eps, compute));
+  run_channels(call, launch, channels);
+  const LocalTensor mean(pair.address(), compute, Dims{channels});
+  const LocalTensor inverse(pair.address() + pair.bytes() / 2, compute, Dims{channels});
+  PlanesGradient own = problem;
+  own.saved = {mean, inverse, 1, 1, {}};
+  run(call, own);
+}
+
+template <Apply apply>
+void backward_sweeps(const OpCall& call, const PlanesGradient& problem) {
+  const auto& [grad, input, saved, weight, p, train, which] = problem;
   const DType compute = compute_type(input.dtype());
-  if (input.numel() == 0) {
-    for (size_t i = 1; i < 3; ++i)
-      if (which[i]) fill_tensor(call, call.out(i), 0);
-    return;
-  }
-  if (which[0] && planes_fit_cpu(call, p))
-    return planes_backward_cpu(call, grad, input, mean, inverse, weight, p, train, which);
-  if (which[0] && planes_fit_gpu(call, p))
-    return planes_backward_gpu(call, grad, input, {mean, inverse, 1, 1, {}}, weight, p, train,
-                               which);
-  const GradientSums s = gradient_sums(call, grad, input, mean, p, compute);
+  const GradientSums s = gradient_sums(call, grad, input, saved.mean, p, compute);
   if (which[0]) {
     const Scratch table = numbers(call, 4 * p.planes, compute);
     Defines d = gradient_defines(call, weight, train, which, compute);
     Launch prepare = channels_launch(call, "prepare_backward", d, compute);
     bind_scratch(prepare, &s.sums);
     bind_scratch(prepare, &s.dots);
-    bind(prepare, mean);
-    bind(prepare, inverse);
+    bind(prepare, saved.mean);
+    bind(prepare, saved.inverse);
     weight.bind_to(prepare);
     bind_scratch(prepare, &table);
     prepare.value(p.planes).value(p.channels).value(p.per_stat).value(weight.stride());
     prepare.value(number_bits(p.count(), compute));
     run_channels(call, prepare, p.planes);
     ContiguousOutput out(call, call.out(0));
-    apply(call, input, &grad, table, out.view(), p, compute);
+    apply(call, {input, &grad, table, out.view(), p, compute});
     out.finish();
   }
-  if (which[1] || which[2]) weight_gradients(call, s, inverse, weight, p, train, which);
+  if (which[1] || which[2]) weight_gradients(call, s, saved.inverse, weight, p, train, which);
 }
+
+// ---- The choice
+
+const char* refuse_cpu(const OpCall& call, const PlanesProblem& p) {
+  return refuse_planes_cpu(call, p.planes);
+}
+const char* refuse_gpu(const OpCall&, const PlanesProblem& p) {
+  return refuse_planes_gpu(p.planes);
+}
+const char* refuse_backward_cpu(const OpCall& call, const PlanesGradient& p) {
+  return p.which[0] ? refuse_planes_cpu(call, p.planes) : "the input's gradient is not wanted";
+}
+const char* refuse_backward_gpu(const OpCall&, const PlanesGradient& p) {
+  return p.which[0] ? refuse_planes_gpu(p.planes) : "the input's gradient is not wanted";
+}
+template <void (*run)(const OpCall&, const PlanesGradient&)>
+void run_with_inverses(const OpCall& call, const PlanesGradient& problem) {
+  with_inverses(call, problem, run);
+}
+
+using Forward = AlgorithmFor<PlanesProblem>;
+constexpr AlgorithmInfo info(const char* id, DeviceStyle style, bool last_resort) {
+  return {.id = id,
+          .description = last_resort ? "statistics first, then a sweep that applies them"
+                                     : "statistics and result in one kernel",
+          .style = style,
+          .last_resort = last_resort};
+}
+constinit const Forward kCpu(info("plane_norm.cpu", DeviceStyle::Cpu, false),
+                             Steps<refuse_cpu, planes_forward_cpu>());
+constinit const Forward kGpu(info("plane_norm.gpu", DeviceStyle::Gpu, false),
+                             Steps<refuse_gpu, planes_forward_gpu>());
+constinit const Forward kCpuSweeps(info("plane_norm.cpu_sweeps", DeviceStyle::Cpu, true),
+                                   Steps<takes_all<PlanesProblem>, forward_sweeps<apply_cpu>>());
+constinit const Forward kGpuSweeps(info("plane_norm.gpu_sweeps", DeviceStyle::Gpu, true),
+                                   Steps<takes_all<PlanesProblem>, forward_sweeps<apply_gpu>>());
+
+using Backward = AlgorithmFor<PlanesGradient>;
+constinit const Backward kBackwardCpu(
+    info("plane_norm_backward.cpu", DeviceStyle::Cpu, false),
+    Steps<refuse_backward_cpu, run_with_inverses<planes_backward_cpu>>());
+constinit const Backward kBackwardGpu(info("plane_norm_backward.gpu", DeviceStyle::Gpu, false),
+                                      Steps<refuse_backward_gpu, planes_backward_gpu>());
+constinit const Backward kBackwardCpuSweeps(
+    info("plane_norm_backward.cpu_sweeps", DeviceStyle::Cpu, true),
+    Steps<takes_all<PlanesGradient>, run_with_inverses<backward_sweeps<apply_cpu>>>());
+constinit const Backward kBackwardGpuSweeps(
+    info("plane_norm_backward.gpu_sweeps", DeviceStyle::Gpu, true),
+    Steps<takes_all<PlanesGradient>, run_with_inverses<backward_sweeps<apply_gpu>>>());
+
+struct PlanesTraits {
+  template <typename Problem>
+  static std::string describe(const OpCall& call, const Problem& problem) {
+    const Planes& p = problem.planes;
+    return fmt::format("{} {} {}x{}x{}", call.name(), name(problem.input.dtype()), p.samples,
+                       p.channels, p.inner);
+  }
+};
+using ForwardAlgorithms = AlgorithmList<PlanesProblem, PlanesTraits>;
+using BackwardAlgorithms = AlgorithmList<PlanesGradient, PlanesTraits>;
+
+ForwardAlgorithms& forward_algorithms() {
+  static ForwardAlgorithms& list = *new ForwardAlgorithms(  // leaked, as all lists
+      "plane_norm", norm_operators(), {&kCpu, &kGpu, &kCpuSweeps, &kGpuSweeps});
+  return list;
+}
+BackwardAlgorithms& backward_algorithms() {
+  static BackwardAlgorithms& list = *new BackwardAlgorithms(
+      "plane_norm_backward", norm_operators(),
+      {&kBackwardCpu, &kBackwardGpu, &kBackwardCpuSweeps, &kBackwardGpuSweeps});
+  return list;
+}
+
+}  // namespace
+
+void planes_forward(const OpCall& call, const PlanesProblem& problem) {
+  forward_algorithms().run(call, problem);
+}
+
+void planes_backward(const OpCall& call, const PlanesGradient& problem) {
+  if (problem.input.numel() > 0) return backward_algorithms().run(call, problem);
+  for (size_t i = 1; i < 3; ++i)
+    if (problem.which[i]) fill_tensor(call, call.out(i), 0);
+}
+
+const AlgorithmFamily& plane_norm_algorithms() { return forward_algorithms().family(); }
+const AlgorithmFamily& plane_norm_backward_algorithms() { return backward_algorithms().family(); }
 
 }  // namespace ocltensor::opencl

@@ -37,11 +37,6 @@ GradientSums room_for_sums(const OpCall& call, const Planes& p, DType compute);
 GradientSums gradient_sums(const OpCall& call, TensorView grad, TensorView input, TensorView mean,
                            const Planes& p, DType compute);
 
-// grad null: out = (input - shift) * scale + bias, else the gradient; by the numbers in `table`
-// (norm/planes_channels.cl).
-void apply(const OpCall& call, TensorView input, const TensorView* grad, const Scratch& table,
-           TensorView out, const Planes& p, DType compute);
-
 // A kernel of norm/planes_channels.cl, and its range.
 Launch channels_launch(const OpCall& call, const char* function, Defines& d, DType compute);
 void run_channels(const OpCall& call, Launch& launch, int64_t items);
@@ -65,18 +60,37 @@ struct NormNumbers {
 // Of a contiguous input that is not empty: call.out(0) and the saved statistics, out(1) and out(2).
 // `mean` and `variance` are running statistics: with `train` they are kept where they are given,
 // else they are what normalises.
-void planes_forward(const OpCall& call, TensorView input, const ChannelVector& weight,
-                    const ChannelVector& bias, const ChannelVector& mean,
-                    const ChannelVector& variance, const Planes& p, bool train, NormNumbers given);
+struct PlanesProblem {
+  TensorView input;
+  const ChannelVector &weight, &bias, &mean, &variance;
+  const Planes& planes;
+  bool train;
+  NormNumbers numbers;
+};
+void planes_forward(const OpCall& call, const PlanesProblem& problem);
 
+// What backward takes of each statistic: its mean, and its inverse deviation or, where `eps` is
+// given, its variance, to which that is added.
+struct SavedStatistics {
+  TensorView mean, inverse;
+  int64_t mean_stride, inverse_stride;
+  std::optional<double> eps;
+};
 // The gradients that a call asks for: which[0] input, [1] weight, [2] bias.
 DType gradient_weight_type(const OpCall& call, const ChannelVector& weight,
                            const std::array<bool, 3>& which, DType fallback);
 void weight_gradients(const OpCall& call, const GradientSums& s, TensorView inverse,
                       const ChannelVector& weight, const Planes& p, bool train,
                       const std::array<bool, 3>& which);
-void planes_backward(const OpCall& call, TensorView grad, TensorView input, TensorView mean,
-                     TensorView inverse, const ChannelVector& weight, const Planes& p, bool train,
-                     const std::array<bool, 3>& which);
+// Of contiguous tensors.
+struct PlanesGradient {
+  TensorView grad, input;
+  SavedStatistics saved;
+  const ChannelVector& weight;
+  const Planes& planes;
+  bool train;
+  const std::array<bool, 3>& which;
+};
+void planes_backward(const OpCall& call, const PlanesGradient& problem);  // empty ones, too
 
 }  // namespace ocltensor::opencl

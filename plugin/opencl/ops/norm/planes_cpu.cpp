@@ -34,17 +34,18 @@ void run(const OpCall& call, Launch& launch, NormPlanesParams n) {
 
 }  // namespace
 
-bool planes_fit_cpu(const OpCall& call, const Planes& p) {
+const char* refuse_planes_cpu(const OpCall& call, const Planes& p) {
   constexpr int64_t kMostPieces = 4096;  // their sums are added up one after the other
   const int64_t pieces = p.by_channel() ? p.samples : p.per_stat;
-  return is_cpu_style(call) && p.inner >= 16 && pieces <= kMostPieces &&
-         p.stats() >= 2 * static_cast<int64_t>(call.caps().compute_units);
+  if (p.inner < 16) return "planes are too short for vectors";
+  if (pieces > kMostPieces) return "statistics have too many planes to be added up in turn";
+  return p.stats() < 2 * static_cast<int64_t>(call.caps().compute_units)
+             ? "there are too few statistics to keep the processors busy"
+             : nullptr;
 }
 
-void planes_forward_cpu(const OpCall& call, TensorView input, const ChannelVector& weight,
-                        const ChannelVector& bias, const ChannelVector& mean,
-                        const ChannelVector& variance, const Planes& p, bool train,
-                        NormNumbers numbers) {
+void planes_forward_cpu(const OpCall& call, const PlanesProblem& problem) {
+  const auto& [input, weight, bias, mean, variance, p, train, numbers] = problem;
   const DType compute = compute_type(input.dtype());
   ContiguousOutput out(call, call.out(0)), save_mean(call, call.out(1)),
       save_scale(call, call.out(2));
@@ -81,9 +82,8 @@ void planes_forward_cpu(const OpCall& call, TensorView input, const ChannelVecto
   save_scale.finish();
 }
 
-void planes_backward_cpu(const OpCall& call, TensorView grad, TensorView input, TensorView mean,
-                         TensorView inverse, const ChannelVector& weight, const Planes& p,
-                         bool train, const std::array<bool, 3>& which) {
+void planes_backward_cpu(const OpCall& call, const PlanesGradient& problem) {
+  const auto& [grad, input, saved, weight, p, train, which] = problem;
   const DType compute = compute_type(input.dtype());
   ContiguousOutput out(call, call.out(0));
   const bool direct = p.by_channel();
@@ -106,7 +106,7 @@ void planes_backward_cpu(const OpCall& call, TensorView grad, TensorView input, 
   for (size_t i = 0; direct && i < 2; ++i)
     if (which[i + 1]) outs[i].emplace(call, call.out(i + 1));
   Launch launch = call.launch(kernel_sources::norm_planes_cpu_backward, "planes_norm", d);
-  for (const TensorView& t : {grad, input, mean, inverse}) bind(launch, t);
+  for (const TensorView& t : {grad, input, saved.mean, saved.inverse}) bind(launch, t);
   weight.bind_to(launch);
   for (size_t i = 0; i < 2; ++i) {
     if (outs[i])
@@ -120,7 +120,7 @@ void planes_backward_cpu(const OpCall& call, TensorView grad, TensorView input, 
     if (o) o->finish();
   out.finish();
   if (!direct && (which[1] || which[2]))
-    weight_gradients(call, *sums, inverse, weight, p, train, which);
+    weight_gradients(call, *sums, saved.inverse, weight, p, train, which);
 }
 
 }  // namespace ocltensor::opencl

@@ -117,14 +117,12 @@ void bind_outputs(Launch& launch, std::span<std::optional<ContiguousOutput>> out
 
 }  // namespace
 
-bool planes_fit_gpu(const OpCall& call, const Planes& p) {
-  return call.caps().style == KernelStyle::Gpu && (!p.by_channel() || p.inner >= 4);
+const char* refuse_planes_gpu(const Planes& p) {
+  return p.by_channel() && p.inner < 4 ? "planes are too short to read along" : nullptr;
 }
 
-void planes_forward_gpu(const OpCall& call, TensorView input, const ChannelVector& weight,
-                        const ChannelVector& bias, const ChannelVector& mean,
-                        const ChannelVector& variance, const Planes& p, bool train,
-                        NormNumbers numbers) {
+void planes_forward_gpu(const OpCall& call, const PlanesProblem& problem) {
+  const auto& [input, weight, bias, mean, variance, p, train, numbers] = problem;
   const DType compute = compute_type(input.dtype());
   ContiguousOutput out(call, call.out(0)), save_mean(call, call.out(1)),
       save_scale(call, call.out(2));
@@ -171,9 +169,8 @@ void planes_forward_gpu(const OpCall& call, TensorView input, const ChannelVecto
   save_scale.finish();
 }
 
-void planes_backward_gpu(const OpCall& call, TensorView grad, TensorView input,
-                         const SavedStatistics& saved, const ChannelVector& weight, const Planes& p,
-                         bool train, const std::array<bool, 3>& which) {
+void planes_backward_gpu(const OpCall& call, const PlanesGradient& problem) {
+  const auto& [grad, input, saved, weight, p, train, which] = problem;
   const DType compute = compute_type(input.dtype());
   ContiguousOutput out(call, call.out(0));
   Work w = statistics_work(call, p, vector_width(p, {grad, input, out.view()}), compute);

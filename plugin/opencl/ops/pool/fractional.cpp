@@ -10,6 +10,47 @@
 namespace ocltensor::opencl {
 namespace {
 
+struct FractionalPool {
+  TensorView out, indices, in, samples;  // row-major
+  FractionalParams p;
+};
+
+void run_windows(const OpCall& call, const FractionalPool& pool) {
+  const DType type = pool.in.dtype();
+  Defines d;
+  d.type("A", type);
+  d.set("HALF", type == DType::Float16).set("BFLOAT", type == DType::BFloat16);
+  FractionalParams p = pool.p;
+  p.pieces = pool.out.numel();
+  const Division division = divide(call.caps(), p.pieces);
+  p.per_item = division.per_item;
+  Launch launch = call.launch(kernel_sources::pool_fractional, "forward", d);
+  bind(launch, pool.out);
+  bind(launch, pool.indices);
+  bind(launch, pool.in);
+  bind(launch, pool.samples);
+  launch.value(p).run(division.global, division.local);
+}
+
+constinit const AlgorithmFor<FractionalPool> kWindows(
+    {.id = "pool_fractional.windows",
+     .description = "one window after another",
+     .last_resort = true},
+    Steps<takes_all<FractionalPool>, run_windows>());
+
+struct Traits {
+  static std::string describe(const OpCall& call, const FractionalPool& pool) {
+    return fmt::format("{} {} {} results", call.name(), name(pool.in.dtype()), pool.out.numel());
+  }
+};
+using Algorithms = AlgorithmList<FractionalPool, Traits>;
+
+Algorithms& algorithms() {
+  static Algorithms& list =
+      *new Algorithms("pool_fractional", kFractionalOperators, {&kWindows});  // leaked
+  return list;
+}
+
 void forward(OpCall& call) {
   check_outputs(call);
   const TensorView self = call.args().tensor(0), samples = call.args().tensor(3);
@@ -35,18 +76,7 @@ void forward(OpCall& call) {
   if (!call.wants(0)) return;
   const Contiguous in(call, self), drawn(call, samples);
   ContiguousOutput out(call, result), indices(call, call.out(1));
-  Defines d;
-  d.type("A", self.dtype()).set("CPU_STYLE", is_cpu_style(call));
-  d.set("HALF", self.dtype() == DType::Float16).set("BFLOAT", self.dtype() == DType::BFloat16);
-  p.pieces = result.numel();
-  const Division division = divide(call.caps(), p.pieces);
-  p.per_item = division.per_item;
-  Launch launch = call.launch(kernel_sources::pool_fractional, "forward", d);
-  bind(launch, out.view());
-  bind(launch, indices.view());
-  bind(launch, in.view());
-  bind(launch, drawn.view());
-  launch.value(p).run(division.global, division.local);
+  algorithms().run(call, {out.view(), indices.view(), in.view(), drawn.view(), p});
   out.finish();
   indices.finish();
 }
@@ -57,5 +87,7 @@ constexpr OpEntry kOperators[] = {{"fractional_max_pool2d.output", forward},
 }  // namespace
 
 const std::span<const OpEntry> kFractionalOperators = kOperators;
+
+const AlgorithmFamily& pool_fractional_algorithms() { return algorithms().family(); }
 
 }  // namespace ocltensor::opencl

@@ -43,11 +43,9 @@ PoolParams params_for(const OpCall& call, TensorView self, TensorView result, si
   return p;
 }
 
-Defines pool_defines(const OpCall& call, DType type, int64_t pieces) {
+Defines pool_defines(DType type, int64_t pieces) {
   Defines d;
-  d.type("A", type)
-      .set("CPU_STYLE", is_cpu_style(call))
-      .set("INDEX", pieces < INT32_MAX ? "uint" : "ulong");
+  d.type("A", type).set("INDEX", pieces < INT32_MAX ? "uint" : "ulong");
   return d;
 }
 
@@ -70,14 +68,71 @@ const char* lowest(DType type) {
   }
 }
 
-// Whether pool_max_cpu.cl takes the call: its buffer holds padding, a row and a vector's reach past
-// the last window.
-bool fits_rows(const OpCall& call, DType type, const PoolParams& p) {
+struct Traits {
+  template <typename Pool>
+  static std::string describe(const OpCall& call, const Pool& pool) {
+    const PoolParams& p = pool.p;
+    return fmt::format("{} {} {} x {} to {} x {}", call.name(), name(pool.in.dtype()), p.in[0],
+                       p.in[1], p.out[0], p.out[1]);
+  }
+};
+
+// ---- Maxima: all tensors are row-major
+
+struct MaxPool {
+  TensorView out, indices, in;
+  PoolParams p;
+};
+
+// The buffer of pool_max_cpu.cl holds padding, a row and a vector's reach past the last window.
+const char* refuse_max_rows(const OpCall&, const MaxPool& pool) {
   constexpr int32_t kWidth = 1024;
+  const DType type = pool.in.dtype();
+  const PoolParams& p = pool.p;
   const int64_t reach =
       int64_t{p.stride[1]} * (p.out[1] + 32) + int64_t{p.kernel_size[1]} * p.dilation[1];
-  return is_cpu_style(call) && is_floating(type) && type != DType::Float64 && p.stride[1] <= 2 &&
-         reach <= kWidth && p.in[1] + p.padding[1] <= kWidth;
+  if (!is_floating(type) || type == DType::Float64) return "it is for floats of 16 and 32 bits";
+  if (p.stride[1] > 2) return "the stride is above 2";
+  return reach <= kWidth && p.in[1] + p.padding[1] <= kWidth ? nullptr : "rows are too long";
+}
+
+void launch_max(const OpCall& call, const MaxPool& pool, const Source& source, const Defines& d,
+                int64_t pieces) {
+  Launch launch = call.launch(source, "max_pool", d);
+  bind(launch, pool.out);
+  bind(launch, pool.indices);
+  bind(launch, pool.in);
+  run(call, launch, pool.p, pieces, 1);
+}
+void run_max_rows(const OpCall& call, const MaxPool& pool) {
+  const int64_t elements = pool.out.numel();
+  Defines d = pool_defines(pool.in.dtype(), elements);
+  d.set("STEP", pool.p.stride[1]);
+  launch_max(call, pool, kernel_sources::pool_pool_max_cpu, d, elements / pool.p.out[1]);
+}
+void run_max_windows(const OpCall& call, const MaxPool& pool) {
+  const int64_t elements = pool.out.numel();
+  Defines d = pool_defines(pool.in.dtype(), elements);
+  d.set("LOWEST", lowest(pool.in.dtype()));
+  launch_max(call, pool, kernel_sources::pool_pool_max, d,
+             by_style(call, elements / pool.p.out[1], elements));
+}
+
+constinit const AlgorithmFor<MaxPool> kMaxRows(
+    {.id = "pool_max.rows",
+     .description = "maxima of columns, then of windows, in vectors",
+     .style = DeviceStyle::Cpu},
+    Steps<refuse_max_rows, run_max_rows>());
+constinit const AlgorithmFor<MaxPool> kMaxWindows({.id = "pool_max.windows",
+                                                   .description = "one window after another",
+                                                   .last_resort = true},
+                                                  Steps<takes_all<MaxPool>, run_max_windows>());
+
+using MaxAlgorithms = AlgorithmList<MaxPool, Traits>;
+MaxAlgorithms& max_algorithms() {
+  static MaxAlgorithms& list =
+      *new MaxAlgorithms("pool_max", pool_operators(), {&kMaxRows, &kMaxWindows});  // leaked
+  return list;
 }
 
 void max_pool(OpCall& call) {
@@ -91,18 +146,54 @@ void max_pool(OpCall& call) {
   const Contiguous in(call, self);
   ContiguousOutput out(call, call.out(0));
   ContiguousOutput indices(call, call.out(1));
-  const int64_t elements = out.view().numel();
-  Defines d = pool_defines(call, self.dtype(), elements);
-  const bool fast = fits_rows(call, self.dtype(), p);
-  fast ? d.set("STEP", p.stride[1]) : d.set("LOWEST", lowest(self.dtype()));
-  Launch launch = call.launch(
-      fast ? kernel_sources::pool_pool_max_cpu : kernel_sources::pool_pool_max, "max_pool", d);
-  bind(launch, out.view());
-  bind(launch, indices.view());
-  bind(launch, in.view());
-  run(call, launch, p, is_cpu_style(call) ? elements / p.out[1] : elements, 1);
+  max_algorithms().run(call, {out.view(), indices.view(), in.view(), p});
   out.finish();
   indices.finish();
+}
+
+// ---- Gradients of maxima
+
+struct MaxGradient {
+  TensorView out, in, indices;
+  PoolParams p;
+};
+
+const char* refuse_spread(const OpCall&, const MaxGradient& pool) {
+  return size_of(pool.out.dtype()) < 4 ? "sums of small types would be rounded at each step"
+                                       : nullptr;
+}
+void launch_max_gradient(const OpCall& call, const MaxGradient& pool, const char* function,
+                         int64_t pieces) {
+  Launch launch = call.launch(kernel_sources::pool_pool_max_backward, function,
+                              pool_defines(pool.out.dtype(), pool.out.numel()));
+  bind(launch, pool.out);
+  bind(launch, pool.in);
+  bind(launch, pool.indices);
+  run(call, launch, pool.p, pieces, 1);
+}
+void run_spread(const OpCall& call, const MaxGradient& pool) {
+  launch_max_gradient(call, pool, "spread", planes_of(pool.out));
+}
+void run_gather(const OpCall& call, const MaxGradient& pool) {
+  launch_max_gradient(call, pool, "gather", pool.out.numel());
+}
+
+constinit const AlgorithmFor<MaxGradient> kSpread(
+    {.id = "pool_max_backward.spread",
+     .description = "a work-item adds a plane's gradients where they belong",
+     .style = DeviceStyle::Cpu},
+    Steps<refuse_spread, run_spread>());
+constinit const AlgorithmFor<MaxGradient> kGather(
+    {.id = "pool_max_backward.gather",
+     .description = "an element of the input looks for the outputs that name it",
+     .last_resort = true},
+    Steps<takes_all<MaxGradient>, run_gather>());
+
+using MaxBackwardAlgorithms = AlgorithmList<MaxGradient, Traits>;
+MaxBackwardAlgorithms& max_backward_algorithms() {
+  static MaxBackwardAlgorithms& list = *new MaxBackwardAlgorithms(
+      "pool_max_backward", pool_operators(), {&kSpread, &kGather});  // leaked
+  return list;
 }
 
 void max_pool_backward(OpCall& call) {
@@ -116,40 +207,66 @@ void max_pool_backward(OpCall& call) {
   const Contiguous g(call, gradient);
   const Contiguous indices(call, call.args().tensor(7));
   ContiguousOutput result(call, out);
-  const bool spread = is_cpu_style(call) && size_of(out.dtype()) >= 4;
-  Launch launch = call.launch(kernel_sources::pool_pool_max_backward, spread ? "spread" : "gather",
-                              pool_defines(call, out.dtype(), out.numel()));
-  bind(launch, result.view());
-  bind(launch, g.view());
-  bind(launch, indices.view());
-  run(call, launch, p, spread ? planes_of(out) : out.numel(), 1);
+  max_backward_algorithms().run(call, {result.view(), g.view(), indices.view(), p});
   result.finish();
 }
 
-// Whether pool_average_backward_cpu.cl takes the call: its buffer holds the sums of a row of
-// windows, and the zeros that vectors read around them.
-bool average_fits_rows(const OpCall& call, const PoolParams& p) {
-  return is_cpu_style(call) && p.kernel_size[1] <= 16 && p.out[1] <= 1024 &&
-         p.in[1] + p.padding[1] <= 960;
+// ---- Averages and their gradients: `in` is the tensor read
+
+struct AveragePool {
+  TensorView out, in;
+  PoolParams p;
+  bool backward, adaptive;
+};
+
+// The buffer of pool_average_backward_cpu.cl holds the sums of a row of windows, and the zeros that
+// vectors read around them.
+const char* refuse_average_rows(const OpCall&, const AveragePool& pool) {
+  const PoolParams& p = pool.p;
+  if (!pool.backward) return "it is for gradients";
+  if (p.kernel_size[1] > 16) return "windows are wider than 16";
+  return p.out[1] <= 1024 && p.in[1] + p.padding[1] <= 960 ? nullptr : "rows are too long";
+}
+void launch_average(const OpCall& call, const AveragePool& pool, const Source& source) {
+  const PoolParams& p = pool.p;
+  const int64_t elements = pool.out.numel();
+  Defines d = pool_defines(pool.in.dtype(), elements);
+  d.set("ADAPTIVE", pool.adaptive).set("STEP", p.stride[1] <= 2 ? p.stride[1] : 0);
+  Launch launch = call.launch(source, pool.backward ? "average_backward" : "average", d);
+  bind(launch, pool.out);
+  bind(launch, pool.in);
+  run(call, launch, p, by_style(call, elements / pool.out.size(-1), elements), 1);
+}
+void run_average_rows(const OpCall& call, const AveragePool& pool) {
+  launch_average(call, pool, kernel_sources::pool_pool_average_backward_cpu);
+}
+void run_average_windows(const OpCall& call, const AveragePool& pool) {
+  launch_average(call, pool, kernel_sources::pool_pool_average);
 }
 
-// Both directions: `self` is the tensor read, the output the one written.
+constinit const AlgorithmFor<AveragePool> kAverageRows(
+    {.id = "pool_average.rows",
+     .description = "gradients: sums of a row of windows, in vectors",
+     .style = DeviceStyle::Cpu},
+    Steps<refuse_average_rows, run_average_rows>());
+constinit const AlgorithmFor<AveragePool> kAverageWindows(
+    {.id = "pool_average.windows", .description = "one window after another", .last_resort = true},
+    Steps<takes_all<AveragePool>, run_average_windows>());
+
+using AverageAlgorithms = AlgorithmList<AveragePool, Traits>;
+AverageAlgorithms& average_algorithms() {
+  static AverageAlgorithms& list = *new AverageAlgorithms(
+      "pool_average", pool_operators(), {&kAverageRows, &kAverageWindows});  // leaked
+  return list;
+}
+
 void average(OpCall& call, bool backward, TensorView self, const PoolParams& p, bool adaptive) {
   infer::check_same_type(call.args(), self, call.out(0));
   call.accept();
   if (!call.wants(0)) return;
   const Contiguous in(call, self);
   ContiguousOutput out(call, call.out(0));
-  const int64_t elements = out.view().numel();
-  Defines d = pool_defines(call, self.dtype(), elements);
-  d.set("ADAPTIVE", adaptive).set("STEP", p.stride[1] <= 2 ? p.stride[1] : 0);
-  const Source& source = backward && average_fits_rows(call, p)
-                             ? kernel_sources::pool_pool_average_backward_cpu
-                             : kernel_sources::pool_pool_average;
-  Launch launch = call.launch(source, backward ? "average_backward" : "average", d);
-  bind(launch, out.view());
-  bind(launch, in.view());
-  run(call, launch, p, is_cpu_style(call) ? elements / out.view().size(-1) : elements, 1);
+  average_algorithms().run(call, {out.view(), in.view(), p, backward, adaptive});
   out.finish();
 }
 
@@ -195,5 +312,9 @@ constexpr OpEntry kOperators[] = {
 }  // namespace
 
 std::span<const OpEntry> pool_operators() { return kOperators; }
+
+const AlgorithmFamily& pool_max_algorithms() { return max_algorithms().family(); }
+const AlgorithmFamily& pool_max_backward_algorithms() { return max_backward_algorithms().family(); }
+const AlgorithmFamily& pool_average_algorithms() { return average_algorithms().family(); }
 
 }  // namespace ocltensor::opencl

@@ -25,9 +25,9 @@ void randperm(OpCall& call) {
   copy_tensor(call, call.out(0), LocalTensor(order_memory.address(), DType::Int64, Dims{n}));
 }
 
-Defines weight_defines(const OpCall& call, DType type) {
+Defines weight_defines(DType type) {
   Defines d;
-  d.type("W", type).set("WIDE", type == DType::Float64).set("CPU_STYLE", is_cpu_style(call));
+  d.type("W", type).set("WIDE", type == DType::Float64);
   return d;
 }
 
@@ -41,8 +41,8 @@ void with_replacement(const OpCall& call, TensorView weights, TensorView out, Dr
   const auto bytes = static_cast<uint64_t>(n.rows * n.categories * size_of(real));
   const Scratch sums = call.scratch(bytes);
   const Division by_row = divide(call.caps(), n.rows);
-  Launch cumulate = call.launch(kernel_sources::random_multinomial, "cumulate",
-                                weight_defines(call, weights.dtype()));
+  Launch cumulate =
+      call.launch(kernel_sources::random_multinomial, "cumulate", weight_defines(weights.dtype()));
   cumulate.memory(sums.address(), 0, static_cast<int64_t>(bytes));
   bind(cumulate, weights);
   cumulate.value(n.rows)
@@ -52,13 +52,11 @@ void with_replacement(const OpCall& call, TensorView weights, TensorView out, Dr
   RandomParams p = take_numbers(call, n.rows * n.samples, wide);
   p.p[0] = static_cast<uint64_t>(n.categories);
   p.p[1] = static_cast<uint64_t>(n.samples);
-  const Division division = divide_draws(call, p, wide);
-  Launch sample = call.launch(kernel_sources::random_multinomial, "sample",
-                              weight_defines(call, weights.dtype()));
+  Launch sample =
+      call.launch(kernel_sources::random_multinomial, "sample", weight_defines(weights.dtype()));
   bind(sample, out);
-  sample.memory(sums.address(), 0, static_cast<int64_t>(bytes))
-      .value(p)
-      .run(division.global, division.local);
+  sample.memory(sums.address(), 0, static_cast<int64_t>(bytes));
+  run_draws(call, sample, p, wide);
 }
 
 void without_replacement(const OpCall& call, TensorView weights, TensorView out, Draws n) {
@@ -66,13 +64,12 @@ void without_replacement(const OpCall& call, TensorView weights, TensorView out,
   const bool wide = weights.dtype() == DType::Float64;
   const Scratch memory = call.scratch(static_cast<uint64_t>(n.rows * n.categories * size_of(real)));
   const LocalTensor times(memory.address(), real, Dims{n.rows, n.categories});
-  RandomParams p = take_numbers(call, n.rows * n.categories, wide);
-  const Division division = divide_draws(call, p, wide);
-  Launch race = call.launch(kernel_sources::random_multinomial, "race",
-                            weight_defines(call, weights.dtype()));
+  const RandomParams p = take_numbers(call, n.rows * n.categories, wide);
+  Launch race =
+      call.launch(kernel_sources::random_multinomial, "race", weight_defines(weights.dtype()));
   bind(race, times);
   bind(race, weights);
-  race.value(p).run(division.global, division.local);
+  run_draws(call, race, p, wide);
   sort_rows(call, times, {}, nullptr,
             LocalTensor(out.address(), DType::Int64, Dims{n.rows, n.samples}));
 }
@@ -81,8 +78,8 @@ void without_replacement(const OpCall& call, TensorView weights, TensorView out,
 void report_bad_rows(const OpCall& call, TensorView weights, Draws n) {
   if (!call.policy().check_values) return;
   const Division by_row = divide(call.caps(), n.rows);
-  Launch launch = call.launch(kernel_sources::random_multinomial, "judge",
-                              weight_defines(call, weights.dtype()));
+  Launch launch =
+      call.launch(kernel_sources::random_multinomial, "judge", weight_defines(weights.dtype()));
   bind(launch, weights);
   launch.value(n.rows).value(by_row.per_item).value(n.categories);
   call.report(launch, FaultKind::Weight)

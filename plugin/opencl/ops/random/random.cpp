@@ -8,7 +8,7 @@
 #include "kernel_sources.h"
 #include "ops/copy/copy.h"
 #include "ops/elementwise/elementwise.h"
-#include "runtime/generator.h"
+#include "runtime/device/generator.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -28,19 +28,15 @@ double rounded(double value, DType type) {
   }
 }
 
-Defines draw_defines(const OpCall& call, DType out, bool wide) {
+Defines draw_defines(DType out, bool wide) {
   Defines d;
-  d.type("OUT", out)
-      .set("OUT_FLOATING", is_floating(out))
-      .set("WIDE", wide)
-      .set("CPU_STYLE", is_cpu_style(call));
+  d.type("OUT", out).set("OUT_FLOATING", is_floating(out)).set("WIDE", wide);
   return d;
 }
 
-void draw(const OpCall& call, TensorView out, RandomParams p, bool wide, const char* value,
+void draw(const OpCall& call, TensorView out, const RandomParams& p, bool wide, const char* value,
           const TensorView* probabilities = nullptr) {
-  const Division division = divide_draws(call, p, wide);
-  Defines d = draw_defines(call, out.dtype(), wide);
+  Defines d = draw_defines(out.dtype(), wide);
   d.set("VALUE", value)
       .type("IN", probabilities == nullptr ? DType::UInt8 : probabilities->dtype());
   Launch launch = call.launch(kernel_sources::random_random_draw, "draw", d);
@@ -49,7 +45,7 @@ void draw(const OpCall& call, TensorView out, RandomParams p, bool wide, const c
     launch.memory(0, 0, 0);
   else
     bind(launch, *probabilities);
-  call.report(launch, FaultKind::Probability).value(p).run(division.global, division.local);
+  run_draws(call, call.report(launch, FaultKind::Probability), p, wide);
 }
 
 bool is_wide(TensorView out) { return out.dtype() == DType::Float64; }
@@ -101,11 +97,10 @@ void normal_op(OpCall& call) {
   p.count = count;
   p.p[0] = real_bits(call, mean);
   p.p[1] = real_bits(call, deviation);
-  const Division division = divide_draws(call, p, wide);
   Launch launch = call.launch(kernel_sources::random_random_normal, "normal",
-                              draw_defines(call, out.view().dtype(), wide));
+                              draw_defines(out.view().dtype(), wide));
   bind(launch, out.view());
-  launch.value(p).run(division.global, division.local);
+  run_draws(call, launch, p, wide);
   out.finish();
 }
 
@@ -229,14 +224,13 @@ void dropout_op(OpCall& call) {
   const double scale = p == 1 ? 0 : 1 / (1 - p);
   params.p[0] = units_below(p, wide);
   params.p[1] = wide ? bits_of(scale) : bits_of(static_cast<float>(scale));
-  const Division division = divide_draws(call, params, wide);
   Defines d;
-  d.type("A", input.dtype()).set("WIDE", wide).set("CPU_STYLE", is_cpu_style(call));
+  d.type("A", input.dtype()).set("WIDE", wide);
   Launch launch = call.launch(kernel_sources::random_random_dropout, "dropout", d);
   bind(launch, out.view());
   bind(launch, mask.view());
   bind(launch, in.view());
-  launch.value(params).run(division.global, division.local);
+  run_draws(call, launch, params, wide);
   out.finish();
   mask.finish();
 }
@@ -285,13 +279,49 @@ RandomParams take_numbers(const OpCall& call, int64_t count, bool wide) {
   return p;
 }
 
-Division divide_draws(const OpCall& call, RandomParams& p, bool wide) {
-  const int64_t run = (wide ? 2 : 4) * (is_cpu_style(call) ? 16 : 1);
+namespace {
+
+struct Draws {
+  Launch& launch;
+  const RandomParams& params;
+  bool wide;
+};
+
+// The counter's blocks in pieces as kernels/include/draw.h reads them.
+void run_blocks(const OpCall& call, const Draws& draws) {
+  RandomParams p = draws.params;
+  const int64_t run = (draws.wide ? 2 : 4) * by_style(call, 16, 1);
   p.chunks = (p.count + run - 1) / run;
-  const Division d = divide(call.caps(), p.chunks, 64);
-  p.per_item = d.per_item;
-  return d;
+  const Division division = divide(call.caps(), p.chunks, 64);
+  p.per_item = division.per_item;
+  draws.launch.value(p).run(division.global, division.local);
 }
+
+constinit const AlgorithmFor<Draws> kBlocks(
+    {.id = "random.philox",
+     .description = "Philox4x32-10, blocks of the counter side by side",
+     .last_resort = true},
+    Steps<takes_all<Draws>, run_blocks>());
+
+struct Traits {
+  static std::string describe(const OpCall& call, const Draws& draws) {
+    return fmt::format("{} {} numbers", call.name(), draws.params.count);
+  }
+};
+using Algorithms = AlgorithmList<Draws, Traits>;
+
+Algorithms& algorithms() {
+  static Algorithms& list = *new Algorithms("random", random_operators(), {&kBlocks});  // leaked
+  return list;
+}
+
+}  // namespace
+
+void run_draws(const OpCall& call, Launch& launch, const RandomParams& p, bool wide) {
+  algorithms().run(call, {launch, p, wide});
+}
+
+const AlgorithmFamily& random_algorithms() { return algorithms().family(); }
 
 uint64_t real_bits(const OpCall& call, double value) {
   return call.caps().fp64 ? bits_of(value) : bits_of(static_cast<float>(value));

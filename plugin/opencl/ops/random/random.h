@@ -1,7 +1,7 @@
 // Random numbers: Philox4x32-10 by the contract of src/base/philox.h.
 #pragma once
 
-#include "call/division.h"
+#include "call/algorithms.h"
 #include "call/op_call.h"
 #include "random_params.h"
 
@@ -17,8 +17,9 @@ uint64_t units_below(double probability, bool wide);
 // Fills a row-major tensor with integers in [from, from + range); range 0 stands for 2^64.
 void draw_integers(const OpCall& call, TensorView out, int64_t from, uint64_t range);
 
-// Cuts the counter blocks into work as kernels/include/draw.h reads it: sets chunks and per_item.
-Division divide_draws(const OpCall& call, RandomParams& p, bool wide);
+// Runs a kernel whose last argument are the parameters, over the counter's blocks.
+void run_draws(const OpCall& call, Launch& launch, const RandomParams& p, bool wide);
+const AlgorithmFamily& random_algorithms();
 
 std::span<const OpEntry> random_operators();
 std::span<const OpEntry> permute_operators();  // multinomial.cpp: randperm, multinomial

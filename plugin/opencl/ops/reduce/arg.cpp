@@ -3,6 +3,9 @@
 #include <deque>
 
 #include "base/infer/common.h"
+#include "call/algorithms.h"
+#include "call/divide_up.h"
+#include "call/division.h"
 #include "kernel_sources.h"
 #include "ops/copy/copy.h"
 #include "reduction.h"
@@ -30,27 +33,34 @@ DType arithmetic(DType type) {
                                                                                 : DType::Float32;
 }
 
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+struct ArgProblem {
+  TensorView self;  // contiguous
+  Block block;
+  bool largest;
+  const TensorView *values, *indices;  // null: not wanted
+};
+using ArgAlgorithm = AlgorithmFor<ArgProblem>;
 
-struct Division {
+struct Cut {
   std::array<size_t, 3> global, local;
-  int64_t chunk, splits, block;
-  int64_t lanes;
+  int64_t chunk, splits;
+  int64_t share;  // outputs of a CPU driver's item, or a GPU's items of an output
 };
 
 // Work-items for a CPU driver: a run of outputs (or a block of neighbouring ones) and a part of
 // their elements each.
-Division divide_rows(const Block& b) {
-  Division d{};
+Planned<Cut> plan_cpu(const OpCall&, const ArgProblem& p) {
+  const Block& b = p.block;
+  Cut d{};
   const int64_t outputs = b.outer * b.inner;
-  d.block = b.inner == 1 ? std::max(divide_up(outputs, 64),
+  d.share = b.inner == 1 ? std::max(divide_up(outputs, 64),
                                     std::min(outputs, 8192 / std::max<int64_t>(1, b.length)))
                          : std::min<int64_t>(1024, b.inner);
-  d.block = std::max<int64_t>(1, d.block);
+  d.share = std::max<int64_t>(1, d.share);
   const int64_t pieces =
-      b.inner == 1 ? divide_up(outputs, d.block) : b.outer * divide_up(b.inner, d.block);
+      b.inner == 1 ? divide_up(outputs, d.share) : b.outer * divide_up(b.inner, d.share);
   const int64_t wanted =
-      pieces > 32 ? 1 : std::min(64 / pieces, divide_up(b.length * d.block, 8192));
+      pieces > 32 ? 1 : std::min(64 / pieces, divide_up(b.length * d.share, 8192));
   d.chunk = divide_up(divide_up(b.length, wanted), 64) * 64;
   d.splits = divide_up(b.length, d.chunk);
   d.global = {static_cast<size_t>(pieces), static_cast<size_t>(d.splits), 1};
@@ -58,17 +68,19 @@ Division divide_rows(const Block& b) {
   return d;
 }
 
-Division divide_elements(const Block& b, const Capabilities& caps) {
-  Division d{};
+Planned<Cut> plan_gpu(const OpCall& call, const ArgProblem& p) {
+  const Capabilities& caps = call.caps();
+  const Block& b = p.block;
+  Cut d{};
   const int64_t group = group_size(caps);
   const int64_t outputs = b.outer * b.inner;
   const int64_t busy = static_cast<int64_t>(caps.compute_units) * 8;
-  d.lanes = 1;
+  d.share = 1;
   const int64_t widest = b.inner == 1 ? group : std::max<int64_t>(1, group / 32);
-  while (d.lanes < widest && d.lanes * 8 < b.length) d.lanes *= 2;
-  const int64_t groups = divide_up(outputs, group / d.lanes);
+  while (d.share < widest && d.share * 8 < b.length) d.share *= 2;
+  const int64_t groups = divide_up(outputs, group / d.share);
   const int64_t wanted =
-      groups >= busy / 2 ? 1 : std::min(busy / groups, b.length / (d.lanes * 16));
+      groups >= busy / 2 ? 1 : std::min(busy / groups, b.length / (d.share * 16));
   d.chunk = std::max<int64_t>(1, divide_up(b.length, std::max<int64_t>(1, wanted)));
   d.splits = divide_up(b.length, d.chunk);
   d.global = {static_cast<size_t>(groups * group), static_cast<size_t>(d.splits), 1};
@@ -83,34 +95,28 @@ void bind_optional(Launch& launch, const TensorView* tensor) {
     bind(launch, *tensor);
 }
 
-void launch_arg(const OpCall& call, TensorView self, const Block& b, bool largest,
-                const TensorView* values, const TensorView* indices) {
-  const bool gpu_style = call.caps().style == KernelStyle::Gpu;
-  const Division div = gpu_style ? divide_elements(b, call.caps()) : divide_rows(b);
+// `d`: what the style's kernel needs besides.
+void run(const OpCall& call, const ArgProblem& p, const Cut& cut, const Source& source, Defines d) {
+  const auto& [self, b, largest, values, indices] = p;
   const DType compute = arithmetic(self.dtype());
   const bool narrow = size_of(compute) == 4;
-  if (narrow && div.chunk >= (int64_t{1} << 31))
-    unsupported(TB_REASON_SIZE, "{}: {} elements in one split", call.name(), div.chunk);
+  if (narrow && cut.chunk >= (int64_t{1} << 31))
+    unsupported(TB_REASON_SIZE, "{}: {} elements in one split", call.name(), cut.chunk);
   const int64_t outputs = b.outer * b.inner;
-  Defines d;
   d.type("COMPUTE", compute)
       .type("POSITION", narrow ? DType::Int32 : DType::Int64)
       .type("A", self.dtype());
   d.set("COMPARE", largest ? ">" : "<");
-  if (gpu_style) d.set("GROUP", group_size(call.caps()));
-  if (gpu_style && b.inner == 1) d.set("UNIT", 1);
   Defines last = d;
   last.type("VALUE", values != nullptr ? values->dtype() : compute);
   last.set("VALUES", values != nullptr).set("INDICES", indices != nullptr);
   std::vector<Scratch> partial;
-  if (div.splits > 1) {
+  if (cut.splits > 1) {
     d.type("VALUE", compute).set("VALUES", 1).set("INDICES", 1);
-    partial.push_back(call.scratch(static_cast<uint64_t>(outputs * div.splits * size_of(compute))));
-    partial.push_back(call.scratch(static_cast<uint64_t>(outputs * div.splits * 8)));
+    partial.push_back(call.scratch(static_cast<uint64_t>(outputs * cut.splits * size_of(compute))));
+    partial.push_back(call.scratch(static_cast<uint64_t>(outputs * cut.splits * 8)));
   }
-  Launch launch =
-      call.launch(gpu_style ? kernel_sources::reduce_arg_gpu : kernel_sources::reduce_arg_cpu,
-                  "arg", partial.empty() ? last : d);
+  Launch launch = call.launch(source, "arg", partial.empty() ? last : d);
   bind(launch, self);
   if (partial.empty()) {
     bind_optional(launch, values);
@@ -118,17 +124,51 @@ void launch_arg(const OpCall& call, TensorView self, const Block& b, bool larges
   } else {
     for (const Scratch& s : partial) launch.memory(s.address(), 0, static_cast<int64_t>(s.bytes()));
   }
-  launch.value(b.outer).value(b.length).value(b.inner).value(div.chunk).value(
-      gpu_style ? div.lanes : div.block);
-  launch.run(div.global, div.local);
+  launch.value(b.outer).value(b.length).value(b.inner).value(cut.chunk).value(cut.share);
+  launch.run(cut.global, cut.local);
   if (partial.empty()) return;
   Launch merge = call.launch(kernel_sources::reduce_arg_merge, "merge", last);
   for (const Scratch& s : partial) merge.memory(s.address(), 0, static_cast<int64_t>(s.bytes()));
   bind_optional(merge, values);
   bind_optional(merge, indices);
-  const size_t local = gpu_style ? 64 : 1;
-  merge.value(outputs).value(div.splits);
+  const auto local = by_style<size_t>(call, 1, 64);
+  merge.value(outputs).value(cut.splits);
   merge.run({(static_cast<size_t>(outputs) + local - 1) / local * local, 1, 1}, {local, 1, 1});
+}
+
+void run_cpu(const OpCall& call, const ArgProblem& p, const Cut& cut) {
+  run(call, p, cut, kernel_sources::reduce_arg_cpu, {});
+}
+void run_gpu(const OpCall& call, const ArgProblem& p, const Cut& cut) {
+  Defines d;
+  d.set("GROUP", group_size(call.caps()));
+  if (p.block.inner == 1) d.set("UNIT", 1);
+  run(call, p, cut, kernel_sources::reduce_arg_gpu, d);
+}
+
+constinit const ArgAlgorithm kCpu({.id = "arg.cpu",
+                                   .description = "in vectors along rows or across columns",
+                                   .style = DeviceStyle::Cpu,
+                                   .last_resort = true},
+                                  Steps<plan_cpu, run_cpu>());
+constinit const ArgAlgorithm kGpu({.id = "arg.gpu",
+                                   .description = "neighbouring work-items share a result",
+                                   .style = DeviceStyle::Gpu,
+                                   .last_resort = true},
+                                  Steps<plan_gpu, run_gpu>());
+
+struct ArgTraits {
+  static std::string describe(const OpCall& call, const ArgProblem& p) {
+    return fmt::format("{} {} {}x{}x{}", call.name(), name(p.self.dtype()), p.block.outer,
+                       p.block.length, p.block.inner);
+  }
+};
+using Algorithms = AlgorithmList<ArgProblem, ArgTraits>;
+
+Algorithms& algorithms() {
+  static Algorithms& list =  // leaked: threads may run while the process ends
+      *new Algorithms("arg", kArgOperators, {&kCpu, &kGpu});
+  return list;
 }
 
 // Output `value_at` takes values, `index_at` positions (-1: not wanted).
@@ -154,7 +194,7 @@ void extreme(OpCall& call, bool largest, int value_at, int index_at) {
     views.push_back(outs.back().view());
     targets[k] = &views.back();
   }
-  launch_arg(call, in.view(), b, largest, targets[0], targets[1]);
+  algorithms().run(call, {in.view(), b, largest, targets[0], targets[1]});
   for (ContiguousOutput& out : outs) out.finish();
 }
 
@@ -167,5 +207,7 @@ constexpr OpEntry kOperators[] = {
 }  // namespace
 
 const std::span<const OpEntry> kArgOperators = kOperators;
+
+const AlgorithmFamily& arg_algorithms() { return algorithms().family(); }
 
 }  // namespace ocltensor::opencl

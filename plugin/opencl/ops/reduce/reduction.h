@@ -59,6 +59,11 @@ uint64_t number_bits(Scalar value, DType compute);
 // Outputs of a group of work-items that is as large as the device allows, at most 256.
 int64_t group_size(const Capabilities& caps);
 
+class AlgorithmFamily;
+const AlgorithmFamily& reduction_algorithms();
+const AlgorithmFamily& variance_algorithms();  // two_pass.cpp
+const AlgorithmFamily& arg_algorithms();       // arg.cpp
+
 std::span<const OpEntry> reduce_operators();
 extern const std::span<const OpEntry> kSpreadOperators;  // two_pass.cpp: var, std, norms, logsumexp
 extern const std::span<const OpEntry> kArgOperators;     // arg.cpp: argmax, max.dim and the like

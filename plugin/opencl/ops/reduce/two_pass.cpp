@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/infer/common.h"
+#include "call/algorithms.h"
 #include "call/divide_up.h"
 #include "complex.h"
 #include "kernel_sources.h"
@@ -53,58 +54,70 @@ double count_of(TensorView self, uint32_t mask) {
 constexpr Reduction kDeviation{1, {{kOffsetVariance.part[0].lift, kAdd, "0", "sqrt(x / s0)"}}};
 constexpr Formula kMeanFormula{"mean", FormulaForm::Vector, "(" OCLTENSOR_PIVOT("a") ") + b"};
 
-// GPUs: contiguous rows that the registers of a work-group hold are read once. False where it is
-// another call.
-bool variance_of_rows(const OpCall& call, TensorView self, uint32_t mask, bool root, TensorView out,
-                      const TensorView* mean_out, double divisor) {
+// Over the dimensions of `mask`; the divisor is max(0, n - correction), as in ATen.
+struct VarianceProblem {
+  TensorView self;
+  uint32_t mask;
+  bool root;
+  TensorView out;
+  const TensorView* mean_out;  // null: not wanted
+  double count, divisor;
+};
+using VarianceAlgorithm = AlgorithmFor<VarianceProblem>;
+
+// Contiguous rows that the registers of a work-group hold are read once.
+struct RowsPlan {
+  int64_t group, length, rows, lanes;
+};
+Planned<RowsPlan> plan_one_sweep(const OpCall& call, const VarianceProblem& p) {
   constexpr int64_t kHeld = 16;  // two_pass_gpu.cl: HELD
-  const int64_t group = group_size(call.caps());
-  int64_t length = 1;
+  const TensorView& self = p.self;
+  RowsPlan plan{group_size(call.caps()), 1, 0, 1};
   bool innermost = true;  // whether only the last dimensions are reduced
   for (size_t d = self.sizes().size(); d-- > 0;) {
-    const bool reduced = (mask >> d & 1) != 0;
-    if (reduced) length *= self.sizes()[d];
-    innermost = innermost && (reduced || (mask & ((1u << d) - 1)) == 0);
+    const bool reduced = (p.mask >> d & 1) != 0;
+    if (reduced) plan.length *= self.sizes()[d];
+    innermost = innermost && (reduced || (p.mask & ((1u << d) - 1)) == 0);
   }
-  const bool dense = self.is_contiguous() && out.is_contiguous() &&
-                     (mean_out == nullptr || mean_out->is_contiguous());
-  if (call.caps().style != KernelStyle::Gpu || !innermost || !dense || self.numel() == 0 ||
-      length < 16 || length > group * kHeld)
-    return false;
-  const int64_t rows = self.numel() / length;
-  int64_t lanes = 1;
-  while (lanes * kHeld < length) lanes *= 2;
+  if (!innermost) return "other dimensions than the last are reduced";
+  if (!self.is_contiguous() || !p.out.is_contiguous() ||
+      (p.mean_out != nullptr && !p.mean_out->is_contiguous()))
+    return "an operand is not contiguous";
+  if (self.numel() == 0 || plan.length < 16) return "rows are too short";
+  if (plan.length > plan.group * kHeld) return "rows do not fit a work-group's registers";
+  plan.rows = self.numel() / plan.length;
+  while (plan.lanes * kHeld < plan.length) plan.lanes *= 2;
   // Few rows: more work-items for each.
-  if (divide_up(rows * lanes, group) < call.caps().compute_units && length > 4 * lanes) {
-    while (lanes < group && lanes * 4 < length) lanes *= 2;
+  if (divide_up(plan.rows * plan.lanes, plan.group) < call.caps().compute_units &&
+      plan.length > 4 * plan.lanes) {
+    while (plan.lanes < plan.group && plan.lanes * 4 < plan.length) plan.lanes *= 2;
   }
-  const DType compute = compute_type(self.dtype());
+  return plan;
+}
+void run_one_sweep(const OpCall& call, const VarianceProblem& p, const RowsPlan& plan) {
+  const DType compute = compute_type(p.self.dtype());
   Defines d;
-  d.type("COMPUTE", compute).type("A", self.dtype()).type("OUT", out.dtype());
-  d.type("MEAN", mean_out != nullptr ? mean_out->dtype() : compute);
-  d.set("MEANS", mean_out != nullptr).set("ROOT", root).set("GROUP", group);
+  d.type("COMPUTE", compute).type("A", p.self.dtype()).type("OUT", p.out.dtype());
+  d.type("MEAN", p.mean_out != nullptr ? p.mean_out->dtype() : compute);
+  d.set("MEANS", p.mean_out != nullptr).set("ROOT", p.root).set("GROUP", plan.group);
   Launch launch = call.launch(kernel_sources::reduce_two_pass_gpu, "variance", d);
-  bind(launch, self);
-  bind(launch, out);
-  if (mean_out == nullptr)
+  bind(launch, p.self);
+  bind(launch, p.out);
+  if (p.mean_out == nullptr)
     launch.memory(0, 0, 0);
   else
-    bind(launch, *mean_out);
-  launch.value(rows).value(length).value(lanes).value(number_bits(divisor, compute));
-  launch.run({static_cast<size_t>(divide_up(rows * lanes, group) * group), 1, 1},
-             {static_cast<size_t>(group), 1, 1});
-  return true;
+    bind(launch, *p.mean_out);
+  launch.value(plan.rows).value(plan.length).value(plan.lanes);
+  launch.value(number_bits(p.divisor, compute));
+  const int64_t groups = divide_up(plan.rows * plan.lanes, plan.group);
+  launch.run({static_cast<size_t>(groups * plan.group), 1, 1},
+             {static_cast<size_t>(plan.group), 1, 1});
 }
 
-// Two sweeps: the mean, then squared distances from it. The divisor is max(0, n - correction), as
-// in ATen.
-void variance_of(const OpCall& call, TensorView self, uint32_t mask, bool root, TensorView out,
-                 const TensorView* mean_out) {
-  const auto correction = call.args().optional_scalar(2);
+// The mean, then squared distances from it.
+void run_two_sweeps(const OpCall& call, const VarianceProblem& p) {
+  const auto& [self, mask, root, out, mean_out, n, divisor] = p;
   const DType compute = compute_type(self.dtype());
-  const double n = count_of(self, mask);
-  const double divisor = std::max(0.0, n - (correction ? correction->as_double() : 1.0));
-  if (variance_of_rows(call, self, mask, root, out, mean_out, divisor)) return;
   const LocalTensor pivot(self.address(), self.dtype(),
                           infer::reduced_sizes(self.sizes(), mask, true), Dims(self.strides()));
   const TensorView pivot_view = pivot.view();
@@ -134,6 +147,37 @@ void variance_of(const OpCall& call, TensorView self, uint32_t mask, bool root, 
   const ElementwiseInput inputs[] = {{&views[0], 0, false}, {&views[1], 0, false}};
   launch_elementwise(call, *mean_out,
                      {&kMeanFormula, compute, mean_out->dtype(), false, inputs, {}});
+}
+
+constinit const VarianceAlgorithm kOneSweep({.id = "variance.one_sweep",
+                                             .description = "rows in a work-group's registers",
+                                             .style = DeviceStyle::Gpu},
+                                            Steps<plan_one_sweep, run_one_sweep>());
+constinit const VarianceAlgorithm kTwoSweeps({.id = "variance.two_sweeps",
+                                              .description = "the mean, then distances from it",
+                                              .last_resort = true},
+                                             Steps<takes_all<VarianceProblem>, run_two_sweeps>());
+
+struct VarianceTraits {
+  static std::string describe(const OpCall& call, const VarianceProblem& p) {
+    return fmt::format("{} {} {} elements, {:.0f} each", call.name(), name(p.self.dtype()),
+                       p.self.numel(), p.count);
+  }
+};
+using Algorithms = AlgorithmList<VarianceProblem, VarianceTraits>;
+
+Algorithms& algorithms() {
+  static Algorithms& list =  // leaked: threads may run while the process ends
+      *new Algorithms("variance", kSpreadOperators, {&kOneSweep, &kTwoSweeps});
+  return list;
+}
+
+void variance_of(const OpCall& call, TensorView self, uint32_t mask, bool root, TensorView out,
+                 const TensorView* mean_out) {
+  const auto correction = call.args().optional_scalar(2);
+  const double n = count_of(self, mask);
+  const double divisor = std::max(0.0, n - (correction ? correction->as_double() : 1.0));
+  algorithms().run(call, {self, mask, root, out, mean_out, n, divisor});
 }
 
 constexpr Formula kBothParts{"variance", FormulaForm::Vector, "a + b"};
@@ -250,5 +294,7 @@ constexpr OpEntry kOperators[] = {{"var.correction_out", variance, true},
 }  // namespace
 
 const std::span<const OpEntry> kSpreadOperators = kOperators;
+
+const AlgorithmFamily& variance_algorithms() { return algorithms().family(); }
 
 }  // namespace ocltensor::opencl

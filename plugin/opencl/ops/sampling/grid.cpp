@@ -36,19 +36,19 @@ struct Sampling {
       taps *= mode == 0 ? 2 : mode == 1 ? 1 : 4;
     }
   }
-  Defines defines(const OpCall& call) const {
+  Defines defines() const {
     Defines d;
-    d.type("A", input.dtype())
-        .set("DIMS", dims)
-        .set("MODE", mode)
-        .set("CPU_STYLE", is_cpu_style(call));
+    d.type("A", input.dtype()).set("DIMS", dims).set("MODE", mode);
     return d;
   }
-  void run(const OpCall& call, Launch& launch, int64_t pieces) {
-    p.pieces = pieces;
+  // `share` channels a piece of work.
+  void run(const OpCall& call, Launch& launch, int64_t pieces, int64_t share = 0) const {
+    GridParams all = p;
+    all.pieces = pieces;
+    all.share = share;
     const Division division = divide(call.caps(), pieces);
-    p.per_item = division.per_item;
-    launch.value(p).run(division.global, division.local);
+    all.per_item = division.per_item;
+    launch.value(all).run(division.global, division.local);
   }
 
   TensorView input, grid;
@@ -63,27 +63,54 @@ int64_t share_of(int64_t channels, int64_t others, int64_t wanted) {
   return divide_up(channels, std::clamp<int64_t>(parts, 1, std::max<int64_t>(1, channels)));
 }
 
-void forward(OpCall& call) {
-  check_outputs(call);
-  Sampling s(call, 0);
-  call.accept();
-  if (!call.wants(0)) return;
+void run_points(const OpCall& call, const Sampling& s) {
   const Contiguous image(call, s.input), grid(call, s.grid);
   ContiguousOutput out(call, call.out(0));
-  s.p.share = share_of(s.p.channels, s.batch * s.p.points, is_cpu_style(call) ? 64 : 65536);
-  Launch launch = call.launch(kernel_sources::sampling_grid, "forward", s.defines(call));
+  const int64_t share =
+      share_of(s.p.channels, s.batch * s.p.points, by_style<int64_t>(call, 64, 65536));
+  Launch launch = call.launch(kernel_sources::sampling_grid, "forward", s.defines());
   bind(launch, out.view());
   bind(launch, image.view());
   bind(launch, grid.view());
-  s.run(call, launch, s.batch * s.p.points * divide_up(s.p.channels, s.p.share));
+  s.run(call, launch, s.batch * s.p.points * divide_up(s.p.channels, share), share);
   out.finish();
 }
 
-void grid_gradient(const OpCall& call, Sampling& s, TensorView gradient) {
+constinit const AlgorithmFor<Sampling> kPoints(
+    {.id = "sampling.points",
+     .description = "a point and some channels for each work-item",
+     .last_resort = true},
+    Steps<takes_all<Sampling>, run_points>());
+
+std::string describe_sampling(const OpCall& call, const Sampling& s) {
+  return fmt::format("{} {} {} points of {}", call.name(), name(s.input.dtype()),
+                     s.batch * s.p.points, to_string(s.input.sizes()));
+}
+struct Traits {
+  static std::string describe(const OpCall& call, const Sampling& s) {
+    return describe_sampling(call, s);
+  }
+};
+using Algorithms = AlgorithmList<Sampling, Traits>;
+
+Algorithms& algorithms() {
+  static Algorithms& list =
+      *new Algorithms("sampling", sampling_operators(), {&kPoints});  // leaked
+  return list;
+}
+
+void forward(OpCall& call) {
+  check_outputs(call);
+  const Sampling s(call, 0);
+  call.accept();
+  if (call.wants(0)) algorithms().run(call, s);
+}
+
+void grid_gradient(const OpCall& call, const Sampling& s, TensorView gradient) {
   if (s.mode == 1 || s.p.channels == 0) return fill_tensor(call, call.out(1), 0);
   const Contiguous image(call, s.input), grid(call, s.grid), dense(call, gradient);
   ContiguousOutput out(call, call.out(1));
-  Launch launch = call.launch(kernel_sources::sampling_grid, "grid_gradient", s.defines(call));
+  Launch launch = call.launch(kernel_sources::sampling_grid, "grid_gradient", s.defines());
   bind(launch, out.view());
   bind(launch, dense.view());
   bind(launch, image.view());
@@ -92,24 +119,31 @@ void grid_gradient(const OpCall& call, Sampling& s, TensorView gradient) {
   out.finish();
 }
 
-// CPU drivers: an item owns channels of an image.
-void image_gradient_by_channels(const OpCall& call, Sampling& s, TensorView gradient) {
-  const Contiguous grid(call, s.grid), dense(call, gradient);
+struct ImageGradient {
+  const Sampling& sampling;
+  TensorView gradient;
+};
+
+// An item owns channels of an image.
+void image_gradient_by_channels(const OpCall& call, const ImageGradient& what) {
+  const Sampling& s = what.sampling;
+  const Contiguous grid(call, s.grid), dense(call, what.gradient);
   Dims order;
   for (int64_t d = 0; d < s.dims + 2; ++d) order.push_back(d);
   Target target(call, call.out(0), order);
-  s.p.share = share_of(s.p.channels, s.batch, 2 * call.caps().compute_units);
-  Launch launch = call.launch(kernel_sources::sampling_grid, "image_gradient", s.defines(call));
+  const int64_t share = share_of(s.p.channels, s.batch, 2 * call.caps().compute_units);
+  Launch launch = call.launch(kernel_sources::sampling_grid, "image_gradient", s.defines());
   bind(launch, target.view());
   bind(launch, dense.view());
   bind(launch, grid.view());
-  s.run(call, launch, s.batch * divide_up(s.p.channels, s.p.share));
+  s.run(call, launch, s.batch * divide_up(s.p.channels, share), share);
   target.finish();
 }
 
-// GPUs: what points read is sorted by its place, and every place adds up its points in order,
-// channels side by side.
-void image_gradient_by_places(const OpCall& call, Sampling& s, TensorView gradient) {
+// What points read is sorted by its place, and every place adds up its points in order, channels
+// side by side.
+void image_gradient_by_places(const OpCall& call, const ImageGradient& problem) {
+  const Sampling& s = problem.sampling;
   Dims order{0};
   for (int64_t d = 0; d < s.dims; ++d) order.push_back(2 + d);
   order.push_back(1);
@@ -122,8 +156,8 @@ void image_gradient_by_places(const OpCall& call, Sampling& s, TensorView gradie
     const Scratch weights(call.scratch(static_cast<uint64_t>(entries * size_of(type))));
     const LocalTensor key_tensor(keys.address(), DType::Int64, Dims{entries});
     const LocalTensor weight_tensor(weights.address(), type, Dims{entries});
-    const Contiguous grid(call, s.grid), dense(call, permuted(gradient, order));
-    Launch launch = call.launch(kernel_sources::sampling_grid, "taps", s.defines(call));
+    const Contiguous grid(call, s.grid), dense(call, permuted(problem.gradient, order));
+    Launch launch = call.launch(kernel_sources::sampling_grid, "taps", s.defines());
     bind(launch, key_tensor);
     bind(launch, weight_tensor);
     bind(launch, grid.view());
@@ -135,27 +169,48 @@ void image_gradient_by_places(const OpCall& call, Sampling& s, TensorView gradie
     const TensorView factors = weight_tensor.view();
     what.factors = &factors;
     what.factors_each = s.taps;
-    accumulate_runs(call, what);
+    accumulate_runs_gpu(call, what);
   }
   target.finish();
+}
+
+constinit const AlgorithmFor<ImageGradient> kChannels(
+    {.id = "sampling_backward.channels",
+     .description = "some channels of an image for each work-item, which goes through all points",
+     .style = DeviceStyle::Cpu,
+     .last_resort = true},
+    Steps<takes_all<ImageGradient>, image_gradient_by_channels>());
+constinit const AlgorithmFor<ImageGradient> kPlaces(
+    {.id = "sampling_backward.places",
+     .description = "what points read is sorted by its place",
+     .style = DeviceStyle::Gpu,
+     .last_resort = true},
+    Steps<takes_all<ImageGradient>, image_gradient_by_places>());
+
+struct BackwardTraits {
+  static std::string describe(const OpCall& call, const ImageGradient& what) {
+    return describe_sampling(call, what.sampling);
+  }
+};
+using BackwardAlgorithms = AlgorithmList<ImageGradient, BackwardTraits>;
+
+BackwardAlgorithms& backward_algorithms() {
+  static BackwardAlgorithms& list = *new BackwardAlgorithms(
+      "sampling_backward", sampling_operators(), {&kChannels, &kPlaces});  // leaked
+  return list;
 }
 
 void backward(OpCall& call) {
   check_outputs(call);
   const TensorView gradient = call.args().tensor(0);
-  Sampling s(call, 1);
-  if (!is_cpu_style(call) &&
-      (s.batch * s.p.points * s.taps >= INT32_MAX || s.batch * s.p.elements >= INT32_MAX))
+  const Sampling s(call, 1);
+  const int64_t limit = by_style<int64_t>(call, INT64_MAX, INT32_MAX);  // of places to sort
+  if (s.batch * s.p.points * s.taps >= limit || s.batch * s.p.elements >= limit)
     unsupported(TB_REASON_SIZE, "{}: images and what is read of them are limited to 2^31 places",
                 call.name());
   call.accept();
   const auto wanted = call.args().booleans(6);
-  if (wanted[0] && call.wants(0)) {
-    if (is_cpu_style(call))
-      image_gradient_by_channels(call, s, gradient);
-    else
-      image_gradient_by_places(call, s, gradient);
-  }
+  if (wanted[0] && call.wants(0)) backward_algorithms().run(call, {s, gradient});
   if (wanted[1] && call.wants(1)) grid_gradient(call, s, gradient);
 }
 
@@ -169,5 +224,8 @@ constexpr OpEntry kOperators[] = {
 }  // namespace
 
 std::span<const OpEntry> sampling_operators() { return kOperators; }
+
+const AlgorithmFamily& sampling_algorithms() { return algorithms().family(); }
+const AlgorithmFamily& sampling_backward_algorithms() { return backward_algorithms().family(); }
 
 }  // namespace ocltensor::opencl

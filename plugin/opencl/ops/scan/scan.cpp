@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "call/algorithms.h"
 #include "call/divide_up.h"
 #include "call/division.h"
 #include "kernel_sources.h"
@@ -36,27 +37,78 @@ void set_formula(Defines& d, const std::string& name, DType compute) {
   }
 }
 
-// How rows are shared out: a work-item walks along some, or a work-group sweeps one in tiles.
-struct RowWork {
-  int64_t count, group;
-  bool walk;
-};
-RowWork row_work(const OpCall& call, const Nest& nest) {
-  const int64_t group = group_size(call.caps());
-  return {nest.outer * nest.inner, group, is_cpu_style(call) || nest.inner >= 32 || nest.n < group};
+// ---- Rows shared out in two ways: a work-item walks along some, or a work-group sweeps one in
+// tiles.
+
+// Why a work-group should not sweep a row, or nullptr.
+const char* refuse_sweeping(const OpCall& call, const Nest& nest) {
+  if (nest.inner >= 32) return "neighbouring work-items walk along neighbouring rows";
+  return nest.n < group_size(call.caps()) ? "rows are shorter than a work-group" : nullptr;
 }
-void run_rows(const OpCall& call, Launch& launch, const Nest& nest, const RowWork& rows) {
-  launch.value(rows.count).value(nest.n).value(nest.inner);
-  if (rows.walk) {
-    const Division division = divide(call.caps(), rows.count, std::max<int64_t>(1, 2048 / nest.n));
-    launch.value(division.per_item).run(division.global, division.local);
-    return;
-  }
-  const auto group = static_cast<size_t>(rows.group);
-  launch.value(int64_t{1}).run({static_cast<size_t>(rows.count) * group, 1, 1}, {group, 1, 1});
+void run_walking(const OpCall& call, Launch& launch, const Nest& nest) {
+  const int64_t rows = nest.outer * nest.inner;
+  const Division division = divide(call.caps(), rows, std::max<int64_t>(1, 2048 / nest.n));
+  launch.value(rows).value(nest.n).value(nest.inner);
+  launch.value(division.per_item).run(division.global, division.local);
+}
+void run_sweeping(const OpCall& call, Launch& launch, const Nest& nest) {
+  const int64_t rows = nest.outer * nest.inner;
+  const auto group = static_cast<size_t>(group_size(call.caps()));
+  launch.value(rows).value(nest.n).value(nest.inner);
+  launch.value(int64_t{1}).run({static_cast<size_t>(rows) * group, 1, 1}, {group, 1, 1});
 }
 
-// cummax and cummin: values with their positions.
+std::string text_of(const OpCall& call, DType type, const Nest& nest) {
+  return fmt::format("{} {} {}x{}x{}", call.name(), name(type), nest.outer, nest.n, nest.inner);
+}
+
+// ---- cummax and cummin: values with their positions
+
+struct Extremes {
+  TensorView in, values, indices;
+  Nest nest;
+};
+const char* refuse_extremes_tiles(const OpCall& call, const Extremes& p) {
+  return refuse_sweeping(call, p.nest);
+}
+template <bool walk>
+void run_extremes(const OpCall& call, const Extremes& p) {
+  Defines d;
+  d.type("A", p.in.dtype());
+  d.set("LOCAL", group_size(call.caps())).set("WALK", walk);
+  d.set("FLOATING", is_floating(p.in.dtype()));
+  d.set("COMPARE", call.op().schema.name == "cummax" ? ">=" : "<=");
+  Launch launch = call.launch(kernel_sources::scan_scan_extremes, "extremes", d);
+  bind(launch, p.in);
+  bind(launch, p.values);
+  bind(launch, p.indices);
+  (walk ? run_walking : run_sweeping)(call, launch, p.nest);
+}
+
+constinit const AlgorithmFor<Extremes> kExtremesTiles(
+    {.id = "scan_extremes.tiles",
+     .description = "a work-group sweeps a row in tiles",
+     .style = DeviceStyle::Gpu},
+    Steps<refuse_extremes_tiles, run_extremes<false>>());
+constinit const AlgorithmFor<Extremes> kExtremesWalk(
+    {.id = "scan_extremes.walk",
+     .description = "a work-item walks along rows",
+     .last_resort = true},
+    Steps<takes_all<Extremes>, run_extremes<true>>());
+
+struct ExtremesTraits {
+  static std::string describe(const OpCall& call, const Extremes& p) {
+    return text_of(call, p.in.dtype(), p.nest);
+  }
+};
+using ExtremesAlgorithms = AlgorithmList<Extremes, ExtremesTraits>;
+
+ExtremesAlgorithms& extremes_algorithms() {
+  static ExtremesAlgorithms& list = *new ExtremesAlgorithms(  // leaked, as all lists
+      "scan_extremes", scan_operators(), {&kExtremesTiles, &kExtremesWalk});
+  return list;
+}
+
 void extremes(OpCall& call) {
   check_outputs(call);
   const TensorView self = call.args().tensor(0);
@@ -66,68 +118,136 @@ void extremes(OpCall& call) {
   const Contiguous in(call, self);
   ContiguousOutput values(call, call.out(0));
   ContiguousOutput indices(call, call.out(1));
-  const RowWork rows = row_work(call, nest);
-  Defines d;
-  d.type("A", self.dtype()).set("CPU_STYLE", is_cpu_style(call));
-  d.set("LOCAL", rows.group).set("WALK", rows.walk);
-  d.set("FLOATING", is_floating(self.dtype()));
-  d.set("COMPARE", call.op().schema.name == "cummax" ? ">=" : "<=");
-  Launch launch = call.launch(kernel_sources::scan_scan_extremes, "extremes", d);
-  bind(launch, in.view());
-  bind(launch, values.view());
-  bind(launch, indices.view());
-  run_rows(call, launch, nest, rows);
+  extremes_algorithms().run(call, {in.view(), values.view(), indices.view(), nest});
   values.finish();
   indices.finish();
 }
 
-void scan_nest(const OpCall& call, TensorView in, TensorView out, const Nest& nest,
-               const std::string& name, DType compute) {
-  const auto [outer, n, inner] = nest;
-  const bool gpu_style = call.caps().style == KernelStyle::Gpu;
+// ---- Scans
+
+struct ScanProblem {
+  TensorView in, out;
+  Nest nest;
+  const std::string& name;  // of the schema: "cumsum"
+  DType result, compute;
+};
+using ScanAlgorithm = AlgorithmFor<ScanProblem>;
+
+Defines scan_defines(const ScanProblem& p) {
   Defines d;
-  d.type("COMPUTE", compute);
-  d.type("A", in.dtype()).type("OUT", out.dtype());
-  set_formula(d, name, compute);
-  if (!gpu_style) d.set("BLOCK", name == "cumprod" ? INT64_MAX / 2 : 256);
-  const int64_t group = group_size(call.caps());
-  const bool columns = gpu_style && (inner >= 32 || n < group);
-  if (gpu_style) d.set("GROUP", group);
-  if (columns) d.set("COLUMNS", 1);
-  Launch launch = call.launch(
-      gpu_style ? kernel_sources::scan_scan_gpu : kernel_sources::scan_scan_cpu, "scan", d);
-  bind(launch, in);
-  bind(launch, out);
-  launch.value(outer).value(n).value(inner);
-  if (gpu_style) {
-    const int64_t groups = columns ? divide_up(outer * inner, group) : outer * inner;
-    launch.run({static_cast<size_t>(groups * group), 1, 1}, {static_cast<size_t>(group), 1, 1});
-  } else {
-    const int64_t blocks = outer * divide_up(inner, 16);
-    const int64_t per =
-        std::max({divide_up(blocks, 64), 2048 / (n * std::min<int64_t>(inner, 16)), int64_t{1}});
-    launch.value(per).run({static_cast<size_t>(divide_up(blocks, per)), 1, 1}, {1, 1, 1});
-  }
+  d.type("COMPUTE", p.compute).type("A", p.in.dtype()).type("OUT", p.out.dtype());
+  set_formula(d, p.name, p.compute);
+  return d;
 }
 
-// Products of floats leave the range of numbers, and where they do depends on how they are grouped:
-// the accumulator's running product is meant, a double for float32 and float64.
-void scan_products(const OpCall& call, TensorView in, TensorView out, const Nest& nest,
-                   DType result) {
-  const bool wide = size_of(result) > 2;
-  if (is_cpu_style(call) && (!wide || call.caps().fp64))
-    return scan_nest(call, in, out, nest, "cumprod", wide ? DType::Float64 : DType::Float32);
-  const RowWork rows = row_work(call, nest);
+void run_blocks(const OpCall& call, const ScanProblem& p) {
+  const auto [outer, n, inner] = p.nest;
+  Defines d = scan_defines(p);
+  d.set("BLOCK", p.name == "cumprod" ? INT64_MAX / 2 : 256);
+  Launch launch = call.launch(kernel_sources::scan_scan_cpu, "scan", d);
+  bind(launch, p.in);
+  bind(launch, p.out);
+  const int64_t blocks = outer * divide_up(inner, 16);
+  const int64_t per =
+      std::max({divide_up(blocks, 64), 2048 / (n * std::min<int64_t>(inner, 16)), int64_t{1}});
+  launch.value(outer).value(n).value(inner).value(per);
+  launch.run({static_cast<size_t>(divide_up(blocks, per)), 1, 1}, {1, 1, 1});
+}
+
+const char* refuse_tiles(const OpCall& call, const ScanProblem& p) {
+  return refuse_sweeping(call, p.nest);
+}
+template <bool columns>
+void run_groups(const OpCall& call, const ScanProblem& p) {
+  const int64_t group = group_size(call.caps());
+  const int64_t rows = p.nest.outer * p.nest.inner;
+  const int64_t groups = columns ? divide_up(rows, group) : rows;
+  Defines d = scan_defines(p);
+  d.set("GROUP", group);
+  if (columns) d.set("COLUMNS", 1);
+  Launch launch = call.launch(kernel_sources::scan_scan_gpu, "scan", d);
+  bind(launch, p.in);
+  bind(launch, p.out);
+  launch.value(p.nest.outer).value(p.nest.n).value(p.nest.inner);
+  launch.run({static_cast<size_t>(groups * group), 1, 1}, {static_cast<size_t>(group), 1, 1});
+}
+
+constinit const ScanAlgorithm kTiles({.id = "scan.tiles",
+                                      .description = "a work-group sweeps a row in tiles",
+                                      .style = DeviceStyle::Gpu},
+                                     Steps<refuse_tiles, run_groups<false>>());
+constinit const ScanAlgorithm kColumns({.id = "scan.columns",
+                                        .description = "a work-item walks along a row",
+                                        .style = DeviceStyle::Gpu,
+                                        .last_resort = true},
+                                       Steps<takes_all<ScanProblem>, run_groups<true>>());
+constinit const ScanAlgorithm kBlocks({.id = "scan.blocks",
+                                       .description = "a work-item sweeps rows in blocks",
+                                       .style = DeviceStyle::Cpu,
+                                       .last_resort = true},
+                                      Steps<takes_all<ScanProblem>, run_blocks>());
+
+struct ScanTraits {
+  static std::string describe(const OpCall& call, const ScanProblem& p) {
+    return text_of(call, p.in.dtype(), p.nest);
+  }
+};
+using Algorithms = AlgorithmList<ScanProblem, ScanTraits>;
+
+Algorithms& algorithms() {
+  static Algorithms& list = *new Algorithms(  // leaked: threads may run while the process ends
+      "scan", scan_operators(), {&kTiles, &kColumns, &kBlocks});
+  return list;
+}
+
+// ---- Products of floats leave the range of numbers, and where they do depends on how they are
+// grouped: the accumulator's running product is meant, a double for float32 and float64.
+
+bool is_wide(const ScanProblem& p) { return size_of(p.result) > 2; }
+
+const char* refuse_running(const OpCall& call, const ScanProblem& p) {
+  return is_wide(p) && !call.caps().fp64 ? "the device has no float64" : nullptr;
+}
+void run_running(const OpCall& call, const ScanProblem& p) {
+  ScanProblem running = p;
+  running.compute = is_wide(p) ? DType::Float64 : DType::Float32;
+  run_blocks(call, running);
+}
+
+template <bool walk>
+void run_products(const OpCall& call, const ScanProblem& p) {
+  const bool wide = is_wide(p);
   Defines d;
-  d.type("COMPUTE", compute_type(result)).type("A", in.dtype()).type("OUT", out.dtype());
-  d.set("DOUBLE", compute_type(result) == DType::Float64);
+  d.type("COMPUTE", p.compute).type("A", p.in.dtype()).type("OUT", p.out.dtype());
+  d.set("DOUBLE", p.compute == DType::Float64);
   d.set("HIGHEST", wide ? 1024 : 128).set("LOWEST", wide ? -1021 : -125);
   d.set("SMALLEST", wide ? -1074 : -149);
-  d.set("CPU_STYLE", is_cpu_style(call)).set("WALK", rows.walk).set("LOCAL", rows.group);
+  d.set("WALK", walk).set("LOCAL", group_size(call.caps()));
   Launch launch = call.launch(kernel_sources::scan_scan_products, "products", d);
-  bind(launch, in);
-  bind(launch, out);
-  run_rows(call, launch, nest, rows);
+  bind(launch, p.in);
+  bind(launch, p.out);
+  (walk ? run_walking : run_sweeping)(call, launch, p.nest);
+}
+
+constinit const ScanAlgorithm kRunning({.id = "scan_products.running",
+                                        .description = "the running product itself",
+                                        .style = DeviceStyle::Cpu},
+                                       Steps<refuse_running, run_running>());
+constinit const ScanAlgorithm kProductsTiles(
+    {.id = "scan_products.tiles",
+     .description = "a work-group sweeps a row in tiles; exponents apart",
+     .style = DeviceStyle::Gpu},
+    Steps<refuse_tiles, run_products<false>>());
+constinit const ScanAlgorithm kProductsWalk(
+    {.id = "scan_products.walk",
+     .description = "a work-item walks along rows; exponents apart",
+     .last_resort = true},
+    Steps<takes_all<ScanProblem>, run_products<true>>());
+
+Algorithms& products_algorithms() {
+  static Algorithms& list = *new Algorithms(
+      "scan_products", scan_operators(), {&kRunning, &kProductsTiles, &kProductsWalk});  // leaked
+  return list;
 }
 
 // Sums are those of the parts; products double their reach log2(n) times.
@@ -143,7 +263,6 @@ void scan_complex(const OpCall& call, TensorView self, Nest nest, const std::str
     const int64_t count = nest.outer * nest.inner;
     const Division division = divide(call.caps(), count, std::max<int64_t>(1, 256 / nest.n));
     Defines d;
-    d.set("CPU_STYLE", is_cpu_style(call));
     Launch launch = call.launch(kernel_sources::scan_scan_complex, "scan", d);
     bind(launch, from);
     bind(launch, to);
@@ -153,7 +272,8 @@ void scan_complex(const OpCall& call, TensorView self, Nest nest, const std::str
   }
   if (name == "cumsum") {
     nest.inner *= 2;
-    scan_nest(call, as_real(from), as_real(to), nest, "cumsum", DType::Float32);
+    const LocalTensor from_parts = as_real(from), to_parts = as_real(to);
+    algorithms().run(call, {from_parts, to_parts, nest, name, DType::Float32, DType::Float32});
     return out.finish();
   }
   copy_tensor(call, to, from);
@@ -182,12 +302,11 @@ void scan(OpCall& call) {
   if (complex) return scan_complex(call, self, nest, call.op().schema.name);
   const Contiguous in(call, self);
   ContiguousOutput out(call, call.out(0));
-  if (call.op().schema.name == "cumprod" && is_floating(result)) {
-    scan_products(call, in.view(), out.view(), nest, result);
-    return out.finish();
-  }
-  scan_nest(call, in.view(), out.view(), nest, call.op().schema.name,
-            is_integral(result, true) ? DType::Int64 : compute_type(result));
+  const std::string& operation = call.op().schema.name;
+  const DType compute = is_integral(result, true) ? DType::Int64 : compute_type(result);
+  const bool products = operation == "cumprod" && is_floating(result);
+  (products ? products_algorithms : algorithms)().run(
+      call, {in.view(), out.view(), nest, operation, result, compute});
   out.finish();
 }
 
@@ -198,6 +317,10 @@ constexpr OpEntry kOperators[] = {{"cumsum.out", scan, true},
                                   {"cummin.out", extremes}};
 
 }  // namespace
+
+const AlgorithmFamily& scan_algorithms() { return algorithms().family(); }
+const AlgorithmFamily& scan_products_algorithms() { return products_algorithms().family(); }
+const AlgorithmFamily& scan_extremes_algorithms() { return extremes_algorithms().family(); }
 
 std::span<const OpEntry> scan_operators() { return kOperators; }
 

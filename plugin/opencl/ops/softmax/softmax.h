@@ -5,6 +5,9 @@
 
 namespace ocltensor::opencl {
 
+class AlgorithmFamily;
+const AlgorithmFamily& softmax_algorithms();
+
 std::span<const OpEntry> softmax_operators();
 
 }  // namespace ocltensor::opencl

@@ -32,43 +32,83 @@ Dims with_last(int64_t rank, int64_t dim) {
   return order;
 }
 
-void run(const OpCall& call, Statistic what, int64_t wanted, TensorView rows, TensorView values,
-         TensorView indices) {
-  OrderStatisticParams p{};
-  p.length = rows.size(1);
-  p.pieces = rows.size(0);
-  p.wanted = wanted;
+// Row-major [rows, length], and columns of what is found.
+struct StatisticProblem {
+  Statistic what;
+  int64_t wanted;
+  TensorView rows, values, indices;
+
+  OrderStatisticParams params(int64_t per_item) const {
+    OrderStatisticParams p{};
+    p.length = rows.size(1);
+    p.pieces = rows.size(0);
+    p.wanted = wanted;
+    p.per_item = per_item;
+    return p;
+  }
+};
+using StatisticAlgorithm = AlgorithmFor<StatisticProblem>;
+
+Defines defines_for(const StatisticProblem& p) {
+  return key_defines(p.rows.dtype(), {}).set("MEDIAN", static_cast<int64_t>(p.what));
+}
+
+const char* refuse_sorting(const OpCall& call, const StatisticProblem& p) {
   constexpr int64_t kLong = 1 << 18;
-  const bool gpu_style = !is_cpu_style(call);
-  Defines d = key_defines(rows.dtype(), {});
-  d.set("CPU_STYLE", !gpu_style).set("MEDIAN", static_cast<int64_t>(what));
-  Division division = divide(call.caps(), p.pieces);
-  p.per_item = division.per_item;
-  if (gpu_style && p.length > kLong && p.pieces < call.caps().compute_units) {
-    const auto count = static_cast<uint64_t>(rows.numel());
-    const Scratch sorted(call.scratch(count * static_cast<uint64_t>(size_of(rows.dtype()))));
-    const Scratch positions(call.scratch(count * 8));
-    const LocalTensor in_order(sorted.address(), rows.dtype(), Dims(rows.sizes()));
-    const LocalTensor from(positions.address(), DType::Int64, Dims(rows.sizes()));
-    const TensorView view = in_order.view();
-    sort_rows(call, rows, {}, &view, from);
-    Launch launch = call.launch(kernel_sources::sort_order_statistic, "pick", d);
-    bind(launch, values);
-    bind(launch, indices);
-    bind(launch, in_order);
-    bind(launch, from);
-    launch.value(p).run(division.global, division.local);
-    return;
+  if (p.rows.size(1) <= kLong) return "rows are short enough to go through digit by digit";
+  return p.rows.size(0) < call.caps().compute_units ? nullptr
+                                                    : "there are rows enough for all processors";
+}
+void run_sorted(const OpCall& call, const StatisticProblem& p) {
+  const auto count = static_cast<uint64_t>(p.rows.numel());
+  const Scratch sorted(call.scratch(count * static_cast<uint64_t>(p.rows.itemsize())));
+  const Scratch positions(call.scratch(count * 8));
+  const LocalTensor in_order(sorted.address(), p.rows.dtype(), Dims(p.rows.sizes()));
+  const LocalTensor from(positions.address(), DType::Int64, Dims(p.rows.sizes()));
+  const TensorView view = in_order.view();
+  sort_rows(call, p.rows, {}, &view, from);
+  const Division division = divide(call.caps(), p.rows.size(0));
+  Launch launch = call.launch(kernel_sources::sort_order_statistic, "pick", defines_for(p));
+  bind(launch, p.values);
+  bind(launch, p.indices);
+  bind(launch, in_order);
+  bind(launch, from);
+  launch.value(p.params(division.per_item)).run(division.global, division.local);
+}
+
+void run_selection(const OpCall& call, const StatisticProblem& p) {
+  const auto group = std::min<size_t>(256, call.caps().max_work_group_size);
+  const Division items = divide(call.caps(), p.rows.size(0));
+  const Division groups{{static_cast<size_t>(p.rows.size(0)) * group, 1, 1}, {group, 1, 1}};
+  const Division division = by_style(call, items, groups);
+  Launch launch = call.launch(kernel_sources::sort_order_statistic, "select_one", defines_for(p));
+  bind(launch, p.values);
+  bind(launch, p.indices);
+  bind(launch, p.rows);
+  launch.value(p.params(division.per_item)).run(division.global, division.local);
+}
+
+constinit const StatisticAlgorithm kSorted({.id = "order_statistic.sorted",
+                                            .description = "sorts, then picks",
+                                            .style = DeviceStyle::Gpu},
+                                           Steps<refuse_sorting, run_sorted>());
+constinit const StatisticAlgorithm kSelected({.id = "order_statistic.selected",
+                                              .description = "digit by digit, without sorting",
+                                              .last_resort = true},
+                                             Steps<takes_all<StatisticProblem>, run_selection>());
+
+struct StatisticTraits {
+  static std::string describe(const OpCall& call, const StatisticProblem& p) {
+    return fmt::format("{} {} {} rows of {}", call.name(), name(p.rows.dtype()), p.rows.size(0),
+                       p.rows.size(1));
   }
-  if (gpu_style) {
-    division.local[0] = std::min<size_t>(256, call.caps().max_work_group_size);
-    division.global[0] = static_cast<size_t>(p.pieces) * division.local[0];
-  }
-  Launch launch = call.launch(kernel_sources::sort_order_statistic, "select_one", d);
-  bind(launch, values);
-  bind(launch, indices);
-  bind(launch, rows);
-  launch.value(p).run(division.global, division.local);
+};
+using Algorithms = AlgorithmList<StatisticProblem, StatisticTraits>;
+
+Algorithms& algorithms() {
+  static Algorithms& list = *new Algorithms(  // leaked: threads may run while the process ends
+      "order_statistic", order_statistic_operators(), {&kSorted, &kSelected});
+  return list;
 }
 
 // The most frequent element, of sorted rows.
@@ -84,12 +124,11 @@ void run_mode(const OpCall& call, TensorView rows, TensorView values, TensorView
   sort_rows(call, rows, {}, &view, from);
   Division division = divide(call.caps(), p.pieces);
   p.per_item = division.per_item;
-  if (!is_cpu_style(call)) {
-    division.local[0] = std::min<size_t>(64, call.caps().max_work_group_size);
-    division.global[0] = static_cast<size_t>(p.pieces) * division.local[0];
-  }
+  const auto group = std::min<size_t>(64, call.caps().max_work_group_size);
+  division =
+      by_style(call, division, {{static_cast<size_t>(p.pieces) * group, 1, 1}, {group, 1, 1}});
   Defines d = key_defines(rows.dtype(), {});
-  d.set("CPU_STYLE", is_cpu_style(call)).set("GROUP_SIZE", static_cast<int64_t>(division.local[0]));
+  d.set("GROUP_SIZE", static_cast<int64_t>(division.local[0]));
   Launch launch = call.launch(kernel_sources::sort_order_statistic_mode, "mode", d);
   bind(launch, values);
   bind(launch, indices);
@@ -123,7 +162,7 @@ void statistic(OpCall& call, Statistic what, size_t dim_at) {
   if (what == Statistic::Mode)
     run_mode(call, rows, values.view(), indices.view());
   else
-    run(call, what, wanted, rows, values.view(), indices.view());
+    algorithms().run(call, {what, wanted, rows, values.view(), indices.view()});
   values.finish();
   indices.finish();
 }
@@ -139,6 +178,8 @@ constexpr OpEntry kOperators[] = {{"kthvalue.values", kthvalue, false, true},
                                   {"mode.values", mode}};
 
 }  // namespace
+
+const AlgorithmFamily& order_statistic_algorithms() { return algorithms().family(); }
 
 std::span<const OpEntry> order_statistic_operators() { return kOperators; }
 

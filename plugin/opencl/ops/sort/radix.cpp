@@ -1,7 +1,5 @@
 // Sorting rows by digits for GPUs: rows that fit a tile in one launch, longer ones in three for
 // each digit of 8 bits; where few of a row's entries are wanted, those are selected before.
-#include "radix.h"
-
 #include <algorithm>
 #include <optional>
 
@@ -10,6 +8,7 @@
 #include "keys.h"
 #include "ops/reduce/reduction.h"
 #include "radix_params.h"
+#include "sort.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -28,6 +27,20 @@ int64_t items_of(const Capabilities& caps, int64_t key_bytes) {
   return items;
 }
 
+// What a work-group holds at a time.
+struct Tile {
+  int64_t key_bytes, group, entries;
+};
+Tile tile_for(const OpCall& call, const SortProblem& p) {
+  Tile t{size_of(p.in.dtype()) == 8 ? 8 : 4, group_size(call.caps()), 0};
+  t.entries = t.group * items_of(call.caps(), t.key_bytes);
+  return t;
+}
+// Every tile has half of its entries or more, so that it has enough to select from.
+bool is_worth_selecting(const Tile& t, int64_t length, int64_t kept) {
+  return length > t.entries ? kept * 4 <= t.entries : length * 4 >= t.entries && kept * 8 <= length;
+}
+
 // Selected entries: keys and positions, `length` of each row.
 struct Entries {
   Scratch keys, positions;
@@ -36,83 +49,27 @@ struct Entries {
 
 class DigitSorter {
  public:
-  DigitSorter(const OpCall& call, TensorView in, SortOrder order, const TensorView* values,
-              TensorView indices)
+  DigitSorter(const OpCall& call, const SortProblem& problem, const Tile& tile)
       : call_(call),
-        in_(in),
-        values_(values),
-        indices_(indices),
-        rows_(in.sizes()[0]),
-        length_(in.sizes()[1]),
-        kept_(indices.sizes()[1]),
-        key_bytes_(size_of(in.dtype()) == 8 ? 8 : 4),
-        group_(group_size(call.caps())),
-        tile_(group_ * items_of(call.caps(), key_bytes_)),
-        defines_(key_defines(in.dtype(), order)) {
-    passes_ = divide_up(std::min(order.low_bits, 8 * size_of(in.dtype())), 8);
-    some_ = is_integral(in.dtype(), false) && size_of(in.dtype()) >= 4;
-    defines_.set("GROUP", group_).set("VALUES", values != nullptr);
+        in_(problem.in),
+        values_(problem.values),
+        indices_(problem.indices),
+        rows_(problem.rows()),
+        length_(problem.length()),
+        kept_(problem.kept()),
+        key_bytes_(tile.key_bytes),
+        group_(tile.group),
+        tile_(tile.entries),
+        defines_(key_defines(in_.dtype(), problem.order)) {
+    passes_ = divide_up(std::min(problem.order.low_bits, 8 * size_of(in_.dtype())), 8);
+    some_ = is_integral(in_.dtype(), false) && size_of(in_.dtype()) >= 4;
+    defines_.set("GROUP", group_).set("VALUES", values_ != nullptr);
   }
 
-  void sort() {
-    while (worth_selecting(length_of_entries())) select();
-    if (length_of_entries() <= tile_)
-      sort_tiles();
-    else
-      sort_long();
-  }
-
- private:
-  int64_t length_of_entries() const { return entries_ ? entries_->length : length_; }
-  // Every tile has half of `tile_` or more, so that it has enough to select from.
-  bool worth_selecting(int64_t length) const {
-    return length > tile_ ? kept_ * 4 <= tile_ : length * 4 >= tile_ && kept_ * 8 <= length;
-  }
-  RadixParams params() const {
-    RadixParams p{};
-    p.rows = rows_;
-    p.length = length_of_entries();
-    p.kept = kept_;
-    p.raw_length = length_;
-    p.passes = static_cast<int32_t>(passes_);
-    return p;
-  }
-  void run(Launch& launch, const RadixParams& p, int64_t groups) const {
-    launch.value(p).run({static_cast<size_t>(groups * group_), 1, 1},
-                        {static_cast<size_t>(group_), 1, 1});
-  }
-  static void bind_scratch(Launch& launch, const Scratch& memory) {
-    launch.memory(memory.address(), 0, static_cast<int64_t>(memory.bytes()));
-  }
-  void bind_entries(Launch& launch) const {
-    if (!entries_) return (void)launch.memory(0, 0, 0).memory(0, 0, 0);
-    bind_scratch(launch, entries_->keys);
-    bind_scratch(launch, entries_->positions);
-  }
-  void bind_outputs(Launch& launch) const {
-    if (values_ == nullptr)
-      launch.memory(0, 0, 0);
-    else
-      bind(launch, *values_);
-    bind(launch, indices_);
-  }
-
-  void select() {
-    RadixParams p = params();
-    p.tiles = divide_up(p.length, tile_);
-    const int64_t count = rows_ * p.tiles * kept_;
-    Entries found{call_.scratch(static_cast<uint64_t>(count * key_bytes_)),
-                  call_.scratch(static_cast<uint64_t>(count * 4)), p.tiles * kept_};
-    Defines d = defines_;
-    d.set("ITEMS", tile_ / group_).set("ENTRIES", entries_.has_value());
-    Launch launch = call_.launch(kernel_sources::sort_radix_select, "select_tiles", d);
-    bind_scratch(launch, found.keys);
-    bind_scratch(launch, found.positions);
-    bind(launch, in_);
-    bind_entries(launch);
-    run(launch, p, rows_ * p.tiles);
-    entries_.reset();
-    entries_.emplace(std::move(found));
+  // Again while rows are long: they fit tiles then.
+  void sort_selected(const Tile& tile) {
+    while (is_worth_selecting(tile, length_of_entries(), kept_)) select();
+    sort_tiles();
   }
 
   // Of few short rows, fewer to a tile: there are enough work-groups then, with less to do each.
@@ -171,6 +128,56 @@ class DigitSorter {
       run(move, p, rows_ * p.tiles);
     }
   }
+
+ private:
+  int64_t length_of_entries() const { return entries_ ? entries_->length : length_; }
+  RadixParams params() const {
+    RadixParams p{};
+    p.rows = rows_;
+    p.length = length_of_entries();
+    p.kept = kept_;
+    p.raw_length = length_;
+    p.passes = static_cast<int32_t>(passes_);
+    return p;
+  }
+  void run(Launch& launch, const RadixParams& p, int64_t groups) const {
+    launch.value(p).run({static_cast<size_t>(groups * group_), 1, 1},
+                        {static_cast<size_t>(group_), 1, 1});
+  }
+  static void bind_scratch(Launch& launch, const Scratch& memory) {
+    launch.memory(memory.address(), 0, static_cast<int64_t>(memory.bytes()));
+  }
+  void bind_entries(Launch& launch) const {
+    if (!entries_) return (void)launch.memory(0, 0, 0).memory(0, 0, 0);
+    bind_scratch(launch, entries_->keys);
+    bind_scratch(launch, entries_->positions);
+  }
+  void bind_outputs(Launch& launch) const {
+    if (values_ == nullptr)
+      launch.memory(0, 0, 0);
+    else
+      bind(launch, *values_);
+    bind(launch, indices_);
+  }
+
+  void select() {
+    RadixParams p = params();
+    p.tiles = divide_up(p.length, tile_);
+    const int64_t count = rows_ * p.tiles * kept_;
+    Entries found{call_.scratch(static_cast<uint64_t>(count * key_bytes_)),
+                  call_.scratch(static_cast<uint64_t>(count * 4)), p.tiles * kept_};
+    Defines d = defines_;
+    d.set("ITEMS", tile_ / group_).set("ENTRIES", entries_.has_value());
+    Launch launch = call_.launch(kernel_sources::sort_radix_select, "select_tiles", d);
+    bind_scratch(launch, found.keys);
+    bind_scratch(launch, found.positions);
+    bind(launch, in_);
+    bind_entries(launch);
+    run(launch, p, rows_ * p.tiles);
+    entries_.reset();
+    entries_.emplace(std::move(found));
+  }
+
   void find_varying(const RadixParams& p, const Scratch& memory, const Defines& d) const {
     const Place place = resolve(memory.address() + p.varying, 0, 8);
     const int32_t zero = 0;
@@ -192,11 +199,43 @@ class DigitSorter {
   std::optional<Entries> entries_;
 };
 
+Planned<Tile> plan_selection(const OpCall& call, const SortProblem& p) {
+  const Tile tile = tile_for(call, p);
+  if (!is_worth_selecting(tile, p.length(), p.kept()))
+    return "too many of too short rows are wanted";
+  return tile;
+}
+void run_selection(const OpCall& call, const SortProblem& p, const Tile& tile) {
+  DigitSorter(call, p, tile).sort_selected(tile);
+}
+
+Planned<Tile> plan_tiles(const OpCall& call, const SortProblem& p) {
+  const Tile tile = tile_for(call, p);
+  if (p.length() > tile.entries) return "rows are longer than a work-group holds";
+  return tile;
+}
+void run_tiles(const OpCall& call, const SortProblem& p, const Tile& tile) {
+  DigitSorter(call, p, tile).sort_tiles();
+}
+
+void run_long(const OpCall& call, const SortProblem& p) {
+  DigitSorter(call, p, tile_for(call, p)).sort_long();
+}
+
 }  // namespace
 
-void sort_by_digits(const OpCall& call, TensorView in, SortOrder order, const TensorView* values,
-                    TensorView indices) {
-  DigitSorter(call, in, order, values, indices).sort();
-}
+constinit const SortAlgorithm kSortRadixSelect({.id = "sort.radix_select",
+                                                .description = "each tile's first, then those",
+                                                .style = DeviceStyle::Gpu},
+                                               Steps<plan_selection, run_selection>());
+constinit const SortAlgorithm kSortRadixTile({.id = "sort.radix_tile",
+                                              .description = "by digits, rows that fit a tile",
+                                              .style = DeviceStyle::Gpu},
+                                             Steps<plan_tiles, run_tiles>());
+constinit const SortAlgorithm kSortRadix({.id = "sort.radix",
+                                          .description = "by digits, three launches for each",
+                                          .style = DeviceStyle::Gpu,
+                                          .last_resort = true},
+                                         Steps<takes_all<SortProblem>, run_long>());
 
 }  // namespace ocltensor::opencl

@@ -1,10 +1,52 @@
 // searchsorted: places of values in sorted rows.
+#include <optional>
+
 #include "call/division.h"
 #include "kernel_sources.h"
 #include "sort.h"
 
 namespace ocltensor::opencl {
 namespace {
+
+struct SearchProblem {
+  TensorView sequence;  // row-major, the last dimension sorted
+  std::optional<TensorView> sorter;
+  TensorView values, out;
+  bool right;
+};
+
+void run_binary(const OpCall& call, const SearchProblem& p) {
+  Defines d;
+  d.type("A", p.values.dtype()).type("OUT", p.out.dtype());
+  d.set("COMPARE", p.right ? ">" : ">=").set("SORTER", p.sorter.has_value());
+  Launch launch = call.launch(kernel_sources::sort_search, "search", d);
+  bind(launch, p.sequence);
+  bind(launch, p.sorter.value_or(p.sequence));
+  bind(launch, p.values);
+  bind(launch, p.out);
+  const Division division = divide(call.caps(), p.values.numel(), 256);
+  launch.value(p.values.numel()).value(p.sequence.size(-1));
+  launch.value(p.sequence.ndim() == 1 ? int64_t{0} : p.values.size(-1)).value(division.per_item);
+  launch.run(division.global, division.local);
+}
+
+constinit const AlgorithmFor<SearchProblem> kBinary({.id = "search.binary",
+                                                     .description = "a binary search for each",
+                                                     .last_resort = true},
+                                                    Steps<takes_all<SearchProblem>, run_binary>());
+
+struct SearchTraits {
+  static std::string describe(const OpCall& call, const SearchProblem& p) {
+    return fmt::format("{} {} {} in rows of {}", call.name(), name(p.values.dtype()),
+                       p.values.numel(), p.sequence.size(-1));
+  }
+};
+using Algorithms = AlgorithmList<SearchProblem, SearchTraits>;
+
+Algorithms& algorithms() {
+  static Algorithms& list = *new Algorithms("search", search_operators(), {&kBinary});  // leaked
+  return list;
+}
 
 void searchsorted(OpCall& call) {
   check_outputs(call);
@@ -18,27 +60,18 @@ void searchsorted(OpCall& call) {
   ContiguousOutput out(call, call.out(0));
   const Contiguous values(call, self);
   const Contiguous sorted(call, sequence);
-  const Contiguous order(call, sorter.value_or(sequence));
-  Defines d;
-  d.type("A", self.dtype()).type("OUT", out.view().dtype());
-  d.set("COMPARE", right ? ">" : ">=")
-      .set("SORTER", sorter.has_value())
-      .set("CPU_STYLE", is_cpu_style(call));
-  Launch launch = call.launch(kernel_sources::sort_search, "search", d);
-  bind(launch, sorted.view());
-  bind(launch, order.view());
-  bind(launch, values.view());
-  bind(launch, out.view());
-  const Division division = divide(call.caps(), self.numel(), 256);
-  launch.value(self.numel()).value(sequence.size(-1));
-  launch.value(sequence.ndim() == 1 ? int64_t{0} : self.size(-1)).value(division.per_item);
-  launch.run(division.global, division.local);
+  std::optional<Contiguous> order;
+  if (sorter) order.emplace(call, *sorter);
+  algorithms().run(call, {sorted.view(), order ? std::optional(order->view()) : std::nullopt,
+                          values.view(), out.view(), right});
   out.finish();
 }
 
 constexpr OpEntry kOperators[] = {{"searchsorted.Tensor_out", searchsorted}};
 
 }  // namespace
+
+const AlgorithmFamily& search_algorithms() { return algorithms().family(); }
 
 std::span<const OpEntry> search_operators() { return kOperators; }
 

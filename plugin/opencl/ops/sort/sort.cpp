@@ -9,27 +9,28 @@
 #include "kernel_sources.h"
 #include "keys.h"
 #include "ops/copy/copy.h"
-#include "radix.h"
 #include "sort_params.h"
 
 namespace ocltensor::opencl {
 namespace {
 
+int64_t entry_bytes(const SortProblem& p) { return size_of(p.in.dtype()) == 8 ? 16 : 8; }
+
 class Sorter {
  public:
-  // `kept` entries of each sorted row are wanted.
-  Sorter(const OpCall& call, TensorView in, SortOrder order, int64_t kept)
+  // `part`: the elements that a work-item selects from; 0: rows are sorted as a whole.
+  Sorter(const OpCall& call, const SortProblem& problem, int64_t part)
       : call_(call),
-        in_(in),
-        length_(in.sizes()[1]),
-        rows_(in.sizes()[0]),
-        kept_(kept),
-        entry_bytes_(size_of(in.dtype()) == 8 ? 16 : 8),
-        part_(part_to_select_from()),
-        row_entries_(part_ == 0 ? length_ : divide_up(length_, part_) * kept),
+        in_(problem.in),
+        length_(problem.length()),
+        rows_(problem.rows()),
+        kept_(problem.kept()),
+        entry_bytes_(entry_bytes(problem)),
+        part_(part),
+        row_entries_(part_ == 0 ? length_ : divide_up(length_, part_) * kept_),
         entries_(room_for_entries()),
         spare_(room_for_entries()),
-        defines_(key_defines(in.dtype(), order)) {}
+        defines_(key_defines(in_.dtype(), problem.order)) {}
 
   void sort() {
     const int64_t run_length = part_ == 0 ? sort_chunks() : select();
@@ -65,18 +66,6 @@ class Sorter {
   }
 
  private:
-  // The elements that a work-item selects from, or 0: more than half of a row is wanted, or there
-  // are too few parts to keep the processors busy.
-  int64_t part_to_select_from() const {
-    constexpr int64_t kParts = 64;
-    constexpr int64_t kSmallest = 4096;
-    if (entry_bytes_ != 8 || kept_ > length_ / 2) return 0;
-    const int64_t part =
-        std::max({divide_up(length_, divide_up(kParts, rows_)), 4 * kept_, kSmallest});
-    return rows_ * divide_up(length_, part) >= call_.caps().compute_units || length_ <= kSmallest
-               ? std::min(part, length_)
-               : 0;
-  }
   Scratch room_for_entries() const {
     return call_.scratch(static_cast<uint64_t>(rows_ * row_entries_ * entry_bytes_));
   }
@@ -148,6 +137,56 @@ class Sorter {
   bool swapped_ = false;
 };
 
+void run_sorter(const OpCall& call, const SortProblem& p, int64_t part) {
+  Sorter sorter(call, p, part);
+  sorter.sort();
+  sorter.unpack(p.values, p.indices);
+}
+
+struct Selection {
+  int64_t part;  // elements that a work-item selects from
+};
+Planned<Selection> plan_selection(const OpCall& call, const SortProblem& p) {
+  constexpr int64_t kParts = 64;
+  constexpr int64_t kSmallest = 4096;
+  if (entry_bytes(p) != 8) return "entries of 64-bit types are sorted as a whole";
+  if (p.kept() > p.length() / 2) return "more than half of a row is wanted";
+  const int64_t part =
+      std::max({divide_up(p.length(), divide_up(kParts, p.rows())), 4 * p.kept(), kSmallest});
+  if (p.rows() * divide_up(p.length(), part) < call.caps().compute_units && p.length() > kSmallest)
+    return "too few parts to keep the processors busy";
+  return Selection{std::min(part, p.length())};
+}
+void run_selection(const OpCall& call, const SortProblem& p, const Selection& selection) {
+  run_sorter(call, p, selection.part);
+}
+void run_merge(const OpCall& call, const SortProblem& p) { run_sorter(call, p, 0); }
+
+constinit const SortAlgorithm kSelect({.id = "sort.select",
+                                       .description = "each part's first, then merged",
+                                       .style = DeviceStyle::Cpu},
+                                      Steps<plan_selection, run_selection>());
+constinit const SortAlgorithm kMerge({.id = "sort.merge",
+                                      .description = "chunks, then merged pairwise",
+                                      .style = DeviceStyle::Cpu,
+                                      .last_resort = true},
+                                     Steps<takes_all<SortProblem>, run_merge>());
+
+struct SortTraits {
+  static std::string describe(const OpCall& call, const SortProblem& p) {
+    return fmt::format("{} {} {} of {} rows of {}", call.name(), name(p.in.dtype()), p.kept(),
+                       p.rows(), p.length());
+  }
+};
+using Algorithms = AlgorithmList<SortProblem, SortTraits>;
+
+Algorithms& algorithms() {
+  static Algorithms& list = *new Algorithms(  // leaked: threads may run while the process ends
+      "sort", sort_operators(),
+      {&kSelect, &kMerge, &kSortRadixSelect, &kSortRadixTile, &kSortRadix});
+  return list;
+}
+
 // The dimensions with `dim` last.
 Dims order_for(int64_t rank, int64_t dim) {
   Dims order;
@@ -199,11 +238,10 @@ constexpr OpEntry kOperators[] = {{"sort.values_stable", sort, false, true},
 void sort_rows(const OpCall& call, TensorView in, SortOrder order, const TensorView* values,
                TensorView indices) {
   if (in.numel() == 0 || indices.numel() == 0) return;
-  if (!is_cpu_style(call)) return sort_by_digits(call, in, order, values, indices);
-  Sorter sorter(call, in, order, indices.sizes()[1]);
-  sorter.sort();
-  sorter.unpack(values, indices);
+  algorithms().run(call, {in, order, values, indices});
 }
+
+const AlgorithmFamily& sort_algorithms() { return algorithms().family(); }
 
 std::span<const OpEntry> sort_operators() { return kOperators; }
 

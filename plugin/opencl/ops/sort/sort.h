@@ -1,6 +1,7 @@
 // Stable sorting of rows, and finding places in sorted rows.
 #pragma once
 
+#include "call/algorithms.h"
 #include "call/op_call.h"
 
 namespace ocltensor::opencl {
@@ -12,6 +13,22 @@ struct SortOrder {
   // where they differ their order is any.
   int64_t low_bits = 64;
 };
+// The rows of a problem, and what is wanted of them; nothing is empty.
+struct SortProblem {
+  TensorView in;
+  SortOrder order;
+  const TensorView* values;
+  TensorView indices;
+  int64_t rows() const { return in.sizes()[0]; }
+  int64_t length() const { return in.sizes()[1]; }
+  int64_t kept() const { return indices.sizes()[1]; }
+};
+using SortAlgorithm = AlgorithmFor<SortProblem>;
+extern const SortAlgorithm kSortRadixSelect, kSortRadixTile, kSortRadix;  // radix.cpp
+const AlgorithmFamily& sort_algorithms();
+const AlgorithmFamily& search_algorithms();
+const AlgorithmFamily& order_statistic_algorithms();
+
 // `in` is row-major [rows, length]. Writes the first indices.size(-1) positions of each sorted row,
 // and the elements there where `values` is given; both row-major.
 void sort_rows(const OpCall& call, TensorView in, SortOrder order, const TensorView* values,

@@ -50,22 +50,66 @@ void launch_dimension(const OpCall& call, const Resampling& what, TensorView tar
   Defines d;
   d.type("IN", source.dtype()).type("OUT", target.dtype()).type("COMPUTE", what.compute);
   d.set("MODE", static_cast<int64_t>(what.mode)).set("BACKWARD", what.backward);
-  d.set("MOVES", nearest && !what.backward).set("CPU_STYLE", is_cpu_style(call));
+  d.set("MOVES", nearest && !what.backward);
   d.set("INDEX", target.numel() < INT32_MAX ? "uint" : "ulong");
-  p.pieces = target.numel();
-  p.chunks = 1;
-  if (is_cpu_style(call)) {
-    const bool along = p.inner >= 16;
-    const int64_t groups = divide_up(along ? p.inner : p.outer, 16) * (along ? p.outer : p.inner);
-    p.chunks = std::clamp<int64_t>(64 / groups, 1, to);
-    p.pieces = groups * p.chunks;
-  }
+  const bool along = p.inner >= 16;
+  const int64_t groups = divide_up(along ? p.inner : p.outer, 16) * (along ? p.outer : p.inner);
+  p.chunks = by_style<int64_t>(call, std::clamp<int64_t>(64 / groups, 1, to), 1);
+  p.pieces = by_style(call, groups * p.chunks, target.numel());
   const Division division = divide(call.caps(), p.pieces);
   p.per_item = division.per_item;
   Launch launch = call.launch(kernel_sources::upsample_resample, "resample", d);
   bind(launch, target);
   bind(launch, source);
   launch.value(p).run(division.global, division.local);
+}
+
+// All dimensions of a row-major tensor; `scales` is the position of the first one's factor.
+struct Resample {
+  Resampling how;
+  TensorView out, in;
+  size_t scales;
+};
+
+// The last dimension first; sums in between are not rounded.
+void run_dimensions(const OpCall& call, const Resample& what) {
+  const bool nearest = what.how.mode <= Mode::NearestExact;
+  const DType between = nearest && !what.how.backward ? what.in.dtype() : what.how.compute;
+  std::vector<Scratch> memory;
+  Dims sizes(what.in.sizes());
+  TensorView current = what.in;
+  std::vector<LocalTensor> steps;
+  steps.reserve(sizes.size());
+  for (int64_t d = what.in.ndim() - 1; d >= 2; --d) {
+    sizes[static_cast<size_t>(d)] = what.out.size(d);
+    const bool last = d == 2;
+    if (!last)
+      memory.push_back(call.scratch(static_cast<uint64_t>(numel(sizes) * size_of(between))));
+    steps.emplace_back(last ? what.out.address() : memory.back().address(),
+                       last ? what.out.dtype() : between, sizes);
+    const size_t scale = what.scales + static_cast<size_t>(d) - 2;
+    launch_dimension(call, what.how, steps.back(), current, d, call.args().optional_real(scale));
+    current = steps.back().view();
+  }
+}
+
+constinit const AlgorithmFor<Resample> kDimensions({.id = "resample.dimensions",
+                                                    .description = "one dimension after another",
+                                                    .last_resort = true},
+                                                   Steps<takes_all<Resample>, run_dimensions>());
+
+struct Traits {
+  static std::string describe(const OpCall& call, const Resample& what) {
+    return fmt::format("{} {} {} to {}", call.name(), name(what.in.dtype()),
+                       to_string(what.in.sizes()), to_string(what.out.sizes()));
+  }
+};
+using Algorithms = AlgorithmList<Resample, Traits>;
+
+Algorithms& algorithms() {
+  static Algorithms& list =
+      *new Algorithms("resample", resample_operators(), {&kDimensions});  // leaked
+  return list;
 }
 
 // `after` is the position of what follows the sizes.
@@ -86,24 +130,7 @@ void run(OpCall& call, Mode mode, bool backward, size_t after) {
   if (!call.wants(0)) return;
   const Contiguous in(call, source);
   ContiguousOutput out(call, call.out(0));
-  // The last dimension first; sums in between are not rounded.
-  const DType between = nearest && !backward ? source.dtype() : what.compute;
-  std::vector<Scratch> memory;
-  Dims sizes(source.sizes());
-  TensorView current = in.view();
-  std::vector<LocalTensor> steps;
-  steps.reserve(static_cast<size_t>(rank));
-  for (int64_t d = rank - 1; d >= 2; --d) {
-    sizes[static_cast<size_t>(d)] = call.out(0).size(d);
-    const bool last = d == 2;
-    if (!last)
-      memory.push_back(call.scratch(static_cast<uint64_t>(numel(sizes) * size_of(between))));
-    steps.emplace_back(last ? out.view().address() : memory.back().address(),
-                       last ? out.view().dtype() : between, sizes);
-    const size_t scale = after + (nearest ? 0 : 1) + static_cast<size_t>(d) - 2;
-    launch_dimension(call, what, steps.back(), current, d, call.args().optional_real(scale));
-    current = steps.back().view();
-  }
+  algorithms().run(call, {what, out.view(), in.view(), after + (nearest ? 0 : 1)});
   out.finish();
 }
 
@@ -135,5 +162,7 @@ constexpr OpEntry kOperators[] = {
 }  // namespace
 
 std::span<const OpEntry> resample_operators() { return kOperators; }
+
+const AlgorithmFamily& resample_algorithms() { return algorithms().family(); }
 
 }  // namespace ocltensor::opencl

@@ -35,6 +35,65 @@ uint64_t step_bits(const OpCall& call, Mode mode, int64_t in, int64_t out,
   return call.caps().fp64 ? bits_of(step) : bits_of(static_cast<float>(step));
 }
 
+// One direction of a resampling; the tensors are row-major.
+struct Upsampling {
+  const char* function;
+  Mode mode;
+  TensorView out, in;
+  UpsampleParams p;
+};
+
+void launch_upsampling(const OpCall& call, const Upsampling& what, const Source& source) {
+  const DType type = what.in.dtype();
+  const int64_t elements = what.out.numel();
+  Defines d;
+  d.type("A", type).set("FLOATING", is_floating(type));
+  d.set("LINEAR", what.mode != Mode::Nearest).set("CORNERS", what.mode == Mode::AlignedCorners);
+  d.set("INDEX", elements < INT32_MAX ? "uint" : "ulong");
+  UpsampleParams p = what.p;
+  p.pieces = by_style(call, elements / what.out.size(-1), elements);
+  const Division division = divide(call.caps(), p.pieces);
+  p.per_item = division.per_item;
+  Launch launch = call.launch(source, what.function, d);
+  bind(launch, what.out);
+  bind(launch, what.in);
+  launch.value(p).run(division.global, division.local);
+}
+
+const char* refuse_rows(const OpCall&, const Upsampling& what) {
+  constexpr int32_t kWidth = 1024;  // of the buffers in upsample_cpu.cl
+  return std::max(what.p.in[1], what.p.out[1]) <= kWidth ? nullptr : "rows are too long";
+}
+void run_rows(const OpCall& call, const Upsampling& what) {
+  launch_upsampling(call, what, kernel_sources::upsample_upsample_cpu);
+}
+void run_planes(const OpCall& call, const Upsampling& what) {
+  launch_upsampling(call, what, kernel_sources::upsample_upsample);
+}
+
+constinit const AlgorithmFor<Upsampling> kRows({.id = "upsample.rows",
+                                                .description = "rows that are read again are kept",
+                                                .style = DeviceStyle::Cpu},
+                                               Steps<refuse_rows, run_rows>());
+constinit const AlgorithmFor<Upsampling> kPlanes({.id = "upsample.planes",
+                                                  .description = "one element after another",
+                                                  .last_resort = true},
+                                                 Steps<takes_all<Upsampling>, run_planes>());
+
+struct Traits {
+  static std::string describe(const OpCall& call, const Upsampling& what) {
+    return fmt::format("{} {} {} x {} and {} x {}", call.name(), name(what.in.dtype()),
+                       what.p.in[0], what.p.in[1], what.p.out[0], what.p.out[1]);
+  }
+};
+using Algorithms = AlgorithmList<Upsampling, Traits>;
+
+Algorithms& algorithms() {
+  static Algorithms& list =
+      *new Algorithms("upsample", upsample_operators(), {&kRows, &kPlanes});  // leaked
+  return list;
+}
+
 // `source` is read, the output written; `small` is the image before upsampling, `scales` the
 // position of scales_h.
 void run(OpCall& call, const char* function, Mode mode, TensorView source,
@@ -53,24 +112,7 @@ void run(OpCall& call, const char* function, Mode mode, TensorView source,
   if (!call.wants(0)) return;
   const Contiguous in(call, source);
   ContiguousOutput out(call, target);
-  const int64_t elements = target.numel();
-  Defines d;
-  d.type("A", source.dtype())
-      .set("FLOATING", is_floating(source.dtype()))
-      .set("CPU_STYLE", is_cpu_style(call));
-  d.set("LINEAR", mode != Mode::Nearest).set("CORNERS", mode == Mode::AlignedCorners);
-  d.set("INDEX", elements < INT32_MAX ? "uint" : "ulong");
-  p.pieces = is_cpu_style(call) ? elements / target.size(-1) : elements;
-  const Division division = divide(call.caps(), p.pieces);
-  p.per_item = division.per_item;
-  constexpr int32_t kWidth = 1024;  // of the buffers in upsample_cpu.cl
-  const bool fits = is_cpu_style(call) && std::max(p.in[1], p.out[1]) <= kWidth;
-  Launch launch =
-      call.launch(fits ? kernel_sources::upsample_upsample_cpu : kernel_sources::upsample_upsample,
-                  function, d);
-  bind(launch, out.view());
-  bind(launch, in.view());
-  launch.value(p).run(division.global, division.local);
+  algorithms().run(call, {function, mode, out.view(), in.view(), p});
   out.finish();
 }
 
@@ -102,5 +144,7 @@ constexpr OpEntry kOperators[] = {
 }  // namespace
 
 std::span<const OpEntry> upsample_operators() { return kOperators; }
+
+const AlgorithmFamily& upsample_algorithms() { return algorithms().family(); }
 
 }  // namespace ocltensor::opencl

@@ -1,0 +1,283 @@
+// Attention forward on Hopper's matrix units: softmax(scale * query key^T) value and the rows' log-sum-exp,
+// without a matrix of scores. Work-groups stay and take tiles of query rows in turn. One warpgroup feeds
+// buffers in local memory through the copy engine, the others have 64 query rows each: scores of the next
+// block of keys are begun before this block's weights are multiplied by its values, and the softmax runs
+// meanwhile. Blocks of keys go from the last to the first, so that what is masked comes first. After Dao and
+// others (arXiv 2307.08691) and Shah and others (arXiv 2407.08608).
+// Defines: TYPE f16 or bf16; DEPTH 64 or 128, what head sizes are padded to (by zeros from the copy engine);
+// WARPGROUPS that multiply, 2 or (DEPTH 64) 3; CAUSAL. Head sizes are multiples of 8, lines of all tensors
+// start at multiples of 16 bytes.
+#include "attention_hopper.h"
+
+#define BM (64 * WARPGROUPS)
+#define BN 128
+#define STAGES 2
+#define HALVES (DEPTH / 64)  // boxes of 64 columns: 128 bytes, as the swizzle has them
+#define Q_BYTES (HALVES * BM * 128)
+#define KV_BYTES (HALVES * BN * 128)
+#define ITEMS (128 * (WARPGROUPS + 1))
+#define OUTPUTS CAT(OUTPUTS_, DEPTH)  // accumulators of the result
+#define OUTPUTS_64 32
+#define OUTPUTS_128 64
+#if WARPGROUPS == 2
+#define FEW_REGISTERS "24"
+#define MANY_REGISTERS "240"
+#else
+#define FEW_REGISTERS "32"
+#define MANY_REGISTERS "160"
+#endif
+
+// s = the scores of 64 queries at `a` and 128 keys at `b`; the second 64 columns are a box of 128 rows
+// further on.
+#define SCORE_STEP(offset, add) PRODUCT_STEP(64, "m64n128k16", TYPES, offset, offset, add, "0, 0")
+#if DEPTH == 64
+#define MORE_SCORE_STEPS
+#else
+#define MORE_SCORE_STEPS \
+  SCORE_STEP("1024", "one") SCORE_STEP("1026", "one") SCORE_STEP("1028", "one") SCORE_STEP("1030", "one")
+#endif
+#define SCORES(s, a, b)                                                                                  \
+  asm volatile(PRODUCT_TEMPORARIES SCORE_STEP("0", "zero") SCORE_STEP("2", "one") SCORE_STEP("4", "one") \
+                   SCORE_STEP("6", "one") MORE_SCORE_STEPS PRODUCT_END_TEXT                              \
+               : LIST_64("=f", s)                                                                        \
+               : "l"(a), "l"(b)                                                                          \
+               : "memory")
+// o += weights w of 128 keys, in registers, times their values at `b`: 16 rows of 128 bytes a step.
+#if DEPTH == 64
+#define VALUE_STEP(k, offset) PRODUCT_STEP_OF_REGISTERS(32, "m64n64k16", TYPES, k, "%64", offset, "1")
+#else
+#define VALUE_STEP(k, offset) PRODUCT_STEP_OF_REGISTERS(64, "m64n128k16", TYPES, k, "%96", offset, "1")
+#endif
+#define ADD_VALUES(o, w, b)                                                                            \
+  asm volatile(PRODUCT_TEMPORARIES VALUE_STEP(0, "0") VALUE_STEP(1, "128") VALUE_STEP(2, "256")        \
+                   VALUE_STEP(3, "384") VALUE_STEP(4, "512") VALUE_STEP(5, "640") VALUE_STEP(6, "768") \
+                       VALUE_STEP(7, "896") PRODUCT_END_TEXT                                           \
+               : CAT(TIES_, OUTPUTS)(o)                                                                \
+               : LIST_32("r", w), "l"(b)                                                               \
+               : "memory")
+
+// What keeps items from waiting for each other: two warpgroups take turns at the matrix unit, so that the
+// softmax of one runs under the products of the other. Named barriers 1 and 2, of both warpgroups' 256 items.
+#if WARPGROUPS == 2
+#define MY_TURN asm volatile("bar.sync %0, 256;" ::"r"(warpgroup + 1) : "memory");
+#define YOUR_TURN asm volatile("bar.arrive %0, 256;" ::"r"(2 - warpgroup) : "memory");
+#else
+#define MY_TURN
+#define YOUR_TURN
+#endif
+
+// This item holds columns 8 j + 2 quarter and the next, for all j, of rows `row` (numbers 4 j, 4 j + 1) and
+// row + 8.
+#define MASK(n)                                                                             \
+  {                                                                                         \
+    const int left0 = end0 - (n) * BN - quarter * 2, left1 = end1 - (n) * BN - quarter * 2; \
+    UNROLL for (int j = 0; j < BN / 8; ++j) {                                               \
+      s[j * 4] = j * 8 < left0 ? s[j * 4] : -INFINITY;                                      \
+      s[j * 4 + 1] = j * 8 + 1 < left0 ? s[j * 4 + 1] : -INFINITY;                          \
+      s[j * 4 + 2] = j * 8 < left1 ? s[j * 4 + 2] : -INFINITY;                              \
+      s[j * 4 + 3] = j * 8 + 1 < left1 ? s[j * 4 + 3] : -INFINITY;                          \
+    }                                                                                       \
+  }
+// Scores become weights relative to the largest so far; factor0 and factor1: what weights so far are
+// multiplied by.
+#define SOFTEN                                                                              \
+  {                                                                                         \
+    float a0 = larger(s[0], s[1]), a1 = larger(s[2], s[3]), b0 = larger(s[4], s[5]),        \
+          b1 = larger(s[6], s[7]);                                                          \
+    UNROLL for (int j = 2; j < BN / 8; j += 2) {                                            \
+      a0 = larger(a0, larger(s[j * 4], s[j * 4 + 1]));                                      \
+      a1 = larger(a1, larger(s[j * 4 + 2], s[j * 4 + 3]));                                  \
+      b0 = larger(b0, larger(s[j * 4 + 4], s[j * 4 + 5]));                                  \
+      b1 = larger(b1, larger(s[j * 4 + 6], s[j * 4 + 7]));                                  \
+    }                                                                                       \
+    a0 = larger(a0, b0);                                                                    \
+    a1 = larger(a1, b1);                                                                    \
+    a0 = larger(a0, from_neighbour_float(a0, 1));                                           \
+    a1 = larger(a1, from_neighbour_float(a1, 1));                                           \
+    a0 = larger(a0, from_neighbour_float(a0, 2));                                           \
+    a1 = larger(a1, from_neighbour_float(a1, 2));                                           \
+    a0 = larger(a0, top0);                                                                  \
+    a1 = larger(a1, top1);                                                                  \
+    const float shift0 = a0 == -INFINITY ? 0.0f : a0, shift1 = a1 == -INFINITY ? 0.0f : a1; \
+    factor0 = fast_exp2((top0 - shift0) * scale);                                           \
+    factor1 = fast_exp2((top1 - shift1) * scale);                                           \
+    top0 = a0;                                                                              \
+    top1 = a1;                                                                              \
+    const float less0 = -shift0 * scale, less1 = -shift1 * scale;                           \
+    float x0 = 0.0f, x1 = 0.0f, y0 = 0.0f, y1 = 0.0f;                                       \
+    UNROLL for (int j = 0; j < BN / 8; ++j) {                                               \
+      s[j * 4] = fast_exp2(fma(s[j * 4], scale, less0));                                    \
+      s[j * 4 + 1] = fast_exp2(fma(s[j * 4 + 1], scale, less0));                            \
+      s[j * 4 + 2] = fast_exp2(fma(s[j * 4 + 2], scale, less1));                            \
+      s[j * 4 + 3] = fast_exp2(fma(s[j * 4 + 3], scale, less1));                            \
+      x0 += s[j * 4];                                                                       \
+      y0 += s[j * 4 + 1];                                                                   \
+      x1 += s[j * 4 + 2];                                                                   \
+      y1 += s[j * 4 + 3];                                                                   \
+    }                                                                                       \
+    total0 = fma(total0, factor0, x0 + y0);                                                 \
+    total1 = fma(total1, factor1, x1 + y1);                                                 \
+  }
+#define PACK_WEIGHTS UNROLL for (int i = 0; i < BN / 4; ++i) w[i] = PACK(s[2 * i], s[2 * i + 1]);
+// Scores of block n, and the result's part of block n + 1. Nothing may be in flight at the end: accumulators
+// that are in flight over a loop's edge make ptxas wait after every product.
+#define BLOCK(MASKED)                                         \
+  {                                                           \
+    barrier_wait(full_k + 8 * k_slot, k_phase);               \
+    MY_TURN                                                   \
+    SCORES(s, q_matrix, k_matrix + k_slot * (KV_BYTES >> 4)); \
+    barrier_wait(full_v + 8 * v_slot, v_phase);               \
+    ADD_VALUES(o, w, v_matrix + v_slot * (KV_BYTES >> 4));    \
+    YOUR_TURN                                                 \
+    ALL_BUT_ONE_DONE_OF(64, s);                               \
+    RELEASE(empty_k + 8 * k_slot)                             \
+    NEXT_SLOT(k_slot, k_phase)                                \
+    if (MASKED) MASK(n)                                       \
+    SOFTEN                                                    \
+    ALL_DONE(OUTPUTS, o);                                     \
+    RELEASE(empty_v + 8 * v_slot)                             \
+    NEXT_SLOT(v_slot, v_phase)                                \
+    PACK_WEIGHTS                                              \
+    UNROLL for (int j = 0; j < DEPTH / 8; ++j) {              \
+      o[j * 4] *= factor0;                                    \
+      o[j * 4 + 1] *= factor0;                                \
+      o[j * 4 + 2] *= factor1;                                \
+      o[j * 4 + 3] *= factor1;                                \
+    }                                                         \
+  }
+
+// Parameters: the result, the log-sum-exp [batch][heads][queries]; room for three tensor maps a work-group.
+__attribute__((reqd_work_group_size(ITEMS, 1, 1)))
+__kernel void attention_hopper(__global void *out_base, ulong out_offset, __global void *sum_base,
+                               ulong sum_offset, __global const void *query_base, ulong query_offset,
+                               __global const void *key_base, ulong key_offset,
+                               __global const void *value_base, ulong value_offset, __global void *maps_base,
+                               ulong maps_offset, const AttentionHopperParams p) {
+  __local uchar tiles[Q_BYTES + 2 * STAGES * KV_BYTES] __attribute__((aligned(1024)));
+  __local uint words[3 * MAP_WORDS] __attribute__((aligned(128)));
+  __local ulong bars[2 + 4 * STAGES] __attribute__((aligned(16)));
+  const uint at_q = SHARED(tiles), at_k = at_q + Q_BYTES, at_v = at_k + STAGES * KV_BYTES;
+  const uint full_q = SHARED(bars), empty_q = full_q + 8, full_k = full_q + 16, empty_k = full_k + 8 * STAGES;
+  const uint full_v = empty_k + 8 * STAGES, empty_v = full_v + 8 * STAGES;
+  const int item = get_local_id(0), warpgroup = item >> 7, lane = item & 31;
+  const int queries = p.queries, keys = p.keys, heads = p.heads, all_heads = p.all_heads, bundle = p.bundle;
+  const int row_tiles = p.row_tiles, count = p.tiles;
+  if (item == 0) {
+    barrier_init(full_q, 1);
+    barrier_init(empty_q, 4 * WARPGROUPS);
+    for (int i = 0; i < STAGES; ++i) {
+      barrier_init(full_k + 8 * i, 1);
+      barrier_init(empty_k + 8 * i, 4 * WARPGROUPS);
+      barrier_init(full_v + 8 * i, 1);
+      barrier_init(empty_v + 8 * i, 4 * WARPGROUPS);
+    }
+    barriers_made();
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  int k_slot = 0, v_slot = 0;
+  uint k_phase = 0, v_phase = 0, q_phase = 0;
+
+  if (warpgroup == WARPGROUPS) {
+    __global uint *map_q =
+        (__global uint *)((__global char *)maps_base + maps_offset) + get_group_id(0) * 3 * MAP_WORDS;
+    __global uint *map_k = map_q + MAP_WORDS, *map_v = map_k + MAP_WORDS;
+    const int groups = p.groups;
+    if (item < WARPGROUPS * 128 + 32) {
+      MAP_OF(p.query, words, map_q, query_base, query_offset, p.queries, BM)
+      MAP_OF(p.key, words + MAP_WORDS, map_k, key_base, key_offset, p.keys, BN)
+      MAP_OF(p.value, words + 2 * MAP_WORDS, map_v, value_base, value_offset, p.keys, BN)
+    }
+    asm volatile("//@ setmaxnreg.dec.sync.aligned.u32 " FEW_REGISTERS ";\n" ::: "memory");
+    if (item == WARPGROUPS * 128) {
+      for (int round = 0, index = turn(0); index < count; index = turn(++round)) {
+        const Tile t = tile_at(index, bundle, row_tiles, heads, all_heads, CAUSAL, BM);
+        const int blocks = ((CAUSAL ? min(keys, t.first + BM) : keys) + BN - 1) / BN;
+        const int key_head = t.head / groups;
+        const int k_head = p.key.heads ? key_head : 0, k_batch = p.key.batches ? t.batch : 0;
+        const int v_head = p.value.heads ? key_head : 0, v_batch = p.value.batches ? t.batch : 0;
+        barrier_wait(empty_q, q_phase ^ 1);
+        q_phase ^= 1;
+        barrier_expect(full_q, Q_BYTES);
+        UNROLL for (int i = 0; i < HALVES; ++i)
+          copy_tile_4(at_q + i * BM * 128, map_q, i * 64, t.first, p.query.heads ? t.head : 0,
+                      p.query.batches ? t.batch : 0, full_q);
+        for (int n = blocks; n >= 0; --n) {
+          if (n > 0) {
+            const uint bar = full_k + 8 * k_slot;
+            barrier_wait(empty_k + 8 * k_slot, k_phase ^ 1);
+            barrier_expect(bar, KV_BYTES);
+            UNROLL for (int i = 0; i < HALVES; ++i)
+              copy_tile_4(at_k + k_slot * KV_BYTES + i * BN * 128, map_k, i * 64, (n - 1) * BN, k_head,
+                          k_batch, bar);
+            NEXT_SLOT(k_slot, k_phase)
+          }
+          if (n < blocks) {
+            const uint bar = full_v + 8 * v_slot;
+            barrier_wait(empty_v + 8 * v_slot, v_phase ^ 1);
+            barrier_expect(bar, KV_BYTES);
+            UNROLL for (int i = 0; i < HALVES; ++i)
+              copy_tile_4(at_v + v_slot * KV_BYTES + i * BN * 128, map_v, i * 64, n * BN, v_head, v_batch,
+                          bar);
+            NEXT_SLOT(v_slot, v_phase)
+          }
+        }
+      }
+    }
+    return;
+  }
+
+  asm volatile("//@ setmaxnreg.inc.sync.aligned.u32 " MANY_REGISTERS ";\n" ::: "memory");
+  const int warp = (item >> 5) & 3, quarter = lane & 3;
+  const ulong q_matrix = matrix_at(at_q + warpgroup * 8192, 16, 1024), k_matrix = matrix_at(at_k, 16, 1024);
+  const ulong v_matrix = matrix_at(at_v, BN * 128, 1024);
+  const float scale = as_float((uint)p.scale);
+  float s[BN / 2], o[DEPTH / 2];
+  uint w[BN / 4];
+  if (warpgroup == 1) { YOUR_TURN }
+  for (int round = 0, index = turn(0); index < count; index = turn(++round)) {
+    const Tile t = tile_at(index, bundle, row_tiles, heads, all_heads, CAUSAL, BM);
+    const int blocks = ((CAUSAL ? min(keys, t.first + BM) : keys) + BN - 1) / BN;
+    const int row = t.first + warpgroup * 64 + warp * 16 + (lane >> 2);
+    const int end0 = CAUSAL ? min(keys, row + 1) : keys, end1 = CAUSAL ? min(keys, row + 9) : keys;
+    float top0 = -INFINITY, top1 = -INFINITY, total0 = 0.0f, total1 = 0.0f, factor0, factor1;
+    UNROLL for (int i = 0; i < DEPTH / 2; ++i) o[i] = 0.0f;
+    int n = blocks - 1;
+    barrier_wait(full_q, q_phase);
+    q_phase ^= 1;
+    barrier_wait(full_k + 8 * k_slot, k_phase);
+    MY_TURN
+    SCORES(s, q_matrix, k_matrix + k_slot * (KV_BYTES >> 4));
+    YOUR_TURN
+    ALL_DONE(64, s);
+    RELEASE(empty_k + 8 * k_slot)
+    NEXT_SLOT(k_slot, k_phase)
+    if (CAUSAL || (n + 1) * BN > keys) MASK(n)
+    SOFTEN
+    PACK_WEIGHTS
+    --n;
+#if CAUSAL
+    for (; n >= 0 && (n + 1) * BN > t.first + 1; --n) BLOCK(1)
+#endif
+    for (; n >= 0; --n) BLOCK(0)
+    RELEASE(empty_q)
+    barrier_wait(full_v + 8 * v_slot, v_phase);
+    ADD_VALUES(o, w, v_matrix + v_slot * (KV_BYTES >> 4));
+    ALL_DONE(OUTPUTS, o);
+    RELEASE(empty_v + 8 * v_slot)
+    NEXT_SLOT(v_slot, v_phase)
+
+    UNROLL for (int h = 0; h < 2; ++h) {
+      float total = h ? total1 : total0;
+      total += from_neighbour_float(total, 1);
+      total += from_neighbour_float(total, 2);
+      const float part = total > 0.0f ? 1.0f / total : 0.0f;
+      const int r = row + h * 8;
+      if (p.sums && quarter == 0 && r < queries)
+        AT(f32, sum_base, sum_offset)[((size_t)t.batch * heads + t.head) * queries + r] =
+            ((h ? top1 : top0) * scale + fast_log2(total)) * 0.69314718f;
+      __global ushort *to = (__global ushort *)((__global char *)out_base + out_offset) +
+                            t.batch * p.out.batch + t.head * p.out.head + r * p.out.row;
+      STORE_ROW(o, part, to, r < queries)
+    }
+  }
+}

@@ -1,0 +1,179 @@
+// What the copy engine reads where it cannot read a convolution's operands as they lie (convolution.cl): maps
+// channels last, weights as [row][tap][inner], each line padded with zeros to a multiple of 8 numbers.
+// float32 becomes BF16_PARTS of bf16 whose sum it is (exactly, if three: matmul/bf16_parts.cl has the source
+// and the bounds); numbers that do not split are reported: a word is set to `stop`, the convolution is then
+// left to a kernel in plain float. 16-bit types, and float32 for TF32 (BF16_PARTS 1), are moved.
+// Defines: TYPE f32, f16 or bf16; BF16_PARTS; NEAR (1: channels are neighbours in memory); FOLD (1, without
+// NEAR:
+// taps as channels); WIDE (channels of a tile of a map: 64, or 32 where there are no more).
+#include "conv_hopper_params.h"
+#include "bf16_parts.h"
+
+#define BITS_f16 1
+#define BITS_bf16 1
+#define BITS_f32 0
+#if CAT(BITS_, TYPE)
+typedef ushort number;
+#define NONE 0
+#else
+typedef float number;
+#define NONE 0.0f
+#endif
+
+// Eight numbers to elements `at`, at + 1, .. of each bf16 part, a multiple of 8.
+INLINE void put8(__global void *bf16_parts, ulong at, ulong bf16_part_size, number v[8]) {
+#if BF16_PARTS > 1
+  UNROLL for (int bf16_part = 0; bf16_part < BF16_PARTS; ++bf16_part) {
+    uint bits[8];
+    UNROLL for (int e = 0; e < 8; ++e) {
+      bits[e] = nearest_bf16(v[e]);
+      v[e] -= as_float(bits[e] << 16);
+    }
+    *(__global uint4 *)((__global ushort *)bf16_parts + bf16_part * bf16_part_size + at) =
+        (uint4)(bits[0] | bits[1] << 16, bits[2] | bits[3] << 16, bits[4] | bits[5] << 16,
+                bits[6] | bits[7] << 16);
+  }
+#elif CAT(BITS_, TYPE)
+  *(__global uint4 *)((__global ushort *)bf16_parts + at) =
+      (uint4)(v[0] | (uint)v[1] << 16, v[2] | (uint)v[3] << 16, v[4] | (uint)v[5] << 16,
+              v[6] | (uint)v[7] << 16);
+#else
+  *(__global float4 *)((__global float *)bf16_parts + at) = (float4)(v[0], v[1], v[2], v[3]);
+  *(__global float4 *)((__global float *)bf16_parts + at + 4) = (float4)(v[4], v[5], v[6], v[7]);
+#endif
+}
+INLINE void report(bool refused, __global void *stop_base, ulong stop_offset, uint stop) {
+#if BF16_PARTS > 1
+  if (refused) *(__global uint *)((__global char *)stop_base + stop_offset) = stop;
+#endif
+}
+// A pixel: where its row begins, and its place in there.
+typedef struct {
+  long row;
+  int x;
+} Pixel;
+INLINE Pixel pixel_at(int pixel, const ConvStageParams p) {
+  const int positions = p.height * p.width, image = pixel / positions;
+  const int in_image = pixel - image * positions, y = in_image / p.width;
+  Pixel at = {image * p.image_stride + y * p.y_stride, in_image - y * p.width};
+  return at;
+}
+INLINE number number_at(__global const number *map, Pixel at, int c, const ConvStageParams p) {
+  if (c >= p.channels) return NONE;
+#if FOLD
+  const int tap = c / p.fold_channels, x = at.x * p.fold_step + p.fold_low + tap * p.fold_delta;
+  if (x < 0 || x >= p.fold_width) return NONE;
+  return map[at.row + x * p.x_stride + (c - tap * p.fold_channels) * p.channel_stride];
+#else
+  return map[at.row + at.x * p.x_stride + c * p.channel_stride];
+#endif
+}
+
+// A map. A work-group has 64 pixels x WIDE channels; grid: tiles of pixels x 256, tiles of channels.
+#define TILE 64
+#define EIGHTS (WIDE / 8)
+#define PITCH (WIDE + 5)
+#define COLUMN(c) ((c) + (((c) >> 5) << 2))  // banks of local memory do not meet
+__attribute__((reqd_work_group_size(256, 1, 1)))
+__kernel void stage_map(__global void *bf16_parts_base, ulong bf16_parts_offset,
+    __global const void *map_base,
+                        ulong map_offset, __global void *stop_base, ulong stop_offset, uint stop,
+                        const ConvStageParams p) {
+  __global const number *map = (__global const number *)((__global const char *)map_base + map_offset);
+  __global void *bf16_parts = (__global char *)bf16_parts_base + bf16_parts_offset;
+  const int item = get_local_id(0), p0 = get_group_id(0) * TILE, c0 = get_group_id(1) * WIDE;
+  const int group = item % EIGHTS, channel = c0 + group * 8;
+  bool refused = false;
+#if !NEAR
+  __local number tile[TILE * PITCH];
+  {
+    const int pixel = item & 63, row = item >> 6;
+    const Pixel at = pixel_at(min(p0 + pixel, p.pixels - 1), p);
+    number v[WIDE / 4];
+    UNROLL for (int i = 0; i < WIDE / 4; ++i) v[i] = number_at(map, at, c0 + row + 4 * i, p);
+    UNROLL for (int i = 0; i < WIDE / 4; ++i) tile[pixel * PITCH + COLUMN(row + 4 * i)] = v[i];
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+  if (channel < p.padded) {
+    UNROLL for (int pass = 0; pass < EIGHTS * TILE / 256; ++pass) {
+      const int in_tile = item / EIGHTS + pass * (256 / EIGHTS);
+      const int pixel = p0 + in_tile;
+      if (pixel >= p.pixels) continue;
+      number v[8];
+#if NEAR
+      const Pixel at = pixel_at(pixel, p);
+      __global const number *from = map + at.row + at.x * p.x_stride + channel;
+      if (channel + 8 <= p.channels && ((size_t)from & 15) == 0) {
+#if CAT(BITS_, TYPE)
+        const ushort8 u = *(__global const ushort8 *)from;
+        v[0] = u.s0;
+        v[1] = u.s1;
+        v[2] = u.s2;
+        v[3] = u.s3;
+        v[4] = u.s4;
+        v[5] = u.s5;
+        v[6] = u.s6;
+        v[7] = u.s7;
+#else
+        const float4 low = ((__global const float4 *)from)[0], high = ((__global const float4 *)from)[1];
+        v[0] = low.x; v[1] = low.y; v[2] = low.z; v[3] = low.w;
+        v[4] = high.x; v[5] = high.y; v[6] = high.z; v[7] = high.w;
+#endif
+      } else {
+        UNROLL for (int e = 0; e < 8; ++e) {
+          v[e] = NONE;
+          if (channel + e < p.channels) v[e] = from[e];
+        }
+      }
+#else
+      UNROLL for (int e = 0; e < 8; ++e) v[e] = tile[in_tile * PITCH + COLUMN(group * 8 + e)];
+#endif
+#if BF16_PARTS > 1
+      UNROLL for (int e = 0; e < 8; ++e) refused |= is_refused(v[e]);
+#endif
+      put8(bf16_parts, (ulong)pixel * p.padded + channel, (ulong)p.pixels * p.padded, v);
+    }
+  }
+  report(refused, stop_base, stop_offset, stop);
+}
+
+// A weight. A work-group has 32 lines (row, tap) x 64 inner numbers; grid: tiles of lines x 256, tiles of
+// inner numbers.
+#define LINES 32
+__attribute__((reqd_work_group_size(256, 1, 1)))
+__kernel void stage_weight(__global void *bf16_parts_base, ulong bf16_parts_offset,
+    __global const void *weight_base,
+                           ulong weight_offset, __global void *stop_base, ulong stop_offset, uint stop,
+                           const ConvStageWeightParams p) {
+  __global const number *weight =
+      (__global const number *)((__global const char *)weight_base + weight_offset);
+  __global void *bf16_parts = (__global char *)bf16_parts_base + bf16_parts_offset;
+  __local number tile[LINES * 65];
+  const int item = get_local_id(0), l0 = get_group_id(0) * LINES, i0 = get_group_id(1) * TILE;
+  {
+    const int in_tile = item & 31, line = min(l0 + in_tile, p.lines - 1), row = line / p.taps;
+    const int tap = line - row * p.taps, r = tap / p.row_taps;
+    __global const number *from =
+        weight + row * p.row_stride + r * p.y_stride + (tap - r * p.row_taps) * p.x_stride;
+    UNROLL for (int k = 0; k < 8; ++k) {
+      const int inner = (item >> 5) + 8 * k, fold = (i0 + inner) / p.fold_inner;
+      number v = NONE;
+      if (i0 + inner < p.inner)
+        v = from[(i0 + inner - fold * p.fold_inner) * p.inner_stride + fold * p.fold_stride];
+      tile[in_tile * 65 + inner] = v;
+    }
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  const int line = l0 + (item >> 3), inner = i0 + (item & 7) * 8;
+  bool refused = false;
+  if (line < p.lines && inner < p.padded) {
+    number v[8];
+    UNROLL for (int e = 0; e < 8; ++e) v[e] = tile[(item >> 3) * 65 + (item & 7) * 8 + e];
+#if BF16_PARTS > 1
+    UNROLL for (int e = 0; e < 8; ++e) refused |= is_refused(v[e]);
+#endif
+    put8(bf16_parts, (ulong)line * p.padded + inner, (ulong)p.lines * p.padded, v);
+  }
+  report(refused, stop_base, stop_offset, stop);
+}

@@ -1,0 +1,66 @@
+// The last step of a convolution on Hopper's matrix units whose sums were made in pieces: adds the pieces in
+// their order. One work-item: a result.
+// Defines: TYPE (of the result); GUARDED (1: unless a word in memory has the value `stop`).
+#include "conv_hopper_params.h"
+#include "types.h"
+
+INLINE float sum_of_pieces(__global const float *from, const ConvSumParams p) {
+  float sum = 0.0f;
+  int i = 0;
+  for (; i + 8 <= p.pieces; i += 8) {  // eight are on their way at a time
+    float v[8];
+    UNROLL for (int e = 0; e < 8; ++e) v[e] = from[(i + e) * p.piece];
+    UNROLL for (int e = 0; e < 8; ++e) sum += v[e];
+  }
+  for (; i < p.pieces; ++i) sum += from[i * p.piece];
+  return sum;
+}
+INLINE bool is_stopped(__global const void *stop_base, ulong stop_offset, uint stop) {
+#if GUARDED
+  return *(__global const uint *)((__global const char *)stop_base + stop_offset) == stop;
+#else
+  return false;
+#endif
+}
+
+// A map. Grid: what lies near (positions or channels), the other one, images.
+__kernel void sum_map(__global void *out_base, ulong out_offset, __global const void *pieces_base,
+                      ulong pieces_offset, __global const void *bias_base, ulong bias_offset,
+                      __global const void *stop_base, ulong stop_offset, uint stop, const ConvSumParams p) {
+  if (is_stopped(stop_base, stop_offset, stop)) return;
+  const int channel = get_global_id(p.channels_last ? 0 : 1),
+            position = get_global_id(p.channels_last ? 1 : 0);
+  const long image = get_global_id(2);
+  if (channel >= p.channels || position >= p.positions) return;
+  const long in_image =
+      p.channels_last ? position * (long)p.channels + channel : channel * (long)p.positions + position;
+  float sum = sum_of_pieces((__global const float *)((__global const char *)pieces_base + pieces_offset) +
+                                image * p.positions * p.channels + in_image, p);
+  if (p.has_bias) sum += LOAD(TYPE, AT_CONST(TYPE, bias_base, bias_offset), channel * p.bias_stride);
+  const int i = position / p.row_positions;
+  STORE(TYPE, AT(TYPE, out_base, out_offset),
+        image * p.out_image + i * p.out_y + (position - i * p.row_positions) * p.out_x +
+            channel * p.out_channel,
+        sum);
+}
+
+// A gradient of weights. Grid: taps x channels of a row, rows.
+__kernel void sum_weight(__global void *out_base, ulong out_offset, __global const void *pieces_base,
+                         ulong pieces_offset, __global const void *bias_base, ulong bias_offset,
+                         __global const void *stop_base, ulong stop_offset, uint stop,
+                         const ConvSumParams p) {
+  if (is_stopped(stop_base, stop_offset, stop)) return;
+  const int at = get_global_id(0), taps = p.positions;
+  if (at >= taps * p.channels) return;
+  const long row = get_global_id(1);
+  const int tap = p.channels_last ? at / p.channels : at % taps,
+            channel = p.channels_last ? at % p.channels : at / taps;
+  const float sum =
+      sum_of_pieces((__global const float *)((__global const char *)pieces_base + pieces_offset) +
+                        (row * taps + tap) * p.tap_channels + channel,
+                    p);
+  const int i = tap / p.row_positions, fold = channel / p.fold_channels;
+  STORE(TYPE, AT(TYPE, out_base, out_offset),
+        row * p.out_image + i * p.out_y + (tap - i * p.row_positions) * p.out_x + fold * p.out_fold +
+            (channel - fold * p.fold_channels) * p.out_channel, sum);
+}

@@ -1,0 +1,16 @@
+// Parameters of the pointwise kernels: the merged loop nest, innermost dimension first, and numbers by value.
+#ifndef OCLTENSOR_POINTWISE_PARAMS_H
+#define OCLTENSOR_POINTWISE_PARAMS_H
+#include "host_types.h"
+#define POINTWISE_RANK 8
+typedef struct {
+  tk_i64 sizes[POINTWISE_RANK];
+  tk_i64 strides[5][POINTWISE_RANK];  // out, a, b, c, d; in elements
+  tk_u64 numbers[8];  // bits, in the compute type: a, b, c, d where they are numbers; s0 .. s3
+  tk_i64 rows;                        // product of sizes[1 ..]
+  tk_i64 chunk;                       // elementwise_cpu.cl: elements of the inner dimension per work-item
+  tk_i64 rows_per_item;               // elementwise_cpu.cl
+  tk_i32 rank;
+  tk_i32 reserved;
+} PointwiseParams;
+#endif

@@ -1,0 +1,173 @@
+// float32 attention on Hopper's matrix units: the blocks of scores of blocks.h, multiplied as three
+// bfloat16. Operands are split once; the softmax and its derivative write the bf16 parts of
+// weights themselves. What does not split is left to products in plain float32, which are enqueued,
+// too.
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "attention.h"
+#include "call/divide_up.h"
+#include "nvidia_hopper/matmul/bf16_parts.h"
+#include "nvidia_hopper/provider.h"
+#include "ops/attention/blocks.h"
+
+namespace ocltensor::opencl::nvidia_hopper {
+namespace {
+
+constexpr int64_t kVector = 8;  // elements that lines of bf16 parts are multiples of
+
+const char* refuse_shape(const OpCall& call, const FusedProblem& p) {
+  if (call.args().tensor(p.query).dtype() != DType::Float32) return "not float32";
+  if (p.depth % kVector != 0 || p.width % kVector != 0 || p.width == 0)
+    return "a head is not 8, 16, .. wide";
+  if (std::min(p.keys, p.block.causal ? p.queries : p.keys) < kVector) return "few keys";
+  constexpr int64_t kMost = int64_t{1} << 31;
+  if (p.batch * p.heads * std::max(p.queries, p.keys) * std::max(p.depth, p.width) > kMost)
+    return "the sizes need 64 bits";
+  return nullptr;
+}
+
+// The products have several shapes: a block may be smaller than the others, or see fewer keys.
+class ProductsToRefuse final : public Products {
+ public:
+  explicit ProductsToRefuse(const OpCall& call) : call_(call) {}
+  void multiply(const MatmulProblem& product, Part /*a*/, Part /*b*/) override {
+    if (reason_ == nullptr) reason_ = refuse_bf16_part_product(call_, product);
+  }
+  const char* reason() const { return reason_; }
+
+ private:
+  const OpCall& call_;
+  const char* reason_ = nullptr;
+};
+
+const char* refuse_forward(const OpCall& call, const FusedProblem& p) {
+  if (const char* reason = refuse_shape(call, p)) return reason;
+  ProductsToRefuse products(call);
+  list_forward_products(call, p, products);
+  return products.reason();
+}
+const char* refuse_backward(const OpCall& call, const FusedProblem& p) {
+  if (const char* reason = refuse_shape(call, p)) return reason;
+  ProductsToRefuse products(call);
+  list_backward_products(call, p, products);
+  return products.reason();
+}
+
+const char* pass_over(const OpCall& call, const FusedProblem& p) {
+  if (call.policy().allow_tf32) return "TF32 is allowed";
+  constexpr int64_t kLeastScores = int64_t{1} << 21;  // below, launches are most of the time
+  const bool few = p.batch * p.heads * p.queries * p.keys < kLeastScores;
+  return few || p.queries < 64 || p.keys < 128 ? "splitting would take longer than it saves"
+                                               : nullptr;
+}
+
+// Scratch memory of a float tensor's bf16_parts. A matrix of that tensor has bf16 parts that lie as
+// it does, but for longer lines.
+class Bf16Parts {
+ public:
+  // `line` elements of a line.
+  Bf16Parts(const OpCall& call, tb_address floats, int64_t lines, int64_t line)
+      : floats_(floats),
+        lines_(lines),
+        line_(line),
+        padded_(divide_up(line, kVector) * kVector),
+        memory_(call.scratch(static_cast<uint64_t>(lines * padded_ * 6))) {}
+
+  tb_address address() const { return memory_.address(); }
+  Bf16PartTensor tensor() const { return {floats_, memory_.address(), lines_ * line_}; }
+  Bf16PartMatrix of(const Matrix& m) const {
+    const auto longer = [this](int64_t stride) {
+      return stride == 1 ? 1 : stride / line_ * padded_;
+    };
+    const auto at = static_cast<int64_t>(m.address - floats_) / 4;
+    const int64_t batch = longer(m.batch);
+    return {memory_.address() + static_cast<uint64_t>(longer(at) * 2), batch, longer(m.row),
+            longer(m.col), lines_ * padded_ / batch};
+  }
+
+ private:
+  tb_address floats_;
+  int64_t lines_, line_, padded_;
+  Scratch memory_;
+};
+
+// Operands are split at the start of a pass; the softmax and its derivative split a block's scores.
+class Bf16PartProducts final : public Products {
+ public:
+  Bf16PartProducts(const OpCall& call, const FusedProblem& p)
+      : call_(call),
+        p_(p),
+        word_(call.scratch(sizeof(uint32_t))),
+        guard_{word_.address(), next_guard_value()} {}
+
+  void start(const PartAddresses& parts) override {
+    parts_ = parts;
+    const int64_t queries = p_.batch * p_.heads * p_.queries;
+    const int64_t keys = p_.batch * p_.key_heads * p_.keys;
+    make(Part::Query, queries, p_.depth);
+    make(Part::Key, keys, p_.depth);
+    make(Part::Value, keys, p_.width);
+    split_to_bf16_parts(call_, of(Part::Query).tensor(), of(Part::Key).tensor(), guard_);
+    Bf16PartTensor other{parts[Part::Value], of(Part::Value).address(), 0};  // nothing
+    if (has_gradients()) {
+      make(Part::Grad, queries, p_.width);
+      other = of(Part::Grad).tensor();
+    }
+    split_to_bf16_parts(call_, of(Part::Value).tensor(), other, guard_);
+  }
+
+  ScoreBf16Parts begin(const ScoreBlock& scores) override {
+    const int64_t lines = scores.matrices * scores.queries;
+    make(Part::Weights, lines, scores.keys);
+    if (!has_gradients()) return {of(Part::Weights).address(), 0, guard_};
+    make(Part::Gradients, lines, scores.keys);
+    return {of(Part::Weights).address(), of(Part::Gradients).address(), guard_};
+  }
+
+  void multiply(const MatmulProblem& product, Part a, Part b) override {
+    run_bf16_part_product(call_, product, of(a).of(product.a), of(b).of(product.b), guard_);
+  }
+
+ private:
+  bool has_gradients() const { return parts_[Part::Gradients] != 0; }
+  std::optional<Bf16Parts>& place(Part part) { return bf16_parts_[static_cast<size_t>(part)]; }
+  const Bf16Parts& of(Part part) { return place(part).value(); }
+  void make(Part part, int64_t lines, int64_t line) {
+    place(part).emplace(call_, parts_[part], lines, line);
+  }
+
+  const OpCall& call_;
+  const FusedProblem& p_;
+  Scratch word_;
+  Guard guard_;
+  PartAddresses parts_;
+  std::array<std::optional<Bf16Parts>, kParts> bf16_parts_;
+};
+
+void run_forward(const OpCall& call, const FusedProblem& p) {
+  Bf16PartProducts products(call, p);
+  run_forward_blocks(call, p, products);
+}
+void run_backward(const OpCall& call, const FusedProblem& p) {
+  Bf16PartProducts products(call, p);
+  run_backward_blocks(call, p, products);
+}
+
+}  // namespace
+
+constinit const FusedAlgorithm kBf16x6Forward(
+    {.id = "attention_forward.hopper_bf16x6",
+     .description = "blocks of scores, float32 as three bfloat16",
+     .style = DeviceStyle::Gpu,
+     .provider = &kNvidiaHopper},
+    Steps<refuse_forward, run_forward>(), pass_over);
+constinit const FusedAlgorithm kBf16x6Backward(
+    {.id = "attention_backward.hopper_bf16x6",
+     .description = "blocks of scores, float32 as three bfloat16",
+     .style = DeviceStyle::Gpu,
+     .provider = &kNvidiaHopper},
+    Steps<refuse_backward, run_backward>(), pass_over);
+
+}  // namespace ocltensor::opencl::nvidia_hopper

@@ -1,0 +1,256 @@
+// Operands of convolutions on Hopper's matrix units: read as they lie, or staged
+// (operands.cl).
+#include "call/divide_up.h"
+#include "convolution.h"
+#include "kernel_sources.h"
+#include "nvidia_hopper/provider.h"
+
+namespace ocltensor::opencl::nvidia_hopper {
+namespace {
+
+using Kind = ConvHopperKind;
+
+constexpr int64_t kLineBytes = 16;                    // what lines are multiples of
+constexpr int64_t kMostStep = int64_t{1} << 36;       // bytes: 32 bits of 16 bytes
+constexpr int64_t kPadding = 8;                       // elements that staged lines are multiples of
+constexpr int64_t kTilePixels = 64, kTileLines = 32;  // of operands.cl
+constexpr int64_t kTileChannels = 64;
+constexpr size_t kItems = 256;
+
+int64_t padded(int64_t channels) { return divide_up(channels, kPadding) * kPadding; }
+bool is_step(int64_t bytes) { return bytes > 0 && bytes < kMostStep && bytes % kLineBytes == 0; }
+
+// The big or the small tensor.
+struct MapView {
+  tb_address address;
+  int64_t images, channels, y, x;
+  const tk_i64* strides;
+  const ConvHopperFold* fold;  // or nullptr
+  int64_t pixels() const { return images * y * x; }
+  std::array<int64_t, 8> layout() const {
+    return {images, channels, y, x, strides[0], strides[1], strides[3], strides[4]};
+  }
+};
+MapView big_view(const ConvHopperProblem& p) {
+  const ConvParams& g = p.params;
+  const ConvHopperFold* fold = p.is_folded() ? &p.fold : nullptr;
+  return {p.big, g.batch, g.big_channels, g.in[1], g.in[2], g.big_strides, fold};
+}
+MapView small_view(const ConvHopperProblem& p) {
+  const ConvParams& g = p.params;
+  return {p.small, g.batch, g.small_channels, g.out[1], g.out[2], g.small_strides, nullptr};
+}
+
+// The map as it lies, if the engine can read it so. Dimensions of one element have no stride of
+// their own.
+std::optional<ConvHopperMap> readable(const MapView& v, Kind kind) {
+  const int64_t item = item_of(kind);
+  if (bf16_parts_of(kind) > 1 || v.fold != nullptr || v.address % kLineBytes != 0 ||
+      v.strides[1] != 1)
+    return std::nullopt;
+  const int64_t nearest = v.x > 1        ? v.strides[4]
+                          : v.y > 1      ? v.strides[3]
+                          : v.images > 1 ? v.strides[0]
+                                         : padded(v.channels);
+  ConvHopperMap m{v.address, v.channels, v.x, v.y, v.images, nearest * item, 0, 0};
+  m.y_step = v.y > 1 ? v.strides[3] * item : m.x_step * v.x;
+  m.image_step = v.images > 1 ? v.strides[0] * item : m.y_step * v.y;
+  if (!is_step(m.x_step) || !is_step(m.y_step) || !is_step(m.image_step)) return std::nullopt;
+  return m;
+}
+// Do pixels lie at one distance through all images?
+bool is_one_line(const ConvHopperMap& m) {
+  return m.y_step == m.x * m.x_step && m.image_step == m.y * m.y_step;
+}
+
+void bind_guard(Launch& launch, const Guard& guard) {
+  launch.memory(guard.word, 0, guard.bytes()).value(guard.value);
+}
+
+ConvHopperMap stage(const OpCall& call, const ConvHopperProblem& p, Kind kind, const MapView& v,
+                    const Guard& guard, std::vector<Scratch>& memory) {
+  const int64_t line = padded(v.channels), item = item_of(kind);
+  memory.push_back(
+      call.scratch(static_cast<uint64_t>(bf16_parts_of(kind) * v.pixels() * line * item)));
+  const Scratch& bf16_parts = memory.back();
+  const auto i32 = [](int64_t n) { return static_cast<tk_i32>(n); };
+  const ConvHopperFold fold = v.fold != nullptr ? *v.fold : ConvHopperFold{};
+  const ConvStageParams params{.image_stride = v.strides[0],
+                               .channel_stride = v.strides[1],
+                               .y_stride = v.strides[3],
+                               .x_stride = v.strides[4],
+                               .pixels = i32(v.pixels()),
+                               .channels = i32(v.channels),
+                               .padded = i32(line),
+                               .height = i32(v.y),
+                               .width = i32(v.x),
+                               .fold_channels = i32(fold.channels),
+                               .fold_step = i32(fold.step),
+                               .fold_low = i32(fold.low),
+                               .fold_delta = i32(fold.delta),
+                               .fold_width = i32(fold.width)};
+  Defines d;
+  d.type("TYPE", p.dtype).set("BF16_PARTS", bf16_parts_of(kind));
+  const int64_t wide = line <= kTileChannels / 2 ? kTileChannels / 2 : kTileChannels;
+  d.set("NEAR", v.fold == nullptr && v.strides[1] == 1).set("FOLD", v.fold != nullptr);
+  d.set("WIDE", wide);
+  Launch launch = call.launch(kernel_sources::nvidia_hopper_conv_operands, "stage_map", d);
+  launch.memory(bf16_parts.address(), 0, static_cast<int64_t>(bf16_parts.bytes()));
+  launch.memory(v.address, 0, 1);
+  bind_guard(launch, guard);
+  launch.bytes(&params, sizeof params);
+  launch.run({static_cast<size_t>(divide_up(v.pixels(), kTilePixels)) * kItems,
+              static_cast<size_t>(divide_up(line, wide)), 1},
+             {kItems, 1, 1});
+  const int64_t step = line * item;
+  return {bf16_parts.address(), v.channels, v.x, v.y, v.images, step, step * v.x, step * v.x * v.y};
+}
+
+// What the problem's call shares; nullptr: nothing, or another provider's.
+ConvHopperShared* shared_of(const ConvProblem& p) {
+  if (p.shared == nullptr) return nullptr;
+  if (p.shared->owner == nullptr)
+    *p.shared = {&kNvidiaHopper, std::make_shared<ConvHopperShared>()};
+  return p.shared->owner == &kNvidiaHopper ? static_cast<ConvHopperShared*>(p.shared->kept.get())
+                                           : nullptr;
+}
+
+// The same, once a call.
+ConvHopperMap staged_map(const OpCall& call, const ConvHopperProblem& p, Kind kind,
+                         const MapView& v, const Guard& guard, std::vector<Scratch>& memory) {
+  ConvHopperShared* shared = shared_of(p);
+  if (shared == nullptr) return stage(call, p, kind, v, guard, memory);
+  for (const ConvHopperShared::Staged& s : shared->maps)
+    if (s.address == v.address && s.layout == v.layout() && s.kind == kind) return s.map;
+  const ConvHopperMap map = stage(call, p, kind, v, guard, shared->memory);
+  shared->maps.push_back({v.address, v.layout(), kind, map});
+  return map;
+}
+
+// Pixels of a map as lines of channels.
+ConvHopperLines pixel_lines(const ConvHopperMap& m) {
+  const int64_t pixels = m.images * m.y * m.x, bf16_part = pixels * m.x_step;
+  return {m.address, m.channels, pixels, 1, m.x_step, bf16_part, bf16_part};
+}
+
+// A weight seen from the product: a row for each column of it, `inner` channels are summed.
+struct WeightView {
+  tb_address address;
+  int64_t rows, inner, y, x;
+  int64_t row_stride, inner_stride, y_stride, x_stride;
+  int64_t fold_inner;  // inner numbers of one tap of those that are folded, or `inner`
+  int64_t taps() const { return y * x; }
+};
+WeightView weight_view(const ConvHopperProblem& p) {
+  const ConvParams& g = p.params;
+  const auto& s = g.weight_strides;
+  const bool data = p.direction == ConvDirection::Data;
+  return {p.weight,
+          data ? g.big_channels : g.small_channels,
+          data ? g.small_channels : g.big_channels,
+          g.window[1],
+          g.window[2],
+          s[data ? 1 : 0],
+          s[data ? 0 : 1],
+          s[3],
+          s[4],
+          p.is_folded() ? p.fold.channels
+          : data        ? g.small_channels
+                        : g.big_channels};
+}
+
+std::optional<ConvHopperLines> readable(const WeightView& v, Kind kind) {
+  const int64_t item = item_of(kind);
+  if (bf16_parts_of(kind) > 1 || v.address % kLineBytes != 0 || v.inner_stride != 1 ||
+      v.fold_inner != v.inner)
+    return std::nullopt;
+  const bool one_line = v.y == 1 || v.x == 1 || v.y_stride == v.x * v.x_stride;
+  const int64_t tap = v.x > 1 ? v.x_stride : v.y > 1 ? v.y_stride : padded(v.inner);
+  const int64_t row = v.rows > 1 ? v.row_stride : padded(v.inner) * v.taps();
+  if (!one_line || !is_step(tap * item) || !is_step(row * item)) return std::nullopt;
+  return ConvHopperLines{v.address,          v.inner, v.rows, v.taps(), row * item, tap * item,
+                         row * item * v.rows};
+}
+
+ConvHopperLines staged_weight(const OpCall& call, const ConvHopperProblem& p, Kind kind,
+                              const WeightView& v, const Guard& guard,
+                              std::vector<Scratch>& memory) {
+  const int64_t line = padded(v.inner), item = item_of(kind), lines = v.rows * v.taps();
+  memory.push_back(call.scratch(static_cast<uint64_t>(bf16_parts_of(kind) * lines * line * item)));
+  const Scratch& bf16_parts = memory.back();
+  const ConvStageWeightParams params{.row_stride = v.row_stride,
+                                     .inner_stride = v.inner_stride,
+                                     .y_stride = v.y_stride,
+                                     .x_stride = v.x_stride,
+                                     .fold_stride = v.x_stride,
+                                     .lines = static_cast<tk_i32>(lines),
+                                     .taps = static_cast<tk_i32>(v.taps()),
+                                     .row_taps = static_cast<tk_i32>(v.x),
+                                     .inner = static_cast<tk_i32>(v.inner),
+                                     .padded = static_cast<tk_i32>(line),
+                                     .fold_inner = static_cast<tk_i32>(v.fold_inner)};
+  Defines d;
+  d.type("TYPE", p.dtype)
+      .set("BF16_PARTS", bf16_parts_of(kind))
+      .set("NEAR", false)
+      .set("FOLD", false)
+      .set("WIDE", kTileChannels);
+  Launch launch = call.launch(kernel_sources::nvidia_hopper_conv_operands, "stage_weight", d);
+  launch.memory(bf16_parts.address(), 0, static_cast<int64_t>(bf16_parts.bytes()));
+  launch.memory(v.address, 0, 1);
+  bind_guard(launch, guard);
+  launch.bytes(&params, sizeof params);
+  launch.run({static_cast<size_t>(divide_up(lines, kTileLines)) * kItems,
+              static_cast<size_t>(divide_up(line, kTileChannels)), 1},
+             {kItems, 1, 1});
+  const int64_t step = line * item;
+  return {bf16_parts.address(), v.inner, v.rows, v.taps(), step * v.taps(), step, step * lines};
+}
+
+}  // namespace
+
+ConvHopperOperands::ConvHopperOperands(const OpCall& call, const ConvHopperProblem& p, Kind kind,
+                                       const Guard& guard) {
+  const MapView windows = p.direction == ConvDirection::Data ? small_view(p) : big_view(p);
+  const auto direct_map = readable(windows, kind);
+  map_ = direct_map ? *direct_map : staged_map(call, p, kind, windows, guard, memory_);
+  if (p.direction == ConvDirection::Weight) {
+    const MapView positions = small_view(p);
+    const auto direct = readable(positions, kind);
+    lines_ = pixel_lines(direct && is_one_line(*direct)
+                             ? *direct
+                             : staged_map(call, p, kind, positions, guard, memory_));
+    return;
+  }
+  const WeightView weight = weight_view(p);
+  const auto direct = readable(weight, kind);
+  lines_ = direct ? *direct : staged_weight(call, p, kind, weight, guard, memory_);
+}
+
+Guard hopper_guard(const OpCall& call, const ConvHopperProblem& p, Kind kind,
+                   std::vector<Scratch>& memory) {
+  if (bf16_parts_of(kind) == 1) return {};
+  ConvHopperShared* shared = shared_of(p);
+  if (shared != nullptr && shared->guard.word != 0) return shared->guard;
+  std::vector<Scratch>& owner = shared != nullptr ? shared->memory : memory;
+  owner.push_back(call.scratch(sizeof(uint32_t)));
+  const Guard guard{owner.back().address(), next_guard_value()};
+  if (shared != nullptr) shared->guard = guard;
+  return guard;
+}
+
+int64_t hopper_bf16_parts_bytes(const ConvHopperProblem& p, Kind kind) {
+  const MapView big = big_view(p), small = small_view(p);
+  const WeightView weight = weight_view(p);
+  const int64_t bytes = bf16_parts_of(kind) * item_of(kind);
+  const int64_t bigs = big.pixels() * padded(big.channels) * bytes;
+  const int64_t smalls = small.pixels() * padded(small.channels) * bytes;
+  const int64_t weights = weight.rows * weight.taps() * padded(weight.inner) * bytes;
+  switch (p.direction) {
+    case ConvDirection::Forward: return bigs + weights;
+    case ConvDirection::Data: return smalls + weights;
+    default: return bigs + smalls;
+  }
+}
+
+}  // namespace ocltensor::opencl::nvidia_hopper

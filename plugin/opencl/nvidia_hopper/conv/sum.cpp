@@ -1,0 +1,107 @@
+// Results of products of convolutions on Hopper's matrix units, and sums of pieces (sum.cl).
+#include "call/divide_up.h"
+#include "convolution.h"
+#include "kernel_sources.h"
+
+namespace ocltensor::opencl::nvidia_hopper {
+namespace {
+
+constexpr int64_t kGroup = 128;
+
+bool is_weight(const ConvHopperProblem& p) { return p.direction == ConvDirection::Weight; }
+// The output as the launches see it: image (row of a weight), channel, y, x at 0, 1, 3, 4.
+const tk_i64* out_strides(const ConvHopperProblem& p) {
+  const ConvParams& g = p.params;
+  return p.direction == ConvDirection::Forward ? g.small_strides
+         : p.direction == ConvDirection::Data  ? g.big_strides
+                                               : g.weight_strides;
+}
+
+}  // namespace
+
+ConvHopperResult::ConvHopperResult(const OpCall& call, const ConvHopperProblem& p,
+                                   ConvHopperKind kind, const ConvHopperProduct& product)
+    : problem_(p), product_(product) {
+  const bool half = kind == ConvHopperKind::Half || kind == ConvHopperKind::BFloat;
+  const bool near_channels = out_strides(p)[1] == 1;
+  channels_last_ = near_channels || (half && !is_weight(p));
+  const int64_t pieces = product.tiles.pieces;
+  if (pieces > 1 || is_weight(p))
+    memory_.push_back(call.scratch(static_cast<uint64_t>(pieces * product.m * product.n * 4)));
+}
+
+tb_address ConvHopperResult::begin() const {
+  const tk_i64* strides = out_strides(problem_);
+  const int64_t elements = product_.y.begin * strides[3] + product_.x.begin * strides[4];
+  const tb_address out = is_weight(problem_)                         ? problem_.weight
+                         : problem_.direction == ConvDirection::Data ? problem_.big
+                                                                     : problem_.small;
+  return out +
+         static_cast<uint64_t>((is_weight(problem_) ? 0 : elements) * size_of(problem_.dtype));
+}
+
+int64_t ConvHopperResult::bytes() const {
+  return in_pieces() ? static_cast<int64_t>(memory_[0].bytes()) : size_of(problem_.dtype);
+}
+
+void ConvHopperResult::describe(ConvHopperParams& params) const {
+  const int64_t n = product_.n, row = product_.x.positions, positions = product_.y.positions * row;
+  if (in_pieces()) {
+    params.out_piece = product_.m * n;
+    params.out_image = positions * n;
+    params.out_channel = channels_last_ ? 1 : positions;
+    params.out_x = channels_last_ ? n : 1;
+    params.out_y = params.out_x * row;
+    return;
+  }
+  const tk_i64* strides = out_strides(problem_);
+  params.out_image = strides[0];
+  params.out_channel = strides[1];
+  params.out_y = strides[3] * product_.y.spread;
+  params.out_x = strides[4] * product_.x.spread;
+  params.has_bias = problem_.bias.has_value();
+  params.bias_stride = problem_.params.bias_stride;
+}
+
+void ConvHopperResult::finish(const OpCall& call, const Guard& guard) const {
+  if (!in_pieces()) return;
+  const ConvParams& g = problem_.params;
+  const tk_i64* strides = out_strides(problem_);
+  const bool weight = is_weight(problem_);
+  const auto i32 = [](int64_t v) { return static_cast<tk_i32>(v); };
+  ConvSumParams params{};
+  params.piece = product_.m * product_.n;
+  params.out_image = strides[0];
+  params.out_channel = strides[1];
+  params.out_y = strides[3] * (weight ? 1 : product_.y.spread);
+  params.out_x = strides[4] * (weight ? 1 : product_.x.spread);
+  params.bias_stride = g.bias_stride;
+  params.pieces = i32(product_.tiles.pieces);
+  params.channels = i32(weight ? g.big_channels : product_.n);
+  const ConvHopperAxis &y = product_.y, &x = product_.x;
+  params.positions = i32(weight ? y.taps * x.taps : y.positions * x.positions);
+  params.row_positions = i32(weight ? x.taps : x.positions);
+  params.out_fold = strides[4];
+  params.fold_channels = i32(problem_.is_folded() ? problem_.fold.channels : params.channels);
+  params.tap_channels = i32(weight ? product_.n / params.positions : 0);
+  params.channels_last = channels_last_;
+  params.has_bias = !weight && problem_.bias.has_value();
+  Defines d;
+  d.type("TYPE", problem_.dtype).set("GUARDED", guard.word != 0);
+  Launch launch =
+      call.launch(kernel_sources::nvidia_hopper_conv_sum, weight ? "sum_weight" : "sum_map", d);
+  launch.memory(begin(), 0, size_of(problem_.dtype));
+  launch.memory(memory_[0].address(), 0, static_cast<int64_t>(memory_[0].bytes()));
+  bind_bias(launch, problem_);
+  launch.memory(guard.word, 0, guard.bytes()).value(guard.value);
+  launch.bytes(&params, sizeof params);
+  const int64_t near_count = weight           ? int64_t{params.positions} * params.channels
+                             : channels_last_ ? params.channels
+                                              : params.positions;
+  const int64_t other = weight ? product_.m : channels_last_ ? params.positions : params.channels;
+  launch.run({static_cast<size_t>(divide_up(near_count, kGroup) * kGroup),
+              static_cast<size_t>(other), static_cast<size_t>(weight ? 1 : g.batch)},
+             {kGroup, 1, 1});
+}
+
+}  // namespace ocltensor::opencl::nvidia_hopper

@@ -1,0 +1,157 @@
+// Matrix products on Hopper's matrix units: the kernel's launch, and the products of 16-bit types
+// and TF32, whose operands are read as they lie where the copy engine can.
+#include "product.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "call/proofs.h"
+#include "kernel_sources.h"
+#include "nvidia_hopper/provider.h"
+#include "ops/matmul/split_k_sum.h"
+
+namespace ocltensor::opencl::nvidia_hopper {
+namespace {
+
+using Kind = HopperKind;
+using Operand = HopperOperand;
+using Variant = HopperProduct;
+
+constexpr size_t kItems = 288;          // ITEMS of product.cl
+constexpr int64_t kMapBytes = 2 * 128;  // of a work-group
+constexpr int64_t kLineBytes = 16;      // what lines of an operand are multiples of
+
+// Can the copy engine read it as it lies?
+bool is_readable(const MatmulProblem& p, const Operand& o, int64_t item, bool needs_k) {
+  if (!(o.along_k() || (o.along_lines() && !needs_k))) return false;
+  const int64_t stride = o.along_k() ? o.line : o.step;
+  const auto fits = [item](int64_t elements) {
+    return elements > 0 && elements * item % kLineBytes == 0;
+  };
+  return o.address % kLineBytes == 0 && fits(stride) &&
+         (p.batch == 1 || o.batch == 0 || fits(o.batch));
+}
+
+Kind kind_of(DType type) {
+  return type == DType::Float16 ? Kind::Half : type == DType::BFloat16 ? Kind::BFloat : Kind::Tf32;
+}
+
+// Of 16-bit types and TF32: operands that cannot be read as they lie are copied along k first.
+Variant direct_variant(const OpCall& call, const MatmulProblem& p) {
+  Variant v{kind_of(p.dtype), 64, true, true, p.self.has_value()};
+  const bool needs_k = v.kind == Kind::Tf32;
+  const Operand a = operand_a(p), b = operand_b(p);
+  v.a_along_k = !is_readable(p, a, v.item(), needs_k) || a.along_k();
+  v.b_along_k = !is_readable(p, b, v.item(), needs_k) || b.along_k();
+  choose_tiles(call, p, v);
+  return v;
+}
+
+// An operand that the engine can read: itself, or a copy along k with lines of full vectors.
+class Readable {
+ public:
+  Readable(const OpCall& call, const MatmulProblem& p, const Operand& o, int64_t lines,
+           const Variant& v)
+      : operand_(o) {
+    if (is_readable(p, o, v.item(), v.kind == Kind::Tf32)) return;
+    const int64_t vector = kLineBytes / v.item();
+    const int64_t line = divide_up(p.k, vector) * vector;
+    const int64_t batch = o.batch == 0 ? 1 : p.batch;
+    memory_.push_back(call.scratch(static_cast<uint64_t>(batch * lines * line * v.item())));
+    operand_ = {memory_.back().address(), o.batch == 0 ? 0 : lines * line, line, 1};
+    const Dims sizes{batch, lines, p.k};
+    copy_tensor(call, LocalTensor(operand_.address, p.dtype, sizes, Dims{lines * line, line, 1}),
+                LocalTensor(o.address, p.dtype, sizes, Dims{o.batch, o.line, o.step}));
+  }
+  const Operand& operand() const { return operand_; }
+
+ private:
+  std::vector<Scratch> memory_;  // none, or the copy's
+  Operand operand_;
+};
+
+Planned<Variant> plan_direct(const OpCall& call, const MatmulProblem& p) {
+  if (const char* reason = refuse_product(p)) return reason;
+  const bool half = p.dtype == DType::Float16 || p.dtype == DType::BFloat16;
+  if (!half && p.dtype != DType::Float32) return "not a type of the matrix units";
+  if (!half && !call.policy().allow_tf32) return "TF32 is not allowed";
+  const Variant v = direct_variant(call, p);
+  if (!is_product_proven(call, v)) return kNotProven;
+  return v;
+}
+// A few rows are bound by memory, which many small work-groups read faster.
+const char* pass_over_direct(const OpCall&, const MatmulProblem& p) {
+  if (p.m <= 4) return "a few rows";
+  return p.k < 16 || p.n < 16 ? "too little to multiply" : nullptr;
+}
+
+}  // namespace
+
+const char* refuse_product(const MatmulProblem& p) {
+  if (p.c.col != 1) return "the columns of the result are not neighbours";
+  if (p.k == 0) return "nothing to sum";
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  if (std::max({p.m, p.n, p.k}) > kMost - 256 ||
+      divide_up(p.m, kHopperRows) * divide_up(p.n, 64) > kMost / (kMostPieces * p.batch))
+    return "the sizes need 64 bits";
+  return nullptr;
+}
+
+void choose_tiles(const OpCall& call, const MatmulProblem& p, Variant& v) {
+  const HopperTiles tiles = choose_hopper_tiles(
+      {p.batch, p.m, p.n, v.steps(p.k), call.caps().compute_units, v.bf16_parts()});
+  v.columns = tiles.columns;
+  v.pieces = tiles.pieces;
+}
+
+void enqueue_product(const OpCall& call, const MatmulProblem& p, const Variant& v, const Operand& a,
+                     const Operand& b, const Guard& guard) {
+  const int64_t tiles =
+      v.pieces * p.batch * divide_up(p.m, kHopperRows) * divide_up(p.n, v.columns);
+  const int64_t groups = std::min<int64_t>(tiles, call.caps().compute_units);
+  const Scratch maps = call.scratch(static_cast<uint64_t>(groups * kMapBytes));
+  const int64_t sums_bytes = v.pieces == 1 ? 1 : v.pieces * p.batch * p.m * p.n * 4;
+  const Scratch sums = call.scratch(static_cast<uint64_t>(sums_bytes));
+  MatmulProblem q = p;
+  q.a = {a.address, a.batch, a.line, a.step};
+  q.b = {b.address, b.batch, b.step, b.line};
+  if (v.pieces > 1) q.c = {sums.address(), p.m * p.n, p.n, 1};
+  Launch launch =
+      call.launch(kernel_sources::nvidia_hopper_matmul_product, "matmul_hopper", v.defines());
+  if (v.pieces > 1)
+    launch.memory(sums.address(), 0, sums_bytes);
+  else
+    bind_matrix(launch, p, p.c, p.m, p.n);
+  launch.memory(a.address, 0, 1).memory(b.address, 0, 1);
+  p.self ? bind_matrix(launch, p, *p.self, p.m, p.n) : (void)launch.memory(0, 0, 0);
+  launch.memory(guard.word, 0, guard.word == 0 ? 0 : 4).value(guard.value);
+  launch.memory(maps.address(), 0, groups * kMapBytes).value(static_cast<int32_t>(p.batch));
+  launch.value(static_cast<int32_t>(v.pieces)).value(static_cast<int32_t>(v.piece_steps(p.k)));
+  launch.value(static_cast<int32_t>(a.matrices)).value(static_cast<int32_t>(b.matrices));
+  const MatmulParams params = matmul_params(q);
+  launch.bytes(&params, sizeof params);
+  launch.run({static_cast<size_t>(groups) * kItems, 1, 1}, {kItems, 1, 1});
+  if (v.pieces > 1) sum_pieces(call, p, v.pieces, sums.address(), guard);
+}
+
+bool is_product_proven(const OpCall& call, const Variant& v) {
+  static auto& proofs =
+      *new Proofs<kHopperProducts>;  // leaked: streams may end after static objects
+  return proofs.hold(
+      call, v.index(), kernel_sources::nvidia_hopper_matmul_product, [&] { return v.defines(); },
+      wrong_hopper_product, &v);
+}
+
+void run_product(const OpCall& call, const MatmulProblem& p, const Variant& v) {
+  const Readable a(call, p, operand_a(p), p.m, v);
+  const Readable b(call, p, operand_b(p), p.n, v);
+  enqueue_product(call, p, v, a.operand(), b.operand(), {});
+}
+
+constinit const MatmulAlgorithm kProduct({.id = "matmul.hopper",
+                                          .description = "Hopper's matrix units",
+                                          .provider = &kNvidiaHopper},
+                                         Steps<plan_direct, run_product>(), pass_over_direct);
+
+}  // namespace ocltensor::opencl::nvidia_hopper

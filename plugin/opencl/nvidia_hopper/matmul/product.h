@@ -1,0 +1,94 @@
+// Products on Hopper's matrix units: how their kernel is specialised, and the test of each
+// specialisation.
+#pragma once
+
+#include <string>
+
+#include "ops/matmul/guard.h"
+#include "ops/matmul/matmul.h"
+#include "tiles.h"
+
+namespace ocltensor::opencl::nvidia_hopper {
+
+enum class HopperKind : uint8_t {
+  Half,
+  BFloat,
+  Tf32,
+  Bf16x3
+};  // Bf16x3: float32 by its bf16 parts
+inline constexpr int64_t kHopperKinds = 4;
+
+// How a kernel is specialised.
+struct HopperProduct {
+  HopperKind kind;
+  int64_t columns;  // BN: 64, 128 or 256
+  bool a_along_k, b_along_k, self;
+  int64_t pieces = 1;  // of k
+
+  bool bf16_parts() const { return kind == HopperKind::Bf16x3; }
+  int64_t item() const { return kind == HopperKind::Tf32 ? 4 : 2; }  // bytes of what is multiplied
+  int64_t stages() const {
+    if (bf16_parts()) return columns == 64 ? 3 : 2;
+    return columns == 256 ? 3 : 6;
+  }
+  Defines defines() const {
+    constexpr DType kTypes[] = {DType::Float16, DType::BFloat16, DType::Float32, DType::Float32};
+    Defines d;
+    d.type("TYPE", kTypes[static_cast<int>(kind)]).set("BF16_PARTS", bf16_parts() ? 3 : 1);
+    d.set("TF32", kind == HopperKind::Tf32).set("BN", columns).set("STAGES", stages());
+    d.set("A_ALONG_K", a_along_k).set("B_ALONG_K", b_along_k);
+    return d.set("HAS_S", self && pieces == 1).set("PARTIAL", pieces > 1);
+  }
+  size_t index() const {
+    const int64_t size = columns == 64 ? 0 : columns == 128 ? 1 : 2;
+    const int64_t end = pieces > 1 ? 2 : self ? 1 : 0;
+    return static_cast<size_t>(
+        (((static_cast<int64_t>(kind) * 3 + size) * 2 + a_along_k) * 2 + b_along_k) * 3 + end);
+  }
+  int64_t steps(int64_t k) const { return divide_up(k, 128 / item()); }
+  int64_t piece_steps(int64_t k) const { return divide_up(steps(k), pieces); }
+};
+inline constexpr int64_t kHopperProducts = kHopperKinds * 3 * 4 * 3;
+
+// An operand as the kernel sees it: A as a matrix of rows, B as one of columns, whose lines run
+// along k or across it.
+struct HopperOperand {
+  tb_address address;
+  int64_t batch, line, step;  // strides of the batch, of rows (columns), along k
+  int64_t matrices = 1;       // of the batch's stride between two bf16 parts
+  bool along_k() const { return step == 1; }
+  bool along_lines() const { return line == 1; }
+};
+inline HopperOperand operand_a(const MatmulProblem& p) {
+  return {p.a.address, p.a.batch, p.a.row, p.a.col};
+}
+inline HopperOperand operand_b(const MatmulProblem& p) {
+  return {p.b.address, p.b.batch, p.b.col, p.b.row};
+}
+
+// Why the kernel is not for a problem, whatever its type; or nullptr.
+const char* refuse_product(const MatmulProblem& problem);
+// The cheapest tiles for the problem.
+void choose_tiles(const OpCall& call, const MatmulProblem& problem, HopperProduct& product);
+// Has this specialisation passed its test on this driver? Tests it where that is not known.
+bool is_product_proven(const OpCall& call, const HopperProduct& product);
+inline constexpr const char* kNotProven = "the kernel failed its test on this driver";
+// The kernel itself, on operands that the copy engine can read; with a guard, unless its word has
+// its value.
+void enqueue_product(const OpCall& call, const MatmulProblem& problem, const HopperProduct& product,
+                     const HopperOperand& a, const HopperOperand& b, const Guard& guard);
+
+extern const MatmulAlgorithm kProduct;        // product.cpp: 16-bit types and TF32
+extern const MatmulAlgorithm kBf16x6Product;  // bf16_parts.cpp: float32
+
+// The whole way of a problem through that specialisation, for tests too: of 16-bit types and TF32,
+// and of float32.
+void run_product(const OpCall& call, const MatmulProblem& problem, const HopperProduct& product);
+void run_bf16x6_product(const OpCall& call, const MatmulProblem& problem,
+                        const HopperProduct& product);
+
+// product_proof.cpp: a product by the kernel (`what`: const HopperProduct*) against exact sums;
+// says what is wrong, or nothing.
+std::string wrong_hopper_product(const OpCall& call, const void* what);
+
+}  // namespace ocltensor::opencl::nvidia_hopper

@@ -1,0 +1,37 @@
+// The table of what is here for NVIDIA's Hopper generation.
+#include "provider.h"
+
+#include "attention/attention.h"
+#include "conv/convolution.h"
+#include "matmul/product.h"
+#include "ptx.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+// Warpgroup products and tensor copies, which sm_90a alone has.
+bool suits(const Capabilities& caps) { return caps.compute_capability == 90; }
+
+constexpr const Algorithm* kAlgorithms[] = {
+    &nvidia_hopper::kProduct,     &nvidia_hopper::kBf16x6Product,
+    &nvidia_hopper::kConvolution, &nvidia_hopper::kBf16x6Convolution,
+    &nvidia_hopper::kForward,     &nvidia_hopper::kBf16x6Forward,
+    &nvidia_hopper::kBackward,    &nvidia_hopper::kBf16x6Backward};
+
+bool hides_instructions(const Capabilities& caps, const std::string& source) {
+  return suits(caps) && nvidia_hopper::ptx::hides_instructions(source);
+}
+constexpr ProgramFinisher kUncover{hides_instructions, nvidia_hopper::ptx::uncover};
+
+}  // namespace
+
+constinit const Provider kNvidiaHopper{
+    .name = "nvidia_hopper",
+    .library = "matrix_unit",
+    .what = "NVIDIA's matrix units of the Hopper generation, by PTX",
+    .suits = suits,
+    .lacking = "the device has no matrix units of the Hopper generation",
+    .algorithms = kAlgorithms,
+    .finisher = &kUncover};
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,116 @@
+// The ordered list of convolution algorithms, and what they share.
+#include "conv.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+// One of a problem's three tensors.
+struct Part {
+  tb_address ConvProblem::*address;
+  Dims sizes;
+  std::span<const int64_t> strides;
+  Extent reach() const { return numel(sizes) == 0 ? Extent{0, 0} : extent(sizes, strides); }
+};
+Part big_part(const ConvProblem& p) {
+  const ConvParams& g = p.params;
+  return {&ConvProblem::big,
+          {g.batch, g.groups * g.big_channels, g.in[0], g.in[1], g.in[2]},
+          g.big_strides};
+}
+Part small_part(const ConvProblem& p) {
+  const ConvParams& g = p.params;
+  return {&ConvProblem::small,
+          {g.batch, g.groups * g.small_channels, g.out[0], g.out[1], g.out[2]},
+          g.small_strides};
+}
+Part weight_part(const ConvProblem& p) {
+  const ConvParams& g = p.params;
+  return {&ConvProblem::weight,
+          {g.groups * g.small_channels, g.big_channels, g.window[0], g.window[1], g.window[2]},
+          g.weight_strides};
+}
+
+void bind_part(Launch& launch, const ConvProblem& p, const Part& part) {
+  const Extent e = part.reach();
+  if (numel(part.sizes) == 0) return (void)launch.memory(0, 0, 0);
+  launch.memory(p.*part.address, e.low * size_of(p.dtype), e.high * size_of(p.dtype));
+}
+
+struct ConvTraits {
+  static const char* direction(const ConvProblem& p) {
+    return kConvDirectionNames[static_cast<int>(p.direction)];
+  }
+  static std::string describe(const OpCall&, const ConvProblem& p) {
+    const ConvParams& g = p.params;
+    return fmt::format(
+        "conv {} {} batch {} groups {} channels {} and {} map {}x{}x{} window {}x{}x{}",
+        direction(p), name(p.dtype), g.batch, g.groups, g.big_channels, g.small_channels, g.in[0],
+        g.in[1], g.in[2], g.window[0], g.window[1], g.window[2]);
+  }
+  static std::string notes(const OpCall&, const ConvProblem&) { return {}; }
+  static ShapeClass shape_class(const OpCall&, const ConvProblem& p) {
+    const ConvParams& g = p.params;
+    ShapeClass shape{static_cast<int64_t>(p.direction),
+                     static_cast<int64_t>(p.dtype),
+                     size_class(g.batch),
+                     size_class(g.groups),
+                     size_class(g.big_channels),
+                     size_class(g.small_channels),
+                     g.big_strides[4] == 1};
+    for (size_t d = 0; d < 3; ++d)
+      for (const int64_t n :
+           {size_class(g.in[d]), g.window[d], g.stride[d], g.padding[d], g.dilation[d]})
+        shape.add(n);
+    return shape;
+  }
+  static std::string shape_text(const ShapeClass& s) {
+    std::string text =
+        fmt::format("{} {} {} {}x{}x{}", kConvDirectionNames[static_cast<size_t>(s[0])],
+                    name(static_cast<DType>(s[1])), s[2], s[3], s[4], s[5]);
+    for (size_t at = 7; at < s.numbers().size(); at += 5)
+      text += fmt::format(" {}/{}/{}/{}/{}", s[at], s[at + 1], s[at + 2], s[at + 3], s[at + 4]);
+    return text + (s[6] ? "" : " strided");
+  }
+  static Scratch redirect(const OpCall& call, ConvProblem& p) {
+    const Part out = p.direction == ConvDirection::Forward ? small_part(p)
+                     : p.direction == ConvDirection::Data  ? big_part(p)
+                                                           : weight_part(p);
+    const Extent e = out.reach();
+    const int64_t item = size_of(p.dtype);
+    Scratch memory(call.scratch(static_cast<uint64_t>((e.high - e.low) * item)));
+    p.*out.address = memory.address() - static_cast<uint64_t>(e.low * item);
+    return memory;
+  }
+};
+using Algorithms = AlgorithmList<ConvProblem, ConvTraits>;
+
+Algorithms& algorithms() {
+  static Algorithms& list = *new Algorithms(  // leaked: threads may run while the process ends
+      "conv", conv_operators(),
+      {&kConvPointwise, &kConvGrouped, &kConvDepthwise, &kConvDirect, &kConvWeightTiles,
+       &kConvColumns, &kConvGeneral});
+  return list;
+}
+
+}  // namespace
+
+void run_convolution(const OpCall& call, const ConvProblem& p) {
+  if (!is_floating(p.dtype)) return algorithms().run_one(call, p, kConvGeneral);
+  algorithms().run(call, p);
+}
+
+const AlgorithmFamily& conv_algorithms() { return algorithms().family(); }
+
+void bind_big(Launch& launch, const ConvProblem& p) { bind_part(launch, p, big_part(p)); }
+void bind_small(Launch& launch, const ConvProblem& p) { bind_part(launch, p, small_part(p)); }
+void bind_weight(Launch& launch, const ConvProblem& p) { bind_part(launch, p, weight_part(p)); }
+void bind_bias(Launch& launch, const ConvProblem& p) {
+  if (!p.bias) return (void)launch.memory(0, 0, 0);
+  const ConvParams& g = p.params;
+  const int64_t channels =
+      g.groups * (p.direction == ConvDirection::Forward ? g.small_channels : g.big_channels);
+  const Extent e = extent(Dims{channels}, Dims{g.bias_stride});
+  launch.memory(*p.bias, e.low * size_of(p.dtype), e.high * size_of(p.dtype));
+}
+
+}  // namespace ocltensor::opencl

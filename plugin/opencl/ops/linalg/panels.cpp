@@ -1,0 +1,84 @@
+// Panels of matrices: the kernels that factor them or solve with them, in the device's style.
+#include "call/algorithms.h"
+#include "call/divide_up.h"
+#include "linalg.h"
+#include "ops/reduce/reduction.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+using PanelAlgorithm = AlgorithmFor<PanelProblem>;
+
+// `items` for each piece of work, a matrix or `together` of the columns.
+void run(const OpCall& call, const PanelProblem& p, const Source& source, const Defines& d,
+         int64_t items, int64_t together) {
+  Launch launch = call.launch(source, p.kernel.function, d);
+  bind(launch, p.panel);
+  if (p.other != nullptr) bind(launch, *p.other);
+  for (const TensorView* vector : p.vectors)
+    if (vector != nullptr) bind(launch, *vector);
+  const int64_t pieces = p.columns == 0 ? 1 : divide_up(p.columns, together);
+  const auto count = static_cast<size_t>(p.panel.count * pieces);
+  const auto group = static_cast<size_t>(items);
+  launch.value(p.params).run({count * group, 1, 1}, {group, 1, 1});
+}
+
+void run_cpu(const OpCall& call, const PanelProblem& p) {
+  constexpr int64_t kColumns = 16;
+  const DType type = p.panel.dtype;
+  Defines d = p.defines;
+  d.type("TYPE", type).type("MASK", type == DType::Float64 ? DType::Int64 : DType::Int32);
+  run(call, p, p.kernel.cpu, d, 1, kColumns);
+}
+
+void run_gpu(const OpCall& call, const PanelProblem& p) {
+  const int64_t group = group_size(call.caps());
+  Defines d = p.defines;
+  d.type("TYPE", p.panel.dtype).set("GROUP", group);
+  run(call, p, p.kernel.gpu, d, group, group);
+}
+
+constinit const PanelAlgorithm kCpu({.id = "linalg.cpu",
+                                     .description = "panels: a work-item a matrix",
+                                     .style = DeviceStyle::Cpu,
+                                     .last_resort = true},
+                                    Steps<takes_all<PanelProblem>, run_cpu>());
+constinit const PanelAlgorithm kGpu({.id = "linalg.gpu",
+                                     .description = "panels: a work-group a matrix",
+                                     .style = DeviceStyle::Gpu,
+                                     .last_resort = true},
+                                    Steps<takes_all<PanelProblem>, run_gpu>());
+
+struct PanelTraits {
+  static std::string describe(const OpCall& call, const PanelProblem& p) {
+    return fmt::format("{} {} {} {}x{}x{}", call.name(), p.kernel.function, name(p.panel.dtype),
+                       p.panel.count, p.panel.rows, p.panel.columns);
+  }
+};
+using Algorithms = AlgorithmList<PanelProblem, PanelTraits>;
+
+std::span<const OpEntry> operators() {
+  static const auto& entries = *new auto([] {
+    std::vector<OpEntry> list;
+    for (const auto& part : {cholesky_operators(), lu_operators(), qr_operators()})
+      list.insert(list.end(), part.begin(), part.end());
+    return list;
+  }());
+  return entries;
+}
+
+Algorithms& algorithms() {
+  static Algorithms& list =  // leaked: threads may run while the process ends
+      *new Algorithms("linalg", operators(), {&kCpu, &kGpu});
+  return list;
+}
+
+}  // namespace
+
+void run_panels(const OpCall& call, const PanelProblem& problem) {
+  algorithms().run(call, problem);
+}
+
+const AlgorithmFamily& linalg_algorithms() { return algorithms().family(); }
+
+}  // namespace ocltensor::opencl

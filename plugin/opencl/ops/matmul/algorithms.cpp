@@ -1,0 +1,137 @@
+// The ordered list of algorithms for matrix products, and what they share.
+#include <cstring>
+#include <utility>
+
+#include "matmul.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+struct MatmulTraits {
+  static std::string describe(const OpCall&, const MatmulProblem& p) {
+    return fmt::format("matmul {} {} x {} x {} x {}", name(p.dtype), p.batch, p.m, p.n, p.k);
+  }
+  static std::string notes(const OpCall& call, const MatmulProblem& p) {
+    return call.policy().allow_tf32 && p.dtype == DType::Float32 ? "; tf32 allowed" : "";
+  }
+  // Which strides are 1 decides what can run, and how fast.
+  static ShapeClass shape_class(const OpCall&, const MatmulProblem& p) {
+    return {static_cast<int64_t>(p.dtype),
+            size_class(p.batch),
+            size_class(p.m),
+            size_class(p.n),
+            size_class(p.k),
+            p.a.col == 1,
+            p.b.col == 1,
+            p.c.col == 1,
+            p.a.batch == 0,
+            p.self.has_value()};
+  }
+  static std::string shape_text(const ShapeClass& s) {
+    return fmt::format("{} {}x{}x{}x{} {}{}{}{}{}", name(static_cast<DType>(s[0])), s[1], s[2],
+                       s[3], s[4], s[5] ? "a" : "A", s[6] ? "b" : "B", s[7] ? "c" : "C",
+                       s[8] ? "1" : "", s[9] ? "+" : "");
+  }
+  static Scratch redirect(const OpCall& call, MatmulProblem& p) {
+    Scratch memory(call.scratch(static_cast<uint64_t>(p.batch * p.m * p.n * size_of(p.dtype))));
+    p.c = {memory.address(), p.m * p.n, p.c.col == 1 ? p.n : 1, p.c.col == 1 ? 1 : p.m};
+    return memory;
+  }
+};
+using Algorithms = AlgorithmList<MatmulProblem, MatmulTraits>;
+
+Algorithms& algorithms() {
+  static Algorithms& list = *new Algorithms(  // leaked: threads may run while the process ends
+      "matmul", matmul_operators(),
+      {&kMatmulDots, &kMatmulColumns, &kMatmulSplitKGpu, &kMatmulSplitKCpu, &kMatmulSkinny,
+       &kMatmulInPlace, &kMatmulPacked, &kMatmulLargeTiles, &kMatmulSmallTiles, &kMatmulGeneralCpu,
+       &kMatmulGeneralGpu});
+  return list;
+}
+
+// The same problem as algorithms want it: columns of the result are neighbours and a single
+// row or column lies along them. Strides of dimensions of size 1 are free, which decides many
+// cases.
+MatmulProblem normalised(MatmulProblem p) {
+  const auto free_strides = [&p] {
+    if (p.n == 1) p.c.col = 1;
+    if (p.m == 1) p.c.row = p.n;
+    if (p.k == 1 && p.a.row != 1) p.a.col = 1;
+    if (p.k == 1 && p.b.col != 1) p.b.row = 1;
+    if (p.n == 1 && p.b.row != 1) p.b.col = 1;
+  };
+  free_strides();
+  const bool column = p.n == 1 && p.m > 1 && p.c.row == 1;
+  if (column || (p.c.col != 1 && p.c.row == 1)) {
+    std::swap(p.m, p.n);
+    p.a = transposed(std::exchange(p.b, transposed(p.a)));
+    p.c = transposed(p.c);
+    if (p.self) p.self = transposed(*p.self);
+    free_strides();
+  }
+  return p;
+}
+
+}  // namespace
+
+void run_matmul(const OpCall& call, const MatmulProblem& problem) {
+  if (problem.batch == 0 || problem.m == 0 || problem.n == 0) return;
+  if (is_complex(problem.dtype)) return run_complex_matmul(call, problem);
+  algorithms().run(call, normalised(problem));
+}
+
+const AlgorithmFamily& matmul_algorithms() { return algorithms().family(); }
+
+uint64_t scalar_bits(Scalar value, DType type) {
+  if (!is_floating(type)) return static_cast<uint64_t>(value.as_int());
+  uint64_t bits = 0;
+  if (type == DType::Float64) {
+    const double d = value.as_double();
+    std::memcpy(&bits, &d, sizeof d);
+  } else {
+    const auto f = static_cast<float>(value.as_double());
+    std::memcpy(&bits, &f, sizeof f);
+  }
+  return bits;
+}
+
+MatmulParams matmul_params(const MatmulProblem& p) {
+  const Matrix self = p.self.value_or(Matrix{});
+  return {p.m,
+          p.n,
+          p.k,
+          p.a.batch,
+          p.a.row,
+          p.a.col,
+          p.b.batch,
+          p.b.row,
+          p.b.col,
+          p.c.batch,
+          p.c.row,
+          p.c.col,
+          self.batch,
+          self.row,
+          self.col,
+          scalar_bits(p.alpha, p.dtype),
+          scalar_bits(p.beta, p.dtype)};
+}
+
+Defines matmul_defines(const MatmulProblem& p) {
+  Defines d;
+  d.type("TYPE", p.dtype)
+      .set("FLOATING", is_floating(p.dtype))
+      .set("WIDE", p.dtype == DType::Int64);
+  d.set("HAS_S", p.self.has_value());
+  return d;
+}
+
+void bind_matrix(Launch& launch, const MatmulProblem& p, const Matrix& matrix, int64_t rows,
+                 int64_t columns) {
+  if (p.batch * rows * columns == 0) return (void)launch.memory(0, 0, 0);
+  const Dims sizes{p.batch, rows, columns};
+  const Extent e = extent(sizes, Dims{matrix.batch, matrix.row, matrix.col});
+  const int64_t item = size_of(p.dtype);
+  launch.memory(matrix.address, e.low * item, e.high * item);
+}
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,56 @@
+// What layer normalisation and its gradient share: rows, and how a device's work-items share them.
+#pragma once
+
+#include <optional>
+
+#include "call/divide_up.h"
+#include "call/op_call.h"
+
+namespace ocltensor::opencl {
+
+struct LayerShape {
+  int64_t rows = 1, n = 1;
+};
+// How a GPU's work-items share rows: see layer_gpu.cl.
+struct LayerLayout {
+  int64_t lanes, vector;
+};
+inline constexpr int64_t kHeld = 16;  // elements of a lane in registers
+inline bool is_held(const LayerLayout& l, const LayerShape& s) { return s.n <= kHeld * l.lanes; }
+
+// A contiguous optional argument.
+struct LayerWeights {
+  std::optional<Contiguous> tensor;
+  LayerWeights(const OpCall& call, size_t argument) {
+    if (const auto t = call.args().optional_tensor(argument)) tensor.emplace(call, *t);
+  }
+  void bind_to(Launch& launch) const {
+    if (tensor)
+      bind(launch, tensor->view());
+    else
+      launch.memory(0, 0, 0);
+  }
+  std::optional<TensorView> view() const {
+    return tensor ? std::optional(tensor->view()) : std::nullopt;
+  }
+};
+
+LayerShape layer_shape(TensorView input, std::span<const int64_t> normalized);
+// Elements that a GPU's item takes at a time: of 16 bytes, where all that is read and written has
+// type `type` and lies at multiples of that; else 1.
+int64_t vector_for(DType type, const LayerShape& s,
+                   std::initializer_list<std::optional<TensorView>> operands);
+LayerLayout layer_layout(const Capabilities& caps, const LayerShape& s, int64_t vector);
+int64_t rows_per_item(const LayerShape& s);  // of a CPU driver's
+// weight and bias, arguments of those numbers, share a type in the kernels; declines a mixture.
+DType layer_weight_type(const OpCall& call, size_t weight, size_t bias, DType fallback);
+void add_gpu_defines(Defines& d, const OpCall& call, const LayerLayout& layout,
+                     const LayerShape& s);
+void run_gpu_rows(const OpCall& call, Launch& launch, const LayerShape& s,
+                  const LayerLayout& layout);
+void run_cpu_rows(Launch& launch, const LayerShape& s);
+std::string layer_text(const OpCall& call, DType type, const LayerShape& s);
+
+void layer_norm_backward(OpCall& call);  // layer_backward.cpp
+
+}  // namespace ocltensor::opencl

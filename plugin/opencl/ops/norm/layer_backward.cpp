@@ -1,0 +1,226 @@
+// native_layer_norm_backward: the input's gradient row by row, those of weight and bias by sums.
+#include <algorithm>
+#include <optional>
+
+#include "call/algorithms.h"
+#include "kernel_sources.h"
+#include "layer.h"
+#include "norm.h"
+#include "ops/copy/copy.h"
+#include "ops/reduce/reduction.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+constexpr Reduction kWeightSums{2, {{"a * (b - c) * d", kAdd, "0", "x"}, {"a", kAdd, "0", "y"}}};
+constexpr Reduction kWeightSum{1, {{"a * (b - c) * d", kAdd, "0", "x"}}};
+constexpr Reduction kBiasSum{1, {{"a", kAdd, "0", "x"}}};
+
+// Runs `what`, which sums rows of n, for each gradient that is wanted.
+void sum_rows(const OpCall& call, ReduceLaunch what, int64_t n, bool of_weight, bool of_bias) {
+  std::optional<ContiguousOutput> outs[2];
+  std::optional<LocalTensor> flat[2];
+  std::optional<TensorView> flat_views[2];
+  size_t next = 0;
+  for (size_t i = 0; i < 2; ++i) {
+    if (!(i == 0 ? of_weight : of_bias)) continue;
+    outs[i].emplace(call, call.out(i + 1));
+    flat[i].emplace(outs[i]->view().address(), outs[i]->view().dtype(), Dims{n});
+    flat_views[i].emplace(flat[i]->view());
+    what.outs[next++] = &*flat_views[i];
+  }
+  launch_reduce(call, what);
+  for (auto& out : outs)
+    if (out) out->finish();
+}
+
+// Sums over the rows: dy * (x - mean) * rstd, and dy.
+void weight_gradients(const OpCall& call, TensorView dy, TensorView x, TensorView mean,
+                      TensorView scale, const LayerShape& s, bool of_weight, bool of_bias) {
+  const Dims sizes{s.rows, s.n};
+  const LocalTensor parts[] = {LocalTensor(dy.address(), dy.dtype(), sizes),
+                               LocalTensor(x.address(), x.dtype(), sizes),
+                               LocalTensor(mean.address(), mean.dtype(), Dims{s.rows, 1}),
+                               LocalTensor(scale.address(), scale.dtype(), Dims{s.rows, 1})};
+  const TensorView views[] = {parts[0].view(), parts[1].view(), parts[2].view(), parts[3].view()};
+  ReduceLaunch what{&kBiasSum, compute_type(x.dtype()), sizes, 1, {&views[0]}, {}};
+  if (of_weight) {
+    what.formula = of_bias ? &kWeightSums : &kWeightSum;
+    what.inputs = {&views[0], &views[1], &views[2], &views[3]};
+  }
+  sum_rows(call, what, s.n, of_weight, of_bias);
+}
+
+constexpr Reduction kPartSums{2, {{"a", kAdd, "0", "x"}, {"b", kAdd, "0", "y"}}};
+
+// What the work-items of layer_backward_cpu.cl add up on their way: a row of n sums each.
+class PartSums {
+ public:
+  PartSums(const OpCall& call, const LayerShape& s, DType compute)
+      : n_(s.n),
+        items_(divide_up(s.rows, rows_per_item(s))),
+        compute_(compute),
+        dots_(call.scratch(static_cast<uint64_t>(items_ * s.n * size_of(compute)))),
+        sums_(call.scratch(dots_.bytes())) {}
+  // Rows so few that this costs more than sweeping them again, or so long that it leaves the cache.
+  static bool pay(const LayerShape& s) { return rows_per_item(s) >= 8 && s.n <= 8192; }
+  void bind_to(Launch& launch) const {
+    for (const Scratch* m : {&dots_, &sums_})
+      launch.memory(m->address(), 0, static_cast<int64_t>(m->bytes()));
+  }
+  void finish(const OpCall& call, bool of_weight, bool of_bias) const {
+    const Dims sizes{items_, n_};
+    const LocalTensor dots(dots_.address(), compute_, sizes),
+        sums(sums_.address(), compute_, sizes);
+    const TensorView views[] = {dots.view(), sums.view()};
+    ReduceLaunch what{&kPartSums, compute_, sizes, 1, {&views[0], &views[1]}, {}};
+    if (!of_weight || !of_bias) {
+      what.formula = &kBiasSum;
+      what.inputs = {&views[of_weight ? 0 : 1]};
+    }
+    sum_rows(call, what, n_, of_weight, of_bias);
+  }
+
+ private:
+  int64_t n_, items_;
+  DType compute_;
+  Scratch dots_, sums_;
+};
+
+// The input's gradient, and of the weights' those that are wanted.
+struct LayerGradient {
+  LayerShape s;
+  TensorView dy, x, mean, scale;
+  const LayerWeights& weight;
+  TensorView out;
+  bool of_weight, of_bias;
+  DType compute, weights;
+};
+
+Defines gradient_defines(const LayerGradient& p) {
+  Defines d;
+  d.type("COMPUTE", p.compute)
+      .type("W", p.weights)
+      .type("X", p.x.dtype())
+      .type("DY", p.dy.dtype())
+      .type("S", p.mean.dtype())
+      .type("OUT", p.out.dtype());
+  return d.set("HAS_WEIGHT", p.weight.tensor.has_value()).set("HAS_BIAS", int64_t{0});
+}
+void bind_gradient(Launch& launch, const LayerGradient& p) {
+  for (const TensorView& t : {p.dy, p.x}) bind(launch, t);
+  p.weight.bind_to(launch);
+  for (const TensorView& t : {p.mean, p.scale, p.out}) bind(launch, t);
+}
+
+Planned<LayerLayout> plan_gradient_gpu(const OpCall& call, const LayerGradient& p) {
+  return layer_layout(call.caps(), p.s,
+                      vector_for(p.x.dtype(), p.s, {p.dy, p.x, p.weight.view(), p.out}));
+}
+void run_gradient_gpu(const OpCall& call, const LayerGradient& p, const LayerLayout& layout) {
+  Defines d = gradient_defines(p);
+  add_gpu_defines(d, call, layout, p.s);
+  Launch launch = call.launch(kernel_sources::norm_layer_gpu, "layer_norm_backward", d);
+  bind_gradient(launch, p);
+  launch.value(p.s.rows).value(p.s.n).value(layout.lanes);
+  run_gpu_rows(call, launch, p.s, layout);
+  if (p.of_weight || p.of_bias)
+    weight_gradients(call, p.dy, p.x, p.mean, p.scale, p.s, p.of_weight, p.of_bias);
+}
+
+const char* refuse_sums(const OpCall&, const LayerGradient& p) {
+  if (!p.of_weight && !p.of_bias) return "no gradient of the weights is wanted";
+  return PartSums::pay(p.s) ? nullptr : "rows are too few, or too long for the caches";
+}
+void run_gradient_cpu(const OpCall& call, const LayerGradient& p, const PartSums* parts) {
+  Defines d = gradient_defines(p);
+  d.set("SUMS", parts != nullptr);
+  Launch launch = call.launch(kernel_sources::norm_layer_backward_cpu, "layer_norm", d);
+  bind_gradient(launch, p);
+  if (parts != nullptr)
+    parts->bind_to(launch);
+  else
+    launch.memory(0, 0, 0).memory(0, 0, 0);
+  launch.value(p.s.rows).value(p.s.n).value(rows_per_item(p.s));
+  run_cpu_rows(launch, p.s);
+}
+void run_sums(const OpCall& call, const LayerGradient& p) {
+  const PartSums parts(call, p.s, p.compute);
+  run_gradient_cpu(call, p, &parts);
+  parts.finish(call, p.of_weight, p.of_bias);
+}
+void run_apart(const OpCall& call, const LayerGradient& p) {
+  run_gradient_cpu(call, p, nullptr);
+  if (p.of_weight || p.of_bias)
+    weight_gradients(call, p.dy, p.x, p.mean, p.scale, p.s, p.of_weight, p.of_bias);
+}
+
+constinit const AlgorithmFor<LayerGradient> kGradientSums(
+    {.id = "layer_norm_backward.cpu_sums",
+     .description = "whole rows, with sums for the weights beside",
+     .style = DeviceStyle::Cpu},
+    Steps<refuse_sums, run_sums>());
+constinit const AlgorithmFor<LayerGradient> kGradientCpu(
+    {.id = "layer_norm_backward.cpu",
+     .description = "a work-item takes whole rows",
+     .style = DeviceStyle::Cpu,
+     .last_resort = true},
+    Steps<takes_all<LayerGradient>, run_apart>());
+constinit const AlgorithmFor<LayerGradient> kGradientGpu(
+    {.id = "layer_norm_backward.gpu",
+     .description = "work-items share rows",
+     .style = DeviceStyle::Gpu,
+     .last_resort = true},
+    Steps<plan_gradient_gpu, run_gradient_gpu>());
+
+struct GradientTraits {
+  static std::string describe(const OpCall& call, const LayerGradient& p) {
+    return layer_text(call, p.x.dtype(), p.s);
+  }
+};
+using GradientAlgorithms = AlgorithmList<LayerGradient, GradientTraits>;
+
+GradientAlgorithms& gradient_algorithms() {
+  static GradientAlgorithms& list = *new GradientAlgorithms(  // leaked, as above
+      "layer_norm_backward", kLayerNormOperators, {&kGradientSums, &kGradientCpu, &kGradientGpu});
+  return list;
+}
+
+}  // namespace
+
+void layer_norm_backward(OpCall& call) {
+  (void)checked_outputs(call);
+  const TensorView grad = call.args().tensor(0), input = call.args().tensor(1);
+  const auto mask = call.args().booleans(7);
+  const DType compute = compute_type(input.dtype());
+  const DType w = layer_weight_type(call, 5, 6, compute);
+  const LayerShape s = layer_shape(input, call.args().ints(2));
+  check(Dims(grad.sizes()) == Dims(input.sizes()), "{}: grad_out has shape {}, input {}",
+        call.name(), to_string(grad.sizes()), to_string(input.sizes()));
+  for (size_t i = 3; i < 5; ++i)
+    check(call.args().tensor(i).numel() == s.rows, "{}: mean and rstd must have {} elements",
+          call.name(), s.rows);
+  if (call.args().tensor(3).dtype() != call.args().tensor(4).dtype())
+    unsupported(TB_REASON_DTYPE, "{}: mean and rstd of different types", call.name());
+  call.accept();
+  if (input.numel() == 0) {
+    for (size_t i = 1; i < 3; ++i)
+      if (mask[i]) fill_tensor(call, call.out(i), 0);
+    return;
+  }
+  const Contiguous dy(call, grad), x(call, input), mean(call, call.args().tensor(3)),
+      scale(call, call.args().tensor(4));
+  if (mask[0]) {
+    const LayerWeights weight(call, 5);
+    ContiguousOutput out(call, call.out(0));
+    gradient_algorithms().run(call, {s, dy.view(), x.view(), mean.view(), scale.view(), weight,
+                                     out.view(), mask[1], mask[2], compute, w});
+    out.finish();
+  } else if (mask[1] || mask[2]) {
+    weight_gradients(call, dy.view(), x.view(), mean.view(), scale.view(), s, mask[1], mask[2]);
+  }
+}
+
+const AlgorithmFamily& layer_norm_backward_algorithms() { return gradient_algorithms().family(); }
+
+}  // namespace ocltensor::opencl

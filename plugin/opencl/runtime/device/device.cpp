@@ -1,0 +1,149 @@
+// A device's context, streams and caches.
+#include "device.h"
+
+#include <algorithm>
+#include <deque>
+#include <exception>
+
+#include "base/error.h"
+#include "runtime/device/generator.h"
+#include "runtime/driver/process.h"
+#include "runtime/memory/memory.h"
+#include "runtime/observe/profile_settings.h"
+#include "runtime/observe/profiler.h"
+#include "runtime/program/program.h"
+#include "runtime/queue/stream.h"
+
+namespace ocltensor::opencl {
+
+struct Device::Parts {
+  Handle<cl_context> context;
+  Handle<cl_command_queue> service_queue;
+  std::unique_ptr<ProgramCache> programs;
+  std::unique_ptr<Memory> memory;
+  std::unique_ptr<Generator> generator;
+  std::mutex mutex;  // guards streams and next_stream
+  std::vector<std::shared_ptr<Stream>> streams;
+  uint64_t next_stream = 1;
+  std::shared_ptr<Stream> default_stream;
+
+  // The smallest that no stream has.
+  uint32_t free_place() const {
+    uint32_t place = 0;
+    const auto has_it = [&](const auto& stream) { return stream->place() == place; };
+    while (std::ranges::any_of(streams, has_it)) ++place;
+    return place;
+  }
+};
+
+Device::Device(int index, cl_platform_id platform, cl_device_id id, Capabilities caps)
+    : index_(index), platform_(platform), id_(id), caps_(std::move(caps)) {}
+Device::~Device() = default;
+
+Device::Parts& Device::parts() {
+  check_process();
+  // A failure leaves the flag unset, so that the next call tries again.
+  std::call_once(once_, [this] {
+    auto parts = std::make_unique<Parts>();
+    const cl_context_properties properties[] = {
+        CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(platform_), 0};
+    cl_int code = CL_SUCCESS;
+    parts->context =
+        Handle<cl_context>(cl().clCreateContext(properties, 1, &id_, nullptr, nullptr, &code));
+    check_cl(code, "clCreateContext");
+    parts->service_queue =
+        Handle<cl_command_queue>(cl().clCreateCommandQueue(parts->context.get(), id_, 0, &code));
+    check_cl(code, "clCreateCommandQueue");
+    parts->programs = std::make_unique<ProgramCache>(parts->context.get(), id_, caps_, index_);
+    parts->memory = std::make_unique<Memory>(*this);
+    parts->generator = std::make_unique<Generator>(*this);
+    parts_ = std::move(parts);
+    open_ = true;
+    if (profiler::recording()) profiler::finish_at_exit();  // before what the driver registered
+  });
+  return *parts_;
+}
+
+bool Device::is_open() const { return open_.load(); }
+cl_context Device::context() { return parts().context.get(); }
+cl_command_queue Device::service_queue() { return parts().service_queue.get(); }
+Memory& Device::memory() { return *parts().memory; }
+ProgramCache& Device::programs() { return *parts().programs; }
+Generator& Device::default_generator() { return *parts().generator; }
+
+Stream& Device::default_stream() {
+  Parts& p = parts();
+  std::lock_guard lock(p.mutex);
+  if (!p.default_stream) {
+    p.default_stream = std::make_shared<Stream>(*this, 0, p.free_place());
+    p.streams.push_back(p.default_stream);
+  }
+  return *p.default_stream;
+}
+
+Stream& Device::create_stream() {
+  Parts& p = parts();
+  std::lock_guard lock(p.mutex);
+  p.streams.push_back(std::make_shared<Stream>(*this, p.next_stream++, p.free_place()));
+  return *p.streams.back();
+}
+
+// Work is waited for while the stream can be found, as memory that it uses is asked for by its
+// number, and again when nobody finds it any more. A failure of its work is raised at the end.
+void Device::destroy_stream(Stream& stream) {
+  Parts& p = parts();
+  std::exception_ptr failure;
+  const auto wait = [&](Stream& doomed) {
+    try {
+      doomed.synchronize();
+    } catch (const Error&) {
+      failure = std::current_exception();
+    }
+  };
+  std::shared_ptr<Stream> doomed;
+  const auto find = [&] {
+    const auto it = std::ranges::find(p.streams, &stream, [](const auto& s) { return s.get(); });
+    check(it != p.streams.end(), "this stream does not exist (any more)");
+    check(*it != p.default_stream, "the default stream cannot be destroyed");
+    return it;
+  };
+  {
+    const std::lock_guard lock(p.mutex);
+    doomed = *find();
+  }
+  wait(*doomed);
+  {
+    const std::lock_guard lock(p.mutex);
+    p.streams.erase(find());
+  }
+  wait(*doomed);
+  memory().forget_stream(doomed->id());
+  if (failure) std::rethrow_exception(failure);
+}
+
+std::shared_ptr<Stream> Device::find_stream(uint64_t id) {
+  Parts& p = parts();
+  std::lock_guard lock(p.mutex);
+  for (const auto& stream : p.streams)
+    if (stream->id() == id) return stream;
+  return nullptr;
+}
+
+std::vector<std::shared_ptr<Stream>> Device::streams() {
+  Parts& p = parts();
+  std::lock_guard lock(p.mutex);
+  return p.streams;
+}
+
+// One error can be raised: what other streams have to say is left to the next call.
+void Device::synchronize() {
+  std::exception_ptr failure;
+  for (const auto& stream : streams()) try {
+      stream->synchronize(!failure);
+    } catch (const Error&) {
+      if (!failure) failure = std::current_exception();
+    }
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace ocltensor::opencl

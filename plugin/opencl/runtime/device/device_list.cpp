@@ -1,0 +1,140 @@
+// Finding devices: every platform is asked, and every refusal is written down.
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "runtime/device/device.h"
+#include "runtime/driver/driver_files.h"
+#include "runtime/driver/process.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+struct Candidate {
+  cl_platform_id platform;
+  cl_device_id id;
+  Capabilities caps;
+};
+
+std::vector<Candidate> enumerate(std::string& report) {
+  std::vector<Candidate> found;
+  cl_uint count = 0;
+  cl_int code = cl().clGetPlatformIDs(0, nullptr, &count);
+  if (code != CL_SUCCESS || count == 0) {
+    const std::string files = describe_driver_files();
+    report += files.empty() ? fmt::format(
+                                  "no OpenCL platform is installed ({}); install a driver, "
+                                  "e.g. pocl-opencl-icd\n",
+                                  error_name(code))
+                            : fmt::format("no OpenCL platform can be used ({}):\n{}",
+                                          error_name(code), files);
+    return found;
+  }
+  std::vector<cl_platform_id> platforms(count);
+  check_cl(cl().clGetPlatformIDs(count, platforms.data(), nullptr), "clGetPlatformIDs");
+  for (cl_platform_id platform : platforms) {
+    char name[256] = "?";
+    cl().clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name, name, nullptr);
+    cl_uint devices = 0;
+    code = cl().clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &devices);
+    if (code != CL_SUCCESS || devices == 0) {
+      report += fmt::format("platform {}: no device ({})\n", name, error_name(code));
+      continue;
+    }
+    std::vector<cl_device_id> ids(devices);
+    check_cl(cl().clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, devices, ids.data(), nullptr),
+             "clGetDeviceIDs");
+    for (cl_device_id id : ids) {
+      try {
+        found.push_back({platform, id, query_capabilities(platform, id)});
+        report += fmt::format("platform {}: device {}\n", name, found.back().caps.name);
+      } catch (const Error& e) {
+        report += fmt::format("platform {}: a device is refused: {}\n", name, e.what());
+      }
+    }
+  }
+  return found;
+}
+
+std::string lower(std::string s) {
+  std::transform(s.begin(), s.end(), s.begin(), [](unsigned char c) { return std::tolower(c); });
+  return s;
+}
+
+// Without a choice of the user: GPUs, then accelerators, then CPUs, each in the drivers' order.
+int rank(const Capabilities& c) {
+  return c.type & CL_DEVICE_TYPE_GPU ? 0 : c.type & CL_DEVICE_TYPE_CPU ? 2 : 1;
+}
+
+// OCLTENSOR_DEVICES: comma-separated indices (of the default order) or parts of device or platform
+// names.
+std::vector<Candidate> select(std::vector<Candidate> all, const std::string& wanted,
+                              std::string& report) {
+  std::stable_sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) {
+    return rank(a.caps) < rank(b.caps);
+  });
+  if (wanted.empty()) return all;
+  std::vector<Candidate> chosen;
+  std::vector<bool> taken(all.size());
+  size_t begin = 0;
+  while (begin <= wanted.size()) {
+    const size_t end = std::min(wanted.find(',', begin), wanted.size());
+    const std::string item = lower(wanted.substr(begin, end - begin));
+    begin = end + 1;
+    if (item.empty()) continue;
+    const bool is_index =
+        std::all_of(item.begin(), item.end(), [](unsigned char c) { return std::isdigit(c); });
+    bool matched = false;
+    for (size_t i = 0; i < all.size(); ++i) {
+      const bool hit = is_index ? std::to_string(i) == item
+                                : lower(all[i].caps.name + " " + all[i].caps.platform).find(item) !=
+                                      std::string::npos;
+      if (!hit || taken[i]) continue;
+      matched = taken[i] = true;
+      chosen.push_back(all[i]);
+    }
+    if (!matched)
+      report += fmt::format("OCLTENSOR_DEVICES: '{}' matches no (further) device\n", item);
+  }
+  return chosen;
+}
+
+DeviceList build() {
+  DeviceList list;
+  try {
+    (void)cl();
+    note_driver_loaded();
+    auto chosen =
+        select(enumerate(list.report), config::get_string(config::Knob::Devices), list.report);
+    for (Candidate& c : chosen)
+      list.devices.push_back(std::make_unique<Device>(static_cast<int>(list.devices.size()),
+                                                      c.platform, c.id, std::move(c.caps)));
+  } catch (const Error& e) {
+    list.report += std::string(e.what()) + "\n";
+  }
+  logging::debug("device", "{} device(s)\n{}", list.devices.size(), list.report);
+  return list;
+}
+
+}  // namespace
+
+const DeviceList& device_list() {
+  check_process();
+  static const DeviceList& list =
+      *new DeviceList(build());  // leaked: drivers crash in exit handlers
+  return list;
+}
+
+Device& device(int index) {
+  const DeviceList& list = device_list();
+  if (list.devices.empty())
+    fail(TB_E_UNAVAILABLE, "there is no usable OpenCL device:\n{}", list.report);
+  check(index >= 0 && static_cast<size_t>(index) < list.devices.size(),
+        "there is no device {}: expected 0 to {}", index, list.devices.size() - 1);
+  return *list.devices[static_cast<size_t>(index)];
+}
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,61 @@
+// Custom kernels: programs from a user's OpenCL C, and launches that bind arguments by the kernel's
+// own parameters.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/driver/opencl.h"
+#include "runtime/queue/stream.h"
+#include "tensor_backend/plugin.h"
+
+namespace ocltensor::opencl {
+
+class Device;
+
+class CustomKernel {
+ public:
+  CustomKernel(Device& device, Handle<cl_kernel> kernel);
+  // Stays valid for the process.
+  const char* name() const { return name_; }
+  Device& device() const { return device_; }
+  const tb_kernel_info& info() const { return info_; }  // struct_size is not set
+  // Thread-safe: one launch of a kernel at a time sets its arguments.
+  void launch(Stream& stream, std::span<const tb_value> args, const Range& range);
+
+ private:
+  struct Parameter {
+    std::string type;  // "float*", "int"; empty where the driver does not tell
+    std::string name;
+    bool is_pointer() const { return type.ends_with('*'); }
+  };
+  struct Binding;
+  std::string where(size_t argument, size_t parameter) const;
+  void bind_number(Binding& to, const tb_value& value);
+  void bind_address(Binding& to, tb_address address, uint64_t bytes);
+  void bind_list(Binding& to, const tb_value& value);
+
+  Device& device_;
+  Handle<cl_kernel> kernel_;
+  const char* name_;
+  std::vector<Parameter> parameters_;
+  tb_kernel_info info_{};
+  uint64_t alignment_;  // bytes, of an address that can be bound without an offset
+  std::mutex mutex_;
+};
+
+// Thread-safe once made. Throws Error(TB_E_COMPILE) with the compiler's log and the source line.
+class Library {
+ public:
+  Library(Device& device, const std::string& source, const std::string& options);
+  std::span<const std::unique_ptr<CustomKernel>> kernels() const { return kernels_; }
+
+ private:
+  Handle<cl_program> program_;
+  std::vector<std::unique_ptr<CustomKernel>> kernels_;
+};
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,139 @@
+// Device queries and the table of driver facts.
+#include "capabilities.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/config.h"
+#include "base/error.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+std::string text(cl_platform_id platform, cl_platform_info what) {
+  size_t size = 0;
+  check_cl(cl().clGetPlatformInfo(platform, what, 0, nullptr, &size), "clGetPlatformInfo");
+  std::string value(size, 0);
+  check_cl(cl().clGetPlatformInfo(platform, what, size, value.data(), nullptr),
+           "clGetPlatformInfo");
+  return value.c_str();
+}
+
+std::string text(cl_device_id device, cl_device_info what) {
+  size_t size = 0;
+  check_cl(cl().clGetDeviceInfo(device, what, 0, nullptr, &size), "clGetDeviceInfo");
+  std::string value(size, 0);
+  check_cl(cl().clGetDeviceInfo(device, what, size, value.data(), nullptr), "clGetDeviceInfo");
+  std::string trimmed = value.c_str();
+  while (!trimmed.empty() && std::isspace(static_cast<unsigned char>(trimmed.back())))
+    trimmed.pop_back();
+  return trimmed;
+}
+
+template <typename T>
+T number(cl_device_id device, cl_device_info what) {
+  T value{};
+  check_cl(cl().clGetDeviceInfo(device, what, sizeof value, &value, nullptr), "clGetDeviceInfo");
+  return value;
+}
+
+// Known facts about drivers that no query tells. A row applies where its platform text is found in
+// the platform's name and (if given) its device text in the device's name; later rows win.
+struct DriverFact {
+  const char* platform;
+  const char* device;
+  const char* source;  // where the fact comes from
+  void (*apply)(Capabilities&);
+};
+
+constexpr DriverFact kDriverFacts[] = {
+    {"Portable Computing Language", "",
+     "measured on PoCL 3.1: a lane with |x| >= 2^23 spoils the others",
+     [](Capabilities& c) { c.scalar_trigonometry = true; }},
+    {"Portable Computing Language", "",
+     "PoCL 3.1: 0.2 to 2 s a program; its code generation holds a lock of the process",
+     [](Capabilities& c) { c.slow_compiler = true; }},
+    {"rusticl", "", "Mesa 22.3 answers CL_INVALID_ARG_SIZE to every structure passed by value",
+     [](Capabilities& c) { c.structs_by_value = false; }},
+    {"rusticl", "", "Mesa 22.3 answers 0 to every question for a command's times",
+     [](Capabilities& c) { c.timestamps = false; }},
+    {"rusticl", "llvmpipe", "its compiler crashes on 16-wide vectors, and they would spill anyway",
+     [](Capabilities& c) { c.style = KernelStyle::Gpu; }},
+    {"rusticl", "llvmpipe",
+     "Mesa 22.3: a product of 512 takes 6.2 s by tiles in registers, which it keeps in memory, 1.0 "
+     "s "
+     "without",
+     [](Capabilities& c) { c.register_tiles = false; }},
+    {"NVIDIA", "", "inline PTX in OpenCL C; used since KataGo, CLBlast",
+     [](Capabilities& c) { c.warp_shuffle_ptx = true; }},
+};
+
+bool contains(const std::string& haystack, const char* needle) {
+  return haystack.find(needle) != std::string::npos;
+}
+
+// cl_nv_device_attribute_query
+constexpr cl_device_info kComputeCapabilityMajor = 0x4000;
+constexpr cl_device_info kComputeCapabilityMinor = 0x4001;
+
+uint32_t compute_capability(const std::string& extensions, cl_device_id device) {
+  if (!contains(extensions, " cl_nv_device_attribute_query ")) return 0;
+  return 10 * number<cl_uint>(device, kComputeCapabilityMajor) +
+         number<cl_uint>(device, kComputeCapabilityMinor);
+}
+
+// OCLTENSOR_KERNEL_STYLE: so that one driver can check both.
+void choose_style(Capabilities& c) {
+  const std::string style = config::get_string(config::Knob::KernelStyle);
+  if (style.empty()) return;
+  c.style = style == "cpu" ? KernelStyle::Cpu : KernelStyle::Gpu;
+}
+
+// Drivers of CPUs take less for a launch than a thread takes to notice it, and their own threads
+// need the processors. A capture keeps the order in which threads call.
+bool wants_launch_thread(const Capabilities& c) {
+  if (!c.structs_by_value || config::get_bool(config::Knob::CaptureEnabled)) return false;
+  const std::string wish = config::get_string(config::Knob::LaunchThread);
+  return wish.empty() ? (c.type & CL_DEVICE_TYPE_CPU) == 0 : wish == "1";
+}
+
+}  // namespace
+
+Capabilities query_capabilities(cl_platform_id platform, cl_device_id device) {
+  Capabilities c;
+  c.name = text(device, CL_DEVICE_NAME);
+  c.vendor = text(device, CL_DEVICE_VENDOR);
+  c.platform = text(platform, CL_PLATFORM_NAME);
+  c.platform_version = text(platform, CL_PLATFORM_VERSION);
+  c.driver_version = text(device, CL_DRIVER_VERSION);
+  c.language_version = text(device, CL_DEVICE_OPENCL_C_VERSION);
+  c.type = number<cl_device_type>(device, CL_DEVICE_TYPE);
+  c.compute_units = number<cl_uint>(device, CL_DEVICE_MAX_COMPUTE_UNITS);
+  c.clock_mhz = number<cl_uint>(device, CL_DEVICE_MAX_CLOCK_FREQUENCY);
+  c.max_work_group_size =
+      static_cast<uint32_t>(number<size_t>(device, CL_DEVICE_MAX_WORK_GROUP_SIZE));
+  c.global_memory = number<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_SIZE);
+  c.largest_allocation = number<cl_ulong>(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+  c.local_memory = number<cl_ulong>(device, CL_DEVICE_LOCAL_MEM_SIZE);
+  c.unified_memory = number<cl_bool>(device, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
+  const std::string extensions = " " + text(device, CL_DEVICE_EXTENSIONS) + " ";
+  c.fp64 = contains(extensions, " cl_khr_fp64 ");
+  c.hides_fp64 = c.fp64 && !config::get_bool(config::Knob::Float64);
+  c.fp64 = c.fp64 && !c.hides_fp64;
+  c.fp16_arithmetic = contains(extensions, " cl_khr_fp16 ");
+  c.int64_atomics = contains(extensions, " cl_khr_int64_base_atomics ");
+  if (c.type & CL_DEVICE_TYPE_CPU) c.style = KernelStyle::Cpu;
+  for (const DriverFact& fact : kDriverFacts)
+    if (contains(c.platform, fact.platform) && contains(c.name, fact.device)) fact.apply(c);
+  choose_style(c);
+  c.launch_thread = wants_launch_thread(c);
+  c.compute_capability = compute_capability(extensions, device);
+  check(number<cl_bool>(device, CL_DEVICE_AVAILABLE) != 0,
+        "the driver says that it is not available");
+  check(number<cl_bool>(device, CL_DEVICE_COMPILER_AVAILABLE) != 0,
+        "it has no compiler for OpenCL C");
+  check(number<cl_bool>(device, CL_DEVICE_ENDIAN_LITTLE) != 0, "it is not little-endian");
+  return c;
+}
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,51 @@
+// What a device can do and how it wants its kernels: queried once, then corrected by a table of
+// known driver facts. An operator asks these fields, never for a vendor.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/driver/opencl.h"
+
+namespace ocltensor::opencl {
+
+// The two ways to write a kernel that performance calls for.
+enum class KernelStyle : uint8_t {
+  Cpu,  // one work-item sweeps a row or tile with float16 vectors; no local memory
+  Gpu,  // many work-items, a few elements each, local memory, coalesced access
+};
+
+struct Capabilities {
+  std::string name, vendor, platform, platform_version, driver_version, language_version;
+  cl_device_type type = 0;
+  uint32_t compute_units = 1;
+  uint32_t clock_mhz = 0;
+  uint32_t max_work_group_size = 1;
+  uint64_t global_memory = 0;
+  uint64_t largest_allocation = 0;
+  uint64_t local_memory = 0;
+  bool fp64 = false;
+  bool register_tiles = true;  // does a work-item keep tens of numbers in registers?
+  bool hides_fp64 = false;     // the compiler has it, and is told otherwise (OCLTENSOR_FLOAT64)
+  bool fp16_arithmetic = false;
+  bool int64_atomics = false;
+  bool unified_memory = false;
+
+  // From the table of driver facts.
+  KernelStyle style = KernelStyle::Gpu;
+  bool scalar_trigonometry = false;  // vector sin, cos and tan are wrong for large arguments
+  bool structs_by_value = true;      // kernel parameters may be structures
+  bool timestamps = true;            // profiling queues stamp their commands
+  bool launch_thread = false;        // streams hand launches to the driver in threads of their own
+  bool slow_compiler = false;        // tenths of a second a program, one at a time in a process
+  bool warp_shuffle_ptx = false;     // inline PTX `shfl.sync` works
+  uint32_t compute_capability = 0;   // NVIDIA's, times 10: 90 is Hopper; 0: another vendor's device
+  std::string build_options = "-cl-std=CL1.2";
+
+  // What a cached program depends on besides its source and options.
+  std::string identity() const { return name + "|" + driver_version + "|" + platform_version; }
+};
+
+Capabilities query_capabilities(cl_platform_id platform, cl_device_id device);
+
+}  // namespace ocltensor::opencl

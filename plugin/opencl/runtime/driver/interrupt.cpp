@@ -1,0 +1,61 @@
+// A handler that only wakes a thread: what is to be done waits for locks and writes files.
+#include "interrupt.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <mutex>
+#include <thread>
+
+#include "runtime/observe/profile_settings.h"
+
+namespace ocltensor::opencl::profiler {
+namespace {
+
+int wake[2] = {-1, -1};
+pid_t owner = 0;
+
+// SA_RESETHAND has put the default back: a second Ctrl-C ends the process at once.
+void on_interrupt(int) {
+  if (::getpid() != owner) {  // a child of fork(), which has no such thread
+    (void)::raise(SIGINT);
+    return;
+  }
+  const char byte = 0;
+  (void)!::write(wake[1], &byte, 1);
+}
+
+void watch() {
+  char byte;
+  if (::read(wake[0], &byte, 1) != 1) return;
+  finish();
+  (void)::kill(::getpid(), SIGINT);
+}
+
+void install() {
+  struct sigaction now {};
+  if (::sigaction(SIGINT, nullptr, &now) != 0 || now.sa_handler != SIG_DFL) return;
+  if (::pipe2(wake, O_CLOEXEC) != 0) return;
+  owner = ::getpid();
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the program's own threads
+  std::thread(watch).detach();
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  struct sigaction ours {};
+  ours.sa_handler = on_interrupt;
+  ours.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigemptyset(&ours.sa_mask);
+  (void)::sigaction(SIGINT, &ours, nullptr);
+}
+
+}  // namespace
+
+void finish_on_interrupt() {
+  static std::once_flag once;
+  std::call_once(once, install);
+}
+
+}  // namespace ocltensor::opencl::profiler

@@ -1,0 +1,199 @@
+// OpenCL buffers as the pool's segments, streams as its clock.
+#include "memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <exception>
+#include <unordered_map>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "runtime/device/device.h"
+#include "runtime/driver/process.h"
+#include "runtime/memory/staging.h"
+#include "runtime/observe/recorder.h"
+#include "runtime/observe/verbose.h"
+#include "runtime/queue/stream.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+struct Owners {
+  std::mutex mutex;
+  std::unordered_map<const runtime::Pool*, Device*> devices;
+};
+Owners& owners() {
+  static Owners& table = *new Owners;  // leaked: memory may be freed until the last thread ends
+  return table;
+}
+
+runtime::PoolOptions options_for(Device& device, uint64_t recommended) {
+  runtime::PoolOptions options;
+  options.recommended_bytes = recommended;
+  options.physical_bytes = device.caps().global_memory;
+  options.high_ratio = config::get_double(config::Knob::HighWatermarkRatio);
+  options.low_ratio = config::low_watermark_ratio(device.caps().unified_memory);
+  // A step's memory grows and shrinks, and a GPU's is used for nothing else meanwhile.
+  if (!device.caps().unified_memory) options.keep_free = 1;
+  options.debug = static_cast<uint32_t>(config::get_int(config::Knob::DebugAllocator));
+  options.log = [](const std::string& line) { print_verbose("allocator", line); };
+  return options;
+}
+
+}  // namespace
+
+runtime::AddressSpace& address_space() {
+  static auto& space =
+      *new runtime::AddressSpace();  // leaked: addresses stay unreadable to the end
+  return space;
+}
+
+Place resolve(tb_address address, int64_t low, int64_t high) {
+  const runtime::Location place = address_space().resolve(address);
+  check(static_cast<bool>(place), "{:#x} is not an address of device memory", address);
+  check(static_cast<int64_t>(place.offset) + low >= 0 &&
+            place.offset + static_cast<uint64_t>(high) <= place.bytes,
+        "bytes {} to {} around address {:#x} are not all inside its allocation", low, high,
+        address);
+  return {static_cast<cl_mem>(place.segment), place.offset};
+}
+
+Device& device_of(tb_address address) {
+  const runtime::Location place = address_space().resolve(address);
+  check(static_cast<bool>(place), "{:#x} is not an address of device memory", address);
+  std::lock_guard lock(owners().mutex);
+  return *owners().devices.at(place.pool);
+}
+
+Memory::Memory(Device& device) : device_(device) {
+  pool_.reset(new runtime::Pool(address_space(), *this, *this,
+                                options_for(device, recommended_memory(device.caps()))));
+  std::lock_guard lock(owners().mutex);
+  owners().devices[pool_.get()] = &device_;
+}
+Memory::~Memory() = default;
+
+uint64_t recommended_memory(const Capabilities& caps) {
+  return caps.unified_memory ? caps.global_memory / 4 * 3 : caps.global_memory / 20 * 19;
+}
+
+tb_address Memory::allocate(uint64_t bytes, Stream& stream) {
+  check_process();
+  const tb_address address = pool_->allocate(bytes, stream.id());
+  if (recorder::recording()) [[unlikely]]
+    recorder::allocated(address, bytes);
+  return address;
+}
+
+void Memory::free(tb_address address, Stream& stream) {
+  check_process();
+  pool_->free(address, stream.id());
+}
+
+// Asks for huge pages on a CPU driver's buffer before it is touched: sweeps of large tensors then
+// miss the TLB a 512th as often. Only a hint: no failure matters.
+void advise_huge_pages(Device& device, cl_mem buffer, uint64_t bytes) {
+  constexpr uint64_t kWorth = 4 << 20;
+  if ((device.caps().type & CL_DEVICE_TYPE_CPU) == 0 || bytes < kWorth) return;
+  const cl_command_queue queue = device.service_queue();
+  cl_int code = CL_SUCCESS;
+  void* memory = cl().clEnqueueMapBuffer(queue, buffer, CL_TRUE, CL_MAP_WRITE_INVALIDATE_REGION, 0,
+                                         bytes, 0, nullptr, nullptr, &code);
+  if (code != CL_SUCCESS) return;
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const uintptr_t begin = (reinterpret_cast<uintptr_t>(memory) + page - 1) / page * page;
+  const uintptr_t end = (reinterpret_cast<uintptr_t>(memory) + bytes) / page * page;
+  madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+  cl().clEnqueueUnmapMemObject(queue, buffer, memory, 0, nullptr, nullptr);
+  cl().clFinish(queue);
+}
+
+void* Memory::create(uint64_t bytes) {
+  cl_int code = CL_SUCCESS;
+  const cl_mem_flags flags =
+      CL_MEM_READ_WRITE | (device_.caps().unified_memory ? CL_MEM_ALLOC_HOST_PTR : 0);
+  Handle<cl_mem> buffer(cl().clCreateBuffer(device_.context(), flags, bytes, nullptr, &code));
+  if (code == CL_SUCCESS && !device_.caps().unified_memory) {
+    // Drivers of discrete devices allocate on first use; touch it now, so that it is this call that
+    // fails.
+    const cl_uint zero = 0;
+    const cl_command_queue queue = device_.service_queue();
+    code = cl().clEnqueueFillBuffer(queue, buffer.get(), &zero, sizeof zero, 0, sizeof zero, 0,
+                                    nullptr, nullptr);
+    if (code == CL_SUCCESS) code = cl().clFinish(queue);
+  }
+  if (code == CL_SUCCESS) advise_huge_pages(device_, buffer.get(), bytes);
+  if (code != CL_SUCCESS)
+    throw Error(TB_E_OUT_OF_MEMORY, 0,
+                fmt::format("the driver has no buffer of {} bytes: {}", bytes, error_name(code)),
+                code);
+  return buffer.release();
+}
+
+void Memory::destroy(void* segment) {
+  // The driver keeps a buffer for the commands that it knows of.
+  for (const auto& stream : device_.streams()) stream->submit_launches();
+  cl().clReleaseMemObject(static_cast<cl_mem>(segment));
+}
+uint64_t Memory::largest_allocation() { return device_.caps().largest_allocation; }
+
+uint64_t Memory::current(runtime::StreamId stream) {
+  const auto found = device_.find_stream(stream);
+  return found ? found->enqueued() : 0;
+}
+bool Memory::passed(runtime::StreamId stream, uint64_t ticket) {
+  const auto found = device_.find_stream(stream);
+  return !found || found->passed(ticket);
+}
+void Memory::wait(runtime::StreamId stream, uint64_t ticket) {
+  if (const auto found = device_.find_stream(stream)) found->wait(ticket);
+}
+
+void* Memory::allocate_host(uint64_t bytes) {
+  Pinned pinned{std::max<uint64_t>(bytes, 1), {}};
+  void* memory = allocate_pinned(device_, pinned.bytes, pinned.buffer);
+  pool_->count_pinned(static_cast<int64_t>(pinned.bytes));
+  std::lock_guard lock(host_mutex_);
+  host_.emplace(reinterpret_cast<uintptr_t>(memory), std::move(pinned));
+  return memory;
+}
+
+bool Memory::free_host(void* memory) {
+  if (!is_host(memory)) return false;
+  std::exception_ptr failure;
+  // Copies may still read or write it, those of other devices, too. What was refused is left to
+  // the stream's next call: this one may be a destructor's.
+  for (const auto& device : device_list().devices) {
+    if (!device->is_open()) continue;
+    for (const auto& stream : device->streams()) try {
+        stream->synchronize(false);
+      } catch (const Error&) {  // of earlier work; all of it has ended
+        failure = std::current_exception();
+      }
+  }
+  Pinned pinned;
+  {
+    std::lock_guard lock(host_mutex_);
+    const auto it = host_.find(reinterpret_cast<uintptr_t>(memory));
+    if (it == host_.end()) return false;
+    pinned = std::move(it->second);
+    host_.erase(it);
+  }
+  pool_->count_pinned(-static_cast<int64_t>(pinned.bytes));
+  free_pinned(device_, memory, pinned.buffer);
+  if (failure) std::rethrow_exception(failure);
+  return true;
+}
+
+bool Memory::is_host(const void* memory) {
+  const auto address = reinterpret_cast<uintptr_t>(memory);
+  std::lock_guard lock(host_mutex_);
+  auto it = host_.upper_bound(address);
+  if (it == host_.begin()) return false;
+  --it;
+  return address < it->first + it->second.bytes;
+}
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,122 @@
+// The pooled, stream-ordered memory policy of one device. Free of any driver: what it needs from
+// one comes through SegmentSource and StreamClock.
+//
+// Memory comes from the driver in segments, which are split into blocks; free neighbours coalesce.
+// A free block belongs to the stream that it was allocated for, and that stream may take it again
+// at once, since it is in order; another stream only after the ticket of the time it was freed has
+// passed. Reserved memory stays within 1.5 times the peak in use: fully free segments are given
+// back before new ones are made.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/error.h"
+#include "runtime/memory/address_space.h"
+#include "tensor_backend/plugin.h"
+
+namespace ocltensor::runtime {
+
+// Identifies a stream of one device: a pointer or a counter. An id may be used again after
+// Pool::forget_stream.
+using StreamId = uint64_t;
+inline constexpr StreamId kNoStream = ~uint64_t{0};  // not a valid stream
+
+// Makes driver buffers. Called with the pool's lock held: must not call the pool.
+class SegmentSource {
+ public:
+  virtual ~SegmentSource() = default;
+  // Never null; throws Error(TB_E_OUT_OF_MEMORY) when the driver has no memory.
+  virtual void* create(uint64_t bytes) = 0;
+  virtual void destroy(void* segment) = 0;    // no work uses it any more; must not throw
+  virtual uint64_t largest_allocation() = 0;  // asked once
+};
+
+// Progress of streams. A ticket numbers the work enqueued so far; tickets of a stream only grow.
+class StreamClock {
+ public:
+  virtual ~StreamClock() = default;
+  // Ticket that covers all work enqueued on the stream so far. Called on every free with the pool's
+  // lock held: a load of a counter, no driver call.
+  virtual uint64_t current(StreamId stream) = 0;
+  // Has all work up to the ticket finished? Must become true in time without a wait, so it has to
+  // flush what is only queued. Must not block nor call the pool (its lock is held).
+  // Asked only when a block of another stream is wanted or a segment is to be released. True for
+  // streams that are gone.
+  virtual bool passed(StreamId stream, uint64_t ticket) = 0;
+  // Flushes and waits. Called without the pool's lock; may throw (device lost).
+  virtual void wait(StreamId stream, uint64_t ticket) = 0;
+};
+
+enum : uint32_t {  // OCLTENSOR_DEBUG_ALLOCATOR
+  kDebugProfiling = 1,
+  kDebugAllocations = 2,
+  kDebugRecycles = 4,
+  kDebugReleases = 8,
+  kDebugLargeOnly = 16,
+  kDebugIsolated = 32  // a segment of the exact size for each allocation
+};
+
+struct PoolOptions {
+  uint64_t recommended_bytes = 0;  // base of both ratios
+  uint64_t physical_bytes = 0;     // the hard limit is clamped to it; 0: unknown
+  double high_ratio = 1.7;         // 0..2 of recommended_bytes; 0: no hard limit
+  double low_ratio = 1.4;          // 0..2, clamped to the high one; 0: no garbage collection
+  // How much of the recent peak may be fully free when more is made; 1: all. What is beyond goes
+  // back, which may wait for the device: right where the system needs the memory, too.
+  double keep_free = 0.125;
+  uint32_t debug = 0;                           // kDebug*
+  std::function<void(const std::string&)> log;  // called with no lock held
+};
+
+struct BlockInfo {
+  tb_address base;
+  uint64_t requested;
+  uint64_t bytes;  // the block, requested rounded up
+  StreamId stream;
+  void* segment;
+  uint64_t offset;  // of base in the segment
+};
+
+class PoolState;
+
+// Thread-safe. All errors are ocltensor::Error. allocate and empty_cache may wait for any stream of
+// the device: hold no lock then that StreamClock::wait or another thread's progress needs.
+class Pool {
+ public:
+  Pool(AddressSpace& space, SegmentSource& source, StreamClock& clock, PoolOptions options);
+  ~Pool();  // destroys all segments; no work may be using them
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  // As in tb_memory_api. 0 bytes gives 0. Multiples of 512; one past the end of an allocation is
+  // never the start of another.
+  tb_address allocate(uint64_t bytes, StreamId stream);
+  void free(tb_address address, StreamId stream);
+  void record_use(tb_address address, StreamId stream);
+  BlockInfo info(tb_address address) const;  // any address inside a live block, else TB_E_INVALID
+
+  void empty_cache();  // waits for pending frees, then releases every unoccupied segment
+  // The stream is finished and goes away; what it holds becomes anybody's.
+  void forget_stream(StreamId stream);
+
+  void fill_stats(tb_memory_stats& stats) const;  // all but struct_size
+  void reset_peak_stats();
+  void reset_accumulated_stats();
+  void count_pinned(int64_t delta);  // for pinned_bytes, which others allocate
+
+  void set_watermarks(double high, double low);  // each 0..2; effective at once
+  void set_fraction(double fraction);            // the high one alone
+  // Bytes left up to the low limit; 0 above it, UINT64_MAX if there is none. A runtime commits
+  // its queues more often when this is small. Lock-free.
+  uint64_t low_watermark_slack() const;
+
+  void verify() const;  // walks all segments; TB_E_INTERNAL if an invariant is broken (tests)
+
+ private:
+  const std::unique_ptr<PoolState> state_;
+};
+
+}  // namespace ocltensor::runtime

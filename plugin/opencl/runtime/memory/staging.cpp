@@ -1,0 +1,85 @@
+// Chunks of page-locked memory.
+#include "staging.h"
+
+#include <cstdlib>
+
+#include "base/error.h"
+#include "runtime/device/device.h"
+
+namespace ocltensor::opencl {
+
+void* allocate_pinned(Device& device, uint64_t bytes, Handle<cl_mem>& buffer) {
+  if (device.caps().unified_memory) {  // nothing to gain from the driver's memory
+    void* memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    if (memory == nullptr)
+      fail(TB_E_OUT_OF_MEMORY, "{} bytes of host memory are not to be had", bytes);
+    return memory;
+  }
+  cl_int code = CL_SUCCESS;
+  buffer.reset(cl().clCreateBuffer(device.context(), CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
+                                   bytes, nullptr, &code));
+  check_cl(code, "clCreateBuffer (pinned)");
+  void* memory =
+      cl().clEnqueueMapBuffer(device.service_queue(), buffer.get(), CL_TRUE,
+                              CL_MAP_READ | CL_MAP_WRITE, 0, bytes, 0, nullptr, nullptr, &code);
+  check_cl(code, "clEnqueueMapBuffer (pinned)");
+  return memory;
+}
+
+void free_pinned(Device& device, void* memory, Handle<cl_mem>& buffer) {
+  if (buffer) {
+    cl().clEnqueueUnmapMemObject(device.service_queue(), buffer.get(), memory, 0, nullptr, nullptr);
+    cl().clFinish(device.service_queue());
+    buffer.reset(nullptr);
+  } else {
+    std::free(memory);
+  }
+}
+
+Staging::~Staging() {
+  for (Chunk& chunk : chunks_) free_pinned(device_, chunk.memory, chunk.buffer);
+}
+
+cl_int Staging::mark(cl_command_queue queue, const char*& call) {
+  if (chunks_.empty() || chunks_[current_].left) return CL_SUCCESS;
+  call = "clEnqueueMarkerWithWaitList";
+  return cl().clEnqueueMarkerWithWaitList(queue, 0, nullptr, chunks_[current_].left.out());
+}
+
+cl_int Staging::next_chunk(cl_command_queue queue, const char*& call) {
+  if (const cl_int code = mark(queue, call); code != CL_SUCCESS) return code;
+  if (chunks_.size() < kMaxChunks) {
+    Chunk chunk;
+    chunk.memory = static_cast<unsigned char*>(allocate_pinned(device_, kChunkBytes, chunk.buffer));
+    chunks_.push_back(std::move(chunk));
+    current_ = chunks_.size() - 1;
+    return CL_SUCCESS;
+  }
+  const size_t next = (current_ + 1) % chunks_.size();
+  if (const cl_event event = chunks_[next].left.get()) {
+    call = "clFlush";
+    if (const cl_int code = cl().clFlush(queue); code != CL_SUCCESS) return code;
+    call = "clWaitForEvents";
+    if (const cl_int code = cl().clWaitForEvents(1, &event); code != CL_SUCCESS) return code;
+    chunks_[next].left.reset(nullptr);
+  }
+  chunks_[next].taken = 0;
+  current_ = next;
+  return CL_SUCCESS;
+}
+
+void Staging::finished() {
+  for (Chunk& chunk : chunks_) chunk.left.reset(nullptr);
+}
+
+void* Staging::take(uint64_t bytes) {
+  constexpr uint64_t kAlign = 128;
+  const uint64_t rounded = (bytes + kAlign - 1) / kAlign * kAlign;
+  if (chunks_.empty() || chunks_[current_].taken + rounded > kChunkBytes) return nullptr;
+  void* memory = chunks_[current_].memory + chunks_[current_].taken;
+  chunks_[current_].taken += rounded;
+  chunks_[current_].left.reset(nullptr);
+  return memory;
+}
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,52 @@
+// Staging memory of one stream: page-locked chunks through which copies from and to ordinary host
+// memory go, so that small uploads need not wait and large ones reach the bus's speed.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/driver/opencl.h"
+
+namespace ocltensor::opencl {
+
+class Device;
+
+// Not thread-safe: used under its stream's lock.
+class Staging {
+ public:
+  static constexpr uint64_t kChunkBytes = uint64_t{4} << 20;
+  static constexpr size_t kMaxChunks = 4;
+  static constexpr uint64_t kSmall = uint64_t{256} << 10;  // one copy, that nobody waits for
+
+  explicit Staging(Device& device) : device_(device) {}
+  ~Staging();
+
+  // Part of a chunk, `bytes` <= kChunkBytes; null where the chunk has no room: next_chunk().
+  void* take(uint64_t bytes);
+  // All copies of the chunk are on `queue`. Waits only if all chunks are still in use by earlier
+  // copies, or by what lies between them and their mark(). CL_SUCCESS, or what `call` gave: the
+  // chunk stays the full one then.
+  cl_int next_chunk(cl_command_queue queue, const char*& call);
+  // Notes that all copies of the chunk so far are on `queue`, and nothing behind them.
+  cl_int mark(cl_command_queue queue, const char*& call);
+  // No copy is under way any more, on whatever queue.
+  void finished();
+
+ private:
+  struct Chunk {
+    Handle<cl_mem> buffer;  // null: ordinary memory (unified-memory devices)
+    unsigned char* memory = nullptr;
+    uint64_t taken = 0;
+    Handle<cl_event> left;  // reached when its copies have run; null: not marked, or they have
+  };
+
+  Device& device_;
+  std::vector<Chunk> chunks_;
+  size_t current_ = 0;
+};
+
+// Page-locked memory from the driver, mapped for the process's life or until freed.
+void* allocate_pinned(Device& device, uint64_t bytes, Handle<cl_mem>& buffer);
+void free_pinned(Device& device, void* memory, Handle<cl_mem>& buffer);
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,219 @@
+// Building, caching and loading programs.
+#include "program.h"
+
+#include <atomic>
+#include <chrono>
+#include <vector>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "runtime/ahead/build_ahead.h"
+#include "runtime/driver/process.h"
+#include "runtime/observe/profiler.h"
+#include "runtime/observe/recorder.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+std::string build_log(cl_program program, cl_device_id device) {
+  size_t size = 0;
+  if (cl().clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size) !=
+      CL_SUCCESS)
+    return {};
+  std::string text(size, 0);
+  if (cl().clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, size, text.data(),
+                                 nullptr) != CL_SUCCESS)
+    return {};
+  return text.c_str();
+}
+
+// Empty where the driver gives none.
+std::vector<unsigned char> binary_of(cl_program program) {
+  size_t size = 0;
+  if (cl().clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr) !=
+          CL_SUCCESS ||
+      size == 0)
+    return {};
+  std::vector<unsigned char> binary(size);
+  unsigned char* target = binary.data();
+  if (cl().clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof target, &target, nullptr) !=
+      CL_SUCCESS)
+    return {};
+  return binary;
+}
+
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+std::atomic<int64_t> building_ns{0};  // what builds took, all together
+
+// Says what is being compiled, once a second at most: it may take a model's first step minutes.
+void tell_progress(const char* what) {
+  static std::atomic<int64_t> due{0};
+  const int64_t now = now_ns();
+  int64_t last = due.load(std::memory_order_relaxed);
+  if (now < last || !due.compare_exchange_strong(last, now + 1'000'000'000)) return;
+  logging::info("program", "compiling {}, after {} programs in {:.1f} s", what,
+                build_counters().builds.load(), static_cast<double>(building_ns) / 1e9);
+}
+
+}  // namespace
+
+BuildCounters& build_counters() {
+  static BuildCounters counters;
+  return counters;
+}
+
+void ProgramCache::compile(cl_program program, const std::string& options, const char* what) {
+  const cl_int code = cl().clBuildProgram(program, 1, &device_, options.c_str(), nullptr, nullptr);
+  if (code == CL_BUILD_PROGRAM_FAILURE || code == CL_INVALID_BUILD_OPTIONS) {
+    const std::string text_of_log = build_log(program, device_);
+    throw Error(TB_E_COMPILE, 0,
+                fmt::format("{} did not compile for {}: {}\n{}", what, caps_.name, error_name(code),
+                            text_of_log),
+                code);
+  }
+  check_cl(code, "clBuildProgram");
+  if (!logging::enabled(logging::Level::Debug)) return;
+  if (const std::string said = build_log(program, device_); !said.empty())
+    logging::debug("program", "the compiler says of {}: {}", what, said);
+}
+
+Handle<cl_program> ProgramCache::build(const std::string& text, const std::string& options,
+                                       const char* what) {
+  const profiler::HostCall traced("build", what);
+  const char* lines = text.c_str();
+  const size_t length = text.size();
+  cl_int code = CL_SUCCESS;
+  Handle<cl_program> program(cl().clCreateProgramWithSource(context_, 1, &lines, &length, &code));
+  check_cl(code, "clCreateProgramWithSource");
+  tell_progress(what);
+  const int64_t begin = now_ns();
+  compile(program.get(), options, what);
+  for (const ProgramFinisher* finisher : program_finishers())
+    if (finisher->wants(caps_, text)) program = finished(program.get(), *finisher, options, what);
+  recorder::describe(program.get(), text, options, what);  // custom programs come this way alone
+  ++build_counters().builds;
+  const int64_t elapsed = now_ns() - begin;
+  building_ns += elapsed;
+  logging::debug("program", "built {} in {:.1f} ms", what, static_cast<double>(elapsed) / 1e6);
+  return program;
+}
+
+Handle<cl_program> ProgramCache::finished(cl_program program, const ProgramFinisher& finisher,
+                                          const std::string& options, const char* what) {
+  const std::vector<unsigned char> compiled = binary_of(program);
+  const std::string text = finisher.finish(std::string(compiled.begin(), compiled.end()));
+  Handle<cl_program> result = from_binary({text.begin(), text.end()});
+  check(static_cast<bool>(result), "{}: the driver does not take the changed program", what);
+  compile(result.get(), options, what);
+  return result;
+}
+
+Handle<cl_program> ProgramCache::from_binary(const std::vector<unsigned char>& binary) {
+  const unsigned char* bytes = binary.data();
+  const size_t size = binary.size();
+  cl_int status = CL_SUCCESS;
+  cl_int code = CL_SUCCESS;
+  Handle<cl_program> program(
+      cl().clCreateProgramWithBinary(context_, 1, &device_, &size, &bytes, &status, &code));
+  if (code != CL_SUCCESS || status != CL_SUCCESS) return {};
+  return program;
+}
+
+Handle<cl_program> ProgramCache::load(const disk_cache::Key& key, const std::string& options,
+                                      const char* what) {
+  const auto binary = disk_cache::load(key);
+  if (!binary) return {};
+  const profiler::HostCall traced("load", what);
+  Handle<cl_program> program = from_binary(*binary);
+  if (!program ||
+      cl().clBuildProgram(program.get(), 1, &device_, options.c_str(), nullptr,
+                          nullptr) != CL_SUCCESS) {  // another driver's, or damaged: build it again
+    disk_cache::remove(key);
+    return {};
+  }
+  ++build_counters().loads;
+  return program;
+}
+
+void ProgramCache::save(const disk_cache::Key& key, cl_program program) {
+  if (const std::vector<unsigned char> binary = binary_of(program); !binary.empty())
+    disk_cache::store(key, binary);
+}
+
+disk_cache::Key ProgramCache::disk_key(const Text& text) const {
+  return disk_cache::key_of(text.source + "\n" + text.options + "\n" + caps_.identity());
+}
+
+Handle<cl_program> ProgramCache::load_or_build(const Text& text, const char* what) {
+  const auto key = disk_key(text);
+  if (auto program = load(key, text.options, what)) return program;
+  build_ahead::program_missing(caps_, index_, what);
+  const disk_cache::Claim claim(key, disk_cache::Claim::kPatience);
+  if (claim.waited())  // for a process that was building it
+    if (auto program = load(key, text.options, what)) return program;
+  auto program = build(text.source, text.options, what);
+  save(key, program.get());
+  return program;
+}
+
+ProgramCache::Text ProgramCache::text_of(const Source& source, const std::string& defines) const {
+  // Every kernel may ask for the device's style; launchers need not say it.
+  const char* style =
+      caps_.style == KernelStyle::Cpu ? "#define CPU_STYLE 1\n" : "#define CPU_STYLE 0\n";
+  Text text{style + defines + expand(source), caps_.build_options};
+  if (caps_.hides_fp64) text.source = "#undef cl_khr_fp64\n" + text.source;
+  if (config::get_bool(config::Knob::FastMath)) text.options += " -cl-fast-relaxed-math";
+  if (!caps_.structs_by_value) text.source = structures_in_memory(text.source);
+  return text;
+}
+
+void ProgramCache::build_ahead(const Source& source, const std::string& defines) {
+  const Text text = text_of(source, defines);
+  const auto key = disk_key(text);
+  const disk_cache::Claim claim(key, std::chrono::milliseconds(0));
+  if (claim.held() && !disk_cache::contains(key))
+    save(key, build(text.source, text.options, source.path).get());
+}
+
+bool ProgramCache::has(const Source& source, const Defines& defines) {
+  const Text text = text_of(source, defines.source());
+  {
+    std::lock_guard lock(mutex_);
+    if (programs_.contains(disk_cache::key_of(text.source + text.options))) return true;
+  }
+  return disk_cache::contains(disk_key(text));
+}
+
+cl_program ProgramCache::get(const Source& source, const Defines& defines) {
+  check_process();
+  const std::string lines = defines.source();
+  const Text text = text_of(source, lines);
+  const auto key = disk_cache::key_of(text.source + text.options);
+  std::shared_ptr<Slot> slot;
+  {
+    std::lock_guard lock(mutex_);
+    auto& entry = programs_[key];
+    if (!entry) {
+      entry = std::make_shared<Slot>();
+      logging::debug("program", "first use of {} {}", source.path, build_ahead::on_one_line(lines));
+    }
+    slot = entry;
+  }
+  bool found = true;
+  std::call_once(slot->once, [&] {
+    found = false;
+    slot->program = load_or_build(text, source.path);
+    // Also where a binary was loaded: a capture holds sources.
+    recorder::describe(slot->program.get(), text.source, text.options, source.path);
+  });
+  if (found) profiler::note("hit", source.path);
+  return slot->program.get();
+}
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,79 @@
+// Programs of one device, built from source at first use and shared by all threads; in memory by
+// specialisation, on disk by content.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/driver/capabilities.h"
+#include "runtime/driver/opencl.h"
+#include "runtime/program/defines.h"
+#include "runtime/program/disk_cache.h"
+#include "runtime/program/source.h"
+
+namespace ocltensor::opencl {
+
+struct BuildCounters {
+  std::atomic<uint64_t> builds{0};  // compiled from source
+  std::atomic<uint64_t> loads{0};   // taken from disk
+};
+BuildCounters& build_counters();
+
+// A change to programs between the compiler and the device, for instructions that a vendor's OpenCL
+// C has no word for.
+struct ProgramFinisher {
+  bool (*wants)(const Capabilities& caps, const std::string& source);
+  // The program's binary to the one that is used. Throws Error(TB_E_COMPILE).
+  std::string (*finish)(const std::string& binary);
+};
+// Of all providers of kernels: plugin/opencl/providers.cpp, above this room, has the table.
+std::span<const ProgramFinisher* const> program_finishers();
+
+class ProgramCache {
+ public:
+  ProgramCache(cl_context context, cl_device_id device, const Capabilities& caps, int index)
+      : context_(context), device_(device), caps_(caps), index_(index) {}
+
+  // Thread-safe; two threads that want the same program build it once. Throws Error(TB_E_COMPILE)
+  // with the compiler's log.
+  cl_program get(const Source& source, const Defines& defines);
+  // Can get() answer without a compiler?
+  bool has(const Source& source, const Defines& defines);
+  // Compiles a program into the cache on disk, unless it is there or another process is about it.
+  // `defines` as of Defines::source(). Throws as get() does.
+  void build_ahead(const Source& source, const std::string& defines);
+  // Not shared. Finished, if a finisher wants it.
+  Handle<cl_program> build(const std::string& text, const std::string& options, const char* what);
+
+ private:
+  struct Slot {
+    std::once_flag once;
+    Handle<cl_program> program;
+  };
+  struct Text {
+    std::string source, options;
+  };
+  Text text_of(const Source& source, const std::string& defines) const;
+  disk_cache::Key disk_key(const Text& text) const;
+  Handle<cl_program> load_or_build(const Text& text, const char* what);
+  Handle<cl_program> load(const disk_cache::Key& key, const std::string& options, const char* what);
+  Handle<cl_program> from_binary(const std::vector<unsigned char>& binary);  // null: not taken
+  void save(const disk_cache::Key& key, cl_program program);
+  Handle<cl_program> finished(cl_program program, const ProgramFinisher& finisher,
+                              const std::string& options, const char* what);
+  void compile(cl_program program, const std::string& options, const char* what);
+
+  cl_context context_;
+  cl_device_id device_;
+  const Capabilities& caps_;
+  const int index_;
+  std::mutex mutex_;
+  std::unordered_map<disk_cache::Key, std::shared_ptr<Slot>, disk_cache::KeyHash> programs_;
+};
+
+}  // namespace ocltensor::opencl

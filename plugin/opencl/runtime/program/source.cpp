@@ -1,0 +1,94 @@
+// Expanding #include lines of kernel sources.
+#include "source.h"
+
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "kernel_sources.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+void append(const Source& source, std::set<std::string>& seen, std::string& out) {
+  const std::string path = source.path;
+  if (!seen.insert(path).second) return;
+  std::istringstream lines(text_of(source));
+  std::string line;
+  int number = 0;
+  out += "#line 1 \"" + path + "\"\n";
+  while (std::getline(lines, line)) {
+    ++number;
+    constexpr std::string_view kInclude = "#include \"";
+    if (!line.starts_with(kInclude)) {
+      out += line + "\n";
+      continue;
+    }
+    const std::string name = line.substr(kInclude.size(), line.rfind('"') - kInclude.size());
+    const Source* included = nullptr;
+    for (const Source* candidate : kernel_sources::all())
+      if (std::string_view(candidate->path).ends_with("/" + name)) included = candidate;
+    if (included == nullptr)
+      fail(TB_E_COMPILE, "{}:{}: there is no header {} under kernels", path, number, name);
+    append(*included, seen, out);
+    out += "#line " + std::to_string(number + 1) + " \"" + path + "\"\n";
+  }
+}
+
+}  // namespace
+
+std::string text_of(const Source& source) {
+  const std::string folder = config::get_string(config::Knob::KernelDir);
+  if (folder.empty()) return source.text;
+  std::ifstream file(folder + "/" + source.path);
+  if (!file)
+    fail(TB_E_COMPILE, "OCLTENSOR_KERNEL_DIR={}: it has no readable file {}", folder, source.path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::string expand(const Source& source) {
+  std::string out;
+  std::set<std::string> seen;
+  append(source, seen, out);
+  return out;
+}
+
+std::string structures_in_memory(const std::string& text) {
+  static const std::regex kParameter(R"(const (\w+Params) (\w+))");
+  std::string out;
+  size_t at = 0;
+  for (;;) {
+    const size_t kernel = text.find("__kernel void", at);
+    if (kernel == std::string::npos) return out + text.substr(at);
+    const size_t open = text.find('(', kernel);
+    size_t close = open;
+    for (int depth = 0; close < text.size(); ++close) {
+      if (text[close] == '(') ++depth;
+      if (text[close] == ')' && --depth == 0) break;
+    }
+    const size_t body = text.find('{', close);
+    if (body == std::string::npos) return out + text.substr(at);
+    const std::string parameters = text.substr(open, close - open);
+    out += text.substr(at, open - at) +
+           std::regex_replace(parameters, kParameter,
+                              "__global const char *$2_base, ulong $2_offset") +
+           text.substr(close, body + 1 - close);
+    // Word by word: Mesa 22.3's compiler crashes where a structure is copied whole from global
+    // memory.
+    for (std::sregex_iterator m(parameters.begin(), parameters.end(), kParameter), none; m != none;
+         ++m)
+      out += fmt::format(
+          " {0} {1}; {{ __global const uint *from_ = (__global const uint *)({1}_base + "
+          "{1}_offset); uint *to_ = (uint *)&{1}; "
+          "for (int k_ = 0; k_ < sizeof({0}) / 4; ++k_) to_[k_] = from_[k_]; }}",
+          m->str(1), m->str(2));
+    at = body + 1;
+  }
+}
+
+}  // namespace ocltensor::opencl

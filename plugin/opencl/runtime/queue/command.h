@@ -1,0 +1,43 @@
+// A command of a stream on its way to the driver: a launch, or a transfer that nobody waits for.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "runtime/driver/opencl.h"
+#include "runtime/observe/profiler.h"
+#include "runtime/queue/kernel_arguments.h"
+
+namespace ocltensor::opencl {
+
+class Kernel;
+
+struct Range {
+  uint32_t rank;
+  std::array<size_t, 3> global;
+  std::array<size_t, 3> local;  // all 0: the driver chooses
+};
+
+// The buffers and `memory` stay until the stream has passed the command.
+struct Transfer {
+  enum class Kind : uint8_t { Write, Copy, Fill } kind = Kind::Write;
+  cl_mem target = nullptr;
+  uint64_t target_offset = 0, bytes = 0;
+  const void* memory = nullptr;  // of a write: where it reads
+  cl_mem source = nullptr;       // of a copy
+  uint64_t source_offset = 0;
+  std::array<unsigned char, 16> pattern{};  // of a fill
+  uint32_t pattern_bytes = 0;
+};
+
+struct Command {
+  Kernel* kernel;  // null: the transfer
+  Range range;
+  ArgumentChanges changes;  // since the kernel's last launch
+  Transfer transfer;
+  std::optional<profiler::DeviceWork> work;  // while the profiler is on
+};
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,75 @@
+// The record of wrong values, and what its entries mean to a user.
+#include "faults.h"
+
+#include <array>
+#include <string>
+
+#include "base/error.h"
+#include "fault_record.h"
+#include "runtime/device/device.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+// A site is (operator + 1, kind, dimension), from the highest bits to the lowest.
+constexpr int32_t kDimensions = 32;
+constexpr int32_t kKinds = 8;
+static_assert(TB_MAX_RANK <= kDimensions);
+
+struct Kind {
+  tb_status status;
+  const char* text;  // of value 0, dimension 1, limit 2
+};
+constexpr std::array<Kind, 6> kTexts{{
+    {TB_E_INDEX, "index {0} is out of range for dimension {1} of size {2}"},
+    {TB_E_INDEX, "target {0} is out of range: there are {2} classes"},
+    {TB_E_INVALID, "a probability is not between 0 and 1"},
+    {TB_E_INVALID, "a weight is negative or not finite (row {0})"},
+    {TB_E_INVALID, "the sum of a row's weights is not positive (row {0})"},
+    {TB_E_INVALID, "ZeroDivisionError: an integer is divided by zero"},
+}};
+static_assert(kTexts.size() <= kKinds);
+
+}  // namespace
+
+int32_t fault_site(const Operator& op, FaultKind kind, int64_t dim) {
+  const auto index = static_cast<int32_t>(&op - operators().data());
+  return ((index + 1) * kKinds + static_cast<int32_t>(kind)) * kDimensions +
+         static_cast<int32_t>(dim);
+}
+
+cl_mem Faults::record() {
+  std::call_once(once_, [&] {
+    FaultRecord nothing{};
+    cl_int code = CL_SUCCESS;
+    Handle<cl_mem> record(cl().clCreateBuffer(device_.context(),
+                                              CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
+                                              sizeof nothing, &nothing, &code));
+    check_cl(code, "clCreateBuffer");
+    record_ = std::move(record);
+  });
+  return record_.get();
+}
+
+void Faults::raise_reported(cl_command_queue queue, uint64_t stream) {
+  if (!expected_.exchange(false, std::memory_order_acq_rel)) return;
+  FaultRecord found{};
+  check_cl(cl().clEnqueueReadBuffer(queue, record_.get(), CL_TRUE, 0, sizeof found, &found, 0,
+                                    nullptr, nullptr),
+           "clEnqueueReadBuffer (reported values)");
+  if (found.state == 0) [[likely]]
+    return;
+  const FaultRecord nothing{};
+  check_cl(cl().clEnqueueWriteBuffer(queue, record_.get(), CL_TRUE, 0, sizeof nothing, &nothing, 0,
+                                     nullptr, nullptr),
+           "clEnqueueWriteBuffer (reported values)");
+  const int32_t dim = found.site % kDimensions, rest = found.site / kDimensions;
+  const Kind& kind = kTexts.at(static_cast<size_t>(rest % kKinds));
+  const Operator& op = operators()[static_cast<size_t>(rest / kKinds - 1)];
+  fail(kind.status,
+       "{}: {} (found by the device in stream {} after the call had returned; later work was done "
+       "without the value; OCLTENSOR_CHECK_VALUES=0 does not report it)",
+       op.name, fmt::format(fmt::runtime(kind.text), found.value, dim, found.limit), stream);
+}
+
+}  // namespace ocltensor::opencl

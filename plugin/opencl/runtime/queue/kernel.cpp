@@ -1,0 +1,132 @@
+// Per-thread kernel objects, passed on to another thread when their owner ends: no driver call in a
+// thread's destructor.
+#include "kernel.h"
+
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/device/device.h"
+#include "runtime/program/program.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+// Asked for with the caller's defines, kept with a copy of them.
+template <typename D>
+struct BasicKey {
+  const Device* device;
+  uint32_t stream;  // 0 where launches of all streams are submitted by the thread that makes them
+  const Source* source;
+  const char* function;
+  D defines;
+};
+using Key = BasicKey<Defines>;
+using KeyView = BasicKey<const Defines&>;
+struct KeyHash {
+  using is_transparent = void;
+  template <typename D>
+  size_t operator()(const BasicKey<D>& key) const {
+    return key.defines.hash() ^ (reinterpret_cast<uintptr_t>(key.source) >> 4) ^
+           reinterpret_cast<uintptr_t>(key.function) * 31 ^ uint64_t { key.stream } << 48;
+  }
+};
+struct KeyEqual {
+  using is_transparent = void;
+  template <typename A, typename B>
+  bool operator()(const BasicKey<A>& a, const BasicKey<B>& b) const {
+    return a.device == b.device && a.stream == b.stream && a.source == b.source &&
+           a.defines == b.defines &&
+           (a.function == b.function || std::strcmp(a.function, b.function) == 0);
+  }
+};
+using Kernels = std::unordered_map<Key, std::unique_ptr<Kernel>, KeyHash, KeyEqual>;
+
+struct Shelf {
+  std::mutex mutex;
+  std::vector<Kernels*> free;
+};
+Shelf& shelf() {
+  static Shelf& s = *new Shelf;  // leaked: threads may end after exit handlers
+  return s;
+}
+
+// Borrows a set of kernels for the life of a thread.
+class Borrowed {
+ public:
+  Borrowed() {
+    std::lock_guard lock(shelf().mutex);
+    if (shelf().free.empty()) {
+      kernels_ = new Kernels;
+    } else {
+      kernels_ = shelf().free.back();
+      shelf().free.pop_back();
+    }
+  }
+  ~Borrowed() {
+    std::lock_guard lock(shelf().mutex);
+    shelf().free.push_back(kernels_);
+  }
+  Kernels& operator*() { return *kernels_; }
+
+ private:
+  Kernels* kernels_;
+};
+
+}  // namespace
+
+cl_int Kernel::apply(const ArgumentChanges& changes, std::string& call) const {
+  return changes.for_each([&](uint32_t index, size_t bytes, const void* value) {
+    const cl_int code = cl().clSetKernelArg(kernel_.get(), index, bytes, value);
+    if (code != CL_SUCCESS) [[unlikely]]
+      call = fmt::format("clSetKernelArg ({}, argument {}, {} bytes)", name_, index, bytes);
+    return code;
+  });
+}
+
+Launch& Launch::bytes(const void* data, size_t size) {
+  if (stream_.device().caps().structs_by_value) {
+    kernel_.set_arg(next_++, size, data);
+    return *this;
+  }
+  structures_.push_back(stream_.device().memory().allocate(size, stream_));
+  const Place place = resolve(structures_.back(), 0, static_cast<int64_t>(size));
+  stream_.write(place.buffer, place.offset, data, size, false);
+  return memory(structures_.back(), 0, static_cast<int64_t>(size));
+}
+
+Launch::~Launch() {
+  for (const tb_address address : structures_) try {
+      stream_.device().memory().free(address, stream_);
+    } catch (const Error&) {  // a lost device: the memory is gone anyway
+    }
+}
+
+Kernel& find_kernel(Stream& stream, const Source& source, const char* function,
+                    const Defines& defines) {
+  thread_local Borrowed borrowed;
+  Device& device = stream.device();
+  const uint32_t owner = stream.has_launch_thread() ? stream.place() : 0;
+  const KeyView key{&device, owner, &source, function, defines};
+  if (const auto it = (*borrowed).find(key); it != (*borrowed).end()) [[likely]]
+    return *it->second;
+  if (Rehearsal& rehearsal = stream.rehearsal();
+      rehearsal.is_on() && !device.programs().has(source, defines)) {
+    thread_local Kernel unready(nullptr, "a kernel that has not been built");
+    rehearsal.note(source, defines);
+    return unready;
+  }
+  const cl_program program = device.programs().get(source, defines);
+  cl_int code = CL_SUCCESS;
+  const cl_kernel kernel = cl().clCreateKernel(program, function, &code);
+  if (code != CL_SUCCESS)
+    throw Error(TB_E_INTERNAL, 0,
+                fmt::format("{} has no kernel {}: {}", source.path, function, error_name(code)),
+                code);
+  auto& slot = (*borrowed)[Key{&device, owner, &source, function, defines}];
+  slot = std::make_unique<Kernel>(kernel, function);
+  return *slot;
+}
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,140 @@
+// Kernels and launches. A kernel object belongs to one thread (clSetKernelArg is not safe on a
+// shared one), where launches go through a stream's launch thread also to one stream, and remembers
+// its arguments, so that a repeated launch sets only what changed.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "base/error.h"
+#include "runtime/driver/opencl.h"
+#include "runtime/memory/memory.h"
+#include "runtime/program/defines.h"
+#include "runtime/program/source.h"
+#include "runtime/queue/kernel_arguments.h"
+#include "runtime/queue/stream.h"
+
+namespace ocltensor::opencl {
+
+class Kernel {
+ public:
+  Kernel(cl_kernel kernel, const char* name) : kernel_(kernel), name_(name) {}
+  cl_kernel get() const { return kernel_.get(); }
+  // Stands for a kernel whose program has not been built (see Rehearsal): it is never launched.
+  bool is_unready() const { return kernel_.get() == nullptr; }
+  const char* name() const { return name_; }
+
+  // Kept until the next launch hands it to the driver. `value` null: `bytes` of local memory.
+  void set_arg(uint32_t index, size_t bytes, const void* value) {
+    if (is_unready()) [[unlikely]]
+      return;
+    const bool small =
+        index < kRemembered && value != nullptr && bytes <= sizeof(Remembered::value);
+    if (small) {
+      Remembered& r = remembered_[index];
+      if (r.bytes == bytes && std::memcmp(r.value, value, bytes) == 0) return;
+      r.bytes = static_cast<uint32_t>(bytes);
+      std::memcpy(r.value, value, bytes);
+    }
+    changes_.add(index, bytes, value);
+  }
+  ArgumentChanges& changes() { return changes_; }
+  // Calls clSetKernelArg for each: CL_SUCCESS, or why one was refused, and what to call it.
+  cl_int apply(const ArgumentChanges& changes, std::string& call) const;
+  // What the driver was told no longer counts.
+  void forget_arguments() {
+    remembered_.fill({});
+    changes_.clear();
+  }
+  // Before the arguments of a launch: those of launches that were dropped never reached the driver.
+  void enter(uint64_t epoch) {
+    if (epoch == epoch_) [[likely]]
+      return;
+    epoch_ = epoch;
+    forget_arguments();
+  }
+  bool is_of(uint64_t epoch) const { return epoch == epoch_; }
+
+ private:
+  static constexpr uint32_t kRemembered = 24;
+  struct Remembered {
+    uint32_t bytes = 0;  // 0: not set
+    unsigned char value[8];
+  };
+  Handle<cl_kernel> kernel_;
+  const char* name_;
+  std::array<Remembered, kRemembered> remembered_{};
+  ArgumentChanges changes_;
+  uint64_t epoch_ = 0;  // of the stream, when it was last used
+};
+
+// This thread's kernel `function` of the program that `source` and `defines` give; built if need
+// be, or noted as missing if the stream rehearses. The reference stays valid for the process.
+// `function` must be a string literal.
+Kernel& find_kernel(Stream& stream, const Source& source, const char* function,
+                    const Defines& defines);
+
+// Sets arguments in the order of the kernel's parameters and enqueues.
+class Launch {
+ public:
+  Launch(Stream& stream, Kernel& kernel) : stream_(stream), kernel_(kernel) {
+    kernel_.enter(stream.epoch());
+    // Of a launch that was never made: its buffers may be gone.
+    if (!kernel_.changes().empty()) [[unlikely]]
+      kernel_.forget_arguments();
+  }
+  Launch(Launch&&) = default;
+  ~Launch();
+
+  // Two parameters: (__global T* base, ulong byte_offset). Bytes [low, high) around the address
+  // must be the caller's to use. Address 0 binds an empty buffer.
+  Launch& memory(tb_address address, int64_t low, int64_t high) {
+    const Place place = address == 0 ? Place{nullptr, 0} : resolve(address, low, high);
+    kernel_.set_arg(next_++, sizeof place.buffer, &place.buffer);
+    kernel_.set_arg(next_++, sizeof place.offset, &place.offset);
+    return *this;
+  }
+  // A number, or a parameter structure (which some drivers only take in memory).
+  template <typename T>
+  Launch& value(const T& v) {
+    if constexpr (std::is_class_v<T>) return bytes(&v, sizeof v);
+    kernel_.set_arg(next_++, sizeof v, &v);
+    return *this;
+  }
+  Launch& bytes(const void* data, size_t size);
+  // Two parameters, those of kernels/include/faults.h.
+  Launch& faults(int32_t site) {
+    const cl_mem record = stream_.faults().record();
+    kernel_.set_arg(next_++, sizeof record, &record);
+    kernel_.set_arg(next_++, sizeof site, &site);
+    reports_ = site != 0;
+    return *this;
+  }
+  // A `__local` parameter.
+  Launch& local(size_t bytes) {
+    kernel_.set_arg(next_++, bytes, nullptr);
+    return *this;
+  }
+
+  // `global` counts work-items; `local` zeros let the driver choose. A range with a zero is not
+  // launched.
+  void run(std::array<size_t, 3> global, std::array<size_t, 3> local) {
+    if (global[0] == 0 || global[1] == 0 || global[2] == 0) return;
+    const uint32_t rank = global[2] > 1 ? 3 : global[1] > 1 ? 2 : 1;
+    stream_.launch(kernel_, {rank, global, local});
+    if (reports_) stream_.faults().expect();
+  }
+
+ private:
+  Stream& stream_;
+  Kernel& kernel_;
+  uint32_t next_ = 0;
+  bool reports_ = false;
+  std::vector<tb_address> structures_;  // parameter structures in memory; freed with the launch
+};
+
+}  // namespace ocltensor::opencl

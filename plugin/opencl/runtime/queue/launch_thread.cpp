@@ -1,0 +1,148 @@
+// The ring, and when its thread sleeps.
+#include "launch_thread.h"
+
+#include <pthread.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <system_error>
+#include <utility>
+
+#include "runtime/device/device.h"
+#include "runtime/driver/process.h"
+#include "runtime/queue/stream.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+constexpr uint32_t kBurst = 8;   // commands without a wait for the device: more will follow
+constexpr uint32_t kAtOnce = 8;  // submitted before the lock is free for a moment
+constexpr std::chrono::microseconds kLooksFor{200};
+// Of tries to have the lock before sleeping until it is free: some 100 microseconds, more than the
+// one command takes that the thread submits before it lets go.
+constexpr int kTries = 2000;
+
+void relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#endif
+}
+
+// Drivers crash when they are called while the process ends.
+std::atomic<bool> process_ends{false};
+void stop_at_exit() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    (void)std::atexit([] {
+      process_ends = true;
+      if (is_forked()) return;  // the threads are the parent's
+      for (const auto& device : device_list().devices) {
+        if (!device->is_open()) continue;
+        for (const auto& stream : device->streams()) stream->stop_launch_thread();
+      }
+    });
+  });
+}
+
+}  // namespace
+
+LaunchThread::LaunchThread(std::function<void(Command&)> submit)
+    : submit_(std::move(submit)), slots_(std::make_unique<std::array<Command, kSlots>>()) {}
+
+LaunchThread::~LaunchThread() { stop(); }
+
+void LaunchThread::stop() {
+  stopping_ = true;
+  if (!thread_.joinable()) return;
+  awake_.store(1);
+  awake_.notify_all();
+  thread_.join();
+}
+
+Command* LaunchThread::next() {
+  if (awake_.load(std::memory_order_relaxed) == 0 && ++at_once_ < kBurst) return nullptr;
+  if (stopping_ || process_ends) return nullptr;
+  const uint32_t filled = filled_.load(std::memory_order_relaxed);
+  if (filled - taken_.load(std::memory_order_acquire) == kSlots) {  // full: the device is behind
+    const std::unique_lock lock = take_lock();
+    while (filled - taken_.load(std::memory_order_relaxed) > kSlots / 2) submit_one();
+  }
+  return &(*slots_)[filled % kSlots];
+}
+
+void LaunchThread::push() {
+  filled_.fetch_add(1, std::memory_order_seq_cst);
+  if (awake_.load(std::memory_order_seq_cst) == 0) wake();
+}
+
+void LaunchThread::wake() {
+  awake_.store(1);
+  if (thread_.joinable()) return awake_.notify_one();
+  stop_at_exit();
+  // Signals are for the threads of the program, but for a thread's own faults.
+  sigset_t blocked, before;
+  sigfillset(&blocked);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigdelset(&blocked, fault);
+  pthread_sigmask(SIG_SETMASK, &blocked, &before);
+  try {
+    thread_ = std::thread([this] { run(); });
+    (void)pthread_setname_np(thread_.native_handle(), "ocl-launches");
+  } catch (const std::system_error&) {  // no more threads: launches are submitted at once
+    stopping_ = true;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+std::unique_lock<std::mutex> LaunchThread::take_lock() {
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  if (lock.owns_lock()) return lock;
+  wanted_.store(true, std::memory_order_relaxed);
+  for (int i = 0; i < kTries && !lock.try_lock(); ++i) relax();
+  if (!lock.owns_lock()) lock.lock();
+  wanted_.store(false, std::memory_order_relaxed);
+  return lock;
+}
+
+std::unique_lock<std::mutex> LaunchThread::hold(bool for_command) {
+  std::unique_lock lock = take_lock();
+  if (!for_command) at_once_ = 0;
+  while (!is_empty()) submit_one();
+  return lock;
+}
+
+void LaunchThread::submit_one() {
+  const uint32_t taken = taken_.load(std::memory_order_relaxed);
+  submit_((*slots_)[taken % kSlots]);
+  taken_.store(taken + 1, std::memory_order_release);
+}
+
+void LaunchThread::run() {
+  while (wait_for_work()) {
+    const std::lock_guard lock(mutex_);
+    for (uint32_t i = 0; i < kAtOnce && !is_empty(); ++i) {
+      if (wanted_.load(std::memory_order_relaxed)) break;
+      submit_one();
+    }
+  }
+}
+
+bool LaunchThread::wait_for_work() {
+  using Clock = std::chrono::steady_clock;
+  constexpr int kLooks = 64;  // between two looks at the clock
+  for (Clock::time_point until = Clock::now() + kLooksFor;;) {
+    for (int i = 0; i < kLooks; ++i) {
+      if (stopping_.load(std::memory_order_relaxed)) return false;
+      if (!is_empty() && !wanted_.load(std::memory_order_relaxed)) return true;
+      relax();
+    }
+    if (Clock::now() < until) continue;
+    // Whoever pushes after this store wakes the thread; what was pushed before it is seen here.
+    awake_.store(0, std::memory_order_seq_cst);
+    if (filled_.load(std::memory_order_seq_cst) == taken_.load() && !stopping_) awake_.wait(0);
+    awake_.store(1);
+    until = Clock::now() + kLooksFor;
+  }
+}
+
+}  // namespace ocltensor::opencl

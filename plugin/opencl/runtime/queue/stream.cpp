@@ -1,0 +1,309 @@
+// Waiting for enqueued work, reading its results, and what is left of it when it fails.
+#include "stream.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "runtime/device/device.h"
+#include "runtime/driver/process.h"
+#include "runtime/queue/stream_exclusive.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+Handle<cl_command_queue> make_queue(Device& device, cl_command_queue_properties properties) {
+  cl_int code = CL_SUCCESS;
+  Handle<cl_command_queue> queue(
+      cl().clCreateCommandQueue(device.context(), device.id(), properties, &code));
+  check_cl(code, "clCreateCommandQueue");
+  return queue;
+}
+
+// Kernels of a stream that is gone are used again, and must not take what they remember for known.
+uint64_t first_epoch() {
+  static std::atomic<uint64_t> streams{0};
+  return ++streams << 32;
+}
+
+}  // namespace
+
+WorkCounters& work_counters() {
+  static WorkCounters counters;
+  return counters;
+}
+
+Stream::Stream(Device& device, uint64_t id, uint32_t place)
+    : device_(device),
+      id_(id),
+      place_(place),
+      queue_(make_queue(device, 0)),
+      staging_(device),
+      faults_(device),
+      epoch_(first_epoch()) {
+  if (device.caps().launch_thread)
+    launch_thread_ = std::make_unique<LaunchThread>([this](Command& c) { submit(c); });
+}
+
+Stream::~Stream() {
+  launch_thread_.reset();
+  if (queue_) cl().clFinish(queue_.get());
+  if (trace_) trace_->finish();
+}
+
+// Only a queue made for it stamps its commands, and every launch on one costs microseconds: the
+// stream changes to such a queue for as long as the profiler is on.
+void Stream::change_session(uint32_t session) {
+  check(cl().clFinish(queue_.get()), "clFinish");
+  pace_.forget();
+  session_ = session;
+  const bool traced = trace_ != nullptr;
+  if (traced) std::exchange(trace_, nullptr)->finish();
+  try {
+    if (traced) queue_ = make_queue(device_, 0);
+    if (!profiler::is_recording(session)) return;
+    Handle<cl_command_queue> queue = make_queue(device_, CL_QUEUE_PROFILING_ENABLE);
+    trace_ = std::make_unique<StreamTrace>(device_, id_, queue.get());
+    queue_ = std::move(queue);
+  } catch (const Error& error) {  // what is enqueued matters more than what is known of it
+    logging::warning("profiler", "stream {} of device {} is not recorded: {}", id_, device_.index(),
+                     error.what());
+  }
+}
+
+void Stream::end_trace() {
+  check_process();
+  const std::lock_guard lock(mutex_);
+  const auto launches = hold_launches();
+  follow_profiler();
+}
+
+void Stream::collect_trace() {
+  check_process();
+  const std::lock_guard lock(mutex_);
+  const auto launches = hold_launches();
+  if (trace_) trace_->collect();
+}
+
+void Stream::check(cl_int code, const char* call) {
+  if (code == CL_SUCCESS) [[likely]]
+    return;
+  if (code == CL_OUT_OF_RESOURCES || code == CL_INVALID_COMMAND_QUEUE ||
+      code == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)
+    raise_failure(code, call);
+  check_cl(code, call);
+}
+
+void Stream::raise_failure(cl_int code, const char* call) {
+  std::string names;
+  for (uint64_t i = 0; i < std::min<uint64_t>(launches_, kRecent); ++i)
+    names += (i ? ", " : "") + std::string(recent_[(launches_ - 1 - i) % kRecent]);
+  // Whatever was queued is lost; work enqueued from now on must not suffer from it, nor from what
+  // may still be running.
+  cl().clFinish(queue_.get());
+  staging_.finished();
+  markers_.clear();
+  completed_ = enqueued_.load();
+  launches_ = 0;
+  pace_.forget();
+  if (trace_) std::exchange(trace_, nullptr)->finish();
+  session_ = 0;
+  try {
+    profiling_queue_.reset(nullptr);
+    queue_ = make_queue(device_, 0);
+  } catch (const Error&) {  // the device is gone for good: later calls will say so
+  }
+  raise_async(code, call,
+              names.empty()
+                  ? std::string("no kernel was running")
+                  : fmt::format("work of stream {} was lost; the last kernels, newest first: {}",
+                                id_, names));
+}
+
+void Stream::read(void* target, cl_mem source, uint64_t offset, uint64_t bytes, bool asynchronous) {
+  check_process();
+  rehearsal_.check_results();
+  const Exclusive lock(*this);
+  ++work_counters().copies;
+  work_counters().copied_bytes += bytes;
+  if (asynchronous || device_.caps().unified_memory || bytes <= Staging::kSmall) {
+    check(
+        cl().clEnqueueReadBuffer(queue_.get(), source, asynchronous ? CL_FALSE : CL_TRUE, offset,
+                                 bytes, target, 0, nullptr, traced("copy", "copy to host", bytes)),
+        "clEnqueueReadBuffer");
+    enqueued_one(asynchronous ? bytes : 0);
+    if (!asynchronous) faults_.raise_reported(queue_.get(), id_);
+    return;
+  }
+  // Through page-locked chunks: the next one is on the bus while this one is copied out.
+  struct Pending {
+    void* staged;
+    uint64_t at, count;
+    Handle<cl_event> done;
+  };
+  std::deque<Pending> pending;
+  auto* to = static_cast<unsigned char*>(target);
+  const auto drain = [&] {
+    Pending& p = pending.front();
+    const cl_event event = p.done.get();
+    check(cl().clWaitForEvents(1, &event), "clWaitForEvents");
+    std::memcpy(to + p.at, p.staged, p.count);
+    pending.pop_front();
+  };
+  constexpr uint64_t kPart = Staging::kChunkBytes / 2;
+  for (uint64_t at = 0; at < bytes; at += kPart) {
+    if (pending.size() == 3) drain();
+    Pending p{nullptr, at, std::min(bytes - at, kPart), {}};
+    p.staged = staging(p.count);
+    check(cl().clEnqueueReadBuffer(queue_.get(), source, CL_FALSE, offset + at, p.count, p.staged,
+                                   0, nullptr, p.done.out()),
+          "clEnqueueReadBuffer");
+    if (cl_event* event = traced("copy", "copy to host", p.count)) {
+      check(cl().clRetainEvent(p.done.get()), "clRetainEvent");
+      *event = p.done.get();
+    }
+    enqueued_one();
+    check(cl().clFlush(queue_.get()), "clFlush");
+    pending.push_back(std::move(p));
+  }
+  while (!pending.empty()) drain();
+  leave_staging();
+  faults_.raise_reported(queue_.get(), id_);
+}
+
+void* Stream::map(cl_mem buffer, uint64_t offset, uint64_t bytes) {
+  check_process();
+  rehearsal_.check_results();
+  const Exclusive lock(*this);
+  cl_int code = CL_SUCCESS;
+  void* memory = cl().clEnqueueMapBuffer(queue_.get(), buffer, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE,
+                                         offset, bytes, 0, nullptr, nullptr, &code);
+  check(code, "clEnqueueMapBuffer");
+  try {
+    faults_.raise_reported(queue_.get(), id_);
+  } catch (...) {
+    (void)cl().clEnqueueUnmapMemObject(queue_.get(), buffer, memory, 0, nullptr, nullptr);
+    throw;
+  }
+  return memory;
+}
+
+void Stream::unmap(cl_mem buffer, void* memory) {
+  check_process();
+  const Exclusive lock(*this);
+  check(cl().clEnqueueUnmapMemObject(queue_.get(), buffer, memory, 0, nullptr, nullptr),
+        "clEnqueueUnmapMemObject");
+  enqueued_one();
+}
+
+void Stream::wait_event(cl_event event) {
+  check_process();
+  const Exclusive lock(*this);
+  check(cl().clEnqueueBarrierWithWaitList(queue_.get(), 1, &event, nullptr),
+        "clEnqueueBarrierWithWaitList");
+  enqueued_one();
+}
+
+cl_command_queue Stream::profiling_queue() {
+  if (!stamp_) {
+    cl_int code = CL_SUCCESS;
+    stamp_.reset(
+        cl().clCreateBuffer(device_.context(), CL_MEM_READ_WRITE, sizeof(cl_uint), nullptr, &code));
+    check_cl(code, "clCreateBuffer");
+  }
+  if (!profiling_queue_) profiling_queue_ = make_queue(device_, CL_QUEUE_PROFILING_ENABLE);
+  return profiling_queue_.get();
+}
+
+Handle<cl_event> Stream::marker(bool timing) {
+  check_process();
+  const std::lock_guard lock(mutex_);
+  const auto launches = hold_launches();
+  // Destructors record events, too, and have nobody to tell: the next command says it again.
+  if (has_refusal_) [[unlikely]]
+    check_cl(refusal_.code, refusal_.call.c_str());
+  follow_profiler();
+  Handle<cl_event> event;
+  check(cl().clEnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, event.out()),
+        "clEnqueueMarkerWithWaitList");
+  check(cl().clFlush(queue_.get()), "clFlush");
+  pace_.flushed();
+  if (!timing) return event;
+  // Only a profiling queue stamps its commands, and one costs several microseconds a launch: so the
+  // stream keeps a plain queue, and a command on a second one is stamped when the first has arrived
+  // here. It writes 4 bytes, because NVIDIA's driver stamps markers with 0.
+  Handle<cl_event> stamped;
+  const cl_event reached = event.get();
+  const cl_command_queue profiling = profiling_queue();
+  constexpr cl_uint kZero = 0;
+  check(cl().clEnqueueFillBuffer(profiling, stamp_.get(), &kZero, sizeof kZero, 0, sizeof kZero, 1,
+                                 &reached, stamped.out()),
+        "clEnqueueFillBuffer");
+  check(cl().clFlush(profiling_queue()), "clFlush");
+  return stamped;
+}
+
+void Stream::synchronize(bool raises) {
+  check_process();
+  const std::lock_guard lock(mutex_);
+  const auto launches = hold_launches();
+  const uint64_t ticket = enqueued_.load();
+  check(cl().clFinish(queue_.get()), "clFinish");
+  if (profiling_queue_) check(cl().clFinish(profiling_queue_.get()), "clFinish");  // events' stamps
+  pace_.forget();
+  completed_ = std::max(completed_.load(), ticket);
+  markers_.clear();
+  if (!raises) return;
+  if (has_refusal_) [[unlikely]]
+    raise_refusal();
+  faults_.raise_reported(queue_.get(), id_);
+}
+
+bool Stream::idle() { return passed(enqueued()); }
+
+cl_command_queue Stream::queue() {
+  const Exclusive lock(*this);
+  is_shared_ = true;
+  return queue_.get();
+}
+
+void Stream::poll_markers() {
+  while (!markers_.empty()) {
+    cl_int status = CL_QUEUED;
+    const cl_int code =
+        cl().clGetEventInfo(markers_.front().second.get(), CL_EVENT_COMMAND_EXECUTION_STATUS,
+                            sizeof status, &status, nullptr);
+    if (code == CL_SUCCESS && status > CL_COMPLETE) return;
+    completed_ =
+        std::max(completed_.load(), markers_.front().first);  // failed work is finished, too
+    markers_.pop_front();
+  }
+}
+
+bool Stream::passed(uint64_t ticket) {
+  check_process();
+  if (ticket <= completed_.load(std::memory_order_acquire)) return true;
+  std::lock_guard lock(mutex_);
+  poll_markers();
+  if (ticket <= completed_.load()) return true;
+  if (markers_.empty() || markers_.back().first < ticket) {
+    const auto launches = hold_launches();
+    const uint64_t covered = enqueued_.load();
+    Handle<cl_event> event;
+    if (cl().clEnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, event.out()) != CL_SUCCESS)
+      return false;
+    cl().clFlush(queue_.get());
+    pace_.flushed();
+    markers_.emplace_back(covered, std::move(event));
+    poll_markers();
+  }
+  return ticket <= completed_.load();
+}
+
+void Stream::wait(uint64_t ticket) {
+  if (!passed(ticket)) synchronize(false);
+}
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,294 @@
+// Commands that nobody waits for: at once, or through the stream's launch thread, and what the
+// driver says of them.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+#include "runtime/device/device.h"
+#include "runtime/driver/process.h"
+#include "runtime/queue/kernel.h"
+#include "runtime/queue/stream_exclusive.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+constexpr std::array kTransferCalls{"clEnqueueWriteBuffer", "clEnqueueCopyBuffer",
+                                    "clEnqueueFillBuffer"};
+
+void count_copy(uint64_t bytes) {
+  work_counters().copies.fetch_add(1, std::memory_order_relaxed);
+  work_counters().copied_bytes.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+void Stream::enqueued_one(uint64_t bytes) {
+  enqueued_.fetch_add(1, std::memory_order_release);
+  const char* call = nullptr;
+  check(pace_.keep(queue_.get(), bytes, call), call);
+}
+
+std::unique_lock<std::mutex> Stream::hold_launches() {
+  return launch_thread_ == nullptr ? std::unique_lock<std::mutex>() : launch_thread_->hold();
+}
+
+void Stream::submit_launches() {
+  if (launch_thread_ == nullptr || launch_thread_->is_empty()) return;
+  const std::lock_guard lock(mutex_);
+  const auto launches = launch_thread_->hold();
+}
+
+void Stream::stop_launch_thread() {
+  const std::lock_guard lock(mutex_);
+  if (launch_thread_ != nullptr) launch_thread_->stop();
+}
+
+void Stream::raise_refusal() {
+  const Refusal refusal = std::exchange(refusal_, {});
+  has_refusal_ = false;
+  epoch_.fetch_add(1, std::memory_order_relaxed);
+  check(refusal.code, refusal.call.c_str());
+}
+
+// Any thread's, with the launch thread held, or its own.
+void Stream::submit(Command& command) noexcept {
+  if (has_refusal_) {
+    if (command.work && trace_ != nullptr) (void)trace_->next(*command.work);  // counts as lost
+    return;
+  }
+  Refusal refusal;
+  try {
+    refusal.code = enqueue(command, refusal.call);
+  } catch (const std::exception& error) {
+    refusal = {CL_OUT_OF_HOST_MEMORY, error.what()};
+  }
+  if (refusal.code == CL_SUCCESS) [[likely]]
+    return;
+  refusal.call += ", called after the operator had returned";
+  refusal_ = std::move(refusal);
+  has_refusal_ = true;
+}
+
+cl_int Stream::enqueue(Command& command, std::string& call) {
+  cl_event* event = command.work && trace_ != nullptr ? trace_->next(*command.work) : nullptr;
+  if (command.kernel == nullptr) return enqueue(command.transfer, event, call);
+  const Kernel& kernel = *command.kernel;
+  if (const cl_int code = kernel.apply(command.changes, call); code != CL_SUCCESS) return code;
+  return enqueue(kernel.get(), kernel.name(), command.range, event, call);
+}
+
+cl_int Stream::enqueue(cl_kernel kernel, const char* name, const Range& range, cl_event* event,
+                       std::string& call) {
+  recent_[launches_++ % kRecent] = name;
+  const size_t* local = range.local[0] == 0 ? nullptr : range.local.data();
+  cl_int code = cl().clEnqueueNDRangeKernel(queue_.get(), kernel, range.rank, nullptr,
+                                            range.global.data(), local, 0, nullptr, event);
+  if (code != CL_SUCCESS) [[unlikely]] {
+    call = fmt::format("clEnqueueNDRangeKernel ({})", name);
+    return code;
+  }
+  const char* what = nullptr;
+  if (code = pace_.keep(queue_.get(), 0, what); code != CL_SUCCESS) [[unlikely]]
+    call = what;
+  return code;
+}
+
+cl_int Stream::enqueue(const Transfer& t, cl_event* event, std::string& call) {
+  const cl_command_queue queue = queue_.get();
+  cl_int code = CL_SUCCESS;
+  switch (t.kind) {
+    case Transfer::Kind::Write:
+      code = cl().clEnqueueWriteBuffer(queue, t.target, CL_FALSE, t.target_offset, t.bytes,
+                                       t.memory, 0, nullptr, event);
+      break;
+    case Transfer::Kind::Copy:
+      code = cl().clEnqueueCopyBuffer(queue, t.source, t.target, t.source_offset, t.target_offset,
+                                      t.bytes, 0, nullptr, event);
+      break;
+    case Transfer::Kind::Fill:
+      code = cl().clEnqueueFillBuffer(queue, t.target, t.pattern.data(), t.pattern_bytes,
+                                      t.target_offset, t.bytes, 0, nullptr, event);
+  }
+  if (code != CL_SUCCESS) [[unlikely]] {
+    call = kTransferCalls[static_cast<size_t>(t.kind)];
+    return code;
+  }
+  const char* what = nullptr;
+  const uint64_t held = t.kind == Transfer::Kind::Write ? t.bytes : 0;
+  if (code = pace_.keep(queue, held, what); code != CL_SUCCESS) [[unlikely]]
+    call = what;
+  return code;
+}
+
+void* Stream::staging(uint64_t bytes) {
+  if (void* memory = staging_.take(bytes)) return memory;
+  const char* call = nullptr;
+  const cl_int code = staging_.next_chunk(queue_.get(), call);
+  check(code, call);
+  return staging_.take(bytes);
+}
+
+void Stream::leave_staging() {
+  const char* call = nullptr;
+  const cl_int code = staging_.mark(queue_.get(), call);
+  check(code, call);
+}
+
+// A record of the launch thread's ring, or the stream's own while the launch thread is held.
+class Stream::NextCommand {
+ public:
+  explicit NextCommand(Stream& stream) : stream_(stream), lock_(stream.mutex_) {
+    LaunchThread* const thread = stream.launch_thread_.get();
+    const bool is_usual = thread != nullptr && profiler::session() == stream.session_ &&
+                          !stream.has_refusal_ && !stream.is_shared_;
+    if (is_usual) pending_ = thread->next();
+    if (pending_ != nullptr) return;
+    hold();
+    if (stream.has_refusal_) [[unlikely]]
+      stream.raise_refusal();
+    stream.follow_profiler();
+  }
+
+  Command* operator->() { return pending_ != nullptr ? pending_ : &stream_.at_once_; }
+
+  // A copy of `source` in staging memory.
+  const void* stage(const void* source, uint64_t bytes) {
+    void* staged = stream_.staging_.take(bytes);
+    if (staged == nullptr) {
+      hold();
+      staged = stream_.staging(bytes);
+    }
+    return std::memcpy(staged, source, bytes);
+  }
+
+  // Words for the profiler; literals, or of the process's life.
+  void issue(const char* category, const char* name, uint64_t bytes) {
+    Command& command = *operator->();
+    command.work.reset();
+    if (stream_.trace_ != nullptr) command.work = profiler::describe_command(category, name, bytes);
+    stream_.enqueued_.fetch_add(1, std::memory_order_release);
+    if (pending_ != nullptr) return stream_.launch_thread_->push();
+    std::string call;
+    if (const cl_int code = stream_.enqueue(command, call); code != CL_SUCCESS) [[unlikely]] {
+      if (command.kernel != nullptr) command.kernel->forget_arguments();
+      stream_.check(code, call.c_str());
+    }
+  }
+
+ private:
+  void hold() {
+    if (stream_.launch_thread_ != nullptr && !held_.owns_lock())
+      held_ = stream_.launch_thread_->hold(true);
+  }
+
+  Stream& stream_;
+  const std::lock_guard<std::mutex> lock_;
+  std::unique_lock<std::mutex> held_;
+  Command* pending_ = nullptr;
+};
+
+void Stream::launch(Kernel& kernel, const Range& range) {
+  check_process();
+  if (rehearsal_.has_stopped()) [[unlikely]]
+    return kernel.forget_arguments();
+  if (kernel.is_unready()) [[unlikely]]
+    fail(TB_E_STATE, "the rehearsal of stream {} ended in another thread", id_);
+  NextCommand next(*this);
+  if (launch_thread_ != nullptr && !kernel.is_of(epoch())) [[unlikely]]
+    fail(TB_E_STATE, "earlier launches of stream {} were refused while {} was being launched", id_,
+         kernel.name());
+  next->kernel = &kernel;
+  next->range = range;
+  std::swap(next->changes, kernel.changes());
+  kernel.changes().clear();
+  work_counters().launches.fetch_add(1, std::memory_order_relaxed);
+  next.issue("kernel", kernel.name(), 0);
+}
+
+void Stream::launch(cl_kernel kernel, const char* name, const Range& range) {
+  check_process();
+  if (rehearsal_.has_stopped()) [[unlikely]]
+    return;
+  const Exclusive lock(*this);
+  work_counters().launches.fetch_add(1, std::memory_order_relaxed);
+  enqueued_.fetch_add(1, std::memory_order_release);
+  std::string call;
+  const cl_int code = enqueue(kernel, name, range, traced("kernel", name, 0), call);
+  check(code, call.c_str());
+}
+
+void Stream::write(cl_mem target, uint64_t offset, const void* source, uint64_t bytes,
+                   bool source_stays) {
+  check_process();
+  if (rehearsal_.has_stopped()) [[unlikely]]
+    return;
+  if (!source_stays && bytes > Staging::kSmall) return write_large(target, offset, source, bytes);
+  NextCommand next(*this);
+  count_copy(bytes);
+  const void* memory = source_stays ? source : next.stage(source, bytes);
+  next->kernel = nullptr;
+  next->transfer = {.kind = Transfer::Kind::Write,
+                    .target = target,
+                    .target_offset = offset,
+                    .bytes = bytes,
+                    .memory = memory};
+  next.issue("copy", "copy to device", bytes);
+}
+
+// The caller's memory is free when this returns.
+void Stream::write_large(cl_mem target, uint64_t offset, const void* source, uint64_t bytes) {
+  const Exclusive lock(*this);
+  count_copy(bytes);
+  const auto enqueue = [&](cl_bool blocking, uint64_t at, const void* from, uint64_t count) {
+    check(cl().clEnqueueWriteBuffer(queue_.get(), target, blocking, offset + at, count, from, 0,
+                                    nullptr, traced("copy", "copy to device", count)),
+          "clEnqueueWriteBuffer");
+    enqueued_one();
+  };
+  if (device_.caps().unified_memory) return enqueue(CL_TRUE, 0, source, bytes);
+  const auto* from = static_cast<const unsigned char*>(source);
+  for (uint64_t at = 0; at < bytes; at += Staging::kChunkBytes) {
+    const uint64_t count = std::min(bytes - at, Staging::kChunkBytes);
+    void* staged = staging(count);
+    std::memcpy(staged, from + at, count);
+    enqueue(CL_FALSE, at, staged, count);
+    check(cl().clFlush(queue_.get()), "clFlush");
+  }
+  leave_staging();
+}
+
+void Stream::copy(cl_mem target, uint64_t target_offset, cl_mem source, uint64_t source_offset,
+                  uint64_t bytes) {
+  check_process();
+  if (rehearsal_.has_stopped()) [[unlikely]]
+    return;
+  NextCommand next(*this);
+  count_copy(bytes);
+  next->kernel = nullptr;
+  next->transfer = {.kind = Transfer::Kind::Copy,
+                    .target = target,
+                    .target_offset = target_offset,
+                    .bytes = bytes,
+                    .source = source,
+                    .source_offset = source_offset};
+  next.issue("copy", "copy on device", bytes);
+}
+
+void Stream::fill(cl_mem target, uint64_t offset, const void* pattern, uint32_t pattern_bytes,
+                  uint64_t bytes) {
+  check_process();
+  if (rehearsal_.has_stopped()) [[unlikely]]
+    return;
+  NextCommand next(*this);
+  next->kernel = nullptr;
+  next->transfer = {.kind = Transfer::Kind::Fill,
+                    .target = target,
+                    .target_offset = offset,
+                    .bytes = bytes,
+                    .pattern_bytes = pattern_bytes};
+  std::memcpy(next->transfer.pattern.data(), pattern, pattern_bytes);
+  next.issue("fill", "fill", bytes);
+}
+
+}  // namespace ocltensor::opencl
