@@ -1,9 +1,11 @@
-"""Writes the tables by which the adapter registers operators with PyTorch, from the operator table and registration.def.
+"""Writes the tables by which the adapter registers operators with PyTorch, from the operator table
+and registration.def.
 
 Usage: generate_registration.py FOLDER_OF_THE_OPERATOR_TABLE REGISTRATION_DEF OUTPUT_FOLDER
 
-Every operator X.overload of the operator table is registered as the out form at::_ops::X_overload, unless registration.def
-names it: see there. The tables are several so that they are compiled side by side.
+Every operator X.overload of the operator table is registered as the out form at::_ops::X_overload,
+unless registration.def names it: see there. The tables are several so that they are compiled side
+by side.
 """
 
 from __future__ import annotations
@@ -14,13 +16,26 @@ from pathlib import Path
 
 # The table that a family's rows go to; all others' are in tensor.def.
 TABLE_OF = {"pointwise": "pointwise"} | dict.fromkeys(
-    ("matmul", "conv", "pool", "norm", "softmax", "attention", "loss", "upsample", "sampling", "distance"), "nn"
+    (
+        "matmul",
+        "conv",
+        "pool",
+        "norm",
+        "softmax",
+        "attention",
+        "loss",
+        "upsample",
+        "sampling",
+        "distance",
+    ),
+    "nn",
 )
 TABLES = ("pointwise", "nn", "tensor")
 
 
 def operators(folder: Path) -> dict[str, str]:
-    """Names of the operators that one call computes one tensor or tuple with, each with its family."""
+    """Names of the operators that one call computes one tensor or tuple with, each with its
+    family."""
     found = {}
     text = re.sub(r"//[^\n]*", "", (folder / "operators.def").read_text())
     for family, name in re.findall(r'OCLTENSOR_OPERATOR\(\s*(\w+)[^"]*"([\w.]+)\(', text):

@@ -3,7 +3,7 @@
 
 #include <ATen/core/IListRef.h>
 
-#include "base/dtype.h"
+#include "base/call_plan.h"
 #include "generator.h"
 
 namespace torch_ocl {
@@ -85,6 +85,10 @@ tb_tensor describe_output(const at::Tensor& tensor) {
   check_plain(tensor);
   void* const data = tensor.mutable_data_ptr();  // first: it may replace a lazily copied storage
   return describe(tensor, data, tensor.storage().data());
+}
+
+tb_tensor describe_lazy(const at::Tensor& tensor) {
+  return describe(tensor, tensor.const_data_ptr(), tensor.storage().data());
 }
 
 void Arguments::add(const at::Tensor& tensor) {
@@ -234,25 +238,17 @@ void Arguments::random() {
   next().tag = TB_GENERATOR;  // the handle depends on the device: settle() fills it in
 }
 
-// As a number where type promotion cannot tell the difference, else as a tensor on the device.
+// As a number where base/call_plan.h says so, else as a tensor on the device. A wrapped number is a
+// Python number anyway.
 void Arguments::take_scalar_tensor(const at::Tensor& scalar, tb_value& value,
                                    c10::DeviceIndex device) {
-  bool all_dimensioned = true;
-  bool floating = false;
-  bool complex = false;
-  for (const at::Tensor* t : inputs_) {
-    all_dimensioned &= t->dim() > 0;
-    floating |= t->is_floating_point();
-    complex |= t->is_complex();
-  }
+  ocltensor::ScalarTensorRule rule;
+  for (const at::Tensor* t : inputs_) rule.add(t->dim(), dtype_of(t->scalar_type()));
   const at::ScalarType type = scalar.scalar_type();
-  const bool same_promotion =
+  const bool is_number =
       scalar.unsafeGetTensorImpl()->is_wrapped_number() ||
-      (all_dimensioned &&
-       (type == at::kBool || type == at::kLong || type == at::kFloat || type == at::kComplexFloat ||
-        (type == at::kDouble && (floating || complex)) ||
-        (type == at::kComplexDouble && (floating || complex))));
-  if (!same_promotion) {
+      rule.is_number(type == at::kComplexDouble ? DType::Float64 : dtype_of(type));
+  if (!is_number) {
     kept_.push_back(scalar.to(c10::Device(kOcl, device)));
     tensors_[tensor_count_] = describe_input(kept_.back());
     value.tag = TB_TENSOR;
@@ -263,19 +259,20 @@ void Arguments::take_scalar_tensor(const at::Tensor& scalar, tb_value& value,
 }
 
 c10::DeviceIndex Arguments::settle(const char* name, c10::DeviceIndex fallback, bool take_scalars) {
-  c10::DeviceIndex device = inputs_.empty() ? fallback : inputs_.front()->device().index();
-  for (const at::Tensor* t : inputs_)
-    TORCH_CHECK(
-        t->device().index() == device, name,
-        ": Expected all tensors to be on the same device, but found at least two devices, ocl:",
-        static_cast<int>(device), " and ", t->device());
+  const c10::DeviceIndex device = inputs_.empty() ? fallback : inputs_.front()->device().index();
+  const auto check = [&](bool fits, const at::Tensor& tensor) {
+    if (fits) [[likely]]
+      return;
+    try {
+      ocltensor::refuse_devices(name, c10::Device(kOcl, device).str(), tensor.device().str());
+    } catch (const ocltensor::Error& error) {
+      raise(error, name);
+    }
+  };
+  for (const at::Tensor* t : inputs_) check(t->device().index() == device, *t);
   for (const auto& [at, scalar] : scalar_tensors_) {
-    TORCH_CHECK(
-        (take_scalars || scalar->unsafeGetTensorImpl()->is_wrapped_number()) &&
-            scalar->dim() == 0 && scalar->device().is_cpu(),
-        name,
-        ": Expected all tensors to be on the same device, but found at least two devices, ocl:",
-        static_cast<int>(device), " and ", scalar->device());
+    const bool wrapped = scalar->unsafeGetTensorImpl()->is_wrapped_number();
+    check((take_scalars || wrapped) && scalar->dim() == 0 && scalar->device().is_cpu(), *scalar);
     take_scalar_tensor(*scalar, values_[at], device);
   }
   if (generator_at_ != kMost) values_[generator_at_].as.p = generator_handle(generator_, device);

@@ -22,6 +22,8 @@ namespace torch_ocl {
 // through mutable_data_ptr, so that copy-on-write tensors are separated only when they are written.
 tb_tensor describe_input(const at::Tensor& tensor);
 tb_tensor describe_output(const at::Tensor& tensor);
+// A lazily conjugated or negated tensor's memory, which no kernel may write to as it is.
+tb_tensor describe_lazy(const at::Tensor& tensor);
 ocltensor::DType dtype_of(at::ScalarType type);  // NotImplementedError for types it does not have
 at::ScalarType scalar_type_of(ocltensor::DType type);
 
@@ -76,8 +78,8 @@ class Arguments {
   void none() { next() = {}; }
 
   // After the last add(): the device of the tensors, or `fallback` if there are none. With
-  // `take_scalars` 0-dimensional CPU tensors count as numbers (pointwise operators); otherwise a
-  // CPU tensor beside ocl tensors is an error that names the operator.
+  // `take_scalars` scalar tensors go there, too; another CPU tensor is an error that names the
+  // operator.
   c10::DeviceIndex settle(const char* name, c10::DeviceIndex fallback, bool take_scalars);
 
   std::span<const tb_value> values() const { return {values_.data(), count_}; }

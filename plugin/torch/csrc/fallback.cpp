@@ -8,6 +8,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "base/call_plan.h"
 #include "base/config.h"
 #include "operator.h"
 #include "profiler.h"
@@ -24,10 +25,12 @@ Counts& counts() {
   return c;
 }
 
-// Operators for which the boxed fallback would be silently wrong: they change arguments that their
-// schema does not mark, or return views.
-constexpr std::string_view kNever[] = {"aten::native_batch_norm", "aten::_native_batch_norm_legit",
-                                       "aten::_batch_norm_with_update", "aten::record_stream"};
+// Why the boxed fallback would be silently wrong; null: it is not.
+const char* obstacle_of(const c10::OperatorHandle& op) {
+  const std::string_view name = std::string_view(op.schema().name()).substr(sizeof("aten::") - 1);
+  const ocltensor::Operator* row = ocltensor::find_operator(std::string(name) + ".out");
+  return row == nullptr ? nullptr : ocltensor::fallback_obstacle(*row);
+}
 
 // Operators that ATen composes for every device by reading tensors on the host: a device's memory
 // is not there. They are missing here, and run on the CPU where the user allows it.
@@ -102,19 +105,20 @@ std::vector<std::pair<std::string, uint64_t>> fallback_counts() {
 
 void fall_back(const c10::OperatorHandle& op, torch::jit::Stack& stack, const char* reason) {
   const std::string name = c10::toString(op.operator_name());
-  const std::string base = op.schema().name();
-  const bool never = std::find(std::begin(kNever), std::end(kNever), base) != std::end(kNever);
-  if (!never && is_float64_number(op, stack)) {
+  const char* obstacle = obstacle_of(op);
+  if (obstacle == nullptr && is_float64_number(op, stack)) {
     refuse_mixed_devices(op, stack);
     const TracedFallback traced(name);
     return at::native::cpu_fallback(op, &stack, true);
   }
+  TORCH_CHECK_NOT_IMPLEMENTED(obstacle == nullptr, "The operator '", name,
+                              "' is not implemented for the ocl device: ", reason,
+                              ". It cannot run on the CPU instead, because ", obstacle, ".");
   TORCH_CHECK_NOT_IMPLEMENTED(
-      !never && ocltensor::config::get_bool(ocltensor::config::Knob::EnableFallback),
-      "The operator '", name, "' is not implemented for the ocl device: ", reason, ". ",
-      never ? "It cannot run on the CPU instead, because it changes its arguments."
-            : "Set the environment variable OCLTENSOR_ENABLE_FALLBACK=1 to run it on the CPU "
-              "instead (slower than on the device).");
+      ocltensor::config::get_bool(ocltensor::config::Knob::EnableFallback), "The operator '", name,
+      "' is not implemented for the ocl device: ", reason,
+      ". Set the environment variable OCLTENSOR_ENABLE_FALLBACK=1 to run it on the CPU instead "
+      "(slower than on the device).");
   refuse_mixed_devices(op, stack);
   count(op, reason);
   const TracedFallback traced(name);

@@ -1,18 +1,16 @@
-// Outputs, overlap, and the call through the ABI.
+// ATen's tensors described to base/call_plan.h, and the call through the ABI.
 #include "operator.h"
 
 #include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
-#include <ATen/MemoryOverlap.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/_conj.h>
 #include <ATen/ops/_neg_view.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "allocator.h"
-#include "base/promotion.h"
+#include "base/call_plan.h"
 #include "stream.h"
 
 namespace torch_ocl {
@@ -20,88 +18,10 @@ namespace {
 
 using ocltensor::TensorSpec;
 
-constexpr size_t kMostOuts = 8;
+using ocltensor::kMostOutputs;
+using ocltensor::OutputMode;
 
 at::IntArrayRef ref(const ocltensor::Dims& dims) { return {dims.data(), dims.size()}; }
-
-bool is_pointwise(const ocltensor::Operator& op) {
-  return op.family == std::string_view("pointwise");
-}
-
-[[noreturn]] void raise_own(const ocltensor::Error& error, const char* name) {
-  if (dynamic_cast<const ocltensor::RangeError*>(&error) != nullptr)
-    C10_THROW_ERROR(IndexError, c10::str("ocl: ", name, ": ", error.what()));
-  if (error.status() == TB_UNSUPPORTED) throw Declined(error.what());
-  raise(error.status(), name, error.what());
-}
-
-std::vector<TensorSpec> infer(const ocltensor::Operator& op, const Arguments& in) {
-  try {
-    return op.infer(ocltensor::Args(op.schema, in.values()));
-  } catch (const ocltensor::Error& error) {
-    raise_own(error, op.name.c_str());
-  }
-}
-
-// Constructors, whose numbers an output of any dtype takes.
-bool takes_any_type(const ocltensor::Operator& op) {
-  const std::string_view name = op.schema.name;
-  return name == "arange" || name == "linspace" || name == "logspace" || name == "eye" ||
-         name == "randperm";
-}
-
-// Operators that start from `self` and change a part of it: they may write over it.
-bool changes_self(const ocltensor::Operator& op) {
-  const std::string_view name = op.name;
-  return name.starts_with("scatter") || name.starts_with("index_add") ||
-         name.starts_with("index_put") || name.starts_with("_index_put");
-}
-
-// Operators whose outputs must have exactly the inferred dtype: those that are no TensorIterator in
-// ATen and convert nothing.
-bool takes_one_type(const ocltensor::Operator& op) {
-  const std::string_view family = op.family;
-  return family == "matmul" || family == "conv" || family == "pool" || family == "index" ||
-         family == "sort" || family == "softmax" || family == "upsample" || family == "sampling" ||
-         op.schema.name == "multinomial";
-}
-
-// Operators that ATen refuses to let write over their inputs.
-bool refuses_overlap(const ocltensor::Operator& op) {
-  const std::string_view name = op.schema.name;
-  return name == "gather" || name == "index_select" || name == "masked_select" || name == "cat" ||
-         name == "kthvalue";
-}
-
-// May the operator write into `out` itself, or must it write to a temporary?
-bool check_overlap(const at::Tensor& out, const Arguments& in, bool pointwise, bool over_self) {
-  at::assert_no_internal_overlap(out);
-  bool direct = true;
-  bool first = true;
-  for (const at::Tensor* input : in.tensors()) {
-    const bool may_share = pointwise || (first && over_self);
-    first = false;
-    if (!input->is_alias_of(out)) continue;
-    if (input->is_same(out) || at::get_overlap_status(*input, out) == at::MemOverlapStatus::Full) {
-      direct &= may_share && input->dtype() == out.dtype() && input->strides() == out.strides();
-      continue;
-    }
-    if (pointwise) at::assert_no_partial_overlap(out, *input);
-    direct &= at::get_overlap_status(*input, out) == at::MemOverlapStatus::No;
-  }
-  return direct;
-}
-
-// Checks a given output against the inferred one; true if its dtype is exactly that.
-bool check_type(const ocltensor::Operator& op, const at::Tensor& out, const TensorSpec& spec) {
-  const ocltensor::DType have = dtype_of(out.scalar_type());
-  if (have == spec.dtype) return true;
-  TORCH_CHECK(!takes_one_type(op), op.schema.name, ": Expected out tensor to have dtype ",
-              scalar_type_of(spec.dtype), ", but got ", out.scalar_type(), " instead");
-  TORCH_CHECK(ocltensor::can_cast(spec.dtype, have), "result type ", scalar_type_of(spec.dtype),
-              " can't be cast to the desired output type ", out.scalar_type());
-  return false;
-}
 
 struct ResizeContext {
   std::span<at::Tensor> targets;
@@ -188,12 +108,15 @@ void OperatorHandle::invoke(tb_call call, const Arguments& in,
 
 void PluginOperator::invoke(const Arguments& in, std::span<at::Tensor> outs,
                             c10::DeviceIndex device) {
-  tb_tensor described[kMostOuts];
-  const tb_tensor* pointers[kMostOuts];
-  for (size_t i = 0; i < outs.size(); ++i) {
-    described[i] = describe_output(outs[i]);
-    pointers[i] = &described[i];
-  }
+  tb_tensor described[kMostOutputs];
+  for (size_t i = 0; i < outs.size(); ++i) described[i] = describe_output(outs[i]);
+  invoke_described(in, outs, described, device);
+}
+
+void PluginOperator::invoke_described(const Arguments& in, std::span<at::Tensor> outs,
+                                      const tb_tensor* described, c10::DeviceIndex device) {
+  const tb_tensor* pointers[kMostOutputs];
+  for (size_t i = 0; i < outs.size(); ++i) pointers[i] = &described[i];
   ResizeContext context{outs, device};
   tb_call call{};
   call.resize_out = resize;
@@ -201,71 +124,79 @@ void PluginOperator::invoke(const Arguments& in, std::span<at::Tensor> outs,
   handle_.invoke(call, in, std::span(pointers).first(outs.size()), device);
 }
 
-void PluginOperator::run(Arguments& in, std::span<at::Tensor> outs, Outputs mode) {
-  const ocltensor::Operator& op = schema();
-  const bool pointwise = is_pointwise(op);
-  const bool given = mode != Outputs::Allocate;
-  const c10::DeviceIndex device =
-      in.settle(handle_.name(), given ? outs[0].device().index() : current_device(), pointwise);
-  std::vector<TensorSpec> specs = infer(op, in);
-  TORCH_INTERNAL_ASSERT(specs.size() == outs.size() && outs.size() <= kMostOuts, handle_.name());
-  const bool dynamic = (op.flags & ocltensor::kDataDependentShape) != 0;
-  if (const Layout layout = given ? nullptr : layout_.load(std::memory_order_relaxed))
-    layout(in.tensors(), specs);
+// PyTorch's side of run_with_outputs().
+class PluginOperator::Call {
+ public:
+  Call(PluginOperator& op, const Arguments& in, std::span<at::Tensor> outs, bool are_given,
+       c10::DeviceIndex device)
+      : op_(op), in_(in), outs_(outs), are_given_(are_given), device_(device) {}
 
-  std::array<at::Tensor, kMostOuts> targets;
-  for (size_t i = 0; i < outs.size(); ++i) {
-    TensorSpec& spec = specs[i];
-    if (given && takes_any_type(op)) spec.dtype = dtype_of(outs[i].scalar_type());
-    const at::ScalarType type = scalar_type_of(spec.dtype);
-    bool direct = false;
-    if (given) {
-      const at::Tensor& out = outs[i];
-      TORCH_CHECK(out.device() == c10::Device(kOcl, device), op.schema.name,
-                  ": Expected all tensors to be on the same device, but the output is on ",
-                  out.device(), " and the arguments are on ocl:", static_cast<int>(device));
-      const bool same_type = check_type(op, out, spec);
-      if (refuses_overlap(op)) {
-        at::assert_no_internal_overlap(out);
-        for (const at::Tensor* input : in.tensors()) at::assert_no_overlap(out, *input);
-      }
-      if (!dynamic) {
-        if (mode == Outputs::Resize)
-          resize_given(out, ref(spec.sizes), spec.strides);
-        else
-          TORCH_CHECK(out.sizes() == ref(spec.sizes), "output with shape ", out.sizes(),
-                      " doesn't match the broadcast shape ", ref(spec.sizes));
-        direct = check_overlap(out, in, pointwise, mode == Outputs::Keep || changes_self(op)) &&
-                 (same_type || pointwise) && !out.is_conj() && !out.is_neg();
-      }
-      if (direct) targets[i] = out;
-    }
-    if (direct) continue;
-    ocltensor::Dims sizes = spec.sizes;
-    if (dynamic && !sizes.empty()) sizes[0] = 0;  // until the plugin knows
-    targets[i] =
-        make_tensor(ref(sizes), dynamic ? at::IntArrayRef() : ref(spec.strides), type, device);
+  const tb_tensor* given(size_t i) {
+    if (!are_given_) return nullptr;
+    const at::Tensor& out = outs_[i];
+    if (out.device() != c10::Device(kOcl, device_))
+      ocltensor::refuse_output_device(op_.handle_.name(), out.device().str(),
+                                      c10::Device(kOcl, device_).str());
+    described_[i] = is_writable(i) ? describe_output(out) : describe_lazy(out);
+    return &described_[i];
   }
+  bool is_writable(size_t i) const { return !outs_[i].is_conj() && !outs_[i].is_neg(); }
+  void resize(size_t i, const TensorSpec& spec) {
+    resize_given(outs_[i], ref(spec.sizes), spec.strides);
+  }
+  void use(size_t i) { targets_[i] = outs_[i]; }
+  void make(size_t i, const TensorSpec& spec) {
+    targets_[i] =
+        make_tensor(ref(spec.sizes), ref(spec.strides), scalar_type_of(spec.dtype), device_);
+    described_[i] = describe_output(targets_[i]);
+  }
+  void run() {
+    op_.invoke_described(in_, std::span(targets_).first(outs_.size()), described_.data(), device_);
+  }
+  std::span<const int64_t> target_sizes(size_t i) const {
+    return {targets_[i].sizes().data(), targets_[i].sizes().size()};
+  }
+  void store(size_t i) { copy_on_device(outs_[i], targets_[i]); }
+  void take(size_t i) { outs_[i] = std::move(targets_[i]); }
 
-  invoke(in, std::span(targets).first(outs.size()), device);
-  for (size_t i = 0; i < outs.size(); ++i) {
-    if (!given) {
-      outs[i] = std::move(targets[i]);
-    } else if (!outs[i].is_same(targets[i])) {
-      if (dynamic) at::native::resize_output(outs[i], targets[i].sizes());
-      copy_on_device(outs[i], targets[i]);
-    }
+ private:
+  PluginOperator& op_;
+  const Arguments& in_;
+  const std::span<at::Tensor> outs_;
+  const bool are_given_;
+  const c10::DeviceIndex device_;
+  std::array<at::Tensor, kMostOutputs> targets_;  // what the plugin writes to
+  std::array<tb_tensor, kMostOutputs> described_;
+};
+
+void PluginOperator::run(Arguments& in, std::span<at::Tensor> outs, OutputMode mode) {
+  const ocltensor::Operator& op = schema();
+  const bool given = mode != OutputMode::Allocate;
+  try {
+    const c10::DeviceIndex device =
+        in.settle(handle_.name(), given ? outs[0].device().index() : current_device(),
+                  ocltensor::takes_scalar_tensors(op));
+    std::vector<TensorSpec> specs = op.infer(ocltensor::Args(op.schema, in.values()));
+    TORCH_INTERNAL_ASSERT(specs.size() == outs.size() && outs.size() <= kMostOutputs,
+                          handle_.name());
+    if (const Layout layout = given ? nullptr : layout_.load(std::memory_order_relaxed))
+      layout(in.tensors(), specs);
+    Call call(*this, in, outs, given, device);
+    ocltensor::run_with_outputs(op, mode, in.values(), specs, call);
+  } catch (const ocltensor::Error& error) {
+    if (error.status() == TB_UNSUPPORTED) throw Declined(error.what());
+    raise(error, handle_.name());
   }
 }
 
 void PluginOperator::run_functional(Arguments& in, std::span<at::Tensor> outs) {
-  run(in, outs, Outputs::Allocate);
+  run(in, outs, OutputMode::Allocate);
 }
 void PluginOperator::run_out(Arguments& in, std::span<at::Tensor> outs) {
-  run(in, outs, Outputs::Resize);
+  run(in, outs, OutputMode::Resize);
 }
 void PluginOperator::run_in_place(Arguments& in, std::span<at::Tensor> outs) {
-  run(in, outs, Outputs::Keep);
+  run(in, outs, OutputMode::Keep);
 }
 
 namespace {

@@ -10,7 +10,7 @@
 #include <stdexcept>
 
 #include "arguments.h"
-#include "base/operators.h"
+#include "base/call_plan.h"
 #include "layouts.h"
 
 namespace torch_ocl {
@@ -51,8 +51,10 @@ class PluginOperator {
   void invoke(const Arguments& in, std::span<at::Tensor> outs, c10::DeviceIndex device);
 
  private:
-  enum class Outputs { Allocate, Resize, Keep };
-  void run(Arguments& in, std::span<at::Tensor> outs, Outputs mode);
+  class Call;
+  void run(Arguments& in, std::span<at::Tensor> outs, ocltensor::OutputMode mode);
+  void invoke_described(const Arguments& in, std::span<at::Tensor> outs, const tb_tensor* described,
+                        c10::DeviceIndex device);
   const ocltensor::Operator& schema();
 
   OperatorHandle handle_;

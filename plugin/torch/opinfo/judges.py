@@ -1,4 +1,5 @@
-"""Results that may differ from the CPU's and still be right: freedoms that ATen leaves, and ill-conditioned gradients.
+"""Results that may differ from the CPU's and still be right: freedoms that ATen leaves, and
+ill-conditioned gradients.
 
 Asked only about what did not pass the plain comparison. Each rule checks what ATen does promise.
 """
@@ -6,21 +7,30 @@ Asked only about what did not pass the plain comparison. Each rule checks what A
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import torch
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 EPS = torch.finfo(torch.float32).eps
 Tensors = list[torch.Tensor]
 
 
-def argument(sample, position: int, name: str, default):
+def argument(sample: SampleInput, position: int, name: str, default: Any) -> Any:
     """An argument of the call, `position` counted after self."""
-    return sample.args[position] if len(sample.args) > position else sample.kwargs.get(name, default)
+    return (
+        sample.args[position] if len(sample.args) > position else sample.kwargs.get(name, default)
+    )
 
 
 def same(a: torch.Tensor, b: torch.Tensor) -> bool:
-    return a.shape == b.shape and a.dtype == b.dtype and torch.equal(a.nan_to_num(), b.nan_to_num()) and \
-        torch.equal(a.isnan(), b.isnan())
+    return (
+        a.shape == b.shape
+        and a.dtype == b.dtype
+        and torch.equal(a.nan_to_num(), b.nan_to_num())
+        and torch.equal(a.isnan(), b.isnan())
+    )
 
 
 def picks(values: torch.Tensor, indices: torch.Tensor, source: torch.Tensor, dim: int) -> bool:
@@ -28,25 +38,37 @@ def picks(values: torch.Tensor, indices: torch.Tensor, source: torch.Tensor, dim
     if source.dim() == 0:
         values, indices, source, dim = values.reshape(1), indices.reshape(1), source.reshape(1), 0
     size = source.shape[dim]
-    if indices.dtype != torch.int64 or indices.shape != values.shape or (indices.numel() and not 0 <= indices.min() <= indices.max() < size):
+    if (
+        indices.dtype != torch.int64
+        or indices.shape != values.shape
+        or (indices.numel() and not 0 <= indices.min() <= indices.max() < size)
+    ):
         return False
-    marks = torch.zeros(source.shape, dtype=torch.int64).scatter_add_(dim, indices, torch.ones_like(indices))
+    marks = torch.zeros(source.shape, dtype=torch.int64).scatter_add_(
+        dim, indices, torch.ones_like(indices)
+    )
     return bool((marks <= 1).all()) and same(source.gather(dim, indices), values)
 
 
-def order(op, sample, got: Tensors, want: Tensors) -> bool:
+def order(op: OpInfo, sample: SampleInput, got: Tensors, want: Tensors) -> bool:
     """sort and argsort that were not asked to be stable: equal elements may lie in any order."""
     stable = sample.kwargs.get("stable", False)
     dim = argument(sample, 0, "dim", -1)
     if stable or not isinstance(dim, int):
         return False
     indices = got[-1]
-    wanted = want[0] if op.name == "sort" else sample.input.gather(dim, want[0]) if sample.input.dim() else sample.input
+    wanted = (
+        want[0]
+        if op.name == "sort"
+        else sample.input.gather(dim, want[0])
+        if sample.input.dim()
+        else sample.input
+    )
     values = got[0] if op.name == "sort" else wanted
     return same(values, wanted) and picks(values, indices, sample.input, dim)
 
 
-def largest(op, sample, got: Tensors, want: Tensors) -> bool:
+def largest(op: OpInfo, sample: SampleInput, got: Tensors, want: Tensors) -> bool:
     """topk: which of equal elements is taken is open; so is the order where sorted=False."""
     dim = argument(sample, 1, "dim", -1)
     ordered = argument(sample, 3, "sorted", True)
@@ -54,7 +76,7 @@ def largest(op, sample, got: Tensors, want: Tensors) -> bool:
     return same(a, b) and picks(got[0], got[1], sample.input, dim)
 
 
-def one_of_equals(op, sample, got: Tensors, want: Tensors) -> bool:
+def one_of_equals(op: OpInfo, sample: SampleInput, got: Tensors, want: Tensors) -> bool:
     """kthvalue, mode, median: the value is defined, and the index names any element that has it."""
     first = 1 if op.name == "kthvalue" else 0
     dim, keep = argument(sample, first, "dim", -1), argument(sample, first + 1, "keepdim", False)
@@ -62,35 +84,57 @@ def one_of_equals(op, sample, got: Tensors, want: Tensors) -> bool:
     return len(got) == 2 and same(got[0], want[0]) and picks(values, indices, sample.input, dim)
 
 
-def integer_steps(op, sample, got: Tensors, want: Tensors) -> bool:
-    """linspace of integers: ATen's formula truncates start + i * step once. Its vector loop truncates the first number of
-    each vector before it adds the others' steps, so that some results are one less, depending on the processor."""
+def integer_steps(op: OpInfo, sample: SampleInput, got: Tensors, want: Tensors) -> bool:
+    """linspace of integers: ATen's formula truncates start + i * step once. Its vector loop
+    truncates the first number of each vector before it adds the others' steps, so that some results
+    are one less, depending on the processor."""
     if want[0].dtype.is_floating_point or want[0].dtype.is_complex:
         return False
     start, end, steps = int(sample.input), int(sample.args[0]), want[0].numel()
     step = (end - start) / (steps - 1) if steps > 1 else 0.0
-    exact = [math.trunc(start + step * i) if i < steps // 2 or steps == 1 else math.trunc(end - step * (steps - 1 - i)) for i in range(steps)]
-    return same(got[0], torch.tensor(exact, dtype=torch.int64).to(want[0].dtype).reshape(want[0].shape))
+    exact = [
+        math.trunc(start + step * i)
+        if i < steps // 2 or steps == 1
+        else math.trunc(end - step * (steps - 1 - i))
+        for i in range(steps)
+    ]
+    return same(
+        got[0], torch.tensor(exact, dtype=torch.int64).to(want[0].dtype).reshape(want[0].shape)
+    )
 
 
-RULES = {"sort": order, "argsort": order, "topk": largest, "kthvalue": one_of_equals, "mode": one_of_equals, "median": one_of_equals,
-         "nanmedian": one_of_equals, "linspace": integer_steps}
+RULES = {
+    "sort": order,
+    "argsort": order,
+    "topk": largest,
+    "kthvalue": one_of_equals,
+    "mode": one_of_equals,
+    "median": one_of_equals,
+    "nanmedian": one_of_equals,
+    "linspace": integer_steps,
+}
 
 
-def accepts(op, sample, got: Tensors, want: Tensors) -> bool:
+def accepts(op: OpInfo, sample: SampleInput, got: Tensors, want: Tensors) -> bool:
     rule = RULES.get(op.name)
-    return rule is not None and len(got) == len(want) and rule(op, sample, [t.detach().cpu() for t in got], want)
+    return (
+        rule is not None
+        and len(got) == len(want)
+        and rule(op, sample, [t.detach().cpu() for t in got], want)
+    )
 
 
-# Relative error that autograd's formula may have in float32, beyond the usual: k * eps * condition, k from its roundings.
-def atanh_bound(sample) -> torch.Tensor:
+# Relative error that autograd's formula may have in float32, beyond the usual: k * eps * condition,
+# k from its roundings.
+def atanh_bound(sample: SampleInput) -> torch.Tensor:
     # grad / (1 - x^2): one ulp in x^2 grows by x^2 / (1 - x^2).
     x = sample.input.detach().double()
     return 1 * EPS * x * x / (1 - x * x).abs()
 
 
-def logcumsumexp_bound(sample) -> torch.Tensor:
-    # exp of a sum of logarithms as large as x, of which n are added in the scans and 4 in the formula, half an ulp each.
+def logcumsumexp_bound(sample: SampleInput) -> torch.Tensor:
+    # exp of a sum of logarithms as large as x, of which n are added in the scans and 4 in the
+    # formula, half an ulp each.
     x = sample.input.detach().double()
     n = x.shape[sample.args[0]] if x.dim() else 1
     return 0.5 * (n + 4) * EPS * x.abs().max() if x.numel() else x
@@ -99,7 +143,7 @@ def logcumsumexp_bound(sample) -> torch.Tensor:
 BOUNDS = {"atanh": atanh_bound, "logcumsumexp": logcumsumexp_bound}
 
 
-def accepts_gradient(op, sample, got: Tensors, exact: Tensors) -> bool:
+def accepts_gradient(op: OpInfo, sample: SampleInput, got: Tensors, exact: Tensors) -> bool:
     """`exact` is float64's answer, rounded."""
     bound = BOUNDS.get(op.name)
     if bound is None or len(got) != 1 or len(exact) != 1 or got[0].shape != exact[0].shape:
@@ -109,20 +153,21 @@ def accepts_gradient(op, sample, got: Tensors, exact: Tensors) -> bool:
     return bool((error | (a == b) | (a.isnan() & b.isnan())).all())
 
 
-# Chains so ill-conditioned that a rounding early on decides: the result must be right for arguments that differ by k * eps,
-# k being the roundings on the way to the sensitive step.
+# Chains so ill-conditioned that a rounding early on decides: the result must be right for arguments
+# that differ by k * eps, k being the roundings on the way to the sensitive step.
 CONDITIONED = {
-    # scores of some thousands (samples have elements up to 9, and no scaling) enter exp: two projections of 4 products and a
-    # bias, and a product of 2, each twice
+    # scores of some thousands (samples have elements up to 9, and no scaling) enter exp: two
+    # projections of 4 products and a bias, and a product of 2, each twice
     "nn.functional.multi_head_attention_forward": 12,
     # exponentials of matrices of norms near 35
     "matrix_exp": 1,
-    # the gradient undoes reflectors one by one; random ones are not orthogonal and lose digits each (the CPU needs 129)
+    # the gradient undoes reflectors one by one; random ones are not orthogonal and lose digits each
+    # (the CPU needs 129)
     "linalg.householder_product": 32,
 }
 
 
-def nudged(value, generator: torch.Generator):
+def nudged(value: Any, generator: torch.Generator) -> Any:
     """float64 tensors with each element off by one float32 eps, up or down."""
     if isinstance(value, torch.Tensor):
         signs = torch.randint(0, 2, value.shape, generator=generator) * 2 - 1
@@ -134,7 +179,9 @@ def nudged(value, generator: torch.Generator):
     return value
 
 
-def accepts_conditioned(op, got: Tensors, evaluate) -> bool:
+def accepts_conditioned(
+    op: OpInfo, got: Tensors, evaluate: Callable[[Callable[[Any], Any]], Tensors]
+) -> bool:
     """`evaluate` gives float64's answer for arguments changed by the function given."""
     k = CONDITIONED.get(op.name)
     if k is None:

@@ -1,10 +1,13 @@
-"""Do fake tensors promise what ocl gives? Shapes, dtypes and strides of op_db's results, real and within FakeTensorMode.
+"""Do fake tensors promise what ocl gives? Shapes, dtypes and strides of op_db's results, real and
+within FakeTensorMode.
 
-usage: strides.py [--only REGEX] [--dtype float32] [--samples N] [--jobs N] [--list] [--entries FILE]
+usage: strides.py [--only REGEX] [--dtype float32] [--samples N] [--jobs N] [--list] [--entries
+FILE]
 
-Compilers trace with fake tensors and believe their strides. Each sample runs as it is, with its tensors of 4 and 5 dimensions in
-channels_last, and with all of them in transposed memory. Strides of dimensions of size 1 and of empty tensors mean nothing. An entry is
-"theirs" where PyTorch's own CPU breaks the same promise in the same way: the promise is wrong. The exit status is 1 where one is
+Compilers trace with fake tensors and believe their strides. Each sample runs as it is, with its
+tensors of 4 and 5 dimensions in channels_last, and with all of them in transposed memory. Strides
+of dimensions of size 1 and of empty tensors mean nothing. An entry is "theirs" where PyTorch's own
+CPU breaks the same promise in the same way: the promise is wrong. The exit status is 1 where one is
 broken by ocl alone.
 """
 
@@ -18,25 +21,32 @@ import re
 import subprocess
 import sys
 import warnings
+from typing import Any
+
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 LAYOUTS = ("plain", "channels_last", "transposed")
 # Results whose shape or type depends on numbers, or that a fake tensor has no answer for.
-NO_PROMISE = re.compile("^(nonzero|masked_select|unique|bincount|empty_strided|new_empty_strided|equal|item|allclose)")
+NO_PROMISE = re.compile(
+    "^(nonzero|masked_select|unique|bincount|empty_strided|new_empty_strided|equal|item|allclose)"
+)
 # What is wrong with the promises that the CPU breaks, too.
 REASONS = {
-    "copysign|div.floor_rounding|floor_divide|heaviside|ldexp|logaddexp": "the fake result comes from a formula of several "
+    "copysign|div.floor_rounding|floor_divide|heaviside|ldexp|logaddexp": "the fake result comes "
+    "from a formula of several "
     "operators, whose operands broadcast in another order",
     "nn.functional.nll_loss": "the fake result of images without a reduction follows the input",
     "normal": "the fake result follows the mean, the real one is drawn into a contiguous tensor",
 }
 # What ocl alone breaks, on purpose.
 OURS = {
-    "native_batch_norm": "in evaluation no statistics are saved, as on the CPU; fake tensors of other devices promise CUDA's",
+    "native_batch_norm": "in evaluation no statistics are saved, as on the CPU; "
+    "fake tensors of other devices promise CUDA's",
     "_native_batch_norm_legit": "the same",
 }
 
 
-def laid_out(value, layout: str, device: str):
+def laid_out(value: Any, layout: str, device: str) -> Any:
     """The sample's value with every tensor on the device, in the layout."""
     import torch
 
@@ -48,7 +58,9 @@ def laid_out(value, layout: str, device: str):
                 storage = value.detach().as_strided((count,), (1,), 0).clone().to(device)
                 return storage.as_strided(value.shape, value.stride(), value.storage_offset())
         if layout == "channels_last" and value.dim() in (4, 5):
-            return moved.contiguous(memory_format=torch.channels_last if value.dim() == 4 else torch.channels_last_3d)
+            return moved.contiguous(
+                memory_format=torch.channels_last if value.dim() == 4 else torch.channels_last_3d
+            )
         if layout == "transposed" and value.dim() > 1:
             order = list(range(value.dim()))[::-1]
             return moved.permute(order).contiguous().permute(order)
@@ -63,19 +75,23 @@ def laid_out(value, layout: str, device: str):
     return value
 
 
-def describe(value) -> list[tuple]:
+def describe(value: Any) -> list[tuple]:
     """(shape, dtype, strides that matter) of each tensor in a result."""
     import torch
 
     result = []
     for t in torch.utils._pytree.tree_leaves(value):
         if isinstance(t, torch.Tensor) and t.layout == torch.strided:
-            matter = [s if n > 1 else 0 for n, s in zip(t.shape, t.stride(), strict=True)] if t.numel() else []
+            matter = (
+                [s if n > 1 else 0 for n, s in zip(t.shape, t.stride(), strict=True)]
+                if t.numel()
+                else []
+            )
             result.append((tuple(t.shape), str(t.dtype)[6:], tuple(matter)))
     return result
 
 
-def results(op, sample, layout: str, device: str):
+def results(op: OpInfo, sample: SampleInput, layout: str, device: str) -> Any:
     """(real, fake) descriptions."""
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
@@ -87,13 +103,15 @@ def results(op, sample, layout: str, device: str):
         kwargs["device"] = device
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     with torch.no_grad(), torch.device(device):
-        fake_args, fake_kwargs = torch.utils._pytree.tree_map_only(torch.Tensor, mode.from_tensor, (args, kwargs))
+        fake_args, fake_kwargs = torch.utils._pytree.tree_map_only(
+            torch.Tensor, mode.from_tensor, (args, kwargs)
+        )
         with mode:
             fake = describe(op(*fake_args, **fake_kwargs))
         return describe(op(*args, **kwargs)), fake
 
 
-def judge(op, dtype, most: int) -> list[str]:
+def judge(op: OpInfo, dtype: Any, most: int) -> list[str]:
     """What differs, one line each, "theirs: " before those that the CPU has, too."""
     found: dict[str, str] = {}
     for number, sample in enumerate(itertools.islice(op.sample_inputs("cpu", dtype), most)):
@@ -106,20 +124,28 @@ def judge(op, dtype, most: int) -> list[str]:
             if real == fake or any(line.startswith(layout) for line in found):
                 continue
             # -1: there are more or fewer of them.
-            index = next((i for i, (a, b) in enumerate(zip(real, fake, strict=False)) if a != b), -1)
+            index = next(
+                (i for i, (a, b) in enumerate(zip(real, fake, strict=False)) if a != b), -1
+            )
             try:
                 theirs = results(op, sample, layout, "cpu")
                 same = theirs == (real, fake)
             except Exception:
                 same = False
-            found[f"{layout} #{number}"] = ("theirs: " if same else "") + f"output {index} {real[index]} instead of {fake[index]}"
+            found[f"{layout} #{number}"] = (
+                "theirs: " if same else ""
+            ) + f"output {index} {real[index]} instead of {fake[index]}"
     return [f"{place}: {text}" for place, text in found.items()]
 
 
-def all_tensors(sample) -> list:
+def all_tensors(sample: SampleInput) -> list:
     import torch
 
-    return [t for t in torch.utils._pytree.tree_leaves((sample.input, sample.args, sample.kwargs)) if isinstance(t, torch.Tensor)]
+    return [
+        t
+        for t in torch.utils._pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
+        if isinstance(t, torch.Tensor)
+    ]
 
 
 def work(names: list[str], dtype_name: str, most: int) -> None:
@@ -137,12 +163,20 @@ def entries(dtype: str, only: str) -> list[str]:
     import torch
     from torch.testing._internal.common_methods_invocations import op_db
 
-    return [op.full_name for op in op_db if getattr(torch, dtype) in op.supported_dtypes("cpu") and re.search(only, op.full_name)
-            and not NO_PROMISE.search(op.name) and not op.name.startswith("jiterator")]  # fmt: skip
+    return [
+        op.full_name
+        for op in op_db
+        if getattr(torch, dtype) in op.supported_dtypes("cpu")
+        and re.search(only, op.full_name)
+        and not NO_PROMISE.search(op.name)
+        and not op.name.startswith("jiterator")
+    ]
 
 
 def main() -> int:
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--only", default="", help="entries that match this regular expression")
     p.add_argument("--entries", type=pathlib.Path, help="a file of such expressions, one a line")
     p.add_argument("--dtype", default="float32")
@@ -161,9 +195,21 @@ def main() -> int:
     names = entries(options.dtype, only)
     running = []
     for part in range(options.jobs):
-        command = [sys.executable, "-W", "ignore", __file__, "--dtype", options.dtype, "--samples", str(options.samples), "--work",
-                   json.dumps(names[part :: options.jobs])]  # fmt: skip
-        running.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True))
+        command = [
+            sys.executable,
+            "-W",
+            "ignore",
+            __file__,
+            "--dtype",
+            options.dtype,
+            "--samples",
+            str(options.samples),
+            "--work",
+            json.dumps(names[part :: options.jobs]),
+        ]
+        running.append(
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        )
     judged: dict[str, list[str]] = {}
     for process in running:
         for line in process.stdout:
@@ -171,10 +217,20 @@ def main() -> int:
                 name, lines = json.loads(line[7:])
                 judged[name] = lines
         process.wait()
-    ours = {n: [x for x in lines if "theirs: " not in x and n not in OURS] for n, lines in judged.items()}
+    ours = {
+        n: [x for x in lines if "theirs: " not in x and n not in OURS]
+        for n, lines in judged.items()
+    }
     for name, lines in sorted(judged.items()):
         for line in lines if options.list else ours[name]:
-            reason = next((f" ({why})" for names, why in [*REASONS.items(), *OURS.items()] if name in names.split("|")), "")
+            reason = next(
+                (
+                    f" ({why})"
+                    for names, why in [*REASONS.items(), *OURS.items()]
+                    if name in names.split("|")
+                ),
+                "",
+            )
             print(f"  {name}: {line}{reason}")
     missing = sorted(set(names) - set(judged))
     failed = sum(map(bool, ours.values()))

@@ -1,9 +1,10 @@
 """PyTorch's op_db on ocl against the CPU, in crash-isolated processes, with the fallback off.
 
-usage: sweep.py [--dtype float32,int64,bool] [--grad] [--only REGEX] [--jobs N] [--timeout S] [--json FILE] [--fresh]
+usage: sweep.py [--dtype float32,int64,bool] [--grad] [--only REGEX] [--jobs N] [--timeout S]
+[--json FILE] [--fresh]
 
-Results are kept in FILE and a second run goes on where the first stopped (--fresh begins anew). The end prints the
-totals per dtype: pass, declined (with the reason), wrong, error, crashed, hung.
+Results are kept in FILE and a second run goes on where the first stopped (--fresh begins anew). The
+end prints the totals per dtype: pass, declined (with the reason), wrong, error, crashed, hung.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ import re
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 
 HERE = pathlib.Path(__file__).resolve().parent
 STATES = ("pass", "declined", "wrong", "error", "crashed", "hung", "no reference")
 
 
 def list_entries() -> dict[str, list[str]]:
-    """Entry names by dtype, asked of a process of its own so that a broken device cannot stop the sweep."""
+    """Entry names by dtype, asked of a process of its own so that a broken device cannot stop the
+    sweep."""
     code = (
         "import json, torch\n"
         "from torch.testing._internal.common_methods_invocations import op_db\n"
@@ -32,22 +35,41 @@ def list_entries() -> dict[str, list[str]]:
         " op.supports_autograd] for op in op_db}))"
     )
     env = dict(os.environ, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
-    text = subprocess.run([sys.executable, "-W", "ignore", "-c", code], env=env, capture_output=True, text=True, check=True)
+    text = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return json.loads(text.stdout.splitlines()[-1])
 
 
 def why_no_device() -> str:
     """Empty if a process can use ocl: else every entry would count as crashed."""
     code = "import torch, torch_ocl; torch.ones(1, device='ocl')"
-    run = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False
+    )
     return run.stderr.strip().splitlines()[-1] if run.returncode else ""
 
 
 class Worker:
-    def __init__(self, dtype: str, mode: str):
-        env = dict(os.environ, OCLTENSOR_ENABLE_FALLBACK="0", OMP_NUM_THREADS="1", OCLTENSOR_LOG_LEVEL="error")
-        self.process = subprocess.Popen([sys.executable, "-W", "ignore", str(HERE / "worker.py"), dtype, mode], env=env, text=True,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    def __init__(self, dtype: str, mode: str) -> None:
+        env = dict(
+            os.environ,
+            OCLTENSOR_ENABLE_FALLBACK="0",
+            OMP_NUM_THREADS="1",
+            OCLTENSOR_LOG_LEVEL="error",
+        )
+        self.process = subprocess.Popen(
+            [sys.executable, "-W", "ignore", str(HERE / "worker.py"), dtype, mode],
+            env=env,
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         self.errors: collections.deque[str] = collections.deque(maxlen=5)
         threading.Thread(target=self._drain, daemon=True).start()
         self.process.stdout.readline()
@@ -72,8 +94,18 @@ class Worker:
             timer.cancel()
         code = self.process.wait()
         if fired:
-            return {"entry": entry, "state": "hung", "reason": f"no answer after {timeout:.0f} s", "samples": 0}
-        return {"entry": entry, "state": "crashed", "reason": f"exit {code}: {' | '.join(self.errors)}"[:500], "samples": 0}
+            return {
+                "entry": entry,
+                "state": "hung",
+                "reason": f"no answer after {timeout:.0f} s",
+                "samples": 0,
+            }
+        return {
+            "entry": entry,
+            "state": "crashed",
+            "reason": f"exit {code}: {' | '.join(self.errors)}"[:500],
+            "samples": 0,
+        }
 
     def alive(self) -> bool:
         return self.process.poll() is None
@@ -87,7 +119,14 @@ class Worker:
                 self.process.kill()
 
 
-def sweep(dtype: str, mode: str, entries: list[str], options, results: dict, save) -> None:
+def sweep(
+    dtype: str,
+    mode: str,
+    entries: list[str],
+    options: argparse.Namespace,
+    results: dict,
+    save: Callable[[], None],
+) -> None:
     todo: queue.Queue[str] = queue.Queue()
     for entry in entries:
         if entry not in results:
@@ -110,7 +149,12 @@ def sweep(dtype: str, mode: str, entries: list[str], options, results: dict, sav
                 shown = "  ".join(f"{s} {counts[s]}" for s in STATES if counts[s])
                 end = "\r" if sys.stderr.isatty() else "\n"
                 if sys.stderr.isatty() or len(results) % 50 == 0:
-                    print(f"{dtype} {mode}: {len(results)}/{total}  {shown}    ", end=end, file=sys.stderr, flush=True)
+                    print(
+                        f"{dtype} {mode}: {len(results)}/{total}  {shown}    ",
+                        end=end,
+                        file=sys.stderr,
+                        flush=True,
+                    )
                 if len(results) % 20 == 0:
                     save()
         if worker is not None:
@@ -125,7 +169,9 @@ def sweep(dtype: str, mode: str, entries: list[str], options, results: dict, sav
 
 
 def main() -> int:
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--dtype", default="float32", help="comma-separated")
     p.add_argument("--grad", action="store_true", help="gradients instead of forward results")
     p.add_argument("--only", default="", help="entries that match this regular expression")
@@ -133,27 +179,52 @@ def main() -> int:
     p.add_argument("--timeout", type=float, default=900.0, help="seconds for one entry")
     p.add_argument("--json", type=pathlib.Path, default=pathlib.Path("opinfo.json"))
     p.add_argument("--fresh", action="store_true")
-    p.add_argument("--may-decline", help="entries that match may be declined; any other declined entry is a failure, too")
-    p.add_argument("--list", default="", help="print the entries in this state (declined, wrong, error, crashed, hung) with reasons")
+    p.add_argument(
+        "--may-decline",
+        help="entries that match may be declined; any other declined entry is a failure, too",
+    )
+    p.add_argument(
+        "--list",
+        default="",
+        help="print the entries in this state (declined, wrong, error, crashed, hung) with reasons",
+    )
     options = p.parse_args()
     if why := why_no_device():
         p.error(f"the device ocl cannot be used: {why}")
-    every = {} if options.fresh or not options.json.exists() else json.loads(options.json.read_text())
+    every = (
+        {} if options.fresh or not options.json.exists() else json.loads(options.json.read_text())
+    )
     entries = list_entries()
     mode = "grad" if options.grad else "forward"
     bad = 0
     for dtype in options.dtype.split(","):
-        chosen = [n for n, (dtypes, autograd) in sorted(entries.items())
-                  if dtype in dtypes and (autograd or not options.grad) and re.search(options.only, n)]
+        chosen = [
+            n
+            for n, (dtypes, autograd) in sorted(entries.items())
+            if dtype in dtypes and (autograd or not options.grad) and re.search(options.only, n)
+        ]
         results = every.setdefault(f"{mode} {dtype}", {})
         if options.only:
             for name in chosen:
                 results.pop(name, None)
-        sweep(dtype, mode, chosen, options, results, lambda: options.json.write_text(json.dumps(every, indent=0, sort_keys=True)))
+        sweep(
+            dtype,
+            mode,
+            chosen,
+            options,
+            results,
+            lambda: options.json.write_text(json.dumps(every, indent=0, sort_keys=True)),
+        )
         counts = collections.Counter(results[n]["state"] for n in chosen)
-        print(f"{mode} {dtype}: {len(chosen)} entries: " + ", ".join(f"{s} {counts[s]}" for s in STATES))
+        print(
+            f"{mode} {dtype}: {len(chosen)} entries: "
+            + ", ".join(f"{s} {counts[s]}" for s in STATES)
+        )
         if options.may_decline is not None:
-            bad += sum(results[n]["state"] == "declined" and not re.search(options.may_decline, n) for n in chosen)
+            bad += sum(
+                results[n]["state"] == "declined" and not re.search(options.may_decline, n)
+                for n in chosen
+            )
         bad += counts["wrong"] + counts["error"] + counts["crashed"] + counts["hung"]
         for name in chosen:
             if options.list and results[name]["state"] in options.list.split(","):

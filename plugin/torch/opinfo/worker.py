@@ -1,4 +1,5 @@
-"""Runs OpInfo entries on ocl and on the CPU and prints one JSON line per entry; may crash: sweep.py restarts it.
+"""Runs OpInfo entries on ocl and on the CPU and prints one JSON line per entry; may crash: sweep.py
+restarts it.
 
 usage: worker.py DTYPE forward|grad < entry names, one per line
 """
@@ -9,25 +10,59 @@ import json
 import sys
 import traceback
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import judges
 import torch
 import torch_ocl  # noqa: F401  registers the device
 from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
-# Results that depend on random draws or on uninitialised memory: only their shape and dtype can be compared.
+# Results that depend on random draws or on uninitialised memory: only their shape and dtype can be
+# compared.
 UNPREDICTABLE = {
-    "bernoulli", "cauchy", "empty", "empty_like", "empty_permuted", "empty_strided", "exponential", "geometric",
-    "log_normal", "multinomial", "new_empty", "new_empty_strided", "nn.functional.alpha_dropout", "nn.functional.dropout",
-    "nn.functional.dropout2d", "nn.functional.dropout3d", "nn.functional.feature_alpha_dropout",
-    "nn.functional.fractional_max_pool2d", "nn.functional.fractional_max_pool3d", "nn.functional.rrelu", "normal", "rand_like",
-    "randint", "randint_like", "randn", "randn_like", "svd_lowrank", "pca_lowrank", "uniform", "torch.ops.aten._flash_attention_forward",
+    "bernoulli",
+    "cauchy",
+    "empty",
+    "empty_like",
+    "empty_permuted",
+    "empty_strided",
+    "exponential",
+    "geometric",
+    "log_normal",
+    "multinomial",
+    "new_empty",
+    "new_empty_strided",
+    "nn.functional.alpha_dropout",
+    "nn.functional.dropout",
+    "nn.functional.dropout2d",
+    "nn.functional.dropout3d",
+    "nn.functional.feature_alpha_dropout",
+    "nn.functional.fractional_max_pool2d",
+    "nn.functional.fractional_max_pool3d",
+    "nn.functional.rrelu",
+    "normal",
+    "rand_like",
+    "randint",
+    "randint_like",
+    "randn",
+    "randn_like",
+    "svd_lowrank",
+    "pca_lowrank",
+    "uniform",
+    "torch.ops.aten._flash_attention_forward",
     "torch.ops.aten._efficient_attention_forward",
 }
-# Ten times the tolerance of torch.testing for the dtype: sums of other orders and other libms, both correctly rounded to a
-# few ulp; OpInfo's own device overrides are of the same size.
-TOLERANCE = {torch.float32: (1.3e-5, 1e-4), torch.float16: (1e-2, 1e-3), torch.bfloat16: (1.6e-1, 1e-2), torch.float64: (1e-6, 1e-6),
-             torch.complex64: (1.3e-5, 1e-4)}  # of the modulus
+# Ten times the tolerance of torch.testing for the dtype: sums of other orders and other libms, both
+# correctly rounded to a few ulp; OpInfo's own device overrides are of the same size.
+TOLERANCE = {
+    torch.float32: (1.3e-5, 1e-4),
+    torch.float16: (1e-2, 1e-3),
+    torch.bfloat16: (1.6e-1, 1e-2),
+    torch.float64: (1e-6, 1e-6),
+    torch.complex64: (1.3e-5, 1e-4),
+}  # of the modulus
 
 
 def copy_layout(value: torch.Tensor, device: str) -> torch.Tensor:
@@ -39,7 +74,7 @@ def copy_layout(value: torch.Tensor, device: str) -> torch.Tensor:
     return storage.as_strided(value.shape, value.stride(), value.storage_offset())
 
 
-def move(value, device):
+def move(value: Any, device: str | torch.device) -> Any:
     """A sample's value with every tensor on `device`, as leaves of their own graph."""
     if isinstance(value, torch.Tensor):
         return copy_layout(value, device).requires_grad_(value.requires_grad)
@@ -55,7 +90,7 @@ def move(value, device):
     return value
 
 
-def tensors(value) -> list[torch.Tensor]:
+def tensors(value: Any) -> list[torch.Tensor]:
     if isinstance(value, torch.Tensor):
         return [value]
     if isinstance(value, dict):
@@ -65,17 +100,21 @@ def tensors(value) -> list[torch.Tensor]:
     return []
 
 
-def compare(got, want, dtype, predictable: bool) -> None:
+def compare(got: Any, want: Any, dtype: Any, predictable: bool) -> None:
     mine, theirs = tensors(got), tensors(want)
     assert len(mine) == len(theirs), f"{len(mine)} tensors instead of {len(theirs)}"
     if not theirs and predictable:
         assert got == want or (got != got and want != want), f"{got} instead of {want}"
     for a, b in zip(mine, theirs):
         rtol, atol = TOLERANCE.get(b.dtype, (0, 0))
-        assert a.shape == b.shape and a.dtype == b.dtype, f"{a.dtype} {tuple(a.shape)} instead of {b.dtype} {tuple(b.shape)}"
+        assert a.shape == b.shape and a.dtype == b.dtype, (
+            f"{a.dtype} {tuple(a.shape)} instead of {b.dtype} {tuple(b.shape)}"
+        )
         assert a.device.type == "ocl" or not predictable, f"the result is on {a.device}"
         if predictable:
-            torch.testing.assert_close(a.detach().cpu(), b.detach(), rtol=rtol, atol=atol, equal_nan=True)
+            torch.testing.assert_close(
+                a.detach().cpu(), b.detach(), rtol=rtol, atol=atol, equal_nan=True
+            )
 
 
 # Arguments that stay on the CPU: they are read when the call is made.
@@ -85,22 +124,40 @@ HOST_ARGUMENTS = {"tensor_split"}
 WIDER = {torch.float32: torch.float64, torch.complex64: torch.complex128}
 
 
-def widen(value):
-    """float32 tensors as float64, complex64 as complex128: for a reference better than torch's own kernels."""
+def widen(value: Any) -> Any:
+    """float32 tensors as float64, complex64 as complex128: for a reference better than torch's own
+    kernels."""
     if isinstance(value, torch.Tensor):
-        return value.detach().to(WIDER[value.dtype]).requires_grad_(value.requires_grad) if value.dtype in WIDER else value
+        return (
+            value.detach().to(WIDER[value.dtype]).requires_grad_(value.requires_grad)
+            if value.dtype in WIDER
+            else value
+        )
     if isinstance(value, torch.dtype):
         return WIDER.get(value, value)
     if isinstance(value, dict):
         return {k: widen(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)) and not isinstance(value, torch.Size):
-        return type(value)(*map(widen, value)) if hasattr(value, "_fields") else type(value)(map(widen, value))
+        return (
+            type(value)(*map(widen, value))
+            if hasattr(value, "_fields")
+            else type(value)(map(widen, value))
+        )
     return value
 
 
-def call(op, sample, device: str, grad: bool, convert=lambda value: value):
+def call(
+    op: OpInfo,
+    sample: SampleInput,
+    device: str,
+    grad: bool,
+    convert: Callable[[Any], Any] = lambda value: value,
+) -> Any:
     torch.manual_seed(1)
-    args = convert(move((sample.input,), device) + move(tuple(sample.args), "cpu" if op.name in HOST_ARGUMENTS else device))
+    args = convert(
+        move((sample.input,), device)
+        + move(tuple(sample.args), "cpu" if op.name in HOST_ARGUMENTS else device)
+    )
     kwargs = convert(move(sample.kwargs, device))
     if "device" in kwargs:
         kwargs["device"] = device
@@ -112,12 +169,24 @@ def call(op, sample, device: str, grad: bool, convert=lambda value: value):
     leaves = [t for t in tensors((args, kwargs)) if t.requires_grad]
     outs = [t for t in tensors(out) if t.requires_grad]
     # a weight per element, so that a wrong position shows
-    loss = sum((t * torch.linspace(0.5, 1.5, t.numel(), dtype=t.real.dtype).reshape(t.shape).to(t.device)).sum().abs() for t in outs)
-    return [g for g in torch.autograd.grad(loss, leaves, allow_unused=True) if g is not None] if outs else []
+    loss = sum(
+        (t * torch.linspace(0.5, 1.5, t.numel(), dtype=t.real.dtype).reshape(t.shape).to(t.device))
+        .sum()
+        .abs()
+        for t in outs
+    )
+    return (
+        [g for g in torch.autograd.grad(loss, leaves, allow_unused=True) if g is not None]
+        if outs
+        else []
+    )
 
 
-def exact_result(op, sample, grad: bool, like: list[torch.Tensor]) -> list[torch.Tensor] | None:
-    """The CPU's result on float64 copies, rounded to the types of `like`; None where the CPU refuses them."""
+def exact_result(
+    op: OpInfo, sample: SampleInput, grad: bool, like: list[torch.Tensor]
+) -> list[torch.Tensor] | None:
+    """The CPU's result on float64 copies, rounded to the types of `like`; None where the CPU
+    refuses them."""
     try:
         exact = tensors(call(op, sample, "cpu", grad, widen))
     except Exception:
@@ -129,8 +198,10 @@ class NoReference(Exception):
     """The CPU cannot run the sample."""
 
 
-def run_sample(op, sample, dtype, grad: bool) -> None:
-    attention_dropout = sample.kwargs.get("dropout_p") or (op.name.endswith("multi_head_attention_forward") and sample.args[9])
+def run_sample(op: OpInfo, sample: SampleInput, dtype: Any, grad: bool) -> None:
+    attention_dropout = sample.kwargs.get("dropout_p") or (
+        op.name.endswith("multi_head_attention_forward") and sample.args[9]
+    )
     predictable = op.name not in UNPREDICTABLE and not attention_dropout and op.name != "to"
     try:
         want = call(op, sample, "cpu", grad)
@@ -154,12 +225,16 @@ def run_sample(op, sample, dtype, grad: bool) -> None:
             raise
         if grad and judges.accepts_gradient(op, sample, tensors(got), exact):
             return
-        if judges.accepts_conditioned(op, tensors(got), lambda nudge: tensors(call(op, sample, "cpu", grad, lambda v: nudge(widen(v))))):
+        if judges.accepts_conditioned(
+            op,
+            tensors(got),
+            lambda nudge: tensors(call(op, sample, "cpu", grad, lambda v: nudge(widen(v)))),
+        ):
             return
         compare(tensors(got), exact, dtype, predictable)
 
 
-def run(op, dtype, grad: bool) -> tuple[str, str, int]:
+def run(op: OpInfo, dtype: Any, grad: bool) -> tuple[str, str, int]:
     """(state, reason, samples run)"""
     count = 0
     if op.name.startswith("jiterator"):
@@ -182,7 +257,11 @@ def run(op, dtype, grad: bool) -> tuple[str, str, int]:
             return "wrong", f"sample {count}: {error}"[:500], count
         except Exception as error:
             place = traceback.extract_tb(error.__traceback__)[-1]
-            return "error", f"sample {count}: {type(error).__name__}: {error} ({place.name})"[:500], count
+            return (
+                "error",
+                f"sample {count}: {type(error).__name__}: {error} ({place.name})"[:500],
+                count,
+            )
     return "pass", "", count
 
 
@@ -193,7 +272,10 @@ def main() -> None:
     for line in sys.stdin:
         name = line.strip()
         state, reason, count = run(by_name[name], dtype, grad)
-        print(json.dumps({"entry": name, "state": state, "reason": reason, "samples": count}), flush=True)
+        print(
+            json.dumps({"entry": name, "state": state, "reason": reason, "samples": count}),
+            flush=True,
+        )
 
 
 main()

@@ -1,4 +1,5 @@
-"""What the tests of torch.backends.ocl share: a product and a convolution to choose algorithms for, and processes."""
+"""What the tests of torch.backends.ocl share: a product and a convolution to choose algorithms for,
+and processes."""
 
 import os
 import subprocess
@@ -37,8 +38,9 @@ def run_python(source, *arguments, **environment):
 
 
 class Case(unittest.TestCase):
-    def setUp(self):
-        # By rule means by rule here, whatever was measured on this machine, and what is measured here is not for others.
+    def setUp(self) -> None:
+        # By rule means by rule here, whatever was measured on this machine, and what is measured
+        # here is not for others.
         self.enterContext(ocl.flags(keep_measurements=False))
         torch.manual_seed(0)
         self.a, self.b = torch.randn(48, 64, device="ocl"), torch.randn(64, 40, device="ocl")
@@ -50,5 +52,7 @@ class Case(unittest.TestCase):
         return ocl.last_choices()["matmul"]
 
     def convolution(self):
-        torch.nn.functional.conv2d(torch.randn(2, 3, 9, 9, device="ocl"), torch.randn(4, 3, 3, 3, device="ocl"))
+        torch.nn.functional.conv2d(
+            torch.randn(2, 3, 9, 9, device="ocl"), torch.randn(4, 3, 3, 3, device="ocl")
+        )
         return ocl.last_choices()["conv"]

@@ -1,5 +1,6 @@
-"""One training step of a model of each kind in plugin/opencl/runtime/recipes.def: `first_steps.py KIND` prints the rows
-of recipes.def that the step asks for, in order (see "Building ahead" in plugin/opencl/README.md)."""
+"""One training step of a model of each kind in plugin/opencl/runtime/ahead/recipes.def:
+`first_steps.py KIND` prints the rows of recipes.def that the step asks for, in order (see
+"Building ahead" in plugin/opencl/README.md)."""
 
 from __future__ import annotations
 
@@ -35,10 +36,17 @@ def convolution() -> None:
             return torch.relu_(self.body(x) + self.past(x))
 
     widths = (64, 64, 128, 128, 256, 256, 512, 512)
-    layers = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(True), nn.MaxPool2d(3, 2, 1)]
+    layers = [
+        nn.Conv2d(3, 64, 7, 2, 3, bias=False),
+        nn.BatchNorm2d(64),
+        nn.ReLU(True),
+        nn.MaxPool2d(3, 2, 1),
+    ]
     for before, width in zip((64, *widths), widths, strict=False):
         layers.append(Block(before, width, 1 if before == width else 2))
-    model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000)).to("ocl")
+    model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000)).to(
+        "ocl"
+    )
     images = torch.randn(4, 3, 224, 224).to("ocl")
     labels = torch.randint(0, 1000, (4,)).to("ocl")
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
@@ -67,12 +75,20 @@ KINDS = {"convolution": convolution, "transformer": transformer}
 
 
 def programs(kind: str, **variables: str) -> list[tuple[str, str]]:
-    """(source, defines) of every program that a fresh process asks for in the step of a kind, in order."""
-    environment = {**os.environ, "OCLTENSOR_LOG_LEVEL": "debug", "OCLTENSOR_BUILD_AHEAD": "0", **variables}
+    """(source, defines) of every program that a fresh process asks for in the step of a kind, in
+    order."""
+    environment = {
+        **os.environ,
+        "OCLTENSOR_LOG_LEVEL": "debug",
+        "OCLTENSOR_BUILD_AHEAD": "0",
+        **variables,
+    }
     step = [sys.executable, __file__, "--run", kind]
     ran = subprocess.run(step, env=environment, capture_output=True, text=True)
     if ran.returncode:
-        raise RuntimeError(f"the step of kind {kind} failed:\n{ran.stdout[-2000:]}\n{ran.stderr[-2000:]}")
+        raise RuntimeError(
+            f"the step of kind {kind} failed:\n{ran.stdout[-2000:]}\n{ran.stderr[-2000:]}"
+        )
     return FIRST_USE.findall(ran.stdout + ran.stderr)
 
 

@@ -1,4 +1,5 @@
-"""Autocast and loss scaling: types and values of autocast on the CPU's lists or of explicit casts."""
+"""Autocast and loss scaling: types and values of autocast on the CPU's lists or of explicit
+casts."""
 
 import copy
 import unittest
@@ -46,7 +47,7 @@ FLOAT32 = {
 
 
 class Autocast(unittest.TestCase):
-    def test_lower_precision(self):
+    def test_lower_precision(self) -> None:
         for dtype in HALVES:
             for name, call in LOWER.items():
                 with self.subTest(name=name, dtype=dtype):
@@ -58,7 +59,7 @@ class Autocast(unittest.TestCase):
                     eps = torch.finfo(dtype).eps
                     torch.testing.assert_close(got.float(), want, rtol=8 * eps, atol=16 * eps)
 
-    def test_float32(self):
+    def test_float32(self) -> None:
         for dtype in HALVES:
             x = on_ocl(3, 4, dtype=dtype)
             for name, call in FLOAT32.items():
@@ -69,17 +70,19 @@ class Autocast(unittest.TestCase):
                     eps = torch.finfo(dtype).eps  # what `call` computes before is rounded
                     torch.testing.assert_close(got, call(x.float()), rtol=4 * eps, atol=4 * eps)
 
-    def test_promotion(self):
+    def test_promotion(self) -> None:
         half, full = on_ocl(3, 4, dtype=torch.float16), on_ocl(3, 4)
         with torch.autocast("ocl"):
             self.assertEqual(torch.addcmul(half, full, half).dtype, torch.float32)
             self.assertEqual(torch.atan2(half, half).dtype, torch.float16)
             self.assertEqual((half + full).dtype, torch.float32)  # in no list
             self.assertEqual(torch.cat([half, full]).dtype, torch.float32)
-            self.assertEqual(torch.mm(full.double(), full.t().double()).dtype, torch.float64)  # never narrowed
+            self.assertEqual(
+                torch.mm(full.double(), full.t().double()).dtype, torch.float64
+            )  # never narrowed
             self.assertEqual(torch.arange(3, device="ocl").sum().dtype, torch.int64)
 
-    def test_state(self):
+    def test_state(self) -> None:
         self.assertEqual(torch.get_autocast_dtype("ocl"), torch.float16)
         self.assertFalse(torch.is_autocast_enabled("ocl"))
         a = on_ocl(3, 3)
@@ -90,16 +93,18 @@ class Autocast(unittest.TestCase):
                 self.assertEqual((a @ a).dtype, torch.float32)
             with torch.autocast("ocl", dtype=torch.float16):
                 self.assertEqual((a @ a).dtype, torch.float16)
-            self.assertEqual((torch.ones(2, 2) @ torch.ones(2, 2)).dtype, torch.float32)  # CPU: not meant
+            self.assertEqual(
+                (torch.ones(2, 2) @ torch.ones(2, 2)).dtype, torch.float32
+            )  # CPU: not meant
         self.assertFalse(torch.is_autocast_enabled("ocl"))
         with self.assertWarns(UserWarning), torch.autocast("ocl", dtype=torch.float64):
             self.assertEqual((a @ a).dtype, torch.float32)
 
-    def test_unsafe_loss(self):
+    def test_unsafe_loss(self) -> None:
         with torch.autocast("ocl"), self.assertRaisesRegex(RuntimeError, "unsafe"):
             F.binary_cross_entropy(torch.full((2,), 0.5, device="ocl"), torch.ones(2, device="ocl"))
 
-    def test_cast_cache(self):
+    def test_cast_cache(self) -> None:
         weight = on_ocl(16, 16).requires_grad_()
         x = on_ocl(2, 16, dtype=torch.float16)
         with torch.autocast("ocl"):
@@ -111,7 +116,7 @@ class Autocast(unittest.TestCase):
             self.assertEqual(launches(lambda: F.linear(x, weight)), first)
             self.assertEqual(launches(lambda: F.linear(x, weight)), first)
 
-    def test_decorators_and_checkpoints(self):
+    def test_decorators_and_checkpoints(self) -> None:
         @torch.amp.custom_fwd(device_type="ocl", cast_inputs=torch.float32)
         def forward(ctx, x):
             return x * 2
@@ -132,7 +137,9 @@ class Autocast(unittest.TestCase):
 
         layer = nn.Linear(8, 8).to("ocl")
         with torch.autocast("ocl", dtype=torch.bfloat16):
-            out = torch.utils.checkpoint.checkpoint(layer, on_ocl(2, 8).requires_grad_(), use_reentrant=False)
+            out = torch.utils.checkpoint.checkpoint(
+                layer, on_ocl(2, 8).requires_grad_(), use_reentrant=False
+            )
         self.assertEqual(out.dtype, torch.bfloat16)
         out.float().sum().backward()
         self.assertEqual(layer.weight.grad.dtype, torch.float32)
@@ -171,7 +178,7 @@ class Scaling(unittest.TestCase):
         "fused adamw": lambda ps: torch.optim.AdamW(ps, lr=0.01, fused=True),
     }
 
-    def test_loop(self):
+    def test_loop(self) -> None:
         for dtype in HALVES:
             for name, optimizer in self.OPTIMIZERS.items():
                 with self.subTest(dtype=dtype, name=name):
@@ -181,7 +188,7 @@ class Scaling(unittest.TestCase):
                     scales = [s for _, s in history]
                     self.assertEqual(scales, [1024, 1024, 2048, 2048, 2048, 4096, 4096, 4096])
 
-    def test_infinite_gradient_is_skipped(self):
+    def test_infinite_gradient_is_skipped(self) -> None:
         for name, optimizer in self.OPTIMIZERS.items():
             with self.subTest(name=name):
                 _, history = self.train(torch.float16, optimizer, poison_at=4)
@@ -190,14 +197,14 @@ class Scaling(unittest.TestCase):
                 self.assertFalse(torch.equal(history[4][0][0], history[5][0][0]))
                 self.assertEqual([s for _, s in history][2:], [2048, 2048, 1024, 1024, 1024, 2048])
 
-    def test_fused_and_plain_agree(self):
+    def test_fused_and_plain_agree(self) -> None:
         for kind in ("sgd", "adamw"):
             plain = self.train(torch.float16, self.OPTIMIZERS[kind])[1]
             fused = self.train(torch.float16, self.OPTIMIZERS["fused " + kind])[1]
             for a, b in zip(plain[-1][0], fused[-1][0]):
                 torch.testing.assert_close(a, b, rtol=1e-3, atol=2e-4)
 
-    def test_unscale_and_clip(self):
+    def test_unscale_and_clip(self) -> None:
         model = network()
         opt = torch.optim.SGD(model.parameters(), lr=1.0)
         scaler = torch.amp.GradScaler("ocl", init_scale=64.0)
@@ -209,17 +216,22 @@ class Scaling(unittest.TestCase):
         for p, g in zip(model.parameters(), scaled):
             self.assertTrue(torch.equal(p.grad, g / 64))
         norm = nn.utils.clip_grad_norm_(model.parameters(), 0.1)
-        torch.testing.assert_close(norm.cpu(), torch.stack([g.norm().cpu() for g in scaled]).norm() / 64)
+        torch.testing.assert_close(
+            norm.cpu(), torch.stack([g.norm().cpu() for g in scaled]).norm() / 64
+        )
         before = [p.detach().clone() for p in model.parameters()]
         scaler.step(opt)
         moved = torch.stack([(a - b).norm() for a, b in zip(before, model.parameters())]).norm()
         self.assertAlmostEqual(moved.item(), 0.1, places=4)
 
-    def test_kernels(self):
+    def test_kernels(self) -> None:
         for dtype in (torch.float16, torch.float32, torch.float64):
             for bad in (None, float("inf"), float("-inf"), float("nan")):
                 with self.subTest(dtype=dtype, bad=bad):
-                    host = [torch.linspace(-3, 5, 40).to(dtype).reshape(5, 8).t(), torch.ones(3, dtype=dtype)]
+                    host = [
+                        torch.linspace(-3, 5, 40).to(dtype).reshape(5, 8).t(),
+                        torch.ones(3, dtype=dtype),
+                    ]
                     if bad is not None:
                         host[1][2] = bad
                     device = [t.to("ocl") for t in host]
@@ -228,12 +240,14 @@ class Scaling(unittest.TestCase):
                     torch._amp_foreach_non_finite_check_and_unscale_(device, found, inverse)
                     self.assertEqual(found.item(), 0.0 if bad is None else 1.0)
                     for a, b in zip(device, host):
-                        torch.testing.assert_close(a.cpu(), b * 0.25, rtol=0, atol=0, equal_nan=True)
+                        torch.testing.assert_close(
+                            a.cpu(), b * 0.25, rtol=0, atol=0, equal_nan=True
+                        )
         mixed = [torch.ones(2, device="ocl", dtype=t) for t in (torch.float16, torch.float32)]
         torch._amp_foreach_non_finite_check_and_unscale_(mixed, found.zero_(), inverse)
         self.assertEqual([t.tolist() for t in mixed], [[0.25, 0.25]] * 2)
 
-    def test_state(self):
+    def test_state(self) -> None:
         scaler = torch.amp.GradScaler("ocl", init_scale=8.0)
         scaler.scale(torch.ones((), device="ocl"))
         other = torch.amp.GradScaler("ocl")

@@ -1,4 +1,5 @@
-"""Fused scaled dot product attention: forward, backward, dropout, masks, grouped heads, and when it is chosen."""
+"""Fused scaled dot product attention: forward, backward, dropout, masks, grouped heads, and when it
+is chosen."""
 
 import itertools
 import unittest
@@ -9,8 +10,9 @@ from torch.backends import ocl
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention as attention
 
-# Products and sums of up to 100 terms, exp of scores of magnitude 5: a few roundings each, relative to the largest
-# element. PyTorch's own CPU kernel needs 6e-7 for float32 and 6e-3 for bfloat16 here.
+# Products and sums of up to 100 terms, exp of scores of magnitude 5: a few roundings each, relative
+# to the largest element. PyTorch's own CPU kernel needs 6e-7 for float32 and 6e-3 for bfloat16
+# here.
 LIMITS = {torch.float64: 5e-15, torch.float32: 3e-6, torch.float16: 3e-3, torch.bfloat16: 2e-2}
 # (batch, heads, key heads, queries, keys, depth, width), causal, mask
 CASES = [
@@ -25,7 +27,12 @@ CASES = [
 
 def draw(sizes, dtype, transposed):
     batch, heads, key_heads, queries, keys, depth, width = sizes
-    shapes = [(queries, heads, depth), (keys, key_heads, depth), (keys, key_heads, width), (queries, heads, width)]
+    shapes = [
+        (queries, heads, depth),
+        (keys, key_heads, depth),
+        (keys, key_heads, width),
+        (queries, heads, width),
+    ]
     if transposed:  # [batch, length, heads, size], as projections give it
         return [torch.randn(batch, n, h, c, dtype=dtype).transpose(1, 2) for n, h, c in shapes]
     return [torch.randn(batch, h, n, c, dtype=dtype) for n, h, c in shapes]
@@ -46,7 +53,7 @@ def forward_and_backward(tensors, device, dtype, mask, causal):
 
 
 class Attention(unittest.TestCase):
-    def test_agrees_with_float64(self):
+    def test_agrees_with_float64(self) -> None:
         torch.manual_seed(0)
         for dtype, limit in LIMITS.items():
             for i, (sizes, causal, mask_type) in enumerate(CASES):
@@ -63,38 +70,57 @@ class Attention(unittest.TestCase):
                     for a, e in zip(actual, expected, strict=True):
                         self.assertLess(((a - e).abs().max() / e.abs().max()).item(), limit)
 
-    def test_algorithms_agree(self):
+    def test_algorithms_agree(self) -> None:
         """More keys than a block of any algorithm has; dropout drops the same weights in each."""
         torch.manual_seed(3)
         for sizes, options in (
             ((1, 2, 2, 70, 600, 40, 40), {}),
             ((1, 4, 2, 150, 520, 32, 64), {"is_causal": True, "enable_gqa": True}),
             ((2, 2, 1, 600, 75, 16, 24), {"is_causal": True, "enable_gqa": True, "dropout_p": 0.2}),
-            ((1, 1, 1, 65, 530, 8, 300), {"dropout_p": 0.5, "attn_mask": torch.rand(65, 530) > 0.2}),
+            (
+                (1, 1, 1, 65, 530, 8, 300),
+                {"dropout_p": 0.5, "attn_mask": torch.rand(65, 530) > 0.2},
+            ),
             ((4, 6, 6, 230, 410, 16, 24), {"dropout_p": 0.3, "attn_mask": torch.randn(230, 410)}),
             ((2, 3, 3, 20, 140, 48, 32), {"attn_mask": torch.randn(2, 1, 140, 20).mT}),
             ((2, 3, 3, 130, 33, 20, 20), {"attn_mask": torch.rand(2, 1, 1, 33) > 0.5}),
         ):
             tensors = draw(sizes, torch.float32, True)
-            options = {k: v.to("ocl") if isinstance(v, torch.Tensor) else v for k, v in options.items()}
+            options = {
+                k: v.to("ocl") if isinstance(v, torch.Tensor) else v for k, v in options.items()
+            }
             results = []
             for disabled in ("", "attention_*.flash", "attention_*.hopper_bf16x6"):
                 with ocl.algorithms_disabled(disabled):
                     leaves = [t.to("ocl").requires_grad_() for t in tensors]
                     torch.manual_seed(4)
                     out = attention(*leaves[:3], **options)
-                    results.append([out, *torch.autograd.grad(out, leaves[:3], leaves[3].detach(), retain_graph=True)])
+                    results.append(
+                        [
+                            out,
+                            *torch.autograd.grad(
+                                out, leaves[:3], leaves[3].detach(), retain_graph=True
+                            ),
+                        ]
+                    )
                     again = torch.autograd.grad(out, leaves[:3], leaves[3].detach())
-                    self.assertTrue(all(torch.equal(a, b) for a, b in zip(results[-1][1:], again, strict=True)))
-            for a, b in itertools.chain(*(zip(results[0], other, strict=True) for other in results[1:])):
+                    self.assertTrue(
+                        all(torch.equal(a, b) for a, b in zip(results[-1][1:], again, strict=True))
+                    )
+            for a, b in itertools.chain(
+                *(zip(results[0], other, strict=True) for other in results[1:])
+            ):
                 with self.subTest(sizes=sizes, options=list(options)):
                     self.assertGreater(b.abs().max().item(), 0.01)
                     self.assertLess((a - b).abs().max().item(), 1e-5 * b.abs().max().item())
 
-    def test_16_bit_types_of_any_layout(self):
-        """What Hopper's matrix units take: sizes around their tiles, grouped and expanded heads, strides."""
+    def test_16_bit_types_of_any_layout(self) -> None:
+        """What Hopper's matrix units take: sizes around their tiles, grouped and expanded heads,
+        strides."""
         torch.manual_seed(6)
-        packed = torch.randn(2, 150, 3, 4, 64).half().to("ocl")  # [batch, length, query key value, heads, size]
+        packed = (
+            torch.randn(2, 150, 3, 4, 64).half().to("ocl")
+        )  # [batch, length, query key value, heads, size]
         one = torch.randn(1, 1, 300, 64, dtype=torch.float16, device="ocl").expand(1, 4, 300, 64)
         cases = [([packed[:, :, i].transpose(1, 2) for i in range(3)], {"is_causal": True})]
         cases.append(([torch.randn(1, 4, 77, 64).half().to("ocl"), one, one], {"scale": 0.3}))
@@ -111,12 +137,16 @@ class Attention(unittest.TestCase):
                 cases.append((tensors, {"enable_gqa": True, "is_causal": i >= 2}))
         for tensors, options in cases:
             expected = attention(*(t.cpu().double() for t in tensors), **options)
-            error = (attention(*tensors, **options).cpu().double() - expected).abs().max() / expected.abs().max()
-            with self.subTest(sizes=[t.shape for t in tensors], dtype=tensors[0].dtype, options=options):
+            error = (
+                attention(*tensors, **options).cpu().double() - expected
+            ).abs().max() / expected.abs().max()
+            with self.subTest(
+                sizes=[t.shape for t in tensors], dtype=tensors[0].dtype, options=options
+            ):
                 self.assertLess(error.item(), LIMITS[tensors[0].dtype])
-                self.assertEqual(ran_on_matrix_units(), ocl.ptx.available)
+                self.assertEqual(ran_on_matrix_units(), ocl.nvidia_hopper.available)
 
-    def test_what_matrix_units_refuse(self):
+    def test_what_matrix_units_refuse(self) -> None:
         query = torch.randn(1, 2, 40, 64, dtype=torch.float16, device="ocl")
         wide = torch.randn(1, 2, 40, 73, dtype=torch.float16, device="ocl")
         for tensor, options in (
@@ -134,10 +164,15 @@ class Attention(unittest.TestCase):
                 self.assertFalse(ran_on_matrix_units())
                 if "dropout_p" not in options:
                     args = [tensor.cpu().double()] * 3
-                    options = {k: v.cpu() if isinstance(v, torch.Tensor) else v for k, v in options.items()}
-                    self.assertLess((actual.cpu().double() - attention(*args, **options)).abs().max().item(), 5e-3)
+                    options = {
+                        k: v.cpu() if isinstance(v, torch.Tensor) else v for k, v in options.items()
+                    }
+                    self.assertLess(
+                        (actual.cpu().double() - attention(*args, **options)).abs().max().item(),
+                        5e-3,
+                    )
 
-    def test_what_is_not_finite(self):
+    def test_what_is_not_finite(self) -> None:
         for place in ("query", "key"):
             for number in (float("nan"), float("inf"), -float("inf")):
                 torch.manual_seed(5)
@@ -149,7 +184,7 @@ class Attention(unittest.TestCase):
                     self.assertTrue(expected.isnan().any())
                     torch.testing.assert_close(actual, expected, equal_nan=True)
 
-    def test_memory_grows_with_the_length(self):
+    def test_memory_grows_with_the_length(self) -> None:
         def peak(length):
             query = torch.randn(1, 8, length, 32, device="ocl").requires_grad_()
             torch.ocl.synchronize()
@@ -164,13 +199,15 @@ class Attention(unittest.TestCase):
         length = 8192 if block > 64 << 20 else 2048
         least, most = peak(256), peak(length)  # two matrices of scores would take 4 GiB, or 256 MiB
         # Two blocks of scores; on matrix units also their planes, with which float32 is multiplied.
-        blocks = block * 5 if ocl.ptx.available else block * 2
+        blocks = block * 5 if ocl.nvidia_hopper.available else block * 2
         if ocl.last_choices()["attention_backward"].endswith("flash"):
             blocks = 0
         self.assertLess(most, length / 200 * least + blocks)
 
-    def test_a_row_without_keys_is_zero(self):
-        query, key, value, _ = (t.to("ocl").requires_grad_() for t in draw((1, 1, 1, 4, 5, 3, 3), torch.float32, False))
+    def test_a_row_without_keys_is_zero(self) -> None:
+        query, key, value, _ = (
+            t.to("ocl").requires_grad_() for t in draw((1, 1, 1, 4, 5, 3, 3), torch.float32, False)
+        )
         mask = torch.ones(4, 5, dtype=torch.bool)
         mask[2] = False
         out = attention(query, key, value, attn_mask=mask.to("ocl"))
@@ -179,9 +216,12 @@ class Attention(unittest.TestCase):
         self.assertTrue((query.grad[0, 0, 2] == 0).all())
         self.assertTrue(torch.isfinite(key.grad).all())
 
-    def test_dropout_has_a_gradient_and_follows_the_seed(self):
+    def test_dropout_has_a_gradient_and_follows_the_seed(self) -> None:
         torch.manual_seed(1)
-        tensors = [t.to("ocl").requires_grad_() for t in draw((1, 2, 2, 5, 6, 4, 3), torch.float64, False)[:3]]
+        tensors = [
+            t.to("ocl").requires_grad_()
+            for t in draw((1, 2, 2, 5, 6, 4, 3), torch.float64, False)[:3]
+        ]
 
         def dropped(*args):
             torch.manual_seed(5)
@@ -192,25 +232,34 @@ class Attention(unittest.TestCase):
         first = attention(*tensors, dropout_p=0.4)
         self.assertFalse(torch.equal(first, attention(*tensors, dropout_p=0.4)))
 
-    def test_dropout_keeps_the_mean(self):
+    def test_dropout_keeps_the_mean(self) -> None:
         torch.manual_seed(2)
-        query, ones = torch.randn(1, 1, 1000, 8, device="ocl"), torch.ones(1, 1, 512, 8, device="ocl")
-        # The variance of a row's mean is below sum(w^2) * p / (1 - p) with w about 1 / 100: 5 sigma of 1000 rows.
+        query, ones = (
+            torch.randn(1, 1, 1000, 8, device="ocl"),
+            torch.ones(1, 1, 512, 8, device="ocl"),
+        )
+        # The variance of a row's mean is below sum(w^2) * p / (1 - p) with w about 1 / 100: 5 sigma
+        # of 1000 rows.
         mean = attention(query, torch.randn_like(ones), ones, dropout_p=0.3).mean().item()
         self.assertLess(abs(mean - 1), 5 * (0.3 / 0.7 / 100 / 1000) ** 0.5)
 
-    def test_the_choice_of_the_backend(self):
+    def test_the_choice_of_the_backend(self) -> None:
         query = torch.randn(1, 2, 8, 4, device="ocl")
         choice = torch._fused_sdp_choice
         self.assertEqual(choice(query, query, query), SDPBackend.OVERRIDEABLE.value)
         self.assertEqual(choice(query[0], query[0], query[0]), SDPBackend.MATH.value)
         with sdpa_kernel(SDPBackend.MATH):
             self.assertEqual(choice(query, query, query), SDPBackend.MATH.value)
-            torch.testing.assert_close(attention(query, query, query).cpu(), attention(*[query.cpu()] * 3))
-        with sdpa_kernel(SDPBackend.OVERRIDEABLE), self.assertRaisesRegex(RuntimeError, "have not 4 dimensions"):
+            torch.testing.assert_close(
+                attention(query, query, query).cpu(), attention(*[query.cpu()] * 3)
+            )
+        with (
+            sdpa_kernel(SDPBackend.OVERRIDEABLE),
+            self.assertRaisesRegex(RuntimeError, "have not 4 dimensions"),
+        ):
             attention(query[0], query[0], query[0])
 
-    def test_a_mask_with_a_gradient_goes_through_the_plain_operators(self):
+    def test_a_mask_with_a_gradient_goes_through_the_plain_operators(self) -> None:
         query = torch.randn(1, 2, 6, 4)
         grads = []
         for device in ("cpu", "ocl"):
@@ -219,9 +268,12 @@ class Attention(unittest.TestCase):
             grads.append(mask.grad.cpu())
         torch.testing.assert_close(grads[1], grads[0])
 
-    def test_no_queries_and_no_keys(self):
+    def test_no_queries_and_no_keys(self) -> None:
         for queries, keys in ((0, 3), (3, 0)):
-            tensors = [t.to("ocl").requires_grad_() for t in draw((1, 2, 2, queries, keys, 4, 4), torch.float32, False)]
+            tensors = [
+                t.to("ocl").requires_grad_()
+                for t in draw((1, 2, 2, queries, keys, 4, 4), torch.float32, False)
+            ]
             out = attention(*tensors[:3])
             out.backward(tensors[3])
             self.assertEqual(out.shape, (1, 2, queries, 4))

@@ -1,4 +1,5 @@
-"""Fused attention whose scores are too many for one block: heads and queries in parts, again in the style of GPUs."""
+"""Fused attention whose scores are too many for one block: heads and queries in parts, again in the
+style of GPUs."""
 
 import unittest
 
@@ -8,17 +9,21 @@ from gpu_style import InGpuStyle
 from torch.backends import ocl
 from torch.nn.functional import scaled_dot_product_attention as attention
 
-# Relative to the largest element, for sums of up to 16500 weights: PyTorch's own CPU kernel needs 3.8e-6 to 4.8e-6 with that many
-# keys and other seeds, blocks of scores 1e-6, the flash kernels of CPU drivers 4.7e-6.
+# Relative to the largest element, for sums of up to 16500 weights: PyTorch's own CPU kernel needs
+# 3.8e-6 to 4.8e-6 with that many keys and other seeds, blocks of scores 1e-6, the flash kernels of
+# CPU drivers 4.7e-6.
 LIMIT = 1e-5
-# (batch, heads, key heads, queries, keys, depth), causal, mask. Blocks of scores have 96 MiB where a device has 24 GiB.
+# (batch, heads, key heads, queries, keys, depth), causal, mask. Blocks of scores have 96 MiB where
+# a device has 24 GiB.
 CASES = [
     ((2, 6, 6, 600, 8192, 8), True, False),
     ((1, 9, 3, 700, 9000, 8), False, True),
     ((1, 2, 2, 90, 16500, 8), False, False),  # rows that do not fit into registers
 ]
 if torch.ocl.get_device_properties().total_memory > 64 << 30:
-    CASES.append(((1, 41, 41, 520, 8192, 8), True, False))  # two blocks of heads there, too, of 21 and 20
+    CASES.append(
+        ((1, 41, 41, 520, 8192, 8), True, False)
+    )  # two blocks of heads there, too, of 21 and 20
 
 
 def has_matrix_units():
@@ -28,7 +33,8 @@ def has_matrix_units():
 
 
 def ours_and_expected(call, *tensors):
-    """What call(*tensors[:-1]) gives, and its gradients for tensors[-1]: float32 on ocl, and float64 on the CPU."""
+    """What call(*tensors[:-1]) gives, and its gradients for tensors[-1]: float32 on ocl, and
+    float64 on the CPU."""
     results = []
     for device, dtype in (("ocl", torch.float32), ("cpu", torch.float64)):
         leaves = [t.detach().to(device, dtype).requires_grad_() for t in tensors[:-1]]
@@ -39,7 +45,7 @@ def ours_and_expected(call, *tensors):
 
 
 class Blocks(InGpuStyle, unittest.TestCase):
-    def test_agree_with_float64(self):
+    def test_agree_with_float64(self) -> None:
         torch.manual_seed(0)
         for (batch, heads, key_heads, queries, keys, depth), causal, masked in CASES:
             with self.subTest(heads=heads, keys=keys, causal=causal, masked=masked):
@@ -50,7 +56,9 @@ class Blocks(InGpuStyle, unittest.TestCase):
                 def call(query, key, value, mask=mask, causal=causal):
                     mask = None if mask is None else mask.to(query.device)
                     grouped = query.shape[1] != key.shape[1]
-                    return attention(query, key, value, attn_mask=mask, is_causal=causal, enable_gqa=grouped)
+                    return attention(
+                        query, key, value, attn_mask=mask, is_causal=causal, enable_gqa=grouped
+                    )
 
                 for actual, expected in zip(*ours_and_expected(call, *tensors), strict=True):
                     worst = (actual - expected).abs().max() / expected.abs().max()
@@ -59,7 +67,7 @@ class Blocks(InGpuStyle, unittest.TestCase):
                 if has_matrix_units():
                     self.assertEqual(chosen, "attention_forward.hopper_bf16x6")
 
-    def test_operands_that_share_memory(self):
+    def test_operands_that_share_memory(self) -> None:
         torch.manual_seed(2)
         calls = (
             lambda x: attention(x[:-1], x[1:], x[1:]),
@@ -74,7 +82,7 @@ class Blocks(InGpuStyle, unittest.TestCase):
                     worst = (actual - expected).abs().max() / expected.abs().max()
                     self.assertLess(worst.item(), LIMIT)
 
-    def test_masks_that_are_not_finite(self):
+    def test_masks_that_are_not_finite(self) -> None:
         torch.manual_seed(3)
         tensors = [torch.randn(2, 8, 400, 24) for _ in range(4)]
         for special in (float("nan"), float("inf"), -float("inf")):
@@ -92,8 +100,9 @@ class Blocks(InGpuStyle, unittest.TestCase):
                     worst = (actual - expected)[finite].abs().max() / expected[finite].abs().max()
                     self.assertLess(worst.item(), LIMIT)
 
-    def test_numbers_of_any_size(self):
-        """On matrix units float32 is multiplied as three bfloat16, which not every number is the sum of."""
+    def test_numbers_of_any_size(self) -> None:
+        """On matrix units float32 is multiplied as three bfloat16, which not every number is the
+        sum of."""
         torch.manual_seed(1)
         for special in (1e25, -3e-36, 1e-42, float("inf"), float("nan")):
             for place in range(4):
@@ -101,13 +110,16 @@ class Blocks(InGpuStyle, unittest.TestCase):
                     tensors = [torch.randn(2, 8, 400, 24) for _ in range(4)]
                     tensors[place][1, 2, 100, 3] = special
                     results = ours_and_expected(attention, *tensors)
-                    # Scores of 1e25 leave one weight, whose gradient is a difference of equal numbers: rounding, times 1e25.
+                    # Scores of 1e25 leave one weight, whose gradient is a difference of equal
+                    # numbers: rounding, times 1e25.
                     kept = 1 if place < 2 and not abs(special) < 1 else 4
                     for actual, expected in zip(results[0][:kept], results[1][:kept], strict=True):
                         expected = expected.float().double()  # what is too large is infinite
                         finite = expected.isfinite()
                         self.assertTrue(torch.equal(actual.isfinite(), finite))
-                        worst = (actual - expected)[finite].abs().max() / expected[finite].abs().max()
+                        worst = (actual - expected)[finite].abs().max() / expected[
+                            finite
+                        ].abs().max()
                         self.assertLess(worst.item(), LIMIT)
 
 

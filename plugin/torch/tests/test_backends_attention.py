@@ -13,7 +13,7 @@ class Attention(Case):
     def params(self, query, mask=None, dropout=0.0):
         return ocl.SDPAParams(query, query, query, mask, dropout, False, False)
 
-    def test_switches_and_reasons(self):
+    def test_switches_and_reasons(self) -> None:
         query = torch.randn(1, 2, 8, 4, device="ocl")
         run = lambda: attention(query, query, query) is not None and ocl.last_choices()["attention"]  # noqa: E731
         self.assertEqual(run(), "attention.fused")
@@ -41,17 +41,26 @@ class Attention(Case):
         with ocl.operations_disabled("_scaled_dot_product_fused_attention_overrideable"):
             self.assertEqual(run(), "attention.math")
 
-        def verbose():
+        def verbose() -> None:
             with ocl.verbose(1):
                 attention(query[0], query[0], query[0])
 
         self.assertIn("not attention.fused: tensors that have not 4 dimensions", printed(verbose))
-        with ocl.ptx.disabled() if ocl.ptx.available else contextlib.nullcontext(), ocl.verbose(1):
-            reason = "the provider ptx is disabled" if ocl.ptx.available else "no matrix units of the Hopper generation"
+        with (
+            ocl.nvidia_hopper.disabled()
+            if ocl.nvidia_hopper.available
+            else contextlib.nullcontext(),
+            ocl.verbose(1),
+        ):
+            reason = (
+                "its provider is disabled"
+                if ocl.nvidia_hopper.available
+                else "no matrix units of the Hopper generation"
+            )
             text = printed(lambda: attention(*[query.half()] * 3))
         self.assertRegex(text, f"not attention_forward.hopper: [a-z ]*{reason}")
 
-    def test_can_use(self):
+    def test_can_use(self) -> None:
         query = torch.randn(1, 2, 8, 4, device="ocl")
         self.assertTrue(ocl.can_use_efficient_attention(self.params(query), debug=True))
         self.assertFalse(ocl.is_flash_attention_available())
@@ -61,12 +70,15 @@ class Attention(Case):
             (self.params(query[0]), "4 dimensions"),
             (self.params(query.cpu()), "not on ocl"),
             (self.params(query, dropout=1.0), "dropout of everything"),
-            (self.params(query, torch.zeros(8, 8, device="ocl", requires_grad=True)), "mask with a gradient"),
+            (
+                self.params(query, torch.zeros(8, 8, device="ocl", requires_grad=True)),
+                "mask with a gradient",
+            ),
         ):
             with self.assertWarnsRegex(UserWarning, reason):
                 self.assertFalse(ocl.can_use_efficient_attention(bad, debug=True))
 
-    def test_reduction_of_16_bit_types(self):
+    def test_reduction_of_16_bit_types(self) -> None:
         query = torch.randn(1, 2, 64, 4, device="ocl", dtype=torch.bfloat16)
         results = []
         for allowed in (False, True):
@@ -79,7 +91,7 @@ class Attention(Case):
         errors = [(r.double() - exact).abs().max().item() for r in results]
         self.assertLess(errors[0], errors[1])
 
-    def test_the_fast_path_of_transformers(self):
+    def test_the_fast_path_of_transformers(self) -> None:
         layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).to("ocl").eval()
         x = torch.randn(2, 5, 16, device="ocl")
         names = []

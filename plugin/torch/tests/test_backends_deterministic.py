@@ -30,11 +30,11 @@ assert ocl.last_choices()["index_put"] == "index_put.ordered"
 print("right")
 """
 
-    def test_gpus_put_in_order(self):
+    def test_gpus_put_in_order(self) -> None:
         outcome = run_python(self.ELEMENTS, OCLTENSOR_KERNEL_STYLE="gpu")
         self.assertIn("right", outcome.stdout, outcome.stderr)
 
-    def test_the_same_bits_in_every_run(self):
+    def test_the_same_bits_in_every_run(self) -> None:
         index = torch.randint(50, (20000,), device="ocl")
         source = torch.randn(20000, device="ocl")
         image = torch.randn(1, 2, 9, 9, device="ocl", requires_grad=True)
@@ -47,7 +47,9 @@ print("right")
 
         def embedding_gradient():
             table = torch.ones(50, 4, device="ocl", requires_grad=True)
-            return torch.autograd.grad(torch.nn.functional.embedding(index, table)[:, 0] @ source, table)
+            return torch.autograd.grad(
+                torch.nn.functional.embedding(index, table)[:, 0] @ source, table
+            )
 
         def pooled():
             out = torch.nn.functional.max_pool2d(image, 3, stride=1)
@@ -68,7 +70,10 @@ print("right")
             "grid_sample": grid_gradients,
             "max_pool2d": pooled,
             "interpolate": lambda: torch.autograd.grad(
-                torch.nn.functional.interpolate(image, scale_factor=2.3, mode="bilinear").square().sum(), image
+                torch.nn.functional.interpolate(image, scale_factor=2.3, mode="bilinear")
+                .square()
+                .sum(),
+                image,
             ),
             "cumsum": lambda: source.cumsum(0),
             "sum": lambda: source.sum(),
@@ -80,10 +85,13 @@ print("right")
                 with self.subTest(operator=name):
                     first, *others = (body() for _ in range(4))
                     for other in others:
-                        for x, y in zip(*((t,) if torch.is_tensor(t) else t for t in (first, other)), strict=True):
+                        for x, y in zip(
+                            *((t,) if torch.is_tensor(t) else t for t in (first, other)),
+                            strict=True,
+                        ):
                             self.assertTrue(torch.equal(x, y))
 
-    def test_memory_that_nothing_wrote_is_filled(self):
+    def test_memory_that_nothing_wrote_is_filled(self) -> None:
         torch.use_deterministic_algorithms(True)
         try:
             self.assertTrue(torch.empty(100, device="ocl").isnan().all())

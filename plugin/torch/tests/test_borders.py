@@ -1,4 +1,5 @@
-"""What PyTorch has for other devices alone: it works on ocl, or an error says what to do instead."""
+"""What PyTorch has for other devices alone: it works on ocl, or an error says what to do
+instead."""
 
 import multiprocessing.reduction
 import os
@@ -16,11 +17,13 @@ from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 
 def run(code: str) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=300)
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=300
+    )
 
 
 class Inductor(unittest.TestCase):
-    def test_says_what_to_use(self):
+    def test_says_what_to_use(self) -> None:
         x = torch.ones(1, 1, 8, 16, device="ocl")
         model = nn.Linear(16, 2).to("ocl")
         calls = {
@@ -33,10 +36,15 @@ class Inductor(unittest.TestCase):
         }
         for name, call in calls.items():
             torch._dynamo.reset()
-            with self.subTest(name), self.assertRaisesRegex(Exception, "^NotImplementedError: ocl: .*backend='aot_eager'"):
+            with (
+                self.subTest(name),
+                self.assertRaisesRegex(
+                    Exception, "^NotImplementedError: ocl: .*backend='aot_eager'"
+                ),
+            ):
                 torch.compile(call)(x)
 
-    def test_the_cpu_is_as_it_was(self):
+    def test_the_cpu_is_as_it_was(self) -> None:
         from torch._inductor.codegen import common
 
         common.init_backend_registration()
@@ -45,7 +53,7 @@ class Inductor(unittest.TestCase):
 
 
 class FlexAttention(unittest.TestCase):
-    def test_forward_and_backward(self):
+    def test_forward_and_backward(self) -> None:
         def causal(_, __, query, key):
             return query >= key
 
@@ -64,13 +72,17 @@ class FlexAttention(unittest.TestCase):
             ours = [t.to("ocl").requires_grad_() for t in tensors]
             out = call(*ours, score_mod=score, block_mask=mask)
             out.square().sum().backward()
-            for a, b in zip([out, *(t.grad for t in ours)], [want, *(t.grad for t in theirs)], strict=True):
+            for a, b in zip(
+                [out, *(t.grad for t in ours)], [want, *(t.grad for t in theirs)], strict=True
+            ):
                 # Sums of 33 products of numbers up to some ten.
-                torch.testing.assert_close(a.detach().cpu().double(), b.detach(), rtol=1e-5, atol=1e-5)
+                torch.testing.assert_close(
+                    a.detach().cpu().double(), b.detach(), rtol=1e-5, atol=1e-5
+                )
 
 
 class DataParallel(unittest.TestCase):
-    def test_one_device(self):
+    def test_one_device(self) -> None:
         torch.manual_seed(2)
         model = nn.Linear(3, 2)
         x = torch.randn(4, 3)
@@ -88,57 +100,71 @@ class DataParallel(unittest.TestCase):
             torch.testing.assert_close(model.weight.grad.cpu(), grad)
             self.assertEqual(leaf.grad.device.type, place)
 
-    def test_several_devices(self):
+    def test_several_devices(self) -> None:
         x = torch.ones(4, 3, device="ocl")
         comm = nn.parallel.comm
-        for call in (lambda: comm.scatter(x, [0, 1]), lambda: comm.gather([x, x]), lambda: comm.broadcast(x, [0, 1]),
-                     lambda: comm.reduce_add([x, x])):  # fmt: skip
+        for call in (
+            lambda: comm.scatter(x, [0, 1]),
+            lambda: comm.gather([x, x]),
+            lambda: comm.broadcast(x, [0, 1]),
+            lambda: comm.reduce_add([x, x]),
+        ):
             with self.assertRaisesRegex(NotImplementedError, "one.*device_ids"):
                 call()
 
 
 class Sharing(unittest.TestCase):
-    def test_with_another_process(self):
+    def test_with_another_process(self) -> None:
         pickler, x = multiprocessing.reduction.ForkingPickler, torch.ones(3, device="ocl")
         for thing in (x, [x[1:]], nn.Parameter(x), nn.Linear(2, 2).to("ocl"), x.untyped_storage()):
             with self.assertRaisesRegex(NotImplementedError, r"tensor.cpu\(\).*to\('ocl'\)"):
                 pickler.dumps(thing)
         self.assertTrue(pickler.dumps(torch.ones(3)))
 
-    def test_forked_child_ends_in_silence(self):
+    def test_forked_child_ends_in_silence(self) -> None:
         ends = ("sys.exit(0)", "sys.exit(3)", "pass")
         for end in ends:
-            done = run(f"import os, sys, torch, torch_ocl\ntorch.ones(2, device='ocl').sum().item()\n"
-                       "pid = os.fork()\nif pid == 0:\n"
-                       f"  {end}\nelse:\n  print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))")  # fmt: skip
+            done = run(
+                f"import os, sys, torch, torch_ocl\ntorch.ones(2, device='ocl').sum().item()\n"
+                "pid = os.fork()\nif pid == 0:\n"
+                f"  {end}\nelse:\n  print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))"
+            )
             with self.subTest(end):
                 self.assertEqual((done.stdout, done.stderr), ("3\n" if "3" in end else "0\n", ""))
 
 
 @unittest.skipUnless(dist.is_available() and dist.is_gloo_available(), "this torch has no gloo")
 class Distributed(unittest.TestCase):
-    def setUp(self):
+    def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.file = pathlib.Path(folder.name) / "store"
 
-    def begin(self, backend):
-        dist.init_process_group(backend, store=dist.FileStore(str(self.file), 1), rank=0, world_size=1)
+    def begin(self, backend) -> None:
+        dist.init_process_group(
+            backend, store=dist.FileStore(str(self.file), 1), rank=0, world_size=1
+        )
         self.addCleanup(lambda: dist.is_initialized() and dist.destroy_process_group())
 
-    def refused(self):
+    def refused(self) -> None:
         x = torch.ones(4, device="ocl")
-        calls = [lambda: dist.all_reduce(x), lambda: dist.broadcast(x, 0), lambda: dist.all_gather([x.clone()], x),
-                 lambda: dist.reduce(x, 0), lambda: dist.all_gather_into_tensor(x.clone(), x),
-                 lambda: dist.scatter(x, [x.clone()]),
-                 lambda: dist.gather(x, [x.clone()]), lambda: dist.all_to_all_single(x.clone(), x),
-                 lambda: nn.parallel.DistributedDataParallel(nn.Linear(3, 2).to("ocl"))]  # fmt: skip
+        calls = [
+            lambda: dist.all_reduce(x),
+            lambda: dist.broadcast(x, 0),
+            lambda: dist.all_gather([x.clone()], x),
+            lambda: dist.reduce(x, 0),
+            lambda: dist.all_gather_into_tensor(x.clone(), x),
+            lambda: dist.scatter(x, [x.clone()]),
+            lambda: dist.gather(x, [x.clone()]),
+            lambda: dist.all_to_all_single(x.clone(), x),
+            lambda: nn.parallel.DistributedDataParallel(nn.Linear(3, 2).to("ocl")),
+        ]
         text = r"no backend for tensors on ocl.*tensor.cpu\(\)"
         for number, call in enumerate(calls):
             with self.subTest(call=number), self.assertRaisesRegex(NotImplementedError, text):
                 call()
 
-    def test_gloo_of_the_cpu(self):
+    def test_gloo_of_the_cpu(self) -> None:
         self.begin("gloo")
         self.refused()
         y = torch.ones(2)
@@ -149,13 +175,13 @@ class Distributed(unittest.TestCase):
         self.assertEqual(gathered, [{"a": 1}])
         dist.barrier()
 
-    def test_gloo_that_is_asked_for_ocl(self):
+    def test_gloo_that_is_asked_for_ocl(self) -> None:
         self.begin("cpu:gloo,ocl:gloo")
         self.refused()
 
-    def test_a_backend_for_ocl_is_asked(self):
+    def test_a_backend_for_ocl_is_asked(self) -> None:
         class Done(dist.Work):
-            def wait(self, *_):
+            def wait(self, *_) -> bool:
                 return True
 
         class Adding(dist.ProcessGroup):
@@ -163,10 +189,12 @@ class Distributed(unittest.TestCase):
                 tensors[0].add_(1)
                 return Done()
 
-            def getBackendName(self):
+            def getBackendName(self) -> str:
                 return "adding"
 
-        dist.Backend.register_backend("adding", lambda store, rank, size, _: Adding(rank, size), devices=["ocl"])
+        dist.Backend.register_backend(
+            "adding", lambda store, rank, size, _: Adding(rank, size), devices=["ocl"]
+        )
         self.begin("cpu:gloo,ocl:adding")
         x = torch.ones(2, device="ocl")
         dist.all_reduce(x)

@@ -1,4 +1,5 @@
-"""Building ahead: the recipes are what models ask for, and builders compile them beside the process that asks."""
+"""Building ahead: the recipes are what models ask for, and builders compile them beside the process
+that asks."""
 
 import os
 import pathlib
@@ -13,13 +14,15 @@ import first_steps
 import torch
 import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
 
-RECIPES = pathlib.Path(__file__).parents[2] / "opencl/runtime/recipes.def"
+RECIPES = pathlib.Path(__file__).parents[2] / "opencl/runtime/ahead/recipes.def"
 ROW = re.compile(r'OCLTENSOR_RECIPE\("(\w+)", "([^"]*)",\s*"([^"]*)"\)')
 CONVOLVE = """
 import sys, time, torch, torch_ocl
 if not torch.ocl.get_device_properties().name.startswith("pthread"):
     sys.exit("not PoCL")
-torch.nn.functional.conv2d(torch.ones(1, 3, 8, 8, device="ocl"), torch.ones(4, 3, 3, 3, device="ocl"))
+torch.nn.functional.conv2d(
+    torch.ones(1, 3, 8, 8, device="ocl"), torch.ones(4, 3, 3, 3, device="ocl")
+)
 torch.ocl.synchronize()
 print(torch.ocl.counters()["program_builds"], flush=True)
 time.sleep(float(sys.argv[1]))
@@ -27,7 +30,8 @@ time.sleep(float(sys.argv[1]))
 
 
 def convolve(folder: str, ahead: str, stay: float) -> subprocess.Popen:
-    """A process with cold caches in `folder` that convolves once, says how many programs it built, and stays a while."""
+    """A process with cold caches in `folder` that convolves once, says how many programs it built,
+    and stays a while."""
     environment = {
         **os.environ,
         "OCLTENSOR_BUILD_AHEAD": ahead,
@@ -35,7 +39,12 @@ def convolve(folder: str, ahead: str, stay: float) -> subprocess.Popen:
         "POCL_CACHE_DIR": folder + "/driver",
     }
     os.mkdir(folder + "/driver")
-    return subprocess.Popen([sys.executable, "-c", CONVOLVE, str(stay)], env=environment, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-c", CONVOLVE, str(stay)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
 
 
 def programs_in(folder: str) -> int:
@@ -48,25 +57,34 @@ def builders_of(folder: str) -> list[str]:
     for process in pathlib.Path("/proc").glob("[0-9]*"):
         try:
             if b"ocltensor-builder" in (process / "cmdline").read_bytes():
-                if f"OCLTENSOR_CACHE_DIR={folder}/ours".encode() in (process / "environ").read_bytes():
+                if (
+                    f"OCLTENSOR_CACHE_DIR={folder}/ours".encode()
+                    in (process / "environ").read_bytes()
+                ):
                     found.append(process.name)
         except OSError:  # ended meanwhile, or another user's
             continue
     return found
 
 
-@unittest.skipUnless(torch.ocl.get_device_name().startswith("pthread"), "recipes are those of PoCL's kernels")
+@unittest.skipUnless(
+    torch.ocl.get_device_name().startswith("pthread"), "recipes are those of PoCL's kernels"
+)
 class Recipes(unittest.TestCase):
     def check_kind(self, kind: str) -> None:
-        listed = [(source, defines) for k, source, defines in ROW.findall(RECIPES.read_text()) if k == kind]
+        listed = [
+            (source, defines)
+            for k, source, defines in ROW.findall(RECIPES.read_text())
+            if k == kind
+        ]
         asked = first_steps.programs(kind)
         self.assertGreater(len(asked), 20)
         self.assertEqual(asked, listed, f"print the rows anew: first_steps.py {kind}")
 
-    def test_convolution(self):
+    def test_convolution(self) -> None:
         self.check_kind("convolution")
 
-    def test_transformer(self):
+    def test_transformer(self) -> None:
         try:
             import transformers  # noqa: F401
         except ImportError:
@@ -76,7 +94,8 @@ class Recipes(unittest.TestCase):
 
 class Builders(unittest.TestCase):
     def run_one(self, ahead: str) -> tuple[int, int, list[str], list[str]]:
-        """(programs built by the process, programs in the cache after a while, builders then, builders after its end)."""
+        """(programs built by the process, programs in the cache after a while, builders then,
+        builders after its end)."""
         with tempfile.TemporaryDirectory() as folder:
             process = convolve(folder, ahead, 60)
             line = process.stdout.readline()
@@ -96,13 +115,13 @@ class Builders(unittest.TestCase):
             return built, cached, during, builders_of(folder)
 
     @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "one processor: there are no builders")
-    def test_compile_beside_the_process_and_end_with_it(self):
+    def test_compile_beside_the_process_and_end_with_it(self) -> None:
         built, cached, during, after = self.run_one("1")
         self.assertGreater(cached, built)
         self.assertTrue(during)
         self.assertEqual(after, [])
 
-    def test_can_be_switched_off(self):
+    def test_can_be_switched_off(self) -> None:
         built, cached, during, after = self.run_one("0")
         self.assertEqual(cached, built)
         self.assertEqual(during + after, [])

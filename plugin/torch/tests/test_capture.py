@@ -1,4 +1,5 @@
-"""Captures: that ocltensor-replay computes the same bits from them, and that taking one changes no result."""
+"""Captures: that ocltensor-replay computes the same bits from them, and that taking one changes no
+result."""
 
 import json
 import os
@@ -12,6 +13,7 @@ import unittest
 
 os.environ["OCLTENSOR_CAPTURE_ENABLED"] = "1"  # before OpenCL is loaded
 
+
 import torch
 import torch_ocl  # registers ocl where no entry point is installed
 
@@ -22,7 +24,11 @@ REPLAY = str(BUILT) if BUILT.exists() else shutil.which("ocltensor-replay")
 def train(steps: int) -> list[torch.Tensor]:
     torch.manual_seed(1)
     model = torch.nn.Sequential(
-        torch.nn.Conv2d(1, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(144, 32), torch.nn.LayerNorm(32)
+        torch.nn.Conv2d(1, 4, 3),
+        torch.nn.ReLU(),
+        torch.nn.Flatten(),
+        torch.nn.Linear(144, 32),
+        torch.nn.LayerNorm(32),
     ).to("ocl")
     optimizer = torch.optim.Adam(model.parameters())
     for _ in range(steps):
@@ -39,7 +45,7 @@ def bits(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
 
 @unittest.skipIf(REPLAY is None, "ocltensor-replay is not built")
 class Captures(unittest.TestCase):
-    def setUp(self):
+    def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
@@ -51,11 +57,11 @@ class Captures(unittest.TestCase):
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done.stdout + done.stderr
 
-    def assert_same(self, a, b):
+    def assert_same(self, a, b) -> None:
         for x, y in zip(a, b, strict=True):
             self.assertTrue(torch.equal(x, y))
 
-    def test_training_replays_bit_equal_and_does_not_change(self):
+    def test_training_replays_bit_equal_and_does_not_change(self) -> None:
         profiler = torch.ocl.profiler
         self.assertTrue(profiler.is_opencl_capture_enabled())
         self.assertFalse(profiler.is_capturing_opencl())
@@ -78,14 +84,14 @@ class Captures(unittest.TestCase):
         for t in results:
             self.assertIn(("float32", list(t.shape)), judged)
 
-    def test_streams_threads_kernels_and_types(self):
+    def test_streams_threads_kernels_and_types(self) -> None:
         library = torch.ocl.compile_kernel(
             "__kernel void halve(__global float *y, __global const float *x) {"
             " y[get_global_id(0)] = x[get_global_id(0)] / 2; }"
         )
         results = []
 
-        def work(seed):
+        def work(seed) -> None:
             with torch.ocl.stream(torch.ocl.Stream()):
                 x = torch.arange(seed, seed + 3000, dtype=torch.float32).to("ocl")
                 y = torch.empty_like(x)
@@ -107,7 +113,7 @@ class Captures(unittest.TestCase):
         self.assertLess({"float16", "bfloat16", "int32", "bool", "int64", "complex64"}, types)
         self.assertIn("halve", self.replay("--list"))
 
-    def test_beside_the_profiler(self):
+    def test_beside_the_profiler(self) -> None:
         """Streams change their queues while a trace is taken."""
         expected = bits(train(1))
         with torch.ocl.profiler.opencl_capture(self.path):
@@ -118,7 +124,7 @@ class Captures(unittest.TestCase):
         self.assert_same(bits(first), expected)
         self.assert_same(bits(second), expected)
 
-    def test_what_lives_before_and_in_place(self):
+    def test_what_lives_before_and_in_place(self) -> None:
         x = torch.randn(50_000, device="ocl")
         view = x[10:2000:3]
         before = x.cpu()
@@ -131,7 +137,7 @@ class Captures(unittest.TestCase):
             pass
         self.replay("--exact")  # nothing in it
 
-    def test_an_edited_kernel(self):
+    def test_an_edited_kernel(self) -> None:
         x = torch.linspace(0.5, 4, 777, device="ocl")
         with torch.ocl.profiler.opencl_capture(self.path):
             y = torch.log(x)
@@ -150,17 +156,19 @@ class Captures(unittest.TestCase):
         self.assertIn("log.out", text)
         broken = next((self.folder / "report").glob("*.cl"))
         broken.write_text("__kernel void f( {")
-        self.assertIn("did not compile", self.replay("--kernel-dir", self.folder / "report", code=2))
+        self.assertIn(
+            "did not compile", self.replay("--kernel-dir", self.folder / "report", code=2)
+        )
         self.assertEqual(y.shape, x.shape)
 
-    def test_kernels_for_gpus(self):
+    def test_kernels_for_gpus(self) -> None:
         """With work-groups and local memory, in a process of its own."""
         code = f"import runpy; runpy.run_path({__file__!r})['child']({str(self.path)!r})"
         env = os.environ | {"OCLTENSOR_KERNEL_STYLE": "gpu"}
         subprocess.run([sys.executable, "-c", code], env=env, check=True, timeout=1800)
         self.replay("--exact")
 
-    def test_without_the_variable(self):
+    def test_without_the_variable(self) -> None:
         code = (
             "import torch, torch_ocl\n"
             "assert not torch.ocl.profiler.is_opencl_capture_enabled()\n"
@@ -172,11 +180,13 @@ class Captures(unittest.TestCase):
             "assert (x + 1).sum().item() == 20\n"
         )
         env = {k: v for k, v in os.environ.items() if k != "OCLTENSOR_CAPTURE_ENABLED"}
-        done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+        )
         self.assertIn("OCLTENSOR_CAPTURE_ENABLED=1", done.stdout)
         self.assertFalse(self.path.exists())
 
-    def test_errors(self):
+    def test_errors(self) -> None:
         capture = torch.ocl.profiler.opencl_capture
         with self.assertRaisesRegex(RuntimeError, "cannot be written: No such file"):
             with capture("/nowhere/x.capture"):
@@ -197,7 +207,7 @@ class Captures(unittest.TestCase):
                     self.fail("not reached")
         self.assertEqual(train(1)[0].shape, ())  # training goes on
 
-    def test_fork(self):
+    def test_fork(self) -> None:
         """A child cannot go on with its parent's capture, nor spoil it."""
         with torch.ocl.profiler.opencl_capture(self.path):
             x = torch.arange(1000.0).to("ocl") * 2

@@ -1,4 +1,5 @@
-"""How many commands an operator enqueues at most: those that took dozens of launches must not do so again."""
+"""How many commands an operator enqueues at most: those that took dozens of launches must not do so
+again."""
 
 import tempfile
 import unittest
@@ -14,7 +15,10 @@ def commands(body: Callable[[], object]) -> int:
     """Kernels, copies and fills of one call, when its programs are there."""
     body()
     torch.ocl.synchronize()
-    with tempfile.NamedTemporaryFile(suffix=".json") as file, torch.ocl.profiler.profile(path=file.name):
+    with (
+        tempfile.NamedTemporaryFile(suffix=".json") as file,
+        torch.ocl.profiler.profile(path=file.name),
+    ):
         torch.ocl.profiler.reset_statistics()
         body()
         torch.ocl.synchronize()
@@ -62,12 +66,12 @@ def upsample(mode: str, backward: bool = False, **options: bool) -> Callable[[],
 
 
 class CommandCounts(unittest.TestCase):
-    def test_a_sum_is_one_command(self):
+    def test_a_sum_is_one_command(self) -> None:
         # Also: what ran before the sums were reset is not counted.
         a = torch.ones(5, 5, device="ocl")
         self.assertEqual(commands(lambda: a + a), 1)
 
-    def test_counts(self):
+    def test_counts(self) -> None:
         numbers = torch.randn(1000, device="ocl")
         rows = torch.randn(20, 5, device="ocl")
         listed = torch.randint(-1, 5, (20, 5), device="ocl")
@@ -80,17 +84,26 @@ class CommandCounts(unittest.TestCase):
             "bicubic, antialiased": (upsample("bicubic", antialias=True), 2),
             "trilinear": (upsample("trilinear"), 3),
             "trilinear backward": (upsample("trilinear", True), 3),
-            "fractional_max_pool2d": (lambda: nn.fractional_max_pool2d(volume[0], 2, 3), 2),  # with the numbers
+            "fractional_max_pool2d": (
+                lambda: nn.fractional_max_pool2d(volume[0], 2, 3),
+                2,
+            ),  # with the numbers
             "fractional_max_pool3d": (lambda: nn.fractional_max_pool3d(volume, 2, 3), 2),
             "multilabel_margin_loss": (lambda: nn.multilabel_margin_loss(rows, listed), 2),
             "mode": (lambda: rows.mode(), 8),  # with the sort
-            "histogram": (lambda: torch.histogram(numbers, 10, density=True), 12),  # GPUs sort by bins
+            "histogram": (
+                lambda: torch.histogram(numbers, 10, density=True),
+                12,
+            ),  # GPUs sort by bins
             "histogramdd": (lambda: torch.histogramdd(rows, [2] * 5, density=True), 24),
             "frexp": (lambda: numbers.frexp(), 17),
             "matrix_exp": (lambda: torch.matrix_exp(rows[:5] * 0.1), 18),
             "grid_sample": (grid_sample("bilinear", False), 1),
             "grid_sample bicubic": (grid_sample("bicubic", False), 1),
-            "grid_sample backward": (grid_sample("bilinear", True), 20),  # GPUs sort what points read
+            "grid_sample backward": (
+                grid_sample("bilinear", True),
+                20,
+            ),  # GPUs sort what points read
             "ctc_loss": (ctc_loss(False), 3),  # with the lengths' copy and the sum
             "ctc_loss backward": (ctc_loss(True), 8),
             "median": (lambda: numbers.median(), 1),

@@ -22,7 +22,9 @@ def both(module: nn.Module, *inputs: torch.Tensor, **kwargs):
         moved = {k: v.to(device) if isinstance(v, torch.Tensor) else v for k, v in kwargs.items()}
         out = module(*args, **moved)
         outs = list(torch.utils._pytree.tree_leaves(out))
-        total = sum((t * torch.linspace(0.5, 2, t.numel()).view_as(t).to(device)).sum() for t in outs)
+        total = sum(
+            (t * torch.linspace(0.5, 2, t.numel()).view_as(t).to(device)).sum() for t in outs
+        )
         total.backward()
         grads = [p.grad for p in module.parameters()] + [t.grad for t in args if t.grad is not None]
         results.append([t.detach().cpu() for t in outs + grads])
@@ -31,11 +33,13 @@ def both(module: nn.Module, *inputs: torch.Tensor, **kwargs):
 
 def _flat(results) -> list[torch.Tensor]:
     """The tensors of a result, which may be a tuple of them and of tuples."""
-    return [results] if isinstance(results, torch.Tensor) else [t for r in results for t in _flat(r)]
+    return (
+        [results] if isinstance(results, torch.Tensor) else [t for r in results for t in _flat(r)]
+    )
 
 
 class Cells(unittest.TestCase):
-    def test_recurrent(self):
+    def test_recurrent(self) -> None:
         torch.manual_seed(3)
         for kind in (nn.LSTM, nn.GRU):
             for bias in (True, False):
@@ -47,7 +51,7 @@ class Cells(unittest.TestCase):
                         for a, b in zip(ours, theirs):
                             close(self, a, b)
 
-    def test_cells(self):
+    def test_cells(self) -> None:
         torch.manual_seed(4)
         for kind, states in ((nn.LSTMCell, 2), (nn.GRUCell, 1)):
             with self.subTest(kind=kind.__name__):
@@ -59,7 +63,7 @@ class Cells(unittest.TestCase):
                 for a, b in zip(*((v if states == 2 else (v,)) for v in (got, want))):
                     close(self, a, b)
 
-    def test_packed(self):
+    def test_packed(self) -> None:
         torch.manual_seed(5)
         module = nn.LSTM(4, 6)
         x = torch.randn(7, 3, 4)
@@ -73,24 +77,31 @@ class Cells(unittest.TestCase):
 
 
 class FastPaths(unittest.TestCase):
-    def test_attention(self):
+    def test_attention(self) -> None:
         torch.manual_seed(6)
         module = nn.MultiheadAttention(12, 3, batch_first=True).eval()
         x = torch.randn(2, 5, 12)
         hidden = torch.zeros(2, 5, dtype=torch.bool)
         hidden[1, 3:] = True
         causal = torch.ones(5, 5, dtype=torch.bool).triu(1)
-        for options in ({}, {"key_padding_mask": hidden}, {"attn_mask": causal}, {"average_attn_weights": False}):
+        for options in (
+            {},
+            {"key_padding_mask": hidden},
+            {"attn_mask": causal},
+            {"average_attn_weights": False},
+        ):
             with self.subTest(options=list(options)), torch.no_grad():
                 outs = []
                 for device in ("cpu", "ocl"):
                     y = x.to(device)
-                    moved = {k: v.to(device) if torch.is_tensor(v) else v for k, v in options.items()}
+                    moved = {
+                        k: v.to(device) if torch.is_tensor(v) else v for k, v in options.items()
+                    }
                     outs.append(module.to(device)(y, y, y, **moved))
                 for a, b in zip(outs[1], outs[0]):
                     close(self, a, b)
 
-    def test_encoder_layer(self):
+    def test_encoder_layer(self) -> None:
         torch.manual_seed(7)
         for first in (True, False):
             for activation in ("relu", "gelu"):
@@ -102,7 +113,7 @@ class FastPaths(unittest.TestCase):
                     want = layer(x)
                     close(self, layer.to("ocl")(x.to("ocl")), want)
 
-    def test_batch_norm_with_update(self):
+    def test_batch_norm_with_update(self) -> None:
         torch.manual_seed(8)
         x, w, b = torch.randn(4, 3, 5), torch.randn(3), torch.randn(3)
         results = []
@@ -117,7 +128,7 @@ class FastPaths(unittest.TestCase):
 
 
 class WeightNorm(unittest.TestCase):
-    def test_values_and_gradients(self):
+    def test_values_and_gradients(self) -> None:
         torch.manual_seed(10)
         for dim in (0, 2):
             v = torch.randn(3, 4, 5)
@@ -133,7 +144,7 @@ class WeightNorm(unittest.TestCase):
 
 
 class OutForms(unittest.TestCase):
-    def test_resize_and_strides(self):
+    def test_resize_and_strides(self) -> None:
         torch.manual_seed(9)
         x = torch.randn(2, 4, 6, 5)
         call = torch.ops.aten
@@ -153,30 +164,37 @@ class OutForms(unittest.TestCase):
                 op.out(x.to("ocl"), *args, out=across)
                 close(self, across, want)
 
-    def test_grid_sampler_far_points(self):
+    def test_grid_sampler_far_points(self) -> None:
         x = torch.arange(1.0, 13).view(1, 1, 3, 4)
-        grid = torch.tensor([[-5.0, 3.0], [float("nan"), 0.2], [1e30, -1e30], [0.3, -0.4]]).view(1, 2, 2, 2)
+        grid = torch.tensor([[-5.0, 3.0], [float("nan"), 0.2], [1e30, -1e30], [0.3, -0.4]]).view(
+            1, 2, 2, 2
+        )
         for padding in ("border", "zeros"):
             for mode in ("bilinear", "nearest"):
                 with self.subTest(mode=mode, padding=padding):
                     if padding == "zeros":  # there the CPU answers NaN to NaN, and CUDA 0
                         grid = grid.nan_to_num(-7)
                     want = nn.functional.grid_sample(x, grid, mode, padding, align_corners=False)
-                    got = nn.functional.grid_sample(x.to("ocl"), grid.to("ocl"), mode, padding, align_corners=False)
+                    got = nn.functional.grid_sample(
+                        x.to("ocl"), grid.to("ocl"), mode, padding, align_corners=False
+                    )
                     torch.testing.assert_close(got.cpu(), want, equal_nan=True)
 
-    def same(self, call, *tensors):
+    def same(self, call, *tensors) -> None:
         want = call(*tensors)
         got = call(*[t.to("ocl") for t in tensors])
         for mine, theirs in zip(_flat(got), _flat(want), strict=True):
             torch.testing.assert_close(mine.cpu(), theirs, equal_nan=True, check_stride=True)
 
-    def test_resampling_of_what_is_no_number(self):
+    def test_resampling_of_what_is_no_number(self) -> None:
         torch.manual_seed(6)
         image = torch.randn(2, 3, 7, 9)
         image[0, 0, 2, 3], image[1, 2, 0, 0] = float("nan"), float("inf")
         for mode, align, smooth, size in itertools.product(
-            ("bilinear", "bicubic"), (False, True), (False, True), ((3, 4), (7, 9), (14, 18), (7, 5), (1, 1))
+            ("bilinear", "bicubic"),
+            (False, True),
+            (False, True),
+            ((3, 4), (7, 9), (14, 18), (7, 5), (1, 1)),
         ):
             for format in (torch.contiguous_format, torch.channels_last):
                 with self.subTest(mode=mode, align=align, smooth=smooth, size=size, format=format):
@@ -187,7 +205,7 @@ class OutForms(unittest.TestCase):
                         image.contiguous(memory_format=format),
                     )
 
-    def test_fractional_pools_take_the_last_nan(self):
+    def test_fractional_pools_take_the_last_nan(self) -> None:
         torch.manual_seed(7)
         for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
             image = torch.randn(2, 3, 11, 13).to(dtype)
@@ -203,19 +221,30 @@ class OutForms(unittest.TestCase):
                         samples,
                     )
 
-    def test_multilabel_margin_loss_of_what_is_no_number(self):
+    def test_multilabel_margin_loss_of_what_is_no_number(self) -> None:
         torch.manual_seed(8)
         rows = torch.randn(4, 6)
         rows[0, 1], rows[2, 2], rows[3, 2] = float("nan"), float("inf"), float("nan")
-        listed = torch.tensor([[0, 3, -1, 5, 5, 5], [-1, 0, 1, 2, 3, 4], [5, 4, 3, 2, 1, 0], [2, 2, 2, -1, -1, -1]])
+        listed = torch.tensor(
+            [[0, 3, -1, 5, 5, 5], [-1, 0, 1, 2, 3, 4], [5, 4, 3, 2, 1, 0], [2, 2, 2, -1, -1, -1]]
+        )
         for reduction in ("none", "mean", "sum"):
             with self.subTest(reduction=reduction):
-                self.same(lambda x, y, r=reduction: nn.functional.multilabel_margin_loss(x, y, reduction=r), rows, listed)
+                self.same(
+                    lambda x, y, r=reduction: nn.functional.multilabel_margin_loss(
+                        x, y, reduction=r
+                    ),
+                    rows,
+                    listed,
+                )
 
-    def test_mode(self):
+    def test_mode(self) -> None:
         # Where NaN comes before numbers that occur once, ATen's own result depends on their order.
         nan = float("nan")
-        self.same(lambda x: x.mode()[0], torch.tensor([[nan, 1, nan, 2, 2], [1, nan, nan, nan, 2], [nan] * 5]))
+        self.same(
+            lambda x: x.mode()[0],
+            torch.tensor([[nan, 1, nan, 2, 2], [1, nan, nan, nan, 2], [nan] * 5]),
+        )
         for rows in (
             torch.tensor([[0.0, -0.0, 0.0, 1, 1], [1, 2, 3, 4, 5]]),
             torch.randint(0, 4, (3, 50, 5)).bfloat16(),
@@ -227,35 +256,56 @@ class OutForms(unittest.TestCase):
         with self.assertRaisesRegex(IndexError, "non-zero size"):
             torch.randn(3, 0, device="ocl").mode()
 
-    def test_histograms(self):
+    def test_histograms(self) -> None:
         torch.manual_seed(9)
         points = torch.randn(1000)
         for density, dtype in itertools.product((False, True), (torch.float32, torch.float64)):
             with self.subTest(density=density, dtype=dtype):
                 x = points.to(dtype)
-                self.same(lambda x, d=density: torch.histogramdd(x.view(-1, 8), [2] * 8, density=d), x)
+                self.same(
+                    lambda x, d=density: torch.histogramdd(x.view(-1, 8), [2] * 8, density=d), x
+                )
                 self.same(lambda x, d=density: torch.histogram(x, 9, weight=x.abs(), density=d), x)
                 self.same(lambda x, d=density: torch.histogram(x[:0], 4, density=d), x)
                 far = torch.cat([x, torch.tensor([float("nan"), float("inf")], dtype=dtype)])
-                self.same(lambda x, d=density: torch.histogram(x, 4, range=(-1.0, 1.0), density=d), far)
+                self.same(
+                    lambda x, d=density: torch.histogram(x, 4, range=(-1.0, 1.0), density=d), far
+                )
 
-    def test_matrix_exp_of_different_norms(self):
+    def test_matrix_exp_of_different_norms(self) -> None:
         torch.manual_seed(10)
-        matrices = torch.randn(4, 6, 6, dtype=torch.float64) * torch.tensor([0.01, 1, 3, 9]).double().view(-1, 1, 1)
+        matrices = torch.randn(4, 6, 6, dtype=torch.float64) * torch.tensor(
+            [0.01, 1, 3, 9]
+        ).double().view(-1, 1, 1)
         self.same(torch.matrix_exp, matrices)
         self.same(lambda x: torch.matrix_exp(x.view(2, 2, 6, 6).mT), matrices)
         matrices[1, 2, 3] = float("nan")
         self.same(lambda x: torch.matrix_exp(x)[[0, 2, 3]], matrices)
 
-    def test_frexp(self):
-        numbers = [0.0, -0.0, 3.7, -0.5, float("inf"), float("nan"), 1e-40, -1e-45, 2.0**-126, 6e4, 2.0**-24]
+    def test_frexp(self) -> None:
+        numbers = [
+            0.0,
+            -0.0,
+            3.7,
+            -0.5,
+            float("inf"),
+            float("nan"),
+            1e-40,
+            -1e-45,
+            2.0**-126,
+            6e4,
+            2.0**-24,
+        ]
         for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
             self.same(torch.frexp, torch.tensor(numbers, dtype=dtype))
 
-    def test_ctc_loss_of_different_lengths(self):
+    def test_ctc_loss_of_different_lengths(self) -> None:
         torch.manual_seed(5)
         probs = torch.randn(12, 4, 7).log_softmax(2)
-        inputs, lengths = torch.tensor([12, 7, 3, 0]), torch.tensor([5, 0, 4, 2])  # the third has no path
+        inputs, lengths = (
+            torch.tensor([12, 7, 3, 0]),
+            torch.tensor([5, 0, 4, 2]),
+        )  # the third has no path
         targets = torch.randint(1, 7, (4, 5))
         flat = torch.cat([row[:n] for row, n in zip(targets, lengths, strict=True)])
         for labels, forgiving in itertools.product((targets, flat), (False, True)):
@@ -264,7 +314,12 @@ class OutForms(unittest.TestCase):
                 for device in ("cpu", "ocl"):
                     x = probs.to(device).requires_grad_()
                     loss = nn.functional.ctc_loss(
-                        x, labels.to(device), inputs, lengths, reduction="none", zero_infinity=forgiving
+                        x,
+                        labels.to(device),
+                        inputs,
+                        lengths,
+                        reduction="none",
+                        zero_infinity=forgiving,
                     )
                     gradient = torch.autograd.grad(loss, x, torch.arange(1.0, 5, device=device))[0]
                     found.append((loss.detach().cpu(), gradient.cpu()))

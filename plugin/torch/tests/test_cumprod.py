@@ -1,4 +1,5 @@
-"""cumprod where products leave the range of numbers: infinite, zero or NaN where the CPU's running product is, in the same places."""
+"""cumprod where products leave the range of numbers: infinite, zero or NaN where the CPU's running
+product is, in the same places."""
 
 import os
 import unittest
@@ -7,14 +8,25 @@ import gpu_style
 import torch
 import torch_ocl  # noqa: F401
 
-TYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "float64": torch.float64}
+TYPES = {
+    "float32": torch.float32,
+    "float16": torch.float16,
+    "bfloat16": torch.bfloat16,
+    "float64": torch.float64,
+}
 
 
 def sequences(dtype: torch.dtype) -> dict[str, torch.Tensor]:
-    """Rows of 3000 numbers, longer than a block or a tile: what happens lies within one, across two, and in different ones."""
+    """Rows of 3000 numbers, longer than a block or a tile: what happens lies within one, across
+    two, and in different ones."""
     torch.manual_seed(3)
     # In the accumulator: a double for float32 and float64, a float for the 16-bit types.
-    big, small = {torch.float32: (1e30, 1e-30), torch.float64: (1e300, 1e-300), torch.float16: (6e4, 2e-5), torch.bfloat16: (1e30, 1e-30)}[dtype]
+    big, small = {
+        torch.float32: (1e30, 1e-30),
+        torch.float64: (1e300, 1e-300),
+        torch.float16: (6e4, 2e-5),
+        torch.bfloat16: (1e30, 1e-30),
+    }[dtype]
     ones = torch.ones(3000, dtype=torch.float64)
 
     def row(**factors: float) -> torch.Tensor:
@@ -25,9 +37,15 @@ def sequences(dtype: torch.dtype) -> dict[str, torch.Tensor]:
         return x.to(dtype)
 
     random = torch.randn(3000, dtype=torch.float64)
-    # A product that lies among the accumulator's denormal numbers, whose rounding decides what comes of it, and returns.
+    # A product that lies among the accumulator's denormal numbers, whose rounding decides what
+    # comes of it, and returns.
     denormal = 0.7 + torch.rand(3000, dtype=torch.float64) * 0.55
-    fall, rise = {torch.float32: ([1e-30] * 10 + [1e-20], [1e30] * 10), torch.float64: ([1e-300, 1e-20], [1e300]), torch.float16: ([2e-5] * 9, [6e4] * 7), torch.bfloat16: ([1e-30, 1e-11], [1e30])}[dtype]
+    fall, rise = {
+        torch.float32: ([1e-30] * 10 + [1e-20], [1e30] * 10),
+        torch.float64: ([1e-300, 1e-20], [1e300]),
+        torch.float16: ([2e-5] * 9, [6e4] * 7),
+        torch.bfloat16: ([1e-30, 1e-11], [1e30]),
+    }[dtype]
     denormal[1000 : 1000 + len(fall)] = torch.tensor(fall, dtype=torch.float64)
     denormal[1100 : 1100 + len(rise)] = torch.tensor(rise, dtype=torch.float64)
     denormal[:1000] = 1
@@ -58,16 +76,24 @@ class Cumprod(gpu_style.InGpuStyle, unittest.TestCase):
         for test in (torch.isnan, torch.isposinf, torch.isneginf):
             self.assertTrue(torch.equal(test(got), test(expected)), test.__name__)
         finite = expected.isfinite()
-        # 3000 products rounded to 24 bits are off by a random walk of their roundings; each result is rounded once more.
+        # 3000 products rounded to 24 bits are off by a random walk of their roundings; each result
+        # is rounded once more.
         steps = 4 * 3000**0.5 * (2**-53 if x.dtype == torch.float64 else 2**-24)
         tolerance = steps + torch.finfo(x.dtype).eps
-        # A device may take denormal numbers of its arithmetic for 0; those of float16 are none, but may be one unit off.
+        # A device may take denormal numbers of its arithmetic for 0; those of float16 are none, but
+        # may be one unit off.
         info = torch.finfo(x.dtype)
         smallest = info.smallest_normal * (2 * info.eps if x.dtype == torch.float16 else 1)
-        torch.testing.assert_close(got[finite].double(), expected[finite].double(), rtol=tolerance, atol=smallest)
+        torch.testing.assert_close(
+            got[finite].double(), expected[finite].double(), rtol=tolerance, atol=smallest
+        )
 
-    def test_rows_and_columns(self):
-        types = [t for t in TYPES.values() if t != torch.float64 or torch.ocl.get_device_properties(0).has_fp64]
+    def test_rows_and_columns(self) -> None:
+        types = [
+            t
+            for t in TYPES.values()
+            if t != torch.float64 or torch.ocl.get_device_properties(0).has_fp64
+        ]
         for dtype in types:
             rows = sequences(dtype)
             for name, x in rows.items():
@@ -83,14 +109,19 @@ class Cumprod(gpu_style.InGpuStyle, unittest.TestCase):
             with self.subTest("strided", dtype=dtype):
                 self.check(together.t()[::2], 0)
 
-    def test_in_place_and_to_another_type(self):
+    def test_in_place_and_to_another_type(self) -> None:
         x = sequences(torch.float32)["over for good"]
         y = x.to("ocl")
         self.assertTrue(torch.equal(y.cumprod_(0).cpu(), x.cumprod(0)))
-        self.assertTrue(torch.equal(torch.arange(1, 100, device="ocl").cumprod(0, dtype=torch.float32).cpu().isinf(), torch.arange(1, 100).cumprod(0, dtype=torch.float32).isinf()))
+        self.assertTrue(
+            torch.equal(
+                torch.arange(1, 100, device="ocl").cumprod(0, dtype=torch.float32).cpu().isinf(),
+                torch.arange(1, 100).cumprod(0, dtype=torch.float32).isinf(),
+            )
+        )
 
     @unittest.skipIf(os.environ.get("OCLTENSOR_FLOAT64") == "0", "is set already")
-    def test_without_float64(self):
+    def test_without_float64(self) -> None:
         gpu_style.run_again(self, OCLTENSOR_FLOAT64="0")
 
 

@@ -1,4 +1,5 @@
-"""The examples: MiniLM's sentence vectors on ocl are those of the CPU, and the READMEs' Python runs."""
+"""The examples: MiniLM's sentence vectors on ocl are those of the CPU, and the READMEs' Python
+runs."""
 
 import os
 import pathlib
@@ -26,7 +27,7 @@ except ImportError as error:
 @unittest.skipIf(MISSING, MISSING)
 class SemanticSearch(unittest.TestCase):
     @classmethod
-    def setUpClass(cls):
+    def setUpClass(cls) -> None:
         import semantic_search
 
         cls.example = semantic_search
@@ -35,7 +36,7 @@ class SemanticSearch(unittest.TestCase):
         cls.vectors = cls.ours.embed(cls.sentences)
         cls.wanted = cls.cpu.embed(cls.sentences)
 
-    def test_vectors_equal_the_cpus(self):
+    def test_vectors_equal_the_cpus(self) -> None:
         self.assertEqual(self.vectors.shape, (len(self.sentences), 384))
         self.assertEqual(self.vectors.device.type, "ocl")
         self.assertLessEqual(self.example.distance(self.vectors, self.wanted), self.example.LIMIT)
@@ -45,31 +46,41 @@ class SemanticSearch(unittest.TestCase):
         self.assertLessEqual(worst, 5e-6)
         self.assertEqual(sum(torch.ocl.fallback_counts().values()), 0)
 
-    def test_distance_can_fail(self):
+    def test_distance_can_fail(self) -> None:
         other = self.vectors.roll(1, 0)
         self.assertGreater(self.example.distance(other, self.wanted), 0.1)
 
-    def test_queries_find_their_sentence(self):
+    def test_queries_find_their_sentence(self) -> None:
         best = (self.ours.embed(self.example.QUERIES) @ self.vectors.t()).argmax(1).tolist()
         found = [self.sentences[place] for place in best]
         for word, sentence in zip(("dough", "freed", "Encrypt", "owl", "flight", "jobs"), found):
             self.assertIn(word, sentence)
 
-    def test_padding_changes_nothing(self):
+    def test_padding_changes_nothing(self) -> None:
         alone = self.ours.embed([self.sentences[1]])
         together = self.ours.embed([self.sentences[1], " ".join(self.sentences[:8])])
         self.assertLessEqual(self.example.distance(alone, together[:1]), self.example.LIMIT)
 
 
 class Readme(unittest.TestCase):
-    def test_python_runs(self):
+    def test_python_runs(self) -> None:
         for file in (PLUGIN / "README.md", PLUGIN.parents[1] / "README.md"):
-            blocks = re.findall(r"^```python\n(.*?)^```", file.read_text(), re.MULTILINE | re.DOTALL)
+            blocks = re.findall(
+                r"^```python\n(.*?)^```", file.read_text(), re.MULTILINE | re.DOTALL
+            )
             self.assertTrue(blocks, file)
             for code in blocks:
                 with self.subTest(file=str(file)), tempfile.TemporaryDirectory() as folder:
-                    code = code.replace("import torch\n", "import torch, torch_ocl\n", 1)  # no entry point here
-                    done = subprocess.run([sys.executable, "-c", code], cwd=folder, env=os.environ, capture_output=True, text=True)
+                    code = code.replace(
+                        "import torch\n", "import torch, torch_ocl\n", 1
+                    )  # no entry point here
+                    done = subprocess.run(
+                        [sys.executable, "-c", code],
+                        cwd=folder,
+                        env=os.environ,
+                        capture_output=True,
+                        text=True,
+                    )
                     self.assertEqual(done.returncode, 0, done.stderr)
                     self.assertTrue(done.stdout)
 

@@ -6,8 +6,9 @@ import unittest
 import torch
 import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
 
-# Of the result's largest element. A transform loses about eps log2(n) of its norm (N. Higham, Accuracy and Stability of
-# Numerical Algorithms, 2002, theorem 24.2), here at most 17 * 2^-24 = 1e-6; Bluestein's lengths take three.
+# Of the result's largest element. A transform loses about eps log2(n) of its norm (N. Higham,
+# Accuracy and Stability of Numerical Algorithms, 2002, theorem 24.2), here at most 17 * 2^-24 =
+# 1e-6; Bluestein's lengths take three.
 TOLERANCE = 3e-6
 
 LENGTHS = [*range(1, 34), 49, 64, 100, 121, 128, 243, 500, 1009, 1024, 4096, 9973, 65536]
@@ -25,7 +26,7 @@ class Transforms(unittest.TestCase):
         error = (result.cpu() - expected).abs().max() / expected.abs().max()
         self.assertLess(error.item(), TOLERANCE)
 
-    def test_lengths_and_places(self):
+    def test_lengths_and_places(self) -> None:
         generator = torch.Generator().manual_seed(5)
         for n in LENGTHS:
             for shape, dim in (((n,), 0), ((3, n), 1), ((n, 5), 0), ((2, n, 3), 1)):
@@ -42,9 +43,11 @@ class Transforms(unittest.TestCase):
                     self.check("irfft", half, n=n, dim=dim)
                     self.check("hfft", half, n=n, dim=dim)
 
-    def test_dimensions_and_norms(self):
+    def test_dimensions_and_norms(self) -> None:
         generator = torch.Generator().manual_seed(6)
-        for sizes, norm in itertools.product(((4, 6), (8, 9, 10), (3, 7, 11), (1, 5), (16, 17)), ("forward", "backward", "ortho")):
+        for sizes, norm in itertools.product(
+            ((4, 6), (8, 9, 10), (3, 7, 11), (1, 5), (16, 17)), ("forward", "backward", "ortho")
+        ):
             real = torch.randn(2, *sizes, generator=generator)
             numbers = torch.complex(real, torch.randn(2, *sizes, generator=generator))
             dims = tuple(range(1, 1 + len(sizes)))
@@ -54,9 +57,11 @@ class Transforms(unittest.TestCase):
                     self.check("ifftn", numbers, dim=order, norm=norm)
                     self.check("rfftn", real, dim=order, norm=norm)
                     half = torch.fft.rfftn(real, dim=order)
-                    self.check("irfftn", half, s=[real.shape[d] for d in order], dim=order, norm=norm)
+                    self.check(
+                        "irfftn", half, s=[real.shape[d] for d in order], dim=order, norm=norm
+                    )
 
-    def test_strides_and_conjugates(self):
+    def test_strides_and_conjugates(self) -> None:
         generator = torch.Generator().manual_seed(7)
         numbers = torch.randn(12, 10, 6, dtype=torch.complex64, generator=generator)
         for view in (
@@ -72,11 +77,15 @@ class Transforms(unittest.TestCase):
             self.assertLess(error.item(), TOLERANCE)
         self.check("rfft", torch.randn(9, 8, generator=generator).t())
 
-    def test_gradients(self):
+    def test_gradients(self) -> None:
         generator = torch.Generator().manual_seed(8)
         for name in ("fft", "ifft", "rfft", "irfft", "fft2", "rfft2", "irfft2"):
             real = torch.randn(6, 9, generator=generator)
-            x = real if name in ("rfft", "rfft2") else torch.complex(real, torch.randn(6, 9, generator=generator))
+            x = (
+                real
+                if name in ("rfft", "rfft2")
+                else torch.complex(real, torch.randn(6, 9, generator=generator))
+            )
             gradients = []
             for device in ("cpu", "ocl"):
                 leaf = x.to(device).detach().requires_grad_()
@@ -86,7 +95,7 @@ class Transforms(unittest.TestCase):
                 gradients.append(leaf.grad.cpu())
             torch.testing.assert_close(*gradients, rtol=1e-5, atol=1e-4)
 
-    def test_empty_and_refused(self):
+    def test_empty_and_refused(self) -> None:
         empty = torch.empty(0, 8, dtype=torch.complex64, device="ocl")
         self.assertEqual(torch.fft.fft(empty).shape, (0, 8))
         self.assertEqual(torch.fft.rfft(empty.real).shape, (0, 5))
@@ -95,7 +104,7 @@ class Transforms(unittest.TestCase):
         with self.assertRaisesRegex(NotImplementedError, "_fft_r2c"):
             torch.fft.fft(torch.randn(4, dtype=torch.float64, device="ocl"))
 
-    def test_out(self):
+    def test_out(self) -> None:
         x = torch.randn(5, 6, dtype=torch.complex64)
         out = torch.full((6, 5), torch.nan, dtype=torch.complex64, device="ocl").t()
         torch.fft.fft(x.to("ocl"), out=out)

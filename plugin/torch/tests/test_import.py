@@ -14,14 +14,14 @@ PACKAGE = pathlib.Path(torch_ocl.__file__).parent
 
 
 class Import(unittest.TestCase):
-    def setUp(self):
+    def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         self.folder.chmod(0o755)
         self.link()
 
-    def link(self):
+    def link(self) -> None:
         """A package of links beside an entry point, as pip installs it."""
         package = self.folder / "torch_ocl"
         package.mkdir(exist_ok=True)
@@ -36,7 +36,7 @@ class Import(unittest.TestCase):
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: torch_ocl\nVersion: 0.1.0\n")
         (info / "entry_points.txt").write_text("[torch.backends]\nocl = torch_ocl:_autoload\n")
 
-    def remove(self, pattern):
+    def remove(self, pattern) -> None:
         for file in (self.folder / "torch_ocl").glob(pattern):
             file.unlink()
 
@@ -55,25 +55,30 @@ class Import(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout.strip(), done.stderr
 
-    def test_autoload(self):
+    def test_autoload(self) -> None:
         for first in ("import torch", "import torch_ocl, torch"):
             with self.subTest(first=first):
                 out, _ = self.python(
-                    f"{first}\nimport torch_ocl\nprint(torch.device('ocl').type, torch.ocl.is_built())"
+                    f"{first}\nimport torch_ocl\nprint(torch.device('ocl').type, "
+                    f"torch.ocl.is_built())"
                 )
                 self.assertEqual(out, "ocl True")
 
-    def test_autoload_off(self):
-        code = "import torch\nprint(hasattr(torch, 'ocl'))\nimport torch_ocl\nprint(torch.ocl.is_built())"
+    def test_autoload_off(self) -> None:
+        code = (
+            "import torch\nprint(hasattr(torch, 'ocl'))\nimport "
+            "torch_ocl\nprint(torch.ocl.is_built())"
+        )
         self.assertEqual(self.python(code, TORCH_DEVICE_BACKEND_AUTOLOAD="0")[0], "False\nTrue")
 
-    def test_seeding_opens_no_device(self):
+    def test_seeding_opens_no_device(self) -> None:
         out, _ = self.python(
-            "import torch\ntorch.manual_seed(4)\nprint(torch.ocl.is_initialized(), torch.ocl.initial_seed())"
+            "import torch\ntorch.manual_seed(4)\nprint(torch.ocl.is_initialized(), "
+            "torch.ocl.initial_seed())"
         )
         self.assertEqual(out, "False 4")
 
-    def test_no_plugin(self):
+    def test_no_plugin(self) -> None:
         self.remove("lib")
         code = """
 import torch
@@ -91,7 +96,7 @@ for call in (torch.ocl.init, lambda: torch.UntypedStorage(8, device='ocl')):
             self.assertIn("libocltensor_plugin.so", line)
         self.assertEqual(len(lines), 4)
 
-    def test_no_device(self):
+    def test_no_device(self) -> None:
         out, _ = self.python(
             "import torch\nprint(torch.ocl.is_available(), torch.ocl.unavailable_reason())",
             OCLTENSOR_DEVICES="no such device",
@@ -99,7 +104,7 @@ for call in (torch.ocl.init, lambda: torch.UntypedStorage(8, device='ocl')):
         self.assertTrue(out.startswith("False "), out)
         self.assertIn("no such device", out)
 
-    def test_bad_environment(self):
+    def test_bad_environment(self) -> None:
         out, _ = self.python(
             "import torch\nprint(torch.ocl.is_available(), torch.ocl.unavailable_reason())",
             OCLTENSOR_PLUGIN_PATH="relative/path",
@@ -107,7 +112,7 @@ for call in (torch.ocl.init, lambda: torch.UntypedStorage(8, device='ocl')):
         self.assertTrue(out.startswith("False "), out)
         self.assertIn("OCLTENSOR_PLUGIN_PATH", out)
 
-    def test_wrong_torch(self):
+    def test_wrong_torch(self) -> None:
         for adapter in (self.folder / "torch_ocl").glob("_C_torch*"):
             name = adapter.name
             adapter.rename(adapter.with_name("_C_torch19" + name[name.index(".") :]))

@@ -25,41 +25,49 @@ class Judges(unittest.TestCase):
     source = torch.tensor([3, 1, 3, 2])
     sorted = torch.tensor([1, 2, 3, 3])
 
-    def test_sort_takes_equal_elements_in_any_order(self):
+    def test_sort_takes_equal_elements_in_any_order(self) -> None:
         want = [self.sorted, index(1, 3, 0, 2)]
         self.assertTrue(judged("sort", self.source, (), [self.sorted, index(1, 3, 2, 0)], want))
         self.assertTrue(judged("argsort", self.source, (), [index(1, 3, 2, 0)], want[1:]))
 
-    def test_sort_refuses(self):
+    def test_sort_refuses(self) -> None:
         want = [self.sorted, index(1, 3, 0, 2)]
         for wrong in (index(1, 3, 2, 2), index(3, 1, 0, 2), index(1, 3, 0, 4), index(1, 3, 0, -2)):
             self.assertFalse(judged("sort", self.source, (), [self.sorted, wrong], want))
             self.assertFalse(judged("argsort", self.source, (), [wrong], want[1:]))
         swapped = [self.sorted, index(1, 3, 2, 0)]
         self.assertFalse(judged("sort", self.source, (), swapped, want, stable=True))
-        self.assertFalse(judged("sort", self.source, (), [self.sorted.flip(0), want[1].flip(0)], want))
+        self.assertFalse(
+            judged("sort", self.source, (), [self.sorted.flip(0), want[1].flip(0)], want)
+        )
 
-    def test_topk(self):
+    def test_topk(self) -> None:
         want = [torch.tensor([3, 3]), index(0, 2)]
         self.assertTrue(judged("topk", self.source, (2,), [want[0], index(2, 0)], want))
         self.assertFalse(judged("topk", self.source, (2,), [want[0], index(2, 2)], want))
-        self.assertFalse(judged("topk", self.source, (2,), [torch.tensor([3, 2]), index(0, 3)], want))
+        self.assertFalse(
+            judged("topk", self.source, (2,), [torch.tensor([3, 2]), index(0, 3)], want)
+        )
 
-    def test_one_of_equals(self):
+    def test_one_of_equals(self) -> None:
         want = [torch.tensor(3), torch.tensor(0)]
         for name, args in (("kthvalue", (3,)), ("mode", ())):
             self.assertTrue(judged(name, self.source, args, [want[0], torch.tensor(2)], want))
             self.assertFalse(judged(name, self.source, args, [want[0], torch.tensor(1)], want))
-            self.assertFalse(judged(name, self.source, args, [torch.tensor(1), torch.tensor(1)], want))
+            self.assertFalse(
+                judged(name, self.source, args, [torch.tensor(1), torch.tensor(1)], want)
+            )
 
-    def test_linspace_of_integers(self):
-        exact = torch.tensor([int(0 + i * 10 / 8) if i < 4 else int(10 - (8 - i) * 10 / 8) for i in range(9)])
+    def test_linspace_of_integers(self) -> None:
+        exact = torch.tensor(
+            [int(0 + i * 10 / 8) if i < 4 else int(10 - (8 - i) * 10 / 8) for i in range(9)]
+        )
         off = exact.clone()
         off[3] -= 1
         self.assertTrue(judged("linspace", 0, (10, 9), [exact], [off]))
         self.assertFalse(judged("linspace", 0, (10, 9), [off], [exact]))
 
-    def test_gradient_bounds(self):
+    def test_gradient_bounds(self) -> None:
         x = torch.tensor([0.5, 0.999])
         exact = 1 / (1 - x.double() ** 2)
         op = types.SimpleNamespace(name="atanh")
@@ -69,7 +77,7 @@ class Judges(unittest.TestCase):
         far = (exact * (1 + torch.tensor([1e-3, 0]))).float()
         self.assertFalse(judges.accepts_gradient(op, sample, [far], [exact]))
 
-    def test_other_operators_have_no_freedom(self):
+    def test_other_operators_have_no_freedom(self) -> None:
         self.assertFalse(judged("add", self.source, (1,), [self.source], [self.source + 1]))
 
 

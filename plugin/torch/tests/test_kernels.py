@@ -12,9 +12,11 @@ __kernel void saxpy(__global float *y, __global const float *x, float a) {
   const size_t i = get_global_id(0);
   y[i] += a * x[i];
 }
-__kernel void saxpy_at(__global float *y, ulong y_at, __global const float *x, ulong x_at, float a) {
+__kernel void saxpy_at(__global float *y, ulong y_at, __global const float *x, ulong x_at,
+                       float a) {
   const size_t i = get_global_id(0);
-  ((__global float *)((__global char *)y + y_at))[i] += a * ((__global const float *)((__global const char *)x + x_at))[i];
+  ((__global float *)((__global char *)y + y_at))[i] +=
+      a * ((__global const float *)((__global const char *)x + x_at))[i];
 }
 __kernel void fill(__global int *y, int n, uchar4 bytes) {
   y[get_global_id(1) * get_global_size(0) + get_global_id(0)] = n + bytes.x + bytes.w;
@@ -43,10 +45,10 @@ class Square(torch.autograd.Function):
 
 class CustomKernels(unittest.TestCase):
     @classmethod
-    def setUpClass(cls):
+    def setUpClass(cls) -> None:
         cls.library = torch.ocl.compile_kernel(SOURCE)
 
-    def test_arguments(self):
+    def test_arguments(self) -> None:
         x, y = torch.randn(100), torch.randn(100)
         on_device = y.to("ocl")
         self.library.saxpy(on_device, x.to("ocl"), 2.5)
@@ -65,8 +67,10 @@ class CustomKernels(unittest.TestCase):
         self.library.pick(picked, [2, 0, 1, 2], [0.5, 0.25, 8])
         self.assertEqual(picked.tolist(), [8, 0.5, 0.25, 8])
 
-    def test_casts(self):
-        half = torch.ocl.compile_kernel("__kernel void f(__global ushort *y, ushort bits) { y[get_global_id(0)] = bits; }")
+    def test_casts(self) -> None:
+        half = torch.ocl.compile_kernel(
+            "__kernel void f(__global ushort *y, ushort bits) { y[get_global_id(0)] = bits; }"
+        )
         y = torch.zeros(3, dtype=torch.float16, device="ocl")
         half.f(y, 1.5, arg_casts={1: "fp16"})
         self.assertEqual(y.tolist(), [1.5] * 3)
@@ -77,8 +81,11 @@ class CustomKernels(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "unknown cast 'int13'"):
             half.f(y, 1, arg_casts="int13")
 
-    def test_properties(self):
-        self.assertEqual([n for n in dir(self.library) if not n.startswith("_")], ["fill", "pick", "saxpy", "saxpy_at"])
+    def test_properties(self) -> None:
+        self.assertEqual(
+            [n for n in dir(self.library) if not n.startswith("_")],
+            ["fill", "pick", "saxpy", "saxpy_at"],
+        )
         kernel = self.library.saxpy
         self.assertIs(kernel, self.library.saxpy)
         self.assertEqual((kernel.name, kernel.parameter_count), ("saxpy", 3))
@@ -89,9 +96,11 @@ class CustomKernels(unittest.TestCase):
         with self.assertRaisesRegex(AttributeError, "it has: fill, pick, saxpy, saxpy_at"):
             _ = self.library.sax
 
-    def test_errors(self):
+    def test_errors(self) -> None:
         with self.assertRaisesRegex(SyntaxError, "line 3:   int i = undeclared;"):
-            torch.ocl.compile_kernel("__kernel void f(__global int *x)\n{\n  int i = undeclared;\n}\n")
+            torch.ocl.compile_kernel(
+                "__kernel void f(__global int *x)\n{\n  int i = undeclared;\n}\n"
+            )
         x = torch.zeros(8, device="ocl")
         for message, call in {
             "has 3 parameters, 2 arguments": lambda: self.library.saxpy(x, x),
@@ -109,19 +118,20 @@ class CustomKernels(unittest.TestCase):
             self.library.saxpy(x, x, 1.0, threads=(2, 4), group_size=2)
         self.assertTrue((x == 0).all())
 
-    def test_options_and_autograd(self):
+    def test_options_and_autograd(self) -> None:
         Square.library = torch.ocl.compile_kernel(
-            "__kernel void square(__global T *y, __global const T *x) { y[get_global_id(0)] = x[get_global_id(0)] * x[get_global_id(0)]; }",
+            "__kernel void square(__global T *y, __global const T *x) { y[get_global_id(0)] = "
+            "x[get_global_id(0)] * x[get_global_id(0)]; }",
             options="-D T=float",
         )
         x = torch.randn(10).to("ocl").requires_grad_()
         Square.apply(x * 3).sum().backward()
         torch.testing.assert_close(x.grad.cpu(), 18 * x.detach().cpu())
 
-    def test_streams_and_threads(self):
+    def test_streams_and_threads(self) -> None:
         wrong = []
 
-        def work(seed):
+        def work(seed) -> None:
             with torch.ocl.stream(torch.ocl.Stream()):
                 for i in range(30):
                     x = torch.full((64,), float(seed), device="ocl")

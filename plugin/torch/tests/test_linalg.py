@@ -1,4 +1,5 @@
-"""Dense linear algebra on ocl against PyTorch's CPU: values, gradients, layouts, failures, backward errors."""
+"""Dense linear algebra on ocl against PyTorch's CPU: values, gradients, layouts, failures, backward
+errors."""
 
 import unittest
 
@@ -15,7 +16,8 @@ def leaves(value) -> list[torch.Tensor]:
 
 
 def dominant(*shape: int, dtype=torch.float32) -> torch.Tensor:
-    """Well conditioned: random elements, n more on the diagonal, so that condition numbers stay below 10."""
+    """Well conditioned: random elements, n more on the diagonal, so that condition numbers stay
+    below 10."""
     a = torch.randn(shape, dtype=dtype)
     a.diagonal(0, -2, -1).add_(2 * max(shape[-2:]))
     return a
@@ -37,8 +39,8 @@ def layouts(a: torch.Tensor):
 
 class Case(unittest.TestCase):
     def agree(self, ours, theirs, scale: float = 1) -> None:
-        """Backward stable algorithms on matrices with small condition numbers: n eps of the largest element, with
-        room for other orders of summation."""
+        """Backward stable algorithms on matrices with small condition numbers: n eps of the largest
+        element, with room for other orders of summation."""
         got, want = leaves(ours), leaves(theirs)
         self.assertEqual(len(got), len(want))
         for a, b in zip(got, want):
@@ -65,7 +67,9 @@ FUNCTIONS = {
     "cholesky_inverse": lambda a, s, b: torch.cholesky_inverse(a.triu(), upper=True),
     "solve_triangular": lambda a, s, b: LINALG.solve_triangular(a, b, upper=True),
     "solve_triangular lower": lambda a, s, b: LINALG.solve_triangular(a, b, upper=False),
-    "solve_triangular right": lambda a, s, b: LINALG.solve_triangular(a, b.mT, upper=True, left=False),
+    "solve_triangular right": lambda a, s, b: LINALG.solve_triangular(
+        a, b.mT, upper=True, left=False
+    ),
     "solve_triangular unit": lambda a, s, b: LINALG.solve_triangular(
         a / (10.0 * max(a.shape[-1], 1)), b, upper=False, unitriangular=True
     ),
@@ -75,8 +79,12 @@ FUNCTIONS = {
     "lu wide": lambda a, s, b: LINALG.lu(a[..., : a.shape[-1] // 2, :].flip(-2)),
     "lu tall": lambda a, s, b: LINALG.lu(a[..., : a.shape[-1] // 2].flip(-2)),
     "lu_solve": lambda a, s, b: LINALG.lu_solve(*LINALG.lu_factor(a.flip(-2)), b),
-    "lu_solve adjoint": lambda a, s, b: LINALG.lu_solve(*LINALG.lu_factor(a.flip(-2)), b, adjoint=True),
-    "lu_solve right": lambda a, s, b: LINALG.lu_solve(*LINALG.lu_factor(a.flip(-2)), b.mT, left=False),
+    "lu_solve adjoint": lambda a, s, b: LINALG.lu_solve(
+        *LINALG.lu_factor(a.flip(-2)), b, adjoint=True
+    ),
+    "lu_solve right": lambda a, s, b: LINALG.lu_solve(
+        *LINALG.lu_factor(a.flip(-2)), b.mT, left=False
+    ),
     "solve": lambda a, s, b: LINALG.solve(a.flip(-1), b),
     "solve right": lambda a, s, b: LINALG.solve(a.flip(-1), b.mT, left=False),
     "inv": lambda a, s, b: LINALG.inv(a.roll(1, -1)),
@@ -89,7 +97,9 @@ FUNCTIONS = {
     "qr r": lambda a, s, b: LINALG.qr(a, mode="r")[1],
     "geqrf": lambda a, s, b: torch.geqrf(a),
     "householder_product": lambda a, s, b: LINALG.householder_product(*torch.geqrf(a)),
-    "ormqr": lambda a, s, b: torch.ormqr(*torch.geqrf(a[..., : (a.shape[-1] + 1) // 2]), b, transpose=True),
+    "ormqr": lambda a, s, b: torch.ormqr(
+        *torch.geqrf(a[..., : (a.shape[-1] + 1) // 2]), b, transpose=True
+    ),
     "ormqr right": lambda a, s, b: torch.ormqr(*torch.geqrf(a), b.mT, left=False),
     "lstsq": lambda a, s, b: LINALG.lstsq(a[..., : (a.shape[-1] + 1) // 2], b, driver="gels")[0],
     "lstsq wide": lambda a, s, b: LINALG.lstsq(
@@ -101,16 +111,20 @@ FUNCTIONS = {
 
 
 class Values(Case):
-    def test_sizes(self):
+    def test_sizes(self) -> None:
         torch.manual_seed(1)
         for dtype in (torch.float32, torch.float64):
             for n in SIZES:
-                args = dominant(n, n, dtype=dtype), positive(n, n, dtype=dtype), torch.randn(n, 5, dtype=dtype)
+                args = (
+                    dominant(n, n, dtype=dtype),
+                    positive(n, n, dtype=dtype),
+                    torch.randn(n, 5, dtype=dtype),
+                )
                 for name, f in FUNCTIONS.items():
                     with self.subTest(name=name, n=n, dtype=dtype):
                         self.both(f, *args, scale=4)
 
-    def test_batches(self):
+    def test_batches(self) -> None:
         torch.manual_seed(2)
         for batch in ((0,), (3,), (2, 1, 3), (2, 0)):
             for n in (0, 1, 5, 40):
@@ -119,7 +133,7 @@ class Values(Case):
                     with self.subTest(name=name, n=n, batch=batch):
                         self.both(f, *args, scale=4)
 
-    def test_layouts(self):
+    def test_layouts(self) -> None:
         torch.manual_seed(3)
         a, s, b = dominant(2, 35, 35), positive(2, 35, 35), torch.randn(2, 35, 4)
         for name, f in FUNCTIONS.items():
@@ -129,7 +143,7 @@ class Values(Case):
                 with self.subTest(name=name, layout=layout):
                     self.agree(f(*[m[layout] for m in moved]), want, scale=4)
 
-    def test_broadcasting(self):
+    def test_broadcasting(self) -> None:
         torch.manual_seed(4)
         for left, right in (((3, 1), (2,)), ((), (2, 3)), ((2,), ()), ((1,), (0,))):
             with self.subTest(left=left, right=right):
@@ -140,12 +154,16 @@ class Values(Case):
                 self.both(lambda a, b: torch.cholesky_solve(b, a.tril()), a, b, scale=4)
         self.both(LINALG.solve, dominant(4, 6, 6), torch.randn(4, 6), scale=4)  # vectors
 
-    def test_out(self):
+    def test_out(self) -> None:
         torch.manual_seed(5)
         a = dominant(4, 4).to("ocl")
         for out in (torch.empty(4, 4), torch.empty(0), torch.empty(4, 8)[:, ::2]):
             with self.subTest(strides=out.stride()):
-                out = out.to("ocl") if out.is_contiguous() else torch.empty(4, 8, device="ocl")[:, ::2]
+                out = (
+                    out.to("ocl")
+                    if out.is_contiguous()
+                    else torch.empty(4, 8, device="ocl")[:, ::2]
+                )
                 self.agree(LINALG.inv(a, out=out), LINALG.inv(a.cpu()))
                 self.assertEqual(out.shape, a.shape)
         same = a.clone()
@@ -155,17 +173,17 @@ class Values(Case):
         want = LINALG.cholesky(factor.cpu())
         self.agree(LINALG.cholesky(factor, out=factor), want)
 
-    def test_pivots_of_equal_candidates(self):
+    def test_pivots_of_equal_candidates(self) -> None:
         a = torch.tensor([[1.0, 2, 3], [-1, 4, 1], [1, -1, 2]])
         self.both(LINALG.lu_factor_ex, a)
 
-    def test_without_pivots(self):
+    def test_without_pivots(self) -> None:
         a = dominant(3, 40, 40)
-        p, l, u = LINALG.lu(a.to("ocl"), pivot=False)
+        p, low, u = LINALG.lu(a.to("ocl"), pivot=False)
         self.assertEqual(p.numel(), 0)
-        self.agree(l @ u, a, scale=4)
+        self.agree(low @ u, a, scale=4)
 
-    def test_other_triangle_is_not_read(self):
+    def test_other_triangle_is_not_read(self) -> None:
         s = positive(40, 40)
         dirty = s.tril() + torch.full_like(s, float("nan")).triu(1)
         self.agree(LINALG.cholesky(dirty.to("ocl")), LINALG.cholesky(s), scale=4)
@@ -173,21 +191,27 @@ class Values(Case):
         lower = dominant(40, 40).tril()
         dirty = lower + torch.full_like(s, float("nan")).triu(1)
         want = LINALG.solve_triangular(lower, b, upper=False)
-        self.agree(LINALG.solve_triangular(dirty.to("ocl"), b.to("ocl"), upper=False), want, scale=4)
+        self.agree(
+            LINALG.solve_triangular(dirty.to("ocl"), b.to("ocl"), upper=False), want, scale=4
+        )
 
 
 class Stability(Case):
-    def test_backward_errors(self):
-        """Ill-conditioned matrices: the solution may be far off, the residual may not. Partial pivoting and Householder
-        reflections bound ||A x - b|| by about n eps ||A|| ||x|| (growth factors of random matrices are near n^(2/3));
-        a factor of 4 for that growth, in the norm of the largest row sum."""
+    def test_backward_errors(self) -> None:
+        """Ill-conditioned matrices: the solution may be far off, the residual may not. Partial
+        pivoting and Householder reflections bound ||A x - b|| by about n eps ||A|| ||x|| (growth
+        factors of random matrices are near n^(2/3)); a factor of 4 for that growth, in the norm of
+        the largest row sum."""
         torch.manual_seed(6)
         for dtype in (torch.float32, torch.float64):
             for n in (7, 33, 100):
                 rows = torch.arange(1, n + 1, dtype=dtype)
                 graded = torch.randn(n, n, dtype=dtype) * torch.logspace(0, -6, n, dtype=dtype)
-                # By themselves Hilbert matrices of this size are singular in floating point: a pivot may be 0.
-                hilbert = 1 / (rows[:, None] + rows - 1) + n * EPS[dtype] * torch.eye(n, dtype=dtype)
+                # By themselves Hilbert matrices of this size are singular in floating point: a
+                # pivot may be 0.
+                hilbert = 1 / (rows[:, None] + rows - 1) + n * EPS[dtype] * torch.eye(
+                    n, dtype=dtype
+                )
                 for name, a in (("hilbert", hilbert), ("graded", graded)):
                     b = torch.randn(n, 2, dtype=dtype)
                     for solver, f in {
@@ -200,15 +224,15 @@ class Stability(Case):
                             size = a.double().abs().sum(-1).amax() * x.abs().amax()
                             self.assertLess((rest / (size * n * EPS[dtype])).item(), 4)
 
-    def test_factors_rebuild_the_matrix(self):
+    def test_factors_rebuild_the_matrix(self) -> None:
         """n eps ||A||, whatever the condition number."""
         torch.manual_seed(7)
         for n in (16, 65, 129):
             a = torch.randn(n, n, device="ocl")
             bound = n * EPS[torch.float32] * a.abs().max().item() * 8
             q, r = LINALG.qr(a)
-            p, l, u = LINALG.lu(a)
-            for name, product in (("qr", q @ r), ("lu", p @ l @ u)):
+            p, low, u = LINALG.lu(a)
+            for name, product in (("qr", q @ r), ("lu", p @ low @ u)):
                 with self.subTest(name=name, n=n):
                     self.assertLess((product - a).abs().max().item(), bound)
             eye = torch.eye(n, device="ocl")
@@ -216,12 +240,24 @@ class Stability(Case):
 
 
 class Gradients(Case):
-    def test_gradients(self):
+    def test_gradients(self) -> None:
         torch.manual_seed(8)
-        # ATen has no derivative of geqrf, lacks some of QR's modes, and needs singular values for that of lstsq.
-        skipped = {"geqrf", "householder_product", "ormqr", "ormqr right", "qr complete", "qr r", "lstsq", "lstsq wide"}
+        # ATen has no derivative of geqrf, lacks some of QR's modes, and needs singular values for
+        # that of lstsq.
+        skipped = {
+            "geqrf",
+            "householder_product",
+            "ormqr",
+            "ormqr right",
+            "qr complete",
+            "qr r",
+            "lstsq",
+            "lstsq wide",
+        }
         for n in (1, 6, 36):
-            inputs = [t.double() for t in (dominant(2, n, n), positive(2, n, n), torch.randn(2, n, n))]
+            inputs = [
+                t.double() for t in (dominant(2, n, n), positive(2, n, n), torch.randn(2, n, n))
+            ]
             for name, f in FUNCTIONS.items():
                 if name in skipped:
                     continue
@@ -231,7 +267,12 @@ class Gradients(Case):
                         args = [t.to(device).requires_grad_() for t in inputs]
                         outs = [t for t in leaves(f(*args)) if t.requires_grad]
                         total = sum(
-                            (t * torch.linspace(0.5, 2, t.numel(), dtype=t.dtype).view(t.shape).to(device)).sum()
+                            (
+                                t
+                                * torch.linspace(0.5, 2, t.numel(), dtype=t.dtype)
+                                .view(t.shape)
+                                .to(device)
+                            ).sum()
                             for t in outs
                         )
                         grads.append(torch.autograd.grad(total, args, allow_unused=True))
@@ -242,13 +283,13 @@ class Gradients(Case):
 
 
 class Failures(Case):
-    def setUp(self):
+    def setUp(self) -> None:
         self.singular = torch.eye(40)
         self.singular[34, 34] = 0
         self.batch = torch.eye(40).repeat(3, 1, 1)
         self.batch[1] = self.singular
 
-    def test_info(self):
+    def test_info(self) -> None:
         for a in (self.singular, self.batch, -self.batch, torch.zeros(2, 5, 5)):
             for f in (LINALG.cholesky_ex, LINALG.inv_ex, LINALG.lu_factor_ex):
                 with self.subTest(f=f.__name__, shape=list(a.shape)):
@@ -266,7 +307,7 @@ class Failures(Case):
                 texts.append((type(error), str(error)))
         self.assertEqual(texts[1], texts[0])
 
-    def test_messages(self):
+    def test_messages(self) -> None:
         calls = {
             "cholesky": LINALG.cholesky,
             "torch.cholesky": torch.cholesky,
@@ -286,7 +327,7 @@ class Failures(Case):
         with self.assertRaises(LINALG.LinAlgError):
             LINALG.inv(self.singular.to("ocl"))
 
-    def test_wrong_arguments(self):
+    def test_wrong_arguments(self) -> None:
         a, wide = torch.eye(3), torch.ones(3, 4)
         for name, f, args in (
             ("square", LINALG.cholesky, (wide,)),
@@ -303,13 +344,18 @@ class Failures(Case):
             with self.subTest(name=name):
                 self.same_failure(f, *args)
 
-    def test_not_a_number(self):
+    def test_not_a_number(self) -> None:
         """Nothing hangs, and NaN stays visible. (An infinite pivot makes zeros.)"""
         for bad in (float("nan"), float("inf")):
             a = torch.eye(40) * 3
             a[20, 3] = a[3, 20] = bad
             moved = a.to("ocl")
-            results = LINALG.inv(moved), LINALG.solve(moved, moved), LINALG.qr(moved)[1], LINALG.matrix_exp(moved)
+            results = (
+                LINALG.inv(moved),
+                LINALG.solve(moved, moved),
+                LINALG.qr(moved)[1],
+                LINALG.matrix_exp(moved),
+            )
             for result in results if bad != bad else results[2:]:
                 self.assertTrue(result.isnan().any())
             self.assertEqual(LINALG.cholesky_ex(moved)[1].item(), LINALG.cholesky_ex(a)[1].item())

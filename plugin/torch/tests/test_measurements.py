@@ -1,4 +1,5 @@
-"""What ``benchmark`` measured is kept on disk: later processes choose by it, and nothing wrong in the file does harm."""
+"""What ``benchmark`` measured is kept on disk: later processes choose by it, and nothing wrong in
+the file does harm."""
 
 import os
 import pathlib
@@ -21,7 +22,9 @@ import torch, torch_ocl
 ocl, a, b = torch.backends.ocl, torch.ones(48, 64, device="ocl"), torch.ones(64, 40, device="ocl")
 ocl.set_setting("OCLTENSOR_VERBOSE", "{}")
 chosen = []
-for switches in ({{}}, {{"immediate": True}}, {{"deterministic": True}}, {{"keep_measurements": False}}, {{}}):
+for switches in (
+    {{}}, {{"immediate": True}}, {{"deterministic": True}}, {{"keep_measurements": False}}, {{}}
+):
     with ocl.flags(**switches):
         assert torch.equal((a @ b).cpu(), torch.full((48, 40), 64.0))
     chosen.append(ocl.last_choices()["matmul"])
@@ -38,8 +41,19 @@ class Measurements(unittest.TestCase):
     def product(self, source: str = PRODUCT, **settings: str) -> tuple[str, int, str]:
         """The algorithm, how many measurements are known, and what was printed of the choice."""
         names = {"OCLTENSOR_" + name: value for name, value in settings.items()}
-        environment = {**os.environ, "OCLTENSOR_CACHE_DIR": str(self.cache), "OCLTENSOR_VERBOSE": "1", **names}
-        run = subprocess.run([sys.executable, "-c", source], env=environment, capture_output=True, text=True, check=False)
+        environment = {
+            **os.environ,
+            "OCLTENSOR_CACHE_DIR": str(self.cache),
+            "OCLTENSOR_VERBOSE": "1",
+            **names,
+        }
+        run = subprocess.run(
+            [sys.executable, "-c", source],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         self.assertEqual(run.returncode, 0, run.stderr)
         algorithm, count = run.stdout.split()
         return algorithm, int(count), run.stderr
@@ -85,7 +99,9 @@ class Measurements(unittest.TestCase):
         self.product(PRODUCT + "torch.backends.ocl.forget_measurements()\n", VERBOSE="0")
         self.assertEqual(list(self.cache.glob("measured-*.tsv")), [])
 
-    def test_a_damaged_file_does_no_harm(self) -> None:  # every kind of damage: tests/plugin/measurement_file_test.cpp
+    def test_a_damaged_file_does_no_harm(
+        self,
+    ) -> None:  # every kind of damage: tests/plugin/measurement_file_test.cpp
         self.product(BENCHMARK="1")
         good = self.file().read_text()
         self.file().write_text(re.sub(r"\tmatmul\.\w+\t", "\tmatmul.of_another_version\t", good))
@@ -96,9 +112,19 @@ class Measurements(unittest.TestCase):
 
     def test_processes_add_to_each_other(self) -> None:
         shapes = [(48, 64, 40), (96, 64, 40), (48, 128, 40), (48, 64, 80)]
-        source = "import torch, torch_ocl\n_ = torch.ones({0}, {1}, device='ocl') @ torch.ones({1}, {2}, device='ocl')\ntorch.ocl.synchronize()"
-        environment = {**os.environ, "OCLTENSOR_CACHE_DIR": str(self.cache), "OCLTENSOR_BENCHMARK": "1"}
-        running = [subprocess.Popen([sys.executable, "-c", source.format(*shape)], env=environment) for shape in shapes]
+        source = (
+            "import torch, torch_ocl\n_ = torch.ones({0}, {1}, device='ocl') @ torch.ones({1}, "
+            "{2}, device='ocl')\ntorch.ocl.synchronize()"
+        )
+        environment = {
+            **os.environ,
+            "OCLTENSOR_CACHE_DIR": str(self.cache),
+            "OCLTENSOR_BENCHMARK": "1",
+        }
+        running = [
+            subprocess.Popen([sys.executable, "-c", source.format(*shape)], env=environment)
+            for shape in shapes
+        ]
         self.assertEqual([process.wait(timeout=1800) for process in running], [0] * len(shapes))
         self.assertEqual(len(self.file().read_text().splitlines()), 1 + len(shapes))
         self.assertEqual([p.name for p in self.cache.glob("measured-*") if p != self.file()], [])

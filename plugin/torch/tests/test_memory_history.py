@@ -11,10 +11,10 @@ from torch.cuda import _memory_viz
 
 
 class History(unittest.TestCase):
-    def setUp(self):
+    def setUp(self) -> None:
         self.addCleanup(torch.ocl.memory._record_memory_history, None)
 
-    def test_allocations_and_frees(self):
+    def test_allocations_and_frees(self) -> None:
         torch.ocl.memory._record_memory_history()
         a = torch.empty(1000, device="ocl")
         b = torch.empty(2000, device="ocl")
@@ -22,7 +22,9 @@ class History(unittest.TestCase):
         del a
         snapshot = torch.ocl.memory._snapshot()
         (trace,) = snapshot["device_traces"]
-        self.assertEqual([e["action"] for e in trace], ["alloc", "alloc", "free_requested", "free_completed"])
+        self.assertEqual(
+            [e["action"] for e in trace], ["alloc", "alloc", "free_requested", "free_completed"]
+        )
         self.assertEqual([e["size"] for e in trace], [4000, 8000, 4000, 4000])
         self.assertEqual([e["addr"] for e in trace], [address, kept, address, address])
         times = [e["time_us"] for e in trace]
@@ -32,7 +34,7 @@ class History(unittest.TestCase):
         self.assertEqual((segment["address"], segment["total_size"]), (kept, 8000))
         del b
 
-    def test_visualiser_reads_it(self):
+    def test_visualiser_reads_it(self) -> None:
         torch.ocl.memory._record_memory_history()
         kept = torch.empty(5000, device="ocl")
         torch.ones(100, device="ocl").add(1)
@@ -42,12 +44,15 @@ class History(unittest.TestCase):
             snapshot = pickle.loads(path.read_bytes())
         self.assertIn("free completed", _memory_viz.trace(snapshot))
         self.assertIn("segments: 1", _memory_viz.segsum(snapshot))
-        self.assertIn("test_visualiser_reads_it", _memory_viz.memory(snapshot, format_flamegraph=lambda lines: lines))
+        self.assertIn(
+            "test_visualiser_reads_it",
+            _memory_viz.memory(snapshot, format_flamegraph=lambda lines: lines),
+        )
         self.assertIn("<html>", _memory_viz.trace_plot(snapshot))
         self.assertIn("<html>", _memory_viz.segment_plot(snapshot))
         del kept
 
-    def test_bounds_and_modes(self):
+    def test_bounds_and_modes(self) -> None:
         memory = torch.ocl.memory
         memory._record_memory_history(stacks=None, max_entries=3)
         for _ in range(10):

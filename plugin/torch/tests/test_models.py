@@ -1,4 +1,5 @@
-"""The models of models/ that need torch alone, each in a process of its own; run.py has them all."""
+"""The models of models/ that need torch alone, each in a process of its own; run.py has them
+all."""
 
 import unittest
 
@@ -8,17 +9,21 @@ ALONE = [*own.OWN, "mobilenetv3", "lstm", "gru"]
 
 
 class Models(unittest.TestCase):
-    def test_equal_to_cpu(self):
+    def test_equal_to_cpu(self) -> None:
         for name in ALONE:
             with self.subTest(model=name):
                 _, result, why, _ = run.run_apart(name, 240)
                 self.assertIsNotNone(result, why)
                 self.assertEqual(run.judge(result), [])
 
-    def test_judge_refuses(self):
+    def test_judge_refuses(self) -> None:
         good = {"forward": (1e-6, 1e-6), "gradient": (1e-6, 1e-6), "step": (1e-7, 0), "extra": True}
         self.assertEqual(run.judge(good), [])
-        for change in ({"forward": (1e-3, 1e-6)}, {"gradient": (float("nan"), 1)}, {"extra": False}):
+        for change in (
+            {"forward": (1e-3, 1e-6)},
+            {"gradient": (float("nan"), 1)},
+            {"extra": False},
+        ):
             self.assertEqual(len(run.judge({**good, **change})), 1)
 
 

@@ -42,7 +42,7 @@ def equal(test: unittest.TestCase, ours: nn.Module, theirs: nn.Module) -> None:
 
 
 class Moving(unittest.TestCase):
-    def test_parameters_stay_the_same_objects(self):
+    def test_parameters_stay_the_same_objects(self) -> None:
         model = network()
         before = list(model.parameters())
         model(torch.randn(4, 5)).square().sum().backward()
@@ -57,7 +57,7 @@ class Moving(unittest.TestCase):
         equal(self, model.cpu(), network_after(model))
         self.assertEqual({p.device.type for p in model.parameters()}, {"cpu"})
 
-    def test_optimizer_made_before_the_move(self):
+    def test_optimizer_made_before_the_move(self) -> None:
         results = []
         for device in ("cpu", "ocl"):
             model = network()
@@ -70,7 +70,7 @@ class Moving(unittest.TestCase):
         for a, b in zip(*results):
             torch.testing.assert_close(b, a, rtol=1e-5, atol=1e-6)
 
-    def test_backward_before_and_after(self):
+    def test_backward_before_and_after(self) -> None:
         # The gradient accumulator of the CPU parameter must not take ocl's gradient.
         model = nn.Linear(3, 2)
         model(torch.ones(1, 3)).sum().backward()
@@ -79,7 +79,7 @@ class Moving(unittest.TestCase):
         model(torch.full((1, 3), 2.0, device="ocl")).sum().backward()
         self.assertEqual(model.weight.grad.cpu().tolist(), [[2.0] * 3] * 2)
 
-    def test_ties_hold(self):
+    def test_ties_hold(self) -> None:
         model = Tied().to("ocl")
         self.assertIs(model.head.weight, model.embedding.weight)
         self.assertEqual(len(list(model.parameters())), 1)
@@ -93,14 +93,14 @@ class Moving(unittest.TestCase):
         )
         self.assertIs(model.cpu().head.weight, model.embedding.weight)
 
-    def test_ties_hold_with_swapping(self):
+    def test_ties_hold_with_swapping(self) -> None:
         torch.__future__.set_swap_module_params_on_conversion(True)
         self.addCleanup(torch.__future__.set_swap_module_params_on_conversion, False)
         model = Tied().to("ocl")
         self.assertIs(model.head.weight, model.embedding.weight)
         self.assertEqual(model.head.weight.device.type, "ocl")
 
-    def test_data(self):
+    def test_data(self) -> None:
         tensor = torch.ones(3)
         tensor.data = torch.full((2,), 7.0, device="ocl")
         self.assertEqual((tensor.device.type, tensor.shape), ("ocl", (2,)))
@@ -112,13 +112,15 @@ class Moving(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "incompatible tensor type"):
             torch.ones(2, device="ocl").data = torch.eye(2).to_sparse()
 
-    def test_types_and_places(self):
+    def test_types_and_places(self) -> None:
         model = network().to("ocl", torch.float16)
         self.assertEqual(model[0].weight.dtype, torch.float16)
         self.assertEqual(model.float()[0].weight.dtype, torch.float32)
         with torch.device("ocl"):
             self.assertEqual(nn.Linear(2, 2).weight.device.type, "ocl")
-        self.assertEqual(nn.Linear(2, 2, device="meta").to_empty(device="ocl").weight.device.type, "ocl")
+        self.assertEqual(
+            nn.Linear(2, 2, device="meta").to_empty(device="ocl").weight.device.type, "ocl"
+        )
         self.assertEqual(network().ocl()[0].weight.device.type, "ocl")
         torch.set_default_device("ocl")
         self.addCleanup(torch.set_default_device, None)
@@ -133,7 +135,7 @@ def network_after(model: nn.Module) -> nn.Module:
 
 
 class Copying(unittest.TestCase):
-    def test_deepcopy_and_pickle(self):
+    def test_deepcopy_and_pickle(self) -> None:
         model = Tied().to("ocl")
         for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
             equal(self, twin, model)
@@ -144,11 +146,11 @@ class Copying(unittest.TestCase):
                 twin.head.weight.zero_()
             self.assertGreater(model.head.weight.abs().sum().item(), 0)
 
-    def test_optimizer_state(self):
+    def test_optimizer_state(self) -> None:
         # Training goes on from a saved state as if it had not stopped.
         x = torch.linspace(-1, 1, 20).view(4, 5).to("ocl")
 
-        def step(model, optimizer):
+        def step(model, optimizer) -> None:
             optimizer.zero_grad()
             model(x).square().sum().backward()
             optimizer.step()
@@ -169,13 +171,20 @@ class Copying(unittest.TestCase):
             step(m, o)
         equal(self, twin, model)
 
-    def test_map_location(self):
+    def test_map_location(self) -> None:
         model = network().to("ocl")
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "model.pt"
             torch.save(model.state_dict(), path)
-            for place, kind in (("cpu", "cpu"), ("ocl", "ocl"), (None, "ocl"), (torch.device("ocl:0"), "ocl"),
-                                ({"ocl:0": "cpu"}, "cpu"), (lambda s, _: s, "cpu"), ("meta", "meta")):
+            for place, kind in (
+                ("cpu", "cpu"),
+                ("ocl", "ocl"),
+                (None, "ocl"),
+                (torch.device("ocl:0"), "ocl"),
+                ({"ocl:0": "cpu"}, "cpu"),
+                (lambda s, _: s, "cpu"),
+                ("meta", "meta"),
+            ):
                 with self.subTest(map_location=place):
                     loaded = torch.load(path, map_location=place, weights_only=True)
                     self.assertEqual({v.device.type for v in loaded.values()}, {kind})
@@ -190,7 +199,7 @@ class Copying(unittest.TestCase):
             torch.save(network().state_dict(), path)  # a file of the CPU, read to the device
             self.assertEqual(torch.load(path, map_location="ocl")["0.bias"].device.type, "ocl")
 
-    def test_whole_module(self):
+    def test_whole_module(self) -> None:
         file = io.BytesIO()
         torch.save(network().to("ocl"), file)
         file.seek(0)
@@ -200,7 +209,7 @@ class Copying(unittest.TestCase):
         self.assertEqual(torch.load(file, weights_only=False)[0].weight.device.type, "ocl")
 
     @unittest.skipIf(safetensors is None, "safetensors is not installed; ./run test installs it")
-    def test_safetensors(self):
+    def test_safetensors(self) -> None:
         model = network().to("ocl")
         with tempfile.TemporaryDirectory() as folder:
             path = str(pathlib.Path(folder) / "model.safetensors")
@@ -214,7 +223,7 @@ class Copying(unittest.TestCase):
             safetensors.load_model(twin, path)
             equal(self, twin, model)
 
-    def test_assign_and_meta(self):
+    def test_assign_and_meta(self) -> None:
         source = network().to("ocl")
         with torch.device("meta"):
             model = network()
@@ -223,9 +232,11 @@ class Copying(unittest.TestCase):
 
 
 class Checkpointing(unittest.TestCase):
-    def test_gradients_equal(self):
+    def test_gradients_equal(self) -> None:
         torch.manual_seed(21)
-        model = nn.Sequential(*(nn.Sequential(nn.Linear(6, 6), nn.Tanh(), nn.Dropout(0.3)) for _ in range(3))).to("ocl")
+        model = nn.Sequential(
+            *(nn.Sequential(nn.Linear(6, 6), nn.Tanh(), nn.Dropout(0.3)) for _ in range(3))
+        ).to("ocl")
         x = torch.randn(4, 6).to("ocl").requires_grad_()
         runs = {
             "plain": lambda: model(x),
@@ -238,7 +249,9 @@ class Checkpointing(unittest.TestCase):
             with self.subTest(name):
                 model.zero_grad()
                 x.grad = None
-                torch.ocl.manual_seed(5)  # dropout draws the same numbers again in the backward pass
+                torch.ocl.manual_seed(
+                    5
+                )  # dropout draws the same numbers again in the backward pass
                 run().square().sum().backward()
                 grads = [x.grad.cpu(), *(p.grad.cpu() for p in model.parameters())]
                 wanted = wanted or grads
@@ -246,7 +259,7 @@ class Checkpointing(unittest.TestCase):
                     self.assertTrue(torch.equal(a, b))
                 self.assertGreater(grads[0].abs().sum().item(), 0)
 
-    def test_saved_tensors_on_the_host(self):
+    def test_saved_tensors_on_the_host(self) -> None:
         x = torch.linspace(-1, 1, 12).view(3, 4).to("ocl").requires_grad_()
         with torch.autograd.graph.save_on_cpu(pin_memory=True, device_type="ocl"):
             y = (x.exp() * x).sum()

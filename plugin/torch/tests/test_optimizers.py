@@ -41,7 +41,9 @@ def train(kind, device: str, dtype=torch.float32, steps: int = 20, **options):
     count = 0
     for step in range(steps):
         for p, g in zip(ps, gradients(step, ps)):
-            p.grad = g.to(device).to(memory_format=torch.channels_last) if p.dim() == 4 else g.to(device)
+            p.grad = (
+                g.to(device).to(memory_format=torch.channels_last) if p.dim() == 4 else g.to(device)
+            )
         if device == "ocl":
             count = launches(optimizer.step)
         else:
@@ -60,7 +62,14 @@ SGD = [
     {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.01, "nesterov": True},
     {"lr": 0.05, "momentum": 0.8, "dampening": 0.3, "maximize": True},
 ]
-OTHERS = [(optim.Adagrad, 8), (optim.RMSprop, 8), (optim.Adadelta, 12), (optim.NAdam, 12), (optim.RAdam, 12), (optim.Adamax, 10)]
+OTHERS = [
+    (optim.Adagrad, 8),
+    (optim.RMSprop, 8),
+    (optim.Adadelta, 12),
+    (optim.NAdam, 12),
+    (optim.RAdam, 12),
+    (optim.Adamax, 10),
+]
 
 
 class Optimizers(unittest.TestCase):
@@ -80,26 +89,26 @@ class Optimizers(unittest.TestCase):
                     if isinstance(value, torch.Tensor):
                         torch.testing.assert_close(a[key].cpu(), value, **tolerance)
 
-    def test_adam(self):
+    def test_adam(self) -> None:
         for kind, options in itertools.product((optim.Adam, optim.AdamW), ADAM):
             self.check(kind, 12, **options)  # foreach is the default
             self.check(kind, 12, foreach=True, **options)
             self.check(kind, 2, fused=True, **options)
 
-    def test_sgd(self):
+    def test_sgd(self) -> None:
         for options in SGD:
             self.check(optim.SGD, 6, **options)
             self.check(optim.SGD, 1, fused=True, **options)
 
-    def test_adagrad(self):
+    def test_adagrad(self) -> None:
         for options in ({}, {"lr_decay": 0.1, "weight_decay": 0.05, "maximize": True}):
             self.check(optim.Adagrad, 2, fused=True, **options)
 
-    def test_others_take_a_fixed_number_of_launches(self):
+    def test_others_take_a_fixed_number_of_launches(self) -> None:
         for kind, most in OTHERS:
             self.check(kind, most, weight_decay=0.05)
 
-    def test_types(self):
+    def test_types(self) -> None:
         self.check(optim.AdamW, 2, torch.float64, {"rtol": 1e-12, "atol": 1e-13}, fused=True)
         self.check(optim.AdamW, 12, torch.float64, {"rtol": 1e-12, "atol": 1e-13})
         # Each step rounds parameters and state once on ocl, several times on the CPU.
@@ -107,7 +116,7 @@ class Optimizers(unittest.TestCase):
             loose = {"rtol": 24 * eps, "atol": 24 * eps}
             self.check(optim.SGD, 1, dtype, loose, fused=True, lr=0.05, momentum=0.5)
 
-    def test_tensor_learning_rate(self):
+    def test_tensor_learning_rate(self) -> None:
         for device in ("cpu", "ocl"):
             for kind in (optim.Adam, optim.SGD):
                 lr = torch.tensor(0.02, device=device)
@@ -115,25 +124,32 @@ class Optimizers(unittest.TestCase):
                     want, _, _ = train(kind, "cpu", lr=0.02)
                     got, _, _ = train(kind, "ocl", lr=lr, fused=True)
                     for a, b in zip(got, want):
-                        torch.testing.assert_close(a.detach().cpu(), b.detach(), rtol=2e-5, atol=2e-6)
+                        torch.testing.assert_close(
+                            a.detach().cpu(), b.detach(), rtol=2e-5, atol=2e-6
+                        )
 
-    def test_capturable(self):
+    def test_capturable(self) -> None:
         want, _, _ = train(optim.Adam, "cpu", lr=0.02)
         got, optimizer, _ = train(optim.Adam, "ocl", lr=0.02, capturable=True)
         self.assertEqual(optimizer.state[got[0]]["step"].device.type, "ocl")
         for a, b in zip(got, want):  # 1 - beta**step in float32 costs digits
             torch.testing.assert_close(a.detach().cpu(), b.detach(), rtol=2e-4, atol=2e-5)
 
-    def test_many_segments(self):
+    def test_many_segments(self) -> None:
         """More tensors with driver memory of their own than a launch takes buffers."""
         shapes = [(1 << 20,)] * 24
         for options, most in (({"fused": True}, 24), ({"foreach": True}, 24)):
             results = []
             for device in ("cpu", "ocl"):
-                ps = [nn.Parameter(torch.full(s, 0.5 + i, device=device)) for i, s in enumerate(shapes)]
+                ps = [
+                    nn.Parameter(torch.full(s, 0.5 + i, device=device))
+                    for i, s in enumerate(shapes)
+                ]
                 for i, p in enumerate(ps):
                     p.grad = torch.full_like(p, 0.25 - i)
-                optimizer = optim.SGD(ps, lr=0.1, momentum=0.5, **(options if device == "ocl" else {}))
+                optimizer = optim.SGD(
+                    ps, lr=0.1, momentum=0.5, **(options if device == "ocl" else {})
+                )
                 optimizer.step()
                 if device == "ocl":
                     self.assertLess(launches(optimizer.step), most)
@@ -155,21 +171,41 @@ def lists(device: str, dtype=torch.float32, count: int = 3) -> list[list[torch.T
 
 NUMBERS = [0.5 + 0.25 * i for i in range(len(SHAPES))]
 UNARY = (
-    "abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg reciprocal round rsqrt "
+    "abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 "
+    "neg reciprocal round rsqrt "
     "sigmoid sign sin sinh sqrt tan tanh trunc"
 ).split()
 CALLS = {
-    "add": lambda f, a, b, c: [f(a, b, alpha=2), f(a, 0.5), f(a, NUMBERS), f(a, a[2].new_tensor(0.75), alpha=3)],
+    "add": lambda f, a, b, c: [
+        f(a, b, alpha=2),
+        f(a, 0.5),
+        f(a, NUMBERS),
+        f(a, a[2].new_tensor(0.75), alpha=3),
+    ],
     "sub": lambda f, a, b, c: [f(a, b, alpha=2), f(a, 0.5), f(a, NUMBERS)],
-    "mul": lambda f, a, b, c: [f(a, b), f(a, 3), f(a, NUMBERS), f(a, a[2].new_tensor(0.75)), f(a, torch.tensor(0.5))],
+    "mul": lambda f, a, b, c: [
+        f(a, b),
+        f(a, 3),
+        f(a, NUMBERS),
+        f(a, a[2].new_tensor(0.75)),
+        f(a, torch.tensor(0.5)),
+    ],
     "div": lambda f, a, b, c: [f(a, b), f(a, 3), f(a, NUMBERS), f(a, a[2].new_tensor(0.75))],
     "clamp_max": lambda f, a, b, c: [f(a, b), f(a, 1.5), f(a, NUMBERS)],
     "clamp_min": lambda f, a, b, c: [f(a, b), f(a, 1.5), f(a, NUMBERS)],
     "maximum": lambda f, a, b, c: [f(a, b), f(a, 1.5), f(a, NUMBERS)],
     "minimum": lambda f, a, b, c: [f(a, b), f(a, 1.5), f(a, NUMBERS)],
     "pow": lambda f, a, b, c: [f(a, b), f(a, 2), f(a, NUMBERS)],
-    "addcmul": lambda f, a, b, c: [f(a, b, c, value=0.5), f(a, b, c, NUMBERS), f(a, b, c, torch.tensor(NUMBERS))],
-    "addcdiv": lambda f, a, b, c: [f(a, b, c, value=0.5), f(a, b, c, NUMBERS), f(a, b, c, torch.tensor(NUMBERS))],
+    "addcmul": lambda f, a, b, c: [
+        f(a, b, c, value=0.5),
+        f(a, b, c, NUMBERS),
+        f(a, b, c, torch.tensor(NUMBERS)),
+    ],
+    "addcdiv": lambda f, a, b, c: [
+        f(a, b, c, value=0.5),
+        f(a, b, c, NUMBERS),
+        f(a, b, c, torch.tensor(NUMBERS)),
+    ],
     "lerp": lambda f, a, b, c: [f(a, b, 0.25), f(a, b, c), f(a, b, NUMBERS)],
 }
 ALL = CALLS | {name: (lambda f, a, b, c: [f(a)]) for name in UNARY}
@@ -181,7 +217,7 @@ class Foreach(unittest.TestCase):
         for a, b in zip(ours, theirs, strict=True):
             torch.testing.assert_close(a.cpu(), b, **tolerance)
 
-    def test_results(self):
+    def test_results(self) -> None:
         for name, call in ALL.items():
             with self.subTest(name=name):
                 outs = []
@@ -193,7 +229,7 @@ class Foreach(unittest.TestCase):
                 one = launches(lambda: function(*lists("ocl", count=1))) if name in UNARY else 0
                 self.assertLessEqual(one, 1)
 
-    def test_in_place(self):
+    def test_in_place(self) -> None:
         for name, call in ALL.items():
             in_place = getattr(torch, f"_foreach_{name}_")
             outs = []
@@ -209,9 +245,17 @@ class Foreach(unittest.TestCase):
                 for ours, theirs in zip(outs[1], outs[0], strict=True):
                     self.compare(ours, theirs)
 
-    def test_types(self):
-        """What the kernels do not take runs tensor by tensor: integers, and lists of several types."""
-        for dtype in (torch.int64, torch.int32, torch.uint8, torch.float16, torch.bfloat16, torch.float64):
+    def test_types(self) -> None:
+        """What the kernels do not take runs tensor by tensor: integers, and lists of several
+        types."""
+        for dtype in (
+            torch.int64,
+            torch.int32,
+            torch.uint8,
+            torch.float16,
+            torch.bfloat16,
+            torch.float64,
+        ):
             for name in ("add", "mul", "maximum", "neg", "sqrt"):
                 if name == "neg" and dtype == torch.uint8:
                     continue
@@ -221,13 +265,17 @@ class Foreach(unittest.TestCase):
                         a, b, _ = lists(device, dtype)
                         f = getattr(torch, f"_foreach_{name}")
                         outs.append(f(a) if name in UNARY else f(a, b) + f(a, 2))
-                    self.compare(outs[1], outs[0], rtol=2e-2 if dtype.itemsize == 2 else 1e-6, atol=0)
+                    self.compare(
+                        outs[1], outs[0], rtol=2e-2 if dtype.itemsize == 2 else 1e-6, atol=0
+                    )
         mixed = [torch.ones(3, device="ocl"), torch.ones(2, device="ocl", dtype=torch.float64)]
-        self.assertEqual([t.dtype for t in torch._foreach_mul(mixed, 2)], [torch.float32, torch.float64])
+        self.assertEqual(
+            [t.dtype for t in torch._foreach_mul(mixed, 2)], [torch.float32, torch.float64]
+        )
         ints = torch._foreach_add([torch.arange(3, device="ocl")], 0.5)
         torch.testing.assert_close(ints[0].cpu(), torch.arange(3) + 0.5)
 
-    def test_layouts(self):
+    def test_layouts(self) -> None:
         base = torch.arange(48.0).reshape(6, 8)
         views = (
             lambda t: [t.t(), t[1:3, ::2], t[5], t[0, :1].expand(4)],
@@ -242,7 +290,7 @@ class Foreach(unittest.TestCase):
             self.compare(outs[1], outs[0])
             self.assertEqual([t.stride() for t in outs[1]], [t.stride() for t in outs[0]])
 
-    def test_shared_memory(self):
+    def test_shared_memory(self) -> None:
         """Tensors that share memory are changed one after the other."""
         for device in ("cpu", "ocl"):
             t = torch.ones(8, device=device)
@@ -252,7 +300,7 @@ class Foreach(unittest.TestCase):
             torch._foreach_add_([a[:4], a[4:]], [a[4:], a[:4]])
             self.assertEqual(a.tolist(), [4, 6, 8, 10, 8, 11, 14, 17])
 
-    def test_many_in_any_order(self):
+    def test_many_in_any_order(self) -> None:
         """Whether two of many tensors share memory does not depend on where the pool put them."""
         order = torch.randperm(200, generator=torch.Generator().manual_seed(5)).tolist()
         for overlap in (False, True):
@@ -267,7 +315,7 @@ class Foreach(unittest.TestCase):
                 results.append(base.tolist())
             self.assertEqual(results[1], results[0])
 
-    def test_copy_and_zero(self):
+    def test_copy_and_zero(self) -> None:
         for dtype in (torch.float32, torch.float16, torch.int32):
             a, b, _ = lists("ocl", dtype)
             source = lists("cpu")[1]
@@ -280,7 +328,7 @@ class Foreach(unittest.TestCase):
         torch._foreach_copy_(host, a)
         self.compare(host, [t.cpu() for t in a], rtol=0, atol=0)
 
-    def test_norm(self):
+    def test_norm(self) -> None:
         a = lists("cpu")[0]
         ours = [t.to("ocl") for t in a]
         for order in (1, 2, 3, float("inf")):
@@ -293,13 +341,17 @@ class Foreach(unittest.TestCase):
             norms = torch._foreach_norm(ours[:2], order)
             self.assertEqual([n.isnan().item() for n in norms], [False, True])
 
-    def test_errors(self):
+    def test_errors(self) -> None:
         a = [torch.ones(2, device="ocl")]
-        for bad in (lambda: torch._foreach_add(a, []), lambda: torch._foreach_add([], 1), lambda: torch._foreach_add(a, [1.0, 2.0])):
+        for bad in (
+            lambda: torch._foreach_add(a, []),
+            lambda: torch._foreach_add([], 1),
+            lambda: torch._foreach_add(a, [1.0, 2.0]),
+        ):
             with self.assertRaises(RuntimeError):
                 bad()
 
-    def test_gradients(self):
+    def test_gradients(self) -> None:
         a, b, _ = lists("ocl")
         a = [t.requires_grad_() for t in a]
         sum(t.sum() for t in torch._foreach_mul(torch._foreach_sqrt(a), b)).backward()
@@ -308,7 +360,7 @@ class Foreach(unittest.TestCase):
 
 
 class Clipping(unittest.TestCase):
-    def test_norm_and_value(self):
+    def test_norm_and_value(self) -> None:
         for order in (2.0, float("inf"), 1.0):
             results = []
             for device in ("cpu", "ocl"):
@@ -324,11 +376,13 @@ class Clipping(unittest.TestCase):
         self.assertLessEqual(launches(lambda: nn.utils.clip_grad_value_(ps, 0.01)), 4)
         self.assertTrue(all(p.grad.abs().max() <= 0.01 for p in ps))
 
-    def test_zero_grad(self):
+    def test_zero_grad(self) -> None:
         ps = parameters("ocl", torch.float32)
         for p in ps:
             p.grad = torch.ones_like(p)
-        self.assertEqual(launches(lambda: optim.SGD(ps, lr=1, foreach=True).zero_grad(set_to_none=False)), 1)
+        self.assertEqual(
+            launches(lambda: optim.SGD(ps, lr=1, foreach=True).zero_grad(set_to_none=False)), 1
+        )
         self.assertFalse(any(p.grad.any() for p in ps))
 
 

@@ -23,22 +23,37 @@ class Fmod(unittest.TestCase):
         result = torch.fmod(a.to("ocl"), b.to("ocl")).cpu()
         wrong = ~((result == expected) | (result.isnan() & expected.isnan()))
         wrong |= ~result.isnan() & (result.signbit() != expected.signbit())
-        self.assertFalse(wrong.any(), f"{a[wrong][:4]} fmod {b[wrong][:4]} gave {result[wrong][:4]}")
-        expected = torch.where((expected != 0) & ((b < 0) != (expected < 0)), expected + b, expected)
+        self.assertFalse(
+            wrong.any(), f"{a[wrong][:4]} fmod {b[wrong][:4]} gave {result[wrong][:4]}"
+        )
+        expected = torch.where(
+            (expected != 0) & ((b < 0) != (expected < 0)), expected + b, expected
+        )
         result = torch.remainder(a.to("ocl"), b.to("ocl")).cpu()
         torch.testing.assert_close(result, expected, rtol=0, atol=0, equal_nan=True)
 
-    def test_beside_special_values(self):
+    def test_beside_special_values(self) -> None:
         for dtype in FLOATS:
             limits = torch.finfo(dtype)
-            special = [math.inf, -math.inf, math.nan, 0.0, -0.0, limits.tiny, limits.tiny / 4, limits.max, limits.min, 1.0]
+            special = [
+                math.inf,
+                -math.inf,
+                math.nan,
+                0.0,
+                -0.0,
+                limits.tiny,
+                limits.tiny / 4,
+                limits.max,
+                limits.min,
+                1.0,
+            ]
             for one, other in itertools.product([*special, 7.0], [*special, 4.0]):
                 a, b = torch.full((40,), 7.0, dtype=dtype), torch.full((40,), 4.0, dtype=dtype)
                 a[5], b[5] = one, other
                 with self.subTest(dtype=dtype, a=one, b=other):
                     self.check(a, b)
 
-    def test_any_quotient(self):
+    def test_any_quotient(self) -> None:
         generator = torch.Generator().manual_seed(3)
         for dtype, exponent in itertools.product(FLOATS, (0, 8, 30, 100, 600, -12)):
             wide = torch.randn(2000, dtype=torch.float64, generator=generator) * 2.0**exponent
@@ -47,7 +62,7 @@ class Fmod(unittest.TestCase):
                 self.check(wide.to(dtype), narrow.to(dtype))
                 self.check(wide.round().to(dtype), (narrow * 8).round().to(dtype))
 
-    def test_floor_division(self):
+    def test_floor_division(self) -> None:
         a = torch.tensor([-6.25, 7.0, math.inf, -0.25] * 15, dtype=torch.float64)
         b = torch.tensor([5, 4, 6, 10, 8, 2, 12, 11, 2, 8, 12, 11, 4, 3, 11] * 4, dtype=torch.int8)
         result = torch.floor_divide(a.to("ocl"), b.to("ocl")).cpu()
@@ -55,7 +70,7 @@ class Fmod(unittest.TestCase):
 
 
 class Hardswish(unittest.TestCase):
-    def test_slope_at_the_ends(self):
+    def test_slope_at_the_ends(self) -> None:
         for dtype in (torch.float32, torch.float64, torch.bfloat16):
             x = torch.tensor([-3.5, -3, -2.5, 0, 2.5, 3, 3.5], dtype=dtype)
             grad = torch.full_like(x, 4)
@@ -65,11 +80,16 @@ class Hardswish(unittest.TestCase):
 
 
 class Digamma(unittest.TestCase):
-    def test_close_to_its_poles(self):
+    def test_close_to_its_poles(self) -> None:
         for dtype in (torch.float32, torch.float64):
-            x = torch.tensor([-1e-30, -1e-17, -3e-10, -1e-7, -1e-3, -0.3, -2.5, 1e-30, 1e-17, -1.0000001, 0.4], dtype=dtype)
+            x = torch.tensor(
+                [-1e-30, -1e-17, -3e-10, -1e-7, -1e-3, -0.3, -2.5, 1e-30, 1e-17, -1.0000001, 0.4],
+                dtype=dtype,
+            )
             expected = torch.digamma(x.double()).to(dtype)
-            torch.testing.assert_close(torch.digamma(x.to("ocl")).cpu(), expected, rtol=1e-5, atol=1e-5)
+            torch.testing.assert_close(
+                torch.digamma(x.to("ocl")).cpu(), expected, rtol=1e-5, atol=1e-5
+            )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""A host that waits for nothing: the queue stays short, memory flat, and Ctrl-C and the process's end come through."""
+"""A host that waits for nothing: the queue stays short, memory flat, and Ctrl-C and the process's
+end come through."""
 
 import os
 import signal
@@ -13,8 +14,9 @@ import torch_ocl  # noqa: F401
 
 
 class RunAhead(unittest.TestCase):
-    def test_the_wait_at_the_end_is_short(self):
-        # Commands that take milliseconds, so that without a bound seconds of them would wait at once.
+    def test_the_wait_at_the_end_is_short(self) -> None:
+        # Commands that take milliseconds, so that without a bound seconds of them would wait at
+        # once.
         a = torch.randn(768, 768, device="ocl") / 28
         b = (a @ a).tanh()
         torch.ocl.synchronize()
@@ -26,10 +28,11 @@ class RunAhead(unittest.TestCase):
         enqueued = time.monotonic()
         torch.ocl.synchronize()
         waited = time.monotonic() - enqueued
-        # All the work, at the pace at which it was done: the wait is a small part of it, however busy the machine is.
+        # All the work, at the pace at which it was done: the wait is a small part of it, however
+        # busy the machine is.
         self.assertLess(waited, 0.5 * (enqueued - start + waited), f"{count} products")
 
-    def test_memory_of_pinned_batches_is_flat(self):
+    def test_memory_of_pinned_batches_is_flat(self) -> None:
         a = torch.randn(512, 512, device="ocl") / 23
 
         def batch() -> None:
@@ -45,7 +48,7 @@ class RunAhead(unittest.TestCase):
         torch.ocl.synchronize()
         self.assertLess(pinned, 384 << 20)
 
-    def test_a_pinned_block_is_free_after_its_copy(self):
+    def test_a_pinned_block_is_free_after_its_copy(self) -> None:
         host = torch.ones(1 << 20).pin_memory()
         address = host.data_ptr()
         x = host.to("ocl", non_blocking=True)
@@ -59,7 +62,7 @@ class RunAhead(unittest.TestCase):
         self.assertEqual(torch.empty(1 << 20).pin_memory().data_ptr(), address)
         self.assertEqual(x.sum().item(), 1 << 20)
 
-    def test_the_wait_is_in_the_trace(self):
+    def test_the_wait_is_in_the_trace(self) -> None:
         a = torch.randn(512, 512, device="ocl") / 23
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "trace.json")
@@ -81,20 +84,26 @@ b = a
 
     def child(self, loop: str) -> subprocess.Popen:
         process = subprocess.Popen(
-            [sys.executable, "-c", self.BUSY.format(loop=loop)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-c", self.BUSY.format(loop=loop)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         self.assertEqual(process.stdout.readline().strip(), "ready")
         return process
 
-    def test_ctrl_c_comes_through(self):
-        loop = "try:\n  while True: b = (b @ a).tanh()\nexcept KeyboardInterrupt: print(b.sum().isfinite().item())"
+    def test_ctrl_c_comes_through(self) -> None:
+        loop = (
+            "try:\n  while True: b = (b @ a).tanh()\nexcept KeyboardInterrupt: "
+            "print(b.sum().isfinite().item())"
+        )
         process = self.child(loop)
         time.sleep(2)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=600)
         self.assertEqual((process.returncode, out.strip()), (0, "True"), err)
 
-    def test_the_end_of_a_busy_process(self):
+    def test_the_end_of_a_busy_process(self) -> None:
         process = self.child("for _ in range(3000): b = (b @ a).tanh()")
         _, err = process.communicate(timeout=600)
         self.assertEqual((process.returncode, err), (0, ""))

@@ -19,7 +19,7 @@ def storage(size: int, device: str = "ocl") -> torch.UntypedStorage:
 
 
 class Devices(unittest.TestCase):
-    def test_presence(self):
+    def test_presence(self) -> None:
         self.assertTrue(torch.ocl.is_built())
         self.assertTrue(torch.ocl.is_available(), torch.ocl.unavailable_reason())
         self.assertEqual(torch.ocl.unavailable_reason(), "")
@@ -28,7 +28,7 @@ class Devices(unittest.TestCase):
         self.assertEqual(torch.accelerator.current_accelerator().type, "ocl")
         self.assertFalse(torch.ocl._is_in_bad_fork())
 
-    def test_properties(self):
+    def test_properties(self) -> None:
         p = torch.ocl.get_device_properties()
         self.assertTrue(p.name and p.driver_version)
         self.assertIn(p.kind, ("cpu", "gpu", "accelerator"))
@@ -40,7 +40,7 @@ class Devices(unittest.TestCase):
         self.assertGreaterEqual(torch.ocl.get_device_capability(), (1, 1))
         self.assertIn("OpenCL C", torch.backends.ocl.get_device_capability())
 
-    def test_supported_types(self):
+    def test_supported_types(self) -> None:
         if not hasattr(torch.accelerator, "get_device_capability"):
             self.skipTest("this torch has no torch.accelerator.get_device_capability")
         types = torch.accelerator.get_device_capability()["supported_dtypes"]
@@ -48,7 +48,7 @@ class Devices(unittest.TestCase):
         self.assertNotIn(torch.complex128, types)
         self.assertEqual(torch.float64 in types, torch.ocl.get_device_properties().has_fp64)
 
-    def test_bad_index(self):
+    def test_bad_index(self) -> None:
         count = torch.ocl.device_count()
         for call in (
             torch.ocl.set_device,
@@ -67,7 +67,7 @@ class Devices(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "expected an ocl device, got 'cpu'"):
             torch.ocl.synchronize("cpu")
 
-    def test_context(self):
+    def test_context(self) -> None:
         with torch.ocl.device(0):
             self.assertEqual(torch.ocl.current_device(), 0)
         with torch.ocl.device(None), torch.ocl.device(-1), torch.ocl.device("ocl"):
@@ -76,7 +76,7 @@ class Devices(unittest.TestCase):
             self.assertEqual(torch.ocl.current_device(), 0)
         self.assertEqual(torch.device("ocl:0").index, 0)
 
-    def test_settings(self):
+    def test_settings(self) -> None:
         name = "OCLTENSOR_LOG_LEVEL"
         old = torch.backends.ocl.get_setting(name)
         self.addCleanup(torch.backends.ocl.set_setting, name, old)
@@ -88,12 +88,15 @@ class Devices(unittest.TestCase):
             torch.backends.ocl.get_setting("NO_SUCH")
         self.assertEqual(torch.backends.ocl.get_setting(name), "error")
 
-    def test_fork(self):
+    def test_fork(self) -> None:
         storage(8)
         read, write = os.pipe()
         child = os.fork()
         if child == 0:
-            text = f"{torch.ocl._is_in_bad_fork()} {torch.ocl.is_available()} {torch.ocl.unavailable_reason()}"
+            text = (
+                f"{torch.ocl._is_in_bad_fork()} {torch.ocl.is_available()} "
+                f"{torch.ocl.unavailable_reason()}"
+            )
             try:
                 storage(8)
                 text += " allocated"
@@ -111,7 +114,7 @@ class Devices(unittest.TestCase):
 
 
 class Streams(unittest.TestCase):
-    def test_pool(self):
+    def test_pool(self) -> None:
         ids = [torch.ocl.Stream().stream_id for _ in range(33)]
         self.assertEqual(len(set(ids[:32])), 32)
         self.assertEqual(ids[0], ids[32])
@@ -126,7 +129,7 @@ class Streams(unittest.TestCase):
         if hasattr(plain, "native_handle"):  # newer than torch 2.11
             self.assertTrue(torch.ocl.default_stream().native_handle)
 
-    def test_context(self):
+    def test_context(self) -> None:
         default = torch.ocl.current_stream()
         first, second = torch.ocl.Stream(), torch.ocl.Stream()
         with torch.ocl.stream(first):
@@ -139,7 +142,7 @@ class Streams(unittest.TestCase):
             self.assertEqual(torch.ocl.current_stream().stream_id, second.stream_id)
         self.assertEqual(torch.ocl.current_stream(), default)
 
-    def test_threads_have_their_own(self):
+    def test_threads_have_their_own(self) -> None:
         seen = []
         with torch.ocl.stream(torch.ocl.Stream()):
             thread = threading.Thread(
@@ -149,7 +152,7 @@ class Streams(unittest.TestCase):
             thread.join()
         self.assertEqual(seen, [0])
 
-    def test_events(self):
+    def test_events(self) -> None:
         event = torch.ocl.Event()
         self.assertFalse(event.query())
         event.synchronize()
@@ -163,17 +166,17 @@ class Streams(unittest.TestCase):
         self.assertTrue(stream.record_event().event_id)
         self.assertIs(stream.record_event(event), event)
 
-    def test_elapsed_time(self):
+    def test_elapsed_time(self) -> None:
         start, end = torch.ocl.Event(enable_timing=True), torch.ocl.Event(enable_timing=True)
         with self.assertRaisesRegex(RuntimeError, "must be recorded"):
             start.elapsed_time(end)
         a = torch.randn(300, 300, device="ocl")
-        b = a @ a
+        a @ a
         torch.ocl.synchronize()
         begin = time.perf_counter()
         start.record()
         for _ in range(20):
-            b = a @ a
+            a @ a
         end.record()
         elapsed = start.elapsed_time(end)  # waits
         wall = 1e3 * (time.perf_counter() - begin)
@@ -184,12 +187,12 @@ class Streams(unittest.TestCase):
 
 
 class Memory(unittest.TestCase):
-    def setUp(self):
+    def setUp(self) -> None:
         torch.ocl.synchronize()
         torch.ocl.empty_cache()
         self.before = torch.ocl.memory_allocated()
 
-    def test_accounting(self):
+    def test_accounting(self) -> None:
         torch.ocl.reset_peak_memory_stats()
         held = storage(3 * MIB + 5)
         now = torch.ocl.memory_allocated() - self.before
@@ -206,7 +209,7 @@ class Memory(unittest.TestCase):
         self.assertEqual(torch.ocl.max_memory_allocated(), self.before)
         self.assertEqual(torch.accelerator.max_memory_allocated(), self.before)
 
-    def test_empty_cache(self):
+    def test_empty_cache(self) -> None:
         held = storage(40 * MIB)
         reserved = torch.ocl.memory_reserved()
         del held
@@ -214,7 +217,7 @@ class Memory(unittest.TestCase):
         torch.ocl.empty_cache()
         self.assertLessEqual(torch.ocl.memory_reserved(), reserved - 40 * MIB)
 
-    def test_accumulated(self):
+    def test_accumulated(self) -> None:
         torch.ocl.reset_accumulated_memory_stats()
         for _ in range(3):
             storage(1000)
@@ -224,7 +227,7 @@ class Memory(unittest.TestCase):
         self.assertEqual(stats["allocation.all.allocated"], 3)
         self.assertEqual(torch.accelerator.memory_stats()["allocation.all.freed"], 3)
 
-    def test_info_and_summary(self):
+    def test_info_and_summary(self) -> None:
         free, total = torch.ocl.mem_get_info()
         self.assertEqual((free, total), torch.accelerator.get_memory_info())
         self.assertEqual(total, torch.ocl.get_device_properties().total_memory)
@@ -234,7 +237,7 @@ class Memory(unittest.TestCase):
         self.assertNotIn("freed", torch.ocl.memory_summary(abbreviated=True))
         del held
 
-    def test_resize(self):
+    def test_resize(self) -> None:
         held = storage(1000)
         address = held.data_ptr()
         held.resize_(5000)
@@ -245,7 +248,7 @@ class Memory(unittest.TestCase):
         del held
         self.assertEqual(torch.ocl.memory_allocated(), self.before)
 
-    def test_side_stream(self):
+    def test_side_stream(self) -> None:
         # Memory of another stream comes back, whichever stream is current when it is freed.
         with torch.ocl.stream(torch.ocl.Stream()):
             first, second = storage(MIB), storage(MIB)
@@ -254,7 +257,7 @@ class Memory(unittest.TestCase):
         torch.ocl.synchronize()
         self.assertEqual(torch.ocl.memory_allocated(), self.before)
 
-    def test_out_of_memory(self):
+    def test_out_of_memory(self) -> None:
         self.addCleanup(torch.backends.ocl.set_setting, "OCLTENSOR_HIGH_WATERMARK_RATIO", "1.7")
         self.addCleanup(torch.ocl.set_memory_watermarks, 1.7, 1.0)
         limit = (
@@ -272,7 +275,7 @@ class Memory(unittest.TestCase):
         storage(16 * MIB)  # the next smaller one succeeds
         self.assertEqual(torch.ocl.memory_allocated(), self.before)
 
-    def test_bad_fractions(self):
+    def test_bad_fractions(self) -> None:
         with self.assertRaisesRegex(TypeError, "must be `float`"):
             torch.ocl.set_per_process_memory_fraction(1)
         for value in (-0.1, 2.1, float("nan")):
@@ -283,7 +286,7 @@ class Memory(unittest.TestCase):
 
 
 class Generators(unittest.TestCase):
-    def test_new(self):
+    def test_new(self) -> None:
         generator = torch.Generator("ocl")
         self.assertEqual(generator.device, torch.device("ocl:0"))
         self.assertEqual(generator.initial_seed(), 67280421310721)
@@ -291,7 +294,7 @@ class Generators(unittest.TestCase):
         self.assertEqual(generator.initial_seed(), 2**64 - 3)
         self.assertNotEqual(generator.seed(), generator.seed())
 
-    def test_state(self):
+    def test_state(self) -> None:
         first, second = torch.Generator("ocl"), torch.Generator("ocl").manual_seed(11)
         first.manual_seed(12)
         first.set_offset(48)
@@ -309,12 +312,20 @@ class Generators(unittest.TestCase):
             first.set_state(torch.zeros(16))
         self.assertEqual(first.get_state().tolist(), state.tolist())
 
-    def test_the_first_random_operator_obeys_the_seed(self):
+    def test_the_first_random_operator_obeys_the_seed(self) -> None:
         # In processes of their own: afterwards the generator is there.
         show = "import torch, torch_ocl; torch.manual_seed({}); print({}.tolist())"
-        for operator in ("torch.dropout(torch.ones(64, device='ocl'), 0.5, True)", "torch.rand(4, device='ocl')"):
+        for operator in (
+            "torch.dropout(torch.ones(64, device='ocl'), 0.5, True)",
+            "torch.rand(4, device='ocl')",
+        ):
             printed = [
-                subprocess.run([sys.executable, "-c", show.format(seed, operator)], capture_output=True, text=True, check=True).stdout
+                subprocess.run(
+                    [sys.executable, "-c", show.format(seed, operator)],
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                ).stdout
                 for seed in (1, 1, 2)
             ]
             torch.manual_seed(1)
@@ -322,7 +333,7 @@ class Generators(unittest.TestCase):
             self.assertEqual(printed[0], printed[1])
             self.assertNotEqual(printed[0], printed[2])
 
-    def test_default(self):
+    def test_default(self) -> None:
         torch.ocl.manual_seed(5)
         state = torch.ocl.get_rng_state()
         torch.ocl.seed()

@@ -21,7 +21,7 @@ def numbers(*shape: int) -> torch.Tensor:
 
 
 class Copies(unittest.TestCase):
-    def test_types(self):
+    def test_types(self) -> None:
         for dtype in (
             torch.float32,
             torch.float16,
@@ -36,7 +36,7 @@ class Copies(unittest.TestCase):
         mask = numbers(9) > 1.5
         self.assertEqual(mask.to("ocl").cpu().tolist(), mask.tolist())
 
-    def test_strides(self):
+    def test_strides(self) -> None:
         cpu = numbers(6, 8)
         device = cpu.to("ocl")
         for view in (
@@ -52,7 +52,7 @@ class Copies(unittest.TestCase):
         self.assertTrue(torch.equal(target.cpu(), cpu.t()))
         self.assertEqual(numbers(3).to("ocl")[1].item(), numbers(3)[1].item())
 
-    def test_results_have_the_strides_that_aten_gives(self):
+    def test_results_have_the_strides_that_aten_gives(self) -> None:
         nhwc = numbers(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)
         permuted = numbers(4, 2, 3).permute(2, 0, 1)
         gaps = torch.empty_strided((3, 4), (1, 6)).copy_(numbers(3, 4))
@@ -66,21 +66,29 @@ class Copies(unittest.TestCase):
             "gaps": (gaps, gaps),
             "a number": (permuted, torch.tensor(2.0)),
         }.items():
-            on_device = [torch.empty_strided(t.shape, t.stride(), device="ocl").copy_(t) for t in operands]
-            for function in (torch.add, torch.maximum, torch.lt, lambda a, _: torch.sigmoid(a), lambda a, _: a * 2):
+            on_device = [
+                torch.empty_strided(t.shape, t.stride(), device="ocl").copy_(t) for t in operands
+            ]
+            for function in (
+                torch.add,
+                torch.maximum,
+                torch.lt,
+                lambda a, _: torch.sigmoid(a),
+                lambda a, _: a * 2,
+            ):
                 with self.subTest(operands=name, function=function):
                     expected, actual = function(*operands), function(*on_device)
                     self.assertEqual(actual.stride(), expected.stride())
                     torch.testing.assert_close(actual.cpu(), expected)
 
-    def test_conversion(self):
+    def test_conversion(self) -> None:
         device = numbers(4, 4).to("ocl")
         self.assertTrue(torch.equal(device.to("cpu", torch.int32), numbers(4, 4).to(torch.int32)))
         target = torch.empty(4, 4, dtype=torch.float16, device="ocl")
         target.copy_(numbers(4, 4))
         self.assertTrue(torch.equal(target.cpu(), numbers(4, 4).half()))
 
-    def test_pinned(self):
+    def test_pinned(self) -> None:
         pinned = numbers(1000).pin_memory()
         self.assertTrue(pinned.is_pinned())
         self.assertFalse(numbers(3).is_pinned())
@@ -95,7 +103,7 @@ class Copies(unittest.TestCase):
         self.assertTrue(torch.equal(back, expected))
         self.assertEqual(other.sum().item(), -1000)
 
-    def test_pinned_memory_is_read_behind_what_writes_it(self):
+    def test_pinned_memory_is_read_behind_what_writes_it(self) -> None:
         a = torch.randn(500, 500).to("ocl")
         for non_blocking in (True, False):
             for shape in ((500, 500), (250000,), (3, 4)):
@@ -108,7 +116,7 @@ class Copies(unittest.TestCase):
                 back = pinned.to("ocl", non_blocking=non_blocking)
                 self.assertTrue(torch.equal(back.cpu(), late.cpu()), (non_blocking, shape))
 
-    def test_pinned_memory_comes_back(self):
+    def test_pinned_memory_comes_back(self) -> None:
         torch.ocl.synchronize()
         torch.ocl.empty_host_cache()
         before = torch.ocl.memory_stats()["pinned_bytes.all.current"]
@@ -120,7 +128,7 @@ class Copies(unittest.TestCase):
         torch.ocl.empty_host_cache()
         self.assertEqual(torch.ocl.memory_stats()["pinned_bytes.all.current"], before)
 
-    def test_loader(self):
+    def test_loader(self) -> None:
         data = torch.utils.data.TensorDataset(numbers(10, 2))
         for (batch,) in torch.utils.data.DataLoader(data, batch_size=4, pin_memory=True):
             self.assertTrue(batch.is_pinned())
@@ -128,11 +136,11 @@ class Copies(unittest.TestCase):
 
 
 class StreamsAndMemory(unittest.TestCase):
-    def test_threads(self):
+    def test_threads(self) -> None:
         # Each thread has a stream; pinned and device memory are reused between them.
         wrong = []
 
-        def work(number):
+        def work(number) -> None:
             stream = torch.ocl.Stream()
             with torch.ocl.stream(stream):
                 for i in range(100):
@@ -152,7 +160,7 @@ class StreamsAndMemory(unittest.TestCase):
             thread.join()
         self.assertEqual(wrong, [])
 
-    def test_memory_profile(self):
+    def test_memory_profile(self) -> None:
         activities = [torch.profiler.ProfilerActivity.CPU]
         with torch.profiler.profile(activities=activities, profile_memory=True) as profile:
             tensor = torch.empty(1000, device="ocl")
@@ -160,14 +168,14 @@ class StreamsAndMemory(unittest.TestCase):
         rows = {row.key: row for row in profile.key_averages()}
         self.assertEqual(rows["aten::empty"].device_memory_usage, 4000)
 
-    def test_dlpack(self):
+    def test_dlpack(self) -> None:
         tensor = numbers(4).to("ocl")
         twin = torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(tensor))
         self.assertEqual(twin.data_ptr(), tensor.data_ptr())
         twin.record_stream(torch.ocl.Stream())
         self.assertTrue(torch.equal(twin.cpu(), numbers(4)))
 
-    def test_random_stream(self):
+    def test_random_stream(self) -> None:
         torch.ocl.manual_seed(8)
         torch.rand(5, device="ocl")
         state = torch.ocl.get_rng_state()
@@ -180,7 +188,7 @@ class StreamsAndMemory(unittest.TestCase):
         ):
             torch.rand(3, device="ocl", generator=torch.Generator())
 
-    def test_side_stream(self):
+    def test_side_stream(self) -> None:
         side = torch.ocl.Stream()
         source = numbers(256, 256).to("ocl")
         side.wait_stream(torch.ocl.current_stream())
@@ -195,7 +203,7 @@ class StreamsAndMemory(unittest.TestCase):
         self.assertTrue(torch.equal(result.cpu(), numbers(256, 256)))
         self.assertEqual(overwritten.cpu().min().item(), -5)
 
-    def test_no_leak(self):
+    def test_no_leak(self) -> None:
         held = numbers(1000, 1000).to("ocl")
         torch.ocl.synchronize()
         before, reserved = torch.ocl.memory_allocated(), torch.ocl.memory_reserved()
@@ -206,21 +214,21 @@ class StreamsAndMemory(unittest.TestCase):
         self.assertLessEqual(torch.ocl.memory_reserved(), reserved + 16 * MIB)
         del held
 
-    def test_resize(self):
+    def test_resize(self) -> None:
         tensor = numbers(10).to("ocl")
         tensor.resize_(30)
         self.assertTrue(torch.equal(tensor[:10].cpu(), numbers(10)))
         tensor.untyped_storage().resize_(400)
         self.assertTrue(torch.equal(tensor[:10].cpu(), numbers(10)))
 
-    def test_out_of_memory_goes_on(self):
+    def test_out_of_memory_goes_on(self) -> None:
         with self.assertRaises(torch.OutOfMemoryError):
             torch.empty(1 << 50, dtype=torch.uint8, device="ocl")
         self.assertTrue(torch.equal(numbers(7).to("ocl").cpu(), numbers(7)))
 
 
 class Saving(unittest.TestCase):
-    def test_save_and_load(self):
+    def test_save_and_load(self) -> None:
         tensor = numbers(3, 4).to("ocl")
         file = io.BytesIO()
         torch.save({"a": tensor, "b": tensor[1]}, file)
@@ -234,13 +242,13 @@ class Saving(unittest.TestCase):
         file.seek(0)
         self.assertTrue(torch.equal(torch.load(file, map_location="cpu")["b"], numbers(3, 4)[1]))
 
-    def test_copies(self):
+    def test_copies(self) -> None:
         tensor = numbers(5).to("ocl")
         for twin in (copy.deepcopy(tensor), pickle.loads(pickle.dumps(tensor)), tensor.clone()):
             self.assertNotEqual(twin.data_ptr(), tensor.data_ptr())
             self.assertTrue(torch.equal(twin.cpu(), numbers(5)))
 
-    def test_copy_on_write(self):
+    def test_copy_on_write(self) -> None:
         tensor = numbers(5).to("ocl")
         lazy = torch._lazy_clone(tensor)
         lazy.zero_()

@@ -18,12 +18,21 @@ THREADS = 8
 
 def network(seed: int) -> nn.Module:
     torch.manual_seed(seed)
-    return nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 36, 5))
+    return nn.Sequential(
+        nn.Conv2d(1, 4, 3, padding=1),
+        nn.BatchNorm2d(4),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(4 * 36, 5),
+    )
 
 
 def batches(seed: int, count: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
     g = torch.Generator().manual_seed(seed)
-    return [(torch.randn(6, 1, 6, 6, generator=g), torch.randint(5, (6,), generator=g)) for _ in range(count)]
+    return [
+        (torch.randn(6, 1, 6, 6, generator=g), torch.randint(5, (6,), generator=g))
+        for _ in range(count)
+    ]
 
 
 def train(model: nn.Module, data: list, losses: list) -> None:
@@ -43,8 +52,8 @@ def resident() -> int:
 
 
 class Threads(unittest.TestCase):
-    def test_equal_to_serial(self):
-        def run(number, results):
+    def test_equal_to_serial(self) -> None:
+        def run(number, results) -> None:
             model, losses = models[number], []
             with torch.ocl.stream(torch.ocl.Stream()):
                 train(model, data[number], losses)
@@ -70,7 +79,7 @@ class Threads(unittest.TestCase):
             for a, b in zip(together[k][1], serial[k][1]):
                 self.assertTrue(torch.equal(a, b))
 
-    def test_backward_runs_on_the_stream_of_forward(self):
+    def test_backward_runs_on_the_stream_of_forward(self) -> None:
         side = torch.ocl.Stream()
         seen = []
 
@@ -92,14 +101,14 @@ class Threads(unittest.TestCase):
         self.assertEqual(seen, [side.stream_id])
         self.assertEqual(x.grad.tolist(), [2, 2, 2])
 
-    def test_exception_in_backward(self):
+    def test_exception_in_backward(self) -> None:
         class Fails(torch.autograd.Function):
             @staticmethod
             def forward(ctx, x):
                 return x.clone()
 
             @staticmethod
-            def backward(ctx, grad):
+            def backward(ctx, grad) -> None:
                 raise ValueError("on purpose")
 
         side = torch.ocl.Stream()
@@ -121,7 +130,7 @@ class Threads(unittest.TestCase):
         thread.join()
         self.assertEqual(result, [200])
 
-    def test_declined_in_backward(self):
+    def test_declined_in_backward(self) -> None:
         # An operator without a kernel in the backward pass is the same clear error as elsewhere.
         class Missing(torch.autograd.Function):
             @staticmethod
@@ -139,12 +148,12 @@ class Threads(unittest.TestCase):
             self.assertIn("special_airy_ai", str(error))
         self.assertEqual((x * 2).sum().item(), 8)
 
-    def test_shared_tensors(self):
+    def test_shared_tensors(self) -> None:
         # Threads read one tensor and write results of their own; frees happen on any thread.
         shared = torch.arange(5000, device="ocl", dtype=torch.float32)
         wrong = []
 
-        def work(number):
+        def work(number) -> None:
             with torch.ocl.stream(torch.ocl.Stream()):
                 for i in range(60):
                     y = shared * number + i
@@ -161,7 +170,7 @@ class Threads(unittest.TestCase):
 
 
 class Memory(unittest.TestCase):
-    def test_steps_do_not_grow(self):
+    def test_steps_do_not_grow(self) -> None:
         steps = 10_000
         model = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 2)).to("ocl")
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
@@ -177,7 +186,11 @@ class Memory(unittest.TestCase):
         def state():
             torch.ocl.synchronize()
             gc.collect()
-            return torch.ocl.memory_allocated(), torch.ocl.memory_reserved(), torch.ocl.driver_allocated_memory()
+            return (
+                torch.ocl.memory_allocated(),
+                torch.ocl.memory_reserved(),
+                torch.ocl.driver_allocated_memory(),
+            )
 
         first, before, host = step().item(), None, 0
         for number in range(1, steps + 1):
@@ -194,9 +207,9 @@ class Memory(unittest.TestCase):
         self.assertLess(resident() - host, 8 * MIB)
         self.assertLess(step().item(), first)
 
-    def test_varying_shapes_stay_bounded(self):
+    def test_varying_shapes_stay_bounded(self) -> None:
         reserved = []
-        for turn in range(4):
+        for _turn in range(4):
             for size in range(1, 400, 7):
                 a = torch.ones(size, 31, device="ocl")
                 (a @ a.t()).sum()
@@ -204,7 +217,7 @@ class Memory(unittest.TestCase):
             reserved.append(torch.ocl.memory_reserved())
         self.assertEqual(reserved[1], reserved[3])
 
-    def test_out_of_memory_in_training(self):
+    def test_out_of_memory_in_training(self) -> None:
         self.addCleanup(torch.ocl.set_memory_watermarks, 1.7, 1.0)
         self.addCleanup(torch.ocl.empty_cache)
         model = nn.Linear(8, 8).to("ocl")
@@ -228,8 +241,9 @@ class Memory(unittest.TestCase):
         loss.backward()
         self.assertEqual(model.bias.grad[0].item(), 200_000)
 
-    def test_sources_deleted_at_once(self):
-        # Pinned and pageable sources and device targets, deleted while their copies may be under way.
+    def test_sources_deleted_at_once(self) -> None:
+        # Pinned and pageable sources and device targets, deleted while their copies may be under
+        # way.
         for round_ in range(20):
             kept = []
             for k in range(8):
@@ -249,7 +263,7 @@ class Memory(unittest.TestCase):
             for host, value in kept:
                 self.assertTrue(bool((host == value).all()), value)
 
-    def test_streams_and_record_stream(self):
+    def test_streams_and_record_stream(self) -> None:
         # torch.Stream and torch.Event, as code for any accelerator uses them.
         side, done = torch.Stream("ocl"), torch.Event("ocl", enable_timing=True)
         begin = torch.Event("ocl", enable_timing=True)
@@ -288,12 +302,17 @@ class UsesDevice(Squares):
 
 
 class Loading(unittest.TestCase):
-    def test_workers(self):
+    def test_workers(self) -> None:
         torch.ones(1, device="ocl")  # the driver is in use before the fork
-        for options in ({"num_workers": 2}, {"num_workers": 2, "persistent_workers": True, "prefetch_factor": 4},
-                        {"num_workers": 1, "multiprocessing_context": multiprocessing.get_context("spawn")}):
+        for options in (
+            {"num_workers": 2},
+            {"num_workers": 2, "persistent_workers": True, "prefetch_factor": 4},
+            {"num_workers": 1, "multiprocessing_context": multiprocessing.get_context("spawn")},
+        ):
             with self.subTest(**{k: str(v) for k, v in options.items()}):
-                loader = torch.utils.data.DataLoader(Squares(), batch_size=4, pin_memory=True, **options)
+                loader = torch.utils.data.DataLoader(
+                    Squares(), batch_size=4, pin_memory=True, **options
+                )
                 for _ in range(2 if "persistent_workers" in options else 1):
                     total = torch.zeros(3, device="ocl")
                     for values, index in loader:
@@ -305,16 +324,18 @@ class Loading(unittest.TestCase):
                 del loader
         self.assertEqual((torch.ones(3, device="ocl") * 2).tolist(), [2, 2, 2])
 
-    def test_device_in_a_forked_worker(self):
+    def test_device_in_a_forked_worker(self) -> None:
         torch.ones(1, device="ocl")
-        loader = torch.utils.data.DataLoader(UsesDevice(), num_workers=1, multiprocessing_context="fork")
+        loader = torch.utils.data.DataLoader(
+            UsesDevice(), num_workers=1, multiprocessing_context="fork"
+        )
         with self.assertRaisesRegex(RuntimeError, "spawn"):
             next(iter(loader))
         self.assertEqual(torch.ones(3, device="ocl").sum().item(), 3)
 
 
-# The thread of the pass stands back on the one processor there is, so that backward() returns while it still
-# holds the pass; what it then frees needs the interpreter, and takes its time.
+# The thread of the pass stands back on the one processor there is, so that backward() returns while
+# it still holds the pass; what it then frees needs the interpreter, and takes its time.
 ENDS_AFTER_BACKWARD = """
 import os, time, torch, torch_ocl
 class Slow:
@@ -333,8 +354,10 @@ y.backward()
 
 
 class Exit(unittest.TestCase):
-    def test_at_once_after_backward(self):
-        ran = subprocess.run([sys.executable, "-c", ENDS_AFTER_BACKWARD], capture_output=True, text=True)
+    def test_at_once_after_backward(self) -> None:
+        ran = subprocess.run(
+            [sys.executable, "-c", ENDS_AFTER_BACKWARD], capture_output=True, text=True
+        )
         self.assertEqual((ran.returncode, ran.stderr), (0, ""))
 
 

@@ -20,7 +20,8 @@ from test_warm_up import network, take_step
 model, x, y = network()
 sgd = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 if sys.argv[1] == "warm":
-    done = torch.ocl.warmup(model, x, loss=lambda out: torch.nn.functional.cross_entropy(out, y), optimizer=sgd)
+    loss = lambda out: torch.nn.functional.cross_entropy(out, y)
+    done = torch.ocl.warmup(model, x, loss=loss, optimizer=sgd)
     print(done.programs, done.calls)
 before = torch.ocl.counters()["program_builds"] + torch.ocl.counters()["program_loads"]
 losses = [take_step(model, sgd, x, y) for _ in range(2)]
@@ -42,7 +43,9 @@ def network() -> tuple[torch.nn.Module, torch.Tensor, torch.Tensor]:
     return model, torch.randn(4, 3, 8, 8).to("ocl"), torch.tensor([0, 2, 4, 1]).to("ocl")
 
 
-def take_step(model: torch.nn.Module, optimizer: torch.optim.Optimizer, x: torch.Tensor, y: torch.Tensor) -> float:
+def take_step(
+    model: torch.nn.Module, optimizer: torch.optim.Optimizer, x: torch.Tensor, y: torch.Tensor
+) -> float:
     optimizer.zero_grad()
     loss = torch.nn.functional.cross_entropy(model(x), y)
     loss.backward()
@@ -51,8 +54,11 @@ def take_step(model: torch.nn.Module, optimizer: torch.optim.Optimizer, x: torch
 
 
 def run_cold(mode: str, ahead: str, builders: bool = True) -> list[str]:
-    """Lines of COLD in a process with cold caches; without builders the plugin finds none near it."""
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # builders may still end there
+    """Lines of COLD in a process with cold caches; without builders the plugin finds none near
+    it."""
+    with tempfile.TemporaryDirectory(
+        ignore_cleanup_errors=True
+    ) as folder:  # builders may still end there
         os.mkdir(folder + "/driver")
         environment = {
             **os.environ,
@@ -65,7 +71,11 @@ def run_cold(mode: str, ahead: str, builders: bool = True) -> list[str]:
             plugin = pathlib.Path(torch_ocl.__file__).parent / "lib/libocltensor_plugin.so"
             environment["OCLTENSOR_PLUGIN_PATH"] = shutil.copy(plugin, folder)
         run = subprocess.run(
-            [sys.executable, "-c", COLD, mode], env=environment, capture_output=True, text=True, check=False
+            [sys.executable, "-c", COLD, mode],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert run.returncode == 0, run.stderr
         left = [name for name in os.listdir(folder + "/ours") if name.endswith(".list")]
@@ -82,7 +92,9 @@ class Cold(unittest.TestCase):
         self.assertGreater(programs, 10)
         self.assertEqual(calls, 2)
         self.assertEqual(int(warm[1]), 0)
-        self.assertEqual(warm[2], plain[1])  # bit for bit: random states, statistics and weights are as before
+        self.assertEqual(
+            warm[2], plain[1]
+        )  # bit for bit: random states, statistics and weights are as before
 
     def test_builders_that_cannot_be_started_leave_nothing_behind(self) -> None:
         warm = run_cold("warm", "1", builders=False)
@@ -91,9 +103,18 @@ class Cold(unittest.TestCase):
 
 class Warm(unittest.TestCase):
     def state(self, model: torch.nn.Module, sgd: torch.optim.Optimizer) -> list[torch.Tensor]:
-        momenta = [s["momentum_buffer"] for s in sgd.state.values() if s.get("momentum_buffer") is not None]
-        tensors = [*model.state_dict().values(), *momenta, *(p.grad for p in model.parameters() if p.grad is not None)]
-        return [t.cpu().clone() for t in tensors] + [torch.ocl.get_rng_state(), torch.get_rng_state()]
+        momenta = [
+            s["momentum_buffer"] for s in sgd.state.values() if s.get("momentum_buffer") is not None
+        ]
+        tensors = [
+            *model.state_dict().values(),
+            *momenta,
+            *(p.grad for p in model.parameters() if p.grad is not None),
+        ]
+        return [t.cpu().clone() for t in tensors] + [
+            torch.ocl.get_rng_state(),
+            torch.get_rng_state(),
+        ]
 
     def test_everything_is_as_before(self) -> None:
         model, x, y = network()
@@ -125,7 +146,9 @@ class Warm(unittest.TestCase):
         done = torch.ocl.warmup(model, x, {"scale": 0.5})
         self.assertEqual(done.calls, 2 if done.programs else 1)
         self.assertEqual(len(seen), 1)  # a rehearsal ends at item()
-        self.assertAlmostEqual(seen[0], (torch.arange(12.0) * 0.5).logcumsumexp(0).sum().item(), places=4)
+        self.assertAlmostEqual(
+            seen[0], (torch.arange(12.0) * 0.5).logcumsumexp(0).sum().item(), places=4
+        )
         module, images, _ = network()
         module.eval()
         with torch.no_grad():
@@ -146,7 +169,10 @@ class Warm(unittest.TestCase):
                 return x * self.weight * self.table
 
         model, x = Caching().to("ocl"), torch.linspace(-2, 2, 5).to("ocl")
-        kept, wanted = x.clone(), (x.cpu() + 1) * (torch.special.i1e(x.cpu()) + torch.special.erfcx(x.cpu()))
+        kept, wanted = (
+            x.clone(),
+            (x.cpu() + 1) * (torch.special.i1e(x.cpu()) + torch.special.erfcx(x.cpu())),
+        )
         torch.ocl.warmup(model, x)
         self.assertIsNone(model.table)
         self.assertTrue(torch.equal(x, kept))
@@ -165,7 +191,9 @@ class Warm(unittest.TestCase):
         self.assertIsNone(model.bias.grad)
 
     def test_errors(self) -> None:
-        with self.assertRaisesRegex(RuntimeError, "neither the model nor an input is on an ocl device"):
+        with self.assertRaisesRegex(
+            RuntimeError, "neither the model nor an input is on an ocl device"
+        ):
             torch.ocl.warmup(torch.nn.Linear(2, 2), torch.ones(1, 2))
         x = torch.ones(3, device="ocl")
         with self.assertRaisesRegex(RuntimeError, "requires a gradient"):

@@ -49,7 +49,9 @@ class Block(nn.Module):
         self.norm_one, self.norm_two = nn.BatchNorm2d(outside), nn.BatchNorm2d(outside)
         self.short = nn.Sequential()
         if stride > 1 or inside != outside:
-            self.short = nn.Sequential(nn.Conv2d(inside, outside, 1, stride, bias=False), nn.BatchNorm2d(outside))
+            self.short = nn.Sequential(
+                nn.Conv2d(inside, outside, 1, stride, bias=False), nn.BatchNorm2d(outside)
+            )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         y = F.relu(self.norm_one(self.one(x)))
@@ -61,7 +63,12 @@ class ResNet18(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1))
+        self.stem = nn.Sequential(
+            nn.Conv2d(3, 64, 7, 2, 3, bias=False),
+            nn.BatchNorm2d(64),
+            nn.ReLU(),
+            nn.MaxPool2d(3, 2, 1),
+        )
         widths = [64, 64, 128, 256, 512]
         blocks = []
         for i, (a, b) in enumerate(zip(widths, widths[1:])):
@@ -178,11 +185,15 @@ def check_streams(events: list[dict]) -> tuple[list[str], list[str]]:
         total, time_busy = sum(e["dur"] for e in kernels), busy(work)
         span = work[-1]["ts"] + work[-1]["dur"] - work[0]["ts"]
         lines.append(
-            f"ocl:{process - HOST - 1} stream {stream}: {len(kernels)} kernels {total / 1e3:.3f} ms, busy "
-            f"{time_busy / 1e3:.3f} ms ({total / time_busy:.2%} kernels), from first to last {span / 1e3:.3f} ms"
+            f"ocl:{process - HOST - 1} stream {stream}: {len(kernels)} kernels {total / 1e3:.3f} "
+            f"ms, busy "
+            f"{time_busy / 1e3:.3f} ms ({total / time_busy:.2%} kernels), from first to last "
+            f"{span / 1e3:.3f} ms"
         )
         if kernels and abs(total - time_busy) > 0.05 * time_busy:
-            wrong.append(f"stream {stream}: kernels take {total} us, the stream is busy for {time_busy} us")
+            wrong.append(
+                f"stream {stream}: kernels take {total} us, the stream is busy for {time_busy} us"
+            )
     if not lines:
         wrong.append("no command ran")
     return wrong, lines
@@ -194,7 +205,9 @@ def check(path: str) -> tuple[list[str], list[str]]:
     return wrong + check_schema(events) + check_kernels(events), lines
 
 
-def overhead(training: Training, path: str, mode: str = "interval,event", rounds: int = 5) -> tuple[float, float]:
+def overhead(
+    training: Training, path: str, mode: str = "interval,event", rounds: int = 5
+) -> tuple[float, float]:
     """Medians in seconds of a step without and with the profiler, taken in turn."""
     times = ([], [])
     for _ in range(rounds):
@@ -212,7 +225,9 @@ def overhead(training: Training, path: str, mode: str = "interval,event", rounds
 
 
 def main() -> int:
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--steps", type=int, default=2)
     p.add_argument("--batch", type=int, default=8)
     p.add_argument("--size", type=int, default=64)
@@ -226,11 +241,17 @@ def main() -> int:
         path = options.out or folder + "/trace.json"
         take(training, options.steps, path)
         wrong, lines = check(path)
-        print(f"{torch.ocl.get_device_name(0)}: {options.steps} steps of ResNet-18, batch {options.batch}")
+        print(
+            f"{torch.ocl.get_device_name(0)}: {options.steps} steps of ResNet-18, batch "
+            f"{options.batch}"
+        )
         print("\n".join(lines + [f"WRONG: {text}" for text in wrong[:20]]))
         if options.overhead:
             off, on = overhead(training, folder + "/overhead.json")
-            print(f"a step: {off * 1e3:.1f} ms, with 'interval,event' {on * 1e3:.1f} ms, {on / off - 1:+.1%}")
+            print(
+                f"a step: {off * 1e3:.1f} ms, with 'interval,event' {on * 1e3:.1f} ms, "
+                f"{on / off - 1:+.1%}"
+            )
     print("checks passed" if not wrong else f"{len(wrong)} checks failed")
     return 1 if wrong else 0
 

@@ -12,6 +12,7 @@ failed=0
 for tests in "test_training.py Threads Memory" test_runtime.py test_tensors.py test_kernels.py test_optimizers.py; do
   echo "== $tests"
   # Without random addresses: g++ 12's ThreadSanitizer knows older layouts only.
-  LD_PRELOAD=$library setarch -R "$python" $tests || failed=1
+  read -ra words <<<"$tests"
+  LD_PRELOAD=$library setarch -R "$python" "${words[@]}" || failed=1
 done
 exit $failed

@@ -1,10 +1,12 @@
-"""Builds the wheel torch_ocl and checks it in a fresh environment. Not a unittest: it compiles everything once more.
+"""Builds the wheel torch_ocl and checks it in a fresh environment. Not a unittest: it compiles
+everything once more.
 
 usage: wheel.py [--isolated] [--keep FOLDER] [--quick BUILD]
 
-The environment sees the torch of the Python that runs this. By default scikit-build-core is installed into it and pip
-builds without isolation; --isolated lets pip fetch what it builds with, as a user's `pip install` does. --quick compiles
-nothing: the wheel is put together from the objects of a build tree, and the checks are the few that matter most.
+The environment sees the torch of the Python that runs this. By default scikit-build-core is
+installed into it and pip builds without isolation; --isolated lets pip fetch what it builds with,
+as a user's `pip install` does. --quick compiles nothing: the wheel is put together from the objects
+of a build tree, and the checks are the few that matter most.
 """
 
 from __future__ import annotations
@@ -19,17 +21,28 @@ import sys
 import sysconfig
 import tempfile
 import time
-import tomllib
 import zipfile
+
+import tomllib
 
 PROJECT = pathlib.Path(__file__).resolve().parents[1]
 README = PROJECT.parents[1] / "README.md"
-# What the binaries of the wheel may ask the system for: the C and C++ runtimes, zlib (which manylinux counts among the
-# system's libraries), the OpenCL loader, and torch, which `import torch` has loaded by then. Each of these is in the wheel,
-# and no other binary is.
-SYSTEM = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "ld-linux-x86-64.so.2", "libstdc++.so.6", "libgcc_s.so.1"}
+# What the binaries of the wheel may ask the system for: the C and C++ runtimes, zlib (which
+# manylinux counts among the system's libraries), the OpenCL loader, and torch, which `import torch`
+# has loaded by then. Each of these is in the wheel, and no other binary is.
+SYSTEM = {
+    "libc.so.6",
+    "libm.so.6",
+    "libdl.so.2",
+    "libpthread.so.0",
+    "librt.so.1",
+    "ld-linux-x86-64.so.2",
+    "libstdc++.so.6",
+    "libgcc_s.so.1",
+}
 BINARIES = {
-    "torch_ocl/_C_torch": SYSTEM | {"libtorch.so", "libtorch_cpu.so", "libtorch_python.so", "libc10.so"},
+    "torch_ocl/_C_torch": SYSTEM
+    | {"libtorch.so", "libtorch_cpu.so", "libtorch_python.so", "libc10.so"},
     "torch_ocl/lib/libocltensor_plugin.so": SYSTEM | {"libOpenCL.so.1", "libz.so.1"},
     "torch_ocl/lib/ocltensor-builder": SYSTEM | {"libOpenCL.so.1", "libz.so.1"},
     "torch_ocl/lib/libocltensor.so": SYSTEM,
@@ -38,7 +51,8 @@ BINARIES = {
 BUNDLED = re.compile(r"lib(fmt|spdlog)\.so")
 USE = """
 import torch
-assert torch.device("ocl").type == "ocl" and torch.ocl.is_available(), torch.ocl.unavailable_reason()
+assert torch.device("ocl").type == "ocl"
+assert torch.ocl.is_available(), torch.ocl.unavailable_reason()
 model = torch.nn.Linear(4, 2).to("ocl")
 model(torch.ones(3, 4, device="ocl")).sum().backward()
 assert model.weight.grad.cpu().tolist() == [[3.0] * 4] * 2
@@ -50,10 +64,15 @@ CHECKS = {
         re.search(r"^```python\n(.*?)^```", README.read_text(), re.M | re.S)[1],
         lambda out: "tensor(" in out and "device='ocl:0'" in out,
     ),
-    "import torch alone": ({}, USE, lambda out: "site-packages/torch_ocl/lib/libocltensor_plugin.so" in out),
+    "import torch alone": (
+        {},
+        USE,
+        lambda out: "site-packages/torch_ocl/lib/libocltensor_plugin.so" in out,
+    ),
     "autoload off": (
         {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"},
-        "import torch\nprint(hasattr(torch, 'ocl'))\nimport torch_ocl\nprint(torch.ocl.is_available())",
+        "import torch\nprint(hasattr(torch, 'ocl'))\nimport "
+        "torch_ocl\nprint(torch.ocl.is_available())",
         lambda out: out.split() == ["False", "True"],
     ),
     "no device": (
@@ -68,30 +87,48 @@ CHECKS = {
     ),
     "version": (
         {},
-        "import importlib.metadata as m, torch_ocl\nprint(m.version('torch_ocl') == torch_ocl.__version__, m.requires('torch_ocl'))",
-        lambda out: out.startswith("True") and set(re.findall(r"[<>]=?[\d.]+", out)) == {"<2.14", ">=2.11"},
+        "import importlib.metadata as m, torch_ocl\nprint(m.version('torch_ocl') == "
+        "torch_ocl.__version__, m.requires('torch_ocl'))",
+        lambda out: (
+            out.startswith("True") and set(re.findall(r"[<>]=?[\d.]+", out)) == {"<2.14", ">=2.11"}
+        ),
     ),
 }
-# Damages to the installed package, each undone afterwards: (file pattern, what must be told). `import torch` must work.
+# Damages to the installed package, each undone afterwards: (file pattern, what must be told).
+# `import torch` must work.
 DAMAGES = {
     "no adapter for this torch": ("_C_torch*.so", "torch_ocl was built for torch"),
     "no plugin": ("lib/libocltensor_plugin.so", "there is no such file"),
 }
 QUICK = ("the README's lines", "import torch alone", "version")
-TELL = "import torch\nprint(torch.ones(2).sum().item(), torch.ocl.is_available(), torch.ocl.unavailable_reason())"
+TELL = (
+    "import torch\nprint(torch.ones(2).sum().item(), torch.ocl.is_available(), "
+    "torch.ocl.unavailable_reason())"
+)
 
 
 def call(*command: str | os.PathLike, **environment: str) -> str:
-    unset = ("PYTHONPATH", "OCLTENSOR_PLUGIN_PATH", "OCLTENSOR_DEVICES", "TORCH_DEVICE_BACKEND_AUTOLOAD")
+    unset = (
+        "PYTHONPATH",
+        "OCLTENSOR_PLUGIN_PATH",
+        "OCLTENSOR_DEVICES",
+        "TORCH_DEVICE_BACKEND_AUTOLOAD",
+    )
     env = {k: v for k, v in os.environ.items() if k not in unset} | environment
-    done = subprocess.run([str(c) for c in command], env=env, cwd="/", capture_output=True, text=True)
+    done = subprocess.run(
+        [str(c) for c in command], env=env, cwd="/", capture_output=True, text=True
+    )
     if done.returncode != 0:
-        sys.exit(f"wheel.py: {' '.join(map(str, command))[:200]} ended with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
+        sys.exit(
+            f"wheel.py: {' '.join(map(str, command))[:200]} ended with "
+            f"{done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-4000:]}"
+        )
     return done.stdout
 
 
 def make_environment(folder: pathlib.Path) -> pathlib.Path:
-    """A fresh virtual environment that sees this Python's packages, but not a torch_ocl of theirs."""
+    """A fresh virtual environment that sees this Python's packages, but not a torch_ocl of
+    theirs."""
     call(sys.executable, "-m", "venv", "--without-pip", folder)
     packages = next(folder.glob("lib/python*/site-packages"))
     (packages / "torch_of_the_caller.pth").write_text(sysconfig.get_path("purelib") + "\n")
@@ -100,28 +137,50 @@ def make_environment(folder: pathlib.Path) -> pathlib.Path:
 
 def pip(python: pathlib.Path, *arguments: str | os.PathLike) -> None:
     """This Python's pip, at work in another environment."""
-    call(sys.executable, "-m", "pip", "--python", python, *arguments, "-q", "--disable-pip-version-check")
+    call(
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        python,
+        *arguments,
+        "-q",
+        "--disable-pip-version-check",
+    )
 
 
 def assemble(build: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
     """A wheel of a build tree's objects, the package's files and what pyproject.toml says of it."""
     call("cmake", "--install", build, "--component", "torch", "--prefix", folder / "tree")
-    shutil.copytree(PROJECT / "torch_ocl", folder / "tree/torch_ocl", dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        PROJECT / "torch_ocl",
+        folder / "tree/torch_ocl",
+        dirs_exist_ok=True,
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
     info = folder / f"tree/torch_ocl-{project['version']}.dist-info"
     info.mkdir()
     needs = "".join(f"Requires-Dist: {d}\n" for d in project["dependencies"])
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n{needs}")
-    (info / "WHEEL").write_text("Wheel-Version: 1.0\nGenerator: wheel.py\nRoot-Is-Purelib: false\nTag: py3-none-any\n")
+    (info / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n{needs}"
+    )
+    (info / "WHEEL").write_text(
+        "Wheel-Version: 1.0\nGenerator: wheel.py\nRoot-Is-Purelib: false\nTag: py3-none-any\n"
+    )
     groups = project["entry-points"].items()
-    (info / "entry_points.txt").write_text("".join(f"[{g}]\n" + "".join(f"{k} = {v}\n" for k, v in e.items()) for g, e in groups))
+    (info / "entry_points.txt").write_text(
+        "".join(f"[{g}]\n" + "".join(f"{k} = {v}\n" for k, v in e.items()) for g, e in groups)
+    )
     files = [f for f in sorted((folder / "tree").rglob("*")) if f.is_file()]
     names = [str(f.relative_to(folder / "tree")) for f in files]
     wheel = folder / f"torch_ocl-{project['version']}-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         for file, name in zip(files, names):
             archive.write(file, name)
-        archive.writestr(f"{info.name}/RECORD", "".join(f"{n},,\n" for n in [*names, f"{info.name}/RECORD"]))
+        archive.writestr(
+            f"{info.name}/RECORD", "".join(f"{n},,\n" for n in [*names, f"{info.name}/RECORD"])
+        )
     return wheel
 
 
@@ -139,29 +198,56 @@ def build(python: pathlib.Path, folder: pathlib.Path, isolated: bool) -> pathlib
 
 
 def check_content(wheel: pathlib.Path, folder: pathlib.Path, quick: bool) -> list[str]:
-    """Complaints about the files of the wheel and what its binaries need. The package's own files are read from the sources."""
+    """Complaints about the files of the wheel and what its binaries need. The package's own files
+    are read from the sources."""
     bad = []
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         archive.extractall(folder)
         modes = {n: archive.getinfo(n).external_attr >> 16 for n in names}
-    files = (f.relative_to(PROJECT) for f in (PROJECT / "torch_ocl").rglob("*") if f.is_file() and "__pycache__" not in f.parts)
+    files = (
+        f.relative_to(PROJECT)
+        for f in (PROJECT / "torch_ocl").rglob("*")
+        if f.is_file() and "__pycache__" not in f.parts
+    )
     sources = {str(f) for f in files}
     found = {kind: [n for n in names if n.startswith(kind)] for kind in BINARIES}
     bad += [f"{name} is missing" for name in sorted(sources - set(names))]
-    bad += [f"of {kind} there are {len(of_kind)}" for kind, of_kind in found.items() if len(of_kind) != 1]
+    bad += [
+        f"of {kind} there are {len(of_kind)}"
+        for kind, of_kind in found.items()
+        if len(of_kind) != 1
+    ]
     known = sources.union(*found.values())
     bad += [f"{n} should not be there" for n in names if n not in known and ".dist-info/" not in n]
-    if not any("ocl = torch_ocl:_autoload" in (folder / n).read_text() for n in names if n.endswith("entry_points.txt")):
+    if not any(
+        "ocl = torch_ocl:_autoload" in (folder / n).read_text()
+        for n in names
+        if n.endswith("entry_points.txt")
+    ):
         bad.append("there is no entry point torch.backends")
     for kind, of_kind in found.items():
         for name in of_kind:
             text = call("readelf", "-d", folder / name)
             needed = set(re.findall(r"NEEDED.*\[(.+)\]", text))
-            bad += [f"{name} needs {n}" for n in sorted(needed - BINARIES[kind]) if not (quick and BUNDLED.match(n))]
-            bad += [] if quick else [f"{name} has {path}" for path in re.findall(r"(?:RPATH|RUNPATH).*", text)]
-            bad += [f"{name} cannot be executed"] if name.endswith("-builder") and not modes[name] & 0o100 else []
-            print(f"  {name}: needs {', '.join(sorted(needed - SYSTEM)) or 'the C++ runtime alone'}")
+            bad += [
+                f"{name} needs {n}"
+                for n in sorted(needed - BINARIES[kind])
+                if not (quick and BUNDLED.match(n))
+            ]
+            bad += (
+                []
+                if quick
+                else [f"{name} has {path}" for path in re.findall(r"(?:RPATH|RUNPATH).*", text)]
+            )
+            bad += (
+                [f"{name} cannot be executed"]
+                if name.endswith("-builder") and not modes[name] & 0o100
+                else []
+            )
+            print(
+                f"  {name}: needs {', '.join(sorted(needed - SYSTEM)) or 'the C++ runtime alone'}"
+            )
     return bad
 
 
@@ -178,17 +264,30 @@ def check_damages(python: pathlib.Path, package: pathlib.Path) -> list[str]:
 
 
 def main() -> int:
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--isolated", action="store_true", help="let pip fetch what it builds with")
-    p.add_argument("--keep", type=lambda t: pathlib.Path(t).resolve(), help="copy the wheel into this folder")
-    p.add_argument("--quick", type=lambda t: pathlib.Path(t).resolve(), metavar="BUILD", help="put it together from this build tree")
+    p.add_argument(
+        "--keep", type=lambda t: pathlib.Path(t).resolve(), help="copy the wheel into this folder"
+    )
+    p.add_argument(
+        "--quick",
+        type=lambda t: pathlib.Path(t).resolve(),
+        metavar="BUILD",
+        help="put it together from this build tree",
+    )
     options = p.parse_args()
     checks = {k: v for k, v in CHECKS.items() if not options.quick or k in QUICK}
     damages = {} if options.quick else DAMAGES
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         python = make_environment(folder / "venv")
-        wheel = assemble(options.quick, folder) if options.quick else build(python, folder, options.isolated)
+        wheel = (
+            assemble(options.quick, folder)
+            if options.quick
+            else build(python, folder, options.isolated)
+        )
         bad = check_content(wheel, folder / "content", bool(options.quick))
         pip(python, "install", "--no-deps", "--no-index", wheel)
         package = next((folder / "venv").glob("lib/python*/site-packages/torch_ocl"))
@@ -198,7 +297,9 @@ def main() -> int:
         bad += check_damages(python, package) if damages else []
         pip(python, "uninstall", "-y", "torch_ocl")
         left = call(python, "-c", "import torch; print(hasattr(torch, 'ocl'))").strip()
-        bad += ["torch.ocl is there after uninstalling"] if left != "False" or package.exists() else []
+        bad += (
+            ["torch.ocl is there after uninstalling"] if left != "False" or package.exists() else []
+        )
         if options.keep:
             options.keep.mkdir(parents=True, exist_ok=True)
             shutil.move(wheel, options.keep / wheel.name)

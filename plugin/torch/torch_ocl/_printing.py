@@ -1,7 +1,8 @@
-"""How tensors of ``ocl`` are printed: from a copy on the CPU, where it is small enough to be printed whole.
+"""How tensors of ``ocl`` are printed: from a copy on the CPU, where it is small enough to be
+printed whole.
 
-PyTorch's printer looks at one element after the other, a launch and a wait each, and computes in float64, which
-many GPUs do not have.
+PyTorch's printer looks at one element after the other, a launch and a wait each, and computes in
+float64, which many GPUs do not have.
 """
 
 from collections.abc import Callable
@@ -27,7 +28,9 @@ def _text(original: Callable[..., str]) -> Callable[..., str]:
     return tensor_text
 
 
-def _widest(original: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[torch.Tensor], torch.Tensor]:
+def _widest(
+    original: Callable[[torch.Tensor], torch.Tensor],
+) -> Callable[[torch.Tensor], torch.Tensor]:
     def as_widest(tensor: torch.Tensor) -> torch.Tensor:
         if tensor.device.type == _NAME and _lacks_float64(tensor):
             return tensor.to(dtype=torch.float)

@@ -1,6 +1,7 @@
 """Makes ``ocl`` known to PyTorch: its name, ``torch.ocl``, ``torch.backends.ocl``, methods."""
 
 import atexit
+import os
 import sys
 
 import torch
@@ -24,6 +25,9 @@ def register() -> None:
             f"PyTorch has room for one out-of-tree device, and '{taken}' has taken it: "
             f"ocl and {taken} do not fit into one process"
         )
+    # PoCL up to 5 compiles a kernel once more for each local and global size, which the plugin's
+    # kernels, with local sizes of their own, gain nothing from. A user's own choice stays.
+    os.environ.setdefault("POCL_WORK_GROUP_SPECIALIZATION", "0")
     _adapter.load()
     from torch_ocl import _C, _borders, _printing, backends, ocl
 

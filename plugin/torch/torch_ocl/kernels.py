@@ -1,5 +1,7 @@
 """Custom kernels: OpenCL C compiled at run time and launched on tensors.
 
+::
+
     library = torch.ocl.compile_kernel('''
         __kernel void saxpy(__global float *y, __global const float *x, float a) {
           const size_t i = get_global_id(0);
@@ -9,8 +11,8 @@
     library.saxpy(y, x, 2.0)
 
 Launches go to the current stream like any operator, so they can be mixed with tensor code and used
-inside ``torch.autograd.Function``. A kernel sees memory, not shapes: pass contiguous tensors, or their
-strides as numbers.
+inside ``torch.autograd.Function``. A kernel sees memory, not shapes: pass contiguous tensors, or
+their strides as numbers.
 """
 
 from __future__ import annotations
@@ -98,10 +100,10 @@ class Kernel:
         """Enqueues the kernel.
 
         ``args`` go to the parameters in order. A tensor binds one parameter, a pointer to its first
-        element, or two, ``(__global T *base, ulong byte_offset)``, if the kernel has that many; then
-        its offset may be any. A number becomes the parameter's type. A list is copied to the device
-        in the type that the parameter points to. Bytes are passed by value: a packed structure, or
-        a vector.
+        element, or two, ``(__global T *base, ulong byte_offset)``, if the kernel has that many;
+        then its offset may be any. A number becomes the parameter's type. A list is copied to the
+        device in the type that the parameter points to. Bytes are passed by value: a packed
+        structure, or a vector.
 
         ``threads``: work-items in all, one to three dimensions; by default one for each element of
         the first tensor. ``group_size`` must divide it; by default the driver chooses.
@@ -115,12 +117,16 @@ class Kernel:
             cast = arg_casts if isinstance(arg_casts, str) else (arg_casts or {}).get(i)
             if cast is not None and isinstance(value, (bool, int, float)):
                 if cast not in _CASTS:
-                    raise ValueError(f"unknown cast {cast!r} of argument {i}; known are {', '.join(_CASTS)}")
+                    raise ValueError(
+                        f"unknown cast {cast!r} of argument {i}; known are {', '.join(_CASTS)}"
+                    )
                 letter = _CASTS[cast]
                 try:
                     values[i] = struct.pack("<" + letter, value if letter in "efd" else int(value))
                 except (struct.error, OverflowError) as error:
-                    raise ValueError(f"argument {i}: {value!r} is not a value of type {cast}") from error
+                    raise ValueError(
+                        f"argument {i}: {value!r} is not a value of type {cast}"
+                    ) from error
         if threads is None:
             first = next((a for a in args if isinstance(a, torch.Tensor)), None)
             if first is None:
@@ -148,7 +154,9 @@ class KernelLibrary:
         if name not in self._kernels:
             names = self._handle.names()
             if name not in names:
-                raise AttributeError(f"the library has no kernel {name!r}; it has: {', '.join(names) or 'none'}")
+                raise AttributeError(
+                    f"the library has no kernel {name!r}; it has: {', '.join(names) or 'none'}"
+                )
             self._kernels[name] = Kernel(self, name)
         return self._kernels[name]
 
@@ -160,9 +168,10 @@ class KernelLibrary:
 
 
 def compile_kernel(source: str, *, device: DeviceLike = None, options: str = "") -> KernelLibrary:
-    """Compiles OpenCL C for a device (the current one by default); its kernels are the result's attributes.
+    """Compiles OpenCL C for a device (the current one by default); its kernels are the result's
+    attributes.
 
-    ``options`` go to the OpenCL compiler, e.g. ``"-D N=4 -cl-fast-relaxed-math"``. A source that does
-    not compile is a SyntaxError with its line and the compiler's log.
+    ``options`` go to the OpenCL compiler, e.g. ``"-D N=4 -cl-fast-relaxed-math"``. A source that
+    does not compile is a SyntaxError with its line and the compiler's log.
     """
     return KernelLibrary(_C.compile_kernels(_index(device), source, options))

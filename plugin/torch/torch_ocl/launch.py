@@ -1,6 +1,7 @@
 """Runs a script with threads and cores chosen for OpenCL devices that are CPUs.
 
-usage: python -m torch_ocl.launch [--threads N] [--cores LIST | --node N] [--instances N] [--print] SCRIPT [ARGUMENT...]
+usage: python -m torch_ocl.launch [--threads N] [--cores LIST | --node N] [--instances N] [--print]
+SCRIPT [ARGUMENT...]
 
 The counterpart of ``torch.backends.xeon.run_cpu``, for CPU drivers (PoCL, Intel's): they read how
 many threads to make from environment variables, once, before any program could set them.

@@ -181,14 +181,17 @@ def _record_memory_history(
     if enabled is None:
         _C.memory_history_stop()
     else:
-        _C.memory_history_start(stacks == "python", max(1, int(max_entries)) if enabled == "all" else 0)
+        _C.memory_history_start(
+            stacks == "python", max(1, int(max_entries)) if enabled == "all" else 0
+        )
 
 
 def _snapshot() -> dict:
     """What was remembered, in the format of ``torch.cuda.memory._snapshot``.
 
-    https://pytorch.org/memory_viz and ``torch.cuda._memory_viz`` read it. Only memory that was allocated after
-    ``_record_memory_history`` is in it. Segments are the plugin's own business: each living allocation stands for one.
+    https://pytorch.org/memory_viz and ``torch.cuda._memory_viz`` read it. Only memory that was
+    allocated after ``_record_memory_history`` is in it. Segments are the plugin's own business:
+    each living allocation stands for one.
     """
     return _C.memory_snapshot()
 

@@ -1,26 +1,32 @@
-"""Traces of what the host calls and what the device does, for Perfetto or Chrome's ``about:tracing``.
+"""Traces of what the host calls and what the device does, for Perfetto or Chrome's
+``about:tracing``.
 
     with torch.ocl.profiler.profile("interval", path="step.json"):
         train_step()
 
-The file has a track for each thread (operators, program builds, ranges) and, for each device, one for each stream (kernels,
-copies with their bytes and GB/s) on the host's clock, arrows from calls to what they enqueued, and the memory in use. Open it
-at https://ui.perfetto.dev. While the profiler is on, streams use queues that stamp every command: launches cost more, results
-do not change. Nothing is measured, and nothing costs anything, while it is off. ``torch.profiler.record_function`` ranges
-are on the trace, too.
+The file has a track for each thread (operators, program builds, ranges) and, for each device, one
+for each stream (kernels, copies with their bytes and GB/s) on the host's clock, arrows from calls
+to what they enqueued, and the memory in use. Open it at https://ui.perfetto.dev. While the profiler
+is on, streams use queues that stamp every command: launches cost more, results do not change.
+Nothing is measured, and nothing costs anything, while it is off. ``torch.profiler.record_function``
+ranges are on the trace, too.
 
-``OCLTENSOR_TRACE_SIGNPOSTS`` traces a whole process, ``OCLTENSOR_LOG_PROFILE_INFO`` prints lines as operators run and tables
-at the end; both can be set at run time (``torch.backends.ocl.set_setting``). ``torch.profiler.profile`` with
-``ProfilerActivity.PrivateUse1`` shows the same kernels and copies in PyTorch's own tables and traces.
+``OCLTENSOR_TRACE_SIGNPOSTS`` traces a whole process, ``OCLTENSOR_LOG_PROFILE_INFO`` prints lines as
+operators run and tables at the end; both can be set at run time
+(``torch.backends.ocl.set_setting``). ``torch.profiler.profile`` with
+``ProfilerActivity.PrivateUse1`` shows the same kernels and copies in PyTorch's own tables and
+traces.
 
-With ``OCLTENSOR_CAPTURE_ENABLED=1`` in the environment a block can also be captured, to be run again elsewhere:
+With ``OCLTENSOR_CAPTURE_ENABLED=1`` in the environment a block can also be captured, to be run
+again elsewhere:
 
     with torch.ocl.profiler.opencl_capture("step.capture"):
         train_step()
 
-The file holds every program, launch and argument, what was in buffers before, and the results. ``ocltensor-replay FILE`` runs
-it again on any OpenCL device, without PyTorch and without the model's code, and says whether the results are the same, and how
-long each launch takes; ``--kernel-dir`` takes edited kernels, ``--export`` writes a bug report.
+The file holds every program, launch and argument, what was in buffers before, and the results.
+``ocltensor-replay FILE`` runs it again on any OpenCL device, without PyTorch and without the
+model's code, and says whether the results are the same, and how long each launch takes;
+``--kernel-dir`` takes edited kernels, ``--export`` writes a bug report.
 """
 
 from __future__ import annotations
@@ -48,15 +54,22 @@ __all__ = [
 ]
 
 
-def start(mode: str = "interval", wait_until_completed: bool = False, path: str | os.PathLike | None = None) -> None:
+def start(
+    mode: str = "interval",
+    wait_until_completed: bool = False,
+    path: str | os.PathLike | None = None,
+) -> None:
     """Begins a trace of all threads and devices.
 
     Args:
-        mode: "interval" (slices with a duration), "event" (points in time: a call's begin, a command's end), or
+        mode: "interval" (slices with a duration), "event" (points in time: a call's begin, a
+        command's end), or
             "interval,event".
-        wait_until_completed: synchronise the stream after each operator, so that its slice on the host's track lasts
+        wait_until_completed: synchronise the stream after each operator, so that its slice on the
+        host's track lasts
             until its work is done.
-        path: the file to write; by default ``ocltensor_trace_<process>_<number>.json`` in the current folder.
+        path: the file to write; by default ``ocltensor_trace_<process>_<number>.json`` in the
+        current folder.
 
     Raises:
         RuntimeError: another mode, a file that cannot be written, or a profiler that is on already.
@@ -68,7 +81,8 @@ def stop() -> None:
     """Waits for all streams and writes the trace.
 
     Raises:
-        RuntimeError: the profiler is off, or the file could not be written to its end; also what failed on a device
+        RuntimeError: the profiler is off, or the file could not be written to its end; also what
+        failed on a device
             meanwhile, once the file is written.
     """
     _C.profiler_stop()
@@ -81,7 +95,9 @@ def is_enabled() -> bool:
 
 @contextlib.contextmanager
 def profile(
-    mode: str = "interval", wait_until_completed: bool = False, path: str | os.PathLike | None = None
+    mode: str = "interval",
+    wait_until_completed: bool = False,
+    path: str | os.PathLike | None = None,
 ) -> Iterator[None]:
     """``start`` and ``stop`` around a block; the trace is written also if the block raises."""
     start(mode, wait_until_completed, path)
@@ -125,17 +141,21 @@ def is_capturing_opencl() -> bool:
 def opencl_capture(path: str | os.PathLike) -> Iterator[None]:
     """Captures what all threads enqueue in a block to one file, for ``ocltensor-replay``.
 
-    Begins and ends with a synchronisation of all streams. Buffers are read before their first use in the block, and again at
-    its end: the file takes about as much as the memory in use, results do not change. The file is written also if the block
-    raises. Setting ``OCLTENSOR_CAPTURE_ENABLED`` makes every launch of the process a little more expensive, captured or not.
+    Begins and ends with a synchronisation of all streams. Buffers are read before their first use
+    in the block, and again at its end: the file takes about as much as the memory in use, results
+    do not change. The file is written also if the block raises. Setting
+    ``OCLTENSOR_CAPTURE_ENABLED`` makes every launch of the process a little more expensive,
+    captured or not.
 
     Args:
         path: the file to write; one that exists is replaced.
 
     Raises:
-        RuntimeError: ``OCLTENSOR_CAPTURE_ENABLED=1`` was not set when the process began to use OpenCL; a capture is on
-            already; the file cannot be written; at the end, if recording failed on the way (a full disk, a lost device):
-            the file is removed then, and the block itself has run as without a capture.
+        RuntimeError: ``OCLTENSOR_CAPTURE_ENABLED=1`` was not set when the process began to use
+        OpenCL; a capture is on
+            already; the file cannot be written; at the end, if recording failed on the way (a full
+            disk, a lost device): the file is removed then, and the block itself has run as without
+            a capture.
     """
     _C.capture_start(os.fspath(path))
     try:
@@ -145,15 +165,18 @@ def opencl_capture(path: str | os.PathLike) -> Iterator[None]:
 
 
 def statistics() -> dict[str, list[dict]]:
-    """Sums over everything recorded since the process began or ``reset_statistics``; waits for the devices.
+    """Sums over everything recorded since the process began or ``reset_statistics``; waits for the
+    devices.
 
-    Recorded is what runs while a trace is taken, while ``OCLTENSOR_LOG_PROFILE_INFO`` is not 0, or under ``torch.profiler``.
+    Recorded is what runs while a trace is taken, while ``OCLTENSOR_LOG_PROFILE_INFO`` is not 0, or
+    under ``torch.profiler``.
 
     Returns:
-        Lists of rows, longest total first, under ``"operators"``, ``"kernels"`` and ``"copies"`` (by direction), whose times
-        are the device's, and ``"fallbacks"``, ``"builds"``, ``"loads"`` (programs from the disk cache) and ``"hits"``
-        (programs found in memory), whose times are the host's. A row has ``name``, ``count``, ``total_ms``, ``mean_ms``,
-        ``max_ms``, ``host_ms`` (of the calls) and ``bytes`` (copied).
+        Lists of rows, longest total first, under ``"operators"``, ``"kernels"`` and ``"copies"``
+        (by direction), whose times are the device's, and ``"fallbacks"``, ``"builds"``, ``"loads"``
+        (programs from the disk cache) and ``"hits"`` (programs found in memory), whose times are
+        the host's. A row has ``name``, ``count``, ``total_ms``, ``mean_ms``, ``max_ms``,
+        ``host_ms`` (of the calls) and ``bytes`` (copied).
     """
     return _C.profiler_statistics()
 

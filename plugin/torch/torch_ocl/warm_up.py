@@ -1,8 +1,9 @@
 """Warming up: the programs that a model needs are built side by side, before its first real step.
 
 A rehearsal calls the model on a stream of its own, where work is done up to the first kernel whose
-program is missing; from there on programs are only noted. Those are built, by several processes where
-the driver's compiler does one at a time, and the model is called again, until nothing is missing.
+program is missing; from there on programs are only noted. Those are built, by several processes
+where the driver's compiler does one at a time, and the model is called again, until nothing is
+missing.
 """
 
 import contextlib
@@ -40,16 +41,17 @@ def warmup(
 ) -> WarmUp:
     """Builds every program that a call of ``model`` needs, side by side, and runs it once.
 
-    Worth its while where compiling is slow and nothing is in the cache on disk yet: on a new machine,
-    after a change of the driver, in a container. Shapes are not compiled in, so inputs of another
-    size mostly need no further program.
+    Worth its while where compiling is slow and nothing is in the cache on disk yet: on a new
+    machine, after a change of the driver, in a container. Shapes are not compiled in, so inputs of
+    another size mostly need no further program.
 
     A module is called as a copy that shares its parameters, with copies of the inputs, as what it
-    computes before the last call is wrong. Gradients, parameters, the optimizer's state and the states
-    of random generators are as before afterwards. The model must stay on the current stream.
+    computes before the last call is wrong. Gradients, parameters, the optimizer's state and the
+    states of random generators are as before afterwards. The model must stay on the current stream.
 
     Args:
-        model: a module, or any function of tensors on an ocl device; a function must not keep tensors
+        model: a module, or any function of tensors on an ocl device; a function must not keep
+        tensors
             from one call to the next.
         inputs: its positional arguments; a single tensor need not be wrapped.
         kwargs: its keyword arguments.
@@ -57,8 +59,8 @@ def warmup(
             ``loss`` or ``optimizer`` is given, and gradients are enabled.
         loss: a scalar tensor of the model's result, to run backward from; None: the sum of its
             tensors that require a gradient.
-        optimizer: makes two steps after backward, which are undone; its parameters are copied for that.
-        progress: whether to show a line on standard error; None: if that is a terminal.
+        optimizer: makes two steps after backward, which are undone; its parameters are copied for
+        that. progress: whether to show a line on standard error; None: if that is a terminal.
 
     Raises RuntimeError where nothing is on an ocl device, where a module cannot be copied, or where
     the model fails.
@@ -131,7 +133,8 @@ def _device_index(values: Sequence[Any]) -> int:
 
 
 def _copy_of(model: Callable[..., Any]) -> Callable[..., Any]:
-    """A module with the same parameters, and copies of all else: of buffers, and of what it may keep."""
+    """A module with the same parameters, and copies of all else: of buffers, and of what it may
+    keep."""
     if not isinstance(model, torch.nn.Module):
         return model
     try:
@@ -160,7 +163,8 @@ def _sum(result: Any) -> torch.Tensor:
     ]
     if not parts:
         raise RuntimeError(
-            "warmup: no tensor of the model's result requires a gradient; pass backward=False or loss="
+            "warmup: no tensor of the model's result requires a gradient; pass backward=False or "
+            "loss="
         )
     return torch.stack([part.float() for part in parts]).sum() if len(parts) > 1 else parts[0]
 

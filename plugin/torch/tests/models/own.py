@@ -151,7 +151,9 @@ class Graph(nn.Module):
         source, target = edges
         x = F.gelu(self.first(nodes))
         x = x + torch.zeros_like(x).index_add(0, target, self.second(x)[source])
-        degree = torch.zeros_like(x[:, 0]).scatter_add(0, target, torch.ones_like(target, dtype=x.dtype))
+        degree = torch.zeros_like(x[:, 0]).scatter_add(
+            0, target, torch.ones_like(target, dtype=x.dtype)
+        )
         mean = torch.zeros_like(x).scatter_add(0, target[:, None].expand(-1, 24), x[source])
         x = F.layer_norm(x + mean / degree.clamp(min=1)[:, None], (24,))
         score = F.leaky_relu(self.score(torch.cat([x[source], x[target]], 1)).squeeze(1))

@@ -14,7 +14,8 @@ float64, so the tolerance need not be guessed per model:
   thousandth of the model's largest one: the bias of a convolution before BatchNorm has a gradient
   of exactly zero, and what float32 leaves there is noise on both sides.
 - CEILING bounds that allowance for gradients: a CPU that is itself lost excuses nothing.
-- the derivative of a ReLU or a maximum jumps, and among a million inputs one may lie within rounding
+- the derivative of a ReLU or a maximum jumps, and among a million inputs one may lie within
+rounding
   of the jump; then all gradients before it differ by a thousandth. A wrong kernel is wrong with all
   weights, so gradients that fail are measured with up to DRAWS draws; the table says which passed.
   Where none does (ResNet-50: always some input at a jump, on the CPU too), the device computes in

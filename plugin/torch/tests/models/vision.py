@@ -1,6 +1,7 @@
 """Image models: transformers' classes made small, and MobileNetV3 written here.
 
-timm would be another source; it needs torchvision, whose PyPI build does not load beside a CPU torch.
+timm would be another source; it needs torchvision, whose PyPI build does not load beside a CPU
+torch.
 """
 
 from __future__ import annotations

@@ -15,7 +15,8 @@ choice of algorithms
     ``verbose``; ``matmul``, ``preferred_blas_library``, ``preferred_linalg_library``; what there
     is, and what ran: ``algorithms``, ``last_choices``, ``measurements``, ``algorithms_disabled``
 kernel providers and operators
-    ``all_providers``, ``available_providers``, and a controller each (``portable``, ``ptx``, ...);
+    ``all_providers``, ``available_providers``, and a controller each (``portable``,
+    ``nvidia_hopper``);
     ``disable_operations``, ``enable_operations``, ``operations_disabled``
 attention
     ``enable_flash_sdp``, ``can_use_efficient_attention`` and so on, as in ``torch.backends.cuda``
@@ -28,10 +29,11 @@ import sys
 import types
 from typing import Any
 
+from torch._C import _SDPAParams as SDPAParams
+
 from torch_ocl import _C
 from torch_ocl.backends import _providers
 from torch_ocl.backends._attention import (
-    SDPAParams,
     allow_fp16_bf16_reduction_math_sdp,
     can_use_efficient_attention,
     can_use_flash_attention,
@@ -46,7 +48,6 @@ from torch_ocl.backends._attention import (
     sdp_kernel,
 )
 from torch_ocl.backends._fft import FftPlanCache, FftPlanCacheManager
-from torch_ocl.backends._later import cusparselt, quantized, weight_int4, weight_int8
 from torch_ocl.backends._matmul import (
     BF16,
     FP16,
@@ -91,7 +92,6 @@ __all__ = [
     "benchmark_limit",
     "can_use_efficient_attention",
     "can_use_flash_attention",
-    "cusparselt",
     "deterministic",
     "disable_dispatch_keys",
     "disable_operations",
@@ -124,14 +124,11 @@ __all__ = [
     "operations_disabled",
     "preferred_blas_library",
     "preferred_linalg_library",
-    "quantized",
     "sdp_kernel",
     "set_setting",
     "settings",
     "verbose",
     "version",
-    "weight_int4",
-    "weight_int8",
 ]
 
 matmul = MatmulModule()
@@ -227,6 +224,13 @@ def verbose(level: int = 1) -> Scope:
     return Scope(lambda: [("OCLTENSOR_VERBOSE", str(int(level)))])
 
 
+# What torch.backends has and this device has no kernels for: who asks is told so.
+_ABSENT = {
+    "cusparselt": "2:4 semi-structured sparse matrices",
+    "quantized": "quantized tensors",
+}
+
+
 class _Module(types.ModuleType):
     """The module's class: switches as attributes."""
 
@@ -249,7 +253,8 @@ class _Module(types.ModuleType):
     )
     keep_measurements = BoolSwitch(
         "OCLTENSOR_KEEP_MEASUREMENTS",
-        "Whether what ``benchmark`` measured is kept in the cache folder and chosen by, here and in "
+        "Whether what ``benchmark`` measured is kept in the cache folder and chosen by, here and "
+        "in "
         "later processes, also where ``benchmark`` is off. ``forget_measurements()`` removes it.",
     )
     immediate = BoolSwitch(
@@ -273,7 +278,8 @@ class _Module(types.ModuleType):
                 return _providers.controller(name)
             except (RuntimeError, ValueError):  # no plugin, or no provider
                 pass
-        raise AttributeError(f"module 'torch.backends.ocl' has no attribute {name!r}")
+        why = f": there are no kernels for {_ABSENT[name]}" if name in _ABSENT else ""
+        raise AttributeError(f"module 'torch.backends.ocl' has no attribute {name!r}{why}")
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not name.startswith("_") and name not in self.__dict__ and not hasattr(_Module, name):

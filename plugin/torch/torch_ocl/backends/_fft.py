@@ -25,8 +25,7 @@ class FftPlanCache:
     def max_size(self, value: int) -> None:
         if value != 0:
             raise RuntimeError(
-                "Fourier transforms on ocl have no plans that could be kept (the provider vkfft, "
-                "which would need them, is not part of this version): max_size is 0"
+                "Fourier transforms on ocl have no plans that could be kept: max_size is 0"
             )
 
     def clear(self) -> None:

@@ -46,9 +46,9 @@ class MatmulModule:
     """``torch.backends.ocl.matmul``, as ``torch.backends.cuda.matmul``.
 
     Sums of 16-bit products are kept in float32. ``allow_*_reduced_precision_reduction = True``
-    permits partial sums in the 16-bit type, which lets the algorithm ``matmul.split`` cut few long
-    sums into pieces; ``= (True, False)`` permits the rounding but not the cutting (split-K). The
-    default is ``(False, True)``, not CUDA's ``(True, True)``.
+    permits partial sums in the 16-bit type, which lets the algorithm ``matmul.split_k`` cut few
+    long sums into pieces; ``= (True, False)`` permits the rounding but not the cutting (split-K).
+    The default is ``(False, True)``, not CUDA's ``(True, True)``.
     """
 
     allow_tf32 = BoolSwitch(
@@ -80,8 +80,8 @@ def preferred_blas_library(backend: str | None = None) -> str:
     """The library for matrix products: asked for, or, with an argument, set.
 
     ``"default"`` takes matrix units where a provider has them; ``"portable"`` the kernels in OpenCL
-    C (``OCLTENSOR_PREFER_OPENCL=1``). ``"matrix_unit"`` and ``"clblast"`` are RuntimeErrors, with
-    the reason, where no provider has them.
+    C (``OCLTENSOR_PREFER_OPENCL=1``). ``"matrix_unit"`` is a RuntimeError, with the reason, where
+    no provider's matrix units are there.
     """
     if backend is not None:
         rows = [row for row in provider_rows() if row.library]

@@ -2,9 +2,9 @@
 
 import contextlib
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Any, Callable
+from typing import Any
 
 import torch
 
