@@ -1,10 +1,13 @@
-"""Keeps README.md true: its C++ example is what the test builds and runs, its settings table is config.def's.
+"""Keeps texts true: the C++ example of README.md is what the test builds and runs, the settings
+table is config.def's.
 
 usage: readme.py extract README.md OUT.cpp       the first C++ block
-       readme.py expect README.md PROGRAM        runs PROGRAM and compares with the text block after it
-       readme.py settings README.md config.def   fails unless the table is the generated one
-       readme.py write-settings README.md config.def
-       readme.py variables tests/README.md config.def    fails unless every variable has a test that exists
+       readme.py expect README.md PROGRAM        runs PROGRAM and compares with the text block after
+       it readme.py settings SETTINGS.md config.def   fails unless the table is the generated one
+       readme.py write-settings SETTINGS.md config.def
+       readme.py variables tests/README.md config.def    fails unless every variable has a test that
+       exists readme.py prose README.md ROOT            fails on measured figures outside bench/,
+       wide lines, dead links, a long front page
 """
 
 import difflib
@@ -13,6 +16,16 @@ import re
 import subprocess
 import sys
 
+FRONT_PAGE_LINES, COLUMNS = 110, 120
+# A measurement dates; it belongs to bench/RESULTS.md and bench/history.md. Sizes, tolerances and
+# versions do not.
+FIGURE = re.compile(
+    r"\b\d[\d.]* ?(?:ns|us|\u00b5s|ms|s|seconds|minutes|hours|[kMGT]B/s"
+    r"|[kMGT]?FLOPS?|[kMGT]?FLOP/s|%)(?![\w/-])"
+    r"|\b\d+(?:\.\d+)? ?times (?:as|faster|slower|torch)|\b\d+\.\d+ ?x\b|\bx "
+    r"?\d+\.\d+|(?:faster|slower) by \d"
+)
+GENERATED = ("plugin/torch/OPERATORS.md", "plugin/torch/ERRORS.md")
 BEGIN, END = "<!-- settings:", "<!-- end of settings -->"
 
 
@@ -22,7 +35,10 @@ def block(text: str, language: str) -> str:
 
 def table(definitions: str) -> str:
     rows = ["| variable | default | accepted | meaning |", "|---|---|---|---|"]
-    for m in re.finditer(r'OCLTENSOR_KNOB\(\w+,\s*"(\w+)",\s*\w+,\s*"([^"]*)",[^"]*"([^"]*)",\s*"([^"]*)"\)', definitions):
+    for m in re.finditer(
+        r'OCLTENSOR_KNOB\(\w+,\s*"(\w+)",\s*\w+,\s*"([^"]*)",[^"]*"([^"]*)",\s*"([^"]*)"\)',
+        definitions,
+    ):
         name, default, accepted, meaning = m.groups()
         rows.append(f"| `{name}` | {f'`{default}`' if default else ''} | {accepted} | {meaning} |")
     return "\n".join(rows)
@@ -36,7 +52,8 @@ def with_table(readme: str, definitions: str) -> str:
 
 
 def check_variables(readme: str, definitions: str, root: pathlib.Path) -> None:
-    """Every variable of config.def has a row, whose file has a test of the name given (Class.test or a name)."""
+    """Every variable of config.def has a row, whose file has a test of the name given (Class.test
+    or a name)."""
     rows = dict(re.findall(r"^\| `(OCLTENSOR_\w+)` \| (.*?) \|", readme, re.M))
     wanted = re.findall(r'OCLTENSOR_KNOB\(\w+,\s*"(\w+)"', definitions)
     problems = [f"{name} has no row" for name in wanted if name not in rows]
@@ -54,6 +71,43 @@ def check_variables(readme: str, definitions: str, root: pathlib.Path) -> None:
         sys.exit("tests/README.md, table of variables:\n" + "\n".join(problems))
 
 
+def check_prose(front: str, root: pathlib.Path) -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", "*.md"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    files = [
+        f
+        for f in listed.stdout.split()
+        if not f.startswith("bench/") and f not in GENERATED and (root / f).is_file()
+    ]
+    problems = []
+    if len(front.splitlines()) > FRONT_PAGE_LINES:
+        problems.append(f"README.md has more than {FRONT_PAGE_LINES} lines")
+    if len(files) < 30:
+        problems.append(f"only {len(files)} texts were found")
+    for name in files:
+        code = False
+        for number, line in enumerate((root / name).read_text().splitlines(), 1):
+            code ^= line.lstrip().startswith("```")
+            for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", line) if not code else ():
+                if not ((root / name).parent / target).exists():
+                    problems.append(f"{name}:{number}: the link to {target} leads nowhere")
+            bare = re.sub(r"\]\([^)]*\)|<http[^>]*>", "", line)
+            if not code and not bare.lstrip().startswith("|") and len(bare) > COLUMNS:
+                problems.append(f"{name}:{number}: {len(bare)} columns, more than {COLUMNS}")
+            found = FIGURE.search(re.sub(r"`[^`]*`", "", line))
+            if found and not code and name != "CHANGELOG.md":
+                problems.append(
+                    f"{name}:{number}: '{found[0]}' is a measured figure, which belongs to bench/"
+                )
+    if problems:
+        sys.exit("\n".join(problems))
+
+
 def main() -> None:
     command, readme_path, other = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
     readme = readme_path.read_text()
@@ -63,15 +117,25 @@ def main() -> None:
         got = subprocess.run([other], capture_output=True, text=True, check=True).stdout
         want = block(readme, "text")
         if got != want:
-            sys.exit("README.md shows another output:\n" + "\n".join(difflib.ndiff(want.split("\n"), got.split("\n"))))
+            sys.exit(
+                "README.md shows another output:\n"
+                + "\n".join(difflib.ndiff(want.split("\n"), got.split("\n")))
+            )
+    elif command == "prose":
+        check_prose(readme, pathlib.Path(other))
     elif command == "variables":
-        check_variables(readme, pathlib.Path(other).read_text(), readme_path.resolve().parent.parent)
+        check_variables(
+            readme, pathlib.Path(other).read_text(), readme_path.resolve().parent.parent
+        )
     elif command in ("settings", "write-settings"):
         wanted = with_table(readme, pathlib.Path(other).read_text())
         if command == "write-settings":
             readme_path.write_text(wanted)
         elif wanted != readme:
-            sys.exit("README.md: the settings table is not config.def's; run tests/readme/readme.py write-settings")
+            sys.exit(
+                f"{readme_path.name}: the table is not config.def's; run tests/readme/readme.py "
+                f"write-settings"
+            )
     else:
         sys.exit(__doc__)
 
