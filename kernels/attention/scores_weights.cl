@@ -2,8 +2,7 @@
 // (MASK: 0 none, 1 false means minus infinity, 2 a number of type M is added). A row whose scores are all
 // minus infinity gets zeros. SUMS: the rows' log-sum-exp is stored, too. DROPOUT: weights are dropped after
 // that. A work-item takes rows on CPU drivers; on GPUs a work-group of GROUP_SIZE takes one or a few.
-// BF16_PARTS:
-// weights go to three bf16 parts instead, in lines of multiples of 8; if a word equals `stop`, their
+// BF16_PARTS: weights go to three bf16 parts instead, in lines of multiples of 8; if a word equals `stop`, their
 // products are made in plain float, and they stay where they are.
 #include "types.h"
 #include "exp.h"
@@ -65,7 +64,7 @@ ONE_ITEM __kernel void weights(__global void *score_base, ulong score_offset, __
 #if BF16_PARTS
 #include "bf16_parts.h"
 #define PLANE_ARGUMENTS \
-  __global void *bf16_part_base, ulong bf16_part_offset, __global const void *stop_base,
+  __global void *bf16_part_base, ulong bf16_part_offset, __global const void *stop_base, \
       ulong stop_offset, uint stop,
 #else
 #define PLANE_ARGUMENTS
