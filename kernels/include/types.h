@@ -11,7 +11,9 @@
 // All that kernels call is inlined. Where a processor's registers are narrower than 16 elements (no
 // AVX-512), clang warns that functions of such vectors depend on them, and PoCL prints that it did.
 #ifdef __clang__
+#if __has_warning("-Wpsabi")  // NVIDIA's compiler does not know it, and would say so
 #pragma clang diagnostic ignored "-Wpsabi"
+#endif
 #endif
 
 #define CAT_(a, b) a##b
