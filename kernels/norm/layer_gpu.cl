@@ -50,11 +50,13 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void layer_norm(
     long n, long lanes_, ulong eps_) {
   PROLOGUE
   __global const STYPE(W) *b = AT_CONST(W, b_base, b_offset);
+#ifdef HELD
+  T held[16];
+  TAKE(X, held, x)  // before the pivot, whose elements are among them: one wait for memory
+#endif
   const T pivot = r < rows ? PIVOT(X, x, 0, n) : (T)0;
   T sum = 0;
 #ifdef HELD
-  T held[16];
-  TAKE(X, held, x)
   UNROLL for (int k = 0; k < 16; ++k) held[k] -= pivot;
 #endif
   EACH sum += X_OF(i); LAST
