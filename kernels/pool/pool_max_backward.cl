@@ -7,7 +7,7 @@
 
 typedef CTYPE(A) T;
 
-// A work-item takes elements. INDEX: the type that counts them, uint where they are below 2^31.
+// A work-item takes elements. INDEX: the type that counts elements of both, uint where they are below 2^31.
 GROUP __kernel void gather(__global void *in_base, ulong in_offset, __global const void *out_base,
                            ulong out_offset, __global const void *index_base, ulong index_offset,
                            const PoolParams p) {
@@ -21,11 +21,11 @@ GROUP __kernel void gather(__global void *in_base, ulong in_offset, __global con
     const int x0 = first_window(x, p.padding[1], (p.kernel_size[1] - 1) * p.dilation[1] + 1, p.stride[1]);
     const int y1 = last_window(y, p.padding[0], p.stride[0], p.out[0]);
     const int x1 = last_window(x, p.padding[1], p.stride[1], p.out[1]);
-    const long first = (long)plane * p.out[0] * p.out[1];
+    const INDEX first = plane * p.out[0] * p.out[1];
     T sum = 0;
     for (int oy = y0; oy <= y1; ++oy)
       for (int ox = x0; ox <= x1; ++ox) {
-        const long o = first + (long)oy * p.out[1] + ox;
+        const INDEX o = first + (INDEX)oy * p.out[1] + ox;
         if (indices[o] == mine) sum += LOAD(A, out, o);
       }
     STORE(A, in, i, sum);

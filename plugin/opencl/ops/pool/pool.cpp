@@ -2,6 +2,8 @@
 // planes.
 #include "pool.h"
 
+#include <algorithm>
+
 #include "base/infer/common.h"
 #include "call/division.h"
 #include "kernel_sources.h"
@@ -43,9 +45,9 @@ PoolParams params_for(const OpCall& call, TensorView self, TensorView result, si
   return p;
 }
 
-Defines pool_defines(DType type, int64_t pieces) {
+Defines pool_defines(DType type, int64_t elements) {
   Defines d;
-  d.type("A", type).set("INDEX", pieces < INT32_MAX ? "uint" : "ulong");
+  d.type("A", type).set("INDEX", elements < INT32_MAX ? "uint" : "ulong");
   return d;
 }
 
@@ -164,8 +166,9 @@ const char* refuse_spread(const OpCall&, const MaxGradient& pool) {
 }
 void launch_max_gradient(const OpCall& call, const MaxGradient& pool, const char* function,
                          int64_t pieces) {
+  const int64_t elements = std::max(pool.out.numel(), pool.in.numel());
   Launch launch = call.launch(kernel_sources::pool_pool_max_backward, function,
-                              pool_defines(pool.out.dtype(), pool.out.numel()));
+                              pool_defines(pool.out.dtype(), elements));
   bind(launch, pool.out);
   bind(launch, pool.in);
   bind(launch, pool.indices);
