@@ -43,12 +43,12 @@ __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) __kernel void deltas(
 
 #if BF16_PARTS
 #include "bf16_parts.h"
-#define PLANE_ARGUMENTS                                                                           \
+#define PART_ARGUMENTS                                                                           \
   __global void *weight_bf16_parts_base, ulong weight_bf16_parts_offset,                                     \
       __global void *grad_bf16_parts_base,                                                                   \
       ulong grad_bf16_parts_offset, __global const void *stop_base, ulong stop_offset, uint stop,
 #else
-#define PLANE_ARGUMENTS
+#define PART_ARGUMENTS
 #endif
 
 // Items of a group share a row on GPUs; CPU_STYLE: an item takes per_item rows. BF16_PARTS: as in
@@ -56,7 +56,7 @@ __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) __kernel void deltas(
 __kernel void gradients(__global void *score_base, ulong score_offset, __global void *grad_base,
                         ulong grad_offset, __global const void *mask_base, ulong mask_offset,
                         __global const void *sum_base, ulong sum_offset, __global const void *delta_base,
-                        ulong delta_offset, PLANE_ARGUMENTS const AttentionParams p) {
+                        ulong delta_offset, PART_ARGUMENTS const AttentionParams p) {
 #if CPU_STYLE
   const long r0 = get_global_id(0) * p.per_item, r1 = min((long)p.rows, r0 + p.per_item), j0 = 0, step = 1;
 #else

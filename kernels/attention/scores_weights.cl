@@ -2,8 +2,8 @@
 // (MASK: 0 none, 1 false means minus infinity, 2 a number of type M is added). A row whose scores are all
 // minus infinity gets zeros. SUMS: the rows' log-sum-exp is stored, too. DROPOUT: weights are dropped after
 // that. A work-item takes rows on CPU drivers; on GPUs a work-group of GROUP_SIZE takes one or a few.
-// BF16_PARTS: weights go to three bf16 parts instead, in lines of multiples of 8; if a word equals `stop`, their
-// products are made in plain float, and they stay where they are.
+// BF16_PARTS: weights go to three bf16 parts instead, in lines of multiples of 8; if a word equals `stop`,
+// their products are made in plain float, and they stay where they are.
 #include "types.h"
 #include "exp.h"
 typedef CTYPE(COMPUTE) T;
@@ -63,18 +63,18 @@ ONE_ITEM __kernel void weights(__global void *score_base, ulong score_offset, __
 #else
 #if BF16_PARTS
 #include "bf16_parts.h"
-#define PLANE_ARGUMENTS \
+#define PART_ARGUMENTS \
   __global void *bf16_part_base, ulong bf16_part_offset, __global const void *stop_base, \
       ulong stop_offset, uint stop,
 #else
-#define PLANE_ARGUMENTS
+#define PART_ARGUMENTS
 #endif
 
 // LANES work-items (a power of two) share a row. HELD: a lane's elements, which it keeps in registers; 0:
 // they stay in memory.
 __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) __kernel void weights(
     __global void *score_base, ulong score_offset, __global const void *mask_base, ulong mask_offset,
-    __global void *sum_base, ulong sum_offset, PLANE_ARGUMENTS const AttentionParams p) {
+    __global void *sum_base, ulong sum_offset, PART_ARGUMENTS const AttentionParams p) {
   __local T shared[GROUP_SIZE];
   const uint id = get_local_id(0), lane = id % LANES;
   const long row = (long)get_group_id(0) * (GROUP_SIZE / LANES) + id / LANES;
