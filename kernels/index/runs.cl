@@ -43,6 +43,8 @@
 #define KEY_AT(k) keys[k]
 #endif
 
+#define STARTS_FROM_TARGET (LEVEL == 0 && !FIRST)
+
 #if LEVEL == 1 && MEAN
 // Where the first key lies that is not below `key`.
 INLINE long lower_bound(__global const long *sorted, long count, long key) {
@@ -113,21 +115,32 @@ GROUP __kernel void runs(__global void *target_base, ulong target_offset, __glob
       long key[BATCH + 1];
       T v[BATCH][LANES];
       UNROLL for (int j = 0; j <= BATCH; ++j) key[j] = at + j < p.count ? KEY_AT(at + j) : NOWHERE;
+      // A batch is loaded without conditions, so that there is one wait for its numbers: those that have
+      // no place are not used.
       UNROLL for (int j = 0; j < BATCH; ++j) {
-        if ((ulong)key[j] >= (ulong)p.blocks) continue;
+        const long k = BATCH == 1 ? at : min(at + j, (long)p.count - 1);
+        if (BATCH == 1 && (ulong)key[j] >= (ulong)p.blocks) continue;
 #if LEVEL == 0
 #if CPU_STYLE
         if (at + AHEAD < high)
           PREFETCH(source +
                    ((group * p.length + SOURCE_OF(POSITION(at + AHEAD))) * p.block + b) * p.source_step);
 #endif
-        const long from = ((group * p.length + SOURCE_OF(POSITION(at + j))) * p.block + b) * p.source_step;
+        const long from = ((group * p.length + SOURCE_OF(POSITION(k))) * p.block + b) * p.source_step;
         UNROLL for (int w = 0; w < LANES; ++w)
-          v[j][w] = SCALED(TO(A, LOAD(S, source, from + w * p.source_step))) FACTOR(at + j);
+          v[j][w] = SCALED(TO(A, LOAD(S, source, from + w * p.source_step))) FACTOR(k);
 #else
-        UNROLL for (int w = 0; w < LANES; ++w) v[j][w] = LOAD(A, source, (at + j) * p.lanes + lane + w);
+        UNROLL for (int w = 0; w < LANES; ++w) v[j][w] = LOAD(A, source, k * p.lanes + lane + w);
 #endif
       }
+#if STARTS_FROM_TARGET
+      T start[BATCH][LANES];
+      UNROLL for (int j = 0; j < BATCH; ++j) {
+        const long place = BATCH == 1 || (ulong)key[j] < (ulong)p.blocks ? key[j] : 0;
+        if (BATCH == 1 && ((ulong)key[j] >= (ulong)p.blocks || at != head)) continue;
+        UNROLL for (int w = 0; w < LANES; ++w) start[j][w] = LOAD(A, target, place * p.block + w);
+      }
+#endif
       UNROLL for (int j = 0; j < BATCH; ++j) {
         const long k = at + j, next = k + 1;
         if ((ulong)key[j] >= (ulong)p.blocks) {
@@ -139,9 +152,9 @@ GROUP __kernel void runs(__global void *target_base, ulong target_offset, __glob
           UNROLL for (int w = 0; w < LANES; ++w) sum[w] = COMBINE(sum[w], v[j][w]);
         } else {
           UNROLL for (int w = 0; w < LANES; ++w) sum[w] = v[j][w];
-#if LEVEL == 0 && !FIRST
+#if STARTS_FROM_TARGET
           if (!whole && !(before && k == low))
-            UNROLL for (int w = 0; w < LANES; ++w) sum[w] = COMBINE(LOAD(A, own, w), sum[w]);
+            UNROLL for (int w = 0; w < LANES; ++w) sum[w] = COMBINE(start[j][w], sum[w]);
 #endif
         }
         if (next != high && next != middle && key[j + 1] == key[j]) continue;
