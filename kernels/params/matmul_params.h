@@ -1,5 +1,5 @@
-// Parameters of the matrix products: c[m,n] = alpha * sum_k a[m,k] * b[k,n] + beta * s[m,n], per
-// batch. Strides count elements and may be anything; alpha and beta are bits in the compute type.
+// Parameters of the matrix products: c[m,n] = alpha * sum_k a[m,k] * b[k,n] + beta * s[m,n], per batch.
+// Strides count elements and may be anything; alpha and beta are bits in the compute type.
 #ifndef OCLTENSOR_MATMUL_PARAMS_H
 #define OCLTENSOR_MATMUL_PARAMS_H
 #include "host_types.h"

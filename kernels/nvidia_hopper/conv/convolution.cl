@@ -1,13 +1,12 @@
 // Convolution on Hopper's matrix units without columns in memory: a product whose k runs over taps and
-// channels, the loop and the barriers of matmul/product.cl. The map with windows lies channels last (as bf16
-// parts
-// of bf16 where it is float32: operands.cl); one copy of the engine's im2col mode brings consecutive
-// positions x 128 bytes of channels of one tap: the window's step, the zeros around the map, the ends of rows
-// and images are the engine's. Bf16Parts follow each other as further images.
-// Defines: those of hopper_tile.h but A_ALONG_K and B_ALONG_K; WEIGHT 0: forward, and data (the same product
-// on `small`; a launch for each remainder of positions by the stride): positions x channels of the other
-// side, k = (tap, channel). WEIGHT 1: the gradient of weights: channels of `small` x (tap, channel of `big`),
-// k = positions of all images, as sums for sum.cl. PARTIAL (1, of 16-bit types: sums of pieces are
+// channels, the loop and the barriers of matmul/product.cl. The map with windows lies channels last (as
+// bf16 parts of bf16 where it is float32: operands.cl); one copy of the engine's im2col mode brings
+// consecutive positions x 128 bytes of channels of one tap: the window's step, the zeros around the map,
+// the ends of rows and images are the engine's. Bf16Parts follow each other as further images.
+// Defines: those of hopper_tile.h but A_ALONG_K and B_ALONG_K; WEIGHT 0: forward, and data (the same
+// product on `small`; a launch for each remainder of positions by the stride): positions x channels of the
+// other side, k = (tap, channel). WEIGHT 1: the gradient of weights: channels of `small` x (tap, channel of
+// `big`), k = positions of all images, as sums for sum.cl. PARTIAL (1, of 16-bit types: sums of pieces are
 // left as floats for sum.cl, [piece][row][column] as in a gradient; float32 leaves them as it leaves
 // results).
 // BN is 64 or 128 where TF32 or BF16_PARTS are not 0 or 1: 256 spill.

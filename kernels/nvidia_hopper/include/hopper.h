@@ -1,9 +1,8 @@
-// What kernels for Hopper's matrix units share: tensor maps and copies by the engine (TMA), barriers in local
-// memory, and matrix products of a warpgroup (wgmma). Asm behind `//@ ` is uncovered after the first
-// compilation (nvidia_hopper/ptx.h): the compiler fills in its operands, and takes it for a comment. PTX ISA
-// 8.0
-// and later, sections of the instructions named. Every register list below stands in asm as text, so
-// accumulators are arrays that are indexed by constants only.
+// What kernels for Hopper's matrix units share: tensor maps and copies by the engine (TMA), barriers in
+// local memory, and matrix products of a warpgroup (wgmma). Asm behind `//@ ` is uncovered after the first
+// compilation (nvidia_hopper/ptx.h): the compiler fills in its operands, and takes it for a comment. PTX
+// ISA 8.0 and later, sections of the instructions named. Every register list below stands in asm as text,
+// so accumulators are arrays that are indexed by constants only.
 #ifndef OCLTENSOR_HOPPER_H
 #define OCLTENSOR_HOPPER_H
 #include "types.h"
@@ -70,10 +69,9 @@ INLINE void copy_line(uint to, __global const void *from, uint bytes, uint bar) 
 #define REPLACE64(field, operands) REPLACE(field ".shared::cta.b1024.b64", operands)
 
 // A map of `size` elements in up to three dimensions (the first contiguous, `line` and `bf16_part` bytes to
-// the
-// next of the others, multiples of 16), copied in boxes of box0 x box1 x 1 with the 128-byte swizzle; outside
-// are zeros. By all 32 items of a warp; `words` is local memory for one map, aligned to 128 bytes, and `map`
-// where it is left in global memory.
+// the next of the others, multiples of 16), copied in boxes of box0 x box1 x 1 with the 128-byte swizzle;
+// outside are zeros. By all 32 items of a warp; `words` is local memory for one map, aligned to 128 bytes,
+// and `map` where it is left in global memory.
 #define MAKE_MAP(ELEMENT, words, map, p, size0, size1, size2, line, bf16_part, box0, box1)                   \
   {                                                                                                       \
     (words)[get_local_id(0) & 31] = 0;                                                                    \

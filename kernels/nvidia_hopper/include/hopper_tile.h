@@ -1,11 +1,9 @@
 // One tile of a product on Hopper's matrix units, as every kernel that multiplies tiles of 128 x BN makes it:
 // what is multiplied, buffers, the steps along k, and how a tile's results leave registers.
-// Defines: TYPE f16 or bf16 (operands and result, sums in float), f32 (TF32 products), or f32 with BF16_PARTS
-// 2
-// or 3: operands come as bf16 parts whose sum they are (exactly, if three), and three or six products of
-// bf16 parts are added. TF32; BN 64, 128 or 256; STAGES; A_ALONG_K, B_ALONG_K (1: neighbours in memory along
-// k,
-// which TF32 requires, 0: along m or n); FLOAT_RESULT.
+// Defines: TYPE f16 or bf16 (operands and result, sums in float), f32 (TF32 products), or f32 with
+// BF16_PARTS 2 or 3: operands come as bf16 parts whose sum they are (exactly, if three), and three or six
+// products of bf16 parts are added. TF32; BN 64, 128 or 256; STAGES; A_ALONG_K, B_ALONG_K (1: neighbours in
+// memory along k, which TF32 requires, 0: along m or n); FLOAT_RESULT.
 #ifndef OCLTENSOR_HOPPER_TILE_H
 #define OCLTENSOR_HOPPER_TILE_H
 #include "hopper.h"
@@ -98,8 +96,7 @@
 
 // A tile's products of `count` steps of the ring, as consumers add them up: in `sums`, which is `d` itself
 // without bf16 parts (`d` then starts anew with the first step). Needs the ring's `full`, `empty`, `stage`
-// and
-// `phase`, and the item's warpgroup and lane.
+// and `phase`, and the item's warpgroup and lane.
 #if BF16_PARTS > 1
 #define SUM_STEPS(sums, d, count)                                    \
   UNROLL for (int i = 0; i < ACCUMULATORS; ++i) sums[i] = 0.0f;      \

@@ -1,9 +1,8 @@
 // A float matrix as three bf16 parts whose sum it is exactly, for products on matrix units (product.cl,
-// BF16_PARTS 3). Splitting: Henry, Tang and Heinecke, arXiv 1904.06376. Exact for numbers from 2^-109 up (the
-// last bf16 part's bits must be bf16 numbers); others are reported: a word is set to `stop`, the product is
-// then
-// left to a kernel in plain float. So are numbers from 2^64 up, infinities and NaN, whose parts would meet as
-// inf - inf.
+// BF16_PARTS 3). Splitting: Henry, Tang and Heinecke, arXiv 1904.06376. Exact for numbers from 2^-109 up
+// (the last bf16 part's bits must be bf16 numbers); others are reported: a word is set to `stop`, the
+// product is then left to a kernel in plain float. So are numbers from 2^64 up, infinities and NaN, whose
+// parts would meet as inf - inf.
 // One work-item: 8 neighbours. Lines of the bf16 parts are padded with zeros to multiples of 8.
 #include "bf16_parts.h"
 #include "bf16_parts_params.h"

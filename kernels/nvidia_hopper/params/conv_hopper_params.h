@@ -29,8 +29,7 @@ typedef struct {
 } ConvHopperParams;
 
 // Bf16Parts of a map, channels last: [bf16 part][image][y][x][padded], in which channels from `channels` on
-// are
-// zeros. Folded, channel t fold_channels + c of pixel (y, x) is channel c of the map's element (y, x
+// are zeros. Folded, channel t fold_channels + c of pixel (y, x) is channel c of the map's element (y, x
 // fold_step + fold_low + t fold_delta), or zero where its rows of fold_width have none.
 typedef struct {
   tk_i64 image_stride, channel_stride, y_stride, x_stride;  // of the map
@@ -40,8 +39,7 @@ typedef struct {
 } ConvStageParams;
 
 // Bf16Parts of a weight: [bf16 part][row][tap][padded]. `fold_inner` inner numbers (all of them, if not
-// folded) are
-// of one tap.
+// folded) are of one tap.
 typedef struct {
   tk_i64 row_stride, inner_stride, y_stride, x_stride;  // of the weight
   tk_i64 fold_stride;                                   // from tap to tap of what is folded
