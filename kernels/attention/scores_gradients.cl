@@ -43,9 +43,9 @@ __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) __kernel void deltas(
 
 #if BF16_PARTS
 #include "bf16_parts.h"
-#define PART_ARGUMENTS                                                                           \
-  __global void *weight_bf16_parts_base, ulong weight_bf16_parts_offset,                                     \
-      __global void *grad_bf16_parts_base,                                                                   \
+#define PART_ARGUMENTS                                                   \
+  __global void *weight_bf16_parts_base, ulong weight_bf16_parts_offset, \
+      __global void *grad_bf16_parts_base,                               \
       ulong grad_bf16_parts_offset, __global const void *stop_base, ulong stop_offset, uint stop,
 #else
 #define PART_ARGUMENTS
@@ -66,13 +66,13 @@ __kernel void gradients(__global void *score_base, ulong score_offset, __global 
   const bool by_bf16_parts = *(__global const uint *)((__global const char *)stop_base + stop_offset) != stop;
   const long line = (p.keys + 7) / 8 * 8;
   const ulong bf16_part = (ulong)(p.rows * line);
-#define KEEP(j, weight, gradient)                                 \
-  if (by_bf16_parts) {                                                \
+#define KEEP(j, weight, gradient)                                         \
+  if (by_bf16_parts) {                                                    \
     store_bf16_parts(weights_to + row * line + (j), bf16_part, (weight)); \
     store_bf16_parts(grads_to + row * line + (j), bf16_part, (gradient)); \
-  } else {                                                        \
-    s[j] = (weight);                                              \
-    d[j] = (gradient);                                            \
+  } else {                                                                \
+    s[j] = (weight);                                                      \
+    d[j] = (gradient);                                                    \
   }
   __global ushort *weights_to =
       (__global ushort *)((__global char *)weight_bf16_parts_base + weight_bf16_parts_offset);

@@ -63,7 +63,7 @@ ONE_ITEM __kernel void weights(__global void *score_base, ulong score_offset, __
 #else
 #if BF16_PARTS
 #include "bf16_parts.h"
-#define PART_ARGUMENTS \
+#define PART_ARGUMENTS                                                                   \
   __global void *bf16_part_base, ulong bf16_part_offset, __global const void *stop_base, \
       ulong stop_offset, uint stop,
 #else

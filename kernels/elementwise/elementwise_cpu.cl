@@ -14,11 +14,11 @@
 #define GET_1(X, p, i, s) TO(COMPUTE, LOAD(X, p, i))
 #define GET_2(X, p, i, s) TO(COMPUTE, LOAD(X, p, (i) * (s)))
 
-#define STRIDED(X)                                                              \
-  INLINE T16 gather_##X(__global const STYPE(X) *p, long i, long s) {           \
-    T lane[16];                                                                 \
+#define STRIDED(X)                                                                      \
+  INLINE T16 gather_##X(__global const STYPE(X) *p, long i, long s) {                   \
+    T lane[16];                                                                         \
     UNROLL for (int k = 0; k < 16; ++k) lane[k] = TO(COMPUTE, LOAD(X, p, (i + k) * s)); \
-    return vload16(0, lane);                                                    \
+    return vload16(0, lane);                                                            \
   }
 #if KIND_A == 2
 STRIDED(A)

@@ -4,11 +4,11 @@
 #define OCLTENSOR_LONG_ROWS_H
 #define HELD 16
 #define ROW_KERNEL __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel
-#define CHUNK_OF_ROW                                                                 \
-  __local T shared[GROUP];                                                           \
-  const uint id = get_local_id(0);                                                   \
+#define CHUNK_OF_ROW                                                                                \
+  __local T shared[GROUP];                                                                          \
+  const uint id = get_local_id(0);                                                                  \
   const long group = get_group_id(0), row = group / splits, first = (group - row * splits) * chunk, \
-             start = row * n + first;                                                \
+             start = row * n + first;                                                               \
   const uint count = (uint)min(chunk, n - first);
 #define PLACE(k) ((k) * GROUP + id)
 #define IN_CHUNK(k) (PLACE(k) < count)

@@ -25,7 +25,7 @@ INLINE T16 OVERLOAD exp_(T16 a) { return exp_16(a); }
 INLINE T OVERLOAD exp_(T a) { return exp(a); }
 // tanh on CPU drivers: 1 - 2 / (exp(2|x|) + 1), and near 0 the approximations of Cephes (S. Moshier, tanhf.c
 // and tanh.c). PoCL's own vector tanh saturates one ulp below 1.
-#define TANH_SMALL_FLOAT(V, z)                                                                \
+#define TANH_SMALL_FLOAT(V, z)                                                                    \
   ((((((V)(-5.70498872745e-3f) * z + (V)(2.06390887954e-2f)) * z + (V)(-5.37397155531e-2f)) * z + \
      (V)(1.33314422036e-1f)) * z + (V)(-3.33332819422e-1f)) * z)
 #ifdef cl_khr_fp64
@@ -39,12 +39,12 @@ INLINE T OVERLOAD exp_(T a) { return exp(a); }
 #define TANH_SMALL(V, z) TANH_SMALL_FLOAT(V, z)
 #endif
 #ifdef VECTORS
-#define TANH_FUNCTION(V) \
-  INLINE V OVERLOAD tanh_(V a) {                                                              \
-    const V x = fabs(a);                                                                      \
-    const V z = a * a;                                                                        \
-    const V large = copysign((V)(1) - (V)(2) / (exp_(x + x) + (V)(1)), a);                    \
-    return (x < (V)(0.625f)) ? a + a * TANH_SMALL(V, z) : large;                              \
+#define TANH_FUNCTION(V)                                                   \
+  INLINE V OVERLOAD tanh_(V a) {                                           \
+    const V x = fabs(a);                                                   \
+    const V z = a * a;                                                     \
+    const V large = copysign((V)(1) - (V)(2) / (exp_(x + x) + (V)(1)), a); \
+    return (x < (V)(0.625f)) ? a + a * TANH_SMALL(V, z) : large;           \
   }
 TANH_FUNCTION(T)
 TANH_FUNCTION(T16)
@@ -100,72 +100,72 @@ ERF_FUNCTION(T16)
 #else
 INLINE T erf_(T a) { return erf(a); }
 #endif
-#define FLOAT_FUNCTIONS(V)                                                                    \
-  INLINE V OVERLOAD remainder_(V a, V b) {                                                    \
-    const V m = fmod_(a, b);                                                                  \
-    return (m != (V)(0) && ((b < (V)(0)) != (m < (V)(0)))) ? m + b : m;                       \
-  }                                                                                           \
-  INLINE V OVERLOAD divide_floor_(V a, V b) {                                                 \
-    const V m = fmod_(a, b);                                                                  \
-    V q = (a - m) / b;                                                                        \
-    q = (m != (V)(0) && ((b < (V)(0)) != (m < (V)(0)))) ? q - (V)(1) : q;                     \
-    const V f = floor(q);                                                                     \
-    const V rounded = (q - f > (V)(0.5f)) ? f + (V)(1) : f;                                   \
-    const V result = (q != (V)(0)) ? rounded : copysign((V)(0), a / b);                       \
-    return (b == (V)(0)) ? a / b : result;                                                    \
-  }                                                                                           \
-  INLINE V OVERLOAD sigmoid_(V a) { return (V)(1) / ((V)(1) + exp_(-a)); }                    \
-  INLINE V OVERLOAD softplus_(V a) { return log1p(exp(a)); }                                  \
-  INLINE V OVERLOAD logit_(V a, V eps) {                                                      \
-    const V inside = clamp_(a, eps, (V)(1) - eps);                                            \
-    const V z = (eps >= (V)(0)) ? inside : a;                                                 \
-    return log(z / ((V)(1) - z));                                                             \
-  }                                                                                           \
-  INLINE V OVERLOAD logit_backward_(V grad, V a, V eps) {                                     \
-    const V slope = grad / (a * ((V)(1) - a));                                                \
-    const V outside = (eps >= (V)(0)) ? (V)(0) : (V)(NAN);                                    \
-    const V low = (eps >= (V)(0)) ? eps : (V)(0);                                             \
-    return (a < low || a > (V)(1) - low) ? outside : slope;                                   \
-  }                                                                                           \
-  INLINE V OVERLOAD logaddexp_(V a, V b) {                                                    \
-    const V m = maximum_(a, b);                                                               \
-    return (a == b && isinf(a)) ? a : m + log1p(exp(-fabs(a - b)));                           \
-  }                                                                                           \
-  INLINE V OVERLOAD logaddexp2_(V a, V b) {                                                   \
-    const V m = maximum_(a, b);                                                               \
-    return (a == b && isinf(a)) ? a : m + log1p(exp2(-fabs(a - b))) * (V)(LOG2_E); \
-  }                                                                                           \
-  INLINE V OVERLOAD round_decimals_(V a, V decimals) {                                        \
-    const V ten = rint(exp10(fabs(decimals)));                                                \
-    return (decimals >= (V)(0)) ? rint(a * ten) / ten : rint(a / ten) * ten;                  \
-  }                                                                                           \
-  INLINE V OVERLOAD gelu_tanh_(V a) {                                                         \
-    const V inner = (V)(SQRT_2_OVER_PI) * (a + (V)(GELU_CUBIC) * a * a * a);                   \
-    return (V)(0.5f) * a * ((V)(1) + tanh_(inner));                                            \
-  }                                                                                           \
-  INLINE V OVERLOAD gelu_slope_(V a) {                                                        \
-    return normal_cdf_(a) + a * exp_((V)(-0.5f) * a * a) * (V)(INVERSE_SQRT_2PI);                         \
-  }                                                                                           \
-  INLINE V OVERLOAD gelu_tanh_slope_(V a) {                                                   \
-    /* beyond 100 the slope is that at 100; its square would overflow to infinity times 0 */  \
-    const V x = (fabs(a) > (V)(100) && !isinf(a)) ? copysign((V)(100), a) : a;                \
-    const V t = tanh_((V)(SQRT_2_OVER_PI) * (x + (V)(GELU_CUBIC) * x * x * x));               \
-    const V inner = (V)(SQRT_2_OVER_PI) * ((V)(1) + (V)(3 * GELU_CUBIC) * x * x);             \
-    return (V)(0.5f) * ((V)(1) + t) + (V)(0.5f) * x * ((V)(1) - t * t) * inner;               \
-  }                                                                                           \
-  INLINE V OVERLOAD mish_slope_(V a) {                                                        \
-    const V t = tanh_(softplus_(a));                                                           \
-    return t + a * ((V)(1) - t * t) * sigmoid_(a);                                            \
-  }                                                                                           \
-  INLINE V OVERLOAD silu_slope_(V a) {                                                        \
-    const V s = sigmoid_(a);                                                                  \
-    return s * ((V)(1) + a * ((V)(1) - s));                                                   \
-  }                                                                                           \
-  INLINE V OVERLOAD elu_slope_(V a, V alpha, V scale, V input_scale, V is_result) {           \
-    const V by_result = input_scale * (a + alpha * scale);                                    \
-    const V by_input = input_scale * alpha * scale * exp(a * input_scale);                    \
-    const V negative = (is_result != (V)(0)) ? by_result : by_input;                          \
-    return (a <= (V)(0)) ? negative : scale;                                                  \
+#define FLOAT_FUNCTIONS(V)                                                                   \
+  INLINE V OVERLOAD remainder_(V a, V b) {                                                   \
+    const V m = fmod_(a, b);                                                                 \
+    return (m != (V)(0) && ((b < (V)(0)) != (m < (V)(0)))) ? m + b : m;                      \
+  }                                                                                          \
+  INLINE V OVERLOAD divide_floor_(V a, V b) {                                                \
+    const V m = fmod_(a, b);                                                                 \
+    V q = (a - m) / b;                                                                       \
+    q = (m != (V)(0) && ((b < (V)(0)) != (m < (V)(0)))) ? q - (V)(1) : q;                    \
+    const V f = floor(q);                                                                    \
+    const V rounded = (q - f > (V)(0.5f)) ? f + (V)(1) : f;                                  \
+    const V result = (q != (V)(0)) ? rounded : copysign((V)(0), a / b);                      \
+    return (b == (V)(0)) ? a / b : result;                                                   \
+  }                                                                                          \
+  INLINE V OVERLOAD sigmoid_(V a) { return (V)(1) / ((V)(1) + exp_(-a)); }                   \
+  INLINE V OVERLOAD softplus_(V a) { return log1p(exp(a)); }                                 \
+  INLINE V OVERLOAD logit_(V a, V eps) {                                                     \
+    const V inside = clamp_(a, eps, (V)(1) - eps);                                           \
+    const V z = (eps >= (V)(0)) ? inside : a;                                                \
+    return log(z / ((V)(1) - z));                                                            \
+  }                                                                                          \
+  INLINE V OVERLOAD logit_backward_(V grad, V a, V eps) {                                    \
+    const V slope = grad / (a * ((V)(1) - a));                                               \
+    const V outside = (eps >= (V)(0)) ? (V)(0) : (V)(NAN);                                   \
+    const V low = (eps >= (V)(0)) ? eps : (V)(0);                                            \
+    return (a < low || a > (V)(1) - low) ? outside : slope;                                  \
+  }                                                                                          \
+  INLINE V OVERLOAD logaddexp_(V a, V b) {                                                   \
+    const V m = maximum_(a, b);                                                              \
+    return (a == b && isinf(a)) ? a : m + log1p(exp(-fabs(a - b)));                          \
+  }                                                                                          \
+  INLINE V OVERLOAD logaddexp2_(V a, V b) {                                                  \
+    const V m = maximum_(a, b);                                                              \
+    return (a == b && isinf(a)) ? a : m + log1p(exp2(-fabs(a - b))) * (V)(LOG2_E);           \
+  }                                                                                          \
+  INLINE V OVERLOAD round_decimals_(V a, V decimals) {                                       \
+    const V ten = rint(exp10(fabs(decimals)));                                               \
+    return (decimals >= (V)(0)) ? rint(a * ten) / ten : rint(a / ten) * ten;                 \
+  }                                                                                          \
+  INLINE V OVERLOAD gelu_tanh_(V a) {                                                        \
+    const V inner = (V)(SQRT_2_OVER_PI) * (a + (V)(GELU_CUBIC) * a * a * a);                 \
+    return (V)(0.5f) * a * ((V)(1) + tanh_(inner));                                          \
+  }                                                                                          \
+  INLINE V OVERLOAD gelu_slope_(V a) {                                                       \
+    return normal_cdf_(a) + a * exp_((V)(-0.5f) * a * a) * (V)(INVERSE_SQRT_2PI);            \
+  }                                                                                          \
+  INLINE V OVERLOAD gelu_tanh_slope_(V a) {                                                  \
+    /* beyond 100 the slope is that at 100; its square would overflow to infinity times 0 */ \
+    const V x = (fabs(a) > (V)(100) && !isinf(a)) ? copysign((V)(100), a) : a;               \
+    const V t = tanh_((V)(SQRT_2_OVER_PI) * (x + (V)(GELU_CUBIC) * x * x * x));              \
+    const V inner = (V)(SQRT_2_OVER_PI) * ((V)(1) + (V)(3 * GELU_CUBIC) * x * x);            \
+    return (V)(0.5f) * ((V)(1) + t) + (V)(0.5f) * x * ((V)(1) - t * t) * inner;              \
+  }                                                                                          \
+  INLINE V OVERLOAD mish_slope_(V a) {                                                       \
+    const V t = tanh_(softplus_(a));                                                         \
+    return t + a * ((V)(1) - t * t) * sigmoid_(a);                                           \
+  }                                                                                          \
+  INLINE V OVERLOAD silu_slope_(V a) {                                                       \
+    const V s = sigmoid_(a);                                                                 \
+    return s * ((V)(1) + a * ((V)(1) - s));                                                  \
+  }                                                                                          \
+  INLINE V OVERLOAD elu_slope_(V a, V alpha, V scale, V input_scale, V is_result) {          \
+    const V by_result = input_scale * (a + alpha * scale);                                   \
+    const V by_input = input_scale * alpha * scale * exp(a * input_scale);                   \
+    const V negative = (is_result != (V)(0)) ? by_result : by_input;                         \
+    return (a <= (V)(0)) ? negative : scale;                                                 \
   }
 #ifdef cl_khr_fp64
 #define SQRT_2_OVER_PI 0.79788456080286535588
@@ -190,27 +190,27 @@ FLOAT_FUNCTIONS(T16)
 #endif
 
 #else  // integers: division by 0 gives 0 and the lowest value over -1 wraps; the hardware would trap
-#define INTEGER_FUNCTIONS(V)                                                                  \
-  INLINE V OVERLOAD quotient_(V a, V b) {                                                     \
-    const V safe = (b == (V)(0) || b == (V)(-1)) ? (V)(1) : b;                                \
-    const V q = a / safe;                                                                     \
-    const V minus_one = UNSIGNED ? ((a == (V)(-1)) ? (V)(1) : (V)(0)) : -a;                   \
-    return (b == (V)(0)) ? (V)(0) : ((b == (V)(-1)) ? minus_one : q);                         \
-  }                                                                                           \
-  INLINE V OVERLOAD fmod_(V a, V b) { return a - quotient_(a, b) * b; }                       \
-  INLINE V OVERLOAD remainder_(V a, V b) {                                                    \
-    const V m = fmod_(a, b);                                                                  \
-    return (m != (V)(0) && ((b < (V)(0)) != (m < (V)(0)))) ? m + b : m;                       \
-  }                                                                                           \
-  INLINE V OVERLOAD divide_floor_(V a, V b) {                                                 \
-    const V q = quotient_(a, b);                                                              \
-    const V m = a - q * b;                                                                    \
-    return (m != (V)(0) && ((b < (V)(0)) != (m < (V)(0)))) ? q - (V)(1) : q;                  \
-  }                                                                                           \
-  INLINE V OVERLOAD shift_left_(V a, V b) {                                                   \
-    return (b < (V)(0) || b >= (V)(8 * sizeof(T))) ? (V)(0) : a << b;                         \
-  }                                                                                           \
-  INLINE V OVERLOAD shift_right_(V a, V b) {                                                  \
+#define INTEGER_FUNCTIONS(V)                                                                     \
+  INLINE V OVERLOAD quotient_(V a, V b) {                                                        \
+    const V safe = (b == (V)(0) || b == (V)(-1)) ? (V)(1) : b;                                   \
+    const V q = a / safe;                                                                        \
+    const V minus_one = UNSIGNED ? ((a == (V)(-1)) ? (V)(1) : (V)(0)) : -a;                      \
+    return (b == (V)(0)) ? (V)(0) : ((b == (V)(-1)) ? minus_one : q);                            \
+  }                                                                                              \
+  INLINE V OVERLOAD fmod_(V a, V b) { return a - quotient_(a, b) * b; }                          \
+  INLINE V OVERLOAD remainder_(V a, V b) {                                                       \
+    const V m = fmod_(a, b);                                                                     \
+    return (m != (V)(0) && ((b < (V)(0)) != (m < (V)(0)))) ? m + b : m;                          \
+  }                                                                                              \
+  INLINE V OVERLOAD divide_floor_(V a, V b) {                                                    \
+    const V q = quotient_(a, b);                                                                 \
+    const V m = a - q * b;                                                                       \
+    return (m != (V)(0) && ((b < (V)(0)) != (m < (V)(0)))) ? q - (V)(1) : q;                     \
+  }                                                                                              \
+  INLINE V OVERLOAD shift_left_(V a, V b) {                                                      \
+    return (b < (V)(0) || b >= (V)(8 * sizeof(T))) ? (V)(0) : a << b;                            \
+  }                                                                                              \
+  INLINE V OVERLOAD shift_right_(V a, V b) {                                                     \
     return (b < (V)(0) || b >= (V)(8 * sizeof(T))) ? ((a < (V)(0)) ? (V)(-1) : (V)(0)) : a >> b; \
   }
 INTEGER_FUNCTIONS(T)

@@ -85,11 +85,11 @@ INLINE long tensor_of(__global const ulong *table, long tensors, long chunk) {
 // Runs BODY(V, N) over elements i of the chunk: N is 16 for vectors, else nothing. GET and PUT are its loads
 // and stores.
 #if CPU_STYLE
-#define SWEEP(BODY)                                 \
-  {                                                 \
-    long i = start;                                 \
+#define SWEEP(BODY)                                  \
+  {                                                  \
+    long i = start;                                  \
     for (; i + 16 <= end; i += 16) { BODY(T16, 16) } \
-    ROLLED for (; i < end; ++i) { BODY(T, ) }              \
+    ROLLED for (; i < end; ++i) { BODY(T, ) }        \
   }
 #else
 #define SWEEP(BODY) \

@@ -10,7 +10,7 @@ typedef CVEC(COMPUTE) T16;
 #include "norm_operands.h"
 #include "row_sums.h"
 
-#define FOR_EACH_STATISTIC(s)                  \
+#define FOR_EACH_STATISTIC(s)                      \
   const long s##_first = get_global_id(0) * p.per; \
   for (long s = s##_first; s < min((long)p.stats, s##_first + (long)p.per); ++s)
 #define PLANE(s, j) ((s) * p.stat_step + (j) * p.piece_step)

@@ -53,9 +53,9 @@ INLINE uint scan(__local uint *sums, uint v, uint id, uint *total) {
     if (i < (count)) key[k] = KEY_AT(i);                                                     \
   }
 // The same keys by way of local memory: to each item ITEMS consecutive ones.
-#define TURN_TILE(key)                                                                       \
-  UNROLL for (int k = 0; k < ITEMS; ++k) keys[ACROSS(KEY_PLACE, k)] = key[k];           \
-  barrier(CLK_LOCAL_MEM_FENCE);                                                              \
+#define TURN_TILE(key)                                                        \
+  UNROLL for (int k = 0; k < ITEMS; ++k) keys[ACROSS(KEY_PLACE, k)] = key[k]; \
+  barrier(CLK_LOCAL_MEM_FENCE);                                               \
   UNROLL for (int k = 0; k < ITEMS; ++k) key[k] = keys[CONSECUTIVE(KEY_PLACE, k)];
 
 // Sums over all counters before each. A counter of an item, digit d, is half d / 8 of word d % 8: the low

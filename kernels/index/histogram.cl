@@ -28,10 +28,10 @@ GROUP __kernel void places(__global void *key_base, ulong key_offset, PAIR(point
   FOR_EACH(i, p.pieces, p.per_item) {
     __global const STYPE(A) *point = AT_CONST(A, point_base, point_offset) + i * p.dims + p.first;
     long key = p.first == 0 ? 0 : keys[i];
-#define FIND(d)                                                    \
-  if (p.bins[d] > 0 && key != NOWHERE) {                           \
+#define FIND(d)                                                     \
+  if (p.bins[d] > 0 && key != NOWHERE) {                            \
     const long bin = bin_of(LOAD(A, point, d), EDGE(d), p.bins[d]); \
-    key = bin < 0 ? NOWHERE : key * p.bins[d] + bin;               \
+    key = bin < 0 ? NOWHERE : key * p.bins[d] + bin;                \
   }
     FIND(0) FIND(1) FIND(2) FIND(3)
     keys[i] = key;

@@ -111,10 +111,10 @@ __kernel void sgemm(__global void *c_base, ulong c_offset, __global const void *
                 (k0) + ACROSS_K(t, i, BN) < p.k, p.n - n0 - ACROSS_ROW(t, BN));
 #define STORE_B(i, s) *(__local float4 *)&Bs[s][ACROSS_K(t, i, BN)][ACROSS_ROW(t, BN)] = rb[i];
 #endif
-#define LOAD_TILES(k0)                               \
+#define LOAD_TILES(k0)                                  \
   UNROLL for (int i = 0; i < LA; ++i) { LOAD_A(i, k0) } \
   UNROLL for (int i = 0; i < LB; ++i) { LOAD_B(i, k0) }
-#define STORE_TILES(s)                              \
+#define STORE_TILES(s)                                  \
   UNROLL for (int i = 0; i < LA; ++i) { STORE_A(i, s) } \
   UNROLL for (int i = 0; i < LB; ++i) { STORE_B(i, s) }
 

@@ -29,8 +29,8 @@ ITEMS __kernel void foreach(TENSOR_LISTS, const MultiTensorParams p) {
 #else
 #define GET_C(V, N) (V)(number)
 #endif
-#define BODY(V, N)                                     \
-  const V a = GET(N, A, pa);                           \
+#define BODY(V, N)                                       \
+  const V a = GET(N, A, pa);                             \
   const V b = GET_B(V, N), c = GET_C(V, N), s = (V)(s0); \
   PUT(N, OUT, out, FORMULA(N, a, b, c, s));
     SWEEP(BODY)

@@ -22,13 +22,13 @@ typedef CTYPE(COMPUTE) T;
 // after.
 #if BACKWARD
 #define START_AT(r) int reader = first_reader(p, r);
-#define FOR_READ(r, SUM)                                                    \
+#define FOR_READ(r, SUM)                                                       \
   while (reader < p.large && ends_before(p, range_of(p, reader), r)) ++reader; \
-  for (int o = reader; o < p.large; ++o) {                                  \
-    const Taps taps = taps_of(p, o);                                        \
-    if (begins_behind(taps, r)) break;                                      \
-    const T weight = share_of(p, taps, r);                                  \
-    SUM(o, weight)                                                          \
+  for (int o = reader; o < p.large; ++o) {                                     \
+    const Taps taps = taps_of(p, o);                                           \
+    if (begins_behind(taps, r)) break;                                         \
+    const T weight = share_of(p, taps, r);                                     \
+    SUM(o, weight)                                                             \
   }
 #else
 #define START_AT(r)

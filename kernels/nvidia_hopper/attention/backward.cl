@@ -31,11 +31,11 @@
 #if DEPTH == 64
 #define MORE_SCORE_STEPS
 #elif BN == 64
-#define MORE_SCORE_STEPS \
+#define MORE_SCORE_STEPS                                            \
   SCORE_STEP("1024", "512", "one") SCORE_STEP("1026", "514", "one") \
   SCORE_STEP("1028", "516", "one") SCORE_STEP("1030", "518", "one")
 #else
-#define MORE_SCORE_STEPS \
+#define MORE_SCORE_STEPS                                              \
   SCORE_STEP("1024", "1024", "one") SCORE_STEP("1026", "1026", "one") \
   SCORE_STEP("1028", "1028", "one") SCORE_STEP("1030", "1030", "one")
 #endif
@@ -95,7 +95,7 @@
 #if PASS == 0
 #define STATISTICS_AT(j, which) \
   *(__local float2 *)(statistics + slot * 2 * BN + (j) / 8 * 128 + (j) % 8 * 8 + (which) + quarter * 2)
-#define DRAIN           \
+#define DRAIN            \
   ALL_DONE(OUTPUTS, d0); \
   ALL_DONE(OUTPUTS, d1);
 #define MASK(n)                                                        \
@@ -127,16 +127,7 @@
   }
 #else
 #define DRAIN ALL_DONE(OUTPUTS, d0);
-#define MASK(n)                                                                             \
-  {                                                                                         \
-    const int left0 = end0 - (n) * BN - quarter * 2, left1 = end1 - (n) * BN - quarter * 2; \
-    UNROLL for (int j = 0; j < BN / 8; ++j) {                                               \
-      s[j * 4] = j * 8 < left0 ? s[j * 4] : -INFINITY;                                      \
-      s[j * 4 + 1] = j * 8 + 1 < left0 ? s[j * 4 + 1] : -INFINITY;                          \
-      s[j * 4 + 2] = j * 8 < left1 ? s[j * 4 + 2] : -INFINITY;                              \
-      s[j * 4 + 3] = j * 8 + 1 < left1 ? s[j * 4 + 3] : -INFINITY;                          \
-    }                                                                                       \
-  }
+#define MASK(n) MASK_ROWS(n)
 #define WEIGHTS                                                     \
   UNROLL for (int j = 0; j < BN / 8; ++j) {                         \
     s[j * 4] = fast_exp2(fma(s[j * 4], scale_log2, -sum0));         \
@@ -292,7 +283,7 @@ __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_off
     UNROLL for (int h = 0; h < 2; ++h) {
       const int r = row + h * 8;
       const bool inside = r < (int)p.kept_rows;
-#define GRADIENT_AT(i, base, offset)                                                  \
+#define GRADIENT_AT(i, base, offset)                                                   \
   (__global ushort *)((__global char *)(base) + (offset)) + t.batch * p.out[i].batch + \
       t.head * p.out[i].head + r * p.out[i].row
       __global ushort *to0 = GRADIENT_AT(0, out0_base, out0_offset);

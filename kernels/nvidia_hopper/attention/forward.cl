@@ -66,18 +66,6 @@
 #define YOUR_TURN
 #endif
 
-// This item holds columns 8 j + 2 quarter and the next, for all j, of rows `row` (numbers 4 j, 4 j + 1) and
-// row + 8.
-#define MASK(n)                                                                             \
-  {                                                                                         \
-    const int left0 = end0 - (n) * BN - quarter * 2, left1 = end1 - (n) * BN - quarter * 2; \
-    UNROLL for (int j = 0; j < BN / 8; ++j) {                                               \
-      s[j * 4] = j * 8 < left0 ? s[j * 4] : -INFINITY;                                      \
-      s[j * 4 + 1] = j * 8 + 1 < left0 ? s[j * 4 + 1] : -INFINITY;                          \
-      s[j * 4 + 2] = j * 8 < left1 ? s[j * 4 + 2] : -INFINITY;                              \
-      s[j * 4 + 3] = j * 8 + 1 < left1 ? s[j * 4 + 3] : -INFINITY;                          \
-    }                                                                                       \
-  }
 // Scores become weights relative to the largest so far; factor0 and factor1: what weights so far are
 // multiplied by.
 #define SOFTEN                                                                              \
@@ -132,7 +120,7 @@
     ALL_BUT_ONE_DONE_OF(64, s);                               \
     RELEASE(empty_k + 8 * k_slot)                             \
     NEXT_SLOT(k_slot, k_phase)                                \
-    if (MASKED) MASK(n)                                       \
+    if (MASKED) MASK_ROWS(n)                                  \
     SOFTEN                                                    \
     ALL_DONE(OUTPUTS, o);                                     \
     RELEASE(empty_v + 8 * v_slot)                             \
@@ -251,7 +239,7 @@ __kernel void attention_hopper(__global void *out_base, ulong out_offset, __glob
     ALL_DONE(64, s);
     RELEASE(empty_k + 8 * k_slot)
     NEXT_SLOT(k_slot, k_phase)
-    if (CAUSAL || (n + 1) * BN > keys) MASK(n)
+    if (CAUSAL || (n + 1) * BN > keys) MASK_ROWS(n)
     SOFTEN
     PACK_WEIGHTS
     --n;

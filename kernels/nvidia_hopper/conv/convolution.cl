@@ -32,20 +32,9 @@ __kernel void conv_hopper(__global void *out_base, ulong out_offset, __global co
 #if BF16_PARTS > 1
   if (*(__global const uint *)((__global const char *)stop_base + stop_offset) == stop) return;
 #endif
-  const uint ring = SHARED(tiles), full = SHARED(bars), empty = full + 8 * STAGES;
-  const int item = get_local_id(0), warpgroup = item >> 7, lane = item & 31;
   const int m = p.m, n = p.n, steps = p.steps;
   const int m_tiles = (m + BM - 1) / BM, n_tiles = (n + BN - 1) / BN, count = m_tiles * n_tiles * p.pieces;
-  if (item == 0) {
-    for (int s = 0; s < STAGES; ++s) {
-      barrier_init(full + 8 * s, 1);
-      barrier_init(empty + 8 * s, 4 * WARPGROUPS);
-    }
-    barriers_made();
-  }
-  barrier(CLK_LOCAL_MEM_FENCE);
-  int stage = 0;
-  uint phase = 0;
+  BEGIN_RING(tiles, bars)
 
   if (warpgroup == WARPGROUPS) {
     __global uint *map =

@@ -71,4 +71,16 @@ INLINE Tile tile_at(int index, int bundle, int row_tiles, int heads, int all_hea
     const int column = (j + quarter) * 8;                                                                \
     if ((inside) && column < (int)p.depth) *(__global uint4 *)((to) + column) = (uint4)(v0, v1, v2, v3); \
   }
+// Keys from end0 and end1 on get no weight, in block `n` of BN keys. This item holds columns 8 j + 2 quarter
+// and the next in s, for all j, of rows `row` (numbers 4 j, 4 j + 1) and row + 8.
+#define MASK_ROWS(n)                                                                        \
+  {                                                                                         \
+    const int left0 = end0 - (n) * BN - quarter * 2, left1 = end1 - (n) * BN - quarter * 2; \
+    UNROLL for (int j = 0; j < BN / 8; ++j) {                                               \
+      s[j * 4] = j * 8 < left0 ? s[j * 4] : -INFINITY;                                      \
+      s[j * 4 + 1] = j * 8 + 1 < left0 ? s[j * 4 + 1] : -INFINITY;                          \
+      s[j * 4 + 2] = j * 8 < left1 ? s[j * 4 + 2] : -INFINITY;                              \
+      s[j * 4 + 3] = j * 8 + 1 < left1 ? s[j * 4 + 3] : -INFINITY;                          \
+    }                                                                                       \
+  }
 #endif

@@ -72,7 +72,7 @@ INLINE void copy_line(uint to, __global const void *from, uint bytes, uint bar) 
 // the next of the others, multiples of 16), copied in boxes of box0 x box1 x 1 with the 128-byte swizzle;
 // outside are zeros. By all 32 items of a warp; `words` is local memory for one map, aligned to 128 bytes,
 // and `map` where it is left in global memory.
-#define MAKE_MAP(ELEMENT, words, map, p, size0, size1, size2, line, bf16_part, box0, box1)                   \
+#define MAKE_MAP(ELEMENT, words, map, p, size0, size1, size2, line, bf16_part, box0, box1)                \
   {                                                                                                       \
     (words)[get_local_id(0) & 31] = 0;                                                                    \
     asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");                                               \
@@ -86,30 +86,30 @@ INLINE void copy_line(uint to, __global const void *from, uint bytes, uint bar) 
                    REPLACE32("elemtype", ELEMENT) REPLACE32("interleave_layout", "0x0")                   \
                    REPLACE32("swizzle_mode", "0x3") REPLACE32("fill_mode", "0x0") "mov.u32 %0, %0;"       \
                    ::"r"(SHARED(words)), "l"((ulong)(p)), "r"((uint)(size0)), "r"((uint)(size1)),         \
-                   "r"((uint)(size2)), "l"((ulong)(line)), "l"((ulong)(bf16_part)), "r"((uint)(box0)),       \
+                   "r"((uint)(size2)), "l"((ulong)(line)), "l"((ulong)(bf16_part)), "r"((uint)(box0)),    \
                    "r"((uint)(box1)), "r"(1u) : "memory");                                                \
     LEAVE_MAP(words, map)                                                                                 \
   }
 // The same in four dimensions: boxes of box0 x box1 x 1 x 1.
-#define MAKE_MAP_4(ELEMENT, words, map, p, size0, size1, size2, size3, line, bf16_part, space, box0, box1)   \
-  {                                                                                                       \
-    (words)[get_local_id(0) & 31] = 0;                                                                    \
-    asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");                                               \
-    if ((get_local_id(0) & 31) == 0)                                                                      \
-      asm volatile(REPLACE64("global_address", "%1") REPLACE32("rank", "3") REPLACE32("box_dim", "0, %9") \
-                   REPLACE32("box_dim", "1, %10") REPLACE32("box_dim", "2, %11")                          \
-                   REPLACE32("box_dim", "3, %11") REPLACE32("global_dim", "0, %2")                        \
-                   REPLACE32("global_dim", "1, %3") REPLACE32("global_dim", "2, %4")                      \
-                   REPLACE32("global_dim", "3, %5") REPLACE64("global_stride", "0, %6")                   \
-                   REPLACE64("global_stride", "1, %7") REPLACE64("global_stride", "2, %8")                \
-                   REPLACE32("element_stride", "0, %11") REPLACE32("element_stride", "1, %11")            \
-                   REPLACE32("element_stride", "2, %11") REPLACE32("element_stride", "3, %11")            \
-                   REPLACE32("elemtype", ELEMENT) REPLACE32("interleave_layout", "0x0")                   \
-                   REPLACE32("swizzle_mode", "0x3") REPLACE32("fill_mode", "0x0") "mov.u32 %0, %0;"       \
-                   ::"r"(SHARED(words)), "l"((ulong)(p)), "r"((uint)(size0)), "r"((uint)(size1)),         \
-                   "r"((uint)(size2)), "r"((uint)(size3)), "l"((ulong)(line)), "l"((ulong)(bf16_part)),      \
-                   "l"((ulong)(space)), "r"((uint)(box0)), "r"((uint)(box1)), "r"(1u) : "memory");        \
-    LEAVE_MAP(words, map)                                                                                 \
+#define MAKE_MAP_4(ELEMENT, words, map, p, size0, size1, size2, size3, line, bf16_part, space, box0, box1) \
+  {                                                                                                        \
+    (words)[get_local_id(0) & 31] = 0;                                                                     \
+    asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");                                                \
+    if ((get_local_id(0) & 31) == 0)                                                                       \
+      asm volatile(REPLACE64("global_address", "%1") REPLACE32("rank", "3") REPLACE32("box_dim", "0, %9")  \
+                   REPLACE32("box_dim", "1, %10") REPLACE32("box_dim", "2, %11")                           \
+                   REPLACE32("box_dim", "3, %11") REPLACE32("global_dim", "0, %2")                         \
+                   REPLACE32("global_dim", "1, %3") REPLACE32("global_dim", "2, %4")                       \
+                   REPLACE32("global_dim", "3, %5") REPLACE64("global_stride", "0, %6")                    \
+                   REPLACE64("global_stride", "1, %7") REPLACE64("global_stride", "2, %8")                 \
+                   REPLACE32("element_stride", "0, %11") REPLACE32("element_stride", "1, %11")             \
+                   REPLACE32("element_stride", "2, %11") REPLACE32("element_stride", "3, %11")             \
+                   REPLACE32("elemtype", ELEMENT) REPLACE32("interleave_layout", "0x0")                    \
+                   REPLACE32("swizzle_mode", "0x3") REPLACE32("fill_mode", "0x0") "mov.u32 %0, %0;"        \
+                   ::"r"(SHARED(words)), "l"((ulong)(p)), "r"((uint)(size0)), "r"((uint)(size1)),          \
+                   "r"((uint)(size2)), "r"((uint)(size3)), "l"((ulong)(line)), "l"((ulong)(bf16_part)),    \
+                   "l"((ulong)(space)), "r"((uint)(box0)), "r"((uint)(box1)), "r"(1u) : "memory");         \
+    LEAVE_MAP(words, map)                                                                                  \
   }
 // A map whose words the host has made (all of WORDS, but the address, which takes words 0 and 1).
 #define PUT_MAP(words, map, p, count, WORDS)                                       \

@@ -71,46 +71,60 @@
     PRODUCT_OF(ACCUMULATORS, SHAPE, TYPES, TAIL, d, da + 3 * KSTEP(A_ALONG_K), db + 3 * KSTEP(B_ALONG_K), \
                1);                                                                                        \
   }
-#define NEXT_STAGE     \
+// Makes the ring's barriers, and declares where its buffers and barriers are, the stage and phase of the
+// loop, and the item's number, warpgroup and lane.
+#define BEGIN_RING(tiles, bars)                                                    \
+  const uint ring = SHARED(tiles), full = SHARED(bars), empty = full + 8 * STAGES; \
+  const int item = get_local_id(0), warpgroup = item >> 7, lane = item & 31;       \
+  if (item == 0) {                                                                 \
+    for (int s = 0; s < STAGES; ++s) {                                             \
+      barrier_init(full + 8 * s, 1);                                               \
+      barrier_init(empty + 8 * s, 4 * WARPGROUPS);                                 \
+    }                                                                              \
+    barriers_made();                                                               \
+  }                                                                                \
+  barrier(CLK_LOCAL_MEM_FENCE);                                                    \
+  int stage = 0;                                                                   \
+  uint phase = 0;
+#define NEXT_STAGE         \
   if (++stage == STAGES) { \
-    stage = 0;         \
-    phase ^= 1;        \
+    stage = 0;             \
+    phase ^= 1;            \
   }
 
 // The six or three products of bf16 parts that matter, the small ones first. `at_a`, `at_b`: where bf16 part
 // 0 is.
 #if BF16_PARTS == 3
-#define MULTIPLY_BF16_PARTS(d, at_a, at_b)                 \
-  MULTIPLY(d, at_a + 2 * A_BYTES, at_b, 0)             \
-  MULTIPLY(d, at_a, at_b + 2 * B_BYTES, 1)             \
-  MULTIPLY(d, at_a + A_BYTES, at_b + B_BYTES, 1)       \
-  MULTIPLY(d, at_a + A_BYTES, at_b, 1)                 \
-  MULTIPLY(d, at_a, at_b + B_BYTES, 1)                 \
+#define MULTIPLY_BF16_PARTS(d, at_a, at_b)       \
+  MULTIPLY(d, at_a + 2 * A_BYTES, at_b, 0)       \
+  MULTIPLY(d, at_a, at_b + 2 * B_BYTES, 1)       \
+  MULTIPLY(d, at_a + A_BYTES, at_b + B_BYTES, 1) \
+  MULTIPLY(d, at_a + A_BYTES, at_b, 1)           \
+  MULTIPLY(d, at_a, at_b + B_BYTES, 1)           \
   MULTIPLY(d, at_a, at_b, 1)
 #elif BF16_PARTS == 2
-#define MULTIPLY_BF16_PARTS(d, at_a, at_b)                 \
-  MULTIPLY(d, at_a + A_BYTES, at_b, 0)                 \
-  MULTIPLY(d, at_a, at_b + B_BYTES, 1)                 \
+#define MULTIPLY_BF16_PARTS(d, at_a, at_b) \
+  MULTIPLY(d, at_a + A_BYTES, at_b, 0)     \
+  MULTIPLY(d, at_a, at_b + B_BYTES, 1)     \
   MULTIPLY(d, at_a, at_b, 1)
 #endif
 
 // A tile's products of `count` steps of the ring, as consumers add them up: in `sums`, which is `d` itself
-// without bf16 parts (`d` then starts anew with the first step). Needs the ring's `full`, `empty`, `stage`
-// and `phase`, and the item's warpgroup and lane.
+// without bf16 parts (`d` then starts anew with the first step). Behind BEGIN_RING.
 #if BF16_PARTS > 1
-#define SUM_STEPS(sums, d, count)                                    \
-  UNROLL for (int i = 0; i < ACCUMULATORS; ++i) sums[i] = 0.0f;      \
-  _Pragma("unroll 1") for (int step = 0; step < count; ++step) {     \
-    barrier_wait(full + 8 * stage, phase);                           \
-    const uint at_a = ring + stage * STAGE_BYTES + warpgroup * 8192, \
+#define SUM_STEPS(sums, d, count)                                        \
+  UNROLL for (int i = 0; i < ACCUMULATORS; ++i) sums[i] = 0.0f;          \
+  _Pragma("unroll 1") for (int step = 0; step < count; ++step) {         \
+    barrier_wait(full + 8 * stage, phase);                               \
+    const uint at_a = ring + stage * STAGE_BYTES + warpgroup * 8192,     \
                at_b = ring + stage * STAGE_BYTES + BF16_PARTS * A_BYTES; \
-    PRODUCTS_BEGIN;                                                  \
+    PRODUCTS_BEGIN;                                                      \
     MULTIPLY_BF16_PARTS(d, at_a, at_b)                                   \
-    PRODUCTS_END;                                                    \
-    ALL_DONE(ACCUMULATORS, d);                                       \
-    if (lane == 0) barrier_arrive(empty + 8 * stage);                \
-    NEXT_STAGE                                                       \
-    UNROLL for (int i = 0; i < ACCUMULATORS; ++i) sums[i] += d[i];   \
+    PRODUCTS_END;                                                        \
+    ALL_DONE(ACCUMULATORS, d);                                           \
+    if (lane == 0) barrier_arrive(empty + 8 * stage);                    \
+    NEXT_STAGE                                                           \
+    UNROLL for (int i = 0; i < ACCUMULATORS; ++i) sums[i] += d[i];       \
   }
 #else
 #define SUM_STEPS(sums, d, count)                                                                         \

@@ -31,23 +31,12 @@ __kernel void matmul_hopper(__global void *c_base, ulong c_offset, __global cons
 #if BF16_PARTS == 3
   if (*(__global const uint *)((__global const char *)stop_base + stop_offset) == stop) return;
 #endif
-  const uint ring = SHARED(tiles), full = SHARED(bars), empty = full + 8 * STAGES;
-  const int item = get_local_id(0), warpgroup = item >> 7, lane = item & 31;
   const int m = p.m, n = p.n;
   const int m_tiles = (m + BM - 1) / BM, n_tiles = (n + BN - 1) / BN, steps = ((int)p.k + BK - 1) / BK;
   const int count = m_tiles * n_tiles * matrices * pieces;
   // Boxes of a few rows are no higher than needed: filling with zeros takes the engine as long as copying.
   const int a_rows = min(BM, (m + 7) / 8 * 8), b_rows = min(BN, (n + 7) / 8 * 8);
-  if (item == 0) {
-    for (int s = 0; s < STAGES; ++s) {
-      barrier_init(full + 8 * s, 1);
-      barrier_init(empty + 8 * s, 4 * WARPGROUPS);
-    }
-    barriers_made();
-  }
-  barrier(CLK_LOCAL_MEM_FENCE);
-  int stage = 0;
-  uint phase = 0;
+  BEGIN_RING(tiles, bars)
 
   if (warpgroup == WARPGROUPS) {
     __global uint *map_a =

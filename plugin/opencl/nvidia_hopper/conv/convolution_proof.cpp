@@ -1,5 +1,6 @@
 // The proof of a kernel for convolutions, on the driver at hand before its first use.
 #include "call/proof_numbers.h"
+#include "conv_shape.h"
 #include "convolution.h"
 
 namespace ocltensor::opencl::nvidia_hopper {
@@ -8,83 +9,53 @@ namespace {
 using Kind = ConvHopperKind;
 
 // Odd sizes in every respect: maps, windows, channels across blocks and tiles, tiles across images.
-struct Sample {
-  int64_t batch, big, small, y, x, window_y, window_x, stride_y, stride_x, pad_y, pad_x, dilation_x;
-  bool channels_last;
-};
-constexpr Sample kSamples[] = {{4, 72, 270, 13, 11, 3, 2, 2, 2, 1, 0, 1, true},
-                               {4, 141, 40, 9, 10, 2, 3, 1, 3, 1, 2, 2, false},
-                               {3, 5, 72, 9, 14, 3, 7, 2, 2, 2, 3, 1, false}};
+constexpr ConvShape kSamples[] = {{.batch = 4,
+                                   .big = 72,
+                                   .small = 270,
+                                   .y = 13,
+                                   .x = 11,
+                                   .window_y = 3,
+                                   .window_x = 2,
+                                   .stride_y = 2,
+                                   .stride_x = 2,
+                                   .pad_y = 1,
+                                   .channels_last = true},
+                                  {.batch = 4,
+                                   .big = 141,
+                                   .small = 40,
+                                   .y = 9,
+                                   .x = 10,
+                                   .window_y = 2,
+                                   .window_x = 3,
+                                   .stride_x = 3,
+                                   .pad_y = 1,
+                                   .pad_x = 2,
+                                   .dilation_x = 2},
+                                  {.batch = 3,
+                                   .big = 5,
+                                   .small = 72,
+                                   .y = 9,
+                                   .x = 14,
+                                   .window_y = 3,
+                                   .window_x = 7,
+                                   .stride_y = 2,
+                                   .stride_x = 2,
+                                   .pad_y = 2,
+                                   .pad_x = 3}};
 constexpr size_t kTensors = 3;  // big, small, weight
 
 struct Numbers {
   std::vector<float> list[kTensors];
 };
 
-void set_layout(tk_i64 (&strides)[5], bool channels_last, int64_t channels, int64_t y, int64_t x) {
-  const Dims near{channels * y * x, y * x, 0, x, 1},
-      last{channels * y * x, 1, 0, x * channels, channels};
-  for (size_t d = 0; d < 5; ++d) strides[d] = (channels_last ? last : near)[d];
-}
-
-ConvParams params_of(const Sample& s) {
-  ConvParams g{};
-  g.batch = s.batch;
-  g.groups = 1;
-  g.big_channels = s.big;
-  g.small_channels = s.small;
-  const int64_t in[3] = {1, s.y, s.x}, window[3] = {1, s.window_y, s.window_x};
-  const int64_t stride[3] = {1, s.stride_y, s.stride_x}, padding[3] = {0, s.pad_y, s.pad_x};
-  const int64_t dilation[3] = {1, 1, s.dilation_x};
-  for (size_t d = 0; d < 3; ++d) {
-    g.in[d] = in[d];
-    g.window[d] = window[d];
-    g.padding[d] = padding[d];
-    g.dilation[d] = dilation[d];
-    g.stride[d] = stride[d];
-    g.out[d] = (in[d] + 2 * padding[d] - (window[d] - 1) * dilation[d] - 1) / g.stride[d] + 1;
-  }
-  set_layout(g.big_strides, s.channels_last, s.big, s.y, s.x);
-  set_layout(g.small_strides, s.channels_last, s.small, g.out[1], g.out[2]);
-  set_layout(g.weight_strides, s.channels_last, s.big, s.window_y, s.window_x);
-  g.bias_stride = 1;
-  return g;
-}
-
-// Calls body(offset in big, in small, in weight) for every term of the sums.
-template <typename Body>
-void for_each_term(const ConvParams& g, Body&& body) {
-  for (int64_t i = 0; i < g.out[1]; ++i)
-    for (int64_t j = 0; j < g.out[2]; ++j)
-      for (int64_t r = 0; r < g.window[1]; ++r)
-        for (int64_t s = 0; s < g.window[2]; ++s) {
-          const int64_t y = i * g.stride[1] - g.padding[1] + r * g.dilation[1];
-          const int64_t x = j * g.stride[2] - g.padding[2] + s * g.dilation[2];
-          if (y < 0 || y >= g.in[1] || x < 0 || x >= g.in[2]) continue;
-          body(y * g.big_strides[3] + x * g.big_strides[4],
-               i * g.small_strides[3] + j * g.small_strides[4],
-               r * g.weight_strides[3] + s * g.weight_strides[4]);
-        }
-}
-
 // The sums of one direction, into its own list, whose numbers are those to begin with.
 void add_sums(const ConvParams& g, ConvDirection direction, float* big, float* small,
               float* weight) {
-  for (int64_t n = 0; n < g.batch; ++n)
-    for_each_term(g, [&](int64_t at_big, int64_t at_small, int64_t at_weight) {
-      for (int64_t k = 0; k < g.small_channels; ++k) {
-        float& s = small[n * g.small_strides[0] + at_small + k * g.small_strides[1]];
-        float* w = weight + k * g.weight_strides[0] + at_weight;
-        float* b = big + n * g.big_strides[0] + at_big;
-        for (int64_t c = 0; c < g.big_channels; ++c) {
-          float& u = b[c * g.big_strides[1]];
-          float& v = w[c * g.weight_strides[1]];
-          if (direction == ConvDirection::Forward) s += u * v;
-          if (direction == ConvDirection::Data) u += s * v;
-          if (direction == ConvDirection::Weight) v += u * s;
-        }
-      }
-    });
+  for_each_conv_term(g, [&](int64_t b, int64_t s, int64_t w) {
+    if (direction == ConvDirection::Forward) small[s] += big[b] * weight[w];
+    if (direction == ConvDirection::Data) big[b] += small[s] * weight[w];
+    if (direction == ConvDirection::Weight) weight[w] += big[b] * small[s];
+  });
 }
 
 // Whole numbers that fill the bf16 parts of a kind, or of -1, 0 and 1.
@@ -100,10 +71,10 @@ std::vector<float> draw(ProofNumbers& numbers, int64_t count, int64_t bf16_parts
 
 // `fine`: which of the two operands fills the bf16 parts (0: the first, 1: the second); sums of
 // more would not be exact.
-std::string wrong_sums(const OpCall& call, const Sample& sample, ConvDirection direction, Kind kind,
-                       int fine, const std::function<void(const ConvProblem&)>& run) {
+std::string wrong_sums(const OpCall& call, const ConvShape& sample, ConvDirection direction,
+                       Kind kind, int fine, const std::function<void(const ConvProblem&)>& run) {
   constexpr float kOld = 7;
-  const ConvParams g = params_of(sample);
+  const ConvParams g = conv_params_of(sample);
   const int64_t counts[kTensors] = {g.batch * g.big_channels * g.in[1] * g.in[2],
                                     g.batch * g.small_channels * g.out[1] * g.out[2],
                                     g.small_channels * g.big_channels * g.window[1] * g.window[2]};
