@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/promotion.h"
+
 namespace ocltensor::opencl {
 
 namespace {
@@ -22,13 +24,16 @@ void check_count(const OpCall& call, size_t expected) {
 
 }  // namespace
 
-std::vector<TensorSpec> check_outputs(const OpCall& call, bool any_type) {
+std::vector<TensorSpec> check_outputs(const OpCall& call, OutputTypes types) {
   auto specs = call.op().infer(call.args());
   check_count(call, specs.size());
   for (size_t i = 0; i < specs.size(); ++i) {
     const TensorView out = call.out(i);
     if ((call.op().flags & kDataDependentShape) == 0) check_shape(call, i, out, specs[i].sizes);
-    if (!any_type) check_type(call, i, out, specs[i].dtype);
+    if (types == OutputTypes::Inferred) check_type(call, i, out, specs[i].dtype);
+    if (types == OutputTypes::Castable)
+      check(can_cast(specs[i].dtype, out.dtype()), "{}: a result of type {} cannot be cast to {}",
+            call.name(), name(specs[i].dtype), name(out.dtype()));
   }
   return specs;
 }

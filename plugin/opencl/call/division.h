@@ -6,9 +6,12 @@
 
 namespace ocltensor::opencl {
 
-// The inferred outputs of a call, after checking arguments (by inference) and the shapes of the
-// outputs against them; the types too, unless `any_type`.
-std::vector<TensorSpec> check_outputs(const OpCall& call, bool any_type = false);
+// Which types outputs may have: the inferred ones, those that they can be cast to, or any.
+enum class OutputTypes : uint8_t { Inferred, Castable, Any };
+// The inferred outputs of a call, after checking arguments (by inference) and the shapes and types
+// of the outputs against them.
+std::vector<TensorSpec> check_outputs(const OpCall& call,
+                                      OutputTypes types = OutputTypes::Inferred);
 // The same where the arguments are checked and the outputs are like the tensors of a list: without
 // a specification of each of hundreds.
 void check_outputs_like(const OpCall& call, TensorViews list);

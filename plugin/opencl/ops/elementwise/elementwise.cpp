@@ -2,9 +2,9 @@
 #include "elementwise.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/iteration.h"
+#include "call/scalar_bits.h"
 #include "kernel_sources.h"
 #include "pointwise_params.h"
 
@@ -15,24 +15,6 @@ enum Kind : int64_t { kRepeated = 0, kContiguous = 1, kStrided = 2, kNumber = 3 
 
 constexpr const char* kTypeNames[] = {"A", "B", "C", "D"};
 constexpr const char* kKindNames[] = {"KIND_A", "KIND_B", "KIND_C", "KIND_D"};
-
-uint64_t bits_of(Scalar value, DType compute) {
-  uint64_t bits = 0;
-  if (is_complex(compute)) {
-    const float parts[] = {static_cast<float>(value.as_double()),
-                           static_cast<float>(value.imaginary())};
-    std::memcpy(&bits, parts, sizeof parts);
-  } else if (compute == DType::Float32) {
-    const auto f = static_cast<float>(value.as_double());
-    std::memcpy(&bits, &f, sizeof f);
-  } else if (compute == DType::Float64) {
-    const double d = value.as_double();
-    std::memcpy(&bits, &d, sizeof d);
-  } else {
-    bits = compute == DType::Bool ? value.as_bool() : static_cast<uint64_t>(value.as_int());
-  }
-  return bits;
-}
 
 const char* largest(DType type) {
   switch (type) {
@@ -164,9 +146,9 @@ PointwiseParams params_of(const ElementwiseLaunch& what, const Nest& nest) {
       p.strides[k][i] = nest.space.strides[k][i];
   }
   for (size_t k = 0; k < what.inputs.size(); ++k)
-    p.numbers[k] = bits_of(what.inputs[k].value, what.compute);
+    p.numbers[k] = scalar_bits(what.inputs[k].value, what.compute);
   for (size_t k = 0; k < what.parameters.size(); ++k)
-    p.numbers[4 + k] = bits_of(what.parameters[k], what.compute);
+    p.numbers[4 + k] = scalar_bits(what.parameters[k], what.compute);
   return p;
 }
 

@@ -1,12 +1,12 @@
 // Combining sources into a target without atomics: the launches behind scatter, index_add,
 // index_put and embedding's gradient.
 #include <algorithm>
-#include <cstring>
 
 #include "accumulate_params.h"
 #include "call/algorithms.h"
 #include "call/divide_up.h"
 #include "call/division.h"
+#include "call/scalar_bits.h"
 #include "kernel_sources.h"
 #include "ops/copy/copy.h"
 #include "runs.h"
@@ -27,20 +27,6 @@ const char* combine_name(Combine how) {
 bool is_one(Scalar value) { return value.as_double() == 1; }
 
 }  // namespace
-
-uint64_t bits_of(Scalar value, DType type) {
-  uint64_t bits = 0;
-  if (type == DType::Float64) {
-    const double v = value.as_double();
-    std::memcpy(&bits, &v, sizeof v);
-  } else if (is_floating(type)) {
-    const auto v = static_cast<float>(value.as_double());
-    std::memcpy(&bits, &v, sizeof v);
-  } else {
-    bits = type == DType::Bool ? value.as_bool() : static_cast<uint64_t>(value.as_int());
-  }
-  return bits;
-}
 
 Defines accumulation_defines(const Accumulation& what) {
   const DType type = what.target.dtype();
@@ -120,7 +106,7 @@ void accumulate_in_sequence(const OpCall& call, const Accumulation& what) {
   p.key_step = what.shared_keys ? 0 : what.length;
   p.target_step = what.target_blocks;
   p.source_step = what.one_source ? 0 : 1;
-  p.alpha = bits_of(what.alpha, what.target.dtype());
+  p.alpha = scalar_bits(what.alpha, what.target.dtype());
   const Division division = divide_groups(call, what, p);
   p.per_item = division.per_item;
   const bool counted = !what.include_self || what.how == Combine::Mean;

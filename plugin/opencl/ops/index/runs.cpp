@@ -7,6 +7,7 @@
 
 #include "call/divide_up.h"
 #include "call/division.h"
+#include "call/scalar_bits.h"
 #include "kernel_sources.h"
 #include "ops/sort/sort.h"
 #include "order.h"
@@ -119,7 +120,7 @@ void combine_runs(const OpCall& call, const Accumulation& what, const Shape& sha
   p.length = what.length;
   p.target_step = what.target_blocks;
   p.source_step = what.one_source ? 0 : 1;
-  p.alpha = bits_of(what.alpha, type);
+  p.alpha = scalar_bits(what.alpha, type);
   p.extra = what.include_self;
   p.factors_each = what.factors_each;
   const int64_t lanes = lanes_of(call, what.block);

@@ -15,6 +15,5 @@ void accumulate_runs_gpu(const OpCall& call, const Accumulation& what);
 
 // What kernels of accumulations are specialised by, and a number in their parameters.
 Defines accumulation_defines(const Accumulation& what);
-uint64_t bits_of(Scalar value, DType type);
 
 }  // namespace ocltensor::opencl

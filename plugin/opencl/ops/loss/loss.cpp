@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/promotion.h"
+#include "call/division.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/reduce/reduction.h"
 
@@ -120,7 +121,7 @@ Algorithms& algorithms() {
 
 void loss(OpCall& call) {
   const Row& row = row_of(call.name());
-  const auto specs = checked_outputs(call);
+  const auto specs = check_outputs(call, OutputTypes::Castable);
   const size_t tensors = row.backward ? 3 : 2;
   std::vector<TensorView> views;
   for (size_t i = 0; i < tensors; ++i) views.push_back(call.args().tensor(i));

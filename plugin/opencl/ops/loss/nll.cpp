@@ -156,14 +156,14 @@ Algorithms& algorithms() {
 }
 
 void forward(OpCall& call) {
-  (void)checked_outputs(call);
+  (void)check_outputs(call, OutputTypes::Castable);
   const NllLoss what{call.args().tensor(0), false};
   call.accept();
   algorithms().run(call, what);
 }
 
 void backward(OpCall& call) {
-  (void)checked_outputs(call);
+  (void)check_outputs(call, OutputTypes::Castable);
   const TensorView grad = call.args().tensor(0), self = call.args().tensor(1);
   const bool each = call.args().integer(4) == 0 && self.ndim() > 1;
   check(grad.numel() == (each ? shape_of(self).targets : 1), "{}: grad_output has shape {}",

@@ -1,7 +1,7 @@
 // The ordered list of algorithms for matrix products, and what they share.
-#include <cstring>
 #include <utility>
 
+#include "call/scalar_bits.h"
 #include "matmul.h"
 
 namespace ocltensor::opencl {
@@ -81,19 +81,6 @@ void run_matmul(const OpCall& call, const MatmulProblem& problem) {
 }
 
 const AlgorithmFamily& matmul_algorithms() { return algorithms().family(); }
-
-uint64_t scalar_bits(Scalar value, DType type) {
-  if (!is_floating(type)) return static_cast<uint64_t>(value.as_int());
-  uint64_t bits = 0;
-  if (type == DType::Float64) {
-    const double d = value.as_double();
-    std::memcpy(&bits, &d, sizeof d);
-  } else {
-    const auto f = static_cast<float>(value.as_double());
-    std::memcpy(&bits, &f, sizeof f);
-  }
-  return bits;
-}
 
 MatmulParams matmul_params(const MatmulProblem& p) {
   const Matrix self = p.self.value_or(Matrix{});

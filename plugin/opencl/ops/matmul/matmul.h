@@ -55,7 +55,6 @@ MatmulParams matmul_params(const MatmulProblem& problem);
 Defines matmul_defines(const MatmulProblem& problem);
 void bind_matrix(Launch& launch, const MatmulProblem& problem, const Matrix& matrix, int64_t rows,
                  int64_t columns);
-uint64_t scalar_bits(Scalar value, DType type);
 
 std::span<const OpEntry> matmul_operators();
 

@@ -1,6 +1,7 @@
 // native_batch_norm and its backward. Statistics are kept in float32 for half types.
 #include <optional>
 
+#include "call/division.h"
 #include "norm.h"
 #include "ops/copy/copy.h"
 #include "ops/reduce/reduction.h"
@@ -27,7 +28,7 @@ DType shared_type(const OpCall& call, const ChannelVector& mean, const ChannelVe
 }
 
 void forward(OpCall& call) {
-  (void)checked_outputs(call);
+  (void)check_outputs(call, OutputTypes::Castable);
   const TensorView input = call.args().tensor(0);
   const DType compute = compute_type(input.dtype());
   const ChannelVector weight = channel_vector(call, 1), bias = channel_vector(call, 2);
@@ -75,7 +76,7 @@ class Converted {
 };
 
 void backward(OpCall& call) {
-  (void)checked_outputs(call);
+  (void)check_outputs(call, OutputTypes::Castable);
   const TensorView grad = call.args().tensor(0), input = call.args().tensor(1);
   const ChannelVector weight = channel_vector(call, 2);
   const ChannelVector mean = channel_vector(call, 3), variance = channel_vector(call, 4);

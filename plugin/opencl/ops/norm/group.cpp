@@ -1,4 +1,5 @@
 // native_group_norm and its backward.
+#include "call/division.h"
 #include "norm.h"
 #include "ops/copy/copy.h"
 #include "ops/reduce/reduction.h"
@@ -15,7 +16,7 @@ Planes planes_of(const OpCall& call, size_t first) {
 }
 
 void forward(OpCall& call) {
-  (void)checked_outputs(call);
+  (void)check_outputs(call, OutputTypes::Castable);
   const TensorView input = call.args().tensor(0);
   const DType compute = compute_type(input.dtype());
   const ChannelVector weight = channel_vector(call, 1), bias = channel_vector(call, 2);
@@ -34,7 +35,7 @@ void forward(OpCall& call) {
 }
 
 void backward(OpCall& call) {
-  (void)checked_outputs(call);
+  (void)check_outputs(call, OutputTypes::Castable);
   const TensorView grad = call.args().tensor(0), input = call.args().tensor(1);
   const TensorView mean = call.args().tensor(2), inverse = call.args().tensor(3);
   const ChannelVector weight = channel_vector(call, 4);

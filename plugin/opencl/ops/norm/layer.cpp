@@ -6,6 +6,8 @@
 
 #include "call/algorithms.h"
 #include "call/divide_up.h"
+#include "call/division.h"
+#include "call/scalar_bits.h"
 #include "kernel_sources.h"
 #include "norm.h"
 #include "ops/copy/copy.h"
@@ -117,14 +119,14 @@ void run_gpu(const OpCall& call, const LayerProblem& p, const LayerLayout& layou
   add_gpu_defines(d, call, layout, p.s);
   Launch launch = call.launch(kernel_sources::norm_layer_gpu, "layer_norm", d);
   bind_forward(launch, p);
-  launch.value(p.s.rows).value(p.s.n).value(layout.lanes).value(number_bits(p.eps, p.compute));
+  launch.value(p.s.rows).value(p.s.n).value(layout.lanes).value(scalar_bits(p.eps, p.compute));
   run_gpu_rows(call, launch, p.s, layout);
 }
 void run_cpu(const OpCall& call, const LayerProblem& p) {
   Launch launch = call.launch(kernel_sources::norm_layer_cpu, "layer_norm", forward_defines(p));
   bind_forward(launch, p);
   launch.value(p.s.rows).value(p.s.n).value(rows_per_item(p.s));
-  launch.value(number_bits(p.eps, p.compute));
+  launch.value(scalar_bits(p.eps, p.compute));
   run_cpu_rows(launch, p.s);
 }
 
@@ -153,7 +155,7 @@ Algorithms& algorithms() {
 }
 
 void forward(OpCall& call) {
-  (void)checked_outputs(call);
+  (void)check_outputs(call, OutputTypes::Castable);
   const TensorView input = call.args().tensor(0);
   const DType compute = compute_type(input.dtype());
   const DType w = layer_weight_type(call, 2, 3, compute);

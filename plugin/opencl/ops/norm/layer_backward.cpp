@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "call/algorithms.h"
+#include "call/division.h"
 #include "kernel_sources.h"
 #include "layer.h"
 #include "norm.h"
@@ -189,7 +190,7 @@ GradientAlgorithms& gradient_algorithms() {
 }  // namespace
 
 void layer_norm_backward(OpCall& call) {
-  (void)checked_outputs(call);
+  (void)check_outputs(call, OutputTypes::Castable);
   const TensorView grad = call.args().tensor(0), input = call.args().tensor(1);
   const auto mask = call.args().booleans(7);
   const DType compute = compute_type(input.dtype());

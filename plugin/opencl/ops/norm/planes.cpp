@@ -7,6 +7,7 @@
 #include "call/algorithms.h"
 #include "call/divide_up.h"
 #include "call/division.h"
+#include "call/scalar_bits.h"
 #include "kernel_sources.h"
 #include "norm.h"
 #include "ops/copy/copy.h"
@@ -202,7 +203,7 @@ void forward_sweeps(const OpCall& call, const PlanesProblem& problem) {
   launch.value(p.planes).value(p.channels).value(p.per_stat).value(p.first_step());
   for (const ChannelVector* v : {&weight, &bias, &mean, &variance}) launch.value(v->stride());
   for (const double v : {p.count(), given.momentum, given.eps})
-    launch.value(number_bits(v, compute));
+    launch.value(scalar_bits(v, compute));
   run_channels(call, launch, p.planes);
   apply(call, {input, nullptr, table, out.view(), p, compute});
   out.finish();
@@ -257,7 +258,7 @@ void with_inverses(const OpCall& call, const PlanesGradient& problem,
   bind(launch, saved.inverse);
   bind_scratch(launch, &pair);
   launch.value(channels).value(saved.mean_stride).value(saved.inverse_stride);
-  launch.value(number_bits(*saved.eps, compute));
+  launch.value(scalar_bits(*saved.eps, compute));
   run_channels(call, launch, channels);
   const LocalTensor mean(pair.address(), compute, Dims{channels});
   const LocalTensor inverse(pair.address() + pair.bytes() / 2, compute, Dims{channels});
@@ -282,7 +283,7 @@ void backward_sweeps(const OpCall& call, const PlanesGradient& problem) {
     weight.bind_to(prepare);
     bind_scratch(prepare, &table);
     prepare.value(p.planes).value(p.channels).value(p.per_stat).value(weight.stride());
-    prepare.value(number_bits(p.count(), compute));
+    prepare.value(scalar_bits(p.count(), compute));
     run_channels(call, prepare, p.planes);
     ContiguousOutput out(call, call.out(0));
     apply(call, {input, &grad, table, out.view(), p, compute});

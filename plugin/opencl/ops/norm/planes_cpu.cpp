@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "call/division.h"
+#include "call/scalar_bits.h"
 #include "kernel_sources.h"
 #include "norm_planes_params.h"
 #include "ops/reduce/reduction.h"
@@ -20,7 +21,7 @@ NormPlanesParams params_for(const Planes& p, DType compute) {
   n.piece_step = p.by_channel() ? p.channels : 1;
   n.inner = p.inner;
   n.channels = p.channels;
-  n.count = number_bits(p.count(), compute);
+  n.count = scalar_bits(p.count(), compute);
   return n;
 }
 
@@ -70,8 +71,8 @@ void planes_forward_cpu(const OpCall& call, const PlanesProblem& problem) {
   n.bias_stride = bias.stride();
   n.mean_stride = mean.stride();
   n.variance_stride = variance.stride();
-  n.momentum = number_bits(numbers.momentum, compute);
-  n.eps = number_bits(numbers.eps, compute);
+  n.momentum = scalar_bits(numbers.momentum, compute);
+  n.eps = scalar_bits(numbers.eps, compute);
   Launch launch = call.launch(kernel_sources::norm_planes_cpu, "planes_norm", d);
   bind(launch, input);
   for (const ChannelVector* v : {&weight, &bias, &mean, &variance}) v->bind_to(launch);

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "call/divide_up.h"
+#include "call/scalar_bits.h"
 #include "kernel_sources.h"
 #include "norm_elements_params.h"
 #include "ops/reduce/reduction.h"
@@ -64,7 +65,7 @@ Work statistics_work(const OpCall& call, const Planes& p, int64_t width, DType c
   w.n.channels = p.channels;
   w.n.unit_channels = p.per_stat;
   w.n.sharing = 1;
-  w.n.count = number_bits(p.count(), compute);
+  w.n.count = scalar_bits(p.count(), compute);
   return w;
 }
 
@@ -134,8 +135,8 @@ void planes_forward_gpu(const OpCall& call, const PlanesProblem& problem) {
   w.n.bias_stride = bias.stride();
   w.n.mean_stride = mean.stride();
   w.n.variance_stride = variance.stride();
-  w.n.momentum = number_bits(numbers.momentum, compute);
-  w.n.eps = number_bits(numbers.eps, compute);
+  w.n.momentum = scalar_bits(numbers.momentum, compute);
+  w.n.eps = scalar_bits(numbers.eps, compute);
   Defines d = defines_for(w, input.numel(), compute);
   d.type("X", input.dtype())
       .type("OUT", out.view().dtype())
@@ -177,7 +178,7 @@ void planes_backward_gpu(const OpCall& call, const PlanesGradient& problem) {
   w.n.weight_stride = weight.stride();
   w.n.mean_stride = saved.mean_stride;
   w.n.variance_stride = saved.inverse_stride;
-  w.n.eps = number_bits(saved.eps.value_or(0), compute);
+  w.n.eps = scalar_bits(saved.eps.value_or(0), compute);
   const bool merge = !p.by_channel() || !in_one(call, w);
   if (!merge) widen(call, w);
   w.cut(merge ? pieces_for(call, w) : 1);

@@ -10,7 +10,7 @@ namespace {
 
 // The order of n random keys of 64 bits.
 void randperm(OpCall& call) {
-  check_outputs(call, true);
+  check_outputs(call, OutputTypes::Any);
   const int64_t n = call.args().integer(0);
   if (n > INT32_MAX) unsupported(TB_REASON_SIZE, "randperm: n is limited to 2^31");
   call.accept();

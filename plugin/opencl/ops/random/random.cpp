@@ -2,9 +2,9 @@
 #include "random.h"
 
 #include <cmath>
-#include <cstring>
 
 #include "call/division.h"
+#include "call/scalar_bits.h"
 #include "kernel_sources.h"
 #include "ops/copy/copy.h"
 #include "ops/elementwise/elementwise.h"
@@ -12,13 +12,6 @@
 
 namespace ocltensor::opencl {
 namespace {
-
-template <typename T>
-uint64_t bits_of(T value) {
-  uint64_t bits = 0;
-  std::memcpy(&bits, &value, sizeof value);
-  return bits;
-}
 
 double rounded(double value, DType type) {
   switch (type) {
@@ -51,7 +44,7 @@ void draw(const OpCall& call, TensorView out, const RandomParams& p, bool wide, 
 bool is_wide(TensorView out) { return out.dtype() == DType::Float64; }
 
 void check_floating_output(const OpCall& call) {
-  check_outputs(call, true);
+  check_outputs(call, OutputTypes::Any);
   check(is_floating(call.out(0).dtype()), "{} needs a floating-point tensor, got {}", call.name(),
         name(call.out(0).dtype()));
 }
@@ -68,16 +61,16 @@ void uniform_op(OpCall& call) {
   const bool wide = is_wide(out.view());
   RandomParams p = take_numbers(call, out.view().numel(), wide);
   if (wide) {
-    p.p[0] = bits_of(from);
-    p.p[1] = bits_of(to - from);
-    p.p[2] = bits_of(to > from ? to : NAN);
+    p.p[0] = slot_bits(from);
+    p.p[1] = slot_bits(to - from);
+    p.p[2] = slot_bits(to > from ? to : NAN);
     p.p[3] = p.p[0];
   } else {
     const auto low = static_cast<float>(from);
-    p.p[0] = bits_of(low);
-    p.p[1] = bits_of(static_cast<float>(to) - low);
-    p.p[2] = bits_of(to > from ? static_cast<float>(rounded(to, type)) : NAN);
-    p.p[3] = bits_of(static_cast<float>(rounded(low, type)));
+    p.p[0] = slot_bits(low);
+    p.p[1] = slot_bits(static_cast<float>(to) - low);
+    p.p[2] = slot_bits(to > from ? static_cast<float>(rounded(to, type)) : NAN);
+    p.p[3] = slot_bits(static_cast<float>(rounded(low, type)));
   }
   draw(call, out.view(), p, wide, "uniform");
   out.finish();
@@ -119,7 +112,7 @@ void exponential_op(OpCall& call) {
 }
 
 void bernoulli_number(OpCall& call) {
-  check_outputs(call, true);
+  check_outputs(call, OutputTypes::Any);
   const double probability = call.args().real(1);
   check(probability >= 0 && probability <= 1,
         "bernoulli: probabilities must be between 0 and 1, got {}", probability);
@@ -148,11 +141,11 @@ void bernoulli_from(OpCall& call, TensorView probabilities) {
   out.finish();
 }
 void bernoulli_self(OpCall& call) {
-  check_outputs(call, true);
+  check_outputs(call, OutputTypes::Any);
   bernoulli_from(call, call.args().tensor(0));
 }
 void bernoulli_tensor(OpCall& call) {
-  check_outputs(call, true);
+  check_outputs(call, OutputTypes::Any);
   bernoulli_from(call, call.args().tensor(1));
 }
 
@@ -181,17 +174,17 @@ uint64_t whole_numbers(DType type) {
 }
 
 void random_op(OpCall& call) {
-  check_outputs(call, true);
+  check_outputs(call, OutputTypes::Any);
   integers(call, 0, whole_numbers(call.out(0).dtype()));
 }
 void random_to(OpCall& call) {
-  check_outputs(call, true);
+  check_outputs(call, OutputTypes::Any);
   const int64_t to = call.args().integer(1);
   check(to > 0, "random: to must be positive, got {}", to);
   integers(call, 0, static_cast<uint64_t>(to));
 }
 void random_from(OpCall& call) {
-  check_outputs(call, true);
+  check_outputs(call, OutputTypes::Any);
   const int64_t from = call.args().integer(1);
   const auto to = call.args().optional_integer(2);
   if (to) {
@@ -223,7 +216,7 @@ void dropout_op(OpCall& call) {
   RandomParams params = take_numbers(call, input.numel(), wide);
   const double scale = p == 1 ? 0 : 1 / (1 - p);
   params.p[0] = units_below(p, wide);
-  params.p[1] = wide ? bits_of(scale) : bits_of(static_cast<float>(scale));
+  params.p[1] = wide ? slot_bits(scale) : slot_bits(static_cast<float>(scale));
   Defines d;
   d.type("A", input.dtype()).set("WIDE", wide);
   Launch launch = call.launch(kernel_sources::random_random_dropout, "dropout", d);
@@ -324,7 +317,7 @@ void run_draws(const OpCall& call, Launch& launch, const RandomParams& p, bool w
 const AlgorithmFamily& random_algorithms() { return algorithms().family(); }
 
 uint64_t real_bits(const OpCall& call, double value) {
-  return call.caps().fp64 ? bits_of(value) : bits_of(static_cast<float>(value));
+  return call.caps().fp64 ? slot_bits(value) : slot_bits(static_cast<float>(value));
 }
 
 uint64_t units_below(double probability, bool wide) {

@@ -173,7 +173,7 @@ Algorithms& algorithms() {
 
 // Output `value_at` takes values, `index_at` positions (-1: not wanted).
 void extreme(OpCall& call, bool largest, int value_at, int index_at) {
-  const auto specs = checked_outputs(call);
+  const auto specs = check_outputs(call, OutputTypes::Castable);
   const TensorView self = call.args().tensor(0);
   const auto dim = call.args().optional_integer(1);
   if (index_at >= 0)

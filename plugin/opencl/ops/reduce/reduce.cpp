@@ -1,5 +1,6 @@
 // The operators that are one row of a table of reductions.
 #include "base/infer/common.h"
+#include "call/division.h"
 #include "complex.h"
 #include "ops/copy/copy.h"
 #include "reduction.h"
@@ -124,7 +125,7 @@ void reduce_complex(const OpCall& call, const Row& row, DType result) {
 
 void reduce(OpCall& call) {
   const Row& row = row_of(call.name());
-  const auto specs = checked_outputs(call);
+  const auto specs = check_outputs(call, OutputTypes::Castable);
   const TensorView self = call.args().tensor(0);
   if (is_complex(self.dtype()) || is_complex(specs[0].dtype) || is_complex(call.out(0).dtype()))
     return reduce_complex(call, row, specs[0].dtype);

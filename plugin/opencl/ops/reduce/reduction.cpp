@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <optional>
 
 #include "base/infer/common.h"
@@ -11,6 +10,7 @@
 #include "base/promotion.h"
 #include "call/algorithms.h"
 #include "call/divide_up.h"
+#include "call/scalar_bits.h"
 #include "kernel_sources.h"
 #include "reduce_params.h"
 #include "reduction_cut.h"
@@ -166,7 +166,7 @@ void run_split(const OpCall& call, const ReduceProblem& problem, const Cut& cut,
   p.inner_splits = cut.inner_splits;
   p.kept_per_item = cut.kept_per_item;
   p.lanes = cut.lanes;
-  for (size_t k = 0; k < 4; ++k) p.numbers[k] = number_bits(what.numbers[k], what.compute);
+  for (size_t k = 0; k < 4; ++k) p.numbers[k] = scalar_bits(what.numbers[k], what.compute);
   std::vector<Scratch> partial;
   if (cut.splits > 1) {
     p.split_step = problem.kept.numel;
@@ -290,32 +290,6 @@ const char* highest(DType type) {
     case DType::Int64: return "LONG_MAX";
     default: return "INFINITY";
   }
-}
-
-uint64_t number_bits(Scalar value, DType compute) {
-  uint64_t bits = 0;
-  if (compute == DType::Float64) {
-    const double d = value.as_double();
-    std::memcpy(&bits, &d, sizeof d);
-  } else if (is_floating(compute)) {
-    const auto f = static_cast<float>(value.as_double());
-    std::memcpy(&bits, &f, sizeof f);
-  } else {
-    bits = static_cast<uint64_t>(value.as_int());
-  }
-  return bits;
-}
-
-std::vector<TensorSpec> checked_outputs(const OpCall& call) {
-  auto specs = call.op().infer(call.args());
-  for (size_t i = 0; i < specs.size(); ++i) {
-    const TensorView out = call.out(i);
-    check(Dims(out.sizes()) == specs[i].sizes, "{}: output {} has shape {}, expected {}",
-          call.name(), i, to_string(out.sizes()), to_string(specs[i].sizes));
-    check(can_cast(specs[i].dtype, out.dtype()), "{}: a result of type {} cannot be cast to {}",
-          call.name(), name(specs[i].dtype), name(out.dtype()));
-  }
-  return specs;
 }
 
 void launch_reduce(const OpCall& call, const ReduceLaunch& what) {

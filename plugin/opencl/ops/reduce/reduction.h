@@ -51,11 +51,6 @@ struct ReduceLaunch {
 // Deterministic: the division of work depends on shapes and the device only.
 void launch_reduce(const OpCall& call, const ReduceLaunch& what);
 
-// The output types that the schema promises; throws where an output has another shape or a type
-// that cannot hold it.
-std::vector<TensorSpec> checked_outputs(const OpCall& call);
-// Bits of a number in a compute type, as parameter structures carry it.
-uint64_t number_bits(Scalar value, DType compute);
 // Outputs of a group of work-items that is as large as the device allows, at most 256.
 int64_t group_size(const Capabilities& caps);
 

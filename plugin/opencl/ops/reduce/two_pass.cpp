@@ -5,6 +5,8 @@
 #include "base/infer/common.h"
 #include "call/algorithms.h"
 #include "call/divide_up.h"
+#include "call/division.h"
+#include "call/scalar_bits.h"
 #include "complex.h"
 #include "kernel_sources.h"
 #include "ops/copy/copy.h"
@@ -108,7 +110,7 @@ void run_one_sweep(const OpCall& call, const VarianceProblem& p, const RowsPlan&
   else
     bind(launch, *p.mean_out);
   launch.value(plan.rows).value(plan.length).value(plan.lanes);
-  launch.value(number_bits(p.divisor, compute));
+  launch.value(scalar_bits(p.divisor, compute));
   const int64_t groups = divide_up(plan.rows * plan.lanes, plan.group);
   launch.run({static_cast<size_t>(groups * plan.group), 1, 1},
              {static_cast<size_t>(plan.group), 1, 1});
@@ -208,7 +210,7 @@ void complex_variance(const OpCall& call, TensorView self, uint32_t mask, bool r
 }
 
 void variance(OpCall& call) {
-  (void)checked_outputs(call);
+  (void)check_outputs(call, OutputTypes::Castable);
   const TensorView self = call.args().tensor(0);
   const uint32_t mask = infer::dim_mask(call.args().ints(1), self.ndim());
   const bool root = call.op().schema.name == "std";
@@ -228,7 +230,7 @@ constexpr Reduction kLogSum{1, {{"exp(a - b)", kAdd, "0", "log(x)"}}};
 constexpr Formula kSumFormula{"logsumexp", FormulaForm::Vector, "a + b"};
 
 void logsumexp(OpCall& call) {
-  const DType compute = compute_type(checked_outputs(call)[0].dtype);
+  const DType compute = compute_type(check_outputs(call, OutputTypes::Castable)[0].dtype);
   const TensorView self = call.args().tensor(0);
   const uint32_t mask = infer::dim_mask(call.args().ints(1), self.ndim());
   call.accept();
@@ -258,7 +260,7 @@ const Reduction& norm_of_order(double order) {
 }
 
 void vector_norm(OpCall& call) {
-  const DType compute = compute_type(checked_outputs(call)[0].dtype);
+  const DType compute = compute_type(check_outputs(call, OutputTypes::Castable)[0].dtype);
   const TensorView self = call.args().tensor(0);
   const double order = call.args().real(1);
   const uint32_t mask = infer::dim_mask(call.args().ints(2), self.ndim());

@@ -288,7 +288,7 @@ void scan_complex(const OpCall& call, TensorView self, Nest nest, const std::str
 }
 
 void scan(OpCall& call) {
-  const DType result = checked_outputs(call)[0].dtype;
+  const DType result = check_outputs(call, OutputTypes::Castable)[0].dtype;
   const TensorView self = call.args().tensor(0);
   const int64_t at = wrap_dim(call.args().integer(1), self.ndim());
   if (result == DType::Bool) unsupported(TB_REASON_DTYPE, "{}: dtype bool", call.name());

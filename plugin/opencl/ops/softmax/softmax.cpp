@@ -5,6 +5,7 @@
 
 #include "call/algorithms.h"
 #include "call/divide_up.h"
+#include "call/division.h"
 #include "kernel_sources.h"
 #include "ops/reduce/reduction.h"
 
@@ -164,7 +165,7 @@ Algorithms& algorithms() {
 }
 
 void forward(OpCall& call) {
-  (void)checked_outputs(call);
+  (void)check_outputs(call, OutputTypes::Castable);
   const TensorView self = call.args().tensor(0);
   const Shape s = shape_of(self, call.args().integer(1));
   call.accept();
@@ -176,7 +177,7 @@ void forward(OpCall& call) {
 }
 
 void backward(OpCall& call) {
-  (void)checked_outputs(call);
+  (void)check_outputs(call, OutputTypes::Castable);
   const TensorView grad = call.args().tensor(0);
   const TensorView result = call.args().tensor(1);
   const Shape s = shape_of(grad, call.args().integer(2));

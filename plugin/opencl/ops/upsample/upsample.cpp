@@ -2,9 +2,9 @@
 #include "upsample.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "call/division.h"
+#include "call/scalar_bits.h"
 #include "kernel_sources.h"
 #include "ops/copy/copy.h"
 #include "upsample_params.h"
@@ -14,25 +14,18 @@ namespace {
 
 enum class Mode { Nearest, Bilinear, AlignedCorners };
 
-template <typename T>
-uint64_t bits_of(T value) {
-  uint64_t bits = 0;
-  std::memcpy(&bits, &value, sizeof value);
-  return bits;
-}
-
 // Input positions per output position. Nearest counts in float32, as every backend does: in float64
 // others could be nearest.
 uint64_t step_bits(const OpCall& call, Mode mode, int64_t in, int64_t out,
                    std::optional<double> scale) {
   const bool given = scale && *scale > 0;
   if (mode == Mode::Nearest)
-    return bits_of(given ? static_cast<float>(1.0 / *scale)
-                         : static_cast<float>(in) / static_cast<float>(out));
+    return slot_bits(given ? static_cast<float>(1.0 / *scale)
+                           : static_cast<float>(in) / static_cast<float>(out));
   double step = given ? 1 / *scale : static_cast<double>(in) / static_cast<double>(out);
   if (mode == Mode::AlignedCorners)
     step = out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0;
-  return call.caps().fp64 ? bits_of(step) : bits_of(static_cast<float>(step));
+  return call.caps().fp64 ? slot_bits(step) : slot_bits(static_cast<float>(step));
 }
 
 // One direction of a resampling; the tensors are row-major.
