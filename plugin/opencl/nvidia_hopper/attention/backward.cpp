@@ -92,7 +92,7 @@ void run_pass(const OpCall& call, const HopperBackward& b, tb_address rows, int6
 
 HopperBackward sample_of(const OpCall& call, const FusedProblem& p) {
   HopperBackward b{};
-  b.type = call.args().tensor(p.query).dtype();
+  b.type = call.args().tensor(Arg::query).dtype();
   b.panel = p.depth <= 64 ? 64 : 128;
   b.causal = p.block.causal;
   return b;
@@ -138,9 +138,10 @@ FlashTensor strides_of(const OutputPlace& out) {
 
 void run(const OpCall& call, const FusedProblem& p, const HopperBackward& sample) {
   const auto& args = call.args();
-  const Readable grad(call, args.tensor(0)), out(call, args.tensor(5));
-  const Contiguous sums(call, args.tensor(6));
-  const TensorView query = args.tensor(1), key = args.tensor(2), value = args.tensor(3);
+  const Readable grad(call, args.tensor(Arg::grad_out)), out(call, args.tensor(Arg::out));
+  const Contiguous sums(call, args.tensor(Arg::logsumexp));
+  const TensorView query = args.tensor(Arg::query), key = args.tensor(Arg::key);
+  const TensorView value = args.tensor(Arg::value);
   const auto place = [](const OutputPlace& o) { return o.wanted() ? o.address : 0; };
   HopperBackward b = sample;
   b.batch = p.batch;

@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kVector = 8;  // elements that lines of bf16 parts are multiples of
 
 const char* refuse_shape(const OpCall& call, const FusedProblem& p) {
-  if (call.args().tensor(p.query).dtype() != DType::Float32) return "not float32";
+  if (call.args().tensor(Arg::query).dtype() != DType::Float32) return "not float32";
   if (p.depth % kVector != 0 || p.width % kVector != 0 || p.width == 0)
     return "a head is not 8, 16, .. wide";
   if (std::min(p.keys, p.block.causal ? p.queries : p.keys) < kVector) return "few keys";

@@ -21,7 +21,8 @@ constexpr size_t kVariants = 2 * 3 * 2;
 
 // Three warpgroups read keys less often, two take turns at the matrix unit: better for few rows.
 HopperVariant variant_for(const OpCall& call, const FusedProblem& p) {
-  HopperVariant v{call.args().tensor(p.query).dtype(), p.depth <= 64 ? 64 : 128, 2, p.block.causal};
+  HopperVariant v{call.args().tensor(Arg::query).dtype(), p.depth <= 64 ? 64 : 128, 2,
+                  p.block.causal};
   if (v.depth == 64 && p.queries > (v.causal ? 2048 : 1024)) v.warpgroups = 3;
   return v;
 }
@@ -89,8 +90,8 @@ Planned<HopperVariant> plan(const OpCall& call, const FusedProblem& p) {
 
 void run(const OpCall& call, const FusedProblem& p, const HopperVariant& variant) {
   const auto& args = call.args();
-  const TensorView query = args.tensor(p.query), key = args.tensor(p.query + 1),
-                   value = args.tensor(p.query + 2);
+  const TensorView query = args.tensor(Arg::query), key = args.tensor(Arg::key),
+                   value = args.tensor(Arg::value);
   const LocalTensor logsumexp = p.outs[1].tensor();
   ContiguousOutput sums(call, logsumexp);
   const Dims& strides = p.outs[0].strides;
@@ -147,9 +148,9 @@ int64_t hopper_bundle(int64_t heads, int64_t bytes, int64_t sharing) {
 
 const char* refuse_hopper(const OpCall& call, const FusedProblem& p) {
   const auto& args = call.args();
-  if (const char* reason = refuse_shape(p, args.tensor(p.query).dtype())) return reason;
-  for (size_t i = 0; i < 3; ++i)
-    if (!is_hopper_readable(args.tensor(p.query + i), false))
+  if (const char* reason = refuse_shape(p, args.tensor(Arg::query).dtype())) return reason;
+  for (const Arg operand : {Arg::query, Arg::key, Arg::value})
+    if (!is_hopper_readable(args.tensor(operand), false))
       return "an operand's lines are not aligned";
   return nullptr;
 }

@@ -24,7 +24,7 @@ Shape shape_of(const OpCall& call) {
   s.batch = Dims(std::span(s.weights.data(), s.weights.size() - 2));
   s.queries = s.weights[s.weights.size() - 2];
   s.keys = s.weights.back();
-  s.depth = call.args().tensor(0).size(-1);
+  s.depth = call.args().tensor(Arg::query).size(-1);
   s.width = s.output.back();
   check(Dims(call.out(0).sizes()) == s.output && call.out(0).dtype() == specs[0].dtype,
         "{}: the output must be {} of shape {}", call.name(), name(specs[0].dtype),
@@ -37,7 +37,7 @@ Shape shape_of(const OpCall& call) {
 }
 
 void decline_what_is_missing(const OpCall& call, const Shape& s) {
-  if (call.args().real(4) > 0)
+  if (call.args().real(Arg::dropout_p) > 0)
     unsupported(TB_REASON_ARGUMENT, "attention with dropout is not supported");
   if (!(Dims(std::span(s.output.data(), s.output.size() - 2)) == s.batch))
     unsupported(TB_REASON_ARGUMENT,
@@ -50,18 +50,18 @@ void decline_what_is_missing(const OpCall& call, const Shape& s) {
 // The batch that key or value need: with grouped heads, their own number of heads.
 Dims own_batch(const OpCall& call, const Shape& s, TensorView tensor) {
   Dims batch = s.batch;
-  if (call.args().boolean(8)) batch.back() = tensor.size(-3);
+  if (call.args().boolean(Arg::enable_gqa)) batch.back() = tensor.size(-3);
   return batch;
 }
 
 // The operands are the call's arguments.
 void run_products(const OpCall& call, const Shape& s) {
-  const TensorView query = call.args().tensor(0);
-  const TensorView key = call.args().tensor(1);
-  const TensorView value = call.args().tensor(2);
+  const TensorView query = call.args().tensor(Arg::query);
+  const TensorView key = call.args().tensor(Arg::key);
+  const TensorView value = call.args().tensor(Arg::value);
   const DType type = compute_type(query.dtype());
   const double scale =
-      call.args().optional_real(7).value_or(1 / std::sqrt(static_cast<double>(s.depth)));
+      call.args().optional_real(Arg::scale).value_or(1 / std::sqrt(static_cast<double>(s.depth)));
   const Dims key_batch = own_batch(call, s, key);
   const Dims value_batch = own_batch(call, s, value);
   const Operand q(call, query, s.batch, type);
@@ -84,8 +84,8 @@ void run_products(const OpCall& call, const Shape& s) {
   block.queries = s.queries;
   block.keys = s.keys;
   block.all_queries = s.queries;
-  block.causal = call.args().boolean(5);
-  block.mask = call.args().optional_tensor(3);
+  block.causal = call.args().boolean(Arg::is_causal);
+  block.mask = call.args().optional_tensor(Arg::attn_mask);
   softmax_scores(call, block);
   if (call.wants(0)) {
     Result out(call, call.out(0), s.output, type);

@@ -170,9 +170,9 @@ void backward_block(const Block& block, const FusedProblem& p, const GradientAdd
 
 void run_forward_blocks(const OpCall& call, const FusedProblem& p, Products& products) {
   const auto& args = call.args();
-  const Operand q(call, args.tensor(0), p.block.batch, p.type);
-  const Operand k(call, args.tensor(1), p.key_batch(), p.type);
-  const Operand v(call, args.tensor(2), p.key_batch(), p.type);
+  const Operand q(call, args.tensor(Arg::query), p.block.batch, p.type);
+  const Operand k(call, args.tensor(Arg::key), p.key_batch(), p.type);
+  const Operand v(call, args.tensor(Arg::value), p.key_batch(), p.type);
   const LocalTensor output = p.outs[0].tensor(), logsumexp = p.outs[1].tensor();
   Result out(call, output, {p.batch, p.heads, p.queries, p.width}, p.type);
   ContiguousOutput sums(call, logsumexp);
@@ -198,12 +198,12 @@ void run_forward_blocks(const OpCall& call, const FusedProblem& p, Products& pro
 
 void run_backward_blocks(const OpCall& call, const FusedProblem& p, Products& products) {
   const auto& args = call.args();
-  const Operand grad(call, args.tensor(0), p.block.batch, p.type);
-  const Operand q(call, args.tensor(1), p.block.batch, p.type);
-  const Operand k(call, args.tensor(2), p.key_batch(), p.type);
-  const Operand v(call, args.tensor(3), p.key_batch(), p.type);
-  const Operand out(call, args.tensor(5), p.block.batch, p.type);
-  const Contiguous sums(call, args.tensor(6));
+  const Operand grad(call, args.tensor(Arg::grad_out), p.block.batch, p.type);
+  const Operand q(call, args.tensor(Arg::query), p.block.batch, p.type);
+  const Operand k(call, args.tensor(Arg::key), p.key_batch(), p.type);
+  const Operand v(call, args.tensor(Arg::value), p.key_batch(), p.type);
+  const Operand out(call, args.tensor(Arg::out), p.block.batch, p.type);
+  const Contiguous sums(call, args.tensor(Arg::logsumexp));
   const int64_t rows = p.batch * p.heads * p.queries;
   const Scratch deltas = call.scratch(static_cast<uint64_t>(rows * size_of(p.type)));
   row_products(call, p.type, deltas.address(), grad.address(), out.address(), rows, p.width);

@@ -170,9 +170,9 @@ const char* pass_over(const OpCall&, const FusedProblem& p) {
 
 void run_forward(const OpCall& call, const FusedProblem& p) {
   const auto& args = call.args();
-  const FloatRows query(call, args.tensor(p.query), false);
-  const FloatRows value(call, args.tensor(p.query + 2), true);
-  const Scratch panels = make_panels(call, args.tensor(p.query + 1));
+  const FloatRows query(call, args.tensor(Arg::query), false);
+  const FloatRows value(call, args.tensor(Arg::value), true);
+  const Scratch panels = make_panels(call, args.tensor(Arg::key));
   const FloatResult out(call, p.outs[0], {p.batch, p.heads, p.queries, p.width});
   const LocalTensor logsumexp = p.outs[1].tensor();
   ContiguousOutput sums(call, logsumexp);
@@ -222,13 +222,13 @@ int64_t key_parts(const OpCall& call, const FusedProblem& p) {
 
 void run_backward(const OpCall& call, const FusedProblem& p) {
   const auto& args = call.args();
-  const FloatRows grad(call, args.tensor(0), true);
-  const FloatRows query(call, args.tensor(1), true);
-  const FloatRows key(call, args.tensor(2), true);
-  const FloatRows out(call, args.tensor(5), false);
-  const Contiguous sums(call, args.tensor(6));
-  const Scratch key_panels = make_panels(call, args.tensor(2));
-  const Scratch value_panels = make_panels(call, args.tensor(3));
+  const FloatRows grad(call, args.tensor(Arg::grad_out), true);
+  const FloatRows query(call, args.tensor(Arg::query), true);
+  const FloatRows key(call, args.tensor(Arg::key), true);
+  const FloatRows out(call, args.tensor(Arg::out), false);
+  const Contiguous sums(call, args.tensor(Arg::logsumexp));
+  const Scratch key_panels = make_panels(call, args.tensor(Arg::key));
+  const Scratch value_panels = make_panels(call, args.tensor(Arg::value));
   FlashParams f = params_of(p);
   f.keys_at_once = divide_up(divide_up(p.keys, key_parts(call, p)), kKeysBackward) * kKeysBackward;
   const int64_t parts = divide_up(p.keys, f.keys_at_once);

@@ -12,13 +12,13 @@ namespace {
 struct FusedTraits {
   static std::string describe(const OpCall& call, const FusedProblem& p) {
     return fmt::format("attention {} {} x {} heads, {} queries, {} keys of {}{}{}",
-                       name(call.args().tensor(p.query).dtype()), p.batch, p.heads, p.queries,
+                       name(call.args().tensor(Arg::query).dtype()), p.batch, p.heads, p.queries,
                        p.keys, p.depth, p.block.causal ? ", causal" : "",
                        p.block.mask ? ", masked" : "");
   }
   static std::string notes(const OpCall&, const FusedProblem&) { return {}; }
   static ShapeClass shape_class(const OpCall& call, const FusedProblem& p) {
-    return {static_cast<int64_t>(call.args().tensor(p.query).dtype()),
+    return {static_cast<int64_t>(call.args().tensor(Arg::query).dtype()),
             size_class(p.batch),
             size_class(p.heads),
             p.groups(),
@@ -62,14 +62,11 @@ Algorithms& backward() {
   return list;
 }
 
-// `at`: the position of query among the arguments; bias, dropout_p and is_causal have places of
-// their own.
-FusedProblem problem_of(const OpCall& call, size_t at, size_t dropout, size_t scale) {
+FusedProblem problem_of(const OpCall& call) {
   const auto& args = call.args();
-  const TensorView q = args.tensor(at);
-  const TensorView k = args.tensor(at + 1);
+  const TensorView q = args.tensor(Arg::query);
+  const TensorView k = args.tensor(Arg::key);
   FusedProblem p{};
-  p.query = at;
   p.type = compute_type(q.dtype());
   p.batch = q.size(0);
   p.heads = q.size(1);
@@ -77,17 +74,17 @@ FusedProblem problem_of(const OpCall& call, size_t at, size_t dropout, size_t sc
   p.queries = q.size(2);
   p.keys = k.size(2);
   p.depth = q.size(3);
-  p.width = args.tensor(at + 2).size(3);
-  p.scale = args.optional_real(scale).value_or(1 / std::sqrt(static_cast<double>(p.depth)));
+  p.width = args.tensor(Arg::value).size(3);
+  p.scale = args.optional_real(Arg::scale).value_or(1 / std::sqrt(static_cast<double>(p.depth)));
   p.block.type = p.type;
   p.block.batch = {p.batch, p.heads};
   p.block.all_queries = p.queries;
   p.block.all_keys = p.keys;
-  p.block.mask = args.optional_tensor(at + 3);
-  p.block.dropout = args.real(dropout);
-  p.block.causal = args.boolean(dropout + 1);
-  p.block.seed = static_cast<uint64_t>(args.integer(scale + 1));
-  p.block.offset = static_cast<uint64_t>(args.integer(scale + 2));
+  p.block.mask = args.optional_tensor(Arg::attn_bias);
+  p.block.dropout = args.real(Arg::dropout_p);
+  p.block.causal = args.boolean(Arg::is_causal);
+  p.block.seed = static_cast<uint64_t>(args.integer(Arg::philox_seed));
+  p.block.offset = static_cast<uint64_t>(args.integer(Arg::philox_offset));
   for (size_t i = 0; i < call.out_count(); ++i) {
     const TensorView out = call.out(i);
     p.outs[i] = {out.address(), out.dtype(), Dims(out.sizes()), Dims(out.strides())};
@@ -111,7 +108,7 @@ const AlgorithmFamily& attention_backward_algorithms() { return backward().famil
 
 void fused_attention(OpCall& call) {
   check_shapes(call);
-  const FusedProblem p = problem_of(call, 0, 4, 6);
+  const FusedProblem p = problem_of(call);
   call.accept();
   if (p.batch * p.heads * p.queries == 0) return;
   if (p.keys == 0) {
@@ -123,7 +120,7 @@ void fused_attention(OpCall& call) {
 
 void fused_attention_backward(OpCall& call) {
   check_shapes(call);
-  const FusedProblem p = problem_of(call, 1, 7, 9);
+  const FusedProblem p = problem_of(call);
   call.accept();
   if (p.batch * p.heads * p.queries * p.keys != 0) return backward().run(call, p);
   for (size_t i = 0; i < call.out_count(); ++i)

@@ -21,8 +21,7 @@ struct OutputPlace {
 
 // Query heads come in `groups` per key head. The other operands are the call's arguments.
 struct FusedProblem {
-  size_t query = 0;  // its position among the arguments; key, value and mask follow
-  DType type;        // of the computation
+  DType type;  // of the computation
   int64_t batch, heads, key_heads, queries, keys, depth, width;
   double scale;
   ScoreBlock block;                 // what all blocks of scores share

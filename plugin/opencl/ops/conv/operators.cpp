@@ -26,8 +26,8 @@ void set_strides(tk_i64 (&target)[5], TensorView tensor) {
 }
 
 // `small` is the tensor of window positions: the output, or the input of a transposed convolution.
-ConvProblem problem(ConvDirection direction, const Args& args, size_t first, TensorView big,
-                    TensorView small, TensorView weight) {
+ConvProblem problem(ConvDirection direction, const Args& args, TensorView big, TensorView small,
+                    TensorView weight) {
   const auto rank = static_cast<size_t>(weight.ndim()) - 2;
   ConvProblem p{.direction = direction,
                 .dtype = big.dtype(),
@@ -38,15 +38,15 @@ ConvProblem problem(ConvDirection direction, const Args& args, size_t first, Ten
                 .params = {}};
   ConvParams& g = p.params;
   g.batch = big.size(0);
-  g.groups = args.integer(first + 5);
+  g.groups = args.integer(Arg::groups);
   g.big_channels = big.size(1) / g.groups;
   g.small_channels = small.size(1) / g.groups;
   set_spatial(g.in, big.sizes().subspan(2), rank, 1);
   set_spatial(g.out, small.sizes().subspan(2), rank, 1);
   set_spatial(g.window, weight.sizes().subspan(2), rank, 1);
-  set_spatial(g.stride, args.ints(first), rank, 1);
-  set_spatial(g.padding, args.ints(first + 1), rank, 0);
-  set_spatial(g.dilation, args.ints(first + 2), rank, 1);
+  set_spatial(g.stride, args.ints(Arg::stride), rank, 1);
+  set_spatial(g.padding, args.ints(Arg::padding), rank, 0);
+  set_spatial(g.dilation, args.ints(Arg::dilation), rank, 1);
   set_strides(g.big_strides, big);
   set_strides(g.small_strides, small);
   set_strides(g.weight_strides, weight);
@@ -66,15 +66,15 @@ void with_output(OpCall& call, size_t i, Body&& body) {
 void convolution(OpCall& call) {
   const Args& args = call.args();
   (void)check_outputs(call);
-  const TensorView input = args.tensor(0);
-  const TensorView weight = args.tensor(1);
-  const auto bias = args.optional_tensor(2);
-  const bool transposed = args.boolean(6);
+  const TensorView input = args.tensor(Arg::input);
+  const TensorView weight = args.tensor(Arg::weight);
+  const auto bias = args.optional_tensor(Arg::bias);
+  const bool transposed = args.boolean(Arg::transposed);
   call.accept();
   if (call.out(0).numel() == 0) return;
   with_output(call, 0, [&](TensorView out) {
-    ConvProblem p = transposed ? problem(ConvDirection::Data, args, 3, out, input, weight)
-                               : problem(ConvDirection::Forward, args, 3, input, out, weight);
+    ConvProblem p = transposed ? problem(ConvDirection::Data, args, out, input, weight)
+                               : problem(ConvDirection::Forward, args, input, out, weight);
     if (bias) {
       p.bias = bias->address();
       p.params.bias_stride = bias->strides()[0];
@@ -105,17 +105,17 @@ void bias_gradient(OpCall& call, TensorView grad, TensorView out) {
 void convolution_backward(OpCall& call) {
   const Args& args = call.args();
   (void)check_outputs(call);
-  const TensorView grad = args.tensor(0);
-  const TensorView input = args.tensor(1);
-  const TensorView weight = args.tensor(2);
-  const bool transposed = args.boolean(7);
-  const auto mask = args.booleans(10);
+  const TensorView grad = args.tensor(Arg::grad_output);
+  const TensorView input = args.tensor(Arg::input);
+  const TensorView weight = args.tensor(Arg::weight);
+  const bool transposed = args.boolean(Arg::transposed);
+  const auto mask = args.booleans(Arg::output_mask);
   call.accept();
   const TensorView big = transposed ? grad : input;
   const TensorView small = transposed ? input : grad;
   ConvShared shared;
   const auto run = [&](ConvDirection direction, TensorView b, TensorView s, TensorView w) {
-    ConvProblem p = problem(direction, args, 4, b, s, w);
+    ConvProblem p = problem(direction, args, b, s, w);
     p.shared = &shared;
     run_convolution(call, p);
   };

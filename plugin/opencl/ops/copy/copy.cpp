@@ -11,7 +11,7 @@ constexpr Formula kIdentity{"copy", FormulaForm::Vector, "a"};
 constexpr Formula kComplexTruth{"truth", FormulaForm::Lanes, "ctrue(a)"};
 
 void copy_op(OpCall& call) {
-  const TensorView source = call.args().tensor(1);
+  const TensorView source = call.args().tensor(Arg::src);
   (void)broadcast_strides(source.sizes(), source.strides(), call.out(0).sizes());
   if (is_complex(source.dtype()) != is_complex(call.out(0).dtype()) &&
       lacks_float64(call, source.dtype(), call.out(0).dtype()))
@@ -21,7 +21,7 @@ void copy_op(OpCall& call) {
 }
 
 void fill_op(OpCall& call) {
-  const Scalar value = call.args().number(1);
+  const Scalar value = call.args().number(Arg::value);
   check(is_complex(call.out(0).dtype()) || value.imaginary() == 0,
         "fill: a complex number cannot be converted to {}", name(call.out(0).dtype()));
   check_fits(value, call.out(0).dtype());
@@ -30,10 +30,10 @@ void fill_op(OpCall& call) {
 }
 
 void flip_op(OpCall& call) {
-  const TensorView self = call.args().tensor(0);
+  const TensorView self = call.args().tensor(Arg::self);
   Dims strides(self.strides());
   int64_t offset = 0;
-  for (int64_t dim : call.args().ints(1)) {
+  for (int64_t dim : call.args().ints(Arg::dims)) {
     const auto d = static_cast<size_t>(wrap_dim(dim, self.ndim()));
     if (self.ndim() == 0) break;
     offset += (self.sizes()[d] - 1) * strides[d];
@@ -59,10 +59,10 @@ void roll_parts(const OpCall& call, TensorView out, TensorView self,
 }
 
 void roll_op(OpCall& call) {
-  const TensorView self = call.args().tensor(0);
+  const TensorView self = call.args().tensor(Arg::self);
   const TensorView out = call.out(0);
-  const Dims shifts(call.args().ints(1));
-  const Dims dims(call.args().ints(2));
+  const Dims shifts(call.args().ints(Arg::shifts));
+  const Dims dims(call.args().ints(Arg::dims));
   check(!shifts.empty(), "roll needs at least one shift");
   check(dims.empty() ? shifts.size() == 1 : dims.size() == shifts.size(),
         "roll: shifts and dims must have the same length, got {} and {}", shifts.size(),

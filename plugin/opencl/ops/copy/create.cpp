@@ -46,8 +46,8 @@ void write_numbers(const OpCall& call, TensorView out, const std::vector<double>
 
 void arange_op(OpCall& call) {
   const TensorView out = call.out(0);
-  const Scalar start = call.args().scalar(0);
-  const Scalar step = call.args().scalar(2);
+  const Scalar start = call.args().scalar(Arg::start);
+  const Scalar step = call.args().scalar(Arg::step);
   check(out.ndim() == 1, "arange: the output must have one dimension");
   call.accept();
   if (out.numel() == 0) return;
@@ -99,8 +99,8 @@ void fill_linspace(const OpCall& call, TensorView out, std::complex<double> star
 
 void linspace_op(OpCall& call) {
   const TensorView out = call.out(0);
-  const Scalar start = call.args().number(0);
-  const Scalar end = call.args().number(1);
+  const Scalar start = call.args().number(Arg::start);
+  const Scalar end = call.args().number(Arg::end);
   check(out.ndim() == 1, "linspace: the output must have one dimension");
   check(is_complex(out.dtype()) || (!start.is_complex() && !end.is_complex()),
         "linspace: complex ends need a complex output, got {}", name(out.dtype()));
@@ -127,8 +127,8 @@ void eye_op(OpCall& call) {
 }
 
 void triangle_op(OpCall& call) {
-  const TensorView self = call.args().tensor(0);
-  const int64_t diagonal = call.args().integer(1);
+  const TensorView self = call.args().tensor(Arg::self);
+  const int64_t diagonal = call.args().integer(Arg::diagonal);
   check(self.ndim() >= 2, "{} needs a matrix, got {} dimension(s)", call.name(), self.ndim());
   check(self.dtype() == call.out(0).dtype(), "{}: the output must have the input's type",
         call.name());

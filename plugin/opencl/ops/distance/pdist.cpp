@@ -64,8 +64,8 @@ Algorithms& algorithms() {
 
 void forward(OpCall& call) {
   check_outputs(call);
-  const TensorView self = call.args().tensor(0);
-  const double p = call.args().real(1);
+  const TensorView self = call.args().tensor(Arg::self);
+  const double p = call.args().real(Arg::p);
   call.accept();
   if (!call.wants(0)) return;
   if (self.size(1) == 0) return fill_tensor(call, call.out(0), 0);
@@ -77,13 +77,13 @@ void forward(OpCall& call) {
 
 void backward(OpCall& call) {
   check_outputs(call);
-  const TensorView self = call.args().tensor(1);
-  const double p = call.args().real(2);
+  const TensorView self = call.args().tensor(Arg::self);
+  const double p = call.args().real(Arg::p);
   call.accept();
   if (!call.wants(0)) return;
   if (p == 0 || self.size(0) == 1) return fill_tensor(call, call.out(0), 0);
-  const Contiguous grad(call, call.args().tensor(0)), dense(call, self),
-      distance(call, call.args().tensor(3));
+  const Contiguous grad(call, call.args().tensor(Arg::grad)), dense(call, self),
+      distance(call, call.args().tensor(Arg::pdist));
   ContiguousOutput out(call, call.out(0));
   algorithms().run(call,
                    {"backward", out.view(), {grad.view(), dense.view(), distance.view()}, self, p});

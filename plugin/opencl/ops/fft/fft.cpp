@@ -41,7 +41,7 @@ void run_stages(const OpCall& call, tb_address in, tb_address out, std::vector<S
     points *= static_cast<double>(t.length);
     largest = std::max(largest, t.outer * t.length * t.inner);
   }
-  stages.back().transform.scale = scale_of(call.args().integer(2), points);
+  stages.back().transform.scale = scale_of(call.args().integer(Arg::normalization), points);
   std::vector<Scratch> memory;
   for (size_t need = std::min<size_t>(stages.size() - 1, 2); need > 0; --need)
     memory.push_back(call.scratch(static_cast<uint64_t>(largest) * 8));
@@ -58,16 +58,16 @@ void run_stages(const OpCall& call, tb_address in, tb_address out, std::vector<S
 Dims accepted_dims(OpCall& call) {
   check_outputs(call);
   Dims dims;
-  for (const int64_t d : call.args().ints(1))
-    dims.push_back(wrap_dim(d, call.args().tensor(0).ndim()));
-  (void)scale_of(call.args().integer(2), 1);
+  for (const int64_t d : call.args().ints(Arg::dim))
+    dims.push_back(wrap_dim(d, call.args().tensor(Arg::self).ndim()));
+  (void)scale_of(call.args().integer(Arg::normalization), 1);
   call.accept();
   return dims;
 }
 
 void complex_to_complex(OpCall& call) {
   const Dims dims = accepted_dims(call);
-  const TensorView self = call.args().tensor(0);
+  const TensorView self = call.args().tensor(Arg::self);
   if (self.numel() == 0) return;
   if (dims.empty()) return copy_tensor(call, call.out(0), self);
   const Contiguous in(call, self);
@@ -75,7 +75,7 @@ void complex_to_complex(OpCall& call) {
   const Dims sizes(self.sizes());
   std::vector<Stage> stages;
   for (const int64_t d : dims)
-    stages.push_back(stage_of(sizes, d, self.size(d), call.args().boolean(3)));
+    stages.push_back(stage_of(sizes, d, self.size(d), call.args().boolean(Arg::forward)));
   run_stages(call, in.view().address(), out.view().address(), stages);
   out.finish();
 }
@@ -83,14 +83,14 @@ void complex_to_complex(OpCall& call) {
 // The last of the dimensions first: the others see its results, all or the first half of them.
 void real_to_complex(OpCall& call) {
   const Dims dims = accepted_dims(call);
-  const TensorView self = call.args().tensor(0);
+  const TensorView self = call.args().tensor(Arg::self);
   if (call.out(0).numel() == 0) return;
   const Contiguous in(call, self);
   ContiguousOutput out(call, call.out(0));
   const Dims sizes(out.view().sizes());
   std::vector<Stage> stages{stage_of(sizes, dims.back(), self.size(dims.back()), true)};
   stages[0].in = Signal::Real;
-  if (call.args().boolean(3)) stages[0].out = Signal::Half;
+  if (call.args().boolean(Arg::onesided)) stages[0].out = Signal::Half;
   for (size_t i = 0; i + 1 < dims.size(); ++i)
     stages.push_back(stage_of(sizes, dims[i], self.size(dims[i]), true));
   run_stages(call, in.view().address(), out.view().address(), stages);
@@ -100,7 +100,7 @@ void real_to_complex(OpCall& call) {
 // The last of the dimensions last; it alone has real results.
 void complex_to_real(OpCall& call) {
   const Dims dims = accepted_dims(call);
-  const TensorView self = call.args().tensor(0);
+  const TensorView self = call.args().tensor(Arg::self);
   if (call.out(0).numel() == 0) return;
   const Contiguous in(call, self);
   ContiguousOutput out(call, call.out(0));
@@ -108,7 +108,7 @@ void complex_to_real(OpCall& call) {
   std::vector<Stage> stages;
   for (size_t i = 0; i + 1 < dims.size(); ++i)
     stages.push_back(stage_of(sizes, dims[i], self.size(dims[i]), false));
-  stages.push_back(stage_of(sizes, dims.back(), call.args().integer(3), false));
+  stages.push_back(stage_of(sizes, dims.back(), call.args().integer(Arg::last_dim_size), false));
   stages.back().in = Signal::Half;
   stages.back().out = Signal::Real;
   run_stages(call, in.view().address(), out.view().address(), stages);

@@ -154,8 +154,8 @@ void check_indices(const OpCall& call, const OptionalIndices& indices) {
 
 void index_op(OpCall& call) {
   check_outputs(call);  // declines masks: the shape of their result depends on data
-  const TensorView self = call.args().tensor(0);
-  const auto indices = call.args().tensors(1);
+  const TensorView self = call.args().tensor(Arg::self);
+  const auto indices = call.args().tensors(Arg::indices);
   check_indices(call, indices);
   const IndexPlan plan(call, self, indices);
   call.accept();
@@ -169,7 +169,7 @@ constexpr Formula kComplexWhere{"index_put", FormulaForm::Lanes, "ctrue(b) ? c :
 // self[mask] = number needs no positions: a masked copy. Returns whether it was that.
 bool put_number(const OpCall& call, TensorView out, TensorView self, const OptionalIndices& indices,
                 TensorView values) {
-  if (values.numel() != 1 || call.args().boolean(3)) return false;
+  if (values.numel() != 1 || call.args().boolean(Arg::accumulate)) return false;
   const TensorView* mask = nullptr;
   Dims strides;
   for (const auto& index : indices) {
@@ -271,15 +271,15 @@ PutAlgorithms& put_algorithms() {
 
 void index_put(OpCall& call) {
   check_outputs(call);
-  const bool sum = call.args().boolean(3);
+  const bool sum = call.args().boolean(Arg::accumulate);
   if (sum) call.need(call.out(0).dtype());
-  const LocalTensor own = as_moved(call, call.args().tensor(0));
+  const LocalTensor own = as_moved(call, call.args().tensor(Arg::self));
   const LocalTensor target = as_moved(call, call.out(0));
-  const LocalTensor source = as_moved(call, call.args().tensor(2));
+  const LocalTensor source = as_moved(call, call.args().tensor(Arg::values));
   const TensorView self = own;
   const TensorView out = target;
   const TensorView values = source;
-  const auto indices = call.args().tensors(1);
+  const auto indices = call.args().tensors(Arg::indices);
   check_indices(call, indices);
   check_rank(call, self.ndim());
   call.accept();

@@ -98,15 +98,15 @@ Algorithms& algorithms() {
 
 void histogramdd(OpCall& call) {
   check_outputs(call);
-  const TensorView self = call.args().tensor(0);
-  const auto weight = call.args().optional_tensor(2);
+  const TensorView self = call.args().tensor(Arg::self);
+  const auto weight = call.args().optional_tensor(Arg::weight);
   if (self.dtype() != DType::Float32 && self.dtype() != DType::Float64)
     unsupported(TB_REASON_DTYPE, "{}: {} is not supported", call.name(), name(self.dtype()));
   call.accept();
   std::deque<Contiguous> edges;
-  for (const TensorView edge : call.args().whole_list(1)) edges.emplace_back(call, edge);
+  for (const TensorView edge : call.args().whole_list(Arg::bins)) edges.emplace_back(call, edge);
   ContiguousOutput sums(call, call.out(0));
-  algorithms().run(call, {sums.view(), self, weight, edges, call.args().boolean(3)});
+  algorithms().run(call, {sums.view(), self, weight, edges, call.args().boolean(Arg::density)});
   sums.finish();
 }
 

@@ -181,10 +181,10 @@ namespace {
 
 void gather(OpCall& call) {
   check_outputs(call);
-  const LocalTensor self = at_least_1d(call.args().tensor(0));
-  const LocalTensor index = at_least_1d(call.args().tensor(2));
+  const LocalTensor self = at_least_1d(call.args().tensor(Arg::self));
+  const LocalTensor index = at_least_1d(call.args().tensor(Arg::index));
   const LocalTensor out = at_least_1d(call.out(0));
-  const auto dim = static_cast<size_t>(wrap_dim(call.args().integer(1), self.view().ndim()));
+  const auto dim = static_cast<size_t>(wrap_dim(call.args().integer(Arg::dim), self.view().ndim()));
   check_rank(call, self.view().ndim());
   call.accept();
   if (!call.wants(0)) return;
@@ -212,10 +212,10 @@ void select_rows(OpCall& call, TensorView out, TensorView self, TensorView index
 
 void index_select(OpCall& call) {
   check_outputs(call);
-  const LocalTensor self = at_least_1d(call.args().tensor(0));
-  const LocalTensor index = at_least_1d(call.args().tensor(2));
+  const LocalTensor self = at_least_1d(call.args().tensor(Arg::self));
+  const LocalTensor index = at_least_1d(call.args().tensor(Arg::index));
   const LocalTensor out = at_least_1d(call.out(0));
-  const auto dim = static_cast<size_t>(wrap_dim(call.args().integer(1), self.view().ndim()));
+  const auto dim = static_cast<size_t>(wrap_dim(call.args().integer(Arg::dim), self.view().ndim()));
   check_rank(call, self.view().ndim());
   call.accept();
   if (!call.wants(0)) return;
@@ -224,8 +224,8 @@ void index_select(OpCall& call) {
 
 void embedding(OpCall& call) {
   check_outputs(call);
-  const TensorView weight = call.args().tensor(0);
-  const TensorView index = call.args().tensor(1);
+  const TensorView weight = call.args().tensor(Arg::weight);
+  const TensorView index = call.args().tensor(Arg::indices);
   const TensorView out = call.out(0);
   check_rank(call, out.ndim());
   call.accept();

@@ -21,7 +21,7 @@ LocalTensor with_sizes(TensorView tensor, std::span<const int64_t> sizes) {
 }
 
 Combine reduction(const OpCall& call) {
-  const std::string_view name = call.args().string(4);
+  const std::string_view name = call.args().string(Arg::reduce);
   const bool two = call.op().schema.name == "scatter_reduce";
   if (name == (two ? "sum" : "add")) return Combine::Sum;
   if (name == (two ? "prod" : "multiply")) return Combine::Product;
@@ -34,15 +34,15 @@ Combine reduction(const OpCall& call) {
 
 // Groups are the positions in all dimensions but `dim`, which comes last in the target.
 void scatter_into(OpCall& call, Combine how, bool include_self) {
-  const LocalTensor self = as_moved(call, at_least_1d(call.args().tensor(0)));
-  const LocalTensor index = at_least_1d(call.args().tensor(2));
+  const LocalTensor self = as_moved(call, at_least_1d(call.args().tensor(Arg::self)));
+  const LocalTensor index = at_least_1d(call.args().tensor(Arg::index));
   const LocalTensor out = as_moved(call, at_least_1d(call.out(0)));
   const int64_t rank = self.view().ndim();
-  const int64_t dim = wrap_dim(call.args().integer(1), rank);
+  const int64_t dim = wrap_dim(call.args().integer(Arg::dim), rank);
   check_rank(call, rank);
-  check(
-      call.args().is_tensor(3) || is_complex(out.dtype()) || call.args().number(3).imaginary() == 0,
-      "{}: a complex number cannot be converted to {}", call.name(), name(out.dtype()));
+  const bool one = call.args().has(Arg::value);  // for all places
+  check(!one || is_complex(out.dtype()) || call.args().number(Arg::value).imaginary() == 0,
+        "{}: a complex number cannot be converted to {}", call.name(), name(out.dtype()));
   call.accept();
   if (!call.wants(0)) return;
   const Dims order = order_with_last(rank, dim);
@@ -59,13 +59,13 @@ void scatter_into(OpCall& call, Combine how, bool include_self) {
     move_indexed(
         call, {keys, keys, base, keyed, Dims(keyed.view().strides()), size, 1, false, false, dim},
         Move::Keys);
-    const bool one = !call.args().is_tensor(3);
     const Scratch number = call.scratch(one ? 8 : 0);
     const LocalTensor single(number.address(), compute_type(call.out(0).dtype()), Dims{1});
-    if (one) fill_tensor(call, single, call.args().number(3));
+    if (one) fill_tensor(call, single, call.args().number(Arg::value));
     const LocalTensor source =
         one ? single
-            : permuted(with_sizes(at_least_1d(call.args().tensor(3)), index.view().sizes()), order);
+            : permuted(with_sizes(at_least_1d(call.args().tensor(Arg::src)), index.view().sizes()),
+                       order);
     const Contiguous dense(call, as_moved(call, source));
     Accumulation what{target.view(), dense.view(), keys};
     what.length = sizes.back();
@@ -95,7 +95,7 @@ void scatter_reduce(OpCall& call) {
 }
 void scatter_reduce_two(OpCall& call) {
   check_outputs(call);
-  scatter_into(call, reduction(call), call.args().boolean(5));
+  scatter_into(call, reduction(call), call.args().boolean(Arg::include_self));
 }
 
 // The index as int64 keys, NOWHERE (index/move.cl) where it is out of range.
@@ -111,13 +111,13 @@ Scratch keys_of(const OpCall& call, TensorView index, int64_t size, int64_t dim)
 
 void index_add(OpCall& call) {
   check_outputs(call);
-  const LocalTensor self = at_least_1d(call.args().tensor(0));
-  const LocalTensor index = at_least_1d(call.args().tensor(2));
-  const LocalTensor source = at_least_1d(call.args().tensor(3));
+  const LocalTensor self = at_least_1d(call.args().tensor(Arg::self));
+  const LocalTensor index = at_least_1d(call.args().tensor(Arg::index));
+  const LocalTensor source = at_least_1d(call.args().tensor(Arg::source));
   const LocalTensor out = at_least_1d(call.out(0));
   const int64_t rank = self.view().ndim();
-  const int64_t dim = wrap_dim(call.args().integer(1), rank);
-  const Scalar alpha = call.args().scalar(4);
+  const int64_t dim = wrap_dim(call.args().integer(Arg::dim), rank);
+  const Scalar alpha = call.args().scalar(Arg::alpha);
   check_rank(call, rank);
   call.accept();
   if (!call.wants(0)) return;
@@ -155,17 +155,17 @@ void drop_padding(const OpCall& call, TensorView keys, int64_t padding) {
 
 void embedding_backward(OpCall& call) {
   check_outputs(call);
-  const TensorView gradient = call.args().tensor(0);
-  const LocalTensor index = at_least_1d(call.args().tensor(1));
-  const int64_t padding = call.args().integer(3);
-  const bool by_frequency = call.args().boolean(4);
+  const TensorView gradient = call.args().tensor(Arg::grad_output);
+  const LocalTensor index = at_least_1d(call.args().tensor(Arg::indices));
+  const int64_t padding = call.args().integer(Arg::padding_idx);
+  const bool by_frequency = call.args().boolean(Arg::scale_grad_by_freq);
   check_rank(call, gradient.ndim());
   call.accept();
   if (!call.wants(0)) return;
   Target target(call, call.out(0), {0, 1});
   fill_tensor(call, target.view(), 0);
   if (index.view().numel() > 0) {
-    const int64_t rows = call.args().integer(2);
+    const int64_t rows = call.args().integer(Arg::num_weights);
     const Scratch memory = keys_of(call, index, rows, 0);
     const LocalTensor keys(memory.address(), DType::Int64, Dims{index.view().numel()});
     if (padding >= 0) drop_padding(call, keys, padding);

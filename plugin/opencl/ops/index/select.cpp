@@ -110,7 +110,7 @@ void write_coordinates(const OpCall& call, const Chosen& c, TensorView mask, Ten
 }
 
 void nonzero(OpCall& call) {
-  const TensorView self = call.args().tensor(0);
+  const TensorView self = call.args().tensor(Arg::self);
   check(call.out(0).dtype() == DType::Int64, "nonzero: the output must be int64");
   call.accept();
   const bool converted = is_complex(self.dtype()) || call.lacks(self.dtype());
@@ -126,8 +126,8 @@ void nonzero(OpCall& call) {
 }
 
 void masked_select(OpCall& call) {
-  const TensorView self = call.args().tensor(0);
-  const TensorView mask = call.args().tensor(1);
+  const TensorView self = call.args().tensor(Arg::self);
+  const TensorView mask = call.args().tensor(Arg::mask);
   check(mask.dtype() == DType::Bool, "masked_select: mask must be bool, got {}",
         name(mask.dtype()));
   check(call.out(0).dtype() == self.dtype(), "masked_select: the output must be {}",

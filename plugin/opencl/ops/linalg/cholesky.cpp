@@ -30,8 +30,8 @@ void factor(const OpCall& call, const Stack& u, TensorView info) {
 
 void cholesky(OpCall& call) {
   check_outputs(call);
-  const TensorView self = call.args().tensor(0);
-  const bool upper = call.args().boolean(1);
+  const TensorView self = call.args().tensor(Arg::self);
+  const bool upper = call.args().boolean(Arg::upper);
   call.accept();
   ContiguousOutput info(call, call.out(1));
   if (info.view().numel() > 0) fill_tensor(call, info.view(), 0);
@@ -56,19 +56,19 @@ void solve_triangular(OpCall& call) {
   check_outputs(call);
   const Args& args = call.args();
   const TensorView out = call.out(0);
-  const bool left = args.boolean(3);
-  const bool upper = args.boolean(2) == left;
-  const bool unit = args.boolean(4);
+  const bool left = args.boolean(Arg::left);
+  const bool upper = args.boolean(Arg::upper) == left;
+  const bool unit = args.boolean(Arg::unitriangular);
   call.accept();
   if (out.numel() == 0) return;
-  const Operand a(call, args.tensor(0), batch_of(out));
+  const Operand a(call, args.tensor(Arg::self), batch_of(out));
   const LocalTensor turned = transposed(out);
   const TensorView target = left ? out : turned.view();
   Packed x(call, out.dtype(), batch_of(out), target.size(-2), target.size(-1));
   if (left)
-    x.load(args.tensor(1));
+    x.load(args.tensor(Arg::B));
   else
-    x.load(transposed(args.tensor(1)));
+    x.load(transposed(args.tensor(Arg::B)));
   const Triangle kind = upper ? (unit ? Triangle::UnitUpper : Triangle::Upper)
                               : (unit ? Triangle::UnitLower : Triangle::Lower);
   solve_triangle(call, left ? a.stack() : a.stack().transposed(), x.stack(), kind);

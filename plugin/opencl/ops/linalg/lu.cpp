@@ -46,7 +46,7 @@ void swap_rows(const OpCall& call, const Stack& a, TensorView pivots, int64_t fi
 
 void lu_factor(OpCall& call) {
   check_outputs(call);
-  const TensorView self = call.args().tensor(0);
+  const TensorView self = call.args().tensor(Arg::A);
   call.accept();
   ContiguousOutput pivots(call, call.out(1));
   ContiguousOutput info(call, call.out(2));
@@ -54,7 +54,7 @@ void lu_factor(OpCall& call) {
   if (self.numel() > 0) {
     Packed a(call, self.dtype(), batch_of(self), self.size(-2), self.size(-1));
     a.load(self);
-    factor_lu(call, a.stack(), pivots.view(), info.view(), call.args().boolean(1));
+    factor_lu(call, a.stack(), pivots.view(), info.view(), call.args().boolean(Arg::pivot));
     a.store(call.out(0));
   }
   pivots.finish();
@@ -65,27 +65,27 @@ void lu_solve(OpCall& call) {
   check_outputs(call);
   const Args& args = call.args();
   const TensorView out = call.out(0);
-  const bool left = args.boolean(3);
-  const bool adjoint = args.boolean(4);
+  const bool left = args.boolean(Arg::left);
+  const bool adjoint = args.boolean(Arg::adjoint);
   call.accept();
   if (out.numel() == 0) return;
   const Dims batch = batch_of(out);
-  const Operand lu(call, args.tensor(0), batch);
-  const Vectors pivots(call, args.tensor(1), batch);
+  const Operand lu(call, args.tensor(Arg::LU), batch);
+  const Vectors pivots(call, args.tensor(Arg::pivots), batch);
   const LocalTensor turned = transposed(out);
   const TensorView target = left ? out : turned.view();
   Packed x(call, out.dtype(), batch, target.size(-2), target.size(-1));
   if (left)
-    x.load(args.tensor(2));
+    x.load(args.tensor(Arg::B));
   else
-    x.load(transposed(args.tensor(2)));
+    x.load(transposed(args.tensor(Arg::B)));
   solve_lu(call, lu.stack(), pivots.view(), x.stack(), adjoint == left);
   x.store(target);
 }
 
 void inverse(OpCall& call) {
   check_outputs(call);
-  const TensorView self = call.args().tensor(0);
+  const TensorView self = call.args().tensor(Arg::A);
   call.accept();
   ContiguousOutput info(call, call.out(1));
   if (info.view().numel() > 0) fill_tensor(call, info.view(), 0);
@@ -138,8 +138,8 @@ void unpack_triangle(const OpCall& call, TensorView lu, TensorView out, bool uni
 void lu_unpack(OpCall& call) {
   check_outputs(call);
   call.accept();
-  const TensorView lu = call.args().tensor(0);
-  if (call.wants(0)) unpack_permutation(call, call.args().tensor(1), call.out(0));
+  const TensorView lu = call.args().tensor(Arg::LU_data);
+  if (call.wants(0)) unpack_permutation(call, call.args().tensor(Arg::LU_pivots), call.out(0));
   if (call.wants(1)) unpack_triangle(call, lu, call.out(1), true);
   if (call.wants(2)) unpack_triangle(call, lu, call.out(2), false);
 }

@@ -118,7 +118,7 @@ void make_q(const OpCall& call, const Stack& a, const Stack& q, const Dims& batc
 
 void geqrf(OpCall& call) {
   check_outputs(call);
-  const TensorView self = call.args().tensor(0);
+  const TensorView self = call.args().tensor(Arg::self);
   call.accept();
   if (self.numel() == 0) return;
   ContiguousOutput tau(call, call.out(1));
@@ -131,11 +131,11 @@ void geqrf(OpCall& call) {
 
 void householder_product(OpCall& call) {
   check_outputs(call);
-  const TensorView self = call.args().tensor(0);
+  const TensorView self = call.args().tensor(Arg::input);
   call.accept();
   if (self.numel() == 0) return;
   const Dims batch = batch_of(self);
-  const Vectors tau(call, call.args().tensor(1), batch);
+  const Vectors tau(call, call.args().tensor(Arg::tau), batch);
   const Operand a(call, self, batch);
   Packed q(call, self.dtype(), batch, self.size(-2), self.size(-1));
   q.set_identity();
@@ -145,10 +145,10 @@ void householder_product(OpCall& call) {
 
 void qr(OpCall& call) {
   check_outputs(call);
-  const TensorView self = call.args().tensor(0);
+  const TensorView self = call.args().tensor(Arg::A);
   const TensorView q_out = call.out(0);
   const TensorView r_out = call.out(1);
-  const bool wants_q = call.args().string(1) != "r";
+  const bool wants_q = call.args().string(Arg::mode) != "r";
   call.accept();
   const Dims batch = batch_of(self);
   const int64_t m = self.size(-2);

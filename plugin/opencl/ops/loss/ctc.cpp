@@ -20,19 +20,18 @@ void bind_maybe(Launch& launch, TensorView tensor) {
     launch.memory(0, 0, 0);
 }
 
-// The arguments from log_probs at `first` on.
 class Ctc {
  public:
-  Ctc(const OpCall& call, size_t first, int64_t blank, bool zero_infinity)
+  Ctc(const OpCall& call, bool zero_infinity)
       : call_(call),
-        probs_(call.args().tensor(first)),
-        targets_(call.args().tensor(first + 1)),
-        inputs_(call.args().ints(first + 2)),
-        lengths_(call.args().ints(first + 3)) {
+        probs_(call.args().tensor(Arg::log_probs)),
+        targets_(call.args().tensor(Arg::targets)),
+        inputs_(call.args().ints(Arg::input_lengths)),
+        lengths_(call.args().ints(Arg::target_lengths)) {
     p.time = probs_.size(0);
     p.samples = probs_.size(1);
     p.classes = probs_.size(2);
-    p.blank = blank;
+    p.blank = call.args().integer(Arg::blank);
     p.zero_infinity = zero_infinity;
     p.places = 1;
     for (const int64_t length : lengths_) p.places = std::max(p.places, 2 * length + 1);
@@ -112,9 +111,9 @@ void run_forward(const OpCall& call, const Ctc& ctc, Divide divide) {
 
 void run_backward(const OpCall& call, const Ctc& ctc, Divide divide) {
   const Scratch samples = ctc.samples();
-  const Contiguous grad(call, call.args().tensor(0)), probs(call, ctc.probs()),
-      targets(call, ctc.targets()), loss(call, call.args().tensor(5)),
-      alphas(call, call.args().tensor(6));
+  const Contiguous grad(call, call.args().tensor(Arg::grad)), probs(call, ctc.probs()),
+      targets(call, ctc.targets()), loss(call, call.args().tensor(Arg::neg_log_likelihood)),
+      alphas(call, call.args().tensor(Arg::log_alpha));
   const auto numbers = static_cast<uint64_t>(ctc.p.samples * ctc.p.places) *
                        static_cast<uint64_t>(size_of(ctc.probs().dtype()));
   const Scratch both = call.scratch(numbers * static_cast<uint64_t>(ctc.p.time));
@@ -187,14 +186,14 @@ Algorithms& algorithms() {
 
 void forward(OpCall& call) {
   check_outputs(call);
-  const Ctc ctc(call, 0, call.args().integer(4), false);
+  const Ctc ctc(call, false);
   call.accept();
   if (ctc.p.samples > 0) algorithms().run(call, {ctc, false});
 }
 
 void backward(OpCall& call) {
   check_outputs(call);
-  const Ctc ctc(call, 1, call.args().integer(7), call.args().boolean(8));
+  const Ctc ctc(call, call.args().boolean(Arg::zero_infinity));
   call.accept();
   if (call.wants(0)) algorithms().run(call, {ctc, true});
 }

@@ -19,8 +19,7 @@ struct Row {
   const char* name;
   const char* text;
   const char* weighted;  // null: the loss has no weight
-  int reduction_at;      // argument
-  int parameter_at;      // argument, or -1
+  std::optional<Arg> parameter;
   bool backward;
   double factor = 1;
 };
@@ -32,21 +31,21 @@ struct Row {
 #define CROSS_SLOPE "s0 * a * (b - c) / (((K(1) - b) * b < K(1e-12f)) ? K(1e-12f) : (K(1) - b) * b)"
 
 constexpr Row kRows[] = {
-    {"mse_loss.out", "(a - b) * (a - b)", nullptr, 2, -1, false},
+    {"mse_loss.out", "(a - b) * (a - b)", nullptr, {}, false},
     {"smooth_l1_loss.out",
      "(" DISTANCE " < s1) ? K(0.5f) * (a - b) * (a - b) / s1 : " DISTANCE " - K(0.5f) * s1",
-     nullptr, 2, 3, false},
+     nullptr, Arg::beta, false},
     {"huber_loss.out",
      "(" DISTANCE " <= s1) ? K(0.5f) * (a - b) * (a - b) : s1 * (" DISTANCE " - K(0.5f) * s1)",
-     nullptr, 2, 3, false},
-    {"binary_cross_entropy.out", CROSS, CROSS " * c", 3, -1, false},
-    {"mse_loss_backward.grad_input", "s0 * (b - c) * a", nullptr, 3, -1, true, 2},
+     nullptr, Arg::delta, false},
+    {"binary_cross_entropy.out", CROSS, CROSS " * c", {}, false},
+    {"mse_loss_backward.grad_input", "s0 * (b - c) * a", nullptr, {}, true, 2},
     {"smooth_l1_loss_backward.grad_input",
-     "s0 * a * ((b - c <= -s1) ? K(-1) : ((b - c >= s1) ? K(1) : (b - c) / s1))", nullptr, 3, 4,
-     true},
+     "s0 * a * ((b - c <= -s1) ? K(-1) : ((b - c >= s1) ? K(1) : (b - c) / s1))", nullptr,
+     Arg::beta, true},
     {"huber_loss_backward.out", "s0 * a * ((b - c < -s1) ? -s1 : ((b - c > s1) ? s1 : b - c))",
-     nullptr, 3, 4, true},
-    {"binary_cross_entropy_backward.grad_input", CROSS_SLOPE, CROSS_SLOPE " * d", 4, -1, true},
+     nullptr, Arg::delta, true},
+    {"binary_cross_entropy_backward.grad_input", CROSS_SLOPE, CROSS_SLOPE " * d", {}, true},
 };
 
 const Row& row_of(const std::string& name) {
@@ -122,10 +121,11 @@ Algorithms& algorithms() {
 void loss(OpCall& call) {
   const Row& row = row_of(call.name());
   const auto specs = check_outputs(call, OutputTypes::Castable);
-  const size_t tensors = row.backward ? 3 : 2;
+  const Args& args = call.args();
   std::vector<TensorView> views;
-  for (size_t i = 0; i < tensors; ++i) views.push_back(call.args().tensor(i));
-  const auto weight = row.weighted != nullptr ? call.args().optional_tensor(tensors) : std::nullopt;
+  if (row.backward) views.push_back(args.tensor(Arg::grad_output));
+  for (const Arg operand : {Arg::self, Arg::target}) views.push_back(args.tensor(operand));
+  const auto weight = row.weighted != nullptr ? args.optional_tensor(Arg::weight) : std::nullopt;
   if (weight) views.push_back(*weight);
   const auto first = row.backward ? 1 : 0;
   Dims shape = broadcast(views[first].sizes(), views[first + 1].sizes());
@@ -134,9 +134,8 @@ void loss(OpCall& call) {
     check(broadcast(shape, views[0].sizes()) == shape, "{}: grad_output has shape {}, expected {}",
           call.name(), to_string(views[0].sizes()), to_string(shape));
   const DType compute = compute_type(specs[0].dtype);
-  const int64_t mode = call.args().integer(static_cast<size_t>(row.reduction_at));
-  const double parameter =
-      row.parameter_at < 0 ? 0 : call.args().real(static_cast<size_t>(row.parameter_at));
+  const int64_t mode = args.integer(Arg::reduction);
+  const double parameter = row.parameter ? args.real(*row.parameter) : 0;
   check(row.backward || mode != 0 || Dims(call.out(0).sizes()) == shape,
         "{}: the output has shape {}, expected {}", call.name(), to_string(call.out(0).sizes()),
         to_string(shape));

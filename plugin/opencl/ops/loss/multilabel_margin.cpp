@@ -35,7 +35,7 @@ void run_samples(const OpCall& call, const MarginLoss& what) {
   const Scratch memory = call.scratch(static_cast<uint64_t>(samples * size_of(compute)));
   const LocalTensor losses(memory.address(), compute, Dims{samples});
   if (samples > 0) {
-    const Contiguous x(call, self), target(call, call.args().tensor(1));
+    const Contiguous x(call, self), target(call, call.args().tensor(Arg::target));
     ContiguousOutput out(call, call.out(0)), is_target(call, call.out(1));
     const TensorView written = direct ? out.view() : losses.view();
     MarginParams p{};
@@ -86,7 +86,7 @@ Algorithms& algorithms() {
 
 void forward(OpCall& call) {
   (void)check_outputs(call, OutputTypes::Castable);
-  const MarginLoss what{call.args().tensor(0), call.args().integer(2)};
+  const MarginLoss what{call.args().tensor(Arg::self), call.args().integer(Arg::reduction)};
   call.accept();
   algorithms().run(call, what);
 }

@@ -54,9 +54,10 @@ Defines defines_for(TensorView target, const std::optional<TensorView>& weight, 
 }
 
 void run_forward(const OpCall& call) {
-  const TensorView self = call.args().tensor(0), target = call.args().tensor(1);
-  const auto weight = call.args().optional_tensor(2);
-  const int64_t mode = call.args().integer(3), ignored = call.args().integer(4);
+  const TensorView self = call.args().tensor(Arg::self), target = call.args().tensor(Arg::target);
+  const auto weight = call.args().optional_tensor(Arg::weight);
+  const int64_t mode = call.args().integer(Arg::reduction),
+                ignored = call.args().integer(Arg::ignore_index);
   const DType compute = compute_type(self.dtype());
   const Shape s = shape_of(self);
   const bool each = mode == 0 && self.ndim() > 1;  // one loss per target, no total weight
@@ -99,11 +100,12 @@ void run_forward(const OpCall& call) {
 }
 
 void run_backward(const OpCall& call) {
-  const TensorView grad = call.args().tensor(0), self = call.args().tensor(1),
-                   target = call.args().tensor(2);
-  const auto weight = call.args().optional_tensor(3);
-  const int64_t mode = call.args().integer(4), ignored = call.args().integer(5);
-  const TensorView total = call.args().tensor(6);
+  const TensorView grad = call.args().tensor(Arg::grad_output),
+                   self = call.args().tensor(Arg::self), target = call.args().tensor(Arg::target);
+  const auto weight = call.args().optional_tensor(Arg::weight);
+  const int64_t mode = call.args().integer(Arg::reduction),
+                ignored = call.args().integer(Arg::ignore_index);
+  const TensorView total = call.args().tensor(Arg::total_weight);
   const Shape s = shape_of(self);
   const bool each = mode == 0 && self.ndim() > 1;
   const Contiguous g(call, grad), t(call, target);
@@ -157,18 +159,20 @@ Algorithms& algorithms() {
 
 void forward(OpCall& call) {
   (void)check_outputs(call, OutputTypes::Castable);
-  const NllLoss what{call.args().tensor(0), false};
+  const NllLoss what{call.args().tensor(Arg::self), false};
   call.accept();
   algorithms().run(call, what);
 }
 
 void backward(OpCall& call) {
   (void)check_outputs(call, OutputTypes::Castable);
-  const TensorView grad = call.args().tensor(0), self = call.args().tensor(1);
-  const bool each = call.args().integer(4) == 0 && self.ndim() > 1;
+  const TensorView grad = call.args().tensor(Arg::grad_output),
+                   self = call.args().tensor(Arg::self);
+  const bool each = call.args().integer(Arg::reduction) == 0 && self.ndim() > 1;
   check(grad.numel() == (each ? shape_of(self).targets : 1), "{}: grad_output has shape {}",
         call.name(), to_string(grad.sizes()));
-  check(call.args().tensor(6).numel() == 1, "{}: total_weight must have one element", call.name());
+  check(call.args().tensor(Arg::total_weight).numel() == 1,
+        "{}: total_weight must have one element", call.name());
   call.accept();
   if (self.numel() > 0) algorithms().run(call, {self, true});
 }

@@ -8,15 +8,15 @@ namespace {
 
 void unscale_op(OpCall& call) {
   check_outputs(call);
-  const auto self = call.args().whole_list(0);
-  for (size_t i = 1; i < 3; ++i)
-    if (call.args().tensor(i).dtype() != DType::Float32)
+  const auto self = call.args().whole_list(Arg::self);
+  for (const Arg argument : {Arg::found_inf, Arg::inv_scale})
+    if (call.args().tensor(argument).dtype() != DType::Float32)
       unsupported(TB_REASON_DTYPE, "{}: found_inf and inv_scale must be float32", call.name());
   if (self.empty()) return call.accept();
   const DType type = self[0].dtype();
   TensorLists tensors(call, compute_type(type), 1);
-  tensors.share(0, call.args().tensor(1));
-  tensors.share(1, call.args().tensor(2));
+  tensors.share(0, call.args().tensor(Arg::found_inf));
+  tensors.share(1, call.args().tensor(Arg::inv_scale));
   for (const TensorView t : self) {
     if (t.dtype() != type)
       unsupported(TB_REASON_DTYPE, "{}: gradients must be of one type, got {} and {}", call.name(),
@@ -37,9 +37,11 @@ void update_scale_op(OpCall& call) {
   Defines d;
   d.type("COMPUTE", DType::Float32).set("ROLES", int64_t{0});
   Launch launch = call.launch(kernel_sources::multi_tensor_amp, "update_scale", d);
-  for (size_t i = 0; i < 3; ++i) bind(launch, args.tensor(i));
-  launch.value(static_cast<float>(args.real(3))).value(static_cast<float>(args.real(4)));
-  launch.value(args.integer(5)).run({1, 1, 1}, {1, 1, 1});
+  for (const Arg argument : {Arg::self, Arg::growth_tracker, Arg::found_inf})
+    bind(launch, args.tensor(argument));
+  launch.value(static_cast<float>(args.real(Arg::scale_growth_factor)))
+      .value(static_cast<float>(args.real(Arg::scale_backoff_factor)));
+  launch.value(args.integer(Arg::growth_interval)).run({1, 1, 1}, {1, 1, 1});
 }
 
 constexpr OpEntry kOperators[] = {{"_amp_foreach_non_finite_check_and_unscale_", unscale_op},

@@ -125,8 +125,8 @@ Algorithms& algorithms() {
 
 void cat_op(OpCall& call) {
   const TensorView out = call.out(0);
-  const auto tensors = call.args().tensors(0);
-  const int64_t dim = wrap_dim(call.args().integer(1), out.ndim());
+  const auto tensors = call.args().tensors(Arg::tensors);
+  const int64_t dim = wrap_dim(call.args().integer(Arg::dim), out.ndim());
   call.accept();
   int64_t start = 0;
   std::deque<LocalTensor> slices;

@@ -11,30 +11,25 @@ namespace {
 // Arguments by name, lists into roles, and what all optimizers have in common.
 class Step {
  public:
-  Step(const OpCall& call, const char* kernel, std::initializer_list<std::string_view> lists)
+  Step(const OpCall& call, const char* kernel, std::initializer_list<Arg> lists)
       : call_(call),
         type_(type_of_all()),
         tensors_(call, compute_type(type_), lists.size(), count_of_all()) {
     defines_.type("A", type_).set(kernel, 1);
-    set_flag("MAXIMIZE", flag("maximize"));
-    set_flag("DECAY", real("weight_decay") != 0);
-    for (const std::string_view name : lists) {
-      lists_.push_back(call.args().whole_list(at(name)));
-      const bool steps = name == "state_steps";
+    set_flag("MAXIMIZE", call.args().boolean(Arg::maximize));
+    set_flag("DECAY", call.args().real(Arg::weight_decay) != 0);
+    for (const Arg list : lists) {
+      lists_.push_back(call.args().whole_list(list));
+      const bool steps = list == Arg::state_steps;
       is_step_.push_back(steps);
       check_type(lists_.back(), steps ? DType::Float32 : type_);
     }
-    share("lr", "LR", 0);
-    share("grad_scale", "SCALE", 1);
-    share("found_inf", "FOUND", 2);
-    tensors_.set_number(1, real("weight_decay"));
+    share(Arg::lr, "LR", 0);
+    share(Arg::grad_scale, "SCALE", 1);
+    share(Arg::found_inf, "FOUND", 2);
+    tensors_.set_number(1, call.args().real(Arg::weight_decay));
   }
 
-  size_t at(std::string_view name) const {
-    return static_cast<size_t>(call_.args().schema().input(name));
-  }
-  double real(std::string_view name) const { return call_.args().real(at(name)); }
-  bool flag(std::string_view name) const { return call_.args().boolean(at(name)); }
   Step& set_flag(const char* name, bool value) { return defines_.set(name, value), *this; }
   Step& set_number(size_t slot, double value) { return tensors_.set_number(slot, value), *this; }
 
@@ -56,20 +51,20 @@ class Step {
 
  private:
   DType type_of_all() const {
-    const TensorViews self = call_.args().whole_list(0);
+    const TensorViews self = call_.args().whole_list(Arg::self);
     return self.empty() ? DType::Float32 : self[0].dtype();
   }
-  size_t count_of_all() const { return call_.args().value(0).count; }
+  size_t count_of_all() const { return call_.args().value(Arg::self).count; }
   void check_type(TensorViews list, DType type) const {
     for (const TensorView t : list)
       if (t.dtype() != type)
         unsupported(TB_REASON_DTYPE, "{}: the tensors of a list must be {}, got {}", call_.name(),
                     name(type), name(t.dtype()));
   }
-  void share(std::string_view argument, const char* type, size_t slot) {
-    const size_t i = at(argument);
-    if (call_.args().is_number(i)) return set_number(slot, call_.args().real(i)), void();
-    const auto tensor = call_.args().optional_tensor(i);
+  void share(Arg argument, const char* type, size_t slot) {
+    const Args& args = call_.args();
+    if (args.is_number(argument)) return set_number(slot, args.real(argument)), void();
+    const auto tensor = args.optional_tensor(argument);
     if (!tensor) return;
     tensors_.share(slot, *tensor);
     defines_.type(type, tensor->dtype());
@@ -87,15 +82,17 @@ class Step {
 
 void adam(OpCall& call, bool decoupled) {
   check_outputs(call);
-  const bool amsgrad =
-      call.args().boolean(static_cast<size_t>(call.args().schema().input("amsgrad")));
+  const Args& args = call.args();
+  const bool amsgrad = args.boolean(Arg::amsgrad);
   Step step =
       amsgrad ? Step(call, "ADAM",
-                     {"self", "grads", "exp_avgs", "exp_avg_sqs", "state_steps", "max_exp_avg_sqs"})
-              : Step(call, "ADAM", {"self", "grads", "exp_avgs", "exp_avg_sqs", "state_steps"});
-  const double beta1 = step.real("beta1"), beta2 = step.real("beta2");
+                     {Arg::self, Arg::grads, Arg::exp_avgs, Arg::exp_avg_sqs, Arg::state_steps,
+                      Arg::max_exp_avg_sqs})
+              : Step(call, "ADAM",
+                     {Arg::self, Arg::grads, Arg::exp_avgs, Arg::exp_avg_sqs, Arg::state_steps});
+  const double beta1 = args.real(Arg::beta1), beta2 = args.real(Arg::beta2);
   step.set_flag("DECOUPLED", decoupled).set_flag("AMSGRAD", amsgrad);
-  step.set_number(2, step.real("eps")).set_number(3, beta1).set_number(4, 1 - beta1);
+  step.set_number(2, args.real(Arg::eps)).set_number(3, beta1).set_number(4, 1 - beta1);
   step.set_number(5, beta2).set_number(6, 1 - beta2);
   step.set_number(7, std::log(beta1)).set_number(8, std::log(beta2)).run("adam");
 }
@@ -104,20 +101,22 @@ void adamw_op(OpCall& call) { adam(call, true); }
 
 void sgd_op(OpCall& call) {
   check_outputs(call);
-  const double momentum =
-      call.args().real(static_cast<size_t>(call.args().schema().input("momentum")));
-  Step step = momentum != 0 ? Step(call, "SGD", {"self", "grads", "momentum_buffer_list"})
-                            : Step(call, "SGD", {"self", "grads"});
+  const Args& args = call.args();
+  const double momentum = args.real(Arg::momentum);
+  Step step = momentum != 0 ? Step(call, "SGD", {Arg::self, Arg::grads, Arg::momentum_buffer_list})
+                            : Step(call, "SGD", {Arg::self, Arg::grads});
   step.set_flag("DECOUPLED", false).set_flag("MOMENTUM", momentum != 0);
-  step.set_flag("NESTEROV", step.flag("nesterov")).set_flag("FIRST", step.flag("is_first_step"));
-  step.set_number(2, momentum).set_number(3, 1 - step.real("dampening")).run("sgd");
+  step.set_flag("NESTEROV", args.boolean(Arg::nesterov))
+      .set_flag("FIRST", args.boolean(Arg::is_first_step));
+  step.set_number(2, momentum).set_number(3, 1 - args.real(Arg::dampening)).run("sgd");
 }
 
 void adagrad_op(OpCall& call) {
   check_outputs(call);
-  Step step(call, "ADAGRAD", {"self", "grads", "state_sums", "state_steps"});
+  const Args& args = call.args();
+  Step step(call, "ADAGRAD", {Arg::self, Arg::grads, Arg::state_sums, Arg::state_steps});
   step.set_flag("DECOUPLED", false);
-  step.set_number(2, step.real("eps")).set_number(3, step.real("lr_decay")).run("adagrad");
+  step.set_number(2, args.real(Arg::eps)).set_number(3, args.real(Arg::lr_decay)).run("adagrad");
 }
 
 constexpr OpEntry kOperators[] = {{"_fused_adam_.tensor_lr", adam_op},

@@ -29,13 +29,15 @@ DType shared_type(const OpCall& call, const ChannelVector& mean, const ChannelVe
 
 void forward(OpCall& call) {
   (void)check_outputs(call, OutputTypes::Castable);
-  const TensorView input = call.args().tensor(0);
+  const TensorView input = call.args().tensor(Arg::input);
   const DType compute = compute_type(input.dtype());
-  const ChannelVector weight = channel_vector(call, 1), bias = channel_vector(call, 2);
-  const ChannelVector mean = channel_vector(call, 3), variance = channel_vector(call, 4);
+  const ChannelVector weight = channel_vector(call, Arg::weight);
+  const ChannelVector bias = channel_vector(call, Arg::bias);
+  const ChannelVector mean = channel_vector(call, Arg::running_mean);
+  const ChannelVector variance = channel_vector(call, Arg::running_var);
   (void)weight_type(call, weight, bias, compute);  // declines in time
   (void)shared_type(call, mean, variance, compute);
-  const bool train = call.args().boolean(5);
+  const bool train = call.args().boolean(Arg::training);
   check(!train || call.out(1).dtype() == call.out(2).dtype(),
         "{}: saved statistics of different types", call.name());
   call.accept();
@@ -53,7 +55,7 @@ void forward(OpCall& call) {
                         variance,
                         p,
                         train,
-                        {call.args().real(6), call.args().real(7)}});
+                        {call.args().real(Arg::momentum), call.args().real(Arg::eps)}});
 }
 
 // In the compute type and contiguous, whatever the host saved them as.
@@ -77,13 +79,14 @@ class Converted {
 
 void backward(OpCall& call) {
   (void)check_outputs(call, OutputTypes::Castable);
-  const TensorView grad = call.args().tensor(0), input = call.args().tensor(1);
-  const ChannelVector weight = channel_vector(call, 2);
-  const ChannelVector mean = channel_vector(call, 3), variance = channel_vector(call, 4);
-  const bool train = call.args().boolean(7);
-  const auto mask = call.args().booleans(9);
-  const size_t first = train ? 5 : 3;
-  check(!call.args().is_none(first) && !call.args().is_none(first + 1),
+  const TensorView grad = call.args().tensor(Arg::grad_out), input = call.args().tensor(Arg::input);
+  const ChannelVector weight = channel_vector(call, Arg::weight);
+  const ChannelVector mean = channel_vector(call, Arg::running_mean);
+  const ChannelVector variance = channel_vector(call, Arg::running_var);
+  const bool train = call.args().boolean(Arg::train);
+  const auto mask = call.args().booleans(Arg::output_mask);
+  check(!call.args().is_none(train ? Arg::save_mean : Arg::running_mean) &&
+            !call.args().is_none(train ? Arg::save_invstd : Arg::running_var),
         "{}: {} statistics are needed", call.name(), train ? "the saved" : "running");
   check(Dims(grad.sizes()) == Dims(input.sizes()), "{}: grad_out has shape {}, input {}",
         call.name(), to_string(grad.sizes()), to_string(input.sizes()));
@@ -100,13 +103,13 @@ void backward(OpCall& call) {
   const Contiguous dy(call, grad), x(call, input);
   const std::array<bool, 3> which{mask[0], mask[1], mask[2]};
   if (train) {
-    const Converted m(call, call.args().tensor(5), compute),
-        r(call, call.args().tensor(6), compute);
+    const Converted m(call, call.args().tensor(Arg::save_mean), compute),
+        r(call, call.args().tensor(Arg::save_invstd), compute);
     return planes_backward(
         call, {dy.view(), x.view(), {m.view(), r.view(), 1, 1, {}}, weight, p, true, which});
   }
   const SavedStatistics saved{*mean.tensor, *variance.tensor, mean.stride(), variance.stride(),
-                              call.args().real(8)};
+                              call.args().real(Arg::eps)};
   planes_backward(call, {dy.view(), x.view(), saved, weight, p, false, which});
 }
 

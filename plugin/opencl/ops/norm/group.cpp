@@ -8,42 +8,44 @@
 namespace ocltensor::opencl {
 namespace {
 
-Planes planes_of(const OpCall& call, size_t first) {
-  const int64_t samples = call.args().integer(first);
-  const int64_t channels = call.args().integer(first + 1);
-  return {samples, channels, call.args().integer(first + 2), samples * channels,
-          channels / call.args().integer(first + 3)};
+Planes planes_of(const OpCall& call) {
+  const int64_t samples = call.args().integer(Arg::N);
+  const int64_t channels = call.args().integer(Arg::C);
+  return {samples, channels, call.args().integer(Arg::HxW), samples * channels,
+          channels / call.args().integer(Arg::group)};
 }
 
 void forward(OpCall& call) {
   (void)check_outputs(call, OutputTypes::Castable);
-  const TensorView input = call.args().tensor(0);
+  const TensorView input = call.args().tensor(Arg::input);
   const DType compute = compute_type(input.dtype());
-  const ChannelVector weight = channel_vector(call, 1), bias = channel_vector(call, 2);
+  const ChannelVector weight = channel_vector(call, Arg::weight);
+  const ChannelVector bias = channel_vector(call, Arg::bias);
   (void)weight_type(call, weight, bias, compute);  // declines in time
   check(call.out(1).dtype() == call.out(2).dtype(), "{}: statistics of different types",
         call.name());
   call.accept();
-  const Planes p = planes_of(call, 3);
+  const Planes p = planes_of(call);
   if (input.numel() == 0) {
     for (size_t i = 1; i < 3; ++i) fill_tensor(call, call.out(i), 0);
     return;
   }
   const Contiguous in(call, input);
   const ChannelVector none;
-  planes_forward(call, {in.view(), weight, bias, none, none, p, true, {0, call.args().real(7)}});
+  planes_forward(call,
+                 {in.view(), weight, bias, none, none, p, true, {0, call.args().real(Arg::eps)}});
 }
 
 void backward(OpCall& call) {
   (void)check_outputs(call, OutputTypes::Castable);
-  const TensorView grad = call.args().tensor(0), input = call.args().tensor(1);
-  const TensorView mean = call.args().tensor(2), inverse = call.args().tensor(3);
-  const ChannelVector weight = channel_vector(call, 4);
-  const auto mask = call.args().booleans(9);
+  const TensorView grad = call.args().tensor(Arg::grad_out), input = call.args().tensor(Arg::input);
+  const TensorView mean = call.args().tensor(Arg::mean), inverse = call.args().tensor(Arg::rstd);
+  const ChannelVector weight = channel_vector(call, Arg::weight);
+  const auto mask = call.args().booleans(Arg::output_mask);
   const DType compute = compute_type(input.dtype());
   check(Dims(grad.sizes()) == Dims(input.sizes()), "{}: grad_out has shape {}, input {}",
         call.name(), to_string(grad.sizes()), to_string(input.sizes()));
-  const Planes p = planes_of(call, 5);
+  const Planes p = planes_of(call);
   check(mean.numel() == p.stats() && inverse.numel() == p.stats(),
         "{}: mean and rstd must have {} elements", call.name(), p.stats());
   if (mean.dtype() != compute || inverse.dtype() != compute || !mean.is_contiguous() ||

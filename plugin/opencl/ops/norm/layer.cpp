@@ -53,9 +53,9 @@ int64_t rows_per_item(const LayerShape& s) {
   return std::max({std::min<int64_t>(1024, divide_up(s.rows, 64)), 2048 / s.n, int64_t{1}});
 }
 
-DType layer_weight_type(const OpCall& call, size_t weight, size_t bias, DType fallback) {
-  const auto w = call.args().optional_tensor(weight);
-  const auto b = call.args().optional_tensor(bias);
+DType layer_weight_type(const OpCall& call, DType fallback) {
+  const auto w = call.args().optional_tensor(Arg::weight);
+  const auto b = call.args().optional_tensor(Arg::bias);
   if (w && b && w->dtype() != b->dtype())
     unsupported(TB_REASON_DTYPE, "{}: weight and bias of different types", call.name());
   return w ? w->dtype() : b ? b->dtype() : fallback;
@@ -156,22 +156,22 @@ Algorithms& algorithms() {
 
 void forward(OpCall& call) {
   (void)check_outputs(call, OutputTypes::Castable);
-  const TensorView input = call.args().tensor(0);
+  const TensorView input = call.args().tensor(Arg::input);
   const DType compute = compute_type(input.dtype());
-  const DType w = layer_weight_type(call, 2, 3, compute);
+  const DType w = layer_weight_type(call, compute);
   check(call.out(1).dtype() == call.out(2).dtype(), "{}: statistics of different types",
         call.name());
   call.accept();
-  const LayerShape s = layer_shape(input, call.args().ints(1));
+  const LayerShape s = layer_shape(input, call.args().ints(Arg::normalized_shape));
   if (input.numel() == 0) {
     for (size_t i = 1; i < 3; ++i) fill_tensor(call, call.out(i), 0);
     return;
   }
   const Contiguous in(call, input);
-  const LayerWeights weight(call, 2), bias(call, 3);
+  const LayerWeights weight(call, Arg::weight), bias(call, Arg::bias);
   ContiguousOutput out(call, call.out(0)), mean(call, call.out(1)), scale(call, call.out(2));
   algorithms().run(call, {s, in.view(), weight, bias, out.view(), mean.view(), scale.view(),
-                          call.args().real(4), compute, w});
+                          call.args().real(Arg::eps), compute, w});
   out.finish();
   mean.finish();
   scale.finish();

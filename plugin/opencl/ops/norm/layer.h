@@ -21,7 +21,7 @@ inline bool is_held(const LayerLayout& l, const LayerShape& s) { return s.n <= k
 // A contiguous optional argument.
 struct LayerWeights {
   std::optional<Contiguous> tensor;
-  LayerWeights(const OpCall& call, size_t argument) {
+  LayerWeights(const OpCall& call, Arg argument) {
     if (const auto t = call.args().optional_tensor(argument)) tensor.emplace(call, *t);
   }
   void bind_to(Launch& launch) const {
@@ -42,8 +42,8 @@ int64_t vector_for(DType type, const LayerShape& s,
                    std::initializer_list<std::optional<TensorView>> operands);
 LayerLayout layer_layout(const Capabilities& caps, const LayerShape& s, int64_t vector);
 int64_t rows_per_item(const LayerShape& s);  // of a CPU driver's
-// weight and bias, arguments of those numbers, share a type in the kernels; declines a mixture.
-DType layer_weight_type(const OpCall& call, size_t weight, size_t bias, DType fallback);
+// weight and bias share a type in the kernels; declines a mixture.
+DType layer_weight_type(const OpCall& call, DType fallback);
 void add_gpu_defines(Defines& d, const OpCall& call, const LayerLayout& layout,
                      const LayerShape& s);
 void run_gpu_rows(const OpCall& call, Launch& launch, const LayerShape& s,

@@ -191,17 +191,17 @@ GradientAlgorithms& gradient_algorithms() {
 
 void layer_norm_backward(OpCall& call) {
   (void)check_outputs(call, OutputTypes::Castable);
-  const TensorView grad = call.args().tensor(0), input = call.args().tensor(1);
-  const auto mask = call.args().booleans(7);
+  const TensorView grad = call.args().tensor(Arg::grad_out), input = call.args().tensor(Arg::input);
+  const auto mask = call.args().booleans(Arg::output_mask);
   const DType compute = compute_type(input.dtype());
-  const DType w = layer_weight_type(call, 5, 6, compute);
-  const LayerShape s = layer_shape(input, call.args().ints(2));
+  const DType w = layer_weight_type(call, compute);
+  const LayerShape s = layer_shape(input, call.args().ints(Arg::normalized_shape));
   check(Dims(grad.sizes()) == Dims(input.sizes()), "{}: grad_out has shape {}, input {}",
         call.name(), to_string(grad.sizes()), to_string(input.sizes()));
-  for (size_t i = 3; i < 5; ++i)
-    check(call.args().tensor(i).numel() == s.rows, "{}: mean and rstd must have {} elements",
-          call.name(), s.rows);
-  if (call.args().tensor(3).dtype() != call.args().tensor(4).dtype())
+  for (const Arg statistic : {Arg::mean, Arg::rstd})
+    check(call.args().tensor(statistic).numel() == s.rows,
+          "{}: mean and rstd must have {} elements", call.name(), s.rows);
+  if (call.args().tensor(Arg::mean).dtype() != call.args().tensor(Arg::rstd).dtype())
     unsupported(TB_REASON_DTYPE, "{}: mean and rstd of different types", call.name());
   call.accept();
   if (input.numel() == 0) {
@@ -209,10 +209,10 @@ void layer_norm_backward(OpCall& call) {
       if (mask[i]) fill_tensor(call, call.out(i), 0);
     return;
   }
-  const Contiguous dy(call, grad), x(call, input), mean(call, call.args().tensor(3)),
-      scale(call, call.args().tensor(4));
+  const Contiguous dy(call, grad), x(call, input), mean(call, call.args().tensor(Arg::mean)),
+      scale(call, call.args().tensor(Arg::rstd));
   if (mask[0]) {
-    const LayerWeights weight(call, 5);
+    const LayerWeights weight(call, Arg::weight);
     ContiguousOutput out(call, call.out(0));
     gradient_algorithms().run(call, {s, dy.view(), x.view(), mean.view(), scale.view(), weight,
                                      out.view(), mask[1], mask[2], compute, w});

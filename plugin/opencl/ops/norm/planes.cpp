@@ -55,9 +55,9 @@ void ChannelVector::bind_to(Launch& launch) const {
     launch.memory(0, 0, 0);
 }
 
-ChannelVector channel_vector(const OpCall& call, size_t argument) {
+ChannelVector channel_vector(const OpCall& call, Arg argument) {
   const auto tensor = call.args().optional_tensor(argument);
-  check(!tensor || tensor->ndim() == 1, "{}: argument {} must be a vector", call.name(), argument);
+  check(!tensor || tensor->ndim() == 1, "{}: '{}' must be a vector", call.name(), name(argument));
   return {tensor};
 }
 

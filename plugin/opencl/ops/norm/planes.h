@@ -47,7 +47,7 @@ struct ChannelVector {
   int64_t stride() const { return tensor && tensor->ndim() > 0 ? tensor->strides()[0] : 0; }
   void bind_to(Launch& launch) const;
 };
-ChannelVector channel_vector(const OpCall& call, size_t argument);
+ChannelVector channel_vector(const OpCall& call, Arg argument);
 // Binds scratch memory, or nothing.
 void bind_scratch(Launch& launch, const Scratch* scratch);
 // weight, bias and gradients share a type in the kernels; declines a mixture.

@@ -11,7 +11,7 @@ namespace {
 // The order of n random keys of 64 bits.
 void randperm(OpCall& call) {
   check_outputs(call, OutputTypes::Any);
-  const int64_t n = call.args().integer(0);
+  const int64_t n = call.args().integer(Arg::n);
   if (n > INT32_MAX) unsupported(TB_REASON_SIZE, "randperm: n is limited to 2^31");
   call.accept();
   if (n == 0) return;
@@ -89,8 +89,9 @@ void report_bad_rows(const OpCall& call, TensorView weights, Draws n) {
 
 void multinomial(OpCall& call) {
   check_outputs(call);
-  const TensorView self = call.args().tensor(0);
-  const Draws n{self.ndim() == 1 ? 1 : self.size(0), self.size(-1), call.args().integer(1)};
+  const TensorView self = call.args().tensor(Arg::self);
+  const Draws n{self.ndim() == 1 ? 1 : self.size(0), self.size(-1),
+                call.args().integer(Arg::num_samples)};
   check(n.categories > 0 && n.categories <= INT32_MAX,
         "multinomial: the number of categories must be in [1, 2^31)");
   call.accept();
@@ -98,8 +99,8 @@ void multinomial(OpCall& call) {
   const Contiguous weights(call, self);
   report_bad_rows(call, weights.view(), n);
   ContiguousOutput out(call, call.out(0));
-  (call.args().boolean(2) ? with_replacement : without_replacement)(call, weights.view(),
-                                                                    out.view(), n);
+  (call.args().boolean(Arg::replacement) ? with_replacement : without_replacement)(
+      call, weights.view(), out.view(), n);
   out.finish();
 }
 

@@ -51,8 +51,8 @@ void check_floating_output(const OpCall& call) {
 
 void uniform_op(OpCall& call) {
   check_floating_output(call);
-  const double from = call.args().real(1);
-  const double to = call.args().real(2);
+  const double from = call.args().real(Arg::from);
+  const double to = call.args().real(Arg::to);
   check(from <= to, "uniform: from must not be above to, got {} and {}", from, to);
   call.accept();
   if (!call.wants(0)) return;
@@ -78,8 +78,8 @@ void uniform_op(OpCall& call) {
 
 void normal_op(OpCall& call) {
   check_floating_output(call);
-  const double mean = call.args().real(1);
-  const double deviation = call.args().real(2);
+  const double mean = call.args().real(Arg::mean);
+  const double deviation = call.args().real(Arg::std);
   check(deviation >= 0, "normal: std must not be negative, got {}", deviation);
   call.accept();
   if (!call.wants(0)) return;
@@ -99,7 +99,7 @@ void normal_op(OpCall& call) {
 
 void exponential_op(OpCall& call) {
   check_floating_output(call);
-  const double lambda = call.args().real(1);
+  const double lambda = call.args().real(Arg::lambd);
   check(lambda > 0, "exponential: lambda must be positive, got {}", lambda);
   call.accept();
   if (!call.wants(0)) return;
@@ -113,7 +113,7 @@ void exponential_op(OpCall& call) {
 
 void bernoulli_number(OpCall& call) {
   check_outputs(call, OutputTypes::Any);
-  const double probability = call.args().real(1);
+  const double probability = call.args().real(Arg::p);
   check(probability >= 0 && probability <= 1,
         "bernoulli: probabilities must be between 0 and 1, got {}", probability);
   call.accept();
@@ -142,11 +142,11 @@ void bernoulli_from(OpCall& call, TensorView probabilities) {
 }
 void bernoulli_self(OpCall& call) {
   check_outputs(call, OutputTypes::Any);
-  bernoulli_from(call, call.args().tensor(0));
+  bernoulli_from(call, call.args().tensor(Arg::self));
 }
 void bernoulli_tensor(OpCall& call) {
   check_outputs(call, OutputTypes::Any);
-  bernoulli_from(call, call.args().tensor(1));
+  bernoulli_from(call, call.args().tensor(Arg::p));
 }
 
 void integers(OpCall& call, int64_t from, uint64_t range) {
@@ -179,14 +179,14 @@ void random_op(OpCall& call) {
 }
 void random_to(OpCall& call) {
   check_outputs(call, OutputTypes::Any);
-  const int64_t to = call.args().integer(1);
+  const int64_t to = call.args().integer(Arg::to);
   check(to > 0, "random: to must be positive, got {}", to);
   integers(call, 0, static_cast<uint64_t>(to));
 }
 void random_from(OpCall& call) {
   check_outputs(call, OutputTypes::Any);
-  const int64_t from = call.args().integer(1);
-  const auto to = call.args().optional_integer(2);
+  const int64_t from = call.args().integer(Arg::from);
+  const auto to = call.args().optional_integer(Arg::to);
   if (to) {
     check(from < *to, "random: from must be below to, got {} and {}", from, *to);
     return integers(call, from, static_cast<uint64_t>(*to) - static_cast<uint64_t>(from));
@@ -200,9 +200,9 @@ void random_from(OpCall& call) {
 
 void dropout_op(OpCall& call) {
   check_outputs(call);
-  const TensorView input = call.args().tensor(0);
-  const double p = call.args().real(1);
-  const bool train = call.args().optional_boolean(2).value_or(true);
+  const TensorView input = call.args().tensor(Arg::input);
+  const double p = call.args().real(Arg::p);
+  const bool train = call.args().optional_boolean(Arg::train).value_or(true);
   call.accept();
   if (input.numel() == 0) return;
   if (!train) {
@@ -232,9 +232,9 @@ constexpr Formula kMasked{"native_dropout_backward", FormulaForm::Vector, "a * (
 
 void dropout_backward(OpCall& call) {
   check_outputs(call);
-  const TensorView gradient = call.args().tensor(0);
-  const TensorView mask = call.args().tensor(1);
-  const Scalar scale = call.args().real(2);
+  const TensorView gradient = call.args().tensor(Arg::grad_output);
+  const TensorView mask = call.args().tensor(Arg::mask);
+  const Scalar scale = call.args().real(Arg::scale);
   call.accept();
   const ElementwiseInput inputs[] = {{&gradient, 0, false}, {&mask, 0, true}};
   const DType type = gradient.dtype();
@@ -259,8 +259,8 @@ constexpr OpEntry kOperators[] = {
 }  // namespace
 
 RandomParams take_numbers(const OpCall& call, int64_t count, bool wide) {
-  const int i = call.args().schema().input("generator");
-  const tb_generator handle = i < 0 ? nullptr : call.args().generator(static_cast<size_t>(i));
+  const Args& args = call.args();
+  const tb_generator handle = args.has(Arg::generator) ? args.generator(Arg::generator) : nullptr;
   Generator& generator =
       handle == nullptr ? call.device().default_generator() : *reinterpret_cast<Generator*>(handle);
   const auto words = static_cast<uint64_t>(count) * (wide ? 2 : 1);

@@ -174,8 +174,8 @@ Algorithms& algorithms() {
 // Output `value_at` takes values, `index_at` positions (-1: not wanted).
 void extreme(OpCall& call, bool largest, int value_at, int index_at) {
   const auto specs = check_outputs(call, OutputTypes::Castable);
-  const TensorView self = call.args().tensor(0);
-  const auto dim = call.args().optional_integer(1);
+  const TensorView self = call.args().tensor(Arg::self);
+  const auto dim = call.args().optional_integer(Arg::dim);
   if (index_at >= 0)
     check(call.out(static_cast<size_t>(index_at)).dtype() == DType::Int64,
           "{}: positions are int64", call.name());

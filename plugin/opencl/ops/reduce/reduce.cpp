@@ -60,11 +60,12 @@ const Row& row_of(const std::string& name) {
 }
 
 uint32_t mask_of(const OpCall& call, Which which) {
-  const int64_t rank = call.args().tensor(0).ndim();
+  const int64_t rank = call.args().tensor(Arg::self).ndim();
   if (which == Which::All) return infer::dim_mask({}, rank);
-  if (which == Which::ListedOrNone && !call.args().is_none(1) && call.args().ints(1).empty())
+  if (which == Which::ListedOrNone && !call.args().is_none(Arg::dim) &&
+      call.args().ints(Arg::dim).empty())
     return 0;
-  return infer::dim_mask(call.args().ints(1), rank);
+  return infer::dim_mask(call.args().ints(Arg::dim), rank);
 }
 
 DType accumulator(Accumulate how, DType input, DType result) {
@@ -79,7 +80,7 @@ bool is_sum(const Row& row) {
 
 // What is no truth value yet: complex numbers, and float64 on devices without it.
 void reduce_truth(const OpCall& call, const Row& row) {
-  const TensorView self = call.args().tensor(0);
+  const TensorView self = call.args().tensor(Arg::self);
   const TensorView out = call.out(0);
   const Converted flags(call, self, DType::Bool);
   const TensorView view = flags.view();
@@ -94,7 +95,7 @@ void reduce_truth(const OpCall& call, const Row& row) {
 
 // Complex operands or results; `result` is the type that inference gives.
 void reduce_complex(const OpCall& call, const Row& row, DType result) {
-  const TensorView self = call.args().tensor(0);
+  const TensorView self = call.args().tensor(Arg::self);
   const TensorView out = call.out(0);
   const uint32_t mask = mask_of(call, row.which);
   const bool truth = row.accumulate == Accumulate::Truth || result == DType::Bool;
@@ -126,7 +127,7 @@ void reduce_complex(const OpCall& call, const Row& row, DType result) {
 void reduce(OpCall& call) {
   const Row& row = row_of(call.name());
   const auto specs = check_outputs(call, OutputTypes::Castable);
-  const TensorView self = call.args().tensor(0);
+  const TensorView self = call.args().tensor(Arg::self);
   if (is_complex(self.dtype()) || is_complex(specs[0].dtype) || is_complex(call.out(0).dtype()))
     return reduce_complex(call, row, specs[0].dtype);
   if (call.lacks(self.dtype()) || call.lacks(call.out(0).dtype())) {

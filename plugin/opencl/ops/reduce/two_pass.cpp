@@ -176,7 +176,7 @@ Algorithms& algorithms() {
 
 void variance_of(const OpCall& call, TensorView self, uint32_t mask, bool root, TensorView out,
                  const TensorView* mean_out) {
-  const auto correction = call.args().optional_scalar(2);
+  const auto correction = call.args().optional_scalar(Arg::correction);
   const double n = count_of(self, mask);
   const double divisor = std::max(0.0, n - (correction ? correction->as_double() : 1.0));
   algorithms().run(call, {self, mask, root, out, mean_out, n, divisor});
@@ -211,8 +211,8 @@ void complex_variance(const OpCall& call, TensorView self, uint32_t mask, bool r
 
 void variance(OpCall& call) {
   (void)check_outputs(call, OutputTypes::Castable);
-  const TensorView self = call.args().tensor(0);
-  const uint32_t mask = infer::dim_mask(call.args().ints(1), self.ndim());
+  const TensorView self = call.args().tensor(Arg::self);
+  const uint32_t mask = infer::dim_mask(call.args().ints(Arg::dim), self.ndim());
   const bool root = call.op().schema.name == "std";
   const TensorView out = call.out(0);
   const bool has_mean = call.out_count() > 1;
@@ -231,8 +231,8 @@ constexpr Formula kSumFormula{"logsumexp", FormulaForm::Vector, "a + b"};
 
 void logsumexp(OpCall& call) {
   const DType compute = compute_type(check_outputs(call, OutputTypes::Castable)[0].dtype);
-  const TensorView self = call.args().tensor(0);
-  const uint32_t mask = infer::dim_mask(call.args().ints(1), self.ndim());
+  const TensorView self = call.args().tensor(Arg::self);
+  const uint32_t mask = infer::dim_mask(call.args().ints(Arg::dim), self.ndim());
   call.accept();
   const TensorView out = call.out(0);
   if (out.numel() == 0) return;
@@ -261,9 +261,9 @@ const Reduction& norm_of_order(double order) {
 
 void vector_norm(OpCall& call) {
   const DType compute = compute_type(check_outputs(call, OutputTypes::Castable)[0].dtype);
-  const TensorView self = call.args().tensor(0);
-  const double order = call.args().real(1);
-  const uint32_t mask = infer::dim_mask(call.args().ints(2), self.ndim());
+  const TensorView self = call.args().tensor(Arg::self);
+  const double order = call.args().real(Arg::ord);
+  const uint32_t mask = infer::dim_mask(call.args().ints(Arg::dim), self.ndim());
   const TensorView out = call.out(0);
   if (is_complex(out.dtype())) unsupported(TB_REASON_DTYPE, "{}: a complex output", call.name());
   call.accept();

@@ -13,16 +13,16 @@
 namespace ocltensor::opencl {
 namespace {
 
-// The call's arguments, from the image at `first` on.
+// The call's arguments.
 struct Sampling {
-  Sampling(const OpCall& call, size_t first)
-      : input(call.args().tensor(first)),
-        grid(call.args().tensor(first + 1)),
-        mode(call.args().integer(first + 2)),
+  explicit Sampling(const OpCall& call)
+      : input(call.args().tensor(Arg::input)),
+        grid(call.args().tensor(Arg::grid)),
+        mode(call.args().integer(Arg::interpolation_mode)),
         batch(input.size(0)),
         dims(input.ndim() - 2) {
-    p.padding = static_cast<int32_t>(call.args().integer(first + 3));
-    p.align = call.args().boolean(first + 4);
+    p.padding = static_cast<int32_t>(call.args().integer(Arg::padding_mode));
+    p.align = call.args().boolean(Arg::align_corners);
     p.channels = input.size(1);
     p.points = grid.numel() / std::max<int64_t>(1, batch * dims);
     p.elements = 1;
@@ -101,7 +101,7 @@ Algorithms& algorithms() {
 
 void forward(OpCall& call) {
   check_outputs(call);
-  const Sampling s(call, 0);
+  const Sampling s(call);
   call.accept();
   if (call.wants(0)) algorithms().run(call, s);
 }
@@ -202,14 +202,14 @@ BackwardAlgorithms& backward_algorithms() {
 
 void backward(OpCall& call) {
   check_outputs(call);
-  const TensorView gradient = call.args().tensor(0);
-  const Sampling s(call, 1);
+  const TensorView gradient = call.args().tensor(Arg::grad_output);
+  const Sampling s(call);
   const int64_t limit = by_style<int64_t>(call, INT64_MAX, INT32_MAX);  // of places to sort
   if (s.batch * s.p.points * s.taps >= limit || s.batch * s.p.elements >= limit)
     unsupported(TB_REASON_SIZE, "{}: images and what is read of them are limited to 2^31 places",
                 call.name());
   call.accept();
-  const auto wanted = call.args().booleans(6);
+  const auto wanted = call.args().booleans(Arg::output_mask);
   if (wanted[0] && call.wants(0)) backward_algorithms().run(call, {s, gradient});
   if (wanted[1] && call.wants(1)) grid_gradient(call, s, gradient);
 }

@@ -111,10 +111,10 @@ ExtremesAlgorithms& extremes_algorithms() {
 
 void extremes(OpCall& call) {
   check_outputs(call);
-  const TensorView self = call.args().tensor(0);
+  const TensorView self = call.args().tensor(Arg::self);
   call.accept();
   if (self.numel() == 0) return;
-  const Nest nest = nest_of(self, wrap_dim(call.args().integer(1), self.ndim()));
+  const Nest nest = nest_of(self, wrap_dim(call.args().integer(Arg::dim), self.ndim()));
   const Contiguous in(call, self);
   ContiguousOutput values(call, call.out(0));
   ContiguousOutput indices(call, call.out(1));
@@ -289,8 +289,8 @@ void scan_complex(const OpCall& call, TensorView self, Nest nest, const std::str
 
 void scan(OpCall& call) {
   const DType result = check_outputs(call, OutputTypes::Castable)[0].dtype;
-  const TensorView self = call.args().tensor(0);
-  const int64_t at = wrap_dim(call.args().integer(1), self.ndim());
+  const TensorView self = call.args().tensor(Arg::self);
+  const int64_t at = wrap_dim(call.args().integer(Arg::dim), self.ndim());
   if (result == DType::Bool) unsupported(TB_REASON_DTYPE, "{}: dtype bool", call.name());
   const bool complex = is_complex(result);
   if (complex != is_complex(call.out(0).dtype()) || (is_complex(self.dtype()) && !complex))

@@ -166,8 +166,8 @@ Algorithms& algorithms() {
 
 void forward(OpCall& call) {
   (void)check_outputs(call, OutputTypes::Castable);
-  const TensorView self = call.args().tensor(0);
-  const Shape s = shape_of(self, call.args().integer(1));
+  const TensorView self = call.args().tensor(Arg::self);
+  const Shape s = shape_of(self, call.args().integer(Arg::dim));
   call.accept();
   if (self.numel() == 0) return;
   const Contiguous in(call, self);
@@ -178,9 +178,9 @@ void forward(OpCall& call) {
 
 void backward(OpCall& call) {
   (void)check_outputs(call, OutputTypes::Castable);
-  const TensorView grad = call.args().tensor(0);
-  const TensorView result = call.args().tensor(1);
-  const Shape s = shape_of(grad, call.args().integer(2));
+  const TensorView grad = call.args().tensor(Arg::grad_output);
+  const TensorView result = call.args().tensor(Arg::output);
+  const Shape s = shape_of(grad, call.args().integer(Arg::dim));
   call.accept();
   if (grad.numel() == 0) return;
   const Contiguous a(call, grad);

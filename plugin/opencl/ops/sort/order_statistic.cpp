@@ -137,14 +137,13 @@ void run_mode(const OpCall& call, TensorView rows, TensorView values, TensorView
   launch.value(p).run(division.global, division.local);
 }
 
-// `dim_at` is the position of the dimension among the arguments.
-void statistic(OpCall& call, Statistic what, size_t dim_at) {
+void statistic(OpCall& call, Statistic what) {
   check_outputs(call);
-  const LocalTensor self = at_least_1d(call.args().tensor(0));
-  const int64_t rank = self.view().ndim(), dim = wrap_dim(call.args().integer(dim_at), rank);
+  const LocalTensor self = at_least_1d(call.args().tensor(Arg::self));
+  const int64_t rank = self.view().ndim(), dim = wrap_dim(call.args().integer(Arg::dim), rank);
   if (self.view().size(dim) > INT32_MAX)
     unsupported(TB_REASON_SIZE, "{}: rows are limited to 2^31 elements", call.name());
-  const int64_t wanted = what == Statistic::Place ? call.args().integer(1) - 1 : 0;
+  const int64_t wanted = what == Statistic::Place ? call.args().integer(Arg::k) - 1 : 0;
   call.accept();
   if (!call.wants(0)) return;
   const Dims order = with_last(rank, dim);
@@ -167,10 +166,10 @@ void statistic(OpCall& call, Statistic what, size_t dim_at) {
   indices.finish();
 }
 
-void kthvalue(OpCall& call) { statistic(call, Statistic::Place, 2); }
-void median(OpCall& call) { statistic(call, Statistic::Median, 1); }
-void nanmedian(OpCall& call) { statistic(call, Statistic::NanMedian, 1); }
-void mode(OpCall& call) { statistic(call, Statistic::Mode, 1); }
+void kthvalue(OpCall& call) { statistic(call, Statistic::Place); }
+void median(OpCall& call) { statistic(call, Statistic::Median); }
+void nanmedian(OpCall& call) { statistic(call, Statistic::NanMedian); }
+void mode(OpCall& call) { statistic(call, Statistic::Mode); }
 
 constexpr OpEntry kOperators[] = {{"kthvalue.values", kthvalue, false, true},
                                   {"median.dim_values", median, false, true},

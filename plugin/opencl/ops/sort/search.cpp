@@ -50,11 +50,11 @@ Algorithms& algorithms() {
 
 void searchsorted(OpCall& call) {
   check_outputs(call);
-  const TensorView sequence = call.args().tensor(0);
-  const TensorView self = call.args().tensor(1);
-  const auto sorter = call.args().optional_tensor(5);
-  const bool right =
-      call.args().boolean(3) || (!call.args().is_none(4) && call.args().string(4) == "right");
+  const TensorView sequence = call.args().tensor(Arg::sorted_sequence);
+  const TensorView self = call.args().tensor(Arg::self);
+  const auto sorter = call.args().optional_tensor(Arg::sorter);
+  const bool right = call.args().boolean(Arg::right) ||
+                     (!call.args().is_none(Arg::side) && call.args().string(Arg::side) == "right");
   call.accept();
   if (self.numel() == 0) return;
   ContiguousOutput out(call, call.out(0));

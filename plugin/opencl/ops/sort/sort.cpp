@@ -204,11 +204,11 @@ LocalTensor as_rows(TensorView dense) {
 
 void sorted(OpCall& call, bool descending) {
   check_outputs(call);
-  const LocalTensor self = at_least_1d(call.args().tensor(0));
+  const LocalTensor self = at_least_1d(call.args().tensor(Arg::self));
   const LocalTensor values = at_least_1d(call.out(0));
   const LocalTensor indices = at_least_1d(call.out(1));
   const int64_t rank = self.view().ndim();
-  const Dims order = order_for(rank, wrap_dim(call.args().integer(2), rank));
+  const Dims order = order_for(rank, wrap_dim(call.args().integer(Arg::dim), rank));
   if (self.view().size(order.back()) > INT32_MAX)
     unsupported(TB_REASON_SIZE, "{}: rows are limited to 2^31 elements", call.name());
   call.accept();
@@ -227,8 +227,8 @@ void sorted(OpCall& call, bool descending) {
   index_out.finish();
 }
 
-void sort(OpCall& call) { sorted(call, call.args().boolean(3)); }
-void topk(OpCall& call) { sorted(call, call.args().boolean(3)); }
+void sort(OpCall& call) { sorted(call, call.args().boolean(Arg::descending)); }
+void topk(OpCall& call) { sorted(call, call.args().boolean(Arg::largest)); }
 
 constexpr OpEntry kOperators[] = {{"sort.values_stable", sort, false, true},
                                   {"topk.values", topk, false, true}};
