@@ -1,7 +1,6 @@
 // The foreach operators, derived from their schemas.
 #include "multi_tensor.h"
 
-#include <optional>
 #include <string>
 
 namespace ocltensor {
@@ -36,16 +35,15 @@ std::optional<Foreach> derive(const Operator& op) {
   f.pointwise = pointwise_name(std::string_view(op.name).substr(kPrefix.size()), function);
   if (f.pointwise == nullptr)
     fail(TB_E_INTERNAL, "{}: there is no pointwise operator for it", op.name);
-  for (size_t i = 0; i < op.schema.inputs.size(); ++i) {
-    const Argument& argument = op.schema.inputs[i];
+  for (const Argument& argument : op.schema.inputs) {
     if (argument.type == ArgType::TensorList)
-      f.lists.push_back(i);
-    else if (argument.name == "alpha")
-      f.alpha = static_cast<int>(i);
+      f.lists.push_back(argument.arg.value());
+    else if (argument.arg == Arg::alpha)
+      f.has_alpha = true;
     else
-      f.number = static_cast<int>(i);
+      f.number = argument.arg;
   }
-  f.number_is_operand = f.number >= 0;
+  f.number_is_operand = f.number.has_value();
   for (const std::string_view name : kParameterNumbers)
     if (function == name) f.number_is_operand = false;
   return f;

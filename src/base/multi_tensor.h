@@ -2,6 +2,9 @@
 // and backends.
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "operators.h"
 
 namespace ocltensor {
@@ -10,10 +13,10 @@ namespace ocltensor {
 // operand; its parameter s0 is the number where it is none, else alpha, else 1.
 struct Foreach {
   const char* pointwise;      // "add.out"
-  std::vector<size_t> lists;  // arguments that are lists of tensors, 1 to 3
-  int number = -1;            // argument: a number, a list of them, or a tensor of one element
+  std::vector<Arg> lists;     // arguments that are lists of tensors, 1 to 3
+  std::optional<Arg> number;  // a number, a list of them, or a tensor of one element
   bool number_is_operand = false;
-  int alpha = -1;  // argument
+  bool has_alpha = false;
 };
 
 // nullptr for operators that are none (the fused ones, norms and copies).

@@ -19,7 +19,7 @@ struct Plan {
   };
   enum class Absent : uint8_t { Lowest, Highest, NotANumber };
   struct Place {
-    int argument;
+    Arg argument;
     bool optional;
     bool is_condition;
     bool is_scalar;
@@ -27,7 +27,7 @@ struct Plan {
   };
   const Operator* op;
   TypeRule rule;
-  int option = -1;  // the String argument
+  std::optional<Arg> option;  // the String argument
   std::vector<Place> operands, parameters;
   std::vector<Variant> variants;
 };
@@ -53,19 +53,18 @@ bool is_operand(const Argument& argument) {
 
 Plan make_plan(const Operator& op) {
   const Schema& schema = op.schema;
-  Plan plan{&op, find_row(schema.full_name())->rule, -1, {}, {}, {}};
-  for (size_t i = 0; i < schema.inputs.size(); ++i) {
-    const Argument& argument = schema.inputs[i];
+  Plan plan{&op, find_row(schema.full_name())->rule, {}, {}, {}, {}};
+  for (const Argument& argument : schema.inputs) {
     const size_t k = plan.operands.size();
     const bool is_condition =
         (plan.rule == TypeRule::Where && k == 0) || (plan.rule == TypeRule::MaskedFill && k == 1);
-    const Plan::Place place{static_cast<int>(i), argument.optional, is_condition,
+    const Plan::Place place{argument.arg.value(), argument.optional, is_condition,
                             argument.type == ArgType::Scalar,
                             argument.name.starts_with("min")   ? Plan::Absent::Lowest
                             : argument.name.starts_with("max") ? Plan::Absent::Highest
                                                                : Plan::Absent::NotANumber};
     if (argument.type == ArgType::String)
-      plan.option = static_cast<int>(i);
+      plan.option = argument.arg;
     else
       (is_operand(argument) ? plan.operands : plan.parameters).push_back(place);
   }
@@ -148,15 +147,16 @@ DType result_type(const Args& args, const PointwiseCall& call) {
 
 // What ATen refuses beyond types.
 void check_values(const Operator& op, const Args& args, const PointwiseCall& call) {
-  check(!op.is(kNeedsBound) || !args.is_none(1) || !args.is_none(2),
+  check(!op.is(kNeedsBound) || !args.is_none(Arg::min) || !args.is_none(Arg::max),
         "{}: at least one of min and max must be given", op.schema.name);
-  check(!op.is(kWholeExponent) || !is_integral(call.compute, true) || args.scalar(1).as_int() >= 0,
+  check(!op.is(kWholeExponent) || !is_integral(call.compute, true) ||
+            args.scalar(Arg::exponent).as_int() >= 0,
         "{}: an integer tensor cannot be raised to a negative integer power", op.schema.name);
 }
 
 const Plan::Variant& variant_of(const Plan& plan, const Args& args) {
-  if (plan.option < 0) return plan.variants.front();
-  std::string_view option = args.string(static_cast<size_t>(plan.option));
+  if (!plan.option) return plan.variants.front();
+  std::string_view option = args.string(*plan.option);
   if (option == "none") option = {};
   for (const Plan::Variant& variant : plan.variants)
     if (variant.option == option) return variant;
@@ -188,14 +188,14 @@ PointwiseCall resolve_pointwise(const Args& args) {
   call.rule = variant.rule;
   for (const Plan::Place& place : plan.operands) {
     auto& operand = call.operands[call.operand_count++];
-    const auto i = static_cast<size_t>(place.argument);
     operand.argument = place.argument;
-    operand.is_number = !args.is_tensor(i);
+    operand.is_number = !args.is_tensor(place.argument);
     operand.is_condition = place.is_condition;
-    if (!place.optional && args.is_none(i)) (void)args.tensor(i);  // raises
+    if (!place.optional && args.is_none(place.argument))
+      (void)args.tensor(place.argument);  // raises
   }
   if (call.rule == TypeRule::MaskedFill && call.operand_count > 2 && !call.operands[2].is_number) {
-    const auto dims = args.tensor(static_cast<size_t>(call.operands[2].argument)).ndim();
+    const auto dims = args.tensor(call.operands[2].argument).ndim();
     check(dims == 0,
           "{} only supports a 0-dimensional value tensor, but got tensor with {} dimension(s)",
           schema.name, dims);
@@ -208,12 +208,11 @@ PointwiseCall resolve_pointwise(const Args& args) {
   call.row = variant.rows[static_cast<size_t>(call.compute)];
 
   const auto number = [&](const Plan::Place& place) {
-    const auto i = static_cast<size_t>(place.argument);
-    if (args.is_none(i)) return value_of(place.absent, call.compute);
-    const Scalar value = args.number(i);
+    if (args.is_none(place.argument)) return value_of(place.absent, call.compute);
+    const Scalar value = args.number(place.argument);
     check(!value.is_complex() || is_complex(call.compute),
           "{}: argument '{}' is complex, which the type {} cannot hold", schema.full_name(),
-          schema.inputs[i].name, name(call.result));
+          name(place.argument), name(call.result));
     return value;
   };
   for (int k = 0; k < call.operand_count; ++k)
@@ -224,24 +223,24 @@ PointwiseCall resolve_pointwise(const Args& args) {
     parameter = number(place);
     check(!place.is_scalar || !is_integral(call.compute, true) || !parameter.is_float(),
           "{}: for integer tensors, argument '{}' must be an integer", schema.full_name(),
-          schema.inputs[static_cast<size_t>(place.argument)].name);
+          name(place.argument));
   }
   return call;
 }
 
 std::vector<TensorSpec> infer_pointwise(const Args& args) {
   const PointwiseCall call = resolve_pointwise(args);
+  const Plan& plan = plan_of(args.schema());
   TensorSpec spec;
   spec.dtype = call.result;
   std::array<Strided, kMaxOperands> tensors;
   size_t count = 0;
   for (int k = 0; k < call.operand_count; ++k) {
-    const auto i = static_cast<size_t>(call.operands[k].argument);
     if (!call.operands[k].is_number) {
-      const TensorView t = args.tensor(i);
+      const TensorView t = args.tensor(call.operands[k].argument);
       tensors[count++] = {t.sizes(), t.strides()};
       if (!std::ranges::equal(spec.sizes, t.sizes())) spec.sizes = broadcast(spec.sizes, t.sizes());
-    } else if (args.schema().inputs[i].type == ArgType::Tensor) {
+    } else if (!plan.operands[static_cast<size_t>(k)].is_scalar) {
       tensors[count++] = {};  // a number in a tensor's place counts as a tensor without dimensions
     }
   }

@@ -53,7 +53,7 @@ struct PointwiseCall {
   int operand_count = 0;
   int parameter_count = 0;
   struct Operand {
-    int argument;       // index into Args
+    Arg argument;
     bool is_number;     // a Python number or an absent operand: see value
     bool is_condition;  // loaded as bool
     Scalar value = 0;

@@ -33,11 +33,11 @@ void PromotionState::add(int cls, DType type) {
 }
 void PromotionState::add(TensorView tensor) { add(tensor.ndim() > 0 ? 0 : 1, tensor.dtype()); }
 void PromotionState::add(Scalar number) { add(2, number.dtype()); }
-void PromotionState::add(const Args& args, size_t i) {
-  if (args.is_number(i))
-    add(args.number(i));
+void PromotionState::add(const Args& args, Arg a) {
+  if (args.is_number(a))
+    add(args.number(a));
   else
-    add(args.tensor(i));
+    add(args.tensor(a));
 }
 
 DType PromotionState::result() const {

@@ -17,8 +17,8 @@ class PromotionState {
  public:
   void add(TensorView tensor);
   void add(Scalar number);
-  void add(const Args& args, size_t i);  // a tensor or a number
-  DType result() const;                  // TB_E_INVALID if nothing was added
+  void add(const Args& args, Arg a);  // a tensor or a number
+  DType result() const;               // TB_E_INVALID if nothing was added
 
  private:
   void add(int cls, DType type);

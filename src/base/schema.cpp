@@ -135,8 +135,12 @@ Schema parse_schema(std::string_view text) {
     (keyword_only && argument.written ? schema.outputs : schema.inputs)
         .push_back(std::move(argument));
   }
-  for (size_t i = 0; i < kArgNames; ++i)
-    schema.positions[i] = static_cast<int8_t>(schema.input(name(static_cast<Arg>(i))));
+  for (size_t i = 0; i < kArgNames; ++i) {
+    const auto arg = static_cast<Arg>(i);
+    const int position = schema.input(name(arg));
+    schema.positions[i] = static_cast<int8_t>(position);
+    if (position >= 0) schema.inputs[static_cast<size_t>(position)].arg = arg;
+  }
   return schema;
 }
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +44,7 @@ const char* name(Arg argument);
 
 struct Argument {
   std::string name;
+  std::optional<Arg> arg;  // the same; none where argument_names.def has no such row
   ArgType type = ArgType::Other;
   bool optional = false;          // "Tensor?", or "int[]?"
   bool list_of_optional = false;  // "Tensor?[]"

@@ -63,35 +63,35 @@ void Args::lacking(Arg a) const {
   fail(TB_E_INTERNAL, "{} has no argument '{}'", schema_->full_name(), name(a));
 }
 
-void Args::mismatch(size_t i, const char* wanted) const {
+void Args::mismatch(Arg a, const char* wanted) const {
   const char* got[] = {
       "None",         "a bool",      "an int",     "a float",       "a complex number",
       "a string",     "a dtype",     "a tensor",   "a tensor list", "an int list",
       "a float list", "a bool list", "a generator"};
-  const uint32_t tag = values_[i].tag;
+  const uint32_t tag = value(a).tag;
   if (tag > TB_GENERATOR)
     unsupported(TB_REASON_ARGUMENT, "{}: argument '{}' has the unknown tag {}",
-                schema_->full_name(), schema_->inputs[i].name, tag);
-  fail(TB_E_INVALID, "{}: argument '{}' must be {}, got {}", schema_->full_name(),
-       schema_->inputs[i].name, wanted, got[tag]);
+                schema_->full_name(), name(a), tag);
+  fail(TB_E_INVALID, "{}: argument '{}' must be {}, got {}", schema_->full_name(), name(a), wanted,
+       got[tag]);
 }
 
-TensorView Args::tensor(size_t i) const {
-  if (!is_tensor(i)) mismatch(i, "a tensor");
-  return TensorView(*static_cast<const tb_tensor*>(values_[i].as.p));
+TensorView Args::tensor(Arg a) const {
+  if (!is_tensor(a)) mismatch(a, "a tensor");
+  return TensorView(*static_cast<const tb_tensor*>(value(a).as.p));
 }
 
-std::optional<TensorView> Args::optional_tensor(size_t i) const {
-  if (is_none(i)) return std::nullopt;
-  return tensor(i);
+std::optional<TensorView> Args::optional_tensor(Arg a) const {
+  if (is_none(a)) return std::nullopt;
+  return tensor(a);
 }
 
-std::vector<std::optional<TensorView>> Args::tensors(size_t i) const {
-  if (values_[i].tag != TB_TENSOR_LIST) mismatch(i, "a list of tensors");
-  const auto* list = static_cast<const tb_tensor* const*>(values_[i].as.p);
+std::vector<std::optional<TensorView>> Args::tensors(Arg a) const {
+  if (value(a).tag != TB_TENSOR_LIST) mismatch(a, "a list of tensors");
+  const auto* list = static_cast<const tb_tensor* const*>(value(a).as.p);
   std::vector<std::optional<TensorView>> result;
-  result.reserve(values_[i].count);
-  for (uint32_t k = 0; k < values_[i].count; ++k) {
+  result.reserve(value(a).count);
+  for (uint32_t k = 0; k < value(a).count; ++k) {
     if (list[k] == nullptr)
       result.emplace_back();
     else
@@ -100,103 +100,102 @@ std::vector<std::optional<TensorView>> Args::tensors(size_t i) const {
   return result;
 }
 
-TensorViews Args::whole_list(size_t i) const {
-  if (values_[i].tag != TB_TENSOR_LIST) mismatch(i, "a list of tensors");
-  const std::span list(static_cast<const tb_tensor* const*>(values_[i].as.p), values_[i].count);
+TensorViews Args::whole_list(Arg a) const {
+  if (value(a).tag != TB_TENSOR_LIST) mismatch(a, "a list of tensors");
+  const std::span list(static_cast<const tb_tensor* const*>(value(a).as.p), value(a).count);
   for (const tb_tensor* tensor : list)
-    check(tensor != nullptr, "{}: '{}' has an absent tensor", schema_->full_name(),
-          schema_->inputs[i].name);
+    check(tensor != nullptr, "{}: '{}' has an absent tensor", schema_->full_name(), name(a));
   return TensorViews(list);
 }
 
-Scalar Args::scalar(size_t i) const {
-  switch (values_[i].tag) {
-    case TB_BOOL: return Scalar(values_[i].as.i != 0);
-    case TB_INT: return Scalar(values_[i].as.i);
-    case TB_FLOAT: return Scalar(values_[i].as.f);
+Scalar Args::scalar(Arg a) const {
+  switch (value(a).tag) {
+    case TB_BOOL: return Scalar(value(a).as.i != 0);
+    case TB_INT: return Scalar(value(a).as.i);
+    case TB_FLOAT: return Scalar(value(a).as.f);
     case TB_COMPLEX:
       unsupported(TB_REASON_DTYPE, "{}: argument '{}' must be a real number, got a complex one",
-                  schema_->full_name(), schema_->inputs[i].name);
-    default: mismatch(i, "a number");
+                  schema_->full_name(), name(a));
+    default: mismatch(a, "a number");
   }
 }
 
-Scalar Args::number(size_t i) const {
-  if (values_[i].tag != TB_COMPLEX) return scalar(i);
-  const auto* parts = static_cast<const double*>(values_[i].as.p);
+Scalar Args::number(Arg a) const {
+  if (value(a).tag != TB_COMPLEX) return scalar(a);
+  const auto* parts = static_cast<const double*>(value(a).as.p);
   return std::complex<double>(parts[0], parts[1]);
 }
 
-std::optional<Scalar> Args::optional_scalar(size_t i) const {
-  if (is_none(i)) return std::nullopt;
-  return scalar(i);
+std::optional<Scalar> Args::optional_scalar(Arg a) const {
+  if (is_none(a)) return std::nullopt;
+  return scalar(a);
 }
 
-int64_t Args::integer(size_t i) const {
-  if (values_[i].tag != TB_INT && values_[i].tag != TB_BOOL) mismatch(i, "an int");
-  return values_[i].as.i;
+int64_t Args::integer(Arg a) const {
+  if (value(a).tag != TB_INT && value(a).tag != TB_BOOL) mismatch(a, "an int");
+  return value(a).as.i;
 }
 
-std::optional<int64_t> Args::optional_integer(size_t i) const {
-  if (is_none(i)) return std::nullopt;
-  return integer(i);
+std::optional<int64_t> Args::optional_integer(Arg a) const {
+  if (is_none(a)) return std::nullopt;
+  return integer(a);
 }
 
-double Args::real(size_t i) const { return scalar(i).as_double(); }
+double Args::real(Arg a) const { return scalar(a).as_double(); }
 
-std::optional<double> Args::optional_real(size_t i) const {
-  if (is_none(i)) return std::nullopt;
-  return real(i);
+std::optional<double> Args::optional_real(Arg a) const {
+  if (is_none(a)) return std::nullopt;
+  return real(a);
 }
 
-bool Args::boolean(size_t i) const {
-  if (values_[i].tag != TB_BOOL && values_[i].tag != TB_INT) mismatch(i, "a bool");
-  return values_[i].as.i != 0;
+bool Args::boolean(Arg a) const {
+  if (value(a).tag != TB_BOOL && value(a).tag != TB_INT) mismatch(a, "a bool");
+  return value(a).as.i != 0;
 }
 
-std::optional<bool> Args::optional_boolean(size_t i) const {
-  if (is_none(i)) return std::nullopt;
-  return boolean(i);
+std::optional<bool> Args::optional_boolean(Arg a) const {
+  if (is_none(a)) return std::nullopt;
+  return boolean(a);
 }
 
-std::span<const int64_t> Args::ints(size_t i) const {
-  const tb_value& v = values_[i];
+std::span<const int64_t> Args::ints(Arg a) const {
+  const tb_value& v = value(a);
   if (v.tag == TB_NONE) return {};
   if (v.tag == TB_INT) return {&v.as.i, 1};
-  if (v.tag != TB_INT_LIST) mismatch(i, "a list of ints");
+  if (v.tag != TB_INT_LIST) mismatch(a, "a list of ints");
   return {static_cast<const int64_t*>(v.as.p), v.count};
 }
 
-std::span<const double> Args::reals(size_t i) const {
-  if (is_none(i)) return {};
-  if (values_[i].tag != TB_FLOAT_LIST) mismatch(i, "a list of floats");
-  return {static_cast<const double*>(values_[i].as.p), values_[i].count};
+std::span<const double> Args::reals(Arg a) const {
+  if (is_none(a)) return {};
+  if (value(a).tag != TB_FLOAT_LIST) mismatch(a, "a list of floats");
+  return {static_cast<const double*>(value(a).as.p), value(a).count};
 }
 
-std::vector<bool> Args::booleans(size_t i) const {
-  if (values_[i].tag != TB_BOOL_LIST) mismatch(i, "a list of bools");
-  const auto* list = static_cast<const uint8_t*>(values_[i].as.p);
-  std::vector<bool> result(values_[i].count);
-  for (uint32_t k = 0; k < values_[i].count; ++k) result[k] = list[k] != 0;
+std::vector<bool> Args::booleans(Arg a) const {
+  if (value(a).tag != TB_BOOL_LIST) mismatch(a, "a list of bools");
+  const auto* list = static_cast<const uint8_t*>(value(a).as.p);
+  std::vector<bool> result(value(a).count);
+  for (uint32_t k = 0; k < value(a).count; ++k) result[k] = list[k] != 0;
   return result;
 }
 
-std::string_view Args::string(size_t i) const {
-  if (values_[i].tag == TB_NONE) return {};
-  if (values_[i].tag != TB_STRING) mismatch(i, "a string");
-  return {static_cast<const char*>(values_[i].as.p), values_[i].count};
+std::string_view Args::string(Arg a) const {
+  if (value(a).tag == TB_NONE) return {};
+  if (value(a).tag != TB_STRING) mismatch(a, "a string");
+  return {static_cast<const char*>(value(a).as.p), value(a).count};
 }
 
-std::optional<DType> Args::optional_dtype(size_t i) const {
-  if (is_none(i)) return std::nullopt;
-  if (values_[i].tag != TB_DTYPE) mismatch(i, "a dtype");
-  return from_abi(values_[i].as.dtype);
+std::optional<DType> Args::optional_dtype(Arg a) const {
+  if (is_none(a)) return std::nullopt;
+  if (value(a).tag != TB_DTYPE) mismatch(a, "a dtype");
+  return from_abi(value(a).as.dtype);
 }
 
-tb_generator Args::generator(size_t i) const {
-  if (is_none(i)) return nullptr;
-  if (values_[i].tag != TB_GENERATOR) mismatch(i, "a generator");
-  return static_cast<tb_generator>(const_cast<void*>(values_[i].as.p));
+tb_generator Args::generator(Arg a) const {
+  if (is_none(a)) return nullptr;
+  if (value(a).tag != TB_GENERATOR) mismatch(a, "a generator");
+  return static_cast<tb_generator>(const_cast<void*>(value(a).as.p));
 }
 
 }  // namespace ocltensor

@@ -100,78 +100,52 @@ class TensorViews {
   std::span<const tb_tensor* const> tensors_;
 };
 
-// The inputs of one call, by name, or by position in the schema where something goes through all of
-// them. Accessors throw TB_E_INVALID naming operator and argument where the value is not what the
-// schema promises.
+// The inputs of one call, by name. Accessors throw TB_E_INVALID naming operator and argument where
+// the value is not what the schema promises, and TB_E_INTERNAL for a name that is none of the
+// operator's.
 class Args {
  public:
   Args(const Schema& schema, std::span<const tb_value> values)
       : schema_(&schema), values_(values) {}
   const Schema& schema() const { return *schema_; }
   size_t size() const { return values_.size(); }
-  const tb_value& value(size_t i) const { return values_[i]; }
-
-  bool is_none(size_t i) const { return values_[i].tag == TB_NONE; }
-  bool is_tensor(size_t i) const { return values_[i].tag == TB_TENSOR; }
-  bool is_number(size_t i) const {
-    return values_[i].tag >= TB_BOOL && values_[i].tag <= TB_COMPLEX;
-  }
-  TensorView tensor(size_t i) const;
-  std::optional<TensorView> optional_tensor(size_t i) const;
-  std::vector<std::optional<TensorView>> tensors(size_t i) const;
-  TensorViews whole_list(size_t i) const;  // TB_E_INVALID where a tensor is absent
-  Scalar scalar(size_t i) const;           // TB_UNSUPPORTED for a complex number
-  Scalar number(size_t i) const;           // complex ones, too
-  std::optional<Scalar> optional_scalar(size_t i) const;
-  int64_t integer(size_t i) const;
-  std::optional<int64_t> optional_integer(size_t i) const;
-  double real(size_t i) const;  // accepts INT and BOOL too
-  std::optional<double> optional_real(size_t i) const;
-  bool boolean(size_t i) const;
-  std::optional<bool> optional_boolean(size_t i) const;
-  std::span<const int64_t> ints(size_t i) const;  // NONE gives an empty list; INT a list of one
-  std::span<const double> reals(size_t i) const;  // NONE gives an empty list
-  std::vector<bool> booleans(size_t i) const;
-  std::string_view string(size_t i) const;
-  std::optional<DType> optional_dtype(size_t i) const;
-  tb_generator generator(size_t i) const;  // NULL for NONE
-
+  // The name of the input at position `i`, for what goes through all of them.
+  Arg nth(size_t i) const { return schema_->inputs[i].arg.value(); }
   // Has the operator an input of this name?
   bool has(Arg a) const { return schema_->positions[static_cast<size_t>(a)] >= 0; }
-  // Its position. Throws Error(TB_E_INTERNAL) for a name that is none of the operator's.
-  size_t at(Arg a) const {
+  const tb_value& value(Arg a) const {
     const int8_t position = schema_->positions[static_cast<size_t>(a)];
     if (position < 0) [[unlikely]]
       lacking(a);
-    return static_cast<size_t>(position);
+    return values_[static_cast<size_t>(position)];
   }
-  const tb_value& value(Arg a) const { return values_[at(a)]; }
-  bool is_none(Arg a) const { return is_none(at(a)); }
-  bool is_tensor(Arg a) const { return is_tensor(at(a)); }
-  bool is_number(Arg a) const { return is_number(at(a)); }
-  TensorView tensor(Arg a) const { return tensor(at(a)); }
-  std::optional<TensorView> optional_tensor(Arg a) const { return optional_tensor(at(a)); }
-  std::vector<std::optional<TensorView>> tensors(Arg a) const { return tensors(at(a)); }
-  TensorViews whole_list(Arg a) const { return whole_list(at(a)); }
-  Scalar scalar(Arg a) const { return scalar(at(a)); }
-  Scalar number(Arg a) const { return number(at(a)); }
-  std::optional<Scalar> optional_scalar(Arg a) const { return optional_scalar(at(a)); }
-  int64_t integer(Arg a) const { return integer(at(a)); }
-  std::optional<int64_t> optional_integer(Arg a) const { return optional_integer(at(a)); }
-  double real(Arg a) const { return real(at(a)); }
-  std::optional<double> optional_real(Arg a) const { return optional_real(at(a)); }
-  bool boolean(Arg a) const { return boolean(at(a)); }
-  std::optional<bool> optional_boolean(Arg a) const { return optional_boolean(at(a)); }
-  std::span<const int64_t> ints(Arg a) const { return ints(at(a)); }
-  std::span<const double> reals(Arg a) const { return reals(at(a)); }
-  std::vector<bool> booleans(Arg a) const { return booleans(at(a)); }
-  std::string_view string(Arg a) const { return string(at(a)); }
-  std::optional<DType> optional_dtype(Arg a) const { return optional_dtype(at(a)); }
-  tb_generator generator(Arg a) const { return generator(at(a)); }
+
+  bool is_none(Arg a) const { return value(a).tag == TB_NONE; }
+  bool is_tensor(Arg a) const { return value(a).tag == TB_TENSOR; }
+  bool is_number(Arg a) const { return value(a).tag >= TB_BOOL && value(a).tag <= TB_COMPLEX; }
+  TensorView tensor(Arg a) const;
+  std::optional<TensorView> optional_tensor(Arg a) const;
+  std::vector<std::optional<TensorView>> tensors(Arg a) const;
+  TensorViews whole_list(Arg a) const;  // TB_E_INVALID where a tensor is absent
+  Scalar scalar(Arg a) const;           // TB_UNSUPPORTED for a complex number
+  Scalar number(Arg a) const;           // complex ones, too
+  std::optional<Scalar> optional_scalar(Arg a) const;
+  int64_t integer(Arg a) const;
+  std::optional<int64_t> optional_integer(Arg a) const;
+  double real(Arg a) const;  // accepts INT and BOOL too
+  std::optional<double> optional_real(Arg a) const;
+  bool boolean(Arg a) const;
+  std::optional<bool> optional_boolean(Arg a) const;
+  std::span<const int64_t> ints(Arg a) const;  // NONE gives an empty list; INT a list of one
+  std::span<const double> reals(Arg a) const;  // NONE gives an empty list
+  std::vector<bool> booleans(Arg a) const;
+  std::string_view string(Arg a) const;
+  std::optional<DType> optional_dtype(Arg a) const;
+  tb_generator generator(Arg a) const;  // NULL for NONE
 
  private:
   [[noreturn]] void lacking(Arg a) const;
-  [[noreturn]] void mismatch(size_t i, const char* wanted) const;
+  [[noreturn]] void mismatch(Arg a, const char* wanted) const;
   const Schema* schema_;
   std::span<const tb_value> values_;
 };

@@ -65,15 +65,26 @@ TEST(Schema, EveryArgumentHasItsNameInTheTable) {
       used.insert(op.schema.inputs[i].name);
       EXPECT_THAT(op.schema.positions, Contains(i))
           << op.schema.inputs[i].name << " of " << op.name;
+      ASSERT_TRUE(op.schema.inputs[i].arg.has_value())
+          << op.schema.inputs[i].name << " of " << op.name;
+      EXPECT_EQ(name(*op.schema.inputs[i].arg), op.schema.inputs[i].name) << op.name;
     }
   for (size_t i = 0; i < kArgNames; ++i) EXPECT_THAT(used, Contains(name(static_cast<Arg>(i))));
 }
+
+template <typename T>
+concept Reads = requires(const Args& args, T argument) {
+  args.tensor(argument);
+};
+static_assert(Reads<Arg> && !Reads<int> && !Reads<size_t>,
+              "a position means another argument when a schema changes");
 
 TEST(Schema, ArgumentsAreFoundByName) {
   const Operator& op = *find_operator("addmm.out");
   const tb_value values[] = {{}, {}, {}, {.tag = TB_FLOAT, .as = {.f = 0.5}}, {}};
   const Args args(op.schema, values);
   EXPECT_EQ(args.real(Arg::beta), 0.5);
+  EXPECT_EQ(args.nth(3), Arg::beta);
   EXPECT_TRUE(args.has(Arg::mat2));
   EXPECT_FALSE(args.has(Arg::dim));
   EXPECT_THROW((void)args.integer(Arg::dim), Error);

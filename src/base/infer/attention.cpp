@@ -5,11 +5,11 @@ namespace ocltensor::infer {
 namespace {
 
 // Checks query [B, H, L, E], key [B, K, S, E], value [B, K, S, V], H a multiple of K, and a bias
-// that broadcasts to [B, H, L, S]; `at` is the position of query. Returns the shape of the output.
-Dims fused_shape(const Args& args, size_t at, bool causal) {
-  const auto query = args.tensor(at);
-  const auto key = args.tensor(at + 1);
-  const auto value = args.tensor(at + 2);
+// that broadcasts to [B, H, L, S]. Returns the shape of the output.
+Dims fused_shape(const Args& args) {
+  const auto query = args.tensor(Arg::query);
+  const auto key = args.tensor(Arg::key);
+  const auto value = args.tensor(Arg::value);
   check_floating(args, query);
   check_same_type(args, query, key);
   check_same_type(args, query, value);
@@ -25,8 +25,9 @@ Dims fused_shape(const Args& args, size_t at, bool causal) {
         "fused attention: the number of query heads, {}, must be a multiple of the number of key "
         "heads, {}",
         query.size(1), heads);
-  if (const auto bias = args.optional_tensor(at + 3)) {
-    check(!causal, "attention: attn_bias must be absent where is_causal is set");
+  if (const auto bias = args.optional_tensor(Arg::attn_bias)) {
+    check(!args.boolean(Arg::is_causal),
+          "attention: attn_bias must be absent where is_causal is set");
     check(bias->dtype() == DType::Bool || is_floating(bias->dtype()),
           "attention: attn_bias must be bool or floating-point, got {}", name(bias->dtype()));
     (void)broadcast_strides(bias->sizes(), bias->strides(),
@@ -35,30 +36,30 @@ Dims fused_shape(const Args& args, size_t at, bool causal) {
   return {query.size(0), query.size(1), query.size(2), value.size(3)};
 }
 
-void check_dropout(const Args& args, size_t at) {
-  const double p = args.real(at);
+void check_dropout(const Args& args) {
+  const double p = args.real(Arg::dropout_p);
   check(p >= 0 && p < 1, "attention: dropout_p must be in [0, 1), got {}", p);
 }
 
 }  // namespace
 
 Specs fused_attention(const Args& args) {
-  const Dims output = fused_shape(args, 0, args.boolean(Arg::is_causal));
-  check_dropout(args, 4);
+  const Dims output = fused_shape(args);
+  check_dropout(args);
   const DType type = args.tensor(Arg::query).dtype();
   return {spec(type, output), spec(compute_type(type), Dims{output[0], output[1], output[2]})};
 }
 
 Specs fused_attention_backward(const Args& args) {
-  const Dims output = fused_shape(args, 1, args.boolean(Arg::is_causal));
-  check_dropout(args, 7);
+  const Dims output = fused_shape(args);
+  check_dropout(args);
   const auto query = args.tensor(Arg::query);
   const auto sum = args.tensor(Arg::logsumexp);
-  for (const size_t i : {size_t{0}, size_t{5}}) {
-    check_same_type(args, query, args.tensor(i));
-    check(Dims(args.tensor(i).sizes()) == output,
-          "attention backward: {} has shape {}, expected {}", args.schema().inputs[i].name,
-          to_string(args.tensor(i).sizes()), to_string(output));
+  for (const Arg a : {Arg::grad_out, Arg::out}) {
+    check_same_type(args, query, args.tensor(a));
+    check(Dims(args.tensor(a).sizes()) == output,
+          "attention backward: {} has shape {}, expected {}", name(a),
+          to_string(args.tensor(a).sizes()), to_string(output));
   }
   check(sum.dtype() == compute_type(query.dtype()) &&
             Dims(sum.sizes()) == Dims{output[0], output[1], output[2]},

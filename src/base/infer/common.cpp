@@ -34,11 +34,11 @@ void check_reducible(const Args& args, TensorView self, uint32_t mask) {
           args.schema().full_name(), d, to_string(self.sizes()));
 }
 
-Dims spatial(const Args& args, size_t i, size_t count, std::span<const int64_t> fallback) {
-  const auto given = args.ints(i);
+Dims spatial(const Args& args, Arg a, size_t count, std::span<const int64_t> fallback) {
+  const auto given = args.ints(a);
   if (given.empty() && !fallback.empty()) return fallback;
   check(given.size() == 1 || given.size() == count, "{}: argument '{}' must have 1 or {} entries",
-        args.schema().full_name(), args.schema().inputs[i].name, count);
+        args.schema().full_name(), name(a), count);
   return given.size() == count ? Dims(given) : Dims(count, given[0]);
 }
 
@@ -59,6 +59,20 @@ int64_t pooled_size(int64_t input, int64_t kernel, int64_t padding, int64_t stri
   check(size > 0, "pooling of size {} with kernel {} and padding {} has no output", input, kernel,
         padding);
   return size;
+}
+
+Factors factors_of(const Args& args) {
+  constexpr Factors kNames[] = {{Arg::batch1, Arg::batch2}, {Arg::mat1, Arg::mat2},
+                                {Arg::mat, Arg::vec},       {Arg::self, Arg::mat2},
+                                {Arg::self, Arg::vec},      {Arg::self, Arg::tensor}};
+  for (const Factors factors : kNames)
+    if (args.has(factors.a) && args.has(factors.b)) return factors;
+  fail(TB_E_INTERNAL, "{} is no product", args.schema().full_name());
+}
+
+std::optional<double> resampling_scale(const Args& args, size_t from_last) {
+  constexpr Arg kNames[] = {Arg::scales_w, Arg::scales_h, Arg::scales_d};
+  return args.optional_real(args.has(Arg::scales) ? Arg::scales : kNames[from_last]);
 }
 
 void check_floating(const Args& args, TensorView tensor) {

@@ -29,10 +29,17 @@ Dims reduced_sizes(std::span<const int64_t> sizes, uint32_t mask, bool keepdim);
 void check_reducible(const Args& args, TensorView self, uint32_t mask);
 
 // A spatial parameter of `count` entries: one value repeats, none gives `fallback`.
-Dims spatial(const Args& args, size_t i, size_t count, std::span<const int64_t> fallback);
+Dims spatial(const Args& args, Arg a, size_t count, std::span<const int64_t> fallback);
 // ATen's pooling_output_shape.
 int64_t pooled_size(int64_t input, int64_t kernel, int64_t padding, int64_t stride,
                     int64_t dilation, bool ceil_mode);
+// The factors of a matrix or vector product, whatever its schema calls them.
+struct Factors {
+  Arg a, b;
+};
+Factors factors_of(const Args& args);
+// The scale that a resampling was given for a dimension, counted from the last one: 0, 1 or 2.
+std::optional<double> resampling_scale(const Args& args, size_t from_last);
 void check_floating(const Args& args, TensorView tensor);
 void check_floating_or_int64(const Args& args, TensorView tensor);
 void check_same_type(const Args& args, TensorView a, TensorView b);

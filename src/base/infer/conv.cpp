@@ -10,15 +10,14 @@ struct Geometry {
   int64_t groups;
 };
 
-// `first` is the position of the argument `stride`; the others follow it.
-Geometry geometry(const Args& args, size_t first, size_t rank) {
+Geometry geometry(const Args& args, size_t rank) {
   const Dims none;
-  Geometry g{spatial(args, first, rank, none),
-             spatial(args, first + 1, rank, none),
-             spatial(args, first + 2, rank, none),
-             spatial(args, first + 4, rank, none),
-             args.boolean(first + 3),
-             args.integer(first + 5)};
+  Geometry g{spatial(args, Arg::stride, rank, none),
+             spatial(args, Arg::padding, rank, none),
+             spatial(args, Arg::dilation, rank, none),
+             spatial(args, Arg::output_padding, rank, none),
+             args.boolean(Arg::transposed),
+             args.integer(Arg::groups)};
   check(g.groups > 0, "convolution: groups must be positive, got {}", g.groups);
   for (size_t d = 0; d < rank; ++d) {
     check(g.stride[d] > 0, "convolution: strides must be positive, got {}", to_string(g.stride));
@@ -34,14 +33,14 @@ Geometry geometry(const Args& args, size_t first, size_t rank) {
   return g;
 }
 
-Dims output_sizes(const Args& args, TensorView input, TensorView weight, size_t first) {
+Dims output_sizes(const Args& args, TensorView input, TensorView weight) {
   check_floating_or_int64(args, input);
   check_same_type(args, input, weight);
   check(weight.ndim() >= 3 && weight.ndim() <= 5 && input.ndim() == weight.ndim(),
         "convolution needs input and weight of the same 3 to 5 dimensions, got {} and {}",
         to_string(input.sizes()), to_string(weight.sizes()));
   const auto rank = static_cast<size_t>(weight.ndim()) - 2;
-  const Geometry g = geometry(args, first, rank);
+  const Geometry g = geometry(args, rank);
   const int64_t channels = g.transposed ? weight.size(0) : weight.size(1) * g.groups;
   check(input.size(1) == channels && weight.size(0) % g.groups == 0,
         "convolution: weight of shape {} in {} groups does not fit an input of shape {}",
@@ -66,7 +65,7 @@ Dims output_sizes(const Args& args, TensorView input, TensorView weight, size_t 
 
 Specs convolution(const Args& args) {
   const auto input = args.tensor(Arg::input);
-  const Dims sizes = output_sizes(args, input, args.tensor(Arg::weight), 3);
+  const Dims sizes = output_sizes(args, input, args.tensor(Arg::weight));
   if (const auto bias = args.optional_tensor(Arg::bias)) {
     check_same_type(args, input, *bias);
     check(bias->ndim() == 1 && bias->size(0) == sizes[1],
@@ -80,7 +79,7 @@ Specs convolution_backward(const Args& args) {
   const auto input = args.tensor(Arg::input);
   const auto weight = args.tensor(Arg::weight);
   check_floating(args, input);
-  const Dims sizes = output_sizes(args, input, weight, 4);
+  const Dims sizes = output_sizes(args, input, weight);
   check(Dims(grad.sizes()) == sizes, "convolution_backward: grad_output must have shape {}, got {}",
         to_string(sizes), to_string(grad.sizes()));
   check_same_type(args, grad, input);

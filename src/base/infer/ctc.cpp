@@ -6,11 +6,12 @@
 namespace ocltensor::infer {
 namespace {
 
-// `first` is the position of log_probs, [time, sample, class]. Returns the places of the longest
-// target: its labels, with blanks between and around.
-int64_t check_ctc(const Args& args, size_t first, int64_t blank) {
-  const auto probs = args.tensor(first), targets = args.tensor(first + 1);
-  const auto inputs = args.ints(first + 2), lengths = args.ints(first + 3);
+// log_probs is [time, sample, class]. Returns the places of the longest target: its labels, with
+// blanks between and around.
+int64_t check_ctc(const Args& args) {
+  const auto probs = args.tensor(Arg::log_probs), targets = args.tensor(Arg::targets);
+  const auto inputs = args.ints(Arg::input_lengths), lengths = args.ints(Arg::target_lengths);
+  const int64_t blank = args.integer(Arg::blank);
   check(probs.dtype() == DType::Float32 || probs.dtype() == DType::Float64,
         "ctc_loss: log_probs must be float32 or float64, got {}", name(probs.dtype()));
   check_index_type(args, targets);
@@ -52,20 +53,21 @@ int64_t check_ctc(const Args& args, size_t first, int64_t blank) {
 }  // namespace
 
 Specs ctc_loss(const Args& args) {
-  const int64_t places = check_ctc(args, 0, args.integer(Arg::blank));
+  const int64_t places = check_ctc(args);
   const auto probs = args.tensor(Arg::log_probs);
   return {spec(probs.dtype(), Dims{probs.size(1)}),
           spec(probs.dtype(), Dims{probs.size(1), probs.size(0), places})};
 }
 
 Specs ctc_loss_backward(const Args& args) {
-  const int64_t places = check_ctc(args, 1, args.integer(Arg::blank));
+  const int64_t places = check_ctc(args);
   const auto probs = args.tensor(Arg::log_probs), alphas = args.tensor(Arg::log_alpha);
-  for (const size_t i : {0, 5, 6}) check_same_type(args, args.tensor(i), probs);
-  for (const size_t i : {0, 5})
-    check(args.tensor(i).numel() == probs.size(1),
+  for (const Arg a : {Arg::grad, Arg::neg_log_likelihood, Arg::log_alpha})
+    check_same_type(args, args.tensor(a), probs);
+  for (const Arg a : {Arg::grad, Arg::neg_log_likelihood})
+    check(args.tensor(a).numel() == probs.size(1),
           "{}: gradient and loss must have one number for each of {} samples, got shape {}",
-          args.schema().full_name(), probs.size(1), to_string(args.tensor(i).sizes()));
+          args.schema().full_name(), probs.size(1), to_string(args.tensor(a).sizes()));
   const Dims expected{probs.size(1), probs.size(0), places};
   check(Dims(alphas.sizes()) == expected, "{}: log_alpha must have shape {}, got {}",
         args.schema().full_name(), to_string(expected), to_string(alphas.sizes()));

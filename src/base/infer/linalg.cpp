@@ -4,19 +4,19 @@
 namespace ocltensor::infer {
 namespace {
 
-TensorView matrix(const Args& args, size_t i) {
-  const TensorView t = args.tensor(i);
+TensorView matrix(const Args& args, Arg a) {
+  const TensorView t = args.tensor(a);
   check(t.ndim() >= 2, "{}: '{}' must have at least 2 dimensions, got shape {}",
-        args.schema().full_name(), args.schema().inputs[i].name, to_string(t.sizes()));
+        args.schema().full_name(), name(a), to_string(t.sizes()));
   if (t.dtype() != DType::Float32 && t.dtype() != DType::Float64)
     unsupported(TB_REASON_DTYPE, "{} takes float32 and float64, got {}", args.schema().full_name(),
                 name(t.dtype()));
   return t;
 }
-TensorView square(const Args& args, size_t i) {
-  const TensorView t = matrix(args, i);
+TensorView square(const Args& args, Arg a) {
+  const TensorView t = matrix(args, a);
   check(t.size(-1) == t.size(-2), "{}: '{}' must hold square matrices, got shape {}",
-        args.schema().full_name(), args.schema().inputs[i].name, to_string(t.sizes()));
+        args.schema().full_name(), name(a), to_string(t.sizes()));
   return t;
 }
 
@@ -35,6 +35,10 @@ TensorSpec column_major(DType type, const Dims& sizes) {
   return {type, sizes, strides};
 }
 TensorSpec info_spec(TensorView a) { return spec(DType::Int32, batch_of(a)); }
+// A matrix for each of the input's, and whether it could be computed.
+Specs of_its_shape(TensorView a) {
+  return {column_major(a.dtype(), Dims(a.sizes())), info_spec(a)};
+}
 
 // The result of a solve: B with broadcast batches. A right-hand side must fit on its side.
 TensorSpec solution(const Args& args, TensorView a, TensorView b, bool left) {
@@ -55,33 +59,29 @@ void check_pivots(const Args& args, TensorView lu, TensorView pivots) {
 
 }  // namespace
 
-Specs linalg_cholesky_ex(const Args& args) {
-  const auto a = square(args, 0);
-  return {column_major(a.dtype(), Dims(a.sizes())), info_spec(a)};
-}
-
-Specs linalg_inv_ex(const Args& args) { return linalg_cholesky_ex(args); }
+Specs linalg_cholesky_ex(const Args& args) { return of_its_shape(square(args, Arg::self)); }
+Specs linalg_inv_ex(const Args& args) { return of_its_shape(square(args, Arg::A)); }
 
 Specs linalg_solve_triangular(const Args& args) {
-  const auto a = square(args, 0);
-  return {solution(args, a, matrix(args, 1), args.boolean(Arg::left))};
+  const auto a = square(args, Arg::self);
+  return {solution(args, a, matrix(args, Arg::B), args.boolean(Arg::left))};
 }
 
 Specs linalg_lu_factor_ex(const Args& args) {
-  const auto a = matrix(args, 0);
+  const auto a = matrix(args, Arg::A);
   const int64_t k = std::min(a.size(-2), a.size(-1));
   return {column_major(a.dtype(), Dims(a.sizes())), spec(DType::Int32, joined(batch_of(a), {k})),
           info_spec(a)};
 }
 
 Specs linalg_lu_solve(const Args& args) {
-  const auto lu = square(args, 0);
+  const auto lu = square(args, Arg::LU);
   check_pivots(args, lu, args.tensor(Arg::pivots));
-  return {solution(args, lu, matrix(args, 2), args.boolean(Arg::left))};
+  return {solution(args, lu, matrix(args, Arg::B), args.boolean(Arg::left))};
 }
 
 Specs lu_unpack(const Args& args) {
-  const auto lu = matrix(args, 0);
+  const auto lu = matrix(args, Arg::LU_data);
   check_pivots(args, lu, args.tensor(Arg::LU_pivots));
   const int64_t m = lu.size(-2);
   const int64_t n = lu.size(-1);
@@ -95,13 +95,13 @@ Specs lu_unpack(const Args& args) {
 }
 
 Specs geqrf(const Args& args) {
-  const auto a = matrix(args, 0);
+  const auto a = matrix(args, Arg::self);
   const int64_t k = std::min(a.size(-2), a.size(-1));
   return {column_major(a.dtype(), Dims(a.sizes())), spec(a.dtype(), joined(batch_of(a), {k}))};
 }
 
 Specs linalg_householder_product(const Args& args) {
-  const auto a = matrix(args, 0);
+  const auto a = matrix(args, Arg::input);
   const auto tau = args.tensor(Arg::tau);
   check_same_type(args, a, tau);
   check(a.size(-2) >= a.size(-1) && tau.ndim() == a.ndim() - 1 && batch_of(tau, 1) == batch_of(a) &&
@@ -112,7 +112,7 @@ Specs linalg_householder_product(const Args& args) {
 }
 
 Specs linalg_qr(const Args& args) {
-  const auto a = matrix(args, 0);
+  const auto a = matrix(args, Arg::A);
   const auto mode = args.string(Arg::mode);
   check(mode == "reduced" || mode == "complete" || mode == "r",
         "{}: mode must be reduced, complete or r, got {}", args.schema().full_name(), mode);

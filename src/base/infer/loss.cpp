@@ -5,8 +5,8 @@
 namespace ocltensor::infer {
 namespace {
 
-TensorSpec reduced(const Args& args, DType type, std::span<const int64_t> sizes, size_t reduction) {
-  const int64_t mode = args.integer(reduction);
+TensorSpec reduced(const Args& args, DType type, std::span<const int64_t> sizes) {
+  const int64_t mode = args.integer(Arg::reduction);
   check(mode >= 0 && mode <= 2, "{}: reduction must be 0 (none), 1 (mean) or 2 (sum), got {}",
         args.schema().full_name(), mode);
   return mode == 0 ? spec(type, sizes) : spec(type, Dims{});
@@ -17,7 +17,7 @@ Specs pointwise_loss(const Args& args) {
   check_floating(args, args.tensor(Arg::self));
   const auto type = promote(args.tensor(Arg::self).dtype(), args.tensor(Arg::target).dtype());
   return {reduced(args, type,
-                  broadcast(args.tensor(Arg::self).sizes(), args.tensor(Arg::target).sizes()), 2)};
+                  broadcast(args.tensor(Arg::self).sizes(), args.tensor(Arg::target).sizes()))};
 }
 
 Specs pointwise_loss_backward(const Args& args) {
@@ -53,7 +53,7 @@ Specs nll_forward(const Args& args, bool images) {
   const auto self = args.tensor(Arg::self);
   const Dims sizes = check_classes(args, self, args.tensor(Arg::target),
                                    args.optional_tensor(Arg::weight), images);
-  return {reduced(args, self.dtype(), sizes, 3), spec(self.dtype(), Dims{})};
+  return {reduced(args, self.dtype(), sizes), spec(self.dtype(), Dims{})};
 }
 
 Specs nll_backward(const Args& args, bool images) {
@@ -71,7 +71,7 @@ Specs binary_cross_entropy(const Args& args) {
   check(Dims(self.sizes()) == Dims(args.tensor(Arg::target).sizes()),
         "binary_cross_entropy: input and target must have the same shape, got {} and {}",
         to_string(self.sizes()), to_string(args.tensor(Arg::target).sizes()));
-  const TensorSpec loss = reduced(args, self.dtype(), self.sizes(), 3);
+  const TensorSpec loss = reduced(args, self.dtype(), self.sizes());
   return {loss.sizes == Dims(self.sizes()) ? spec_like(self.dtype(), self) : loss};
 }
 
@@ -111,7 +111,7 @@ Specs multilabel_margin_loss_forward(const Args& args) {
         "multilabel_margin_loss: inconsistent target {} {} for input of size {}",
         name(target.dtype()), to_string(target.sizes()), to_string(self.sizes()));
   const Dims losses = self.ndim() == 2 ? Dims{self.size(0)} : Dims{};
-  return {reduced(args, self.dtype(), losses, 2), spec(self.dtype(), self.sizes())};
+  return {reduced(args, self.dtype(), losses), spec(self.dtype(), self.sizes())};
 }
 
 }  // namespace ocltensor::infer

@@ -7,29 +7,27 @@ namespace ocltensor::infer {
 namespace {
 
 // A list that goes along with `first`, position by position; `any_type`: of any dtype.
-void check_along(const Args& args, size_t i, TensorViews first, bool any_type = false) {
-  const TensorViews list = args.whole_list(i);
+void check_along(const Args& args, Arg a, TensorViews first, bool any_type = false) {
+  const TensorViews list = args.whole_list(a);
   check(list.size() == first.size(), "{}: '{}' has {} tensors, '{}' has {}",
-        args.schema().full_name(), args.schema().inputs[0].name, first.size(),
-        args.schema().inputs[i].name, list.size());
+        args.schema().full_name(), name(Arg::self), first.size(), name(a), list.size());
   for (size_t k = 0; k < list.size(); ++k) {
     const TensorView tensor = list[k], expected = first[k];
     check(same(tensor.sizes(), expected.sizes()), "{}: tensor {} of '{}' has shape {}, expected {}",
-          args.schema().full_name(), k, args.schema().inputs[i].name, to_string(tensor.sizes()),
+          args.schema().full_name(), k, name(a), to_string(tensor.sizes()),
           to_string(expected.sizes()));
     if (!any_type) check_same_type(args, expected, tensor);
   }
 }
 
 // A tensor of one element, or nothing; where `or_number`, a number too.
-void check_single(const Args& args, std::string_view name, bool or_number = false) {
-  const auto i = static_cast<size_t>(args.schema().input(name));
-  if (or_number && args.is_number(i)) return;
-  const auto t = args.optional_tensor(i);
+void check_single(const Args& args, Arg a, bool or_number = false) {
+  if (or_number && args.is_number(a)) return;
+  const auto t = args.optional_tensor(a);
   if (!t) return;
   check_floating(args, *t);
   check(t->numel() == 1, "{}: '{}' must have one element, got shape {}", args.schema().full_name(),
-        name, to_string(t->sizes()));
+        name(a), to_string(t->sizes()));
 }
 
 Specs like(TensorViews list) {
@@ -46,16 +44,15 @@ TensorViews leading_list(const Args& args) {
 }
 
 // Lists with an entry for each parameter, one of which may be empty, and steps of one element.
-void check_state(const Args& args, TensorViews self, std::initializer_list<std::string_view> lists,
-                 std::string_view may_be_empty) {
-  for (const std::string_view name : lists) {
-    const auto i = static_cast<size_t>(args.schema().input(name));
-    if (name == may_be_empty && args.value(i).tag == TB_TENSOR_LIST && args.value(i).count == 0)
+void check_state(const Args& args, TensorViews self, std::initializer_list<Arg> lists,
+                 std::optional<Arg> may_be_empty) {
+  for (const Arg a : lists) {
+    if (a == may_be_empty && args.value(a).tag == TB_TENSOR_LIST && args.value(a).count == 0)
       continue;
-    check_along(args, i, self);
+    check_along(args, a, self);
   }
-  if (const int steps = args.schema().input("state_steps"); steps >= 0) {
-    const TensorViews list = args.whole_list(static_cast<size_t>(steps));
+  if (args.has(Arg::state_steps)) {
+    const TensorViews list = args.whole_list(Arg::state_steps);
     check(list.size() == self.size(), "{}: there are {} parameters and {} steps",
           args.schema().full_name(), self.size(), list.size());
     for (const TensorView t : list)
@@ -63,9 +60,9 @@ void check_state(const Args& args, TensorViews self, std::initializer_list<std::
             "{}: steps must be floating-point tensors of one element, got {} {}",
             args.schema().full_name(), name(t.dtype()), to_string(t.sizes()));
   }
-  check_single(args, "lr", true);
-  check_single(args, "grad_scale");
-  check_single(args, "found_inf");
+  check_single(args, Arg::lr, true);
+  check_single(args, Arg::grad_scale);
+  check_single(args, Arg::found_inf);
 }
 
 }  // namespace
@@ -73,13 +70,14 @@ void check_state(const Args& args, TensorViews self, std::initializer_list<std::
 TensorViews check_foreach(const Args& args) {
   const TensorViews self = leading_list(args);
   for (size_t i = 1; i < args.size(); ++i) {
-    const Argument& argument = args.schema().inputs[i];
-    if (argument.type == ArgType::TensorList) check_along(args, i, self);
-    if (argument.type == ArgType::Tensor) check_single(args, argument.name, true);
-    if (argument.type == ArgType::FloatList)
-      check(args.reals(i).size() == self.size(), "{}: {} tensors and {} numbers",
-            args.schema().full_name(), self.size(), args.reals(i).size());
-    if (argument.type == ArgType::Scalar) (void)args.scalar(i);
+    const ArgType type = args.schema().inputs[i].type;
+    const Arg a = args.nth(i);
+    if (type == ArgType::TensorList) check_along(args, a, self);
+    if (type == ArgType::Tensor) check_single(args, a, true);
+    if (type == ArgType::FloatList)
+      check(args.reals(a).size() == self.size(), "{}: {} tensors and {} numbers",
+            args.schema().full_name(), self.size(), args.reals(a).size());
+    if (type == ArgType::Scalar) (void)args.scalar(a);
   }
   return self;
 }
@@ -88,7 +86,7 @@ Specs foreach (const Args& args) { return like(check_foreach(args)); }
 
 Specs foreach_copy(const Args& args) {
   const TensorViews self = leading_list(args);
-  check_along(args, 1, self, true);
+  check_along(args, Arg::src, self, true);
   return like(self);
 }
 
@@ -104,43 +102,44 @@ Specs foreach_norm(const Args& args) {
 
 Specs fused_adam(const Args& args) {
   const TensorViews self = leading_list(args);
-  const bool amsgrad = args.boolean(static_cast<size_t>(args.schema().input("amsgrad")));
-  check_state(args, self, {"grads", "exp_avgs", "exp_avg_sqs", "max_exp_avg_sqs"},
-              amsgrad ? "" : "max_exp_avg_sqs");
+  std::optional<Arg> may_be_empty;
+  if (!args.boolean(Arg::amsgrad)) may_be_empty = Arg::max_exp_avg_sqs;
+  check_state(args, self, {Arg::grads, Arg::exp_avgs, Arg::exp_avg_sqs, Arg::max_exp_avg_sqs},
+              may_be_empty);
   return {};
 }
 
 Specs fused_sgd(const Args& args) {
   const TensorViews self = leading_list(args);
-  const bool momentum = args.real(static_cast<size_t>(args.schema().input("momentum"))) != 0;
-  check_state(args, self, {"grads", "momentum_buffer_list"},
-              momentum ? "" : "momentum_buffer_list");
+  std::optional<Arg> may_be_empty;
+  if (args.real(Arg::momentum) == 0) may_be_empty = Arg::momentum_buffer_list;
+  check_state(args, self, {Arg::grads, Arg::momentum_buffer_list}, may_be_empty);
   return {};
 }
 
 Specs fused_adagrad(const Args& args) {
-  check_state(args, leading_list(args), {"grads", "state_sums"}, "");
+  check_state(args, leading_list(args), {Arg::grads, Arg::state_sums}, {});
   return {};
 }
 
 Specs amp_unscale(const Args& args) {
   (void)leading_list(args);
-  for (const std::string_view argument : {"found_inf", "inv_scale"}) {
-    (void)args.tensor(static_cast<size_t>(args.schema().input(argument)));
-    check_single(args, argument);
+  for (const Arg a : {Arg::found_inf, Arg::inv_scale}) {
+    (void)args.tensor(a);
+    check_single(args, a);
   }
   return {};
 }
 
 Specs amp_update_scale(const Args& args) {
-  for (size_t i = 0; i < 3; ++i) {
-    const DType type = i == 1 ? DType::Int32 : DType::Float32;
-    check(args.tensor(i).dtype() == type && args.tensor(i).numel() == 1,
-          "_amp_update_scale_: '{}' must be {} of one element, got {} {}",
-          args.schema().inputs[i].name, name(type), name(args.tensor(i).dtype()),
-          to_string(args.tensor(i).sizes()));
+  for (const Arg a : {Arg::self, Arg::growth_tracker, Arg::found_inf}) {
+    const DType type = a == Arg::growth_tracker ? DType::Int32 : DType::Float32;
+    check(args.tensor(a).dtype() == type && args.tensor(a).numel() == 1,
+          "_amp_update_scale_: '{}' must be {} of one element, got {} {}", name(a), name(type),
+          name(args.tensor(a).dtype()), to_string(args.tensor(a).sizes()));
   }
-  for (size_t i = 3; i < 5; ++i) (void)args.real(i);
+  (void)args.real(Arg::scale_growth_factor);
+  (void)args.real(Arg::scale_backoff_factor);
   (void)args.integer(Arg::growth_interval);
   return {};
 }

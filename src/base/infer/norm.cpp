@@ -4,10 +4,10 @@
 namespace ocltensor::infer {
 namespace {
 
-void check_vector(const Args& args, size_t i, int64_t length) {
-  const auto t = args.optional_tensor(i);
+void check_vector(const Args& args, Arg a, int64_t length) {
+  const auto t = args.optional_tensor(a);
   check(!t || t->numel() == length, "{}: '{}' must have {} elements, got shape {}",
-        args.schema().full_name(), args.schema().inputs[i].name, length,
+        args.schema().full_name(), name(a), length,
         t ? std::string(to_string(t->sizes())) : std::string());
 }
 
@@ -24,12 +24,12 @@ Dims check_layer(const Args& args, TensorView input, std::span<const int64_t> no
   return statistics;
 }
 
-void check_group(const Args& args, TensorView input, size_t first) {
+void check_group(const Args& args, TensorView input) {
   check_floating(args, input);
-  const int64_t n = args.integer(first);
-  const int64_t channels = args.integer(first + 1);
-  const int64_t spatial_size = args.integer(first + 2);
-  const int64_t groups = args.integer(first + 3);
+  const int64_t n = args.integer(Arg::N);
+  const int64_t channels = args.integer(Arg::C);
+  const int64_t spatial_size = args.integer(Arg::HxW);
+  const int64_t groups = args.integer(Arg::group);
   check(groups > 0 && channels % groups == 0,
         "native_group_norm: {} channels cannot be divided into {} groups", channels, groups);
   check(input.numel() == n * channels * spatial_size,
@@ -37,8 +37,8 @@ void check_group(const Args& args, TensorView input, size_t first) {
         to_string(input.sizes()), n, channels, spatial_size);
 }
 
-Specs masked(const Args& args, size_t mask_at, Specs specs) {
-  const auto mask = args.booleans(mask_at);
+Specs masked(const Args& args, Specs specs) {
+  const auto mask = args.booleans(Arg::output_mask);
   check(mask.size() == 3, "{}: output_mask must have 3 entries, got {}", args.schema().full_name(),
         mask.size());
   for (size_t i = 0; i < 3; ++i)
@@ -46,8 +46,8 @@ Specs masked(const Args& args, size_t mask_at, Specs specs) {
   return specs;
 }
 
-DType weight_type(const Args& args, size_t i, DType fallback) {
-  const auto weight = args.optional_tensor(i);
+DType weight_type(const Args& args, DType fallback) {
+  const auto weight = args.optional_tensor(Arg::weight);
   return weight ? weight->dtype() : fallback;
 }
 
@@ -58,7 +58,8 @@ Specs native_batch_norm(const Args& args) {
   check_floating(args, input);
   check(input.ndim() >= 2, "native_batch_norm needs an input of at least 2 dimensions, got {}",
         to_string(input.sizes()));
-  for (size_t i = 1; i <= 4; ++i) check_vector(args, i, input.size(1));
+  for (const Arg a : {Arg::weight, Arg::bias, Arg::running_mean, Arg::running_var})
+    check_vector(args, a, input.size(1));
   const bool training = args.boolean(Arg::training);
   check(training || (!args.is_none(Arg::running_mean) && !args.is_none(Arg::running_var)),
         "native_batch_norm: running_mean and running_var are needed unless training");
@@ -71,18 +72,19 @@ Specs native_batch_norm_backward(const Args& args) {
   const auto input = args.tensor(Arg::input);
   check_floating(args, input);
   check(input.ndim() >= 2, "native_batch_norm_backward needs an input of at least 2 dimensions");
-  for (size_t i = 2; i <= 4; ++i) check_vector(args, i, input.size(1));
-  const DType type = weight_type(args, 2, input.dtype());
+  for (const Arg a : {Arg::weight, Arg::running_mean, Arg::running_var})
+    check_vector(args, a, input.size(1));
+  const DType type = weight_type(args, input.dtype());
   const Dims channels{input.size(1)};
-  return masked(args, 9,
+  return masked(args,
                 {spec(input.dtype(), input.sizes()), spec(type, channels), spec(type, channels)});
 }
 
 Specs native_layer_norm(const Args& args) {
   const auto input = args.tensor(Arg::input);
   const Dims statistics = check_layer(args, input, args.ints(Arg::normalized_shape));
-  check_vector(args, 2, numel(args.ints(Arg::normalized_shape)));
-  check_vector(args, 3, numel(args.ints(Arg::normalized_shape)));
+  check_vector(args, Arg::weight, numel(args.ints(Arg::normalized_shape)));
+  check_vector(args, Arg::bias, numel(args.ints(Arg::normalized_shape)));
   const DType type = compute_type(input.dtype());
   return {spec(input.dtype(), input.sizes()), spec(type, statistics), spec(type, statistics)};
 }
@@ -90,17 +92,17 @@ Specs native_layer_norm(const Args& args) {
 Specs native_layer_norm_backward(const Args& args) {
   const auto input = args.tensor(Arg::input);
   (void)check_layer(args, input, args.ints(Arg::normalized_shape));
-  const DType type = weight_type(args, 5, input.dtype());
-  return masked(args, 7,
+  const DType type = weight_type(args, input.dtype());
+  return masked(args,
                 {spec(input.dtype(), input.sizes()), spec(type, args.ints(Arg::normalized_shape)),
                  spec(type, args.ints(Arg::normalized_shape))});
 }
 
 Specs native_group_norm(const Args& args) {
   const auto input = args.tensor(Arg::input);
-  check_group(args, input, 3);
-  check_vector(args, 1, args.integer(Arg::C));
-  check_vector(args, 2, args.integer(Arg::C));
+  check_group(args, input);
+  check_vector(args, Arg::weight, args.integer(Arg::C));
+  check_vector(args, Arg::bias, args.integer(Arg::C));
   const Dims statistics{args.integer(Arg::N), args.integer(Arg::group)};
   const DType type = compute_type(input.dtype());
   return {spec(input.dtype(), input.sizes()), spec(type, statistics), spec(type, statistics)};
@@ -108,10 +110,10 @@ Specs native_group_norm(const Args& args) {
 
 Specs native_group_norm_backward(const Args& args) {
   const auto input = args.tensor(Arg::input);
-  check_group(args, input, 5);
-  const DType type = weight_type(args, 4, input.dtype());
+  check_group(args, input);
+  const DType type = weight_type(args, input.dtype());
   const Dims channels{args.integer(Arg::C)};
-  return masked(args, 9,
+  return masked(args,
                 {spec(input.dtype(), input.sizes()), spec(type, channels), spec(type, channels)});
 }
 

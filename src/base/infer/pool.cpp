@@ -4,20 +4,19 @@
 namespace ocltensor::infer {
 namespace {
 
-// Shape after a window of arguments kernel, stride, padding and, where `dilation_at` is given,
-// dilation.
-Dims window(const Args& args, TensorView self, size_t kernel_at, size_t dilation_at,
-            size_t ceil_at) {
+// The shape after pooling.
+Dims window(const Args& args, TensorView self) {
   check(self.ndim() == 3 || self.ndim() == 4, "{} needs an input of 3 or 4 dimensions, got {}",
         args.schema().full_name(), to_string(self.sizes()));
-  const Dims kernel = spatial(args, kernel_at, 2, {});
-  const Dims stride = spatial(args, kernel_at + 1, 2, kernel);
-  const Dims padding = spatial(args, kernel_at + 2, 2, {});
-  const Dims dilation = dilation_at != 0 ? spatial(args, dilation_at, 2, {}) : Dims{1, 1};
+  const Dims kernel = spatial(args, Arg::kernel_size, 2, {});
+  const Dims stride = spatial(args, Arg::stride, 2, kernel);
+  const Dims padding = spatial(args, Arg::padding, 2, {});
+  const Dims dilation = args.has(Arg::dilation) ? spatial(args, Arg::dilation, 2, {}) : Dims{1, 1};
   Dims sizes = self.sizes();
   for (size_t d = 0; d < 2; ++d) {
     int64_t& size = sizes[sizes.size() - 2 + d];
-    size = pooled_size(size, kernel[d], padding[d], stride[d], dilation[d], args.boolean(ceil_at));
+    size = pooled_size(size, kernel[d], padding[d], stride[d], dilation[d],
+                       args.boolean(Arg::ceil_mode));
   }
   return sizes;
 }
@@ -29,8 +28,8 @@ Specs backward(const Args& args, TensorView self, const Dims& expected) {
   return {spec(self.dtype(), self.sizes())};
 }
 
-void check_divisor(const Args& args, size_t i) {
-  check(args.optional_integer(i) != 0, "{}: divisor_override must not be zero",
+void check_divisor(const Args& args) {
+  check(args.optional_integer(Arg::divisor_override) != 0, "{}: divisor_override must not be zero",
         args.schema().full_name());
 }
 
@@ -41,7 +40,7 @@ Specs adaptive_avg_pool2d(const Args& args) {
   check_floating(args, self);
   check(self.ndim() == 3 || self.ndim() == 4, "{} needs an input of 3 or 4 dimensions, got {}",
         args.schema().full_name(), to_string(self.sizes()));
-  const Dims output = spatial(args, 1, 2, {});
+  const Dims output = spatial(args, Arg::output_size, 2, {});
   Dims sizes = self.sizes();
   check(sizes[sizes.size() - 1] > 0 && sizes[sizes.size() - 2] > 0 && output[0] >= 0 &&
             output[1] >= 0,
@@ -65,25 +64,25 @@ Specs adaptive_avg_pool2d_backward(const Args& args) {
 
 Specs avg_pool2d(const Args& args) {
   check_floating_or_int64(args, args.tensor(Arg::self));
-  check_divisor(args, 6);
-  return {spec(args.tensor(Arg::self).dtype(), window(args, args.tensor(Arg::self), 1, 0, 4))};
+  check_divisor(args);
+  return {spec(args.tensor(Arg::self).dtype(), window(args, args.tensor(Arg::self)))};
 }
 
 Specs avg_pool2d_backward(const Args& args) {
   const auto self = args.tensor(Arg::self);
-  check_divisor(args, 7);
-  return backward(args, self, window(args, self, 2, 0, 5));
+  check_divisor(args);
+  return backward(args, self, window(args, self));
 }
 
 Specs max_pool2d_with_indices(const Args& args) {
   const auto self = args.tensor(Arg::self);
-  const Dims sizes = window(args, self, 1, 4, 5);
+  const Dims sizes = window(args, self);
   return {spec(self.dtype(), sizes), spec(DType::Int64, sizes)};
 }
 
 Specs max_pool2d_with_indices_backward(const Args& args) {
   const auto self = args.tensor(Arg::self);
-  const Dims sizes = window(args, self, 2, 5, 6);
+  const Dims sizes = window(args, self);
   check(Dims(args.tensor(Arg::indices).sizes()) == sizes &&
             args.tensor(Arg::indices).dtype() == DType::Int64,
         "max_pool2d_with_indices_backward: indices must be int64 of shape {}", to_string(sizes));
@@ -94,7 +93,8 @@ namespace {
 
 Specs fractional_max_pool(const Args& args, size_t dims) {
   const auto self = args.tensor(Arg::self), samples = args.tensor(Arg::random_samples);
-  const Dims kernel = spatial(args, 1, dims, {}), output = spatial(args, 2, dims, {});
+  const Dims kernel = spatial(args, Arg::kernel_size, dims, {});
+  const Dims output = spatial(args, Arg::output_size, dims, {});
   check_floating(args, self);
   check_same_type(args, self, samples);
   Dims sizes = self.sizes();

@@ -5,11 +5,11 @@
 namespace ocltensor::infer {
 namespace {
 
-// Dimensions in argument `dim_at` (none: all) and keepdim in `keep_at`.
-Dims reduced(const Args& args, size_t dim_at, size_t keep_at) {
+// No dimensions: all.
+Dims reduced(const Args& args) {
   const auto self = args.tensor(Arg::self);
-  return reduced_sizes(self.sizes(), dim_mask(args.ints(dim_at), self.ndim()),
-                       args.boolean(keep_at));
+  return reduced_sizes(self.sizes(), dim_mask(args.ints(Arg::dim), self.ndim()),
+                       args.boolean(Arg::keepdim));
 }
 
 DType real_type(DType type) { return is_complex(type) ? DType::Float32 : type; }
@@ -18,7 +18,7 @@ DType any_type(DType type) { return type == DType::UInt8 ? type : DType::Bool; }
 Specs with_indices(const Args& args) {
   const auto self = args.tensor(Arg::self);
   check_reducible(args, self, dim_mask(args.ints(Arg::dim), self.ndim()));
-  const Dims sizes = reduced(args, 1, 2);
+  const Dims sizes = reduced(args);
   return {spec(self.dtype(), sizes), spec(DType::Int64, sizes)};
 }
 
@@ -27,7 +27,7 @@ Specs with_indices(const Args& args) {
 Specs amax(const Args& args) {
   const auto self = args.tensor(Arg::self);
   check_reducible(args, self, dim_mask(args.ints(Arg::dim), self.ndim()));
-  return {spec(self.dtype(), reduced(args, 1, 2))};
+  return {spec(self.dtype(), reduced(args))};
 }
 
 Specs aminmax(const Args& args) {
@@ -38,14 +38,14 @@ Specs aminmax(const Args& args) {
 Specs any_all(const Args& args) { return {spec(any_type(args.tensor(Arg::self).dtype()), Dims{})}; }
 
 Specs any_dim(const Args& args) {
-  return {spec(any_type(args.tensor(Arg::self).dtype()), reduced(args, 1, 2))};
+  return {spec(any_type(args.tensor(Arg::self).dtype()), reduced(args))};
 }
 
 Specs any_dims(const Args& args) {
   const auto self = args.tensor(Arg::self);
   // Unlike elsewhere, an empty list reduces nothing.
   const bool nothing = !args.is_none(Arg::dim) && args.ints(Arg::dim).empty();
-  return {spec(any_type(self.dtype()), nothing ? Dims(self.sizes()) : reduced(args, 1, 2))};
+  return {spec(any_type(self.dtype()), nothing ? Dims(self.sizes()) : reduced(args))};
 }
 
 Specs argmax(const Args& args) {
@@ -68,12 +68,12 @@ Specs linalg_vector_norm(const Args& args) {
   const double ord = args.real(Arg::ord);
   if (ord < 0 || ord > 1.7976931348623157e308)
     check_reducible(args, self, dim_mask(args.ints(Arg::dim), self.ndim()));
-  return {spec(real_type(type), reduced(args, 2, 3))};
+  return {spec(real_type(type), reduced(args))};
 }
 
 Specs logsumexp(const Args& args) {
   const DType type = args.tensor(Arg::self).dtype();
-  return {spec(is_integral(type, true) ? DType::Float32 : type, reduced(args, 1, 2))};
+  return {spec(is_integral(type, true) ? DType::Float32 : type, reduced(args))};
 }
 
 Specs max_dim(const Args& args) { return with_indices(args); }
@@ -83,7 +83,7 @@ Specs mean(const Args& args) {
   const DType type = args.optional_dtype(Arg::dtype).value_or(args.tensor(Arg::self).dtype());
   check(is_floating(type) || is_complex(type),
         "mean needs a floating-point type, got {}: pass dtype for an integer tensor", name(type));
-  return {spec(type, reduced(args, 1, 2))};
+  return {spec(type, reduced(args))};
 }
 
 Specs nansum(const Args& args) { return sum(args); }
@@ -104,13 +104,13 @@ Specs reduce_all_same(const Args& args) {
 Specs sum(const Args& args) {
   const DType type =
       args.optional_dtype(Arg::dtype).value_or(sum_type(args.tensor(Arg::self).dtype()));
-  return {spec(type, reduced(args, 1, 2))};
+  return {spec(type, reduced(args))};
 }
 
 Specs var(const Args& args) {
   const auto self = args.tensor(Arg::self);
   if (!is_complex(self.dtype())) check_floating(args, self);
-  return {spec(real_type(self.dtype()), reduced(args, 1, 3))};
+  return {spec(real_type(self.dtype()), reduced(args))};
 }
 
 Specs var_mean(const Args& args) {

@@ -4,9 +4,8 @@
 namespace ocltensor::infer {
 namespace {
 
-// `first` is the position of the image; behind it come the grid and how to read.
-void check_sampling(const Args& args, size_t first, int64_t dims) {
-  const auto input = args.tensor(first), grid = args.tensor(first + 1);
+void check_sampling(const Args& args, int64_t dims) {
+  const auto input = args.tensor(Arg::input), grid = args.tensor(Arg::grid);
   const std::string& name = args.schema().full_name();
   check_floating(args, input);
   check_same_type(args, input, grid);
@@ -25,7 +24,8 @@ void check_sampling(const Args& args, size_t first, int64_t dims) {
     check(input.size(d) > 0,
           "{}: expected input to have non-empty spatial dimensions, but input has sizes {}", name,
           to_string(input.sizes()));
-  const int64_t mode = args.integer(first + 2), padding = args.integer(first + 3);
+  const int64_t mode = args.integer(Arg::interpolation_mode);
+  const int64_t padding = args.integer(Arg::padding_mode);
   check(mode >= 0 && mode <= (dims == 2 ? 2 : 1),
         "{}: interpolation_mode must be 0 (bilinear), 1 (nearest){}, got {}", name,
         dims == 2 ? " or 2 (bicubic)" : "; bicubic is for images alone", mode);
@@ -40,13 +40,13 @@ Dims sampled_sizes(TensorView input, TensorView grid) {
 }
 
 Specs sampled(const Args& args, int64_t dims) {
-  check_sampling(args, 0, dims);
+  check_sampling(args, dims);
   const auto input = args.tensor(Arg::input);
   return {spec(input.dtype(), sampled_sizes(input, args.tensor(Arg::grid)))};
 }
 
 Specs sampled_backward(const Args& args, int64_t dims) {
-  check_sampling(args, 1, dims);
+  check_sampling(args, dims);
   const auto gradient = args.tensor(Arg::grad_output), input = args.tensor(Arg::input),
              grid = args.tensor(Arg::grid);
   check_same_type(args, gradient, input);

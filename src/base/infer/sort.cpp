@@ -22,23 +22,23 @@ Specs topk(const Args& args) {
 
 namespace {
 
-Specs one_of_rows(const Args& args, size_t dim_at) {
+Specs one_of_rows(const Args& args) {
   const auto self = args.tensor(Arg::self);
-  const int64_t dim = wrap_dim(args.integer(dim_at), self.ndim());
+  const int64_t dim = wrap_dim(args.integer(Arg::dim), self.ndim());
   const uint32_t mask = self.ndim() == 0 ? 0 : uint32_t{1} << dim;
   check_reducible(args, self, mask);
-  const Dims sizes = reduced_sizes(self.sizes(), mask, args.boolean(dim_at + 1));
+  const Dims sizes = reduced_sizes(self.sizes(), mask, args.boolean(Arg::keepdim));
   return {spec(self.dtype(), sizes), spec(DType::Int64, sizes)};
 }
 
 }  // namespace
 
-Specs median(const Args& args) { return one_of_rows(args, 1); }
-Specs mode(const Args& args) { return one_of_rows(args, 1); }
+Specs median(const Args& args) { return one_of_rows(args); }
+Specs mode(const Args& args) { return one_of_rows(args); }
 
 Specs kthvalue(const Args& args) {
   const auto self = args.tensor(Arg::self);
-  const Specs specs = one_of_rows(args, 2);
+  const Specs specs = one_of_rows(args);
   const int64_t k = args.integer(Arg::k), dim = wrap_dim(args.integer(Arg::dim), self.ndim());
   check(k >= 1 && k <= (self.ndim() == 0 ? 1 : self.size(dim)),
         "kthvalue(): selected number k out of range for dimension {}", dim);

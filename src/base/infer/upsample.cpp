@@ -24,15 +24,15 @@ Dims with_spatial(const Args& args, std::span<const int64_t> input, const Dims& 
 
 Specs upsample(const Args& args) {
   const auto self = args.tensor(Arg::self);
-  return {
-      spec(self.dtype(), with_spatial(args, self.sizes(), spatial(args, 1, resampled(args), {})))};
+  return {spec(self.dtype(), with_spatial(args, self.sizes(),
+                                          spatial(args, Arg::output_size, resampled(args), {})))};
 }
 
 Specs upsample_backward(const Args& args) {
   const auto grad = args.tensor(Arg::grad_output);
   const size_t dims = resampled(args);
-  const Dims input = spatial(args, 2, 2 + dims, {});
-  const Dims expected = with_spatial(args, input, spatial(args, 1, dims, {}));
+  const Dims input = spatial(args, Arg::input_size, 2 + dims, {});
+  const Dims expected = with_spatial(args, input, spatial(args, Arg::output_size, dims, {}));
   check(Dims(grad.sizes()) == expected, "{}: grad_output must have shape {}, got {}",
         args.schema().full_name(), to_string(expected), to_string(grad.sizes()));
   return {spec(grad.dtype(), input)};

@@ -13,8 +13,8 @@ namespace {
 using Values = std::vector<double>;
 
 // The batch dimensions broadcast, with key and value heads repeated where query heads share them.
-Values batched(const CpuCall& call, size_t i, std::span<const int64_t> batch, bool shared_heads) {
-  View v = call.args.tensor(i);
+Values batched(const CpuCall& call, Arg a, std::span<const int64_t> batch, bool shared_heads) {
+  View v = call.args.tensor(a);
   Values values = read<double>(v);
   View dense = v;
   dense.type = DType::Float64;
@@ -37,8 +37,8 @@ Values batched(const CpuCall& call, size_t i, std::span<const int64_t> batch, bo
   return read<double>(dense.broadcast_to(target));
 }
 
-void add_mask(const CpuCall& call, size_t at, const Dims& sizes, Values& scores) {
-  const auto mask = call.args.optional_tensor(at);
+void add_mask(const CpuCall& call, Arg a, const Dims& sizes, Values& scores) {
+  const auto mask = call.args.optional_tensor(a);
   if (!mask) return;
   const auto values = read<double>(View(*mask).broadcast_to(sizes));
   const bool truth = mask->dtype() == DType::Bool;
@@ -83,9 +83,9 @@ void attention(const CpuCall& call) {
   const int64_t width = output_sizes.back();
   const auto batch_of = [](const Dims& d) { return std::span(d.data(), d.size() - 2); };
   const bool shared = call.args.boolean(Arg::enable_gqa);
-  const Values q = batched(call, 0, batch_of(weight_sizes), false);
-  const Values k = batched(call, 1, batch_of(weight_sizes), shared);
-  const Values v = batched(call, 2, batch_of(output_sizes), shared);
+  const Values q = batched(call, Arg::query, batch_of(weight_sizes), false);
+  const Values k = batched(call, Arg::key, batch_of(weight_sizes), shared);
+  const Values v = batched(call, Arg::value, batch_of(output_sizes), shared);
   const double scale =
       call.args.optional_real(Arg::scale).value_or(1 / std::sqrt(static_cast<double>(depth)));
 
@@ -99,7 +99,7 @@ void attention(const CpuCall& call) {
       const auto at = static_cast<int64_t>(i);
       if (at % length > at / length % rows) scores[i] = -kInfinity;
     }
-  add_mask(call, 3, weight_sizes, scores);
+  add_mask(call, Arg::attn_mask, weight_sizes, scores);
   if (length > 0) softmax_rows(scores, length);
   const double factor = drop(call, weight_sizes, scores, query.type);
   if (call.wants(1)) write(call.out(1), scores);
@@ -146,40 +146,41 @@ Values dropout_factors(const Fused& f, double p, uint64_t seed, uint64_t offset)
   return factors;
 }
 
-Fused fused(const CpuCall& call, size_t at, size_t dropout, size_t scale) {
-  const View query = call.args.tensor(at);
-  const View key = call.args.tensor(at + 1);
+Fused fused(const CpuCall& call) {
+  const View query = call.args.tensor(Arg::query);
+  const View key = call.args.tensor(Arg::key);
   Fused f;
   f.query_batch = {query.sizes[0], query.sizes[1]};
   f.queries = query.sizes[2];
   f.keys = key.sizes[2];
   f.depth = query.sizes[3];
-  f.width = View(call.args.tensor(at + 2)).sizes[3];
-  f.scale = call.args.optional_real(scale).value_or(1 / std::sqrt(static_cast<double>(f.depth)));
+  f.width = View(call.args.tensor(Arg::value)).sizes[3];
+  f.scale =
+      call.args.optional_real(Arg::scale).value_or(1 / std::sqrt(static_cast<double>(f.depth)));
   if (f.batch() == 0) return f;
-  f.q = batched(call, at, f.query_batch, false);
-  f.k = batched(call, at + 1, f.query_batch, true);
-  f.v = batched(call, at + 2, f.query_batch, true);
+  f.q = batched(call, Arg::query, f.query_batch, false);
+  f.k = batched(call, Arg::key, f.query_batch, true);
+  f.v = batched(call, Arg::value, f.query_batch, true);
   f.scores.resize(static_cast<size_t>(f.batch() * f.queries * f.keys));
   for (int64_t b = 0; b < f.batch(); ++b)
     multiply(f.q.data() + b * f.queries * f.depth, f.k.data() + b * f.keys * f.depth,
              f.scores.data() + b * f.queries * f.keys, f.queries, f.keys, f.depth,
              {.b_transposed = true});
-  const bool causal = call.args.boolean(dropout + 1);
+  const bool causal = call.args.boolean(Arg::is_causal);
   for (size_t i = 0; i < f.scores.size(); ++i) {
     const auto place = static_cast<int64_t>(i);
     const bool hidden = causal && place % f.keys > place / f.keys % f.queries;
     f.scores[i] = hidden ? -kInfinity : f.scores[i] * f.scale;
   }
-  add_mask(call, at + 3, {f.query_batch[0], f.query_batch[1], f.queries, f.keys}, f.scores);
-  f.factors = dropout_factors(f, call.args.real(dropout),
-                              static_cast<uint64_t>(call.args.integer(scale + 1)),
-                              static_cast<uint64_t>(call.args.integer(scale + 2)));
+  add_mask(call, Arg::attn_bias, {f.query_batch[0], f.query_batch[1], f.queries, f.keys}, f.scores);
+  f.factors = dropout_factors(f, call.args.real(Arg::dropout_p),
+                              static_cast<uint64_t>(call.args.integer(Arg::philox_seed)),
+                              static_cast<uint64_t>(call.args.integer(Arg::philox_offset)));
   return f;
 }
 
 void fused_attention(const CpuCall& call) {
-  Fused f = fused(call, 0, 4, 6);
+  Fused f = fused(call);
   Values sums;
   for (int64_t row = 0; row < f.batch() * f.queries; ++row) {
     double top = -kInfinity;
@@ -209,7 +210,7 @@ Values share_heads(const Values& values, int64_t batch, int64_t heads, int64_t k
 }
 
 void fused_attention_backward(const CpuCall& call) {
-  const Fused f = fused(call, 1, 7, 9);
+  const Fused f = fused(call);
   const auto grad = read<double>(View(call.args.tensor(Arg::grad_out)));
   const auto out = read<double>(View(call.args.tensor(Arg::out)));
   const auto sums = read<double>(View(call.args.tensor(Arg::logsumexp)));

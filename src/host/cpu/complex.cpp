@@ -73,8 +73,7 @@ void pointwise(const CpuCall& call, CpuFunction plain) {
   for (int k = 0; k < kMaxOperands; ++k) {
     const auto& operand = resolved.operands[k];
     if (k < resolved.operand_count && !operand.is_number)
-      in[k] = read_numbers(
-          View(call.args.tensor(static_cast<size_t>(operand.argument))).broadcast_to(out.sizes));
+      in[k] = read_numbers(View(call.args.tensor(operand.argument)).broadcast_to(out.sizes));
     else
       in[k].assign(count, k < resolved.operand_count ? operand.value.as_complex() : Number(0));
   }
@@ -167,9 +166,10 @@ void prod_all(const CpuCall& call, CpuFunction) { reduce(call, true, product_of)
 
 // ---- products of matrices
 
-std::vector<Number> product(const CpuCall& call, size_t first) {
-  const View a = call.args.tensor(first);
-  const View b = call.args.tensor(first + 1);
+std::vector<Number> product(const CpuCall& call) {
+  const infer::Factors factors = infer::factors_of(call.args);
+  const View a = call.args.tensor(factors.a);
+  const View b = call.args.tensor(factors.b);
   const auto left = read_numbers(a);
   const auto right = read_numbers(b);
   const auto size = [](int64_t n) { return static_cast<size_t>(n); };
@@ -185,12 +185,12 @@ std::vector<Number> product(const CpuCall& call, size_t first) {
   return result;
 }
 
-void multiply(const CpuCall& call, CpuFunction) { write_numbers(call.out(0), product(call, 0)); }
+void multiply(const CpuCall& call, CpuFunction) { write_numbers(call.out(0), product(call)); }
 void multiply_add(const CpuCall& call, CpuFunction) {
   const View out = call.out(0);
   const Number beta = call.args.number(Arg::beta).as_complex();
   const Number alpha = call.args.number(Arg::alpha).as_complex();
-  auto result = product(call, 1);
+  auto result = product(call);
   for (Number& v : result) v *= alpha;
   if (beta != 0.0) {
     const auto self = read_numbers(View(call.args.tensor(Arg::self)).broadcast_to(out.sizes));
@@ -227,11 +227,12 @@ void write_numbers(const View& view, const std::vector<Number>& numbers) {
 
 bool has_complex(const Args& args) {
   for (size_t i = 0; i < args.size(); ++i) {
-    const tb_value& v = args.value(i);
+    const Arg a = args.nth(i);
+    const tb_value& v = args.value(a);
     if (v.tag == TB_COMPLEX) return true;
-    if (v.tag == TB_TENSOR && is_complex(args.tensor(i).dtype())) return true;
+    if (v.tag == TB_TENSOR && is_complex(args.tensor(a).dtype())) return true;
     if (v.tag == TB_TENSOR_LIST)
-      for (const auto& t : args.tensors(i))
+      for (const auto& t : args.tensors(a))
         if (t && is_complex(t->dtype())) return true;
   }
   return false;

@@ -23,23 +23,23 @@ int64_t padded(std::span<const int64_t> values, size_t d, size_t rank, int64_t f
   return values.size() == 1 ? values[0] : values[d - skip];
 }
 
-// `large` is the plain convolution's input, `small` its output; `first` the position of stride.
-Plain describe(const Args& args, size_t first, std::span<const int64_t> large,
-               std::span<const int64_t> small, std::span<const int64_t> weight) {
+// `large` is the plain convolution's input, `small` its output.
+Plain describe(const Args& args, std::span<const int64_t> large, std::span<const int64_t> small,
+               std::span<const int64_t> weight) {
   Plain p{};
   p.samples = large[0];
   p.channels = large[1];
   p.features = small[1];
-  p.groups = args.integer(first + 5);
+  p.groups = args.integer(Arg::groups);
   p.in_size = p.out_size = p.kernel_size = 1;
   const size_t rank = weight.size() - 2;
   for (size_t d = 0; d < 3; ++d) {
     p.in[d] = padded(large.subspan(2), d, rank, 1);
     p.out[d] = padded(small.subspan(2), d, rank, 1);
     p.kernel[d] = padded(weight.subspan(2), d, rank, 1);
-    p.stride[d] = padded(args.ints(first), d, rank, 1);
-    p.padding[d] = padded(args.ints(first + 1), d, rank, 0);
-    p.dilation[d] = padded(args.ints(first + 2), d, rank, 1);
+    p.stride[d] = padded(args.ints(Arg::stride), d, rank, 1);
+    p.padding[d] = padded(args.ints(Arg::padding), d, rank, 0);
+    p.dilation[d] = padded(args.ints(Arg::dilation), d, rank, 1);
     p.in_size *= p.in[d];
     p.out_size *= p.out[d];
     p.kernel_size *= p.kernel[d];
@@ -125,8 +125,8 @@ void convolution(const CpuCall& call) {
   const View weight = call.args.tensor(Arg::weight);
   const bool transposed = call.args.boolean(Arg::transposed);
   const Dims& sizes = call.specs[0].sizes;
-  const Plain p = transposed ? describe(call.args, 3, sizes, input.sizes, weight.sizes)
-                             : describe(call.args, 3, input.sizes, sizes, weight.sizes);
+  const Plain p = transposed ? describe(call.args, sizes, input.sizes, weight.sizes)
+                             : describe(call.args, input.sizes, sizes, weight.sizes);
   Values result = transposed ? image_gradient(p, read<double>(input), read<double>(weight))
                              : forward(p, read<double>(input), read<double>(weight));
   if (const auto bias = call.args.optional_tensor(Arg::bias)) {
@@ -143,8 +143,8 @@ void convolution_backward(const CpuCall& call) {
   const View input = call.args.tensor(Arg::input);
   const View weight = call.args.tensor(Arg::weight);
   const bool transposed = call.args.boolean(Arg::transposed);
-  const Plain p = transposed ? describe(call.args, 4, gradient.sizes, input.sizes, weight.sizes)
-                             : describe(call.args, 4, input.sizes, gradient.sizes, weight.sizes);
+  const Plain p = transposed ? describe(call.args, gradient.sizes, input.sizes, weight.sizes)
+                             : describe(call.args, input.sizes, gradient.sizes, weight.sizes);
   const auto g = read<double>(gradient);
   const auto x = read<double>(input);
   const auto w = read<double>(weight);

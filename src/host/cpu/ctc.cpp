@@ -18,20 +18,20 @@ double log_add(double a, double b) {
 
 class Ctc {
  public:
-  // `first` is the position of log_probs.
-  Ctc(const CpuCall& call, size_t first, int64_t blank)
-      : probs(read<double>(call.args.tensor(first))),
-        time(call.args.tensor(first).size(0)),
-        samples(call.args.tensor(first).size(1)),
-        classes(call.args.tensor(first).size(2)),
-        inputs(call.args.ints(first + 2)) {
-    const TensorView targets = call.args.tensor(first + 1);
+  explicit Ctc(const CpuCall& call)
+      : probs(read<double>(call.args.tensor(Arg::log_probs))),
+        time(call.args.tensor(Arg::log_probs).size(0)),
+        samples(call.args.tensor(Arg::log_probs).size(1)),
+        classes(call.args.tensor(Arg::log_probs).size(2)),
+        inputs(call.args.ints(Arg::input_lengths)) {
+    const TensorView targets = call.args.tensor(Arg::targets);
     const auto values = read<int64_t>(targets);
     int64_t start = 0;
     for (size_t n = 0; n < inputs.size(); ++n) {
-      const int64_t length = call.args.ints(first + 3)[n];
+      const int64_t length = call.args.ints(Arg::target_lengths)[n];
       if (targets.ndim() == 2) start = static_cast<int64_t>(n) * targets.size(1);
-      auto& row = labels.emplace_back(static_cast<size_t>(2 * length + 1), blank);
+      auto& row =
+          labels.emplace_back(static_cast<size_t>(2 * length + 1), call.args.integer(Arg::blank));
       for (int64_t k = 0; k < length; ++k)
         row[static_cast<size_t>(2 * k + 1)] = values[static_cast<size_t>(start + k)];
       if (targets.ndim() == 1) start += length;
@@ -63,7 +63,7 @@ class Ctc {
 };
 
 void forward(const CpuCall& call) {
-  const Ctc ctc(call, 0, call.args.integer(Arg::blank));
+  const Ctc ctc(call);
   std::vector<double> alphas(static_cast<size_t>(numel(call.specs[1].sizes)), kNever), losses;
   for (size_t n = 0; n < ctc.labels.size(); ++n) {
     const size_t own = ctc.labels[n].size();
@@ -91,7 +91,7 @@ void forward(const CpuCall& call) {
 }
 
 void backward(const CpuCall& call) {
-  const Ctc ctc(call, 1, call.args.integer(Arg::blank));
+  const Ctc ctc(call);
   const auto grad = read<double>(call.args.tensor(Arg::grad)),
              loss = read<double>(call.args.tensor(Arg::neg_log_likelihood)),
              alphas = read<double>(call.args.tensor(Arg::log_alpha));

@@ -15,8 +15,8 @@ void write_reduced(const CpuCall& call, const std::vector<double>& losses, int64
         std::vector<double>{reduction == 1 ? sum / static_cast<double>(losses.size()) : sum});
 }
 
-std::vector<double> dense(const CpuCall& call, size_t i, const Dims& sizes) {
-  return read<double>(View(call.args.tensor(i)).broadcast_to(sizes));
+std::vector<double> dense(const CpuCall& call, Arg a, const Dims& sizes) {
+  return read<double>(View(call.args.tensor(a)).broadcast_to(sizes));
 }
 
 // ---- losses of a difference: f(input - target, parameter) and its derivative
@@ -46,8 +46,8 @@ constexpr DifferenceLoss kHuber = {[](double d, double delta) {
 void difference_loss(const CpuCall& call, const DifferenceLoss& loss, double parameter) {
   const Dims sizes =
       broadcast(call.args.tensor(Arg::self).sizes(), call.args.tensor(Arg::target).sizes());
-  auto values = dense(call, 0, sizes);
-  const auto target = dense(call, 1, sizes);
+  auto values = dense(call, Arg::self, sizes);
+  const auto target = dense(call, Arg::target, sizes);
   for (size_t i = 0; i < values.size(); ++i)
     values[i] = loss.value(values[i] - target[i], parameter);
   write_reduced(call, values, call.args.integer(Arg::reduction));
@@ -55,9 +55,9 @@ void difference_loss(const CpuCall& call, const DifferenceLoss& loss, double par
 
 void difference_backward(const CpuCall& call, const DifferenceLoss& loss, double parameter) {
   const Dims& sizes = call.specs[0].sizes;
-  auto gradient = dense(call, 0, sizes);
-  const auto self = dense(call, 1, sizes);
-  const auto target = dense(call, 2, sizes);
+  auto gradient = dense(call, Arg::grad_output, sizes);
+  const auto self = dense(call, Arg::self, sizes);
+  const auto target = dense(call, Arg::target, sizes);
   const double scale =
       call.args.integer(Arg::reduction) == 1 ? 1 / static_cast<double>(gradient.size()) : 1;
   for (size_t i = 0; i < gradient.size(); ++i)
@@ -79,16 +79,17 @@ void huber_backward(const CpuCall& call) {
 // ---- binary cross entropy; logarithms are cut at -100, the gradient's divisor at 1e-12, as in
 // ATen
 
-std::vector<double> weights(const CpuCall& call, size_t i, const Dims& sizes) {
-  if (call.args.is_none(i)) return std::vector<double>(static_cast<size_t>(numel(sizes)), 1);
-  return dense(call, i, sizes);
+std::vector<double> weights(const CpuCall& call, const Dims& sizes) {
+  if (call.args.is_none(Arg::weight))
+    return std::vector<double>(static_cast<size_t>(numel(sizes)), 1);
+  return dense(call, Arg::weight, sizes);
 }
 
 void bce(const CpuCall& call) {
   const Dims sizes = call.args.tensor(Arg::self).sizes();
-  auto values = dense(call, 0, sizes);
-  const auto target = dense(call, 1, sizes);
-  const auto weight = weights(call, 2, sizes);
+  auto values = dense(call, Arg::self, sizes);
+  const auto target = dense(call, Arg::target, sizes);
+  const auto weight = weights(call, sizes);
   for (size_t i = 0; i < values.size(); ++i) {
     const double x = values[i];
     check(!(x < 0 || x > 1), "binary_cross_entropy: inputs must be between 0 and 1, got {}", x);
@@ -100,10 +101,10 @@ void bce(const CpuCall& call) {
 
 void bce_backward(const CpuCall& call) {
   const Dims& sizes = call.specs[0].sizes;
-  auto gradient = dense(call, 0, sizes);
-  const auto self = dense(call, 1, sizes);
-  const auto target = dense(call, 2, sizes);
-  const auto weight = weights(call, 3, sizes);
+  auto gradient = dense(call, Arg::grad_output, sizes);
+  const auto self = dense(call, Arg::self, sizes);
+  const auto target = dense(call, Arg::target, sizes);
+  const auto weight = weights(call, sizes);
   const double scale =
       call.args.integer(Arg::reduction) == 1 ? 1 / static_cast<double>(gradient.size()) : 1;
   for (size_t i = 0; i < gradient.size(); ++i)
@@ -120,15 +121,15 @@ struct Nll {
   std::vector<double> weight;
   int64_t ignored;
 
-  Nll(const CpuCall& call, size_t self_at, size_t target_at) {
-    const View self = call.args.tensor(self_at);
+  explicit Nll(const CpuCall& call) {
+    const View self = call.args.tensor(Arg::self);
     samples = self.ndim() == 1 ? 1 : self.sizes[0];
     classes = self.sizes[self.ndim() == 1 ? 0 : 1];
     points = 1;
     for (size_t d = 2; d < self.sizes.size(); ++d) points *= self.sizes[d];
-    target = read<int64_t>(call.args.tensor(target_at));
-    weight = weights(call, target_at + 1, Dims{classes});
-    ignored = call.args.integer(target_at + 3);
+    target = read<int64_t>(call.args.tensor(Arg::target));
+    weight = weights(call, Dims{classes});
+    ignored = call.args.integer(Arg::ignore_index);
     for (int64_t t : target)
       check(t == ignored || (t >= 0 && t < classes),
             "{}: target {} is out of bounds for {} classes", call.args.schema().full_name(), t,
@@ -148,7 +149,7 @@ struct Nll {
 };
 
 void nll(const CpuCall& call) {
-  const Nll loss(call, 0, 1);
+  const Nll loss(call);
   const auto self = read<double>(call.args.tensor(Arg::self));
   const int64_t reduction = call.args.integer(Arg::reduction);
   std::vector<double> losses(loss.target.size());
@@ -168,7 +169,7 @@ void nll(const CpuCall& call) {
 }
 
 void nll_backward(const CpuCall& call) {
-  const Nll loss(call, 1, 2);
+  const Nll loss(call);
   const auto gradient = read<double>(call.args.tensor(Arg::grad_output));
   const int64_t reduction = call.args.integer(Arg::reduction);
   const double divisor =

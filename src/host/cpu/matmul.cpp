@@ -3,6 +3,7 @@
 
 #include <eigen3/Eigen/Core>
 
+#include "base/infer/common.h"
 #include "call.h"
 
 namespace ocltensor::cpu {
@@ -47,9 +48,10 @@ std::vector<T> product(const Product& p) {
   return c;
 }
 
-Product operands(const CpuCall& call, size_t first) {
-  const View a = call.args.tensor(first);
-  const View b = call.args.tensor(first + 1);
+Product operands(const CpuCall& call) {
+  const infer::Factors factors = infer::factors_of(call.args);
+  const View a = call.args.tensor(factors.a);
+  const View b = call.args.tensor(factors.b);
   const bool batched = a.ndim() == 3;
   return {a,
           b,
@@ -61,13 +63,13 @@ Product operands(const CpuCall& call, size_t first) {
 
 void plain(const CpuCall& call) {
   with_compute(call.specs[0].dtype,
-               [&]<typename T>(T) { write(call.out(0), product<T>(operands(call, 0))); });
+               [&]<typename T>(T) { write(call.out(0), product<T>(operands(call))); });
 }
 
 void added(const CpuCall& call) {
   const View out = call.out(0);
   with_compute(call.specs[0].dtype, [&]<typename T>(T) {
-    auto result = product<T>(operands(call, 1));
+    auto result = product<T>(operands(call));
     const T beta = number<T>(call.args.scalar(Arg::beta));
     const T alpha = number<T>(call.args.scalar(Arg::alpha));
     for (T& v : result) v *= alpha;

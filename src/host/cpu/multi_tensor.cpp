@@ -18,18 +18,11 @@ struct Values {
   void write_back() const { write(view, values); }
 };
 
-size_t at(const CpuCall& call, std::string_view name) {
-  return static_cast<size_t>(call.args.schema().input(name));
-}
-double real(const CpuCall& call, std::string_view name) { return call.args.real(at(call, name)); }
-bool flag(const CpuCall& call, std::string_view name) { return call.args.boolean(at(call, name)); }
-
 // A number, or a tensor of one element; `otherwise` where there is none.
-double single(const CpuCall& call, std::string_view name, double otherwise) {
-  const size_t i = at(call, name);
-  if (call.args.is_none(i)) return otherwise;
-  if (call.args.is_number(i)) return call.args.real(i);
-  return read<double>(View(call.args.tensor(i)))[0];
+double single(const CpuCall& call, Arg a, double otherwise) {
+  if (call.args.is_none(a)) return otherwise;
+  if (call.args.is_number(a)) return call.args.real(a);
+  return read<double>(View(call.args.tensor(a)))[0];
 }
 
 // The update of one element: its gradient, unscaled and with the sign of a descent, and weight
@@ -39,8 +32,8 @@ struct Gradients {
   double sign;
   double decay;
   explicit Gradients(const CpuCall& call, double weight_decay)
-      : scale(single(call, "grad_scale", 1)),
-        sign(flag(call, "maximize") ? -1 : 1),
+      : scale(single(call, Arg::grad_scale, 1)),
+        sign(call.args.boolean(Arg::maximize) ? -1 : 1),
         decay(weight_decay) {}
   double of(double& stored, double parameter) const {
     stored /= scale;
@@ -48,19 +41,20 @@ struct Gradients {
   }
 };
 
-bool is_skipped(const CpuCall& call) { return single(call, "found_inf", 0) == 1; }
+bool is_skipped(const CpuCall& call) { return single(call, Arg::found_inf, 0) == 1; }
 
 void run_adam(const CpuCall& call, bool decoupled) {
   if (is_skipped(call)) return;
-  const bool amsgrad = flag(call, "amsgrad");
-  const double lr = single(call, "lr", 0), decay = real(call, "weight_decay");
-  const double beta1 = real(call, "beta1"), beta2 = real(call, "beta2"), eps = real(call, "eps");
+  const bool amsgrad = call.args.boolean(Arg::amsgrad);
+  const double lr = single(call, Arg::lr, 0), decay = call.args.real(Arg::weight_decay);
+  const double beta1 = call.args.real(Arg::beta1), beta2 = call.args.real(Arg::beta2),
+               eps = call.args.real(Arg::eps);
   const Gradients gradients(call, decoupled ? 0 : decay);
   const size_t count = call.args.tensors(Arg::self).size();
   for (size_t t = 0; t < count; ++t) {
     Values p(*call.args.tensors(Arg::self)[t]), g(*call.args.tensors(Arg::grads)[t]),
         m(*call.args.tensors(Arg::exp_avgs)[t]), v(*call.args.tensors(Arg::exp_avg_sqs)[t]);
-    Values most(*call.args.tensors(amsgrad ? 4 : 3)[t]);
+    Values most(*call.args.tensors(amsgrad ? Arg::max_exp_avg_sqs : Arg::exp_avg_sqs)[t]);
     const double step = Values(*call.args.tensors(Arg::state_steps)[t]).values[0];
     const double correction1 = 1 - std::pow(beta1, step);
     const double correction2 = std::sqrt(1 - std::pow(beta2, step));
@@ -83,11 +77,12 @@ void adamw(const CpuCall& call) { run_adam(call, true); }
 
 void sgd(const CpuCall& call) {
   if (is_skipped(call)) return;
-  const double lr = single(call, "lr", 0), momentum = real(call, "momentum");
-  const double kept = flag(call, "is_first_step") ? 0 : momentum;
-  const double taken = flag(call, "is_first_step") ? 1 : 1 - real(call, "dampening");
-  const bool nesterov = flag(call, "nesterov");
-  const Gradients gradients(call, real(call, "weight_decay"));
+  const double lr = single(call, Arg::lr, 0), momentum = call.args.real(Arg::momentum);
+  const double kept = call.args.boolean(Arg::is_first_step) ? 0 : momentum;
+  const double taken =
+      call.args.boolean(Arg::is_first_step) ? 1 : 1 - call.args.real(Arg::dampening);
+  const bool nesterov = call.args.boolean(Arg::nesterov);
+  const Gradients gradients(call, call.args.real(Arg::weight_decay));
   const size_t count = call.args.tensors(Arg::self).size();
   for (size_t t = 0; t < count; ++t) {
     Values p(*call.args.tensors(Arg::self)[t]), g(*call.args.tensors(Arg::grads)[t]);
@@ -109,14 +104,14 @@ void sgd(const CpuCall& call) {
 
 void adagrad(const CpuCall& call) {
   if (is_skipped(call)) return;
-  const double lr = single(call, "lr", 0), eps = real(call, "eps");
-  const Gradients gradients(call, real(call, "weight_decay"));
+  const double lr = single(call, Arg::lr, 0), eps = call.args.real(Arg::eps);
+  const Gradients gradients(call, call.args.real(Arg::weight_decay));
   const size_t count = call.args.tensors(Arg::self).size();
   for (size_t t = 0; t < count; ++t) {
     Values p(*call.args.tensors(Arg::self)[t]), g(*call.args.tensors(Arg::grads)[t]),
         s(*call.args.tensors(Arg::state_sums)[t]);
     const double step = Values(*call.args.tensors(Arg::state_steps)[t]).values[0];
-    const double rate = lr / (1 + (step - 1) * real(call, "lr_decay"));
+    const double rate = lr / (1 + (step - 1) * call.args.real(Arg::lr_decay));
     for (size_t i = 0; i < p.values.size(); ++i) {
       const double gradient = gradients.of(g.values[i], p.values[i]);
       s.values[i] += gradient * gradient;
@@ -128,7 +123,7 @@ void adagrad(const CpuCall& call) {
 
 void unscale(const CpuCall& call) {
   Values found(call.args.tensor(Arg::found_inf));
-  const double inverse = single(call, "inv_scale", 1);
+  const double inverse = single(call, Arg::inv_scale, 1);
   for (const auto& tensor : call.args.tensors(Arg::self)) {
     Values gradient(*tensor);
     for (double& v : gradient.values) {
@@ -143,7 +138,7 @@ void unscale(const CpuCall& call) {
 void update_scale(const CpuCall& call) {
   Values scale(call.args.tensor(Arg::self));
   int64_t successes = read<int64_t>(View(call.args.tensor(Arg::growth_tracker)))[0] + 1;
-  if (single(call, "found_inf", 0) > 0) {
+  if (single(call, Arg::found_inf, 0) > 0) {
     scale.values[0] *= call.args.real(Arg::scale_backoff_factor);
     successes = 0;
   } else if (successes == call.args.integer(Arg::growth_interval)) {
@@ -213,13 +208,13 @@ void run_foreach(const CpuCall& call) {
   const Operator& op = *find_operator(f.pointwise);
   for (size_t t = 0; t < call.raw.out_count; ++t) {
     std::vector<tb_value> values;
-    for (const size_t list : f.lists) values.push_back(of_tensor(*call.args.tensors(list)[t]));
-    if (f.number >= 0) {
-      const auto i = static_cast<size_t>(f.number);
-      const bool listed = call.args.value(i).tag == TB_FLOAT_LIST;
-      values.push_back(listed ? Scalar(call.args.reals(i)[t]).to_value() : call.args.value(i));
+    for (const Arg list : f.lists) values.push_back(of_tensor(*call.args.tensors(list)[t]));
+    if (f.number) {
+      const tb_value& number = call.args.value(*f.number);
+      const bool listed = number.tag == TB_FLOAT_LIST;
+      values.push_back(listed ? Scalar(call.args.reals(*f.number)[t]).to_value() : number);
     }
-    if (f.alpha >= 0) values.push_back(call.args.value(static_cast<size_t>(f.alpha)));
+    if (f.has_alpha) values.push_back(call.args.value(Arg::alpha));
     while (values.size() < op.schema.inputs.size()) values.push_back(Scalar(1).to_value());
     const Args args(op.schema, values);
     tb_call raw = call.raw;

@@ -38,9 +38,9 @@ Grouping layer_grouping(std::span<const int64_t> sizes, std::span<const int64_t>
   const int64_t outer = numel(sizes.first(sizes.size() - normalized.size()));
   return {outer, inner, inner, positive(inner), positive(outer), 1, positive(inner)};
 }
-Grouping group_grouping(const Args& args, size_t first) {
-  const int64_t n = args.integer(first), channels = args.integer(first + 1);
-  const int64_t area = args.integer(first + 2), groups = args.integer(first + 3);
+Grouping group_grouping(const Args& args) {
+  const int64_t n = args.integer(Arg::N), channels = args.integer(Arg::C);
+  const int64_t area = args.integer(Arg::HxW), groups = args.integer(Arg::group);
   const int64_t inner = channels / groups * area;
   return {n * groups,           inner,          channels,          positive(inner),
           positive(n * groups), positive(area), positive(channels)};
@@ -72,8 +72,8 @@ Statistics statistics(const Grouping& g, const Values& x) {
   return s;
 }
 
-Values optional_values(const CpuCall& call, size_t i, int64_t count, double fallback) {
-  const auto t = call.args.optional_tensor(i);
+Values optional_values(const CpuCall& call, Arg a, int64_t count, double fallback) {
+  const auto t = call.args.optional_tensor(a);
   return t ? read<double>(View(*t)) : Values(static_cast<size_t>(count), fallback);
 }
 
@@ -121,9 +121,10 @@ void backward(const CpuCall& call, const Grouping& g, const Values& mean, const 
   if (call.wants(2)) write(call.out(2), d_bias);
 }
 
-void update_running(const CpuCall& call, size_t i, const Values& batch, double momentum) {
-  const auto running = call.args.optional_tensor(i);
+void update_running(const CpuCall& call, Arg a, const Values& batch) {
+  const auto running = call.args.optional_tensor(a);
   if (!running) return;
+  const double momentum = call.args.real(Arg::momentum);
   auto values = read<double>(View(*running));
   for (size_t c = 0; c < values.size(); ++c)
     values[c] = (1 - momentum) * values[c] + momentum * batch[c];
@@ -137,11 +138,11 @@ void batch_norm(const CpuCall& call) {
   const bool training = call.args.boolean(Arg::training);
   const double eps = call.args.real(Arg::eps);
   const Statistics s = training ? statistics(g, x)
-                                : Statistics{optional_values(call, 3, g.sets, 0),
-                                             optional_values(call, 4, g.sets, 1)};
+                                : Statistics{optional_values(call, Arg::running_mean, g.sets, 0),
+                                             optional_values(call, Arg::running_var, g.sets, 1)};
   const Values scale = inverse_root(s.variance, eps);
-  const Values y = normalize(g, x, s.mean, scale, optional_values(call, 1, g.channels, 1),
-                             optional_values(call, 2, g.channels, 0));
+  const Values y = normalize(g, x, s.mean, scale, optional_values(call, Arg::weight, g.channels, 1),
+                             optional_values(call, Arg::bias, g.channels, 0));
   write(call.out(0), y);
   if (!training) return;
   write(call.out(1), s.mean);
@@ -149,49 +150,49 @@ void batch_norm(const CpuCall& call) {
   Values unbiased = s.variance;
   const auto n = static_cast<double>(g.set_size);
   for (double& v : unbiased) v *= n / (n - 1);
-  update_running(call, 3, s.mean, call.args.real(Arg::momentum));
-  update_running(call, 4, unbiased, call.args.real(Arg::momentum));
+  update_running(call, Arg::running_mean, s.mean);
+  update_running(call, Arg::running_var, unbiased);
 }
 
 void batch_norm_backward(const CpuCall& call) {
   const Grouping g = batch_grouping(call.args.tensor(Arg::input).sizes());
   const bool training = call.args.boolean(Arg::train);
-  const Values mean = optional_values(call, training ? 5 : 3, g.sets, 0);
-  const Values scale =
-      training ? optional_values(call, 6, g.sets, 1)
-               : inverse_root(optional_values(call, 4, g.sets, 1), call.args.real(Arg::eps));
-  backward(call, g, mean, scale, optional_values(call, 2, g.channels, 1), !training);
+  const Values mean =
+      optional_values(call, training ? Arg::save_mean : Arg::running_mean, g.sets, 0);
+  const Values scale = training ? optional_values(call, Arg::save_invstd, g.sets, 1)
+                                : inverse_root(optional_values(call, Arg::running_var, g.sets, 1),
+                                               call.args.real(Arg::eps));
+  backward(call, g, mean, scale, optional_values(call, Arg::weight, g.channels, 1), !training);
 }
 
-void forward(const CpuCall& call, const Grouping& g, size_t weight_at, size_t eps_at) {
+void forward(const CpuCall& call, const Grouping& g) {
   const auto x = read<double>(call.args.tensor(Arg::input));
   const Statistics s = statistics(g, x);
-  const Values scale = inverse_root(s.variance, call.args.real(eps_at));
-  write(call.out(0), normalize(g, x, s.mean, scale, optional_values(call, weight_at, g.channels, 1),
-                               optional_values(call, weight_at + 1, g.channels, 0)));
+  const Values scale = inverse_root(s.variance, call.args.real(Arg::eps));
+  write(call.out(0),
+        normalize(g, x, s.mean, scale, optional_values(call, Arg::weight, g.channels, 1),
+                  optional_values(call, Arg::bias, g.channels, 0)));
   write(call.out(1), s.mean);
   write(call.out(2), scale);
 }
 
 void layer_norm(const CpuCall& call) {
-  forward(
-      call,
-      layer_grouping(call.args.tensor(Arg::input).sizes(), call.args.ints(Arg::normalized_shape)),
-      2, 4);
+  forward(call, layer_grouping(call.args.tensor(Arg::input).sizes(),
+                               call.args.ints(Arg::normalized_shape)));
 }
 void layer_norm_backward(const CpuCall& call) {
   const Grouping g =
       layer_grouping(call.args.tensor(Arg::input).sizes(), call.args.ints(Arg::normalized_shape));
   backward(call, g, read<double>(call.args.tensor(Arg::mean)),
-           read<double>(call.args.tensor(Arg::rstd)), optional_values(call, 5, g.channels, 1),
-           false);
+           read<double>(call.args.tensor(Arg::rstd)),
+           optional_values(call, Arg::weight, g.channels, 1), false);
 }
-void group_norm(const CpuCall& call) { forward(call, group_grouping(call.args, 3), 1, 7); }
+void group_norm(const CpuCall& call) { forward(call, group_grouping(call.args)); }
 void group_norm_backward(const CpuCall& call) {
-  const Grouping g = group_grouping(call.args, 5);
+  const Grouping g = group_grouping(call.args);
   backward(call, g, read<double>(call.args.tensor(Arg::mean)),
-           read<double>(call.args.tensor(Arg::rstd)), optional_values(call, 4, g.channels, 1),
-           false);
+           read<double>(call.args.tensor(Arg::rstd)),
+           optional_values(call, Arg::weight, g.channels, 1), false);
 }
 
 constexpr CpuOperator kOperators[] = {

@@ -148,7 +148,7 @@ void fill_constants(const PointwiseCall& call, const Args& args, Chunk<T>& chunk
     const auto& operand = call.operands[k];
     if (!operand.is_number) continue;
     T value = number<T>(operand.value);
-    if (!args.is_none(static_cast<size_t>(operand.argument)))
+    if (!args.is_none(operand.argument))
       convert(&value, 1, rounding(call, operand.is_condition, DType::Float64));
     std::fill_n(chunk.in[k], kChunk, value);
   }
@@ -170,8 +170,7 @@ void run(const PointwiseCall& call, const Args& args, const View& out, RowFuncti
   std::vector<DType> conversions;
   for (int k = 0; k < call.operand_count; ++k) {
     if (call.operands[k].is_number) continue;
-    const View view =
-        View(args.tensor(static_cast<size_t>(call.operands[k].argument))).broadcast_to(out.sizes);
+    const View view = View(args.tensor(call.operands[k].argument)).broadcast_to(out.sizes);
     views.push_back(view);
     strides.push_back(view.strides);
     slots.push_back(k);

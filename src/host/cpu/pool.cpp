@@ -22,10 +22,12 @@ struct Range {
 
 struct Window {
   Dims kernel, stride, padding, dilation{1, 1};
-  Window(const Args& args, size_t first)
-      : kernel(infer::spatial(args, first, 2, {})),
-        stride(infer::spatial(args, first + 1, 2, kernel)),
-        padding(infer::spatial(args, first + 2, 2, {})) {}
+  explicit Window(const Args& args)
+      : kernel(infer::spatial(args, Arg::kernel_size, 2, {})),
+        stride(infer::spatial(args, Arg::stride, 2, kernel)),
+        padding(infer::spatial(args, Arg::padding, 2, {})) {
+    if (args.has(Arg::dilation)) dilation = infer::spatial(args, Arg::dilation, 2, {});
+  }
 };
 
 // ---- maximum: NaN wins; the index is the position in the plane
@@ -52,8 +54,7 @@ void max_plane(const Window& w, const T* in, const Image& from, const Image& to,
 
 void max_pool(const CpuCall& call) {
   const View self = call.args.tensor(Arg::self);
-  Window w(call.args, 1);
-  w.dilation = infer::spatial(call.args, 4, 2, {});
+  const Window w(call.args);
   const Image from(self.sizes);
   const Image to(call.specs[0].sizes);
   with_compute(self.type, [&]<typename T>(T) {
@@ -106,15 +107,13 @@ void windows(const Window& w, size_t d, int64_t in, int64_t out, bool count_padd
   }
 }
 
-// `first` is the position of the kernel, `options` that of count_include_pad.
-Average plain_average(const Args& args, size_t first, size_t options, const Image& in,
-                      const Image& out) {
+Average plain_average(const Args& args, const Image& in, const Image& out) {
   Average a;
-  const Window w(args, first);
-  const bool count_padding = args.boolean(options);
+  const Window w(args);
+  const bool count_padding = args.boolean(Arg::count_include_pad);
   windows(w, 0, in.height, out.height, count_padding, a.rows, a.row_counts);
   windows(w, 1, in.width, out.width, count_padding, a.columns, a.column_counts);
-  a.divisor = static_cast<double>(args.optional_integer(options + 1).value_or(0));
+  a.divisor = static_cast<double>(args.optional_integer(Arg::divisor_override).value_or(0));
   return a;
 }
 
@@ -173,11 +172,11 @@ void average_backward(const CpuCall& call, const Average& a) {
 }
 
 void avg_pool(const CpuCall& call) {
-  average(call, plain_average(call.args, 1, 5, Image(call.args.tensor(Arg::self).sizes()),
+  average(call, plain_average(call.args, Image(call.args.tensor(Arg::self).sizes()),
                               Image(call.specs[0].sizes)));
 }
 void avg_pool_backward(const CpuCall& call) {
-  average_backward(call, plain_average(call.args, 2, 6, Image(call.specs[0].sizes),
+  average_backward(call, plain_average(call.args, Image(call.specs[0].sizes),
                                        Image(call.args.tensor(Arg::grad_output).sizes())));
 }
 void adaptive_avg_pool(const CpuCall& call) {
@@ -207,7 +206,7 @@ void fractional_max_pool(const CpuCall& call) {
   const Dims& sizes = call.specs[0].sizes;
   const size_t dims = static_cast<size_t>(View(call.args.tensor(Arg::random_samples)).sizes[2]);
   const size_t first = sizes.size() - dims;
-  const Dims kernel = infer::spatial(call.args, 1, dims, {});
+  const Dims kernel = infer::spatial(call.args, Arg::kernel_size, dims, {});
   const auto in = read<double>(self),
              samples = read<double>(View(call.args.tensor(Arg::random_samples)));
   std::vector<double> values;

@@ -13,8 +13,7 @@ namespace {
 using Values = std::vector<double>;
 
 tb_generator generator_named(const CpuCall& call) {
-  const int i = call.args.schema().input("generator");
-  return i < 0 ? nullptr : call.args.generator(static_cast<size_t>(i));
+  return call.args.has(Arg::generator) ? call.args.generator(Arg::generator) : nullptr;
 }
 
 void check_real_output(const CpuCall& call) {

@@ -35,8 +35,8 @@ void reduce_rows(const View& self, uint32_t mask, const View& out, F&& f) {
 }
 
 uint32_t all_dims(const View& self) { return infer::dim_mask({}, self.ndim()); }
-uint32_t mask_of(const CpuCall& call, size_t i) {
-  return infer::dim_mask(call.args.ints(i), call.args.tensor(Arg::self).ndim());
+uint32_t mask_of(const CpuCall& call) {
+  return infer::dim_mask(call.args.ints(Arg::dim), call.args.tensor(Arg::self).ndim());
 }
 
 // Sums are kept in long double: float64 results are then good to the last bit or so.
@@ -83,20 +83,20 @@ void in_result_type(const CpuCall& call, uint32_t mask, F&& f) {
 }
 
 void sum(const CpuCall& call) {
-  in_result_type(call, mask_of(call, 1), [](auto row) { return sum_of(row); });
+  in_result_type(call, mask_of(call), [](auto row) { return sum_of(row); });
 }
 void nansum(const CpuCall& call) {
-  in_result_type(call, mask_of(call, 1), [](auto row) { return nansum_of(row); });
+  in_result_type(call, mask_of(call), [](auto row) { return nansum_of(row); });
 }
 void prod_dim(const CpuCall& call) {
-  in_result_type(call, mask_of(call, 1), [](auto row) { return product_of(row); });
+  in_result_type(call, mask_of(call), [](auto row) { return product_of(row); });
 }
 void prod(const CpuCall& call) {
   in_result_type(call, all_dims(call.args.tensor(Arg::self)),
                  [](auto row) { return product_of(row); });
 }
 void mean(const CpuCall& call) {
-  reduce_rows<double>(call.args.tensor(Arg::self), mask_of(call, 1), call.out(0),
+  reduce_rows<double>(call.args.tensor(Arg::self), mask_of(call), call.out(0),
                       [](auto row) { return sum_of(row) / static_cast<double>(row.size()); });
 }
 
@@ -115,16 +115,16 @@ void extreme(const CpuCall& call, uint32_t mask, bool largest, int value_at, int
     if (index_at >= 0) write(call.out(static_cast<size_t>(index_at)), indices);
   });
 }
-void amax(const CpuCall& call) { extreme(call, mask_of(call, 1), true, 0, -1); }
-void amin(const CpuCall& call) { extreme(call, mask_of(call, 1), false, 0, -1); }
+void amax(const CpuCall& call) { extreme(call, mask_of(call), true, 0, -1); }
+void amin(const CpuCall& call) { extreme(call, mask_of(call), false, 0, -1); }
 void aminmax(const CpuCall& call) {
-  extreme(call, mask_of(call, 1), false, 0, -1);
-  extreme(call, mask_of(call, 1), true, 1, -1);
+  extreme(call, mask_of(call), false, 0, -1);
+  extreme(call, mask_of(call), true, 1, -1);
 }
-void argmax(const CpuCall& call) { extreme(call, mask_of(call, 1), true, -1, 0); }
-void argmin(const CpuCall& call) { extreme(call, mask_of(call, 1), false, -1, 0); }
-void max_dim(const CpuCall& call) { extreme(call, mask_of(call, 1), true, 0, 1); }
-void min_dim(const CpuCall& call) { extreme(call, mask_of(call, 1), false, 0, 1); }
+void argmax(const CpuCall& call) { extreme(call, mask_of(call), true, -1, 0); }
+void argmin(const CpuCall& call) { extreme(call, mask_of(call), false, -1, 0); }
+void max_dim(const CpuCall& call) { extreme(call, mask_of(call), true, 0, 1); }
+void min_dim(const CpuCall& call) { extreme(call, mask_of(call), false, 0, 1); }
 void max_all(const CpuCall& call) {
   extreme(call, all_dims(call.args.tensor(Arg::self)), true, 0, -1);
 }
@@ -144,7 +144,7 @@ void truth(const CpuCall& call, uint32_t mask, bool wanted) {
   });
 }
 uint32_t truth_mask(const CpuCall& call) {  // an empty list reduces nothing
-  return !call.args.is_none(Arg::dim) && call.args.ints(Arg::dim).empty() ? 0 : mask_of(call, 1);
+  return !call.args.is_none(Arg::dim) && call.args.ints(Arg::dim).empty() ? 0 : mask_of(call);
 }
 void any_dim(const CpuCall& call) { truth(call, truth_mask(call), true); }
 void all_dim(const CpuCall& call) { truth(call, truth_mask(call), false); }
@@ -169,7 +169,7 @@ Moments moments(std::span<const double> row, double correction) {
 void deviation(const CpuCall& call, bool root) {
   const auto given = call.args.optional_scalar(Arg::correction);
   const double correction = given ? given->as_double() : 1;
-  reduce_rows<double>(call.args.tensor(Arg::self), mask_of(call, 1), call.out(0),
+  reduce_rows<double>(call.args.tensor(Arg::self), mask_of(call), call.out(0),
                       [&](std::span<const double> row) {
                         const double v = moments(row, correction).variance;
                         return root ? std::sqrt(v) : v;
@@ -178,7 +178,7 @@ void deviation(const CpuCall& call, bool root) {
 void var(const CpuCall& call) { deviation(call, false); }
 void std_deviation(const CpuCall& call) { deviation(call, true); }
 void var_mean(const CpuCall& call) {
-  const Rows<double> rows(call.args.tensor(Arg::self), mask_of(call, 1));
+  const Rows<double> rows(call.args.tensor(Arg::self), mask_of(call));
   const auto given = call.args.optional_scalar(Arg::correction);
   std::vector<double> variances, means;
   for (int64_t r = 0; r < rows.count; ++r) {
@@ -211,12 +211,12 @@ double norm_of(std::span<const double> row, double order) {
 }
 void vector_norm(const CpuCall& call) {
   const double order = call.args.real(Arg::ord);
-  reduce_rows<double>(call.args.tensor(Arg::self), mask_of(call, 2), call.out(0),
+  reduce_rows<double>(call.args.tensor(Arg::self), mask_of(call), call.out(0),
                       [&](std::span<const double> row) { return norm_of(row, order); });
 }
 
 void logsumexp(const CpuCall& call) {
-  reduce_rows<double>(call.args.tensor(Arg::self), mask_of(call, 1), call.out(0),
+  reduce_rows<double>(call.args.tensor(Arg::self), mask_of(call), call.out(0),
                       [](std::span<const double> row) {
                         double top = -kInfinity;
                         for (double v : row) top = special::maximum(top, v);

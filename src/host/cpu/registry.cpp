@@ -80,10 +80,11 @@ void check_tensor(const Operator& op, const std::string& argument, TensorView t)
 void check_inputs(const Operator& op, const Args& args) {
   for (size_t i = 0; i < args.size(); ++i) {
     const std::string& argument = op.schema.inputs[i].name;
-    switch (args.value(i).tag) {
-      case TB_TENSOR: check_tensor(op, argument, args.tensor(i)); break;
+    const Arg a = args.nth(i);
+    switch (args.value(a).tag) {
+      case TB_TENSOR: check_tensor(op, argument, args.tensor(a)); break;
       case TB_TENSOR_LIST:
-        for (const auto& t : args.tensors(i))
+        for (const auto& t : args.tensors(a))
           if (t) check_tensor(op, argument, *t);
         break;
       default: break;

@@ -23,16 +23,16 @@ struct Tap {
 
 class Sampler {
  public:
-  Sampler(const CpuCall& call, size_t first)
-      : input(call.args.tensor(first)),
+  explicit Sampler(const CpuCall& call)
+      : input(call.args.tensor(Arg::input)),
         dims(input.ndim() - 2),
         batch(input.sizes[0]),
         channels(input.sizes[1]),
         elements(numel(std::span<const int64_t>(input.sizes).subspan(2))),
-        mode_(static_cast<Mode>(call.args.integer(first + 2))),
-        padding_(static_cast<Padding>(call.args.integer(first + 3))),
-        align_(call.args.boolean(first + 4)),
-        grid_(read<double>(call.args.tensor(first + 1))) {
+        mode_(static_cast<Mode>(call.args.integer(Arg::interpolation_mode))),
+        padding_(static_cast<Padding>(call.args.integer(Arg::padding_mode))),
+        align_(call.args.boolean(Arg::align_corners)),
+        grid_(read<double>(call.args.tensor(Arg::grid))) {
     points = batch == 0 ? 0 : static_cast<int64_t>(grid_.size()) / (batch * dims);
   }
 
@@ -129,7 +129,7 @@ void for_each_point(const Sampler& s, F&& f) {
 }
 
 void forward(const CpuCall& call) {
-  const Sampler s(call, 0);
+  const Sampler s(call);
   const auto image = read<double>(s.input);
   std::vector<double> result(static_cast<size_t>(numel(call.specs[0].sizes)));
   for_each_point(s, [&](int64_t n, int64_t at, const std::vector<Tap>& taps) {
@@ -142,7 +142,7 @@ void forward(const CpuCall& call) {
 }
 
 void backward(const CpuCall& call) {
-  const Sampler s(call, 1);
+  const Sampler s(call);
   const auto image = read<double>(s.input),
              gradient = read<double>(call.args.tensor(Arg::grad_output));
   std::vector<double> of_image(image.size());

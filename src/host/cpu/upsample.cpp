@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/infer/common.h"
 #include "call.h"
 
 namespace ocltensor::cpu {
@@ -107,17 +108,16 @@ std::vector<double> resample(const std::vector<double>& x, const Axis& axis, int
   return result;
 }
 
-// `after` is the position of what follows the sizes.
-void run(const CpuCall& call, Mode mode, bool forward, size_t after) {
+void run(const CpuCall& call, Mode mode, bool forward) {
   const View source = call.args.tensor(forward ? Arg::self : Arg::grad_output);
   const Dims& sizes = call.specs[0].sizes;
   auto x = read<double>(source);
   const bool linear = mode > Mode::NearestExact;
-  const bool align_corners = linear && call.args.boolean(after);
+  const bool align_corners = linear && call.args.boolean(Arg::align_corners);
   Dims current = source.sizes;
   for (size_t d = 2; d < sizes.size(); ++d) {
     const int64_t from = current[d], to = sizes[d];
-    const auto scale = call.args.optional_real(after + (linear ? 1 : 0) + d - 2);
+    const auto scale = infer::resampling_scale(call.args, sizes.size() - 1 - d);
     const Axis axis = axis_of(mode, forward ? from : to, forward ? to : from, align_corners, scale);
     const int64_t outer = numel(std::span(current.data(), d));
     x = resample(x, axis, outer, from, to,
@@ -129,11 +129,11 @@ void run(const CpuCall& call, Mode mode, bool forward, size_t after) {
 
 template <Mode mode>
 void forward(const CpuCall& call) {
-  run(call, mode, true, 2);
+  run(call, mode, true);
 }
 template <Mode mode>
 void backward(const CpuCall& call) {
-  run(call, mode, false, 3);
+  run(call, mode, false);
 }
 
 #define OCLTENSOR_UPSAMPLE(name, mode) \

@@ -61,6 +61,10 @@ struct Maker {
            8;
   }
 
+  size_t at(Arg argument) const {
+    return static_cast<size_t>(op.schema.positions[static_cast<size_t>(argument)]);
+  }
+
   void foreach (const Foreach& f) {
     const auto dot = std::string_view(f.pointwise).find('.');
     const PointwiseDomain* row =
@@ -69,15 +73,15 @@ struct Maker {
     const Domain other = row ? row->other : Domain{-4, 4, 0, true};
     draw_shapes(6);
     for (size_t k = 0; k < f.lists.size(); ++k)
-      c.args[f.lists[k]] = list(dtype, k == 0 ? first : other, k == 0);
-    if (f.alpha >= 0) c.args[static_cast<size_t>(f.alpha)] = Scalar(eighths(0, 3));
-    if (f.number >= 0) {
+      c.args[at(f.lists[k])] = list(dtype, k == 0 ? first : other, k == 0);
+    if (f.has_alpha) c.args[at(Arg::alpha)] = Scalar(eighths(0, 3));
+    if (f.number) {
       const Domain d = f.number_is_operand ? other : Domain{0.25, 2};
       const auto draw_number = [&] {
         return eighths(std::max(d.low, -8.0), std::min(d.high, 8.0));
       };
-      CaseValue& value = c.args[static_cast<size_t>(f.number)];
-      const ArgType type = op.schema.inputs[static_cast<size_t>(f.number)].type;
+      CaseValue& value = c.args[at(*f.number)];
+      const ArgType type = op.schema.inputs[at(*f.number)].type;
       if (type == ArgType::Tensor) {
         HostTensor one(dtype, {});
         one.set(0, draw_number());

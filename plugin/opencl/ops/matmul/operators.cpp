@@ -1,4 +1,5 @@
 // mm, bmm, mv, dot, addmm, baddbmm, addmv: every one is a MatmulProblem.
+#include "base/infer/common.h"
 #include "call/division.h"
 #include "matmul.h"
 
@@ -74,20 +75,22 @@ void multiply(OpCall& call, const Form& form, TensorView a, TensorView b, const 
 }
 
 void plain(OpCall& call, const Form& form) {
-  multiply(call, form, call.args().tensor(0), call.args().tensor(1), nullptr);
+  const infer::Factors factors = infer::factors_of(call.args());
+  multiply(call, form, call.args().tensor(factors.a), call.args().tensor(factors.b), nullptr);
 }
 void plus(OpCall& call, const Form& form) {
   const Args& args = call.args();
-  const Added added{args.tensor(0), args.number(3), args.number(4)};
-  multiply(call, form, args.tensor(1), args.tensor(2), &added);
+  const Added added{args.tensor(Arg::self), args.number(Arg::beta), args.number(Arg::alpha)};
+  const infer::Factors factors = infer::factors_of(args);
+  multiply(call, form, args.tensor(factors.a), args.tensor(factors.b), &added);
 }
 void mv(OpCall& call) {
-  multiply(call, kVector, call.args().tensor(1), call.args().tensor(0), nullptr);
+  multiply(call, kVector, call.args().tensor(Arg::vec), call.args().tensor(Arg::self), nullptr);
 }
 void addmv(OpCall& call) {
   const Args& args = call.args();
-  const Added added{args.tensor(0), args.number(3), args.number(4)};
-  multiply(call, kVector, args.tensor(2), args.tensor(1), &added);
+  const Added added{args.tensor(Arg::self), args.number(Arg::beta), args.number(Arg::alpha)};
+  multiply(call, kVector, args.tensor(Arg::vec), args.tensor(Arg::mat), &added);
 }
 
 constexpr OpEntry kOperators[] = {

@@ -49,10 +49,9 @@ void set_formula(const OpCall& call, Defines& d, const Formula& formula, DType c
 
 // The number of tensor `t`: from a list, the same for all, or 1 (a tensor holds it).
 Scalar number_of(const Args& args, const Foreach& f, size_t t) {
-  if (f.number < 0) return f.alpha >= 0 ? args.scalar(static_cast<size_t>(f.alpha)) : Scalar(1);
-  const auto i = static_cast<size_t>(f.number);
-  if (args.value(i).tag == TB_FLOAT_LIST) return args.reals(i)[t];
-  return args.is_tensor(i) ? Scalar(1) : args.scalar(i);
+  if (!f.number) return f.has_alpha ? args.scalar(Arg::alpha) : Scalar(1);
+  if (args.value(*f.number).tag == TB_FLOAT_LIST) return args.reals(*f.number)[t];
+  return args.is_tensor(*f.number) ? Scalar(1) : args.scalar(*f.number);
 }
 
 void foreach_op(OpCall& call) {
@@ -60,20 +59,19 @@ void foreach_op(OpCall& call) {
   check_outputs_like(call, infer::check_foreach(args));
   const Foreach& f = *find_foreach(call.op());
   std::vector<TensorViews> lists;
-  for (const size_t i : f.lists) lists.push_back(args.whole_list(i));
+  for (const Arg list : f.lists) lists.push_back(args.whole_list(list));
   if (lists[0].empty()) return call.accept();
   const DType type = type_of(call, lists[0]);
   const DType compute = compute_type(type);
-  const bool alpha = f.alpha >= 0;
   Defines d;
-  set_formula(call, d, formula_of(call, f.pointwise, compute), compute, f.number_is_operand, alpha,
-              lists.size());
+  set_formula(call, d, formula_of(call, f.pointwise, compute), compute, f.number_is_operand,
+              f.has_alpha, lists.size());
   d.type("OUT", type);
   for (size_t k = 0; k < lists.size(); ++k) d.type(kTypes[k], type);
   TensorLists tensors(call, compute, 1 + lists.size(), lists[0].size());
-  if (alpha) tensors.set_number(0, args.real(static_cast<size_t>(f.alpha)));
-  if (f.number >= 0 && args.is_tensor(static_cast<size_t>(f.number))) {
-    const TensorView number = args.tensor(static_cast<size_t>(f.number));
+  if (f.has_alpha) tensors.set_number(0, args.real(Arg::alpha));
+  if (f.number && args.is_tensor(*f.number)) {
+    const TensorView number = args.tensor(*f.number);
     tensors.share(0, number);
     d.type("S", number.dtype());
   }
@@ -109,9 +107,9 @@ void convert(const OpCall& call, std::span<const TensorView> to, std::span<const
   tensors.run(kernel_sources::multi_tensor_foreach, "foreach", d);
 }
 
-void convert_op(OpCall& call, size_t source, const Formula& formula) {
+void convert_op(OpCall& call, Arg source, const Formula& formula) {
   check_outputs(call);
-  const TensorViews self = call.args().whole_list(0);
+  const TensorViews self = call.args().whole_list(Arg::self);
   const TensorViews list = call.args().whole_list(source);
   if (self.empty()) return call.accept();
   const DType in = type_of(call, list);
@@ -128,13 +126,13 @@ void convert_op(OpCall& call, size_t source, const Formula& formula) {
   convert(call, to, from, formula, out, in, false);
 }
 
-void copy_op(OpCall& call) { convert_op(call, 1, kIdentity); }
-void zero_op(OpCall& call) { convert_op(call, 0, kZero); }
+void copy_op(OpCall& call) { convert_op(call, Arg::src, kIdentity); }
+void zero_op(OpCall& call) { convert_op(call, Arg::self, kZero); }
 
 void norm_op(OpCall& call) {
   check_outputs(call);
-  const double order = call.args().real(1);
-  const TensorViews self = call.args().whole_list(0);
+  const double order = call.args().real(Arg::ord);
+  const TensorViews self = call.args().whole_list(Arg::self);
   const bool infinite = std::isinf(order) && order > 0;
   if (order != 1 && order != 2 && !infinite)
     unsupported(TB_REASON_ARGUMENT, "_foreach_norm has kernels for 1, 2 and inf, got {}", order);

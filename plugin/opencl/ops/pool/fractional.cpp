@@ -53,12 +53,13 @@ Algorithms& algorithms() {
 
 void forward(OpCall& call) {
   check_outputs(call);
-  const TensorView self = call.args().tensor(0), samples = call.args().tensor(3);
+  const TensorView self = call.args().tensor(Arg::self),
+                   samples = call.args().tensor(Arg::random_samples);
   const TensorView result = call.out(0);
   FractionalParams p{};
   p.dims = static_cast<int32_t>(samples.size(2));
   const auto dims = static_cast<size_t>(p.dims), flat = 3 - dims;
-  const Dims window = infer::spatial(call.args(), 1, dims, {});
+  const Dims window = infer::spatial(call.args(), Arg::kernel_size, dims, {});
   if (flat == 1) p.in[0] = p.out[0] = p.window[0] = 1;
   for (size_t d = 0; d < dims; ++d) {
     const int64_t from_end = static_cast<int64_t>(d) - static_cast<int64_t>(dims);

@@ -27,21 +27,21 @@ int64_t planes_of(TensorView t) {
   return numel(t.sizes().first(static_cast<size_t>(t.ndim()) - 2));
 }
 
-// `self` and `result` are the images before and after pooling; a window's arguments start at
-// `kernel`.
-PoolParams params_for(const OpCall& call, TensorView self, TensorView result, size_t kernel = 0,
-                      size_t dilation = 0) {
+// `self` and `result` are the images before and after pooling.
+PoolParams params_for(const OpCall& call, TensorView self, TensorView result) {
   PoolParams p{};
   Pair{p.in} = Dims{self.size(-2), self.size(-1)};
   Pair{p.out} = Dims{result.size(-2), result.size(-1)};
   if (self.size(-2) * self.size(-1) > INT32_MAX)
     unsupported(TB_REASON_ARGUMENT, "{}: images are limited to 2^31 elements", call.name());
-  if (kernel == 0) return p;
-  const Dims size = infer::spatial(call.args(), kernel, 2, {});
+  const Args& args = call.args();
+  if (!args.has(Arg::kernel_size)) return p;  // adaptive
+  const Dims size = infer::spatial(args, Arg::kernel_size, 2, {});
   Pair{p.kernel_size} = size;
-  Pair{p.stride} = infer::spatial(call.args(), kernel + 1, 2, size);
-  Pair{p.padding} = infer::spatial(call.args(), kernel + 2, 2, {});
-  Pair{p.dilation} = dilation == 0 ? Dims{1, 1} : infer::spatial(call.args(), dilation, 2, {});
+  Pair{p.stride} = infer::spatial(args, Arg::stride, 2, size);
+  Pair{p.padding} = infer::spatial(args, Arg::padding, 2, {});
+  Pair{p.dilation} =
+      args.has(Arg::dilation) ? infer::spatial(args, Arg::dilation, 2, {}) : Dims{1, 1};
   return p;
 }
 
@@ -139,10 +139,10 @@ MaxAlgorithms& max_algorithms() {
 
 void max_pool(OpCall& call) {
   check_outputs(call);
-  const TensorView self = call.args().tensor(0);
+  const TensorView self = call.args().tensor(Arg::self);
   if (self.dtype() == DType::Bool)
     unsupported(TB_REASON_DTYPE, "max_pool2d is not supported for bool");
-  const PoolParams p = params_for(call, self, call.out(0), 1, 4);
+  const PoolParams p = params_for(call, self, call.out(0));
   call.accept();
   if (!call.wants(0)) return;
   const Contiguous in(call, self);
@@ -201,14 +201,14 @@ MaxBackwardAlgorithms& max_backward_algorithms() {
 
 void max_pool_backward(OpCall& call) {
   check_outputs(call);
-  const TensorView gradient = call.args().tensor(0);
+  const TensorView gradient = call.args().tensor(Arg::grad_output);
   const TensorView out = call.out(0);
   infer::check_same_type(call.args(), gradient, out);
-  const PoolParams p = params_for(call, out, gradient, 2, 5);
+  const PoolParams p = params_for(call, out, gradient);
   call.accept();
   if (!call.wants(0)) return;
   const Contiguous g(call, gradient);
-  const Contiguous indices(call, call.args().tensor(7));
+  const Contiguous indices(call, call.args().tensor(Arg::indices));
   ContiguousOutput result(call, out);
   max_backward_algorithms().run(call, {result.view(), g.view(), indices.view(), p});
   result.finish();
@@ -273,33 +273,31 @@ void average(OpCall& call, bool backward, TensorView self, const PoolParams& p, 
   out.finish();
 }
 
-// `options` is the position of count_include_pad.
-PoolParams plain(const OpCall& call, TensorView self, TensorView result, size_t kernel,
-                 size_t options) {
-  PoolParams p = params_for(call, self, result, kernel);
-  p.count_padding = call.args().boolean(options);
-  p.divisor = static_cast<int32_t>(call.args().optional_integer(options + 1).value_or(0));
+PoolParams plain(const OpCall& call, TensorView self, TensorView result) {
+  PoolParams p = params_for(call, self, result);
+  p.count_padding = call.args().boolean(Arg::count_include_pad);
+  p.divisor = static_cast<int32_t>(call.args().optional_integer(Arg::divisor_override).value_or(0));
   return p;
 }
 
 void avg_pool(OpCall& call) {
   check_outputs(call);
-  const TensorView self = call.args().tensor(0);
-  average(call, false, self, plain(call, self, call.out(0), 1, 5), false);
+  const TensorView self = call.args().tensor(Arg::self);
+  average(call, false, self, plain(call, self, call.out(0)), false);
 }
 void avg_pool_backward(OpCall& call) {
   check_outputs(call);
-  const TensorView gradient = call.args().tensor(0);
-  average(call, true, gradient, plain(call, call.out(0), gradient, 2, 6), false);
+  const TensorView gradient = call.args().tensor(Arg::grad_output);
+  average(call, true, gradient, plain(call, call.out(0), gradient), false);
 }
 void adaptive_avg_pool(OpCall& call) {
   check_outputs(call);
-  const TensorView self = call.args().tensor(0);
+  const TensorView self = call.args().tensor(Arg::self);
   average(call, false, self, params_for(call, self, call.out(0)), true);
 }
 void adaptive_avg_pool_backward(OpCall& call) {
   check_outputs(call);
-  const TensorView gradient = call.args().tensor(0);
+  const TensorView gradient = call.args().tensor(Arg::grad_output);
   average(call, true, gradient, params_for(call, call.out(0), gradient), true);
 }
 

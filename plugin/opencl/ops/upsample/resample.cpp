@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/infer/common.h"
 #include "call/divide_up.h"
 #include "call/division.h"
 #include "kernel_sources.h"
@@ -64,11 +65,10 @@ void launch_dimension(const OpCall& call, const Resampling& what, TensorView tar
   launch.value(p).run(division.global, division.local);
 }
 
-// All dimensions of a row-major tensor; `scales` is the position of the first one's factor.
+// All dimensions of a row-major tensor.
 struct Resample {
   Resampling how;
   TensorView out, in;
-  size_t scales;
 };
 
 // The last dimension first; sums in between are not rounded.
@@ -87,8 +87,9 @@ void run_dimensions(const OpCall& call, const Resample& what) {
       memory.push_back(call.scratch(static_cast<uint64_t>(numel(sizes) * size_of(between))));
     steps.emplace_back(last ? what.out.address() : memory.back().address(),
                        last ? what.out.dtype() : between, sizes);
-    const size_t scale = what.scales + static_cast<size_t>(d) - 2;
-    launch_dimension(call, what.how, steps.back(), current, d, call.args().optional_real(scale));
+    const auto from_last = static_cast<size_t>(what.in.ndim() - 1 - d);
+    launch_dimension(call, what.how, steps.back(), current, d,
+                     infer::resampling_scale(call.args(), from_last));
     current = steps.back().view();
   }
 }
@@ -112,10 +113,9 @@ Algorithms& algorithms() {
   return list;
 }
 
-// `after` is the position of what follows the sizes.
-void run(OpCall& call, Mode mode, bool backward, size_t after) {
+void run(OpCall& call, Mode mode, bool backward) {
   check_outputs(call);
-  const TensorView source = call.args().tensor(0);
+  const TensorView source = call.args().tensor(backward ? Arg::grad_output : Arg::self);
   const bool nearest = mode <= Mode::NearestExact;
   if (!is_floating(source.dtype()) && (!nearest || backward))
     unsupported(TB_REASON_DTYPE, "{}: {} is not supported", call.name(), name(source.dtype()));
@@ -124,23 +124,23 @@ void run(OpCall& call, Mode mode, bool backward, size_t after) {
     if (std::max(source.size(d), call.out(0).size(d)) >= (1 << 30))
       unsupported(TB_REASON_SIZE, "{}: dimensions are limited to 2^30 elements", call.name());
   const Resampling what{
-      mode, backward, !nearest && call.args().boolean(after),
+      mode, backward, !nearest && call.args().boolean(Arg::align_corners),
       is_floating(source.dtype()) ? compute_type(source.dtype()) : source.dtype()};
   call.accept();
   if (!call.wants(0)) return;
   const Contiguous in(call, source);
   ContiguousOutput out(call, call.out(0));
-  algorithms().run(call, {what, out.view(), in.view(), after + (nearest ? 0 : 1)});
+  algorithms().run(call, {what, out.view(), in.view()});
   out.finish();
 }
 
 template <Mode mode>
 void forward(OpCall& call) {
-  run(call, mode, false, 2);
+  run(call, mode, false);
 }
 template <Mode mode>
 void backward(OpCall& call) {
-  run(call, mode, true, 3);
+  run(call, mode, true);
 }
 
 #define OCL_RESAMPLE(name, mode) \

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/infer/common.h"
 #include "call/division.h"
 #include "call/scalar_bits.h"
 #include "kernel_sources.h"
@@ -87,10 +88,9 @@ Algorithms& algorithms() {
   return list;
 }
 
-// `source` is read, the output written; `small` is the image before upsampling, `scales` the
-// position of scales_h.
+// `source` is read, the output written; `small` is the image before upsampling.
 void run(OpCall& call, const char* function, Mode mode, TensorView source,
-         std::span<const int64_t> small, std::span<const int64_t> large, size_t scales) {
+         std::span<const int64_t> small, std::span<const int64_t> large) {
   const LocalTensor result = as_moved(call, call.out(0));
   const TensorView target = result;
   UpsampleParams p{};
@@ -99,7 +99,8 @@ void run(OpCall& call, const char* function, Mode mode, TensorView source,
       unsupported(TB_REASON_SIZE, "{}: images are limited to 2^31 rows and columns", call.name());
     p.in[d] = static_cast<int32_t>(small[2 + d]);
     p.out[d] = static_cast<int32_t>(large[2 + d]);
-    p.step[d] = step_bits(call, mode, p.in[d], p.out[d], call.args().optional_real(scales + d));
+    p.step[d] =
+        step_bits(call, mode, p.in[d], p.out[d], infer::resampling_scale(call.args(), 1 - d));
   }
   call.accept();
   if (!call.wants(0)) return;
@@ -109,23 +110,25 @@ void run(OpCall& call, const char* function, Mode mode, TensorView source,
   out.finish();
 }
 
-void forward(OpCall& call, Mode mode, size_t scales) {
+void forward(OpCall& call, Mode mode) {
   check_outputs(call);
-  const TensorView self = call.args().tensor(0);
+  const TensorView self = call.args().tensor(Arg::self);
   if (mode != Mode::Nearest) call.need(self.dtype());
-  run(call, "forward", mode, as_moved(call, self), self.sizes(), call.out(0).sizes(), scales);
+  run(call, "forward", mode, as_moved(call, self), self.sizes(), call.out(0).sizes());
 }
-void backward(OpCall& call, Mode mode, size_t scales) {
+void backward(OpCall& call, Mode mode) {
   check_outputs(call);
-  const TensorView gradient = call.args().tensor(0);
-  run(call, "backward", mode, gradient, call.out(0).sizes(), gradient.sizes(), scales);
+  const TensorView gradient = call.args().tensor(Arg::grad_output);
+  run(call, "backward", mode, gradient, call.out(0).sizes(), gradient.sizes());
 }
-Mode linear(bool corners) { return corners ? Mode::AlignedCorners : Mode::Bilinear; }
+Mode linear(const OpCall& call) {
+  return call.args().boolean(Arg::align_corners) ? Mode::AlignedCorners : Mode::Bilinear;
+}
 
-void nearest(OpCall& call) { forward(call, Mode::Nearest, 2); }
-void nearest_backward(OpCall& call) { backward(call, Mode::Nearest, 3); }
-void bilinear(OpCall& call) { forward(call, linear(call.args().boolean(2)), 3); }
-void bilinear_backward(OpCall& call) { backward(call, linear(call.args().boolean(3)), 4); }
+void nearest(OpCall& call) { forward(call, Mode::Nearest); }
+void nearest_backward(OpCall& call) { backward(call, Mode::Nearest); }
+void bilinear(OpCall& call) { forward(call, linear(call)); }
+void bilinear_backward(OpCall& call) { backward(call, linear(call)); }
 
 constexpr OpEntry kOperators[] = {
     {"upsample_nearest2d.out", nearest, false, true},
