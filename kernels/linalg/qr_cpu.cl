@@ -1,6 +1,10 @@
 // Householder QR of a panel of 32 columns for CPU drivers: one work-item a matrix. R ends on and above the
 // diagonal, the reflectors (whose first element is 1) below. TYPE, MASK
 #include "linalg.h"
+// Sums are cut into runs of so many rows, so that roundings of long columns do not add up.
+#define RUN 32
+#define FOR_RUNS(start, first, rows) for (long start = first; start < (rows); start += RUN)
+#define FOR_RUN(r, start, rows) for (long r = start; r < min(start + RUN, (long)(rows)); ++r)
 
 ONE_ITEM __kernel void qr(__global void *a_base, ulong a_offset, __global void *tau_base, ulong tau_offset,
                           const LinalgParams p) {
@@ -15,32 +19,42 @@ ONE_ITEM __kernel void qr(__global void *a_base, ulong a_offset, __global void *
       largest = size > largest || isnan(size) ? size : largest;
     }
     if (largest != 0)
-      for (long r = i + 1; r < p.rows; ++r) {
-        const T part = a[r * p.a_row + i] / largest;
-        sum += part * part;
+      FOR_RUNS(start, i + 1, p.rows) {
+        T of_run = 0;
+        FOR_RUN(r, start, p.rows) {
+          const T part = a[r * p.a_row + i] / largest;
+          of_run += part * part;
+        }
+        sum += of_run;
       }
     if (largest == 0) {  // nothing below the diagonal: no reflection
       factors[i] = 0;
       continue;
     }
-    const T alpha = row[i], beta = -copysign(hypot(alpha, largest * sqrt(sum)), alpha);
+    const T unit = UNIT_OF(row[i], largest);
+    const T alpha = row[i] / unit, beta = -copysign(hypot(alpha, largest / unit * sqrt(sum)), alpha);
     const T tau = (beta - alpha) / beta, divisor = alpha - beta;
     factors[i] = tau;
     const M16 right0 = RIGHT_OF(i, 0), right1 = RIGHT_OF(i, 1);
     const T16 row0 = LOAD16(TYPE, row, 0), row1 = LOAD16(TYPE, row, 16);
     T16 w0 = row0, w1 = row1;
-    for (long r = i + 1; r < p.rows; ++r) {
-      __global STYPE(TYPE) *at = a + r * p.a_row;
-      const T v = at[i] / divisor;
-      at[i] = v;
-      if (i < 15) w0 += v * LOAD16(TYPE, at, 0);
-      w1 += v * LOAD16(TYPE, at, 16);
+    FOR_RUNS(start, i + 1, p.rows) {
+      T16 run0 = 0, run1 = 0;
+      FOR_RUN(r, start, p.rows) {
+        __global STYPE(TYPE) *at = a + r * p.a_row;
+        const T v = at[i] / unit / divisor;
+        at[i] = v;
+        if (i < 15) run0 += v * LOAD16(TYPE, at, 0);
+        run1 += v * LOAD16(TYPE, at, 16);
+      }
+      w0 += run0;
+      w1 += run1;
     }
     w0 *= tau;
     w1 *= tau;
     STORE16(TYPE, row, 0, select(row0, row0 - w0, right0));
     STORE16(TYPE, row, 16, select(row1, row1 - w1, right1));
-    row[i] = beta;
+    row[i] = beta * unit;
     for (long r = i + 1; r < p.rows; ++r) {
       __global STYPE(TYPE) *at = a + r * p.a_row;
       const T v = at[i];
@@ -66,9 +80,14 @@ ONE_ITEM __kernel void make_q(__global const void *a_base, ulong a_offset, __glo
   for (long i = p.steps - 1; i >= 0; --i) {
     __global const STYPE(TYPE) *v = a + i * p.a_col;
     T16 w0 = LOAD16(TYPE, b, i * p.b_row), w1 = LOAD16(TYPE, b, i * p.b_row + 16);
-    for (long r = i + 1; r < p.rows; ++r) {
-      w0 += v[r * p.a_row] * LOAD16(TYPE, b, r * p.b_row);
-      w1 += v[r * p.a_row] * LOAD16(TYPE, b, r * p.b_row + 16);
+    FOR_RUNS(start, i + 1, p.rows) {
+      T16 run0 = 0, run1 = 0;
+      FOR_RUN(r, start, p.rows) {
+        run0 += v[r * p.a_row] * LOAD16(TYPE, b, r * p.b_row);
+        run1 += v[r * p.a_row] * LOAD16(TYPE, b, r * p.b_row + 16);
+      }
+      w0 += run0;
+      w1 += run1;
     }
     w0 *= factors[i];
     w1 *= factors[i];

@@ -27,7 +27,7 @@ __kernel void qr(__global void *a_base, ulong a_offset,
       barrier(CLK_LOCAL_MEM_FENCE);
     }
     const T largest = parts[0];
-    const T alpha = a[i * p.a_row + i];
+    const T diagonal = a[i * p.a_row + i];
     barrier(CLK_LOCAL_MEM_FENCE);
     if (largest == 0) {  // nothing below the diagonal: no reflection
       if (id == 0) factors[i] = 0;
@@ -44,9 +44,10 @@ __kernel void qr(__global void *a_base, ulong a_offset,
       if (id < reach) parts[id] += parts[id + reach];
       barrier(CLK_LOCAL_MEM_FENCE);
     }
-    const T beta = -copysign(hypot(alpha, largest * sqrt(parts[0])), alpha);
+    const T unit = UNIT_OF(diagonal, largest), alpha = diagonal / unit;
+    const T beta = -copysign(hypot(alpha, largest / unit * sqrt(parts[0])), alpha);
     const T tau = (beta - alpha) / beta, divisor = alpha - beta;
-    for (int r = i + 1 + id; r < rows; r += GROUP) a[r * p.a_row + i] /= divisor;
+    for (int r = i + 1 + id; r < rows; r += GROUP) a[r * p.a_row + i] = a[r * p.a_row + i] / unit / divisor;
     barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
     T w = 0;
     for (int r = i + 1 + lane; r < rows; r += GROUP / PANEL)
@@ -63,7 +64,7 @@ __kernel void qr(__global void *a_base, ulong a_offset,
         a[r * p.a_row + column] -= a[r * p.a_row + i] * w;
     }
     if (id == 0) {
-      a[i * p.a_row + i] = beta;
+      a[i * p.a_row + i] = beta * unit;
       factors[i] = tau;
     }
     barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);

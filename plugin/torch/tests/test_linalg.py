@@ -238,6 +238,18 @@ class Stability(Case):
             eye = torch.eye(n, device="ocl")
             self.assertLess((q.mT @ q - eye).abs().max().item(), n * EPS[torch.float32])
 
+    def test_reflectors_of_what_cancelled(self) -> None:
+        """Of equal columns nothing is left but roundings, then roundings of these, down to numbers
+        that have no digits any more; Q is orthogonal all the same."""
+        for dtype in (torch.float32, torch.float64):
+            for n in (20, 50, 100):
+                tiny = torch.randn(n, n, dtype=dtype) * torch.finfo(dtype).tiny
+                for name, a in (("ones", torch.ones(n, n, dtype=dtype)), ("tiny", tiny)):
+                    with self.subTest(name=name, n=n, dtype=dtype):
+                        q = LINALG.qr(a.to("ocl"))[0].cpu().double()
+                        off = (q.mT @ q - torch.eye(n, dtype=torch.float64)).abs().max().item()
+                        self.assertLess(off, n * EPS[dtype])
+
 
 class Gradients(Case):
     def test_gradients(self) -> None:
