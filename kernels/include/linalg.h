@@ -12,8 +12,8 @@ typedef CTYPE(TYPE) T;
 #define SMALLEST_f64 DBL_MIN
 // Of smaller numbers what counts beside them may be too small to have all digits.
 #define LEAST (CAT(SMALLEST_, TYPE) / CAT(EPSILON_, TYPE) / CAT(EPSILON_, TYPE))
-// The unit to compute a reflector in, of a column's diagonal element and the largest one below: numbers of the
-// smallest exponents have no digits left for a reflection.
+// The unit to compute a reflector in, of a column's diagonal element and the largest one below: numbers of
+// the smallest exponents have no digits left for a reflection.
 #define UNIT_OF(alpha, largest) (fmax(fabs(alpha), largest) < LEAST ? fmax(fabs(alpha), largest) : (T)1)
 #if CPU_STYLE
 typedef CVEC(TYPE) T16;

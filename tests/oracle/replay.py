@@ -265,7 +265,21 @@ def _fused_backward(*args: Any) -> tuple[torch.Tensor, ...]:
     return inner @ key, shared(inner.mT @ tensors[0]), shared(weights.mT @ grad)
 
 
+def _svd(a: torch.Tensor, *options: Any) -> list[torch.Tensor]:
+    """What is unique of singular vectors: their products, as the kit compares them."""
+    full, vectors, driver = options
+    u, s, vh = (
+        t.cpu().double()
+        for t in torch.ops.aten._linalg_svd(a, full, vectors, driver=driver)  # noqa: SLF001
+    )
+    if not vectors:
+        return [u, s, vh, vh]
+    k = s.shape[-1]
+    return [u[..., :k] * s[..., None, :] @ vh[..., :k, :], s, u.mT @ u, vh @ vh.mT]
+
+
 SPECIAL = {
+    "_linalg_svd.U": _svd,
     "_scaled_dot_product_attention_math.out": _attention,
     "_scaled_dot_product_fused_attention_overrideable.out": _fused,
     "_scaled_dot_product_fused_attention_overrideable_backward.out": _fused_backward,

@@ -69,6 +69,9 @@ struct Case {
   std::vector<size_t> mutates;     // arguments that the operator updates in place
   std::optional<DType> out_dtype;  // other than inferred, of the first output
   int alias = -1;                  // argument whose memory the first output (a list: all) shares
+  // Where outputs are not unique (signs of singular vectors): makes of them what is, in float64.
+  // That is what references, tolerances and recorded results are about then.
+  std::vector<HostTensor> (*unique)(const std::vector<HostTensor>& outs) = nullptr;
 
   const Tolerance& tolerance_of(size_t output) const {
     return tolerance[output < tolerance.size() ? output : 0];

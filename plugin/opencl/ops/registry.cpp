@@ -60,6 +60,7 @@ constexpr FamilyFunction kFamilies[] = {
     cholesky_operators,
     lu_operators,
     qr_operators,
+    svd_operators,
     fft_operators,
     sampling_operators,
     distance_operators,

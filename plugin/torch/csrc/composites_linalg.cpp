@@ -209,52 +209,6 @@ Tensor ormqr(const Tensor& input, const Tensor& tau, const Tensor& other, bool l
   return column_major(left ? used.matmul(other) : other.matmul(used));
 }
 
-// ---- least squares of matrices of full rank, by QR: the driver "gels"
-
-std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> lstsq_out(const Tensor& a, const Tensor& b,
-                                                         std::optional<double>,
-                                                         std::optional<c10::string_view> driver,
-                                                         Tensor& solution, Tensor& residuals,
-                                                         Tensor& rank, Tensor& singular_values) {
-  TORCH_CHECK(a.dim() >= 2, "torch.linalg.lstsq: input must have at least 2 dimensions.");
-  TORCH_CHECK(b.dim() >= 1, "torch.linalg.lstsq: other must have at least 1 dimension.");
-  const int64_t difference = a.dim() - b.dim();
-  TORCH_CHECK(difference >= 0 && difference <= 1,
-              "torch.linalg.lstsq: input.dim() must be greater or equal to other.dim() and "
-              "(input.dim() - other.dim()) <= 1");
-  const bool vector = at::native::linalg_solve_is_vector_rhs(a, b);
-  const Tensor right = vector ? b.unsqueeze(-1) : b;
-  TORCH_CHECK(a.size(-2) == right.size(-2),
-              vector ? "torch.linalg.lstsq: input.size(-2) should match other.size(-1)"
-                     : "torch.linalg.lstsq: input.size(-2) should match other.size(-2)");
-  TORCH_CHECK(
-      b.scalar_type() == a.scalar_type(),
-      "torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's "
-      "dtype ",
-      a.scalar_type(), " and other's dtype ", b.scalar_type());
-  TORCH_CHECK_NOT_IMPLEMENTED(!driver.has_value() || *driver == "gels",
-                              "ocl: linalg_lstsq: the driver ", *driver,
-                              " needs singular values, which ocl does not compute yet");
-  const int64_t m = a.size(-2);
-  const int64_t n = a.size(-1);
-  const auto [q, r] = at::linalg_qr(m >= n ? a : a.mT(), "reduced");
-  Tensor x;
-  if (m >= n) {
-    x = at::linalg_solve_triangular(r, q.mT().matmul(right), true);
-  } else {  // the shortest of the solutions
-    x = q.matmul(at::linalg_solve_triangular(r.mT(), right, false));
-  }
-  Tensor rest = at::empty({0}, a.options());
-  if (m > n && n == 0) rest = at::zeros_like(right).sum(-2);
-  if (m > n && n > 0)
-    rest = (a.dim() == 2 ? at::addmm(right, a, x, 1, -1) : right - a.matmul(x)).square_().sum(-2);
-  deliver(solution, vector ? x.squeeze(-1) : x);
-  deliver(residuals, rest);
-  deliver(rank, at::empty({0}, a.options().dtype(at::kLong)));
-  deliver(singular_values, at::empty({0}, a.options()));
-  return {solution, residuals, rank, singular_values};
-}
-
 // ---- the exponential: a Taylor polynomial of the scaled matrix, squared as often as it was halved
 
 // The powers 0 to 18 by seven products: three blocks of six powers. The largest norms at which that
@@ -358,7 +312,6 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("linalg_householder_product.out", TORCH_FN(householder_product_out));
   m.impl("ormqr", TORCH_FN(ormqr));
   register_out<ormqr>(m, "ormqr.out");
-  m.impl("linalg_lstsq.out", TORCH_FN(lstsq_out));
   m.impl("linalg_matrix_exp", TORCH_FN(matrix_exp));
 }
 

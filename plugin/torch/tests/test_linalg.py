@@ -254,8 +254,7 @@ class Stability(Case):
 class Gradients(Case):
     def test_gradients(self) -> None:
         torch.manual_seed(8)
-        # ATen has no derivative of geqrf, lacks some of QR's modes, and needs singular values for
-        # that of lstsq.
+        # ATen has no derivative of geqrf, and lacks some of QR's modes.
         skipped = {
             "geqrf",
             "householder_product",
@@ -263,8 +262,6 @@ class Gradients(Case):
             "ormqr right",
             "qr complete",
             "qr r",
-            "lstsq",
-            "lstsq wide",
         }
         for n in (1, 6, 36):
             inputs = [

@@ -57,6 +57,7 @@ Specs linalg_lu_factor_ex(const Args& args);
 Specs linalg_lu_solve(const Args& args);
 Specs linalg_qr(const Args& args);
 Specs linalg_solve_triangular(const Args& args);
+Specs linalg_svd(const Args& args);
 Specs lu_unpack(const Args& args);
 
 // loss.cpp

@@ -124,4 +124,19 @@ Specs linalg_qr(const Args& args) {
           column_major(a.dtype(), joined(batch, {k, n}))};
 }
 
+Specs linalg_svd(const Args& args) {
+  const auto a = matrix(args, 0);
+  check(args.is_none(Arg::driver), "{}: there is no driver '{}', leave it out",
+        args.schema().full_name(), args.is_none(Arg::driver) ? "" : args.string(Arg::driver));
+  const bool full = args.boolean(Arg::full_matrices);
+  const int64_t m = a.size(-2);
+  const int64_t n = a.size(-1);
+  const int64_t k = std::min(m, n);
+  const Dims batch = batch_of(a);
+  const TensorSpec s = spec(a.dtype(), joined(batch, {k}));
+  if (!args.boolean(Arg::compute_uv)) return {no_output(a.dtype()), s, no_output(a.dtype())};
+  return {column_major(a.dtype(), joined(batch, {m, full ? m : k})), s,
+          column_major(a.dtype(), joined(batch, {full ? n : k, n}))};
+}
+
 }  // namespace ocltensor::infer

@@ -110,6 +110,80 @@ void make_reflectors(Case& c, DType dtype, Draw& draw, const Sizes& s) {
   c.set("tau", draw.tensor(dtype, joined(s.batch, {k}), {1, 1.5, 0, false, false}));
 }
 
+// ---- singular values: vectors are unique up to signs, and up to rotations where values repeat
+
+// Columns that repeat, a matrix of zeros, values that are all 1, columns of very different sizes,
+// or as it was.
+void make_special(HostTensor& t, Draw& draw, const Sizes& s) {
+  if (s.m * s.n == 0) return;
+  const int64_t kind = draw.rng.range(0, 7);
+  const int64_t different = draw.rng.range(1, s.n);
+  for (int64_t i = 0; i < t.numel(); ++i) {
+    const int64_t row = i / s.n % s.m, column = i % s.n;
+    if (kind == 0 && column >= different) t.set(i, t.real(i - column + column % different));
+    if (kind == 1) t.set(i, 0);
+    if (kind == 2) t.set(i, (row + different) % std::max(s.m, s.n) == column ? -1 : 0);
+    if (kind == 3) t.set(i, t.real(i) * std::pow(10.0, -static_cast<double>(column * 5 % 12)));
+  }
+}
+
+// A matrix of a batch, or its transpose.
+struct Factor {
+  const HostTensor& values;
+  int64_t first, row, column;
+  double at(int64_t i, int64_t j) const { return values.real(first + i * row + j * column); }
+};
+// out (m x n) = a diag(scaled) b
+template <typename Scaled>
+void multiply(HostTensor& out, int64_t first, int64_t m, int64_t n, int64_t k, const Factor& a,
+              const Factor& b, Scaled scaled) {
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; ++j) {
+      double sum = 0;
+      for (int64_t l = 0; l < k; ++l) sum += a.at(i, l) * scaled(l) * b.at(l, j);
+      out.set(first + i * n + j, sum);
+    }
+}
+
+// Of U, S and V^H: U S V^H, S, U^H U and V^H V.
+std::vector<HostTensor> unique_of_svd(const std::vector<HostTensor>& outs) {
+  const HostTensor &u = outs[0], &s = outs[1], &vh = outs[2];
+  const HostTensor none(DType::Float64, {0});
+  if (u.sizes.size() < 2) return {none, s.to(DType::Float64), none, none};
+  Dims batch = s.sizes;
+  const int64_t k = batch.back();
+  batch.pop_back();
+  const int64_t m = u.sizes[batch.size()], left = u.sizes.back();
+  const int64_t right = vh.sizes[batch.size()], n = vh.sizes.back();
+  HostTensor product(DType::Float64, joined(batch, {m, n}));
+  HostTensor u_product(DType::Float64, joined(batch, {left, left}));
+  HostTensor v_product(DType::Float64, joined(batch, {right, right}));
+  const auto one = [](int64_t) { return 1.0; };
+  for (int64_t i = 0; i < numel(batch); ++i) {
+    const Factor us{u, i * m * left, left, 1}, turned_u{u, i * m * left, 1, left};
+    const Factor vs{vh, i * right * n, n, 1}, turned_v{vh, i * right * n, 1, n};
+    multiply(product, i * m * n, m, n, k, us, vs, [&](int64_t l) { return s.real(i * k + l); });
+    multiply(u_product, i * left * left, left, left, m, turned_u, us, one);
+    multiply(v_product, i * right * right, right, right, n, vs, turned_v, one);
+  }
+  return {product, s.to(DType::Float64), u_product, v_product};
+}
+
+void make_svd(Case& c, DType dtype, Draw& draw, const Sizes& s) {
+  HostTensor a = draw.values(dtype, joined(s.batch, {s.m, s.n}), {-3, 3, 0, false, false});
+  make_special(a, draw, s);
+  c.set("A", draw.place(std::move(a)));
+  c.set("full_matrices", Scalar(draw.rng.chance(0.4)));
+  c.set("compute_uv", Scalar(draw.rng.chance(0.8)));
+  c.unique = unique_of_svd;
+  // The product is off by some eps of the Frobenius norm, which is up to sqrt(m n) times the
+  // largest element; the others by as much of the largest singular value, and of 1.
+  Tolerance others = factor_of(std::max(s.m, s.n));
+  others.why = "backward stable";
+  const auto elements = static_cast<double>(s.m * s.n + 1);
+  c.tolerance = {{Scale::Largest, 8, elements, 1, nullptr, others.why}, others, others, others};
+}
+
 Case make(const Operator& op, DType dtype, Draw& draw) {
   Case c = make_case(op, dtype);
   const Sizes s = choose(draw);
@@ -137,6 +211,8 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
     c.set("unpack_data", Scalar(draw.rng.chance(0.8)));
     c.set("unpack_pivots", Scalar(draw.rng.chance(0.8)));
     c.tolerance = {exact()};
+  } else if (name == "_linalg_svd") {
+    make_svd(c, dtype, draw, s);
   } else if (name == "linalg_householder_product") {
     make_reflectors(c, dtype, draw, s);
   } else {

@@ -103,7 +103,8 @@ struct PanelProblem {
   std::array<const TensorView*, 2> vectors;
   const Defines& defines;
   const LinalgParams& params;
-  int64_t columns = 0;  // that are worked on by themselves; 0: a matrix is one piece of work
+  int64_t columns = 0;  // that are worked on by themselves; 0: a matrix is `pieces` of work
+  int64_t pieces = 1;
 };
 void run_panels(const OpCall& call, const PanelProblem& problem);
 const AlgorithmFamily& linalg_algorithms();
@@ -115,8 +116,18 @@ void factor_lu(const OpCall& call, const Stack& a, TensorView pivots, TensorView
 void solve_lu(const OpCall& call, const Stack& lu, TensorView pivots, const Stack& b,
               bool transposed);
 
+// ---- qr.cpp
+// a = Q R in place: R, and the reflectors below the diagonal. tau [count, k] is contiguous.
+void factor_qr(const OpCall& call, const Stack& a, const Dims& batch, TensorView tau);
+// What Q is applied to: columns that are the identity's need less work.
+enum class Right : uint8_t { Identity, Any };
+// b = Q b, of the k reflectors below the diagonal of a; b is packed.
+void apply_q(const OpCall& call, const Stack& a, const Stack& b, const Dims& batch, TensorView tau,
+             Right right);
+
 std::span<const OpEntry> cholesky_operators();
 std::span<const OpEntry> lu_operators();
 std::span<const OpEntry> qr_operators();
+std::span<const OpEntry> svd_operators();
 
 }  // namespace ocltensor::opencl

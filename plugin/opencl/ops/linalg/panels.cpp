@@ -17,7 +17,7 @@ void run(const OpCall& call, const PanelProblem& p, const Source& source, const 
   if (p.other != nullptr) bind(launch, *p.other);
   for (const TensorView* vector : p.vectors)
     if (vector != nullptr) bind(launch, *vector);
-  const int64_t pieces = p.columns == 0 ? 1 : divide_up(p.columns, together);
+  const int64_t pieces = p.columns == 0 ? p.pieces : divide_up(p.columns, together);
   const auto count = static_cast<size_t>(p.panel.count * pieces);
   const auto group = static_cast<size_t>(items);
   launch.value(p.params).run({count * group, 1, 1}, {group, 1, 1});
@@ -60,7 +60,7 @@ using Algorithms = AlgorithmList<PanelProblem, PanelTraits>;
 std::span<const OpEntry> operators() {
   static const auto& entries = *new auto([] {
     std::vector<OpEntry> list;
-    for (const auto& part : {cholesky_operators(), lu_operators(), qr_operators()})
+    for (const auto& part : {cholesky_operators(), lu_operators(), qr_operators(), svd_operators()})
       list.insert(list.end(), part.begin(), part.end());
     return list;
   }());

@@ -76,7 +76,15 @@ constexpr PanelKernel kQr{kernel_sources::linalg_qr_cpu, kernel_sources::linalg_
 constexpr PanelKernel kMakeQ{kernel_sources::linalg_qr_cpu, kernel_sources::linalg_qr_gpu,
                              "make_q"};
 
-// a = Q R in place: R, and the reflectors below the diagonal. tau [count, k] is contiguous.
+void apply_small_q(const OpCall& call, const Stack& a, const Stack& b, TensorView tau) {
+  LinalgParams p = params_of(a, b);
+  p.steps = tau.size(-1);
+  p.vector_batch = p.steps;
+  run_panels(call, {kMakeQ, a, &b, {&tau}, {}, p});
+}
+
+}  // namespace
+
 void factor_qr(const OpCall& call, const Stack& a, const Dims& batch, TensorView tau) {
   const int64_t m = a.rows;
   const int64_t n = a.columns;
@@ -97,24 +105,20 @@ void factor_qr(const OpCall& call, const Stack& a, const Dims& batch, TensorView
   }
 }
 
-void make_small_q(const OpCall& call, const Stack& a, const Stack& q, TensorView tau) {
-  LinalgParams p = params_of(a, q);
-  p.steps = tau.size(-1);
-  p.vector_batch = p.steps;
-  run_panels(call, {kMakeQ, a, &q, {&tau}, {}, p});
-}
-
-// q (the identity before) = H0 H1 ..., from the reflectors below the diagonal of a.
-void make_q(const OpCall& call, const Stack& a, const Stack& q, const Dims& batch, TensorView tau) {
+void apply_q(const OpCall& call, const Stack& a, const Stack& b, const Dims& batch, TensorView tau,
+             Right right) {
   const int64_t k = tau.size(-1);
   if (k == 0) return;
-  if (q.columns <= kPanel) return make_small_q(call, a, q, tau);
-  Reflector reflector(call, a.dtype, batch, a.rows, q.columns, tau);
+  if (b.columns <= kPanel) return apply_small_q(call, a, b, tau);
+  Reflector reflector(call, a.dtype, batch, a.rows, b.columns, tau);
   for (int64_t j = (k - 1) / kPanel * kPanel; j >= 0; j -= kPanel) {
     reflector.gather(a.block(j, j, a.rows - j, std::min(kPanel, a.columns - j)), j);
-    reflector.apply(q.block(j, j, q.rows - j, q.columns - j), false);
+    const int64_t first = right == Right::Identity ? j : 0;
+    reflector.apply(b.block(j, first, b.rows - j, b.columns - first), false);
   }
 }
+
+namespace {
 
 void geqrf(OpCall& call) {
   check_outputs(call);
@@ -139,7 +143,7 @@ void householder_product(OpCall& call) {
   const Operand a(call, self, batch);
   Packed q(call, self.dtype(), batch, self.size(-2), self.size(-1));
   q.set_identity();
-  make_q(call, a.stack(), q.stack(), batch, tau.view());
+  apply_q(call, a.stack(), q.stack(), batch, tau.view(), Right::Identity);
   q.store(call.out(0));
 }
 
@@ -163,7 +167,7 @@ void qr(OpCall& call) {
   if (wants_q && q_out.numel() > 0) {
     Packed q(call, self.dtype(), batch, m, q_out.size(-1));
     q.set_identity();
-    make_q(call, a.stack(), q.stack(), batch, tau);
+    apply_q(call, a.stack(), q.stack(), batch, tau, Right::Identity);
     q.store(q_out);
   }
   if (r_out.numel() == 0) return;

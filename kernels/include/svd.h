@@ -1,0 +1,55 @@
+// What the kernels of one-sided Jacobi rotations share. TYPE is float or double.
+#ifndef OCLTENSOR_SVD_H
+#define OCLTENSOR_SVD_H
+#include "linalg.h"
+#define SWEEPS 30  // kSweeps of ops/linalg/svd.cpp
+
+#define EXPONENT_f32 126
+#define EXPONENT_f64 1022
+#define EXPONENT CAT(EXPONENT_, TYPE)
+
+// Rows whose cosine is below this count as orthogonal: it is what roundings leave.
+INLINE T limit_of(long columns) { return CAT(EPSILON_, TYPE) * (4 + sqrt((T)columns) / 2); }
+// So do rows of which the shorter one has no more than this in the direction of the other: the matrix's
+// largest element is 1 or more, so that this is below its roundings. Without that limit, roundings of
+// roundings would be made orthogonal where a matrix has a low rank.
+#define NEGLIGIBLE (CAT(EPSILON_, TYPE) / 16)
+
+typedef struct {
+  T sine, half_tangent;  // of the angle, and of half of it
+  bool needed;
+} Rotation;
+
+// The rotation x' = c x - s y, y' = s x + c y that makes rows of the squared lengths xx and yy and the
+// product xy orthogonal. With h = s / (1 + c) it is x' = x - s (y + h x), y' = y + s (x - h y), whose
+// roundings have no bias where c is near 1.
+INLINE Rotation rotation(T xx, T yy, T xy, T limit) {
+  Rotation r;
+  r.sine = r.half_tangent = 0;
+  r.needed = fabs(xy) > limit * sqrt(xx) * sqrt(yy) && fabs(xy) > NEGLIGIBLE * sqrt(fmax(xx, yy));
+  if (r.needed) {
+    const T z = (yy - xx) / (2 * xy);
+    const T tangent = copysign(1 / (fabs(z) + hypot((T)1, z)), z), cosine = rsqrt(1 + tangent * tangent);
+    r.sine = tangent * cosine;
+    r.half_tangent = r.sine / (1 + cosine);
+  }
+  return r;
+}
+
+// Blocks meet in rounds, like players of a tournament: the last one stays, the others move on. In the first
+// round the rows of each block meet each other, too.
+typedef struct {
+  long first, second;
+} Pair;
+INLINE Pair pair_of_blocks(const LinalgParams p, long k) {
+  const long moving = p.blocks - 1;
+  const long x = k == 0 ? moving : (p.round + k) % moving, y = (p.round + moving - k) % moving;
+  Pair pair;
+  pair.first = min(x, y);
+  pair.second = max(x, y);
+  return pair;
+}
+INLINE long row_of(const LinalgParams p, const Pair pair, long i) {
+  return i < p.block_rows ? pair.first * p.block_rows + i : (pair.second - 1) * p.block_rows + i;
+}
+#endif

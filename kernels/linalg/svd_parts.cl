@@ -1,0 +1,130 @@
+// Parts of singular value decompositions: sizes of columns, their order, columns in that order, signs. TYPE,
+// CPU_STYLE
+#if CPU_STYLE
+#define MASK i32
+#endif
+#include "svd.h"
+#include "range.h"
+
+// A work-item has a row or column; on GPUs 32 neighbours share one.
+#if CPU_STYLE
+#define ROW ((long)get_global_id(0))
+#define LANE 0
+#define SHARERS 1
+#else
+#define ROW ((long)get_global_id(0) / PANEL)
+#define LANE ((int)get_local_id(0))
+#define SHARERS PANEL
+#endif
+
+INLINE T larger(T x, T y) { return y > x || isnan(y) ? y : x; }
+
+// The largest |element| of each column of a, and its length. A column with NaN has NaN.
+GROUP __kernel void measure(__global const void *a_base, ulong a_offset, __global void *largest_base,
+                            ulong largest_offset, __global void *length_base, ulong length_offset,
+                            const LinalgParams p) {
+  const long m = ROW / p.columns, c = ROW - m * p.columns;
+  __global const T *a = AT_CONST(TYPE, a_base, a_offset) + m * p.a_batch + c * p.a_col;
+  T largest = 0, sum = 0;
+  for (long r = LANE; r < p.rows; r += SHARERS) largest = larger(largest, fabs(a[r * p.a_row]));
+#if !CPU_STYLE
+  __local T parts[PANEL];
+  parts[LANE] = largest;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int i = 0; i < PANEL; ++i) largest = larger(largest, parts[i]);
+  barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+  const T unit = largest == 0 ? 1 : largest;
+  for (long r = LANE; r < p.rows; r += SHARERS) {
+    const T x = a[r * p.a_row] / unit;
+    sum += x * x;
+  }
+#if !CPU_STYLE
+  parts[LANE] = sum;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int reach = PANEL / 2; reach > 0; reach /= 2) {
+    if (LANE < reach) parts[LANE] += parts[LANE + reach];
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  sum = parts[0];
+  if (LANE > 0) return;
+#endif
+  AT(TYPE, largest_base, largest_offset)[ROW] = largest;
+  AT(TYPE, length_base, length_offset)[ROW] = largest * sqrt(sum);
+}
+
+// The place of number i among those sorted from the largest down; equal ones keep their order, NaN comes
+// first.
+INLINE int place_of(__global const T *numbers, long count, long i) {
+  int place = 0;
+  const T own = numbers[i];
+  for (long j = 0; j < count; ++j) {
+    const T other = numbers[j];
+    const bool equal = other == own || (isnan(other) && isnan(own));
+    place += equal ? j < i : other > own || isnan(other);
+  }
+  return place;
+}
+
+// The places of columns by their largest elements, and for all columns of a matrix the power of two that
+// takes the largest to between 1 and 2; NaN where one is not finite. A work-item has a column.
+__kernel void sort_columns(__global const void *size_base, ulong size_offset, __global void *place_base,
+                           ulong place_offset, __global void *scale_base, ulong scale_offset,
+                           const LinalgParams p) {
+  const long i = get_global_id(0), m = i / p.columns;
+  if (m >= p.count) return;
+  __global const T *sizes = AT_CONST(TYPE, size_base, size_offset) + m * p.columns;
+  AT(i32, place_base, place_offset)[i] = place_of(sizes, p.columns, i - m * p.columns);
+  T largest = 0;
+  for (long c = 0; c < p.columns; ++c) largest = larger(largest, sizes[c]);
+  T scale = largest - largest;  // 0, or NaN
+  if (scale == 0) scale = largest == 0 ? (T)1 : ldexp((T)1, clamp(ilogb(largest), -EXPONENT, EXPONENT));
+  AT(TYPE, scale_base, scale_offset)[i] = scale;
+}
+
+// The lengths of columns in order, times the scale, are the singular values: NaN where the last sweep still
+// rotated.
+__kernel void sort_values(__global const void *size_base, ulong size_offset, __global void *place_base,
+                          ulong place_offset, __global const void *scale_base, ulong scale_offset,
+                          __global const void *state_base, ulong state_offset, __global void *value_base,
+                          ulong value_offset, const LinalgParams p) {
+  const long i = get_global_id(0), m = i / p.columns;
+  if (m >= p.count) return;
+  __global const T *sizes = AT_CONST(TYPE, size_base, size_offset) + m * p.columns;
+  const int place = place_of(sizes, p.columns, i - m * p.columns);
+  const bool failed = AT_CONST(i32, state_base, state_offset)[m * SWEEPS + SWEEPS - 1];
+  const T value = sizes[i - m * p.columns] * AT_CONST(TYPE, scale_base, scale_offset)[i];
+  AT(i32, place_base, place_offset)[i] = place;
+  AT(TYPE, value_base, value_offset)[m * p.columns + place] = failed ? (T)NAN : value;
+}
+
+// Column places[c] of b = column c of a, divided by divisors[c] (0 counts as 1); or back: column c of b =
+// column places[c] of a.
+GROUP __kernel void arrange(__global const void *a_base, ulong a_offset, __global void *b_base,
+                            ulong b_offset, __global const void *place_base, ulong place_offset,
+                            __global const void *divisor_base, ulong divisor_offset, int back,
+                            const LinalgParams p) {
+  const long m = ROW / p.rows, r = ROW - m * p.rows;
+  __global const T *a = AT_CONST(TYPE, a_base, a_offset) + m * p.a_batch + r * p.a_row;
+  __global T *b = AT(TYPE, b_base, b_offset) + m * p.b_batch + r * p.b_row;
+  __global const int *places = AT_CONST(i32, place_base, place_offset) + m * p.columns;
+  __global const T *divisors = AT_CONST(TYPE, divisor_base, divisor_offset) + m * p.columns;
+  for (long c = LANE; c < p.columns; c += SHARERS) {
+    if (back) {
+      b[c * p.b_col] = a[places[c] * p.a_col];
+    } else {
+      const T divisor = divisors[c];
+      b[places[c] * p.b_col] = a[c * p.a_col] / (divisor == 0 ? (T)1 : divisor);
+    }
+  }
+}
+
+// Changes the sign of the columns of b that have a negative number on a's diagonal.
+GROUP __kernel void change_signs(__global const void *a_base, ulong a_offset, __global void *b_base,
+                                 ulong b_offset, const LinalgParams p) {
+  const long m = ROW / p.rows, r = ROW - m * p.rows;
+  __global const T *a = AT_CONST(TYPE, a_base, a_offset) + m * p.a_batch;
+  __global T *b = AT(TYPE, b_base, b_offset) + m * p.b_batch + r * p.b_row;
+  for (long c = LANE; c < p.columns; c += SHARERS)
+    if (a[c * (p.a_row + p.a_col)] < 0) b[c * p.b_col] = -b[c * p.b_col];
+}

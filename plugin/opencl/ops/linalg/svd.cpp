@@ -1,0 +1,229 @@
+// Singular values by one-sided Jacobi rotations (Demmel and Veselic, "Jacobi's method is more
+// accurate than QR", 1992) of the rows of R, from the QR factorisation of the columns in the order
+// of their sizes, which halves the number of sweeps (Drmac and Veselic, "New fast and accurate
+// Jacobi SVD algorithm", 2008).
+#include "call/division.h"
+#include "kernel_sources.h"
+#include "linalg.h"
+#include "ops/copy/copy.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+constexpr int64_t kSweeps = 30;  // SWEEPS of svd.h; ten are usual
+constexpr int64_t kBlock = 16;   // rows
+
+constexpr PanelKernel kRotate{kernel_sources::linalg_svd_cpu, kernel_sources::linalg_svd_gpu,
+                              "rotate_rows"};
+
+// Numbers in scratch memory.
+class Numbers {
+ public:
+  Numbers(const OpCall& call, DType dtype, const Dims& sizes)
+      : memory_(call.scratch(static_cast<uint64_t>(numel(sizes) * size_of(dtype)))),
+        local_(memory_.address(), dtype, sizes) {}
+  TensorView view() const { return local_; }
+
+ private:
+  Scratch memory_;
+  LocalTensor local_;
+};
+
+// The decomposition of matrices of at least as many rows as columns, A = U S V^T. Columns of A are
+// sorted, A P = Q R; rotations J make the rows of R orthogonal, J R = S W^T, so that W has the
+// right singular vectors of R; R W = U' S has the left ones. Both are made orthonormal by QR, which
+// also completes them where singular values are 0. Then U = Q U' and V = P W.
+class Svd {
+ public:
+  Svd(const OpCall& call, TensorView source, TensorView values)
+      : call_(call),
+        batch_(batch_of(source)),
+        dtype_(source.dtype()),
+        count_(numel(batch_)),
+        m_(source.size(-2)),
+        n_(source.size(-1)),
+        values_(values),
+        a_(call, dtype_, batch_, m_, n_),
+        r_(call, dtype_, batch_, n_, n_),
+        tau_(call, dtype_, {count_, n_}),
+        largest_(call, dtype_, {count_, n_}),
+        lengths_(call, dtype_, {count_, n_}),
+        scales_(call, dtype_, {count_, n_}),
+        columns_(call, DType::Int32, {count_, n_}),
+        order_(call, DType::Int32, {count_, n_}),
+        state_(call, DType::Int32, {count_, kSweeps}) {
+    factor(source);
+    make_orthogonal();
+    sort_values();
+  }
+
+  void vectors(TensorView u_out, TensorView v_out) {
+    const Packed w = right_vectors();
+    copy_triangle(call_, a_.stack(), r_.stack(), false);
+    const Packed left(call_, dtype_, batch_, n_, n_);
+    multiply(call_, left.stack(), r_.stack(), w.stack(), false);
+    const Numbers tau(call_, dtype_, {count_, n_});
+    factor_qr(call_, left.stack(), batch_, tau.view());
+    Packed u(call_, dtype_, batch_, m_, u_out.size(-1));
+    u.set_identity();
+    const Stack part = u.stack().block(0, 0, n_, n_);
+    apply_q(call_, left.stack(), part, batch_, tau.view(), Right::Identity);
+    change_signs(left.stack(), part);
+    apply_q(call_, a_.stack(), u.stack(), batch_, tau_.view(), Right::Any);
+    u.store(u_out);
+    const Packed v(call_, dtype_, batch_, n_, n_);
+    arrange(w.stack().transposed(), v.stack().transposed(), columns_, scales_, true);
+    v.store(v_out);
+  }
+
+ private:
+  Launch launch(const char* function) const {
+    Defines d;
+    d.type("TYPE", dtype_);
+    return call_.launch(kernel_sources::linalg_svd_parts, function, d);
+  }
+
+  // The largest element and the length of each column.
+  void measure(const Stack& a) const {
+    Launch run = launch("measure");
+    bind(run, a);
+    bind(run, largest_.view());
+    bind(run, lengths_.view());
+    run.value(params_of(a, a));
+    run_rows(call_, run, a.count * a.columns);
+  }
+
+  // A work-item for each number of {count, n}.
+  void run_items(Launch& run) const {
+    const auto group = static_cast<size_t>(by_style<int64_t>(call_, 1, kPanel));
+    const auto items = static_cast<size_t>(count_ * n_);
+    run.value(params_of(r_.stack(), r_.stack()));
+    run.run({divide_up(items, group) * group, 1, 1}, {group, 1, 1});
+  }
+
+  void arrange(const Stack& a, const Stack& b, const Numbers& places, const Numbers& divisors,
+               bool back) const {
+    Launch run = launch("arrange");
+    bind(run, a);
+    bind(run, b);
+    bind(run, places.view());
+    bind(run, divisors.view());
+    run.value<int32_t>(back).value(params_of(a, b));
+    run_rows(call_, run, a.count * a.rows);
+  }
+
+  void change_signs(const Stack& a, const Stack& b) const {
+    Launch run = launch("change_signs");
+    bind(run, a);
+    bind(run, b);
+    run.value(params_of(a, b));
+    run_rows(call_, run, b.count * b.rows);
+  }
+
+  void factor(TensorView source) {
+    Packed loaded(call_, dtype_, batch_, m_, n_);
+    loaded.load(source);
+    measure(loaded.stack());
+    Launch run = launch("sort_columns");
+    bind(run, largest_.view());
+    bind(run, columns_.view());
+    bind(run, scales_.view());
+    run_items(run);
+    arrange(loaded.stack(), a_.stack(), columns_, scales_, false);
+    factor_qr(call_, a_.stack(), batch_, tau_.view());
+    copy_triangle(call_, a_.stack(), r_.stack(), false);
+  }
+
+  void rotate(LinalgParams p) const {
+    const TensorView state = state_.view();
+    run_panels(call_, {.kernel = kRotate,
+                       .panel = r_.stack(),
+                       .other = nullptr,
+                       .vectors = {&state},
+                       .defines = {},
+                       .params = p,
+                       .pieces = p.blocks / 2});
+  }
+
+  // Small matrices, and those of large batches, are pieces of work as a whole; others are cut into
+  // blocks of rows that meet in rounds. A sweep that finds nothing to do ends the later ones.
+  void make_orthogonal() const {
+    fill_tensor(call_, state_.view(), 0);
+    LinalgParams p = params_of(r_.stack(), r_.stack());
+    const bool whole = n_ <= 4 * kBlock || (count_ >= 64 && n_ <= 32 * kBlock);
+    p.blocks = whole ? 2 : 2 * divide_up(n_, 2 * kBlock);
+    p.block_rows = whole ? divide_up(n_, 2) : kBlock;
+    p.sweeps = whole ? kSweeps : 1;
+    for (; p.sweep < kSweeps; p.sweep += p.sweeps)
+      for (p.round = 0; p.round < p.blocks - 1; ++p.round) rotate(p);
+  }
+
+  void sort_values() const {
+    measure(r_.stack().transposed());
+    Launch run = launch("sort_values");
+    bind(run, lengths_.view());
+    bind(run, order_.view());
+    bind(run, scales_.view());
+    bind(run, state_.view());
+    bind(run, values_);
+    run_items(run);
+  }
+
+  // W: rows of what R became, of length 1, in the order of singular values.
+  Packed right_vectors() const {
+    const Packed rows(call_, dtype_, batch_, n_, n_);
+    arrange(r_.stack().transposed(), rows.stack(), order_, lengths_, false);
+    const Numbers tau(call_, dtype_, {count_, n_});
+    factor_qr(call_, rows.stack(), batch_, tau.view());
+    Packed w(call_, dtype_, batch_, n_, n_);
+    w.set_identity();
+    apply_q(call_, rows.stack(), w.stack(), batch_, tau.view(), Right::Identity);
+    return w;
+  }
+
+  const OpCall& call_;
+  Dims batch_;
+  DType dtype_;
+  int64_t count_, m_, n_;
+  TensorView values_;
+  Packed a_, r_;
+  Numbers tau_, largest_, lengths_, scales_, columns_, order_, state_;
+};
+
+void store_identity(const OpCall& call, TensorView out) {
+  Packed identity(call, out.dtype(), batch_of(out), out.size(-2), out.size(-1));
+  identity.set_identity();
+  identity.store(out);
+}
+
+void svd(OpCall& call) {
+  check_outputs(call);
+  const TensorView self = call.args().tensor(Arg::A);
+  const bool wants_vectors = call.args().boolean(Arg::compute_uv);
+  call.accept();
+  const bool wide = self.size(-2) < self.size(-1);
+  const LocalTensor turned_self = transposed(self);
+  const TensorView source = wide ? turned_self.view() : self;
+  if (numel(batch_of(self)) == 0) return;
+  if (self.numel() == 0) {
+    for (const size_t i : {0, 2})
+      if (wants_vectors && call.wants(i)) store_identity(call, call.out(i));
+    return;
+  }
+  ContiguousOutput values(call, call.out(1));
+  Svd decomposition(call, source, values.view());
+  values.finish();
+  if (!wants_vectors) return;
+  if (wide)
+    decomposition.vectors(transposed(call.out(2)), call.out(0));
+  else
+    decomposition.vectors(call.out(0), transposed(call.out(2)));
+}
+
+constexpr OpEntry kOperators[] = {{"_linalg_svd.U", svd}};
+
+}  // namespace
+
+std::span<const OpEntry> svd_operators() { return kOperators; }
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,129 @@
+// Singular values, with ATen's errors, and least squares.
+#include <ATen/native/LinearAlgebraUtils.h>
+
+#include <algorithm>
+
+#include "composite.h"
+#include "register_kernels.h"
+
+namespace torch_ocl {
+namespace {
+
+using at::Tensor;
+namespace ops = at::_ops;
+
+PluginOperator plugin_svd("_linalg_svd.U");
+
+// The plugin gives NaN for all singular values of a matrix where it found none. The numbers are
+// LAPACK's, from which ATen's text follows.
+void check_singular_values(const Tensor& a, const Tensor& values) {
+  if (values.numel() == 0) return;
+  const Tensor failed = values.select(-1, 0).isnan();
+  if (!failed.any().item<bool>()) return;
+  const Tensor finite = a.isfinite().flatten(-2).all(-1);
+  const Tensor info = (finite.to(at::kInt) * 5 - 4) * failed;  // 1: not converged, -4: not finite
+  at::_linalg_check_errors(info, "linalg.svd", a.dim() == 2);
+}
+
+std::tuple<Tensor&, Tensor&, Tensor&> svd_out(const Tensor& a, bool full, bool vectors,
+                                              std::optional<c10::string_view> driver, Tensor& u,
+                                              Tensor& s, Tensor& vh) {
+  TORCH_CHECK(!driver.has_value(),
+              "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with "
+              "cuSOLVER backend.");
+  Out<ops::_linalg_svd_U, plugin_svd>::call(a, full, vectors, driver, u, s, vh);
+  check_singular_values(a, s);
+  return {u, s, vh};
+}
+
+// ---- least squares
+
+struct Solution {
+  Tensor x, rank, singular_values;
+};
+
+// Of matrices of full rank, by QR: the driver "gels".
+Solution solve_by_qr(const Tensor& a, const Tensor& right) {
+  const bool tall = a.size(-2) >= a.size(-1);
+  const auto [q, r] = at::linalg_qr(tall ? a : a.mT(), "reduced");
+  const Tensor x = tall ? at::linalg_solve_triangular(r, q.mT().matmul(right), true)
+                        // the shortest of the solutions
+                        : q.matmul(at::linalg_solve_triangular(r.mT(), right, false));
+  return {x, at::empty({0}, a.options().dtype(at::kLong)), at::empty({0}, a.options())};
+}
+
+// The shortest solution for any rank; singular values up to `limit` of the largest count as 0.
+Solution solve_by_svd(const Tensor& a, const Tensor& right, double limit) {
+  const auto [u, s, vh] = at::_linalg_svd(a, false, true);
+  const Tensor largest = s.narrow(-1, 0, std::min<int64_t>(s.size(-1), 1));
+  const Tensor counts = s.gt(largest * limit);
+  const Tensor inverse = at::where(counts, s.reciprocal(), at::zeros({}, s.options()));
+  const Tensor x = vh.mT().matmul(inverse.unsqueeze(-1) * u.mT().matmul(right));
+  return {x, counts.sum(-1), s};
+}
+
+double default_limit(const Tensor& a) {
+  const double eps = a.scalar_type() == at::kDouble ? std::numeric_limits<double>::epsilon()
+                                                    : std::numeric_limits<float>::epsilon();
+  return eps * static_cast<double>(std::max(a.size(-2), a.size(-1)));
+}
+
+void check_lstsq(const Tensor& a, const Tensor& b, const Tensor& right, bool vector) {
+  TORCH_CHECK(a.size(-2) == right.size(-2),
+              vector ? "torch.linalg.lstsq: input.size(-2) should match other.size(-1)"
+                     : "torch.linalg.lstsq: input.size(-2) should match other.size(-2)");
+  TORCH_CHECK(
+      b.scalar_type() == a.scalar_type(),
+      "torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's "
+      "dtype ",
+      a.scalar_type(), " and other's dtype ", b.scalar_type());
+}
+
+// The squared lengths of what is left of the right-hand sides.
+Tensor residuals_of(const Tensor& a, const Tensor& x, const Tensor& right) {
+  if (a.size(-1) == 0) return at::zeros_like(right).sum(-2);
+  const Tensor rest = a.dim() == 2 ? at::addmm(right, a, x, 1, -1) : right - a.matmul(x);
+  return rest.square().sum(-2);
+}
+
+std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> lstsq_out(const Tensor& a, const Tensor& b,
+                                                         std::optional<double> limit,
+                                                         std::optional<c10::string_view> driver,
+                                                         Tensor& solution, Tensor& residuals,
+                                                         Tensor& rank, Tensor& singular_values) {
+  TORCH_CHECK(a.dim() >= 2, "torch.linalg.lstsq: input must have at least 2 dimensions.");
+  TORCH_CHECK(b.dim() >= 1, "torch.linalg.lstsq: other must have at least 1 dimension.");
+  const int64_t difference = a.dim() - b.dim();
+  TORCH_CHECK(difference >= 0 && difference <= 1,
+              "torch.linalg.lstsq: input.dim() must be greater or equal to other.dim() and "
+              "(input.dim() - other.dim()) <= 1");
+  const bool vector = at::native::linalg_solve_is_vector_rhs(a, b);
+  const Tensor right = vector ? b.unsqueeze(-1) : b;
+  check_lstsq(a, b, right, vector);
+  const std::string_view method = driver.value_or("gels");
+  const bool by_values = method == "gelss" || method == "gelsd";
+  TORCH_CHECK(
+      by_values || method == "gels" || method == "gelsy",
+      "torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)");
+  const Solution found = method == "gels"
+                             ? solve_by_qr(a, right)
+                             : solve_by_svd(a, right, limit.value_or(default_limit(a)));
+  const int64_t n = a.size(-1);
+  // As on the CPU: "gelsy" has none, and others need matrices of full rank.
+  const bool has_residuals =
+      a.size(-2) > n && (method == "gels" || (by_values && at::all(found.rank.eq(n)).item<bool>()));
+  deliver(solution, vector ? found.x.squeeze(-1) : found.x);
+  deliver(residuals, has_residuals ? residuals_of(a, found.x, right) : at::empty({0}, a.options()));
+  deliver(rank, found.rank);
+  deliver(singular_values, by_values ? found.singular_values : at::empty({0}, a.options()));
+  return {solution, residuals, rank, singular_values};
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("_linalg_svd.U", TORCH_FN(svd_out));
+  m.impl("linalg_lstsq.out", TORCH_FN(lstsq_out));
+}
+
+}  // namespace torch_ocl
