@@ -125,7 +125,7 @@ Specs linalg_qr(const Args& args) {
 }
 
 Specs linalg_svd(const Args& args) {
-  const auto a = matrix(args, 0);
+  const auto a = matrix(args, Arg::A);
   check(args.is_none(Arg::driver), "{}: there is no driver '{}', leave it out",
         args.schema().full_name(), args.is_none(Arg::driver) ? "" : args.string(Arg::driver));
   const bool full = args.boolean(Arg::full_matrices);
