@@ -103,6 +103,30 @@ def integer_steps(op: OpInfo, sample: SampleInput, got: Tensors, want: Tensors) 
     )
 
 
+def singular_vectors(op: OpInfo, sample: SampleInput, got: Tensors, want: Tensors) -> bool:
+    """Singular vectors have any sign, and turn where singular values are equal: they are
+    orthonormal, and make the matrix up. Errors of some eps times the root of the size and the
+    largest value."""
+    (u, s, v), matrix = (t.double() for t in got), sample.input.detach().double()
+    if any(a.shape != b.shape or a.dtype != b.dtype for a, b in zip(got, want)):
+        return False
+    if s.numel() == 0:
+        return same(got[1], want[1]) and orthonormal(u) and orthonormal(v)
+    bound = 8 * EPS * max(matrix.shape[-2:]) ** 0.5
+    if op.name == "linalg.svd":
+        v = v.mT
+    k = s.shape[-1]
+    product = (u[..., :k] * s[..., None, :]) @ v[..., :k].mT
+    limit = bound * want[1].double().amax()
+    near = ((s - want[1]).abs() <= limit).all() and ((product - matrix).abs() <= limit).all()
+    return bool(near) and orthonormal(u, bound) and orthonormal(v, bound)
+
+
+def orthonormal(columns: torch.Tensor, bound: float = 0.0) -> bool:
+    identity = torch.eye(columns.shape[-1], dtype=columns.dtype)
+    return bool(((columns.mT @ columns - identity).abs() <= bound).all())
+
+
 RULES = {
     "sort": order,
     "argsort": order,
@@ -112,6 +136,8 @@ RULES = {
     "median": one_of_equals,
     "nanmedian": one_of_equals,
     "linspace": integer_steps,
+    "svd": singular_vectors,
+    "linalg.svd": singular_vectors,
 }
 
 

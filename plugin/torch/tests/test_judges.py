@@ -49,6 +49,23 @@ class Judges(unittest.TestCase):
             judged("topk", self.source, (2,), [torch.tensor([3, 2]), index(0, 3)], want)
         )
 
+    def test_singular_vectors(self) -> None:
+        matrix = torch.tensor([[2.0, 1], [0, 1], [1, 1]])
+        want = list(torch.linalg.svd(matrix, full_matrices=False))
+        signs = torch.tensor([-1.0, 1])
+        u, s, vh = want
+        turned = [u * signs, s, signs[:, None] * vh]
+        for name, got in (("linalg.svd", turned), ("svd", [*turned[:2], turned[2].mT])):
+            others = want if name == "linalg.svd" else [u, s, vh.mT]
+            self.assertTrue(judged(name, matrix, (), got, others))
+            for wrong in (
+                [u * signs, s, others[2]],
+                [got[0], s * (1 + 1e-4), got[2]],
+                [got[0] * 1.001, s / 1.001, got[2]],
+                [got[0], s.flip(0), got[2]],
+            ):
+                self.assertFalse(judged(name, matrix, (), wrong, others))
+
     def test_one_of_equals(self) -> None:
         want = [torch.tensor(3), torch.tensor(0)]
         for name, args in (("kthvalue", (3,)), ("mode", ())):
