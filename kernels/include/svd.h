@@ -28,8 +28,8 @@ INLINE Rotation rotation(T xx, T yy, T xy, T limit) {
   r.sine = r.half_tangent = 0;
   r.needed = fabs(xy) > limit * sqrt(xx) * sqrt(yy) && fabs(xy) > NEGLIGIBLE * sqrt(fmax(xx, yy));
   if (r.needed) {
-    const T z = (yy - xx) / (2 * xy);
-    const T tangent = copysign(1 / (fabs(z) + hypot((T)1, z)), z), cosine = rsqrt(1 + tangent * tangent);
+    const T z = (yy - xx) / (2 * xy);  // at most 8 / eps times the longer row: its square is finite
+    const T tangent = copysign(1 / (fabs(z) + sqrt(1 + z * z)), z), cosine = rsqrt(1 + tangent * tangent);
     r.sine = tangent * cosine;
     r.half_tangent = r.sine / (1 + cosine);
   }
