@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "composite.h"
+#include "fallback.h"
 #include "register_kernels.h"
 
 namespace torch_ocl {
@@ -36,6 +37,27 @@ std::tuple<Tensor&, Tensor&, Tensor&> svd_out(const Tensor& a, bool full, bool v
   return {u, s, vh};
 }
 
+double default_limit(const Tensor& a) {
+  const double eps = a.scalar_type() == at::kDouble ? std::numeric_limits<double>::epsilon()
+                                                    : std::numeric_limits<float>::epsilon();
+  return eps * static_cast<double>(std::max(a.size(-2), a.size(-1)));
+}
+
+// ATen makes its tolerances float64, a number for each matrix of a batch: where the device does not
+// compute with those, they are of the matrices' own type.
+Tensor pinv(const Tensor& a, const std::optional<Tensor>& atol, const std::optional<Tensor>& rtol,
+            bool hermitian) {
+  if (a.dim() < 2 || a.scalar_type() == at::kDouble || !lacks_float64(a))
+    return at::native::linalg_pinv(a, atol, rtol, hermitian);
+  const auto own = [&](const std::optional<Tensor>& tolerance, double otherwise) {
+    return tolerance ? tolerance->to(a.scalar_type()) : at::full({}, otherwise, a.options());
+  };
+  const Tensor absolute = own(atol, 0);
+  Tensor relative = own(rtol, default_limit(a));
+  if (atol && !rtol) relative = at::where(absolute > 0, at::zeros_like(relative), relative);
+  return at::native::linalg_pinv(a, absolute, relative, hermitian);
+}
+
 // ---- least squares
 
 struct Solution {
@@ -60,12 +82,6 @@ Solution solve_by_svd(const Tensor& a, const Tensor& right, double limit) {
   const Tensor inverse = at::where(counts, s.reciprocal(), at::zeros({}, s.options()));
   const Tensor x = vh.mT().matmul(inverse.unsqueeze(-1) * u.mT().matmul(right));
   return {x, counts.sum(-1), s};
-}
-
-double default_limit(const Tensor& a) {
-  const double eps = a.scalar_type() == at::kDouble ? std::numeric_limits<double>::epsilon()
-                                                    : std::numeric_limits<float>::epsilon();
-  return eps * static_cast<double>(std::max(a.size(-2), a.size(-1)));
 }
 
 void check_lstsq(const Tensor& a, const Tensor& b, const Tensor& right, bool vector) {
@@ -124,6 +140,7 @@ std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> lstsq_out(const Tensor& a, const 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_linalg_svd.U", TORCH_FN(svd_out));
   m.impl("linalg_lstsq.out", TORCH_FN(lstsq_out));
+  m.impl("linalg_pinv.atol_rtol_tensor", TORCH_FN(pinv));
 }
 
 }  // namespace torch_ocl

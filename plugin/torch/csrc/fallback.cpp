@@ -56,14 +56,6 @@ void refuse_mixed_devices(const c10::OperatorHandle& op, const torch::jit::Stack
   }
 }
 
-bool lacks_float64(const at::Tensor& tensor) {
-  if (tensor.device().type() != kOcl) return false;
-  tb_device_properties properties{};
-  properties.struct_size = sizeof properties;
-  call_api("device properties", api().device->properties, tensor.device().index(), &properties);
-  return (properties.features & TB_FEATURE_FP64) == 0;
-}
-
 // PyTorch itself computes with single numbers of float64: GradScaler with its scale, what compares
 // means. Where the device has no float64 the host does that, whatever the switch says.
 bool is_float64_number(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
@@ -97,6 +89,14 @@ void boxed_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 }
 
 }  // namespace
+
+bool lacks_float64(const at::Tensor& tensor) {
+  if (tensor.device().type() != kOcl) return false;
+  tb_device_properties properties{};
+  properties.struct_size = sizeof properties;
+  call_api("device properties", api().device->properties, tensor.device().index(), &properties);
+  return (properties.features & TB_FEATURE_FP64) == 0;
+}
 
 std::vector<std::pair<std::string, uint64_t>> fallback_counts() {
   std::lock_guard lock(counts().mutex);

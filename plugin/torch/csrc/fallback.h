@@ -1,5 +1,7 @@
-// Counting of operators that ran on the CPU instead of the device.
+// Operators that run on the CPU instead of the device: how many did, and where float64 makes them.
 #pragma once
+
+#include <ATen/core/Tensor.h>
 
 #include <cstdint>
 #include <string>
@@ -10,5 +12,8 @@ namespace torch_ocl {
 
 // Operator names with overload, and how often each fell back since the process began.
 std::vector<std::pair<std::string, uint64_t>> fallback_counts();
+
+// Is it on a device that stores float64, but does not compute with it?
+bool lacks_float64(const at::Tensor& tensor);
 
 }  // namespace torch_ocl

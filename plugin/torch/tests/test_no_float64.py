@@ -302,6 +302,22 @@ class NoFloat64(unittest.TestCase):
         # Two matrix products and a mean of eight: a handful of float32 roundings a step.
         torch.testing.assert_close(ours.weight.cpu(), model.weight, rtol=1e-5, atol=1e-6)
 
+    def test_pseudo_inverses_of_a_batch(self) -> None:
+        # ATen's tolerances are float64, a number for each matrix.
+        torch.manual_seed(3)
+        q = torch.linalg.qr(torch.randn(3, 7, 7))[0][..., :4]
+        p = torch.linalg.qr(torch.randn(3, 5, 5))[0][..., :4]
+        a = q * torch.tensor([3.0, 2.0, 1.0, 0.01]) @ p.mT  # singular values far from equal
+        a[1] = q[1, :, :2] @ p[1, :, :2].mT  # rank 2
+        # Values up to 100 of a condition of 300: 4 * 300 * eps * 100 where the smallest counts.
+        for given in ({}, {"rtol": 0.1}, {"atol": torch.tensor(0.5)}):
+            with self.subTest(given=given):
+                there = {k: v.to("ocl") if torch.is_tensor(v) else v for k, v in given.items()}
+                ours = torch.linalg.pinv(a.to("ocl"), **there).cpu()
+                torch.testing.assert_close(
+                    ours, torch.linalg.pinv(a, **given), rtol=1e-4, atol=2e-2 if not given else 1e-5
+                )
+
     def test_training_of_a_network(self) -> None:
         net = torch.nn.Sequential(
             torch.nn.Conv2d(3, 8, 3),
