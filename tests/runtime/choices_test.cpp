@@ -203,6 +203,7 @@ TEST(Choices, SayWhatRanAndWhyNotTheOthers) {
 }
 
 TEST(Choices, OfEveryFamilyAreTested) {
+  (void)ramp({1});  // loads the plugin, whose families these are
   std::set<std::string> tested = kElsewhere;
   for (const Row& row : kRows) EXPECT_TRUE(tested.insert(row.family).second) << row.family;
   std::set<std::string> families;
