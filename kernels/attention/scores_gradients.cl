@@ -46,7 +46,7 @@ __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) __kernel void deltas(
 #define PART_ARGUMENTS                                                   \
   __global void *weight_bf16_parts_base, ulong weight_bf16_parts_offset, \
       __global void *grad_bf16_parts_base,                               \
-      ulong grad_bf16_parts_offset, __global const void *stop_base, ulong stop_offset, uint stop,
+      ulong grad_bf16_parts_offset, __global const void *word_base, ulong word_offset, uint stop,
 #else
 #define PART_ARGUMENTS
 #endif
@@ -63,7 +63,7 @@ __kernel void gradients(__global void *score_base, ulong score_offset, __global 
   const long r0 = get_group_id(0), r1 = r0 + 1, j0 = get_local_id(0), step = get_local_size(0);
 #endif
 #if BF16_PARTS
-  const bool by_bf16_parts = *(__global const uint *)((__global const char *)stop_base + stop_offset) != stop;
+  const bool by_bf16_parts = *(__global const uint *)((__global const char *)word_base + word_offset) != stop;
   const long line = (p.keys + 7) / 8 * 8;
   const ulong bf16_part = (ulong)(p.rows * line);
 #define KEEP(j, weight, gradient)                                         \

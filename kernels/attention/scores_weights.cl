@@ -64,8 +64,8 @@ ONE_ITEM __kernel void weights(__global void *score_base, ulong score_offset, __
 #if BF16_PARTS
 #include "bf16_parts.h"
 #define PART_ARGUMENTS                                                                   \
-  __global void *bf16_part_base, ulong bf16_part_offset, __global const void *stop_base, \
-      ulong stop_offset, uint stop,
+  __global void *bf16_part_base, ulong bf16_part_offset, __global const void *word_base, \
+      ulong word_offset, uint stop,
 #else
 #define PART_ARGUMENTS
 #endif
@@ -118,7 +118,7 @@ __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) __kernel void weights(
 #define KEPT(j)
 #endif
 #if BF16_PARTS
-  if (*(__global const uint *)((__global const char *)stop_base + stop_offset) != stop) {
+  if (*(__global const uint *)((__global const char *)word_base + word_offset) != stop) {
     const int line = (keys + 7) / 8 * 8;
     const ulong bf16_part = (ulong)p.rows * ((p.keys + 7) / 8 * 8);
     __global ushort *to = (__global ushort *)((__global char *)bf16_part_base + bf16_part_offset)

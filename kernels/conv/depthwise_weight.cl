@@ -114,11 +114,11 @@ __kernel void depthwise_weight(__global void *weight_base, ulong weight_offset, 
 
 // weight = the sums of all parts. Grid: pairs * taps.
 __kernel void depthwise_weight_sum(__global void *weight_base, ulong weight_offset,
-                                   __global const void *parts_base, ulong parts_offset, const uint pairs,
+                                   __global const void *sums_base, ulong sums_offset, const uint pairs,
                                    const uint parts, const ConvParams p) {
   const uint taps = (uint)(p.window[1] * p.window[2]), i = get_global_id(0), pair = i / taps;
   if (pair >= pairs) return;
-  __global const acc_t *from = (__global const acc_t *)((__global const char *)parts_base + parts_offset) + i;
+  __global const acc_t *from = (__global const acc_t *)((__global const char *)sums_base + sums_offset) + i;
   acc_t sum = 0;
   for (uint part = 0; part < parts; ++part) sum += from[(long)part * pairs * taps];
   store_weight(weight_base, weight_offset, pair, i - pair * taps, sum, p);

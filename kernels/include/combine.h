@@ -1,8 +1,14 @@
 // How sources join a target element of type A (T to compute in): COMBINE is one of the functions below.
+// SCALED is what joins: with HAS_ALPHA the source times `alpha`.
 #ifndef OCLTENSOR_COMBINE_H
 #define OCLTENSOR_COMBINE_H
 #include "self_comparison.h"
 typedef CTYPE(A) T;
+#if HAS_ALPHA
+#define SCALED(v) (T)(alpha * (v))
+#else
+#define SCALED(v) (v)
+#endif
 INLINE T combine_replace(T a, T b) { return b; }
 INLINE T combine_sum(T a, T b) { return TO(A, a + b); }
 INLINE T combine_product(T a, T b) { return TO(A, a * b); }

@@ -3,6 +3,7 @@
 //   COMPUTE      suffix of the type that it computes in
 //   TEST         defined where the formula is a comparison or logical: it then gives 0 or non-zero
 //   KIND_A ..    how an operand comes: 0 repeated, 1 contiguous, 2 strided, 3 a number (absent operands too)
+//   MAXIMUM      the largest number of a type, for formulas
 //   LANES        defined where the formula only exists for scalars
 //   LANES_IF_LARGE  the same, but only for vectors with an element of magnitude 2^15 and more
 #include "types.h"

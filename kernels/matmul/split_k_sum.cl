@@ -8,12 +8,12 @@
 
 #define DEPTH 8  // pieces in flight
 
-__kernel void matmul_sum_pieces(__global void *c_base, ulong c_offset, __global const void *pieces_base,
-                                ulong pieces_offset, __global const void *s_base, ulong s_offset,
-                                __global const void *stop_base, ulong stop_offset, uint stop, int pieces,
+__kernel void matmul_sum_pieces(__global void *c_base, ulong c_offset, __global const void *sums_base,
+                                ulong sums_offset, __global const void *s_base, ulong s_offset,
+                                __global const void *word_base, ulong word_offset, uint stop, int pieces,
                                 const MatmulParams p) {
 #if GUARDED
-  if (*(__global const uint *)((__global const char *)stop_base + stop_offset) == stop) return;
+  if (*(__global const uint *)((__global const char *)word_base + word_offset) == stop) return;
 #endif
   const long n = get_global_id(0) / LANES, m = get_global_id(1), z = get_global_id(2);
 #if LANES == 1
@@ -22,7 +22,7 @@ __kernel void matmul_sum_pieces(__global void *c_base, ulong c_offset, __global 
   const int lane = get_local_id(0) % LANES;
   const long size = p.m * p.n, step = size * get_global_size(2);
   __global const acc_t *from =
-      (__global const acc_t *)((__global const char *)pieces_base + pieces_offset) + z * size + m * p.n + n;
+      (__global const acc_t *)((__global const char *)sums_base + sums_offset) + z * size + m * p.n + n;
   acc_t sum = 0;
   int i = lane;
   for (; i + (DEPTH - 1) * LANES < pieces; i += DEPTH * LANES) {

@@ -17,11 +17,9 @@ def has_launcher(kernel: pathlib.PurePath, plugin: pathlib.Path) -> bool:
     words = kernel.stem.split("_")
     stems = ("_".join(words[:n]) for n in range(len(words), 0, -1))
     files = (launchers / kernel.parent / f"{stem}.cpp" for stem in stems)
-    identifier = re.sub(r"\W", "_", str(kernel.with_suffix("")))
-    return any(
-        f.is_file() and re.search(rf"\bkernel_sources::{identifier}\b", f.read_text())
-        for f in files
-    )
+    used = rf"\bkernels::{'::'.join(kernel.with_suffix('').parts)}\b"
+    used += rf"|\bkernel_sources::{re.sub(r'[^a-zA-Z0-9]', '_', str(kernel.with_suffix('')))}\b"
+    return any(f.is_file() and re.search(used, f.read_text()) for f in files)
 
 
 def main() -> None:

@@ -23,14 +23,14 @@
 __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 __kernel void conv_hopper(__global void *out_base, ulong out_offset, __global const void *map_base,
                           ulong map_offset, __global const void *lines_base, ulong lines_offset,
-                          __global const void *bias_base, ulong bias_offset, __global const void *stop_base,
-                          ulong stop_offset, uint stop, __global void *maps_base, ulong maps_offset,
+                          __global const void *bias_base, ulong bias_offset, __global const void *word_base,
+                          ulong word_offset, uint stop, __global void *maps_base, ulong maps_offset,
                           const ConvHopperParams p) {
   __local uchar tiles[STAGES * STAGE_BYTES] __attribute__((aligned(1024)));
   __local uint words[2 * MAP_WORDS] __attribute__((aligned(128)));
   __local ulong bars[2 * STAGES] __attribute__((aligned(16)));
 #if BF16_PARTS > 1
-  if (*(__global const uint *)((__global const char *)stop_base + stop_offset) == stop) return;
+  if (*(__global const uint *)((__global const char *)word_base + word_offset) == stop) return;
 #endif
   const int m = p.m, n = p.n, steps = p.steps;
   const int m_tiles = (m + BM - 1) / BM, n_tiles = (n + BN - 1) / BN, count = m_tiles * n_tiles * p.pieces;

@@ -42,9 +42,9 @@ INLINE void put8(__global void *bf16_parts, ulong at, ulong bf16_part_size, numb
   *(__global float4 *)((__global float *)bf16_parts + at + 4) = (float4)(v[4], v[5], v[6], v[7]);
 #endif
 }
-INLINE void report(bool refused, __global void *stop_base, ulong stop_offset, uint stop) {
+INLINE void report(bool refused, __global void *word_base, ulong word_offset, uint stop) {
 #if BF16_PARTS > 1
-  if (refused) *(__global uint *)((__global char *)stop_base + stop_offset) = stop;
+  if (refused) *(__global uint *)((__global char *)word_base + word_offset) = stop;
 #endif
 }
 // A pixel: where its row begins, and its place in there.
@@ -77,7 +77,7 @@ INLINE number number_at(__global const number *map, Pixel at, int c, const ConvS
 __attribute__((reqd_work_group_size(256, 1, 1)))
 __kernel void stage_map(__global void *bf16_parts_base, ulong bf16_parts_offset,
     __global const void *map_base,
-                        ulong map_offset, __global void *stop_base, ulong stop_offset, uint stop,
+                        ulong map_offset, __global void *word_base, ulong word_offset, uint stop,
                         const ConvStageParams p) {
   __global const number *map = (__global const number *)((__global const char *)map_base + map_offset);
   __global void *bf16_parts = (__global char *)bf16_parts_base + bf16_parts_offset;
@@ -135,7 +135,7 @@ __kernel void stage_map(__global void *bf16_parts_base, ulong bf16_parts_offset,
       put8(bf16_parts, (ulong)pixel * p.padded + channel, (ulong)p.pixels * p.padded, v);
     }
   }
-  report(refused, stop_base, stop_offset, stop);
+  report(refused, word_base, word_offset, stop);
 }
 
 // A weight. A work-group has 32 lines (row, tap) x 64 inner numbers; grid: tiles of lines x 256, tiles of
@@ -144,7 +144,7 @@ __kernel void stage_map(__global void *bf16_parts_base, ulong bf16_parts_offset,
 __attribute__((reqd_work_group_size(256, 1, 1)))
 __kernel void stage_weight(__global void *bf16_parts_base, ulong bf16_parts_offset,
     __global const void *weight_base,
-                           ulong weight_offset, __global void *stop_base, ulong stop_offset, uint stop,
+                           ulong weight_offset, __global void *word_base, ulong word_offset, uint stop,
                            const ConvStageWeightParams p) {
   __global const number *weight =
       (__global const number *)((__global const char *)weight_base + weight_offset);
@@ -175,5 +175,5 @@ __kernel void stage_weight(__global void *bf16_parts_base, ulong bf16_parts_offs
 #endif
     put8(bf16_parts, (ulong)line * p.padded + inner, (ulong)p.lines * p.padded, v);
   }
-  report(refused, stop_base, stop_offset, stop);
+  report(refused, word_base, word_offset, stop);
 }

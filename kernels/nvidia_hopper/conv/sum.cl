@@ -15,9 +15,9 @@ INLINE float sum_of_pieces(__global const float *from, const ConvSumParams p) {
   for (; i < p.pieces; ++i) sum += from[i * p.piece];
   return sum;
 }
-INLINE bool is_stopped(__global const void *stop_base, ulong stop_offset, uint stop) {
+INLINE bool is_stopped(__global const void *word_base, ulong word_offset, uint stop) {
 #if GUARDED
-  return *(__global const uint *)((__global const char *)stop_base + stop_offset) == stop;
+  return *(__global const uint *)((__global const char *)word_base + word_offset) == stop;
 #else
   return false;
 #endif
@@ -26,8 +26,8 @@ INLINE bool is_stopped(__global const void *stop_base, ulong stop_offset, uint s
 // A map. Grid: what lies near (positions or channels), the other one, images.
 __kernel void sum_map(__global void *out_base, ulong out_offset, __global const void *pieces_base,
                       ulong pieces_offset, __global const void *bias_base, ulong bias_offset,
-                      __global const void *stop_base, ulong stop_offset, uint stop, const ConvSumParams p) {
-  if (is_stopped(stop_base, stop_offset, stop)) return;
+                      __global const void *word_base, ulong word_offset, uint stop, const ConvSumParams p) {
+  if (is_stopped(word_base, word_offset, stop)) return;
   const int channel = get_global_id(p.channels_last ? 0 : 1),
             position = get_global_id(p.channels_last ? 1 : 0);
   const long image = get_global_id(2);
@@ -47,9 +47,9 @@ __kernel void sum_map(__global void *out_base, ulong out_offset, __global const 
 // A gradient of weights. Grid: taps x channels of a row, rows.
 __kernel void sum_weight(__global void *out_base, ulong out_offset, __global const void *pieces_base,
                          ulong pieces_offset, __global const void *bias_base, ulong bias_offset,
-                         __global const void *stop_base, ulong stop_offset, uint stop,
+                         __global const void *word_base, ulong word_offset, uint stop,
                          const ConvSumParams p) {
-  if (is_stopped(stop_base, stop_offset, stop)) return;
+  if (is_stopped(word_base, word_offset, stop)) return;
   const int at = get_global_id(0), taps = p.positions;
   if (at >= taps * p.channels) return;
   const long row = get_global_id(1);

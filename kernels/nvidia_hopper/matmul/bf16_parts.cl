@@ -11,7 +11,7 @@ __kernel void split_operands(__global void *a_bf16_parts_base, ulong a_bf16_part
                              __global void *b_bf16_parts_base, ulong b_bf16_parts_offset,
                                  __global const void *a_base,
                              ulong a_offset, __global const void *b_base, ulong b_offset,
-                             __global void *stop_base, ulong stop_offset, uint stop,
+                             __global void *word_base, ulong word_offset, uint stop,
                                  const Bf16PartsParams p) {
   ulong i = get_global_id(0);
   const bool second = i >= p.a.pieces;
@@ -36,6 +36,6 @@ __kernel void split_operands(__global void *a_bf16_parts_base, ulong a_bf16_part
   }
   bool refused = false;
   UNROLL for (int e = 0; e < 8; ++e) refused |= is_refused(v[e]);
-  if (refused) *(__global uint *)((__global char *)stop_base + stop_offset) = stop;
+  if (refused) *(__global uint *)((__global char *)word_base + word_offset) = stop;
   store_bf16_parts_8(to + (ulong)line * o.padded + first, o.bf16_part, v);
 }

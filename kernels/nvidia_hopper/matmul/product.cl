@@ -21,15 +21,15 @@
 __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 __kernel void matmul_hopper(__global void *c_base, ulong c_offset, __global const void *a_base,
                             ulong a_offset, __global const void *b_base, ulong b_offset,
-                            __global const void *s_base, ulong s_offset, __global const void *stop_base,
-                            ulong stop_offset, uint stop, __global void *maps_base, ulong maps_offset,
+                            __global const void *s_base, ulong s_offset, __global const void *word_base,
+                            ulong word_offset, uint stop, __global void *maps_base, ulong maps_offset,
                             int matrices, int pieces, int piece_steps, int a_matrices, int b_matrices,
                             const MatmulParams p) {
   __local uchar tiles[STAGES * STAGE_BYTES] __attribute__((aligned(1024)));
   __local uint words[2 * MAP_WORDS] __attribute__((aligned(128)));
   __local ulong bars[2 * STAGES] __attribute__((aligned(16)));
 #if BF16_PARTS == 3
-  if (*(__global const uint *)((__global const char *)stop_base + stop_offset) == stop) return;
+  if (*(__global const uint *)((__global const char *)word_base + word_offset) == stop) return;
 #endif
   const int m = p.m, n = p.n;
   const int m_tiles = (m + BM - 1) / BM, n_tiles = (n + BN - 1) / BN, steps = ((int)p.k + BK - 1) / BK;

@@ -10,7 +10,7 @@
 #include "call/policy.h"
 #include "runtime/device/device.h"
 #include "runtime/memory/memory.h"
-#include "runtime/queue/kernel.h"
+#include "runtime/queue/kernel_of.h"
 #include "runtime/queue/stream.h"
 
 namespace ocltensor::opencl {
@@ -33,6 +33,9 @@ class Scratch {
   ~Scratch();
   tb_address address() const { return address_; }
   uint64_t bytes() const { return bytes_; }
+  operator MemoryRange() const {  // NOLINT: implicit on purpose
+    return {address_, 0, static_cast<int64_t>(bytes_)};
+  }
 
  private:
   Stream* stream_;
@@ -64,7 +67,8 @@ class LocalTensor {
   LocalTensor& operator=(const LocalTensor&) = delete;
   DType dtype() const { return from_abi(raw_.dtype); }
   TensorView view() const { return TensorView(raw_); }
-  operator TensorView() const { return view(); }  // NOLINT: implicit on purpose
+  operator TensorView() const { return view(); }   // NOLINT: implicit on purpose
+  operator MemoryRange() const { return view(); }  // NOLINT: implicit on purpose
 
  private:
   Dims sizes_, strides_;
@@ -105,6 +109,19 @@ class OpCall {
   TensorView resize_out(size_t i, std::span<const int64_t> sizes);
 
   Scratch scratch(uint64_t bytes) const { return Scratch(stream_, bytes); }
+  // A kernel with its arguments, to be run: launch(kernels::copy::create::eye, defines, {.out =
+  // ...}).
+  template <typename Arguments>
+  Launch launch(const KernelOf<Arguments>& kernel, const Defines& defines,
+                const std::type_identity_t<Arguments>& arguments) const {
+    Launch launch(stream_, find_kernel(stream_, kernel.source, kernel.function, defines));
+    arguments.bind(launch);
+    return launch;
+  }
+  // With which a kernel reports a wrong value of this operator.
+  FaultSite fault(FaultKind kind, int64_t dim = 0) const {
+    return {policy_.check_values ? fault_site(op_, kind, dim) : 0};
+  }
   Launch launch(const Source& source, const char* function, const Defines& defines) const {
     return Launch(stream_, find_kernel(stream_, source, function, defines));
   }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "attention_hopper_params.h"
+#include "kernels/defines.h"
 #include "ops/attention/fused.h"
 
 namespace ocltensor::opencl::nvidia_hopper {
@@ -18,7 +19,10 @@ struct HopperVariant {
   int64_t tile_rows() const { return 64 * warpgroups; }
   Defines defines() const {
     Defines d;
-    d.type("TYPE", type).set("DEPTH", depth).set("WARPGROUPS", warpgroups).set("CAUSAL", causal);
+    d.type(define::TYPE, type)
+        .set(define::DEPTH, depth)
+        .set(define::WARPGROUPS, warpgroups)
+        .set(define::CAUSAL, causal);
     return d;
   }
 };

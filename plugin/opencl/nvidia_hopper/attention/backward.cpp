@@ -6,7 +6,7 @@
 #include "attention.h"
 #include "call/divide_up.h"
 #include "call/proofs.h"
-#include "kernel_sources.h"
+#include "kernels/nvidia_hopper/attention.h"
 #include "nvidia_hopper/provider.h"
 
 namespace ocltensor::opencl::nvidia_hopper {
@@ -22,8 +22,11 @@ Defines pass_defines(const HopperBackward& b, int64_t pass) {
   const bool small = b.panel == 128 && pass == 0;  // two results leave fewer registers
   const int64_t stages = b.panel == 128 && pass == 1 ? 2 : 3;
   Defines d;
-  d.set("PASS", pass).type("TYPE", b.type).set("DEPTH", b.panel).set("BN", small ? 64 : 128);
-  return d.set("STAGES", stages).set("CAUSAL", b.causal);
+  d.set(define::PASS, pass)
+      .type(define::TYPE, b.type)
+      .set(define::DEPTH, b.panel)
+      .set(define::BN, small ? 64 : 128);
+  return d.set(define::STAGES, stages).set(define::CAUSAL, b.causal);
 }
 
 int64_t padded_rows(const HopperBackward& b) { return divide_up(b.queries, kTileRows) * kTileRows; }
@@ -38,7 +41,7 @@ void make_statistics(const OpCall& call, const HopperBackward& b, tb_address row
   const AttentionHopperRowsParams params{b.out_strides, b.grad_strides, b.heads,
                                          b.queries,     padded_rows(b), b.depth};
   Launch launch = call.launch(kernel_sources::nvidia_hopper_attention_backward_rows,
-                              "attention_hopper_rows", Defines().type("TYPE", b.type));
+                              "attention_hopper_rows", Defines().type(define::TYPE, b.type));
   launch.memory(rows, 0, 1).memory(b.sums, 0, 1).memory(b.out, 0, 1).memory(b.grad, 0, 1);
   launch.bytes(&params, sizeof params);
   launch.run(

@@ -6,7 +6,7 @@
 #include "attention.h"
 #include "call/divide_up.h"
 #include "call/proofs.h"
-#include "kernel_sources.h"
+#include "kernels/nvidia_hopper/attention.h"
 #include "nvidia_hopper/provider.h"
 
 namespace ocltensor::opencl::nvidia_hopper {

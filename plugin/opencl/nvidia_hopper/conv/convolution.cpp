@@ -6,7 +6,7 @@
 
 #include "call/divide_up.h"
 #include "call/proofs.h"
-#include "kernel_sources.h"
+#include "kernels/nvidia_hopper/conv.h"
 #include "nvidia_hopper/provider.h"
 #include "ops/copy/copy.h"
 

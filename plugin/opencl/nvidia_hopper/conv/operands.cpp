@@ -2,7 +2,7 @@
 // (operands.cl).
 #include "call/divide_up.h"
 #include "convolution.h"
-#include "kernel_sources.h"
+#include "kernels/nvidia_hopper/conv.h"
 #include "nvidia_hopper/provider.h"
 
 namespace ocltensor::opencl::nvidia_hopper {
@@ -90,10 +90,10 @@ ConvHopperMap stage(const OpCall& call, const ConvHopperProblem& p, Kind kind, c
                                .fold_delta = i32(fold.delta),
                                .fold_width = i32(fold.width)};
   Defines d;
-  d.type("TYPE", p.dtype).set("BF16_PARTS", bf16_parts_of(kind));
+  d.type(define::TYPE, p.dtype).set(define::BF16_PARTS, bf16_parts_of(kind));
   const int64_t wide = line <= kTileChannels / 2 ? kTileChannels / 2 : kTileChannels;
-  d.set("NEAR", v.fold == nullptr && v.strides[1] == 1).set("FOLD", v.fold != nullptr);
-  d.set("WIDE", wide);
+  d.set(define::NEAR, v.fold == nullptr && v.strides[1] == 1).set(define::FOLD, v.fold != nullptr);
+  d.set(define::WIDE, wide);
   Launch launch = call.launch(kernel_sources::nvidia_hopper_conv_operands, "stage_map", d);
   launch.memory(bf16_parts.address(), 0, static_cast<int64_t>(bf16_parts.bytes()));
   launch.memory(v.address, 0, 1);
@@ -190,11 +190,11 @@ ConvHopperLines staged_weight(const OpCall& call, const ConvHopperProblem& p, Ki
                                      .padded = static_cast<tk_i32>(line),
                                      .fold_inner = static_cast<tk_i32>(v.fold_inner)};
   Defines d;
-  d.type("TYPE", p.dtype)
-      .set("BF16_PARTS", bf16_parts_of(kind))
-      .set("NEAR", false)
-      .set("FOLD", false)
-      .set("WIDE", kTileChannels);
+  d.type(define::TYPE, p.dtype)
+      .set(define::BF16_PARTS, bf16_parts_of(kind))
+      .set(define::NEAR, false)
+      .set(define::FOLD, false)
+      .set(define::WIDE, kTileChannels);
   Launch launch = call.launch(kernel_sources::nvidia_hopper_conv_operands, "stage_weight", d);
   launch.memory(bf16_parts.address(), 0, static_cast<int64_t>(bf16_parts.bytes()));
   launch.memory(v.address, 0, 1);

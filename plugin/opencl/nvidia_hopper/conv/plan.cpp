@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "call/divide_up.h"
+#include "kernels/defines.h"
 
 namespace ocltensor::opencl::nvidia_hopper {
 namespace {
@@ -72,9 +73,9 @@ Defines ConvHopperVariant::defines() const {
   constexpr DType kTypes[] = {DType::Float16, DType::BFloat16, DType::Float32, DType::Float32,
                               DType::Float32};
   Defines d;
-  d.type("TYPE", kTypes[static_cast<int>(kind)]).set("BF16_PARTS", bf16_parts_of(kind));
-  d.set("TF32", kind == Kind::Tf32).set("BN", columns).set("STAGES", stages());
-  return d.set("WEIGHT", weight).set("PARTIAL", partial);
+  d.type(define::TYPE, kTypes[static_cast<int>(kind)]).set(define::BF16_PARTS, bf16_parts_of(kind));
+  d.set(define::TF32, kind == Kind::Tf32).set(define::BN, columns).set(define::STAGES, stages());
+  return d.set(define::WEIGHT, weight).set(define::PARTIAL, partial);
 }
 
 // The box of window begins may end up to stride - 1 elements behind the last one.

@@ -1,7 +1,7 @@
 // Results of products of convolutions on Hopper's matrix units, and sums of pieces (sum.cl).
 #include "call/divide_up.h"
 #include "convolution.h"
-#include "kernel_sources.h"
+#include "kernels/nvidia_hopper/conv.h"
 
 namespace ocltensor::opencl::nvidia_hopper {
 namespace {
@@ -87,7 +87,7 @@ void ConvHopperResult::finish(const OpCall& call, const Guard& guard) const {
   params.channels_last = channels_last_;
   params.has_bias = !weight && problem_.bias.has_value();
   Defines d;
-  d.type("TYPE", problem_.dtype).set("GUARDED", guard.word != 0);
+  d.type(define::TYPE, problem_.dtype).set(define::GUARDED, guard.word != 0);
   Launch launch =
       call.launch(kernel_sources::nvidia_hopper_conv_sum, weight ? "sum_weight" : "sum_map", d);
   launch.memory(begin(), 0, size_of(problem_.dtype));

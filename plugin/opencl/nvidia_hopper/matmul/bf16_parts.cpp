@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bf16_parts_params.h"
-#include "kernel_sources.h"
+#include "kernels/nvidia_hopper/matmul.h"
 #include "nvidia_hopper/provider.h"
 #include "product.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "call/proofs.h"
-#include "kernel_sources.h"
+#include "kernels/nvidia_hopper/matmul.h"
 #include "nvidia_hopper/provider.h"
 #include "ops/matmul/split_k_sum.h"
 

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "kernels/defines.h"
 #include "ops/matmul/guard.h"
 #include "ops/matmul/matmul.h"
 #include "tiles.h"
@@ -34,10 +35,13 @@ struct HopperProduct {
   Defines defines() const {
     constexpr DType kTypes[] = {DType::Float16, DType::BFloat16, DType::Float32, DType::Float32};
     Defines d;
-    d.type("TYPE", kTypes[static_cast<int>(kind)]).set("BF16_PARTS", bf16_parts() ? 3 : 1);
-    d.set("TF32", kind == HopperKind::Tf32).set("BN", columns).set("STAGES", stages());
-    d.set("A_ALONG_K", a_along_k).set("B_ALONG_K", b_along_k);
-    return d.set("HAS_S", self && pieces == 1).set("PARTIAL", pieces > 1);
+    d.type(define::TYPE, kTypes[static_cast<int>(kind)])
+        .set(define::BF16_PARTS, bf16_parts() ? 3 : 1);
+    d.set(define::TF32, kind == HopperKind::Tf32)
+        .set(define::BN, columns)
+        .set(define::STAGES, stages());
+    d.set(define::A_ALONG_K, a_along_k).set(define::B_ALONG_K, b_along_k);
+    return d.set(define::HAS_S, self && pieces == 1).set(define::PARTIAL, pieces > 1);
   }
   size_t index() const {
     const int64_t size = columns == 64 ? 0 : columns == 128 ? 1 : 2;

@@ -5,7 +5,7 @@
 #include "call/division.h"
 #include "flash_params.h"
 #include "fused.h"
-#include "kernel_sources.h"
+#include "kernels/attention.h"
 #include "ops/reduce/reduction.h"
 
 namespace ocltensor::opencl {
@@ -108,7 +108,7 @@ Scratch make_panels(const OpCall& call, TensorView tensor) {
   const int64_t elements = heads * panels * tensor.size(3) * kPanel;
   Scratch memory(call.scratch(static_cast<uint64_t>(elements) * sizeof(float)));
   Launch launch = call.launch(kernel_sources::attention_flash_pack, "flash_pack",
-                              Defines().type("TYPE", tensor.dtype()));
+                              Defines().type(define::TYPE, tensor.dtype()));
   launch.memory(memory.address(), 0, static_cast<int64_t>(memory.bytes()));
   bind(launch, tensor);
   const FlashPackParams p{{tensor.stride(0), tensor.stride(1), tensor.stride(2)},
@@ -142,12 +142,12 @@ FlashParams params_of(const FusedProblem& p) {
 Defines defines_of(const FusedProblem& p) {
   const auto& mask = p.block.mask;
   Defines d;
-  d.set("FAST_EXP", 1)
-      .set("DROPOUT", p.block.dropout > 0)
-      .set("MASK", !mask                          ? 0
-                   : mask->dtype() == DType::Bool ? 1
-                                                  : 2)
-      .type("M", mask ? mask->dtype() : DType::UInt8);
+  d.set(define::FAST_EXP, 1)
+      .set(define::DROPOUT, p.block.dropout > 0)
+      .set(define::MASK, !mask                          ? 0
+                         : mask->dtype() == DType::Bool ? 1
+                                                        : 2)
+      .type(define::M, mask ? mask->dtype() : DType::UInt8);
   return d;
 }
 
@@ -185,7 +185,7 @@ void run_forward(const OpCall& call, const FusedProblem& p) {
   while (f.rows > kTile && heads * divide_up(p.queries, f.rows) < 4 * call.caps().compute_units)
     f.rows /= 2;
   Launch launch = call.launch(kernel_sources::attention_flash_forward, "flash_forward",
-                              defines_of(p).set("SUMS", p.outs[1].wanted()));
+                              defines_of(p).set(define::SUMS, p.outs[1].wanted()));
   out.bind(launch);
   if (p.outs[1].wanted())
     bind(launch, sums.view());

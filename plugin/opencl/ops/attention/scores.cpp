@@ -6,7 +6,7 @@
 
 #include "call/divide_up.h"
 #include "call/division.h"
-#include "kernel_sources.h"
+#include "kernels/attention.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -17,18 +17,19 @@ constexpr int64_t kLanesOfSum = 16;  // that share a row of a product
 
 Defines defines_of(const ScoreBlock& block) {
   Defines d;
-  d.type("COMPUTE", block.type)
-      .set("DROPOUT", block.dropout > 0)
-      .set("MASK", !block.mask                          ? 0
-                   : block.mask->dtype() == DType::Bool ? 1
-                                                        : 2);
-  d.type("M", block.mask ? block.mask->dtype() : DType::UInt8);
+  d.type(define::COMPUTE, block.type)
+      .set(define::DROPOUT, block.dropout > 0)
+      .set(define::MASK, !block.mask                          ? 0
+                         : block.mask->dtype() == DType::Bool ? 1
+                                                              : 2);
+  d.type(define::M, block.mask ? block.mask->dtype() : DType::UInt8);
   return d;
 }
 
 // Of kernels/attention/scores_gradients.cl.
 Defines with_groups(const OpCall& call, Defines d) {
-  if (by_style(call, false, true)) d.set("GROUP_SIZE", kGroup).set("LANES", kLanesOfSum);
+  if (by_style(call, false, true))
+    d.set(define::GROUP_SIZE, kGroup).set(define::LANES, kLanesOfSum);
   return d;
 }
 
@@ -120,14 +121,16 @@ void softmax_scores(const OpCall& call, const ScoreBlock& block, tb_address sums
                     const ScoreBf16Parts& bf16_parts) {
   AttentionParams p = block_params(block);
   Defines d = defines_of(block);
-  d.set("SUMS", sums != 0).set("BF16_PARTS", bf16_parts.weights != 0);
+  d.set(define::SUMS, sums != 0).set(define::BF16_PARTS, bf16_parts.weights != 0);
   Division division = divide_block(call, p);
   if (by_style(call, false, true)) {
     const Sharing sharing = Sharing::of(call, p.keys);
-    d.set("GROUP_SIZE", sharing.group).set("LANES", sharing.lanes).set("HELD", sharing.held);
+    d.set(define::GROUP_SIZE, sharing.group)
+        .set(define::LANES, sharing.lanes)
+        .set(define::HELD, sharing.held);
     division = groups_of_rows(p.rows, sharing.lanes, sharing.group);
   } else if (block.type == DType::Float32) {
-    d.set("FAST_EXP", 1);
+    d.set(define::FAST_EXP, 1);
   }
   p.per_item = division.per_item;
   Launch launch = call.launch(kernel_sources::attention_scores_weights, "weights", d);
@@ -148,7 +151,7 @@ void differentiate_scores(const OpCall& call, const ScoreBlock& block, tb_addres
   p.per_item = division.per_item;
   const int64_t queries = numel(block.batch) * p.all_queries;
   Defines d = defines_of(block);
-  d.set("BF16_PARTS", bf16_parts.weights != 0);
+  d.set(define::BF16_PARTS, bf16_parts.weights != 0);
   Launch launch =
       call.launch(kernel_sources::attention_scores_gradients, "gradients", with_groups(call, d));
   bind_numbers(launch, block.address, p.rows * p.keys, block.type);
@@ -167,11 +170,11 @@ void differentiate_scores(const OpCall& call, const ScoreBlock& block, tb_addres
 void row_products(const OpCall& call, DType type, tb_address deltas, tb_address a, tb_address b,
                   int64_t rows, int64_t width) {
   Defines d;
-  d.type("COMPUTE", type)
-      .set("DROPOUT", int64_t{0})
-      .set("MASK", int64_t{0})
-      .set("BF16_PARTS", int64_t{0});
-  d.type("M", DType::UInt8);
+  d.type(define::COMPUTE, type)
+      .set(define::DROPOUT, int64_t{0})
+      .set(define::MASK, int64_t{0})
+      .set(define::BF16_PARTS, int64_t{0});
+  d.type(define::M, DType::UInt8);
   const Division division =
       by_style(call, divide(call.caps(), rows, 16), groups_of_rows(rows, kLanesOfSum, kGroup));
   Launch launch =

@@ -7,7 +7,7 @@
 #include "call/divide_up.h"
 #include "call/division.h"
 #include "conv.h"
-#include "kernel_sources.h"
+#include "kernels/conv.h"
 #include "ops/copy/copy.h"
 #include "ops/matmul/matmul.h"
 
@@ -111,8 +111,8 @@ void move_columns(const OpCall& call, const ConvProblem& p, const Scratch& colum
   const Shape s(p);
   const bool back = p.direction == ConvDirection::Data;
   Defines d;
-  d.type("TYPE", p.dtype).set("FLOATING", 1).type("COLUMNS", s.type);
-  d.set("HAS_BIAS", back && p.bias.has_value());
+  d.type(define::TYPE, p.dtype).set(define::FLOATING, 1).type(define::COLUMNS, s.type);
+  d.set(define::HAS_BIAS, back && p.bias.has_value());
   Launch launch =
       call.launch(kernel_sources::conv_columns, back ? "from_columns" : "to_columns", d);
   if (back) bind_big(launch, p);

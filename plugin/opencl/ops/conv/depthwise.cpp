@@ -6,7 +6,7 @@
 
 #include "call/divide_up.h"
 #include "conv.h"
-#include "kernel_sources.h"
+#include "kernels/conv.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -35,9 +35,9 @@ int64_t rows_of(const OpCall& call, const ConvProblem& p, int64_t window, int64_
 Defines defines(const ConvProblem& p, int64_t window, int64_t rows, bool channels_last) {
   const ConvParams& g = p.params;
   Defines d;
-  d.type("TYPE", p.dtype).set("FLOATING", 1).set("WIDE", 1);
-  d.set("WINDOW", window).set("ROWS", rows).set("CHANNELS_LAST", channels_last);
-  if (window > 0) d.set("STRIDE", g.stride[1]);
+  d.type(define::TYPE, p.dtype).set(define::FLOATING, 1).set(define::WIDE, 1);
+  d.set(define::WINDOW, window).set(define::ROWS, rows).set(define::CHANNELS_LAST, channels_last);
+  if (window > 0) d.set(define::STRIDE, g.stride[1]);
   return d;
 }
 
@@ -51,10 +51,10 @@ void run_maps(const OpCall& call, const ConvProblem& p) {
   const int64_t rows = rows_of(call, p, window, height, columns);
   const auto& strides = forward ? g.small_strides : g.big_strides;
   Defines d = defines(p, window, rows, strides[1] == 1 && strides[4] != 1);
-  d.set("HAS_BIAS", p.bias.has_value());
+  d.set(define::HAS_BIAS, p.bias.has_value());
   if (window > 0 && !forward) {
     const int64_t shift = g.padding[1] - window + 1;
-    d.set("PHASE", (shift % g.stride[1] + g.stride[1]) % g.stride[1]);
+    d.set(define::PHASE, (shift % g.stride[1] + g.stride[1]) % g.stride[1]);
   }
   Launch launch = forward
                       ? call.launch(kernel_sources::conv_depthwise_forward, "depthwise_forward", d)
@@ -102,7 +102,7 @@ void run_weight(const OpCall& call, const ConvProblem& p) {
   const int64_t strips = g.batch * divide_up(g.out[1], rows) * g.out[2];
   const Parts parts = cut(call, pairs * grid_taps, strips);
   Defines d = defines(p, window, rows, false);
-  d.set("PARTIAL", parts.count > 1);
+  d.set(define::PARTIAL, parts.count > 1);
   std::optional<Scratch> sums;
   const int64_t bytes = parts.count * pairs * taps * (p.dtype == DType::Float64 ? 8 : 4);
   if (parts.count > 1) sums.emplace(call.scratch(static_cast<uint64_t>(bytes)));

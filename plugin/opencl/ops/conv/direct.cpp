@@ -1,7 +1,7 @@
 // Direct convolution for CPU drivers, forward and data. The data direction is forward over flipped
 // weights, one launch for every remainder of its position by the stride, so that no zero is
 // multiplied.
-#include "kernel_sources.h"
+#include "kernels/conv.h"
 #include "rows.h"
 
 namespace ocltensor::opencl {
@@ -138,7 +138,7 @@ void run_part(const OpCall& call, const ConvProblem& p, const Part& part, const 
   const Scratch sums = call.scratch(
       waits ? static_cast<uint64_t>(runs * q.blocks * g.groups * q.per_item * kTileBytes) : 0);
   Defines d;
-  d.type("TYPE", p.dtype);
+  d.type(define::TYPE, p.dtype);
   Launch launch = call.launch(kernel_sources::conv_direct, "conv_direct", d);
   forward ? bind_small(launch, p) : bind_big(launch, p);
   map.bind(launch);

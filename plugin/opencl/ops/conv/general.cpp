@@ -5,7 +5,7 @@
 #include "call/divide_up.h"
 #include "call/division.h"
 #include "conv.h"
-#include "kernel_sources.h"
+#include "kernels/conv.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -18,12 +18,12 @@ void run_general(const OpCall& call, const ConvProblem& p, const Guard& guard) {
   const int64_t positions = by_style<int64_t>(call, 8, 1);
   const int64_t lanes = by_style<int64_t>(call, 1, 64);
   Defines d;
-  d.type("TYPE", p.dtype)
-      .set("FLOATING", is_floating(p.dtype))
-      .set("WIDE", 1)
-      .set("HAS_BIAS", p.bias.has_value())
-      .set("TP", positions)
-      .set("GUARDED", guard.word != 0);
+  d.type(define::TYPE, p.dtype)
+      .set(define::FLOATING, is_floating(p.dtype))
+      .set(define::WIDE, 1)
+      .set(define::HAS_BIAS, p.bias.has_value())
+      .set(define::TP, positions)
+      .set(define::GUARDED, guard.word != 0);
   Launch launch = call.launch(kernel_sources::conv_general,
                               kConvDirectionNames[static_cast<int>(p.direction)], d);
   int64_t tiles = 0;

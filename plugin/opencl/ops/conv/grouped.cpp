@@ -1,5 +1,5 @@
 // Convolutions with few channels in a group (depthwise) for CPU drivers, all three directions.
-#include "kernel_sources.h"
+#include "kernels/conv.h"
 #include "rows.h"
 
 namespace ocltensor::opencl {
@@ -58,8 +58,8 @@ void set_output(ConvRowsParams& q, const tk_i64 (&strides)[5]) {
 
 Defines defines(const ConvProblem& p, const ConvRowsParams& q) {
   Defines d;
-  d.type("TYPE", p.dtype).set("STRIDE", q.stride_x <= 2 ? q.stride_x : 0);
-  d.set("TAPS", q.taps_y == 3 && q.taps_x == 3 ? 3 : 0);
+  d.type(define::TYPE, p.dtype).set(define::STRIDE, q.stride_x <= 2 ? q.stride_x : 0);
+  d.set(define::TAPS, q.taps_y == 3 && q.taps_x == 3 ? 3 : 0);
   return d;
 }
 
@@ -122,7 +122,7 @@ void run(const OpCall& call, const ConvProblem& p) {
   const int64_t planes = g.batch * g.groups;
   q.per_item = divide_up(planes, 4 * work_items(call));
   Defines d = defines(p, q);
-  d.set("OUTPUTS", q.outputs >= 3 ? 4 : 1);
+  d.set(define::OUTPUTS, q.outputs >= 3 ? 4 : 1);
   Launch launch = call.launch(kernel_sources::conv_grouped, "conv_grouped", d);
   forward ? bind_small(launch, p) : bind_big(launch, p);
   map.bind(launch);

@@ -1,7 +1,7 @@
 // convolution and convolution_backward: arguments become ConvProblems.
 #include "call/division.h"
 #include "conv.h"
-#include "kernel_sources.h"
+#include "kernels/conv.h"
 #include "ops/copy/copy.h"
 
 namespace ocltensor::opencl {
@@ -90,7 +90,7 @@ void bias_gradient(OpCall& call, TensorView grad, TensorView out) {
   const int64_t positions =
       channels * grad.size(0) == 0 ? 0 : grad.numel() / channels / grad.size(0);
   Defines d;
-  d.type("TYPE", grad.dtype()).set("FLOATING", 1).set("LANES", lanes);
+  d.type(define::TYPE, grad.dtype()).set(define::FLOATING, 1).set(define::LANES, lanes);
   Launch launch = call.launch(kernel_sources::conv_operators_bias, "bias", d);
   bind(launch, out);
   bind(launch, in.view());

@@ -1,7 +1,7 @@
 // Padded maps and axes for the convolutions of CPU drivers.
 #include "rows.h"
 
-#include "kernel_sources.h"
+#include "kernels/conv.h"
 
 namespace ocltensor::opencl {
 
@@ -82,7 +82,7 @@ PaddedMap pad_map(const OpCall& call, const ConvProblem& p, const PadRequest& re
   result.memory.push_back(call.scratch(static_cast<uint64_t>(bytes)));
   const tb_address start = result.memory[0].address();
   Defines d;
-  d.type("TYPE", p.dtype).set("SAME_TYPE", p.dtype == DType::Float32);
+  d.type(define::TYPE, p.dtype).set(define::SAME_TYPE, p.dtype == DType::Float32);
   Launch launch = call.launch(kernel_sources::conv_rows_pad, "pad", d);
   launch.memory(start, 0, bytes);
   is_big ? bind_big(launch, p) : bind_small(launch, p);

@@ -1,6 +1,6 @@
 // Gradient of weights for CPU drivers: packed gradient of the output, register tiles of 9 taps x 32
 // channels.
-#include "kernel_sources.h"
+#include "kernels/conv.h"
 #include "rows.h"
 
 namespace ocltensor::opencl {
@@ -68,7 +68,7 @@ void run(const OpCall& call, const ConvProblem& p) {
     launch.memory(s.address(), 0, static_cast<int64_t>(s.bytes()));
   };
   Defines d;
-  d.type("TYPE", p.dtype);
+  d.type(define::TYPE, p.dtype);
   Launch pack = call.launch(kernel_sources::conv_weight_rows, "pack_gradient", d);
   bind_all(pack, gradient);
   bind_small(pack, p);

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "copy.h"
-#include "kernel_sources.h"
+#include "kernels/copy.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -28,7 +28,7 @@ std::array<size_t, 3> cover(int64_t n) {
 
 Launch launch_into(const OpCall& call, const char* function, TensorView out) {
   Defines d;
-  d.type("OUT", out.dtype()).set("FLOATING", is_floating(out.dtype()));
+  d.type(define::OUT, out.dtype()).set(define::FLOATING, is_floating(out.dtype()));
   Launch launch = call.launch(kernel_sources::copy_create, function, d);
   bind(launch, out);
   return launch;
@@ -140,7 +140,8 @@ void triangle_op(OpCall& call) {
   const int64_t columns = self.size(-1);
   const int64_t total = self.numel() / columns;
   Defines d;
-  d.type("OUT", carrier_type(self.dtype())).set("UPPER", call.op().schema.name == "triu");
+  d.type(define::OUT, carrier_type(self.dtype()))
+      .set(define::UPPER, call.op().schema.name == "triu");
   Launch launch = call.launch(kernel_sources::copy_create_triangle, "triangle", d);
   bind(launch, out.view());
   bind(launch, in.view());

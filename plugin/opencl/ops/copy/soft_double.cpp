@@ -3,7 +3,7 @@
 
 #include "call/division.h"
 #include "copy.h"
-#include "kernel_sources.h"
+#include "kernels/copy.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -44,7 +44,7 @@ void convert_float64(const OpCall& call, TensorView target, TensorView source) {
                 : view_of(target, Dims(target.sizes()), Dims(target.strides()), 0);
   ContiguousOutput out(call, target_bits);
   Defines d;
-  d.type("A", other).set("KIND", kind_of(other)).set("TO_DOUBLE", to_double);
+  d.type(define::A, other).set(define::KIND, kind_of(other)).set(define::TO_DOUBLE, to_double);
   const Division division = divide(call.caps(), target.numel(), 1024);
   Launch launch = call.launch(kernel_sources::copy_soft_double, "convert", d);
   bind(launch, out.view());

@@ -2,7 +2,7 @@
 #include "base/iteration.h"
 #include "call/divide_up.h"
 #include "copy.h"
-#include "kernel_sources.h"
+#include "kernels/copy.h"
 #include "pointwise_params.h"
 
 namespace ocltensor::opencl {
@@ -48,7 +48,7 @@ void run_transpose(const OpCall& call, const CopyProblem& copy, const PointwiseP
   int64_t planes = 1;
   for (int32_t i = 2; i < p.rank; ++i) planes *= p.sizes[i];
   Defines d;
-  d.type("TYPE", carrier_type(copy.target.dtype()));
+  d.type(define::TYPE, carrier_type(copy.target.dtype()));
   Launch launch = call.launch(kernel_sources::copy_transpose, "transpose", d);
   bind(launch, copy.target);
   bind(launch, copy.source);

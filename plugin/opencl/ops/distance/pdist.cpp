@@ -4,7 +4,7 @@
 
 #include "call/division.h"
 #include "distance.h"
-#include "kernel_sources.h"
+#include "kernels/distance.h"
 #include "ops/copy/copy.h"
 #include "pdist_params.h"
 
@@ -24,8 +24,8 @@ void run_pdist(const OpCall& call, const Pdist& what) {
   const TensorView self = what.self;
   const double p = what.p;
   Defines d;
-  d.type("A", self.dtype());
-  d.set("NORM", p == 0 ? 0 : p == 1 ? 1 : p == 2 ? 2 : std::isinf(p) ? 3 : 4);
+  d.type(define::A, self.dtype());
+  d.set(define::NORM, p == 0 ? 0 : p == 1 ? 1 : p == 2 ? 2 : std::isinf(p) ? 3 : 4);
   Launch launch = call.launch(kernel_sources::distance_pdist, what.function, d);
   bind(launch, what.out);
   for (const TensorView in : what.in) bind(launch, in);

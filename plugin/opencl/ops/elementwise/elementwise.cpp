@@ -5,7 +5,7 @@
 
 #include "base/iteration.h"
 #include "call/scalar_bits.h"
-#include "kernel_sources.h"
+#include "kernels/elementwise.h"
 #include "pointwise_params.h"
 
 namespace ocltensor::opencl {
@@ -13,8 +13,9 @@ namespace {
 
 enum Kind : int64_t { kRepeated = 0, kContiguous = 1, kStrided = 2, kNumber = 3 };
 
-constexpr const char* kTypeNames[] = {"A", "B", "C", "D"};
-constexpr const char* kKindNames[] = {"KIND_A", "KIND_B", "KIND_C", "KIND_D"};
+constexpr DefineName kTypeNames[] = {define::A, define::B, define::C, define::D};
+constexpr DefineName kKindNames[] = {define::KIND_A, define::KIND_B, define::KIND_C,
+                                     define::KIND_D};
 
 const char* largest(DType type) {
   switch (type) {
@@ -33,12 +34,12 @@ struct Nest {
 
 Defines defines_for(const ElementwiseLaunch& what, DType out, const Nest& nest) {
   Defines d;
-  d.type("COMPUTE", what.compute).type("OUT", out);
-  d.set("FLOATING", is_floating(what.compute))
-      .set("UNSIGNED", what.compute == DType::UInt8 || what.compute == DType::Bool);
-  d.set("EXPRESSION", what.formula->text).set("MAXIMUM", largest(what.limits));
-  if (what.test) d.set("TEST", 1);
-  d.set("KIND_OUT", nest.space.strides[0][0] == 1 ? kContiguous : kStrided);
+  d.type(define::COMPUTE, what.compute).type(define::OUT, out);
+  d.set(define::FLOATING, is_floating(what.compute))
+      .set(define::UNSIGNED, what.compute == DType::UInt8 || what.compute == DType::Bool);
+  d.set(define::EXPRESSION, what.formula->text).set(define::MAXIMUM, largest(what.limits));
+  if (what.test) d.set(define::TEST, 1);
+  d.set(define::KIND_OUT, nest.space.strides[0][0] == 1 ? kContiguous : kStrided);
   for (size_t k = 0; k < 4; ++k) {
     Kind kind = kNumber;
     DType type = what.compute;
@@ -54,8 +55,8 @@ Defines defines_for(const ElementwiseLaunch& what, DType out, const Nest& nest) 
 
 Defines complex_defines(const ElementwiseLaunch& what, DType out) {
   Defines d;
-  d.set("EXPRESSION", what.formula->text).type("OUT", out);
-  if (what.test) d.set("TEST", 1);
+  d.set(define::EXPRESSION, what.formula->text).type(define::OUT, out);
+  if (what.test) d.set(define::TEST, 1);
   for (size_t k = 0; k < 3; ++k) {
     const bool tensor = k < what.inputs.size() && what.inputs[k].tensor != nullptr;
     const bool truth = tensor && what.inputs[k].is_condition;
@@ -114,10 +115,10 @@ void divide_elements(const OpCall& call, TensorView out, const ElementwiseLaunch
   const bool flat = runs && p.rank == 1;
   const bool lines = runs && p.rank > 1 && p.sizes[0] >= kShortest;
   const bool vectors = flat && is_vectors(out, what, nest);
-  if (flat) d.set("FLAT", 1);
-  if (vectors) d.set("VEC", kVector);
-  if (lines) d.set("LINES", 1);
-  d.set("INDEX", total < (uint64_t{1} << 31) ? "uint" : "ulong");
+  if (flat) d.set(define::FLAT, 1);
+  if (vectors) d.set(define::VEC, kVector);
+  if (lines) d.set(define::LINES, 1);
+  d.set(define::INDEX, total < (uint64_t{1} << 31) ? "uint" : "ulong");
   local[0] = std::min<size_t>(256, call.caps().max_work_group_size);
   while (lines && local[0] > 64 && static_cast<int64_t>(local[0] * 4) > p.sizes[0]) local[0] /= 2;
   const uint64_t per_group = local[0] * (vectors ? kVector : flat || lines ? 4 : 1);
@@ -187,11 +188,11 @@ void run_rows(const OpCall& call, const Problem& problem) {
   const FormulaForm form = what.formula->form;
   Defines d = defines_for(what, problem.out.dtype(), problem.nest);
   PointwiseParams p = params_of(what, problem.nest);
-  if (form == FormulaForm::Special) d.set("SPECIAL", 1);
-  if (what.compute == DType::Float32) d.set("FAST_EXP", 1);
-  if (form == FormulaForm::Lanes || form == FormulaForm::Special) d.set("LANES", 1);
+  if (form == FormulaForm::Special) d.set(define::SPECIAL, 1);
+  if (what.compute == DType::Float32) d.set(define::FAST_EXP, 1);
+  if (form == FormulaForm::Lanes || form == FormulaForm::Special) d.set(define::LANES, 1);
   if (form == FormulaForm::Trigonometric && call.caps().scalar_trigonometry)
-    d.set("LANES_IF_LARGE", 1);
+    d.set(define::LANES_IF_LARGE, 1);
   Work work;
   divide_rows(p, work.global[0], work.global[1]);
   launch(call, problem, kernel_sources::elementwise_elementwise_cpu, d, 4, p, work);
@@ -201,7 +202,7 @@ void run_elements(const OpCall& call, const Problem& problem) {
   const ElementwiseLaunch& what = problem.what;
   Defines d = defines_for(what, problem.out.dtype(), problem.nest);
   const PointwiseParams p = params_of(what, problem.nest);
-  if (what.formula->form == FormulaForm::Special) d.set("SPECIAL", 1);
+  if (what.formula->form == FormulaForm::Special) d.set(define::SPECIAL, 1);
   Work work;
   divide_elements(call, problem.out, what, problem.nest, p, d, work.global, work.local);
   launch(call, problem, kernel_sources::elementwise_elementwise_gpu, d, 4, p, work);
@@ -209,7 +210,7 @@ void run_elements(const OpCall& call, const Problem& problem) {
 
 void launch_complex(const OpCall& call, const Problem& problem, Defines& d,
                     const PointwiseParams& p, const Work& work) {
-  if (problem.what.formula->form == FormulaForm::Special) d.set("SPECIAL", 1);
+  if (problem.what.formula->form == FormulaForm::Special) d.set(define::SPECIAL, 1);
   launch(call, problem, kernel_sources::elementwise_elementwise_complex, d, 3, p, work);
 }
 void run_complex_rows(const OpCall& call, const Problem& problem) {
@@ -223,7 +224,8 @@ void run_complex_elements(const OpCall& call, const Problem& problem) {
   Defines d = complex_defines(problem.what, problem.out.dtype());
   const PointwiseParams p = params_of(problem.what, problem.nest);
   const auto total = static_cast<uint64_t>(p.sizes[0] * p.rows);
-  d.set("FLAT", p.rank == 1).set("INDEX", total < (uint64_t{1} << 31) ? "uint" : "ulong");
+  d.set(define::FLAT, p.rank == 1)
+      .set(define::INDEX, total < (uint64_t{1} << 31) ? "uint" : "ulong");
   Work work;
   work.local[0] = std::min<size_t>(256, call.caps().max_work_group_size);
   work.global[0] = (total + work.local[0] - 1) / work.local[0] * work.local[0];

@@ -4,7 +4,7 @@
 
 #include "call/division.h"
 #include "fft.h"
-#include "kernel_sources.h"
+#include "kernels/fft.h"
 #include "ops/reduce/complex.h"
 
 namespace ocltensor::opencl {
@@ -42,10 +42,10 @@ void run_pieces(const OpCall& call, Launch& launch, FftParams p, int64_t count) 
 
 Defines defines_of(const SignalPlace& in, const SignalPlace& out, int64_t count) {
   Defines d;
-  d.set("HALF_IN", in.kind == Signal::Half);
-  d.set("IN", in.kind == Signal::Real ? "f32" : "c64");
-  d.set("OUT", out.kind == Signal::Real ? "f32" : "c64");
-  d.set("INDEX", count < (int64_t{1} << 31) ? "uint" : "ulong");
+  d.set(define::HALF_IN, in.kind == Signal::Half);
+  d.set(define::IN, in.kind == Signal::Real ? "f32" : "c64");
+  d.set(define::OUT, out.kind == Signal::Real ? "f32" : "c64");
+  d.set(define::INDEX, count < (int64_t{1} << 31) ? "uint" : "ulong");
   return d;
 }
 
@@ -98,7 +98,7 @@ void run_passes(const OpCall& call, SignalPlace in, SignalPlace out, const Trans
       target = {memory[1].address(), Signal::Complex};
     const int64_t count = t.outer * (t.length / radix) * t.inner;
     Launch launch = call.launch(kernel_sources::fft_passes, "fft_pass",
-                                defines_of(in, target, count * radix).set("RADIX", radix));
+                                defines_of(in, target, count * radix).set(define::RADIX, radix));
     bind(launch, in, t);
     bind(launch, target, t);
     roots.bind(launch);

@@ -7,7 +7,7 @@
 #include "call/divide_up.h"
 #include "call/division.h"
 #include "call/scalar_bits.h"
-#include "kernel_sources.h"
+#include "kernels/index.h"
 #include "ops/copy/copy.h"
 #include "runs.h"
 
@@ -31,9 +31,11 @@ bool is_one(Scalar value) { return value.as_double() == 1; }
 Defines accumulation_defines(const Accumulation& what) {
   const DType type = what.target.dtype();
   Defines d;
-  d.type("A", type).type("S", what.source.dtype()).set("FLOATING", is_floating(type));
-  d.set("COMBINE", combine_name(what.how)).set("FIRST", !what.include_self);
-  d.set("SCALED(v)", is_one(what.alpha) ? "(v)" : "(T)(alpha * (v))");
+  d.type(define::A, type)
+      .type(define::S, what.source.dtype())
+      .set(define::FLOATING, is_floating(type));
+  d.set(define::COMBINE, combine_name(what.how)).set(define::FIRST, !what.include_self);
+  d.set(define::HAS_ALPHA, !is_one(what.alpha));
   return d;
 }
 
@@ -47,7 +49,7 @@ void fill_zero(const OpCall& call, const Scratch& memory) {
 
 void divide_means(const OpCall& call, const Accumulation& what, const Scratch& counts) {
   Defines d = accumulation_defines(what);
-  d.set("COUNTED", 1);
+  d.set(define::COUNTED, 1);
   const int64_t elements = what.target.numel();
   const Division division = divide(call.caps(), elements, 1024);
   Launch launch = call.launch(kernel_sources::index_accumulate, "mean", d);
@@ -113,7 +115,7 @@ void accumulate_in_sequence(const OpCall& call, const Accumulation& what) {
   const Scratch counts = call.scratch(counted ? static_cast<uint64_t>(what.target.numel()) * 4 : 0);
   if (counted) fill_zero(call, counts);
   Defines d = accumulation_defines(what);
-  d.set("COUNTED", counted);
+  d.set(define::COUNTED, counted);
   Launch launch = call.launch(kernel_sources::index_accumulate, "accumulate", d);
   bind(launch, what.target);
   launch.memory(counts.address(), 0, static_cast<int64_t>(counts.bytes()));

@@ -6,7 +6,7 @@
 #include "call/division.h"
 #include "histogram_params.h"
 #include "index.h"
-#include "kernel_sources.h"
+#include "kernels/index.h"
 #include "ops/copy/copy.h"
 #include "ops/reduce/reduction.h"
 
@@ -28,7 +28,7 @@ void launch_dimensions(const OpCall& call, const char* function, TensorView memo
     const Division division = divide(call.caps(), pieces);
     p.per_item = division.per_item;
     Defines d;
-    d.type("A", edges[0].view().dtype());
+    d.type(define::A, edges[0].view().dtype());
     Launch launch = call.launch(kernel_sources::index_histogram, function, d);
     bind(launch, memory);
     bind(launch, beside);

@@ -6,7 +6,7 @@
 #include "call/division.h"
 #include "index.h"
 #include "indexed_params.h"
-#include "kernel_sources.h"
+#include "kernels/index.h"
 #include "ops/copy/copy.h"
 
 namespace ocltensor::opencl {
@@ -86,8 +86,8 @@ struct Work {
 
 Defines defines_of(const Movement& m) {
   Defines d;
-  d.type("I", m.what.index.dtype());
-  d.set("MODE", static_cast<int64_t>(m.mode)).set("OFFSETS", m.what.offsets);
+  d.type(define::I, m.what.index.dtype());
+  d.set(define::MODE, static_cast<int64_t>(m.mode)).set(define::OFFSETS, m.what.offsets);
   return d;
 }
 
@@ -103,9 +103,9 @@ void launch_move(const OpCall& call, const Indexed& what, const Defines& d, cons
 void move_rows(const OpCall& call, const Movement& m) {
   IndexedParams p = m.p;
   Defines d = defines_of(m);
-  d.type("A", carrier_type(m.what.direct.dtype()));
-  d.set("ROW_INDEX", p.strides[2][0] == 0)
-      .set("UNIT", p.strides[0][0] == 1 && p.strides[1][0] == 1);
+  d.type(define::A, carrier_type(m.what.direct.dtype()));
+  d.set(define::ROW_INDEX, p.strides[2][0] == 0)
+      .set(define::UNIT, p.strides[0][0] == 1 && p.strides[1][0] == 1);
   Work work;
   divide_nest(p, work.global[0], work.global[1]);
   launch_move(call, m.what, d, p, work);
@@ -114,7 +114,7 @@ void move_rows(const OpCall& call, const Movement& m) {
 void launch_items(const OpCall& call, const Movement& m, Defines& d, const IndexedParams& p) {
   const int64_t items = p.sizes[0] * p.rows;
   const Division division = divide(call.caps(), items);
-  d.set("INDEX", items < INT32_MAX ? "uint" : "ulong");
+  d.set(define::INDEX, items < INT32_MAX ? "uint" : "ulong");
   launch_move(call, m.what, d, p, {division.global, division.local});
 }
 
@@ -127,13 +127,13 @@ void move_vectors(const OpCall& call, const Movement& m, const int64_t& vector) 
   IndexedParams p = m.p;
   take_vectors(p, vector);
   Defines d = defines_of(m);
-  d.set("A", "b128");
+  d.set(define::A, "b128");
   launch_items(call, m, d, p);
 }
 
 void move_elements(const OpCall& call, const Movement& m) {
   Defines d = defines_of(m);
-  d.type("A", carrier_type(m.what.direct.dtype()));
+  d.type(define::A, carrier_type(m.what.direct.dtype()));
   launch_items(call, m, d, m.p);
 }
 

@@ -6,7 +6,7 @@
 
 #include "call/divide_up.h"
 #include "call/division.h"
-#include "kernel_sources.h"
+#include "kernels/index.h"
 #include "order_params.h"
 
 namespace ocltensor::opencl {

@@ -8,7 +8,7 @@
 #include "call/divide_up.h"
 #include "call/division.h"
 #include "call/scalar_bits.h"
-#include "kernel_sources.h"
+#include "kernels/index.h"
 #include "ops/sort/sort.h"
 #include "order.h"
 #include "runs_params.h"
@@ -140,10 +140,11 @@ void combine_runs(const OpCall& call, const Accumulation& what, const Shape& sha
     Scratch next_keys = call.scratch(static_cast<uint64_t>(count) * 8);
     Scratch next_values = call.scratch(static_cast<uint64_t>(count * p.lanes * size_of(type)));
     Defines d = accumulation_defines(level == 0 ? what : parts);
-    d.set("MEAN", what.how == Combine::Mean).set("PACKED", !sorted.positions.has_value());
-    d.set("WEIGHTED", level == 0 && what.factors != nullptr);
-    d.set("LEVEL", level == 0 ? 0 : 1).set("LANES", lanes);
-    d.set("INDEX", p.pieces * lanes < INT32_MAX ? "uint" : "ulong");
+    d.set(define::MEAN, what.how == Combine::Mean)
+        .set(define::PACKED, !sorted.positions.has_value());
+    d.set(define::WEIGHTED, level == 0 && what.factors != nullptr);
+    d.set(define::LEVEL, level == 0 ? 0 : 1).set(define::LANES, lanes);
+    d.set(define::INDEX, p.pieces * lanes < INT32_MAX ? "uint" : "ulong");
     Launch launch = call.launch(kernel_sources::index_runs, "runs", d);
     bind(launch, what.target);
     bind_memory(launch, &sorted.keys);

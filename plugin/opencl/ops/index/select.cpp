@@ -4,7 +4,7 @@
 
 #include "call/division.h"
 #include "index.h"
-#include "kernel_sources.h"
+#include "kernels/index.h"
 #include "ops/copy/copy.h"
 #include "shape_params.h"
 
@@ -23,7 +23,7 @@ struct Chosen {
 
 Defines select_defines(DType mask, DType values) {
   Defines d;
-  d.type("M", mask).type("A", carrier_type(values));
+  d.type(define::M, mask).type(define::A, carrier_type(values));
   return d;
 }
 

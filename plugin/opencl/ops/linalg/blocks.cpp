@@ -1,6 +1,6 @@
 // What the factorisations share: launches, products, triangles and solves with them.
 #include "call/division.h"
-#include "kernel_sources.h"
+#include "kernels/linalg.h"
 #include "linalg.h"
 
 namespace ocltensor::opencl {
@@ -50,7 +50,7 @@ void multiply(const OpCall& call, const Stack& c, const Stack& a, const Stack& b
 
 void copy_triangle(const OpCall& call, const Stack& a, const Stack& b, bool unit_lower) {
   Defines d;
-  d.type("TYPE", a.dtype);
+  d.type(define::TYPE, a.dtype);
   Launch launch = call.launch(kernel_sources::linalg_blocks_parts, "triangle", d);
   bind(launch, a);
   bind(launch, b);
@@ -76,7 +76,7 @@ void solve_block(const OpCall& call, const Stack& t, const Stack& b, Triangle ki
   LinalgParams p = params_of(triangle, right);
   p.columns = b.columns;
   Defines d;
-  d.set("UNIT", kind == Triangle::UnitLower || kind == Triangle::UnitUpper);
+  d.set(define::UNIT, kind == Triangle::UnitLower || kind == Triangle::UnitUpper);
   run_panels(call, {kSolve, triangle, &right, {}, d, p, b.columns});
 }
 

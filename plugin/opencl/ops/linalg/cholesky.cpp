@@ -1,6 +1,6 @@
 // Cholesky factorisation and triangular solves.
 #include "call/division.h"
-#include "kernel_sources.h"
+#include "kernels/linalg.h"
 #include "linalg.h"
 #include "ops/copy/copy.h"
 

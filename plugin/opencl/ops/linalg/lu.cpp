@@ -1,6 +1,6 @@
 // LU factorisation with partial pivoting, solves with it, inverses, and its parts as matrices.
 #include "call/division.h"
-#include "kernel_sources.h"
+#include "kernels/linalg.h"
 #include "linalg.h"
 #include "ops/copy/copy.h"
 
@@ -14,7 +14,7 @@ constexpr int64_t kNoColumn = INT64_MAX;
 void factor_panel(const OpCall& call, const Stack& panel, TensorView pivots, TensorView info,
                   int64_t first, bool pivot) {
   Defines d;
-  d.set("PIVOT", pivot);
+  d.set(define::PIVOT, pivot);
   LinalgParams p = params_of(panel, panel);
   p.steps = std::min(kPanel, pivots.size(-1) - first);
   p.first = first;
@@ -28,7 +28,7 @@ void swap_rows(const OpCall& call, const Stack& a, TensorView pivots, int64_t fi
                int64_t columns, int64_t skip, bool backward) {
   if (a.count * columns * steps == 0) return;
   Defines d;
-  d.type("TYPE", a.dtype).set("BACKWARD", backward);
+  d.type(define::TYPE, a.dtype).set(define::BACKWARD, backward);
   Launch launch = call.launch(kernel_sources::linalg_lu_swap, "swap", d);
   bind(launch, a);
   bind(launch, pivots);
@@ -116,7 +116,7 @@ void unpack_permutation(const OpCall& call, TensorView pivots_tensor, TensorView
       LocalTensor(p.stack().at.address, out.dtype(), Dims{p.stack().count * p.stack().at.batch}),
       0);
   Defines d;
-  d.type("TYPE", out.dtype());
+  d.type(define::TYPE, out.dtype());
   Launch launch = call.launch(kernel_sources::linalg_blocks_parts, "permutation", d);
   launch.memory(order.address(), 0, numel(batch) * m * 4);
   bind(launch, p.stack());

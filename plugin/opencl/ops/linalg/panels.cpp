@@ -1,6 +1,7 @@
 // Panels of matrices: the kernels that factor them or solve with them, in the device's style.
 #include "call/algorithms.h"
 #include "call/divide_up.h"
+#include "kernels/defines.h"
 #include "linalg.h"
 #include "ops/reduce/reduction.h"
 
@@ -27,14 +28,15 @@ void run_cpu(const OpCall& call, const PanelProblem& p) {
   constexpr int64_t kColumns = 16;
   const DType type = p.panel.dtype;
   Defines d = p.defines;
-  d.type("TYPE", type).type("MASK", type == DType::Float64 ? DType::Int64 : DType::Int32);
+  d.type(define::TYPE, type)
+      .type(define::MASK, type == DType::Float64 ? DType::Int64 : DType::Int32);
   run(call, p, p.kernel.cpu, d, 1, kColumns);
 }
 
 void run_gpu(const OpCall& call, const PanelProblem& p) {
   const int64_t group = group_size(call.caps());
   Defines d = p.defines;
-  d.type("TYPE", p.panel.dtype).set("GROUP", group);
+  d.type(define::TYPE, p.panel.dtype).set(define::GROUP, group);
   run(call, p, p.kernel.gpu, d, group, group);
 }
 

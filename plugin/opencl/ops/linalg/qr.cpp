@@ -1,6 +1,6 @@
 // QR by Householder reflections: factorisation, and the orthogonal matrix that reflectors make.
 #include "call/division.h"
-#include "kernel_sources.h"
+#include "kernels/linalg.h"
 #include "linalg.h"
 #include "ops/copy/copy.h"
 
@@ -62,7 +62,7 @@ class Reflector {
   const Stack& v() const { return v_.stack(); }
   Launch launch(const char* function) const {
     Defines d;
-    d.type("TYPE", v().dtype);
+    d.type(define::TYPE, v().dtype);
     return call_.launch(kernel_sources::linalg_blocks_parts, function, d);
   }
 

@@ -3,7 +3,7 @@
 // of their sizes, which halves the number of sweeps (Drmac and Veselic, "New fast and accurate
 // Jacobi SVD algorithm", 2008).
 #include "call/division.h"
-#include "kernel_sources.h"
+#include "kernels/linalg.h"
 #include "linalg.h"
 #include "ops/copy/copy.h"
 
@@ -79,7 +79,7 @@ class Svd {
  private:
   Launch launch(const char* function) const {
     Defines d;
-    d.type("TYPE", dtype_);
+    d.type(define::TYPE, dtype_);
     return call_.launch(kernel_sources::linalg_svd_parts, function, d);
   }
 

@@ -3,7 +3,7 @@
 
 #include "call/division.h"
 #include "ctc_params.h"
-#include "kernel_sources.h"
+#include "kernels/loss.h"
 #include "loss.h"
 #include "ops/copy/copy.h"
 
@@ -59,7 +59,7 @@ class Ctc {
 
   Launch launch(const char* function) const {
     Defines d;
-    d.type("A", probs_.dtype()).type("TARGET", targets_.dtype());
+    d.type(define::A, probs_.dtype()).type(define::TARGET, targets_.dtype());
     return call_.launch(kernel_sources::loss_ctc, function, d);
   }
 

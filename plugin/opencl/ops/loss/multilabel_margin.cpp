@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "call/division.h"
-#include "kernel_sources.h"
+#include "kernels/loss.h"
 #include "loss.h"
 #include "margin_params.h"
 #include "ops/copy/copy.h"
@@ -50,8 +50,8 @@ void run_samples(const OpCall& call, const MarginLoss& what) {
       division.global[0] = static_cast<size_t>(samples) * division.local[0];
     }
     Defines d;
-    d.type("A", self.dtype()).type("LOSS", written.dtype());
-    d.set("GROUP_SIZE", static_cast<int64_t>(division.local[0]));
+    d.type(define::A, self.dtype()).type(define::LOSS, written.dtype());
+    d.set(define::GROUP_SIZE, static_cast<int64_t>(division.local[0]));
     Launch launch = call.launch(kernel_sources::loss_multilabel_margin, "forward", d);
     bind(launch, written);
     bind(launch, is_target.view());

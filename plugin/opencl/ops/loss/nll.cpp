@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "call/division.h"
-#include "kernel_sources.h"
+#include "kernels/loss.h"
 #include "loss.h"
 #include "ops/copy/copy.h"
 #include "ops/reduce/reduction.h"
@@ -48,8 +48,10 @@ constexpr Reduction kSumLoss{2, {{"a", kAdd, "0", "x"}, {"b", kAdd, "0", "y"}}};
 
 Defines defines_for(TensorView target, const std::optional<TensorView>& weight, DType compute) {
   Defines d;
-  d.type("COMPUTE", compute).type("TARGET", target.dtype()).set("HAS_WEIGHT", weight.has_value());
-  d.type("W", weight ? weight->dtype() : compute);
+  d.type(define::COMPUTE, compute)
+      .type(define::TARGET, target.dtype())
+      .set(define::HAS_WEIGHT, weight.has_value());
+  d.type(define::W, weight ? weight->dtype() : compute);
   return d;
 }
 
@@ -65,10 +67,10 @@ void run_forward(const OpCall& call) {
   if (each && s.targets == 0) return;
   const Contiguous x(call, self), t(call, target);
   Defines d = defines_for(target, weight, compute);
-  d.type("X", self.dtype())
-      .type("G", compute)
-      .type("TOTAL", compute)
-      .type("OUT", each ? call.out(0).dtype() : compute);
+  d.type(define::X, self.dtype())
+      .type(define::G, compute)
+      .type(define::TOTAL, compute)
+      .type(define::OUT, each ? call.out(0).dtype() : compute);
   const auto bytes = static_cast<uint64_t>(std::max<int64_t>(1, s.targets) * size_of(compute));
   const Scratch losses = call.scratch(each ? 1 : bytes), used = call.scratch(each ? 1 : bytes);
   ContiguousOutput out(call, call.out(0));
@@ -112,10 +114,10 @@ void run_backward(const OpCall& call) {
   ContiguousOutput out(call, call.out(0));
   fill_tensor(call, out.view(), 0);
   Defines d = defines_for(target, weight, compute_type(self.dtype()));
-  d.type("X", self.dtype())
-      .type("G", grad.dtype())
-      .type("TOTAL", total.dtype())
-      .type("OUT", out.view().dtype());
+  d.type(define::X, self.dtype())
+      .type(define::G, grad.dtype())
+      .type(define::TOTAL, total.dtype())
+      .type(define::OUT, out.view().dtype());
   Launch launch = call.launch(kernel_sources::loss_nll, "scatter", d);
   bind(launch, g.view());
   bind(launch, t.view());

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "call/scalar_bits.h"
+#include "kernels/defines.h"
 #include "matmul.h"
 
 namespace ocltensor::opencl {
@@ -105,10 +106,10 @@ MatmulParams matmul_params(const MatmulProblem& p) {
 
 Defines matmul_defines(const MatmulProblem& p) {
   Defines d;
-  d.type("TYPE", p.dtype)
-      .set("FLOATING", is_floating(p.dtype))
-      .set("WIDE", p.dtype == DType::Int64);
-  d.set("HAS_S", p.self.has_value());
+  d.type(define::TYPE, p.dtype)
+      .set(define::FLOATING, is_floating(p.dtype))
+      .set(define::WIDE, p.dtype == DType::Int64);
+  d.set(define::HAS_S, p.self.has_value());
   return d;
 }
 

@@ -1,7 +1,7 @@
 // Matrix products for CPU drivers: packed tiles, tiles over A in place, and products of a few rows.
 #include <algorithm>
 
-#include "kernel_sources.h"
+#include "kernels/matmul.h"
 #include "matmul.h"
 #include "ops/copy/copy.h"
 
@@ -59,7 +59,7 @@ TilePlan make_plan(const MatmulProblem& p, uint32_t threads) {
 
 Defines defines(const MatmulProblem& p, DType out) {
   Defines d;
-  d.type("TYPE", p.dtype).type("OUT", out);
+  d.type(define::TYPE, p.dtype).type(define::OUT, out);
   return d;
 }
 
@@ -107,7 +107,7 @@ void multiply_packed(const OpCall& call, const MatmulProblem& p, const TilePlan&
   const Scratch panels = call.scratch(static_cast<uint64_t>(batch * panel_batch) * sizeof(float));
   MatmulParams params = matmul_params(p);
   Defines pack;
-  pack.type("TYPE", p.dtype).type("OUT", DType::Float32);
+  pack.type(define::TYPE, p.dtype).type(define::OUT, DType::Float32);
   Launch first = call.launch(kernel_sources::matmul_cpu_pack_a, "pack_a", pack);
   first.memory(panels.address(), 0, static_cast<int64_t>(panels.bytes()));
   bind_matrix(first, p, p.a, p.m, p.k);
@@ -152,7 +152,7 @@ const char* refuse_skinny(const OpCall&, const MatmulProblem& p) {
 void run_skinny(const OpCall& call, const MatmulProblem& p) {
   const bool rows = p.b.col == 1;
   Defines d = defines(p, p.dtype);
-  d.set("ROWS", p.m == 1 ? 1 : kSkinny);
+  d.set(define::ROWS, p.m == 1 ? 1 : kSkinny);
   Launch launch =
       rows ? call.launch(kernel_sources::matmul_cpu_skinny_rows, "matmul_skinny_rows", d)
            : call.launch(kernel_sources::matmul_cpu_skinny_dots, "matmul_skinny_dots", d);

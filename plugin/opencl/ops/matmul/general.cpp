@@ -1,7 +1,7 @@
 // Matrix products of any type, strides and size: the last of the list.
 #include <array>
 
-#include "kernel_sources.h"
+#include "kernels/matmul.h"
 #include "matmul.h"
 
 namespace ocltensor::opencl {

@@ -1,6 +1,6 @@
 // Matrix products for GPUs: tiles through local memory.
 #include "guard.h"
-#include "kernel_sources.h"
+#include "kernels/matmul.h"
 #include "matmul.h"
 
 namespace ocltensor::opencl {
@@ -69,10 +69,13 @@ void bind_all(Launch& launch, const MatmulProblem& p, const Guard& guard = {}) {
 
 void run_tiles(const OpCall& call, const MatmulProblem& p, const Tile& t, const Guard& guard = {}) {
   Defines d;
-  d.type("TYPE", p.dtype).set("HAS_S", p.self.has_value()).set("EDGE", !is_even(p, t));
-  d.set("BM", t.m).set("BN", t.n).set("TM", t.item_m).set("TN", t.item_n);
-  d.set("A_ALONG_K", along_k(p.a.col, p.a.row)).set("B_ALONG_K", along_k(p.b.row, p.b.col));
-  d.set("GUARDED", guard.word != 0);
+  d.type(define::TYPE, p.dtype)
+      .set(define::HAS_S, p.self.has_value())
+      .set(define::EDGE, !is_even(p, t));
+  d.set(define::BM, t.m).set(define::BN, t.n).set(define::TM, t.item_m).set(define::TN, t.item_n);
+  d.set(define::A_ALONG_K, along_k(p.a.col, p.a.row))
+      .set(define::B_ALONG_K, along_k(p.b.row, p.b.col));
+  d.set(define::GUARDED, guard.word != 0);
   Launch launch = call.launch(kernel_sources::matmul_sgemm, "sgemm", d);
   bind_all(launch, p, guard);
   const auto groups = static_cast<size_t>(divide_up(p.m, t.m) * divide_up(p.n, t.n));

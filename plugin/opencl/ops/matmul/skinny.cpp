@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "kernel_sources.h"
+#include "kernels/matmul.h"
 #include "split_k_sum.h"
 
 namespace ocltensor::opencl {
@@ -72,9 +72,9 @@ void cut(const OpCall& call, const MatmulProblem& p, SkinnyPlan& plan, int64_t s
 void enqueue(const OpCall& call, const MatmulProblem& p, const SkinnyPlan& plan,
              const Source& source, const char* function, Defines d) {
   const bool partial = plan.pieces > 1;
-  d.type("TYPE", p.dtype).set("FLOATING", is_floating(p.dtype));
-  d.set("WIDE", p.dtype == DType::Int64).set("HAS_S", p.self.has_value() && !partial);
-  d.set("ROWS", plan.rows).set("VEC", plan.vector).set("PARTIAL", partial);
+  d.type(define::TYPE, p.dtype).set(define::FLOATING, is_floating(p.dtype));
+  d.set(define::WIDE, p.dtype == DType::Int64).set(define::HAS_S, p.self.has_value() && !partial);
+  d.set(define::ROWS, plan.rows).set(define::VEC, plan.vector).set(define::PARTIAL, partial);
   std::optional<Scratch> sums;
   const int64_t bytes = plan.pieces * p.batch * p.m * p.n * sum_bytes(p.dtype);
   if (partial) sums.emplace(call.scratch(static_cast<uint64_t>(bytes)));
@@ -117,7 +117,7 @@ void run_dots(const OpCall& call, const MatmulProblem& problem) {
   const int64_t step = lanes * plan.vector;
   cut(call, p, plan, step, 2 * step);
   Defines d;
-  d.set("COLS", columns).set("LANES", lanes);
+  d.set(define::COLS, columns).set(define::LANES, lanes);
   enqueue(call, p, plan, kernel_sources::matmul_skinny_dots, "matmul_dots", d);
 }
 
@@ -132,7 +132,7 @@ void run_columns(const OpCall& call, const MatmulProblem& problem) {
   plan.columns = across * plan.vector;
   cut(call, p, plan, kItems / across * 4, kChunk / 2);
   Defines d;
-  d.set("ACROSS", across);
+  d.set(define::ACROSS, across);
   enqueue(call, p, plan, kernel_sources::matmul_skinny_columns, "matmul_columns", d);
 }
 

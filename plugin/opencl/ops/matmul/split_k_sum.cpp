@@ -1,7 +1,7 @@
 // Adds the sums that a product made in pieces.
 #include "split_k_sum.h"
 
-#include "kernel_sources.h"
+#include "kernels/matmul.h"
 
 namespace ocltensor::opencl {
 
@@ -12,7 +12,7 @@ void sum_pieces(const OpCall& call, const MatmulProblem& p, int64_t pieces, tb_a
   const bool shared = pieces > kMany;
   const int64_t group = shared ? kMany : kGroup;
   Defines d = matmul_defines(p);
-  d.set("GUARDED", guard.word != 0).set("LANES", shared ? kMany : 1);
+  d.set(define::GUARDED, guard.word != 0).set(define::LANES, shared ? kMany : 1);
   Launch launch = call.launch(kernel_sources::matmul_split_k_sum, "matmul_sum_pieces", d);
   bind_matrix(launch, p, p.c, p.m, p.n);
   launch.memory(sums, 0, pieces * p.batch * p.m * p.n * sum_bytes(p.dtype));

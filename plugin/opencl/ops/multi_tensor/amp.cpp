@@ -1,6 +1,6 @@
 // Loss scaling.
 #include "call/division.h"
-#include "kernel_sources.h"
+#include "kernels/multi_tensor.h"
 #include "multi_tensor.h"
 
 namespace ocltensor::opencl {
@@ -26,7 +26,7 @@ void unscale_op(OpCall& call) {
   tensors.check_apart();
   call.accept();
   Defines d;
-  d.type("A", type).set("UNSCALE", 1);
+  d.type(define::A, type).set(define::UNSCALE, 1);
   tensors.run(kernel_sources::multi_tensor_amp, "unscale", d);
 }
 
@@ -35,7 +35,7 @@ void update_scale_op(OpCall& call) {
   const Args& args = call.args();
   call.accept();
   Defines d;
-  d.type("COMPUTE", DType::Float32).set("ROLES", int64_t{0});
+  d.type(define::COMPUTE, DType::Float32).set(define::ROLES, int64_t{0});
   Launch launch = call.launch(kernel_sources::multi_tensor_amp, "update_scale", d);
   for (const Arg argument : {Arg::self, Arg::growth_tracker, Arg::found_inf})
     bind(launch, args.tensor(argument));

@@ -7,7 +7,7 @@
 
 #include "call/division.h"
 #include "cat_params.h"
-#include "kernel_sources.h"
+#include "kernels/multi_tensor.h"
 #include "multi_tensor.h"
 #include "ops/copy/copy.h"
 
@@ -76,8 +76,8 @@ void run_lines(const OpCall& call, const Cat& cat, const Lines& lines) {
       p.starts[k] = lines.starts[first + std::min(k, count)] / unit;
     const int64_t elements = lines.outer * (p.starts[CAT_SOURCES] - p.starts[0]);
     Defines d;
-    d.set("A", type_of(static_cast<uint64_t>(unit)));
-    d.set("INDEX", elements < INT32_MAX ? "uint" : "ulong");
+    d.set(define::A, type_of(static_cast<uint64_t>(unit)));
+    d.set(define::INDEX, elements < INT32_MAX ? "uint" : "ulong");
     Launch launch = call.launch(kernel_sources::multi_tensor_cat, "cat", d);
     bind(launch, cat.out);
     for (size_t k = 0; k < CAT_SOURCES; ++k) bind(launch, sources[first + std::min(k, count - 1)]);

@@ -4,7 +4,7 @@
 #include "base/infer/infer.h"
 #include "base/multi_tensor.h"
 #include "call/division.h"
-#include "kernel_sources.h"
+#include "kernels/multi_tensor.h"
 #include "multi_tensor.h"
 #include "ops/copy/copy.h"
 #include "ops/pointwise/pointwise.h"
@@ -14,7 +14,7 @@ namespace {
 
 constexpr Formula kIdentity{"copy", FormulaForm::Vector, "a"};
 constexpr Formula kZero{"zero", FormulaForm::Vector, "K(0)"};
-constexpr const char* kTypes[] = {"A", "B", "C"};
+constexpr DefineName kTypes[] = {define::A, define::B, define::C};
 
 // One type for all tensors of a list: a kernel has it in its text.
 DType type_of(const OpCall& call, TensorViews list) {
@@ -35,16 +35,19 @@ const Formula& formula_of(const OpCall& call, const char* pointwise, DType compu
 
 void set_formula(const OpCall& call, Defines& d, const Formula& formula, DType compute,
                  bool number_in, bool alpha, size_t lists) {
-  d.set("EXPRESSION", formula.text)
-      .set("MAXIMUM", "FLT_MAX")
-      .set("UNSIGNED", compute == DType::UInt8);
-  d.set("LISTS", static_cast<int64_t>(lists)).set("NUMBER_IN", number_in).set("ALPHA", alpha);
-  if (formula.form == FormulaForm::Special) d.set("SPECIAL", 1);
+  d.set(define::EXPRESSION, formula.text)
+      .set(define::MAXIMUM, "FLT_MAX")
+      .set(define::UNSIGNED, compute == DType::UInt8);
+  d.set(define::LISTS, static_cast<int64_t>(lists))
+      .set(define::NUMBER_IN, number_in)
+      .set(define::ALPHA, alpha);
+  if (formula.form == FormulaForm::Special) d.set(define::SPECIAL, 1);
   if (by_style(call, false, true)) return;  // GPUs' kernels work on single elements in any case
-  if (compute == DType::Float32) d.set("FAST_EXP", 1);
-  if (formula.form == FormulaForm::Lanes || formula.form == FormulaForm::Special) d.set("LANES", 1);
+  if (compute == DType::Float32) d.set(define::FAST_EXP, 1);
+  if (formula.form == FormulaForm::Lanes || formula.form == FormulaForm::Special)
+    d.set(define::LANES, 1);
   if (formula.form == FormulaForm::Trigonometric && call.caps().scalar_trigonometry)
-    d.set("LANES_IF_LARGE", 1);
+    d.set(define::LANES_IF_LARGE, 1);
 }
 
 // The number of tensor `t`: from a list, the same for all, or 1 (a tensor holds it).
@@ -66,14 +69,14 @@ void foreach_op(OpCall& call) {
   Defines d;
   set_formula(call, d, formula_of(call, f.pointwise, compute), compute, f.number_is_operand,
               f.has_alpha, lists.size());
-  d.type("OUT", type);
+  d.type(define::OUT, type);
   for (size_t k = 0; k < lists.size(); ++k) d.type(kTypes[k], type);
   TensorLists tensors(call, compute, 1 + lists.size(), lists[0].size());
   if (f.has_alpha) tensors.set_number(0, args.real(Arg::alpha));
   if (f.number && args.is_tensor(*f.number)) {
     const TensorView number = args.tensor(*f.number);
     tensors.share(0, number);
-    d.type("S", number.dtype());
+    d.type(define::S, number.dtype());
   }
   std::vector<Role> roles;
   for (size_t t = 0; t < lists[0].size(); ++t) {
@@ -99,7 +102,7 @@ void convert(const OpCall& call, std::span<const TensorView> to, std::span<const
                                                  : compute_type(out);
   Defines d;
   set_formula(call, d, formula, compute, false, false, 1);
-  d.type("OUT", moved ? compute : out).type("A", moved ? compute : in);
+  d.type(define::OUT, moved ? compute : out).type(define::A, moved ? compute : in);
   TensorLists tensors(call, compute, 2, to.size());
   for (size_t t = 0; t < to.size(); ++t)
     tensors.add(std::array{Role{to[t], false, true}, Role{from[t], true, false}});
@@ -141,7 +144,9 @@ void norm_op(OpCall& call) {
   const DType out = call.out(0).dtype();
   const bool wide = type == DType::Float64 || out == DType::Float64;
   Defines d;
-  d.type("A", type).type("OUT", out).set("ORDER", infinite ? 0 : static_cast<int64_t>(order));
+  d.type(define::A, type)
+      .type(define::OUT, out)
+      .set(define::ORDER, infinite ? 0 : static_cast<int64_t>(order));
   TensorLists tensors(call, wide ? DType::Float64 : DType::Float32, 2);
   for (size_t t = 0; t < self.size(); ++t)
     tensors.add(std::array{Role{self[t], true, false}, Role{call.out(t), false, true, true}});

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "call/division.h"
-#include "kernel_sources.h"
+#include "kernels/multi_tensor.h"
 #include "multi_tensor.h"
 
 namespace ocltensor::opencl {
@@ -11,26 +11,26 @@ namespace {
 // Arguments by name, lists into roles, and what all optimizers have in common.
 class Step {
  public:
-  Step(const OpCall& call, const char* kernel, std::initializer_list<Arg> lists)
+  Step(const OpCall& call, DefineName kernel, std::initializer_list<Arg> lists)
       : call_(call),
         type_(type_of_all()),
         tensors_(call, compute_type(type_), lists.size(), count_of_all()) {
-    defines_.type("A", type_).set(kernel, 1);
-    set_flag("MAXIMIZE", call.args().boolean(Arg::maximize));
-    set_flag("DECAY", call.args().real(Arg::weight_decay) != 0);
+    defines_.type(define::A, type_).set(kernel, 1);
+    set_flag(define::MAXIMIZE, call.args().boolean(Arg::maximize));
+    set_flag(define::DECAY, call.args().real(Arg::weight_decay) != 0);
     for (const Arg list : lists) {
       lists_.push_back(call.args().whole_list(list));
       const bool steps = list == Arg::state_steps;
       is_step_.push_back(steps);
       check_type(lists_.back(), steps ? DType::Float32 : type_);
     }
-    share(Arg::lr, "LR", 0);
-    share(Arg::grad_scale, "SCALE", 1);
-    share(Arg::found_inf, "FOUND", 2);
+    share(Arg::lr, define::LR, 0);
+    share(Arg::grad_scale, define::SCALE, 1);
+    share(Arg::found_inf, define::FOUND, 2);
     tensors_.set_number(1, call.args().real(Arg::weight_decay));
   }
 
-  Step& set_flag(const char* name, bool value) { return defines_.set(name, value), *this; }
+  Step& set_flag(DefineName name, bool value) { return defines_.set(name, value), *this; }
   Step& set_number(size_t slot, double value) { return tensors_.set_number(slot, value), *this; }
 
   void run(const char* function) {
@@ -61,7 +61,7 @@ class Step {
         unsupported(TB_REASON_DTYPE, "{}: the tensors of a list must be {}, got {}", call_.name(),
                     name(type), name(t.dtype()));
   }
-  void share(Arg argument, const char* type, size_t slot) {
+  void share(Arg argument, DefineName type, size_t slot) {
     const Args& args = call_.args();
     if (args.is_number(argument)) return set_number(slot, args.real(argument)), void();
     const auto tensor = args.optional_tensor(argument);
@@ -85,13 +85,13 @@ void adam(OpCall& call, bool decoupled) {
   const Args& args = call.args();
   const bool amsgrad = args.boolean(Arg::amsgrad);
   Step step =
-      amsgrad ? Step(call, "ADAM",
+      amsgrad ? Step(call, define::ADAM,
                      {Arg::self, Arg::grads, Arg::exp_avgs, Arg::exp_avg_sqs, Arg::state_steps,
                       Arg::max_exp_avg_sqs})
-              : Step(call, "ADAM",
+              : Step(call, define::ADAM,
                      {Arg::self, Arg::grads, Arg::exp_avgs, Arg::exp_avg_sqs, Arg::state_steps});
   const double beta1 = args.real(Arg::beta1), beta2 = args.real(Arg::beta2);
-  step.set_flag("DECOUPLED", decoupled).set_flag("AMSGRAD", amsgrad);
+  step.set_flag(define::DECOUPLED, decoupled).set_flag(define::AMSGRAD, amsgrad);
   step.set_number(2, args.real(Arg::eps)).set_number(3, beta1).set_number(4, 1 - beta1);
   step.set_number(5, beta2).set_number(6, 1 - beta2);
   step.set_number(7, std::log(beta1)).set_number(8, std::log(beta2)).run("adam");
@@ -103,19 +103,20 @@ void sgd_op(OpCall& call) {
   check_outputs(call);
   const Args& args = call.args();
   const double momentum = args.real(Arg::momentum);
-  Step step = momentum != 0 ? Step(call, "SGD", {Arg::self, Arg::grads, Arg::momentum_buffer_list})
-                            : Step(call, "SGD", {Arg::self, Arg::grads});
-  step.set_flag("DECOUPLED", false).set_flag("MOMENTUM", momentum != 0);
-  step.set_flag("NESTEROV", args.boolean(Arg::nesterov))
-      .set_flag("FIRST", args.boolean(Arg::is_first_step));
+  Step step = momentum != 0
+                  ? Step(call, define::SGD, {Arg::self, Arg::grads, Arg::momentum_buffer_list})
+                  : Step(call, define::SGD, {Arg::self, Arg::grads});
+  step.set_flag(define::DECOUPLED, false).set_flag(define::MOMENTUM, momentum != 0);
+  step.set_flag(define::NESTEROV, args.boolean(Arg::nesterov))
+      .set_flag(define::FIRST, args.boolean(Arg::is_first_step));
   step.set_number(2, momentum).set_number(3, 1 - args.real(Arg::dampening)).run("sgd");
 }
 
 void adagrad_op(OpCall& call) {
   check_outputs(call);
   const Args& args = call.args();
-  Step step(call, "ADAGRAD", {Arg::self, Arg::grads, Arg::state_sums, Arg::state_steps});
-  step.set_flag("DECOUPLED", false);
+  Step step(call, define::ADAGRAD, {Arg::self, Arg::grads, Arg::state_sums, Arg::state_steps});
+  step.set_flag(define::DECOUPLED, false);
   step.set_number(2, args.real(Arg::eps)).set_number(3, args.real(Arg::lr_decay)).run("adagrad");
 }
 

@@ -5,6 +5,7 @@
 #include "call/divide_up.h"
 #include "call/division.h"
 #include "disjoint.h"
+#include "kernels/defines.h"
 #include "multi_tensor.h"
 #include "ops/copy/copy.h"
 
@@ -204,9 +205,9 @@ void TensorLists::run_chunks(const Source& source, const char* function, Defines
   int64_t total = 0;
   for (size_t i = 0; i < count(); ++i) total += entry(i)[0].elements;
   params_.chunk = by_style<int64_t>(call_, 4096, total > (int64_t{1} << 21) ? 4096 : 1024);
-  defines.type("COMPUTE", compute_)
-      .set("FLOATING", is_floating(compute_))
-      .set("ROLES", static_cast<int64_t>(roles_));
+  defines.type(define::COMPUTE, compute_)
+      .set(define::FLOATING, is_floating(compute_))
+      .set(define::ROLES, static_cast<int64_t>(roles_));
 
   size_t at = 0;
   while (at < count()) {
@@ -256,7 +257,7 @@ void TensorLists::launch(const Group& group, const Source& source, const char* f
   const size_t span = std::min<size_t>(256, call_.caps().max_work_group_size);
   const size_t local = by_style<size_t>(call_, 1, span);
   Defines all = defines;
-  if (finish != nullptr) all.set("SPAN", static_cast<int64_t>(span));
+  if (finish != nullptr) all.set(define::SPAN, static_cast<int64_t>(span));
   p.per_item = std::max(divide_up(p.chunks, kItems), std::min(p.chunks, kLightChunks) / 8);
   p.per_item = std::max<int64_t>(p.per_item, 1);
   const auto enqueue = [&](const char* kernel, int64_t items) {

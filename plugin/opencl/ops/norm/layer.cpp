@@ -8,7 +8,7 @@
 #include "call/divide_up.h"
 #include "call/division.h"
 #include "call/scalar_bits.h"
-#include "kernel_sources.h"
+#include "kernels/norm.h"
 #include "norm.h"
 #include "ops/copy/copy.h"
 #include "ops/reduce/reduction.h"
@@ -63,8 +63,8 @@ DType layer_weight_type(const OpCall& call, DType fallback) {
 
 void add_gpu_defines(Defines& d, const OpCall& call, const LayerLayout& layout,
                      const LayerShape& s) {
-  d.set("GROUP", group_size(call.caps())).set("VEC", layout.vector);
-  if (is_held(layout, s)) d.set("HELD", 1);
+  d.set(define::GROUP, group_size(call.caps())).set(define::VEC, layout.vector);
+  if (is_held(layout, s)) d.set(define::HELD, 1);
 }
 void run_gpu_rows(const OpCall& call, Launch& launch, const LayerShape& s,
                   const LayerLayout& layout) {
@@ -94,14 +94,14 @@ struct LayerProblem {
 
 Defines forward_defines(const LayerProblem& p) {
   Defines d;
-  d.type("COMPUTE", p.compute)
-      .type("W", p.weights)
-      .type("X", p.in.dtype())
-      .type("DY", p.in.dtype())
-      .type("S", p.mean.dtype())
-      .type("OUT", p.out.dtype());
-  return d.set("HAS_WEIGHT", p.weight.tensor.has_value())
-      .set("HAS_BIAS", p.bias.tensor.has_value());
+  d.type(define::COMPUTE, p.compute)
+      .type(define::W, p.weights)
+      .type(define::X, p.in.dtype())
+      .type(define::DY, p.in.dtype())
+      .type(define::S, p.mean.dtype())
+      .type(define::OUT, p.out.dtype());
+  return d.set(define::HAS_WEIGHT, p.weight.tensor.has_value())
+      .set(define::HAS_BIAS, p.bias.tensor.has_value());
 }
 void bind_forward(Launch& launch, const LayerProblem& p) {
   bind(launch, p.in);

@@ -4,7 +4,7 @@
 
 #include "call/algorithms.h"
 #include "call/division.h"
-#include "kernel_sources.h"
+#include "kernels/norm.h"
 #include "layer.h"
 #include "norm.h"
 #include "ops/copy/copy.h"
@@ -100,13 +100,13 @@ struct LayerGradient {
 
 Defines gradient_defines(const LayerGradient& p) {
   Defines d;
-  d.type("COMPUTE", p.compute)
-      .type("W", p.weights)
-      .type("X", p.x.dtype())
-      .type("DY", p.dy.dtype())
-      .type("S", p.mean.dtype())
-      .type("OUT", p.out.dtype());
-  return d.set("HAS_WEIGHT", p.weight.tensor.has_value()).set("HAS_BIAS", int64_t{0});
+  d.type(define::COMPUTE, p.compute)
+      .type(define::W, p.weights)
+      .type(define::X, p.x.dtype())
+      .type(define::DY, p.dy.dtype())
+      .type(define::S, p.mean.dtype())
+      .type(define::OUT, p.out.dtype());
+  return d.set(define::HAS_WEIGHT, p.weight.tensor.has_value()).set(define::HAS_BIAS, int64_t{0});
 }
 void bind_gradient(Launch& launch, const LayerGradient& p) {
   for (const TensorView& t : {p.dy, p.x}) bind(launch, t);
@@ -135,7 +135,7 @@ const char* refuse_sums(const OpCall&, const LayerGradient& p) {
 }
 void run_gradient_cpu(const OpCall& call, const LayerGradient& p, const PartSums* parts) {
   Defines d = gradient_defines(p);
-  d.set("SUMS", parts != nullptr);
+  d.set(define::SUMS, parts != nullptr);
   Launch launch = call.launch(kernel_sources::norm_layer_backward_cpu, "layer_norm", d);
   bind_gradient(launch, p);
   if (parts != nullptr)

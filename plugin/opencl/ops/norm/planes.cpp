@@ -8,7 +8,7 @@
 #include "call/divide_up.h"
 #include "call/division.h"
 #include "call/scalar_bits.h"
-#include "kernel_sources.h"
+#include "kernels/norm.h"
 #include "norm.h"
 #include "ops/copy/copy.h"
 #include "ops/reduce/reduction.h"
@@ -122,7 +122,7 @@ GradientSums gradient_sums(const OpCall& call, TensorView grad, TensorView input
 }
 
 Launch channels_launch(const OpCall& call, const char* function, Defines& d, DType compute) {
-  d.type("COMPUTE", compute);
+  d.type(define::COMPUTE, compute);
   return call.launch(kernel_sources::norm_planes_channels, function, d);
 }
 
@@ -151,28 +151,31 @@ Defines forward_defines(const OpCall& call, TensorView input, const ChannelVecto
                         const ChannelVector& bias, const ChannelVector& mean, bool train) {
   const DType compute = compute_type(input.dtype());
   Defines d;
-  d.type("W", weight_type(call, weight, bias, compute))
-      .type("S", call.out(1).dtype())
-      .type("R", mean.tensor ? mean.tensor->dtype() : compute)
-      .type("X", input.dtype())
-      .set("TRAIN", train)
-      .set("HAS_SAVED", train);
-  d.set("HAS_WEIGHT", weight.tensor.has_value()).set("HAS_BIAS", bias.tensor.has_value());
-  d.set("HAS_RUNNING", train && mean.tensor.has_value());
-  return d.set("HAS_WEIGHT_GRAD", int64_t{0}).set("HAS_BIAS_GRAD", int64_t{0});
+  d.type(define::W, weight_type(call, weight, bias, compute))
+      .type(define::S, call.out(1).dtype())
+      .type(define::R, mean.tensor ? mean.tensor->dtype() : compute)
+      .type(define::X, input.dtype())
+      .set(define::TRAIN, train)
+      .set(define::HAS_SAVED, train);
+  d.set(define::HAS_WEIGHT, weight.tensor.has_value())
+      .set(define::HAS_BIAS, bias.tensor.has_value());
+  d.set(define::HAS_RUNNING, train && mean.tensor.has_value());
+  return d.set(define::HAS_WEIGHT_GRAD, int64_t{0}).set(define::HAS_BIAS_GRAD, int64_t{0});
 }
 
 // What the backward kernels of norm/planes_channels.cl are compiled for.
 Defines gradient_defines(const OpCall& call, const ChannelVector& weight, bool train,
                          const std::array<bool, 3>& which, DType compute) {
   Defines d;
-  d.type("W", gradient_weight_type(call, weight, which, compute))
-      .type("S", compute)
-      .type("R", compute)
-      .set("TRAIN", train)
-      .set("HAS_WEIGHT", weight.tensor.has_value());
-  d.set("HAS_BIAS", int64_t{0}).set("HAS_SAVED", int64_t{0}).set("HAS_RUNNING", int64_t{0});
-  d.set("HAS_WEIGHT_GRAD", which[1]).set("HAS_BIAS_GRAD", which[2]);
+  d.type(define::W, gradient_weight_type(call, weight, which, compute))
+      .type(define::S, compute)
+      .type(define::R, compute)
+      .set(define::TRAIN, train)
+      .set(define::HAS_WEIGHT, weight.tensor.has_value());
+  d.set(define::HAS_BIAS, int64_t{0})
+      .set(define::HAS_SAVED, int64_t{0})
+      .set(define::HAS_RUNNING, int64_t{0});
+  d.set(define::HAS_WEIGHT_GRAD, which[1]).set(define::HAS_BIAS_GRAD, which[2]);
   return d;
 }
 
@@ -249,9 +252,13 @@ void with_inverses(const OpCall& call, const PlanesGradient& problem,
   const int64_t channels = problem.planes.channels;
   const Scratch pair = numbers(call, 2 * channels, compute);
   Defines d;
-  d.type("W", compute).type("S", compute).type("R", saved.mean.dtype()).set("TRAIN", int64_t{0});
-  for (const char* name :
-       {"HAS_WEIGHT", "HAS_BIAS", "HAS_SAVED", "HAS_RUNNING", "HAS_WEIGHT_GRAD", "HAS_BIAS_GRAD"})
+  d.type(define::W, compute)
+      .type(define::S, compute)
+      .type(define::R, saved.mean.dtype())
+      .set(define::TRAIN, int64_t{0});
+  for (const DefineName name :
+       {define::HAS_WEIGHT, define::HAS_BIAS, define::HAS_SAVED, define::HAS_RUNNING,
+        define::HAS_WEIGHT_GRAD, define::HAS_BIAS_GRAD})
     d.set(name, int64_t{0});
   Launch launch = channels_launch(call, "inverses", d, compute);
   bind(launch, saved.mean);

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "call/divide_up.h"
-#include "kernel_sources.h"
+#include "kernels/norm.h"
 #include "ops/reduce/reduction.h"
 
 namespace ocltensor::opencl {
@@ -12,9 +12,11 @@ namespace {
 
 Defines apply_defines(const Application& a) {
   Defines d;
-  d.type("COMPUTE", a.compute).type("X", a.input.dtype()).type("OUT", a.out.dtype());
-  if (a.grad != nullptr) d.set("BACKWARD", 1).type("DY", a.grad->dtype());
-  if (a.channels_inner()) d.set("CHANNELS_INNER", 1);
+  d.type(define::COMPUTE, a.compute)
+      .type(define::X, a.input.dtype())
+      .type(define::OUT, a.out.dtype());
+  if (a.grad != nullptr) d.set(define::BACKWARD, 1).type(define::DY, a.grad->dtype());
+  if (a.channels_inner()) d.set(define::CHANNELS_INNER, 1);
   return d;
 }
 void bind_application(Launch& launch, const Application& a) {
@@ -49,7 +51,7 @@ void apply_cpu(const OpCall& call, const Application& a) {
 void apply_gpu(const OpCall& call, const Application& a) {
   const int64_t total = a.input.numel();
   Defines d = apply_defines(a);
-  d.set("INDEX", total < (int64_t{1} << 31) ? "uint" : "ulong");
+  d.set(define::INDEX, total < (int64_t{1} << 31) ? "uint" : "ulong");
   Launch launch = call.launch(kernel_sources::norm_planes_apply_gpu, "apply", d);
   bind_application(launch, a);
   const int64_t group = group_size(call.caps());

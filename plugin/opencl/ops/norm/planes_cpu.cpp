@@ -6,7 +6,7 @@
 
 #include "call/division.h"
 #include "call/scalar_bits.h"
-#include "kernel_sources.h"
+#include "kernels/norm.h"
 #include "norm_planes_params.h"
 #include "ops/reduce/reduction.h"
 
@@ -51,17 +51,17 @@ void planes_forward_cpu(const OpCall& call, const PlanesProblem& problem) {
   ContiguousOutput out(call, call.out(0)), save_mean(call, call.out(1)),
       save_scale(call, call.out(2));
   Defines d;
-  d.type("COMPUTE", compute)
-      .type("X", input.dtype())
-      .type("OUT", out.view().dtype())
-      .type("W", weight_type(call, weight, bias, compute))
-      .type("S", call.out(1).dtype())
-      .type("R", mean.tensor ? mean.tensor->dtype() : compute)
-      .set("HAS_WEIGHT", weight.tensor.has_value())
-      .set("HAS_BIAS", bias.tensor.has_value())
-      .set("HAS_RUNNING", train && mean.tensor.has_value())
-      .set("BY_CHANNEL", train && p.by_channel())
-      .set("TRAIN", train);
+  d.type(define::COMPUTE, compute)
+      .type(define::X, input.dtype())
+      .type(define::OUT, out.view().dtype())
+      .type(define::W, weight_type(call, weight, bias, compute))
+      .type(define::S, call.out(1).dtype())
+      .type(define::R, mean.tensor ? mean.tensor->dtype() : compute)
+      .set(define::HAS_WEIGHT, weight.tensor.has_value())
+      .set(define::HAS_BIAS, bias.tensor.has_value())
+      .set(define::HAS_RUNNING, train && mean.tensor.has_value())
+      .set(define::BY_CHANNEL, train && p.by_channel())
+      .set(define::TRAIN, train);
   NormPlanesParams n = params_for(p, compute);
   if (!train) {  // each plane for itself
     n.stats = p.samples * p.channels;
@@ -89,16 +89,16 @@ void planes_backward_cpu(const OpCall& call, const PlanesGradient& problem) {
   ContiguousOutput out(call, call.out(0));
   const bool direct = p.by_channel();
   Defines d;
-  d.type("COMPUTE", compute)
-      .type("X", input.dtype())
-      .type("DY", grad.dtype())
-      .type("OUT", out.view().dtype())
-      .type("W", gradient_weight_type(call, weight, which, compute))
-      .set("HAS_WEIGHT", weight.tensor.has_value())
-      .set("HAS_WEIGHT_GRAD", direct && which[1])
-      .set("HAS_BIAS_GRAD", direct && which[2])
-      .set("BY_CHANNEL", direct)
-      .set("TRAIN", train);
+  d.type(define::COMPUTE, compute)
+      .type(define::X, input.dtype())
+      .type(define::DY, grad.dtype())
+      .type(define::OUT, out.view().dtype())
+      .type(define::W, gradient_weight_type(call, weight, which, compute))
+      .set(define::HAS_WEIGHT, weight.tensor.has_value())
+      .set(define::HAS_WEIGHT_GRAD, direct && which[1])
+      .set(define::HAS_BIAS_GRAD, direct && which[2])
+      .set(define::BY_CHANNEL, direct)
+      .set(define::TRAIN, train);
   NormPlanesParams n = params_for(p, compute);
   n.weight_stride = weight.stride();
   std::optional<GradientSums> sums;

@@ -7,7 +7,7 @@
 
 #include "call/divide_up.h"
 #include "call/scalar_bits.h"
-#include "kernel_sources.h"
+#include "kernels/norm.h"
 #include "norm_elements_params.h"
 #include "ops/reduce/reduction.h"
 
@@ -100,10 +100,10 @@ void widen(const OpCall& call, Work& w) {
 
 Defines defines_for(const Work& w, int64_t elements, DType compute) {
   Defines d;
-  d.type("COMPUTE", compute)
-      .set("VEC", w.width)
-      .set("GROUP", w.group)
-      .set("INDEX", elements < (int64_t{1} << 31) ? "uint" : "ulong");
+  d.type(define::COMPUTE, compute)
+      .set(define::VEC, w.width)
+      .set(define::GROUP, w.group)
+      .set(define::INDEX, elements < (int64_t{1} << 31) ? "uint" : "ulong");
   return d;
 }
 
@@ -138,17 +138,17 @@ void planes_forward_gpu(const OpCall& call, const PlanesProblem& problem) {
   w.n.momentum = scalar_bits(numbers.momentum, compute);
   w.n.eps = scalar_bits(numbers.eps, compute);
   Defines d = defines_for(w, input.numel(), compute);
-  d.type("X", input.dtype())
-      .type("OUT", out.view().dtype())
-      .type("W", weight_type(call, weight, bias, compute))
-      .type("S", call.out(1).dtype())
-      .type("R", mean.tensor ? mean.tensor->dtype() : compute)
-      .set("HAS_WEIGHT", weight.tensor.has_value())
-      .set("HAS_BIAS", bias.tensor.has_value())
-      .set("HAS_RUNNING", train && mean.tensor.has_value())
-      .set("BY_CHANNEL", p.by_channel())
-      .set("TRAIN", train)
-      .set("MERGE", merge);
+  d.type(define::X, input.dtype())
+      .type(define::OUT, out.view().dtype())
+      .type(define::W, weight_type(call, weight, bias, compute))
+      .type(define::S, call.out(1).dtype())
+      .type(define::R, mean.tensor ? mean.tensor->dtype() : compute)
+      .set(define::HAS_WEIGHT, weight.tensor.has_value())
+      .set(define::HAS_BIAS, bias.tensor.has_value())
+      .set(define::HAS_RUNNING, train && mean.tensor.has_value())
+      .set(define::BY_CHANNEL, p.by_channel())
+      .set(define::TRAIN, train)
+      .set(define::MERGE, merge);
   std::optional<Scratch> parts;
   if (merge) {
     parts.emplace(
@@ -183,18 +183,18 @@ void planes_backward_gpu(const OpCall& call, const PlanesGradient& problem) {
   if (!merge) widen(call, w);
   w.cut(merge ? pieces_for(call, w) : 1);
   Defines d = defines_for(w, input.numel(), compute);
-  d.type("X", input.dtype())
-      .type("DY", grad.dtype())
-      .type("OUT", out.view().dtype())
-      .type("W", gradient_weight_type(call, weight, which, compute))
-      .type("S", saved.mean.dtype())
-      .set("HAS_WEIGHT", weight.tensor.has_value())
-      .set("HAS_WEIGHT_GRAD", which[1])
-      .set("HAS_BIAS_GRAD", which[2])
-      .set("BY_CHANNEL", p.by_channel())
-      .set("TRAIN", train)
-      .set("FROM_VARIANCE", saved.eps.has_value())
-      .set("MERGE", merge);
+  d.type(define::X, input.dtype())
+      .type(define::DY, grad.dtype())
+      .type(define::OUT, out.view().dtype())
+      .type(define::W, gradient_weight_type(call, weight, which, compute))
+      .type(define::S, saved.mean.dtype())
+      .set(define::HAS_WEIGHT, weight.tensor.has_value())
+      .set(define::HAS_WEIGHT_GRAD, which[1])
+      .set(define::HAS_BIAS_GRAD, which[2])
+      .set(define::BY_CHANNEL, p.by_channel())
+      .set(define::TRAIN, train)
+      .set(define::FROM_VARIANCE, saved.eps.has_value())
+      .set(define::MERGE, merge);
   std::optional<Scratch> parts;
   if (merge) {
     Work sums = p.by_channel() ? w : planes_work(w);

@@ -2,7 +2,7 @@
 #include "zero_divisor.h"
 
 #include "call/division.h"
-#include "kernel_sources.h"
+#include "kernels/pointwise.h"
 
 namespace ocltensor::opencl {
 
@@ -11,7 +11,7 @@ void report_zero_divisor(const OpCall& call, TensorView divisor) {
   const Contiguous dense(call, divisor);
   const Division division = divide(call.caps(), divisor.numel(), 1024);
   Defines d;
-  d.type("B", divisor.dtype());
+  d.type(define::B, divisor.dtype());
   Launch launch = call.launch(kernel_sources::pointwise_zero_divisor, "zero_divisor", d);
   bind(launch, dense.view());
   call.report(launch, FaultKind::ZeroDivisor)

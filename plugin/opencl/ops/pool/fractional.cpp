@@ -4,7 +4,7 @@
 #include "base/infer/common.h"
 #include "call/division.h"
 #include "fractional_params.h"
-#include "kernel_sources.h"
+#include "kernels/pool.h"
 #include "pool.h"
 
 namespace ocltensor::opencl {
@@ -18,8 +18,8 @@ struct FractionalPool {
 void run_windows(const OpCall& call, const FractionalPool& pool) {
   const DType type = pool.in.dtype();
   Defines d;
-  d.type("A", type);
-  d.set("HALF", type == DType::Float16).set("BFLOAT", type == DType::BFloat16);
+  d.type(define::A, type);
+  d.set(define::HALF, type == DType::Float16).set(define::BFLOAT, type == DType::BFloat16);
   FractionalParams p = pool.p;
   p.pieces = pool.out.numel();
   const Division division = divide(call.caps(), p.pieces);

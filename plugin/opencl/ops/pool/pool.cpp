@@ -6,7 +6,7 @@
 
 #include "base/infer/common.h"
 #include "call/division.h"
-#include "kernel_sources.h"
+#include "kernels/pool.h"
 #include "pool_params.h"
 
 namespace ocltensor::opencl {
@@ -47,7 +47,7 @@ PoolParams params_for(const OpCall& call, TensorView self, TensorView result) {
 
 Defines pool_defines(DType type, int64_t elements) {
   Defines d;
-  d.type("A", type).set("INDEX", elements < INT32_MAX ? "uint" : "ulong");
+  d.type(define::A, type).set(define::INDEX, elements < INT32_MAX ? "uint" : "ulong");
   return d;
 }
 
@@ -109,13 +109,13 @@ void launch_max(const OpCall& call, const MaxPool& pool, const Source& source, c
 void run_max_rows(const OpCall& call, const MaxPool& pool) {
   const int64_t elements = pool.out.numel();
   Defines d = pool_defines(pool.in.dtype(), elements);
-  d.set("STEP", pool.p.stride[1]);
+  d.set(define::STEP, pool.p.stride[1]);
   launch_max(call, pool, kernel_sources::pool_pool_max_cpu, d, elements / pool.p.out[1]);
 }
 void run_max_windows(const OpCall& call, const MaxPool& pool) {
   const int64_t elements = pool.out.numel();
   Defines d = pool_defines(pool.in.dtype(), elements);
-  d.set("LOWEST", lowest(pool.in.dtype()));
+  d.set(define::LOWEST, lowest(pool.in.dtype()));
   launch_max(call, pool, kernel_sources::pool_pool_max, d,
              by_style(call, elements / pool.p.out[1], elements));
 }
@@ -234,7 +234,7 @@ void launch_average(const OpCall& call, const AveragePool& pool, const Source& s
   const PoolParams& p = pool.p;
   const int64_t elements = pool.out.numel();
   Defines d = pool_defines(pool.in.dtype(), elements);
-  d.set("ADAPTIVE", pool.adaptive).set("STEP", p.stride[1] <= 2 ? p.stride[1] : 0);
+  d.set(define::ADAPTIVE, pool.adaptive).set(define::STEP, p.stride[1] <= 2 ? p.stride[1] : 0);
   Launch launch = call.launch(source, pool.backward ? "average_backward" : "average", d);
   bind(launch, pool.out);
   bind(launch, pool.in);

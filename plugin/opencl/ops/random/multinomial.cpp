@@ -1,6 +1,6 @@
 // randperm and multinomial: random numbers that are sorted or searched.
 #include "call/division.h"
-#include "kernel_sources.h"
+#include "kernels/random.h"
 #include "ops/copy/copy.h"
 #include "ops/sort/sort.h"
 #include "random.h"
@@ -27,7 +27,7 @@ void randperm(OpCall& call) {
 
 Defines weight_defines(DType type) {
   Defines d;
-  d.type("W", type).set("WIDE", type == DType::Float64);
+  d.type(define::W, type).set(define::WIDE, type == DType::Float64);
   return d;
 }
 

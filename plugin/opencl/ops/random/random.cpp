@@ -5,7 +5,7 @@
 
 #include "call/division.h"
 #include "call/scalar_bits.h"
-#include "kernel_sources.h"
+#include "kernels/random.h"
 #include "ops/copy/copy.h"
 #include "ops/elementwise/elementwise.h"
 #include "runtime/device/generator.h"
@@ -23,15 +23,15 @@ double rounded(double value, DType type) {
 
 Defines draw_defines(DType out, bool wide) {
   Defines d;
-  d.type("OUT", out).set("OUT_FLOATING", is_floating(out)).set("WIDE", wide);
+  d.type(define::OUT, out).set(define::OUT_FLOATING, is_floating(out)).set(define::WIDE, wide);
   return d;
 }
 
 void draw(const OpCall& call, TensorView out, const RandomParams& p, bool wide, const char* value,
           const TensorView* probabilities = nullptr) {
   Defines d = draw_defines(out.dtype(), wide);
-  d.set("VALUE", value)
-      .type("IN", probabilities == nullptr ? DType::UInt8 : probabilities->dtype());
+  d.set(define::VALUE, value)
+      .type(define::IN, probabilities == nullptr ? DType::UInt8 : probabilities->dtype());
   Launch launch = call.launch(kernel_sources::random_random_draw, "draw", d);
   bind(launch, out);
   if (probabilities == nullptr)
@@ -218,7 +218,7 @@ void dropout_op(OpCall& call) {
   params.p[0] = units_below(p, wide);
   params.p[1] = wide ? slot_bits(scale) : slot_bits(static_cast<float>(scale));
   Defines d;
-  d.type("A", input.dtype()).set("WIDE", wide);
+  d.type(define::A, input.dtype()).set(define::WIDE, wide);
   Launch launch = call.launch(kernel_sources::random_random_dropout, "dropout", d);
   bind(launch, out.view());
   bind(launch, mask.view());

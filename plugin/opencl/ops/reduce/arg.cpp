@@ -6,7 +6,7 @@
 #include "call/algorithms.h"
 #include "call/divide_up.h"
 #include "call/division.h"
-#include "kernel_sources.h"
+#include "kernels/reduce.h"
 #include "ops/copy/copy.h"
 #include "reduction.h"
 
@@ -103,16 +103,16 @@ void run(const OpCall& call, const ArgProblem& p, const Cut& cut, const Source& 
   if (narrow && cut.chunk >= (int64_t{1} << 31))
     unsupported(TB_REASON_SIZE, "{}: {} elements in one split", call.name(), cut.chunk);
   const int64_t outputs = b.outer * b.inner;
-  d.type("COMPUTE", compute)
-      .type("POSITION", narrow ? DType::Int32 : DType::Int64)
-      .type("A", self.dtype());
-  d.set("COMPARE", largest ? ">" : "<");
+  d.type(define::COMPUTE, compute)
+      .type(define::POSITION, narrow ? DType::Int32 : DType::Int64)
+      .type(define::A, self.dtype());
+  d.set(define::COMPARE, largest ? ">" : "<");
   Defines last = d;
-  last.type("VALUE", values != nullptr ? values->dtype() : compute);
-  last.set("VALUES", values != nullptr).set("INDICES", indices != nullptr);
+  last.type(define::VALUE, values != nullptr ? values->dtype() : compute);
+  last.set(define::VALUES, values != nullptr).set(define::INDICES, indices != nullptr);
   std::vector<Scratch> partial;
   if (cut.splits > 1) {
-    d.type("VALUE", compute).set("VALUES", 1).set("INDICES", 1);
+    d.type(define::VALUE, compute).set(define::VALUES, 1).set(define::INDICES, 1);
     partial.push_back(call.scratch(static_cast<uint64_t>(outputs * cut.splits * size_of(compute))));
     partial.push_back(call.scratch(static_cast<uint64_t>(outputs * cut.splits * 8)));
   }
@@ -141,8 +141,8 @@ void run_cpu(const OpCall& call, const ArgProblem& p, const Cut& cut) {
 }
 void run_gpu(const OpCall& call, const ArgProblem& p, const Cut& cut) {
   Defines d;
-  d.set("GROUP", group_size(call.caps()));
-  if (p.block.inner == 1) d.set("UNIT", 1);
+  d.set(define::GROUP, group_size(call.caps()));
+  if (p.block.inner == 1) d.set(define::UNIT, 1);
   run(call, p, cut, kernel_sources::reduce_arg_gpu, d);
 }
 

@@ -11,7 +11,7 @@
 #include "call/algorithms.h"
 #include "call/divide_up.h"
 #include "call/scalar_bits.h"
-#include "kernel_sources.h"
+#include "kernels/reduce.h"
 #include "reduce_params.h"
 #include "reduction_cut.h"
 
@@ -80,15 +80,17 @@ enum class Style : uint8_t { Rows, Columns, Gpu };
 // dimension (CPU kernels), or whether it is there.
 Defines defines_for(const ReduceProblem& p, Style style, bool last) {
   const ReduceLaunch& what = p.what;
-  static constexpr const char* kTypes[] = {"A", "B", "C", "D"};
-  static constexpr const char* kKinds[] = {"KIND_A", "KIND_B", "KIND_C", "KIND_D"};
-  static constexpr const char* kTexts[][4] = {{"LIFT0", "COMBINE0", "IDENTITY0", "FINISH0"},
-                                              {"LIFT1", "COMBINE1", "IDENTITY1", "FINISH1"}};
+  static constexpr DefineName kTypes[] = {define::A, define::B, define::C, define::D};
+  static constexpr DefineName kKinds[] = {define::KIND_A, define::KIND_B, define::KIND_C,
+                                          define::KIND_D};
+  static constexpr DefineName kTexts[][4] = {
+      {define::LIFT0, define::COMBINE0, define::IDENTITY0, define::FINISH0},
+      {define::LIFT1, define::COMBINE1, define::IDENTITY1, define::FINISH1}};
   static constexpr const char* kResults[] = {"x", "y"};
-  static constexpr const char* kOuts[] = {"OUT0", "OUT1"};
+  static constexpr DefineName kOuts[] = {define::OUT0, define::OUT1};
   Defines d;
-  d.type("COMPUTE", what.compute).set("COMPONENTS", what.formula->components);
-  d.set("FLOATING", is_floating(what.compute));
+  d.type(define::COMPUTE, what.compute).set(define::COMPONENTS, what.formula->components);
+  d.set(define::FLOATING, is_floating(what.compute));
   for (size_t k = 0; k < 4; ++k) {
     const TensorView* in = what.inputs[k];
     const auto& nest = style == Style::Columns ? p.kept : p.reduced;
@@ -110,11 +112,12 @@ Defines defines_for(const ReduceProblem& p, Style style, bool last) {
 }
 
 void add_gpu_defines(Defines& d, const ReduceProblem& p, int64_t group) {
-  d.set("GROUP", group).set("INDEX", p.reduced.numel < (int64_t{1} << 31) ? "uint" : "ulong");
-  if (p.columns) d.set("COLUMNS", 1);
-  if (p.reduced.rank() == 1) d.set("FLAT", 1);
+  d.set(define::GROUP, group)
+      .set(define::INDEX, p.reduced.numel < (int64_t{1} << 31) ? "uint" : "ulong");
+  if (p.columns) d.set(define::COLUMNS, 1);
+  if (p.reduced.rank() == 1) d.set(define::FLAT, 1);
   if (p.reduced.rank() == 1 && p.what.inputs[1] == nullptr && p.reduced.strides[0][0] == 1)
-    d.set("UNIT", 1);
+    d.set(define::UNIT, 1);
 }
 
 void bind_input(Launch& launch, const TensorView* in, const Dims& shape) {

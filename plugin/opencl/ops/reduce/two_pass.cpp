@@ -8,7 +8,7 @@
 #include "call/division.h"
 #include "call/scalar_bits.h"
 #include "complex.h"
-#include "kernel_sources.h"
+#include "kernels/reduce.h"
 #include "ops/copy/copy.h"
 #include "ops/elementwise/elementwise.h"
 #include "reduction.h"
@@ -99,9 +99,11 @@ Planned<RowsPlan> plan_one_sweep(const OpCall& call, const VarianceProblem& p) {
 void run_one_sweep(const OpCall& call, const VarianceProblem& p, const RowsPlan& plan) {
   const DType compute = compute_type(p.self.dtype());
   Defines d;
-  d.type("COMPUTE", compute).type("A", p.self.dtype()).type("OUT", p.out.dtype());
-  d.type("MEAN", p.mean_out != nullptr ? p.mean_out->dtype() : compute);
-  d.set("MEANS", p.mean_out != nullptr).set("ROOT", p.root).set("GROUP", plan.group);
+  d.type(define::COMPUTE, compute).type(define::A, p.self.dtype()).type(define::OUT, p.out.dtype());
+  d.type(define::MEAN, p.mean_out != nullptr ? p.mean_out->dtype() : compute);
+  d.set(define::MEANS, p.mean_out != nullptr)
+      .set(define::ROOT, p.root)
+      .set(define::GROUP, plan.group);
   Launch launch = call.launch(kernel_sources::reduce_two_pass_gpu, "variance", d);
   bind(launch, p.self);
   bind(launch, p.out);

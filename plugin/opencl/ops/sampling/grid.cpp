@@ -4,7 +4,7 @@
 #include "call/divide_up.h"
 #include "call/division.h"
 #include "grid_params.h"
-#include "kernel_sources.h"
+#include "kernels/sampling.h"
 #include "ops/copy/copy.h"
 #include "ops/index/index.h"
 #include "ops/index/runs.h"
@@ -38,7 +38,7 @@ struct Sampling {
   }
   Defines defines() const {
     Defines d;
-    d.type("A", input.dtype()).set("DIMS", dims).set("MODE", mode);
+    d.type(define::A, input.dtype()).set(define::DIMS, dims).set(define::MODE, mode);
     return d;
   }
   // `share` channels a piece of work.

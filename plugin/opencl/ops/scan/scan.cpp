@@ -6,7 +6,7 @@
 #include "call/algorithms.h"
 #include "call/divide_up.h"
 #include "call/division.h"
-#include "kernel_sources.h"
+#include "kernels/scan.h"
 #include "ops/copy/copy.h"
 #include "ops/reduce/complex.h"
 #include "ops/reduce/reduction.h"
@@ -27,13 +27,16 @@ Nest nest_of(TensorView self, int64_t dim) {
 // How two neighbouring results become one, and what changes nothing.
 void set_formula(Defines& d, const std::string& name, DType compute) {
   if (name == "cumsum") {
-    d.set("COMBINE", "x + y").set("IDENTITY", "0");
+    d.set(define::COMBINE, "x + y").set(define::IDENTITY, "0");
   } else if (name == "cumprod") {
-    d.set("COMBINE", "x * y").set("IDENTITY", "1");
+    d.set(define::COMBINE, "x * y").set(define::IDENTITY, "1");
   } else {  // of equal numbers, and of equal infinities, the difference is not taken
-    const bool wide = compute == DType::Float64;
-    d.set("LN2", wide ? "0.693147180559945309" : "0.693147181f").set("IDENTITY", "-INFINITY");
-    d.set("COMBINE", "(x == y) ? x + LN2 : fmax(x, y) + log1p(exp(-fabs(x - y)))");
+    constexpr const char* kWide =
+        "(x == y) ? x + 0.693147180559945309 : fmax(x, y) + log1p(exp(-fabs(x - y)))";
+    constexpr const char* kNarrow =
+        "(x == y) ? x + 0.693147181f : fmax(x, y) + log1p(exp(-fabs(x - y)))";
+    d.set(define::COMBINE, compute == DType::Float64 ? kWide : kNarrow)
+        .set(define::IDENTITY, "-INFINITY");
   }
 }
 
@@ -74,10 +77,10 @@ const char* refuse_extremes_tiles(const OpCall& call, const Extremes& p) {
 template <bool walk>
 void run_extremes(const OpCall& call, const Extremes& p) {
   Defines d;
-  d.type("A", p.in.dtype());
-  d.set("LOCAL", group_size(call.caps())).set("WALK", walk);
-  d.set("FLOATING", is_floating(p.in.dtype()));
-  d.set("COMPARE", call.op().schema.name == "cummax" ? ">=" : "<=");
+  d.type(define::A, p.in.dtype());
+  d.set(define::LOCAL, group_size(call.caps())).set(define::WALK, walk);
+  d.set(define::FLOATING, is_floating(p.in.dtype()));
+  d.set(define::COMPARE, call.op().schema.name == "cummax" ? ">=" : "<=");
   Launch launch = call.launch(kernel_sources::scan_scan_extremes, "extremes", d);
   bind(launch, p.in);
   bind(launch, p.values);
@@ -135,7 +138,7 @@ using ScanAlgorithm = AlgorithmFor<ScanProblem>;
 
 Defines scan_defines(const ScanProblem& p) {
   Defines d;
-  d.type("COMPUTE", p.compute).type("A", p.in.dtype()).type("OUT", p.out.dtype());
+  d.type(define::COMPUTE, p.compute).type(define::A, p.in.dtype()).type(define::OUT, p.out.dtype());
   set_formula(d, p.name, p.compute);
   return d;
 }
@@ -143,7 +146,7 @@ Defines scan_defines(const ScanProblem& p) {
 void run_blocks(const OpCall& call, const ScanProblem& p) {
   const auto [outer, n, inner] = p.nest;
   Defines d = scan_defines(p);
-  d.set("BLOCK", p.name == "cumprod" ? INT64_MAX / 2 : 256);
+  d.set(define::BLOCK, p.name == "cumprod" ? INT64_MAX / 2 : 256);
   Launch launch = call.launch(kernel_sources::scan_scan_cpu, "scan", d);
   bind(launch, p.in);
   bind(launch, p.out);
@@ -163,8 +166,8 @@ void run_groups(const OpCall& call, const ScanProblem& p) {
   const int64_t rows = p.nest.outer * p.nest.inner;
   const int64_t groups = columns ? divide_up(rows, group) : rows;
   Defines d = scan_defines(p);
-  d.set("GROUP", group);
-  if (columns) d.set("COLUMNS", 1);
+  d.set(define::GROUP, group);
+  if (columns) d.set(define::COLUMNS, 1);
   Launch launch = call.launch(kernel_sources::scan_scan_gpu, "scan", d);
   bind(launch, p.in);
   bind(launch, p.out);
@@ -218,11 +221,11 @@ template <bool walk>
 void run_products(const OpCall& call, const ScanProblem& p) {
   const bool wide = is_wide(p);
   Defines d;
-  d.type("COMPUTE", p.compute).type("A", p.in.dtype()).type("OUT", p.out.dtype());
-  d.set("DOUBLE", p.compute == DType::Float64);
-  d.set("HIGHEST", wide ? 1024 : 128).set("LOWEST", wide ? -1021 : -125);
-  d.set("SMALLEST", wide ? -1074 : -149);
-  d.set("WALK", walk).set("LOCAL", group_size(call.caps()));
+  d.type(define::COMPUTE, p.compute).type(define::A, p.in.dtype()).type(define::OUT, p.out.dtype());
+  d.set(define::DOUBLE, p.compute == DType::Float64);
+  d.set(define::HIGHEST, wide ? 1024 : 128).set(define::LOWEST, wide ? -1021 : -125);
+  d.set(define::SMALLEST, wide ? -1074 : -149);
+  d.set(define::WALK, walk).set(define::LOCAL, group_size(call.caps()));
   Launch launch = call.launch(kernel_sources::scan_scan_products, "products", d);
   bind(launch, p.in);
   bind(launch, p.out);

@@ -6,7 +6,7 @@
 #include "call/algorithms.h"
 #include "call/divide_up.h"
 #include "call/division.h"
-#include "kernel_sources.h"
+#include "kernels/softmax.h"
 #include "ops/reduce/reduction.h"
 
 namespace ocltensor::opencl {
@@ -36,15 +36,10 @@ using SoftmaxAlgorithm = AlgorithmFor<SoftmaxProblem>;
 Defines defines_for(const OpCall& call, const SoftmaxProblem& p) {
   Defines d;
   const bool log = call.name().find("log_") != std::string::npos;
-  d.type("COMPUTE", p.compute).set("LOG", log);
-  d.type("A", p.first.dtype()).type("OUT", p.out.dtype());
-  if (p.backward) d.type("B", p.second.dtype());
+  d.type(define::COMPUTE, p.compute).set(define::LOG, log);
+  d.type(define::A, p.first.dtype()).type(define::OUT, p.out.dtype());
+  if (p.backward) d.type(define::B, p.second.dtype());
   return d;
-}
-
-void bind_inputs(Launch& launch, const SoftmaxProblem& p) {
-  bind(launch, p.first);
-  if (p.backward) bind(launch, p.second);
 }
 
 // ---- CPU drivers
@@ -52,20 +47,29 @@ void bind_inputs(Launch& launch, const SoftmaxProblem& p) {
 void run_cpu(const OpCall& call, const SoftmaxProblem& p) {
   const Shape& s = p.shape;
   Defines d = defines_for(call, p);
-  if (p.compute == DType::Float32) d.set("FAST_EXP", 1);
-  if (!p.backward && p.out.dtype() == p.compute) d.set("KEEP", 1);
-  Launch launch = call.launch(p.backward ? kernel_sources::softmax_softmax_backward_cpu
-                                         : kernel_sources::softmax_softmax_cpu,
-                              "softmax", d);
-  bind_inputs(launch, p);
-  bind(launch, p.out);
+  if (p.compute == DType::Float32) d.set(define::FAST_EXP, 1);
+  if (!p.backward && p.out.dtype() == p.compute) d.set(define::KEEP, 1);
   constexpr int64_t kPieces = 64;
   constexpr int64_t kSmallest = 2048;  // elements that are worth a work-item
   const int64_t units = s.inner == 1 ? s.outer : s.outer * divide_up(s.inner, 64);
   const int64_t per = std::max(
       {divide_up(units, kPieces), kSmallest / (s.n * std::min<int64_t>(s.inner, 64)), int64_t{1}});
-  launch.value(s.outer).value(s.n).value(s.inner).value(per);
-  launch.run({static_cast<size_t>(divide_up(units, per)), 1, 1}, {1, 1, 1});
+  const std::array<size_t, 3> items{static_cast<size_t>(divide_up(units, per)), 1, 1};
+  if (p.backward)
+    call.launch(kernels::softmax::softmax_backward_cpu::softmax, d,
+                {.a = p.first,
+                 .b = p.second,
+                 .out = p.out,
+                 .outer = s.outer,
+                 .n = s.n,
+                 .inner = s.inner,
+                 .per = per})
+        .run(items, {1, 1, 1});
+  else
+    call.launch(
+            kernels::softmax::softmax_cpu::softmax, d,
+            {.a = p.first, .out = p.out, .outer = s.outer, .n = s.n, .inner = s.inner, .per = per})
+        .run(items, {1, 1, 1});
 }
 
 // ---- GPUs
@@ -89,18 +93,43 @@ void run_long_rows(const OpCall& call, const SoftmaxProblem& p, const LongRows& 
   const int64_t numbers = p.backward ? 1 : 2;  // of a chunk
   const int64_t chunks = p.shape.outer * plan.splits;
   Defines d = defines_for(call, p);
-  d.set("GROUP", plan.group);
+  d.set(define::GROUP, plan.group);
   const Scratch parts = call.scratch(static_cast<uint64_t>(chunks * numbers * size_of(p.compute)));
-  for (const bool last : {false, true}) {
-    Launch launch = call.launch(p.backward ? kernel_sources::softmax_softmax_long_rows_backward
-                                           : kernel_sources::softmax_softmax_long_rows,
-                                last ? "softmax_apply" : "softmax_part", d);
-    bind_inputs(launch, p);
-    launch.memory(parts.address(), 0, static_cast<int64_t>(parts.bytes()));
-    if (last) bind(launch, p.out);
-    launch.value(p.shape.n).value(plan.splits).value(plan.chunk);
-    launch.run({static_cast<size_t>(chunks * plan.group), 1, 1},
-               {static_cast<size_t>(plan.group), 1, 1});
+  const std::array<size_t, 3> items{static_cast<size_t>(chunks * plan.group), 1, 1};
+  const std::array<size_t, 3> group{static_cast<size_t>(plan.group), 1, 1};
+  const int64_t n = p.shape.n;
+  if (p.backward) {
+    namespace kernel = kernels::softmax::softmax_long_rows_backward;
+    call.launch(kernel::softmax_part, d,
+                {.a = p.first,
+                 .b = p.second,
+                 .part = parts,
+                 .n = n,
+                 .splits = plan.splits,
+                 .chunk = plan.chunk})
+        .run(items, group);
+    call.launch(kernel::softmax_apply, d,
+                {.a = p.first,
+                 .b = p.second,
+                 .part = parts,
+                 .out = p.out,
+                 .n = n,
+                 .splits = plan.splits,
+                 .chunk = plan.chunk})
+        .run(items, group);
+  } else {
+    namespace kernel = kernels::softmax::softmax_long_rows;
+    call.launch(kernel::softmax_part, d,
+                {.a = p.first, .part = parts, .n = n, .splits = plan.splits, .chunk = plan.chunk})
+        .run(items, group);
+    call.launch(kernel::softmax_apply, d,
+                {.a = p.first,
+                 .part = parts,
+                 .out = p.out,
+                 .n = n,
+                 .splits = plan.splits,
+                 .chunk = plan.chunk})
+        .run(items, group);
   }
 }
 
@@ -120,17 +149,32 @@ void run_gpu(const OpCall& call, const SoftmaxProblem& p) {
   const int64_t group = group_size(call.caps());
   const int64_t lanes = lanes_for(call, s, group);
   Defines d = defines_for(call, p);
-  d.set("GROUP", group);
-  if (s.inner == 1) d.set("UNIT", 1);
-  const bool held = !p.backward && s.n <= lanes * kHeld;
-  Launch launch = call.launch(p.backward ? kernel_sources::softmax_softmax_backward_gpu
-                                         : kernel_sources::softmax_softmax_gpu,
-                              held ? "softmax_held" : "softmax", d);
-  bind_inputs(launch, p);
-  bind(launch, p.out);
+  d.set(define::GROUP, group);
+  if (s.inner == 1) d.set(define::UNIT, 1);
   const int64_t groups = divide_up(s.outer * s.inner, group / lanes);
-  launch.value(s.outer).value(s.n).value(s.inner).value(lanes);
-  launch.run({static_cast<size_t>(groups * group), 1, 1}, {static_cast<size_t>(group), 1, 1});
+  const std::array<size_t, 3> items{static_cast<size_t>(groups * group), 1, 1};
+  const std::array<size_t, 3> local{static_cast<size_t>(group), 1, 1};
+  if (p.backward) {
+    call.launch(kernels::softmax::softmax_backward_gpu::softmax, d,
+                {.a = p.first,
+                 .b = p.second,
+                 .out = p.out,
+                 .outer = s.outer,
+                 .n = s.n,
+                 .inner = s.inner,
+                 .lanes = lanes})
+        .run(items, local);
+  } else {
+    namespace kernel = kernels::softmax::softmax_gpu;
+    call.launch(s.n <= lanes * kHeld ? kernel::softmax_held : kernel::softmax, d,
+                {.a = p.first,
+                 .out = p.out,
+                 .outer = s.outer,
+                 .n = s.n,
+                 .inner = s.inner,
+                 .lanes = lanes})
+        .run(items, local);
+  }
 }
 
 // ---- The choice

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "call/division.h"
-#include "kernel_sources.h"
+#include "kernels/sort.h"
 #include "keys.h"
 #include "ops/copy/copy.h"
 #include "order_statistic_params.h"
@@ -50,7 +50,7 @@ struct StatisticProblem {
 using StatisticAlgorithm = AlgorithmFor<StatisticProblem>;
 
 Defines defines_for(const StatisticProblem& p) {
-  return key_defines(p.rows.dtype(), {}).set("MEDIAN", static_cast<int64_t>(p.what));
+  return key_defines(p.rows.dtype(), {}).set(define::MEDIAN, static_cast<int64_t>(p.what));
 }
 
 const char* refuse_sorting(const OpCall& call, const StatisticProblem& p) {
@@ -128,7 +128,7 @@ void run_mode(const OpCall& call, TensorView rows, TensorView values, TensorView
   division =
       by_style(call, division, {{static_cast<size_t>(p.pieces) * group, 1, 1}, {group, 1, 1}});
   Defines d = key_defines(rows.dtype(), {});
-  d.set("GROUP_SIZE", static_cast<int64_t>(division.local[0]));
+  d.set(define::GROUP_SIZE, static_cast<int64_t>(division.local[0]));
   Launch launch = call.launch(kernel_sources::sort_order_statistic_mode, "mode", d);
   bind(launch, values);
   bind(launch, indices);

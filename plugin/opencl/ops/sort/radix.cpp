@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "call/divide_up.h"
-#include "kernel_sources.h"
+#include "kernels/sort.h"
 #include "keys.h"
 #include "ops/reduce/reduction.h"
 #include "radix_params.h"
@@ -63,7 +63,7 @@ class DigitSorter {
         defines_(key_defines(in_.dtype(), problem.order)) {
     passes_ = divide_up(std::min(problem.order.low_bits, 8 * size_of(in_.dtype())), 8);
     some_ = is_integral(in_.dtype(), false) && size_of(in_.dtype()) >= 4;
-    defines_.set("GROUP", group_).set("VALUES", values_ != nullptr);
+    defines_.set(define::GROUP, group_).set(define::VALUES, values_ != nullptr);
   }
 
   // Again while rows are long: they fit tiles then.
@@ -81,7 +81,9 @@ class DigitSorter {
       tile /= 2;
     p.tile_rows = std::min(rows_, tile / p.length);
     Defines d = defines_;
-    d.set("ITEMS", tile / group_).set("ENTRIES", entries_.has_value()).set("SOME", some_);
+    d.set(define::ITEMS, tile / group_)
+        .set(define::ENTRIES, entries_.has_value())
+        .set(define::SOME, some_);
     Launch launch = call_.launch(kernel_sources::sort_radix_tile, "sort_tiles", d);
     bind_outputs(launch);
     bind(launch, in_);
@@ -109,9 +111,9 @@ class DigitSorter {
     while (p.lanes < 32 && p.lanes * 16 <= group_ && p.lanes * 8 < p.tiles) p.lanes *= 2;
     const bool some = some_ && passes_ > 2;  // two passes take less time than finding those out
     Defines d = defines_;
-    d.set("ITEMS", tile_ / group_)
-        .set("SOME", some)
-        .set("RETURNS", (call_.caps().type & CL_DEVICE_TYPE_CPU) == 0);
+    d.set(define::ITEMS, tile_ / group_)
+        .set(define::SOME, some)
+        .set(define::RETURNS, (call_.caps().type & CL_DEVICE_TYPE_CPU) == 0);
     if (some) find_varying(p, memory, d);
     for (p.pass = 0; p.pass < p.passes; ++p.pass) {
       Launch count = call_.launch(kernel_sources::sort_radix, "count_digits", d);
@@ -167,7 +169,7 @@ class DigitSorter {
     Entries found{call_.scratch(static_cast<uint64_t>(count * key_bytes_)),
                   call_.scratch(static_cast<uint64_t>(count * 4)), p.tiles * kept_};
     Defines d = defines_;
-    d.set("ITEMS", tile_ / group_).set("ENTRIES", entries_.has_value());
+    d.set(define::ITEMS, tile_ / group_).set(define::ENTRIES, entries_.has_value());
     Launch launch = call_.launch(kernel_sources::sort_radix_select, "select_tiles", d);
     bind_scratch(launch, found.keys);
     bind_scratch(launch, found.positions);

@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "call/division.h"
-#include "kernel_sources.h"
+#include "kernels/sort.h"
 #include "sort.h"
 
 namespace ocltensor::opencl {
@@ -17,8 +17,8 @@ struct SearchProblem {
 
 void run_binary(const OpCall& call, const SearchProblem& p) {
   Defines d;
-  d.type("A", p.values.dtype()).type("OUT", p.out.dtype());
-  d.set("COMPARE", p.right ? ">" : ">=").set("SORTER", p.sorter.has_value());
+  d.type(define::A, p.values.dtype()).type(define::OUT, p.out.dtype());
+  d.set(define::COMPARE, p.right ? ">" : ">=").set(define::SORTER, p.sorter.has_value());
   Launch launch = call.launch(kernel_sources::sort_search, "search", d);
   bind(launch, p.sequence);
   bind(launch, p.sorter.value_or(p.sequence));

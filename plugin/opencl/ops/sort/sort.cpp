@@ -6,7 +6,7 @@
 
 #include "call/divide_up.h"
 #include "call/division.h"
-#include "kernel_sources.h"
+#include "kernels/sort.h"
 #include "keys.h"
 #include "ops/copy/copy.h"
 #include "sort_params.h"
@@ -106,7 +106,7 @@ class Sorter {
 
   Defines with_values(bool values) const {
     Defines d = defines_;
-    d.set("VALUES", values);
+    d.set(define::VALUES, values);
     return d;
   }
   // Rows of `length` elements or entries in parts.

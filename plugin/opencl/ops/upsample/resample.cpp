@@ -5,7 +5,7 @@
 #include "base/infer/common.h"
 #include "call/divide_up.h"
 #include "call/division.h"
-#include "kernel_sources.h"
+#include "kernels/upsample.h"
 #include "resample_params.h"
 #include "upsample.h"
 
@@ -49,10 +49,12 @@ void launch_dimension(const OpCall& call, const Resampling& what, TensorView tar
                ? step_bits<double>(p.small, p.large, what.align, scale)
                : step_bits<float>(p.small, p.large, what.align, scale);
   Defines d;
-  d.type("IN", source.dtype()).type("OUT", target.dtype()).type("COMPUTE", what.compute);
-  d.set("MODE", static_cast<int64_t>(what.mode)).set("BACKWARD", what.backward);
-  d.set("MOVES", nearest && !what.backward);
-  d.set("INDEX", target.numel() < INT32_MAX ? "uint" : "ulong");
+  d.type(define::IN, source.dtype())
+      .type(define::OUT, target.dtype())
+      .type(define::COMPUTE, what.compute);
+  d.set(define::MODE, static_cast<int64_t>(what.mode)).set(define::BACKWARD, what.backward);
+  d.set(define::MOVES, nearest && !what.backward);
+  d.set(define::INDEX, target.numel() < INT32_MAX ? "uint" : "ulong");
   const bool along = p.inner >= 16;
   const int64_t groups = divide_up(along ? p.inner : p.outer, 16) * (along ? p.outer : p.inner);
   p.chunks = by_style<int64_t>(call, std::clamp<int64_t>(64 / groups, 1, to), 1);

@@ -6,7 +6,7 @@
 #include "base/infer/common.h"
 #include "call/division.h"
 #include "call/scalar_bits.h"
-#include "kernel_sources.h"
+#include "kernels/upsample.h"
 #include "ops/copy/copy.h"
 #include "upsample_params.h"
 
@@ -41,9 +41,10 @@ void launch_upsampling(const OpCall& call, const Upsampling& what, const Source&
   const DType type = what.in.dtype();
   const int64_t elements = what.out.numel();
   Defines d;
-  d.type("A", type).set("FLOATING", is_floating(type));
-  d.set("LINEAR", what.mode != Mode::Nearest).set("CORNERS", what.mode == Mode::AlignedCorners);
-  d.set("INDEX", elements < INT32_MAX ? "uint" : "ulong");
+  d.type(define::A, type).set(define::FLOATING, is_floating(type));
+  d.set(define::LINEAR, what.mode != Mode::Nearest)
+      .set(define::CORNERS, what.mode == Mode::AlignedCorners);
+  d.set(define::INDEX, elements < INT32_MAX ? "uint" : "ulong");
   UpsampleParams p = what.p;
   p.pieces = by_style(call, elements / what.out.size(-1), elements);
   const Division division = divide(call.caps(), p.pieces);

@@ -12,12 +12,18 @@
 
 namespace ocltensor::opencl {
 
+// A define that some kernel reads. The build makes a constant of each (kernels/defines.h), and only
+// those: a misspelt one does not compile.
+struct DefineName {
+  const char* text;
+};
+
 class Defines {
  public:
-  // `name` and `text` must live as long as the process.
-  Defines& set(const char* name, int64_t value) { return add({name, nullptr, value}); }
-  Defines& set(const char* name, const char* text) { return add({name, text, 0}); }
-  Defines& type(const char* name, DType dtype) { return set(name, info(dtype).suffix); }
+  Defines& set(DefineName name, int64_t value) { return add({name.text, nullptr, value}); }
+  // `text` must live as long as the process.
+  Defines& set(DefineName name, const char* text) { return add({name.text, text, 0}); }
+  Defines& type(DefineName name, DType dtype) { return set(name, info(dtype).suffix); }
 
   uint64_t hash() const { return hash_; }
   std::string source() const;  // sorted "#define NAME VALUE" lines

@@ -14,6 +14,11 @@ namespace ocltensor::opencl {
 
 class Device;
 
+// Who reports a wrong value: what fault_site() gives, or 0, which reports nothing.
+struct FaultSite {
+  int32_t number;
+};
+
 enum class FaultKind : int32_t { Index, Class, Probability, Weight, NoWeight, ZeroDivisor };
 
 // Names an operator, what is wrong, and a dimension, as a number that is never 0.

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "runtime/driver/opencl.h"
 #include "runtime/memory/memory.h"
+#include "runtime/memory/memory_range.h"
 #include "runtime/program/defines.h"
 #include "runtime/program/source.h"
 #include "runtime/queue/kernel_arguments.h"
@@ -92,6 +93,7 @@ class Launch {
 
   // Two parameters: (__global T* base, ulong byte_offset). Bytes [low, high) around the address
   // must be the caller's to use. Address 0 binds an empty buffer.
+  Launch& memory(const MemoryRange& range) { return memory(range.address, range.low, range.high); }
   Launch& memory(tb_address address, int64_t low, int64_t high) {
     const Place place = address == 0 ? Place{nullptr, 0} : resolve(address, low, high);
     kernel_.set_arg(next_++, sizeof place.buffer, &place.buffer);
@@ -107,6 +109,7 @@ class Launch {
   }
   Launch& bytes(const void* data, size_t size);
   // Two parameters, those of kernels/include/faults.h.
+  Launch& faults(FaultSite site) { return faults(site.number); }
   Launch& faults(int32_t site) {
     const cl_mem record = stream_.faults().record();
     kernel_.set_arg(next_++, sizeof record, &record);

@@ -1,0 +1,312 @@
+"""Writes what C++ may launch: one structure of arguments for each kernel, and the names of defines.
+
+usage: generate_launches.py KERNEL_DIR OUT_DIR STAMP
+
+The kernel `softmax_held` of KERNEL_DIR/softmax/softmax_gpu.cl becomes
+kernels::softmax::softmax_gpu::softmax_held in OUT_DIR/kernels/softmax.h, a KernelOf (see
+runtime/queue/kernel_of.h) whose structure has a member for each argument, in the kernel's
+order:
+
+  __global T *x_base, ulong x_offset     MemoryRange x
+  several of these, x0 .. xN             std::array<MemoryRange, N + 1> x
+  __global T *x0 .. xN, no offsets       std::array<cl_mem, N + 1> x
+  __global FaultRecord *, int            FaultSite faults
+  long, ulong, int, uint, float x        Number<int64_t> x, ...
+  __local T *x                           LocalBytes x
+  const XParams p                        const XParams& p
+  what stands between #if and #endif, or
+  in a macro that may be empty           Optional of it, given where the define says so
+
+No member has a default: a launch that lacks one, misspells it or swaps two does not compile.
+Kernels of one family whose parameters are the same share a structure, so that a launcher can choose
+between them. OUT_DIR/kernels/defines.h has a constant for every define that a kernel reads and no
+kernel sets.
+"""
+
+import pathlib
+import re
+import sys
+
+NUMBERS = {
+    "long": "int64_t",
+    "ulong": "uint64_t",
+    "int": "int32_t",
+    "uint": "uint32_t",
+    "float": "float",
+}
+# Capitals that OpenCL C or its compilers define.
+BUILT_IN = re.compile(
+    r"__\w+|CLK_\w+|cl_\w+|(FLT|DBL|INT|LONG|UINT|ULONG)_\w+|M_\w+|INFINITY|NAN|OPENCL|EXTENSION|FP_CONTRACT|OCLTENSOR_\w+_H"
+)
+
+
+def code_of(path: pathlib.Path) -> str:
+    """The file without comments, each macro on one line."""
+    text = re.sub(r"/\*.*?\*/", " ", path.read_text(), flags=re.S)
+    return re.sub(r"//[^\n]*", "", text).replace("\\\n", " ")
+
+
+def split(parameters: str) -> list[str]:
+    """At the commas that are in no brackets."""
+    parts, depth = [""], 0
+    for c in parameters:
+        depth += (c == "(") - (c == ")")
+        if c == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += c
+    return [" ".join(p.split()) for p in parts if p.strip()]
+
+
+def without_optional(parameters: list[str]) -> list[str]:
+    kept, depth = [], 0
+    for p in parameters:
+        depth += (p == "#if") - (p == "#endif")
+        if depth == 0 and p != "#endif":
+            kept.append(p)
+    return kept
+
+
+class Source:
+    """A kernel file with the headers that it includes."""
+
+    def __init__(self, path: pathlib.Path, headers: dict[str, pathlib.Path]):
+        self.path = path
+        self.texts: dict[pathlib.Path, str] = {}
+        self._read(path, headers)
+        self.macros: dict[str, tuple[list[str] | None, str]] = {}
+        self.may_be_empty: set[str] = set()
+        for text in self.texts.values():
+            for name, _, inner, body in re.findall(
+                r"^\s*#\s*define\s+(\w+)(\(([^)]*)\))?[ \t]*(.*)$", text, re.M
+            ):
+                known = self.macros.get(name)
+                if known and bool(known[1].strip()) != bool(body.strip()):
+                    self.may_be_empty.add(name)
+                if not known or not known[1].strip():
+                    self.macros[name] = (split(inner) if _ else None, body)
+
+    def _read(self, path: pathlib.Path, headers: dict[str, pathlib.Path]) -> None:
+        if path in self.texts:
+            return
+        self.texts[path] = code_of(path)
+        for name in re.findall(r'#\s*include\s+"([^"]+)"', self.texts[path]):
+            self._read(headers[name], headers)
+
+    def expand(self, text: str) -> str:
+        """With the macros that parameter lists are made of: those with a declaration in them."""
+        out, at = "", 0
+        while found := re.compile(r"[A-Za-z_]\w*").search(text, at):
+            out += text[at : found.start()]
+            at = found.end()
+            arguments, body = self.macros.get(found[0], (None, ""))
+            if not re.search(r"__global|__local|FaultRecord", self._reach(body)):
+                out += found[0]
+                continue
+            if arguments is not None:
+                begin = text.index("(", at)
+                depth, at = 1, begin + 1
+                while depth:
+                    depth += (text[at] == "(") - (text[at] == ")")
+                    at += 1
+                for name, value in zip(arguments, split(text[begin + 1 : at - 1])):
+                    body = re.sub(rf"\b{name}\b", value, body)
+                body = re.sub(r"\s*##\s*", "", body)
+            expanded = self.expand(body)
+            out += f"#if, {expanded} #endif, " if found[0] in self.may_be_empty else expanded
+        return out + text[at:]
+
+    def _reach(self, body: str) -> str:
+        """A body with those of the macros in it, two levels down."""
+        for _ in range(2):
+            body = re.sub(r"\b[A-Z]\w*\b", lambda m: self.macros.get(m[0], (None, m[0]))[1], body)
+        return body
+
+    def kernels(self) -> dict[str, list[str]]:
+        """Names with their parameters, macros expanded; "#if" and "#endif" stand around some."""
+        qualifiers = [n for n, (_, body) in self.macros.items() if "__kernel" in body]
+        pattern = rf"\b(?:{'|'.join(['__kernel', *qualifiers])})\s+void\s+(\w+)\s*\("
+        text = self.texts[self.path]
+        found: dict[str, list[str]] = {}
+        for match in re.finditer(pattern, text):
+            depth, at = 1, match.end()
+            while depth:
+                depth += (text[at] == "(") - (text[at] == ")")
+                at += 1
+            listed = re.sub(r"^\s*#\s*(if|endif)\b.*$", r"#\1,", text[match.end() : at - 1], flags=re.M)
+            parameters = split(self.expand(listed))
+            known = found.setdefault(match[1], parameters)
+            if known != parameters and without_optional(known) != without_optional(parameters):
+                sys.exit(f"{self.path}: two kernels '{match[1]}' with different parameters")
+            found[match[1]] = max(known, parameters, key=len)
+        return found
+
+    def defines(self) -> set[str]:
+        """Capitals that the code reads or a header's table explains, and that the code does not set
+        itself (once and under a condition is a default)."""
+        used, fixed, guarded = set(), set(), set()
+        for path, text in self.texts.items():
+            read = re.sub(r'"[^"]*"', "", text)
+            used |= set(re.findall(r"\b[A-Z](?:[A-Z0-9_]*[A-Z0-9])?\b", read))
+            used |= set(re.findall(r"^// +([A-Z][A-Z0-9_]*)  ", path.read_text(), re.M))
+            depth = -1 if re.match(r"\s*#\s*ifndef \w+_H\b", text) else 0
+            for directive, name in re.findall(r"^\s*#\s*(if\w*|endif|define)\b *(\w*)", text, re.M):
+                depth += directive.startswith("if") - (directive == "endif")
+                if directive == "define" and (depth == 0 or name in guarded):
+                    fixed.add(name)
+                elif directive == "define":
+                    guarded.add(name)
+        return {n for n in used - fixed if not BUILT_IN.fullmatch(n)}
+
+
+class Signature:
+    """A kernel's parameters as members of a structure, and how they are bound."""
+
+    def __init__(self, where: str, parameters: list[str]):
+        self.members: list[tuple[str, str]] = []
+        self.bindings: list[str] = []
+        self.structures: list[str] = []
+        optional = False
+        self._items, self._where = list(parameters), where
+        while self._items:
+            item = self._items.pop(0)
+            if item in ("#if", "#endif"):
+                optional = item == "#if"
+            else:
+                self._add(item, optional)
+        names = [member for _, member in self.members]
+        if twice := {n for n in names if names.count(n) > 1}:
+            sys.exit(f"{where}: two arguments '{twice.pop()}'; rename one of the parameters")
+
+    def _add(self, item: str, optional: bool) -> None:
+        pointer = re.fullmatch(r"__global (?:const )?(?:\w+(?:\([\w, ]*\))?) ?\*\s*(\w+)", item)
+        following = self._items[0] if self._items else ""
+        if pointer and item.split("*")[0].strip() == "__global FaultRecord":
+            self._items.pop(0)
+            return self._member("FaultSite", "faults", "launch.faults({});", optional)
+        if pointer and re.fullmatch(r"ulong \w*offset\d*", following):
+            self._items.pop(0)
+            name = re.sub(r"_?base(?=\d*$)", "", pointer[1]) or "memory"
+            if name.isdigit():
+                name = "memory" + name
+            return self._member("MemoryRange", name, "launch.memory({});", optional)
+        if pointer:
+            return self._member("cl_mem", pointer[1], "launch.value({});", optional)
+        if local := re.fullmatch(r"__local \w+(?:\([\w, ]*\))? ?\*\s*(\w+)", item):
+            return self._member("LocalBytes", local[1], "launch.local({}.bytes);", optional)
+        if number := re.fullmatch(rf"(?:const )?({'|'.join(NUMBERS)}) (\w+)", item):
+            kind = f"Number<{NUMBERS[number[1]]}>"
+            return self._member(kind, number[2].rstrip("_"), "launch.value({}.value);", optional)
+        if structure := re.fullmatch(r"const (\w+Params) (\w+)", item):
+            self.structures.append(structure[1])
+            self.members.append((f"const {structure[1]}&", structure[2]))
+            return self.bindings.append(f"launch.value({structure[2]});")
+        sys.exit(f"{self._where}: a parameter that no launch can bind: '{item}'")
+
+    def _member(self, kind: str, name: str, binding: str, optional: bool) -> None:
+        """Appends it, or makes the last member an array where this is its next one."""
+        numbered = re.fullmatch(r"(\D\w*?)(\d+)", name)
+        if numbered and kind in ("MemoryRange", "cl_mem"):
+            stem, number = numbered[1], int(numbered[2])
+            array = (f"std::array<{kind}, {number}>", stem)
+            if number > 0 and self.members and self.members[-1] == array:
+                self.members[-1] = (f"std::array<{kind}, {number + 1}>", stem)
+                return
+            if number == 0:
+                self.members.append((f"std::array<{kind}, 1>", stem))
+                loop = f"for (const auto& each : {stem}) {binding.format('each')}"
+                return self.bindings.append(loop)
+        bound = binding.format(f"(*{name})" if optional else name)
+        self.members.append((f"Optional<{kind}>" if optional else kind, name))
+        self.bindings.append(f"if ({name}.is_given()) {bound}" if optional else bound)
+
+    def structure(self, name: str) -> list[str]:
+        return [
+            f"struct {name} {{",
+            *(f"  {kind} {member};" for kind, member in self.members),
+            "  void bind(Launch& launch) const {",
+            *(f"    {binding}" for binding in self.bindings),
+            "  }",
+            "};",
+        ]
+
+
+def camel(*words: str) -> str:
+    return "".join(w.capitalize() for word in words for w in word.split("_"))
+
+
+def write(path: pathlib.Path, lines: list[str]) -> None:
+    """Leaves a file alone whose text is the same: nothing that includes it is compiled again."""
+    text = "\n".join(lines) + "\n"
+    if not path.is_file() or path.read_text() != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def family_header(root: pathlib.Path, folder: pathlib.Path, sources: list[Source]) -> list[str]:
+    structures: dict[tuple, str] = {}
+    body: list[str] = []
+    parameters: set[str] = set()
+    family = "::".join(folder.parts)
+    for source in sources:
+        constants: list[str] = []
+        file = source.path.relative_to(root).with_suffix("")
+        for name, listed in source.kernels().items():
+            signature = Signature(f"{file}.cl: {name}", listed)
+            parameters |= set(signature.structures)
+            key = tuple(signature.members)
+            if key not in structures:
+                structures[key] = camel(source.path.stem, name) + "Arguments"
+                body += signature.structure(structures[key])
+            constants.append(
+                f"inline constexpr KernelOf<{structures[key]}> "
+                f'{name}{{kernel_sources::{re.sub(r"[^a-zA-Z0-9]", "_", str(file))}, "{name}"}};'
+            )
+        body += [f"namespace {source.path.stem} {{", *constants, f"}}  // namespace {source.path.stem}"]
+    includes = sorted(
+        path.name
+        for source in sources
+        for path in source.texts
+        if path.parent.name == "params"
+        and any(re.search(rf"\}}\s*{p}\s*;", source.texts[path]) for p in parameters)
+    )
+    return [
+        f"// Launches of kernels/{folder}. Generated by generate_launches.py.",
+        "#pragma once",
+        "#include <array>",
+        *(f'#include "{name}"' for name in dict.fromkeys(includes)),
+        '#include "kernel_sources.h"',
+        '#include "kernels/defines.h"',
+        '#include "runtime/queue/kernel_of.h"',
+        f"namespace ocltensor::opencl::kernels::{family} {{",
+        *body,
+        f"}}  // namespace ocltensor::opencl::kernels::{family}",
+    ]
+
+
+def main() -> None:
+    root, out, stamp = map(pathlib.Path, sys.argv[1:4])
+    headers = {p.name: p for p in root.rglob("*.h")}
+    families: dict[pathlib.Path, list[Source]] = {}
+    for path in sorted(root.rglob("*.cl")):
+        families.setdefault(path.parent.relative_to(root), []).append(Source(path, headers))
+    defines: set[str] = set()
+    for folder, sources in families.items():
+        write(out / "kernels" / f"{folder}.h", family_header(root, folder, sources))
+        for source in sources:
+            defines |= source.defines()
+    write(
+        out / "kernels" / "defines.h",
+        [
+            "// Names of the defines that kernels read. Generated by generate_launches.py.",
+            "#pragma once",
+            '#include "runtime/program/defines.h"',
+            "namespace ocltensor::opencl::define {",
+            *(f'inline constexpr DefineName {name}{{"{name}"}};' for name in sorted(defines)),
+            "}  // namespace ocltensor::opencl::define",
+        ],
+    )
+    stamp.write_text("")
+
+
+main()

@@ -1,0 +1,24 @@
+// Device memory that a kernel is given: an address, and which bytes around it are the caller's.
+#pragma once
+
+#include <cstddef>
+
+#include "base/value.h"
+
+namespace ocltensor::opencl {
+
+// Bytes [low, high) around `address`. Address 0, or nullptr: an argument without memory, which the
+// kernel does not read.
+struct MemoryRange {
+  MemoryRange(tb_address where, int64_t from, int64_t to) : address(where), low(from), high(to) {}
+  // Conversions are implicit on purpose: arguments are named after what they are.
+  MemoryRange(std::nullptr_t) : address(0), low(0), high(0) {}  // NOLINT
+  // The range that sizes and strides span.
+  MemoryRange(TensorView tensor);         // NOLINT
+  MemoryRange(const TensorView* tensor);  // NOLINT: nullptr as above
+
+  tb_address address;
+  int64_t low, high;
+};
+
+}  // namespace ocltensor::opencl
