@@ -2,12 +2,12 @@
 // row-major. A is what a work-item moves: an OpenCL C type of up to 16 bytes. INDEX counts it.
 #include "types.h"
 #include "cat_params.h"
-#define SOURCE(k) __global const void *base##k, ulong offset##k
-#define TAKE(k)                                          \
-  if (c >= p.starts[k]) {                                \
-    source = (__global const char *)base##k + offset##k; \
-    start = p.starts[k];                                 \
-    end = p.starts[k + 1];                               \
+#define SOURCE(k) __global const void *source_base##k, ulong source_offset##k
+#define TAKE(k)                                                        \
+  if (c >= p.starts[k]) {                                              \
+    source = (__global const char *)source_base##k + source_offset##k; \
+    start = p.starts[k];                                               \
+    end = p.starts[k + 1];                                             \
   }
 
 __kernel void cat(__global void *out_base, ulong out_offset, SOURCE(0), SOURCE(1), SOURCE(2), SOURCE(3),

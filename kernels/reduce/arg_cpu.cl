@@ -1,5 +1,5 @@
-// Extreme values and their positions for CPU drivers. inner == 1: a work-item takes `block` outputs, vectors
-// along their elements; else `block` neighbouring outputs, vectors across them. Dimension 1 of the range:
+// Extreme values and their positions for CPU drivers. inner == 1: a work-item takes `share` outputs, vectors
+// along their elements; else `share` neighbouring outputs, vectors across them. Dimension 1 of the range:
 // splits of `chunk` elements.
 #include "arg_formula.h"
 #define WIDEST 64  // vectors in a block of columns
@@ -41,20 +41,20 @@ INLINE Best along(__global const STYPE(A) *in, P n) {
 }
 
 ONE_ITEM __kernel void arg(__global const void *a_base, ulong a_offset, ARG_OUTPUTS, long outer, long length,
-                           long inner, long chunk, long block) {
+                           long inner, long chunk, long share) {
   const long first = get_global_id(1) * chunk, n = min(chunk, length - first);
   const long results = get_global_id(1) * outer * inner;  // of this split
   if (inner == 1) {
-    const long end = min(outer, (long)(get_global_id(0) + 1) * block);
-    for (long o = get_global_id(0) * block; o < end; ++o) {
+    const long end = min(outer, (long)(get_global_id(0) + 1) * share);
+    for (long o = get_global_id(0) * share; o < end; ++o) {
       Best best = along(AT_CONST(A, a_base, a_offset) + o * length + first, (P)n);
       best.at += first;
       WRITE(results + o, best)
     }
     return;
   }
-  const long blocks = (inner + block - 1) / block, o = get_global_id(0) / blocks;
-  const long c0 = (get_global_id(0) - o * blocks) * block, c1 = min(inner, c0 + block);
+  const long blocks = (inner + share - 1) / share, o = get_global_id(0) / blocks;
+  const long c0 = (get_global_id(0) - o * blocks) * share, c1 = min(inner, c0 + share);
   __global const STYPE(A) *base = AT_CONST(A, a_base, a_offset) + (o * length + first) * inner;
   const int vectors = (c1 - c0) / 16;
   T16 best[WIDEST];

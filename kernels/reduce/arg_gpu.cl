@@ -1,4 +1,4 @@
-// Extreme values and their positions for GPUs: `lanes` work-items (a power of two) share an output;
+// Extreme values and their positions for GPUs: `share` work-items (a power of two) share an output;
 // neighbouring work-items take neighbouring elements of the input. GROUP is the work-group size; UNIT:
 // rows are contiguous.
 #include "arg_formula.h"
@@ -11,9 +11,9 @@
 __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 __kernel void arg(__global const void *a_base, ulong a_offset,
                                                                      ARG_OUTPUTS, long outer, long length,
-                                                                     long inner, long chunk, long lanes_) {
+                                                                     long inner, long chunk, long share) {
   __local Best shared[GROUP];
-  const uint id = get_local_id(0), lanes = lanes_, outputs = GROUP / lanes;
+  const uint id = get_local_id(0), lanes = share, outputs = GROUP / lanes;
   const uint lane = INNER == 1 ? id % lanes : id / outputs;
   const uint step = INNER == 1 ? 1 : outputs;
   const long o = (long)get_group_id(0) * outputs + (INNER == 1 ? id / lanes : id % outputs);

@@ -149,6 +149,7 @@ class Contiguous {
  public:
   Contiguous(const OpCall& call, TensorView tensor);
   TensorView view() const { return local_.view(); }
+  operator MemoryRange() const { return view(); }  // NOLINT: implicit on purpose
 
  private:
   std::vector<Scratch> memory_;  // none, or the copy's
@@ -161,6 +162,7 @@ class ContiguousOutput {
  public:
   ContiguousOutput(const OpCall& call, TensorView out);
   TensorView view() const { return local_.view(); }
+  operator MemoryRange() const { return view(); }  // NOLINT: implicit on purpose
   void finish();
 
  private:

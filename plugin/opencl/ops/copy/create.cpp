@@ -26,12 +26,10 @@ std::array<size_t, 3> cover(int64_t n) {
   return {(static_cast<size_t>(n) + kGroup - 1) / kGroup * kGroup, 1, 1};
 }
 
-Launch launch_into(const OpCall& call, const char* function, TensorView out) {
+Defines defines_for(TensorView out) {
   Defines d;
   d.type(define::OUT, out.dtype()).set(define::FLOATING, is_floating(out.dtype()));
-  Launch launch = call.launch(kernel_sources::copy_create, function, d);
-  bind(launch, out);
-  return launch;
+  return d;
 }
 
 // float64 on a device without it, from numbers that the host has.
@@ -57,13 +55,14 @@ void arange_op(OpCall& call) {
       numbers[i] = start.as_double() + static_cast<double>(i) * step.as_double();
     return write_numbers(call, out, numbers);
   }
-  launch_into(call, "arange", out)
-      .value(out.strides()[0])
-      .value(out.numel())
-      .value(start.as_int())
-      .value(step.as_int())
-      .value(wide_bits(call, start.as_double()))
-      .value(wide_bits(call, step.as_double()))
+  call.launch(kernels::copy::create::arange, defines_for(out),
+              {.out = out,
+               .stride = out.strides()[0],
+               .n = out.numel(),
+               .start = start.as_int(),
+               .step = step.as_int(),
+               .start_bits = wide_bits(call, start.as_double()),
+               .step_bits = wide_bits(call, step.as_double())})
       .run(cover(out.numel()), {kGroup, 1, 1});
 }
 
@@ -89,11 +88,12 @@ void fill_linspace(const OpCall& call, TensorView out, std::complex<double> star
   if (call.lacks(out.dtype()))
     return write_numbers(call, out, linspace(out.numel(), start.real(), end.real()));
   const bool whole = !is_floating(out.dtype());
-  launch_into(call, "linspace", out)
-      .value(out.strides()[0])
-      .value(out.numel())
-      .value(wide_bits(call, whole ? std::trunc(start.real()) : start.real()))
-      .value(wide_bits(call, whole ? std::trunc(end.real()) : end.real()))
+  call.launch(kernels::copy::create::linspace, defines_for(out),
+              {.out = out,
+               .stride = out.strides()[0],
+               .n = out.numel(),
+               .start_bits = wide_bits(call, whole ? std::trunc(start.real()) : start.real()),
+               .end_bits = wide_bits(call, whole ? std::trunc(end.real()) : end.real())})
       .run(cover(out.numel()), {kGroup, 1, 1});
 }
 
@@ -118,14 +118,16 @@ void eye_op(OpCall& call) {
     const int64_t step = out.strides()[0] + out.strides()[1];
     return fill_tensor(call, view_of(out, {std::min(out.size(0), out.size(1))}, {step}, 0), 1);
   }
-  launch_into(call, "eye", out)
-      .value(out.sizes()[0])
-      .value(out.sizes()[1])
-      .value(out.strides()[0])
-      .value(out.strides()[1])
+  call.launch(kernels::copy::create::eye, defines_for(out),
+              {.out = out,
+               .rows = out.size(0),
+               .columns = out.size(1),
+               .row_stride = out.strides()[0],
+               .column_stride = out.strides()[1]})
       .run(cover(out.sizes()[0]), {kGroup, 1, 1});
 }
 
+template <bool upper>
 void triangle_op(OpCall& call) {
   const TensorView self = call.args().tensor(Arg::self);
   const int64_t diagonal = call.args().integer(Arg::diagonal);
@@ -140,15 +142,14 @@ void triangle_op(OpCall& call) {
   const int64_t columns = self.size(-1);
   const int64_t total = self.numel() / columns;
   Defines d;
-  d.type(define::OUT, carrier_type(self.dtype()))
-      .set(define::UPPER, call.op().schema.name == "triu");
-  Launch launch = call.launch(kernel_sources::copy_create_triangle, "triangle", d);
-  bind(launch, out.view());
-  bind(launch, in.view());
-  launch.value(total)
-      .value(rows)
-      .value(columns)
-      .value(std::clamp(diagonal, -rows - columns, rows + columns))
+  d.type(define::OUT, carrier_type(self.dtype())).set(define::UPPER, upper);
+  call.launch(kernels::copy::create_triangle::triangle, d,
+              {.out = out.view(),
+               .in = in.view(),
+               .total_rows = total,
+               .rows = rows,
+               .columns = columns,
+               .diagonal = std::clamp(diagonal, -rows - columns, rows + columns)})
       .run(cover(total), {kGroup, 1, 1});
   out.finish();
 }
@@ -156,8 +157,8 @@ void triangle_op(OpCall& call) {
 constexpr OpEntry kOperators[] = {{"arange.start_out", arange_op, false, true},
                                   {"linspace.out", linspace_op, true, true},
                                   {"eye.m_out", eye_op, true, true},
-                                  {"tril.out", triangle_op, true, true},
-                                  {"triu.out", triangle_op, true, true}};
+                                  {"tril.out", triangle_op<false>, true, true},
+                                  {"triu.out", triangle_op<true>, true, true}};
 
 }  // namespace
 

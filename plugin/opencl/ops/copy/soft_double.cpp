@@ -46,10 +46,12 @@ void convert_float64(const OpCall& call, TensorView target, TensorView source) {
   Defines d;
   d.type(define::A, other).set(define::KIND, kind_of(other)).set(define::TO_DOUBLE, to_double);
   const Division division = divide(call.caps(), target.numel(), 1024);
-  Launch launch = call.launch(kernel_sources::copy_soft_double, "convert", d);
-  bind(launch, out.view());
-  bind(launch, in.view());
-  launch.value(target.numel()).value(division.per_item).run(division.global, division.local);
+  call.launch(kernels::copy::soft_double::convert, d,
+              {.out = out.view(),
+               .in = in.view(),
+               .count = target.numel(),
+               .per_item = division.per_item})
+      .run(division.global, division.local);
   out.finish();
 }
 

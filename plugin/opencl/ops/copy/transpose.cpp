@@ -49,13 +49,11 @@ void run_transpose(const OpCall& call, const CopyProblem& copy, const PointwiseP
   for (int32_t i = 2; i < p.rank; ++i) planes *= p.sizes[i];
   Defines d;
   d.type(define::TYPE, carrier_type(copy.target.dtype()));
-  Launch launch = call.launch(kernel_sources::copy_transpose, "transpose", d);
-  bind(launch, copy.target);
-  bind(launch, copy.source);
-  launch.value(p).run(
-      {static_cast<size_t>(divide_up(p.sizes[0], kBlock)),
-       static_cast<size_t>(divide_up(p.sizes[1], kBlock)), static_cast<size_t>(planes)},
-      {1, 1, 1});
+  call.launch(kernels::copy::transpose::transpose, d,
+              {.out = copy.target, .in = copy.source, .p = p})
+      .run({static_cast<size_t>(divide_up(p.sizes[0], kBlock)),
+            static_cast<size_t>(divide_up(p.sizes[1], kBlock)), static_cast<size_t>(planes)},
+           {1, 1, 1});
 }
 
 }  // namespace ocltensor::opencl

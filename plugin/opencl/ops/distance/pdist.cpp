@@ -11,13 +11,11 @@
 namespace ocltensor::opencl {
 namespace {
 
-// Of row-major tensors: what is written, what is read in the kernel's order, and the matrix.
+// Of row-major tensors: what is written, the matrix, and of a gradient what it is made of.
 struct Pdist {
-  const char* function;
-  TensorView out;
-  std::initializer_list<TensorView> in;
-  TensorView self;
+  TensorView out, self;
   double p;
+  const TensorView *grad = nullptr, *distance = nullptr;
 };
 
 void run_pdist(const OpCall& call, const Pdist& what) {
@@ -26,9 +24,6 @@ void run_pdist(const OpCall& call, const Pdist& what) {
   Defines d;
   d.type(define::A, self.dtype());
   d.set(define::NORM, p == 0 ? 0 : p == 1 ? 1 : p == 2 ? 2 : std::isinf(p) ? 3 : 4);
-  Launch launch = call.launch(kernel_sources::distance_pdist, what.function, d);
-  bind(launch, what.out);
-  for (const TensorView in : what.in) bind(launch, in);
   PdistParams params{};
   params.pieces = what.out.numel();
   params.rows = self.size(0);
@@ -40,7 +35,17 @@ void run_pdist(const OpCall& call, const Pdist& what) {
     std::memcpy(&params.p, &narrow, sizeof narrow);
   const Division division = divide(call.caps(), params.pieces);
   params.per_item = division.per_item;
-  launch.value(params).run(division.global, division.local);
+  if (what.grad == nullptr)
+    call.launch(kernels::distance::pdist::forward, d, {.out = what.out, .self = self, .p = params})
+        .run(division.global, division.local);
+  else
+    call.launch(kernels::distance::pdist::backward, d,
+                {.out = what.out,
+                 .grad = what.grad,
+                 .self = self,
+                 .distance = what.distance,
+                 .p = params})
+        .run(division.global, division.local);
 }
 
 constinit const AlgorithmFor<Pdist> kPdist(
@@ -71,7 +76,7 @@ void forward(OpCall& call) {
   if (self.size(1) == 0) return fill_tensor(call, call.out(0), 0);
   const Contiguous dense(call, self);
   ContiguousOutput out(call, call.out(0));
-  algorithms().run(call, {"forward", out.view(), {dense.view()}, self, p});
+  algorithms().run(call, {out.view(), dense.view(), p});
   out.finish();
 }
 
@@ -85,8 +90,8 @@ void backward(OpCall& call) {
   const Contiguous grad(call, call.args().tensor(Arg::grad)), dense(call, self),
       distance(call, call.args().tensor(Arg::pdist));
   ContiguousOutput out(call, call.out(0));
-  algorithms().run(call,
-                   {"backward", out.view(), {grad.view(), dense.view(), distance.view()}, self, p});
+  const TensorView grad_view = grad.view(), distance_view = distance.view();
+  algorithms().run(call, {out.view(), dense.view(), p, &grad_view, &distance_view});
   out.finish();
 }
 

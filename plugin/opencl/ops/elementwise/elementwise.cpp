@@ -153,27 +153,35 @@ PointwiseParams params_of(const ElementwiseLaunch& what, const Nest& nest) {
   return p;
 }
 
-// With memory for `most` operands: absent ones are null.
-void launch(const OpCall& call, const Problem& problem, const Source& source, const Defines& d,
-            size_t most, const PointwiseParams& p, const Work& work) {
-  const Nest& nest = problem.nest;
-  Launch launch = call.launch(source, "pointwise", d);
-  const auto bind_at = [&](const TensorView* tensor, size_t k) {
-    if (tensor == nullptr) return (void)launch.memory(0, 0, 0);
-    int64_t low = 0;
-    int64_t high = 0;
-    for (size_t i = 0; i < nest.space.rank(); ++i) {
-      const int64_t reach = (nest.space.sizes[i] - 1) * nest.space.strides[k][i];
-      (reach < 0 ? low : high) += reach;
-    }
-    const int64_t item = tensor->itemsize();
-    launch.memory(tensor->address() + static_cast<uint64_t>(nest.offsets[k] * item), low * item,
-                  (high + 1) * item);
-  };
+// The part of a tensor's memory that operand `k` of the nest reaches; 0 is the output.
+MemoryRange reached(const Nest& nest, TensorView tensor, size_t k) {
+  int64_t low = 0;
+  int64_t high = 0;
+  for (size_t i = 0; i < nest.space.rank(); ++i) {
+    const int64_t reach = (nest.space.sizes[i] - 1) * nest.space.strides[k][i];
+    (reach < 0 ? low : high) += reach;
+  }
+  const int64_t item = tensor.itemsize();
+  return {tensor.address() + static_cast<uint64_t>(nest.offsets[k] * item), low * item,
+          (high + 1) * item};
+}
+MemoryRange input(const Problem& problem, size_t k) {
   const auto inputs = problem.what.inputs;
-  bind_at(&problem.out, 0);
-  for (size_t k = 0; k < most; ++k) bind_at(k < inputs.size() ? inputs[k].tensor : nullptr, k + 1);
-  launch.value(p).run(work.global, work.local);
+  const TensorView* tensor = k < inputs.size() ? inputs[k].tensor : nullptr;
+  return tensor == nullptr ? nullptr : reached(problem.nest, *tensor, k + 1);
+}
+
+template <typename Arguments>
+void launch(const OpCall& call, const Problem& problem, const KernelOf<Arguments>& kernel,
+            const Defines& d, const PointwiseParams& p, const Work& work) {
+  call.launch(kernel, d,
+              {.out = reached(problem.nest, problem.out, 0),
+               .a = input(problem, 0),
+               .b = input(problem, 1),
+               .c = input(problem, 2),
+               .d = input(problem, 3),
+               .p = p})
+      .run(work.global, work.local);
 }
 
 const char* refuse_complex(const OpCall&, const Problem& problem) {
@@ -195,7 +203,7 @@ void run_rows(const OpCall& call, const Problem& problem) {
     d.set(define::LANES_IF_LARGE, 1);
   Work work;
   divide_rows(p, work.global[0], work.global[1]);
-  launch(call, problem, kernel_sources::elementwise_elementwise_cpu, d, 4, p, work);
+  launch(call, problem, kernels::elementwise::elementwise_cpu::pointwise, d, p, work);
 }
 
 void run_elements(const OpCall& call, const Problem& problem) {
@@ -205,13 +213,19 @@ void run_elements(const OpCall& call, const Problem& problem) {
   if (what.formula->form == FormulaForm::Special) d.set(define::SPECIAL, 1);
   Work work;
   divide_elements(call, problem.out, what, problem.nest, p, d, work.global, work.local);
-  launch(call, problem, kernel_sources::elementwise_elementwise_gpu, d, 4, p, work);
+  launch(call, problem, kernels::elementwise::elementwise_gpu::pointwise, d, p, work);
 }
 
 void launch_complex(const OpCall& call, const Problem& problem, Defines& d,
                     const PointwiseParams& p, const Work& work) {
   if (problem.what.formula->form == FormulaForm::Special) d.set(define::SPECIAL, 1);
-  launch(call, problem, kernel_sources::elementwise_elementwise_complex, d, 3, p, work);
+  call.launch(kernels::elementwise::elementwise_complex::pointwise, d,
+              {.out = reached(problem.nest, problem.out, 0),
+               .a = input(problem, 0),
+               .b = input(problem, 1),
+               .c = input(problem, 2),
+               .p = p})
+      .run(work.global, work.local);
 }
 void run_complex_rows(const OpCall& call, const Problem& problem) {
   Defines d = complex_defines(problem.what, problem.out.dtype());

@@ -27,7 +27,7 @@ void unscale_op(OpCall& call) {
   call.accept();
   Defines d;
   d.type(define::A, type).set(define::UNSCALE, 1);
-  tensors.run(kernel_sources::multi_tensor_amp, "unscale", d);
+  tensors.run(kernels::multi_tensor::amp::unscale, d);
 }
 
 void update_scale_op(OpCall& call) {
@@ -36,12 +36,14 @@ void update_scale_op(OpCall& call) {
   call.accept();
   Defines d;
   d.type(define::COMPUTE, DType::Float32).set(define::ROLES, int64_t{0});
-  Launch launch = call.launch(kernel_sources::multi_tensor_amp, "update_scale", d);
-  for (const Arg argument : {Arg::self, Arg::growth_tracker, Arg::found_inf})
-    bind(launch, args.tensor(argument));
-  launch.value(static_cast<float>(args.real(Arg::scale_growth_factor)))
-      .value(static_cast<float>(args.real(Arg::scale_backoff_factor)));
-  launch.value(args.integer(Arg::growth_interval)).run({1, 1, 1}, {1, 1, 1});
+  call.launch(kernels::multi_tensor::amp::update_scale, d,
+              {.scale = args.tensor(Arg::self),
+               .tracker = args.tensor(Arg::growth_tracker),
+               .found = args.tensor(Arg::found_inf),
+               .growth = static_cast<float>(args.real(Arg::scale_growth_factor)),
+               .backoff = static_cast<float>(args.real(Arg::scale_backoff_factor)),
+               .interval = args.integer(Arg::growth_interval)})
+      .run({1, 1, 1}, {1, 1, 1});
 }
 
 constexpr OpEntry kOperators[] = {{"_amp_foreach_non_finite_check_and_unscale_", unscale_op},

@@ -78,11 +78,14 @@ void run_lines(const OpCall& call, const Cat& cat, const Lines& lines) {
     Defines d;
     d.set(define::A, type_of(static_cast<uint64_t>(unit)));
     d.set(define::INDEX, elements < INT32_MAX ? "uint" : "ulong");
-    Launch launch = call.launch(kernel_sources::multi_tensor_cat, "cat", d);
-    bind(launch, cat.out);
-    for (size_t k = 0; k < CAT_SOURCES; ++k) bind(launch, sources[first + std::min(k, count - 1)]);
+    const auto source = [&](size_t k) { return sources[first + std::min(k, count - 1)]; };
     const Division division = divide(call.caps(), elements);
-    launch.value(p).run(division.global, division.local);
+    call.launch(kernels::multi_tensor::cat::cat, d,
+                {.out = cat.out,
+                 .source = {source(0), source(1), source(2), source(3), source(4), source(5),
+                            source(6), source(7)},
+                 .p = p})
+        .run(division.global, division.local);
   }
 }
 

@@ -87,7 +87,7 @@ void foreach_op(OpCall& call) {
   }
   tensors.check_apart();
   call.accept();
-  tensors.run(kernel_sources::multi_tensor_foreach, "foreach", d);
+  tensors.run(kernels::multi_tensor::foreach::foreach, d);
 }
 
 // Pairs of tensors through a formula of one operand; copies as bits where the types are equal, and
@@ -107,7 +107,7 @@ void convert(const OpCall& call, std::span<const TensorView> to, std::span<const
   for (size_t t = 0; t < to.size(); ++t)
     tensors.add(std::array{Role{to[t], false, true}, Role{from[t], true, false}});
   if (check_only_layout) return tensors.check_apart();
-  tensors.run(kernel_sources::multi_tensor_foreach, "foreach", d);
+  tensors.run(kernels::multi_tensor::foreach::foreach, d);
 }
 
 void convert_op(OpCall& call, Arg source, const Formula& formula) {
@@ -152,7 +152,8 @@ void norm_op(OpCall& call) {
     tensors.add(std::array{Role{self[t], true, false}, Role{call.out(t), false, true, true}});
   tensors.check_apart();
   call.accept();
-  tensors.run(kernel_sources::multi_tensor_foreach_norm, "norm", d, "finish");
+  namespace kernel = kernels::multi_tensor::foreach_norm;
+  tensors.run(kernel::norm, kernel::finish, d);
 }
 
 std::vector<OpEntry> list_operators() {

@@ -8,6 +8,7 @@
 
 #include "call/algorithms.h"
 #include "call/op_call.h"
+#include "kernels/multi_tensor.h"
 #include "multi_tensor_params.h"
 
 namespace ocltensor::opencl {
@@ -26,6 +27,18 @@ struct Role {
   bool single = false;  // one element that all elements of the others go with
 };
 
+using ListKernel = std::remove_const_t<decltype(kernels::multi_tensor::foreach::foreach)>;
+using PartialKernel = std::remove_const_t<decltype(kernels::multi_tensor::foreach_norm::norm)>;
+
+class TensorLists;
+// What runs over lists: one kernel, or one that leaves numbers per chunk and one that joins them.
+struct Sweep {
+  TensorLists& lists;
+  const Defines& defines;
+  const ListKernel* whole;
+  const PartialKernel *partial, *finish;
+};
+
 // Collects tensors with their roles, and enqueues a kernel of kernels/multi_tensor over them.
 class TensorLists {
  public:
@@ -41,12 +54,13 @@ class TensorLists {
   // To be called before OpCall::accept(). TB_REASON_LAYOUT where the result would depend on the
   // order of tensors: memory that is written and belongs to another tensor, too.
   void check_apart() const;
-  // After accept(). With `finish`, a second kernel combines what the first one left per chunk.
-  void run(const Source& source, const char* function, const Defines& defines,
-           const char* finish = nullptr);
+  // After accept().
+  void run(const ListKernel& kernel, const Defines& defines);
+  // `finish` combines what the first kernel left per chunk.
+  void run(const PartialKernel& kernel, const PartialKernel& finish, const Defines& defines);
   size_t count() const { return numbers_.size(); }
   // What run() chooses among (the list's, tensor_lists.cpp).
-  void run_chunks(const Source& source, const char* function, Defines defines, const char* finish);
+  void run_chunks(const Sweep& sweep);
 
  private:
   struct Group;
@@ -65,8 +79,7 @@ class TensorLists {
   void place_all();
   void copy_back();
   uint64_t bits(Scalar value) const;
-  void launch(const Group& group, const Source& source, const char* function,
-              const Defines& defines, const char* finish);
+  void launch(const Group& group, const Sweep& sweep, const Defines& defines);
 
   const OpCall& call_;
   DType compute_;

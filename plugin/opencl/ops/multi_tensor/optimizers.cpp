@@ -33,7 +33,7 @@ class Step {
   Step& set_flag(DefineName name, bool value) { return defines_.set(name, value), *this; }
   Step& set_number(size_t slot, double value) { return tensors_.set_number(slot, value), *this; }
 
-  void run(const char* function) {
+  void run(const ListKernel& kernel) {
     std::vector<Role> roles;
     for (size_t t = 0; t < lists_[0].size(); ++t) {
       roles.clear();
@@ -46,7 +46,7 @@ class Step {
     }
     tensors_.check_apart();
     call_.accept();
-    tensors_.run(kernel_sources::multi_tensor_optimizers, function, defines_);
+    tensors_.run(kernel, defines_);
   }
 
  private:
@@ -94,7 +94,9 @@ void adam(OpCall& call, bool decoupled) {
   step.set_flag(define::DECOUPLED, decoupled).set_flag(define::AMSGRAD, amsgrad);
   step.set_number(2, args.real(Arg::eps)).set_number(3, beta1).set_number(4, 1 - beta1);
   step.set_number(5, beta2).set_number(6, 1 - beta2);
-  step.set_number(7, std::log(beta1)).set_number(8, std::log(beta2)).run("adam");
+  step.set_number(7, std::log(beta1))
+      .set_number(8, std::log(beta2))
+      .run(kernels::multi_tensor::optimizers::adam);
 }
 void adam_op(OpCall& call) { adam(call, false); }
 void adamw_op(OpCall& call) { adam(call, true); }
@@ -109,7 +111,9 @@ void sgd_op(OpCall& call) {
   step.set_flag(define::DECOUPLED, false).set_flag(define::MOMENTUM, momentum != 0);
   step.set_flag(define::NESTEROV, args.boolean(Arg::nesterov))
       .set_flag(define::FIRST, args.boolean(Arg::is_first_step));
-  step.set_number(2, momentum).set_number(3, 1 - args.real(Arg::dampening)).run("sgd");
+  step.set_number(2, momentum)
+      .set_number(3, 1 - args.real(Arg::dampening))
+      .run(kernels::multi_tensor::optimizers::sgd);
 }
 
 void adagrad_op(OpCall& call) {
@@ -117,7 +121,9 @@ void adagrad_op(OpCall& call) {
   const Args& args = call.args();
   Step step(call, define::ADAGRAD, {Arg::self, Arg::grads, Arg::state_sums, Arg::state_steps});
   step.set_flag(define::DECOUPLED, false);
-  step.set_number(2, args.real(Arg::eps)).set_number(3, args.real(Arg::lr_decay)).run("adagrad");
+  step.set_number(2, args.real(Arg::eps))
+      .set_number(3, args.real(Arg::lr_decay))
+      .run(kernels::multi_tensor::optimizers::adagrad);
 }
 
 constexpr OpEntry kOperators[] = {{"_fused_adam_.tensor_lr", adam_op},

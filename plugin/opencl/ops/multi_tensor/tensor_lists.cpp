@@ -159,17 +159,7 @@ struct TensorLists::Group {
 
 namespace {
 
-struct Sweep {
-  TensorLists& lists;
-  const Source& source;
-  const char* function;
-  const Defines& defines;
-  const char* finish;
-};
-
-void run_sweep(const OpCall&, const Sweep& sweep) {
-  sweep.lists.run_chunks(sweep.source, sweep.function, sweep.defines, sweep.finish);
-}
+void run_sweep(const OpCall&, const Sweep& sweep) { sweep.lists.run_chunks(sweep); }
 
 constinit const AlgorithmFor<Sweep> kChunks(
     {.id = "multi_tensor.chunks",
@@ -194,14 +184,17 @@ Algorithms& algorithms() {
 
 const AlgorithmFamily& multi_tensor_algorithms() { return algorithms().family(); }
 
-void TensorLists::run(const Source& source, const char* function, const Defines& defines,
-                      const char* finish) {
-  algorithms().run(call_, {*this, source, function, defines, finish});
+void TensorLists::run(const ListKernel& kernel, const Defines& defines) {
+  algorithms().run(call_, {*this, defines, &kernel, nullptr, nullptr});
+}
+void TensorLists::run(const PartialKernel& kernel, const PartialKernel& finish,
+                      const Defines& defines) {
+  algorithms().run(call_, {*this, defines, nullptr, &kernel, &finish});
 }
 
-void TensorLists::run_chunks(const Source& source, const char* function, Defines defines,
-                             const char* finish) {
+void TensorLists::run_chunks(const Sweep& sweep) {
   place_all();
+  Defines defines = sweep.defines;
   int64_t total = 0;
   for (size_t i = 0; i < count(); ++i) total += entry(i)[0].elements;
   params_.chunk = by_style<int64_t>(call_, 4096, total > (int64_t{1} << 21) ? 4096 : 1024);
@@ -237,40 +230,38 @@ void TensorLists::run_chunks(const Source& source, const char* function, Defines
       group.params.chunks += divide_up(elements, params_.chunk);
       ++group.params.tensors;
     }
-    launch(group, source, function, defines, finish);
+    launch(group, sweep, defines);
   }
   copy_back();
 }
 
-void TensorLists::launch(const Group& group, const Source& source, const char* function,
-                         const Defines& defines, const char* finish) {
+void TensorLists::launch(const Group& group, const Sweep& sweep, const Defines& defines) {
   MultiTensorParams p = group.params;
-  if (group.buffers.empty() || (p.chunks == 0 && finish == nullptr)) return;
+  if (group.buffers.empty() || (p.chunks == 0 && sweep.finish == nullptr)) return;
   const uint64_t bytes = group.table.size() * sizeof(uint64_t);
   const Scratch table = call_.scratch(bytes);
   const Place place = resolve(table.address(), 0, static_cast<int64_t>(bytes));
   call_.stream().write(place.buffer, place.offset, group.table.data(), bytes, false);
-  std::vector<Scratch> partial;
-  if (finish != nullptr) partial.push_back(call_.scratch(static_cast<uint64_t>(p.chunks + 1) * 8));
-
   constexpr int64_t kItems = 64, kLightChunks = 16;
   const size_t span = std::min<size_t>(256, call_.caps().max_work_group_size);
   const size_t local = by_style<size_t>(call_, 1, span);
-  Defines all = defines;
-  if (finish != nullptr) all.set(define::SPAN, static_cast<int64_t>(span));
   p.per_item = std::max(divide_up(p.chunks, kItems), std::min(p.chunks, kLightChunks) / 8);
   p.per_item = std::max<int64_t>(p.per_item, 1);
-  const auto enqueue = [&](const char* kernel, int64_t items) {
-    Launch launch = call_.launch(source, kernel, all);
-    for (size_t k = 0; k < MULTI_TENSOR_BUFFERS; ++k)
-      launch.value(group.buffers[k < group.buffers.size() ? k : 0]);
-    launch.memory(table.address(), 0, static_cast<int64_t>(bytes));
-    for (const Scratch& s : partial) launch.memory(s.address(), 0, static_cast<int64_t>(s.bytes()));
-    const auto count = static_cast<size_t>(items);
-    launch.value(p).run({count * local, 1, 1}, {local, 1, 1});
+  std::array<cl_mem, MULTI_TENSOR_BUFFERS> buffers;
+  for (size_t k = 0; k < buffers.size(); ++k)
+    buffers[k] = group.buffers[k < group.buffers.size() ? k : 0];
+  const auto run = [&](Launch launch, int64_t items) {
+    launch.run({static_cast<size_t>(items) * local, 1, 1}, {local, 1, 1});
   };
-  enqueue(function, by_style(call_, divide_up(p.chunks, p.per_item), p.chunks));
-  if (finish != nullptr) enqueue(finish, p.tensors);
+  const int64_t items = by_style(call_, divide_up(p.chunks, p.per_item), p.chunks);
+  if (sweep.whole != nullptr)
+    return run(call_.launch(*sweep.whole, defines, {.b = buffers, .table = table, .p = p}), items);
+  const Scratch partial = call_.scratch(static_cast<uint64_t>(p.chunks + 1) * 8);
+  Defines all = defines;
+  all.set(define::SPAN, static_cast<int64_t>(span));
+  for (const auto& [kernel, count] : {std::pair{sweep.partial, items}, {sweep.finish, p.tensors}})
+    run(call_.launch(*kernel, all, {.b = buffers, .table = table, .partial = partial, .p = p}),
+        count);
 }
 
 }  // namespace ocltensor::opencl

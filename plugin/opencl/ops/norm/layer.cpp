@@ -66,13 +66,13 @@ void add_gpu_defines(Defines& d, const OpCall& call, const LayerLayout& layout,
   d.set(define::GROUP, group_size(call.caps())).set(define::VEC, layout.vector);
   if (is_held(layout, s)) d.set(define::HELD, 1);
 }
-void run_gpu_rows(const OpCall& call, Launch& launch, const LayerShape& s,
+void run_gpu_rows(const OpCall& call, Launch launch, const LayerShape& s,
                   const LayerLayout& layout) {
   const int64_t group = group_size(call.caps());
   launch.run({static_cast<size_t>(divide_up(s.rows, group / layout.lanes) * group), 1, 1},
              {static_cast<size_t>(group), 1, 1});
 }
-void run_cpu_rows(Launch& launch, const LayerShape& s) {
+void run_cpu_rows(Launch launch, const LayerShape& s) {
   launch.run({static_cast<size_t>(divide_up(s.rows, rows_per_item(s))), 1, 1}, {1, 1, 1});
 }
 
@@ -103,12 +103,6 @@ Defines forward_defines(const LayerProblem& p) {
   return d.set(define::HAS_WEIGHT, p.weight.tensor.has_value())
       .set(define::HAS_BIAS, p.bias.tensor.has_value());
 }
-void bind_forward(Launch& launch, const LayerProblem& p) {
-  bind(launch, p.in);
-  p.weight.bind_to(launch);
-  p.bias.bind_to(launch);
-  for (const TensorView& t : {p.out, p.mean, p.scale}) bind(launch, t);
-}
 
 Planned<LayerLayout> plan_gpu(const OpCall& call, const LayerProblem& p) {
   return layer_layout(call.caps(), p.s,
@@ -117,17 +111,33 @@ Planned<LayerLayout> plan_gpu(const OpCall& call, const LayerProblem& p) {
 void run_gpu(const OpCall& call, const LayerProblem& p, const LayerLayout& layout) {
   Defines d = forward_defines(p);
   add_gpu_defines(d, call, layout, p.s);
-  Launch launch = call.launch(kernel_sources::norm_layer_gpu, "layer_norm", d);
-  bind_forward(launch, p);
-  launch.value(p.s.rows).value(p.s.n).value(layout.lanes).value(scalar_bits(p.eps, p.compute));
-  run_gpu_rows(call, launch, p.s, layout);
+  run_gpu_rows(call,
+               call.launch(kernels::norm::layer_gpu::layer_norm, d,
+                           {.x = p.in,
+                            .w = p.weight,
+                            .b = p.bias,
+                            .out = p.out,
+                            .mean = p.mean,
+                            .scale = p.scale,
+                            .rows = p.s.rows,
+                            .n = p.s.n,
+                            .lanes = layout.lanes,
+                            .eps = scalar_bits(p.eps, p.compute)}),
+               p.s, layout);
 }
 void run_cpu(const OpCall& call, const LayerProblem& p) {
-  Launch launch = call.launch(kernel_sources::norm_layer_cpu, "layer_norm", forward_defines(p));
-  bind_forward(launch, p);
-  launch.value(p.s.rows).value(p.s.n).value(rows_per_item(p.s));
-  launch.value(scalar_bits(p.eps, p.compute));
-  run_cpu_rows(launch, p.s);
+  run_cpu_rows(call.launch(kernels::norm::layer_cpu::layer_norm, forward_defines(p),
+                           {.x = p.in,
+                            .w = p.weight,
+                            .b = p.bias,
+                            .out = p.out,
+                            .mean = p.mean,
+                            .scale = p.scale,
+                            .rows = p.s.rows,
+                            .n = p.s.n,
+                            .per = rows_per_item(p.s),
+                            .eps = scalar_bits(p.eps, p.compute)}),
+               p.s);
 }
 
 constinit const AlgorithmFor<LayerProblem> kCpu({.id = "layer_norm.cpu",

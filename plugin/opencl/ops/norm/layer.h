@@ -24,12 +24,7 @@ struct LayerWeights {
   LayerWeights(const OpCall& call, Arg argument) {
     if (const auto t = call.args().optional_tensor(argument)) tensor.emplace(call, *t);
   }
-  void bind_to(Launch& launch) const {
-    if (tensor)
-      bind(launch, tensor->view());
-    else
-      launch.memory(0, 0, 0);
-  }
+  operator MemoryRange() const { return tensor; }  // NOLINT: implicit on purpose
   std::optional<TensorView> view() const {
     return tensor ? std::optional(tensor->view()) : std::nullopt;
   }
@@ -46,9 +41,9 @@ int64_t rows_per_item(const LayerShape& s);  // of a CPU driver's
 DType layer_weight_type(const OpCall& call, DType fallback);
 void add_gpu_defines(Defines& d, const OpCall& call, const LayerLayout& layout,
                      const LayerShape& s);
-void run_gpu_rows(const OpCall& call, Launch& launch, const LayerShape& s,
+void run_gpu_rows(const OpCall& call, Launch launch, const LayerShape& s,
                   const LayerLayout& layout);
-void run_cpu_rows(Launch& launch, const LayerShape& s);
+void run_cpu_rows(Launch launch, const LayerShape& s);
 std::string layer_text(const OpCall& call, DType type, const LayerShape& s);
 
 void layer_norm_backward(OpCall& call);  // layer_backward.cpp

@@ -65,10 +65,8 @@ class PartSums {
         sums_(call.scratch(dots_.bytes())) {}
   // Rows so few that this costs more than sweeping them again, or so long that it leaves the cache.
   static bool pay(const LayerShape& s) { return rows_per_item(s) >= 8 && s.n <= 8192; }
-  void bind_to(Launch& launch) const {
-    for (const Scratch* m : {&dots_, &sums_})
-      launch.memory(m->address(), 0, static_cast<int64_t>(m->bytes()));
-  }
+  const Scratch& dots() const { return dots_; }
+  const Scratch& sums() const { return sums_; }
   void finish(const OpCall& call, bool of_weight, bool of_bias) const {
     const Dims sizes{items_, n_};
     const LocalTensor dots(dots_.address(), compute_, sizes),
@@ -108,11 +106,6 @@ Defines gradient_defines(const LayerGradient& p) {
       .type(define::OUT, p.out.dtype());
   return d.set(define::HAS_WEIGHT, p.weight.tensor.has_value()).set(define::HAS_BIAS, int64_t{0});
 }
-void bind_gradient(Launch& launch, const LayerGradient& p) {
-  for (const TensorView& t : {p.dy, p.x}) bind(launch, t);
-  p.weight.bind_to(launch);
-  for (const TensorView& t : {p.mean, p.scale, p.out}) bind(launch, t);
-}
 
 Planned<LayerLayout> plan_gradient_gpu(const OpCall& call, const LayerGradient& p) {
   return layer_layout(call.caps(), p.s,
@@ -121,10 +114,18 @@ Planned<LayerLayout> plan_gradient_gpu(const OpCall& call, const LayerGradient& 
 void run_gradient_gpu(const OpCall& call, const LayerGradient& p, const LayerLayout& layout) {
   Defines d = gradient_defines(p);
   add_gpu_defines(d, call, layout, p.s);
-  Launch launch = call.launch(kernel_sources::norm_layer_gpu, "layer_norm_backward", d);
-  bind_gradient(launch, p);
-  launch.value(p.s.rows).value(p.s.n).value(layout.lanes);
-  run_gpu_rows(call, launch, p.s, layout);
+  run_gpu_rows(call,
+               call.launch(kernels::norm::layer_gpu::layer_norm_backward, d,
+                           {.dy = p.dy,
+                            .x = p.x,
+                            .w = p.weight,
+                            .mean = p.mean,
+                            .scale = p.scale,
+                            .out = p.out,
+                            .rows = p.s.rows,
+                            .n = p.s.n,
+                            .lanes = layout.lanes}),
+               p.s, layout);
   if (p.of_weight || p.of_bias)
     weight_gradients(call, p.dy, p.x, p.mean, p.scale, p.s, p.of_weight, p.of_bias);
 }
@@ -136,14 +137,19 @@ const char* refuse_sums(const OpCall&, const LayerGradient& p) {
 void run_gradient_cpu(const OpCall& call, const LayerGradient& p, const PartSums* parts) {
   Defines d = gradient_defines(p);
   d.set(define::SUMS, parts != nullptr);
-  Launch launch = call.launch(kernel_sources::norm_layer_backward_cpu, "layer_norm", d);
-  bind_gradient(launch, p);
-  if (parts != nullptr)
-    parts->bind_to(launch);
-  else
-    launch.memory(0, 0, 0).memory(0, 0, 0);
-  launch.value(p.s.rows).value(p.s.n).value(rows_per_item(p.s));
-  run_cpu_rows(launch, p.s);
+  run_cpu_rows(call.launch(kernels::norm::layer_backward_cpu::layer_norm, d,
+                           {.dy = p.dy,
+                            .x = p.x,
+                            .w = p.weight,
+                            .mean = p.mean,
+                            .scale = p.scale,
+                            .out = p.out,
+                            .dot = parts != nullptr ? MemoryRange(parts->dots()) : nullptr,
+                            .sum = parts != nullptr ? MemoryRange(parts->sums()) : nullptr,
+                            .rows = p.s.rows,
+                            .n = p.s.n,
+                            .per = rows_per_item(p.s)}),
+               p.s);
 }
 void run_sums(const OpCall& call, const LayerGradient& p) {
   const PartSums parts(call, p.s, p.compute);

@@ -41,20 +41,6 @@ Scratch numbers(const OpCall& call, int64_t count, DType type) {
 
 }  // namespace
 
-void bind_scratch(Launch& launch, const Scratch* scratch) {
-  if (scratch == nullptr)
-    launch.memory(0, 0, 0);
-  else
-    launch.memory(scratch->address(), 0, static_cast<int64_t>(scratch->bytes()));
-}
-
-void ChannelVector::bind_to(Launch& launch) const {
-  if (tensor)
-    bind(launch, *tensor);
-  else
-    launch.memory(0, 0, 0);
-}
-
 ChannelVector channel_vector(const OpCall& call, Arg argument) {
   const auto tensor = call.args().optional_tensor(argument);
   check(!tensor || tensor->ndim() == 1, "{}: '{}' must be a vector", call.name(), name(argument));
@@ -121,12 +107,8 @@ GradientSums gradient_sums(const OpCall& call, TensorView grad, TensorView input
   return s;
 }
 
-Launch channels_launch(const OpCall& call, const char* function, Defines& d, DType compute) {
-  d.type(define::COMPUTE, compute);
-  return call.launch(kernel_sources::norm_planes_channels, function, d);
-}
-
-void run_channels(const OpCall& call, Launch& launch, int64_t items) {
+// The range of a kernel of norm/planes_channels.cl.
+void run_channels(const OpCall& call, Launch launch, int64_t items) {
   const auto local = by_style<int64_t>(call, 16, 64);
   launch.run({static_cast<size_t>(divide_up(items, local) * local), 1, 1},
              {static_cast<size_t>(local), 1, 1});
@@ -156,7 +138,8 @@ Defines forward_defines(const OpCall& call, TensorView input, const ChannelVecto
       .type(define::R, mean.tensor ? mean.tensor->dtype() : compute)
       .type(define::X, input.dtype())
       .set(define::TRAIN, train)
-      .set(define::HAS_SAVED, train);
+      .set(define::HAS_SAVED, train)
+      .type(define::COMPUTE, compute);
   d.set(define::HAS_WEIGHT, weight.tensor.has_value())
       .set(define::HAS_BIAS, bias.tensor.has_value());
   d.set(define::HAS_RUNNING, train && mean.tensor.has_value());
@@ -170,6 +153,7 @@ Defines gradient_defines(const OpCall& call, const ChannelVector& weight, bool t
   d.type(define::W, gradient_weight_type(call, weight, which, compute))
       .type(define::S, compute)
       .type(define::R, compute)
+      .type(define::COMPUTE, compute)
       .set(define::TRAIN, train)
       .set(define::HAS_WEIGHT, weight.tensor.has_value());
   d.set(define::HAS_BIAS, int64_t{0})
@@ -188,26 +172,31 @@ void forward_sweeps(const OpCall& call, const PlanesProblem& problem) {
   std::optional<Statistics> batch;
   if (train) batch.emplace(statistics(call, input, p, compute));
   const Scratch table = numbers(call, 3 * p.planes, compute);
-  Defines d = forward_defines(call, input, weight, bias, mean, train);
-  Launch launch = channels_launch(call, "prepare", d, compute);
-  if (train) {
-    bind(launch, input);
-    bind_scratch(launch, &batch->offset);
-    bind_scratch(launch, &batch->variance);
-  } else {
-    launch.memory(0, 0, 0);
-    mean.bind_to(launch);
-    variance.bind_to(launch);
-  }
-  for (const ChannelVector* v : {&weight, &bias, &mean, &variance}) v->bind_to(launch);
-  bind(launch, save_mean.view());
-  bind(launch, save_scale.view());
-  bind_scratch(launch, &table);
-  launch.value(p.planes).value(p.channels).value(p.per_stat).value(p.first_step());
-  for (const ChannelVector* v : {&weight, &bias, &mean, &variance}) launch.value(v->stride());
-  for (const double v : {p.count(), given.momentum, given.eps})
-    launch.value(scalar_bits(v, compute));
-  run_channels(call, launch, p.planes);
+  run_channels(call,
+               call.launch(kernels::norm::planes_channels::prepare,
+                           forward_defines(call, input, weight, bias, mean, train),
+                           {.x = train ? MemoryRange(input) : nullptr,
+                            .mean = train ? MemoryRange(batch->offset) : mean,
+                            .variance = train ? MemoryRange(batch->variance) : variance,
+                            .weight = weight,
+                            .bias = bias,
+                            .running_mean = mean,
+                            .running_var = variance,
+                            .save_mean = save_mean,
+                            .save_scale = save_scale,
+                            .table = table,
+                            .planes = p.planes,
+                            .channels = p.channels,
+                            .per_stat = p.per_stat,
+                            .first_step = p.first_step(),
+                            .weight_stride = weight.stride(),
+                            .bias_stride = bias.stride(),
+                            .mean_stride = mean.stride(),
+                            .variance_stride = variance.stride(),
+                            .count = scalar_bits(p.count(), compute),
+                            .momentum = scalar_bits(given.momentum, compute),
+                            .eps = scalar_bits(given.eps, compute)}),
+               p.planes);
   apply(call, {input, nullptr, table, out.view(), p, compute});
   out.finish();
   save_mean.finish();
@@ -223,19 +212,18 @@ void weight_gradients(const OpCall& call, const GradientSums& s, TensorView inve
   std::optional<ContiguousOutput> outs[2];
   for (size_t i = 0; i < 2; ++i)
     if (which[i + 1]) outs[i].emplace(call, call.out(i + 1));
-  Defines d = gradient_defines(call, weight, train, which, compute);
-  Launch weights = channels_launch(call, "weights_backward", d, compute);
-  bind_scratch(weights, &s.sums);
-  bind_scratch(weights, &s.dots);
-  bind(weights, inverse);
-  for (auto& out : outs) {
-    if (out)
-      bind(weights, out->view());
-    else
-      weights.memory(0, 0, 0);
-  }
-  weights.value(p.planes).value(p.channels).value(p.per_stat);
-  run_channels(call, weights, p.channels);
+  run_channels(call,
+               call.launch(kernels::norm::planes_channels::weights_backward,
+                           gradient_defines(call, weight, train, which, compute),
+                           {.sums = s.sums,
+                            .dots = s.dots,
+                            .inverse = inverse,
+                            .grad_weight = outs[0],
+                            .grad_bias = outs[1],
+                            .planes = p.planes,
+                            .channels = p.channels,
+                            .per_stat = p.per_stat}),
+               p.channels);
   for (auto& out : outs)
     if (out) out->finish();
 }
@@ -255,18 +243,22 @@ void with_inverses(const OpCall& call, const PlanesGradient& problem,
   d.type(define::W, compute)
       .type(define::S, compute)
       .type(define::R, saved.mean.dtype())
+      .type(define::COMPUTE, compute)
       .set(define::TRAIN, int64_t{0});
   for (const DefineName name :
        {define::HAS_WEIGHT, define::HAS_BIAS, define::HAS_SAVED, define::HAS_RUNNING,
         define::HAS_WEIGHT_GRAD, define::HAS_BIAS_GRAD})
     d.set(name, int64_t{0});
-  Launch launch = channels_launch(call, "inverses", d, compute);
-  bind(launch, saved.mean);
-  bind(launch, saved.inverse);
-  bind_scratch(launch, &pair);
-  launch.value(channels).value(saved.mean_stride).value(saved.inverse_stride);
-  launch.value(scalar_bits(*saved.eps, compute));
-  run_channels(call, launch, channels);
+  run_channels(call,
+               call.launch(kernels::norm::planes_channels::inverses, d,
+                           {.mean = saved.mean,
+                            .variance = saved.inverse,
+                            .result = pair,
+                            .channels = channels,
+                            .mean_stride = saved.mean_stride,
+                            .variance_stride = saved.inverse_stride,
+                            .eps = scalar_bits(*saved.eps, compute)}),
+               channels);
   const LocalTensor mean(pair.address(), compute, Dims{channels});
   const LocalTensor inverse(pair.address() + pair.bytes() / 2, compute, Dims{channels});
   PlanesGradient own = problem;
@@ -281,17 +273,21 @@ void backward_sweeps(const OpCall& call, const PlanesGradient& problem) {
   const GradientSums s = gradient_sums(call, grad, input, saved.mean, p, compute);
   if (which[0]) {
     const Scratch table = numbers(call, 4 * p.planes, compute);
-    Defines d = gradient_defines(call, weight, train, which, compute);
-    Launch prepare = channels_launch(call, "prepare_backward", d, compute);
-    bind_scratch(prepare, &s.sums);
-    bind_scratch(prepare, &s.dots);
-    bind(prepare, saved.mean);
-    bind(prepare, saved.inverse);
-    weight.bind_to(prepare);
-    bind_scratch(prepare, &table);
-    prepare.value(p.planes).value(p.channels).value(p.per_stat).value(weight.stride());
-    prepare.value(scalar_bits(p.count(), compute));
-    run_channels(call, prepare, p.planes);
+    run_channels(call,
+                 call.launch(kernels::norm::planes_channels::prepare_backward,
+                             gradient_defines(call, weight, train, which, compute),
+                             {.sums = s.sums,
+                              .dots = s.dots,
+                              .mean = saved.mean,
+                              .inverse = saved.inverse,
+                              .weight = weight,
+                              .table = table,
+                              .planes = p.planes,
+                              .channels = p.channels,
+                              .per_stat = p.per_stat,
+                              .weight_stride = weight.stride(),
+                              .count = scalar_bits(p.count(), compute)}),
+                 p.planes);
     ContiguousOutput out(call, call.out(0));
     apply(call, {input, &grad, table, out.view(), p, compute});
     out.finish();

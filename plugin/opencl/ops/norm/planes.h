@@ -37,19 +37,13 @@ GradientSums room_for_sums(const OpCall& call, const Planes& p, DType compute);
 GradientSums gradient_sums(const OpCall& call, TensorView grad, TensorView input, TensorView mean,
                            const Planes& p, DType compute);
 
-// A kernel of norm/planes_channels.cl, and its range.
-Launch channels_launch(const OpCall& call, const char* function, Defines& d, DType compute);
-void run_channels(const OpCall& call, Launch& launch, int64_t items);
-
 // A vector of one number a channel, or nothing.
 struct ChannelVector {
   std::optional<TensorView> tensor;
   int64_t stride() const { return tensor && tensor->ndim() > 0 ? tensor->strides()[0] : 0; }
-  void bind_to(Launch& launch) const;
+  operator MemoryRange() const { return tensor; }  // NOLINT: implicit on purpose
 };
 ChannelVector channel_vector(const OpCall& call, Arg argument);
-// Binds scratch memory, or nothing.
-void bind_scratch(Launch& launch, const Scratch* scratch);
 // weight, bias and gradients share a type in the kernels; declines a mixture.
 DType weight_type(const OpCall& call, const ChannelVector& weight, const ChannelVector& bias,
                   DType fallback);

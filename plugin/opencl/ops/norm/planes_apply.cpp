@@ -19,15 +19,6 @@ Defines apply_defines(const Application& a) {
   if (a.channels_inner()) d.set(define::CHANNELS_INNER, 1);
   return d;
 }
-void bind_application(Launch& launch, const Application& a) {
-  bind(launch, a.input);
-  if (a.grad != nullptr)
-    bind(launch, *a.grad);
-  else
-    launch.memory(0, 0, 0);
-  bind_scratch(launch, &a.table);
-  bind(launch, a.out);
-}
 
 }  // namespace
 
@@ -35,29 +26,40 @@ void apply_cpu(const OpCall& call, const Application& a) {
   constexpr int64_t kPieces = 64;
   constexpr int64_t kSmallest = 4096;
   const Planes& p = a.p;
-  Launch launch = call.launch(kernel_sources::norm_planes_apply_cpu, "apply", apply_defines(a));
-  bind_application(launch, a);
   const int64_t rows = a.channels_inner() ? p.samples : p.samples * p.channels;
   const int64_t n = a.channels_inner() ? p.channels : p.inner;
   const int64_t piece = std::max(kSmallest, divide_up(rows * n, kPieces));
   const int64_t per = std::max<int64_t>(1, piece / n);
   const int64_t chunk = per > 1 ? n : std::min(n, divide_up(piece, 16) * 16);
-  launch.value(rows).value(n).value(p.planes).value(per).value(chunk);
-  launch.run(
-      {static_cast<size_t>(divide_up(rows, per)), static_cast<size_t>(divide_up(n, chunk)), 1},
-      {1, 1, 1});
+  call.launch(kernels::norm::planes_apply_cpu::apply, apply_defines(a),
+              {.x = a.input,
+               .dy = a.grad,
+               .table = a.table,
+               .out = a.out,
+               .rows = rows,
+               .n = n,
+               .planes = p.planes,
+               .per = per,
+               .chunk = chunk})
+      .run({static_cast<size_t>(divide_up(rows, per)), static_cast<size_t>(divide_up(n, chunk)), 1},
+           {1, 1, 1});
 }
 
 void apply_gpu(const OpCall& call, const Application& a) {
   const int64_t total = a.input.numel();
   Defines d = apply_defines(a);
   d.set(define::INDEX, total < (int64_t{1} << 31) ? "uint" : "ulong");
-  Launch launch = call.launch(kernel_sources::norm_planes_apply_gpu, "apply", d);
-  bind_application(launch, a);
   const int64_t group = group_size(call.caps());
-  launch.value(total).value(a.p.inner).value(a.p.planes);
-  launch.run({static_cast<size_t>(divide_up(total, group * 4) * group), 1, 1},
-             {static_cast<size_t>(group), 1, 1});
+  call.launch(kernels::norm::planes_apply_gpu::apply, d,
+              {.x = a.input,
+               .dy = a.grad,
+               .table = a.table,
+               .out = a.out,
+               .total = static_cast<uint64_t>(total),
+               .n = static_cast<uint64_t>(a.p.inner),
+               .planes = static_cast<uint64_t>(a.p.planes)})
+      .run({static_cast<size_t>(divide_up(total, group * 4) * group), 1, 1},
+           {static_cast<size_t>(group), 1, 1});
 }
 
 }  // namespace ocltensor::opencl

@@ -25,12 +25,13 @@ NormPlanesParams params_for(const Planes& p, DType compute) {
   return n;
 }
 
-void run(const OpCall& call, Launch& launch, NormPlanesParams n) {
+// With n's own part of it filled in.
+Division divide_statistics(const OpCall& call, NormPlanesParams& n) {
   constexpr int64_t kSmallest = 4096;  // elements
-  const Division d =
+  const Division division =
       divide(call.caps(), n.stats, std::max<int64_t>(1, kSmallest / (n.pieces * n.inner)));
-  n.per = d.per_item;
-  launch.value(n).run(d.global, d.local);
+  n.per = division.per_item;
+  return division;
 }
 
 }  // namespace
@@ -73,11 +74,18 @@ void planes_forward_cpu(const OpCall& call, const PlanesProblem& problem) {
   n.variance_stride = variance.stride();
   n.momentum = scalar_bits(numbers.momentum, compute);
   n.eps = scalar_bits(numbers.eps, compute);
-  Launch launch = call.launch(kernel_sources::norm_planes_cpu, "planes_norm", d);
-  bind(launch, input);
-  for (const ChannelVector* v : {&weight, &bias, &mean, &variance}) v->bind_to(launch);
-  for (const ContiguousOutput* o : {&save_mean, &save_scale, &out}) bind(launch, o->view());
-  run(call, launch, n);
+  const Division division = divide_statistics(call, n);
+  call.launch(kernels::norm::planes_cpu::planes_norm, d,
+              {.x = input,
+               .weight = weight,
+               .bias = bias,
+               .running_mean = mean,
+               .running_var = variance,
+               .save_mean = save_mean,
+               .save_scale = save_scale,
+               .out = out,
+               .p = n})
+      .run(division.global, division.local);
   out.finish();
   save_mean.finish();
   save_scale.finish();
@@ -106,17 +114,18 @@ void planes_backward_cpu(const OpCall& call, const PlanesGradient& problem) {
   std::optional<ContiguousOutput> outs[2];
   for (size_t i = 0; direct && i < 2; ++i)
     if (which[i + 1]) outs[i].emplace(call, call.out(i + 1));
-  Launch launch = call.launch(kernel_sources::norm_planes_cpu_backward, "planes_norm", d);
-  for (const TensorView& t : {grad, input, saved.mean, saved.inverse}) bind(launch, t);
-  weight.bind_to(launch);
-  for (size_t i = 0; i < 2; ++i) {
-    if (outs[i])
-      bind(launch, outs[i]->view());
-    else
-      bind_scratch(launch, sums ? (i == 0 ? &sums->dots : &sums->sums) : nullptr);
-  }
-  bind(launch, out.view());
-  run(call, launch, n);
+  const Division division = divide_statistics(call, n);
+  call.launch(kernels::norm::planes_cpu_backward::planes_norm, d,
+              {.dy = grad,
+               .x = input,
+               .mean = saved.mean,
+               .inverse = saved.inverse,
+               .weight = weight,
+               .dw = sums ? MemoryRange(sums->dots) : outs[0],
+               .db = sums ? MemoryRange(sums->sums) : outs[1],
+               .out = out,
+               .p = n})
+      .run(division.global, division.local);
   for (auto& o : outs)
     if (o) o->finish();
   out.finish();

@@ -46,10 +46,9 @@ struct Work {
     n.step_runs = static_cast<uint32_t>(lanes / n.length);
     n.step_rest = static_cast<uint32_t>(lanes % n.length);
   }
-  void run(Launch& launch) const {
+  void run(Launch launch) const {
     const int64_t groups = n.weight_groups + divide_up(n.units, group / n.lanes) * n.pieces;
-    launch.value(n).run({static_cast<size_t>(groups * group), 1, 1},
-                        {static_cast<size_t>(group), 1, 1});
+    launch.run({static_cast<size_t>(groups * group), 1, 1}, {static_cast<size_t>(group), 1, 1});
   }
 };
 
@@ -107,15 +106,6 @@ Defines defines_for(const Work& w, int64_t elements, DType compute) {
   return d;
 }
 
-void bind_outputs(Launch& launch, std::span<std::optional<ContiguousOutput>> outs) {
-  for (auto& out : outs) {
-    if (out)
-      bind(launch, out->view());
-    else
-      bind_scratch(launch, nullptr);
-  }
-}
-
 }  // namespace
 
 const char* refuse_planes_gpu(const Planes& p) {
@@ -153,18 +143,20 @@ void planes_forward_gpu(const OpCall& call, const PlanesProblem& problem) {
   if (merge) {
     parts.emplace(
         call.scratch(static_cast<uint64_t>((2 * w.n.pieces + 1) * w.n.units * size_of(compute))));
-    Launch launch = call.launch(kernel_sources::norm_planes_gpu, "moments", d);
-    bind(launch, input);
-    bind_scratch(launch, &*parts);
-    w.run(launch);
+    w.run(
+        call.launch(kernels::norm::planes_gpu::moments, d, {.x = input, .parts = parts, .p = w.n}));
   }
-  Launch launch = call.launch(kernel_sources::norm_planes_gpu, "planes_norm", d);
-  bind(launch, input);
-  for (const ChannelVector* v : {&weight, &bias, &mean, &variance}) v->bind_to(launch);
-  for (const ContiguousOutput* o : {&save_mean, &save_scale}) bind(launch, o->view());
-  bind_scratch(launch, parts ? &*parts : nullptr);
-  bind(launch, out.view());
-  w.run(launch);
+  w.run(call.launch(kernels::norm::planes_gpu::planes_norm, d,
+                    {.x = input,
+                     .weight = weight,
+                     .bias = bias,
+                     .running_mean = mean,
+                     .running_var = variance,
+                     .save_mean = save_mean,
+                     .save_scale = save_scale,
+                     .parts = parts,
+                     .out = out,
+                     .p = w.n}));
   out.finish();
   save_mean.finish();
   save_scale.finish();
@@ -203,23 +195,26 @@ void planes_backward_gpu(const OpCall& call, const PlanesGradient& problem) {
         call.scratch(static_cast<uint64_t>(2 * sums.n.pieces * sums.n.units * size_of(compute))));
     w.n.plane_parts = sums.n.pieces;
     w.n.parts = sums.n.pieces * sums.n.units / w.n.units;
-    Launch launch = call.launch(kernel_sources::norm_planes_gpu_backward, "sums", d);
-    for (const TensorView& t : {grad, input, saved.mean}) bind(launch, t);
-    bind_scratch(launch, &*parts);
-    sums.run(launch);
+    sums.run(
+        call.launch(kernels::norm::planes_gpu_backward::sums, d,
+                    {.dy = grad, .x = input, .mean = saved.mean, .parts = parts, .p = sums.n}));
   }
   if (!p.by_channel() && (which[1] || which[2]))
     w.n.weight_groups = static_cast<uint32_t>(divide_up(p.channels, w.group));
   std::array<std::optional<ContiguousOutput>, 2> outs;
   for (size_t i = 0; i < 2; ++i)
     if (which[i + 1]) outs[i].emplace(call, call.out(i + 1));
-  Launch launch = call.launch(kernel_sources::norm_planes_gpu_backward, "planes_gradient", d);
-  for (const TensorView& t : {grad, input, saved.mean, saved.inverse}) bind(launch, t);
-  weight.bind_to(launch);
-  bind_scratch(launch, parts ? &*parts : nullptr);
-  bind_outputs(launch, outs);
-  bind(launch, out.view());
-  w.run(launch);
+  w.run(call.launch(kernels::norm::planes_gpu_backward::planes_gradient, d,
+                    {.dy = grad,
+                     .x = input,
+                     .mean = saved.mean,
+                     .inverse = saved.inverse,
+                     .weight = weight,
+                     .parts = parts,
+                     .dw = outs[0],
+                     .db = outs[1],
+                     .out = out,
+                     .p = w.n}));
   for (auto& o : outs)
     if (o) o->finish();
   out.finish();

@@ -12,11 +12,11 @@ void report_zero_divisor(const OpCall& call, TensorView divisor) {
   const Division division = divide(call.caps(), divisor.numel(), 1024);
   Defines d;
   d.type(define::B, divisor.dtype());
-  Launch launch = call.launch(kernel_sources::pointwise_zero_divisor, "zero_divisor", d);
-  bind(launch, dense.view());
-  call.report(launch, FaultKind::ZeroDivisor)
-      .value(divisor.numel())
-      .value(division.per_item)
+  call.launch(kernels::pointwise::zero_divisor::zero_divisor, d,
+              {.divisor = dense.view(),
+               .faults = call.fault(FaultKind::ZeroDivisor),
+               .count = divisor.numel(),
+               .per_item = division.per_item})
       .run(division.global, division.local);
 }
 

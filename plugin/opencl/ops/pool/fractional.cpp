@@ -24,12 +24,10 @@ void run_windows(const OpCall& call, const FractionalPool& pool) {
   p.pieces = pool.out.numel();
   const Division division = divide(call.caps(), p.pieces);
   p.per_item = division.per_item;
-  Launch launch = call.launch(kernel_sources::pool_fractional, "forward", d);
-  bind(launch, pool.out);
-  bind(launch, pool.indices);
-  bind(launch, pool.in);
-  bind(launch, pool.samples);
-  launch.value(p).run(division.global, division.local);
+  call.launch(
+          kernels::pool::fractional::forward, d,
+          {.out = pool.out, .index = pool.indices, .in = pool.in, .sample = pool.samples, .p = p})
+      .run(division.global, division.local);
 }
 
 constinit const AlgorithmFor<FractionalPool> kWindows(

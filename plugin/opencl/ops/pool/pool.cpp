@@ -51,11 +51,12 @@ Defines pool_defines(DType type, int64_t elements) {
   return d;
 }
 
-void run(const OpCall& call, Launch& launch, PoolParams p, int64_t pieces, int64_t smallest) {
-  const Division division = divide(call.caps(), pieces, smallest);
+// With p's own part of it filled in.
+Division divide_pieces(const OpCall& call, PoolParams& p, int64_t pieces) {
+  const Division division = divide(call.caps(), pieces, 1);
   p.pieces = pieces;
   p.per_item = division.per_item;
-  launch.value(p).run(division.global, division.local);
+  return division;
 }
 
 const char* lowest(DType type) {
@@ -98,25 +99,25 @@ const char* refuse_max_rows(const OpCall&, const MaxPool& pool) {
   return reach <= kWidth && p.in[1] + p.padding[1] <= kWidth ? nullptr : "rows are too long";
 }
 
-void launch_max(const OpCall& call, const MaxPool& pool, const Source& source, const Defines& d,
-                int64_t pieces) {
-  Launch launch = call.launch(source, "max_pool", d);
-  bind(launch, pool.out);
-  bind(launch, pool.indices);
-  bind(launch, pool.in);
-  run(call, launch, pool.p, pieces, 1);
+template <typename Arguments>
+void launch_max(const OpCall& call, const MaxPool& pool, const KernelOf<Arguments>& kernel,
+                const Defines& d, int64_t pieces) {
+  PoolParams p = pool.p;
+  const Division division = divide_pieces(call, p, pieces);
+  call.launch(kernel, d, {.out = pool.out, .index = pool.indices, .in = pool.in, .p = p})
+      .run(division.global, division.local);
 }
 void run_max_rows(const OpCall& call, const MaxPool& pool) {
   const int64_t elements = pool.out.numel();
   Defines d = pool_defines(pool.in.dtype(), elements);
   d.set(define::STEP, pool.p.stride[1]);
-  launch_max(call, pool, kernel_sources::pool_pool_max_cpu, d, elements / pool.p.out[1]);
+  launch_max(call, pool, kernels::pool::pool_max_cpu::max_pool, d, elements / pool.p.out[1]);
 }
 void run_max_windows(const OpCall& call, const MaxPool& pool) {
   const int64_t elements = pool.out.numel();
   Defines d = pool_defines(pool.in.dtype(), elements);
   d.set(define::LOWEST, lowest(pool.in.dtype()));
-  launch_max(call, pool, kernel_sources::pool_pool_max, d,
+  launch_max(call, pool, kernels::pool::pool_max::max_pool, d,
              by_style(call, elements / pool.p.out[1], elements));
 }
 
@@ -164,21 +165,22 @@ const char* refuse_spread(const OpCall&, const MaxGradient& pool) {
   return size_of(pool.out.dtype()) < 4 ? "sums of small types would be rounded at each step"
                                        : nullptr;
 }
-void launch_max_gradient(const OpCall& call, const MaxGradient& pool, const char* function,
-                         int64_t pieces) {
+template <typename Arguments>
+void launch_max_gradient(const OpCall& call, const MaxGradient& pool,
+                         const KernelOf<Arguments>& kernel, int64_t pieces) {
   const int64_t elements = std::max(pool.out.numel(), pool.in.numel());
-  Launch launch = call.launch(kernel_sources::pool_pool_max_backward, function,
-                              pool_defines(pool.out.dtype(), elements));
-  bind(launch, pool.out);
-  bind(launch, pool.in);
-  bind(launch, pool.indices);
-  run(call, launch, pool.p, pieces, 1);
+  PoolParams p = pool.p;
+  const Division division = divide_pieces(call, p, pieces);
+  // The kernel's names are those of the pool: `in` is what it read.
+  call.launch(kernel, pool_defines(pool.out.dtype(), elements),
+              {.in = pool.out, .out = pool.in, .index = pool.indices, .p = p})
+      .run(division.global, division.local);
 }
 void run_spread(const OpCall& call, const MaxGradient& pool) {
-  launch_max_gradient(call, pool, "spread", planes_of(pool.out));
+  launch_max_gradient(call, pool, kernels::pool::pool_max_backward::spread, planes_of(pool.out));
 }
 void run_gather(const OpCall& call, const MaxGradient& pool) {
-  launch_max_gradient(call, pool, "gather", pool.out.numel());
+  launch_max_gradient(call, pool, kernels::pool::pool_max_backward::gather, pool.out.numel());
 }
 
 constinit const AlgorithmFor<MaxGradient> kSpread(
@@ -230,21 +232,24 @@ const char* refuse_average_rows(const OpCall&, const AveragePool& pool) {
   if (p.kernel_size[1] > 16) return "windows are wider than 16";
   return p.out[1] <= 1024 && p.in[1] + p.padding[1] <= 960 ? nullptr : "rows are too long";
 }
-void launch_average(const OpCall& call, const AveragePool& pool, const Source& source) {
-  const PoolParams& p = pool.p;
+template <typename Arguments>
+void launch_average(const OpCall& call, const AveragePool& pool,
+                    const KernelOf<Arguments>& kernel) {
+  PoolParams p = pool.p;
   const int64_t elements = pool.out.numel();
   Defines d = pool_defines(pool.in.dtype(), elements);
   d.set(define::ADAPTIVE, pool.adaptive).set(define::STEP, p.stride[1] <= 2 ? p.stride[1] : 0);
-  Launch launch = call.launch(source, pool.backward ? "average_backward" : "average", d);
-  bind(launch, pool.out);
-  bind(launch, pool.in);
-  run(call, launch, p, by_style(call, elements / pool.out.size(-1), elements), 1);
+  const Division division =
+      divide_pieces(call, p, by_style(call, elements / pool.out.size(-1), elements));
+  call.launch(kernel, d, {.target = pool.out, .source = pool.in, .p = p})
+      .run(division.global, division.local);
 }
 void run_average_rows(const OpCall& call, const AveragePool& pool) {
-  launch_average(call, pool, kernel_sources::pool_pool_average_backward_cpu);
+  launch_average(call, pool, kernels::pool::pool_average_backward_cpu::average_backward);
 }
 void run_average_windows(const OpCall& call, const AveragePool& pool) {
-  launch_average(call, pool, kernel_sources::pool_pool_average);
+  namespace kernel = kernels::pool::pool_average;
+  launch_average(call, pool, pool.backward ? kernel::average_backward : kernel::average);
 }
 
 constinit const AlgorithmFor<AveragePool> kAverageRows(

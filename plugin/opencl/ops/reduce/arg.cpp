@@ -88,15 +88,10 @@ Planned<Cut> plan_gpu(const OpCall& call, const ArgProblem& p) {
   return d;
 }
 
-void bind_optional(Launch& launch, const TensorView* tensor) {
-  if (tensor == nullptr)
-    launch.memory(0, 0, 0);
-  else
-    bind(launch, *tensor);
-}
-
 // `d`: what the style's kernel needs besides.
-void run(const OpCall& call, const ArgProblem& p, const Cut& cut, const Source& source, Defines d) {
+template <typename Arguments>
+void run(const OpCall& call, const ArgProblem& p, const Cut& cut, const KernelOf<Arguments>& kernel,
+         Defines d) {
   const auto& [self, b, largest, values, indices] = p;
   const DType compute = arithmetic(self.dtype());
   const bool narrow = size_of(compute) == 4;
@@ -116,34 +111,37 @@ void run(const OpCall& call, const ArgProblem& p, const Cut& cut, const Source& 
     partial.push_back(call.scratch(static_cast<uint64_t>(outputs * cut.splits * size_of(compute))));
     partial.push_back(call.scratch(static_cast<uint64_t>(outputs * cut.splits * 8)));
   }
-  Launch launch = call.launch(source, "arg", partial.empty() ? last : d);
-  bind(launch, self);
-  if (partial.empty()) {
-    bind_optional(launch, values);
-    bind_optional(launch, indices);
-  } else {
-    for (const Scratch& s : partial) launch.memory(s.address(), 0, static_cast<int64_t>(s.bytes()));
-  }
-  launch.value(b.outer).value(b.length).value(b.inner).value(cut.chunk).value(cut.share);
-  launch.run(cut.global, cut.local);
-  if (partial.empty()) return;
-  Launch merge = call.launch(kernel_sources::reduce_arg_merge, "merge", last);
-  for (const Scratch& s : partial) merge.memory(s.address(), 0, static_cast<int64_t>(s.bytes()));
-  bind_optional(merge, values);
-  bind_optional(merge, indices);
+  const bool whole = partial.empty();
+  call.launch(kernel, whole ? last : d,
+              {.a = self,
+               .value = whole ? MemoryRange(values) : partial[0],
+               .index = whole ? MemoryRange(indices) : partial[1],
+               .outer = b.outer,
+               .length = b.length,
+               .inner = b.inner,
+               .chunk = cut.chunk,
+               .share = cut.share})
+      .run(cut.global, cut.local);
+  if (whole) return;
   const auto local = by_style<size_t>(call, 1, 64);
-  merge.value(outputs).value(cut.splits);
-  merge.run({(static_cast<size_t>(outputs) + local - 1) / local * local, 1, 1}, {local, 1, 1});
+  call.launch(kernels::reduce::arg_merge::merge, last,
+              {.part = partial[0],
+               .at = partial[1],
+               .value = values,
+               .index = indices,
+               .outputs = outputs,
+               .splits = cut.splits})
+      .run({(static_cast<size_t>(outputs) + local - 1) / local * local, 1, 1}, {local, 1, 1});
 }
 
 void run_cpu(const OpCall& call, const ArgProblem& p, const Cut& cut) {
-  run(call, p, cut, kernel_sources::reduce_arg_cpu, {});
+  run(call, p, cut, kernels::reduce::arg_cpu::arg, {});
 }
 void run_gpu(const OpCall& call, const ArgProblem& p, const Cut& cut) {
   Defines d;
   d.set(define::GROUP, group_size(call.caps()));
   if (p.block.inner == 1) d.set(define::UNIT, 1);
-  run(call, p, cut, kernel_sources::reduce_arg_gpu, d);
+  run(call, p, cut, kernels::reduce::arg_gpu::arg, d);
 }
 
 constinit const ArgAlgorithm kCpu({.id = "arg.cpu",

@@ -120,9 +120,8 @@ void add_gpu_defines(Defines& d, const ReduceProblem& p, int64_t group) {
     d.set(define::UNIT, 1);
 }
 
-void bind_input(Launch& launch, const TensorView* in, const Dims& shape) {
-  if (in == nullptr || in->numel() == 0 || numel(shape) == 0) return (void)launch.memory(0, 0, 0);
-  bind(launch, *in);
+MemoryRange memory_of(const TensorView* in, const Dims& shape) {
+  return numel(shape) == 0 ? nullptr : MemoryRange(in);
 }
 
 // The partial results of `splits`, reduced in their turn: dimension 0 over the kept nest, outermost
@@ -156,9 +155,10 @@ void second_pass(const OpCall& call, const ReduceProblem& p, int64_t splits,
   launch_reduce(call, next);
 }
 
-// Runs `source`: results, or where they are split partial ones, which a second pass joins.
+// Runs `kernel`: results, or where they are split partial ones, which a second pass joins.
+template <typename Arguments>
 void run_split(const OpCall& call, const ReduceProblem& problem, const Cut& cut, Style style,
-               const Source& source) {
+               const KernelOf<Arguments>& kernel) {
   const ReduceLaunch& what = problem.what;
   ReduceParams p{};
   fill_nests(p, problem);
@@ -184,34 +184,35 @@ void run_split(const OpCall& call, const ReduceProblem& problem, const Cut& cut,
   Defines d = defines_for(problem, style, partial.empty());
   const int64_t group = style == Style::Gpu ? group_size(call.caps()) : 1;
   if (style == Style::Gpu) add_gpu_defines(d, problem, group);
-  Launch launch = call.launch(source, "reduce", d);
-  for (const TensorView* in : what.inputs) bind_input(launch, in, what.shape);
-  for (size_t k = 0; k < 2; ++k) {
-    if (k < partial.size())
-      launch.memory(partial[k].address(), 0, static_cast<int64_t>(partial[k].bytes()));
-    else if (partial.empty() && what.outs[k] != nullptr)
-      bind(launch, *what.outs[k]);
-    else
-      launch.memory(0, 0, 0);
-  }
-  launch.value(p).run(cut.global, {static_cast<size_t>(group), 1, 1});
+  const auto out = [&](size_t k) {
+    if (partial.empty()) return MemoryRange(what.outs[k]);
+    return k < partial.size() ? MemoryRange(partial[k]) : nullptr;
+  };
+  call.launch(kernel, d,
+              {.a = memory_of(what.inputs[0], what.shape),
+               .b = memory_of(what.inputs[1], what.shape),
+               .c = memory_of(what.inputs[2], what.shape),
+               .d = memory_of(what.inputs[3], what.shape),
+               .out = {out(0), out(1)},
+               .p = p})
+      .run(cut.global, {static_cast<size_t>(group), 1, 1});
   if (!partial.empty()) second_pass(call, problem, cut.splits, partial);
 }
 
 void run_rows(const OpCall& call, const ReduceProblem& p, const Cut& cut) {
-  run_split(call, p, cut, Style::Rows, kernel_sources::reduce_reduction_cpu);
+  run_split(call, p, cut, Style::Rows, kernels::reduce::reduction_cpu::reduce);
 }
 void run_short_rows(const OpCall& call, const ReduceProblem& p, const Cut& cut) {
-  run_split(call, p, cut, Style::Rows, kernel_sources::reduce_reduction_short_rows);
+  run_split(call, p, cut, Style::Rows, kernels::reduce::reduction_short_rows::reduce);
 }
 void run_columns(const OpCall& call, const ReduceProblem& p, const Cut& cut) {
-  run_split(call, p, cut, Style::Columns, kernel_sources::reduce_reduction_columns);
+  run_split(call, p, cut, Style::Columns, kernels::reduce::reduction_columns::reduce);
 }
 void run_narrow_columns(const OpCall& call, const ReduceProblem& p, const Cut& cut) {
-  run_split(call, p, cut, Style::Columns, kernel_sources::reduce_reduction_narrow_columns);
+  run_split(call, p, cut, Style::Columns, kernels::reduce::reduction_narrow_columns::reduce);
 }
 void run_gpu(const OpCall& call, const ReduceProblem& p, const Cut& cut) {
-  run_split(call, p, cut, Style::Gpu, kernel_sources::reduce_reduction_gpu);
+  run_split(call, p, cut, Style::Gpu, kernels::reduce::reduction_gpu::reduce);
 }
 
 // ---- The choice

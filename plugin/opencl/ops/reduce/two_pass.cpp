@@ -104,18 +104,17 @@ void run_one_sweep(const OpCall& call, const VarianceProblem& p, const RowsPlan&
   d.set(define::MEANS, p.mean_out != nullptr)
       .set(define::ROOT, p.root)
       .set(define::GROUP, plan.group);
-  Launch launch = call.launch(kernel_sources::reduce_two_pass_gpu, "variance", d);
-  bind(launch, p.self);
-  bind(launch, p.out);
-  if (p.mean_out == nullptr)
-    launch.memory(0, 0, 0);
-  else
-    bind(launch, *p.mean_out);
-  launch.value(plan.rows).value(plan.length).value(plan.lanes);
-  launch.value(scalar_bits(p.divisor, compute));
   const int64_t groups = divide_up(plan.rows * plan.lanes, plan.group);
-  launch.run({static_cast<size_t>(groups * plan.group), 1, 1},
-             {static_cast<size_t>(plan.group), 1, 1});
+  call.launch(kernels::reduce::two_pass_gpu::variance, d,
+              {.a = p.self,
+               .out = p.out,
+               .mean = p.mean_out,
+               .rows = plan.rows,
+               .n = plan.length,
+               .lanes = plan.lanes,
+               .divisor = scalar_bits(p.divisor, compute)})
+      .run({static_cast<size_t>(groups * plan.group), 1, 1},
+           {static_cast<size_t>(plan.group), 1, 1});
 }
 
 // The mean, then squared distances from it.

@@ -61,10 +61,8 @@ void launch_dimension(const OpCall& call, const Resampling& what, TensorView tar
   p.pieces = by_style(call, groups * p.chunks, target.numel());
   const Division division = divide(call.caps(), p.pieces);
   p.per_item = division.per_item;
-  Launch launch = call.launch(kernel_sources::upsample_resample, "resample", d);
-  bind(launch, target);
-  bind(launch, source);
-  launch.value(p).run(division.global, division.local);
+  call.launch(kernels::upsample::resample::resample, d, {.out = target, .in = source, .p = p})
+      .run(division.global, division.local);
 }
 
 // All dimensions of a row-major tensor.

@@ -31,13 +31,15 @@ uint64_t step_bits(const OpCall& call, Mode mode, int64_t in, int64_t out,
 
 // One direction of a resampling; the tensors are row-major.
 struct Upsampling {
-  const char* function;
+  bool backward;
   Mode mode;
   TensorView out, in;
   UpsampleParams p;
 };
 
-void launch_upsampling(const OpCall& call, const Upsampling& what, const Source& source) {
+template <typename Arguments>
+void launch_upsampling(const OpCall& call, const Upsampling& what,
+                       const KernelOf<Arguments>& kernel) {
   const DType type = what.in.dtype();
   const int64_t elements = what.out.numel();
   Defines d;
@@ -49,10 +51,8 @@ void launch_upsampling(const OpCall& call, const Upsampling& what, const Source&
   p.pieces = by_style(call, elements / what.out.size(-1), elements);
   const Division division = divide(call.caps(), p.pieces);
   p.per_item = division.per_item;
-  Launch launch = call.launch(source, what.function, d);
-  bind(launch, what.out);
-  bind(launch, what.in);
-  launch.value(p).run(division.global, division.local);
+  call.launch(kernel, d, {.target = what.out, .source = what.in, .p = p})
+      .run(division.global, division.local);
 }
 
 const char* refuse_rows(const OpCall&, const Upsampling& what) {
@@ -60,10 +60,12 @@ const char* refuse_rows(const OpCall&, const Upsampling& what) {
   return std::max(what.p.in[1], what.p.out[1]) <= kWidth ? nullptr : "rows are too long";
 }
 void run_rows(const OpCall& call, const Upsampling& what) {
-  launch_upsampling(call, what, kernel_sources::upsample_upsample_cpu);
+  namespace kernel = kernels::upsample::upsample_cpu;
+  launch_upsampling(call, what, what.backward ? kernel::backward : kernel::forward);
 }
 void run_planes(const OpCall& call, const Upsampling& what) {
-  launch_upsampling(call, what, kernel_sources::upsample_upsample);
+  namespace kernel = kernels::upsample::upsample;
+  launch_upsampling(call, what, what.backward ? kernel::backward : kernel::forward);
 }
 
 constinit const AlgorithmFor<Upsampling> kRows({.id = "upsample.rows",
@@ -90,8 +92,8 @@ Algorithms& algorithms() {
 }
 
 // `source` is read, the output written; `small` is the image before upsampling.
-void run(OpCall& call, const char* function, Mode mode, TensorView source,
-         std::span<const int64_t> small, std::span<const int64_t> large) {
+void run(OpCall& call, bool backward, Mode mode, TensorView source, std::span<const int64_t> small,
+         std::span<const int64_t> large) {
   const LocalTensor result = as_moved(call, call.out(0));
   const TensorView target = result;
   UpsampleParams p{};
@@ -107,7 +109,7 @@ void run(OpCall& call, const char* function, Mode mode, TensorView source,
   if (!call.wants(0)) return;
   const Contiguous in(call, source);
   ContiguousOutput out(call, target);
-  algorithms().run(call, {function, mode, out.view(), in.view(), p});
+  algorithms().run(call, {backward, mode, out.view(), in.view(), p});
   out.finish();
 }
 
@@ -115,12 +117,12 @@ void forward(OpCall& call, Mode mode) {
   check_outputs(call);
   const TensorView self = call.args().tensor(Arg::self);
   if (mode != Mode::Nearest) call.need(self.dtype());
-  run(call, "forward", mode, as_moved(call, self), self.sizes(), call.out(0).sizes());
+  run(call, false, mode, as_moved(call, self), self.sizes(), call.out(0).sizes());
 }
 void backward(OpCall& call, Mode mode) {
   check_outputs(call);
   const TensorView gradient = call.args().tensor(Arg::grad_output);
-  run(call, "backward", mode, gradient, call.out(0).sizes(), gradient.sizes());
+  run(call, true, mode, gradient, call.out(0).sizes(), gradient.sizes());
 }
 Mode linear(const OpCall& call) {
   return call.args().boolean(Arg::align_corners) ? Mode::AlignedCorners : Mode::Bilinear;

@@ -1,7 +1,9 @@
 // Device memory that a kernel is given: an address, and which bytes around it are the caller's.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
+#include <optional>
 
 #include "base/value.h"
 
@@ -16,6 +18,10 @@ struct MemoryRange {
   // The range that sizes and strides span.
   MemoryRange(TensorView tensor);         // NOLINT
   MemoryRange(const TensorView* tensor);  // NOLINT: nullptr as above
+  template <typename T>                   // std::nullopt as nullptr
+  requires std::convertible_to<const T&, MemoryRange> MemoryRange(
+      const std::optional<T>& what)  // NOLINT
+      : MemoryRange(what ? MemoryRange(*what) : MemoryRange(nullptr)) {}
 
   tb_address address;
   int64_t low, high;

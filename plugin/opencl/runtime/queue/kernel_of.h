@@ -23,12 +23,12 @@ struct KernelOf {
 template <typename T>
 struct Number {
   template <typename U>
-    requires std::same_as<T, U> || std::same_as<U, bool> ||
-             (std::integral<T> && std::integral<U> &&
-              (std::is_signed_v<T> == std::is_signed_v<U> ? sizeof(U) <= sizeof(T)
-                                                          : std::is_signed_v<T> &&
-                                                                sizeof(U) < sizeof(T)))
-  constexpr Number(U v) : value(static_cast<T>(v)) {}  // NOLINT: implicit on purpose
+  requires std::same_as<T, U> || std::same_as<U, bool> ||
+      (std::integral<T>&& std::integral<U> &&
+       (std::is_signed_v<T> == std::is_signed_v<U>
+            ? sizeof(U) <= sizeof(T)
+            : std::is_signed_v<T> && sizeof(U) < sizeof(T))) constexpr Number(U v)
+      : value(static_cast<T>(v)) {}  // NOLINT: implicit on purpose
   T value;
 };
 
@@ -45,7 +45,7 @@ class Optional {
   constexpr Optional(std::nullopt_t) {}                          // NOLINT: implicit on purpose
   constexpr Optional(std::optional<T> value) : value_(value) {}  // NOLINT: implicit on purpose
   template <typename U>
-    requires std::convertible_to<U, T>
+  requires std::convertible_to<U, T>
   constexpr Optional(U value) : value_(T(value)) {}  // NOLINT: implicit on purpose
   bool is_given() const { return value_.has_value(); }
   const T& operator*() const { return *value_; }
