@@ -1,4 +1,4 @@
-"""The extension module, whichever adapter was loaded (csrc/module.cpp)."""
+"""The extension module, whichever adapter was loaded (csrc/module/module.cpp)."""
 
 import torch
 

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "composite.h"
-#include "register_kernels.h"
+#include "operators/register_kernels.h"
 
 namespace torch_ocl {
 namespace {

@@ -4,7 +4,7 @@
 #include <torch/library.h>
 
 #include "composite.h"
-#include "operator.h"
+#include "operators/operator.h"
 
 namespace torch_ocl {
 namespace {

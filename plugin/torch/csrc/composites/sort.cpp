@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "composite.h"
-#include "register_kernels.h"
+#include "operators/register_kernels.h"
 
 namespace torch_ocl {
 namespace {

@@ -2,8 +2,8 @@
 #include <c10/util/ApproximateClock.h>
 #include <torch/csrc/profiler/stubs/base.h>
 
-#include "plugin.h"
-#include "stream.h"
+#include "runtime/plugin.h"
+#include "runtime/stream.h"
 
 namespace torch_ocl {
 namespace {

@@ -13,15 +13,17 @@
 #include <cstdio>
 #include <cstring>
 
-#include "generator.h"
+#include "base/config.h"
+#include "base/name_patterns.h"
 #include "operator.h"
-#include "switches.h"
+#include "runtime/generator.h"
 
 namespace torch_ocl {
 namespace {
 
 using at::Tensor;
 using MaybeTensor = std::optional<Tensor>;
+namespace config = ocltensor::config;
 
 // Why the fused kernels do not take these arguments; nullptr if they do.
 const char* refusal(const Tensor& query, const Tensor& key, const Tensor& value,
@@ -42,6 +44,27 @@ const char* refusal(const Tensor& query, const Tensor& key, const Tensor& value,
   }
   if (dropout >= 1) return "dropout of everything";
   return nullptr;
+}
+
+// What the choice of the backend reads of the settings, per thread and once after each change.
+struct AdapterPolicy {
+  bool verbose;
+  bool fused_attention_disabled;
+};
+const AdapterPolicy& adapter_policy() {
+  static thread_local AdapterPolicy policy{};
+  static thread_local uint64_t generation = 0;
+  const uint64_t now = config::generation();
+  if (generation != now) {
+    const ocltensor::NamePatterns algorithms(config::get_string(config::Knob::DisabledAlgorithms));
+    const ocltensor::NamePatterns operators(config::get_string(config::Knob::DisabledOperations));
+    policy.verbose = config::get_int(config::Knob::Verbose) > 0;
+    policy.fused_attention_disabled =
+        algorithms.find("attention.fused") != nullptr ||
+        operators.find_operator("_scaled_dot_product_fused_attention_overrideable.out") != nullptr;
+    generation = now;
+  }
+  return policy;
 }
 
 // Ways to attention: how often each was chosen, and which was the last.

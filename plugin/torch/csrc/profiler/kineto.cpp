@@ -15,7 +15,7 @@
 #include <set>
 #include <utility>
 
-#include "plugin.h"
+#include "runtime/plugin.h"
 
 namespace torch_ocl {
 namespace {

@@ -5,15 +5,15 @@
 
 #include <algorithm>
 
-#include "allocator.h"
-#include "attention.h"
-#include "backward_threads.h"
-#include "fallback.h"
-#include "generator.h"
 #include "kernels.h"
-#include "memory_history.h"
-#include "profiler.h"
-#include "stream.h"
+#include "operators/attention.h"
+#include "operators/fallback.h"
+#include "profiler/profiler.h"
+#include "runtime/allocator.h"
+#include "runtime/backward_threads.h"
+#include "runtime/generator.h"
+#include "runtime/memory_history.h"
+#include "runtime/stream.h"
 #include "switches.h"
 
 namespace torch_ocl {

@@ -10,9 +10,9 @@
 
 #include "base/config.h"
 #include "base/name_patterns.h"
-#include "operator.h"
-#include "plugin.h"
-#include "profiler.h"
+#include "operators/operator.h"
+#include "runtime/plugin.h"
+#include "runtime/ranges.h"
 
 namespace torch_ocl {
 namespace {
@@ -199,22 +199,6 @@ std::vector<std::string> composite_operators() {
     if (op && !own.contains(base_name(name)) && !is_needed(*op, name)) names.push_back(name);
   }
   return names;
-}
-
-const AdapterPolicy& adapter_policy() {
-  static thread_local AdapterPolicy policy{};
-  static thread_local uint64_t generation = 0;
-  const uint64_t now = config::generation();
-  if (generation != now) {
-    const ocltensor::NamePatterns algorithms(config::get_string(config::Knob::DisabledAlgorithms));
-    const ocltensor::NamePatterns operators(config::get_string(config::Knob::DisabledOperations));
-    policy.verbose = config::get_int(config::Knob::Verbose) > 0;
-    policy.fused_attention_disabled =
-        algorithms.find("attention.fused") != nullptr ||
-        operators.find_operator("_scaled_dot_product_fused_attention_overrideable.out") != nullptr;
-    generation = now;
-  }
-  return policy;
 }
 
 }  // namespace torch_ocl

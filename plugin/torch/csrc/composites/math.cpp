@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "composite.h"
-#include "layouts.h"
+#include "operators/layouts.h"
 
 namespace torch_ocl {
 namespace {

@@ -9,9 +9,9 @@
 
 #include <utility>
 
-#include "allocator.h"
 #include "base/call_plan.h"
-#include "stream.h"
+#include "runtime/allocator.h"
+#include "runtime/stream.h"
 
 namespace torch_ocl {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "composite.h"
-#include "fallback.h"
-#include "register_kernels.h"
+#include "operators/fallback.h"
+#include "operators/register_kernels.h"
 
 namespace torch_ocl {
 namespace {

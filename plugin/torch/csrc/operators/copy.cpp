@@ -6,9 +6,9 @@
 #include <ATen/ops/empty_like.h>
 #include <torch/library.h>
 
-#include "allocator.h"
 #include "operator.h"
-#include "stream.h"
+#include "runtime/allocator.h"
+#include "runtime/stream.h"
 
 namespace torch_ocl {
 namespace {

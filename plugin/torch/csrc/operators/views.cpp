@@ -12,9 +12,9 @@
 #include <ATen/ops/view_native.h>
 #include <torch/library.h>
 
-#include "allocator.h"
 #include "operator.h"
-#include "stream.h"
+#include "runtime/allocator.h"
+#include "runtime/stream.h"
 
 namespace torch_ocl {
 namespace {

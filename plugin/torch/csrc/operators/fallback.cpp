@@ -11,7 +11,7 @@
 #include "base/call_plan.h"
 #include "base/config.h"
 #include "operator.h"
-#include "profiler.h"
+#include "profiler/profiler.h"
 
 namespace torch_ocl {
 namespace {

@@ -1,5 +1,5 @@
-// Registers the kernels of OCL_TABLE. Included once by each operators_*.cpp, so that the tables are
-// compiled side by side.
+// Registers the kernels of OCL_TABLE. Included once by each of register_nn.cpp, _pointwise and
+// _tensor, so that the tables are compiled side by side.
 #include "register_kernels.h"
 
 namespace torch_ocl {

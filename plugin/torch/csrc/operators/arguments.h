@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/value.h"
-#include "plugin.h"
+#include "runtime/plugin.h"
 
 namespace torch_ocl {
 

@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "host/loader.h"
-#include "profiler.h"
+#include "ranges.h"
 
 namespace torch_ocl {
 namespace {

@@ -1,7 +1,7 @@
 // Operators that ATen keeps behind a table of its own devices' kernels, where ours cannot enter:
 // Kaiser's window, conjugation in place, and the shifts behind << and >>.
 #include "composite.h"
-#include "kernel.h"
+#include "operators/kernel.h"
 
 namespace torch_ocl {
 namespace {

@@ -23,11 +23,4 @@ std::vector<std::string> plugin_operators();
 // none; operators of the plugin have OCLTENSOR_DISABLED_OPERATIONS.
 std::vector<std::string> composite_operators();
 
-// What the adapter's own choices read, per thread and once after each change.
-struct AdapterPolicy {
-  bool verbose;
-  bool fused_attention_disabled;
-};
-const AdapterPolicy& adapter_policy();
-
 }  // namespace torch_ocl

@@ -3,7 +3,7 @@
 
 #include "base/iteration.h"
 #include "composite.h"
-#include "register_kernels.h"
+#include "operators/register_kernels.h"
 
 namespace torch_ocl {
 namespace {

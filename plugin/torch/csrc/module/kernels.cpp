@@ -8,8 +8,8 @@
 #include <variant>
 #include <vector>
 
-#include "arguments.h"
-#include "stream.h"
+#include "operators/arguments.h"
+#include "runtime/stream.h"
 
 namespace torch_ocl {
 namespace {

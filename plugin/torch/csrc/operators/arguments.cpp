@@ -4,7 +4,7 @@
 #include <ATen/core/IListRef.h>
 
 #include "base/call_plan.h"
-#include "generator.h"
+#include "runtime/generator.h"
 
 namespace torch_ocl {
 namespace {

@@ -1,18 +1,11 @@
-// The plugin's profiler for Python, and what only PyTorch can tell it: CPU fallbacks and the user's
-// record_function ranges.
+// The plugin's profiler for Python, and CPU fallbacks, which only PyTorch can tell it.
 #pragma once
 
 #include <torch/csrc/utils/pybind.h>
 
 #include <string>
 
-#include "tensor_backend/plugin.h"
-
 namespace torch_ocl {
-
-// Puts record_function's ranges on the plugin's trace while one is being taken; call it when that
-// may have changed.
-void follow_profiler(const tb_api& api);
 
 // A CPU fallback in the plugin's traces, log and statistics.
 class TracedFallback {

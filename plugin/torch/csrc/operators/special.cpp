@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "generator.h"
 #include "register_kernels.h"
+#include "runtime/generator.h"
 
 namespace torch_ocl {
 namespace {

@@ -1,30 +1,15 @@
-// Traces, ranges and statistics.
+// Traces, ranges and statistics for Python.
 #include "profiler.h"
 
-#include <ATen/record_function.h>
 #include <torch/csrc/Exceptions.h>
 
-#include <mutex>
-#include <optional>
-
-#include "plugin.h"
+#include "runtime/plugin.h"
+#include "runtime/ranges.h"
 
 namespace torch_ocl {
 namespace {
 
 namespace py = pybind11;
-
-// ---- record_function
-
-std::unique_ptr<at::ObserverContext> begin_range(const at::RecordFunction& range) {
-  (void)api().profiler->push_range(range.name(), nullptr);
-  return nullptr;
-}
-void end_range(const at::RecordFunction&, at::ObserverContext*) {
-  (void)api().profiler->pop_range(nullptr);
-}
-
-// ---- Python
 
 void start(const std::string& mode, bool wait, const std::string& path) {
   call_api("profiler.start", api().profiler->start, mode.c_str(), static_cast<int32_t>(wait),
@@ -103,22 +88,6 @@ py::dict statistics() {
 }
 
 }  // namespace
-
-void follow_profiler(const tb_api& api) {
-  static std::mutex& mutex = *new std::mutex;
-  static std::optional<at::CallbackHandle>& observer = *new std::optional<at::CallbackHandle>;
-  int32_t enabled = 0;
-  if (api.profiler->is_enabled(&enabled, nullptr) != TB_OK) return;
-  const std::lock_guard lock(mutex);
-  if ((enabled != 0) == observer.has_value()) return;
-  if (enabled != 0) {
-    observer = at::addGlobalCallback(
-        at::RecordFunctionCallback(begin_range, end_range).scopes({at::RecordScope::USER_SCOPE}));
-  } else {
-    at::removeCallback(*observer);
-    observer.reset();
-  }
-}
 
 TracedFallback::TracedFallback(const std::string& name)
     : open_(api().profiler->begin_call("fallback", name.c_str(), nullptr) == TB_OK) {}
