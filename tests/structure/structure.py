@@ -13,11 +13,16 @@ import re
 import subprocess
 import sys
 
-# What is searched for headers besides the including file's own folder, as in the CMake files.
-INCLUDE_PATHS = ("include", "src", "plugin/opencl", "plugin/torch/csrc")
-TREES = ("include", "src", "plugin/opencl", "plugin/torch/csrc")
+# What is searched for headers from each tree, after the including file's own folder, as in the
+# CMake files: plugin and adapter have rooms of the same names, and never see each other's.
+INCLUDE_PATHS = {
+    "include": ("include", "src"),
+    "src": ("include", "src"),
+    "plugin/opencl": ("plugin/opencl", "include", "src"),
+    "plugin/torch/csrc": ("plugin/torch/csrc", "include", "src"),
+}
 # Folders whose subfolders are rooms of their own.
-DIVIDED = ("src", "src/host", "plugin/opencl", "plugin/opencl/ops")
+DIVIDED = ("src", "src/host", "plugin/opencl", "plugin/opencl/ops", "plugin/torch/csrc")
 KERNEL_COLUMNS = 110
 TEXTS = (".c", ".cl", ".cpp", ".def", ".h", ".inc", ".md", ".py", ".sh", ".txt")
 
@@ -35,13 +40,13 @@ def room_of(path: pathlib.PurePath) -> str:
 def includes(root: pathlib.Path) -> dict[str, dict[str, str]]:
     """Room to rooms that it includes, each with a line that does."""
     found: dict[str, dict[str, str]] = {}
-    for tree in TREES:
+    for tree, searched in INCLUDE_PATHS.items():
         for file in sorted((root / tree).rglob("*")):
             if file.suffix not in (".h", ".cpp"):
                 continue
             here = file.relative_to(root)
             for name in re.findall(r'^#include "([^"]+)"', file.read_text(), re.M):
-                paths = (here.parent / name, *(pathlib.PurePath(p) / name for p in INCLUDE_PATHS))
+                paths = (here.parent / name, *(pathlib.PurePath(p) / name for p in searched))
                 target = next((p for p in paths if (root / p).is_file()), None)
                 if target is not None and room_of(target) != room_of(here):
                     found.setdefault(room_of(here), {}).setdefault(
@@ -67,9 +72,11 @@ def circle(edges: dict[str, dict[str, str]], start: str) -> list[str]:
 
 def check_rooms(root: pathlib.Path) -> list[str]:
     edges = includes(root)
-    if len(edges) < 20:
+    missing = [t for t in INCLUDE_PATHS if not any(room.startswith(f"{t}/") for room in edges)]
+    if len(edges) < 20 or missing:
         return [
-            f"only {len(edges)} rooms were found: are the folders where this test looks for them?"
+            f"only {len(edges)} rooms were found, none in {missing}: "
+            "are the folders where this test looks for them?"
         ]
     problems = {}
     for room in sorted(edges):
