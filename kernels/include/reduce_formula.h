@@ -5,6 +5,7 @@
 //   COMBINE<n>   of two partial values x, y; associative and commutative
 //   IDENTITY<n>  value of nothing
 //   FINISH<n>    result, of the two components x, y and s0 .. s3
+//   TRUTH        1: a, b, c, d are 1 where the element is not 0, of any type; COMPUTE is i64
 //   KIND_A ..    along the vectorised dimension: 0 repeated, 1 contiguous, 2 strided, 3 absent
 #include "types.h"
 typedef CTYPE(COMPUTE) T;
@@ -79,19 +80,26 @@ INLINE State across(State16 v) {
   return r;
 }
 
+#if TRUTH
+#define NUMBER(X, p, i) ((T)(LOAD(X, p, i) != 0))
+#define NUMBER16(X, p, i) (TO16(COMPUTE, LOAD16(X, p, i) != (CVEC(X))(0)) & (T16)(1))
+#else
+#define NUMBER(X, p, i) TO(COMPUTE, LOAD(X, p, i))
+#define NUMBER16(X, p, i) TO16(COMPUTE, LOAD16(X, p, i))
+#endif
 // Operand X, p its pointer, at position i of a dimension of stride s.
-#define GET16_0(X, p, i, s) ((T16)(TO(COMPUTE, LOAD(X, p, 0))))
-#define GET16_1(X, p, i, s) TO16(COMPUTE, LOAD16(X, p, i))
+#define GET16_0(X, p, i, s) ((T16)(NUMBER(X, p, 0)))
+#define GET16_1(X, p, i, s) NUMBER16(X, p, i)
 #define GET16_2(X, p, i, s) gather_##X(p, i, s)
 #define GET16_3(X, p, i, s) ((T16)((T)0))
-#define GET_0(X, p, i, s) TO(COMPUTE, LOAD(X, p, 0))
-#define GET_1(X, p, i, s) TO(COMPUTE, LOAD(X, p, i))
-#define GET_2(X, p, i, s) TO(COMPUTE, LOAD(X, p, (i) * (s)))
+#define GET_0(X, p, i, s) NUMBER(X, p, 0)
+#define GET_1(X, p, i, s) NUMBER(X, p, i)
+#define GET_2(X, p, i, s) NUMBER(X, p, (i) * (s))
 #define GET_3(X, p, i, s) ((T)0)
 #define STRIDED(X)                                                                      \
   INLINE T16 gather_##X(__global const STYPE(X) *p, long i, long s) {                   \
     T lane[16];                                                                         \
-    UNROLL for (int k = 0; k < 16; ++k) lane[k] = TO(COMPUTE, LOAD(X, p, (i + k) * s)); \
+    UNROLL for (int k = 0; k < 16; ++k) lane[k] = NUMBER(X, p, (i + k) * s);            \
     return vload16(0, lane);                                                            \
   }
 STRIDED(A)

@@ -10,8 +10,9 @@ namespace {
 
 // How an operator names the dimensions that it reduces.
 enum class Which : uint8_t { Listed, ListedOrNone, All };
-// The accumulator: the input's own type, or what the result is added up in.
-enum class Accumulate : uint8_t { Own, Result, Truth };
+// The accumulator: the input's own type, what the result is added up in, or a truth value; or
+// truth values are counted.
+enum class Accumulate : uint8_t { Own, Result, Truth, Count };
 
 struct Row {
   const char* name;
@@ -53,12 +54,6 @@ constexpr Row kRows[] = {
     {"all.dims_out", Which::ListedOrNone, Accumulate::Truth, kAllReduction, true},
 };
 
-const Row& row_of(const std::string& name) {
-  for (const Row& row : kRows)
-    if (name == row.name) return row;
-  fail(TB_E_INTERNAL, "{} has no row in the table of reductions", name);
-}
-
 uint32_t mask_of(const OpCall& call, Which which) {
   const int64_t rank = call.args().tensor(Arg::self).ndim();
   if (which == Which::All) return infer::dim_mask({}, rank);
@@ -69,8 +64,13 @@ uint32_t mask_of(const OpCall& call, Which which) {
 }
 
 DType accumulator(Accumulate how, DType input, DType result) {
+  if (how == Accumulate::Count) return DType::Int64;
   if (how != Accumulate::Result) return compute_type(input);
   return is_integral(result, true) ? DType::Int64 : compute_type(result);
+}
+
+bool is_of_truth(const Row& row) {
+  return row.accumulate == Accumulate::Truth || row.accumulate == Accumulate::Count;
 }
 
 bool is_sum(const Row& row) {
@@ -85,8 +85,11 @@ void reduce_truth(const OpCall& call, const Row& row) {
   const Converted flags(call, self, DType::Bool);
   const TensorView view = flags.view();
   const bool any = row.formula.part[0].combine == kMaximum || is_sum(row);
-  launch_reduce(call, {any ? &kAnyReduction : &kAllReduction,
-                       DType::Bool,
+  const bool counts = row.accumulate == Accumulate::Count;
+  launch_reduce(call, {counts ? &row.formula
+                       : any  ? &kAnyReduction
+                              : &kAllReduction,
+                       counts ? DType::Int64 : DType::Bool,
                        Dims(self.sizes()),
                        mask_of(call, row.which),
                        {&view},
@@ -98,7 +101,7 @@ void reduce_complex(const OpCall& call, const Row& row, DType result) {
   const TensorView self = call.args().tensor(Arg::self);
   const TensorView out = call.out(0);
   const uint32_t mask = mask_of(call, row.which);
-  const bool truth = row.accumulate == Accumulate::Truth || result == DType::Bool;
+  const bool truth = is_of_truth(row) || result == DType::Bool;
   if (is_complex(out.dtype()) != is_complex(result) || (!truth && !is_complex(result)))
     unsupported(TB_REASON_DTYPE, "{}: {} to {}", call.name(), name(self.dtype()),
                 name(out.dtype()));
@@ -124,14 +127,13 @@ void reduce_complex(const OpCall& call, const Row& row, DType result) {
                        {count, 0, 0, 0}});
 }
 
-void reduce(OpCall& call) {
-  const Row& row = row_of(call.name());
+void reduce(OpCall& call, const Row& row) {
   const auto specs = check_outputs(call, OutputTypes::Castable);
   const TensorView self = call.args().tensor(Arg::self);
   if (is_complex(self.dtype()) || is_complex(specs[0].dtype) || is_complex(call.out(0).dtype()))
     return reduce_complex(call, row, specs[0].dtype);
   if (call.lacks(self.dtype()) || call.lacks(call.out(0).dtype())) {
-    if (row.accumulate != Accumulate::Truth) call.need(DType::Float64);
+    if (!is_of_truth(row)) call.need(DType::Float64);
     call.need(call.out(0).dtype());
     call.accept();
     return reduce_truth(call, row);
@@ -155,8 +157,15 @@ void reduce(OpCall& call) {
   std::vector<TensorView> outs;
   for (size_t i = 0; i < specs.size(); ++i) outs.push_back(call.out(i));
   for (size_t i = 0; i < specs.size(); ++i) what.outs[i] = &outs[i];
+  what.truth = row.accumulate == Accumulate::Count && self.dtype() != DType::Bool;
   call.accept();
   launch_reduce(call, what);
+}
+
+template <size_t... k>
+constexpr auto entries_of_rows(std::index_sequence<k...>) {
+  return std::array{OpEntry{kRows[k].name, [](OpCall& call) { reduce(call, kRows[k]); },
+                            kRows[k].takes_complex, true}...};
 }
 
 }  // namespace
@@ -164,7 +173,8 @@ void reduce(OpCall& call) {
 std::span<const OpEntry> reduce_operators() {
   static const auto& entries = *new auto([] {
     std::vector<OpEntry> list;
-    for (const Row& row : kRows) list.push_back({row.name, reduce, row.takes_complex, true});
+    for (const OpEntry& entry : entries_of_rows(std::make_index_sequence<std::size(kRows)>()))
+      list.push_back(entry);
     list.insert(list.end(), kSpreadOperators.begin(), kSpreadOperators.end());
     list.insert(list.end(), kArgOperators.begin(), kArgOperators.end());
     return list;

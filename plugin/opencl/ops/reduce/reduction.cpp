@@ -91,6 +91,7 @@ Defines defines_for(const ReduceProblem& p, Style style, bool last) {
   Defines d;
   d.type(define::COMPUTE, what.compute).set(define::COMPONENTS, what.formula->components);
   d.set(define::FLOATING, is_floating(what.compute));
+  if (what.truth) d.set(define::TRUTH, 1);
   for (size_t k = 0; k < 4; ++k) {
     const TensorView* in = what.inputs[k];
     const auto& nest = style == Style::Columns ? p.kept : p.reduced;

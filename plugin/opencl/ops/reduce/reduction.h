@@ -47,6 +47,7 @@ struct ReduceLaunch {
   std::array<const TensorView*, 4> inputs;  // a, b, c, d; null: absent
   std::array<const TensorView*, 2> outs;    // with the kept sizes; reduced dimensions may stay as 1
   std::array<Scalar, 4> numbers{0, 0, 0, 0};  // s0 .. s3
+  bool truth = false;  // operands are 1 where they are not 0; compute is Int64
 };
 // Deterministic: the division of work depends on shapes and the device only.
 void launch_reduce(const OpCall& call, const ReduceLaunch& what);
