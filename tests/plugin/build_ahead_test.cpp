@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "kernel_sources.h"
+#include "kernels/defines.h"
 #include "runtime/program/defines.h"
 #include "runtime/program/disk_cache.h"
 
@@ -32,7 +33,7 @@ TEST(Recipes, NameSourcesThatExist) {
 
 TEST(Recipes, GiveTheTextThatDefinesGive) {
   Defines defines;
-  defines.set("OUT", "f32").set("LISTS", 2).set("EXPRESSION", "clamp_(a, b, c)");
+  defines.set(define::OUT, "f32").set(define::LISTS, 2).set(define::EXPRESSION, "clamp_(a, b, c)");
   constexpr std::string_view kLine = "EXPRESSION clamp_(a, b, c); LISTS 2; OUT f32";
   EXPECT_EQ(build_ahead::define_lines(kLine), defines.source());
   EXPECT_EQ(build_ahead::on_one_line(defines.source()), kLine);

@@ -12,7 +12,7 @@
 #include "any_call.h"
 #include "base/config.h"
 #include "call/proof_numbers.h"
-#include "kernel_sources.h"
+#include "kernels/copy.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -99,13 +99,22 @@ class DeferredLaunches : public testing::Test {
     memory_.emplace(**call_, kNumbers * 4);
   }
   // arange: out[i] = start + i; `local` that does not divide the range is refused.
-  void count_from(int64_t start, size_t local) {
+  void count_from(int64_t start, size_t local) { arange(*memory_, kNumbers, start, local); }
+  void arange(const Scratch& out, int64_t count, int64_t start, size_t local) {
+    any_call()
+        .launch(kernels::copy::create::arange, integers(),
+                {.out = out,
+                 .stride = 1,
+                 .n = count,
+                 .start = start,
+                 .step = 1,
+                 .start_bits = uint64_t{0},
+                 .step_bits = uint64_t{0}})
+        .run({static_cast<size_t>(count), 1, 1}, {local, 1, 1});
+  }
+  static Defines integers() {
     Defines d;
-    d.type("OUT", DType::Int32).set("FLOATING", false);
-    Launch launch = (**call_).launch(kernel_sources::copy_create, "arange", d);
-    launch.memory(memory_->address(), 0, kNumbers * 4).value(int64_t{1}).value(kNumbers);
-    launch.value(start).value(int64_t{1}).value(uint64_t{0}).value(uint64_t{0});
-    launch.run({kNumbers, 1, 1}, {local, 1, 1});
+    return d.type(define::OUT, DType::Int32).set(define::FLOATING, false);
   }
   int32_t first() {
     int32_t value = 0;
@@ -200,14 +209,7 @@ TEST_F(DeferredLaunches, UploadsDoNotReuseStagingMemoryTooEarly) {
   const Scratch target = any_call().scratch(kUploads * kNumbersAtOnce * 4);
   const Scratch sink = any_call().scratch(kLong * 4);
   const Place place = resolve(target.address(), 0, kUploads * kNumbersAtOnce * 4);
-  for (int i = 0; i < 16; ++i) {
-    Defines d;
-    d.type("OUT", DType::Int32).set("FLOATING", false);
-    Launch launch = any_call().launch(kernel_sources::copy_create, "arange", d);
-    launch.memory(sink.address(), 0, kLong * 4).value(int64_t{1}).value(kLong).value(int64_t{0});
-    launch.value(int64_t{1}).value(uint64_t{0}).value(uint64_t{0});
-    launch.run({kLong, 1, 1}, {1, 1, 1});
-  }
+  for (int i = 0; i < 16; ++i) arange(sink, kLong, 0, 1);
   std::vector<int32_t> numbers(kNumbersAtOnce);
   for (size_t upload = 0; upload < kUploads; ++upload) {
     std::iota(numbers.begin(), numbers.end(), static_cast<int32_t>(upload));
@@ -294,17 +296,15 @@ TEST_F(DeferredLaunches, WithoutABurstRefusalsAreRaisedAtOnce) {
 // What was bound for a launch that was never made is not submitted with the next one.
 TEST_F(DeferredLaunches, LeaveNothingWhereTheyWereNotMade) {
   count_from(1, 1);
+  const auto& arange = kernels::copy::create::arange;
+  Kernel& kernel = find_kernel(stream(), arange.source, arange.function, integers());
   {
     const Scratch gone = any_call().scratch(64 << 20);  // a buffer of its own
-    Defines d;
-    d.type("OUT", DType::Int32).set("FLOATING", false);
-    Launch never = any_call().launch(kernel_sources::copy_create, "arange", d);
-    never.memory(gone.address(), 0, 4).value(int64_t{3});
+    Launch never(stream(), kernel);
+    never.memory(gone).value(int64_t{3});
   }
-  Defines d;
-  d.type("OUT", DType::Int32).set("FLOATING", false);
-  const Launch next = any_call().launch(kernel_sources::copy_create, "arange", d);
-  EXPECT_TRUE(find_kernel(stream(), kernel_sources::copy_create, "arange", d).changes().empty());
+  const Launch next(stream(), kernel);
+  EXPECT_TRUE(kernel.changes().empty());
   count_from(7, 1);
   EXPECT_EQ(first(), 7);
 }

@@ -26,17 +26,16 @@ Shape shape_of(TensorView self, int64_t dim) {
 // Everything contiguous and not empty.
 struct SoftmaxProblem {
   Shape shape;
-  bool backward;
+  bool log, backward;
   TensorView first, second;  // the input, twice; or the gradient and forward's result
   TensorView out;
   DType compute;
 };
 using SoftmaxAlgorithm = AlgorithmFor<SoftmaxProblem>;
 
-Defines defines_for(const OpCall& call, const SoftmaxProblem& p) {
+Defines defines_for(const SoftmaxProblem& p) {
   Defines d;
-  const bool log = call.name().find("log_") != std::string::npos;
-  d.type(define::COMPUTE, p.compute).set(define::LOG, log);
+  d.type(define::COMPUTE, p.compute).set(define::LOG, p.log);
   d.type(define::A, p.first.dtype()).type(define::OUT, p.out.dtype());
   if (p.backward) d.type(define::B, p.second.dtype());
   return d;
@@ -46,7 +45,7 @@ Defines defines_for(const OpCall& call, const SoftmaxProblem& p) {
 
 void run_cpu(const OpCall& call, const SoftmaxProblem& p) {
   const Shape& s = p.shape;
-  Defines d = defines_for(call, p);
+  Defines d = defines_for(p);
   if (p.compute == DType::Float32) d.set(define::FAST_EXP, 1);
   if (!p.backward && p.out.dtype() == p.compute) d.set(define::KEEP, 1);
   constexpr int64_t kPieces = 64;
@@ -92,7 +91,7 @@ Planned<LongRows> plan_long_rows(const OpCall& call, const SoftmaxProblem& p) {
 void run_long_rows(const OpCall& call, const SoftmaxProblem& p, const LongRows& plan) {
   const int64_t numbers = p.backward ? 1 : 2;  // of a chunk
   const int64_t chunks = p.shape.outer * plan.splits;
-  Defines d = defines_for(call, p);
+  Defines d = defines_for(p);
   d.set(define::GROUP, plan.group);
   const Scratch parts = call.scratch(static_cast<uint64_t>(chunks * numbers * size_of(p.compute)));
   const std::array<size_t, 3> items{static_cast<size_t>(chunks * plan.group), 1, 1};
@@ -148,7 +147,7 @@ void run_gpu(const OpCall& call, const SoftmaxProblem& p) {
   const Shape& s = p.shape;
   const int64_t group = group_size(call.caps());
   const int64_t lanes = lanes_for(call, s, group);
-  Defines d = defines_for(call, p);
+  Defines d = defines_for(p);
   d.set(define::GROUP, group);
   if (s.inner == 1) d.set(define::UNIT, 1);
   const int64_t groups = divide_up(s.outer * s.inner, group / lanes);
@@ -208,6 +207,7 @@ Algorithms& algorithms() {
   return list;
 }
 
+template <bool log>
 void forward(OpCall& call) {
   (void)check_outputs(call, OutputTypes::Castable);
   const TensorView self = call.args().tensor(Arg::self);
@@ -216,10 +216,12 @@ void forward(OpCall& call) {
   if (self.numel() == 0) return;
   const Contiguous in(call, self);
   ContiguousOutput out(call, call.out(0));
-  algorithms().run(call, {s, false, in.view(), in.view(), out.view(), compute_type(self.dtype())});
+  algorithms().run(call,
+                   {s, log, false, in.view(), in.view(), out.view(), compute_type(self.dtype())});
   out.finish();
 }
 
+template <bool log>
 void backward(OpCall& call) {
   (void)check_outputs(call, OutputTypes::Castable);
   const TensorView grad = call.args().tensor(Arg::grad_output);
@@ -230,14 +232,15 @@ void backward(OpCall& call) {
   const Contiguous a(call, grad);
   const Contiguous b(call, result);
   ContiguousOutput out(call, call.out(0));
-  algorithms().run(call, {s, true, a.view(), b.view(), out.view(), compute_type(grad.dtype())});
+  algorithms().run(call,
+                   {s, log, true, a.view(), b.view(), out.view(), compute_type(grad.dtype())});
   out.finish();
 }
 
-constexpr OpEntry kOperators[] = {{"_softmax.out", forward},
-                                  {"_log_softmax.out", forward},
-                                  {"_softmax_backward_data.out", backward},
-                                  {"_log_softmax_backward_data.out", backward}};
+constexpr OpEntry kOperators[] = {{"_softmax.out", forward<false>},
+                                  {"_log_softmax.out", forward<true>},
+                                  {"_softmax_backward_data.out", backward<false>},
+                                  {"_log_softmax_backward_data.out", backward<true>}};
 
 }  // namespace
 
