@@ -54,6 +54,12 @@ Specs argmax(const Args& args) {
   return {one};
 }
 
+Specs count_nonzero(const Args& args) {
+  const auto self = args.tensor(Arg::self);
+  return {spec(DType::Int64,
+               reduced_sizes(self.sizes(), dim_mask(args.ints(Arg::dim), self.ndim()), false))};
+}
+
 Specs linalg_vector_norm(const Args& args) {
   const auto self = args.tensor(Arg::self);
   const bool complex = is_complex(self.dtype());

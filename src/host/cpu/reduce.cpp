@@ -88,6 +88,14 @@ void sum(const CpuCall& call) {
 void nansum(const CpuCall& call) {
   in_result_type(call, mask_of(call), [](auto row) { return nansum_of(row); });
 }
+void count_nonzero(const CpuCall& call) {
+  const View self = call.args.tensor(Arg::self);
+  with_compute(self.type, [&]<typename T>(T) {
+    reduce_rows<T>(self, mask_of(call), call.out(0), [](std::span<const T> row) {
+      return static_cast<int64_t>(row.size()) - std::ranges::count(row, T(0));
+    });
+  });
+}
 void prod_dim(const CpuCall& call) {
   in_result_type(call, mask_of(call), [](auto row) { return product_of(row); });
 }
@@ -253,6 +261,7 @@ constexpr CpuOperator kOperators[] = {
     {"linalg_vector_norm.out", vector_norm},
     {"logsumexp.out", logsumexp},
     {"nansum.out", nansum},
+    {"count_nonzero.dim_IntList_out", count_nonzero},
 };
 
 }  // namespace

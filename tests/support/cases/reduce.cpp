@@ -12,9 +12,10 @@ bool one_of(const std::string& name, std::initializer_list<std::string_view> nam
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// The result is one of the inputs, or a position: no arithmetic.
+// The result is one of the inputs, a position or a count: no arithmetic.
 bool selects(const std::string& n) {
-  return one_of(n, {"amax", "amin", "aminmax", "argmax", "argmin", "max", "min", "any", "all"});
+  return one_of(n, {"amax", "amin", "aminmax", "argmax", "argmin", "max", "min", "any", "all",
+                    "count_nonzero"});
 }
 
 bool accepts(const Operator& op, DType dtype) {

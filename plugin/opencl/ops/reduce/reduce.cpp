@@ -36,6 +36,7 @@ constexpr Row kRows[] = {
      Which::Listed,
      Accumulate::Result,
      {1, {{"(a != a) ? K(0) : a", kAdd, "0", "x"}}}},
+    {"count_nonzero.dim_IntList_out", Which::Listed, Accumulate::Count, kSum, true},
     {"prod.int_out", Which::Listed, Accumulate::Result, kProduct, true},
     {"prod.out", Which::All, Accumulate::Result, kProduct, true},
     {"amax.out", Which::Listed, Accumulate::Own, kMax},

@@ -19,10 +19,6 @@ bool equal(const at::Tensor& self, const at::Tensor& other) {
   return self.eq(other).all().item<bool>();
 }
 
-at::Tensor count_nonzero(const at::Tensor& self, at::IntArrayRef dims) {
-  return (self.scalar_type() == at::kBool ? self : self.ne(0)).sum(dims);
-}
-
 // Small types go through float, where a square does not overflow.
 std::tuple<at::Tensor, at::Tensor> std_mean(const at::Tensor& self, at::OptionalIntArrayRef dim,
                                             const std::optional<at::Scalar>& correction,
@@ -228,7 +224,6 @@ std::tuple<at::Tensor&, at::Tensor&> frexp_out(const at::Tensor& self, at::Tenso
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("equal", TORCH_FN(equal));
-  m.impl("count_nonzero.dim_IntList", TORCH_FN(count_nonzero));
   m.impl("std_mean.correction", TORCH_FN(std_mean));
   m.impl("norm.out", TORCH_FN(norm_out));
   m.impl("norm.dtype_out", TORCH_FN(norm_dtype_out));
