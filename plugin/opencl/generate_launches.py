@@ -70,21 +70,21 @@ def without_optional(parameters: list[str]) -> list[str]:
 class Source:
     """A kernel file with the headers that it includes."""
 
-    def __init__(self, path: pathlib.Path, headers: dict[str, pathlib.Path]):
+    def __init__(self, path: pathlib.Path, headers: dict[str, pathlib.Path]) -> None:
         self.path = path
         self.texts: dict[pathlib.Path, str] = {}
         self._read(path, headers)
         self.macros: dict[str, tuple[list[str] | None, str]] = {}
         self.may_be_empty: set[str] = set()
         for text in self.texts.values():
-            for name, _, inner, body in re.findall(
+            for name, brackets, inner, body in re.findall(
                 r"^\s*#\s*define\s+(\w+)(\(([^)]*)\))?[ \t]*(.*)$", text, re.M
             ):
                 known = self.macros.get(name)
                 if known and bool(known[1].strip()) != bool(body.strip()):
                     self.may_be_empty.add(name)
                 if not known or not known[1].strip():
-                    self.macros[name] = (split(inner) if _ else None, body)
+                    self.macros[name] = (split(inner) if brackets else None, body)
 
     def _read(self, path: pathlib.Path, headers: dict[str, pathlib.Path]) -> None:
         if path in self.texts:
@@ -133,7 +133,9 @@ class Source:
             while depth:
                 depth += (text[at] == "(") - (text[at] == ")")
                 at += 1
-            listed = re.sub(r"^\s*#\s*(if|endif)\b.*$", r"#\1,", text[match.end() : at - 1], flags=re.M)
+            listed = re.sub(
+                r"^\s*#\s*(if|endif)\b.*$", r"#\1,", text[match.end() : at - 1], flags=re.M
+            )
             parameters = split(self.expand(listed))
             known = found.setdefault(match[1], parameters)
             if known != parameters and without_optional(known) != without_optional(parameters):
@@ -162,7 +164,7 @@ class Source:
 class Signature:
     """A kernel's parameters as members of a structure, and how they are bound."""
 
-    def __init__(self, where: str, parameters: list[str]):
+    def __init__(self, where: str, parameters: list[str]) -> None:
         self.members: list[tuple[str, str]] = []
         self.bindings: list[str] = []
         self.structures: list[str] = []
@@ -262,7 +264,11 @@ def family_header(root: pathlib.Path, folder: pathlib.Path, sources: list[Source
                 f"inline constexpr KernelOf<{structures[key]}> "
                 f'{name}{{kernel_sources::{re.sub(r"[^a-zA-Z0-9]", "_", str(file))}, "{name}"}};'
             )
-        body += [f"namespace {source.path.stem} {{", *constants, f"}}  // namespace {source.path.stem}"]
+        body += [
+            f"namespace {source.path.stem} {{",
+            *constants,
+            f"}}  // namespace {source.path.stem}",
+        ]
     includes = sorted(
         path.name
         for source in sources
