@@ -5,12 +5,6 @@
 
 namespace ocltensor::opencl {
 
-Launch& bind(Launch& launch, const Stack& s) {
-  if (s.count * s.rows * s.columns == 0) return launch.memory(0, 0, 0);
-  const Extent e = extent(Dims{s.count, s.rows, s.columns}, Dims{s.at.batch, s.at.row, s.at.col});
-  return launch.memory(s.at.address, e.low * size_of(s.dtype), e.high * size_of(s.dtype));
-}
-
 LinalgParams params_of(const Stack& a, const Stack& b) {
   LinalgParams p{};
   p.count = a.count;
@@ -25,7 +19,7 @@ LinalgParams params_of(const Stack& a, const Stack& b) {
   return p;
 }
 
-void run_rows(const OpCall& call, Launch& launch, int64_t rows) {
+void run_rows(const OpCall& call, Launch launch, int64_t rows) {
   const auto lanes = static_cast<size_t>(by_style<int64_t>(call, 1, kPanel));
   launch.run({lanes * static_cast<size_t>(rows), 1, 1}, {lanes, 1, 1});
 }
@@ -51,20 +45,19 @@ void multiply(const OpCall& call, const Stack& c, const Stack& a, const Stack& b
 void copy_triangle(const OpCall& call, const Stack& a, const Stack& b, bool unit_lower) {
   Defines d;
   d.type(define::TYPE, a.dtype);
-  Launch launch = call.launch(kernel_sources::linalg_blocks_parts, "triangle", d);
-  bind(launch, a);
-  bind(launch, b);
   LinalgParams p = params_of(a, b);
   p.rows = b.rows;
   p.columns = b.columns;
-  launch.value<int32_t>(unit_lower).value(p);
-  run_rows(call, launch, b.count * b.rows);
+  run_rows(call,
+           call.launch(kernels::linalg::blocks_parts::triangle, d,
+                       {.a = a, .b = b, .unit = unit_lower, .p = p}),
+           b.count * b.rows);
 }
 
 namespace {
 
-constexpr PanelKernel kSolve{kernel_sources::linalg_blocks_solve_cpu,
-                             kernel_sources::linalg_blocks_solve_gpu, "solve"};
+constexpr PanelKernel kSolve{kernels::linalg::blocks_solve_cpu::solve,
+                             kernels::linalg::blocks_solve_gpu::solve};
 
 }  // namespace
 
@@ -77,7 +70,8 @@ void solve_block(const OpCall& call, const Stack& t, const Stack& b, Triangle ki
   p.columns = b.columns;
   Defines d;
   d.set(define::UNIT, kind == Triangle::UnitLower || kind == Triangle::UnitUpper);
-  run_panels(call, {kSolve, triangle, &right, {}, d, p, b.columns});
+  run_panels(call, kSolve, {.panel = triangle, .columns = b.columns}, d,
+             {.a = triangle, .b = right, .p = p});
 }
 
 void solve_triangle(const OpCall& call, const Stack& t, const Stack& b, Triangle kind) {

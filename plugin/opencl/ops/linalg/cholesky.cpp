@@ -7,8 +7,8 @@
 namespace ocltensor::opencl {
 namespace {
 
-constexpr PanelKernel kCholesky{kernel_sources::linalg_cholesky_cpu,
-                                kernel_sources::linalg_cholesky_gpu, "cholesky"};
+constexpr PanelKernel kCholesky{kernels::linalg::cholesky_cpu::cholesky,
+                                kernels::linalg::cholesky_gpu::cholesky};
 
 // A = U^T U from the upper triangle, a block of rows at a time: what the rows above contribute is
 // subtracted first.
@@ -23,7 +23,7 @@ void factor(const OpCall& call, const Stack& u, TensorView info) {
     const Stack diagonal = u.block(j, j, size, size);
     LinalgParams p = params_of(diagonal, diagonal);
     p.first = j;
-    run_panels(call, {kCholesky, diagonal, nullptr, {&info}, {}, p});
+    run_panels(call, kCholesky, {diagonal}, {}, {.a = diagonal, .info = info, .p = p});
     solve_block(call, diagonal.transposed(), u.block(j, j + size, size, rest), Triangle::Lower);
   }
 }

@@ -2,6 +2,8 @@
 // of. Panels of 32 columns are factored by kernels; everything else is matrix products.
 #pragma once
 
+#include <functional>
+
 #include "linalg_params.h"
 #include "ops/matmul/matmul.h"
 
@@ -20,6 +22,7 @@ struct Stack {
   // Both orders backward: an upper triangular matrix becomes a lower one.
   Stack reversed() const;
   Stack rows_reversed() const;
+  operator MemoryRange() const;  // NOLINT: implicit on purpose
 
  private:
   Matrix turned() const { return {at.address, at.batch, at.col, at.row}; }
@@ -73,10 +76,9 @@ class Vectors {
 };
 
 // ---- blocks.cpp
-Launch& bind(Launch& launch, const Stack& stack);
 LinalgParams params_of(const Stack& a, const Stack& b);
 // One work-item for each row on CPU drivers, 32 on GPUs.
-void run_rows(const OpCall& call, Launch& launch, int64_t rows);
+void run_rows(const OpCall& call, Launch launch, int64_t rows);
 // c = a b, or c -= a b
 void multiply(const OpCall& call, const Stack& c, const Stack& a, const Stack& b, bool subtract);
 // b = the upper triangle of a, or its lower one with a diagonal of ones.
@@ -89,24 +91,35 @@ void solve_block(const OpCall& call, const Stack& t, const Stack& b, Triangle ki
 
 // ---- panels.cpp
 // A kernel in its two styles.
+template <typename Arguments>
 struct PanelKernel {
-  const Source& cpu;
-  const Source& gpu;
-  const char* function;
+  const KernelOf<Arguments>& cpu;
+  const KernelOf<Arguments>& gpu;
 };
-// A panel of each matrix, and what the kernel takes behind it: at most one more stack, vectors, and
-// the parameters.
-struct PanelProblem {
-  const PanelKernel& kernel;
+template <typename Arguments>
+PanelKernel(const KernelOf<Arguments>&, const KernelOf<Arguments>&) -> PanelKernel<Arguments>;
+// A panel of each matrix, and how it is cut into pieces of work.
+struct PanelWork {
   const Stack& panel;
-  const Stack* other;
-  std::array<const TensorView*, 2> vectors;
-  const Defines& defines;
-  const LinalgParams& params;
   int64_t columns = 0;  // that are worked on by themselves; 0: a matrix is `pieces` of work
   int64_t pieces = 1;
 };
+struct PanelProblem {
+  const char* function;
+  const PanelWork& work;
+  const Defines& defines;
+  std::function<Launch(const OpCall&, DeviceStyle, const Defines&)> launch;
+};
 void run_panels(const OpCall& call, const PanelProblem& problem);
+// The kernel of the device's style, with its arguments.
+template <typename Arguments>
+void run_panels(const OpCall& call, const PanelKernel<Arguments>& kernel, const PanelWork& work,
+                const Defines& defines, const std::type_identity_t<Arguments>& arguments) {
+  const auto launch = [&kernel, &arguments](const OpCall& on, DeviceStyle style, const Defines& d) {
+    return on.launch(style == DeviceStyle::Cpu ? kernel.cpu : kernel.gpu, d, arguments);
+  };
+  run_panels(call, {kernel.cpu.function, work, defines, launch});
+}
 const AlgorithmFamily& linalg_algorithms();
 
 // ---- lu.cpp

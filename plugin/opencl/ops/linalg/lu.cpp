@@ -7,7 +7,7 @@
 namespace ocltensor::opencl {
 namespace {
 
-constexpr PanelKernel kLu{kernel_sources::linalg_lu_cpu, kernel_sources::linalg_lu_gpu, "lu"};
+constexpr PanelKernel kLu{kernels::linalg::lu_cpu::lu, kernels::linalg::lu_gpu::lu};
 
 constexpr int64_t kNoColumn = INT64_MAX;
 
@@ -19,7 +19,7 @@ void factor_panel(const OpCall& call, const Stack& panel, TensorView pivots, Ten
   p.steps = std::min(kPanel, pivots.size(-1) - first);
   p.first = first;
   p.vector_batch = pivots.size(-1);
-  run_panels(call, {kLu, panel, nullptr, {&pivots, &info}, d, p});
+  run_panels(call, kLu, {panel}, d, {.a = panel, .pivot = pivots, .info = info, .p = p});
 }
 
 // Interchanges rows as pivots [first, first + steps) say, in `columns` columns without the panel at
@@ -29,19 +29,16 @@ void swap_rows(const OpCall& call, const Stack& a, TensorView pivots, int64_t fi
   if (a.count * columns * steps == 0) return;
   Defines d;
   d.type(define::TYPE, a.dtype).set(define::BACKWARD, backward);
-  Launch launch = call.launch(kernel_sources::linalg_lu_swap, "swap", d);
-  bind(launch, a);
-  bind(launch, pivots);
   LinalgParams p = params_of(a, a);
   p.columns = columns;
   p.first = first;
   p.steps = steps;
   p.vector_batch = pivots.size(-1);
-  launch.value(skip).value(p);
   const Division columns_each = divide(call.caps(), a.count * columns);
   const Division of_16{{static_cast<size_t>(a.count * divide_up(columns, 16)), 1, 1}};
   const Division division = by_style(call, of_16, columns_each);
-  launch.run(division.global, division.local);
+  call.launch(kernels::linalg::lu_swap::swap, d, {.a = a, .pivot = pivots, .skip = skip, .p = p})
+      .run(division.global, division.local);
 }
 
 void lu_factor(OpCall& call) {
@@ -117,14 +114,12 @@ void unpack_permutation(const OpCall& call, TensorView pivots_tensor, TensorView
       0);
   Defines d;
   d.type(define::TYPE, out.dtype());
-  Launch launch = call.launch(kernel_sources::linalg_blocks_parts, "permutation", d);
-  launch.memory(order.address(), 0, numel(batch) * m * 4);
-  bind(launch, p.stack());
-  bind(launch, pivots.view());
   LinalgParams params = params_of(p.stack(), p.stack());
   params.steps = pivots.view().size(-1);
   params.vector_batch = params.steps;
-  launch.value(params).run({static_cast<size_t>(numel(batch)), 1, 1}, {1, 1, 1});
+  call.launch(kernels::linalg::blocks_parts::permutation, d,
+              {.order = order, .b = p.stack(), .pivot = pivots.view(), .p = params})
+      .run({static_cast<size_t>(numel(batch)), 1, 1}, {1, 1, 1});
   p.store(out);
 }
 

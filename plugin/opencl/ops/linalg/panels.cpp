@@ -11,33 +11,27 @@ namespace {
 using PanelAlgorithm = AlgorithmFor<PanelProblem>;
 
 // `items` for each piece of work, a matrix or `together` of the columns.
-void run(const OpCall& call, const PanelProblem& p, const Source& source, const Defines& d,
-         int64_t items, int64_t together) {
-  Launch launch = call.launch(source, p.kernel.function, d);
-  bind(launch, p.panel);
-  if (p.other != nullptr) bind(launch, *p.other);
-  for (const TensorView* vector : p.vectors)
-    if (vector != nullptr) bind(launch, *vector);
-  const int64_t pieces = p.columns == 0 ? p.pieces : divide_up(p.columns, together);
-  const auto count = static_cast<size_t>(p.panel.count * pieces);
+void run(Launch launch, const PanelWork& work, int64_t items, int64_t together) {
+  const int64_t pieces = work.columns == 0 ? work.pieces : divide_up(work.columns, together);
+  const auto count = static_cast<size_t>(work.panel.count * pieces);
   const auto group = static_cast<size_t>(items);
-  launch.value(p.params).run({count * group, 1, 1}, {group, 1, 1});
+  launch.run({count * group, 1, 1}, {group, 1, 1});
 }
 
 void run_cpu(const OpCall& call, const PanelProblem& p) {
   constexpr int64_t kColumns = 16;
-  const DType type = p.panel.dtype;
+  const DType type = p.work.panel.dtype;
   Defines d = p.defines;
   d.type(define::TYPE, type)
       .type(define::MASK, type == DType::Float64 ? DType::Int64 : DType::Int32);
-  run(call, p, p.kernel.cpu, d, 1, kColumns);
+  run(p.launch(call, DeviceStyle::Cpu, d), p.work, 1, kColumns);
 }
 
 void run_gpu(const OpCall& call, const PanelProblem& p) {
   const int64_t group = group_size(call.caps());
   Defines d = p.defines;
-  d.type(define::TYPE, p.panel.dtype).set(define::GROUP, group);
-  run(call, p, p.kernel.gpu, d, group, group);
+  d.type(define::TYPE, p.work.panel.dtype).set(define::GROUP, group);
+  run(p.launch(call, DeviceStyle::Gpu, d), p.work, group, group);
 }
 
 constinit const PanelAlgorithm kCpu({.id = "linalg.cpu",
@@ -53,8 +47,9 @@ constinit const PanelAlgorithm kGpu({.id = "linalg.gpu",
 
 struct PanelTraits {
   static std::string describe(const OpCall& call, const PanelProblem& p) {
-    return fmt::format("{} {} {} {}x{}x{}", call.name(), p.kernel.function, name(p.panel.dtype),
-                       p.panel.count, p.panel.rows, p.panel.columns);
+    const Stack& panel = p.work.panel;
+    return fmt::format("{} {} {} {}x{}x{}", call.name(), p.function, name(panel.dtype), panel.count,
+                       panel.rows, panel.columns);
   }
 };
 using Algorithms = AlgorithmList<PanelProblem, PanelTraits>;

@@ -27,23 +27,23 @@ class Reflector {
     p.first = first;
     p.steps = std::min(kPanel, tau_.size(-1) - first);
     p.vector_batch = tau_.size(-1);
-    Launch reflectors = launch("reflectors");
-    bind(reflectors, panel);
-    bind(reflectors, v());
-    reflectors.value(p);
-    run_rows(call_, reflectors, panel.count * rows_);
+    Defines d;
+    d.type(define::TYPE, v().dtype);
+    run_rows(
+        call_,
+        call_.launch(kernels::linalg::blocks_parts::reflectors, d, {.a = panel, .b = v(), .p = p}),
+        panel.count * rows_);
     const Stack used = v().block(0, 0, rows_, kPanel);
     multiply(call_, products_.stack(), used.transposed(), used, false);
     LinalgParams f = params_of(products_.stack(), factor_.stack());
     f.first = first;
     f.steps = p.steps;
     f.vector_batch = p.vector_batch;
-    Launch factor = launch("block_factor");
-    bind(factor, products_.stack());
-    bind(factor, factor_.stack());
-    bind(factor, tau_);
-    factor.value(f).run({static_cast<size_t>(kPanel * panel.count), 1, 1},
-                        {static_cast<size_t>(by_style<int64_t>(call_, 1, kPanel)), 1, 1});
+    call_
+        .launch(kernels::linalg::blocks_parts::block_factor, d,
+                {.a = products_.stack(), .b = factor_.stack(), .tau = tau_, .p = f})
+        .run({static_cast<size_t>(kPanel * panel.count), 1, 1},
+             {static_cast<size_t>(by_style<int64_t>(call_, 1, kPanel)), 1, 1});
   }
 
   // c = H0 H1 ... c, or the transpose of the product times c.
@@ -60,11 +60,6 @@ class Reflector {
 
  private:
   const Stack& v() const { return v_.stack(); }
-  Launch launch(const char* function) const {
-    Defines d;
-    d.type(define::TYPE, v().dtype);
-    return call_.launch(kernel_sources::linalg_blocks_parts, function, d);
-  }
 
   const OpCall& call_;
   TensorView tau_;
@@ -72,15 +67,14 @@ class Reflector {
   Packed v_, products_, factor_, sums_, scaled_;
 };
 
-constexpr PanelKernel kQr{kernel_sources::linalg_qr_cpu, kernel_sources::linalg_qr_gpu, "qr"};
-constexpr PanelKernel kMakeQ{kernel_sources::linalg_qr_cpu, kernel_sources::linalg_qr_gpu,
-                             "make_q"};
+constexpr PanelKernel kQr{kernels::linalg::qr_cpu::qr, kernels::linalg::qr_gpu::qr};
+constexpr PanelKernel kMakeQ{kernels::linalg::qr_cpu::make_q, kernels::linalg::qr_gpu::make_q};
 
 void apply_small_q(const OpCall& call, const Stack& a, const Stack& b, TensorView tau) {
   LinalgParams p = params_of(a, b);
   p.steps = tau.size(-1);
   p.vector_batch = p.steps;
-  run_panels(call, {kMakeQ, a, &b, {&tau}, {}, p});
+  run_panels(call, kMakeQ, {a}, {}, {.a = a, .b = b, .tau = tau, .p = p});
 }
 
 }  // namespace
@@ -97,7 +91,7 @@ void factor_qr(const OpCall& call, const Stack& a, const Dims& batch, TensorView
     p.first = j;
     p.steps = std::min(kPanel, k - j);
     p.vector_batch = k;
-    run_panels(call, {kQr, panel, nullptr, {&tau}, {}, p});
+    run_panels(call, kQr, {panel}, {}, {.a = panel, .tau = tau, .p = p});
     const int64_t next = j + kPanel;
     if (next >= n) continue;
     reflector->gather(panel, j);

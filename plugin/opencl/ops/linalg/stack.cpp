@@ -47,6 +47,12 @@ Stack Stack::rows_reversed() const {
   return other;
 }
 
+Stack::operator MemoryRange() const {
+  if (count * rows * columns == 0) return nullptr;
+  const Extent e = extent(Dims{count, rows, columns}, Dims{at.batch, at.row, at.col});
+  return {at.address, e.low * size_of(dtype), e.high * size_of(dtype)};
+}
+
 Stack Stack::reversed() const { return rows_reversed().transposed().rows_reversed().transposed(); }
 
 LocalTensor transposed(TensorView tensor) {

@@ -10,11 +10,13 @@
 namespace ocltensor::opencl {
 namespace {
 
+namespace kernel = kernels::linalg::svd_parts;
+
 constexpr int64_t kSweeps = 30;  // SWEEPS of svd.h; ten are usual
 constexpr int64_t kBlock = 16;   // rows
 
-constexpr PanelKernel kRotate{kernel_sources::linalg_svd_cpu, kernel_sources::linalg_svd_gpu,
-                              "rotate_rows"};
+constexpr PanelKernel kRotate{kernels::linalg::svd_cpu::rotate_rows,
+                              kernels::linalg::svd_gpu::rotate_rows};
 
 // Numbers in scratch memory.
 class Numbers {
@@ -23,6 +25,7 @@ class Numbers {
       : memory_(call.scratch(static_cast<uint64_t>(numel(sizes) * size_of(dtype)))),
         local_(memory_.address(), dtype, sizes) {}
   TensorView view() const { return local_; }
+  operator MemoryRange() const { return local_; }  // NOLINT: implicit on purpose
 
  private:
   Scratch memory_;
@@ -77,72 +80,62 @@ class Svd {
   }
 
  private:
-  Launch launch(const char* function) const {
+  template <typename Arguments>
+  Launch launch(const KernelOf<Arguments>& kernel,
+                const std::type_identity_t<Arguments>& arguments) const {
     Defines d;
     d.type(define::TYPE, dtype_);
-    return call_.launch(kernel_sources::linalg_svd_parts, function, d);
+    return call_.launch(kernel, d, arguments);
   }
 
   // The largest element and the length of each column.
   void measure(const Stack& a) const {
-    Launch run = launch("measure");
-    bind(run, a);
-    bind(run, largest_.view());
-    bind(run, lengths_.view());
-    run.value(params_of(a, a));
-    run_rows(call_, run, a.count * a.columns);
+    run_rows(call_,
+             launch(kernel::measure,
+                    {.a = a, .largest = largest_, .length = lengths_, .p = params_of(a, a)}),
+             a.count * a.columns);
   }
 
   // A work-item for each number of {count, n}.
-  void run_items(Launch& run) const {
+  void run_items(Launch launch) const {
     const auto group = static_cast<size_t>(by_style<int64_t>(call_, 1, kPanel));
     const auto items = static_cast<size_t>(count_ * n_);
-    run.value(params_of(r_.stack(), r_.stack()));
-    run.run({divide_up(items, group) * group, 1, 1}, {group, 1, 1});
+    launch.run({divide_up(items, group) * group, 1, 1}, {group, 1, 1});
   }
 
   void arrange(const Stack& a, const Stack& b, const Numbers& places, const Numbers& divisors,
                bool back) const {
-    Launch run = launch("arrange");
-    bind(run, a);
-    bind(run, b);
-    bind(run, places.view());
-    bind(run, divisors.view());
-    run.value<int32_t>(back).value(params_of(a, b));
-    run_rows(call_, run, a.count * a.rows);
+    run_rows(call_,
+             launch(kernel::arrange, {.a = a,
+                                      .b = b,
+                                      .place = places,
+                                      .divisor = divisors,
+                                      .back = back,
+                                      .p = params_of(a, b)}),
+             a.count * a.rows);
   }
 
   void change_signs(const Stack& a, const Stack& b) const {
-    Launch run = launch("change_signs");
-    bind(run, a);
-    bind(run, b);
-    run.value(params_of(a, b));
-    run_rows(call_, run, b.count * b.rows);
+    run_rows(call_, launch(kernel::change_signs, {.a = a, .b = b, .p = params_of(a, b)}),
+             b.count * b.rows);
   }
 
   void factor(TensorView source) {
     Packed loaded(call_, dtype_, batch_, m_, n_);
     loaded.load(source);
     measure(loaded.stack());
-    Launch run = launch("sort_columns");
-    bind(run, largest_.view());
-    bind(run, columns_.view());
-    bind(run, scales_.view());
-    run_items(run);
+    run_items(launch(kernel::sort_columns, {.size = largest_,
+                                            .place = columns_,
+                                            .scale = scales_,
+                                            .p = params_of(r_.stack(), r_.stack())}));
     arrange(loaded.stack(), a_.stack(), columns_, scales_, false);
     factor_qr(call_, a_.stack(), batch_, tau_.view());
     copy_triangle(call_, a_.stack(), r_.stack(), false);
   }
 
   void rotate(LinalgParams p) const {
-    const TensorView state = state_.view();
-    run_panels(call_, {.kernel = kRotate,
-                       .panel = r_.stack(),
-                       .other = nullptr,
-                       .vectors = {&state},
-                       .defines = {},
-                       .params = p,
-                       .pieces = p.blocks / 2});
+    run_panels(call_, kRotate, {.panel = r_.stack(), .pieces = p.blocks / 2}, {},
+               {.a = r_.stack(), .state = state_, .p = p});
   }
 
   // Small matrices, and those of large batches, are pieces of work as a whole; others are cut into
@@ -160,13 +153,12 @@ class Svd {
 
   void sort_values() const {
     measure(r_.stack().transposed());
-    Launch run = launch("sort_values");
-    bind(run, lengths_.view());
-    bind(run, order_.view());
-    bind(run, scales_.view());
-    bind(run, state_.view());
-    bind(run, values_);
-    run_items(run);
+    run_items(launch(kernel::sort_values, {.size = lengths_,
+                                           .place = order_,
+                                           .scale = scales_,
+                                           .state = state_,
+                                           .value = values_,
+                                           .p = params_of(r_.stack(), r_.stack())}));
   }
 
   // W: rows of what R became, of length 1, in the order of singular values.
