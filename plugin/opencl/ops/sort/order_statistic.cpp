@@ -68,12 +68,13 @@ void run_sorted(const OpCall& call, const StatisticProblem& p) {
   const TensorView view = in_order.view();
   sort_rows(call, p.rows, {}, &view, from);
   const Division division = divide(call.caps(), p.rows.size(0));
-  Launch launch = call.launch(kernel_sources::sort_order_statistic, "pick", defines_for(p));
-  bind(launch, p.values);
-  bind(launch, p.indices);
-  bind(launch, in_order);
-  bind(launch, from);
-  launch.value(p.params(division.per_item)).run(division.global, division.local);
+  call.launch(kernels::sort::order_statistic::pick, defines_for(p),
+              {.value = p.values,
+               .index = p.indices,
+               .in = in_order,
+               .position = from,
+               .p = p.params(division.per_item)})
+      .run(division.global, division.local);
 }
 
 void run_selection(const OpCall& call, const StatisticProblem& p) {
@@ -81,11 +82,10 @@ void run_selection(const OpCall& call, const StatisticProblem& p) {
   const Division items = divide(call.caps(), p.rows.size(0));
   const Division groups{{static_cast<size_t>(p.rows.size(0)) * group, 1, 1}, {group, 1, 1}};
   const Division division = by_style(call, items, groups);
-  Launch launch = call.launch(kernel_sources::sort_order_statistic, "select_one", defines_for(p));
-  bind(launch, p.values);
-  bind(launch, p.indices);
-  bind(launch, p.rows);
-  launch.value(p.params(division.per_item)).run(division.global, division.local);
+  call.launch(
+          kernels::sort::order_statistic::select_one, defines_for(p),
+          {.value = p.values, .index = p.indices, .in = p.rows, .p = p.params(division.per_item)})
+      .run(division.global, division.local);
 }
 
 constinit const StatisticAlgorithm kSorted({.id = "order_statistic.sorted",
@@ -129,12 +129,9 @@ void run_mode(const OpCall& call, TensorView rows, TensorView values, TensorView
       by_style(call, division, {{static_cast<size_t>(p.pieces) * group, 1, 1}, {group, 1, 1}});
   Defines d = key_defines(rows.dtype(), {});
   d.set(define::GROUP_SIZE, static_cast<int64_t>(division.local[0]));
-  Launch launch = call.launch(kernel_sources::sort_order_statistic_mode, "mode", d);
-  bind(launch, values);
-  bind(launch, indices);
-  bind(launch, in_order);
-  bind(launch, from);
-  launch.value(p).run(division.global, division.local);
+  call.launch(kernels::sort::order_statistic_mode::mode, d,
+              {.value = values, .index = indices, .in = in_order, .position = from, .p = p})
+      .run(division.global, division.local);
 }
 
 void statistic(OpCall& call, Statistic what) {

@@ -84,11 +84,14 @@ class DigitSorter {
     d.set(define::ITEMS, tile / group_)
         .set(define::ENTRIES, entries_.has_value())
         .set(define::SOME, some_);
-    Launch launch = call_.launch(kernel_sources::sort_radix_tile, "sort_tiles", d);
-    bind_outputs(launch);
-    bind(launch, in_);
-    bind_entries(launch);
-    run(launch, p, divide_up(rows_, p.tile_rows));
+    run(call_.launch(kernels::sort::radix_tile::sort_tiles, d,
+                     {.value = values_,
+                      .index = indices_,
+                      .in = in_,
+                      .key = entry_keys(),
+                      .position = entry_positions(),
+                      .p = p}),
+        divide_up(rows_, p.tile_rows));
   }
 
   // Entries are whole rows here: what was selected fits tiles, or nothing was.
@@ -116,18 +119,14 @@ class DigitSorter {
         .set(define::RETURNS, (call_.caps().type & CL_DEVICE_TYPE_CPU) == 0);
     if (some) find_varying(p, memory, d);
     for (p.pass = 0; p.pass < p.passes; ++p.pass) {
-      Launch count = call_.launch(kernel_sources::sort_radix, "count_digits", d);
-      bind_scratch(count, memory);
-      bind(count, in_);
-      run(count, p, rows_ * p.tiles);
-      Launch sum = call_.launch(kernel_sources::sort_radix, "sum_counts", d);
-      bind_scratch(sum, memory);
-      run(sum, p, rows_ * kDigits * p.lanes / group_);
-      Launch move = call_.launch(kernel_sources::sort_radix, "move", d);
-      bind_outputs(move);
-      bind_scratch(move, memory);
-      bind(move, in_);
-      run(move, p, rows_ * p.tiles);
+      namespace kernel = kernels::sort::radix;
+      run(call_.launch(kernel::count_digits, d, {.memory = memory, .in = in_, .p = p}),
+          rows_ * p.tiles);
+      run(call_.launch(kernel::sum_counts, d, {.memory = memory, .p = p}),
+          rows_ * kDigits * p.lanes / group_);
+      run(call_.launch(kernel::move, d,
+                       {.value = values_, .index = indices_, .memory = memory, .in = in_, .p = p}),
+          rows_ * p.tiles);
     }
   }
 
@@ -142,24 +141,12 @@ class DigitSorter {
     p.passes = static_cast<int32_t>(passes_);
     return p;
   }
-  void run(Launch& launch, const RadixParams& p, int64_t groups) const {
-    launch.value(p).run({static_cast<size_t>(groups * group_), 1, 1},
-                        {static_cast<size_t>(group_), 1, 1});
+  void run(Launch launch, int64_t groups) const {
+    launch.run({static_cast<size_t>(groups * group_), 1, 1}, {static_cast<size_t>(group_), 1, 1});
   }
-  static void bind_scratch(Launch& launch, const Scratch& memory) {
-    launch.memory(memory.address(), 0, static_cast<int64_t>(memory.bytes()));
-  }
-  void bind_entries(Launch& launch) const {
-    if (!entries_) return (void)launch.memory(0, 0, 0).memory(0, 0, 0);
-    bind_scratch(launch, entries_->keys);
-    bind_scratch(launch, entries_->positions);
-  }
-  void bind_outputs(Launch& launch) const {
-    if (values_ == nullptr)
-      launch.memory(0, 0, 0);
-    else
-      bind(launch, *values_);
-    bind(launch, indices_);
+  MemoryRange entry_keys() const { return entries_ ? MemoryRange(entries_->keys) : nullptr; }
+  MemoryRange entry_positions() const {
+    return entries_ ? MemoryRange(entries_->positions) : nullptr;
   }
 
   void select() {
@@ -170,12 +157,14 @@ class DigitSorter {
                   call_.scratch(static_cast<uint64_t>(count * 4)), p.tiles * kept_};
     Defines d = defines_;
     d.set(define::ITEMS, tile_ / group_).set(define::ENTRIES, entries_.has_value());
-    Launch launch = call_.launch(kernel_sources::sort_radix_select, "select_tiles", d);
-    bind_scratch(launch, found.keys);
-    bind_scratch(launch, found.positions);
-    bind(launch, in_);
-    bind_entries(launch);
-    run(launch, p, rows_ * p.tiles);
+    run(call_.launch(kernels::sort::radix_select::select_tiles, d,
+                     {.to_key = found.keys,
+                      .to_position = found.positions,
+                      .in = in_,
+                      .key = entry_keys(),
+                      .position = entry_positions(),
+                      .p = p}),
+        rows_ * p.tiles);
     entries_.reset();
     entries_.emplace(std::move(found));
   }
@@ -184,10 +173,8 @@ class DigitSorter {
     const Place place = resolve(memory.address() + p.varying, 0, 8);
     const int32_t zero = 0;
     call_.stream().fill(place.buffer, place.offset, &zero, sizeof zero, 8);
-    Launch launch = call_.launch(kernel_sources::sort_radix, "vary", d);
-    bind_scratch(launch, memory);
-    bind(launch, in_);
-    run(launch, p, divide_up(rows_ * length_, tile_));
+    run(call_.launch(kernels::sort::radix::vary, d, {.memory = memory, .in = in_, .p = p}),
+        divide_up(rows_ * length_, tile_));
   }
 
   const OpCall& call_;

@@ -19,15 +19,17 @@ void run_binary(const OpCall& call, const SearchProblem& p) {
   Defines d;
   d.type(define::A, p.values.dtype()).type(define::OUT, p.out.dtype());
   d.set(define::COMPARE, p.right ? ">" : ">=").set(define::SORTER, p.sorter.has_value());
-  Launch launch = call.launch(kernel_sources::sort_search, "search", d);
-  bind(launch, p.sequence);
-  bind(launch, p.sorter.value_or(p.sequence));
-  bind(launch, p.values);
-  bind(launch, p.out);
   const Division division = divide(call.caps(), p.values.numel(), 256);
-  launch.value(p.values.numel()).value(p.sequence.size(-1));
-  launch.value(p.sequence.ndim() == 1 ? int64_t{0} : p.values.size(-1)).value(division.per_item);
-  launch.run(division.global, division.local);
+  call.launch(kernels::sort::search::search, d,
+              {.sorted = p.sequence,
+               .sorter = p.sorter.value_or(p.sequence),
+               .value = p.values,
+               .out = p.out,
+               .count = p.values.numel(),
+               .n = p.sequence.size(-1),
+               .per_row = p.sequence.ndim() == 1 ? int64_t{0} : p.values.size(-1),
+               .per_item = division.per_item})
+      .run(division.global, division.local);
 }
 
 constinit const AlgorithmFor<SearchProblem> kBinary({.id = "search.binary",

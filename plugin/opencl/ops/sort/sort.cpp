@@ -39,10 +39,11 @@ class Sorter {
       const Scratch& to = swapped_ ? entries_ : spare_;
       SortParams p = parts_of(row_entries_, segment(run_length, length));
       p.run = length;
-      Launch merge = call_.launch(kernel_sources::sort_sort_merge, "merge", with_values(false));
-      bind_entries(merge, to);
-      bind_entries(merge, from);
-      run(merge, p);
+      const Division division = cut(p);
+      call_
+          .launch(kernels::sort::sort_merge::merge, with_values(false),
+                  {.to = to, .from = from, .p = p})
+          .run(division.global, division.local);
       swapped_ = !swapped_;
     }
   }
@@ -53,16 +54,15 @@ class Sorter {
     p.entries = row_entries_;
     p.kept = kept_;
     p.pieces = rows_ * p.kept;
-    Launch launch =
-        call_.launch(kernel_sources::sort_sort_merge, "unpack", with_values(values != nullptr));
-    if (values == nullptr)
-      launch.memory(0, 0, 0);
-    else
-      bind(launch, *values);
-    bind(launch, indices);
-    bind_entries(launch, swapped_ ? spare_ : entries_);
-    bind(launch, in_);
-    run(launch, p, 1024);
+    const Division division = cut(p, 1024);
+    call_
+        .launch(kernels::sort::sort_merge::unpack, with_values(values != nullptr),
+                {.value = values,
+                 .index = indices,
+                 .entry = swapped_ ? spare_ : entries_,
+                 .in = in_,
+                 .p = p})
+        .run(division.global, division.local);
   }
 
  private:
@@ -72,12 +72,12 @@ class Sorter {
 
   int64_t sort_chunks() {
     constexpr int64_t kChunk = 4096;
-    Launch launch =
-        call_.launch(kernel_sources::sort_sort_merge, "sort_chunks", with_values(false));
-    bind_entries(launch, entries_);
-    bind_entries(launch, spare_);
-    bind(launch, in_);
-    run(launch, parts_of(length_, kChunk));
+    SortParams p = parts_of(length_, kChunk);
+    const Division division = cut(p);
+    call_
+        .launch(kernels::sort::sort_merge::sort_chunks, with_values(false),
+                {.entry = entries_, .spare = spare_, .in = in_, .p = p})
+        .run(division.global, division.local);
     return kChunk;
   }
 
@@ -93,14 +93,13 @@ class Sorter {
     SortParams p = parts_of(length_, part_);
     p.kept = kept_;
     p.room = divide_up(std::max(2 * kept_, kept_ + 128), 16) * 16;
-    const auto items = divide(call_.caps(), p.pieces).global[0];
+    const Division division = cut(p);
+    const auto items = division.global[0];
     const Scratch buffers = call_.scratch(items * static_cast<uint64_t>(2 * p.room * entry_bytes_));
-    Launch launch =
-        call_.launch(kernel_sources::sort_sort_select, "select_best", with_values(false));
-    bind_entries(launch, entries_);
-    bind_entries(launch, buffers);
-    bind(launch, in_);
-    run(launch, p);
+    call_
+        .launch(kernels::sort::sort_select::select_best, with_values(false),
+                {.entry = entries_, .spare = buffers, .in = in_, .p = p})
+        .run(division.global, division.local);
     return kept_;
   }
 
@@ -119,13 +118,11 @@ class Sorter {
     p.pieces = rows_ * p.parts;
     return p;
   }
-  void bind_entries(Launch& launch, const Scratch& memory) const {
-    launch.memory(memory.address(), 0, static_cast<int64_t>(memory.bytes()));
-  }
-  void run(Launch& launch, SortParams p, int64_t smallest = 1) const {
+  // Among work-items, which `p` then says too.
+  Division cut(SortParams& p, int64_t smallest = 1) const {
     const Division division = divide(call_.caps(), p.pieces, smallest);
     p.per_item = division.per_item;
-    launch.value(p).run(division.global, division.local);
+    return division;
   }
 
   const OpCall& call_;
