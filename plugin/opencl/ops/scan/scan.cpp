@@ -24,11 +24,13 @@ Nest nest_of(TensorView self, int64_t dim) {
   return nest;
 }
 
+enum class Operation : uint8_t { Sum, Product, LogSumExp };
+
 // How two neighbouring results become one, and what changes nothing.
-void set_formula(Defines& d, const std::string& name, DType compute) {
-  if (name == "cumsum") {
+void set_formula(Defines& d, Operation operation, DType compute) {
+  if (operation == Operation::Sum) {
     d.set(define::COMBINE, "x + y").set(define::IDENTITY, "0");
-  } else if (name == "cumprod") {
+  } else if (operation == Operation::Product) {
     d.set(define::COMBINE, "x * y").set(define::IDENTITY, "1");
   } else {  // of equal numbers, and of equal infinities, the difference is not taken
     constexpr const char* kWide =
@@ -48,17 +50,11 @@ const char* refuse_sweeping(const OpCall& call, const Nest& nest) {
   if (nest.inner >= 32) return "neighbouring work-items walk along neighbouring rows";
   return nest.n < group_size(call.caps()) ? "rows are shorter than a work-group" : nullptr;
 }
-void run_walking(const OpCall& call, Launch& launch, const Nest& nest) {
+Division divide_rows(const OpCall& call, const Nest& nest, bool walk) {
   const int64_t rows = nest.outer * nest.inner;
-  const Division division = divide(call.caps(), rows, std::max<int64_t>(1, 2048 / nest.n));
-  launch.value(rows).value(nest.n).value(nest.inner);
-  launch.value(division.per_item).run(division.global, division.local);
-}
-void run_sweeping(const OpCall& call, Launch& launch, const Nest& nest) {
-  const int64_t rows = nest.outer * nest.inner;
+  if (walk) return divide(call.caps(), rows, std::max<int64_t>(1, 2048 / nest.n));
   const auto group = static_cast<size_t>(group_size(call.caps()));
-  launch.value(rows).value(nest.n).value(nest.inner);
-  launch.value(int64_t{1}).run({static_cast<size_t>(rows) * group, 1, 1}, {group, 1, 1});
+  return {{static_cast<size_t>(rows) * group, 1, 1}, {group, 1, 1}, 1};
 }
 
 std::string text_of(const OpCall& call, DType type, const Nest& nest) {
@@ -70,6 +66,7 @@ std::string text_of(const OpCall& call, DType type, const Nest& nest) {
 struct Extremes {
   TensorView in, values, indices;
   Nest nest;
+  const char* compare;  // what a number is to the extreme that it replaces
 };
 const char* refuse_extremes_tiles(const OpCall& call, const Extremes& p) {
   return refuse_sweeping(call, p.nest);
@@ -80,12 +77,17 @@ void run_extremes(const OpCall& call, const Extremes& p) {
   d.type(define::A, p.in.dtype());
   d.set(define::LOCAL, group_size(call.caps())).set(define::WALK, walk);
   d.set(define::FLOATING, is_floating(p.in.dtype()));
-  d.set(define::COMPARE, call.op().schema.name == "cummax" ? ">=" : "<=");
-  Launch launch = call.launch(kernel_sources::scan_scan_extremes, "extremes", d);
-  bind(launch, p.in);
-  bind(launch, p.values);
-  bind(launch, p.indices);
-  (walk ? run_walking : run_sweeping)(call, launch, p.nest);
+  d.set(define::COMPARE, p.compare);
+  const Division division = divide_rows(call, p.nest, walk);
+  call.launch(kernels::scan::scan_extremes::extremes, d,
+              {.in = p.in,
+               .value = p.values,
+               .index = p.indices,
+               .count = p.nest.outer * p.nest.inner,
+               .n = p.nest.n,
+               .inner = p.nest.inner,
+               .per_item = division.per_item})
+      .run(division.global, division.local);
 }
 
 constinit const AlgorithmFor<Extremes> kExtremesTiles(
@@ -112,7 +114,7 @@ ExtremesAlgorithms& extremes_algorithms() {
   return list;
 }
 
-void extremes(OpCall& call) {
+void extremes(OpCall& call, const char* compare) {
   check_outputs(call);
   const TensorView self = call.args().tensor(Arg::self);
   call.accept();
@@ -121,17 +123,20 @@ void extremes(OpCall& call) {
   const Contiguous in(call, self);
   ContiguousOutput values(call, call.out(0));
   ContiguousOutput indices(call, call.out(1));
-  extremes_algorithms().run(call, {in.view(), values.view(), indices.view(), nest});
+  extremes_algorithms().run(call, {in.view(), values.view(), indices.view(), nest, compare});
   values.finish();
   indices.finish();
 }
+
+void cummax(OpCall& call) { extremes(call, ">="); }
+void cummin(OpCall& call) { extremes(call, "<="); }
 
 // ---- Scans
 
 struct ScanProblem {
   TensorView in, out;
   Nest nest;
-  const std::string& name;  // of the schema: "cumsum"
+  Operation operation;
   DType result, compute;
 };
 using ScanAlgorithm = AlgorithmFor<ScanProblem>;
@@ -139,22 +144,20 @@ using ScanAlgorithm = AlgorithmFor<ScanProblem>;
 Defines scan_defines(const ScanProblem& p) {
   Defines d;
   d.type(define::COMPUTE, p.compute).type(define::A, p.in.dtype()).type(define::OUT, p.out.dtype());
-  set_formula(d, p.name, p.compute);
+  set_formula(d, p.operation, p.compute);
   return d;
 }
 
 void run_blocks(const OpCall& call, const ScanProblem& p) {
   const auto [outer, n, inner] = p.nest;
   Defines d = scan_defines(p);
-  d.set(define::BLOCK, p.name == "cumprod" ? INT64_MAX / 2 : 256);
-  Launch launch = call.launch(kernel_sources::scan_scan_cpu, "scan", d);
-  bind(launch, p.in);
-  bind(launch, p.out);
+  d.set(define::BLOCK, p.operation == Operation::Product ? INT64_MAX / 2 : 256);
   const int64_t blocks = outer * divide_up(inner, 16);
   const int64_t per =
       std::max({divide_up(blocks, 64), 2048 / (n * std::min<int64_t>(inner, 16)), int64_t{1}});
-  launch.value(outer).value(n).value(inner).value(per);
-  launch.run({static_cast<size_t>(divide_up(blocks, per)), 1, 1}, {1, 1, 1});
+  call.launch(kernels::scan::scan_cpu::scan, d,
+              {.a = p.in, .out = p.out, .outer = outer, .n = n, .inner = inner, .per = per})
+      .run({static_cast<size_t>(divide_up(blocks, per)), 1, 1}, {1, 1, 1});
 }
 
 const char* refuse_tiles(const OpCall& call, const ScanProblem& p) {
@@ -168,11 +171,10 @@ void run_groups(const OpCall& call, const ScanProblem& p) {
   Defines d = scan_defines(p);
   d.set(define::GROUP, group);
   if (columns) d.set(define::COLUMNS, 1);
-  Launch launch = call.launch(kernel_sources::scan_scan_gpu, "scan", d);
-  bind(launch, p.in);
-  bind(launch, p.out);
-  launch.value(p.nest.outer).value(p.nest.n).value(p.nest.inner);
-  launch.run({static_cast<size_t>(groups * group), 1, 1}, {static_cast<size_t>(group), 1, 1});
+  call.launch(
+          kernels::scan::scan_gpu::scan, d,
+          {.a = p.in, .out = p.out, .outer = p.nest.outer, .n = p.nest.n, .inner = p.nest.inner})
+      .run({static_cast<size_t>(groups * group), 1, 1}, {static_cast<size_t>(group), 1, 1});
 }
 
 constinit const ScanAlgorithm kTiles({.id = "scan.tiles",
@@ -226,10 +228,15 @@ void run_products(const OpCall& call, const ScanProblem& p) {
   d.set(define::HIGHEST, wide ? 1024 : 128).set(define::LOWEST, wide ? -1021 : -125);
   d.set(define::SMALLEST, wide ? -1074 : -149);
   d.set(define::WALK, walk).set(define::LOCAL, group_size(call.caps()));
-  Launch launch = call.launch(kernel_sources::scan_scan_products, "products", d);
-  bind(launch, p.in);
-  bind(launch, p.out);
-  (walk ? run_walking : run_sweeping)(call, launch, p.nest);
+  const Division division = divide_rows(call, p.nest, walk);
+  call.launch(kernels::scan::scan_products::products, d,
+              {.in = p.in,
+               .out = p.out,
+               .count = p.nest.outer * p.nest.inner,
+               .n = p.nest.n,
+               .inner = p.nest.inner,
+               .per_item = division.per_item})
+      .run(division.global, division.local);
 }
 
 constinit const ScanAlgorithm kRunning({.id = "scan_products.running",
@@ -254,7 +261,7 @@ Algorithms& products_algorithms() {
 }
 
 // Sums are those of the parts; products double their reach log2(n) times.
-void scan_complex(const OpCall& call, TensorView self, Nest nest, const std::string& name) {
+void scan_complex(const OpCall& call, TensorView self, Nest nest, Operation operation) {
   const TensorView given = call.out(0);
   const Converted numbers(call, self, DType::Complex64);
   const Contiguous in(call, numbers.view());
@@ -262,21 +269,23 @@ void scan_complex(const OpCall& call, TensorView self, Nest nest, const std::str
   const Dims sizes{nest.outer, nest.n, nest.inner};
   const LocalTensor from = view_of(in.view(), sizes, contiguous_strides(sizes), 0);
   const LocalTensor to = view_of(out.view(), sizes, contiguous_strides(sizes), 0);
-  if (name == "logcumsumexp") {
+  if (operation == Operation::LogSumExp) {
     const int64_t count = nest.outer * nest.inner;
     const Division division = divide(call.caps(), count, std::max<int64_t>(1, 256 / nest.n));
-    Defines d;
-    Launch launch = call.launch(kernel_sources::scan_scan_complex, "scan", d);
-    bind(launch, from);
-    bind(launch, to);
-    launch.value(count).value(nest.n).value(nest.inner).value(division.per_item);
-    launch.run(division.global, division.local);
+    call.launch(kernels::scan::scan_complex::scan, Defines(),
+                {.in = from,
+                 .out = to,
+                 .count = count,
+                 .n = nest.n,
+                 .inner = nest.inner,
+                 .per_item = division.per_item})
+        .run(division.global, division.local);
     return out.finish();
   }
-  if (name == "cumsum") {
+  if (operation == Operation::Sum) {
     nest.inner *= 2;
     const LocalTensor from_parts = as_real(from), to_parts = as_real(to);
-    algorithms().run(call, {from_parts, to_parts, nest, name, DType::Float32, DType::Float32});
+    algorithms().run(call, {from_parts, to_parts, nest, operation, DType::Float32, DType::Float32});
     return out.finish();
   }
   copy_tensor(call, to, from);
@@ -290,7 +299,7 @@ void scan_complex(const OpCall& call, TensorView self, Nest nest, const std::str
   out.finish();
 }
 
-void scan(OpCall& call) {
+void scan(OpCall& call, Operation operation) {
   const DType result = check_outputs(call, OutputTypes::Castable)[0].dtype;
   const TensorView self = call.args().tensor(Arg::self);
   const int64_t at = wrap_dim(call.args().integer(Arg::dim), self.ndim());
@@ -302,22 +311,25 @@ void scan(OpCall& call) {
   call.accept();
   if (self.numel() == 0) return;
   const Nest nest = nest_of(self, at);
-  if (complex) return scan_complex(call, self, nest, call.op().schema.name);
+  if (complex) return scan_complex(call, self, nest, operation);
   const Contiguous in(call, self);
   ContiguousOutput out(call, call.out(0));
-  const std::string& operation = call.op().schema.name;
   const DType compute = is_integral(result, true) ? DType::Int64 : compute_type(result);
-  const bool products = operation == "cumprod" && is_floating(result);
+  const bool products = operation == Operation::Product && is_floating(result);
   (products ? products_algorithms : algorithms)().run(
       call, {in.view(), out.view(), nest, operation, result, compute});
   out.finish();
 }
 
-constexpr OpEntry kOperators[] = {{"cumsum.out", scan, true},
-                                  {"cumprod.out", scan, true},
-                                  {"logcumsumexp.out", scan, true},
-                                  {"cummax.out", extremes},
-                                  {"cummin.out", extremes}};
+void cumsum(OpCall& call) { scan(call, Operation::Sum); }
+void cumprod(OpCall& call) { scan(call, Operation::Product); }
+void logcumsumexp(OpCall& call) { scan(call, Operation::LogSumExp); }
+
+constexpr OpEntry kOperators[] = {{"cumsum.out", cumsum, true},
+                                  {"cumprod.out", cumprod, true},
+                                  {"logcumsumexp.out", logcumsumexp, true},
+                                  {"cummax.out", cummax},
+                                  {"cummin.out", cummin}};
 
 }  // namespace
 
