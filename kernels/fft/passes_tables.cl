@@ -19,17 +19,17 @@ INLINE float2 root(ulong m, ulong n) {
   return quadrant == 0 ? w : quadrant == 1 ? Z(w.y, -w.x) : quadrant == 2 ? -w : Z(-w.y, w.x);
 }
 
-GROUP __kernel void fft_roots(__global void *base, ulong offset, const FftParams p) {
-  __global float2 *table = AT(c64, base, offset);
+GROUP __kernel void fft_roots(__global void *table_base, ulong table_offset, const FftParams p) {
+  __global float2 *table = AT(c64, table_base, table_offset);
   const long low = 1L << p.low_bits;
   FOR_EACH(i, p.count, p.per_item) table[i] = root(i < low ? i : ((i - low) << p.low_bits), p.length);
 }
 
 // The chirp c[i] = exp(-+ pi i^2 / length), and its conjugate around 0 of a circle of out_length points, 0
 // elsewhere.
-GROUP __kernel void fft_chirp(__global void *base, ulong offset, __global void *circle_base,
+GROUP __kernel void fft_chirp(__global void *chirp_base, ulong chirp_offset, __global void *circle_base,
                               ulong circle_offset, const FftParams p) {
-  __global float2 *chirp = AT(c64, base, offset), *circle = AT(c64, circle_base, circle_offset);
+  __global float2 *chirp = AT(c64, chirp_base, chirp_offset), *circle = AT(c64, circle_base, circle_offset);
   FOR_EACH(i, p.count, p.per_item) {
     const ulong n = min(i, (long)p.out_length - i);
     if (n >= (ulong)p.length) {

@@ -33,11 +33,12 @@ FftParams params_of(const Transform& t, const SignalPlace& in, const SignalPlace
           .unused = 0};
 }
 
-void run_pieces(const OpCall& call, Launch& launch, FftParams p, int64_t count) {
+// `count` pieces of work among work-items, which `p` then says too.
+Division divide_pieces(const OpCall& call, int64_t count, FftParams& p) {
   const Division division = divide(call.caps(), count, 256);
   p.count = count;
   p.per_item = division.per_item;
-  launch.value(p).run(division.global, division.local);
+  return division;
 }
 
 Defines defines_of(const SignalPlace& in, const SignalPlace& out, int64_t count) {
@@ -49,29 +50,25 @@ Defines defines_of(const SignalPlace& in, const SignalPlace& out, int64_t count)
   return d;
 }
 
-Launch& bind(Launch& launch, const SignalPlace& place, const Transform& t) {
-  return launch.memory(place.address, 0,
-                       t.outer * place.length(t.length) * t.inner * place.item_size());
+MemoryRange range_of(const SignalPlace& place, const Transform& t) {
+  return {place.address, 0, t.outer * place.length(t.length) * t.inner * place.item_size()};
 }
 
 // exp(-2 pi i m / length) = low[m mod 2^low_bits] high[m / 2^low_bits]
 struct Roots {
-  Scratch memory;
-  int64_t entries;
+  Scratch table;
   int low_bits;
-
-  Launch& bind(Launch& launch) const { return launch.memory(memory.address(), 0, entries * 8); }
 };
 Roots make_roots(const OpCall& call, int64_t length) {
   const int low_bits = (std::bit_width(static_cast<uint64_t>(length)) + 1) / 2;
   const int64_t entries = (int64_t{1} << low_bits) + (length >> low_bits) + 1;
-  Roots roots{call.scratch(static_cast<uint64_t>(entries) * 8), entries, low_bits};
+  Roots roots{call.scratch(static_cast<uint64_t>(entries) * 8), low_bits};
   FftParams p{};
   p.length = length;
   p.low_bits = low_bits;
-  Launch launch = call.launch(kernel_sources::fft_passes_tables, "fft_roots", Defines());
-  roots.bind(launch);
-  run_pieces(call, launch, p, entries);
+  const Division division = divide_pieces(call, entries, p);
+  call.launch(kernels::fft::passes_tables::fft_roots, Defines(), {.table = roots.table, .p = p})
+      .run(division.global, division.local);
   return roots;
 }
 
@@ -97,16 +94,15 @@ void run_passes(const OpCall& call, SignalPlace in, SignalPlace out, const Trans
     else if (left > 0 && !out_holds)
       target = {memory[1].address(), Signal::Complex};
     const int64_t count = t.outer * (t.length / radix) * t.inner;
-    Launch launch = call.launch(kernel_sources::fft_passes, "fft_pass",
-                                defines_of(in, target, count * radix).set(define::RADIX, radix));
-    bind(launch, in, t);
-    bind(launch, target, t);
-    roots.bind(launch);
     FftParams p = params_of(t, in, target);
     p.done = done;
     p.low_bits = roots.low_bits;
     if (left == 0) p.scale = static_cast<float>(t.scale);
-    run_pieces(call, launch, p, count);
+    const Division division = divide_pieces(call, count, p);
+    call.launch(kernels::fft::passes::fft_pass,
+                defines_of(in, target, count * radix).set(define::RADIX, radix),
+                {.in = range_of(in, t), .out = range_of(target, t), .table = roots.table, .p = p})
+        .run(division.global, division.local);
     done *= radix;
     in = target;
   }
@@ -132,20 +128,21 @@ void run_bluestein(const OpCall& call, SignalPlace in, SignalPlace out, const Tr
 
   FftParams p = params_of(t, in, out);
   p.out_length = circle_length;
-  Launch chirps = call.launch(kernel_sources::fft_passes_tables, "fft_chirp", Defines());
-  chirps.memory(chirp.address(), 0, t.length * 8).memory(filter.address(), 0, circle_length * 8);
-  run_pieces(call, chirps, p, circle_length);
+  Division division = divide_pieces(call, circle_length, p);
+  call.launch(kernels::fft::passes_tables::fft_chirp, Defines(),
+              {.chirp = chirp, .circle = filter, .p = p})
+      .run(division.global, division.local);
   // Powers of 2: always by passes, whatever was disabled.
   const std::vector<int64_t> radices = radices_of(circle_length);
   run_passes(call, {filter.address(), Signal::Complex},
              {filter_spectrum.address(), Signal::Complex}, circle, radices);
 
   const int64_t padded_count = t.outer * circle_length * t.inner;
-  Launch before = call.launch(kernel_sources::fft_passes_chirp, "chirp_before",
-                              defines_of(in, padded_place, padded_count));
-  bind(before, in, t);
-  bind(before, padded_place, forward).memory(chirp.address(), 0, t.length * 8);
-  run_pieces(call, before, p, padded_count);
+  division = divide_pieces(call, padded_count, p);
+  call.launch(
+          kernels::fft::passes_chirp::chirp_before, defines_of(in, padded_place, padded_count),
+          {.in = range_of(in, t), .out = range_of(padded_place, forward), .chirp = chirp, .p = p})
+      .run(division.global, division.local);
   run_passes(call, padded_place, spectrum_place, forward, radices);
   multiply_in_place(
       call,
@@ -155,14 +152,14 @@ void run_bluestein(const OpCall& call, SignalPlace in, SignalPlace out, const Tr
   run_passes(call, spectrum_place, padded_place, inverse, radices);
 
   const int64_t count = t.outer * t.length * t.inner;
-  Launch after = call.launch(kernel_sources::fft_passes_chirp, "chirp_after",
-                             defines_of(padded_place, out, padded_count));
-  bind(after, padded_place, forward);
-  bind(after, out, t).memory(chirp.address(), 0, t.length * 8);
   p = params_of(t, in, out);
   p.in_length = circle_length;
   p.scale = static_cast<float>(t.scale);
-  run_pieces(call, after, p, count);
+  division = divide_pieces(call, count, p);
+  call.launch(
+          kernels::fft::passes_chirp::chirp_after, defines_of(padded_place, out, padded_count),
+          {.in = range_of(padded_place, forward), .out = range_of(out, t), .chirp = chirp, .p = p})
+      .run(division.global, division.local);
 }
 
 struct Problem {
