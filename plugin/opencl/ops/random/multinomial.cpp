@@ -38,25 +38,23 @@ struct Draws {
 void with_replacement(const OpCall& call, TensorView weights, TensorView out, Draws n) {
   const DType real = call.caps().fp64 ? DType::Float64 : DType::Float32;
   const bool wide = weights.dtype() == DType::Float64;
-  const auto bytes = static_cast<uint64_t>(n.rows * n.categories * size_of(real));
-  const Scratch sums = call.scratch(bytes);
+  const Scratch sums = call.scratch(static_cast<uint64_t>(n.rows * n.categories * size_of(real)));
   const Division by_row = divide(call.caps(), n.rows);
-  Launch cumulate =
-      call.launch(kernel_sources::random_multinomial, "cumulate", weight_defines(weights.dtype()));
-  cumulate.memory(sums.address(), 0, static_cast<int64_t>(bytes));
-  bind(cumulate, weights);
-  cumulate.value(n.rows)
-      .value(by_row.per_item)
-      .value(n.categories)
+  const Defines d = weight_defines(weights.dtype());
+  call.launch(kernels::random::multinomial::cumulate, d,
+              {.sum = sums,
+               .weight = weights,
+               .rows = n.rows,
+               .per_item = by_row.per_item,
+               .categories = n.categories})
       .run(by_row.global, by_row.local);
   RandomParams p = take_numbers(call, n.rows * n.samples, wide);
   p.p[0] = static_cast<uint64_t>(n.categories);
   p.p[1] = static_cast<uint64_t>(n.samples);
-  Launch sample =
-      call.launch(kernel_sources::random_multinomial, "sample", weight_defines(weights.dtype()));
-  bind(sample, out);
-  sample.memory(sums.address(), 0, static_cast<int64_t>(bytes));
-  run_draws(call, sample, p, wide);
+  run_draws(call, p, wide, [&](const RandomParams& cut) {
+    return call.launch(kernels::random::multinomial::sample, d,
+                       {.out = out, .sum = sums, .p = cut});
+  });
 }
 
 void without_replacement(const OpCall& call, TensorView weights, TensorView out, Draws n) {
@@ -65,11 +63,10 @@ void without_replacement(const OpCall& call, TensorView weights, TensorView out,
   const Scratch memory = call.scratch(static_cast<uint64_t>(n.rows * n.categories * size_of(real)));
   const LocalTensor times(memory.address(), real, Dims{n.rows, n.categories});
   const RandomParams p = take_numbers(call, n.rows * n.categories, wide);
-  Launch race =
-      call.launch(kernel_sources::random_multinomial, "race", weight_defines(weights.dtype()));
-  bind(race, times);
-  bind(race, weights);
-  run_draws(call, race, p, wide);
+  run_draws(call, p, wide, [&](const RandomParams& cut) {
+    return call.launch(kernels::random::multinomial::race, weight_defines(weights.dtype()),
+                       {.time = times, .weight = weights, .p = cut});
+  });
   sort_rows(call, times, {}, nullptr,
             LocalTensor(out.address(), DType::Int64, Dims{n.rows, n.samples}));
 }
@@ -78,12 +75,13 @@ void without_replacement(const OpCall& call, TensorView weights, TensorView out,
 void report_bad_rows(const OpCall& call, TensorView weights, Draws n) {
   if (!call.policy().check_values) return;
   const Division by_row = divide(call.caps(), n.rows);
-  Launch launch =
-      call.launch(kernel_sources::random_multinomial, "judge", weight_defines(weights.dtype()));
-  bind(launch, weights);
-  launch.value(n.rows).value(by_row.per_item).value(n.categories);
-  call.report(launch, FaultKind::Weight)
-      .value(fault_site(call.op(), FaultKind::NoWeight, 0))
+  call.launch(kernels::random::multinomial::judge, weight_defines(weights.dtype()),
+              {.weight = weights,
+               .rows = n.rows,
+               .per_item = by_row.per_item,
+               .categories = n.categories,
+               .faults = call.fault(FaultKind::Weight),
+               .no_weight = fault_site(call.op(), FaultKind::NoWeight, 0)})
       .run(by_row.global, by_row.local);
 }
 

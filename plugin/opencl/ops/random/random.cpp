@@ -32,13 +32,11 @@ void draw(const OpCall& call, TensorView out, const RandomParams& p, bool wide, 
   Defines d = draw_defines(out.dtype(), wide);
   d.set(define::VALUE, value)
       .type(define::IN, probabilities == nullptr ? DType::UInt8 : probabilities->dtype());
-  Launch launch = call.launch(kernel_sources::random_random_draw, "draw", d);
-  bind(launch, out);
-  if (probabilities == nullptr)
-    launch.memory(0, 0, 0);
-  else
-    bind(launch, *probabilities);
-  run_draws(call, call.report(launch, FaultKind::Probability), p, wide);
+  run_draws(call, p, wide, [&](const RandomParams& cut) {
+    return call.launch(
+        kernels::random::random_draw::draw, d,
+        {.out = out, .in = probabilities, .faults = call.fault(FaultKind::Probability), .p = cut});
+  });
 }
 
 bool is_wide(TensorView out) { return out.dtype() == DType::Float64; }
@@ -90,10 +88,10 @@ void normal_op(OpCall& call) {
   p.count = count;
   p.p[0] = real_bits(call, mean);
   p.p[1] = real_bits(call, deviation);
-  Launch launch = call.launch(kernel_sources::random_random_normal, "normal",
-                              draw_defines(out.view().dtype(), wide));
-  bind(launch, out.view());
-  run_draws(call, launch, p, wide);
+  run_draws(call, p, wide, [&](const RandomParams& cut) {
+    return call.launch(kernels::random::random_normal::normal,
+                       draw_defines(out.view().dtype(), wide), {.out = out.view(), .p = cut});
+  });
   out.finish();
 }
 
@@ -219,11 +217,10 @@ void dropout_op(OpCall& call) {
   params.p[1] = wide ? slot_bits(scale) : slot_bits(static_cast<float>(scale));
   Defines d;
   d.type(define::A, input.dtype()).set(define::WIDE, wide);
-  Launch launch = call.launch(kernel_sources::random_random_dropout, "dropout", d);
-  bind(launch, out.view());
-  bind(launch, mask.view());
-  bind(launch, in.view());
-  run_draws(call, launch, params, wide);
+  run_draws(call, params, wide, [&](const RandomParams& cut) {
+    return call.launch(kernels::random::random_dropout::dropout, d,
+                       {.out = out.view(), .mask = mask.view(), .in = in.view(), .p = cut});
+  });
   out.finish();
   mask.finish();
 }
@@ -275,9 +272,9 @@ RandomParams take_numbers(const OpCall& call, int64_t count, bool wide) {
 namespace {
 
 struct Draws {
-  Launch& launch;
   const RandomParams& params;
   bool wide;
+  const DrawLaunch& launch;
 };
 
 // The counter's blocks in pieces as kernels/include/draw.h reads them.
@@ -287,7 +284,7 @@ void run_blocks(const OpCall& call, const Draws& draws) {
   p.chunks = (p.count + run - 1) / run;
   const Division division = divide(call.caps(), p.chunks, 64);
   p.per_item = division.per_item;
-  draws.launch.value(p).run(division.global, division.local);
+  draws.launch(p).run(division.global, division.local);
 }
 
 constinit const AlgorithmFor<Draws> kBlocks(
@@ -310,8 +307,8 @@ Algorithms& algorithms() {
 
 }  // namespace
 
-void run_draws(const OpCall& call, Launch& launch, const RandomParams& p, bool wide) {
-  algorithms().run(call, {launch, p, wide});
+void run_draws(const OpCall& call, const RandomParams& p, bool wide, const DrawLaunch& launch) {
+  algorithms().run(call, {p, wide, launch});
 }
 
 const AlgorithmFamily& random_algorithms() { return algorithms().family(); }

@@ -1,6 +1,8 @@
 // Random numbers: Philox4x32-10 by the contract of src/base/philox.h.
 #pragma once
 
+#include <functional>
+
 #include "call/algorithms.h"
 #include "call/op_call.h"
 #include "random_params.h"
@@ -17,8 +19,10 @@ uint64_t units_below(double probability, bool wide);
 // Fills a row-major tensor with integers in [from, from + range); range 0 stands for 2^64.
 void draw_integers(const OpCall& call, TensorView out, int64_t from, uint64_t range);
 
-// Runs a kernel whose last argument are the parameters, over the counter's blocks.
-void run_draws(const OpCall& call, Launch& launch, const RandomParams& p, bool wide);
+// A kernel with its arguments, to which the parameters belong.
+using DrawLaunch = std::function<Launch(const RandomParams& p)>;
+// Runs it over the counter's blocks.
+void run_draws(const OpCall& call, const RandomParams& p, bool wide, const DrawLaunch& launch);
 const AlgorithmFamily& random_algorithms();
 
 std::span<const OpEntry> random_operators();
