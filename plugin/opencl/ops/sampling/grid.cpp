@@ -41,14 +41,17 @@ struct Sampling {
     d.type(define::A, input.dtype()).set(define::DIMS, dims).set(define::MODE, mode);
     return d;
   }
-  // `share` channels a piece of work.
-  void run(const OpCall& call, Launch& launch, int64_t pieces, int64_t share = 0) const {
-    GridParams all = p;
-    all.pieces = pieces;
-    all.share = share;
-    const Division division = divide(call.caps(), pieces);
-    all.per_item = division.per_item;
-    launch.value(all).run(division.global, division.local);
+  // Work-items for `pieces` of `share` channels each, and the parameters that say so.
+  struct Pieces {
+    GridParams p;
+    Division division;
+  };
+  Pieces cut(const OpCall& call, int64_t pieces, int64_t share = 0) const {
+    Pieces all{p, divide(call.caps(), pieces)};
+    all.p.pieces = pieces;
+    all.p.share = share;
+    all.p.per_item = all.division.per_item;
+    return all;
   }
 
   TensorView input, grid;
@@ -68,11 +71,11 @@ void run_points(const OpCall& call, const Sampling& s) {
   ContiguousOutput out(call, call.out(0));
   const int64_t share =
       share_of(s.p.channels, s.batch * s.p.points, by_style<int64_t>(call, 64, 65536));
-  Launch launch = call.launch(kernel_sources::sampling_grid, "forward", s.defines());
-  bind(launch, out.view());
-  bind(launch, image.view());
-  bind(launch, grid.view());
-  s.run(call, launch, s.batch * s.p.points * divide_up(s.p.channels, share), share);
+  const auto [p, division] =
+      s.cut(call, s.batch * s.p.points * divide_up(s.p.channels, share), share);
+  call.launch(kernels::sampling::grid::forward, s.defines(),
+              {.out = out.view(), .image = image.view(), .grid = grid.view(), .p = p})
+      .run(division.global, division.local);
   out.finish();
 }
 
@@ -110,12 +113,14 @@ void grid_gradient(const OpCall& call, const Sampling& s, TensorView gradient) {
   if (s.mode == 1 || s.p.channels == 0) return fill_tensor(call, call.out(1), 0);
   const Contiguous image(call, s.input), grid(call, s.grid), dense(call, gradient);
   ContiguousOutput out(call, call.out(1));
-  Launch launch = call.launch(kernel_sources::sampling_grid, "grid_gradient", s.defines());
-  bind(launch, out.view());
-  bind(launch, dense.view());
-  bind(launch, image.view());
-  bind(launch, grid.view());
-  s.run(call, launch, s.batch * s.p.points);
+  const auto [p, division] = s.cut(call, s.batch * s.p.points);
+  call.launch(kernels::sampling::grid::grid_gradient, s.defines(),
+              {.out = out.view(),
+               .gradient = dense.view(),
+               .image = image.view(),
+               .grid = grid.view(),
+               .p = p})
+      .run(division.global, division.local);
   out.finish();
 }
 
@@ -132,11 +137,10 @@ void image_gradient_by_channels(const OpCall& call, const ImageGradient& what) {
   for (int64_t d = 0; d < s.dims + 2; ++d) order.push_back(d);
   Target target(call, call.out(0), order);
   const int64_t share = share_of(s.p.channels, s.batch, 2 * call.caps().compute_units);
-  Launch launch = call.launch(kernel_sources::sampling_grid, "image_gradient", s.defines());
-  bind(launch, target.view());
-  bind(launch, dense.view());
-  bind(launch, grid.view());
-  s.run(call, launch, s.batch * divide_up(s.p.channels, share), share);
+  const auto [p, division] = s.cut(call, s.batch * divide_up(s.p.channels, share), share);
+  call.launch(kernels::sampling::grid::image_gradient, s.defines(),
+              {.out = target.view(), .gradient = dense.view(), .grid = grid.view(), .p = p})
+      .run(division.global, division.local);
   target.finish();
 }
 
@@ -157,11 +161,10 @@ void image_gradient_by_places(const OpCall& call, const ImageGradient& problem) 
     const LocalTensor key_tensor(keys.address(), DType::Int64, Dims{entries});
     const LocalTensor weight_tensor(weights.address(), type, Dims{entries});
     const Contiguous grid(call, s.grid), dense(call, permuted(problem.gradient, order));
-    Launch launch = call.launch(kernel_sources::sampling_grid, "taps", s.defines());
-    bind(launch, key_tensor);
-    bind(launch, weight_tensor);
-    bind(launch, grid.view());
-    s.run(call, launch, s.batch * s.p.points);
+    const auto [p, division] = s.cut(call, s.batch * s.p.points);
+    call.launch(kernels::sampling::grid::taps, s.defines(),
+                {.key = key_tensor, .weight = weight_tensor, .grid = grid.view(), .p = p})
+        .run(division.global, division.local);
     Accumulation what{target.view(), dense.view(), key_tensor};
     what.length = entries;
     what.block = s.p.channels;
