@@ -10,16 +10,6 @@
 namespace ocltensor::opencl {
 namespace {
 
-void bind_memory(Launch& launch, const Scratch& memory) {
-  launch.memory(memory.address(), 0, static_cast<int64_t>(memory.bytes()));
-}
-void bind_maybe(Launch& launch, TensorView tensor) {
-  if (tensor.numel() > 0)
-    bind(launch, tensor);
-  else
-    launch.memory(0, 0, 0);
-}
-
 class Ctc {
  public:
   Ctc(const OpCall& call, bool zero_infinity)
@@ -57,10 +47,16 @@ class Ctc {
     return memory;
   }
 
-  Launch launch(const char* function) const {
+  Defines defines() const {
     Defines d;
     d.type(define::A, probs_.dtype()).type(define::TARGET, targets_.dtype());
-    return call_.launch(kernel_sources::loss_ctc, function, d);
+    return d;
+  }
+  CtcParams params(int64_t pieces, const Division& division) const {
+    CtcParams cut = p;
+    cut.pieces = pieces;
+    cut.per_item = division.per_item;
+    return cut;
   }
 
   CtcParams p{};
@@ -88,23 +84,19 @@ Division divide_among_groups(const OpCall& call, int64_t pieces, int64_t width) 
   return division;
 }
 
-void run(Launch& launch, CtcParams p, int64_t pieces, const Division& division) {
-  p.pieces = pieces;
-  p.per_item = division.per_item;
-  launch.value(p).run(division.global, division.local);
-}
-
 void run_forward(const OpCall& call, const Ctc& ctc, Divide divide) {
   const Scratch samples = ctc.samples();
   const Contiguous probs(call, ctc.probs()), targets(call, ctc.targets());
   ContiguousOutput loss(call, call.out(0)), alphas(call, call.out(1));
-  Launch launch = ctc.launch("forward");
-  bind(launch, loss.view());
-  bind_maybe(launch, alphas.view());
-  bind_maybe(launch, probs.view());
-  bind_maybe(launch, targets.view());
-  bind_memory(launch, samples);
-  run(launch, ctc.p, ctc.p.samples, divide(call, ctc.p.samples, ctc.p.places));
+  const Division division = divide(call, ctc.p.samples, ctc.p.places);
+  call.launch(kernels::loss::ctc::forward, ctc.defines(),
+              {.loss = loss.view(),
+               .alpha = alphas.view(),
+               .prob = probs.view(),
+               .target = targets.view(),
+               .sample = samples,
+               .p = ctc.params(ctc.p.samples, division)})
+      .run(division.global, division.local);
   loss.finish();
   alphas.finish();
 }
@@ -119,25 +111,31 @@ void run_backward(const OpCall& call, const Ctc& ctc, Divide divide) {
   const Scratch both = call.scratch(numbers * static_cast<uint64_t>(ctc.p.time));
   const Scratch betas = call.scratch(numbers * 2);
   const Scratch links = call.scratch(static_cast<uint64_t>(ctc.p.samples * ctc.p.places) * 4);
-  Launch steps = ctc.launch("backward");
-  for (const Scratch* memory : {&both, &betas, &links}) bind_memory(steps, *memory);
-  bind(steps, alphas.view());
-  bind(steps, probs.view());
-  bind_maybe(steps, targets.view());
-  bind_memory(steps, samples);
-  run(steps, ctc.p, ctc.p.samples, divide(call, ctc.p.samples, ctc.p.places));
+  const Division by_sample = divide(call, ctc.p.samples, ctc.p.places);
+  call.launch(kernels::loss::ctc::backward, ctc.defines(),
+              {.both = both,
+               .beta = betas,
+               .link = links,
+               .alpha = alphas.view(),
+               .prob = probs.view(),
+               .target = targets.view(),
+               .sample = samples,
+               .p = ctc.params(ctc.p.samples, by_sample)})
+      .run(by_sample.global, by_sample.local);
   ContiguousOutput out(call, call.out(0));
-  Launch last = ctc.launch("gradient");
-  bind(last, out.view());
-  bind(last, grad.view());
-  bind_memory(last, both);
-  bind_memory(last, links);
-  bind(last, loss.view());
-  bind(last, probs.view());
-  bind_maybe(last, targets.view());
-  bind_memory(last, samples);
-  const int64_t steps_of_samples = ctc.p.time * ctc.p.samples;
-  run(last, ctc.p, steps_of_samples, divide(call, steps_of_samples, ctc.p.classes));
+  const int64_t steps = ctc.p.time * ctc.p.samples;
+  const Division by_step = divide(call, steps, ctc.p.classes);
+  call.launch(kernels::loss::ctc::gradient, ctc.defines(),
+              {.out = out.view(),
+               .grad = grad.view(),
+               .both = both,
+               .link = links,
+               .loss = loss.view(),
+               .prob = probs.view(),
+               .target = targets.view(),
+               .sample = samples,
+               .p = ctc.params(steps, by_step)})
+      .run(by_step.global, by_step.local);
   out.finish();
 }
 

@@ -48,12 +48,6 @@ constexpr Row kRows[] = {
     {"binary_cross_entropy_backward.grad_input", CROSS_SLOPE, CROSS_SLOPE " * d", {}, true},
 };
 
-const Row& row_of(const std::string& name) {
-  for (const Row& row : kRows)
-    if (name == row.name) return row;
-  fail(TB_E_INTERNAL, "{} has no row in the table of losses", name);
-}
-
 struct FormulaLoss {
   const Row& row;
   const char* text;
@@ -118,8 +112,7 @@ Algorithms& algorithms() {
   return list;
 }
 
-void loss(OpCall& call) {
-  const Row& row = row_of(call.name());
+void run_row(OpCall& call, const Row& row) {
   const auto specs = check_outputs(call, OutputTypes::Castable);
   const Args& args = call.args();
   std::vector<TensorView> views;
@@ -146,14 +139,23 @@ void loss(OpCall& call) {
       call, {row, weight ? row.weighted : row.text, compute, shape, views, mode, count, parameter});
 }
 
+// An operator for each row.
+template <size_t row>
+void loss(OpCall& call) {
+  run_row(call, kRows[row]);
+}
+template <size_t... rows>
+std::vector<OpEntry> entries_of(std::index_sequence<rows...>) {
+  return {{kRows[rows].name, loss<rows>}...};
+}
+
 }  // namespace
 
 const AlgorithmFamily& loss_algorithms() { return algorithms().family(); }
 
 std::span<const OpEntry> loss_operators() {
   static const auto& entries = *new auto([] {
-    std::vector<OpEntry> list;
-    for (const Row& row : kRows) list.push_back({row.name, loss});
+    std::vector<OpEntry> list = entries_of(std::make_index_sequence<std::size(kRows)>());
     list.insert(list.end(), kCtcOperators.begin(), kCtcOperators.end());
     list.insert(list.end(), kNllOperators.begin(), kNllOperators.end());
     list.insert(list.end(), kMultilabelOperators.begin(), kMultilabelOperators.end());

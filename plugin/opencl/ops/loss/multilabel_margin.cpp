@@ -52,12 +52,14 @@ void run_samples(const OpCall& call, const MarginLoss& what) {
     Defines d;
     d.type(define::A, self.dtype()).type(define::LOSS, written.dtype());
     d.set(define::GROUP_SIZE, static_cast<int64_t>(division.local[0]));
-    Launch launch = call.launch(kernel_sources::loss_multilabel_margin, "forward", d);
-    bind(launch, written);
-    bind(launch, is_target.view());
-    bind(launch, x.view());
-    bind(launch, target.view());
-    call.report(launch, FaultKind::Class, 1).value(p).run(division.global, division.local);
+    call.launch(kernels::loss::multilabel_margin::forward, d,
+                {.loss = written,
+                 .is_target = is_target.view(),
+                 .self = x.view(),
+                 .target = target.view(),
+                 .faults = call.fault(FaultKind::Class, 1),
+                 .p = p})
+        .run(division.global, division.local);
     if (direct) out.finish();
     is_target.finish();
   }

@@ -23,21 +23,20 @@ Shape shape_of(TensorView self) {
   return s;
 }
 
-void bind_weight(Launch& launch, const std::optional<TensorView>& weight) {
-  if (weight)
-    bind(launch, *weight);
-  else
-    launch.memory(0, 0, 0);
+// The classes' weights: one each, or none.
+struct Weights {
+  const TensorView* memory;
+  int64_t stride;
+};
+Weights weights_of(const std::optional<TensorView>& weight) {
+  if (!weight) return {nullptr, 0};
+  return {&*weight, weight->strides()[0]};
 }
 
-// The arguments that both kernels share from `count` to `per`, and the range.
-Division add_common(const OpCall& call, Launch& launch, const Shape& s, int64_t ignored,
-                    const std::optional<TensorView>& weight) {
-  const int64_t per = by_style<int64_t>(call, std::max<int64_t>(256, (s.targets + 63) / 64), 1);
+Division divide_targets(const OpCall& call, int64_t targets) {
+  const int64_t per = by_style<int64_t>(call, std::max<int64_t>(256, (targets + 63) / 64), 1);
   const int64_t local = by_style<int64_t>(call, 1, 64);
-  const int64_t items = (s.targets + per - 1) / per;
-  launch.value(s.targets).value(s.classes).value(s.inner).value(ignored);
-  launch.value(weight ? weight->strides()[0] : int64_t{0}).value(per);
+  const int64_t items = (targets + per - 1) / per;
   return {{static_cast<size_t>((items + local - 1) / local * local), 1, 1},
           {static_cast<size_t>(local), 1, 1},
           per};
@@ -75,17 +74,23 @@ void run_forward(const OpCall& call) {
   const Scratch losses = call.scratch(each ? 1 : bytes), used = call.scratch(each ? 1 : bytes);
   ContiguousOutput out(call, call.out(0));
   if (s.targets > 0) {
-    Launch launch = call.launch(kernel_sources::loss_nll, "gather", d);
-    bind(launch, x.view());
-    bind(launch, t.view());
-    bind_weight(launch, weight);
-    if (each)
-      bind(launch, out.view());
-    else
-      launch.memory(losses.address(), 0, static_cast<int64_t>(bytes));
-    launch.memory(each ? 0 : used.address(), 0, each ? 0 : static_cast<int64_t>(bytes));
-    const Division range = add_common(call, launch, s, ignored, weight);
-    call.report(launch.value(int64_t{!each}), FaultKind::Class, 1).run(range.global, range.local);
+    const Weights weights = weights_of(weight);
+    const Division division = divide_targets(call, s.targets);
+    call.launch(kernels::loss::nll::gather, d,
+                {.x = x.view(),
+                 .target = t.view(),
+                 .weight = weights.memory,
+                 .out = each ? MemoryRange(out.view()) : losses,
+                 .used = each ? MemoryRange(nullptr) : used,
+                 .count = s.targets,
+                 .classes = s.classes,
+                 .inner = s.inner,
+                 .ignored = ignored,
+                 .weight_stride = weights.stride,
+                 .per = division.per_item,
+                 .with_weights = !each,
+                 .faults = call.fault(FaultKind::Class, 1)})
+        .run(division.global, division.local);
   }
   if (each) return out.finish();
   const LocalTensor parts[] = {LocalTensor(losses.address(), compute, Dims{s.targets}),
@@ -118,15 +123,24 @@ void run_backward(const OpCall& call) {
       .type(define::G, grad.dtype())
       .type(define::TOTAL, total.dtype())
       .type(define::OUT, out.view().dtype());
-  Launch launch = call.launch(kernel_sources::loss_nll, "scatter", d);
-  bind(launch, g.view());
-  bind(launch, t.view());
-  bind_weight(launch, weight);
-  bind(launch, total);
-  bind(launch, out.view());
-  const Division range = add_common(call, launch, s, ignored, weight);
-  call.report(launch.value(int64_t{each}).value(int64_t{mode == 1}), FaultKind::Class, 1)
-      .run(range.global, range.local);
+  const Weights weights = weights_of(weight);
+  const Division division = divide_targets(call, s.targets);
+  call.launch(kernels::loss::nll::scatter, d,
+              {.grad = g.view(),
+               .target = t.view(),
+               .weight = weights.memory,
+               .total = total,
+               .out = out.view(),
+               .count = s.targets,
+               .classes = s.classes,
+               .inner = s.inner,
+               .ignored = ignored,
+               .weight_stride = weights.stride,
+               .per = division.per_item,
+               .grad_step = each,
+               .mean = mode == 1,
+               .faults = call.fault(FaultKind::Class, 1)})
+      .run(division.global, division.local);
   out.finish();
 }
 
