@@ -12,7 +12,7 @@ namespace ocltensor::opencl {
 
 class Device;
 class AlgorithmFamily;
-struct Algorithm;
+class Algorithm;
 
 struct Measurement {
   std::string problem;  // device, family and class of shapes, for people

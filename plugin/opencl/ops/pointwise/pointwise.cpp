@@ -147,7 +147,8 @@ void pointwise(OpCall& call) {
   if (soft && (is_complex(resolved.compute) || is_complex(call.out(0).dtype())))
     unsupported(TB_REASON_DTYPE, "{}: complex64 with float64 on a device without float64",
                 call.name());
-  if (resolved.result != resolved.compute && resolved.row->name == "nextafter.out")
+  static const Formula* const next_after = find_exact("nextafter.out");
+  if (resolved.result != resolved.compute && formula == next_after)
     unsupported(TB_REASON_DTYPE, "nextafter is not supported for {}", name(resolved.result));
 
   std::array<std::optional<TensorView>, kMaxOperands> tensors;

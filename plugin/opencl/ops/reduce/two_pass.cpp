@@ -210,11 +210,11 @@ void complex_variance(const OpCall& call, TensorView self, uint32_t mask, bool r
       {root ? &kBothDeviations : &kBothParts, DType::Float32, out.dtype(), false, inputs, {}});
 }
 
+template <bool root>
 void variance(OpCall& call) {
   (void)check_outputs(call, OutputTypes::Castable);
   const TensorView self = call.args().tensor(Arg::self);
   const uint32_t mask = infer::dim_mask(call.args().ints(Arg::dim), self.ndim());
-  const bool root = call.op().schema.name == "std";
   const TensorView out = call.out(0);
   const bool has_mean = call.out_count() > 1;
   const bool complex = is_complex(self.dtype());
@@ -288,9 +288,9 @@ void vector_norm(OpCall& call) {
                        {order, 1 / order, 0, 0}});
 }
 
-constexpr OpEntry kOperators[] = {{"var.correction_out", variance, true},
-                                  {"std.correction_out", variance, true},
-                                  {"var_mean.correction_out", variance, true},
+constexpr OpEntry kOperators[] = {{"var.correction_out", variance<false>, true},
+                                  {"std.correction_out", variance<true>, true},
+                                  {"var_mean.correction_out", variance<false>, true},
                                   {"logsumexp.out", logsumexp},
                                   {"linalg_vector_norm.out", vector_norm, true}};
 

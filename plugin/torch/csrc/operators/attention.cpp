@@ -135,10 +135,11 @@ Forward fused_attention(const Tensor& query, const Tensor& key, const Tensor& va
           Tensor()};
 }
 
+// The parameters are those of ATen's operator.
 std::tuple<Tensor, Tensor, Tensor, Tensor> fused_attention_backward(
     const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
     const Tensor& bias, std::array<bool, 4> wanted, const Tensor& out, const Tensor& logsumexp,
-    const Tensor&, const Tensor&, c10::SymInt, c10::SymInt, double dropout, bool causal,
+    const Tensor&, const Tensor&, c10::SymInt, c10::SymInt, double dropout, bool causal,  // NOLINT
     const Tensor& seed, const Tensor& offset, std::optional<double> scale) {
   static PluginOperator& backward =
       *new PluginOperator("_scaled_dot_product_fused_attention_overrideable_backward.out");

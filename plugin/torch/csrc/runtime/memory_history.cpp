@@ -83,6 +83,7 @@ std::vector<py::object> frames_of(const std::vector<Event>& events) {
     if (e.stack) stacks.push_back(e.stack.get());
   const std::vector<py::object> symbols = torch::py_symbolize(stacks);
   std::vector<py::object> result;
+  result.reserve(events.size());
   size_t next = 0;
   for (const Event& e : events)
     result.push_back(e.stack ? symbols[next++] : py::object(py::list()));
