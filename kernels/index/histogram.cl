@@ -1,7 +1,8 @@
 // Histograms of points of type A over bins between given edges. A bin holds its left edge, the last one both.
-//   places    the number of the bin of each point, in row-major order of the bins; NOWHERE outside of the
-//             edges
-//   density   sums, divided by the total (of the first dimensions' launch) and by the sizes of their bins
+//   places    out: the number of the bin of each point in `in`, in row-major order of the bins; NOWHERE
+//             outside of the edges
+//   density   out: sums, divided by the total in `in` (by the first dimensions' launch) and by the sizes of
+//             their bins
 #include "types.h"
 #include "range.h"
 #include "histogram_params.h"
@@ -22,11 +23,11 @@ INLINE long bin_of(T x, __global const STYPE(A) *edges, long bins) {
   return clamp(low - 1, 0L, bins - 1);
 }
 
-GROUP __kernel void places(__global void *key_base, ulong key_offset, PAIR(point), PAIR(edge0), PAIR(edge1),
+GROUP __kernel void places(__global void *out_base, ulong out_offset, PAIR(in), PAIR(edge0), PAIR(edge1),
                            PAIR(edge2), PAIR(edge3), const HistogramParams p) {
-  __global long *keys = AT(i64, key_base, key_offset);
+  __global long *keys = AT(i64, out_base, out_offset);
   FOR_EACH(i, p.pieces, p.per_item) {
-    __global const STYPE(A) *point = AT_CONST(A, point_base, point_offset) + i * p.dims + p.first;
+    __global const STYPE(A) *point = AT_CONST(A, in_base, in_offset) + i * p.dims + p.first;
     long key = p.first == 0 ? 0 : keys[i];
 #define FIND(d)                                                     \
   if (p.bins[d] > 0 && key != NOWHERE) {                            \
@@ -38,11 +39,11 @@ GROUP __kernel void places(__global void *key_base, ulong key_offset, PAIR(point
   }
 }
 
-GROUP __kernel void density(__global void *sum_base, ulong sum_offset, PAIR(total), PAIR(edge0), PAIR(edge1),
+GROUP __kernel void density(__global void *out_base, ulong out_offset, PAIR(in), PAIR(edge0), PAIR(edge1),
                             PAIR(edge2), PAIR(edge3), const HistogramParams p) {
   FOR_EACH(i, p.pieces, p.per_item) {
-    T value = LOAD(A, AT(A, sum_base, sum_offset), i);
-    if (p.first == 0) value /= LOAD(A, AT_CONST(A, total_base, total_offset), 0);
+    T value = LOAD(A, AT(A, out_base, out_offset), i);
+    if (p.first == 0) value /= LOAD(A, AT_CONST(A, in_base, in_offset), 0);
     long rest = i / p.inner;
 #define DIVIDE(d)                                                         \
   if (p.bins[d] > 0) {                                                    \
@@ -51,6 +52,6 @@ GROUP __kernel void density(__global void *sum_base, ulong sum_offset, PAIR(tota
     rest /= p.bins[d];                                                    \
   }
     DIVIDE(3) DIVIDE(2) DIVIDE(1) DIVIDE(0)
-    STORE(A, AT(A, sum_base, sum_offset), i, value);
+    STORE(A, AT(A, out_base, out_offset), i, value);
   }
 }

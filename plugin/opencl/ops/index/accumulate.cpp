@@ -52,11 +52,13 @@ void divide_means(const OpCall& call, const Accumulation& what, const Scratch& c
   d.set(define::COUNTED, 1);
   const int64_t elements = what.target.numel();
   const Division division = divide(call.caps(), elements, 1024);
-  Launch launch = call.launch(kernel_sources::index_accumulate, "mean", d);
-  bind(launch, what.target);
-  launch.memory(counts.address(), 0, static_cast<int64_t>(counts.bytes()));
-  launch.value(elements).value(division.per_item).value(static_cast<int32_t>(what.include_self));
-  launch.run(division.global, division.local);
+  call.launch(kernels::index::accumulate::mean, d,
+              {.target = what.target,
+               .count = counts,
+               .elements = elements,
+               .per_item = division.per_item,
+               .extra = what.include_self})
+      .run(division.global, division.local);
 }
 
 // Groups, and on CPU drivers ranges of a group's blocks, one for each processor, where rows are so
@@ -116,12 +118,10 @@ void accumulate_in_sequence(const OpCall& call, const Accumulation& what) {
   if (counted) fill_zero(call, counts);
   Defines d = accumulation_defines(what);
   d.set(define::COUNTED, counted);
-  Launch launch = call.launch(kernel_sources::index_accumulate, "accumulate", d);
-  bind(launch, what.target);
-  launch.memory(counts.address(), 0, static_cast<int64_t>(counts.bytes()));
-  bind(launch, what.keys);
-  bind(launch, what.source);
-  launch.value(p).run(division.global, division.local);
+  call.launch(
+          kernels::index::accumulate::accumulate, d,
+          {.target = what.target, .count = counts, .key = what.keys, .source = what.source, .p = p})
+      .run(division.global, division.local);
   if (what.how == Combine::Mean) divide_means(call, what, counts);
 }
 

@@ -16,9 +16,10 @@ namespace {
 constexpr size_t kAtOnce = 4;  // dimensions of a launch
 constexpr Reduction kTotal{1, {{"a", kAdd, "0", "x"}}};
 
-// One launch for every four dimensions; `memory` is written, `beside` read.
-void launch_dimensions(const OpCall& call, const char* function, TensorView memory,
-                       TensorView beside, const std::deque<Contiguous>& edges, int64_t pieces) {
+// One launch for every four dimensions of a kernel of histogram.cl.
+template <typename Arguments>
+void launch_dimensions(const OpCall& call, const KernelOf<Arguments>& kernel, TensorView out,
+                       TensorView in, const std::deque<Contiguous>& edges, int64_t pieces) {
   for (size_t first = 0; first < edges.size(); first += kAtOnce) {
     HistogramParams p{};
     p.pieces = pieces;
@@ -29,16 +30,16 @@ void launch_dimensions(const OpCall& call, const char* function, TensorView memo
     p.per_item = division.per_item;
     Defines d;
     d.type(define::A, edges[0].view().dtype());
-    Launch launch = call.launch(kernel_sources::index_histogram, function, d);
-    bind(launch, memory);
-    bind(launch, beside);
-    for (size_t k = first; k < first + kAtOnce; ++k) {
-      const TensorView edge = edges[std::min(k, edges.size() - 1)].view();
-      if (k < edges.size()) p.bins[k - first] = edge.numel() - 1;
-      bind(launch, edge);
-    }
+    const auto edge = [&](size_t k) { return edges[std::min(k, edges.size() - 1)].view(); };
+    for (size_t k = first; k < std::min(first + kAtOnce, edges.size()); ++k)
+      p.bins[k - first] = edge(k).numel() - 1;
     for (size_t k = first + kAtOnce; k < edges.size(); ++k) p.inner *= edges[k].view().numel() - 1;
-    launch.value(p).run(division.global, division.local);
+    call.launch(kernel, d,
+                {.out = out,
+                 .in = in,
+                 .edge = {edge(first), edge(first + 1), edge(first + 2), edge(first + 3)},
+                 .p = p})
+        .run(division.global, division.local);
   }
 }
 
@@ -48,7 +49,7 @@ void divide_by_volumes(const OpCall& call, TensorView sums, const std::deque<Con
       flat(sums.address(), sums.dtype(), Dims{sums.numel()});
   const TensorView in = flat.view(), out = total.view();
   launch_reduce(call, {&kTotal, sums.dtype(), Dims{sums.numel()}, 1, {&in}, {&out}});
-  launch_dimensions(call, "density", sums, out, edges, sums.numel());
+  launch_dimensions(call, kernels::index::histogram::density, sums, out, edges, sums.numel());
 }
 
 struct Histogram {
@@ -66,7 +67,8 @@ void run_keys(const OpCall& call, const Histogram& what) {
     const Contiguous dense(call, what.points), amounts(call, what.weight.value_or(what.points));
     const Scratch memory = call.scratch(static_cast<uint64_t>(points) * 8);
     const LocalTensor keys(memory.address(), DType::Int64, Dims{points});
-    launch_dimensions(call, "places", keys, dense.view(), what.edges, points);
+    launch_dimensions(call, kernels::index::histogram::places, keys, dense.view(), what.edges,
+                      points);
     const Scratch number = call.scratch(what.weight ? 0 : 8);
     const LocalTensor one(number.address(), what.points.dtype(), Dims{});
     if (!what.weight) fill_tensor(call, one, 1);

@@ -93,11 +93,13 @@ Defines defines_of(const Movement& m) {
 
 void launch_move(const OpCall& call, const Indexed& what, const Defines& d, const IndexedParams& p,
                  const Work& work) {
-  Launch launch = call.launch(kernel_sources::index_move, "indexed", d);
-  bind(launch, what.direct);
-  bind(launch, what.indexed);
-  bind(launch, what.index);
-  call.report(launch, FaultKind::Index, what.dim).value(p).run(work.global, work.local);
+  call.launch(kernels::index::move::indexed, d,
+              {.direct = what.direct,
+               .indexed = what.indexed,
+               .index = what.index,
+               .faults = call.fault(FaultKind::Index, what.dim),
+               .p = p})
+      .run(work.global, work.local);
 }
 
 void move_rows(const OpCall& call, const Movement& m) {

@@ -16,10 +16,6 @@ constexpr int64_t kDigit = 11;
 constexpr int64_t kSmallest = 4096;  // keys of a piece
 constexpr int64_t kMostPieces = 64;
 
-void bind_all(Launch& launch, const Scratch& memory) {
-  launch.memory(memory.address(), 0, static_cast<int64_t>(memory.bytes()));
-}
-
 }  // namespace
 
 Scratch keys_in_order(const OpCall& call, TensorView keys, int64_t limit) {
@@ -43,24 +39,14 @@ Scratch keys_in_order(const OpCall& call, TensorView keys, int64_t limit) {
     const bool to_spare = (passes - 1 - pass) % 2 == 1;
     p.shift = static_cast<int32_t>(pass * p.bits);
     p.first = pass == 0;
-    const auto bind_entries = [&](Launch& launch) {
-      if (pass == 0)
-        bind(launch, keys);
-      else
-        bind_all(launch, to_spare ? sorted : spare);
-    };
-    Launch count = call.launch(kernel_sources::index_order, "count_digits", d);
-    bind_all(count, counts);
-    bind_entries(count);
-    count.value(p).run(division.global, division.local);
-    Launch sum = call.launch(kernel_sources::index_order, "sum_counts", d);
-    bind_all(sum, counts);
-    sum.value(p).run({1, 1, 1}, {1, 1, 1});
-    Launch move = call.launch(kernel_sources::index_order, "move", d);
-    bind_all(move, to_spare ? spare : sorted);
-    bind_all(move, counts);
-    bind_entries(move);
-    move.value(p).run(division.global, division.local);
+    const MemoryRange from = pass == 0 ? MemoryRange(keys) : to_spare ? sorted : spare;
+    namespace kernel = kernels::index::order;
+    call.launch(kernel::count_digits, d, {.count = counts, .from = from, .p = p})
+        .run(division.global, division.local);
+    call.launch(kernel::sum_counts, d, {.count = counts, .p = p}).run({1, 1, 1}, {1, 1, 1});
+    call.launch(kernel::move, d,
+                {.to = to_spare ? spare : sorted, .count = counts, .from = from, .p = p})
+        .run(division.global, division.local);
   }
   return sorted;
 }

@@ -28,11 +28,8 @@ Shape shape_of(const Accumulation& what) {
   return {what.groups * what.length, what.block, blocks};
 }
 
-void bind_memory(Launch& launch, const Scratch* memory) {
-  if (memory == nullptr)
-    launch.memory(0, 0, 0);
-  else
-    launch.memory(memory->address(), 0, static_cast<int64_t>(memory->bytes()));
+MemoryRange range_of(const std::optional<Scratch>& memory) {
+  return memory ? MemoryRange(*memory) : nullptr;
 }
 
 // Keys in order, each with the position of its source: two arrays, or packed into one.
@@ -145,21 +142,17 @@ void combine_runs(const OpCall& call, const Accumulation& what, const Shape& sha
     d.set(define::WEIGHTED, level == 0 && what.factors != nullptr);
     d.set(define::LEVEL, level == 0 ? 0 : 1).set(define::LANES, lanes);
     d.set(define::INDEX, p.pieces * lanes < INT32_MAX ? "uint" : "ulong");
-    Launch launch = call.launch(kernel_sources::index_runs, "runs", d);
-    bind(launch, what.target);
-    bind_memory(launch, &sorted.keys);
-    bind_memory(launch, sorted.positions ? &*sorted.positions : nullptr);
-    if (level == 0 && what.factors != nullptr)
-      bind(launch, *what.factors);
-    else
-      bind_memory(launch, keys ? &*keys : nullptr);
-    if (level == 0)
-      bind(launch, what.source);
-    else
-      bind_memory(launch, &*values);
-    bind_memory(launch, count > 0 ? &next_keys : nullptr);
-    bind_memory(launch, count > 0 ? &next_values : nullptr);
-    launch.value(p).run(division.global, division.local);
+    call.launch(kernels::index::runs::runs, d,
+                {.target = what.target,
+                 .sorted = sorted.keys,
+                 .position = range_of(sorted.positions),
+                 // Sources have no keys of their own, and may have factors.
+                 .key = level == 0 ? MemoryRange(what.factors) : range_of(keys),
+                 .source = level == 0 ? MemoryRange(what.source) : range_of(values),
+                 .part_key = count > 0 ? MemoryRange(next_keys) : nullptr,
+                 .part = count > 0 ? MemoryRange(next_values) : nullptr,
+                 .p = p})
+        .run(division.global, division.local);
     keys.reset();
     values.reset();
     keys.emplace(std::move(next_keys));

@@ -20,9 +20,9 @@ LocalTensor with_sizes(TensorView tensor, std::span<const int64_t> sizes) {
   return view_of(tensor, Dims(sizes), Dims(tensor.strides()), 0);
 }
 
-Combine reduction(const OpCall& call) {
+// By the argument, whose values are others in `two`, scatter_reduce.two.
+Combine reduction(const OpCall& call, bool two) {
   const std::string_view name = call.args().string(Arg::reduce);
-  const bool two = call.op().schema.name == "scatter_reduce";
   if (name == (two ? "sum" : "add")) return Combine::Sum;
   if (name == (two ? "prod" : "multiply")) return Combine::Product;
   if (two && name == "mean") return Combine::Mean;
@@ -88,14 +88,14 @@ void scatter_add(OpCall& call) {
 }
 void scatter_reduce(OpCall& call) {
   check_outputs(call);
-  const Combine how = reduction(call);
+  const Combine how = reduction(call, false);
   if (is_complex(call.out(0).dtype()) && how != Combine::Sum)
     unsupported(TB_REASON_DTYPE, "{} multiplies no complex64", call.name());
   scatter_into(call, how, true);
 }
 void scatter_reduce_two(OpCall& call) {
   check_outputs(call);
-  scatter_into(call, reduction(call), call.args().boolean(Arg::include_self));
+  scatter_into(call, reduction(call, true), call.args().boolean(Arg::include_self));
 }
 
 // The index as int64 keys, NOWHERE (index/move.cl) where it is out of range.

@@ -46,12 +46,14 @@ Chosen count_in_chunks(const OpCall& call, TensorView mask, DType values) {
            call.scratch(static_cast<uint64_t>(chunks) * 8)};
   if (elements == 0) return c;
   const Scratch counts = call.scratch(static_cast<uint64_t>(chunks) * 4);
-  Launch launch = call.launch(kernel_sources::index_select, "count_chosen",
-                              select_defines(mask.dtype(), values));
-  launch.memory(counts.address(), 0, chunks * 4);
-  bind(launch, mask);
-  launch.value(elements).value(chunk).value(chunks).value(c.division.per_item);
-  launch.run(c.division.global, c.division.local);
+  call.launch(kernels::index::select::count_chosen, select_defines(mask.dtype(), values),
+              {.count = counts,
+               .mask = mask,
+               .elements = elements,
+               .chunk = chunk,
+               .chunks = chunks,
+               .per_item = c.division.per_item})
+      .run(c.division.global, c.division.local);
   std::vector<int32_t> found(static_cast<size_t>(chunks));
   const Place from = resolve(counts.address(), 0, chunks * 4);
   call.stream().read(found.data(), from.buffer, from.offset, found.size() * 4, false);
@@ -98,14 +100,16 @@ void write_coordinates(const OpCall& call, const Chosen& c, TensorView mask, Ten
   if (out.numel() == 0) return;
   ShapeParams sizes{};
   std::copy(shape.sizes().begin(), shape.sizes().end(), sizes.sizes);
-  Launch launch = call.launch(kernel_sources::index_select, "write_coordinates",
-                              select_defines(mask.dtype(), DType::UInt8));
-  bind(launch, out);
-  launch.memory(c.starts.address(), 0, c.chunks * 8);
-  bind(launch, mask);
-  launch.value(c.elements).value(c.chunk).value(c.chunks).value(c.division.per_item);
-  launch.value(static_cast<int32_t>(shape.ndim()))
-      .value(sizes)
+  call.launch(kernels::index::select::write_coordinates, select_defines(mask.dtype(), DType::UInt8),
+              {.out = out,
+               .start = c.starts,
+               .mask = mask,
+               .elements = c.elements,
+               .chunk = c.chunk,
+               .chunks = c.chunks,
+               .per_item = c.division.per_item,
+               .rank = static_cast<int32_t>(shape.ndim()),
+               .shape = sizes})
       .run(c.division.global, c.division.local);
 }
 
@@ -144,14 +148,16 @@ void masked_select(OpCall& call) {
   const TensorView target = call.resize_out(0, Dims{c.total});
   if (c.total == 0) return;
   ContiguousOutput out(call, target);
-  Launch launch = call.launch(kernel_sources::index_select, "write_values",
-                              select_defines(DType::Bool, self.dtype()));
-  bind(launch, out.view());
-  launch.memory(c.starts.address(), 0, c.chunks * 8);
-  bind(launch, chosen.view());
-  bind(launch, values.view());
-  launch.value(c.elements).value(c.chunk).value(c.chunks).value(c.division.per_item);
-  launch.run(c.division.global, c.division.local);
+  call.launch(kernels::index::select::write_values, select_defines(DType::Bool, self.dtype()),
+              {.out = out.view(),
+               .start = c.starts,
+               .mask = chosen.view(),
+               .in = values.view(),
+               .elements = c.elements,
+               .chunk = c.chunk,
+               .chunks = c.chunks,
+               .per_item = c.division.per_item})
+      .run(c.division.global, c.division.local);
   out.finish();
 }
 
