@@ -7,7 +7,7 @@
 namespace ocltensor::opencl {
 namespace {
 
-const Source kOuter{"toy/matmul/outer.cl", R"(
+const Source kSource{"toy/matmul/outer.cl", R"(
 #include "types.h"
 __kernel void outer(__global void *c_base, ulong c_offset, __global const void *a_base, ulong a_offset,
                     __global const void *b_base, ulong b_offset, float alpha, long a_step, long b_step, long c_step) {
@@ -17,6 +17,18 @@ __kernel void outer(__global void *c_base, ulong c_offset, __global const void *
 }
 )"};
 
+// What generate_launches.py writes for the kernels of the plugin itself.
+struct OuterArguments {
+  MemoryRange c, a, b;
+  Number<float> alpha;
+  Number<int64_t> a_step, b_step, c_step;
+  void bind(Launch& launch) const {
+    for (const MemoryRange& range : {c, a, b}) launch.memory(range);
+    launch.value(alpha.value).value(a_step.value).value(b_step.value).value(c_step.value);
+  }
+};
+const KernelOf<OuterArguments> kOuter{kSource, "outer"};
+
 const char* plan(const OpCall&, const MatmulProblem& p) {
   if (p.dtype != DType::Float32) return "not float32";
   if (p.k != 1 || p.batch != 1) return "not an outer product";
@@ -24,12 +36,15 @@ const char* plan(const OpCall&, const MatmulProblem& p) {
 }
 
 void run(const OpCall& call, const MatmulProblem& p) {
-  Launch launch = call.launch(kOuter, "outer", Defines());
-  bind_matrix(launch, p, p.c, p.m, p.n);
-  bind_matrix(launch, p, p.a, p.m, p.k);
-  bind_matrix(launch, p, p.b, p.k, p.n);
-  launch.value(static_cast<float>(p.alpha.as_double())).value(p.a.row).value(p.b.col);
-  launch.value(p.c.row).run({static_cast<size_t>(p.n), static_cast<size_t>(p.m), 1}, {1, 1, 1});
+  call.launch(kOuter, Defines(),
+              {.c = memory_of_c(p),
+               .a = memory_of_a(p),
+               .b = memory_of_b(p),
+               .alpha = static_cast<float>(p.alpha.as_double()),
+               .a_step = p.a.row,
+               .b_step = p.b.col,
+               .c_step = p.c.row})
+      .run({static_cast<size_t>(p.n), static_cast<size_t>(p.m), 1}, {1, 1, 1});
 }
 
 constinit const AlgorithmFor<MatmulProblem> kOuterProduct({.id = "matmul.toy_outer",

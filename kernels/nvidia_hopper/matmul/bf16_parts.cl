@@ -9,19 +9,18 @@
 
 __kernel void split_operands(__global void *a_bf16_parts_base, ulong a_bf16_parts_offset,
                              __global void *b_bf16_parts_base, ulong b_bf16_parts_offset,
-                                 __global const void *a_base,
-                             ulong a_offset, __global const void *b_base, ulong b_offset,
-                             __global void *word_base, ulong word_offset, uint stop,
-                                 const Bf16PartsParams p) {
+                             __global const void *a_base, ulong a_offset, __global const void *b_base,
+                             ulong b_offset, __global void *word_base, ulong word_offset, uint stop,
+                             const Bf16PartsParams p) {
   ulong i = get_global_id(0);
   const bool second = i >= p.a.pieces;
   if (second) i -= p.a.pieces;
   if (second && i >= p.b.pieces) return;
   const Bf16PartsOperand o = second ? p.b : p.a;
   __global const float *from = second ? AT_CONST(f32, b_base, b_offset) : AT_CONST(f32, a_base, a_offset);
-  __global ushort *to = (__global ushort *)((__global char *)(second
-      ? b_bf16_parts_base : a_bf16_parts_base) +
-                                            (second ? b_bf16_parts_offset : a_bf16_parts_offset));
+  __global ushort *to =
+      (__global ushort *)((__global char *)(second ? b_bf16_parts_base : a_bf16_parts_base) +
+                          (second ? b_bf16_parts_offset : a_bf16_parts_offset));
   const uint chunks = o.padded / 8;
   const uint chunk = (uint)(i % chunks), line = (uint)(i / chunks);  // lines are counted through the batch
   const uint first = chunk * 8;

@@ -42,11 +42,8 @@ int64_t bytes_of_bf16_parts(const Bf16PartsOperand& s) {
   return static_cast<int64_t>(s.bf16_part) * 3 * 2;
 }
 
-// Of a kernel that has its operands: the rest.
-void split(Launch& launch, const Bf16PartsParams& params, const Guard& guard) {
+void run_split(Launch launch, const Bf16PartsParams& params) {
   constexpr size_t kSplitItems = 256;
-  launch.memory(guard.word, 0, sizeof(uint32_t)).value(guard.value);
-  launch.bytes(&params, sizeof params);
   const auto pieces = static_cast<int64_t>(params.a.pieces + params.b.pieces);
   const auto items = static_cast<size_t>(divide_up(pieces, kSplitItems)) * kSplitItems;
   launch.run({items, 1, 1}, {kSplitItems, 1, 1});
@@ -149,14 +146,15 @@ void run_bf16x6_product(const OpCall& call, const MatmulProblem& p, const Varian
   const Scratch word = call.scratch(sizeof(uint32_t));
   const Guard guard{word.address(), next_guard_value()};
 
-  Launch launch =
-      call.launch(kernel_sources::nvidia_hopper_matmul_bf16_parts, "split_operands", Defines());
-  launch.memory(a_bf16_parts.address(), 0, bytes_of_bf16_parts(params.a));
-  launch.memory(b_bf16_parts.address(), 0, bytes_of_bf16_parts(params.b));
-  bind_matrix(launch, p, p.a, p.m, p.k);
-  bind_matrix(launch, p, p.b, p.k, p.n);
-  split(launch, params, guard);
-
+  run_split(call.launch(kernels::nvidia_hopper::matmul::bf16_parts::split_operands, Defines(),
+                        {.a_bf16_parts = a_bf16_parts,
+                         .b_bf16_parts = b_bf16_parts,
+                         .a = memory_of_a(p),
+                         .b = memory_of_b(p),
+                         .word = guard.memory(),
+                         .stop = guard.value,
+                         .p = params}),
+            params);
   enqueue_product(
       call, p, v,
       bf16_part_operand(params.a, a_bf16_parts.address(), a.batch == 0 ? 0 : p.batch, v.a_along_k),
@@ -172,11 +170,15 @@ void split_to_bf16_parts(const OpCall& call, const Bf16PartTensor& a, const Bf16
     return Bf16PartsOperand{0, t.elements, 1, elements / 8, elements, 1, elements, elements};
   };
   const Bf16PartsParams params{operand(a), operand(b)};
-  Launch launch =
-      call.launch(kernel_sources::nvidia_hopper_matmul_bf16_parts, "split_operands", Defines());
-  for (const Bf16PartTensor* t : {&a, &b}) launch.memory(t->bf16_parts, 0, t->elements * 6);
-  for (const Bf16PartTensor* t : {&a, &b}) launch.memory(t->floats, 0, t->elements * 4);
-  split(launch, params, guard);
+  run_split(call.launch(kernels::nvidia_hopper::matmul::bf16_parts::split_operands, Defines(),
+                        {.a_bf16_parts = MemoryRange(a.bf16_parts, 0, a.elements * 6),
+                         .b_bf16_parts = MemoryRange(b.bf16_parts, 0, b.elements * 6),
+                         .a = MemoryRange(a.floats, 0, a.elements * 4),
+                         .b = MemoryRange(b.floats, 0, b.elements * 4),
+                         .word = guard.memory(),
+                         .stop = guard.value,
+                         .p = params}),
+            params);
 }
 
 const char* refuse_bf16_part_product(const OpCall& call, const MatmulProblem& p) {

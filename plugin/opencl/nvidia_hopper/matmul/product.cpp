@@ -117,21 +117,21 @@ void enqueue_product(const OpCall& call, const MatmulProblem& p, const Variant& 
   q.a = {a.address, a.batch, a.line, a.step};
   q.b = {b.address, b.batch, b.step, b.line};
   if (v.pieces > 1) q.c = {sums.address(), p.m * p.n, p.n, 1};
-  Launch launch =
-      call.launch(kernel_sources::nvidia_hopper_matmul_product, "matmul_hopper", v.defines());
-  if (v.pieces > 1)
-    launch.memory(sums.address(), 0, sums_bytes);
-  else
-    bind_matrix(launch, p, p.c, p.m, p.n);
-  launch.memory(a.address, 0, 1).memory(b.address, 0, 1);
-  p.self ? bind_matrix(launch, p, *p.self, p.m, p.n) : (void)launch.memory(0, 0, 0);
-  launch.memory(guard.word, 0, guard.word == 0 ? 0 : 4).value(guard.value);
-  launch.memory(maps.address(), 0, groups * kMapBytes).value(static_cast<int32_t>(p.batch));
-  launch.value(static_cast<int32_t>(v.pieces)).value(static_cast<int32_t>(v.piece_steps(p.k)));
-  launch.value(static_cast<int32_t>(a.matrices)).value(static_cast<int32_t>(b.matrices));
-  const MatmulParams params = matmul_params(q);
-  launch.bytes(&params, sizeof params);
-  launch.run({static_cast<size_t>(groups) * kItems, 1, 1}, {kItems, 1, 1});
+  call.launch(kernels::nvidia_hopper::matmul::product::matmul_hopper, v.defines(),
+              {.c = v.pieces > 1 ? MemoryRange(sums) : memory_of_c(p),
+               .a = MemoryRange(a.address, 0, 1),
+               .b = MemoryRange(b.address, 0, 1),
+               .s = memory_of_self(p),
+               .word = guard.memory(),
+               .stop = guard.value,
+               .maps = maps,
+               .matrices = static_cast<int32_t>(p.batch),
+               .pieces = static_cast<int32_t>(v.pieces),
+               .piece_steps = static_cast<int32_t>(v.piece_steps(p.k)),
+               .a_matrices = static_cast<int32_t>(a.matrices),
+               .b_matrices = static_cast<int32_t>(b.matrices),
+               .p = matmul_params(q)})
+      .run({static_cast<size_t>(groups) * kItems, 1, 1}, {kItems, 1, 1});
   if (v.pieces > 1) sum_pieces(call, p, v.pieces, sums.address(), guard);
 }
 

@@ -73,6 +73,14 @@ MatmulProblem normalised(MatmulProblem p) {
   return p;
 }
 
+MemoryRange memory_of(const MatmulProblem& p, const Matrix& matrix, int64_t rows, int64_t columns) {
+  if (p.batch * rows * columns == 0) return nullptr;
+  const Dims sizes{p.batch, rows, columns};
+  const Extent e = extent(sizes, Dims{matrix.batch, matrix.row, matrix.col});
+  const int64_t item = size_of(p.dtype);
+  return {matrix.address, e.low * item, e.high * item};
+}
+
 }  // namespace
 
 void run_matmul(const OpCall& call, const MatmulProblem& problem) {
@@ -113,13 +121,11 @@ Defines matmul_defines(const MatmulProblem& p) {
   return d;
 }
 
-void bind_matrix(Launch& launch, const MatmulProblem& p, const Matrix& matrix, int64_t rows,
-                 int64_t columns) {
-  if (p.batch * rows * columns == 0) return (void)launch.memory(0, 0, 0);
-  const Dims sizes{p.batch, rows, columns};
-  const Extent e = extent(sizes, Dims{matrix.batch, matrix.row, matrix.col});
-  const int64_t item = size_of(p.dtype);
-  launch.memory(matrix.address, e.low * item, e.high * item);
+MemoryRange memory_of_a(const MatmulProblem& p) { return memory_of(p, p.a, p.m, p.k); }
+MemoryRange memory_of_b(const MatmulProblem& p) { return memory_of(p, p.b, p.k, p.n); }
+MemoryRange memory_of_c(const MatmulProblem& p) { return memory_of(p, p.c, p.m, p.n); }
+MemoryRange memory_of_self(const MatmulProblem& p) {
+  return p.self ? memory_of(p, *p.self, p.m, p.n) : nullptr;
 }
 
 }  // namespace ocltensor::opencl

@@ -63,11 +63,6 @@ Defines defines(const MatmulProblem& p, DType out) {
   return d;
 }
 
-void bind_self(Launch& launch, const MatmulProblem& p) {
-  if (!p.self) return (void)launch.memory(0, 0, 0);
-  bind_matrix(launch, p, *p.self, p.m, p.n);
-}
-
 std::array<size_t, 3> tile_grid(const MatmulProblem& p, const TilePlan& plan) {
   return {count(p.n, kPanel * plan.panels), count(p.m, plan.rows), static_cast<size_t>(p.batch)};
 }
@@ -87,46 +82,42 @@ const char* pass_over_in_place(const OpCall&, const MatmulProblem& p) {
 }
 
 void run_in_place(const OpCall& call, const MatmulProblem& p, const TilePlan& plan) {
-  Launch launch =
-      call.launch(kernel_sources::matmul_cpu_in_place, "matmul_in_place", defines(p, p.dtype));
-  bind_matrix(launch, p, p.c, p.m, p.n);
-  bind_matrix(launch, p, p.a, p.m, p.k);
-  bind_matrix(launch, p, p.b, p.k, p.n);
-  bind_self(launch, p);
-  const MatmulParams params = matmul_params(p);
-  launch.bytes(&params, sizeof params)
-      .value(plan.rows)
-      .value(plan.panels)
-      .value<int32_t>(p.self.has_value());
-  launch.run(tile_grid(p, plan), {1, 1, 1});
+  call.launch(kernels::matmul::cpu_in_place::matmul_in_place, defines(p, p.dtype),
+              {.c = memory_of_c(p),
+               .a = memory_of_a(p),
+               .b = memory_of_b(p),
+               .s = memory_of_self(p),
+               .p = matmul_params(p),
+               .rows = plan.rows,
+               .panels = plan.panels,
+               .add_s = p.self.has_value()})
+      .run(tile_grid(p, plan), {1, 1, 1});
 }
 
 void multiply_packed(const OpCall& call, const MatmulProblem& p, const TilePlan& plan, DType out) {
   const int64_t batch = p.a.batch == 0 ? 1 : p.batch;
   const int64_t panel_batch = divide_up(p.m, kTileRows) * kTileRows * p.k;
   const Scratch panels = call.scratch(static_cast<uint64_t>(batch * panel_batch) * sizeof(float));
-  MatmulParams params = matmul_params(p);
+  const MatmulParams params = matmul_params(p);
   Defines pack;
   pack.type(define::TYPE, p.dtype).type(define::OUT, DType::Float32);
-  Launch first = call.launch(kernel_sources::matmul_cpu_pack_a, "pack_a", pack);
-  first.memory(panels.address(), 0, static_cast<int64_t>(panels.bytes()));
-  bind_matrix(first, p, p.a, p.m, p.k);
-  first.bytes(&params, sizeof params).value(panel_batch);
-  first.run({count(p.m, kTileRows), count(p.k, 512), static_cast<size_t>(batch)}, {1, 1, 1});
+  call.launch(kernels::matmul::cpu_pack_a::pack_a, pack,
+              {.panel = panels, .a = memory_of_a(p), .p = params, .panel_batch = panel_batch})
+      .run({count(p.m, kTileRows), count(p.k, 512), static_cast<size_t>(batch)}, {1, 1, 1});
 
-  Launch launch = call.launch(kernel_sources::matmul_cpu_packed, "matmul_packed", defines(p, out));
-  MatmulProblem bound = p;
-  bound.dtype = out;
-  bind_matrix(launch, bound, p.c, p.m, p.n);
-  launch.memory(panels.address(), 0, static_cast<int64_t>(panels.bytes()));
-  bind_matrix(launch, p, p.b, p.k, p.n);
-  bind_self(launch, p);
-  launch.bytes(&params, sizeof params)
-      .value<int64_t>(batch == 1 ? 0 : panel_batch)
-      .value(plan.rows)
-      .value(plan.panels)
-      .value<int32_t>(p.self.has_value());
-  launch.run(tile_grid(p, plan), {1, 1, 1});
+  MatmulProblem of_result = p;
+  of_result.dtype = out;
+  call.launch(kernels::matmul::cpu_packed::matmul_packed, defines(p, out),
+              {.c = memory_of_c(of_result),
+               .a = panels,
+               .b = memory_of_b(p),
+               .s = memory_of_self(p),
+               .p = params,
+               .a_batch = batch == 1 ? 0 : panel_batch,
+               .rows = plan.rows,
+               .panels = plan.panels,
+               .add_s = p.self.has_value()})
+      .run(tile_grid(p, plan), {1, 1, 1});
 }
 
 // Half precision with several blocks of K is summed in float scratch memory and rounded once.
@@ -150,22 +141,29 @@ const char* refuse_skinny(const OpCall&, const MatmulProblem& p) {
 }
 
 void run_skinny(const OpCall& call, const MatmulProblem& p) {
-  const bool rows = p.b.col == 1;
   Defines d = defines(p, p.dtype);
   d.set(define::ROWS, p.m == 1 ? 1 : kSkinny);
-  Launch launch =
-      rows ? call.launch(kernel_sources::matmul_cpu_skinny_rows, "matmul_skinny_rows", d)
-           : call.launch(kernel_sources::matmul_cpu_skinny_dots, "matmul_skinny_dots", d);
-  bind_matrix(launch, p, p.c, p.m, p.n);
-  bind_matrix(launch, p, p.a, p.m, p.k);
-  bind_matrix(launch, p, p.b, p.k, p.n);
-  bind_self(launch, p);
-  const MatmulParams params = matmul_params(p);
-  launch.bytes(&params, sizeof params).value<int32_t>(p.self.has_value());
   const auto batch = static_cast<size_t>(p.batch);
-  if (rows) return launch.run({count(p.n, 256), 1, batch}, {1, 1, 1});
+  if (p.b.col == 1)
+    return call
+        .launch(kernels::matmul::cpu_skinny_rows::matmul_skinny_rows, d,
+                {.c = memory_of_c(p),
+                 .a = memory_of_a(p),
+                 .b = memory_of_b(p),
+                 .s = memory_of_self(p),
+                 .p = matmul_params(p),
+                 .add_s = p.self.has_value()})
+        .run({count(p.n, 256), 1, batch}, {1, 1, 1});
   const int64_t columns = std::max<int64_t>(8, divide_up(divide_up(p.n * p.batch, 64), 8) * 8);
-  launch.value(columns).run({count(p.n, columns), 1, batch}, {1, 1, 1});
+  call.launch(kernels::matmul::cpu_skinny_dots::matmul_skinny_dots, d,
+              {.c = memory_of_c(p),
+               .a = memory_of_a(p),
+               .b = memory_of_b(p),
+               .s = memory_of_self(p),
+               .p = matmul_params(p),
+               .add_s = p.self.has_value(),
+               .columns = columns})
+      .run({count(p.n, columns), 1, batch}, {1, 1, 1});
 }
 
 }  // namespace

@@ -7,26 +7,25 @@
 namespace ocltensor::opencl {
 namespace {
 
-void enqueue(const OpCall& call, const MatmulProblem& p, const Source& source,
+void enqueue(const OpCall& call, const MatmulProblem& p, const auto& kernel,
              const std::array<size_t, 3>& global, const std::array<size_t, 3>& local) {
-  Launch launch = call.launch(source, "matmul", matmul_defines(p));
-  bind_matrix(launch, p, p.c, p.m, p.n);
-  bind_matrix(launch, p, p.a, p.m, p.k);
-  bind_matrix(launch, p, p.b, p.k, p.n);
-  p.self ? bind_matrix(launch, p, *p.self, p.m, p.n) : (void)launch.memory(0, 0, 0);
-  const MatmulParams params = matmul_params(p);
-  launch.bytes(&params, sizeof params);
-  launch.run(global, local);
+  call.launch(kernel, matmul_defines(p),
+              {.c = memory_of_c(p),
+               .a = memory_of_a(p),
+               .b = memory_of_b(p),
+               .s = memory_of_self(p),
+               .p = matmul_params(p)})
+      .run(global, local);
 }
 
 size_t count(int64_t n, int64_t tile) { return static_cast<size_t>(divide_up(n, tile)); }
 
 void run_cpu(const OpCall& call, const MatmulProblem& p) {
-  enqueue(call, p, kernel_sources::matmul_general_cpu,
+  enqueue(call, p, kernels::matmul::general_cpu::matmul,
           {count(p.n, 16), count(p.m, 8), static_cast<size_t>(p.batch)}, {1, 1, 1});
 }
 void run_gpu(const OpCall& call, const MatmulProblem& p) {
-  enqueue(call, p, kernel_sources::matmul_general_gpu,
+  enqueue(call, p, kernels::matmul::general_gpu::matmul,
           {count(p.n, 256) * 64, count(p.m, 4), static_cast<size_t>(p.batch)}, {64, 1, 1});
 }
 

@@ -2,6 +2,8 @@
 // and an earlier kernel chooses between them without the host.
 #pragma once
 
+#include <optional>
+
 #include "matmul.h"
 
 namespace ocltensor::opencl {
@@ -12,6 +14,12 @@ struct Guard {
   tb_address word = 0;  // of a uint; 0: no guard
   uint32_t value = 0;
   int64_t bytes() const { return word == 0 ? 0 : static_cast<int64_t>(sizeof value); }
+  MemoryRange memory() const { return {word, 0, sizeof value}; }
+  // An argument that a kernel only has if there is a guard.
+  template <typename T>
+  std::optional<T> given(T argument) const {
+    return word == 0 ? std::nullopt : std::optional<T>(argument);
+  }
 };
 // guard.cpp: a value that no other call in this process has.
 uint32_t next_guard_value();

@@ -50,11 +50,14 @@ extern const MatmulAlgorithm kMatmulGeneralCpu, kMatmulGeneralGpu;  // general.c
 int64_t most_skinny_rows(DType type);
 bool skinny_beats_matrix_units(const MatmulProblem& p);
 
-// For the algorithms: the kernels' parameters, defines and operands of a problem.
+// For the algorithms: the kernels' parameters, defines and operands of a problem. A problem without
+// a `self` has no memory of it.
 MatmulParams matmul_params(const MatmulProblem& problem);
 Defines matmul_defines(const MatmulProblem& problem);
-void bind_matrix(Launch& launch, const MatmulProblem& problem, const Matrix& matrix, int64_t rows,
-                 int64_t columns);
+MemoryRange memory_of_a(const MatmulProblem& problem);
+MemoryRange memory_of_b(const MatmulProblem& problem);
+MemoryRange memory_of_c(const MatmulProblem& problem);
+MemoryRange memory_of_self(const MatmulProblem& problem);
 
 std::span<const OpEntry> matmul_operators();
 

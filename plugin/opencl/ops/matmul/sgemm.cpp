@@ -57,16 +57,6 @@ const char* refuse_tiles(const OpCall& call, const MatmulProblem& p) {
   return nullptr;
 }
 
-void bind_all(Launch& launch, const MatmulProblem& p, const Guard& guard = {}) {
-  bind_matrix(launch, p, p.c, p.m, p.n);
-  bind_matrix(launch, p, p.a, p.m, p.k);
-  bind_matrix(launch, p, p.b, p.k, p.n);
-  p.self ? bind_matrix(launch, p, *p.self, p.m, p.n) : (void)launch.memory(0, 0, 0);
-  if (guard.word != 0) launch.memory(guard.word, 0, sizeof guard.value).value(guard.value);
-  const MatmulParams params = matmul_params(p);
-  launch.bytes(&params, sizeof params);
-}
-
 void run_tiles(const OpCall& call, const MatmulProblem& p, const Tile& t, const Guard& guard = {}) {
   Defines d;
   d.type(define::TYPE, p.dtype)
@@ -76,10 +66,16 @@ void run_tiles(const OpCall& call, const MatmulProblem& p, const Tile& t, const 
   d.set(define::A_ALONG_K, along_k(p.a.col, p.a.row))
       .set(define::B_ALONG_K, along_k(p.b.row, p.b.col));
   d.set(define::GUARDED, guard.word != 0);
-  Launch launch = call.launch(kernel_sources::matmul_sgemm, "sgemm", d);
-  bind_all(launch, p, guard);
   const auto groups = static_cast<size_t>(divide_up(p.m, t.m) * divide_up(p.n, t.n));
-  launch.run({groups * t.items(), static_cast<size_t>(p.batch), 1}, {t.items(), 1, 1});
+  call.launch(kernels::matmul::sgemm::sgemm, d,
+              {.c = memory_of_c(p),
+               .a = memory_of_a(p),
+               .b = memory_of_b(p),
+               .s = memory_of_self(p),
+               .word = guard.given(guard.memory()),
+               .wanted = guard.given<Number<uint32_t>>(guard.value),
+               .p = matmul_params(p)})
+      .run({groups * t.items(), static_cast<size_t>(p.batch), 1}, {t.items(), 1, 1});
 }
 void run_large(const OpCall& call, const MatmulProblem& p) { run_tiles(call, p, kLarge); }
 void run_small(const OpCall& call, const MatmulProblem& p) { run_tiles(call, p, kSmall); }

@@ -69,8 +69,8 @@ void cut(const OpCall& call, const MatmulProblem& p, SkinnyPlan& plan, int64_t s
   plan.pieces = p.k == 0 ? 1 : divide_up(p.k, plan.length);
 }
 
-void enqueue(const OpCall& call, const MatmulProblem& p, const SkinnyPlan& plan,
-             const Source& source, const char* function, Defines d) {
+void enqueue(const OpCall& call, const MatmulProblem& p, const SkinnyPlan& plan, const auto& kernel,
+             Defines d) {
   const bool partial = plan.pieces > 1;
   d.type(define::TYPE, p.dtype).set(define::FLOATING, is_floating(p.dtype));
   d.set(define::WIDE, p.dtype == DType::Int64).set(define::HAS_S, p.self.has_value() && !partial);
@@ -78,17 +78,17 @@ void enqueue(const OpCall& call, const MatmulProblem& p, const SkinnyPlan& plan,
   std::optional<Scratch> sums;
   const int64_t bytes = plan.pieces * p.batch * p.m * p.n * sum_bytes(p.dtype);
   if (partial) sums.emplace(call.scratch(static_cast<uint64_t>(bytes)));
-  Launch launch = call.launch(source, function, d);
-  partial ? (void)launch.memory(sums->address(), 0, bytes) : bind_matrix(launch, p, p.c, p.m, p.n);
-  bind_matrix(launch, p, p.a, p.m, p.k);
-  bind_matrix(launch, p, p.b, p.k, p.n);
-  p.self && !partial ? bind_matrix(launch, p, *p.self, p.m, p.n) : (void)launch.memory(0, 0, 0);
-  launch.value(static_cast<uint32_t>(plan.pieces)).value(static_cast<uint32_t>(p.batch));
-  launch.value(plan.length);
-  const MatmulParams params = matmul_params(p);
-  launch.bytes(&params, sizeof params);
   const int64_t groups = plan.groups(p) * plan.pieces;
-  launch.run({static_cast<size_t>(groups * kItems), 1, 1}, {static_cast<size_t>(kItems), 1, 1});
+  call.launch(kernel, d,
+              {.c = partial ? MemoryRange(*sums) : memory_of_c(p),
+               .a = memory_of_a(p),
+               .b = memory_of_b(p),
+               .s = partial ? nullptr : memory_of_self(p),
+               .pieces = static_cast<uint32_t>(plan.pieces),
+               .batch = static_cast<uint32_t>(p.batch),
+               .length = plan.length,
+               .p = matmul_params(p)})
+      .run({static_cast<size_t>(groups * kItems), 1, 1}, {static_cast<size_t>(kItems), 1, 1});
   if (partial) sum_pieces(call, p, plan.pieces, sums->address());
 }
 
@@ -118,7 +118,7 @@ void run_dots(const OpCall& call, const MatmulProblem& problem) {
   cut(call, p, plan, step, 2 * step);
   Defines d;
   d.set(define::COLS, columns).set(define::LANES, lanes);
-  enqueue(call, p, plan, kernel_sources::matmul_skinny_dots, "matmul_dots", d);
+  enqueue(call, p, plan, kernels::matmul::skinny_dots::matmul_dots, d);
 }
 
 // ---- B along its columns
@@ -133,7 +133,7 @@ void run_columns(const OpCall& call, const MatmulProblem& problem) {
   cut(call, p, plan, kItems / across * 4, kChunk / 2);
   Defines d;
   d.set(define::ACROSS, across);
-  enqueue(call, p, plan, kernel_sources::matmul_skinny_columns, "matmul_columns", d);
+  enqueue(call, p, plan, kernels::matmul::skinny_columns::matmul_columns, d);
 }
 
 // ---- The algorithms

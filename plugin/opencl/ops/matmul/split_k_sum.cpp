@@ -13,17 +13,17 @@ void sum_pieces(const OpCall& call, const MatmulProblem& p, int64_t pieces, tb_a
   const int64_t group = shared ? kMany : kGroup;
   Defines d = matmul_defines(p);
   d.set(define::GUARDED, guard.word != 0).set(define::LANES, shared ? kMany : 1);
-  Launch launch = call.launch(kernel_sources::matmul_split_k_sum, "matmul_sum_pieces", d);
-  bind_matrix(launch, p, p.c, p.m, p.n);
-  launch.memory(sums, 0, pieces * p.batch * p.m * p.n * sum_bytes(p.dtype));
-  p.self ? bind_matrix(launch, p, *p.self, p.m, p.n) : (void)launch.memory(0, 0, 0);
-  launch.memory(guard.word, 0, guard.word == 0 ? 0 : 4).value(guard.value);
-  launch.value(static_cast<int32_t>(pieces));
-  const MatmulParams params = matmul_params(p);
-  launch.bytes(&params, sizeof params);
   const int64_t items = shared ? p.n * kMany : divide_up(p.n, kGroup) * kGroup;
-  launch.run({static_cast<size_t>(items), static_cast<size_t>(p.m), static_cast<size_t>(p.batch)},
-             {static_cast<size_t>(group), 1, 1});
+  call.launch(kernels::matmul::split_k_sum::matmul_sum_pieces, d,
+              {.c = memory_of_c(p),
+               .sums = MemoryRange(sums, 0, pieces * p.batch * p.m * p.n * sum_bytes(p.dtype)),
+               .s = memory_of_self(p),
+               .word = guard.memory(),
+               .stop = guard.value,
+               .pieces = static_cast<int32_t>(pieces),
+               .p = matmul_params(p)})
+      .run({static_cast<size_t>(items), static_cast<size_t>(p.m), static_cast<size_t>(p.batch)},
+           {static_cast<size_t>(group), 1, 1});
 }
 
 }  // namespace ocltensor::opencl
