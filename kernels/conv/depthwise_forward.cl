@@ -3,8 +3,8 @@
 #include "depthwise.h"
 
 // small = big convolved with weight (+ bias).
-__kernel void depthwise_forward(__global void *small_base, ulong small_offset, __global const void *big_base,
-                                ulong big_offset, __global const void *weight_base, ulong weight_offset,
+__kernel void depthwise_forward(__global const void *big_base, ulong big_offset, __global void *small_base,
+                                ulong small_offset, __global const void *weight_base, ulong weight_offset,
                                 __global const void *bias_base, ulong bias_offset, const ConvParams p) {
   const Strip at = strip_of(get_global_id(0), p.out[2], p.out[1], p.groups * p.small_channels);
   if (at.n >= p.batch) return;

@@ -1,7 +1,7 @@
 // Convolution of any type, geometry and strides, directly from its definition. A work-item computes TC
 // channels of TP neighbouring positions (forward, data), or TC x TC channel pairs of one tap (weight).
 // Defines: TYPE, FLOATING (accumulator.h), HAS_BIAS, TP; GUARDED (1: only if a word in memory has the value
-// `wanted`).
+// `wanted`). All take the same parameters; a weight's gradient has no bias.
 #include "accumulator.h"
 #include "conv_params.h"
 
@@ -66,8 +66,8 @@ INLINE void add_tap(acc_t sum[TC][TP], __global const T *source, const long offs
 }
 
 // small = big convolved with weight (+ bias). Grid: position tiles, groups * channel tiles, n.
-__kernel void forward(__global void *small_base, ulong small_offset, __global const void *big_base,
-                      ulong big_offset, __global const void *weight_base, ulong weight_offset,
+__kernel void forward(__global const void *big_base, ulong big_offset, __global void *small_base,
+                      ulong small_offset, __global const void *weight_base, ulong weight_offset,
                       __global const void *bias_base, ulong bias_offset, GUARD_PARAMETERS const ConvParams p,
                       const long tiles) {
   EACH_TILE(tile, row, n)
@@ -172,8 +172,9 @@ INLINE long2 inside(const ConvParams p, int d, long k) {
 }
 
 // weight gradient. Grid: taps * big channel tiles, groups * small channel tiles.
-__kernel void weight(__global void *weight_base, ulong weight_offset, __global const void *big_base,
-                     ulong big_offset, __global const void *small_base, ulong small_offset,
+__kernel void weight(__global const void *big_base, ulong big_offset, __global const void *small_base,
+                     ulong small_offset, __global void *weight_base, ulong weight_offset,
+                     __global const void *bias_base, ulong bias_offset,
                      GUARD_PARAMETERS const ConvParams p, const long tiles) {
   EACH_TILE(tile, row, unused)
   const long big_tiles = (p.big_channels + TC - 1) / TC, small_tiles = (p.small_channels + TC - 1) / TC;

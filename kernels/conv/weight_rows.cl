@@ -9,15 +9,15 @@
 
 // Grid: blocks, image and chunks of positions, groups. y: the gradient; positions are its rows one after the
 // other.
-ONE_ITEM __kernel void pack_gradient(__global void *to_base, ulong to_offset, __global const void *y_base,
-                                     ulong y_offset, const ConvRowsParams p) {
+ONE_ITEM __kernel void pack_gradient(__global void *packed_base, ulong packed_offset,
+                                     __global const void *y_base, ulong y_offset, const ConvRowsParams p) {
   const long positions = p.height * p.width, chunks = (positions + CHUNK - 1) / CHUNK;
   const long block = get_global_id(0), n = get_global_id(1) / chunks, g = get_global_id(2);
   const long i0 = (get_global_id(1) - n * chunks) * CHUNK, i1 = min(positions, i0 + CHUNK);
   const long last = p.outputs - 1 - block * 32;  // channels past it repeat it
   __global const STYPE(TYPE) *y =
       AT_CONST(TYPE, y_base, y_offset) + n * p.y_image + g * p.y_group + block * 32 * p.y_channel;
-  __global float16 *to = (__global float16 *)(AT(f32, to_base, to_offset)) +
+  __global float16 *to = (__global float16 *)(AT(f32, packed_base, packed_offset)) +
                          ((g * p.blocks + block) * p.images + n) * positions * 2;
   long i = i0;
   if (p.y_col == 1 && p.y_row == p.width)
@@ -37,15 +37,15 @@ ONE_ITEM __kernel void pack_gradient(__global void *to_base, ulong to_offset, __
 }
 
 // Grid: chunks of rows, blocks, groups. Sums as [group][block][row][32].
-ONE_ITEM __kernel void conv_weight(__global void *to_base, ulong to_offset, __global const void *x_base,
-                                   ulong x_offset, __global const void *g_base, ulong g_offset,
+ONE_ITEM __kernel void conv_weight(__global void *sums_base, ulong sums_offset, __global const void *x_base,
+                                   ulong x_offset, __global const void *packed_base, ulong packed_offset,
                                    const ConvRowsParams p) {
   const long taps = p.taps_y * p.taps_x, rows = p.inputs * taps, positions = p.height * p.width;
   const long block = get_global_id(1), g = get_global_id(2);
   const long k0 = get_global_id(0) * p.per_item, k1 = min(rows, k0 + p.per_item);
   __global const float *x = AT_CONST(f32, x_base, x_offset) + p.x_start + g * p.x_group;
   __global float16 *to =
-      (__global float16 *)(AT(f32, to_base, to_offset)) + (g * p.blocks + block) * rows * 2;
+      (__global float16 *)(AT(f32, sums_base, sums_offset)) + (g * p.blocks + block) * rows * 2;
   const long stride = p.stride_x;
   for (long n = 0; n < p.images; ++n)
     for (long k = k0; k < k1; k += ROWS) {
@@ -59,7 +59,7 @@ ONE_ITEM __kernel void conv_weight(__global void *to_base, ulong to_offset, __gl
         sum[i][0] = n > 0 ? to[2 * at] : (float16)(0);
         sum[i][1] = n > 0 ? to[2 * at + 1] : (float16)(0);
       }
-      __global const float16 *d = (__global const float16 *)(AT_CONST(f32, g_base, g_offset)) +
+      __global const float16 *d = (__global const float16 *)(AT_CONST(f32, packed_base, packed_offset)) +
                                   ((g * p.blocks + block) * p.images + n) * positions * 2;
       for (long y = 0; y < p.height; ++y) {
         for (long i = 0; i < p.width; ++i) {
@@ -83,14 +83,14 @@ ONE_ITEM __kernel void conv_weight(__global void *to_base, ulong to_offset, __gl
 }
 
 // Grid: blocks, chunks of rows, groups. To the weights' own layout.
-ONE_ITEM __kernel void unpack_weight(__global void *w_base, ulong w_offset, __global const void *from_base,
-                                     ulong from_offset, const ConvRowsParams p) {
+ONE_ITEM __kernel void unpack_weight(__global void *w_base, ulong w_offset, __global const void *sums_base,
+                                     ulong sums_offset, const ConvRowsParams p) {
   const long taps = p.taps_y * p.taps_x, rows = p.inputs * taps, block = get_global_id(0),
              g = get_global_id(2);
   const long k0 = get_global_id(1) * 256, k1 = min(rows, k0 + 256),
              outputs = min(32L, p.outputs - block * 32);
   __global const float16 *from =
-      (__global const float16 *)(AT_CONST(f32, from_base, from_offset)) + (g * p.blocks + block) * rows * 2;
+      (__global const float16 *)(AT_CONST(f32, sums_base, sums_offset)) + (g * p.blocks + block) * rows * 2;
   __global STYPE(TYPE) *w = AT(TYPE, w_base, w_offset) + g * p.w_group + block * 32 * p.w_output;
   long k = k0;
   if (p.w_x == 1 && p.w_y == p.taps_x && p.w_input == taps)

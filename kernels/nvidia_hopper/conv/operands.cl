@@ -76,9 +76,8 @@ INLINE number number_at(__global const number *map, Pixel at, int c, const ConvS
 #define COLUMN(c) ((c) + (((c) >> 5) << 2))  // banks of local memory do not meet
 __attribute__((reqd_work_group_size(256, 1, 1)))
 __kernel void stage_map(__global void *bf16_parts_base, ulong bf16_parts_offset,
-    __global const void *map_base,
-                        ulong map_offset, __global void *word_base, ulong word_offset, uint stop,
-                        const ConvStageParams p) {
+                        __global const void *map_base, ulong map_offset, __global void *word_base,
+                        ulong word_offset, uint stop, const ConvStageParams p) {
   __global const number *map = (__global const number *)((__global const char *)map_base + map_offset);
   __global void *bf16_parts = (__global char *)bf16_parts_base + bf16_parts_offset;
   const int item = get_local_id(0), p0 = get_group_id(0) * TILE, c0 = get_group_id(1) * WIDE;
@@ -143,9 +142,8 @@ __kernel void stage_map(__global void *bf16_parts_base, ulong bf16_parts_offset,
 #define LINES 32
 __attribute__((reqd_work_group_size(256, 1, 1)))
 __kernel void stage_weight(__global void *bf16_parts_base, ulong bf16_parts_offset,
-    __global const void *weight_base,
-                           ulong weight_offset, __global void *word_base, ulong word_offset, uint stop,
-                           const ConvStageWeightParams p) {
+                           __global const void *weight_base, ulong weight_offset, __global void *word_base,
+                           ulong word_offset, uint stop, const ConvStageWeightParams p) {
   __global const number *weight =
       (__global const number *)((__global const char *)weight_base + weight_offset);
   __global void *bf16_parts = (__global char *)bf16_parts_base + bf16_parts_offset;

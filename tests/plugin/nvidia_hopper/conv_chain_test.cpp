@@ -65,9 +65,10 @@ void run_emulated(const OpCall& call, const ConvProblem& original, Kind kind, in
     const bool partial = kind == Kind::Half && !weight && c.tiles.pieces > 1;
     const DType type = result.in_pieces() ? DType::Float32 : p.dtype;
     const int64_t offset =
-        result.in_pieces() ? 0 : static_cast<int64_t>(result.address() - out) / size_of(type);
-    const tb_address begin = result.in_pieces() ? result.address() : out;
-    const int64_t count = result.in_pieces() ? result.bytes() / 4 : out_count;
+        result.in_pieces() ? 0
+                           : static_cast<int64_t>(result.memory().address - out) / size_of(type);
+    const tb_address begin = result.in_pieces() ? result.memory().address : out;
+    const int64_t count = result.in_pieces() ? result.memory().high / 4 : out_count;
     std::vector<float> left = numbers_at(call, begin, count * size_of(type), type);
     ConvHopperEngine engine(params, {kind, c.tiles.columns, weight, partial}, {&map, item, &misses},
                             {&lines, item, &misses}, bias);

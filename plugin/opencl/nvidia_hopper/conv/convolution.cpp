@@ -50,15 +50,16 @@ void enqueue(const OpCall& call, const ConvHopperProblem& p, Kind kind, const Co
   const ConvHopperResult result(call, p, kind, c);
   ConvHopperParams params = conv_hopper_params(p, kind, c, operands.map(), operands.lines());
   result.describe(params);
-  Launch launch =
-      call.launch(kernel_sources::nvidia_hopper_conv_convolution, "conv_hopper", v.defines());
-  launch.memory(result.address(), 0, result.bytes());
-  launch.memory(operands.map().address, 0, 1).memory(operands.lines().address, 0, 1);
-  bind_bias(launch, p);
-  launch.memory(guard.word, 0, guard.bytes()).value(guard.value);
-  launch.memory(maps.address(), 0, groups * kMapBytes);
-  launch.bytes(&params, sizeof params);
-  launch.run({static_cast<size_t>(groups) * kItems, 1, 1}, {kItems, 1, 1});
+  call.launch(kernels::nvidia_hopper::conv::convolution::conv_hopper, v.defines(),
+              {.out = result.memory(),
+               .map = MemoryRange(operands.map().address, 0, 1),
+               .lines = MemoryRange(operands.lines().address, 0, 1),
+               .bias = memory_of_bias(p),
+               .word = guard.memory(),
+               .stop = guard.value,
+               .maps = maps,
+               .p = params})
+      .run({static_cast<size_t>(groups) * kItems, 1, 1}, {kItems, 1, 1});
   result.finish(call, guard);
 }
 

@@ -56,13 +56,12 @@ class ConvHopperResult {
                    const ConvHopperProduct& product);
   bool in_pieces() const { return !memory_.empty(); }
   // What the product writes to: the sums, or its first result in the output.
-  tb_address address() const { return in_pieces() ? memory_[0].address() : begin(); }
-  int64_t bytes() const;
+  MemoryRange memory() const { return in_pieces() ? memory_[0] : first(); }
   void describe(ConvHopperParams& params) const;
   void finish(const OpCall& call, const Guard& guard) const;
 
  private:
-  tb_address begin() const;  // of the product's first result in the output
+  MemoryRange first() const;  // the product's first result in the output
   const ConvHopperProblem& problem_;
   const ConvHopperProduct& product_;
   bool channels_last_;           // the sums

@@ -63,10 +63,6 @@ bool is_one_line(const ConvHopperMap& m) {
   return m.y_step == m.x * m.x_step && m.image_step == m.y * m.y_step;
 }
 
-void bind_guard(Launch& launch, const Guard& guard) {
-  launch.memory(guard.word, 0, guard.bytes()).value(guard.value);
-}
-
 ConvHopperMap stage(const OpCall& call, const ConvHopperProblem& p, Kind kind, const MapView& v,
                     const Guard& guard, std::vector<Scratch>& memory) {
   const int64_t line = padded(v.channels), item = item_of(kind);
@@ -94,14 +90,15 @@ ConvHopperMap stage(const OpCall& call, const ConvHopperProblem& p, Kind kind, c
   const int64_t wide = line <= kTileChannels / 2 ? kTileChannels / 2 : kTileChannels;
   d.set(define::NEAR, v.fold == nullptr && v.strides[1] == 1).set(define::FOLD, v.fold != nullptr);
   d.set(define::WIDE, wide);
-  Launch launch = call.launch(kernel_sources::nvidia_hopper_conv_operands, "stage_map", d);
-  launch.memory(bf16_parts.address(), 0, static_cast<int64_t>(bf16_parts.bytes()));
-  launch.memory(v.address, 0, 1);
-  bind_guard(launch, guard);
-  launch.bytes(&params, sizeof params);
-  launch.run({static_cast<size_t>(divide_up(v.pixels(), kTilePixels)) * kItems,
-              static_cast<size_t>(divide_up(line, wide)), 1},
-             {kItems, 1, 1});
+  call.launch(kernels::nvidia_hopper::conv::operands::stage_map, d,
+              {.bf16_parts = bf16_parts,
+               .map = MemoryRange(v.address, 0, 1),
+               .word = guard.memory(),
+               .stop = guard.value,
+               .p = params})
+      .run({static_cast<size_t>(divide_up(v.pixels(), kTilePixels)) * kItems,
+            static_cast<size_t>(divide_up(line, wide)), 1},
+           {kItems, 1, 1});
   const int64_t step = line * item;
   return {bf16_parts.address(), v.channels, v.x, v.y, v.images, step, step * v.x, step * v.x * v.y};
 }
@@ -195,14 +192,15 @@ ConvHopperLines staged_weight(const OpCall& call, const ConvHopperProblem& p, Ki
       .set(define::NEAR, false)
       .set(define::FOLD, false)
       .set(define::WIDE, kTileChannels);
-  Launch launch = call.launch(kernel_sources::nvidia_hopper_conv_operands, "stage_weight", d);
-  launch.memory(bf16_parts.address(), 0, static_cast<int64_t>(bf16_parts.bytes()));
-  launch.memory(v.address, 0, 1);
-  bind_guard(launch, guard);
-  launch.bytes(&params, sizeof params);
-  launch.run({static_cast<size_t>(divide_up(lines, kTileLines)) * kItems,
-              static_cast<size_t>(divide_up(line, kTileChannels)), 1},
-             {kItems, 1, 1});
+  call.launch(kernels::nvidia_hopper::conv::operands::stage_weight, d,
+              {.bf16_parts = bf16_parts,
+               .weight = MemoryRange(v.address, 0, 1),
+               .word = guard.memory(),
+               .stop = guard.value,
+               .p = params})
+      .run({static_cast<size_t>(divide_up(lines, kTileLines)) * kItems,
+            static_cast<size_t>(divide_up(line, kTileChannels)), 1},
+           {kItems, 1, 1});
   const int64_t step = line * item;
   return {bf16_parts.address(), v.inner, v.rows, v.taps(), step * v.taps(), step, step * lines};
 }

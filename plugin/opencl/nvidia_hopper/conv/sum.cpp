@@ -30,18 +30,14 @@ ConvHopperResult::ConvHopperResult(const OpCall& call, const ConvHopperProblem& 
     memory_.push_back(call.scratch(static_cast<uint64_t>(pieces * product.m * product.n * 4)));
 }
 
-tb_address ConvHopperResult::begin() const {
+MemoryRange ConvHopperResult::first() const {
   const tk_i64* strides = out_strides(problem_);
   const int64_t elements = product_.y.begin * strides[3] + product_.x.begin * strides[4];
   const tb_address out = is_weight(problem_)                         ? problem_.weight
                          : problem_.direction == ConvDirection::Data ? problem_.big
                                                                      : problem_.small;
-  return out +
-         static_cast<uint64_t>((is_weight(problem_) ? 0 : elements) * size_of(problem_.dtype));
-}
-
-int64_t ConvHopperResult::bytes() const {
-  return in_pieces() ? static_cast<int64_t>(memory_[0].bytes()) : size_of(problem_.dtype);
+  const int64_t item = size_of(problem_.dtype);
+  return {out + static_cast<uint64_t>((is_weight(problem_) ? 0 : elements) * item), 0, item};
 }
 
 void ConvHopperResult::describe(ConvHopperParams& params) const {
@@ -88,20 +84,21 @@ void ConvHopperResult::finish(const OpCall& call, const Guard& guard) const {
   params.has_bias = !weight && problem_.bias.has_value();
   Defines d;
   d.type(define::TYPE, problem_.dtype).set(define::GUARDED, guard.word != 0);
-  Launch launch =
-      call.launch(kernel_sources::nvidia_hopper_conv_sum, weight ? "sum_weight" : "sum_map", d);
-  launch.memory(begin(), 0, size_of(problem_.dtype));
-  launch.memory(memory_[0].address(), 0, static_cast<int64_t>(memory_[0].bytes()));
-  bind_bias(launch, problem_);
-  launch.memory(guard.word, 0, guard.bytes()).value(guard.value);
-  launch.bytes(&params, sizeof params);
   const int64_t near_count = weight           ? int64_t{params.positions} * params.channels
                              : channels_last_ ? params.channels
                                               : params.positions;
   const int64_t other = weight ? product_.m : channels_last_ ? params.positions : params.channels;
-  launch.run({static_cast<size_t>(divide_up(near_count, kGroup) * kGroup),
-              static_cast<size_t>(other), static_cast<size_t>(weight ? 1 : g.batch)},
-             {kGroup, 1, 1});
+  namespace kernel = kernels::nvidia_hopper::conv::sum;
+  call.launch(weight ? kernel::sum_weight : kernel::sum_map, d,
+              {.out = first(),
+               .pieces = memory_[0],
+               .bias = memory_of_bias(problem_),
+               .word = guard.memory(),
+               .stop = guard.value,
+               .p = params})
+      .run({static_cast<size_t>(divide_up(near_count, kGroup) * kGroup), static_cast<size_t>(other),
+            static_cast<size_t>(weight ? 1 : g.batch)},
+           {kGroup, 1, 1});
 }
 
 }  // namespace ocltensor::opencl::nvidia_hopper

@@ -30,10 +30,10 @@ Part weight_part(const ConvProblem& p) {
           g.weight_strides};
 }
 
-void bind_part(Launch& launch, const ConvProblem& p, const Part& part) {
+MemoryRange memory_of(const ConvProblem& p, const Part& part) {
+  if (numel(part.sizes) == 0) return nullptr;
   const Extent e = part.reach();
-  if (numel(part.sizes) == 0) return (void)launch.memory(0, 0, 0);
-  launch.memory(p.*part.address, e.low * size_of(p.dtype), e.high * size_of(p.dtype));
+  return {p.*part.address, e.low * size_of(p.dtype), e.high * size_of(p.dtype)};
 }
 
 struct ConvTraits {
@@ -101,16 +101,16 @@ void run_convolution(const OpCall& call, const ConvProblem& p) {
 
 const AlgorithmFamily& conv_algorithms() { return algorithms().family(); }
 
-void bind_big(Launch& launch, const ConvProblem& p) { bind_part(launch, p, big_part(p)); }
-void bind_small(Launch& launch, const ConvProblem& p) { bind_part(launch, p, small_part(p)); }
-void bind_weight(Launch& launch, const ConvProblem& p) { bind_part(launch, p, weight_part(p)); }
-void bind_bias(Launch& launch, const ConvProblem& p) {
-  if (!p.bias) return (void)launch.memory(0, 0, 0);
+MemoryRange memory_of_big(const ConvProblem& p) { return memory_of(p, big_part(p)); }
+MemoryRange memory_of_small(const ConvProblem& p) { return memory_of(p, small_part(p)); }
+MemoryRange memory_of_weight(const ConvProblem& p) { return memory_of(p, weight_part(p)); }
+MemoryRange memory_of_bias(const ConvProblem& p) {
+  if (!p.bias) return nullptr;
   const ConvParams& g = p.params;
   const int64_t channels =
       g.groups * (p.direction == ConvDirection::Forward ? g.small_channels : g.big_channels);
   const Extent e = extent(Dims{channels}, Dims{g.bias_stride});
-  launch.memory(*p.bias, e.low * size_of(p.dtype), e.high * size_of(p.dtype));
+  return {*p.bias, e.low * size_of(p.dtype), e.high * size_of(p.dtype)};
 }
 
 }  // namespace ocltensor::opencl

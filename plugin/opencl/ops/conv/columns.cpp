@@ -2,6 +2,7 @@
 // what GPUs run, and CPU drivers for what their own kernels refuse. Half precision is summed in
 // float32 and rounded once.
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "call/divide_up.h"
@@ -113,25 +114,34 @@ void move_columns(const OpCall& call, const ConvProblem& p, const Scratch& colum
   Defines d;
   d.type(define::TYPE, p.dtype).set(define::FLOATING, 1).type(define::COLUMNS, s.type);
   d.set(define::HAS_BIAS, back && p.bias.has_value());
-  Launch launch =
-      call.launch(kernel_sources::conv_columns, back ? "from_columns" : "to_columns", d);
-  if (back) bind_big(launch, p);
-  launch.memory(columns.address(), 0, static_cast<int64_t>(columns.bytes()));
-  back ? bind_bias(launch, p) : bind_big(launch, p);
-  launch.value(first);
-  // A gradient's columns run through all images, which are one sum.
-  const bool weight = p.direction == ConvDirection::Weight;
-  if (!back)
-    launch.value(weight ? count * s.positions : s.positions)
-        .value(weight ? s.positions : s.bigs * s.taps * s.positions);
-  launch.bytes(&p.params, sizeof p.params);
   const int64_t elements = back ? volume(p.params.in) : s.positions;
   const int64_t lanes = by_style<int64_t>(call, 1, 64);
   const int64_t each = back ? lanes : 4 * lanes;  // what a work-group takes
   const int64_t items = lanes == 1 ? 1 : divide_up(elements, each) * lanes;
-  launch.run({static_cast<size_t>(items), static_cast<size_t>(back ? s.bigs : s.bigs * s.taps),
-              static_cast<size_t>(count)},
-             {static_cast<size_t>(lanes), 1, 1});
+  const std::array<size_t, 3> grid{static_cast<size_t>(items),
+                                   static_cast<size_t>(back ? s.bigs : s.bigs * s.taps),
+                                   static_cast<size_t>(count)};
+  const std::array<size_t, 3> group{static_cast<size_t>(lanes), 1, 1};
+  namespace kernel = kernels::conv::columns;
+  if (back)
+    return call
+        .launch(kernel::from_columns, d,
+                {.big = memory_of_big(p),
+                 .columns = columns,
+                 .bias = memory_of_bias(p),
+                 .first_image = first,
+                 .p = p.params})
+        .run(grid, group);
+  // A gradient's columns run through all images, which are one sum.
+  const bool weight = p.direction == ConvDirection::Weight;
+  call.launch(kernel::to_columns, d,
+              {.columns = columns,
+               .big = memory_of_big(p),
+               .first_image = first,
+               .row_stride = weight ? count * s.positions : s.positions,
+               .image_stride = weight ? s.positions : s.bigs * s.taps * s.positions,
+               .p = p.params})
+      .run(grid, group);
 }
 
 // One group's operands as matrices, for images from `first` on; columns begin at image 0.

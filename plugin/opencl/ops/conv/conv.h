@@ -47,11 +47,11 @@ extern const ConvAlgorithm kConvWeightTiles;  // weight_rows.cpp: CPU drivers
 extern const ConvAlgorithm kConvColumns;      // columns.cpp: products of matrices over columns
 extern const ConvAlgorithm kConvGeneral;      // general.cpp: anything
 
-// For the algorithms: operands as (address, byte range) arguments of a launch.
-void bind_big(Launch& launch, const ConvProblem& problem);
-void bind_small(Launch& launch, const ConvProblem& problem);
-void bind_weight(Launch& launch, const ConvProblem& problem);
-void bind_bias(Launch& launch, const ConvProblem& problem);
+// For the algorithms: the operands' memory, that of `bias` none where there is no bias.
+MemoryRange memory_of_big(const ConvProblem& problem);
+MemoryRange memory_of_small(const ConvProblem& problem);
+MemoryRange memory_of_weight(const ConvProblem& problem);
+MemoryRange memory_of_bias(const ConvProblem& problem);
 
 // general.cpp: in plain arithmetic, if the guard's word has its value.
 void run_guarded_convolution(const OpCall& call, const ConvProblem& p, const Guard& guard);

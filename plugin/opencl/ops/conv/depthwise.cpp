@@ -56,16 +56,16 @@ void run_maps(const OpCall& call, const ConvProblem& p) {
     const int64_t shift = g.padding[1] - window + 1;
     d.set(define::PHASE, (shift % g.stride[1] + g.stride[1]) % g.stride[1]);
   }
-  Launch launch = forward
-                      ? call.launch(kernel_sources::conv_depthwise_forward, "depthwise_forward", d)
-                      : call.launch(kernel_sources::conv_depthwise_data, "depthwise_data", d);
-  forward ? bind_small(launch, p) : bind_big(launch, p);
-  forward ? bind_big(launch, p) : bind_small(launch, p);
-  bind_weight(launch, p);
-  bind_bias(launch, p);
-  launch.bytes(&g, sizeof g);
   const int64_t items = divide_up(columns * divide_up(height, rows), kItems) * kItems;
-  launch.run({static_cast<size_t>(items), 1, 1}, {static_cast<size_t>(kItems), 1, 1});
+  call.launch(forward ? kernels::conv::depthwise_forward::depthwise_forward
+                      : kernels::conv::depthwise_data::depthwise_data,
+              d,
+              {.big = memory_of_big(p),
+               .small = memory_of_small(p),
+               .weight = memory_of_weight(p),
+               .bias = memory_of_bias(p),
+               .p = g})
+      .run({static_cast<size_t>(items), 1, 1}, {static_cast<size_t>(kItems), 1, 1});
 }
 
 // Parts of all positions, of whole rounds of a work-group, until every compute unit has four
@@ -83,14 +83,15 @@ Parts cut(const OpCall& call, int64_t groups, int64_t strips) {
 
 void add_parts(const OpCall& call, const ConvProblem& p, const Defines& d, const Scratch& sums,
                int64_t pairs, int64_t taps, int64_t parts) {
-  Launch launch = call.launch(kernel_sources::conv_depthwise_weight, "depthwise_weight_sum", d);
-  bind_weight(launch, p);
-  launch.memory(sums.address(), 0, static_cast<int64_t>(sums.bytes()));
-  launch.value(static_cast<uint32_t>(pairs)).value(static_cast<uint32_t>(parts));
-  launch.bytes(&p.params, sizeof p.params);
   constexpr int64_t kGroup = 64;
   const int64_t items = divide_up(pairs * taps, kGroup) * kGroup;
-  launch.run({static_cast<size_t>(items), 1, 1}, {static_cast<size_t>(kGroup), 1, 1});
+  call.launch(kernels::conv::depthwise_weight::depthwise_weight_sum, d,
+              {.weight = memory_of_weight(p),
+               .sums = sums,
+               .pairs = static_cast<uint32_t>(pairs),
+               .parts = static_cast<uint32_t>(parts),
+               .p = p.params})
+      .run({static_cast<size_t>(items), 1, 1}, {static_cast<size_t>(kGroup), 1, 1});
 }
 
 void run_weight(const OpCall& call, const ConvProblem& p) {
@@ -106,14 +107,15 @@ void run_weight(const OpCall& call, const ConvProblem& p) {
   std::optional<Scratch> sums;
   const int64_t bytes = parts.count * pairs * taps * (p.dtype == DType::Float64 ? 8 : 4);
   if (parts.count > 1) sums.emplace(call.scratch(static_cast<uint64_t>(bytes)));
-  Launch launch = call.launch(kernel_sources::conv_depthwise_weight, "depthwise_weight", d);
-  sums ? (void)launch.memory(sums->address(), 0, bytes) : bind_weight(launch, p);
-  bind_big(launch, p);
-  bind_small(launch, p);
-  launch.value(static_cast<uint32_t>(parts.strips)).bytes(&g, sizeof g);
-  launch.run({static_cast<size_t>(pairs * kItems), static_cast<size_t>(parts.count),
-              static_cast<size_t>(grid_taps)},
-             {static_cast<size_t>(kItems), 1, 1});
+  call.launch(kernels::conv::depthwise_weight::depthwise_weight, d,
+              {.weight = sums ? MemoryRange(*sums) : memory_of_weight(p),
+               .big = memory_of_big(p),
+               .small = memory_of_small(p),
+               .strips = static_cast<uint32_t>(parts.strips),
+               .p = g})
+      .run({static_cast<size_t>(pairs * kItems), static_cast<size_t>(parts.count),
+            static_cast<size_t>(grid_taps)},
+           {static_cast<size_t>(kItems), 1, 1});
   if (sums) add_parts(call, p, d, *sums, pairs, taps, parts.count);
 }
 

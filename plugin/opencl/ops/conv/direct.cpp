@@ -139,19 +139,19 @@ void run_part(const OpCall& call, const ConvProblem& p, const Part& part, const 
       waits ? static_cast<uint64_t>(runs * q.blocks * g.groups * q.per_item * kTileBytes) : 0);
   Defines d;
   d.type(define::TYPE, p.dtype);
-  Launch launch = call.launch(kernel_sources::conv_direct, "conv_direct", d);
-  forward ? bind_small(launch, p) : bind_big(launch, p);
-  map.bind(launch);
-  bind_weight(launch, p);
-  bind_bias(launch, p);
-  launch.memory(sums.address(), 0, static_cast<int64_t>(sums.bytes()));
-  launch.local(static_cast<size_t>(std::max<int64_t>(1, q.inputs_per_chunk * q.taps_y * q.taps_x) *
-                                   kPackedBytes));
-  launch.bytes(&q, sizeof q);
+  const int64_t packed = std::max<int64_t>(1, q.inputs_per_chunk * q.taps_y * q.taps_x);
   std::array<size_t, 3> grid{static_cast<size_t>(runs), static_cast<size_t>(q.blocks),
                              static_cast<size_t>(g.groups)};
   if (q.channels_inner) std::swap(grid[0], grid[1]);
-  launch.run(grid, {1, 1, 1});
+  call.launch(kernels::conv::direct::conv_direct, d,
+              {.y = forward ? memory_of_small(p) : memory_of_big(p),
+               .x = map,
+               .w = memory_of_weight(p),
+               .bias = memory_of_bias(p),
+               .sums = sums,
+               .packed = LocalBytes(static_cast<size_t>(packed * kPackedBytes)),
+               .p = q})
+      .run(grid, {1, 1, 1});
 }
 
 void run(const OpCall& call, const ConvProblem& p) {

@@ -13,8 +13,27 @@ namespace {
 constexpr int64_t kChannelTile = 4;
 constexpr int64_t kGuardedGroups = 16;  // of a core, that take all tiles in turn
 
-void run_general(const OpCall& call, const ConvProblem& p, const Guard& guard) {
+// `count` tiles of positions (of taps and channels of the big tensor: Weight), for each of `rows`
+// tiles of channels in each of `images`.
+struct Tiles {
+  int64_t count, rows, images;
+};
+Tiles tiles_of(const ConvProblem& p, int64_t positions) {
   const ConvParams& g = p.params;
+  const auto of_map = [&](const tk_i64(&map)[3]) {
+    return map[0] * map[1] * divide_up(map[2], positions);
+  };
+  const auto rows = [&](int64_t channels) { return g.groups * divide_up(channels, kChannelTile); };
+  switch (p.direction) {
+    case ConvDirection::Forward: return {of_map(g.out), rows(g.small_channels), g.batch};
+    case ConvDirection::Data: return {of_map(g.in), rows(g.big_channels), g.batch};
+    default:
+      return {g.window[0] * g.window[1] * g.window[2] * divide_up(g.big_channels, kChannelTile),
+              rows(g.small_channels), 1};
+  }
+}
+
+void run_general(const OpCall& call, const ConvProblem& p, const Guard& guard) {
   const int64_t positions = by_style<int64_t>(call, 8, 1);
   const int64_t lanes = by_style<int64_t>(call, 1, 64);
   Defines d;
@@ -24,52 +43,30 @@ void run_general(const OpCall& call, const ConvProblem& p, const Guard& guard) {
       .set(define::HAS_BIAS, p.bias.has_value())
       .set(define::TP, positions)
       .set(define::GUARDED, guard.word != 0);
-  Launch launch = call.launch(kernel_sources::conv_general,
-                              kConvDirectionNames[static_cast<int>(p.direction)], d);
-  int64_t tiles = 0;
-  int64_t channels = 0;
-  int64_t images = g.batch;
-  const auto tiles_of = [&](const tk_i64(&map)[3]) {
-    return map[0] * map[1] * divide_up(map[2], positions);
-  };
-  if (p.direction == ConvDirection::Forward) {
-    bind_small(launch, p);
-    bind_big(launch, p);
-    tiles = tiles_of(g.out);
-    channels = g.small_channels;
-  } else if (p.direction == ConvDirection::Data) {
-    bind_big(launch, p);
-    bind_small(launch, p);
-    tiles = tiles_of(g.in);
-    channels = g.big_channels;
-  } else {
-    bind_weight(launch, p);
-    bind_big(launch, p);
-    bind_small(launch, p);
-    tiles = g.window[0] * g.window[1] * g.window[2] * divide_up(g.big_channels, kChannelTile);
-    channels = g.small_channels;
-    images = 1;
-  }
-  if (p.direction != ConvDirection::Weight) {
-    bind_weight(launch, p);
-    bind_bias(launch, p);
-  }
-  const int64_t rows_of_tiles = g.groups * divide_up(channels, kChannelTile);
-  const int64_t width = divide_up(tiles, lanes) * lanes;
-  const bool guarded = guard.word != 0;
-  if (guarded)
-    launch.memory(guard.word, 0, guard.bytes())
-        .value(guard.value)
-        .value(rows_of_tiles)
-        .value(images);
-  launch.bytes(&g, sizeof g).value(tiles);
-  std::array<size_t, 3> items{static_cast<size_t>(width), static_cast<size_t>(rows_of_tiles),
-                              static_cast<size_t>(images)};
-  if (guarded) {
+  const Tiles tiles = tiles_of(p, positions);
+  const int64_t width = divide_up(tiles.count, lanes) * lanes;
+  std::array<size_t, 3> items{static_cast<size_t>(width), static_cast<size_t>(tiles.rows),
+                              static_cast<size_t>(tiles.images)};
+  if (guard.word != 0) {
     const int64_t most = kGuardedGroups * lanes * static_cast<int64_t>(call.caps().compute_units);
-    items = {static_cast<size_t>(std::min(width * rows_of_tiles * images, most)), 1, 1};
+    items = {static_cast<size_t>(std::min(width * tiles.rows * tiles.images, most)), 1, 1};
   }
-  launch.run(items, {static_cast<size_t>(lanes), 1, 1});
+  namespace kernel = kernels::conv::general;
+  const auto& kernel_of_direction = p.direction == ConvDirection::Forward ? kernel::forward
+                                    : p.direction == ConvDirection::Data  ? kernel::data
+                                                                          : kernel::weight;
+  call.launch(kernel_of_direction, d,
+              {.big = memory_of_big(p),
+               .small = memory_of_small(p),
+               .weight = memory_of_weight(p),
+               .bias = memory_of_bias(p),
+               .word = guard.given(guard.memory()),
+               .wanted = guard.given<Number<uint32_t>>(guard.value),
+               .channel_tiles = guard.given<Number<int64_t>>(tiles.rows),
+               .images = guard.given<Number<int64_t>>(tiles.images),
+               .p = p.params,
+               .tiles = tiles.count})
+      .run(items, {static_cast<size_t>(lanes), 1, 1});
 }
 void run(const OpCall& call, const ConvProblem& p) { run_general(call, p, {}); }
 

@@ -82,12 +82,10 @@ void run_weight(const OpCall& call, const ConvProblem& p) {
   q.w_x = g.weight_strides[4];
   const int64_t pairs = g.groups * q.outputs * q.inputs;
   q.per_item = divide_up(pairs, work_items(call));
-  Launch launch = call.launch(kernel_sources::conv_grouped_weight, "grouped_weight", defines(p, q));
-  bind_weight(launch, p);
-  map.bind(launch);
-  bind_small(launch, p);
-  launch.bytes(&q, sizeof q).value(g.groups);
-  launch.run({static_cast<size_t>(divide_up(pairs, q.per_item)), 1, 1}, {1, 1, 1});
+  call.launch(
+          kernels::conv::grouped_weight::grouped_weight, defines(p, q),
+          {.w = memory_of_weight(p), .x = map, .y = memory_of_small(p), .p = q, .groups = g.groups})
+      .run({static_cast<size_t>(divide_up(pairs, q.per_item)), 1, 1}, {1, 1, 1});
 }
 
 void run(const OpCall& call, const ConvProblem& p) {
@@ -123,13 +121,14 @@ void run(const OpCall& call, const ConvProblem& p) {
   q.per_item = divide_up(planes, 4 * work_items(call));
   Defines d = defines(p, q);
   d.set(define::OUTPUTS, q.outputs >= 3 ? 4 : 1);
-  Launch launch = call.launch(kernel_sources::conv_grouped, "conv_grouped", d);
-  forward ? bind_small(launch, p) : bind_big(launch, p);
-  map.bind(launch);
-  bind_weight(launch, p);
-  bind_bias(launch, p);
-  launch.bytes(&q, sizeof q).value(g.groups);
-  launch.run({static_cast<size_t>(divide_up(planes, q.per_item)), 1, 1}, {1, 1, 1});
+  call.launch(kernels::conv::grouped::conv_grouped, d,
+              {.y = forward ? memory_of_small(p) : memory_of_big(p),
+               .x = map,
+               .w = memory_of_weight(p),
+               .bias = memory_of_bias(p),
+               .p = q,
+               .groups = g.groups})
+      .run({static_cast<size_t>(divide_up(planes, q.per_item)), 1, 1}, {1, 1, 1});
 }
 
 }  // namespace

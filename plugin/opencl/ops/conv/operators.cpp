@@ -91,14 +91,14 @@ void bias_gradient(OpCall& call, TensorView grad, TensorView out) {
       channels * grad.size(0) == 0 ? 0 : grad.numel() / channels / grad.size(0);
   Defines d;
   d.type(define::TYPE, grad.dtype()).set(define::FLOATING, 1).set(define::LANES, lanes);
-  Launch launch = call.launch(kernel_sources::conv_operators_bias, "bias", d);
-  bind(launch, out);
-  bind(launch, in.view());
-  launch.value(out.strides()[0])
-      .value(grad.size(0))
-      .value(channels * positions)
-      .value(positions)
-      .value(positions)
+  call.launch(kernels::conv::operators_bias::bias, d,
+              {.out = out,
+               .in = in.view(),
+               .out_stride = out.strides()[0],
+               .batch = grad.size(0),
+               .batch_stride = channels * positions,
+               .channel_stride = positions,
+               .positions = positions})
       .run({static_cast<size_t>(channels * lanes), 1, 1}, {static_cast<size_t>(lanes), 1, 1});
 }
 

@@ -83,10 +83,10 @@ PaddedMap pad_map(const OpCall& call, const ConvProblem& p, const PadRequest& re
   const tb_address start = result.memory[0].address();
   Defines d;
   d.type(define::TYPE, p.dtype).set(define::SAME_TYPE, p.dtype == DType::Float32);
-  Launch launch = call.launch(kernel_sources::conv_rows_pad, "pad", d);
-  launch.memory(start, 0, bytes);
-  is_big ? bind_big(launch, p) : bind_small(launch, p);
-  launch.bytes(&pad, sizeof pad)
+  call.launch(kernels::conv::rows_pad::pad, d,
+              {.to = result.memory[0],
+               .from = is_big ? memory_of_big(p) : memory_of_small(p),
+               .p = pad})
       .run({static_cast<size_t>(divide_up(pad.planes, pad.planes_per_item)), 1, 1}, {1, 1, 1});
   result.address = start;
   result.low = 0;

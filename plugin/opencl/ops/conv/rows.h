@@ -29,7 +29,7 @@ struct PaddedMap {
   int64_t low, high;            // bytes around the address
   int64_t origin;               // elements from the address to element (0, 0), border not counted
   int64_t image, channel, row;  // strides
-  void bind(Launch& launch) const { launch.memory(address, low, high); }
+  operator MemoryRange() const { return {address, low, high}; }  // NOLINT: implicit on purpose
 };
 // Rows or columns [low, high] of a map; outside the map there are zeros.
 struct Reach {

@@ -60,31 +60,19 @@ void run(const OpCall& call, const ConvProblem& p) {
 
   const int64_t positions = q.height * q.width;
   const auto floats = static_cast<uint64_t>(g.groups * q.blocks * kBlock) * sizeof(float);
-  const Scratch gradient = call.scratch(floats * static_cast<uint64_t>(g.batch * positions));
+  const Scratch packed = call.scratch(floats * static_cast<uint64_t>(g.batch * positions));
   const Scratch sums = call.scratch(floats * static_cast<uint64_t>(rows));
   const auto blocks = static_cast<size_t>(q.blocks);
   const auto groups = static_cast<size_t>(g.groups);
-  const auto bind_all = [](Launch& launch, const Scratch& s) {
-    launch.memory(s.address(), 0, static_cast<int64_t>(s.bytes()));
-  };
   Defines d;
   d.type(define::TYPE, p.dtype);
-  Launch pack = call.launch(kernel_sources::conv_weight_rows, "pack_gradient", d);
-  bind_all(pack, gradient);
-  bind_small(pack, p);
-  pack.bytes(&q, sizeof q)
+  namespace kernel = kernels::conv::weight_rows;
+  call.launch(kernel::pack_gradient, d, {.packed = packed, .y = memory_of_small(p), .p = q})
       .run({blocks, static_cast<size_t>(g.batch * divide_up(positions, kChunk)), groups},
            {1, 1, 1});
-  Launch multiply = call.launch(kernel_sources::conv_weight_rows, "conv_weight", d);
-  bind_all(multiply, sums);
-  map.bind(multiply);
-  bind_all(multiply, gradient);
-  multiply.bytes(&q, sizeof q)
+  call.launch(kernel::conv_weight, d, {.sums = sums, .x = map, .packed = packed, .p = q})
       .run({static_cast<size_t>(divide_up(rows, q.per_item)), blocks, groups}, {1, 1, 1});
-  Launch unpack = call.launch(kernel_sources::conv_weight_rows, "unpack_weight", d);
-  bind_weight(unpack, p);
-  bind_all(unpack, sums);
-  unpack.bytes(&q, sizeof q)
+  call.launch(kernel::unpack_weight, d, {.w = memory_of_weight(p), .sums = sums, .p = q})
       .run({blocks, static_cast<size_t>(divide_up(rows, 256)), groups}, {1, 1, 1});
 }
 
