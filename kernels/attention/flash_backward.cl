@@ -57,23 +57,26 @@ INLINE void differentiate(__local float *s, __local float *d, int n, int end, fl
 }
 
 ONE_ITEM __kernel void flash_backward(
-    __global void *gq_base, ulong gq_offset, __global void *gk_base, ulong gk_offset, __global void *gv_base,
-    ulong gv_offset, __global const void *grad_base, ulong grad_offset, __global const void *query_base,
-    ulong query_offset, __global const void *key_base, ulong key_offset, __global const void *key_panel_base,
-    ulong key_panel_offset, __global const void *value_panel_base, ulong value_panel_offset,
-    __global const void *out_base, ulong out_offset, __global const void *sum_base, ulong sum_offset,
+    __global void *grad_query_base, ulong grad_query_offset, __global void *grad_key_base,
+    ulong grad_key_offset, __global void *grad_value_base, ulong grad_value_offset,
+    __global const void *grad_base, ulong grad_offset, __global const void *query_base, ulong query_offset,
+    __global const void *key_base, ulong key_offset, __global const void *key_panels_base,
+    ulong key_panels_offset, __global const void *value_panels_base, ulong value_panels_offset,
+    __global const void *out_base, ulong out_offset, __global const void *sums_base, ulong sums_offset,
     __global const void *mask_base, ulong mask_offset, const FlashParams p) {
   const long keys = p.scores.keys, queries = p.scores.queries, key_heads = p.heads / p.groups;
   const long z = get_global_id(1), batch = z / key_heads, key_head = z % key_heads;
   const long first_key = get_global_id(0) * p.keys_at_once, end_key = min(keys, first_key + p.keys_at_once);
   __global const float *key = AT_CONST(f32, key_base, key_offset) + place_in(p.key, batch, key_head, 0);
   __global const float *key_panels =
-      AT_CONST(f32, key_panel_base, key_panel_offset) + z * padded(keys) * p.depth;
+      AT_CONST(f32, key_panels_base, key_panels_offset) + z * padded(keys) * p.depth;
   __global const float *value_panels =
-      AT_CONST(f32, value_panel_base, value_panel_offset) + z * padded(keys) * p.width;
-  __global float *grad_key = AT(f32, gk_base, gk_offset) + place_in(p.grad_key, batch, key_head, 0);
-  __global float *grad_value = AT(f32, gv_base, gv_offset) + place_in(p.grad_value, batch, key_head, 0);
-  __global float *grad_query = AT(f32, gq_base, gq_offset) + get_global_id(0) * p.part;
+      AT_CONST(f32, value_panels_base, value_panels_offset) + z * padded(keys) * p.width;
+  __global float *grad_key =
+      AT(f32, grad_key_base, grad_key_offset) + place_in(p.grad_key, batch, key_head, 0);
+  __global float *grad_value =
+      AT(f32, grad_value_base, grad_value_offset) + place_in(p.grad_value, batch, key_head, 0);
+  __global float *grad_query = AT(f32, grad_query_base, grad_query_offset) + get_global_id(0) * p.part;
   const float scale = as_float((uint)p.scale);
   __local float s[QUERIES * PITCH], d[QUERIES * PITCH];
   for (long j0 = first_key; j0 < end_key; j0 += KEYS) {
@@ -117,7 +120,7 @@ ONE_ITEM __kernel void flash_backward(
                       p.scores.mask_column, j0, sees);
 #endif
           differentiate(s + r * PITCH, d + r * PITCH, sees, padded(n),
-                        AT_CONST(f32, sum_base, sum_offset)[place], delta, scale, p.scores, place, j0);
+                        AT_CONST(f32, sums_base, sums_offset)[place], delta, scale, p.scores, place, j0);
         }
         ROLLED for (int which = 0; which < 3; ++which) {
           const bool to_value = which == 0, to_key = which == 1, of_keys = which == 2;

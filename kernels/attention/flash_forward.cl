@@ -46,9 +46,9 @@ INLINE float8 soften(__local float *s, int n, __local float *tops, __local float
   return factor;
 }
 
-ONE_ITEM __kernel void flash_forward(__global void *out_base, ulong out_offset, __global void *sum_base,
-                                     ulong sum_offset, __global const void *query_base, ulong query_offset,
-                                     __global const void *panel_base, ulong panel_offset,
+ONE_ITEM __kernel void flash_forward(__global void *out_base, ulong out_offset, __global void *sums_base,
+                                     ulong sums_offset, __global const void *query_base, ulong query_offset,
+                                     __global const void *key_panels_base, ulong key_panels_offset,
                                      __global const void *value_base, ulong value_offset,
                                      __global const void *mask_base, ulong mask_offset, const FlashParams p) {
   const long keys = p.scores.keys, queries = p.scores.queries;
@@ -57,7 +57,7 @@ ONE_ITEM __kernel void flash_forward(__global void *out_base, ulong out_offset, 
   __global const float *query = AT_CONST(f32, query_base, query_offset) + place_in(p.query, batch, head, 0);
   __global const float *value =
       AT_CONST(f32, value_base, value_offset) + place_in(p.value, batch, key_head, 0);
-  __global const float *panels = AT_CONST(f32, panel_base, panel_offset) +
+  __global const float *panels = AT_CONST(f32, key_panels_base, key_panels_offset) +
                                  (batch * (p.heads / p.groups) + key_head) * padded(keys) * p.depth;
   __global float *out = AT(f32, out_base, out_offset) + place_in(p.out, batch, head, 0);
   __local float s[TILE * PITCH], tops[MOST_ROWS], totals[MOST_ROWS];
@@ -122,7 +122,7 @@ ONE_ITEM __kernel void flash_forward(__global void *out_base, ulong out_offset, 
 #if SUMS
       if (done)
         ROLLED for (int i = 0; i < count; ++i)
-          AT(f32, sum_base, sum_offset)[place + i] =
+          AT(f32, sums_base, sums_offset)[place + i] =
               total[i] == 0 ? -INFINITY : log(total[i]) + (top[i] == -INFINITY ? 0 : top[i]);
 #endif
     }

@@ -4,13 +4,13 @@
 #include "flash_params.h"
 #include "transpose.h"
 
-ONE_ITEM __kernel void flash_pack(__global void *panel_base, ulong panel_offset, __global const void *in_base,
-                                  ulong in_offset, const FlashPackParams p) {
+ONE_ITEM __kernel void flash_pack(__global void *panels_base, ulong panels_offset,
+                                  __global const void *in_base, ulong in_offset, const FlashPackParams p) {
   const long z = get_global_id(1), first = get_global_id(0) * 32;
   __global const STYPE(TYPE) *in = AT_CONST(TYPE, in_base, in_offset) + z / p.heads * p.in.batch +
                                    z % p.heads * p.in.head + first * p.in.row;
   __global float *panel =
-      AT(f32, panel_base, panel_offset) + (z * ((p.rows + 31) / 32) + get_global_id(0)) * p.depth * 32;
+      AT(f32, panels_base, panels_offset) + (z * ((p.rows + 31) / 32) + get_global_id(0)) * p.depth * 32;
   const int last = min(31L, p.rows - 1 - first);
   ROLLED for (int v = 0; v < 2; ++v) {
     long k = 0;

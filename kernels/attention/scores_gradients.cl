@@ -13,7 +13,7 @@ typedef CTYPE(COMPUTE) T;
 #endif
 
 #if CPU_STYLE
-GROUP __kernel void deltas(__global void *delta_base, ulong delta_offset, __global const void *grad_base,
+GROUP __kernel void deltas(__global void *deltas_base, ulong deltas_offset, __global const void *grad_base,
                            ulong grad_offset, __global const void *out_base, ulong out_offset, long rows,
                            long per_item, long width) {
   FOR_EACH(r, rows, per_item) {
@@ -21,13 +21,13 @@ GROUP __kernel void deltas(__global void *delta_base, ulong delta_offset, __glob
     __global const T *o = AT_CONST(COMPUTE, out_base, out_offset) + r * width;
     T sum = 0;
     for (long i = 0; i < width; ++i) sum += g[i] * o[i];
-    AT(COMPUTE, delta_base, delta_offset)[r] = sum;
+    AT(COMPUTE, deltas_base, deltas_offset)[r] = sum;
   }
 }
 #else
 // LANES work-items share a row.
 __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) __kernel void deltas(
-    __global void *delta_base, ulong delta_offset, __global const void *grad_base, ulong grad_offset,
+    __global void *deltas_base, ulong deltas_offset, __global const void *grad_base, ulong grad_offset,
     __global const void *out_base, ulong out_offset, long rows, long per_item, long width) {
   __local T shared[GROUP_SIZE];
   const uint id = get_local_id(0), lane = id % LANES;
@@ -37,7 +37,7 @@ __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) __kernel void deltas(
   T sum = 0;
   for (int i = lane; row < rows && i < width; i += LANES) sum += g[i] * o[i];
   sum = meet_add(shared, sum, id, lane, LANES, 1);
-  if (row < rows && lane == 0) AT(COMPUTE, delta_base, delta_offset)[row] = sum;
+  if (row < rows && lane == 0) AT(COMPUTE, deltas_base, deltas_offset)[row] = sum;
 }
 #endif
 
@@ -55,8 +55,8 @@ __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) __kernel void deltas(
 // scores_weights.cl, both results.
 __kernel void gradients(__global void *score_base, ulong score_offset, __global void *grad_base,
                         ulong grad_offset, __global const void *mask_base, ulong mask_offset,
-                        __global const void *sum_base, ulong sum_offset, __global const void *delta_base,
-                        ulong delta_offset, PART_ARGUMENTS const AttentionParams p) {
+                        __global const void *sums_base, ulong sums_offset, __global const void *deltas_base,
+                        ulong deltas_offset, PART_ARGUMENTS const AttentionParams p) {
 #if CPU_STYLE
   const long r0 = get_global_id(0) * p.per_item, r1 = min((long)p.rows, r0 + p.per_item), j0 = 0, step = 1;
 #else
@@ -87,8 +87,8 @@ __kernel void gradients(__global void *score_base, ulong score_offset, __global 
     __global T *s = AT(COMPUTE, score_base, score_offset) + row * p.keys;
     __global T *d = AT(COMPUTE, grad_base, grad_offset) + row * p.keys;
     const long n = seen(p, row), place = place_of(p, row);
-    const T total = AT_CONST(COMPUTE, sum_base, sum_offset)[place];
-    const T delta = AT_CONST(COMPUTE, delta_base, delta_offset)[place];
+    const T total = AT_CONST(COMPUTE, sums_base, sums_offset)[place];
+    const T delta = AT_CONST(COMPUTE, deltas_base, deltas_offset)[place];
 #if MASK
     __global const STYPE(M) *mask = AT_CONST(M, mask_base, mask_offset) + mask_offset_of(p, row);
 #endif

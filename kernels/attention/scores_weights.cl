@@ -41,7 +41,7 @@ INLINE T softmax_row(__global T *s, long n, long keys) {
 }
 
 ONE_ITEM __kernel void weights(__global void *score_base, ulong score_offset, __global const void *mask_base,
-                               ulong mask_offset, __global void *sum_base, ulong sum_offset,
+                               ulong mask_offset, __global void *sums_base, ulong sums_offset,
                                const AttentionParams p) {
   const long r0 = get_global_id(0) * p.per_item, r1 = min((long)p.rows, r0 + p.per_item);
   for (long row = r0; row < r1; ++row) {
@@ -53,7 +53,7 @@ ONE_ITEM __kernel void weights(__global void *score_base, ulong score_offset, __
 #endif
     const T total = softmax_row(s, n, p.keys);
 #if SUMS
-    AT(COMPUTE, sum_base, sum_offset)[place_of(p, row)] = total;
+    AT(COMPUTE, sums_base, sums_offset)[place_of(p, row)] = total;
 #endif
 #if DROPOUT
     for (long j = 0; j < n; ++j) s[j] *= kept(p, place_of(p, row), j);
@@ -63,9 +63,9 @@ ONE_ITEM __kernel void weights(__global void *score_base, ulong score_offset, __
 #else
 #if BF16_PARTS
 #include "bf16_parts.h"
-#define PART_ARGUMENTS                                                                   \
-  __global void *bf16_part_base, ulong bf16_part_offset, __global const void *word_base, \
-      ulong word_offset, uint stop,
+#define PART_ARGUMENTS                                                    \
+  __global void *weight_bf16_parts_base, ulong weight_bf16_parts_offset, \
+      __global const void *word_base, ulong word_offset, uint stop,
 #else
 #define PART_ARGUMENTS
 #endif
@@ -74,7 +74,7 @@ ONE_ITEM __kernel void weights(__global void *score_base, ulong score_offset, __
 // they stay in memory.
 __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) __kernel void weights(
     __global void *score_base, ulong score_offset, __global const void *mask_base, ulong mask_offset,
-    __global void *sum_base, ulong sum_offset, PART_ARGUMENTS const AttentionParams p) {
+    __global void *sums_base, ulong sums_offset, PART_ARGUMENTS const AttentionParams p) {
   __local T shared[GROUP_SIZE];
   const uint id = get_local_id(0), lane = id % LANES;
   const long row = (long)get_group_id(0) * (GROUP_SIZE / LANES) + id / LANES;
@@ -110,7 +110,7 @@ __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) __kernel void weights(
   const T scale = sum == 0 ? 0 : 1 / sum;
 #if SUMS
   if (active && lane == 0)
-    AT(COMPUTE, sum_base, sum_offset)[place_of(p, row)] = sum == 0 ? (T)(-INFINITY) : log(sum) + shift;
+    AT(COMPUTE, sums_base, sums_offset)[place_of(p, row)] = sum == 0 ? (T)(-INFINITY) : log(sum) + shift;
 #endif
 #if DROPOUT
 #define KEPT(j) * kept(p, place_of(p, row), j)
@@ -121,8 +121,9 @@ __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) __kernel void weights(
   if (*(__global const uint *)((__global const char *)word_base + word_offset) != stop) {
     const int line = (keys + 7) / 8 * 8;
     const ulong bf16_part = (ulong)p.rows * ((p.keys + 7) / 8 * 8);
-    __global ushort *to = (__global ushort *)((__global char *)bf16_part_base + bf16_part_offset)
-        + (ulong)row * line;
+    __global ushort *to =
+        (__global ushort *)((__global char *)weight_bf16_parts_base + weight_bf16_parts_offset) +
+        (ulong)row * line;
 #if HELD
     UNROLL for (int k = 0; k < HELD; ++k) {
       const int j = lane + k * LANES;

@@ -7,7 +7,7 @@
 
 __attribute__((reqd_work_group_size(128, 1, 1)))
 __kernel void attention_hopper_rows(__global void *rows_base, ulong rows_offset,
-                                    __global const void *lse_base, ulong lse_offset,
+                                    __global const void *sums_base, ulong sums_offset,
                                     __global const void *out_base, ulong out_offset,
                                     __global const void *grad_base, ulong grad_offset,
                                     const AttentionHopperRowsParams p) {
@@ -24,7 +24,7 @@ __kernel void attention_hopper_rows(__global void *rows_base, ulong rows_offset,
   for (uint i = 16; i != 0; i >>= 1) delta += from_neighbour_float(delta, i);
   if (lane == 0) {
     const float lse =
-        row < p.queries ? AT_CONST(f32, lse_base, lse_offset)[head * p.queries + row] : -INFINITY;
+        row < p.queries ? AT_CONST(f32, sums_base, sums_offset)[head * p.queries + row] : -INFINITY;
     __global float *to = AT(f32, rows_base, rows_offset) + 2 * (head * p.padded + (row & ~63)) + (row & 63);
     to[0] = lse == -INFINITY ? INFINITY : lse * 1.44269504f;
     to[64] = delta;

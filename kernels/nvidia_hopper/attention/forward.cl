@@ -136,8 +136,8 @@
 
 // Parameters: the result, the log-sum-exp [batch][heads][queries]; room for three tensor maps a work-group.
 __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
-__kernel void attention_hopper(__global void *out_base, ulong out_offset, __global void *sum_base,
-                               ulong sum_offset, __global const void *query_base, ulong query_offset,
+__kernel void attention_hopper(__global void *out_base, ulong out_offset, __global void *sums_base,
+                               ulong sums_offset, __global const void *query_base, ulong query_offset,
                                __global const void *key_base, ulong key_offset,
                                __global const void *value_base, ulong value_offset, __global void *maps_base,
                                ulong maps_offset, const AttentionHopperParams p) {
@@ -261,7 +261,7 @@ __kernel void attention_hopper(__global void *out_base, ulong out_offset, __glob
       const float part = total > 0.0f ? 1.0f / total : 0.0f;
       const int r = row + h * 8;
       if (p.sums && quarter == 0 && r < queries)
-        AT(f32, sum_base, sum_offset)[((size_t)t.batch * heads + t.head) * queries + r] =
+        AT(f32, sums_base, sums_offset)[((size_t)t.batch * heads + t.head) * queries + r] =
             ((h ? top1 : top0) * scale + fast_log2(total)) * 0.69314718f;
       __global ushort *to = (__global ushort *)((__global char *)out_base + out_offset) +
                             t.batch * p.out.batch + t.head * p.out.head + r * p.out.row;

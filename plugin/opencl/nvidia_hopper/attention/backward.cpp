@@ -1,6 +1,7 @@
 // Attention on Hopper's matrix units, backward: statistics of every query, then one pass for the
 // gradients of key and value and one for that of query
 // (kernels/nvidia_hopper/attention/backward.cl).
+#include <array>
 #include <cstring>
 
 #include "attention.h"
@@ -37,16 +38,19 @@ uint64_t bits(double number) {
   return word;
 }
 
-void make_statistics(const OpCall& call, const HopperBackward& b, tb_address rows) {
+void make_statistics(const OpCall& call, const HopperBackward& b, const Scratch& rows) {
   const AttentionHopperRowsParams params{b.out_strides, b.grad_strides, b.heads,
                                          b.queries,     padded_rows(b), b.depth};
-  Launch launch = call.launch(kernel_sources::nvidia_hopper_attention_backward_rows,
-                              "attention_hopper_rows", Defines().type(define::TYPE, b.type));
-  launch.memory(rows, 0, 1).memory(b.sums, 0, 1).memory(b.out, 0, 1).memory(b.grad, 0, 1);
-  launch.bytes(&params, sizeof params);
-  launch.run(
-      {static_cast<size_t>(padded_rows(b) / 4) * 128, static_cast<size_t>(b.batch * b.heads), 1},
-      {128, 1, 1});
+  call.launch(kernels::nvidia_hopper::attention::backward_rows::attention_hopper_rows,
+              Defines().type(define::TYPE, b.type),
+              {.rows = rows,
+               .sums = MemoryRange(b.sums, 0, 1),
+               .out = MemoryRange(b.out, 0, 1),
+               .grad = MemoryRange(b.grad, 0, 1),
+               .p = params})
+      .run({static_cast<size_t>(padded_rows(b) / 4) * 128, static_cast<size_t>(b.batch * b.heads),
+            1},
+           {128, 1, 1});
 }
 
 AttentionHopperBackwardParams pass_params(const HopperBackward& b, int64_t pass) {
@@ -77,20 +81,23 @@ AttentionHopperBackwardParams pass_params(const HopperBackward& b, int64_t pass)
   return p;
 }
 
-void run_pass(const OpCall& call, const HopperBackward& b, tb_address rows, int64_t pass) {
+void run_pass(const OpCall& call, const HopperBackward& b, const Scratch& rows, int64_t pass) {
   const AttentionHopperBackwardParams params = pass_params(b, pass);
   const int64_t groups = std::min<int64_t>(params.tiles, b.most_groups);
   const Scratch maps = call.scratch(static_cast<uint64_t>(groups * kMapBytes));
-  Launch launch = call.launch(kernel_sources::nvidia_hopper_attention_backward,
-                              "attention_hopper_backward", pass_defines(b, pass));
-  launch.memory(pass == 0 ? b.grad_key : b.grad_query, 0, 1);
-  launch.memory(pass == 0 ? b.grad_value : 0, 0, 1);
-  const tb_address keys[] = {b.key, b.value}, queries[] = {b.query, b.grad};
-  for (const tb_address kept : pass == 0 ? keys : queries) launch.memory(kept, 0, 1);
-  for (const tb_address streamed : pass == 0 ? queries : keys) launch.memory(streamed, 0, 1);
-  launch.memory(rows, 0, 1).memory(maps.address(), 0, groups * kMapBytes);
-  launch.bytes(&params, sizeof params);
-  launch.run({static_cast<size_t>(groups) * kItems, 1, 1}, {kItems, 1, 1});
+  const auto both = [](tb_address first, tb_address second) {
+    return std::array{MemoryRange(first, 0, 1), MemoryRange(second, 0, 1)};
+  };
+  const auto keys = both(b.key, b.value), queries = both(b.query, b.grad);
+  call.launch(kernels::nvidia_hopper::attention::backward::attention_hopper_backward,
+              pass_defines(b, pass),
+              {.out = pass == 0 ? both(b.grad_key, b.grad_value) : both(b.grad_query, 0),
+               .kept = pass == 0 ? keys : queries,
+               .streamed = pass == 0 ? queries : keys,
+               .rows = rows,
+               .maps = maps,
+               .p = params})
+      .run({static_cast<size_t>(groups) * kItems, 1, 1}, {kItems, 1, 1});
 }
 
 HopperBackward sample_of(const OpCall& call, const FusedProblem& p) {
@@ -181,9 +188,9 @@ void run(const OpCall& call, const FusedProblem& p, const HopperBackward& sample
 void enqueue_hopper_backward(const OpCall& call, const HopperBackward& b) {
   const Scratch rows =
       call.scratch(static_cast<uint64_t>(b.batch * b.heads * padded_rows(b)) * 2 * sizeof(float));
-  make_statistics(call, b, rows.address());
-  if (b.grad_key != 0 || b.grad_value != 0) run_pass(call, b, rows.address(), 0);
-  if (b.grad_query != 0) run_pass(call, b, rows.address(), 1);
+  make_statistics(call, b, rows);
+  if (b.grad_key != 0 || b.grad_value != 0) run_pass(call, b, rows, 0);
+  if (b.grad_query != 0) run_pass(call, b, rows, 1);
 }
 
 constinit const FusedAlgorithm kBackward(

@@ -159,14 +159,16 @@ void enqueue_hopper_forward(const OpCall& call, const HopperForward& f) {
   const AttentionHopperParams params = params_of(f);
   const int64_t groups = std::min<int64_t>(params.tiles, f.most_groups);
   const Scratch maps = call.scratch(static_cast<uint64_t>(groups * kMapBytes));
-  Launch launch = call.launch(kernel_sources::nvidia_hopper_attention_forward, "attention_hopper",
-                              f.variant.defines());
-  launch.memory(f.out, 0, 1).memory(f.sums, 0, 1);
-  launch.memory(f.query, 0, 1).memory(f.key, 0, 1).memory(f.value, 0, 1);
-  launch.memory(maps.address(), 0, groups * kMapBytes);
-  launch.bytes(&params, sizeof params);
   const auto items = static_cast<size_t>(128 * (f.variant.warpgroups + 1));
-  launch.run({static_cast<size_t>(groups) * items, 1, 1}, {items, 1, 1});
+  call.launch(kernels::nvidia_hopper::attention::forward::attention_hopper, f.variant.defines(),
+              {.out = MemoryRange(f.out, 0, 1),
+               .sums = MemoryRange(f.sums, 0, 1),
+               .query = MemoryRange(f.query, 0, 1),
+               .key = MemoryRange(f.key, 0, 1),
+               .value = MemoryRange(f.value, 0, 1),
+               .maps = maps,
+               .p = params})
+      .run({static_cast<size_t>(groups) * items, 1, 1}, {items, 1, 1});
 }
 
 constinit const FusedAlgorithm kForward(

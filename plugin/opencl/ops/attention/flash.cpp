@@ -46,11 +46,9 @@ class FloatRows {
     copy_tensor(call, LocalTensor(address_, DType::Float32, sizes_, strides_), tensor);
   }
   FlashTensor strides() const { return {strides_[0], strides_[1], strides_[2]}; }
-  void bind(Launch& launch) const {
-    if (memory_)
-      launch.memory(address_, 0, static_cast<int64_t>(memory_->bytes()));
-    else
-      opencl::bind(launch, LocalTensor(address_, DType::Float32, sizes_, strides_));
+  operator MemoryRange() const {  // NOLINT: implicit on purpose
+    if (memory_) return *memory_;
+    return LocalTensor(address_, DType::Float32, sizes_, strides_);
   }
 
  private:
@@ -71,11 +69,9 @@ class FloatResult {
   }
   FlashTensor strides() const { return {strides_[0], strides_[1], strides_[2]}; }
   int64_t part() const { return sizes_[0] * strides_[0]; }
-  void bind(Launch& launch) const {
-    if (memory_)
-      launch.memory(memory_->address(), 0, static_cast<int64_t>(memory_->bytes()));
-    else
-      opencl::bind(launch, out_.tensor());
+  operator MemoryRange() const {  // NOLINT: implicit on purpose
+    if (memory_) return *memory_;
+    return out_.tensor();
   }
   void finish() const {
     if (!memory_ || !out_.wanted()) return;
@@ -107,20 +103,16 @@ Scratch make_panels(const OpCall& call, TensorView tensor) {
   const int64_t panels = divide_up(tensor.size(2), kPanel);
   const int64_t elements = heads * panels * tensor.size(3) * kPanel;
   Scratch memory(call.scratch(static_cast<uint64_t>(elements) * sizeof(float)));
-  Launch launch = call.launch(kernel_sources::attention_flash_pack, "flash_pack",
-                              Defines().type(define::TYPE, tensor.dtype()));
-  launch.memory(memory.address(), 0, static_cast<int64_t>(memory.bytes()));
-  bind(launch, tensor);
   const FlashPackParams p{{tensor.stride(0), tensor.stride(1), tensor.stride(2)},
                           tensor.size(1),
                           tensor.size(2),
                           tensor.size(3),
                           tensor.size(3) == 1 ? 1 : tensor.stride(3)};
-  launch.value(p).run({static_cast<size_t>(panels), static_cast<size_t>(heads), 1}, {1, 1, 1});
+  call.launch(kernels::attention::flash_pack::flash_pack,
+              Defines().type(define::TYPE, tensor.dtype()),
+              {.panels = memory, .in = tensor, .p = p})
+      .run({static_cast<size_t>(panels), static_cast<size_t>(heads), 1}, {1, 1, 1});
   return memory;
-}
-void bind_all(Launch& launch, const Scratch& memory) {
-  launch.memory(memory.address(), 0, static_cast<int64_t>(memory.bytes()));
 }
 
 FlashParams params_of(const FusedProblem& p) {
@@ -151,13 +143,6 @@ Defines defines_of(const FusedProblem& p) {
   return d;
 }
 
-void bind_mask(Launch& launch, const FusedProblem& p) {
-  if (p.block.mask)
-    bind(launch, *p.block.mask);
-  else
-    launch.memory(0, 0, 0);
-}
-
 const char* refuse(const OpCall& call, const FusedProblem& p) {
   if (p.type != DType::Float32) return "not computed in float32";
   if (call.caps().local_memory < kLocalMemory) return "too little local memory";
@@ -172,7 +157,7 @@ void run_forward(const OpCall& call, const FusedProblem& p) {
   const auto& args = call.args();
   const FloatRows query(call, args.tensor(Arg::query), false);
   const FloatRows value(call, args.tensor(Arg::value), true);
-  const Scratch panels = make_panels(call, args.tensor(Arg::key));
+  const Scratch key_panels = make_panels(call, args.tensor(Arg::key));
   const FloatResult out(call, p.outs[0], {p.batch, p.heads, p.queries, p.width});
   const LocalTensor logsumexp = p.outs[1].tensor();
   ContiguousOutput sums(call, logsumexp);
@@ -184,20 +169,17 @@ void run_forward(const OpCall& call, const FusedProblem& p) {
   f.rows = kMostRows;
   while (f.rows > kTile && heads * divide_up(p.queries, f.rows) < 4 * call.caps().compute_units)
     f.rows /= 2;
-  Launch launch = call.launch(kernel_sources::attention_flash_forward, "flash_forward",
-                              defines_of(p).set(define::SUMS, p.outs[1].wanted()));
-  out.bind(launch);
-  if (p.outs[1].wanted())
-    bind(launch, sums.view());
-  else
-    launch.memory(0, 0, 0);
-  query.bind(launch);
-  bind_all(launch, panels);
-  value.bind(launch);
-  bind_mask(launch, p);
-  launch.value(f).run(
-      {static_cast<size_t>(divide_up(p.queries, f.rows)), static_cast<size_t>(heads), 1},
-      {1, 1, 1});
+  call.launch(kernels::attention::flash_forward::flash_forward,
+              defines_of(p).set(define::SUMS, p.outs[1].wanted()),
+              {.out = out,
+               .sums = p.outs[1].wanted() ? MemoryRange(sums.view()) : nullptr,
+               .query = query,
+               .key_panels = key_panels,
+               .value = value,
+               .mask = memory_of_mask(p.block),
+               .p = f})
+      .run({static_cast<size_t>(divide_up(p.queries, f.rows)), static_cast<size_t>(heads), 1},
+           {1, 1, 1});
   out.finish();
   sums.finish();
 }
@@ -243,17 +225,20 @@ void run_backward(const OpCall& call, const FusedProblem& p) {
   f.grad_key = grad_key.strides();
   f.grad_value = grad_value.strides();
   f.part = grad_query.part();
-  Launch launch =
-      call.launch(kernel_sources::attention_flash_backward, "flash_backward", defines_of(p));
-  for (const FloatResult* result : {&grad_query, &grad_key, &grad_value}) result->bind(launch);
-  for (const FloatRows* operand : {&grad, &query, &key}) operand->bind(launch);
-  bind_all(launch, key_panels);
-  bind_all(launch, value_panels);
-  out.bind(launch);
-  bind(launch, sums.view());
-  bind_mask(launch, p);
-  launch.value(f).run({static_cast<size_t>(parts), static_cast<size_t>(p.batch * p.key_heads), 1},
-                      {1, 1, 1});
+  call.launch(kernels::attention::flash_backward::flash_backward, defines_of(p),
+              {.grad_query = grad_query,
+               .grad_key = grad_key,
+               .grad_value = grad_value,
+               .grad = grad,
+               .query = query,
+               .key = key,
+               .key_panels = key_panels,
+               .value_panels = value_panels,
+               .out = out,
+               .sums = sums.view(),
+               .mask = memory_of_mask(p.block),
+               .p = f})
+      .run({static_cast<size_t>(parts), static_cast<size_t>(p.batch * p.key_heads), 1}, {1, 1, 1});
   for (const FloatResult* result : {&grad_query, &grad_key, &grad_value}) result->finish();
 }
 

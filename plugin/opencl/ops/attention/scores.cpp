@@ -61,23 +61,18 @@ struct Sharing {
   }
 };
 
-void bind_numbers(Launch& launch, tb_address address, int64_t count, DType type) {
-  launch.memory(address, 0, address == 0 ? 0 : count * size_of(type));
+MemoryRange numbers(tb_address address, int64_t count, DType type) {
+  return {address, 0, count * size_of(type)};
 }
 
 int64_t bytes_of_bf16_parts(const AttentionParams& p) {
   return p.rows * divide_up(p.keys, 8) * 8 * 6;
 }
 
-void bind_guard(Launch& launch, const Guard& guard) {
-  launch.memory(guard.word, 0, guard.bytes()).value(guard.value);
-}
-
-void bind_mask(Launch& launch, const ScoreBlock& block) {
-  if (block.mask)
-    bind(launch, *block.mask);
-  else
-    launch.memory(0, 0, 0);
+// An argument that kernels only have if they write bf16 parts.
+template <typename T>
+std::optional<T> given(const ScoreBf16Parts& bf16_parts, T argument) {
+  return bf16_parts.weights == 0 ? std::nullopt : std::optional<T>(argument);
 }
 
 }  // namespace
@@ -133,15 +128,16 @@ void softmax_scores(const OpCall& call, const ScoreBlock& block, tb_address sums
     d.set(define::FAST_EXP, 1);
   }
   p.per_item = division.per_item;
-  Launch launch = call.launch(kernel_sources::attention_scores_weights, "weights", d);
-  bind_numbers(launch, block.address, p.rows * p.keys, block.type);
-  bind_mask(launch, block);
-  bind_numbers(launch, sums, numel(block.batch) * p.all_queries, block.type);
-  if (bf16_parts.weights != 0) {
-    launch.memory(bf16_parts.weights, 0, bytes_of_bf16_parts(p));
-    bind_guard(launch, bf16_parts.guard);
-  }
-  launch.value(p).run(division.global, division.local);
+  const MemoryRange weights(bf16_parts.weights, 0, bytes_of_bf16_parts(p));
+  call.launch(kernels::attention::scores_weights::weights, d,
+              {.score = numbers(block.address, p.rows * p.keys, block.type),
+               .mask = memory_of_mask(block),
+               .sums = numbers(sums, numel(block.batch) * p.all_queries, block.type),
+               .weight_bf16_parts = given(bf16_parts, weights),
+               .word = given(bf16_parts, bf16_parts.guard.memory()),
+               .stop = given<Number<uint32_t>>(bf16_parts, bf16_parts.guard.value),
+               .p = p})
+      .run(division.global, division.local);
 }
 
 void differentiate_scores(const OpCall& call, const ScoreBlock& block, tb_address gradients,
@@ -152,23 +148,24 @@ void differentiate_scores(const OpCall& call, const ScoreBlock& block, tb_addres
   const int64_t queries = numel(block.batch) * p.all_queries;
   Defines d = defines_of(block);
   d.set(define::BF16_PARTS, bf16_parts.weights != 0);
-  Launch launch =
-      call.launch(kernel_sources::attention_scores_gradients, "gradients", with_groups(call, d));
-  bind_numbers(launch, block.address, p.rows * p.keys, block.type);
-  bind_numbers(launch, gradients, p.rows * p.keys, block.type);
-  bind_mask(launch, block);
-  bind_numbers(launch, sums, queries, block.type);
-  bind_numbers(launch, deltas, queries, block.type);
-  if (bf16_parts.weights != 0) {
-    for (const tb_address a : {bf16_parts.weights, bf16_parts.gradients})
-      launch.memory(a, 0, bytes_of_bf16_parts(p));
-    bind_guard(launch, bf16_parts.guard);
-  }
-  launch.value(p).run(division.global, division.local);
+  const MemoryRange of_weights(bf16_parts.weights, 0, bytes_of_bf16_parts(p));
+  const MemoryRange of_gradients(bf16_parts.gradients, 0, bytes_of_bf16_parts(p));
+  call.launch(kernels::attention::scores_gradients::gradients, with_groups(call, d),
+              {.score = numbers(block.address, p.rows * p.keys, block.type),
+               .grad = numbers(gradients, p.rows * p.keys, block.type),
+               .mask = memory_of_mask(block),
+               .sums = numbers(sums, queries, block.type),
+               .deltas = numbers(deltas, queries, block.type),
+               .weight_bf16_parts = given(bf16_parts, of_weights),
+               .grad_bf16_parts = given(bf16_parts, of_gradients),
+               .word = given(bf16_parts, bf16_parts.guard.memory()),
+               .stop = given<Number<uint32_t>>(bf16_parts, bf16_parts.guard.value),
+               .p = p})
+      .run(division.global, division.local);
 }
 
-void row_products(const OpCall& call, DType type, tb_address deltas, tb_address a, tb_address b,
-                  int64_t rows, int64_t width) {
+void row_products(const OpCall& call, DType type, tb_address deltas, tb_address grad,
+                  tb_address out, int64_t rows, int64_t width) {
   Defines d;
   d.type(define::COMPUTE, type)
       .set(define::DROPOUT, int64_t{0})
@@ -177,12 +174,14 @@ void row_products(const OpCall& call, DType type, tb_address deltas, tb_address 
   d.type(define::M, DType::UInt8);
   const Division division =
       by_style(call, divide(call.caps(), rows, 16), groups_of_rows(rows, kLanesOfSum, kGroup));
-  Launch launch =
-      call.launch(kernel_sources::attention_scores_gradients, "deltas", with_groups(call, d));
-  bind_numbers(launch, deltas, rows, type);
-  bind_numbers(launch, a, rows * width, type);
-  bind_numbers(launch, b, rows * width, type);
-  launch.value(rows).value(division.per_item).value(width).run(division.global, division.local);
+  call.launch(kernels::attention::scores_gradients::deltas, with_groups(call, d),
+              {.deltas = numbers(deltas, rows, type),
+               .grad = numbers(grad, rows * width, type),
+               .out = numbers(out, rows * width, type),
+               .rows = rows,
+               .per_item = division.per_item,
+               .width = width})
+      .run(division.global, division.local);
 }
 
 }  // namespace ocltensor::opencl

@@ -85,6 +85,11 @@ struct ScoreBlock {
   uint64_t seed = 0, offset = 0;
 };
 
+// Of the mask, or none.
+inline MemoryRange memory_of_mask(const ScoreBlock& block) {
+  return block.mask ? MemoryRange(*block.mask) : nullptr;
+}
+
 // Where bf16 parts of weights (and of scores' gradients) go instead of floats: three of
 // [matrices, queries, keys up to a multiple of 8]. If the guard's word has its value floats are
 // kept.
@@ -103,8 +108,8 @@ void softmax_scores(const OpCall& call, const ScoreBlock& block, tb_address sums
 void differentiate_scores(const OpCall& call, const ScoreBlock& block, tb_address gradients,
                           tb_address sums, tb_address deltas,
                           const ScoreBf16Parts& bf16_parts = {});
-// deltas[row] = sum over `width` of a[row] * b[row].
-void row_products(const OpCall& call, DType type, tb_address deltas, tb_address a, tb_address b,
-                  int64_t rows, int64_t width);
+// deltas[row] = sum over `width` of grad[row] * out[row].
+void row_products(const OpCall& call, DType type, tb_address deltas, tb_address grad,
+                  tb_address out, int64_t rows, int64_t width);
 
 }  // namespace ocltensor::opencl

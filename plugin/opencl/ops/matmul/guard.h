@@ -13,7 +13,6 @@ namespace ocltensor::opencl {
 struct Guard {
   tb_address word = 0;  // of a uint; 0: no guard
   uint32_t value = 0;
-  int64_t bytes() const { return word == 0 ? 0 : static_cast<int64_t>(sizeof value); }
   MemoryRange memory() const { return {word, 0, sizeof value}; }
   // An argument that a kernel only has if there is a guard.
   template <typename T>
