@@ -5,7 +5,7 @@
 #include "types.h"
 #include "fault_record.h"
 
-// Of a kernel, set by OpCall::report. fault_site 0: nothing is to be reported.
+// Of a kernel, made by OpCall::fault. fault_site 0: nothing is to be reported.
 #define FAULT_PARAMETERS __global FaultRecord *faults, int fault_site
 
 INLINE void report_fault(FAULT_PARAMETERS, long value, long limit) {

@@ -86,12 +86,6 @@ TensorView OpCall::resize_out(size_t i, std::span<const int64_t> sizes) {
   return TensorView(resized_);
 }
 
-Launch& bind(Launch& launch, TensorView tensor) {
-  const Extent e = extent(tensor.sizes(), tensor.strides());
-  return launch.memory(tensor.numel() == 0 ? 0 : tensor.address(), e.low * tensor.itemsize(),
-                       e.high * tensor.itemsize());
-}
-
 namespace {
 
 std::vector<Scratch> memory_for_copy(const OpCall& call, TensorView tensor) {

@@ -122,13 +122,6 @@ class OpCall {
   FaultSite fault(FaultKind kind, int64_t dim = 0) const {
     return {policy_.check_values ? fault_site(op_, kind, dim) : 0};
   }
-  Launch launch(const Source& source, const char* function, const Defines& defines) const {
-    return Launch(stream_, find_kernel(stream_, source, function, defines));
-  }
-  // Binds the parameters with which a kernel reports a wrong value of this operator.
-  Launch& report(Launch& launch, FaultKind kind, int64_t dim = 0) const {
-    return launch.faults(policy_.check_values ? fault_site(op_, kind, dim) : 0);
-  }
 
  private:
   const tb_call& raw_;
@@ -139,9 +132,6 @@ class OpCall {
   const Policy& policy_;
   tb_tensor resized_{};
 };
-
-// Binds a tensor's memory: the range that its sizes and strides span.
-Launch& bind(Launch& launch, TensorView tensor);
 
 // A tensor's elements in row-major order: the tensor itself where it already is, else a copy in
 // scratch memory.

@@ -79,7 +79,8 @@ class Kernel {
 Kernel& find_kernel(Stream& stream, const Source& source, const char* function,
                     const Defines& defines);
 
-// Sets arguments in the order of the kernel's parameters and enqueues.
+// Sets arguments in the order of the kernel's parameters and enqueues. Operators do not call it:
+// the structures that generate_launches.py writes do (KernelOf, OpCall::launch).
 class Launch {
  public:
   Launch(Stream& stream, Kernel& kernel) : stream_(stream), kernel_(kernel) {
@@ -109,12 +110,11 @@ class Launch {
   }
   Launch& bytes(const void* data, size_t size);
   // Two parameters, those of kernels/include/faults.h.
-  Launch& faults(FaultSite site) { return faults(site.number); }
-  Launch& faults(int32_t site) {
+  Launch& faults(FaultSite site) {
     const cl_mem record = stream_.faults().record();
     kernel_.set_arg(next_++, sizeof record, &record);
-    kernel_.set_arg(next_++, sizeof site, &site);
-    reports_ = site != 0;
+    kernel_.set_arg(next_++, sizeof site.number, &site.number);
+    reports_ = site.number != 0;
     return *this;
   }
   // A `__local` parameter.
