@@ -99,8 +99,8 @@ class DeferredLaunches : public testing::Test {
     memory_.emplace(**call_, kNumbers * 4);
   }
   // arange: out[i] = start + i; `local` that does not divide the range is refused.
-  void count_from(int64_t start, size_t local) { arange(*memory_, kNumbers, start, local); }
-  void arange(const Scratch& out, int64_t count, int64_t start, size_t local) {
+  void count_from(int64_t start, int64_t local) { arange(*memory_, kNumbers, start, local); }
+  void arange(const Scratch& out, int64_t count, int64_t start, int64_t local) {
     any_call()
         .launch(kernels::copy::create::arange, integers(),
                 {.out = out,
@@ -110,7 +110,7 @@ class DeferredLaunches : public testing::Test {
                  .step = 1,
                  .start_bits = uint64_t{0},
                  .step_bits = uint64_t{0}})
-        .run({static_cast<size_t>(count), 1, 1}, {local, 1, 1});
+        .run({count, 1, 1}, {local, 1, 1});
   }
   static Defines integers() {
     Defines d;

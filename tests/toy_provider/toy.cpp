@@ -44,7 +44,7 @@ void run(const OpCall& call, const MatmulProblem& p) {
                .a_step = p.a.row,
                .b_step = p.b.col,
                .c_step = p.c.row})
-      .run({static_cast<size_t>(p.n), static_cast<size_t>(p.m), 1}, {1, 1, 1});
+      .run({p.n, p.m, 1}, {1, 1, 1});
 }
 
 constinit const AlgorithmFor<MatmulProblem> kOuterProduct({.id = "matmul.toy_outer",

@@ -52,10 +52,10 @@ Division divide(const Capabilities& caps, int64_t count, int64_t smallest) {
   if (caps.style == KernelStyle::Cpu) {
     constexpr int64_t kItems = 64;
     d.per_item = std::max(smallest, (count + kItems - 1) / kItems);
-    d.global[0] = static_cast<size_t>((count + d.per_item - 1) / d.per_item);
+    d.global[0] = (count + d.per_item - 1) / d.per_item;
   } else {
-    d.local[0] = std::min<size_t>(256, caps.max_work_group_size);
-    d.global[0] = (static_cast<size_t>(count) + d.local[0] - 1) / d.local[0] * d.local[0];
+    d.local[0] = std::min<int64_t>(256, caps.max_work_group_size);
+    d.global[0] = (count + d.local[0] - 1) / d.local[0] * d.local[0];
   }
   return d;
 }

@@ -19,8 +19,8 @@ void check_outputs_like(const OpCall& call, TensorViews list);
 // A run of `count` pieces of work. Rows: about 64 items of at least `smallest` pieces each.
 // Elements: an item a piece. Kernels read it with FOR_EACH of kernels/include/range.h.
 struct Division {
-  std::array<size_t, 3> global{1, 1, 1};
-  std::array<size_t, 3> local{1, 1, 1};
+  Grid global{1, 1, 1};
+  Grid local{1, 1, 1};
   int64_t per_item = 1;
 };
 Division divide(const Capabilities& caps, int64_t count, int64_t smallest = 1);

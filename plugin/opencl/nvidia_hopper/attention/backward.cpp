@@ -14,7 +14,7 @@ namespace ocltensor::opencl::nvidia_hopper {
 namespace {
 
 constexpr int64_t kTileRows = 128;
-constexpr size_t kItems = 384;
+constexpr int64_t kItems = 384;
 constexpr int64_t kMapBytes = 4 * 128;  // of a work-group
 constexpr int64_t kMostHeads = 65535;   // groups in a launch's second dimension
 constexpr size_t kVariants = 2 * 2 * 2;
@@ -48,9 +48,7 @@ void make_statistics(const OpCall& call, const HopperBackward& b, const Scratch&
                .out = MemoryRange(b.out, 0, 1),
                .grad = MemoryRange(b.grad, 0, 1),
                .p = params})
-      .run({static_cast<size_t>(padded_rows(b) / 4) * 128, static_cast<size_t>(b.batch * b.heads),
-            1},
-           {128, 1, 1});
+      .run({padded_rows(b) / 4 * 128, b.batch * b.heads, 1}, {128, 1, 1});
 }
 
 AttentionHopperBackwardParams pass_params(const HopperBackward& b, int64_t pass) {
@@ -97,7 +95,7 @@ void run_pass(const OpCall& call, const HopperBackward& b, const Scratch& rows, 
                .rows = rows,
                .maps = maps,
                .p = params})
-      .run({static_cast<size_t>(groups) * kItems, 1, 1}, {kItems, 1, 1});
+      .run({groups * kItems, 1, 1}, {kItems, 1, 1});
 }
 
 HopperBackward sample_of(const OpCall& call, const FusedProblem& p) {

@@ -159,7 +159,7 @@ void enqueue_hopper_forward(const OpCall& call, const HopperForward& f) {
   const AttentionHopperParams params = params_of(f);
   const int64_t groups = std::min<int64_t>(params.tiles, f.most_groups);
   const Scratch maps = call.scratch(static_cast<uint64_t>(groups * kMapBytes));
-  const auto items = static_cast<size_t>(128 * (f.variant.warpgroups + 1));
+  const int64_t items = 128 * (f.variant.warpgroups + 1);
   call.launch(kernels::nvidia_hopper::attention::forward::attention_hopper, f.variant.defines(),
               {.out = MemoryRange(f.out, 0, 1),
                .sums = MemoryRange(f.sums, 0, 1),
@@ -168,7 +168,7 @@ void enqueue_hopper_forward(const OpCall& call, const HopperForward& f) {
                .value = MemoryRange(f.value, 0, 1),
                .maps = maps,
                .p = params})
-      .run({static_cast<size_t>(groups) * items, 1, 1}, {items, 1, 1});
+      .run({groups * items, 1, 1}, {items, 1, 1});
 }
 
 constinit const FusedAlgorithm kForward(

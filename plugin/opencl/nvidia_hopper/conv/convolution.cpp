@@ -15,7 +15,7 @@ namespace {
 
 using Kind = ConvHopperKind;
 
-constexpr size_t kItems = 288;          // ITEMS of hopper_tile.h
+constexpr int64_t kItems = 288;         // ITEMS of hopper_tile.h
 constexpr int64_t kMapBytes = 2 * 128;  // of a work-group
 
 Kind direct_kind(const ConvProblem& p) {
@@ -59,7 +59,7 @@ void enqueue(const OpCall& call, const ConvHopperProblem& p, Kind kind, const Co
                .stop = guard.value,
                .maps = maps,
                .p = params})
-      .run({static_cast<size_t>(groups) * kItems, 1, 1}, {kItems, 1, 1});
+      .run({groups * kItems, 1, 1}, {kItems, 1, 1});
   result.finish(call, guard);
 }
 

@@ -15,7 +15,7 @@ constexpr int64_t kMostStep = int64_t{1} << 36;       // bytes: 32 bits of 16 by
 constexpr int64_t kPadding = 8;                       // elements that staged lines are multiples of
 constexpr int64_t kTilePixels = 64, kTileLines = 32;  // of operands.cl
 constexpr int64_t kTileChannels = 64;
-constexpr size_t kItems = 256;
+constexpr int64_t kItems = 256;
 
 int64_t padded(int64_t channels) { return divide_up(channels, kPadding) * kPadding; }
 bool is_step(int64_t bytes) { return bytes > 0 && bytes < kMostStep && bytes % kLineBytes == 0; }
@@ -96,9 +96,7 @@ ConvHopperMap stage(const OpCall& call, const ConvHopperProblem& p, Kind kind, c
                .word = guard.memory(),
                .stop = guard.value,
                .p = params})
-      .run({static_cast<size_t>(divide_up(v.pixels(), kTilePixels)) * kItems,
-            static_cast<size_t>(divide_up(line, wide)), 1},
-           {kItems, 1, 1});
+      .run({divide_up(v.pixels(), kTilePixels) * kItems, divide_up(line, wide), 1}, {kItems, 1, 1});
   const int64_t step = line * item;
   return {bf16_parts.address(), v.channels, v.x, v.y, v.images, step, step * v.x, step * v.x * v.y};
 }
@@ -198,8 +196,7 @@ ConvHopperLines staged_weight(const OpCall& call, const ConvHopperProblem& p, Ki
                .word = guard.memory(),
                .stop = guard.value,
                .p = params})
-      .run({static_cast<size_t>(divide_up(lines, kTileLines)) * kItems,
-            static_cast<size_t>(divide_up(line, kTileChannels)), 1},
+      .run({divide_up(lines, kTileLines) * kItems, divide_up(line, kTileChannels), 1},
            {kItems, 1, 1});
   const int64_t step = line * item;
   return {bf16_parts.address(), v.inner, v.rows, v.taps(), step * v.taps(), step, step * lines};

@@ -96,9 +96,7 @@ void ConvHopperResult::finish(const OpCall& call, const Guard& guard) const {
                .word = guard.memory(),
                .stop = guard.value,
                .p = params})
-      .run({static_cast<size_t>(divide_up(near_count, kGroup) * kGroup), static_cast<size_t>(other),
-            static_cast<size_t>(weight ? 1 : g.batch)},
-           {kGroup, 1, 1});
+      .run({divide_up(near_count, kGroup) * kGroup, other, weight ? 1 : g.batch}, {kGroup, 1, 1});
 }
 
 }  // namespace ocltensor::opencl::nvidia_hopper

@@ -43,9 +43,9 @@ int64_t bytes_of_bf16_parts(const Bf16PartsOperand& s) {
 }
 
 void run_split(Launch launch, const Bf16PartsParams& params) {
-  constexpr size_t kSplitItems = 256;
+  constexpr int64_t kSplitItems = 256;
   const auto pieces = static_cast<int64_t>(params.a.pieces + params.b.pieces);
-  const auto items = static_cast<size_t>(divide_up(pieces, kSplitItems)) * kSplitItems;
+  const int64_t items = divide_up(pieces, kSplitItems) * kSplitItems;
   launch.run({items, 1, 1}, {kSplitItems, 1, 1});
 }
 

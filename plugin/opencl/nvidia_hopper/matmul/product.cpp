@@ -18,7 +18,7 @@ using Kind = HopperKind;
 using Operand = HopperOperand;
 using Variant = HopperProduct;
 
-constexpr size_t kItems = 288;          // ITEMS of product.cl
+constexpr int64_t kItems = 288;         // ITEMS of product.cl
 constexpr int64_t kMapBytes = 2 * 128;  // of a work-group
 constexpr int64_t kLineBytes = 16;      // what lines of an operand are multiples of
 
@@ -131,7 +131,7 @@ void enqueue_product(const OpCall& call, const MatmulProblem& p, const Variant& 
                .a_matrices = static_cast<int32_t>(a.matrices),
                .b_matrices = static_cast<int32_t>(b.matrices),
                .p = matmul_params(q)})
-      .run({static_cast<size_t>(groups) * kItems, 1, 1}, {kItems, 1, 1});
+      .run({groups * kItems, 1, 1}, {kItems, 1, 1});
   if (v.pieces > 1) sum_pieces(call, p, v.pieces, sums.address(), guard);
 }
 

@@ -111,7 +111,7 @@ Scratch make_panels(const OpCall& call, TensorView tensor) {
   call.launch(kernels::attention::flash_pack::flash_pack,
               Defines().type(define::TYPE, tensor.dtype()),
               {.panels = memory, .in = tensor, .p = p})
-      .run({static_cast<size_t>(panels), static_cast<size_t>(heads), 1}, {1, 1, 1});
+      .run({panels, heads, 1}, {1, 1, 1});
   return memory;
 }
 
@@ -178,8 +178,7 @@ void run_forward(const OpCall& call, const FusedProblem& p) {
                .value = value,
                .mask = memory_of_mask(p.block),
                .p = f})
-      .run({static_cast<size_t>(divide_up(p.queries, f.rows)), static_cast<size_t>(heads), 1},
-           {1, 1, 1});
+      .run({divide_up(p.queries, f.rows), heads, 1}, {1, 1, 1});
   out.finish();
   sums.finish();
 }
@@ -238,7 +237,7 @@ void run_backward(const OpCall& call, const FusedProblem& p) {
                .sums = sums.view(),
                .mask = memory_of_mask(p.block),
                .p = f})
-      .run({static_cast<size_t>(parts), static_cast<size_t>(p.batch * p.key_heads), 1}, {1, 1, 1});
+      .run({parts, p.batch * p.key_heads, 1}, {1, 1, 1});
   for (const FloatResult* result : {&grad_query, &grad_key, &grad_value}) result->finish();
 }
 

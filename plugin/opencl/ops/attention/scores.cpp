@@ -35,8 +35,8 @@ Defines with_groups(const OpCall& call, Defines d) {
 
 Division groups_of_rows(int64_t rows, int64_t lanes, int64_t group) {
   Division division{};
-  division.local = {static_cast<size_t>(group), 1, 1};
-  division.global = {static_cast<size_t>(divide_up(rows, group / lanes) * group), 1, 1};
+  division.local = {group, 1, 1};
+  division.global = {divide_up(rows, group / lanes) * group, 1, 1};
   return division;
 }
 

@@ -118,10 +118,8 @@ void move_columns(const OpCall& call, const ConvProblem& p, const Scratch& colum
   const int64_t lanes = by_style<int64_t>(call, 1, 64);
   const int64_t each = back ? lanes : 4 * lanes;  // what a work-group takes
   const int64_t items = lanes == 1 ? 1 : divide_up(elements, each) * lanes;
-  const std::array<size_t, 3> grid{static_cast<size_t>(items),
-                                   static_cast<size_t>(back ? s.bigs : s.bigs * s.taps),
-                                   static_cast<size_t>(count)};
-  const std::array<size_t, 3> group{static_cast<size_t>(lanes), 1, 1};
+  const Grid grid{items, back ? s.bigs : s.bigs * s.taps, count};
+  const Grid group{lanes, 1, 1};
   namespace kernel = kernels::conv::columns;
   if (back)
     return call

@@ -65,7 +65,7 @@ void run_maps(const OpCall& call, const ConvProblem& p) {
                .weight = memory_of_weight(p),
                .bias = memory_of_bias(p),
                .p = g})
-      .run({static_cast<size_t>(items), 1, 1}, {static_cast<size_t>(kItems), 1, 1});
+      .run({items, 1, 1}, {kItems, 1, 1});
 }
 
 // Parts of all positions, of whole rounds of a work-group, until every compute unit has four
@@ -91,7 +91,7 @@ void add_parts(const OpCall& call, const ConvProblem& p, const Defines& d, const
                .pairs = static_cast<uint32_t>(pairs),
                .parts = static_cast<uint32_t>(parts),
                .p = p.params})
-      .run({static_cast<size_t>(items), 1, 1}, {static_cast<size_t>(kGroup), 1, 1});
+      .run({items, 1, 1}, {kGroup, 1, 1});
 }
 
 void run_weight(const OpCall& call, const ConvProblem& p) {
@@ -113,9 +113,7 @@ void run_weight(const OpCall& call, const ConvProblem& p) {
                .small = memory_of_small(p),
                .strips = static_cast<uint32_t>(parts.strips),
                .p = g})
-      .run({static_cast<size_t>(pairs * kItems), static_cast<size_t>(parts.count),
-            static_cast<size_t>(grid_taps)},
-           {static_cast<size_t>(kItems), 1, 1});
+      .run({pairs * kItems, parts.count, grid_taps}, {kItems, 1, 1});
   if (sums) add_parts(call, p, d, *sums, pairs, taps, parts.count);
 }
 

@@ -140,8 +140,7 @@ void run_part(const OpCall& call, const ConvProblem& p, const Part& part, const 
   Defines d;
   d.type(define::TYPE, p.dtype);
   const int64_t packed = std::max<int64_t>(1, q.inputs_per_chunk * q.taps_y * q.taps_x);
-  std::array<size_t, 3> grid{static_cast<size_t>(runs), static_cast<size_t>(q.blocks),
-                             static_cast<size_t>(g.groups)};
+  Grid grid{runs, q.blocks, g.groups};
   if (q.channels_inner) std::swap(grid[0], grid[1]);
   call.launch(kernels::conv::direct::conv_direct, d,
               {.y = forward ? memory_of_small(p) : memory_of_big(p),

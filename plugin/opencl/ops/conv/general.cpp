@@ -45,11 +45,10 @@ void run_general(const OpCall& call, const ConvProblem& p, const Guard& guard) {
       .set(define::GUARDED, guard.word != 0);
   const Tiles tiles = tiles_of(p, positions);
   const int64_t width = divide_up(tiles.count, lanes) * lanes;
-  std::array<size_t, 3> items{static_cast<size_t>(width), static_cast<size_t>(tiles.rows),
-                              static_cast<size_t>(tiles.images)};
+  Grid items{width, tiles.rows, tiles.images};
   if (guard.word != 0) {
     const int64_t most = kGuardedGroups * lanes * static_cast<int64_t>(call.caps().compute_units);
-    items = {static_cast<size_t>(std::min(width * tiles.rows * tiles.images, most)), 1, 1};
+    items = {std::min(width * tiles.rows * tiles.images, most), 1, 1};
   }
   namespace kernel = kernels::conv::general;
   const auto& kernel_of_direction = p.direction == ConvDirection::Forward ? kernel::forward
@@ -66,7 +65,7 @@ void run_general(const OpCall& call, const ConvProblem& p, const Guard& guard) {
                .images = guard.given<Number<int64_t>>(tiles.images),
                .p = p.params,
                .tiles = tiles.count})
-      .run(items, {static_cast<size_t>(lanes), 1, 1});
+      .run(items, {lanes, 1, 1});
 }
 void run(const OpCall& call, const ConvProblem& p) { run_general(call, p, {}); }
 

@@ -85,7 +85,7 @@ void run_weight(const OpCall& call, const ConvProblem& p) {
   call.launch(
           kernels::conv::grouped_weight::grouped_weight, defines(p, q),
           {.w = memory_of_weight(p), .x = map, .y = memory_of_small(p), .p = q, .groups = g.groups})
-      .run({static_cast<size_t>(divide_up(pairs, q.per_item)), 1, 1}, {1, 1, 1});
+      .run({divide_up(pairs, q.per_item), 1, 1}, {1, 1, 1});
 }
 
 void run(const OpCall& call, const ConvProblem& p) {
@@ -128,7 +128,7 @@ void run(const OpCall& call, const ConvProblem& p) {
                .bias = memory_of_bias(p),
                .p = q,
                .groups = g.groups})
-      .run({static_cast<size_t>(divide_up(planes, q.per_item)), 1, 1}, {1, 1, 1});
+      .run({divide_up(planes, q.per_item), 1, 1}, {1, 1, 1});
 }
 
 }  // namespace

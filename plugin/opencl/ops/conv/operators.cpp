@@ -99,7 +99,7 @@ void bias_gradient(OpCall& call, TensorView grad, TensorView out) {
                .batch_stride = channels * positions,
                .channel_stride = positions,
                .positions = positions})
-      .run({static_cast<size_t>(channels * lanes), 1, 1}, {static_cast<size_t>(lanes), 1, 1});
+      .run({channels * lanes, 1, 1}, {lanes, 1, 1});
 }
 
 void convolution_backward(OpCall& call) {

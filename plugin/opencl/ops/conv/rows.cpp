@@ -87,7 +87,7 @@ PaddedMap pad_map(const OpCall& call, const ConvProblem& p, const PadRequest& re
               {.to = result.memory[0],
                .from = is_big ? memory_of_big(p) : memory_of_small(p),
                .p = pad})
-      .run({static_cast<size_t>(divide_up(pad.planes, pad.planes_per_item)), 1, 1}, {1, 1, 1});
+      .run({divide_up(pad.planes, pad.planes_per_item), 1, 1}, {1, 1, 1});
   result.address = start;
   result.low = 0;
   result.high = bytes;

@@ -62,18 +62,17 @@ void run(const OpCall& call, const ConvProblem& p) {
   const auto floats = static_cast<uint64_t>(g.groups * q.blocks * kBlock) * sizeof(float);
   const Scratch packed = call.scratch(floats * static_cast<uint64_t>(g.batch * positions));
   const Scratch sums = call.scratch(floats * static_cast<uint64_t>(rows));
-  const auto blocks = static_cast<size_t>(q.blocks);
-  const auto groups = static_cast<size_t>(g.groups);
+  const int64_t blocks = q.blocks;
+  const int64_t groups = g.groups;
   Defines d;
   d.type(define::TYPE, p.dtype);
   namespace kernel = kernels::conv::weight_rows;
   call.launch(kernel::pack_gradient, d, {.packed = packed, .y = memory_of_small(p), .p = q})
-      .run({blocks, static_cast<size_t>(g.batch * divide_up(positions, kChunk)), groups},
-           {1, 1, 1});
+      .run({blocks, g.batch * divide_up(positions, kChunk), groups}, {1, 1, 1});
   call.launch(kernel::conv_weight, d, {.sums = sums, .x = map, .packed = packed, .p = q})
-      .run({static_cast<size_t>(divide_up(rows, q.per_item)), blocks, groups}, {1, 1, 1});
+      .run({divide_up(rows, q.per_item), blocks, groups}, {1, 1, 1});
   call.launch(kernel::unpack_weight, d, {.w = memory_of_weight(p), .sums = sums, .p = q})
-      .run({blocks, static_cast<size_t>(divide_up(rows, 256)), groups}, {1, 1, 1});
+      .run({blocks, divide_up(rows, 256), groups}, {1, 1, 1});
 }
 
 }  // namespace

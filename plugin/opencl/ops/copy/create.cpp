@@ -21,10 +21,8 @@ uint64_t wide_bits(const OpCall& call, double value) {
   return bits;
 }
 
-constexpr size_t kGroup = 64;
-std::array<size_t, 3> cover(int64_t n) {
-  return {(static_cast<size_t>(n) + kGroup - 1) / kGroup * kGroup, 1, 1};
-}
+constexpr int64_t kGroup = 64;
+Grid cover(int64_t n) { return {(n + kGroup - 1) / kGroup * kGroup, 1, 1}; }
 
 Defines defines_for(TensorView out) {
   Defines d;

@@ -51,9 +51,7 @@ void run_transpose(const OpCall& call, const CopyProblem& copy, const PointwiseP
   d.type(define::TYPE, carrier_type(copy.target.dtype()));
   call.launch(kernels::copy::transpose::transpose, d,
               {.out = copy.target, .in = copy.source, .p = p})
-      .run({static_cast<size_t>(divide_up(p.sizes[0], kBlock)),
-            static_cast<size_t>(divide_up(p.sizes[1], kBlock)), static_cast<size_t>(planes)},
-           {1, 1, 1});
+      .run({divide_up(p.sizes[0], kBlock), divide_up(p.sizes[1], kBlock), planes}, {1, 1, 1});
 }
 
 }  // namespace ocltensor::opencl

@@ -69,7 +69,7 @@ Defines complex_defines(const ElementwiseLaunch& what, DType out) {
 }
 
 // About 64 pieces of work, none smaller than what a launch costs.
-void divide_rows(PointwiseParams& p, size_t& chunks, size_t& groups) {
+void divide_rows(PointwiseParams& p, int64_t& chunks, int64_t& groups) {
   constexpr int64_t kPieces = 64;
   constexpr int64_t kSmallest = 4096;
   const int64_t total = p.sizes[0] * p.rows;
@@ -81,8 +81,8 @@ void divide_rows(PointwiseParams& p, size_t& chunks, size_t& groups) {
     p.chunk = p.sizes[0];
     p.rows_per_item = std::max<int64_t>(1, piece / p.sizes[0]);
   }
-  chunks = static_cast<size_t>((p.sizes[0] + p.chunk - 1) / p.chunk);
-  groups = static_cast<size_t>((p.rows + p.rows_per_item - 1) / p.rows_per_item);
+  chunks = (p.sizes[0] + p.chunk - 1) / p.chunk;
+  groups = (p.rows + p.rows_per_item - 1) / p.rows_per_item;
 }
 
 // 16-bit floats, of which an item takes as many as are 16 bytes: by fours, a load or store of each
@@ -105,10 +105,10 @@ bool is_vectors(TensorView out, const ElementwiseLaunch& what, const Nest& nest)
 // Contiguous runs, the whole nest or its lines: several elements an item, and groups of fewer items
 // where lines are short. Else an item an element.
 void divide_elements(const OpCall& call, TensorView out, const ElementwiseLaunch& what,
-                     const Nest& nest, const PointwiseParams& p, Defines& d,
-                     std::array<size_t, 3>& global, std::array<size_t, 3>& local) {
+                     const Nest& nest, const PointwiseParams& p, Defines& d, Grid& global,
+                     Grid& local) {
   constexpr int64_t kShortest = 256;  // line that is worth finding for its own
-  const auto total = static_cast<uint64_t>(p.sizes[0] * p.rows);
+  const int64_t total = p.sizes[0] * p.rows;
   bool runs = nest.space.strides[0][0] == 1;
   for (size_t k = 1; k < nest.space.strides.size(); ++k)
     runs = runs && (nest.space.strides[k][0] == 0 || nest.space.strides[k][0] == 1);
@@ -118,11 +118,11 @@ void divide_elements(const OpCall& call, TensorView out, const ElementwiseLaunch
   if (flat) d.set(define::FLAT, 1);
   if (vectors) d.set(define::VEC, kVector);
   if (lines) d.set(define::LINES, 1);
-  d.set(define::INDEX, total < (uint64_t{1} << 31) ? "uint" : "ulong");
-  local[0] = std::min<size_t>(256, call.caps().max_work_group_size);
-  while (lines && local[0] > 64 && static_cast<int64_t>(local[0] * 4) > p.sizes[0]) local[0] /= 2;
-  const uint64_t per_group = local[0] * (vectors ? kVector : flat || lines ? 4 : 1);
-  const uint64_t run = lines ? static_cast<uint64_t>(p.sizes[0]) : total;
+  d.set(define::INDEX, total < (int64_t{1} << 31) ? "uint" : "ulong");
+  local[0] = std::min<int64_t>(256, call.caps().max_work_group_size);
+  while (lines && local[0] > 64 && local[0] * 4 > p.sizes[0]) local[0] /= 2;
+  const int64_t per_group = local[0] * (vectors ? kVector : flat || lines ? 4 : 1);
+  const int64_t run = lines ? p.sizes[0] : total;
   global[0] = (run + per_group - 1) / per_group * local[0] * (total / run);
 }
 
@@ -133,7 +133,7 @@ struct Problem {
   const Nest& nest;
 };
 struct Work {
-  std::array<size_t, 3> global{1, 1, 1}, local{1, 1, 1};
+  Grid global{1, 1, 1}, local{1, 1, 1};
 };
 
 PointwiseParams params_of(const ElementwiseLaunch& what, const Nest& nest) {
@@ -237,11 +237,11 @@ void run_complex_rows(const OpCall& call, const Problem& problem) {
 void run_complex_elements(const OpCall& call, const Problem& problem) {
   Defines d = complex_defines(problem.what, problem.out.dtype());
   const PointwiseParams p = params_of(problem.what, problem.nest);
-  const auto total = static_cast<uint64_t>(p.sizes[0] * p.rows);
+  const int64_t total = p.sizes[0] * p.rows;
   d.set(define::FLAT, p.rank == 1)
-      .set(define::INDEX, total < (uint64_t{1} << 31) ? "uint" : "ulong");
+      .set(define::INDEX, total < (int64_t{1} << 31) ? "uint" : "ulong");
   Work work;
-  work.local[0] = std::min<size_t>(256, call.caps().max_work_group_size);
+  work.local[0] = std::min<int64_t>(256, call.caps().max_work_group_size);
   work.global[0] = (total + work.local[0] - 1) / work.local[0] * work.local[0];
   launch_complex(call, problem, d, p, work);
 }

@@ -13,7 +13,7 @@ namespace ocltensor::opencl {
 namespace {
 
 // Rows: about 64 pieces of work, cut along the inner dimension where rows are long.
-void divide_nest(IndexedParams& p, size_t& chunks, size_t& groups) {
+void divide_nest(IndexedParams& p, int64_t& chunks, int64_t& groups) {
   constexpr int64_t kPieces = 64;
   constexpr int64_t kSmallest = 2048;
   const int64_t piece = std::max(kSmallest, (p.sizes[0] * p.rows + kPieces - 1) / kPieces);
@@ -23,8 +23,8 @@ void divide_nest(IndexedParams& p, size_t& chunks, size_t& groups) {
     p.chunk = (std::min(piece, p.sizes[0]) + 15) / 16 * 16;
     p.rows_per_item = 1;
   }
-  chunks = static_cast<size_t>((p.sizes[0] + p.chunk - 1) / p.chunk);
-  groups = static_cast<size_t>((p.rows + p.rows_per_item - 1) / p.rows_per_item);
+  chunks = (p.sizes[0] + p.chunk - 1) / p.chunk;
+  groups = (p.rows + p.rows_per_item - 1) / p.rows_per_item;
 }
 
 IndexedParams params_of(const Indexed& what, const IterationSpace& nest) {
@@ -81,7 +81,7 @@ struct Movement {
   IndexedParams p;
 };
 struct Work {
-  std::array<size_t, 3> global{1, 1, 1}, local{1, 1, 1};
+  Grid global{1, 1, 1}, local{1, 1, 1};
 };
 
 Defines defines_of(const Movement& m) {

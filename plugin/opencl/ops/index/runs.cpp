@@ -28,10 +28,6 @@ Shape shape_of(const Accumulation& what) {
   return {what.groups * what.length, what.block, blocks};
 }
 
-MemoryRange range_of(const std::optional<Scratch>& memory) {
-  return memory ? MemoryRange(*memory) : nullptr;
-}
-
 // Keys in order, each with the position of its source: two arrays, or packed into one.
 struct Sorted {
   Scratch keys;
@@ -145,10 +141,10 @@ void combine_runs(const OpCall& call, const Accumulation& what, const Shape& sha
     call.launch(kernels::index::runs::runs, d,
                 {.target = what.target,
                  .sorted = sorted.keys,
-                 .position = range_of(sorted.positions),
+                 .position = sorted.positions,
                  // Sources have no keys of their own, and may have factors.
-                 .key = level == 0 ? MemoryRange(what.factors) : range_of(keys),
-                 .source = level == 0 ? MemoryRange(what.source) : range_of(values),
+                 .key = level == 0 ? MemoryRange(what.factors) : MemoryRange(keys),
+                 .source = level == 0 ? MemoryRange(what.source) : MemoryRange(values),
                  .part_key = count > 0 ? MemoryRange(next_keys) : nullptr,
                  .part = count > 0 ? MemoryRange(next_values) : nullptr,
                  .p = p})

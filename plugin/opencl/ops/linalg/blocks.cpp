@@ -20,8 +20,8 @@ LinalgParams params_of(const Stack& a, const Stack& b) {
 }
 
 void run_rows(const OpCall& call, Launch launch, int64_t rows) {
-  const auto lanes = static_cast<size_t>(by_style<int64_t>(call, 1, kPanel));
-  launch.run({lanes * static_cast<size_t>(rows), 1, 1}, {lanes, 1, 1});
+  const auto lanes = by_style<int64_t>(call, 1, kPanel);
+  launch.run({lanes * rows, 1, 1}, {lanes, 1, 1});
 }
 
 void multiply(const OpCall& call, const Stack& c, const Stack& a, const Stack& b, bool subtract) {

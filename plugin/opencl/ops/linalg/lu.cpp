@@ -35,7 +35,7 @@ void swap_rows(const OpCall& call, const Stack& a, TensorView pivots, int64_t fi
   p.steps = steps;
   p.vector_batch = pivots.size(-1);
   const Division columns_each = divide(call.caps(), a.count * columns);
-  const Division of_16{{static_cast<size_t>(a.count * divide_up(columns, 16)), 1, 1}};
+  const Division of_16{{a.count * divide_up(columns, 16), 1, 1}};
   const Division division = by_style(call, of_16, columns_each);
   call.launch(kernels::linalg::lu_swap::swap, d, {.a = a, .pivot = pivots, .skip = skip, .p = p})
       .run(division.global, division.local);
@@ -119,7 +119,7 @@ void unpack_permutation(const OpCall& call, TensorView pivots_tensor, TensorView
   params.vector_batch = params.steps;
   call.launch(kernels::linalg::blocks_parts::permutation, d,
               {.order = order, .b = p.stack(), .pivot = pivots.view(), .p = params})
-      .run({static_cast<size_t>(numel(batch)), 1, 1}, {1, 1, 1});
+      .run({numel(batch), 1, 1}, {1, 1, 1});
   p.store(out);
 }
 

@@ -13,9 +13,7 @@ using PanelAlgorithm = AlgorithmFor<PanelProblem>;
 // `items` for each piece of work, a matrix or `together` of the columns.
 void run(Launch launch, const PanelWork& work, int64_t items, int64_t together) {
   const int64_t pieces = work.columns == 0 ? work.pieces : divide_up(work.columns, together);
-  const auto count = static_cast<size_t>(work.panel.count * pieces);
-  const auto group = static_cast<size_t>(items);
-  launch.run({count * group, 1, 1}, {group, 1, 1});
+  launch.run({work.panel.count * pieces * items, 1, 1}, {items, 1, 1});
 }
 
 void run_cpu(const OpCall& call, const PanelProblem& p) {

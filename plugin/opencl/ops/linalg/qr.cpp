@@ -42,8 +42,7 @@ class Reflector {
     call_
         .launch(kernels::linalg::blocks_parts::block_factor, d,
                 {.a = products_.stack(), .b = factor_.stack(), .tau = tau_, .p = f})
-        .run({static_cast<size_t>(kPanel * panel.count), 1, 1},
-             {static_cast<size_t>(by_style<int64_t>(call_, 1, kPanel)), 1, 1});
+        .run({kPanel * panel.count, 1, 1}, {by_style<int64_t>(call_, 1, kPanel), 1, 1});
   }
 
   // c = H0 H1 ... c, or the transpose of the product times c.

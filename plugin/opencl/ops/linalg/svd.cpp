@@ -98,8 +98,8 @@ class Svd {
 
   // A work-item for each number of {count, n}.
   void run_items(Launch launch) const {
-    const auto group = static_cast<size_t>(by_style<int64_t>(call_, 1, kPanel));
-    const auto items = static_cast<size_t>(count_ * n_);
+    const auto group = by_style<int64_t>(call_, 1, kPanel);
+    const auto items = count_ * n_;
     launch.run({divide_up(items, group) * group, 1, 1}, {group, 1, 1});
   }
 

@@ -75,12 +75,12 @@ Division divide_among_items(const OpCall& call, int64_t pieces, int64_t) {
 }
 // A work-group a piece, whose items share its width.
 Division divide_among_groups(const OpCall& call, int64_t pieces, int64_t width) {
-  const auto most = std::min<size_t>(256, call.caps().max_work_group_size);
-  size_t local = std::min<size_t>(32, most);
-  while (local < static_cast<size_t>(width) && local * 2 <= most) local *= 2;
+  const auto most = std::min<int64_t>(256, call.caps().max_work_group_size);
+  int64_t local = std::min<int64_t>(32, most);
+  while (local < width && local * 2 <= most) local *= 2;
   Division division;
   division.local[0] = local;
-  division.global[0] = static_cast<size_t>(pieces) * local;
+  division.global[0] = pieces * local;
   return division;
 }
 

@@ -45,13 +45,13 @@ void run_samples(const OpCall& call, const MarginLoss& what) {
     p.per_item = division.per_item;
     if (by_style(call, false, true)) {  // a work-group a sample
       division.local[0] = 1;
-      while (division.local[0] * 2 <= std::min<size_t>(64, call.caps().max_work_group_size))
+      while (division.local[0] * 2 <= std::min<int64_t>(64, call.caps().max_work_group_size))
         division.local[0] *= 2;
-      division.global[0] = static_cast<size_t>(samples) * division.local[0];
+      division.global[0] = samples * division.local[0];
     }
     Defines d;
     d.type(define::A, self.dtype()).type(define::LOSS, written.dtype());
-    d.set(define::GROUP_SIZE, static_cast<int64_t>(division.local[0]));
+    d.set(define::GROUP_SIZE, division.local[0]);
     call.launch(kernels::loss::multilabel_margin::forward, d,
                 {.loss = written,
                  .is_target = is_target.view(),

@@ -37,9 +37,7 @@ Division divide_targets(const OpCall& call, int64_t targets) {
   const int64_t per = by_style<int64_t>(call, std::max<int64_t>(256, (targets + 63) / 64), 1);
   const int64_t local = by_style<int64_t>(call, 1, 64);
   const int64_t items = (targets + per - 1) / per;
-  return {{static_cast<size_t>((items + local - 1) / local * local), 1, 1},
-          {static_cast<size_t>(local), 1, 1},
-          per};
+  return {{(items + local - 1) / local * local, 1, 1}, {local, 1, 1}, per};
 }
 
 constexpr Reduction kMeanLoss{2, {{"a", kAdd, "0", "x / y"}, {"b", kAdd, "0", "y"}}};

@@ -22,7 +22,7 @@ const char* refuse_common(const MatmulProblem& p) {
   return nullptr;
 }
 
-size_t count(int64_t n, int64_t piece) { return static_cast<size_t>(divide_up(n, piece)); }
+int64_t count(int64_t n, int64_t piece) { return divide_up(n, piece); }
 
 // Rows and panels of 32 columns of a work-item.
 struct TilePlan {
@@ -63,8 +63,8 @@ Defines defines(const MatmulProblem& p, DType out) {
   return d;
 }
 
-std::array<size_t, 3> tile_grid(const MatmulProblem& p, const TilePlan& plan) {
-  return {count(p.n, kPanel * plan.panels), count(p.m, plan.rows), static_cast<size_t>(p.batch)};
+Grid tile_grid(const MatmulProblem& p, const TilePlan& plan) {
+  return {count(p.n, kPanel * plan.panels), count(p.m, plan.rows), p.batch};
 }
 
 Planned<TilePlan> plan_packed(const OpCall& call, const MatmulProblem& p) {
@@ -103,7 +103,7 @@ void multiply_packed(const OpCall& call, const MatmulProblem& p, const TilePlan&
   pack.type(define::TYPE, p.dtype).type(define::OUT, DType::Float32);
   call.launch(kernels::matmul::cpu_pack_a::pack_a, pack,
               {.panel = panels, .a = memory_of_a(p), .p = params, .panel_batch = panel_batch})
-      .run({count(p.m, kTileRows), count(p.k, 512), static_cast<size_t>(batch)}, {1, 1, 1});
+      .run({count(p.m, kTileRows), count(p.k, 512), batch}, {1, 1, 1});
 
   MatmulProblem of_result = p;
   of_result.dtype = out;
@@ -143,7 +143,7 @@ const char* refuse_skinny(const OpCall&, const MatmulProblem& p) {
 void run_skinny(const OpCall& call, const MatmulProblem& p) {
   Defines d = defines(p, p.dtype);
   d.set(define::ROWS, p.m == 1 ? 1 : kSkinny);
-  const auto batch = static_cast<size_t>(p.batch);
+  const int64_t batch = p.batch;
   if (p.b.col == 1)
     return call
         .launch(kernels::matmul::cpu_skinny_rows::matmul_skinny_rows, d,

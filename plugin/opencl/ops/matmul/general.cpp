@@ -7,8 +7,8 @@
 namespace ocltensor::opencl {
 namespace {
 
-void enqueue(const OpCall& call, const MatmulProblem& p, const auto& kernel,
-             const std::array<size_t, 3>& global, const std::array<size_t, 3>& local) {
+void enqueue(const OpCall& call, const MatmulProblem& p, const auto& kernel, const Grid& global,
+             const Grid& local) {
   call.launch(kernel, matmul_defines(p),
               {.c = memory_of_c(p),
                .a = memory_of_a(p),
@@ -18,15 +18,15 @@ void enqueue(const OpCall& call, const MatmulProblem& p, const auto& kernel,
       .run(global, local);
 }
 
-size_t count(int64_t n, int64_t tile) { return static_cast<size_t>(divide_up(n, tile)); }
+int64_t count(int64_t n, int64_t tile) { return divide_up(n, tile); }
 
 void run_cpu(const OpCall& call, const MatmulProblem& p) {
-  enqueue(call, p, kernels::matmul::general_cpu::matmul,
-          {count(p.n, 16), count(p.m, 8), static_cast<size_t>(p.batch)}, {1, 1, 1});
+  enqueue(call, p, kernels::matmul::general_cpu::matmul, {count(p.n, 16), count(p.m, 8), p.batch},
+          {1, 1, 1});
 }
 void run_gpu(const OpCall& call, const MatmulProblem& p) {
   enqueue(call, p, kernels::matmul::general_gpu::matmul,
-          {count(p.n, 256) * 64, count(p.m, 4), static_cast<size_t>(p.batch)}, {64, 1, 1});
+          {count(p.n, 256) * 64, count(p.m, 4), p.batch}, {64, 1, 1});
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ constexpr int64_t kStep = 8;  // BK of sgemm.cl
 
 struct Tile {
   int64_t m, n, item_m, item_n;
-  size_t items() const { return static_cast<size_t>((m / item_m) * (n / item_n)); }
+  int64_t items() const { return (m / item_m) * (n / item_n); }
 };
 constexpr Tile kLarge{128, 128, 16, 8};
 constexpr Tile kSmall{64, 64, 8, 8};
@@ -66,7 +66,7 @@ void run_tiles(const OpCall& call, const MatmulProblem& p, const Tile& t, const 
   d.set(define::A_ALONG_K, along_k(p.a.col, p.a.row))
       .set(define::B_ALONG_K, along_k(p.b.row, p.b.col));
   d.set(define::GUARDED, guard.word != 0);
-  const auto groups = static_cast<size_t>(divide_up(p.m, t.m) * divide_up(p.n, t.n));
+  const int64_t groups = divide_up(p.m, t.m) * divide_up(p.n, t.n);
   call.launch(kernels::matmul::sgemm::sgemm, d,
               {.c = memory_of_c(p),
                .a = memory_of_a(p),
@@ -75,7 +75,7 @@ void run_tiles(const OpCall& call, const MatmulProblem& p, const Tile& t, const 
                .word = guard.given(guard.memory()),
                .wanted = guard.given<Number<uint32_t>>(guard.value),
                .p = matmul_params(p)})
-      .run({groups * t.items(), static_cast<size_t>(p.batch), 1}, {t.items(), 1, 1});
+      .run({groups * t.items(), p.batch, 1}, {t.items(), 1, 1});
 }
 void run_large(const OpCall& call, const MatmulProblem& p) { run_tiles(call, p, kLarge); }
 void run_small(const OpCall& call, const MatmulProblem& p) { run_tiles(call, p, kSmall); }

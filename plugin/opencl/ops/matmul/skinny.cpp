@@ -88,7 +88,7 @@ void enqueue(const OpCall& call, const MatmulProblem& p, const SkinnyPlan& plan,
                .batch = static_cast<uint32_t>(p.batch),
                .length = plan.length,
                .p = matmul_params(p)})
-      .run({static_cast<size_t>(groups * kItems), 1, 1}, {static_cast<size_t>(kItems), 1, 1});
+      .run({groups * kItems, 1, 1}, {kItems, 1, 1});
   if (partial) sum_pieces(call, p, plan.pieces, sums->address());
 }
 

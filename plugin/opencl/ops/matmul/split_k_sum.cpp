@@ -22,8 +22,7 @@ void sum_pieces(const OpCall& call, const MatmulProblem& p, int64_t pieces, tb_a
                .stop = guard.value,
                .pieces = static_cast<int32_t>(pieces),
                .p = matmul_params(p)})
-      .run({static_cast<size_t>(items), static_cast<size_t>(p.m), static_cast<size_t>(p.batch)},
-           {static_cast<size_t>(group), 1, 1});
+      .run({items, p.m, p.batch}, {group, 1, 1});
 }
 
 }  // namespace ocltensor::opencl

@@ -243,22 +243,22 @@ void TensorLists::launch(const Group& group, const Sweep& sweep, const Defines& 
   const Place place = resolve(table.address(), 0, static_cast<int64_t>(bytes));
   call_.stream().write(place.buffer, place.offset, group.table.data(), bytes, false);
   constexpr int64_t kItems = 64, kLightChunks = 16;
-  const size_t span = std::min<size_t>(256, call_.caps().max_work_group_size);
-  const size_t local = by_style<size_t>(call_, 1, span);
+  const auto span = std::min<int64_t>(256, call_.caps().max_work_group_size);
+  const auto local = by_style<int64_t>(call_, 1, span);
   p.per_item = std::max(divide_up(p.chunks, kItems), std::min(p.chunks, kLightChunks) / 8);
   p.per_item = std::max<int64_t>(p.per_item, 1);
   std::array<cl_mem, MULTI_TENSOR_BUFFERS> buffers;
   for (size_t k = 0; k < buffers.size(); ++k)
     buffers[k] = group.buffers[k < group.buffers.size() ? k : 0];
   const auto run = [&](Launch launch, int64_t items) {
-    launch.run({static_cast<size_t>(items) * local, 1, 1}, {local, 1, 1});
+    launch.run({items * local, 1, 1}, {local, 1, 1});
   };
   const int64_t items = by_style(call_, divide_up(p.chunks, p.per_item), p.chunks);
   if (sweep.whole != nullptr)
     return run(call_.launch(*sweep.whole, defines, {.b = buffers, .table = table, .p = p}), items);
   const Scratch partial = call_.scratch(static_cast<uint64_t>(p.chunks + 1) * 8);
   Defines all = defines;
-  all.set(define::SPAN, static_cast<int64_t>(span));
+  all.set(define::SPAN, span);
   for (const auto& [kernel, count] : {std::pair{sweep.partial, items}, {sweep.finish, p.tensors}})
     run(call_.launch(*kernel, all, {.b = buffers, .table = table, .partial = partial, .p = p}),
         count);

@@ -69,11 +69,10 @@ void add_gpu_defines(Defines& d, const OpCall& call, const LayerLayout& layout,
 void run_gpu_rows(const OpCall& call, Launch launch, const LayerShape& s,
                   const LayerLayout& layout) {
   const int64_t group = group_size(call.caps());
-  launch.run({static_cast<size_t>(divide_up(s.rows, group / layout.lanes) * group), 1, 1},
-             {static_cast<size_t>(group), 1, 1});
+  launch.run({divide_up(s.rows, group / layout.lanes) * group, 1, 1}, {group, 1, 1});
 }
 void run_cpu_rows(Launch launch, const LayerShape& s) {
-  launch.run({static_cast<size_t>(divide_up(s.rows, rows_per_item(s))), 1, 1}, {1, 1, 1});
+  launch.run({divide_up(s.rows, rows_per_item(s)), 1, 1}, {1, 1, 1});
 }
 
 std::string layer_text(const OpCall& call, DType type, const LayerShape& s) {

@@ -110,8 +110,7 @@ GradientSums gradient_sums(const OpCall& call, TensorView grad, TensorView input
 // The range of a kernel of norm/planes_channels.cl.
 void run_channels(const OpCall& call, Launch launch, int64_t items) {
   const auto local = by_style<int64_t>(call, 16, 64);
-  launch.run({static_cast<size_t>(divide_up(items, local) * local), 1, 1},
-             {static_cast<size_t>(local), 1, 1});
+  launch.run({divide_up(items, local) * local, 1, 1}, {local, 1, 1});
 }
 
 DType gradient_weight_type(const OpCall& call, const ChannelVector& weight,

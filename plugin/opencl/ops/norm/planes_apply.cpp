@@ -41,8 +41,7 @@ void apply_cpu(const OpCall& call, const Application& a) {
                .planes = p.planes,
                .per = per,
                .chunk = chunk})
-      .run({static_cast<size_t>(divide_up(rows, per)), static_cast<size_t>(divide_up(n, chunk)), 1},
-           {1, 1, 1});
+      .run({divide_up(rows, per), divide_up(n, chunk), 1}, {1, 1, 1});
 }
 
 void apply_gpu(const OpCall& call, const Application& a) {
@@ -58,8 +57,7 @@ void apply_gpu(const OpCall& call, const Application& a) {
                .total = static_cast<uint64_t>(total),
                .n = static_cast<uint64_t>(a.p.inner),
                .planes = static_cast<uint64_t>(a.p.planes)})
-      .run({static_cast<size_t>(divide_up(total, group * 4) * group), 1, 1},
-           {static_cast<size_t>(group), 1, 1});
+      .run({divide_up(total, group * 4) * group, 1, 1}, {group, 1, 1});
 }
 
 }  // namespace ocltensor::opencl

@@ -48,7 +48,7 @@ struct Work {
   }
   void run(Launch launch) const {
     const int64_t groups = n.weight_groups + divide_up(n.units, group / n.lanes) * n.pieces;
-    launch.run({static_cast<size_t>(groups * group), 1, 1}, {static_cast<size_t>(group), 1, 1});
+    launch.run({groups * group, 1, 1}, {group, 1, 1});
   }
 };
 

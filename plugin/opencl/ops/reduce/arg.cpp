@@ -42,7 +42,7 @@ struct ArgProblem {
 using ArgAlgorithm = AlgorithmFor<ArgProblem>;
 
 struct Cut {
-  std::array<size_t, 3> global, local;
+  Grid global, local;
   int64_t chunk, splits;
   int64_t share;  // outputs of a CPU driver's item, or a GPU's items of an output
 };
@@ -63,7 +63,7 @@ Planned<Cut> plan_cpu(const OpCall&, const ArgProblem& p) {
       pieces > 32 ? 1 : std::min(64 / pieces, divide_up(b.length * d.share, 8192));
   d.chunk = divide_up(divide_up(b.length, wanted), 64) * 64;
   d.splits = divide_up(b.length, d.chunk);
-  d.global = {static_cast<size_t>(pieces), static_cast<size_t>(d.splits), 1};
+  d.global = {pieces, d.splits, 1};
   d.local = {1, 1, 1};
   return d;
 }
@@ -83,8 +83,8 @@ Planned<Cut> plan_gpu(const OpCall& call, const ArgProblem& p) {
       groups >= busy / 2 ? 1 : std::min(busy / groups, b.length / (d.share * 16));
   d.chunk = std::max<int64_t>(1, divide_up(b.length, std::max<int64_t>(1, wanted)));
   d.splits = divide_up(b.length, d.chunk);
-  d.global = {static_cast<size_t>(groups * group), static_cast<size_t>(d.splits), 1};
-  d.local = {static_cast<size_t>(group), 1, 1};
+  d.global = {groups * group, d.splits, 1};
+  d.local = {group, 1, 1};
   return d;
 }
 
@@ -123,7 +123,7 @@ void run(const OpCall& call, const ArgProblem& p, const Cut& cut, const KernelOf
                .share = cut.share})
       .run(cut.global, cut.local);
   if (whole) return;
-  const auto local = by_style<size_t>(call, 1, 64);
+  const auto local = by_style<int64_t>(call, 1, 64);
   call.launch(kernels::reduce::arg_merge::merge, last,
               {.part = partial[0],
                .at = partial[1],
@@ -131,7 +131,7 @@ void run(const OpCall& call, const ArgProblem& p, const Cut& cut, const KernelOf
                .index = indices,
                .outputs = outputs,
                .splits = cut.splits})
-      .run({(static_cast<size_t>(outputs) + local - 1) / local * local, 1, 1}, {local, 1, 1});
+      .run({(outputs + local - 1) / local * local, 1, 1}, {local, 1, 1});
 }
 
 void run_cpu(const OpCall& call, const ArgProblem& p, const Cut& cut) {

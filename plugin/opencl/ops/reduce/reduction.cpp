@@ -196,7 +196,7 @@ void run_split(const OpCall& call, const ReduceProblem& problem, const Cut& cut,
                .d = memory_of(what.inputs[3], what.shape),
                .out = {out(0), out(1)},
                .p = p})
-      .run(cut.global, {static_cast<size_t>(group), 1, 1});
+      .run(cut.global, {group, 1, 1});
   if (!partial.empty()) second_pass(call, problem, cut.splits, partial);
 }
 

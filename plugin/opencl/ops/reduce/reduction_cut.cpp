@@ -30,8 +30,7 @@ Cut cut_rows(const ReduceProblem& p, bool short_rows) {
   c.inner_chunk = std::max<int64_t>(16, divide_up(divide_up(inner, inner_wanted), 64) * 64);
   c.inner_splits = std::max<int64_t>(1, divide_up(inner, c.inner_chunk));
   c.splits = c.inner_splits * std::max<int64_t>(1, divide_up(outer, c.chunk));
-  c.global = {static_cast<size_t>(divide_up(c.kept, c.kept_per_item)),
-              static_cast<size_t>(c.splits), 1};
+  c.global = {divide_up(c.kept, c.kept_per_item), c.splits, 1};
   return c;
 }
 
@@ -54,7 +53,7 @@ Cut cut_columns(const OpCall& call, const ReduceProblem& p, bool narrow) {
                              : std::min(kPieces / pieces, divide_up(block, kSmallest));
   c.chunk = std::max<int64_t>(1, divide_up(divide_up(c.count, wanted), 4) * 4);
   c.splits = std::max<int64_t>(1, divide_up(c.count, c.chunk));
-  c.global = {static_cast<size_t>(pieces), static_cast<size_t>(c.splits), 1};
+  c.global = {pieces, c.splits, 1};
   return c;
 }
 
@@ -103,7 +102,7 @@ Planned<Cut> plan_gpu(const OpCall& call, const ReduceProblem& p) {
   const int64_t wanted = groups >= busy / 2 ? 1 : std::min(busy / groups, c.count / (lanes * 16));
   c.chunk = std::max<int64_t>(1, divide_up(c.count, std::max<int64_t>(1, wanted)));
   c.splits = std::max<int64_t>(1, divide_up(c.count, c.chunk));
-  c.global = {static_cast<size_t>(groups * group), static_cast<size_t>(c.splits), 1};
+  c.global = {groups * group, c.splits, 1};
   return c;
 }
 

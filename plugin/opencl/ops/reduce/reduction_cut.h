@@ -20,7 +20,7 @@ struct Cut {
   int64_t kept, count, chunk, inner_chunk, inner_splits, kept_per_item;
   int32_t lanes;
   int64_t splits;
-  std::array<size_t, 3> global;
+  Grid global;
 };
 
 // CPU drivers.

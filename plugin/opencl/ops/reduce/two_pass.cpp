@@ -113,8 +113,7 @@ void run_one_sweep(const OpCall& call, const VarianceProblem& p, const RowsPlan&
                .n = plan.length,
                .lanes = plan.lanes,
                .divisor = scalar_bits(p.divisor, compute)})
-      .run({static_cast<size_t>(groups * plan.group), 1, 1},
-           {static_cast<size_t>(plan.group), 1, 1});
+      .run({groups * plan.group, 1, 1}, {plan.group, 1, 1});
 }
 
 // The mean, then squared distances from it.

@@ -53,8 +53,8 @@ const char* refuse_sweeping(const OpCall& call, const Nest& nest) {
 Division divide_rows(const OpCall& call, const Nest& nest, bool walk) {
   const int64_t rows = nest.outer * nest.inner;
   if (walk) return divide(call.caps(), rows, std::max<int64_t>(1, 2048 / nest.n));
-  const auto group = static_cast<size_t>(group_size(call.caps()));
-  return {{static_cast<size_t>(rows) * group, 1, 1}, {group, 1, 1}, 1};
+  const int64_t group = group_size(call.caps());
+  return {{rows * group, 1, 1}, {group, 1, 1}, 1};
 }
 
 std::string text_of(const OpCall& call, DType type, const Nest& nest) {
@@ -157,7 +157,7 @@ void run_blocks(const OpCall& call, const ScanProblem& p) {
       std::max({divide_up(blocks, 64), 2048 / (n * std::min<int64_t>(inner, 16)), int64_t{1}});
   call.launch(kernels::scan::scan_cpu::scan, d,
               {.a = p.in, .out = p.out, .outer = outer, .n = n, .inner = inner, .per = per})
-      .run({static_cast<size_t>(divide_up(blocks, per)), 1, 1}, {1, 1, 1});
+      .run({divide_up(blocks, per), 1, 1}, {1, 1, 1});
 }
 
 const char* refuse_tiles(const OpCall& call, const ScanProblem& p) {
@@ -174,7 +174,7 @@ void run_groups(const OpCall& call, const ScanProblem& p) {
   call.launch(
           kernels::scan::scan_gpu::scan, d,
           {.a = p.in, .out = p.out, .outer = p.nest.outer, .n = p.nest.n, .inner = p.nest.inner})
-      .run({static_cast<size_t>(groups * group), 1, 1}, {static_cast<size_t>(group), 1, 1});
+      .run({groups * group, 1, 1}, {group, 1, 1});
 }
 
 constinit const ScanAlgorithm kTiles({.id = "scan.tiles",

@@ -53,7 +53,7 @@ void run_cpu(const OpCall& call, const SoftmaxProblem& p) {
   const int64_t units = s.inner == 1 ? s.outer : s.outer * divide_up(s.inner, 64);
   const int64_t per = std::max(
       {divide_up(units, kPieces), kSmallest / (s.n * std::min<int64_t>(s.inner, 64)), int64_t{1}});
-  const std::array<size_t, 3> items{static_cast<size_t>(divide_up(units, per)), 1, 1};
+  const Grid items{divide_up(units, per), 1, 1};
   if (p.backward)
     call.launch(kernels::softmax::softmax_backward_cpu::softmax, d,
                 {.a = p.first,
@@ -94,8 +94,8 @@ void run_long_rows(const OpCall& call, const SoftmaxProblem& p, const LongRows& 
   Defines d = defines_for(p);
   d.set(define::GROUP, plan.group);
   const Scratch parts = call.scratch(static_cast<uint64_t>(chunks * numbers * size_of(p.compute)));
-  const std::array<size_t, 3> items{static_cast<size_t>(chunks * plan.group), 1, 1};
-  const std::array<size_t, 3> group{static_cast<size_t>(plan.group), 1, 1};
+  const Grid items{chunks * plan.group, 1, 1};
+  const Grid group{plan.group, 1, 1};
   const int64_t n = p.shape.n;
   if (p.backward) {
     namespace kernel = kernels::softmax::softmax_long_rows_backward;
@@ -151,8 +151,8 @@ void run_gpu(const OpCall& call, const SoftmaxProblem& p) {
   d.set(define::GROUP, group);
   if (s.inner == 1) d.set(define::UNIT, 1);
   const int64_t groups = divide_up(s.outer * s.inner, group / lanes);
-  const std::array<size_t, 3> items{static_cast<size_t>(groups * group), 1, 1};
-  const std::array<size_t, 3> local{static_cast<size_t>(group), 1, 1};
+  const Grid items{groups * group, 1, 1};
+  const Grid local{group, 1, 1};
   if (p.backward) {
     call.launch(kernels::softmax::softmax_backward_gpu::softmax, d,
                 {.a = p.first,

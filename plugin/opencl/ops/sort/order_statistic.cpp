@@ -78,9 +78,9 @@ void run_sorted(const OpCall& call, const StatisticProblem& p) {
 }
 
 void run_selection(const OpCall& call, const StatisticProblem& p) {
-  const auto group = std::min<size_t>(256, call.caps().max_work_group_size);
+  const auto group = std::min<int64_t>(256, call.caps().max_work_group_size);
   const Division items = divide(call.caps(), p.rows.size(0));
-  const Division groups{{static_cast<size_t>(p.rows.size(0)) * group, 1, 1}, {group, 1, 1}};
+  const Division groups{{p.rows.size(0) * group, 1, 1}, {group, 1, 1}};
   const Division division = by_style(call, items, groups);
   call.launch(
           kernels::sort::order_statistic::select_one, defines_for(p),
@@ -124,11 +124,10 @@ void run_mode(const OpCall& call, TensorView rows, TensorView values, TensorView
   sort_rows(call, rows, {}, &view, from);
   Division division = divide(call.caps(), p.pieces);
   p.per_item = division.per_item;
-  const auto group = std::min<size_t>(64, call.caps().max_work_group_size);
-  division =
-      by_style(call, division, {{static_cast<size_t>(p.pieces) * group, 1, 1}, {group, 1, 1}});
+  const auto group = std::min<int64_t>(64, call.caps().max_work_group_size);
+  division = by_style(call, division, {{p.pieces * group, 1, 1}, {group, 1, 1}});
   Defines d = key_defines(rows.dtype(), {});
-  d.set(define::GROUP_SIZE, static_cast<int64_t>(division.local[0]));
+  d.set(define::GROUP_SIZE, division.local[0]);
   call.launch(kernels::sort::order_statistic_mode::mode, d,
               {.value = values, .index = indices, .in = in_order, .position = from, .p = p})
       .run(division.global, division.local);

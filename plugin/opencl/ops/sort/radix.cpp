@@ -142,7 +142,7 @@ class DigitSorter {
     return p;
   }
   void run(Launch launch, int64_t groups) const {
-    launch.run({static_cast<size_t>(groups * group_), 1, 1}, {static_cast<size_t>(group_), 1, 1});
+    launch.run({groups * group_, 1, 1}, {group_, 1, 1});
   }
   MemoryRange entry_keys() const { return entries_ ? MemoryRange(entries_->keys) : nullptr; }
   MemoryRange entry_positions() const {

@@ -79,6 +79,9 @@ class Kernel {
 Kernel& find_kernel(Stream& stream, const Source& source, const char* function,
                     const Defines& defines);
 
+// Work-items, in three dimensions. Signed, as all sizes of tensors are.
+using Grid = std::array<int64_t, 3>;
+
 // Sets arguments in the order of the kernel's parameters and enqueues. Operators do not call it:
 // the structures that generate_launches.py writes do (KernelOf, OpCall::launch).
 class Launch {
@@ -125,14 +128,18 @@ class Launch {
 
   // `global` counts work-items; `local` zeros let the driver choose. A range with a zero is not
   // launched.
-  void run(std::array<size_t, 3> global, std::array<size_t, 3> local) {
+  void run(const Grid& global, const Grid& local) {
     if (global[0] == 0 || global[1] == 0 || global[2] == 0) return;
     const uint32_t rank = global[2] > 1 ? 3 : global[1] > 1 ? 2 : 1;
-    stream_.launch(kernel_, {rank, global, local});
+    stream_.launch(kernel_, {rank, in_size_t(global), in_size_t(local)});
     if (reports_) stream_.faults().expect();
   }
 
  private:
+  static std::array<size_t, 3> in_size_t(const Grid& grid) {
+    return {static_cast<size_t>(grid[0]), static_cast<size_t>(grid[1]),
+            static_cast<size_t>(grid[2])};
+  }
   Stream& stream_;
   Kernel& kernel_;
   uint32_t next_ = 0;
