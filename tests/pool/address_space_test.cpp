@@ -1,5 +1,5 @@
 // Ranges of device addresses: uniqueness, guards, reuse, concurrent readers.
-#include "runtime/memory/address_space.h"
+#include "runtime/pool/address_space.h"
 
 #include <gmock/gmock.h>
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/memory/pool.h"
+#include "runtime/pool/pool.h"
 
 namespace ocltensor::runtime {
 

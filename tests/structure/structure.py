@@ -22,7 +22,14 @@ INCLUDE_PATHS = {
     "plugin/torch/csrc": ("plugin/torch/csrc", "include", "src"),
 }
 # Folders whose subfolders are rooms of their own.
-DIVIDED = ("src", "src/host", "plugin/opencl", "plugin/opencl/ops", "plugin/torch/csrc")
+DIVIDED = (
+    "src",
+    "src/host",
+    "plugin/opencl",
+    "plugin/opencl/ops",
+    "plugin/opencl/runtime",
+    "plugin/torch/csrc",
+)
 KERNEL_COLUMNS = 110
 TEXTS = (".c", ".cl", ".cpp", ".def", ".h", ".inc", ".md", ".py", ".sh", ".txt")
 

@@ -29,7 +29,7 @@ void check_tensor(const Capabilities& caps, const Operator& op, bool takes_compl
 Scratch::~Scratch() {
   if (address_ == 0) return;
   try {
-    stream_->device().memory().free(address_, *stream_);
+    stream_->device().memory().free(address_, stream_->id());
   } catch (const Error&) {  // after fork, or a lost device: the memory is gone anyway
   }
 }

@@ -25,7 +25,7 @@ class Scratch {
  public:
   Scratch(Stream& stream, uint64_t bytes)
       : stream_(&stream),
-        address_(stream.device().memory().allocate(bytes, stream)),
+        address_(stream.device().memory().allocate(bytes, stream.id())),
         bytes_(bytes) {}
   Scratch(Scratch&& other) noexcept
       : stream_(other.stream_), address_(std::exchange(other.address_, 0)), bytes_(other.bytes_) {}

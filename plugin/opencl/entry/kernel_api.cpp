@@ -6,10 +6,10 @@
 #include "handles.h"
 #include "operator_log.h"
 #include "runtime/device/device.h"
-#include "runtime/device/library.h"
 #include "runtime/driver/process.h"
 #include "runtime/observe/profiler.h"
 #include "runtime/observe/recorder.h"
+#include "runtime/queue/library.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -110,7 +110,7 @@ void launch_observed(Stream& stream, CustomKernel& kernel, std::span<const tb_va
         recorded->output(i, *static_cast<const tb_tensor*>(args[i].as.p));
   if (!traced) return;
   log_operator(*traced, kernel.name(), args, {});
-  profiler::finish_operator(stream);
+  stream.finish_operator();
 }
 
 tb_status launch(tb_stream stream, tb_kernel handle, const tb_value* args, uint32_t arg_count,

@@ -31,13 +31,13 @@ tb_status allocate(int32_t index, uint64_t bytes, tb_stream stream, tb_address* 
                    tb_error* error) {
   return guarded(error, [&] {
     required(address, "address") = 0;
-    *address = device(index).memory().allocate(bytes, stream_on(index, stream));
+    *address = device(index).memory().allocate(bytes, stream_on(index, stream).id());
   });
 }
 tb_status free_memory(tb_address address, tb_stream stream, tb_error* error) {
   return guarded(error, [&] {
     check_process();
-    if (address != 0) device_of(address).memory().free(address, stream_of(stream));
+    if (address != 0) device_of(address).memory().free(address, stream_of(stream).id());
   });
 }
 tb_status record_use(tb_address address, tb_stream stream, tb_error* error) {

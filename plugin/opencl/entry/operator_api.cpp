@@ -58,7 +58,7 @@ void run_observed(const tb_op_s& entry, OpCall& call, const tb_call& raw) {
     for (size_t i = 0; i < call.out_count(); ++i) recorded->output(i, call.out(i).raw());
   if (!traced) return;
   log_operator(*traced, entry.op->name, {raw.args, raw.arg_count}, {raw.outs, raw.out_count});
-  profiler::finish_operator(call.stream());
+  call.stream().finish_operator();
 }
 
 tb_status run(const tb_call* call, tb_error* error, bool check_only) {

@@ -15,9 +15,7 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "kernel_sources.h"
 #include "runtime/ahead/builder_process.h"
-#include "runtime/program/program.h"
 
 namespace ocltensor::opencl::build_ahead {
 namespace {
@@ -144,17 +142,6 @@ std::vector<Item> items_of(std::string_view work) {
   for (const Recipe& recipe : kRecipes)
     if (recipe.kind == work) items.push_back({recipe.source, recipe.defines});
   return items;
-}
-
-void build(ProgramCache& programs, std::span<const Item> items, bool (*wanted)()) {
-  const auto& all = kernel_sources::all();
-  for (auto item = items.rbegin(); item != items.rend(); ++item) {
-    if (!wanted()) return;
-    const auto source =
-        std::ranges::find_if(all, [&](const Source* s) { return item->source == s->path; });
-    check(source != all.end(), "there is no kernel source {}", item->source);
-    programs.build_ahead(**source, define_lines(item->defines));
-  }
 }
 
 }  // namespace ocltensor::opencl::build_ahead

@@ -12,8 +12,6 @@
 
 namespace ocltensor::opencl {
 
-class ProgramCache;
-
 namespace build_ahead {
 
 // A program that models of a kind use: the kernel's source and its defines.
@@ -53,10 +51,6 @@ class Listed {
 
 // What a builder is to compile: the recipes of a kind, or "@FILE" with a list of start_builders().
 std::vector<Item> items_of(std::string_view work);
-// What a builder does: compiles the last ones first (the process that wants them comes from the
-// other end), but for those that are on disk or that another process compiles, for as long as
-// `wanted` says so.
-void build(ProgramCache& programs, std::span<const Item> items, bool (*wanted)());
 
 }  // namespace build_ahead
 }  // namespace ocltensor::opencl

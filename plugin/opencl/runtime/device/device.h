@@ -19,6 +19,7 @@ class Memory;
 class ProgramCache;
 class Stream;
 
+// What it owns is put together in runtime/assembly, above the rooms of its parts.
 class Device {
  public:
   Device(int index, cl_platform_id platform, cl_device_id id, Capabilities caps);
@@ -42,7 +43,12 @@ class Device {
   void destroy_stream(Stream& stream);
   std::shared_ptr<Stream> find_stream(uint64_t id);  // null when it is gone
   std::vector<std::shared_ptr<Stream>> streams();    // those that live now
-  void synchronize();                                // all streams
+  // Of all streams; the first failure is raised when all have been served. `raises` as
+  // Stream::synchronize() has it.
+  void synchronize(bool raises = true);
+  void submit_launches();
+  void end_traces();
+  void collect_traces();
 
  private:
   struct Parts;

@@ -9,13 +9,12 @@
 #include <mutex>
 #include <thread>
 
-#include "runtime/observe/profile_settings.h"
-
-namespace ocltensor::opencl::profiler {
+namespace ocltensor::opencl {
 namespace {
 
 int wake[2] = {-1, -1};
 pid_t owner = 0;
+void (*last_action)() = nullptr;
 
 // SA_RESETHAND has put the default back: a second Ctrl-C ends the process at once.
 void on_interrupt(int) {
@@ -30,7 +29,7 @@ void on_interrupt(int) {
 void watch() {
   char byte;
   if (::read(wake[0], &byte, 1) != 1) return;
-  finish();
+  last_action();
   (void)::kill(::getpid(), SIGINT);
 }
 
@@ -53,9 +52,12 @@ void install() {
 
 }  // namespace
 
-void finish_on_interrupt() {
+void finish_on_interrupt(void (*finish)()) {
   static std::once_flag once;
-  std::call_once(once, install);
+  std::call_once(once, [finish] {
+    last_action = finish;
+    install();
+  });
 }
 
-}  // namespace ocltensor::opencl::profiler
+}  // namespace ocltensor::opencl

@@ -6,7 +6,6 @@
 #include <mutex>
 
 #include "base/error.h"
-#include "runtime/observe/recorder.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -23,7 +22,7 @@ std::string load(Functions& table) {
   if (table.name == nullptr) return "libOpenCL.so.1 lacks " #name ": it must offer OpenCL 1.2";
   OCLTENSOR_CL_FUNCTIONS(X)
 #undef X
-  recorder::install(table);
+  replace_recorded_entries(table);
   return {};
 }
 

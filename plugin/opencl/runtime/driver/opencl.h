@@ -33,6 +33,9 @@ struct Functions {
 // Loads on the first call. Throws Error(TB_E_UNAVAILABLE) when there is no loader library, each
 // time it is asked.
 const Functions& cl();
+// Called once, when the table is loaded: the recorder of captures (runtime/observe), which is above
+// this room, puts functions of its own into a few entries if OCLTENSOR_CAPTURE_ENABLED is set.
+void replace_recorded_entries(Functions& table);
 
 const char* error_name(cl_int code);  // "CL_OUT_OF_RESOURCES"
 

@@ -1,4 +1,4 @@
-// OpenCL buffers as the pool's segments, streams as its clock.
+// OpenCL buffers as the pool's segments; page-locked host memory.
 #include "memory.h"
 
 #include <sys/mman.h>
@@ -15,7 +15,6 @@
 #include "runtime/memory/staging.h"
 #include "runtime/observe/recorder.h"
 #include "runtime/observe/verbose.h"
-#include "runtime/queue/stream.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -44,14 +43,8 @@ runtime::PoolOptions options_for(Device& device, uint64_t recommended) {
 
 }  // namespace
 
-runtime::AddressSpace& address_space() {
-  static auto& space =
-      *new runtime::AddressSpace();  // leaked: addresses stay unreadable to the end
-  return space;
-}
-
 Place resolve(tb_address address, int64_t low, int64_t high) {
-  const runtime::Location place = address_space().resolve(address);
+  const runtime::Location place = runtime::address_space().resolve(address);
   check(static_cast<bool>(place), "{:#x} is not an address of device memory", address);
   check(static_cast<int64_t>(place.offset) + low >= 0 &&
             place.offset + static_cast<uint64_t>(high) <= place.bytes,
@@ -61,14 +54,14 @@ Place resolve(tb_address address, int64_t low, int64_t high) {
 }
 
 Device& device_of(tb_address address) {
-  const runtime::Location place = address_space().resolve(address);
+  const runtime::Location place = runtime::address_space().resolve(address);
   check(static_cast<bool>(place), "{:#x} is not an address of device memory", address);
   std::lock_guard lock(owners().mutex);
   return *owners().devices.at(place.pool);
 }
 
-Memory::Memory(Device& device) : device_(device) {
-  pool_.reset(new runtime::Pool(address_space(), *this, *this,
+Memory::Memory(Device& device, runtime::StreamClock& clock) : device_(device) {
+  pool_.reset(new runtime::Pool(runtime::address_space(), *this, clock,
                                 options_for(device, recommended_memory(device.caps()))));
   std::lock_guard lock(owners().mutex);
   owners().devices[pool_.get()] = &device_;
@@ -79,17 +72,17 @@ uint64_t recommended_memory(const Capabilities& caps) {
   return caps.unified_memory ? caps.global_memory / 4 * 3 : caps.global_memory / 20 * 19;
 }
 
-tb_address Memory::allocate(uint64_t bytes, Stream& stream) {
+tb_address Memory::allocate(uint64_t bytes, uint64_t stream) {
   check_process();
-  const tb_address address = pool_->allocate(bytes, stream.id());
+  const tb_address address = pool_->allocate(bytes, stream);
   if (recorder::recording()) [[unlikely]]
     recorder::allocated(address, bytes);
   return address;
 }
 
-void Memory::free(tb_address address, Stream& stream) {
+void Memory::free(tb_address address, uint64_t stream) {
   check_process();
-  pool_->free(address, stream.id());
+  pool_->free(address, stream);
 }
 
 // Asks for huge pages on a CPU driver's buffer before it is touched: sweeps of large tensors then
@@ -134,22 +127,10 @@ void* Memory::create(uint64_t bytes) {
 
 void Memory::destroy(void* segment) {
   // The driver keeps a buffer for the commands that it knows of.
-  for (const auto& stream : device_.streams()) stream->submit_launches();
+  device_.submit_launches();
   cl().clReleaseMemObject(static_cast<cl_mem>(segment));
 }
 uint64_t Memory::largest_allocation() { return device_.caps().largest_allocation; }
-
-uint64_t Memory::current(runtime::StreamId stream) {
-  const auto found = device_.find_stream(stream);
-  return found ? found->enqueued() : 0;
-}
-bool Memory::passed(runtime::StreamId stream, uint64_t ticket) {
-  const auto found = device_.find_stream(stream);
-  return !found || found->passed(ticket);
-}
-void Memory::wait(runtime::StreamId stream, uint64_t ticket) {
-  if (const auto found = device_.find_stream(stream)) found->wait(ticket);
-}
 
 void* Memory::allocate_host(uint64_t bytes) {
   Pinned pinned{std::max<uint64_t>(bytes, 1), {}};
@@ -167,11 +148,11 @@ bool Memory::free_host(void* memory) {
   // the stream's next call: this one may be a destructor's.
   for (const auto& device : device_list().devices) {
     if (!device->is_open()) continue;
-    for (const auto& stream : device->streams()) try {
-        stream->synchronize(false);
-      } catch (const Error&) {  // of earlier work; all of it has ended
-        failure = std::current_exception();
-      }
+    try {
+      device->synchronize(false);
+    } catch (const Error&) {  // of earlier work; all of it has ended
+      failure = std::current_exception();
+    }
   }
   Pinned pinned;
   {

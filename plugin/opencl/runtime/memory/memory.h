@@ -8,22 +8,18 @@
 
 #include "runtime/driver/capabilities.h"
 #include "runtime/driver/opencl.h"
-#include "runtime/memory/address_space.h"
-#include "runtime/memory/pool.h"
+#include "runtime/pool/address_space.h"
+#include "runtime/pool/pool.h"
 
 namespace ocltensor::opencl {
 
 class Device;
-class Stream;
 
 // What a kernel argument is made of.
 struct Place {
   cl_mem buffer;
   uint64_t offset;  // bytes
 };
-
-// The process's one address space.
-runtime::AddressSpace& address_space();
 
 // Translates an address of which bytes [low, high) around it are used. TB_E_INVALID for an address
 // that no live segment owns, or a range that leaves its segment.
@@ -33,13 +29,15 @@ Device& device_of(tb_address address);
 // Three quarters of memory shared with the host, as MPS has it; nearly all of a discrete device's.
 uint64_t recommended_memory(const Capabilities& caps);
 
-class Memory : private runtime::SegmentSource, private runtime::StreamClock {
+class Memory : private runtime::SegmentSource {
  public:
-  explicit Memory(Device& device);
+  // `clock`: the progress of the device's streams; it outlives this.
+  Memory(Device& device, runtime::StreamClock& clock);
   ~Memory() override;
 
-  tb_address allocate(uint64_t bytes, Stream& stream);
-  void free(tb_address address, Stream& stream);
+  // For the work of a stream, by its number. TB_E_OUT_OF_MEMORY where the device has no more.
+  tb_address allocate(uint64_t bytes, uint64_t stream);
+  void free(tb_address address, uint64_t stream);
   void forget_stream(uint64_t id) { pool_->forget_stream(id); }
   runtime::Pool& pool() { return *pool_; }
 
@@ -52,9 +50,6 @@ class Memory : private runtime::SegmentSource, private runtime::StreamClock {
   void* create(uint64_t bytes) override;
   void destroy(void* segment) override;
   uint64_t largest_allocation() override;
-  uint64_t current(runtime::StreamId stream) override;
-  bool passed(runtime::StreamId stream, uint64_t ticket) override;
-  void wait(runtime::StreamId stream, uint64_t ticket) override;
 
   struct Pinned {
     uint64_t bytes;

@@ -96,7 +96,7 @@ void apply_settings() {
   const int64_t signposts = config::get_int(config::Knob::TraceSignposts);
   if (log != 0 || signposts != 0) {
     finish_at_exit();
-    finish_on_interrupt();
+    finish_on_interrupt([] { finish(); });
   }
   follow_log(log);
   follow_signposts(signposts);

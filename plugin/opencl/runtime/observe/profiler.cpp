@@ -14,12 +14,10 @@
 #include "base/error.h"
 #include "runtime/device/device.h"
 #include "runtime/driver/process.h"
-#include "runtime/memory/memory.h"
 #include "runtime/observe/call_ledger.h"
 #include "runtime/observe/profile_settings.h"
 #include "runtime/observe/statistics.h"
 #include "runtime/observe/trace.h"
-#include "runtime/queue/stream.h"
 
 namespace ocltensor::opencl::profiler {
 namespace {
@@ -62,11 +60,11 @@ std::exception_ptr flush_streams() {
   std::exception_ptr failure;
   for (const auto& device : device_list().devices) {
     if (!device->is_open()) continue;
-    for (const auto& stream : device->streams()) try {
-        stream->end_trace();
-      } catch (const std::exception&) {
-        if (!failure) failure = std::current_exception();
-      }
+    try {
+      device->end_traces();
+    } catch (const std::exception&) {
+      if (!failure) failure = std::current_exception();
+    }
   }
   return failure;
 }
@@ -131,18 +129,6 @@ void HostCall::say(std::string text) {
     CallLedger::write(text);
 }
 
-void finish_operator(Stream& stream) {
-  if (listens(kTrace)) {
-    tb_memory_stats stats{};
-    stream.device().memory().pool().fill_stats(stats);
-    trace::add({stream.device().index(), now(),
-                static_cast<uint64_t>(stats.allocated_bytes.current),
-                static_cast<uint64_t>(stats.reserved_bytes.current)});
-    if (trace::waits()) stream.synchronize();
-  }
-  if (CallLedger::waits_for_times()) stream.collect_trace();
-}
-
 void push_range(std::string_view name) {
   ranges.push_back({std::string(name), recording(), now()});
 }
@@ -204,7 +190,7 @@ void collect() {
   for (const auto& device : device_list().devices) {
     if (!recording() || !device->is_open()) continue;
     device->synchronize();
-    for (const auto& stream : device->streams()) stream->collect_trace();
+    device->collect_traces();
   }
 }
 

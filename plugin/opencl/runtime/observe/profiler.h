@@ -11,8 +11,6 @@
 
 namespace ocltensor::opencl {
 
-class Stream;
-
 namespace profiler {
 
 // Odd while recording; one more with each begin and end. A stream looks at it with every command.
@@ -78,9 +76,6 @@ class HostCall {
   int64_t begin_ = 0;
   std::string text_;
 };
-// Ends an operator's call on a stream: samples the memory in use, and waits if the trace was told
-// to.
-void finish_operator(Stream& stream);
 // The user's ranges; of one thread, nested. pop gives TB_E_INVALID when none is open.
 void push_range(std::string_view name);
 void pop_range();

@@ -7,8 +7,8 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "runtime/driver/process.h"
-#include "runtime/memory/memory.h"
 #include "runtime/observe/recorder_state.h"
+#include "runtime/pool/address_space.h"
 
 namespace ocltensor::opencl::recorder {
 namespace {
@@ -25,7 +25,7 @@ thread_local Current current;
 // Where tensors are, but not outside their buffer, nor with elements that share memory.
 void note(State& s, uint64_t call, uint64_t index, const tb_tensor& tensor) {
   if (tensor.address == 0 || tensor.ndim > file::kMaxRank) return;
-  const runtime::Location place = address_space().resolve(tensor.address);
+  const runtime::Location place = runtime::address_space().resolve(tensor.address);
   const auto found = s.buffers.find(static_cast<cl_mem>(place.segment));
   if (found == s.buffers.end() || found->second.written_in != s.capture) return;
   file::Result result{call,
@@ -51,14 +51,6 @@ void give_up(State& s, const char* reason) {
   s.failure = reason;
   if (s.writer) s.writer->discard();
   s.writer.reset();
-}
-
-void install(Functions& table) {
-  if (!config::get_bool(config::Knob::CaptureEnabled)) return;
-  State& s = state();
-  s.real = table;
-  s.installed = true;
-  replace_entries(table);
 }
 
 void start(const std::string& path) {
@@ -124,7 +116,7 @@ void allocated(uint64_t address, uint64_t bytes) {
   if (address == 0) return;
   State& s = state();
   const std::lock_guard lock(s.mutex);
-  const runtime::Location place = address_space().resolve(address);
+  const runtime::Location place = runtime::address_space().resolve(address);
   const auto found = s.buffers.find(static_cast<cl_mem>(place.segment));
   if (found != s.buffers.end())
     State::forget_tensors(found->second, place.offset, place.offset + bytes);
@@ -154,3 +146,12 @@ void OperatorCall::output(uint64_t index, const tb_tensor& tensor) {
 }
 
 }  // namespace ocltensor::opencl::recorder
+
+// Declared where the table is loaded, in the room below.
+void ocltensor::opencl::replace_recorded_entries(Functions& table) {
+  if (!config::get_bool(config::Knob::CaptureEnabled)) return;
+  recorder::State& s = recorder::state();
+  s.real = table;
+  s.installed = true;
+  recorder::replace_entries(table);
+}

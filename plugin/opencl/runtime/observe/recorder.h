@@ -16,9 +16,6 @@ inline std::atomic<bool> recording_now{false};
 // Is a capture being taken? One relaxed load.
 inline bool recording() { return recording_now.load(std::memory_order_relaxed); }
 
-// Called once, by cl(): replaces entries of the table if the setting says so.
-void install(Functions& table);
-
 // Waits for all work, then records everything enqueued until stop(). TB_E_STATE where capture is
 // not enabled; TB_E_INVALID when one is on already, or where the file cannot be written.
 void start(const std::string& path);

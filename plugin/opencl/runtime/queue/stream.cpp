@@ -9,6 +9,9 @@
 #include "base/log.h"
 #include "runtime/device/device.h"
 #include "runtime/driver/process.h"
+#include "runtime/memory/memory.h"
+#include "runtime/observe/call_ledger.h"
+#include "runtime/observe/trace.h"
 #include "runtime/queue/stream_exclusive.h"
 
 namespace ocltensor::opencl {
@@ -85,6 +88,18 @@ void Stream::collect_trace() {
   const std::lock_guard lock(mutex_);
   const auto launches = hold_launches();
   if (trace_) trace_->collect();
+}
+
+void Stream::finish_operator() {
+  if (profiler::listens(profiler::kTrace)) {
+    tb_memory_stats stats{};
+    device_.memory().pool().fill_stats(stats);
+    profiler::trace::add({device_.index(), profiler::now(),
+                          static_cast<uint64_t>(stats.allocated_bytes.current),
+                          static_cast<uint64_t>(stats.reserved_bytes.current)});
+    if (profiler::trace::waits()) synchronize();
+  }
+  if (profiler::CallLedger::waits_for_times()) collect_trace();
 }
 
 void Stream::check(cl_int code, const char* call) {

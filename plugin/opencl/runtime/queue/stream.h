@@ -11,11 +11,11 @@
 #include <string>
 #include <utility>
 
-#include "runtime/ahead/rehearsal.h"
 #include "runtime/driver/opencl.h"
 #include "runtime/memory/staging.h"
 #include "runtime/observe/profiler.h"
 #include "runtime/observe/stream_trace.h"
+#include "runtime/program/rehearsal.h"
 #include "runtime/queue/faults.h"
 #include "runtime/queue/launch_thread.h"
 #include "runtime/queue/pace.h"
@@ -65,6 +65,9 @@ class Stream {
   // Leaves the profiler's session if it is over: waits, delivers what was traced.
   void end_trace();
   void collect_trace();  // delivers what has finished so far
+  // An operator's call on this stream has ended: the trace gets a sample of the memory in use, and
+  // its commands are waited for if the trace was asked to.
+  void finish_operator();
   // For others' commands (interop). Commands are submitted at once from now on, so that they lie
   // in the queue when their calls return.
   cl_command_queue queue();

@@ -14,7 +14,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "runtime/memory/address_space.h"
+#include "runtime/pool/address_space.h"
 #include "tensor_backend/plugin.h"
 
 namespace ocltensor::runtime {

@@ -12,7 +12,7 @@
 #include <mutex>
 #include <utility>
 
-#include "runtime/memory/pool_blocks.h"
+#include "runtime/pool/pool_blocks.h"
 
 namespace ocltensor::runtime {
 

@@ -1,7 +1,7 @@
 // The locked front of the pool.
 #include "pool.h"
 
-#include "runtime/memory/pool_state.h"
+#include "runtime/pool/pool_state.h"
 
 namespace ocltensor::runtime {
 

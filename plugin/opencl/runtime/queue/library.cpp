@@ -126,7 +126,7 @@ struct CustomKernel::Binding {
   std::vector<tb_address> lists;
   ~Binding() {
     for (const tb_address address : lists) try {
-        stream.device().memory().free(address, stream);
+        stream.device().memory().free(address, stream.id());
       } catch (const Error&) {  // a lost device: the memory is gone anyway
       }
   }
@@ -243,7 +243,7 @@ void CustomKernel::bind_list(Binding& to, const tb_value& value) {
                        bytes.data() + i * type->bytes),
           "{}: element {} is not a value of this type", where(to.argument, to.next), i);
   Memory& memory = device_.memory();
-  to.lists.push_back(memory.allocate(bytes.size(), to.stream));
+  to.lists.push_back(memory.allocate(bytes.size(), to.stream.id()));
   const Place place = resolve(to.lists.back(), 0, static_cast<int64_t>(bytes.size()));
   to.stream.write(place.buffer, place.offset, bytes.data(), bytes.size(), false);
   bind_address(to, to.lists.back(), bytes.size());

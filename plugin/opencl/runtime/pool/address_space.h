@@ -90,4 +90,7 @@ class AddressSpace {
   std::set<std::pair<uint64_t, uint64_t>> by_length_;  // (count, first slot)
 };
 
+// The process's one address space, of all devices.
+AddressSpace& address_space();
+
 }  // namespace ocltensor::runtime

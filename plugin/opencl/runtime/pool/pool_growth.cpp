@@ -1,7 +1,7 @@
 // Segments: making them, giving them back, and what to do when there is no memory.
 #include <algorithm>
 
-#include "runtime/memory/pool_state.h"
+#include "runtime/pool/pool_state.h"
 
 namespace ocltensor::runtime {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/memory/pool_state.h"
+#include "runtime/pool/pool_state.h"
 
 namespace ocltensor::runtime {
 

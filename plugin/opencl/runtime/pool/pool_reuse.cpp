@@ -1,7 +1,7 @@
 // Handing blocks out and taking them back.
 #include <algorithm>
 
-#include "runtime/memory/pool_state.h"
+#include "runtime/pool/pool_state.h"
 
 namespace ocltensor::runtime {
 

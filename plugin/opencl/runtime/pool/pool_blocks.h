@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "runtime/memory/pool.h"
+#include "runtime/pool/pool.h"
 
 namespace ocltensor::runtime {
 

@@ -1,5 +1,5 @@
-// A device's context, streams and caches.
-#include "device.h"
+// A device's context, streams and caches, from all rooms of the runtime.
+#include "runtime/device/device.h"
 
 #include <algorithm>
 #include <deque>
@@ -15,11 +15,47 @@
 #include "runtime/queue/stream.h"
 
 namespace ocltensor::opencl {
+namespace {
+
+// Streams are the clock of the memory pool. One that is gone has passed everything.
+class Clock final : public runtime::StreamClock {
+ public:
+  explicit Clock(Device& device) : device_(device) {}
+  uint64_t current(runtime::StreamId stream) override {
+    const auto found = device_.find_stream(stream);
+    return found ? found->enqueued() : 0;
+  }
+  bool passed(runtime::StreamId stream, uint64_t ticket) override {
+    const auto found = device_.find_stream(stream);
+    return !found || found->passed(ticket);
+  }
+  void wait(runtime::StreamId stream, uint64_t ticket) override {
+    if (const auto found = device_.find_stream(stream)) found->wait(ticket);
+  }
+
+ private:
+  Device& device_;
+};
+
+// Calls `serve` for each stream; the first failure is raised when all have been served.
+template <typename Serve>
+void serve_all(Device& device, const Serve& serve) {
+  std::exception_ptr failure;
+  for (const auto& stream : device.streams()) try {
+      serve(*stream, failure != nullptr);
+    } catch (const std::exception&) {
+      if (!failure) failure = std::current_exception();
+    }
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace
 
 struct Device::Parts {
   Handle<cl_context> context;
   Handle<cl_command_queue> service_queue;
   std::unique_ptr<ProgramCache> programs;
+  std::unique_ptr<Clock> clock;
   std::unique_ptr<Memory> memory;
   std::unique_ptr<Generator> generator;
   std::mutex mutex;  // guards streams and next_stream
@@ -55,7 +91,8 @@ Device::Parts& Device::parts() {
         Handle<cl_command_queue>(cl().clCreateCommandQueue(parts->context.get(), id_, 0, &code));
     check_cl(code, "clCreateCommandQueue");
     parts->programs = std::make_unique<ProgramCache>(parts->context.get(), id_, caps_, index_);
-    parts->memory = std::make_unique<Memory>(*this);
+    parts->clock = std::make_unique<Clock>(*this);
+    parts->memory = std::make_unique<Memory>(*this, *parts->clock);
     parts->generator = std::make_unique<Generator>(*this);
     parts_ = std::move(parts);
     open_ = true;
@@ -136,14 +173,20 @@ std::vector<std::shared_ptr<Stream>> Device::streams() {
 }
 
 // One error can be raised: what other streams have to say is left to the next call.
-void Device::synchronize() {
-  std::exception_ptr failure;
-  for (const auto& stream : streams()) try {
-      stream->synchronize(!failure);
-    } catch (const Error&) {
-      if (!failure) failure = std::current_exception();
-    }
-  if (failure) std::rethrow_exception(failure);
+void Device::synchronize(bool raises) {
+  serve_all(*this, [&](Stream& s, bool failed) { s.synchronize(raises && !failed); });
+}
+
+void Device::submit_launches() {
+  for (const auto& stream : streams()) stream->submit_launches();
+}
+
+void Device::end_traces() {
+  serve_all(*this, [](Stream& s, bool) { s.end_trace(); });
+}
+
+void Device::collect_traces() {
+  for (const auto& stream : streams()) stream->collect_trace();
 }
 
 }  // namespace ocltensor::opencl
