@@ -29,17 +29,17 @@ struct OuterArguments {
 };
 const KernelOf<OuterArguments> kOuter{kSource, "outer"};
 
-const char* plan(const OpCall&, const MatmulProblem& p) {
+const char* plan(const OpCall&, const matmul::Problem& p) {
   if (p.dtype != DType::Float32) return "not float32";
   if (p.k != 1 || p.batch != 1) return "not an outer product";
   return p.self || p.c.col != 1 ? "not a plain row-major result" : nullptr;
 }
 
-void run(const OpCall& call, const MatmulProblem& p) {
+void run(const OpCall& call, const matmul::Problem& p) {
   call.launch(kOuter, Defines(),
-              {.c = memory_of_c(p),
-               .a = memory_of_a(p),
-               .b = memory_of_b(p),
+              {.c = matmul::memory_of_c(p),
+               .a = matmul::memory_of_a(p),
+               .b = matmul::memory_of_b(p),
                .alpha = static_cast<float>(p.alpha.as_double()),
                .a_step = p.a.row,
                .b_step = p.b.col,
@@ -47,10 +47,10 @@ void run(const OpCall& call, const MatmulProblem& p) {
       .run({p.n, p.m, 1}, {1, 1, 1});
 }
 
-constinit const AlgorithmFor<MatmulProblem> kOuterProduct({.id = "matmul.toy_outer",
-                                                           .description = "outer products",
-                                                           .provider = &kToy},
-                                                          Steps<plan, run>());
+constinit const AlgorithmFor<matmul::Problem> kOuterProduct({.id = "matmul.toy_outer",
+                                                             .description = "outer products",
+                                                             .provider = &kToy},
+                                                            Steps<plan, run>());
 
 constexpr const Algorithm* kAlgorithms[] = {&kOuterProduct};
 

@@ -23,16 +23,16 @@ class ToyProvider : public testing::Test {
     const OpCall& call = *any;
     ProofNumbers numbers(call);
     const std::vector<float> a = numbers.draw(5 * terms, 9), b = numbers.draw(terms * 7, 9);
-    MatmulProblem p{.dtype = DType::Float32,
-                    .batch = 1,
-                    .m = 5,
-                    .n = 7,
-                    .k = terms,
-                    .a = {numbers.upload(a, DType::Float32), 0, terms, 1},
-                    .b = {numbers.upload(b, DType::Float32), 0, 7, 1},
-                    .c = {numbers.upload(std::vector<float>(35, 77), DType::Float32), 0, 7, 1},
-                    .self = std::nullopt};
-    run_matmul(call, p);
+    matmul::Problem p{.dtype = DType::Float32,
+                      .batch = 1,
+                      .m = 5,
+                      .n = 7,
+                      .k = terms,
+                      .a = {numbers.upload(a, DType::Float32), 0, terms, 1},
+                      .b = {numbers.upload(b, DType::Float32), 0, 7, 1},
+                      .c = {numbers.upload(std::vector<float>(35, 77), DType::Float32), 0, 7, 1},
+                      .self = std::nullopt};
+    matmul::run_matmul(call, p);
     const std::vector<float> c = numbers.download(p.c.address, DType::Float32, 35);
     for (int64_t i = 0; i < 35; ++i) {
       float want = 0;
@@ -40,12 +40,12 @@ class ToyProvider : public testing::Test {
         want += a[static_cast<size_t>(i / 7 * terms + k)] * b[static_cast<size_t>(k * 7 + i % 7)];
       EXPECT_EQ(c[static_cast<size_t>(i)], want) << i;
     }
-    return matmul_algorithms().last()->id;
+    return matmul::matmul_algorithms().last()->id;
   }
 };
 
 TEST_F(ToyProvider, ItsAlgorithmIsAskedBeforeThePortableOnes) {
-  EXPECT_STREQ(matmul_algorithms().algorithms().front()->id, "matmul.toy_outer");
+  EXPECT_STREQ(matmul::matmul_algorithms().algorithms().front()->id, "matmul.toy_outer");
   EXPECT_EQ(multiply(1), "matmul.toy_outer");
   EXPECT_NE(multiply(2), "matmul.toy_outer");
 }

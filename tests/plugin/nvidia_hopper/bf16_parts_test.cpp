@@ -52,8 +52,8 @@ class Bf16Parts : public testing::Test {
     return sum;
   }
   // A guard whose word has its value, or not.
-  Guard guard(const Scratch& word, bool set) {
-    const Guard g{word.address(), next_guard_value()};
+  matmul::Guard guard(const Scratch& word, bool set) {
+    const matmul::Guard g{word.address(), matmul::next_guard_value()};
     const uint32_t value = set ? g.value : ~g.value;
     write(word, &value, sizeof value);
     return g;
@@ -79,7 +79,7 @@ TEST_F(Bf16Parts, AddUpToWhatWasSplit) {
     b[1000] = special;
     write(floats_a, a.data(), kCount * 4);
     write(floats_b, b.data(), kCount * 4);
-    const Guard g = guard(word, false);
+    const matmul::Guard g = guard(word, false);
     split_to_bf16_parts(call(), {floats_a.address(), parts_a.address(), kCount},
                         {floats_b.address(), parts_b.address(), kCount}, g);
     EXPECT_EQ(read<uint32_t>(word, 1)[0] == g.value, special != 1) << special;
@@ -115,7 +115,7 @@ TEST_F(Bf16Parts, OfWeightsAndGradientsAreThoseOfTheFloats) {
     const Scratch sums = memory(static_cast<size_t>(rows) * 4), delta = memory(deltas.size() * 4);
     const Scratch weight_parts = memory(padded * 6), gradient_parts = memory(padded * 6);
     write(delta, deltas.data(), deltas.size() * 4);
-    ScoreBlock block{s.address(), DType::Float32, {matrices}};
+    attention::ScoreBlock block{s.address(), DType::Float32, {matrices}};
     block.matrices = matrices;
     block.queries = block.all_queries = queries;
     block.keys = keys;
@@ -142,13 +142,14 @@ TEST_F(Bf16Parts, OfWeightsAndGradientsAreThoseOfTheFloats) {
     const std::vector<uint16_t> poison(padded * 3, 0xdead);
 
     fresh();
-    softmax_scores(call(), block, sums.address());
+    attention::softmax_scores(call(), block, sums.address());
     const auto weights = read<float>(s, count);
     EXPECT_TRUE(std::isnan(weights[0]));
     for (const bool set : {false, true}) {
       fresh();
       write(weight_parts, poison.data(), padded * 6);
-      softmax_scores(call(), block, sums.address(), {weight_parts.address(), 0, guard(word, set)});
+      attention::softmax_scores(call(), block, sums.address(),
+                                {weight_parts.address(), 0, guard(word, set)});
       if (!set) {
         expect(weight_parts, weights);
         continue;
@@ -158,14 +159,15 @@ TEST_F(Bf16Parts, OfWeightsAndGradientsAreThoseOfTheFloats) {
     }
 
     fresh();
-    differentiate_scores(call(), block, d.address(), sums.address(), delta.address());
+    attention::differentiate_scores(call(), block, d.address(), sums.address(), delta.address());
     const auto kept_weights = read<float>(s, count), kept_gradients = read<float>(d, count);
     for (const bool set : {false, true}) {
       fresh();
       write(weight_parts, poison.data(), padded * 6);
       write(gradient_parts, poison.data(), padded * 6);
-      differentiate_scores(call(), block, d.address(), sums.address(), delta.address(),
-                           {weight_parts.address(), gradient_parts.address(), guard(word, set)});
+      attention::differentiate_scores(
+          call(), block, d.address(), sums.address(), delta.address(),
+          {weight_parts.address(), gradient_parts.address(), guard(word, set)});
       if (!set) {
         expect(weight_parts, kept_weights);
         expect(gradient_parts, kept_gradients);

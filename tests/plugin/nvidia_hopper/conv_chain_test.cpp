@@ -36,13 +36,13 @@ DType outside_type(Kind kind) {
 }
 
 // As run_hopper_convolution, with the kernel on the host.
-void run_emulated(const OpCall& call, const ConvProblem& original, Kind kind, int64_t pieces,
+void run_emulated(const OpCall& call, const conv::Problem& original, Kind kind, int64_t pieces,
                   const std::vector<float>& bias, int64_t out_count) {
   const ConvHopperProblem p = original;
-  const bool weight = p.direction == ConvDirection::Weight;
+  const bool weight = p.direction == conv::Direction::Weight;
   const Scratch word(call.scratch(sizeof(uint32_t)));
-  Guard guard;
-  if (bf16_parts_of(kind) > 1) guard = {word.address(), next_guard_value()};
+  matmul::Guard guard;
+  if (bf16_parts_of(kind) > 1) guard = {word.address(), matmul::next_guard_value()};
   const ConvHopperOperands operands(call, p, kind, guard);
   const ConvHopperMap& m = operands.map();
   const ConvHopperLines& l = operands.lines();
@@ -54,9 +54,9 @@ void run_emulated(const OpCall& call, const ConvProblem& original, Kind kind, in
   const std::vector<float> map = numbers_at(call, m.address, map_bytes, inside_type(kind));
   const std::vector<float> lines = numbers_at(call, l.address, line_bytes, inside_type(kind));
   int64_t misses = 0;
-  const tb_address out = p.direction == ConvDirection::Forward ? p.small
-                         : p.direction == ConvDirection::Data  ? p.big
-                                                               : p.weight;
+  const tb_address out = p.direction == conv::Direction::Forward ? p.small
+                         : p.direction == conv::Direction::Data  ? p.big
+                                                                 : p.weight;
   for (ConvHopperProduct& c : conv_hopper_products(p, kind, 132)) {
     c.tiles.pieces = divide_up(c.steps, divide_up(c.steps, std::min(pieces, c.steps)));
     const ConvHopperResult result(call, p, kind, c);
@@ -81,7 +81,7 @@ void run_emulated(const OpCall& call, const ConvProblem& original, Kind kind, in
   EXPECT_EQ(misses, 0);
 }
 
-void check_shape(const ConvShape& shape, ConvDirection direction, Kind kind, int64_t pieces) {
+void check_shape(const ConvShape& shape, conv::Direction direction, Kind kind, int64_t pieces) {
   const AnyCall any;
   const OpCall& call = *any;
   ProofNumbers numbers(call);
@@ -89,9 +89,9 @@ void check_shape(const ConvShape& shape, ConvDirection direction, Kind kind, int
   const int64_t counts[3] = {g.batch * g.big_channels * g.in[1] * g.in[2],
                              g.batch * g.small_channels * g.out[1] * g.out[2],
                              g.small_channels * g.big_channels * g.window[1] * g.window[2]};
-  const size_t out = direction == ConvDirection::Forward ? 1
-                     : direction == ConvDirection::Data  ? 0
-                                                         : 2;
+  const size_t out = direction == conv::Direction::Forward ? 1
+                     : direction == conv::Direction::Data  ? 0
+                                                           : 2;
   std::vector<float> host[3];
   tb_address memory[3];
   for (size_t t = 0; t < 3; ++t) {
@@ -102,9 +102,9 @@ void check_shape(const ConvShape& shape, ConvDirection direction, Kind kind, int
       for (float& x : host[t]) x = x * 8 + 3;
     memory[t] = numbers.upload(host[t], outside_type(kind));
   }
-  ConvProblem p{direction, outside_type(kind), memory[0], memory[1], memory[2], std::nullopt, g};
+  conv::Problem p{direction, outside_type(kind), memory[0], memory[1], memory[2], std::nullopt, g};
   std::vector<float> bias;
-  if (direction != ConvDirection::Weight) {
+  if (direction != conv::Direction::Weight) {
     bias = numbers.draw(out == 0 ? g.big_channels : g.small_channels, 4);
     p.bias = numbers.upload(bias, outside_type(kind));
   }
@@ -190,16 +190,16 @@ TEST_F(ConvHopperChain, StagedOperandsAndSumsAreConvolutions) {
   for (size_t i = 0; i < std::size(kShapes); ++i)
     for (const bool channels_last : {false, true})
       for (const Kind kind : {Kind::Half, Kind::BFloat, Kind::Tf32, Kind::Bf16x2, Kind::Bf16x3})
-        for (const ConvDirection direction :
-             {ConvDirection::Forward, ConvDirection::Data, ConvDirection::Weight}) {
-          if (kind == Kind::Tf32 && direction == ConvDirection::Weight) continue;
+        for (const conv::Direction direction :
+             {conv::Direction::Forward, conv::Direction::Data, conv::Direction::Weight}) {
+          if (kind == Kind::Tf32 && direction == conv::Direction::Weight) continue;
           if (kind == Kind::BFloat && (i != 1 || channels_last)) continue;
           ConvShape shape = kShapes[i];
           shape.channels_last = channels_last;
           SCOPED_TRACE(testing::Message()
                        << "shape " << i << (channels_last ? " channels last" : "") << " kind "
                        << static_cast<int>(kind) << " "
-                       << kConvDirectionNames[static_cast<int>(direction)]);
+                       << conv::kDirectionNames[static_cast<int>(direction)]);
           check_shape(shape, direction, kind, channels_last ? 1 : 2);
           if (kind == Kind::Half && i == 1)
             check_shape(shape, direction, kind, channels_last ? 3 : 1);
@@ -214,16 +214,16 @@ TEST_F(ConvHopperChain, SelfTestsAreRight) {
     for (const bool weight : {false, true}) {
       int runs = 0;
       EXPECT_EQ(wrong_convolution(*any, {kind, 128, weight, false},
-                                  [&](const ConvProblem& p, int) {
-                                    run_guarded_convolution(*any, p, {});
+                                  [&](const conv::Problem& p, int) {
+                                    conv::run_guarded_convolution(*any, p, {});
                                     ++runs;
                                   }),
                 "");
       EXPECT_EQ(runs, weight ? 3 : 6);
-      const auto other_steps = [&](const ConvProblem& p, int) {
-        ConvProblem q = p;
+      const auto other_steps = [&](const conv::Problem& p, int) {
+        conv::Problem q = p;
         q.params.stride[1] += 1;
-        run_guarded_convolution(*any, q, {});
+        conv::run_guarded_convolution(*any, q, {});
       };
       EXPECT_NE(wrong_convolution(*any, {kind, 128, weight, false}, other_steps), "");
     }
@@ -235,32 +235,32 @@ TEST_F(ConvHopperChain, ReadsWhatItCanWhereItLies) {
   const Scratch memory((*any).scratch(1 << 20));
   ConvShape shape = kShapes[2];
   shape.channels_last = true;
-  const auto addresses = [&](ConvDirection direction, const ConvParams& g, Kind kind) {
+  const auto addresses = [&](conv::Direction direction, const ConvParams& g, Kind kind) {
     const tb_address at = memory.address();
-    const ConvProblem p{direction, outside_type(kind), at, at, at, std::nullopt, g};
+    const conv::Problem p{direction, outside_type(kind), at, at, at, std::nullopt, g};
     const ConvHopperOperands o(*any, p, kind, {});
     return std::pair{o.map().address == at, o.lines().address == at};
   };
   using Direct = std::pair<bool, bool>;
   const ConvParams g = conv_params_of(shape);  // 64 and 70 channels
-  EXPECT_EQ(addresses(ConvDirection::Forward, g, Kind::Half), Direct(true, true));
-  EXPECT_EQ(addresses(ConvDirection::Data, g, Kind::Half), Direct(false, false));
-  EXPECT_EQ(addresses(ConvDirection::Weight, g, Kind::Half), Direct(true, false));
-  EXPECT_EQ(addresses(ConvDirection::Forward, g, Kind::Tf32), Direct(true, true));
+  EXPECT_EQ(addresses(conv::Direction::Forward, g, Kind::Half), Direct(true, true));
+  EXPECT_EQ(addresses(conv::Direction::Data, g, Kind::Half), Direct(false, false));
+  EXPECT_EQ(addresses(conv::Direction::Weight, g, Kind::Half), Direct(true, false));
+  EXPECT_EQ(addresses(conv::Direction::Forward, g, Kind::Tf32), Direct(true, true));
   shape.channels_last = false;
-  EXPECT_EQ(addresses(ConvDirection::Forward, conv_params_of(shape), Kind::Half),
+  EXPECT_EQ(addresses(conv::Direction::Forward, conv_params_of(shape), Kind::Half),
             Direct(false, true));
   shape.window_y = shape.window_x = 3;
-  EXPECT_EQ(addresses(ConvDirection::Forward, conv_params_of(shape), Kind::Half),
+  EXPECT_EQ(addresses(conv::Direction::Forward, conv_params_of(shape), Kind::Half),
             Direct(false, false));
   ConvParams gaps = g;  // images apart: one line of pixels no more
   gaps.small_channels = 72;
   for (const size_t d : {3, 4}) gaps.small_strides[d] = gaps.small_strides[d] / 70 * 72;
   gaps.small_strides[0] = gaps.out[1] * gaps.out[2] * 72 + 8;
-  EXPECT_EQ(addresses(ConvDirection::Weight, gaps, Kind::Half), Direct(true, false));
+  EXPECT_EQ(addresses(conv::Direction::Weight, gaps, Kind::Half), Direct(true, false));
   gaps.small_strides[0] -= 8;
-  EXPECT_EQ(addresses(ConvDirection::Weight, gaps, Kind::Half), Direct(true, true));
-  EXPECT_EQ(addresses(ConvDirection::Data, gaps, Kind::Half), Direct(true, false));
+  EXPECT_EQ(addresses(conv::Direction::Weight, gaps, Kind::Half), Direct(true, true));
+  EXPECT_EQ(addresses(conv::Direction::Data, gaps, Kind::Half), Direct(true, false));
 }
 
 // Both gradients of a call read one staged copy, under one guard; the next call has its own.
@@ -269,13 +269,13 @@ TEST_F(ConvHopperChain, GradientsShareWhatTheyStage) {
   ProofNumbers numbers(*any);
   const ConvParams g = conv_params_of(kShapes[1]);
   const tb_address at = numbers.upload(numbers.draw(1 << 16, 1), DType::Float32);
-  ConvShared shared;
-  ConvProblem p{ConvDirection::Data, DType::Float32, at, at + 4096, at, std::nullopt, g};
+  conv::Shared shared;
+  conv::Problem p{conv::Direction::Data, DType::Float32, at, at + 4096, at, std::nullopt, g};
   p.shared = &shared;
   std::vector<Scratch> word;
-  const Guard guard = hopper_guard(*any, p, Kind::Bf16x3, word);
+  const matmul::Guard guard = hopper_guard(*any, p, Kind::Bf16x3, word);
   const ConvHopperOperands data(*any, p, Kind::Bf16x3, guard);
-  p.direction = ConvDirection::Weight;
+  p.direction = conv::Direction::Weight;
   EXPECT_EQ(hopper_guard(*any, p, Kind::Bf16x3, word).value, guard.value);
   const ConvHopperOperands weight(*any, p, Kind::Bf16x3, guard);
   EXPECT_EQ(data.map().address, weight.lines().address);
@@ -307,14 +307,15 @@ TEST_F(ConvHopperChain, RefusedNumbersSetTheGuard) {
         const int64_t count = g.batch * 136 * g.out[1] * g.out[2];
         const tb_address small =
             numbers.upload(std::vector<float>(static_cast<size_t>(count), 5.5f), DType::Float32);
-        const ConvProblem p{ConvDirection::Forward,
-                            DType::Float32,
-                            numbers.upload(big, DType::Float32),
-                            small,
-                            numbers.upload(weight, DType::Float32),
-                            std::nullopt,
-                            g};
-        const Guard guard{numbers.upload({0.0f}, DType::Float32), next_guard_value()};
+        const conv::Problem p{conv::Direction::Forward,
+                              DType::Float32,
+                              numbers.upload(big, DType::Float32),
+                              small,
+                              numbers.upload(weight, DType::Float32),
+                              std::nullopt,
+                              g};
+        const matmul::Guard guard{numbers.upload({0.0f}, DType::Float32),
+                                  matmul::next_guard_value()};
         { const ConvHopperOperands operands(call, p, Kind::Bf16x3, guard); }
         const float raw = numbers.download(guard.word, DType::Float32, 1)[0];
         uint32_t word;
@@ -322,7 +323,7 @@ TEST_F(ConvHopperChain, RefusedNumbersSetTheGuard) {
         const float size = std::abs(bad);
         const bool refused = bad != 0 && !(size >= 0x1p-109f && size < 0x1p64f);
         EXPECT_EQ(word, refused ? guard.value : 0u) << bad << in_weight << channels_last;
-        run_guarded_convolution(call, p, guard);
+        conv::run_guarded_convolution(call, p, guard);
         const float first = numbers.download(small, DType::Float32, count)[0];
         EXPECT_EQ(first != 5.5f, refused) << bad << " " << first;
       }

@@ -215,13 +215,13 @@ Operand staged_weight(const ConvParams& g, bool data, const std::vector<float>& 
 }
 
 // What a product leaves, in the output's own order; every element at most once.
-void add_result(const ConvProblem& p, const ConvHopperProduct& c, Kind kind,
+void add_result(const conv::Problem& p, const ConvHopperProduct& c, Kind kind,
                 const HopperTiles& tiles, const Operand& windows, const Operand& other,
                 std::vector<double>& out) {
   const ConvParams& g = p.params;
-  const bool weight = p.direction == ConvDirection::Weight;
+  const bool weight = p.direction == conv::Direction::Weight;
   ConvHopperParams params = conv_hopper_params(p, kind, c, windows.map, other.lines);
-  const auto& strides = p.direction == ConvDirection::Forward ? g.small_strides : g.big_strides;
+  const auto& strides = p.direction == conv::Direction::Forward ? g.small_strides : g.big_strides;
   params.out_piece = weight ? c.m * c.n : 0;  // pieces of a map are added where they belong
   params.out_image = strides[0];
   params.out_channel = strides[1];
@@ -250,15 +250,15 @@ void add_result(const ConvProblem& p, const ConvHopperProduct& c, Kind kind,
 }
 
 // Whole numbers; one operand fills the bf16 parts, the other has one only.
-void check_shape(const ConvShape& shape, ConvDirection direction, Kind kind, int64_t pieces,
+void check_shape(const ConvShape& shape, conv::Direction direction, Kind kind, int64_t pieces,
                  bool fine_first) {
-  ConvProblem original{direction, DType::Float32, 0, 0, 0, std::nullopt, conv_params_of(shape)};
+  conv::Problem original{direction, DType::Float32, 0, 0, 0, std::nullopt, conv_params_of(shape)};
   const ConvHopperProblem p = original;
   const ConvParams& g = original.params;
   ASSERT_EQ(refuse_hopper_geometry(p, kind), nullptr);
-  const size_t out = direction == ConvDirection::Forward ? 1
-                     : direction == ConvDirection::Data  ? 0
-                                                         : 2;
+  const size_t out = direction == conv::Direction::Forward ? 1
+                     : direction == conv::Direction::Data  ? 0
+                                                           : 2;
   Lcg numbers;
   std::vector<float> tensors[3];
   const size_t coarse = (out + 1 + (fine_first ? 1 : 0)) % 3;
@@ -267,9 +267,9 @@ void check_shape(const ConvShape& shape, ConvDirection direction, Kind kind, int
       const int x = numbers.next(200);
       tensors[t].push_back(static_cast<float>(t != coarse ? x : x > 0 ? 64 : -64));
     }
-  const bool data = direction == ConvDirection::Data;
+  const bool data = direction == conv::Direction::Data;
   const Operand windows = staged_map(p.params, !data, tensors[data ? 1 : 0], kind);
-  const Operand other = direction == ConvDirection::Weight
+  const Operand other = direction == conv::Direction::Weight
                             ? staged_map(p.params, false, tensors[1], kind)
                             : staged_weight(p.params, data, tensors[2], kind);
   std::vector<double> got(tensors[out].size(), 0.0), want(got);
@@ -289,12 +289,12 @@ void check_shape(const ConvShape& shape, ConvDirection direction, Kind kind, int
 TEST(ConvHopperPlan, ProductsAreConvolutions) {
   for (size_t i = 0; i < std::size(kShapes); ++i)
     for (const bool channels_last : {false, true})
-      for (const ConvDirection direction :
-           {ConvDirection::Forward, ConvDirection::Data, ConvDirection::Weight}) {
+      for (const conv::Direction direction :
+           {conv::Direction::Forward, conv::Direction::Data, conv::Direction::Weight}) {
         ConvShape shape = kShapes[i];
         shape.channels_last = channels_last;
         SCOPED_TRACE(testing::Message() << "shape " << i << " direction "
-                                        << kConvDirectionNames[static_cast<int>(direction)]);
+                                        << conv::kDirectionNames[static_cast<int>(direction)]);
         check_shape(shape, direction, Kind::Half, channels_last ? 1 : 2, channels_last);
         if (HasFatalFailure()) return;
       }
@@ -302,10 +302,10 @@ TEST(ConvHopperPlan, ProductsAreConvolutions) {
 
 TEST(ConvHopperPlan, ProductsOfBf16PartsAndOfFloats) {
   for (const size_t i : {0, 6})
-    for (const ConvDirection direction :
-         {ConvDirection::Forward, ConvDirection::Data, ConvDirection::Weight})
+    for (const conv::Direction direction :
+         {conv::Direction::Forward, conv::Direction::Data, conv::Direction::Weight})
       for (const Kind kind : {Kind::Bf16x3, Kind::Bf16x2, Kind::Tf32}) {
-        if (kind == Kind::Tf32 && direction == ConvDirection::Weight) continue;
+        if (kind == Kind::Tf32 && direction == conv::Direction::Weight) continue;
         SCOPED_TRACE(testing::Message() << "shape " << i << " kind " << static_cast<int>(kind));
         for (const bool fine_first : {false, true})
           check_shape(kShapes[i], direction, kind, 1, fine_first);
@@ -334,33 +334,33 @@ TEST(ConvHopperPlan, WordsOfAMap) {
 }
 
 TEST(ConvHopperPlan, RefusesWhatTheEngineCannotHold) {
-  const auto reason = [](const ConvShape& s, ConvDirection d) {
-    const ConvProblem p{d, DType::Float16, 0, 0, 0, std::nullopt, conv_params_of(s)};
+  const auto reason = [](const ConvShape& s, conv::Direction d) {
+    const conv::Problem p{d, DType::Float16, 0, 0, 0, std::nullopt, conv_params_of(s)};
     return refuse_hopper_geometry(p, Kind::Half);
   };
   ConvShape s{.batch = 1, .big = 16, .small = 16, .y = 400, .x = 400, .window_y = 3, .window_x = 3};
-  EXPECT_EQ(reason(s, ConvDirection::Forward), nullptr);
+  EXPECT_EQ(reason(s, conv::Direction::Forward), nullptr);
   s.dilation_y = 64;  // the last corner is -128
-  EXPECT_EQ(reason(s, ConvDirection::Forward), nullptr);
+  EXPECT_EQ(reason(s, conv::Direction::Forward), nullptr);
   s.dilation_y = 65;
-  EXPECT_STREQ(reason(s, ConvDirection::Forward), "the copy engine takes no such window");
+  EXPECT_STREQ(reason(s, conv::Direction::Forward), "the copy engine takes no such window");
   s.dilation_y = 1;
   s.stride_x = 9;
-  EXPECT_STREQ(reason(s, ConvDirection::Forward), "the copy engine takes no such window");
-  EXPECT_EQ(reason(s, ConvDirection::Data), nullptr);  // a launch for each remainder
+  EXPECT_STREQ(reason(s, conv::Direction::Forward), "the copy engine takes no such window");
+  EXPECT_EQ(reason(s, conv::Direction::Data), nullptr);  // a launch for each remainder
   s.big = 8;
-  EXPECT_EQ(reason(s, ConvDirection::Forward), nullptr);  // folded: the staged map has no steps
+  EXPECT_EQ(reason(s, conv::Direction::Forward), nullptr);  // folded: the staged map has no steps
   s.batch = 1 << 16;
-  EXPECT_STREQ(reason(s, ConvDirection::Data), "the sizes need 64 bits");
+  EXPECT_STREQ(reason(s, conv::Direction::Data), "the sizes need 64 bits");
   s.batch = 0;
-  EXPECT_STREQ(reason(s, ConvDirection::Data), "nothing to sum");
+  EXPECT_STREQ(reason(s, conv::Direction::Data), "nothing to sum");
 }
 
 // ResNet-50 at batch 32: no piece is empty, tiles are those that a kind has.
 TEST(ConvHopperPlan, Tiles) {
   for (const Kind kind : {Kind::Half, Kind::Tf32, Kind::Bf16x2, Kind::Bf16x3})
-    for (const ConvDirection direction :
-         {ConvDirection::Forward, ConvDirection::Data, ConvDirection::Weight})
+    for (const conv::Direction direction :
+         {conv::Direction::Forward, conv::Direction::Data, conv::Direction::Weight})
       for (int64_t edge = 56, channels = 64; edge >= 7; edge /= 2, channels *= 2) {
         const ConvShape s{.batch = 32,
                           .big = channels,
@@ -371,9 +371,9 @@ TEST(ConvHopperPlan, Tiles) {
                           .window_x = 3,
                           .pad_y = 1,
                           .pad_x = 1};
-        const ConvProblem p{direction, DType::Float32, 0, 0, 0, std::nullopt, conv_params_of(s)};
+        const conv::Problem p{direction, DType::Float32, 0, 0, 0, std::nullopt, conv_params_of(s)};
         for (const ConvHopperProduct& c : conv_hopper_products(p, kind, 132)) {
-          const bool weight = direction == ConvDirection::Weight;
+          const bool weight = direction == conv::Direction::Weight;
           EXPECT_GE(c.tiles.columns, weight ? 128 : 64);
           EXPECT_LE(c.tiles.columns, kind == Kind::Half ? 256 : 128);
           const int64_t length = divide_up(c.steps, c.tiles.pieces);

@@ -53,7 +53,7 @@ struct HopperBackward {
 constexpr double kLog2E = 1.4426950408889634;
 
 // What both directions refuse: nullptr, or why.
-const char* refuse_hopper(const OpCall& call, const FusedProblem& p);
+const char* refuse_hopper(const OpCall& call, const attention::FusedProblem& p);
 // Can the copy engine read it, and does every line begin at a full vector? An output is not
 // broadcast.
 bool is_hopper_readable(TensorView t, bool output);
@@ -61,8 +61,8 @@ HopperTensor hopper_layout(TensorView t);
 // Heads worked on together, in equal bundles: what a head goes through takes `bytes`.
 int64_t hopper_bundle(int64_t heads, int64_t bytes, int64_t sharing);
 
-extern const FusedAlgorithm kForward, kBackward;              // forward.cpp, backward.cpp
-extern const FusedAlgorithm kBf16x6Forward, kBf16x6Backward;  // bf16x6.cpp
+extern const attention::FusedAlgorithm kForward, kBackward;  // forward.cpp, backward.cpp
+extern const attention::FusedAlgorithm kBf16x6Forward, kBf16x6Backward;  // bf16x6.cpp
 
 void enqueue_hopper_forward(const OpCall& call, const HopperForward& f);
 

@@ -98,7 +98,7 @@ void run_pass(const OpCall& call, const HopperBackward& b, const Scratch& rows, 
       .run({groups * kItems, 1, 1}, {kItems, 1, 1});
 }
 
-HopperBackward sample_of(const OpCall& call, const FusedProblem& p) {
+HopperBackward sample_of(const OpCall& call, const attention::FusedProblem& p) {
   HopperBackward b{};
   b.type = call.args().tensor(Arg::query).dtype();
   b.panel = p.depth <= 64 ? 64 : 128;
@@ -116,10 +116,10 @@ bool is_variant_proven(const OpCall& call, const HopperBackward& b) {
 }
 
 // What the kernels are specialised by; addresses and layouts follow when it runs.
-Planned<HopperBackward> plan(const OpCall& call, const FusedProblem& p) {
+Planned<HopperBackward> plan(const OpCall& call, const attention::FusedProblem& p) {
   if (const char* reason = refuse_hopper(call, p)) return reason;
   if (p.batch * p.heads > kMostHeads) return "too many heads";
-  for (const OutputPlace& out : p.outs)
+  for (const attention::OutputPlace& out : p.outs)
     if (out.wanted() && !is_hopper_readable(out.tensor(), true))
       return "a result's lines are not aligned";
   const HopperBackward sample = sample_of(call, p);
@@ -140,17 +140,17 @@ class Readable {
   std::optional<Contiguous> copy_;
 };
 FlashTensor strides_of(TensorView t) { return {t.stride(0), t.stride(1), t.stride(2)}; }
-FlashTensor strides_of(const OutputPlace& out) {
+FlashTensor strides_of(const attention::OutputPlace& out) {
   return out.wanted() ? FlashTensor{out.strides[0], out.strides[1], out.strides[2]} : FlashTensor{};
 }
 
-void run(const OpCall& call, const FusedProblem& p, const HopperBackward& sample) {
+void run(const OpCall& call, const attention::FusedProblem& p, const HopperBackward& sample) {
   const auto& args = call.args();
   const Readable grad(call, args.tensor(Arg::grad_out)), out(call, args.tensor(Arg::out));
   const Contiguous sums(call, args.tensor(Arg::logsumexp));
   const TensorView query = args.tensor(Arg::query), key = args.tensor(Arg::key);
   const TensorView value = args.tensor(Arg::value);
-  const auto place = [](const OutputPlace& o) { return o.wanted() ? o.address : 0; };
+  const auto place = [](const attention::OutputPlace& o) { return o.wanted() ? o.address : 0; };
   HopperBackward b = sample;
   b.batch = p.batch;
   b.heads = p.heads;
@@ -191,7 +191,7 @@ void enqueue_hopper_backward(const OpCall& call, const HopperBackward& b) {
   if (b.grad_query != 0) run_pass(call, b, rows, 1);
 }
 
-constinit const FusedAlgorithm kBackward(
+constinit const attention::FusedAlgorithm kBackward(
     {.id = "attention_backward.hopper",
      .description = "Hopper's matrix units, scores in registers",
      .provider = &kNvidiaHopper},

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kVector = 8;  // elements that lines of bf16 parts are multiples of
 
-const char* refuse_shape(const OpCall& call, const FusedProblem& p) {
+const char* refuse_shape(const OpCall& call, const attention::FusedProblem& p) {
   if (call.args().tensor(Arg::query).dtype() != DType::Float32) return "not float32";
   if (p.depth % kVector != 0 || p.width % kVector != 0 || p.width == 0)
     return "a head is not 8, 16, .. wide";
@@ -29,10 +29,11 @@ const char* refuse_shape(const OpCall& call, const FusedProblem& p) {
 }
 
 // The products have several shapes: a block may be smaller than the others, or see fewer keys.
-class ProductsToRefuse final : public Products {
+class ProductsToRefuse final : public attention::Products {
  public:
   explicit ProductsToRefuse(const OpCall& call) : call_(call) {}
-  void multiply(const MatmulProblem& product, Part /*a*/, Part /*b*/) override {
+  void multiply(const matmul::Problem& product, attention::Part /*a*/,
+                attention::Part /*b*/) override {
     if (reason_ == nullptr) reason_ = refuse_bf16_part_product(call_, product);
   }
   const char* reason() const { return reason_; }
@@ -42,20 +43,20 @@ class ProductsToRefuse final : public Products {
   const char* reason_ = nullptr;
 };
 
-const char* refuse_forward(const OpCall& call, const FusedProblem& p) {
+const char* refuse_forward(const OpCall& call, const attention::FusedProblem& p) {
   if (const char* reason = refuse_shape(call, p)) return reason;
   ProductsToRefuse products(call);
-  list_forward_products(call, p, products);
+  attention::list_forward_products(call, p, products);
   return products.reason();
 }
-const char* refuse_backward(const OpCall& call, const FusedProblem& p) {
+const char* refuse_backward(const OpCall& call, const attention::FusedProblem& p) {
   if (const char* reason = refuse_shape(call, p)) return reason;
   ProductsToRefuse products(call);
-  list_backward_products(call, p, products);
+  attention::list_backward_products(call, p, products);
   return products.reason();
 }
 
-const char* pass_over(const OpCall& call, const FusedProblem& p) {
+const char* pass_over(const OpCall& call, const attention::FusedProblem& p) {
   if (call.policy().allow_tf32) return "TF32 is allowed";
   constexpr int64_t kLeastScores = int64_t{1} << 21;  // below, launches are most of the time
   const bool few = p.batch * p.heads * p.queries * p.keys < kLeastScores;
@@ -77,7 +78,7 @@ class Bf16Parts {
 
   tb_address address() const { return memory_.address(); }
   Bf16PartTensor tensor() const { return {floats_, memory_.address(), lines_ * line_}; }
-  Bf16PartMatrix of(const Matrix& m) const {
+  Bf16PartMatrix of(const matmul::Matrix& m) const {
     const auto longer = [this](int64_t stride) {
       return stride == 1 ? 1 : stride / line_ * padded_;
     };
@@ -94,76 +95,81 @@ class Bf16Parts {
 };
 
 // Operands are split at the start of a pass; the softmax and its derivative split a block's scores.
-class Bf16PartProducts final : public Products {
+class Bf16PartProducts final : public attention::Products {
  public:
-  Bf16PartProducts(const OpCall& call, const FusedProblem& p)
+  Bf16PartProducts(const OpCall& call, const attention::FusedProblem& p)
       : call_(call),
         p_(p),
         word_(call.scratch(sizeof(uint32_t))),
-        guard_{word_.address(), next_guard_value()} {}
+        guard_{word_.address(), matmul::next_guard_value()} {}
 
-  void start(const PartAddresses& parts) override {
+  void start(const attention::PartAddresses& parts) override {
     parts_ = parts;
     const int64_t queries = p_.batch * p_.heads * p_.queries;
     const int64_t keys = p_.batch * p_.key_heads * p_.keys;
-    make(Part::Query, queries, p_.depth);
-    make(Part::Key, keys, p_.depth);
-    make(Part::Value, keys, p_.width);
-    split_to_bf16_parts(call_, of(Part::Query).tensor(), of(Part::Key).tensor(), guard_);
-    Bf16PartTensor other{parts[Part::Value], of(Part::Value).address(), 0};  // nothing
+    make(attention::Part::Query, queries, p_.depth);
+    make(attention::Part::Key, keys, p_.depth);
+    make(attention::Part::Value, keys, p_.width);
+    split_to_bf16_parts(call_, of(attention::Part::Query).tensor(),
+                        of(attention::Part::Key).tensor(), guard_);
+    Bf16PartTensor other{parts[attention::Part::Value], of(attention::Part::Value).address(),
+                         0};  // nothing
     if (has_gradients()) {
-      make(Part::Grad, queries, p_.width);
-      other = of(Part::Grad).tensor();
+      make(attention::Part::Grad, queries, p_.width);
+      other = of(attention::Part::Grad).tensor();
     }
-    split_to_bf16_parts(call_, of(Part::Value).tensor(), other, guard_);
+    split_to_bf16_parts(call_, of(attention::Part::Value).tensor(), other, guard_);
   }
 
-  ScoreBf16Parts begin(const ScoreBlock& scores) override {
+  attention::ScoreBf16Parts begin(const attention::ScoreBlock& scores) override {
     const int64_t lines = scores.matrices * scores.queries;
-    make(Part::Weights, lines, scores.keys);
-    if (!has_gradients()) return {of(Part::Weights).address(), 0, guard_};
-    make(Part::Gradients, lines, scores.keys);
-    return {of(Part::Weights).address(), of(Part::Gradients).address(), guard_};
+    make(attention::Part::Weights, lines, scores.keys);
+    if (!has_gradients()) return {of(attention::Part::Weights).address(), 0, guard_};
+    make(attention::Part::Gradients, lines, scores.keys);
+    return {of(attention::Part::Weights).address(), of(attention::Part::Gradients).address(),
+            guard_};
   }
 
-  void multiply(const MatmulProblem& product, Part a, Part b) override {
+  void multiply(const matmul::Problem& product, attention::Part a, attention::Part b) override {
     run_bf16_part_product(call_, product, of(a).of(product.a), of(b).of(product.b), guard_);
   }
 
  private:
-  bool has_gradients() const { return parts_[Part::Gradients] != 0; }
-  std::optional<Bf16Parts>& place(Part part) { return bf16_parts_[static_cast<size_t>(part)]; }
-  const Bf16Parts& of(Part part) { return place(part).value(); }
-  void make(Part part, int64_t lines, int64_t line) {
+  bool has_gradients() const { return parts_[attention::Part::Gradients] != 0; }
+  std::optional<Bf16Parts>& place(attention::Part part) {
+    return bf16_parts_[static_cast<size_t>(part)];
+  }
+  const Bf16Parts& of(attention::Part part) { return place(part).value(); }
+  void make(attention::Part part, int64_t lines, int64_t line) {
     place(part).emplace(call_, parts_[part], lines, line);
   }
 
   const OpCall& call_;
-  const FusedProblem& p_;
+  const attention::FusedProblem& p_;
   Scratch word_;
-  Guard guard_;
-  PartAddresses parts_;
-  std::array<std::optional<Bf16Parts>, kParts> bf16_parts_;
+  matmul::Guard guard_;
+  attention::PartAddresses parts_;
+  std::array<std::optional<Bf16Parts>, attention::kParts> bf16_parts_;
 };
 
-void run_forward(const OpCall& call, const FusedProblem& p) {
+void run_forward(const OpCall& call, const attention::FusedProblem& p) {
   Bf16PartProducts products(call, p);
-  run_forward_blocks(call, p, products);
+  attention::run_forward_blocks(call, p, products);
 }
-void run_backward(const OpCall& call, const FusedProblem& p) {
+void run_backward(const OpCall& call, const attention::FusedProblem& p) {
   Bf16PartProducts products(call, p);
-  run_backward_blocks(call, p, products);
+  attention::run_backward_blocks(call, p, products);
 }
 
 }  // namespace
 
-constinit const FusedAlgorithm kBf16x6Forward(
+constinit const attention::FusedAlgorithm kBf16x6Forward(
     {.id = "attention_forward.hopper_bf16x6",
      .description = "blocks of scores, float32 as three bfloat16",
      .style = DeviceStyle::Gpu,
      .provider = &kNvidiaHopper},
     Steps<refuse_forward, run_forward>(), pass_over);
-constinit const FusedAlgorithm kBf16x6Backward(
+constinit const attention::FusedAlgorithm kBf16x6Backward(
     {.id = "attention_backward.hopper_bf16x6",
      .description = "blocks of scores, float32 as three bfloat16",
      .style = DeviceStyle::Gpu,

@@ -20,7 +20,7 @@ constexpr int64_t kLeastBundle = 4;
 constexpr size_t kVariants = 2 * 3 * 2;
 
 // Three warpgroups read keys less often, two take turns at the matrix unit: better for few rows.
-HopperVariant variant_for(const OpCall& call, const FusedProblem& p) {
+HopperVariant variant_for(const OpCall& call, const attention::FusedProblem& p) {
   HopperVariant v{call.args().tensor(Arg::query).dtype(), p.depth <= 64 ? 64 : 128, 2,
                   p.block.causal};
   if (v.depth == 64 && p.queries > (v.causal ? 2048 : 1024)) v.warpgroups = 3;
@@ -63,7 +63,7 @@ bool is_variant_proven(const OpCall& call, const HopperVariant& v) {
       [&] { return v.defines(); }, wrong_hopper_forward, &v);
 }
 
-const char* refuse_shape(const FusedProblem& p, DType type) {
+const char* refuse_shape(const attention::FusedProblem& p, DType type) {
   if (type != DType::Float16 && type != DType::BFloat16) return "not a 16-bit type";
   if (p.block.mask) return "there is a mask";
   if (p.block.dropout > 0) return "there is dropout";
@@ -79,7 +79,7 @@ const char* refuse_shape(const FusedProblem& p, DType type) {
   return nullptr;
 }
 
-Planned<HopperVariant> plan(const OpCall& call, const FusedProblem& p) {
+Planned<HopperVariant> plan(const OpCall& call, const attention::FusedProblem& p) {
   if (const char* reason = refuse_hopper(call, p)) return reason;
   if (!p.outs[0].wanted()) return "the result is not wanted";
   if (!is_hopper_readable(p.outs[0].tensor(), true)) return "the result's lines are not aligned";
@@ -88,7 +88,7 @@ Planned<HopperVariant> plan(const OpCall& call, const FusedProblem& p) {
   return v;
 }
 
-void run(const OpCall& call, const FusedProblem& p, const HopperVariant& variant) {
+void run(const OpCall& call, const attention::FusedProblem& p, const HopperVariant& variant) {
   const auto& args = call.args();
   const TensorView query = args.tensor(Arg::query), key = args.tensor(Arg::key),
                    value = args.tensor(Arg::value);
@@ -146,7 +146,7 @@ int64_t hopper_bundle(int64_t heads, int64_t bytes, int64_t sharing) {
   return divide_up(heads, divide_up(heads, most));
 }
 
-const char* refuse_hopper(const OpCall& call, const FusedProblem& p) {
+const char* refuse_hopper(const OpCall& call, const attention::FusedProblem& p) {
   const auto& args = call.args();
   if (const char* reason = refuse_shape(p, args.tensor(Arg::query).dtype())) return reason;
   for (const Arg operand : {Arg::query, Arg::key, Arg::value})
@@ -171,7 +171,7 @@ void enqueue_hopper_forward(const OpCall& call, const HopperForward& f) {
       .run({groups * items, 1, 1}, {items, 1, 1});
 }
 
-constinit const FusedAlgorithm kForward(
+constinit const attention::FusedAlgorithm kForward(
     {.id = "attention_forward.hopper",
      .description = "Hopper's matrix units, scores in registers",
      .provider = &kNvidiaHopper},

@@ -18,14 +18,14 @@ using Kind = ConvHopperKind;
 constexpr int64_t kItems = 288;         // ITEMS of hopper_tile.h
 constexpr int64_t kMapBytes = 2 * 128;  // of a work-group
 
-Kind direct_kind(const ConvProblem& p) {
+Kind direct_kind(const conv::Problem& p) {
   if (p.dtype == DType::Float16) return Kind::Half;
   if (p.dtype == DType::BFloat16) return Kind::BFloat;
-  return p.direction == ConvDirection::Weight ? Kind::Bf16x2 : Kind::Tf32;
+  return p.direction == conv::Direction::Weight ? Kind::Bf16x2 : Kind::Tf32;
 }
 
 ConvHopperVariant variant_of(const ConvHopperProblem& p, Kind kind, const ConvHopperProduct& c) {
-  const bool weight = p.direction == ConvDirection::Weight;
+  const bool weight = p.direction == conv::Direction::Weight;
   const bool half = kind == Kind::Half || kind == Kind::BFloat;
   return {kind, c.tiles.columns, weight, half && !weight && c.tiles.pieces > 1};
 }
@@ -36,12 +36,12 @@ void fill_result(const OpCall& call, const ConvHopperProblem& p) {
   const ConvParams& g = p.params;
   const Dims sizes{g.batch, g.big_channels, g.in[0], g.in[1], g.in[2]};
   const LocalTensor out(p.big, p.dtype, sizes, Dims(std::span<const int64_t>(g.big_strides)));
-  if (!p.bias) return fill_tensor(call, out, 0);
+  if (!p.bias) return copy::fill_tensor(call, out, 0);
   copy_tensor(call, out, LocalTensor(*p.bias, p.dtype, sizes, Dims{0, g.bias_stride, 0, 0, 0}));
 }
 
 void enqueue(const OpCall& call, const ConvHopperProblem& p, Kind kind, const ConvHopperProduct& c,
-             const ConvHopperOperands& operands, const Guard& guard) {
+             const ConvHopperOperands& operands, const matmul::Guard& guard) {
   const ConvHopperVariant v = variant_of(p, kind, c);
   const int64_t tiles =
       c.tiles.pieces * divide_up(c.m, kHopperRows) * divide_up(c.n, c.tiles.columns);
@@ -54,7 +54,7 @@ void enqueue(const OpCall& call, const ConvHopperProblem& p, Kind kind, const Co
               {.out = result.memory(),
                .map = MemoryRange(operands.map().address, 0, 1),
                .lines = MemoryRange(operands.lines().address, 0, 1),
-               .bias = memory_of_bias(p),
+               .bias = conv::memory_of_bias(p),
                .word = guard.memory(),
                .stop = guard.value,
                .maps = maps,
@@ -87,7 +87,7 @@ struct ConvHopperPlan {
   std::vector<ConvHopperProduct> products;
 };
 
-Planned<ConvHopperPlan> plan(const OpCall& call, const ConvProblem& original, Kind kind) {
+Planned<ConvHopperPlan> plan(const OpCall& call, const conv::Problem& original, Kind kind) {
   const ConvHopperProblem p = original;
   if (const char* reason = refuse_hopper_geometry(p, kind)) return reason;
   if (hopper_bf16_parts_bytes(p, kind) > kMostBf16Parts)
@@ -99,67 +99,67 @@ Planned<ConvHopperPlan> plan(const OpCall& call, const ConvProblem& original, Ki
       return "the kernel failed its test on this driver";
   return ConvHopperPlan{kind, p, std::move(products)};
 }
-Planned<ConvHopperPlan> plan_direct(const OpCall& call, const ConvProblem& p) {
+Planned<ConvHopperPlan> plan_direct(const OpCall& call, const conv::Problem& p) {
   const bool half = p.dtype == DType::Float16 || p.dtype == DType::BFloat16;
   if (!half && p.dtype != DType::Float32) return "not a type of the matrix units";
   if (!half && !call.policy().allow_tf32) return "TF32 is not allowed";
   return plan(call, p, direct_kind(p));
 }
-Planned<ConvHopperPlan> plan_bf16x6(const OpCall& call, const ConvProblem& p) {
+Planned<ConvHopperPlan> plan_bf16x6(const OpCall& call, const conv::Problem& p) {
   if (p.dtype != DType::Float32) return "not float32";
   return plan(call, p, Kind::Bf16x3);
 }
 
 // Windows of one element over maps whose rows of positions are full vectors and long: products of
 // the weights with each image, which need no other order of the map.
-bool are_images_products(const ConvProblem& p) {
+bool are_images_products(const conv::Problem& p) {
   constexpr int64_t kLong = 512;
   const ConvParams& g = p.params;
   const int64_t positions = g.in[1] * g.in[2];
   const bool one = g.window[1] * g.window[2] == 1 && g.padding[1] + g.padding[2] == 0 &&
                    g.stride[1] * g.stride[2] == 1;
-  return one && p.direction != ConvDirection::Weight && g.big_strides[1] != 1 &&
+  return one && p.direction != conv::Direction::Weight && g.big_strides[1] != 1 &&
          g.small_strides[1] != 1 && positions % 8 == 0 && positions >= kLong;
 }
-double multiplications(const ConvProblem& p) {
+double multiplications(const conv::Problem& p) {
   const ConvParams& g = p.params;
   return static_cast<double>(g.batch * g.out[1] * g.out[2]) *
          static_cast<double>(g.window[1] * g.window[2] * g.big_channels * g.small_channels);
 }
 
-const char* pass_over(const ConvProblem& p, double least) {
+const char* pass_over(const conv::Problem& p, double least) {
   const ConvParams& g = ConvHopperProblem(p).params;
   constexpr int64_t kFew = 16;
   if (std::min(g.big_channels, g.small_channels) < kFew) return "most of a copy would be zeros";
   if (are_images_products(p)) return "products of images need no other order of the map";
   return multiplications(p) < least ? "too little to multiply" : nullptr;
 }
-const char* pass_over_direct(const OpCall&, const ConvProblem& p) { return pass_over(p, 0x1p20); }
-const char* pass_over_bf16x6(const OpCall&, const ConvProblem& p) {
+const char* pass_over_direct(const OpCall&, const conv::Problem& p) { return pass_over(p, 0x1p20); }
+const char* pass_over_bf16x6(const OpCall&, const conv::Problem& p) {
   constexpr int64_t kLeastSum = 128;  // below, plain sums are as accurate
   const ConvParams& g = p.params;
   const int64_t taps = g.window[1] * g.window[2];
-  const int64_t channels = p.direction == ConvDirection::Data ? g.small_channels : g.big_channels;
-  if (p.direction != ConvDirection::Weight && taps * channels < kLeastSum)
+  const int64_t channels = p.direction == conv::Direction::Data ? g.small_channels : g.big_channels;
+  if (p.direction != conv::Direction::Weight && taps * channels < kLeastSum)
     return "splitting would take longer than it saves";
   return pass_over(p, 0x1p25);
 }
 
 // With bf16 parts, what does not split is done in plain float32: both are enqueued, and a word in
 // memory decides which of them works, so that nothing waits for the device.
-void run(const OpCall& call, const ConvProblem& original, const ConvHopperPlan& plan) {
+void run(const OpCall& call, const conv::Problem& original, const ConvHopperPlan& plan) {
   const ConvHopperProblem& p = plan.problem;
   std::vector<Scratch> word;
-  const Guard guard = hopper_guard(call, p, plan.kind, word);
+  const matmul::Guard guard = hopper_guard(call, p, plan.kind, word);
   const ConvHopperOperands operands(call, p, plan.kind, guard);
   if (!covers_result(p)) fill_result(call, p);
   for (const ConvHopperProduct& c : plan.products) enqueue(call, p, plan.kind, c, operands, guard);
-  if (guard.word != 0) run_guarded_convolution(call, original, guard);
+  if (guard.word != 0) conv::run_guarded_convolution(call, original, guard);
 }
 
 }  // namespace
 
-void run_hopper_convolution(const OpCall& call, const ConvProblem& p, Kind kind,
+void run_hopper_convolution(const OpCall& call, const conv::Problem& p, Kind kind,
                             const HopperTiles& tiles) {
   ConvHopperPlan plan{kind, p, {}};
   plan.products = conv_hopper_products(plan.problem, kind, call.caps().compute_units);
@@ -167,11 +167,10 @@ void run_hopper_convolution(const OpCall& call, const ConvProblem& p, Kind kind,
   run(call, p, plan);
 }
 
-constinit const ConvAlgorithm kConvolution({.id = "conv.hopper",
-                                            .description = "Hopper's matrix units",
-                                            .provider = &kNvidiaHopper},
-                                           Steps<plan_direct, run>(), pass_over_direct);
-constinit const ConvAlgorithm kBf16x6Convolution(
+constinit const AlgorithmFor<conv::Problem> kConvolution(
+    {.id = "conv.hopper", .description = "Hopper's matrix units", .provider = &kNvidiaHopper},
+    Steps<plan_direct, run>(), pass_over_direct);
+constinit const AlgorithmFor<conv::Problem> kBf16x6Convolution(
     {.id = "conv.hopper_bf16x6",
      .description = "float32 as three bfloat16 on Hopper's matrix units",
      .provider = &kNvidiaHopper},

@@ -13,7 +13,7 @@
 
 namespace ocltensor::opencl::nvidia_hopper {
 
-// What both gradients of a call read (ConvShared): staged maps, and the one guard of whoever uses
+// What both gradients of a call read (Shared): staged maps, and the one guard of whoever uses
 // them: numbers of either that do not split leave both to the plain kernel.
 struct ConvHopperShared {
   struct Staged {
@@ -24,7 +24,7 @@ struct ConvHopperShared {
   };
   std::vector<Scratch> memory{};
   std::vector<Staged> maps{};
-  Guard guard{};
+  matmul::Guard guard{};
 };
 
 // operands.cpp: the two operands of a problem, themselves or staged copies that live as long
@@ -32,7 +32,7 @@ struct ConvHopperShared {
 class ConvHopperOperands {
  public:
   ConvHopperOperands(const OpCall& call, const ConvHopperProblem& p, ConvHopperKind kind,
-                     const Guard& guard);
+                     const matmul::Guard& guard);
   const ConvHopperMap& map() const { return map_; }
   const ConvHopperLines& lines() const { return lines_; }
 
@@ -43,8 +43,8 @@ class ConvHopperOperands {
 };
 // The guard of a problem in bf16 parts, else none; its word lives in `memory`, or with what is
 // shared.
-Guard hopper_guard(const OpCall& call, const ConvHopperProblem& p, ConvHopperKind kind,
-                   std::vector<Scratch>& memory);
+matmul::Guard hopper_guard(const OpCall& call, const ConvHopperProblem& p, ConvHopperKind kind,
+                           std::vector<Scratch>& memory);
 // Bytes of bf16 parts that the operands take at most.
 int64_t hopper_bf16_parts_bytes(const ConvHopperProblem& p, ConvHopperKind kind);
 
@@ -58,7 +58,7 @@ class ConvHopperResult {
   // What the product writes to: the sums, or its first result in the output.
   MemoryRange memory() const { return in_pieces() ? memory_[0] : first(); }
   void describe(ConvHopperParams& params) const;
-  void finish(const OpCall& call, const Guard& guard) const;
+  void finish(const OpCall& call, const matmul::Guard& guard) const;
 
  private:
   MemoryRange first() const;  // the product's first result in the output
@@ -68,11 +68,11 @@ class ConvHopperResult {
   std::vector<Scratch> memory_;  // of sums, or none
 };
 
-extern const ConvAlgorithm kConvolution;        // 16-bit types and TF32
-extern const ConvAlgorithm kBf16x6Convolution;  // float32 by its bf16 parts
+extern const AlgorithmFor<conv::Problem> kConvolution;        // 16-bit types and TF32
+extern const AlgorithmFor<conv::Problem> kBf16x6Convolution;  // float32 by its bf16 parts
 
 // For tests: a convolution by the kernel with these columns, and pieces if there are as many steps.
-void run_hopper_convolution(const OpCall& call, const ConvProblem& p, ConvHopperKind kind,
+void run_hopper_convolution(const OpCall& call, const conv::Problem& p, ConvHopperKind kind,
                             const HopperTiles& tiles);
 
 // convolution_proof.cpp: convolutions by a kernel (`what`: const ConvHopperVariant*) against exact
@@ -80,6 +80,6 @@ void run_hopper_convolution(const OpCall& call, const ConvProblem& p, ConvHopper
 std::string wrong_hopper_convolution(const OpCall& call, const void* what);
 // The same comparison for any function `run` that is given the problems; `sample` tells which.
 std::string wrong_convolution(const OpCall& call, const ConvHopperVariant& variant,
-                              const std::function<void(const ConvProblem&, int sample)>& run);
+                              const std::function<void(const conv::Problem&, int sample)>& run);
 
 }  // namespace ocltensor::opencl::nvidia_hopper

@@ -49,12 +49,12 @@ struct Numbers {
 };
 
 // The sums of one direction, into its own list, whose numbers are those to begin with.
-void add_sums(const ConvParams& g, ConvDirection direction, float* big, float* small,
+void add_sums(const ConvParams& g, conv::Direction direction, float* big, float* small,
               float* weight) {
   for_each_conv_term(g, [&](int64_t b, int64_t s, int64_t w) {
-    if (direction == ConvDirection::Forward) small[s] += big[b] * weight[w];
-    if (direction == ConvDirection::Data) big[b] += small[s] * weight[w];
-    if (direction == ConvDirection::Weight) weight[w] += big[b] * small[s];
+    if (direction == conv::Direction::Forward) small[s] += big[b] * weight[w];
+    if (direction == conv::Direction::Data) big[b] += small[s] * weight[w];
+    if (direction == conv::Direction::Weight) weight[w] += big[b] * small[s];
   });
 }
 
@@ -71,16 +71,16 @@ std::vector<float> draw(ProofNumbers& numbers, int64_t count, int64_t bf16_parts
 
 // `fine`: which of the two operands fills the bf16 parts (0: the first, 1: the second); sums of
 // more would not be exact.
-std::string wrong_sums(const OpCall& call, const ConvShape& sample, ConvDirection direction,
-                       Kind kind, int fine, const std::function<void(const ConvProblem&)>& run) {
+std::string wrong_sums(const OpCall& call, const ConvShape& sample, conv::Direction direction,
+                       Kind kind, int fine, const std::function<void(const conv::Problem&)>& run) {
   constexpr float kOld = 7;
   const ConvParams g = conv_params_of(sample);
   const int64_t counts[kTensors] = {g.batch * g.big_channels * g.in[1] * g.in[2],
                                     g.batch * g.small_channels * g.out[1] * g.out[2],
                                     g.small_channels * g.big_channels * g.window[1] * g.window[2]};
-  const size_t out = direction == ConvDirection::Forward ? 1
-                     : direction == ConvDirection::Data  ? 0
-                                                         : 2;
+  const size_t out = direction == conv::Direction::Forward ? 1
+                     : direction == conv::Direction::Data  ? 0
+                                                           : 2;
   const DType type = kind == Kind::Half     ? DType::Float16
                      : kind == Kind::BFloat ? DType::BFloat16
                                             : DType::Float32;
@@ -94,9 +94,9 @@ std::string wrong_sums(const OpCall& call, const ConvShape& sample, ConvDirectio
                             : draw(numbers, counts[t], bf16_parts);
     memory[t] = numbers.upload(host.list[t], type);
   }
-  ConvProblem p{direction, type, memory[0], memory[1], memory[2], std::nullopt, g};
+  conv::Problem p{direction, type, memory[0], memory[1], memory[2], std::nullopt, g};
   std::vector<float> want(static_cast<size_t>(counts[out]), 0.0f);
-  if (direction != ConvDirection::Weight) {
+  if (direction != conv::Direction::Weight) {
     const int64_t channels = out == 0 ? g.big_channels : g.small_channels;
     const std::vector<float> bias = numbers.draw(channels, 3);
     p.bias = numbers.upload(bias, type);
@@ -112,7 +112,7 @@ std::string wrong_sums(const OpCall& call, const ConvShape& sample, ConvDirectio
   for (size_t i = 0; i < got.size(); ++i)
     if (got[i] != host.list[out][i])
       return fmt::format("{} of channels {} and {}: element {} is {} instead of {}",
-                         kConvDirectionNames[static_cast<int>(direction)], g.big_channels,
+                         conv::kDirectionNames[static_cast<int>(direction)], g.big_channels,
                          g.small_channels, i, got[i], host.list[out][i]);
   return {};
 }
@@ -125,20 +125,20 @@ std::string wrong_sums(const OpCall& call, const ConvShape& sample, ConvDirectio
 std::string wrong_hopper_convolution(const OpCall& call, const void* what) {
   const ConvHopperVariant& v = *static_cast<const ConvHopperVariant*>(what);
   const bool half = v.kind == Kind::Half || v.kind == Kind::BFloat;
-  return wrong_convolution(call, v, [&](const ConvProblem& p, int sample) {
+  return wrong_convolution(call, v, [&](const conv::Problem& p, int sample) {
     const int64_t pieces = half && !v.weight ? (v.partial ? 2 : 1) : sample + 1;
     run_hopper_convolution(call, p, v.kind, HopperTiles{v.columns, pieces});
   });
 }
 
 std::string wrong_convolution(const OpCall& call, const ConvHopperVariant& v,
-                              const std::function<void(const ConvProblem&, int)>& run) {
+                              const std::function<void(const conv::Problem&, int)>& run) {
   for (int i = 0; i < static_cast<int>(std::size(kSamples)); ++i)
-    for (const ConvDirection direction :
-         {ConvDirection::Forward, ConvDirection::Data, ConvDirection::Weight}) {
-      if ((direction == ConvDirection::Weight) != v.weight) continue;
+    for (const conv::Direction direction :
+         {conv::Direction::Forward, conv::Direction::Data, conv::Direction::Weight}) {
+      if ((direction == conv::Direction::Weight) != v.weight) continue;
       std::string wrong = wrong_sums(call, kSamples[i], direction, v.kind, i,
-                                     [&](const ConvProblem& p) { run(p, i); });
+                                     [&](const conv::Problem& p) { run(p, i); });
       if (!wrong.empty()) return wrong;
     }
   return {};

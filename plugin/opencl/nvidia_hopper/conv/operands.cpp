@@ -64,7 +64,7 @@ bool is_one_line(const ConvHopperMap& m) {
 }
 
 ConvHopperMap stage(const OpCall& call, const ConvHopperProblem& p, Kind kind, const MapView& v,
-                    const Guard& guard, std::vector<Scratch>& memory) {
+                    const matmul::Guard& guard, std::vector<Scratch>& memory) {
   const int64_t line = padded(v.channels), item = item_of(kind);
   memory.push_back(
       call.scratch(static_cast<uint64_t>(bf16_parts_of(kind) * v.pixels() * line * item)));
@@ -102,7 +102,7 @@ ConvHopperMap stage(const OpCall& call, const ConvHopperProblem& p, Kind kind, c
 }
 
 // What the problem's call shares; nullptr: nothing, or another provider's.
-ConvHopperShared* shared_of(const ConvProblem& p) {
+ConvHopperShared* shared_of(const conv::Problem& p) {
   if (p.shared == nullptr) return nullptr;
   if (p.shared->owner == nullptr)
     *p.shared = {&kNvidiaHopper, std::make_shared<ConvHopperShared>()};
@@ -112,7 +112,8 @@ ConvHopperShared* shared_of(const ConvProblem& p) {
 
 // The same, once a call.
 ConvHopperMap staged_map(const OpCall& call, const ConvHopperProblem& p, Kind kind,
-                         const MapView& v, const Guard& guard, std::vector<Scratch>& memory) {
+                         const MapView& v, const matmul::Guard& guard,
+                         std::vector<Scratch>& memory) {
   ConvHopperShared* shared = shared_of(p);
   if (shared == nullptr) return stage(call, p, kind, v, guard, memory);
   for (const ConvHopperShared::Staged& s : shared->maps)
@@ -139,7 +140,7 @@ struct WeightView {
 WeightView weight_view(const ConvHopperProblem& p) {
   const ConvParams& g = p.params;
   const auto& s = g.weight_strides;
-  const bool data = p.direction == ConvDirection::Data;
+  const bool data = p.direction == conv::Direction::Data;
   return {p.weight,
           data ? g.big_channels : g.small_channels,
           data ? g.small_channels : g.big_channels,
@@ -168,7 +169,7 @@ std::optional<ConvHopperLines> readable(const WeightView& v, Kind kind) {
 }
 
 ConvHopperLines staged_weight(const OpCall& call, const ConvHopperProblem& p, Kind kind,
-                              const WeightView& v, const Guard& guard,
+                              const WeightView& v, const matmul::Guard& guard,
                               std::vector<Scratch>& memory) {
   const int64_t line = padded(v.inner), item = item_of(kind), lines = v.rows * v.taps();
   memory.push_back(call.scratch(static_cast<uint64_t>(bf16_parts_of(kind) * lines * line * item)));
@@ -205,11 +206,11 @@ ConvHopperLines staged_weight(const OpCall& call, const ConvHopperProblem& p, Ki
 }  // namespace
 
 ConvHopperOperands::ConvHopperOperands(const OpCall& call, const ConvHopperProblem& p, Kind kind,
-                                       const Guard& guard) {
-  const MapView windows = p.direction == ConvDirection::Data ? small_view(p) : big_view(p);
+                                       const matmul::Guard& guard) {
+  const MapView windows = p.direction == conv::Direction::Data ? small_view(p) : big_view(p);
   const auto direct_map = readable(windows, kind);
   map_ = direct_map ? *direct_map : staged_map(call, p, kind, windows, guard, memory_);
-  if (p.direction == ConvDirection::Weight) {
+  if (p.direction == conv::Direction::Weight) {
     const MapView positions = small_view(p);
     const auto direct = readable(positions, kind);
     lines_ = pixel_lines(direct && is_one_line(*direct)
@@ -222,14 +223,14 @@ ConvHopperOperands::ConvHopperOperands(const OpCall& call, const ConvHopperProbl
   lines_ = direct ? *direct : staged_weight(call, p, kind, weight, guard, memory_);
 }
 
-Guard hopper_guard(const OpCall& call, const ConvHopperProblem& p, Kind kind,
-                   std::vector<Scratch>& memory) {
+matmul::Guard hopper_guard(const OpCall& call, const ConvHopperProblem& p, Kind kind,
+                           std::vector<Scratch>& memory) {
   if (bf16_parts_of(kind) == 1) return {};
   ConvHopperShared* shared = shared_of(p);
   if (shared != nullptr && shared->guard.word != 0) return shared->guard;
   std::vector<Scratch>& owner = shared != nullptr ? shared->memory : memory;
   owner.push_back(call.scratch(sizeof(uint32_t)));
-  const Guard guard{owner.back().address(), next_guard_value()};
+  const matmul::Guard guard{owner.back().address(), matmul::next_guard_value()};
   if (shared != nullptr) shared->guard = guard;
   return guard;
 }
@@ -242,8 +243,8 @@ int64_t hopper_bf16_parts_bytes(const ConvHopperProblem& p, Kind kind) {
   const int64_t smalls = small.pixels() * padded(small.channels) * bytes;
   const int64_t weights = weight.rows * weight.taps() * padded(weight.inner) * bytes;
   switch (p.direction) {
-    case ConvDirection::Forward: return bigs + weights;
-    case ConvDirection::Data: return smalls + weights;
+    case conv::Direction::Forward: return bigs + weights;
+    case conv::Direction::Data: return smalls + weights;
     default: return bigs + smalls;
   }
 }

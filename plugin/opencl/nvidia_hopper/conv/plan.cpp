@@ -17,18 +17,18 @@ constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
 constexpr int64_t kColumnBlock = 64;  // columns that a copy brings to a gradient of weights
 
 // Forward and data: channels that are summed. Weight: those of the big tensor.
-int64_t map_channels(const ConvProblem& p) {
-  return p.direction == ConvDirection::Data ? p.params.small_channels : p.params.big_channels;
+int64_t map_channels(const conv::Problem& p) {
+  return p.direction == conv::Direction::Data ? p.params.small_channels : p.params.big_channels;
 }
 
-ConvHopperProduct product_of(const ConvProblem& p, Kind kind, const ConvHopperAxis& y,
+ConvHopperProduct product_of(const conv::Problem& p, Kind kind, const ConvHopperAxis& y,
                              const ConvHopperAxis& x) {
   const ConvParams& g = p.params;
   const int64_t blocks = divide_up(map_channels(p), block_of(kind));
   const int64_t positions = g.batch * y.positions * x.positions, taps = y.taps * x.taps;
   switch (p.direction) {
-    case ConvDirection::Forward: return {y, x, positions, g.small_channels, taps * blocks, {}};
-    case ConvDirection::Data: return {y, x, positions, g.big_channels, taps * blocks, {}};
+    case conv::Direction::Forward: return {y, x, positions, g.small_channels, taps * blocks, {}};
+    case conv::Direction::Data: return {y, x, positions, g.big_channels, taps * blocks, {}};
     default:
       return {y,
               x,
@@ -40,9 +40,9 @@ ConvHopperProduct product_of(const ConvProblem& p, Kind kind, const ConvHopperAx
 }
 
 // Partial sums of a map are added by a launch with a dimension of its rows: few of them only.
-int64_t most_pieces(const ConvProblem& p, const ConvHopperProduct& c) {
+int64_t most_pieces(const conv::Problem& p, const ConvHopperProduct& c) {
   constexpr int64_t kMostRows = 1 << 16, kMostOfMap = 12;
-  if (p.direction == ConvDirection::Weight) return kMostPieces;
+  if (p.direction == conv::Direction::Weight) return kMostPieces;
   return std::max(c.m, c.n) < kMostRows ? kMostOfMap : 1;
 }
 
@@ -56,9 +56,9 @@ bool is_axis_encodable(const ConvHopperAxis& a) {
 
 // Calls body(y, x) for every product of axes that has taps.
 template <typename Body>
-void for_each_product(const ConvProblem& p, Body&& body) {
+void for_each_product(const conv::Problem& p, Body&& body) {
   const ConvParams& g = p.params;
-  if (p.direction != ConvDirection::Data)
+  if (p.direction != conv::Direction::Data)
     return body(forward_hopper_axis(g, 1), forward_hopper_axis(g, 2));
   for (int64_t i = 0; i < std::min<int64_t>(g.stride[1], g.in[1]); ++i)
     for (int64_t j = 0; j < std::min<int64_t>(g.stride[2], g.in[2]); ++j) {
@@ -122,11 +122,11 @@ ConvHopperAxis data_hopper_axis(const ConvParams& g, size_t d, int64_t begin) {
   return a;
 }
 
-ConvHopperProblem::ConvHopperProblem(const ConvProblem& p)
-    : ConvProblem(p), fold{1, p.params.big_channels, 1, 0, 1, p.params.in[2]} {
+ConvHopperProblem::ConvHopperProblem(const conv::Problem& p)
+    : conv::Problem(p), fold{1, p.params.big_channels, 1, 0, 1, p.params.in[2]} {
   constexpr int64_t kFew = 16;
   ConvParams& g = params;
-  if (direction == ConvDirection::Data) return;
+  if (direction == conv::Direction::Data) return;
   for (size_t d = 1; d < 3; ++d) {
     if (g.window[d] != 1 || g.padding[d] != 0) continue;
     g.in[d] = g.out[d];
@@ -144,7 +144,7 @@ ConvHopperProblem::ConvHopperProblem(const ConvProblem& p)
 
 std::vector<ConvHopperProduct> conv_hopper_products(const ConvHopperProblem& p, Kind kind,
                                                     int64_t units) {
-  const bool weight = p.direction == ConvDirection::Weight;
+  const bool weight = p.direction == conv::Direction::Weight;
   std::vector<ConvHopperProduct> list;
   for_each_product(p, [&](const ConvHopperAxis& y, const ConvHopperAxis& x) {
     ConvHopperProduct c = product_of(p, kind, y, x);
@@ -159,7 +159,7 @@ std::vector<ConvHopperProduct> conv_hopper_products(const ConvHopperProblem& p, 
 }
 
 bool covers_result(const ConvHopperProblem& p) {
-  if (p.direction != ConvDirection::Data) return true;
+  if (p.direction != conv::Direction::Data) return true;
   int64_t elements = 0;
   for_each_product(p, [&](const ConvHopperAxis& y, const ConvHopperAxis& x) {
     elements += y.positions * x.positions;
@@ -180,7 +180,7 @@ const char* refuse_hopper_geometry(const ConvHopperProblem& p, Kind kind) {
   if (std::max(in, out) > kMost || channels > kMostChannels || taps > kMostChannels ||
       g.batch > kMost / bf16_parts_of(kind) / std::max(in, out) - kHopperRows)
     return "the sizes need 64 bits";
-  const auto& strides = p.direction == ConvDirection::Forward ? g.small_strides : g.big_strides;
+  const auto& strides = p.direction == conv::Direction::Forward ? g.small_strides : g.big_strides;
   if (std::abs(strides[1]) > kMost) return "the sizes need 64 bits";
   const char* reason = nullptr;
   for_each_product(p, [&](const ConvHopperAxis& y, const ConvHopperAxis& x) {
@@ -219,7 +219,7 @@ void write_im2col_map(tk_u32 (&words)[CONV_MAP_WORDS], const ConvHopperMap& map,
 ConvHopperParams conv_hopper_params(const ConvHopperProblem& problem, Kind kind,
                                     const ConvHopperProduct& c, const ConvHopperMap& map,
                                     const ConvHopperLines& lines) {
-  const bool weight = problem.direction == ConvDirection::Weight;
+  const bool weight = problem.direction == conv::Direction::Weight;
   const int64_t window_x = problem.params.window[2], block = block_of(kind);
   const auto i32 = [](int64_t v) { return static_cast<tk_i32>(v); };
   ConvHopperParams p{};

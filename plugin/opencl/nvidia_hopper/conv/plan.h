@@ -32,8 +32,9 @@ struct ConvHopperFold {
 
 // A problem as the kernel takes it: a window of one element with a stride reads a map of every
 // stride-th element, and few channels are folded. `fold` has one tap where they are not.
-struct ConvHopperProblem : ConvProblem {
-  ConvHopperProblem(const ConvProblem& p);  // NOLINT(google-explicit-constructor): the same problem
+struct ConvHopperProblem : conv::Problem {
+  ConvHopperProblem(
+      const conv::Problem& p);  // NOLINT(google-explicit-constructor): the same problem
   ConvHopperFold fold;
   bool is_folded() const { return fold.taps > 1; }
 };

@@ -8,13 +8,13 @@ namespace {
 
 constexpr int64_t kGroup = 128;
 
-bool is_weight(const ConvHopperProblem& p) { return p.direction == ConvDirection::Weight; }
+bool is_weight(const ConvHopperProblem& p) { return p.direction == conv::Direction::Weight; }
 // The output as the launches see it: image (row of a weight), channel, y, x at 0, 1, 3, 4.
 const tk_i64* out_strides(const ConvHopperProblem& p) {
   const ConvParams& g = p.params;
-  return p.direction == ConvDirection::Forward ? g.small_strides
-         : p.direction == ConvDirection::Data  ? g.big_strides
-                                               : g.weight_strides;
+  return p.direction == conv::Direction::Forward ? g.small_strides
+         : p.direction == conv::Direction::Data  ? g.big_strides
+                                                 : g.weight_strides;
 }
 
 }  // namespace
@@ -33,9 +33,9 @@ ConvHopperResult::ConvHopperResult(const OpCall& call, const ConvHopperProblem& 
 MemoryRange ConvHopperResult::first() const {
   const tk_i64* strides = out_strides(problem_);
   const int64_t elements = product_.y.begin * strides[3] + product_.x.begin * strides[4];
-  const tb_address out = is_weight(problem_)                         ? problem_.weight
-                         : problem_.direction == ConvDirection::Data ? problem_.big
-                                                                     : problem_.small;
+  const tb_address out = is_weight(problem_)                           ? problem_.weight
+                         : problem_.direction == conv::Direction::Data ? problem_.big
+                                                                       : problem_.small;
   const int64_t item = size_of(problem_.dtype);
   return {out + static_cast<uint64_t>((is_weight(problem_) ? 0 : elements) * item), 0, item};
 }
@@ -59,7 +59,7 @@ void ConvHopperResult::describe(ConvHopperParams& params) const {
   params.bias_stride = problem_.params.bias_stride;
 }
 
-void ConvHopperResult::finish(const OpCall& call, const Guard& guard) const {
+void ConvHopperResult::finish(const OpCall& call, const matmul::Guard& guard) const {
   if (!in_pieces()) return;
   const ConvParams& g = problem_.params;
   const tk_i64* strides = out_strides(problem_);
@@ -92,7 +92,7 @@ void ConvHopperResult::finish(const OpCall& call, const Guard& guard) const {
   call.launch(weight ? kernel::sum_weight : kernel::sum_map, d,
               {.out = first(),
                .pieces = memory_[0],
-               .bias = memory_of_bias(problem_),
+               .bias = conv::memory_of_bias(problem_),
                .word = guard.memory(),
                .stop = guard.value,
                .p = params})

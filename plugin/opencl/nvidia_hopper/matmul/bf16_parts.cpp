@@ -17,7 +17,7 @@ using Operand = HopperOperand;
 using Variant = HopperProduct;
 
 // Parts have a matrix's own orientation.
-Bf16PartsOperand split_operand(const MatmulProblem& p, const Operand& o, int64_t lines,
+Bf16PartsOperand split_operand(const matmul::Problem& p, const Operand& o, int64_t lines,
                                bool along_k) {
   const int64_t length = along_k ? p.k : lines;
   const int64_t count = along_k ? lines : p.k;
@@ -49,7 +49,7 @@ void run_split(Launch launch, const Bf16PartsParams& params) {
   launch.run({items, 1, 1}, {kSplitItems, 1, 1});
 }
 
-Variant variant_of(const OpCall& call, const MatmulProblem& p) {
+Variant variant_of(const OpCall& call, const matmul::Problem& p) {
   Variant v{HopperKind::Bf16x3, 64, operand_a(p).along_k(), operand_b(p).along_k(),
             p.self.has_value()};
   choose_tiles(call, p, v);
@@ -58,11 +58,11 @@ Variant variant_of(const OpCall& call, const MatmulProblem& p) {
 
 constexpr int64_t kMostBf16Parts = int64_t{4} << 30;  // bytes
 
-int64_t bf16_parts_bytes(const MatmulProblem& p) { return p.batch * p.k * (p.m + p.n) * 6; }
+int64_t bf16_parts_bytes(const matmul::Problem& p) { return p.batch * p.k * (p.m + p.n) * 6; }
 
 // The problem in slices along its longer side, or its batch, whose bf16 parts take no more than
 // that. None: the other side's leave no room for a slice that is worth it.
-std::vector<MatmulProblem> slices_of(const MatmulProblem& p) {
+std::vector<matmul::Problem> slices_of(const matmul::Problem& p) {
   if (bf16_parts_bytes(p) <= kMostBf16Parts) return {p};
   constexpr int64_t kLeast = 1024;
   const int64_t line = p.k * 6;
@@ -72,17 +72,17 @@ std::vector<MatmulProblem> slices_of(const MatmulProblem& p) {
   const int64_t whole = batches ? p.batch : std::max(p.m, p.n);
   if (room < (batches ? 1 : kLeast)) return {};
   const int64_t length = batches ? room : room / kHopperRows * kHopperRows;
-  const auto moved = [&](Matrix m, int64_t elements) {
+  const auto moved = [&](matmul::Matrix m, int64_t elements) {
     m.address += static_cast<uint64_t>(elements * size_of(p.dtype));
     return m;
   };
-  std::vector<MatmulProblem> slices;
+  std::vector<matmul::Problem> slices;
   for (int64_t at = 0; at < whole; at += length) {
-    MatmulProblem q = p;
+    matmul::Problem q = p;
     (batches ? q.batch : rows ? q.m : q.n) = std::min(length, whole - at);
     if (batches || rows) q.a = moved(p.a, at * (batches ? p.a.batch : p.a.row));
     if (batches || !rows) q.b = moved(p.b, at * (batches ? p.b.batch : p.b.col));
-    const auto result = [&](const Matrix& m) {
+    const auto result = [&](const matmul::Matrix& m) {
       return moved(m, at * (batches ? m.batch : rows ? m.row : m.col));
     };
     q.c = result(p.c);
@@ -95,14 +95,14 @@ std::vector<MatmulProblem> slices_of(const MatmulProblem& p) {
 // How a problem is multiplied: in one go, or in slices, each with its own tiles.
 struct Bf16x6Plan {
   struct Slice {
-    MatmulProblem problem;
+    matmul::Problem problem;
     Variant variant;
   };
   Variant whole;              // where there are no slices
   std::vector<Slice> slices;  // as their parts would take too much memory otherwise
 };
 
-Planned<Bf16x6Plan> plan_bf16x6(const OpCall& call, const MatmulProblem& p) {
+Planned<Bf16x6Plan> plan_bf16x6(const OpCall& call, const matmul::Problem& p) {
   if (p.dtype != DType::Float32) return "not float32";
   if (const char* reason = refuse_product(p)) return reason;
   if (p.m <= 4) return "a few rows";
@@ -113,7 +113,7 @@ Planned<Bf16x6Plan> plan_bf16x6(const OpCall& call, const MatmulProblem& p) {
     if (!is_product_proven(call, plan.whole)) return kNotProven;
     return plan;
   }
-  for (const MatmulProblem& slice : slices_of(p))
+  for (const matmul::Problem& slice : slices_of(p))
     plan.slices.push_back({slice, variant_of(call, slice)});
   if (plan.slices.empty()) return "bf16 parts would take more than 4 GiB";
   for (const auto* slice : {&plan.slices.front(), &plan.slices.back()})  // those between are alike
@@ -121,13 +121,14 @@ Planned<Bf16x6Plan> plan_bf16x6(const OpCall& call, const MatmulProblem& p) {
   return plan;
 }
 
-const char* pass_over_bf16x6(const OpCall&, const MatmulProblem& p) {
-  if (skinny_beats_matrix_units(p) || p.k < 128) return "splitting would take longer than it saves";
+const char* pass_over_bf16x6(const OpCall&, const matmul::Problem& p) {
+  if (matmul::skinny_beats_matrix_units(p) || p.k < 128)
+    return "splitting would take longer than it saves";
   const auto products = static_cast<double>(p.batch * p.m) * static_cast<double>(p.n * p.k);
   return products < 0x1p25 ? "splitting would take longer than it saves" : nullptr;
 }
 
-void run_bf16x6(const OpCall& call, const MatmulProblem& p, const Bf16x6Plan& plan) {
+void run_bf16x6(const OpCall& call, const matmul::Problem& p, const Bf16x6Plan& plan) {
   if (plan.slices.empty()) return run_bf16x6_product(call, p, plan.whole);
   for (const Bf16x6Plan::Slice& slice : plan.slices)
     run_bf16x6_product(call, slice.problem, slice.variant);
@@ -137,20 +138,20 @@ void run_bf16x6(const OpCall& call, const MatmulProblem& p, const Bf16x6Plan& pl
 
 // Products by bf16 parts, and what the split refused in plain float32: both are enqueued, and a
 // word in memory decides which of them works, so that nothing waits for the device.
-void run_bf16x6_product(const OpCall& call, const MatmulProblem& p, const Variant& v) {
+void run_bf16x6_product(const OpCall& call, const matmul::Problem& p, const Variant& v) {
   const Operand a = operand_a(p), b = operand_b(p);
   const Bf16PartsParams params{split_operand(p, a, p.m, v.a_along_k),
                                split_operand(p, b, p.n, v.b_along_k)};
   const Scratch a_bf16_parts = call.scratch(static_cast<uint64_t>(bytes_of_bf16_parts(params.a)));
   const Scratch b_bf16_parts = call.scratch(static_cast<uint64_t>(bytes_of_bf16_parts(params.b)));
   const Scratch word = call.scratch(sizeof(uint32_t));
-  const Guard guard{word.address(), next_guard_value()};
+  const matmul::Guard guard{word.address(), matmul::next_guard_value()};
 
   run_split(call.launch(kernels::nvidia_hopper::matmul::bf16_parts::split_operands, Defines(),
                         {.a_bf16_parts = a_bf16_parts,
                          .b_bf16_parts = b_bf16_parts,
-                         .a = memory_of_a(p),
-                         .b = memory_of_b(p),
+                         .a = matmul::memory_of_a(p),
+                         .b = matmul::memory_of_b(p),
                          .word = guard.memory(),
                          .stop = guard.value,
                          .p = params}),
@@ -160,11 +161,11 @@ void run_bf16x6_product(const OpCall& call, const MatmulProblem& p, const Varian
       bf16_part_operand(params.a, a_bf16_parts.address(), a.batch == 0 ? 0 : p.batch, v.a_along_k),
       bf16_part_operand(params.b, b_bf16_parts.address(), b.batch == 0 ? 0 : p.batch, v.b_along_k),
       guard);
-  run_portable_tiles(call, p, guard);
+  matmul::run_portable_tiles(call, p, guard);
 }
 
 void split_to_bf16_parts(const OpCall& call, const Bf16PartTensor& a, const Bf16PartTensor& b,
-                         const Guard& guard) {
+                         const matmul::Guard& guard) {
   const auto operand = [](const Bf16PartTensor& t) {
     const auto elements = static_cast<uint64_t>(t.elements);
     return Bf16PartsOperand{0, t.elements, 1, elements / 8, elements, 1, elements, elements};
@@ -181,19 +182,19 @@ void split_to_bf16_parts(const OpCall& call, const Bf16PartTensor& a, const Bf16
             params);
 }
 
-const char* refuse_bf16_part_product(const OpCall& call, const MatmulProblem& p) {
+const char* refuse_bf16_part_product(const OpCall& call, const matmul::Problem& p) {
   if (const char* reason = refuse_product(p)) return reason;
   return is_product_proven(call, variant_of(call, p)) ? nullptr : kNotProven;
 }
 
-void run_bf16_part_product(const OpCall& call, const MatmulProblem& p, const Bf16PartMatrix& a,
-                           const Bf16PartMatrix& b, const Guard& guard) {
+void run_bf16_part_product(const OpCall& call, const matmul::Problem& p, const Bf16PartMatrix& a,
+                           const Bf16PartMatrix& b, const matmul::Guard& guard) {
   enqueue_product(call, p, variant_of(call, p), {a.address, a.batch, a.row, a.col, a.matrices},
                   {b.address, b.batch, b.col, b.row, b.matrices}, guard);
-  run_portable_tiles(call, p, guard);
+  matmul::run_portable_tiles(call, p, guard);
 }
 
-constinit const MatmulAlgorithm kBf16x6Product(
+constinit const AlgorithmFor<matmul::Problem> kBf16x6Product(
     {.id = "matmul.hopper_bf16x6",
      .description = "float32 as three bfloat16 on Hopper's matrix units",
      .provider = &kNvidiaHopper},

@@ -23,13 +23,14 @@ struct Bf16PartMatrix {
 
 // Splits both; sets the guard's word where a number does not split.
 void split_to_bf16_parts(const OpCall& call, const Bf16PartTensor& a, const Bf16PartTensor& b,
-                         const Guard& guard);
+                         const matmul::Guard& guard);
 // Why run_bf16_part_product is not for this problem, or nullptr. Its operands lie as their parts
 // do.
-const char* refuse_bf16_part_product(const OpCall& call, const MatmulProblem& problem);
+const char* refuse_bf16_part_product(const OpCall& call, const matmul::Problem& problem);
 // The problem by bf16 parts of its operands, or, if the guard's word has its value, in plain
 // float32 by the operands themselves.
-void run_bf16_part_product(const OpCall& call, const MatmulProblem& problem,
-                           const Bf16PartMatrix& a, const Bf16PartMatrix& b, const Guard& guard);
+void run_bf16_part_product(const OpCall& call, const matmul::Problem& problem,
+                           const Bf16PartMatrix& a, const Bf16PartMatrix& b,
+                           const matmul::Guard& guard);
 
 }  // namespace ocltensor::opencl::nvidia_hopper

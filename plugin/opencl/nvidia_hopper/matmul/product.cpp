@@ -23,7 +23,7 @@ constexpr int64_t kMapBytes = 2 * 128;  // of a work-group
 constexpr int64_t kLineBytes = 16;      // what lines of an operand are multiples of
 
 // Can the copy engine read it as it lies?
-bool is_readable(const MatmulProblem& p, const Operand& o, int64_t item, bool needs_k) {
+bool is_readable(const matmul::Problem& p, const Operand& o, int64_t item, bool needs_k) {
   if (!(o.along_k() || (o.along_lines() && !needs_k))) return false;
   const int64_t stride = o.along_k() ? o.line : o.step;
   const auto fits = [item](int64_t elements) {
@@ -38,7 +38,7 @@ Kind kind_of(DType type) {
 }
 
 // Of 16-bit types and TF32: operands that cannot be read as they lie are copied along k first.
-Variant direct_variant(const OpCall& call, const MatmulProblem& p) {
+Variant direct_variant(const OpCall& call, const matmul::Problem& p) {
   Variant v{kind_of(p.dtype), 64, true, true, p.self.has_value()};
   const bool needs_k = v.kind == Kind::Tf32;
   const Operand a = operand_a(p), b = operand_b(p);
@@ -51,7 +51,7 @@ Variant direct_variant(const OpCall& call, const MatmulProblem& p) {
 // An operand that the engine can read: itself, or a copy along k with lines of full vectors.
 class Readable {
  public:
-  Readable(const OpCall& call, const MatmulProblem& p, const Operand& o, int64_t lines,
+  Readable(const OpCall& call, const matmul::Problem& p, const Operand& o, int64_t lines,
            const Variant& v)
       : operand_(o) {
     if (is_readable(p, o, v.item(), v.kind == Kind::Tf32)) return;
@@ -71,7 +71,7 @@ class Readable {
   Operand operand_;
 };
 
-Planned<Variant> plan_direct(const OpCall& call, const MatmulProblem& p) {
+Planned<Variant> plan_direct(const OpCall& call, const matmul::Problem& p) {
   if (const char* reason = refuse_product(p)) return reason;
   const bool half = p.dtype == DType::Float16 || p.dtype == DType::BFloat16;
   if (!half && p.dtype != DType::Float32) return "not a type of the matrix units";
@@ -81,14 +81,14 @@ Planned<Variant> plan_direct(const OpCall& call, const MatmulProblem& p) {
   return v;
 }
 // A few rows are bound by memory, which many small work-groups read faster.
-const char* pass_over_direct(const OpCall&, const MatmulProblem& p) {
+const char* pass_over_direct(const OpCall&, const matmul::Problem& p) {
   if (p.m <= 4) return "a few rows";
   return p.k < 16 || p.n < 16 ? "too little to multiply" : nullptr;
 }
 
 }  // namespace
 
-const char* refuse_product(const MatmulProblem& p) {
+const char* refuse_product(const matmul::Problem& p) {
   if (p.c.col != 1) return "the columns of the result are not neighbours";
   if (p.k == 0) return "nothing to sum";
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
@@ -98,30 +98,30 @@ const char* refuse_product(const MatmulProblem& p) {
   return nullptr;
 }
 
-void choose_tiles(const OpCall& call, const MatmulProblem& p, Variant& v) {
+void choose_tiles(const OpCall& call, const matmul::Problem& p, Variant& v) {
   const HopperTiles tiles = choose_hopper_tiles(
       {p.batch, p.m, p.n, v.steps(p.k), call.caps().compute_units, v.bf16_parts()});
   v.columns = tiles.columns;
   v.pieces = tiles.pieces;
 }
 
-void enqueue_product(const OpCall& call, const MatmulProblem& p, const Variant& v, const Operand& a,
-                     const Operand& b, const Guard& guard) {
+void enqueue_product(const OpCall& call, const matmul::Problem& p, const Variant& v,
+                     const Operand& a, const Operand& b, const matmul::Guard& guard) {
   const int64_t tiles =
       v.pieces * p.batch * divide_up(p.m, kHopperRows) * divide_up(p.n, v.columns);
   const int64_t groups = std::min<int64_t>(tiles, call.caps().compute_units);
   const Scratch maps = call.scratch(static_cast<uint64_t>(groups * kMapBytes));
   const int64_t sums_bytes = v.pieces == 1 ? 1 : v.pieces * p.batch * p.m * p.n * 4;
   const Scratch sums = call.scratch(static_cast<uint64_t>(sums_bytes));
-  MatmulProblem q = p;
+  matmul::Problem q = p;
   q.a = {a.address, a.batch, a.line, a.step};
   q.b = {b.address, b.batch, b.step, b.line};
   if (v.pieces > 1) q.c = {sums.address(), p.m * p.n, p.n, 1};
   call.launch(kernels::nvidia_hopper::matmul::product::matmul_hopper, v.defines(),
-              {.c = v.pieces > 1 ? MemoryRange(sums) : memory_of_c(p),
+              {.c = v.pieces > 1 ? MemoryRange(sums) : matmul::memory_of_c(p),
                .a = MemoryRange(a.address, 0, 1),
                .b = MemoryRange(b.address, 0, 1),
-               .s = memory_of_self(p),
+               .s = matmul::memory_of_self(p),
                .word = guard.memory(),
                .stop = guard.value,
                .maps = maps,
@@ -130,9 +130,9 @@ void enqueue_product(const OpCall& call, const MatmulProblem& p, const Variant& 
                .piece_steps = static_cast<int32_t>(v.piece_steps(p.k)),
                .a_matrices = static_cast<int32_t>(a.matrices),
                .b_matrices = static_cast<int32_t>(b.matrices),
-               .p = matmul_params(q)})
+               .p = matmul::matmul_params(q)})
       .run({groups * kItems, 1, 1}, {kItems, 1, 1});
-  if (v.pieces > 1) sum_pieces(call, p, v.pieces, sums.address(), guard);
+  if (v.pieces > 1) matmul::sum_pieces(call, p, v.pieces, sums.address(), guard);
 }
 
 bool is_product_proven(const OpCall& call, const Variant& v) {
@@ -143,15 +143,14 @@ bool is_product_proven(const OpCall& call, const Variant& v) {
       wrong_hopper_product, &v);
 }
 
-void run_product(const OpCall& call, const MatmulProblem& p, const Variant& v) {
+void run_product(const OpCall& call, const matmul::Problem& p, const Variant& v) {
   const Readable a(call, p, operand_a(p), p.m, v);
   const Readable b(call, p, operand_b(p), p.n, v);
   enqueue_product(call, p, v, a.operand(), b.operand(), {});
 }
 
-constinit const MatmulAlgorithm kProduct({.id = "matmul.hopper",
-                                          .description = "Hopper's matrix units",
-                                          .provider = &kNvidiaHopper},
-                                         Steps<plan_direct, run_product>(), pass_over_direct);
+constinit const AlgorithmFor<matmul::Problem> kProduct(
+    {.id = "matmul.hopper", .description = "Hopper's matrix units", .provider = &kNvidiaHopper},
+    Steps<plan_direct, run_product>(), pass_over_direct);
 
 }  // namespace ocltensor::opencl::nvidia_hopper

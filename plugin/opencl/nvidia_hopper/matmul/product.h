@@ -63,32 +63,33 @@ struct HopperOperand {
   bool along_k() const { return step == 1; }
   bool along_lines() const { return line == 1; }
 };
-inline HopperOperand operand_a(const MatmulProblem& p) {
+inline HopperOperand operand_a(const matmul::Problem& p) {
   return {p.a.address, p.a.batch, p.a.row, p.a.col};
 }
-inline HopperOperand operand_b(const MatmulProblem& p) {
+inline HopperOperand operand_b(const matmul::Problem& p) {
   return {p.b.address, p.b.batch, p.b.col, p.b.row};
 }
 
 // Why the kernel is not for a problem, whatever its type; or nullptr.
-const char* refuse_product(const MatmulProblem& problem);
+const char* refuse_product(const matmul::Problem& problem);
 // The cheapest tiles for the problem.
-void choose_tiles(const OpCall& call, const MatmulProblem& problem, HopperProduct& product);
+void choose_tiles(const OpCall& call, const matmul::Problem& problem, HopperProduct& product);
 // Has this specialisation passed its test on this driver? Tests it where that is not known.
 bool is_product_proven(const OpCall& call, const HopperProduct& product);
 inline constexpr const char* kNotProven = "the kernel failed its test on this driver";
 // The kernel itself, on operands that the copy engine can read; with a guard, unless its word has
 // its value.
-void enqueue_product(const OpCall& call, const MatmulProblem& problem, const HopperProduct& product,
-                     const HopperOperand& a, const HopperOperand& b, const Guard& guard);
+void enqueue_product(const OpCall& call, const matmul::Problem& problem,
+                     const HopperProduct& product, const HopperOperand& a, const HopperOperand& b,
+                     const matmul::Guard& guard);
 
-extern const MatmulAlgorithm kProduct;        // product.cpp: 16-bit types and TF32
-extern const MatmulAlgorithm kBf16x6Product;  // bf16_parts.cpp: float32
+extern const AlgorithmFor<matmul::Problem> kProduct;        // product.cpp: 16-bit types and TF32
+extern const AlgorithmFor<matmul::Problem> kBf16x6Product;  // bf16_parts.cpp: float32
 
 // The whole way of a problem through that specialisation, for tests too: of 16-bit types and TF32,
 // and of float32.
-void run_product(const OpCall& call, const MatmulProblem& problem, const HopperProduct& product);
-void run_bf16x6_product(const OpCall& call, const MatmulProblem& problem,
+void run_product(const OpCall& call, const matmul::Problem& problem, const HopperProduct& product);
+void run_bf16x6_product(const OpCall& call, const matmul::Problem& problem,
                         const HopperProduct& product);
 
 // product_proof.cpp: a product by the kernel (`what`: const HopperProduct*) against exact sums;

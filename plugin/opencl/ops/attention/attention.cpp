@@ -8,7 +8,7 @@
 #include "ops/matmul/matmul.h"
 #include "scores.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::attention {
 namespace {
 
 struct Shape {
@@ -69,11 +69,11 @@ void run_products(const OpCall& call, const Shape& s) {
   const Operand v(call, value, value_batch, type);
   Result weights(call, call.out(1), s.weights, type);
   const tb_address w = weights.view().address();
-  const auto product = [&](const Dims& shared, int64_t n, int64_t depth, tb_address a, Matrix b,
-                           tb_address c, double alpha) {
+  const auto product = [&](const Dims& shared, int64_t n, int64_t depth, tb_address a,
+                           matmul::Matrix b, tb_address c, double alpha) {
     const int64_t batch = numel(shared);
     const int64_t m = numel(s.batch) / batch * s.queries;  // all query rows that share a head
-    run_matmul(
+    matmul::run_matmul(
         call,
         {type, batch, m, n, depth, {a, m * depth, depth, 1}, b, {c, m * n, n, 1}, {}, alpha, 0});
   };
@@ -121,7 +121,7 @@ void attention(OpCall& call) {
   decline_what_is_missing(call, s);
   call.accept();
   if (numel(s.batch) * s.queries == 0) return;
-  if (s.keys == 0) return fill_tensor(call, call.out(0), 0);
+  if (s.keys == 0) return copy::fill_tensor(call, call.out(0), 0);
   algorithms().run(call, s);
 }
 
@@ -136,4 +136,4 @@ std::span<const OpEntry> attention_operators() { return kOperators; }
 
 const AlgorithmFamily& attention_weights_algorithms() { return algorithms().family(); }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::attention

@@ -4,7 +4,7 @@
 #include "call/algorithms.h"
 #include "call/op_call.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::attention {
 
 // fused.cpp
 void fused_attention(OpCall& call);
@@ -16,4 +16,4 @@ const AlgorithmFamily& attention_weights_algorithms();  // attention.cpp
 
 std::span<const OpEntry> attention_operators();
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::attention

@@ -9,7 +9,7 @@
 #include "call/divide_up.h"
 #include "call/division.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::attention {
 namespace {
 
 // Of one block of scores. On GPUs a share of the device's memory: the more, the fewer launches.
@@ -80,7 +80,7 @@ class Block {
                           double alpha) const {
     for (int64_t g = 0; g < p_.groups(); ++g)
       run(of_queries, of_keys, rows_, seen_, c, queries(parts_[of_queries], c, g),
-          transposed(keys(parts_[of_keys], c)), block(scores, g), alpha, false);
+          matmul::transposed(keys(parts_[of_keys], c)), block(scores, g), alpha, false);
   }
   // of_queries = alpha * scores of_keys
   void multiply_by_keys(Part scores, Part of_keys, int64_t c, tb_address of_queries,
@@ -93,7 +93,7 @@ class Block {
   void add_products(Part scores, Part of_queries, int64_t c, tb_address of_keys,
                     double alpha) const {
     for (int64_t g = 0; g < p_.groups(); ++g)
-      run(scores, of_queries, seen_, c, rows_, transposed(block(scores, g)),
+      run(scores, of_queries, seen_, c, rows_, matmul::transposed(block(scores, g)),
           queries(parts_[of_queries], c, g), keys(of_keys, c), alpha, true);
   }
 
@@ -101,23 +101,23 @@ class Block {
   tb_address at(tb_address base, int64_t elements) const {
     return base + static_cast<uint64_t>(elements * size_of(p_.type));
   }
-  Matrix queries(tb_address base, int64_t c, int64_t group) const {
+  matmul::Matrix queries(tb_address base, int64_t c, int64_t group) const {
     const int64_t head = key_head_ * p_.groups() + group;
     return {at(base, (head * p_.queries + first_) * c), p_.groups() * p_.queries * c, c, 1};
   }
-  Matrix keys(tb_address base, int64_t c) const {
+  matmul::Matrix keys(tb_address base, int64_t c) const {
     return {at(base, key_head_ * p_.keys * c), p_.keys * c, c, 1};
   }
-  Matrix block(Part scores, int64_t group) const {
+  matmul::Matrix block(Part scores, int64_t group) const {
     return {at(parts_[scores], group * rows_ * seen_), p_.groups() * rows_ * seen_, seen_, 1};
   }
-  static Matrix transposed(Matrix m) {
+  static matmul::Matrix transposed(matmul::Matrix m) {
     std::swap(m.row, m.col);
     return m;
   }
-  void run(Part of_a, Part of_b, int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b,
-           const Matrix& c, double alpha, bool add) const {
-    MatmulProblem problem{p_.type, heads_, m, n, k, a, b, c, {}, alpha, 0};
+  void run(Part of_a, Part of_b, int64_t m, int64_t n, int64_t k, const matmul::Matrix& a,
+           const matmul::Matrix& b, const matmul::Matrix& c, double alpha, bool add) const {
+    matmul::Problem problem{p_.type, heads_, m, n, k, a, b, c, {}, alpha, 0};
     if (add) {
       problem.self = c;
       problem.beta = 1;
@@ -211,8 +211,8 @@ void run_backward_blocks(const OpCall& call, const FusedProblem& p, Products& pr
   Result grad_q(call, of_q, {p.batch, p.heads, p.queries, p.depth}, p.type);
   Result grad_k(call, of_k, {p.batch, p.key_heads, p.keys, p.depth}, p.type);
   Result grad_v(call, of_v, {p.batch, p.key_heads, p.keys, p.width}, p.type);
-  fill_tensor(call, grad_k.view(), 0);
-  fill_tensor(call, grad_v.view(), 0);
+  copy::fill_tensor(call, grad_k.view(), 0);
+  copy::fill_tensor(call, grad_v.view(), 0);
   const BlockShape shape = block_shape(call, p);
   const Scratch scores = block_memory(call, p, shape);
   const Scratch gradients = block_memory(call, p, shape);
@@ -257,8 +257,8 @@ namespace {
 class PlainProducts final : public Products {
  public:
   explicit PlainProducts(const OpCall& call) : call_(call) {}
-  void multiply(const MatmulProblem& product, Part /*a*/, Part /*b*/) override {
-    run_matmul(call_, product);
+  void multiply(const matmul::Problem& product, Part /*a*/, Part /*b*/) override {
+    matmul::run_matmul(call_, product);
   }
 
  private:
@@ -285,4 +285,4 @@ constinit const FusedAlgorithm kBlocksBackward({.id = "attention_backward.blocks
                                                 .last_resort = true},
                                                Steps<takes_all<FusedProblem>, run_backward>());
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::attention

@@ -7,7 +7,7 @@
 #include "fused.h"
 #include "ops/matmul/matmul.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::attention {
 
 // Operands of the products: of the whole problem, row-major, but for Weights and Gradients, which
 // are a block's scores (and the gradients of these) in scratch memory.
@@ -33,7 +33,7 @@ class Products {
   // Where the softmax writes bf16 parts of the block's weights and gradients, if these products
   // want any.
   virtual ScoreBf16Parts begin(const ScoreBlock& /*scores*/) { return {}; }
-  virtual void multiply(const MatmulProblem& product, Part a, Part b) = 0;
+  virtual void multiply(const matmul::Problem& product, Part a, Part b) = 0;
 };
 
 void run_forward_blocks(const OpCall& call, const FusedProblem& p, Products& products);
@@ -42,4 +42,4 @@ void run_backward_blocks(const OpCall& call, const FusedProblem& p, Products& pr
 void list_forward_products(const OpCall& call, const FusedProblem& p, Products& products);
 void list_backward_products(const OpCall& call, const FusedProblem& p, Products& products);
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::attention

@@ -8,7 +8,7 @@
 #include "kernels/attention.h"
 #include "ops/reduce/reduction.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::attention {
 namespace {
 
 // Of kernels/include/flash.h, flash_forward.cl and flash_backward.cl.
@@ -79,13 +79,13 @@ class FloatResult {
     if (parts_ == 1)
       return copy_tensor(call_, out,
                          LocalTensor(memory_->address(), DType::Float32, sizes_, strides_));
-    static constexpr Reduction kSum{1, {{"a", "x + y", "0", "x"}}};
+    static constexpr reduce::Reduction kSum{1, {{"a", "x + y", "0", "x"}}};
     Dims shape = sizes_, strides = strides_;
     shape.insert(0, parts_);
     strides.insert(0, part());
     const LocalTensor all(memory_->address(), DType::Float32, shape, strides);
     const TensorView from = all, to = out;
-    launch_reduce(call_, {&kSum, DType::Float32, shape, 1, {&from}, {&to}});
+    reduce::launch_reduce(call_, {&kSum, DType::Float32, shape, 1, {&from}, {&to}});
   }
 
  private:
@@ -252,4 +252,4 @@ constinit const FusedAlgorithm kFlashBackward({.id = "attention_backward.flash",
                                                .style = DeviceStyle::Cpu},
                                               Steps<refuse, run_backward>(), pass_over);
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::attention

@@ -6,7 +6,7 @@
 
 #include "ops/copy/copy.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::attention {
 namespace {
 
 struct FusedTraits {
@@ -112,8 +112,8 @@ void fused_attention(OpCall& call) {
   call.accept();
   if (p.batch * p.heads * p.queries == 0) return;
   if (p.keys == 0) {
-    fill_tensor(call, call.out(0), 0);
-    return fill_tensor(call, call.out(1), -INFINITY);
+    copy::fill_tensor(call, call.out(0), 0);
+    return copy::fill_tensor(call, call.out(1), -INFINITY);
   }
   forward().run(call, p);
 }
@@ -124,7 +124,7 @@ void fused_attention_backward(OpCall& call) {
   call.accept();
   if (p.batch * p.heads * p.queries * p.keys != 0) return backward().run(call, p);
   for (size_t i = 0; i < call.out_count(); ++i)
-    if (call.wants(i)) fill_tensor(call, call.out(i), 0);
+    if (call.wants(i)) copy::fill_tensor(call, call.out(i), 0);
 }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::attention

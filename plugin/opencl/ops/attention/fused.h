@@ -7,7 +7,7 @@
 #include "call/algorithms.h"
 #include "scores.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::attention {
 
 // An output, or memory that stands for it while algorithms are measured.
 struct OutputPlace {
@@ -36,4 +36,4 @@ using FusedAlgorithm = AlgorithmFor<FusedProblem>;
 extern const FusedAlgorithm kFlashForward, kFlashBackward;    // flash.cpp: CPU drivers
 extern const FusedAlgorithm kBlocksForward, kBlocksBackward;  // blocks.cpp: any device
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::attention

@@ -8,7 +8,7 @@
 #include "call/division.h"
 #include "kernels/attention.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::attention {
 namespace {
 
 constexpr int64_t kGroup = 128;      // work-items of a group on GPUs
@@ -184,4 +184,4 @@ void row_products(const OpCall& call, DType type, tb_address deltas, tb_address 
       .run(division.global, division.local);
 }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::attention

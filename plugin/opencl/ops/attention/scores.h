@@ -8,7 +8,7 @@
 #include "ops/copy/copy.h"
 #include "ops/matmul/guard.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::attention {
 
 // A row-major operand in the type of the computation, its batch dimensions broadcast to `batch`:
 // the tensor itself where it is that already.
@@ -95,7 +95,7 @@ inline MemoryRange memory_of_mask(const ScoreBlock& block) {
 // kept.
 struct ScoreBf16Parts {
   tb_address weights = 0, gradients = 0;  // weights 0: no bf16 parts
-  Guard guard;
+  matmul::Guard guard;
 };
 
 // The parameters that tell kernels of a block, but for `per_item`.
@@ -112,4 +112,4 @@ void differentiate_scores(const OpCall& call, const ScoreBlock& block, tb_addres
 void row_products(const OpCall& call, DType type, tb_address deltas, tb_address grad,
                   tb_address out, int64_t rows, int64_t width);
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::attention

@@ -1,54 +1,54 @@
 // The ordered list of convolution algorithms, and what they share.
 #include "conv.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::conv {
 namespace {
 
 // One of a problem's three tensors.
 struct Part {
-  tb_address ConvProblem::*address;
+  tb_address Problem::*address;
   Dims sizes;
   std::span<const int64_t> strides;
   Extent reach() const { return numel(sizes) == 0 ? Extent{0, 0} : extent(sizes, strides); }
 };
-Part big_part(const ConvProblem& p) {
+Part big_part(const Problem& p) {
   const ConvParams& g = p.params;
-  return {&ConvProblem::big,
+  return {&Problem::big,
           {g.batch, g.groups * g.big_channels, g.in[0], g.in[1], g.in[2]},
           g.big_strides};
 }
-Part small_part(const ConvProblem& p) {
+Part small_part(const Problem& p) {
   const ConvParams& g = p.params;
-  return {&ConvProblem::small,
+  return {&Problem::small,
           {g.batch, g.groups * g.small_channels, g.out[0], g.out[1], g.out[2]},
           g.small_strides};
 }
-Part weight_part(const ConvProblem& p) {
+Part weight_part(const Problem& p) {
   const ConvParams& g = p.params;
-  return {&ConvProblem::weight,
+  return {&Problem::weight,
           {g.groups * g.small_channels, g.big_channels, g.window[0], g.window[1], g.window[2]},
           g.weight_strides};
 }
 
-MemoryRange memory_of(const ConvProblem& p, const Part& part) {
+MemoryRange memory_of(const Problem& p, const Part& part) {
   if (numel(part.sizes) == 0) return nullptr;
   const Extent e = part.reach();
   return {p.*part.address, e.low * size_of(p.dtype), e.high * size_of(p.dtype)};
 }
 
 struct ConvTraits {
-  static const char* direction(const ConvProblem& p) {
-    return kConvDirectionNames[static_cast<int>(p.direction)];
+  static const char* direction(const Problem& p) {
+    return kDirectionNames[static_cast<int>(p.direction)];
   }
-  static std::string describe(const OpCall&, const ConvProblem& p) {
+  static std::string describe(const OpCall&, const Problem& p) {
     const ConvParams& g = p.params;
     return fmt::format(
         "conv {} {} batch {} groups {} channels {} and {} map {}x{}x{} window {}x{}x{}",
         direction(p), name(p.dtype), g.batch, g.groups, g.big_channels, g.small_channels, g.in[0],
         g.in[1], g.in[2], g.window[0], g.window[1], g.window[2]);
   }
-  static std::string notes(const OpCall&, const ConvProblem&) { return {}; }
-  static ShapeClass shape_class(const OpCall&, const ConvProblem& p) {
+  static std::string notes(const OpCall&, const Problem&) { return {}; }
+  static ShapeClass shape_class(const OpCall&, const Problem& p) {
     const ConvParams& g = p.params;
     ShapeClass shape{static_cast<int64_t>(p.direction),
                      static_cast<int64_t>(p.dtype),
@@ -64,17 +64,16 @@ struct ConvTraits {
     return shape;
   }
   static std::string shape_text(const ShapeClass& s) {
-    std::string text =
-        fmt::format("{} {} {} {}x{}x{}", kConvDirectionNames[static_cast<size_t>(s[0])],
-                    name(static_cast<DType>(s[1])), s[2], s[3], s[4], s[5]);
+    std::string text = fmt::format("{} {} {} {}x{}x{}", kDirectionNames[static_cast<size_t>(s[0])],
+                                   name(static_cast<DType>(s[1])), s[2], s[3], s[4], s[5]);
     for (size_t at = 7; at < s.numbers().size(); at += 5)
       text += fmt::format(" {}/{}/{}/{}/{}", s[at], s[at + 1], s[at + 2], s[at + 3], s[at + 4]);
     return text + (s[6] ? "" : " strided");
   }
-  static Scratch redirect(const OpCall& call, ConvProblem& p) {
-    const Part out = p.direction == ConvDirection::Forward ? small_part(p)
-                     : p.direction == ConvDirection::Data  ? big_part(p)
-                                                           : weight_part(p);
+  static Scratch redirect(const OpCall& call, Problem& p) {
+    const Part out = p.direction == Direction::Forward ? small_part(p)
+                     : p.direction == Direction::Data  ? big_part(p)
+                                                       : weight_part(p);
     const Extent e = out.reach();
     const int64_t item = size_of(p.dtype);
     Scratch memory(call.scratch(static_cast<uint64_t>((e.high - e.low) * item)));
@@ -82,35 +81,34 @@ struct ConvTraits {
     return memory;
   }
 };
-using Algorithms = AlgorithmList<ConvProblem, ConvTraits>;
+using Algorithms = AlgorithmList<Problem, ConvTraits>;
 
 Algorithms& algorithms() {
   static Algorithms& list = *new Algorithms(  // leaked: threads may run while the process ends
       "conv", conv_operators(),
-      {&kConvPointwise, &kConvGrouped, &kConvDepthwise, &kConvDirect, &kConvWeightTiles,
-       &kConvColumns, &kConvGeneral});
+      {&kPointwise, &kGrouped, &kDepthwise, &kDirect, &kWeightTiles, &kColumns, &kGeneral});
   return list;
 }
 
 }  // namespace
 
-void run_convolution(const OpCall& call, const ConvProblem& p) {
-  if (!is_floating(p.dtype)) return algorithms().run_one(call, p, kConvGeneral);
+void run_convolution(const OpCall& call, const Problem& p) {
+  if (!is_floating(p.dtype)) return algorithms().run_one(call, p, kGeneral);
   algorithms().run(call, p);
 }
 
 const AlgorithmFamily& conv_algorithms() { return algorithms().family(); }
 
-MemoryRange memory_of_big(const ConvProblem& p) { return memory_of(p, big_part(p)); }
-MemoryRange memory_of_small(const ConvProblem& p) { return memory_of(p, small_part(p)); }
-MemoryRange memory_of_weight(const ConvProblem& p) { return memory_of(p, weight_part(p)); }
-MemoryRange memory_of_bias(const ConvProblem& p) {
+MemoryRange memory_of_big(const Problem& p) { return memory_of(p, big_part(p)); }
+MemoryRange memory_of_small(const Problem& p) { return memory_of(p, small_part(p)); }
+MemoryRange memory_of_weight(const Problem& p) { return memory_of(p, weight_part(p)); }
+MemoryRange memory_of_bias(const Problem& p) {
   if (!p.bias) return nullptr;
   const ConvParams& g = p.params;
   const int64_t channels =
-      g.groups * (p.direction == ConvDirection::Forward ? g.small_channels : g.big_channels);
+      g.groups * (p.direction == Direction::Forward ? g.small_channels : g.big_channels);
   const Extent e = extent(Dims{channels}, Dims{g.bias_stride});
   return {*p.bias, e.low * size_of(p.dtype), e.high * size_of(p.dtype)};
 }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::conv

@@ -12,7 +12,7 @@
 #include "ops/copy/copy.h"
 #include "ops/matmul/matmul.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::conv {
 namespace {
 
 constexpr int64_t kMostGroups = 8;            // each is a product of its own
@@ -22,19 +22,19 @@ constexpr int64_t kLargestImage = 1ll << 30;  // bytes of one image's columns
 int64_t volume(const tk_i64 (&d)[3]) { return d[0] * d[1] * d[2]; }
 
 // Columns to be summed want more digits, and so does a gradient that is added to in passes.
-DType column_type(const ConvProblem& p) {
+DType column_type(const Problem& p) {
   const ConvParams& g = p.params;
   const bool in_passes =
       g.batch * g.groups * g.big_channels * volume(g.window) * volume(g.out) * size_of(p.dtype) >
       kPassBytes;
   const bool keeps =
-      p.direction == ConvDirection::Forward || (p.direction == ConvDirection::Weight && !in_passes);
+      p.direction == Direction::Forward || (p.direction == Direction::Weight && !in_passes);
   return keeps ? p.dtype : compute_type(p.dtype);
 }
 
 // The sizes that everything below is made of.
 struct Shape {
-  explicit Shape(const ConvProblem& p)
+  explicit Shape(const Problem& p)
       : type(column_type(p)),
         item(size_of(type)),
         positions(volume(p.params.out)),
@@ -52,7 +52,7 @@ struct Shape {
   }
 };
 
-const char* refuse(const OpCall& call, const ConvProblem& p) {
+const char* refuse(const OpCall& call, const Problem& p) {
   if (!call.caps().register_tiles) return "the device has no fast products";
   const ConvParams& g = p.params;
   const Shape s(p);
@@ -92,13 +92,13 @@ class Operand {
   std::vector<Scratch> memory_;
 };
 
-LocalTensor small_tensor(const ConvProblem& p) {
+LocalTensor small_tensor(const Problem& p) {
   const ConvParams& g = p.params;
   return LocalTensor(p.small, p.dtype,
                      {g.batch, g.groups * g.small_channels, g.out[0], g.out[1], g.out[2]},
                      Dims(std::span<const int64_t>(g.small_strides)));
 }
-LocalTensor weight_tensor(const ConvProblem& p) {
+LocalTensor weight_tensor(const Problem& p) {
   const ConvParams& g = p.params;
   return LocalTensor(
       p.weight, p.dtype,
@@ -107,10 +107,10 @@ LocalTensor weight_tensor(const ConvProblem& p) {
 }
 
 // Images [first, first + count) between the big tensor and columns.
-void move_columns(const OpCall& call, const ConvProblem& p, const Scratch& columns, int64_t first,
+void move_columns(const OpCall& call, const Problem& p, const Scratch& columns, int64_t first,
                   int64_t count) {
   const Shape s(p);
-  const bool back = p.direction == ConvDirection::Data;
+  const bool back = p.direction == Direction::Data;
   Defines d;
   d.type(define::TYPE, p.dtype).set(define::FLOATING, 1).type(define::COLUMNS, s.type);
   d.set(define::HAS_BIAS, back && p.bias.has_value());
@@ -131,7 +131,7 @@ void move_columns(const OpCall& call, const ConvProblem& p, const Scratch& colum
                  .p = p.params})
         .run(grid, group);
   // A gradient's columns run through all images, which are one sum.
-  const bool weight = p.direction == ConvDirection::Weight;
+  const bool weight = p.direction == Direction::Weight;
   call.launch(kernel::to_columns, d,
               {.columns = columns,
                .big = memory_of_big(p),
@@ -144,9 +144,9 @@ void move_columns(const OpCall& call, const ConvProblem& p, const Scratch& colum
 
 // One group's operands as matrices, for images from `first` on; columns begin at image 0.
 struct Matrices {
-  Matrix weight, small, columns;
+  matmul::Matrix weight, small, columns;
 };
-Matrices matrices(const ConvProblem& p, tb_address weight, tb_address small, tb_address columns,
+Matrices matrices(const Problem& p, tb_address weight, tb_address small, tb_address columns,
                   int64_t first, int64_t group) {
   const Shape s(p);
   const int64_t channels = p.params.small_channels;
@@ -158,7 +158,7 @@ Matrices matrices(const ConvProblem& p, tb_address weight, tb_address small, tb_
 }
 // The gradient of a pass, added to the result of earlier ones: one product whose sums run through
 // all images, for which the small tensor's channels are brought to the front.
-void add_gradient(const OpCall& call, const ConvProblem& p, tb_address weight, tb_address small,
+void add_gradient(const OpCall& call, const Problem& p, tb_address weight, tb_address small,
                   tb_address columns, int64_t first, int64_t count) {
   const Shape s(p);
   const int64_t length = count * s.positions;
@@ -173,73 +173,73 @@ void add_gradient(const OpCall& call, const ConvProblem& p, tb_address weight, t
   }
   for (int64_t g = 0; g < p.params.groups; ++g) {
     const int64_t channels = p.params.small_channels;
-    MatmulProblem product{.dtype = s.type,
-                          .batch = 1,
-                          .m = channels,
-                          .n = s.depth,
-                          .k = length,
-                          .a = {s.moved(lines, g * channels * length), 0, length, 1},
-                          .b = {s.moved(columns, g * s.depth * length), 0, 1, length},
-                          .c = {s.moved(weight, g * channels * s.depth), 0, s.depth, 1},
-                          .self = std::nullopt};
+    matmul::Problem product{.dtype = s.type,
+                            .batch = 1,
+                            .m = channels,
+                            .n = s.depth,
+                            .k = length,
+                            .a = {s.moved(lines, g * channels * length), 0, length, 1},
+                            .b = {s.moved(columns, g * s.depth * length), 0, 1, length},
+                            .c = {s.moved(weight, g * channels * s.depth), 0, s.depth, 1},
+                            .self = std::nullopt};
     if (first > 0) {
       product.self = product.c;
       product.beta = 1;
     }
-    run_matmul(call, product);
+    matmul::run_matmul(call, product);
   }
 }
 
-void multiply(const OpCall& call, const ConvProblem& p, tb_address weight, tb_address small,
+void multiply(const OpCall& call, const Problem& p, tb_address weight, tb_address small,
               tb_address columns, int64_t first, int64_t count) {
   const Shape s(p);
-  const bool forward = p.direction == ConvDirection::Forward;
+  const bool forward = p.direction == Direction::Forward;
   for (int64_t g = 0; g < p.params.groups; ++g) {
     const Matrices m = matrices(p, weight, small, columns, first, g);
-    MatmulProblem product{.dtype = s.type,
-                          .batch = count,
-                          .m = forward ? p.params.small_channels : s.depth,
-                          .n = s.positions,
-                          .k = forward ? s.depth : p.params.small_channels,
-                          .a = forward ? m.weight : transposed(m.weight),
-                          .b = forward ? m.columns : m.small,
-                          .c = forward ? m.small : m.columns,
-                          .self = std::nullopt};
+    matmul::Problem product{.dtype = s.type,
+                            .batch = count,
+                            .m = forward ? p.params.small_channels : s.depth,
+                            .n = s.positions,
+                            .k = forward ? s.depth : p.params.small_channels,
+                            .a = forward ? m.weight : matmul::transposed(m.weight),
+                            .b = forward ? m.columns : m.small,
+                            .c = forward ? m.small : m.columns,
+                            .self = std::nullopt};
     if (forward && p.bias) {
       const int64_t channel = g * p.params.small_channels;
-      product.self =
-          Matrix{s.moved(*p.bias, channel * p.params.bias_stride), 0, p.params.bias_stride, 0};
+      product.self = matmul::Matrix{s.moved(*p.bias, channel * p.params.bias_stride), 0,
+                                    p.params.bias_stride, 0};
       product.beta = 1;
     }
-    run_matmul(call, product);
+    matmul::run_matmul(call, product);
   }
 }
 
-void run(const OpCall& call, const ConvProblem& p) {
+void run(const OpCall& call, const Problem& p) {
   const Shape s(p);
-  const ConvDirection direction = p.direction;
-  Operand weight(call, s, weight_tensor(p), direction == ConvDirection::Weight);
-  Operand small(call, s, small_tensor(p), direction == ConvDirection::Forward);
+  const Direction direction = p.direction;
+  Operand weight(call, s, weight_tensor(p), direction == Direction::Weight);
+  Operand small(call, s, small_tensor(p), direction == Direction::Forward);
   const int64_t images = std::clamp<int64_t>(kPassBytes / s.image_bytes(), 1, p.params.batch);
   const Scratch columns =
       call.scratch(static_cast<uint64_t>(images * s.bigs * s.taps * s.positions * s.item));
   for (int64_t first = 0; first < p.params.batch; first += images) {
     const int64_t count = std::min(images, p.params.batch - first);
-    if (direction != ConvDirection::Data) move_columns(call, p, columns, first, count);
-    if (direction == ConvDirection::Weight)
+    if (direction != Direction::Data) move_columns(call, p, columns, first, count);
+    if (direction == Direction::Weight)
       add_gradient(call, p, weight.address(), small.address(), columns.address(), first, count);
     else
       multiply(call, p, weight.address(), small.address(), columns.address(), first, count);
-    if (direction == ConvDirection::Data) move_columns(call, p, columns, first, count);
+    if (direction == Direction::Data) move_columns(call, p, columns, first, count);
   }
-  if (direction == ConvDirection::Weight) weight.finish();
-  if (direction == ConvDirection::Forward) small.finish();
+  if (direction == Direction::Weight) weight.finish();
+  if (direction == Direction::Forward) small.finish();
 }
 
 }  // namespace
 
-constinit const ConvAlgorithm kConvColumns({.id = "conv.columns",
-                                            .description = "products over columns"},
-                                           Steps<refuse, run>());
+constinit const AlgorithmFor<Problem> kColumns({.id = "conv.columns",
+                                                .description = "products over columns"},
+                                               Steps<refuse, run>());
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::conv

@@ -8,7 +8,7 @@
 #include "conv.h"
 #include "kernels/conv.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::conv {
 namespace {
 
 constexpr int64_t kItems = 256;     // of a work-group; ITEMS of depthwise_weight.cl
@@ -23,16 +23,16 @@ int64_t written_out(const ConvParams& g) {
 }
 
 // Rows of a work-item: few enough that a device is full, and that registers do.
-int64_t rows_of(const OpCall& call, const ConvProblem& p, int64_t window, int64_t height,
+int64_t rows_of(const OpCall& call, const Problem& p, int64_t window, int64_t height,
                 int64_t columns) {
   const int64_t full = 1024 * static_cast<int64_t>(call.caps().compute_units);
-  const bool registers = window == 3 || p.direction == ConvDirection::Weight;
+  const bool registers = window == 3 || p.direction == Direction::Weight;
   const int64_t most = registers ? 8 : 4;
   return height < 2 ? (window == 0 ? 1 : 2)
                     : (columns * divide_up(height, most) < full || height < most ? 2 : most);
 }
 
-Defines defines(const ConvProblem& p, int64_t window, int64_t rows, bool channels_last) {
+Defines defines(const Problem& p, int64_t window, int64_t rows, bool channels_last) {
   const ConvParams& g = p.params;
   Defines d;
   d.type(define::TYPE, p.dtype).set(define::FLOATING, 1).set(define::WIDE, 1);
@@ -41,9 +41,9 @@ Defines defines(const ConvProblem& p, int64_t window, int64_t rows, bool channel
   return d;
 }
 
-void run_maps(const OpCall& call, const ConvProblem& p) {
+void run_maps(const OpCall& call, const Problem& p) {
   const ConvParams& g = p.params;
-  const bool forward = p.direction == ConvDirection::Forward;
+  const bool forward = p.direction == Direction::Forward;
   const int64_t window = written_out(g);
   const int64_t height = forward ? g.out[1] : g.in[1], width = forward ? g.out[2] : g.in[2];
   const int64_t channels = g.groups * (forward ? g.small_channels : g.big_channels);
@@ -81,7 +81,7 @@ Parts cut(const OpCall& call, int64_t groups, int64_t strips) {
   return {divide_up(strips, length), length};
 }
 
-void add_parts(const OpCall& call, const ConvProblem& p, const Defines& d, const Scratch& sums,
+void add_parts(const OpCall& call, const Problem& p, const Defines& d, const Scratch& sums,
                int64_t pairs, int64_t taps, int64_t parts) {
   constexpr int64_t kGroup = 64;
   const int64_t items = divide_up(pairs * taps, kGroup) * kGroup;
@@ -94,7 +94,7 @@ void add_parts(const OpCall& call, const ConvProblem& p, const Defines& d, const
       .run({items, 1, 1}, {kGroup, 1, 1});
 }
 
-void run_weight(const OpCall& call, const ConvProblem& p) {
+void run_weight(const OpCall& call, const Problem& p) {
   const ConvParams& g = p.params;
   const int64_t window = written_out(g), taps = g.window[1] * g.window[2];
   const int64_t pairs = g.groups * g.small_channels * g.big_channels;
@@ -117,8 +117,8 @@ void run_weight(const OpCall& call, const ConvProblem& p) {
   if (sums) add_parts(call, p, d, *sums, pairs, taps, parts.count);
 }
 
-void run(const OpCall& call, const ConvProblem& p) {
-  p.direction == ConvDirection::Weight ? run_weight(call, p) : run_maps(call, p);
+void run(const OpCall& call, const Problem& p) {
+  p.direction == Direction::Weight ? run_weight(call, p) : run_maps(call, p);
 }
 
 // Kernels count positions, and elements of a map, in 32 bits.
@@ -138,10 +138,10 @@ bool is_small(const ConvParams& g) {
          g.groups * g.small_channels * g.big_channels * g.window[1] * g.window[2] < kMost / kItems;
 }
 
-const char* refuse(const OpCall& call, const ConvProblem& p) {
+const char* refuse(const OpCall& call, const Problem& p) {
   const ConvParams& g = p.params;
   if (g.groups == 1) return "one group";
-  if (p.direction != ConvDirection::Weight && g.big_channels != 1) return "several input channels";
+  if (p.direction != Direction::Weight && g.big_channels != 1) return "several input channels";
   if (g.window[0] != 1 || g.in[0] != 1 || g.out[0] != 1) return "three dimensions";
   if (g.stride[0] != 1 || g.padding[0] != 0) return "three dimensions";
   if (g.batch * g.out[1] * g.out[2] * g.in[1] * g.in[2] == 0) return "nothing to sum";
@@ -149,16 +149,16 @@ const char* refuse(const OpCall& call, const ConvProblem& p) {
     return "work-groups are too small";
   return is_small(g) ? nullptr : "the sizes need 64 bits";
 }
-const char* pass_over(const OpCall&, const ConvProblem& p) {
+const char* pass_over(const OpCall&, const Problem& p) {
   const ConvParams& g = p.params;
   return g.big_channels > 1 && g.groups <= kMostGroups ? "few groups are products" : nullptr;
 }
 
 }  // namespace
 
-constinit const ConvAlgorithm kConvDepthwise({.id = "conv.depthwise",
-                                              .description = "few channels in a group",
-                                              .style = DeviceStyle::Gpu},
-                                             Steps<refuse, run>(), pass_over);
+constinit const AlgorithmFor<Problem> kDepthwise({.id = "conv.depthwise",
+                                                  .description = "few channels in a group",
+                                                  .style = DeviceStyle::Gpu},
+                                                 Steps<refuse, run>(), pass_over);
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::conv

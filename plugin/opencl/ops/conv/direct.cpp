@@ -4,7 +4,7 @@
 #include "kernels/conv.h"
 #include "rows.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::conv {
 namespace {
 
 constexpr int64_t kSegment = 7;                    // direct.cl
@@ -20,12 +20,12 @@ int64_t most_packed(const OpCall& call) {
   return std::min(kMostPacked, static_cast<int64_t>(call.caps().local_memory / 2) / kPackedBytes);
 }
 
-const char* refuse(const OpCall& call, const ConvProblem& p) {
+const char* refuse(const OpCall& call, const Problem& p) {
   if (const char* reason = refuse_rows(p)) return reason;
   const ConvParams& g = p.params;
-  if (p.direction == ConvDirection::Weight) return "the gradient of weights";
+  if (p.direction == Direction::Weight) return "the gradient of weights";
   if (g.window[1] * g.window[2] > most_packed(call)) return "a window of very many elements";
-  if (p.direction == ConvDirection::Data)
+  if (p.direction == Direction::Data)
     for (size_t d = 1; d < 3; ++d)
       if (g.stride[d] > 1 && g.dilation[d] > 1) return "transposed with stride and dilation";
   return nullptr;
@@ -42,9 +42,9 @@ struct Part {
   Axis y, x;
 };
 
-std::vector<Part> parts_of(const ConvProblem& p) {
+std::vector<Part> parts_of(const Problem& p) {
   const ConvParams& g = p.params;
-  if (p.direction == ConvDirection::Forward) return {{forward_axis(g, 1), forward_axis(g, 2)}};
+  if (p.direction == Direction::Forward) return {{forward_axis(g, 1), forward_axis(g, 2)}};
   std::vector<Part> parts;
   for (int64_t y = 0; y < std::min(g.stride[1], g.in[1]); ++y)
     for (int64_t x = 0; x < std::min(g.stride[2], g.in[2]); ++x)
@@ -84,9 +84,9 @@ void divide_tiles(const OpCall& call, ConvRowsParams& q, int64_t groups) {
       std::max<int64_t>(1, divide_up(q.inputs, divide_up(std::max<int64_t>(1, q.inputs), fit)));
 }
 
-void run_part(const OpCall& call, const ConvProblem& p, const Part& part, const PaddedMap& map) {
+void run_part(const OpCall& call, const Problem& p, const Part& part, const PaddedMap& map) {
   const ConvParams& g = p.params;
-  const bool forward = p.direction == ConvDirection::Forward;
+  const bool forward = p.direction == Direction::Forward;
   const auto& out = forward ? g.small_strides : g.big_strides;
   ConvRowsParams q{};
   q.inputs = forward ? g.big_channels : g.small_channels;
@@ -153,7 +153,7 @@ void run_part(const OpCall& call, const ConvProblem& p, const Part& part, const 
       .run(grid, {1, 1, 1});
 }
 
-void run(const OpCall& call, const ConvProblem& p) {
+void run(const OpCall& call, const Problem& p) {
   const std::vector<Part> parts = parts_of(p);
   Reach y{INT64_MAX, INT64_MIN};
   Reach x = y;
@@ -163,16 +163,16 @@ void run(const OpCall& call, const ConvProblem& p) {
   }
   if (y.low > y.high || x.low > x.high) y = x = {0, 0};  // no part has a tap
   const PaddedMap map =
-      pad_map(call, p, {.is_big = p.direction == ConvDirection::Forward, .y = y, .x = x});
+      pad_map(call, p, {.is_big = p.direction == Direction::Forward, .y = y, .x = x});
   for (const Part& part : parts)
     if (part.y.outputs > 0 && part.x.outputs > 0) run_part(call, p, part, map);
 }
 
 }  // namespace
 
-constinit const ConvAlgorithm kConvDirect({.id = "conv.direct",
-                                           .description = "direct tiles",
-                                           .style = DeviceStyle::Cpu},
-                                          Steps<refuse, run>());
+constinit const AlgorithmFor<Problem> kDirect({.id = "conv.direct",
+                                               .description = "direct tiles",
+                                               .style = DeviceStyle::Cpu},
+                                              Steps<refuse, run>());
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::conv

@@ -7,7 +7,7 @@
 #include "conv.h"
 #include "kernels/conv.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::conv {
 namespace {
 
 constexpr int64_t kChannelTile = 4;
@@ -18,22 +18,22 @@ constexpr int64_t kGuardedGroups = 16;  // of a core, that take all tiles in tur
 struct Tiles {
   int64_t count, rows, images;
 };
-Tiles tiles_of(const ConvProblem& p, int64_t positions) {
+Tiles tiles_of(const Problem& p, int64_t positions) {
   const ConvParams& g = p.params;
   const auto of_map = [&](const tk_i64(&map)[3]) {
     return map[0] * map[1] * divide_up(map[2], positions);
   };
   const auto rows = [&](int64_t channels) { return g.groups * divide_up(channels, kChannelTile); };
   switch (p.direction) {
-    case ConvDirection::Forward: return {of_map(g.out), rows(g.small_channels), g.batch};
-    case ConvDirection::Data: return {of_map(g.in), rows(g.big_channels), g.batch};
+    case Direction::Forward: return {of_map(g.out), rows(g.small_channels), g.batch};
+    case Direction::Data: return {of_map(g.in), rows(g.big_channels), g.batch};
     default:
       return {g.window[0] * g.window[1] * g.window[2] * divide_up(g.big_channels, kChannelTile),
               rows(g.small_channels), 1};
   }
 }
 
-void run_general(const OpCall& call, const ConvProblem& p, const Guard& guard) {
+void run_general(const OpCall& call, const Problem& p, const matmul::Guard& guard) {
   const int64_t positions = by_style<int64_t>(call, 8, 1);
   const int64_t lanes = by_style<int64_t>(call, 1, 64);
   Defines d;
@@ -51,9 +51,9 @@ void run_general(const OpCall& call, const ConvProblem& p, const Guard& guard) {
     items = {std::min(width * tiles.rows * tiles.images, most), 1, 1};
   }
   namespace kernel = kernels::conv::general;
-  const auto& kernel_of_direction = p.direction == ConvDirection::Forward ? kernel::forward
-                                    : p.direction == ConvDirection::Data  ? kernel::data
-                                                                          : kernel::weight;
+  const auto& kernel_of_direction = p.direction == Direction::Forward ? kernel::forward
+                                    : p.direction == Direction::Data  ? kernel::data
+                                                                      : kernel::weight;
   call.launch(kernel_of_direction, d,
               {.big = memory_of_big(p),
                .small = memory_of_small(p),
@@ -67,17 +67,17 @@ void run_general(const OpCall& call, const ConvProblem& p, const Guard& guard) {
                .tiles = tiles.count})
       .run(items, {lanes, 1, 1});
 }
-void run(const OpCall& call, const ConvProblem& p) { run_general(call, p, {}); }
+void run(const OpCall& call, const Problem& p) { run_general(call, p, {}); }
 
 }  // namespace
 
-void run_guarded_convolution(const OpCall& call, const ConvProblem& p, const Guard& guard) {
+void run_guarded_convolution(const OpCall& call, const Problem& p, const matmul::Guard& guard) {
   run_general(call, p, guard);
 }
 
-constinit const ConvAlgorithm kConvGeneral({.id = "conv.general",
-                                            .description = "general",
-                                            .last_resort = true},
-                                           Steps<takes_all<ConvProblem>, run>());
+constinit const AlgorithmFor<Problem> kGeneral({.id = "conv.general",
+                                                .description = "general",
+                                                .last_resort = true},
+                                               Steps<takes_all<Problem>, run>());
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::conv

@@ -2,18 +2,18 @@
 #include "kernels/conv.h"
 #include "rows.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::conv {
 namespace {
 
 constexpr int64_t kFewChannels = 8;  // of a group; with more, tiles of 32 channels pay
 constexpr int64_t kVector = 16;
 
-const char* refuse(const OpCall&, const ConvProblem& p) {
+const char* refuse(const OpCall&, const Problem& p) {
   if (const char* reason = refuse_rows(p)) return reason;
   const ConvParams& g = p.params;
   if (g.groups == 1) return "one group";
   if (std::max(g.big_channels, g.small_channels) > kFewChannels) return "many channels in a group";
-  if (p.direction == ConvDirection::Weight && g.batch * g.out[1] * g.out[2] == 0)
+  if (p.direction == Direction::Weight && g.batch * g.out[1] * g.out[2] == 0)
     return "nothing to sum";
   return nullptr;
 }
@@ -56,14 +56,14 @@ void set_output(ConvRowsParams& q, const tk_i64 (&strides)[5]) {
   q.y_col = strides[4];
 }
 
-Defines defines(const ConvProblem& p, const ConvRowsParams& q) {
+Defines defines(const Problem& p, const ConvRowsParams& q) {
   Defines d;
   d.type(define::TYPE, p.dtype).set(define::STRIDE, q.stride_x <= 2 ? q.stride_x : 0);
   d.set(define::TAPS, q.taps_y == 3 && q.taps_x == 3 ? 3 : 0);
   return d;
 }
 
-void run_weight(const OpCall& call, const ConvProblem& p) {
+void run_weight(const OpCall& call, const Problem& p) {
   const ConvParams& g = p.params;
   const Axis y = forward_axis(g, 1);
   const Axis x = forward_axis(g, 2);
@@ -88,10 +88,10 @@ void run_weight(const OpCall& call, const ConvProblem& p) {
       .run({divide_up(pairs, q.per_item), 1, 1}, {1, 1, 1});
 }
 
-void run(const OpCall& call, const ConvProblem& p) {
-  if (p.direction == ConvDirection::Weight) return run_weight(call, p);
+void run(const OpCall& call, const Problem& p) {
+  if (p.direction == Direction::Weight) return run_weight(call, p);
   const ConvParams& g = p.params;
-  const bool forward = p.direction == ConvDirection::Forward;
+  const bool forward = p.direction == Direction::Forward;
   const Axis y = forward ? forward_axis(g, 1) : spread_axis(g, 1);
   const Axis x = forward ? forward_axis(g, 2) : spread_axis(g, 2);
   const PaddedMap map = pad_map(call, p,
@@ -133,9 +133,9 @@ void run(const OpCall& call, const ConvProblem& p) {
 
 }  // namespace
 
-constinit const ConvAlgorithm kConvGrouped({.id = "conv.grouped",
-                                            .description = "rows of a group",
-                                            .style = DeviceStyle::Cpu},
-                                           Steps<refuse, run>());
+constinit const AlgorithmFor<Problem> kGrouped({.id = "conv.grouped",
+                                                .description = "rows of a group",
+                                                .style = DeviceStyle::Cpu},
+                                               Steps<refuse, run>());
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::conv

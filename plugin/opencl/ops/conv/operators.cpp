@@ -4,7 +4,7 @@
 #include "kernels/conv.h"
 #include "ops/copy/copy.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::conv {
 namespace {
 
 // Up to three spatial dimensions, right-aligned behind ones.
@@ -26,16 +26,16 @@ void set_strides(tk_i64 (&target)[5], TensorView tensor) {
 }
 
 // `small` is the tensor of window positions: the output, or the input of a transposed convolution.
-ConvProblem problem(ConvDirection direction, const Args& args, TensorView big, TensorView small,
-                    TensorView weight) {
+Problem problem(Direction direction, const Args& args, TensorView big, TensorView small,
+                TensorView weight) {
   const auto rank = static_cast<size_t>(weight.ndim()) - 2;
-  ConvProblem p{.direction = direction,
-                .dtype = big.dtype(),
-                .big = big.address(),
-                .small = small.address(),
-                .weight = weight.address(),
-                .bias = std::nullopt,
-                .params = {}};
+  Problem p{.direction = direction,
+            .dtype = big.dtype(),
+            .big = big.address(),
+            .small = small.address(),
+            .weight = weight.address(),
+            .bias = std::nullopt,
+            .params = {}};
   ConvParams& g = p.params;
   g.batch = big.size(0);
   g.groups = args.integer(Arg::groups);
@@ -73,8 +73,8 @@ void convolution(OpCall& call) {
   call.accept();
   if (call.out(0).numel() == 0) return;
   with_output(call, 0, [&](TensorView out) {
-    ConvProblem p = transposed ? problem(ConvDirection::Data, args, out, input, weight)
-                               : problem(ConvDirection::Forward, args, input, out, weight);
+    Problem p = transposed ? problem(Direction::Data, args, out, input, weight)
+                           : problem(Direction::Forward, args, input, out, weight);
     if (bias) {
       p.bias = bias->address();
       p.params.bias_stride = bias->strides()[0];
@@ -113,19 +113,19 @@ void convolution_backward(OpCall& call) {
   call.accept();
   const TensorView big = transposed ? grad : input;
   const TensorView small = transposed ? input : grad;
-  ConvShared shared;
-  const auto run = [&](ConvDirection direction, TensorView b, TensorView s, TensorView w) {
-    ConvProblem p = problem(direction, args, b, s, w);
+  Shared shared;
+  const auto run = [&](Direction direction, TensorView b, TensorView s, TensorView w) {
+    Problem p = problem(direction, args, b, s, w);
     p.shared = &shared;
     run_convolution(call, p);
   };
   if (mask[0] && call.wants(0))
     with_output(call, 0, [&](TensorView out) {
-      transposed ? run(ConvDirection::Forward, grad, out, weight)
-                 : run(ConvDirection::Data, out, grad, weight);
+      transposed ? run(Direction::Forward, grad, out, weight)
+                 : run(Direction::Data, out, grad, weight);
     });
   if (mask[1] && call.wants(1))
-    with_output(call, 1, [&](TensorView out) { run(ConvDirection::Weight, big, small, out); });
+    with_output(call, 1, [&](TensorView out) { run(Direction::Weight, big, small, out); });
   if (mask[2] && call.wants(2)) bias_gradient(call, grad, call.out(2));
 }
 
@@ -136,4 +136,4 @@ constexpr OpEntry kOperators[] = {{"convolution.out", convolution},
 
 std::span<const OpEntry> conv_operators() { return kOperators; }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::conv

@@ -4,7 +4,7 @@
 #include "conv.h"
 #include "ops/matmul/matmul.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::conv {
 namespace {
 
 constexpr int64_t kMostGroups = 8;  // each is a product of its own
@@ -24,9 +24,9 @@ int64_t line(const tk_i64 (&map)[3], const tk_i64 (&strides)[5]) {
   return step == 0 ? 1 : step;
 }
 
-const char* refuse(const OpCall&, const ConvProblem& p) {
+const char* refuse(const OpCall&, const Problem& p) {
   const ConvParams& g = p.params;
-  if (p.direction == ConvDirection::Weight) return "the gradient of weights";
+  if (p.direction == Direction::Weight) return "the gradient of weights";
   for (size_t d = 0; d < 3; ++d)
     if (g.window[d] != 1 || g.padding[d] != 0 || g.stride[d] != 1 || g.in[d] != g.out[d])
       return "the window is not one element";
@@ -36,28 +36,29 @@ const char* refuse(const OpCall&, const ConvProblem& p) {
   return nullptr;
 }
 
-const char* pass_over(const OpCall& call, const ConvProblem& p) {
+const char* pass_over(const OpCall& call, const Problem& p) {
   const ConvParams& g = p.params;
   const bool has_direct = by_style(call, true, false) && compute_type(p.dtype) == DType::Float32;
   if (has_direct && g.in[0] == 1 && g.in[1] * g.in[2] <= kSmallMap) return "a small map";
   return nullptr;
 }
 
-void run(const OpCall& call, const ConvProblem& p) {
+void run(const OpCall& call, const Problem& p) {
   const ConvParams& g = p.params;
-  const bool forward = p.direction == ConvDirection::Forward;
+  const bool forward = p.direction == Direction::Forward;
   const int64_t item = size_of(p.dtype);
   const auto moved = [&](tb_address address, int64_t elements) {
     return address + static_cast<uint64_t>(elements * item);
   };
   const int64_t positions = g.in[0] * g.in[1] * g.in[2];
   for (int64_t i = 0; i < g.groups; ++i) {
-    const Matrix big{moved(p.big, i * g.big_channels * g.big_strides[1]), g.big_strides[0],
-                     g.big_strides[1], line(g.in, g.big_strides)};
-    const Matrix small{moved(p.small, i * g.small_channels * g.small_strides[1]),
-                       g.small_strides[0], g.small_strides[1], line(g.out, g.small_strides)};
+    const matmul::Matrix big{moved(p.big, i * g.big_channels * g.big_strides[1]), g.big_strides[0],
+                             g.big_strides[1], line(g.in, g.big_strides)};
+    const matmul::Matrix small{moved(p.small, i * g.small_channels * g.small_strides[1]),
+                               g.small_strides[0], g.small_strides[1],
+                               line(g.out, g.small_strides)};
     const tb_address weights = moved(p.weight, i * g.small_channels * g.weight_strides[0]);
-    MatmulProblem m{
+    matmul::Problem m{
         .dtype = p.dtype,
         .batch = g.batch,
         .m = forward ? g.small_channels : g.big_channels,
@@ -68,17 +69,17 @@ void run(const OpCall& call, const ConvProblem& p) {
         .c = forward ? small : big,
         .self = std::nullopt};
     if (p.bias) {
-      m.self = Matrix{moved(*p.bias, i * m.m * g.bias_stride), 0, g.bias_stride, 0};
+      m.self = matmul::Matrix{moved(*p.bias, i * m.m * g.bias_stride), 0, g.bias_stride, 0};
       m.beta = 1;
     }
-    run_matmul(call, m);
+    matmul::run_matmul(call, m);
   }
 }
 
 }  // namespace
 
-constinit const ConvAlgorithm kConvPointwise({.id = "conv.pointwise",
-                                              .description = "products of matrices"},
-                                             Steps<refuse, run>(), pass_over);
+constinit const AlgorithmFor<Problem> kPointwise({.id = "conv.pointwise",
+                                                  .description = "products of matrices"},
+                                                 Steps<refuse, run>(), pass_over);
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::conv

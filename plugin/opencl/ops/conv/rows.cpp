@@ -3,7 +3,7 @@
 
 #include "kernels/conv.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::conv {
 
 Axis forward_axis(const ConvParams& g, size_t d) {
   return {g.out[d], 0, 1, g.stride[d], g.window[d], 0, 1, -g.padding[d], g.dilation[d]};
@@ -35,7 +35,7 @@ Axis transposed_axis(const ConvParams& g, size_t d, int64_t begin) {
   return a;
 }
 
-const char* refuse_rows(const ConvProblem& p) {
+const char* refuse_rows(const Problem& p) {
   if (compute_type(p.dtype) != DType::Float32) return "not computed in float32";
   const ConvParams& g = p.params;
   if (g.in[0] != 1 || g.out[0] != 1 || g.window[0] != 1 || g.padding[0] != 0)
@@ -43,7 +43,7 @@ const char* refuse_rows(const ConvProblem& p) {
   return nullptr;
 }
 
-PaddedMap pad_map(const OpCall& call, const ConvProblem& p, const PadRequest& request) {
+PaddedMap pad_map(const OpCall& call, const Problem& p, const PadRequest& request) {
   const auto [is_big, y, x, overrun, spread_y, spread_x] = request;
   const ConvParams& g = p.params;
   const auto& strides = is_big ? g.big_strides : g.small_strides;
@@ -98,4 +98,4 @@ PaddedMap pad_map(const OpCall& call, const ConvProblem& p, const PadRequest& re
   return result;
 }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::conv

@@ -9,7 +9,7 @@
 #include "conv.h"
 #include "conv_rows_params.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::conv {
 
 // One dimension of a convolution as the kernels see it: output i of `outputs`, which lies at begin
 // + i * step, is the sum over t < taps of x[start + i * stride + t * dilation] * weight[first + t *
@@ -41,12 +41,12 @@ struct PadRequest {
   int64_t overrun = 0;                 // elements past the end that may be read, whatever they are
   int64_t spread_y = 1, spread_x = 1;  // distance of elements; zeros lie between
 };
-PaddedMap pad_map(const OpCall& call, const ConvProblem& p, const PadRequest& request);
+PaddedMap pad_map(const OpCall& call, const Problem& p, const PadRequest& request);
 
 // Reasons that hold for all of them, or nullptr.
-const char* refuse_rows(const ConvProblem& p);
+const char* refuse_rows(const Problem& p);
 inline int64_t work_items(const OpCall& call) {
   return 12 * static_cast<int64_t>(call.caps().compute_units);
 }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::conv

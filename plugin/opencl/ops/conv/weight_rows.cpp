@@ -3,16 +3,16 @@
 #include "kernels/conv.h"
 #include "rows.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::conv {
 namespace {
 
 constexpr int64_t kBlock = 32;  // weight_rows.cl
 constexpr int64_t kRows = 9;
 constexpr int64_t kChunk = 512;
 
-const char* refuse(const OpCall&, const ConvProblem& p) {
+const char* refuse(const OpCall&, const Problem& p) {
   if (const char* reason = refuse_rows(p)) return reason;
-  if (p.direction != ConvDirection::Weight) return "not the gradient of weights";
+  if (p.direction != Direction::Weight) return "not the gradient of weights";
   if (p.params.batch == 0 || p.params.out[1] * p.params.out[2] == 0) return "nothing to sum";
   return nullptr;
 }
@@ -21,7 +21,7 @@ Reach reach(const Axis& a) {
   return {a.start, a.start + (a.outputs - 1) * a.stride + (a.taps - 1) * a.dilation};
 }
 
-void run(const OpCall& call, const ConvProblem& p) {
+void run(const OpCall& call, const Problem& p) {
   const ConvParams& g = p.params;
   const Axis y = forward_axis(g, 1);
   const Axis x = forward_axis(g, 2);
@@ -77,9 +77,9 @@ void run(const OpCall& call, const ConvProblem& p) {
 
 }  // namespace
 
-constinit const ConvAlgorithm kConvWeightTiles({.id = "conv.weight_tiles",
-                                                .description = "gradient tiles",
-                                                .style = DeviceStyle::Cpu},
-                                               Steps<refuse, run>());
+constinit const AlgorithmFor<Problem> kWeightTiles({.id = "conv.weight_tiles",
+                                                    .description = "gradient tiles",
+                                                    .style = DeviceStyle::Cpu},
+                                                   Steps<refuse, run>());
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::conv

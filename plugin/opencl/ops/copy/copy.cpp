@@ -4,11 +4,11 @@
 #include "kernel_sources.h"
 #include "ops/elementwise/elementwise.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::copy {
 namespace {
 
-constexpr Formula kIdentity{"copy", FormulaForm::Vector, "a"};
-constexpr Formula kComplexTruth{"truth", FormulaForm::Lanes, "ctrue(a)"};
+constexpr elementwise::Formula kIdentity{"copy", elementwise::FormulaForm::Vector, "a"};
+constexpr elementwise::Formula kComplexTruth{"truth", elementwise::FormulaForm::Lanes, "ctrue(a)"};
 
 void copy_op(OpCall& call) {
   const TensorView source = call.args().tensor(Arg::src);
@@ -124,14 +124,14 @@ LocalTensor at_least_1d(TensorView tensor) {
 namespace {
 
 // The driver's own copy. On CPU drivers that is one thread's memcpy, where kernels use all.
-const char* refuse_driver(const OpCall&, const CopyProblem& copy) {
+const char* refuse_driver(const OpCall&, const Problem& copy) {
   const TensorView target = copy.target, source = copy.source;
   if (source.dtype() != target.dtype()) return "the types differ";
   if (!target.is_contiguous() || !source.is_contiguous() || !same(target.sizes(), source.sizes()))
     return "memory has gaps or another order";
   return nullptr;
 }
-void run_driver(const OpCall& call, const CopyProblem& copy) {
+void run_driver(const OpCall& call, const Problem& copy) {
   const int64_t bytes = copy.target.numel() * copy.target.itemsize();
   if (copy.target.address() == copy.source.address()) return;
   const Place to = resolve(copy.target.address(), 0, bytes);
@@ -139,7 +139,7 @@ void run_driver(const OpCall& call, const CopyProblem& copy) {
   call.stream().copy(to.buffer, to.offset, in.buffer, in.offset, static_cast<uint64_t>(bytes));
 }
 
-void run_elementwise(const OpCall& call, const CopyProblem& copy) {
+void run_elementwise(const OpCall& call, const Problem& copy) {
   const TensorView target = copy.target, source = copy.source;
   const bool bits = source.dtype() == target.dtype();
   const DType moved = bits ? carrier_type(source.dtype()) : source.dtype();
@@ -147,36 +147,36 @@ void run_elementwise(const OpCall& call, const CopyProblem& copy) {
   const LocalTensor out(target.address(), bits ? moved : target.dtype(), Dims(target.sizes()),
                         Dims(target.strides()));
   const TensorView in_view = in.view();
-  const ElementwiseInput input{&in_view, 0, false};
+  const elementwise::ElementwiseInput input{&in_view, 0, false};
   const bool truth = is_complex(moved) && out.dtype() == DType::Bool;
   const DType compute = is_complex(out.dtype()) || truth ? DType::Complex64 : compute_type(moved);
-  launch_elementwise(
+  elementwise::launch_elementwise(
       call, out.view(),
       {truth ? &kComplexTruth : &kIdentity, compute, out.dtype(), truth, {&input, 1}, {}});
 }
 
-constinit const AlgorithmFor<CopyProblem> kDriver({.id = "copy.driver",
-                                                   .description = "the driver's copy",
-                                                   .style = DeviceStyle::Gpu},
-                                                  Steps<refuse_driver, run_driver>());
-constinit const AlgorithmFor<CopyProblem> kTranspose({.id = "copy.transpose",
-                                                      .description = "blocks of two dimensions",
-                                                      .style = DeviceStyle::Cpu},
-                                                     Steps<plan_transpose, run_transpose>());
-constinit const AlgorithmFor<CopyProblem> kElementwise(
+constinit const AlgorithmFor<Problem> kDriver({.id = "copy.driver",
+                                               .description = "the driver's copy",
+                                               .style = DeviceStyle::Gpu},
+                                              Steps<refuse_driver, run_driver>());
+constinit const AlgorithmFor<Problem> kTranspose({.id = "copy.transpose",
+                                                  .description = "blocks of two dimensions",
+                                                  .style = DeviceStyle::Cpu},
+                                                 Steps<plan_transpose, run_transpose>());
+constinit const AlgorithmFor<Problem> kElementwise(
     {.id = "copy.elementwise",
      .description = "a pointwise kernel, of bits within a type",
      .last_resort = true},
-    Steps<takes_all<CopyProblem>, run_elementwise>());
+    Steps<takes_all<Problem>, run_elementwise>());
 
 struct Traits {
-  static std::string describe(const OpCall&, const CopyProblem& copy) {
+  static std::string describe(const OpCall&, const Problem& copy) {
     return fmt::format("copy {} {} to {} {}", name(copy.source.dtype()),
                        to_string(copy.source.sizes()), name(copy.target.dtype()),
                        to_string(copy.target.sizes()));
   }
 };
-using Algorithms = AlgorithmList<CopyProblem, Traits>;
+using Algorithms = AlgorithmList<Problem, Traits>;
 
 Algorithms& algorithms() {
   static Algorithms& list =
@@ -187,16 +187,6 @@ Algorithms& algorithms() {
 }  // namespace
 
 const AlgorithmFamily& copy_algorithms() { return algorithms().family(); }
-
-void copy_tensor(const OpCall& call, TensorView target, TensorView source) {
-  if (target.numel() == 0) return;
-  const DType from = source.dtype(), to = target.dtype();
-  if (lacks_float64(call, from, to)) [[unlikely]]
-    return convert_float64(call, target, source);
-  if (is_complex(from) && !is_complex(to) && to != DType::Bool)  // ATen keeps the real part
-    return copy_tensor(call, target, part_of(source, 0));
-  algorithms().run(call, {target, source});
-}
 
 LocalTensor part_of(TensorView tensor, int which) {
   Dims strides;
@@ -217,12 +207,23 @@ LocalTensor as_real(TensorView tensor) {
 void fill_tensor(const OpCall& call, TensorView target, Scalar value) {
   if (!call.caps().fp64 && target.dtype() == DType::Float64) [[unlikely]]
     return fill_float64(call, target, value.as_double());
-  const ElementwiseInput input{nullptr, value, false};
-  launch_elementwise(
+  const elementwise::ElementwiseInput input{nullptr, value, false};
+  elementwise::launch_elementwise(
       call, target,
       {&kIdentity, compute_type(target.dtype()), target.dtype(), false, {&input, 1}, {}});
 }
 
 std::span<const OpEntry> copy_operators() { return kOperators; }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::copy
+
+// Declared in call/op_call.h: every family copies.
+void ocltensor::opencl::copy_tensor(const OpCall& call, TensorView target, TensorView source) {
+  if (target.numel() == 0) return;
+  const DType from = source.dtype(), to = target.dtype();
+  if (copy::lacks_float64(call, from, to)) [[unlikely]]
+    return copy::convert_float64(call, target, source);
+  if (is_complex(from) && !is_complex(to) && to != DType::Bool)  // ATen keeps the real part
+    return copy_tensor(call, target, copy::part_of(source, 0));
+  copy::algorithms().run(call, {target, source});
+}

@@ -5,7 +5,7 @@
 #include "call/op_call.h"
 #include "pointwise_params.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::copy {
 
 // The integer type of the same width: copies within a type move bits, so that NaN payloads survive.
 DType carrier_type(DType type);
@@ -23,12 +23,12 @@ LocalTensor as_real(TensorView tensor);
 
 // What is copied; the source broadcasts to the target. Both or none are complex, and the device has
 // both types, or the target is bool.
-struct CopyProblem {
+struct Problem {
   TensorView target, source;
 };
 // transpose.cpp: within a type, where dimensions are swapped.
-Planned<PointwiseParams> plan_transpose(const OpCall& call, const CopyProblem& copy);
-void run_transpose(const OpCall& call, const CopyProblem& copy, const PointwiseParams& p);
+Planned<PointwiseParams> plan_transpose(const OpCall& call, const Problem& copy);
+void run_transpose(const OpCall& call, const Problem& copy, const PointwiseParams& p);
 const AlgorithmFamily& copy_algorithms();
 
 // soft_double.cpp: for devices without float64. What moves: the tensor, or its bits as int64 where
@@ -42,4 +42,4 @@ void fill_float64(const OpCall& call, TensorView target, double value);
 std::span<const OpEntry> copy_operators();
 extern const std::span<const OpEntry> kCreateOperators;  // create.cpp
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::copy

@@ -7,7 +7,7 @@
 #include "copy.h"
 #include "kernels/copy.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::copy {
 namespace {
 
 uint64_t wide_bits(const OpCall& call, double value) {
@@ -162,4 +162,4 @@ constexpr OpEntry kOperators[] = {{"arange.start_out", arange_op, false, true},
 
 const std::span<const OpEntry> kCreateOperators = kOperators;
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::copy

@@ -5,7 +5,7 @@
 #include "copy.h"
 #include "kernels/copy.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::copy {
 namespace {
 
 int64_t kind_of(DType type) {
@@ -59,4 +59,4 @@ void fill_float64(const OpCall& call, TensorView target, double value) {
   fill_tensor(call, as_bits(target), std::bit_cast<int64_t>(value));
 }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::copy

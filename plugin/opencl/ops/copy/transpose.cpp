@@ -5,7 +5,7 @@
 #include "kernels/copy.h"
 #include "pointwise_params.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::copy {
 namespace {
 
 constexpr int64_t kBlock = 64;    // transpose.cl
@@ -13,7 +13,7 @@ constexpr int64_t kShortest = 8;  // elements along either dimension that are wo
 
 }  // namespace
 
-Planned<PointwiseParams> plan_transpose(const OpCall&, const CopyProblem& copy) {
+Planned<PointwiseParams> plan_transpose(const OpCall&, const Problem& copy) {
   const TensorView target = copy.target, source = copy.source;
   if (source.dtype() != target.dtype()) return "the types differ";
   if (target.itemsize() > 4) return "elements are larger than 4 bytes";
@@ -44,7 +44,7 @@ Planned<PointwiseParams> plan_transpose(const OpCall&, const CopyProblem& copy) 
   return p;
 }
 
-void run_transpose(const OpCall& call, const CopyProblem& copy, const PointwiseParams& p) {
+void run_transpose(const OpCall& call, const Problem& copy, const PointwiseParams& p) {
   int64_t planes = 1;
   for (int32_t i = 2; i < p.rank; ++i) planes *= p.sizes[i];
   Defines d;
@@ -54,4 +54,4 @@ void run_transpose(const OpCall& call, const CopyProblem& copy, const PointwiseP
       .run({divide_up(p.sizes[0], kBlock), divide_up(p.sizes[1], kBlock), planes}, {1, 1, 1});
 }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::copy

@@ -8,7 +8,7 @@
 #include "ops/copy/copy.h"
 #include "pdist_params.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::distance {
 namespace {
 
 // Of row-major tensors: what is written, the matrix, and of a gradient what it is made of.
@@ -73,7 +73,7 @@ void forward(OpCall& call) {
   const double p = call.args().real(Arg::p);
   call.accept();
   if (!call.wants(0)) return;
-  if (self.size(1) == 0) return fill_tensor(call, call.out(0), 0);
+  if (self.size(1) == 0) return copy::fill_tensor(call, call.out(0), 0);
   const Contiguous dense(call, self);
   ContiguousOutput out(call, call.out(0));
   algorithms().run(call, {out.view(), dense.view(), p});
@@ -86,7 +86,7 @@ void backward(OpCall& call) {
   const double p = call.args().real(Arg::p);
   call.accept();
   if (!call.wants(0)) return;
-  if (p == 0 || self.size(0) == 1) return fill_tensor(call, call.out(0), 0);
+  if (p == 0 || self.size(0) == 1) return copy::fill_tensor(call, call.out(0), 0);
   const Contiguous grad(call, call.args().tensor(Arg::grad)), dense(call, self),
       distance(call, call.args().tensor(Arg::pdist));
   ContiguousOutput out(call, call.out(0));
@@ -104,4 +104,4 @@ std::span<const OpEntry> distance_operators() { return kOperators; }
 
 const AlgorithmFamily& distance_algorithms() { return algorithms().family(); }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::distance

@@ -8,7 +8,7 @@
 #include "kernels/elementwise.h"
 #include "pointwise_params.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::elementwise {
 namespace {
 
 enum Kind : int64_t { kRepeated = 0, kContiguous = 1, kStrided = 2, kNumber = 3 };
@@ -351,4 +351,4 @@ void launch_elementwise(const OpCall& call, TensorView out, const ElementwiseLau
   run_nested(call, out, what, {make_iteration(out.sizes(), strides), {}});
 }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::elementwise

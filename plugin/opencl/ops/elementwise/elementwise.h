@@ -6,7 +6,7 @@
 #include "call/algorithms.h"
 #include "call/op_call.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::elementwise {
 
 enum class FormulaForm : uint8_t { Vector, Lanes, Special, Trigonometric };
 struct Formula {
@@ -33,4 +33,4 @@ struct ElementwiseLaunch {
 void launch_elementwise(const OpCall& call, TensorView out, const ElementwiseLaunch& what);
 const AlgorithmFamily& pointwise_algorithms();
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::elementwise

@@ -6,7 +6,7 @@
 #include "call/division.h"
 #include "ops/copy/copy.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::fft {
 namespace {
 
 // One dimension's transform, with what it reads and writes.
@@ -123,4 +123,4 @@ constexpr OpEntry kOperators[] = {{"_fft_c2c.out", complex_to_complex, true},
 
 std::span<const OpEntry> fft_operators() { return kOperators; }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::fft

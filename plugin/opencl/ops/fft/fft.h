@@ -5,7 +5,7 @@
 #include "call/op_call.h"
 #include "fft_params.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::fft {
 
 // Transforms run along the middle of a row-major [outer, length, inner].
 struct Transform {
@@ -35,4 +35,4 @@ const AlgorithmFamily& fft_algorithms();
 
 std::span<const OpEntry> fft_operators();
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::fft

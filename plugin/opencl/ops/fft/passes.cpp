@@ -7,7 +7,7 @@
 #include "kernels/fft.h"
 #include "ops/reduce/complex.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::fft {
 namespace {
 
 // The radices of the passes; none where a factor is left that has no butterfly.
@@ -144,7 +144,7 @@ void run_bluestein(const OpCall& call, SignalPlace in, SignalPlace out, const Tr
           {.in = range_of(in, t), .out = range_of(padded_place, forward), .chirp = chirp, .p = p})
       .run(division.global, division.local);
   run_passes(call, padded_place, spectrum_place, forward, radices);
-  multiply_in_place(
+  reduce::multiply_in_place(
       call,
       LocalTensor(spectrum.address(), DType::Complex64, Dims{t.outer, circle_length, t.inner}),
       LocalTensor(filter_spectrum.address(), DType::Complex64,
@@ -212,4 +212,4 @@ void run_transform(const OpCall& call, SignalPlace in, SignalPlace out, const Tr
 
 const AlgorithmFamily& fft_algorithms() { return algorithms().family(); }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::fft

@@ -11,7 +11,7 @@
 #include "ops/copy/copy.h"
 #include "runs.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::index {
 namespace {
 
 const char* combine_name(Combine how) {
@@ -90,10 +90,12 @@ void accumulate_parts(const OpCall& call, const Accumulation& what) {
   const Scratch memory = call.scratch(static_cast<uint64_t>(count) * 8);
   const Dims flat{what.one_source ? count : what.source.numel()};
   const LocalTensor spread(memory.address(), DType::Complex64, flat);
-  if (what.one_source) copy_tensor(call, spread, view_of(what.source, flat, {0}, 0));
-  const LocalTensor source =
-      what.one_source ? as_real(spread) : as_real(view_of(what.source, flat, {1}, 0));
-  const LocalTensor target = as_real(view_of(what.target, {what.target.numel()}, {1}, 0));
+  if (what.one_source) copy_tensor(call, spread, copy::view_of(what.source, flat, {0}, 0));
+  const LocalTensor source = what.one_source
+                                 ? copy::as_real(spread)
+                                 : copy::as_real(copy::view_of(what.source, flat, {1}, 0));
+  const LocalTensor target =
+      copy::as_real(copy::view_of(what.target, {what.target.numel()}, {1}, 0));
   Accumulation parts = what;
   parts.source = source;
   parts.target = target;
@@ -175,17 +177,17 @@ std::vector<Scratch> memory_for(const OpCall& call, TensorView ordered, DType ty
 
 Target::Target(const OpCall& call, TensorView out, const Dims& order)
     : call_(call),
-      ordered_(permuted(out, order)),
+      ordered_(copy::permuted(out, order)),
       memory_(memory_for(call, ordered_, compute_type(out.dtype()))),
       local_(memory_.empty() ? ordered_.view().address() : memory_[0].address(),
              compute_type(out.dtype()), Dims(ordered_.view().sizes())) {}
 
 void Target::start_from(TensorView self, const Dims& order) {
-  copy_tensor(call_, local_, permuted(self, order));
+  copy_tensor(call_, local_, copy::permuted(self, order));
 }
 
 void Target::finish() {
   if (!memory_.empty()) copy_tensor(call_, ordered_, local_);
 }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::index

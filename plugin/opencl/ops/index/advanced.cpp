@@ -5,7 +5,7 @@
 #include "ops/copy/copy.h"
 #include "ops/elementwise/elementwise.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::index {
 namespace {
 
 bool is_mask(TensorView index) {
@@ -163,8 +163,10 @@ void index_op(OpCall& call) {
   plan.move(call.out(0), self, Move::Take);
 }
 
-constexpr Formula kWhere{"index_put", FormulaForm::Vector, "(b != K(0)) ? c : a"};
-constexpr Formula kComplexWhere{"index_put", FormulaForm::Lanes, "ctrue(b) ? c : a"};
+constexpr elementwise::Formula kWhere{"index_put", elementwise::FormulaForm::Vector,
+                                      "(b != K(0)) ? c : a"};
+constexpr elementwise::Formula kComplexWhere{"index_put", elementwise::FormulaForm::Lanes,
+                                             "ctrue(b) ? c : a"};
 
 // self[mask] = number needs no positions: a masked copy. Returns whether it was that.
 bool put_number(const OpCall& call, TensorView out, TensorView self, const OptionalIndices& indices,
@@ -194,15 +196,15 @@ bool put_number(const OpCall& call, TensorView out, TensorView self, const Optio
                           Dims(self.sizes().size(), 0));
   const TensorView mask_view = spread.view();
   const TensorView value_view = value.view();
-  const ElementwiseInput inputs[] = {
+  const elementwise::ElementwiseInput inputs[] = {
       {&self, 0, false}, {&mask_view, 0, true}, {&value_view, 0, false}};
-  launch_elementwise(call, out,
-                     {is_complex(self.dtype()) ? &kComplexWhere : &kWhere,
-                      compute_type(self.dtype()),
-                      self.dtype(),
-                      false,
-                      inputs,
-                      {}});
+  elementwise::launch_elementwise(call, out,
+                                  {is_complex(self.dtype()) ? &kComplexWhere : &kWhere,
+                                   compute_type(self.dtype()),
+                                   self.dtype(),
+                                   false,
+                                   inputs,
+                                   {}});
   return true;
 }
 
@@ -217,7 +219,7 @@ void put_accumulated(const OpCall& call, const IndexPlan& plan, TensorView out, 
     indexed_sizes.push_back(self.sizes()[static_cast<size_t>(d)]);
   const Scratch memory = plan.offsets(contiguous_strides(indexed_sizes));
   const LocalTensor keys(memory.address(), DType::Int64, Dims{numel(plan.common())});
-  const Contiguous dense(call, permuted(values, plan.common_first()));
+  const Contiguous dense(call, copy::permuted(values, plan.common_first()));
   Accumulation what{target.view(), dense.view(), keys};
   what.length = numel(plan.common());
   what.target_blocks = numel(indexed_sizes);
@@ -273,9 +275,9 @@ void index_put(OpCall& call) {
   check_outputs(call);
   const bool sum = call.args().boolean(Arg::accumulate);
   if (sum) call.need(call.out(0).dtype());
-  const LocalTensor own = as_moved(call, call.args().tensor(Arg::self));
-  const LocalTensor target = as_moved(call, call.out(0));
-  const LocalTensor source = as_moved(call, call.args().tensor(Arg::values));
+  const LocalTensor own = copy::as_moved(call, call.args().tensor(Arg::self));
+  const LocalTensor target = copy::as_moved(call, call.out(0));
+  const LocalTensor source = copy::as_moved(call, call.args().tensor(Arg::values));
   const TensorView self = own;
   const TensorView out = target;
   const TensorView values = source;
@@ -301,4 +303,4 @@ const AlgorithmFamily& index_put_algorithms() { return put_algorithms().family()
 
 std::span<const OpEntry> advanced_operators() { return kOperators; }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::index

@@ -10,11 +10,11 @@
 #include "ops/copy/copy.h"
 #include "ops/reduce/reduction.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::index {
 namespace {
 
 constexpr size_t kAtOnce = 4;  // dimensions of a launch
-constexpr Reduction kTotal{1, {{"a", kAdd, "0", "x"}}};
+constexpr reduce::Reduction kTotal{1, {{"a", reduce::kAdd, "0", "x"}}};
 
 // One launch for every four dimensions of a kernel of histogram.cl.
 template <typename Arguments>
@@ -48,7 +48,7 @@ void divide_by_volumes(const OpCall& call, TensorView sums, const std::deque<Con
   const LocalTensor total(memory.address(), sums.dtype(), Dims{}),
       flat(sums.address(), sums.dtype(), Dims{sums.numel()});
   const TensorView in = flat.view(), out = total.view();
-  launch_reduce(call, {&kTotal, sums.dtype(), Dims{sums.numel()}, 1, {&in}, {&out}});
+  reduce::launch_reduce(call, {&kTotal, sums.dtype(), Dims{sums.numel()}, 1, {&in}, {&out}});
   launch_dimensions(call, kernels::index::histogram::density, sums, out, edges, sums.numel());
 }
 
@@ -62,7 +62,7 @@ struct Histogram {
 // The bin of a point is its key.
 void run_keys(const OpCall& call, const Histogram& what) {
   const int64_t points = what.points.numel() / what.points.size(-1);
-  fill_tensor(call, what.sums, 0);
+  copy::fill_tensor(call, what.sums, 0);
   if (points > 0) {
     const Contiguous dense(call, what.points), amounts(call, what.weight.value_or(what.points));
     const Scratch memory = call.scratch(static_cast<uint64_t>(points) * 8);
@@ -71,7 +71,7 @@ void run_keys(const OpCall& call, const Histogram& what) {
                       points);
     const Scratch number = call.scratch(what.weight ? 0 : 8);
     const LocalTensor one(number.address(), what.points.dtype(), Dims{});
-    if (!what.weight) fill_tensor(call, one, 1);
+    if (!what.weight) copy::fill_tensor(call, one, 1);
     Accumulation sum{what.sums, what.weight ? amounts.view() : one.view(), keys};
     sum.length = points;
     sum.one_source = !what.weight;
@@ -120,4 +120,4 @@ const std::span<const OpEntry> kHistogramOperators = kOperators;
 
 const AlgorithmFamily& histogram_algorithms() { return algorithms().family(); }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::index

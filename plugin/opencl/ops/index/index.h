@@ -4,7 +4,7 @@
 #include "call/algorithms.h"
 #include "call/op_call.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::index {
 
 // ---- moving elements through an index (move.cpp)
 
@@ -93,4 +93,4 @@ struct Coordinates {
 };
 Coordinates coordinates_of(const OpCall& call, TensorView mask);
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::index

@@ -9,7 +9,7 @@
 #include "kernels/index.h"
 #include "ops/copy/copy.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::index {
 namespace {
 
 // Rows: about 64 pieces of work, cut along the inner dimension where rows are long.
@@ -105,7 +105,7 @@ void launch_move(const OpCall& call, const Indexed& what, const Defines& d, cons
 void move_rows(const OpCall& call, const Movement& m) {
   IndexedParams p = m.p;
   Defines d = defines_of(m);
-  d.type(define::A, carrier_type(m.what.direct.dtype()));
+  d.type(define::A, copy::carrier_type(m.what.direct.dtype()));
   d.set(define::ROW_INDEX, p.strides[2][0] == 0)
       .set(define::UNIT, p.strides[0][0] == 1 && p.strides[1][0] == 1);
   Work work;
@@ -135,7 +135,7 @@ void move_vectors(const OpCall& call, const Movement& m, const int64_t& vector) 
 
 void move_elements(const OpCall& call, const Movement& m) {
   Defines d = defines_of(m);
-  d.type(define::A, carrier_type(m.what.direct.dtype()));
+  d.type(define::A, copy::carrier_type(m.what.direct.dtype()));
   launch_items(call, m, d, m.p);
 }
 
@@ -183,9 +183,9 @@ namespace {
 
 void gather(OpCall& call) {
   check_outputs(call);
-  const LocalTensor self = at_least_1d(call.args().tensor(Arg::self));
-  const LocalTensor index = at_least_1d(call.args().tensor(Arg::index));
-  const LocalTensor out = at_least_1d(call.out(0));
+  const LocalTensor self = copy::at_least_1d(call.args().tensor(Arg::self));
+  const LocalTensor index = copy::at_least_1d(call.args().tensor(Arg::index));
+  const LocalTensor out = copy::at_least_1d(call.out(0));
   const auto dim = static_cast<size_t>(wrap_dim(call.args().integer(Arg::dim), self.view().ndim()));
   check_rank(call, self.view().ndim());
   call.accept();
@@ -214,9 +214,9 @@ void select_rows(OpCall& call, TensorView out, TensorView self, TensorView index
 
 void index_select(OpCall& call) {
   check_outputs(call);
-  const LocalTensor self = at_least_1d(call.args().tensor(Arg::self));
-  const LocalTensor index = at_least_1d(call.args().tensor(Arg::index));
-  const LocalTensor out = at_least_1d(call.out(0));
+  const LocalTensor self = copy::at_least_1d(call.args().tensor(Arg::self));
+  const LocalTensor index = copy::at_least_1d(call.args().tensor(Arg::index));
+  const LocalTensor out = copy::at_least_1d(call.out(0));
   const auto dim = static_cast<size_t>(wrap_dim(call.args().integer(Arg::dim), self.view().ndim()));
   check_rank(call, self.view().ndim());
   call.accept();
@@ -250,4 +250,4 @@ constexpr OpEntry kOperators[] = {{"gather.out", gather, true, true},
 
 std::span<const OpEntry> move_operators() { return kOperators; }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::index

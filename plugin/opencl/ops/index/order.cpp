@@ -9,7 +9,7 @@
 #include "kernels/index.h"
 #include "order_params.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::index {
 namespace {
 
 constexpr int64_t kDigit = 11;
@@ -51,4 +51,4 @@ Scratch keys_in_order(const OpCall& call, TensorView keys, int64_t limit) {
   return sorted;
 }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::index

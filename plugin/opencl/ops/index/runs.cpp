@@ -13,7 +13,7 @@
 #include "order.h"
 #include "runs_params.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::index {
 namespace {
 
 // Sources as runs.cl sees them: each key's have `lanes` numbers, where keys are shared those of all
@@ -47,9 +47,9 @@ Sorted sort_for_gpu(const OpCall& call, TensorView keys, const Shape& shape) {
   const LocalTensor positions(sorted.positions->address(), DType::Int64, row);
   const TensorView to_view = to.view();
   // Keys without a place have low bits that are above all others.
-  SortOrder order;
+  sort::Order order;
   order.low_bits = std::bit_width(static_cast<uint64_t>(shape.blocks));
-  sort_rows(call, LocalTensor(keys.address(), DType::Int64, row), order, &to_view, positions);
+  sort::sort_rows(call, LocalTensor(keys.address(), DType::Int64, row), order, &to_view, positions);
   return sorted;
 }
 
@@ -167,4 +167,4 @@ void accumulate_runs_gpu(const OpCall& call, const Accumulation& what) {
   combine_runs(call, what, shape, sort_for_gpu(call, what.keys, shape));
 }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::index

@@ -4,7 +4,7 @@
 
 #include "index.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::index {
 
 const char* refuse_runs(const OpCall& call, const Accumulation& what);  // why it cannot
 // Why the rule prefers a sequence.
@@ -16,4 +16,4 @@ void accumulate_runs_gpu(const OpCall& call, const Accumulation& what);
 // What kernels of accumulations are specialised by, and a number in their parameters.
 Defines accumulation_defines(const Accumulation& what);
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::index

@@ -4,7 +4,7 @@
 #include "ops/copy/copy.h"
 #include "ops/elementwise/elementwise.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::index {
 namespace {
 
 // 0, 1, .. without `dim`, then `dim`.
@@ -17,7 +17,7 @@ Dims order_with_last(int64_t rank, int64_t dim) {
 }
 
 LocalTensor with_sizes(TensorView tensor, std::span<const int64_t> sizes) {
-  return view_of(tensor, Dims(sizes), Dims(tensor.strides()), 0);
+  return copy::view_of(tensor, Dims(sizes), Dims(tensor.strides()), 0);
 }
 
 // By the argument, whose values are others in `two`, scatter_reduce.two.
@@ -34,9 +34,9 @@ Combine reduction(const OpCall& call, bool two) {
 
 // Groups are the positions in all dimensions but `dim`, which comes last in the target.
 void scatter_into(OpCall& call, Combine how, bool include_self) {
-  const LocalTensor self = as_moved(call, at_least_1d(call.args().tensor(Arg::self)));
-  const LocalTensor index = at_least_1d(call.args().tensor(Arg::index));
-  const LocalTensor out = as_moved(call, at_least_1d(call.out(0)));
+  const LocalTensor self = copy::as_moved(call, copy::at_least_1d(call.args().tensor(Arg::self)));
+  const LocalTensor index = copy::at_least_1d(call.args().tensor(Arg::index));
+  const LocalTensor out = copy::as_moved(call, copy::at_least_1d(call.out(0)));
   const int64_t rank = self.view().ndim();
   const int64_t dim = wrap_dim(call.args().integer(Arg::dim), rank);
   check_rank(call, rank);
@@ -50,7 +50,7 @@ void scatter_into(OpCall& call, Combine how, bool include_self) {
   target.start_from(self, order);
   if (index.view().numel() > 0) {
     const int64_t size = self.view().sizes()[static_cast<size_t>(dim)];
-    const LocalTensor keyed = permuted(index, order);
+    const LocalTensor keyed = copy::permuted(index, order);
     const Dims sizes(keyed.view().sizes());
     const Scratch memory = call.scratch(static_cast<uint64_t>(numel(sizes)) * 8);
     const LocalTensor keys(memory.address(), DType::Int64, sizes);
@@ -61,12 +61,13 @@ void scatter_into(OpCall& call, Combine how, bool include_self) {
         Move::Keys);
     const Scratch number = call.scratch(one ? 8 : 0);
     const LocalTensor single(number.address(), compute_type(call.out(0).dtype()), Dims{1});
-    if (one) fill_tensor(call, single, call.args().number(Arg::value));
+    if (one) copy::fill_tensor(call, single, call.args().number(Arg::value));
     const LocalTensor source =
         one ? single
-            : permuted(with_sizes(at_least_1d(call.args().tensor(Arg::src)), index.view().sizes()),
-                       order);
-    const Contiguous dense(call, as_moved(call, source));
+            : copy::permuted(
+                  with_sizes(copy::at_least_1d(call.args().tensor(Arg::src)), index.view().sizes()),
+                  order);
+    const Contiguous dense(call, copy::as_moved(call, source));
     Accumulation what{target.view(), dense.view(), keys};
     what.length = sizes.back();
     what.groups = numel(sizes) / what.length;
@@ -111,10 +112,10 @@ Scratch keys_of(const OpCall& call, TensorView index, int64_t size, int64_t dim)
 
 void index_add(OpCall& call) {
   check_outputs(call);
-  const LocalTensor self = at_least_1d(call.args().tensor(Arg::self));
-  const LocalTensor index = at_least_1d(call.args().tensor(Arg::index));
-  const LocalTensor source = at_least_1d(call.args().tensor(Arg::source));
-  const LocalTensor out = at_least_1d(call.out(0));
+  const LocalTensor self = copy::at_least_1d(call.args().tensor(Arg::self));
+  const LocalTensor index = copy::at_least_1d(call.args().tensor(Arg::index));
+  const LocalTensor source = copy::at_least_1d(call.args().tensor(Arg::source));
+  const LocalTensor out = copy::at_least_1d(call.out(0));
   const int64_t rank = self.view().ndim();
   const int64_t dim = wrap_dim(call.args().integer(Arg::dim), rank);
   const Scalar alpha = call.args().scalar(Arg::alpha);
@@ -143,27 +144,28 @@ void index_add(OpCall& call) {
   target.finish();
 }
 
-constexpr Formula kDropPadding{"drop_padding", FormulaForm::Vector, "(a == s0) ? K(LONG_MAX) : a"};
+constexpr elementwise::Formula kDropPadding{"drop_padding", elementwise::FormulaForm::Vector,
+                                            "(a == s0) ? K(LONG_MAX) : a"};
 
 // Keys that equal `padding` become NOWHERE.
 void drop_padding(const OpCall& call, TensorView keys, int64_t padding) {
-  const ElementwiseInput input{&keys, 0, false};
+  const elementwise::ElementwiseInput input{&keys, 0, false};
   const Scalar parameter = padding;
-  launch_elementwise(
+  elementwise::launch_elementwise(
       call, keys, {&kDropPadding, DType::Int64, DType::Int64, false, {&input, 1}, {&parameter, 1}});
 }
 
 void embedding_backward(OpCall& call) {
   check_outputs(call);
   const TensorView gradient = call.args().tensor(Arg::grad_output);
-  const LocalTensor index = at_least_1d(call.args().tensor(Arg::indices));
+  const LocalTensor index = copy::at_least_1d(call.args().tensor(Arg::indices));
   const int64_t padding = call.args().integer(Arg::padding_idx);
   const bool by_frequency = call.args().boolean(Arg::scale_grad_by_freq);
   check_rank(call, gradient.ndim());
   call.accept();
   if (!call.wants(0)) return;
   Target target(call, call.out(0), {0, 1});
-  fill_tensor(call, target.view(), 0);
+  copy::fill_tensor(call, target.view(), 0);
   if (index.view().numel() > 0) {
     const int64_t rows = call.args().integer(Arg::num_weights);
     const Scratch memory = keys_of(call, index, rows, 0);
@@ -196,4 +198,4 @@ constexpr OpEntry kOperators[] = {
 
 std::span<const OpEntry> scatter_operators() { return kOperators; }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::index

@@ -8,7 +8,7 @@
 #include "ops/copy/copy.h"
 #include "shape_params.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::index {
 namespace {
 
 // A row-major mask in chunks, with what is chosen before each of them.
@@ -23,7 +23,7 @@ struct Chosen {
 
 Defines select_defines(DType mask, DType values) {
   Defines d;
-  d.type(define::M, mask).type(define::A, carrier_type(values));
+  d.type(define::M, mask).type(define::A, copy::carrier_type(values));
   return d;
 }
 
@@ -182,4 +182,4 @@ std::span<const OpEntry> select_operators() { return kOperators; }
 
 const AlgorithmFamily& selection_algorithms() { return algorithms().family(); }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::index

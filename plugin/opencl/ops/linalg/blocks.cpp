@@ -3,7 +3,7 @@
 #include "kernels/linalg.h"
 #include "linalg.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::linalg {
 
 LinalgParams params_of(const Stack& a, const Stack& b) {
   LinalgParams p{};
@@ -25,21 +25,21 @@ void run_rows(const OpCall& call, Launch launch, int64_t rows) {
 }
 
 void multiply(const OpCall& call, const Stack& c, const Stack& a, const Stack& b, bool subtract) {
-  MatmulProblem problem{.dtype = c.dtype,
-                        .batch = c.count,
-                        .m = c.rows,
-                        .n = c.columns,
-                        .k = a.columns,
-                        .a = a.at,
-                        .b = b.at,
-                        .c = c.at,
-                        .self = std::nullopt};
+  matmul::Problem problem{.dtype = c.dtype,
+                          .batch = c.count,
+                          .m = c.rows,
+                          .n = c.columns,
+                          .k = a.columns,
+                          .a = a.at,
+                          .b = b.at,
+                          .c = c.at,
+                          .self = std::nullopt};
   if (subtract) {
     problem.alpha = -1;
     problem.beta = 1;
     problem.self = c.at;
   }
-  run_matmul(call, problem);
+  matmul::run_matmul(call, problem);
 }
 
 void copy_triangle(const OpCall& call, const Stack& a, const Stack& b, bool unit_lower) {
@@ -90,4 +90,4 @@ void solve_triangle(const OpCall& call, const Stack& t, const Stack& b, Triangle
   }
 }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::linalg

@@ -4,7 +4,7 @@
 #include "linalg.h"
 #include "ops/copy/copy.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::linalg {
 namespace {
 
 constexpr PanelKernel kCholesky{kernels::linalg::cholesky_cpu::cholesky,
@@ -34,7 +34,7 @@ void cholesky(OpCall& call) {
   const bool upper = call.args().boolean(Arg::upper);
   call.accept();
   ContiguousOutput info(call, call.out(1));
-  if (info.view().numel() > 0) fill_tensor(call, info.view(), 0);
+  if (info.view().numel() > 0) copy::fill_tensor(call, info.view(), 0);
   if (self.numel() > 0) {
     Packed u(call, self.dtype(), batch_of(self), self.size(-1), self.size(-1));
     if (upper)
@@ -82,4 +82,4 @@ constexpr OpEntry kOperators[] = {{"linalg_cholesky_ex.L", cholesky},
 
 std::span<const OpEntry> cholesky_operators() { return kOperators; }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::linalg

@@ -7,7 +7,7 @@
 #include "linalg_params.h"
 #include "ops/matmul/matmul.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::linalg {
 
 constexpr int64_t kPanel = 32;  // PANEL of linalg.h
 
@@ -15,7 +15,7 @@ constexpr int64_t kPanel = 32;  // PANEL of linalg.h
 struct Stack {
   DType dtype;
   int64_t count, rows, columns;
-  Matrix at;
+  matmul::Matrix at;
 
   Stack block(int64_t row, int64_t column, int64_t row_count, int64_t column_count) const;
   Stack transposed() const { return {dtype, count, columns, rows, turned()}; }
@@ -25,7 +25,7 @@ struct Stack {
   operator MemoryRange() const;  // NOLINT: implicit on purpose
 
  private:
-  Matrix turned() const { return {at.address, at.batch, at.col, at.row}; }
+  matmul::Matrix turned() const { return {at.address, at.batch, at.col, at.row}; }
 };
 
 // The last two dimensions swapped.
@@ -143,4 +143,4 @@ std::span<const OpEntry> lu_operators();
 std::span<const OpEntry> qr_operators();
 std::span<const OpEntry> svd_operators();
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::linalg

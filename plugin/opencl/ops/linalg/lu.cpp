@@ -4,7 +4,7 @@
 #include "linalg.h"
 #include "ops/copy/copy.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::linalg {
 namespace {
 
 constexpr PanelKernel kLu{kernels::linalg::lu_cpu::lu, kernels::linalg::lu_gpu::lu};
@@ -47,7 +47,7 @@ void lu_factor(OpCall& call) {
   call.accept();
   ContiguousOutput pivots(call, call.out(1));
   ContiguousOutput info(call, call.out(2));
-  if (info.view().numel() > 0) fill_tensor(call, info.view(), 0);
+  if (info.view().numel() > 0) copy::fill_tensor(call, info.view(), 0);
   if (self.numel() > 0) {
     Packed a(call, self.dtype(), batch_of(self), self.size(-2), self.size(-1));
     a.load(self);
@@ -85,7 +85,7 @@ void inverse(OpCall& call) {
   const TensorView self = call.args().tensor(Arg::A);
   call.accept();
   ContiguousOutput info(call, call.out(1));
-  if (info.view().numel() > 0) fill_tensor(call, info.view(), 0);
+  if (info.view().numel() > 0) copy::fill_tensor(call, info.view(), 0);
   if (self.numel() > 0) {
     const int64_t n = self.size(-1);
     const Dims batch = batch_of(self);
@@ -108,7 +108,7 @@ void unpack_permutation(const OpCall& call, TensorView pivots_tensor, TensorView
   const Vectors pivots(call, pivots_tensor, batch);
   const Scratch order = call.scratch(static_cast<uint64_t>(numel(batch) * m * 4));
   Packed p(call, out.dtype(), batch, m, m);
-  fill_tensor(
+  copy::fill_tensor(
       call,
       LocalTensor(p.stack().at.address, out.dtype(), Dims{p.stack().count * p.stack().at.batch}),
       0);
@@ -180,4 +180,4 @@ void solve_lu(const OpCall& call, const Stack& lu, TensorView pivots, const Stac
 
 std::span<const OpEntry> lu_operators() { return kOperators; }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::linalg

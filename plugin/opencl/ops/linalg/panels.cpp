@@ -5,7 +5,7 @@
 #include "linalg.h"
 #include "ops/reduce/reduction.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::linalg {
 namespace {
 
 using PanelAlgorithm = AlgorithmFor<PanelProblem>;
@@ -26,7 +26,7 @@ void run_cpu(const OpCall& call, const PanelProblem& p) {
 }
 
 void run_gpu(const OpCall& call, const PanelProblem& p) {
-  const int64_t group = group_size(call.caps());
+  const int64_t group = reduce::group_size(call.caps());
   Defines d = p.defines;
   d.type(define::TYPE, p.work.panel.dtype).set(define::GROUP, group);
   run(p.launch(call, DeviceStyle::Gpu, d), p.work, group, group);
@@ -76,4 +76,4 @@ void run_panels(const OpCall& call, const PanelProblem& problem) {
 
 const AlgorithmFamily& linalg_algorithms() { return algorithms().family(); }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::linalg

@@ -4,7 +4,7 @@
 #include "linalg.h"
 #include "ops/copy/copy.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::linalg {
 namespace {
 
 // Blocks of up to 32 reflectors, H0 H1 ... = I - V F V^T, and what applying them needs.
@@ -176,4 +176,4 @@ constexpr OpEntry kOperators[] = {{"geqrf.a", geqrf},
 
 std::span<const OpEntry> qr_operators() { return kOperators; }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::linalg

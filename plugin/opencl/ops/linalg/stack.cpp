@@ -2,7 +2,7 @@
 #include "linalg.h"
 #include "ops/copy/copy.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::linalg {
 namespace {
 
 int64_t padded(int64_t columns) { return divide_up(columns, kPanel) * kPanel; }
@@ -78,8 +78,8 @@ Packed::Packed(const OpCall& call, DType dtype, const Dims& batch, int64_t rows,
              columns,
              {memory_.address(), rows * padded(columns), padded(columns), 1}} {
   if (padded(columns) != columns && stack_.count * rows > 0)
-    fill_tensor(call, LocalTensor(memory_.address(), dtype, Dims{stack_.count * stack_.at.batch}),
-                0);
+    copy::fill_tensor(
+        call, LocalTensor(memory_.address(), dtype, Dims{stack_.count * stack_.at.batch}), 0);
 }
 
 LocalTensor Packed::view(int64_t rows, int64_t columns) const {
@@ -102,12 +102,12 @@ void Packed::store_part(TensorView target) const {
 void Packed::set_identity() {
   if (stack_.count * stack_.at.batch == 0) return;
   const Dims all{stack_.count * stack_.at.batch};
-  fill_tensor(call_, LocalTensor(memory_.address(), stack_.dtype, all), 0);
+  copy::fill_tensor(call_, LocalTensor(memory_.address(), stack_.dtype, all), 0);
   const Dims diagonal{stack_.count, std::min(stack_.rows, stack_.columns)};
-  fill_tensor(call_,
-              LocalTensor(memory_.address(), stack_.dtype, diagonal,
-                          Dims{stack_.at.batch, stack_.at.row + 1}),
-              1);
+  copy::fill_tensor(call_,
+                    LocalTensor(memory_.address(), stack_.dtype, diagonal,
+                                Dims{stack_.at.batch, stack_.at.row + 1}),
+                    1);
 }
 
 Operand::Operand(const OpCall& call, TensorView tensor, const Dims& batch) {
@@ -144,4 +144,4 @@ Vectors::Vectors(const OpCall& call, TensorView tensor, const Dims& batch)
   if (!memory_.empty()) copy_tensor(call, local_, tensor);
 }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::linalg

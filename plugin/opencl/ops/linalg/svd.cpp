@@ -7,7 +7,7 @@
 #include "linalg.h"
 #include "ops/copy/copy.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::linalg {
 namespace {
 
 namespace kernel = kernels::linalg::svd_parts;
@@ -141,7 +141,7 @@ class Svd {
   // Small matrices, and those of large batches, are pieces of work as a whole; others are cut into
   // blocks of rows that meet in rounds. A sweep that finds nothing to do ends the later ones.
   void make_orthogonal() const {
-    fill_tensor(call_, state_.view(), 0);
+    copy::fill_tensor(call_, state_.view(), 0);
     LinalgParams p = params_of(r_.stack(), r_.stack());
     const bool whole = n_ <= 4 * kBlock || (count_ >= 64 && n_ <= 32 * kBlock);
     p.blocks = whole ? 2 : 2 * divide_up(n_, 2 * kBlock);
@@ -218,4 +218,4 @@ constexpr OpEntry kOperators[] = {{"_linalg_svd.U", svd}};
 
 std::span<const OpEntry> svd_operators() { return kOperators; }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::linalg

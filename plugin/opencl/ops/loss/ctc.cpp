@@ -7,7 +7,7 @@
 #include "loss.h"
 #include "ops/copy/copy.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::loss {
 namespace {
 
 class Ctc {
@@ -204,4 +204,4 @@ const std::span<const OpEntry> kCtcOperators = kOperators;
 
 const AlgorithmFamily& ctc_loss_algorithms() { return algorithms().family(); }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::loss

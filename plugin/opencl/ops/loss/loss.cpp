@@ -9,7 +9,7 @@
 #include "ops/elementwise/elementwise.h"
 #include "ops/reduce/reduction.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::loss {
 namespace {
 
 // a input, b target, c weight (if the call has one), s1 the loss's parameter. The same text serves
@@ -65,30 +65,32 @@ const char* refuse_reduction(const OpCall&, const FormulaLoss& what) {
 }
 void run_reduction(const OpCall& call, const FormulaLoss& what) {
   const TensorView out = call.out(0);
-  const Reduction reduction{1, {{what.text, kAdd, "0", what.mode == 1 ? "x / s0" : "x"}}};
-  ReduceLaunch launch{&reduction,
-                      what.compute,
-                      what.shape,
-                      (1u << what.shape.size()) - 1,
-                      {},
-                      {&out},
-                      {what.count, what.parameter, 0, 0}};
+  const reduce::Reduction reduction{
+      1, {{what.text, reduce::kAdd, "0", what.mode == 1 ? "x / s0" : "x"}}};
+  reduce::ReduceLaunch launch{&reduction,
+                              what.compute,
+                              what.shape,
+                              (1u << what.shape.size()) - 1,
+                              {},
+                              {&out},
+                              {what.count, what.parameter, 0, 0}};
   for (size_t i = 0; i < what.operands.size(); ++i) launch.inputs[i] = &what.operands[i];
-  launch_reduce(call, launch);
+  reduce::launch_reduce(call, launch);
 }
 
 const char* refuse_elementwise(const OpCall&, const FormulaLoss& what) {
   return what.row.backward || what.mode == 0 ? nullptr : "losses are reduced";
 }
 void run_elementwise(const OpCall& call, const FormulaLoss& what) {
-  const Formula formula{what.row.name, FormulaForm::Vector, what.text};
-  std::vector<ElementwiseInput> inputs;
+  const elementwise::Formula formula{what.row.name, elementwise::FormulaForm::Vector, what.text};
+  std::vector<elementwise::ElementwiseInput> inputs;
   inputs.reserve(what.operands.size());
   for (const TensorView& view : what.operands) inputs.push_back({&view, 0, false});
   const bool mean = what.row.backward && what.mode == 1;
   const Scalar parameters[] = {what.row.factor / (mean ? what.count : 1.0), what.parameter};
   const TensorView out = call.out(0);
-  launch_elementwise(call, out, {&formula, what.compute, out.dtype(), false, inputs, parameters});
+  elementwise::launch_elementwise(call, out,
+                                  {&formula, what.compute, out.dtype(), false, inputs, parameters});
 }
 
 constinit const AlgorithmFor<FormulaLoss> kReduction({.id = "loss.reduction",
@@ -164,4 +166,4 @@ std::span<const OpEntry> loss_operators() {
   return entries;
 }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::loss

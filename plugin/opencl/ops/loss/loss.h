@@ -4,7 +4,7 @@
 #include "call/algorithms.h"
 #include "call/op_call.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::loss {
 
 std::span<const OpEntry> loss_operators();
 extern const std::span<const OpEntry> kCtcOperators;         // ctc.cpp
@@ -16,4 +16,4 @@ const AlgorithmFamily& ctc_loss_algorithms();
 const AlgorithmFamily& nll_loss_algorithms();
 const AlgorithmFamily& multilabel_margin_loss_algorithms();
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::loss

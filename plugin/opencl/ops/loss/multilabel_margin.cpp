@@ -8,17 +8,18 @@
 #include "ops/copy/copy.h"
 #include "ops/reduce/reduction.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::loss {
 namespace {
 
-constexpr Reduction kSumLosses{1, {{"a", kAdd, "0", "x / s0"}}};
+constexpr reduce::Reduction kSumLosses{1, {{"a", reduce::kAdd, "0", "x / s0"}}};
 
 void reduce_losses(const OpCall& call, TensorView losses, bool mean) {
   const LocalTensor out(call.out(0).address(), call.out(0).dtype(), Dims{});
   const TensorView target = out.view();
-  ReduceLaunch what{&kSumLosses, losses.dtype(), Dims{losses.numel()}, 1, {&losses}, {&target}};
+  reduce::ReduceLaunch what{&kSumLosses, losses.dtype(), Dims{losses.numel()},
+                            1,           {&losses},      {&target}};
   what.numbers[0] = mean ? static_cast<double>(losses.numel()) : 1.0;
-  launch_reduce(call, what);
+  reduce::launch_reduce(call, what);
 }
 
 struct MarginLoss {
@@ -101,4 +102,4 @@ const std::span<const OpEntry> kMultilabelOperators = kOperators;
 
 const AlgorithmFamily& multilabel_margin_loss_algorithms() { return algorithms().family(); }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::loss

@@ -9,7 +9,7 @@
 #include "ops/copy/copy.h"
 #include "ops/reduce/reduction.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::loss {
 namespace {
 
 struct Shape {
@@ -40,8 +40,10 @@ Division divide_targets(const OpCall& call, int64_t targets) {
   return {{(items + local - 1) / local * local, 1, 1}, {local, 1, 1}, per};
 }
 
-constexpr Reduction kMeanLoss{2, {{"a", kAdd, "0", "x / y"}, {"b", kAdd, "0", "y"}}};
-constexpr Reduction kSumLoss{2, {{"a", kAdd, "0", "x"}, {"b", kAdd, "0", "y"}}};
+constexpr reduce::Reduction kMeanLoss{
+    2, {{"a", reduce::kAdd, "0", "x / y"}, {"b", reduce::kAdd, "0", "y"}}};
+constexpr reduce::Reduction kSumLoss{
+    2, {{"a", reduce::kAdd, "0", "x"}, {"b", reduce::kAdd, "0", "y"}}};
 
 Defines defines_for(TensorView target, const std::optional<TensorView>& weight, DType compute) {
   Defines d;
@@ -60,7 +62,7 @@ void run_forward(const OpCall& call) {
   const DType compute = compute_type(self.dtype());
   const Shape s = shape_of(self);
   const bool each = mode == 0 && self.ndim() > 1;  // one loss per target, no total weight
-  if (each) fill_tensor(call, call.out(1), 0);
+  if (each) copy::fill_tensor(call, call.out(1), 0);
   if (each && s.targets == 0) return;
   const Contiguous x(call, self), t(call, target);
   Defines d = defines_for(target, weight, compute);
@@ -96,12 +98,12 @@ void run_forward(const OpCall& call) {
                                LocalTensor(call.out(0).address(), call.out(0).dtype(), Dims{}),
                                LocalTensor(call.out(1).address(), call.out(1).dtype(), Dims{})};
   const TensorView views[] = {parts[0].view(), parts[1].view(), parts[2].view(), parts[3].view()};
-  launch_reduce(call, {mode == 1 ? &kMeanLoss : &kSumLoss,
-                       compute,
-                       Dims{s.targets},
-                       1,
-                       {&views[0], &views[1]},
-                       {&views[2], &views[3]}});
+  reduce::launch_reduce(call, {mode == 1 ? &kMeanLoss : &kSumLoss,
+                               compute,
+                               Dims{s.targets},
+                               1,
+                               {&views[0], &views[1]},
+                               {&views[2], &views[3]}});
 }
 
 void run_backward(const OpCall& call) {
@@ -115,7 +117,7 @@ void run_backward(const OpCall& call) {
   const bool each = mode == 0 && self.ndim() > 1;
   const Contiguous g(call, grad), t(call, target);
   ContiguousOutput out(call, call.out(0));
-  fill_tensor(call, out.view(), 0);
+  copy::fill_tensor(call, out.view(), 0);
   Defines d = defines_for(target, weight, compute_type(self.dtype()));
   d.type(define::X, self.dtype())
       .type(define::G, grad.dtype())
@@ -202,4 +204,4 @@ const std::span<const OpEntry> kNllOperators = kOperators;
 
 const AlgorithmFamily& nll_loss_algorithms() { return algorithms().family(); }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::loss

@@ -5,18 +5,18 @@
 #include "kernels/defines.h"
 #include "matmul.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::matmul {
 namespace {
 
 struct MatmulTraits {
-  static std::string describe(const OpCall&, const MatmulProblem& p) {
+  static std::string describe(const OpCall&, const Problem& p) {
     return fmt::format("matmul {} {} x {} x {} x {}", name(p.dtype), p.batch, p.m, p.n, p.k);
   }
-  static std::string notes(const OpCall& call, const MatmulProblem& p) {
+  static std::string notes(const OpCall& call, const Problem& p) {
     return call.policy().allow_tf32 && p.dtype == DType::Float32 ? "; tf32 allowed" : "";
   }
   // Which strides are 1 decides what can run, and how fast.
-  static ShapeClass shape_class(const OpCall&, const MatmulProblem& p) {
+  static ShapeClass shape_class(const OpCall&, const Problem& p) {
     return {static_cast<int64_t>(p.dtype),
             size_class(p.batch),
             size_class(p.m),
@@ -33,27 +33,26 @@ struct MatmulTraits {
                        s[3], s[4], s[5] ? "a" : "A", s[6] ? "b" : "B", s[7] ? "c" : "C",
                        s[8] ? "1" : "", s[9] ? "+" : "");
   }
-  static Scratch redirect(const OpCall& call, MatmulProblem& p) {
+  static Scratch redirect(const OpCall& call, Problem& p) {
     Scratch memory(call.scratch(static_cast<uint64_t>(p.batch * p.m * p.n * size_of(p.dtype))));
     p.c = {memory.address(), p.m * p.n, p.c.col == 1 ? p.n : 1, p.c.col == 1 ? 1 : p.m};
     return memory;
   }
 };
-using Algorithms = AlgorithmList<MatmulProblem, MatmulTraits>;
+using Algorithms = AlgorithmList<Problem, MatmulTraits>;
 
 Algorithms& algorithms() {
   static Algorithms& list = *new Algorithms(  // leaked: threads may run while the process ends
       "matmul", matmul_operators(),
-      {&kMatmulDots, &kMatmulColumns, &kMatmulSplitKGpu, &kMatmulSplitKCpu, &kMatmulSkinny,
-       &kMatmulInPlace, &kMatmulPacked, &kMatmulLargeTiles, &kMatmulSmallTiles, &kMatmulGeneralCpu,
-       &kMatmulGeneralGpu});
+      {&kDots, &kColumns, &kSplitKGpu, &kSplitKCpu, &kSkinny, &kInPlace, &kPacked, &kLargeTiles,
+       &kSmallTiles, &kGeneralCpu, &kGeneralGpu});
   return list;
 }
 
 // The same problem as algorithms want it: columns of the result are neighbours and a single
 // row or column lies along them. Strides of dimensions of size 1 are free, which decides many
 // cases.
-MatmulProblem normalised(MatmulProblem p) {
+Problem normalised(Problem p) {
   const auto free_strides = [&p] {
     if (p.n == 1) p.c.col = 1;
     if (p.m == 1) p.c.row = p.n;
@@ -73,7 +72,7 @@ MatmulProblem normalised(MatmulProblem p) {
   return p;
 }
 
-MemoryRange memory_of(const MatmulProblem& p, const Matrix& matrix, int64_t rows, int64_t columns) {
+MemoryRange memory_of(const Problem& p, const Matrix& matrix, int64_t rows, int64_t columns) {
   if (p.batch * rows * columns == 0) return nullptr;
   const Dims sizes{p.batch, rows, columns};
   const Extent e = extent(sizes, Dims{matrix.batch, matrix.row, matrix.col});
@@ -83,7 +82,7 @@ MemoryRange memory_of(const MatmulProblem& p, const Matrix& matrix, int64_t rows
 
 }  // namespace
 
-void run_matmul(const OpCall& call, const MatmulProblem& problem) {
+void run_matmul(const OpCall& call, const Problem& problem) {
   if (problem.batch == 0 || problem.m == 0 || problem.n == 0) return;
   if (is_complex(problem.dtype)) return run_complex_matmul(call, problem);
   algorithms().run(call, normalised(problem));
@@ -91,7 +90,7 @@ void run_matmul(const OpCall& call, const MatmulProblem& problem) {
 
 const AlgorithmFamily& matmul_algorithms() { return algorithms().family(); }
 
-MatmulParams matmul_params(const MatmulProblem& p) {
+MatmulParams matmul_params(const Problem& p) {
   const Matrix self = p.self.value_or(Matrix{});
   return {p.m,
           p.n,
@@ -112,7 +111,7 @@ MatmulParams matmul_params(const MatmulProblem& p) {
           scalar_bits(p.beta, p.dtype)};
 }
 
-Defines matmul_defines(const MatmulProblem& p) {
+Defines matmul_defines(const Problem& p) {
   Defines d;
   d.type(define::TYPE, p.dtype)
       .set(define::FLOATING, is_floating(p.dtype))
@@ -121,11 +120,11 @@ Defines matmul_defines(const MatmulProblem& p) {
   return d;
 }
 
-MemoryRange memory_of_a(const MatmulProblem& p) { return memory_of(p, p.a, p.m, p.k); }
-MemoryRange memory_of_b(const MatmulProblem& p) { return memory_of(p, p.b, p.k, p.n); }
-MemoryRange memory_of_c(const MatmulProblem& p) { return memory_of(p, p.c, p.m, p.n); }
-MemoryRange memory_of_self(const MatmulProblem& p) {
+MemoryRange memory_of_a(const Problem& p) { return memory_of(p, p.a, p.m, p.k); }
+MemoryRange memory_of_b(const Problem& p) { return memory_of(p, p.b, p.k, p.n); }
+MemoryRange memory_of_c(const Problem& p) { return memory_of(p, p.c, p.m, p.n); }
+MemoryRange memory_of_self(const Problem& p) {
   return p.self ? memory_of(p, *p.self, p.m, p.n) : nullptr;
 }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::matmul

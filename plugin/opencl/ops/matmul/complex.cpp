@@ -7,21 +7,24 @@
 #include "ops/copy/copy.h"
 #include "ops/elementwise/elementwise.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::matmul {
 namespace {
 
-constexpr Formula kScale{"matmul_scale", FormulaForm::Lanes, "cscale(s0, a)"};
-constexpr Formula kScaleTurned{"matmul_turn", FormulaForm::Lanes, "cturn(cscale(s0, a))"};
+constexpr elementwise::Formula kScale{"matmul_scale", elementwise::FormulaForm::Lanes,
+                                      "cscale(s0, a)"};
+constexpr elementwise::Formula kScaleTurned{"matmul_turn", elementwise::FormulaForm::Lanes,
+                                            "cturn(cscale(s0, a))"};
 
 LocalTensor tensor_of(const Matrix& m, int64_t batch, int64_t rows, int64_t columns) {
   return LocalTensor(m.address, DType::Complex64, Dims{batch, rows, columns},
                      Dims{m.batch, m.row, m.col});
 }
 
-void scaled(const OpCall& call, TensorView out, TensorView in, Scalar by, const Formula& formula) {
-  const ElementwiseInput input{&in, 0, false};
-  launch_elementwise(call, out,
-                     {&formula, DType::Complex64, DType::Complex64, false, {&input, 1}, {&by, 1}});
+void scaled(const OpCall& call, TensorView out, TensorView in, Scalar by,
+            const elementwise::Formula& formula) {
+  const elementwise::ElementwiseInput input{&in, 0, false};
+  elementwise::launch_elementwise(
+      call, out, {&formula, DType::Complex64, DType::Complex64, false, {&input, 1}, {&by, 1}});
 }
 
 uint64_t bytes_of(int64_t elements) { return static_cast<uint64_t>(elements) * 8; }
@@ -31,8 +34,8 @@ Matrix pairs(const Matrix& m) { return {m.address, 2 * m.batch, 2 * m.row, 1}; }
 
 }  // namespace
 
-void run_complex_matmul(const OpCall& call, const MatmulProblem& problem) {
-  MatmulProblem p = problem;
+void run_complex_matmul(const OpCall& call, const Problem& problem) {
+  Problem p = problem;
   if (p.n == 1) p.c.col = 1;
   if (p.m == 1 || (p.c.col != 1 && p.c.row == 1)) {
     std::swap(p.m, p.n);
@@ -79,4 +82,4 @@ void run_complex_matmul(const OpCall& call, const MatmulProblem& problem) {
                     .beta = 1});
 }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::matmul

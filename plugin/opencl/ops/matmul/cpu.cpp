@@ -5,7 +5,7 @@
 #include "matmul.h"
 #include "ops/copy/copy.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::matmul {
 namespace {
 
 constexpr int64_t kTileRows = 8;  // tile_rows.h
@@ -15,7 +15,7 @@ constexpr int64_t kSkinny = 4;
 constexpr int64_t kSmallOutput = 256 * 256;
 constexpr uint64_t kPackedBytes = 8 * kBlock * kPanel * sizeof(float);  // local memory of the tiles
 
-const char* refuse_common(const MatmulProblem& p) {
+const char* refuse_common(const Problem& p) {
   if (compute_type(p.dtype) != DType::Float32) return "not computed in float32";
   if (p.c.col != 1) return "the columns of the result are not neighbours";
   if (p.k == 0) return "nothing to sum";
@@ -33,7 +33,7 @@ struct TilePlan {
 // The cheapest by a model in cycles: 1 per row, panel and k; about 6 per packed row of a panel
 // (repeated for every chunk of rows); 0.05 per row and k to fetch A again; 500 per work-item; the
 // tail's share falls with the number of work-items.
-TilePlan make_plan(const MatmulProblem& p, uint32_t threads) {
+TilePlan make_plan(const Problem& p, uint32_t threads) {
   TilePlan best{kTileRows, 1};
   double lowest = 0;
   for (const int64_t panels : {1, 2, 4, 8}) {
@@ -57,31 +57,31 @@ TilePlan make_plan(const MatmulProblem& p, uint32_t threads) {
   return best;
 }
 
-Defines defines(const MatmulProblem& p, DType out) {
+Defines defines(const Problem& p, DType out) {
   Defines d;
   d.type(define::TYPE, p.dtype).type(define::OUT, out);
   return d;
 }
 
-Grid tile_grid(const MatmulProblem& p, const TilePlan& plan) {
+Grid tile_grid(const Problem& p, const TilePlan& plan) {
   return {count(p.n, kPanel * plan.panels), count(p.m, plan.rows), p.batch};
 }
 
-Planned<TilePlan> plan_packed(const OpCall& call, const MatmulProblem& p) {
+Planned<TilePlan> plan_packed(const OpCall& call, const Problem& p) {
   if (const char* reason = refuse_common(p)) return reason;
   if (call.caps().local_memory < kPackedBytes) return "less than 256 KiB of local memory";
   return make_plan(p, call.caps().compute_units);
 }
 
-Planned<TilePlan> plan_in_place(const OpCall& call, const MatmulProblem& p) {
+Planned<TilePlan> plan_in_place(const OpCall& call, const Problem& p) {
   if (p.dtype != DType::Float32) return "A needs conversion";
   return plan_packed(call, p);
 }
-const char* pass_over_in_place(const OpCall&, const MatmulProblem& p) {
+const char* pass_over_in_place(const OpCall&, const Problem& p) {
   return p.m * p.n > kSmallOutput ? "large enough to pack A" : nullptr;
 }
 
-void run_in_place(const OpCall& call, const MatmulProblem& p, const TilePlan& plan) {
+void run_in_place(const OpCall& call, const Problem& p, const TilePlan& plan) {
   call.launch(kernels::matmul::cpu_in_place::matmul_in_place, defines(p, p.dtype),
               {.c = memory_of_c(p),
                .a = memory_of_a(p),
@@ -94,7 +94,7 @@ void run_in_place(const OpCall& call, const MatmulProblem& p, const TilePlan& pl
       .run(tile_grid(p, plan), {1, 1, 1});
 }
 
-void multiply_packed(const OpCall& call, const MatmulProblem& p, const TilePlan& plan, DType out) {
+void multiply_packed(const OpCall& call, const Problem& p, const TilePlan& plan, DType out) {
   const int64_t batch = p.a.batch == 0 ? 1 : p.batch;
   const int64_t panel_batch = divide_up(p.m, kTileRows) * kTileRows * p.k;
   const Scratch panels = call.scratch(static_cast<uint64_t>(batch * panel_batch) * sizeof(float));
@@ -105,7 +105,7 @@ void multiply_packed(const OpCall& call, const MatmulProblem& p, const TilePlan&
               {.panel = panels, .a = memory_of_a(p), .p = params, .panel_batch = panel_batch})
       .run({count(p.m, kTileRows), count(p.k, 512), batch}, {1, 1, 1});
 
-  MatmulProblem of_result = p;
+  Problem of_result = p;
   of_result.dtype = out;
   call.launch(kernels::matmul::cpu_packed::matmul_packed, defines(p, out),
               {.c = memory_of_c(of_result),
@@ -121,18 +121,18 @@ void multiply_packed(const OpCall& call, const MatmulProblem& p, const TilePlan&
 }
 
 // Half precision with several blocks of K is summed in float scratch memory and rounded once.
-void run_packed(const OpCall& call, const MatmulProblem& p, const TilePlan& plan) {
+void run_packed(const OpCall& call, const Problem& p, const TilePlan& plan) {
   if (p.dtype == DType::Float32 || p.k <= kBlock) return multiply_packed(call, p, plan, p.dtype);
   const Dims sizes{p.batch, p.m, p.n};
   const Scratch sums = call.scratch(static_cast<uint64_t>(numel(sizes)) * sizeof(float));
-  MatmulProblem wide = p;
+  Problem wide = p;
   wide.c = {sums.address(), p.m * p.n, p.n, 1};
   multiply_packed(call, wide, plan, DType::Float32);
   copy_tensor(call, LocalTensor(p.c.address, p.dtype, sizes, {p.c.batch, p.c.row, p.c.col}),
               LocalTensor(sums.address(), DType::Float32, sizes));
 }
 
-const char* refuse_skinny(const OpCall&, const MatmulProblem& p) {
+const char* refuse_skinny(const OpCall&, const Problem& p) {
   if (const char* reason = refuse_common(p)) return reason;
   if (p.m > kSkinny) return "more than 4 rows";
   if (p.b.col == 1) return nullptr;
@@ -140,7 +140,7 @@ const char* refuse_skinny(const OpCall&, const MatmulProblem& p) {
   return "B has no neighbouring elements";
 }
 
-void run_skinny(const OpCall& call, const MatmulProblem& p) {
+void run_skinny(const OpCall& call, const Problem& p) {
   Defines d = defines(p, p.dtype);
   d.set(define::ROWS, p.m == 1 ? 1 : kSkinny);
   const int64_t batch = p.batch;
@@ -168,16 +168,16 @@ void run_skinny(const OpCall& call, const MatmulProblem& p) {
 
 }  // namespace
 
-constinit const MatmulAlgorithm kMatmulSkinny({.id = "matmul.skinny",
+constinit const AlgorithmFor<Problem> kSkinny({.id = "matmul.skinny",
                                                .description = "a few rows",
                                                .style = DeviceStyle::Cpu},
                                               Steps<refuse_skinny, run_skinny>());
-constinit const MatmulAlgorithm kMatmulInPlace(
+constinit const AlgorithmFor<Problem> kInPlace(
     {.id = "matmul.in_place", .description = "tiles, A in place", .style = DeviceStyle::Cpu},
     Steps<plan_in_place, run_in_place>(), pass_over_in_place);
-constinit const MatmulAlgorithm kMatmulPacked({.id = "matmul.packed",
+constinit const AlgorithmFor<Problem> kPacked({.id = "matmul.packed",
                                                .description = "tiles, A packed",
                                                .style = DeviceStyle::Cpu},
                                               Steps<plan_packed, run_packed>());
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::matmul

@@ -4,10 +4,10 @@
 #include "kernels/matmul.h"
 #include "matmul.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::matmul {
 namespace {
 
-void enqueue(const OpCall& call, const MatmulProblem& p, const auto& kernel, const Grid& global,
+void enqueue(const OpCall& call, const Problem& p, const auto& kernel, const Grid& global,
              const Grid& local) {
   call.launch(kernel, matmul_defines(p),
               {.c = memory_of_c(p),
@@ -20,26 +20,26 @@ void enqueue(const OpCall& call, const MatmulProblem& p, const auto& kernel, con
 
 int64_t count(int64_t n, int64_t tile) { return divide_up(n, tile); }
 
-void run_cpu(const OpCall& call, const MatmulProblem& p) {
+void run_cpu(const OpCall& call, const Problem& p) {
   enqueue(call, p, kernels::matmul::general_cpu::matmul, {count(p.n, 16), count(p.m, 8), p.batch},
           {1, 1, 1});
 }
-void run_gpu(const OpCall& call, const MatmulProblem& p) {
+void run_gpu(const OpCall& call, const Problem& p) {
   enqueue(call, p, kernels::matmul::general_gpu::matmul,
           {count(p.n, 256) * 64, count(p.m, 4), p.batch}, {64, 1, 1});
 }
 
 }  // namespace
 
-constinit const MatmulAlgorithm kMatmulGeneralCpu({.id = "matmul.general_cpu",
+constinit const AlgorithmFor<Problem> kGeneralCpu({.id = "matmul.general_cpu",
                                                    .description = "any type, strides and size",
                                                    .style = DeviceStyle::Cpu,
                                                    .last_resort = true},
-                                                  Steps<takes_all<MatmulProblem>, run_cpu>());
-constinit const MatmulAlgorithm kMatmulGeneralGpu({.id = "matmul.general_gpu",
+                                                  Steps<takes_all<Problem>, run_cpu>());
+constinit const AlgorithmFor<Problem> kGeneralGpu({.id = "matmul.general_gpu",
                                                    .description = "any type, strides and size",
                                                    .style = DeviceStyle::Gpu,
                                                    .last_resort = true},
-                                                  Steps<takes_all<MatmulProblem>, run_gpu>());
+                                                  Steps<takes_all<Problem>, run_gpu>());
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::matmul

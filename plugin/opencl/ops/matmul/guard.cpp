@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::matmul {
 
 // Far from each other and from small numbers, which memory often holds.
 uint32_t next_guard_value() {
@@ -11,4 +11,4 @@ uint32_t next_guard_value() {
   return next.fetch_add(0x9e3779b9u, std::memory_order_relaxed);
 }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::matmul

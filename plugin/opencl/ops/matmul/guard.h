@@ -6,7 +6,7 @@
 
 #include "matmul.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::matmul {
 
 // The word needs no first value: another call's never equals this one's, and chance would only make
 // the plain kernel work.
@@ -24,6 +24,6 @@ struct Guard {
 uint32_t next_guard_value();
 
 // sgemm.cpp: float32 by portable tiles, if the word has the value.
-void run_portable_tiles(const OpCall& call, const MatmulProblem& problem, const Guard& guard);
+void run_portable_tiles(const OpCall& call, const Problem& problem, const Guard& guard);
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::matmul

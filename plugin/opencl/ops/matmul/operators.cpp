@@ -1,9 +1,9 @@
-// mm, bmm, mv, dot, addmm, baddbmm, addmv: every one is a MatmulProblem.
+// mm, bmm, mv, dot, addmm, baddbmm, addmv: every one is a Problem.
 #include "base/infer/common.h"
 #include "call/division.h"
 #include "matmul.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::matmul {
 namespace {
 
 // Which dimension of an operand plays which part; -1: there is none.
@@ -56,15 +56,15 @@ void multiply(OpCall& call, const Form& form, TensorView a, TensorView b, const 
   std::optional<ContiguousOutput> copy;
   if (!direct) copy.emplace(call, out);
   const TensorView target = direct ? out : copy->view();
-  MatmulProblem p{.dtype = a.dtype(),
-                  .batch = at(out.sizes(), form.c.batch, 1),
-                  .m = at(out.sizes(), form.c.row, 1),
-                  .n = at(out.sizes(), form.c.col, 1),
-                  .k = at(a.sizes(), form.a.col, 1),
-                  .a = matrix(a.address(), a.strides(), form.a),
-                  .b = matrix(b.address(), b.strides(), form.b),
-                  .c = matrix(target.address(), target.strides(), form.c),
-                  .self = std::nullopt};
+  Problem p{.dtype = a.dtype(),
+            .batch = at(out.sizes(), form.c.batch, 1),
+            .m = at(out.sizes(), form.c.row, 1),
+            .n = at(out.sizes(), form.c.col, 1),
+            .k = at(a.sizes(), form.a.col, 1),
+            .a = matrix(a.address(), a.strides(), form.a),
+            .b = matrix(b.address(), b.strides(), form.b),
+            .c = matrix(target.address(), target.strides(), form.c),
+            .self = std::nullopt};
   if (added != nullptr) p.alpha = added->alpha;
   if (uses_self) {
     p.self = matrix(added->self.address(), self_strides, form.c);
@@ -107,4 +107,4 @@ constexpr OpEntry kOperators[] = {
 
 std::span<const OpEntry> matmul_operators() { return kOperators; }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::matmul

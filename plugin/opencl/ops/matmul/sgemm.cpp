@@ -3,7 +3,7 @@
 #include "kernels/matmul.h"
 #include "matmul.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::matmul {
 namespace {
 
 constexpr int64_t kStep = 8;  // BK of sgemm.cl
@@ -15,26 +15,26 @@ struct Tile {
 constexpr Tile kLarge{128, 128, 16, 8};
 constexpr Tile kSmall{64, 64, 8, 8};
 
-int64_t tiles(const MatmulProblem& p, const Tile& t) {
+int64_t tiles(const Problem& p, const Tile& t) {
   return p.batch * divide_up(p.m, t.m) * divide_up(p.n, t.n);
 }
 
 // The large tile does more with what it loads, but must fill the device twice over.
-const char* pass_over_large(const OpCall& call, const MatmulProblem& p) {
+const char* pass_over_large(const OpCall& call, const Problem& p) {
   return tiles(p, kLarge) >= 2 * static_cast<int64_t>(call.caps().compute_units)
              ? nullptr
              : "too few large tiles to fill the device";
 }
 
 // Vectors of four may be loaded: every row begins at a multiple of four elements.
-bool aligned(const MatmulProblem& p, const Matrix& m, int64_t line) {
+bool aligned(const Problem& p, const Matrix& m, int64_t line) {
   const auto bytes = static_cast<uint64_t>(4 * size_of(p.dtype));
   return m.address % bytes == 0 && line % 4 == 0 && (p.batch == 1 || m.batch % 4 == 0);
 }
 
 bool along_k(int64_t k_stride, int64_t other_stride) { return k_stride == 1 || other_stride != 1; }
 
-bool is_even(const MatmulProblem& p, const Tile& t) {
+bool is_even(const Problem& p, const Tile& t) {
   // Overlapping edge tiles would read a self that is the result itself after its first change.
   const bool full_self = p.self && p.self->row != 0 && p.self->col != 0;
   if (full_self && (p.m % t.m != 0 || p.n % t.n != 0)) return false;
@@ -45,7 +45,7 @@ bool is_even(const MatmulProblem& p, const Tile& t) {
          aligned(p, p.b, b_along_k ? p.b.col : p.b.row) && aligned(p, p.c, p.c.row);
 }
 
-const char* refuse_tiles(const OpCall& call, const MatmulProblem& p) {
+const char* refuse_tiles(const OpCall& call, const Problem& p) {
   if (!call.caps().register_tiles) return "the device keeps no tiles in registers";
   if (compute_type(p.dtype) != DType::Float32) return "not computed in float32";
   if (p.c.col != 1) return "the columns of the result are not neighbours";
@@ -57,7 +57,7 @@ const char* refuse_tiles(const OpCall& call, const MatmulProblem& p) {
   return nullptr;
 }
 
-void run_tiles(const OpCall& call, const MatmulProblem& p, const Tile& t, const Guard& guard = {}) {
+void run_tiles(const OpCall& call, const Problem& p, const Tile& t, const Guard& guard = {}) {
   Defines d;
   d.type(define::TYPE, p.dtype)
       .set(define::HAS_S, p.self.has_value())
@@ -77,23 +77,23 @@ void run_tiles(const OpCall& call, const MatmulProblem& p, const Tile& t, const 
                .p = matmul_params(p)})
       .run({groups * t.items(), p.batch, 1}, {t.items(), 1, 1});
 }
-void run_large(const OpCall& call, const MatmulProblem& p) { run_tiles(call, p, kLarge); }
-void run_small(const OpCall& call, const MatmulProblem& p) { run_tiles(call, p, kSmall); }
+void run_large(const OpCall& call, const Problem& p) { run_tiles(call, p, kLarge); }
+void run_small(const OpCall& call, const Problem& p) { run_tiles(call, p, kSmall); }
 
 }  // namespace
 
-void run_portable_tiles(const OpCall& call, const MatmulProblem& p, const Guard& guard) {
+void run_portable_tiles(const OpCall& call, const Problem& p, const Guard& guard) {
   run_tiles(call, p, pass_over_large(call, p) == nullptr ? kLarge : kSmall, guard);
 }
 
-constinit const MatmulAlgorithm kMatmulLargeTiles({.id = "matmul.large_tiles",
+constinit const AlgorithmFor<Problem> kLargeTiles({.id = "matmul.large_tiles",
                                                    .description = "128 x 128 in local memory",
                                                    .style = DeviceStyle::Gpu},
                                                   Steps<refuse_tiles, run_large>(),
                                                   pass_over_large);
-constinit const MatmulAlgorithm kMatmulSmallTiles({.id = "matmul.small_tiles",
+constinit const AlgorithmFor<Problem> kSmallTiles({.id = "matmul.small_tiles",
                                                    .description = "64 x 64 in local memory",
                                                    .style = DeviceStyle::Gpu},
                                                   Steps<refuse_tiles, run_small>());
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::matmul

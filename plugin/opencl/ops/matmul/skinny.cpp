@@ -8,7 +8,7 @@
 #include "kernels/matmul.h"
 #include "split_k_sum.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::matmul {
 namespace {
 
 constexpr int64_t kItems = 256;  // ITEMS of the kernels
@@ -17,9 +17,9 @@ constexpr int64_t kShort = 32;   // sums that do not pay for work-items that sha
 constexpr int64_t kVectorBytes = 16;
 
 // The same product with few rows: of the transposed matrices where it has few columns.
-MatmulProblem with_few_rows(const MatmulProblem& p) {
+Problem with_few_rows(const Problem& p) {
   if (p.m <= p.n) return p;
-  MatmulProblem q = p;
+  Problem q = p;
   std::swap(q.m, q.n);
   q.a = transposed(p.b);
   q.b = transposed(p.a);
@@ -29,12 +29,11 @@ MatmulProblem with_few_rows(const MatmulProblem& p) {
 }
 
 // B as with_few_rows() has it: the operand that is read once.
-Matrix read_once(const MatmulProblem& p) { return p.m <= p.n ? p.b : transposed(p.a); }
+Matrix read_once(const Problem& p) { return p.m <= p.n ? p.b : transposed(p.a); }
 
 // Can vectors be read along dimension `along`, whose neighbours are `step` apart and whose lines
 // `line`?
-bool has_vectors(const MatmulProblem& p, const Matrix& m, int64_t step, int64_t line,
-                 int64_t along) {
+bool has_vectors(const Problem& p, const Matrix& m, int64_t step, int64_t line, int64_t along) {
   const int64_t vector = kVectorBytes / size_of(p.dtype);
   return step == 1 && line % vector == 0 && along % vector == 0 && along > 0 &&
          m.address % kVectorBytes == 0 && (p.batch == 1 || m.batch % vector == 0);
@@ -44,14 +43,14 @@ bool has_vectors(const MatmulProblem& p, const Matrix& m, int64_t step, int64_t 
 struct SkinnyPlan {
   int64_t rows, vector, columns;  // of a work-group
   int64_t pieces = 1, length = 0;
-  int64_t groups(const MatmulProblem& p) const {
+  int64_t groups(const Problem& p) const {
     return p.batch * divide_up(p.m, rows) * divide_up(p.n, columns);
   }
 };
 
 // Rows of a work-item: as many results as registers have room for.
 int64_t most_rows_of_item(DType type) { return type == DType::Float32 ? 16 : 8; }
-int64_t rows_of(const MatmulProblem& p) {
+int64_t rows_of(const Problem& p) {
   int64_t rows = 1;
   while (rows < std::min(p.m, most_rows_of_item(p.dtype))) rows *= 2;
   return rows;
@@ -59,8 +58,7 @@ int64_t rows_of(const MatmulProblem& p) {
 
 // k in pieces of multiples of `step`, `least` or longer, until every compute unit has two
 // work-groups.
-void cut(const OpCall& call, const MatmulProblem& p, SkinnyPlan& plan, int64_t step,
-         int64_t least) {
+void cut(const OpCall& call, const Problem& p, SkinnyPlan& plan, int64_t step, int64_t least) {
   constexpr int64_t kMost = 64, kFewResults = 2048;
   const int64_t wanted = 2 * static_cast<int64_t>(call.caps().compute_units);
   const int64_t most = p.batch * p.m * p.n <= kFewResults ? 8 * kMost : kMost;
@@ -69,7 +67,7 @@ void cut(const OpCall& call, const MatmulProblem& p, SkinnyPlan& plan, int64_t s
   plan.pieces = p.k == 0 ? 1 : divide_up(p.k, plan.length);
 }
 
-void enqueue(const OpCall& call, const MatmulProblem& p, const SkinnyPlan& plan, const auto& kernel,
+void enqueue(const OpCall& call, const Problem& p, const SkinnyPlan& plan, const auto& kernel,
              Defines d) {
   const bool partial = plan.pieces > 1;
   d.type(define::TYPE, p.dtype).set(define::FLOATING, is_floating(p.dtype));
@@ -95,8 +93,7 @@ void enqueue(const OpCall& call, const MatmulProblem& p, const SkinnyPlan& plan,
 // ---- B along k
 
 // As many work-items share a column as k has work for, until the device is full.
-int64_t lanes_of(const OpCall& call, const MatmulProblem& p, const SkinnyPlan& plan,
-                 int64_t columns) {
+int64_t lanes_of(const OpCall& call, const Problem& p, const SkinnyPlan& plan, int64_t columns) {
   const int64_t full = 1024 * static_cast<int64_t>(call.caps().compute_units);
   const int64_t teams = p.batch * divide_up(p.m, plan.rows) * divide_up(p.n, columns);
   int64_t lanes = 8;
@@ -105,8 +102,8 @@ int64_t lanes_of(const OpCall& call, const MatmulProblem& p, const SkinnyPlan& p
   return lanes;
 }
 
-void run_dots(const OpCall& call, const MatmulProblem& problem) {
-  const MatmulProblem p = with_few_rows(problem);
+void run_dots(const OpCall& call, const Problem& problem) {
+  const Problem p = with_few_rows(problem);
   const bool vectors = size_of(p.dtype) <= 4 && is_floating(p.dtype) &&
                        has_vectors(p, p.a, p.a.col, p.a.row, p.k) &&
                        has_vectors(p, p.b, p.b.row, p.b.col, p.k);
@@ -123,8 +120,8 @@ void run_dots(const OpCall& call, const MatmulProblem& problem) {
 
 // ---- B along its columns
 
-void run_columns(const OpCall& call, const MatmulProblem& problem) {
-  const MatmulProblem p = with_few_rows(problem);
+void run_columns(const OpCall& call, const Problem& problem) {
+  const Problem p = with_few_rows(problem);
   const bool vectors =
       size_of(p.dtype) <= 4 && is_floating(p.dtype) && has_vectors(p, p.b, p.b.col, p.b.row, p.n);
   SkinnyPlan plan{rows_of(p), vectors ? kVectorBytes / size_of(p.dtype) : 1, 0};
@@ -138,7 +135,7 @@ void run_columns(const OpCall& call, const MatmulProblem& problem) {
 
 // ---- The algorithms
 
-const char* refuse(const OpCall& call, const MatmulProblem& p) {
+const char* refuse(const OpCall& call, const Problem& p) {
   if (std::min(p.m, p.n) > most_skinny_rows(p.dtype)) return "more than a few rows";
   if (call.caps().max_work_group_size < static_cast<size_t>(kItems))
     return "work-groups are too small";
@@ -150,27 +147,27 @@ const char* refuse(const OpCall& call, const MatmulProblem& p) {
 }
 // Rows and columns of a work-item are counted from the first one, in 32 bits; with_few_rows()
 // exchanges the two strides.
-const char* refuse_dots(const OpCall& call, const MatmulProblem& p) {
+const char* refuse_dots(const OpCall& call, const Problem& p) {
   if (const char* reason = refuse(call, p)) return reason;
   constexpr int64_t kMost = int64_t{1} << 31;
   if (p.k >= kMost || std::max(std::abs(p.a.row), std::abs(p.b.col)) >= kMost / 16)
     return "the strides need 64 bits";
   return nullptr;
 }
-const char* refuse_columns(const OpCall& call, const MatmulProblem& p) {
+const char* refuse_columns(const OpCall& call, const Problem& p) {
   if (const char* reason = refuse(call, p)) return reason;
   return read_once(p).col == 1 ? nullptr : "the columns of B are not neighbours";
 }
 
-const char* pass_over(const OpCall&, const MatmulProblem& p) {
+const char* pass_over(const OpCall&, const Problem& p) {
   if (p.k < kShort) return "the sums are short";
   return nullptr;
 }
-bool lies_along_columns(const MatmulProblem& p) {
+bool lies_along_columns(const Problem& p) {
   const Matrix b = read_once(p);
   return b.col == 1 && b.row != 1;
 }
-const char* pass_over_dots(const OpCall& call, const MatmulProblem& p) {
+const char* pass_over_dots(const OpCall& call, const Problem& p) {
   if (const char* reason = pass_over(call, p)) return reason;
   if (std::min(p.m, p.n) > most_rows_of_item(p.dtype)) return "work-items have fewer rows";
   return lies_along_columns(p) ? "B does not lie along k" : nullptr;
@@ -182,18 +179,18 @@ int64_t most_skinny_rows(DType type) { return type == DType::Float32 ? 32 : 16; 
 
 // On an H200, 2048 x 2048: matrix units 33 to 42 us for 32 rows; dot products of 4, 16 and 32 rows
 // 16, 39 and 80; columns of 32 rows 21 to 25.
-bool skinny_beats_matrix_units(const MatmulProblem& p) {
+bool skinny_beats_matrix_units(const Problem& p) {
   constexpr int64_t kMostDots = 8;
   return std::min(p.m, p.n) <= (lies_along_columns(p) ? most_skinny_rows(p.dtype) : kMostDots);
 }
 
-constinit const MatmulAlgorithm kMatmulDots({.id = "matmul.dots",
+constinit const AlgorithmFor<Problem> kDots({.id = "matmul.dots",
                                              .description = "dot products",
                                              .style = DeviceStyle::Gpu},
                                             Steps<refuse_dots, run_dots>(), pass_over_dots);
-constinit const MatmulAlgorithm kMatmulColumns({.id = "matmul.columns",
+constinit const AlgorithmFor<Problem> kColumns({.id = "matmul.columns",
                                                 .description = "columns side by side",
                                                 .style = DeviceStyle::Gpu},
                                                Steps<refuse_columns, run_columns>(), pass_over);
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::matmul

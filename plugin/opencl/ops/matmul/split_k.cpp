@@ -6,12 +6,12 @@
 #include "matmul.h"
 #include "ops/copy/copy.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::matmul {
 namespace {
 
 constexpr int64_t kTile = 64;  // edge of the tiles that GPUs take for small results
 
-int64_t tiles_of(const MatmulProblem& p) {
+int64_t tiles_of(const Problem& p) {
   return p.batch * divide_up(p.m, kTile) * divide_up(p.n, kTile);
 }
 
@@ -23,7 +23,7 @@ const char* refuse_rounding(const OpCall& call, DType type) {
   return allowed.split ? nullptr : "split-K is not allowed";
 }
 
-const char* refuse_any(const OpCall& call, const MatmulProblem& p) {
+const char* refuse_any(const OpCall& call, const Problem& p) {
   if (const char* reason = refuse_rounding(call, p.dtype)) return reason;
   if (p.batch != 1) return "a batch";
   return p.c.col == 1 ? nullptr : "the columns of the result are not neighbours";
@@ -33,7 +33,7 @@ const char* refuse_any(const OpCall& call, const MatmulProblem& p) {
 constexpr const char* kShort = "the sums are short";
 constexpr const char* kEnough = "enough results to work on";
 
-Planned<int64_t> plan_cpu(const OpCall& call, const MatmulProblem& p) {
+Planned<int64_t> plan_cpu(const OpCall& call, const Problem& p) {
   if (const char* reason = refuse_any(call, p)) return reason;
   if (p.m > 1) return "more than one row of results";
   if (p.n > 64) return kEnough;
@@ -41,7 +41,7 @@ Planned<int64_t> plan_cpu(const OpCall& call, const MatmulProblem& p) {
   if (pieces < 2) return kShort;
   return pieces;
 }
-Planned<int64_t> plan_gpu(const OpCall& call, const MatmulProblem& p) {
+Planned<int64_t> plan_gpu(const OpCall& call, const Problem& p) {
   if (const char* reason = refuse_any(call, p)) return reason;
   const int64_t units = call.caps().compute_units, tiles = tiles_of(p);
   if (p.m > 1) {
@@ -54,7 +54,7 @@ Planned<int64_t> plan_gpu(const OpCall& call, const MatmulProblem& p) {
   return pieces;
 }
 
-void run(const OpCall& call, const MatmulProblem& p, const int64_t& pieces) {
+void run(const OpCall& call, const Problem& p, const int64_t& pieces) {
   const int64_t length = p.k / pieces;
   const int64_t rest = p.k - length * pieces;
   const int64_t sums = pieces + (rest > 0);
@@ -62,9 +62,9 @@ void run(const OpCall& call, const MatmulProblem& p, const int64_t& pieces) {
   const int64_t results = p.m * p.n;
   const Scratch partial = call.scratch(static_cast<uint64_t>(sums * results * item));
   const Scratch ones = call.scratch(static_cast<uint64_t>(sums * item));
-  fill_tensor(call, LocalTensor(ones.address(), p.dtype, Dims{sums}), 1);
+  copy::fill_tensor(call, LocalTensor(ones.address(), p.dtype, Dims{sums}), 1);
 
-  MatmulProblem piece = p;
+  Problem piece = p;
   piece.self.reset();
   piece.alpha = 1;
   piece.batch = pieces;
@@ -81,7 +81,7 @@ void run(const OpCall& call, const MatmulProblem& p, const int64_t& pieces) {
     piece.c.address += static_cast<uint64_t>(pieces * results * item);
     run_matmul(call, piece);
   }
-  MatmulProblem sum = p;
+  Problem sum = p;
   sum.m = 1;
   sum.n = results;
   sum.k = sums;
@@ -94,13 +94,13 @@ void run(const OpCall& call, const MatmulProblem& p, const int64_t& pieces) {
 
 }  // namespace
 
-constinit const MatmulAlgorithm kMatmulSplitKCpu({.id = "matmul.split_k_cpu",
+constinit const AlgorithmFor<Problem> kSplitKCpu({.id = "matmul.split_k_cpu",
                                                   .description = "a long dot product in pieces",
                                                   .style = DeviceStyle::Cpu},
                                                  Steps<plan_cpu, run>());
-constinit const MatmulAlgorithm kMatmulSplitKGpu({.id = "matmul.split_k_gpu",
+constinit const AlgorithmFor<Problem> kSplitKGpu({.id = "matmul.split_k_gpu",
                                                   .description = "few results, k in pieces",
                                                   .style = DeviceStyle::Gpu},
                                                  Steps<plan_gpu, run>());
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::matmul

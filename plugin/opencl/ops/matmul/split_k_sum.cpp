@@ -3,9 +3,9 @@
 
 #include "kernels/matmul.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::matmul {
 
-void sum_pieces(const OpCall& call, const MatmulProblem& p, int64_t pieces, tb_address sums,
+void sum_pieces(const OpCall& call, const Problem& p, int64_t pieces, tb_address sums,
                 const Guard& guard) {
   // Many pieces of few results: work-items share one, else they would wait for memory in turn.
   constexpr int64_t kMany = 64, kGroup = 128;
@@ -25,4 +25,4 @@ void sum_pieces(const OpCall& call, const MatmulProblem& p, int64_t pieces, tb_a
       .run({items, p.m, p.batch}, {group, 1, 1});
 }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::matmul

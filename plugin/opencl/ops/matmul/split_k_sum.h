@@ -4,7 +4,7 @@
 
 #include "guard.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::matmul {
 
 // Bytes of one sum (accumulator.h).
 inline int64_t sum_bytes(DType type) {
@@ -13,7 +13,7 @@ inline int64_t sum_bytes(DType type) {
 
 // c = alpha * (sum of the pieces) + beta * self. `sums`: `pieces` matrices of m x n for each of the
 // batch, all of the first piece first. With a guard: unless its word has its value.
-void sum_pieces(const OpCall& call, const MatmulProblem& problem, int64_t pieces, tb_address sums,
+void sum_pieces(const OpCall& call, const Problem& problem, int64_t pieces, tb_address sums,
                 const Guard& guard = {});
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::matmul

@@ -3,7 +3,7 @@
 #include "kernels/multi_tensor.h"
 #include "multi_tensor.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::multi_tensor {
 namespace {
 
 void unscale_op(OpCall& call) {
@@ -53,4 +53,4 @@ constexpr OpEntry kOperators[] = {{"_amp_foreach_non_finite_check_and_unscale_",
 
 std::span<const OpEntry> amp_operators() { return kOperators; }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::multi_tensor

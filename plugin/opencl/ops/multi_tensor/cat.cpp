@@ -11,7 +11,7 @@
 #include "multi_tensor.h"
 #include "ops/copy/copy.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::multi_tensor {
 namespace {
 
 // What can be moved at once everywhere: a power of two that divides `bytes`.
@@ -140,7 +140,7 @@ void cat_op(OpCall& call) {
       continue;  // ATen's legacy: skipped
     const int64_t length = tensor->size(dim);
     if (tensor->numel() > 0) {
-      to.push_back(slices.emplace_back(narrow(out, dim, start, length)).view());
+      to.push_back(slices.emplace_back(copy::narrow(out, dim, start, length)).view());
       from.push_back(*tensor);
       const bool is_run = tensor->is_contiguous() && tensor->dtype() == out.dtype();
       plain = plain && is_run;
@@ -161,4 +161,4 @@ std::span<const OpEntry> cat_operators() { return kOperators; }
 
 const AlgorithmFamily& cat_algorithms() { return algorithms().family(); }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::multi_tensor

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::multi_tensor {
 namespace {
 
 bool is_before(const Used& a, const Used& b) { return a.begin < b.begin; }
@@ -45,4 +45,4 @@ bool are_disjoint(std::vector<Used>& used) {
   return true;
 }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::multi_tensor

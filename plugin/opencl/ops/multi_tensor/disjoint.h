@@ -5,7 +5,7 @@
 
 #include "tensor_backend/plugin.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::multi_tensor {
 
 // Memory that a call uses, [begin, end).
 struct Used {
@@ -16,4 +16,4 @@ struct Used {
 // No range that is written overlaps any other one. Reorders `used`.
 bool are_disjoint(std::vector<Used>& used);
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::multi_tensor

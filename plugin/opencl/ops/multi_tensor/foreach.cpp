@@ -9,11 +9,11 @@
 #include "ops/copy/copy.h"
 #include "ops/pointwise/pointwise.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::multi_tensor {
 namespace {
 
-constexpr Formula kIdentity{"copy", FormulaForm::Vector, "a"};
-constexpr Formula kZero{"zero", FormulaForm::Vector, "K(0)"};
+constexpr elementwise::Formula kIdentity{"copy", elementwise::FormulaForm::Vector, "a"};
+constexpr elementwise::Formula kZero{"zero", elementwise::FormulaForm::Vector, "K(0)"};
 constexpr DefineName kTypes[] = {define::A, define::B, define::C};
 
 // One type for all tensors of a list: a kernel has it in its text.
@@ -26,14 +26,15 @@ DType type_of(const OpCall& call, TensorViews list) {
   return type;
 }
 
-const Formula& formula_of(const OpCall& call, const char* pointwise, DType compute) {
+const elementwise::Formula& formula_of(const OpCall& call, const char* pointwise, DType compute) {
   for (const PointwiseRow& row : pointwise_rows())
     if (row.name == std::string_view(pointwise))
-      if (const Formula* formula = find_formula(row, compute)) return *formula;
+      if (const elementwise::Formula* formula = pointwise::find_formula(row, compute))
+        return *formula;
   unsupported(TB_REASON_OPERATOR, "{} has no OpenCL formula", call.name());
 }
 
-void set_formula(const OpCall& call, Defines& d, const Formula& formula, DType compute,
+void set_formula(const OpCall& call, Defines& d, const elementwise::Formula& formula, DType compute,
                  bool number_in, bool alpha, size_t lists) {
   d.set(define::EXPRESSION, formula.text)
       .set(define::MAXIMUM, "FLT_MAX")
@@ -41,12 +42,13 @@ void set_formula(const OpCall& call, Defines& d, const Formula& formula, DType c
   d.set(define::LISTS, static_cast<int64_t>(lists))
       .set(define::NUMBER_IN, number_in)
       .set(define::ALPHA, alpha);
-  if (formula.form == FormulaForm::Special) d.set(define::SPECIAL, 1);
+  if (formula.form == elementwise::FormulaForm::Special) d.set(define::SPECIAL, 1);
   if (by_style(call, false, true)) return;  // GPUs' kernels work on single elements in any case
   if (compute == DType::Float32) d.set(define::FAST_EXP, 1);
-  if (formula.form == FormulaForm::Lanes || formula.form == FormulaForm::Special)
+  if (formula.form == elementwise::FormulaForm::Lanes ||
+      formula.form == elementwise::FormulaForm::Special)
     d.set(define::LANES, 1);
-  if (formula.form == FormulaForm::Trigonometric && call.caps().scalar_trigonometry)
+  if (formula.form == elementwise::FormulaForm::Trigonometric && call.caps().scalar_trigonometry)
     d.set(define::LANES_IF_LARGE, 1);
 }
 
@@ -93,11 +95,11 @@ void foreach_op(OpCall& call) {
 // Pairs of tensors through a formula of one operand; copies as bits where the types are equal, and
 // zeros of float64 where the device lacks it.
 void convert(const OpCall& call, std::span<const TensorView> to, std::span<const TensorView> from,
-             const Formula& formula, DType out, DType in, bool check_only_layout) {
+             const elementwise::Formula& formula, DType out, DType in, bool check_only_layout) {
   const bool moved = out == in && (&formula == &kIdentity || call.lacks(out));
   if (!moved) (call.need(out), call.need(in));
   const auto either = [&](DType type) { return out == type || in == type; };
-  const DType compute = moved                    ? carrier_type(out)
+  const DType compute = moved                    ? copy::carrier_type(out)
                         : either(DType::Float64) ? DType::Float64
                                                  : compute_type(out);
   Defines d;
@@ -110,7 +112,7 @@ void convert(const OpCall& call, std::span<const TensorView> to, std::span<const
   tensors.run(kernels::multi_tensor::foreach::foreach, d);
 }
 
-void convert_op(OpCall& call, Arg source, const Formula& formula) {
+void convert_op(OpCall& call, Arg source, const elementwise::Formula& formula) {
   check_outputs(call);
   const TensorViews self = call.args().whole_list(Arg::self);
   const TensorViews list = call.args().whole_list(source);
@@ -177,4 +179,4 @@ std::span<const OpEntry> foreach_operators() {
   return list;
 }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::multi_tensor

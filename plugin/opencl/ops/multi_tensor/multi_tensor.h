@@ -11,7 +11,7 @@
 #include "kernels/multi_tensor.h"
 #include "multi_tensor_params.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::multi_tensor {
 
 // Where one tensor of one list lies.
 struct Part {
@@ -108,4 +108,4 @@ std::span<const OpEntry> amp_operators();
 const AlgorithmFamily& multi_tensor_algorithms();  // tensor_lists.cpp
 const AlgorithmFamily& cat_algorithms();
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::multi_tensor

@@ -5,7 +5,7 @@
 #include "kernels/multi_tensor.h"
 #include "multi_tensor.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::multi_tensor {
 namespace {
 
 // Arguments by name, lists into roles, and what all optimizers have in common.
@@ -135,4 +135,4 @@ constexpr OpEntry kOperators[] = {{"_fused_adam_.tensor_lr", adam_op},
 
 std::span<const OpEntry> optimizer_operators() { return kOperators; }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::multi_tensor

@@ -9,7 +9,7 @@
 #include "multi_tensor.h"
 #include "ops/copy/copy.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::multi_tensor {
 namespace {
 
 constexpr uint64_t kAbsent = 0;
@@ -264,4 +264,4 @@ void TensorLists::launch(const Group& group, const Sweep& sweep, const Defines& 
         count);
 }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::multi_tensor

@@ -7,7 +7,7 @@
 #include "ops/reduce/reduction.h"
 #include "planes.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::norm {
 namespace {
 
 Planes planes_of(TensorView input) {
@@ -44,7 +44,7 @@ void forward(OpCall& call) {
   const Planes p = planes_of(input);
   if (input.numel() == 0) {
     if (train)
-      for (size_t i = 1; i < 3; ++i) fill_tensor(call, call.out(i), 0);
+      for (size_t i = 1; i < 3; ++i) copy::fill_tensor(call, call.out(i), 0);
     return;
   }
   const Contiguous in(call, input);
@@ -130,4 +130,4 @@ std::span<const OpEntry> norm_operators() {
   return entries;
 }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::norm

@@ -5,7 +5,7 @@
 #include "ops/reduce/reduction.h"
 #include "planes.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::norm {
 namespace {
 
 Planes planes_of(const OpCall& call) {
@@ -27,7 +27,7 @@ void forward(OpCall& call) {
   call.accept();
   const Planes p = planes_of(call);
   if (input.numel() == 0) {
-    for (size_t i = 1; i < 3; ++i) fill_tensor(call, call.out(i), 0);
+    for (size_t i = 1; i < 3; ++i) copy::fill_tensor(call, call.out(i), 0);
     return;
   }
   const Contiguous in(call, input);
@@ -69,4 +69,4 @@ constexpr OpEntry kOperators[] = {{"native_group_norm.out", forward},
 
 const std::span<const OpEntry> kGroupNormOperators = kOperators;
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::norm

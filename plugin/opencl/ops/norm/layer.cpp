@@ -13,7 +13,7 @@
 #include "ops/copy/copy.h"
 #include "ops/reduce/reduction.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::norm {
 
 LayerShape layer_shape(TensorView input, std::span<const int64_t> normalized) {
   LayerShape s;
@@ -35,7 +35,8 @@ int64_t vector_for(DType type, const LayerShape& s,
 
 // Vectors want lanes with all of their elements, where there are rows enough to fill the device.
 LayerLayout layer_layout(const Capabilities& caps, const LayerShape& s, int64_t vector) {
-  const int64_t group = group_size(caps), full = 1024 * static_cast<int64_t>(caps.compute_units);
+  const int64_t group = reduce::group_size(caps),
+                full = 1024 * static_cast<int64_t>(caps.compute_units);
   LayerLayout l{1, vector};
   if (vector == 1) {
     while (l.lanes < group && l.lanes * 8 < s.n) l.lanes *= 2;
@@ -63,12 +64,12 @@ DType layer_weight_type(const OpCall& call, DType fallback) {
 
 void add_gpu_defines(Defines& d, const OpCall& call, const LayerLayout& layout,
                      const LayerShape& s) {
-  d.set(define::GROUP, group_size(call.caps())).set(define::VEC, layout.vector);
+  d.set(define::GROUP, reduce::group_size(call.caps())).set(define::VEC, layout.vector);
   if (is_held(layout, s)) d.set(define::HELD, 1);
 }
 void run_gpu_rows(const OpCall& call, Launch launch, const LayerShape& s,
                   const LayerLayout& layout) {
-  const int64_t group = group_size(call.caps());
+  const int64_t group = reduce::group_size(call.caps());
   launch.run({divide_up(s.rows, group / layout.lanes) * group, 1, 1}, {group, 1, 1});
 }
 void run_cpu_rows(Launch launch, const LayerShape& s) {
@@ -173,7 +174,7 @@ void forward(OpCall& call) {
   call.accept();
   const LayerShape s = layer_shape(input, call.args().ints(Arg::normalized_shape));
   if (input.numel() == 0) {
-    for (size_t i = 1; i < 3; ++i) fill_tensor(call, call.out(i), 0);
+    for (size_t i = 1; i < 3; ++i) copy::fill_tensor(call, call.out(i), 0);
     return;
   }
   const Contiguous in(call, input);
@@ -195,4 +196,4 @@ const std::span<const OpEntry> kLayerNormOperators = kOperators;
 
 const AlgorithmFamily& layer_norm_algorithms() { return algorithms().family(); }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::norm

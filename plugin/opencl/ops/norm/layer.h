@@ -6,7 +6,7 @@
 #include "call/divide_up.h"
 #include "call/op_call.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::norm {
 
 struct LayerShape {
   int64_t rows = 1, n = 1;
@@ -48,4 +48,4 @@ std::string layer_text(const OpCall& call, DType type, const LayerShape& s);
 
 void layer_norm_backward(OpCall& call);  // layer_backward.cpp
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::norm

@@ -10,15 +10,17 @@
 #include "ops/copy/copy.h"
 #include "ops/reduce/reduction.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::norm {
 namespace {
 
-constexpr Reduction kWeightSums{2, {{"a * (b - c) * d", kAdd, "0", "x"}, {"a", kAdd, "0", "y"}}};
-constexpr Reduction kWeightSum{1, {{"a * (b - c) * d", kAdd, "0", "x"}}};
-constexpr Reduction kBiasSum{1, {{"a", kAdd, "0", "x"}}};
+constexpr reduce::Reduction kWeightSums{
+    2, {{"a * (b - c) * d", reduce::kAdd, "0", "x"}, {"a", reduce::kAdd, "0", "y"}}};
+constexpr reduce::Reduction kWeightSum{1, {{"a * (b - c) * d", reduce::kAdd, "0", "x"}}};
+constexpr reduce::Reduction kBiasSum{1, {{"a", reduce::kAdd, "0", "x"}}};
 
 // Runs `what`, which sums rows of n, for each gradient that is wanted.
-void sum_rows(const OpCall& call, ReduceLaunch what, int64_t n, bool of_weight, bool of_bias) {
+void sum_rows(const OpCall& call, reduce::ReduceLaunch what, int64_t n, bool of_weight,
+              bool of_bias) {
   std::optional<ContiguousOutput> outs[2];
   std::optional<LocalTensor> flat[2];
   std::optional<TensorView> flat_views[2];
@@ -30,7 +32,7 @@ void sum_rows(const OpCall& call, ReduceLaunch what, int64_t n, bool of_weight, 
     flat_views[i].emplace(flat[i]->view());
     what.outs[next++] = &*flat_views[i];
   }
-  launch_reduce(call, what);
+  reduce::launch_reduce(call, what);
   for (auto& out : outs)
     if (out) out->finish();
 }
@@ -44,7 +46,7 @@ void weight_gradients(const OpCall& call, TensorView dy, TensorView x, TensorVie
                                LocalTensor(mean.address(), mean.dtype(), Dims{s.rows, 1}),
                                LocalTensor(scale.address(), scale.dtype(), Dims{s.rows, 1})};
   const TensorView views[] = {parts[0].view(), parts[1].view(), parts[2].view(), parts[3].view()};
-  ReduceLaunch what{&kBiasSum, compute_type(x.dtype()), sizes, 1, {&views[0]}, {}};
+  reduce::ReduceLaunch what{&kBiasSum, compute_type(x.dtype()), sizes, 1, {&views[0]}, {}};
   if (of_weight) {
     what.formula = of_bias ? &kWeightSums : &kWeightSum;
     what.inputs = {&views[0], &views[1], &views[2], &views[3]};
@@ -52,7 +54,8 @@ void weight_gradients(const OpCall& call, TensorView dy, TensorView x, TensorVie
   sum_rows(call, what, s.n, of_weight, of_bias);
 }
 
-constexpr Reduction kPartSums{2, {{"a", kAdd, "0", "x"}, {"b", kAdd, "0", "y"}}};
+constexpr reduce::Reduction kPartSums{
+    2, {{"a", reduce::kAdd, "0", "x"}, {"b", reduce::kAdd, "0", "y"}}};
 
 // What the work-items of layer_backward_cpu.cl add up on their way: a row of n sums each.
 class PartSums {
@@ -72,7 +75,7 @@ class PartSums {
     const LocalTensor dots(dots_.address(), compute_, sizes),
         sums(sums_.address(), compute_, sizes);
     const TensorView views[] = {dots.view(), sums.view()};
-    ReduceLaunch what{&kPartSums, compute_, sizes, 1, {&views[0], &views[1]}, {}};
+    reduce::ReduceLaunch what{&kPartSums, compute_, sizes, 1, {&views[0], &views[1]}, {}};
     if (!of_weight || !of_bias) {
       what.formula = &kBiasSum;
       what.inputs = {&views[of_weight ? 0 : 1]};
@@ -212,7 +215,7 @@ void layer_norm_backward(OpCall& call) {
   call.accept();
   if (input.numel() == 0) {
     for (size_t i = 1; i < 3; ++i)
-      if (mask[i]) fill_tensor(call, call.out(i), 0);
+      if (mask[i]) copy::fill_tensor(call, call.out(i), 0);
     return;
   }
   const Contiguous dy(call, grad), x(call, input), mean(call, call.args().tensor(Arg::mean)),
@@ -230,4 +233,4 @@ void layer_norm_backward(OpCall& call) {
 
 const AlgorithmFamily& layer_norm_backward_algorithms() { return gradient_algorithms().family(); }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::norm

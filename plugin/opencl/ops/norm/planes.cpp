@@ -16,10 +16,11 @@
 #include "planes_cpu.h"
 #include "planes_gpu.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::norm {
 namespace {
 
-constexpr Reduction kGradientSums{2, {{"a", kAdd, "0", "x"}, {"a * (b - c)", kAdd, "0", "y"}}};
+constexpr reduce::Reduction kGradientSums{
+    2, {{"a", reduce::kAdd, "0", "x"}, {"a * (b - c)", reduce::kAdd, "0", "y"}}};
 
 // The input's sizes as a reduction to statistics sees them, and the dimensions that it reduces.
 struct View {
@@ -65,20 +66,20 @@ Statistics statistics(const OpCall& call, TensorView input, const Planes& p, DTy
   const LocalTensor offset(s.offset.address(), compute, kept);
   const LocalTensor variance(s.variance.address(), compute, kept);
   const TensorView views[] = {x.view(), first.view(), offset.view(), variance.view()};
-  launch_reduce(call, {&kOffsetMean,
-                       compute,
-                       v.sizes,
-                       v.mask,
-                       {&views[0], &views[1]},
-                       {&views[2]},
-                       {p.count(), 0, 0, 0}});
-  launch_reduce(call, {&kOffsetVariance,
-                       compute,
-                       v.sizes,
-                       v.mask,
-                       {&views[0], &views[1], &views[2]},
-                       {&views[3]},
-                       {p.count(), 0, 0, 0}});
+  reduce::launch_reduce(call, {&reduce::kOffsetMean,
+                               compute,
+                               v.sizes,
+                               v.mask,
+                               {&views[0], &views[1]},
+                               {&views[2]},
+                               {p.count(), 0, 0, 0}});
+  reduce::launch_reduce(call, {&reduce::kOffsetVariance,
+                               compute,
+                               v.sizes,
+                               v.mask,
+                               {&views[0], &views[1], &views[2]},
+                               {&views[3]},
+                               {p.count(), 0, 0, 0}});
   return s;
 }
 
@@ -98,12 +99,12 @@ GradientSums gradient_sums(const OpCall& call, TensorView grad, TensorView input
   const LocalTensor sums(s.sums.address(), compute, kept);
   const LocalTensor dots(s.dots.address(), compute, kept);
   const TensorView views[] = {dy.view(), x.view(), m.view(), sums.view(), dots.view()};
-  launch_reduce(call, {&kGradientSums,
-                       compute,
-                       v.sizes,
-                       v.mask,
-                       {&views[0], &views[1], &views[2]},
-                       {&views[3], &views[4]}});
+  reduce::launch_reduce(call, {&kGradientSums,
+                               compute,
+                               v.sizes,
+                               v.mask,
+                               {&views[0], &views[1], &views[2]},
+                               {&views[3], &views[4]}});
   return s;
 }
 
@@ -375,10 +376,10 @@ void planes_forward(const OpCall& call, const PlanesProblem& problem) {
 void planes_backward(const OpCall& call, const PlanesGradient& problem) {
   if (problem.input.numel() > 0) return backward_algorithms().run(call, problem);
   for (size_t i = 1; i < 3; ++i)
-    if (problem.which[i]) fill_tensor(call, call.out(i), 0);
+    if (problem.which[i]) copy::fill_tensor(call, call.out(i), 0);
 }
 
 const AlgorithmFamily& plane_norm_algorithms() { return forward_algorithms().family(); }
 const AlgorithmFamily& plane_norm_backward_algorithms() { return backward_algorithms().family(); }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::norm

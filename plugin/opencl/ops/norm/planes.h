@@ -4,7 +4,7 @@
 
 #include "call/op_call.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::norm {
 
 // A contiguous input as planes of `inner` elements: [samples, channels, inner]. For batch
 // normalisation a plane's numbers depend on its channel only, with groups on the sample too;
@@ -87,4 +87,4 @@ struct PlanesGradient {
 };
 void planes_backward(const OpCall& call, const PlanesGradient& problem);  // empty ones, too
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::norm

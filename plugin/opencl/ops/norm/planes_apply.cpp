@@ -7,7 +7,7 @@
 #include "kernels/norm.h"
 #include "ops/reduce/reduction.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::norm {
 namespace {
 
 Defines apply_defines(const Application& a) {
@@ -48,7 +48,7 @@ void apply_gpu(const OpCall& call, const Application& a) {
   const int64_t total = a.input.numel();
   Defines d = apply_defines(a);
   d.set(define::INDEX, total < (int64_t{1} << 31) ? "uint" : "ulong");
-  const int64_t group = group_size(call.caps());
+  const int64_t group = reduce::group_size(call.caps());
   call.launch(kernels::norm::planes_apply_gpu::apply, d,
               {.x = a.input,
                .dy = a.grad,
@@ -60,4 +60,4 @@ void apply_gpu(const OpCall& call, const Application& a) {
       .run({divide_up(total, group * 4) * group, 1, 1}, {group, 1, 1});
 }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::norm

@@ -3,7 +3,7 @@
 
 #include "planes.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::norm {
 
 // grad null: out = (input - shift) * scale + bias, else the gradient; by the numbers in `table`
 // (norm/planes_channels.cl).
@@ -19,4 +19,4 @@ struct Application {
 void apply_cpu(const OpCall& call, const Application& a);
 void apply_gpu(const OpCall& call, const Application& a);
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::norm

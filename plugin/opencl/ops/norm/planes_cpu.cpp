@@ -10,7 +10,7 @@
 #include "norm_planes_params.h"
 #include "ops/reduce/reduction.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::norm {
 namespace {
 
 NormPlanesParams params_for(const Planes& p, DType compute) {
@@ -133,4 +133,4 @@ void planes_backward_cpu(const OpCall& call, const PlanesGradient& problem) {
     weight_gradients(call, *sums, saved.inverse, weight, p, train, which);
 }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::norm

@@ -3,7 +3,7 @@
 
 #include "planes.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::norm {
 
 // Why not: there are too few statistics to keep the processors busy, or planes are too short for
 // vectors.
@@ -16,4 +16,4 @@ void planes_forward_cpu(const OpCall& call, const PlanesProblem& problem);
 // gradients; without groups those gradients themselves. `problem.saved` is contiguous, without eps.
 void planes_backward_cpu(const OpCall& call, const PlanesGradient& problem);
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::norm

@@ -11,7 +11,7 @@
 #include "norm_elements_params.h"
 #include "ops/reduce/reduction.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::norm {
 namespace {
 
 // The widest vectors of at most 16 bytes that all runs begin and end with.
@@ -55,7 +55,7 @@ struct Work {
 Work statistics_work(const OpCall& call, const Planes& p, int64_t width, DType compute) {
   Work w;
   w.width = width;
-  w.group = group_size(call.caps());
+  w.group = reduce::group_size(call.caps());
   w.n.units = p.stats();
   w.n.runs = p.by_channel() ? p.samples : p.per_stat;
   w.n.length = p.inner / width;
@@ -220,4 +220,4 @@ void planes_backward_gpu(const OpCall& call, const PlanesGradient& problem) {
   out.finish();
 }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::norm

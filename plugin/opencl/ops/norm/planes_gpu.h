@@ -3,7 +3,7 @@
 
 #include "planes.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::norm {
 
 // Why not: planes of channels are too short for neighbouring work-items to read neighbouring
 // elements.
@@ -15,4 +15,4 @@ void planes_forward_gpu(const OpCall& call, const PlanesProblem& problem);
 // All gradients that are asked for, the input's (call.out(0)) among them.
 void planes_backward_gpu(const OpCall& call, const PlanesGradient& problem);
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::norm

@@ -14,60 +14,61 @@
 #include "ops/reduce/complex.h"
 #include "zero_divisor.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::pointwise {
 namespace {
 
-constexpr Formula kFormulas[] = {
-#define OCLTENSOR_EXPRESSION(name, form, ...) {name, FormulaForm::form, #__VA_ARGS__},
+constexpr elementwise::Formula kFormulas[] = {
+#define OCLTENSOR_EXPRESSION(name, form, ...) {name, elementwise::FormulaForm::form, #__VA_ARGS__},
 #include "expressions.def"
 #undef OCLTENSOR_EXPRESSION
 };
 
-constexpr Formula kComplexFormulas[] = {
-#define OCLTENSOR_COMPLEX(name, ...) {name, FormulaForm::Lanes, #__VA_ARGS__},
+constexpr elementwise::Formula kComplexFormulas[] = {
+#define OCLTENSOR_COMPLEX(name, ...) {name, elementwise::FormulaForm::Lanes, #__VA_ARGS__},
 #include "complex.def"
 #undef OCLTENSOR_COMPLEX
 };
 
-constexpr Formula kFloat64Formulas[] = {
+constexpr elementwise::Formula kFloat64Formulas[] = {
 #define OCLTENSOR_TEXT(...) #__VA_ARGS__  // of what the table's macros stand for
-#define OCLTENSOR_FLOAT64_BITS(name, ...) {name, FormulaForm::Vector, OCLTENSOR_TEXT(__VA_ARGS__)},
+#define OCLTENSOR_FLOAT64_BITS(name, ...) \
+  {name, elementwise::FormulaForm::Vector, OCLTENSOR_TEXT(__VA_ARGS__)},
 #include "float64_bits.def"
 #undef OCLTENSOR_FLOAT64_BITS
 #undef OCLTENSOR_TEXT
 };
 
-using Index = std::unordered_map<std::string_view, const Formula*>;
-Index index_of(std::span<const Formula> formulas) {
+using Index = std::unordered_map<std::string_view, const elementwise::Formula*>;
+Index index_of(std::span<const elementwise::Formula> formulas) {
   Index index;
-  for (const Formula& f : formulas) index.emplace(f.name, &f);
+  for (const elementwise::Formula& f : formulas) index.emplace(f.name, &f);
   return index;
 }
 
-const Formula* find_in(const Index& index, std::string_view name) {
+const elementwise::Formula* find_in(const Index& index, std::string_view name) {
   const auto it = index.find(name);
   return it == index.end() ? nullptr : it->second;
 }
-const Formula* find_exact(const std::string& name) {
+const elementwise::Formula* find_exact(const std::string& name) {
   static const auto& index = *new Index(index_of(kFormulas));
   return find_in(index, name);
 }
-const Formula* find_complex(const std::string& name) {
+const elementwise::Formula* find_complex(const std::string& name) {
   static const auto& index = *new Index(index_of(kComplexFormulas));
   return find_in(index, name);
 }
 
-const Formula* find_float64_bits(std::string_view name) {
+const elementwise::Formula* find_float64_bits(std::string_view name) {
   static const auto& index = *new Index(index_of(kFloat64Formulas));
   return find_in(index, name);
 }
 
 // The formula for a power whose exponent is one of few numbers, or nullptr.
-const Formula* find_power(const PointwiseCall& call) {
+const elementwise::Formula* find_power(const PointwiseCall& call) {
   struct Powers {
     const PointwiseRow* row = nullptr;
-    std::array<const Formula*, 6> by_exponent{};  // from -2
-    std::array<const Formula*, 6> complex{};
+    std::array<const elementwise::Formula*, 6> by_exponent{};  // from -2
+    std::array<const elementwise::Formula*, 6> complex{};
   };
   static const Powers powers = [] {
     Powers p;
@@ -91,15 +92,16 @@ const Formula* find_power(const PointwiseCall& call) {
 
 // A call with float64 tensors on a device without the type: operands of one type, float64 as its
 // bits, for which `what` has the formula.
-void launch_without_float64(const OpCall& call, TensorView out, ElementwiseLaunch what) {
+void launch_without_float64(const OpCall& call, TensorView out,
+                            elementwise::ElementwiseLaunch what) {
   const bool bits = what.compute == DType::Float64;
   const auto number = [&](Scalar value) {
     return bits ? Scalar(std::bit_cast<int64_t>(value.as_double())) : value;
   };
-  std::deque<Converted> converted;
+  std::deque<reduce::Converted> converted;
   std::deque<LocalTensor> moved;
   std::deque<TensorView> views;
-  std::array<ElementwiseInput, kMaxOperands> inputs;
+  std::array<elementwise::ElementwiseInput, kMaxOperands> inputs;
   std::array<Scalar, kMaxOperands> parameters{0, 0, 0, 0};
   for (size_t k = 0; k < what.parameters.size(); ++k) parameters[k] = number(what.parameters[k]);
   for (size_t k = 0; k < what.inputs.size(); ++k) {
@@ -109,7 +111,7 @@ void launch_without_float64(const OpCall& call, TensorView out, ElementwiseLaunc
     const TensorView own = *inputs[k].tensor;
     const bool convert = bits || own.dtype() == DType::Float64;
     converted.emplace_back(call, own, convert ? what.compute : own.dtype());
-    moved.push_back(as_moved(call, converted.back().view()));
+    moved.push_back(copy::as_moved(call, converted.back().view()));
     inputs[k].tensor = &views.emplace_back(moved.back().view());
   }
   what.inputs = std::span(inputs).first(what.inputs.size());
@@ -117,10 +119,10 @@ void launch_without_float64(const OpCall& call, TensorView out, ElementwiseLaunc
   const DType result = what.test ? DType::Bool : what.limits;
   if (bits) what.compute = what.limits = DType::Int64;
   const bool direct = out.dtype() == result || !(call.lacks(result) || call.lacks(out.dtype()));
-  if (direct) return launch_elementwise(call, as_moved(call, out), what);
+  if (direct) return elementwise::launch_elementwise(call, copy::as_moved(call, out), what);
   const Scratch memory = call.scratch(static_cast<uint64_t>(out.numel() * size_of(result)));
   const LocalTensor own(memory.address(), result, Dims(out.sizes()));
-  launch_elementwise(call, as_moved(call, own), what);
+  elementwise::launch_elementwise(call, copy::as_moved(call, own), what);
   copy_tensor(call, out, own);
 }
 
@@ -135,7 +137,7 @@ bool lacks_any(const OpCall& call, const PointwiseCall& resolved) {
 
 void pointwise(OpCall& call) {
   const PointwiseCall resolved = resolve_pointwise(call.args());
-  const Formula* formula = find_power(resolved);
+  const elementwise::Formula* formula = find_power(resolved);
   if (formula == nullptr) formula = find_formula(*resolved.row, resolved.compute);
   if (formula == nullptr && is_complex(resolved.compute))
     unsupported(TB_REASON_DTYPE, "{} has no formula for complex64", resolved.row->name);
@@ -147,12 +149,12 @@ void pointwise(OpCall& call) {
   if (soft && (is_complex(resolved.compute) || is_complex(call.out(0).dtype())))
     unsupported(TB_REASON_DTYPE, "{}: complex64 with float64 on a device without float64",
                 call.name());
-  static const Formula* const next_after = find_exact("nextafter.out");
+  static const elementwise::Formula* const next_after = find_exact("nextafter.out");
   if (resolved.result != resolved.compute && formula == next_after)
     unsupported(TB_REASON_DTYPE, "nextafter is not supported for {}", name(resolved.result));
 
   std::array<std::optional<TensorView>, kMaxOperands> tensors;
-  std::array<ElementwiseInput, kMaxOperands> inputs;
+  std::array<elementwise::ElementwiseInput, kMaxOperands> inputs;
   Dims shape;
   for (int k = 0; k < resolved.operand_count; ++k) {
     const auto& operand = resolved.operands[k];
@@ -182,7 +184,7 @@ void pointwise(OpCall& call) {
         "ZeroDivisionError: {} divides integers by zero", call.name());
   call.accept();
   if (divides && tensors[1]) report_zero_divisor(call, *tensors[1]);
-  const ElementwiseLaunch what{
+  const elementwise::ElementwiseLaunch what{
       formula,
       resolved.compute,
       resolved.result,
@@ -191,28 +193,29 @@ void pointwise(OpCall& call) {
       std::span(resolved.parameters).first(static_cast<size_t>(resolved.parameter_count))};
   if (soft) return launch_without_float64(call, out, what);
   if (!is_complex(out.dtype()) || is_complex(resolved.compute))
-    return launch_elementwise(call, out, what);
+    return elementwise::launch_elementwise(call, out, what);
   // A real result for a complex output.
   const Scratch memory =
       call.scratch(static_cast<uint64_t>(out.numel() * size_of(resolved.result)));
   const LocalTensor real(memory.address(), resolved.result, shape);
-  launch_elementwise(call, real, what);
+  elementwise::launch_elementwise(call, real, what);
   copy_tensor(call, out, real);
 }
 
 }  // namespace
 
-const Formula* find_formula(const PointwiseRow& row, DType compute) {
+const elementwise::Formula* find_formula(const PointwiseRow& row, DType compute) {
   if (is_complex(compute)) return find_complex(row.name);
   struct Formulas {
-    const Formula* plain;
-    const Formula* integral;
+    const elementwise::Formula* plain;
+    const elementwise::Formula* integral;
   };
   static const auto& table = *new auto([] {
     std::vector<Formulas> list;
     for (const PointwiseRow& r : pointwise_rows()) {
-      const Formula* plain = find_exact(r.name);
-      const Formula* integral = plain == nullptr ? nullptr : find_exact(r.name + "@int");
+      const elementwise::Formula* plain = find_exact(r.name);
+      const elementwise::Formula* integral =
+          plain == nullptr ? nullptr : find_exact(r.name + "@int");
       list.push_back({plain, integral != nullptr ? integral : plain});
     }
     return list;
@@ -231,4 +234,4 @@ std::span<const OpEntry> pointwise_operators() {
   return entries;
 }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::pointwise

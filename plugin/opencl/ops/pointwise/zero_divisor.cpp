@@ -4,7 +4,7 @@
 #include "call/division.h"
 #include "kernels/pointwise.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::pointwise {
 
 void report_zero_divisor(const OpCall& call, TensorView divisor) {
   if (!call.policy().check_values || divisor.numel() == 0) return;
@@ -20,4 +20,4 @@ void report_zero_divisor(const OpCall& call, TensorView divisor) {
       .run(division.global, division.local);
 }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::pointwise

@@ -3,9 +3,9 @@
 
 #include "call/op_call.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::pointwise {
 
 // A zero in `divisor` (integers) is raised by the next wait, as an error of the call's operator.
 void report_zero_divisor(const OpCall& call, TensorView divisor);
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::pointwise

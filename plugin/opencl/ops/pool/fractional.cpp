@@ -7,7 +7,7 @@
 #include "kernels/pool.h"
 #include "pool.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::pool {
 namespace {
 
 struct FractionalPool {
@@ -89,4 +89,4 @@ const std::span<const OpEntry> kFractionalOperators = kOperators;
 
 const AlgorithmFamily& pool_fractional_algorithms() { return algorithms().family(); }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::pool

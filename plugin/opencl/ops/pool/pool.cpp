@@ -9,7 +9,7 @@
 #include "kernels/pool.h"
 #include "pool_params.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::pool {
 namespace {
 
 struct Pair {
@@ -323,4 +323,4 @@ const AlgorithmFamily& pool_max_algorithms() { return max_algorithms().family();
 const AlgorithmFamily& pool_max_backward_algorithms() { return max_backward_algorithms().family(); }
 const AlgorithmFamily& pool_average_algorithms() { return average_algorithms().family(); }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::pool

@@ -4,7 +4,7 @@
 #include "call/algorithms.h"
 #include "call/op_call.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::pool {
 
 std::span<const OpEntry> pool_operators();
 extern const std::span<const OpEntry> kFractionalOperators;  // fractional.cpp
@@ -14,4 +14,4 @@ const AlgorithmFamily& pool_max_backward_algorithms();
 const AlgorithmFamily& pool_average_algorithms();
 const AlgorithmFamily& pool_fractional_algorithms();
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::pool

@@ -5,7 +5,7 @@
 #include "ops/sort/sort.h"
 #include "random.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::random {
 namespace {
 
 // The order of n random keys of 64 bits.
@@ -21,7 +21,7 @@ void randperm(OpCall& call) {
   draw_integers(call, keys, 0, 0);
   const Scratch order_memory = call.scratch(static_cast<uint64_t>(n) * 8);
   const LocalTensor order(order_memory.address(), DType::Int64, row);
-  sort_rows(call, keys, {false, true}, nullptr, order);
+  sort::sort_rows(call, keys, {false, true}, nullptr, order);
   copy_tensor(call, call.out(0), LocalTensor(order_memory.address(), DType::Int64, Dims{n}));
 }
 
@@ -67,8 +67,8 @@ void without_replacement(const OpCall& call, TensorView weights, TensorView out,
     return call.launch(kernels::random::multinomial::race, weight_defines(weights.dtype()),
                        {.time = times, .weight = weights, .p = cut});
   });
-  sort_rows(call, times, {}, nullptr,
-            LocalTensor(out.address(), DType::Int64, Dims{n.rows, n.samples}));
+  sort::sort_rows(call, times, {}, nullptr,
+                  LocalTensor(out.address(), DType::Int64, Dims{n.rows, n.samples}));
 }
 
 // Rows of weights that nothing can be drawn from are errors, as on the CPU.
@@ -109,4 +109,4 @@ constexpr OpEntry kOperators[] = {{"randperm.generator_out", randperm},
 
 std::span<const OpEntry> permute_operators() { return kOperators; }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::random

@@ -10,7 +10,7 @@
 #include "ops/elementwise/elementwise.h"
 #include "runtime/device/generator.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::random {
 namespace {
 
 double rounded(double value, DType type) {
@@ -205,7 +205,7 @@ void dropout_op(OpCall& call) {
   if (input.numel() == 0) return;
   if (!train) {
     copy_tensor(call, call.out(0), input);
-    return fill_tensor(call, call.out(1), true);
+    return copy::fill_tensor(call, call.out(1), true);
   }
   const Contiguous in(call, input);
   ContiguousOutput out(call, call.out(0));
@@ -225,7 +225,8 @@ void dropout_op(OpCall& call) {
   mask.finish();
 }
 
-constexpr Formula kMasked{"native_dropout_backward", FormulaForm::Vector, "a * (b * s0)"};
+constexpr elementwise::Formula kMasked{"native_dropout_backward", elementwise::FormulaForm::Vector,
+                                       "a * (b * s0)"};
 
 void dropout_backward(OpCall& call) {
   check_outputs(call);
@@ -233,10 +234,10 @@ void dropout_backward(OpCall& call) {
   const TensorView mask = call.args().tensor(Arg::mask);
   const Scalar scale = call.args().real(Arg::scale);
   call.accept();
-  const ElementwiseInput inputs[] = {{&gradient, 0, false}, {&mask, 0, true}};
+  const elementwise::ElementwiseInput inputs[] = {{&gradient, 0, false}, {&mask, 0, true}};
   const DType type = gradient.dtype();
-  launch_elementwise(call, call.out(0),
-                     {&kMasked, compute_type(type), type, false, inputs, {&scale, 1}});
+  elementwise::launch_elementwise(call, call.out(0),
+                                  {&kMasked, compute_type(type), type, false, inputs, {&scale, 1}});
 }
 
 constexpr OpEntry kOperators[] = {
@@ -331,4 +332,4 @@ void draw_integers(const OpCall& call, TensorView out, int64_t from, uint64_t ra
 
 std::span<const OpEntry> random_operators() { return kOperators; }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::random

@@ -7,7 +7,7 @@
 #include "call/op_call.h"
 #include "random_params.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::random {
 
 // Takes the words for `count` numbers (of 64 bits where `wide`) from argument "generator", or from
 // the device's default generator, and fills seed, offset and count.
@@ -28,4 +28,4 @@ const AlgorithmFamily& random_algorithms();
 std::span<const OpEntry> random_operators();
 std::span<const OpEntry> permute_operators();  // multinomial.cpp: randperm, multinomial
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::random

@@ -10,7 +10,7 @@
 #include "ops/copy/copy.h"
 #include "reduction.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::reduce {
 namespace {
 
 // A contiguous input as [outer, length, inner].
@@ -208,4 +208,4 @@ const std::span<const OpEntry> kArgOperators = kOperators;
 
 const AlgorithmFamily& arg_algorithms() { return algorithms().family(); }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::reduce

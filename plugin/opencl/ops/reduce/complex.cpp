@@ -6,11 +6,12 @@
 #include "ops/copy/copy.h"
 #include "ops/elementwise/elementwise.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::reduce {
 namespace {
 
-constexpr Formula kModulus{"modulus", FormulaForm::Lanes, "Z(cabs_(a), 0)"};
-constexpr Formula kProduct{"product", FormulaForm::Lanes, "cmul(a, b)"};
+constexpr elementwise::Formula kModulus{"modulus", elementwise::FormulaForm::Lanes,
+                                        "Z(cabs_(a), 0)"};
+constexpr elementwise::Formula kProduct{"product", elementwise::FormulaForm::Lanes, "cmul(a, b)"};
 
 std::vector<Scratch> memory_for(const OpCall& call, TensorView self, DType type) {
   std::vector<Scratch> memory;
@@ -34,14 +35,15 @@ Converted::Converted(const OpCall& call, TensorView self, DType type)
     copy_tensor(call, local_, self);
     return;
   }
-  const ElementwiseInput input{&self, 0, false};
-  launch_elementwise(call, local_, {&kModulus, DType::Complex64, type, false, {&input, 1}, {}});
+  const elementwise::ElementwiseInput input{&self, 0, false};
+  elementwise::launch_elementwise(call, local_,
+                                  {&kModulus, DType::Complex64, type, false, {&input, 1}, {}});
 }
 
 void multiply_in_place(const OpCall& call, TensorView target, TensorView factor) {
-  const ElementwiseInput inputs[] = {{&target, 0, false}, {&factor, 0, false}};
-  launch_elementwise(call, target,
-                     {&kProduct, DType::Complex64, DType::Complex64, false, inputs, {}});
+  const elementwise::ElementwiseInput inputs[] = {{&target, 0, false}, {&factor, 0, false}};
+  elementwise::launch_elementwise(
+      call, target, {&kProduct, DType::Complex64, DType::Complex64, false, inputs, {}});
 }
 
 void complex_product(const OpCall& call, TensorView out, TensorView self, uint32_t mask) {
@@ -55,19 +57,20 @@ void complex_product(const OpCall& call, TensorView out, TensorView self, uint32
       strides.push_back(self.strides()[d]);
       if (reduced != 0) length *= self.sizes()[d];
     }
-  if (length == 0) return fill_tensor(call, out, 1);
+  if (length == 0) return copy::fill_tensor(call, out, 1);
   const int64_t rows = out.numel();
   const Scratch memory = call.scratch(static_cast<uint64_t>(rows * length) * 8);
   copy_tensor(call, LocalTensor(memory.address(), DType::Complex64, sizes),
-              view_of(self, sizes, strides, 0));
+              copy::view_of(self, sizes, strides, 0));
   const LocalTensor all(memory.address(), DType::Complex64, Dims{rows, length});
   for (int64_t n = length; n > 1; n = (n + 1) / 2) {
     const int64_t keep = (n + 1) / 2;
-    multiply_in_place(call, narrow(all, 1, 0, n - keep), narrow(all, 1, keep, n - keep));
+    multiply_in_place(call, copy::narrow(all, 1, 0, n - keep),
+                      copy::narrow(all, 1, keep, n - keep));
   }
   Dims row_strides(contiguous_strides(out.sizes()));
   for (int64_t& s : row_strides) s *= length;
-  copy_tensor(call, out, view_of(all, Dims(out.sizes()), row_strides, 0));
+  copy_tensor(call, out, copy::view_of(all, Dims(out.sizes()), row_strides, 0));
 }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::reduce

@@ -3,7 +3,7 @@
 
 #include "call/op_call.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::reduce {
 
 // A tensor as another type, itself where it has that type. A complex one becomes its moduli
 // (Float32) or flags (Bool).
@@ -21,4 +21,4 @@ void multiply_in_place(const OpCall& call, TensorView target, TensorView factor)
 // Products of complex64 over the dimensions of `mask`.
 void complex_product(const OpCall& call, TensorView out, TensorView self, uint32_t mask);
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::reduce

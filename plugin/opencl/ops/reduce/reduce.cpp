@@ -5,7 +5,7 @@
 #include "ops/copy/copy.h"
 #include "reduction.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::reduce {
 namespace {
 
 // How an operator names the dimensions that it reduces.
@@ -112,8 +112,8 @@ void reduce_complex(const OpCall& call, const Row& row, DType result) {
   // A tensor without dimensions has a mask, too: it must not reach the parts.
   const uint32_t own = mask & ((1u << self.ndim()) - 1);
   if (!is_sum(row)) return complex_product(call, out, numbers.view(), mask);
-  const LocalTensor parts = as_real(numbers.view());
-  const LocalTensor sums = as_real(out);
+  const LocalTensor parts = copy::as_real(numbers.view());
+  const LocalTensor sums = copy::as_real(out);
   const TensorView in_view = parts.view();
   const TensorView out_view = sums.view();
   int64_t count = 1;
@@ -183,4 +183,4 @@ std::span<const OpEntry> reduce_operators() {
   return entries;
 }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::reduce

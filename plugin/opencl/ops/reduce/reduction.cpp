@@ -15,10 +15,10 @@
 #include "reduce_params.h"
 #include "reduction_cut.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::reduce {
 namespace {
 
-using ReduceAlgorithm = AlgorithmFor<ReduceProblem>;
+using ReduceAlgorithm = AlgorithmFor<Problem>;
 
 // Strides of an output for the dimensions that are kept, 0 for the others.
 Dims spread(TensorView out, const ReduceLaunch& what) {
@@ -33,7 +33,7 @@ Dims spread(TensorView out, const ReduceLaunch& what) {
   return strides;
 }
 
-ReduceProblem problem_of(const ReduceLaunch& what) {
+Problem problem_of(const ReduceLaunch& what) {
   std::vector<Dims> strides;
   for (const TensorView* in : what.inputs)
     strides.push_back(in == nullptr ? Dims(what.shape.size(), 0)
@@ -47,7 +47,7 @@ ReduceProblem problem_of(const ReduceLaunch& what) {
     sizes[reduced].push_back(what.shape[d]);
     for (size_t k = 0; k < nests[reduced].size(); ++k) nests[reduced][k].push_back(strides[k][d]);
   }
-  ReduceProblem p{what, make_iteration(sizes[0], nests[0]), make_iteration(sizes[1], nests[1])};
+  Problem p{what, make_iteration(sizes[0], nests[0]), make_iteration(sizes[1], nests[1])};
   const int64_t down = std::abs(p.reduced.strides[0][0]);
   const int64_t along = std::abs(p.kept.strides[0][0]);
   if (down != 1 && along == 1 && p.kept.sizes[0] > 1) p.columns = true;
@@ -61,7 +61,7 @@ int64_t kind_of(const TensorView* in, int64_t stride) {
   return in == nullptr ? 3 : stride == 0 ? 0 : stride == 1 ? 1 : 2;
 }
 
-void fill_nests(ReduceParams& p, const ReduceProblem& plan) {
+void fill_nests(ReduceParams& p, const Problem& plan) {
   p.kept_rank = static_cast<int32_t>(plan.kept.rank());
   p.rank = static_cast<int32_t>(plan.reduced.rank());
   for (size_t i = 0; i < plan.kept.rank(); ++i) {
@@ -78,7 +78,7 @@ enum class Style : uint8_t { Rows, Columns, Gpu };
 
 // `last`: what is written are the results. Kinds say how an operand steps along the innermost
 // dimension (CPU kernels), or whether it is there.
-Defines defines_for(const ReduceProblem& p, Style style, bool last) {
+Defines defines_for(const Problem& p, Style style, bool last) {
   const ReduceLaunch& what = p.what;
   static constexpr DefineName kTypes[] = {define::A, define::B, define::C, define::D};
   static constexpr DefineName kKinds[] = {define::KIND_A, define::KIND_B, define::KIND_C,
@@ -112,7 +112,7 @@ Defines defines_for(const ReduceProblem& p, Style style, bool last) {
   return d;
 }
 
-void add_gpu_defines(Defines& d, const ReduceProblem& p, int64_t group) {
+void add_gpu_defines(Defines& d, const Problem& p, int64_t group) {
   d.set(define::GROUP, group)
       .set(define::INDEX, p.reduced.numel < (int64_t{1} << 31) ? "uint" : "ulong");
   if (p.columns) d.set(define::COLUMNS, 1);
@@ -127,7 +127,7 @@ MemoryRange memory_of(const TensorView* in, const Dims& shape) {
 
 // The partial results of `splits`, reduced in their turn: dimension 0 over the kept nest, outermost
 // dimension first.
-void second_pass(const OpCall& call, const ReduceProblem& p, int64_t splits,
+void second_pass(const OpCall& call, const Problem& p, int64_t splits,
                  const std::vector<Scratch>& partial) {
   const ReduceLaunch& what = p.what;
   Reduction again = *what.formula;
@@ -158,7 +158,7 @@ void second_pass(const OpCall& call, const ReduceProblem& p, int64_t splits,
 
 // Runs `kernel`: results, or where they are split partial ones, which a second pass joins.
 template <typename Arguments>
-void run_split(const OpCall& call, const ReduceProblem& problem, const Cut& cut, Style style,
+void run_split(const OpCall& call, const Problem& problem, const Cut& cut, Style style,
                const KernelOf<Arguments>& kernel) {
   const ReduceLaunch& what = problem.what;
   ReduceParams p{};
@@ -200,19 +200,19 @@ void run_split(const OpCall& call, const ReduceProblem& problem, const Cut& cut,
   if (!partial.empty()) second_pass(call, problem, cut.splits, partial);
 }
 
-void run_rows(const OpCall& call, const ReduceProblem& p, const Cut& cut) {
+void run_rows(const OpCall& call, const Problem& p, const Cut& cut) {
   run_split(call, p, cut, Style::Rows, kernels::reduce::reduction_cpu::reduce);
 }
-void run_short_rows(const OpCall& call, const ReduceProblem& p, const Cut& cut) {
+void run_short_rows(const OpCall& call, const Problem& p, const Cut& cut) {
   run_split(call, p, cut, Style::Rows, kernels::reduce::reduction_short_rows::reduce);
 }
-void run_columns(const OpCall& call, const ReduceProblem& p, const Cut& cut) {
+void run_columns(const OpCall& call, const Problem& p, const Cut& cut) {
   run_split(call, p, cut, Style::Columns, kernels::reduce::reduction_columns::reduce);
 }
-void run_narrow_columns(const OpCall& call, const ReduceProblem& p, const Cut& cut) {
+void run_narrow_columns(const OpCall& call, const Problem& p, const Cut& cut) {
   run_split(call, p, cut, Style::Columns, kernels::reduce::reduction_narrow_columns::reduce);
 }
-void run_gpu(const OpCall& call, const ReduceProblem& p, const Cut& cut) {
+void run_gpu(const OpCall& call, const Problem& p, const Cut& cut) {
   run_split(call, p, cut, Style::Gpu, kernels::reduce::reduction_gpu::reduce);
 }
 
@@ -243,12 +243,12 @@ constinit const ReduceAlgorithm kGpu({.id = "reduce.gpu",
                                      Steps<plan_gpu, run_gpu>());
 
 struct ReduceTraits {
-  static std::string describe(const OpCall& call, const ReduceProblem& p) {
+  static std::string describe(const OpCall& call, const Problem& p) {
     return fmt::format("{} {} {} of {} each{}", call.name(), name(p.what.compute), p.kept.numel,
                        p.reduced.numel, p.columns ? " in columns" : "");
   }
 };
-using Algorithms = AlgorithmList<ReduceProblem, ReduceTraits>;
+using Algorithms = AlgorithmList<Problem, ReduceTraits>;
 
 Algorithms& algorithms() {
   static Algorithms& list = *new Algorithms(  // leaked: threads may run while the process ends
@@ -298,7 +298,7 @@ const char* highest(DType type) {
 }
 
 void launch_reduce(const OpCall& call, const ReduceLaunch& what) {
-  const ReduceProblem problem = problem_of(what);
+  const Problem problem = problem_of(what);
   if (problem.kept.numel == 0) return;
   if (problem.kept.rank() > REDUCE_RANK || problem.reduced.rank() > REDUCE_RANK)
     return reduce_copy(call, what);
@@ -307,4 +307,4 @@ void launch_reduce(const OpCall& call, const ReduceLaunch& what) {
 
 const AlgorithmFamily& reduction_algorithms() { return algorithms().family(); }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::reduce

@@ -4,9 +4,10 @@
 
 #include <array>
 
+#include "call/algorithms.h"
 #include "call/op_call.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::reduce {
 
 // One or two values reduced in one sweep; see kernels/include/reduce_formula.h. All texts are
 // OpenCL C that holds for scalars and vectors of 16; K(x) makes a literal fit. A null identity
@@ -55,7 +56,6 @@ void launch_reduce(const OpCall& call, const ReduceLaunch& what);
 // Outputs of a group of work-items that is as large as the device allows, at most 256.
 int64_t group_size(const Capabilities& caps);
 
-class AlgorithmFamily;
 const AlgorithmFamily& reduction_algorithms();
 const AlgorithmFamily& variance_algorithms();  // two_pass.cpp
 const AlgorithmFamily& arg_algorithms();       // arg.cpp
@@ -64,4 +64,4 @@ std::span<const OpEntry> reduce_operators();
 extern const std::span<const OpEntry> kSpreadOperators;  // two_pass.cpp: var, std, norms, logsumexp
 extern const std::span<const OpEntry> kArgOperators;     // arg.cpp: argmax, max.dim and the like
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::reduce

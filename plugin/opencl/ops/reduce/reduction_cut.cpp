@@ -5,13 +5,13 @@
 
 #include "call/divide_up.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::reduce {
 namespace {
 
 constexpr int64_t kPieces = 64;      // work-items that a CPU driver should get
 constexpr int64_t kSmallest = 8192;  // elements that are worth one
 
-Cut cut_rows(const ReduceProblem& p, bool short_rows) {
+Cut cut_rows(const Problem& p, bool short_rows) {
   const int64_t inner = p.reduced.sizes[0];
   const int64_t outer = inner == 0 ? 0 : p.reduced.numel / inner;
   Cut c{};
@@ -34,7 +34,7 @@ Cut cut_rows(const ReduceProblem& p, bool short_rows) {
   return c;
 }
 
-Cut cut_columns(const OpCall& call, const ReduceProblem& p, bool narrow) {
+Cut cut_columns(const OpCall& call, const Problem& p, bool narrow) {
   constexpr int64_t kNarrow = 64;  // columns of a work-item of reduction_narrow_columns.cl
   constexpr int64_t kWorthAPass = 32768;
   const int64_t columns = p.kept.sizes[0];
@@ -61,18 +61,18 @@ Cut cut_columns(const OpCall& call, const ReduceProblem& p, bool narrow) {
 
 // What lies in the caches is cut along the columns, so that no second pass has to join anything;
 // otherwise lines of memory are read as long as they are.
-Planned<Cut> plan_narrow_columns(const OpCall& call, const ReduceProblem& p) {
+Planned<Cut> plan_narrow_columns(const OpCall& call, const Problem& p) {
   constexpr int64_t kCached = int64_t{1} << 21;
   if (!p.columns) return "what is summed lies side by side";
   if (p.kept.sizes[0] < 16 || p.reduced.rank() != 1) return "lines of memory are too short";
   if (p.kept.numel * p.reduced.numel > kCached) return "the operand leaves the caches";
   return cut_columns(call, p, true);
 }
-Planned<Cut> plan_columns(const OpCall& call, const ReduceProblem& p) {
+Planned<Cut> plan_columns(const OpCall& call, const Problem& p) {
   if (!p.columns) return "what is summed lies side by side";
   return cut_columns(call, p, false);
 }
-Planned<Cut> plan_short_rows(const OpCall&, const ReduceProblem& p) {
+Planned<Cut> plan_short_rows(const OpCall&, const Problem& p) {
   constexpr int64_t kShort = 128;  // longer rows keep their lanes apart for long enough
   if (p.columns) return "neighbouring results lie side by side";
   if (p.reduced.rank() != 1 || p.reduced.numel < 16 || p.reduced.numel > kShort)
@@ -80,12 +80,12 @@ Planned<Cut> plan_short_rows(const OpCall&, const ReduceProblem& p) {
   if (p.kept.numel < 16) return "there are too few rows";
   return cut_rows(p, true);
 }
-Planned<Cut> plan_rows(const OpCall&, const ReduceProblem& p) { return cut_rows(p, false); }
+Planned<Cut> plan_rows(const OpCall&, const Problem& p) { return cut_rows(p, false); }
 
 // Work-groups for two full waves of a GPU with 2048 work-items in a compute unit, at least 16
 // elements for each work-item. One wave leaves a tail, and a wave and a half idles: 256 MB sum on
 // an H200 in 75, 79 and 71 us with 8, 12 and 16 groups a unit.
-Planned<Cut> plan_gpu(const OpCall& call, const ReduceProblem& p) {
+Planned<Cut> plan_gpu(const OpCall& call, const Problem& p) {
   const int64_t group = group_size(call.caps());
   Cut c{};
   c.kept = p.kept.numel;
@@ -106,4 +106,4 @@ Planned<Cut> plan_gpu(const OpCall& call, const ReduceProblem& p) {
   return c;
 }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::reduce

@@ -5,12 +5,12 @@
 #include "call/algorithms.h"
 #include "reduction.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::reduce {
 
 constexpr size_t kOperands = 6;  // a, b, c, d, out0, out1
 
 // A reduction as two nests: `kept` walks the outputs, `reduced` what makes one of them.
-struct ReduceProblem {
+struct Problem {
   const ReduceLaunch& what;
   IterationSpace kept, reduced;  // strides by operand; `reduced` has inputs only
   bool columns = false;  // whether neighbouring outputs lie closer than neighbours of their sums
@@ -24,11 +24,11 @@ struct Cut {
 };
 
 // CPU drivers.
-Planned<Cut> plan_narrow_columns(const OpCall& call, const ReduceProblem& p);
-Planned<Cut> plan_columns(const OpCall& call, const ReduceProblem& p);
-Planned<Cut> plan_short_rows(const OpCall& call, const ReduceProblem& p);
-Planned<Cut> plan_rows(const OpCall& call, const ReduceProblem& p);
+Planned<Cut> plan_narrow_columns(const OpCall& call, const Problem& p);
+Planned<Cut> plan_columns(const OpCall& call, const Problem& p);
+Planned<Cut> plan_short_rows(const OpCall& call, const Problem& p);
+Planned<Cut> plan_rows(const OpCall& call, const Problem& p);
 // GPUs.
-Planned<Cut> plan_gpu(const OpCall& call, const ReduceProblem& p);
+Planned<Cut> plan_gpu(const OpCall& call, const Problem& p);
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::reduce

@@ -13,7 +13,7 @@
 #include "ops/elementwise/elementwise.h"
 #include "reduction.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::reduce {
 namespace {
 
 // A reduction's result in scratch memory, kept with sizes of 1 so that it broadcasts against the
@@ -54,7 +54,8 @@ double count_of(TensorView self, uint32_t mask) {
 }
 
 constexpr Reduction kDeviation{1, {{kOffsetVariance.part[0].lift, kAdd, "0", "sqrt(x / s0)"}}};
-constexpr Formula kMeanFormula{"mean", FormulaForm::Vector, "(" OCLTENSOR_PIVOT("a") ") + b"};
+constexpr elementwise::Formula kMeanFormula{"mean", elementwise::FormulaForm::Vector,
+                                            "(" OCLTENSOR_PIVOT("a") ") + b"};
 
 // Over the dimensions of `mask`; the divisor is max(0, n - correction), as in ATen.
 struct VarianceProblem {
@@ -140,15 +141,15 @@ void run_two_sweeps(const OpCall& call, const VarianceProblem& p) {
                        {&out},
                        {divisor, 0, 0, 0}});
   if (mean_out == nullptr || mean_out->numel() == 0) return;
-  if (n == 0) return fill_tensor(call, *mean_out, NAN);
+  if (n == 0) return copy::fill_tensor(call, *mean_out, NAN);
   const LocalTensor offsets = mean.shaped_like(*mean_out);
   const Dims kept = Dims(mean_out->sizes());
   const LocalTensor pivots(self.address(), self.dtype(), kept,
                            kept_strides(self, mask, kept.size() == self.sizes().size()));
   const TensorView views[] = {pivots.view(), offsets.view()};
-  const ElementwiseInput inputs[] = {{&views[0], 0, false}, {&views[1], 0, false}};
-  launch_elementwise(call, *mean_out,
-                     {&kMeanFormula, compute, mean_out->dtype(), false, inputs, {}});
+  const elementwise::ElementwiseInput inputs[] = {{&views[0], 0, false}, {&views[1], 0, false}};
+  elementwise::launch_elementwise(call, *mean_out,
+                                  {&kMeanFormula, compute, mean_out->dtype(), false, inputs, {}});
 }
 
 constinit const VarianceAlgorithm kOneSweep({.id = "variance.one_sweep",
@@ -182,29 +183,30 @@ void variance_of(const OpCall& call, TensorView self, uint32_t mask, bool root, 
   algorithms().run(call, {self, mask, root, out, mean_out, n, divisor});
 }
 
-constexpr Formula kBothParts{"variance", FormulaForm::Vector, "a + b"};
-constexpr Formula kBothDeviations{"deviation", FormulaForm::Vector, "sqrt(a + b)"};
+constexpr elementwise::Formula kBothParts{"variance", elementwise::FormulaForm::Vector, "a + b"};
+constexpr elementwise::Formula kBothDeviations{"deviation", elementwise::FormulaForm::Vector,
+                                               "sqrt(a + b)"};
 
 // The squared distance of complex numbers is that of the real parts and of the imaginary parts.
 void complex_variance(const OpCall& call, TensorView self, uint32_t mask, bool root, TensorView out,
                       const TensorView* mean_out) {
-  const LocalTensor parts = as_real(self);
+  const LocalTensor parts = copy::as_real(self);
   Dims sizes(out.sizes());
   sizes.push_back(2);
   const Scratch memory = call.scratch(static_cast<uint64_t>(numel(sizes)) * 4);
   const LocalTensor both(memory.address(), DType::Float32, sizes);
   std::optional<LocalTensor> means;
-  if (mean_out != nullptr) means.emplace(as_real(*mean_out));
+  if (mean_out != nullptr) means.emplace(copy::as_real(*mean_out));
   const std::optional<TensorView> means_view = means ? std::optional(means->view()) : std::nullopt;
   variance_of(call, parts, mask & ((1u << self.ndim()) - 1), false, both,
               means_view ? &*means_view : nullptr);
   Dims strides;
   for (const int64_t s : contiguous_strides(out.sizes())) strides.push_back(2 * s);
-  const LocalTensor real = view_of(both, Dims(out.sizes()), strides, 0);
-  const LocalTensor imaginary = view_of(both, Dims(out.sizes()), strides, 1);
+  const LocalTensor real = copy::view_of(both, Dims(out.sizes()), strides, 0);
+  const LocalTensor imaginary = copy::view_of(both, Dims(out.sizes()), strides, 1);
   const TensorView views[] = {real.view(), imaginary.view()};
-  const ElementwiseInput inputs[] = {{&views[0], 0, false}, {&views[1], 0, false}};
-  launch_elementwise(
+  const elementwise::ElementwiseInput inputs[] = {{&views[0], 0, false}, {&views[1], 0, false}};
+  elementwise::launch_elementwise(
       call, out,
       {root ? &kBothDeviations : &kBothParts, DType::Float32, out.dtype(), false, inputs, {}});
 }
@@ -227,7 +229,7 @@ void variance(OpCall& call) {
 
 constexpr Reduction kTop{1, {{"a", kMaximum, nullptr, "(fabs(x) == K(INFINITY)) ? K(0) : x"}}};
 constexpr Reduction kLogSum{1, {{"exp(a - b)", kAdd, "0", "log(x)"}}};
-constexpr Formula kSumFormula{"logsumexp", FormulaForm::Vector, "a + b"};
+constexpr elementwise::Formula kSumFormula{"logsumexp", elementwise::FormulaForm::Vector, "a + b"};
 
 void logsumexp(OpCall& call) {
   const DType compute = compute_type(check_outputs(call, OutputTypes::Castable)[0].dtype);
@@ -243,8 +245,9 @@ void logsumexp(OpCall& call) {
                 {&kLogSum, compute, Dims(self.sizes()), mask, {&self, top.view()}, {rest.view()}});
   const LocalTensor parts[] = {rest.shaped_like(out), top.shaped_like(out)};
   const TensorView views[] = {parts[0].view(), parts[1].view()};
-  const ElementwiseInput inputs[] = {{&views[0], 0, false}, {&views[1], 0, false}};
-  launch_elementwise(call, out, {&kSumFormula, compute, out.dtype(), false, inputs, {}});
+  const elementwise::ElementwiseInput inputs[] = {{&views[0], 0, false}, {&views[1], 0, false}};
+  elementwise::launch_elementwise(call, out,
+                                  {&kSumFormula, compute, out.dtype(), false, inputs, {}});
 }
 
 constexpr Reduction kNonZero{1, {{"(a != K(0)) ? K(1) : K(0)", kAdd, "0", "x"}}};
@@ -299,4 +302,4 @@ const std::span<const OpEntry> kSpreadOperators = kOperators;
 
 const AlgorithmFamily& variance_algorithms() { return algorithms().family(); }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::reduce

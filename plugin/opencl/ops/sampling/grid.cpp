@@ -10,7 +10,7 @@
 #include "ops/index/runs.h"
 #include "sampling.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::sampling {
 namespace {
 
 // The call's arguments.
@@ -110,7 +110,7 @@ void forward(OpCall& call) {
 }
 
 void grid_gradient(const OpCall& call, const Sampling& s, TensorView gradient) {
-  if (s.mode == 1 || s.p.channels == 0) return fill_tensor(call, call.out(1), 0);
+  if (s.mode == 1 || s.p.channels == 0) return copy::fill_tensor(call, call.out(1), 0);
   const Contiguous image(call, s.input), grid(call, s.grid), dense(call, gradient);
   ContiguousOutput out(call, call.out(1));
   const auto [p, division] = s.cut(call, s.batch * s.p.points);
@@ -135,7 +135,7 @@ void image_gradient_by_channels(const OpCall& call, const ImageGradient& what) {
   const Contiguous grid(call, s.grid), dense(call, what.gradient);
   Dims order;
   for (int64_t d = 0; d < s.dims + 2; ++d) order.push_back(d);
-  Target target(call, call.out(0), order);
+  index::Target target(call, call.out(0), order);
   const int64_t share = share_of(s.p.channels, s.batch, 2 * call.caps().compute_units);
   const auto [p, division] = s.cut(call, s.batch * divide_up(s.p.channels, share), share);
   call.launch(kernels::sampling::grid::image_gradient, s.defines(),
@@ -151,8 +151,8 @@ void image_gradient_by_places(const OpCall& call, const ImageGradient& problem) 
   Dims order{0};
   for (int64_t d = 0; d < s.dims; ++d) order.push_back(2 + d);
   order.push_back(1);
-  Target target(call, call.out(0), order);
-  fill_tensor(call, target.view(), 0);
+  index::Target target(call, call.out(0), order);
+  copy::fill_tensor(call, target.view(), 0);
   const int64_t entries = s.batch * s.p.points * s.taps;
   if (entries > 0) {
     const DType type = compute_type(s.input.dtype());
@@ -160,19 +160,19 @@ void image_gradient_by_places(const OpCall& call, const ImageGradient& problem) 
     const Scratch weights(call.scratch(static_cast<uint64_t>(entries * size_of(type))));
     const LocalTensor key_tensor(keys.address(), DType::Int64, Dims{entries});
     const LocalTensor weight_tensor(weights.address(), type, Dims{entries});
-    const Contiguous grid(call, s.grid), dense(call, permuted(problem.gradient, order));
+    const Contiguous grid(call, s.grid), dense(call, copy::permuted(problem.gradient, order));
     const auto [p, division] = s.cut(call, s.batch * s.p.points);
     call.launch(kernels::sampling::grid::taps, s.defines(),
                 {.key = key_tensor, .weight = weight_tensor, .grid = grid.view(), .p = p})
         .run(division.global, division.local);
-    Accumulation what{target.view(), dense.view(), key_tensor};
+    index::Accumulation what{target.view(), dense.view(), key_tensor};
     what.length = entries;
     what.block = s.p.channels;
     what.target_blocks = s.batch * s.p.elements;
     const TensorView factors = weight_tensor.view();
     what.factors = &factors;
     what.factors_each = s.taps;
-    accumulate_runs_gpu(call, what);
+    index::accumulate_runs_gpu(call, what);
   }
   target.finish();
 }
@@ -231,4 +231,4 @@ std::span<const OpEntry> sampling_operators() { return kOperators; }
 const AlgorithmFamily& sampling_algorithms() { return algorithms().family(); }
 const AlgorithmFamily& sampling_backward_algorithms() { return backward_algorithms().family(); }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::sampling

@@ -4,10 +4,10 @@
 #include "call/algorithms.h"
 #include "call/op_call.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::sampling {
 
 std::span<const OpEntry> sampling_operators();
 const AlgorithmFamily& sampling_algorithms();           // of images
 const AlgorithmFamily& sampling_backward_algorithms();  // of images' gradients
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::sampling

@@ -11,7 +11,7 @@
 #include "ops/reduce/complex.h"
 #include "ops/reduce/reduction.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::scan {
 namespace {
 
 struct Nest {
@@ -48,12 +48,12 @@ void set_formula(Defines& d, Operation operation, DType compute) {
 // Why a work-group should not sweep a row, or nullptr.
 const char* refuse_sweeping(const OpCall& call, const Nest& nest) {
   if (nest.inner >= 32) return "neighbouring work-items walk along neighbouring rows";
-  return nest.n < group_size(call.caps()) ? "rows are shorter than a work-group" : nullptr;
+  return nest.n < reduce::group_size(call.caps()) ? "rows are shorter than a work-group" : nullptr;
 }
 Division divide_rows(const OpCall& call, const Nest& nest, bool walk) {
   const int64_t rows = nest.outer * nest.inner;
   if (walk) return divide(call.caps(), rows, std::max<int64_t>(1, 2048 / nest.n));
-  const int64_t group = group_size(call.caps());
+  const int64_t group = reduce::group_size(call.caps());
   return {{rows * group, 1, 1}, {group, 1, 1}, 1};
 }
 
@@ -75,7 +75,7 @@ template <bool walk>
 void run_extremes(const OpCall& call, const Extremes& p) {
   Defines d;
   d.type(define::A, p.in.dtype());
-  d.set(define::LOCAL, group_size(call.caps())).set(define::WALK, walk);
+  d.set(define::LOCAL, reduce::group_size(call.caps())).set(define::WALK, walk);
   d.set(define::FLOATING, is_floating(p.in.dtype()));
   d.set(define::COMPARE, p.compare);
   const Division division = divide_rows(call, p.nest, walk);
@@ -165,7 +165,7 @@ const char* refuse_tiles(const OpCall& call, const ScanProblem& p) {
 }
 template <bool columns>
 void run_groups(const OpCall& call, const ScanProblem& p) {
-  const int64_t group = group_size(call.caps());
+  const int64_t group = reduce::group_size(call.caps());
   const int64_t rows = p.nest.outer * p.nest.inner;
   const int64_t groups = columns ? divide_up(rows, group) : rows;
   Defines d = scan_defines(p);
@@ -227,7 +227,7 @@ void run_products(const OpCall& call, const ScanProblem& p) {
   d.set(define::DOUBLE, p.compute == DType::Float64);
   d.set(define::HIGHEST, wide ? 1024 : 128).set(define::LOWEST, wide ? -1021 : -125);
   d.set(define::SMALLEST, wide ? -1074 : -149);
-  d.set(define::WALK, walk).set(define::LOCAL, group_size(call.caps()));
+  d.set(define::WALK, walk).set(define::LOCAL, reduce::group_size(call.caps()));
   const Division division = divide_rows(call, p.nest, walk);
   call.launch(kernels::scan::scan_products::products, d,
               {.in = p.in,
@@ -263,12 +263,12 @@ Algorithms& products_algorithms() {
 // Sums are those of the parts; products double their reach log2(n) times.
 void scan_complex(const OpCall& call, TensorView self, Nest nest, Operation operation) {
   const TensorView given = call.out(0);
-  const Converted numbers(call, self, DType::Complex64);
+  const reduce::Converted numbers(call, self, DType::Complex64);
   const Contiguous in(call, numbers.view());
   ContiguousOutput out(call, given);
   const Dims sizes{nest.outer, nest.n, nest.inner};
-  const LocalTensor from = view_of(in.view(), sizes, contiguous_strides(sizes), 0);
-  const LocalTensor to = view_of(out.view(), sizes, contiguous_strides(sizes), 0);
+  const LocalTensor from = copy::view_of(in.view(), sizes, contiguous_strides(sizes), 0);
+  const LocalTensor to = copy::view_of(out.view(), sizes, contiguous_strides(sizes), 0);
   if (operation == Operation::LogSumExp) {
     const int64_t count = nest.outer * nest.inner;
     const Division division = divide(call.caps(), count, std::max<int64_t>(1, 256 / nest.n));
@@ -284,7 +284,7 @@ void scan_complex(const OpCall& call, TensorView self, Nest nest, Operation oper
   }
   if (operation == Operation::Sum) {
     nest.inner *= 2;
-    const LocalTensor from_parts = as_real(from), to_parts = as_real(to);
+    const LocalTensor from_parts = copy::as_real(from), to_parts = copy::as_real(to);
     algorithms().run(call, {from_parts, to_parts, nest, operation, DType::Float32, DType::Float32});
     return out.finish();
   }
@@ -293,8 +293,8 @@ void scan_complex(const OpCall& call, TensorView self, Nest nest, Operation oper
   const LocalTensor before(memory.address(), DType::Complex64, sizes);
   for (int64_t step = 1; step < nest.n; step *= 2) {
     copy_tensor(call, before, to);
-    multiply_in_place(call, narrow(to, 1, step, nest.n - step),
-                      narrow(before, 1, 0, nest.n - step));
+    reduce::multiply_in_place(call, copy::narrow(to, 1, step, nest.n - step),
+                              copy::narrow(before, 1, 0, nest.n - step));
   }
   out.finish();
 }
@@ -339,4 +339,4 @@ const AlgorithmFamily& scan_extremes_algorithms() { return extremes_algorithms()
 
 std::span<const OpEntry> scan_operators() { return kOperators; }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::scan

@@ -9,7 +9,7 @@
 #include "kernels/softmax.h"
 #include "ops/reduce/reduction.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::softmax {
 namespace {
 
 struct Shape {
@@ -80,7 +80,7 @@ struct LongRows {
   int64_t group, splits, chunk;
 };
 Planned<LongRows> plan_long_rows(const OpCall& call, const SoftmaxProblem& p) {
-  const int64_t group = group_size(call.caps());
+  const int64_t group = reduce::group_size(call.caps());
   if (p.shape.inner != 1) return "rows are not contiguous";
   if (p.shape.n <= group * kHeld) return "rows fit a work-group's registers";
   const int64_t splits = divide_up(p.shape.n, group * kHeld);
@@ -145,7 +145,7 @@ int64_t lanes_for(const OpCall& call, const Shape& s, int64_t group) {
 
 void run_gpu(const OpCall& call, const SoftmaxProblem& p) {
   const Shape& s = p.shape;
-  const int64_t group = group_size(call.caps());
+  const int64_t group = reduce::group_size(call.caps());
   const int64_t lanes = lanes_for(call, s, group);
   Defines d = defines_for(p);
   d.set(define::GROUP, group);
@@ -248,4 +248,4 @@ const AlgorithmFamily& softmax_algorithms() { return algorithms().family(); }
 
 std::span<const OpEntry> softmax_operators() { return kOperators; }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::softmax

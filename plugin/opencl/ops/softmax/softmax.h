@@ -1,13 +1,13 @@
 // softmax and log-softmax with their backward operators.
 #pragma once
 
+#include "call/algorithms.h"
 #include "call/op_call.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::softmax {
 
-class AlgorithmFamily;
 const AlgorithmFamily& softmax_algorithms();
 
 std::span<const OpEntry> softmax_operators();
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::softmax

@@ -3,9 +3,9 @@
 
 #include "kernels/defines.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::sort {
 
-Defines key_defines(DType type, SortOrder order) {
+Defines key_defines(DType type, Order order) {
   constexpr const char* kWords[] = {"uchar", "ushort", "uint", "ulong"};
   const auto bytes = static_cast<int64_t>(size_of(type));
   Defines d;
@@ -21,4 +21,4 @@ Defines key_defines(DType type, SortOrder order) {
   return d.set(define::ELEMENT, "FLOAT");
 }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::sort

@@ -3,9 +3,9 @@
 
 #include "sort.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::sort {
 
 // Defines of kernels/include/sort_key.h.
-Defines key_defines(DType type, SortOrder order);
+Defines key_defines(DType type, Order order);
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::sort

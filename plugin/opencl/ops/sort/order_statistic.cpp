@@ -9,7 +9,7 @@
 #include "order_statistic_params.h"
 #include "sort.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::sort {
 namespace {
 
 enum class Statistic : int64_t { Place = 0, Median = 1, NanMedian = 2, Mode = 3 };
@@ -135,7 +135,7 @@ void run_mode(const OpCall& call, TensorView rows, TensorView values, TensorView
 
 void statistic(OpCall& call, Statistic what) {
   check_outputs(call);
-  const LocalTensor self = at_least_1d(call.args().tensor(Arg::self));
+  const LocalTensor self = copy::at_least_1d(call.args().tensor(Arg::self));
   const int64_t rank = self.view().ndim(), dim = wrap_dim(call.args().integer(Arg::dim), rank);
   if (self.view().size(dim) > INT32_MAX)
     unsupported(TB_REASON_SIZE, "{}: rows are limited to 2^31 elements", call.name());
@@ -145,11 +145,11 @@ void statistic(OpCall& call, Statistic what) {
   const Dims order = with_last(rank, dim);
   Dims kept(self.view().sizes());
   kept[static_cast<size_t>(dim)] = 1;
-  const Contiguous dense(call, permuted(self, order));
+  const Contiguous dense(call, copy::permuted(self, order));
   const LocalTensor value_column = as_column(call.out(0), kept, dim);
   const LocalTensor index_column = as_column(call.out(1), kept, dim);
-  const LocalTensor value_target = permuted(value_column, order);
-  const LocalTensor index_target = permuted(index_column, order);
+  const LocalTensor value_target = copy::permuted(value_column, order);
+  const LocalTensor index_target = copy::permuted(index_column, order);
   ContiguousOutput values(call, value_target), indices(call, index_target);
   const int64_t length = dense.view().size(-1);
   const LocalTensor rows(dense.view().address(), dense.view().dtype(),
@@ -178,4 +178,4 @@ const AlgorithmFamily& order_statistic_algorithms() { return algorithms().family
 
 std::span<const OpEntry> order_statistic_operators() { return kOperators; }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::sort

@@ -10,7 +10,7 @@
 #include "radix_params.h"
 #include "sort.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::sort {
 namespace {
 
 constexpr int64_t kDigits = 256;
@@ -18,7 +18,7 @@ constexpr int64_t kDigits = 256;
 // Entries that a work-item holds: as many as registers and local memory allow (sort_tile.h: keys,
 // origins, counters, sums).
 int64_t items_of(const Capabilities& caps, int64_t key_bytes) {
-  const int64_t group = group_size(caps);
+  const int64_t group = reduce::group_size(caps);
   int64_t items = key_bytes == 8 ? 8 : 16;
   const auto needed = [&] {
     return group * items * (key_bytes + 2) * 17 / 16 + group * (32 + 8) * 33 / 32 + 2048;
@@ -31,8 +31,8 @@ int64_t items_of(const Capabilities& caps, int64_t key_bytes) {
 struct Tile {
   int64_t key_bytes, group, entries;
 };
-Tile tile_for(const OpCall& call, const SortProblem& p) {
-  Tile t{size_of(p.in.dtype()) == 8 ? 8 : 4, group_size(call.caps()), 0};
+Tile tile_for(const OpCall& call, const Problem& p) {
+  Tile t{size_of(p.in.dtype()) == 8 ? 8 : 4, reduce::group_size(call.caps()), 0};
   t.entries = t.group * items_of(call.caps(), t.key_bytes);
   return t;
 }
@@ -49,7 +49,7 @@ struct Entries {
 
 class DigitSorter {
  public:
-  DigitSorter(const OpCall& call, const SortProblem& problem, const Tile& tile)
+  DigitSorter(const OpCall& call, const Problem& problem, const Tile& tile)
       : call_(call),
         in_(problem.in),
         values_(problem.values),
@@ -188,43 +188,43 @@ class DigitSorter {
   std::optional<Entries> entries_;
 };
 
-Planned<Tile> plan_selection(const OpCall& call, const SortProblem& p) {
+Planned<Tile> plan_selection(const OpCall& call, const Problem& p) {
   const Tile tile = tile_for(call, p);
   if (!is_worth_selecting(tile, p.length(), p.kept()))
     return "too many of too short rows are wanted";
   return tile;
 }
-void run_selection(const OpCall& call, const SortProblem& p, const Tile& tile) {
+void run_selection(const OpCall& call, const Problem& p, const Tile& tile) {
   DigitSorter(call, p, tile).sort_selected(tile);
 }
 
-Planned<Tile> plan_tiles(const OpCall& call, const SortProblem& p) {
+Planned<Tile> plan_tiles(const OpCall& call, const Problem& p) {
   const Tile tile = tile_for(call, p);
   if (p.length() > tile.entries) return "rows are longer than a work-group holds";
   return tile;
 }
-void run_tiles(const OpCall& call, const SortProblem& p, const Tile& tile) {
+void run_tiles(const OpCall& call, const Problem& p, const Tile& tile) {
   DigitSorter(call, p, tile).sort_tiles();
 }
 
-void run_long(const OpCall& call, const SortProblem& p) {
+void run_long(const OpCall& call, const Problem& p) {
   DigitSorter(call, p, tile_for(call, p)).sort_long();
 }
 
 }  // namespace
 
-constinit const SortAlgorithm kSortRadixSelect({.id = "sort.radix_select",
-                                                .description = "each tile's first, then those",
-                                                .style = DeviceStyle::Gpu},
-                                               Steps<plan_selection, run_selection>());
-constinit const SortAlgorithm kSortRadixTile({.id = "sort.radix_tile",
-                                              .description = "by digits, rows that fit a tile",
-                                              .style = DeviceStyle::Gpu},
-                                             Steps<plan_tiles, run_tiles>());
-constinit const SortAlgorithm kSortRadix({.id = "sort.radix",
-                                          .description = "by digits, three launches for each",
-                                          .style = DeviceStyle::Gpu,
-                                          .last_resort = true},
-                                         Steps<takes_all<SortProblem>, run_long>());
+constinit const AlgorithmFor<Problem> kRadixSelect({.id = "sort.radix_select",
+                                                    .description = "each tile's first, then those",
+                                                    .style = DeviceStyle::Gpu},
+                                                   Steps<plan_selection, run_selection>());
+constinit const AlgorithmFor<Problem> kRadixTile({.id = "sort.radix_tile",
+                                                  .description = "by digits, rows that fit a tile",
+                                                  .style = DeviceStyle::Gpu},
+                                                 Steps<plan_tiles, run_tiles>());
+constinit const AlgorithmFor<Problem> kRadix({.id = "sort.radix",
+                                              .description = "by digits, three launches for each",
+                                              .style = DeviceStyle::Gpu,
+                                              .last_resort = true},
+                                             Steps<takes_all<Problem>, run_long>());
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::sort

@@ -5,7 +5,7 @@
 #include "kernels/sort.h"
 #include "sort.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::sort {
 namespace {
 
 struct SearchProblem {
@@ -77,4 +77,4 @@ const AlgorithmFamily& search_algorithms() { return algorithms().family(); }
 
 std::span<const OpEntry> search_operators() { return kOperators; }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::sort

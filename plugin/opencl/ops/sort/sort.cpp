@@ -11,15 +11,15 @@
 #include "ops/copy/copy.h"
 #include "sort_params.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::sort {
 namespace {
 
-int64_t entry_bytes(const SortProblem& p) { return size_of(p.in.dtype()) == 8 ? 16 : 8; }
+int64_t entry_bytes(const Problem& p) { return size_of(p.in.dtype()) == 8 ? 16 : 8; }
 
 class Sorter {
  public:
   // `part`: the elements that a work-item selects from; 0: rows are sorted as a whole.
-  Sorter(const OpCall& call, const SortProblem& problem, int64_t part)
+  Sorter(const OpCall& call, const Problem& problem, int64_t part)
       : call_(call),
         in_(problem.in),
         length_(problem.length()),
@@ -134,7 +134,7 @@ class Sorter {
   bool swapped_ = false;
 };
 
-void run_sorter(const OpCall& call, const SortProblem& p, int64_t part) {
+void run_sorter(const OpCall& call, const Problem& p, int64_t part) {
   Sorter sorter(call, p, part);
   sorter.sort();
   sorter.unpack(p.values, p.indices);
@@ -143,7 +143,7 @@ void run_sorter(const OpCall& call, const SortProblem& p, int64_t part) {
 struct Selection {
   int64_t part;  // elements that a work-item selects from
 };
-Planned<Selection> plan_selection(const OpCall& call, const SortProblem& p) {
+Planned<Selection> plan_selection(const OpCall& call, const Problem& p) {
   constexpr int64_t kParts = 64;
   constexpr int64_t kSmallest = 4096;
   if (entry_bytes(p) != 8) return "entries of 64-bit types are sorted as a whole";
@@ -154,33 +154,32 @@ Planned<Selection> plan_selection(const OpCall& call, const SortProblem& p) {
     return "too few parts to keep the processors busy";
   return Selection{std::min(part, p.length())};
 }
-void run_selection(const OpCall& call, const SortProblem& p, const Selection& selection) {
+void run_selection(const OpCall& call, const Problem& p, const Selection& selection) {
   run_sorter(call, p, selection.part);
 }
-void run_merge(const OpCall& call, const SortProblem& p) { run_sorter(call, p, 0); }
+void run_merge(const OpCall& call, const Problem& p) { run_sorter(call, p, 0); }
 
-constinit const SortAlgorithm kSelect({.id = "sort.select",
-                                       .description = "each part's first, then merged",
-                                       .style = DeviceStyle::Cpu},
-                                      Steps<plan_selection, run_selection>());
-constinit const SortAlgorithm kMerge({.id = "sort.merge",
-                                      .description = "chunks, then merged pairwise",
-                                      .style = DeviceStyle::Cpu,
-                                      .last_resort = true},
-                                     Steps<takes_all<SortProblem>, run_merge>());
+constinit const AlgorithmFor<Problem> kSelect({.id = "sort.select",
+                                               .description = "each part's first, then merged",
+                                               .style = DeviceStyle::Cpu},
+                                              Steps<plan_selection, run_selection>());
+constinit const AlgorithmFor<Problem> kMerge({.id = "sort.merge",
+                                              .description = "chunks, then merged pairwise",
+                                              .style = DeviceStyle::Cpu,
+                                              .last_resort = true},
+                                             Steps<takes_all<Problem>, run_merge>());
 
 struct SortTraits {
-  static std::string describe(const OpCall& call, const SortProblem& p) {
+  static std::string describe(const OpCall& call, const Problem& p) {
     return fmt::format("{} {} {} of {} rows of {}", call.name(), name(p.in.dtype()), p.kept(),
                        p.rows(), p.length());
   }
 };
-using Algorithms = AlgorithmList<SortProblem, SortTraits>;
+using Algorithms = AlgorithmList<Problem, SortTraits>;
 
 Algorithms& algorithms() {
   static Algorithms& list = *new Algorithms(  // leaked: threads may run while the process ends
-      "sort", sort_operators(),
-      {&kSelect, &kMerge, &kSortRadixSelect, &kSortRadixTile, &kSortRadix});
+      "sort", sort_operators(), {&kSelect, &kMerge, &kRadixSelect, &kRadixTile, &kRadix});
   return list;
 }
 
@@ -201,19 +200,19 @@ LocalTensor as_rows(TensorView dense) {
 
 void sorted(OpCall& call, bool descending) {
   check_outputs(call);
-  const LocalTensor self = at_least_1d(call.args().tensor(Arg::self));
-  const LocalTensor values = at_least_1d(call.out(0));
-  const LocalTensor indices = at_least_1d(call.out(1));
+  const LocalTensor self = copy::at_least_1d(call.args().tensor(Arg::self));
+  const LocalTensor values = copy::at_least_1d(call.out(0));
+  const LocalTensor indices = copy::at_least_1d(call.out(1));
   const int64_t rank = self.view().ndim();
   const Dims order = order_for(rank, wrap_dim(call.args().integer(Arg::dim), rank));
   if (self.view().size(order.back()) > INT32_MAX)
     unsupported(TB_REASON_SIZE, "{}: rows are limited to 2^31 elements", call.name());
   call.accept();
   if (!call.wants(0)) return;
-  const LocalTensor in = permuted(self, order);
+  const LocalTensor in = copy::permuted(self, order);
   const Contiguous dense(call, in);
-  const LocalTensor value_target = permuted(values, order);
-  const LocalTensor index_target = permuted(indices, order);
+  const LocalTensor value_target = copy::permuted(values, order);
+  const LocalTensor index_target = copy::permuted(indices, order);
   ContiguousOutput value_out(call, value_target);
   ContiguousOutput index_out(call, index_target);
   const LocalTensor value_rows = as_rows(value_out.view());
@@ -232,7 +231,7 @@ constexpr OpEntry kOperators[] = {{"sort.values_stable", sort, false, true},
 
 }  // namespace
 
-void sort_rows(const OpCall& call, TensorView in, SortOrder order, const TensorView* values,
+void sort_rows(const OpCall& call, TensorView in, Order order, const TensorView* values,
                TensorView indices) {
   if (in.numel() == 0 || indices.numel() == 0) return;
   algorithms().run(call, {in, order, values, indices});
@@ -242,4 +241,4 @@ const AlgorithmFamily& sort_algorithms() { return algorithms().family(); }
 
 std::span<const OpEntry> sort_operators() { return kOperators; }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::sort

@@ -4,9 +4,9 @@
 #include "call/algorithms.h"
 #include "call/op_call.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::sort {
 
-struct SortOrder {
+struct Order {
   bool descending = false;
   bool unsigned_keys = false;  // int64 elements that stand for uint64
   // Integers that are equal, or differ in these lowest bits: the others need not be looked at, and
@@ -14,28 +14,27 @@ struct SortOrder {
   int64_t low_bits = 64;
 };
 // The rows of a problem, and what is wanted of them; nothing is empty.
-struct SortProblem {
+struct Problem {
   TensorView in;
-  SortOrder order;
+  Order order;
   const TensorView* values;
   TensorView indices;
   int64_t rows() const { return in.sizes()[0]; }
   int64_t length() const { return in.sizes()[1]; }
   int64_t kept() const { return indices.sizes()[1]; }
 };
-using SortAlgorithm = AlgorithmFor<SortProblem>;
-extern const SortAlgorithm kSortRadixSelect, kSortRadixTile, kSortRadix;  // radix.cpp
+extern const AlgorithmFor<Problem> kRadixSelect, kRadixTile, kRadix;  // radix.cpp
 const AlgorithmFamily& sort_algorithms();
 const AlgorithmFamily& search_algorithms();
 const AlgorithmFamily& order_statistic_algorithms();
 
 // `in` is row-major [rows, length]. Writes the first indices.size(-1) positions of each sorted row,
 // and the elements there where `values` is given; both row-major.
-void sort_rows(const OpCall& call, TensorView in, SortOrder order, const TensorView* values,
+void sort_rows(const OpCall& call, TensorView in, Order order, const TensorView* values,
                TensorView indices);
 
 std::span<const OpEntry> sort_operators();
 std::span<const OpEntry> search_operators();
 std::span<const OpEntry> order_statistic_operators();  // order_statistic.cpp
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::sort

@@ -9,7 +9,7 @@
 #include "resample_params.h"
 #include "upsample.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::upsample {
 namespace {
 
 // The numbers of resample_taps.h.
@@ -165,4 +165,4 @@ std::span<const OpEntry> resample_operators() { return kOperators; }
 
 const AlgorithmFamily& resample_algorithms() { return algorithms().family(); }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::upsample

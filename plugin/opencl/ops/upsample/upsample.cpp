@@ -10,7 +10,7 @@
 #include "ops/copy/copy.h"
 #include "upsample_params.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::upsample {
 namespace {
 
 enum class Mode { Nearest, Bilinear, AlignedCorners };
@@ -94,7 +94,7 @@ Algorithms& algorithms() {
 // `source` is read, the output written; `small` is the image before upsampling.
 void run(OpCall& call, bool backward, Mode mode, TensorView source, std::span<const int64_t> small,
          std::span<const int64_t> large) {
-  const LocalTensor result = as_moved(call, call.out(0));
+  const LocalTensor result = copy::as_moved(call, call.out(0));
   const TensorView target = result;
   UpsampleParams p{};
   for (size_t d = 0; d < 2; ++d) {
@@ -117,7 +117,7 @@ void forward(OpCall& call, Mode mode) {
   check_outputs(call);
   const TensorView self = call.args().tensor(Arg::self);
   if (mode != Mode::Nearest) call.need(self.dtype());
-  run(call, false, mode, as_moved(call, self), self.sizes(), call.out(0).sizes());
+  run(call, false, mode, copy::as_moved(call, self), self.sizes(), call.out(0).sizes());
 }
 void backward(OpCall& call, Mode mode) {
   check_outputs(call);
@@ -146,4 +146,4 @@ std::span<const OpEntry> upsample_operators() { return kOperators; }
 
 const AlgorithmFamily& upsample_algorithms() { return algorithms().family(); }
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::upsample

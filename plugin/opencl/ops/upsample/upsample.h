@@ -4,7 +4,7 @@
 #include "call/algorithms.h"
 #include "call/op_call.h"
 
-namespace ocltensor::opencl {
+namespace ocltensor::opencl::upsample {
 
 std::span<const OpEntry> upsample_operators();
 std::span<const OpEntry> resample_operators();  // resample.cpp
@@ -12,4 +12,4 @@ std::span<const OpEntry> resample_operators();  // resample.cpp
 const AlgorithmFamily& upsample_algorithms();
 const AlgorithmFamily& resample_algorithms();
 
-}  // namespace ocltensor::opencl
+}  // namespace ocltensor::opencl::upsample
