@@ -5,9 +5,6 @@ install(TARGETS ocltensor EXPORT ocltensor_targets LIBRARY DESTINATION ${CMAKE_I
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h")
 install(FILES ${generated_dir}/include/ocltensor/ops.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ocltensor)
-# What the public headers include from src/base: "base/x.h" is found beside them.
-install(FILES base/argument_names.def base/dims.h base/dtype.h base/error.h base/schema.h base/value.h
-        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ocltensor/base)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/ocltensor)
 install(EXPORT ocltensor_targets NAMESPACE ocltensor:: DESTINATION ${package_dir})

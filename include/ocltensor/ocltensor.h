@@ -4,11 +4,15 @@
 #include "ocltensor/backends.h"   // IWYU pragma: export
 #include "ocltensor/call.h"       // IWYU pragma: export
 #include "ocltensor/device.h"     // IWYU pragma: export
+#include "ocltensor/dims.h"       // IWYU pragma: export
+#include "ocltensor/dtype.h"      // IWYU pragma: export
+#include "ocltensor/error.h"      // IWYU pragma: export
 #include "ocltensor/generator.h"  // IWYU pragma: export
 #include "ocltensor/kernel.h"     // IWYU pragma: export
 #include "ocltensor/memory.h"     // IWYU pragma: export
 #include "ocltensor/ops.h"        // IWYU pragma: export
 #include "ocltensor/profiler.h"   // IWYU pragma: export
+#include "ocltensor/scalar.h"     // IWYU pragma: export
 #include "ocltensor/settings.h"   // IWYU pragma: export
 #include "ocltensor/stream.h"     // IWYU pragma: export
 #include "ocltensor/tensor.h"     // IWYU pragma: export

@@ -14,7 +14,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/value.h"
+#include "ocltensor/dims.h"
+#include "ocltensor/scalar.h"
 #include "ocltensor/stream.h"
 
 namespace ocltensor {

@@ -1,8 +1,8 @@
 // Checks of tensors and values that a caller described.
 #include "arguments.h"
 
-#include "dims.h"
-#include "error.h"
+#include "ocltensor/dims.h"
+#include "ocltensor/error.h"
 
 namespace ocltensor {
 namespace {

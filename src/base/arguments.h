@@ -1,7 +1,7 @@
 // What a caller may have got wrong in describing an argument, before anything trusts it.
 #pragma once
 
-#include "dtype.h"
+#include "ocltensor/dtype.h"
 
 namespace ocltensor {
 

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <optional>
 
-#include "error.h"
+#include "ocltensor/error.h"
 
 namespace ocltensor::config {
 namespace detail {

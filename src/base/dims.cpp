@@ -1,5 +1,5 @@
 // Shape and stride arithmetic.
-#include "dims.h"
+#include "ocltensor/dims.h"
 
 namespace ocltensor {
 

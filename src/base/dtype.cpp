@@ -1,7 +1,7 @@
 // Element types: look-ups and IEEE binary16 conversion.
-#include "dtype.h"
+#include "ocltensor/dtype.h"
 
-#include "error.h"
+#include "ocltensor/error.h"
 
 namespace ocltensor {
 

@@ -1,5 +1,5 @@
 // Writing an error into the caller's buffer.
-#include "error.h"
+#include "ocltensor/error.h"
 
 #include <algorithm>
 #include <cstring>

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "dims.h"
+#include "ocltensor/dims.h"
 
 namespace ocltensor {
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <utility>
 
-#include "error.h"
+#include "ocltensor/error.h"
 
 namespace ocltensor {
 namespace {

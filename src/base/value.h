@@ -2,52 +2,16 @@
 // and by every implementation of an operator, on any device.
 #pragma once
 
-#include <complex>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
-#include "dims.h"
-#include "dtype.h"
+#include "ocltensor/dims.h"
+#include "ocltensor/scalar.h"
 #include "schema.h"
 
 namespace ocltensor {
-
-// A number that keeps its Python kind, for type promotion.
-class Scalar {
- public:
-  enum class Kind : uint8_t { Bool, Int, Float, Complex };
-  Scalar(bool v) : kind_(Kind::Bool), int_(v) {}  // NOLINT: implicit on purpose, like the others
-  Scalar(int v) : kind_(Kind::Int), int_(v) {}
-  Scalar(int64_t v) : kind_(Kind::Int), int_(v) {}
-  Scalar(double v) : kind_(Kind::Float), parts_{v, 0} {}
-  Scalar(std::complex<double> v) : kind_(Kind::Complex), parts_{v.real(), v.imag()} {}
-  Kind kind() const { return kind_; }
-  bool is_complex() const { return kind_ == Kind::Complex; }
-  bool is_float() const { return kind_ >= Kind::Float; }  // not a whole number
-  // The real part of a complex number, as ATen's casts have it; as_bool sees both parts.
-  double as_double() const { return is_float() ? parts_[0] : static_cast<double>(int_); }
-  double imaginary() const { return parts_[1]; }
-  std::complex<double> as_complex() const { return {as_double(), parts_[1]}; }
-  int64_t as_int() const { return is_float() ? static_cast<int64_t>(parts_[0]) : int_; }
-  bool as_bool() const { return is_float() ? parts_[0] != 0 || parts_[1] != 0 : int_ != 0; }
-  DType dtype() const {  // of the wrapped number: what promotion takes it for
-    constexpr DType kTypes[] = {DType::Bool, DType::Int64, DType::Float32, DType::Complex64};
-    return kTypes[static_cast<int>(kind_)];
-  }
-  // A complex number is pointed to: the value lives as long as this object.
-  tb_value to_value() const;
-
- private:
-  Kind kind_;
-  int64_t int_ = 0;
-  double parts_[2] = {0, 0};
-};
-
-// Throws Error (TB_E_INVALID) where `value` lies outside of the numbers that `type` holds. As in
-// ATen infinities and NaN fit into every floating type, and negative whole numbers wrap in uint8.
-void check_fits(const Scalar& value, DType type);
 
 // Borrowed view of a tensor argument.
 class TensorView {

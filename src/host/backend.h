@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-#include "base/error.h"
 #include "base/operators.h"
 #include "ocltensor/device.h"
+#include "ocltensor/error.h"
 
 namespace ocltensor {
 

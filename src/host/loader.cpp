@@ -13,8 +13,8 @@
 #include <memory>
 
 #include "base/config.h"
-#include "base/error.h"
 #include "base/log.h"
+#include "ocltensor/error.h"
 
 namespace ocltensor {
 namespace {

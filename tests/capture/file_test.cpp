@@ -8,9 +8,9 @@
 #include <fstream>
 #include <random>
 
-#include "base/error.h"
 #include "capture/reader.h"
 #include "capture/writer.h"
+#include "ocltensor/error.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "base/error.h"
+#include "ocltensor/error.h"
 
 namespace ocltensor::conformance {
 namespace {

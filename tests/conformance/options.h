@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/dtype.h"
+#include "ocltensor/dtype.h"
 
 namespace ocltensor::conformance {
 

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <vector>
 
-#include "base/error.h"
 #include "capture/reader.h"
+#include "ocltensor/error.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/config.h"
-#include "base/error.h"
+#include "ocltensor/error.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <random>
 #include <thread>
 
-#include "base/error.h"
+#include "ocltensor/error.h"
 
 namespace ocltensor::runtime {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "base/error.h"
+#include "ocltensor/error.h"
 #include "tensor_backend/plugin.h"
 
 namespace ocltensor::testing {

@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "base/error.h"
+#include "ocltensor/error.h"
 
 namespace ocltensor::testing {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 
-#include "base/error.h"
+#include "ocltensor/error.h"
 
 namespace ocltensor::testing {
 namespace {

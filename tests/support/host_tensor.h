@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "base/dims.h"
-#include "base/dtype.h"
+#include "ocltensor/dims.h"
+#include "ocltensor/dtype.h"
 
 namespace ocltensor::testing {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
+#include "ocltensor/error.h"
 
 namespace ocltensor::testing {
 namespace {

@@ -8,7 +8,7 @@
 #include <functional>
 #include <thread>
 
-#include "base/error.h"
+#include "ocltensor/error.h"
 
 namespace ocltensor {
 namespace {

@@ -1,5 +1,5 @@
 // Shapes, strides and loop nests.
-#include "base/dims.h"
+#include "ocltensor/dims.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include "base/config.h"
-#include "base/error.h"
+#include "ocltensor/error.h"
 
 namespace ocltensor {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <set>
 
-#include "base/error.h"
 #include "base/operators.h"
+#include "ocltensor/error.h"
 
 namespace ocltensor {
 namespace {

@@ -6,9 +6,9 @@
 #include <iterator>
 #include <limits>
 
-#include "base/dtype.h"
-#include "base/error.h"
 #include "base/promotion.h"
+#include "ocltensor/dtype.h"
+#include "ocltensor/error.h"
 
 namespace ocltensor {
 namespace {

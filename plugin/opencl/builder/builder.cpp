@@ -8,8 +8,8 @@
 #include <exception>
 #include <span>
 
-#include "base/error.h"
 #include "kernel_sources.h"
+#include "ocltensor/error.h"
 #include "runtime/ahead/build_ahead.h"
 #include "runtime/ahead/builder_process.h"
 #include "runtime/device/device.h"

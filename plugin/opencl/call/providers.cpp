@@ -5,8 +5,8 @@
 #include <string>
 
 #include "base/config.h"
-#include "base/error.h"
 #include "base/name_patterns.h"
+#include "ocltensor/error.h"
 #include "policy.h"
 #include "runtime/device/device.h"
 

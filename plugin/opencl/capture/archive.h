@@ -8,8 +8,8 @@
 #include <span>
 #include <type_traits>
 
-#include "base/error.h"
 #include "format.h"
+#include "ocltensor/error.h"
 
 namespace ocltensor::capture_file {
 

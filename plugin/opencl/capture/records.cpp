@@ -1,6 +1,6 @@
 // A capture's records: what each may say, given those before it.
 #include "archive.h"
-#include "base/dtype.h"
+#include "ocltensor/dtype.h"
 #include "reader.h"
 
 namespace ocltensor::capture_file {

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/error.h"
+#include "ocltensor/error.h"
 #include "reader.h"
 
 namespace ocltensor::capture_file {

@@ -1,7 +1,7 @@
 // The tables behind tb_plugin_get_api, one per room of the ABI.
 #pragma once
 
-#include "base/error.h"
+#include "ocltensor/error.h"
 #include "tensor_backend/plugin.h"
 
 namespace ocltensor::opencl {

@@ -6,8 +6,8 @@
 #include <span>
 #include <string>
 
-#include "base/dtype.h"
-#include "base/error.h"
+#include "ocltensor/dtype.h"
+#include "ocltensor/error.h"
 #include "runtime/observe/profile_settings.h"
 
 namespace ocltensor::opencl {

@@ -1,8 +1,8 @@
 // The plugin's two exports.
 #include "base/config.h"
-#include "base/error.h"
 #include "base/log.h"
 #include "entry.h"
+#include "ocltensor/error.h"
 #include "runtime/observe/profile_settings.h"
 #include "switch_checks.h"
 

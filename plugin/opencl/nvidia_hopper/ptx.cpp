@@ -4,7 +4,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "base/error.h"
+#include "ocltensor/error.h"
 
 namespace ocltensor::opencl::nvidia_hopper::ptx {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "base/error.h"
+#include "ocltensor/error.h"
 
 namespace ocltensor::replay {
 namespace {

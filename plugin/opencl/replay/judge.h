@@ -2,7 +2,7 @@
 // the numbers that they are.
 #pragma once
 
-#include "base/dtype.h"
+#include "ocltensor/dtype.h"
 #include "replayer.h"
 
 namespace ocltensor::replay {

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "base/error.h"
+#include "ocltensor/error.h"
 
 namespace ocltensor::replay {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/error.h"
+#include "ocltensor/error.h"
 #include "runtime/device/device.h"
 #include "runtime/program/program.h"
 

@@ -7,9 +7,9 @@
 #include <cstring>
 #include <tuple>
 
-#include "base/error.h"
 #include "generator.h"
 #include "memory.h"
+#include "ocltensor/error.h"
 #include "registry.h"
 #include "stream.h"
 

@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include "base/dtype.h"
 #include "base/philox.h"
 #include "generator.h"
+#include "ocltensor/dtype.h"
 
 namespace ocltensor::cpu {
 

@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-#include "base/error.h"
+#include "ocltensor/error.h"
 
 namespace ocltensor::cpu {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "base/dtype.h"
+#include "ocltensor/dtype.h"
 
 namespace ocltensor::cpu {
 

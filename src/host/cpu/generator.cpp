@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "base/error.h"
 #include "memory.h"
+#include "ocltensor/error.h"
 
 namespace ocltensor::cpu {
 namespace {

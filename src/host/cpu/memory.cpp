@@ -9,7 +9,7 @@
 #include <map>
 #include <mutex>
 
-#include "base/error.h"
+#include "ocltensor/error.h"
 
 namespace ocltensor::cpu {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <limits>
 
-#include "base/dtype.h"
-#include "base/error.h"
+#include "ocltensor/dtype.h"
+#include "ocltensor/error.h"
 
 namespace ocltensor::cpu {
 

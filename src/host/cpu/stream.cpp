@@ -4,8 +4,8 @@
 #include <chrono>
 #include <mutex>
 
-#include "base/error.h"
 #include "memory.h"
+#include "ocltensor/error.h"
 
 namespace ocltensor::cpu {
 namespace {

@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/error.h"
 #include "kernel_sources.h"
+#include "ocltensor/error.h"
 #include "runtime/program/source.h"
 
 namespace ocltensor::opencl::nvidia_hopper {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "base/dtype.h"
+#include "ocltensor/dtype.h"
 #include "replay/names.h"
 
 namespace tools {

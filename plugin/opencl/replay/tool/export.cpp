@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/error.h"
+#include "ocltensor/error.h"
 #include "replay/names.h"
 
 namespace tools {

@@ -6,8 +6,8 @@
 #include <iostream>
 
 #include "base/config.h"
-#include "base/error.h"
 #include "export.h"
+#include "ocltensor/error.h"
 #include "replay/judge.h"
 #include "replay/names.h"
 #include "report.h"

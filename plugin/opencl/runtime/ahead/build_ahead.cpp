@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/config.h"
-#include "base/error.h"
 #include "base/log.h"
+#include "ocltensor/error.h"
 #include "runtime/ahead/builder_process.h"
 
 namespace ocltensor::opencl::build_ahead {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/config.h"
-#include "base/error.h"
+#include "ocltensor/error.h"
 
 namespace ocltensor::opencl::build_ahead {
 namespace {

@@ -5,7 +5,7 @@
 #include <deque>
 #include <exception>
 
-#include "base/error.h"
+#include "ocltensor/error.h"
 #include "runtime/device/generator.h"
 #include "runtime/driver/process.h"
 #include "runtime/memory/memory.h"

@@ -4,8 +4,8 @@
 #include <cstdlib>
 
 #include "base/config.h"
-#include "base/error.h"
 #include "base/log.h"
+#include "ocltensor/error.h"
 #include "runtime/device/device.h"
 #include "runtime/driver/driver_files.h"
 #include "runtime/driver/process.h"

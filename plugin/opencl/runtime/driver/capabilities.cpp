@@ -5,7 +5,7 @@
 #include <cctype>
 
 #include "base/config.h"
-#include "base/error.h"
+#include "ocltensor/error.h"
 
 namespace ocltensor::opencl {
 namespace {

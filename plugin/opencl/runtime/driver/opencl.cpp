@@ -5,7 +5,7 @@
 
 #include <mutex>
 
-#include "base/error.h"
+#include "ocltensor/error.h"
 
 namespace ocltensor::opencl {
 namespace {

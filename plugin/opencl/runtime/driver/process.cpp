@@ -6,7 +6,7 @@
 #include <atomic>
 #include <mutex>
 
-#include "base/error.h"
+#include "ocltensor/error.h"
 
 namespace ocltensor::opencl {
 namespace {

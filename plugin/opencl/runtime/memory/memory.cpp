@@ -9,7 +9,7 @@
 #include <unordered_map>
 
 #include "base/config.h"
-#include "base/error.h"
+#include "ocltensor/error.h"
 #include "runtime/device/device.h"
 #include "runtime/driver/process.h"
 #include "runtime/memory/staging.h"

@@ -1,7 +1,7 @@
 // The memory of a tensor as a range.
 #include "memory_range.h"
 
-#include "base/dims.h"
+#include "ocltensor/dims.h"
 
 namespace ocltensor::opencl {
 

@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "base/error.h"
+#include "ocltensor/error.h"
 #include "runtime/device/device.h"
 
 namespace ocltensor::opencl {

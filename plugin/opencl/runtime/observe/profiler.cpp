@@ -11,7 +11,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "base/error.h"
+#include "ocltensor/error.h"
 #include "runtime/device/device.h"
 #include "runtime/driver/process.h"
 #include "runtime/observe/call_ledger.h"

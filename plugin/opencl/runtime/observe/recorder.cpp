@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/config.h"
-#include "base/error.h"
+#include "ocltensor/error.h"
 #include "runtime/driver/process.h"
 #include "runtime/observe/recorder_state.h"
 #include "runtime/pool/address_space.h"

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/dtype.h"
+#include "ocltensor/dtype.h"
 #include "runtime/driver/opencl.h"
 
 namespace ocltensor::opencl::recorder {

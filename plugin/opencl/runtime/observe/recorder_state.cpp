@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/error.h"
+#include "ocltensor/error.h"
 
 namespace ocltensor::opencl::recorder {
 namespace {

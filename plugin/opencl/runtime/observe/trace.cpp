@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "base/config.h"
-#include "base/error.h"
 #include "base/log.h"
+#include "ocltensor/error.h"
 #include "runtime/driver/process.h"
 #include "runtime/observe/trace_file.h"
 

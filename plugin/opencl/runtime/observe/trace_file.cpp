@@ -12,7 +12,7 @@
 #include <set>
 #include <utility>
 
-#include "base/error.h"
+#include "ocltensor/error.h"
 #include "runtime/device/device.h"
 
 namespace ocltensor::opencl::profiler {

@@ -3,7 +3,7 @@
 
 #include <sys/mman.h>
 
-#include "base/error.h"
+#include "ocltensor/error.h"
 
 namespace ocltensor::runtime {
 

@@ -13,7 +13,7 @@
 #include <memory>
 #include <string>
 
-#include "base/error.h"
+#include "ocltensor/error.h"
 #include "runtime/pool/address_space.h"
 #include "tensor_backend/plugin.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/error.h"
+#include "ocltensor/error.h"
 
 namespace ocltensor::opencl {
 

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <string>
 
-#include "base/dtype.h"
+#include "ocltensor/dtype.h"
 
 namespace ocltensor::opencl {
 

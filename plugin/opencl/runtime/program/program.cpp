@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/config.h"
-#include "base/error.h"
 #include "base/log.h"
+#include "ocltensor/error.h"
 #include "runtime/ahead/build_ahead.h"
 #include "runtime/driver/process.h"
 #include "runtime/observe/profiler.h"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <thread>
 
-#include "base/error.h"
+#include "ocltensor/error.h"
 #include "runtime/ahead/build_ahead.h"
 #include "runtime/ahead/builder_process.h"
 #include "runtime/device/device.h"

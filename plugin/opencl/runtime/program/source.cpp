@@ -7,8 +7,8 @@
 #include <sstream>
 
 #include "base/config.h"
-#include "base/error.h"
 #include "kernel_sources.h"
+#include "ocltensor/error.h"
 
 namespace ocltensor::opencl {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "base/error.h"
+#include "ocltensor/error.h"
 #include "runtime/device/device.h"
 #include "runtime/driver/process.h"
 #include "runtime/queue/stream.h"

@@ -4,8 +4,8 @@
 #include <array>
 #include <string>
 
-#include "base/error.h"
 #include "fault_record.h"
+#include "ocltensor/error.h"
 #include "runtime/device/device.h"
 
 namespace ocltensor::opencl {

@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/error.h"
+#include "ocltensor/error.h"
 #include "runtime/driver/opencl.h"
 #include "runtime/memory/memory.h"
 #include "runtime/memory/memory_range.h"

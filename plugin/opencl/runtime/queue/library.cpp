@@ -9,9 +9,9 @@
 #include <set>
 
 #include "base/arguments.h"
-#include "base/dims.h"
-#include "base/dtype.h"
-#include "base/error.h"
+#include "ocltensor/dims.h"
+#include "ocltensor/dtype.h"
+#include "ocltensor/error.h"
 #include "runtime/device/device.h"
 #include "runtime/memory/memory.h"
 #include "runtime/program/program.h"

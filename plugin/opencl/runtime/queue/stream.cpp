@@ -5,8 +5,8 @@
 #include <cstring>
 #include <string>
 
-#include "base/error.h"
 #include "base/log.h"
+#include "ocltensor/error.h"
 #include "runtime/device/device.h"
 #include "runtime/driver/process.h"
 #include "runtime/memory/memory.h"

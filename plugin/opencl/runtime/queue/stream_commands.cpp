@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/error.h"
+#include "ocltensor/error.h"
 #include "runtime/device/device.h"
 #include "runtime/driver/process.h"
 #include "runtime/queue/kernel.h"

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/error.h"
+#include "ocltensor/error.h"
 #include "tensor_backend/plugin.h"
 
 namespace torch_ocl {

@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "error.h"
+#include "ocltensor/error.h"
 
 namespace ocltensor {
 
