@@ -10,7 +10,7 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "cpu/backend.h"
-#include "loader.h"
+#include "loader/loader.h"
 
 namespace ocltensor {
 namespace {

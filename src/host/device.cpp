@@ -6,7 +6,7 @@
 #include <charconv>
 
 #include "backend.h"
-#include "loader.h"
+#include "loader/loader.h"
 
 namespace ocltensor {
 namespace {

@@ -1,5 +1,5 @@
 // The plugin loader: what it takes, and every reason to refuse.
-#include "host/loader.h"
+#include "loader/loader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

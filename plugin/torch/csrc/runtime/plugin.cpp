@@ -8,7 +8,7 @@
 #include <atomic>
 
 #include "base/log.h"
-#include "host/loader.h"
+#include "loader/loader.h"
 #include "ranges.h"
 
 namespace torch_ocl {

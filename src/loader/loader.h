@@ -1,5 +1,4 @@
-// Finding, checking and loading a backend plugin. Shared with other hosts: depends on src/base
-// only.
+// Finding, checking and loading a backend plugin, for both hosts.
 #pragma once
 
 #include <string>
