@@ -1,4 +1,5 @@
-// The table of what is here for NVIDIA's Hopper generation.
+// The provider object for NVIDIA's Hopper generation: its devices, and its algorithms in order of
+// preference.
 #include "provider.h"
 
 #include "attention/attention.h"
@@ -9,7 +10,7 @@
 namespace ocltensor::opencl {
 namespace {
 
-// Warpgroup products and tensor copies, which sm_90a alone has.
+// Warpgroup products and tensor copies exist in sm_90a only.
 bool suits(const Capabilities& caps) { return caps.compute_capability == 90; }
 
 constexpr const Algorithm* kAlgorithms[] = {

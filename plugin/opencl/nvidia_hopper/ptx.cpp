@@ -1,4 +1,4 @@
-// Uncovering instructions in PTX text.
+// Uncovers hidden instructions in PTX text.
 #include "ptx.h"
 
 #include <sstream>

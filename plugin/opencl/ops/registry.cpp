@@ -1,4 +1,4 @@
-// Joining the families. A new family adds its line to kFamilies.
+// Joins the families' tables. A new family adds its line to kFamilies.
 #include "registry.h"
 
 #include <string>
@@ -98,7 +98,7 @@ const tb_op_s* find_in_registry(std::string_view name) {
 
 namespace {
 
-// What the fallback of every other operator needs.
+// The fallback of every other operator needs it.
 constexpr std::string_view kNeverDisabled = "copy.out";
 
 }  // namespace

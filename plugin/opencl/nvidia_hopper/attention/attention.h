@@ -1,4 +1,4 @@
-// Attention on Hopper's matrix units: one kernel's operands, and the test of each kernel.
+// Attention on Hopper's matrix units: the operands of its kernels, and the proofs of these kernels.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace ocltensor::opencl::nvidia_hopper {
 struct HopperVariant {
   DType type;          // Float16 or BFloat16
   int64_t depth;       // padded: 64 or 128
-  int64_t warpgroups;  // that multiply: 2, or 3 of depth 64
+  int64_t warpgroups;  // warpgroups that multiply: 2, or 3 for depth 64
   bool causal;
 
   int64_t tile_rows() const { return 64 * warpgroups; }
@@ -37,7 +37,7 @@ struct HopperForward {
   int64_t most_groups;
 };
 
-// One call of backward. Addresses 0: not wanted.
+// A call of backward. An address is 0 if that gradient is not wanted.
 struct HopperBackward {
   DType type;     // Float16 or BFloat16
   int64_t panel;  // the padded depth, 64 or 128
@@ -52,13 +52,14 @@ struct HopperBackward {
 
 constexpr double kLog2E = 1.4426950408889634;
 
-// What both directions refuse: nullptr, or why.
+// Why both directions decline a problem, or nullptr.
 const char* refuse_hopper(const OpCall& call, const attention::FusedProblem& p);
-// Can the copy engine read it, and does every line begin at a full vector? An output is not
-// broadcast.
+// Whether the copy engine can read the tensor, and every line begins at a full vector. An output
+// must not be broadcast.
 bool is_hopper_readable(TensorView t, bool output);
 HopperTensor hopper_layout(TensorView t);
-// Heads worked on together, in equal bundles: what a head goes through takes `bytes`.
+// How many heads are worked on together, in equal bundles whose keys and values fit the cache;
+// those of a head take `bytes`.
 int64_t hopper_bundle(int64_t heads, int64_t bytes, int64_t sharing);
 
 extern const attention::FusedAlgorithm kForward, kBackward;  // forward.cpp, backward.cpp
@@ -68,8 +69,8 @@ void enqueue_hopper_forward(const OpCall& call, const HopperForward& f);
 
 void enqueue_hopper_backward(const OpCall& call, const HopperBackward& b);
 
-// forward_proof.cpp, backward_proof.cpp: a small problem's results against the host's; empty
-// if they are right.
+// forward_proof.cpp, backward_proof.cpp: compare a small problem's results with the host's; empty
+// if they are right, else what is wrong.
 std::string wrong_hopper_forward(const OpCall& call, const void* variant);
 std::string wrong_hopper_backward(const OpCall& call, const void* sample);  // type, panel, causal
 

@@ -15,8 +15,8 @@ namespace {
 
 constexpr int64_t kTileRows = 128;
 constexpr int64_t kItems = 384;
-constexpr int64_t kMapBytes = 4 * 128;  // of a work-group
-constexpr int64_t kMostHeads = 65535;   // groups in a launch's second dimension
+constexpr int64_t kMapBytes = 4 * 128;  // of a work-group: four tensor maps
+constexpr int64_t kMostHeads = 65535;   // work-groups in a launch's second dimension
 constexpr size_t kVariants = 2 * 2 * 2;
 
 Defines pass_defines(const HopperBackward& b, int64_t pass) {
@@ -115,7 +115,7 @@ bool is_variant_proven(const OpCall& call, const HopperBackward& b) {
       [&] { return pass_defines(b, 0); }, wrong_hopper_backward, &b);
 }
 
-// What the kernels are specialised by; addresses and layouts follow when it runs.
+// What the kernels are specialised by; run() fills in addresses and layouts.
 Planned<HopperBackward> plan(const OpCall& call, const attention::FusedProblem& p) {
   if (const char* reason = refuse_hopper(call, p)) return reason;
   if (p.batch * p.heads > kMostHeads) return "too many heads";

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kHeads = 2, kQueries = 333, kKeys = 301;
 constexpr double kScale = 0.25;
-constexpr float kLimit = 0.03f;  // of a gradient's largest number: twice what bfloat16 may round
+constexpr float kLimit = 0.03f;  // of a gradient's largest number: twice bfloat16's rounding
 
 using Numbers = std::vector<float>;
 struct Gradients {
@@ -37,7 +37,7 @@ const float* line(const Numbers& list, int64_t row, int64_t depth) {
   return &list[static_cast<size_t>(row * depth)];
 }
 
-// The host's results: `out` and `sums` of forward, and the gradients.
+// Computes on the host `out` and `sums` of forward, and the gradients.
 Gradients solve(const Problem& p, Numbers& out, Numbers& sums) {
   const int64_t d = p.depth;
   Gradients g{Numbers(p.query.size()), Numbers(p.key.size()), Numbers(p.key.size())};

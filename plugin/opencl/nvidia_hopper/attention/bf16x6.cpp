@@ -1,7 +1,7 @@
-// float32 attention on Hopper's matrix units: the blocks of scores of blocks.h, multiplied as three
-// bfloat16. Operands are split once; the softmax and its derivative write the bf16 parts of
-// weights themselves. What does not split is left to products in plain float32, which are enqueued,
-// too.
+// float32 attention on Hopper's matrix units: the blocks of scores of blocks.h, with products of
+// three bf16 parts. Operands are split once; the softmax and its derivative write the bf16 parts of
+// weights themselves. If a number cannot be split, products in plain float32, which are always
+// enqueued as well, do the work.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -15,7 +15,7 @@
 namespace ocltensor::opencl::nvidia_hopper {
 namespace {
 
-constexpr int64_t kVector = 8;  // elements that lines of bf16 parts are multiples of
+constexpr int64_t kVector = 8;  // lines of bf16 parts are multiples of this many elements
 
 const char* refuse_shape(const OpCall& call, const attention::FusedProblem& p) {
   if (call.args().tensor(Arg::query).dtype() != DType::Float32) return "not float32";
@@ -28,7 +28,8 @@ const char* refuse_shape(const OpCall& call, const attention::FusedProblem& p) {
   return nullptr;
 }
 
-// The products have several shapes: a block may be smaller than the others, or see fewer keys.
+// Collects the reasons against a problem's products, which have several shapes: a block may be
+// smaller than others, or have fewer keys.
 class ProductsToRefuse final : public attention::Products {
  public:
   explicit ProductsToRefuse(const OpCall& call) : call_(call) {}
@@ -58,17 +59,17 @@ const char* refuse_backward(const OpCall& call, const attention::FusedProblem& p
 
 const char* pass_over(const OpCall& call, const attention::FusedProblem& p) {
   if (call.policy().allow_tf32) return "TF32 is allowed";
-  constexpr int64_t kLeastScores = int64_t{1} << 21;  // below, launches are most of the time
+  constexpr int64_t kLeastScores = int64_t{1} << 21;  // below, launches take most of the time
   const bool few = p.batch * p.heads * p.queries * p.keys < kLeastScores;
   return few || p.queries < 64 || p.keys < 128 ? "splitting would take longer than it saves"
                                                : nullptr;
 }
 
-// Scratch memory of a float tensor's bf16_parts. A matrix of that tensor has bf16 parts that lie as
-// it does, but for longer lines.
+// Scratch memory for the bf16 parts of a float tensor. The parts of a matrix in that tensor have
+// the matrix's layout, except that their lines are longer.
 class Bf16Parts {
  public:
-  // `line` elements of a line.
+  // `lines` lines of `line` elements each.
   Bf16Parts(const OpCall& call, tb_address floats, int64_t lines, int64_t line)
       : floats_(floats),
         lines_(lines),
@@ -94,7 +95,7 @@ class Bf16Parts {
   Scratch memory_;
 };
 
-// Operands are split at the start of a pass; the softmax and its derivative split a block's scores.
+// Splits operands at the start of a pass; the softmax and its derivative split a block's scores.
 class Bf16PartProducts final : public attention::Products {
  public:
   Bf16PartProducts(const OpCall& call, const attention::FusedProblem& p)
@@ -113,7 +114,7 @@ class Bf16PartProducts final : public attention::Products {
     split_to_bf16_parts(call_, of(attention::Part::Query).tensor(),
                         of(attention::Part::Key).tensor(), guard_);
     Bf16PartTensor other{parts[attention::Part::Value], of(attention::Part::Value).address(),
-                         0};  // nothing
+                         0};  // an empty tensor
     if (has_gradients()) {
       make(attention::Part::Grad, queries, p_.width);
       other = of(attention::Part::Grad).tensor();

@@ -12,14 +12,15 @@
 namespace ocltensor::opencl::nvidia_hopper {
 namespace {
 
-constexpr int64_t kMapBytes = 3 * 128;  // of a work-group
-constexpr int64_t kVector = 8;          // elements in 16 bytes, what lines are multiples of
+constexpr int64_t kMapBytes = 3 * 128;  // of a work-group: three tensor maps
+constexpr int64_t kVector = 8;          // elements in 16 bytes; lines must be multiples of it
 constexpr int64_t kMostStride = int64_t{1} << 38;
-constexpr int64_t kCacheBytes = int64_t{32} << 20;  // what keys and values of a bundle may take
+constexpr int64_t kCacheBytes = int64_t{32} << 20;  // most for the keys and values of a bundle
 constexpr int64_t kLeastBundle = 4;
 constexpr size_t kVariants = 2 * 3 * 2;
 
-// Three warpgroups read keys less often, two take turns at the matrix unit: better for few rows.
+// Three warpgroups read keys less often; two take turns at the matrix unit, which is better for few
+// rows.
 HopperVariant variant_for(const OpCall& call, const attention::FusedProblem& p) {
   HopperVariant v{call.args().tensor(Arg::query).dtype(), p.depth <= 64 ? 64 : 128, 2,
                   p.block.causal};
@@ -75,7 +76,7 @@ const char* refuse_shape(const attention::FusedProblem& p, DType type) {
     return "the sizes need 64 bits";
   const auto scale = static_cast<float>(p.scale * kLog2E);
   if (!(scale > 0) || scale > std::numeric_limits<float>::max())
-    return "the scale is not positive";  // the largest score is looked for before it is scaled
+    return "the scale is not positive";  // the largest score is found before scaling
   return nullptr;
 }
 
@@ -140,7 +141,7 @@ HopperTensor hopper_layout(TensorView t) {
   return h;
 }
 
-// Equal, so that the last one does not end on long tiles.
+// Bundles are equal, so that the last one does not end on long tiles.
 int64_t hopper_bundle(int64_t heads, int64_t bytes, int64_t sharing) {
   const int64_t most = std::max(kLeastBundle, kCacheBytes / std::max<int64_t>(1, bytes) * sharing);
   return divide_up(heads, divide_up(heads, most));

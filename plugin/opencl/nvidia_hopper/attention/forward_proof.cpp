@@ -1,5 +1,5 @@
-// The proof of a kernel for attention on Hopper's matrix units: grouped heads, odd lengths, a head
-// size that is padded, more tiles than work-groups, room between the result's rows.
+// The proof of the kernels for attention on Hopper's matrix units: grouped heads, odd lengths, a
+// head size that is padded, more tiles than work-groups, gaps between the result's rows.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -12,11 +12,12 @@ namespace {
 
 constexpr int64_t kBatch = 2, kHeads = 2, kQueries = 205, kKeys = 301, kGap = 8, kFiller = 7;
 constexpr double kScale = 0.25;
-// Weights and results are rounded to 8 bits in bfloat16, and values are 4 at most: 0.016 is the
-// largest error of a right kernel, while another key, row or head changes most numbers by tenths.
+// Weights and results are rounded to 8 bits in bfloat16, and values are 4 at most: the largest
+// error of a correct kernel is 0.016, while a wrong key, row or head changes most numbers by
+// tenths.
 constexpr float kLimit = 0.04f, kSumLimit = 1e-3f;
 
-// One row as the host computes it: `out` has depth numbers; returns the log-sum-exp.
+// Computes one row on the host: `out` has `depth` numbers; returns the log-sum-exp.
 float row(const float* query, const float* keys, const float* values, int64_t seen, int64_t depth,
           float* out) {
   std::vector<float> weights(static_cast<size_t>(seen));

@@ -1,12 +1,12 @@
-// A convolution's parameters from its sizes, and the terms of its sums one by one: for proofs and
-// tests.
+// For proofs and tests: a convolution's parameters from its sizes, and the terms of its sums one by
+// one.
 #pragma once
 
 #include "conv_params.h"
 
 namespace ocltensor::opencl::nvidia_hopper {
 
-// A convolution's geometry; strides are those of contiguous tensors, or channels last.
+// A convolution's geometry; the tensors are contiguous or channels last.
 struct ConvShape {
   int64_t batch, big, small, y, x, window_y, window_x;
   int64_t stride_y = 1, stride_x = 1, pad_y = 0, pad_x = 0, dilation_y = 1, dilation_x = 1;

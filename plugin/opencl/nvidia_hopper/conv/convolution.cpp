@@ -1,5 +1,5 @@
 // Convolutions on Hopper's matrix units without columns in memory: 16-bit types and TF32 as they
-// are, float32 as bf16 parts (three: six products, as accurate as float32).
+// are, float32 as three bf16 parts (six products, as accurate as float32).
 #include "convolution.h"
 
 #include <algorithm>
@@ -30,8 +30,8 @@ ConvHopperVariant variant_of(const ConvHopperProblem& p, Kind kind, const ConvHo
   return {kind, c.tiles.columns, weight, half && !weight && c.tiles.pieces > 1};
 }
 
-// Positions that no tap reaches have the bias alone; all of the map is written, as the launches
-// will write theirs over it.
+// Positions that no tap reaches receive the bias alone. The whole map is filled, as the launches
+// overwrite the positions that they compute.
 void fill_result(const OpCall& call, const ConvHopperProblem& p) {
   const ConvParams& g = p.params;
   const Dims sizes{g.batch, g.big_channels, g.in[0], g.in[1], g.in[2]};
@@ -80,7 +80,7 @@ bool is_variant_proven(const OpCall& call, const ConvHopperVariant& v) {
 
 constexpr int64_t kMostBf16Parts = int64_t{4} << 30;  // bytes
 
-// How a convolution is made: what is multiplied, and the launches with their tiles.
+// A plan: what is multiplied, and the launches with their tiles.
 struct ConvHopperPlan {
   Kind kind;
   ConvHopperProblem problem;
@@ -110,8 +110,8 @@ Planned<ConvHopperPlan> plan_bf16x6(const OpCall& call, const conv::Problem& p) 
   return plan(call, p, Kind::Bf16x3);
 }
 
-// Windows of one element over maps whose rows of positions are full vectors and long: products of
-// the weights with each image, which need no other order of the map.
+// Whether the window has one element, and rows of positions are long and full vectors: products of
+// the weights with each image then need no copy of the map in another order.
 bool are_images_products(const conv::Problem& p) {
   constexpr int64_t kLong = 512;
   const ConvParams& g = p.params;
@@ -136,7 +136,7 @@ const char* pass_over(const conv::Problem& p, double least) {
 }
 const char* pass_over_direct(const OpCall&, const conv::Problem& p) { return pass_over(p, 0x1p20); }
 const char* pass_over_bf16x6(const OpCall&, const conv::Problem& p) {
-  constexpr int64_t kLeastSum = 128;  // below, plain sums are as accurate
+  constexpr int64_t kLeastSum = 128;  // shorter sums are as accurate in plain float32
   const ConvParams& g = p.params;
   const int64_t taps = g.window[1] * g.window[2];
   const int64_t channels = p.direction == conv::Direction::Data ? g.small_channels : g.big_channels;
@@ -145,8 +145,9 @@ const char* pass_over_bf16x6(const OpCall&, const conv::Problem& p) {
   return pass_over(p, 0x1p25);
 }
 
-// With bf16 parts, what does not split is done in plain float32: both are enqueued, and a word in
-// memory decides which of them works, so that nothing waits for the device.
+// With bf16 parts plain float32 kernels are enqueued as well, for numbers that cannot be split: a
+// word in device memory decides which of them do the work, so that the host does not wait for the
+// device.
 void run(const OpCall& call, const conv::Problem& original, const ConvHopperPlan& plan) {
   const ConvHopperProblem& p = plan.problem;
   std::vector<Scratch> word;

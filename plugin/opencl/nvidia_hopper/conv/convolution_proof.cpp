@@ -1,4 +1,4 @@
-// The proof of a kernel for convolutions, on the driver at hand before its first use.
+// The proof of a convolution kernel on the driver at hand, before its first use.
 #include "call/proof_numbers.h"
 #include "conv_shape.h"
 #include "convolution.h"
@@ -8,7 +8,8 @@ namespace {
 
 using Kind = ConvHopperKind;
 
-// Odd sizes in every respect: maps, windows, channels across blocks and tiles, tiles across images.
+// Sizes that are odd in every respect: maps, windows, channels across blocks and tiles, tiles
+// across images.
 constexpr ConvShape kSamples[] = {{.batch = 4,
                                    .big = 72,
                                    .small = 270,
@@ -48,7 +49,8 @@ struct Numbers {
   std::vector<float> list[kTensors];
 };
 
-// The sums of one direction, into its own list, whose numbers are those to begin with.
+// Adds the sums of one direction to the numbers in that direction's result: `small`, `big` or
+// `weight`.
 void add_sums(const ConvParams& g, conv::Direction direction, float* big, float* small,
               float* weight) {
   for_each_conv_term(g, [&](int64_t b, int64_t s, int64_t w) {
@@ -58,7 +60,7 @@ void add_sums(const ConvParams& g, conv::Direction direction, float* big, float*
   });
 }
 
-// Whole numbers that fill the bf16 parts of a kind, or of -1, 0 and 1.
+// Random integers that fill the bf16 parts of a kind; without parts -1, 0 and 1.
 std::vector<float> draw(ProofNumbers& numbers, int64_t count, int64_t bf16_parts) {
   constexpr int kMost = 32767;
   if (bf16_parts == 1) return numbers.draw(count, 1);
@@ -69,8 +71,8 @@ std::vector<float> draw(ProofNumbers& numbers, int64_t count, int64_t bf16_parts
   return list;
 }
 
-// `fine`: which of the two operands fills the bf16 parts (0: the first, 1: the second); sums of
-// more would not be exact.
+// `fine`: the operand that fills its bf16 parts (0: the first, 1: the second). If both did, the
+// sums would not be exact.
 std::string wrong_sums(const OpCall& call, const ConvShape& sample, conv::Direction direction,
                        Kind kind, int fine, const std::function<void(const conv::Problem&)>& run) {
   constexpr float kOld = 7;
@@ -119,9 +121,9 @@ std::string wrong_sums(const OpCall& call, const ConvShape& sample, conv::Direct
 
 }  // namespace
 
-// Convolutions of whole numbers, whose sums every kind gives exactly, against the host's; the
-// guarded plain kernel would hide nothing, as these numbers split. 16-bit kinds of one kernel are
-// tested in pieces or not, as it is made for; the others in one piece and in more.
+// Compares convolutions of integers, whose sums are exact in every kind, with the host's; all these
+// numbers can be split, so the guarded plain kernel does not hide a fault. 16-bit kinds of a kernel
+// are tested in pieces or in one, whichever it is made for; the others in one piece and in several.
 std::string wrong_hopper_convolution(const OpCall& call, const void* what) {
   const ConvHopperVariant& v = *static_cast<const ConvHopperVariant*>(what);
   const bool half = v.kind == Kind::Half || v.kind == Kind::BFloat;

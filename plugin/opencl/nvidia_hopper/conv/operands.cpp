@@ -1,5 +1,4 @@
-// Operands of convolutions on Hopper's matrix units: read as they lie, or staged
-// (operands.cl).
+// Operands of convolutions on Hopper's matrix units: read in place, or staged (operands.cl).
 #include "call/divide_up.h"
 #include "convolution.h"
 #include "kernels/nvidia_hopper/conv.h"
@@ -10,9 +9,9 @@ namespace {
 
 using Kind = ConvHopperKind;
 
-constexpr int64_t kLineBytes = 16;                    // what lines are multiples of
-constexpr int64_t kMostStep = int64_t{1} << 36;       // bytes: 32 bits of 16 bytes
-constexpr int64_t kPadding = 8;                       // elements that staged lines are multiples of
+constexpr int64_t kLineBytes = 16;                    // lines must be multiples of it
+constexpr int64_t kMostStep = int64_t{1} << 36;       // bytes: 32 bits of units of 16 bytes
+constexpr int64_t kPadding = 8;                       // elements; staged lines are multiples of it
 constexpr int64_t kTilePixels = 64, kTileLines = 32;  // of operands.cl
 constexpr int64_t kTileChannels = 64;
 constexpr int64_t kItems = 256;
@@ -20,7 +19,7 @@ constexpr int64_t kItems = 256;
 int64_t padded(int64_t channels) { return divide_up(channels, kPadding) * kPadding; }
 bool is_step(int64_t bytes) { return bytes > 0 && bytes < kMostStep && bytes % kLineBytes == 0; }
 
-// The big or the small tensor.
+// A view of the big or the small tensor.
 struct MapView {
   tb_address address;
   int64_t images, channels, y, x;
@@ -41,8 +40,8 @@ MapView small_view(const ConvHopperProblem& p) {
   return {p.small, g.batch, g.small_channels, g.out[1], g.out[2], g.small_strides, nullptr};
 }
 
-// The map as it lies, if the engine can read it so. Dimensions of one element have no stride of
-// their own.
+// The map itself, if the engine can read it in place. A dimension of one element may have any
+// stride.
 std::optional<ConvHopperMap> readable(const MapView& v, Kind kind) {
   const int64_t item = item_of(kind);
   if (bf16_parts_of(kind) > 1 || v.fold != nullptr || v.address % kLineBytes != 0 ||
@@ -58,7 +57,7 @@ std::optional<ConvHopperMap> readable(const MapView& v, Kind kind) {
   if (!is_step(m.x_step) || !is_step(m.y_step) || !is_step(m.image_step)) return std::nullopt;
   return m;
 }
-// Do pixels lie at one distance through all images?
+// Whether the pixels of all images are equally far apart.
 bool is_one_line(const ConvHopperMap& m) {
   return m.y_step == m.x * m.x_step && m.image_step == m.y * m.y_step;
 }
@@ -101,7 +100,7 @@ ConvHopperMap stage(const OpCall& call, const ConvHopperProblem& p, Kind kind, c
   return {bf16_parts.address(), v.channels, v.x, v.y, v.images, step, step * v.x, step * v.x * v.y};
 }
 
-// What the problem's call shares; nullptr: nothing, or another provider's.
+// What the gradients of the call share; nullptr: nothing, or another provider's.
 ConvHopperShared* shared_of(const conv::Problem& p) {
   if (p.shared == nullptr) return nullptr;
   if (p.shared->owner == nullptr)
@@ -110,7 +109,7 @@ ConvHopperShared* shared_of(const conv::Problem& p) {
                                            : nullptr;
 }
 
-// The same, once a call.
+// A staged map, made once per call if the gradients share it.
 ConvHopperMap staged_map(const OpCall& call, const ConvHopperProblem& p, Kind kind,
                          const MapView& v, const matmul::Guard& guard,
                          std::vector<Scratch>& memory) {
@@ -123,18 +122,19 @@ ConvHopperMap staged_map(const OpCall& call, const ConvHopperProblem& p, Kind ki
   return map;
 }
 
-// Pixels of a map as lines of channels.
+// The pixels of a map as lines of channels.
 ConvHopperLines pixel_lines(const ConvHopperMap& m) {
   const int64_t pixels = m.images * m.y * m.x, bf16_part = pixels * m.x_step;
   return {m.address, m.channels, pixels, 1, m.x_step, bf16_part, bf16_part};
 }
 
-// A weight seen from the product: a row for each column of it, `inner` channels are summed.
+// The weight as the product's operand: one row for each column of the product; sums run over
+// `inner` channels.
 struct WeightView {
   tb_address address;
   int64_t rows, inner, y, x;
   int64_t row_stride, inner_stride, y_stride, x_stride;
-  int64_t fold_inner;  // inner numbers of one tap of those that are folded, or `inner`
+  int64_t fold_inner;  // numbers of one of the folded taps, or `inner`
   int64_t taps() const { return y * x; }
 };
 WeightView weight_view(const ConvHopperProblem& p) {

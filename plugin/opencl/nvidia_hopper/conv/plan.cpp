@@ -16,7 +16,8 @@ using Kind = ConvHopperKind;
 constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
 constexpr int64_t kColumnBlock = 64;  // columns that a copy brings to a gradient of weights
 
-// Forward and data: channels that are summed. Weight: those of the big tensor.
+// Channels of the map: for Forward and Data those that are summed, for Weight those of the big
+// tensor.
 int64_t map_channels(const conv::Problem& p) {
   return p.direction == conv::Direction::Data ? p.params.small_channels : p.params.big_channels;
 }
@@ -39,14 +40,15 @@ ConvHopperProduct product_of(const conv::Problem& p, Kind kind, const ConvHopper
   }
 }
 
-// Partial sums of a map are added by a launch with a dimension of its rows: few of them only.
+// At most how many pieces: a launch with one dimension over rows adds the partial sums of a map, so
+// rows must be few.
 int64_t most_pieces(const conv::Problem& p, const ConvHopperProduct& c) {
   constexpr int64_t kMostRows = 1 << 16, kMostOfMap = 12;
   if (p.direction == conv::Direction::Weight) return kMostPieces;
   return std::max(c.m, c.n) < kMostRows ? kMostOfMap : 1;
 }
 
-// Words 13 and 14: a corner is a signed byte, a step has three bits.
+// Limits of the tensor map's words 13 and 14: a corner is a signed byte, a step has three bits.
 bool is_axis_encodable(const ConvHopperAxis& a) {
   constexpr int64_t kCorner = 128, kStep = 8, kOffset = 255;
   const auto fits = [](int64_t corner) { return corner >= -kCorner && corner < kCorner; };
@@ -54,7 +56,7 @@ bool is_axis_encodable(const ConvHopperAxis& a) {
          (a.taps - 1) * a.delta <= kOffset;
 }
 
-// Calls body(y, x) for every product of axes that has taps.
+// Calls body(y, x) for every pair of axes that has taps.
 template <typename Body>
 void for_each_product(const conv::Problem& p, Body&& body) {
   const ConvParams& g = p.params;
@@ -78,7 +80,8 @@ Defines ConvHopperVariant::defines() const {
   return d.set(define::WEIGHT, weight).set(define::PARTIAL, partial);
 }
 
-// The box of window begins may end up to stride - 1 elements behind the last one.
+// The box in which the engine's windows begin may end up to stride - 1 elements after the last
+// position's window.
 ConvHopperAxis forward_hopper_axis(const ConvParams& g, size_t d) {
   const int64_t reach = (g.window[d] - 1) * g.dilation[d];
   const int64_t room = (g.in[d] + 2 * g.padding[d] - reach - 1) / g.stride[d] + 1 - g.out[d];
@@ -94,9 +97,9 @@ ConvHopperAxis forward_hopper_axis(const ConvParams& g, size_t d) {
           .spread = 1};
 }
 
-// Element e of the big map is summed over taps k and positions o with e = o * stride - padding +
-// k * dilation. For e = begin + i * stride that is o = i + (begin + padding - k * dilation) /
-// stride, for the k for which this divides: every `step`-th one. The tap with the lowest offset is
+// Element e of the big map is the sum over taps k and positions o with e = o * stride - padding + k
+// * dilation. For e = begin + i * stride, o = i + (begin + padding - k * dilation) / stride, for
+// those k for which the division is exact: every `step`-th one. The tap with the lowest offset is
 // the last.
 ConvHopperAxis data_hopper_axis(const ConvParams& g, size_t d, int64_t begin) {
   const int64_t stride = g.stride[d], dilation = g.dilation[d];

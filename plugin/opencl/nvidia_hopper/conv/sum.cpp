@@ -1,4 +1,5 @@
-// Results of products of convolutions on Hopper's matrix units, and sums of pieces (sum.cl).
+// Where products of convolutions on Hopper's matrix units write their results, and sums of pieces
+// (sum.cl).
 #include "call/divide_up.h"
 #include "convolution.h"
 #include "kernels/nvidia_hopper/conv.h"
@@ -9,7 +10,7 @@ namespace {
 constexpr int64_t kGroup = 128;
 
 bool is_weight(const ConvHopperProblem& p) { return p.direction == conv::Direction::Weight; }
-// The output as the launches see it: image (row of a weight), channel, y, x at 0, 1, 3, 4.
+// The output's strides as launches use them: image (row of a weight), channel, y, x at 0, 1, 3, 4.
 const tk_i64* out_strides(const ConvHopperProblem& p) {
   const ConvParams& g = p.params;
   return p.direction == conv::Direction::Forward ? g.small_strides

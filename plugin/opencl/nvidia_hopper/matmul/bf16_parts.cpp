@@ -1,5 +1,5 @@
 // float32 products on Hopper's matrix units: each operand is written as three matrices of bfloat16
-// whose sum it is (bf16 parts), and six products of parts are as accurate as float32.
+// whose sum it is (bf16 parts); six products of parts are as accurate as float32.
 #include "bf16_parts.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 using Operand = HopperOperand;
 using Variant = HopperProduct;
 
-// Parts have a matrix's own orientation.
+// The parts keep the orientation of the matrix: lines along k, or across it.
 Bf16PartsOperand split_operand(const matmul::Problem& p, const Operand& o, int64_t lines,
                                bool along_k) {
   const int64_t length = along_k ? p.k : lines;
@@ -60,8 +60,8 @@ constexpr int64_t kMostBf16Parts = int64_t{4} << 30;  // bytes
 
 int64_t bf16_parts_bytes(const matmul::Problem& p) { return p.batch * p.k * (p.m + p.n) * 6; }
 
-// The problem in slices along its longer side, or its batch, whose bf16 parts take no more than
-// that. None: the other side's leave no room for a slice that is worth it.
+// Slices of the problem, along its longer side or its batch, whose bf16 parts take no more than
+// kMostBf16Parts. Empty if the parts of the other side leave no room for a slice that is worth it.
 std::vector<matmul::Problem> slices_of(const matmul::Problem& p) {
   if (bf16_parts_bytes(p) <= kMostBf16Parts) return {p};
   constexpr int64_t kLeast = 1024;
@@ -92,21 +92,21 @@ std::vector<matmul::Problem> slices_of(const matmul::Problem& p) {
   return slices;
 }
 
-// How a problem is multiplied: in one go, or in slices, each with its own tiles.
+// A plan: one product, or slices, each with its own tiles.
 struct Bf16x6Plan {
   struct Slice {
     matmul::Problem problem;
     Variant variant;
   };
-  Variant whole;              // where there are no slices
-  std::vector<Slice> slices;  // as their parts would take too much memory otherwise
+  Variant whole;              // of the product, if there are no slices
+  std::vector<Slice> slices;  // used if the parts would take too much memory otherwise
 };
 
 Planned<Bf16x6Plan> plan_bf16x6(const OpCall& call, const matmul::Problem& p) {
   if (p.dtype != DType::Float32) return "not float32";
   if (const char* reason = refuse_product(p)) return reason;
   if (p.m <= 4) return "a few rows";
-  for (const Operand& o : {operand_a(p), operand_b(p)})  // for the plain kernel
+  for (const Operand& o : {operand_a(p), operand_b(p)})  // required by the plain kernel
     if (!o.along_k() && !o.along_lines()) return "an operand has no neighbouring elements";
   Bf16x6Plan plan{variant_of(call, p), {}};
   if (bf16_parts_bytes(p) <= kMostBf16Parts) {
@@ -116,7 +116,7 @@ Planned<Bf16x6Plan> plan_bf16x6(const OpCall& call, const matmul::Problem& p) {
   for (const matmul::Problem& slice : slices_of(p))
     plan.slices.push_back({slice, variant_of(call, slice)});
   if (plan.slices.empty()) return "bf16 parts would take more than 4 GiB";
-  for (const auto* slice : {&plan.slices.front(), &plan.slices.back()})  // those between are alike
+  for (const auto* slice : {&plan.slices.front(), &plan.slices.back()})  // those between are equal
     if (!is_product_proven(call, slice->variant)) return kNotProven;
   return plan;
 }
@@ -136,8 +136,9 @@ void run_bf16x6(const OpCall& call, const matmul::Problem& p, const Bf16x6Plan& 
 
 }  // namespace
 
-// Products by bf16 parts, and what the split refused in plain float32: both are enqueued, and a
-// word in memory decides which of them works, so that nothing waits for the device.
+// Runs a product by bf16 parts. A plain float32 product is enqueued as well, for numbers that
+// cannot be split: a word in device memory decides which of them does the work, so that the host
+// does not wait for the device.
 void run_bf16x6_product(const OpCall& call, const matmul::Problem& p, const Variant& v) {
   const Operand a = operand_a(p), b = operand_b(p);
   const Bf16PartsParams params{split_operand(p, a, p.m, v.a_along_k),

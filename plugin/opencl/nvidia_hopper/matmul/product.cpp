@@ -1,5 +1,5 @@
 // Matrix products on Hopper's matrix units: the kernel's launch, and the products of 16-bit types
-// and TF32, whose operands are read as they lie where the copy engine can.
+// and TF32, whose operands are read in place where the copy engine can.
 #include "product.h"
 
 #include <algorithm>
@@ -19,10 +19,10 @@ using Operand = HopperOperand;
 using Variant = HopperProduct;
 
 constexpr int64_t kItems = 288;         // ITEMS of product.cl
-constexpr int64_t kMapBytes = 2 * 128;  // of a work-group
-constexpr int64_t kLineBytes = 16;      // what lines of an operand are multiples of
+constexpr int64_t kMapBytes = 2 * 128;  // of a work-group: two tensor maps
+constexpr int64_t kLineBytes = 16;      // lines of an operand must be multiples of it
 
-// Can the copy engine read it as it lies?
+// Whether the copy engine can read the operand in place.
 bool is_readable(const matmul::Problem& p, const Operand& o, int64_t item, bool needs_k) {
   if (!(o.along_k() || (o.along_lines() && !needs_k))) return false;
   const int64_t stride = o.along_k() ? o.line : o.step;
@@ -37,7 +37,7 @@ Kind kind_of(DType type) {
   return type == DType::Float16 ? Kind::Half : type == DType::BFloat16 ? Kind::BFloat : Kind::Tf32;
 }
 
-// Of 16-bit types and TF32: operands that cannot be read as they lie are copied along k first.
+// For 16-bit types and TF32: operands that cannot be read in place are copied along k first.
 Variant direct_variant(const OpCall& call, const matmul::Problem& p) {
   Variant v{kind_of(p.dtype), 64, true, true, p.self.has_value()};
   const bool needs_k = v.kind == Kind::Tf32;
@@ -67,7 +67,7 @@ class Readable {
   const Operand& operand() const { return operand_; }
 
  private:
-  std::vector<Scratch> memory_;  // none, or the copy's
+  std::vector<Scratch> memory_;  // the copy's, if there is one
   Operand operand_;
 };
 

@@ -1,4 +1,4 @@
-// Products on Hopper's matrix units: how their kernel is specialised, and the test of each
+// Products on Hopper's matrix units: how their kernel is specialised, and the proof of each
 // specialisation.
 #pragma once
 
@@ -24,10 +24,10 @@ struct HopperProduct {
   HopperKind kind;
   int64_t columns;  // BN: 64, 128 or 256
   bool a_along_k, b_along_k, self;
-  int64_t pieces = 1;  // of k
+  int64_t pieces = 1;  // of k: a sum is cut into so many
 
   bool bf16_parts() const { return kind == HopperKind::Bf16x3; }
-  int64_t item() const { return kind == HopperKind::Tf32 ? 4 : 2; }  // bytes of what is multiplied
+  int64_t item() const { return kind == HopperKind::Tf32 ? 4 : 2; }  // bytes of a factor
   int64_t stages() const {
     if (bf16_parts()) return columns == 64 ? 3 : 2;
     return columns == 256 ? 3 : 6;
@@ -54,12 +54,12 @@ struct HopperProduct {
 };
 inline constexpr int64_t kHopperProducts = kHopperKinds * 3 * 4 * 3;
 
-// An operand as the kernel sees it: A as a matrix of rows, B as one of columns, whose lines run
-// along k or across it.
+// An operand as the kernel sees it: A as a matrix of rows, B as one of columns; its lines run along
+// k or across it.
 struct HopperOperand {
   tb_address address;
   int64_t batch, line, step;  // strides of the batch, of rows (columns), along k
-  int64_t matrices = 1;       // of the batch's stride between two bf16 parts
+  int64_t matrices = 1;       // bf16 parts are so many times the batch's stride apart
   bool along_k() const { return step == 1; }
   bool along_lines() const { return line == 1; }
 };
@@ -74,11 +74,12 @@ inline HopperOperand operand_b(const matmul::Problem& p) {
 const char* refuse_product(const matmul::Problem& problem);
 // The cheapest tiles for the problem.
 void choose_tiles(const OpCall& call, const matmul::Problem& problem, HopperProduct& product);
-// Has this specialisation passed its test on this driver? Tests it where that is not known.
+// Whether this specialisation has passed its proof on this driver; runs the proof if that is not
+// known.
 bool is_product_proven(const OpCall& call, const HopperProduct& product);
 inline constexpr const char* kNotProven = "the kernel failed its test on this driver";
-// The kernel itself, on operands that the copy engine can read; with a guard, unless its word has
-// its value.
+// Enqueues the kernel, on operands that the copy engine can read. With a guard it returns at once
+// if the word has its value.
 void enqueue_product(const OpCall& call, const matmul::Problem& problem,
                      const HopperProduct& product, const HopperOperand& a, const HopperOperand& b,
                      const matmul::Guard& guard);
@@ -86,14 +87,14 @@ void enqueue_product(const OpCall& call, const matmul::Problem& problem,
 extern const AlgorithmFor<matmul::Problem> kProduct;        // product.cpp: 16-bit types and TF32
 extern const AlgorithmFor<matmul::Problem> kBf16x6Product;  // bf16_parts.cpp: float32
 
-// The whole way of a problem through that specialisation, for tests too: of 16-bit types and TF32,
-// and of float32.
+// Run a problem with this specialisation, copies of operands included; public for tests. The first
+// is for 16-bit types and TF32, the second for float32.
 void run_product(const OpCall& call, const matmul::Problem& problem, const HopperProduct& product);
 void run_bf16x6_product(const OpCall& call, const matmul::Problem& problem,
                         const HopperProduct& product);
 
-// product_proof.cpp: a product by the kernel (`what`: const HopperProduct*) against exact sums;
-// says what is wrong, or nothing.
+// product_proof.cpp: compares a product by the kernel (`what`: const HopperProduct*) with exact
+// sums; returns what is wrong, or an empty text.
 std::string wrong_hopper_product(const OpCall& call, const void* what);
 
 }  // namespace ocltensor::opencl::nvidia_hopper

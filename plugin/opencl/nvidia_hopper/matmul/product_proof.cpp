@@ -1,4 +1,4 @@
-// The proof of a kernel for products, on the driver at hand before its first use.
+// The proof of a product kernel on the driver at hand, before its first use.
 #include <algorithm>
 
 #include "call/proof_numbers.h"
@@ -6,8 +6,8 @@
 
 namespace ocltensor::opencl::nvidia_hopper {
 
-// A product of small whole numbers, whose sums every kind gives exactly, in a result of odd sizes
-// with room around it, against the host's.
+// Compares a product of small integers, whose sums are exact in every kind, with the host's. The
+// result has odd sizes and room around it that must not change.
 std::string wrong_hopper_product(const OpCall& call, const void* what) {
   HopperProduct v = *static_cast<const HopperProduct*>(what);
   v.pieces = std::min<int64_t>(v.pieces, 2);

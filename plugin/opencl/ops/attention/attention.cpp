@@ -47,7 +47,7 @@ void decline_what_is_missing(const OpCall& call, const Shape& s) {
                 ATTENTION_BATCH_RANK);
 }
 
-// The batch that key or value need: with grouped heads, their own number of heads.
+// The batch dimensions of key or value: where heads are grouped, with their own number of heads.
 Dims own_batch(const OpCall& call, const Shape& s, TensorView tensor) {
   Dims batch = s.batch;
   if (call.args().boolean(Arg::enable_gqa)) batch.back() = tensor.size(-3);

@@ -1,4 +1,4 @@
-// Scaled dot product attention.
+// Scaled dot product attention: the operators and their lists of algorithms.
 #pragma once
 
 #include "call/algorithms.h"

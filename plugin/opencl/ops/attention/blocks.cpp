@@ -1,7 +1,7 @@
-// Attention without keeping its weights on any device: heads and queries are taken in blocks whose
+// Attention without keeping its weights, on any device: heads and queries are taken in blocks whose
 // scores fit a bounded scratch memory, forward and, from the rows' log-sum-exp, backward (the
 // scheme of Dao and others, arXiv 2205.14135, with whole rows of keys). Memory grows with L + S,
-// not with L * S.
+// not with L * S, for L queries and S keys.
 #include "blocks.h"
 
 #include <algorithm>
@@ -12,15 +12,16 @@
 namespace ocltensor::opencl::attention {
 namespace {
 
-// Of one block of scores. On GPUs a share of the device's memory: the more, the fewer launches.
+// Scratch memory of one block of scores. On GPUs it is a share of the device's memory: the larger,
+// the fewer launches.
 constexpr int64_t kScratchBytes = int64_t{64} << 20;
 constexpr int64_t kLeastOfGpu = int64_t{32} << 20, kMostOfGpu = int64_t{512} << 20;
 constexpr int64_t kShareOfGpu = 256;
-// Queries that make a product of a GPU efficient. Causal blocks are narrower: what lies above the
-// diagonal inside one is computed, too.
+// Queries of a block that make its products efficient on a GPU. Causal blocks are narrower, because
+// all scores of a block are computed, those above the diagonal too.
 constexpr int64_t kRowsGpu = 4096, kCausalRowsGpu = 512;
 
-// Which queries of which key heads (of all batches) a block has.
+// The size of a block: key heads (counted over all batches) and queries.
 struct BlockShape {
   int64_t heads, rows;
 };
@@ -52,7 +53,7 @@ Scratch block_memory(const OpCall& call, const FusedProblem& p, const BlockShape
 // [batch][heads][queries][c], tensors of keys [batch][key_heads][keys][c].
 class Block {
  public:
-  // The block from `key_head` (of all batches) and query `first` on.
+  // The block that begins at `key_head` (counted over all batches) and query `first`.
   Block(const FusedProblem& problem, const BlockShape& shape, int64_t key_head, int64_t first,
         const PartAddresses& parts, Products& products)
       : p_(problem),
@@ -131,7 +132,7 @@ class Block {
   int64_t key_head_, heads_, first_, rows_, seen_;
 };
 
-// Calls what(block) for all of them; the queries of a head in their order.
+// Calls what(block) for all blocks; those of a head in the order of their queries.
 template <typename What>
 void for_each_block(const FusedProblem& p, const BlockShape& shape, const PartAddresses& parts,
                     Products& products, const What& what) {
@@ -140,7 +141,7 @@ void for_each_block(const FusedProblem& p, const BlockShape& shape, const PartAd
       what(Block(p, shape, head, first, parts, products));
 }
 
-// `soften` makes weights of the scores.
+// `soften` turns the scores into weights.
 template <typename Soften>
 void forward_block(const Block& block, const FusedProblem& p, tb_address out,
                    const Soften& soften) {
@@ -152,7 +153,8 @@ void forward_block(const Block& block, const FusedProblem& p, tb_address out,
 struct GradientAddresses {
   tb_address query, key, value;
 };
-// `differentiate` makes weights of the scores, and gradients of scores of those of weights.
+// `differentiate` turns the scores into weights, and the gradients of weights into gradients of
+// scores.
 template <typename Differentiate>
 void backward_block(const Block& block, const FusedProblem& p, const GradientAddresses& to,
                     const Differentiate& differentiate) {

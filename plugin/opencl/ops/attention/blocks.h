@@ -1,5 +1,5 @@
-// Attention by blocks of scores: heads and queries in parts whose scores fit a bounded memory, for
-// any way of making the products that a part takes.
+// Attention by blocks of scores: heads and queries are cut into blocks whose scores fit a bounded
+// memory, and the caller says how the products of a block are computed.
 #pragma once
 
 #include <array>
@@ -9,12 +9,12 @@
 
 namespace ocltensor::opencl::attention {
 
-// Operands of the products: of the whole problem, row-major, but for Weights and Gradients, which
-// are a block's scores (and the gradients of these) in scratch memory.
+// Operands of the products: row-major tensors of the whole problem, except Weights and Gradients,
+// which are a block's scores (and their gradients) in scratch memory.
 enum class Part : uint8_t { Query, Key, Value, Grad, Weights, Gradients };
 inline constexpr size_t kParts = 6;
 
-// Where the parts lie; 0 for those that a pass does not have.
+// The operands' addresses; 0 for operands that a pass does not have.
 class PartAddresses {
  public:
   tb_address& operator[](Part part) { return of_[static_cast<size_t>(part)]; }
@@ -24,21 +24,21 @@ class PartAddresses {
   std::array<tb_address, kParts> of_{};
 };
 
-// A way of making the products. A pass calls start(), and for each block begin(), then multiply()
-// for its products in their order, with the softmax or its derivative between them.
+// How products are computed. A pass calls start(), and for each block begin(), then multiply() for
+// its products in their order, with the softmax or its derivative between them.
 class Products {
  public:
   virtual ~Products() = default;
   virtual void start(const PartAddresses& /*parts*/) {}
-  // Where the softmax writes bf16 parts of the block's weights and gradients, if these products
-  // want any.
+  // Where the softmax shall write bf16 parts of the block's weights and gradients, if these
+  // products need any.
   virtual ScoreBf16Parts begin(const ScoreBlock& /*scores*/) { return {}; }
   virtual void multiply(const matmul::Problem& product, Part a, Part b) = 0;
 };
 
 void run_forward_blocks(const OpCall& call, const FusedProblem& p, Products& products);
 void run_backward_blocks(const OpCall& call, const FusedProblem& p, Products& products);
-// Calls multiply() alone, for each product that a run would make, with addresses that begin at 0.
+// Calls multiply() alone, for each product of a pass, with addresses that begin at 0.
 void list_forward_products(const OpCall& call, const FusedProblem& p, Products& products);
 void list_backward_products(const OpCall& call, const FusedProblem& p, Products& products);
 

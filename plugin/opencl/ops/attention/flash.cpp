@@ -1,4 +1,4 @@
-// Attention on CPU drivers without a matrix of scores: kernels/attention/flash_*.cl.
+// Attention on CPU drivers without a matrix of scores: launches kernels/attention/flash_*.cl.
 #include <cstring>
 
 #include "call/divide_up.h"
@@ -11,7 +11,7 @@
 namespace ocltensor::opencl::attention {
 namespace {
 
-// Of kernels/include/flash.h, flash_forward.cl and flash_backward.cl.
+// Values of kernels/include/flash.h, flash_forward.cl and flash_backward.cl.
 constexpr int64_t kPanel = 32;
 constexpr int64_t kTile = 8;
 constexpr int64_t kMostRows = 64;
@@ -32,8 +32,8 @@ uint64_t padded_bytes(const Dims& s) {
   return static_cast<uint64_t>(s[0] * s[1] * s[2] * padded(s[3])) * sizeof(float);
 }
 
-// A tensor of four dimensions as floats whose rows are contiguous and, with `pad`, may be read up
-// to the next multiple of 32: itself where it is that already.
+// A tensor of four dimensions in float32 whose rows are contiguous and, with `pad`, may be read up
+// to the next multiple of 32 elements: the tensor itself if it is such, else a copy.
 class FloatRows {
  public:
   FloatRows(const OpCall& call, TensorView tensor, bool pad) : sizes_(tensor.sizes()) {
@@ -57,7 +57,7 @@ class FloatRows {
   std::optional<Scratch> memory_;
 };
 
-// A result of four dimensions as such floats, `parts` times: the output itself, or scratch memory
+// A result of that layout, `parts` times: the output itself if it is such, else scratch memory
 // whose parts finish() adds up and converts.
 class FloatResult {
  public:
@@ -97,7 +97,7 @@ class FloatResult {
   std::optional<Scratch> memory_;
 };
 
-// Panels [batch * heads][rows / 32][depth][32].
+// Packs rows into panels [batch * heads][rows / 32][depth][32].
 Scratch make_panels(const OpCall& call, TensorView tensor) {
   const int64_t heads = tensor.size(0) * tensor.size(1);
   const int64_t panels = divide_up(tensor.size(2), kPanel);
@@ -183,8 +183,8 @@ void run_forward(const OpCall& call, const FusedProblem& p) {
   sums.finish();
 }
 
-// Into how many parts the keys of a head are cut: one, unless the device has idle threads then. A
-// part costs another sum of the gradient of the queries.
+// Into how many parts the keys of a head are cut: one, unless the device would have idle threads
+// then. Each further part costs another sum of the queries' gradient.
 int64_t key_parts(const OpCall& call, const FusedProblem& p) {
   const int64_t heads = p.batch * p.key_heads, threads = call.caps().compute_units;
   const int64_t most = std::min(kMostParts, divide_up(p.keys, kKeysBackward));

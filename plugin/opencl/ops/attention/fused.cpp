@@ -1,4 +1,4 @@
-// The operators of attention without its weights, forward and backward, and their lists of
+// The operators of attention that return no weights, forward and backward, and their lists of
 // algorithms.
 #include "fused.h"
 

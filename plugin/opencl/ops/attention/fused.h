@@ -1,4 +1,4 @@
-// Attention without its weights as a problem that several algorithms solve.
+// Attention that returns no weights, as a problem that several algorithms solve.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace ocltensor::opencl::attention {
 
-// An output, or memory that stands for it while algorithms are measured.
+// An output, or memory in its place while algorithms are measured.
 struct OutputPlace {
   tb_address address = 0;
   DType dtype = DType::Float32;
@@ -24,7 +24,7 @@ struct FusedProblem {
   DType type;  // of the computation
   int64_t batch, heads, key_heads, queries, keys, depth, width;
   double scale;
-  ScoreBlock block;                 // what all blocks of scores share
+  ScoreBlock block;                 // what all blocks of scores have in common
   std::array<OutputPlace, 3> outs;  // output, log-sum-exp; or gradients of query, key and value
 
   int64_t groups() const { return heads / key_heads; }

@@ -1,4 +1,4 @@
-// Launching the kernels over a block of attention scores.
+// Launches the kernels over a block of attention scores.
 #include "scores.h"
 
 #include <cmath>
@@ -11,9 +11,9 @@
 namespace ocltensor::opencl::attention {
 namespace {
 
-constexpr int64_t kGroup = 128;      // work-items of a group on GPUs
+constexpr int64_t kGroup = 128;      // work-items of a work-group on GPUs
 constexpr int64_t kMostHeld = 32;    // elements of a row in a work-item's registers
-constexpr int64_t kLanesOfSum = 16;  // that share a row of a product
+constexpr int64_t kLanesOfSum = 16;  // work-items that share a row in row_products()
 
 Defines defines_of(const ScoreBlock& block) {
   Defines d;
@@ -26,7 +26,7 @@ Defines defines_of(const ScoreBlock& block) {
   return d;
 }
 
-// Of kernels/attention/scores_gradients.cl.
+// Adds the defines of kernels/attention/scores_gradients.cl.
 Defines with_groups(const OpCall& call, Defines d) {
   if (by_style(call, false, true))
     d.set(define::GROUP_SIZE, kGroup).set(define::LANES, kLanesOfSum);
@@ -69,7 +69,7 @@ int64_t bytes_of_bf16_parts(const AttentionParams& p) {
   return p.rows * divide_up(p.keys, 8) * 8 * 6;
 }
 
-// An argument that kernels only have if they write bf16 parts.
+// A kernel's argument that exists only if bf16 parts are written.
 template <typename T>
 std::optional<T> given(const ScoreBf16Parts& bf16_parts, T argument) {
   return bf16_parts.weights == 0 ? std::nullopt : std::optional<T>(argument);

@@ -1,4 +1,4 @@
-// Operands of attention in the type of the computation, and the kernels over a block of its scores.
+// Operands of attention in the compute type, and the kernels over a block of its scores.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,8 @@
 
 namespace ocltensor::opencl::attention {
 
-// A row-major operand in the type of the computation, its batch dimensions broadcast to `batch`:
-// the tensor itself where it is that already.
+// A row-major operand in the compute type, its batch dimensions broadcast to `batch`: the tensor
+// itself if it is such, else a copy.
 class Operand {
  public:
   Operand(const OpCall& call, TensorView tensor, const Dims& batch, DType type)
@@ -42,8 +42,7 @@ class Operand {
   LocalTensor local_;
 };
 
-// A result in the type of the computation: the output itself, or scratch memory that finish()
-// converts.
+// A result in the compute type: the output itself, or scratch memory that finish() converts.
 class Result {
  public:
   Result(const OpCall& call, TensorView out, const Dims& sizes, DType type)
@@ -68,43 +67,43 @@ class Result {
   LocalTensor local_;
 };
 
-// Scores of some queries: row-major [matrices, queries, keys] in scratch memory, of all or some of
-// the matrices of the batch dimensions, one after the other.
+// Scores of some queries: row-major [matrices, queries, keys] in scratch memory. `matrices`
+// consecutive ones of the flattened batch dimensions, from `first_matrix` on.
 struct ScoreBlock {
   tb_address address;
   DType type;
   Dims batch;
   int64_t first_matrix = 0, matrices = 0;
   int64_t queries, keys;
-  int64_t first = 0;  // of the queries, among all_queries
+  int64_t first = 0;  // the first query, among all_queries
   int64_t all_queries = 0;
-  int64_t all_keys = 0;  // with dropout: numbers are counted over all keys
+  int64_t all_keys = 0;  // for dropout, whose random numbers are counted over all keys
   bool causal = false;
   std::optional<TensorView> mask;  // broadcasts to [batch..., all_queries, all_keys]
   double dropout = 0;
   uint64_t seed = 0, offset = 0;
 };
 
-// Of the mask, or none.
+// The mask's memory; empty without a mask.
 inline MemoryRange memory_of_mask(const ScoreBlock& block) {
   return block.mask ? MemoryRange(*block.mask) : nullptr;
 }
 
-// Where bf16 parts of weights (and of scores' gradients) go instead of floats: three of
-// [matrices, queries, keys up to a multiple of 8]. If the guard's word has its value floats are
-// kept.
+// Where bf16 parts of weights (and of scores' gradients) are written instead of floats: three
+// tensors [matrices, queries, keys rounded up to a multiple of 8]. If the guard's word has its
+// value, floats are written after all.
 struct ScoreBf16Parts {
   tb_address weights = 0, gradients = 0;  // weights 0: no bf16 parts
   matmul::Guard guard;
 };
 
-// The parameters that tell kernels of a block, but for `per_item`.
+// The parameters of a block for its kernels; `per_item` is left to the caller.
 AttentionParams block_params(const ScoreBlock& block);
-// Scores become weights. `sums`, if not 0, takes the log-sum-exp [batch..., all_queries].
+// Turns scores into weights. `sums`, if not 0, receives the log-sum-exp [batch..., all_queries].
 void softmax_scores(const OpCall& call, const ScoreBlock& block, tb_address sums = 0,
                     const ScoreBf16Parts& bf16_parts = {});
-// Scores become weights, `gradients` (of weights, a block of the same shape) those of scores; by
-// the rows' log-sum-exp and deltas [batch..., all_queries].
+// Turns scores into weights, and `gradients` (of the weights, a block of the same shape) into those
+// of the scores, from the rows' log-sum-exp and `deltas`, both [batch..., all_queries].
 void differentiate_scores(const OpCall& call, const ScoreBlock& block, tb_address gradients,
                           tb_address sums, tb_address deltas,
                           const ScoreBf16Parts& bf16_parts = {});

@@ -1,4 +1,4 @@
-// The ordered list of convolution algorithms, and what they share.
+// The ordered list of convolution algorithms, and the code that they share.
 #include "conv.h"
 
 namespace ocltensor::opencl::conv {

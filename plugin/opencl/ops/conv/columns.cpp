@@ -1,6 +1,6 @@
-// Convolution of any geometry as products of matrices, over columns of windows in scratch memory:
-// what GPUs run, and CPU drivers for what their own kernels refuse. Half precision is summed in
-// float32 and rounded once.
+// Convolution of any geometry as products of matrices over columns (im2col) in scratch memory: the
+// usual algorithm of GPUs, and that of CPU drivers for what their own kernels refuse. Half
+// precision is summed in float32 and rounded once.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -21,7 +21,7 @@ constexpr int64_t kLargestImage = 1ll << 30;  // bytes of one image's columns
 
 int64_t volume(const tk_i64 (&d)[3]) { return d[0] * d[1] * d[2]; }
 
-// Columns to be summed want more digits, and so does a gradient that is added to in passes.
+// Columns that are summed, and a gradient that several passes add to, are kept in the compute type.
 DType column_type(const Problem& p) {
   const ConvParams& g = p.params;
   const bool in_passes =
@@ -32,7 +32,7 @@ DType column_type(const Problem& p) {
   return keeps ? p.dtype : compute_type(p.dtype);
 }
 
-// The sizes that everything below is made of.
+// Sizes that follow from the problem; the rest of this file uses them.
 struct Shape {
   explicit Shape(const Problem& p)
       : type(column_type(p)),
@@ -44,7 +44,7 @@ struct Shape {
         smalls(p.params.groups * p.params.small_channels) {}
   DType type;
   int64_t item, positions, taps;
-  int64_t depth;         // of a group's columns
+  int64_t depth;         // rows of a group's matrix of columns
   int64_t bigs, smalls;  // channels of all groups
   int64_t image_bytes() const { return bigs * taps * positions * item; }
   tb_address moved(tb_address address, int64_t elements) const {

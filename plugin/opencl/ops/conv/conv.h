@@ -17,8 +17,8 @@ namespace ocltensor::opencl::conv {
 enum class Direction : uint8_t { Forward, Data, Weight };
 constexpr const char* kDirectionNames[] = {"forward", "data", "weight"};
 
-// What the problems of one call, its two gradients, may share: the algorithm that runs first keeps
-// here what it made of an operand that the other reads, too.
+// What the problems of one call (the two gradients) may share: the algorithm that runs first keeps
+// here what it prepared of an operand that the second one reads, too.
 struct Shared {
   const void* owner = nullptr;  // whose type it is: the provider's address
   std::shared_ptr<void> kept;
@@ -30,7 +30,7 @@ struct Problem {
   tb_address big, small, weight;
   std::optional<tb_address> bias;  // added to the output; Forward and Data only
   ConvParams params;               // geometry, strides
-  Shared* shared = nullptr;        // or nothing
+  Shared* shared = nullptr;        // or null
 };
 
 // Runs one of the algorithms: see call/algorithms.h. To be called after call.accept().
@@ -45,13 +45,13 @@ extern const AlgorithmFor<Problem> kWeightTiles;  // weight_rows.cpp: CPU driver
 extern const AlgorithmFor<Problem> kColumns;      // columns.cpp: products of matrices over columns
 extern const AlgorithmFor<Problem> kGeneral;      // general.cpp: anything
 
-// For the algorithms: the operands' memory, that of `bias` none where there is no bias.
+// For the algorithms: the operands' memory ranges; that of `bias` is empty where there is no bias.
 MemoryRange memory_of_big(const Problem& problem);
 MemoryRange memory_of_small(const Problem& problem);
 MemoryRange memory_of_weight(const Problem& problem);
 MemoryRange memory_of_bias(const Problem& problem);
 
-// general.cpp: in plain arithmetic, if the guard's word has its value.
+// general.cpp: the plain kernel, which runs only if the guard's word has its value.
 void run_guarded_convolution(const OpCall& call, const Problem& p, const matmul::Guard& guard);
 
 std::span<const OpEntry> conv_operators();

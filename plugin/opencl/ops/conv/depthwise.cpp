@@ -1,5 +1,5 @@
-// Convolutions with few channels in a group for GPUs, straight from the maps: forward and data of
-// depthwise ones, weight gradients of any with many groups.
+// Convolutions with few channels in a group for GPUs, which read the maps directly: forward and
+// data of depthwise convolutions, and weight gradients of any with many groups.
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
@@ -12,9 +12,9 @@ namespace ocltensor::opencl::conv {
 namespace {
 
 constexpr int64_t kItems = 256;     // of a work-group; ITEMS of depthwise_weight.cl
-constexpr int64_t kMostGroups = 8;  // of more, columns.cpp makes no products
+constexpr int64_t kMostGroups = 8;  // columns.cpp takes no more groups
 
-// The edge of a window that kernels are written out for; 0: any geometry.
+// The edge of a square window that has a specialised kernel; 0: the kernel for any geometry.
 int64_t written_out(const ConvParams& g) {
   const int64_t edge = g.window[1];
   const bool square = g.window[2] == edge && g.stride[1] == g.stride[2];
@@ -22,7 +22,7 @@ int64_t written_out(const ConvParams& g) {
   return square && plain && (edge == 3 || edge == 5 || edge == 7) ? edge : 0;
 }
 
-// Rows of a work-item: few enough that a device is full, and that registers do.
+// Rows of a work-item: few enough to leave work for the whole device, and to fit its registers.
 int64_t rows_of(const OpCall& call, const Problem& p, int64_t window, int64_t height,
                 int64_t columns) {
   const int64_t full = 1024 * static_cast<int64_t>(call.caps().compute_units);
@@ -68,8 +68,8 @@ void run_maps(const OpCall& call, const Problem& p) {
       .run({items, 1, 1}, {kItems, 1, 1});
 }
 
-// Parts of all positions, of whole rounds of a work-group, until every compute unit has four
-// groups.
+// Cuts all positions into parts, each of whole rounds of a work-group, until every compute unit has
+// four work-groups.
 struct Parts {
   int64_t count, strips;
 };
@@ -151,7 +151,7 @@ const char* refuse(const OpCall& call, const Problem& p) {
 }
 const char* pass_over(const OpCall&, const Problem& p) {
   const ConvParams& g = p.params;
-  return g.big_channels > 1 && g.groups <= kMostGroups ? "few groups are products" : nullptr;
+  return g.big_channels > 1 && g.groups <= kMostGroups ? "few groups run as products" : nullptr;
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Direct convolution for CPU drivers, forward and data. The data direction is forward over flipped
-// weights, one launch for every remainder of its position by the stride, so that no zero is
-// multiplied.
+// Direct convolution for CPU drivers, forward and data. The data direction is a forward convolution
+// over flipped weights: one launch for every remainder of the position by the stride, so that no
+// zero is multiplied.
 #include "kernels/conv.h"
 #include "rows.h"
 
@@ -52,8 +52,8 @@ std::vector<Part> parts_of(const Problem& p) {
   return parts;
 }
 
-// Weights that are neighbours in memory for consecutive k = (input channel, tap): how many, rising
-// or falling.
+// Finds how many weights of consecutive k = (input channel, tap) are contiguous in memory, in
+// rising or in falling order.
 void find_runs(ConvRowsParams& q) {
   const int64_t nest[][2] = {{q.taps_x, q.w_x}, {q.taps_y, q.w_y}, {q.inputs, q.w_input}};
   for (const bool falls : {false, true}) {
@@ -69,8 +69,9 @@ void find_runs(ConvRowsParams& q) {
   }
 }
 
-// Runs of tiles: 12 work-items a compute unit, fewer (down to 4) where a run would be so short that
-// packing weights, which each item does for itself, takes more than 3 % of its time.
+// Divides the tiles into runs, one for each work-item: 12 work-items per compute unit, fewer (down
+// to 4) where runs would be so short that packing weights, which each item does for itself, takes
+// more than 3 % of its time.
 void divide_tiles(const OpCall& call, ConvRowsParams& q, int64_t groups) {
   const int64_t tiles = divide_up(q.segments, 2);
   const int64_t total = tiles * q.blocks * groups;
@@ -130,7 +131,7 @@ void run_part(const OpCall& call, const Problem& p, const Part& part, const Padd
   q.segments = g.batch * q.height * divide_up(q.width, kSegment);
   q.blocks = divide_up(q.outputs, kBlock);
   divide_tiles(call, q, g.groups);
-  // The smaller operand is swept in the inner order, so that it stays in the cache.
+  // The smaller operand is swept by the inner loop, so that it stays in the cache.
   q.channels_inner = g.batch * map.image > q.outputs * q.inputs * g.groups * q.taps_y * q.taps_x;
 
   const int64_t runs = divide_up(divide_up(q.segments, 2), q.per_item);

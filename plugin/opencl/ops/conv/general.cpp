@@ -11,10 +11,10 @@ namespace ocltensor::opencl::conv {
 namespace {
 
 constexpr int64_t kChannelTile = 4;
-constexpr int64_t kGuardedGroups = 16;  // of a core, that take all tiles in turn
+constexpr int64_t kGuardedGroups = 16;  // per compute unit; they take all tiles in turn
 
-// `count` tiles of positions (of taps and channels of the big tensor: Weight), for each of `rows`
-// tiles of channels in each of `images`.
+// The tiles of a launch: `count` tiles of positions (for Weight: of taps and channels of the big
+// tensor) for each of `rows` tiles of channels in each of `images`.
 struct Tiles {
   int64_t count, rows, images;
 };

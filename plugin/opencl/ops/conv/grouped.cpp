@@ -5,7 +5,7 @@
 namespace ocltensor::opencl::conv {
 namespace {
 
-constexpr int64_t kFewChannels = 8;  // of a group; with more, tiles of 32 channels pay
+constexpr int64_t kFewChannels = 8;  // in a group; above, register tiles of 32 channels are faster
 constexpr int64_t kVector = 16;
 
 const char* refuse(const OpCall&, const Problem& p) {
@@ -18,7 +18,7 @@ const char* refuse(const OpCall&, const Problem& p) {
   return nullptr;
 }
 
-// Elements that vectors read past the last output of a row.
+// How many elements past a row's last output the vectors read.
 int64_t overrun(const Axis& x) {
   return (divide_up(x.outputs, kVector) * kVector - x.outputs) * x.stride + x.stride;
 }
@@ -26,7 +26,8 @@ Reach reach(const Axis& a) {
   return {a.start, a.start + (a.outputs - 1) * a.stride + (a.taps - 1) * a.dilation};
 }
 
-// Transposed, as a plain convolution over a map with zeros between its elements.
+// The axis of a transposed convolution as that of a plain one over a map with zeros between its
+// elements.
 Axis spread_axis(const ConvParams& g, size_t d) {
   const int64_t reach = (g.window[d] - 1) * g.dilation[d];
   return {g.in[d], 0, 1, 1, g.window[d], g.window[d] - 1, -1, g.padding[d] - reach, g.dilation[d]};

@@ -1,4 +1,4 @@
-// convolution and convolution_backward: arguments become ConvProblems.
+// convolution and convolution_backward: their arguments become problems.
 #include "call/division.h"
 #include "conv.h"
 #include "kernels/conv.h"
@@ -7,7 +7,7 @@
 namespace ocltensor::opencl::conv {
 namespace {
 
-// Up to three spatial dimensions, right-aligned behind ones.
+// Sets up to three spatial dimensions, the last ones of three; those before them become `missing`.
 void set_spatial(tk_i64 (&target)[3], std::span<const int64_t> values, size_t rank,
                  int64_t missing) {
   for (size_t d = 0; d < 3; ++d) {
@@ -53,7 +53,7 @@ Problem problem(Direction direction, const Args& args, TensorView big, TensorVie
   return p;
 }
 
-// The output of a problem, written where it is unless elements coincide there.
+// Calls `body` with output i, or with a contiguous copy where elements of the output overlap.
 template <typename Body>
 void with_output(OpCall& call, size_t i, Body&& body) {
   const TensorView out = call.out(i);

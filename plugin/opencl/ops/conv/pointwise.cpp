@@ -1,4 +1,4 @@
-// Convolutions by windows of one element: matrix products of the weights with each image (any
+// Convolutions with a window of one element: matrix products of the weights with each image (any
 // device, any type).
 #include "call/division.h"
 #include "conv.h"
@@ -8,9 +8,9 @@ namespace ocltensor::opencl::conv {
 namespace {
 
 constexpr int64_t kMostGroups = 8;  // each is a product of its own
-constexpr int64_t kSmallMap = 64;   // positions; on CPU drivers direct tiles waste less there
+constexpr int64_t kSmallMap = 64;   // positions; on CPU drivers direct tiles are faster up to here
 
-// The distance between positions if they lie in one line, else 0.
+// The stride between consecutive positions if one stride fits all of them, else 0.
 int64_t line(const tk_i64 (&map)[3], const tk_i64 (&strides)[5]) {
   const Dims sizes{map[0], map[1], map[2]};
   int64_t step = 0;

@@ -9,8 +9,8 @@ Axis forward_axis(const ConvParams& g, size_t d) {
   return {g.out[d], 0, 1, g.stride[d], g.window[d], 0, 1, -g.padding[d], g.dilation[d]};
 }
 
-// Element i of the big map meets tap k at window position (i + padding - k * dilation) / stride,
-// where that is whole.
+// In a transposed convolution element i of the big map meets tap k at window position (i + padding
+// - k * dilation) / stride, where that is an integer.
 Axis transposed_axis(const ConvParams& g, size_t d, int64_t begin) {
   const int64_t stride = g.stride[d];
   Axis a{};

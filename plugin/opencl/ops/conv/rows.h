@@ -17,33 +17,33 @@ namespace ocltensor::opencl::conv {
 struct Axis {
   int64_t outputs, begin, step, stride, taps, first, weight_step, start, dilation;
 };
-// The forward axis of dimension d; the transposed one for outputs begin, begin + stride, ...
-// (stride or dilation is 1).
+// The axis of dimension d for Forward; for a transposed convolution that of outputs begin, begin +
+// stride, ... (one of stride and dilation must be 1).
 Axis forward_axis(const ConvParams& g, size_t d);
 Axis transposed_axis(const ConvParams& g, size_t d, int64_t begin);
 
-// A float map whose columns are neighbours, with a border.
+// A float32 map with contiguous columns, surrounded by a border of zeros.
 struct PaddedMap {
-  std::vector<Scratch> memory;  // none where the map itself serves
+  std::vector<Scratch> memory;  // empty where the map itself can be read
   tb_address address;
   int64_t low, high;            // bytes around the address
   int64_t origin;               // elements from the address to element (0, 0), border not counted
   int64_t image, channel, row;  // strides
   operator MemoryRange() const { return {address, low, high}; }  // NOLINT: implicit on purpose
 };
-// Rows or columns [low, high] of a map; outside the map there are zeros.
+// The rows or columns [low, high] that a convolution reads; those outside of the map are zeros.
 struct Reach {
   int64_t low, high;
 };
 struct PadRequest {
   bool is_big;  // the problem's big tensor, else the small one
   Reach y, x;
-  int64_t overrun = 0;                 // elements past the end that may be read, whatever they are
+  int64_t overrun = 0;                 // elements past the end that may be read, with any values
   int64_t spread_y = 1, spread_x = 1;  // distance of elements; zeros lie between
 };
 PaddedMap pad_map(const OpCall& call, const Problem& p, const PadRequest& request);
 
-// Reasons that hold for all of them, or nullptr.
+// Why none of these algorithms can run, or nullptr.
 const char* refuse_rows(const Problem& p);
 inline int64_t work_items(const OpCall& call) {
   return 12 * static_cast<int64_t>(call.caps().compute_units);

@@ -1,4 +1,4 @@
-// copy, fill, flip, roll: everything that moves elements without computing.
+// copy, fill, flip, roll: operators that move elements without computing.
 #include "copy.h"
 
 #include "kernel_sources.h"
@@ -44,7 +44,8 @@ void flip_op(OpCall& call) {
     copy_tensor(call, call.out(0), view_of(self, Dims(self.sizes()), strides, offset));
 }
 
-// Splits at the seam of each rolled dimension; without dims, the flattened tensor rolls.
+// Copies the parts on both sides of each rolled dimension's seam; without dims, the flattened
+// tensor rolls.
 void roll_parts(const OpCall& call, TensorView out, TensorView self,
                 std::span<const int64_t> shifts, std::span<const int64_t> dims) {
   if (shifts.empty()) return copy_tensor(call, out, self);
@@ -123,7 +124,8 @@ LocalTensor at_least_1d(TensorView tensor) {
 
 namespace {
 
-// The driver's own copy. On CPU drivers that is one thread's memcpy, where kernels use all.
+// The driver's own copy. On CPU drivers it is a memcpy on one thread, where kernels use all
+// threads.
 const char* refuse_driver(const OpCall&, const Problem& copy) {
   const TensorView target = copy.target, source = copy.source;
   if (source.dtype() != target.dtype()) return "the types differ";

@@ -30,7 +30,7 @@ Defines defines_for(TensorView out) {
   return d;
 }
 
-// float64 on a device without it, from numbers that the host has.
+// Writes numbers that the host computed to float64 tensors on devices without the type.
 void write_numbers(const OpCall& call, TensorView out, const std::vector<double>& numbers) {
   ContiguousOutput dense(call, as_moved(call, out));
   const auto bytes = static_cast<int64_t>(numbers.size() * sizeof(double));
@@ -64,7 +64,7 @@ void arange_op(OpCall& call) {
       .run(cover(out.numel()), {kGroup, 1, 1});
 }
 
-// As copy/create.cl makes them.
+// The same numbers as copy/create.cl makes.
 std::vector<double> linspace(int64_t count, double start, double end) {
   if (count == 1) return {start};
   std::vector<double> numbers(static_cast<size_t>(count));
@@ -76,7 +76,7 @@ std::vector<double> linspace(int64_t count, double start, double end) {
   return numbers;
 }
 
-// Integers lie between the truncated ends; complex numbers part by part.
+// Integers are made from the truncated ends; complex numbers part by part.
 void fill_linspace(const OpCall& call, TensorView out, std::complex<double> start,
                    std::complex<double> end) {
   if (is_complex(out.dtype())) {

@@ -26,7 +26,7 @@ Planned<PointwiseParams> plan_transpose(const OpCall&, const Problem& copy) {
   if (nest.rank() < 2 || nest.rank() > POINTWISE_RANK || out[0] != 1 || in[0] == 1 ||
       nest.sizes[0] < kShortest)
     return "no two long dimensions are swapped";
-  size_t along = 1;  // the dimension whose neighbours are neighbours in the source
+  size_t along = 1;  // the dimension that is contiguous in the source
   while (along < nest.rank() && in[along] != 1) ++along;
   if (along == nest.rank() || nest.sizes[along] < kShortest)
     return "no two long dimensions are swapped";

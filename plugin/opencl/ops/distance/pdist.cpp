@@ -1,4 +1,4 @@
-// _pdist_forward and _pdist_backward: a launch each.
+// _pdist_forward and _pdist_backward, one launch each.
 #include <cmath>
 #include <cstring>
 
@@ -11,7 +11,7 @@
 namespace ocltensor::opencl::distance {
 namespace {
 
-// Of row-major tensors: what is written, the matrix, and of a gradient what it is made of.
+// All tensors are row-major; the gradient needs `grad` and `distance`, forward does not.
 struct Pdist {
   TensorView out, self;
   double p;

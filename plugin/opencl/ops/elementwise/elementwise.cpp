@@ -1,4 +1,4 @@
-// Launching an elementwise kernel: loop nest, specialisation, work division.
+// Launches an elementwise kernel: loop nest, specialisation, work division.
 #include "elementwise.h"
 
 #include <algorithm>
@@ -26,7 +26,8 @@ const char* largest(DType type) {
   }
 }
 
-// A nest of more dimensions than the kernels take runs as several launches over its outermost ones.
+// A loop nest. One of more dimensions than the kernels take runs as several launches over its
+// outermost ones.
 struct Nest {
   IterationSpace space;
   int64_t offsets[5] = {};  // elements, per operand
@@ -68,7 +69,7 @@ Defines complex_defines(const ElementwiseLaunch& what, DType out) {
   return d;
 }
 
-// About 64 pieces of work, none smaller than what a launch costs.
+// Divides rows into about 64 pieces of work, none of which costs less than its launch.
 void divide_rows(PointwiseParams& p, int64_t& chunks, int64_t& groups) {
   constexpr int64_t kPieces = 64;
   constexpr int64_t kSmallest = 4096;
@@ -85,8 +86,8 @@ void divide_rows(PointwiseParams& p, int64_t& chunks, int64_t& groups) {
   groups = (p.rows + p.rows_per_item - 1) / p.rows_per_item;
 }
 
-// 16-bit floats, of which an item takes as many as are 16 bytes: by fours, a load or store of each
-// takes more instructions than most formulas.
+// For 16-bit floats a work-item takes as many elements as 16 bytes hold: with four elements, a load
+// or store of each would take more instructions than most formulas.
 constexpr int64_t kVector = 8;
 bool is_vectors(TensorView out, const ElementwiseLaunch& what, const Nest& nest) {
   const auto fits = [&](TensorView tensor) {
@@ -102,12 +103,13 @@ bool is_vectors(TensorView out, const ElementwiseLaunch& what, const Nest& nest)
   return all;
 }
 
-// Contiguous runs, the whole nest or its lines: several elements an item, and groups of fewer items
-// where lines are short. Else an item an element.
+// Divides the elements for GPUs. Where the whole nest or its lines are contiguous, a work-item
+// takes several elements, and short lines get smaller work-groups. Otherwise a work-item takes one
+// element.
 void divide_elements(const OpCall& call, TensorView out, const ElementwiseLaunch& what,
                      const Nest& nest, const PointwiseParams& p, Defines& d, Grid& global,
                      Grid& local) {
-  constexpr int64_t kShortest = 256;  // line that is worth finding for its own
+  constexpr int64_t kShortest = 256;  // shorter lines are not worth a division of their own
   const int64_t total = p.sizes[0] * p.rows;
   bool runs = nest.space.strides[0][0] == 1;
   for (size_t k = 1; k < nest.space.strides.size(); ++k)
@@ -126,7 +128,7 @@ void divide_elements(const OpCall& call, TensorView out, const ElementwiseLaunch
   global[0] = (run + per_group - 1) / per_group * local[0] * (total / run);
 }
 
-// What the kernels take but how the work is cut: a nest of at most POINTWISE_RANK dimensions.
+// A launch before its work is divided: a nest of at most POINTWISE_RANK dimensions.
 struct Problem {
   TensorView out;
   const ElementwiseLaunch& what;
@@ -153,7 +155,7 @@ PointwiseParams params_of(const ElementwiseLaunch& what, const Nest& nest) {
   return p;
 }
 
-// The part of a tensor's memory that operand `k` of the nest reaches; 0 is the output.
+// The part of a tensor's memory that operand `k` of the nest accesses; 0 is the output.
 MemoryRange reached(const Nest& nest, TensorView tensor, size_t k) {
   int64_t low = 0;
   int64_t high = 0;
@@ -246,7 +248,7 @@ void run_complex_elements(const OpCall& call, const Problem& problem) {
   launch_complex(call, problem, d, p, work);
 }
 
-// None stands in for another, so that each is a last resort.
+// None can replace another, so that each is a last resort.
 constinit const AlgorithmFor<Problem> kRows({.id = "pointwise.rows",
                                              .description = "rows of vectors for each work-item",
                                              .style = DeviceStyle::Cpu,
@@ -277,7 +279,7 @@ struct Traits {
 };
 using Algorithms = AlgorithmList<Problem, Traits>;
 
-// Operators of the family `pointwise`, by name; others launch formulas, too.
+// Operators of the family `pointwise`, by name; operators of other families launch formulas, too.
 std::span<const OpEntry> served() {
   static const auto& list = *new auto([] {
     std::vector<OpEntry> names;
@@ -294,8 +296,8 @@ Algorithms& algorithms() {
   return list;
 }
 
-// The common case, without looking at dimensions: every tensor is contiguous and of the output's
-// shape.
+// The common case, for which no dimension has to be looked at: all tensors are contiguous and have
+// the output's shape.
 bool is_flat(TensorView out, std::span<const ElementwiseInput> inputs) {
   return out.is_contiguous() && std::ranges::all_of(inputs, [&](const ElementwiseInput& input) {
            return input.tensor == nullptr ||

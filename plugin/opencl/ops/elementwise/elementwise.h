@@ -1,4 +1,4 @@
-// Elementwise kernels: launching a formula over strided operands.
+// Launches a formula over strided operands.
 #pragma once
 
 #include <string_view>
@@ -19,12 +19,12 @@ struct Formula {
 struct ElementwiseInput {
   const TensorView* tensor = nullptr;  // null: `value`
   Scalar value = 0;
-  bool is_condition = false;  // any tensor type, read as bool
+  bool is_condition = false;  // of any tensor type, read as bool
 };
 struct ElementwiseLaunch {
   const Formula* formula;
   DType compute;
-  DType limits;       // type whose largest value the formula means by MAXIMUM
+  DType limits;       // the type whose largest value is MAXIMUM in the formula
   bool test = false;  // the formula is a comparison
   std::span<const ElementwiseInput> inputs;  // at most 4
   std::span<const Scalar> parameters;        // at most 4

@@ -1,4 +1,4 @@
-// The operators _fft_c2c, _fft_r2c and _fft_c2r: transforms of one dimension after the other.
+// The operators _fft_c2c, _fft_r2c and _fft_c2r: one-dimensional transforms, one after the other.
 #include "fft.h"
 
 #include <cmath>
@@ -9,13 +9,13 @@
 namespace ocltensor::opencl::fft {
 namespace {
 
-// One dimension's transform, with what it reads and writes.
+// The transform of one dimension, with the kinds of its input and output.
 struct Stage {
   Signal in, out;
   Transform transform;
 };
 
-// `sizes` are those that the stage sees, but for the dimension itself, which has `length` points.
+// `sizes` are those that the stage sees, except that the dimension itself has `length` points.
 Stage stage_of(const Dims& sizes, int64_t dim, int64_t length, bool forward) {
   Stage stage{Signal::Complex, Signal::Complex, {}};
   Transform& t = stage.transform;
@@ -27,13 +27,13 @@ Stage stage_of(const Dims& sizes, int64_t dim, int64_t length, bool forward) {
   return stage;
 }
 
-// fft_norm_mode of ATen: none, by the root of the number of points, by the number of points.
+// The factor of ATen's fft_norm_mode: 1, 1 / sqrt(points) or 1 / points.
 double scale_of(int64_t normalization, double points) {
   check(normalization >= 0 && normalization <= 2, "fft: unknown normalization {}", normalization);
   return normalization == 0 ? 1 : normalization == 1 ? 1 / std::sqrt(points) : 1 / points;
 }
 
-// Results between stages lie in two scratch buffers by turns.
+// Results between stages alternate between two scratch buffers.
 void run_stages(const OpCall& call, tb_address in, tb_address out, std::vector<Stage>& stages) {
   double points = 1;
   int64_t largest = 0;  // elements between stages
@@ -54,7 +54,7 @@ void run_stages(const OpCall& call, tb_address in, tb_address out, std::vector<S
   }
 }
 
-// Checks, and the dimensions to transform; accepts the call.
+// Makes all checks and accepts the call; returns the dimensions to transform.
 Dims accepted_dims(OpCall& call) {
   check_outputs(call);
   Dims dims;
@@ -80,7 +80,8 @@ void complex_to_complex(OpCall& call) {
   out.finish();
 }
 
-// The last of the dimensions first: the others see its results, all or the first half of them.
+// Transforms the last dimension first: it alone has real input; the others transform its complex
+// results, all of them or the first half.
 void real_to_complex(OpCall& call) {
   const Dims dims = accepted_dims(call);
   const TensorView self = call.args().tensor(Arg::self);
@@ -97,7 +98,7 @@ void real_to_complex(OpCall& call) {
   out.finish();
 }
 
-// The last of the dimensions last; it alone has real results.
+// Transforms the last dimension last: it alone has real results.
 void complex_to_real(OpCall& call) {
   const Dims dims = accepted_dims(call);
   const TensorView self = call.args().tensor(Arg::self);

@@ -14,10 +14,10 @@ struct Transform {
   double scale = 1;
 };
 
-// How one side of a transform lies in memory.
+// How the input or output of a transform is stored.
 enum class Signal : uint8_t {
   Complex,
-  Real,  // float32; of results, the real parts
+  Real,  // float32; an output keeps the real parts
   Half,  // the first length / 2 + 1 of a Hermitian spectrum
 };
 struct SignalPlace {
@@ -28,8 +28,8 @@ struct SignalPlace {
   int64_t item_size() const { return kind == Signal::Real ? 4 : 8; }
 };
 
-// `out` = the transform of `in`; they may not overlap. Any length: factors of 2, 3, 5 and 7 by
-// passes, what has others by Bluestein's algorithm.
+// `out` = the transform of `in`; they must be disjoint. Any length: factors of 2, 3, 5 and 7 take
+// passes; a length with other factors takes Bluestein's algorithm.
 void run_transform(const OpCall& call, SignalPlace in, SignalPlace out, const Transform& t);
 const AlgorithmFamily& fft_algorithms();
 

@@ -10,7 +10,7 @@
 namespace ocltensor::opencl::fft {
 namespace {
 
-// The radices of the passes; none where a factor is left that has no butterfly.
+// The radices of the passes; empty if a factor without a butterfly is left.
 std::vector<int64_t> radices_of(int64_t length) {
   if (length == 1) return {1};
   std::vector<int64_t> radices;
@@ -33,7 +33,8 @@ FftParams params_of(const Transform& t, const SignalPlace& in, const SignalPlace
           .unused = 0};
 }
 
-// `count` pieces of work among work-items, which `p` then says too.
+// Divides `count` pieces of work among work-items, and sets the parameters that kernels need for
+// it.
 Division divide_pieces(const OpCall& call, int64_t count, FftParams& p) {
   const Division division = divide(call.caps(), count, 256);
   p.count = count;
@@ -54,7 +55,7 @@ MemoryRange range_of(const SignalPlace& place, const Transform& t) {
   return {place.address, 0, t.outer * place.length(t.length) * t.inner * place.item_size()};
 }
 
-// exp(-2 pi i m / length) = low[m mod 2^low_bits] high[m / 2^low_bits]
+// A table of roots: exp(-2 pi i m / length) = low[m mod 2^low_bits] high[m / 2^low_bits].
 struct Roots {
   Scratch table;
   int low_bits;
@@ -79,7 +80,7 @@ uint64_t complex_bytes(const Transform& t) {
 void run_passes(const OpCall& call, SignalPlace in, SignalPlace out, const Transform& t,
                 const std::vector<int64_t>& radices) {
   const Roots roots = make_roots(call, t.length);
-  // Between passes results lie in scratch memory and, by turns, in the output if it can hold them.
+  // Results between passes alternate between scratch memory and the output, if that can hold them.
   std::vector<Scratch> memory;
   const bool out_holds = out.kind == Signal::Complex;
   for (size_t need = std::min<size_t>(radices.size() - 1, out_holds ? 1 : 2); need > 0; --need)
@@ -132,7 +133,7 @@ void run_bluestein(const OpCall& call, SignalPlace in, SignalPlace out, const Tr
   call.launch(kernels::fft::passes_tables::fft_chirp, Defines(),
               {.chirp = chirp, .circle = filter, .p = p})
       .run(division.global, division.local);
-  // Powers of 2: always by passes, whatever was disabled.
+  // The length is a power of 2, which always takes passes, even where settings disable them.
   const std::vector<int64_t> radices = radices_of(circle_length);
   run_passes(call, {filter.address(), Signal::Complex},
              {filter_spectrum.address(), Signal::Complex}, circle, radices);

@@ -1,5 +1,5 @@
-// Combining sources into a target without atomics: the launches behind scatter, index_add,
-// index_put and embedding's gradient.
+// Combines sources into a target without atomics: the launches behind scatter, index_add, index_put
+// and embedding's gradient.
 #include <algorithm>
 
 #include "accumulate_params.h"
@@ -61,8 +61,9 @@ void divide_means(const OpCall& call, const Accumulation& what, const Scratch& c
       .run(division.global, division.local);
 }
 
-// Groups, and on CPU drivers ranges of a group's blocks, one for each processor, where rows are so
-// long that adding them takes much longer than reading all keys, as every item does.
+// Divides the groups among work-items. On CPU drivers a group's target blocks are cut into ranges
+// as well, one for each processor, where rows are so long that adding them takes much longer than
+// reading all keys, which every work-item does.
 Division divide_groups(const OpCall& call, const Accumulation& what, AccumulateParams& p) {
   constexpr int64_t kLongRow = 32, kMostParts = 64;
   p.parts = 1;
@@ -84,7 +85,8 @@ Division divide_groups(const OpCall& call, const Accumulation& what, AccumulateP
   return divide(call.caps(), p.pieces, numbers > 4096 ? 1 : 1 + 4096 / numbers);
 }
 
-// Sums and replacements of complex numbers are those of their parts: blocks of twice as many.
+// Sums and replacements of complex numbers work on the parts alone: as real numbers in blocks of
+// twice the size.
 void accumulate_parts(const OpCall& call, const Accumulation& what) {
   const int64_t count = what.one_source ? what.groups * what.length * what.block : 0;
   const Scratch memory = call.scratch(static_cast<uint64_t>(count) * 8);

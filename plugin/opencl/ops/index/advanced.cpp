@@ -1,5 +1,5 @@
 // Advanced indexing: self[indices] and self[indices] = values for any mix of integer indices, masks
-// and gaps.
+// and dimensions without an index.
 #include "call/division.h"
 #include "index.h"
 #include "ops/copy/copy.h"
@@ -14,7 +14,8 @@ bool is_mask(TensorView index) {
 
 using OptionalIndices = std::vector<std::optional<TensorView>>;
 
-// One integer index (or none) per dimension of self, and the shape of self[indices].
+// The indices brought to one integer index (or none) per dimension of self, and the shape of
+// self[indices].
 class IndexPlan {
  public:
   IndexPlan(const OpCall& call, TensorView self, const OptionalIndices& indices)
@@ -42,12 +43,12 @@ class IndexPlan {
   }
 
   const Dims& sizes() const { return sizes_; }      // of self[indices]
-  const Dims& common() const { return common_; }    // of the indices
-  const Dims& indexed() const { return indexed_; }  // dimensions of self
+  const Dims& common() const { return common_; }    // the shape that the indices broadcast to
+  const Dims& indexed() const { return indexed_; }  // dimensions of self that have an index
   const Dims& unindexed() const { return free_; }
 
-  // Strides for `sizes` of a tensor laid out like self, and of one laid out like the indices'
-  // common shape.
+  // Strides, for a loop over `sizes`, of a tensor laid out like self, and of one that has the
+  // indices' common shape.
   Dims self_strides(std::span<const int64_t> strides) const {
     Dims result;
     for (const int64_t d : free_) result.push_back(strides[static_cast<size_t>(d)]);
@@ -59,7 +60,7 @@ class IndexPlan {
     for (size_t k = 0; k < common_.size(); ++k) result.insert(front_ + k, strides[k]);
     return result;
   }
-  // The dimensions of `sizes`: those of the indices first.
+  // The dimensions of `sizes`, reordered so that those of the indices come first.
   Dims common_first() const {
     Dims order;
     for (size_t k = 0; k < common_.size(); ++k) order.push_back(static_cast<int64_t>(front_ + k));
@@ -68,7 +69,7 @@ class IndexPlan {
     return order;
   }
 
-  // Adds up index * step over the indexed dimensions, int64 and row-major in the common shape.
+  // The sum of index * step over the indexed dimensions: int64, row-major in the common shape.
   Scratch offsets(std::span<const int64_t> steps) const {
     Scratch memory = call_.scratch(static_cast<uint64_t>(numel(common_)) * 8);
     const LocalTensor out(memory.address(), DType::Int64, common_);
@@ -86,7 +87,7 @@ class IndexPlan {
     return memory;
   }
 
-  // Moves between `direct`, of shape sizes(), and memory laid out like self.
+  // Moves elements between `direct`, of shape sizes(), and memory laid out like self.
   void move(TensorView direct, TensorView like_self, Move mode) const {
     const Dims base = self_strides(like_self.strides());
     if (indexed_.size() == 1) {
@@ -110,7 +111,7 @@ class IndexPlan {
   }
 
  private:
-  // A mask stands for the coordinates of its true elements, one index per dimension.
+  // A mask is replaced by the coordinates of its true elements, one index per dimension.
   void expand(const std::optional<TensorView>& index) {
     if (!index) return (void)views_.emplace_back();
     if (!is_mask(*index))
@@ -168,7 +169,8 @@ constexpr elementwise::Formula kWhere{"index_put", elementwise::FormulaForm::Vec
 constexpr elementwise::Formula kComplexWhere{"index_put", elementwise::FormulaForm::Lanes,
                                              "ctrue(b) ? c : a"};
 
-// self[mask] = number needs no positions: a masked copy. Returns whether it was that.
+// self[mask] = number needs no positions: it is a masked copy. Returns whether the call was of this
+// form.
 bool put_number(const OpCall& call, TensorView out, TensorView self, const OptionalIndices& indices,
                 TensorView values) {
   if (values.numel() != 1 || call.args().boolean(Arg::accumulate)) return false;
@@ -190,7 +192,7 @@ bool put_number(const OpCall& call, TensorView out, TensorView self, const Optio
     }
   }
   while (strides.size() < self.sizes().size()) strides.push_back(0);
-  // Moved as floats where the type is one: a NaN keeps being one.
+  // Moved as floats where the type is one, so that a NaN stays a NaN.
   const LocalTensor spread(mask->address(), DType::Bool, Dims(self.sizes()), strides);
   const LocalTensor value(values.address(), values.dtype(), Dims(self.sizes()),
                           Dims(self.sizes().size(), 0));
@@ -235,7 +237,7 @@ struct Put {
   bool sum;
 };
 
-// Equal indices may race, as ATen allows.
+// Equal indices may race, which ATen allows.
 const char* refuse_unordered(const OpCall& call, const Put& put) {
   if (put.sum) return "sums are added in order";
   return call.deterministic() ? "equal indices would race: deterministic" : nullptr;

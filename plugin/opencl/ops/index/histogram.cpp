@@ -1,5 +1,5 @@
-// _histogramdd_from_bin_tensors: the bin of each point, sums by bins, and what makes a density of
-// them.
+// _histogramdd_from_bin_tensors: the bin of each point, sums by bins, and the division that makes
+// densities of them.
 #include <algorithm>
 #include <deque>
 
@@ -13,10 +13,10 @@
 namespace ocltensor::opencl::index {
 namespace {
 
-constexpr size_t kAtOnce = 4;  // dimensions of a launch
+constexpr size_t kAtOnce = 4;  // dimensions that a launch handles
 constexpr reduce::Reduction kTotal{1, {{"a", reduce::kAdd, "0", "x"}}};
 
-// One launch for every four dimensions of a kernel of histogram.cl.
+// A kernel of histogram.cl handles four dimensions: it is launched once for every four.
 template <typename Arguments>
 void launch_dimensions(const OpCall& call, const KernelOf<Arguments>& kernel, TensorView out,
                        TensorView in, const std::deque<Contiguous>& edges, int64_t pieces) {
@@ -59,7 +59,7 @@ struct Histogram {
   bool density;
 };
 
-// The bin of a point is its key.
+// Adds up points by their bins: the bin of a point is its key.
 void run_keys(const OpCall& call, const Histogram& what) {
   const int64_t points = what.points.numel() / what.points.size(-1);
   copy::fill_tensor(call, what.sums, 0);

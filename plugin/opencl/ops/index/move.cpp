@@ -1,5 +1,5 @@
-// Moving elements through one index: gather, index_select, embedding, and the launch that others
-// use too.
+// Moves elements through one index: gather, index_select, embedding, and the launch that other
+// files use, too.
 #include <algorithm>
 
 #include "base/iteration.h"
@@ -12,7 +12,8 @@
 namespace ocltensor::opencl::index {
 namespace {
 
-// Rows: about 64 pieces of work, cut along the inner dimension where rows are long.
+// CPU drivers: cuts rows into about 64 pieces of work, along the inner dimension where rows are
+// long.
 void divide_nest(IndexedParams& p, int64_t& chunks, int64_t& groups) {
   constexpr int64_t kPieces = 64;
   constexpr int64_t kSmallest = 2048;
@@ -42,8 +43,8 @@ IndexedParams params_of(const Indexed& what, const IterationSpace& nest) {
   return p;
 }
 
-// Elements in 16 bytes, if all of them go together everywhere: lines of both tensors lie side by
-// side, and one index is for a whole line. Else 1.
+// How many elements 16 bytes have, if vectors of 16 bytes can be moved everywhere: lines of both
+// tensors are contiguous, and one index holds for a whole line. Else 1.
 int64_t vector_of(const Indexed& what, const IndexedParams& p, Move mode) {
   const int64_t n = 16 / what.direct.itemsize();
   if (n < 2 || (mode != Move::Take && mode != Move::Put) || what.offsets) return 1;
@@ -74,7 +75,7 @@ void check_rank(const OpCall& call, int64_t rank) {
 
 namespace {
 
-// A move whose loop nest is merged.
+// A move, after dimensions of its loop nest have been merged.
 struct Movement {
   const Indexed& what;
   Move mode;

@@ -1,4 +1,4 @@
-// By digits of up to 11 bits: one or two passes where keys have up to 2^22 values.
+// Sorts keys by digits of up to 11 bits: one or two passes where keys have up to 2^22 values.
 #include "order.h"
 
 #include <algorithm>

@@ -16,8 +16,8 @@
 namespace ocltensor::opencl::index {
 namespace {
 
-// Sources as runs.cl sees them: each key's have `lanes` numbers, where keys are shared those of all
-// groups.
+// The sources' shape as runs.cl sees it: each of `count` keys has `lanes` numbers (where keys are
+// shared, those of all groups), and the target has `blocks` blocks.
 struct Shape {
   int64_t count, lanes, blocks;
 };
@@ -28,7 +28,7 @@ Shape shape_of(const Accumulation& what) {
   return {what.groups * what.length, what.block, blocks};
 }
 
-// Keys in order, each with the position of its source: two arrays, or packed into one.
+// Sorted keys, each with the position of its source: two arrays, or packed into one.
 struct Sorted {
   Scratch keys;
   std::optional<Scratch> positions;
@@ -46,22 +46,22 @@ Sorted sort_for_gpu(const OpCall& call, TensorView keys, const Shape& shape) {
   const LocalTensor to(sorted.keys.address(), DType::Int64, row);
   const LocalTensor positions(sorted.positions->address(), DType::Int64, row);
   const TensorView to_view = to.view();
-  // Keys without a place have low bits that are above all others.
+  // Keys of sources that go nowhere have low bits that are above all others.
   sort::Order order;
   order.low_bits = std::bit_width(static_cast<uint64_t>(shape.blocks));
   sort::sort_rows(call, LocalTensor(keys.address(), DType::Int64, row), order, &to_view, positions);
   return sorted;
 }
 
-// Numbers of an entry that a work-item combines.
+// How many numbers of an entry a work-item combines.
 int64_t lanes_of(const OpCall& call, int64_t block) {
   int64_t most = by_style(call, 64, 1);
   while (block % most != 0) most /= 4;
   return most;
 }
 
-// Entries of a chunk, the same on all devices of a style, as sums depend on it. The last level has
-// so few that it takes no longer than a chunk of others.
+// Entries of a chunk, the same on all devices of a style, as the rounding of sums depends on it.
+// The last level has so few that one chunk of them takes no longer than a chunk of other levels.
 int64_t chunk_of(const OpCall& call, int64_t count) {
   const int64_t chunk = by_style<int64_t>(
       call, std::clamp<int64_t>(divide_up(divide_up(count, 64), 8) * 8, 64, 1024), 32);
@@ -74,12 +74,12 @@ const char* refuse_runs(const OpCall&, const Accumulation& what) {
   const Shape shape = shape_of(what);
   if (what.groups > 1 && what.target_blocks > 0 && !what.shared_keys)
     return "each group has keys of its own";
-  if (shape.count >= INT32_MAX || shape.blocks >= INT32_MAX) return "there are 2^31 of them";
+  if (shape.count >= INT32_MAX || shape.blocks >= INT32_MAX) return "2^31 sources or blocks";
   return nullptr;
 }
 
 namespace {
-constexpr const char* kBusy = "what stands side by side keeps the processors busy";
+constexpr const char* kBusy = "enough independent results keep the processors busy";
 constexpr const char* kFew = "there are too few to be worth sorting";
 }  // namespace
 
@@ -92,7 +92,8 @@ const char* pass_over_runs_gpu(const OpCall&, const Accumulation& what) {
 const char* pass_over_runs_cpu(const OpCall& call, const Accumulation& what) {
   const Shape shape = shape_of(what);
   // Measured on PoCL, 2^20 numbers in rows of 1 to 64: sorting and combining took 5 to 6 times as
-  // long as one processor that adds the rows one after another, so many processors win alone.
+  // long as adding the rows one after another on one processor, so this pays on many processors
+  // only.
   constexpr int64_t kProcessors = 8, kGroups = 4;
   const int64_t processors = call.caps().compute_units;
   if (processors <= kProcessors) return "the device has few processors";
@@ -117,7 +118,7 @@ void combine_runs(const OpCall& call, const Accumulation& what, const Shape& sha
   p.extra = what.include_self;
   p.factors_each = what.factors_each;
   const int64_t lanes = lanes_of(call, what.block);
-  Accumulation parts = what;  // as they are combined
+  Accumulation parts = what;  // the partial results of a level, which the next one combines
   parts.source = what.target;
   parts.alpha = 1;
   parts.include_self = true;
@@ -142,7 +143,8 @@ void combine_runs(const OpCall& call, const Accumulation& what, const Shape& sha
                 {.target = what.target,
                  .sorted = sorted.keys,
                  .position = sorted.positions,
-                 // Sources have no keys of their own, and may have factors.
+                 // Level 0 finds its keys in `sorted`; its sources may have factors, which take the
+                 // place of keys.
                  .key = level == 0 ? MemoryRange(what.factors) : MemoryRange(keys),
                  .source = level == 0 ? MemoryRange(what.source) : MemoryRange(values),
                  .part_key = count > 0 ? MemoryRange(next_keys) : nullptr,

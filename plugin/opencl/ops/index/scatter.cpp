@@ -1,4 +1,4 @@
-// scatter and its reductions, index_add, embedding's gradient: how each becomes an accumulation.
+// scatter and its reductions, index_add, embedding's gradient: turns each into an accumulation.
 #include "call/division.h"
 #include "index.h"
 #include "ops/copy/copy.h"
@@ -7,7 +7,7 @@
 namespace ocltensor::opencl::index {
 namespace {
 
-// 0, 1, .. without `dim`, then `dim`.
+// The dimensions 0, 1, .. without `dim`, then `dim`.
 Dims order_with_last(int64_t rank, int64_t dim) {
   Dims order;
   for (int64_t d = 0; d < rank; ++d)
@@ -20,7 +20,7 @@ LocalTensor with_sizes(TensorView tensor, std::span<const int64_t> sizes) {
   return copy::view_of(tensor, Dims(sizes), Dims(tensor.strides()), 0);
 }
 
-// By the argument, whose values are others in `two`, scatter_reduce.two.
+// What the argument `reduce` means; scatter_reduce.two (`two`) has other names for it.
 Combine reduction(const OpCall& call, bool two) {
   const std::string_view name = call.args().string(Arg::reduce);
   if (name == (two ? "sum" : "add")) return Combine::Sum;
@@ -32,7 +32,7 @@ Combine reduction(const OpCall& call, bool two) {
        two ? "sum, prod, mean, amax or amin" : "add or multiply");
 }
 
-// Groups are the positions in all dimensions but `dim`, which comes last in the target.
+// The groups are the positions in all dimensions but `dim`, which comes last in the target.
 void scatter_into(OpCall& call, Combine how, bool include_self) {
   const LocalTensor self = copy::as_moved(call, copy::at_least_1d(call.args().tensor(Arg::self)));
   const LocalTensor index = copy::at_least_1d(call.args().tensor(Arg::index));
@@ -40,7 +40,7 @@ void scatter_into(OpCall& call, Combine how, bool include_self) {
   const int64_t rank = self.view().ndim();
   const int64_t dim = wrap_dim(call.args().integer(Arg::dim), rank);
   check_rank(call, rank);
-  const bool one = call.args().has(Arg::value);  // for all places
+  const bool one = call.args().has(Arg::value);  // one number for all places
   check(!one || is_complex(out.dtype()) || call.args().number(Arg::value).imaginary() == 0,
         "{}: a complex number cannot be converted to {}", call.name(), name(out.dtype()));
   call.accept();

@@ -1,4 +1,5 @@
-// nonzero and masked_select: shapes that depend on data, so that the host waits for the counts.
+// nonzero and masked_select: the results' shapes depend on data, so that the host waits for the
+// counts.
 #include <algorithm>
 #include <optional>
 
@@ -11,7 +12,7 @@
 namespace ocltensor::opencl::index {
 namespace {
 
-// A row-major mask in chunks, with what is chosen before each of them.
+// A row-major mask in chunks, with the number of true elements before each of them.
 struct Chosen {
   int64_t elements = 0;
   int64_t chunk = 1;
@@ -27,7 +28,7 @@ Defines select_defines(DType mask, DType values) {
   return d;
 }
 
-// What a row-major mask chooses among values of a type.
+// Which values a row-major mask selects, and their type.
 struct Selection {
   TensorView mask;
   DType values;

@@ -10,8 +10,8 @@ namespace {
 constexpr PanelKernel kCholesky{kernels::linalg::cholesky_cpu::cholesky,
                                 kernels::linalg::cholesky_gpu::cholesky};
 
-// A = U^T U from the upper triangle, a block of rows at a time: what the rows above contribute is
-// subtracted first.
+// A = U^T U from the upper triangle, a block of rows at a time, after the contribution of the rows
+// above has been subtracted.
 void factor(const OpCall& call, const Stack& u, TensorView info) {
   const int64_t n = u.rows;
   for (int64_t j = 0; j < n; j += kPanel) {
@@ -51,7 +51,7 @@ void cholesky(OpCall& call) {
   info.finish();
 }
 
-// Right-hand sides on the other side: X A = B is A^T X^T = B^T.
+// With `left` false X A = B is solved as A^T X^T = B^T.
 void solve_triangular(OpCall& call) {
   check_outputs(call);
   const Args& args = call.args();

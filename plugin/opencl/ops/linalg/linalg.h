@@ -1,5 +1,5 @@
-// Dense linear algebra: batches of matrices, and the blocked algorithms that the operators are made
-// of. Panels of 32 columns are factored by kernels; everything else is matrix products.
+// Dense linear algebra: batches of matrices, and the blocked algorithms that the operators use.
+// Panels of 32 columns are factored by kernels; everything else is matrix products.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@ namespace ocltensor::opencl::linalg {
 
 constexpr int64_t kPanel = 32;  // PANEL of linalg.h
 
-// Matrices of one shape in memory; a view, cheap to cut into blocks.
+// Matrices of one shape in memory: a view, cheap to cut into blocks.
 struct Stack {
   DType dtype;
   int64_t count, rows, columns;
@@ -19,7 +19,8 @@ struct Stack {
 
   Stack block(int64_t row, int64_t column, int64_t row_count, int64_t column_count) const;
   Stack transposed() const { return {dtype, count, columns, rows, turned()}; }
-  // Both orders backward: an upper triangular matrix becomes a lower one.
+  // The view with the orders of rows and columns reversed: an upper triangular matrix becomes a
+  // lower one.
   Stack reversed() const;
   Stack rows_reversed() const;
   operator MemoryRange() const;  // NOLINT: implicit on purpose
@@ -37,11 +38,11 @@ Dims batch_of(TensorView tensor);
 class Packed {
  public:
   Packed(const OpCall& call, DType dtype, const Dims& batch, int64_t rows, int64_t columns);
-  // Copies a part that begins at the first element; batch dimensions broadcast.
+  // Copies a tensor to the first rows and columns; its batch dimensions broadcast.
   void load(TensorView source);
   void set_identity();
   void store(TensorView target) const;
-  void store_part(TensorView target) const;  // the first rows and columns, as many as it has
+  void store_part(TensorView target) const;  // the first rows and columns, up to its sizes
   const Stack& stack() const { return stack_; }
 
  private:
@@ -52,8 +53,8 @@ class Packed {
   Stack stack_;
 };
 
-// A tensor as matrices for `batch` (which its own dimensions broadcast to): itself where one stride
-// leads from each to the next, else a copy.
+// A tensor as matrices for `batch` (to which its own batch dimensions broadcast): the tensor itself
+// if one stride leads from each matrix to the next, else a copy.
 class Operand {
  public:
   Operand(const OpCall& call, TensorView tensor, const Dims& batch);
@@ -64,7 +65,7 @@ class Operand {
   Stack stack_;
 };
 
-// int32 or tau vectors, contiguous and broadcast to `batch`.
+// Vectors (int32, or tau), contiguous and broadcast to `batch`.
 class Vectors {
  public:
   Vectors(const OpCall& call, TensorView tensor, const Dims& batch);
@@ -77,20 +78,20 @@ class Vectors {
 
 // ---- blocks.cpp
 LinalgParams params_of(const Stack& a, const Stack& b);
-// One work-item for each row on CPU drivers, 32 on GPUs.
+// Runs with one work-item per row on CPU drivers, 32 on GPUs.
 void run_rows(const OpCall& call, Launch launch, int64_t rows);
 // c = a b, or c -= a b
 void multiply(const OpCall& call, const Stack& c, const Stack& a, const Stack& b, bool subtract);
 // b = the upper triangle of a, or its lower one with a diagonal of ones.
 void copy_triangle(const OpCall& call, const Stack& a, const Stack& b, bool unit_lower);
 enum class Triangle : uint8_t { Lower, UnitLower, Upper, UnitUpper };
-// b = t^-1 b; b is packed, t may lie in any way.
+// b = t^-1 b; b is packed, t may have any strides.
 void solve_triangle(const OpCall& call, const Stack& t, const Stack& b, Triangle kind);
 // The same for a triangle of at most a panel's columns.
 void solve_block(const OpCall& call, const Stack& t, const Stack& b, Triangle kind);
 
 // ---- panels.cpp
-// A kernel in its two styles.
+// A kernel in both styles.
 template <typename Arguments>
 struct PanelKernel {
   const KernelOf<Arguments>& cpu;
@@ -101,7 +102,7 @@ PanelKernel(const KernelOf<Arguments>&, const KernelOf<Arguments>&) -> PanelKern
 // A panel of each matrix, and how it is cut into pieces of work.
 struct PanelWork {
   const Stack& panel;
-  int64_t columns = 0;  // that are worked on by themselves; 0: a matrix is `pieces` of work
+  int64_t columns = 0;  // independent columns; 0: each matrix is `pieces` of work
   int64_t pieces = 1;
 };
 struct PanelProblem {
@@ -111,7 +112,7 @@ struct PanelProblem {
   std::function<Launch(const OpCall&, DeviceStyle, const Defines&)> launch;
 };
 void run_panels(const OpCall& call, const PanelProblem& problem);
-// The kernel of the device's style, with its arguments.
+// Runs the kernel of the device's style.
 template <typename Arguments>
 void run_panels(const OpCall& call, const PanelKernel<Arguments>& kernel, const PanelWork& work,
                 const Defines& defines, const std::type_identity_t<Arguments>& arguments) {
@@ -132,9 +133,9 @@ void solve_lu(const OpCall& call, const Stack& lu, TensorView pivots, const Stac
 // ---- qr.cpp
 // a = Q R in place: R, and the reflectors below the diagonal. tau [count, k] is contiguous.
 void factor_qr(const OpCall& call, const Stack& a, const Dims& batch, TensorView tau);
-// What Q is applied to: columns that are the identity's need less work.
+// What Q is applied to: an identity needs less work, as most of its columns are still unit vectors.
 enum class Right : uint8_t { Identity, Any };
-// b = Q b, of the k reflectors below the diagonal of a; b is packed.
+// b = Q b, with Q from the k reflectors below the diagonal of a; b is packed.
 void apply_q(const OpCall& call, const Stack& a, const Stack& b, const Dims& batch, TensorView tau,
              Right right);
 

@@ -1,4 +1,4 @@
-// LU factorisation with partial pivoting, solves with it, inverses, and its parts as matrices.
+// LU factorisation with partial pivoting, solves with it, inverses, and its factors as matrices.
 #include "call/division.h"
 #include "kernels/linalg.h"
 #include "linalg.h"
@@ -22,8 +22,8 @@ void factor_panel(const OpCall& call, const Stack& panel, TensorView pivots, Ten
   run_panels(call, kLu, {panel}, d, {.a = panel, .pivot = pivots, .info = info, .p = p});
 }
 
-// Interchanges rows as pivots [first, first + steps) say, in `columns` columns without the panel at
-// `skip`.
+// Interchanges rows as pivots [first, first + steps) say, in all of `columns` columns but those of
+// the panel at `skip`.
 void swap_rows(const OpCall& call, const Stack& a, TensorView pivots, int64_t first, int64_t steps,
                int64_t columns, int64_t skip, bool backward) {
   if (a.count * columns * steps == 0) return;

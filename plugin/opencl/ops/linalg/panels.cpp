@@ -10,7 +10,7 @@ namespace {
 
 using PanelAlgorithm = AlgorithmFor<PanelProblem>;
 
-// `items` for each piece of work, a matrix or `together` of the columns.
+// Runs `items` work-items for each piece of work: a matrix, or `together` of the columns.
 void run(Launch launch, const PanelWork& work, int64_t items, int64_t together) {
   const int64_t pieces = work.columns == 0 ? work.pieces : divide_up(work.columns, together);
   launch.run({work.panel.count * pieces * items, 1, 1}, {items, 1, 1});

@@ -1,4 +1,4 @@
-// QR by Householder reflections: factorisation, and the orthogonal matrix that reflectors make.
+// QR by Householder reflections: the factorisation, and the orthogonal matrix of given reflectors.
 #include "call/division.h"
 #include "kernels/linalg.h"
 #include "linalg.h"
@@ -7,7 +7,7 @@
 namespace ocltensor::opencl::linalg {
 namespace {
 
-// Blocks of up to 32 reflectors, H0 H1 ... = I - V F V^T, and what applying them needs.
+// Blocks of up to 32 reflectors, H0 H1 ... = I - V F V^T, with the memory that applying them needs.
 class Reflector {
  public:
   Reflector(const OpCall& call, DType dtype, const Dims& batch, int64_t rows, int64_t columns,
@@ -20,7 +20,7 @@ class Reflector {
         sums_(call, dtype, batch, kPanel, columns),
         scaled_(call, dtype, batch, kPanel, columns) {}
 
-  // The reflectors below the diagonal of `panel`, whose first is number `first`.
+  // Takes the reflectors below the diagonal of `panel`; the first one is number `first`.
   void gather(const Stack& panel, int64_t first) {
     rows_ = panel.rows;
     LinalgParams p = params_of(panel, v().block(0, 0, rows_, kPanel));

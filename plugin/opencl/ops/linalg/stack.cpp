@@ -17,7 +17,7 @@ Dims joined(const Dims& batch, std::initializer_list<int64_t> last) {
   return sizes;
 }
 
-// The stride that leads from each matrix to the next, if there is one.
+// The stride that leads from each matrix to the next; empty if there is no single one.
 std::optional<int64_t> batch_stride(const Dims& batch, const Dims& strides) {
   int64_t stride = 0;
   int64_t count = 1;  // of the inner dimensions

@@ -12,13 +12,13 @@ namespace {
 
 namespace kernel = kernels::linalg::svd_parts;
 
-constexpr int64_t kSweeps = 30;  // SWEEPS of svd.h; ten are usual
-constexpr int64_t kBlock = 16;   // rows
+constexpr int64_t kSweeps = 30;  // SWEEPS of svd.h; usually ten are enough
+constexpr int64_t kBlock = 16;   // rows of a block
 
 constexpr PanelKernel kRotate{kernels::linalg::svd_cpu::rotate_rows,
                               kernels::linalg::svd_gpu::rotate_rows};
 
-// Numbers in scratch memory.
+// A contiguous tensor in scratch memory.
 class Numbers {
  public:
   Numbers(const OpCall& call, DType dtype, const Dims& sizes)
@@ -88,7 +88,7 @@ class Svd {
     return call_.launch(kernel, d, arguments);
   }
 
-  // The largest element and the length of each column.
+  // Computes the largest element and the length of each column.
   void measure(const Stack& a) const {
     run_rows(call_,
              launch(kernel::measure,
@@ -96,7 +96,7 @@ class Svd {
              a.count * a.columns);
   }
 
-  // A work-item for each number of {count, n}.
+  // Runs one work-item for each of the count * n columns.
   void run_items(Launch launch) const {
     const auto group = by_style<int64_t>(call_, 1, kPanel);
     const auto items = count_ * n_;
@@ -138,8 +138,8 @@ class Svd {
                {.a = r_.stack(), .state = state_, .p = p});
   }
 
-  // Small matrices, and those of large batches, are pieces of work as a whole; others are cut into
-  // blocks of rows that meet in rounds. A sweep that finds nothing to do ends the later ones.
+  // Small matrices, and those of large batches, are one piece of work each; others are cut into
+  // blocks of rows, which are paired in rounds. A sweep that rotates nothing ends the later ones.
   void make_orthogonal() const {
     copy::fill_tensor(call_, state_.view(), 0);
     LinalgParams p = params_of(r_.stack(), r_.stack());
@@ -161,7 +161,7 @@ class Svd {
                                            .p = params_of(r_.stack(), r_.stack())}));
   }
 
-  // W: rows of what R became, of length 1, in the order of singular values.
+  // W: the rows that R was rotated to, normalised, in the order of singular values.
   Packed right_vectors() const {
     const Packed rows(call_, dtype_, batch_, n_, n_);
     arrange(r_.stack().transposed(), rows.stack(), order_, lengths_, false);

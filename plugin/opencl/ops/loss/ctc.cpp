@@ -31,7 +31,7 @@ class Ctc {
   TensorView probs() const { return probs_; }
   TensorView targets() const { return targets_; }
 
-  // What kernels know of each sample, on the device.
+  // The table of samples for the kernels, in device memory.
   Scratch samples() const {
     std::vector<CtcSample> list;
     int64_t start = 0;
@@ -67,13 +67,13 @@ class Ctc {
   std::span<const int64_t> inputs_, lengths_;
 };
 
-// How `pieces` of work are cut, each of `width` places or classes.
+// Divides `pieces` of work, each of `width` places or classes.
 using Divide = Division (*)(const OpCall& call, int64_t pieces, int64_t width);
 
 Division divide_among_items(const OpCall& call, int64_t pieces, int64_t) {
   return divide(call.caps(), pieces);
 }
-// A work-group a piece, whose items share its width.
+// One work-group per piece, whose work-items share its width.
 Division divide_among_groups(const OpCall& call, int64_t pieces, int64_t width) {
   const auto most = std::min<int64_t>(256, call.caps().max_work_group_size);
   int64_t local = std::min<int64_t>(32, most);

@@ -12,9 +12,9 @@
 namespace ocltensor::opencl::loss {
 namespace {
 
-// a input, b target, c weight (if the call has one), s1 the loss's parameter. The same text serves
-// elementwise kernels and reductions. Backward: a gradient, b input, c target, d weight, s0 a
-// factor, s1 the parameter.
+// Forward: a is the input, b the target, c the weight (if the call has one), s1 the loss's
+// parameter; the same text serves elementwise kernels and reductions. Backward: a is the gradient,
+// b the input, c the target, d the weight, s0 a factor, s1 the parameter.
 struct Row {
   const char* name;
   const char* text;
@@ -135,13 +135,14 @@ void run_row(OpCall& call, const Row& row) {
         "{}: the output has shape {}, expected {}", call.name(), to_string(call.out(0).sizes()),
         to_string(shape));
   call.accept();
-  // ATen's backward divides by the input's own elements, even where the input repeats.
+  // ATen's backward divides by the number of the input's own elements, even where the input is
+  // broadcast.
   const auto count = static_cast<double>(row.backward ? views[1].numel() : numel(shape));
   algorithms().run(
       call, {row, weight ? row.weighted : row.text, compute, shape, views, mode, count, parameter});
 }
 
-// An operator for each row.
+// Each row is an operator.
 template <size_t row>
 void loss(OpCall& call) {
   run_row(call, kRows[row]);

@@ -1,4 +1,4 @@
-// multilabel_margin_loss_forward: a launch for the samples' losses, one that adds them up.
+// multilabel_margin_loss_forward: one launch for the samples' losses, one that adds them up.
 #include <algorithm>
 
 #include "call/division.h"

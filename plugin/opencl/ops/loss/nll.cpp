@@ -1,6 +1,6 @@
-// nll_loss and nll_loss2d with their backward operators. Classes are dimension 1 (0 of a single
-// sample). A target that is no class is reported (runtime/queue/faults.h); its loss and its
-// gradients are NaN.
+// nll_loss and nll_loss2d with their backward operators. Classes are dimension 1 (dimension 0 of a
+// single sample). A target that is not a class is reported (runtime/queue/faults.h); its loss and
+// its gradients are NaN.
 #include <algorithm>
 
 #include "call/division.h"
@@ -23,7 +23,7 @@ Shape shape_of(TensorView self) {
   return s;
 }
 
-// The classes' weights: one each, or none.
+// The weights of the classes, if there are any.
 struct Weights {
   const TensorView* memory;
   int64_t stride;
@@ -144,7 +144,7 @@ void run_backward(const OpCall& call) {
   out.finish();
 }
 
-// The operands are the call's arguments.
+// Operands other than `self` are read from the call's arguments.
 struct NllLoss {
   TensorView self;
   bool backward;

@@ -1,4 +1,4 @@
-// The ordered list of algorithms for matrix products, and what they share.
+// The ordered list of algorithms for matrix products, and the code that they share.
 #include <utility>
 
 #include "call/scalar_bits.h"
@@ -49,9 +49,9 @@ Algorithms& algorithms() {
   return list;
 }
 
-// The same problem as algorithms want it: columns of the result are neighbours and a single
-// row or column lies along them. Strides of dimensions of size 1 are free, which decides many
-// cases.
+// The problem in the form that algorithms expect: the columns of the result are contiguous, and a
+// result of one row or column lies along them. The stride of a dimension of size 1 may be set to
+// any value, which decides many cases.
 Problem normalised(Problem p) {
   const auto free_strides = [&p] {
     if (p.n == 1) p.c.col = 1;

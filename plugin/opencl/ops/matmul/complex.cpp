@@ -1,8 +1,8 @@
-// Complex products as one real product of twice the inner size. With the parts of a row of A side
-// by side as they lie in memory, [re im re im ..], and every element of B as the 2 x 2 matrix [re
-// im; -im re], the product's rows are those of C as they lie in memory. So A and C are only seen
-// otherwise, the smaller operand is written out once at twice its size, and the real kernels, fast
-// ones included, do the rest with no operation more than four real products have.
+// Complex products as one real product of twice the inner size. A row of A stays as it is in
+// memory, [re im re im ..]; every element of B becomes the 2 x 2 matrix [re im; -im re]; then the
+// rows of the real product are those of C, [re im ..], too. So A and C are only reinterpreted, the
+// smaller operand is expanded once to twice its size, and the real kernels, fast ones included, do
+// the rest, with as many operations as four real products.
 #include "matmul.h"
 #include "ops/copy/copy.h"
 #include "ops/elementwise/elementwise.h"
@@ -44,7 +44,7 @@ void run_complex_matmul(const OpCall& call, const Problem& problem) {
     if (p.self) p.self = transposed(*p.self);
     if (p.n == 1) p.c.col = 1;
   }
-  // Rows of A have to lie in one piece.
+  // Rows of A have to be contiguous.
   const int64_t a_batch = p.a.batch == 0 ? 1 : p.batch;
   const bool copies = p.a.col != 1 && p.k > 1;
   const Scratch rows = call.scratch(copies ? bytes_of(a_batch * p.m * p.k) : 0);

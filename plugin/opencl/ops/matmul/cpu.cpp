@@ -24,15 +24,15 @@ const char* refuse_common(const Problem& p) {
 
 int64_t count(int64_t n, int64_t piece) { return divide_up(n, piece); }
 
-// Rows and panels of 32 columns of a work-item.
+// The tile of a work-item: its rows, and its panels of 32 columns.
 struct TilePlan {
   int32_t rows;
   int32_t panels;
 };
 
-// The cheapest by a model in cycles: 1 per row, panel and k; about 6 per packed row of a panel
-// (repeated for every chunk of rows); 0.05 per row and k to fetch A again; 500 per work-item; the
-// tail's share falls with the number of work-items.
+// The cheapest plan by a model in cycles: 1 per row, panel and k; about 6 per packed row of a panel
+// (repeated for every chunk of rows); 0.05 per row and k to fetch A again; 500 per work-item. The
+// cost of the last, partly filled round of work-items falls with their number.
 TilePlan make_plan(const Problem& p, uint32_t threads) {
   TilePlan best{kTileRows, 1};
   double lowest = 0;

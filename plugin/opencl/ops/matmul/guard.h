@@ -8,13 +8,13 @@
 
 namespace ocltensor::opencl::matmul {
 
-// The word needs no first value: another call's never equals this one's, and chance would only make
-// the plain kernel work.
+// The word needs no initial value: no other call of this process has the same value, and if memory
+// held it by chance, the plain kernel would do the work, whose result is right, too.
 struct Guard {
   tb_address word = 0;  // of a uint; 0: no guard
   uint32_t value = 0;
   MemoryRange memory() const { return {word, 0, sizeof value}; }
-  // An argument that a kernel only has if there is a guard.
+  // A kernel's argument that exists only if there is a guard.
   template <typename T>
   std::optional<T> given(T argument) const {
     return word == 0 ? std::nullopt : std::optional<T>(argument);

@@ -18,8 +18,8 @@ struct Matrix {
 };
 inline Matrix transposed(const Matrix& m) { return {m.address, m.batch, m.col, m.row}; }
 
-// c = alpha * a b + beta * self, per batch; all operands have type `dtype`. A `self` may be c
-// itself.
+// c = alpha * a b + beta * self for each matrix of the batch; all operands have type `dtype`.
+// `self` may be the memory of c.
 struct Problem {
   DType dtype;
   int64_t batch, m, n, k;
@@ -44,12 +44,12 @@ extern const AlgorithmFor<Problem> kLargeTiles,
     kSmallTiles;                                              // sgemm.cpp: GPUs
 extern const AlgorithmFor<Problem> kGeneralCpu, kGeneralGpu;  // general.cpp: anything
 
-// skinny.cpp: up to so many rows (columns) a product reads its other operand once, for GPUs.
+// skinny.cpp: products of up to this many rows (columns) read their other operand once, on GPUs.
 int64_t most_skinny_rows(DType type);
 bool skinny_beats_matrix_units(const Problem& p);
 
-// For the algorithms: the kernels' parameters, defines and operands of a problem. A problem without
-// a `self` has no memory of it.
+// For the algorithms: the parameters, defines and memory ranges that the kernels of a problem take.
+// The range of `self` is empty where there is none.
 MatmulParams matmul_params(const Problem& problem);
 Defines matmul_defines(const Problem& problem);
 MemoryRange memory_of_a(const Problem& problem);

@@ -1,4 +1,4 @@
-// mm, bmm, mv, dot, addmm, baddbmm, addmv: every one is a Problem.
+// mm, bmm, mv, dot, addmm, baddbmm, addmv: each becomes a Problem.
 #include "base/infer/common.h"
 #include "call/division.h"
 #include "matmul.h"
@@ -6,7 +6,7 @@
 namespace ocltensor::opencl::matmul {
 namespace {
 
-// Which dimension of an operand plays which part; -1: there is none.
+// Which dimension of an operand is the batch, the row and the column; -1: it has none.
 struct Parts {
   int batch, row, col;
 };
@@ -15,7 +15,8 @@ struct Form {
 };
 constexpr Form kMatrix{{-1, 0, 1}, {-1, 0, 1}, {-1, 0, 1}};
 constexpr Form kBatch{{0, 1, 2}, {0, 1, 2}, {0, 1, 2}};
-// mat (n x k) times vec, as the row vec times the transpose of mat: long rows of results.
+// mat (n x k) times vec is computed as the row vec times the transpose of mat, which makes the
+// result one long row.
 constexpr Form kVector{{-1, -1, 0}, {-1, 1, 0}, {-1, -1, 0}};
 constexpr Form kDot{{-1, -1, 0}, {-1, 0, -1}, {-1, -1, -1}};
 
@@ -47,8 +48,8 @@ void multiply(OpCall& call, const Form& form, TensorView a, TensorView b, const 
   call.accept();
   if (out.numel() == 0) return;
 
-  // Outputs whose elements coincide or have odd strides go through scratch memory; columns are as
-  // good as rows.
+  // Outputs whose elements overlap, or that have neither contiguous rows nor contiguous columns, go
+  // through scratch memory.
   const Matrix target_layout = matrix(out.address(), out.strides(), form.c);
   const bool rows_or_columns =
       target_layout.col == 1 || target_layout.row == 1 || out.is_contiguous();

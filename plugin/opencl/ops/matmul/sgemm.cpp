@@ -19,14 +19,14 @@ int64_t tiles(const Problem& p, const Tile& t) {
   return p.batch * divide_up(p.m, t.m) * divide_up(p.n, t.n);
 }
 
-// The large tile does more with what it loads, but must fill the device twice over.
+// The large tile reuses more of what it loads, but pays only if its tiles fill the device twice.
 const char* pass_over_large(const OpCall& call, const Problem& p) {
   return tiles(p, kLarge) >= 2 * static_cast<int64_t>(call.caps().compute_units)
              ? nullptr
              : "too few large tiles to fill the device";
 }
 
-// Vectors of four may be loaded: every row begins at a multiple of four elements.
+// Whether vectors of four may be loaded: every row begins at a multiple of four elements.
 bool aligned(const Problem& p, const Matrix& m, int64_t line) {
   const auto bytes = static_cast<uint64_t>(4 * size_of(p.dtype));
   return m.address % bytes == 0 && line % 4 == 0 && (p.batch == 1 || m.batch % 4 == 0);
@@ -35,7 +35,8 @@ bool aligned(const Problem& p, const Matrix& m, int64_t line) {
 bool along_k(int64_t k_stride, int64_t other_stride) { return k_stride == 1 || other_stride != 1; }
 
 bool is_even(const Problem& p, const Tile& t) {
-  // Overlapping edge tiles would read a self that is the result itself after its first change.
+  // Edge tiles overlap their neighbours: where `self` is the result itself, they would read
+  // elements that a neighbour has already changed.
   const bool full_self = p.self && p.self->row != 0 && p.self->col != 0;
   if (full_self && (p.m % t.m != 0 || p.n % t.n != 0)) return false;
   const bool a_along_k = along_k(p.a.col, p.a.row);

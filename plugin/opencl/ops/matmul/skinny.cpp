@@ -1,5 +1,6 @@
-// Products of a few rows (or columns) for GPUs: the other operand is read once by enough work-items
-// to keep the memory busy, with k in pieces where its columns are too few for that.
+// Products of a few rows (or columns) for GPUs: the other operand is read once, by enough
+// work-items to keep the memory busy; k is cut into pieces where the columns alone are too few for
+// that.
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
@@ -13,10 +14,11 @@ namespace {
 
 constexpr int64_t kItems = 256;  // ITEMS of the kernels
 constexpr int64_t kChunk = 128;  // CHUNK of skinny_columns.cl
-constexpr int64_t kShort = 32;   // sums that do not pay for work-items that share them
+constexpr int64_t kShort = 32;   // sums shorter than this are not worth sharing among work-items
 constexpr int64_t kVectorBytes = 16;
 
-// The same product with few rows: of the transposed matrices where it has few columns.
+// The same product with few rows: where it has few columns instead, both matrices are transposed
+// and exchanged.
 Problem with_few_rows(const Problem& p) {
   if (p.m <= p.n) return p;
   Problem q = p;
@@ -31,15 +33,15 @@ Problem with_few_rows(const Problem& p) {
 // B as with_few_rows() has it: the operand that is read once.
 Matrix read_once(const Problem& p) { return p.m <= p.n ? p.b : transposed(p.a); }
 
-// Can vectors be read along dimension `along`, whose neighbours are `step` apart and whose lines
-// `line`?
+// Whether an operand may be read by vectors along a dimension of `along` elements, which are `step`
+// apart, and whose lines are `line` apart.
 bool has_vectors(const Problem& p, const Matrix& m, int64_t step, int64_t line, int64_t along) {
   const int64_t vector = kVectorBytes / size_of(p.dtype);
   return step == 1 && line % vector == 0 && along % vector == 0 && along > 0 &&
          m.address % kVectorBytes == 0 && (p.batch == 1 || m.batch % vector == 0);
 }
 
-// What a kernel is specialised by, and how the work is cut.
+// What a kernel is specialised by, and how the work is divided.
 struct SkinnyPlan {
   int64_t rows, vector, columns;  // of a work-group
   int64_t pieces = 1, length = 0;
@@ -48,7 +50,7 @@ struct SkinnyPlan {
   }
 };
 
-// Rows of a work-item: as many results as registers have room for.
+// Rows of a work-item: as many as it can keep results of in registers.
 int64_t most_rows_of_item(DType type) { return type == DType::Float32 ? 16 : 8; }
 int64_t rows_of(const Problem& p) {
   int64_t rows = 1;
@@ -56,8 +58,8 @@ int64_t rows_of(const Problem& p) {
   return rows;
 }
 
-// k in pieces of multiples of `step`, `least` or longer, until every compute unit has two
-// work-groups.
+// Cuts k into pieces, each a multiple of `step` and at least `least` long, until every compute unit
+// has two work-groups.
 void cut(const OpCall& call, const Problem& p, SkinnyPlan& plan, int64_t step, int64_t least) {
   constexpr int64_t kMost = 64, kFewResults = 2048;
   const int64_t wanted = 2 * static_cast<int64_t>(call.caps().compute_units);
@@ -92,7 +94,7 @@ void enqueue(const OpCall& call, const Problem& p, const SkinnyPlan& plan, const
 
 // ---- B along k
 
-// As many work-items share a column as k has work for, until the device is full.
+// How many work-items share a column: as many as k has work for, until the device is full.
 int64_t lanes_of(const OpCall& call, const Problem& p, const SkinnyPlan& plan, int64_t columns) {
   const int64_t full = 1024 * static_cast<int64_t>(call.caps().compute_units);
   const int64_t teams = p.batch * divide_up(p.m, plan.rows) * divide_up(p.n, columns);
@@ -145,8 +147,8 @@ const char* refuse(const OpCall& call, const Problem& p) {
     return "the sizes need 64 bits";
   return nullptr;
 }
-// Rows and columns of a work-item are counted from the first one, in 32 bits; with_few_rows()
-// exchanges the two strides.
+// Kernels count rows and columns within a work-item in 32 bits, from the first one on; both strides
+// are checked, as with_few_rows() may exchange them.
 const char* refuse_dots(const OpCall& call, const Problem& p) {
   if (const char* reason = refuse(call, p)) return reason;
   constexpr int64_t kMost = int64_t{1} << 31;
@@ -169,7 +171,7 @@ bool lies_along_columns(const Problem& p) {
 }
 const char* pass_over_dots(const OpCall& call, const Problem& p) {
   if (const char* reason = pass_over(call, p)) return reason;
-  if (std::min(p.m, p.n) > most_rows_of_item(p.dtype)) return "work-items have fewer rows";
+  if (std::min(p.m, p.n) > most_rows_of_item(p.dtype)) return "more rows than a work-item keeps";
   return lies_along_columns(p) ? "B does not lie along k" : nullptr;
 }
 
@@ -177,8 +179,9 @@ const char* pass_over_dots(const OpCall& call, const Problem& p) {
 
 int64_t most_skinny_rows(DType type) { return type == DType::Float32 ? 32 : 16; }
 
-// On an H200, 2048 x 2048: matrix units 33 to 42 us for 32 rows; dot products of 4, 16 and 32 rows
-// 16, 39 and 80; columns of 32 rows 21 to 25.
+// Measured on an H200 with B of 2048 x 2048, in microseconds: matrix units take 33 to 42 for 32
+// rows; dot products take 16, 39 and 80 for 4, 16 and 32 rows; `columns` takes 21 to 25 for 32
+// rows.
 bool skinny_beats_matrix_units(const Problem& p) {
   constexpr int64_t kMostDots = 8;
   return std::min(p.m, p.n) <= (lies_along_columns(p) ? most_skinny_rows(p.dtype) : kMostDots);

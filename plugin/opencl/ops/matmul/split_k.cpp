@@ -15,7 +15,7 @@ int64_t tiles_of(const Problem& p) {
   return p.batch * divide_up(p.m, kTile) * divide_up(p.n, kTile);
 }
 
-// Partial results of 16-bit types are rounded to that type, which has to be permitted.
+// Partial results of 16-bit types are rounded to that type: only where the caller permits it.
 const char* refuse_rounding(const OpCall& call, DType type) {
   if (compute_type(type) == type) return nullptr;
   const ReducedSums& allowed = type == DType::BFloat16 ? call.policy().bf16 : call.policy().fp16;

@@ -1,4 +1,4 @@
-// Adds the sums that a product made in pieces.
+// Launches the kernel that adds the pieces of a product over k.
 #include "split_k_sum.h"
 
 #include "kernels/matmul.h"
@@ -7,7 +7,8 @@ namespace ocltensor::opencl::matmul {
 
 void sum_pieces(const OpCall& call, const Problem& p, int64_t pieces, tb_address sums,
                 const Guard& guard) {
-  // Many pieces of few results: work-items share one, else they would wait for memory in turn.
+  // Many pieces of few results: work-items share a result, because one alone would wait for each
+  // load in turn.
   constexpr int64_t kMany = 64, kGroup = 128;
   const bool shared = pieces > kMany;
   const int64_t group = shared ? kMany : kGroup;

@@ -1,4 +1,4 @@
-// Loss scaling.
+// Loss scaling: _amp_foreach_non_finite_check_and_unscale_ and _amp_update_scale_.
 #include "call/division.h"
 #include "kernels/multi_tensor.h"
 #include "multi_tensor.h"

@@ -1,5 +1,5 @@
-// cat: on GPUs a launch for eight row-major tensors of one type; many small runs of memory in one
-// launch; else a copy of each.
+// cat: on GPUs one launch for eight row-major tensors of one type; many small runs of memory in one
+// launch; otherwise a copy of each tensor.
 #include <algorithm>
 #include <deque>
 #include <functional>
@@ -14,7 +14,7 @@
 namespace ocltensor::opencl::multi_tensor {
 namespace {
 
-// What can be moved at once everywhere: a power of two that divides `bytes`.
+// The largest unit, up to 16 bytes, that divides all addresses and sizes whose bits `bytes` unites.
 uint64_t common_unit(uint64_t bytes) { return std::min<uint64_t>(16, bytes & ~(bytes - 1)); }
 
 const char* type_of(uint64_t unit) {
@@ -27,28 +27,28 @@ const char* type_of(uint64_t unit) {
   }
 }
 
-// What is concatenated, without empty tensors: slices of the output, and what goes there.
+// The tensors to concatenate, without empty ones: `from`, and their slices `to` of the output.
 struct Cat {
   TensorView out;
   int64_t dim;
   std::span<const TensorView> to, from;
   bool plain;  // all are row-major, of one type
   bool runs;   // every slice is one run of memory
-  bool small;  // on average; large pieces are copied well one by one
+  bool small;  // pieces are small on average; large ones are copied efficiently one by one
 
   bool is_parts() const { return runs && small && !is_complex(out.dtype()); }
 };
 
 struct Lines {
-  int64_t outer, unit;          // bytes that are moved at once
-  std::vector<int64_t> starts;  // bytes
+  int64_t outer, unit;          // unit: bytes that are moved at once
+  std::vector<int64_t> starts;  // offsets of the tensors in a line, in bytes
 };
 
-// Side by side along `dim`.
+// For tensors next to each other along `dim`.
 Planned<Lines> plan_lines(const OpCall&, const Cat& cat) {
   if (!cat.plain) return "tensors are not row-major, or not of one type";
   if (cat.to.size() < 2) return "it is one tensor";
-  if (cat.is_parts() && cat.to.size() > CAT_SOURCES) return "they are many runs of memory";
+  if (cat.is_parts() && cat.to.size() > CAT_SOURCES) return "there are many runs of memory";
   const auto outer_sizes = cat.out.sizes().first(static_cast<size_t>(cat.dim));
   Lines lines{
       std::accumulate(outer_sizes.begin(), outer_sizes.end(), int64_t{1}, std::multiplies<>()),
@@ -92,7 +92,7 @@ void run_lines(const OpCall& call, const Cat& cat, const Lines& lines) {
 const char* refuse_parts(const OpCall&, const Cat& cat) {
   constexpr size_t kMany = 4;
   if (cat.to.size() < kMany) return "tensors are fewer than 4";
-  return cat.is_parts() ? nullptr : "slices are no runs of memory, or large";
+  return cat.is_parts() ? nullptr : "slices are not runs of memory, or are large";
 }
 void run_parts(const OpCall& call, const Cat& cat) { copy_parts(call, cat.to, cat.from); }
 

@@ -1,4 +1,4 @@
-// Ranges in the order of their addresses, and one sweep over them.
+// Sorts memory ranges by address and checks them in one sweep.
 #include "disjoint.h"
 
 #include <algorithm>
@@ -10,8 +10,8 @@ namespace {
 
 bool is_before(const Used& a, const Used& b) { return a.begin < b.begin; }
 
-// By the bytes of the addresses: hundreds of ranges, in whatever order a pool handed them out, that
-// std::sort would compare thousands of times, and mispredict half of them.
+// Radix sort by the bytes of the addresses: a call has hundreds of ranges in any order, for which
+// std::sort would make thousands of comparisons and mispredict half of them.
 void sort_by_address(std::vector<Used>& used) {
   tb_address all_ones = ~tb_address{0}, any_ones = 0;
   for (const Used& u : used) all_ones &= u.begin, any_ones |= u.begin;
@@ -36,7 +36,7 @@ bool are_disjoint(std::vector<Used>& used) {
     std::sort(used.begin(), used.end(), is_before);
   else if (!std::is_sorted(used.begin(), used.end(), is_before))
     sort_by_address(used);
-  tb_address end = 0, written_end = 0;  // the furthest so far, of all and of those written
+  tb_address end = 0, written_end = 0;  // the furthest ends so far: of all, of those written
   for (const Used& u : used) {
     if (u.begin < (u.written ? end : written_end)) return false;
     end = std::max(end, u.end);

@@ -1,4 +1,4 @@
-// Whether a call may write where it writes: no other tensor of its lists lies there.
+// Whether the memory that a call writes is disjoint from all other memory of its lists.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@ struct Used {
   bool written;
 };
 
-// No range that is written overlaps any other one. Reorders `used`.
+// Whether no range that is written overlaps any other one. Reorders `used`.
 bool are_disjoint(std::vector<Used>& used);
 
 }  // namespace ocltensor::opencl::multi_tensor

@@ -16,7 +16,7 @@ constexpr elementwise::Formula kIdentity{"copy", elementwise::FormulaForm::Vecto
 constexpr elementwise::Formula kZero{"zero", elementwise::FormulaForm::Vector, "K(0)"};
 constexpr DefineName kTypes[] = {define::A, define::B, define::C};
 
-// One type for all tensors of a list: a kernel has it in its text.
+// The type of all tensors of a list: a kernel is compiled for one type.
 DType type_of(const OpCall& call, TensorViews list) {
   const DType type = list[0].dtype();
   for (const TensorView t : list)
@@ -43,7 +43,7 @@ void set_formula(const OpCall& call, Defines& d, const elementwise::Formula& for
       .set(define::NUMBER_IN, number_in)
       .set(define::ALPHA, alpha);
   if (formula.form == elementwise::FormulaForm::Special) d.set(define::SPECIAL, 1);
-  if (by_style(call, false, true)) return;  // GPUs' kernels work on single elements in any case
+  if (by_style(call, false, true)) return;  // kernels of GPUs work on single elements in any case
   if (compute == DType::Float32) d.set(define::FAST_EXP, 1);
   if (formula.form == elementwise::FormulaForm::Lanes ||
       formula.form == elementwise::FormulaForm::Special)
@@ -52,7 +52,7 @@ void set_formula(const OpCall& call, Defines& d, const elementwise::Formula& for
     d.set(define::LANES_IF_LARGE, 1);
 }
 
-// The number of tensor `t`: from a list, the same for all, or 1 (a tensor holds it).
+// The number for tensor `t`: from a list, the same for all, or 1 where a tensor holds it.
 Scalar number_of(const Args& args, const Foreach& f, size_t t) {
   if (!f.number) return f.has_alpha ? args.scalar(Arg::alpha) : Scalar(1);
   if (args.value(*f.number).tag == TB_FLOAT_LIST) return args.reals(*f.number)[t];
@@ -92,8 +92,8 @@ void foreach_op(OpCall& call) {
   tensors.run(kernels::multi_tensor::foreach::foreach, d);
 }
 
-// Pairs of tensors through a formula of one operand; copies as bits where the types are equal, and
-// zeros of float64 where the device lacks it.
+// Converts pairs of tensors by a formula of one operand; copies bits where the types are equal, and
+// writes zeros of float64 as bits where the device lacks it.
 void convert(const OpCall& call, std::span<const TensorView> to, std::span<const TensorView> from,
              const elementwise::Formula& formula, DType out, DType in, bool check_only_layout) {
   const bool moved = out == in && (&formula == &kIdentity || call.lacks(out));

@@ -13,25 +13,26 @@
 
 namespace ocltensor::opencl::multi_tensor {
 
-// Where one tensor of one list lies.
+// The memory of one tensor of one list.
 struct Part {
   tb_address address;
   uint64_t bytes;
 };
 
-// One tensor of one list, and what the kernel does to it.
+// One tensor of one list, and how the kernel uses it.
 struct Role {
   TensorView tensor;
   bool read;
   bool written;
-  bool single = false;  // one element that all elements of the others go with
+  bool single = false;  // one element, used with every element of the others
 };
 
 using ListKernel = std::remove_const_t<decltype(kernels::multi_tensor::foreach::foreach)>;
 using PartialKernel = std::remove_const_t<decltype(kernels::multi_tensor::foreach_norm::norm)>;
 
 class TensorLists;
-// What runs over lists: one kernel, or one that leaves numbers per chunk and one that joins them.
+// The kernels of a run over lists: one, or one that writes a number per chunk and one that joins
+// those.
 struct Sweep {
   TensorLists& lists;
   const Defines& defines;
@@ -42,32 +43,33 @@ struct Sweep {
 // Collects tensors with their roles, and enqueues a kernel of kernels/multi_tensor over them.
 class TensorLists {
  public:
-  // `roles` of each of about `expected` positions.
+  // `roles`: tensors in each position of the lists; `expected`: about how many positions there will
+  // be.
   TensorLists(const OpCall& call, DType compute, size_t roles, size_t expected = 0);
 
-  // The tensors of one position in the lists, in the order of the kernel's roles.
+  // Adds the tensors of one position in the lists, in the order of the kernel's roles.
   void add(std::span<const Role> roles, Scalar number = 0);
-  // A tensor of one element for all tensors.
+  // Adds a tensor of one element that is used with all tensors.
   void share(size_t slot, TensorView tensor);
   void set_number(size_t slot, double value);
 
-  // To be called before OpCall::accept(). TB_REASON_LAYOUT where the result would depend on the
-  // order of tensors: memory that is written and belongs to another tensor, too.
+  // To be called before OpCall::accept(). Declines with TB_REASON_LAYOUT where the result would
+  // depend on the order of tensors, because memory that is written belongs to another tensor, too.
   void check_apart() const;
-  // After accept().
+  // To be called after accept().
   void run(const ListKernel& kernel, const Defines& defines);
-  // `finish` combines what the first kernel left per chunk.
+  // `finish` combines the numbers that the first kernel wrote for each chunk.
   void run(const PartialKernel& kernel, const PartialKernel& finish, const Defines& defines);
   size_t count() const { return numbers_.size(); }
-  // What run() chooses among (the list's, tensor_lists.cpp).
+  // The algorithm that run() chooses (tensor_lists.cpp has the list).
   void run_chunks(const Sweep& sweep);
 
  private:
   struct Group;
-  // A tensor, and what one look at its sizes and strides tells.
+  // A tensor with what its sizes and strides tell, examined once.
   struct Member {
     Role role;
-    Part part;  // no bytes where it has no elements
+    Part part;  // no bytes if the tensor has no elements
     int64_t elements;
     bool contiguous;
   };
@@ -84,9 +86,9 @@ class TensorLists {
   const OpCall& call_;
   DType compute_;
   size_t roles_;
-  std::vector<Member> members_;                     // roles_ per entry
-  std::vector<uint64_t> numbers_;                   // one per entry
-  std::array<Part, MULTI_TENSOR_SHARED> shared_{};  // none: no bytes
+  std::vector<Member> members_;                     // roles_ per position
+  std::vector<uint64_t> numbers_;                   // one per position
+  std::array<Part, MULTI_TENSOR_SHARED> shared_{};  // no bytes: absent
   MultiTensorParams params_{};
   std::vector<Scratch> scratch_;
   struct Return {

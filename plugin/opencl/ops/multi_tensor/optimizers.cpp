@@ -8,7 +8,7 @@
 namespace ocltensor::opencl::multi_tensor {
 namespace {
 
-// Arguments by name, lists into roles, and what all optimizers have in common.
+// Reads arguments by name, gives lists their roles, and does what all optimizers have in common.
 class Step {
  public:
   Step(const OpCall& call, DefineName kernel, std::initializer_list<Arg> lists)
@@ -38,7 +38,7 @@ class Step {
     for (size_t t = 0; t < lists_[0].size(); ++t) {
       roles.clear();
       for (size_t k = 0; k < lists_.size(); ++k) {
-        // Gradients change only where they are unscaled.
+        // Gradients are written only where they are unscaled.
         const bool written = !is_step_[k] && (k != 1 || scaled_);
         roles.push_back({lists_[k][t], true, written, is_step_[k]});
       }

@@ -1,4 +1,4 @@
-// Lists of tensors as a table for the kernels, and launches over it.
+// Lists of tensors as a table for the kernels, and the launches over it.
 #include <algorithm>
 #include <cstring>
 
@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t kAbsent = 0;
 constexpr int kBufferShift = 56;
 
-// No gaps and no overlap, in whatever order the dimensions lie.
+// Whether the tensor has neither gaps nor overlap, in whatever order its dimensions lie.
 bool is_dense(TensorView tensor) {
   if (tensor.is_contiguous()) return true;
   std::array<std::pair<int64_t, int64_t>, TB_MAX_RANK> dims;  // stride, size
@@ -39,7 +39,7 @@ TensorLists::TensorLists(const OpCall& call, DType compute, size_t roles, size_t
   numbers_.reserve(expected);
 }
 
-// That nothing overflows was checked when the call came in.
+// Sizes need no check for overflow: that was done when the call came in.
 TensorLists::Member TensorLists::member(const Role& role) {
   const auto sizes = role.tensor.sizes(), strides = role.tensor.strides();
   int64_t elements = 1, low = 0, high = 0;
@@ -57,7 +57,7 @@ TensorLists::Member TensorLists::member(const Role& role) {
   return {role, {first, static_cast<uint64_t>((high + 1 - low) * item)}, elements, contiguous};
 }
 
-// Element i of every tensor lies at place i of its memory.
+// Whether element i of every tensor lies at place i of its memory.
 bool TensorLists::go_together(std::span<const Member> members) {
   const auto apply = [&](auto&& fits) {
     return std::ranges::all_of(members, [&](const Member& m) { return m.role.single || fits(m); });
@@ -99,7 +99,7 @@ void TensorLists::check_apart() const {
     for (const Member& m : entry(i)) {
       if (m.part.bytes == 0) continue;
       const Used u{m.part.address, m.part.address + m.part.bytes, m.role.written};
-      // Tensors of one position may be one: element by element nothing is read after it changed.
+      // Tensors of one position may be the same: each element is read before it is written.
       size_t k = first;
       while (k < used.size() && !(used[k].begin == u.begin && used[k].end == u.end)) ++k;
       if (k == used.size())
@@ -116,7 +116,7 @@ void TensorLists::check_apart() const {
                 call_.name());
 }
 
-// Tensors that do not go together element by element get row-major copies.
+// Makes row-major copies of tensors that do not go together element by element.
 void TensorLists::place_all() {
   for (size_t i = 0; i < count(); ++i) {
     if (go_together(entry(i))) continue;
@@ -138,13 +138,14 @@ void TensorLists::copy_back() {
   for (const Return& r : returns_) copy_tensor(call_, r.to, r.from.view());
 }
 
-// Tensors whose memory lies in at most MULTI_TENSOR_BUFFERS driver buffers, and their table.
+// Consecutive tensors whose memory lies in at most MULTI_TENSOR_BUFFERS driver buffers, and their
+// table.
 struct TensorLists::Group {
   std::vector<decltype(Place::buffer)> buffers;
   std::vector<uint64_t> table;
   MultiTensorParams params{};
 
-  // The kernel's address of a part; false where there is no room for its buffer.
+  // Finds the kernel's address of a part; false if there is no room for its buffer.
   bool find(const Part& part, uint64_t& address) {
     if (part.bytes == 0) return address = kAbsent, true;
     const Place place = resolve(part.address, 0, static_cast<int64_t>(part.bytes));

@@ -1,4 +1,4 @@
-// native_batch_norm and its backward. Statistics are kept in float32 for half types.
+// native_batch_norm and its backward. Statistics of 16-bit types are kept in float32.
 #include <optional>
 
 #include "call/division.h"
@@ -35,7 +35,7 @@ void forward(OpCall& call) {
   const ChannelVector bias = channel_vector(call, Arg::bias);
   const ChannelVector mean = channel_vector(call, Arg::running_mean);
   const ChannelVector variance = channel_vector(call, Arg::running_var);
-  (void)weight_type(call, weight, bias, compute);  // declines in time
+  (void)weight_type(call, weight, bias, compute);  // declines mixed types before accept()
   (void)shared_type(call, mean, variance, compute);
   const bool train = call.args().boolean(Arg::training);
   check(!train || call.out(1).dtype() == call.out(2).dtype(),
@@ -58,7 +58,8 @@ void forward(OpCall& call) {
                         {call.args().real(Arg::momentum), call.args().real(Arg::eps)}});
 }
 
-// In the compute type and contiguous, whatever the host saved them as.
+// A tensor in the compute type and contiguous: itself or a copy. Hosts may have saved it in another
+// type.
 class Converted {
  public:
   Converted(const OpCall& call, TensorView source, DType type) {
@@ -73,7 +74,7 @@ class Converted {
   TensorView view() const { return local_->view(); }
 
  private:
-  std::optional<Scratch> memory_;  // none, or the copy's
+  std::optional<Scratch> memory_;  // empty if the tensor itself serves
   std::optional<LocalTensor> local_;
 };
 
@@ -91,7 +92,7 @@ void backward(OpCall& call) {
   check(Dims(grad.sizes()) == Dims(input.sizes()), "{}: grad_out has shape {}, input {}",
         call.name(), to_string(grad.sizes()), to_string(input.sizes()));
   const DType compute = compute_type(input.dtype());
-  if (!train) (void)shared_type(call, mean, variance, compute);  // declines in time
+  if (!train) (void)shared_type(call, mean, variance, compute);  // declines mixed types
   check(!mask[1] || !mask[2] || call.out(1).dtype() == call.out(2).dtype(),
         "{}: gradients of different types", call.name());
   if (weight.tensor)

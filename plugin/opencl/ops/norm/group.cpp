@@ -21,7 +21,7 @@ void forward(OpCall& call) {
   const DType compute = compute_type(input.dtype());
   const ChannelVector weight = channel_vector(call, Arg::weight);
   const ChannelVector bias = channel_vector(call, Arg::bias);
-  (void)weight_type(call, weight, bias, compute);  // declines in time
+  (void)weight_type(call, weight, bias, compute);  // declines mixed types before accept()
   check(call.out(1).dtype() == call.out(2).dtype(), "{}: statistics of different types",
         call.name());
   call.accept();

@@ -33,7 +33,8 @@ int64_t vector_for(DType type, const LayerShape& s,
   return known && fits && s.n % vector == 0 ? vector : 1;
 }
 
-// Vectors want lanes with all of their elements, where there are rows enough to fill the device.
+// How many lanes share a row. With vectors: as many as the row needs for its registers, and more if
+// rows are too few to fill the device. With single elements: so many that each has 8 or fewer.
 LayerLayout layer_layout(const Capabilities& caps, const LayerShape& s, int64_t vector) {
   const int64_t group = reduce::group_size(caps),
                 full = 1024 * static_cast<int64_t>(caps.compute_units);
@@ -82,7 +83,7 @@ std::string layer_text(const OpCall& call, DType type, const LayerShape& s) {
 
 namespace {
 
-// Everything contiguous and not empty.
+// All tensors are contiguous and not empty.
 struct LayerProblem {
   LayerShape s;
   TensorView in;

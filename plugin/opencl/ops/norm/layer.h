@@ -1,4 +1,4 @@
-// What layer normalisation and its gradient share: rows, and how a device's work-items share them.
+// Layer normalisation and its gradient: the rows, and how work-items of a device share them.
 #pragma once
 
 #include <optional>
@@ -15,10 +15,10 @@ struct LayerShape {
 struct LayerLayout {
   int64_t lanes, vector;
 };
-inline constexpr int64_t kHeld = 16;  // elements of a lane in registers
+inline constexpr int64_t kHeld = 16;  // elements that a lane keeps in registers
 inline bool is_held(const LayerLayout& l, const LayerShape& s) { return s.n <= kHeld * l.lanes; }
 
-// A contiguous optional argument.
+// An optional weight or bias, made contiguous.
 struct LayerWeights {
   std::optional<Contiguous> tensor;
   LayerWeights(const OpCall& call, Arg argument) {
@@ -31,13 +31,13 @@ struct LayerWeights {
 };
 
 LayerShape layer_shape(TensorView input, std::span<const int64_t> normalized);
-// Elements that a GPU's item takes at a time: of 16 bytes, where all that is read and written has
-// type `type` and lies at multiples of that; else 1.
+// How many elements a work-item of a GPU loads at a time: 16 bytes of them, where all operands have
+// type `type` and lie at multiples of 16 bytes; else 1.
 int64_t vector_for(DType type, const LayerShape& s,
                    std::initializer_list<std::optional<TensorView>> operands);
 LayerLayout layer_layout(const Capabilities& caps, const LayerShape& s, int64_t vector);
-int64_t rows_per_item(const LayerShape& s);  // of a CPU driver's
-// weight and bias share a type in the kernels; declines a mixture.
+int64_t rows_per_item(const LayerShape& s);  // for CPU drivers
+// The type that weight and bias share in the kernels; a mixture is declined.
 DType layer_weight_type(const OpCall& call, DType fallback);
 void add_gpu_defines(Defines& d, const OpCall& call, const LayerLayout& layout,
                      const LayerShape& s);

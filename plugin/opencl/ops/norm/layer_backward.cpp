@@ -1,4 +1,5 @@
-// native_layer_norm_backward: the input's gradient row by row, those of weight and bias by sums.
+// native_layer_norm_backward: the input's gradient row by row, those of weight and bias as sums
+// over the rows.
 #include <algorithm>
 #include <optional>
 
@@ -18,7 +19,7 @@ constexpr reduce::Reduction kWeightSums{
 constexpr reduce::Reduction kWeightSum{1, {{"a * (b - c) * d", reduce::kAdd, "0", "x"}}};
 constexpr reduce::Reduction kBiasSum{1, {{"a", reduce::kAdd, "0", "x"}}};
 
-// Runs `what`, which sums rows of n, for each gradient that is wanted.
+// Runs `what`, a sum over rows of n elements, for each gradient that is wanted.
 void sum_rows(const OpCall& call, reduce::ReduceLaunch what, int64_t n, bool of_weight,
               bool of_bias) {
   std::optional<ContiguousOutput> outs[2];
@@ -37,7 +38,7 @@ void sum_rows(const OpCall& call, reduce::ReduceLaunch what, int64_t n, bool of_
     if (out) out->finish();
 }
 
-// Sums over the rows: dy * (x - mean) * rstd, and dy.
+// The gradients of weight and bias: sums over the rows of dy * (x - mean) * rstd and of dy.
 void weight_gradients(const OpCall& call, TensorView dy, TensorView x, TensorView mean,
                       TensorView scale, const LayerShape& s, bool of_weight, bool of_bias) {
   const Dims sizes{s.rows, s.n};
@@ -57,7 +58,7 @@ void weight_gradients(const OpCall& call, TensorView dy, TensorView x, TensorVie
 constexpr reduce::Reduction kPartSums{
     2, {{"a", reduce::kAdd, "0", "x"}, {"b", reduce::kAdd, "0", "y"}}};
 
-// What the work-items of layer_backward_cpu.cl add up on their way: a row of n sums each.
+// Partial sums that each work-item of layer_backward_cpu.cl makes besides its rows: n of each kind.
 class PartSums {
  public:
   PartSums(const OpCall& call, const LayerShape& s, DType compute)
@@ -66,7 +67,8 @@ class PartSums {
         compute_(compute),
         dots_(call.scratch(static_cast<uint64_t>(items_ * s.n * size_of(compute)))),
         sums_(call.scratch(dots_.bytes())) {}
-  // Rows so few that this costs more than sweeping them again, or so long that it leaves the cache.
+  // Not if a work-item has so few rows that a second sweep costs less, or if the sums leave the
+  // cache.
   static bool pay(const LayerShape& s) { return rows_per_item(s) >= 8 && s.n <= 8192; }
   const Scratch& dots() const { return dots_; }
   const Scratch& sums() const { return sums_; }
@@ -89,7 +91,7 @@ class PartSums {
   Scratch dots_, sums_;
 };
 
-// The input's gradient, and of the weights' those that are wanted.
+// The input's gradient, and those of weight and bias that are wanted.
 struct LayerGradient {
   LayerShape s;
   TensorView dy, x, mean, scale;

@@ -1,4 +1,5 @@
-// Statistics, application and gradients of normalisation by planes.
+// Statistics, application and gradients of normalisation by channel planes, and the lists of
+// algorithms.
 #include "planes.h"
 
 #include <algorithm>
@@ -22,7 +23,7 @@ namespace {
 constexpr reduce::Reduction kGradientSums{
     2, {{"a", reduce::kAdd, "0", "x"}, {"a * (b - c)", reduce::kAdd, "0", "y"}}};
 
-// The input's sizes as a reduction to statistics sees them, and the dimensions that it reduces.
+// The input's sizes as the reduction that makes statistics sees them, and the dimensions to reduce.
 struct View {
   Dims sizes;
   uint32_t mask;
@@ -108,7 +109,7 @@ GradientSums gradient_sums(const OpCall& call, TensorView grad, TensorView input
   return s;
 }
 
-// The range of a kernel of norm/planes_channels.cl.
+// Runs a kernel of norm/planes_channels.cl over `items` work-items.
 void run_channels(const OpCall& call, Launch launch, int64_t items) {
   const auto local = by_style<int64_t>(call, 16, 64);
   launch.run({divide_up(items, local) * local, 1, 1}, {local, 1, 1});
@@ -128,7 +129,7 @@ namespace {
 
 using Apply = void (*)(const OpCall&, const Application&);
 
-// What norm/planes_channels.cl is compiled for to prepare a forward pass.
+// The defines of norm/planes_channels.cl for a forward pass.
 Defines forward_defines(const OpCall& call, TensorView input, const ChannelVector& weight,
                         const ChannelVector& bias, const ChannelVector& mean, bool train) {
   const DType compute = compute_type(input.dtype());
@@ -146,7 +147,7 @@ Defines forward_defines(const OpCall& call, TensorView input, const ChannelVecto
   return d.set(define::HAS_WEIGHT_GRAD, int64_t{0}).set(define::HAS_BIAS_GRAD, int64_t{0});
 }
 
-// What the backward kernels of norm/planes_channels.cl are compiled for.
+// The defines of the backward kernels of norm/planes_channels.cl.
 Defines gradient_defines(const OpCall& call, const ChannelVector& weight, bool train,
                          const std::array<bool, 3>& which, DType compute) {
   Defines d;
@@ -230,8 +231,8 @@ void weight_gradients(const OpCall& call, const GradientSums& s, TensorView inve
 
 namespace {
 
-// Statistics as the kernels for channels and for CPU drivers take them: the inverse deviations of
-// running variances are worked out first.
+// Runs with inverse deviations, which the kernels for channels and for CPU drivers need: those of
+// running variances are computed first.
 void with_inverses(const OpCall& call, const PlanesGradient& problem,
                    void (*run)(const OpCall&, const PlanesGradient&)) {
   const SavedStatistics& saved = problem.saved;

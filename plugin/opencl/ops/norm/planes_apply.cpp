@@ -1,4 +1,4 @@
-// Launches of norm/planes_apply_*.cl.
+// Launches norm/planes_apply_*.cl.
 #include "planes_apply.h"
 
 #include <algorithm>

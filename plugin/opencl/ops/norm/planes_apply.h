@@ -5,8 +5,8 @@
 
 namespace ocltensor::opencl::norm {
 
-// grad null: out = (input - shift) * scale + bias, else the gradient; by the numbers in `table`
-// (norm/planes_channels.cl).
+// With `grad` null out = (input - shift) * scale + bias, else out is the gradient; the numbers come
+// from `table` (norm/planes_channels.cl).
 struct Application {
   TensorView input;
   const TensorView* grad;

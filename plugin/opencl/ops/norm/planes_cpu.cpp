@@ -1,4 +1,4 @@
-// Launches of norm/planes_cpu*.cl.
+// Launches norm/planes_cpu*.cl.
 #include "planes_cpu.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ NormPlanesParams params_for(const Planes& p, DType compute) {
   return n;
 }
 
-// With n's own part of it filled in.
+// Divides the statistics among work-items and sets n.per, the number that each takes.
 Division divide_statistics(const OpCall& call, NormPlanesParams& n) {
   constexpr int64_t kSmallest = 4096;  // elements
   const Division division =
@@ -64,7 +64,7 @@ void planes_forward_cpu(const OpCall& call, const PlanesProblem& problem) {
       .set(define::BY_CHANNEL, train && p.by_channel())
       .set(define::TRAIN, train);
   NormPlanesParams n = params_for(p, compute);
-  if (!train) {  // each plane for itself
+  if (!train) {  // every plane is normalised by itself
     n.stats = p.samples * p.channels;
     n.pieces = n.stat_step = 1;
   }

@@ -1,4 +1,4 @@
-// Launches of norm/planes_gpu*.cl.
+// Launches norm/planes_gpu*.cl.
 #include "planes_gpu.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace ocltensor::opencl::norm {
 namespace {
 
-// The widest vectors of at most 16 bytes that all runs begin and end with.
+// The widest vectors, up to 16 bytes, at whose multiples all runs begin and end.
 int64_t vector_width(const Planes& p, std::initializer_list<TensorView> tensors) {
   int64_t largest = 1;
   for (const TensorView& t : tensors)
@@ -29,13 +29,13 @@ int64_t vector_width(const Planes& p, std::initializer_list<TensorView> tensors)
   return width;
 }
 
-// One launch's work: `width` elements a vector, `group` work-items.
+// The work of a launch: `width` elements per vector, `group` work-items per work-group.
 struct Work {
   NormElementsParams n{};
   int64_t width, group;
 
   int64_t vectors() const { return n.runs * n.length; }
-  // Cuts units into about that many pieces each, and gives every work-item four vectors at least.
+  // Cuts each unit into about `pieces` pieces, and gives every work-item at least four vectors.
   void cut(int64_t pieces) {
     const int64_t total = vectors();
     const auto enough = std::bit_ceil(static_cast<uint64_t>(divide_up(total, 4)));
@@ -68,7 +68,7 @@ Work statistics_work(const OpCall& call, const Planes& p, int64_t width, DType c
   return w;
 }
 
-// The same, a plane by itself.
+// The same work with each plane as a unit.
 Work planes_work(Work w) {
   w.n.units *= w.n.runs;
   w.n.sharing = w.n.runs;
@@ -77,22 +77,22 @@ Work planes_work(Work w) {
   return w;
 }
 
-// About four work-groups a compute unit, pieces of 4096 elements or more, and no more of them than
-// work-items.
+// Pieces of a unit: about four work-groups per compute unit, at least 4096 elements in a piece, and
+// no more pieces than a work-group has work-items.
 int64_t pieces_for(const OpCall& call, const Work& w) {
   const int64_t wanted = 4 * static_cast<int64_t>(call.caps().compute_units) / w.n.units;
   return std::clamp<int64_t>(std::min(wanted, w.vectors() * w.width / 4096), 1, w.group);
 }
 
-// Whether a work-group a statistic does better than two launches: either it is done sooner than a
-// launch, or there are enough of them.
+// Whether one work-group per statistic is faster than two launches: it takes less time than a
+// launch, or there are enough statistics to fill the device.
 bool in_one(const OpCall& call, const Work& w) {
   constexpr int64_t kSoon = 16384;  // elements
   return w.vectors() * w.width <= kSoon ||
          2 * w.n.units >= 3 * static_cast<int64_t>(call.caps().compute_units);
 }
 
-// For what is in one piece: long ones keep more loads in flight.
+// For units in one piece: in long ones a larger work-group keeps more loads in flight.
 void widen(const OpCall& call, Work& w) {
   if (w.vectors() * w.width >= 4096 && call.caps().max_work_group_size >= 512) w.group = 512;
 }

@@ -30,7 +30,7 @@ constexpr elementwise::Formula kComplexFormulas[] = {
 };
 
 constexpr elementwise::Formula kFloat64Formulas[] = {
-#define OCLTENSOR_TEXT(...) #__VA_ARGS__  // of what the table's macros stand for
+#define OCLTENSOR_TEXT(...) #__VA_ARGS__  // expands the macros of the table
 #define OCLTENSOR_FLOAT64_BITS(name, ...) \
   {name, elementwise::FormulaForm::Vector, OCLTENSOR_TEXT(__VA_ARGS__)},
 #include "float64_bits.def"
@@ -63,7 +63,7 @@ const elementwise::Formula* find_float64_bits(std::string_view name) {
   return find_in(index, name);
 }
 
-// The formula for a power whose exponent is one of few numbers, or nullptr.
+// The formula for a power with one of a few constant exponents, or nullptr.
 const elementwise::Formula* find_power(const PointwiseCall& call) {
   struct Powers {
     const PointwiseRow* row = nullptr;
@@ -90,8 +90,8 @@ const elementwise::Formula* find_power(const PointwiseCall& call) {
                                    : powers.by_exponent)[static_cast<size_t>(place)];
 }
 
-// A call with float64 tensors on a device without the type: operands of one type, float64 as its
-// bits, for which `what` has the formula.
+// A call with float64 tensors on a device without the type: operands have one type, float64 is
+// passed as bits, for which `what` has the formula.
 void launch_without_float64(const OpCall& call, TensorView out,
                             elementwise::ElementwiseLaunch what) {
   const bool bits = what.compute == DType::Float64;
@@ -194,7 +194,7 @@ void pointwise(OpCall& call) {
   if (soft) return launch_without_float64(call, out, what);
   if (!is_complex(out.dtype()) || is_complex(resolved.compute))
     return elementwise::launch_elementwise(call, out, what);
-  // A real result for a complex output.
+  // A real result is converted for a complex output.
   const Scratch memory =
       call.scratch(static_cast<uint64_t>(out.numel() * size_of(resolved.result)));
   const LocalTensor real(memory.address(), resolved.result, shape);

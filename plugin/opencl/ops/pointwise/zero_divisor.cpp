@@ -1,4 +1,4 @@
-// Looks for zeros among the integers that a pointwise operator divides by.
+// Launches the kernel that looks for zeros among the integers that a pointwise operator divides by.
 #include "zero_divisor.h"
 
 #include "call/division.h"

@@ -66,7 +66,7 @@ void forward(OpCall& call) {
     p.in[flat + d] = static_cast<int32_t>(self.size(from_end));
     p.out[flat + d] = static_cast<int32_t>(result.size(from_end));
     p.window[flat + d] = static_cast<int32_t>(window[d]);
-    // In two dimensions ATen draws for columns first.
+    // In two dimensions ATen's samples are in the order columns, rows.
     p.drawn[flat + d] = static_cast<int32_t>(dims == 2 ? 1 - d : d);
   }
   if (int64_t{p.out[0]} * p.out[1] * p.out[2] > INT32_MAX)

@@ -51,7 +51,7 @@ Defines pool_defines(DType type, int64_t elements) {
   return d;
 }
 
-// With p's own part of it filled in.
+// Divides the pieces among work-items and sets p.pieces and p.per_item.
 Division divide_pieces(const OpCall& call, PoolParams& p, int64_t pieces) {
   const Division division = divide(call.caps(), pieces, 1);
   p.pieces = pieces;
@@ -87,7 +87,8 @@ struct MaxPool {
   PoolParams p;
 };
 
-// The buffer of pool_max_cpu.cl holds padding, a row and a vector's reach past the last window.
+// The buffer of pool_max_cpu.cl holds padding, a row, and the elements that a vector reads past the
+// last window.
 const char* refuse_max_rows(const OpCall&, const MaxPool& pool) {
   constexpr int32_t kWidth = 1024;
   const DType type = pool.in.dtype();
@@ -171,7 +172,7 @@ void launch_max_gradient(const OpCall& call, const MaxGradient& pool,
   const int64_t elements = std::max(pool.out.numel(), pool.in.numel());
   PoolParams p = pool.p;
   const Division division = divide_pieces(call, p, pieces);
-  // The kernel's names are those of the pool: `in` is what it read.
+  // Argument names are those of the forward kernel: `in` is the tensor that the kernel reads.
   call.launch(kernel, pool_defines(pool.out.dtype(), elements),
               {.in = pool.out, .out = pool.in, .index = pool.indices, .p = p})
       .run(division.global, division.local);
@@ -216,7 +217,7 @@ void max_pool_backward(OpCall& call) {
   result.finish();
 }
 
-// ---- Averages and their gradients: `in` is the tensor read
+// ---- Averages and their gradients: `in` is the tensor that is read
 
 struct AveragePool {
   TensorView out, in;
@@ -224,8 +225,8 @@ struct AveragePool {
   bool backward, adaptive;
 };
 
-// The buffer of pool_average_backward_cpu.cl holds the sums of a row of windows, and the zeros that
-// vectors read around them.
+// The buffer of pool_average_backward_cpu.cl holds the sums of a row of windows, and the zeros
+// around them that vectors read.
 const char* refuse_average_rows(const OpCall&, const AveragePool& pool) {
   const PoolParams& p = pool.p;
   if (!pool.backward) return "it is for gradients";

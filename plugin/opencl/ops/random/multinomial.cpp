@@ -71,7 +71,7 @@ void without_replacement(const OpCall& call, TensorView weights, TensorView out,
                   LocalTensor(out.address(), DType::Int64, Dims{n.rows, n.samples}));
 }
 
-// Rows of weights that nothing can be drawn from are errors, as on the CPU.
+// Reports rows of weights that nothing can be drawn from: errors, as on the CPU.
 void report_bad_rows(const OpCall& call, TensorView weights, Draws n) {
   if (!call.policy().check_values) return;
   const Division by_row = divide(call.caps(), n.rows);

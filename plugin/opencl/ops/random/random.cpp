@@ -1,4 +1,4 @@
-// uniform, normal, exponential, bernoulli, random: numbers independent of each other.
+// uniform, normal, exponential, bernoulli, random: independent random numbers.
 #include "random.h"
 
 #include <cmath>
@@ -155,7 +155,7 @@ void integers(OpCall& call, int64_t from, uint64_t range) {
   out.finish();
 }
 
-// How many non-negative integers a type holds exactly, from 0 on.
+// The number of consecutive integers, from 0 on, that a type represents exactly.
 uint64_t whole_numbers(DType type) {
   switch (type) {
     case DType::Bool: return 2;
@@ -278,7 +278,7 @@ struct Draws {
   const DrawLaunch& launch;
 };
 
-// The counter's blocks in pieces as kernels/include/draw.h reads them.
+// Runs over the counter's blocks, divided among work-items as kernels/include/draw.h expects.
 void run_blocks(const OpCall& call, const Draws& draws) {
   RandomParams p = draws.params;
   const int64_t run = (draws.wide ? 2 : 4) * by_style(call, 16, 1);

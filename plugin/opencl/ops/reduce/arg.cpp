@@ -26,8 +26,8 @@ Block block_of(TensorView self, std::optional<int64_t> dim) {
   return b;
 }
 
-// Every narrow type is exact in float32; positions are as wide as the values so that vectors of
-// both agree.
+// The type in which elements are compared. All narrow types are exact in float32; positions are as
+// wide as the values, so that vectors of both have equal lengths.
 DType arithmetic(DType type) {
   return type == DType::Int64 || type == DType::Float64 || type == DType::Int32 ? type
                                                                                 : DType::Float32;
@@ -44,11 +44,11 @@ using ArgAlgorithm = AlgorithmFor<ArgProblem>;
 struct Cut {
   Grid global, local;
   int64_t chunk, splits;
-  int64_t share;  // outputs of a CPU driver's item, or a GPU's items of an output
+  int64_t share;  // CPU drivers: outputs of a work-item; GPUs: work-items of an output
 };
 
-// Work-items for a CPU driver: a run of outputs (or a block of neighbouring ones) and a part of
-// their elements each.
+// Each work-item of a CPU driver has a run of outputs (or a block of neighbouring ones) and a part
+// of their elements.
 Planned<Cut> plan_cpu(const OpCall&, const ArgProblem& p) {
   const Block& b = p.block;
   Cut d{};
@@ -88,7 +88,7 @@ Planned<Cut> plan_gpu(const OpCall& call, const ArgProblem& p) {
   return d;
 }
 
-// `d`: what the style's kernel needs besides.
+// `d`: defines that the style's kernel needs besides.
 template <typename Arguments>
 void run(const OpCall& call, const ArgProblem& p, const Cut& cut, const KernelOf<Arguments>& kernel,
          Defines d) {

@@ -1,5 +1,5 @@
-// Reductions of complex64: sums and variances are those of the parts, norms those of the moduli,
-// truth that of flags; a product halves the tensor until one element is left.
+// Reductions of complex64: sums and variances are computed on real and imaginary parts, norms on
+// moduli, truth on flags; a product halves the tensor until one element is left.
 #include "complex.h"
 
 #include "base/infer/common.h"

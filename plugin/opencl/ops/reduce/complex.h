@@ -5,8 +5,8 @@
 
 namespace ocltensor::opencl::reduce {
 
-// A tensor as another type, itself where it has that type. A complex one becomes its moduli
-// (Float32) or flags (Bool).
+// A tensor converted to another type, or itself if it has that type. A complex one becomes its
+// moduli (Float32) or flags (Bool: not zero).
 class Converted {
  public:
   Converted(const OpCall& call, TensorView self, DType type);

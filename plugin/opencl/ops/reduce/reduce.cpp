@@ -10,8 +10,8 @@ namespace {
 
 // How an operator names the dimensions that it reduces.
 enum class Which : uint8_t { Listed, ListedOrNone, All };
-// The accumulator: the input's own type, what the result is added up in, or a truth value; or
-// truth values are counted.
+// The type of the accumulator: the input's own, the type in which the result is summed, or bool;
+// `Count` counts true values.
 enum class Accumulate : uint8_t { Own, Result, Truth, Count };
 
 struct Row {
@@ -79,7 +79,8 @@ bool is_sum(const Row& row) {
          row.formula.part[0].lift == std::string_view("a");
 }
 
-// What is no truth value yet: complex numbers, and float64 on devices without it.
+// Operands that are converted to truth values first: complex numbers, and float64 on devices
+// without it.
 void reduce_truth(const OpCall& call, const Row& row) {
   const TensorView self = call.args().tensor(Arg::self);
   const TensorView out = call.out(0);
@@ -97,7 +98,7 @@ void reduce_truth(const OpCall& call, const Row& row) {
                        {&out}});
 }
 
-// Complex operands or results; `result` is the type that inference gives.
+// For complex operands or results; `result` is the type that inference gives.
 void reduce_complex(const OpCall& call, const Row& row, DType result) {
   const TensorView self = call.args().tensor(Arg::self);
   const TensorView out = call.out(0);
@@ -109,7 +110,7 @@ void reduce_complex(const OpCall& call, const Row& row, DType result) {
   call.accept();
   if (truth) return reduce_truth(call, row);
   const Converted numbers(call, self, DType::Complex64);
-  // A tensor without dimensions has a mask, too: it must not reach the parts.
+  // The mask of a tensor without dimensions has bit 0 set, which would mean the parts' dimension.
   const uint32_t own = mask & ((1u << self.ndim()) - 1);
   if (!is_sum(row)) return complex_product(call, out, numbers.view(), mask);
   const LocalTensor parts = copy::as_real(numbers.view());
@@ -146,7 +147,7 @@ void reduce(OpCall& call, const Row& row) {
                     {&self},
                     {}};
   if (row.accumulate == Accumulate::Result && specs[0].dtype == DType::Bool) {
-    // Adding and multiplying truth values, as ATen does for dtype=bool.
+    // With dtype=bool sums and products are those of truth values, as in ATen.
     what.formula =
         std::string_view(row.formula.part[0].combine) == kAdd ? &kAnyReduction : &kAllReduction;
     what.compute = compute_type(self.dtype());

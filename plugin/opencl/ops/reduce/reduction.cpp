@@ -1,4 +1,4 @@
-// Launching reductions: loop nests, the choice of the kernel, second pass.
+// Launches reductions: builds the loop nests, chooses the kernel, joins splits in a second pass.
 #include "reduction.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 
 using ReduceAlgorithm = AlgorithmFor<Problem>;
 
-// Strides of an output for the dimensions that are kept, 0 for the others.
+// The strides of an output for the dimensions that are kept, 0 for the others.
 Dims spread(TensorView out, const ReduceLaunch& what) {
   Dims strides;
   const bool keeps = out.sizes().size() == what.shape.size();
@@ -51,7 +51,7 @@ Problem problem_of(const ReduceLaunch& what) {
   const int64_t down = std::abs(p.reduced.strides[0][0]);
   const int64_t along = std::abs(p.kept.strides[0][0]);
   if (down != 1 && along == 1 && p.kept.sizes[0] > 1) p.columns = true;
-  // Too short to reduce in vectors, but the outputs are neighbours.
+  // Sums are too short for vectors, but the outputs are contiguous.
   if (p.reduced.numel < 4 && p.reduced.rank() == 1 && p.kept.sizes[0] >= 64) p.columns = true;
   if (p.reduced.numel == 0) p.columns = false;
   return p;
@@ -76,8 +76,8 @@ void fill_nests(ReduceParams& p, const Problem& plan) {
 
 enum class Style : uint8_t { Rows, Columns, Gpu };
 
-// `last`: what is written are the results. Kinds say how an operand steps along the innermost
-// dimension (CPU kernels), or whether it is there.
+// `last`: the kernel writes results, not partial ones. A kind says how an operand steps along the
+// innermost dimension (CPU kernels), or whether the operand exists.
 Defines defines_for(const Problem& p, Style style, bool last) {
   const ReduceLaunch& what = p.what;
   static constexpr DefineName kTypes[] = {define::A, define::B, define::C, define::D};
@@ -125,8 +125,8 @@ MemoryRange memory_of(const TensorView* in, const Dims& shape) {
   return numel(shape) == 0 ? nullptr : MemoryRange(in);
 }
 
-// The partial results of `splits`, reduced in their turn: dimension 0 over the kept nest, outermost
-// dimension first.
+// Reduces the partial results of `splits` splits: dimension 0 of [splits, kept nest], whose
+// outermost dimension comes first.
 void second_pass(const OpCall& call, const Problem& p, int64_t splits,
                  const std::vector<Scratch>& partial) {
   const ReduceLaunch& what = p.what;
@@ -156,7 +156,8 @@ void second_pass(const OpCall& call, const Problem& p, int64_t splits,
   launch_reduce(call, next);
 }
 
-// Runs `kernel`: results, or where they are split partial ones, which a second pass joins.
+// Runs `kernel`, which writes results or, where sums are split, partial ones, which a second pass
+// joins.
 template <typename Arguments>
 void run_split(const OpCall& call, const Problem& problem, const Cut& cut, Style style,
                const KernelOf<Arguments>& kernel) {
@@ -256,7 +257,8 @@ Algorithms& algorithms() {
   return list;
 }
 
-// Nests of more dimensions than the kernels take: a contiguous copy always merges to few enough.
+// For nests of more dimensions than the kernels take: a contiguous copy always merges to few
+// enough.
 void reduce_copy(const OpCall& call, const ReduceLaunch& what) {
   if (what.inputs[1] != nullptr || what.inputs[0]->is_contiguous())
     unsupported(TB_REASON_RANK, "{}: operands with {} dimensions that do not merge", call.name(),

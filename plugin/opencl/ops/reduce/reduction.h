@@ -1,4 +1,4 @@
-// Launching a reduction: any formula over up to four broadcast operands, combined over any set of
+// Launches reductions: any formula over up to four broadcast operands, combined over any set of
 // dimensions.
 #pragma once
 
@@ -9,9 +9,9 @@
 
 namespace ocltensor::opencl::reduce {
 
-// One or two values reduced in one sweep; see kernels/include/reduce_formula.h. All texts are
-// OpenCL C that holds for scalars and vectors of 16; K(x) makes a literal fit. A null identity
-// means the extreme of the compute type.
+// A formula reduces one or two values in one sweep; see kernels/include/reduce_formula.h. All texts
+// are OpenCL C that is valid for scalars and vectors of 16; K(x) converts a literal x to their
+// type. A null identity means the lowest or highest value of the compute type.
 struct Component {
   const char* lift;
   const char* combine;
@@ -30,8 +30,9 @@ inline constexpr const char* kMinimum = "(x < y || x != x) ? x : y";
 const char* lowest(DType type);
 const char* highest(DType type);
 
-// Sweeps over distances to an element b of what is reduced (0 if that is not finite), so that a
-// mean far from 0 costs no digits and equal elements vary by exactly 0. c: the mean, less b.
+// Formulas over differences from an element b of the reduced ones (from 0 if b is not finite), so
+// that a mean far from 0 costs no precision and the variance of equal elements is exactly 0. c: the
+// mean minus b.
 #define OCLTENSOR_PIVOT(b) "((fabs(" b ") < K(INFINITY)) ? " b " : K(0))"
 inline constexpr Reduction kOffsetMean{
     1, {{"a - (" OCLTENSOR_PIVOT("b") ")", "x + y", "0", "x / s0"}}};
@@ -50,10 +51,10 @@ struct ReduceLaunch {
   std::array<Scalar, 4> numbers{0, 0, 0, 0};  // s0 .. s3
   bool truth = false;  // operands are 1 where they are not 0; compute is Int64
 };
-// Deterministic: the division of work depends on shapes and the device only.
+// Deterministic: how work is divided depends on shapes and the device only.
 void launch_reduce(const OpCall& call, const ReduceLaunch& what);
 
-// Outputs of a group of work-items that is as large as the device allows, at most 256.
+// Work-items of a work-group: as many as the device allows, at most 256, a power of two.
 int64_t group_size(const Capabilities& caps);
 
 const AlgorithmFamily& reduction_algorithms();

@@ -1,4 +1,4 @@
-// Cutting reductions into items for CPU drivers and for GPUs.
+// Divides reductions into work-items for CPU drivers and for GPUs.
 #include "reduction_cut.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace ocltensor::opencl::reduce {
 namespace {
 
 constexpr int64_t kPieces = 64;      // work-items that a CPU driver should get
-constexpr int64_t kSmallest = 8192;  // elements that are worth one
+constexpr int64_t kSmallest = 8192;  // elements that are worth a work-item
 
 Cut cut_rows(const Problem& p, bool short_rows) {
   const int64_t inner = p.reduced.sizes[0];
@@ -42,7 +42,7 @@ Cut cut_columns(const OpCall& call, const Problem& p, bool narrow) {
   Cut c{};
   c.kept = others;
   c.count = p.reduced.numel;
-  c.inner_chunk = narrow ? kNarrow : 1024;  // long lines of memory first: rows are split as well
+  c.inner_chunk = narrow ? kNarrow : 1024;  // rows are split, too, to read long lines of memory
   c.inner_splits = divide_up(columns, c.inner_chunk);
   const int64_t pieces = c.inner_splits * others;
   const int64_t block = std::min(c.inner_chunk, columns) * c.count;
@@ -59,8 +59,8 @@ Cut cut_columns(const OpCall& call, const Problem& p, bool narrow) {
 
 }  // namespace
 
-// What lies in the caches is cut along the columns, so that no second pass has to join anything;
-// otherwise lines of memory are read as long as they are.
+// An operand that fits the caches is cut along its columns only, so that no second pass has to join
+// anything; otherwise lines of memory are read to their full length (plan_columns).
 Planned<Cut> plan_narrow_columns(const OpCall& call, const Problem& p) {
   constexpr int64_t kCached = int64_t{1} << 21;
   if (!p.columns) return "what is summed lies side by side";
@@ -73,7 +73,7 @@ Planned<Cut> plan_columns(const OpCall& call, const Problem& p) {
   return cut_columns(call, p, false);
 }
 Planned<Cut> plan_short_rows(const OpCall&, const Problem& p) {
-  constexpr int64_t kShort = 128;  // longer rows keep their lanes apart for long enough
+  constexpr int64_t kShort = 128;  // longer rows amortise their own tree of shuffles
   if (p.columns) return "neighbouring results lie side by side";
   if (p.reduced.rank() != 1 || p.reduced.numel < 16 || p.reduced.numel > kShort)
     return "rows do not have 16 to 128 elements";
@@ -82,9 +82,10 @@ Planned<Cut> plan_short_rows(const OpCall&, const Problem& p) {
 }
 Planned<Cut> plan_rows(const OpCall&, const Problem& p) { return cut_rows(p, false); }
 
-// Work-groups for two full waves of a GPU with 2048 work-items in a compute unit, at least 16
-// elements for each work-item. One wave leaves a tail, and a wave and a half idles: 256 MB sum on
-// an H200 in 75, 79 and 71 us with 8, 12 and 16 groups a unit.
+// As many work-groups as two full waves of a GPU with 2048 work-items per compute unit, and at
+// least 16 elements per work-item. One wave leaves a tail, and in the second of one and a half
+// waves half the device idles: a sum of 256 MB takes 75, 79 and 71 us on an H200 with 8, 12 and 16
+// work-groups per compute unit.
 Planned<Cut> plan_gpu(const OpCall& call, const Problem& p) {
   const int64_t group = group_size(call.caps());
   Cut c{};
@@ -94,7 +95,7 @@ Planned<Cut> plan_gpu(const OpCall& call, const Problem& p) {
   int64_t lanes = 1;
   if (!p.columns) {
     while (lanes < group && lanes * 8 < c.count) lanes *= 2;
-  } else {  // whole lines of neighbouring outputs first
+  } else {  // columns: a work-group first covers whole lines of neighbouring outputs
     while (lanes * 32 < group && lanes * 16 < c.count && c.kept * lanes < busy * group) lanes *= 2;
   }
   c.lanes = static_cast<int32_t>(lanes);

@@ -1,4 +1,4 @@
-// How the algorithms of reductions cut their work: what they take, and why not.
+// How the algorithms of reductions divide their work, or why they refuse it.
 #pragma once
 
 #include "base/iteration.h"
@@ -9,13 +9,15 @@ namespace ocltensor::opencl::reduce {
 
 constexpr size_t kOperands = 6;  // a, b, c, d, out0, out1
 
-// A reduction as two nests: `kept` walks the outputs, `reduced` what makes one of them.
+// A reduction as two loop nests: `kept` walks over the outputs, `reduced` over the elements of one
+// output.
 struct Problem {
   const ReduceLaunch& what;
   IterationSpace kept, reduced;  // strides by operand; `reduced` has inputs only
-  bool columns = false;  // whether neighbouring outputs lie closer than neighbours of their sums
+  bool columns = false;          // neighbouring outputs are closer in memory than elements of a sum
 };
-// How the work is cut, the plan of every algorithm: parts of ReduceParams, and the range.
+// How the work is cut, which is the plan of every algorithm: members of ReduceParams, and the
+// global size.
 struct Cut {
   int64_t kept, count, chunk, inner_chunk, inner_splits, kept_per_item;
   int32_t lanes;

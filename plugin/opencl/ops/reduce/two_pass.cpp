@@ -1,4 +1,4 @@
-// Reductions that need a first sweep's result in a second one, and norms: var, std, logsumexp,
+// Reductions whose second sweep needs the result of a first one, and norms: var, std, logsumexp,
 // linalg_vector_norm.
 #include <cmath>
 
@@ -16,8 +16,8 @@
 namespace ocltensor::opencl::reduce {
 namespace {
 
-// A reduction's result in scratch memory, kept with sizes of 1 so that it broadcasts against the
-// operand.
+// A reduction's result in scratch memory; reduced dimensions are kept with size 1, so that it
+// broadcasts against the operand.
 class Middle {
  public:
   Middle(const OpCall& call, TensorView self, uint32_t mask, DType type)
@@ -26,7 +26,7 @@ class Middle {
         local_(memory_.address(), type, sizes_),
         view_(local_.view()) {}
   const TensorView* view() const { return &view_; }
-  // The same elements with the sizes of an output.
+  // The same elements with the sizes of `out`.
   LocalTensor shaped_like(TensorView out) const {
     return LocalTensor(memory_.address(), local_.dtype(), Dims(out.sizes()));
   }
@@ -38,7 +38,7 @@ class Middle {
   TensorView view_;
 };
 
-// Strides to the first element of every slice.
+// Strides that lead to the first element of every reduced slice.
 Dims kept_strides(TensorView self, uint32_t mask, bool keepdim) {
   Dims strides;
   for (size_t d = 0; d < self.sizes().size(); ++d)
@@ -57,7 +57,7 @@ constexpr Reduction kDeviation{1, {{kOffsetVariance.part[0].lift, kAdd, "0", "sq
 constexpr elementwise::Formula kMeanFormula{"mean", elementwise::FormulaForm::Vector,
                                             "(" OCLTENSOR_PIVOT("a") ") + b"};
 
-// Over the dimensions of `mask`; the divisor is max(0, n - correction), as in ATen.
+// A variance over the dimensions of `mask`; the divisor is max(0, n - correction), as in ATen.
 struct VarianceProblem {
   TensorView self;
   uint32_t mask;
@@ -68,7 +68,7 @@ struct VarianceProblem {
 };
 using VarianceAlgorithm = AlgorithmFor<VarianceProblem>;
 
-// Contiguous rows that the registers of a work-group hold are read once.
+// Contiguous rows that fit the registers of a work-group are read only once.
 struct RowsPlan {
   int64_t group, length, rows, lanes;
 };
@@ -90,7 +90,7 @@ Planned<RowsPlan> plan_one_sweep(const OpCall& call, const VarianceProblem& p) {
   if (plan.length > plan.group * kHeld) return "rows do not fit a work-group's registers";
   plan.rows = self.numel() / plan.length;
   while (plan.lanes * kHeld < plan.length) plan.lanes *= 2;
-  // Few rows: more work-items for each.
+  // With few rows more work-items share a row.
   if (divide_up(plan.rows * plan.lanes, plan.group) < call.caps().compute_units &&
       plan.length > 4 * plan.lanes) {
     while (plan.lanes < plan.group && plan.lanes * 4 < plan.length) plan.lanes *= 2;
@@ -117,7 +117,7 @@ void run_one_sweep(const OpCall& call, const VarianceProblem& p, const RowsPlan&
       .run({groups * plan.group, 1, 1}, {plan.group, 1, 1});
 }
 
-// The mean, then squared distances from it.
+// Computes the mean, then sums squared distances from it.
 void run_two_sweeps(const OpCall& call, const VarianceProblem& p) {
   const auto& [self, mask, root, out, mean_out, n, divisor] = p;
   const DType compute = compute_type(self.dtype());
@@ -187,7 +187,7 @@ constexpr elementwise::Formula kBothParts{"variance", elementwise::FormulaForm::
 constexpr elementwise::Formula kBothDeviations{"deviation", elementwise::FormulaForm::Vector,
                                                "sqrt(a + b)"};
 
-// The squared distance of complex numbers is that of the real parts and of the imaginary parts.
+// The squared distance of complex numbers is the sum of those of the real and the imaginary parts.
 void complex_variance(const OpCall& call, TensorView self, uint32_t mask, bool root, TensorView out,
                       const TensorView* mean_out) {
   const LocalTensor parts = copy::as_real(self);

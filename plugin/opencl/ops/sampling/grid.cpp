@@ -13,7 +13,7 @@
 namespace ocltensor::opencl::sampling {
 namespace {
 
-// The call's arguments.
+// The call's arguments and the kernels' parameters.
 struct Sampling {
   explicit Sampling(const OpCall& call)
       : input(call.args().tensor(Arg::input)),
@@ -41,7 +41,8 @@ struct Sampling {
     d.type(define::A, input.dtype()).set(define::DIMS, dims).set(define::MODE, mode);
     return d;
   }
-  // Work-items for `pieces` of `share` channels each, and the parameters that say so.
+  // Divides `pieces` of work, of `share` channels each, among work-items, and sets the parameters
+  // for it.
   struct Pieces {
     GridParams p;
     Division division;
@@ -59,8 +60,9 @@ struct Sampling {
   GridParams p{};
 };
 
-// Channels of a piece of work where `others` pieces are there anyway and `wanted` are: finding the
-// places of a point takes longer than reading them.
+// Channels of a piece of work, if there are `others` pieces in other dimensions and `wanted` shall
+// be reached: as many as possible, since finding the places of a point takes longer than reading
+// them.
 int64_t share_of(int64_t channels, int64_t others, int64_t wanted) {
   const int64_t parts = divide_up(wanted, std::max<int64_t>(1, others));
   return divide_up(channels, std::clamp<int64_t>(parts, 1, std::max<int64_t>(1, channels)));
@@ -129,7 +131,7 @@ struct ImageGradient {
   TensorView gradient;
 };
 
-// An item owns channels of an image.
+// Each work-item owns some channels of an image and goes through all points.
 void image_gradient_by_channels(const OpCall& call, const ImageGradient& what) {
   const Sampling& s = what.sampling;
   const Contiguous grid(call, s.grid), dense(call, what.gradient);
@@ -144,8 +146,8 @@ void image_gradient_by_channels(const OpCall& call, const ImageGradient& what) {
   target.finish();
 }
 
-// What points read is sorted by its place, and every place adds up its points in order, channels
-// side by side.
+// The places that points read are sorted, and the points of each place are added up in order,
+// channels in parallel.
 void image_gradient_by_places(const OpCall& call, const ImageGradient& problem) {
   const Sampling& s = problem.sampling;
   Dims order{0};

@@ -26,13 +26,13 @@ Nest nest_of(TensorView self, int64_t dim) {
 
 enum class Operation : uint8_t { Sum, Product, LogSumExp };
 
-// How two neighbouring results become one, and what changes nothing.
+// The formulas that join two neighbouring results, and the neutral element.
 void set_formula(Defines& d, Operation operation, DType compute) {
   if (operation == Operation::Sum) {
     d.set(define::COMBINE, "x + y").set(define::IDENTITY, "0");
   } else if (operation == Operation::Product) {
     d.set(define::COMBINE, "x * y").set(define::IDENTITY, "1");
-  } else {  // of equal numbers, and of equal infinities, the difference is not taken
+  } else {  // no difference of equal numbers, as that of infinities is NaN
     constexpr const char* kWide =
         "(x == y) ? x + 0.693147180559945309 : fmax(x, y) + log1p(exp(-fabs(x - y)))";
     constexpr const char* kNarrow =
@@ -42,7 +42,7 @@ void set_formula(Defines& d, Operation operation, DType compute) {
   }
 }
 
-// ---- Rows shared out in two ways: a work-item walks along some, or a work-group sweeps one in
+// ---- Two ways to divide rows: a work-item walks along whole rows, or a work-group sweeps a row in
 // tiles.
 
 // Why a work-group should not sweep a row, or nullptr.
@@ -66,7 +66,7 @@ std::string text_of(const OpCall& call, DType type, const Nest& nest) {
 struct Extremes {
   TensorView in, values, indices;
   Nest nest;
-  const char* compare;  // what a number is to the extreme that it replaces
+  const char* compare;  // the comparison by which a number replaces the extreme so far
 };
 const char* refuse_extremes_tiles(const OpCall& call, const Extremes& p) {
   return refuse_sweeping(call, p.nest);
@@ -205,8 +205,9 @@ Algorithms& algorithms() {
   return list;
 }
 
-// ---- Products of floats leave the range of numbers, and where they do depends on how they are
-// grouped: the accumulator's running product is meant, a double for float32 and float64.
+// ---- Products of floats can overflow and underflow, and where they do depends on how factors are
+// grouped: results must be those of the running product in the accumulator's type, double for
+// float32 and float64.
 
 bool is_wide(const ScanProblem& p) { return size_of(p.result) > 2; }
 
@@ -260,7 +261,8 @@ Algorithms& products_algorithms() {
   return list;
 }
 
-// Sums are those of the parts; products double their reach log2(n) times.
+// Sums are computed on the parts; products in log2(n) steps, each of which doubles the range that a
+// product covers.
 void scan_complex(const OpCall& call, TensorView self, Nest nest, Operation operation) {
   const TensorView given = call.out(0);
   const reduce::Converted numbers(call, self, DType::Complex64);

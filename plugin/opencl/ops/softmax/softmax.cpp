@@ -23,7 +23,7 @@ Shape shape_of(TensorView self, int64_t dim) {
   return s;
 }
 
-// Everything contiguous and not empty.
+// All tensors are contiguous and not empty.
 struct SoftmaxProblem {
   Shape shape;
   bool log, backward;
@@ -75,7 +75,7 @@ void run_cpu(const OpCall& call, const SoftmaxProblem& p) {
 
 constexpr int64_t kHeld = 16;  // softmax_gpu.cl, long_rows.h: HELD
 
-// Several groups a row: `splits` of them, with `chunk` elements each.
+// A row is shared by `splits` work-groups, which take `chunk` elements each.
 struct LongRows {
   int64_t group, splits, chunk;
 };
@@ -87,7 +87,7 @@ Planned<LongRows> plan_long_rows(const OpCall& call, const SoftmaxProblem& p) {
   return LongRows{group, splits, divide_up(p.shape.n, splits)};
 }
 
-// Two launches: numbers of each chunk, then the results.
+// Two launches: the first one computes the numbers of each chunk, the second one the results.
 void run_long_rows(const OpCall& call, const SoftmaxProblem& p, const LongRows& plan) {
   const int64_t numbers = p.backward ? 1 : 2;  // of a chunk
   const int64_t chunks = p.shape.outer * plan.splits;
@@ -132,7 +132,8 @@ void run_long_rows(const OpCall& call, const SoftmaxProblem& p, const LongRows& 
   }
 }
 
-// An item takes 16 elements where that leaves enough groups, else 8.
+// How many work-items share a row: each takes 16 elements if that leaves enough work-groups, else
+// 8.
 int64_t lanes_for(const OpCall& call, const Shape& s, int64_t group) {
   const int64_t widest = s.inner == 1 ? group : std::max<int64_t>(1, group / 32);
   const int64_t busy = static_cast<int64_t>(call.caps().compute_units) * 4 * group;

@@ -1,4 +1,4 @@
-// What kernels make keys of sorting from.
+// The defines from which kernels derive the keys of sorting.
 #include "keys.h"
 
 #include "kernels/defines.h"

@@ -1,11 +1,11 @@
-// Keys of sorting, the same on all devices.
+// Keys of sorting, the same for all algorithms.
 #pragma once
 
 #include "sort.h"
 
 namespace ocltensor::opencl::sort {
 
-// Defines of kernels/include/sort_key.h.
+// The defines that kernels/include/sort_key.h expects.
 Defines key_defines(DType type, Order order);
 
 }  // namespace ocltensor::opencl::sort

@@ -1,5 +1,5 @@
-// kthvalue, median, nanmedian and mode along a dimension. But for mode they are selected without
-// sorting, unless there are few long rows on GPUs, where a work-group has too much to go through.
+// kthvalue, median, nanmedian and mode along a dimension. All but mode select without sorting,
+// unless a GPU has few long rows, each of which would be too much for one work-group.
 #include <algorithm>
 
 #include "call/division.h"
@@ -14,7 +14,7 @@ namespace {
 
 enum class Statistic : int64_t { Place = 0, Median = 1, NanMedian = 2, Mode = 3 };
 
-// A reduced output as one column: the dimension comes back where it was not kept.
+// A reduced output as one column, with the reduced dimension inserted (size 1) if it was not kept.
 LocalTensor as_column(TensorView out, const Dims& kept, int64_t dim) {
   if (out.sizes().size() == kept.size())
     return LocalTensor(out.address(), out.dtype(), kept, Dims(out.strides()));
@@ -32,7 +32,7 @@ Dims with_last(int64_t rank, int64_t dim) {
   return order;
 }
 
-// Row-major [rows, length], and columns of what is found.
+// Row-major [rows, length], and columns for the results.
 struct StatisticProblem {
   Statistic what;
   int64_t wanted;
@@ -111,7 +111,7 @@ Algorithms& algorithms() {
   return list;
 }
 
-// The most frequent element, of sorted rows.
+// Finds the most frequent element of sorted rows.
 void run_mode(const OpCall& call, TensorView rows, TensorView values, TensorView indices) {
   OrderStatisticParams p{};
   p.length = rows.size(1);

@@ -1,5 +1,5 @@
-// Sorting rows by digits for GPUs: rows that fit a tile in one launch, longer ones in three for
-// each digit of 8 bits; where few of a row's entries are wanted, those are selected before.
+// Sorts rows by digits on GPUs: rows that fit a tile in one launch, longer ones in three launches
+// for each digit of 8 bits; where few of a row's entries are wanted, those are selected first.
 #include <algorithm>
 #include <optional>
 
@@ -15,8 +15,8 @@ namespace {
 
 constexpr int64_t kDigits = 256;
 
-// Entries that a work-item holds: as many as registers and local memory allow (sort_tile.h: keys,
-// origins, counters, sums).
+// How many entries a work-item holds: as many as registers and local memory allow (sort_tile.h:
+// keys, origins, counters, sums).
 int64_t items_of(const Capabilities& caps, int64_t key_bytes) {
   const int64_t group = reduce::group_size(caps);
   int64_t items = key_bytes == 8 ? 8 : 16;
@@ -27,7 +27,7 @@ int64_t items_of(const Capabilities& caps, int64_t key_bytes) {
   return items;
 }
 
-// What a work-group holds at a time.
+// The tile that a work-group holds at a time.
 struct Tile {
   int64_t key_bytes, group, entries;
 };
@@ -36,7 +36,8 @@ Tile tile_for(const OpCall& call, const Problem& p) {
   t.entries = t.group * items_of(call.caps(), t.key_bytes);
   return t;
 }
-// Every tile has half of its entries or more, so that it has enough to select from.
+// Whether selecting first pays: of rows longer than a tile at most a quarter of a tile is wanted;
+// of shorter rows, which must fill a quarter of a tile to have enough to select from, an eighth.
 bool is_worth_selecting(const Tile& t, int64_t length, int64_t kept) {
   return length > t.entries ? kept * 4 <= t.entries : length * 4 >= t.entries && kept * 8 <= length;
 }
@@ -66,13 +67,13 @@ class DigitSorter {
     defines_.set(define::GROUP, group_).set(define::VALUES, values_ != nullptr);
   }
 
-  // Again while rows are long: they fit tiles then.
+  // Selects until rows are short enough, which then fit tiles.
   void sort_selected(const Tile& tile) {
     while (is_worth_selecting(tile, length_of_entries(), kept_)) select();
     sort_tiles();
   }
 
-  // Of few short rows, fewer to a tile: there are enough work-groups then, with less to do each.
+  // Where rows are few and short, a tile has fewer of them: enough work-groups then share the work.
   void sort_tiles() {
     RadixParams p = params();
     int64_t tile = tile_;
@@ -94,7 +95,7 @@ class DigitSorter {
         divide_up(rows_, p.tile_rows));
   }
 
-  // Entries are whole rows here: what was selected fits tiles, or nothing was.
+  // Here entries are whole rows: selected ones fit tiles and need no such sort.
   void sort_long() {
     RadixParams p = params();
     p.tiles = divide_up(length_, tile_);
@@ -112,7 +113,7 @@ class DigitSorter {
     const Scratch memory = call_.scratch(bytes);
     p.lanes = 1;
     while (p.lanes < 32 && p.lanes * 16 <= group_ && p.lanes * 8 < p.tiles) p.lanes *= 2;
-    const bool some = some_ && passes_ > 2;  // two passes take less time than finding those out
+    const bool some = some_ && passes_ > 2;  // finding out takes longer than two passes
     Defines d = defines_;
     d.set(define::ITEMS, tile_ / group_)
         .set(define::SOME, some)
@@ -191,7 +192,7 @@ class DigitSorter {
 Planned<Tile> plan_selection(const OpCall& call, const Problem& p) {
   const Tile tile = tile_for(call, p);
   if (!is_worth_selecting(tile, p.length(), p.kept()))
-    return "too many of too short rows are wanted";
+    return "too many entries are wanted, or rows are too short";
   return tile;
 }
 void run_selection(const OpCall& call, const Problem& p, const Tile& tile) {

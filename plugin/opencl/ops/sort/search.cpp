@@ -1,4 +1,4 @@
-// searchsorted: places of values in sorted rows.
+// searchsorted: the positions of values in sorted rows.
 #include <optional>
 
 #include "call/division.h"

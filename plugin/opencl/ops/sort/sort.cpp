@@ -1,5 +1,5 @@
-// sort.values_stable and topk.values; for CPU drivers by merge sort, of what each part of a row has
-// selected where few are wanted.
+// sort.values_stable and topk.values. CPU drivers use a merge sort; where few entries are wanted,
+// it sorts those that were selected from each part of a row.
 #include "sort.h"
 
 #include <algorithm>
@@ -81,14 +81,14 @@ class Sorter {
     return kChunk;
   }
 
-  // What a work-item writes of merged pairs of runs: a part of one pair.
+  // How many merged entries a work-item writes: a part of one pair of runs.
   int64_t segment(int64_t first_run, int64_t run) const {
     int64_t s = first_run;
     while (s < 2 * run && s * 2 <= 4096) s *= 2;
     return s;
   }
 
-  // The first entries of each part, in order.
+  // Selects the first entries of each part, in order; returns how many.
   int64_t select() {
     SortParams p = parts_of(length_, part_);
     p.kept = kept_;
@@ -108,7 +108,7 @@ class Sorter {
     d.set(define::VALUES, values);
     return d;
   }
-  // Rows of `length` elements or entries in parts.
+  // The parameters for rows of `length` elements or entries, cut into parts of `part`.
   SortParams parts_of(int64_t length, int64_t part) const {
     SortParams p{};
     p.length = length_;
@@ -118,7 +118,7 @@ class Sorter {
     p.pieces = rows_ * p.parts;
     return p;
   }
-  // Among work-items, which `p` then says too.
+  // Divides the parts among work-items and sets p.per_item, the number that each takes.
   Division cut(SortParams& p, int64_t smallest = 1) const {
     const Division division = divide(call_.caps(), p.pieces, smallest);
     p.per_item = division.per_item;
@@ -183,7 +183,7 @@ Algorithms& algorithms() {
   return list;
 }
 
-// The dimensions with `dim` last.
+// The order of dimensions with `dim` last.
 Dims order_for(int64_t rank, int64_t dim) {
   Dims order;
   for (int64_t d = 0; d < rank; ++d)

@@ -9,11 +9,11 @@ namespace ocltensor::opencl::sort {
 struct Order {
   bool descending = false;
   bool unsigned_keys = false;  // int64 elements that stand for uint64
-  // Integers that are equal, or differ in these lowest bits: the others need not be looked at, and
-  // where they differ their order is any.
+  // Integers are equal or differ in this many lowest bits, so that the others need not be compared.
+  // Integers that differ in the others only come in any order.
   int64_t low_bits = 64;
 };
-// The rows of a problem, and what is wanted of them; nothing is empty.
+// The rows of a problem, and what is wanted of them; no tensor is empty.
 struct Problem {
   TensorView in;
   Order order;
@@ -28,8 +28,8 @@ const AlgorithmFamily& sort_algorithms();
 const AlgorithmFamily& search_algorithms();
 const AlgorithmFamily& order_statistic_algorithms();
 
-// `in` is row-major [rows, length]. Writes the first indices.size(-1) positions of each sorted row,
-// and the elements there where `values` is given; both row-major.
+// Sorts `in`, row-major [rows, length]. Writes the first indices.size(-1) positions of each sorted
+// row, and, where `values` is given, the elements at those positions; both outputs are row-major.
 void sort_rows(const OpCall& call, TensorView in, Order order, const TensorView* values,
                TensorView indices);
 

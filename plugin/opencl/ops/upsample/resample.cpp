@@ -1,4 +1,4 @@
-// Resampling by one launch a dimension, for what upsample.cpp has no kernel of its own for.
+// Resampling with one launch per dimension, where upsample.cpp has no kernel.
 #include <algorithm>
 #include <cstring>
 
@@ -12,7 +12,7 @@
 namespace ocltensor::opencl::upsample {
 namespace {
 
-// The numbers of resample_taps.h.
+// Numbered as in resample_taps.h.
 enum class Mode { Nearest, NearestExact, Linear, Cubic, LinearSmooth, CubicSmooth };
 
 template <typename T>
@@ -33,7 +33,7 @@ struct Resampling {
   DType compute;
 };
 
-// [outer, from, inner] of `source` to `target`, which have one number of elements but for that.
+// Resamples [outer, from, inner] of `source` to `target`, which differ in the size of `dim` only.
 void launch_dimension(const OpCall& call, const Resampling& what, TensorView target,
                       TensorView source, int64_t dim, std::optional<double> scale) {
   ResampleParams p{};
@@ -65,13 +65,13 @@ void launch_dimension(const OpCall& call, const Resampling& what, TensorView tar
       .run(division.global, division.local);
 }
 
-// All dimensions of a row-major tensor.
+// Resamples all dimensions of a row-major tensor.
 struct Resample {
   Resampling how;
   TensorView out, in;
 };
 
-// The last dimension first; sums in between are not rounded.
+// The last dimension comes first; intermediate sums are not rounded.
 void run_dimensions(const OpCall& call, const Resample& what) {
   const bool nearest = what.how.mode <= Mode::NearestExact;
   const DType between = nearest && !what.how.backward ? what.in.dtype() : what.how.compute;

@@ -16,7 +16,7 @@ namespace {
 enum class Mode { Nearest, Bilinear, AlignedCorners };
 
 // Input positions per output position. Nearest counts in float32, as every backend does: in float64
-// others could be nearest.
+// other positions could be nearest.
 uint64_t step_bits(const OpCall& call, Mode mode, int64_t in, int64_t out,
                    std::optional<double> scale) {
   const bool given = scale && *scale > 0;
@@ -91,7 +91,8 @@ Algorithms& algorithms() {
   return list;
 }
 
-// `source` is read, the output written; `small` is the image before upsampling.
+// `source` is read, call.out(0) written; `small` and `large` are the sizes before and after
+// upsampling.
 void run(OpCall& call, bool backward, Mode mode, TensorView source, std::span<const int64_t> small,
          std::span<const int64_t> large) {
   const LocalTensor result = copy::as_moved(call, call.out(0));
