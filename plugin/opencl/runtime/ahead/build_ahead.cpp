@@ -1,4 +1,4 @@
-// Starting builders, and what they build.
+// Starts builder processes, and compiles the programs of their lists.
 #include "build_ahead.h"
 
 #include <unistd.h>
@@ -26,7 +26,7 @@ constexpr Recipe kRecipes[] = {
 #undef OCLTENSOR_RECIPE
 };
 
-// The sources that give a kind of model away, by the begin of their path.
+// Sources, by the beginning of their path, from which a kind of model is recognised.
 struct Sign {
   std::string_view path;
   std::string_view kind;
@@ -34,7 +34,7 @@ struct Sign {
 constexpr Sign kSigns[] = {
     {"conv/", "convolution"}, {"attention/", "transformer"}, {"norm/layer", "transformer"}};
 
-constexpr int kMostBuilders = 4;  // each takes some 200 MB while it compiles
+constexpr int kMostBuilders = 4;  // each takes about 200 MB while it compiles
 
 bool has_builders(const Capabilities& caps) {
   return caps.slow_compiler && config::get_bool(config::Knob::BuildAhead);
@@ -42,7 +42,7 @@ bool has_builders(const Capabilities& caps) {
 
 thread_local bool is_listed = false;
 
-// As many as there are processors: the process that wants the programs often waits for one of them.
+// As many as there are processors: the process that needs the programs often waits for one of them.
 int start_all(std::string_view work, int index) {
   const int processors = usable_processors();
   const int count = processors == 1 ? 0 : std::min(kMostBuilders, processors);

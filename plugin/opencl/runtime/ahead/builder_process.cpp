@@ -1,4 +1,5 @@
-// Spawning builders. A pipe, open for as long as this process lives, tells them when it has ended.
+// Spawns builders. A pipe that stays open as long as this process lives tells them when it has
+// ended.
 #include "builder_process.h"
 
 #include <dlfcn.h>
@@ -23,7 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Beside the library (a wheel), or in the bin folder of the tree that it is installed in.
+// The builder is beside the library (a wheel), or in the bin folder of the tree where the library
+// is installed.
 std::string builder_path() {
   Dl_info info{};
   if (dladdr(reinterpret_cast<void*>(&builder_path), &info) == 0 || info.dli_fname == nullptr)
@@ -38,7 +40,7 @@ std::string builder_path() {
        folder.string());
 }
 
-// The read end of a pipe whose write end stays open in this process alone.
+// The read end of a pipe whose write end is open in this process alone.
 int lifeline() {
   static const int end = [] {
     int ends[2];
@@ -47,7 +49,7 @@ int lifeline() {
   return end;
 }
 
-// The environment with what was set through the API; a builder starts no builders.
+// The environment, with settings made through the API; a builder starts no builders.
 std::vector<std::string> environment() {
   std::vector<std::string> all;
   for (char** entry = environ; *entry != nullptr; ++entry) all.emplace_back(*entry);
@@ -58,7 +60,7 @@ std::vector<std::string> environment() {
   for (const auto& knob : config::list())
     if (knob.source == config::Source::Api) put(knob.name, knob.value);
   put(config::name(config::Knob::BuildAhead), "0");
-  put(config::name(config::Knob::LogProfileInfo), "0");  // this process's business
+  put(config::name(config::Knob::LogProfileInfo), "0");  // profiling concerns this process only
   put(config::name(config::Knob::TraceSignposts), "0");
   return all;
 }
@@ -105,7 +107,7 @@ void start_builder(std::string_view kind, int index) {
 }
 
 void detach() {
-  if (fork() != 0) _exit(0);  // also where it fails: whoever started this waits for it
+  if (fork() != 0) _exit(0);  // also if fork() fails, because the parent waits for this process
   setsid();
 }
 

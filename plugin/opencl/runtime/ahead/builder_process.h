@@ -1,4 +1,4 @@
-// Processes that compile programs: starting one, and living as one.
+// Starts processes that compile programs; and what such a process needs itself.
 #pragma once
 
 #include <string_view>
@@ -8,12 +8,12 @@ namespace ocltensor::opencl::build_ahead {
 // How many processors this process may run on.
 int usable_processors();
 
-// Starts ocltensor-builder for device `index` with the settings in force. It is nobody's child (no
-// signal, nothing to wait for), writes nothing, and ends after its work or soon after this process.
-// Throws Error(TB_E_UNAVAILABLE) where it is not installed beside this library, or cannot be run.
+// Starts ocltensor-builder for device `index` with the settings in force. It is detached (no
+// signals, no waiting), prints nothing, and ends after its work or soon after this process. Throws
+// Error(TB_E_UNAVAILABLE) if it is not installed beside this library, or cannot be run.
 void start_builder(std::string_view kind, int index);
 
-// For the builder: leaves the process that started it.
+// For the builder: detaches from the process that started it.
 void detach();
 // For the builder: whether that process still lives.
 bool is_wanted();

@@ -63,7 +63,7 @@ struct Device::Parts {
   uint64_t next_stream = 1;
   std::shared_ptr<Stream> default_stream;
 
-  // The smallest that no stream has.
+  // The smallest number that no stream has.
   uint32_t free_place() const {
     uint32_t place = 0;
     const auto has_it = [&](const auto& stream) { return stream->place() == place; };
@@ -96,7 +96,7 @@ Device::Parts& Device::parts() {
     parts->generator = std::make_unique<Generator>(*this);
     parts_ = std::move(parts);
     open_ = true;
-    if (profiler::recording()) profiler::finish_at_exit();  // before what the driver registered
+    if (profiler::recording()) profiler::finish_at_exit();  // runs before the driver's handlers
   });
   return *parts_;
 }
@@ -125,8 +125,9 @@ Stream& Device::create_stream() {
   return *p.streams.back();
 }
 
-// Work is waited for while the stream can be found, as memory that it uses is asked for by its
-// number, and again when nobody finds it any more. A failure of its work is raised at the end.
+// Waits for the stream's work while the stream can still be found, because memory that it uses
+// looks it up by its number; and once more when it cannot be found any more. A failure of its work
+// is raised at the end.
 void Device::destroy_stream(Stream& stream) {
   Parts& p = parts();
   std::exception_ptr failure;
@@ -172,7 +173,7 @@ std::vector<std::shared_ptr<Stream>> Device::streams() {
   return p.streams;
 }
 
-// One error can be raised: what other streams have to say is left to the next call.
+// Only one error can be raised: failures of other streams are raised by the next call.
 void Device::synchronize(bool raises) {
   serve_all(*this, [&](Stream& s, bool failed) { s.synchronize(raises && !failed); });
 }

@@ -29,7 +29,7 @@ class Device {
   cl_platform_id platform() const { return platform_; }
   const Capabilities& caps() const { return caps_; }
 
-  bool is_open() const;  // its context exists
+  bool is_open() const;  // whether its context exists
 
   // Created on first use; thread-safe.
   cl_context context();
@@ -41,8 +41,8 @@ class Device {
 
   Stream& create_stream();
   void destroy_stream(Stream& stream);
-  std::shared_ptr<Stream> find_stream(uint64_t id);  // null when it is gone
-  std::vector<std::shared_ptr<Stream>> streams();    // those that live now
+  std::shared_ptr<Stream> find_stream(uint64_t id);  // null if it no longer exists
+  std::vector<std::shared_ptr<Stream>> streams();    // those that exist now
   // Of all streams; the first failure is raised when all have been served. `raises` as
   // Stream::synchronize() has it.
   void synchronize(bool raises = true);
@@ -63,14 +63,14 @@ class Device {
   std::atomic<bool> open_{false};
 };
 
-// Enumerates platforms and devices once. No driver or no device gives an empty list; `report` says
-// why, and what was found or refused.
+// Enumerates platforms and devices once. Without a driver or a device the list is empty; `report`
+// says why, and what was found or refused.
 struct DeviceList {
   std::vector<std::unique_ptr<Device>> devices;
   std::string report;
 };
 const DeviceList& device_list();
-// TB_E_UNAVAILABLE where there is none at all, TB_E_INVALID for an index out of range.
+// TB_E_UNAVAILABLE if there is no device at all, TB_E_INVALID if the index is out of range.
 Device& device(int index);
 
 }  // namespace ocltensor::opencl

@@ -1,4 +1,4 @@
-// Finding devices: every platform is asked, and every refusal is written down.
+// Finds devices on every platform, and records every refusal.
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
@@ -64,7 +64,7 @@ std::string lower(std::string s) {
   return s;
 }
 
-// Without a choice of the user: GPUs, then accelerators, then CPUs, each in the drivers' order.
+// Default order: GPUs, then accelerators, then CPUs, each in the drivers' order.
 int rank(const Capabilities& c) {
   return c.type & CL_DEVICE_TYPE_GPU ? 0 : c.type & CL_DEVICE_TYPE_CPU ? 2 : 1;
 }

@@ -28,7 +28,7 @@ class Generator {
     seed_ = state.seed;
     offset_ = state.offset;
   }
-  // Takes `blocks` counters (of four 32-bit words each) and returns the state before.
+  // Reserves `blocks` counters (of four 32-bit words each) and returns the state before.
   State advance(uint64_t blocks) {
     std::lock_guard lock(mutex_);
     const State before{seed_, offset_};

@@ -1,4 +1,4 @@
-// Device queries and the table of driver facts.
+// Queries devices, and corrects the answers by the table of driver facts.
 #include "capabilities.h"
 
 #include <algorithm>
@@ -37,12 +37,12 @@ T number(cl_device_id device, cl_device_info what) {
   return value;
 }
 
-// Known facts about drivers that no query tells. A row applies where its platform text is found in
-// the platform's name and (if given) its device text in the device's name; later rows win.
+// Facts about drivers that no query tells. A row applies if the platform's name contains its
+// platform text and (if given) the device's name contains its device text; later rows win.
 struct DriverFact {
   const char* platform;
   const char* device;
-  const char* source;  // where the fact comes from
+  const char* source;  // the source of the fact
   void (*apply)(Capabilities&);
 };
 
@@ -82,15 +82,15 @@ uint32_t compute_capability(const std::string& extensions, cl_device_id device) 
          number<cl_uint>(device, kComputeCapabilityMinor);
 }
 
-// OCLTENSOR_KERNEL_STYLE: so that one driver can check both.
+// OCLTENSOR_KERNEL_STYLE lets one driver test both styles.
 void choose_style(Capabilities& c) {
   const std::string style = config::get_string(config::Knob::KernelStyle);
   if (style.empty()) return;
   c.style = style == "cpu" ? KernelStyle::Cpu : KernelStyle::Gpu;
 }
 
-// Drivers of CPUs take less for a launch than a thread takes to notice it, and their own threads
-// need the processors. A capture keeps the order in which threads call.
+// CPU drivers need less time for a launch than a thread needs to notice it, and their own threads
+// need the processors. A capture records the order in which threads call.
 bool wants_launch_thread(const Capabilities& c) {
   if (!c.structs_by_value || config::get_bool(config::Knob::CaptureEnabled)) return false;
   const std::string wish = config::get_string(config::Knob::LaunchThread);

@@ -1,5 +1,5 @@
-// What a device can do and how it wants its kernels: queried once, then corrected by a table of
-// known driver facts. An operator asks these fields, never for a vendor.
+// What a device can do and which kernels suit it: queried once, then corrected by a table of driver
+// facts. Operators read these fields, never a vendor's name.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace ocltensor::opencl {
 
-// The two ways to write a kernel that performance calls for.
+// The two styles in which kernels are written for performance.
 enum class KernelStyle : uint8_t {
   Cpu,  // one work-item sweeps a row or tile with float16 vectors; no local memory
   Gpu,  // many work-items, a few elements each, local memory, coalesced access
@@ -25,8 +25,8 @@ struct Capabilities {
   uint64_t largest_allocation = 0;
   uint64_t local_memory = 0;
   bool fp64 = false;
-  bool register_tiles = true;  // does a work-item keep tens of numbers in registers?
-  bool hides_fp64 = false;     // the compiler has it, and is told otherwise (OCLTENSOR_FLOAT64)
+  bool register_tiles = true;  // a work-item can keep tens of numbers in registers
+  bool hides_fp64 = false;     // the device has fp64, but OCLTENSOR_FLOAT64 switches it off
   bool fp16_arithmetic = false;
   bool int64_atomics = false;
   bool unified_memory = false;
@@ -36,13 +36,13 @@ struct Capabilities {
   bool scalar_trigonometry = false;  // vector sin, cos and tan are wrong for large arguments
   bool structs_by_value = true;      // kernel parameters may be structures
   bool timestamps = true;            // profiling queues stamp their commands
-  bool launch_thread = false;        // streams hand launches to the driver in threads of their own
-  bool slow_compiler = false;        // tenths of a second a program, one at a time in a process
+  bool launch_thread = false;        // streams submit launches by threads of their own
+  bool slow_compiler = false;        // tenths of a second per program, one at a time in a process
   bool warp_shuffle_ptx = false;     // inline PTX `shfl.sync` works
   uint32_t compute_capability = 0;   // NVIDIA's, times 10: 90 is Hopper; 0: another vendor's device
   std::string build_options = "-cl-std=CL1.2";
 
-  // What a cached program depends on besides its source and options.
+  // What a cached binary depends on besides source and options.
   std::string identity() const { return name + "|" + driver_version + "|" + platform_version; }
 };
 

@@ -1,4 +1,4 @@
-// Reading *.icd files as OpenCL's loader does, which says nothing of those that it skips.
+// Reads *.icd files as OpenCL's loader does; the loader does not report the files that it skips.
 #include "driver_files.h"
 
 #include <dlfcn.h>
@@ -33,7 +33,7 @@ std::string describe(const fs::path& path) {
   if (!file || !std::getline(file, library) || library.empty())
     return fmt::format("'{}' names no library", path.string());
   if (dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL) !=
-      nullptr)  // and stays: drivers start threads
+      nullptr)  // and stays loaded: drivers start threads
     return fmt::format("'{}' names '{}', which loads, but offers no platform", path.string(),
                        library);
   const char* why = dlerror();

@@ -1,12 +1,12 @@
-// The files that name OpenCL's drivers (*.icd): why none of them gave a platform.
+// The files that name OpenCL's drivers (*.icd), and why none of them provided a platform.
 #pragma once
 
 #include <string>
 
 namespace ocltensor::opencl {
 
-// A line for each file: the library that it names and why it does not load. Empty without files.
-// Loads libraries: for a process that has no platform.
+// One line for each file: the library that it names, and why that does not load. Empty without
+// files. Loads the libraries, so it is only for processes without a platform.
 std::string describe_driver_files();
 
 }  // namespace ocltensor::opencl

@@ -1,4 +1,4 @@
-// A handler that only wakes a thread: what is to be done waits for locks and writes files.
+// The signal handler only wakes a thread, because the work to be done takes locks and writes files.
 #include "interrupt.h"
 
 #include <fcntl.h>
@@ -16,9 +16,9 @@ int wake[2] = {-1, -1};
 pid_t owner = 0;
 void (*last_action)() = nullptr;
 
-// SA_RESETHAND has put the default back: a second Ctrl-C ends the process at once.
+// SA_RESETHAND has restored the default action: a second Ctrl-C ends the process at once.
 void on_interrupt(int) {
-  if (::getpid() != owner) {  // a child of fork(), which has no such thread
+  if (::getpid() != owner) {  // in a child of fork(), which does not have the thread
     (void)::raise(SIGINT);
     return;
   }
@@ -40,7 +40,7 @@ void install() {
   owner = ::getpid();
   sigset_t all, before;
   sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the program's own threads
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // signals go to the program's own threads
   std::thread(watch).detach();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   struct sigaction ours {};

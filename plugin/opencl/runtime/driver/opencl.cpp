@@ -1,4 +1,4 @@
-// Loading libOpenCL and translating its error codes.
+// Loads libOpenCL and translates its error codes.
 #include "opencl.h"
 
 #include <dlfcn.h>

@@ -30,8 +30,8 @@ struct Functions {
 #undef X
 };
 
-// Loads on the first call. Throws Error(TB_E_UNAVAILABLE) when there is no loader library, each
-// time it is asked.
+// The first call loads the library. Throws Error(TB_E_UNAVAILABLE), on each call, if there is no
+// loader library.
 const Functions& cl();
 // Called once, when the table is loaded: the recorder of captures (runtime/observe), which is above
 // this room, puts functions of its own into a few entries if OCLTENSOR_CAPTURE_ENABLED is set.
@@ -39,10 +39,10 @@ void replace_recorded_entries(Functions& table);
 
 const char* error_name(cl_int code);  // "CL_OUT_OF_RESOURCES"
 
-// Throws an Error naming the call and the code; out-of-memory codes become TB_E_OUT_OF_MEMORY,
-// others TB_E_DEVICE_LOST where the device or its memory is gone, else TB_E_INTERNAL.
+// Throws an Error that names the call and the code: TB_E_OUT_OF_MEMORY for out-of-memory codes,
+// TB_E_DEVICE_LOST if the device or its memory is gone, else TB_E_INTERNAL.
 void check_cl(cl_int code, const char* call);
-// The same for a failure at a synchronisation point, where `detail` names the work that may have
+// The same for a failure that a synchronisation reports; `detail` names the work that may have
 // caused it.
 [[noreturn]] void raise_async(cl_int code, const char* call, const std::string& detail);
 

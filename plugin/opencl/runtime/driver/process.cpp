@@ -1,4 +1,4 @@
-// Fork detection by a pthread_atfork handler.
+// Detects forks by a pthread_atfork handler.
 #include "process.h"
 
 #include <pthread.h>

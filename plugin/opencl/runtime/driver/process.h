@@ -4,10 +4,10 @@
 
 namespace ocltensor::opencl {
 
-// Call when a driver has been loaded: from then on a forked child is refused.
+// To be called when a driver has been loaded: from then on a forked child is refused.
 void note_driver_loaded();
 // Throws Error(TB_E_STATE) in a child forked after that.
 void check_process();
-bool is_forked();  // is this such a child?
+bool is_forked();  // whether this is such a child
 
 }  // namespace ocltensor::opencl

@@ -34,7 +34,7 @@ runtime::PoolOptions options_for(Device& device, uint64_t recommended) {
   options.physical_bytes = device.caps().global_memory;
   options.high_ratio = config::get_double(config::Knob::HighWatermarkRatio);
   options.low_ratio = config::low_watermark_ratio(device.caps().unified_memory);
-  // A step's memory grows and shrinks, and a GPU's is used for nothing else meanwhile.
+  // The memory of a training step grows and shrinks, and nothing else uses a discrete GPU's memory.
   if (!device.caps().unified_memory) options.keep_free = 1;
   options.debug = static_cast<uint32_t>(config::get_int(config::Knob::DebugAllocator));
   options.log = [](const std::string& line) { print_verbose("allocator", line); };
@@ -85,8 +85,8 @@ void Memory::free(tb_address address, uint64_t stream) {
   pool_->free(address, stream);
 }
 
-// Asks for huge pages on a CPU driver's buffer before it is touched: sweeps of large tensors then
-// miss the TLB a 512th as often. Only a hint: no failure matters.
+// Asks for huge pages on a CPU driver's buffer before it is first written: sweeps over large
+// tensors then cause a 512th of the TLB misses. This is only a hint, so failures are ignored.
 void advise_huge_pages(Device& device, cl_mem buffer, uint64_t bytes) {
   constexpr uint64_t kWorth = 4 << 20;
   if ((device.caps().type & CL_DEVICE_TYPE_CPU) == 0 || bytes < kWorth) return;
@@ -109,8 +109,8 @@ void* Memory::create(uint64_t bytes) {
       CL_MEM_READ_WRITE | (device_.caps().unified_memory ? CL_MEM_ALLOC_HOST_PTR : 0);
   Handle<cl_mem> buffer(cl().clCreateBuffer(device_.context(), flags, bytes, nullptr, &code));
   if (code == CL_SUCCESS && !device_.caps().unified_memory) {
-    // Drivers of discrete devices allocate on first use; touch it now, so that it is this call that
-    // fails.
+    // Drivers of discrete devices allocate at the first use. A small write makes them do it now, so
+    // that this call fails, and not a later one.
     const cl_uint zero = 0;
     const cl_command_queue queue = device_.service_queue();
     code = cl().clEnqueueFillBuffer(queue, buffer.get(), &zero, sizeof zero, 0, sizeof zero, 0,
@@ -126,7 +126,8 @@ void* Memory::create(uint64_t bytes) {
 }
 
 void Memory::destroy(void* segment) {
-  // The driver keeps a buffer for the commands that it knows of.
+  // The driver keeps a buffer alive for commands that it knows of, so commands that wait are
+  // submitted first.
   device_.submit_launches();
   cl().clReleaseMemObject(static_cast<cl_mem>(segment));
 }
@@ -144,13 +145,13 @@ void* Memory::allocate_host(uint64_t bytes) {
 bool Memory::free_host(void* memory) {
   if (!is_host(memory)) return false;
   std::exception_ptr failure;
-  // Copies may still read or write it, those of other devices, too. What was refused is left to
-  // the stream's next call: this one may be a destructor's.
+  // Copies, also those of other devices, may still use the memory. Refused commands are raised by
+  // the stream's next call, because this one may come from a destructor.
   for (const auto& device : device_list().devices) {
     if (!device->is_open()) continue;
     try {
       device->synchronize(false);
-    } catch (const Error&) {  // of earlier work; all of it has ended
+    } catch (const Error&) {  // a failure of earlier work; all of it has ended
       failure = std::current_exception();
     }
   }

@@ -15,18 +15,19 @@ namespace ocltensor::opencl {
 
 class Device;
 
-// What a kernel argument is made of.
+// The buffer and offset from which a kernel argument is made.
 struct Place {
   cl_mem buffer;
   uint64_t offset;  // bytes
 };
 
-// Translates an address of which bytes [low, high) around it are used. TB_E_INVALID for an address
-// that no live segment owns, or a range that leaves its segment.
+// Translates an address around which bytes [low, high) are used. TB_E_INVALID for an address
+// outside of live segments, or a range that leaves its segment.
 Place resolve(tb_address address, int64_t low, int64_t high);
 Device& device_of(tb_address address);
 
-// Three quarters of memory shared with the host, as MPS has it; nearly all of a discrete device's.
+// Three quarters of memory that is shared with the host, as MPS does; nearly all of a discrete
+// device's memory.
 uint64_t recommended_memory(const Capabilities& caps);
 
 class Memory : private runtime::SegmentSource {
@@ -41,9 +42,9 @@ class Memory : private runtime::SegmentSource {
   void forget_stream(uint64_t id) { pool_->forget_stream(id); }
   runtime::Pool& pool() { return *pool_; }
 
-  // Pinned host memory; tracked so that any pointer into it is recognised.
+  // Pinned host memory, registered so that any pointer into it is recognised.
   void* allocate_host(uint64_t bytes);
-  bool free_host(void* memory);  // false: not ours
+  bool free_host(void* memory);  // false: not allocated here
   bool is_host(const void* memory);
 
  private:

@@ -1,4 +1,4 @@
-// The memory of a tensor as a range.
+// Makes the memory range of a tensor.
 #include "memory_range.h"
 
 #include "ocltensor/dims.h"

@@ -1,4 +1,4 @@
-// Chunks of page-locked memory.
+// Allocates chunks of page-locked memory.
 #include "staging.h"
 
 #include <cstdlib>
@@ -9,10 +9,10 @@
 namespace ocltensor::opencl {
 
 void* allocate_pinned(Device& device, uint64_t bytes, Handle<cl_mem>& buffer) {
-  if (device.caps().unified_memory) {  // nothing to gain from the driver's memory
+  if (device.caps().unified_memory) {  // ordinary memory is as good there
     void* memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
     if (memory == nullptr)
-      fail(TB_E_OUT_OF_MEMORY, "{} bytes of host memory are not to be had", bytes);
+      fail(TB_E_OUT_OF_MEMORY, "cannot allocate {} bytes of host memory", bytes);
     return memory;
   }
   cl_int code = CL_SUCCESS;

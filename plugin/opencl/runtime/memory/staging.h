@@ -1,5 +1,5 @@
-// Staging memory of one stream: page-locked chunks through which copies from and to ordinary host
-// memory go, so that small uploads need not wait and large ones reach the bus's speed.
+// Staging memory of one stream: page-locked chunks for copies from and to ordinary host memory, so
+// that small uploads need not wait and large ones reach the bus's speed.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,20 @@ class Staging {
  public:
   static constexpr uint64_t kChunkBytes = uint64_t{4} << 20;
   static constexpr size_t kMaxChunks = 4;
-  static constexpr uint64_t kSmall = uint64_t{256} << 10;  // one copy, that nobody waits for
+  static constexpr uint64_t kSmall = uint64_t{256} << 10;  // uploads up to this size do not wait
 
   explicit Staging(Device& device) : device_(device) {}
   ~Staging();
 
-  // Part of a chunk, `bytes` <= kChunkBytes; null where the chunk has no room: next_chunk().
+  // Part of a chunk, `bytes` <= kChunkBytes; null if the chunk has no room left: call next_chunk().
   void* take(uint64_t bytes);
-  // All copies of the chunk are on `queue`. Waits only if all chunks are still in use by earlier
-  // copies, or by what lies between them and their mark(). CL_SUCCESS, or what `call` gave: the
-  // chunk stays the full one then.
+  // To be called when all copies of the chunk are on `queue`. Waits only if all chunks are still in
+  // use by earlier copies, or by commands between them and their mark(). Returns CL_SUCCESS, or the
+  // error of `call`: then the full chunk stays current.
   cl_int next_chunk(cl_command_queue queue, const char*& call);
-  // Notes that all copies of the chunk so far are on `queue`, and nothing behind them.
+  // Records that all copies of the chunk so far are on `queue`, and no later command.
   cl_int mark(cl_command_queue queue, const char*& call);
-  // No copy is under way any more, on whatever queue.
+  // To be called when no copy is pending, on any queue.
   void finished();
 
  private:
@@ -37,7 +37,7 @@ class Staging {
     Handle<cl_mem> buffer;  // null: ordinary memory (unified-memory devices)
     unsigned char* memory = nullptr;
     uint64_t taken = 0;
-    Handle<cl_event> left;  // reached when its copies have run; null: not marked, or they have
+    Handle<cl_event> left;  // reached when its copies have run; null: not marked, or they have run
   };
 
   Device& device_;
@@ -45,7 +45,7 @@ class Staging {
   size_t current_ = 0;
 };
 
-// Page-locked memory from the driver, mapped for the process's life or until freed.
+// Page-locked memory from the driver, mapped until it is freed or the process ends.
 void* allocate_pinned(Device& device, uint64_t bytes, Handle<cl_mem>& buffer);
 void free_pinned(Device& device, void* memory, Handle<cl_mem>& buffer);
 

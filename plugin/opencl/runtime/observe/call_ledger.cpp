@@ -1,4 +1,4 @@
-// Adding up a call's commands, and its line.
+// Adds up the commands of a call, and writes its line.
 #include "call_ledger.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// Calls whose commands are still running: their device time is known, and their line of the log
-// written, when the last one has finished. The profiler's lock guards it.
+// Calls whose commands are still running. When the last command has finished, the call's device
+// time is known and its line of the log is written. The profiler's lock guards it.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class CallLedger {
   void end(const Call& call, uint32_t commands, std::string text);
   void add(const DeviceWork& work);
 
-  // Does a line of the log carry times, and so wait for its commands?
+  // Whether lines of the log contain times, and so have to wait for their commands.
   static bool waits_for_times();
   static void write(const std::string& text);  // one line to standard error
 

@@ -1,4 +1,4 @@
-// Following the two settings.
+// Starts and stops traces, logs and tables as the two settings say.
 #include "profile_settings.h"
 
 #include <unistd.h>
@@ -41,7 +41,8 @@ State& state() {
   return s;
 }
 
-// No mode given: intervals. No kind given, or "all" of a mode: every kind.
+// A mask without a mode means intervals; one without a kind, or with "all" of a mode, means every
+// kind.
 TraceOptions options_of_mask(int64_t mask) {
   TraceOptions options;
   options.events = (mask & (kAllEvents | kEvents)) != 0;

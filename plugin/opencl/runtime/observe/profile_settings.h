@@ -1,5 +1,5 @@
-// What OCLTENSOR_LOG_PROFILE_INFO and OCLTENSOR_TRACE_SIGNPOSTS ask for, from the first use of the
-// plugin to the end of the process.
+// Tracing and logging by OCLTENSOR_LOG_PROFILE_INFO and OCLTENSOR_TRACE_SIGNPOSTS, from the first
+// use of the plugin to the end of the process.
 #pragma once
 
 #include <atomic>
@@ -23,25 +23,25 @@ enum : uint32_t {  // OCLTENSOR_LOG_PROFILE_INFO
 inline std::atomic<uint32_t> log_mask_now{0};
 inline uint32_t log_mask() { return log_mask_now.load(std::memory_order_relaxed); }
 
-// Follows the two settings; call it when one may have changed. What the trace cannot do (a file
-// that cannot be written, another trace) is an Error, and the setting is 0 again then.
+// Applies the two settings; to be called when one may have changed. If a trace cannot be started (a
+// file that cannot be written, another trace), throws an Error and resets the setting to 0.
 void apply_settings();
-// The same for the process's begin: a failure is logged.
+// The same at the beginning of the process: a failure is logged.
 void apply_environment() noexcept;
 
-// Stops the trace that is being taken and writes it (trace::stop), whoever began it;
-// OCLTENSOR_TRACE_SIGNPOSTS is 0 then.
+// Stops the current trace and writes it (trace::stop), whichever way it was started; sets
+// OCLTENSOR_TRACE_SIGNPOSTS to 0.
 void stop_trace();
 
-// What is due at the end of the process: writes a trace that is still being taken, prints the
-// statistics asked for. Does it once, and not in a child of fork(); later calls do nothing. Called
-// at exit and, where the program has no handler of its own, on SIGINT.
+// The work at the end of the process: writes the current trace, prints the statistics that settings
+// ask for. Runs once, and not in a child of fork(); later calls do nothing. Called at exit and, if
+// the program has no handler of its own, on SIGINT.
 void finish() noexcept;
-// Makes finish() the first thing that the end of the process runs, before what has been registered
-// until now; call it again once a driver has registered its own.
+// Makes finish() the first function that exit() runs, before those registered until now; to be
+// called again after a driver has registered its own.
 void finish_at_exit();
 
-// Every table to standard error.
+// Prints every table to standard error.
 void print_statistics(uint32_t mask);
 
 }  // namespace ocltensor::opencl::profiler

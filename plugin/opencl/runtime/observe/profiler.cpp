@@ -1,4 +1,4 @@
-// Who listens, and what each call and command goes through on its way to them.
+// Keeps the users of the profiler, and passes each call and command to them.
 #include "profiler.h"
 
 #include <sys/syscall.h>
@@ -27,7 +27,7 @@ struct State {
   std::mutex switching;  // one join or leave at a time
   std::atomic<uint32_t> users{0};
   std::atomic<uint64_t> calls{0};
-  std::mutex mutex;  // guards the listener and the ledger; calls and commands are heard one by one
+  std::mutex mutex;  // guards the listener and the ledger; delivers calls and commands singly
   Listener listener;
   CallLedger ledger;
   std::mutex names_mutex;
@@ -55,7 +55,7 @@ void hear(const Call& call) {
   if (listener.call != nullptr) listener.call(listener.context, call);
 }
 
-// Every stream delivers what it knows; the first failure of one of them.
+// Every stream delivers its finished commands; returns the first failure of a stream.
 std::exception_ptr flush_streams() {
   std::exception_ptr failure;
   for (const auto& device : device_list().devices) {
@@ -202,7 +202,7 @@ const char* lasting(std::string_view name) {
 
 void listen(const Listener& listener) {
   check_process();
-  check(!listens(kListener), "somebody listens to the profiler already");
+  check(!listens(kListener), "the profiler has a listener already: remove it first");
   {
     const std::lock_guard lock(state().mutex);
     state().listener = listener;
@@ -212,7 +212,7 @@ void listen(const Listener& listener) {
 
 void stop_listening() {
   check_process();
-  check(listens(kListener), "nobody listens to the profiler");
+  check(listens(kListener), "the profiler has no listener to remove");
   const std::exception_ptr failure = leave(kListener);
   {
     const std::lock_guard lock(state().mutex);

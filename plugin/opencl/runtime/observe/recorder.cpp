@@ -1,4 +1,5 @@
-// Starting and stopping captures, and what the runtime tells of programs, memory and operators.
+// Starts and stops captures, and records what the runtime reports of programs, memory and
+// operators.
 #include "recorder.h"
 
 #include <exception>
@@ -22,7 +23,7 @@ struct Current {
 };
 thread_local Current current;
 
-// Where tensors are, but not outside their buffer, nor with elements that share memory.
+// Notes a tensor's memory, unless it exceeds its buffer or its elements overlap.
 void note(State& s, uint64_t call, uint64_t index, const tb_tensor& tensor) {
   if (tensor.address == 0 || tensor.ndim > file::kMaxRank) return;
   const runtime::Location place = runtime::address_space().resolve(tensor.address);

@@ -1,6 +1,6 @@
-// The recorder of captures: what the runtime and the C boundary tell it. It exists only where
-// OCLTENSOR_CAPTURE_ENABLED is set when OpenCL is loaded: functions that record take the places of
-// a few entries of cl() then. Lock order: a stream's, then the recorder's.
+// The recorder of captures: the functions by which the runtime and the C boundary report to it. It
+// is installed only if OCLTENSOR_CAPTURE_ENABLED is set when OpenCL is loaded: functions that
+// record then replace some entries of cl(). Lock order: a stream's, then the recorder's.
 #pragma once
 
 #include <atomic>
@@ -13,30 +13,31 @@
 namespace ocltensor::opencl::recorder {
 
 inline std::atomic<bool> recording_now{false};
-// Is a capture being taken? One relaxed load.
+// Whether a capture is being recorded. One relaxed load.
 inline bool recording() { return recording_now.load(std::memory_order_relaxed); }
 
-// Waits for all work, then records everything enqueued until stop(). TB_E_STATE where capture is
-// not enabled; TB_E_INVALID when one is on already, or where the file cannot be written.
+// Waits for all work, then records everything enqueued until stop(). TB_E_STATE if captures are not
+// enabled; TB_E_INVALID if one is on already, or if the file cannot be written.
 void start(const std::string& path);
-// Waits for all work, adds the results and ends the file. TB_E_INVALID when no capture is on, and
-// with the reason where recording failed on the way: the file is removed then.
+// Waits for all work, adds the results and ends the file. TB_E_INVALID if no capture is on, and,
+// with the reason, if recording failed in between: then the file is removed.
 void stop();
 bool capturing();  // between start() and stop()
 
-// The text behind a program, which may have been loaded as a binary. `name`: for readers.
+// The source of a program, which may have been loaded as a binary. `name`: a readable name.
 void describe(cl_program program, const std::string& source, const std::string& options,
               const char* name);
-// Memory at an address was given to a new owner: what was known of its bytes is void.
+// Memory at an address was given to a new owner: tensors noted there are no longer valid.
 void allocated(uint64_t address, uint64_t bytes);
 
-// What this thread enqueues belongs to an operator's call, while this lives.
+// While an object lives, this thread's commands belong to an operator's call.
 class OperatorCall {
  public:
   explicit OperatorCall(const char* name);
   ~OperatorCall();
   OperatorCall(const OperatorCall&) = delete;
-  // What the call wrote, once it is enqueued. Tensors that this cannot describe are left out.
+  // Notes what the call wrote; to be called after it was enqueued. Tensors that a capture cannot
+  // describe are left out.
   void output(uint64_t index, const tb_tensor& tensor);
 
  private:

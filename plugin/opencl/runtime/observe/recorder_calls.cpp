@@ -1,5 +1,5 @@
-// The functions that stand in for OpenCL's where captures are enabled: each calls the driver's, and
-// tells the recorder's state.
+// The functions that replace OpenCL's if captures are enabled: each calls the driver's, and updates
+// the recorder's state.
 #include <cstring>
 #include <exception>
 #include <utility>
@@ -11,7 +11,7 @@ namespace {
 
 const Functions& real() { return state().real; }
 
-// What fails while recording never fails the caller.
+// Runs `body`; a failure ends the recording, never the caller.
 template <typename Body>
 void attempt(State& s, Body body) {
   if (!recording()) return;
@@ -22,7 +22,7 @@ void attempt(State& s, Body body) {
   }
 }
 
-// A command: `before` sees memory as it was, `after` notes what was enqueued.
+// Runs a command: `before` reads memory as it was, `after` notes what was enqueued.
 template <typename Before, typename Call, typename After>
 cl_int command(Before before, Call call, After after) {
   State& s = state();
@@ -278,7 +278,7 @@ void* CL_API_CALL map(cl_command_queue queue, cl_mem buffer, cl_bool blocking, c
   return memory;
 }
 
-// What the host wrote through the mapping reaches the device here.
+// Writes of the host through a mapping reach the device here.
 cl_int CL_API_CALL unmap(cl_command_queue queue, cl_mem buffer, void* memory, cl_uint waits,
                          const cl_event* wait, cl_event* event) {
   const cl_int code = command(

@@ -1,4 +1,4 @@
-// Writing buffers, launches and results of a capture.
+// Writes the buffers, launches and results of a capture.
 #include "recorder_state.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace ocltensor::opencl::recorder {
 namespace {
 
-constexpr uint64_t kChunk = uint64_t{4} << 20;  // read from the device at once
+constexpr uint64_t kChunk = uint64_t{4} << 20;  // bytes read from the device at a time
 
 std::string device_text(const Functions& real, cl_device_id device, cl_device_info what) {
   char text[512] = "";
@@ -110,7 +110,8 @@ BufferState* State::touch(cl_command_queue queue, cl_mem handle) {
   return &buffer;
 }
 
-// A buffer's handle looks like any number of 8 bytes; one that is a live buffer's is taken for it.
+// An argument of 8 bytes that equals a live buffer's handle is taken for that buffer, since the two
+// cannot be told apart.
 cl_mem State::buffer_argument(const ArgumentState& argument) {
   cl_mem handle = nullptr;
   if (!argument.set || argument.local || argument.bytes.size() != sizeof handle) return nullptr;
@@ -162,7 +163,7 @@ void State::forget_tensors(BufferState& buffer, uint64_t begin, uint64_t end) {
                 [&](const file::Result& tensor) { return overlap(tensor, begin, end, &span); });
 }
 
-// Keeps an older tensor beside a newer one that takes a part of it, if their types agree.
+// Keeps an older tensor as well as a newer one that overwrites a part of it, if their types agree.
 void State::add_tensor(BufferState& buffer, file::Result tensor) {
   const file::Span mine = file::span_of(tensor);
   const auto begin = static_cast<uint64_t>(static_cast<int64_t>(tensor.offset) + mine.low);
@@ -199,7 +200,7 @@ void State::copied(const file::Copy& copy, BufferState& source, BufferState& tar
   for (file::Result& tensor : moved) add_tensor(target, std::move(tensor));
 }
 
-// Commands of one queue may wait for another's: all are flushed before the first is waited for.
+// Commands of one queue may wait for another queue's: all are flushed before the first wait.
 void State::finish_queues() {
   for (const auto& [queue, known] : queues) check_cl(real.clFlush(queue), "clFlush");
   for (const auto& [queue, known] : queues) check_cl(real.clFinish(queue), "clFinish");
@@ -207,7 +208,7 @@ void State::finish_queues() {
 
 void State::write_final(cl_command_queue queue, cl_mem handle, BufferState& buffer) {
   file::Final final{buffer.id, {}};
-  size_t run = 0;      // of `before`
+  size_t run = 0;      // index in `before`
   uint64_t begin = 0;  // its first page
   read_pages(queue, handle, buffer.bytes, [&](uint64_t page, std::span<const uint8_t> bytes) {
     while (page >= begin + buffer.before[run].pages) begin += buffer.before[run++].pages;

@@ -1,4 +1,5 @@
-// What the recorder knows of every OpenCL object, and what it writes of them. Internal to it.
+// The recorder's knowledge of every OpenCL object, and the records that it writes. Internal to the
+// recorder.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ namespace ocltensor::opencl::recorder {
 
 namespace file = capture_file;
 
-// `written_in`: the capture (counted from 1) whose file has this object already.
+// `written_in`: the number (from 1) of the capture whose file contains this object already.
 struct ProgramText {
   uint64_t id;
   std::string name, options, source;
@@ -48,9 +49,9 @@ struct BufferState {
   cl_mem parent = nullptr;
   uint64_t origin = 0;
   uint64_t written_in = 0;
-  bool changed = false;               // by a recorded command
+  bool changed = false;               // a recorded command has written it
   std::vector<file::PageRun> before;  // contents before its first use
-  std::vector<file::Result> tensors;  // what its bytes are, as far as known; oldest first
+  std::vector<file::Result> tensors;  // tensors that its bytes are known to be, oldest first
 };
 struct Mapping {
   cl_mem buffer;
@@ -60,8 +61,9 @@ struct Mapping {
 
 class State {
  public:
-  // Enqueues shared it while nothing is recorded; recording, and changing that, is exclusive: the
-  // file has the commands in the order in which they were enqueued.
+  // Enqueuing functions hold it shared while nothing is recorded. Recording, and starting or
+  // stopping it, hold it exclusively, as the file has the commands in the order in which they were
+  // enqueued.
   std::shared_mutex gate;
   std::mutex mutex;  // guards what follows; taken after `gate`
   Functions real{};
@@ -73,15 +75,16 @@ class State {
   std::unordered_map<cl_command_queue, QueueState> queues;
   std::unordered_map<void*, Mapping> mappings;
 
-  // The capture under way. All that follows throws what Writer throws, and driver errors.
+  // The current capture. The functions below throw errors of Writer and of the driver.
   std::unique_ptr<file::Writer> writer;
   uint64_t capture = 0;
   std::string path, failure;
-  std::vector<cl_device_id> devices;  // that the file tells of
+  std::vector<cl_device_id> devices;  // devices that the file describes
 
-  // The buffer with its contents in the file; nullptr where it is not known.
+  // Writes the buffer's contents to the file if they are not there yet; nullptr if the buffer is
+  // not known.
   BufferState* touch(cl_command_queue queue, cl_mem buffer);
-  BufferState& owner(BufferState& buffer);  // itself, or what it is a part of
+  BufferState& owner(BufferState& buffer);  // the buffer itself, or its parent
   void launch(cl_command_queue queue, cl_kernel kernel, cl_uint rank, const size_t* offset,
               const size_t* global, const size_t* local);
   void touch_arguments(cl_command_queue queue, cl_kernel kernel);
@@ -91,7 +94,7 @@ class State {
   void finish_queues();
   void write_results();
   uint64_t queue_id(cl_command_queue queue);
-  uint64_t operator_call();  // of this thread, named in the file
+  uint64_t operator_call();  // the id of this thread's operator call, which the file describes
 
  private:
   void write_contents(cl_command_queue queue, cl_mem handle, BufferState& buffer);
@@ -102,7 +105,7 @@ class State {
 };
 State& state();
 
-// Ends the recording, not the program: stop() tells the reason. The caller holds both locks.
+// Ends the recording, not the program: stop() reports the reason. The caller holds both locks.
 void give_up(State& s, const char* reason);
 
 // Installs the functions that record (recorder_calls.cpp).

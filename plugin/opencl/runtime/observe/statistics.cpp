@@ -1,4 +1,4 @@
-// Keeping the sums, and writing them as tables.
+// Adds up the sums, and writes them as tables.
 #include "statistics.h"
 
 #include <fmt/format.h>
@@ -28,11 +28,11 @@ State& state() {
 
 struct KindRow {
   Kind kind;
-  const char* category;  // of the calls that count
+  const char* category;  // category of the calls that count
   const char* name;
-  const char* time;  // what is measured
+  const char* time;  // what is timed: device or host
   bool on_device;
-  bool bytes;  // has a column of them
+  bool bytes;  // the table has a column of bytes
 };
 constexpr KindRow kKinds[] = {
     {Kind::Operator, "operator", "operators", "device", true, false},

@@ -14,7 +14,7 @@ namespace ocltensor::opencl::profiler::statistics {
 
 enum class Kind : uint32_t { Operator = 1, Kernel, Copy, Fallback, Build, Load, Hit };
 inline constexpr uint32_t kKindCount = 7;
-// What the rows of a kind are called, as texts: "operators".
+// The name of a kind: "operators".
 const char* name(Kind kind);
 
 struct Row {
@@ -31,14 +31,14 @@ struct Row {
 
 void add(const Call& call);
 void add(const DeviceWork& work);
-// All commands of a call have finished, after so long in sum.
+// To be called when all commands of a call have finished; `ns` is the sum of their times.
 void add_device_time(const Call& call, int64_t ns);
 
-// Longest total first. Commands that still run are not in it.
+// Longest total first, without commands that are still running.
 std::vector<Row> rows(Kind kind);
 void reset();
 
-// A table for people, with a title; a line that says so where there is nothing.
+// A readable table with a title; a line that says so if there are no rows.
 std::string table(Kind kind);
 
 }  // namespace ocltensor::opencl::profiler::statistics

@@ -1,4 +1,4 @@
-// Stamps of commands, as times of the host's clock.
+// Reads the timestamps of commands, and converts them to the host's clock.
 #include "stream_trace.h"
 
 #include <limits>
@@ -9,8 +9,8 @@
 namespace ocltensor::opencl {
 namespace {
 
-// Commands that wait to be delivered, and how many are at a time: 6 us each, in which nothing is
-// enqueued, so that a GPU must have enough to do meanwhile.
+// How many commands wait before some are delivered, and how many are delivered at a time. Delivery
+// takes 6 us each, during which nothing is enqueued, so a GPU must have enough to do meanwhile.
 constexpr size_t kCollectAt = 2048, kAtATime = 128;
 
 bool stamp(const Handle<cl_event>& event, cl_profiling_info what, int64_t& value) {
@@ -24,8 +24,9 @@ bool stamp(const Handle<cl_event>& event, cl_profiling_info what, int64_t& value
 
 }  // namespace
 
-// The clocks meet at the end of a small command: of a few tries the one that returned soonest is
-// the closest. (clGetDeviceAndHostTimer is OpenCL 2.1, and many drivers do not have it.)
+// The offset between the clocks is measured at the end of a small command: of several tries the
+// fastest one is the most accurate. (clGetDeviceAndHostTimer is OpenCL 2.1, and many drivers lack
+// it.)
 StreamTrace::StreamTrace(Device& device, uint64_t stream, cl_command_queue queue)
     : device_(device), stream_(stream) {
   cl_int code = CL_SUCCESS;

@@ -13,15 +13,15 @@ class Device;
 
 class StreamTrace {
  public:
-  // `queue` stamps its commands; nothing is on it. Measures how its clock lies to the host's.
+  // `queue` stamps its commands, and is empty. Measures the offset of its clock to the host's.
   StreamTrace(Device& device, uint64_t stream, cl_command_queue queue);
 
-  // Where the enqueuing call puts the next command's event. `work` describes it, as
-  // profiler::describe_command() gave it.
+  // Where the enqueuing call must store the next command's event. `work` describes the command, as
+  // made by profiler::describe_command().
   cl_event* next(const profiler::DeviceWork& work);
-  // Delivers everything to the profiler; all of it has finished.
+  // Delivers everything to the profiler; all commands have finished.
   void finish() { collect(true, commands_.size()); }
-  // Delivers what has finished so far.
+  // Delivers the commands that have finished so far.
   void collect() { collect(false, commands_.size()); }
 
  private:
@@ -29,7 +29,8 @@ class StreamTrace {
     profiler::DeviceWork work;
     Handle<cl_event> event;
   };
-  // The first `most` of them at most; `finished`: without asking the driver whether they have.
+  // Delivers at most the first `most` commands; `finished`: without querying whether they have
+  // finished.
   void collect(bool finished, size_t most);
 
   Device& device_;

@@ -1,4 +1,4 @@
-// Starting and stopping a trace, and what it keeps.
+// Starts and stops a trace, and keeps its records.
 #include "trace.h"
 
 #include <unistd.h>
@@ -93,7 +93,7 @@ void start(TraceOptions options) {
   Trace trace;
   if (options.path.empty())
     options.path = fmt::format("ocltensor_trace_{}_{}.json", ::getpid(), ++s.files);
-  // The program may change its folder meanwhile.
+  // Made absolute now, because the program may change its working folder meanwhile.
   std::error_code no_folder;
   if (const auto path = std::filesystem::absolute(options.path, no_folder); !no_folder)
     options.path = path.string();

@@ -1,4 +1,4 @@
-// The trace being taken: between start() and stop(), or for the whole process.
+// The current trace: between start() and stop(), or for the whole process.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct TraceOptions {
   bool intervals = false;  // slices with a duration
   bool events = false;     // points in time
   bool wait = false;       // synchronise after each operator
-  bool schedule = false;   // what a command waited before it ran, too
+  bool schedule = false;   // record the time that a command waited before it ran, too
   uint32_t kinds = kAllKinds;
   std::string path;          // empty: ocltensor_trace_<process>_<number>.json in the current folder
   bool of_settings = false;  // OCLTENSOR_TRACE_SIGNPOSTS began it
@@ -33,7 +33,7 @@ struct Trace {
   TraceOptions options;
   int64_t begin = 0;
   size_t limit = 0;   // records of a kind
-  bool full = false;  // and the user was told
+  bool full = false;  // whether the user has been warned
   uint64_t lost = 0;  // records beyond the limit, and commands without times
   std::vector<Call> calls;
   std::vector<DeviceWork> works;
@@ -47,20 +47,20 @@ namespace trace {
 // TB_E_INVALID for anything else.
 TraceOptions options_of(std::string_view mode);
 
-// TB_E_INVALID for a file that cannot be written, and when a trace is being taken already.
+// TB_E_INVALID if the file cannot be written, or if a trace is on already.
 void start(TraceOptions options);
 bool is_on();
 bool is_of_settings();  // and OCLTENSOR_TRACE_SIGNPOSTS began it
 bool waits();
 // Waits for all streams and writes the file; only then raises a failure of a stream. TB_E_INVALID
-// when no trace is being taken.
+// if no trace is on.
 struct Written {
   std::string path;
   size_t records;
 };
 Written stop();
 
-// Heard while it is on and of the kinds asked for; ignored else.
+// Records calls and commands of the selected kinds while the trace is on; ignores others.
 void add(const Call& call);
 void add(const DeviceWork& work);
 void add(const MemorySample& sample);

@@ -1,4 +1,4 @@
-// Writing traces.
+// Writes traces.
 #include "trace_file.h"
 
 #include <fmt/format.h>
@@ -133,7 +133,8 @@ class Writer {
         R"("ph":"f","bp":"e","name":"enqueue","cat":"flow","id":{},"pid":{},"tid":{},"ts":{})",
         flow_, process_of(work.device), work.stream, time(work.begin)));
   }
-  // From the enqueuing call to the begin on the device: a pair of its own track, for these overlap.
+  // From the enqueuing call to the begin on the device: a pair of events on a track of its own, as
+  // these intervals overlap.
   void schedule(const DeviceWork& work) {
     ++waited_;
     for (const auto& [phase, at] : {std::pair{'b', work.queued}, std::pair{'e', work.begin}})

@@ -11,7 +11,7 @@ namespace ocltensor::opencl {
 inline void print_verbose(std::string_view component, std::string_view line) {
   std::string whole = "[ocltensor] ";
   whole.append(component).append(": ").append(line).append("\n");
-  std::fwrite(whole.data(), 1, whole.size(), stderr);  // one call: lines of threads do not mix
+  std::fwrite(whole.data(), 1, whole.size(), stderr);  // one call keeps lines of threads apart
 }
 
 }  // namespace ocltensor::opencl

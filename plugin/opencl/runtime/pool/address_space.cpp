@@ -1,4 +1,4 @@
-// Reserving the range, and best fit with coalescing over its slots.
+// Reserves the address range, and allocates its slots by best fit with coalescing.
 #include "address_space.h"
 
 #include <sys/mman.h>
@@ -22,7 +22,7 @@ void* reserve(uint64_t bytes, int protection) {
 AddressSpace::AddressSpace(uint64_t bytes) {
   bytes = bytes / kSlotBytes * kSlotBytes;
   void* range = nullptr;
-  // One slot more than is used, so that the base can be moved up to a slot boundary.
+  // One slot more than is used, so that the base can be rounded up to a slot boundary.
   for (; bytes >= kSmallestRange; bytes = bytes / 2 / kSlotBytes * kSlotBytes)
     if ((range = reserve(bytes + kSlotBytes, PROT_NONE)) != nullptr) break;
   if (range == nullptr)
@@ -35,14 +35,14 @@ AddressSpace::AddressSpace(uint64_t bytes) {
   const auto start = reinterpret_cast<uintptr_t>(range);
   base_ = (start + kSlotBytes - 1) / kSlotBytes * kSlotBytes;
   const uint64_t slots = bytes >> kSlotShift;
-  // Zero pages of the kernel are valid null pointers; only the part that is used costs memory.
+  // Pages of zeros are valid null pointers, and only pages that are written take memory.
   void* table = reserve(slots * sizeof(*table_), PROT_READ | PROT_WRITE);
   if (table == nullptr) {
     munmap(range, bytes + kSlotBytes);
     fail(TB_E_OUT_OF_MEMORY, "cannot map the table of device addresses ({} entries)", slots);
   }
   table_ = static_cast<std::atomic<Record*>*>(table);
-  insert_range(1, slots - 1);  // slot 0 guards what lies before the first segment
+  insert_range(1, slots - 1);  // slot 0 guards the addresses before the first segment
 }
 
 AddressSpace::~AddressSpace() {

@@ -1,12 +1,12 @@
-// The locked front of the pool.
+// The pool's public functions, which take its lock.
 #include "pool.h"
 
 #include "runtime/pool/pool_state.h"
 
 namespace ocltensor::runtime {
 
-// Holds the pool's lock, and writes the debug lines after it was released: a log belongs to the
-// host and may do anything.
+// Holds the pool's lock, and writes the debug lines after releasing it: the log function belongs to
+// the host and may do anything.
 class PoolGuard {
  public:
   explicit PoolGuard(PoolState& state) : state_(state), lock(state.mutex) {}
@@ -18,7 +18,7 @@ class PoolGuard {
     for (const std::string& line : lines) {
       try {
         state_.options().log(line);
-      } catch (...) {  // a log that fails must not fail an allocation
+      } catch (...) {  // a failing log must not fail an allocation
       }
     }
   }

@@ -1,11 +1,11 @@
-// The pooled, stream-ordered memory policy of one device. Free of any driver: what it needs from
-// one comes through SegmentSource and StreamClock.
+// The pooled, stream-ordered memory policy of one device. Independent of any driver, which it
+// reaches through SegmentSource and StreamClock.
 //
 // Memory comes from the driver in segments, which are split into blocks; free neighbours coalesce.
-// A free block belongs to the stream that it was allocated for, and that stream may take it again
-// at once, since it is in order; another stream only after the ticket of the time it was freed has
-// passed. Reserved memory stays within 1.5 times the peak in use: fully free segments are given
-// back before new ones are made.
+// A free block belongs to the stream that it was allocated for. That stream may take it again at
+// once, as its work runs in order; another stream only after the ticket of the time when it was
+// freed has passed. Reserved memory stays within 1.5 times the peak in use: fully free segments are
+// released before new ones are made.
 #pragma once
 
 #include <cstdint>
@@ -24,27 +24,27 @@ namespace ocltensor::runtime {
 using StreamId = uint64_t;
 inline constexpr StreamId kNoStream = ~uint64_t{0};  // not a valid stream
 
-// Makes driver buffers. Called with the pool's lock held: must not call the pool.
+// Makes driver buffers. Called with the pool's lock held, so it must not call the pool.
 class SegmentSource {
  public:
   virtual ~SegmentSource() = default;
-  // Never null; throws Error(TB_E_OUT_OF_MEMORY) when the driver has no memory.
+  // Never null; throws Error(TB_E_OUT_OF_MEMORY) if the driver has no memory.
   virtual void* create(uint64_t bytes) = 0;
-  virtual void destroy(void* segment) = 0;    // no work uses it any more; must not throw
+  virtual void destroy(void* segment) = 0;    // after all work that uses it; must not throw
   virtual uint64_t largest_allocation() = 0;  // asked once
 };
 
-// Progress of streams. A ticket numbers the work enqueued so far; tickets of a stream only grow.
+// The progress of streams. A ticket counts the work enqueued so far; tickets of a stream only grow.
 class StreamClock {
  public:
   virtual ~StreamClock() = default;
   // Ticket that covers all work enqueued on the stream so far. Called on every free with the pool's
   // lock held: a load of a counter, no driver call.
   virtual uint64_t current(StreamId stream) = 0;
-  // Has all work up to the ticket finished? Must become true in time without a wait, so it has to
-  // flush what is only queued. Must not block nor call the pool (its lock is held).
-  // Asked only when a block of another stream is wanted or a segment is to be released. True for
-  // streams that are gone.
+  // Whether all work up to the ticket has finished. Must become true in time without a wait, so it
+  // has to flush work that is only queued. Must not block nor call the pool (its lock is held).
+  // Called only if a block of another stream is needed or a segment is to be released. True for
+  // streams that no longer exist.
   virtual bool passed(StreamId stream, uint64_t ticket) = 0;
   // Flushes and waits. Called without the pool's lock; may throw (device lost).
   virtual void wait(StreamId stream, uint64_t ticket) = 0;
@@ -64,8 +64,9 @@ struct PoolOptions {
   uint64_t physical_bytes = 0;     // the hard limit is clamped to it; 0: unknown
   double high_ratio = 1.7;         // 0..2 of recommended_bytes; 0: no hard limit
   double low_ratio = 1.4;          // 0..2, clamped to the high one; 0: no garbage collection
-  // How much of the recent peak may be fully free when more is made; 1: all. What is beyond goes
-  // back, which may wait for the device: right where the system needs the memory, too.
+  // Which share of the recent peak may be fully free when more memory is made; 1: all. Free memory
+  // beyond it is released, which may wait for the device; the default is for memory that the system
+  // needs, too.
   double keep_free = 0.125;
   uint32_t debug = 0;                           // kDebug*
   std::function<void(const std::string&)> log;  // called with no lock held
@@ -74,7 +75,7 @@ struct PoolOptions {
 struct BlockInfo {
   tb_address base;
   uint64_t requested;
-  uint64_t bytes;  // the block, requested rounded up
+  uint64_t bytes;  // size of the block: `requested` rounded up
   StreamId stream;
   void* segment;
   uint64_t offset;  // of base in the segment
@@ -82,8 +83,9 @@ struct BlockInfo {
 
 class PoolState;
 
-// Thread-safe. All errors are ocltensor::Error. allocate and empty_cache may wait for any stream of
-// the device: hold no lock then that StreamClock::wait or another thread's progress needs.
+// Thread-safe. All errors are ocltensor::Error. allocate() and empty_cache() may wait for any
+// stream of the device: the caller must not hold a lock that StreamClock::wait() or another
+// thread's progress needs.
 class Pool {
  public:
   Pool(AddressSpace& space, SegmentSource& source, StreamClock& clock, PoolOptions options);
@@ -91,15 +93,16 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  // As in tb_memory_api. 0 bytes gives 0. Multiples of 512; one past the end of an allocation is
-  // never the start of another.
+  // As in tb_memory_api. 0 bytes return address 0. Addresses are multiples of 512; the address one
+  // past the end of an allocation is never the start of another one.
   tb_address allocate(uint64_t bytes, StreamId stream);
   void free(tb_address address, StreamId stream);
   void record_use(tb_address address, StreamId stream);
   BlockInfo info(tb_address address) const;  // any address inside a live block, else TB_E_INVALID
 
   void empty_cache();  // waits for pending frees, then releases every unoccupied segment
-  // The stream is finished and goes away; what it holds becomes anybody's.
+  // To be called when the stream is finished and goes away; its blocks become free for every
+  // stream.
   void forget_stream(StreamId stream);
 
   void fill_stats(tb_memory_stats& stats) const;  // all but struct_size
@@ -109,8 +112,8 @@ class Pool {
 
   void set_watermarks(double high, double low);  // each 0..2; effective at once
   void set_fraction(double fraction);            // the high one alone
-  // Bytes left up to the low limit; 0 above it, UINT64_MAX if there is none. A runtime commits
-  // its queues more often when this is small. Lock-free.
+  // Bytes left up to the low limit; 0 above it, UINT64_MAX without a limit. A runtime may flush its
+  // queues more often if this is small. Lock-free.
   uint64_t low_watermark_slack() const;
 
   void verify() const;  // walks all segments; TB_E_INTERNAL if an invariant is broken (tests)

@@ -1,4 +1,4 @@
-// Splitting, coalescing, best fit.
+// Splits and coalesces blocks, and finds them by best fit.
 #include "pool_blocks.h"
 
 #include <algorithm>
@@ -10,8 +10,8 @@ uint64_t round_up(uint64_t bytes, uint64_t granule) {
   return (bytes + granule - 1) / granule * granule;
 }
 
-// Above 1 MiB 32 sizes per power of two, so that shapes that vary a little hit the same blocks; at
-// most 1/32 is wasted.
+// Sizes above 1 MiB are rounded to 32 per power of two, so that slightly different shapes use the
+// same blocks; at most 1/32 is wasted.
 uint64_t block_bytes(uint64_t requested) {
   uint64_t granule = kBlockAlignment;
   if (requested > kMaxSmallRequest) granule = std::max(granule, std::bit_floor(requested) / 32);
@@ -21,7 +21,7 @@ uint64_t block_bytes(uint64_t requested) {
 
 Block* BlockStore::new_block() {
   if (spare_.empty()) {
-    spare_.reserve(blocks_.size() + 1);  // returning a block must not throw
+    spare_.reserve(blocks_.size() + 1);  // reserved now, because returning a block must not throw
     return &blocks_.emplace_back();
   }
   Block* block = spare_.back();
@@ -49,8 +49,8 @@ BlockStore::Shelf& BlockStore::shelf_of(PoolKind kind, StreamId stream) {
   return shelves_[kind].emplace_back(StreamShelf{stream, {}}).shelf;
 }
 
-// A big unoccupied segment is not broken for a request far below it: a long-lived small block in
-// it would keep the rest from serving the sizes that it was made for.
+// A big unoccupied segment is not split for a much smaller request: a long-lived small block in it
+// would keep the rest from serving requests of the size that it was made for.
 BlockStore::Shelf::iterator BlockStore::best(Shelf& shelf, uint64_t bytes) {
   auto found = shelf.lower_bound(bytes);
   while (found != shelf.end() && (*found)->bytes > kMediumSegment && (*found)->fills_segment() &&
@@ -110,16 +110,16 @@ void BlockStore::annex(StreamId stream, PoolKind kind) {
     return block != nullptr && block->state == BlockState::kFree && block->owner == kNoStream;
   };
   for (Block* block : blocks) {
-    if (block->segment == nullptr) continue;  // swallowed by an earlier one
+    if (block->segment == nullptr) continue;  // merged into an earlier one
     if (!is_nobodys(block->previous) && !is_nobodys(block->next)) continue;
     unshelve(block);
     put(block, stream, block->ticket);
   }
 }
 
-// A stream's block takes in its own and nobody's neighbours; nobody's takes in only nobody's, or
-// what has become free for all would wait for a stream again. Blocks of two streams stay apart:
-// their union would have to wait for both.
+// A stream's block absorbs neighbours of the same stream and of no stream. A block of no stream
+// absorbs only such, because memory that is free for all would otherwise wait for a stream again.
+// Blocks of two streams stay separate: their union would have to wait for both.
 bool BlockStore::swallow(Block* block, Block* neighbour) {
   if (neighbour == nullptr || neighbour->state != BlockState::kFree) return false;
   if (neighbour->owner != block->owner && neighbour->owner != kNoStream) return false;

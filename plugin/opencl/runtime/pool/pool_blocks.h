@@ -1,5 +1,5 @@
-// Blocks, the segments they lie in, and the shelves of free ones. No lock, no driver, no
-// statistics: the mechanics of splitting and coalescing alone.
+// Blocks, their segments, and the shelves of free blocks. It has no lock, no driver and no
+// statistics, only the mechanics of splitting and coalescing.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ inline constexpr uint64_t kMinLargeRequest = 10 * kMiB;  // from here on a segme
 inline constexpr uint64_t kSmallSegment = 8 * kMiB;
 inline constexpr uint64_t kMediumSegment = 32 * kMiB;
 inline constexpr uint64_t kSegmentGranule = 2 * kMiB;
-inline constexpr uint64_t kMinRemainder = 64 << 10;  // less is not worth a block
+inline constexpr uint64_t kMinRemainder = 64 << 10;  // a smaller rest stays with its block
 
 // Medium and large requests are kept apart: a medium block in the rest of a large segment would
-// outlive its neighbour, and pin memory that no large request can use.
+// outlive its neighbour, and so keep memory that no large request could use.
 enum PoolKind : uint8_t { kSmall, kMedium, kLarge, kPoolKinds };
 inline constexpr PoolKind kAllPools[] = {kSmall, kMedium, kLarge};
 
@@ -46,18 +46,19 @@ struct Block {
   uint64_t offset;
   uint64_t bytes;
   uint64_t requested;
-  // Of a free block: whose earlier work, up to the ticket, may still use it; kNoStream: nobody's.
+  // Of a free block: the stream whose earlier work, up to the ticket, may still use it; kNoStream:
+  // none.
   StreamId owner;
   uint64_t ticket;
   BlockState state;
-  std::vector<StreamId> uses;  // other streams, while live
+  std::vector<StreamId> uses;  // other streams that use it, while it is allocated
 
   tb_address address() const { return segment->base + offset; }
   bool fills_segment() const { return bytes == segment->bytes; }
 };
 
 uint64_t round_up(uint64_t bytes, uint64_t granule);
-// Bytes of a block for a request; the last byte is never asked for.
+// The size of the block for a request, always larger than the request.
 uint64_t block_bytes(uint64_t requested);
 
 class BlockStore {
@@ -71,20 +72,22 @@ class BlockStore {
   };
   using Shelf = std::set<Block*, Order>;
 
-  // The new segment's only block, taken.
+  // Adds a segment; returns its only block, taken.
   Block* add_segment(tb_address base, uint64_t bytes, void* handle, PoolKind kind);
-  // Of a fully free segment.
+  // Removes a fully free segment.
   void remove_segment(Segment* segment);
 
-  // Best fit among the stream's blocks and nobody's; taken off its shelf, not split. Null: none.
+  // Best fit among the blocks of the stream and of no stream; taken off its shelf, not split. Null:
+  // none.
   Block* take(PoolKind kind, StreamId stream, uint64_t bytes);
-  // Cuts what is beyond `bytes` off a taken block, if it is worth it, and shelves it.
+  // Cuts the bytes beyond `bytes` off a taken block, if they are worth a block, and shelves them.
   void split(Block* block, uint64_t bytes);
   // Makes a block free, merges it with free neighbours, and shelves the result.
   void put(Block* block, StreamId owner, uint64_t ticket);
-  // A free block's owner has passed its ticket: it becomes nobody's, and merges again.
+  // To be called when a free block's owner has passed its ticket: the block becomes free for every
+  // stream, and merges again.
   void disown(Block* block);
-  // Merges the stream's free blocks with nobody's neighbours.
+  // Merges the stream's free blocks with neighbours that belong to no stream.
   void annex(StreamId stream, PoolKind kind);
 
   struct StreamShelf {

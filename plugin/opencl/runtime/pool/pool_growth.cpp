@@ -1,4 +1,4 @@
-// Segments: making them, giving them back, and what to do when there is no memory.
+// Segments: makes and releases them, and handles lack of memory.
 #include <algorithm>
 
 #include "runtime/pool/pool_state.h"
@@ -8,7 +8,7 @@ namespace ocltensor::runtime {
 namespace {
 
 constexpr uint32_t kAllKinds = (1u << kPoolKinds) - 1;
-constexpr uint64_t kCacheFloor = kMediumSegment;  // fully free memory that is never too much
+constexpr uint64_t kCacheFloor = kMediumSegment;  // fully free memory that is no surplus
 
 }  // namespace
 
@@ -30,7 +30,7 @@ PoolState::~PoolState() {
   }
 }
 
-// A miss: makes a segment, after giving back what is cached beyond measure.
+// If no block fits: makes a segment, after releasing cached memory beyond the budget.
 Block* PoolState::grow(const Request& request, Lock& lock) {
   const uint64_t budget = cache_budget(request);
   release_surplus(budget);
@@ -43,8 +43,8 @@ Block* PoolState::grow(const Request& request, Lock& lock) {
   return climb_ladder(request, lock);
 }
 
-// How much may be fully free or pending when more is taken: a share of the recent peak, and nothing
-// where the pool would exceed its bound.
+// How much memory may be fully free or pending when more is taken: a share of the recent peak, and
+// nothing if the pool would exceed its bound.
 uint64_t PoolState::cache_budget(const Request& request) const {
   const auto allocated = static_cast<uint64_t>(stats_.allocated_bytes.current);
   const auto reserved = static_cast<uint64_t>(stats_.reserved_bytes.current);
@@ -60,8 +60,8 @@ void PoolState::release_surplus(uint64_t budget) {
     release_cached(store_.cached_bytes() - budget, kAllKinds, "too much cached");
 }
 
-// Waits for streams that hold more than the budget, since a host that runs far ahead would else
-// reserve without bound. True if it waited.
+// Waits for streams that hold more than the budget, because a host that runs far ahead would
+// otherwise reserve memory without bound. Returns whether it waited.
 bool PoolState::wait_for_surplus(const Request& request, uint64_t budget, Lock& lock) {
   if (budget != 0 && store_.cached_bytes() + pending_bytes() <= budget) return false;
   std::vector<Ticket> tickets;
@@ -85,7 +85,7 @@ Block* PoolState::climb_ladder(const Request& request, Lock& lock) {
   Progress progress(clock_);
   adopt_passed(kNoStream, progress);
   for (const uint32_t kinds : {1u << request.kind, kAllKinds}) {
-    // A refusal of the driver says nothing about how much it lacks: give it everything.
+    // A driver's refusal does not say how much memory it lacks: release everything.
     const auto reserved = static_cast<uint64_t>(stats_.reserved_bytes.current);
     const bool limited = high_limit_ != 0 && reserved + segment_bytes(request) > high_limit_;
     const uint64_t wanted = limited ? reserved + segment_bytes(request) - high_limit_ : UINT64_MAX;
@@ -99,7 +99,7 @@ Block* PoolState::climb_ladder(const Request& request, Lock& lock) {
   fail_out_of_memory(request);
 }
 
-// The smallest segment for a request.
+// The smallest size of a segment for a request.
 uint64_t PoolState::segment_bytes(const Request& request) const {
   return std::min(round_up(request.bytes, kSegmentGranule), largest_);
 }
@@ -114,15 +114,15 @@ Block* PoolState::try_sizes(const Request& request) {
   return exact < preferred ? try_segment(exact, request.kind, exact) : nullptr;
 }
 
-// A driver's buffer that ends where the allocation does, so that a checker sees what passes its
-// end.
+// Makes a driver buffer that ends where the allocation ends, so that a checker detects accesses
+// beyond the end.
 Block* PoolState::isolated(const Request& request) {
   drain_pending();
   release_surplus(kCacheFloor);
   return try_segment(request.bytes, request.kind, request.asked);
 }
 
-// Null when the limit or the driver refuses. `driver_bytes`: what is asked of the driver.
+// Null if the limit or the driver refuses. `driver_bytes`: the size requested from the driver.
 Block* PoolState::try_segment(uint64_t bytes, PoolKind kind, uint64_t driver_bytes) {
   const auto reserved = static_cast<uint64_t>(stats_.reserved_bytes.current);
   if (high_limit_ != 0 && (reserved > high_limit_ || bytes > high_limit_ - reserved)) {
@@ -148,14 +148,14 @@ Block* PoolState::try_segment(uint64_t bytes, PoolKind kind, uint64_t driver_byt
   }
 }
 
-// Above the low watermark cached segments go back first.
+// Above the low watermark releases cached segments before more memory is taken.
 void PoolState::collect_garbage(uint64_t coming) {
   const uint64_t total = static_cast<uint64_t>(stats_.reserved_bytes.current) + coming;
   if (low_limit_ == 0 || total <= low_limit_ || store_.cached_bytes() == 0) return;
   release_cached(total - low_limit_, kAllKinds, "above the low watermark");
 }
 
-// After a limit was lowered.
+// To be called after a limit was lowered.
 void PoolState::shrink_to_limit() {
   const auto reserved = static_cast<uint64_t>(stats_.reserved_bytes.current);
   if (high_limit_ != 0 && reserved > high_limit_)
@@ -207,7 +207,7 @@ void PoolState::empty_cache(Lock& lock) {
   release_cached(UINT64_MAX, kAllKinds, "empty_cache");
 }
 
-// Everything freed so far becomes nobody's.
+// Waits for everything freed so far, which then belongs to no stream.
 void PoolState::wait_for_frees(Lock& lock) {
   std::vector<Ticket> tickets;
   for (const PendingBlock& entry : pending_) {
@@ -220,8 +220,8 @@ void PoolState::wait_for_frees(Lock& lock) {
   wait_for(tickets, lock);
 }
 
-// Waits for the highest ticket of each stream with the lock released, then takes in what passed.
-// False if there was nothing to wait for.
+// Waits, without the lock, for the highest ticket of each stream, then takes the freed blocks back.
+// Returns false if there was nothing to wait for.
 bool PoolState::wait_for(const std::vector<Ticket>& tickets, Lock& lock) {
   std::map<StreamId, uint64_t> highest;
   for (const auto& [stream, ticket] : tickets) highest[stream] = std::max(highest[stream], ticket);
@@ -230,7 +230,7 @@ bool PoolState::wait_for(const std::vector<Ticket>& tickets, Lock& lock) {
                 [&](const auto& entry) { return clock_.passed(entry.first, entry.second); });
   const bool blocked = !highest.empty();
   if (blocked) {
-    struct Relock {  // also when a wait throws: the caller's guard expects the lock
+    struct Relock {  // also if a wait throws, because the caller's guard expects the lock
       Lock& lock;
       ~Relock() { lock.lock(); }
     };
@@ -257,7 +257,7 @@ void PoolState::fail_out_of_memory(const Request& request) {
   const auto allocated = static_cast<uint64_t>(stats_.allocated_bytes.current);
   const auto active = static_cast<uint64_t>(stats_.active_bytes.current);
   const auto reserved = static_cast<uint64_t>(stats_.reserved_bytes.current);
-  // What set the limit is what raises it.
+  // The error names the setting by which the limit was set.
   const char* knob =
       fraction_set_ ? "set_per_process_memory_fraction" : "OCLTENSOR_HIGH_WATERMARK_RATIO";
   fail(TB_E_OUT_OF_MEMORY,

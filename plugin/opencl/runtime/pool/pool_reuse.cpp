@@ -1,4 +1,4 @@
-// Handing blocks out and taking them back.
+// Allocates from the shelves, and takes blocks back.
 #include <algorithm>
 
 #include "runtime/pool/pool_state.h"
@@ -7,9 +7,9 @@ namespace ocltensor::runtime {
 
 namespace {
 
-constexpr uint64_t kDrainEvery = 64;    // pending frees between two looks at the clock
-constexpr int kForeignCandidates = 4;   // blocks asked about per foreign stream
-constexpr uint64_t kPeakWindow = 4096;  // allocations that make half of "recent"
+constexpr uint64_t kDrainEvery = 64;    // pending frees between two queries of the clock
+constexpr int kForeignCandidates = 4;   // blocks that are checked per foreign stream
+constexpr uint64_t kPeakWindow = 4096;  // allocations; "recent" covers two such windows
 
 }  // namespace
 
@@ -33,8 +33,8 @@ tb_address PoolState::allocate(uint64_t bytes, StreamId stream, Lock& lock) {
   const PoolKind kind = bytes <= kMaxSmallRequest  ? kSmall
                         : bytes < kMinLargeRequest ? kMedium
                                                    : kLarge;
-  // Where rounding would pass the device's limit the block is all of a segment, and the segment's
-  // guard takes the place of padding.
+  // If rounding would exceed the device's limit, the block takes a whole segment, whose guard
+  // serves as padding.
   const Request request{bytes, std::min(block_bytes(bytes), largest_), kind, stream};
   Block* block = (options_.debug & kDebugIsolated) != 0 ? isolated(request)
                                                         : store_.take(kind, stream, request.bytes);
@@ -43,7 +43,7 @@ tb_address PoolState::allocate(uint64_t bytes, StreamId stream, Lock& lock) {
   return hand_out(block, request);
 }
 
-// What is free, or has become so, anywhere in the pool; null: nothing fits.
+// A block that is free, or has become so, anywhere in the pool; null: none fits.
 Block* PoolState::reuse(const Request& request) {
   drain_pending();
   if (Block* block = store_.take(request.kind, request.stream, request.bytes)) return block;
@@ -53,7 +53,7 @@ Block* PoolState::reuse(const Request& request) {
   return store_.take(request.kind, request.stream, request.bytes);
 }
 
-// The best of the few smallest blocks of each other stream that their streams have passed.
+// The best among the few smallest blocks of each other stream whose tickets have passed.
 Block* PoolState::take_from_others(const Request& request, Progress& progress) {
   Block* chosen = nullptr;
   for (const auto& [stream, shelf] : store_.shelves(request.kind)) {
@@ -71,7 +71,8 @@ Block* PoolState::take_from_others(const Request& request, Progress& progress) {
   return store_.take(request.kind, request.stream, request.bytes);
 }
 
-// Every free block of another stream that has passed becomes nobody's, so that neighbours coalesce.
+// Makes every free block of another stream whose ticket has passed free for all, so that neighbours
+// coalesce.
 void PoolState::adopt_passed(StreamId except, Progress& progress) {
   for (const PoolKind kind : kAllPools) {
     // By index: disowning may add a shelf.
@@ -81,7 +82,8 @@ void PoolState::adopt_passed(StreamId except, Progress& progress) {
       std::vector<Block*> passed;
       for (Block* block : entry.shelf)
         if (progress.passed(entry.stream, block->ticket)) passed.push_back(block);
-      // Nothing in `passed` vanishes before its turn: disowning swallows nobody's blocks alone.
+      // No block in `passed` disappears before its turn, because disowning absorbs only blocks of
+      // no stream.
       for (Block* block : passed) store_.disown(block);
     }
     if (except != kNoStream) store_.annex(except, kind);

@@ -1,4 +1,5 @@
-// The pool's state and its parts that one lock protects; Pool (pool.h) is the locked front.
+// The pool's state and the functions that its lock protects; Pool (pool.h) takes the lock and calls
+// them.
 //
 // pool.cpp: the front; pool_reuse.cpp: allocation from and return to the shelves; pool_growth.cpp:
 // segments, garbage collection and the out-of-memory ladder; pool_stats.cpp: figures, limits,
@@ -18,7 +19,7 @@ namespace ocltensor::runtime {
 
 using Ticket = std::pair<StreamId, uint64_t>;
 
-// Remembers the clock's answers during one search, so that a stream is asked few times.
+// Remembers the clock's answers during a search, so that each stream is queried only a few times.
 class Progress {
  public:
   explicit Progress(StreamClock& clock) : clock_(clock) {}
@@ -27,14 +28,14 @@ class Progress {
  private:
   struct Known {
     bool any_passed = false;
-    uint64_t passed = 0;            // up to here it has
-    uint64_t blocked = UINT64_MAX;  // from here on it has not
+    uint64_t passed = 0;            // up to this ticket it has passed
+    uint64_t blocked = UINT64_MAX;  // from this ticket on it has not passed
   };
   StreamClock& clock_;
   std::map<StreamId, Known> known_;
 };
 
-// A freed block that other streams than its own may still use.
+// A freed block that streams other than its own may still use.
 struct PendingBlock {
   Block* block;
   std::vector<Ticket> waits;
@@ -122,22 +123,22 @@ class PoolState {
   SegmentSource& source_;
   StreamClock& clock_;
   PoolOptions options_;
-  const uint64_t largest_;  // allocation of the device
+  const uint64_t largest_;  // the device's largest allocation
   tb_memory_stats stats_{};
   BlockStore store_;
   std::unordered_map<tb_address, Block*> live_;
   std::list<PendingBlock> pending_;
   uint64_t pending_since_drain_ = 0;
-  bool fraction_set_ = false;  // the high ratio is set_fraction's
+  bool fraction_set_ = false;  // the high ratio was set by set_fraction()
   uint64_t high_limit_ = 0;
   uint64_t low_limit_ = 0;
-  std::atomic<uint64_t> slack_{UINT64_MAX};  // to the low limit
-  uint64_t window_peak_[2] = {0, 0};         // peak of allocated bytes, last window and this one
+  std::atomic<uint64_t> slack_{UINT64_MAX};  // bytes up to the low limit
+  uint64_t window_peak_[2] = {0, 0};         // peak of allocated bytes: last, current window
   uint64_t window_count_ = 0;
   std::string refusal_;  // why the last segment could not be made
 };
 
-// Sizes for people: "1.50 GiB".
+// A readable size: "1.50 GiB".
 std::string format_bytes(uint64_t bytes);
 
 inline void add_to(tb_memory_stat& stat, uint64_t amount) {

@@ -1,4 +1,4 @@
-// Figures, limits and verification of the pool.
+// Statistics, limits and verification of the pool.
 #include <algorithm>
 #include <cmath>
 
@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kHighestRatio = 2.0;
 
-// What all of a tb_memory_stats' counters have in common.
+// The counters that all parts of tb_memory_stats have in common.
 constexpr tb_memory_stat tb_memory_stats::*kCounters[] = {
     &tb_memory_stats::requested_bytes, &tb_memory_stats::allocated_bytes,
     &tb_memory_stats::active_bytes,    &tb_memory_stats::reserved_bytes,

@@ -1,4 +1,4 @@
-// Defines as program text.
+// Writes defines as program text.
 #include "defines.h"
 
 #include <algorithm>

@@ -12,8 +12,8 @@
 
 namespace ocltensor::opencl {
 
-// A define that some kernel reads. The build makes a constant of each (kernels/defines.h), and only
-// those: a misspelt one does not compile.
+// A define that some kernel reads. The build makes constants of these alone (kernels/defines.h), so
+// that a misspelt one does not compile.
 struct DefineName {
   const char* text;
 };

@@ -1,4 +1,4 @@
-// Reading and writing cached program binaries.
+// Reads and writes cached program binaries.
 #include "disk_cache.h"
 
 #include <fcntl.h>
@@ -35,7 +35,7 @@ struct Header {
 constexpr char kMagic[8] = {'o', 'c', 'l', 't', 'p', 'r', 'o', 'g'};
 constexpr uint32_t kFormat = 1;
 
-// Why a folder cannot hold the cache; empty if it can. It is made if need be.
+// Why a folder cannot hold the cache; empty if it can. The folder is created if necessary.
 std::string problem_of(const std::string& folder) {
   if (folder.empty())
     return "none of OCLTENSOR_CACHE_DIR, XDG_CACHE_HOME and HOME is an absolute path";
@@ -58,7 +58,7 @@ std::string problem_of(const std::string& folder) {
   return what == nullptr ? "" : fmt::format("'{}' is {}", folder, what);
 }
 
-// A problem disables the cache for the process.
+// The cache's folder. A problem with it disables the cache for the process.
 const State& folder() {
   static const State& s = *new State([] {
     State opened;
@@ -140,8 +140,8 @@ bool contains(const Key& key) {
   return folder().problem.empty() && access(path_of(key).c_str(), R_OK) == 0;
 }
 
-// A byte of one file for each entry: locks of an open file belong to it alone, also among threads,
-// and end with it.
+// Locks one byte of a file for each entry. A lock of an open file description (OFD) belongs to that
+// description alone, also among threads, and ends with it.
 Claim::Claim(const Key& key, std::chrono::milliseconds patience) {
   if (!folder().problem.empty()) return;
   file_ = open((folder().folder + "/building.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);

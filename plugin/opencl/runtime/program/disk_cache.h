@@ -1,7 +1,7 @@
 // Program binaries on disk: one file per content key under $OCLTENSOR_CACHE_DIR, else
-// $XDG_CACHE_HOME/ocltensor, else
-// ~/.cache/ocltensor (mode 0700). Written to a temporary file and renamed; checked by a checksum
-// when read; whatever is wrong with an entry or the folder means "not cached", never an error.
+// $XDG_CACHE_HOME/ocltensor, else ~/.cache/ocltensor (mode 0700). Files are written under a
+// temporary name and renamed; a checksum is verified when they are read. Any problem with an entry
+// or the folder means "not cached", never an error.
 #pragma once
 
 #include <chrono>
@@ -24,14 +24,14 @@ Key key_of(const std::string& content);
 std::optional<std::vector<unsigned char>> load(const Key& key);
 void store(const Key& key, const std::vector<unsigned char>& binary);
 void remove(const Key& key);
-bool contains(const Key& key);  // it may still prove to be damaged
+bool contains(const Key& key);  // it may still turn out to be damaged
 
-// The right to build an entry, one at a time among all threads and processes that share the folder;
-// given back by the destructor, or by the process's end.
+// The right to build an entry, held by one holder at a time among all threads and processes that
+// share the folder; released by the destructor, or by the end of the process.
 class Claim {
  public:
-  static constexpr std::chrono::seconds kPatience{60};  // then there are two builds of it
-  // Waits that long for another holder. Without a cache folder nothing is held.
+  static constexpr std::chrono::seconds kPatience{60};  // after that it is built twice
+  // Waits up to `patience` for another holder. Without a cache folder there is nothing to hold.
   Claim(const Key& key, std::chrono::milliseconds patience);
   ~Claim();
   Claim(const Claim&) = delete;

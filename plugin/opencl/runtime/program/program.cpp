@@ -1,4 +1,4 @@
-// Building, caching and loading programs.
+// Builds, caches and loads programs.
 #include "program.h"
 
 #include <atomic>
@@ -28,7 +28,7 @@ std::string build_log(cl_program program, cl_device_id device) {
   return text.c_str();
 }
 
-// Empty where the driver gives none.
+// Empty if the driver provides no binary.
 std::vector<unsigned char> binary_of(cl_program program) {
   size_t size = 0;
   if (cl().clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr) !=
@@ -49,9 +49,9 @@ int64_t now_ns() {
       .count();
 }
 
-std::atomic<int64_t> building_ns{0};  // what builds took, all together
+std::atomic<int64_t> building_ns{0};  // total time of all builds
 
-// Says what is being compiled, once a second at most: it may take a model's first step minutes.
+// Logs what is being compiled, at most once a second: a model's first step may take minutes.
 void tell_progress(const char* what) {
   static std::atomic<int64_t> due{0};
   const int64_t now = now_ns();
@@ -96,7 +96,7 @@ Handle<cl_program> ProgramCache::build(const std::string& text, const std::strin
   compile(program.get(), options, what);
   for (const ProgramFinisher* finisher : program_finishers())
     if (finisher->wants(caps_, text)) program = finished(program.get(), *finisher, options, what);
-  recorder::describe(program.get(), text, options, what);  // custom programs come this way alone
+  recorder::describe(program.get(), text, options, what);  // custom programs come this way only
   ++build_counters().builds;
   const int64_t elapsed = now_ns() - begin;
   building_ns += elapsed;
@@ -155,7 +155,7 @@ Handle<cl_program> ProgramCache::load_or_build(const Text& text, const char* wha
   if (auto program = load(key, text.options, what)) return program;
   build_ahead::program_missing(caps_, index_, what);
   const disk_cache::Claim claim(key, disk_cache::Claim::kPatience);
-  if (claim.waited())  // for a process that was building it
+  if (claim.waited())  // another process was building it
     if (auto program = load(key, text.options, what)) return program;
   auto program = build(text.source, text.options, what);
   save(key, program.get());
@@ -163,7 +163,7 @@ Handle<cl_program> ProgramCache::load_or_build(const Text& text, const char* wha
 }
 
 ProgramCache::Text ProgramCache::text_of(const Source& source, const std::string& defines) const {
-  // Every kernel may ask for the device's style; launchers need not say it.
+  // Every kernel may read the device's style, so launchers need not define it.
   const char* style =
       caps_.style == KernelStyle::Cpu ? "#define CPU_STYLE 1\n" : "#define CPU_STYLE 0\n";
   Text text{style + defines + expand(source), caps_.build_options};
@@ -209,7 +209,7 @@ cl_program ProgramCache::get(const Source& source, const Defines& defines) {
   std::call_once(slot->once, [&] {
     found = false;
     slot->program = load_or_build(text, source.path);
-    // Also where a binary was loaded: a capture holds sources.
+    // Also if a binary was loaded, because a capture contains sources.
     recorder::describe(slot->program.get(), text.source, text.options, source.path);
   });
   if (found) profiler::note("hit", source.path);

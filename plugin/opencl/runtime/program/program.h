@@ -25,13 +25,13 @@ struct BuildCounters {
 BuildCounters& build_counters();
 
 // A change to programs between the compiler and the device, for instructions that a vendor's OpenCL
-// C has no word for.
+// C cannot express.
 struct ProgramFinisher {
   bool (*wants)(const Capabilities& caps, const std::string& source);
-  // The program's binary to the one that is used. Throws Error(TB_E_COMPILE).
+  // Turns the program's binary into the one that is used. Throws Error(TB_E_COMPILE).
   std::string (*finish)(const std::string& binary);
 };
-// Of all providers of kernels: plugin/opencl/providers.cpp, above this room, has the table.
+// The finishers of all providers: the table is in plugin/opencl/providers.cpp, above this folder.
 std::span<const ProgramFinisher* const> program_finishers();
 
 class ProgramCache {
@@ -39,15 +39,15 @@ class ProgramCache {
   ProgramCache(cl_context context, cl_device_id device, const Capabilities& caps, int index)
       : context_(context), device_(device), caps_(caps), index_(index) {}
 
-  // Thread-safe; two threads that want the same program build it once. Throws Error(TB_E_COMPILE)
+  // Thread-safe; two threads that need the same program build it once. Throws Error(TB_E_COMPILE)
   // with the compiler's log.
   cl_program get(const Source& source, const Defines& defines);
-  // Can get() answer without a compiler?
+  // Whether get() needs no compiler.
   bool has(const Source& source, const Defines& defines);
-  // Compiles a program into the cache on disk, unless it is there or another process is about it.
-  // `defines` as of Defines::source(). Throws as get() does.
+  // Compiles a program into the cache on disk, unless it is there or another process is building
+  // it. `defines` is text as made by Defines::source(). Throws as get() does.
   void build_ahead(const Source& source, const std::string& defines);
-  // Not shared. Finished, if a finisher wants it.
+  // Builds a program that is not shared. A finisher is applied if it wants the program.
   Handle<cl_program> build(const std::string& text, const std::string& options, const char* what);
 
  private:
@@ -62,7 +62,7 @@ class ProgramCache {
   disk_cache::Key disk_key(const Text& text) const;
   Handle<cl_program> load_or_build(const Text& text, const char* what);
   Handle<cl_program> load(const disk_cache::Key& key, const std::string& options, const char* what);
-  Handle<cl_program> from_binary(const std::vector<unsigned char>& binary);  // null: not taken
+  Handle<cl_program> from_binary(const std::vector<unsigned char>& binary);  // null: refused
   void save(const disk_cache::Key& key, cl_program program);
   Handle<cl_program> finished(cl_program program, const ProgramFinisher& finisher,
                               const std::string& options, const char* what);

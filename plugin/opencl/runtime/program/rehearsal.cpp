@@ -1,4 +1,4 @@
-// Noting the programs that are missing, and building them.
+// Notes missing programs, and builds them.
 #include "rehearsal.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace ocltensor::opencl {
 namespace {
 
-constexpr int kMostThreads = 8;  // that compile at once
+constexpr int kMostThreads = 8;  // that compile at the same time
 
 }  // namespace
 
@@ -50,7 +50,7 @@ void Rehearsal::check_results() const {
 
 void Rehearsal::note(const Source& source, const Defines& defines) {
   const std::lock_guard lock(mutex_);
-  if (!is_on()) return;  // ended meanwhile
+  if (!is_on()) return;  // the rehearsal has ended meanwhile
   state_ = State::Stopped;
   if (std::ranges::none_of(
           missing_, [&](const Wanted& w) { return w.source == &source && w.defines == defines; }))

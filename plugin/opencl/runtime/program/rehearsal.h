@@ -1,5 +1,5 @@
-// A rehearsal of a stream: work is done until a program is missing, from there on programs are only
-// noted, so that they can be built side by side instead of one after the other as they are met.
+// A rehearsal of a stream: work is done until a program is missing; from there on programs are only
+// noted, so that they can be built in parallel instead of one after the other.
 #pragma once
 
 #include <atomic>
@@ -24,19 +24,19 @@ class Rehearsal {
 
   // Throws Error(TB_E_STATE) if it is on.
   void begin();
-  // How many programs were missing; with none, everything was done.
+  // Returns how many programs were missing; if none, all work was done.
   uint32_t end();
   bool is_on() const { return state_.load(std::memory_order_relaxed) != State::Off; }
-  // Is nothing done any more?
+  // Whether a program was missing, so that launches are skipped now.
   bool has_stopped() const { return state_.load(std::memory_order_relaxed) == State::Stopped; }
-  // Throws Error(TB_E_STATE) if results cannot be had because nothing is done any more.
+  // Throws Error(TB_E_STATE) if launches were skipped, so that there are no results.
   void check_results() const;
 
   void note(const Source& source, const Defines& defines);
-  // Builds one of those noted, or as many as this process can at once, and returns how many are
-  // left. Where the driver's compiler works on one program at a time in a process, others build
-  // from the list's end meanwhile. Throws as ProgramCache::get() does; that program is no longer on
-  // the list.
+  // Builds one of the noted programs, or as many as this process can build at once, and returns how
+  // many are left. Where the driver's compiler builds one program at a time in a process, builder
+  // processes work from the list's end meanwhile. Throws as ProgramCache::get() does; the failed
+  // program is no longer on the list.
   uint32_t build_some(Device& device);
 
  private:
@@ -51,7 +51,7 @@ class Rehearsal {
   std::atomic<State> state_{State::Off};
   std::mutex mutex_;  // guards what follows
   std::vector<Wanted> missing_;
-  std::string list_;  // the builders' file
+  std::string list_;  // the file that builders read
   bool helped_ = false;
 };
 

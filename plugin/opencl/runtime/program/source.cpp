@@ -1,4 +1,4 @@
-// Expanding #include lines of kernel sources.
+// Expands #include lines of kernel sources.
 #include "source.h"
 
 #include <fstream>
@@ -78,8 +78,8 @@ std::string structures_in_memory(const std::string& text) {
            std::regex_replace(parameters, kParameter,
                               "__global const char *$2_base, ulong $2_offset") +
            text.substr(close, body + 1 - close);
-    // Word by word: Mesa 22.3's compiler crashes where a structure is copied whole from global
-    // memory.
+    // Copies word by word: Mesa 22.3's compiler crashes if a structure is copied as a whole from
+    // global memory.
     for (std::sregex_iterator m(parameters.begin(), parameters.end(), kParameter), none; m != none;
          ++m)
       out += fmt::format(

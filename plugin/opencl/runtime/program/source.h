@@ -13,15 +13,15 @@ struct Source {
   const char* text;
 };
 
-// The file as it is. Throws Error(TB_E_COMPILE) where OCLTENSOR_KERNEL_DIR lacks it.
+// The unchanged text. Throws Error(TB_E_COMPILE) if OCLTENSOR_KERNEL_DIR lacks the file.
 std::string text_of(const Source& source);
-// The text with its #include "..." lines replaced by the headers of that name, wherever they lie
-// under kernels, each once. Throws Error(TB_E_COMPILE) for a file that is missing.
+// The text with its #include "..." lines replaced by the headers of that name, from any folder
+// under kernels, each once. Throws Error(TB_E_COMPILE) if a file is missing.
 std::string expand(const Source& source);
 
-// For drivers that take no structures by value: every kernel parameter `const XParams p` becomes a
-// buffer and an offset, and `p` a copy made at the kernel's start. Launch::value binds such
-// parameters to match.
+// For drivers that take no structures by value: replaces every kernel parameter `const XParams p`
+// by a buffer and an offset, and makes `p` a copy at the kernel's start. Launch::value() binds such
+// parameters accordingly.
 std::string structures_in_memory(const std::string& text);
 
 }  // namespace ocltensor::opencl

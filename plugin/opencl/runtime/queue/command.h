@@ -1,4 +1,5 @@
-// A command of a stream on its way to the driver: a launch, or a transfer that nobody waits for.
+// A command of a stream before it is submitted to the driver: a launch, or a transfer that the
+// caller does not wait for.
 #pragma once
 
 #include <array>
@@ -20,12 +21,12 @@ struct Range {
   std::array<size_t, 3> local;  // all 0: the driver chooses
 };
 
-// The buffers and `memory` stay until the stream has passed the command.
+// The buffers and `memory` must remain until the stream has passed the command.
 struct Transfer {
   enum class Kind : uint8_t { Write, Copy, Fill } kind = Kind::Write;
   cl_mem target = nullptr;
   uint64_t target_offset = 0, bytes = 0;
-  const void* memory = nullptr;  // of a write: where it reads
+  const void* memory = nullptr;  // source of a write
   cl_mem source = nullptr;       // of a copy
   uint64_t source_offset = 0;
   std::array<unsigned char, 16> pattern{};  // of a fill
@@ -33,7 +34,7 @@ struct Transfer {
 };
 
 struct Command {
-  Kernel* kernel;  // null: the transfer
+  Kernel* kernel;  // null: the command is the transfer
   Range range;
   ArgumentChanges changes;  // since the kernel's last launch
   Transfer transfer;

@@ -1,4 +1,4 @@
-// Recording, querying and timing events.
+// Records, queries and times events.
 #include "event.h"
 
 #include <chrono>
@@ -27,7 +27,7 @@ Arrival await_arrival(cl_event event) {
   auto data = std::make_unique<Arrival>(arrival);
   check_cl(cl().clSetEventCallback(event, CL_COMPLETE, note_arrival, data.get()),
            "clSetEventCallback");
-  data.release();  // to the callback
+  data.release();  // owned by the callback now
   return arrival;
 }
 
@@ -76,7 +76,7 @@ void Event::make_wait(Stream& stream) {
   if (!event) return;
   if (&stream.device() == &device_)
     stream.wait_event(event.get());
-  else  // another context: the host has to wait
+  else  // in another context: the host has to wait
     synchronize();
 }
 

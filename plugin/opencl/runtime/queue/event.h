@@ -1,5 +1,5 @@
-// Events: a recorded point of a stream, with timestamps if asked for: the device's, or the host's
-// clock when the driver says that the point is reached, where it has none.
+// Events: a recorded point of a stream, with a timestamp if asked for: the device's, or, if the
+// driver stamps nothing, the host's time when the driver reports that the point is reached.
 #pragma once
 
 #include <atomic>
@@ -13,9 +13,9 @@ namespace ocltensor::opencl {
 class Device;
 class Stream;
 
-// Thread-safe. Recording again replaces the point. Waiting for an event does not raise wrong values
-// that kernels met before it: reading their record would wait for what came after. The next wait
-// for the stream or the device does.
+// Thread-safe. Recording again replaces the point. Waiting for an event does not raise invalid
+// values that kernels met before it, because reading their record would wait for later work, too.
+// The next wait for the stream or the device raises them.
 class Event {
  public:
   Event(Device& device, bool timing) : device_(device), timing_(timing) {}
@@ -24,7 +24,7 @@ class Event {
   bool reached();      // never recorded: false
   void synchronize();  // never recorded: returns at once
   void make_wait(Stream& stream);
-  // TB_E_STATE without timing or before record.
+  // TB_E_STATE if an event was created without timing, or has not been recorded.
   static double elapsed_ms(Event& start, Event& end);
 
  private:
@@ -35,7 +35,7 @@ class Event {
   const bool timing_;
   std::mutex mutex_;
   Handle<cl_event> event_;
-  std::shared_ptr<std::atomic<cl_ulong>> arrival_;  // 0 until then; none: the device stamps events
+  std::shared_ptr<std::atomic<cl_ulong>> arrival_;  // 0 until reached; none: the device stamps
 };
 
 }  // namespace ocltensor::opencl

@@ -1,4 +1,4 @@
-// The record of wrong values, and what its entries mean to a user.
+// The record of invalid values, and the errors that its entries are raised as.
 #include "faults.h"
 
 #include <array>
@@ -11,14 +11,14 @@
 namespace ocltensor::opencl {
 namespace {
 
-// A site is (operator + 1, kind, dimension), from the highest bits to the lowest.
+// A site packs (operator + 1, kind, dimension), from the highest bits to the lowest.
 constexpr int32_t kDimensions = 32;
 constexpr int32_t kKinds = 8;
 static_assert(TB_MAX_RANK <= kDimensions);
 
 struct Kind {
   tb_status status;
-  const char* text;  // of value 0, dimension 1, limit 2
+  const char* text;  // {0}: value, {1}: dimension, {2}: limit
 };
 constexpr std::array<Kind, 6> kTexts{{
     {TB_E_INDEX, "index {0} is out of range for dimension {1} of size {2}"},

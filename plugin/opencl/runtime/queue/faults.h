@@ -1,6 +1,6 @@
-// Wrong values that only kernels see: an index outside of its dimension, a probability above 1. A
-// kernel writes the first one into its stream's record (kernels/include/faults.h) and goes on
-// without the value; the stream's next synchronisation raises it. No launch waits for it.
+// Invalid values that only kernels see: an index outside of its dimension, a probability above 1. A
+// kernel writes the first one into its stream's record (kernels/include/faults.h) and continues
+// without the value; the stream's next synchronisation raises it. No launch waits for this.
 #pragma once
 
 #include <atomic>
@@ -14,25 +14,26 @@ namespace ocltensor::opencl {
 
 class Device;
 
-// Who reports a wrong value: what fault_site() gives, or 0, which reports nothing.
+// What a kernel reports with an invalid value: a number made by fault_site(), or 0, which reports
+// nothing.
 struct FaultSite {
   int32_t number;
 };
 
 enum class FaultKind : int32_t { Index, Class, Probability, Weight, NoWeight, ZeroDivisor };
 
-// Names an operator, what is wrong, and a dimension, as a number that is never 0.
+// A number, never 0, that encodes an operator, what is wrong, and a dimension.
 int32_t fault_site(const Operator& op, FaultKind kind, int64_t dim);
 
-// A stream's record. What is not marked as the stream's may be called by any thread.
+// A stream's record. Functions may be called by any thread unless they are marked as the stream's.
 class Faults {
  public:
   explicit Faults(Device& device) : device_(device) {}
-  cl_mem record();  // made when it is first asked for
-  // After a launch that may report.
+  cl_mem record();  // created at the first call
+  // To be called after a launch that may report.
   void expect() { expected_.store(true, std::memory_order_release); }
-  // The stream's, under its lock and with its work finished: raises what was reported since the
-  // last time as TB_E_INDEX or TB_E_INVALID. Costs nothing where no launch could report anything.
+  // For the stream, under its lock and with its work finished: raises the first value reported
+  // since the last call as TB_E_INDEX or TB_E_INVALID. Costs nothing if no launch could report.
   void raise_reported(cl_command_queue queue, uint64_t stream);
 
  private:

@@ -1,5 +1,5 @@
-// Per-thread kernel objects, passed on to another thread when their owner ends: no driver call in a
-// thread's destructor.
+// Per-thread kernel objects. When a thread ends its objects pass to another thread, so that a
+// thread's destructor makes no driver call.
 #include "kernel.h"
 
 #include <memory>
@@ -13,11 +13,11 @@
 namespace ocltensor::opencl {
 namespace {
 
-// Asked for with the caller's defines, kept with a copy of them.
+// The key of a kernel. A look-up uses the caller's defines, a stored key has a copy of them.
 template <typename D>
 struct BasicKey {
   const Device* device;
-  uint32_t stream;  // 0 where launches of all streams are submitted by the thread that makes them
+  uint32_t stream;  // 0 if the thread that makes a launch also submits it
   const Source* source;
   const char* function;
   D defines;
@@ -52,7 +52,7 @@ Shelf& shelf() {
   return s;
 }
 
-// Borrows a set of kernels for the life of a thread.
+// Borrows a set of kernels for the lifetime of a thread.
 class Borrowed {
  public:
   Borrowed() {
@@ -99,7 +99,7 @@ Launch& Launch::bytes(const void* data, size_t size) {
 Launch::~Launch() {
   for (const tb_address address : structures_) try {
       stream_.device().memory().free(address, stream_.id());
-    } catch (const Error&) {  // a lost device: the memory is gone anyway
+    } catch (const Error&) {  // when the device is lost: the memory is gone anyway
     }
 }
 

@@ -1,6 +1,6 @@
-// Kernels and launches. A kernel object belongs to one thread (clSetKernelArg is not safe on a
-// shared one), where launches go through a stream's launch thread also to one stream, and remembers
-// its arguments, so that a repeated launch sets only what changed.
+// Kernels and launches. A kernel object belongs to one thread, because clSetKernelArg is not safe
+// on a shared one, and also to one stream if launches go through the stream's launch thread. It
+// remembers its arguments, so that a repeated launch sets only those that changed.
 #pragma once
 
 #include <array>
@@ -25,11 +25,12 @@ class Kernel {
  public:
   Kernel(cl_kernel kernel, const char* name) : kernel_(kernel), name_(name) {}
   cl_kernel get() const { return kernel_.get(); }
-  // Stands for a kernel whose program has not been built (see Rehearsal): it is never launched.
+  // Whether this stands for a kernel whose program has not been built (see Rehearsal): it is never
+  // launched.
   bool is_unready() const { return kernel_.get() == nullptr; }
   const char* name() const { return name_; }
 
-  // Kept until the next launch hands it to the driver. `value` null: `bytes` of local memory.
+  // Kept until the next launch passes it to the driver. `value` null: `bytes` of local memory.
   void set_arg(uint32_t index, size_t bytes, const void* value) {
     if (is_unready()) [[unlikely]]
       return;
@@ -44,14 +45,16 @@ class Kernel {
     changes_.add(index, bytes, value);
   }
   ArgumentChanges& changes() { return changes_; }
-  // Calls clSetKernelArg for each: CL_SUCCESS, or why one was refused, and what to call it.
+  // Calls clSetKernelArg for each: CL_SUCCESS, or the driver's error, with a text in `call` for the
+  // message.
   cl_int apply(const ArgumentChanges& changes, std::string& call) const;
-  // What the driver was told no longer counts.
+  // Forgets which arguments the driver has, so that all are set again.
   void forget_arguments() {
     remembered_.fill({});
     changes_.clear();
   }
-  // Before the arguments of a launch: those of launches that were dropped never reached the driver.
+  // To be called before the arguments of a launch are set: arguments of dropped launches never
+  // reached the driver.
   void enter(uint64_t epoch) {
     if (epoch == epoch_) [[likely]]
       return;
@@ -63,40 +66,40 @@ class Kernel {
  private:
   static constexpr uint32_t kRemembered = 24;
   struct Remembered {
-    uint32_t bytes = 0;  // 0: not set
+    uint32_t bytes = 0;  // 0: never set
     unsigned char value[8];
   };
   Handle<cl_kernel> kernel_;
   const char* name_;
   std::array<Remembered, kRemembered> remembered_{};
   ArgumentChanges changes_;
-  uint64_t epoch_ = 0;  // of the stream, when it was last used
+  uint64_t epoch_ = 0;  // the stream's epoch at the last use
 };
 
-// This thread's kernel `function` of the program that `source` and `defines` give; built if need
-// be, or noted as missing if the stream rehearses. The reference stays valid for the process.
-// `function` must be a string literal.
+// This thread's kernel `function` of the program made from `source` and `defines`; it is built if
+// necessary, or noted as missing if the stream rehearses. The reference is valid as long as the
+// process. `function` must be a string literal.
 Kernel& find_kernel(Stream& stream, const Source& source, const char* function,
                     const Defines& defines);
 
-// Work-items, in three dimensions. Signed, as all sizes of tensors are.
+// A number of work-items, in three dimensions. Signed, like all sizes of tensors.
 using Grid = std::array<int64_t, 3>;
 
-// Sets arguments in the order of the kernel's parameters and enqueues. Operators do not call it:
-// the structures that generate_launches.py writes do (KernelOf, OpCall::launch).
+// Sets arguments in the order of the kernel's parameters, and enqueues. Operators do not use it
+// directly: the structures written by generate_launches.py do (KernelOf, OpCall::launch).
 class Launch {
  public:
   Launch(Stream& stream, Kernel& kernel) : stream_(stream), kernel_(kernel) {
     kernel_.enter(stream.epoch());
-    // Of a launch that was never made: its buffers may be gone.
+    // Arguments of a launch that was never made: their buffers may be gone.
     if (!kernel_.changes().empty()) [[unlikely]]
       kernel_.forget_arguments();
   }
   Launch(Launch&&) = default;
   ~Launch();
 
-  // Two parameters: (__global T* base, ulong byte_offset). Bytes [low, high) around the address
-  // must be the caller's to use. Address 0 binds an empty buffer.
+  // Binds two parameters: (__global T* base, ulong byte_offset). Bytes [low, high) around the
+  // address must belong to the caller. Address 0 binds an empty buffer.
   Launch& memory(const MemoryRange& range) { return memory(range.address, range.low, range.high); }
   Launch& memory(tb_address address, int64_t low, int64_t high) {
     const Place place = address == 0 ? Place{nullptr, 0} : resolve(address, low, high);
@@ -104,7 +107,7 @@ class Launch {
     kernel_.set_arg(next_++, sizeof place.offset, &place.offset);
     return *this;
   }
-  // A number, or a parameter structure (which some drivers only take in memory).
+  // Binds a number, or a parameter structure (which some drivers take in memory only).
   template <typename T>
   Launch& value(const T& v) {
     if constexpr (std::is_class_v<T>) return bytes(&v, sizeof v);
@@ -112,7 +115,7 @@ class Launch {
     return *this;
   }
   Launch& bytes(const void* data, size_t size);
-  // Two parameters, those of kernels/include/faults.h.
+  // Binds two parameters, those of kernels/include/faults.h.
   Launch& faults(FaultSite site) {
     const cl_mem record = stream_.faults().record();
     kernel_.set_arg(next_++, sizeof record, &record);
@@ -120,14 +123,14 @@ class Launch {
     reports_ = site.number != 0;
     return *this;
   }
-  // A `__local` parameter.
+  // Binds a `__local` parameter.
   Launch& local(size_t bytes) {
     kernel_.set_arg(next_++, bytes, nullptr);
     return *this;
   }
 
-  // `global` counts work-items; `local` zeros let the driver choose. A range with a zero is not
-  // launched.
+  // `global` counts work-items; zeros in `local` let the driver choose. A range with a zero in
+  // `global` is not launched.
   void run(const Grid& global, const Grid& local) {
     if (global[0] == 0 || global[1] == 0 || global[2] == 0) return;
     const uint32_t rank = global[2] > 1 ? 3 : global[1] > 1 ? 2 : 1;

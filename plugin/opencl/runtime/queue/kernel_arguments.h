@@ -1,4 +1,4 @@
-// Arguments of a kernel on their way to clSetKernelArg.
+// A kernel's arguments before they are passed to clSetKernelArg.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace ocltensor::opencl {
 
-// Arguments that changed, in the order in which they were set.
+// The changed arguments, in the order in which they were set.
 class ArgumentChanges {
  public:
   bool empty() const { return bytes_.empty(); }
@@ -20,7 +20,7 @@ class ArgumentChanges {
     std::memcpy(bytes_.data() + at, &header, sizeof header);
     if (value != nullptr) std::memcpy(bytes_.data() + at + sizeof header, value, bytes);
   }
-  // Calls set(index, bytes, value) for each, until one does not return 0; returns that.
+  // Calls set(index, bytes, value) for each, until one call does not return 0; returns that result.
   template <typename Set>
   int for_each(Set&& set) const {
     for (size_t at = 0; at < bytes_.size();) {

@@ -1,5 +1,5 @@
-// What a kernel's arguments are to C++. generate_launches.py makes a structure of these for each
-// kernel; none has a default value, so that an argument that is left out does not compile.
+// The C++ types of kernels' arguments. generate_launches.py writes a structure of them for each
+// kernel; none has a default value, so that a missing argument does not compile.
 #pragma once
 
 #include <concepts>
@@ -12,14 +12,14 @@
 
 namespace ocltensor::opencl {
 
-// A kernel with its structure of arguments `A`, whose bind(Launch&) sets them.
+// A kernel with the type `A` of its arguments, whose bind(Launch&) sets them.
 template <typename A>
 struct KernelOf {
   const Source& source;
   const char* function;
 };
 
-// A number of exactly this type, or of an integer type whose every value it can hold.
+// A number of exactly this type, or of an integer type all of whose values it can represent.
 template <typename T>
 struct Number {
   template <typename U>
@@ -38,7 +38,7 @@ struct LocalBytes {
   size_t bytes;
 };
 
-// An argument that a kernel only has where a define says so: std::nullopt where it does not.
+// An argument that a kernel has only if a define says so; std::nullopt if it does not.
 template <typename T>
 class Optional {
  public:

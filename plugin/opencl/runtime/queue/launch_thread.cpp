@@ -1,4 +1,4 @@
-// The ring, and when its thread sleeps.
+// The ring of commands, and when its thread runs and sleeps.
 #include "launch_thread.h"
 
 #include <pthread.h>
@@ -17,10 +17,10 @@ namespace ocltensor::opencl {
 namespace {
 
 constexpr uint32_t kBurst = 8;   // commands without a wait for the device: more will follow
-constexpr uint32_t kAtOnce = 8;  // submitted before the lock is free for a moment
+constexpr uint32_t kAtOnce = 8;  // commands submitted before the lock is released for a moment
 constexpr std::chrono::microseconds kLooksFor{200};
-// Of tries to have the lock before sleeping until it is free: some 100 microseconds, more than the
-// one command takes that the thread submits before it lets go.
+// Tries to take the lock before sleeping until it is free: about 100 microseconds, which is longer
+// than the thread takes to submit its current command, after which it releases the lock.
 constexpr int kTries = 2000;
 
 void relax() {
@@ -29,7 +29,7 @@ void relax() {
 #endif
 }
 
-// Drivers crash when they are called while the process ends.
+// Drivers crash if they are called while the process ends.
 std::atomic<bool> process_ends{false};
 void stop_at_exit() {
   static std::once_flag once;
@@ -80,7 +80,7 @@ void LaunchThread::wake() {
   awake_.store(1);
   if (thread_.joinable()) return awake_.notify_one();
   stop_at_exit();
-  // Signals are for the threads of the program, but for a thread's own faults.
+  // Signals are delivered to the program's own threads, except faults of this thread itself.
   sigset_t blocked, before;
   sigfillset(&blocked);
   for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigdelset(&blocked, fault);
@@ -129,7 +129,7 @@ void LaunchThread::run() {
 
 bool LaunchThread::wait_for_work() {
   using Clock = std::chrono::steady_clock;
-  constexpr int kLooks = 64;  // between two looks at the clock
+  constexpr int kLooks = 64;  // tries between two queries of the clock
   for (Clock::time_point until = Clock::now() + kLooksFor;;) {
     for (int i = 0; i < kLooks; ++i) {
       if (stopping_.load(std::memory_order_relaxed)) return false;
@@ -137,7 +137,8 @@ bool LaunchThread::wait_for_work() {
       relax();
     }
     if (Clock::now() < until) continue;
-    // Whoever pushes after this store wakes the thread; what was pushed before it is seen here.
+    // A producer that pushes after this store wakes the thread; commands pushed before it are seen
+    // below.
     awake_.store(0, std::memory_order_seq_cst);
     if (filled_.load(std::memory_order_seq_cst) == taken_.load() && !stopping_) awake_.wait(0);
     awake_.store(1);

@@ -1,4 +1,4 @@
-// Compiling custom kernels and binding their arguments.
+// Compiles custom kernels and binds their arguments.
 #include "library.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 namespace ocltensor::opencl {
 namespace {
 
-// Streams remember the names of recent launches beyond the life of a library.
+// Names live as long as the process, because streams remember the names of recent launches.
 const char* intern(const std::string& name) {
   static std::mutex& mutex = *new std::mutex;
   static auto& names = *new std::set<std::string>;
@@ -36,7 +36,8 @@ std::string text_of(Get get) {
   return text.c_str();
 }
 
-// The user's line that a compiler's log names first (":3:5: error" or ":3: error"); empty if none.
+// The line of the user's source that a compiler's log names first (":3:5: error" or ":3: error");
+// empty if none.
 std::string line_in_question(const std::string& log, const std::string& source) {
   size_t at = log.find("error");
   if (at == std::string::npos) return {};
@@ -61,7 +62,8 @@ bool is_pointer(const tb_value& value) {
   return value.tag == TB_TENSOR || value.tag == TB_INT_LIST || value.tag == TB_FLOAT_LIST;
 }
 
-// Scalar types of OpenCL C by name, and how a number becomes one. "": the driver does not tell.
+// Scalar types of OpenCL C by name, and how a number is converted to each. "": the driver does not
+// tell the type.
 struct NumberType {
   const char* name;
   size_t bytes;
@@ -76,7 +78,7 @@ constexpr NumberType kNumberTypes[] = {
     {"int", 4, false, -2147483648.0, 2147483647},
     {"uint", 4, false, 0, 4294967295.0},
     {"long", 8, false, -0x1p63, 0x1p63},
-    {"ulong", 8, false, -0x1p63, 0x1p63},  // bits of a negative number are kept
+    {"ulong", 8, false, -0x1p63, 0x1p63},  // the bits of a negative number are kept
     {"half", 2, true, 0, 0},
     {"float", 4, true, 0, 0},
     {"double", 8, true, 0, 0},
@@ -90,7 +92,7 @@ const NumberType* number_type(std::string type) {
   return nullptr;
 }
 
-// Writes a number as `type`; false if it has no such value.
+// Writes a number as `type`; false if the type cannot represent it.
 bool write_number(const NumberType& type, double real, int64_t integer, bool is_real,
                   unsigned char* out) {
   if (type.floating) {
@@ -116,7 +118,7 @@ bool write_number(const NumberType& type, double real, int64_t integer, bool is_
 
 }  // namespace
 
-// Where the next parameter goes, and what lives until the launch is enqueued.
+// The position of the next parameter, and objects that live until the launch is enqueued.
 struct CustomKernel::Binding {
   Stream& stream;
   bool offsets;  // pointers take two parameters: base and byte offset
@@ -127,7 +129,7 @@ struct CustomKernel::Binding {
   ~Binding() {
     for (const tb_address address : lists) try {
         stream.device().memory().free(address, stream.id());
-      } catch (const Error&) {  // a lost device: the memory is gone anyway
+      } catch (const Error&) {  // when the device is lost: the memory is gone anyway
       }
   }
 };
@@ -176,7 +178,7 @@ std::string CustomKernel::where(size_t argument, size_t parameter) const {
 
 void CustomKernel::bind_number(Binding& to, const tb_value& value) {
   const Parameter& parameter = parameters_[to.next];
-  // A driver would take the bytes for a buffer's handle, and crash.
+  // A driver would interpret the bytes as a buffer's handle, and crash.
   if (parameter.is_pointer())
     fail(TB_E_INVALID, "{}: a pointer takes a tensor or a list of numbers, not a number",
          where(to.argument, to.next));
@@ -228,7 +230,8 @@ void CustomKernel::bind_address(Binding& to, tb_address address, uint64_t bytes)
   ++to.next;
 }
 
-// In the type that the parameter points to; long and float where the driver does not tell.
+// Copies a list to the device in the type to which the parameter points; long or float if the
+// driver does not tell it.
 void CustomKernel::bind_list(Binding& to, const tb_value& value) {
   const bool real = value.tag == TB_FLOAT_LIST;
   const Parameter& parameter = parameters_[to.next];
@@ -263,7 +266,7 @@ void CustomKernel::launch(Stream& stream, std::span<const tb_value> args, const 
   Binding to{stream, pointers > 0 && count != args.size(), 0, 0, {}, {}};
   for (const tb_value& value : args) {
     if (!points_somewhere(value))
-      fail(TB_E_INVALID, "{}: it leads to no memory", where(to.argument, to.next));
+      fail(TB_E_INVALID, "{}: it is a null pointer", where(to.argument, to.next));
     switch (value.tag) {
       case TB_BOOL:
       case TB_INT:

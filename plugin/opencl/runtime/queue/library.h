@@ -1,5 +1,5 @@
-// Custom kernels: programs from a user's OpenCL C, and launches that bind arguments by the kernel's
-// own parameters.
+// Custom kernels: programs from a user's OpenCL C, and launches that bind arguments according to
+// the kernel's own parameters.
 #pragma once
 
 #include <memory>
@@ -19,16 +19,16 @@ class Device;
 class CustomKernel {
  public:
   CustomKernel(Device& device, Handle<cl_kernel> kernel);
-  // Stays valid for the process.
+  // Valid as long as the process.
   const char* name() const { return name_; }
   Device& device() const { return device_; }
   const tb_kernel_info& info() const { return info_; }  // struct_size is not set
-  // Thread-safe: one launch of a kernel at a time sets its arguments.
+  // Thread-safe: launches of a kernel set its arguments one after another.
   void launch(Stream& stream, std::span<const tb_value> args, const Range& range);
 
  private:
   struct Parameter {
-    std::string type;  // "float*", "int"; empty where the driver does not tell
+    std::string type;  // "float*", "int"; empty if the driver does not tell it
     std::string name;
     bool is_pointer() const { return type.ends_with('*'); }
   };
@@ -43,11 +43,12 @@ class CustomKernel {
   const char* name_;
   std::vector<Parameter> parameters_;
   tb_kernel_info info_{};
-  uint64_t alignment_;  // bytes, of an address that can be bound without an offset
+  uint64_t alignment_;  // bytes; an address that can be bound without an offset is a multiple of it
   std::mutex mutex_;
 };
 
-// Thread-safe once made. Throws Error(TB_E_COMPILE) with the compiler's log and the source line.
+// Thread-safe. The constructor throws Error(TB_E_COMPILE) with the compiler's log and the source
+// line.
 class Library {
  public:
   Library(Device& device, const std::string& source, const std::string& options);

@@ -1,4 +1,4 @@
-// Flushes and marks, and waiting for the oldest mark.
+// Flushes the queue, marks it, and waits for the oldest mark.
 #include "pace.h"
 
 #include <utility>

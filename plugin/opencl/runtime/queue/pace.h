@@ -9,14 +9,14 @@
 
 namespace ocltensor::opencl {
 
-// RunAhead's marks in a queue. Used under the lock of the queue's commands.
+// Marks in a queue, set as RunAhead decides. Used under the lock of the queue's commands.
 class Pace {
  public:
-  // After each command; `bytes` of host memory are the command's until it has run. CL_SUCCESS, or
-  // what `call` failed with.
+  // To be called after each command; it uses `bytes` of host memory until it has run. Returns
+  // CL_SUCCESS, or the error of `call`.
   cl_int keep(cl_command_queue queue, uint64_t bytes, const char*& call);
-  void flushed() { unflushed_ = 0; }  // by others
-  void forget();                      // nothing is in flight
+  void flushed() { unflushed_ = 0; }  // to be called when others have flushed
+  void forget();                      // to be called when nothing is in flight
 
  private:
   cl_int flush(cl_command_queue queue, const char*& call);

@@ -1,4 +1,4 @@
-// Marks, and what the device's pace allows.
+// Places marks, and derives the bound from the device's pace.
 #include "run_ahead.h"
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 namespace ocltensor::opencl {
 namespace {
 
-constexpr uint32_t kMarks = 8;  // between the device and the end of the queue
+constexpr uint32_t kMarks = 8;  // between the device's position and the end of the queue
 
 }  // namespace
 
@@ -35,13 +35,13 @@ void RunAhead::reach_oldest(Clock::time_point now, bool waited) {
   in_flight_ -= mark.commands;
   bytes_ -= mark.bytes;
   if (!waited) return;
-  // The device began with these commands when the mark before was reached, or later.
+  // The device began with these commands when it reached the previous mark, or later.
   const auto took =
       std::max<Clock::duration>(now - std::max(last_, mark.made), std::chrono::microseconds(1));
   last_ = now;
   const auto pace = static_cast<uint64_t>(mark.commands) * Clock::duration(kTime).count() /
                     static_cast<uint64_t>(took.count());
-  // Halfway, so that one odd interval does not decide.
+  // Half of the change is applied, so that a single odd interval does not decide.
   const auto wanted = static_cast<uint32_t>(std::clamp<uint64_t>(pace, kFewest, kMost));
   allowed_ = std::clamp((allowed_ + wanted) / 2, kFewest, kMost);
 }

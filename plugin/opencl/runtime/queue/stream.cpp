@@ -1,4 +1,4 @@
-// Waiting for enqueued work, reading its results, and what is left of it when it fails.
+// Waits for enqueued work, reads results, and restores the stream after a failure.
 #include "stream.h"
 
 #include <algorithm>
@@ -25,7 +25,8 @@ Handle<cl_command_queue> make_queue(Device& device, cl_command_queue_properties 
   return queue;
 }
 
-// Kernels of a stream that is gone are used again, and must not take what they remember for known.
+// Epochs of streams never repeat: a kernel that a former stream used must not rely on the arguments
+// that it remembers.
 uint64_t first_epoch() {
   static std::atomic<uint64_t> streams{0};
   return ++streams << 32;
@@ -56,8 +57,8 @@ Stream::~Stream() {
   if (trace_) trace_->finish();
 }
 
-// Only a queue made for it stamps its commands, and every launch on one costs microseconds: the
-// stream changes to such a queue for as long as the profiler is on.
+// Only a profiling queue stamps its commands, and every launch on one costs microseconds: the
+// stream uses such a queue only while the profiler is on.
 void Stream::change_session(uint32_t session) {
   check(cl().clFinish(queue_.get()), "clFinish");
   pace_.forget();
@@ -70,7 +71,7 @@ void Stream::change_session(uint32_t session) {
     Handle<cl_command_queue> queue = make_queue(device_, CL_QUEUE_PROFILING_ENABLE);
     trace_ = std::make_unique<StreamTrace>(device_, id_, queue.get());
     queue_ = std::move(queue);
-  } catch (const Error& error) {  // what is enqueued matters more than what is known of it
+  } catch (const Error& error) {  // running the commands matters more than recording them
     logging::warning("profiler", "stream {} of device {} is not recorded: {}", id_, device_.index(),
                      error.what());
   }
@@ -115,8 +116,8 @@ void Stream::raise_failure(cl_int code, const char* call) {
   std::string names;
   for (uint64_t i = 0; i < std::min<uint64_t>(launches_, kRecent); ++i)
     names += (i ? ", " : "") + std::string(recent_[(launches_ - 1 - i) % kRecent]);
-  // Whatever was queued is lost; work enqueued from now on must not suffer from it, nor from what
-  // may still be running.
+  // All queued work is lost. Work enqueued from now on must not be affected by it, nor by commands
+  // that may still be running.
   cl().clFinish(queue_.get());
   staging_.finished();
   markers_.clear();
@@ -128,7 +129,7 @@ void Stream::raise_failure(cl_int code, const char* call) {
   try {
     profiling_queue_.reset(nullptr);
     queue_ = make_queue(device_, 0);
-  } catch (const Error&) {  // the device is gone for good: later calls will say so
+  } catch (const Error&) {  // the device is permanently gone: later calls will say so
   }
   raise_async(code, call,
               names.empty()
@@ -152,7 +153,7 @@ void Stream::read(void* target, cl_mem source, uint64_t offset, uint64_t bytes, 
     if (!asynchronous) faults_.raise_reported(queue_.get(), id_);
     return;
   }
-  // Through page-locked chunks: the next one is on the bus while this one is copied out.
+  // Reads through page-locked chunks: the next chunk is transferred while this one is copied out.
   struct Pending {
     void* staged;
     uint64_t at, count;
@@ -236,7 +237,7 @@ Handle<cl_event> Stream::marker(bool timing) {
   check_process();
   const std::lock_guard lock(mutex_);
   const auto launches = hold_launches();
-  // Destructors record events, too, and have nobody to tell: the next command says it again.
+  // Destructors record events, too, and ignore errors, so the error is kept for the next command.
   if (has_refusal_) [[unlikely]]
     check_cl(refusal_.code, refusal_.call.c_str());
   follow_profiler();
@@ -246,9 +247,9 @@ Handle<cl_event> Stream::marker(bool timing) {
   check(cl().clFlush(queue_.get()), "clFlush");
   pace_.flushed();
   if (!timing) return event;
-  // Only a profiling queue stamps its commands, and one costs several microseconds a launch: so the
-  // stream keeps a plain queue, and a command on a second one is stamped when the first has arrived
-  // here. It writes 4 bytes, because NVIDIA's driver stamps markers with 0.
+  // Only a profiling queue stamps its commands, and each launch on one costs several microseconds.
+  // So the stream keeps a plain queue; a command on a second, profiling queue waits for this point
+  // and is stamped. It writes 4 bytes, because NVIDIA's driver stamps markers with 0.
   Handle<cl_event> stamped;
   const cl_event reached = event.get();
   const cl_command_queue profiling = profiling_queue();
@@ -292,7 +293,7 @@ void Stream::poll_markers() {
                             sizeof status, &status, nullptr);
     if (code == CL_SUCCESS && status > CL_COMPLETE) return;
     completed_ =
-        std::max(completed_.load(), markers_.front().first);  // failed work is finished, too
+        std::max(completed_.load(), markers_.front().first);  // failed work counts as finished
     markers_.pop_front();
   }
 }

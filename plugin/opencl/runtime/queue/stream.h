@@ -1,5 +1,5 @@
-// Streams: in-order command queues of one device, with a count of enqueued work that memory reuse
-// is ordered by.
+// Streams: in-order command queues of one device, with a count of enqueued work by which the reuse
+// of memory is ordered.
 #pragma once
 
 #include <array>
@@ -27,13 +27,12 @@ class Event;
 
 // Thread-safe: every method takes the stream's lock. A failure of enqueued work is kept with the
 // names of the kernels that may have caused it and is raised, once, at the next synchronisation;
-// the queue is then replaced by a fresh one. Wrong values that kernels met (Faults) are raised
-// there, too, and change nothing else. Where there is a launch thread, a command that the driver
-// refuses is raised by the next call of the stream instead of its own, and those between are
-// dropped.
+// the queue is then replaced by a new one. Invalid values that kernels met (Faults) are raised
+// there, too, without further effects. With a launch thread, a command that the driver refuses is
+// raised by the stream's next call instead of its own, and commands in between are dropped.
 class Stream {
  public:
-  // `place`: a small number that no other living stream of the device has.
+  // `place`: a small number that no other existing stream of the device has.
   Stream(Device& device, uint64_t id, uint32_t place);
   ~Stream();
   Stream(const Stream&) = delete;
@@ -42,9 +41,9 @@ class Stream {
   uint64_t id() const { return id_; }
   uint32_t place() const { return place_; }
 
-  // With the changes of its arguments, which it no longer has then.
+  // Launches a kernel, and takes the changes of its arguments from it.
   void launch(Kernel& kernel, const Range& range);
-  // A kernel whose arguments are set. `name` must live as long as the process.
+  // Launches a kernel whose arguments are set. `name` must live as long as the process.
   void launch(cl_kernel kernel, const char* name, const Range& range);
   void write(cl_mem target, uint64_t offset, const void* source, uint64_t bytes, bool source_stays);
   void read(void* target, cl_mem source, uint64_t offset, uint64_t bytes, bool asynchronous);
@@ -56,45 +55,47 @@ class Stream {
   void unmap(cl_mem buffer, void* memory);
   void wait_event(cl_event event);
 
-  // An event that is reached when all work enqueued so far is; flushed. With timing it carries
-  // device timestamps. What was refused is raised, and again by the next call.
+  // An event that is reached when all work enqueued so far has finished; the queue is flushed. With
+  // `timing` it carries device timestamps. An earlier refusal is raised, and again by the next
+  // call.
   Handle<cl_event> marker(bool timing);
-  // Without `raises` refusals are left to the next call, wrong values to the next synchronisation.
+  // Without `raises` refusals are raised by the next call, invalid values by the next
+  // synchronisation.
   void synchronize(bool raises = true);
   bool idle();
-  // Leaves the profiler's session if it is over: waits, delivers what was traced.
+  // Leaves the profiler's session if it is over: waits, and delivers the recorded commands.
   void end_trace();
-  void collect_trace();  // delivers what has finished so far
-  // An operator's call on this stream has ended: the trace gets a sample of the memory in use, and
-  // its commands are waited for if the trace was asked to.
+  void collect_trace();  // delivers the commands that have finished so far
+  // Ends an operator's call on this stream: samples the memory in use for the trace, and waits for
+  // the operator's commands if the trace asks for it.
   void finish_operator();
-  // For others' commands (interop). Commands are submitted at once from now on, so that they lie
+  // For commands of others (interop). From now on commands are submitted at once, so that they are
   // in the queue when their calls return.
   cl_command_queue queue();
 
   bool has_launch_thread() const { return launch_thread_ != nullptr; }
-  // Changes when commands have been dropped; no two streams ever have the same.
+  // Changes when commands have been dropped; no two streams ever have the same value.
   uint64_t epoch() const { return epoch_.load(std::memory_order_relaxed); }
-  // Submits what waits for the launch thread; what it refuses is raised later.
+  // Submits the commands that wait for the launch thread; refusals are raised later.
   void submit_launches();
   void stop_launch_thread();
 
   Rehearsal& rehearsal() { return rehearsal_; }
   Faults& faults() { return faults_; }
 
-  // Progress, for the memory pool (see StreamClock). Its waits have no user who looks for errors of
-  // earlier work: these stay for the user's own.
+  // Progress, for the memory pool (see StreamClock). These waits do not raise errors of earlier
+  // work, which are kept for the user's own waits.
   uint64_t enqueued() const { return enqueued_.load(std::memory_order_acquire); }
   bool passed(uint64_t ticket);
   void wait(uint64_t ticket);
 
  private:
-  // The stream's lock, with all commands submitted and none of them refused.
+  // Holds the stream's lock, with all commands submitted and none of them refused.
   class Exclusive;
-  std::unique_lock<std::mutex> hold_launches();  // none where there is no launch thread
-  // What the next command is filled into; holds the stream's lock.
+  std::unique_lock<std::mutex> hold_launches();  // empty without a launch thread
+  // The command to fill in next; holds the stream's lock.
   class NextCommand;
-  // CL_SUCCESS, or why the driver refused it, and what to call it.
+  // CL_SUCCESS, or the driver's error, with a text in `call` for the message.
   cl_int enqueue(Command& command, std::string& call);
   cl_int enqueue(cl_kernel kernel, const char* name, const Range& range, cl_event* event,
                  std::string& call);
@@ -102,21 +103,22 @@ class Stream {
   void submit(Command& command) noexcept;
   void raise_refusal();
   void write_large(cl_mem target, uint64_t offset, const void* source, uint64_t bytes);
-  // Memory for a copy, and after the last of several: all commands are on the queue.
+  // Memory for a copy; leave_staging() is to be called after the last of several, when all are on
+  // the queue.
   void* staging(uint64_t bytes);
   void leave_staging();
-  void enqueued_one(uint64_t bytes = 0);  // counts, and keeps the pace
+  void enqueued_one(uint64_t bytes = 0);  // counts a command, and keeps the pace
   void check(cl_int code, const char* call);
   [[noreturn]] void raise_failure(cl_int code, const char* call);
   cl_command_queue profiling_queue();
   void poll_markers();
-  // First thing of every command: joins or leaves the profiler's session.
+  // To be called first by every command: joins or leaves the profiler's session.
   void follow_profiler() {
     if (const uint32_t now = profiler::session(); now != session_) [[unlikely]]
       change_session(now);
   }
   void change_session(uint32_t session);
-  // Where the next command's event goes; nullptr while nothing is traced.
+  // Where the next command's event is to be stored; nullptr while nothing is recorded.
   cl_event* traced(const char* category, const char* name, uint64_t bytes) {
     return trace_ == nullptr ? nullptr
                              : trace_->next(profiler::describe_command(category, name, bytes));
@@ -125,13 +127,13 @@ class Stream {
   Device& device_;
   const uint64_t id_;
   const uint32_t place_;
-  bool is_shared_ = false;  // somebody has the queue
-  // The queue, the trace and the names of launches are also the launch thread's, while the stream's
-  // lock may be somebody else's; Exclusive keeps it out.
+  bool is_shared_ = false;  // others have the queue's handle
+  // Queue, trace and names of launches are also used by the launch thread, without the stream's
+  // lock; Exclusive keeps that thread out.
   std::mutex mutex_;
   Handle<cl_command_queue> queue_;
   Handle<cl_command_queue> profiling_queue_;
-  Handle<cl_mem> stamp_;  // what timing events write, to be stamped
+  Handle<cl_mem> stamp_;  // the buffer that timing events write, in order to be stamped
   std::atomic<uint64_t> enqueued_{0};
   std::atomic<uint64_t> completed_{0};
   Pace pace_;
@@ -140,11 +142,12 @@ class Stream {
   std::array<const char*, kRecent> recent_{};  // names of the last launches
   uint64_t launches_ = 0;
   Staging staging_;
-  uint32_t session_ = 0;  // of the profiler
+  uint32_t session_ = 0;  // the profiler's
   std::unique_ptr<StreamTrace> trace_;
   Rehearsal rehearsal_;
   Faults faults_;
-  // Of a command that was submitted later than it was made; until it is raised.
+  // The refusal of a command that was submitted after its call had returned; kept until it is
+  // raised.
   struct Refusal {
     cl_int code = CL_SUCCESS;
     std::string call;
@@ -152,8 +155,8 @@ class Stream {
   Refusal refusal_;
   std::atomic<bool> has_refusal_{false};
   std::atomic<uint64_t> epoch_;
-  Command at_once_{};  // a command that does not wait; its memory is used again
-  std::unique_ptr<LaunchThread> launch_thread_;  // the last member: ends first
+  Command at_once_{};  // for commands that are submitted at once; its memory is reused
+  std::unique_ptr<LaunchThread> launch_thread_;  // the last member, so that it ends first
 };
 
 struct WorkCounters {

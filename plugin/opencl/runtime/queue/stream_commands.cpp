@@ -1,5 +1,5 @@
-// Commands that nobody waits for: at once, or through the stream's launch thread, and what the
-// driver says of them.
+// Commands that the caller does not wait for: submitted at once, or through the stream's launch
+// thread; and what happens if the driver refuses one.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -51,7 +51,7 @@ void Stream::raise_refusal() {
   check(refusal.code, refusal.call.c_str());
 }
 
-// Any thread's, with the launch thread held, or its own.
+// Called by any thread that holds the launch thread, or by that thread itself.
 void Stream::submit(Command& command) noexcept {
   if (has_refusal_) {
     if (command.work && trace_ != nullptr) (void)trace_->next(*command.work);  // counts as lost
@@ -135,7 +135,7 @@ void Stream::leave_staging() {
   check(code, call);
 }
 
-// A record of the launch thread's ring, or the stream's own while the launch thread is held.
+// A command of the launch thread's ring, or the stream's own while the launch thread is held.
 class Stream::NextCommand {
  public:
   explicit NextCommand(Stream& stream) : stream_(stream), lock_(stream.mutex_) {
@@ -152,7 +152,7 @@ class Stream::NextCommand {
 
   Command* operator->() { return pending_ != nullptr ? pending_ : &stream_.at_once_; }
 
-  // A copy of `source` in staging memory.
+  // Copies `source` to staging memory.
   const void* stage(const void* source, uint64_t bytes) {
     void* staged = stream_.staging_.take(bytes);
     if (staged == nullptr) {
@@ -162,7 +162,7 @@ class Stream::NextCommand {
     return std::memcpy(staged, source, bytes);
   }
 
-  // Words for the profiler; literals, or of the process's life.
+  // Names for the profiler: literals, or texts that live as long as the process.
   void issue(const char* category, const char* name, uint64_t bytes) {
     Command& command = *operator->();
     command.work.reset();
@@ -236,7 +236,7 @@ void Stream::write(cl_mem target, uint64_t offset, const void* source, uint64_t 
   next.issue("copy", "copy to device", bytes);
 }
 
-// The caller's memory is free when this returns.
+// The caller may reuse its memory when this returns.
 void Stream::write_large(cl_mem target, uint64_t offset, const void* source, uint64_t bytes) {
   const Exclusive lock(*this);
   count_copy(bytes);

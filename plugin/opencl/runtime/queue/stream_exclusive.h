@@ -1,4 +1,4 @@
-// Who holds this has a stream to himself: for stream*.cpp alone.
+// Exclusive access to a stream; for stream*.cpp alone.
 #pragma once
 
 #include <mutex>
