@@ -41,13 +41,13 @@ BUILT_IN = re.compile(
 
 
 def code_of(path: pathlib.Path) -> str:
-    """The file without comments, each macro on one line."""
+    """Returns the file's text without comments, each macro on one line."""
     text = re.sub(r"/\*.*?\*/", " ", path.read_text(), flags=re.S)
     return re.sub(r"//[^\n]*", "", text).replace("\\\n", " ")
 
 
 def split(parameters: str) -> list[str]:
-    """At the commas that are in no brackets."""
+    """Splits at commas that are outside of brackets."""
     parts, depth = [""], 0
     for c in parameters:
         depth += (c == "(") - (c == ")")
@@ -68,7 +68,7 @@ def without_optional(parameters: list[str]) -> list[str]:
 
 
 class Source:
-    """A kernel file with the headers that it includes."""
+    """A kernel file with the headers that it includes, macros and kernels found in its text."""
 
     def __init__(self, path: pathlib.Path, headers: dict[str, pathlib.Path]) -> None:
         self.path = path
@@ -94,7 +94,7 @@ class Source:
             self._read(headers[name], headers)
 
     def expand(self, text: str) -> str:
-        """With the macros that parameter lists are made of: those with a declaration in them."""
+        """Expands macros that parameter lists consist of: those that contain a declaration."""
         out, at = "", 0
         while found := re.compile(r"[A-Za-z_]\w*").search(text, at):
             out += text[at : found.start()]
@@ -117,13 +117,13 @@ class Source:
         return out + text[at:]
 
     def _reach(self, body: str) -> str:
-        """A body with those of the macros in it, two levels down."""
+        """Returns a body with the bodies of the macros that it uses, two levels deep."""
         for _ in range(2):
             body = re.sub(r"\b[A-Z]\w*\b", lambda m: self.macros.get(m[0], (None, m[0]))[1], body)
         return body
 
     def kernels(self) -> dict[str, list[str]]:
-        """Names with their parameters, macros expanded; "#if" and "#endif" stand around some."""
+        """Returns kernels with their parameters, macros expanded; #if and #endif remain."""
         qualifiers = [n for n, (_, body) in self.macros.items() if "__kernel" in body]
         pattern = rf"\b(?:{'|'.join(['__kernel', *qualifiers])})\s+void\s+(\w+)\s*\("
         text = self.texts[self.path]
@@ -144,8 +144,8 @@ class Source:
         return found
 
     def defines(self) -> set[str]:
-        """Capitals that the code reads or a header's table explains, and that the code does not set
-        itself (once and under a condition is a default)."""
+        """Returns names in capitals that the code reads or a header's table explains, and that the
+        code does not define itself (a definition under a condition, and only one, is a default)."""
         used, fixed, guarded = set(), set(), set()
         for path, text in self.texts.items():
             read = re.sub(r'"[^"]*"', "", text)
@@ -206,7 +206,7 @@ class Signature:
         sys.exit(f"{self._where}: a parameter that no launch can bind: '{item}'")
 
     def _member(self, kind: str, name: str, binding: str, optional: bool) -> None:
-        """Appends it, or makes the last member an array where this is its next one."""
+        """Appends a member, or extends the last one to an array if this is its next element."""
         numbered = re.fullmatch(r"(\D\w*?)(\d+)", name)
         if numbered and kind in ("MemoryRange", "cl_mem"):
             stem, number = numbered[1], int(numbered[2])
@@ -238,7 +238,7 @@ def camel(*words: str) -> str:
 
 
 def write(path: pathlib.Path, lines: list[str]) -> None:
-    """Leaves a file alone whose text is the same: nothing that includes it is compiled again."""
+    """Writes a file unless its text is the same, so that what includes it is not compiled again."""
     text = "\n".join(lines) + "\n"
     if not path.is_file() or path.read_text() != text:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,5 @@
-// The table of providers, which rooms below it ask for by declaration alone. A program that links
-// the plugin's library and brings another such file has other providers.
+// The table of providers, which lower folders know by a declaration alone. A program that links the
+// plugin's library and brings another such file has other providers.
 #include "call/providers.h"
 
 #include <vector>

@@ -43,7 +43,7 @@ int main(int count, char** arguments) {
     const auto index = static_cast<int>(std::strtol(arguments[2], nullptr, 10));
     build(device(index).programs(), build_ahead::items_of(arguments[1]));
   } catch (const std::exception&) {
-    status = 1;  // whoever wants the programs compiles them, and reports
+    status = 1;  // the process that wants the programs compiles them itself, and reports errors
   }
-  _exit(status);  // drivers crash in exit handlers
+  _exit(status);  // without exit handlers, in which drivers crash
 }

@@ -1,4 +1,4 @@
-// One algorithm of an operator family: what its list and the reports know of it, how it plans a
+// One algorithm of an operator family: its description for lists and reports, how it plans a
 // problem, and how it runs a plan.
 #pragma once
 
@@ -17,8 +17,8 @@ namespace ocltensor::opencl {
 // Which devices an algorithm is written for (Capabilities::style).
 enum class DeviceStyle : uint8_t { Any, Cpu, Gpu };
 
-// What an algorithm worked out about one problem before it runs: its own type, kept in place, so
-// that planning allocates nothing by itself. Neither copied nor moved.
+// What an algorithm worked out about one problem before it runs: a value of the algorithm's own
+// type, stored in place, so that planning allocates nothing by itself. Neither copied nor moved.
 class Plan {
  public:
   Plan() = default;
@@ -27,7 +27,7 @@ class Plan {
   ~Plan() {
     if (destroy_ != nullptr) destroy_(memory_);
   }
-  // To be called once. The list makes a new Plan for every algorithm that it asks.
+  // To be called once. The list makes a new Plan for every algorithm that it tries.
   template <typename T>
   void hold(T&& contents) {
     using Contents = std::remove_cvref_t<T>;
@@ -48,28 +48,29 @@ class Plan {
   void (*destroy_)(void*) = nullptr;
 };
 
-// The answer of a plan function: a plan, or the reason why the algorithm does not take the problem
+// The result of a plan function: a plan, or the reason why the algorithm does not take the problem
 // (a text that lives as long as the process).
 template <typename T>
 class Planned {
  public:
-  Planned(const char* reason) : reason_(reason) {}               // NOLINT: an answer, as below
+  Planned(const char* reason) : reason_(reason) {}               // NOLINT: implicit on purpose
   Planned(T plan) : reason_(nullptr), plan_(std::move(plan)) {}  // NOLINT
   const char* reason() const { return reason_; }
-  T& plan() { return *plan_; }  // to be asked for where there is no reason
+  T& plan() { return *plan_; }  // only if reason() is nullptr
 
  private:
   const char* reason_;
   std::optional<T> plan_;
 };
 
-// What is known of an algorithm without its problem's type.
+// The members of an algorithm that do not depend on its problem's type.
 struct AlgorithmInfo {
   const char* id;           // "matmul.packed": the family's name, a dot, its own
   const char* description;  // for people
   DeviceStyle style = DeviceStyle::Any;
   const Provider* provider = &kPortable;
-  // Takes whatever comes on devices of its style: never measured; disabled only where others can.
+  // Takes every problem on devices of its style: never measured, disabled only where another can
+  // run.
   bool last_resort = false;
 };
 
@@ -82,18 +83,18 @@ class Algorithm : public AlgorithmInfo {
   const void* problem_type() const { return problem_type_; }
 
  private:
-  const void* problem_type_;  // an address that stands for the type
+  const void* problem_type_;  // an address that identifies the type
   mutable std::atomic<uint64_t> runs_{0};
 };
 
-// Stands for a problem's type where only its address is needed.
+// Its address identifies the type of a problem.
 template <typename Problem>
 inline constexpr char kProblemType = 0;
 
 // The two functions of an algorithm, which agree on the type of its plan:
 //   Planned<T> plan(const OpCall&, const Problem&);  void run(const OpCall&, const Problem&, const
 //   T&);
-// or, where nothing is worked out beforehand, a reason (nullptr: it takes the problem):
+// or, where nothing is worked out beforehand, a reason (nullptr: the problem can be run):
 //   const char* plan(const OpCall&, const Problem&);  void run(const OpCall&, const Problem&);
 template <auto plan, auto run>
 struct Steps;
@@ -129,13 +130,13 @@ const char* takes_all(const OpCall&, const Problem&) {
 }
 
 // One way to solve a problem. Objects are constants at namespace scope; a family's list, or a
-// provider's, has their addresses.
+// provider's, holds their addresses.
 template <typename Problem>
 class AlgorithmFor : public Algorithm {
  public:
   using PassOver = const char* (*)(const OpCall& call, const Problem& problem);
-  // `pass_over`: why the rule takes a later algorithm although this one could; nullptr: it does
-  // not. It is asked before the plan is made, and must be cheap.
+  // `pass_over`: why the rule prefers a later algorithm although this one could run; nullptr: it
+  // does not. It is called before the plan is made, and must be cheap.
   template <auto plan, auto run>
   constexpr AlgorithmFor(const AlgorithmInfo& info, Steps<plan, run> /*steps*/,
                          PassOver pass_over = nullptr)
@@ -144,7 +145,7 @@ class AlgorithmFor : public Algorithm {
         run_plan_(Steps<plan, run>::run_plan),
         pass_over_(pass_over) {}
 
-  // Why not, or nullptr and the plan.
+  // Why the problem cannot be run; or nullptr, and `to` holds the plan.
   const char* plan(const OpCall& call, const Problem& problem, Plan& to) const {
     return make_plan_(call, problem, to);
   }

@@ -1,4 +1,4 @@
-// Choosing an algorithm: rule, measurement, disabled ones, and the printed reasons.
+// Chooses an algorithm, by rule or by measuring, without disabled ones, and prints the reasons.
 #include "algorithms.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ struct Decision {
   std::vector<const char*> reasons;  // why not; nullptr: it could have run
 };
 
-// The first that the rule takes, else the first that can.
+// The first algorithm that the rule takes, else the first that can run.
 Decision decide_by_rule(const Question& q) {
   Decision decision{q.candidates.size(), "by rule", {}};
   size_t fitting = q.candidates.size();
@@ -50,7 +50,7 @@ Decision decide_by_rule(const Question& q) {
     decision.reasons.push_back(reason);
     if (reason != nullptr) continue;
     if (fitting == q.candidates.size()) fitting = i;
-    // A last resort that is disabled makes room for what the rule passes over.
+    // If the last resort is disabled, an algorithm that the rule passes over takes its place.
     const bool passed = c.passed != nullptr || is_disabled(q.call.policy(), *c.algorithm);
     if (!passed && decision.index == q.candidates.size()) decision.index = i;
   }
@@ -59,7 +59,7 @@ Decision decide_by_rule(const Question& q) {
   return decision;
 }
 
-// Those worth measuring: the rule's choice first, at most as many as the policy allows.
+// Algorithms worth measuring: the rule's choice first, at most as many as the policy allows.
 std::vector<size_t> contenders(const Question& q, const Decision& decision) {
   std::vector<size_t> list{decision.index};
   for (size_t i = 0; i < q.candidates.size(); ++i)
@@ -88,7 +88,7 @@ double microseconds(const Question& q, size_t candidate) {
   return best;
 }
 
-// The measured best, measured now if it is not known and `benchmark` asks for it; nullptr where
+// The fastest as measured; measured now if it is not known and `benchmark` asks for it. nullptr if
 // there is nothing to choose.
 const Algorithm* measured_best(const Question& q, const Decision& decision) {
   const Policy& policy = q.call.policy();
@@ -97,9 +97,9 @@ const Algorithm* measured_best(const Question& q, const Decision& decision) {
   if (!policy.benchmark) return nullptr;
   const std::vector<size_t> list = contenders(q, decision);
   if (list.size() < 2) return nullptr;
-  q.call.stream().synchronize();  // a failure of earlier work is not theirs
+  q.call.stream().synchronize();  // raises a failure of earlier work before measuring
   if (Rehearsal& rehearsal = q.call.stream().rehearsal(); rehearsal.is_on()) {
-    for (const size_t i : list) q.attempt(i);  // all of their programs are wanted
+    for (const size_t i : list) q.attempt(i);  // in a rehearsal: all of their programs are needed
     if (rehearsal.has_stopped()) return nullptr;
   }
   Measurement result{q.shape_text, {}, nullptr};

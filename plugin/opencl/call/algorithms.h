@@ -1,6 +1,6 @@
-// An operator family's ordered list of algorithms, and the choice among them: by rule the first
-// that has a plan, or, as the settings ask, by measuring, with the reasons printed, without those
-// that were disabled.
+// An operator family's ordered list of algorithms, and the choice among those that are not
+// disabled: by rule the first that has a plan, or, if the settings ask for it, by measuring. The
+// reasons can be printed.
 #pragma once
 
 #include <array>
@@ -18,11 +18,12 @@
 
 namespace ocltensor::opencl {
 
-// What is known of a family at run time.
+// A family without its problem's type: what reports and settings need.
 class AlgorithmFamily {
  public:
-  // Announced to the report; lives as long as the process. `own` are the portable algorithms; those
-  // of the other providers come before them. `operators`: what the family's algorithms serve.
+  // Enters the family in the report; it lives as long as the process. `own` are the portable
+  // algorithms; those of other providers come before them. `operators`: those that the family's
+  // algorithms serve.
   AlgorithmFamily(const char* name, std::span<const OpEntry> operators,
                   std::vector<const Algorithm*> own);
   const char* name() const { return name_; }
@@ -34,7 +35,7 @@ class AlgorithmFamily {
     last_.store(&algorithm, std::memory_order_relaxed);
   }
 
-  // Has anything been measured on the device, in this process or as far as its file says?
+  // Whether anything has been measured on the device, in this process or according to its file.
   bool is_measured(Device& device) const {
     const auto index = static_cast<size_t>(device.index());
     if (index >= kMostDevices) return false;
@@ -61,28 +62,29 @@ class AlgorithmFamily {
   mutable std::array<std::atomic<Known>, kMostDevices> known_{};
 };
 
-// Every family that has been used or asked for.
+// Every family that has been used, or whose list was requested.
 std::vector<const AlgorithmFamily*> algorithm_families();
 
-// An algorithm as a call sees it.
+// An algorithm with its reasons for one call.
 struct Candidate {
   const Algorithm* algorithm;
-  const char* refusal;  // nullptr: it can
+  const char* refusal;  // nullptr: it can run
   const char* passed;   // nullptr: the rule would take it
 };
-// A problem's choice, and what the choice may need.
+// A problem's choice: the candidates, and the texts and functions that the choice may need.
 struct Question {
   const OpCall& call;
   const AlgorithmFamily& family;
   std::span<const Candidate> candidates;
   std::string problem;     // for the printed line
-  std::string notes;       // put behind it
-  ShapeClass shape;        // what measurements are kept by, but for the device; empty: not measured
+  std::string notes;       // appended to the printed line
+  ShapeClass shape;        // the key of measurements, besides the device; empty: not measured
   std::string shape_text;  // the same for people
-  // Runs a candidate on a copy of the problem with another output; empty: not measured.
+  // Runs a candidate on a copy of the problem with another output; empty: not to be measured.
   std::function<void(size_t candidate)> attempt;
 };
-// The candidate to run, as the policy asks; prints why if it is verbose.
+// The index of the candidate to run, as the policy asks; prints the reasons if the policy is
+// verbose.
 size_t choose_algorithm(const Question& question);
 
 // `Traits` say how a family's problems are described and measured:
@@ -126,7 +128,7 @@ class AlgorithmList {
     }
     choose_and_run(call, problem);
   }
-  // One algorithm, whatever the rule says. To be called with one that takes the problem.
+  // Runs this algorithm, whatever the rule says. It must take the problem.
   void run_one(const OpCall& call, const Problem& problem, const Entry& entry) {
     Plan plan;
     const char* reason = entry.plan(call, problem, plan);
@@ -138,9 +140,9 @@ class AlgorithmList {
  private:
   void run_plan(const OpCall& call, const Problem& problem, const Entry& entry, const Plan& plan) {
     entry.run(call, problem, plan);
-    family_.count(entry);  // after what it called itself
+    family_.count(entry);  // counted after the algorithms that it calls itself
   }
-  // What an earlier measurement found best, if it can.
+  // Runs the algorithm that was measured as the fastest, if it can run; returns whether it did.
   bool run_measured(const OpCall& call, const Problem& problem) {
     if (call.deterministic()) return false;
     const ShapeClass shape = Traits::shape_class(call, problem);
@@ -173,7 +175,7 @@ class AlgorithmList {
       question.attempt = [&](size_t i) {
         Problem copy = problem;
         const Scratch memory = Traits::redirect(call, copy);
-        Plan plan;  // the other output's
+        Plan plan;  // a plan for the other output
         if (entries_[i]->plan(call, copy, plan) == nullptr) entries_[i]->run(call, copy, plan);
       };
     }

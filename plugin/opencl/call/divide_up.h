@@ -1,4 +1,4 @@
-// Rounding up when work is divided.
+// Division that rounds up.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Checked outputs, and work cut into items for the device's style.
+// Checks outputs, and divides work into work-items for the device's style.
 #include "division.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Reading and writing measurements: fields between tabs, "algorithm=microseconds" between spaces.
+// Reads and writes measurements: fields separated by tabs, "algorithm=microseconds" by spaces.
 #include "measurement_file.h"
 
 #include <fmt/format.h>
@@ -20,7 +20,8 @@ namespace {
 
 constexpr std::string_view kTitle = "ocltensor measurements 1";
 
-// Times are those of these kernels. The first product of each process waits for this.
+// What identifies the kernels whose times the file has. The first product of each process waits for
+// this, so it is cheap.
 std::string kernels() {
   if (config::get_string(config::Knob::KernelDir).empty()) return kernel_sources::digest;
   std::string all;

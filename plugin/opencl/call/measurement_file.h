@@ -1,4 +1,4 @@
-// The file of a device's measurements: a line each, replaced as a whole.
+// The file of a device's measurements: one line each; the file is replaced as a whole.
 #pragma once
 
 #include <map>
@@ -10,20 +10,20 @@
 
 namespace ocltensor::opencl::measurement_file {
 
-// As text: no algorithm need be known that a line names.
+// A measurement as text: it may name algorithms that this version does not know.
 struct Line {
   std::string best;
   std::vector<std::pair<std::string, double>> microseconds;
   std::string problem;
 };
-// By family and class ("1 64 64 ...").
+// By family and class of shapes ("1 64 64 ...").
 using Lines = std::map<std::pair<std::string, std::string>, Line>;
 
-// For a device as its driver describes it and the kernels of this version; empty without a cache
-// folder.
+// The file for a device, as its driver describes it, and the kernels of this version; empty without
+// a cache folder.
 std::string path_of(const Capabilities& caps);
 Lines read(const std::string& path);
-// Adds to what is there, or replaces it; other processes may do the same at the same time.
+// Adds lines to the file or replaces them; other processes may do the same at the same time.
 void write(const std::string& path, const Lines& lines);
 void remove(const std::string& path);
 

@@ -1,4 +1,4 @@
-// Measurements in memory, and what of them is read from and written to files.
+// Measurements in memory, and their exchange with files.
 #include "measurements.h"
 
 #include <fmt/format.h>
@@ -33,9 +33,9 @@ struct KeyHash {
 
 struct Known {
   std::shared_mutex mutex;  // guards what follows
-  // Without a best one: it is known that nothing is known.
+  // An entry without a best algorithm: the file has been searched in vain.
   std::unordered_map<Key, Measurement, KeyHash> measured;
-  std::map<int, measurement_file::Lines> files;  // as read, by device
+  std::map<int, measurement_file::Lines> files;  // as read from disk, by device
   std::map<int, std::string> paths;
 };
 Known& known() {
@@ -49,7 +49,7 @@ std::string text_of(const ShapeClass& shape) {
   return text;
 }
 
-// The lines of a device's file, read once. The lock is held.
+// The lines of a device's file, read once. The lock must be held.
 const measurement_file::Lines& lines_of(Device& device) {
   const auto [it, fresh] = known().files.try_emplace(device.index());
   if (fresh) {
@@ -66,7 +66,7 @@ const Algorithm* algorithm_of(const AlgorithmFamily& family, std::string_view id
   return nullptr;
 }
 
-// From the file to memory. The lock is held.
+// Copies a measurement from the file to memory. The lock must be held.
 const Algorithm* recall(Device& device, const AlgorithmFamily& family, const ShapeClass& shape) {
   const measurement_file::Lines& lines = lines_of(device);
   const Key key{device.index(), family.name(), shape};

@@ -1,5 +1,5 @@
-// What measuring found, by device, family and class of shapes: in memory, and in a file per device
-// in the cache folder, which later processes choose by.
+// Results of measurements, by device, family and class of shapes: in memory, and in a file per
+// device in the cache folder, by which later processes choose.
 #pragma once
 
 #include <string>
@@ -20,20 +20,20 @@ struct Measurement {
   const Algorithm* best = nullptr;
 };
 
-// All of these are thread-safe. `keep`: may the file be read and written? A file that cannot be,
-// and lines that this version does not understand, are as if they were not there.
+// All of these are thread-safe. `keep`: whether the file may be read and written. A file that
+// cannot be read, and lines that this version does not understand, are ignored.
 
-// The best algorithm as far as it is known; nullptr: not measured.
+// The best algorithm, as far as it is known; nullptr: not measured.
 const Algorithm* find_measured(Device& device, const AlgorithmFamily& family,
                                const ShapeClass& shape, bool keep);
-// Keeps a measurement unless another thread was first; returns the best algorithm then known.
+// Stores a measurement unless another thread was first; returns the best algorithm then known.
 const Algorithm* add_measured(Device& device, const AlgorithmFamily& family,
                               const ShapeClass& shape, Measurement measurement, bool keep);
-// Is anything known of a family on a device? Reads the file at the first question.
+// Whether anything is known of a family on a device. The first call reads the file.
 bool is_any_measured(Device& device, const AlgorithmFamily& family);
 
 std::vector<Measurement> measurements();
-// Also those in the files of devices that are in use.
+// Also deletes those in the files of devices that are in use.
 void forget_measurements();
 
 }  // namespace ocltensor::opencl

@@ -13,7 +13,7 @@ namespace {
               caps.name, op.name);
 }
 
-// What no operator has to look at again: types that the device cannot hold, more dimensions than
+// Checks that no operator has to repeat: types that the device cannot hold, more dimensions than
 // the limit.
 void check_tensor(const Capabilities& caps, const Operator& op, bool takes_complex,
                   bool takes_float64, const tb_tensor* tensor) {
@@ -30,7 +30,7 @@ Scratch::~Scratch() {
   if (address_ == 0) return;
   try {
     stream_->device().memory().free(address_, stream_->id());
-  } catch (const Error&) {  // after fork, or a lost device: the memory is gone anyway
+  } catch (const Error&) {  // after fork, or when the device is lost: the memory is gone anyway
   }
 }
 
@@ -52,7 +52,7 @@ OpCall::OpCall(const tb_call& call, const Operator& op, Stream& stream, bool che
   const bool takes_float64 = moves_float64 || caps().fp64;
   for (uint32_t i = 0; i < call.arg_count; ++i) {
     const tb_value& v = call.args[i];
-    check(points_somewhere(v), "{}: argument '{}' leads to no memory", op.name,
+    check(points_somewhere(v), "{}: argument '{}' is a null pointer", op.name,
           op.schema.inputs[i].name);
     if (v.tag == TB_TENSOR)
       check_tensor(caps(), op, takes_complex, takes_float64, static_cast<const tb_tensor*>(v.as.p));

@@ -1,5 +1,5 @@
-// One call of an operator, as its implementation sees it: arguments, outputs, stream, scratch
-// memory and kernels.
+// One call of an operator as its implementation sees it: arguments, outputs, stream, scratch memory
+// and kernels.
 #pragma once
 
 #include <span>
@@ -17,10 +17,10 @@ namespace ocltensor::opencl {
 
 struct OpEntry;
 
-// Thrown by accept() when the host only asked whether the call would be accepted.
+// Thrown by accept() if the host only wants to know whether the call would be accepted.
 struct AcceptedOnly {};
 
-// Memory of the pool for the duration of an operator; freed in stream order.
+// Memory of the pool for the time of an operator's call; freed in stream order.
 class Scratch {
  public:
   Scratch(Stream& stream, uint64_t bytes)
@@ -91,13 +91,14 @@ class OpCall {
   const Capabilities& caps() const { return stream_.device().caps(); }
   Stream& stream() const { return stream_; }
   const Policy& policy() const { return policy_; }
-  // Must the result be the same bit for bit in every run? By the settings, or as the host asks.
+  // Whether the result must be bit-identical in every run, because of the settings or the host's
+  // flag.
   bool deterministic() const {
     return policy_.deterministic || (raw_.flags & TB_CALL_DETERMINISTIC) != 0;
   }
 
-  // Declines a call that computes with this type where it is float64 and the device has none: of
-  // operators that take float64 everywhere (OpEntry::moves_float64).
+  // Declines the call if it computes with `type`, which is float64, and the device has none. For
+  // operators that take float64 tensors everywhere (OpEntry::moves_float64).
   void need(DType type) const;
   bool lacks(DType type) const { return type == DType::Float64 && !caps().fp64; }
 
@@ -109,7 +110,7 @@ class OpCall {
   TensorView resize_out(size_t i, std::span<const int64_t> sizes);
 
   Scratch scratch(uint64_t bytes) const { return Scratch(stream_, bytes); }
-  // A kernel with its arguments, to be run: launch(kernels::copy::create::eye, defines, {.out =
+  // A kernel with its arguments, ready to run: launch(kernels::copy::create::eye, defines, {.out =
   // ...}).
   template <typename Arguments>
   Launch launch(const KernelOf<Arguments>& kernel, const Defines& defines,
@@ -118,7 +119,7 @@ class OpCall {
     arguments.bind(launch);
     return launch;
   }
-  // With which a kernel reports a wrong value of this operator.
+  // What a kernel needs to report an invalid value (an index, a target) of this operator.
   FaultSite fault(FaultKind kind, int64_t dim = 0) const {
     return {policy_.check_values ? fault_site(op_, kind, dim) : 0};
   }
@@ -133,7 +134,7 @@ class OpCall {
   tb_tensor resized_{};
 };
 
-// A tensor's elements in row-major order: the tensor itself where it already is, else a copy in
+// A tensor's elements in row-major order: the tensor itself if it is row-major, else a copy in
 // scratch memory.
 class Contiguous {
  public:
@@ -142,11 +143,11 @@ class Contiguous {
   operator MemoryRange() const { return view(); }  // NOLINT: implicit on purpose
 
  private:
-  std::vector<Scratch> memory_;  // none, or the copy's
+  std::vector<Scratch> memory_;  // empty, or the copy's
   LocalTensor local_;
 };
 
-// A row-major tensor to write to: the output itself where it is one, else scratch memory that
+// A row-major tensor to write to: the output itself if it is row-major, else scratch memory that
 // finish() copies to it.
 class ContiguousOutput {
  public:
@@ -169,11 +170,11 @@ using OpFunction = void (*)(OpCall&);
 struct OpEntry {
   const char* name;
   OpFunction run;
-  // Whether calls with complex64 tensors or complex numbers reach `run`, which then looks at each
-  // of them; they are declined for every other operator.
+  // Whether calls with complex64 tensors or complex numbers reach `run`, which then must check each
+  // of them; for other operators they are declined.
   bool takes_complex = false;
-  // Whether it takes float64 on devices that have none, because it moves elements, or looks at each
-  // type itself. Others are declined there.
+  // Whether the operator takes float64 on devices without it, because it only moves elements, or
+  // checks each type itself. Other operators decline it there.
   bool moves_float64 = false;
 };
 

@@ -1,4 +1,4 @@
-// Reading the settings that steer operators, once after each change.
+// Reads the settings that steer operators, once after each change.
 #include "policy.h"
 
 #include <map>
@@ -74,7 +74,7 @@ struct Kept {
 const Policy& detail::read_policy() {
   static Kept& kept = *new Kept;  // leaked: threads may run while the process ends
   const std::lock_guard lock(kept.mutex);
-  // Taken before the values: a change in between is seen by the next call.
+  // Read before the values, so that a change in between is seen by the next call.
   const uint64_t generation = config::generation();
   std::string values;
   for (const Knob knob : kKnobs) values += config::get_string(knob) + '\n';

@@ -1,4 +1,4 @@
-// What the settings ask of operators and of the choice of algorithms, in a form that a call reads
+// The settings that operators and the choice of algorithms depend on, in a form that a call reads
 // without a lock.
 #pragma once
 
@@ -22,16 +22,16 @@ struct ReducedSums {
 
 struct Policy {
   bool tuned, deterministic, benchmark, immediate, allow_tf32, prefer_portable;
-  bool check_values;  // do kernels report wrong ones?
+  bool check_values;  // kernels report invalid indices and targets
   int64_t verbose, benchmark_limit;
   ReducedSums fp16, bf16;
   std::vector<const Provider*> disabled_providers;
-  bool keep;  // measurements on disk
+  bool keep;  // measurements are kept on disk
   NamePatterns operations, algorithms;
 
-  bool default_choice;  // of algorithms: nothing to print, to measure, or to leave out
-  bool use_measured;    // choose by what was measured before
-  bool plain;           // of operators: nothing to print, to decline or to check
+  bool default_choice;  // no algorithm to print, to measure or to leave out
+  bool use_measured;    // choose by earlier measurements
+  bool plain;           // no operator to print, to decline or to check
 
   bool is_enabled(const Provider& provider) const {
     return std::find(disabled_providers.begin(), disabled_providers.end(), &provider) ==

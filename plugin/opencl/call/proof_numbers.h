@@ -1,4 +1,4 @@
-// Numbers for proofs of kernels: drawn on the host, moved to the device in a type and back.
+// Numbers for proofs of kernels: drawn on the host, converted and moved to the device and back.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@ namespace ocltensor::opencl {
 class ProofNumbers {
  public:
   explicit ProofNumbers(const OpCall& call) : call_(call) {}
-  // Whole numbers from -most to most.
+  // Random integers from -most to most.
   std::vector<float> draw(int64_t count, int most) {
     std::vector<float> list(static_cast<size_t>(count));
     for (float& x : list) {
@@ -19,7 +19,7 @@ class ProofNumbers {
     }
     return list;
   }
-  // Memory that lives as long as this.
+  // Memory that lives as long as this object.
   tb_address upload(const std::vector<float>& list, DType type) {
     const Dims sizes{static_cast<int64_t>(list.size())};
     const uint64_t bytes = list.size() * sizeof(float);

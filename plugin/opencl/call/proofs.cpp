@@ -1,4 +1,4 @@
-// Proving kernels, and remembering it on disk.
+// Runs the proofs of kernels, and remembers on disk which passed.
 #include "proofs.h"
 
 #include "base/log.h"
@@ -14,7 +14,7 @@ bool is_proven(const OpCall& call, Proof& proof, const Source& source, const Def
     proof.state = Proof::Right;
     return true;
   }
-  call.stream().synchronize();  // a failure of earlier work is not this kernel's
+  call.stream().synchronize();  // so that a failure of earlier work is not taken for this kernel's
   std::string wrong;
   try {
     wrong = test(call, what);

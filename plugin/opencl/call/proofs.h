@@ -9,23 +9,24 @@
 
 namespace ocltensor::opencl {
 
-// What is known of one kernel on one device. Zero-initialised: nothing.
+// The state of one kernel's proof on one device. Zero-initialised: unknown.
 struct Proof {
   enum State : uint8_t { Unknown, Right, Wrong };
   std::atomic<uint8_t> state{Unknown};
 };
 
-// Is the kernel of `source` and `defines` right? The first time, `test` runs it, unless the cache
-// on disk says that it has passed with this driver; it returns what was wrong, or an empty text. A
-// wrong kernel, or one that does not compile, is logged as a warning and not used any more.
+// Whether the kernel of `source` and `defines` is right. The first call runs `test`, unless the
+// cache on disk says that it has passed with this driver; `test` returns what was wrong, or an
+// empty text. A wrong kernel, or one that does not compile, is logged as a warning and not used any
+// more.
 bool is_proven(const OpCall& call, Proof& proof, const Source& source, const Defines& defines,
                std::string (*test)(const OpCall& call, const void* what), const void* what);
 
-// What is known of a kernel's specialisations on every device.
+// The states of the proofs of a kernel's specialisations, on every device.
 template <size_t kVariants>
 class Proofs {
  public:
-  // As above, of specialisation `variant`; defines() is called the first time only.
+  // As is_proven(), for specialisation `variant`; defines() is called the first time only.
   template <typename MakeDefines>
   bool hold(const OpCall& call, size_t variant, const Source& source, MakeDefines&& defines,
             std::string (*test)(const OpCall& call, const void* what), const void* what) {

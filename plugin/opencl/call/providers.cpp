@@ -1,4 +1,4 @@
-// What settings and devices say about providers of kernels.
+// Which providers of kernels settings and devices permit.
 #include "providers.h"
 
 #include <algorithm>

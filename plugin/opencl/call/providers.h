@@ -1,5 +1,5 @@
-// Where kernels come from: the portable ones, and for each of a vendor's architectures a provider
-// with algorithms of its own, which the families' lists ask first.
+// Where kernels come from: the portable ones, and for each vendor's architecture a provider with
+// algorithms of its own, which come first in the families' lists.
 #pragma once
 
 #include <span>
@@ -14,23 +14,23 @@ class Algorithm;
 struct Policy;
 
 struct Provider {
-  const char* name;     // "portable"; its folder's name for others
+  const char* name;     // "portable", or its folder's name
   const char* library;  // its name in preferred_blas_library(), or nullptr
   const char* what;
-  // Has the device what its kernels need? nullptr: every device.
+  // Whether the device has what its kernels need; nullptr: every device has.
   bool (*suits)(const Capabilities& caps) = nullptr;
-  // Why not, on a device that it does not suit.
+  // The reason for devices that it does not suit.
   const char* lacking = nullptr;
-  // In the order in which families shall ask them, before the portable ones. Portable algorithms
+  // In the order in which families shall try them, before the portable ones. Portable algorithms
   // are in their families' own lists.
   std::span<const Algorithm* const> algorithms{};
-  // What its programs go through after the compiler, or nullptr.
+  // The change that its programs need after compilation, or nullptr.
   const ProgramFinisher* finisher = nullptr;
 };
 
 extern const Provider kPortable;
 
-// All of them, in the order in which they are asked; the portable one is the last. The table is
+// All providers, in the order in which they are tried; the portable one is the last. The table is
 // plugin/opencl/providers.cpp.
 std::span<const Provider* const> providers();
 
@@ -39,7 +39,8 @@ const char* refuse_provider(const Capabilities& caps, const Policy& policy,
                             const Provider& provider);
 // Why a provider is missing on every device, or nullptr.
 const char* missing_provider(const Provider& provider);
-// Throws Error(TB_E_INVALID) for a list of OCLTENSOR_DISABLED_PROVIDERS with a name that is none.
+// Throws Error(TB_E_INVALID) if a name in `list` (OCLTENSOR_DISABLED_PROVIDERS) is not a
+// provider's.
 void check_providers(std::string_view list);
 
 }  // namespace ocltensor::opencl

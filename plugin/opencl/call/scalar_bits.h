@@ -8,7 +8,7 @@
 
 namespace ocltensor::opencl {
 
-// The bytes of a value of up to 8, the lowest first; zeros behind them.
+// The bytes of a value of up to 8 bytes, the lowest first, followed by zeros.
 template <typename T>
 uint64_t slot_bits(T value) {
   static_assert(sizeof value <= sizeof(uint64_t));
@@ -17,7 +17,8 @@ uint64_t slot_bits(T value) {
   return bits;
 }
 
-// A number as kernels compute with it in `type`: complex numbers are two floats, 16-bit floats one.
+// A number in the form in which kernels compute in `type`: complex numbers are two floats, 16-bit
+// floats one.
 inline uint64_t scalar_bits(const Scalar& value, DType type) {
   if (is_complex(type)) {
     struct {

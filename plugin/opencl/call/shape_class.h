@@ -1,4 +1,4 @@
-// Classes of problems that are alike to an algorithm: what is measured for one is used for all.
+// Classes of similar problems: what is measured for one problem is used for all of its class.
 #pragma once
 
 #include <algorithm>
@@ -10,14 +10,14 @@
 
 namespace ocltensor::opencl {
 
-// A size as classes see it: up to 16 exactly, above by its three leading bits.
+// The size that stands for a class: up to 16 the size itself, above its three leading bits.
 inline int64_t size_class(int64_t size) {
   if (size <= 16) return size;
   const int shift = std::bit_width(static_cast<uint64_t>(size)) - 3;
   return size >> shift << shift;
 }
 
-// The numbers that decide, made anew for every call that asks: no text, no memory.
+// The numbers that identify a class. Made anew for every call, so it allocates nothing.
 class ShapeClass {
  public:
   static constexpr size_t kMost = 24;
@@ -25,7 +25,7 @@ class ShapeClass {
   ShapeClass(std::initializer_list<int64_t> numbers) {
     for (const int64_t n : numbers) add(n);
   }
-  // More than kMost are not kept, which makes classes coarser.
+  // Numbers beyond kMost are dropped, which makes classes coarser.
   void add(int64_t number) {
     if (count_ < kMost) numbers_[count_++] = number;
   }

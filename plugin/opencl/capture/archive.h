@@ -32,7 +32,7 @@ class Encoder {
  private:
   template <Number T>
   void put(T& value) {
-    // Signs may spread: only the low bytes are kept.
+    // Sign extension may set higher bits; only the low bytes are kept.
     auto bits = static_cast<uint64_t>(value);  // NOLINT(bugprone-signed-char-misuse)
     for (size_t i = 0; i < sizeof(T); ++i, bits >>= 8) bytes_.push_back(static_cast<uint8_t>(bits));
   }
@@ -58,7 +58,7 @@ class Encoder {
   std::vector<uint8_t> bytes_;
 };
 
-// Throws Error(TB_E_INVALID) where the bytes end too early.
+// Throws Error(TB_E_INVALID) if the bytes end too early.
 class Decoder {
  public:
   explicit Decoder(std::span<const uint8_t> bytes) : rest_(bytes) {}
@@ -98,7 +98,7 @@ class Decoder {
   void get(std::vector<T>& list) {
     uint64_t count = 0;
     get(count);
-    // Every item takes 8 bytes at least: a count that lies asks for no memory.
+    // Every item takes at least 8 bytes, so that a false count cannot make this allocate.
     check(count <= rest_.size() / 8, "a list of {} items where {} bytes are left", count,
           rest_.size());
     list.resize(count);

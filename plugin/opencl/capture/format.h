@@ -1,5 +1,5 @@
-// The layout of capture files: constants and records, shared by writer and reader. README.md tells
-// what they mean. A change of any field is another kVersion.
+// The layout of capture files: constants and records, shared by writer and reader. README.md says
+// what they mean. A change of any field needs a new kVersion.
 #pragma once
 
 #include <array>
@@ -15,10 +15,10 @@ inline constexpr uint32_t kVersion = 1;
 inline constexpr uint64_t kPageBytes = 16384;
 inline constexpr uint64_t kPagesPerSection = 64;
 inline constexpr uint64_t kMaxSectionBytes = uint64_t{64} << 20;  // before packing
-// What a section unpacks to is at most this many times what it takes in the file: so that a small
-// file never needs much memory.
+// A section unpacks to at most this many times its size in the file, so that a small file never
+// needs much memory.
 inline constexpr uint64_t kMaxRatio = 64;
-inline constexpr uint64_t kMaxInline = 2048;  // data up to this size stands in its record
+inline constexpr uint64_t kMaxInline = 2048;  // data up to this size is stored in its record
 inline constexpr uint64_t kMaxRank = 64;      // of a tensor
 
 enum SectionKind : uint32_t { kRecords = 1, kPages = 2, kEnd = 3 };
@@ -31,21 +31,21 @@ struct SectionHeader {
   uint32_t kind = 0, packing = 0;
   uint64_t bytes = 0;     // unpacked
   uint64_t stored = 0;    // in the file, after this header
-  uint32_t checksum = 0;  // CRC-32 of what is stored; in the file, that of this header follows
+  uint32_t checksum = 0;  // CRC-32 of the stored bytes; in the file, that of this header follows
 };
 
-// Pages of data, in order. `first` 0: all zero; else the number of the first page, counted through
-// the file from 1.
+// Consecutive pages of data. `first` is 0 if all are zero, else the number of the first page,
+// counted through the file from 1.
 struct PageRun {
   uint64_t pages = 0, first = 0;
 };
-// Bytes: in place, or as pages of which the last one ends with zeros.
+// Bytes: stored in place, or as pages, the last of which is filled up with zeros.
 struct Data {
   std::vector<uint8_t> bytes;
   std::vector<PageRun> runs;
 };
 
-// Numbers of programs, kernels, buffers, queues and operator calls are unique within a file.
+// Ids of programs, kernels, buffers, queues and operator calls are unique within a file.
 struct Info {
   std::string version;  // of ocltensor
 };
@@ -62,9 +62,9 @@ struct Kernel {
 };
 struct Buffer {
   uint64_t id = 0, bytes = 0;
-  uint64_t parent = 0, origin = 0;  // parent 0: a buffer of its own
+  uint64_t parent = 0, origin = 0;  // parent 0: not a sub-buffer
 };
-struct Contents {  // of a buffer before its first use: pages from page `page` on
+struct Contents {  // of a buffer before its first use, from page `page` on
   uint64_t buffer = 0, page = 0;
   std::vector<PageRun> runs;
 };
@@ -79,7 +79,7 @@ struct Argument {
   std::vector<uint8_t> bytes;
 };
 struct Launch {
-  uint64_t kernel = 0, queue = 0, call = 0;  // call 0: of no operator
+  uint64_t kernel = 0, queue = 0, call = 0;  // call 0: outside of operators
   uint64_t rank = 1;
   std::array<uint64_t, 3> offset{}, global{}, local{};  // local 0: the driver's choice
   std::vector<Argument> arguments;
@@ -102,7 +102,7 @@ struct Fill {
 struct Release {
   uint64_t buffer = 0;
 };
-// What the bytes of a written buffer are at the end.
+// A tensor that the bytes of a written buffer are at the end.
 struct Result {
   uint64_t call = 0, output = 0;
   uint64_t buffer = 0, offset = 0;  // bytes, of the first element
@@ -113,12 +113,12 @@ struct Change {
   uint64_t page = 0;
   PageRun run;
 };
-struct Final {  // a written buffer at the end, where it is not as before its first use
+struct Final {  // a written buffer's pages at the end that differ from its contents
   uint64_t buffer = 0;
   std::vector<Change> changes;
 };
 
-// A record's tag in the file is its place here, counted from 1.
+// A record's tag in the file is its position here, counted from 1.
 using Record = std::variant<Info, DeviceInfo, Program, Kernel, Buffer, Contents, Operator, Launch,
                             Write, Read, Copy, Fill, Release, Result, Final>;
 

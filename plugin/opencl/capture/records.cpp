@@ -1,4 +1,4 @@
-// A capture's records: what each may say, given those before it.
+// Checks a capture's records against those before them, and keeps them.
 #include "archive.h"
 #include "ocltensor/dtype.h"
 #include "reader.h"
@@ -46,7 +46,7 @@ void Capture::check_range(uint64_t buffer, uint64_t offset, uint64_t bytes) cons
         size);
 }
 
-// The number of pages alone: which ones there are is known at the end of the file.
+// Checks the number of pages alone: which pages exist is known at the end of the file only.
 void Capture::check_data(const Data& data, uint64_t bytes) const {
   if (data.runs.empty()) {
     check(data.bytes.size() == bytes, "{} bytes of data, expected {}", data.bytes.size(), bytes);
@@ -67,7 +67,7 @@ void Capture::take(Program& r) {
   programs_.push_back(std::move(r));
 }
 void Capture::take(Kernel& r) {
-  check(program_places_.contains(r.program), "kernel {} is of program {}, which is not there", r.id,
+  check(program_places_.contains(r.program), "kernel {} is of program {}, which is missing", r.id,
         r.program);
   const uint64_t id = r.id;
   insert(kernels_, id, std::move(r), "kernel");

@@ -1,4 +1,4 @@
-// A capture's sections and pages: headers, checksums, unpacking.
+// Reads a capture's sections and pages: headers, checksums, unpacking.
 #include <zlib.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kKeptSections = 8;  // unpacked, 1 MiB each
 
-// The header without its own checksum, which is verified.
+// Verifies a header's own checksum; returns the header without it.
 template <size_t N>
 std::span<const uint8_t> checked(const std::array<uint8_t, N>& bytes, const char* what,
                                  uint64_t offset) {
@@ -64,7 +64,7 @@ void Capture::read_sections() {
           at - bytes.size(), h.stored, size - at);
     check(h.bytes <= kMaxSectionBytes && h.packing <= kZlib &&
               (h.packing == kZlib ? h.bytes / kMaxRatio <= h.stored : h.bytes == h.stored),
-          "the section at byte {} claims {} bytes packed into {} (way {})", at - bytes.size(),
+          "the section at byte {} claims {} bytes packed into {} (packing {})", at - bytes.size(),
           h.bytes, h.stored, h.packing);
     const Section section{at, h.bytes, h.stored, page_count_ + 1, h.packing, h.checksum};
     at += h.stored;
@@ -90,7 +90,7 @@ void Capture::read_sections() {
       break;
     }
   }
-  // Pages may stand behind the records that name them.
+  // Pages may follow the records that refer to them, so runs are checked at the end.
   for (const Record& command : commands_) {
     if (const auto* c = std::get_if<Contents>(&command)) check_runs(c->runs);
     if (const auto* w = std::get_if<Write>(&command)) check_runs(w->data.runs);
@@ -153,7 +153,7 @@ void Capture::read(const Data& data, uint64_t offset, std::span<uint8_t> to) con
     return;
   }
   std::array<uint8_t, kPageBytes> page{};
-  uint64_t begin = 0;  // of the run
+  uint64_t begin = 0;  // of the current run
   for (const PageRun& run : data.runs) {
     const uint64_t end = begin + run.pages * kPageBytes;
     while (!to.empty() && offset < end) {

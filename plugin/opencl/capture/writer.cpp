@@ -1,4 +1,4 @@
-// Packing and writing sections.
+// Packs and writes sections.
 #include "writer.h"
 
 #include <fcntl.h>
@@ -79,7 +79,7 @@ void Writer::section(uint32_t kind, std::span<const uint8_t> bytes) {
   packed_.resize(size);
   const int code =
       compress2(packed_.data(), &size, bytes.data(), bytes.size(), kind == kPages ? 1 : 6);
-  // Weights hardly shrink; plain they are read faster.
+  // Weights hardly compress, and stored plainly they are read faster.
   const bool pays =
       code == Z_OK && size < bytes.size() / 32 * 31 && bytes.size() / kMaxRatio < size;
   const std::span<const uint8_t> stored =

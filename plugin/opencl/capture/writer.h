@@ -1,5 +1,5 @@
-// Writes a capture file as it comes: records and pages are packed section by section, nothing but
-// the pages' hashes stays in memory. Not thread-safe.
+// Writes a capture file incrementally: records and pages are packed section by section; only the
+// pages' hashes stay in memory. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@ void append(std::vector<PageRun>& runs, uint64_t page);
 
 class Writer {
  public:
-  // Throws Error(TB_E_INVALID) where the file cannot be written.
+  // Throws Error(TB_E_INVALID) if the file cannot be written.
   explicit Writer(const std::string& path);
   ~Writer();
   Writer(const Writer&) = delete;
 
   // These throw Error(TB_E_INVALID) with the system's reason, e.g. a full disk.
   void add(Record record);
-  // The number of a page with these bytes (kPageBytes at most; zeros follow), written if it is new;
-  // 0 where all are zero.
+  // The number of a page with these bytes (at most kPageBytes; zeros follow), which is written if
+  // it is new; 0 if all bytes are zero.
   uint64_t page(std::span<const uint8_t> bytes);
   Data data(std::span<const uint8_t> bytes);
   void finish();
-  // Closes the file, and removes it if it is an ordinary one: what is in it is of no use.
+  // Closes the file, and removes it if it is an ordinary one, as its content is useless.
   void discard() noexcept;
 
   uint64_t bytes_written() const { return written_; }

@@ -1,4 +1,4 @@
-// The tables behind tb_plugin_get_api, one per room of the ABI.
+// The tables behind tb_plugin_get_api, one per part of the ABI.
 #pragma once
 
 #include "ocltensor/error.h"
@@ -26,7 +26,7 @@ T& required(T* pointer, const char* name) {
   return *pointer;
 }
 
-// Copies a result structure into the caller's, as much as its struct_size admits.
+// Copies a result structure into the caller's, as far as the caller's struct_size permits.
 template <typename T>
 void fill_struct(T* target, T value, uint32_t smallest) {
   required(target, "result");

@@ -70,7 +70,8 @@ tb_status find(tb_library library, const char* name, tb_kernel* kernel, tb_kerne
   });
 }
 
-// Sizes are the user's: what the driver would refuse with nothing but a code is said here.
+// The sizes come from the user: errors for which a driver would return just a code are explained
+// here.
 Range range_of(uint32_t rank, const uint64_t* threads, const uint64_t* group,
                const CustomKernel& kernel) {
   check(rank >= 1 && rank <= 3, "a range has 1 to 3 dimensions, got {}", rank);
@@ -96,7 +97,7 @@ Range range_of(uint32_t rank, const uint64_t* threads, const uint64_t* group,
   return range;
 }
 
-// With the profiler or a capture on.
+// Launches with the profiler or a capture on.
 void launch_observed(Stream& stream, CustomKernel& kernel, std::span<const tb_value> args,
                      const Range& range) {
   std::optional<profiler::HostCall> traced;
@@ -105,7 +106,7 @@ void launch_observed(Stream& stream, CustomKernel& kernel, std::span<const tb_va
   if (recorder::recording()) recorded.emplace(kernel.name());
   kernel.launch(stream, args, range);
   if (recorded)
-    for (uint32_t i = 0; i < args.size(); ++i)  // any of them may be written
+    for (uint32_t i = 0; i < args.size(); ++i)  // a custom kernel may write any of its buffers
       if (args[i].tag == TB_TENSOR)
         recorded->output(i, *static_cast<const tb_tensor*>(args[i].as.p));
   if (!traced) return;

@@ -18,7 +18,7 @@ Stream& stream_on(int32_t index, tb_stream handle) {
   return stream;
 }
 
-// The place of [address, address + bytes), which must lie within one live allocation.
+// The buffer and offset of [address, address + bytes), which must lie within one live allocation.
 Place place(tb_address address, uint64_t bytes) {
   const runtime::BlockInfo block = device_of(address).memory().pool().info(address);
   check(bytes <= block.requested && address - block.base <= block.requested - bytes,
@@ -115,7 +115,7 @@ tb_status unmap_memory(tb_address address, void* memory, tb_stream stream, tb_er
   return guarded(error, [&] { stream_of(stream).unmap(place(address, 0).buffer, memory); });
 }
 
-// A copy in traces and statistics, and its line of the log.
+// Records a copy in traces and statistics, and prints its line of the log.
 class TracedCopy {
  public:
   TracedCopy(const char* what, uint64_t bytes, const Stream& stream, tb_address address)
@@ -168,7 +168,7 @@ tb_status on_device(tb_stream stream, tb_address target, tb_stream source_stream
       if (&s != &from) s.wait_event(from.marker(false).get());
       return s.copy(to.buffer, to.offset, in.buffer, in.offset, bytes);
     }
-    // Two contexts share nothing: through the host.
+    // Two contexts cannot share buffers, so the copy goes through the host.
     std::vector<unsigned char> staged(bytes);
     from.read(staged.data(), in.buffer, in.offset, bytes, false);
     s.write(to.buffer, to.offset, staged.data(), bytes, false);

@@ -47,7 +47,7 @@ tb_status find_op(const char* name, tb_op* op, tb_error* error) {
   });
 }
 
-// With the profiler or a capture on.
+// Runs an operator with the profiler or a capture on.
 void run_observed(const tb_op_s& entry, OpCall& call, const tb_call& raw) {
   std::optional<profiler::HostCall> traced;
   if (profiler::recording()) traced.emplace("operator", entry.op->name.c_str());

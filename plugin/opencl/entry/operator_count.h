@@ -1,4 +1,4 @@
-// Count of operators that have run, for tb_counters.
+// The number of operators that have run, for tb_counters.
 #pragma once
 
 #include <atomic>

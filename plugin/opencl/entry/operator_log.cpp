@@ -1,4 +1,4 @@
-// Describing arguments.
+// Describes an operator's arguments for the log.
 #include "operator_log.h"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ std::string describe(const tb_tensor* tensor, bool buffers) {
   std::string text;
   try {
     text = name(from_abi(tensor->dtype));
-  } catch (const Error&) {  // the operator will refuse it
+  } catch (const Error&) {  // the operator itself will raise this error
     text = "unknown type";
   }
   text += '[';

@@ -75,7 +75,7 @@ tb_status statistics(void (*row)(void*, const tb_statistic*), void* context, tb_
 }
 tb_status reset_statistics(tb_error* error) {
   return guarded(error, [] {
-    profiler::collect();  // what ran before belongs to the sums that end here
+    profiler::collect();  // so that what ran before counts in the sums that end here
     profiler::statistics::reset();
   });
 }
@@ -92,7 +92,7 @@ tb_status finish(tb_error* error) {
   });
 }
 
-// The host's function. Leaked, once per listener: a late record may still look at it.
+// The host's listener. Leaked, once per listener, because a late record may still use it.
 struct Ear {
   void (*hear)(void*, const tb_record*);
   void* context;

@@ -1,4 +1,4 @@
-// Settings and what they steer, at the C boundary.
+// Settings and reports at the C boundary.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -79,7 +79,7 @@ std::vector<const AlgorithmFamily*> families() {
                             sort::sort_algorithms,
                             upsample::upsample_algorithms,
                             reduce::variance_algorithms})
-    (void)family();  // a family is known once it was used
+    (void)family();  // a family enters the report at its first use
   return algorithm_families();
 }
 
@@ -87,7 +87,7 @@ void check_algorithms(std::string_view list) {
   std::vector<std::string> names;
   for (const AlgorithmFamily* family : families())
     for (const Algorithm* a : family->algorithms()) names.emplace_back(a->id);
-  // The adapter's choice between its ways to attention, of which this library sees one at a time.
+  // The adapter's ways to compute attention; this library sees only the one that was chosen.
   names.emplace_back("attention.fused");
   names.emplace_back("attention.math");
   for (const std::string& pattern : split_names(list)) {
@@ -101,7 +101,7 @@ void check_algorithms(std::string_view list) {
   }
 }
 
-// What the table of settings alone cannot check.
+// Checks of values that the table of settings cannot make alone.
 struct Check {
   config::Knob knob;
   void (*check)(std::string_view value);
@@ -129,14 +129,14 @@ void check_lists() {
 
 namespace {
 
-// What is done at once instead of being kept.
+// Names that run a function instead of setting a value.
 struct Action {
   const char* name;
   void (*run)();
 };
 constexpr Action kActions[] = {{"forget_measurements", forget_measurements}};
 
-// It may be another backend's, or the host's.
+// Declines the name, as it may be another backend's, or the host's.
 [[noreturn]] void refuse_name(std::string_view name) {
   unsupported(TB_REASON_ARGUMENT, "there is no setting '{}'", name);
 }
@@ -186,8 +186,8 @@ tb_status switch_at(uint32_t index, const char** name, tb_error* error) {
 
 // ---- Reports
 
-// The operators of every family that has an algorithm of the provider; all of them, where a family
-// without a list has none but its.
+// Names of the operators of every family that has an algorithm of the provider; "*" for the
+// portable one, which has kernels for all.
 std::string operators_of(const Provider& provider) {
   if (&provider == &kPortable) return "*";
   std::string names;

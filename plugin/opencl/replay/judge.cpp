@@ -1,4 +1,4 @@
-// Pages first; tensors only where a page of theirs differs.
+// Compares pages first, and tensors only where one of their pages differs.
 #include "judge.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace file = capture_file;
 constexpr uint64_t kPage = file::kPageBytes;
 constexpr uint64_t kChunk = 256 * kPage;
 
-// A written buffer: its pages as captured, and which of them differ now.
+// A written buffer: its captured pages, and which of them differ now.
 struct Written {
   uint64_t bytes = 0;
   std::vector<uint64_t> pages;  // numbers in the file
@@ -70,7 +70,8 @@ struct Range {
   uint64_t begin, end;
 };
 
-// How many bytes differ, of those from `begin` on; those outside of known ranges count as unknown.
+// How many bytes differ, from `begin` on; those outside of known ranges are counted in `unknown`,
+// too.
 uint64_t count_different(const uint8_t* a, const uint8_t* b, uint64_t begin, uint64_t bytes,
                          const std::vector<Range>& known, uint64_t& unknown) {
   uint64_t different = 0;
@@ -85,7 +86,7 @@ uint64_t count_different(const uint8_t* a, const uint8_t* b, uint64_t begin, uin
   return different;
 }
 
-// The bytes that tensors of a buffer span, in order and merged.
+// The bytes that tensors of a buffer span, sorted and merged.
 std::vector<Range> known_ranges(const file::Capture& capture, uint64_t buffer) {
   std::vector<Range> all;
   for (const file::Result& r : capture.results()) {
@@ -125,7 +126,7 @@ void compare_pages(const file::Capture& capture, Replayer& replayer, uint64_t id
   verdict.written_bytes += w.bytes;
 }
 
-// Element `at` as one or two numbers.
+// One element as one number, or two if it is complex.
 struct Numbers {
   double real = 0, imaginary = 0;
 };
@@ -209,7 +210,7 @@ void compare_elements(const file::Capture& capture, Replayer& replayer, const Wr
 
 void decide(Tensor& t, const Rules& rules) {
   if (t.different == 0) return;
-  // A tensor of zeros has no scale of its own: 1, as sums that cancel leave.
+  // A tensor of zeros has no scale of its own: 1 is taken, as sums that cancel leave such errors.
   const double unit = epsilon(t.dtype) * (t.magnitude == 0 ? 1 : t.magnitude);
   t.epsilons = unit == 0 ? std::numeric_limits<double>::infinity() : t.error / unit;
   if (t.error == 0) t.epsilons = 0;  // -0 and 0, or two kinds of NaN
@@ -250,7 +251,7 @@ Verdict judge(const file::Capture& capture, Replayer& replayer, const Rules& rul
   }
   progress("comparing", done, done);
   verdict.bit_equal = verdict.different_bytes == 0;
-  // Where no type is known, bits are all there is to compare.
+  // Without known types only bits can be compared.
   if (!verdict.bit_equal && (rules.exact || verdict.tensors.empty())) verdict.right = false;
   return verdict;
 }

@@ -1,5 +1,5 @@
 // Compares what a replay computed with what the capture had: bit by bit, and where bits differ, as
-// the numbers that they are.
+// numbers of the tensor's type.
 #pragma once
 
 #include "ocltensor/dtype.h"
@@ -22,18 +22,18 @@ struct Tensor {
 struct Verdict {
   std::vector<Tensor> tensors;
   uint64_t written_bytes = 0;    // of buffers that commands could write
-  uint64_t different_bytes = 0;  // of these
+  uint64_t different_bytes = 0;  // of the written bytes
   uint64_t unknown_bytes = 0;    // of these, those outside of tensors: scratch and freed memory
   bool bit_equal = true;
   bool right = true;
 };
 
 struct Rules {
-  bool exact = false;      // every bit
+  bool exact = false;      // every bit must be equal
   double tolerance = 512;  // epsilons of the type, relative to the tensor's largest number
 };
 
-// After Replayer::run().
+// To be called after Replayer::run().
 Verdict judge(const capture_file::Capture& capture, Replayer& replayer, const Rules& rules,
               const Progress& progress);
 

@@ -1,4 +1,4 @@
-// File names from program names.
+// File names made from program names.
 #include "names.h"
 
 #include <cctype>

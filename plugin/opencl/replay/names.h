@@ -1,14 +1,14 @@
-// Names of programs as files, and programs read from files of these names.
+// File names for programs, and programs read from files of these names.
 #pragma once
 
 #include "replayer.h"
 
 namespace ocltensor::replay {
 
-// "003-elementwise-elementwise_cpu.cl": its place in the capture and its name.
+// "003-elementwise-elementwise_cpu.cl": the program's place in the capture and its name.
 std::string export_name(const capture_file::Capture& capture, const capture_file::Program& program);
 
-// The programs that the folder has a file for. Throws Error(TB_E_INVALID) where it has none at all.
+// The programs for which the folder has a file. Throws Error(TB_E_INVALID) if it has none at all.
 Replacements read_replacements(const capture_file::Capture& capture, const std::string& folder);
 
 }  // namespace ocltensor::replay

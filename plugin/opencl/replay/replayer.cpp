@@ -1,4 +1,4 @@
-// Building, enqueuing and timing what a capture holds.
+// Builds, enqueues and times the commands of a capture.
 #include "replayer.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ using opencl::cl;
 namespace file = capture_file;
 
 constexpr uint64_t kChunk = uint64_t{4} << 20;
-constexpr size_t kEvents = 1024;  // that are waiting to be asked for their times
+constexpr size_t kEvents = 1024;  // events whose times have not been read yet
 
 }  // namespace
 
@@ -68,7 +68,7 @@ void Replayer::run() {
   times_.clear();
   events_.clear();
   launches_ = 0;
-  // Parts first: some drivers keep them attached to what they are a part of.
+  // Sub-buffers first: some drivers keep them attached to their parents.
   for (auto it = buffers_.begin(); it != buffers_.end();)
     it = capture_.buffer(it->first).parent != 0 ? buffers_.erase(it) : std::next(it);
   buffers_.clear();

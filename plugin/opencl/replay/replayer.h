@@ -17,24 +17,24 @@ class Device;
 
 namespace ocltensor::replay {
 
-// What a person is shown meanwhile: what is done, and how much of it.
+// Called to show progress: what is being done, and how much of it is done.
 using Progress = std::function<void(const char* what, size_t done, size_t total)>;
 
-// Sources by the names that exported files have; see export_name().
+// Sources of programs, e.g. from exported files; see export_name().
 using Replacements = std::map<uint64_t, std::string>;  // by program
 
 class Replayer {
  public:
-  // Builds the programs. Throws Error, with the program's or kernel's name, for what the device
-  // cannot run: TB_E_COMPILE, TB_UNSUPPORTED. `stamped`: launches are timed.
+  // Builds the programs. Throws Error, with the program's or kernel's name, if the device cannot
+  // run one: TB_E_COMPILE, TB_UNSUPPORTED. `stamped`: launches are timed.
   Replayer(const capture_file::Capture& capture, opencl::Device& device,
            const Replacements& replacements, bool stamped, Progress progress);
   ~Replayer();
   Replayer(const Replayer&) = delete;
 
-  // From the contents before the first command to the end; waits. May be called again.
+  // Runs from the contents before the first command to the end, and waits. May be called again.
   void run();
-  // Nanoseconds of each launch of the last run, in the order of the launches; where stamped.
+  // Nanoseconds of each launch of the last run, in the order of the launches, if `stamped`.
   const std::vector<uint64_t>& times() const { return times_; }
   bool alive(uint64_t buffer) const { return buffers_.contains(buffer); }
   void read(uint64_t buffer, uint64_t offset, std::span<uint8_t> to);
@@ -55,7 +55,7 @@ class Replayer {
   void run_one(const capture_file::Fill& r);
   void run_one(const capture_file::Release& r);
   template <typename T>
-  void run_one(const T&) {}  // reads, and what only describes
+  void run_one(const T&) {}  // reads, and records that only describe
   void set_arguments(const capture_file::Launch& r, cl_kernel kernel);
   void write_runs(uint64_t buffer, uint64_t offset, uint64_t bytes, const capture_file::Data& data);
   void collect_times();

@@ -1,4 +1,4 @@
-// Listing programs, launches and buffers.
+// Lists programs, launches and buffers.
 #include "describe.h"
 
 #include <fmt/format.h>

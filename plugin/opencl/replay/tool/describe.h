@@ -1,4 +1,4 @@
-// What is in a capture, as text and as JSON.
+// Descriptions of a capture, as text and as JSON.
 #pragma once
 
 #include <nlohmann/json.hpp>

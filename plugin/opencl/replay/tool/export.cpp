@@ -1,4 +1,4 @@
-// Writing sources, options, launches and a README.
+// Writes sources, options, launches and a README.
 #include "export.h"
 
 #include <fmt/format.h>

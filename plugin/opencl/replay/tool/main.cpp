@@ -26,7 +26,7 @@ struct Options {
   ot::replay::Rules rules;
 };
 
-// On standard error, where a person sees it; at most a line.
+// Prints progress to standard error if that is a terminal; at most one line.
 void show(const char* what, size_t done, size_t total) {
   static const bool visible = isatty(2) != 0;
   if (!visible || total == 0) return;
@@ -102,7 +102,7 @@ int run(const Options& o) {
         tools::print_times(capture, medians, o.rows == 0 ? medians.size() : o.rows);
     }
   }
-  // Names may hold any bytes.
+  // Names may contain bytes that are not UTF-8.
   if (o.as_json)
     std::cout << out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
   return code;
@@ -119,7 +119,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   try {
     ot::config::validate();
-    // The recorder is of no use here, and would record the replay.
+    // A recorder would record the replay itself.
     ot::config::set(ot::config::Knob::CaptureEnabled, "0");
     if (!options.device.empty()) ot::config::set(ot::config::Knob::Devices, options.device);
     return run(options);

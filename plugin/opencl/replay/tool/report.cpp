@@ -1,4 +1,4 @@
-// Tables of what a replay found.
+// Prints the results of a replay as tables.
 #include "report.h"
 
 #include <fmt/format.h>
