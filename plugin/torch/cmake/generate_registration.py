@@ -4,8 +4,8 @@ and registration.def.
 Usage: generate_registration.py FOLDER_OF_THE_OPERATOR_TABLE REGISTRATION_DEF OUTPUT_FOLDER
 
 Every operator X.overload of the operator table is registered as the out form at::_ops::X_overload,
-unless registration.def names it: see there. The tables are several so that they are compiled side
-by side.
+unless registration.def names it: see there. There are several tables so that they are compiled in
+parallel.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 import sys
 from pathlib import Path
 
-# The table that a family's rows go to; all others' are in tensor.def.
+# The table for the rows of a family; those of all other families are in tensor.def.
 TABLE_OF = {"pointwise": "pointwise"} | dict.fromkeys(
     (
         "matmul",
@@ -34,7 +34,7 @@ TABLES = ("pointwise", "nn", "tensor")
 
 
 def operators(folder: Path) -> dict[str, str]:
-    """Names of the operators that one call computes one tensor or tuple with, each with its
+    """Names of the operators of which one call computes one tensor or tuple, each with its
     family."""
     found = {}
     text = re.sub(r"//[^\n]*", "", (folder / "operators.def").read_text())
@@ -47,7 +47,7 @@ def operators(folder: Path) -> dict[str, str]:
 
 
 def rows(families: dict[str, str], exceptions: str, source: Path) -> list[tuple[str, str]]:
-    """(operator, row) of all tables, in the order of the operator table."""
+    """Pairs (operator, row) of all tables, in the order of the operator table."""
     exceptions = re.sub(r"//[^\n]*", "", exceptions)
     kernels: dict[str, list[str]] = {}
     for form, op, name in re.findall(r'OCL_KERNEL\((\w+), (\w+), "([\w.]+)"\)', exceptions):

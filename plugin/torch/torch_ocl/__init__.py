@@ -1,15 +1,14 @@
 """OpenCL devices for PyTorch: importing this package adds device type ``ocl``.
 
-Where it is installed, ``import torch`` imports it.
+Once it is installed, ``import torch`` imports it.
 
 >>> import torch
 >>> torch.ocl.is_available()
 True
 >>> torch.ones(3, device="ocl")
 
-``torch.ocl`` holds devices, streams, memory and random numbers; ``torch.backends.ocl`` the
-switches.
-Where something is missing, ``torch.ocl.unavailable_reason()`` says what.
+``torch.ocl`` has devices, streams, memory and random numbers, ``torch.backends.ocl`` the switches.
+If no device can be used, ``torch.ocl.unavailable_reason()`` says why.
 """
 
 import sys
@@ -22,14 +21,14 @@ _failure: Exception | None = None
 
 
 def _autoload() -> None:
-    """Called by ``import torch``; importing this package has done the work by then.
+    """Entry point for ``import torch``; importing this package has registered the device by then.
 
     PyTorch turns any exception from here into a failure of ``import torch`` itself, so a failed
-    registration becomes a warning, and ``torch.ocl`` an object that says why. A later ``import
+    registration becomes a warning, and ``torch.ocl`` a module that says why. A later ``import
     torch_ocl`` tries again, and raises.
     """
     if _failure is None:
-        return  # registered; or this import goes on once torch's own is complete
+        return  # registered, or this package is still being imported, which registers it later
     from torch_ocl import _missing
 
     _missing.install(str(_failure))
@@ -37,7 +36,7 @@ def _autoload() -> None:
     sys.modules.pop(__name__, None)
 
 
-# Last, for `import torch` calls _autoload() when it was not torch that began this import.
+# Last, because `import torch` calls _autoload() if torch has not been imported before.
 import torch
 
 

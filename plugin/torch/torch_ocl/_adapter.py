@@ -1,7 +1,7 @@
-"""Chooses and loads the extension module that was built for the torch at hand.
+"""Chooses and loads the extension module that was built for the installed torch.
 
-PyTorch's C++ interface changes with each minor version, so there is one module per minor, named
-after it: ``_C_torch213`` serves 2.13. Once loaded it is ``torch_ocl._C``.
+PyTorch's C++ interface changes with each minor version, so there is one module per minor version,
+named after it: ``_C_torch213`` is for 2.13. Once loaded it is ``torch_ocl._C``.
 """
 
 import importlib
@@ -16,7 +16,7 @@ _PREFIX = "_C_torch"
 
 
 def _built_for() -> list[str]:
-    """The torch minors of the modules in this package, e.g. ``["2.11", "2.13"]``."""
+    """The torch versions of the modules in this package, e.g. ``["2.11", "2.13"]``."""
     folder = pathlib.Path(__file__).parent
     names = {
         match[1]
@@ -27,7 +27,7 @@ def _built_for() -> list[str]:
 
 
 def load() -> ModuleType:
-    """Returns the module; ImportError names the torch versions that would do."""
+    """Returns the module; ImportError names the torch versions for which there is one."""
     version = str(torch.__version__)
     major, minor = re.match(r"(\d+)\.(\d+)", version).groups()  # type: ignore[union-attr]
     built = _built_for()

@@ -1,7 +1,7 @@
-"""Where PyTorch's own code ends at the device: what it can do there, and errors that say what else.
+"""Adapts parts of PyTorch that know CUDA only: they work on ocl, or say in an error what to do.
 
-Parts of PyTorch ask for device types by name, or have code for CUDA alone. Without this they end
-in an AttributeError or a text about other devices. Nothing here changes what they do elsewhere.
+These parts check device types by name, or have code for CUDA alone. Without this file they end in
+an AttributeError or a text about other devices. Their behaviour on other devices does not change.
 """
 
 import functools
@@ -23,7 +23,7 @@ PARALLEL = (
 
 
 def install() -> None:
-    """Installs all of it, once per process."""
+    """Installs all replacements, once per process."""
     _refuse_sharing()
     _data_parallel()
     _allow_flex_attention()
@@ -37,7 +37,7 @@ def _on_ocl(value: Any) -> bool:
 
 
 def _refuse_sharing() -> None:
-    """Tensors that go through torch.multiprocessing's queues and arguments come here."""
+    """Replaces the function by which torch.multiprocessing sends tensors to other processes."""
     pickler = multiprocessing.reduction.ForkingPickler
     known = pickler._extra_reducers  # type: ignore[attr-defined]
     reduce = known.get(torch.UntypedStorage)
@@ -54,7 +54,7 @@ def _refuse_sharing() -> None:
 
 
 def _data_parallel() -> None:
-    """DataParallel on one device is the module itself; torch has the rest in its CUDA builds."""
+    """Makes DataParallel work on one device; the code for several is in CUDA builds only."""
     comm = importlib.import_module("torch.nn.parallel.comm")
 
     def only(function: Callable) -> Callable:
@@ -75,7 +75,7 @@ def _data_parallel() -> None:
     def scatter_to_one(
         tensor: torch.Tensor, devices: Sequence | None = None, *args: Any, **kwargs: Any
     ) -> Any:
-        # Indices of devices are those of the accelerator that DataParallel has chosen.
+        # `devices` are indices of the accelerator that DataParallel has chosen.
         if not _on_ocl(tensor) and (torch.cuda.is_available() or tensor.device.type != "cpu"):
             return scatter(tensor, devices, *args, **kwargs)
         if devices is None or len(devices) != 1:
@@ -98,11 +98,11 @@ def _data_parallel() -> None:
 
 
 def _allow_flex_attention() -> None:
-    """flex_attention without Inductor is made of operators that every device has."""
+    """Permits flex_attention on ocl: without Inductor it calls operators that every device has."""
     try:
         flex = importlib.import_module("torch.nn.attention.flex_attention")
         validate = flex._validate_device
-    except (ImportError, AttributeError):  # private: another torch may have another
+    except (ImportError, AttributeError):  # private names, which a torch version may lack
         return
 
     @functools.wraps(validate)
@@ -114,12 +114,13 @@ def _allow_flex_attention() -> None:
 
 
 def _promise_fourier_transforms() -> None:
-    """Fake tensors have the strides of the CPU's transforms; those of ocl are contiguous."""
+    """Makes fake results of Fourier transforms contiguous, as on ocl; by default they have the
+    strides of the CPU's results."""
     aten = torch.ops.aten
     try:
         fakes = importlib.import_module("torch._subclasses.fake_impls")
         promises = fakes.op_implementations_dict
-    except (ImportError, AttributeError):  # private: another torch may have another
+    except (ImportError, AttributeError):  # private names, which a torch version may lack
         return
 
     def size_of(name: str, self: torch.Tensor, dim: Sequence[int], last: Any) -> list:

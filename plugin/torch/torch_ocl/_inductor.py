@@ -1,7 +1,7 @@
-"""What Inductor, torch.compile's default backend, finds for ocl: an error that says what to do.
+"""Makes Inductor, torch.compile's default backend, raise an error for ocl that says what to do.
 
-Importing this file registers it. Inductor asks torch.ocl for code generators when it begins, and
-there are none yet.
+Inductor has no code generators for ocl yet. Importing this file registers classes in their places,
+which raise the error; ``ocl.py`` imports it when Inductor looks for its code generators.
 """
 
 from typing import Any, NoReturn
@@ -24,29 +24,29 @@ def refuse(*_: Any, **__: Any) -> NoReturn:
 
 
 class Scheduling:
-    """Asked for the features of the backend, and for kernels."""
+    """In place of the class that reports the backend's features and makes kernels."""
 
     __init__ = refuse
 
 
 class PythonWrapperCodegen:
-    """Asked for the code that calls the kernels."""
+    """In place of the class that writes the code that calls the kernels, in Python."""
 
-    supports_caching = True  # asked before anything can be refused
+    supports_caching = True  # read before an instance is made, so it must exist
     __init__ = refuse
     create = staticmethod(refuse)
 
 
 class CppWrapperCodegen(PythonWrapperCodegen):
-    """The same in C++."""
+    """In place of the class that writes that code in C++."""
 
 
 class WrapperFxCodegen(PythonWrapperCodegen):
-    """The same as a graph."""
+    """In place of the class that makes an FX graph of it."""
 
 
 class Refusal(CustomGraphModulePass):
-    """Runs over every graph that has something on ocl, before operators are lowered."""
+    """A pass that refuses every graph with tensors on ocl, before operators are lowered."""
 
     def __call__(self, gm: Any) -> None:
         refuse()

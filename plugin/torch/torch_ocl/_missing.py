@@ -1,4 +1,4 @@
-"""What stands in for ``torch.ocl`` where the adapter could not be loaded: it says why."""
+"""The module that replaces ``torch.ocl`` if the adapter could not be loaded: it says why."""
 
 import sys
 import types
@@ -8,7 +8,7 @@ import torch
 
 
 def install(reason: str) -> None:
-    """Puts a module in the place of ``torch.ocl`` that has no device and names the reason."""
+    """Installs a module as ``torch.ocl`` that has no device and names the reason."""
     module = types.ModuleType("torch.ocl", f"The ocl device could not be loaded: {reason}")
 
     def missing(name: str) -> Any:

@@ -1,8 +1,7 @@
-"""How tensors of ``ocl`` are printed: from a copy on the CPU, where it is small enough to be
-printed whole.
+"""Prints tensors of ``ocl`` from a copy on the CPU, if they are small enough to be printed whole.
 
-PyTorch's printer looks at one element after the other, a launch and a wait each, and computes in
-float64, which many GPUs do not have.
+PyTorch's printer reads one element after another, with a launch and a wait for each, and computes
+in float64, which many GPUs do not have.
 """
 
 from collections.abc import Callable
@@ -40,6 +39,6 @@ def _widest(
 
 
 def install() -> None:
-    """Once per process."""
+    """Replaces PyTorch's functions; to be called once per process."""
     printer._tensor_str = _text(printer._tensor_str)  # type: ignore[assignment]
     printer.tensor_totype = _widest(printer.tensor_totype)  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""Makes ``ocl`` known to PyTorch: its name, ``torch.ocl``, ``torch.backends.ocl``, methods."""
+"""Registers ``ocl`` with PyTorch: its name, ``torch.ocl``, ``torch.backends.ocl``, methods."""
 
 import atexit
 import os
@@ -14,8 +14,8 @@ NAME = "ocl"
 def register() -> None:
     """Loads the adapter and registers its modules, once per process.
 
-    Raises ImportError where no adapter fits this torch, or another extension has taken the place
-    that PyTorch has for one out-of-tree device.
+    Raises ImportError if no adapter was built for this torch, or if another extension has
+    registered the one out-of-tree device for which PyTorch has room.
     """
     if getattr(sys.modules.get("torch.ocl"), "_torch_ocl_registered", False):
         return
@@ -25,8 +25,8 @@ def register() -> None:
             f"PyTorch has room for one out-of-tree device, and '{taken}' has taken it: "
             f"ocl and {taken} do not fit into one process"
         )
-    # PoCL up to 5 compiles a kernel once more for each local and global size, which the plugin's
-    # kernels, with local sizes of their own, gain nothing from. A user's own choice stays.
+    # PoCL up to 5 compiles a kernel again for each local and global size. The plugin's kernels gain
+    # nothing from that, as they fix their local sizes. A value that the user has set is kept.
     os.environ.setdefault("POCL_WORK_GROUP_SPECIALIZATION", "0")
     _adapter.load()
     from torch_ocl import _C, _borders, _printing, backends, ocl
@@ -38,7 +38,7 @@ def register() -> None:
     sys.modules["torch.backends.ocl"] = backends
     _borders.install()
     _printing.install()
-    # Before the interpreter ends: its threads still run then, and drivers have not gone.
+    # Runs before the interpreter ends: its threads still run, and drivers still work.
     atexit.register(_C.profiler_finish)
     atexit.register(_C.await_backward_threads)
     ocl._torch_ocl_registered = True  # type: ignore[attr-defined]

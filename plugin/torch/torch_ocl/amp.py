@@ -1,7 +1,8 @@
 """Automatic mixed precision: which types ``torch.autocast("ocl")`` may use.
 
-Operators follow PyTorch's lists for CUDA: products and convolutions in the lower precision, what
-needs range or digits in float32. float16 needs ``torch.amp.GradScaler("ocl")``; bfloat16 does not.
+Operators follow PyTorch's lists for CUDA: products and convolutions run in the lower precision,
+operators that need range or digits in float32. float16 needs ``torch.amp.GradScaler("ocl")``;
+bfloat16 does not.
 Kernels load and store 16-bit types and compute in float32, so autocast saves memory and
 bandwidth, not arithmetic.
 
@@ -9,7 +10,7 @@ bandwidth, not arithmetic.
 >>> with torch.autocast("ocl"):
 ...     loss = loss_function(model(x), y)
 >>> scaler.scale(loss).backward()
->>> scaler.step(optimizer)  # left out where a gradient is infinite or NaN
+>>> scaler.step(optimizer)  # skipped if a gradient is infinite or NaN
 >>> scaler.update()
 """
 

@@ -38,22 +38,22 @@ def is_built() -> bool:
 
 
 def is_available() -> bool:
-    """Is there a plugin, a driver and a device? Never raises; see ``unavailable_reason()``."""
+    """Whether a plugin, a driver and a device exist. Never raises; see ``unavailable_reason()``."""
     return _C.device_count() > 0 and not _C.is_in_bad_fork()
 
 
 def device_count() -> int:
-    """How many devices there are; 0 without a driver. Never raises."""
+    """The number of devices; 0 without a driver. Never raises."""
     return _C.device_count()
 
 
 def is_initialized() -> bool:
-    """Has a device been used in this process?"""
+    """Whether a device has been used in this process."""
     return _C.is_initialized()
 
 
 def init() -> None:
-    """Makes sure that there is a device. RuntimeError with the reason if not."""
+    """Checks that there is a device. RuntimeError with the reason if not."""
     _C.require_device()
 
 
@@ -61,7 +61,7 @@ _lazy_init = init
 
 
 def _is_in_bad_fork() -> bool:
-    """Is this a child process whose parent had used the driver before the fork?"""
+    """Whether this is a child process whose parent had used the driver before the fork."""
     return _C.is_in_bad_fork()
 
 
@@ -80,7 +80,7 @@ def set_device(device: DeviceLike) -> None:
 def synchronize(device: DeviceLike = None) -> None:
     """Waits for all work in all streams of a device.
 
-    A kernel that failed meanwhile raises RuntimeError here; its text names the kernel.
+    If a kernel has failed, RuntimeError is raised here; its text names the kernel.
     """
     _C.synchronize(_index(device))
 
@@ -113,7 +113,7 @@ class device_of(device):
 
 @dataclasses.dataclass(frozen=True)
 class DeviceProperties:
-    """What a device is and can do. Sizes are bytes."""
+    """What a device is and what it can do. Sizes are in bytes."""
 
     name: str
     vendor: str
@@ -127,7 +127,7 @@ class DeviceProperties:
     largest_allocation: int
     local_memory: int
     recommended_memory: int
-    """What memory fractions and watermarks multiply."""
+    """The base of memory fractions and watermarks."""
     compute_units: int
     max_work_group_size: int
     clock_mhz: int
@@ -155,11 +155,11 @@ def get_device_name(device: DeviceLike = None) -> str:
 
 
 def get_device_capability(device: DeviceLike = None) -> tuple[int, int]:
-    """The OpenCL C version of a device: (major, minor)."""
+    """The OpenCL C version of a device as (major, minor)."""
     version = re.search(r"(\d+)\.(\d+)", get_device_properties(device).language_version)
     return (int(version[1]), int(version[2])) if version else (1, 0)
 
 
 def can_device_access_peer(device: DeviceLike, peer_device: DeviceLike) -> bool:
-    """Can a device read another one's memory? No: OpenCL copies through the host."""
+    """Whether a device can read another one's memory. It cannot: OpenCL copies through the host."""
     return _index(device) == _index(peer_device)

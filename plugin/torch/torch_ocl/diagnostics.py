@@ -4,12 +4,12 @@ from torch_ocl import _C
 
 
 def unavailable_reason() -> str:
-    """Why ``is_available()`` is False, as text; empty where it is True. Never raises."""
+    """Why ``is_available()`` is False, as text; empty if it is True. Never raises."""
     return _C.unavailable_reason()
 
 
 def plugin_path() -> str:
-    """The plugin library that was loaded; empty if none was."""
+    """The path of the plugin library that was loaded; empty if none was."""
     return _C.plugin_path()
 
 
@@ -20,5 +20,5 @@ def counters() -> dict[str, int]:
 
 
 def fallback_counts() -> dict[str, int]:
-    """The operators that ran on the CPU for want of a kernel, with how often each did."""
+    """How often each operator ran on the CPU for want of a kernel, by name with overload."""
     return _C.fallback_counts()

@@ -27,7 +27,7 @@ from torch_ocl.device import DeviceLike, _index
 
 __all__ = ["Kernel", "KernelLibrary", "compile_kernel"]
 
-# struct's letters by the name that arg_casts takes.
+# Format letters of `struct`, by the names that arg_casts accepts.
 _CASTS = {
     "int8": "b",
     "uint8": "B",
@@ -77,17 +77,17 @@ class Kernel:
 
     @property
     def max_work_group_size(self) -> int:
-        """The largest group that the device can run this kernel with, in work-items."""
+        """The largest work-group of this kernel that the device can run, in work-items."""
         return self._info["max_work_group_size"]
 
     @property
     def preferred_work_group_multiple(self) -> int:
-        """Group sizes that are multiples of it run best."""
+        """Work-group sizes should be multiples of this number."""
         return self._info["preferred_work_group_multiple"]
 
     @property
     def local_memory(self) -> int:
-        """Bytes of ``__local`` memory that a group takes."""
+        """Bytes of local memory that a work-group takes."""
         return self._info["local_memory"]
 
     def __call__(
@@ -100,17 +100,18 @@ class Kernel:
         """Enqueues the kernel.
 
         ``args`` go to the parameters in order. A tensor binds one parameter, a pointer to its first
-        element, or two, ``(__global T *base, ulong byte_offset)``, if the kernel has that many;
-        then its offset may be any. A number becomes the parameter's type. A list is copied to the
-        device in the type that the parameter points to. Bytes are passed by value: a packed
-        structure, or a vector.
+        element, or two, ``(__global T *base, ulong byte_offset)``, if the kernel has that many; in
+        the second form its storage offset may have any value. A number is converted to the
+        parameter's type. A list is copied to the device in the type that the parameter points to.
+        Bytes are passed by value: a packed structure, or a vector.
 
-        ``threads``: work-items in all, one to three dimensions; by default one for each element of
-        the first tensor. ``group_size`` must divide it; by default the driver chooses.
-        ``arg_casts``: types that numbers take instead of the parameter's own, by position
+        ``threads``: the global size in work-items, one to three dimensions; by default one
+        work-item for each element of the first tensor. ``group_size``, the work-group size, must
+        divide it; by default the driver chooses.
+        ``arg_casts``: types for numbers instead of the parameter's own, by position
         (``{2: "int32"}``) or one for all numbers (``"fp16"``).
 
-        RuntimeError names the argument that does not fit.
+        An argument that does not fit its parameter raises RuntimeError, which names it.
         """
         values = list(args)
         for i, value in enumerate(values):
@@ -172,6 +173,6 @@ def compile_kernel(source: str, *, device: DeviceLike = None, options: str = "")
     attributes.
 
     ``options`` go to the OpenCL compiler, e.g. ``"-D N=4 -cl-fast-relaxed-math"``. A source that
-    does not compile is a SyntaxError with its line and the compiler's log.
+    does not compile raises SyntaxError with the line and the compiler's log.
     """
     return KernelLibrary(_C.compile_kernels(_index(device), source, options))

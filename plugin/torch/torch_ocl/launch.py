@@ -3,8 +3,8 @@
 usage: python -m torch_ocl.launch [--threads N] [--cores LIST | --node N] [--instances N] [--print]
 SCRIPT [ARGUMENT...]
 
-The counterpart of ``torch.backends.xeon.run_cpu``, for CPU drivers (PoCL, Intel's): they read how
-many threads to make from environment variables, once, before any program could set them.
+The counterpart of ``torch.backends.xeon.run_cpu``, for CPU drivers (PoCL, Intel's): they read the
+number of threads from environment variables, once, before a program could set them.
 ``SCRIPT`` may be ``-m MODULE``. Devices that are GPUs are not affected.
 """
 
@@ -14,7 +14,7 @@ import pathlib
 import subprocess
 import sys
 
-# Variables that say how many threads a driver, or the host, makes; all get the same number.
+# Variables for the number of threads of a driver, or of the host; all get the same value.
 _THREADS = (
     "POCL_MAX_PTHREAD_COUNT",  # PoCL up to 6
     "POCL_CPU_MAX_CU_COUNT",  # PoCL from 7 on
@@ -36,7 +36,7 @@ def cores_of(text: str) -> list[int]:
 
 
 def cores_of_node(node: int) -> list[int]:
-    """The cores of a NUMA node. ValueError where there is none of this number."""
+    """The cores of a NUMA node. ValueError if there is no such node."""
     path = pathlib.Path(f"/sys/devices/system/node/node{node}/cpulist")
     if not path.exists():
         raise ValueError(f"this machine has no NUMA node {node}")
@@ -44,7 +44,7 @@ def cores_of_node(node: int) -> list[int]:
 
 
 def shares(cores: list[int], instances: int) -> list[list[int]]:
-    """The cores in as many equal, neighbouring parts as there are instances."""
+    """The cores, cut into equal contiguous parts, one for each instance."""
     if instances > len(cores):
         raise ValueError(f"{instances} instances need as many cores, and there are {len(cores)}")
     size = len(cores) // instances
@@ -52,7 +52,7 @@ def shares(cores: list[int], instances: int) -> list[list[int]]:
 
 
 def environment(threads: int, cores: list[int]) -> dict[str, str]:
-    """The variables for one process. What the user has set already stays."""
+    """The variables for one process, without those that the user has set already."""
     values = {name: str(threads) for name in _THREADS}
     if threads <= len(cores):
         values["POCL_AFFINITY"] = "1"  # a thread keeps to its core

@@ -1,4 +1,4 @@
-"""Device memory: statistics, limits and the cache. All sizes are bytes."""
+"""Device memory: statistics, limits and the cache. All sizes are in bytes."""
 
 import os
 import pickle
@@ -20,19 +20,19 @@ _COUNTED = (
 
 
 def empty_cache() -> None:
-    """Gives cached memory that nobody occupies back to the driver, on every device in use."""
+    """Returns unoccupied cached memory to the driver, on every device in use."""
     _C.empty_cache()
 
 
 def empty_host_cache() -> None:
-    """Unpins cached host memory, as far as the streams that used it have passed."""
+    """Unpins cached host memory whose streams have finished with it."""
     _C.empty_host_cache()
 
 
 def memory_stats(device: DeviceLike = None) -> OrderedDict[str, int]:
     """The allocator's statistics; empty before the first use of a device.
 
-    Keys are ``"<what>.all.<kind>"`` with what: ``requested_bytes`` (asked for), ``allocated_bytes``
+    Keys are ``"<what>.all.<kind>"`` with what: ``requested_bytes`` (as asked), ``allocated_bytes``
     (the same in whole blocks), ``active_bytes`` (allocated, or freed but still used by a stream),
     ``reserved_bytes`` (taken from the driver), ``pinned_bytes``, ``allocation`` and ``segment``
     (counts); kind: ``current``, ``peak``, ``allocated`` and ``freed`` (sums). Further keys:
@@ -55,48 +55,48 @@ def _stat(device: DeviceLike, key: str) -> int:
 
 
 def memory_allocated(device: DeviceLike = None) -> int:
-    """Memory that tensors occupy now, in whole blocks."""
+    """Bytes that tensors occupy now, in whole blocks."""
     return _stat(device, "allocated_bytes.all.current")
 
 
 def max_memory_allocated(device: DeviceLike = None) -> int:
-    """The most that tensors occupied since the last ``reset_peak_memory_stats``."""
+    """The most bytes that tensors occupied since the last ``reset_peak_memory_stats``."""
     return _stat(device, "allocated_bytes.all.peak")
 
 
 def memory_reserved(device: DeviceLike = None) -> int:
-    """Memory taken from the driver: occupied and cached."""
+    """Bytes taken from the driver: occupied and cached."""
     return _stat(device, "reserved_bytes.all.current")
 
 
 def max_memory_reserved(device: DeviceLike = None) -> int:
-    """The most that was taken from the driver since the last ``reset_peak_memory_stats``."""
+    """The most bytes that were taken from the driver since the last ``reset_peak_memory_stats``."""
     return _stat(device, "reserved_bytes.all.peak")
 
 
 def current_allocated_memory(device: DeviceLike = None) -> int:
-    """Memory that tensors occupy now, without cached blocks (as ``torch.mps`` names it)."""
+    """Bytes that tensors occupy now, without cached blocks (by its name in ``torch.mps``)."""
     return memory_allocated(device)
 
 
 def driver_allocated_memory(device: DeviceLike = None) -> int:
-    """All device memory that this process has from the driver, cached blocks included."""
+    """All bytes that this process has from the driver, including cached blocks."""
     return _stat(device, "driver_bytes")
 
 
 def recommended_max_memory(device: DeviceLike = None) -> int:
-    """How much memory the process should use; memory fractions and watermarks multiply it."""
+    """How many bytes the process should use: the base of memory fractions and watermarks."""
     return get_device_properties(device).recommended_memory
 
 
 def mem_get_info(device: DeviceLike = None) -> tuple[int, int]:
-    """(free, total) memory of a device; what other processes use counts as free."""
+    """(free, total) bytes of a device; memory of other processes counts as free."""
     total = get_device_properties(device).total_memory
     return max(total - driver_allocated_memory(device), 0), total
 
 
 def reset_peak_memory_stats(device: DeviceLike = None) -> None:
-    """Sets every peak to its current value."""
+    """Sets every peak to the current value."""
     _C.reset_peak_stats(_index(device))
 
 
@@ -111,7 +111,8 @@ def set_per_process_memory_fraction(fraction: float, device: DeviceLike = None) 
     Args:
         fraction: a float from 0 to 2; 0 removes the limit.
 
-    More is ``torch.OutOfMemoryError``. TypeError and ValueError for a bad fraction.
+    Allocating more raises ``torch.OutOfMemoryError``. TypeError and ValueError for an invalid
+    fraction.
     """
     if not isinstance(fraction, float):
         raise TypeError("Invalid type for fraction argument, must be `float`")
@@ -124,8 +125,8 @@ def set_memory_watermarks(high: float, low: float, device: DeviceLike = None) ->
     """Sets both limits, as ratios of ``recommended_max_memory()``.
 
     Args:
-        high: more than this is out of memory; from 0 to 2, 0 removes the limit.
-        low: above this, cached memory is collected; from 0 to 2, 0 switches that off.
+        high: allocating more raises ``torch.OutOfMemoryError``; from 0 to 2, 0 removes the limit.
+        low: above this, cached memory is returned to the driver; from 0 to 2, 0 switches that off.
     """
     for name, value in (("high", high), ("low", low)):
         if not 0.0 <= value <= 2.0:
@@ -143,7 +144,7 @@ def _readable(size: int) -> str:
 
 
 def memory_summary(device: DeviceLike = None, abbreviated: bool = False) -> str:
-    """``memory_stats`` as a table for people; ``abbreviated`` leaves the sums out."""
+    """``memory_stats`` as a readable table; ``abbreviated`` leaves out the sums."""
     stats = memory_stats(device)
     kinds = _KINDS[:2] if abbreviated else _KINDS
     width = 17 + 13 * len(kinds)
@@ -167,12 +168,12 @@ def memory_summary(device: DeviceLike = None, abbreviated: bool = False) -> str:
 def _record_memory_history(
     enabled: str | None = "all", stacks: str | None = "python", max_entries: int = 1_000_000
 ) -> None:
-    """Begins to remember allocations and frees for ``_snapshot``, forgetting older ones.
+    """Begins to record allocations and frees for ``_snapshot``, and drops older records.
 
     Args:
-        enabled: "all", "state" (only what lives), or None to stop.
-        stacks: "python" remembers where each allocation was made; None: no stacks.
-        max_entries: the most that are kept; the oldest ones go first.
+        enabled: "all", "state" (only live allocations), or None to stop.
+        stacks: "python" records where each allocation was made; None: no stacks.
+        max_entries: the most records that are kept; the oldest ones are dropped first.
     """
     if enabled not in (None, "all", "state"):
         raise ValueError(f"enabled must be 'all', 'state' or None, got {enabled!r}")
@@ -187,11 +188,11 @@ def _record_memory_history(
 
 
 def _snapshot() -> dict:
-    """What was remembered, in the format of ``torch.cuda.memory._snapshot``.
+    """The records, in the format of ``torch.cuda.memory._snapshot``.
 
     https://pytorch.org/memory_viz and ``torch.cuda._memory_viz`` read it. Only memory that was
-    allocated after ``_record_memory_history`` is in it. Segments are the plugin's own business:
-    each living allocation stands for one.
+    allocated after ``_record_memory_history`` is in it. Segments are internal to the plugin: each
+    live allocation appears as one.
     """
     return _C.memory_snapshot()
 

@@ -6,23 +6,24 @@ needed, and ``is_available``, ``is_built`` and ``device_count`` never raise.
 >>> if not torch.ocl.is_available():
 ...     print(torch.ocl.unavailable_reason())
 >>> model.to("ocl")(torch.ones(3, 4, device="ocl"))
->>> torch.ocl.synchronize()  # what failed meanwhile raises here
+>>> torch.ocl.synchronize()  # raises errors of earlier work
 
 devices
     ``device_count``, ``get_device_properties``, ``get_device_name``, ``current_device``,
     ``set_device``, ``device``; why there is none: ``unavailable_reason``
 streams and events
     ``Stream``, ``stream``, ``current_stream``, ``Event``; all work goes to the thread's current
-    stream, and waits for nothing but ``synchronize``, ``item``, and copies to the CPU
+    stream; only ``synchronize``, ``item`` and copies to the CPU wait for it
 memory, in bytes
     ``memory_allocated``, ``memory_stats``, ``memory_summary``, ``empty_cache``,
     ``set_per_process_memory_fraction``; too much raises ``torch.OutOfMemoryError``
 random numbers
     ``manual_seed``, ``get_rng_state``, ``set_rng_state``; ``torch.manual_seed`` seeds ocl, too
 first steps
-    ``warmup`` builds the programs that a model needs, side by side, before they are needed
+    ``warmup`` builds the programs that a model needs in parallel, before its first step
 what ran
-    ``counters``; on the CPU for want of a kernel: ``fallback_counts``; as a trace: ``profiler``
+    ``counters``; operators that ran on the CPU for want of a kernel: ``fallback_counts``; traces:
+    ``profiler``
 
 Switches and settings are in ``torch.backends.ocl``.
 """
@@ -33,7 +34,7 @@ from torch_ocl import _C, memory, profiler, random
 from torch_ocl.amp import get_amp_supported_dtype
 from torch_ocl.device import (
     DeviceProperties,
-    _is_in_bad_fork,  # noqa: F401  PyTorch asks for it
+    _is_in_bad_fork,  # noqa: F401  PyTorch calls it
     _lazy_init,  # noqa: F401  the same
     can_device_access_peer,
     current_device,
@@ -157,11 +158,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Torch reads these as variables: checkpoint() saves random states only where `_initialized`.
+    # PyTorch reads these as variables: checkpoint() saves random states only if `_initialized`.
     if name == "_initialized":
         return is_initialized()
     if name == "default_generators":
         return tuple(_C.default_generator(index) for index in range(device_count()))
-    if name == "Scheduling":  # Inductor begins: it finds what refuses it registered
+    if name == "Scheduling":  # read by Inductor when it begins: it gets classes that refuse
         from torch_ocl import _inductor  # noqa: F401
     raise AttributeError(f"module 'torch.ocl' has no attribute '{name}'")

@@ -1,5 +1,4 @@
-"""Traces of what the host calls and what the device does, for Perfetto or Chrome's
-``about:tracing``.
+"""Traces of the host's calls and the device's work, for Perfetto or Chrome's ``about:tracing``.
 
     with torch.ocl.profiler.profile("interval", path="step.json"):
         train_step()
@@ -8,7 +7,7 @@ The file has a track for each thread (operators, program builds, ranges) and, fo
 for each stream (kernels, copies with their bytes and GB/s) on the host's clock, arrows from calls
 to what they enqueued, and the memory in use. Open it at https://ui.perfetto.dev. While the profiler
 is on, streams use queues that stamp every command: launches cost more, results do not change.
-Nothing is measured, and nothing costs anything, while it is off. ``torch.profiler.record_function``
+While it is off, nothing is measured, at no cost. ``torch.profiler.record_function``
 ranges are on the trace, too.
 
 ``OCLTENSOR_TRACE_SIGNPOSTS`` traces a whole process, ``OCLTENSOR_LOG_PROFILE_INFO`` prints lines as
@@ -23,7 +22,7 @@ again elsewhere:
     with torch.ocl.profiler.opencl_capture("step.capture"):
         train_step()
 
-The file holds every program, launch and argument, what was in buffers before, and the results.
+The file holds every program, launch and argument, the contents of buffers before, and the results.
 ``ocltensor-replay FILE`` runs it again on any OpenCL device, without PyTorch and without the
 model's code, and says whether the results are the same, and how long each launch takes;
 ``--kernel-dir`` takes edited kernels, ``--export`` writes a bug report.
@@ -63,16 +62,15 @@ def start(
 
     Args:
         mode: "interval" (slices with a duration), "event" (points in time: a call's begin, a
-        command's end), or
-            "interval,event".
-        wait_until_completed: synchronise the stream after each operator, so that its slice on the
-        host's track lasts
-            until its work is done.
+            command's end), or "interval,event".
+        wait_until_completed: whether to synchronise the stream after each operator, so that its
+            slice on the host's track lasts until its work is done.
         path: the file to write; by default ``ocltensor_trace_<process>_<number>.json`` in the
-        current folder.
+            current folder.
 
     Raises:
-        RuntimeError: another mode, a file that cannot be written, or a profiler that is on already.
+        RuntimeError: for another mode, if the file cannot be written, or if the profiler is on
+            already.
     """
     _C.profiler_start(mode, wait_until_completed, "" if path is None else os.fspath(path))
 
@@ -81,15 +79,14 @@ def stop() -> None:
     """Waits for all streams and writes the trace.
 
     Raises:
-        RuntimeError: the profiler is off, or the file could not be written to its end; also what
-        failed on a device
-            meanwhile, once the file is written.
+        RuntimeError: if the profiler is off, or the file could not be written to its end; also for
+            failures of a device during the trace, after the file is written.
     """
     _C.profiler_stop()
 
 
 def is_enabled() -> bool:
-    """Whether a trace is being taken."""
+    """Whether a trace is being recorded."""
     return _C.profiler_is_enabled()
 
 
@@ -99,7 +96,7 @@ def profile(
     wait_until_completed: bool = False,
     path: str | os.PathLike | None = None,
 ) -> Iterator[None]:
-    """``start`` and ``stop`` around a block; the trace is written also if the block raises."""
+    """Traces a block by ``start`` and ``stop``; the trace is written even if the block raises."""
     start(mode, wait_until_completed, path)
     try:
         yield
@@ -108,7 +105,7 @@ def profile(
 
 
 def range_push(name: str) -> None:
-    """Opens a range of this thread's track; ranges nest."""
+    """Opens a named range on this thread's track; ranges nest."""
     _C.profiler_push_range(name)
 
 
@@ -119,7 +116,7 @@ def range_pop() -> None:
 
 @contextlib.contextmanager
 def range(name: str) -> Iterator[None]:  # noqa: A001  the name that torch.cuda.nvtx has
-    """A range around a block."""
+    """Opens a named range around a block."""
     range_push(name)
     try:
         yield
@@ -133,29 +130,28 @@ def is_opencl_capture_enabled() -> bool:
 
 
 def is_capturing_opencl() -> bool:
-    """Whether a capture is being taken, by any thread."""
+    """Whether a capture is being recorded, by any thread."""
     return _C.is_capturing()
 
 
 @contextlib.contextmanager
 def opencl_capture(path: str | os.PathLike) -> Iterator[None]:
-    """Captures what all threads enqueue in a block to one file, for ``ocltensor-replay``.
+    """Captures to one file what all threads enqueue during a block, for ``ocltensor-replay``.
 
     Begins and ends with a synchronisation of all streams. Buffers are read before their first use
     in the block, and again at its end: the file takes about as much as the memory in use, results
-    do not change. The file is written also if the block raises. Setting
+    do not change. The file is written even if the block raises. Setting
     ``OCLTENSOR_CAPTURE_ENABLED`` makes every launch of the process a little more expensive,
     captured or not.
 
     Args:
-        path: the file to write; one that exists is replaced.
+        path: the file to write; an existing one is replaced.
 
     Raises:
-        RuntimeError: ``OCLTENSOR_CAPTURE_ENABLED=1`` was not set when the process began to use
-        OpenCL; a capture is on
-            already; the file cannot be written; at the end, if recording failed on the way (a full
-            disk, a lost device): the file is removed then, and the block itself has run as without
-            a capture.
+        RuntimeError: if ``OCLTENSOR_CAPTURE_ENABLED=1`` was not set when the process began to use
+            OpenCL, if a capture is on already, or if the file cannot be written; at the end, if
+            recording failed in between (a full disk, a lost device): the file is then removed, and
+            the block itself has run as without a capture.
     """
     _C.capture_start(os.fspath(path))
     try:
@@ -168,8 +164,8 @@ def statistics() -> dict[str, list[dict]]:
     """Sums over everything recorded since the process began or ``reset_statistics``; waits for the
     devices.
 
-    Recorded is what runs while a trace is taken, while ``OCLTENSOR_LOG_PROFILE_INFO`` is not 0, or
-    under ``torch.profiler``.
+    Calls and commands are recorded during a trace, while ``OCLTENSOR_LOG_PROFILE_INFO`` is not 0,
+    or under ``torch.profiler``.
 
     Returns:
         Lists of rows, longest total first, under ``"operators"``, ``"kernels"`` and ``"copies"``
@@ -187,5 +183,5 @@ def print_statistics() -> None:
 
 
 def reset_statistics() -> None:
-    """Starts all sums of ``statistics`` anew."""
+    """Sets all sums of ``statistics`` to 0."""
     _C.profiler_reset_statistics()

@@ -26,7 +26,7 @@ def get_rng_state_all() -> list[torch.Tensor]:
 
 
 def set_rng_state(new_state: torch.Tensor, device: DeviceLike = "ocl") -> None:
-    """Sets the state of a device's generator to one that ``get_rng_state`` gave.
+    """Sets the state of a device's generator to one that ``get_rng_state`` returned.
 
     TypeError for anything but a byte tensor, RuntimeError for a wrong size.
     """
@@ -42,13 +42,13 @@ def set_rng_state_all(new_states: Iterable[torch.Tensor]) -> None:
 
 
 def manual_seed(seed: int) -> None:
-    """Seeds the current device's generator. Does nothing where there is no device."""
+    """Seeds the current device's generator. Does nothing if there is no device."""
     if is_available():
         _generator(None).manual_seed(int(seed))
 
 
 def manual_seed_all(seed: int) -> None:
-    """Seeds the generators of all devices, also of those not used yet; opens no device."""
+    """Seeds the generators of all devices, including those not used yet; opens no device."""
     seed = int(seed)
     if not -(2**63) <= seed < 2**64:
         raise ValueError(f"a seed is from -2**63 to 2**64 - 1, got {seed}")

@@ -10,7 +10,7 @@ _DEVICE_TYPE = int(torch._C._autograd.DeviceType.PrivateUse1)
 
 
 class Stream(torch.Stream):
-    """An in-order queue of a device, taken in turn from a pool of 32 per priority.
+    """An in-order queue of a device, taken round-robin from a pool of 32 per priority.
 
     Args:
         device: its device; None for the current one.
@@ -53,13 +53,13 @@ class Event(torch.Event):
         return self
 
     def query(self) -> bool:
-        """Has the device passed the recorded point? False for an event that was never recorded."""
+        """Whether the device has reached the recorded point; False if none was recorded."""
         return self.event_id != 0 and super().query()
 
     def elapsed_time(self, end_event: torch.Event) -> float:
         """Milliseconds from this event to ``end_event``, by the device's clock. Waits for both.
 
-        RuntimeError where one was made without ``enable_timing``, or was not recorded.
+        RuntimeError if one was created without ``enable_timing``, or was not recorded.
         """
         if not isinstance(end_event, Event):
             return super().elapsed_time(end_event)
@@ -84,7 +84,7 @@ def current_stream(device: DeviceLike = None) -> Stream:
 
 
 def default_stream(device: DeviceLike = None) -> Stream:
-    """The stream that a device's work goes to unless another one is chosen."""
+    """The stream to which a device's work goes unless another one is chosen."""
     return _stream(_index(device), 0)
 
 

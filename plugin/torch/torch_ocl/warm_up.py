@@ -1,9 +1,9 @@
-"""Warming up: the programs that a model needs are built side by side, before its first real step.
+"""Warming up: builds the programs that a model needs in parallel, before its first real step.
 
 A rehearsal calls the model on a stream of its own, where work is done up to the first kernel whose
-program is missing; from there on programs are only noted. Those are built, by several processes
-where the driver's compiler does one at a time, and the model is called again, until nothing is
-missing.
+program is missing; from there on missing programs are only noted. These are built, by several
+processes if the driver's compiler builds one program at a time in a process, and the model is
+called again, until no program is missing.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from torch_ocl.streams import stream as stream_context
 
 
 class WarmUp(NamedTuple):
-    """What ``warmup`` did."""
+    """The result of ``warmup``; ``seconds`` is the time that it took."""
 
     programs: int  # built, or taken from the cache on disk because another process built them
     calls: int  # of the model; the last one was complete
@@ -39,20 +39,20 @@ def warmup(
     optimizer: torch.optim.Optimizer | None = None,
     progress: bool | None = None,
 ) -> WarmUp:
-    """Builds every program that a call of ``model`` needs, side by side, and runs it once.
+    """Builds every program that a call of ``model`` needs, in parallel, and runs the model once.
 
-    Worth its while where compiling is slow and nothing is in the cache on disk yet: on a new
-    machine, after a change of the driver, in a container. Shapes are not compiled in, so inputs of
-    another size mostly need no further program.
+    This pays where compiling is slow and the cache on disk is still empty: on a new machine, after
+    a change of the driver, in a container. Shapes are not compiled in, so inputs of other sizes
+    rarely need further programs.
 
-    A module is called as a copy that shares its parameters, with copies of the inputs, as what it
-    computes before the last call is wrong. Gradients, parameters, the optimizer's state and the
-    states of random generators are as before afterwards. The model must stay on the current stream.
+    All calls but the last one compute wrong results. Therefore a module is called as a copy that
+    shares its parameters, with copies of the inputs; afterwards gradients, parameters, the
+    optimizer's state and the states of random generators are as before. The model must stay on the
+    current stream.
 
     Args:
         model: a module, or any function of tensors on an ocl device; a function must not keep
-        tensors
-            from one call to the next.
+            tensors from one call to the next.
         inputs: its positional arguments; a single tensor need not be wrapped.
         kwargs: its keyword arguments.
         backward: whether to run backward, too; None: if ``model`` is a module in training mode, or
@@ -60,10 +60,11 @@ def warmup(
         loss: a scalar tensor of the model's result, to run backward from; None: the sum of its
             tensors that require a gradient.
         optimizer: makes two steps after backward, which are undone; its parameters are copied for
-        that. progress: whether to show a line on standard error; None: if that is a terminal.
+            that.
+        progress: whether to show a line on standard error; None: if that is a terminal.
 
-    Raises RuntimeError where nothing is on an ocl device, where a module cannot be copied, or where
-    the model fails.
+    Raises RuntimeError if neither model nor inputs are on an ocl device, if a module cannot be
+    copied, or if the model fails.
 
     >>> torch.ocl.warmup(model, images, loss=lambda y: cross_entropy(y, labels), optimizer=sgd)
     WarmUp(programs=41, calls=2, seconds=4.9)
@@ -89,12 +90,12 @@ def warmup(
                 total.backward()
             if optimizer is not None:
                 optimizer.step()
-                optimizer.step()  # later steps find a state, and may do something else
+                optimizer.step()  # later steps find a state, and may need other programs
 
     line = _Line(sys.stderr.isatty() if progress is None else progress)
     programs = calls = 0
     with torch.random.fork_rng(devices=[index], device_type="ocl"), _undone(optimizer), line:
-        current_stream(index).synchronize()  # the inputs are there, and the copies are made
+        current_stream(index).synchronize()  # completes inputs and copies
         while True:
             calls += 1
             line.show(f"call {calls}")
@@ -109,13 +110,13 @@ def warmup(
 
 
 def _rehearse(step: Callable[[], None], index: int) -> int:
-    """Calls ``step`` on the stream for rehearsals; how many programs were missing."""
+    """Calls ``step`` on the stream for rehearsals; returns how many programs were missing."""
     stream = _stream(index, _C.begin_rehearsal(index))
     failure = None
     try:
         with stream_context(stream):
             step()
-    except Exception as error:  # as it must where the step waits for a result
+    except Exception as error:  # expected if the step waits for a result that was not computed
         failure = error
     finally:
         missing = _C.end_rehearsal(index)
@@ -133,8 +134,7 @@ def _device_index(values: Sequence[Any]) -> int:
 
 
 def _copy_of(model: Callable[..., Any]) -> Callable[..., Any]:
-    """A module with the same parameters, and copies of all else: of buffers, and of what it may
-    keep."""
+    """A module with the same parameters, and copies of everything else: buffers and attributes."""
     if not isinstance(model, torch.nn.Module):
         return model
     try:
@@ -147,7 +147,7 @@ def _copy_of(model: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _copies(values: Any) -> Any:
-    """The same values with tensors of their own."""
+    """A copy of nested values in which tensors are copied, too."""
 
     def cloned(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -170,7 +170,7 @@ def _sum(result: Any) -> torch.Tensor:
 
 
 def _leaves(total: torch.Tensor | None) -> list[torch.Tensor]:
-    """The tensors that a backward pass gives gradients to."""
+    """The tensors that receive gradients from a backward pass."""
     found, seen = [], set()
     nodes = [] if total is None else [total.grad_fn]
     while nodes:
@@ -186,7 +186,7 @@ def _leaves(total: torch.Tensor | None) -> list[torch.Tensor]:
 
 @contextlib.contextmanager
 def _gradients_kept(tensors: Sequence[torch.Tensor]) -> Iterator[None]:
-    """Inside, the tensors have no gradients at first; afterwards those that they had."""
+    """Removes the tensors' gradients at the begin of a block, and restores them at its end."""
     unique = list({id(t): t for t in tensors}.values())
     gradients = [t.grad for t in unique]
     for tensor in unique:
@@ -200,7 +200,7 @@ def _gradients_kept(tensors: Sequence[torch.Tensor]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _undone(optimizer: torch.optim.Optimizer | None) -> Iterator[None]:
-    """Parameters and state of an optimizer are as before afterwards."""
+    """Restores an optimizer's parameters and state at the end of a block."""
     if optimizer is None:
         yield
         return
@@ -217,7 +217,7 @@ def _undone(optimizer: torch.optim.Optimizer | None) -> Iterator[None]:
 
 
 class _Line:
-    """A line on standard error that is written over, and removed at the end."""
+    """A line on standard error that is overwritten, and removed at the end."""
 
     def __init__(self, shown: bool) -> None:
         self.shown = shown

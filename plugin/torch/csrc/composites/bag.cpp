@@ -11,9 +11,9 @@ using Four = std::tuple<Tensor, Tensor, Tensor, Tensor>;
 
 enum Mode : int64_t { kSum = 0, kMean = 1, kMax = 2 };
 
-// What every mode needs: which bag each index lies in, and which indices count.
+// What every mode needs: the bag of each index, and which indices count.
 struct Bags {
-  Tensor indices, bag, counts;  // counts: undefined where all do
+  Tensor indices, bag, counts;  // counts: undefined if all indices count
   Tensor masked(const Tensor& rows) const {
     if (!counts.defined()) return rows;
     return rows.masked_fill(
@@ -25,7 +25,7 @@ Tensor counted(const Tensor& indices, int64_t padding) {
   return padding >= 0 ? indices.ne(padding) : Tensor();
 }
 
-// A one where a bag begins, counted up.
+// The bag of each index: the cumulative sum of a tensor with a one where a bag begins.
 Tensor bags_of(const Tensor& indices, const Tensor& offsets) {
   const int64_t n = indices.numel();
   const Tensor begins = offsets.to(at::kLong);
@@ -40,7 +40,7 @@ Tensor spread(const Tensor& bag, const Tensor& like) {
   return bag.unsqueeze(1).expand(like.sizes());
 }
 
-// The largest element of each bag and feature, and the row of `weight` where it is first.
+// The largest element of each bag and feature, and the row of `weight` in which it is found first.
 std::pair<Tensor, Tensor> maxima(const Bags& b, const Tensor& rows, int64_t bags) {
   const int64_t n = rows.size(0);
   constexpr double kLowest = -std::numeric_limits<double>::infinity();
@@ -135,7 +135,7 @@ Tensor per_sample_backward(const Tensor& grad, const Tensor& weight, const Tenso
   return b.masked((grad.index_select(0, of) * weight.index_select(0, indices)).sum(1));
 }
 
-// An index that appears twice writes the same row twice.
+// An index that appears twice writes the same values to its row twice.
 Tensor& embedding_renorm_(Tensor& self, const Tensor& indices, double max_norm, double p) {
   TORCH_CHECK(self.dim() == 2, "embedding_renorm_: weight must be a matrix, got ", self.sizes());
   if (indices.numel() == 0) return self;

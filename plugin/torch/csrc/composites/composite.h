@@ -11,7 +11,7 @@
 
 namespace torch_ocl {
 
-// Host numbers as a tensor beside `like`.
+// Uploads host numbers to a tensor on the device of `like`.
 template <typename T>
 at::Tensor upload(const std::vector<T>& values, const at::Tensor& like) {
   return at::tensor(values).to(like.device());
@@ -23,12 +23,12 @@ inline at::Tensor at_least_1d(const at::Tensor& tensor) {
 
 inline int64_t plain(const c10::SymInt& value) { return value.guard_int(__FILE__, __LINE__); }
 
-// Made in channels_last where `like` lies so: ATen promises it of this operator.
+// The result in channels_last if `like` has that format, as ATen promises for this operator.
 inline at::Tensor in_format_of(const at::Tensor& like, const at::Tensor& result) {
   return result.contiguous(like.suggest_memory_format());
 }
 
-// Writes `result` to the tensor of an out form: checked, resized and converted as ATen does it.
+// Writes `result` to the tensor of an out form: checks, resizes and converts as ATen does.
 inline at::Tensor& deliver(at::Tensor& out, const at::Tensor& result) {
   TORCH_CHECK(c10::canCast(result.scalar_type(), out.scalar_type()), "result type ",
               result.scalar_type(), " can't be cast to the desired output type ",
@@ -40,7 +40,7 @@ inline at::Tensor& deliver(at::Tensor& out, const at::Tensor& result) {
   return out.copy_(result);
 }
 
-// X.out(args..., out) from X(args...).
+// Makes the kernel of X.out(args..., out) from that of X(args...).
 template <auto& kernel, typename Signature>
 struct OutOf;
 template <auto& kernel, typename... A>
@@ -55,8 +55,8 @@ struct OutOf<kernel, std::tuple<at::Tensor, at::Tensor>(A...)> {
   }
 };
 
-// Registers a kernel under its functional name, its out name, or both. ATen derives the functional
-// form of a structured operator from the out form, with all checks of arguments.
+// Registers a kernel under its functional name, its out name, or both. The functional form of a
+// structured operator is derived by ATen from the out form, with all checks of arguments.
 template <auto& kernel>
 void register_out(torch::Library& library, const char* name) {
   using Signature = std::remove_reference_t<decltype(kernel)>;

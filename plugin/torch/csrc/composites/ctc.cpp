@@ -1,4 +1,4 @@
-// Connectionist temporal classification with its lengths in tensors, which the host has to know.
+// Connectionist temporal classification with lengths in tensors, which the host has to read.
 #include "composite.h"
 
 namespace torch_ocl {

@@ -1,4 +1,4 @@
-// Distances between rows, and their gradients: norms of differences, some rows at a time.
+// Distances between rows, and their gradients: norms of differences, for slices of rows at a time.
 #include <cmath>
 
 #include "composite.h"
@@ -9,10 +9,10 @@ namespace {
 using at::Tensor;
 using Sizes = std::vector<int64_t>;
 
-// Elements of differences that exist at once.
+// The most elements of differences that exist at once.
 constexpr int64_t kMostDifferences = int64_t{1} << 26;
 
-// Both with the same batch dimensions.
+// Both tensors, expanded to the same batch dimensions.
 std::pair<Tensor, Tensor> with_one_batch(const Tensor& x1, const Tensor& x2) {
   Sizes batch =
       at::infer_size(x1.sizes().slice(0, x1.dim() - 2), x2.sizes().slice(0, x2.dim() - 2));
@@ -22,7 +22,7 @@ std::pair<Tensor, Tensor> with_one_batch(const Tensor& x1, const Tensor& x2) {
   return {x1.expand(first), x2.expand(second)};
 }
 
-// f(first row, rows) for slices of the rows of x1, side by side along `dim`.
+// Calls f(first row, rows) for slices of the rows of x1; concatenates the results along `dim`.
 template <typename F>
 Tensor by_rows(const Tensor& x1, const Tensor& x2, F&& f) {
   const int64_t rows = x1.size(-2);
@@ -56,7 +56,7 @@ Tensor cdist_forward(const Tensor& first, const Tensor& second, double p,
   });
 }
 
-// The gradient of a norm `distance` of `difference`, which is 0 where there is none.
+// The gradient of a norm `distance` of `difference`; 0 where the norm is 0.
 Tensor slope(const Tensor& difference, const Tensor& distance, double p) {
   if (p == 0) return at::zeros_like(difference);
   if (p == 1) return difference.sign();

@@ -11,13 +11,13 @@ using Two = std::tuple<Tensor, Tensor>;
 using Weight = std::optional<Tensor>;
 using Range = std::optional<at::ArrayRef<double>>;
 
-// Points as rows.
+// The points as rows of a matrix.
 Tensor rows_of(const Tensor& self) {
   TORCH_CHECK(self.dim() >= 2, "torch.histogramdd: input tensor should have at least 2 dimensions");
   return self.reshape({-1, self.size(-1)});
 }
 
-// Bins of equal width over the range given, or over what the points cover.
+// The edges of bins of equal width over the given range, or over the range of the points.
 std::vector<Tensor> make_edges(const Tensor& points, at::IntArrayRef bins, const Range& range) {
   const int64_t dims = points.size(1);
   TORCH_CHECK(static_cast<int64_t>(bins.size()) == dims, "torch.histogramdd: the size of bins (",
@@ -50,7 +50,7 @@ std::vector<Tensor> make_edges(const Tensor& points, at::IntArrayRef bins, const
     parts.push_back(at::linspace(low[d], high[d], bins[d] + 1,
                                  at::TensorOptions(at::kCPU).dtype(points.scalar_type())));
   }
-  // One copy for all dimensions.
+  // One copy to the device for all dimensions.
   const Tensor all = at::cat(parts).to(points.device());
   std::vector<Tensor> edges;
   int64_t start = 0;

@@ -1,4 +1,4 @@
-// ATen's indexing operators that are made of the plugin's gather, scatter, index and nonzero.
+// ATen's indexing operators, composed of the plugin's gather, scatter, index and nonzero.
 #include <ATen/native/IndexingUtils.h>
 
 #include "base/iteration.h"
@@ -58,7 +58,7 @@ at::Tensor& index_reduce_out(const at::Tensor& self, int64_t dim, const at::Tens
   return out;
 }
 
-// index_fill_ takes negative indices, which scatter does not: advanced indexing does.
+// index_fill_ accepts negative indices. scatter does not, but advanced indexing does.
 void fill_at(const at::Tensor& self, int64_t dim, const at::Tensor& index,
              const at::Tensor& value) {
   TORCH_CHECK_INDEX(index.scalar_type() == at::kLong,
@@ -168,7 +168,8 @@ at::Tensor& nonzero_static_out(const at::Tensor& self, c10::SymInt size, int64_t
   return deliver(out, nonzero_static(self, std::move(size), fill));
 }
 
-// Element i appears repeats[i] times: a one is added where each run begins and counted up.
+// Element i appears repeats[i] times: the indices are a cumulative sum over a one where each run
+// begins.
 at::Tensor repeat_interleave(const at::Tensor& repeats, std::optional<c10::SymInt> output_size) {
   TORCH_CHECK(repeats.dim() == 1, "repeat_interleave only accept 1D vector as repeat");
   TORCH_CHECK(repeats.scalar_type() == at::kLong || repeats.scalar_type() == at::kInt,
@@ -183,7 +184,7 @@ at::Tensor repeat_interleave(const at::Tensor& repeats, std::optional<c10::SymIn
   return marks.narrow(0, 0, total).cumsum(0).sub_(1).to(repeats.scalar_type());
 }
 
-// Window i lies at i * step: every element goes back to where unfold read it.
+// Window i begins at i * step: every gradient is added to the element that unfold read.
 at::Tensor unfold_backward(const at::Tensor& grad, c10::SymIntArrayRef sizes, int64_t dim,
                            int64_t size, int64_t step) {
   at::Tensor result = at::zeros(C10_AS_INTARRAYREF_SLOW(sizes), grad.options());
@@ -199,8 +200,8 @@ bool is_mask(const at::Tensor& index) {
   return index.scalar_type() == at::kBool || index.scalar_type() == at::kByte;
 }
 
-// Masks become the coordinates of their true elements (this reads their number), indices come to
-// the device of `self`.
+// Replaces masks by the coordinates of their true elements (the host reads their number), and moves
+// indices to the device of `self`.
 Indices expand_masks(const at::Tensor& self, const Indices& indices) {
   at::native::checkIndexTensorTypes(indices, true);
   TORCH_CHECK_INDEX(static_cast<int64_t>(indices.size()) <= self.dim(),
@@ -235,7 +236,8 @@ Indices expand_masks(const at::Tensor& self, const Indices& indices) {
   return result;
 }
 
-// The indices' common shape. An IndexError, as ATen raises it, where they do not go together.
+// The shape to which the indices broadcast. If they do not broadcast, raises an IndexError, as ATen
+// does.
 std::vector<int64_t> common_shape(const Indices& indices) {
   std::vector<int64_t> common;
   for (const std::optional<at::Tensor>& index : indices) {
@@ -255,8 +257,8 @@ std::vector<int64_t> common_shape(const Indices& indices) {
   return common;
 }
 
-// What a selection from a permuted tensor lies like: in the order of the dimensions that are left.
-// Sizes and strides of a result that is not contiguous, else nothing.
+// Sizes and strides of a selection from a permuted tensor, which keeps the order of the remaining
+// dimensions; empty if the result is contiguous.
 std::optional<std::pair<ocltensor::Dims, ocltensor::Dims>> selected_layout(
     const at::Tensor& self, const Indices& indices, const std::vector<int64_t>& common) {
   if (self.is_contiguous() || self.numel() == 0) return std::nullopt;
@@ -273,7 +275,7 @@ std::optional<std::pair<ocltensor::Dims, ocltensor::Dims>> selected_layout(
     sizes.push_back(size);
     strides.push_back(stride);
   };
-  const int64_t first = together ? chosen.front() : 0;  // else they come to the front
+  const int64_t first = together ? chosen.front() : 0;  // else the indices come first
   for (const int64_t d : rest)
     if (d < first) put(self.size(d), self.stride(d));
   for (const int64_t size : common) put(size, 0);

@@ -1,5 +1,5 @@
-// Dense linear algebra: the plugin's factorisations with ATen's checks of their results, and what
-// is made of them.
+// Dense linear algebra: the plugin's factorisations with ATen's checks of their results, and
+// operators composed of them.
 #include <ATen/ScalarOps.h>
 #include <ATen/native/LinearAlgebraUtils.h>
 
@@ -22,7 +22,7 @@ PluginOperator plugin_triangular("linalg_solve_triangular.out");
 PluginOperator plugin_geqrf("geqrf.a");
 PluginOperator plugin_product("linalg_householder_product.out");
 
-// ---- factorisations that report failures in `info`, which is read only where the caller asks
+// ---- factorisations that report failures in `info`, which is read only if the caller asks for it
 
 std::tuple<Tensor&, Tensor&> cholesky_ex_out(const Tensor& self, bool upper, bool check_errors,
                                              Tensor& l, Tensor& info) {
@@ -45,13 +45,15 @@ std::tuple<Tensor&, Tensor&> inv_ex_out(const Tensor& a, bool check_errors, Tens
   return {inverse, info};
 }
 
-// ---- ATen's kernels "for the CPU" that only call other operators run on any device
+// ---- kernels that ATen registers for the CPU, but that run on any device, as they only call other
+// operators
 
 constexpr c10::DispatchKeySet kAnyDevice{c10::DispatchKey::CPU};
 constexpr auto kSame = at::ScalarType::Undefined;
 
-// New results for ATen's out form to resize: it would replace given ones of other strides by memory
-// of the CPU. `types` are those of the results, kSame that of the first argument.
+// Calls ATen's out form with new results to resize, because it would replace given ones whose
+// strides differ by memory of the CPU. `types` are the types of the results; kSame is that of the
+// first argument.
 template <typename OutOp, typename Signature, at::ScalarType... types>
 struct Made;
 template <typename OutOp, typename R, typename... A, at::ScalarType... types>
@@ -69,7 +71,7 @@ struct Made<OutOp, R(const Tensor&, A...), types...> {
     return {outs...};
   }
 };
-// The out form has as many references at its end as there are results.
+// The out form: its last parameters are references, as many as there are results.
 template <typename Kernel, typename Signature>
 struct MadeOut;
 template <typename Kernel, typename R, typename... A>
@@ -84,7 +86,7 @@ void register_made(torch::Library& library) {
   register_kernel<OutOp, MadeOut<Kernel, typename OutOp::schema>>(library);
 }
 
-// LAPACK's layout, which ATen's results have.
+// Column-major, which is LAPACK's layout and that of ATen's results.
 Tensor column_major(const Tensor& matrices) { return matrices.mT().contiguous().mT(); }
 
 // ---- triangular solves
@@ -167,7 +169,7 @@ Tensor& householder_product_out(const Tensor& input, const Tensor& tau, Tensor& 
   return Out<ops::linalg_householder_product_out, plugin_product>::call(input, tau, out);
 }
 
-// By the whole square matrix that the reflectors make.
+// Multiplies by the whole square matrix that the reflectors represent.
 Tensor ormqr(const Tensor& input, const Tensor& tau, const Tensor& other, bool left,
              bool transpose) {
   const char* const name = "torch.ormqr: ";
@@ -209,15 +211,16 @@ Tensor ormqr(const Tensor& input, const Tensor& tau, const Tensor& other, bool l
   return column_major(left ? used.matmul(other) : other.matmul(used));
 }
 
-// ---- the exponential: a Taylor polynomial of the scaled matrix, squared as often as it was halved
+// ---- the exponential: a Taylor polynomial of the scaled matrix, squared as often as the matrix
+// was halved
 
-// The powers 0 to 18 by seven products: three blocks of six powers. The largest norms at which that
-// is as good as the type: Bader, Blanes and Casas, "Computing the matrix exponential with an
-// optimized Taylor polynomial approximation", 2019, table 1.
+// The polynomial of degree 18 takes seven products: three blocks of six powers. The largest norms
+// for which it is as accurate as the type: Bader, Blanes and Casas, "Computing the matrix
+// exponential with an optimized Taylor polynomial approximation", 2019, table 1.
 constexpr double kNormFloat = 3.01;
 constexpr double kNormDouble = 1.09;
-// Of matrices [count, n, n] times a factor. The powers lie side by side, so that one product makes
-// all blocks.
+// The polynomial of matrices [count, n, n] times `factor`. The powers are stored next to each
+// other, so that one product computes all blocks.
 Tensor taylor(const Tensor& a, const Tensor& factor) {
   constexpr int kBlock = 6;
   constexpr int kBlocks = 3;
@@ -248,7 +251,7 @@ Tensor taylor(const Tensor& a, const Tensor& factor) {
   return sum;
 }
 
-// How often each of the matrices is halved; the host reads their norms.
+// How often each matrix has to be halved; the host reads their norms for this.
 std::vector<double> halvings_of(const Tensor& a) {
   const Tensor norms = at::linalg_vector_norm(a, 1, -2).amax(-1).cpu().to(at::kDouble);
   const double least = a.scalar_type() == at::kDouble ? kNormDouble : kNormFloat;

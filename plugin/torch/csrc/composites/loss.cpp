@@ -8,7 +8,7 @@ namespace {
 
 using at::Tensor;
 
-// The classes of one sample or of a batch, as a batch.
+// One sample or a batch as a batch.
 Tensor batch(const Tensor& x) { return x.dim() < 2 ? x.reshape({1, -1}) : x; }
 
 Tensor reduced(const Tensor& losses, int64_t reduction, bool one_sample) {
@@ -16,16 +16,16 @@ Tensor reduced(const Tensor& losses, int64_t reduction, bool one_sample) {
   if (reduction == at::Reduction::Sum) return losses.sum();
   return one_sample ? losses.reshape({}) : losses;
 }
-// What each sample's gradient is multiplied by, as a column.
+// The factor of each sample's gradient, as a column.
 Tensor outer(const Tensor& grad, int64_t reduction, int64_t samples) {
   if (reduction == at::Reduction::None) return grad.reshape({-1, 1});
   return reduction == at::Reduction::Mean ? grad / samples : grad;
 }
 
-// ---- the class against all others
+// ---- multi_margin_loss: one class against all others
 struct OneClass {
   Tensor excess;  // max(0, margin - x[class] + x[other]), 0 for the class itself
-  Tensor target;  // a column
+  Tensor target;  // as a column
   Tensor factor;  // weight / classes, a column or one number
 };
 
@@ -63,9 +63,9 @@ Tensor multi_margin_back(const Tensor& grad, const Tensor& self, const Tensor& t
   return each.scatter(1, c.target, each.sum(1, true).neg_()).reshape(self.sizes());
 }
 
-// ---- several classes, listed up to the first negative number
+// ---- multilabel_margin_loss: several classes, listed up to the first negative number
 struct ManyClasses {
-  Tensor place, listed, is_target;  // listed: which entries of place count
+  Tensor place, listed, is_target;  // listed: which entries of `place` count
   Tensor excess;                    // [sample, entry, class]
 };
 

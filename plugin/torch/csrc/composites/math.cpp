@@ -1,4 +1,4 @@
-// ATen's smaller reductions, products and pointwise operators: made of the plugin's.
+// ATen's smaller reductions, products and pointwise operators, composed of the plugin's.
 #include <ATen/ExpandUtils.h>
 #include <torch/library.h>
 
@@ -19,7 +19,7 @@ bool equal(const at::Tensor& self, const at::Tensor& other) {
   return self.eq(other).all().item<bool>();
 }
 
-// Small types go through float, where a square does not overflow.
+// 16-bit types are computed in float32, in which a square does not overflow.
 std::tuple<at::Tensor, at::Tensor> std_mean(const at::Tensor& self, at::OptionalIntArrayRef dim,
                                             const std::optional<at::Scalar>& correction,
                                             bool keepdim) {
@@ -71,7 +71,7 @@ at::Tensor vdot(const at::Tensor& self, const at::Tensor& other) {
   return at::dot(self.is_complex() ? self.conj() : self, other);
 }
 
-// Numbers outside the range, and NaN, count nothing.
+// Numbers outside of the range, and NaN, are not counted.
 at::Tensor histc(const at::Tensor& self, int64_t bins, const at::Scalar& min,
                  const at::Scalar& max) {
   TORCH_CHECK(bins > 0, "bins must be > 0");
@@ -90,7 +90,7 @@ at::Tensor histc(const at::Tensor& self, int64_t bins, const at::Scalar& min,
   const auto type = self.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   const at::Tensor place = flat.to(type).sub(low).mul_(bins).div_(high - low);
   const at::Tensor inside = flat.ge(low).logical_and_(flat.le(high));
-  // An integer type counts exactly, whatever the type of the result.
+  // Counting in an integer type is exact, whatever the type of the result.
   at::Tensor counts = at::zeros({bins}, self.options().dtype(at::kInt));
   counts.scatter_add_(0, place.nan_to_num_(0).clamp_(0, bins - 1).to(at::kLong),
                       inside.to(at::kInt));
@@ -115,7 +115,8 @@ at::Tensor& renorm_out(const at::Tensor& self, const at::Scalar& p, int64_t dim,
   return at::mul_out(out, self, factor.to(self.scalar_type()));
 }
 
-// Every element against every test element while that is little memory, else a binary search.
+// Compares all pairs of elements and test elements while they are few, else searches in the sorted
+// test elements.
 constexpr int64_t kMostPairs = int64_t{1} << 20;
 
 at::Tensor is_in(const at::Tensor& elements, const at::Tensor& tests) {
@@ -155,7 +156,7 @@ at::Tensor& linalg_cross_out(const at::Tensor& self, const at::Tensor& other, in
   return deliver(out, result);
 }
 
-// The batches side by side make one product of matrices.
+// The matrices of the batches, placed side by side, make it one product.
 at::Tensor& addbmm_out(const at::Tensor& self, const at::Tensor& batch1, const at::Tensor& batch2,
                        const at::Scalar& beta, const at::Scalar& alpha, at::Tensor& out) {
   TORCH_CHECK(batch1.dim() == 3, "batch1 must be a 3D tensor");
@@ -183,7 +184,7 @@ at::Tensor addbmm(const at::Tensor& self, const at::Tensor& batch1, const at::Te
   return addbmm_out(self, batch1, batch2, beta, alpha, out);
 }
 
-// Integers are made by the host, in double: rounding must not turn 10^3 into 999.
+// For integer types the host computes the numbers in double: rounding must not turn 10^3 into 999.
 at::Tensor& logspace_out(const at::Scalar& start, const at::Scalar& end, int64_t steps, double base,
                          at::Tensor& out) {
   TORCH_CHECK(steps >= 0, "number of steps must be non-negative");
@@ -197,7 +198,7 @@ at::Tensor& logspace_out(const at::Scalar& start, const at::Scalar& end, int64_t
   return out.copy_(at::pow(at::Scalar(base), exponents).view(out.sizes()));
 }
 
-// Takes the exponent's bits out of the number; subnormal numbers are scaled up first.
+// Takes the exponent's bits from the number; subnormal numbers are scaled up first.
 std::tuple<at::Tensor&, at::Tensor&> frexp_out(const at::Tensor& self, at::Tensor& mantissa,
                                                at::Tensor& exponent) {
   TORCH_CHECK(at::isFloatingType(self.scalar_type()),
@@ -211,7 +212,7 @@ std::tuple<at::Tensor&, at::Tensor&> frexp_out(const at::Tensor& self, at::Tenso
   const at::Tensor scaled = at::where(small, number.mul(std::ldexp(1.0, 60)), number);
   const at::Tensor bits = scaled.view(wide ? at::kLong : at::kInt);
   const at::Tensor power = bits.bitwise_right_shift(digits).bitwise_and_(mask);
-  // Zero, infinity and NaN have the smallest and the largest power.
+  // Zero has the smallest exponent, infinity and NaN the largest.
   const at::Tensor special = power.add(1).bitwise_and_(mask).le(1);
   const at::Tensor fraction =
       bits.bitwise_and(~(mask << digits)).bitwise_or_(bias << digits).view(number.scalar_type());

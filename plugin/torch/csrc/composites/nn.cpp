@@ -1,4 +1,4 @@
-// Weight normalization, shuffled channels, leaky activations and the undoing of maximum pooling.
+// Weight normalisation, channel shuffling, leaky activations and max unpooling.
 #include "composite.h"
 
 namespace torch_ocl {
@@ -7,7 +7,7 @@ namespace {
 using at::Tensor;
 using Two = std::tuple<Tensor, Tensor>;
 
-// All dimensions but `dim`.
+// All dimensions except `dim`.
 std::vector<int64_t> others(const Tensor& x, int64_t dim) {
   std::vector<int64_t> dims;
   for (int64_t d = 0; d < x.dim(); ++d)
@@ -34,7 +34,7 @@ Tensor shuffle_channels(const Tensor& self, c10::SymInt symbolic) {
               "Number of channels must be divisible by groups, which must be positive. Got ",
               self.size(1), " channels and ", groups, " groups.");
   const int64_t each = self.size(1) / groups;
-  // The sizes are named, for a dimension of zero elements cannot be guessed.
+  // All sizes are given, because a -1 is ambiguous if another size is zero.
   return self.unflatten(1, {groups, each}).transpose(1, 2).reshape(self.sizes());
 }
 
@@ -69,7 +69,7 @@ Two prelu_backward(const Tensor& grad, const Tensor& self, const Tensor& weight)
   return {at::where(positive, grad, weight * grad), at::where(positive, 0, self * grad)};
 }
 
-// In training every negative element draws its slope, which `noise` keeps.
+// In training every negative element draws its own slope, which `noise` keeps.
 Tensor rrelu(const Tensor& self, Tensor& noise, const at::Scalar& lower, const at::Scalar& upper,
              bool training, std::optional<at::Generator> generator) {
   if (!training) return at::leaky_relu(self, (lower.toDouble() + upper.toDouble()) / 2);
@@ -103,7 +103,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("max_unpool3d", TORCH_FN(unpool3d));
   register_out<unpool3d>(m, "max_unpool3d.out");
 }
-// Its steps are differentiable, and so is it.
+// It has no derivative of its own: it is differentiated through the operators that it calls.
 TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, m) {
   m.impl("channel_shuffle", TORCH_FN(shuffle_channels));
 }

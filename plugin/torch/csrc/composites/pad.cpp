@@ -1,5 +1,5 @@
-// Padding by reflection and replication, and sliding blocks as columns (im2col): a selection along
-// each dimension forward, an addition to the selected places backward.
+// Padding by reflection and replication, and sliding blocks as columns (im2col). Forward selects
+// along each dimension, backward adds to the selected places.
 #include "composite.h"
 
 namespace torch_ocl {
@@ -24,7 +24,8 @@ Indices replicated(int64_t size, int64_t before, int64_t after) {
 
 using Places = Indices (*)(int64_t size, int64_t before, int64_t after);
 
-// ATen's checks for the forms that it does not check itself; `dims` are padded.
+// ATen's checks, for the forms whose checks ATen leaves to the kernel; the last `dims` dimensions
+// are padded.
 void check(const Tensor& self, at::IntArrayRef padding, int64_t dims, bool reflects) {
   TORCH_CHECK(padding.size() == static_cast<size_t>(2 * dims), "padding size is expected to be ",
               2 * dims);
@@ -88,7 +89,7 @@ constexpr auto& replication_pad1d_back = pad_backward<1, replicated, false>;
 constexpr auto& replication_pad2d_back = pad_backward<2, replicated, false>;
 constexpr auto& replication_pad3d_back = pad_backward<3, replicated, false>;
 
-// One dimension of im2col: where each tap of each block lies in the padded input, tap-major.
+// One dimension of im2col: the place of each tap of each block in the padded input, tap-major.
 struct Taps {
   Indices places;
   int64_t kernel, blocks, padded;
@@ -169,7 +170,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   OCL_PAD(replication_pad2d)
   OCL_PAD(replication_pad3d)
 #undef OCL_PAD
-  // Not structured, or promised in another layout than ATen's derivation gives.
+  // These forms are not structured, or have results of another layout than ATen would derive.
   m.impl("reflection_pad2d", TORCH_FN(reflection_pad2d));
   m.impl("replication_pad2d", TORCH_FN(replication_pad2d));
   m.impl("reflection_pad2d_backward", TORCH_FN(reflection_pad2d_back));

@@ -1,4 +1,4 @@
-// Pooling in three dimensions out of pooling in two, and adaptive and fractional maxima.
+// Pooling in three dimensions, composed of pooling in two; adaptive and fractional maxima.
 #include "composite.h"
 
 namespace torch_ocl {
@@ -9,13 +9,13 @@ using at::Tensor;
 using Two = std::tuple<Tensor, Tensor>;
 using Indices = std::vector<int64_t>;
 
-// A list of one or three numbers as three.
+// Expands a list of one number to three.
 Indices three(IntArrayRef values, IntArrayRef otherwise = {}) {
   if (values.empty()) values = otherwise;
   return values.size() == 1 ? Indices(3, values[0]) : values.vec();
 }
 
-// [..., D, H, W] as a batch of planes, and [..., D, H, W] as a batch of D x (H * W).
+// Views of [..., D, H, W]: as a batch of planes H x W, and as a batch of planes D x (H * W).
 Tensor planes(const Tensor& x) { return x.reshape({-1, 1, x.size(-2), x.size(-1)}); }
 Tensor columns(const Tensor& x) { return x.reshape({-1, 1, x.size(-3), x.size(-2) * x.size(-1)}); }
 Tensor as_volume(const Tensor& x, const Tensor& like, int64_t d, int64_t h, int64_t w) {
@@ -25,7 +25,8 @@ Tensor as_volume(const Tensor& x, const Tensor& like, int64_t d, int64_t h, int6
   return x.reshape(sizes);
 }
 
-// Volumes in channels_last have results in it; without a batch the layout has no name.
+// Results of a volume in channels_last_3d have that format; a tensor without a batch dimension
+// cannot have it.
 Tensor in_volume_format_of(const Tensor& self, const Tensor& result) {
   return self.dim() == 5 ? in_format_of(self, result) : result;
 }
@@ -56,7 +57,7 @@ Two max_pool3d(const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntAr
           in_volume_format_of(self, as_volume(depth * (h * w) + in_plane, self, od, oh, ow))};
 }
 
-// Gradients of maxima go to the places that the indices name, in the last `dims` dimensions.
+// Adds gradients of maxima to the places that the indices name, in the last `dims` dimensions.
 Tensor to_places(const Tensor& grad, const Tensor& self, const Tensor& indices, int64_t dims) {
   TORCH_CHECK(grad.sizes() == indices.sizes(), "expected grad_output of size ", indices.sizes(),
               ", got ", grad.sizes());
@@ -73,7 +74,7 @@ Tensor max_pool3d_back(const Tensor& grad, const Tensor& self, IntArrayRef, IntA
   return in_volume_format_of(self, to_places(grad, self, indices, 3));
 }
 
-// How many elements each window of one dimension counts, as ATen's average pooling counts them.
+// By how many elements ATen's average pooling divides each window of one dimension.
 Indices counts(int64_t size, int64_t out, int64_t kernel, int64_t stride, int64_t padding,
                bool with_padding) {
   Indices result;
@@ -152,8 +153,8 @@ Tensor adaptive_avg_pool3d_back(const Tensor& grad, const Tensor& self) {
       .view(self.sizes());
 }
 
-// Maxima along one dimension in windows that share it evenly. `places` are the flat indices that
-// the values came with, and are picked likewise.
+// Maxima along one dimension in adaptive windows. `places` are the flat indices of the values, and
+// are selected with them.
 void adaptive_max_along(Tensor& values, Tensor& places, int64_t dim, int64_t out) {
   const int64_t in = values.size(dim);
   int64_t widest = 1;

@@ -1,4 +1,4 @@
-// ATen's distributions that transform the plugin's normal and uniform numbers.
+// ATen's distributions, made by transforming the plugin's normal and uniform numbers.
 #include <ATen/ExpandUtils.h>
 #include <torch/library.h>
 
@@ -54,7 +54,8 @@ at::Tensor normal_tensor_tensor(const at::Tensor& mean, const at::Tensor& std,
   return normal_tensor_tensor_out(mean, std, std::move(generator), out);
 }
 
-// Types of 16 bits are too coarse for the steps of a transform: it runs in float32, rounded once.
+// Whether a transform runs in the tensor's type; 16-bit types are too coarse for it: they are
+// computed in float32 and rounded once.
 bool is_wide_enough(const at::Tensor& self) {
   return self.scalar_type() == at::kFloat || self.scalar_type() == at::kDouble;
 }
@@ -76,8 +77,8 @@ at::Tensor& cauchy_(at::Tensor& self, double median, double sigma, Generator gen
               "floating point but you specified ",
               self.scalar_type());
   at::Tensor draws = is_wide_enough(self) ? self : draws_for(self);
-  // Half a circle from end to end, both excluded: beyond pi / 2, as rounded, the tangent's sign
-  // turns.
+  // Uniform over half a circle, both ends excluded: beyond pi / 2, as rounded, the tangent changes
+  // its sign.
   const double end = draws.scalar_type() == at::kDouble ? 0x1p-52 : 0x1p-23;
   draws.uniform_(0, 1, std::move(generator)).clamp_(end, 1 - end);
   draws.sub_(0.5).mul_(std::numbers::pi).tan_().mul_(sigma).add_(median);

@@ -1,5 +1,5 @@
-// searchsorted, bucketize and the helpers of cummax and cummin: the plugin's operators with ATen's
-// arguments in another order.
+// searchsorted, bucketize and the helpers of cummax and cummin: the plugin's operators with
+// arguments in ATen's order.
 #include <ATen/native/BucketizationUtils.h>
 #include <torch/library.h>
 
@@ -19,7 +19,7 @@ void run(PluginOperator& op, Arguments& in, std::span<at::Tensor> outs, const ch
   }
 }
 
-// `self` may be a wrapped number: both come to their common type.
+// `self` may be a wrapped number: both tensors are converted to their common type.
 at::Tensor& search(const at::Tensor& sequence, const at::Tensor& self, bool out_int32, bool right,
                    Side side, const std::optional<at::Tensor>& sorter, at::Tensor& out) {
   static PluginOperator& op = *new PluginOperator("searchsorted.Tensor_out");

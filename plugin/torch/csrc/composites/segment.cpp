@@ -1,4 +1,5 @@
-// segment_reduce: runs of one dimension, given by lengths or offsets, become one element each.
+// segment_reduce: reduces runs along one dimension, given by lengths or offsets, to one element
+// each.
 #include <limits>
 
 #include "composite.h"
@@ -11,8 +12,8 @@ using Given = std::optional<Tensor>;
 
 bool has(const Given& tensor) { return tensor.has_value() && tensor->defined(); }
 
-// How long the segments of the last dimension are, and which segment each element of `data` lies
-// in; elements behind the last one lie in one more.
+// The lengths of the segments along the last dimension, and the segment of each element of `data`;
+// elements after the last segment count as one more.
 struct Segments {
   Tensor lengths, place;
   int64_t count;
@@ -57,7 +58,7 @@ Tensor trailing(const Tensor& lengths, const Tensor& like) {
   return t;
 }
 
-// One result per segment, and one more for what lies behind.
+// One result per segment, and one more for the elements after the last segment.
 Tensor gathered(const Tensor& data, const Segments& s, int64_t axis, c10::string_view reduce,
                 double start) {
   std::vector<int64_t> sizes = data.sizes().vec();
@@ -89,7 +90,7 @@ Tensor segment_reduce(const Tensor& data, c10::string_view reduce, const Given& 
   return result;
 }
 
-// What each segment holds, for every element of it.
+// Expands a tensor of one number per segment to the segments' elements.
 struct Backward {
   const Segments& s;
   int64_t axis;
@@ -101,7 +102,8 @@ struct Backward {
   Tensor each(const Tensor& x) const { return padded(x).gather(axis, s.place); }
 };
 
-// The product of all others: beside one zero what is left, beside two nothing.
+// The product of all other elements of the segment: beside one zero it is the product of the rest,
+// beside two it is 0.
 Tensor product_slope(const Backward& b, const Tensor& data, const Tensor& output, double start) {
   const Tensor zero = data.eq(0);
   const Tensor rest = gathered(data.masked_fill(zero, 1), b.s, b.axis, "prod", start);
@@ -125,7 +127,7 @@ Tensor segment_reduce_backward(const Tensor& grad, const Tensor& output, const T
   }
   if (reduce == "prod")
     return outer * product_slope(b, data, output, initial.has_value() ? initial->toDouble() : 1);
-  // All elements that are the extreme share its gradient.
+  // All elements that equal the extreme share its gradient.
   const Tensor hits = data.eq(b.each(output)).logical_or_(data.isnan()).to(data.scalar_type());
   const Tensor sharers = gathered(hits, s, axis, "sum", 0).gather(axis, s.place);
   return (outer * hits).div_(sharers.clamp_min(1));

@@ -1,4 +1,4 @@
-// ATen's order statistics and unique elements: made of the plugin's sort, gather and scans.
+// ATen's order statistics and unique elements, composed of the plugin's sort, gather and scans.
 #include <ATen/native/ReduceOpsUtils.h>
 #include <torch/library.h>
 
@@ -23,7 +23,7 @@ at::Tensor median_of_all(const at::Tensor& self, bool skip_nan) {
 at::Tensor median(const at::Tensor& self) { return median_of_all(self, false); }
 at::Tensor nanmedian(const at::Tensor& self) { return median_of_all(self, true); }
 
-// True where a sorted row differs from its left neighbour.
+// True where an element of a sorted row differs from its left neighbour.
 at::Tensor begins_of_runs(const at::Tensor& sorted, int64_t dim) {
   const int64_t n = sorted.size(dim);
   at::Tensor begins = at::ones(sorted.sizes(), sorted.options().dtype(at::kBool));
@@ -39,8 +39,9 @@ Two mode(const at::Tensor& self, int64_t dim, bool keepdim) {
   return Functional<at::_ops::mode, plugin_mode>::call(self, dim, keepdim);
 }
 
-// What unique returns about runs of equal rows that lie at `order` in the input (undefined: in
-// order): the rows that begin a run, the run of every input row, and the lengths.
+// The results of unique for runs of equal rows. `order` has the rows' positions in the input
+// (undefined: already in order). Results: the rows that begin a run, the run of every input row,
+// and the lengths.
 struct Runs {
   at::Tensor begins, inverse, counts;
 };
@@ -84,7 +85,8 @@ Two unique(const at::Tensor& self, bool, bool inverse) {
   return {values, places};
 }
 
-// The permutation that sorts rows, first column first: a stable sort by every column, last first.
+// The permutation that sorts rows lexicographically: stable sorts by every column, the last column
+// first.
 at::Tensor order_of_rows(const at::Tensor& rows) {
   at::Tensor order = at::arange(rows.size(0), rows.options().dtype(at::kLong));
   for (int64_t column = rows.size(1) - 1; column >= 0; --column) {

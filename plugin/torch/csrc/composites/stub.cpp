@@ -1,5 +1,5 @@
-// Operators that ATen keeps behind a table of its own devices' kernels, where ours cannot enter:
-// Kaiser's window, conjugation in place, and the shifts behind << and >>.
+// Operators that ATen implements by tables of kernels for its own devices, which out-of-tree
+// devices cannot extend: Kaiser's window, conjugation in place, and the shifts << and >>.
 #include "composite.h"
 #include "operators/kernel.h"
 
@@ -11,8 +11,8 @@ using at::Tensor;
 
 constexpr double kDefaultBeta = 12.0;
 
-// I0(beta sqrt(1 - x^2)) / I0(beta) at `length` points x from -1 to 1; a periodic window is one of
-// `length` + 1 points without its last.
+// I0(beta sqrt(1 - x^2)) / I0(beta) at `length` points x from -1 to 1. A periodic window has
+// `length` + 1 points, of which the last is dropped.
 Tensor kaiser_window(int64_t length, bool periodic, double beta,
                      std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout,
                      std::optional<at::Device> device, std::optional<bool> pin_memory) {

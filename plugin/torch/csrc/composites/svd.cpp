@@ -15,8 +15,8 @@ namespace ops = at::_ops;
 
 PluginOperator plugin_svd("_linalg_svd.U");
 
-// The plugin gives NaN for all singular values of a matrix where it found none. The numbers are
-// LAPACK's, from which ATen's text follows.
+// Raises ATen's error where the plugin reported a failure by NaN for all singular values of a
+// matrix. The numbers are LAPACK's `info`, from which ATen makes its text.
 void check_singular_values(const Tensor& a, const Tensor& values) {
   if (values.numel() == 0) return;
   const Tensor failed = values.select(-1, 0).isnan();
@@ -43,8 +43,8 @@ double default_limit(const Tensor& a) {
   return eps * static_cast<double>(std::max(a.size(-2), a.size(-1)));
 }
 
-// ATen makes its tolerances float64, a number for each matrix of a batch: where the device does not
-// compute with those, they are of the matrices' own type.
+// ATen makes its tolerances in float64, one number for each matrix of a batch: if the device does
+// not compute in float64, they are made in the matrices' own type.
 Tensor pinv(const Tensor& a, const std::optional<Tensor>& atol, const std::optional<Tensor>& rtol,
             bool hermitian) {
   if (a.dim() < 2 || a.scalar_type() == at::kDouble || !lacks_float64(a))
@@ -64,17 +64,18 @@ struct Solution {
   Tensor x, rank, singular_values;
 };
 
-// Of matrices of full rank, by QR: the driver "gels".
+// For matrices of full rank, by QR: the driver "gels".
 Solution solve_by_qr(const Tensor& a, const Tensor& right) {
   const bool tall = a.size(-2) >= a.size(-1);
   const auto [q, r] = at::linalg_qr(tall ? a : a.mT(), "reduced");
   const Tensor x = tall ? at::linalg_solve_triangular(r, q.mT().matmul(right), true)
-                        // the shortest of the solutions
+                        // the solution of the least norm
                         : q.matmul(at::linalg_solve_triangular(r.mT(), right, false));
   return {x, at::empty({0}, a.options().dtype(at::kLong)), at::empty({0}, a.options())};
 }
 
-// The shortest solution for any rank; singular values up to `limit` of the largest count as 0.
+// The solution of the least norm, for any rank; singular values up to `limit` times the largest
+// count as 0.
 Solution solve_by_svd(const Tensor& a, const Tensor& right, double limit) {
   const auto [u, s, vh] = at::_linalg_svd(a, false, true);
   const Tensor largest = s.narrow(-1, 0, std::min<int64_t>(s.size(-1), 1));
@@ -95,7 +96,7 @@ void check_lstsq(const Tensor& a, const Tensor& b, const Tensor& right, bool vec
       a.scalar_type(), " and other's dtype ", b.scalar_type());
 }
 
-// The squared lengths of what is left of the right-hand sides.
+// The squared norms of the residuals, one per right-hand side.
 Tensor residuals_of(const Tensor& a, const Tensor& x, const Tensor& right) {
   if (a.size(-1) == 0) return at::zeros_like(right).sum(-2);
   const Tensor rest = a.dim() == 2 ? at::addmm(right, a, x, 1, -1) : right - a.matmul(x);
@@ -125,7 +126,8 @@ std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> lstsq_out(const Tensor& a, const 
                              ? solve_by_qr(a, right)
                              : solve_by_svd(a, right, limit.value_or(default_limit(a)));
   const int64_t n = a.size(-1);
-  // As on the CPU: "gelsy" has none, and others need matrices of full rank.
+  // As on the CPU: "gelsy" returns none; the other drivers return them for matrices of full rank
+  // only.
   const bool has_residuals =
       a.size(-2) > n && (method == "gels" || (by_values && at::all(found.rank.eq(n)).item<bool>()));
   deliver(solution, vector ? found.x.squeeze(-1) : found.x);

@@ -1,5 +1,5 @@
-// The fast path of nn.MultiheadAttention and nn.TransformerEncoderLayer, and batch normalization in
-// its newer form, by the operators that the ordinary paths use.
+// The fast path of nn.MultiheadAttention and nn.TransformerEncoderLayer, and batch normalisation in
+// its newer form, composed of the operators that the ordinary paths use.
 #include "composite.h"
 
 namespace torch_ocl {
@@ -12,7 +12,7 @@ using Four = std::tuple<Tensor, Tensor, Tensor, Tensor>;
 
 enum MaskType { kSource = 0, kPadding = 1, kGeneric = 2 };
 
-// The mask as it broadcasts to [N, heads, L, S].
+// The mask, expanded so that it broadcasts to [N, heads, L, S].
 Tensor expand_mask(const Tensor& mask, int64_t type) {
   TORCH_CHECK(type == kSource || type == kPadding || type == kGeneric,
               "mask_type must be 0 (source), 1 (padding) or 2 (generic), got ", type);
@@ -24,8 +24,8 @@ Tensor expand_mask(const Tensor& mask, int64_t type) {
   return mask;
 }
 
-// True marks what is not attended to. Numbers are added, as the modules document it: they come as
-// 0 and -inf from a bool mask, or as any number from the user.
+// True excludes a position. Numbers are added to the scores, as the modules document it: they are 0
+// and -inf, made from a bool mask, or any numbers from the user.
 Tensor masked(const Tensor& scores, const MaybeTensor& mask, std::optional<int64_t> type) {
   if (!mask.has_value() || !mask->defined()) return scores;
   TORCH_CHECK(type.has_value(), "a mask needs its mask_type: 0 (source), 1 (padding), 2 (generic)");
@@ -93,11 +93,11 @@ Tensor transformer_encoder_layer(const Tensor& src, int64_t embed_dim, int64_t h
   return norm2(x + feed(x));
 }
 
-// nn.TransformerEncoder asks whether it may pack padded sequences into a nested tensor: ocl has
-// none, so the layers take the mask itself.
+// nn.TransformerEncoder asks whether it may pack padded sequences into a nested tensor. It may not,
+// as ocl has none; so the layers use the mask itself.
 bool may_nest(const Tensor&, const Tensor&) { return false; }
 
-// The same with mask_check=False, which does not ask.
+// nn.TransformerEncoder with mask_check=False packs them without asking: an error.
 Tensor nest(const Tensor&, const Tensor&, bool) {
   TORCH_CHECK_NOT_IMPLEMENTED(
       false,
@@ -106,7 +106,7 @@ Tensor nest(const Tensor&, const Tensor&, bool) {
       "mask_check=True; it then gives its layers the padding mask.");
 }
 
-// The reserve is what cuDNN would keep: nothing here.
+// The reserve is memory for cuDNN: empty here.
 Four batch_norm_with_update(const Tensor& input, const MaybeTensor& weight, const MaybeTensor& bias,
                             Tensor& mean, Tensor& var, double momentum, double eps) {
   auto [out, save_mean, save_invstd] =

@@ -1,4 +1,4 @@
-// Compiling and launching custom kernels.
+// Compiles and launches custom kernels.
 #include "kernels.h"
 
 #include <torch/csrc/Exceptions.h>
@@ -16,7 +16,7 @@ namespace {
 
 namespace py = pybind11;
 
-// What a Python argument may be: bytes are passed by value.
+// The types that a Python argument may have; bytes are passed by value.
 using Argument = std::variant<at::Tensor, bool, int64_t, double, std::vector<int64_t>,
                               std::vector<double>, py::bytes>;
 
@@ -90,7 +90,7 @@ class KernelLibrary {
     return kernel;
   }
 
-  // A kernel may write through any of its pointers: every tensor is an output.
+  // A kernel may write through any of its pointers, so every tensor is passed as an output.
   tb_value pack(const Argument& argument, std::list<tb_tensor>& tensors,
                 std::list<std::string>& bytes) const {
     tb_value v{};

@@ -21,8 +21,8 @@ namespace {
 
 namespace py = pybind11;
 
-// What builds Python objects holds the GIL; what may wait for a device releases it: see the two
-// kinds of registration at the end.
+// Functions that build Python objects hold the GIL; those that may wait for a device release it:
+// see the two kinds of registration at the end.
 
 py::dict device_properties(int index) {
   tb_device_properties p{};
@@ -166,7 +166,7 @@ void set_stream(int64_t index, int64_t id) {
 tb_stream rehearsal(int64_t index) { return handle_of(rehearsal_stream(index_of(index))); }
 int64_t begin_rehearsal(int64_t index) {
   TORCH_CHECK(api().stream->struct_size > offsetof(tb_stream_api, build_missing), "the plugin ",
-              plugin_path(), " is too old to warm up");
+              plugin_path(), " is too old for warming up: install the one of this adapter");
   call_api("begin a rehearsal", api().stream->begin_rehearsal, rehearsal(index));
   return rehearsal_stream(index_of(index)).id();
 }
@@ -180,7 +180,7 @@ uint32_t build_missing(int64_t index) {
   call_api("build programs", api().stream->build_missing, rehearsal(index), &left);
   return left;
 }
-// Both are events that PyTorch made through our guard and recorded.
+// Both events were created and recorded by PyTorch through the guard in runtime/guard.cpp.
 double elapsed_ms(uintptr_t start, uintptr_t end) {
   double milliseconds = 0;
   call_api("elapsed time", api().event->elapsed_ms, reinterpret_cast<tb_event>(start),

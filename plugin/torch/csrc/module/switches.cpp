@@ -34,7 +34,8 @@ void run_disabled(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   fall_back(op, *stack, "it is disabled (torch.backends.ocl.disable_operations)");
 }
 
-// Registering over a kernel is what we want; the dispatcher would warn of it.
+// Silences the dispatcher's warning about registering over an existing kernel, which is intended
+// here.
 struct Silence : c10::WarningHandler {
   void process(const c10::Warning&) override {}
 };
@@ -76,14 +77,14 @@ std::string disabled_composites() {
   return text;
 }
 
-// "aten::add_" with overload "Tensor" is "add" to the plugin.
+// "aten::add_" with overload "Tensor" is "add" for the plugin.
 std::string base_name(const std::string& name) {
   std::string base = name.substr(0, name.find('.'));
   if (base.size() > 1 && base.back() == '_' && base[base.size() - 2] != '_') base.pop_back();
   return base;
 }
 
-// Tensors are made, copied, seen and kept by these: there is no doing without them.
+// Tensors are created, copied, viewed and stored by these, so they cannot be disabled.
 constexpr std::string_view kNeeded[] = {"empty",
                                         "empty_strided",
                                         "copy_",
@@ -107,7 +108,8 @@ constexpr std::string_view kNeeded[] = {"empty",
 bool is_needed(const c10::OperatorHandle& op, const std::string& name) {
   const std::string plain = name.substr(0, name.find('.'));
   if (std::find(std::begin(kNeeded), std::end(kNeeded), plain) != std::end(kNeeded)) return true;
-  // Differentiated through its parts: a decline below autograd would lose the gradient.
+  // It is differentiated through the operators that it calls: a decline below autograd would lose
+  // the gradient.
   if (op.hasKernelForDispatchKey(c10::DispatchKey::AutogradPrivateUse1)) return true;
   for (const c10::Argument& argument : op.schema().arguments())  // views
     if (argument.alias_info() != nullptr && !argument.alias_info()->isWrite()) return true;
@@ -116,7 +118,7 @@ bool is_needed(const c10::OperatorHandle& op, const std::string& name) {
 
 // ---- Reading and writing
 
-// A name that nobody knows is the caller's mistake, no feature that is missing.
+// An unknown name is the caller's mistake, not a missing feature.
 void raise_if_failed(tb_status status, const char* what, const ocltensor::ErrorBuffer& error) {
   if (status != TB_OK) raise(status == TB_UNSUPPORTED ? TB_E_INVALID : status, what, error.text());
 }
@@ -133,7 +135,7 @@ void write_setting(const std::string& name, const std::string& value) {
 
 std::string get_setting(const std::string& name) {
   if (name == kComposites) return disabled_composites();
-  std::string value(size_t{1} << 16, '\0');  // every operator there is, disabled by name, fits
+  std::string value(size_t{1} << 16, '\0');  // large enough for the names of all operators
   ocltensor::ErrorBuffer error;
   raise_if_failed(api().switches->get(name.c_str(), value.data(), value.size(), error.get()), "get",
                   error);
@@ -162,7 +164,7 @@ ocltensor::SettingScopes& setting_scopes() {
 std::string switch_report(const std::string& subject) {
   const tb_switch_api& switches = *api().switches;
   TORCH_CHECK(switches.struct_size > offsetof(tb_switch_api, report),
-              "ocl: the plugin is too old to tell of its ", subject);
+              "ocl: the plugin is too old to report its ", subject);
   uint64_t needed = 0;
   call_api("report", switches.report, subject.c_str(), static_cast<char*>(nullptr), uint64_t{0},
            &needed);

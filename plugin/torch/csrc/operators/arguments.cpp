@@ -1,4 +1,4 @@
-// Packing ATen values into tb_values.
+// Packs ATen values into tb_values.
 #include "arguments.h"
 
 #include <ATen/core/IListRef.h>
@@ -25,7 +25,7 @@ constexpr std::pair<at::ScalarType, DType> kTypes[] = {
     {at::kComplexFloat, DType::Complex64},
 };
 
-// By ATen's number of a type: every tensor of every call is looked up.
+// Indexed by ATen's number of a type: fast, as every tensor of every call is looked up.
 constexpr auto kTypeOf = [] {
   std::array<std::optional<DType>, static_cast<size_t>(at::ScalarType::NumOptions)> table{};
   for (const auto& [theirs, ours] : kTypes) table[static_cast<size_t>(theirs)] = ours;
@@ -47,7 +47,7 @@ tb_tensor describe(const at::Tensor& tensor, const void* data, const void* base)
   return t;
 }
 
-// Kinds of tensors that no kernel can take.
+// Refuses tensors that no kernel can take.
 void check_plain(const at::Tensor& tensor) {
   TORCH_CHECK_NOT_IMPLEMENTED(tensor.layout() == at::kStrided, "ocl: tensors of layout ",
                               tensor.layout(), " are not supported");
@@ -57,8 +57,8 @@ void check_plain(const at::Tensor& tensor) {
 }
 
 bool is_lazy(const at::Tensor& tensor) { return tensor.is_conj() || tensor.is_neg(); }
-// Conjugated and negated views as plain tensors. Operators that PyTorch hands such views to (matrix
-// products) would otherwise see the numbers before conjugation.
+// Conjugated and negated views as plain tensors. Operators to which PyTorch passes such views
+// (matrix products) would otherwise read the numbers before conjugation.
 at::Tensor resolved(const at::Tensor& tensor) { return tensor.resolve_conj().resolve_neg(); }
 
 }  // namespace
@@ -113,7 +113,7 @@ void Arguments::add(const std::optional<at::Tensor>& tensor) {
     none();
 }
 
-// Room for a list of `count` tensors: they stay where they are, as pointers lead to them.
+// Memory for a list of `count` tensors, which never moves, as pointers lead to it.
 Arguments::List& Arguments::new_list(size_t count) {
   List& list = lists_.emplace_back();
   list.tensors.reserve(count);
@@ -148,7 +148,7 @@ void Arguments::add_tensors(const Tensors& tensors) {
 void Arguments::add(at::ITensorListRef tensors) { add_tensors(tensors); }
 void Arguments::add(at::TensorList tensors) { add_tensors(tensors); }
 
-// Indices may be CPU tensors: they are brought to the device, as CUDA does.
+// Indices may be CPU tensors: they are copied to the device, as in CUDA.
 void Arguments::add(const c10::List<std::optional<at::Tensor>>& tensors) {
   List& list = new_list(tensors.size());
   c10::Device device(kOcl, -1);
@@ -238,8 +238,8 @@ void Arguments::random() {
   next().tag = TB_GENERATOR;  // the handle depends on the device: settle() fills it in
 }
 
-// As a number where base/call_plan.h says so, else as a tensor on the device. A wrapped number is a
-// Python number anyway.
+// Passes a scalar tensor as a number where base/call_plan.h says so, else as a tensor on the
+// device. A wrapped number is always passed as a number.
 void Arguments::take_scalar_tensor(const at::Tensor& scalar, tb_value& value,
                                    c10::DeviceIndex device) {
   ocltensor::ScalarTensorRule rule;

@@ -1,5 +1,5 @@
-// The arguments of one ATen call as the plugin takes them: tb_values over borrowed tensors and
-// lists. Everything lives as long as the Arguments object; nothing of usual size is allocated.
+// The arguments of one ATen call in the plugin's form: tb_values that refer to borrowed tensors and
+// lists. Everything lives as long as the Arguments object; calls of usual size allocate nothing.
 #pragma once
 
 #include <ATen/core/List.h>
@@ -22,9 +22,10 @@ namespace torch_ocl {
 // through mutable_data_ptr, so that copy-on-write tensors are separated only when they are written.
 tb_tensor describe_input(const at::Tensor& tensor);
 tb_tensor describe_output(const at::Tensor& tensor);
-// A lazily conjugated or negated tensor's memory, which no kernel may write to as it is.
+// A lazily conjugated or negated tensor's memory, which kernels must not write to without resolving
+// the mark.
 tb_tensor describe_lazy(const at::Tensor& tensor);
-ocltensor::DType dtype_of(at::ScalarType type);  // NotImplementedError for types it does not have
+ocltensor::DType dtype_of(at::ScalarType type);  // NotImplementedError for types that DType lacks
 at::ScalarType scalar_type_of(ocltensor::DType type);
 
 class Arguments {
@@ -77,14 +78,14 @@ class Arguments {
   }
   void none() { next() = {}; }
 
-  // After the last add(): the device of the tensors, or `fallback` if there are none. With
-  // `take_scalars` scalar tensors go there, too; another CPU tensor is an error that names the
-  // operator.
+  // To be called after the last add(). Returns the device of the tensors, or `fallback` if there
+  // are none. With `take_scalars` scalar tensors are moved there, too; any other CPU tensor is an
+  // error that names the operator.
   c10::DeviceIndex settle(const char* name, c10::DeviceIndex fallback, bool take_scalars);
 
   std::span<const tb_value> values() const { return {values_.data(), count_}; }
   c10::ArrayRef<const at::Tensor*> tensors() const { return inputs_; }
-  // The first list that was added, as described.
+  // The descriptions of the first list that was added.
   std::span<const tb_tensor* const> first_list() const { return lists_.front().pointers; }
 
  private:
@@ -113,14 +114,14 @@ class Arguments {
   std::array<tb_tensor, kMost> tensors_;
   size_t tensor_count_ = 0;
   c10::SmallVector<const at::Tensor*, 8> inputs_;  // ocl tensors, for overlap checks
-  std::list<at::Tensor> resolved_;                 // of conjugated and negated inputs
+  std::list<at::Tensor> resolved_;                 // copies of conjugated and negated inputs
   std::vector<std::pair<size_t, const at::Tensor*>> scalar_tensors_;  // CPU tensors by position
   std::vector<at::Tensor> kept_;
-  std::array<std::array<double, 2>, 4> complex_;  // what TB_COMPLEX points to
+  std::array<std::array<double, 2>, 4> complex_;  // the numbers that TB_COMPLEX values point to
   size_t complex_count_ = 0;
   std::optional<at::Generator> generator_;
   size_t generator_at_ = kMost;
-  std::list<List> lists_;  // addresses stay; empty costs nothing
+  std::list<List> lists_;  // a list, so that addresses stay; an empty one costs nothing
 };
 
 }  // namespace torch_ocl

@@ -46,7 +46,7 @@ const char* refusal(const Tensor& query, const Tensor& key, const Tensor& value,
   return nullptr;
 }
 
-// What the choice of the backend reads of the settings, per thread and once after each change.
+// The settings that the choice of the backend depends on; read per thread, once after each change.
 struct AdapterPolicy {
   bool verbose;
   bool fused_attention_disabled;
@@ -67,7 +67,7 @@ const AdapterPolicy& adapter_policy() {
   return policy;
 }
 
-// Ways to attention: how often each was chosen, and which was the last.
+// How often each way to compute attention was chosen, and which was the last.
 struct Chosen {
   std::atomic<uint64_t> fused{0}, math{0};
   std::atomic<const char*> last{""};
@@ -135,7 +135,7 @@ Forward fused_attention(const Tensor& query, const Tensor& key, const Tensor& va
           Tensor()};
 }
 
-// The parameters are those of ATen's operator.
+// The parameters of ATen's operator.
 std::tuple<Tensor, Tensor, Tensor, Tensor> fused_attention_backward(
     const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
     const Tensor& bias, std::array<bool, 4> wanted, const Tensor& out, const Tensor& logsumexp,

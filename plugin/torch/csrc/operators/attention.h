@@ -1,4 +1,4 @@
-// What torch.backends.ocl tells of scaled dot product attention.
+// Reports of scaled dot product attention for torch.backends.ocl.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,11 +7,11 @@
 
 namespace torch_ocl {
 
-// What the fused kernels do not support of these arguments; empty if they take them.
+// Which of these arguments the fused kernels do not support; empty if they take them all.
 std::string attention_refusal(const at::Tensor& query, const at::Tensor& key,
                               const at::Tensor& value, const std::optional<at::Tensor>& mask,
                               double dropout, bool grouped);
-// The ways to attention in the form of the plugin's report of algorithms.
+// The ways to compute attention, in the form of the plugin's report of algorithms.
 std::string attention_report();
 
 }  // namespace torch_ocl

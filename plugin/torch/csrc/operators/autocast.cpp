@@ -7,7 +7,7 @@
 namespace torch_ocl {
 namespace {
 
-// ATen's macros name them so.
+// ATen's macros use this name unqualified.
 #if TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 13
 using at::DimnameList;  // 2.13 has no named tensors
 #endif

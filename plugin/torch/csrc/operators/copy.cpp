@@ -19,19 +19,19 @@ tb_address address_of(const at::Tensor& tensor) {
 
 bool is_plain(const at::Tensor& tensor) { return !tensor.is_conj() && !tensor.is_neg(); }
 
-// A new contiguous tensor like `like`, of its dtype and device.
+// A new contiguous tensor with the sizes, dtype and device of `like`.
 at::Tensor contiguous_like(const at::Tensor& like) {
   return make_tensor(like.sizes(), {}, like.scalar_type(), like.device().index());
 }
 
-// Pinned memory stays reserved until the stream has passed the copy.
+// Keeps pinned memory reserved until the stream has finished the copy.
 void keep_pinned(const at::Tensor& host, const c10::Stream& stream) {
   at::getHostAllocator(kOcl)->record_event(host.mutable_data_ptr(),
                                            host.storage().data_ptr().get_context(), stream);
 }
 
 void upload(const at::Tensor& target, const at::Tensor& source, bool non_blocking) {
-  // Converting first on the host keeps types that the device lacks off it.
+  // Converting on the host first keeps types that the device lacks off the device.
   const at::Tensor host = source.to(target.scalar_type())
                               .resolve_conj()
                               .resolve_neg()
@@ -40,8 +40,8 @@ void upload(const at::Tensor& target, const at::Tensor& source, bool non_blockin
   const at::Tensor staging =
       target.is_contiguous() && is_plain(target) ? target : contiguous_like(target);
   const c10::Stream stream = current_stream(target.device().index());
-  // A copy to the host may still be writing to pinned memory: in the stream's order it is read
-  // behind that, but not by the processor now.
+  // A copy to the host may still be writing to this pinned memory. Work of the same stream is
+  // ordered after it, but the processor would read too early.
   const bool pinned =
       host.const_data_ptr() == source.const_data_ptr() && is_pinned(host.const_data_ptr());
   const bool asynchronous = non_blocking && pinned;
@@ -89,7 +89,7 @@ at::Tensor copy_from(const at::Tensor& source, const at::Tensor& target, bool no
   if (target.numel() == 0) return target;
   const bool from_ocl = source.device().type() == kOcl;
   const bool to_ocl = target.device().type() == kOcl;
-  // As ATen's own copies do: which of the elements would stay is not defined.
+  // As in ATen's own copies: for overlapping elements it is undefined which value would stay.
   at::assert_no_internal_overlap(target);
   if (source.device() == target.device()) at::assert_no_partial_overlap(target, source);
   if (from_ocl && to_ocl) {
@@ -131,7 +131,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_local_scalar_dense", TORCH_FN(local_scalar_dense));
 }
 
-// Copies see conjugated and negated views themselves: resolving one is a copy.
+// Copies receive conjugated and negated views unresolved, because resolving one is a copy itself.
 TORCH_LIBRARY_IMPL(aten, Conjugate, m) {
   m.impl("_copy_from", torch::CppFunction::makeFallthrough());
 }

@@ -1,5 +1,5 @@
-// Collectives of torch.distributed on ocl tensors: where no backend takes them, the error says what
-// to do.
+// Collectives of torch.distributed on ocl tensors: if no backend takes them, the error says what to
+// do.
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
@@ -8,7 +8,7 @@
 namespace torch_ocl {
 namespace {
 
-// Backends of other makers may serve ocl: only refusals are translated.
+// Backends of others may support ocl, so only refusals are translated.
 void collective(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   try {
     op.redispatchBoxed(keys & c10::after_autograd_keyset, stack);
@@ -47,7 +47,7 @@ constexpr const char* kCollectives[] = {
 
 }  // namespace
 
-// At autograd's key, for PyTorch has kernels of its own at the device's.
+// Registered at autograd's key, because PyTorch has kernels of its own at the device's key.
 TORCH_LIBRARY_IMPL(c10d, AutogradPrivateUse1, m) {
   for (const char* name : kCollectives)
     m.impl(name, torch::CppFunction::makeFromBoxedFunction<&collective>());

@@ -1,4 +1,4 @@
-// What happens to operators that the device has not: an error that says so, or the CPU.
+// Operators that the device does not have: an error that says so, or the CPU.
 #include "fallback.h"
 
 #include <ATen/native/CPUFallback.h>
@@ -25,15 +25,15 @@ Counts& counts() {
   return c;
 }
 
-// Why the boxed fallback would be silently wrong; null: it is not.
+// Why falling back would silently give wrong results; null: it would not.
 const char* obstacle_of(const c10::OperatorHandle& op) {
   const std::string_view name = std::string_view(op.schema().name()).substr(sizeof("aten::") - 1);
   const ocltensor::Operator* row = ocltensor::find_operator(std::string(name) + ".out");
   return row == nullptr ? nullptr : ocltensor::fallback_obstacle(*row);
 }
 
-// Operators that ATen composes for every device by reading tensors on the host: a device's memory
-// is not there. They are missing here, and run on the CPU where the user allows it.
+// Operators that ATen composes for every device by reading tensors on the host, where a device's
+// memory cannot be read. They count as missing here, and run on the CPU if the user allows it.
 constexpr const char* kReadOnTheHost[] = {"_grid_sampler_2d_cpu_fallback",
                                           "_grid_sampler_2d_cpu_fallback_backward",
                                           "_reshape_from_tensor",
@@ -56,8 +56,8 @@ void refuse_mixed_devices(const c10::OperatorHandle& op, const torch::jit::Stack
   }
 }
 
-// PyTorch itself computes with single numbers of float64: GradScaler with its scale, what compares
-// means. Where the device has no float64 the host does that, whatever the switch says.
+// PyTorch itself computes with single float64 numbers: GradScaler with its scale, comparisons of
+// means. Where the device has no float64 the host computes these, whatever the setting says.
 bool is_float64_number(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
   const size_t arguments = op.schema().arguments().size();
   bool any = false;

@@ -1,4 +1,5 @@
-// Operators that run on the CPU instead of the device: how many did, and where float64 makes them.
+// Operators that run on the CPU instead of the device: their counts, and the lack of float64 that
+// causes some.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,7 +14,7 @@ namespace torch_ocl {
 // Operator names with overload, and how often each fell back since the process began.
 std::vector<std::pair<std::string, uint64_t>> fallback_counts();
 
-// Is it on a device that stores float64, but does not compute with it?
+// Whether the tensor is on a device that stores float64, but does not compute with it.
 bool lacks_float64(const at::Tensor& tensor);
 
 }  // namespace torch_ocl

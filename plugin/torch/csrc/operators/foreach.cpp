@@ -1,5 +1,5 @@
-// ATen's foreach operators: one call of the plugin where all tensors are alike (floating-point, of
-// one type and device, equal shapes at each position), else ATen's own loop over the tensors.
+// ATen's foreach operators: one call of the plugin if all tensors are alike (floating-point, of one
+// type and device, equal shapes at each position), else ATen's own loop over the tensors.
 #include <ATen/ATen.h>
 #include <ATen/Operators.h>
 
@@ -33,9 +33,9 @@ class Lists {
     }
     if (fits_) in_.add(at::ArrayRef<double>(reals_));
   }
-  // A tensor that holds one number.
+  // A tensor with one number.
   void add(const at::Tensor& number) {
-    bool alone = true;  // nothing depends on its dimensions or type
+    bool alone = true;  // the result depends on neither its dimensions nor its type
     for (const at::Tensor& t : self_) alone = alone && t.dim() > 0;
     fits_ = fits_ && number.dim() == 0 && at::isFloatingType(number.scalar_type()) &&
             (alone || number.scalar_type() == self_[0].scalar_type());
@@ -74,7 +74,7 @@ at::Tensor result_like(const at::Tensor& t) {
              : at::empty_like(t);
 }
 
-// Whether the plugin took the call.
+// Returns whether the plugin took the call.
 template <typename Call>
 bool try_plugin(Call&& call) {
   try {
@@ -91,7 +91,7 @@ bool try_in_place(ListOperator& op, Lists& lists) {
   return try_plugin([&] { op.invoke_in_place(lists.arguments(), lists.device()); });
 }
 
-// ATen's loop: what its dispatcher has for backends without foreach kernels, such as the CPU.
+// ATen's loop, which its dispatcher has for backends without foreach kernels, such as the CPU.
 constexpr c10::DispatchKeySet kLoop{c10::DispatchKey::CPU};
 
 template <typename Op, auto& plugin_op, typename Signature = typename Op::schema>

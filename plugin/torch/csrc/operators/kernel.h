@@ -12,7 +12,7 @@
 
 namespace torch_ocl {
 
-// Number of at::Tensor in a return type: Tensor, Tensor&, or a tuple of them.
+// The number of tensors in a return type: Tensor, Tensor&, or a tuple of them.
 template <typename R>
 struct OutputsOf : std::integral_constant<size_t, 1> {};
 template <typename... T>
@@ -26,7 +26,7 @@ R unpack(std::span<at::Tensor> outs, std::index_sequence<I...>) {
     return R(std::move(outs[I])...);
 }
 
-// Collects inputs, and which outputs an output_mask asks for.
+// Collects the inputs, and the outputs that an output_mask asks for.
 struct Packer {
   Arguments& in;
   size_t wanted_count = 0;
@@ -53,7 +53,7 @@ template <typename Op, typename... A>
   return stack;
 }
 
-// x(...) -> new tensors.
+// x(...) returns new tensors.
 template <typename Op, auto& plugin_op, typename Signature = typename Op::schema>
 struct Functional;
 template <typename Op, auto& plugin_op, typename R, typename... A>
@@ -76,7 +76,7 @@ struct Functional<Op, plugin_op, R(A...)> {
   }
 };
 
-// x.out(..., Tensor(a!) out): the trailing tensor references are the outputs.
+// x.out(..., Tensor(a!) out) writes to its trailing tensor references.
 template <typename Op, auto& plugin_op, typename Signature = typename Op::schema>
 struct Out;
 template <typename Op, auto& plugin_op, typename R, typename... A>
@@ -107,7 +107,7 @@ struct Out<Op, plugin_op, R(A...)> {
   }
 };
 
-// x_(Tensor(a!) self, ...): the first argument is input and output.
+// x_(Tensor(a!) self, ...) changes its first argument in place.
 template <typename Op, auto& plugin_op, typename Signature = typename Op::schema>
 struct InPlace;
 template <typename Op, auto& plugin_op, typename S, typename... A>

@@ -1,5 +1,5 @@
-// The rules of layouts.h. Tracers take them from PyTorch's meta functions, and compiled code
-// asserts what they promised.
+// The rules of layouts.h. They must agree with PyTorch's meta functions, by which tracers predict
+// strides that compiled code asserts.
 #include "layouts.h"
 
 #include <ATen/native/Resize.h>
@@ -23,17 +23,18 @@ ocltensor::Strided strided(const at::Tensor& t) {
   return {{t.sizes().data(), t.sizes().size()}, {t.strides().data(), t.strides().size()}};
 }
 
-// Results of an input's shape lie as an elementwise result of it would: normalised numbers.
+// A result of the first input's shape has the strides of an elementwise result: normalised numbers.
 void like_input(Inputs inputs, Specs outs) {
   outs[0].strides = strides_like(*inputs[0], inputs[0]->sizes());
 }
 
-// The same of two: losses of each element, and gradients made of the result's and the input.
+// The same for two inputs: losses of each element, and gradients made of the result's gradient and
+// the input.
 void like_two_inputs(Inputs inputs, Specs outs) {
   outs[0].strides = strides_of_both(*inputs[0], *inputs[1], sizes_of(outs[0]));
 }
 
-// In channels_last if an input is, else contiguous.
+// The result is in channels_last if the input is, else contiguous.
 template <size_t input>
 void in_format_of(Inputs inputs, Specs outs) {
   const at::IntArrayRef sizes = sizes_of(outs[0]);
@@ -44,8 +45,8 @@ void in_format_of(Inputs inputs, Specs outs) {
     outs[0].strides = ocltensor::Dims(at::IntArrayRef(c10::get_channels_last_strides_3d(sizes)));
 }
 
-// A query of [batch, heads, length, size] in the memory of [batch, length, heads, size], as
-// projections give it, has a result in the same: joining the heads copies nothing.
+// A query of [batch, heads, length, size] in the memory of [batch, length, heads, size], which
+// projections make, has a result of the same layout, so that joining the heads copies nothing.
 void like_query(Inputs inputs, Specs outs) {
   outs[0].strides = strides_like(*inputs[0], sizes_of(outs[0]));
 }

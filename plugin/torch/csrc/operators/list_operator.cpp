@@ -1,4 +1,4 @@
-// The call through the ABI: as many outputs as the list has tensors.
+// Calls an operator through the ABI with as many outputs as the list has tensors.
 #include "list_operator.h"
 
 namespace torch_ocl {

@@ -1,4 +1,4 @@
-// One operator of the plugin over lists of tensors.
+// An operator of the plugin over lists of tensors.
 #pragma once
 
 #include "operator.h"
@@ -8,13 +8,14 @@ namespace torch_ocl {
 class ListOperator {
  public:
   explicit ListOperator(const char* name) : handle_(name) {}
-  // `in` is complete, `outs` are the tensors of the out list. Throws Declined.
+  // `in` must be complete; `outs` are the tensors of the out list. Throws Declined.
   void invoke(Arguments& in, at::TensorList outs, c10::DeviceIndex device);
-  // The same where the tensors of the first list are the outputs, too: they are not described
-  // again. mutable_data_ptr() was called for each of them before they were added, and none is a
-  // lazy negation or conjugate, of which the call would write to a copy.
+  // The same where the tensors of the first list are also the outputs, so that they are not
+  // described twice. mutable_data_ptr() must have been called for each of them before they were
+  // added, and none may be lazily negated or conjugated, as the call would write to a copy.
   void invoke_in_place(Arguments& in, c10::DeviceIndex device);
-  // As invoke(), where there is no other implementation: a declined call is a NotImplementedError.
+  // As invoke(), for operators without another implementation: a declined call raises
+  // NotImplementedError.
   void invoke_or_raise(Arguments& in, at::TensorList outs, c10::DeviceIndex device);
   const char* name() const { return handle_.name(); }
 

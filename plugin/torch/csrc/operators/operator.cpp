@@ -1,4 +1,4 @@
-// ATen's tensors described to base/call_plan.h, and the call through the ABI.
+// Describes ATen's tensors to base/call_plan.h, and calls the plugin through the ABI.
 #include "operator.h"
 
 #include <ATen/Context.h>
@@ -65,7 +65,7 @@ const ocltensor::Operator& PluginOperator::schema() {
 
 namespace {
 
-// Operators that are parts of a copy run whatever the user disabled: the fallback copies.
+// Operators within a copy run even if the user disabled them, because every fallback copies.
 thread_local bool in_copy = false;
 struct PartOfCopy {
   const bool before = std::exchange(in_copy, true);
@@ -165,7 +165,7 @@ class PluginOperator::Call {
   const std::span<at::Tensor> outs_;
   const bool are_given_;
   const c10::DeviceIndex device_;
-  std::array<at::Tensor, kMostOutputs> targets_;  // what the plugin writes to
+  std::array<at::Tensor, kMostOutputs> targets_;  // the tensors that the plugin writes to
   std::array<tb_tensor, kMostOutputs> described_;
 };
 
@@ -201,7 +201,7 @@ void PluginOperator::run_in_place(Arguments& in, std::span<at::Tensor> outs) {
 
 namespace {
 
-// The same memory without the marks of a lazily conjugated or negated view.
+// A tensor of the same memory without the marks of a lazily conjugated or negated view.
 at::Tensor unwrapped(const at::Tensor& tensor) {
   at::Tensor plain = tensor;
   if (plain.is_conj()) plain = at::_conj(plain);

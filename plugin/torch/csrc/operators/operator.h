@@ -1,5 +1,5 @@
 // One operator of the plugin, called with ATen's arguments: outputs are inferred, checked or
-// allocated as ATen's own kernels do it.
+// allocated as ATen's own kernels do.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,19 +15,19 @@
 
 namespace torch_ocl {
 
-// The plugin declined a call: nothing was written. The caller falls back or raises.
+// Thrown if the plugin declined a call: nothing was written. The caller falls back or raises.
 class Declined : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The plugin's operator of a name, looked up at the first call.
+// The plugin's operator of this name, looked up at the first call.
 class OperatorHandle {
  public:
   // `name` is the plugin's: "add.out". Must live as long as the process.
   explicit OperatorHandle(const char* name) : name_(name) {}
   const char* name() const { return name_; }
   // Calls it with settled arguments and described outputs, on the device's current stream. `call`
-  // brings what else the call needs. Throws Declined.
+  // holds the rest of what the call needs. Throws Declined.
   void invoke(tb_call call, const Arguments& in, std::span<const tb_tensor* const> outs,
               c10::DeviceIndex device);
 
@@ -40,14 +40,14 @@ class PluginOperator {
  public:
   explicit PluginOperator(const char* name) : handle_(name) {}
 
-  // Allocates what inference says and runs. `outs` has one entry per output of the operator; an
-  // output that the call does not produce (output_mask) stays undefined. Throws Declined.
+  // Allocates outputs as inference says and runs. `outs` has one entry per output of the operator;
+  // an output that the call does not produce (output_mask) stays undefined. Throws Declined.
   void run_functional(Arguments& in, std::span<at::Tensor> outs);
   // Writes to given outputs: checks device and dtype, resizes, refuses overlap.
   void run_out(Arguments& in, std::span<at::Tensor> outs);
   // The same for an operator that changes `outs` in place: their shape and dtype are fixed.
   void run_in_place(Arguments& in, std::span<at::Tensor> outs);
-  // The call itself: arguments settled, outputs as the plugin wants them.
+  // The call itself: arguments are settled, outputs have the plugin's types and shapes.
   void invoke(const Arguments& in, std::span<at::Tensor> outs, c10::DeviceIndex device);
 
  private:
@@ -62,7 +62,7 @@ class PluginOperator {
   std::atomic<Layout> layout_{nullptr};  // set before schema_
 };
 
-// Calls that are written by hand: all inputs in the schema's order. A declined call is a
+// For kernels written by hand: all inputs in the schema's order. A declined call raises
 // NotImplementedError.
 template <size_t N, typename... Inputs>
 std::array<at::Tensor, N> call_plugin(PluginOperator& op, const char* name,
@@ -78,15 +78,15 @@ std::array<at::Tensor, N> call_plugin(PluginOperator& op, const char* name,
   return outs;
 }
 
-// A new contiguous (or `strides`, if not empty) tensor on an ocl device.
+// A new tensor on an ocl device, contiguous if `strides` is empty.
 at::Tensor make_tensor(at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarType type,
                        c10::DeviceIndex device);
 // Copies with conversion and broadcasting on the device, by the plugin's copy. The tensors may not
-// overlap partially.
+// partially overlap.
 void copy_on_device(const at::Tensor& target, const at::Tensor& source);
 
-// What happens to a declined call: with OCLTENSOR_ENABLE_FALLBACK it runs on the CPU (one warning
-// per operator, counted), else NotImplementedError with operator, reason and the variable's name.
+// Handles a declined call: with OCLTENSOR_ENABLE_FALLBACK it runs on the CPU (with one warning per
+// operator, and counted), else NotImplementedError with operator, reason and the variable's name.
 void fall_back(const c10::OperatorHandle& op, torch::jit::Stack& stack, const char* reason);
 
 }  // namespace torch_ocl

@@ -8,17 +8,17 @@
 namespace torch_ocl {
 namespace {
 
-// One step: all arguments in the schema's order. What the plugin declines is an error: there is no
-// other implementation.
+// One step, with all arguments in the schema's order. If the plugin declines it, that is an error,
+// as there is no other implementation.
 class Step {
  public:
   explicit Step(const at::Tensor& first) : device_(first.device().index()) {}
-  // Lists change in place: addresses are taken after a shared storage was replaced.
+  // Lists change in place: a shared storage is replaced before addresses are taken.
   void add(at::TensorList list) {
     for (const at::Tensor& t : list) (void)t.mutable_data_ptr();
     in_.add(list);
   }
-  // The learning rate: on the device, or a number.
+  // The learning rate: a tensor on the device, or a number.
   void add(const at::Tensor& number) {
     if (number.device().type() == kOcl)
       in_.add(number);
@@ -69,7 +69,7 @@ void unscale(at::TensorList gradients, at::Tensor& found_inf, const at::Tensor& 
     TORCH_CHECK_NOT_IMPLEMENTED(gradients.size() > 1, "ocl: ", amp_unscale.name(), ": ",
                                 declined.what());
   }
-  // Of several types, or sharing memory: one by one.
+  // Gradients of several types, or that share memory, are unscaled one by one.
   for (size_t i = 0; i < gradients.size(); ++i)
     unscale(gradients.slice(i, 1), found_inf, inv_scale);
 }

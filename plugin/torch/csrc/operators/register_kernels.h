@@ -1,4 +1,4 @@
-// Registering a kernel under the name that its at::_ops class carries.
+// Registers a kernel under the name that its at::_ops class has.
 #pragma once
 
 #include <ATen/Operators.h>

@@ -1,5 +1,5 @@
 // Registers the kernels of OCL_TABLE. Included once by each of register_nn.cpp, _pointwise and
-// _tensor, so that the tables are compiled side by side.
+// _tensor, so that the tables are compiled in parallel.
 #include "register_kernels.h"
 
 namespace torch_ocl {

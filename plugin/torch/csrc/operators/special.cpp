@@ -63,13 +63,15 @@ std::tuple<at::Tensor, at::Tensor> log_sigmoid_forward(const at::Tensor& self) {
   return {outs[0], at::empty({0}, self.options())};  // the buffer is the CPU kernel's alone
 }
 
-// ATen's buffer belongs to the CPU kernel and may be empty; the plugin's formula does not read it.
+// ATen's buffer is used by the CPU kernel alone and may be empty; the plugin's formula does not
+// read it.
 at::Tensor log_sigmoid_backward(const at::Tensor& grad, const at::Tensor& self, const at::Tensor&) {
   static PluginOperator& backward = *new PluginOperator("log_sigmoid_backward.grad_input");
   return call_plugin<1>(backward, "log_sigmoid_backward", grad, self, self)[0];
 }
 
-// An int64 range counts in whole numbers; every other type takes its length from the numbers given.
+// For int64 outputs start, end and step are converted to integers first; for other types the length
+// follows from the numbers as given.
 PluginOperator plugin_arange("arange.start_out");
 at::Tensor& arange_out(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step,
                        at::Tensor& out) {
@@ -81,7 +83,7 @@ at::Tensor& arange_out(const at::Scalar& start, const at::Scalar& end, const at:
   return Kernel::call(start.to<int64_t>(), end.to<int64_t>(), step.to<int64_t>(), out);
 }
 
-// Integers are clamped between truncated limits.
+// Integers are clamped to truncated limits.
 PluginOperator plugin_hardtanh("hardtanh.out");
 at::Scalar limit(const at::Tensor& self, const at::Scalar& value) {
   if (!at::isIntegralType(self.scalar_type(), false)) return value;
@@ -104,7 +106,7 @@ at::Tensor& hardtanh_out(const at::Tensor& self, const at::Scalar& low, const at
                                                             limit(self, high), out);
 }
 
-// Both parts of a complex number are drawn, as ATen does it: half of the variance for each.
+// Both parts of a complex number are drawn, as in ATen: each has half of the variance.
 PluginOperator plugin_normal("normal.out");
 at::Tensor& normal_(at::Tensor& self, double mean, double std,
                     std::optional<at::Generator> generator) {
@@ -122,9 +124,8 @@ at::Tensor& uniform_(at::Tensor& self, double from, double to,
   return self;
 }
 
-// ATen multiplies, with promotion; the plugin's kernel is for what training passes.
-// ATen gives dropout no generator, so the device's own one is used, which manual_seed() only
-// reaches once it was asked for.
+// ATen gives dropout no generator, so the device's default one is used. manual_seed() reaches it
+// only after it was created, which dropout() therefore does.
 PluginOperator plugin_dropout("native_dropout.out");
 std::tuple<at::Tensor, at::Tensor> dropout(const at::Tensor& input, double p,
                                            std::optional<bool> train) {
@@ -132,6 +133,8 @@ std::tuple<at::Tensor, at::Tensor> dropout(const at::Tensor& input, double p,
   return Functional<at::_ops::native_dropout, plugin_dropout>::call(input, p, train);
 }
 
+// The plugin's kernel takes the arguments that training passes; other types are multiplied by ATen,
+// with promotion.
 PluginOperator plugin_dropout_backward("native_dropout_backward.out");
 at::Tensor dropout_backward(const at::Tensor& grad, const at::Tensor& mask, double scale) {
   if (!grad.is_floating_point() || mask.scalar_type() != at::kBool) return grad * mask * scale;

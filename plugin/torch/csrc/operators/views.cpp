@@ -1,5 +1,5 @@
-// Creating tensors, views of them, and changing their size or storage: no device work but that of
-// growing a storage.
+// Creates tensors and views of them, and changes their size or storage. The device works only where
+// a storage grows.
 #include <ATen/EmptyTensor.h>
 #include <ATen/native/Resize.h>
 #include <ATen/native/TensorFactories.h>
@@ -31,7 +31,7 @@ void check_options(std::optional<at::Layout> layout, std::optional<bool> pin_mem
   TORCH_CHECK(!pin_memory.value_or(false), "Only dense CPU tensors can be pinned");
 }
 
-// The type of a new tensor; a decline names the operator that every constructor comes to.
+// The type of a new tensor; a decline names aten::empty, to which every constructor leads.
 at::ScalarType storable(std::optional<at::ScalarType> dtype) {
   const at::ScalarType type = dtype.value_or(c10::get_default_dtype_as_scalartype());
   try {
@@ -45,8 +45,8 @@ at::ScalarType storable(std::optional<at::ScalarType> dtype) {
   return type;
 }
 
-// torch.use_deterministic_algorithms(True) shows what reads memory that nothing wrote: it becomes
-// NaN, or the type's largest number.
+// With torch.use_deterministic_algorithms(True) new memory is filled with NaN, or with the type's
+// largest number, so that reads of uninitialised memory show.
 at::Tensor filled(at::Tensor tensor) {
   const at::Context& context = at::globalContext();
   if (context.deterministicAlgorithms() && context.deterministicFillUninitializedMemory())
@@ -77,7 +77,7 @@ at::Tensor empty_strided(c10::SymIntArrayRef size, c10::SymIntArrayRef stride,
       c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), type));
 }
 
-// A tensor of zeros without memory: what autograd takes for gradients that are zero.
+// A tensor of zeros without memory, which autograd uses for gradients that are zero.
 at::Tensor efficient_zeros(c10::SymIntArrayRef size, std::optional<at::ScalarType> dtype,
                            std::optional<at::Layout> layout, std::optional<at::Device> device,
                            std::optional<bool> pin_memory) {
@@ -110,7 +110,7 @@ at::Tensor unfold(const at::Tensor& self, int64_t dimension, int64_t size, int64
   return at::native::unfold(self, dimension, size, step);
 }
 
-// ATen's own resize_ copies with memcpy when a storage grows; the hooks copy on the device.
+// ATen's own resize_ copies with memcpy if a storage grows; the hooks copy on the device.
 void grow_storage(const at::Tensor& self, int64_t elements) {
   const int64_t bytes = (elements + self.storage_offset()) * static_cast<int64_t>(self.itemsize());
   if (elements > 0 && bytes > static_cast<int64_t>(self.storage().nbytes()))
@@ -173,9 +173,9 @@ bool is_set_to(const at::Tensor& self, const at::Tensor& other) {
          self.strides() == other.strides() && self.scalar_type() == other.scalar_type();
 }
 
-// May `self.data = from` turn one tensor into the other? PyTorch says no between its own devices
-// and out-of-tree ones, and Module.to() then makes new parameters, which unties tied ones. Our
-// tensors are plain TensorImpls, as those of the CPU.
+// Whether `self.data = from` may turn one tensor into the other. PyTorch refuses it between its own
+// devices and out-of-tree ones, and Module.to() then makes new parameters, which unties tied ones.
+// ocl tensors are plain TensorImpls, as those of the CPU, so it is allowed.
 bool has_compatible_shallow_copy_type(const at::Tensor& self, const at::Tensor& from) {
   constexpr c10::DispatchKeySet plain_backends(
       {c10::BackendComponent::CPUBit, c10::BackendComponent::PrivateUse1Bit});

@@ -23,12 +23,12 @@ namespace {
 using libkineto::ActivityType;
 using libkineto::GenericTraceActivity;
 
-struct Record {  // a tb_record that outlives the call
+struct Record {  // a tb_record that owns its texts
   tb_record values;
   std::string category, name, operation;
 };
 
-int64_t clock_offset() {  // to add to a steady time: kineto counts nanoseconds since 1970
+int64_t clock_offset() {  // to be added to a steady time: kineto counts nanoseconds since 1970
   const auto steady = std::chrono::steady_clock::now().time_since_epoch();
   const auto system = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::nanoseconds>(system - steady).count();
@@ -40,7 +40,7 @@ ActivityType type_of(const Record& record) {
   return record.category == "fill" ? ActivityType::GPU_MEMSET : ActivityType::CONCURRENT_KERNEL;
 }
 
-thread_local std::vector<uint64_t> correlations;  // PyTorch's operators that are running
+thread_local std::vector<uint64_t> correlations;  // ids of PyTorch's running operators
 
 class Session : public libkineto::IActivityProfilerSession {
  public:

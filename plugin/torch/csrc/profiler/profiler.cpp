@@ -17,7 +17,7 @@ void start(const std::string& mode, bool wait, const std::string& path) {
   follow_profiler(api());
 }
 void stop() {
-  // A failure of a stream is raised after the trace has ended.
+  // If a stream has failed, the error is raised after the trace has ended.
   struct Follow {
     ~Follow() { follow_profiler(api()); }
   } follow;
@@ -34,8 +34,8 @@ void push_range(const std::string& name) {
 void pop_range() { call_api("profiler.range_pop", api().profiler->pop_range); }
 void print_statistics() { call_api("profiler.print_statistics", api().profiler->print_statistics); }
 void reset_statistics() { call_api("profiler.reset_statistics", api().profiler->reset_statistics); }
-// At the end of the process: a plugin that nobody used is not loaded for it, and a forked child has
-// nothing of its parent's to write.
+// Runs at the end of the process. It does not load the plugin if nothing used it, and a forked
+// child does not write its parent's trace.
 void finish() {
   if (is_in_bad_fork()) return;
   if (const tb_api* loaded = api_if_loaded()) call_api("profiler", loaded->profiler->finish);

@@ -1,4 +1,5 @@
-// The plugin's profiler for Python, and CPU fallbacks, which only PyTorch can tell it.
+// The plugin's profiler for Python, and CPU fallbacks, of which the plugin learns from PyTorch
+// only.
 #pragma once
 
 #include <torch/csrc/utils/pybind.h>
@@ -7,7 +8,7 @@
 
 namespace torch_ocl {
 
-// A CPU fallback in the plugin's traces, log and statistics.
+// Enters a CPU fallback in the plugin's traces, log and statistics.
 class TracedFallback {
  public:
   explicit TracedFallback(const std::string& name);

@@ -29,7 +29,7 @@ struct Stubs : torch::profiler::impl::ProfilerStubs {
     if (cpu_ns != nullptr) *cpu_ns = c10::getTime();
     call_api("profiler event", api().event->record, made, current_handle(index));
   }
-  // Microseconds.
+  // In microseconds.
   float elapsed(const ProfilerVoidEventStub* start,
                 const ProfilerVoidEventStub* end) const override {
     double milliseconds = 0;

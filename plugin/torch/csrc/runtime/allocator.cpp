@@ -1,4 +1,5 @@
-// The device allocator: data pointer and context are both the address, freed on its own stream.
+// The device allocator: data pointer and context are both the address; memory is freed on its own
+// stream.
 #include "allocator.h"
 
 #include <c10/core/CachingDeviceAllocator.h>
@@ -16,9 +17,9 @@ namespace {
 
 tb_address address_of(const void* data) { return reinterpret_cast<tb_address>(data); }
 
-// Which stream memory was allocated for, where it is not the device's default one: PyTorch's
-// copy-on-write storages leave no room for it in the context. Costs nothing while only default
-// streams are in use.
+// Remembers the stream that memory was allocated for, unless it is the device's default one:
+// PyTorch's copy-on-write storages leave no room for it in the context. Costs nothing while only
+// default streams are in use.
 class SideStreams {
  public:
   void add(tb_address address, tb_stream stream) {
@@ -50,7 +51,7 @@ SideStreams& side_streams() {
   return instance;
 }
 
-// The device of an address of ours.
+// The device of an address of the plugin.
 c10::DeviceIndex device_of(tb_address address) {
   if (device_count() == 1) return 0;
   tb_memory_info info{};
@@ -106,7 +107,7 @@ c10::CachingAllocator::Stat to_torch(const tb_memory_stat& from) {
   return stat;
 }
 
-// Cached memory that is not in use: what `whole` holds beyond `used`. Its peak is not known.
+// Cached memory that is not in use: the difference of `whole` and `used`. Its peak is not known.
 c10::CachingAllocator::Stat rest(const tb_memory_stat& whole, const tb_memory_stat& used) {
   c10::CachingAllocator::Stat stat;
   stat.current = stat.peak = std::max<int64_t>(whole.current - used.current, 0);

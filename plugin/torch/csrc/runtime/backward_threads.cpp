@@ -1,4 +1,4 @@
-// A pass over nothing: a device's thread takes it up when it has left the one before behind.
+// Runs an empty backward pass: a device's thread starts it only after it has left the pass before.
 #include "backward_threads.h"
 
 #include <ATen/ATen.h>
@@ -10,7 +10,7 @@
 
 namespace torch_ocl {
 
-// backward() returns when the gradients are there; the thread that computed them frees the pass
+// backward() returns as soon as the gradients exist; the thread that computed them frees the pass
 // after that, and with it a Python object. If the interpreter ends meanwhile, the process is
 // aborted ("terminate called without an active exception", pytorch/pytorch#190489).
 void await_backward_threads() {
@@ -18,7 +18,7 @@ void await_backward_threads() {
   const c10::InferenceMode no_inference(false);
   const c10::AutoGradMode with_gradients(true);
   for (c10::DeviceIndex i = 0; i < kMaxDevices; ++i) {
-    if (!is_initialized(i)) continue;  // nor is the plugin loaded for this
+    if (!is_initialized(i)) continue;  // unused; this must not load the plugin either
     const auto on_device = at::TensorOptions().device(c10::kPrivateUse1, i);
     const at::Tensor nothing = at::empty({0}, on_device).requires_grad_();
     (void)torch::autograd::grad({nothing.view({0})}, {nothing}, {at::empty({0}, on_device)});

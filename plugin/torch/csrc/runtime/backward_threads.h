@@ -3,7 +3,8 @@
 
 namespace torch_ocl {
 
-// Waits until every device's thread has let go of the passes that it ran. Called without the GIL.
+// Waits until every device's thread has released the passes that it ran. To be called without the
+// GIL.
 void await_backward_threads();
 
 }  // namespace torch_ocl

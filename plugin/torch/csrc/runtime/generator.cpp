@@ -13,7 +13,7 @@
 namespace torch_ocl {
 namespace {
 
-// The plugin's state: 16 bytes.
+// The content of a generator's state: 16 bytes.
 struct State {
   uint64_t seed;
   uint64_t offset;
@@ -22,7 +22,7 @@ static_assert(sizeof(State) == TB_GENERATOR_STATE_BYTES);
 
 class Generator final : public c10::GeneratorImpl {
  public:
-  // Takes over `handle`; that of a default generator is never destroyed.
+  // Owns `handle` if `owned`; the handle of a default generator is never destroyed.
   Generator(c10::DeviceIndex index, tb_generator handle, bool owned)
       : GeneratorImpl(c10::Device(kOcl, index), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)),
         handle_(handle),
@@ -85,7 +85,7 @@ class Generator final : public c10::GeneratorImpl {
 struct Defaults {
   std::mutex mutex;
   std::array<at::Generator, kMaxDevices> generators;  // undefined: not used yet
-  std::optional<uint64_t> seed;                       // of seed_all()
+  std::optional<uint64_t> seed;                       // the last one given to seed_all()
 };
 
 Defaults& defaults() {

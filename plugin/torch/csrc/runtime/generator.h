@@ -9,18 +9,18 @@
 
 namespace torch_ocl {
 
-// Seeded by seed_all() if that was called before, else at random.
+// The device's default generator. Seeded by seed_all() if that was called before, else at random.
 const at::Generator& default_generator(c10::DeviceIndex index);
-// Seeds the default generators of all devices, also of those not used yet; opens no device.
+// Seeds the default generators of all devices, also of those not used yet. Opens no device.
 void seed_all(uint64_t seed);
 at::Generator make_generator(c10::DeviceIndex index);
-// The plugin's handle of a given generator, or of the device's default one. A generator of another
-// device is an error.
+// The plugin's handle of `generator`, or of the device's default one. A generator of another device
+// is an error.
 tb_generator generator_handle(const std::optional<at::Generator>& generator,
                               c10::DeviceIndex index);
 
-// Where a kernel's random numbers start, and the counters it was promised: `count` counter blocks
-// of the device's default generator, which then goes on behind them.
+// The random numbers of a kernel: seed and offset at which it starts. `count` counter blocks of the
+// device's default generator are reserved for it.
 struct PhiloxNumbers {
   uint64_t seed, offset;
 };

@@ -10,7 +10,7 @@ namespace {
 
 tb_event event_of(void* event) { return static_cast<tb_event>(event); }
 
-// Types whose tensors can live on the device: all that the ABI can name, float64 where the device
+// Types whose tensors can be on the device: all that the ABI has; float64 only if the device
 // computes with it.
 uint64_t supported_types(c10::DeviceIndex index) {
   tb_device_properties properties{};

@@ -1,4 +1,4 @@
-// What PyTorch's generic code asks of the backend: presence, devices, pinned memory, generators.
+// Answers to PyTorch's generic code: availability, devices, pinned memory, generators.
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <c10/core/Storage.h>
 
@@ -27,7 +27,7 @@ struct Hooks final : at::PrivateUse1HooksInterface {
     return exchange_device(index);
   }
   at::Device getDeviceFromPtr(void* data) const override {
-    if (data == nullptr) return {kOcl, current_device()};  // of an empty tensor
+    if (data == nullptr) return {kOcl, current_device()};  // the pointer of an empty tensor
     tb_memory_info info{};
     info.struct_size = sizeof info;
     call_api("device of a pointer", api().memory->info, reinterpret_cast<tb_address>(data), &info);

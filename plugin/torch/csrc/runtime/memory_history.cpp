@@ -1,4 +1,4 @@
-// A bounded list of allocations and frees, and those that live.
+// A bounded list of allocations and frees, and the live allocations.
 #include "memory_history.h"
 
 #include <torch/csrc/Exceptions.h>
@@ -51,7 +51,7 @@ void keep(History& h, Event event) {
   h.events.push_back(std::move(event));
 }
 
-// `most` events; 0 keeps what lives alone.
+// Keeps at most `most` events; 0: only live allocations.
 void start(bool stacks, size_t most) {
   History& h = history();
   std::deque<Event> old_events;  // their stacks take the GIL: released without the lock
@@ -90,7 +90,8 @@ std::vector<py::object> frames_of(const std::vector<Event>& events) {
   return result;
 }
 
-// PyTorch's format; the pool's segments are the plugin's own, so each allocation stands for one.
+// PyTorch's format. The pool's segments are internal to the plugin, so each allocation appears as a
+// segment of its own.
 py::dict snapshot() {
   std::vector<Event> events, live;
   {
@@ -158,7 +159,7 @@ void remember_allocation(int device, tb_address address, uint64_t bytes, int64_t
     const std::lock_guard lock(h.mutex);
     h.live[address] = event;
     keep(h, std::move(event));
-  } catch (const std::exception&) {  // no memory for the record: it is not kept
+  } catch (const std::exception&) {  // out of memory: the event is not recorded
   }
 }
 

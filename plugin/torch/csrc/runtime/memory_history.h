@@ -1,4 +1,4 @@
-// What the allocator gave and took back, for the snapshots of torch.ocl.memory.
+// Records allocations and frees, for the snapshots of torch.ocl.memory.
 #pragma once
 
 #include <torch/csrc/utils/pybind.h>
@@ -12,7 +12,7 @@ namespace torch_ocl {
 inline std::atomic<bool> remembering{false};
 inline bool remembers() { return remembering.load(std::memory_order_relaxed); }
 
-// Call them while remembers(), before the address can be given to somebody else. Never throw.
+// To be called if remembers(), before the address can be allocated again. Never throw.
 void remember_allocation(int device, tb_address address, uint64_t bytes, int64_t stream) noexcept;
 void remember_free(tb_address address) noexcept;
 

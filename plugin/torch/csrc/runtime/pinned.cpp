@@ -1,4 +1,4 @@
-// The host allocator: page-locked memory, cached until the streams that used it have passed.
+// The host allocator: page-locked memory, cached until the streams that used it have finished.
 #include <ATen/core/CachingHostAllocator.h>
 #include <c10/util/Exception.h>
 
@@ -20,19 +20,21 @@ struct Block {
   bool in_use = false;
   struct User {
     c10::Stream stream;
-    tb_event done;  // behind the stream's last copy that touches it
+    tb_event done;  // recorded after the stream's last copy that uses the block
   };
   std::vector<User> users{};
 };
 
-// Powers of two, so that memory of varying sizes is found again; whole MiB for large ones.
+// Rounded up to powers of two, so that cached memory fits other sizes, too; large sizes to whole
+// MiB.
 size_t rounded_up(size_t bytes) {
   constexpr size_t kMiB = size_t{1} << 20;
   if (bytes <= kMiB) return std::bit_ceil(std::max<size_t>(bytes, 512));
   return (bytes + kMiB - 1) / kMiB * kMiB;
 }
 
-// One mutex for all. Calls of the plugin under it are fine: it never calls back but to log.
+// One mutex guards everything. Calling the plugin while holding it is safe: the plugin calls back
+// for logs only.
 class PinnedPool {
  public:
   void* allocate(size_t bytes) {
@@ -51,7 +53,7 @@ class PinnedPool {
     const auto make = api().memory->allocate_host;
     ocltensor::ErrorBuffer error;
     tb_status status = make(device, capacity, &memory, error.get());
-    if (status == TB_E_OUT_OF_MEMORY) {  // once more, without what is cached
+    if (status == TB_E_OUT_OF_MEMORY) {  // once more, after the cache is released
       release_cache();
       status = make(device, capacity, &memory, error.get());
     }
@@ -79,8 +81,8 @@ class PinnedPool {
       pending_.push_back(std::move(pending));
   }
 
-  // Now, behind the copy, not when the block is freed: by then the stream may have been given a lot
-  // of other work, for which the memory need not wait.
+  // Records an event now, right after the copy, not when the block is freed: by then the stream may
+  // have received other work, for which the memory need not wait.
   bool record(const void* memory, const c10::Stream& stream) {
     const std::lock_guard lock(mutex_);
     Block* block = find(memory);
@@ -126,7 +128,7 @@ class PinnedPool {
     std::vector<tb_event> events;
   };
 
-  // The block in use that holds an address; nullptr: none does.
+  // The block in use that contains an address; nullptr: none.
   Block* find(const void* memory) {
     auto it = blocks_.upper_bound(const_cast<void*>(memory));
     if (it == blocks_.begin()) return nullptr;
@@ -154,7 +156,8 @@ class PinnedPool {
     return memory;
   }
 
-  // Moves freed memory to the cache whose streams have passed. A failed stream has passed.
+  // Moves freed memory whose streams have finished to the cache. A failed stream counts as
+  // finished.
   void reclaim() {
     const tb_event_api* events = pending_.empty() ? nullptr : api().event;
     for (auto it = pending_.begin(); it != pending_.end();) {
@@ -185,8 +188,8 @@ class PinnedPool {
 
   std::mutex mutex_;
   std::map<void*, Block> blocks_;    // all, by their start
-  std::multimap<Key, void*> cache_;  // free and idle
-  std::deque<Pending> pending_;      // free, but a stream may still touch them
+  std::multimap<Key, void*> cache_;  // free, and no stream uses them
+  std::deque<Pending> pending_;      // free, but a stream may still use them
   at::HostStats stats_;
 };
 

@@ -1,4 +1,4 @@
-// Loading the plugin, counting its devices, and translating its failures.
+// Loads the plugin, counts its devices, and translates its errors.
 #include "plugin.h"
 
 #include <c10/util/Exception.h>
@@ -18,7 +18,7 @@ constexpr const char* kComponent = "torch_ocl";
 
 struct Plugin {
   ocltensor::LoadedPlugin loaded;
-  std::string reason;  // why there is none
+  std::string reason;  // why there is no plugin
 };
 
 std::atomic<const tb_api*> loaded_api{nullptr};
@@ -58,7 +58,7 @@ void watch_forks() {
   (void)registered;
 }
 
-// -1 and a text where the plugin cannot tell.
+// The plugin's number of devices; -1 and a reason if it cannot say.
 int ask_count(std::string& reason) {
   const tb_api* table = api_or_null();
   if (table == nullptr) return reason = plugin().reason, -1;
@@ -134,7 +134,7 @@ void raise(const ocltensor::Error& error, std::string_view what) {
 }
 
 void log_failure(tb_status status, const char* what, const char* text) noexcept {
-  // The child of a fork drops what it inherited: nothing to report.
+  // A forked child frees what it inherited: nothing to report.
   if (status == TB_E_STATE && is_in_bad_fork()) return;
   try {
     ocltensor::logging::error(kComponent, "{} failed with status {}: {}", what, status, text);

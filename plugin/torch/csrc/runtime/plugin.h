@@ -1,4 +1,4 @@
-// The plugin as the adapter uses it: loaded once, failures turned into PyTorch's exceptions.
+// The plugin as the adapter uses it: loaded once, its errors turned into PyTorch's exceptions.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -14,38 +14,38 @@
 namespace torch_ocl {
 
 inline constexpr c10::DeviceType kOcl = c10::DeviceType::PrivateUse1;
-inline constexpr int kMaxDevices = 64;  // further ones are not offered to PyTorch
+inline constexpr int kMaxDevices = 64;  // PyTorch does not see further ones
 
-// The plugin's tables; loads it on the first call. Throws (RuntimeError) with every refusal where
-// no plugin can be loaded.
+// The plugin's tables; the first call loads it. Throws RuntimeError with the reason of every
+// refusal if no plugin can be loaded.
 const tb_api& api();
 // The same without throwing: nullptr, and unavailable_reason() says why.
 const tb_api* api_or_null() noexcept;
-const tb_api* api_if_loaded() noexcept;  // nullptr where nobody has loaded it so far
+const tb_api* api_if_loaded() noexcept;  // nullptr if it is not loaded yet
 // Where the plugin was loaded from, and its version; empty without one.
 std::string plugin_path();
 std::string plugin_version();
-// Empty when at least one device can be used; never throws.
+// Empty if at least one device can be used. Never throws.
 std::string unavailable_reason();
-// Devices the plugin offers; 0 without plugin, driver or device. Never throws, never initialises
-// more than the driver.
+// The number of devices; 0 without plugin, driver or device. Never throws, initialises no more than
+// the driver.
 c10::DeviceIndex device_count() noexcept;
-// Throws (RuntimeError) with unavailable_reason() where there is no device.
+// Throws RuntimeError with unavailable_reason() if there is no device.
 void require_device();
-// Is this a child of a process that had used the driver before fork()? Nothing works then.
+// Whether this is a child of a process that used the driver before fork(): nothing works then.
 bool is_in_bad_fork() noexcept;
 
-// Throws what `status` means to a PyTorch user: TB_E_OUT_OF_MEMORY is c10::OutOfMemoryError,
-// TB_UNSUPPORTED is c10::NotImplementedError, TB_E_INDEX is c10::IndexError, everything else
-// c10::Error (RuntimeError).
+// Throws the exception that PyTorch's users expect for `status`: TB_E_OUT_OF_MEMORY is
+// c10::OutOfMemoryError, TB_UNSUPPORTED is c10::NotImplementedError, TB_E_INDEX is c10::IndexError,
+// everything else c10::Error (RuntimeError).
 [[noreturn]] void raise(tb_status status, const char* what, const char* text);
-// The same of an error of src/base, whose text may begin with `what`.
+// The same for an error of src/base, whose text may already begin with `what`.
 [[noreturn]] void raise(const ocltensor::Error& error, std::string_view what);
-// For functions that may not throw: writes the failure to the log instead.
+// For functions that may not throw: logs the error instead.
 void log_failure(tb_status status, const char* what, const char* text) noexcept;
 
-// Calls one function of the ABI, which takes a tb_error* last, and raises its failure. Returns the
-// status: TB_OK or TB_NOT_READY.
+// Calls a function of the ABI whose last parameter is a tb_error*, and throws its error. Returns
+// the status: TB_OK or TB_NOT_READY.
 template <typename Function, typename... Args>
 tb_status call_api(const char* what, Function function, Args&&... args) {
   ocltensor::ErrorBuffer error;
@@ -55,7 +55,7 @@ tb_status call_api(const char* what, Function function, Args&&... args) {
   return status;
 }
 
-// The same for destructors and deleters: a failure is logged.
+// The same for destructors and deleters: an error is logged.
 template <typename Function, typename... Args>
 void call_api_noexcept(const char* what, Function function, Args&&... args) noexcept {
   ocltensor::ErrorBuffer error;

@@ -1,4 +1,4 @@
-// PyTorch tells of its ranges by a callback, which is there only while a trace is being taken.
+// PyTorch reports its ranges to a callback, which is registered only while a trace is recorded.
 #include "ranges.h"
 
 #include <ATen/record_function.h>

@@ -1,4 +1,4 @@
-// Thread-local current device and streams, and the pools that streams come from.
+// The current device and streams of each thread, and the pools of streams.
 #include "stream.h"
 
 #include <c10/util/Exception.h>
@@ -10,15 +10,15 @@
 namespace torch_ocl {
 namespace {
 
-// Stream ids of a device: 0 the default one, 1..32 the pool, 33..64 the pool of high priority, 65
-// the one that models rehearse on.
+// Stream ids of a device: 0 is the default stream, 1 to 32 the pool, 33 to 64 the pool of high
+// priority, 65 the stream for rehearsals.
 constexpr int kPoolSize = 32;
 constexpr int kRehearsal = 1 + 2 * kPoolSize;
 constexpr int kIds = kRehearsal + 1;
 
 struct DeviceStreams {
-  std::array<std::atomic<tb_stream>, kIds> handles{};  // null: not made yet
-  std::array<std::atomic<uint32_t>, 2> next{};         // turn of each pool
+  std::array<std::atomic<tb_stream>, kIds> handles{};  // null: not created yet
+  std::array<std::atomic<uint32_t>, 2> next{};         // the next stream of each pool
   std::mutex making;
 };
 

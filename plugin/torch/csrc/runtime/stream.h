@@ -1,4 +1,4 @@
-// Current device and streams of PyTorch, mapped to the plugin's streams.
+// PyTorch's current device and streams, mapped to the plugin's streams.
 #pragma once
 
 #include "plugin.h"
@@ -16,18 +16,18 @@ c10::DeviceIndex checked_index(c10::DeviceIndex index);
 // This thread's current stream of a device.
 c10::Stream current_stream(c10::DeviceIndex index);
 c10::Stream default_stream(c10::DeviceIndex index);
-// The next stream of the device's pool, which is used in turn: 32 of each priority.
+// The next stream of the device's pool, round-robin: 32 streams of each priority.
 c10::Stream pool_stream(c10::DeviceIndex index, bool high_priority);
-// The one that torch.ocl.warmup() uses, and nobody else.
+// The stream that torch.ocl.warmup() alone uses.
 c10::Stream rehearsal_stream(c10::DeviceIndex index);
 // Makes `stream` this thread's current one of its device; returns the previous one.
 c10::Stream exchange_stream(const c10::Stream& stream);
-// The plugin's handle. The default stream has id 0; pool streams are created on first use and live
-// as long as the process.
+// The plugin's handle of a stream. The default stream has id 0; pool streams are created at first
+// use and live as long as the process.
 tb_stream handle_of(const c10::Stream& stream);
 inline tb_stream current_handle(c10::DeviceIndex index) { return handle_of(current_stream(index)); }
 
-// Has any stream of the device been used? Opens nothing.
+// Whether any stream of the device has been used. Opens nothing.
 bool is_initialized(c10::DeviceIndex index) noexcept;
 
 }  // namespace torch_ocl

@@ -1,4 +1,4 @@
-"""The module ``torch.backends.ocl``: version, switches, and what they steer.
+"""The module ``torch.backends.ocl``: version, switches, and reports.
 
 >>> torch.backends.ocl.benchmark = True  # measure algorithms, once per device and class of shapes
 >>> with torch.backends.ocl.flags(deterministic=True), torch.backends.ocl.verbose(1):
@@ -6,18 +6,17 @@
 >>> with torch.backends.ocl.operations_disabled("linalg_*"):
 ...     model(x)  # these run on the CPU, if OCLTENSOR_ENABLE_FALLBACK is 1
 
-Switches hold for the whole process, all threads and the autograd engine's included. Contexts nest,
-also between threads, work as decorators, and restore what was before, after exceptions, too.
+Switches hold for the whole process, including all threads and the autograd engine's. Contexts nest,
+also across threads, work as decorators, and restore the values before them, also after exceptions.
 
 choice of algorithms
     ``enabled``, ``deterministic``, ``benchmark``, ``benchmark_limit``, ``keep_measurements``,
-    ``immediate``, ``flags``,
-    ``verbose``; ``matmul``, ``preferred_blas_library``, ``preferred_linalg_library``; what there
-    is, and what ran: ``algorithms``, ``last_choices``, ``measurements``, ``algorithms_disabled``
+    ``immediate``, ``flags``, ``verbose``, ``algorithms_disabled``; ``matmul``,
+    ``preferred_blas_library``, ``preferred_linalg_library``; which algorithms there are, and which
+    ran: ``algorithms``, ``last_choices``, ``measurements``
 kernel providers and operators
-    ``all_providers``, ``available_providers``, and a controller each (``portable``,
-    ``nvidia_hopper``);
-    ``disable_operations``, ``enable_operations``, ``operations_disabled``
+    ``all_providers``, ``available_providers``, and a controller of each provider (``portable``,
+    ``nvidia_hopper``); ``disable_operations``, ``enable_operations``, ``operations_disabled``
 attention
     ``enable_flash_sdp``, ``can_use_efficient_attention`` and so on, as in ``torch.backends.cuda``
 settings
@@ -169,9 +168,9 @@ def get_setting(name: str) -> str:
 
 
 def set_setting(name: str, value: object) -> None:
-    """Changes a setting at run time; it wins over the environment.
+    """Changes a setting at run time; the value takes precedence over the environment.
 
-    ``value`` is text, a number or a bool. RuntimeError, with the accepted range, for a bad one.
+    ``value`` is text, a number or a bool. RuntimeError, with the accepted range, for a wrong one.
     """
     text = str(int(value)) if isinstance(value, bool) else str(value)
     _C.set_setting(name, text)
@@ -191,7 +190,7 @@ def flags(
 ) -> Scope:
     """A context, or decorator, with some switches set.
 
-    What is not given stays as it is (``torch.backends.cudnn.flags`` resets it instead).
+    Switches that are not given keep their values (``torch.backends.cudnn.flags`` resets them).
     """
     values: list[tuple[str, str]] = []
     for setting, value in (
@@ -224,7 +223,7 @@ def verbose(level: int = 1) -> Scope:
     return Scope(lambda: [("OCLTENSOR_VERBOSE", str(int(level)))])
 
 
-# What torch.backends has and this device has no kernels for: who asks is told so.
+# Names of torch.backends without kernels for this device, which the AttributeError mentions.
 _ABSENT = {
     "cusparselt": "2:4 semi-structured sparse matrices",
     "quantized": "quantized tensors",
@@ -236,12 +235,12 @@ class _Module(types.ModuleType):
 
     enabled = BoolSwitch(
         "OCLTENSOR_TUNED_KERNELS",
-        "Whether algorithms made for some shapes may run; else the general ones alone do.",
+        "Whether algorithms made for some shapes may run; otherwise only the general ones run.",
     )
     deterministic = BoolSwitch(
         "OCLTENSOR_DETERMINISTIC",
-        "Whether results are the same bit for bit in every run: nothing races, and nothing is "
-        "chosen by measuring. ``torch.use_deterministic_algorithms(True)`` asks for the same.",
+        "Whether results are the same bit for bit in every run: no writes race, and no algorithm "
+        "is chosen by measuring. ``torch.use_deterministic_algorithms(True)`` does the same.",
     )
     benchmark = BoolSwitch(
         "OCLTENSOR_BENCHMARK",
@@ -253,9 +252,9 @@ class _Module(types.ModuleType):
     )
     keep_measurements = BoolSwitch(
         "OCLTENSOR_KEEP_MEASUREMENTS",
-        "Whether what ``benchmark`` measured is kept in the cache folder and chosen by, here and "
-        "in "
-        "later processes, also where ``benchmark`` is off. ``forget_measurements()`` removes it.",
+        "Whether measurements of ``benchmark`` are kept in the cache folder, and choose algorithms "
+        "in this and "
+        "later processes, also if ``benchmark`` is off. ``forget_measurements()`` removes them.",
     )
     immediate = BoolSwitch(
         "OCLTENSOR_IMMEDIATE",
@@ -264,12 +263,12 @@ class _Module(types.ModuleType):
 
     @property
     def all_providers(self) -> list[str]:
-        """The names of the kernel providers, in the order in which they are asked."""
+        """The names of the kernel providers, in the order in which they are tried."""
         return _providers.all_providers()
 
     @property
     def available_providers(self) -> list[str]:
-        """The names of those that this version has."""
+        """The names of the providers that this version has."""
         return _providers.available_providers()
 
     def __getattr__(self, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Scaled dot product attention: which kernels may run, and which would."""
+"""Scaled dot product attention: which kernels are permitted, and which can run."""
 
 import contextlib
 import warnings
@@ -23,8 +23,8 @@ def flash_sdp_enabled() -> bool:
 
 
 def enable_flash_sdp(enabled: bool) -> None:
-    """Permits flash attention, or not. Attention is fused where one of flash, mem_efficient and
-    ``SDPBackend.OVERRIDEABLE`` is permitted."""
+    """Permits flash attention, or not. The fused kernel is permitted if one of flash, mem_efficient
+    and ``SDPBackend.OVERRIDEABLE`` is."""
     torch._C._set_sdp_use_flash(enabled)
 
 
@@ -39,18 +39,18 @@ def enable_mem_efficient_sdp(enabled: bool) -> None:
 
 
 def math_sdp_enabled() -> bool:
-    """Whether attention made of plain operators is permitted."""
+    """Whether attention composed of plain operators is permitted."""
     return torch._C._get_math_sdp_enabled()
 
 
 def enable_math_sdp(enabled: bool) -> None:
-    """Permits attention made of plain operators, or not. RuntimeError at a call that neither it nor
-    the fused kernel may take."""
+    """Permits attention composed of plain operators, or not. A call that neither it nor the fused
+    kernel may compute raises RuntimeError."""
     torch._C._set_sdp_use_math(enabled)
 
 
 def fp16_bf16_reduction_math_sdp_allowed() -> bool:
-    """Whether attention made of plain operators may keep 16-bit types between its steps."""
+    """Whether attention composed of plain operators may keep 16-bit types between its steps."""
     return torch._C._get_math_sdp_allow_fp16_bf16_reduction()
 
 
@@ -65,7 +65,7 @@ def sdp_kernel(
 ) -> Iterator[None]:
     """A context that permits some kinds of attention, as ``torch.nn.attention.sdpa_kernel`` does.
 
-    Without flash and mem_efficient attention is not fused.
+    With neither flash nor mem_efficient attention is not fused.
     """
     before = (
         flash_sdp_enabled(),
@@ -88,7 +88,7 @@ def sdp_kernel(
 
 def is_flash_attention_available() -> bool:
     """False: the fused kernel is a memory-efficient one. Scripts that ask for
-    ``SDPBackend.FLASH_ATTENTION`` get it."""
+    ``SDPBackend.FLASH_ATTENTION`` get that kernel."""
     return False
 
 
@@ -104,7 +104,7 @@ def can_use_efficient_attention(params: SDPAParams, debug: bool = False) -> bool
 
     Args:
         params: ``SDPAParams(query, key, value, attn_mask, dropout, is_causal, enable_gqa)``
-        debug: warn of the reason where it does not
+        debug: whether to warn with the reason if it cannot
     """
     reason = _C.attention_refusal(
         params.query,

@@ -1,4 +1,4 @@
-"""The plan cache of Fourier transforms, which has nothing to hold."""
+"""The plan cache of Fourier transforms, which is always empty."""
 
 from typing import Any
 
@@ -6,19 +6,19 @@ from torch_ocl.device import DeviceLike, _index
 
 
 class FftPlanCache:
-    """The plans of one device: none, for the kernels take any length without one."""
+    """The plans of one device: none, because the kernels take any length without one."""
 
     def __init__(self, index: int) -> None:
         self._index = index
 
     @property
     def size(self) -> int:
-        """Plans that are kept: 0."""
+        """The number of plans that are kept: 0."""
         return 0
 
     @property
     def max_size(self) -> int:
-        """Plans that may be kept: 0. Another number is a RuntimeError."""
+        """The number of plans that may be kept: 0. Setting another number raises RuntimeError."""
         return 0
 
     @max_size.setter
@@ -29,7 +29,7 @@ class FftPlanCache:
             )
 
     def clear(self) -> None:
-        """Forgets all plans, of which there are none."""
+        """Does nothing, as there are no plans."""
 
 
 class FftPlanCacheManager:

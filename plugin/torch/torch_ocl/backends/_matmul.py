@@ -77,11 +77,11 @@ class MatmulModule:
 
 
 def preferred_blas_library(backend: str | None = None) -> str:
-    """The library for matrix products: asked for, or, with an argument, set.
+    """The library for matrix products: returns the preferred one; an argument sets it.
 
-    ``"default"`` takes matrix units where a provider has them; ``"portable"`` the kernels in OpenCL
-    C (``OCLTENSOR_PREFER_OPENCL=1``). ``"matrix_unit"`` is a RuntimeError, with the reason, where
-    no provider's matrix units are there.
+    ``"default"`` uses matrix units if a provider has them; ``"portable"`` the kernels in OpenCL C
+    (``OCLTENSOR_PREFER_OPENCL=1``). ``"matrix_unit"`` raises RuntimeError, with the reason, if no
+    provider has matrix units for the devices.
     """
     if backend is not None:
         rows = [row for row in provider_rows() if row.library]

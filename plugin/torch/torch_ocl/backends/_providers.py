@@ -17,7 +17,7 @@ _KEYS = ("PrivateUse1", "ocl")
 
 @dataclass(frozen=True)
 class ProviderRow:
-    """What the plugin tells of a provider."""
+    """A provider's row of the plugin's report."""
 
     name: str
     library: str
@@ -56,12 +56,12 @@ class ProviderController:
 
     @property
     def available(self) -> bool:
-        """Whether this version has it; ``unavailable_reason`` says why not."""
+        """Whether this version has the provider; ``unavailable_reason`` says why not."""
         return self._row().available
 
     @property
     def unavailable_reason(self) -> str:
-        """Why it is not available; empty where it is."""
+        """Why the provider is not available; empty if it is."""
         return self._row().missing
 
     @property
@@ -70,8 +70,8 @@ class ProviderController:
 
     @property
     def enabled(self) -> bool:
-        """Whether its kernels may be used. Where no other provider is left, its operators are
-        disabled."""
+        """Whether the provider's kernels may be used. If no other provider is left, its operators
+        are disabled."""
         return self._row().enabled
 
     @enabled.setter
@@ -88,7 +88,7 @@ class ProviderController:
         _C.add_to_setting(PROVIDERS, [self._name])
 
     def disabled(self) -> Scope:
-        """A context, or decorator, without it."""
+        """A context, or decorator, in which the provider is disabled."""
         return Scope(lambda: [(PROVIDERS, self._name)])
 
     def __repr__(self) -> str:
@@ -101,7 +101,7 @@ _controllers: dict[str, ProviderController] = {}
 
 
 def controller(name: str) -> ProviderController:
-    """The controller of a provider. ValueError for a name that none has."""
+    """The controller of a provider. ValueError for an unknown name."""
     if name not in _controllers:
         names = all_providers()
         if name not in names:
@@ -119,8 +119,8 @@ def available_providers() -> list[str]:
 
 
 def get_provider_operations(name: str) -> list[str]:
-    """The operators that a provider has kernels for, sorted; none where it is not available."""
-    controller(name)  # raises for a name that is none
+    """The operators for which a provider has kernels, sorted; empty if it is not available."""
+    controller(name)  # raises ValueError for an unknown name
     row = next(row for row in provider_rows() if row.name == name)
     if not row.available:
         return []
@@ -135,9 +135,9 @@ def _fits(pattern: str, name: str) -> bool:
 
 
 def _resolve(patterns: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The plugin's operators and the adapter's composites that patterns mean.
+    """The plugin's operators and the adapter's composites that match patterns.
 
-    ValueError, with names that are near, where one means none.
+    ValueError, with similar names, if a pattern matches none.
     """
     own, composed = _C.plugin_operators(), _C.composite_operators()
     chosen: tuple[list[str], list[str]] = ([], [])
@@ -163,10 +163,10 @@ def disable_operations(*patterns: str) -> None:
     Args:
         patterns: names ("add", "add.out") or patterns with ``*`` and ``?`` ("linalg_*").
 
-    A disabled operator runs on the CPU where ``OCLTENSOR_ENABLE_FALLBACK`` is 1, and is a
-    NotImplementedError that says so where it is not. "add" means ``add``, ``add_`` and all
-    overloads. Operators that the adapter composes of others ("trace") are included; for these, call
-    it while no other thread uses them. ValueError where a pattern fits none.
+    A disabled operator runs on the CPU if ``OCLTENSOR_ENABLE_FALLBACK`` is 1; otherwise it raises
+    NotImplementedError, which says that it is disabled. "add" means ``add``, ``add_`` and all
+    overloads. Operators that the adapter composes of others ("trace") are included; disable these
+    while no other thread uses them. ValueError if a pattern matches no operator.
     """
     own, composed = _resolve(patterns)
     if own:
@@ -176,7 +176,7 @@ def disable_operations(*patterns: str) -> None:
 
 
 def enable_operations(*patterns: str) -> None:
-    """Switches operators on again, also those that a context has switched off."""
+    """Switches operators on again, including those that a context has switched off."""
     own, composed = _resolve(patterns)
     _C.remove_from_setting(OPERATIONS, [*own, *patterns])
     _C.remove_from_setting(COMPOSITES, composed)
@@ -200,7 +200,7 @@ def disabled_operations() -> list[str]:
 
 
 def is_operation_disabled(name: str) -> bool:
-    """Whether any operator of this name, or that fits this pattern, is switched off."""
+    """Whether any operator of this name, or that matches this pattern, is switched off."""
     return any(_fits(name, n) or _fits(n, name) for n in disabled_operations())
 
 
@@ -214,7 +214,7 @@ def _check_keys(keys: Iterable[str]) -> None:
 
 
 def disable_dispatch_keys(*keys: str) -> None:
-    """Switches off all operators of a dispatch key, of which there is one: ``PrivateUse1``."""
+    """Switches off all operators of a dispatch key. There is only one: ``PrivateUse1``."""
     _check_keys(keys)
     if keys:
         disable_operations("*")
@@ -232,7 +232,7 @@ def enable_dispatch_keys(*keys: str) -> None:
 
 @dataclass(frozen=True)
 class Algorithm:
-    """One way to do what an operator family does."""
+    """One of the algorithms of an operator family."""
 
     family: str
     id: str
@@ -244,10 +244,10 @@ class Algorithm:
 
 
 def algorithms() -> list[Algorithm]:
-    """The algorithms that devices choose among, in the order in which they are asked.
+    """The algorithms that devices choose among, in the order in which they are tried.
 
-    ``runs`` counts since the process began. The general one of a family takes whatever comes, is
-    never measured, and cannot be disabled.
+    ``runs`` counts since the process began. The general algorithm of a family takes every problem,
+    is never measured, and cannot be disabled.
     """
     return [
         Algorithm(r[0], r[1], int(r[2]), r[3] == "1", r[4] == "1", r[5] == "1", r[6])
@@ -256,15 +256,15 @@ def algorithms() -> list[Algorithm]:
 
 
 def last_choices() -> dict[str, str]:
-    """What ran last in each family ("matmul", "conv", "fft", "index_put", "attention")."""
+    """The algorithm that ran last in each family ("matmul", "conv", "fft", "attention", ...)."""
     return {a.family: a.id for a in algorithms() if a.is_last_choice}
 
 
 def algorithms_disabled(*patterns: str) -> Scope:
     """A context, or decorator, without some algorithms ("matmul.packed", "conv.*").
 
-    The next one that takes a problem runs. RuntimeError, with names that are near, where a pattern
-    fits none.
+    The next algorithm that takes a problem runs instead. RuntimeError, with similar names, if a
+    pattern matches none.
     """
     return Scope(lambda: [(ALGORITHMS, joined(patterns))])
 
@@ -285,5 +285,5 @@ def measurements() -> list[Measurement]:
 
 
 def forget_measurements() -> None:
-    """Lets ``benchmark`` measure anew."""
+    """Removes all measurements, so that ``benchmark`` measures again."""
     _C.set_setting("forget_measurements", "1")

@@ -16,10 +16,10 @@ Values = list[tuple[str, str]]
 class Scope(contextlib.ContextDecorator):
     """Settings from ``with`` to its end, or for each call of a function that it decorates.
 
-    The values hold for the whole process, all threads and the autograd engine's included. Scopes
-    may end in any order: in force is the value of the scope entered last that is still open, and
-    when all have ended, what was before. Lists of what is disabled add up. An assignment within a
-    scope that sets the same switch lasts as long as the scope.
+    The values hold for the whole process, including all threads and the autograd engine's. Scopes
+    may end in any order: the value in force is that of the open scope that was entered last, and
+    the previous value when all have ended. Lists of disabled names add up. An assignment within a
+    scope that sets the same switch lasts until the scope ends.
     """
 
     def __init__(self, values: Callable[[], Values]) -> None:
