@@ -1,4 +1,4 @@
-// What the host library exports: everything marked OCLTENSOR_API, and nothing else.
+// The export mark of the host library: it exports what is marked OCLTENSOR_API, and nothing else.
 #pragma once
 
 #define OCLTENSOR_API __attribute__((visibility("default")))

@@ -1,5 +1,5 @@
 // Argument types of the operators' C++ functions (ops.h), and the boxed call by name. The argument
-// types borrow: use them as parameters only, never keep one.
+// types refer to the caller's values without owning them: use them as parameters only.
 #pragma once
 
 #include <initializer_list>
@@ -67,7 +67,7 @@ class OptionalTensor {
   const Tensor* tensor_ = nullptr;
 };
 
-// {1, 2}, a Dims, a std::vector, a span, one number, or std::nullopt.
+// Integers from {1, 2}, a Dims, a std::vector, a span or one number; std::nullopt is None.
 class IntList {
  public:
   IntList() = default;
@@ -102,7 +102,7 @@ class BoolList {
   size_t size_;
 };
 
-// Tensors; an undefined one stands for an absent entry where the schema says Tensor?[].
+// Tensors. Where the schema says Tensor?[], an undefined one is an absent entry.
 class TensorList {
  public:
   TensorList(std::initializer_list<Tensor> v) : data_(std::data(v)), size_(v.size()) {}  // NOLINT
@@ -121,7 +121,7 @@ struct CallOptions {
   std::optional<DType> dtype;    // of the result of an operator without tensor arguments
 };
 
-// An argument of the boxed call: what the schema's types map to. monostate is None.
+// An argument of the boxed call, with one alternative per type of a schema. monostate is None.
 using Value =
     std::variant<std::monostate, bool, int64_t, double, std::string, DType, Tensor,
                  std::vector<Tensor>, std::vector<int64_t>, std::vector<double>, Generator>;
@@ -138,7 +138,7 @@ inline std::vector<Tensor> call(std::string_view name, std::initializer_list<Val
                                 const CallOptions& options = {}) {
   return call(name, std::span(args.begin(), args.size()), {}, {}, options);
 }
-// Every operator's schema text, in the table's order.
+// The schema text of every operator, in the order of the operator table.
 OCLTENSOR_API std::vector<std::string> operator_schemas();
 
 }  // namespace ocltensor

@@ -16,10 +16,11 @@ class OCLTENSOR_API Device {
  public:
   Device() = default;  // "cpu"
   // "cpu", "ocl" (the thread's current device of that type) or "ocl:1". Error TB_E_INVALID for
-  // other texts, TB_E_UNAVAILABLE where there is no such device, with the reason.
+  // another text and for an index beyond the last device; TB_E_UNAVAILABLE, with the reason, if
+  // there is no plugin for the type or it has no device.
   Device(const char* text) : Device(std::string_view(text)) {}  // NOLINT: implicit on purpose
   Device(std::string_view text);                                // NOLINT
-  Device(std::string_view type, int index);
+  Device(std::string_view type, int index);                     // the same errors
   std::string_view type() const;
   int index() const { return index_; }
   bool is_cpu() const { return backend_ == 0; }
@@ -39,24 +40,26 @@ class OCLTENSOR_API Device {
   int16_t index_ = 0;
 };
 
-// These three never throw. 0 or false without driver, device or plugin; the reason is then text.
+// These three never throw. Without a driver, device or plugin they give 0, false and the reason;
+// the reason is empty if there is a device.
 OCLTENSOR_API int device_count(std::string_view type = "ocl") noexcept;
 OCLTENSOR_API bool is_available(std::string_view type = "ocl") noexcept;
 OCLTENSOR_API std::string unavailable_reason(std::string_view type = "ocl") noexcept;
-// What the backend says about drivers and devices it found or refused.
+// The backend's text about the drivers and devices that it found or refused.
 OCLTENSOR_API std::string device_report(std::string_view type = "ocl");
 
 OCLTENSOR_API tb_device_properties device_properties(Device device);
 // Operators, launches, copies and program builds of the device's backend since the process began.
 OCLTENSOR_API tb_counters counters(Device device);
-// The device that "ocl" without an index means in this thread; 0 at first.
+// The index that "ocl" without one means in this thread; 0 at first.
 OCLTENSOR_API int current_device(std::string_view type = "ocl");
 OCLTENSOR_API void set_current_device(Device device);
 // Waits for all streams of the device. Raises an asynchronous failure; its text names the kernel.
 OCLTENSOR_API void synchronize(Device device);
 
-// Loads the plugin at an absolute path now, and returns its device type. Error TB_E_UNAVAILABLE
-// with the reason for a file that is refused. Plugins are never unloaded.
+// Loads the plugin at an absolute path now, and returns its device type. Error TB_E_UNAVAILABLE,
+// with the reason, if the file is refused; TB_E_INVALID if another plugin has the type. Plugins are
+// never unloaded.
 OCLTENSOR_API std::string load_plugin(const std::string& path);
 OCLTENSOR_API std::vector<std::string> device_types();  // registered so far, "cpu" first
 

@@ -65,7 +65,7 @@ class Dims {
   int64_t values_[TB_MAX_RANK] = {};
 };
 
-// Shapes are short: a loop is done before a call of memcmp, which std::equal makes, has begun.
+// A loop, because shapes are short: it is faster than the call of memcmp that std::equal makes.
 inline bool same(std::span<const int64_t> a, std::span<const int64_t> b) {
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i)
@@ -85,18 +85,18 @@ Dims broadcast_strides(std::span<const int64_t> sizes, std::span<const int64_t> 
 // -1 is the last dimension. A scalar counts as one-dimensional, as in ATen. TB_E_INVALID outside
 // the range.
 int64_t wrap_dim(int64_t dim, int64_t rank);
-// Bytes spanned below and above the first element: {lowest, one past highest}, in elements.
+// The range [low, high) of the elements' positions, in elements relative to the first one.
 struct Extent {
   int64_t low;
   int64_t high;
 };
 Extent extent(std::span<const int64_t> sizes, std::span<const int64_t> strides);
-// Two distinct indices name the same element (conservative: true only when certain or when a stride
-// is 0 over size > 1).
+// True if a stride is 0 in a dimension of size > 1, so that two indices name one element. As in
+// ATen, other strides that do so are not recognised.
 bool has_internal_overlap(std::span<const int64_t> sizes, std::span<const int64_t> strides);
 
-// "[2, 3]", made only where it is printed: checks on the launch path name shapes that are nearly
-// always right. Borrows the values.
+// Formats as "[2, 3]", but only when it is printed: checks on the launch path pass shapes that are
+// nearly always right. Refers to the caller's values.
 struct DimsText {
   std::span<const int64_t> values;
   operator std::string() const;  // NOLINT: implicit on purpose

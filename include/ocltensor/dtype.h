@@ -51,7 +51,8 @@ constexpr std::string_view name(DType t) { return info(t).name; }
 constexpr int64_t size_of(DType t) { return info(t).bytes; }
 constexpr tb_dtype to_abi(DType t) { return info(t).abi; }
 
-// The table by code and bytes: every view of every argument looks its type up.
+// The positions in the table by code and bytes: a fast look-up, because every view of every
+// argument makes one.
 struct AbiTypes {
   static constexpr int kCodes = TB_DTYPE_BOOL + 1;
   static constexpr int kMostBytes = 8;
@@ -83,7 +84,7 @@ constexpr bool is_complex(DType t) { return t == DType::Complex64; }
 constexpr bool is_integral(DType t, bool include_bool) {
   return include_bool ? t <= DType::Int64 : t > DType::Bool && t <= DType::Int64;
 }
-// Half precision is computed in float32, everything else in its own type (ATen's opmath type).
+// The type to compute in, ATen's opmath type: float32 for the half types, else the type itself.
 constexpr DType compute_type(DType t) {
   return t == DType::Float16 || t == DType::BFloat16 ? DType::Float32 : t;
 }

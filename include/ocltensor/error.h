@@ -27,7 +27,8 @@ class Error : public std::runtime_error {
   int32_t native_;
 };
 
-// A dimension that the tensor does not have: hosts may raise an error type of their own for it.
+// A dimension that the tensor does not have; a separate type so that hosts can raise their own for
+// it.
 class RangeError : public Error {
  public:
   explicit RangeError(const std::string& text) : Error(TB_E_INVALID, TB_REASON_NONE, text) {}
@@ -75,8 +76,8 @@ class ErrorBuffer {
   char text_[4096];
 };
 
-// Runs `body`, which returns void or tb_status, and translates exceptions. The only place where
-// they are caught.
+// Runs `body`, which returns void or tb_status, and turns exceptions into a status. Exceptions are
+// caught nowhere else at the C boundary.
 template <typename Body>
 tb_status guarded(tb_error* error, Body&& body) noexcept {
   try {

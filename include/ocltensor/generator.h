@@ -15,7 +15,7 @@ class OCLTENSOR_API Generator {
  public:
   using State = std::array<uint8_t, TB_GENERATOR_STATE_BYTES>;  // seed, then offset, little-endian
   explicit Generator(Device device, uint64_t seed = 0);
-  static Generator default_of(Device device);
+  static Generator default_of(Device device);  // shared by all threads; never destroyed
   Device device() const;
   void set_seed(uint64_t seed) const;
   uint64_t seed() const;
@@ -29,9 +29,10 @@ class OCLTENSOR_API Generator {
   std::shared_ptr<const Impl> impl_;
 };
 
-// Seeds the default generators of all devices in use. Without a device it does nothing, silently.
+// Seeds the default generators of all devices of the loaded backends. A device that fails is
+// skipped.
 OCLTENSOR_API void manual_seed(uint64_t seed) noexcept;
-// Seeds all of them from the system's entropy and returns the seed.
+// Does the same with a seed from the system's entropy, which it returns.
 OCLTENSOR_API uint64_t seed();
 OCLTENSOR_API Generator::State get_rng_state(Device device = "ocl");
 OCLTENSOR_API void set_rng_state(std::span<const uint8_t> state, Device device = "ocl");

@@ -17,8 +17,8 @@ namespace ocltensor {
 struct KernelBytes {
   std::span<const std::byte> bytes;
 };
-// A number becomes the kernel parameter's type; a list is copied to a buffer of the type that the
-// parameter points to.
+// A number is converted to the kernel parameter's type; a list is copied to a buffer with elements
+// of the type that the parameter points to.
 using KernelArgument = std::variant<Tensor, bool, int64_t, double, std::vector<int64_t>,
                                     std::vector<double>, KernelBytes>;
 
@@ -32,10 +32,11 @@ class OCLTENSOR_API Kernel {
   uint64_t local_memory() const { return info_.local_memory; }      // bytes
   uint64_t private_memory() const { return info_.private_memory; }  // bytes
 
-  // Enqueues on the device's current stream. `threads` counts work-items in all (1 to 3
-  // dimensions); `group` is empty (the driver chooses) or divides it. Tensors bind one parameter
-  // each, at their first element, or two, (__global T *base, ulong byte_offset), if the kernel has
-  // that many. The kernel sees memory, not shapes: strides are the caller's business. Thread-safe.
+  // Enqueues on the device's current stream. `threads` is the number of work-items in each of 1 to
+  // 3 dimensions; `group`, the work-group's, divides it or is empty (the driver chooses). Tensors
+  // bind one parameter each, at their first element, or two, (__global T *base, ulong byte_offset),
+  // if the kernel has that many. The kernel gets memory without shapes or strides: pass those as
+  // arguments. Thread-safe.
   // Error TB_E_INVALID names the argument that does not fit.
   void launch(std::initializer_list<KernelArgument> arguments,
               std::initializer_list<uint64_t> threads,
@@ -55,7 +56,7 @@ class OCLTENSOR_API KernelLibrary {
   static KernelLibrary compile(std::string_view source, Device device = "ocl",
                                std::string_view options = {});
   std::vector<std::string> names() const;
-  Kernel kernel(std::string_view name) const;  // Error TB_E_INVALID lists the names there are
+  Kernel kernel(std::string_view name) const;  // Error TB_E_INVALID lists the names
 
  private:
   struct Impl;

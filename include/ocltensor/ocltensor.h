@@ -1,4 +1,4 @@
-// The whole C++ API of the small dispatcher.
+// The whole C++ API of the small dispatcher, in one include.
 #pragma once
 
 #include "ocltensor/backends.h"   // IWYU pragma: export

@@ -20,17 +20,17 @@ class Scalar {
   Kind kind() const { return kind_; }
   bool is_complex() const { return kind_ == Kind::Complex; }
   bool is_float() const { return kind_ >= Kind::Float; }  // not a whole number
-  // The real part of a complex number, as ATen's casts have it; as_bool sees both parts.
+  // For a complex number these give the real part, as ATen's casts do; as_bool tests both parts.
   double as_double() const { return is_float() ? parts_[0] : static_cast<double>(int_); }
   double imaginary() const { return parts_[1]; }
   std::complex<double> as_complex() const { return {as_double(), parts_[1]}; }
   int64_t as_int() const { return is_float() ? static_cast<int64_t>(parts_[0]) : int_; }
   bool as_bool() const { return is_float() ? parts_[0] != 0 || parts_[1] != 0 : int_ != 0; }
-  DType dtype() const {  // of the wrapped number: what promotion takes it for
+  DType dtype() const {  // of the wrapped number, for type promotion
     constexpr DType kTypes[] = {DType::Bool, DType::Int64, DType::Float32, DType::Complex64};
     return kTypes[static_cast<int>(kind_)];
   }
-  // A complex number is pointed to: the value lives as long as this object.
+  // The value of a complex number points into this object, which must outlive it.
   tb_value to_value() const;
 
  private:

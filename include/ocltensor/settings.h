@@ -1,4 +1,5 @@
-// Run-time settings (the OCLTENSOR_* variables and a backend's switches), and fallback counts.
+// Run-time settings (the OCLTENSOR_* variables and the backends' switches), and counts of
+// fallbacks. Every function is thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +16,12 @@ struct Setting {
   std::string source;  // "default", "environment" or "API"
 };
 
-// By the environment variable's name, or the name of a switch of a loaded backend. Takes effect in
-// the host and in every backend, loaded or loaded later. TB_E_INVALID names the accepted range.
+// `name` is an environment variable's, or that of a switch of a loaded backend. The value holds in
+// the host and in every backend, also in those loaded later. Error TB_E_INVALID for an unknown
+// name, and for a bad value with the accepted range.
 OCLTENSOR_API void set_setting(std::string_view name, std::string_view value);
-OCLTENSOR_API std::string get_setting(std::string_view name);
-OCLTENSOR_API std::vector<Setting> settings();
+OCLTENSOR_API std::string get_setting(std::string_view name);  // TB_E_INVALID: unknown name
+OCLTENSOR_API std::vector<Setting> settings();                 // the OCLTENSOR_* variables
 // TB_E_INVALID for the first environment variable with a bad value.
 OCLTENSOR_API void validate_settings();
 

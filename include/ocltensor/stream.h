@@ -1,4 +1,5 @@
-// Streams (in-order queues), events, and the current stream of a thread.
+// Streams (in-order queues), events, and the current stream of a thread. Every function is
+// thread-safe.
 #pragma once
 
 #include <memory>
@@ -13,6 +14,7 @@ class Event;
 class OCLTENSOR_API Stream {
  public:
   Stream() = default;  // of no device
+  // `priority` is a hint that a backend may ignore.
   static Stream create(Device device, int priority = 0);
   static Stream default_of(Device device);
   Device device() const;                // Error TB_E_INVALID for a stream of no device
@@ -28,7 +30,8 @@ class OCLTENSOR_API Stream {
   std::shared_ptr<const Impl> impl_;
 };
 
-// The stream that operators and copies on `device` use in this thread; the default one at first.
+// The stream that operators and copies on `device` use in this thread; the device's default stream
+// until set_current_stream().
 OCLTENSOR_API const Stream& current_stream(Device device);
 OCLTENSOR_API void set_current_stream(const Stream& stream);
 
@@ -53,8 +56,8 @@ class OCLTENSOR_API Event {
   void wait(const Stream& stream) const;  // the stream waits for the event
   bool query() const;                     // never recorded: false
   void synchronize() const;               // never recorded: returns at once
-  // Milliseconds from this event to `end`, from device timestamps. Error without timing, or before
-  // both are recorded.
+  // Milliseconds from this event to `end`, from device timestamps. Waits for both. Error without
+  // timing, or if one was never recorded.
   double elapsed_time(const Event& end) const;
   tb_event handle() const;
   Device device() const;

@@ -3,7 +3,7 @@
 // Threads: metadata may be read from any thread; a tensor that one thread resizes (as an out
 // argument) or writes must not be used by another at the same time. Work is enqueued on the current
 // stream of the tensor's device; memory goes back to the pool in stream order.
-// Errors: ocltensor::Error, with status() TB_E_INVALID for arguments that do not fit.
+// Errors: ocltensor::Error; its status() is TB_E_INVALID for bad arguments.
 #pragma once
 
 #include <iosfwd>
@@ -26,7 +26,7 @@ namespace detail {
 
 struct Storage;
 
-// A tensor's metadata is the ABI's description itself, so that passing an argument costs nothing.
+// A tensor's metadata is the ABI's tb_tensor itself, so that passing an argument converts nothing.
 struct TensorImpl final : tb_tensor {
   std::shared_ptr<Storage> storage;
   Dims shape;
@@ -72,10 +72,11 @@ class OCLTENSOR_API Tensor {
   Tensor(const Tensor&) = default;
   Tensor(Tensor&&) noexcept = default;
   ~Tensor() = default;
-  // A variable takes another handle: `row = m[0]` moves no data.
+  // Assigning to a variable replaces its handle: `row = m[0]` copies no data.
   Tensor& operator=(const Tensor&) & = default;
   Tensor& operator=(Tensor&&) & noexcept = default;
-  // A view writes through: `m[0] = other` is m[0].copy_(other), `m[0] = 2.5` is m[0].fill_(2.5).
+  // Assigning to a temporary writes to its elements: `m[0] = other` is m[0].copy_(other),
+  // `m[0] = 2.5` is m[0].fill_(2.5).
   Tensor& operator=(const Tensor& other) &&;
   Tensor& operator=(const Scalar& value) &&;
 
@@ -100,14 +101,13 @@ class OCLTENSOR_API Tensor {
   }
   void* data() const { return host_pointer(dtype()); }
   const tb_tensor& abi() const { return get(); }
-  // Do both handles look at the same storage?
   bool shares_storage(const Tensor& other) const;
 
-  // ---- views: no data moves. Dimensions count from the end when negative.
+  // ---- views: no data is copied. A negative dimension counts from the end.
   Tensor view(std::span<const int64_t> sizes) const;  // one size may be -1
   Tensor view(std::initializer_list<int64_t> sizes) const { return view(Dims(sizes)); }
   Tensor as_strided(std::span<const int64_t> sizes, std::span<const int64_t> strides,
-                    int64_t offset) const;  // bounds are checked; offset counts from the storage
+                    int64_t offset) const;  // bounds are checked; `offset` is the storage's
   Tensor slice(int64_t dim, std::optional<int64_t> start = {}, std::optional<int64_t> end = {},
                int64_t step = 1) const;  // Python's rules, step > 0
   Tensor narrow(int64_t dim, int64_t start, int64_t length) const;
@@ -129,11 +129,13 @@ class OCLTENSOR_API Tensor {
   Tensor flatten(int64_t first = 0, int64_t last = -1) const;
   Tensor contiguous() const;  // this tensor if it is contiguous
   Tensor clone() const;       // a contiguous copy
-  // This tensor if nothing changes. non_blocking matters for pinned host memory.
+  // This tensor if nothing changes, else a copy. `non_blocking` has an effect with pinned host
+  // memory only.
   Tensor to(DType dtype) const;
   Tensor to(Device device, bool non_blocking = false) const;
   Tensor cpu() const { return to(Device()); }
-  // Copies from any device, dtype and strides; `source` is broadcast. Returns this tensor.
+  // Copies from a tensor of any device, dtype and strides, broadcast to this one's shape. Returns
+  // this tensor.
   const Tensor& copy_(const Tensor& source, bool non_blocking = false) const;
   const Tensor& fill_(Scalar value) const;
   const Tensor& zero_() const { return fill_(0); }
@@ -141,7 +143,7 @@ class OCLTENSOR_API Tensor {
   // Gives the tensor a new shape, contiguous; the content is undefined. Other tensors that share
   // the storage keep theirs.
   void resize_(std::span<const int64_t> sizes) const;
-  // The memory is used by work on `stream` too: it is not reused before that has passed.
+  // Work on `stream` uses the memory, too: it is not reused before that work has finished.
   void record_stream(const Stream& stream) const;
 
   // ---- to the host
@@ -221,7 +223,7 @@ inline Tensor empty_like(const Tensor& t) { return empty(t.sizes(), t.dtype(), t
 inline Tensor zeros_like(const Tensor& t) { return zeros(t.sizes(), t.dtype(), t.device()); }
 inline Tensor ones_like(const Tensor& t) { return ones(t.sizes(), t.dtype(), t.device()); }
 
-// From values: TB_E_INVALID unless their number is the product of the sizes.
+// A tensor with these values. TB_E_INVALID unless their number is the product of the sizes.
 template <typename T>
 Tensor tensor(std::span<const T> values, std::span<const int64_t> sizes, Device device = {}) {
   int64_t count = 1;

@@ -4,21 +4,23 @@
  * that exports exactly two symbols, `tb_plugin_descriptor` (data) and `tb_plugin_get_api`
  * (function), and imports nothing from its host.
  *
- * Rules that hold for every structure and function below; the conformance kit names the one that a
- * failure breaks
- *  - Rule "sizes": structures marked [extensible] begin with `uint32_t struct_size`, set by whoever
- *    fills them in. Fields are only ever appended, and TB_ABI_MINOR moves with each append. The
- *    receiver uses min(struct_size, its own sizeof) bytes and treats the rest as zero; it never
+ * Rules that hold for every structure and function below. The conformance kit names the rule that a
+ * failed check breaks.
+ *  - Rule "sizes": structures marked [extensible] begin with `uint32_t struct_size`, set by the
+ *    side that fills them in. Fields are only ever appended, and each append raises TB_ABI_MINOR.
+ *    The receiver uses min(struct_size, its own sizeof) bytes and treats the rest as zero; it never
  *    tests for equality, and refuses a size below the `TB_*_SIZE_V1` of that structure as an
  *    argument that breaks the contract (TB_E_INVALID).
  *  - Rule "tables": a table of functions may end anywhere from its `TB_*_API_SIZE_V1` on. No
  *    function pointer within its struct_size is NULL: what a backend does not implement answers
- *    TB_UNSUPPORTED with a text. A host takes functions behind the end for declined.
+ *    TB_UNSUPPORTED with a text. A host treats a function beyond struct_size
+ *    as one that declines.
  *  - Rule "status": functions return a `tb_status`. 0 is success; a positive value means "declined,
  *    nothing was done"; a negative one is an error. `tb_error` is memory of the caller and may be
  *    NULL.
  *  - Rule "names": a name that the backend does not know (operator, switch, report) is
- *    TB_UNSUPPORTED, as it may be another backend's; a known one with a bad value is TB_E_INVALID.
+ *    TB_UNSUPPORTED, because another backend may know it; a known one with a bad value is
+ *    TB_E_INVALID.
  *  - Rule "bounds": every address in a call is checked before anything is enqueued. A tensor with
  *    elements, and a range of bytes, lies within one live allocation of the stream's device, and,
  *    where `base` is known, within its storage; else the answer is TB_E_INVALID.
@@ -42,7 +44,8 @@
 extern "C" {
 #endif
 
-/* The minor version moves with each append. 1: rehearsals, the profiler's calls, reports. */
+/* Each append to a table or structure raises the minor version. Minor version 1 added rehearsals,
+ * the profiler's calls and the switches' reports. */
 #define TB_ABI_MAJOR 1
 #define TB_ABI_MINOR 1
 #define TB_PLUGIN_MAGIC UINT64_C(0x314e475542544c43) /* "CLTBUGN1", little-endian */
@@ -62,14 +65,14 @@ enum {
   TB_E_OUT_OF_MEMORY = -3, /* device, pinned or host memory; the process may go on */
   TB_E_DEVICE_LOST = -4,   /* the device or a stream failed; see the text for the kernel */
   TB_E_COMPILE = -5,       /* a kernel did not build; the text holds the compiler's log */
-  TB_E_UNAVAILABLE = -6,   /* no driver, no device, no such thing on this machine */
+  TB_E_UNAVAILABLE = -6,   /* this machine has no such driver, device or plugin */
   TB_E_STATE = -7, /* the object or process is in a state that forbids the call (after fork, ...) */
   TB_E_INTERNAL = -8, /* a defect of the backend */
-  TB_E_INDEX = -9     /* an index in a tensor lies outside of its dimension. What only the device
-                       * sees, as a rule after the operator has returned: raised, like a value that
-                       * breaks an operator's contract (TB_E_INVALID), by the next call that waits
-                       * for the stream or the device. The work after it is done all the same, with
-                       * zeros for what was to be read there, and without what was to be written. */
+  TB_E_INDEX = -9     /* an index in a tensor lies outside of its dimension. Only the device sees
+                       * this, as a rule after the operator has returned; so the next call that
+                       * waits for the stream or the device raises it, as it does for a value that
+                       * breaks an operator's contract (TB_E_INVALID). The work enqueued after it
+                       * runs all the same: a read at that index gives zero, a write is left out. */
 };
 
 /* Why an operator was declined (tb_error.reason with TB_UNSUPPORTED). */
@@ -99,7 +102,7 @@ typedef struct tb_error {
 
 /* ---- Values */
 
-typedef uint64_t tb_address; /* a device address; 0 is the address of nothing */
+typedef uint64_t tb_address; /* a device address; 0: no memory */
 
 /* Element type; codes and meaning are DLPack's (DLDataType). */
 typedef struct tb_dtype {
@@ -164,7 +167,7 @@ enum {
 /* A tagged argument. An unknown tag is declined with TB_UNSUPPORTED. */
 typedef struct tb_value {
   uint32_t tag;
-  uint32_t count; /* entries of a list, bytes of a string; means nothing with other tags */
+  uint32_t count; /* entries of a list, bytes of a string; backends ignore it otherwise */
   union {
     int64_t i;
     double f;
@@ -199,7 +202,7 @@ typedef struct tb_device_properties {
   uint64_t global_memory;
   uint64_t largest_allocation;
   uint64_t local_memory;
-  uint64_t recommended_memory; /* what the allocator takes as its base for ratios */
+  uint64_t recommended_memory; /* memory limits are ratios of this size */
   uint32_t compute_units;
   uint32_t max_work_group_size;
   uint32_t clock_mhz;
@@ -228,6 +231,7 @@ typedef struct tb_stream_api { /* [extensible] */
   uint32_t reserved;
   tb_status (*default_stream)(int32_t device, tb_stream* stream,
                               tb_error* error); /* never destroyed */
+  /* `priority` is a hint that a backend may ignore. */
   tb_status (*create)(int32_t device, int32_t priority, tb_stream* stream, tb_error* error);
   /* Work already enqueued finishes; memory freed on the stream is reclaimed. NULL is accepted. */
   tb_status (*destroy)(tb_stream stream, tb_error* error);
@@ -236,16 +240,17 @@ typedef struct tb_stream_api { /* [extensible] */
                            tb_error* error); /* raises a pending asynchronous failure, once */
   tb_status (*query)(tb_stream stream, tb_error* error); /* TB_OK when idle, else TB_NOT_READY */
   tb_status (*wait_event)(tb_stream stream, tb_event event,
-                          tb_error* error); /* later work waits; host does not */
+                          tb_error* error); /* later work waits; the host does not */
   /* TB_STREAM_API_SIZE_V1 ends here. */
 
-  /* Rehearsals: which programs work needs, learned without waiting for a compiler. Between begin
-   * and end, work on the stream is done up to the first launch whose program has not been built;
-   * from there on nothing is done, missing programs are noted, and what would give results to the
-   * host fails with TB_E_STATE. Use a stream of your own: every thread's work on it is concerned.
-   * `missing` 0: everything was done. build_missing builds one or a few of them, as much as the
-   * machine does at once, and counts what is left. TB_UNSUPPORTED where nothing is ever compiled.
-   */
+  /* A rehearsal finds out which programs some work needs, without waiting for the compiler. Between
+   * begin and end, work on the stream is executed up to the first launch whose program has not been
+   * built. From there on nothing is executed: missing programs are recorded, and a call that would
+   * return results to the host fails with TB_E_STATE. Use a separate stream, because a rehearsal
+   * affects the work that any thread enqueues on it. end gives the number of missing programs in
+   * `*missing`; 0: all work was executed. build_missing builds as many of them as the machine
+   * compiles at once and gives the number still missing in `*left`. All three are TB_UNSUPPORTED in
+   * a backend that compiles nothing. */
   tb_status (*begin_rehearsal)(tb_stream stream, tb_error* error);
   tb_status (*end_rehearsal)(tb_stream stream, uint32_t* missing, tb_error* error);
   tb_status (*build_missing)(tb_stream stream, uint32_t* left, tb_error* error);
@@ -263,13 +268,13 @@ typedef struct tb_event_api { /* [extensible] */
                      tb_error* error); /* TB_OK when reached; never recorded: TB_NOT_READY */
   tb_status (*synchronize)(tb_event event, tb_error* error); /* never recorded: returns at once */
   /* Milliseconds between two recorded events with timing, from device timestamps; waits for both.
-   */
+   * An event without timing, or one that was never recorded, is an error. */
   tb_status (*elapsed_ms)(tb_event start, tb_event end, double* milliseconds, tb_error* error);
 } tb_event_api;
 
 /* ---- Memory */
 
-/* [extensible] All counts since the last reset of their kind. */
+/* `current` is the value now; the other counts begin at the last reset of their kind. */
 typedef struct tb_memory_stat {
   int64_t current;
   int64_t peak;
@@ -279,16 +284,16 @@ typedef struct tb_memory_stat {
 typedef struct tb_memory_stats { /* [extensible] */
   uint32_t struct_size;
   uint32_t reserved;
-  tb_memory_stat requested_bytes; /* asked for by callers, alive */
+  tb_memory_stat requested_bytes; /* live, as requested by callers */
   tb_memory_stat allocated_bytes; /* the same, rounded to blocks */
   tb_memory_stat active_bytes;    /* allocated, or freed but still used by a stream */
   tb_memory_stat reserved_bytes;  /* taken from the driver */
   tb_memory_stat allocations;     /* live blocks */
   tb_memory_stat segments;        /* driver allocations */
   tb_memory_stat pinned_bytes;    /* host memory pinned by this backend */
-  uint64_t allocation_retries;    /* out-of-memory ladders that had to free cached memory */
+  uint64_t allocation_retries;    /* out of memory at first: cached memory was freed */
   uint64_t out_of_memory_errors;
-  uint64_t driver_bytes;      /* all device memory of this process: reserved, programs excluded */
+  uint64_t driver_bytes;      /* device memory of this process, without programs */
   uint64_t recommended_bytes; /* recommended maximum */
   uint64_t limit_bytes;       /* hard limit in force; 0 = none */
   uint64_t low_limit_bytes;   /* garbage collection begins here; 0 = never */
@@ -312,10 +317,10 @@ typedef struct tb_memory_api { /* [extensible] */
   tb_status (*allocate)(int32_t device, uint64_t bytes, tb_stream stream, tb_address* address,
                         tb_error* error);
   /* Stream-ordered: `address` is exactly what allocate returned. Work enqueued before on `stream`,
-   * and on streams named to record_use, still sees the memory. Address 0 is accepted. */
+   * and on streams named to record_use, may still use the memory. Address 0 is accepted. */
   tb_status (*free)(tb_address address, tb_stream stream, tb_error* error);
   tb_status (*record_use)(tb_address address, tb_stream stream,
-                          tb_error* error); /* used by another stream too */
+                          tb_error* error); /* `stream` uses the memory, too */
   tb_status (*info)(tb_address address, tb_memory_info* info,
                     tb_error* error); /* any address inside */
   tb_status (*stats)(int32_t device, tb_memory_stats* stats, tb_error* error);
@@ -339,8 +344,8 @@ typedef struct tb_memory_api { /* [extensible] */
 } tb_memory_api;
 
 /* Byte copies, in stream order. Without TB_COPY_ASYNC the host memory may be reused as soon as the
- * call returns (to_host: the data is there). With it the caller keeps the host memory alive and
- * unchanged until the stream has passed; the copy is then asynchronous where the memory is pinned.
+ * call returns (to_host: the data has arrived). With it the caller keeps the host memory alive and
+ * unchanged until the stream has passed the copy, which is asynchronous where the memory is pinned.
  */
 enum { TB_COPY_ASYNC = 1u };
 typedef struct tb_transfer_api { /* [extensible] */
@@ -350,11 +355,12 @@ typedef struct tb_transfer_api { /* [extensible] */
                          uint32_t flags, tb_error* error);
   tb_status (*to_host)(tb_stream stream, void* target, tb_address source, uint64_t bytes,
                        uint32_t flags, tb_error* error);
-  /* Ranges must not overlap. Between devices of one backend too: ordered after earlier work of both
-   * devices' streams named; `source_stream` may equal `stream`. */
+  /* The ranges must not overlap. They may be on two devices of one backend. The copy comes after
+   * the earlier work of both streams; `source_stream` may equal `stream`. */
   tb_status (*on_device)(tb_stream stream, tb_address target, tb_stream source_stream,
                          tb_address source, uint64_t bytes, tb_error* error);
-  /* Repeats a pattern of 1, 2, 4, 8 or 16 bytes; bytes is a multiple of it. */
+  /* Repeats a pattern of 1, 2, 4, 8 or 16 bytes. `bytes` is a multiple of the pattern's size, and
+   * `target` is aligned to it. */
   tb_status (*fill)(tb_stream stream, tb_address target, const void* pattern,
                     uint32_t pattern_bytes, uint64_t bytes, tb_error* error);
 } tb_transfer_api;
@@ -368,14 +374,13 @@ typedef tb_status (*tb_resize_out)(void* context, uint32_t index, const int64_t*
 
 enum {                             /* tb_call.flags */
        TB_CALL_DETERMINISTIC = 1u, /* the same bits in every run, whatever the switches say */
-       TB_CALL_ALWAYS = 2u         /* also an operator that the user disabled: a part of another */
+       TB_CALL_ALWAYS = 2u         /* run also a disabled operator: it is a part of another one */
 };
 
 /* One call of an operator [extensible]. `args` are all inputs in the schema's order, defaults
  * filled in, without the out arguments; `outs` are the out arguments in order, allocated by the
- * host with inferred shape and dtype; an out argument that is a list counts as as many outs as it
- * has tensors. An out may alias an input only where both describe exactly
- * the same elements. */
+ * host with inferred shape and dtype; an out argument that is a list takes one entry of `outs` per
+ * tensor. An out may overlap an input only where both describe exactly the same elements. */
 typedef struct tb_call {
   uint32_t struct_size;
   uint32_t flags; /* TB_CALL_* */
@@ -385,7 +390,7 @@ typedef struct tb_call {
   const tb_tensor* const* outs;
   uint32_t arg_count;
   uint32_t out_count;
-  tb_resize_out resize_out; /* may be NULL where no operator of the call needs it */
+  tb_resize_out resize_out; /* may be NULL without TB_OP_DATA_DEPENDENT_SHAPE */
   void* resize_context;
 } tb_call;
 #define TB_CALL_SIZE_V1 64u
@@ -465,12 +470,12 @@ typedef struct tb_kernel_api { /* [extensible] */
   tb_status (*find)(tb_library library, const char* name, tb_kernel* kernel, tb_kernel_info* info,
                     tb_error* error);
   /* Positional arguments. A tensor binds one kernel parameter (__global T *, at its first element:
-   * the address must be aligned as the device asks) or, if the kernel has a parameter more for each
-   * tensor and list, two: (__global T *base, ulong byte_offset). A number becomes the parameter's
-   * type where the driver tells it, else INT a long, FLOAT a float, BOOL an int; a list is copied
-   * to a buffer and binds like a tensor. STRING passes its bytes by value (a packed structure, or a
-   * type that no number converts to). `group` may be NULL. `threads` counts work-items in all, not
-   * groups. */
+   * the address must be aligned as the device requires) or, if the kernel has one more parameter
+   * for each tensor and list, two: (__global T *base, ulong byte_offset). A number is converted to
+   * the parameter's type where the driver reports that type; else INT becomes a long, FLOAT a
+   * float, BOOL an int. A list is copied to a buffer and binds like a tensor. STRING passes its
+   * bytes by value (a packed structure, or a type that no number converts to). `group` may be NULL.
+   * `threads` counts work-items in all, not groups. */
   tb_status (*launch)(tb_stream stream, tb_kernel kernel, const tb_value* args, uint32_t arg_count,
                       uint32_t rank, const uint64_t* threads, const uint64_t* group,
                       tb_error* error);
@@ -507,7 +512,7 @@ typedef struct tb_statistic { /* [extensible] */
   uint64_t count;
   uint64_t total_ns;
   uint64_t longest_ns;
-  uint64_t host_ns; /* what the calls themselves took */
+  uint64_t host_ns; /* duration of the calls themselves on the host */
   uint64_t bytes;   /* of copies, and of the copies of fallbacks */
 } tb_statistic;
 #define TB_STATISTIC_SIZE_V1 56u
@@ -522,43 +527,49 @@ typedef struct tb_record {
   const char* name;
   const char* operation; /* of a command: the operator that enqueued it, or NULL */
   uint64_t call;         /* the call's number; of a command that of its call, or 0 */
-  uint64_t correlation;  /* what the thread had given to correlate */
+  uint64_t correlation;  /* the number that the thread last gave to correlate */
   int64_t queued_ns;     /* of a command: when it was enqueued. All times are steady_clock's. */
   int64_t begin_ns;
   int64_t end_ns;
   uint64_t bytes;
   uint64_t stream; /* of a command: the stream's number, unique in its device */
   int32_t device;  /* of a command */
-  int32_t thread;  /* of a call: the system's number */
+  int32_t thread;  /* of a call: the operating system's thread id */
 } tb_record;
 #define TB_RECORD_SIZE_V1 96u
 
 typedef struct tb_profiler_api { /* [extensible] */
   uint32_t struct_size;
   uint32_t reserved;
+  /* Begins a trace of all threads and devices. `mode`: "interval", "event" or "interval,event".
+   * With `wait_until_completed` each operator ends with its stream's synchronisation. `path` NULL:
+   * a new file in the current folder. TB_E_INVALID while a trace is taken. */
   tb_status (*start)(const char* mode, int32_t wait_until_completed, const char* path,
                      tb_error* error);
-  tb_status (*stop)(tb_error* error);
+  tb_status (*stop)(tb_error* error); /* waits for all streams and writes the file */
   tb_status (*is_enabled)(int32_t* enabled, tb_error* error);
-  tb_status (*push_range)(const char* name, tb_error* error); /* per thread */
+  tb_status (*push_range)(const char* name, tb_error* error); /* ranges of one thread nest */
   tb_status (*pop_range)(tb_error* error);
   tb_status (*counters)(tb_counters* counters, tb_error* error);
   /* TB_PROFILER_API_SIZE_V1 ends here. */
-  /* Calls of the host between two points of a thread, nested: "fallback" and an operator's name.
-   * They appear in traces, logs and statistics; free while nobody records. */
+  /* Mark the beginning and the end of a call of the host in this thread; calls nest. `category` is
+   * "fallback", `name` the operator's. The calls appear in traces, logs and statistics, and cost
+   * next to nothing while nothing is recorded. end_call: TB_E_INVALID if no call is open. */
   tb_status (*begin_call)(const char* category, const char* name, tb_error* error);
   tb_status (*end_call)(tb_error* error);
-  /* Calls `row` for every row, longest total of a kind first. Rows come from everything recorded so
-   * far: while a trace is taken, a log is on, or somebody listens. */
+  /* Waits for the devices, then calls `row` for every row, longest total of a kind first. The rows
+   * cover everything recorded so far: work is recorded while a trace is taken, while a log is on,
+   * and while a listener is set. */
   tb_status (*statistics)(void (*row)(void* context, const tb_statistic* row), void* context,
                           tb_error* error);
   tb_status (*reset_statistics)(tb_error* error);
   tb_status (*print_statistics)(tb_error* error); /* as tables, to standard error */
-  /* What is due at the end of the process (traces and tables that settings asked for), now. Done at
-   * exit where the host does not call it; only the first call does anything. */
+  /* Writes what is due at the end of the process (traces and tables that settings ask for) now.
+   * Without this call it is written at exit. Only the first call has an effect. */
   tb_status (*finish)(tb_error* error);
-  /* Records, and delivers every record, from any thread and with a lock held: `hear` may not call
-   * the backend. NULL: waits for all streams and ends. TB_E_INVALID while somebody listens. */
+  /* Sets a listener: `hear` receives every record from now on, in any thread and with a lock held,
+   * so it must not call the backend. `hear` NULL waits for all streams and removes the listener.
+   * TB_E_INVALID if there is a listener already. */
   tb_status (*listen)(void (*hear)(void* context, const tb_record* record), void* context,
                       tb_error* error);
   /* The number that the records of this thread's calls and commands carry from now on. */
@@ -570,6 +581,7 @@ typedef struct tb_capture_api { /* [extensible] */
   uint32_t reserved;
   tb_status (*is_enabled)(int32_t* enabled, tb_error* error);
   tb_status (*is_capturing)(int32_t* capturing, tb_error* error);
+  /* TB_E_STATE unless OCLTENSOR_CAPTURE_ENABLED was 1 when the backend loaded the driver. */
   tb_status (*start)(const char* path, tb_error* error);
   tb_status (*stop)(tb_error* error);
 } tb_capture_api;
@@ -578,23 +590,23 @@ typedef struct tb_switch_api { /* [extensible] */
   uint32_t struct_size;
   uint32_t reserved;
   /* Settings by name, values as text: the environment variables' names, and the switches of the
-   * backend. set checks the value and answers TB_E_INVALID with the accepted range. A host hands
-   * every setting of its own to every backend: a name that is none of the backend's is
-   * TB_UNSUPPORTED from set and get. count and at list all that get knows; there may be none. */
+   * backend. set checks the value and answers TB_E_INVALID with the accepted range. A host passes
+   * each of its settings to every backend, so a name that the backend does not know is
+   * TB_UNSUPPORTED from set and get. count and at list all names that get knows, perhaps none. */
   tb_status (*set)(const char* name, const char* value, tb_error* error);
   tb_status (*get)(const char* name, char* value, uint64_t capacity, tb_error* error);
   tb_status (*count)(uint32_t* count, tb_error* error);
   tb_status (*at)(uint32_t index, const char** name, tb_error* error);
   /* TB_SWITCH_API_SIZE_V1 ends here. */
-  /* What the backend tells of itself, as lines of fields with tabs between them. Subjects:
+  /* Reports on the backend's state: lines of fields that tabs separate. Subjects:
    *   providers     name, library, 1 if available, 1 if enabled, version, what it is, why it is
-   *                 missing
+   *                 missing, patterns of its operators' names
    *   algorithms    family, id, how often it ran, 1 if it is the family's last choice, 1 if it is
-   *                 disabled, 1 if it takes whatever comes, name
+   *                 disabled, 1 if it accepts every problem, name
    *   measurements  device and class of shapes, id, microseconds, 1 if it is the best
-   *   fft_plans     device, plans kept
-   * `needed` gets the bytes of the whole text with its NUL; as much as `capacity` admits is
-   * written, always with a NUL unless it is 0. An unknown subject is TB_UNSUPPORTED. */
+   * `*needed` becomes the size of the whole text with its NUL. At most `capacity` bytes are
+   * written, the last of them a NUL; nothing if `capacity` is 0. An unknown subject is
+   * TB_UNSUPPORTED. */
   tb_status (*report)(const char* subject, char* text, uint64_t capacity, uint64_t* needed,
                       tb_error* error);
 } tb_switch_api;
@@ -665,7 +677,7 @@ typedef struct tb_host_api {
 } tb_host_api;
 #define TB_HOST_API_SIZE_V1 24u
 
-/* Read without running plugin code [extensible]. */
+/* A host reads this before it runs any code of the plugin [extensible]. */
 typedef struct tb_plugin_descriptor_t {
   uint64_t magic; /* TB_PLUGIN_MAGIC */
   uint32_t struct_size;
@@ -677,8 +689,8 @@ typedef struct tb_plugin_descriptor_t {
 } tb_plugin_descriptor_t;
 #define TB_PLUGIN_DESCRIPTOR_SIZE_V1 40u
 
-/* The two exports. get_api touches no driver; a second call gives the same table; TB_E_ABI if the
- * major is not served, or the host's table ends before TB_HOST_API_SIZE_V1. */
+/* The two exports. get_api touches no driver; a second call gives the same table; TB_E_ABI if
+ * `abi_major` is not supported, or the host's table ends before TB_HOST_API_SIZE_V1. */
 typedef tb_status (*tb_plugin_get_api_fn)(uint32_t abi_major, const tb_host_api* host,
                                           tb_error* error, const tb_api** api);
 #define TB_PLUGIN_DESCRIPTOR_SYMBOL "tb_plugin_descriptor"
