@@ -1,8 +1,8 @@
-// Gradients of attention on CPU drivers, without a matrix of scores: weights come again from the rows'
-// log-sum-exp. A work-item has the keys of one key head, or p.keys_at_once of them; for each block of keys it
-// goes through blocks of queries: P = exp(score - logsumexp), dP = grad value^T, dS = P (dP - delta) with
+// Gradients of attention on CPU drivers, without a matrix of scores: weights are recomputed from the rows'
+// log-sum-exp. A work-item takes the keys of one key head, or p.keys_at_once of them; for each block of keys
+// it goes through blocks of queries: P = exp(score - logsumexp), dP = grad value^T, dS = P (dP - delta) with
 // delta = grad . out, and then grad_value += P^T grad, grad_key += dS^T query, and its own part of grad_query
-// += dS key. Every sum has one order.
+// += dS key. The order of every sum is fixed.
 // Defines: MASK (M its type), DROPOUT.
 #include "flash.h"
 
@@ -31,8 +31,8 @@ INLINE void add_product(__global float *target, long target_row, int count, long
     }
 }
 
-// Scores become weights, `d` (gradients of weights) those of scores, times `scale`; from `n` to `end` both
-// become 0.
+// Turns scores `s` into weights, and the gradients of weights `d` into gradients of scores, times `scale`.
+// From `n` to `end` both become 0.
 INLINE void differentiate(__local float *s, __local float *d, int n, int end, float total, float delta,
                           float scale, const AttentionParams p, long place, long j0) {
   const bool nothing = total == -INFINITY;
@@ -81,20 +81,20 @@ ONE_ITEM __kernel void flash_backward(
   __local float s[QUERIES * PITCH], d[QUERIES * PITCH];
   for (long j0 = first_key; j0 < end_key; j0 += KEYS) {
     const int n = min((long)KEYS, end_key - j0);
-    bool fresh = true;  // nothing was added to these keys' gradients
+    bool fresh = true;  // nothing was added to these keys' gradients yet
     for (long head = key_head * p.groups; head < (key_head + 1) * p.groups; ++head) {
       __global const float *query =
           AT_CONST(f32, query_base, query_offset) + place_in(p.query, batch, head, 0);
       __global const float *grad = AT_CONST(f32, grad_base, grad_offset) + place_in(p.grad, batch, head, 0);
       __global const float *out = AT_CONST(f32, out_base, out_offset) + place_in(p.out, batch, head, 0);
       __global float *gq = grad_query + place_in(p.grad_query, batch, head, 0);
-      // Queries before it see none of the keys.
+      // Earlier queries see none of these keys.
       const long begin = p.scores.causal ? min(queries, j0 / QUERIES * QUERIES) : 0;
       if (j0 == first_key) clear_rows(gq, p.grad_query.row, 0, begin, p.depth);
       for (long q0 = begin; q0 < queries; q0 += QUERIES) {
         const int rows = min((long)QUERIES, queries - q0);
-        // Products that differ in operands only come from one piece of code: it takes LLVM half a second for
-        // each.
+        // One loop for two products that differ in their operands only: LLVM takes half a second to compile
+        // each copy.
         ROLLED for (int of_value = 0; of_value < 2; ++of_value) {
           __global const float *of_rows = of_value ? grad + q0 * p.grad.row : query + q0 * p.query.row;
           const long row = of_value ? p.grad.row : p.query.row, c = of_value ? p.width : p.depth;

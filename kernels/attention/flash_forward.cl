@@ -1,16 +1,16 @@
 // Attention on CPU drivers: softmax(scale * query key^T + mask) value, without a matrix of scores. A
-// work-item has p.rows queries of one head; for each block of keys it takes 8 queries at a time: their scores
-// (in local memory), the softmax so far, and what it adds to the result, which lies in memory as float
-// meanwhile. After Dao and others, arXiv 2205.14135.
-// Defines: MASK (M its type), DROPOUT, SUMS: the rows' log-sum-exp is stored, too.
+// work-item takes p.rows queries of one head. For each block of keys it takes 8 queries at a time: it
+// computes their scores (in local memory) and the softmax so far, and updates the result, which is kept in
+// memory as float. After Dao and others, arXiv 2205.14135.
+// Defines: MASK (M its type), DROPOUT, SUMS (1: stores the rows' log-sum-exp, too).
 #include "flash.h"
 
-#define KEYS 512              // of a block; their rows stay in the second cache
+#define KEYS 512              // keys of a block; their rows stay in the second-level cache
 #define PITCH (KEYS + 16)
 #define MOST_ROWS 64
 
-// Scores [8][0 .. n) become weights relative to the largest score so far. Returns what weights so far have to
-// be multiplied by. NaN reaches the sum by itself.
+// Turns scores [8][0 .. n) into weights relative to the largest score so far. Returns the factors for the
+// results so far. A NaN needs no special case: it makes the sum NaN.
 INLINE float8 soften(__local float *s, int n, __local float *tops, __local float *totals) {
   float16 r[TILE];
   ROLLED for (int i = 0; i < TILE; ++i) {
@@ -65,7 +65,7 @@ ONE_ITEM __kernel void flash_forward(__global void *out_base, ulong out_offset, 
   for (long j0 = 0; j0 < last; j0 += KEYS) {
     for (long q = q0; q < q1; q += TILE) {
       const int count = min((long)TILE, q1 - q);
-      const long end = p.scores.causal ? min(keys, q + count) : keys;  // of the keys that these queries see
+      const long end = p.scores.causal ? min(keys, q + count) : keys;  // of these queries' keys
       const int n = min((long)KEYS, end - j0);
       if (n <= 0) continue;
       __global const float *rows[TILE];
@@ -73,7 +73,7 @@ ONE_ITEM __kernel void flash_forward(__global void *out_base, ulong out_offset, 
       multiply_by_panels(s, PITCH, rows, (__global const float16 *)(panels + j0 * p.depth), p.depth, n,
                          as_float((uint)p.scale));
       __local float *top = tops + (q - q0), *total = totals + (q - q0);
-      const long place = z * queries + q;  // of the first row
+      const long place = z * queries + q;  // the first row's place among all queries
 #if MASK
       __global const STYPE(M) *mask = AT_CONST(M, mask_base, mask_offset) + mask_offset_of(p.scores, place);
 #endif

@@ -1,5 +1,5 @@
-// Rows of TYPE as panels [rows / 32][depth][32] of float, which the products in flash.h take; what is behind
-// the last row repeats it. A work-item makes one panel of one head.
+// Packs rows of TYPE into panels [rows / 32][depth][32] of float for the products in flash.h; rows past the
+// last repeat it. A work-item packs one panel of one head.
 #include "types.h"
 #include "flash_params.h"
 #include "transpose.h"

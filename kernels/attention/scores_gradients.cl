@@ -9,7 +9,7 @@ typedef CTYPE(COMPUTE) T;
 #define AT_ONCE 1
 #else
 #include "lanes.h"
-#define AT_ONCE 4  // loads under way
+#define AT_ONCE 4  // loads in flight
 #endif
 
 #if CPU_STYLE
@@ -51,8 +51,8 @@ __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) __kernel void deltas(
 #define PART_ARGUMENTS
 #endif
 
-// Items of a group share a row on GPUs; CPU_STYLE: an item takes per_item rows. BF16_PARTS: as in
-// scores_weights.cl, both results.
+// On GPUs the items of a group share a row; CPU_STYLE: an item takes per_item rows. BF16_PARTS: both results
+// are written as in scores_weights.cl.
 __kernel void gradients(__global void *score_base, ulong score_offset, __global void *grad_base,
                         ulong grad_offset, __global const void *mask_base, ulong mask_offset,
                         __global const void *sums_base, ulong sums_offset, __global const void *deltas_base,

@@ -1,9 +1,10 @@
 // Attention weights: softmax in place over rows of scores [rows][keys] of type COMPUTE, after adding the mask
 // (MASK: 0 none, 1 false means minus infinity, 2 a number of type M is added). A row whose scores are all
-// minus infinity gets zeros. SUMS: the rows' log-sum-exp is stored, too. DROPOUT: weights are dropped after
-// that. A work-item takes rows on CPU drivers; on GPUs a work-group of GROUP_SIZE takes one or a few.
-// BF16_PARTS: weights go to three bf16 parts instead, in lines of multiples of 8; if a word equals `stop`,
-// their products are made in plain float, and they stay where they are.
+// minus infinity gets zeros. SUMS: also stores the rows' log-sum-exp. DROPOUT: drops weights after that. On
+// CPU drivers a work-item takes rows; on GPUs a work-group of GROUP_SIZE takes one or a few.
+// BF16_PARTS: writes the weights as three bf16 parts instead, in lines padded to multiples of 8; but if a
+// word equals `stop`, the weights' products are computed in plain float, and the weights are written in
+// place.
 #include "types.h"
 #include "exp.h"
 typedef CTYPE(COMPUTE) T;
@@ -12,7 +13,7 @@ typedef CVEC(COMPUTE) T16;
 #include "attention.h"
 
 #if CPU_STYLE
-// Returns the log-sum-exp.
+// Turns a row of scores into weights; returns its log-sum-exp.
 INLINE T softmax_row(__global T *s, long n, long keys) {
   T16 tops = (T16)(-INFINITY), sums = (T16)(0);
   T top = -INFINITY, sum = 0, lane[16];
@@ -24,7 +25,7 @@ INLINE T softmax_row(__global T *s, long n, long keys) {
   vstore16(tops, 0, lane);
   for (int k = 0; k < 16; ++k) top = lane[k] > top ? lane[k] : top;
   ROLLED for (; j < n; ++j) top = s[j] > top ? s[j] : top;
-  const T shift = top == -INFINITY ? 0 : top;  // NaN reaches the sum by itself
+  const T shift = top == -INFINITY ? 0 : top;  // a NaN in the row makes the sum NaN anyway
   for (j = 0; j + 16 <= n; j += 16) {
     const T16 e = exp_16(vload16(0, s + j) - (T16)(shift));
     sums += e;
@@ -70,8 +71,8 @@ ONE_ITEM __kernel void weights(__global void *score_base, ulong score_offset, __
 #define PART_ARGUMENTS
 #endif
 
-// LANES work-items (a power of two) share a row. HELD: a lane's elements, which it keeps in registers; 0:
-// they stay in memory.
+// LANES work-items (a power of two) share a row. HELD: the number of elements that a lane keeps in
+// registers; 0: they stay in memory.
 __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) __kernel void weights(
     __global void *score_base, ulong score_offset, __global const void *mask_base, ulong mask_offset,
     __global void *sums_base, ulong sums_offset, PART_ARGUMENTS const AttentionParams p) {
@@ -100,7 +101,7 @@ __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) __kernel void weights(
   }
 #endif
   top = meet_max(shared, top, id, lane, LANES, 1);
-  const T shift = top == -INFINITY ? 0 : top;  // NaN reaches the sum by itself
+  const T shift = top == -INFINITY ? 0 : top;  // a NaN in the row makes the sum NaN anyway
 #if HELD
   UNROLL for (int k = 0; k < HELD; ++k) sum += held[k] = exp(held[k] - shift);
 #else

@@ -1,14 +1,14 @@
-// Convolution as a product of matrices: windows to columns, and columns back to sums over the windows that
-// hold an element. Columns are [channel][tap][position] with any stride between rows and between images.
-// Items stride over positions: one on CPU drivers, some for each on GPUs, where a work-group has one row of
-// one image.
-// Positions and elements of one image fit 32 bits (columns.cpp refuses more), whose divisions GPUs make
-// several times faster.
+// Convolution as a matrix product (im2col and col2im): copies windows to columns, and adds columns up to the
+// elements that their windows hold. Columns are [channel][tap][position] with any stride between rows and
+// between images. On GPUs the work-items of a work-group stride over the positions of one row of one image;
+// on CPU drivers one work-item takes them all.
+// The numbers of positions and elements of one image fit 32 bits (columns.cpp declines more), because GPUs
+// divide 32-bit integers several times faster.
 // Defines: TYPE (of the map), FLOATING; COLUMNS (type of the columns); HAS_BIAS.
 #include "accumulator.h"
 #include "conv_params.h"
 
-// a / b, by its inverse where that is exact: the error of the product is below half of 1 / b.
+// a / b, by multiplication with 1 / b where that is exact: the product's error is below half of 1 / b.
 INLINE int quotient(int a, int b, float inverse) {
   return a < (1 << 20) ? (int)((a + 0.5f) * inverse) : a / b;
 }
@@ -40,7 +40,7 @@ __kernel void to_columns(__global void *columns_base, ulong columns_offset, __gl
   }
 }
 
-// The window position whose tap k lies on element i of dimension d, or -1.
+// The window position whose tap k reads element i of dimension d; -1 if there is none.
 INLINE int tap_position(const ConvParams p, int d, int i, int k) {
   const int stride = p.stride[d], t = i + (int)p.padding[d] - k * (int)p.dilation[d], o = t / stride;
   return t >= 0 && o * stride == t && o < (int)p.out[d] ? o : -1;

@@ -1,13 +1,13 @@
-// Depthwise convolution for GPUs (one big channel in a group), its transpose, straight from the map.
+// Transpose of a depthwise convolution (one big channel in a group) for GPUs, read directly from the map.
 // Defines: as depthwise.h; HAS_BIAS; PHASE ((padding - WINDOW + 1) modulo STRIDE).
 #include "depthwise.h"
 
 #if WINDOW
-#define LINES ((WINDOW + STRIDE - 1) / STRIDE)  // columns of the small map that a column of the big one sees
+#define LINES ((WINDOW + STRIDE - 1) / STRIDE)  // columns of the small map that one of big's uses
 #endif
 
-// big = transpose of the convolution applied to small (+ bias). A column x is seen by taps of one remainder
-// by the stride.
+// big = transpose of the convolution applied to small (+ bias). The taps that reach a column x all have the
+// same remainder modulo the stride.
 __kernel void depthwise_data(__global void *big_base, ulong big_offset, __global const void *small_base,
                              ulong small_offset, __global const void *weight_base, ulong weight_offset,
                              __global const void *bias_base, ulong bias_offset, const ConvParams p) {
@@ -22,7 +22,7 @@ __kernel void depthwise_data(__global void *big_base, ulong big_offset, __global
     __global const T *weight = AT_CONST(TYPE, weight_base, weight_offset) + channel * p.weight_strides[0];
 #if WINDOW
     const int first = (at.x + (int)p.padding[2]) % STRIDE, last = (at.x + (int)p.padding[2]) / STRIDE;
-    const int top = (at.y + (int)p.padding[1] - (WINDOW - 1) - PHASE) / STRIDE;  // exact
+    const int top = (at.y + (int)p.padding[1] - (WINDOW - 1) - PHASE) / STRIDE;  // divides exactly, by PHASE
     acc_t w[WINDOW][LINES];
     UNROLL for (int ky = 0; ky < WINDOW; ++ky) UNROLL for (int i = 0; i < LINES; ++i)
         w[ky][i] =

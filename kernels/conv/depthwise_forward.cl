@@ -1,4 +1,4 @@
-// Depthwise convolution for GPUs (one big channel in a group), forward, straight from the map.
+// Depthwise convolution (one big channel in a group) for GPUs, forward, read directly from the map.
 // Defines: as depthwise.h; HAS_BIAS.
 #include "depthwise.h"
 

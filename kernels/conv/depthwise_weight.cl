@@ -1,7 +1,7 @@
-// Weight gradient with few channels in a group, for GPUs. A work-group has a (small channel, big channel of
-// its group) pair and a part of all images' positions, and with WINDOW 0 one tap; what its work-items sum
-// meets in local memory. Parts are added by a second kernel, in their order.
-// Defines: as depthwise.h; PARTIAL (1: sums go to memory: parts, pairs, taps of the accumulator's type).
+// Weight gradient with few channels in a group, for GPUs. A work-group takes a (small channel, big channel of
+// its group) pair, a part of the positions of all images, and with WINDOW 0 one tap. The sums of its
+// work-items are combined in local memory. A second kernel adds the parts in their order.
+// Defines: as depthwise.h; PARTIAL (1: writes sums as [part][pair][tap] in the accumulator's type).
 #include "depthwise.h"
 
 #define ITEMS 256
@@ -10,10 +10,10 @@
 #else
 #define TAPS 1
 #endif
-#define MEETING (TAPS < 8 ? TAPS : 8)  // sums that meet at once
+#define MEETING (TAPS < 8 ? TAPS : 8)  // taps combined at once
 
 typedef struct {
-  int small, big;  // channels; big: of all groups
+  int small, big;  // channels, counted through all groups
 } Pair;
 INLINE Pair pair_of(uint i, const ConvParams p) {
   Pair pair;
@@ -36,7 +36,7 @@ INLINE void store_weight(__global void *weight_base, ulong weight_offset, uint p
 // Adds one strip's products to the sums of all taps.
 INLINE void add_strip(acc_t sum[TAPS], __global const T *big, __global const T *small, const Strip at,
                       int tap, const ConvParams p) {
-  const int left = (int)p.out[1] - at.y;  // rows below the map must not meet infinities of the big tensor
+  const int left = (int)p.out[1] - at.y;  // rows past the map: 0 times an infinity is NaN
   acc_t d[ROWS];
   UNROLL for (int t = 0; t < ROWS; ++t)
     d[t] = LOAD(TYPE, small,
@@ -67,7 +67,7 @@ INLINE void add_strip(acc_t sum[TAPS], __global const T *big, __global const T *
 #endif
 }
 
-// Grid: pairs * ITEMS, parts, taps (WINDOW 0) or 1. `strips`: of a part.
+// Grid: pairs * ITEMS, parts, taps (WINDOW 0) or 1. `strips`: the number of strips in a part.
 __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 __kernel void depthwise_weight(__global void *weight_base, ulong weight_offset, __global const void *big_base,
                                ulong big_offset, __global const void *small_base, ulong small_offset,

@@ -1,9 +1,9 @@
 // Direct convolution for CPU drivers. A tile is 14 output positions (two segments of 7 in a row, each with
-// its own base pointer, so that maps of 7, 14, 28, 56 columns waste nothing) x 32 output channels, the whole
-// sum in registers; the input is broadcast from the padded map. A work-item has a block of 32 output channels
-// and a run of tiles. It takes the input channels in chunks: packs their weights into local memory (which
-// every item reuses, so that it stays in the cache), then sweeps its tiles; sums wait in scratch memory from
-// one chunk to the next. Defines: TYPE (of y, weights and bias).
+// its own base pointer, so that maps of 7, 14, 28, 56 columns have no partial segments) x 32 output channels,
+// whose sums are all in registers; the input is broadcast from the padded map. A work-item takes a block of
+// 32 output channels and a run of tiles. It processes the input channels in chunks: it packs a chunk's
+// weights into local memory (which every item reuses, so that it stays in the cache), then sweeps its tiles.
+// Between chunks the sums are kept in scratch memory. Defines: TYPE (of y, weights and bias).
 #include "conv_weights.h"
 
 #define SEGMENT 7
@@ -17,7 +17,8 @@ INLINE Segment segment(long s, const ConvRowsParams p) {
   return at;
 }
 
-// The 7 x 16 sums of 16 channels from `channel` on to rows of y.
+// Stores the 7 x 16 sums of 16 channels to rows of y, of which `channels` channels and `columns` columns
+// exist.
 INLINE void store_segment(float16 sum[SEGMENT], __global STYPE(TYPE) *y, long y_channel, long y_col,
                           long channels, int columns) {
   float16 r[8];
@@ -46,8 +47,8 @@ INLINE void store_segment(float16 sum[SEGMENT], __global STYPE(TYPE) *y, long y_
 // sum += the products of input channels of one chunk, for both segments of a tile.
 INLINE void add_chunk(float16 sum[2][2][SEGMENT], __local const float16 *w, __global const float *xa,
                       __global const float *xb, long channels, const ConvRowsParams p) {
-  // The stride must stay unknown to the compiler: a literal 1 turns the broadcasts into one vector load and
-  // shuffles, at half the speed.
+  // The stride must be unknown to the compiler: with a literal 1 it replaces the broadcasts by one vector
+  // load and shuffles, which is half as fast.
   const long stride = p.stride_x;
   for (long c = 0; c < channels; ++c) {
     __global const float *ra = xa, *rb = xb;
@@ -118,7 +119,7 @@ ONE_ITEM __kernel void conv_direct(__global void *y_base, ulong y_offset, __glob
         EACH_SUM(wait[(2 * v + h) * SEGMENT + i] = sum[v][h][i])
         continue;
       }
-      // Through memory and in a loop: written out four times, this is most of the kernel's time to compile.
+      // In a loop, by way of private memory: four inlined copies would be most of the kernel's compile time.
       float16 done[4][SEGMENT];
       EACH_SUM(done[2 * h + v][i] = sum[v][h][i])
       ROLLED for (int k = 0; k < (s + 1 < s1 ? 4 : 2); ++k) {

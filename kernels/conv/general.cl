@@ -1,14 +1,15 @@
 // Convolution of any type, geometry and strides, directly from its definition. A work-item computes TC
 // channels of TP neighbouring positions (forward, data), or TC x TC channel pairs of one tap (weight).
-// Defines: TYPE, FLOATING (accumulator.h), HAS_BIAS, TP; GUARDED (1: only if a word in memory has the value
-// `wanted`). All take the same parameters; a weight's gradient has no bias.
+// Defines: TYPE, FLOATING (accumulator.h), HAS_BIAS, TP; GUARDED (1: does nothing unless a word in memory has
+// the value `wanted`). All kernels take the same parameters; a weight's gradient has no bias.
 #include "accumulator.h"
 #include "conv_params.h"
 
 #define TC 4
 #define T STYPE(TYPE)
 
-// Guarded, a few work-items take all tiles in turn: a launch that is seldom wanted is short.
+// A guarded launch has few work-items, which take all tiles in turn: it is cheap if there is nothing to do,
+// which is the usual case.
 #if GUARDED
 #define GUARD_PARAMETERS \
   __global const void *word_base, ulong word_offset, uint wanted, const long channel_tiles, const long images,
@@ -49,7 +50,7 @@ INLINE void add_bias(acc_t sum[TC][TP], __global const T *bias, long channel, lo
 #endif
 }
 
-// Adds, for every `channels` of one tap, source * weight; a column is read where ok says that it exists.
+// Adds source * weight of one tap for all `channels`. Only columns whose `ok` is set are read.
 INLINE void add_tap(acc_t sum[TC][TP], __global const T *source, const long offsets[TP], const bool ok[TP],
                     long source_step, __global const T *weight, long left, long weight_step, long weight_next,
                     long channels) {
@@ -108,7 +109,7 @@ __kernel void forward(__global const void *big_base, ulong big_offset, __global 
   }
 }
 
-// The window position whose tap k lies on element i of one dimension, or -1.
+// The window position whose tap k reads element i of one dimension; -1 if there is none.
 INLINE long tap_position(const ConvParams p, int d, long i, long k) {
   const long t = i + p.padding[d] - k * p.dilation[d], o = t / p.stride[d];
   return t >= 0 && o * p.stride[d] == t && o < p.out[d] ? o : -1;
@@ -171,7 +172,7 @@ INLINE long2 inside(const ConvParams p, int d, long k) {
   return (long2)(low, high);
 }
 
-// weight gradient. Grid: taps * big channel tiles, groups * small channel tiles.
+// Weight gradient. Grid: taps * big channel tiles, groups * small channel tiles.
 __kernel void weight(__global const void *big_base, ulong big_offset, __global const void *small_base,
                      ulong small_offset, __global void *weight_base, ulong weight_offset,
                      __global const void *bias_base, ulong bias_offset,

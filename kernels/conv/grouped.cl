@@ -1,5 +1,5 @@
 // Convolution with few channels in a group for CPU drivers: vectors along the rows, OUTPUTS channels of a
-// group at once. A work-item has a run of (image, group) planes. Defines: TYPE, STRIDE (row_vectors.h),
+// group at once. A work-item takes a run of (image, group) planes. Defines: TYPE, STRIDE (row_vectors.h),
 // OUTPUTS (1 or 4), TAPS (3: a window of 3 x 3, unrolled; 0: any).
 #include "conv_rows_params.h"
 #include "row_vectors.h"
@@ -33,7 +33,7 @@ ONE_ITEM __kernel void conv_grouped(__global void *y_base, ulong y_offset, __glo
                               : 0.0f;
       }
 #if TAPS == 3 && OUTPUTS == 1
-      float16 weight[9];  // of the first channel; a depthwise convolution has no other
+      float16 weight[9];  // of the first channel, the only one of a depthwise convolution
       UNROLL for (int t = 0; t < 9; ++t)
         weight[t] = (float16)(LOAD(TYPE, w[0], t / 3 * p.w_y + t % 3 * p.w_x));
 #endif

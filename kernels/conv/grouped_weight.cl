@@ -1,6 +1,6 @@
-// Gradient of weights with few channels in a group, for CPU drivers: vectors along the rows. A work-item has
-// a run of (output channel, input channel of its group) pairs and sums all images. Defines: TYPE, STRIDE
-// (row_vectors.h), TAPS (3: a window of 3 x 3 in one pass; 0: a pass for each tap).
+// Gradient of weights with few channels in a group, for CPU drivers: vectors along the rows. A work-item
+// takes a run of (output channel, input channel of its group) pairs and sums all images. Defines: TYPE,
+// STRIDE (row_vectors.h), TAPS (3: a window of 3 x 3 in one pass; 0: a pass for each tap).
 #include "conv_rows_params.h"
 #include "row_vectors.h"
 
@@ -50,7 +50,7 @@ ONE_ITEM __kernel void grouped_weight(__global void *w_base, ulong w_offset, __g
             UNROLL for (int t = 0; t < PASS; ++t)
               sum[t] = fma(load_row(x + c * p.stride_x + tap[t], p.stride_x), d, sum[t]);
           }
-          if (c < p.width) {  // lanes past the row must not meet: infinity times zero is not zero
+          if (c < p.width) {  // masks lanes past the row: infinity times zero is NaN
             const int16 past = lanes >= (int16)((int)(p.width - c));
             const float16 d = load_row_part(y + c * p.y_col, p.y_col, p.width - c);
             UNROLL for (int t = 0; t < PASS; ++t)

@@ -1,4 +1,4 @@
-// Gradient of a convolution's bias: each channel's sum over images and positions. A work-group has a channel.
+// Gradient of a convolution's bias: each channel's sum over images and positions, a work-group per channel.
 // Defines: TYPE, FLOATING (accumulator.h), LANES (work-items of a group; a power of two).
 #include "accumulator.h"
 

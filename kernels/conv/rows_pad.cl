@@ -1,5 +1,5 @@
 // Copies maps into float memory with a border of zeros, for the convolutions of CPU drivers.
-// Defines: TYPE; SAME_TYPE: 1 where that is float.
+// Defines: TYPE; SAME_TYPE (1 if TYPE is float).
 #include "conv_rows_params.h"
 #include "types.h"
 
@@ -7,7 +7,7 @@ INLINE void zeros(__global float *p, long n) {
   for (long i = 0; i < n; ++i) p[i] = 0;
 }
 
-// n neighbours; the last vector overlaps the one before it.
+// Copies n contiguous elements; the last vector overlaps the one before it.
 INLINE void copy_row(__global float *to, __global const STYPE(TYPE) *from, long n) {
   long i = 0;
   if (n >= 16) {

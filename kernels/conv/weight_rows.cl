@@ -1,20 +1,19 @@
 // Gradient of weights for CPU drivers: the output's gradient is packed to [group][block of 32 channels][image
 // and position][32]; a work-item sums a run of (input channel, tap) rows, nine at a time, each with its own
-// pointer into the padded input, over all images: the order of the sum is fixed. Defines: TYPE.
+// pointer into the padded input, over all images in a fixed order. Defines: TYPE.
 #include "conv_rows_params.h"
 #include "transpose.h"
 
 #define ROWS 9
 #define CHUNK 512
 
-// Grid: blocks, image and chunks of positions, groups. y: the gradient; positions are its rows one after the
-// other.
+// Grid: blocks, image and chunks of positions, groups. y: the gradient; positions count through its rows.
 ONE_ITEM __kernel void pack_gradient(__global void *packed_base, ulong packed_offset,
                                      __global const void *y_base, ulong y_offset, const ConvRowsParams p) {
   const long positions = p.height * p.width, chunks = (positions + CHUNK - 1) / CHUNK;
   const long block = get_global_id(0), n = get_global_id(1) / chunks, g = get_global_id(2);
   const long i0 = (get_global_id(1) - n * chunks) * CHUNK, i1 = min(positions, i0 + CHUNK);
-  const long last = p.outputs - 1 - block * 32;  // channels past it repeat it
+  const long last = p.outputs - 1 - block * 32;  // channels past the last repeat it
   __global const STYPE(TYPE) *y =
       AT_CONST(TYPE, y_base, y_offset) + n * p.y_image + g * p.y_group + block * 32 * p.y_channel;
   __global float16 *to = (__global float16 *)(AT(f32, packed_base, packed_offset)) +
@@ -36,7 +35,7 @@ ONE_ITEM __kernel void pack_gradient(__global void *packed_base, ulong packed_of
   }
 }
 
-// Grid: chunks of rows, blocks, groups. Sums as [group][block][row][32].
+// Grid: chunks of rows, blocks, groups. Writes sums as [group][block][row][32].
 ONE_ITEM __kernel void conv_weight(__global void *sums_base, ulong sums_offset, __global const void *x_base,
                                    ulong x_offset, __global const void *packed_base, ulong packed_offset,
                                    const ConvRowsParams p) {
@@ -82,7 +81,7 @@ ONE_ITEM __kernel void conv_weight(__global void *sums_base, ulong sums_offset, 
     }
 }
 
-// Grid: blocks, chunks of rows, groups. To the weights' own layout.
+// Grid: blocks, chunks of rows, groups. Copies the sums to the weights' layout.
 ONE_ITEM __kernel void unpack_weight(__global void *w_base, ulong w_offset, __global const void *sums_base,
                                      ulong sums_offset, const ConvRowsParams p) {
   const long taps = p.taps_y * p.taps_x, rows = p.inputs * taps, block = get_global_id(0),

@@ -1,5 +1,5 @@
-// Tensors made from positions: arange, linspace, eye. OUT is the element type; work-items take one element,
-// or one row of a matrix.
+// Tensors whose elements follow from their positions: arange, linspace, eye. OUT is the element type; a
+// work-item makes one element, or one row of a matrix.
 #include "types.h"
 
 #ifdef cl_khr_fp64
@@ -26,7 +26,7 @@ __kernel void arange(__global void *out_base, ulong out_offset, long stride, lon
 #endif
 }
 
-// From both ends, so that the last element is exactly `end`, as ATen does it.
+// Counts from the nearer end, as ATen does, so that the last element is exactly `end`.
 __kernel void linspace(__global void *out_base, ulong out_offset, long stride, long n, ulong start_bits,
                        ulong end_bits) {
   const long i = get_global_id(0);

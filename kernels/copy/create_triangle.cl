@@ -1,8 +1,8 @@
-// tril and triu. OUT is the integer type of the elements' width: bits are moved, not numbers.
+// tril and triu. OUT is the integer type of the elements' width, because elements are only moved.
 #include "types.h"
 
-// Row-major matrices, one after the other: keeps elements with column - row <= diagonal (UPPER: >=), zeroes
-// the rest.
+// For contiguous row-major matrices: keeps elements with column - row <= diagonal (UPPER: >=), zeroes the
+// rest.
 __kernel void triangle(__global void *out_base, ulong out_offset, __global const void *in_base,
                        ulong in_offset, long total_rows, long rows, long columns, long diagonal) {
   const long row = get_global_id(0);

@@ -1,5 +1,5 @@
-// Conversions from and to float64 on devices without it; row-major both. A: the other type. TO_DOUBLE: from
-// A, else to A. KIND of A: 0 float32, 1 float16, 2 bfloat16, 3 integers, 4 bool.
+// Conversions from and to float64 on devices without it, of row-major tensors. A: the other type. TO_DOUBLE:
+// from A, else to A. KIND of A: 0 float32, 1 float16, 2 bfloat16, 3 integers, 4 bool.
 #include "types.h"
 #include "range.h"
 #include "soft_double.h"
@@ -18,7 +18,7 @@ INLINE void narrow(__global STYPE(A) *a, long i, ulong u) {
 #if KIND == 0
   ((__global uint *)a)[i] = float_of_double(u);
 #elif KIND == 1 || KIND == 2
-  STORE(A, a, i, as_float(float_of_double(u)));  // by way of float32, as ATen converts
+  STORE(A, a, i, as_float(float_of_double(u)));  // through float32, as ATen converts
 #elif KIND == 3
   a[i] = (STYPE(A))long_of_double(u);
 #else

@@ -1,7 +1,6 @@
-// Copies that swap dimensions, for CPU drivers: neighbours of dimension 0 are neighbours in the target, those
-// of dimension 1 in the source. A work-item takes a block of both dimensions, by transposes of 16 x 16 in
-// registers.
-// Defines: TYPE, an integer type of 1, 2 or 4 bytes: bits are moved, not numbers.
+// Copies that swap dimensions, for CPU drivers: dimension 0 is contiguous in the target, dimension 1 in the
+// source. A work-item takes a block of both dimensions, by transposes of 16 x 16 in registers.
+// Defines: TYPE, an integer type of 1, 2 or 4 bytes, because elements are only moved.
 #include "pointwise_params.h"
 #include "transpose.h"
 

@@ -1,5 +1,5 @@
-// Distances between all pairs of rows of type A, and their gradient. NORM: 0 counts what differs, 1 and 2 are
-// those norms, 3 the largest difference, 4 any other power p.
+// Distances between all pairs of rows of type A, and their gradient. NORM: 0 counts the columns that
+// differ, 1 and 2 are those norms, 3 is the largest difference, 4 any other power p.
 //   forward   a work-item takes a pair
 //   backward  a work-item takes an element and adds up its pairs in order
 #include "types.h"
@@ -7,7 +7,7 @@
 #include "pdist_params.h"
 typedef CTYPE(A) T;
 
-// How many pairs have a first row below i.
+// The number of pairs whose first row is below i.
 INLINE long pairs_before(long i, long rows) { return i * (2 * rows - i - 1) / 2; }
 
 #if NORM == 0
@@ -21,7 +21,7 @@ INLINE long pairs_before(long i, long rows) { return i * (2 * rows - i - 1) / 2;
 #else
 #define JOIN(sum, d) sum += pow(d, power)
 #endif
-#define LANES 8  // partial sums, which do not wait for each other
+#define LANES 8  // independent partial sums, to hide the latency of additions
 
 GROUP __kernel void forward(__global void *out_base, ulong out_offset, __global const void *self_base,
                             ulong self_offset, const PdistParams p) {
@@ -31,7 +31,7 @@ GROUP __kernel void forward(__global void *out_base, ulong out_offset, __global 
   long i = -1, j = 0;
   FOR_EACH(k, p.pieces, p.per_item) {
     if (i < 0) {
-      // The first row by the root of the count, and by steps where rounding has missed it.
+      // The first row is found from the square root of the count, and corrected for rounding errors.
       const float side = p.rows - 0.5f;
       i = clamp((long)(side - sqrt(fmax(side * side - 2.0f * k, 0.0f))), 0L, (long)p.rows - 2);
       while (pairs_before(i, p.rows) > k) --i;

@@ -1,7 +1,7 @@
-// Pointwise operators on complex64, for CPU drivers (CPU_STYLE) and GPUs: a formula of complex.h in a, b, c,
-// s0 .. s3, all of them float2. Operands of real types get a zero imaginary part; OUT of a real type takes
-// the result's real part.
-//   FLAT: the loop nest has one dimension; INDEX: uint, or ulong where there are 2^31 elements and more
+// Pointwise operators on complex64, for CPU drivers (CPU_STYLE) and GPUs: a formula with functions of
+// complex.h in a, b, c, s0 .. s3, all of them float2. Operands of real types get a zero imaginary part; OUT
+// of a real type takes the result's real part.
+//   FLAT: the loop nest has one dimension; INDEX: uint, or ulong for 2^31 elements and more
 //   KIND_A .. KIND_D   3: a number (absent operands too), else a tensor; TEST: the formula is a truth value
 #include "pointwise_params.h"
 #include "complex.h"

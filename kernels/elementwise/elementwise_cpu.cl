@@ -33,8 +33,8 @@ STRIDED(C)
 STRIDED(D)
 #endif
 
-// One operand: its parameters, its pointer in a row, its vector and its scalar. A number has neither pointer
-// nor load.
+// One operand: its parameters, its pointer in a row, its vector and its scalar. A number has no pointer and
+// no load.
 #if KIND_A == 3
 #define ROW_A
 #define VEC_A number_a

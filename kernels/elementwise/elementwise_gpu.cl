@@ -1,19 +1,19 @@
-// Pointwise operators for GPUs: one work-item an element, or several where every operand is contiguous or
-// repeated.
-// Defines: as elementwise_cpu.cl; FLAT where the loop nest is one contiguous run, LINES where its inner
-// dimension is (a row or a column broadcast to a matrix); VEC, with FLAT, where all that is contiguous is of
-// a 16-bit float type and lies at multiples of VEC elements; INDEX the type of element counts (uint, or ulong
-// from 2^31 on).
+// Pointwise operators for GPUs: a work-item computes one element, or several if every operand is contiguous
+// or repeated.
+// Defines: as elementwise_cpu.cl; FLAT if the loop nest is one contiguous run, LINES if its inner dimension
+// is (a row or a column broadcast to a matrix); VEC, with FLAT, if all contiguous operands are of a 16-bit
+// float type and aligned to VEC elements; INDEX the type of element counts (uint, or ulong for 2^31 elements
+// and more).
 #include "pointwise_params.h"
 #include "pointwise_formula.h"
 
-// Operand X at element i of the run, or at an offset of its own.
+// Loads operand X at element i of the run, or at an offset of its own.
 #define GET_0(X, p, i) TO(COMPUTE, LOAD(X, p, 0))
 #define GET_1(X, p, i) TO(COMPUTE, LOAD(X, p, i))
 #define GET_3(X, p, i) p
 #ifdef VEC
 #include "element_vectors.h"
-// The same of VEC elements from i on.
+// The same for VEC elements from i on.
 #define EACH UNROLL for (int k = 0; k < VEC; ++k)
 #define GET_VECTOR(KIND, X, p, i, v) CAT(GET_VECTOR_, KIND)(X, p, i, v)
 #define GET_VECTOR_0(X, p, i, v) EACH v[k] = GET_0(X, p, i)
@@ -25,7 +25,7 @@
 #define SPREAD_2(X, p, i) TO(COMPUTE, LOAD(X, p, i))
 #define SPREAD_3(X, p, i) p
 
-// Moves the pointer of a tensor; a number has none.
+// Advances the pointer of a tensor; a number has none.
 #define MOVE(KIND, p, distance) CAT(MOVE_, KIND)(p, distance)
 #define MOVE_0(p, distance) p += (distance);
 #define MOVE_1(p, distance) p += (distance);
@@ -106,7 +106,8 @@ __kernel void pointwise(__global void *out_base, ulong out_offset, __global cons
   if (i >= n) return;
   T a[4], b[4], c[4], d[4];
   UNROLL for (int k = 0; k < 4; ++k) {
-    const INDEX at = i + k * step < n ? i + k * step : i;  // its own: in place, others write theirs
+    // Past the end the item repeats its own element: in place, other items overwrite theirs.
+    const INDEX at = i + k * step < n ? i + k * step : i;
     a[k] = CAT(GET_, KIND_A)(A, pa, at);
     b[k] = CAT(GET_, KIND_B)(B, pb, at);
     c[k] = CAT(GET_, KIND_C)(C, pc, at);

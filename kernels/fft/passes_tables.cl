@@ -10,8 +10,8 @@ typedef double angle_type;
 typedef float angle_type;
 #endif
 
-// exp(-2 pi i m / n) for 0 <= m < n. The quadrant is taken off in integers: what is left is small, so that
-// its cosine and sine are exact to the last digits of float.
+// exp(-2 pi i m / n) for 0 <= m < n. The quadrant is subtracted in integers, so that the remaining angle
+// is small and its cosine and sine are accurate to the last digits of float.
 INLINE float2 root(ulong m, ulong n) {
   const int quadrant = (int)(4 * m / n);
   const angle_type turn = (angle_type)(4 * m - quadrant * n) / ((angle_type)2 * n);
@@ -25,8 +25,8 @@ GROUP __kernel void fft_roots(__global void *table_base, ulong table_offset, con
   FOR_EACH(i, p.count, p.per_item) table[i] = root(i < low ? i : ((i - low) << p.low_bits), p.length);
 }
 
-// The chirp c[i] = exp(-+ pi i^2 / length), and its conjugate around 0 of a circle of out_length points, 0
-// elsewhere.
+// The chirp c[i] = exp(-+ pi i^2 / length), and its conjugate, placed around index 0 of a circular array of
+// out_length points that is 0 elsewhere.
 GROUP __kernel void fft_chirp(__global void *chirp_base, ulong chirp_offset, __global void *circle_base,
                               ulong circle_offset, const FftParams p) {
   __global float2 *chirp = AT(c64, chirp_base, chirp_offset), *circle = AT(c64, circle_base, circle_offset);

@@ -1,5 +1,5 @@
-// What sums of products of TYPE are kept in: the compute type for floating types; unsigned words for
-// integers, so that they wrap (WIDE: 64 bits).
+// The type of sums of products of TYPE: the compute type for floating types; unsigned words for integers, so
+// that they wrap around (WIDE: 64 bits).
 #ifndef OCLTENSOR_ACCUMULATOR_H
 #define OCLTENSOR_ACCUMULATOR_H
 #include "types.h"

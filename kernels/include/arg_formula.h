@@ -1,6 +1,6 @@
-// Choosing an extreme value and its position: NaN wins, and the first of equals.
+// Choosing an extreme value and its position: a NaN is extreme; of equal values the first counts.
 //   COMPUTE, POSITION  types of equal width; A the input's, VALUE the output's; COMPARE: > or <
-//   VALUES, INDICES    1 where that output is wanted
+//   VALUES, INDICES    1 if that output is wanted
 #include "types.h"
 #include "self_comparison.h"
 typedef CTYPE(COMPUTE) T;

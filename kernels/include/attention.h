@@ -1,5 +1,5 @@
-// What the attention kernels share: which keys a query sees, the mask's values, dropout. Needs COMPUTE, MASK
-// (0 none, 1 false means minus infinity, 2 a number of type M is added) and DROPOUT.
+// What the attention kernels share: which keys a query attends to, the mask's values, dropout. Needs COMPUTE,
+// MASK (0 none, 1 false means minus infinity, 2 a number of type M is added) and DROPOUT.
 #ifndef OCLTENSOR_ATTENTION_H
 #define OCLTENSOR_ATTENTION_H
 #include "attention_params.h"
@@ -35,7 +35,7 @@ INLINE long seen(const AttentionParams p, long row) {
 #endif
 
 #if DROPOUT
-// What weight j of the row at `place` is multiplied by: 0 or kept_scale.
+// Dropout's factor for weight j of the row at `place`: 0 or kept_scale.
 INLINE CTYPE(COMPUTE) kept(const AttentionParams p, long place, long j) {
   uint w[4];
   words_of_block(p.seed, p.offset + (ulong)(place * p.row_blocks + j / 4), w);

@@ -1,5 +1,6 @@
 // A float as three bf16 whose sum it is (Henry, Tang and Heinecke, arXiv 1904.06376): exactly for numbers
-// from 2^-109 (below to 2^-134) to bf16's largest. What is larger, infinite or NaN has NaN among its parts.
+// from 2^-109 (below to 2^-134) to bf16's largest. A larger number, an infinity or a NaN has a NaN among its
+// parts.
 #ifndef OCLTENSOR_BF16_PARTS_H
 #define OCLTENSOR_BF16_PARTS_H
 #include "types.h"
@@ -10,13 +11,13 @@ INLINE uint nearest_bf16(float x) {
   return (u + 0x7fffu + ((u >> 16) & 1)) >> 16;
 }
 
-// Must it be left to a product in plain float? From 2^64 up parts could meet as inf - inf.
+// True if the product must be computed in plain float. From 2^64 up products of parts could give inf - inf.
 INLINE bool is_refused(float x) {
   const uint size = as_uint(x) & 0x7fffffffu;
   return size != 0 && (size < 0x09000000u || size >= 0x5f800000u);  // 2^-109, 2^64
 }
 
-// The parts of eight neighbours to each bf16 part; `to` is a multiple of 16 bytes.
+// Stores the parts of eight adjacent numbers; `to` is a multiple of 16 bytes.
 INLINE void store_bf16_parts_8(__global ushort *to, ulong bf16_part, float v[8]) {
   UNROLL for (int i = 0; i < 3; ++i) {
     uint bits[8];
@@ -29,7 +30,7 @@ INLINE void store_bf16_parts_8(__global ushort *to, ulong bf16_part, float v[8])
   }
 }
 
-// Its parts, `bf16_part` elements from each other.
+// Stores the parts of one number, `bf16_part` elements from each other.
 INLINE void store_bf16_parts(__global ushort *to, ulong bf16_part, float v) {
   UNROLL for (int i = 0; i < 3; ++i) {
     const uint bits = nearest_bf16(v);

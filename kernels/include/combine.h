@@ -1,5 +1,5 @@
-// How sources join a target element of type A (T to compute in): COMBINE is one of the functions below.
-// SCALED is what joins: with HAS_ALPHA the source times `alpha`.
+// How a source is combined with a target element of type A (computed in T): COMBINE is one of the functions
+// below. SCALED is the source, with HAS_ALPHA times `alpha`.
 #ifndef OCLTENSOR_COMBINE_H
 #define OCLTENSOR_COMBINE_H
 #include "self_comparison.h"

@@ -45,13 +45,13 @@ INLINE bool ctrue(float2 a) { return a.x != 0 || a.y != 0; }
 INLINE float2 cconj(float2 a) { return Z(a.x, -a.y); }
 INLINE float2 cturn(float2 a) { return Z(-a.y, a.x); }  // times i
 INLINE float2 cmul(float2 a, float2 b) { return Z(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }
-// times a number that is usually real: an infinite part of b stays alone
+// times a number that is usually real: then an infinite part of b does not affect the other part
 INLINE float2 cscale(float2 s, float2 b) { return s.y == 0 ? s.x * b : cmul(s, b); }
 INLINE float cabs_(float2 a) { return hypot(a.x, a.y); }
 INLINE float carg_(float2 a) { return atan2(a.y, a.x); }
 
 // Smith's algorithm as numpy has it: the larger part of the divisor scales. Very large and very small
-// operands are brought towards 1 before, so that nothing overflows or vanishes on the way.
+// operands are scaled towards 1 first, so that no intermediate result overflows or underflows.
 INLINE float2 cdiv_scaled(float2 a, float2 b) {
   const float c = fabs(b.x), d = fabs(b.y);
   if (c >= d) {
@@ -77,7 +77,7 @@ INLINE float2 csgn(float2 a) {
   return Z(a.x / r, a.y / r);
 }
 
-// e^x (cos y, sin y); e^x in two factors, because it may overflow where the products do not.
+// e^x (cos y, sin y); e^x as two factors, because it may overflow where the products do not.
 INLINE float2 cexp_(float2 a) {
   if (a.y == 0) return Z(exp(a.x), a.y);
   if (isinf(a.x) && !isfinite(a.y)) return a.x < 0 ? Z(0, copysign(0.0f, a.y)) : Z(a.x, NAN);
@@ -93,7 +93,7 @@ INLINE float2 cexpm1(float2 a) {
   if (fabs(a.x) > 40 || !cfinite(a)) return cexp_(a) - Z(1, 0);
   return Z(expm1(a.x) * cos(a.y) - 2 * h * h, exp(a.x) * sin(a.y));
 }
-// log |z|: by log1p near 1, where the logarithm of a rounded modulus has few digits.
+// log |z|: by log1p near 1, where the logarithm of a rounded modulus is inaccurate.
 INLINE float clog_abs(float2 a) {
   const float x = fabs(a.x), y = fabs(a.y), big = fmax(x, y), small = fmin(x, y);
   if (isinf(x) || isinf(y)) return INFINITY;
@@ -150,7 +150,7 @@ INLINE float2 ccosh(float2 a) {
   }
   return Z(cosh(a.x) * cos(a.y), sinh(a.x) * sin(a.y));
 }
-// Kahan's: with t = tan y and s = sinh x, over 1 + (1 + t^2) s^2.
+// Kahan's formula: with t = tan y and s = sinh x, the denominator is 1 + (1 + t^2) s^2.
 INLINE float2 ctanh(float2 a) {
   if (isinf(a.x)) return Z(copysign(1.0f, a.x), copysign(0.0f, isfinite(a.y) ? sin(2 * a.y) : a.y));
   if (a.y == 0) return Z(tanh(a.x), a.y);
@@ -171,7 +171,7 @@ INLINE float cimag_mul(float2 a, float2 b) { return a.x * b.y + a.y * b.x; }
 INLINE float creal_mul(float2 a, float2 b) { return a.x * b.x - a.y * b.y; }
 // 1 at an infinite part, else 0, with the part's sign.
 INLINE float cmark(float v) { return copysign(isinf(v) ? 1.0f : 0.0f, v); }
-// Beyond this the inverse functions are logarithms of 2z, and Kahan's products would overflow in the end.
+// Above this the inverse functions are logarithms of 2z; Kahan's products would overflow for larger numbers.
 INLINE bool chuge(float2 a) { return fmax(fabs(a.x), fabs(a.y)) > 1e18f && cfinite(a); }
 INLINE bool cinf(float2 a) { return isinf(a.x) || isinf(a.y); }
 
@@ -229,7 +229,7 @@ INLINE float2 csigmoid(float2 a) {
   return cdiv(a.x < 0 ? e : Z(1, 0), Z(1, 0) + e);
 }
 INLINE float2 csinc(float2 a) { return ctrue(a) ? cdiv(csin(CPI * a), CPI * a) : Z(1, 0); }
-// log(e^a + e^b) from the larger real part on.
+// log(e^a + e^b), as the operand with the larger real part plus a logarithm.
 INLINE float2 clogaddexp(float2 a, float2 b) {
   if (cnan(a) || cnan(b)) return Z(NAN, NAN);
   const float2 m = a.x < b.x ? b : a, n = a.x < b.x ? a : b;
@@ -241,7 +241,7 @@ INLINE float cnumber(float a, float nan, float high, float low) {
   if (!isinf(a)) return a;
   return a > 0 ? (isnan(high) ? FLT_MAX : high) : isnan(low) ? -FLT_MAX : low;
 }
-// ATen takes the modulus of the weight.
+// As in ATen, the modulus of the weight decides.
 INLINE float2 clerp(float2 a, float2 b, float2 w) {
   return w.x * w.x + w.y * w.y < 0.25f ? a + cmul(w, b - a) : b - cmul(b - a, Z(1, 0) - w);
 }

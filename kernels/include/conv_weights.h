@@ -11,9 +11,9 @@ INLINE long weight_at(long k, const ConvRowsParams p) {
   return c * p.w_input + y * p.w_y + (tap - y * p.taps_x) * p.w_x;
 }
 
-// Weights k0 .. k1 - 1 of output channels n0 .. n0 + 31 to [k - k0][32]; channels past the last repeat it. w
-// is the group's first weight, `left` the number of elements from there to the end of memory. Runs of
-// neighbours in memory (p.w_run of them, rising or falling) go through transposes in registers.
+// Packs weights k0 .. k1 - 1 of output channels n0 .. n0 + 31 as [k - k0][32]; channels past the last repeat
+// it. w is the group's first weight, `left` the number of elements from there to the end of memory. Runs of
+// contiguous elements (p.w_run of them, in rising or falling order) are transposed in registers.
 INLINE void pack_weights(__local float16 *to, __global const STYPE(TYPE) *w, long left, long n0, long k0,
                          long k1, const ConvRowsParams p) {
   const long last = p.outputs - 1 - n0;

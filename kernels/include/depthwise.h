@@ -1,8 +1,8 @@
-// What the direct convolutions for GPUs share. A work-item has ROWS positions below each other, so that
-// neighbouring work-items read neighbouring columns and a row that several windows see is read once.
+// What the direct convolutions for GPUs share. A work-item has a strip of ROWS positions of one column, so
+// that adjacent work-items read adjacent columns, and a row that several windows contain is read once.
 // Defines: TYPE, FLOATING, WIDE (accumulator.h); WINDOW (3, 5, 7: its height and width, not dilated, with
-// STRIDE in both directions; 0: any geometry); ROWS; CHANNELS_LAST (1: channels are neighbours in memory, and
-// so are their work-items).
+// STRIDE in both directions; 0: any geometry); ROWS; CHANNELS_LAST (1: channels are contiguous, and adjacent
+// work-items take adjacent channels).
 #ifndef OCLTENSOR_DEPTHWISE_H
 #define OCLTENSOR_DEPTHWISE_H
 #include "accumulator.h"
@@ -13,7 +13,7 @@ typedef struct {
   int x, y, channel, n;  // y: the first row
 } Strip;
 
-// Work-item (or part of its work) i of a map's strips.
+// Strip i of a map.
 INLINE Strip strip_of(uint i, uint width, uint height, uint channels) {
   const uint blocks = (height + ROWS - 1) / ROWS;
   Strip s;
@@ -35,8 +35,8 @@ INLINE Strip strip_of(uint i, uint width, uint height, uint channels) {
 
 INLINE bool is_inside(int i, long size) { return (uint)i < (uint)size; }
 
-// COUNT elements of a row at given offsets; zero where there is none. Loads have no branches, so that many
-// are in flight: what lies outside is read at the nearest place inside.
+// Loads COUNT elements of a row at given offsets; zero outside of the map. The loads have no branches, so
+// that many are in flight: instead of an element outside, the nearest one inside is read.
 #define LOAD_ROW(v, COUNT, map, y, height, row_stride, offsets, inside)                                    \
   {                                                                                                        \
     const bool row = is_inside(y, height);                                                                 \
@@ -48,8 +48,8 @@ INLINE bool is_inside(int i, long size) { return (uint)i < (uint)size; }
   }
 
 #if WINDOW
-// The big tensor's elements that a strip's first position sees: their columns, as offsets and whether they
-// are inside, for LOAD_ROW; returns their first row.
+// The window of a strip's first position in the big tensor: the columns' offsets and whether they are inside,
+// for LOAD_ROW; returns the first row.
 INLINE int place_window(const Strip at, const ConvParams p, int column[WINDOW], bool inside[WINDOW]) {
   const int x = at.x * STRIDE - (int)p.padding[2];
   UNROLL for (int kx = 0; kx < WINDOW; ++kx) {
@@ -60,7 +60,7 @@ INLINE int place_window(const Strip at, const ConvParams p, int column[WINDOW], 
 }
 #endif
 
-// Forward and data: the first values of a strip's sums, and their way to memory. Defines: HAS_BIAS.
+// For forward and data: the initial values of a strip's sums, and storing them. Defines: HAS_BIAS.
 INLINE void begin(acc_t sum[ROWS], __global const void *bias_base, ulong bias_offset, long at) {
 #if HAS_BIAS
   const acc_t first = LOAD(TYPE, AT_CONST(TYPE, bias_base, bias_offset), at);

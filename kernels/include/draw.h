@@ -1,5 +1,5 @@
-// Drawing loop of the random kernels: a run of BLOCKS counter blocks at a time. WIDE is 1 where a number
-// takes 64 bits.
+// Drawing loop of the random kernels: a run of BLOCKS counter blocks at a time. WIDE is 1 if a number needs
+// 64 bits.
 //   DRAW(p, i, w, body)   runs `body` for every element i (long) of this work-item with its word w (WORD)
 #ifndef OCLTENSOR_DRAW_H
 #define OCLTENSOR_DRAW_H
@@ -49,7 +49,7 @@ typedef uint WORD;
     }                                                                           \
   }
 
-// The widest type: logarithms in double, rounded once, give the CPU backend's bits.
+// REAL is the widest type: logarithms in double, rounded once, give the same bits as the CPU backend.
 #ifdef cl_khr_fp64
 typedef double REAL;
 #define REAL_UNIT ((double)UNIT_SCALE)

@@ -1,4 +1,4 @@
-// VEC neighbouring elements by one load or store, unpacked to compute types: LOADV(A, p, i, v), STOREV(A, p,
+// VEC contiguous elements by one load or store, unpacked to compute types: LOADV(A, p, i, v), STOREV(A, p,
 // i, v) with private v[VEC]. p + i is aligned to VEC elements. VEC: 1, 2, 4 or 8, of 16 bytes at most.
 #ifndef OCLTENSOR_ELEMENT_VECTORS_H
 #define OCLTENSOR_ELEMENT_VECTORS_H

@@ -1,5 +1,5 @@
-// exp of vectors. Needs COMPUTE, and FAST_EXP defined where float16 vectors should use the version here,
-// which costs half of a CPU driver's own: about 1.5 ulp; NaN and infinities as they should be; results under
+// exp of vectors. Needs COMPUTE, and FAST_EXP defined if float16 vectors should use the version here, which
+// takes half the time of a CPU driver's own: error about 1.5 ulp; NaN and infinities are right; results under
 // 2.7e-38 are 0.
 #ifndef OCLTENSOR_EXP_H
 #define OCLTENSOR_EXP_H
@@ -16,7 +16,7 @@ INLINE float16 exp_16(float16 x) {
   p = fma(p, r, (float16)(0.5f));
   p = fma(p, r, (float16)(1.0f));
   p = fma(p, r, (float16)(1.0f));
-  // Half of 2^n, doubled afterwards, reaches the largest results.
+  // Half of 2^n, doubled afterwards, because 2^n itself overflows for the largest results.
   const float16 e = p * as_float16((as_int16(t) + 126) << 23) * (float16)(2.0f);
   return (a < (float16)(-86.6f)) ? (float16)(0.0f) : e;
 }

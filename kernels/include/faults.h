@@ -1,11 +1,11 @@
-// Wrong values that only a kernel sees: it writes the first one into its stream's record, goes on without the
-// value, and the stream's next synchronisation raises it.
+// Reporting wrong values that only a kernel can detect: it writes the first one to its stream's record and
+// continues without the value; the stream's next synchronisation raises an error.
 #ifndef OCLTENSOR_FAULTS_H
 #define OCLTENSOR_FAULTS_H
 #include "types.h"
 #include "fault_record.h"
 
-// Of a kernel, made by OpCall::fault. fault_site 0: nothing is to be reported.
+// Parameters of a kernel that reports; OpCall::fault makes the arguments. fault_site 0: reports nothing.
 #define FAULT_PARAMETERS __global FaultRecord *faults, int fault_site
 
 INLINE void report_fault(FAULT_PARAMETERS, long value, long limit) {

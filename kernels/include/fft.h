@@ -7,7 +7,7 @@
 #include "fft_params.h"
 #include "range.h"
 
-// Element n of a transform of [outer, length, inner].
+// Loads element n of a transform of [outer, length, inner].
 INLINE float2 fft_load(__global const STYPE(IN) *in, long outer, long n, long inner, const FftParams p) {
 #if HALF_IN
   const bool mirrored = n >= p.in_length;
@@ -17,11 +17,11 @@ INLINE float2 fft_load(__global const STYPE(IN) *in, long outer, long n, long in
   return CLOAD(IN, in, (outer * p.in_length + n) * p.inner + inner);
 #endif
 }
-// A real output keeps the real part; beyond out_length nothing is kept.
+// Stores element n, of a real output the real part only; elements from out_length on are dropped.
 INLINE void fft_store(__global STYPE(OUT) *out, long outer, long n, long inner, float2 v, const FftParams p) {
   if (n < p.out_length) CSTORE(OUT, out, (outer * p.out_length + n) * p.inner + inner, v * p.scale);
 }
-// exp(-+ 2 pi i m / length) from two short tables, of the low bits of m and of the others.
+// exp(-+ 2 pi i m / length) from two short tables, one for the low bits of m and one for the others.
 INLINE float2 fft_root(__global const float2 *table, INDEX m, const FftParams p) {
   const INDEX low = (INDEX)1 << p.low_bits;
   const float2 w = cmul(table[m & (low - 1)], table[low + (m >> p.low_bits)]);

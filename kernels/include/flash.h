@@ -27,7 +27,7 @@ INLINE float sum_of(float16 v) {
   const float2 c = b.lo + b.hi;
   return c.x + c.y;
 }
-// The lanes of each of 8 vectors meet, all at once: lane i of the result is what those of r[i] give.
+// Combines the lanes of 8 vectors, all at once: lane i of the result is the combination of r[i]'s lanes.
 #define HALVES_LOW(a, b) \
   (float16)(a.s0, a.s1, a.s2, a.s3, a.s4, a.s5, a.s6, a.s7, b.s0, b.s1, b.s2, b.s3, b.s4, b.s5, b.s6, b.s7)
 #define HALVES_HIGH(a, b) \
@@ -90,7 +90,7 @@ INLINE void add_rows(Tile sum, const __local float *weights, int across, int alo
 }
 
 #if MASK
-// The mask on scores of keys first .. first + n - 1; `mask` is that of the query's row.
+// Applies the mask to the scores of keys first .. first + n - 1; `mask` is that of the query's row.
 INLINE void mask_scores(__local float *s, __global const STYPE(M) *mask, long column, long first, int n) {
   mask += first * column;
   int j = 0;
@@ -121,7 +121,7 @@ INLINE void fill_rest(__local float *s, int n, int end, float value) {
 }
 
 #if DROPOUT
-// What 64 weights of the row at `place` are multiplied by, from key j (a multiple of 4) on.
+// Dropout's factors for 64 weights of the row at `place`, from key j (a multiple of 4) on.
 INLINE void kept_64(const AttentionParams p, long place, long j, float *factors) {
   uint words[64];
   words_of_blocks(p.seed, p.offset + (ulong)(place * p.row_blocks + j / 4), words);

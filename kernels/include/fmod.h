@@ -1,10 +1,10 @@
 // fmod for the floating type T and its vector, exact for all finite numbers. PoCL 3.1's vector fmod is wrong
-// in float64 as soon as one lane is infinite or subnormal (seen: fmod(7, 4) = 0.875 beside an infinity), and
-// NaN where a / b is large.
+// in float64 if any lane is infinite or subnormal (seen: fmod(7, 4) = 0.875 beside an infinity), and NaN
+// where a / b is large.
 #ifndef OCLTENSOR_FMOD_H
 #define OCLTENSOR_FMOD_H
-// Quotients below 2^QUOTIENT_BITS are truncated to within 1 of the truth: OpenCL divides floats to 2.5 ulp,
-// doubles to half an ulp.
+// Truncated quotients below 2^QUOTIENT_BITS are at most 1 off: OpenCL divides floats with an error of 2.5
+// ulp, doubles with half an ulp.
 #define QUOTIENT_BITS (sizeof(T) == 8 ? 50 : 20)
 // x mod y for 0 <= x, 0 < y and x / y below that limit. The remainder of the right quotient is representable,
 // so fma gives it exactly; a remainder outside [0, y) may be rounded, but never to the other side of 0 or y.

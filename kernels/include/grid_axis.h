@@ -1,8 +1,7 @@
-// Where a coordinate of a grid reads along one dimension: TAPS places, their weights, and the weights'
-// derivatives by the coordinate. MODE: 0 linear, 1 nearest, 2 cubic. T is the type to compute in. Places
-// outside are -1: they read zero. Coordinates that are no number read outside where outside is zero, else the
-// first element; infinite ones do what far ones do, but where the image is reflected: there they read the
-// first element as well.
+// The elements that a grid's coordinate reads along one dimension: TAPS places, their weights, and the
+// weights' derivatives by the coordinate. MODE: 0 linear, 1 nearest, 2 cubic. T is the type to compute in. A
+// place outside is -1 and reads zero. A NaN coordinate is outside if padding is zeros; else it reads the
+// first element. An infinite coordinate is treated as a far one; with reflection it reads the first element.
 #ifndef OCLTENSOR_GRID_AXIS_H
 #define OCLTENSOR_GRID_AXIS_H
 #include "grid_params.h"
@@ -15,7 +14,7 @@ typedef struct {
   T weight[TAPS], slope[TAPS];
 } Axis;
 
-// Into [0, size - 1], as p.padding says; *slope is multiplied by the derivative.
+// Maps a coordinate into [0, size - 1], as p.padding says; multiplies *slope by the derivative.
 INLINE T pad(T at, int size, const GridParams p, T *slope) {
   if (p.padding == ZEROS) return at;
   if (p.padding == REFLECTION) {
@@ -38,15 +37,15 @@ INLINE int place_of(T whole, int size) { return whole >= 0 && whole <= size - 1 
 INLINE Axis axis_of(T at, int size, const GridParams p) {
   Axis axis;
   T slope = p.align ? (T)(size - 1) / 2 : (T)size / 2;
-  // In two statements: fused, a product's last bits would be those of no other backend, and places far out
-  // magnify them.
+  // In two statements, because a fused multiply-add would round unlike the other backends, and coordinates
+  // far outside magnify the difference.
   const T scaled = (at + 1) * (p.align ? slope : (T)size);
   at = p.align ? scaled : (scaled - 1) / 2;
   if (isnan(at) || (p.padding == REFLECTION && isinf(at))) {
     at = p.padding == ZEROS ? (T)-8 : (T)0;
     slope = 0;
   }
-  // Far outside is as good as just outside.
+  // Coordinates far outside give the same as those just outside.
   if (p.padding != REFLECTION) at = fmin(fmax(at, (T)-8), (T)size + 8);
 #if MODE == 0
   at = pad(at, size, p, &slope);

@@ -1,5 +1,5 @@
-// Work-items of a group that share a result ("lanes", a power of two) meet in local memory: lane l of an
-// output is item first + l * step. Needs T.
+// Combining the values of the work-items of a group that share a result ("lanes", a power of two) in local
+// memory: lane l of an output is item first + l * step. Needs T.
 #ifndef OCLTENSOR_LANES_H
 #define OCLTENSOR_LANES_H
 // name(shared, v, id, lane, lanes, step): the combination of v over the lanes, in all of them. Every item of

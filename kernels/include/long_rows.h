@@ -1,5 +1,5 @@
-// A chunk of a row for each work-group, HELD elements an item, neighbouring items next to each other. Needs
-// T.
+// Loops over a row of which each work-group takes a chunk: HELD elements per item, adjacent elements to
+// adjacent items. Needs T.
 #ifndef OCLTENSOR_LONG_ROWS_H
 #define OCLTENSOR_LONG_ROWS_H
 #define HELD 16

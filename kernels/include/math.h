@@ -4,7 +4,7 @@
 #define OCLTENSOR_MATH_H
 #define OVERLOAD __attribute__((overloadable))
 
-// NaN in either operand gives NaN, as ATen's maximum and minimum have it.
+// A NaN in either operand gives NaN, as in ATen's maximum and minimum.
 #define ORDER_FUNCTIONS(V)                                                                    \
   INLINE V OVERLOAD maximum_(V a, V b) { return (a > b || a != a) ? a : b; }                  \
   INLINE V OVERLOAD minimum_(V a, V b) { return (a < b || a != a) ? a : b; }                  \
@@ -17,7 +17,7 @@ ORDER_FUNCTIONS(T16)
 #if FLOATING
 #include "fmod.h"
 #include "pow.h"
-// exp for sums with numbers near 1: on CPU drivers results under 2.7e-38 may be 0.
+// exp where the result is added to numbers near 1: on CPU drivers results under 2.7e-38 may be 0.
 #ifdef VECTORS
 #include "exp.h"
 INLINE T16 OVERLOAD exp_(T16 a) { return exp_16(a); }
@@ -49,8 +49,8 @@ INLINE T OVERLOAD exp_(T a) { return exp(a); }
 TANH_FUNCTION(T)
 TANH_FUNCTION(T16)
 #else
-// From 9.02 (19.1 in float64) on the nearest number is 1: PoCL's scalar tanh stays one ulp below, which gelu
-// multiplies by infinity.
+// From 9.02 (19.1 in float64) on the nearest number is 1. PoCL's scalar tanh stays one ulp below, so that
+// gelu would multiply the difference by infinity.
 INLINE T tanh_(T a) {
   return (fabs(a) > (sizeof(T) == 8 ? (T)19.1f : (T)9.02f)) ? copysign((T)1, a) : tanh(a);
 }
@@ -75,7 +75,7 @@ NEXT_AFTER(double, long, 0x7ff0000000000000L)
 #endif
 // erf in float on CPU drivers, 1.4 ulp: x + x P(x^2) under 0.9, else 1 - exp(-Q(x)), where Q approximates
 // -log(erfc(x)). P and Q are minimax fits to the definition by Lawson's iteratively reweighted least squares
-// (C. L. Lawson, 1961). No branches: PoCL's own vector erf goes lane by lane.
+// (C. L. Lawson, 1961). Without branches, unlike PoCL's vector erf, which computes lane by lane.
 #ifdef VECTORS
 #define ERF_FUNCTION(V)                                                                       \
   INLINE V OVERLOAD erf_(V a) {                                                               \
@@ -147,7 +147,7 @@ INLINE T erf_(T a) { return erf(a); }
     return normal_cdf_(a) + a * exp_((V)(-0.5f) * a * a) * (V)(INVERSE_SQRT_2PI);            \
   }                                                                                          \
   INLINE V OVERLOAD gelu_tanh_slope_(V a) {                                                  \
-    /* beyond 100 the slope is that at 100; its square would overflow to infinity times 0 */ \
+    /* beyond 100 the slope is constant; the square of a could give infinity times 0 */      \
     const V x = (fabs(a) > (V)(100) && !isinf(a)) ? copysign((V)(100), a) : a;               \
     const V t = tanh_((V)(SQRT_2_OVER_PI) * (x + (V)(GELU_CUBIC) * x * x * x));              \
     const V inner = (V)(SQRT_2_OVER_PI) * ((V)(1) + (V)(3 * GELU_CUBIC) * x * x);            \
@@ -189,7 +189,7 @@ FLOAT_FUNCTIONS(T)
 FLOAT_FUNCTIONS(T16)
 #endif
 
-#else  // integers: division by 0 gives 0 and the lowest value over -1 wraps; the hardware would trap
+#else  // integers: division by 0 gives 0, and the lowest value over -1 wraps, where hardware would trap
 #define INTEGER_FUNCTIONS(V)                                                                     \
   INLINE V OVERLOAD quotient_(V a, V b) {                                                        \
     const V safe = (b == (V)(0) || b == (V)(-1)) ? (V)(1) : b;                                   \

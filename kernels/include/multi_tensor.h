@@ -1,8 +1,7 @@
-// Walking through a list of tensors, cut into chunks. Defines: COMPUTE (suffix), ROLES, CPU_STYLE, FLOATING.
+// Loops over the chunks of a list of tensors. Defines: COMPUTE (suffix), ROLES, CPU_STYLE, FLOATING.
 //   ITEMS __kernel void name(TENSOR_LISTS, const MultiTensorParams p) { CHUNKS_OF_ITEM { LOCATE ... } }
-// In the body: `record` of the tensor, elements `start` .. `end` of it, `chunk`. CPU drivers: an item takes a
-// run of chunks.
-// GPUs: a work-group takes one.
+// The body has: `record` of the tensor, its elements `start` .. `end`, and `chunk`. On CPU drivers an item
+// takes a run of chunks; on GPUs a work-group takes one.
 #include "types.h"
 #include "multi_tensor_params.h"
 #if CPU_STYLE
@@ -51,13 +50,14 @@ INLINE __global char *place(TENSOR_LISTS, ulong address) {
 #define PLACE(address)                                                                                  \
   place(b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14, b15, table_base, table_offset, \
         address)
-// The tensor of a role, and a number that all tensors share.
+// Pointers to the tensor of a role, and to a number that all tensors share.
 #define ROLE(A, k) ((__global STYPE(A) *)PLACE(record[3 + (k)]))
 #define SHARED(A, k) TO(COMPUTE, LOAD(A, (__global const STYPE(A) *)PLACE(p.shared[k]), 0))
 #define NUMBER(k) FROM_BITS(COMPUTE, p.numbers[k])
 #define TENSOR_NUMBER FROM_BITS(COMPUTE, record[2])
 
-// The last tensor whose first chunk is not beyond `chunk`: empty ones before it have the same first chunk.
+// The tensor of a chunk: the last one whose first chunk is at most `chunk` (empty tensors before it have the
+// same first chunk).
 INLINE long tensor_of(__global const ulong *table, long tensors, long chunk) {
   long low = 0, high = tensors - 1;
   while (low < high) {
@@ -82,7 +82,7 @@ INLINE long tensor_of(__global const ulong *table, long tensors, long chunk) {
   __global const ulong *record = TABLE + tensor_of(TABLE, p.tensors, chunk) * (3 + ROLES);    \
   const long start = (chunk - (long)record[0]) * p.chunk, end = min((long)record[1], start + (long)p.chunk);
 
-// Runs BODY(V, N) over elements i of the chunk: N is 16 for vectors, else nothing. GET and PUT are its loads
+// Runs BODY(V, N) over elements i of the chunk: N is 16 for vectors, else empty. GET and PUT are its loads
 // and stores.
 #if CPU_STYLE
 #define SWEEP(BODY)                                  \

@@ -1,4 +1,5 @@
-// What the kernels planes_gpu*.cl share: a work-item's vectors of a unit, in blocks that are loaded at once.
+// What the kernels planes_gpu*.cl share: the loop over a work-item's vectors of a unit, in blocks that are
+// loaded at once.
 //   GROUP: work-group size; VEC: elements of a vector; INDEX: type of element counts (uint, or ulong from
 //   2^31 on)
 #ifndef OCLTENSOR_NORM_ELEMENTS_H
@@ -19,8 +20,8 @@ typedef CTYPE(COMPUTE) T;
 #define EACH_VECTOR UNROLL for (int k = 0; k < BLOCK; ++k)
 #define EACH_ELEMENT UNROLL for (int j = 0; j < VEC; ++j)
 
-// This item's unit, its piece [first, end) of it, and its lane. Those past the last unit have nothing (`here`
-// is false), but meet the others.
+// This item's unit, its piece [first, end) of it, and its lane. Items past the last unit have no work (`here`
+// is false), but take part in the barriers.
 #define PLACE                                                                                 \
   __local T shared[GROUP];                                                                    \
   const uint id = get_local_id(0), lanes = p.lanes, lane = id % lanes;                        \
@@ -42,9 +43,8 @@ INLINE Walk walk_from(NormElementsParams p, INDEX e) {
   Walk w = {e, run, e - run * (INDEX)p.length};
   return w;
 }
-// The next vectors: at[k] where they lie, in elements of the unit, run[k] their runs. Returns how many of
-// them there are; the places of the others are that of the first, as others may be writing elsewhere. w->e <
-// end.
+// The next vectors: at[k] are their places in elements of the unit, run[k] their runs. Returns how many there
+// are. The rest repeats the first vector's place, because other items may be writing elsewhere. w->e < end.
 INLINE int next_block(NormElementsParams p, Walk *w, INDEX end, INDEX *at, INDEX *run) {
   const INDEX length = p.length, run_step = p.run_step;
   int count = 0;

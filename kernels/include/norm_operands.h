@@ -1,5 +1,5 @@
-// Operands of normalisation's kernels, as pairs of base and byte offset. Needs types.h; HAS_WEIGHT, and W for
-// its type.
+// Operands of the normalisation kernels, as pairs of base and byte offset. Needs types.h; HAS_WEIGHT, and its
+// type W.
 #ifndef OCLTENSOR_NORM_OPERANDS_H
 #define OCLTENSOR_NORM_OPERANDS_H
 #define PAIR(name) __global const void *name##_base, ulong name##_offset

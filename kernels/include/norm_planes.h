@@ -1,6 +1,5 @@
-// What the kernels planes_*.cl share: their planes, and sums over them in vectors of 16. A plane has 16
-// elements or more; its last vector overlaps the one before it, with the lanes that were there already
-// masked.
+// What the kernels planes_cpu*.cl share: their planes, and sums over them in vectors of 16. A plane has 16
+// elements or more. Its last vector overlaps the one before it; the lanes that were there already are masked.
 #ifndef OCLTENSOR_NORM_PLANES_H
 #define OCLTENSOR_NORM_PLANES_H
 #include "norm_planes_params.h"
@@ -14,10 +13,10 @@ typedef CVEC(COMPUTE) T16;
   const long s##_first = get_global_id(0) * p.per; \
   for (long s = s##_first; s < min((long)p.stats, s##_first + (long)p.per); ++s)
 #define PLANE(s, j) ((s) * p.stat_step + (j) * p.piece_step)
-// BY_CHANNEL: a statistic is a channel's.
+// BY_CHANNEL: each statistic is that of a channel.
 #define CHANNEL(s, plane) (BY_CHANNEL ? (s) : (plane) % p.channels)
 
-// v without its first 16 - n lanes.
+// v with its first 16 - n lanes set to 0.
 INLINE T16 last_lanes(T16 v, long n) {
   const T16 lane = (T16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
   return lane >= (T16)((T)(16 - n)) ? v : (T16)((T)0);

@@ -1,7 +1,7 @@
 // The normal distribution function, for gelu. In float on CPU drivers: 2 to the power of a polynomial that
 // approximates the binary logarithm of the smaller tail, a weighted minimax fit to the definition by Lawson's
-// iteratively reweighted least squares (C. L. Lawson, 1961); the error is under 1.5e-7, and 1e-5 of the
-// smaller tail. Tails beyond 5.7 (6e-9) are 0.
+// iteratively reweighted least squares (C. L. Lawson, 1961); the error is under 1.5e-7, and under 1e-5
+// of the smaller tail. Tails beyond 5.7 (6e-9) are 0.
 #ifndef OCLTENSOR_NORMAL_H
 #define OCLTENSOR_NORMAL_H
 #if defined(VECTORS) && defined(FAST_EXP)

@@ -1,5 +1,5 @@
-// Philox4x32-10 (Salmon and others, SC'11) for one counter block, or 16 in vectors; src/base/philox.h is the
-// contract.
+// Philox4x32-10 (Salmon and others, SC'11) for one counter block, or 16 in vectors; src/base/philox.h has
+// the rules that all backends follow.
 #ifndef OCLTENSOR_PHILOX_H
 #define OCLTENSOR_PHILOX_H
 #define PHILOX_FUNCTION(V)                                                                                   \

@@ -1,10 +1,10 @@
 // The formula of a pointwise kernel as a function over one element and (VECTORS) over a vector of 16.
-//   EXPRESSION   in a, b, c, d, s0 .. s3; works on scalars and on vectors alike
+//   EXPRESSION   in a, b, c, d, s0 .. s3; valid for scalars and for vectors
 //   COMPUTE      suffix of the type that it computes in
-//   TEST         defined where the formula is a comparison or logical: it then gives 0 or non-zero
-//   KIND_A ..    how an operand comes: 0 repeated, 1 contiguous, 2 strided, 3 a number (absent operands too)
+//   TEST         defined if the formula is a comparison or logical: it then gives 0 or non-zero
+//   KIND_A ..    an operand's kind: 0 repeated, 1 contiguous, 2 strided, 3 a number (absent operands, too)
 //   MAXIMUM      the largest number of a type, for formulas
-//   LANES        defined where the formula only exists for scalars
+//   LANES        defined if the formula is for scalars only
 //   LANES_IF_LARGE  the same, but only for vectors with an element of magnitude 2^15 and more
 #include "types.h"
 typedef CTYPE(COMPUTE) T;

@@ -1,5 +1,5 @@
-// What an average covers along one axis d of 2: windows of avg_pool2d, or of adaptive pooling where ADAPTIVE
-// is 1.
+// The range that an average covers along axis d of 2: windows of avg_pool2d, or of adaptive pooling if
+// ADAPTIVE is 1.
 #ifndef OCLTENSOR_POOL_AVERAGE_H
 #define OCLTENSOR_POOL_AVERAGE_H
 #include "pool_params.h"
@@ -7,7 +7,7 @@
 
 typedef struct {
   int begin, end;  // inside the image
-  int count;       // what the divisor counts
+  int count;       // elements that the divisor counts
 } Cover;
 
 INLINE Cover cover(const PoolParams p, int d, int o) {
@@ -26,7 +26,7 @@ INLINE Cover cover(const PoolParams p, int d, int o) {
   return c;
 }
 
-// The outputs [begin, end) whose windows hold input position `at`; count is unused.
+// The outputs [begin, end) whose windows contain input position `at`; `count` is unused.
 INLINE Cover covered_by(const PoolParams p, int d, int at) {
   Cover c;
   c.count = 0;

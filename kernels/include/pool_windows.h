@@ -1,12 +1,12 @@
-// The windows of pooling that hold a position of the image, along one axis.
+// The pooling windows that contain a position of the image, along one axis.
 #ifndef OCLTENSOR_POOL_WINDOWS_H
 #define OCLTENSOR_POOL_WINDOWS_H
 #include "types.h"
 
 // v / stride, v >= 0. Nearly all strides are 1 or 2, and a division takes 20 instructions.
 INLINE int by_stride(int v, int stride) { return stride == 1 ? v : stride == 2 ? v >> 1 : v / stride; }
-// The first output whose window of `extent` reaches to position `at`, and the last that begins before it or
-// there.
+// The first output whose window of `extent` ends at or after position `at`, and the last one whose window
+// begins at or before it.
 INLINE int first_window(int at, int padding, int extent, int stride) {
   const int reach = at + padding - (extent - 1);
   return reach <= 0 ? 0 : by_stride(reach + stride - 1, stride);

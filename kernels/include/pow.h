@@ -1,5 +1,5 @@
-// pow for the element type T and its vector: PoCL 3.1's vector pow is wrong in float64 as soon as one lane is
-// 0, infinite or NaN (seen: 0.25 ^ 3 = inf beside a zero), so doubles go lane by lane.
+// pow for the element type T and its vector: PoCL 3.1's vector pow is wrong in float64 if any lane is 0,
+// infinite or NaN (seen: 0.25 ^ 3 = inf beside a zero), so doubles are computed lane by lane.
 #ifndef OCLTENSOR_POW_H
 #define OCLTENSOR_POW_H
 INLINE T __attribute__((overloadable)) pow_(T a, T b) { return pow(a, b); }

@@ -1,5 +1,5 @@
-// The pieces of work of one work-item, as ops/division.h cuts them: GROUP in front of __kernel, FOR_EACH(i,
-// count, per_item) around the body. CPU_STYLE is 1 on CPU drivers.
+// The loop over a work-item's pieces of work, as ops/division.h divides them: GROUP in front of __kernel,
+// FOR_EACH(i, count, per_item) around the body. CPU_STYLE is 1 on CPU drivers.
 #ifndef OCLTENSOR_RANGE_H
 #define OCLTENSOR_RANGE_H
 #if CPU_STYLE

@@ -1,5 +1,5 @@
-// VEC neighbours by one load: of 16 bytes (float32, 16-bit types; their address is a multiple of that), or
-// one element of any type. A vector stays as it lies in memory until it is unpacked, so that several in
+// VEC contiguous elements by one load: 16 bytes (float32, 16-bit types; at multiples of 16 bytes), or one
+// element of any type. A vector keeps its form in memory until it is unpacked, so that several loads in
 // flight take few registers. Needs accumulator.h. Defines: TYPE, VEC (1, or 16 bytes of elements).
 #ifndef OCLTENSOR_RAW_VECTOR_H
 #define OCLTENSOR_RAW_VECTOR_H

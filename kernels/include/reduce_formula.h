@@ -3,9 +3,9 @@
 //   COMPONENTS   1 or 2 independent values are reduced in one sweep
 //   LIFT<n>      value of an element, of a, b, c, d, s0 .. s3
 //   COMBINE<n>   of two partial values x, y; associative and commutative
-//   IDENTITY<n>  value of nothing
+//   IDENTITY<n>  neutral element: the value of no elements
 //   FINISH<n>    result, of the two components x, y and s0 .. s3
-//   TRUTH        1: a, b, c, d are 1 where the element is not 0, of any type; COMPUTE is i64
+//   TRUTH        1: a, b, c, d are 1 if the element, of any type, is not 0; COMPUTE is i64
 //   KIND_A ..    along the vectorised dimension: 0 repeated, 1 contiguous, 2 strided, 3 absent
 #include "types.h"
 typedef CTYPE(COMPUTE) T;
@@ -63,7 +63,8 @@ REDUCTION(T16, State16)
 #undef V
 #undef K
 
-// Whole-width steps: halves of a vector are narrower types, which T16 does not name.
+// Combines all lanes of a state. In shuffles of the whole width, because the types of half vectors have no
+// name here.
 INLINE State across(State16 v) {
   v.x = combine0(v.x, v.x.s89abcdef89abcdef);
   v.x = combine0(v.x, v.x.s4567456745674567);
@@ -132,8 +133,8 @@ typedef struct {
   long a, b, c, d, out0, out1;
 } Offsets;
 
-// Adds the offsets of element `rest` of a nest, from dimension `first` on. Indices into the parameters are
-// constants after unrolling: a GPU would copy the structure to the stack otherwise.
+// Adds the offsets of element `rest` of a loop nest, from dimension `first` on. Unrolled, so that indices
+// into the parameters are constants: otherwise a GPU would copy the structure to its stack.
 #define WALK(at, index, first, rank, sizes_, strides_, with_out)                \
   {                                                                             \
     long rest = (index);                                                        \

@@ -1,6 +1,6 @@
-// What a place of the large side reads of the small one, along a dimension: the places [first, first +
-// count), clamped to the dimension, and the weight of each. MODE: one of those below. T is the type to
-// compute in, COMPUTE its name.
+// The taps of a place of the large side along a dimension: the places [first, first + count) of the small
+// side that it reads, clamped to the dimension, and the weight of each. MODE: one of those below. T is the
+// type to compute in, COMPUTE its name.
 #ifndef OCLTENSOR_RESAMPLE_TAPS_H
 #define OCLTENSOR_RESAMPLE_TAPS_H
 #include "types.h"
@@ -48,7 +48,7 @@ INLINE T weight_of(Taps taps, int k) {
 #endif
 }
 
-// Without the weights' total.
+// The taps of large place o, without the weights' total.
 INLINE Taps range_of(const ResampleParams p, int o) {
   Taps taps;
 #if MODE <= NEAREST_EXACT
@@ -74,7 +74,7 @@ INLINE Taps range_of(const ResampleParams p, int o) {
   taps.shrink = 1 / widening;
   taps.first = max((int)(taps.center - support + (T)0.5f), 0);
   taps.count = max(min((int)(taps.center + support + (T)0.5f), p.small) - taps.first, 0);
-  if (p.small == p.large) {  // nothing beside a place is read, as it may be infinite
+  if (p.small == p.large) {  // reads no other places, whose values may be infinite
     taps.first = o;
     taps.count = 1;
     taps.center = o + (T)0.5f;
@@ -96,14 +96,14 @@ INLINE Taps taps_of(const ResampleParams p, int o) {
   return taps;
 }
 
-// The place of tap k. Where sizes are equal, linear ones read one place twice, as ATen does.
+// The place of tap k. With equal sizes, linear taps read one place twice, as in ATen.
 INLINE int place_of(const ResampleParams p, Taps taps, int k) {
   if (MODE == LINEAR && p.small == p.large) k = 0;
   return clamp(taps.first + k, 0, p.small - 1);
 }
 
-// What a large place with these taps, which reads small place i, gives to it. Only the ends are read by
-// several taps.
+// The weight with which a large place that has these taps reads small place i. Several taps may read the same
+// place only at the ends, by clamping.
 INLINE T share_of(const ResampleParams p, Taps taps, int i) {
 #if MODE == LINEAR || MODE == CUBIC
   if (i == 0 || i == p.small - 1 || p.small == p.large) {
@@ -116,7 +116,8 @@ INLINE T share_of(const ResampleParams p, Taps taps, int i) {
   return weight_of(taps, i - taps.first);
 }
 
-// Where the large places that read small place i begin: what they read rises with them.
+// True if all places that these taps read come before small place i; for a binary search, because the taps
+// rise with the large place.
 INLINE bool ends_before(const ResampleParams p, Taps taps, int i) {
   return taps.count > 0 ? place_of(p, taps, taps.count - 1) < i : taps.first <= i;
 }

@@ -1,5 +1,5 @@
-// Pieces of work that are rows of a tensor where CPU_STYLE is 1, else its elements: the row of piece i, and a
-// loop over what the piece has of it. INDEX: the type that counts elements.
+// Pieces of work that are rows of a tensor if CPU_STYLE is 1, else its elements: the row of piece i, and a
+// loop over the piece's part of the row. INDEX: the type that counts elements.
 #ifndef OCLTENSOR_ROW_PIECES_H
 #define OCLTENSOR_ROW_PIECES_H
 #include "range.h"

@@ -8,7 +8,7 @@ INLINE T sum_lanes(T16 v) {
   v += v.s2323232323232323;
   return v.s0 + v.s1;
 }
-// total += TERM16(i) (elements i .. i + 15) over the whole vectors of n elements; i: where they end
+// total += TERM16(i) (elements i .. i + 15) over the whole vectors of n elements; i becomes their end
 #define ADD_VECTORS(total, i, n, TERM16)                          \
   while (i + 16 <= (n)) {                                         \
     const long end = min((long)(n), i + 4096);                    \

@@ -1,5 +1,5 @@
-// For kernels that ask `x != x` whatever the type of x: NaN where it is a float, and of integers none is.
-// Compilers of the clang family warn of the latter, and PoCL writes to the terminal that they did.
+// For kernels that test `x != x` for any type of x: true for a NaN, never for integers. Compilers of the
+// clang family warn about integers, and PoCL reports that on the terminal; so the warning is switched off.
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Wtautological-compare"
 #endif

@@ -1,7 +1,7 @@
-// What products of a few rows share on GPUs: which results a work-group has, and how one is written.
-// A work-group has ROWS rows and some columns of one of `batch` matrices, and one piece of k. PARTIAL: its
-// sums go to memory of the accumulator's type, `pieces` matrices of m x n for each of the batch, all of the
-// first piece first (split_k_sum.cl).
+// What products of a few rows share on GPUs: which results a work-group computes, and how one is written.
+// A work-group computes ROWS rows and some columns of one of `batch` matrices, for one piece of k. PARTIAL:
+// it writes its sums in the accumulator's type, as `pieces` matrices of m x n for each of the batch, all of
+// the first piece first (split_k_sum.cl).
 // Defines: TYPE, FLOATING, WIDE, HAS_S, ROWS, VEC, PARTIAL.
 #ifndef OCLTENSOR_SKINNY_H
 #define OCLTENSOR_SKINNY_H
@@ -19,7 +19,7 @@ typedef struct {
   uint piece, z;
 } Part;
 
-// Groups that read the same columns run side by side.
+// Work-groups that read the same columns have adjacent numbers, so that they run at the same time.
 INLINE Part part_of_group(uint columns, const uint pieces, const long length, const MatmulParams p) {
   const uint row_blocks = (uint)((p.m + ROWS - 1) / ROWS),
              column_blocks = (uint)((p.n + columns - 1) / columns);

@@ -1,5 +1,6 @@
 // float64 as its bits, for devices that have none: conversions by integer arithmetic, rounded to nearest even
-// as IEEE 754 asks. What is lost while bits go is the `rest`; a `tie` is half of the last place that stays.
+// as in IEEE 754. `rest` is the bits that are shifted out; a `tie` is half a unit of the last place that
+// remains.
 #ifndef OCLTENSOR_SOFT_DOUBLE_H
 #define OCLTENSOR_SOFT_DOUBLE_H
 
@@ -17,7 +18,7 @@ INLINE ulong double_of_float(uint u) {
   if (exponent == 0xff) return sign | 0x7ff0000000000000UL | ((ulong)fraction << 29);
   if (exponent != 0) return sign | ((ulong)(exponent + 896) << 52) | ((ulong)fraction << 29);
   if (fraction == 0) return sign;
-  const uint shift = clz(fraction) - 8;  // a denormal: its highest bit goes where the hidden one is
+  const uint shift = clz(fraction) - 8;  // a denormal: its highest bit becomes the hidden one
   fraction = (fraction << shift) & 0x7fffff;
   return sign | ((ulong)(897 - shift) << 52) | ((ulong)fraction << 29);
 }
@@ -29,7 +30,7 @@ INLINE uint float_of_double(ulong u) {
   if (exponent == 0x7ff - 896)
     return sign | 0x7f800000u | (fraction != 0 ? 0x400000u | (uint)(fraction >> 29) : 0);
   if (exponent >= 0xff) return sign | 0x7f800000u;
-  // Of a denormal float the hidden bit is shown, and more is lost.
+  // A denormal float stores the hidden bit explicitly, and more bits are shifted out.
   const ulong whole = exponent > 0 ? fraction : fraction | (exponent > -896 ? DOUBLE_FRACTION + 1 : 0);
   const int lost = exponent > 0 ? 29 : min(30 - exponent, 63);
   const ulong kept = (exponent > 0 ? (ulong)exponent << 23 : 0) + (whole >> lost),
@@ -39,7 +40,7 @@ INLINE uint float_of_double(ulong u) {
 
 INLINE ulong double_of_long(long v) {
   if (v == 0) return 0;
-  // By bits: Mesa 22.3 takes comparisons of a widened int for false.
+  // By bit operations, because Mesa 22.3 evaluates comparisons of a widened int as false.
   const ulong sign = (ulong)v & DOUBLE_SIGN, minus = -((ulong)v >> 63),
               magnitude = ((ulong)v ^ minus) - minus;
   const int shift = clz(magnitude);
@@ -47,7 +48,7 @@ INLINE ulong double_of_long(long v) {
   return sign | round_to_even(((ulong)(1086 - shift) << 52) + kept, whole & 0x7ff, 0x400);
 }
 
-// Truncated; what no long holds is the smallest one, as x86 has it.
+// Truncates; a number that no long holds gives the smallest long, as on x86.
 INLINE long long_of_double(ulong u) {
   const int exponent = (int)((u >> 52) & 0x7ff) - 1023;
   if (exponent < 0) return 0;

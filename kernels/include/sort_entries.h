@@ -1,5 +1,5 @@
-// Entries that rows are sorted by on CPU drivers: an element becomes (key, position), whose order is total.
-// Keys are those of sort_key.h, and positions decide between equal ones, so that the sort is stable.
+// The entries of sorting on CPU drivers: (key, position) for each element, in a total order. Keys are those
+// of sort_key.h; positions decide between equal keys, so that the sort is stable.
 #ifndef OCLTENSOR_SORT_ENTRIES_H
 #define OCLTENSOR_SORT_ENTRIES_H
 #include "sort_key.h"
@@ -19,8 +19,7 @@ typedef ulong E;
 #define LARGEST ULONG_MAX
 #endif
 
-// Sorted runs from[a, middle) and from[middle, end) into to[at, stop): `at` is where the first of them
-// belong.
+// Merges the sorted runs from[a, middle) and from[b, end) into to[at, stop).
 INLINE void merge_into(__global E *to, __global const E *from, long a, long middle, long b, long end, long at,
                        long stop) {
   for (; at < stop; ++at) {
@@ -31,7 +30,7 @@ INLINE void merge_into(__global E *to, __global const E *from, long a, long midd
   }
 }
 
-// 16 entries in order, by exchanges.
+// Sorts 16 entries by exchanges.
 INLINE void exchange16(E e[16]) {
   UNROLL for (int round = 0; round < 16; ++round) {
     UNROLL for (int k = round & 1; k + 1 < 16; k += 2) {
@@ -43,8 +42,8 @@ INLINE void exchange16(E e[16]) {
   }
 }
 
-// Sorts entries [low, high), sorted in runs of 16, by merges between two buffers; returns the one that holds
-// them then.
+// Sorts entries [low, high), which are sorted in runs of 16, by merges between two buffers; returns the
+// buffer with the result.
 INLINE __global E *merge_runs(__global E *entries, __global E *spare, long low, long high) {
   __global E *from = entries, *to = spare;
   for (long run = 16; run < high - low; run *= 2) {

@@ -1,6 +1,6 @@
-// Keys of sorting, for all devices: unsigned integers of WIDTH bits that order as ATen's elements do (NaN
-// above everything, -0 equal to 0; DESCENDING: the other way round), made from the elements' bits, so that no
-// device needs the element's type.
+// Sort keys, for all devices: unsigned integers of WIDTH bits with the order of the elements in ATen (NaN
+// above everything, -0 equal to 0; DESCENDING: reversed). They are made from the elements' bits, so that the
+// device need not support the element's type.
 //   WORD       the unsigned integer type of an element's bits
 //   ELEMENT    what the bits mean: one of the names below
 //   INFINITE   floats: bits of infinity
@@ -21,7 +21,7 @@ typedef uint Key;
 #define ALL_BITS ((Key)(~(Key)0 >> (8 * sizeof(Key) - WIDTH)))
 #define SIGN_BIT ((Key)1 << (WIDTH - 1))
 
-// Of elements' bits, their place in ascending order; K is Key or a vector of them.
+// From elements' bits, keys in ascending order; K is Key or a vector of keys.
 #if ELEMENT == TRUTH
 #define ASCENDING(K, bits) ((bits) != (K)(0) ? (K)(1) : (K)(0))
 #elif ELEMENT == UNSIGNED
@@ -29,7 +29,7 @@ typedef uint Key;
 #elif ELEMENT == SIGNED
 #define ASCENDING(K, bits) ((bits) ^ (K)(SIGN_BIT))
 #else
-// Bits above those of -0 are negative; what is above infinity behind the sign is NaN.
+// Bits above those of -0 are negative numbers; bits above infinity, without the sign, are NaN.
 #define IS_NAN(K, bits) (((bits) & (K)(ALL_BITS >> 1)) > (K)(INFINITE))
 #define ORDERED(K, bits) ((bits) > (K)(SIGN_BIT) ? ~(bits) & (K)(ALL_BITS) : (bits) | (K)(SIGN_BIT))
 #define ASCENDING(K, bits) (IS_NAN(K, bits) ? (K)(ALL_BITS) : ORDERED(K, bits))
@@ -43,7 +43,8 @@ typedef uint Key;
 #endif
 KEY_FUNCTION(key_of, Key)
 
-// Several elements share the keys of zero and NaN: their bits are in memory only.
+// Different elements have the keys of zero and of NaN, so their bits cannot be recovered from the key, but
+// must be read from memory.
 #if ELEMENT == FLOAT
 INLINE bool has_one_element(Key key) {
   return ASCENDING_OF(key) != SIGN_BIT && ASCENDING_OF(key) != ALL_BITS;

@@ -1,16 +1,17 @@
 // A tile of TILE keys in the registers of a work-group, ITEMS consecutive ones to a work-item, sorted by
-// digits of 4 bits in local memory. Beside each key goes its origin, the place in the tile that it came from.
+// digits of 4 bits in local memory. Each key has its origin beside it: its initial place in the tile.
 // GROUP work-items, a power of two; ITEMS at most 16.
 #ifndef OCLTENSOR_SORT_TILE_H
 #define OCLTENSOR_SORT_TILE_H
 #include "sort_key.h"
 
 #define TILE (GROUP * ITEMS)
-// In front of __kernel: what passes structures to drivers that take none looks for that word.
+// In front of __kernel, because the code that rewrites structure parameters for some drivers searches for
+// that word.
 #define TILE_GROUP __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-// Where entry i lies in local memory: consecutive entries of one item, and of all, fall into different banks.
-// CONSECUTIVE is that of an item's entry k, ACROSS of entry k of all items next to each other; sums that a
-// compiler takes apart.
+// The place of entry i in local memory, such that consecutive entries of one item, and of adjacent items, are
+// in different banks. CONSECUTIVE is the place of an item's entry k; ACROSS of entry k if the items' entries
+// k are adjacent. Both are sums, whose constant part a compiler can separate.
 #define WORD_PLACE(i) ((i) + ((i) >> 5))
 #define KEY_PLACE(i) ((i) + ((i) >> (WIDTH == 64 ? 4 : 5)))
 #define ORIGIN_PLACE(i) ((i) + ((i) >> 6) * 2)
@@ -28,7 +29,8 @@
   __local ushort origins[ORIGIN_PLACE(TILE) + 1];       \
   __local uint counters[WORD_PLACE(COUNTERS * GROUP) + 1], again[1];
 
-// Sum of v over the items before this one; all of them in *total. A barrier belongs between two scans.
+// The sum of v over the items before this one; *total becomes the sum over all. There must be a barrier
+// between two scans.
 INLINE uint scan(__local uint *sums, uint v, uint id, uint *total) {
   uint sum = v, at = 0;
   UNROLL for (uint step = 1; step < GROUP; step *= 4) {
@@ -44,22 +46,22 @@ INLINE uint scan(__local uint *sums, uint v, uint id, uint *total) {
   return sum - v;
 }
 
-// key[0 .. ITEMS), neighbouring items from neighbouring places, from the first `count` of a tile, KEY_AT(i)
-// each; the rest takes the largest key there is.
+// Reads key[0 .. ITEMS) as KEY_AT(i), adjacent items from adjacent places; places from `count` of the tile on
+// get the largest key.
 #define READ_TILE(key, count, KEY_AT)                                                        \
   UNROLL for (int k = 0; k < ITEMS; ++k) {                                                   \
     const uint i = k * GROUP + id;                                                           \
     key[k] = ALL_BITS;                                                                       \
     if (i < (count)) key[k] = KEY_AT(i);                                                     \
   }
-// The same keys by way of local memory: to each item ITEMS consecutive ones.
+// Redistributes these keys through local memory: each item gets ITEMS consecutive ones.
 #define TURN_TILE(key)                                                        \
   UNROLL for (int k = 0; k < ITEMS; ++k) keys[ACROSS(KEY_PLACE, k)] = key[k]; \
   barrier(CLK_LOCAL_MEM_FENCE);                                               \
   UNROLL for (int k = 0; k < ITEMS; ++k) key[k] = keys[CONSECUTIVE(KEY_PLACE, k)];
 
-// Sums over all counters before each. A counter of an item, digit d, is half d / 8 of word d % 8: the low
-// halves of all words come before the high ones.
+// Replaces each counter by the sum over all counters before it. An item's counter of digit d is half d / 8 of
+// word d % 8: the low halves of all words come before the high ones.
 INLINE void sum_counters(__local uint *counters, __local uint *sums, uint id) {
   uint own[COUNTERS], sum = 0, total;
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -77,9 +79,9 @@ INLINE void sum_counters(__local uint *counters, __local uint *sums, uint id) {
 }
 
 // A stable pass over the tile by the digits DIGIT(k, shift), of 4 bits, of the item's entries. Leaves keys
-// and origins in local memory, too. The shift is read back, so that compilers find digits again where they
-// are needed: what they would keep of 16 entries otherwise, and not the local memory, limits how many
-// work-groups share a multiprocessor.
+// and origins in local memory, too. The shift is read back from memory, so that compilers recompute digits
+// where they need them: otherwise the registers for the digits of 16 entries, and not the local memory, would
+// limit how many work-groups run on a multiprocessor.
 #define COUNTER(digit) counters[ACROSS(WORD_PLACE, (digit) & 7)]
 #define HALF(digit) (((digit) & 8) * 2)
 #define SORT_PASS(DIGIT, first_shift)                                                        \
@@ -107,7 +109,7 @@ INLINE void sum_counters(__local uint *counters, __local uint *sums, uint id) {
     }                                                                                        \
   }
 
-// Counting digits of 8 bits in local memory: a run of equal ones that an item meets costs one addition.
+// Counting digits of 8 bits in local memory: an item adds a run of equal digits at once.
 typedef struct {
   uint digit, count;
 } Run;
@@ -124,7 +126,7 @@ INLINE void end_run(__local uint *counts, Run run) {
   if (run.count > 0) atomic_add(counts + run.digit, run.count);
 }
 
-// The element of `key` at `position` of the row at `raw`.
+// The bits of the element with this key at `position` of the row at `raw`.
 INLINE Key element_of(Key key, __global const WORD *raw, ulong position) {
   return has_one_element(key) ? bits_of(key) : (Key)raw[position];
 }

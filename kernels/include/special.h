@@ -1,6 +1,7 @@
-// Special functions of scalars, as src/host/cpu/special_math.cpp has them: computed in S, the widest type of
-// the device, and rounded once to T. Only programs that define SPECIAL read it. "A&S" is Abramowitz and
-// Stegun, Handbook of Mathematical Functions; "DLMF" is the NIST Digital Library of Mathematical Functions.
+// Special functions of scalars, with the methods of src/host/cpu/special_math.cpp: computed in S, the widest
+// type of the device, and rounded once to T. Only programs that define SPECIAL read it. "A&S" is Abramowitz
+// and Stegun, Handbook of Mathematical Functions; "DLMF" is the NIST Digital Library of Mathematical
+// Functions.
 #ifndef OCLTENSOR_SPECIAL_H
 #define OCLTENSOR_SPECIAL_H
 #ifdef SPECIAL
@@ -114,7 +115,7 @@ INLINE S s_log_ndtr(S x) {
 INLINE S inverse_erf(S x, S q) {
   const S a = S_(0.147), l = log(q * (2 - q)), h = 2 / (S_PI * a) + l / 2;
   S y = sqrt(sqrt(h * h - l / a) - h);
-  if (q < S_TINY * S_(1e10)) {  // next to the smallest numbers only logarithms are exact: Newton on log erfc
+  if (q < S_TINY * S_(1e10)) {  // near the smallest numbers only logarithms are accurate: Newton on log erfc
     for (int i = 0; i < 4; ++i) {
       const S scaled = s_erfcx(y);
       y += (log(scaled) - y * y - log(q)) * scaled * SQRT_PI / 2;
@@ -308,7 +309,7 @@ INLINE S upper_fraction(S a, S x) {
   }
   return f * gamma_prefactor(a, x) * a;
 }
-// The cases that ATen answers by rule; P is the lower function.
+// The edge cases as ATen defines them, for the lower function P.
 INLINE bool gamma_edge(S a, S x, S *lower) {
   if (a != a || x != x || a < 0 || x < 0) *lower = S_NAN;
   else if (a == 0) *lower = x > 0 ? 1 : S_NAN;

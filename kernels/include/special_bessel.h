@@ -9,7 +9,7 @@
 INLINE S scaled_bessel_k(S order, S x) {
   if (x != x) return x;
   if (isinf(x)) return 0;
-  // There the integrand has fallen by exp(-48); the bound is for numbers that a device takes for 0.
+  // At `end` the integrand has fallen by exp(-48). The limit is for an x that the device flushes to 0.
   const S end = fmin(2 * asinh(sqrt(S_(24)) / sqrt(x)), S_(1500));
   const S step = fmin(end / 24, S_(0.2));
   S sum = step / 2;
@@ -27,8 +27,8 @@ INLINE S s_scaled_k(int order, S x) {
 }
 INLINE S s_k(int order, S x) { return x > 0 ? exp(-x) * s_scaled_k(order, x) : s_scaled_k(order, x); }
 
-// J_order(x) for a fraction as order: backwards recurrence (Miller), scaled by A&S 9.1.87:
-// sum of (order + 2 k) Gamma(order + k) / k! J_(order + 2 k) = (x / 2)^order.
+// J_order(x) for a fraction as order: backwards recurrence (Miller), scaled by A&S 9.1.87: sum of (order + 2
+// k) Gamma(order + k) / k! J_(order + 2 k) = (x / 2)^order.
 INLINE S fractional_j(S order, S x) {
   const int pairs = (int)x / 2 + 20;
   S weight = tgamma(order + 1) / order;  // Gamma(order + k) / k! at k = 0

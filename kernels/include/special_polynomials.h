@@ -1,10 +1,10 @@
-// Orthogonal polynomials of a degree that is a number, too (A&S chapter 22): by their three-term recurrences,
+// Orthogonal polynomials whose degree is an operand (A&S chapter 22): by their three-term recurrences,
 // Chebyshev's of high degree on (-1, 1) by their trigonometric forms. As in ATen, the degree is truncated and
 // a negative one gives 0. special.h includes this file.
 #ifndef OCLTENSOR_SPECIAL_POLYNOMIALS_H
 #define OCLTENSOR_SPECIAL_POLYNOMIALS_H
 
-// A degree that any loop can count; NaN is negative.
+// The degree as an integer that a loop can count to; -1 for NaN and for -1 and less.
 INLINE long degree_of(S n) { return !(n > -1) ? -1 : n > S_(9e15) ? 9000000000000000L : (long)n; }
 
 // A&S 22.3.15 and 22.3.16, DLMF 18.5.3 and 18.5.4, where |x| < 1 or x = -1, 1 (the limits).
@@ -39,8 +39,8 @@ INLINE S s_chebyshev(int kind, S x, S degree) {
   return here;
 }
 
-// A&S 22.7.10 to 22.7.14. What overflows stays; what does not takes time in proportion to the degree, as in
-// ATen.
+// A&S 22.7.10 to 22.7.14. The loop ends when a value overflows, which is the result; otherwise the time is
+// proportional to the degree, as in ATen.
 enum { HERMITE_H, HERMITE_HE, LAGUERRE_L, LEGENDRE_P };
 INLINE S s_polynomial(int kind, S x, S degree) {
   const long n = degree_of(degree);
@@ -59,7 +59,7 @@ INLINE S s_polynomial(int kind, S x, S degree) {
   }
   return here;
 }
-// ATen gives NaN for Hermite polynomials of these degrees.
+// For larger degrees ATen gives NaN for Hermite polynomials.
 #define MOST_HERMITE (sizeof(T) == 8 ? 512 : 128)
 INLINE S s_hermite(int kind, S x, S n) { return n >= MOST_HERMITE + 1 ? S_NAN : s_polynomial(kind, x, n); }
 

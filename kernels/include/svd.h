@@ -8,11 +8,11 @@
 #define EXPONENT_f64 1022
 #define EXPONENT CAT(EXPONENT_, TYPE)
 
-// Rows whose cosine is below this count as orthogonal: it is what roundings leave.
+// Rows whose cosine is below this count as orthogonal: rounding errors can be as large.
 INLINE T limit_of(long columns) { return CAT(EPSILON_, TYPE) * (4 + sqrt((T)columns) / 2); }
-// So do rows of which the shorter one has no more than this in the direction of the other: the matrix's
-// largest element is 1 or more, so that this is below its roundings. Without that limit, roundings of
-// roundings would be made orthogonal where a matrix has a low rank.
+// Rows also count as orthogonal if the shorter one's component along the other is at most this: the matrix's
+// largest element is 1 or more, so that this is below its rounding errors. Without that limit, rows of a
+// matrix of low rank that consist of rounding errors would be rotated again and again.
 #define NEGLIGIBLE (CAT(EPSILON_, TYPE) / 16)
 
 typedef struct {
@@ -36,8 +36,8 @@ INLINE Rotation rotation(T xx, T yy, T xy, T limit) {
   return r;
 }
 
-// Blocks meet in rounds, like players of a tournament: the last one stays, the others move on. In the first
-// round the rows of each block meet each other, too.
+// Pairs of blocks are made in rounds as in a round-robin tournament: the last block stays, the others rotate.
+// In the first round the rows within each block are paired as well.
 typedef struct {
   long first, second;
 } Pair;

@@ -11,7 +11,7 @@
 #define PANEL 32      // columns of a panel: two vectors
 #define K_BLOCK 256   // rows of a panel that stay in the caches
 
-// n (0 to 16) elements; the rest is zero.
+// Loads n (0 to 16) elements; the rest is zero.
 INLINE float16 load_part(__global const STYPE(TYPE) *p, int n) {
   if (n >= 16) return LOAD16(TYPE, p, 0);
   float lane[16];
@@ -20,8 +20,8 @@ INLINE float16 load_part(__global const STYPE(TYPE) *p, int n) {
   return vload16(0, lane);
 }
 
-// `rows` x `columns` (at most PANEL) of b to a panel [rows][PANEL]; columns that are not there hold anything
-// finite or copies, and are never stored.
+// Packs `rows` x `columns` (at most PANEL) of b into a panel [rows][PANEL]. The other columns hold arbitrary
+// finite values or copies; their results are never stored.
 INLINE void pack_b(__local float16 *panel, __global const STYPE(TYPE) *b, long row, long col, int rows,
                    int columns) {
   if (col == 1) {
@@ -58,13 +58,13 @@ INLINE void pack_b(__local float16 *panel, __global const STYPE(TYPE) *b, long r
   }
 }
 
-// K in equal blocks of at most K_BLOCK.
+// The length of equal blocks of k, at most K_BLOCK.
 INLINE int block_length(long k) {
   const long blocks = (k + K_BLOCK - 1) / K_BLOCK;
   return min((long)K_BLOCK, ((k + blocks - 1) / blocks + 15) / 16 * 16);
 }
 
-// How a tile's sums reach memory: c = alpha * sum + beta * s in the first block of K, c += alpha * sum in the
+// How a tile's sums are stored: c = alpha * sum + beta * s in the first block of k, c += alpha * sum in the
 // others.
 typedef struct {
   float alpha, beta;

@@ -8,19 +8,19 @@
 #define INTERLEAVE_HIGH(a, b)                                                                           \
   (float16)(a.s8, b.s8, a.s9, b.s9, a.sa, b.sa, a.sb, b.sb, a.sc, b.sc, a.sd, b.sd, a.se, b.se, a.sf, b.sf)
 
-// The same within each quarter of a vector: one instruction, while what crosses quarters needs an index
-// vector. Literals name single elements everywhere: of parts of vectors compilers make several shuffles.
+// Interleaves within each quarter of a vector, which is one instruction; crossing quarters needs an index
+// vector. The literals list single elements: from parts of vectors compilers make several shuffles.
 #define UNPACK_LOW(a, b)                                                                                \
   (float16)(a.s0, b.s0, a.s1, b.s1, a.s4, b.s4, a.s5, b.s5, a.s8, b.s8, a.s9, b.s9, a.sc, b.sc, a.sd, b.sd)
 #define UNPACK_HIGH(a, b)                                                                               \
   (float16)(a.s2, b.s2, a.s3, b.s3, a.s6, b.s6, a.s7, b.s7, a.sa, b.sa, a.sb, b.sb, a.se, b.se, a.sf, b.sf)
-// With pairs of elements as ulong.
+// The same with pairs of elements, as ulong.
 #define UNPACK_LOW_PAIRS(a, b) (ulong8)(a.s0, b.s0, a.s2, b.s2, a.s4, b.s4, a.s6, b.s6)
 #define UNPACK_HIGH_PAIRS(a, b) (ulong8)(a.s1, b.s1, a.s3, b.s3, a.s5, b.s5, a.s7, b.s7)
 #define EVEN_QUARTERS(a, b) (ulong8)(a.s0, a.s1, a.s4, a.s5, b.s0, b.s1, b.s4, b.s5)
 #define ODD_QUARTERS(a, b) (ulong8)(a.s2, a.s3, a.s6, a.s7, b.s2, b.s3, b.s6, b.s7)
 
-// 16 x 16 transposed: 4 x 4 blocks within the quarters, then the quarters among the vectors.
+// Transposes 16 x 16: 4 x 4 blocks within the quarters, then the quarters among the vectors.
 INLINE void transpose16(float16 *r) {
   ulong8 t[16];
   UNROLL for (int i = 0; i < 16; i += 4) {
@@ -42,7 +42,7 @@ INLINE void transpose16(float16 *r) {
   }
 }
 
-// 8 x 16 to 16 x 8, two result rows a vector.
+// Transposes 8 x 16 to 16 x 8, with two rows of the result per vector.
 INLINE void transpose8(float16 *r) {
   float16 t[8];
   UNROLL for (int round = 0; round < 3; ++round) {

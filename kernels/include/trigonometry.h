@@ -1,6 +1,7 @@
-// sin and cos. In float on CPU drivers whose own go lane by lane where an argument is large (LANES_IF_LARGE):
-// multiples of pi / 2 are taken off in three parts (W. J. Cody, W. Waite, 1980), exact enough below 1e5;
-// under 2 ulp. The polynomials are minimax fits by Lawson's iteratively reweighted least squares.
+// sin and cos. In float on CPU drivers, whose own compute lane by lane if an argument is large
+// (LANES_IF_LARGE): multiples of pi / 2 are subtracted in three parts (W. J. Cody, W. Waite, 1980), which is
+// accurate below 1e5; the error is under 2 ulp. The polynomials are minimax fits by Lawson's iteratively
+// reweighted least squares.
 #ifndef OCLTENSOR_TRIGONOMETRY_H
 #define OCLTENSOR_TRIGONOMETRY_H
 INLINE T OVERLOAD sin_(T a) { return sin(a); }

@@ -3,15 +3,17 @@
 //   STYPE(A)            the type in memory (ushort for bf16)
 //   CTYPE(A), CVEC(A)   the type to compute in (float for bf16) and its 16-vector
 //   LOAD(A, p, i), LOAD16(A, p, i), STORE(A, p, i, v), STORE16(A, p, i, v)     elements i (.. i+15) of
-//   STYPE(A)* p FROM_BITS(A, u)     a compute-type number from its 8-byte slot in a parameter structure
+//                       STYPE(A)* p
+//   FROM_BITS(A, u)     a compute-type number from its 8-byte slot in a parameter structure
 //   TO(A, v), TO16(A, v)   conversion of any compute type to CTYPE(A) as ATen casts: truncation, bool by != 0
 #ifndef OCLTENSOR_TYPES_H
 #define OCLTENSOR_TYPES_H
 
-// All that kernels call is inlined. Where a processor's registers are narrower than 16 elements (no
-// AVX-512), clang warns that functions of such vectors depend on them, and PoCL prints that it did.
+// All functions that kernels call are inlined. If a processor's registers are narrower than 16 elements (no
+// AVX-512), clang warns that the ABI of functions of such vectors depends on them, and PoCL prints that; the
+// warning is switched off.
 #ifdef __clang__
-#if __has_warning("-Wpsabi")  // NVIDIA's compiler does not know it, and would say so
+#if __has_warning("-Wpsabi")  // NVIDIA's compiler does not know the warning, and would report that
 #pragma clang diagnostic ignored "-Wpsabi"
 #endif
 #endif
@@ -20,7 +22,7 @@
 #define CAT(a, b) CAT_(a, b)
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("unroll")
-// For loops that take no time but to compile: neither unrolled nor vectorised.
+// For loops that take little time to run, but much to compile: neither unrolled nor vectorised.
 #ifdef __clang__
 #define ROLLED _Pragma("clang loop vectorize(disable) interleave(disable) unroll(disable)")
 #else
@@ -39,11 +41,11 @@
 #define TO(A, v) CAT(to_, A)(v)
 #define TO16(A, v) CAT(to16_, A)(v)
 
-// The address of an argument pair (base, byte offset).
+// The pointer that an argument pair (base, byte offset) describes.
 #define AT(A, base, offset) ((__global STYPE(A) *)((__global char *)(base) + (offset)))
 #define AT_CONST(A, base, offset) ((__global const STYPE(A) *)((__global const char *)(base) + (offset)))
 
-// A vector of 16 at any element's address, in one store: PoCL 3.1 makes three of vstore16's.
+// A vector of 16 at any element's address, which is one store: PoCL 3.1 compiles vstore16 to three.
 #define LOOSE_VECTOR(T) typedef CAT(T, 16) CAT(loose_, T) __attribute__((aligned(sizeof(T))));
 LOOSE_VECTOR(uchar)
 LOOSE_VECTOR(char)
@@ -119,8 +121,8 @@ typedef half stype_f16;
 typedef float ctype_f16;
 typedef float16 cvec_f16;
 INLINE float load_f16(__global const half *p, long i) { return vload_half(i, p); }
-// By way of aligned private memory: PoCL 3.1's wide half loads and stores assume more alignment than an
-// element has.
+// Through aligned private memory: PoCL 3.1's wide half loads and stores assume more alignment than that of an
+// element.
 INLINE float16 load16_f16(__global const half *p, long i) {
   const ushort16 bits = vload16(0, (__global const ushort *)p + i);
   return vload_half16(0, (const half *)&bits);

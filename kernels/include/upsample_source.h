@@ -1,5 +1,5 @@
-// Where upsampled elements come from: what upsample_cpu.cl and upsample.cl share. A is the element type,
-// FLOATING whether it is one with fractions; LINEAR, CORNERS: the mode.
+// The source positions of upsampled elements, for upsample_cpu.cl and upsample.cl. A is the element type,
+// FLOATING whether it is a floating-point type; LINEAR, CORNERS: the mode.
 #ifndef OCLTENSOR_UPSAMPLE_SOURCE_H
 #define OCLTENSOR_UPSAMPLE_SOURCE_H
 #include "types.h"
@@ -49,7 +49,7 @@ INLINE Source source(const UpsampleParams p, int d, int o) {
   return s;
 }
 
-// The outputs [first, end) that read input position i: sources rise with the output position.
+// The first output whose source position is i or later: sources rise with the output position.
 INLINE int first_from(const UpsampleParams p, int d, int i) {
   int o = clamp((int)((long)i * p.out[d] / p.in[d]), 0, p.out[d]);
   while (o > 0 && source(p, d, o - 1).low >= i) --o;

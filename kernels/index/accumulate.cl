@@ -1,7 +1,7 @@
 // Adds (or otherwise combines) sources of type S into blocks of a row-major target of type A, in the order of
-// the sources: the same result every time, and no atomics. A work-item owns what it writes: on CPU drivers a
-// group, or a range of a group's blocks (it then skips the others' keys); on GPUs one element of every block
-// of a group.
+// the sources: the same result every time, without atomics. Each work-item writes elements that no other
+// writes: on CPU drivers those of a group, or of a range of a group's blocks (it then skips the keys of other
+// blocks); on GPUs one element of every block of a group.
 // FIRST: the first source replaces the target. COUNTED: counts[element] counts sources (FIRST needs it too).
 #include "types.h"
 #include "range.h"
@@ -51,7 +51,7 @@ GROUP __kernel void accumulate(__global void *target_base, ulong target_offset, 
   }
 }
 
-// Means: target / (count + extra) where more than one number went in; integers round down.
+// Means: target / (count + extra) for elements that are sums of more than one number; integers round down.
 GROUP __kernel void mean(__global void *target_base, ulong target_offset, __global const void *count_base,
                          ulong count_offset, long elements, long per_item, int extra) {
   __global STYPE(A) *target = AT(A, target_base, target_offset);

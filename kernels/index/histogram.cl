@@ -1,4 +1,5 @@
-// Histograms of points of type A over bins between given edges. A bin holds its left edge, the last one both.
+// Histograms of points of type A over bins between given edges. A bin includes its left edge, the last bin
+// both edges.
 //   places    out: the number of the bin of each point in `in`, in row-major order of the bins; NOWHERE
 //             outside of the edges
 //   density   out: sums, divided by the total in `in` (by the first dimensions' launch) and by the sizes of
@@ -11,7 +12,7 @@ typedef CTYPE(A) T;
 #define EDGE(d) AT_CONST(A, edge##d##_base, edge##d##_offset)
 #define PAIR(name) __global const void *name##_base, ulong name##_offset
 
-// The bin of x between bins + 1 rising edges; -1 outside.
+// The bin of x among those of bins + 1 rising edges; -1 if x is outside.
 INLINE long bin_of(T x, __global const STYPE(A) *edges, long bins) {
   if (!(x >= LOAD(A, edges, 0) && x <= LOAD(A, edges, bins))) return -1;
   long low = 0, high = bins + 1;  // the first edge above x

@@ -1,15 +1,16 @@
-// Moving elements between a tensor that is stepped through and one that an index tensor points into. A is the
-// element type (an integer as wide; on GPUs also b128, 16 bytes of a line), I the index type. MODE:
-//   0  direct = indexed[index], 0 where the index is out of range
-//   1  indexed[index] = direct, nothing where it is out of range
+// Moving elements between a tensor that is traversed in order (`direct`) and one that an index tensor indexes
+// (`indexed`). A is the element type (an integer of its width; on GPUs also b128, 16 bytes of a line), I the
+// index type. MODE:
+//   0  direct = indexed[index], 0 if the index is out of range
+//   1  indexed[index] = direct, nothing if the index is out of range
 //   2  direct = the offset into `indexed`, or NOWHERE (A is i64)
 //   3  direct += the offset, or NOWHERE
 // OFFSETS: the index tensor holds offsets or NOWHERE, as modes 2 and 3 leave them. ROW_INDEX: the index is
-// the same all along the inner dimension. UNIT: both tensors' inner strides are 1.
+// constant along the inner dimension. UNIT: both tensors' inner strides are 1.
 #include "types.h"
 #include "faults.h"
 #include "indexed_params.h"
-#define NOWHERE LONG_MAX  // sorts behind all offsets, by its lowest bits, too
+#define NOWHERE LONG_MAX  // sorts after all offsets, also by its lowest bits alone
 typedef uint4 stype_b128;
 
 INLINE long offset_of(const IndexedParams p, FAULT_PARAMETERS, long v) {
@@ -36,7 +37,7 @@ INLINE void move_one(__global STYPE(A) *direct, __global STYPE(A) *indexed, long
 }
 
 #if CPU_STYLE
-// Part [i0, i1) of a row.
+// Moves part [i0, i1) of a row.
 INLINE void move_row(const IndexedParams p, FAULT_PARAMETERS, __global STYPE(A) *direct,
                      __global STYPE(A) *indexed, long a, __global const STYPE(I) *index, long i0, long i1) {
   const long sd = p.strides[0][0], sa = p.strides[1][0];

@@ -1,8 +1,8 @@
-// Puts keys into their order, stably, for CPU drivers: entries are key << 32 | position, and each pass moves
-// them by one digit of their keys, from the lowest on.
+// Stable radix sort of keys for CPU drivers: entries are key << 32 | position, and each pass sorts them by
+// one digit of their keys, from the lowest on.
 //   count_digits  how often a digit occurs in each piece, counts[digit][piece]
-//   sum_counts    counts become the places where the pieces' entries go
-//   move          entries to their places
+//   sum_counts    turns counts into the places where the pieces' entries go
+//   move          moves entries to their places
 #include "types.h"
 #include "range.h"
 #include "order_params.h"

@@ -1,29 +1,29 @@
 // accumulate.cl for long sequences: keys are sorted (stably), each with the position of its source, and runs
-// of equal keys are combined in order, all chunks of entries at the same time. A work-item combines LANES
-// numbers of a chunk's entries. Runs that lie within a chunk go to the target; what a chunk has of others
-// becomes an entry of the next level: part 0 continues a run from chunks before, part 1 goes on in those
-// behind. Where a run fills a chunk, each part has a half of it, so that a run's parts are neighbours. The
-// last level has one chunk.
-//   LEVEL 0  entries are sources, and what a run has in its first chunk starts from the target (FIRST: or
-//            does not)
+// of equal keys are combined in order, all chunks of entries in parallel. A work-item combines LANES numbers
+// of a chunk's entries. A run inside a chunk is written to the target. The part of a run that crosses a
+// chunk's edge becomes an entry of the next level: part 0 continues a run of earlier chunks, part 1 is
+// continued in later ones. If a run fills a chunk, each part has a half of it, so that a run's parts are
+// adjacent. The last level has one chunk.
+//   LEVEL 0  entries are sources, and the first part of a run starts with the target's value (with FIRST
+//            without it)
 //   LEVEL 1  entries are parts of runs, of the target's type
-//   PACKED   sorted entries are key << 32 | position (order.cl); else keys and positions are apart
-//   WEIGHTED sources have factors, p.factors_each of them in a row the same source
+//   PACKED   sorted entries are key << 32 | position (order.cl); else keys and positions are separate
+//   WEIGHTED sources have factors, p.factors_each successive ones for the same source
 //   MEAN     divides
-//   INDEX    the type that counts pieces, uint where they are below 2^31
+//   INDEX    the type that counts pieces, uint if they are below 2^31
 #include "types.h"
 #include "range.h"
 #include "combine.h"
 #include "runs_params.h"
 #define NOWHERE LONG_MAX
 
-// Entries whose numbers are asked for at once.
+// The number of entries whose numbers are loaded at once.
 #if CPU_STYLE
 #define BATCH 1
 #else
 #define BATCH 8
 #endif
-// Sources lie anywhere: processors that run a work-item at a time ask early for those of later entries.
+// How many entries ahead to prefetch: sources are in random order, and a CPU runs one work-item at a time.
 #define AHEAD 16
 #if defined(__clang__) && (defined(__x86_64__) || defined(__aarch64__))
 #define PREFETCH(p) __builtin_prefetch(p)
@@ -46,7 +46,7 @@
 #define STARTS_FROM_TARGET (LEVEL == 0 && !FIRST)
 
 #if LEVEL == 1 && MEAN
-// Where the first key lies that is not below `key`.
+// The position of the first key that is not below `key`.
 INLINE long lower_bound(__global const long *sorted, long count, long key) {
   long low = 0, high = count;
   while (low < high) {
@@ -109,14 +109,14 @@ GROUP __kernel void runs(__global void *target_base, ulong target_offset, __glob
       part_keys[2 * chunk] = before ? first : NOWHERE;
       part_keys[2 * chunk + 1] = behind ? last : NOWHERE;
     }
-    long head = low;  // where what is being combined begins
+    long head = low;  // the first entry of the run that is being combined
     T sum[LANES];
     for (long at = low; at < high; at += BATCH) {
       long key[BATCH + 1];
       T v[BATCH][LANES];
       UNROLL for (int j = 0; j <= BATCH; ++j) key[j] = at + j < p.count ? KEY_AT(at + j) : NOWHERE;
-      // A batch is loaded without conditions, so that there is one wait for its numbers: those that have
-      // no place are not used.
+      // A batch is loaded without conditions, so that the loads overlap; numbers without a place are not
+      // used.
       UNROLL for (int j = 0; j < BATCH; ++j) {
         const long k = BATCH == 1 ? at : min(at + j, (long)p.count - 1);
         if (BATCH == 1 && (ulong)key[j] >= (ulong)p.blocks) continue;

@@ -1,6 +1,5 @@
-// nonzero and masked_select over row-major tensors cut into chunks: count what is chosen in each, then write
-// from where the chunks before have ended. M is the type that chooses, A that of the values (an integer as
-// wide).
+// nonzero and masked_select over row-major tensors in chunks: counts the chosen elements of each chunk, then
+// writes them after those of the chunks before. M is the mask's type, A an integer of the values' width.
 #include "types.h"
 #include "range.h"
 #include "shape_params.h"

@@ -6,7 +6,7 @@
 #include "linalg.h"
 #include "range.h"
 
-// A work-item has a row; on GPUs 32 neighbours share one.
+// A work-item takes a row; on GPUs 32 adjacent work-items share one.
 #if CPU_STYLE
 #define ROW ((long)get_global_id(0))
 #define FOR_COLUMNS(c, n) for (long c = 0; c < (n); ++c)
@@ -37,8 +37,9 @@ GROUP __kernel void reflectors(__global const void *a_base, ulong a_offset, __gl
   FOR_COLUMNS(c, PANEL) b[c] = c < p.steps && c < r ? a[c * p.a_col] : (T)(c < p.steps && c == r);
 }
 
-// The product of reflectors H0 H1 ... is I - V F V^T with an upper triangular F (b), made from the products
-// V^T V (a) and the factors tau. A row of F depends on itself alone: a row each.
+// The product of reflectors H0 H1 ... is I - V F V^T with an upper triangular F (b), computed from the
+// products V^T V (a) and the factors tau. The rows of F are independent of each other: a work-item takes a
+// row.
 GROUP __kernel void block_factor(__global const void *a_base, ulong a_offset, __global void *b_base,
                                  ulong b_offset, __global const void *tau_base, ulong tau_offset,
                                  const LinalgParams p) {
@@ -60,8 +61,8 @@ GROUP __kernel void block_factor(__global const void *a_base, ulong a_offset, __
   }
 }
 
-// Ones of the permutation matrices b (zero before) that undo the row interchanges `pivots`; a holds a row of
-// rows each.
+// Writes the ones of the permutation matrices b (zero before) that undo the row interchanges `pivots`.
+// `order` has room for the order of each matrix's rows.
 GROUP __kernel void permutation(__global void *order_base, ulong order_offset, __global void *b_base,
                                 ulong b_offset, __global const void *pivot_base, ulong pivot_offset,
                                 const LinalgParams p) {

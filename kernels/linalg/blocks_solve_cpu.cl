@@ -1,6 +1,6 @@
-// Solves T X = B in place for a lower triangular T of at most 32 rows, for CPU drivers: a work-item has 16
-// columns of one matrix. Strides of T, and between the rows of B, may be negative: that makes it an upper
-// one. TYPE, UNIT
+// Solves T X = B in place for a lower triangular T of at most 32 rows, for CPU drivers: a work-item takes 16
+// columns of one matrix. Negative strides of T and between the rows of B make this the solve of an upper
+// triangle. TYPE, UNIT
 #include "linalg.h"
 
 ONE_ITEM __kernel void solve(__global const void *a_base, ulong a_offset, __global void *b_base,

@@ -1,6 +1,6 @@
-// Solves T X = B in place for a lower triangular T of at most 32 rows, for GPUs: a work-item has one column
-// of B; T lies in local memory. Strides of T, and between the rows of B, may be negative: that makes it an
-// upper one. TYPE, UNIT, GROUP
+// Solves T X = B in place for a lower triangular T of at most 32 rows, for GPUs: a work-item takes one column
+// of B; T is in local memory. Negative strides of T and between the rows of B make this the solve of an upper
+// triangle. TYPE, UNIT, GROUP
 #include "linalg.h"
 
 __attribute__((reqd_work_group_size(GROUP, 1, 1)))

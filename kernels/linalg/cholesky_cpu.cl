@@ -1,5 +1,5 @@
 // Factors a diagonal block of at most 32 rows, A = U^T U, from its upper triangle, for CPU drivers: one
-// work-item a matrix. What lies below the diagonal is overwritten by anything. TYPE, MASK
+// work-item per matrix. Elements below the diagonal are undefined afterwards. TYPE, MASK
 #include "linalg.h"
 
 ONE_ITEM __kernel void cholesky(__global void *a_base, ulong a_offset, __global void *info_base,

@@ -1,5 +1,5 @@
-// Factors a diagonal block of at most 32 rows, A = U^T U, from its upper triangle, for GPUs: one work-group a
-// matrix. TYPE, GROUP
+// Factors a diagonal block of at most 32 rows, A = U^T U, from its upper triangle, for GPUs: one work-group
+// per matrix. TYPE, GROUP
 #include "linalg.h"
 
 __attribute__((reqd_work_group_size(GROUP, 1, 1)))

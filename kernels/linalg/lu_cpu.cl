@@ -1,4 +1,4 @@
-// LU factorisation of a panel of 32 columns with partial pivoting, for CPU drivers: one work-item a matrix.
+// LU factorisation of a panel of 32 columns with partial pivoting, for CPU drivers: one work-item per matrix.
 // Pivots count from 1 in the whole matrix. TYPE, MASK, PIVOT
 #include "linalg.h"
 

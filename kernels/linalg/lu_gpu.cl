@@ -1,5 +1,5 @@
-// LU factorisation of a panel of 32 columns with partial pivoting, for GPUs: one work-group a matrix, 32
-// work-items a row. Pivots count from 1 in the whole matrix. TYPE, PIVOT, GROUP
+// LU factorisation of a panel of 32 columns with partial pivoting, for GPUs: one work-group per matrix,
+// 32 work-items per row. Pivots count from 1 in the whole matrix. TYPE, PIVOT, GROUP
 #include "linalg.h"
 
 __attribute__((reqd_work_group_size(GROUP, 1, 1)))
@@ -33,7 +33,7 @@ __kernel void lu(__global void *a_base, ulong a_offset, __global void *pivot_bas
     }
     best = place[0];
 #endif
-    if (id < PANEL) {  // swaps, also with itself
+    if (id < PANEL) {  // swaps the rows, which may be the same one
       const T x = a[i * p.a_row + id], y = a[best * p.a_row + id];
       a[best * p.a_row + id] = x;
       a[i * p.a_row + id] = y;

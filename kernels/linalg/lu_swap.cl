@@ -1,5 +1,6 @@
-// Applies row interchanges to matrices: row first + i with row pivots[i] - 1, in order, or BACKWARD. Columns
-// [skip, skip + 32) are left out. A work-item has 16 columns (CPU_STYLE) or one. TYPE, CPU_STYLE, BACKWARD
+// Applies row interchanges to matrices: swaps row first + i with row pivots[i] - 1, in order, or in reverse
+// order (BACKWARD). Columns [skip, skip + 32) are left out. A work-item takes 16 columns (CPU_STYLE) or one.
+// TYPE, CPU_STYLE, BACKWARD
 #if CPU_STYLE
 #define MASK i32
 #endif

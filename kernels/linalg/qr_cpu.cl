@@ -1,7 +1,7 @@
-// Householder QR of a panel of 32 columns for CPU drivers: one work-item a matrix. R ends on and above the
-// diagonal, the reflectors (whose first element is 1) below. TYPE, MASK
+// Householder QR of a panel of 32 columns for CPU drivers: one work-item per matrix. R is left on and above
+// the diagonal, the reflectors (whose first element is 1) below. TYPE, MASK
 #include "linalg.h"
-// Sums are cut into runs of so many rows, so that roundings of long columns do not add up.
+// The number of rows in a partial sum: without partial sums, rounding errors of long columns would add up.
 #define RUN 32
 #define FOR_RUNS(start, first, rows) for (long start = first; start < (rows); start += RUN)
 #define FOR_RUN(r, start, rows) for (long r = start; r < min(start + RUN, (long)(rows)); ++r)

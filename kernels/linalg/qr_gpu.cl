@@ -1,5 +1,5 @@
-// Householder QR of a panel of 32 columns for GPUs: one work-group a matrix, 32 work-items a row. R ends on
-// and above the diagonal, the reflectors (whose first element is 1) below. TYPE, GROUP
+// Householder QR of a panel of 32 columns for GPUs: one work-group per matrix, 32 work-items per row. R is
+// left on and above the diagonal, the reflectors (whose first element is 1) below. TYPE, GROUP
 #include "linalg.h"
 
 __attribute__((reqd_work_group_size(GROUP, 1, 1)))

@@ -13,7 +13,7 @@ INLINE T add_up(const T16 v) {
   return sum;
 }
 
-// Returns whether the rows were not orthogonal.
+// Makes two rows orthogonal. Returns false if they already were.
 INLINE bool make_orthogonal(__global T *x, __global T *y, long columns, T limit) {
   T16 xx = 0, yy = 0, xy = 0;
   for (long c = 0; c < columns; c += 16) {

@@ -4,8 +4,8 @@
 #define TEAM 16
 #define TEAMS (GROUP / TEAM)
 
-// The rows that meet as pair `k` of round `turn`: each row of the first block with each of the second, and in
-// the first round of blocks each with every other.
+// The rows of pair `k` in round `turn`: over all rounds, each row of the first block is paired with each of
+// the second, and in the first round of blocks each row with every other one.
 INLINE Pair pair_of_rows(const LinalgParams p, const Pair blocks, int turn, int k) {
   const int n = (int)p.block_rows, moving = 2 * n - 1;
   int x = k, y = n + (k + turn) % n;

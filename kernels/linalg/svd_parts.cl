@@ -6,7 +6,7 @@
 #include "svd.h"
 #include "range.h"
 
-// A work-item has a row or column; on GPUs 32 neighbours share one.
+// A work-item takes a row or column; on GPUs 32 adjacent work-items share one.
 #if CPU_STYLE
 #define ROW ((long)get_global_id(0))
 #define LANE 0
@@ -19,7 +19,7 @@
 
 INLINE T larger(T x, T y) { return y > x || isnan(y) ? y : x; }
 
-// The largest |element| of each column of a, and its length. A column with NaN has NaN.
+// The largest |element| and the length of each column of a; NaN for a column with a NaN.
 GROUP __kernel void measure(__global const void *a_base, ulong a_offset, __global void *largest_base,
                             ulong largest_offset, __global void *length_base, ulong length_offset,
                             const LinalgParams p) {
@@ -53,8 +53,7 @@ GROUP __kernel void measure(__global const void *a_base, ulong a_offset, __globa
   AT(TYPE, length_base, length_offset)[ROW] = largest * sqrt(sum);
 }
 
-// The place of number i among those sorted from the largest down; equal ones keep their order, NaN comes
-// first.
+// The place of number i in descending order; equal numbers keep their order, NaN comes first.
 INLINE int place_of(__global const T *numbers, long count, long i) {
   int place = 0;
   const T own = numbers[i];
@@ -66,8 +65,9 @@ INLINE int place_of(__global const T *numbers, long count, long i) {
   return place;
 }
 
-// The places of columns by their largest elements, and for all columns of a matrix the power of two that
-// takes the largest to between 1 and 2; NaN where one is not finite. A work-item has a column.
+// The places of columns in descending order of their largest elements, and for each matrix the power of two
+// that scales its largest element to between 1 and 2; NaN if an element is not finite. A work-item takes a
+// column.
 __kernel void sort_columns(__global const void *size_base, ulong size_offset, __global void *place_base,
                            ulong place_offset, __global void *scale_base, ulong scale_offset,
                            const LinalgParams p) {
@@ -82,8 +82,8 @@ __kernel void sort_columns(__global const void *size_base, ulong size_offset, __
   AT(TYPE, scale_base, scale_offset)[i] = scale;
 }
 
-// The lengths of columns in order, times the scale, are the singular values: NaN where the last sweep still
-// rotated.
+// The singular values are the lengths of the columns in order, times the scale; NaN if the last sweep still
+// rotated columns.
 __kernel void sort_values(__global const void *size_base, ulong size_offset, __global void *place_base,
                           ulong place_offset, __global const void *scale_base, ulong scale_offset,
                           __global const void *state_base, ulong state_offset, __global void *value_base,
@@ -98,8 +98,8 @@ __kernel void sort_values(__global const void *size_base, ulong size_offset, __g
   AT(TYPE, value_base, value_offset)[m * p.columns + place] = failed ? (T)NAN : value;
 }
 
-// Column places[c] of b = column c of a, divided by divisors[c] (0 counts as 1); or back: column c of b =
-// column places[c] of a.
+// Column places[c] of b = column c of a, divided by divisors[c] (0 counts as 1); or the inverse: column c of
+// b = column places[c] of a.
 GROUP __kernel void arrange(__global const void *a_base, ulong a_offset, __global void *b_base,
                             ulong b_offset, __global const void *place_base, ulong place_offset,
                             __global const void *divisor_base, ulong divisor_offset, int back,
@@ -119,7 +119,7 @@ GROUP __kernel void arrange(__global const void *a_base, ulong a_offset, __globa
   }
 }
 
-// Changes the sign of the columns of b that have a negative number on a's diagonal.
+// Changes the signs of the columns of b for which a's diagonal element is negative.
 GROUP __kernel void change_signs(__global const void *a_base, ulong a_offset, __global void *b_base,
                                  ulong b_offset, const LinalgParams p) {
   const long m = ROW / p.rows, r = ROW - m * p.rows;

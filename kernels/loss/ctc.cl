@@ -1,10 +1,10 @@
-// Connectionist temporal classification (Graves et al., 2006), in logarithms. A target's labels have blanks
-// between and around; the place of a label is odd. On CPU drivers a work-item takes a sample, on GPUs a
-// work-group: step by step over time, its work-items share the places.
+// Connectionist temporal classification (Graves et al., 2006), in logarithms. The places of a target
+// are its labels with blanks between and around them, so that labels have odd places. On CPU drivers a
+// work-item takes a sample, on GPUs a work-group: step by step over time, its work-items share the places.
 //   forward   alphas[sample][time][place]: the sum of the paths that end there; and the loss
 //   backward  betas of the paths that begin there, added to the alphas; and links between labels of one class
 //   gradient  a piece of work is a time of a sample: the share of each class in all paths
-// A label that is no class makes its paths NaN and is never read through.
+// A label that is not a class makes its paths NaN and is never used as an index.
 //   A the type of numbers, TARGET that of labels
 #include "types.h"
 #include "range.h"
@@ -67,7 +67,7 @@ GROUP __kernel void forward(OUT_PAIR(loss), OUT_PAIR(alpha), PAIR(prob), PAIR(ta
       WAIT
     }
     if (ID == 0) {
-      T loss = of.target == 0 ? (T)0 : -NEVER;  // no time at all: certain for an empty target alone
+      T loss = of.target == 0 ? (T)0 : -NEVER;  // without input only an empty target is possible
       if (of.input > 0) {
         __global const STYPE(A) *last = alpha + (of.input - 1) * p.places + own - 1;
         loss = -log_add(LOAD(A, last, 0), of.target > 0 ? LOAD(A, last, -1) : NEVER, NEVER);
@@ -78,7 +78,7 @@ GROUP __kernel void forward(OUT_PAIR(loss), OUT_PAIR(alpha), PAIR(prob), PAIR(ta
 }
 
 // betas: two rows of places for each sample. links[sample][label]: the next label of the same class, or 0 if
-// there is none; negative and one less for labels that are not the first of their class.
+// there is none; -1 minus that for labels that are not the first of their class.
 GROUP __kernel void backward(OUT_PAIR(both), OUT_PAIR(beta), OUT_PAIR(link), PAIR(alpha), PAIR(prob),
                              PAIR(target), PAIR(sample), const CtcParams p) {
   FOR_SAMPLES {
@@ -120,7 +120,8 @@ GROUP __kernel void backward(OUT_PAIR(both), OUT_PAIR(beta), OUT_PAIR(link), PAI
   }
 }
 
-// The place of the same class behind s, or -1; those of a label by links, blanks wherever they are.
+// The next place of the same class after s, or -1: of a label by its link, of a blank by search, because a
+// label may have the blank's class.
 INLINE long next_place(__global const STYPE(TARGET) *labels, __global const int *links, long s, bool blanks,
                        long own, const CtcParams p) {
   if (blanks) {

@@ -1,6 +1,6 @@
-// multilabel_margin_loss of samples of type A: what each class that is no target lacks of the margin to each
-// target. A sample's targets are listed up to the first negative number. On CPU drivers a work-item takes a
-// sample, on GPUs a work-group.
+// multilabel_margin_loss of samples of type A: the sum of max(0, 1 - x[target] + x[other]) over all targets
+// and all classes that are no targets. A sample's targets are listed up to the first negative number. On CPU
+// drivers a work-item takes a sample, on GPUs a work-group.
 #include "types.h"
 #include "range.h"
 #include "faults.h"

@@ -1,6 +1,6 @@
 // Negative log likelihood of [samples, classes, inner]: gathering forward, scattering backward, one element
-// per target. A target that is no class is reported, gives NaN (in its loss; in every gradient of its sample)
-// and is never read through.
+// per target. A target that is not a class is reported, gives NaN (its loss, and every gradient of its
+// sample) and is never used as an index.
 //   COMPUTE; X, TARGET, W (where HAS_WEIGHT), OUT, G (gradient), TOTAL
 #include "types.h"
 #include "faults.h"
@@ -13,7 +13,7 @@ typedef CTYPE(COMPUTE) T;
 #define CLASS(i) ((long)LOAD(TARGET, AT_CONST(TARGET, target_base, target_offset), i))
 #define AT_CLASS(i, c) ((i / inner * classes + (c)) * inner + i % inner)
 
-// with_weights: every element's weight is written as well, for the mean.
+// with_weights: also writes every element's weight, for the mean.
 __kernel void gather(PAIR(x), PAIR(target), PAIR(weight), TARGET_PAIR(out), TARGET_PAIR(used), long count,
                      long classes, long inner, long ignored, long weight_stride, long per, long with_weights,
                      FAULT_PARAMETERS) {
@@ -34,7 +34,7 @@ __kernel void gather(PAIR(x), PAIR(target), PAIR(weight), TARGET_PAIR(out), TARG
   }
 }
 
-// grad_step: 1 where every target has its gradient, 0 where all share one. mean: over the total weight.
+// grad_step: 1 if every target has a gradient, 0 if all share one. mean: divides by the total weight.
 __kernel void scatter(PAIR(grad), PAIR(target), PAIR(weight), PAIR(total), TARGET_PAIR(out), long count,
                       long classes, long inner, long ignored, long weight_stride, long per, long grad_step,
                       long mean, FAULT_PARAMETERS) {

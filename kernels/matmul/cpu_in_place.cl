@@ -1,5 +1,4 @@
-// Matrix product for CPU drivers where it is too small to pack A: as cpu_packed.cl, but A is read where it
-// lies.
+// Matrix product for CPU drivers, for products too small to pack A: as cpu_packed.cl, but A is read in place.
 // Defines: TYPE and OUT, both f32.
 #define MAX_PANELS 8
 #include "tile_rows.h"

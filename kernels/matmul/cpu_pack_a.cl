@@ -1,5 +1,5 @@
 // A, converted to float, as panels [m / 8][k][8] for cpu_packed.cl; rows past the last repeat it. A work-item
-// packs one panel along 512 k. Defines: TYPE.
+// packs one panel along 512 elements of k. Defines: TYPE.
 #include "tile_rows.h"
 
 #define CHUNK 512

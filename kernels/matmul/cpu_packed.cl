@@ -1,6 +1,6 @@
-// Matrix product for CPU drivers, A packed by cpu_pack_a.cl. A work-item has `rows` rows and up to 8 panels
-// of 32 columns: it packs its block of B itself (at most 256 KiB, Intel's limit for local memory) and sweeps
-// tiles of 8 x 32 in registers.
+// Matrix product for CPU drivers, A packed by cpu_pack_a.cl. A work-item computes `rows` rows and up to 8
+// panels of 32 columns: it packs its block of B itself (at most 256 KiB, Intel's limit for local memory) and
+// sweeps tiles of 8 x 32 in registers.
 // Defines: TYPE (b, s), OUT (c; float where K takes several blocks).
 #define MAX_PANELS 8
 #include "tile_rows.h"

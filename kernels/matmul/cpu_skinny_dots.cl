@@ -1,5 +1,5 @@
-// Products of at most ROWS (1 or 4) rows with a B whose rows are neighbours (a weight N x K), for CPU
-// drivers: dot products along k, WIDTH columns at a time; a work-item has `columns` of them. Defines: TYPE,
+// Products of at most ROWS (1 or 4) rows with a B that is contiguous along k (a weight N x K), for CPU
+// drivers: dot products along k, WIDTH columns at a time; a work-item takes `columns` columns. Defines: TYPE,
 // OUT (the same), ROWS.
 #include "tile_rows.h"
 

@@ -1,5 +1,5 @@
-// Products of at most ROWS (1 or 4) rows with a B whose columns are neighbours, for CPU drivers: a work-item
-// owns 256 columns and streams four rows of B at a time. Defines: TYPE, OUT (the same), ROWS.
+// Products of at most ROWS (1 or 4) rows with a B that is contiguous along n, for CPU drivers: a work-item
+// takes 256 columns and reads four rows of B at a time. Defines: TYPE, OUT (the same), ROWS.
 #include "tile_rows.h"
 
 #define COLUMNS 256

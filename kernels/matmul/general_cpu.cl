@@ -6,7 +6,7 @@
 
 #define TM 8
 
-// Columns n .. n+15 of a row of b; those from `left` on repeat the last one and are not stored.
+// 16 columns of a row of b; those from `left` on repeat the last one, and their results are not stored.
 INLINE acc16_t load_columns(__global const STYPE(TYPE) *b, long stride, long left) {
   if (stride == 1 && left >= 16) return ACC16(LOAD16(TYPE, b, 0));
   CTYPE(TYPE) lane[16];

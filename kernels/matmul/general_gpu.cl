@@ -1,5 +1,4 @@
-// Matrix product of any type and strides for GPUs: 64 work-items share 4 rows x 256 columns, each has 4 x 4
-// of them.
+// Matrix product of any type and strides for GPUs: 64 work-items compute 4 rows x 256 columns, 4 x 4 each.
 // Defines: TYPE, FLOATING, WIDE (accumulator.h), HAS_S.
 #include "accumulator.h"
 #include "matmul_params.h"

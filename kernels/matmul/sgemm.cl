@@ -1,20 +1,20 @@
-// Matrix product for GPUs: a work-group of BM * BN / 128 (or / 64) items has a tile of BM x BN, staged
-// through local memory in steps of BK, two buffers in turn; an item has TM x TN results. Portable OpenCL C.
-// Operands of half precision are converted as they are loaded.
-// Defines: TYPE; BM, BN, TM, TN (the tile); A_ALONG_K, B_ALONG_K (1: neighbours in memory along k, 0: along m
-// or n); EDGE (1: any size and alignment; 0: m >= BM, n >= BN, k % BK == 0, and every row of the operands and
+// Matrix product for GPUs: a work-group of BM * BN / 128 (or / 64) items computes a tile of BM x BN. Operands
+// are staged through local memory in steps of BK with two alternating buffers; an item has TM x TN results.
+// Portable OpenCL C. Operands of half precision are converted as they are loaded.
+// Defines: TYPE; BM, BN, TM, TN (the tile); A_ALONG_K, B_ALONG_K (1: contiguous along k, 0: along m or
+// n); EDGE (1: any size and alignment; 0: m >= BM, n >= BN, k % BK == 0, and every row of the operands and
 // the result starts at a multiple of four elements; edge tiles then overlap their neighbours and write the
-// same values twice); HAS_S; GUARDED (1: only if a word in memory has the value `wanted`).
+// same values twice); HAS_S; GUARDED (1: does nothing unless a word in memory is `wanted`).
 #include "matmul_params.h"
 #include "types.h"
 
 #define BK 8
 #define LX 8                       // work-items along n in a run of 32
 #define LY (32 / LX)
-#define GROUP_ROWS 8               // rows of tiles walked together: their operands stay in the cache
+#define GROUP_ROWS 8               // rows of tiles computed together: their operands stay in the cache
 #define ITEMS ((BM / TM) * (BN / TN))
 #define WX (BN / (LX * TN))        // runs of 32 along n
-#define PA (BM + 4)                // padded: transposing stores then meet fewer bank conflicts
+#define PA (BM + 4)                // padded: transposing stores then have fewer bank conflicts
 #define PB (BN + 4 * B_ALONG_K)
 #define LA (BM * BK / 4 / ITEMS)   // vectors of four that an item loads
 #define LB (BK * BN / 4 / ITEMS)
@@ -25,7 +25,7 @@ INLINE float4 load4_f32(__global const float *p) { return *(__global const float
 INLINE float4 load4_f16(__global const half *p) { return vload_half4(0, p); }
 INLINE float4 load4_bf16(__global const ushort *p) { return as_float4(convert_uint4(vload4(0, p)) << 16); }
 
-// Four neighbours, `left` of which exist.
+// Four contiguous elements, of which `left` exist.
 INLINE float4 load4(__global const STYPE(TYPE) *p, bool ok, long left) {
 #if EDGE
   float4 v = (float4)(0.0f);
@@ -41,8 +41,8 @@ INLINE float4 load4(__global const STYPE(TYPE) *p, bool ok, long left) {
 #endif
 }
 
-// Where vector i of item t lies in a tile of `WIDTH` rows (m or n) x BK: along k, a row has BK / 4 vectors;
-// else a k has WIDTH / 4 of them.
+// The position of vector i of item t in a tile of `WIDTH` rows (m or n) x BK: if contiguous along k, a row
+// has BK / 4 vectors; else each k has WIDTH / 4.
 #define ALONG_K_ROW(t, i) ((t) / (BK / 4) + (i) * (ITEMS / (BK / 4)))
 #define ALONG_K_K(t) ((t) % (BK / 4) * 4)
 #define ACROSS_ROW(t, WIDTH) ((t) % (WIDTH / 4) * 4)
@@ -132,8 +132,8 @@ __kernel void sgemm(__global void *c_base, ulong c_offset, __global const void *
       UNROLL for (int j = 0; j < TN / 4; ++j)
         b[j] = *(__local const float4 *)&Bs[current][k][ncol + j * 4 * LX];
       // In zigzag over pairs of rows (a0b0 a1b0 a1b1 a0b1 a0b2 ...), so that every product shares an operand
-      // with the one before it: three fresh operands cost NVIDIA's register file a cycle more. This order
-      // alone was worth 9 %.
+      // with the one before it: reading three new operands takes NVIDIA's register file one more cycle. This
+      // order alone gained 9 %.
       UNROLL for (int i = 0; i < TM; i += 2) UNROLL for (int jj = 0; jj < TN; ++jj) {
         const int j = i & 2 ? TN - 1 - jj : jj, q = i + (jj & 1), r = i + 1 - (jj & 1);
         acc[q][j] = fma(PART(a, q), PART(b, j), acc[q][j]);

@@ -1,20 +1,19 @@
-// Products of a few rows with a B whose columns are neighbours in memory, for GPUs: ACROSS work-items share a
-// row of B, VEC columns each, the others have other rows; what they sum meets in local memory in a fixed
-// order.
+// Products of a few rows with a B that is contiguous along n, for GPUs: ACROSS work-items share a row of B,
+// VEC columns each; the others take other rows. Their sums are combined in local memory in a fixed order.
 // Defines: as skinny.h (VEC: columns of B); ACROSS (work-items along a row: 8 or 32).
 #include "skinny.h"
 
 #define ITEMS 256
 #define DOWN (ITEMS / ACROSS)   // work-items along k
-#define RUN 4                   // neighbours along k that one has
-#define CHUNK 128               // k whose part of A is in local memory
+#define RUN 4                   // successive k of a work-item
+#define CHUNK 128               // k of A that are in local memory at a time
 #define COLUMNS (ACROSS * VEC)
 #if ROWS * VEC < 32
 #define RUNS UNROLL
 #else
-#define RUNS _Pragma("unroll 1")  // registers are for the sums
+#define RUNS _Pragma("unroll 1")  // not unrolled, to leave the registers to the sums
 #endif
-#define MEETING (ROWS * COLUMNS <= 512 ? ROWS : 512 / COLUMNS)  // rows that meet at once
+#define MEETING (ROWS * COLUMNS <= 512 ? ROWS : 512 / COLUMNS)  // rows combined at once
 
 __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 __kernel void matmul_columns(SKINNY_ARGUMENTS, const MatmulParams p) {

@@ -1,12 +1,12 @@
-// Products of a few rows with a B that lies along k (a weight N x K), for GPUs: LANES work-items share COLS
-// columns, neighbours along k, and meet in local memory in a fixed order.
+// Products of a few rows with a B that is contiguous along k (a weight N x K), for GPUs: LANES work-items
+// share COLS columns, interleaved along k, and combine their sums in local memory in a fixed order.
 // Defines: as skinny.h (VEC: along k, of A and B); COLS; LANES (8 to 256, a power of two).
 #include "skinny.h"
 
 #define ITEMS 256
 #define TEAMS (ITEMS / LANES)
 #define SUMS (ROWS * COLS)
-#define MEETING (SUMS < 8 ? SUMS : 8)  // sums that meet at once
+#define MEETING (SUMS < 8 ? SUMS : 8)  // sums combined at once
 #if VEC == 1
 #define ALONG(stride) (stride)
 #else
@@ -22,7 +22,7 @@ __kernel void matmul_dots(SKINNY_ARGUMENTS, const MatmulParams p) {
   __global const STYPE(TYPE) *b = AT_CONST(TYPE, b_base, b_offset) + part.z * p.b_batch;
   const long n0 = part.n + team * COLS;
   const long last = max(min(p.n - n0, (long)COLS), 1L) - 1;
-  int row[ROWS], column[COLS];  // from the first ones: 64 bits would take twice the registers
+  int row[ROWS], column[COLS];  // offsets from the first ones: 64 bits would take twice the registers
   UNROLL for (int i = 0; i < ROWS; ++i) row[i] = (int)(min((long)i, p.m - 1 - part.m) * p.a_row);
   UNROLL for (int j = 0; j < COLS; ++j) column[j] = (int)(min((long)j, last) * p.b_col);
   a += part.m * p.a_row + part.k * p.a_col;

@@ -1,12 +1,12 @@
-// The last step of a product whose sums over k were made in pieces: adds the pieces in a fixed order. A
-// work-item has a result, or with LANES above 1 that many of a work-group, which meet in local memory.
-// Defines: TYPE, FLOATING, WIDE (accumulator.h); HAS_S; LANES; GUARDED (1: unless a word in memory has the
-// value `stop`). c as in the product; `pieces` matrices of m x n accumulators for each of the batch, all of
-// the first piece first.
+// The last step of a split-K product: adds the pieces' sums in a fixed order. A work-item computes a result;
+// with LANES above 1, that many work-items of a group share one, through local memory.
+// Defines: TYPE, FLOATING, WIDE (accumulator.h); HAS_S; LANES; GUARDED (1: does nothing if a word in memory
+// is `stop`). c is as in the product. The accumulators are `pieces` matrices of m x n for each of the batch:
+// all matrices of the first piece first.
 #include "accumulator.h"
 #include "matmul_params.h"
 
-#define DEPTH 8  // pieces in flight
+#define DEPTH 8  // pieces that are loaded at once
 
 __kernel void matmul_sum_pieces(__global void *c_base, ulong c_offset, __global const void *sums_base,
                                 ulong sums_offset, __global const void *s_base, ulong s_offset,

@@ -1,5 +1,5 @@
-// Loss scaling: gradients (role 0, type A) times the inverse scale, and a flag for those that are not finite;
-// the next scale.
+// Loss scaling: multiplies gradients (role 0, type A) by the inverse scale, sets a flag if one is not finite,
+// and computes the next scale.
 #include "multi_tensor.h"
 
 #ifdef UNSCALE

@@ -1,5 +1,5 @@
-// cat for GPUs: up to CAT_SOURCES tensors side by side in every line of the result, in one launch. All are
-// row-major. A is what a work-item moves: an OpenCL C type of up to 16 bytes. INDEX counts it.
+// cat for GPUs: joins up to CAT_SOURCES tensors along the lines of the result, in one launch. All are
+// row-major. A is the unit that a work-item moves: an OpenCL C type of up to 16 bytes. INDEX counts units.
 #include "types.h"
 #include "cat_params.h"
 #define SOURCE(k) __global const void *source_base##k, ulong source_offset##k

@@ -1,6 +1,6 @@
 // A pointwise formula over lists of tensors. Defines: EXPRESSION in a, b, c, s0; OUT, A, B, C types; LISTS of
-// inputs; NUMBER_IN where the number is an operand, b or c (else it is s0); ALPHA: s0 is numbers[0]; S: the
-// type of the tensor that holds the number, or multiplies it.
+// inputs; NUMBER_IN if the number is an operand, b or c (else it is s0); ALPHA: s0 is numbers[0]; S: the type
+// of the tensor that holds the number, or that is multiplied with it.
 #include "multi_tensor.h"
 
 #define FORMULA(N, a, b, c, s) formula##N(a, b, c, a, s, s, s, s)

@@ -63,7 +63,7 @@ ITEMS __kernel void norm(TENSOR_LISTS, __global void *partial_base, ulong partia
   }
 }
 
-// One item (CPU drivers) or work-group (GPUs) a tensor.
+// One item (CPU drivers) or work-group (GPUs) per tensor.
 ITEMS __kernel void finish(TENSOR_LISTS, __global void *partial_base, ulong partial_offset,
                            const MultiTensorParams p) {
 #if CPU_STYLE

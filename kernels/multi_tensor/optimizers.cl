@@ -1,6 +1,6 @@
 // Steps of Adam, AdamW, SGD and Adagrad. Roles: parameter, gradient, then the state. Defines: A (the tensors'
 // type), MAXIMIZE, DECAY, DECOUPLED, AMSGRAD, MOMENTUM, NESTEROV, FIRST; LR, SCALE, FOUND: types of the
-// tensors that hold the learning rate, the gradients' scale, and whether the step is to be left out.
+// tensors that hold the learning rate, the gradients' scale, and whether to skip the step.
 #include "multi_tensor.h"
 
 #ifdef LR
@@ -14,7 +14,7 @@
 #define UNLESS_FOUND
 #endif
 
-// The gradient: unscaled (and stored so), turned round, with the decay of weights.
+// The gradient: unscaled (and stored unscaled), negated for MAXIMIZE, with weight decay.
 #ifdef SCALE
 #define SCALE_NUMBER const T scale = SHARED(SCALE, 1);
 #define UNSCALE(V, N) \
@@ -53,7 +53,7 @@ ITEMS __kernel void adam(TENSOR_LISTS, const MultiTensorParams p) {
 #else
 #define LARGEST(V, N)
 #endif
-    // 1 - beta^step, by expm1: the difference would cost the digits of a beta near 1.
+    // 1 - beta^step, by expm1: the difference would lose digits for a beta near 1.
     const T step = TO(COMPUTE, LOAD(f32, ROLE(f32, 4), 0));
     const T rate = lr / -expm1(step * NUMBER(7)), root = sqrt(-expm1(step * NUMBER(8)));
 #define BODY(V, N)                                                      \

@@ -1,6 +1,5 @@
 // Backward of layer normalisation for CPU drivers: a work-item takes `per` rows of n. SUMS: it also adds up
-// what the weights' gradients need, dy * (x - mean) * rstd and dy, in rows of its own of two tensors [items,
-// n].
+// the terms of the weights' gradients, dy * (x - mean) * rstd and dy, in its row of two tensors [items, n].
 //   COMPUTE; DY, X, W (weight), S (saved statistics), OUT; HAS_WEIGHT
 #include "types.h"
 typedef CTYPE(COMPUTE) T;

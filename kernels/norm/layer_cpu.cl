@@ -1,6 +1,6 @@
 // Layer normalisation for CPU drivers: a work-item takes `per` rows of n elements; a row stays in the cache
-// for its three sweeps (mean, squared distances, result). All are relative to a pivot among the row's
-// elements (pivot.h).
+// for its three sweeps (mean, squared differences, result). All values are taken relative to a pivot among
+// the row's elements (pivot.h).
 //   COMPUTE; X, W (weight and bias), S (saved statistics), OUT; HAS_WEIGHT, HAS_BIAS
 #include "types.h"
 typedef CTYPE(COMPUTE) T;

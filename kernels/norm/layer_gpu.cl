@@ -1,10 +1,10 @@
 // Layer normalisation for GPUs, forward and backward with respect to the input: `lanes` work-items (a power
-// of two) share a row. Sweeps are relative to a pivot among the row's elements (pivot.h).
-// HELD: a row has at most 16 elements a lane, kept in registers; else it is read again for every sweep.
+// of two) share a row. Values are taken relative to a pivot among the row's elements (pivot.h).
+// HELD: a row has at most 16 elements per lane, kept in registers; else every sweep reads it again.
 //   COMPUTE; X, DY, W (weight and bias), S (saved statistics), OUT; HAS_WEIGHT, HAS_BIAS; GROUP (work-group
 //   size);
-//   VEC: neighbours that a lane has at a time: 1, or, of HELD rows of one type of 16 or 32 bits at multiples
-//   of 16 bytes, 16 bytes
+//   VEC: adjacent elements that a lane takes at a time: 1; or 16 bytes of them, for HELD rows of one type of
+//   16 or 32 bits that start at multiples of 16 bytes
 #include "types.h"
 typedef CTYPE(COMPUTE) T;
 #include "element_vectors.h"
@@ -33,7 +33,7 @@ typedef CTYPE(COMPUTE) T;
 #define X_OF(i) (LOAD(X, x, i) - pivot)
 #endif
 
-// TAKE(A, to, from): the lane's elements of a row of type A, 0 where it has none. PUT: back to `out`.
+// TAKE(A, to, from): loads the lane's elements of a row of type A, 0 past the end. PUT: stores them to `out`.
 #define TAKE(A, to, from)                                             \
   UNROLL for (int k = 0; k < 16; k += VEC) {                          \
     UNROLL for (int j = 0; j < VEC; ++j) (to)[k + j] = 0;             \
@@ -52,7 +52,7 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void layer_norm(
   __global const STYPE(W) *b = AT_CONST(W, b_base, b_offset);
 #ifdef HELD
   T held[16];
-  TAKE(X, held, x)  // before the pivot, whose elements are among them: one wait for memory
+  TAKE(X, held, x)  // before reading the pivot's elements, which are among these: waits for memory once
 #endif
   const T pivot = r < rows ? PIVOT(X, x, 0, n) : (T)0;
   T sum = 0;

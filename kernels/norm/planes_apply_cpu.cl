@@ -1,6 +1,6 @@
-// Applies normalisation for CPU drivers. CHANNELS_INNER: a row is a sample's channels, each its own plane;
-// else a row is a plane, row r that of index r % planes. A work-item takes `per` rows, and of each the
-// elements of one chunk.
+// Applies normalisation for CPU drivers. CHANNELS_INNER: a row is the channels of one position, each of them
+// of another plane; else a row is a plane, row r that of index r % planes. A work-item takes one chunk of
+// each of `per` rows.
 #include "apply_formula.h"
 
 ONE_ITEM __kernel void apply(APPLY_ARGUMENTS, long rows, long n, long planes, long per, long chunk) {

@@ -1,5 +1,6 @@
-// Applies normalisation for GPUs: four elements a work-item, a work-group size apart. CHANNELS_INNER: the
-// plane of element i is i % planes, else i / n % planes. INDEX: uint, or ulong from 2^31 elements on.
+// Applies normalisation for GPUs: a work-item takes four elements at distances of the work-group size.
+// CHANNELS_INNER: the plane of element i is i % planes, else i / n % planes. INDEX: uint, or ulong for 2^31
+// elements and more.
 #include "apply_formula.h"
 
 __kernel void apply(APPLY_ARGUMENTS, ulong total_, ulong n, ulong planes_) {

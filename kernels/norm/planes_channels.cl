@@ -1,10 +1,10 @@
-// The small per-channel arithmetic of batch and group normalisation: statistics to the numbers that
-// apply_*.cl uses. A plane is what shares those numbers (a channel, or with groups a sample's channel);
-// `per_stat` neighbouring planes share statistics. One work-item a plane or channel.
+// The per-channel arithmetic of batch and group normalisation: turns statistics into the numbers that
+// planes_apply_*.cl use. A plane is the elements that share those numbers (a channel, or with groups a
+// sample's channel); `per_stat` adjacent planes share statistics. One work-item per plane or channel.
 //   COMPUTE; W, S, R: types of weight and bias, of saved and of running statistics (where HAS_WEIGHT,
 //   HAS_BIAS, HAS_SAVED, HAS_RUNNING); X: the input's type, for the forward kernel alone; TRAIN: means are
-//   relative to the input's first elements, first_step apart; table: [shift | scale | bias] or, backward,
-//   [shift | scale | k1 | k2], each of all planes
+//   differences from the input's first elements, which are first_step apart; table: [shift | scale | bias]
+//   or, backward, [shift | scale | k1 | k2], each of all planes
 #include "types.h"
 typedef CTYPE(COMPUTE) T;
 #define IN(A, name, i) LOAD(A, AT_CONST(A, name##_base, name##_offset), i)
@@ -25,7 +25,7 @@ __kernel void prepare(PAIR(x), PAIR(mean), PAIR(variance), PAIR(weight), PAIR(bi
 #if TRAIN
   const T first = TO(COMPUTE, IN(X, x, s * first_step)), pivot = fabs(first) < (T)INFINITY ? first : (T)0;
   const T offset = IN(COMPUTE, mean, s), m = pivot + offset, v = IN(COMPUTE, variance, s);
-  const T lost = (pivot - m) + offset;  // by rounding m: far from 0 that is much to a small deviation
+  const T lost = (pivot - m) + offset;  // m's rounding error: large beside a small deviation
 #else
   const T lost = 0;
   const T m = TO(COMPUTE, IN(R, mean, s * mean_stride)),
@@ -52,8 +52,8 @@ __kernel void prepare(PAIR(x), PAIR(mean), PAIR(variance), PAIR(weight), PAIR(bi
 }
 #else
 
-// sums, dots: per plane, of dy and of dy * (x - mean). With s1, s2 their weighted sums over the planes of a
-// statistic, dx = dy * w * r - r * s1 / n - (x - mean) * r^3 * s2 / n.
+// sums, dots: per plane, the sums of dy and of dy * (x - mean). With s1, s2 their weighted sums over the
+// planes of a statistic, dx = dy * w * r - r * s1 / n - (x - mean) * r^3 * s2 / n.
 __kernel void prepare_backward(PAIR(sums), PAIR(dots), PAIR(mean), PAIR(inverse), PAIR(weight), TARGET(table),
                                long planes, long channels, long per_stat, long weight_stride, ulong count_) {
   const long p = get_global_id(0);
@@ -74,7 +74,7 @@ __kernel void prepare_backward(PAIR(sums), PAIR(dots), PAIR(mean), PAIR(inverse)
   OUT(COMPUTE, table, 3 * planes + p, r * r * r * s2 / count);
 }
 
-// Gradients of weight and bias: over the samples of a channel.
+// Gradients of weight and bias: sums over the samples of a channel.
 __kernel void weights_backward(PAIR(sums), PAIR(dots), PAIR(inverse), TARGET(grad_weight), TARGET(grad_bias),
                                long planes, long channels, long per_stat) {
   const long c = get_global_id(0);

@@ -1,9 +1,9 @@
-// Batch and group normalisation for CPU drivers, a statistic after the other: mean, squared distances and
-// result while its planes are in the cache. All are relative to a pivot among the statistic's elements
-// (pivot.h).
+// Batch and group normalisation for CPU drivers, one statistic after the other: computes mean, squared
+// differences and result while the statistic's planes are in the cache. All values are taken relative to a
+// pivot among its elements (pivot.h).
 //   COMPUTE; X, OUT; W (weight and bias), S (saved statistics), R (running statistics); HAS_WEIGHT, HAS_BIAS;
-//   BY_CHANNEL; TRAIN: statistics are those of the input and are saved, and running ones kept where
-//   HAS_RUNNING; else they are given, and each plane is by itself
+//   BY_CHANNEL; TRAIN: statistics are the input's; they are saved, and update the running ones if
+//   HAS_RUNNING; else they are given, and each plane is processed separately
 #include "norm_planes.h"
 #include "pivot.h"
 
@@ -19,7 +19,7 @@ ONE_ITEM __kernel void planes_norm(PAIR(x), PAIR(weight), PAIR(bias), TARGET(run
 #if TRAIN
     const T pivot = PIVOT(X, input, PLANE(s, 0) * p.inner, p.inner);
     const T16 pivot16 = (T16)(pivot);
-    // Neighbouring planes are one long one.
+    // Adjacent planes are processed as one long plane.
     const long runs = p.piece_step == 1 ? 1 : p.pieces,
                length = p.piece_step == 1 ? p.pieces * p.inner : p.inner;
     T16 sums = (T16)((T)0), squares = sums;

@@ -1,9 +1,10 @@
-// Gradients of batch and group normalisation for CPU drivers, a statistic after the other: sums over its
-// planes, then the input's gradient while they are in the cache. With s1, s2 the weighted sums of dy and dy *
-// (x - mean) over a statistic (0 unless TRAIN), dx = dy * w * r - r * s1 / n - (x - mean) * r^3 * s2 / n.
+// Gradients of batch and group normalisation for CPU drivers, one statistic after the other: sums over its
+// planes, then the input's gradient while the planes are in the cache. With s1, s2 the weighted sums of dy
+// and dy * (x - mean) over a statistic (0 unless TRAIN), dx = dy * w * r - r * s1 / n - (x - mean) * r^3 * s2
+// / n.
 //   COMPUTE; DY, X, OUT; W (weight and its gradients); HAS_WEIGHT; TRAIN
-//   BY_CHANNEL: a statistic is a channel, whose gradients are written (HAS_WEIGHT_GRAD, HAS_BIAS_GRAD); else
-//   the sums of each plane are, for planes_channels.cl
+//   BY_CHANNEL: a statistic is a channel's; the weights' gradients are written (HAS_WEIGHT_GRAD,
+//   HAS_BIAS_GRAD). Else the sums of each plane are written, for planes_channels.cl
 #include "norm_planes.h"
 
 #define G16(i) LOAD16(DY, dy, i)

@@ -1,18 +1,17 @@
-// Batch and group normalisation for GPUs. A statistic is swept once, in blocks whose mean and squared
-// distances from it are merged (Chan, Golub and LeVeque 1983); sums are of distances from a pivot among its
-// elements (pivot.h), so that infinities add up as they should.
+// Batch and group normalisation for GPUs. A statistic's elements are read once, in blocks whose means and
+// sums of squared differences are merged (Chan, Golub and LeVeque 1983). Sums are of differences from a pivot
+// among its elements (pivot.h), so that infinities give the right results.
 //   COMPUTE; X, OUT; W (weight and bias), S (saved statistics), R (running statistics); HAS_WEIGHT, HAS_BIAS;
 //   BY_CHANNEL: a statistic is a channel's, else run j of it is channel j of its group
-//   TRAIN: statistics are those of the input and are saved, and running ones kept where HAS_RUNNING; else
-//   they are given
-//   MERGE: `moments` left those of the pieces in parts ([sums | squares], a statistic after the other, then
-//   [origins]);
-//   else a statistic is in one piece, whose lanes do everything
+//   TRAIN: statistics are the input's; they are saved, and update the running ones if HAS_RUNNING; else they
+//   are given
+//   MERGE: `moments` wrote those of the pieces to parts ([sums | squares], one statistic after the other,
+//   then [origins]); else a statistic is one piece, whose lanes do everything
 #include "norm_gpu.h"
 #include "pivot.h"
 
 typedef struct {
-  T count, sum, squares;  // elements, of their distances from the origin, of squared ones from their mean
+  T count, sum, squares;  // elements; sum of differences from the origin; of squared ones from the mean
 } Moments;
 
 INLINE Moments sweep(NormElementsParams p, __global const STYPE(X) *x, T origin, INDEX e, INDEX end) {
@@ -40,7 +39,7 @@ INLINE Moments sweep(NormElementsParams p, __global const STYPE(X) *x, T origin,
   return m;
 }
 
-// Those of all lanes together, which have `count` elements.
+// The moments of all lanes together, which have `count` elements.
 INLINE Moments meet_moments(__local T *shared, Moments m, T count, uint id, uint lane, uint lanes) {
   Moments all;
   all.count = count;
@@ -77,7 +76,7 @@ SIZED __kernel void planes_norm(PAIR(x), PAIR(weight), PAIR(bias), TARGET(runnin
 #if MERGE
   __global const STYPE(COMPUTE) *parts = AT_CONST(COMPUTE, parts_base, parts_offset);
   const T origin = parts[2 * units * pieces + unit];
-  if (lane < pieces) {  // there are no more of them than lanes
+  if (lane < pieces) {  // there are at most as many pieces as lanes
     const INDEX start = lane * (INDEX)p.piece;
     m.count = (T)((min(total, (INDEX)(start + p.piece)) - start) * VEC);
     m.sum = parts[unit * pieces + lane];

@@ -1,10 +1,10 @@
 // Gradients of batch and group normalisation for GPUs. With s1, s2 the weighted sums of dy and dy * (x -
 // mean) over a statistic (0 unless TRAIN), dx = dy * w * r - r * s1 / n - (x - mean) * r^3 * s2 / n.
-//   COMPUTE; DY, X, OUT; W (weight and its gradients), S (mean and inverse, which is a variance with
-//   FROM_VARIANCE) HAS_WEIGHT, HAS_WEIGHT_GRAD, HAS_BIAS_GRAD
+//   COMPUTE; DY, X, OUT; W (weight and its gradients), S (mean, and inverse or with FROM_VARIANCE
+//   variance); HAS_WEIGHT, HAS_WEIGHT_GRAD, HAS_BIAS_GRAD
 //   BY_CHANNEL: a statistic is a channel's, else run j of it is channel j of its group
-//   MERGE: `sums` left those of the pieces of each plane in parts ([sums | dots], a statistic after the
-//   other); else a statistic is in one piece, whose lanes do everything
+//   MERGE: `sums` wrote those of the pieces of each plane to parts ([sums | dots], one statistic after the
+//   other); else a statistic is one piece, whose lanes do everything
 #include "norm_gpu.h"
 
 #define MEAN(s) IN(S, mean, (s) * p.mean_stride)

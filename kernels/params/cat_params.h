@@ -6,7 +6,7 @@
 #define CAT_SOURCES 8
 typedef struct {
   tk_i64 outer, line;
-  // of the sources in a line of the result; without a source: where the last one ends
+  // of the sources in a line of the result; entries without a source: the last source's end
   tk_i64 starts[CAT_SOURCES + 1];
 } CatParams;
 #endif

@@ -1,7 +1,7 @@
-// Parameters of convolutions. A convolution joins a `big` tensor (n, big channels, in) and a `small` one
-// (n, small channels, out), where out counts the positions of the window; weight is (small channels, big
-// channels / groups, window). Forward makes small of big; its transpose makes big of small. One and two
-// dimensions have leading ones.
+// Parameters of convolutions. A convolution relates a `big` tensor (n, big channels, in) and a `small` one
+// (n, small channels, out), where `out` is the number of positions of the window; weight is (small channels,
+// big channels / groups, window). Forward computes small from big, its transpose big from small. With one or
+// two spatial dimensions the leading sizes are 1.
 #ifndef OCLTENSOR_CONV_PARAMS_H
 #define OCLTENSOR_CONV_PARAMS_H
 #include "host_types.h"

@@ -1,11 +1,11 @@
-// Parameters of the convolution kernels for CPU drivers. The input x is a padded float map whose columns are
-// neighbours; strides count elements. Channels are those of one group.
+// Parameters of the convolution kernels for CPU drivers. The input x is a padded float map with contiguous
+// columns; strides count elements. Channels are those of one group.
 #ifndef OCLTENSOR_CONV_ROWS_PARAMS_H
 #define OCLTENSOR_CONV_ROWS_PARAMS_H
 #include "host_types.h"
 
 // A copy with borders: target row r, column c holds source ((r + top) / spread_y, (c + left) / spread_x), or
-// zero where that is not a whole number or lies outside.
+// zero if that is not a whole number or is outside.
 typedef struct {
   tk_i64 planes, channels, height, width;         // of the source
   tk_i64 image, channel, row, col;                // its strides

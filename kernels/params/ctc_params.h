@@ -10,9 +10,9 @@ typedef struct {
   tk_i32 zero_infinity;
   tk_i32 reserved;
 } CtcParams;
-// Of a sample, in a list on the device.
+// A sample, in a list on the device.
 typedef struct {
   tk_i64 input, target;  // lengths
-  tk_i64 start;          // of its target
+  tk_i64 start;          // of its target among all labels
 } CtcSample;
 #endif

@@ -5,10 +5,10 @@
 typedef struct {
   tk_i64 count, per_item;  // butterflies or elements, and how many a work-item of a CPU driver takes
   tk_i64 length, inner;
-  // of the middle dimension in memory; half of it where a spectrum is Hermitian
+  // of the middle dimension in memory; about half of `length` for a Hermitian spectrum
   tk_i64 in_length, out_length;
   tk_i64 done;                   // product of the radices of earlier passes
-  tk_i32 low_bits;               // of an exponent: what the low part of the table of roots covers
+  tk_i32 low_bits;               // bits of an exponent that the low part of the table of roots covers
   float sign;                    // 1: forward, -1: inverse
   float scale;                   // of results
   tk_i32 unused;

@@ -7,10 +7,10 @@ typedef struct {
   tk_i64 batch, head, row;
 } FlashTensor;
 typedef struct {
-  // all queries and keys of batch[0] x batch[1] = heads; what concerns mask and dropout
+  // all queries and keys of the heads, which are batch[0] x batch[1]; mask and dropout
   AttentionParams scores;
   tk_i64 heads, groups;    // query heads of one batch; how many of them share a key head
-  // of query and key, of value; operands in float may be read up to the next multiple of 32
+  // of query and key, of value; float operands may be read up to the next multiple of 32
   tk_i64 depth, width;
   FlashTensor query, key, value, out, grad, grad_query, grad_key, grad_value;
   tk_i64 rows;         // forward: queries of a work-item

@@ -1,7 +1,7 @@
 // Parameters of the normalisation of planes for GPUs. A unit (a statistic, or a plane of it) is `runs` runs
-// of `length` neighbouring vectors, run_step apart; units are unit_step apart, all in vectors. It is cut into
-// `pieces` of `piece` vectors, and `lanes` neighbouring work-items take every lanes-th vector of one:
-// step_runs whole runs and step_rest on.
+// of `length` adjacent vectors, run_step apart; units are unit_step apart, all in vectors. A unit is divided
+// into `pieces` of `piece` vectors, and each of `lanes` adjacent work-items takes every lanes-th vector of a
+// piece, advancing by step_runs whole runs and step_rest vectors.
 #ifndef OCLTENSOR_NORM_ELEMENTS_PARAMS_H
 #define OCLTENSOR_NORM_ELEMENTS_PARAMS_H
 #include "host_types.h"
@@ -9,7 +9,7 @@ typedef struct {
   tk_i64 units, runs, length, run_step, unit_step;
   tk_i64 pieces, piece;
   tk_u32 lanes, step_runs, step_rest;
-  tk_u32 weight_groups;      // work-groups at the front that do the weights' gradients
+  tk_u32 weight_groups;      // leading work-groups that compute the weights' gradients
   tk_i64 channels;
   tk_i64 unit_channels;      // channels of a statistic: 1, or those of a group
   tk_i64 sharing;            // units that share a statistic

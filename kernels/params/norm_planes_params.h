@@ -1,5 +1,5 @@
 // Parameters of the normalisation of planes for CPU drivers. Statistic s has `pieces` planes, the j-th of
-// them plane s * stat_step + j * piece_step: `inner` neighbouring elements, whose channel is that number
+// them plane s * stat_step + j * piece_step: `inner` contiguous elements, whose channel is that number
 // modulo `channels`.
 #ifndef OCLTENSOR_NORM_PLANES_PARAMS_H
 #define OCLTENSOR_NORM_PLANES_PARAMS_H

@@ -6,9 +6,9 @@
 typedef struct {
   tk_i64 pieces, per_item;
   tk_i64 count, piece;  // keys, and how many of them a piece of work has
-  tk_i64 limit;         // what keys without a place become
+  tk_i64 limit;         // the value that replaces keys without a place
   tk_i32 shift, bits;   // of the digit
-  tk_i32 first;         // whether keys are as they were given
+  tk_i32 first;         // 1: the first pass, which reads the keys as given
   tk_i32 reserved;
 } OrderParams;
 #endif

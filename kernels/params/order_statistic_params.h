@@ -5,6 +5,6 @@
 typedef struct {
   tk_i64 pieces, per_item;
   tk_i64 length;  // of a row
-  tk_i64 wanted;  // the place in the sorted row, where no median is asked for
+  tk_i64 wanted;  // the place in the sorted row, unless a median is computed
 } OrderStatisticParams;
 #endif

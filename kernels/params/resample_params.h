@@ -5,7 +5,7 @@
 typedef struct {
   tk_i64 pieces, per_item;
   tk_i64 outer, inner;
-  tk_i64 chunks;         // rows: pieces that share the results of a group of lanes
+  tk_i64 chunks;         // CPU style: pieces that the results of a group of lanes are divided into
   tk_i32 small, large;   // the dimension's sizes before upsampling and after
   tk_i32 align;
   tk_u64 step;           // bits: places of the small side per place of the large one; float for nearest

@@ -5,7 +5,7 @@
 typedef struct {
   tk_i64 pieces, per_item;
   tk_i64 length;
-  tk_i64 entries;  // per row: as many, or those that sort_select.cl left
+  tk_i64 entries;  // per row: `length`, or the number that sort_select.cl leaves
   tk_i64 part;  // entries that a piece of work takes: a chunk to sort, or a segment of a merged row to write
   tk_i64 parts;   // per row
   tk_i64 run;     // merging: length of the sorted runs

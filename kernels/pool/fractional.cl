@@ -1,11 +1,11 @@
 // Maxima over windows that begin at random places, in planes and volumes of type A, with their positions. The
-// last NaN wins. A work-item takes results.
+// last NaN counts as the maximum. A work-item computes results.
 #include "types.h"
 #include "range.h"
 #include "fractional_params.h"
 typedef CTYPE(A) T;
 
-// Every step is rounded as ATen rounds it, because the sum is cut to a whole number.
+// Every step is rounded as in ATen, because the sum is truncated to an integer.
 #if HALF
 INLINE T rounded(T v) {
   ushort bits;

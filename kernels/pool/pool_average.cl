@@ -1,7 +1,7 @@
 // Averages over windows (avg_pool2d, or ADAPTIVE) and their gradient; A is the element type. A work-item
 // takes elements (CPU_STYLE: rows) of the tensor it writes: the output forwards, grad_input backwards. STEP:
-// the column stride of windows where that is 1 or 2, else 0. INDEX: the type that counts elements, uint where
-// they are below 2^31.
+// the column stride of windows if that is 1 or 2, else 0. INDEX: the type that counts elements, uint if they
+// are below 2^31.
 #include "types.h"
 #include "row_pieces.h"
 typedef CTYPE(A) T;
@@ -46,13 +46,13 @@ INLINE CVEC(A) every_step(__global const STYPE(A) *p) {
 #endif
 }
 
-// Whether the windows of outputs column .. column + 15 lie inside the row.
+// True if the windows of outputs column .. column + 15 are inside the row.
 INLINE bool inside(const PoolParams p, int column) {
   const int left = column * STEP - p.padding[1];
   return left >= 0 && column + 16 <= p.out[1] && left + 15 * STEP + p.kernel_size[1] <= p.in[1];
 }
 
-// Those 16.
+// Computes these 16 averages.
 INLINE void averages_at(const PoolParams p, __global STYPE(A) *out, __global const STYPE(A) *in, Cover y,
                         int column) {
   const Cover x = cover(p, 1, column);

@@ -1,7 +1,6 @@
-// Gradient of averages over windows for CPU drivers: a row of the input's gradient is what the windows of
-// each column hand to one element, summed over the rows of windows that hold it, and then spread over the
-// columns of each window. A is the element type. STEP: the column stride of windows where that is 1 or 2,
-// else 0.
+// Gradient of averages over windows for CPU drivers: for a row of the input's gradient, the shares of each
+// column of windows are summed over the rows of windows that contain the row, and then added to all columns
+// of each window. A is the element type. STEP: the column stride of windows if that is 1 or 2, else 0.
 #include "types.h"
 #include "range.h"
 typedef CTYPE(A) T;
@@ -9,9 +8,9 @@ typedef CVEC(A) T16;
 #include "pool_average.h"
 
 #define WIDTH 1024  // of the buffers
-#define MARGIN 16   // zeros in front of the sums: what the widest window reaches back
+#define MARGIN 16   // zeros before the sums, as many as the widest window reaches back
 
-// share[x] = sum of the gradients of windows (y, x), each by what it counts, y in ys.
+// share[x] = the sum over y in ys of the gradient of window (y, x) divided by the window's count.
 INLINE void shares(const PoolParams p, T *share, __global const STYPE(A) *out, Cover ys) {
   const int width = p.out[1];
   int x = 0;
@@ -43,7 +42,7 @@ INLINE void shares(const PoolParams p, T *share, __global const STYPE(A) *out, C
 }
 
 #if STEP
-// What positions t, t + STEP, .. t + 15 * STEP of the padded row get.
+// The gradients of positions t, t + STEP, .. t + 15 * STEP of the padded row.
 INLINE T16 spread(const PoolParams p, const T *share, int t) {
   T16 sum = (T16)((T)0);
   for (int k = t % STEP; k < p.kernel_size[1]; k += STEP) sum += vload16(0, share + t / STEP - k / STEP);

@@ -1,5 +1,5 @@
-// Maximum over windows with the position of the maximum in its plane; A is the element type, LOWEST what no
-// element is below. In row-major order the first of equal elements wins, and the last NaN. A work-item takes
+// Maximum over windows with the position of the maximum in its plane; A is the element type, LOWEST its
+// lowest value. In row-major order the first of equal elements counts, and the last NaN. A work-item takes
 // output elements, or output rows where CPU_STYLE is 1.
 #include "types.h"
 #include "self_comparison.h"

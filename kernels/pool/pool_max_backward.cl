@@ -1,5 +1,5 @@
-// Gradient of the maximum over windows: every input element adds up the outputs that name it. `in` is
-// grad_input's extent, `out` grad_output's.
+// Gradient of the maximum over windows: the gradient of an input element is the sum over the outputs whose
+// index it is. `in` is grad_input's extent, `out` grad_output's.
 #include "types.h"
 #include "range.h"
 #include "pool_params.h"
@@ -7,7 +7,7 @@
 
 typedef CTYPE(A) T;
 
-// A work-item takes elements. INDEX: the type that counts elements of both, uint where they are below 2^31.
+// A work-item takes elements. INDEX: the type that counts elements of both, uint if they are below 2^31.
 GROUP __kernel void gather(__global void *in_base, ulong in_offset, __global const void *out_base,
                            ulong out_offset, __global const void *index_base, ulong index_offset,
                            const PoolParams p) {
@@ -32,7 +32,7 @@ GROUP __kernel void gather(__global void *in_base, ulong in_offset, __global con
   }
 }
 
-// A work-item takes planes, and adds in place: for types that are stored as they are computed.
+// A work-item takes planes and adds in place: for types that are stored in their compute type.
 GROUP __kernel void spread(__global void *in_base, ulong in_offset, __global const void *out_base,
                            ulong out_offset, __global const void *index_base, ulong index_offset,
                            const PoolParams p) {

@@ -1,11 +1,11 @@
-// Maximum over windows for CPU drivers, floating-point types computed in float, column stride 1 or 2: each
-// output row first takes the maxima of its columns into a padded buffer, then those of its windows, 16 at a
-// time. Ties and NaN as in pool_max.cl: the rows of the maxima decide.
+// Maximum over windows for CPU drivers, for floating-point types that are computed in float, column stride 1
+// or 2: for each output row, computes the maxima of the columns in a padded buffer, then those of the
+// windows, 16 at a time. Ties and NaN as in pool_max.cl: the rows of the maxima decide.
 #include "types.h"
 #include "range.h"
 #include "pool_params.h"
 
-#define WIDTH 1024  // of the buffer: padding, a row and what the last vector reads past it
+#define WIDTH 1024  // of the buffer: padding, a row and the elements past it that the last vector reads
 #define NOWHERE 0x7fffffff
 
 INLINE int first_inside(int start, int step) {

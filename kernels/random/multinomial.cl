@@ -2,7 +2,7 @@
 //   cumulate   sums[row][c] = the weights up to and including c
 //   judge      reports a row with a weight that is negative or not finite, and one without a positive weight
 //   sample     with replacement: the first category whose sum exceeds a uniform number times the row's total
-//   race       without: times[row][c] = -ln(u) / weight; the smallest win
+//   race       without replacement: times[row][c] = -ln(u) / weight; the smallest times are the samples
 #include "types.h"
 #include "draw.h"
 #include "faults.h"
@@ -36,7 +36,7 @@ GROUP __kernel void judge(__global const void *weight_base, ulong weight_offset,
   }
 }
 
-// The first position whose sum is above `goal` (or reaches it).
+// The first position whose sum is above `goal` (with `reach`: at least `goal`).
 INLINE long find(__global const REAL *sums, long categories, REAL goal, bool reach) {
   long low = 0, high = categories;
   while (low < high) {

@@ -1,5 +1,5 @@
 // Random numbers, one per element of a row-major OUT tensor. VALUE names the distribution (a function below),
-// IN is the type of a tensor of probabilities where it takes one. See draw.h.
+// IN is the type of the tensor of probabilities, if it takes one. See draw.h.
 #include "types.h"
 #include "draw.h"
 #include "faults.h"

@@ -1,5 +1,5 @@
-// Dropout of a row-major tensor of type A: mask and scaled input in one pass. p = the number of units that
-// are dropped, the scale as bits of A's compute type.
+// Dropout of a row-major tensor of type A: mask and scaled input in one pass. p = the dropout probability as
+// a number of units, and the scale as bits of A's compute type.
 #include "types.h"
 #include "draw.h"
 

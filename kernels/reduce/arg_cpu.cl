@@ -43,7 +43,7 @@ INLINE Best along(__global const STYPE(A) *in, P n) {
 ONE_ITEM __kernel void arg(__global const void *a_base, ulong a_offset, ARG_OUTPUTS, long outer, long length,
                            long inner, long chunk, long share) {
   const long first = get_global_id(1) * chunk, n = min(chunk, length - first);
-  const long results = get_global_id(1) * outer * inner;  // of this split
+  const long results = get_global_id(1) * outer * inner;  // the first one of this split
   if (inner == 1) {
     const long end = min(outer, (long)(get_global_id(0) + 1) * share);
     for (long o = get_global_id(0) * share; o < end; ++o) {

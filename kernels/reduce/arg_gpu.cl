@@ -1,6 +1,6 @@
 // Extreme values and their positions for GPUs: `share` work-items (a power of two) share an output;
-// neighbouring work-items take neighbouring elements of the input. GROUP is the work-group size; UNIT:
-// rows are contiguous.
+// adjacent work-items take adjacent elements of the input. GROUP is the work-group size; UNIT: rows are
+// contiguous.
 #include "arg_formula.h"
 #ifdef UNIT
 #define INNER 1

@@ -1,6 +1,6 @@
-// Reductions for CPU drivers, vectors along a kept dimension: a work-item takes a block of neighbouring
-// columns down a run of rows, four rows at a time; blocks of 256 rows are summed apart so that rounding
-// errors grow slowly.
+// Reductions for CPU drivers, vectors along a kept dimension: a work-item reduces a block of adjacent columns
+// over a run of rows, four rows at a time. Blocks of 256 rows are summed separately, so that rounding errors
+// grow slowly.
 #include "reduce_params.h"
 #include "reduce_formula.h"
 
@@ -14,7 +14,7 @@
   CAT(GET_, KIND_A)(A, pa, i, p.kept_strides[0][0]), CAT(GET_, KIND_B)(B, pb, i, p.kept_strides[1][0]),      \
       CAT(GET_, KIND_C)(C, pc, i, p.kept_strides[2][0]), CAT(GET_, KIND_D)(D, pd, i, p.kept_strides[3][0])
 
-// Row q of the block: its vectors combined into acc, its odd columns into tail.
+// Row q of the block: vectors are combined into acc, the columns after the last whole vector into tail.
 #define ROW_POINTERS(q)   \
   Offsets row = at;       \
   WALK_REDUCED(row, q, 0) \

@@ -1,5 +1,5 @@
-// Reductions for CPU drivers, vectors along the reduced dimension: a work-item makes a run of outputs, or one
-// split of each. Partial sums are kept in blocks of 4096 elements so that rounding errors grow slowly.
+// Reductions for CPU drivers, vectors along the reduced dimension: a work-item computes a run of outputs, or
+// one split of each. Partial sums are kept in blocks of 4096 elements so that rounding errors grow slowly.
 #include "reduce_params.h"
 #include "reduce_formula.h"
 
@@ -13,14 +13,14 @@
        CAT(GET_, KIND_C)(C, pc, i, p.strides[2][0]), CAT(GET_, KIND_D)(D, pd, i, p.strides[3][0]), \
        s0, s1, s2, s3)
 #define BLOCK 4096
-// Independent accumulators: enough to hide an addition's latency and keep loads in flight; two values a state
-// fill the registers with half as many.
+// The number of independent accumulators: enough to hide an addition's latency and keep loads in flight. A
+// state of two values fills the registers with half as many.
 #if COMPONENTS == 1
 #define WIDTH 8
 #else
 #define WIDTH 4
 #endif
-// One step of joining the accumulators. Steps are written out: in a loop over them PoCL keeps q in memory.
+// One step of combining the accumulators. Steps are written out, because in a loop PoCL keeps q in memory.
 #define FOLD(half) UNROLL for (int j = 0; j < half; ++j) q[j] = combine(q[j], q[j + half]);
 
 ONE_ITEM __kernel void reduce(REDUCE_ARGUMENTS, const ReduceParams p) {

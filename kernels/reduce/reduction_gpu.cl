@@ -1,7 +1,8 @@
-// Reductions for GPUs: `lanes` work-items share an output and meet in local memory. With COLUMNS neighbouring
-// work-items take neighbouring outputs, else neighbouring elements of an output. FLAT: one reduced dimension;
-// UNIT: of one operand, with stride 1 (no 64-bit product per element). INDEX: uint or ulong.
-// Every lane adds in blocks of 256 so that rounding errors grow slowly. GROUP is the work-group size.
+// Reductions for GPUs: `lanes` work-items share an output and combine their values in local memory. With
+// COLUMNS adjacent work-items take adjacent outputs, else adjacent elements of an output. FLAT: there is one
+// reduced dimension; UNIT: and one operand, of stride 1 there (saves a 64-bit product per element). INDEX:
+// uint or ulong. Every lane adds in blocks of 256 so that rounding errors grow slowly. GROUP is the
+// work-group size.
 #include "reduce_params.h"
 #include "reduce_formula.h"
 

@@ -1,6 +1,6 @@
-// Reductions for CPU drivers, vectors along a kept dimension of at least 16 outputs, for operands that lie in
-// the caches: a work-item takes 64 columns, whose sums stay in registers, down a run of rows of one reduced
-// dimension; blocks of 256 rows are summed apart so that rounding errors grow slowly.
+// Reductions for CPU drivers, vectors along a kept dimension of at least 16 outputs, for operands that fit
+// the caches: a work-item takes 64 columns, whose sums stay in registers, over a run of rows of one reduced
+// dimension. Blocks of 256 rows are summed separately, so that rounding errors grow slowly.
 #include "reduce_params.h"
 #include "reduce_formula.h"
 
@@ -25,7 +25,7 @@ ONE_ITEM __kernel void reduce(REDUCE_ARGUMENTS, const ReduceParams p) {
                 split * p.split_step, split * p.split_step};
   WALK_KEPT(at, outer, 1)
   POINTERS(at)
-  // Vectors at the end overlap, and store only what others do not.
+  // Vectors at the end overlap, and each stores only what the others do not.
   const long c0 = block * 16 * VECTORS, last = p.kept_sizes[0] - 16;
   long columns[VECTORS];
   UNROLL for (int v = 0; v < VECTORS; ++v) columns[v] = min(c0 + 16 * v, last);

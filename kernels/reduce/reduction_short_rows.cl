@@ -1,6 +1,6 @@
 // Reductions of short rows (at least 16 elements, one reduced dimension) for CPU drivers: a work-item takes a
-// run of outputs, 8 rows at a time, whose lanes meet in one tree of shuffles; joining them one by one costs
-// as much as 100 elements.
+// run of outputs, 8 rows at a time, whose lanes are combined in one tree of shuffles; combining one row at a
+// time costs as much as 100 elements.
 #include "reduce_params.h"
 #include "reduce_formula.h"
 
@@ -10,7 +10,8 @@
        CAT(GET16_, KIND_C)(C, pc[j], i, p.strides[2][0]), CAT(GET16_, KIND_D)(D, pd[j], i, p.strides[3][0]), \
        v0, v1, v2, v3)
 
-// Halves, quarters, pairs, single lanes of two vectors side by side: first ones (LOW), second ones (HIGH).
+// Joins the first (LOW) or second (HIGH) halves of two vectors, of their halves (QUARTERS), or of their
+// quarters (PAIRS).
 #define HALVES_LOW(a, b) \
   (T16)(a.s0, a.s1, a.s2, a.s3, a.s4, a.s5, a.s6, a.s7, b.s0, b.s1, b.s2, b.s3, b.s4, b.s5, b.s6, b.s7)
 #define HALVES_HIGH(a, b) \
@@ -32,7 +33,7 @@ INLINE State16 meet_(T16 x0, T16 x1, T16 y0, T16 y1) {
   r.y = COMPONENTS == 2 ? combine1(y0, y1) : y0;
   return r;
 }
-// Lanes 2 j and 2 j + 1 of the result: what the lanes of q[j] give.
+// Lanes 2 j and 2 j + 1 of the result: the combination of all lanes of q[j].
 INLINE State16 across_8(const State16 *q) {
   State16 a[4], b[2], c;
   UNROLL for (int j = 0; j < 4; ++j) a[j] = MEET(HALVES, q[2 * j], q[2 * j + 1]);
@@ -45,7 +46,7 @@ ONE_ITEM __kernel void reduce(REDUCE_ARGUMENTS, const ReduceParams p) {
   NUMBERS16
   const long k0 = get_global_id(0) * p.kept_per_item, k1 = min((long)p.kept, k0 + p.kept_per_item),
              n = p.sizes[0];
-  // Behind the last whole vector: the last 16 elements, of which only lanes from `fresh` on count.
+  // The rest after the last whole vector: the last 16 elements, of which only lanes from `fresh` on are new.
   const long whole = n / 16 * 16;
   const T16 lanes = (T16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
             fresh = (T16)((T)(16 - (n - whole)));

@@ -1,7 +1,7 @@
 // Variance or standard deviation (ROOT) of contiguous rows for GPUs, in one sweep: `lanes` work-items (a
-// power of two) share a row of at most HELD elements a lane and keep it in registers. Distances are to the
-// row's first element (0 if that is not finite): a mean far from 0 costs no digits, and equal elements vary
-// by exactly 0.
+// power of two) share a row of at most HELD elements a lane and keep it in registers. Differences are from
+// the row's first element (from 0 if that is not finite), so that a mean far from 0 loses no digits and equal
+// elements have a variance of exactly 0.
 //   COMPUTE, A (input), OUT, MEAN (its type), MEANS: whether means are wanted; GROUP (work-group size)
 #include "types.h"
 typedef CTYPE(COMPUTE) T;

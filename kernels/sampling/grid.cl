@@ -2,9 +2,10 @@
 // type to compute in.
 //   forward        a work-item takes a point and some channels
 //   grid_gradient  a work-item takes a point
-//   image_gradient for CPU drivers: a work-item takes some channels of an image and adds up all points, into
-//   type T taps           for GPUs: the places that every point reads, as keys, and their weights;
-//   index/runs.cl adds up by them
+//   image_gradient for CPU drivers: a work-item takes some channels of an image and adds up all points, in
+//                  type T
+//   taps           for GPUs: the places that every point reads, as keys, and their weights; index/runs.cl
+//                  then adds up by them
 #include "types.h"
 #include "range.h"
 typedef CTYPE(A) T;

@@ -1,5 +1,5 @@
-// logcumsumexp of complex64 in a row-major [outer, n, inner]: one work-item walks along n, in the order of
-// ATen's kernel, because another order could leave imaginary parts that differ by a whole turn.
+// logcumsumexp of complex64 in a row-major [outer, n, inner]: a work-item goes along n, in the order of
+// ATen's kernel, because another order could give imaginary parts that differ by 2 pi.
 #include "complex.h"
 #include "range.h"
 

@@ -1,7 +1,7 @@
 // Cumulative sums, products and log-sums of exponentials (COMBINE of x, y; IDENTITY) of [outer, n, inner] for
 // CPU drivers. inner == 1: a work-item takes `per` rows; else `per` blocks of 16 columns. Blocks of BLOCK
-// start anew and are joined to what came before, so that rounding errors of sums grow slowly. COMPUTE, A
-// (input), OUT
+// elements are scanned separately and then combined with the total before them, so that rounding errors of
+// sums grow slowly. COMPUTE, A (input), OUT
 #include "types.h"
 typedef CTYPE(COMPUTE) T;
 typedef CVEC(COMPUTE) T16;

@@ -1,6 +1,6 @@
 // cummax and cummin (COMPARE) of [outer, n, inner] with positions; count = outer * inner rows. WALK: a
-// work-item goes along whole rows; else a work-group of LOCAL sweeps a row in tiles. NaN wins over numbers,
-// the later of equals wins. A, FLOATING
+// work-item goes along whole rows; else a work-group of LOCAL sweeps a row in tiles. A NaN is extreme; of
+// equal values the later one counts. A, FLOATING
 #include "types.h"
 #include "range.h"
 typedef CTYPE(A) T;

@@ -1,6 +1,6 @@
 // Cumulative sums, products and log-sums of exponentials (COMBINE of x, y; IDENTITY) of [outer, n, inner] for
-// GPUs. COLUMNS: one work-item a row, neighbours take neighbouring rows; else a work-group sweeps a row in
-// tiles. COMPUTE, A (input), OUT, GROUP
+// GPUs. COLUMNS: one work-item per row, adjacent work-items take adjacent rows; else a work-group sweeps a
+// row in tiles. COMPUTE, A (input), OUT, GROUP
 #include "types.h"
 typedef CTYPE(COMPUTE) T;
 INLINE T join(T x, T y) { return COMBINE; }
@@ -32,7 +32,7 @@ __kernel void scan(__global const void *a_base, ulong a_offset, __global void *o
   __local T shared[2][GROUP];
   const uint id = get_local_id(0);
   for (long tile = 0; tile < n; tile += GROUP * 4) {
-    // Four neighbouring elements an item, the items' totals scanned in local memory.
+    // Four adjacent elements per item; the items' totals are scanned in local memory.
     T x[4];
     UNROLL for (int k = 0; k < 4; ++k) {
       const long i = tile + id * 4 + k;

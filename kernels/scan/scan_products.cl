@@ -1,9 +1,9 @@
-// cumprod of floats in a row-major [outer, n, inner], as one running product in ATen's accumulator gives it:
-// a double for float and double, a float for 16-bit types. Partial products carry an exponent of their own,
-// so that none of them overflows or underflows; where the running product leaves the accumulator's normal
-// range (exponents LOWEST to HIGHEST) it is followed step by step: infinite from there on, or rounded to
-// multiples of the smallest denormal number, 2^SMALLEST. count = outer * inner rows. WALK: a work-item goes
-// along whole rows; else a work-group of LOCAL sweeps a row in tiles. COMPUTE, A (input), OUT; DOUBLE:
+// cumprod of floats in a row-major [outer, n, inner], with the results of one running product in ATen's
+// accumulator: a double for float and double, a float for 16-bit types. Partial products have a separate
+// exponent, so that none of them overflows or underflows. Where the running product leaves the accumulator's
+// normal range (exponents LOWEST to HIGHEST), it is computed step by step: infinite from there on, or rounded
+// to multiples of the smallest denormal number, 2^SMALLEST. count = outer * inner rows. WALK: a work-item
+// goes along whole rows; else a work-group of LOCAL sweeps a row in tiles. COMPUTE, A (input), OUT; DOUBLE:
 // COMPUTE is f64
 #include "types.h"
 #include "range.h"
@@ -45,7 +45,7 @@ INLINE Wide wide(T v) {
 
 INLINE T power_of_two(int exponent) { return AS_NUMBER((Bits)(exponent + BIAS + 1) << FRACTION_BITS); }
 
-// In two steps, of which the last one rounds.
+// The number; scaled in two steps, of which only the last one rounds.
 INLINE T number(Wide w) {
   const int exponent = clamp(w.exponent, -2 * BIAS, 2 * BIAS), half_way = exponent / 2;
   return w.fraction * power_of_two(half_way) * power_of_two(exponent - half_way);
@@ -63,7 +63,7 @@ INLINE Wide times(Wide x, Wide y) {
 
 INLINE int is_beyond(Wide w) { return w.exponent > HIGHEST || w.exponent < LOWEST; }
 
-// As the accumulator holds it.
+// The value that the accumulator would hold.
 INLINE Wide settled(Wide w) {
   if (!is_beyond(w)) return w;
   if (w.exponent > 0) {
@@ -107,7 +107,7 @@ __kernel void products(__global const void *in_base, ulong in_offset, __global v
     }
 #else
     for (long tile = 0; tile < n; tile += LOCAL * 4) {
-      // Four neighbouring elements an item, the items' totals scanned in local memory.
+      // Four adjacent elements per item; the items' totals are scanned in local memory.
       Wide x[4];
       UNROLL for (int k = 0; k < 4; ++k) {
         const long i = tile + id * 4 + k;

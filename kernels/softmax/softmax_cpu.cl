@@ -1,7 +1,7 @@
 // softmax and log-softmax (LOG) of [outer, n, inner] for CPU drivers. inner == 1: vectors along a row; else
-// across columns. A work-item takes `per` rows, or `per` blocks of 64 columns. A NaN reaches the sum, so the
-// maximum may skip it.
-//   COMPUTE, A (input), OUT; KEEP: OUT is COMPUTE, so that exponentials can wait in the output
+// across columns. A work-item takes `per` rows, or `per` blocks of 64 columns. A NaN makes the sum NaN, so
+// the maximum may ignore it.
+//   COMPUTE, A (input), OUT; KEEP: OUT is COMPUTE, so that the output can hold the exponentials meanwhile
 #include "types.h"
 #include "exp.h"
 typedef CTYPE(COMPUTE) T;

@@ -1,9 +1,9 @@
 // softmax and log-softmax (LOG) of [outer, n, inner] for GPUs: `lanes` work-items (a power of two) share a
-// row; neighbouring work-items take neighbouring elements of the input. A row of at most 16 elements a lane
-// is read once and held in registers (softmax_held); a longer one is read twice, its maximum and sum
-// corrected as they grow (softmax).
-//   COMPUTE, A (input), OUT, GROUP (work-group size); UNIT: rows are contiguous, no 64-bit product for an
-//   element
+// row; adjacent work-items take adjacent elements of the input. A row of at most 16 elements per lane is read
+// once and held in registers (softmax_held); a longer one is read twice: the first time computes the maximum
+// and the sum together, and rescales the sum when the maximum grows (softmax).
+//   COMPUTE, A (input), OUT, GROUP (work-group size); UNIT: rows are contiguous (saves a 64-bit product per
+//   element)
 #include "types.h"
 typedef CTYPE(COMPUTE) T;
 #include "lanes.h"
@@ -62,7 +62,7 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void softmax(ARGUMEN
       UNROLL for (int k = 0; k < 4; ++k)
         x[k] = i + k * lanes < n ? LOAD(A, in, (i + k * lanes) * INNER) : -INFINITY;
       UNROLL for (int k = 0; k < 4; ++k) peak = x[k] > peak ? x[k] : peak;
-      // Nothing but -inf so far: sums start with the first finite peak. A NaN enters the sum below.
+      // While all elements are -inf, the sum stays 0. A NaN is added to the sum below.
       const T shift = peak == -INFINITY ? 0 : peak;
       sum *= exp(top - shift);
       UNROLL for (int k = 0; k < 4; ++k) sum += i + k * lanes < n ? exp(x[k] - shift) : 0;

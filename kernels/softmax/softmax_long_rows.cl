@@ -1,13 +1,13 @@
-// softmax and log-softmax (LOG) of long contiguous rows for GPUs: several work-groups share a row, a chunk of
-// at most GROUP * HELD elements each, all of which an item asks for at once. softmax_part leaves every
-// chunk's maximum and sum relative to it, softmax_apply joins them and reads the row again.
+// softmax and log-softmax (LOG) of long contiguous rows for GPUs: several work-groups share a row, in chunks
+// of at most GROUP * HELD elements; an item loads all its elements at once. softmax_part writes every chunk's
+// maximum and the sum relative to it, softmax_apply combines them and reads the row again.
 //   COMPUTE, A (input), OUT, GROUP (work-group size)
 #include "types.h"
 typedef CTYPE(COMPUTE) T;
 #include "lanes.h"
 #include "long_rows.h"
 
-// The chunk's elements, -infinity behind its end.
+// Loads the item's elements of the chunk, -infinity past its end.
 #define LOAD_CHUNK(x)                                                                                      \
   T x[HELD];                                                                                               \
   UNROLL for (int k = 0; k < HELD; ++k) x[k] = IN_CHUNK(k) ? LOAD(A, in, PLACE(k)) : -INFINITY;
@@ -20,7 +20,7 @@ ROW_KERNEL void softmax_part(__global const void *a_base, ulong a_offset, __glob
   T top = -INFINITY, sum = 0;
   UNROLL for (int k = 0; k < HELD; ++k) top = x[k] > top ? x[k] : top;
   top = meet_max(shared, top, id, id, GROUP, 1);
-  // Nothing but -infinity has the sum 0 here. A NaN enters the sum.
+  // A chunk of only -infinity has the sum 0. A NaN makes the sum NaN.
   const T shift = top == -INFINITY ? 0 : top;
   UNROLL for (int k = 0; k < HELD; ++k) sum += exp(x[k] - shift);
   sum = meet_add(shared, sum, id, id, GROUP, 1);

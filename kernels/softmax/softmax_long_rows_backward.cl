@@ -1,5 +1,5 @@
 // Backward of softmax and log-softmax (LOG) of long contiguous rows for GPUs; work division as in
-// softmax_long_rows.cl. a: gradient, b: the forward's result. softmax_part leaves every chunk's sum,
+// softmax_long_rows.cl. a: gradient, b: the forward's result. softmax_part writes every chunk's sum,
 // softmax_apply adds them up.
 #include "types.h"
 typedef CTYPE(COMPUTE) T;

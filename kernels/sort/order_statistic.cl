@@ -1,10 +1,11 @@
-// The element at one place of each sorted row, and where it is: of equal ones that which a stable sort would
-// put there.
-//   select_one  digit by digit from the highest on, by how often each occurs among what has the digits
-//               before; on CPU drivers a work-item takes a row, on GPUs a work-group
+// The element at one place of each sorted row, and its position in the row; of equal elements the one that a
+// stable sort would put there.
+//   select_one  radix selection: digit by digit from the highest on, by counting the digit among elements
+//               that agree in the digits before; on CPU drivers a work-item takes a row, on GPUs a
+//               work-group
 //   pick        from rows that are sorted already
 // MEDIAN: 0 the place is p.wanted, 1 the lower middle, or the first NaN if there is one, 2 the lower middle
-// of what is no NaN.
+// of the elements that are not NaN.
 #include "range.h"
 #include "sort_key.h"
 #include "order_statistic_params.h"
@@ -91,7 +92,7 @@ GROUP __kernel void select_one(__global void *value_base, ulong value_offset, __
       WAIT
       mask |= (Key)(BINS - 1) << shift;
     }
-    // Which of the equal ones: each item has a slice of the row.
+    // Finds the right one of the equal elements: each item searches a slice of the row.
     const Key key = prefix[0];
     const long slice = (p.length + ITEMS - 1) / ITEMS, low = ID * slice,
                high = min((long)p.length, low + slice);
@@ -123,7 +124,7 @@ GROUP __kernel void pick(__global void *value_base, ulong value_offset, __global
                          const OrderStatisticParams p) {
   FOR_EACH(row, p.pieces, p.per_item) {
     __global const WORD *in = IN + row * p.length;
-    long low = 0, high = p.length;  // where the first NaN is
+    long low = 0, high = p.length;  // bisection for the first NaN
     while (low < high) {
       const long middle = (low + high) / 2;
       if (IS_NAN_KEY(key_of(in[middle]))) high = middle;

@@ -1,6 +1,6 @@
-// The smallest of the most frequent elements of rows that are sorted, and where it is last; NaN equals
-// nothing. On CPU drivers a work-item takes a row, on GPUs a work-group, each of whose items looks at the
-// runs that begin in its slice.
+// The smallest of the most frequent elements of sorted rows, and its last position; a NaN equals no other
+// element. On CPU drivers a work-item takes a row, on GPUs a work-group, each of whose items takes the runs
+// that begin in its slice.
 #include "range.h"
 #include "sort_key.h"
 #include "order_statistic_params.h"

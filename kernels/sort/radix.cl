@@ -1,8 +1,8 @@
-// Sorting rows of any length for GPUs, by digits of 8 bits from the lowest on: a pass counts the digits of
-// each tile (count_digits), sums the counts over the tiles of a row (sum_counts) and moves entries to their
-// places (move), a tile in the order of digits first, so that neighbours go to neighbours. The first pass
-// reads the input, the last one writes results. SOME: keys are likely to agree in most bits: `vary` finds
-// those, and passes over them return at once.
+// Radix sort of rows of any length for GPUs, by digits of 8 bits from the lowest on: a pass counts the digits
+// of each tile (count_digits), sums the counts over the tiles of a row (sum_counts) and moves entries to
+// their places (move). A tile is first sorted by the digit, so that adjacent work-items write adjacent
+// places. The first pass reads the input, the last one writes results. SOME: keys are likely to agree in most
+// bits: `vary` finds these, and passes over them return at once.
 #include "sort_tile.h"
 #include "radix_params.h"
 
@@ -47,8 +47,8 @@ INLINE Pass pass_of(__global const uint *varying, int pass, int passes) {
 #define PASS const Pass pass = {true, p.pass == p.passes - 1, p.pass};
 #endif
 
-// PoCL 3.1 miscompiles what follows a return in front of barriers: without RETURNS a pass over nothing is
-// made instead.
+// PoCL 3.1 miscompiles code after a return before barriers; without RETURNS such a pass processes no entries
+// instead.
 #if RETURNS
 #define LEAVE if (!pass.active) return;
 #else
@@ -63,8 +63,8 @@ INLINE Pass pass_of(__global const uint *varying, int pass, int passes) {
   } else {                                  \
     READ_TILE(key, count, KEY_OF_MEMORY)    \
   }
-// Of two places: where this pass reads, and where it writes. (No index that is not a constant: a GPU would
-// copy the parameters to its stack.)
+// The buffers that this pass reads and writes. (Indices are constants, because with others a GPU would copy
+// the parameters to its stack.)
 #define SOURCE(places) (pass.done & 1 ? places[0] : places[1])
 #define TARGET(places) (pass.done & 1 ? places[1] : places[0])
 #define ENTRIES_OF_TILE                                                                                   \
@@ -93,8 +93,8 @@ TILE_GROUP __kernel void count_digits(__global void *memory_base, ulong memory_o
   for (uint b = id; b < 256; b += GROUP) to[b] = counts[b];
 }
 
-// Counts become sums over the tiles before, and sums of all of them p.totals. p.lanes items share a digit's
-// column; each asks for AHEAD counts at once.
+// Turns counts into sums over the tiles before; p.totals gets the sums over all tiles. p.lanes items share a
+// digit's column; each loads AHEAD counts at once.
 #define AHEAD 8
 TILE_GROUP __kernel void sum_counts(__global void *memory_base, ulong memory_offset, const RadixParams p) {
   PASS
@@ -144,7 +144,7 @@ TILE_GROUP __kernel void move(__global void *value_base, ulong value_offset, __g
     const uint r = k * GROUP + id, digit = DIGIT_AT(r);
     if (r < count && (r == 0 || DIGIT_AT(r - 1) != digit)) starts[digit] = r;
   }
-  // What is to be added to a place in the tile to give the place in the row.
+  // The difference between an entry's place in the row and its place in the sorted tile.
   __global const uint *totals = MEMORY(const uint, p.totals) + row * 256;
   __global const uint *counts = MEMORY(const uint, p.counts) + (long)get_group_id(0) * 256;
   uint own[BINS], sum = 0, total;

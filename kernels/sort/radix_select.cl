@@ -1,7 +1,8 @@
 // The first p.kept entries of each tile of a row in the order of keys, for GPUs: the last of them is found
-// digit by digit, from the highest on. They leave as entries for sort_tiles or for another selection, smaller
-// keys first, then those equal to the last one's; both in the order in which they came, so that a stable sort
-// of them is one of the row. p.kept is not above the length of any tile. ENTRIES as in radix_tile.cl.
+// digit by digit, from the highest on. They are written as entries for sort_tiles or for another selection:
+// first those with smaller keys, then those with a key equal to the last one's; both in their original order,
+// so that sorting them stably gives the same as sorting the row. p.kept is not above the length of any tile.
+// ENTRIES as in radix_tile.cl.
 #include "sort_tile.h"
 #include "radix_params.h"
 

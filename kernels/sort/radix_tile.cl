@@ -3,7 +3,7 @@
 //   ENTRIES  keys with positions in the input's rows, of 4 bytes each, as radix_select.cl leaves them; 0: the
 //            input's elements
 //   SOME     keys are likely to agree in most bits: passes over those are left out
-//   VALUES   whether elements are wanted beside positions
+//   VALUES   1: writes elements as well as positions
 #include "sort_tile.h"
 #include "radix_params.h"
 
@@ -39,7 +39,7 @@ TILE_GROUP __kernel void sort_tiles(__global void *value_base, ulong value_offse
   if ((uint)differing) atomic_or(varying, (uint)differing);
   if ((uint)((ulong)differing >> 32)) atomic_or(varying + 1, (uint)((ulong)differing >> 32));
   barrier(CLK_LOCAL_MEM_FENCE);
-  // A bit for each digit that is not the same in all keys. The first pass is always made: it leaves what is
+  // A bit for each digit that differs between keys. The first pass always runs, because it writes what is
   // read below.
   Key wanted = (Key)((ulong)varying[1] << 32 | varying[0]);
   if (p.passes < WIDTH / 8) wanted &= ((Key)1 << 8 * p.passes) - 1;
@@ -57,8 +57,8 @@ TILE_GROUP __kernel void sort_tiles(__global void *value_base, ulong value_offse
     SORT_PASS(KEY_DIGIT, shift)
   }
 #endif
-// Rows of places by a float's reciprocal: places are below 2^13, halves keep quotients away from whole
-// numbers.
+// The row of a place, by multiplication with a float reciprocal: places are below 2^13, and adding a half
+// keeps quotients away from whole numbers.
 #define QUOTIENT(place, reciprocal) ((uint)(((place) + 0.5f) * (reciprocal)))
 #define ROW_DIGIT(k, bits) QUOTIENT(origin[k], as_float(bits))
   if (p.tile_rows > 1) {

@@ -1,6 +1,6 @@
-// searchsorted: the place in a sorted row of n where each of `count` values belongs, by bisection. Values
-// come `per_row` to a row of the sequence, 0: one row serves all. COMPARE: >= finds the first place, > the
-// last. SORTER: the sequence is in order through indices. A, OUT
+// searchsorted: the place in a sorted row of n where each of `count` values belongs, by bisection. Each row
+// of the sequence is for `per_row` values; 0: one row is for all values. COMPARE: >= finds the first place, >
+// the last. SORTER: the sequence is in order through indices. A, OUT
 #include "types.h"
 #include "range.h"
 

@@ -1,7 +1,7 @@
 // Merge sort of rows of entries (sort_entries.h), for CPU drivers.
 //   sort_chunks   entries of each chunk, sorted by one work-item: 16 by exchanges, then merges between two
 //                 buffers
-//   merge         pairs of sorted runs into one; a work-item finds and writes its own segment
+//   merge         merges pairs of sorted runs; a work-item finds and writes its own segment of the result
 //   unpack        values and positions of the first entries of each row
 #include "range.h"
 #include "sort_entries.h"

@@ -1,13 +1,13 @@
 // The first `kept` entries (sort_entries.h) of each part of a row, in order, for CPU drivers and entries of 8
-// bytes: what beats the last of the best so far is collected in a buffer; when that is full, the best of it
-// stay. Padded with LARGEST where a part has fewer.
+// bytes: entries smaller than the kept-th smallest so far are collected in a buffer; when it is full, the
+// smallest of it are kept. A part with fewer entries is padded with LARGEST.
 #include "range.h"
 #include "sort_entries.h"
 
 KEY_FUNCTION(keys_of, uint16)
 
-// A number that exactly `kept` of `count` (more than that) different entries are less than: by its bits from
-// the highest one in which they differ. The buffer is filled with LARGEST to a multiple of 8.
+// A number that exactly `kept` of `count` different entries (count > kept) are less than: found bit by bit,
+// from the highest bit in which the entries differ. The buffer is filled with LARGEST to a multiple of 8.
 INLINE ulong limit_of(__global const ulong *entries, long count, long kept) {
   ulong8 every = (ulong8)(ULONG_MAX), some = (ulong8)(0);
   const long vectors = (count + 7) / 8;
@@ -36,7 +36,7 @@ INLINE void fill_up(__global ulong *entries, long count, long multiple) {
   ROLLED for (; count % multiple != 0; ++count) entries[count] = LARGEST;
 }
 
-// Leaves the best `kept` of the entries; returns the key that others must be less than.
+// Keeps the `kept` smallest entries; returns the key that further entries must be below.
 INLINE uint keep_best(__global ulong *entries, long count, long kept) {
   fill_up(entries, count, 8);
   const ulong limit = limit_of(entries, count, kept);
@@ -62,7 +62,7 @@ ONE_ITEM __kernel void select_best(__global void *entry_base, ulong entry_offset
     __global const WORD *in = AT_BYTES(const WORD, in_base, in_offset) + row * p.length;
     long count = 0, at = low;
     uint limit = 0xffffffffu;
-    bool full = false;  // whether `limit` is one: before, the highest key must pass, too
+    bool full = false;  // `limit` is valid; before, entries with the highest key must pass, too
     for (; at < high; at += 16) {
       if (count + 16 > p.room) {
         limit = keep_best(best, count, p.kept);

@@ -1,10 +1,8 @@
 // Resampling of [outer, from, inner] numbers of type IN along the dimension in the middle, to type OUT;
-// BACKWARD: the gradient, in which every place of the small side adds up the places of the large side that
-// read it.
-//   CPU_STYLE      a work-item takes 16 numbers side by side (along `inner`, or `outer` where that is short),
-//                  so that weights are
-//             computed once for them, and some of their results
-//   else      a work-item takes a result
+// BACKWARD: the gradient, in which each place of the small side is the sum over the places of the large side
+// that read it.
+//   CPU_STYLE  a work-item takes 16 adjacent numbers (along `inner`, or `outer` if that is short) and some of
+//              their results, so that weights are computed once for all 16; else a work-item takes a result
 #include "range.h"
 #include "types.h"
 typedef CTYPE(COMPUTE) T;
@@ -18,8 +16,8 @@ typedef CTYPE(COMPUTE) T;
 #define TO_SIZE p.large
 #endif
 
-// Calls SUM(place, weight) for what result r reads. `reader`: no place before it reads r, or what comes
-// after.
+// Calls SUM(place, weight) for each place that result r reads. `reader`: no place before it reads r or a
+// later result.
 #if BACKWARD
 #define START_AT(r) int reader = first_reader(p, r);
 #define FOR_READ(r, SUM)                                                       \
@@ -40,7 +38,7 @@ typedef CTYPE(COMPUTE) T;
   }
 #endif
 
-#if MOVES  // the nearest: nothing is computed with
+#if MOVES  // nearest: elements are only moved
 #define ADD(sum, value, weight) sum = value
 #define NUMBER CTYPE(IN)
 #define NUMBERS CVEC(IN)

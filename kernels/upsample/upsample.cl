@@ -1,8 +1,8 @@
 // Upsampling of planes of type A, nearest (LINEAR 0) or bilinear (CORNERS: with aligned corners), and its
-// gradient, in which every input element adds up the outputs that read it. A work-item takes rows (CPU_STYLE)
-// or elements of what it writes.
-// INDEX: the type that counts elements, uint where they are below 2^31 (a 64-bit division takes longer than
-// all the rest).
+// gradient, in which each input element is the sum over the outputs that read it. A work-item takes rows
+// (CPU_STYLE) or elements of the tensor that it writes.
+// INDEX: the type that counts elements, uint if they are below 2^31 (a 64-bit division takes longer than all
+// the rest).
 #include "types.h"
 #include "row_pieces.h"
 #include "upsample_source.h"

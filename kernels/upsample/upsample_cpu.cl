@@ -1,6 +1,6 @@
-// Upsampling and its gradient for CPU drivers, rows of at most WIDTH elements: where each column comes from
-// is computed once by each work-item. Forwards it keeps the last two rows of the source, spread to the
-// target's columns (LINEAR); backwards the rows that read a row are added up before they are gathered.
+// Upsampling and its gradient for CPU drivers, rows of at most WIDTH elements: each work-item computes the
+// columns' sources once. Forward, it keeps the last two rows of the source, expanded to the target's columns
+// (LINEAR); backward, it adds up the rows that read a source row before it gathers their columns.
 #include "types.h"
 #include "range.h"
 #include "upsample_source.h"

@@ -1,18 +1,18 @@
-// Attention backward on Hopper's matrix units, in two passes without atomics: each makes the weights P again
+// Attention backward on Hopper's matrix units, in two passes without atomics. Each recomputes the weights P
 // from the rows' log-sum-exp. PASS 0: a work-group keeps rows of key and value and goes through queries and
 // the gradient of the result, of all heads that share the key: P^T, dP^T; dV += P^T dO, dK += dS^T Q. PASS 1:
-// it keeps query and gradient and goes through key and value: P, dP; dQ += dS K. Both: S = K0 S0^T, E = K1
-// S1^T of what is kept (K0, K1) and streamed (S0, S1), then products of what is made of them, which stays in
-// registers. Roles of warpgroups, tiles and tensor maps as in forward.cl.
-// Defines: PASS; TYPE f16 or bf16; DEPTH 64 or 128; BN rows of what is streamed a block, 64 or 128; STAGES;
-// CAUSAL.
+// it keeps query and gradient and goes through key and value: P, dP; dQ += dS K. Both compute S = K0 S0^T and
+// E = K1 S1^T from the kept operands (K0, K1) and the streamed ones (S0, S1), turn them into P and dS in
+// registers, and multiply these by the streamed operands. Roles of warpgroups, tiles and tensor maps are
+// those of forward.cl.
+// Defines: PASS; TYPE f16 or bf16; DEPTH 64 or 128; BN streamed rows in a block, 64 or 128; STAGES; CAUSAL.
 #include "attention_hopper.h"
 
 #define WARPGROUPS 2
 #define BM (64 * WARPGROUPS)
 #define HALVES (DEPTH / 64)
 #define KEPT_BYTES (HALVES * BM * 128)
-#define BLOCK_BYTES (HALVES * BN * 128)  // of one of two
+#define BLOCK_BYTES (HALVES * BN * 128)  // of one of the two streamed operands
 #define ITEMS (128 * (WARPGROUPS + 1))
 #define OUTPUTS CAT(OUTPUTS_, DEPTH)  // accumulators of a result
 #define OUTPUTS_64 32
@@ -25,8 +25,8 @@
 #define SCORE_SHAPE "m64n128k16"
 #endif
 
-// s = 64 rows of what is kept at `a` times BN rows of what is streamed at `b`; the second 64 columns are in
-// the next box.
+// s = 64 kept rows at `a` times BN streamed rows at `b`, transposed; the second 64 columns are in the next
+// box.
 #define SCORE_STEP(a, b, add) PRODUCT_STEP(SCORE_COUNT, SCORE_SHAPE, TYPES, a, b, add, "0, 0")
 #if DEPTH == 64
 #define MORE_SCORE_STEPS
@@ -45,7 +45,7 @@
                : CAT(LIST_, SCORE_COUNT)("=f", s)                                                            \
                : "l"(a), "l"(b)                                                                              \
                : "memory")
-// d += w (64 rows of BN, in registers) times BN rows of what is streamed at `b`: 16 rows of 128 bytes a step.
+// d += w (64 x BN, in registers) times BN streamed rows at `b`: 16 rows of 128 bytes per step.
 #if DEPTH == 64
 #define ROW_SHAPE "m64n64k16"
 #else
@@ -75,8 +75,7 @@
                : WORD_LIST("r", w), "l"(b)                                                                   \
                : "memory")
 
-// Which blocks a tile at `first` goes through, and which of them have something masked: those are taken
-// first.
+// The blocks that a tile at `first` goes through, and those of them with masked scores, which come first.
 #if PASS == 0
 #define FIRST_BLOCK(first) (CAUSAL ? (first) / BN : 0)
 #define BLOCKS(first) max(0, (streamed + BN - 1) / BN - FIRST_BLOCK(first))
@@ -90,8 +89,8 @@
 #endif
 
 // This item holds columns 8 j + 2 quarter and the next, for all j, of rows `row` (numbers 4 j, 4 j + 1) and
-// row + 8. Statistics of queries: pass 0 has them in local memory, pass 1 in registers.
-// Of 64 queries 64 sums, then 64 deltas.
+// row + 8. Statistics of queries are in local memory in pass 0, in registers in pass 1: for each 64 queries
+// 64 sums, then 64 deltas.
 #if PASS == 0
 #define STATISTICS_AT(j, which) \
   *(__local float2 *)(statistics + slot * 2 * BN + (j) / 8 * 128 + (j) % 8 * 8 + (which) + quarter * 2)
@@ -142,7 +141,7 @@
     g[j * 2 + 1] = PACK(s[j * 4 + 2] * (e[j * 4 + 2] - delta1), s[j * 4 + 3] * (e[j * 4 + 3] - delta1)); \
   }
 #endif
-// Nothing may be in flight at the end: see forward.cl.
+// No product may be in flight at the end: see forward.cl.
 #define BLOCK(MASKED)                                         \
   {                                                           \
     barrier_wait(full + 8 * slot, phase);                     \
@@ -159,7 +158,7 @@
   }
 
 // Parameters: the gradients; kept and streamed operands; statistics of hopper_backward_rows.cl; room for four
-// tensor maps a work-group.
+// tensor maps per work-group.
 __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_offset, __global void *out1_base,
                                         ulong out1_offset, __global const void *kept0_base,

@@ -1,7 +1,7 @@
-// What attention's backward on Hopper's matrix units needs of every query: its log-sum-exp times log2(e),
-// plus infinity where there is no query or it saw no key (weights are 2^(score - that)), and the sum of the
-// result's products with its gradient. A warp takes a row, heads have p.padded rows; of 64 rows there are 64
-// sums, then 64 products. Defines: TYPE.
+// The statistics of every query for attention backward on Hopper's matrix units: its log-sum-exp times
+// log2(e) (weights are 2^(score - that)), +infinity if there is no such query or it attends to no key; and
+// delta, the sum of the result times its gradient. A warp takes a row; heads have p.padded rows. For each 64
+// rows there are 64 sums, then 64 deltas. Defines: TYPE.
 #include "attention_hopper_params.h"
 #include "hopper.h"
 

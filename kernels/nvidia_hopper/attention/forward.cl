@@ -1,10 +1,10 @@
 // Attention forward on Hopper's matrix units: softmax(scale * query key^T) value and the rows' log-sum-exp,
-// without a matrix of scores. Work-groups stay and take tiles of query rows in turn. One warpgroup feeds
-// buffers in local memory through the copy engine, the others have 64 query rows each: scores of the next
-// block of keys are begun before this block's weights are multiplied by its values, and the softmax runs
-// meanwhile. Blocks of keys go from the last to the first, so that what is masked comes first. After Dao and
-// others (arXiv 2307.08691) and Shah and others (arXiv 2407.08608).
-// Defines: TYPE f16 or bf16; DEPTH 64 or 128, what head sizes are padded to (by zeros from the copy engine);
+// without a matrix of scores. Work-groups are persistent and take tiles of query rows in turn. One warpgroup
+// fills buffers in local memory through the copy engine, the others have 64 query rows each: the scores of
+// the next block of keys are started before this block's weights are multiplied by its values, and the
+// softmax runs at the same time. Blocks of keys are taken from the last to the first, so that masked ones
+// come first. After Dao and others (arXiv 2307.08691) and Shah and others (arXiv 2407.08608).
+// Defines: TYPE f16 or bf16; DEPTH 64 or 128, the padded head size (the copy engine fills with zeros);
 // WARPGROUPS that multiply, 2 or (DEPTH 64) 3; CAUSAL. Head sizes are multiples of 8, lines of all tensors
 // start at multiples of 16 bytes.
 #include "attention_hopper.h"
@@ -12,7 +12,7 @@
 #define BM (64 * WARPGROUPS)
 #define BN 128
 #define STAGES 2
-#define HALVES (DEPTH / 64)  // boxes of 64 columns: 128 bytes, as the swizzle has them
+#define HALVES (DEPTH / 64)  // boxes of 64 columns: 128 bytes, the swizzle's width
 #define Q_BYTES (HALVES * BM * 128)
 #define KV_BYTES (HALVES * BN * 128)
 #define ITEMS (128 * (WARPGROUPS + 1))
@@ -42,7 +42,7 @@
                : LIST_64("=f", s)                                                                        \
                : "l"(a), "l"(b)                                                                          \
                : "memory")
-// o += weights w of 128 keys, in registers, times their values at `b`: 16 rows of 128 bytes a step.
+// o += weights w of 128 keys, in registers, times their values at `b`: 16 rows of 128 bytes per step.
 #if DEPTH == 64
 #define VALUE_STEP(k, offset) PRODUCT_STEP_OF_REGISTERS(32, "m64n64k16", TYPES, k, "%64", offset, "1")
 #else
@@ -56,8 +56,8 @@
                : LIST_32("r", w), "l"(b)                                                               \
                : "memory")
 
-// What keeps items from waiting for each other: two warpgroups take turns at the matrix unit, so that the
-// softmax of one runs under the products of the other. Named barriers 1 and 2, of both warpgroups' 256 items.
+// Two warpgroups take turns at the matrix unit, so that the softmax of one overlaps with the products of the
+// other. Named barriers 1 and 2, of both warpgroups' 256 items.
 #if WARPGROUPS == 2
 #define MY_TURN asm volatile("bar.sync %0, 256;" ::"r"(warpgroup + 1) : "memory");
 #define YOUR_TURN asm volatile("bar.arrive %0, 256;" ::"r"(2 - warpgroup) : "memory");
@@ -66,8 +66,8 @@
 #define YOUR_TURN
 #endif
 
-// Scores become weights relative to the largest so far; factor0 and factor1: what weights so far are
-// multiplied by.
+// Turns scores into weights relative to the largest score so far; factor0 and factor1 are the factors for the
+// results so far.
 #define SOFTEN                                                                              \
   {                                                                                         \
     float a0 = larger(s[0], s[1]), a1 = larger(s[2], s[3]), b0 = larger(s[4], s[5]),        \
@@ -107,8 +107,8 @@
     total1 = fma(total1, factor1, x1 + y1);                                                 \
   }
 #define PACK_WEIGHTS UNROLL for (int i = 0; i < BN / 4; ++i) w[i] = PACK(s[2 * i], s[2 * i + 1]);
-// Scores of block n, and the result's part of block n + 1. Nothing may be in flight at the end: accumulators
-// that are in flight over a loop's edge make ptxas wait after every product.
+// Computes the scores of block n and adds block n + 1 to the result. No product may be in flight at the end:
+// if accumulators are in flight across a loop's back edge, ptxas inserts a wait after every product.
 #define BLOCK(MASKED)                                         \
   {                                                           \
     barrier_wait(full_k + 8 * k_slot, k_phase);               \
@@ -134,7 +134,7 @@
     }                                                         \
   }
 
-// Parameters: the result, the log-sum-exp [batch][heads][queries]; room for three tensor maps a work-group.
+// Parameters: the result, the log-sum-exp [batch][heads][queries]; room for three tensor maps per work-group.
 __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 __kernel void attention_hopper(__global void *out_base, ulong out_offset, __global void *sums_base,
                                ulong sums_offset, __global const void *query_base, ulong query_offset,

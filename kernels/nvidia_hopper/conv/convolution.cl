@@ -1,15 +1,15 @@
-// Convolution on Hopper's matrix units without columns in memory: a product whose k runs over taps and
-// channels, the loop and the barriers of matmul/product.cl. The map with windows lies channels last (as
-// bf16 parts of bf16 where it is float32: operands.cl); one copy of the engine's im2col mode brings
-// consecutive positions x 128 bytes of channels of one tap: the window's step, the zeros around the map,
-// the ends of rows and images are the engine's. Bf16Parts follow each other as further images.
+// Convolution on Hopper's matrix units without columns in memory (implicit GEMM): a product whose k runs over
+// taps and channels, with the loop and the barriers of matmul/product.cl. The map with windows is channels
+// last (as bf16 parts if it is float32: operands.cl). One copy in the engine's im2col mode loads consecutive
+// positions x 128 bytes of channels of one tap; the engine handles the window's stride, the zeros around the
+// map, and the ends of rows and images. Bf16 parts follow each other as further images.
 // Defines: those of hopper_tile.h but A_ALONG_K and B_ALONG_K; WEIGHT 0: forward, and data (the same
 // product on `small`; a launch for each remainder of positions by the stride): positions x channels of the
 // other side, k = (tap, channel). WEIGHT 1: the gradient of weights: channels of `small` x (tap, channel of
-// `big`), k = positions of all images, as sums for sum.cl. PARTIAL (1, of 16-bit types: sums of pieces are
-// left as floats for sum.cl, [piece][row][column] as in a gradient; float32 leaves them as it leaves
+// `big`), k = positions of all images, written as sums for sum.cl. PARTIAL (1, for 16-bit types: writes the
+// sums of pieces as floats for sum.cl, [piece][row][column] as in a gradient; for float32 in the form of
 // results).
-// BN is 64 or 128 where TF32 or BF16_PARTS are not 0 or 1: 256 spill.
+// BN is 64 or 128 with TF32 or more than one of BF16_PARTS, because 256 would spill registers.
 #include "conv_hopper_places.h"
 
 #define A_ALONG_K (!WEIGHT)
@@ -18,8 +18,7 @@
 #include "hopper_tile.h"
 
 // Parameters: the result, or sums; the map with windows; the other operand (`lines`); the bias; a word that
-// equals `stop` where this product is not to be made (operands.cl); room for two tensor maps a
-// work-group.
+// equals `stop` if this product must not be computed (operands.cl); room for two tensor maps per work-group.
 __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 __kernel void conv_hopper(__global void *out_base, ulong out_offset, __global const void *map_base,
                           ulong map_offset, __global const void *lines_base, ulong lines_offset,
@@ -55,7 +54,7 @@ __kernel void conv_hopper(__global void *out_base, ulong out_offset, __global co
           const int block = t.n0 / 64 + j, tap = block / p.blocks;
           const bool inside = block < n / 64;
           taps[j] = conv_tap_at(inside ? tap : 0, p);
-          channels[j] = (inside ? block - tap * p.blocks : p.blocks) * 64;  // past the channels are zeros
+          channels[j] = (inside ? block - tap * p.blocks : p.blocks) * 64;  // past the end: zeros
         }
 #else
         const ConvWindow window = conv_window_at(t.m0, p);
@@ -118,7 +117,7 @@ __kernel void conv_hopper(__global void *out_base, ulong out_offset, __global co
 #if !WEIGHT && !PARTIAL
     if (p.has_bias) {
       __global const STYPE(TYPE) *bias = AT_CONST(TYPE, bias_base, bias_offset);
-      UNROLL for (int j = 0; j < ACCUMULATORS / 2; ++j) {  // the same in both rows
+      UNROLL for (int j = 0; j < ACCUMULATORS / 2; ++j) {  // the same for both rows
         const int column = t.n0 + j / 2 * 8 + quarter * 2 + j % 2, at = j / 2 * 4 + j % 2;
         const float b = column < n ? LOAD(TYPE, bias, column * p.bias_stride) : 0.0f;
         sums[at] += b;

@@ -1,11 +1,11 @@
-// What the copy engine reads where it cannot read a convolution's operands as they lie (convolution.cl): maps
+// Repacks a convolution's operands for the copy engine if it cannot read them in place (convolution.cl): maps
 // channels last, weights as [row][tap][inner], each line padded with zeros to a multiple of 8 numbers.
-// float32 becomes BF16_PARTS of bf16 whose sum it is (exactly, if three: matmul/bf16_parts.cl has the source
-// and the bounds); numbers that do not split are reported: a word is set to `stop`, the convolution is then
-// left to a kernel in plain float. 16-bit types, and float32 for TF32 (BF16_PARTS 1), are moved.
-// Defines: TYPE f32, f16 or bf16; BF16_PARTS; NEAR (1: channels are neighbours in memory); FOLD (1, without
-// NEAR:
-// taps as channels); WIDE (channels of a tile of a map: 64, or 32 where there are no more).
+// float32 is split into BF16_PARTS numbers of bf16 (their sum is exact if there are three:
+// matmul/bf16_parts.cl has the source and the bounds). If a number cannot be split, a word is set to `stop`,
+// and a kernel in plain float computes the convolution. 16-bit types, and float32 for TF32 (BF16_PARTS 1),
+// are copied.
+// Defines: TYPE f32, f16 or bf16; BF16_PARTS; NEAR (1: channels are contiguous); FOLD (1, without NEAR: taps
+// as channels); WIDE (channels of a tile of a map: 64, or 32 if there are at most as many).
 #include "conv_hopper_params.h"
 #include "bf16_parts.h"
 
@@ -20,7 +20,7 @@ typedef float number;
 #define NONE 0.0f
 #endif
 
-// Eight numbers to elements `at`, at + 1, .. of each bf16 part, a multiple of 8.
+// Stores eight numbers as elements `at`, at + 1, .. of each bf16 part; `at` is a multiple of 8.
 INLINE void put8(__global void *bf16_parts, ulong at, ulong bf16_part_size, number v[8]) {
 #if BF16_PARTS > 1
   UNROLL for (int bf16_part = 0; bf16_part < BF16_PARTS; ++bf16_part) {
@@ -47,7 +47,7 @@ INLINE void report(bool refused, __global void *word_base, ulong word_offset, ui
   if (refused) *(__global uint *)((__global char *)word_base + word_offset) = stop;
 #endif
 }
-// A pixel: where its row begins, and its place in there.
+// A pixel: the begin of its row, and its place in the row.
 typedef struct {
   long row;
   int x;
@@ -69,11 +69,12 @@ INLINE number number_at(__global const number *map, Pixel at, int c, const ConvS
 #endif
 }
 
-// A map. A work-group has 64 pixels x WIDE channels; grid: tiles of pixels x 256, tiles of channels.
+// Repacks a map. A work-group takes 64 pixels x WIDE channels; grid: tiles of pixels x 256, tiles of
+// channels.
 #define TILE 64
 #define EIGHTS (WIDE / 8)
 #define PITCH (WIDE + 5)
-#define COLUMN(c) ((c) + (((c) >> 5) << 2))  // banks of local memory do not meet
+#define COLUMN(c) ((c) + (((c) >> 5) << 2))  // padding against bank conflicts
 __attribute__((reqd_work_group_size(256, 1, 1)))
 __kernel void stage_map(__global void *bf16_parts_base, ulong bf16_parts_offset,
                         __global const void *map_base, ulong map_offset, __global void *word_base,
@@ -137,8 +138,8 @@ __kernel void stage_map(__global void *bf16_parts_base, ulong bf16_parts_offset,
   report(refused, word_base, word_offset, stop);
 }
 
-// A weight. A work-group has 32 lines (row, tap) x 64 inner numbers; grid: tiles of lines x 256, tiles of
-// inner numbers.
+// Repacks a weight. A work-group takes 32 lines (row, tap) x 64 inner numbers; grid: tiles of lines x 256,
+// tiles of inner numbers.
 #define LINES 32
 __attribute__((reqd_work_group_size(256, 1, 1)))
 __kernel void stage_weight(__global void *bf16_parts_base, ulong bf16_parts_offset,

@@ -1,13 +1,13 @@
-// The last step of a convolution on Hopper's matrix units whose sums were made in pieces: adds the pieces in
-// their order. One work-item: a result.
-// Defines: TYPE (of the result); GUARDED (1: unless a word in memory has the value `stop`).
+// The last step of a convolution on Hopper's matrix units whose sums were computed in pieces: adds the pieces
+// in their order. A work-item computes a result.
+// Defines: TYPE (of the result); GUARDED (1: does nothing if a word in memory has the value `stop`).
 #include "conv_hopper_params.h"
 #include "types.h"
 
 INLINE float sum_of_pieces(__global const float *from, const ConvSumParams p) {
   float sum = 0.0f;
   int i = 0;
-  for (; i + 8 <= p.pieces; i += 8) {  // eight are on their way at a time
+  for (; i + 8 <= p.pieces; i += 8) {  // eight loads are in flight at a time
     float v[8];
     UNROLL for (int e = 0; e < 8; ++e) v[e] = from[(i + e) * p.piece];
     UNROLL for (int e = 0; e < 8; ++e) sum += v[e];
@@ -23,7 +23,7 @@ INLINE bool is_stopped(__global const void *word_base, ulong word_offset, uint s
 #endif
 }
 
-// A map. Grid: what lies near (positions or channels), the other one, images.
+// Sums of a map. Grid: the contiguous dimension (positions or channels), the other one, images.
 __kernel void sum_map(__global void *out_base, ulong out_offset, __global const void *pieces_base,
                       ulong pieces_offset, __global const void *bias_base, ulong bias_offset,
                       __global const void *word_base, ulong word_offset, uint stop, const ConvSumParams p) {
@@ -44,7 +44,7 @@ __kernel void sum_map(__global void *out_base, ulong out_offset, __global const 
         sum);
 }
 
-// A gradient of weights. Grid: taps x channels of a row, rows.
+// Sums of a gradient of weights. Grid: taps x channels of a row, rows.
 __kernel void sum_weight(__global void *out_base, ulong out_offset, __global const void *pieces_base,
                          ulong pieces_offset, __global const void *bias_base, ulong bias_offset,
                          __global const void *word_base, ulong word_offset, uint stop,

@@ -1,4 +1,4 @@
-// What attention on Hopper's matrix units shares, forward and backward: tiles in their order, tensor maps,
+// What attention forward and backward on Hopper's matrix units share: the order of tiles, tensor maps,
 // results. Uses TYPE f16 or bf16, DEPTH and CAUSAL.
 #ifndef OCLTENSOR_ATTENTION_HOPPER_H
 #define OCLTENSOR_ATTENTION_HOPPER_H
@@ -15,13 +15,13 @@ typedef struct {
   int batch, head, first;  // the first row
 } Tile;
 
-// This group's tile in `round`. Causal: the longest first, and every other round backwards, so that all have
-// about as much.
+// This work-group's tile in `round`. Causal: the longest tiles come first, and every other round is reversed,
+// so that all groups have about the same work.
 INLINE int turn(int round) {
   const int group = get_group_id(0), groups = get_num_groups(0);
   return round * groups + (CAUSAL && (round & 1) ? groups - 1 - group : group);
 }
-// Heads are taken in bundles, in each the first rows' tiles first, or the last ones'.
+// Tile `index`. Heads are taken in bundles; in each, the tiles of the first rows come first, or of the last.
 INLINE Tile tile_at(int index, int bundle, int row_tiles, int heads, int all_heads, bool last_first,
                     int rows) {
   const int span = bundle * row_tiles, start = index / span * bundle, in_bundle = index % span;
@@ -45,8 +45,8 @@ INLINE Tile tile_at(int index, int bundle, int row_tiles, int heads, int all_hea
              (x).heads == 0 ? 1 : (x).heads, (x).batches == 0 ? 1 : (x).batches, (x).stride.row * 2, \
              (x).stride.head * 2, (x).stride.batch * 2, 64, rows)
 
-// Row h (0 or 1: 8 further) of this item's accumulators d, times `factor`. Four items of a row exchange 4 x 4
-// pairs, so that each has 8 neighbouring columns of every fourth block.
+// Stores row h (0, or 1: 8 rows further) of this item's accumulators d, times `factor`. The four items of a
+// row exchange 4 x 4 pairs, so that each has 8 adjacent columns of every fourth block.
 #define PAIR(d, factor, j) PACK(d[(j) * 4 + h * 2] * factor, d[(j) * 4 + h * 2 + 1] * factor)
 #define STORE_ROW(d, factor, to, inside)                                                                 \
   UNROLL for (int j = 0; j < DEPTH / 8; j += 4) {                                                        \
@@ -71,7 +71,7 @@ INLINE Tile tile_at(int index, int bundle, int row_tiles, int heads, int all_hea
     const int column = (j + quarter) * 8;                                                                \
     if ((inside) && column < (int)p.depth) *(__global uint4 *)((to) + column) = (uint4)(v0, v1, v2, v3); \
   }
-// Keys from end0 and end1 on get no weight, in block `n` of BN keys. This item holds columns 8 j + 2 quarter
+// Masks the keys from end0 and end1 on in block `n` of BN keys. This item holds columns 8 j + 2 quarter
 // and the next in s, for all j, of rows `row` (numbers 4 j, 4 j + 1) and row + 8.
 #define MASK_ROWS(n)                                                                        \
   {                                                                                         \

@@ -1,8 +1,8 @@
 // What kernels for Hopper's matrix units share: tensor maps and copies by the engine (TMA), barriers in
 // local memory, and matrix products of a warpgroup (wgmma). Asm behind `//@ ` is uncovered after the first
-// compilation (nvidia_hopper/ptx.h): the compiler fills in its operands, and takes it for a comment. PTX
-// ISA 8.0 and later, sections of the instructions named. Every register list below stands in asm as text,
-// so accumulators are arrays that are indexed by constants only.
+// compilation (nvidia_hopper/ptx.h): the compiler fills in its operands, and otherwise treats it as a
+// comment. PTX ISA 8.0 and later, sections of the instructions named. Register lists are text in asm, so
+// accumulators are arrays that are indexed by constants only.
 #ifndef OCLTENSOR_HOPPER_H
 #define OCLTENSOR_HOPPER_H
 #include "types.h"
@@ -28,7 +28,7 @@ INLINE void barrier_wait(uint bar, uint parity) {
                  : "=r"(done) : "r"(bar), "r"(parity) : "memory");
   } while (!done);
 }
-// By the item that made the barriers, before the work-group's barrier().
+// Called by the item that initialised the barriers, before the work-group's barrier().
 INLINE void barriers_made() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -44,8 +44,8 @@ INLINE void copy_tile_4(uint to, __global const uint *map, int x, int y, int z, 
                "{%2, %3, %4, %5}], [%6];"
                ::"r"(to), "l"(map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(bar) : "memory");
 }
-// Of an im2col map: consecutive pixels from (x, y) of image z on, in the order and with the steps that the
-// map gives, each moved by (dx, dy); channels from c on.
+// Copies from an im2col map: consecutive pixels from (x, y) of image z on, in the order and with the steps
+// that the map defines, each shifted by (dx, dy); channels from c on.
 INLINE void copy_pixels(uint to, __global const uint *map, int c, int x, int y, int z, int dx, int dy,
                         uint bar) {
   asm volatile("{.reg .b16 a, b; cvt.u16.u32 a, %7; cvt.u16.u32 b, %8;\n"
@@ -53,7 +53,7 @@ INLINE void copy_pixels(uint to, __global const uint *map, int c, int x, int y, 
                "[%1, {%2, %3, %4, %5}], [%6], {a, b};}"
                ::"r"(to), "l"(map), "r"(c), "r"(x), "r"(y), "r"(z), "r"(bar), "r"(dx), "r"(dy) : "memory");
 }
-// Bytes in a line, a multiple of 16 as both addresses are.
+// Copies contiguous bytes; their number and both addresses are multiples of 16.
 INLINE void copy_line(uint to, __global const void *from, uint bytes, uint bar) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
                ::"r"(to), "l"(from), "r"(bytes), "r"(bar) : "memory");
@@ -68,10 +68,10 @@ INLINE void copy_line(uint to, __global const void *from, uint bytes, uint bar) 
 #define REPLACE32(field, operands) REPLACE(field ".shared::cta.b1024.b32", operands)
 #define REPLACE64(field, operands) REPLACE(field ".shared::cta.b1024.b64", operands)
 
-// A map of `size` elements in up to three dimensions (the first contiguous, `line` and `bf16_part` bytes to
-// the next of the others, multiples of 16), copied in boxes of box0 x box1 x 1 with the 128-byte swizzle;
-// outside are zeros. By all 32 items of a warp; `words` is local memory for one map, aligned to 128 bytes,
-// and `map` where it is left in global memory.
+// Makes a map of up to three dimensions: sizes in elements; the first is contiguous, the strides of the
+// others are `line` and `bf16_part` bytes, multiples of 16. Copies are boxes of box0 x box1 x 1 with the
+// 128-byte swizzle, with zeros outside. Called by all 32 items of a warp; `words` is local memory for one
+// map, aligned to 128 bytes, and `map` its place in global memory.
 #define MAKE_MAP(ELEMENT, words, map, p, size0, size1, size2, line, bf16_part, box0, box1)                \
   {                                                                                                       \
     (words)[get_local_id(0) & 31] = 0;                                                                    \
@@ -111,7 +111,7 @@ INLINE void copy_line(uint to, __global const void *from, uint bytes, uint bar) 
                    "l"((ulong)(space)), "r"((uint)(box0)), "r"((uint)(box1)), "r"(1u) : "memory");         \
     LEAVE_MAP(words, map)                                                                                  \
   }
-// A map whose words the host has made (all of WORDS, but the address, which takes words 0 and 1).
+// Makes a map of the words that the host computed (WORDS), all but words 0 and 1, which are the address.
 #define PUT_MAP(words, map, p, count, WORDS)                                       \
   {                                                                                \
     const ulong address = (ulong)(p);                                              \
@@ -129,14 +129,15 @@ INLINE void copy_line(uint to, __global const void *from, uint bytes, uint bar) 
                ::"l"(map), "r"(SHARED(words)) : "memory");                                               \
   asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(map) : "memory");
 
-// ---- Products. A matrix in local memory as wgmma reads it, in the 128-byte swizzle: `lead` and `step` are
-// its offsets.
+// ---- Products. The descriptor of a matrix in local memory with the 128-byte swizzle, for wgmma: `lead` and
+// `step` are its leading and stride offsets.
 INLINE ulong matrix_at(uint address, uint lead, uint step) {
   return ((ulong)1 << 62) | ((ulong)(step >> 4) << 32) | ((ulong)(lead >> 4) << 16) |
          (ulong)((address & 0x3ffff) >> 4);
 }
-// A tile along k: rows of 128 bytes, the next k-step is 32 bytes on. A tile across k: blocks of 64 elements x
-// 64 k (8 KiB), a row for each k, so 16 k are 2048 bytes. In units of 16 bytes, as descriptors count.
+// A tile that is contiguous along k has rows of 128 bytes, and the next k-step is 32 bytes further. A tile
+// that is contiguous across k has blocks of 64 elements x 64 k (8 KiB) with a row for each k, so 16 k are
+// 2048 bytes. In units of 16 bytes, as in descriptors.
 #define LEAD(along_k) ((along_k) ? 16 : 8192)
 #define KSTEP(along_k) ((along_k) ? 2 : 128)
 
@@ -173,7 +174,7 @@ INLINE ulong matrix_at(uint address, uint lead, uint step) {
 #define TIES_64(d) LIST_64("+f", d)
 #define TIES_128(d) LIST_128("+f", d)
 
-// The operands behind n accumulators: %n, %n+1 the matrices, %n+2 whether to add to the accumulators or to
+// The operands after n accumulators: %n, %n+1 the matrices, %n+2 whether to add to the accumulators or to
 // replace them.
 #define OPERAND_32_0 "%32"
 #define OPERAND_32_1 "%33"
@@ -197,26 +198,26 @@ INLINE ulong matrix_at(uint address, uint lead, uint step) {
 #define PRODUCTS_BEGIN asm volatile("//@ wgmma.fence.sync.aligned;\n" ::: "memory")
 #define PRODUCTS_END asm volatile("//@ wgmma.commit_group.sync.aligned;\n" ::: "memory")
 #define ALL_BUT_ONE_DONE asm volatile("//@ wgmma.wait_group.sync.aligned 1;\n" ::: "memory")
-// Also tells the compiler that the accumulators change here.
+// Waits for all products. Also tells the compiler that the accumulators change here.
 #define ALL_DONE(ACCUMULATORS, d) \
   asm volatile("//@ wgmma.wait_group.sync.aligned 0;\n" : CAT(TIES_, ACCUMULATORS)(d)::"memory")
 
-// Several k-steps of 16 in one statement, so that nothing comes between them: text of asm that holds
-// PRODUCT_TEMPORARIES, steps, and PRODUCT_END_TEXT. Offsets in units of 16 bytes as text; `ADD` is "zero" to
-// replace the accumulators, "one" to add.
+// Several k-steps of 16 in one statement, so that the compiler puts nothing between them: asm text that
+// consists of PRODUCT_TEMPORARIES, steps, and PRODUCT_END_TEXT. Offsets in units of 16 bytes as text; `ADD`
+// is "zero" to replace the accumulators, "one" to add.
 #define PRODUCT_TEMPORARIES                                   \
   "{\n//@ .reg .pred zero, one;\n//@ .reg .b64 a_at, b_at;\n" \
   "//@ setp.ne.b32 zero, 0, 0;\n//@ setp.eq.b32 one, 0, 0;\n" \
   "//@ wgmma.fence.sync.aligned;\n"
 #define PRODUCT_END_TEXT "//@ wgmma.commit_group.sync.aligned;\n}"
-// Both matrices in local memory: operands behind the accumulators as above.
+// Both matrices in local memory: operands after the accumulators as above.
 #define PRODUCT_STEP(ACCUMULATORS, SHAPE, TYPES, a_offset, b_offset, ADD, TURNS)                       \
   "//@ add.s64 a_at, " CAT(CAT(OPERAND_, ACCUMULATORS), _0) ", " a_offset ";\n"                        \
   "//@ add.s64 b_at, " CAT(CAT(OPERAND_, ACCUMULATORS), _1) ", " b_offset ";\n"                        \
   "//@ wgmma.mma_async.sync.aligned." SHAPE "." TYPES " {" CAT(NAMES_, ACCUMULATORS) "}, a_at, b_at, " \
   ADD ", 1, 1, " TURNS ";\n"
-// The left matrix in registers: 4 words of pairs for each step behind the accumulators, `b` is the operand
-// behind those. What a product leaves in accumulators 8 j .. 8 j + 7, packed in pairs, is step j.
+// The left matrix in registers: 4 words of pairs for each step, after the accumulators; `b` is the operand
+// after those. Accumulators 8 j .. 8 j + 7 of another product, packed in pairs, are step j.
 #define PRODUCT_STEP_OF_REGISTERS(ACCUMULATORS, SHAPE, TYPES, k, b, b_offset, TURN_B)      \
   "//@ add.s64 b_at, " b ", " b_offset ";\n"                                               \
   "//@ wgmma.mma_async.sync.aligned." SHAPE "." TYPES " {" CAT(NAMES_, ACCUMULATORS) "}, " \
@@ -269,7 +270,7 @@ INLINE float fast_log2(float x) {
   asm("lg2.approx.f32 %0, %1;" : "=f"(r) : "f"(x));
   return r;
 }
-// Of a number and NaN: the number.
+// The larger of two numbers; of a number and NaN, the number.
 INLINE float larger(float a, float b) {
   float r;
   asm("max.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));

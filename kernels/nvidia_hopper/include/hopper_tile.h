@@ -1,16 +1,16 @@
-// One tile of a product on Hopper's matrix units, as every kernel that multiplies tiles of 128 x BN makes it:
-// what is multiplied, buffers, the steps along k, and how a tile's results leave registers.
+// One tile of 128 x BN of a product on Hopper's matrix units, for all kernels that compute such tiles:
+// operand types, buffers, the steps along k, and storing a tile's results.
 // Defines: TYPE f16 or bf16 (operands and result, sums in float), f32 (TF32 products), or f32 with
-// BF16_PARTS 2 or 3: operands come as bf16 parts whose sum they are (exactly, if three), and three or six
-// products of bf16 parts are added. TF32; BN 64, 128 or 256; STAGES; A_ALONG_K, B_ALONG_K (1: neighbours in
-// memory along k, which TF32 requires, 0: along m or n); FLOAT_RESULT.
+// BF16_PARTS 2 or 3: operands are given as bf16 parts (whose sum is exact if there are three), and three
+// or six products of parts are added. TF32; BN 64, 128 or 256; STAGES; A_ALONG_K, B_ALONG_K (1: contiguous
+// along k, which TF32 requires, 0: along m or n); FLOAT_RESULT.
 #ifndef OCLTENSOR_HOPPER_TILE_H
 #define OCLTENSOR_HOPPER_TILE_H
 #include "hopper.h"
 
 #if BF16_PARTS > 1
 #define ELEMENT ELEMENT_bf16
-#define INSIDE ushort  // what is multiplied
+#define INSIDE ushort  // the type of the multiplied elements
 #define TYPES "f32.bf16.bf16"
 #elif TF32
 #define ELEMENT ELEMENT_tf32
@@ -58,7 +58,7 @@
 #define B_BYTES (BN * 128)
 #define STAGE_BYTES (BF16_PARTS * (A_BYTES + B_BYTES))
 #define ITEMS (128 * WARPGROUPS + 32)
-#define GROUP_ROWS 16  // rows of tiles walked together: their operands stay in the cache
+#define GROUP_ROWS 16  // rows of tiles computed together: their operands stay in the cache
 
 // The four k-steps of a stage.
 #define MULTIPLY(d, at_a, at_b, first)                                                                    \
@@ -71,8 +71,8 @@
     PRODUCT_OF(ACCUMULATORS, SHAPE, TYPES, TAIL, d, da + 3 * KSTEP(A_ALONG_K), db + 3 * KSTEP(B_ALONG_K), \
                1);                                                                                        \
   }
-// Makes the ring's barriers, and declares where its buffers and barriers are, the stage and phase of the
-// loop, and the item's number, warpgroup and lane.
+// Initialises the ring's barriers, and declares the addresses of its buffers and barriers, the stage and
+// phase of the loop, and the item's number, warpgroup and lane.
 #define BEGIN_RING(tiles, bars)                                                    \
   const uint ring = SHARED(tiles), full = SHARED(bars), empty = full + 8 * STAGES; \
   const int item = get_local_id(0), warpgroup = item >> 7, lane = item & 31;       \
@@ -92,8 +92,8 @@
     phase ^= 1;            \
   }
 
-// The six or three products of bf16 parts that matter, the small ones first. `at_a`, `at_b`: where bf16 part
-// 0 is.
+// The six or three products of bf16 parts that are not negligible, the small ones first. `at_a`, `at_b`: the
+// addresses of bf16 part 0.
 #if BF16_PARTS == 3
 #define MULTIPLY_BF16_PARTS(d, at_a, at_b)       \
   MULTIPLY(d, at_a + 2 * A_BYTES, at_b, 0)       \
@@ -109,8 +109,8 @@
   MULTIPLY(d, at_a, at_b, 1)
 #endif
 
-// A tile's products of `count` steps of the ring, as consumers add them up: in `sums`, which is `d` itself
-// without bf16 parts (`d` then starts anew with the first step). Behind BEGIN_RING.
+// The consumers' loop: adds a tile's products over `count` steps of the ring in `sums`, which without bf16
+// parts is `d` itself (the first step then replaces `d`). After BEGIN_RING.
 #if BF16_PARTS > 1
 #define SUM_STEPS(sums, d, count)                                        \
   UNROLL for (int i = 0; i < ACCUMULATORS; ++i) sums[i] = 0.0f;          \
@@ -150,7 +150,7 @@ typedef float result_t;
 typedef STYPE(TYPE) result_t;
 #endif
 
-// Where a tile is: GROUP_ROWS rows of tiles are walked together, batch after batch.
+// A tile's place: GROUP_ROWS rows of tiles are computed together, one matrix of the batch after the other.
 typedef struct {
   int z, m0, n0;
 } Tile;
@@ -165,9 +165,9 @@ INLINE Tile tile_at(int index, int m_tiles, int n_tiles) {
   return t;
 }
 
-// An item holds columns 8 j + 2 quarter and the next of two rows, for all j. Four items of a row exchange 4 x
-// 4 pairs of columns 8 j to 8 j + 31 in 16 bits, so that each has 8 neighbouring columns, 8 (j + quarter) and
-// on, as four words v.
+// An item holds columns 8 j + 2 quarter and the next of two rows, for all j. The four items of a row
+// exchange 4 x 4 pairs of columns 8 j to 8 j + 31 in 16 bits, so that each has 8 adjacent columns, from
+// 8 (j + quarter) on, as four words v.
 #define PAIR_OF(sums, j, half_tile) \
   CAT(pack_, TYPE)(sums[(j) * 4 + half_tile * 2], sums[(j) * 4 + half_tile * 2 + 1])
 #define NEIGHBOURS_OF(v, sums, j, half_tile, quarter)                                                \

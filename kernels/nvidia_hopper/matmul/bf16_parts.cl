@@ -1,9 +1,9 @@
-// A float matrix as three bf16 parts whose sum it is exactly, for products on matrix units (product.cl,
-// BF16_PARTS 3). Splitting: Henry, Tang and Heinecke, arXiv 1904.06376. Exact for numbers from 2^-109 up
-// (the last bf16 part's bits must be bf16 numbers); others are reported: a word is set to `stop`, the
-// product is then left to a kernel in plain float. So are numbers from 2^64 up, infinities and NaN, whose
-// parts would meet as inf - inf.
-// One work-item: 8 neighbours. Lines of the bf16 parts are padded with zeros to multiples of 8.
+// Splits a float matrix into three bf16 parts with exactly this sum, for products on matrix units
+// (product.cl, BF16_PARTS 3). Splitting: Henry, Tang and Heinecke, arXiv 1904.06376. It is exact for numbers
+// from 2^-109 up (the last part's bits must be bf16 numbers). For smaller numbers, for numbers from 2^64 up,
+// infinities and NaN, whose products of parts could give inf - inf, a word is set to `stop`, and a kernel in
+// plain float computes the product.
+// A work-item takes 8 adjacent elements. Lines of the bf16 parts are padded with zeros to multiples of 8.
 #include "bf16_parts.h"
 #include "bf16_parts_params.h"
 
@@ -22,7 +22,7 @@ __kernel void split_operands(__global void *a_bf16_parts_base, ulong a_bf16_part
       (__global ushort *)((__global char *)(second ? b_bf16_parts_base : a_bf16_parts_base) +
                           (second ? b_bf16_parts_offset : a_bf16_parts_offset));
   const uint chunks = o.padded / 8;
-  const uint chunk = (uint)(i % chunks), line = (uint)(i / chunks);  // lines are counted through the batch
+  const uint chunk = (uint)(i % chunks), line = (uint)(i / chunks);  // lines count through the batch
   const uint first = chunk * 8;
   from += (line / o.lines) * o.batch_stride + (line % o.lines) * o.line_stride + first * o.stride;
   float v[8];

@@ -1,23 +1,22 @@
-// Matrix product on Hopper's matrix units: work-groups stay and take tiles of 128 x BN in turn; one warp
-// feeds a ring of STAGES buffers in local memory through the copy engine, two warpgroups of 64 rows each
-// multiply what has arrived.
+// Matrix product on Hopper's matrix units: work-groups are persistent and take tiles of 128 x BN in turn. One
+// warp fills a ring of STAGES buffers in local memory through the copy engine, two warpgroups of 64 rows each
+// multiply filled buffers.
 // Defines: TYPE f16 or bf16 (operands and result, sums in float), f32 (TF32 products), or f32 with BF16_PARTS
-// 3:
-// operands come as three bf16 parts (bf16_parts.cl) whose sum they are exactly, and six of the nine
-// products are added. The matrix unit cuts off what it adds, so its sums are emptied into ordinary float sums
-// every 64 k. BN 64, 128 or 256 columns; A_ALONG_K, B_ALONG_K (1: neighbours in memory along k, which TF32
-// requires, 0: along m or n); HAS_S; PARTIAL (1: k is cut into pieces, whose sums are left as floats for
-// split_k_sum.cl, a matrix for each piece of each product). Every line of an operand starts at a multiple of
-// 16 bytes, and so does a batch.
+// 3: operands are given as three bf16 parts with exactly their sum (bf16_parts.cl), and six of the nine
+// products are added. The matrix unit truncates when it adds, so its sums are added to ordinary float sums
+// every 64 k. BN 64, 128 or 256 columns; A_ALONG_K, B_ALONG_K (1: contiguous along k, which TF32 requires, 0:
+// along m or n); HAS_S; PARTIAL (1: k is divided into pieces, whose sums are written as floats for
+// split_k_sum.cl, a matrix for each piece of each product). Every line of an operand, and every matrix of a
+// batch, starts at a multiple of 16 bytes.
 #include "matmul_params.h"
 
 #define FLOAT_RESULT (PARTIAL || BF16_PARTS > 1 || TF32)
 #include "hopper_tile.h"
 
-// Parameters: c, a and b, self; a word that equals `stop` where this product is not to be made
-// (bf16_parts.cl); room for two tensor maps a work-group; `matrices` counts the batch, `pieces` those of k,
-// of `piece_steps` steps each. Bf16Parts: so many matrices of the batch's stride lie between two of an
-// operand's.
+// Parameters: c, a and b, self; a word that equals `stop` if this product must not be computed
+// (bf16_parts.cl); room for two tensor maps per work-group; `matrices` counts the batch, `pieces` those of k,
+// of `piece_steps` steps each.
+// `a_matrices`, `b_matrices`: matrices of the batch's stride from one bf16 part of an operand to the next.
 __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 __kernel void matmul_hopper(__global void *c_base, ulong c_offset, __global const void *a_base,
                             ulong a_offset, __global const void *b_base, ulong b_offset,
@@ -34,7 +33,7 @@ __kernel void matmul_hopper(__global void *c_base, ulong c_offset, __global cons
   const int m = p.m, n = p.n;
   const int m_tiles = (m + BM - 1) / BM, n_tiles = (n + BN - 1) / BN, steps = ((int)p.k + BK - 1) / BK;
   const int count = m_tiles * n_tiles * matrices * pieces;
-  // Boxes of a few rows are no higher than needed: filling with zeros takes the engine as long as copying.
+  // For few rows the boxes are no higher than needed: filling with zeros takes the engine as long as copying.
   const int a_rows = min(BM, (m + 7) / 8 * 8), b_rows = min(BN, (n + 7) / 8 * 8);
   BEGIN_RING(tiles, bars)
 

@@ -2,8 +2,8 @@
 #ifndef OCLTENSOR_ATTENTION_HOPPER_PARAMS_H
 #define OCLTENSOR_ATTENTION_HOPPER_PARAMS_H
 #include "flash_params.h"
-// In elements, multiples of 8. `heads` and `batches`: 0 where one is for all, whose stride is then any
-// positive one.
+// Strides in elements, multiples of 8. `heads` and `batches`: 0 if one is shared by all; the stride is then
+// any positive number.
 typedef struct {
   FlashTensor stride;
   tk_i64 heads, batches;
@@ -14,15 +14,16 @@ typedef struct {
   tk_i64 heads, groups;                 // query heads of one batch; how many of them share a key head
   tk_i64 queries, keys, depth;
   tk_i64 all_heads, row_tiles, tiles;   // of all batches; tiles of a head's queries, and of all
-  tk_i64 bundle;                        // heads worked on together: their keys and values fit the cache
+  tk_i64 bundle;                        // heads processed together, whose keys and values fit the cache
   tk_u64 scale;                         // of the scores, times log2(e): bits
-  tk_i64 sums;                          // is the log-sum-exp wanted?
+  tk_i64 sums;                          // 1: write the log-sum-exp
 } AttentionHopperParams;
-// One of backward's two passes. `kept`: what a work-group holds rows of, `streamed`: what it goes through.
+// One of backward's two passes. `kept`: the operands of which a work-group keeps rows; `streamed`: those that
+// it goes through.
 typedef struct {
   HopperTensor kept[2], streamed[2];    // key, value; query, gradient of the result: or the other way round
-  FlashTensor out[2];                   // gradients of what is kept, of key and value or of query
-  tk_i64 heads, groups;                 // of what is kept; query heads that share a key head
+  FlashTensor out[2];                   // gradients of the kept operands: of key and value, or of query
+  tk_i64 heads, groups;                 // of the kept operands; query heads that share a key head
   tk_i64 kept_rows, streamed_rows, depth;
   tk_i64 padded;                        // queries of a head in the statistics, a multiple of 128
   tk_i64 all_heads, row_tiles, tiles, bundle;

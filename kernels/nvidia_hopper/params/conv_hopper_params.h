@@ -4,7 +4,7 @@
 #define OCLTENSOR_CONV_HOPPER_PARAMS_H
 #include "host_types.h"
 
-#define CONV_MAP_WORDS 19  // of a tensor map of im2col mode; those behind are 0
+#define CONV_MAP_WORDS 19  // of a tensor map in im2col mode; the words after them are 0
 
 // One product. Rows of it are positions (a gradient of weights: channels of `small`), columns are channels
 // (taps x blocks).
@@ -28,9 +28,9 @@ typedef struct {
   tk_i64 bias_stride;
 } ConvHopperParams;
 
-// Bf16Parts of a map, channels last: [bf16 part][image][y][x][padded], in which channels from `channels` on
-// are zeros. Folded, channel t fold_channels + c of pixel (y, x) is channel c of the map's element (y, x
-// fold_step + fold_low + t fold_delta), or zero where its rows of fold_width have none.
+// Bf16 parts of a map, channels last: [bf16 part][image][y][x][padded], with zeros from channel `channels`
+// on. Folded, channel t fold_channels + c of pixel (y, x) is channel c of the map's element (y, x fold_step +
+// fold_low + t fold_delta), or zero outside of its rows of fold_width.
 typedef struct {
   tk_i64 image_stride, channel_stride, y_stride, x_stride;  // of the map
   tk_i32 pixels;                                            // of all images; a bf16 part has that many lines
@@ -38,11 +38,11 @@ typedef struct {
   tk_i32 fold_channels, fold_step, fold_low, fold_delta, fold_width;
 } ConvStageParams;
 
-// Bf16Parts of a weight: [bf16 part][row][tap][padded]. `fold_inner` inner numbers (all of them, if not
-// folded) are of one tap.
+// Bf16 parts of a weight: [bf16 part][row][tap][padded]. `fold_inner` inner numbers (all, if not folded)
+// belong to one tap.
 typedef struct {
   tk_i64 row_stride, inner_stride, y_stride, x_stride;  // of the weight
-  tk_i64 fold_stride;                                   // from tap to tap of what is folded
+  tk_i64 fold_stride;                                   // from tap to tap of the folded dimension
   tk_i32 lines;                                         // rows x taps
   tk_i32 taps, row_taps, inner, padded, fold_inner;
 } ConvStageWeightParams;

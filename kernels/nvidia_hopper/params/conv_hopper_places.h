@@ -1,4 +1,4 @@
-// Where a product of convolution.cl has its windows, taps and results; for tests on the host, too.
+// The places of windows, taps and results of a product of convolution.cl; also for tests on the host.
 #ifndef OCLTENSOR_CONV_HOPPER_PLACES_H
 #define OCLTENSOR_CONV_HOPPER_PLACES_H
 #include "conv_hopper_params.h"
@@ -9,7 +9,7 @@
 #define CONV_INLINE inline
 #endif
 
-// Tap `tap`: pixels from a window's begin, and which of the weight's it is.
+// Tap `tap`: its distance in pixels from the window's begin, and its number among the weight's taps.
 typedef struct {
   tk_i32 dx, dy, line;
 } ConvTap;
@@ -22,7 +22,7 @@ CONV_INLINE ConvTap conv_tap_at(tk_i32 tap, const ConvHopperParams p) {
   return t;
 }
 
-// A position: its image, row and column, and where its window begins.
+// A position: its image, row and column, and the begin of its window.
 typedef struct {
   tk_i32 image, i, j, y, x;
 } ConvWindow;
