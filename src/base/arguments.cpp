@@ -1,4 +1,4 @@
-// Checks of tensors and values that a caller described.
+// Checks of the tensors and values that a caller describes.
 #include "arguments.h"
 
 #include "ocltensor/dims.h"
@@ -7,8 +7,8 @@
 namespace ocltensor {
 namespace {
 
-// The bytes [low, high) around its address that a tensor spans. Sizes and strides of which a sum or
-// a product overflows are refused: no operator has to look for that.
+// The bytes [low, high) that a tensor spans, relative to its address. Refuses sizes and strides of
+// which a sum or a product overflows, so that no operator has to check for overflow.
 struct Reach {
   int64_t low = 0, high = 0;
 };

@@ -1,17 +1,17 @@
-// What a caller may have got wrong in describing an argument, before anything trusts it.
+// Checks of a caller's description of an argument, made before any other code uses it.
 #pragma once
 
 #include "ocltensor/dtype.h"
 
 namespace ocltensor {
 
-// Not NULL, of a known struct_size and element type, of at most TB_MAX_RANK dimensions
-// (TB_UNSUPPORTED otherwise), with sizes and strides. Throws Error(TB_E_INVALID).
+// Throws Error(TB_E_INVALID) unless the tensor is not NULL, of a known struct_size, with sizes and
+// strides; TB_UNSUPPORTED for an unknown element type and for more than TB_MAX_RANK dimensions.
 DType check_described(const tb_tensor* tensor);
-// Of a tensor that is described: no size is negative, no sum or product of sizes and strides
-// overflows, and where the storage is known the elements are inside.
+// For a tensor that passed check_described(): throws Error(TB_E_INVALID) if a size is negative, if
+// a sum or product of sizes and strides overflows, or if elements lie outside of a known storage.
 void check_reach(const tb_tensor& tensor, DType dtype);
-// A value that points to something does so, unless it has no entries.
+// False if a value that must point to something is NULL. A list without entries may be.
 inline bool points_somewhere(const tb_value& value) {
   switch (value.tag) {
     case TB_COMPLEX: return value.as.p != nullptr;

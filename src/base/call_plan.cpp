@@ -11,7 +11,7 @@ namespace {
 std::span<const int64_t> sizes_of(const tb_tensor& t) { return {t.sizes, t.ndim}; }
 std::span<const int64_t> strides_of(const tb_tensor& t) { return {t.strides, t.ndim}; }
 
-// Do the elements fill their extent, each place once?
+// True if the elements fill their extent, each position once.
 bool is_dense(const tb_tensor& t) {
   struct Step {
     int64_t stride, size;
@@ -76,7 +76,7 @@ void refuse_output_device(std::string_view op, std::string_view output,
 }
 
 Overlap overlap(const tb_tensor& a, const tb_tensor& b) {
-  // Nearly all tensors of a call lie in storages of their own.
+  // Fast path: most tensors of a call have separate storages.
   if (a.base != 0 && b.base != 0 &&
       (a.base + a.base_bytes <= b.base || b.base + b.base_bytes <= a.base)) [[likely]]
     return Overlap::None;

@@ -1,6 +1,6 @@
-// What every host decides about an operator's call, over descriptions of its tensors: which tensors
-// count as numbers, what may be written to, what is made, converted or refused, what may run
-// elsewhere. Hosts describe, allocate, resize and copy; they decide nothing of this themselves.
+// The rules of an operator's call that all hosts share, over descriptions of its tensors: which
+// tensors count as numbers, which outputs are written directly, allocated, converted or refused,
+// and what may fall back to the CPU. Hosts only describe, allocate, resize and copy.
 #pragma once
 
 #include <array>
@@ -14,7 +14,8 @@ namespace ocltensor {
 
 inline constexpr size_t kMostOutputs = 8;
 
-// The tensors among the arguments, those in lists too, each with the argument's position.
+// Visits the tensors among the arguments, those in lists as well, each with the argument's
+// position.
 template <typename Visit>
 void for_each_tensor(std::span<const tb_value> args, Visit&& visit) {
   for (size_t i = 0; i < args.size(); ++i) {
@@ -29,27 +30,27 @@ void for_each_tensor(std::span<const tb_value> args, Visit&& visit) {
 }
 
 // ---- devices and scalar tensors
-// All tensors of a call lie on one device. Pointwise operators take, besides, tensors without
-// dimensions in the host's memory: scalar tensors.
+// All tensors of a call are on one device. Pointwise operators also take tensors without dimensions
+// on the CPU: scalar tensors.
 inline bool takes_scalar_tensors(const Operator& op) { return op.is(kPointwise); }
 
-// Names two devices of one call; throws TB_E_INVALID.
+// Throws TB_E_INVALID with a text that names two devices of one call.
 [[noreturn]] void refuse_devices(std::string_view op, std::string_view one,
                                  std::string_view another);
 [[noreturn]] void refuse_output_device(std::string_view op, std::string_view output,
                                        std::string_view arguments);
 
-// A scalar tensor goes to a backend as a number where type promotion cannot tell it from a tensor
-// without dimensions, which would cost a copy to the device. That depends on the tensors of the
-// device beside it.
+// A scalar tensor is passed to a backend as a number if type promotion gives the same result as for
+// a tensor without dimensions, since a tensor would need a copy to the device. Whether it does
+// depends on the call's tensors on the device.
 class ScalarTensorRule {
  public:
   void add(int64_t ndim, DType type) {  // a tensor of the device
     have_dimensions_ = have_dimensions_ && ndim > 0;
     inexact_ = inexact_ || is_floating(type) || is_complex(type);
   }
-  // May a scalar tensor of this type go as a number? complex128, which has no DType, counts as
-  // float64.
+  // True if a scalar tensor of this type may be passed as a number. complex128, which has no DType,
+  // counts as float64.
   bool is_number(DType scalar) const {
     if (!have_dimensions_) return false;
     return scalar == DType::Bool || scalar == DType::Int64 || scalar == DType::Float32 ||
@@ -62,38 +63,39 @@ class ScalarTensorRule {
 };
 
 // ---- memory
-// What two tensors' elements have in common. Maybe: their address ranges cross, but strides leave
-// gaps, or the same bytes are read as two types, so that it is not worked out.
+// Whether the elements of two tensors share memory. Maybe: the address ranges overlap, but strides
+// leave gaps, or the same bytes are read as two types; such cases are not computed exactly.
 enum class Overlap : uint8_t { None, Same, Partial, Maybe };
 Overlap overlap(const tb_tensor& a, const tb_tensor& b);
 
 // ---- outputs
 enum class OutputMode : uint8_t {
-  Allocate,  // x(...): outputs are made, given ones excepted
+  Allocate,  // x(...): outputs are allocated, except for given ones
   Resize,    // x.out(..., out): given ones get the result's shape
   Keep,      // x_(self, ...): the output is `self`, whose shape and type stay
 };
 
-// A given output's type against the inferred one. Constructors compute in the output's type.
+// Checks a given output's type against the inferred one. For constructors, `spec` takes the
+// output's type.
 void check_output_type(const Operator& op, const tb_tensor& out, TensorSpec& spec);
-// Throws where the result's shape is not that of the output, which cannot be resized.
+// Throws if the result's shape is not that of the output, which cannot be resized.
 void check_kept_shape(const Operator& op, const tb_tensor& out, const TensorSpec& spec);
-// May the operator write into `out` itself? False: into a temporary, which is copied. Throws where
-// ATen refuses the overlap.
+// True if the operator may write into `out` itself; false if it must write into a temporary, which
+// is then copied. Throws where ATen refuses the overlap.
 bool may_write(const Operator& op, const tb_tensor& out, const TensorSpec& spec,
                std::span<const tb_value> args, OutputMode mode);
 void check_disjoint(const Operator& op, std::span<const tb_tensor* const> outs);
 
-// Runs an operator whose outputs were inferred. For output i the host has:
+// Runs an operator whose outputs were inferred. `host` provides, for output i:
 //   const tb_tensor* given(i)    the caller's tensor as a kernel would write to it; null: none
 //   bool is_writable(i)          false: kernels cannot write to it as described (a lazy conjugate)
 //   void resize(i, spec)         the caller's tensor gets the result's shape
-//   void use(i)                  the target, which the backend writes to, is the caller's tensor
-//   void make(i, spec)           the target is a new tensor
-//   void run()                   the operator, on the targets
+//   void use(i)                  makes the caller's tensor the target, which the backend writes to
+//   void make(i, spec)           makes a new tensor the target
+//   void run()                   runs the operator on the targets
 //   std::span<const int64_t> target_sizes(i)
 //   void store(i)                copies the target to the caller's tensor, with conversion
-//   void take(i)                 the target is the result
+//   void take(i)                 returns the target as the result
 template <typename Host>
 void run_with_outputs(const Operator& op, OutputMode mode, std::span<const tb_value> args,
                       std::span<TensorSpec> specs, Host& host) {
@@ -116,7 +118,7 @@ void run_with_outputs(const Operator& op, OutputMode mode, std::span<const tb_va
     TensorSpec& spec = specs[i];
     direct[i] = given[i] != nullptr && may_write(op, *given[i], spec, args, mode) && !dynamic &&
                 host.is_writable(i);
-    if (dynamic) {  // the backend resizes when it knows
+    if (dynamic) {  // the backend resizes once it knows the sizes
       if (!spec.sizes.empty()) spec.sizes[0] = 0;
       spec.strides.clear();
     }
@@ -140,9 +142,9 @@ void run_with_outputs(const Operator& op, OutputMode mode, std::span<const tb_va
 }
 
 // ---- fallback
-// Why a declined call may not run on the CPU instead, whatever the user allows; null: it may.
+// Why a declined call may not run on the CPU, whatever the settings allow; null: it may.
 const char* fallback_obstacle(const Operator& op);
-// Does the operator change this argument? A fallback copies it back.
+// True if the operator changes this argument; a fallback copies it back.
 inline bool changes_argument(const Operator& op, size_t argument) {
   return op.schema.inputs[argument].written;
 }

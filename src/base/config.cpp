@@ -113,7 +113,7 @@ std::optional<double> parse_level(std::string_view text) {
   return std::nullopt;
 }
 
-// Is `text` a word of "cpu or gpu"? Nothing is one, too.
+// True if `text` is empty or one of the words of a text such as "cpu or gpu".
 bool is_choice(std::string_view accepted, std::string_view text) {
   constexpr std::string_view kOr = " or ";
   while (!text.empty()) {
@@ -134,7 +134,8 @@ bool all_absolute(std::string_view text) {
   return true;
 }
 
-// The number behind a text (0 for texts that are none); nothing if the row does not accept it.
+// The number that a text stands for (0 for kinds without a number); nothing if the row refuses the
+// text.
 std::optional<double> parse(const Row& row, const std::string& text) {
   std::optional<double> value;
   switch (row.kind) {
@@ -169,7 +170,8 @@ void publish(int index, double number) {
     detail::flags[index].store(number != 0, std::memory_order_relaxed);
 }
 
-// The loaded slot; the caller holds the mutex. An unset or empty variable means the default.
+// The setting's slot, read on first use. The caller holds the mutex. An unset or empty variable
+// means the default.
 Slot& load(Knob knob) {
   const int index = static_cast<int>(knob);
   Slot& slot = state().slots[index];

@@ -1,6 +1,6 @@
-// Every run-time setting (config.def): typed, checked values from the environment or the API. The
-// one place that reads the environment. The library is linked into host and plugin separately, so
-// each reads the environment for itself.
+// Every run-time setting (config.def): typed, checked values from the environment or the API. No
+// other file reads the environment. Host and plugin each link this library statically and so have
+// separate copies of the settings.
 #pragma once
 
 #include <atomic>
@@ -29,7 +29,7 @@ enum class Kind : uint8_t {
   Ratio,
   AutoRatio,
   Level,
-  Choice,  // one of the words of `accepted`, or nothing
+  Choice,  // one of the words of `accepted`, or empty
   Text,
   AbsolutePath,
   AbsolutePaths
@@ -47,7 +47,8 @@ struct KnobState {
 };
 
 namespace detail {
-// -1 until the knob was read: the fast path of get_bool. Kept current by set().
+// The values of boolean knobs for get_bool's fast path; -1 until the knob is read. set() updates
+// them.
 extern std::atomic<int8_t> flags[kKnobCount];
 bool read_bool(Knob knob);
 }  // namespace detail
@@ -65,32 +66,32 @@ int64_t get_int(Knob knob);         // Bool, Count, Mask, Level (as TB_LOG_*)
 double get_double(Knob knob);       // Ratio, AutoRatio; "auto" is -1
 std::string get_string(Knob knob);  // any kind, as text
 
-// The low watermark in force: "auto" resolved, and clamped to the high one unless that is off.
+// The low watermark in force: "auto" replaced by a number, and at most the high one if that is on.
 double low_watermark_ratio(bool unified_memory);
 // OCLTENSOR_CACHE_DIR, else $XDG_CACHE_HOME/ocltensor, else $HOME/.cache/ocltensor; empty where
 // none of them is an absolute path.
 std::string cache_folder();
 
-// Where OpenCL's loader looks for the files that name drivers: OCL_ICD_VENDORS, its own variable, a
-// folder or a file; else its default.
+// Where OpenCL's loader looks for the files that name drivers: the folder or file in its own
+// variable, OCL_ICD_VENDORS, else its default folder.
 std::string driver_files();
 
-// Checks and stores a value; it wins over the environment. Throws Error(TB_E_INVALID) for an
-// unknown name or a bad value, and changes nothing then.
+// Checks and stores a value, which takes precedence over the environment. Throws
+// Error(TB_E_INVALID) for an unknown name or a bad value, and then changes nothing.
 void set(std::string_view name, std::string_view text);
 void set(Knob knob, std::string_view text);
 // Forgets values set through the API and reads the environment again.
 void reset();
 // Throws Error(TB_E_INVALID) for the first bad value of the environment.
 void validate();
-// Every knob with its value and where it came from, in config.def's order. Never throws for a bad
-// value: it is listed as it stands.
+// Every knob with its value and the value's source, in config.def's order. Does not throw for a bad
+// value, but lists it unchanged.
 std::vector<KnobState> list();
-// Grows with every set() and reset(): lets others cache what they derived from a value.
+// Increases with every set() and reset(), so that code can cache what it derives from a value.
 uint64_t generation();
 
 const char* name(Knob knob);
-// What a setting takes, as text: config.def's, and the names of a mask's bits.
+// The accepted values as text: config.def's text, and the names of a mask's bits.
 std::string accepted(Knob knob);
 const char* to_string(Source source);  // "default", "environment", "API"
 

@@ -7,7 +7,7 @@
 namespace ocltensor {
 namespace {
 
-// Should dimension a lie inside dimension b? The first operand that distinguishes them decides.
+// True if dimension a belongs inside dimension b. The first operand whose strides differ decides.
 bool inner_to(size_t a, size_t b, std::span<const Dims> strides) {
   for (const Dims& s : strides) {
     const int64_t sa = std::abs(s[a]);
@@ -66,7 +66,7 @@ Dims channels_last_strides(std::span<const int64_t> sizes) {
   return strides;
 }
 
-// Above 0: dimension a belongs outside b; below 0: inside; 0: no operand tells.
+// Above 0: dimension a belongs outside b; below 0: inside; 0: no operand decides.
 int compare_dimensions(size_t a, size_t b, std::span<const int64_t> sizes,
                        std::span<const Strided> operands) {
   for (const Strided& t : operands) {

@@ -19,14 +19,15 @@ struct IterationSpace {
 
 // `strides` are the operands' strides for the common shape `sizes` (0 where an operand repeats);
 // the first operands decide the order of dimensions (the output's smallest stride becomes the
-// innermost). Dimensions of size 1 vanish and neighbours that every operand steps through evenly
-// are merged.
+// innermost). Dimensions of size 1 are dropped. Adjacent dimensions that every operand can step
+// through with one stride are merged.
 IterationSpace make_iteration(std::span<const int64_t> sizes, std::span<const Dims> strides);
 
-// The strides that ATen gives a new elementwise result of shape `sizes`: the operands' own where
-// all agree, else dense with the dimensions in the operands' order, the first operand that tells
-// two dimensions apart deciding (aten/src/ATen/TensorIterator.cpp: compute_fast_setup_type,
-// reorder_dimensions). Empty: contiguous. `operands` are shapes and strides before broadcasting.
+// The strides that ATen gives a new elementwise result of shape `sizes`: the operands' strides if
+// all agree; else dense strides with the dimensions in the operands' order, where the first operand
+// with different strides in two dimensions decides their order (aten/src/ATen/TensorIterator.cpp:
+// compute_fast_setup_type, reorder_dimensions). Empty: contiguous. `operands` are shapes and
+// strides before broadcasting.
 struct Strided {
   std::span<const int64_t> sizes, strides;
 };

@@ -20,12 +20,13 @@ enum class Level : int {
   Off = TB_LOG_OFF
 };
 
-// Is a line of this level written? OCLTENSOR_LOG_LEVEL decides; a bad value counts as "warning".
+// True if lines of this level are written. OCLTENSOR_LOG_LEVEL decides; a bad value counts as
+// "warning".
 bool enabled(Level level);
 void write(Level level, const char* component, const char* message) noexcept;
 
-// Receives every enabled line instead of standard error; nullptr restores that. Called from any
-// thread. The sink and its context must live as long as the process.
+// Receives every enabled line instead of standard error, from any thread. nullptr: standard error.
+// The sink and its context must live as long as the process.
 using Sink = void (*)(void* context, int32_t level, const char* component, const char* message);
 void set_sink(Sink sink, void* context);
 

@@ -6,8 +6,8 @@
 namespace ocltensor {
 namespace {
 
-// Where the pointwise name is not that of the foreach operator with ".out"; the first row that the
-// foreach name (with its overload) starts with counts.
+// Foreach operators whose pointwise operator is not called the same with ".out". The first row
+// whose `foreach` the operator's name (with its overload) starts with applies.
 struct Renamed {
   std::string_view foreach;
   const char* pointwise;

@@ -1,5 +1,5 @@
-// What a foreach operator does to each tensor, in terms of a pointwise operator; the same for hosts
-// and backends.
+// The foreach operators, described by the pointwise operator that each applies to every tensor; for
+// hosts and backends.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace ocltensor {
 
-// Operands of the pointwise operator are the lists in their order, then the number where it is an
-// operand; its parameter s0 is the number where it is none, else alpha, else 1.
+// The operands of the pointwise operator are the lists in their order, then the number if it is an
+// operand. Its parameter s0 is the number if that is no operand, else alpha, else 1.
 struct Foreach {
   const char* pointwise;      // "add.out"
   std::vector<Arg> lists;     // arguments that are lists of tensors, 1 to 3
@@ -19,7 +19,7 @@ struct Foreach {
   bool has_alpha = false;
 };
 
-// nullptr for operators that are none (the fused ones, norms and copies).
+// nullptr for other operators: the fused ones, norms and copies.
 const Foreach* find_foreach(const Operator& op);
 
 }  // namespace ocltensor

@@ -8,7 +8,7 @@
 namespace ocltensor {
 namespace {
 
-// Single characters to insert, delete or replace.
+// The number of single characters to insert, delete or replace (Levenshtein distance).
 size_t distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});

@@ -1,5 +1,5 @@
-// Lists of names and patterns as settings hold them ("add, linalg_*"), and what a wrong name was
-// probably meant to be.
+// Lists of names and patterns in settings ("add, linalg_*"), and the known names most similar to a
+// wrong one.
 #pragma once
 
 #include <span>
@@ -15,7 +15,8 @@ std::vector<std::string> split_names(std::string_view list);
 // `*` stands for any text and `?` for one character.
 bool matches_pattern(std::string_view pattern, std::string_view name);
 
-// Operators are meant by name with or without overload: "add" and "add.*" are all of "add.out".
+// Matches an operator's name with and without its overload: "add", "add.out" and "add.*" match
+// "add.out".
 bool matches_operator(std::string_view pattern, std::string_view name);
 
 class NamePatterns {
@@ -31,7 +32,7 @@ class NamePatterns {
   std::vector<std::string> patterns_;
 };
 
-// At most `most` of `names` that are close to `name`, the closest first.
+// At most `most` of `names` that are similar to `name`, the most similar first.
 std::vector<std::string> near_names(std::string_view name, std::span<const std::string> names,
                                     size_t most = 3);
 

@@ -21,7 +21,7 @@ std::vector<Operator> build() {
   };
 #define OCLTENSOR_OPERATOR(family, inference, flags, schema) \
   add(schema, #family, infer::inference, flags);
-// Not sorted: the table has this order.
+// The order of these files is the table's order, so it is not sorted.
 // clang-format off
 #include "operators.def"
 #include "multi_tensor.def"

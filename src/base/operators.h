@@ -1,6 +1,6 @@
 // The operator table: every operator once, with its ATen schema, family, and the inference of its
-// outputs. Hosts and backends look operators up here; what a backend implements is its own list, by
-// the same names.
+// outputs. Hosts and backends look operators up here; each backend has its own list of the
+// operators that it implements, under the same names.
 #pragma once
 
 #include <span>
@@ -19,33 +19,33 @@ struct TensorSpec {
   Dims strides;  // empty: contiguous
 };
 
-// Shapes and dtypes in, shapes and dtypes out, one entry per out argument. Throws TB_E_INVALID with
-// ATen's meaning for arguments that do not fit. An output that the call does not produce
+// Computes the outputs' shapes and dtypes from the inputs', one entry per out argument. Throws
+// TB_E_INVALID for arguments that ATen refuses. An output that the call does not produce
 // (output_mask) gets sizes [0].
 using InferFunction = std::vector<TensorSpec> (*)(const Args&);
 
-// What is true of an operator, as its row in the table says it. Who decides something by an
-// operator asks for a flag, never for a name.
+// Properties of an operator, from its row in the table. Code that treats operators differently
+// tests a flag, never a name.
 enum OperatorFlags : uint32_t {
-  // What the ABI tells (tb_op_info.flags).
+  // Flags that the ABI reports (tb_op_info.flags).
   kDataDependentShape =
       TB_OP_DATA_DEPENDENT_SHAPE,  // inferred sizes are an upper bound; the backend resizes
   kRandom = TB_OP_RANDOM,
   kAbiFlags = kDataDependentShape | kRandom,
 
-  // What hosts go by (call_plan.h).
+  // Flags for hosts (call_plan.h).
   kPointwise = 1u << 16,       // an element of the result depends on one element of each operand
-  kExactType = 1u << 17,       // outputs have the inferred type and no other: nothing is converted
-  kAnyType = 1u << 18,         // a constructor, whose numbers an output of any type takes
-  kStartsFromSelf = 1u << 19,  // changes a part of `self`, which the output may be
+  kExactType = 1u << 17,       // outputs must have the inferred type: no conversion
+  kAnyType = 1u << 18,         // a constructor: writes its numbers to an output of any type
+  kStartsFromSelf = 1u << 19,  // changes a part of `self`; the output may be `self`
   kNoOverlap = 1u << 20,       // refuses outputs that share memory with an argument
   kNeverFallsBack = 1u << 21,  // changes arguments that its schema does not mark
 
-  // What backends and inference go by.
+  // Flags for backends and inference.
   kLogVariant = 1u << 22,     // the logarithm of what its twin computes
-  kRealOfComplex = 1u << 23,  // of a complex number it returns a real one
+  kRealOfComplex = 1u << 23,  // returns a real number for a complex one
   kNeedsBound = 1u << 24,     // at least one of min and max must be given
-  kWholeExponent = 1u << 25,  // of integers it takes no negative exponent
+  kWholeExponent = 1u << 25,  // takes no negative exponent for integers
 };
 
 struct Operator {

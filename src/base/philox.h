@@ -1,5 +1,5 @@
-// Philox4x32-10, and how operators turn its words into numbers. This is a contract: every backend
-// gives the same numbers, bit for bit.
+// Philox4x32-10, and how operators turn its words into numbers. Every backend must follow this
+// exactly, so that all give the same numbers bit for bit.
 //
 // Source of the generator: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2,
 // 3", SC'11.

@@ -10,7 +10,8 @@
 namespace ocltensor {
 namespace {
 
-// What a schema and its rows say, read once: a call then only looks at its arguments.
+// What follows from a schema and its rows, computed once, so that a call only has to read its
+// arguments.
 struct Plan {
   struct Variant {
     TypeRule rule;
@@ -23,7 +24,7 @@ struct Plan {
     bool optional;
     bool is_condition;
     bool is_scalar;
-    Absent absent;  // what it stands for where it is not given
+    Absent absent;  // its value if it is not given
   };
   const Operator* op;
   TypeRule rule;
@@ -98,7 +99,7 @@ const Plan& plan_of(const Schema& schema) {
   return *plans[i];
 }
 
-// What an absent argument stands for.
+// The value of an absent argument.
 Scalar value_of(Plan::Absent absent, DType type) {
   const bool lowest = absent == Plan::Absent::Lowest;
   const bool highest = absent == Plan::Absent::Highest;
@@ -113,7 +114,7 @@ Scalar value_of(Plan::Absent absent, DType type) {
   return highest ? top : lowest && !is_unsigned ? -top - 1 : int64_t{0};
 }
 
-// The call's types under a rule: result type before compute_type().
+// The call's result type by its type rule.
 DType result_type(const Args& args, const PointwiseCall& call) {
   if (call.rule == TypeRule::MaskedFill) return args.tensor(call.operands[0].argument).dtype();
   PromotionState state;
@@ -145,7 +146,7 @@ DType result_type(const Args& args, const PointwiseCall& call) {
   return type;
 }
 
-// What ATen refuses beyond types.
+// Refuses the values that ATen refuses.
 void check_values(const Operator& op, const Args& args, const PointwiseCall& call) {
   check(!op.is(kNeedsBound) || !args.is_none(Arg::min) || !args.is_none(Arg::max),
         "{}: at least one of min and max must be given", op.schema.name);
@@ -241,7 +242,7 @@ std::vector<TensorSpec> infer_pointwise(const Args& args) {
       tensors[count++] = {t.sizes(), t.strides()};
       if (!std::ranges::equal(spec.sizes, t.sizes())) spec.sizes = broadcast(spec.sizes, t.sizes());
     } else if (!plan.operands[static_cast<size_t>(k)].is_scalar) {
-      tensors[count++] = {};  // a number in a tensor's place counts as a tensor without dimensions
+      tensors[count++] = {};  // a number in place of a tensor counts as a tensor without dimensions
     }
   }
   if (call.rule != TypeRule::MaskedFill)  // ATen fills a contiguous copy

@@ -6,7 +6,8 @@ namespace {
 
 int category(DType t) { return is_complex(t) ? 3 : is_floating(t) ? 2 : t == DType::Bool ? 0 : 1; }
 
-// promote(), but a float16 keeps its precision beside a complex number of a lower class.
+// promote(), but float16 with a complex number of a lower class would keep its precision:
+// complex32.
 DType complex_or(DType result, DType lower) {
   if (result == DType::Float16 && is_complex(lower))
     unsupported(TB_REASON_DTYPE,
@@ -19,7 +20,7 @@ DType complex_or(DType result, DType lower) {
 DType promote(DType a, DType b) {
   if (a == b) return a;
   if (a > b) std::swap(a, b);
-  // Ordered as the enumeration: only three pairs are not simply the larger of the two.
+  // The enumeration has the order of promotion; only these three pairs do not give the larger one.
   if (a == DType::UInt8 && b == DType::Int8) return DType::Int16;
   if (a == DType::Float16 && b == DType::BFloat16) return DType::Float32;
   if (a == DType::Float64 && b == DType::Complex64)

@@ -26,7 +26,7 @@ class PromotionState {
   DType type_[3] = {};
 };
 
-// May a result of type `from` be written to an output of type `to`? (c10::canCast)
+// True if a result of type `from` may be written to an output of type `to` (c10::canCast).
 bool can_cast(DType from, DType to);
 
 }  // namespace ocltensor

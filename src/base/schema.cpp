@@ -67,7 +67,7 @@ void parse_type(std::string_view text, Argument& argument) {
   if (list) argument.type = list_of(argument.type);
 }
 
-// Splits at top-level commas: brackets and parentheses protect them.
+// Splits at the commas that are outside of brackets and parentheses.
 std::vector<std::string_view> split(std::string_view text) {
   std::vector<std::string_view> parts;
   int depth = 0;

@@ -27,7 +27,7 @@ enum class ArgType : uint8_t {
   Other
 };
 
-// The inputs' names. An operator's own inputs are told from other names by Schema::positions.
+// The names of all operators' inputs. Schema::positions says which of them an operator has.
 enum class Arg : uint8_t {
 // clang-format off
 #define OCLTENSOR_ARGUMENT(name) name,
@@ -44,7 +44,7 @@ const char* name(Arg argument);
 
 struct Argument {
   std::string name;
-  std::optional<Arg> arg;  // the same; none where argument_names.def has no such row
+  std::optional<Arg> arg;  // the name as Arg; empty if argument_names.def has no such row
   ArgType type = ArgType::Other;
   bool optional = false;          // "Tensor?", or "int[]?"
   bool list_of_optional = false;  // "Tensor?[]"
@@ -54,7 +54,8 @@ struct Argument {
   std::string default_value;  // as written; empty = required
 };
 
-// Inputs and out arguments apart, each in the schema's order: that is how a tb_call passes them.
+// A schema with inputs and out arguments in separate lists, as a tb_call passes them, each in the
+// schema's order.
 struct Schema {
   std::string name;      // "add"
   std::string overload;  // "out"

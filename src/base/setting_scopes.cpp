@@ -10,7 +10,7 @@ namespace {
 
 bool is_list(const std::string& name) { return name.starts_with("OCLTENSOR_DISABLED_"); }
 
-// Entries of two lists, each once, in their order.
+// The entries of two lists, without repetitions, in their order.
 std::string joined(const std::string& first, const std::string& second) {
   std::vector<std::string> names = split_names(first);
   for (const std::string& name : split_names(second))
@@ -65,7 +65,7 @@ uint64_t SettingScopes::enter(const SettingValues& values) {
     for (const auto& [name, value] : values) {
       try {
         if (outside_.contains(name)) publish(name);
-      } catch (...) {  // the value that was refused was never in force
+      } catch (...) {  // the refused value was never in force
         outside_.erase(name);
       }
     }

@@ -1,9 +1,10 @@
-// Settings for the duration of a scope, for the whole process: what `flags(...)`, `verbose(...)`
-// and `operations_disabled(...)` of both front doors are made of.
+// Settings for the duration of a scope, for the whole process: the base of `flags(...)`,
+// `verbose(...)` and `operations_disabled(...)` in ocltensor::backends and in torch.backends.ocl.
 //
-// The value in force is that of the scope that was entered last and is still open, else the one
-// from outside. So scopes may end in any order, as those of several threads do, and when all have
-// ended, everything is as before. Lists (OCLTENSOR_DISABLED_*) add up instead.
+// The value in force is that of the scope that was entered last and is still open; without one, the
+// value from outside all scopes. So scopes may end in any order, as those of several threads do,
+// and when all have ended, the settings are as before. Lists (OCLTENSOR_DISABLED_*) are joined
+// instead.
 #pragma once
 
 #include <cstdint>
@@ -29,13 +30,14 @@ class SettingScopes {
 
   // Opens a scope and returns its number. Throws for a bad value, and changes nothing then.
   uint64_t enter(const SettingValues& values);
-  // Closes it; a number that is none is ignored.
+  // Closes the scope with that number; an unknown number is ignored.
   void leave(uint64_t scope);
-  // Assigns within the innermost scope that has this setting, else for good.
+  // Assigns within the scope entered last that has this setting; without one, permanently.
   void assign(const std::string& name, const std::string& value);
-  // Takes entries that `unwanted` names out of a list, and of that of every scope.
+  // Removes the entries for which `unwanted` is true from a list, also from the lists of all
+  // scopes.
   void remove(const std::string& name, const std::function<bool(const std::string&)>& unwanted);
-  // Adds entries to a list, for good.
+  // Adds entries to a list, permanently.
   void add(const std::string& name, const std::vector<std::string>& entries);
 
  private:
@@ -52,7 +54,7 @@ class SettingScopes {
   std::mutex mutex_;
   uint64_t last_ = 0;
   std::vector<Scope> scopes_;
-  std::map<std::string, std::string> outside_;  // of settings that a scope has
+  std::map<std::string, std::string> outside_;  // values outside all scopes, of settings in scopes
 };
 
 }  // namespace ocltensor

@@ -39,8 +39,8 @@ class TensorView {
   DType dtype_;
 };
 
-// Borrowed view of a list argument without absent tensors. A view of a tensor is made when it is
-// asked for, so that a list of any length costs no memory.
+// Borrowed view of a list argument without absent tensors. Views of the tensors are made on access,
+// so that a list of any length needs no memory.
 class TensorViews {
  public:
   class Iterator {
@@ -64,18 +64,18 @@ class TensorViews {
   std::span<const tb_tensor* const> tensors_;
 };
 
-// The inputs of one call, by name. Accessors throw TB_E_INVALID naming operator and argument where
-// the value is not what the schema promises, and TB_E_INTERNAL for a name that is none of the
-// operator's.
+// The inputs of one call, by name. Accessors throw TB_E_INVALID, naming operator and argument, if
+// the value is not what the schema says, and TB_E_INTERNAL for a name that the operator does not
+// have.
 class Args {
  public:
   Args(const Schema& schema, std::span<const tb_value> values)
       : schema_(&schema), values_(values) {}
   const Schema& schema() const { return *schema_; }
   size_t size() const { return values_.size(); }
-  // The name of the input at position `i`, for what goes through all of them.
+  // The name of the input at position `i`, for code that loops over all inputs.
   Arg nth(size_t i) const { return schema_->inputs[i].arg.value(); }
-  // Has the operator an input of this name?
+  // True if the operator has an input of this name.
   bool has(Arg a) const { return schema_->positions[static_cast<size_t>(a)] >= 0; }
   const tb_value& value(Arg a) const {
     const int8_t position = schema_->positions[static_cast<size_t>(a)];

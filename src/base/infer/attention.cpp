@@ -94,8 +94,8 @@ Specs scaled_dot_product_attention(const Args& args) {
   Dims common = batch(query);
   Dims keys = batch(key);
   Dims values = batch(value);
-  if (args.boolean(Arg::enable_gqa)) {  // grouped queries: each key head serves a whole number of
-                                        // query heads
+  if (args.boolean(Arg::enable_gqa)) {  // grouped queries: each key head belongs to a whole number
+                                        // of query heads
     check(query.ndim() >= 3 && key.ndim() >= 3 && value.ndim() >= 3,
           "attention with enable_gqa needs a head dimension");
     check(keys.back() > 0 && values.back() > 0 && common.back() % keys.back() == 0 &&

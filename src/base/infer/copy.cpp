@@ -35,7 +35,7 @@ Specs cat(const Args& args) {
     check(tensors[i]->ndim() > 0,
           "cat: the zero-dimensional tensor at position {} has no dimension to join", i);
     type.add(*tensors[i]);
-    // An empty vector fits anything, for historical reasons.
+    // As in ATen, a vector without elements may be joined with any shape.
     if (!first && !(tensors[i]->ndim() == 1 && tensors[i]->numel() == 0)) first = tensors[i];
   }
   if (!first) return {spec(type.result(), Dims{0})};

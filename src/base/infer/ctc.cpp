@@ -6,8 +6,8 @@
 namespace ocltensor::infer {
 namespace {
 
-// log_probs is [time, sample, class]. Returns the places of the longest target: its labels, with
-// blanks between and around.
+// Checks the arguments; log_probs is [time, sample, class]. Returns the number of places of the
+// longest target: its labels with blanks between and around them.
 int64_t check_ctc(const Args& args) {
   const auto probs = args.tensor(Arg::log_probs), targets = args.tensor(Arg::targets);
   const auto inputs = args.ints(Arg::input_lengths), lengths = args.ints(Arg::target_lengths);

@@ -4,7 +4,7 @@
 namespace ocltensor::infer {
 namespace {
 
-// Pairs of rows.
+// Checks the matrix and p; returns the number of pairs of rows.
 int64_t check_rows(const Args& args) {
   const auto self = args.tensor(Arg::self);
   check_floating(args, self);

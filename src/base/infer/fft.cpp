@@ -4,8 +4,8 @@
 namespace ocltensor::infer {
 namespace {
 
-// The dimensions of argument 1: distinct, none of them empty. A transform of real numbers needs
-// one.
+// The dimensions `dim`, which must be distinct and not empty. A transform of real numbers needs at
+// least one.
 Dims fft_dims(const Args& args, bool may_be_none) {
   const TensorView self = args.tensor(Arg::self);
   Dims dims;

@@ -7,7 +7,7 @@ namespace {
 int64_t at_least_1d(TensorView t) { return std::max<int64_t>(t.ndim(), 1); }
 int64_t size_or_1(TensorView t, int64_t d) { return t.ndim() == 0 ? 1 : t.size(d); }
 
-// `index` may be no larger than `other`, except along `dim` where that is free (-1: nowhere).
+// Throws if `index` is larger than `other` in a dimension besides `free` (-1: in any).
 void check_fits(const Args& args, TensorView index, TensorView other, int64_t free,
                 const char* what) {
   check(at_least_1d(index) == at_least_1d(other),
@@ -19,8 +19,8 @@ void check_fits(const Args& args, TensorView index, TensorView other, int64_t fr
           args.schema().full_name(), to_string(index.sizes()), what, to_string(other.sizes()), d);
 }
 
-// The shape of self[indices]: the indices' common shape at the first indexed place where these are
-// neighbours, in front otherwise.
+// The shape of self[indices]. The indices' common shape replaces the indexed dimensions if these
+// are adjacent; otherwise it comes first.
 Dims indexed_sizes(const Args& args, TensorView self,
                    const std::vector<std::optional<TensorView>>& indices) {
   Dims common;

@@ -35,12 +35,12 @@ TensorSpec column_major(DType type, const Dims& sizes) {
   return {type, sizes, strides};
 }
 TensorSpec info_spec(TensorView a) { return spec(DType::Int32, batch_of(a)); }
-// A matrix for each of the input's, and whether it could be computed.
+// Outputs: a matrix of the input's shape for each of its matrices, and the info codes.
 Specs of_its_shape(TensorView a) {
   return {column_major(a.dtype(), Dims(a.sizes())), info_spec(a)};
 }
 
-// The result of a solve: B with broadcast batches. A right-hand side must fit on its side.
+// The result of a solve: B with broadcast batch dimensions. Throws if A and B cannot be multiplied.
 TensorSpec solution(const Args& args, TensorView a, TensorView b, bool left) {
   check_same_type(args, a, b);
   check(b.size(left ? -2 : -1) == a.size(-1), "{}: shapes {} and {} do not fit",

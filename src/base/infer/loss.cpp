@@ -12,7 +12,7 @@ TensorSpec reduced(const Args& args, DType type, std::span<const int64_t> sizes)
   return mode == 0 ? spec(type, sizes) : spec(type, Dims{});
 }
 
-// Losses that broadcast input and target.
+// Inference for losses that broadcast input and target.
 Specs pointwise_loss(const Args& args) {
   check_floating(args, args.tensor(Arg::self));
   const auto type = promote(args.tensor(Arg::self).dtype(), args.tensor(Arg::target).dtype());
@@ -27,7 +27,8 @@ Specs pointwise_loss_backward(const Args& args) {
                broadcast(self.sizes(), args.tensor(Arg::target).sizes()))};
 }
 
-// Classes lie in dimension 1 (0 of a single sample); `target` has the shape without them.
+// Checks a loss over classes and returns the target's shape. The classes are dimension 1 of `self`
+// (0 for a single sample); `target` has the other dimensions.
 Dims check_classes(const Args& args, TensorView self, TensorView target,
                    std::optional<TensorView> weight, bool images) {
   check_floating(args, self);

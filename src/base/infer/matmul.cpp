@@ -9,7 +9,7 @@ void check_rank(const Args& args, TensorView t, int64_t rank) {
         args.schema().full_name(), rank, to_string(t.sizes()));
 }
 
-// The shape of a product whose operands have the ranks given.
+// Checks the operands' ranks and sizes; returns the product's shape.
 Dims product(const Args& args, TensorView a, int64_t rank_a, TensorView b, int64_t rank_b) {
   check_rank(args, a, rank_a);
   check_rank(args, b, rank_b);

@@ -6,7 +6,8 @@
 namespace ocltensor::infer {
 namespace {
 
-// A list that goes along with `first`, position by position; `any_type`: of any dtype.
+// Checks that a list has the length of `first` and equal shapes and dtypes at each position;
+// `any_type`: of any dtype.
 void check_along(const Args& args, Arg a, TensorViews first, bool any_type = false) {
   const TensorViews list = args.whole_list(a);
   check(list.size() == first.size(), "{}: '{}' has {} tensors, '{}' has {}",
@@ -20,7 +21,7 @@ void check_along(const Args& args, Arg a, TensorViews first, bool any_type = fal
   }
 }
 
-// A tensor of one element, or nothing; where `or_number`, a number too.
+// Checks that an argument is a tensor of one element or None; `or_number`: or a number.
 void check_single(const Args& args, Arg a, bool or_number = false) {
   if (or_number && args.is_number(a)) return;
   const auto t = args.optional_tensor(a);
@@ -43,7 +44,8 @@ TensorViews leading_list(const Args& args) {
   return self;
 }
 
-// Lists with an entry for each parameter, one of which may be empty, and steps of one element.
+// Checks an optimizer's state: lists with an entry for each parameter (the list `may_be_empty` may
+// have none), and steps of one element.
 void check_state(const Args& args, TensorViews self, std::initializer_list<Arg> lists,
                  std::optional<Arg> may_be_empty) {
   for (const Arg a : lists) {

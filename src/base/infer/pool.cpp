@@ -4,7 +4,7 @@
 namespace ocltensor::infer {
 namespace {
 
-// The shape after pooling.
+// Checks the input and returns the shape after pooling.
 Dims window(const Args& args, TensorView self) {
   check(self.ndim() == 3 || self.ndim() == 4, "{} needs an input of 3 or 4 dimensions, got {}",
         args.schema().full_name(), to_string(self.sizes()));
@@ -108,7 +108,7 @@ Specs fractional_max_pool(const Args& args, size_t dims) {
         "{}: random_samples of shape {} do not fit an input of shape {}", args.schema().full_name(),
         to_string(samples.sizes()), to_string(self.sizes()));
   for (size_t d = 0; d < dims; ++d) {
-    // ATen wants an element more than that in three dimensions.
+    // In three dimensions ATen requires one more element.
     const int64_t room = sizes[first + d] - (dims == 3 ? 1 : 0);
     check(kernel[d] > 0 && output[d] > 0 && output[d] + kernel[d] - 1 <= room,
           "{}: windows of {} and results of {} are too large for an input of shape {}",

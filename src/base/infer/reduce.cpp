@@ -5,7 +5,7 @@
 namespace ocltensor::infer {
 namespace {
 
-// No dimensions: all.
+// The reduced shape; without dimensions, all are reduced.
 Dims reduced(const Args& args) {
   const auto self = args.tensor(Arg::self);
   return reduced_sizes(self.sizes(), dim_mask(args.ints(Arg::dim), self.ndim()),

@@ -19,7 +19,7 @@ Specs logcumsumexp(const Args& args) {
   return {spec(self.dtype(), self.sizes())};
 }
 
-// Also of cummin.
+// Also for cummin.
 Specs cummax(const Args& args) {
   const auto self = args.tensor(Arg::self);
   (void)wrap_dim(args.integer(Arg::dim), self.ndim());
