@@ -21,7 +21,7 @@ struct Registry {
   std::mutex mutex;  // serialises registration and loading
   std::atomic<Backend*> backends[kMaxBackends] = {};
   std::atomic<int> count{0};
-  // By device type: the settings' generation at the last fruitless search, and what went wrong.
+  // By device type: the settings' generation at the last search that found nothing, and the reason.
   std::map<std::string, std::pair<uint64_t, std::string>> searched;
 };
 
@@ -50,7 +50,7 @@ Registry& registry() {
   return r;
 }
 
-// Settings made through the API before the plugin was there.
+// Passes on the settings that were made through the API before the plugin was loaded.
 void forward_settings(const Backend& b) {
   for (const config::KnobState& s : config::list()) {
     if (s.source != config::Source::Api) continue;
@@ -61,7 +61,7 @@ void forward_settings(const Backend& b) {
   }
 }
 
-// The first plugin of a device type serves it.
+// Of several plugins of a device type, the first is used.
 void add_loaded(Registry& r, const LoadedPlugin& plugin) {
   const std::string_view type = plugin.descriptor->device_type;
   if (find_backend(type) == nullptr)
@@ -70,8 +70,8 @@ void add_loaded(Registry& r, const LoadedPlugin& plugin) {
     logging::info("backend", "'{}' is not used: another plugin serves '{}'", plugin.path, type);
 }
 
-// Registers what the setting names, and the host library's own plugin where `type` is still
-// missing. Returns what went wrong.
+// Registers the plugins that OCLTENSOR_PLUGIN_PATH names, and the one in the host library's folder
+// if `type` is still missing. Returns what went wrong.
 std::string load_plugins(Registry& r, std::string_view type) {
   try {
     for (const LoadedPlugin& plugin : load_plugin_path()) add_loaded(r, plugin);

@@ -23,23 +23,24 @@ struct Backend {
   // By position in operators(): nullptr until looked up, then the operator or kMissingOp.
   std::unique_ptr<std::atomic<tb_op>[]> ops;
 
-  int device_count() const;  // throws what the backend reports
+  int device_count() const;  // throws the backend's error
   // The operator, or nullptr if this backend has none of that name.
   tb_op find(const Operator& op);
 };
 
-// All of them are thread-safe; the first use registers the CPU.
+// These functions are thread-safe; the first use registers the CPU.
 Backend& backend(uint8_t id);
 inline Backend& backend(Device device) { return backend(device.backend()); }
 int backend_count();
 Backend* find_backend(std::string_view type);  // nullptr if it is not registered
 // TB_E_INVALID if the type is taken or the table is defective.
 Backend& register_backend(std::string_view type, const tb_api* api, const std::string& path);
-// Registered, or found and loaded now. nullptr, with the reason, if there is none.
+// The backend of a device type, which is loaded if it is not registered. nullptr, with the reason,
+// if there is none.
 Backend* find_or_load_backend(std::string_view type, std::string* reason);
 
-// Sets a switch of one backend. TB_UNSUPPORTED, whatever it answers, where it has none of that
-// name.
+// Sets a switch of one backend. TB_UNSUPPORTED if the backend has no switch of that name, even
+// where the backend itself answers otherwise.
 tb_status set_switch(const Backend& b, const char* name, const char* value, ErrorBuffer& error);
 
 // Calls one function of a backend's tables; a failure becomes an Error that begins with `what`.

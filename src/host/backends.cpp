@@ -1,4 +1,4 @@
-// Switches of every loaded backend: settings with names, and the backends' reports.
+// The switches of backends.h as settings, and the backends' reports.
 #include "ocltensor/backends.h"
 
 #include <algorithm>
@@ -69,7 +69,8 @@ std::vector<Fields> lines_of(const std::string& text) {
   return lines;
 }
 
-// All loaded backends' lines; those with fewer fields than `least` are another version's.
+// The lines of all loaded backends. A line with fewer than `least` fields comes from a backend of
+// another version and is left out.
 std::vector<Fields> report(const char* subject, size_t least) {
   std::vector<Fields> result;
   for (int i = 0; i < backend_count(); ++i) {
@@ -78,7 +79,7 @@ std::vector<Fields> report(const char* subject, size_t least) {
     ErrorBuffer error;
     uint64_t needed = 0;
     if (api.report(subject, nullptr, 0, &needed, error.get()) != TB_OK) continue;
-    std::string text(needed + 4096, '\0');  // counts may have grown by a digit
+    std::string text(needed + 4096, '\0');  // room for counts that have grown by a digit
     error.raise_if_failed(api.report(subject, text.data(), text.size(), &needed, error.get()));
     text.resize(std::min<size_t>(text.size(), needed) - 1);
     for (Fields& fields : lines_of(text))
@@ -106,7 +107,7 @@ std::vector<std::string> operations() {
   return {names.begin(), names.end()};
 }
 
-// Names of operators for patterns.
+// The names of the operators that the patterns match.
 std::vector<std::string> resolved(const std::vector<std::string>& patterns) {
   const std::vector<std::string> known = operations();
   std::vector<std::string> names;
@@ -134,7 +135,7 @@ SettingScope::SettingScope(const Values& values) : number_(setting_scopes().ente
 SettingScope::~SettingScope() {
   try {
     if (number_ != 0) setting_scopes().leave(number_);
-  } catch (const Error&) {  // a value that was good once, refused by a backend that came later
+  } catch (const Error&) {  // a backend that was loaded since refuses the value from before
   }
 }
 

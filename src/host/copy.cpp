@@ -1,4 +1,4 @@
-// Copies: bytes by the transfer table, casts and strides by the operator "copy.out" of a device.
+// Copies: bytes with the transfer table, casts and strides with the device's operator "copy.out".
 #include "copy.h"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ void* host(tb_address address) {
   return reinterpret_cast<void*>(static_cast<uintptr_t>(address));  // NOLINT: CPU addresses
 }
 
-// Work of the CPU's stream is done, so that its memory may be read and written.
+// Waits for the CPU's stream, so that CPU tensors may be read and written here.
 void finish_cpu() { current_stream(Device()).synchronize(); }
 
 const Stream& use(const Tensor& t) {
@@ -27,7 +27,7 @@ const Stream& use(const Tensor& t) {
   return stream;
 }
 
-// Asynchronous only from pinned memory: freeing that waits for the copies which use it.
+// `asynchronous` is for pinned memory only: freeing it waits for the copies that use it.
 void to_device(const Tensor& target, tb_address address, const void* source, uint64_t bytes,
                bool asynchronous) {
   invoke_api("copy to the device", backend(target.device()).api->transfer->to_device,
@@ -62,7 +62,7 @@ bool copy_operator(const Tensor& target, const Tensor& source, Declined* decline
   return true;
 }
 
-// The same elements in host memory, with the same strides: for devices that cannot gather.
+// The same elements in host memory, with the same strides: for devices that decline "copy.out".
 Tensor download_extent(const Tensor& source) {
   const Extent e = extent(source.sizes(), source.strides());
   const int64_t size = size_of(source.dtype());
@@ -74,7 +74,7 @@ Tensor download_extent(const Tensor& source) {
   return make_tensor(storage, source.sizes(), source.strides(), -e.low, source.dtype());
 }
 
-// A CPU tensor with the values of a device tensor; strides as it comes.
+// A CPU tensor with the values of a device tensor; it may have any strides.
 Tensor to_cpu(const Tensor& source) {
   Tensor packed = source;
   if (!source.is_contiguous()) {
@@ -92,7 +92,7 @@ Tensor to_cpu(const Tensor& source) {
 void from_cpu(const Tensor& target, const Tensor& source, bool non_blocking) {
   finish_cpu();
   const bool asynchronous = non_blocking && source.is_pinned();
-  // A copy to the host may still be writing what the processor would read now.
+  // An asynchronous copy to the host may still be writing to `source`.
   if (source.is_pinned() && !asynchronous) current_stream(target.device()).synchronize();
   if (target.is_contiguous())
     return to_device(target, target.address(), source.data(), bytes_of(target), asynchronous);
@@ -100,7 +100,7 @@ void from_cpu(const Tensor& target, const Tensor& source, bool non_blocking) {
   to_device(staging, staging.address(), source.data(), bytes_of(staging), asynchronous);
   Declined declined{};
   if (copy_operator(target, staging, &declined)) return;
-  // The device cannot scatter: change its bytes on the host.
+  // The device declines "copy.out": change a copy of its bytes on the host and upload that.
   const Tensor bytes = download_extent(target);
   copy(bytes, source, false);
   finish_cpu();
@@ -131,7 +131,8 @@ void copy_same_device(const Tensor& target, Tensor source) {
   from_cpu(target, to_cpu(source).to(target.dtype()).contiguous(), false);
 }
 
-// Two devices of one backend: bytes go straight, strides and casts are the target's work.
+// Between two devices of one backend: copies contiguous bytes; the target's device applies strides
+// and casts.
 void copy_between(const Tensor& target, const Tensor& source) {
   const Tensor packed = source.contiguous();
   const bool direct = target.is_contiguous() && target.dtype() == source.dtype();

@@ -73,7 +73,7 @@ int device_count(std::string_view type) noexcept {
     const Backend* b = find_or_load_backend(type, &reason);
     return b == nullptr ? 0 : b->device_count();
   } catch (...) {
-    return 0;  // unavailable_reason() tells
+    return 0;  // unavailable_reason() has the text
   }
 }
 

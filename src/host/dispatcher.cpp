@@ -1,5 +1,5 @@
-// One operator call: its tensors described to base/call_plan.h, the backend, and fallback where it
-// declines.
+// One operator call: describes its tensors to base/call_plan.h, calls the backend, and falls back
+// to the CPU if the backend declines.
 #include "dispatcher.h"
 
 #include <fmt/format.h>
@@ -67,8 +67,8 @@ namespace {
 using detail::for_each_tensor;
 using detail::TensorImpl;
 
-// The device of the call: that of its tensors, else of a given output, else what the caller says.
-// `mixed` tells that scalar tensors have to be brought there.
+// The device of the call: that of its tensors, else of a given output, else options.device.
+// `mixed`: scalar tensors have to be copied there.
 Device device_of(const Operator& op, std::span<const tb_value> args, std::span<const Tensor> outs,
                  const CallOptions& options, bool* mixed) {
   const TensorImpl* first = nullptr;
@@ -90,7 +90,7 @@ Device device_of(const Operator& op, std::span<const tb_value> args, std::span<c
   return device;
 }
 
-// A generator of another device is a handle that the call's backend would take for one of its own.
+// Refuses a generator of another device: the backend would use its handle as one of its own.
 void check_generators(const Operator& op, std::span<const tb_value> args, Device device) {
   if (!op.is(kRandom)) [[likely]]
     return;
@@ -103,7 +103,7 @@ void check_generators(const Operator& op, std::span<const tb_value> args, Device
   }
 }
 
-// The arguments with scalar tensors brought to `device`, as numbers or as tensors.
+// The arguments, with scalar tensors replaced by numbers or by tensors on `device`.
 class LocalArgs {
  public:
   LocalArgs(std::span<const tb_value> args, Device device) : values_(args.begin(), args.end()) {
@@ -127,10 +127,10 @@ class LocalArgs {
  private:
   std::vector<tb_value> values_;
   std::list<Scalar> numbers_;  // complex values point to them
-  std::vector<Tensor> kept_;   // handles may move, the tensors they hold do not
+  std::vector<Tensor> kept_;   // values point to what these hold, which stays in place
 };
 
-// This host's side of run_with_outputs().
+// What run_with_outputs() needs from this host.
 class HostCall {
  public:
   HostCall(const Operator& op, const Stream& stream, std::span<const tb_value> args,
@@ -176,7 +176,7 @@ void HostCall::run() {
   const std::span<Tensor> targets(targets_, outs_.size());
   const tb_tensor* abi[kMostOutputs];
   for (size_t i = 0; i < targets.size(); ++i) abi[i] = &targets[i].abi();
-  // Resized outputs replace their entries while `abi` still points to the first ones.
+  // A resized output replaces its entry in `targets_`, while `abi` still points to the first one.
   const bool dynamic = op_.is(kDataDependentShape);
   Tensor first[kMostOutputs];
   if (dynamic) std::ranges::copy(targets, first);

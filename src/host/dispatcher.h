@@ -11,8 +11,8 @@ namespace ocltensor {
 
 // Runs an operator. Every TB_TENSOR in `args` (and in its lists) points to Tensor::abi() of a live
 // tensor. The device is that of the tensors; without any, options.device. `outs` holds one entry
-// per out argument: undefined ones are made, the others are checked, resized and written. Without
-// a stream the device's current one is used.
+// per out argument: undefined ones are allocated, the others are checked, resized and written.
+// Without a stream the device's current one is used.
 void call(const Operator& op, const Stream& stream, std::span<const tb_value> args,
           std::span<Tensor> outs, const CallOptions& options = {});
 void call(const Operator& op, std::span<const tb_value> args, std::span<Tensor> outs,
@@ -26,15 +26,15 @@ struct Resizer {
   const Stream* stream;
 };
 
-// Passes the call to a backend as it is: no inference, no checks, no fallback.
+// Passes the call to a backend unchanged: without inference, checks or fallback.
 tb_status invoke(Backend& backend, const Operator& op, const Stream& stream,
                  std::span<const tb_value> args, std::span<const tb_tensor* const> outs,
                  Resizer* resizer, ErrorBuffer& error);
 
-// Work on `stream` uses the tensor's memory.
+// Tells the tensor's backend that work on `stream` uses its memory.
 void note_use(const TensorImpl& tensor, const Stream& stream);
 
-// The tensors among the arguments, those in lists too, as this host's.
+// Visits all tensors among the arguments, those in lists as well.
 template <typename Visit>
 void for_each_tensor(std::span<const tb_value> args, Visit&& visit) {
   ocltensor::for_each_tensor(args, [&](size_t i, const tb_tensor& tensor) {

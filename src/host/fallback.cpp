@@ -1,4 +1,4 @@
-// Copy to the CPU, run there, copy back; counts for the user.
+// CPU fallback: copies the arguments to the CPU, runs there, copies the results back, and counts.
 #include "fallback.h"
 
 #include <algorithm>
@@ -69,7 +69,8 @@ class CpuArgs {
   std::vector<Tensor> kept_;
 };
 
-// The device's generator lends its state to a CPU one, so that the random stream goes on.
+// Gives a CPU generator the state of the device's generator, and the new state back, so that the
+// fallback continues the device's sequence of random numbers.
 class LentGenerator {
  public:
   LentGenerator(const Operator& op, Device device, std::span<tb_value> args) {
@@ -100,7 +101,7 @@ class LentGenerator {
   Device device_;
   tb_generator owner_ = nullptr;
   std::optional<Generator> substitute_;
-  std::optional<Generator::State> saved_;  // of the CPU's default generator
+  std::optional<Generator::State> saved_;  // of the CPU's default generator, restored at the end
 };
 
 }  // namespace

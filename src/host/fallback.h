@@ -15,8 +15,8 @@ struct Declined {
   std::string text;
 };
 
-// Throws the error of a declined operator where fallback is off; else warns once per operator and
-// counts. `what` describes the arguments.
+// Throws the declined operator's error if fallback is off; else warns once per operator and counts.
+// `what` describes the arguments.
 void begin_fallback(const std::string& name, Device device, const Declined& declined,
                     const std::string& what);
 
@@ -28,11 +28,11 @@ class TracedFallback {
   TracedFallback(const TracedFallback&) = delete;
 
  private:
-  const tb_profiler_api* profiler_ = nullptr;  // where a call is open
+  const tb_profiler_api* profiler_ = nullptr;  // set while a call is open there
 };
 
-// Runs the operator on the CPU on copies and stores the results in `outs`, which the device's
-// tensors of a data-dependent operator replace.
+// Runs the operator on the CPU, on copies, and stores the results in `outs`. Outputs whose shape
+// depends on data are replaced by new tensors of the device.
 void fall_back(const Operator& op, Device device, std::span<const tb_value> args,
                std::span<Tensor> outs, const Declined& declined);
 

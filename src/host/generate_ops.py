@@ -135,15 +135,16 @@ def parse(schema: str, pointwise: bool) -> Operator:
 
 
 def drop_inner_defaults(op: Operator) -> None:
-    """C++ has defaults at the end only."""
+    """Drops defaults before a parameter without one: C++ allows them at the end only."""
     last = max((i for i, a in enumerate(op.inputs) if a.default is None), default=-1)
     for a in op.inputs[:last]:
         a.default = None
 
 
 def name_overloads(ops: list[Operator]) -> None:
-    """One C++ signature, one name: the overload with the most tensors keeps the plain one. Calls
-    that would fit two overloads fit the earlier one: the later one loses its defaults."""
+    """Gives every C++ signature one name. Of two overloads with one signature the one with the most
+    tensors keeps the plain name. Where a call would fit two overloads, the later one loses its
+    default arguments."""
     groups: dict[str, list[Operator]] = {}
     for op in ops:
         groups.setdefault(op.name, []).append(op)

@@ -1,5 +1,5 @@
-// C++ argument types to tb_value, for the generated operators (ops.cpp) and the boxed call.
-// Packed values borrow from what they were made of.
+// Packs C++ argument types into tb_value, for the generated operators (ops.cpp) and the boxed call.
+// A packed value points to its source, which must outlive it.
 #pragma once
 
 #include <string>
@@ -36,8 +36,8 @@ inline tb_value pack(DType type) {
   v.as.dtype = to_abi(type);
   return v;
 }
-// `count`, which means nothing for a generator, tells the dispatcher its device: a handle means
-// something to its own backend alone.
+// A generator's handle is valid in its own backend alone, so the dispatcher checks the device,
+// which this number in the otherwise unused `count` names.
 inline uint32_t device_mark(Device d) {
   return (uint32_t{d.backend()} << 16 | static_cast<uint16_t>(d.index())) + 1;
 }

@@ -1,4 +1,4 @@
-// Text of a tensor: nested brackets, shortened to its edges beyond 1000 elements.
+// Text of a tensor: nested brackets; beyond 1000 elements only the edges of each dimension.
 #include <ostream>
 
 #include "ocltensor/tensor.h"

@@ -9,7 +9,7 @@ namespace {
 
 const tb_profiler_api& api(Device device) { return *backend(device).api->profiler; }
 
-// The table with what was added to its first version.
+// The table, which must have the functions that were added after its first version.
 const tb_profiler_api& api_with_statistics(Device device) {
   const tb_profiler_api& table = api(device);
   if (table.struct_size < sizeof table)
@@ -30,7 +30,8 @@ void start(std::string_view mode, bool wait_until_completed, const std::string& 
 
 void stop(Device device) {
   invoke_api("profiler stop", api(device).stop);
-  // It ends OCLTENSOR_TRACE_SIGNPOSTS's trace, too; the host keeps settings of its own.
+  // This also ends a trace that OCLTENSOR_TRACE_SIGNPOSTS started; the host has its own copy of the
+  // setting.
   if (config::get_int(config::Knob::TraceSignposts) != 0)
     config::set(config::Knob::TraceSignposts, "0");
 }

@@ -14,8 +14,8 @@ bool host_knows(std::string_view name) {
   return false;
 }
 
-// To the host's table and every backend that has such a switch. Where one refuses the value, those
-// before it get the old one back.
+// Writes to the host's table and to every backend that has such a switch. If one refuses the value,
+// those before it get the old value back.
 void write(const std::string& name, const std::string& value) {
   const bool known = host_knows(name);
   const std::string before = known ? get_setting(name) : "";

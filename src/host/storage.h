@@ -7,13 +7,13 @@
 
 namespace ocltensor::detail {
 
-// One allocation; freed in the order of the stream that it was made for.
+// One allocation; freed in the order of the stream that it was allocated for.
 struct Storage {
   Device device;
   tb_address address = 0;
   uint64_t bytes = 0;
   Stream stream;     // empty for pinned memory
-  Device pinned_by;  // whose free_host gives the memory back; the CPU: not pinned
+  Device pinned_by;  // the device whose free_host frees the memory; the CPU: not pinned
   Storage() = default;
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
@@ -27,7 +27,7 @@ std::shared_ptr<Storage> allocate_pinned(Device by, uint64_t bytes);
 // A tensor on a storage; no bounds are checked.
 Tensor make_tensor(std::shared_ptr<Storage> storage, const Dims& sizes, const Dims& strides,
                    int64_t offset, DType dtype);
-// Points an existing tensor elsewhere: how an out argument is resized.
+// Gives an existing tensor another storage and shape, to resize an out argument.
 void reset_tensor(TensorImpl& impl, std::shared_ptr<Storage> storage, const Dims& sizes,
                   const Dims& strides, int64_t offset, DType dtype);
 // New memory for `stream`; empty strides: contiguous.

@@ -1,4 +1,4 @@
-// Streams, events and generators: handles over the backend's objects.
+// Streams and events: handles over the backend's objects.
 #include "ocltensor/stream.h"
 
 #include <array>
@@ -34,7 +34,8 @@ Stream Stream::create(Device device, int priority) {
 }
 
 Stream Stream::default_of(Device device) {
-  // One handle per device, so that default streams compare equal; leaked, tensors hold them.
+  // One handle per device, so that default streams compare equal. Leaked, because tensors may
+  // outlive main().
   static std::mutex& mutex = *new std::mutex;
   static auto& made = *new std::array<std::vector<Stream>, kMaxBackends>;
   const std::lock_guard lock(mutex);
@@ -77,7 +78,7 @@ void Stream::wait(const Event& event) const {
 }
 
 namespace {
-// By backend and device index; a thread's choice.
+// The thread's current streams, by backend and device index.
 thread_local std::array<std::vector<Stream>, kMaxBackends> current_streams;
 
 Stream& slot(Device device) {

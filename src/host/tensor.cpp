@@ -1,4 +1,4 @@
-// Tensor: creation, metadata, conversion, and what moves data.
+// Tensor: creation, metadata, copies and conversion.
 #include "ocltensor/tensor.h"
 
 #include <fmt/format.h>
@@ -13,7 +13,9 @@ namespace ocltensor {
 
 using detail::allocate_tensor;
 
-void Tensor::fail_undefined() { fail(TB_E_INVALID, "the tensor is undefined (default-made)"); }
+void Tensor::fail_undefined() {
+  fail(TB_E_INVALID, "the tensor is undefined: it was default-constructed and never assigned");
+}
 
 int64_t Tensor::size(int64_t dim) const {
   const Dims& shape = get().shape;
@@ -122,7 +124,8 @@ void Tensor::resize_(std::span<const int64_t> sizes) const {
   if (t.shape == Dims(sizes)) return;
   const int64_t bytes = ocltensor::numel(sizes) * size_of(t.type);
   std::shared_ptr<detail::Storage> storage = t.storage;
-  // Memory that another tensor sees must not change under it, so it is reused only when private.
+  // Another tensor's memory must not change, so the storage is reused only if no other tensor has
+  // it.
   if (storage.use_count() > 2 || static_cast<uint64_t>(bytes) > storage->bytes)
     storage = detail::allocate(t.device, static_cast<uint64_t>(bytes), current_stream(t.device));
   detail::reset_tensor(t, storage, sizes, contiguous_strides(sizes), 0, t.type);

@@ -39,8 +39,9 @@ Dims infer_sizes(std::span<const int64_t> sizes, int64_t count) {
   return result;
 }
 
-// Strides that show a tensor in shape `target` without moving data; nothing if there are none.
-// Runs of dimensions that lie evenly in memory are cut anew, from the last one to the first.
+// Strides that give a tensor the shape `target` without copying; nothing if there are none. From
+// the last dimension to the first, runs of dimensions that one stride could step through are
+// divided into the new dimensions.
 std::optional<Dims> view_strides(const Tensor& t, const Dims& target) {
   if (t.numel() == 0 || t.dim() == 0) {
     Dims strides = contiguous_strides(target);

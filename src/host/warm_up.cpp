@@ -1,4 +1,4 @@
-// Rehearsing until nothing is missing.
+// Warming up: repeats rehearsals and builds until no program is missing.
 #include "ocltensor/warm_up.h"
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 namespace ocltensor {
 namespace {
 
-// False where there is nothing to build, or the backend is older than rehearsals.
+// False if the backend compiles nothing, or is older than rehearsals.
 bool begin_rehearsal(const tb_stream_api& api, const Stream& stream) {
   if (api.struct_size <= offsetof(tb_stream_api, build_missing)) return false;
   ErrorBuffer error;
@@ -32,7 +32,7 @@ WarmUp warm_up(Device device, const std::function<void()>& body) {
     std::exception_ptr failure;
     try {
       body();
-    } catch (...) {  // as it must where the body waits for a result
+    } catch (...) {  // a body that waits for a result fails as long as a program is missing
       failure = std::current_exception();
     }
     uint32_t missing = 0;

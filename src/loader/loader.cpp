@@ -25,7 +25,7 @@ constexpr const char* kComponent = "loader";
 struct Table {
   const char* name;
   size_t offset;
-  uint32_t least, known;  // bytes: of the first version, of this header's
+  uint32_t least, known;  // bytes of the table's first version and of this header's
 };
 #define TABLE(field, NAME) \
   { #field, offsetof(tb_api, field), TB_##NAME##_API_SIZE_V1, sizeof(*tb_api{}.field) }
@@ -36,8 +36,8 @@ constexpr Table kTables[] = {
     TABLE(capture, CAPTURE),     TABLE(switches, SWITCH),   TABLE(interop, INTEROP)};
 #undef TABLE
 
-// Why a file may not be loaded; empty if it may. Whoever can write the file, its folder, or swap a
-// folder above it (no sticky bit) could run code in this process.
+// Why a file may not be loaded; empty if it may. A user who can write to the file or its folder, or
+// replace a folder above it (world-writable, no sticky bit), could run code in this process.
 std::string unsafe(const std::string& path) {
   struct stat s {};
   if (stat(path.c_str(), &s) != 0) return "it cannot be read";
@@ -118,7 +118,7 @@ bool is_folder(const std::string& path) {
 
 constexpr std::string_view kPluginStem = "libocltensor_plugin", kPluginEnd = ".so";
 
-// A folder's files that are plugins by their names, sorted.
+// The files of a folder that have a plugin's name, sorted.
 std::vector<std::string> plugin_files(const std::string& folder) {
   std::vector<std::string> files;
   std::error_code error;
@@ -131,8 +131,8 @@ std::vector<std::string> plugin_files(const std::string& folder) {
 }
 
 [[noreturn]] void refuse(const std::string& what) {
-  fail(TB_E_UNAVAILABLE, "{} names what is no plugin: {}", config::name(config::Knob::PluginPath),
-       what);
+  fail(TB_E_UNAVAILABLE, "{} has an entry that cannot be loaded: {}",
+       config::name(config::Knob::PluginPath), what);
 }
 
 }  // namespace

@@ -22,9 +22,10 @@ struct LoadedPlugin {
 // Loads one file by its absolute path. Never throws for a bad plugin.
 LoadedPlugin load_plugin_file(const std::string& path);
 
-// Every plugin that OCLTENSOR_PLUGIN_PATH names, in its order: files, and folders' files of the
-// name libocltensor_plugin*.so. An entry that cannot be loaded, or a folder without any, is an
-// Error TB_E_UNAVAILABLE that names the variable, the entry and the reason.
+// Every plugin that OCLTENSOR_PLUGIN_PATH names, in that order. An entry is a file, or a folder
+// whose files libocltensor_plugin*.so are all loaded. An entry that cannot be loaded, or a folder
+// without such a file, is an Error TB_E_UNAVAILABLE that names the variable, the entry and the
+// reason.
 std::vector<LoadedPlugin> load_plugin_path();
 
 // The plugin for a device type: the first of load_plugin_path(), else kPluginFile in `host_folder`.

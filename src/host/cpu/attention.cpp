@@ -57,7 +57,8 @@ void softmax_rows(Values& scores, int64_t length) {
   }
 }
 
-// Drops weights by the mask or at random; returns the factor that makes up for it.
+// Drops weights by the mask or at random. Returns the factor for the result that makes up for the
+// dropped weights; 1 if the other weights are scaled already.
 double drop(const CpuCall& call, const Dims& sizes, Values& weights, DType type) {
   const double p = call.args.real(Arg::dropout_p);
   if (p <= 0) return 1;
@@ -104,7 +105,7 @@ void attention(const CpuCall& call) {
   const double factor = drop(call, weight_sizes, scores, query.type);
   if (call.wants(1)) write(call.out(1), scores);
 
-  View weights;  // the same, broadcast where value has more batches than query and key
+  View weights;  // of the scores, broadcast where value has more batches than query and key
   weights.data = reinterpret_cast<std::byte*>(scores.data());  // NOLINT: read back as float64
   weights.type = DType::Float64;
   weights.sizes = weight_sizes;
@@ -200,7 +201,7 @@ void fused_attention(const CpuCall& call) {
   if (call.wants(1)) write(call.out(1), sums);
 }
 
-// Adds the heads that share a key head: [B, H, n] to [B, K, n].
+// Adds up the query heads that share a key head: [B, H, n] to [B, K, n].
 Values share_heads(const Values& values, int64_t batch, int64_t heads, int64_t key_heads) {
   const int64_t n = static_cast<int64_t>(values.size()) / std::max<int64_t>(1, batch * heads);
   Values sums(static_cast<size_t>(batch * key_heads * n));

@@ -1,4 +1,4 @@
-// The CPU backend's function tables: device, and the parts that a CPU without OpenCL does not have.
+// The CPU backend's function tables: devices, and the parts that this backend declines.
 #include "backend.h"
 
 #include <unistd.h>
@@ -52,7 +52,7 @@ tb_status synchronize(int32_t device, tb_error* error) {
   return guarded(error, [&] { check_device(device); });
 }
 
-// Answers any call of a part that this backend lacks.
+// Declines any call of a part that this backend lacks.
 template <typename... T>
 tb_status lacking(T... arguments) {
   tb_error* error = std::get<sizeof...(T) - 1>(std::tuple(arguments...));

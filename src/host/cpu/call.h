@@ -1,4 +1,4 @@
-// One operator call as the families see it, and the tables they export.
+// One operator call as the families' functions receive it, and the tables that the families export.
 #pragma once
 
 #include <span>
@@ -11,14 +11,14 @@ namespace ocltensor::cpu {
 struct CpuCall {
   const Args& args;
   const tb_call& raw;
-  std::span<const TensorSpec> specs;  // what inference says about the outputs
+  std::span<const TensorSpec> specs;  // the inferred outputs
 
   View out(size_t i) const { return TensorView(*raw.outs[i]); }
-  // Does the caller want this output, and is there anything to write?
+  // True if the caller wants this output and it has elements.
   bool wants(size_t i) const {
     return i < raw.out_count && raw.outs[i] != nullptr && numel(specs[i].sizes) > 0;
   }
-  // Data-dependent shapes: the output in its final size.
+  // For data-dependent shapes: gives the output its final size and returns it.
   View resized(size_t i, std::span<const int64_t> sizes) const;
 };
 

@@ -23,7 +23,7 @@ Number lerp(Number a, Number b, Number w) {
   return std::norm(w) < 0.25 ? a + w * (b - a) : b - (b - a) * (1.0 - w);
 }
 
-// As ATen has it: the imaginary part may lie beyond pi.
+// As in ATen, the imaginary part may lie beyond pi.
 Number log_add_exp(Number a, Number b) {
   const Number& large = a.real() < b.real() ? b : a;
   const Number& small = a.real() < b.real() ? a : b;
@@ -95,7 +95,7 @@ void fill(const CpuCall& call, CpuFunction) {
                                          call.args.number(Arg::value).as_complex()));
 }
 
-// Elements that are only moved are int64 for the other operators.
+// Runs an operator that only moves elements on the same bytes as int64.
 void move(const CpuCall& call, CpuFunction plain) {
   std::vector<std::unique_ptr<tb_tensor>> tensors;
   std::vector<std::vector<const tb_tensor*>> lists;
@@ -199,7 +199,7 @@ void multiply_add(const CpuCall& call, CpuFunction) {
   write_numbers(out, result);
 }
 
-// A function that knows complex numbers itself.
+// Runs a function that takes complex numbers itself.
 void itself(const CpuCall& call, CpuFunction plain) { plain(call); }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Convolution in one to three dimensions by im2col and a matrix product. A transposed convolution
-// is the gradient of a plain one with respect to its input, so three plain functions serve all.
+// is the gradient of a plain one with respect to its input, so three functions for plain
+// convolutions are enough.
 #include "call.h"
 #include "matmul.h"
 

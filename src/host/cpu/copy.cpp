@@ -26,7 +26,7 @@ void copy_view(const View& to, const View& from) {
   });
 }
 
-// An output may be the input: then work from a copy.
+// A dense copy of an operand: an output may have the same memory.
 struct Detached {
   std::vector<std::byte> memory;
   View view;
@@ -93,7 +93,7 @@ void arange(const CpuCall& call) {
   });
 }
 
-// Counts from both ends, so that both are exact.
+// Counts from the nearer end, so that both ends are exact.
 void linspace(const CpuCall& call) {
   const View out = call.out(0);
   const int64_t count = out.numel();

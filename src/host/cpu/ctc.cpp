@@ -47,7 +47,7 @@ class Ctc {
     return c >= 0 && c < classes ? probs[prob_at(t, n, c)]
                                  : std::numeric_limits<double>::quiet_NaN();
   }
-  // May a path go from `place` to the one two behind?
+  // True if a path may go from `place` to `place + 2`.
   bool skips(size_t n, size_t place) const {
     return place % 2 == 1 && place + 2 < labels[n].size() &&
            labels[n][place] != labels[n][place + 2];

@@ -1,4 +1,4 @@
-// One dtype switch for loading and one for storing.
+// Loading and storing elements: one dtype switch for each.
 #include "element.h"
 
 #include <type_traits>

@@ -8,7 +8,7 @@
 
 namespace ocltensor::cpu {
 
-// What a dtype is computed in here: double or int64_t.
+// True if the CPU backend computes with this dtype in double, else in int64_t.
 constexpr bool computes_in_double(DType t) { return is_floating(t); }
 
 // `stride` is in elements and may be 0 or negative. Floating values become integers by truncation

@@ -102,7 +102,7 @@ void real_to_complex(const CpuCall& call) {
          points);
 }
 
-// What is left out of the spectrum mirrors what is there; imaginary parts of the results are 0.
+// The omitted half of the spectrum mirrors the given one; imaginary parts of the results are 0.
 void complex_to_real(const CpuCall& call) {
   Grid grid = read_grid(call);
   if (grid.values.empty()) return;

@@ -9,7 +9,7 @@
 namespace ocltensor::cpu {
 namespace {
 
-// PyTorch's default seed, so that an unseeded program repeats.
+// PyTorch's default seed, so that a program without a seed gives the same numbers in every run.
 constexpr uint64_t kDefaultSeed = 67280421310721;
 
 tb_generator handle(Generator& g) {

@@ -20,8 +20,8 @@ View at_least_1d(View v) {
   return v;
 }
 
-// Offsets in a dense tensor of `sizes` for every position of `index` whose own offset is kept in
-// all dimensions but `dim`, where the index value counts.
+// For every position of `index`, the offset in a dense tensor of `sizes` of the element with the
+// same coordinates, except that the coordinate in `dim` is the index's value.
 std::vector<int64_t> index_offsets(const CpuCall& call, const View& index, const Dims& sizes,
                                    int64_t dim) {
   auto offsets = read<int64_t>(index);
@@ -57,7 +57,7 @@ void gather(const CpuCall& call) {
 
 enum class Reduce { Replace, Sum, Product, Mean, Max, Min };
 
-// `two`: scatter_reduce's names, else those of scatter.
+// `two`: the names are those of scatter_reduce (overload "two"), else those of scatter.
 Reduce reduce_named(const CpuCall& call, std::string_view name, bool two) {
   if (name == (two ? "sum" : "add")) return Reduce::Sum;
   if (name == (two ? "prod" : "multiply")) return Reduce::Product;
@@ -92,7 +92,7 @@ void scatter_with(const CpuCall& call, Reduce how, bool include_self) {
       offsets = index_offsets(call, index, self.sizes, dim);
       if (call.args.has(Arg::src)) {
         View from = at_least_1d(call.args.tensor(Arg::src));
-        from.sizes = index.sizes;  // only the leading part takes part
+        from.sizes = index.sizes;  // only the leading part is used
         src = read<T>(from);
       } else {
         src.assign(offsets.size(), number<T>(call.args.scalar(Arg::value)));
@@ -246,10 +246,10 @@ void masked_select(const CpuCall& call) {
   });
 }
 
-// ---- advanced indexing: one position of self per element of the indices' common shape and of the
-// dimensions that are not indexed
+// ---- advanced indexing: one position of self for each element of the result, whose dimensions are
+// those of the indices' common shape and those of self that are not indexed
 
-// A mask stands for the coordinates of its true elements, one index per dimension.
+// Replaces a mask by the coordinates of its true elements, one index per dimension.
 void expand(const std::optional<TensorView>& index, std::vector<std::optional<View>>& views,
             std::vector<std::vector<int64_t>>& storage) {
   if (!index || (index->dtype() != DType::Bool && index->dtype() != DType::UInt8)) {

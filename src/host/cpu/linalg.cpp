@@ -1,4 +1,4 @@
-// Dense linear algebra by the textbook: one element at a time, in double, matrix after matrix.
+// Dense linear algebra by textbook algorithms: in double, one matrix after the other.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -59,7 +59,7 @@ void solve_one(const Triangle& t, double* x, int64_t k) {
   }
 }
 
-// Solves for each matrix of the batch; right-hand sides on the right are transposed.
+// Solves for each matrix of the batch. With `left` false the right-hand sides are transposed.
 template <typename Solve>
 void solve_all(const CpuCall& call, const View& b, bool left, Solve&& solve) {
   const View out = call.out(0);

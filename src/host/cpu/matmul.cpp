@@ -73,7 +73,7 @@ void added(const CpuCall& call) {
     const T beta = number<T>(call.args.scalar(Arg::beta));
     const T alpha = number<T>(call.args.scalar(Arg::alpha));
     for (T& v : result) v *= alpha;
-    if (beta != 0) {  // with beta 0, self is not read: its NaN do not count
+    if (beta != 0) {  // with beta 0, NaN in self has no effect: self is not read
       const auto self = read<T>(View(call.args.tensor(Arg::self)).broadcast_to(out.sizes));
       for (size_t i = 0; i < result.size(); ++i) result[i] += beta * self[i];
     }

@@ -1,5 +1,5 @@
-// Operators over lists of tensors: foreach by the pointwise operators, optimizer steps, loss
-// scaling.
+// Operators over lists of tensors: the foreach operators (which call the pointwise ones), optimizer
+// steps, loss scaling.
 #include "base/multi_tensor.h"
 
 #include <cmath>
@@ -25,8 +25,8 @@ double single(const CpuCall& call, Arg a, double otherwise) {
   return read<double>(View(call.args.tensor(a)))[0];
 }
 
-// The update of one element: its gradient, unscaled and with the sign of a descent, and weight
-// decay.
+// The gradient of one element as an optimizer step uses it: unscaled, negated for `maximize`, with
+// weight decay.
 struct Gradients {
   double scale;
   double sign;
@@ -202,7 +202,7 @@ tb_value of_tensor(TensorView tensor) {
 
 }  // namespace
 
-// Tensor by tensor, as calls of the pointwise operator: operands, number, alpha.
+// Calls the pointwise operator for each tensor, with its operands, number and alpha.
 void run_foreach(const CpuCall& call) {
   const Foreach& f = *find_foreach(*find_operator(call.args.schema().full_name()));
   const Operator& op = *find_operator(f.pointwise);

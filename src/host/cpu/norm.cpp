@@ -1,5 +1,6 @@
 // Batch, layer and group normalisation. All three normalise sets of elements of a dense
-// [outer, middle, inner] array and differ only in which elements form a set, and which a weight.
+// [outer, middle, inner] array and differ only in which elements form a set, and which share a
+// weight.
 #include <cmath>
 
 #include "call.h"
@@ -54,7 +55,7 @@ Statistics statistics(const Grouping& g, const Values& x) {
   const auto sets = static_cast<size_t>(g.sets);
   Statistics s{Values(sets), Values(sets)};
   const auto n = static_cast<double>(g.set_size);
-  // Relative to an element of the set, so that equal elements vary by exactly 0.
+  // Relative to an element of the set, so that equal elements have a variance of exactly 0.
   Values pivot(sets);
   for (size_t i = x.size(); i-- > 0;) pivot[g.set(i)] = std::isfinite(x[i]) ? x[i] : 0;
   std::vector<long double> offset(sets), squares(sets);

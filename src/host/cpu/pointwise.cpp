@@ -38,7 +38,7 @@ constexpr bool takes_int(TypeRule rule) {
   return rule != TypeRule::Float && rule != TypeRule::FloatOnly;
 }
 
-// Only the instances that the rule admits have to compile.
+// The row functions of the types that the rule admits: the formula need not compile for others.
 template <TypeRule rule, typename F>
 RowFunctions row_functions(F) {
   RowFunctions functions;
@@ -69,7 +69,7 @@ RowFunctions row_functions(F) {
     (void)s0, (void)s1, (void)s2, (void)s3, (void)limits, (void)type; \
   }
 
-// What base/pointwise.def says of a row, for the compiler.
+// A row of base/pointwise.def at compile time.
 struct RowRule {
   std::string_view name;
   TypeRule rule;
@@ -85,7 +85,8 @@ constexpr RowRule kRows[] = {
 #undef OCLTENSOR_POINTWISE_VARIANT
 };
 
-// The position in pointwise_rows(), which are read from the same file; no row: does not compile.
+// The row's position, which is also that in pointwise_rows(). Without a row of that name the call
+// does not compile.
 consteval size_t row_named(std::string_view name) {
   size_t i = 0;
   while (kRows[i].name != name) ++i;
@@ -127,7 +128,7 @@ Limits limits_of(DType type) {
   }
 }
 
-// In which type must an operand be seen, given how it is stored?
+// The type that an operand, stored as `stored`, is rounded to before the formula.
 DType rounding(const PointwiseCall& call, bool is_condition, DType stored) {
   if (is_condition) return DType::Int64;
   if (call.rule == TypeRule::MaskedFill) return call.result;
@@ -184,13 +185,13 @@ void run(const PointwiseCall& call, const Args& args, const View& out, RowFuncti
     int64_t offset;
     int64_t count;
   };
-  std::vector<Segment> segments;  // of the output, waiting in the chunk
+  std::vector<Segment> segments;  // of the output, not yet stored
   int64_t filled = 0;
   const auto flush = [&] {
     for (size_t k = 0; k < slots.size(); ++k) convert(chunk.in[slots[k]], filled, conversions[k]);
     function(chunk, filled);
-    // A result is rounded, and an integer wraps, in its own type before it goes to another one's
-    // output.
+    // A result is rounded (an integer wraps) in the result type before it is converted to another
+    // output type.
     if (out.type != call.result) convert(chunk.out, filled, call.result);
     int64_t done = 0;
     for (const Segment& s : segments) {

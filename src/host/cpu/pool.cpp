@@ -30,7 +30,7 @@ struct Window {
   }
 };
 
-// ---- maximum: NaN wins; the index is the position in the plane
+// ---- maximum: a NaN is the maximum; the index is the position in the plane
 
 template <typename T>
 void max_plane(const Window& w, const T* in, const Image& from, const Image& to, T* values,
@@ -46,7 +46,7 @@ void max_plane(const Window& w, const T* in, const Image& from, const Image& to,
           const int64_t at = iy * from.width + ix;
           if (best < 0 || in[at] > in[best] || in[at] != in[at]) best = at;
         }
-      // A dilated window can miss a small image altogether.
+      // A dilated window may have no element inside a small image.
       *values++ = best < 0 ? std::numeric_limits<T>::lowest() : in[best];
       *indices++ = std::max<int64_t>(best, 0);
     }
@@ -84,11 +84,11 @@ void max_pool_backward(const CpuCall& call) {
   write(call.out(0), result);
 }
 
-// ---- averages: both kinds say which rows and columns an output covers, and by what it divides
+// ---- averages: for both operators, the rows and columns of each window, and its divisor
 
 struct Average {
   std::vector<Range> rows, columns;
-  std::vector<int64_t> row_counts, column_counts;  // what the window counts, padding or not
+  std::vector<int64_t> row_counts, column_counts;  // counted elements of each window
   double divisor = 0;                              // 0: the product of the counts
   double weight(int64_t y, int64_t x) const {
     return 1 / (divisor != 0 ? divisor
@@ -188,9 +188,9 @@ void adaptive_avg_pool_backward(const CpuCall& call) {
                                           Image(call.args.tensor(Arg::grad_output).sizes())));
 }
 
-// ---- windows of one size that begin at random places, as a number for each plane says
+// ---- windows of one size that begin at random places, drawn from a number per plane and dimension
 
-// The numbers are rounded as the samples' type is, and so cut as on other backends.
+// Every step is rounded to the samples' type, so that the result is truncated as on other backends.
 int64_t fractional_start(DType type, double sample, int64_t o, int64_t in, int64_t out,
                          int64_t window) {
   if (o == out - 1) return in - window;

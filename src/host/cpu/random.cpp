@@ -21,7 +21,8 @@ void check_real_output(const CpuCall& call) {
         call.args.schema().full_name(), name(call.out(0).type));
 }
 
-// Affine in float32 where the type is computed in float32, so that both backends round alike.
+// from + unit * (to - from), in float32 unless the type is float64, so that all backends round
+// alike.
 double scaled(double unit, double from, double to, DType type) {
   if (type == DType::Float64) {
     const double value = unit * (to - from) + from;
@@ -124,7 +125,7 @@ void integers(const CpuCall& call, int64_t from, uint64_t range) {
   write(out, values);
 }
 
-// How many non-negative integers a type holds exactly, from 0 on.
+// The number of successive integers from 0 on that a type holds exactly.
 uint64_t whole_numbers(DType type) {
   switch (type) {
     case DType::Bool: return 2;
@@ -191,7 +192,8 @@ void sample_row(std::span<const double> row, std::span<const double> draws, int6
   }
 }
 
-// Without: an exponential race; the smallest -ln(u) / p win, in that order.
+// Without replacement: an exponential race. The samples with the smallest -ln(u) / p, in that
+// order.
 void race_row(std::span<const double> row, std::span<const double> draws, int64_t samples,
               int64_t* out) {
   Values times(row.size());

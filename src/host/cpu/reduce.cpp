@@ -140,7 +140,7 @@ void min_all(const CpuCall& call) {
   extreme(call, all_dims(call.args.tensor(Arg::self)), false, 0, -1);
 }
 
-// any: is there an element that counts as true; all: is there none that counts as false.
+// any (wanted = true): whether an element is true; all (wanted = false): whether none is false.
 void truth(const CpuCall& call, uint32_t mask, bool wanted) {
   const View self = call.args.tensor(Arg::self);
   with_compute(self.type, [&]<typename T>(T) {
@@ -159,8 +159,8 @@ void all_dim(const CpuCall& call) { truth(call, truth_mask(call), false); }
 void any_all(const CpuCall& call) { truth(call, all_dims(call.args.tensor(Arg::self)), true); }
 void all_all(const CpuCall& call) { truth(call, all_dims(call.args.tensor(Arg::self)), false); }
 
-// Two passes over distances to the first element (0 if that is not finite), so that equal elements
-// vary by exactly 0; the divisor is max(0, n - correction), as in ATen.
+// Two passes over differences from the first element (from 0 if that is not finite), so that equal
+// elements have a variance of exactly 0; the divisor is max(0, n - correction), as in ATen.
 struct Moments {
   double mean, variance;
 };

@@ -1,4 +1,5 @@
-// Concatenates the families' tables; checks calls against inference, runs them.
+// The table of all operators: joins the families' tables, checks calls against inference, runs
+// them.
 #include "registry.h"
 
 #include <atomic>
@@ -59,7 +60,7 @@ const Entry& entry_of(tb_op op) {
 
 std::atomic<uint64_t> successes{0};
 
-// An accessible tensor.
+// Checks a tensor's description: element alignment, and elements inside its storage.
 void check_tensor(const Operator& op, const std::string& argument, TensorView t) {
   check(t.raw().struct_size >= TB_TENSOR_SIZE_V1, "{}: argument '{}': tb_tensor is too small",
         op.name, argument);
@@ -114,7 +115,7 @@ void check_outputs(const Operator& op, const tb_call& call, std::span<const Tens
         "{}: the output's shape depends on data: the call needs resize_out", op.name);
 }
 
-// Everything that can be said without looking at data; then `run`, if given.
+// Checks everything that does not depend on data; then, with `run`, runs the operator.
 void checked(const tb_call* call, bool run) {
   check(call != nullptr && call->struct_size >= TB_CALL_SIZE_V1, "the call structure is missing");
   const Entry& entry = entry_of(call->op);

@@ -1,4 +1,4 @@
-// Operators that work along one dimension: rows of that dimension in, rows out.
+// Rows of one dimension of a view, for operators that work along that dimension.
 #pragma once
 
 #include "call.h"

@@ -1,5 +1,5 @@
-// Sampling images and volumes at the points of a grid, and the gradients: a point is a list of
-// taps, which all directions share.
+// Sampling images and volumes at the points of a grid, and the gradients: each point has a
+// list of taps, which forward and backward share.
 #include <cmath>
 
 #include "call.h"
@@ -18,7 +18,7 @@ struct AxisTap {
 struct Tap {
   int64_t place;
   double weight;
-  double slopes[3];  // by the coordinates, innermost first
+  double slopes[3];  // the weight's derivatives by the coordinates, innermost first
 };
 
 class Sampler {

@@ -35,7 +35,7 @@ void logcumsumexp(const CpuCall& call) {
   rows.write_to(call.out(0), dim);
 }
 
-// The last of equal extremes counts; the first NaN is followed by NaN only.
+// Of equal extremes the index is the last one's. After a NaN, every value is NaN.
 void extremes(const CpuCall& call, bool largest) {
   const int64_t dim = call.args.integer(Arg::dim);
   const View self = call.args.tensor(Arg::self);

@@ -25,8 +25,8 @@ struct Places {
   size_t first, count;
 };
 
-// Elements of each sorted row and where they lay: places(row, positions in order) says which of
-// its order.
+// Writes selected elements of each sorted row and their positions in the unsorted row.
+// places(row, positions in order) selects a range of the order.
 template <typename F>
 void take_in_order(const CpuCall& call, int64_t dim, bool descending, View values_out,
                    View indices_out, F&& places) {
@@ -84,7 +84,7 @@ void nanmedian(const CpuCall& call) {
                [](auto row, auto) { return (std::max<size_t>(1, numbers_in(row)) - 1) / 2; });
 }
 
-// The smallest of the most frequent elements, and where it is last. NaN equals nothing.
+// The smallest of the most frequent elements, and its last position. A NaN equals no other.
 void mode(const CpuCall& call) {
   one_in_order(call, call.args.integer(Arg::dim), [](auto row, auto order) {
     const auto value = [&](size_t place) { return row[static_cast<size_t>(order[place])]; };
@@ -99,7 +99,7 @@ void mode(const CpuCall& call) {
   });
 }
 
-// NaN is found after everything, and before nothing: comparisons with it are false.
+// The position of a NaN is the end, because comparisons with it are false.
 void searchsorted(const CpuCall& call) {
   const View sequence = call.args.tensor(Arg::sorted_sequence);
   const bool right = call.args.boolean(Arg::right) ||
@@ -132,7 +132,7 @@ void searchsorted(const CpuCall& call) {
   });
 }
 
-// A bin holds its left edge, the last one both; what is outside of the edges is not counted.
+// A bin includes its left edge, the last bin both edges. Points outside all bins are not counted.
 void histogramdd(const CpuCall& call) {
   const auto points = read<double>(View(call.args.tensor(Arg::self)));
   const auto given = call.args.optional_tensor(Arg::weight);

@@ -71,7 +71,7 @@ inline double trunc(double a) { return std::trunc(a); }
 inline int64_t trunc(int64_t a) { return a; }
 inline double round_even(double a) { return std::nearbyint(a); }
 inline int64_t round_even(int64_t a) { return a; }
-// NaN in an option stands for its absence.
+// An option that is NaN was not given.
 inline double nan_to_num(double a, double nan, double positive, double negative, Limits limits) {
   if (a != a) return nan != nan ? 0 : nan;
   if (a == kInfinity) return positive != positive ? limits.highest : positive;

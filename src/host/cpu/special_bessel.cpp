@@ -11,7 +11,7 @@ constexpr double kThird = 1.0 / 3;
 constexpr double kLogTwo = 0.69314718055994530942;
 constexpr double kEuler = 0.57721566490153286061;
 
-// A degree that any loop can count; NaN is negative.
+// The degree as an integer that a loop can count to; -1 for NaN and for -1 and less.
 int64_t degree_of(double n) {
   return !(n > -1) ? -1 : n > 9e15 ? int64_t{9000000000000000} : static_cast<int64_t>(n);
 }

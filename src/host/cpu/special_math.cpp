@@ -120,7 +120,7 @@ double upper_uniform(double a, double x) {
 }
 constexpr double kUniformFrom = 1e8;  // the series would need millions of terms
 
-// The cases that ATen answers by rule; P is the lower function.
+// The edge cases as ATen defines them, for the lower function P.
 bool gamma_edge(double a, double x, double& lower) {
   if (std::isnan(a) || std::isnan(x) || a < 0 || x < 0)
     lower = kNan;
@@ -189,7 +189,7 @@ double zeta(double s, double q) {
   if (q <= 0) {
     if (q == std::floor(q)) return kInfinity;
     if (s != std::floor(s)) return kNan;
-    // The terms below 0, turned round: their number does not matter then.
+    // The sum of the terms below 0 as a difference of two zetas: its cost does not depend on q.
     const double f = q - std::floor(q);
     const double below = zeta(s, 1 - f) - zeta(s, 1 - q);
     return zeta(s, f) + (std::fmod(s, 2) == 0 ? below : -below);
@@ -254,7 +254,7 @@ double i1(double x) {
   return std::isinf(half) ? std::copysign(kInfinity, x) : scaled_bessel_i(1, x) * half * half;
 }
 
-// The C library's (POSIX).
+// POSIX functions of the C library.
 double bessel_j0(double x) { return ::j0(x); }
 double bessel_j1(double x) { return ::j1(x); }
 double bessel_y0(double x) { return x < 0 ? kNan : ::y0(x); }

@@ -1,4 +1,5 @@
-// Streams are names; events are points in time of the steady clock.
+// Streams and events: calls are synchronous, so a stream is only a handle, and an event only a time
+// of the steady clock.
 #include "stream.h"
 
 #include <chrono>

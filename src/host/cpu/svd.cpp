@@ -1,5 +1,6 @@
-// Singular values by the textbook: columns are rotated in pairs until all are orthogonal (Hestenes,
-// "Inversion of matrices by biorthogonalization and related results", 1958). In double.
+// Singular values by one-sided Jacobi rotations: columns are rotated in pairs until all are
+// orthogonal (Hestenes, "Inversion of matrices by biorthogonalization and related results", 1958).
+// In double.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -11,7 +12,7 @@ namespace ocltensor::cpu {
 namespace {
 
 constexpr int kSweeps = 60;
-constexpr double kShortest = 1e-140;  // counts as 0
+constexpr double kShortest = 1e-140;  // a column shorter than this counts as 0
 
 // Columns of numbers, each a vector of its own.
 using Columns = std::vector<std::vector<double>>;
@@ -28,14 +29,15 @@ void rotate(std::vector<double>& x, std::vector<double>& y, double c, double s) 
   }
 }
 
-// Columns p and q of a become orthogonal; v takes the same rotation. False if they were.
+// Makes columns p and q of a orthogonal and rotates v likewise. False if they were orthogonal
+// already.
 bool make_orthogonal(Columns& a, Columns& v, size_t p, size_t q) {
   const double between = dot(a[p], a[q]);
   const double first = std::sqrt(dot(a[p], a[p]));
   const double second = std::sqrt(dot(a[q], a[q]));
   constexpr double kEps = std::numeric_limits<double>::epsilon();
   const double limit = kEps * (4 + std::sqrt(static_cast<double>(a[p].size())));
-  // The largest element is 1: squares of shorter columns vanish.
+  // The matrix was scaled so that its largest element is 1; squares of shorter columns underflow.
   if (std::min(first, second) < kShortest || !(std::abs(between) > limit * first * second))
     return false;
   const double z = (second - first) * (second + first) / (2 * between);
@@ -57,7 +59,8 @@ bool jacobi(Columns& a, Columns& v) {
   return false;
 }
 
-// Subtracts what x has of the first `count` columns, twice: once leaves roundings of the whole x.
+// Subtracts the projections of x on the first `count` columns. Twice, because rounding errors of
+// one pass are relative to the length of the original x.
 void project(const Columns& columns, size_t count, std::vector<double>& x) {
   for (int pass = 0; pass < 2; ++pass)
     for (size_t j = 0; j < count; ++j) {
@@ -66,8 +69,8 @@ void project(const Columns& columns, size_t count, std::vector<double>& x) {
     }
 }
 
-// Makes columns [first, all) orthonormal among themselves and to those before. Where one is nothing
-// but roundings, a unit vector takes its place: one of them has at least 1 / sqrt(m) left.
+// Fills columns [first, all) with vectors that are orthonormal to each other and to those before:
+// unit vectors without their projections, one of which keeps a length of at least 1 / sqrt(m).
 void complete(Columns& u, size_t first) {
   for (size_t j = first; j < u.size(); ++j) {
     const size_t m = u[j].size();
@@ -89,7 +92,8 @@ struct Decomposed {
   std::vector<double> s;
 };
 
-// Of a matrix of at least as many rows as columns. Singular values are NaN where there are none.
+// Decomposes a matrix with at least as many rows as columns. Singular values are NaN if the matrix
+// is not finite or the rotations do not converge.
 Decomposed decompose(const double* a, int64_t m, int64_t n, int64_t u_columns) {
   Columns columns(static_cast<size_t>(n), std::vector<double>(static_cast<size_t>(m)));
   Columns v(static_cast<size_t>(n), std::vector<double>(static_cast<size_t>(n)));

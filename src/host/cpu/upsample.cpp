@@ -1,5 +1,5 @@
-// Resampling of images: a list of source places and weights per result place of each dimension, in
-// both directions, one dimension after the other.
+// Resampling of images, forward and backward, one dimension after the other: for each position of
+// the result, a list of source positions and weights.
 #include <algorithm>
 #include <cmath>
 
@@ -17,7 +17,7 @@ struct Tap {
 };
 using Axis = std::vector<std::vector<Tap>>;  // of each place of the large image
 
-// Positions are found in float32, as every backend does: in float64 others could be nearest.
+// Positions are computed in float32, as in every backend: float64 could select other neighbours.
 Axis nearest_axis(int64_t in, int64_t out, std::optional<double> scale, bool exact) {
   const float step = scale && *scale > 0 ? static_cast<float>(1.0 / *scale)
                                          : static_cast<float>(in) / static_cast<float>(out);
@@ -92,7 +92,7 @@ Axis axis_of(Mode mode, int64_t in, int64_t out, bool align_corners, std::option
   return smooth_axis(mode, in, out, step, align_corners);
 }
 
-// Rows [outer, from, inner] to [outer, to, inner]. `gather`: `to` is the axis' large side.
+// Resamples [outer, from, inner] to [outer, to, inner]. `gather` is the forward direction.
 std::vector<double> resample(const std::vector<double>& x, const Axis& axis, int64_t outer,
                              int64_t from, int64_t to, int64_t inner, bool gather) {
   std::vector<double> result(static_cast<size_t>(outer * to * inner));

@@ -1,6 +1,6 @@
 // Strided views that own their shape, and reading or writing a whole view as one dense row-major
-// buffer: operators that are not pointwise compute on such buffers, so that only this file deals
-// with strides.
+// buffer. Operators that are not pointwise compute on such buffers, so that only this file handles
+// strides.
 #pragma once
 
 #include <vector>
