@@ -136,7 +136,7 @@ int run(const Options& options) {
   ot::Generator::default_of(device).set_seed(options.seed);
 
   Compiling compiling([device]() -> uint64_t {
-    try {  // processes beside this one compile, too: those are loaded
+    try {  // programs that additional processes compile are loaded here
       const tb_counters c = ot::counters(device);
       return c.program_builds == 0 ? 0 : c.program_builds + c.program_loads;
     } catch (const ot::Error&) {

@@ -34,7 +34,7 @@ PAGES = (
     "bench/RESULTS.md",
     "bench/history.md",
 )
-# Front pages of vendored text and of this folder are none of the site's.
+# READMEs that are not pages of the site: those of vendored texts.
 LEFT_OUT = ("third_party_notes/README.md",)
 TYPES = ("bool", "u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "c64")
 OPERATORS_INTRO = """# Operators and their types
@@ -44,7 +44,8 @@ which are ATen's. A device without float64 [declines some](src/docs/limits.md); 
 --only NAME` tests each of these on a device, and counts what it declines with the reason. What
 PyTorch's operators do, type by type: [OpInfo](plugin/torch/OPERATORS.md).
 """
-# Where Doxygen's pages are, for Sphinx, which does not know them; made relative in what it writes.
+# A stand-in address of Doxygen's pages, which Sphinx does not know; in Sphinx's output a relative
+# one replaces it.
 CPP = "https://ocltensor.invalid/cpp/index.html"
 LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\]]*\])*\])\(([^)#:\s]+)(#[^)\s]*)?\)")
 

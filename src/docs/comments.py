@@ -24,7 +24,7 @@ def from_cpp(text: str) -> str:
         else:
             mark = "///<" if code.strip() else "///"
             lines.append(f"{code}{mark} {comment[2:].strip()}")
-    # The file's own comment is none of what follows it.
+    # The file's own comment is not about the declaration that follows it.
     return re.sub(r"\A((?:///.*\n)+)", r"\1\n", "\n".join(lines) + "\n")
 
 

@@ -1,4 +1,5 @@
-// ocltensor-info: the whole device story for a reader or a bug report.
+// ocltensor-info: prints platforms, devices, settings and caches, and tests each device; for bug
+// reports.
 #include <fmt/format.h>
 #include <ocltensor/ocltensor.h>
 

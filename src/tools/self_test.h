@@ -1,4 +1,4 @@
-// A short measurement of one device: is it right, how fast are memory and launches.
+// A short test of one device: correctness, and the speed of memory and launches.
 #pragma once
 
 #include <ocltensor/ocltensor.h>
