@@ -105,11 +105,13 @@ inline DimsText to_string(std::span<const int64_t> values) { return {values}; }
 
 }  // namespace ocltensor
 
+namespace fmt {  // opened, as Doxygen refuses a name with an unknown scope
 template <>
-struct fmt::formatter<ocltensor::DimsText> {
-  constexpr auto parse(fmt::format_parse_context& context) { return context.begin(); }
-  auto format(const ocltensor::DimsText& text, fmt::format_context& context) const {
+struct formatter<ocltensor::DimsText> {
+  constexpr auto parse(format_parse_context& context) { return context.begin(); }
+  auto format(const ocltensor::DimsText& text, format_context& context) const {
     const std::string made = text;
     return std::copy(made.begin(), made.end(), context.out());
   }
 };
+}  // namespace fmt
