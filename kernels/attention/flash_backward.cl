@@ -76,7 +76,7 @@ ONE_ITEM __kernel void flash_backward(
       AT(f32, grad_key_base, grad_key_offset) + place_in(p.grad_key, batch, key_head, 0);
   __global float *grad_value =
       AT(f32, grad_value_base, grad_value_offset) + place_in(p.grad_value, batch, key_head, 0);
-  __global float *grad_query = AT(f32, grad_query_base, grad_query_offset) + get_global_id(0) * p.part;
+  __global float *grad_query = AT(f32, grad_query_base, grad_query_offset) + get_global_id(0) * p.piece_step;
   const float scale = as_float((uint)p.scale);
   __local float s[QUERIES * PITCH], d[QUERIES * PITCH];
   for (long j0 = first_key; j0 < end_key; j0 += KEYS) {

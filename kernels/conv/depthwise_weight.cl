@@ -1,7 +1,7 @@
 // Weight gradient with few channels in a group, for GPUs. A work-group takes a (small channel, big channel of
-// its group) pair, a part of the positions of all images, and with WINDOW 0 one tap. The sums of its
-// work-items are combined in local memory. A second kernel adds the parts in their order.
-// Defines: as depthwise.h; PARTIAL (1: writes sums as [part][pair][tap] in the accumulator's type).
+// its group) pair, a piece of the positions of all images, and with WINDOW 0 one tap. The sums of its
+// work-items are combined in local memory. A second kernel adds the pieces in their order.
+// Defines: as depthwise.h; PARTIAL (1: writes sums as [piece][pair][tap] in the accumulator's type).
 #include "depthwise.h"
 
 #define ITEMS 256
@@ -67,21 +67,21 @@ INLINE void add_strip(acc_t sum[TAPS], __global const T *big, __global const T *
 #endif
 }
 
-// Grid: pairs * ITEMS, parts, taps (WINDOW 0) or 1. `strips`: the number of strips in a part.
+// Grid: pairs * ITEMS, pieces, taps (WINDOW 0) or 1. `strips`: the number of strips in a piece.
 __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 __kernel void depthwise_weight(__global void *weight_base, ulong weight_offset, __global const void *big_base,
                                ulong big_offset, __global const void *small_base, ulong small_offset,
                                const uint strips, const ConvParams p) {
   __local acc_t shared[MEETING][ITEMS];
-  const uint id = get_local_id(0), index = get_group_id(0), part = get_group_id(1), z = get_group_id(2);
+  const uint id = get_local_id(0), index = get_group_id(0), piece = get_group_id(1), z = get_group_id(2);
   const Pair pair = pair_of(index, p);
   __global const T *big = AT_CONST(TYPE, big_base, big_offset) + pair.big * p.big_strides[1];
   __global const T *small = AT_CONST(TYPE, small_base, small_offset) + pair.small * p.small_strides[1];
   acc_t sum[TAPS];
   UNROLL for (int i = 0; i < TAPS; ++i) sum[i] = 0;
   const uint blocks = (uint)((p.out[1] + ROWS - 1) / ROWS);
-  const uint end = min((uint)p.batch * blocks * (uint)p.out[2], (part + 1) * strips);
-  for (uint i = part * strips + id; i < end; i += ITEMS) {
+  const uint end = min((uint)p.batch * blocks * (uint)p.out[2], (piece + 1) * strips);
+  for (uint i = piece * strips + id; i < end; i += ITEMS) {
     const uint block = i / (uint)p.out[2], n = block / blocks;
     Strip at;
     at.x = i - block * (uint)p.out[2];
@@ -102,7 +102,7 @@ __kernel void depthwise_weight(__global void *weight_base, ulong weight_offset, 
 #if PARTIAL
       const uint taps = (uint)(p.window[1] * p.window[2]);
       ((__global acc_t *)((__global char *)weight_base +
-                          weight_offset))[((long)part * get_num_groups(0) + index) * taps + tap] =
+                          weight_offset))[((long)piece * get_num_groups(0) + index) * taps + tap] =
           shared[id][0];
 #else
       store_weight(weight_base, weight_offset, index, tap, shared[id][0], p);
@@ -112,14 +112,14 @@ __kernel void depthwise_weight(__global void *weight_base, ulong weight_offset, 
   }
 }
 
-// weight = the sums of all parts. Grid: pairs * taps.
+// weight = the sums of all pieces. Grid: pairs * taps.
 __kernel void depthwise_weight_sum(__global void *weight_base, ulong weight_offset,
                                    __global const void *sums_base, ulong sums_offset, const uint pairs,
-                                   const uint parts, const ConvParams p) {
+                                   const uint pieces, const ConvParams p) {
   const uint taps = (uint)(p.window[1] * p.window[2]), i = get_global_id(0), pair = i / taps;
   if (pair >= pairs) return;
   __global const acc_t *from = (__global const acc_t *)((__global const char *)sums_base + sums_offset) + i;
   acc_t sum = 0;
-  for (uint part = 0; part < parts; ++part) sum += from[(long)part * pairs * taps];
+  for (uint piece = 0; piece < pieces; ++piece) sum += from[(long)piece * pairs * taps];
   store_weight(weight_base, weight_offset, pair, i - pair * taps, sum, p);
 }

@@ -20,16 +20,16 @@ __kernel void bias(__global void *out_base, ulong out_offset, __global const voi
   vstore16(sum, 0, lane);
   for (int i = 0; i < 16; ++i) total += lane[i];
 #else
-  __local acc_t part[LANES];
+  __local acc_t partial[LANES];
   const int lane = get_local_id(0);
   for (long n = 0; n < batch; ++n)
     for (long i = lane; i < positions; i += LANES) total += LOAD(TYPE, in, n * batch_stride + i);
-  part[lane] = total;
+  partial[lane] = total;
   for (int step = LANES / 2; step > 0; step /= 2) {
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (lane < step) part[lane] += part[lane + step];
+    if (lane < step) partial[lane] += partial[lane + step];
   }
-  total = part[0];
+  total = partial[0];
   if (lane != 0) return;
 #endif
   STORE(TYPE, AT(TYPE, out_base, out_offset), channel * out_stride, TO(TYPE, total));

@@ -87,12 +87,12 @@ GROUP __kernel void fft_pass(__global const void *in_base, ulong in_offset, __gl
   __global const STYPE(IN) *in = AT_CONST(IN, in_base, in_offset);
   __global STYPE(OUT) *out = AT(OUT, out_base, out_offset);
   __global const float2 *table = AT_CONST(c64, table_base, table_offset);
-  const INDEX apart = p.length / RADIX, inners = p.inner, done = p.done, step = apart / done;
+  const INDEX stride = p.length / RADIX, inners = p.inner, done = p.done, step = stride / done;
   FOR_EACH(piece, p.count, p.per_item) {
-    const INDEX g = piece, rest = g / inners, inner = g - rest * inners, outer = rest / apart,
-                j = rest - outer * apart;
+    const INDEX g = piece, rest = g / inners, inner = g - rest * inners, outer = rest / stride,
+                j = rest - outer * stride;
     float2 v[RADIX];
-    UNROLL for (int r = 0; r < RADIX; ++r) v[r] = fft_load(in, outer, j + r * apart, inner, p);
+    UNROLL for (int r = 0; r < RADIX; ++r) v[r] = fft_load(in, outer, j + r * stride, inner, p);
     const INDEX k = j % done;
     if (k != 0) {
       UNROLL for (int r = 1; r < RADIX; ++r) v[r] = cmul(v[r], fft_root(table, r * k * step, p));

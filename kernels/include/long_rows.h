@@ -7,7 +7,7 @@
 #define CHUNK_OF_ROW                                                                                \
   __local T shared[GROUP];                                                                          \
   const uint id = get_local_id(0);                                                                  \
-  const long group = get_group_id(0), row = group / splits, first = (group - row * splits) * chunk, \
+  const long group = get_group_id(0), row = group / pieces, first = (group - row * pieces) * chunk, \
              start = row * n + first;                                                               \
   const uint count = (uint)min(chunk, n - first);
 #define PLACE(k) ((k) * GROUP + id)

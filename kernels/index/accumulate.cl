@@ -32,8 +32,8 @@ GROUP __kernel void accumulate(__global void *target_base, ulong target_offset, 
   const T alpha = FROM_BITS(A, p.alpha);
   FOR_EACH(i, p.pieces, p.per_item) {
 #if CPU_STYLE
-    const long group = i / p.parts, low = (i - group * p.parts) * p.part;
-    const long high = p.part == 0 ? LONG_MAX : low + p.part;
+    const long group = i / p.group_pieces, low = (i - group * p.group_pieces) * p.piece_blocks;
+    const long high = p.piece_blocks == 0 ? LONG_MAX : low + p.piece_blocks;
 #else
     const long group = i / p.block, b = i - group * p.block, low = 0, high = LONG_MAX;
 #endif

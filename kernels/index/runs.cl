@@ -72,7 +72,7 @@ GROUP __kernel void runs(__global void *target_base, ulong target_offset, __glob
                          ulong sorted_offset, __global const void *position_base, ulong position_offset,
                          __global const void *key_base, ulong key_offset, __global const void *source_base,
                          ulong source_offset, __global void *part_key_base, ulong part_key_offset,
-                         __global void *part_base, ulong part_offset, const RunsParams p) {
+                         __global void *partial_base, ulong partial_offset, const RunsParams p) {
   __global const long *sorted = AT_CONST(i64, sorted_base, sorted_offset);
 #if !PACKED
   __global const long *positions = AT_CONST(i64, position_base, position_offset);
@@ -104,7 +104,7 @@ GROUP __kernel void runs(__global void *target_base, ulong target_offset, __glob
     const bool whole = before && behind && first == last && (ulong)first < (ulong)p.blocks;
     const long middle = whole ? low + p.chunk / 2 : -1;
     __global STYPE(A) *target = AT(A, target_base, target_offset) + group * p.target_step * p.block + b;
-    __global STYPE(A) *parts = AT(A, part_base, part_offset) + 2 * chunk * p.lanes + lane;
+    __global STYPE(A) *partials = AT(A, partial_base, partial_offset) + 2 * chunk * p.lanes + lane;
     if (lane == 0 && p.chunks > 1) {
       part_keys[2 * chunk] = before ? first : NOWHERE;
       part_keys[2 * chunk + 1] = behind ? last : NOWHERE;
@@ -159,9 +159,9 @@ GROUP __kernel void runs(__global void *target_base, ulong target_offset, __glob
         }
         if (next != high && next != middle && key[j + 1] == key[j]) continue;
         if (before && head == low) {
-          UNROLL for (int w = 0; w < LANES; ++w) STORE(A, parts, w, sum[w]);
+          UNROLL for (int w = 0; w < LANES; ++w) STORE(A, partials, w, sum[w]);
         } else if (behind && next == high) {
-          UNROLL for (int w = 0; w < LANES; ++w) STORE(A, parts, p.lanes + w, sum[w]);
+          UNROLL for (int w = 0; w < LANES; ++w) STORE(A, partials, p.lanes + w, sum[w]);
         } else {
 #if MEAN
 #if LEVEL == 0

@@ -22,8 +22,8 @@ ONE_ITEM __kernel void qr(__global void *a_base, ulong a_offset, __global void *
       FOR_RUNS(start, i + 1, p.rows) {
         T of_run = 0;
         FOR_RUN(r, start, p.rows) {
-          const T part = a[r * p.a_row + i] / largest;
-          of_run += part * part;
+          const T scaled = a[r * p.a_row + i] / largest;
+          of_run += scaled * scaled;
         }
         sum += of_run;
       }

@@ -6,7 +6,7 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 __kernel void qr(__global void *a_base, ulong a_offset,
                                                                     __global void *tau_base, ulong tau_offset,
                                                                     const LinalgParams p) {
-  __local T parts[GROUP];
+  __local T partials[GROUP];
   const long m = get_group_id(0);
   const int id = get_local_id(0), column = id % PANEL, lane = id / PANEL, rows = (int)p.rows;
   __global STYPE(TYPE) *a = AT(TYPE, a_base, a_offset) + m * p.a_batch;
@@ -17,16 +17,16 @@ __kernel void qr(__global void *a_base, ulong a_offset,
       const T size = fabs(a[r * p.a_row + i]);
       mine = size > mine || isnan(size) ? size : mine;
     }
-    parts[id] = mine;
+    partials[id] = mine;
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int reach = GROUP / 2; reach > 0; reach /= 2) {
       if (id < reach) {
-        const T other = parts[id + reach];
-        if (other > parts[id] || isnan(other)) parts[id] = other;
+        const T other = partials[id + reach];
+        if (other > partials[id] || isnan(other)) partials[id] = other;
       }
       barrier(CLK_LOCAL_MEM_FENCE);
     }
-    const T largest = parts[0];
+    const T largest = partials[0];
     const T diagonal = a[i * p.a_row + i];
     barrier(CLK_LOCAL_MEM_FENCE);
     if (largest == 0) {  // nothing below the diagonal: no reflection
@@ -35,27 +35,27 @@ __kernel void qr(__global void *a_base, ulong a_offset,
     }
     mine = 0;
     for (int r = i + 1 + id; r < rows; r += GROUP) {
-      const T part = a[r * p.a_row + i] / largest;
-      mine += part * part;
+      const T scaled = a[r * p.a_row + i] / largest;
+      mine += scaled * scaled;
     }
-    parts[id] = mine;
+    partials[id] = mine;
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int reach = GROUP / 2; reach > 0; reach /= 2) {
-      if (id < reach) parts[id] += parts[id + reach];
+      if (id < reach) partials[id] += partials[id + reach];
       barrier(CLK_LOCAL_MEM_FENCE);
     }
     const T unit = UNIT_OF(diagonal, largest), alpha = diagonal / unit;
-    const T beta = -copysign(hypot(alpha, largest / unit * sqrt(parts[0])), alpha);
+    const T beta = -copysign(hypot(alpha, largest / unit * sqrt(partials[0])), alpha);
     const T tau = (beta - alpha) / beta, divisor = alpha - beta;
     for (int r = i + 1 + id; r < rows; r += GROUP) a[r * p.a_row + i] = a[r * p.a_row + i] / unit / divisor;
     barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
     T w = 0;
     for (int r = i + 1 + lane; r < rows; r += GROUP / PANEL)
       w += a[r * p.a_row + i] * a[r * p.a_row + column];
-    parts[id] = w;
+    partials[id] = w;
     barrier(CLK_LOCAL_MEM_FENCE);
     w = a[i * p.a_row + column];
-    for (int other = 0; other < GROUP / PANEL; ++other) w += parts[other * PANEL + column];
+    for (int other = 0; other < GROUP / PANEL; ++other) w += partials[other * PANEL + column];
     w *= tau;
     barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
     if (column > i) {
@@ -76,7 +76,7 @@ __kernel void qr(__global void *a_base, ulong a_offset,
 __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 __kernel void make_q(__global const void *a_base, ulong a_offset, __global void *b_base, ulong b_offset,
                      __global const void *tau_base, ulong tau_offset, const LinalgParams p) {
-  __local T parts[GROUP];
+  __local T partials[GROUP];
   const long m = get_group_id(0);
   const int id = get_local_id(0), column = id % PANEL, lane = id / PANEL, rows = (int)p.rows;
   __global const STYPE(TYPE) *a = AT_CONST(TYPE, a_base, a_offset) + m * p.a_batch;
@@ -86,10 +86,10 @@ __kernel void make_q(__global const void *a_base, ulong a_offset, __global void 
     __global const STYPE(TYPE) *v = a + i * p.a_col;
     T w = 0;
     for (int r = i + 1 + lane; r < rows; r += GROUP / PANEL) w += v[r * p.a_row] * b[r * p.b_row + column];
-    parts[id] = w;
+    partials[id] = w;
     barrier(CLK_LOCAL_MEM_FENCE);
     w = b[i * p.b_row + column];
-    for (int other = 0; other < GROUP / PANEL; ++other) w += parts[other * PANEL + column];
+    for (int other = 0; other < GROUP / PANEL; ++other) w += partials[other * PANEL + column];
     w *= factors[i];
     barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
     for (int r = i + lane; r < rows; r += GROUP / PANEL)

@@ -28,10 +28,10 @@ GROUP __kernel void measure(__global const void *a_base, ulong a_offset, __globa
   T largest = 0, sum = 0;
   for (long r = LANE; r < p.rows; r += SHARERS) largest = larger(largest, fabs(a[r * p.a_row]));
 #if !CPU_STYLE
-  __local T parts[PANEL];
-  parts[LANE] = largest;
+  __local T partials[PANEL];
+  partials[LANE] = largest;
   barrier(CLK_LOCAL_MEM_FENCE);
-  for (int i = 0; i < PANEL; ++i) largest = larger(largest, parts[i]);
+  for (int i = 0; i < PANEL; ++i) largest = larger(largest, partials[i]);
   barrier(CLK_LOCAL_MEM_FENCE);
 #endif
   const T unit = largest == 0 ? 1 : largest;
@@ -40,13 +40,13 @@ GROUP __kernel void measure(__global const void *a_base, ulong a_offset, __globa
     sum += x * x;
   }
 #if !CPU_STYLE
-  parts[LANE] = sum;
+  partials[LANE] = sum;
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int reach = PANEL / 2; reach > 0; reach /= 2) {
-    if (LANE < reach) parts[LANE] += parts[LANE + reach];
+    if (LANE < reach) partials[LANE] += partials[LANE + reach];
     barrier(CLK_LOCAL_MEM_FENCE);
   }
-  sum = parts[0];
+  sum = partials[0];
   if (LANE > 0) return;
 #endif
   AT(TYPE, largest_base, largest_offset)[ROW] = largest;

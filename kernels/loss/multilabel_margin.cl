@@ -22,7 +22,7 @@ GROUP __kernel void forward(__global void *loss_base, ulong loss_offset, __globa
                             __global const void *target_base, ulong target_offset, FAULT_PARAMETERS,
                             const MarginParams p) {
 #if !CPU_STYLE
-  __local T parts[GROUP_SIZE];
+  __local T partials[GROUP_SIZE];
 #endif
   FOR_SAMPLES {
     __global const STYPE(A) *x = AT_CONST(A, self_base, self_offset) + n * p.classes;
@@ -45,13 +45,13 @@ GROUP __kernel void forward(__global void *loss_base, ulong loss_offset, __globa
       }
     }
 #if !CPU_STYLE
-    parts[ID] = sum;
+    partials[ID] = sum;
     barrier(CLK_LOCAL_MEM_FENCE);
     for (long half_of = ITEMS / 2; half_of > 0; half_of /= 2) {
-      if (ID < half_of) parts[ID] += parts[ID + half_of];
+      if (ID < half_of) partials[ID] += partials[ID + half_of];
       barrier(CLK_LOCAL_MEM_FENCE);
     }
-    sum = parts[0];
+    sum = partials[0];
 #endif
     if (ID == 0) STORE(LOSS, AT(LOSS, loss_base, loss_offset), n, sum / p.divisor);
   }

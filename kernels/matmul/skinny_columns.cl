@@ -20,18 +20,18 @@ __kernel void matmul_columns(SKINNY_ARGUMENTS, const MatmulParams p) {
   __local acc_t rows[ROWS][CHUNK] __attribute__((aligned(16)));
   __local acc_t shared[MEETING][DOWN][COLUMNS] __attribute__((aligned(16)));
   const int id = get_local_id(0), across = id % ACROSS, down = id / ACROSS;
-  const Part part = part_of_group(COLUMNS, pieces, length, p);
-  __global const STYPE(TYPE) *a = AT_CONST(TYPE, a_base, a_offset) + part.z * p.a_batch;
-  __global const STYPE(TYPE) *b = AT_CONST(TYPE, b_base, b_offset) + part.z * p.b_batch +
-                                  min(part.n + across * VEC, p.n - VEC);
+  const Tile tile = tile_of_group(COLUMNS, pieces, length, p);
+  __global const STYPE(TYPE) *a = AT_CONST(TYPE, a_base, a_offset) + tile.z * p.a_batch;
+  __global const STYPE(TYPE) *b = AT_CONST(TYPE, b_base, b_offset) + tile.z * p.b_batch +
+                                  min(tile.n + across * VEC, p.n - VEC);
   acc_t sum[ROWS][VEC];
   UNROLL for (int m = 0; m < ROWS; ++m) UNROLL for (int l = 0; l < VEC; ++l) sum[m][l] = 0;
-  for (long first = part.k; first < part.end; first += CHUNK) {
+  for (long first = tile.k; first < tile.end; first += CHUNK) {
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int i = id; i < ROWS * CHUNK; i += ITEMS) {
       const int m = i / CHUNK, k = i % CHUNK;
-      rows[m][k] = first + k < part.end
-                       ? ACC(LOAD(TYPE, a, min(part.m + m, p.m - 1) * p.a_row + (first + k) * p.a_col))
+      rows[m][k] = first + k < tile.end
+                       ? ACC(LOAD(TYPE, a, min(tile.m + m, p.m - 1) * p.a_row + (first + k) * p.a_col))
                        : (acc_t)0;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -39,7 +39,7 @@ __kernel void matmul_columns(SKINNY_ARGUMENTS, const MatmulParams p) {
       const int k = (run * DOWN + down) * RUN;
       raw_t raw[RUN];
       UNROLL for (int t = 0; t < RUN; ++t)
-        raw[t] = first + k + t < part.end ? LOAD_RAW(b, (first + k + t) * p.b_row) : RAW_ZERO;
+        raw[t] = first + k + t < tile.end ? LOAD_RAW(b, (first + k + t) * p.b_row) : RAW_ZERO;
       acc_t v[RUN][VEC];
       UNROLL for (int t = 0; t < RUN; ++t) unpack(raw[t], v[t]);
       UNROLL for (int m = 0; m < ROWS; ++m) UNROLL for (int t = 0; t < RUN; ++t) {
@@ -55,11 +55,11 @@ __kernel void matmul_columns(SKINNY_ARGUMENTS, const MatmulParams p) {
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int i = id; i < MEETING * COLUMNS; i += ITEMS) {
       const int from = i / COLUMNS, column = i % COLUMNS;
-      const long m = part.m + row + from, n = part.n + column;
+      const long m = tile.m + row + from, n = tile.n + column;
       if (m >= p.m || n >= p.n) continue;
       acc_t total = shared[from][0][column];
       for (int j = 1; j < DOWN; ++j) total += shared[from][j][column];
-      store_sum(c_base, c_offset, s_base, s_offset, total, part, m, n, batch, p);
+      store_sum(c_base, c_offset, s_base, s_offset, total, tile, m, n, batch, p);
     }
   }
 }

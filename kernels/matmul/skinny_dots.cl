@@ -17,17 +17,17 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 __kernel void matmul_dots(SKINNY_ARGUMENTS, const MatmulParams p) {
   __local acc_t shared[MEETING][ITEMS];
   const uint id = get_local_id(0), lane = id % LANES, team = id / LANES;
-  const Part part = part_of_group(TEAMS * COLS, pieces, length, p);
-  __global const STYPE(TYPE) *a = AT_CONST(TYPE, a_base, a_offset) + part.z * p.a_batch;
-  __global const STYPE(TYPE) *b = AT_CONST(TYPE, b_base, b_offset) + part.z * p.b_batch;
-  const long n0 = part.n + team * COLS;
+  const Tile tile = tile_of_group(TEAMS * COLS, pieces, length, p);
+  __global const STYPE(TYPE) *a = AT_CONST(TYPE, a_base, a_offset) + tile.z * p.a_batch;
+  __global const STYPE(TYPE) *b = AT_CONST(TYPE, b_base, b_offset) + tile.z * p.b_batch;
+  const long n0 = tile.n + team * COLS;
   const long last = max(min(p.n - n0, (long)COLS), 1L) - 1;
   int row[ROWS], column[COLS];  // offsets from the first ones: 64 bits would take twice the registers
-  UNROLL for (int i = 0; i < ROWS; ++i) row[i] = (int)(min((long)i, p.m - 1 - part.m) * p.a_row);
+  UNROLL for (int i = 0; i < ROWS; ++i) row[i] = (int)(min((long)i, p.m - 1 - tile.m) * p.a_row);
   UNROLL for (int j = 0; j < COLS; ++j) column[j] = (int)(min((long)j, last) * p.b_col);
-  a += part.m * p.a_row + part.k * p.a_col;
-  b += min(n0, p.n - 1) * p.b_col + part.k * p.b_row;
-  const uint end = (uint)(part.end - part.k);
+  a += tile.m * p.a_row + tile.k * p.a_col;
+  b += min(n0, p.n - 1) * p.b_col + tile.k * p.b_row;
+  const uint end = (uint)(tile.end - tile.k);
   acc_t sum[SUMS];
   UNROLL for (int i = 0; i < SUMS; ++i) sum[i] = 0;
   for (uint k = lane * VEC; k < end; k += LANES * VEC) {
@@ -51,9 +51,9 @@ __kernel void matmul_dots(SKINNY_ARGUMENTS, const MatmulParams p) {
     barrier(CLK_LOCAL_MEM_FENCE);
     if (id < MEETING * TEAMS) {
       const uint i = id % MEETING, from = id / MEETING;
-      const long m = part.m + (first + i) / COLS, n = part.n + from * COLS + (first + i) % COLS;
+      const long m = tile.m + (first + i) / COLS, n = tile.n + from * COLS + (first + i) % COLS;
       if (m < p.m && n < p.n)
-        store_sum(c_base, c_offset, s_base, s_offset, shared[i][from * LANES], part, m, n, batch, p);
+        store_sum(c_base, c_offset, s_base, s_offset, shared[i][from * LANES], tile, m, n, batch, p);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
   }

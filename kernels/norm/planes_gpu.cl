@@ -5,7 +5,7 @@
 //   BY_CHANNEL: a statistic is a channel's, else run j of it is channel j of its group
 //   TRAIN: statistics are the input's; they are saved, and update the running ones if HAS_RUNNING; else they
 //   are given
-//   MERGE: `moments` wrote those of the pieces to parts ([sums | squares], one statistic after the other,
+//   MERGE: `moments` wrote those of the pieces to partials ([sums | squares], one statistic after the other,
 //   then [origins]); else a statistic is one piece, whose lanes do everything
 #include "norm_gpu.h"
 #include "pivot.h"
@@ -31,8 +31,8 @@ INLINE Moments sweep(NormElementsParams p, __global const STYPE(X) *x, T origin,
       const T d = v[k][j] - mean;
       squares += k < n ? d * d : (T)0;
     }
-    const T apart = m.count > 0 ? mean - m.sum / m.count : (T)0, both = m.count + count;
-    m.squares += squares + apart * apart * (m.count / both * count);
+    const T difference = m.count > 0 ? mean - m.sum / m.count : (T)0, both = m.count + count;
+    m.squares += squares + difference * difference * (m.count / both * count);
     m.sum += sum;
     m.count = both;
   }
@@ -44,29 +44,29 @@ INLINE Moments meet_moments(__local T *shared, Moments m, T count, uint id, uint
   Moments all;
   all.count = count;
   all.sum = meet_add(shared, m.sum, id, lane, lanes, 1);
-  const T apart = m.count > 0 ? m.sum / m.count - all.sum / count : (T)0;
-  all.squares = meet_add(shared, m.squares + m.count * apart * apart, id, lane, lanes, 1);
+  const T difference = m.count > 0 ? m.sum / m.count - all.sum / count : (T)0;
+  all.squares = meet_add(shared, m.squares + m.count * difference * difference, id, lane, lanes, 1);
   return all;
 }
 
 #if MERGE
-SIZED __kernel void moments(PAIR(x), TARGET(parts), const NormElementsParams p) {
+SIZED __kernel void moments(PAIR(x), TARGET(partials), const NormElementsParams p) {
   PLACE
   __global const STYPE(X) *x = AT_UNIT(X, x);
   const T origin = PIVOT(X, x, 0, p.length * VEC);
   const T count = (end - first) * VEC;
   const Moments m = meet_moments(shared, sweep(p, x, origin, first + lane, end), count, id, lane, lanes);
   if (lane == 0 && here) {
-    __global STYPE(COMPUTE) *parts = AT(COMPUTE, parts_base, parts_offset);
-    parts[unit * pieces + piece] = m.sum;
-    parts[(units + unit) * pieces + piece] = m.squares;
-    if (piece == 0) parts[2 * units * pieces + unit] = origin;
+    __global STYPE(COMPUTE) *partials = AT(COMPUTE, partials_base, partials_offset);
+    partials[unit * pieces + piece] = m.sum;
+    partials[(units + unit) * pieces + piece] = m.squares;
+    if (piece == 0) partials[2 * units * pieces + unit] = origin;
   }
 }
 #endif
 
 SIZED __kernel void planes_norm(PAIR(x), PAIR(weight), PAIR(bias), TARGET(running_mean), TARGET(running_var),
-                                TARGET(save_mean), TARGET(save_scale), PAIR(parts), TARGET(out),
+                                TARGET(save_mean), TARGET(save_scale), PAIR(partials), TARGET(out),
                                 const NormElementsParams p) {
   PLACE
   __global const STYPE(X) *x = AT_UNIT(X, x);
@@ -74,13 +74,13 @@ SIZED __kernel void planes_norm(PAIR(x), PAIR(weight), PAIR(bias), TARGET(runnin
 #if TRAIN
   Moments m = {0, 0, 0};
 #if MERGE
-  __global const STYPE(COMPUTE) *parts = AT_CONST(COMPUTE, parts_base, parts_offset);
-  const T origin = parts[2 * units * pieces + unit];
+  __global const STYPE(COMPUTE) *partials = AT_CONST(COMPUTE, partials_base, partials_offset);
+  const T origin = partials[2 * units * pieces + unit];
   if (lane < pieces) {  // there are at most as many pieces as lanes
     const INDEX start = lane * (INDEX)p.piece;
     m.count = (T)((min(total, (INDEX)(start + p.piece)) - start) * VEC);
-    m.sum = parts[unit * pieces + lane];
-    m.squares = parts[(units + unit) * pieces + lane];
+    m.sum = partials[unit * pieces + lane];
+    m.squares = partials[(units + unit) * pieces + lane];
   }
 #else
   const T origin = PIVOT(X, x, 0, p.length * VEC);

@@ -3,7 +3,7 @@
 //   COMPUTE; DY, X, OUT; W (weight and its gradients), S (mean, and inverse or with FROM_VARIANCE
 //   variance); HAS_WEIGHT, HAS_WEIGHT_GRAD, HAS_BIAS_GRAD
 //   BY_CHANNEL: a statistic is a channel's, else run j of it is channel j of its group
-//   MERGE: `sums` wrote those of the pieces of each plane to parts ([sums | dots], one statistic after the
+//   MERGE: `sums` wrote those of the pieces of each plane to partials ([sums | dots], one statistic after the
 //   other); else a statistic is one piece, whose lanes do everything
 #include "norm_gpu.h"
 
@@ -41,21 +41,22 @@ INLINE Sums sweep(NormElementsParams p, __global const STYPE(DY) *dy, __global c
 }
 
 #if MERGE
-SIZED __kernel void sums(PAIR(dy), PAIR(x), PAIR(mean), TARGET(parts), const NormElementsParams p) {
+SIZED __kernel void sums(PAIR(dy), PAIR(x), PAIR(mean), TARGET(partials), const NormElementsParams p) {
   PLACE
   Sums s = sweep(p, AT_UNIT(DY, dy), AT_UNIT(X, x), MEAN(unit / (INDEX)p.sharing), first + lane, end);
   s.sum = meet_add(shared, s.sum, id, lane, lanes, 1);
   s.dot = meet_add(shared, s.dot, id, lane, lanes, 1);
   if (lane == 0 && here) {
-    __global STYPE(COMPUTE) *parts = AT(COMPUTE, parts_base, parts_offset);
-    parts[unit * pieces + piece] = s.sum;
-    parts[(units + unit) * pieces + piece] = s.dot;
+    __global STYPE(COMPUTE) *partials = AT(COMPUTE, partials_base, partials_offset);
+    partials[unit * pieces + piece] = s.sum;
+    partials[(units + unit) * pieces + piece] = s.dot;
   }
 }
 #endif
 
-SIZED __kernel void planes_gradient(PAIR(dy), PAIR(x), PAIR(mean), PAIR(inverse), PAIR(weight), PAIR(parts),
-                                    TARGET(dw), TARGET(db), TARGET(out), const NormElementsParams p) {
+SIZED __kernel void planes_gradient(PAIR(dy), PAIR(x), PAIR(mean), PAIR(inverse), PAIR(weight),
+                                    PAIR(partials), TARGET(dw), TARGET(db), TARGET(out),
+                                    const NormElementsParams p) {
   PLACE
   __global const STYPE(DY) *dy = AT_UNIT(DY, dy);
   __global const STYPE(X) *x = AT_UNIT(X, x);
@@ -65,13 +66,13 @@ SIZED __kernel void planes_gradient(PAIR(dy), PAIR(x), PAIR(mean), PAIR(inverse)
   T weight = WEIGHT(channel);
 #if MERGE
   // Each plane has its part of the sums.
-  __global const STYPE(COMPUTE) *sums = AT_CONST(COMPUTE, parts_base, parts_offset);
-  __global const STYPE(COMPUTE) *dots = sums + units * (INDEX)p.parts;
+  __global const STYPE(COMPUTE) *sums = AT_CONST(COMPUTE, partials_base, partials_offset);
+  __global const STYPE(COMPUTE) *dots = sums + units * (INDEX)p.partials;
   Sums s = {0, 0};
   if (here)
-    for (INDEX k = lane; k < p.parts; k += lanes) {
-      const INDEX i = unit * (INDEX)p.parts + k;
-      const T factor = BY_CHANNEL ? (T)1 : WEIGHT(channel + k / (INDEX)p.plane_parts);
+    for (INDEX k = lane; k < p.partials; k += lanes) {
+      const INDEX i = unit * (INDEX)p.partials + k;
+      const T factor = BY_CHANNEL ? (T)1 : WEIGHT(channel + k / (INDEX)p.plane_partials);
       s.sum += factor * sums[i];
       s.dot += factor * dots[i];
     }
@@ -98,7 +99,7 @@ SIZED __kernel void planes_gradient(PAIR(dy), PAIR(x), PAIR(mean), PAIR(inverse)
     T weight_sum = 0, bias_sum = 0;
     for (long plane = c; plane < planes; plane += p.channels) {
       const T inverse = INVERSE(plane / p.unit_channels);
-      for (long i = plane * p.plane_parts; i < (plane + 1) * p.plane_parts; ++i) {
+      for (long i = plane * p.plane_partials; i < (plane + 1) * p.plane_partials; ++i) {
         weight_sum += dots[i] * inverse;
         bias_sum += sums[i];
       }

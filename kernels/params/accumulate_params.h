@@ -9,8 +9,8 @@ typedef struct {
   tk_i64 key_step;     // keys from group to group; 0: all groups have the same keys
   tk_i64 target_step;  // blocks from group to group; 0: keys are absolute
   tk_i64 source_step;  // 1, or 0 if one number is used for all sources
-  tk_i64 part;         // CPU style: target blocks per piece of work of a group; 0: the group is one piece
-  tk_i64 parts;        // per group
+  tk_i64 piece_blocks;  // CPU style: target blocks of a piece of a group; 0: the group is one piece
+  tk_i64 group_pieces;  // pieces of a group
   tk_u64 alpha;        // bits, in the target's type: factor of the sources
 } AccumulateParams;
 #endif

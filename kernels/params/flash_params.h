@@ -15,7 +15,7 @@ typedef struct {
   FlashTensor query, key, value, out, grad, grad_query, grad_key, grad_value;
   tk_i64 rows;         // forward: queries of a work-item
   tk_i64 keys_at_once; // backward: keys of a work-item
-  tk_i64 part;         // backward: elements from one work-item's gradient of the queries to the next one's
+  tk_i64 piece_step;   // backward: elements from one work-item's gradient of the queries to the next one's
   tk_u64 scale;        // of the scores, bits
 } FlashParams;
 typedef struct {

@@ -13,7 +13,7 @@ typedef struct {
   tk_i64 channels;
   tk_i64 unit_channels;      // channels of a statistic: 1, or those of a group
   tk_i64 sharing;            // units that share a statistic
-  tk_i64 parts, plane_parts; // partial sums of a statistic, and of each of its channels
+  tk_i64 partials, plane_partials;  // partial sums of a statistic, and of each of its channels
   tk_i64 weight_stride, bias_stride, mean_stride, variance_stride;
   tk_u64 count, momentum, eps;  // bits; count: elements behind a statistic
 } NormElementsParams;

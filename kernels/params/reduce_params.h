@@ -12,13 +12,13 @@ typedef struct {
   tk_u64 numbers[4];               // bits, in the compute type: s0 .. s3
   tk_i64 kept;                     // outputs (columns.cl: in kept dimensions 1 ..)
   tk_i64 count;                    // elements of an output; reduction_cpu.cl: in reduced dimensions 1 ..
-  tk_i64 chunk;                    // of `count`, per split
-  // reduction_cpu.cl: of reduced dimension 0, per split; reduction_columns.cl: columns per work-item
+  tk_i64 chunk;                    // of `count`, per piece
+  // reduction_cpu.cl: of reduced dimension 0, per piece; reduction_columns.cl: columns per work-item
   tk_i64 inner_chunk;
-  // reduction_cpu.cl: splits of reduced dimension 0; reduction_columns.cl: blocks of columns
-  tk_i64 inner_splits;
+  // reduction_cpu.cl: pieces of reduced dimension 0; reduction_columns.cl: blocks of columns
+  tk_i64 inner_pieces;
   tk_i64 kept_per_item;            // reduction_cpu.cl
-  tk_i64 split_step;               // output elements from one split's results to the next one's
+  tk_i64 piece_step;               // output elements from one piece's results to the next one's
   tk_i32 kept_rank;
   tk_i32 rank;
   tk_i32 lanes;  // reduction_gpu.cl: work-items that share an output, a power of two

@@ -1,6 +1,6 @@
 // Extreme values and their positions for CPU drivers. inner == 1: a work-item takes `share` outputs, vectors
 // along their elements; else `share` neighbouring outputs, vectors across them. Dimension 1 of the range:
-// splits of `chunk` elements.
+// pieces of `chunk` elements.
 #include "arg_formula.h"
 #define WIDEST 64  // vectors in a block of columns
 
@@ -43,7 +43,7 @@ INLINE Best along(__global const STYPE(A) *in, P n) {
 ONE_ITEM __kernel void arg(__global const void *a_base, ulong a_offset, ARG_OUTPUTS, long outer, long length,
                            long inner, long chunk, long share) {
   const long first = get_global_id(1) * chunk, n = min(chunk, length - first);
-  const long results = get_global_id(1) * outer * inner;  // the first one of this split
+  const long results = get_global_id(1) * outer * inner;  // the first one of this piece
   if (inner == 1) {
     const long end = min(outer, (long)(get_global_id(0) + 1) * share);
     for (long o = get_global_id(0) * share; o < end; ++o) {

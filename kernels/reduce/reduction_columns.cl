@@ -38,44 +38,44 @@ INLINE State16 row_vector(const ReduceParams *params, long i, __global const STY
 
 ONE_ITEM __kernel void reduce(REDUCE_ARGUMENTS, const ReduceParams p) {
   NUMBERS16
-  const long outer = get_global_id(0) / p.inner_splits, block = get_global_id(0) - outer * p.inner_splits;
+  const long outer = get_global_id(0) / p.inner_pieces, block = get_global_id(0) - outer * p.inner_pieces;
   const long c0 = block * p.inner_chunk;
   const int columns = min(p.inner_chunk, p.kept_sizes[0] - c0), vectors = columns / 16;
-  const long split = get_global_id(1), q1 = min((long)p.count, (split + 1) * p.chunk);
+  const long piece = get_global_id(1), q1 = min((long)p.count, (piece + 1) * p.chunk);
   Offsets at = {c0 * p.kept_strides[0][0], c0 * p.kept_strides[1][0], c0 * p.kept_strides[2][0],
-                c0 * p.kept_strides[3][0], split * p.split_step + c0 * p.kept_strides[4][0],
-                split * p.split_step + c0 * p.kept_strides[5][0]};
+                c0 * p.kept_strides[3][0], piece * p.piece_step + c0 * p.kept_strides[4][0],
+                piece * p.piece_step + c0 * p.kept_strides[5][0]};
   WALK_KEPT(at, outer, 1)
 
-  State16 total[WIDEST], part[WIDEST];
+  State16 total[WIDEST], partial[WIDEST];
   State tail[16];
   for (int i = 0; i < 16; ++i) tail[i] = identity_T();
-  long q = split * p.chunk;
+  long q = piece * p.chunk;
   const bool blocks = q1 - q > 256;
   if (blocks)
     for (int i = 0; i < vectors; ++i) total[i] = identity_T16();
   do {
     const long end = min(q1, q + 256);
-    for (int i = 0; i < vectors; ++i) part[i] = identity_T16();
+    for (int i = 0; i < vectors; ++i) partial[i] = identity_T16();
     for (; q + 4 <= end; q += 4) {
       NAMED_POINTERS(0, q)
       NAMED_POINTERS(1, q + 1)
       NAMED_POINTERS(2, q + 2)
       NAMED_POINTERS(3, q + 3)
       for (int i = 0; i < vectors; ++i)
-        part[i] = combine(part[i], combine(combine(ROW_VECTOR(0, 16 * i), ROW_VECTOR(1, 16 * i)),
+        partial[i] = combine(partial[i], combine(combine(ROW_VECTOR(0, 16 * i), ROW_VECTOR(1, 16 * i)),
                                            combine(ROW_VECTOR(2, 16 * i), ROW_VECTOR(3, 16 * i))));
     }
     for (; q < end; ++q) {
       ROW_POINTERS(q)
       for (int i = 0; i < vectors; ++i)
-        part[i] = combine(part[i], lift(VEC_KINDS(16 * i), v0, v1, v2, v3));
+        partial[i] = combine(partial[i], lift(VEC_KINDS(16 * i), v0, v1, v2, v3));
     }
     if (blocks)
-      for (int i = 0; i < vectors; ++i) total[i] = combine(total[i], part[i]);
+      for (int i = 0; i < vectors; ++i) total[i] = combine(total[i], partial[i]);
   } while (q < q1);
   if (columns > 16 * vectors) {
-    for (q = split * p.chunk; q < q1;) {
+    for (q = piece * p.chunk; q < q1;) {
       const long end = min(q1, q + 256);
       State odd[16];
       for (int i = 0; i < 16; ++i) odd[i] = identity_T();
@@ -87,7 +87,7 @@ ONE_ITEM __kernel void reduce(REDUCE_ARGUMENTS, const ReduceParams p) {
       for (int i = 0; i < 16; ++i) tail[i] = combine(tail[i], odd[i]);
     }
   }
-  State16 *result = blocks ? total : part;
+  State16 *result = blocks ? total : partial;
   int done = 0;
   const bool second_dense = COMPONENTS == 1 || p.kept_strides[5][0] == 1;
   if (p.kept_strides[4][0] == 1 && second_dense) {

@@ -1,5 +1,5 @@
 // Reductions for CPU drivers, vectors along the reduced dimension: a work-item computes a run of outputs, or
-// one split of each. Partial sums are kept in blocks of 4096 elements so that rounding errors grow slowly.
+// one piece of each. Partial sums are kept in blocks of 4096 elements so that rounding errors grow slowly.
 #include "reduce_params.h"
 #include "reduce_formula.h"
 
@@ -26,11 +26,11 @@
 ONE_ITEM __kernel void reduce(REDUCE_ARGUMENTS, const ReduceParams p) {
   NUMBERS16
   const long k0 = get_global_id(0) * p.kept_per_item, k1 = min((long)p.kept, k0 + p.kept_per_item);
-  const long split = get_global_id(1), outer = split / p.inner_splits, inner = split - outer * p.inner_splits;
+  const long piece = get_global_id(1), outer = piece / p.inner_pieces, inner = piece - outer * p.inner_pieces;
   const long r0 = outer * p.chunk, r1 = min((long)p.count, r0 + p.chunk);
   const long i0 = inner * p.inner_chunk, i1 = min((long)p.sizes[0], i0 + p.inner_chunk);
   for (long k = k0; k < k1; ++k) {
-    Offsets at = {0, 0, 0, 0, split * p.split_step, split * p.split_step};
+    Offsets at = {0, 0, 0, 0, piece * p.piece_step, piece * p.piece_step};
     WALK_KEPT(at, k, 0)
     State16 total = identity_T16();
     State rest = identity_T();

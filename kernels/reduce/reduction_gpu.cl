@@ -45,15 +45,15 @@ __kernel void reduce(REDUCE_ARGUMENTS, const ReduceParams p) {
 #else
   const uint lane = id % lanes, output = id / lanes, step = 1;
 #endif
-  const long k = (long)get_group_id(0) * outputs + output, split = get_group_id(1);
-  Offsets at = {0, 0, 0, 0, split * p.split_step, split * p.split_step};
+  const long k = (long)get_group_id(0) * outputs + output, piece = get_group_id(1);
+  Offsets at = {0, 0, 0, 0, piece * p.piece_step, piece * p.piece_step};
   State total = identity_T();
   if (k < p.kept) {
     WALK_KEPT(at, k, 0)
     const Offsets none = {0, 0, 0, 0, 0, 0};
     POINTERS(at)
-    const INDEX q1 = min((INDEX)p.count, (INDEX)((split + 1) * p.chunk));
-    INDEX q = (INDEX)(split * p.chunk) + lane;
+    const INDEX q1 = min((INDEX)p.count, (INDEX)((piece + 1) * p.chunk));
+    INDEX q = (INDEX)(piece * p.chunk) + lane;
     while (q < q1) {
       State t0 = identity_T(), t1 = t0, t2 = t0, t3 = t0;
       for (int block = 0; block < 64 && q + 3 * lanes < q1; ++block, q += 4 * lanes) {

@@ -19,10 +19,10 @@
 
 ONE_ITEM __kernel void reduce(REDUCE_ARGUMENTS, const ReduceParams p) {
   NUMBERS16
-  const long outer = get_global_id(0) / p.inner_splits, block = get_global_id(0) - outer * p.inner_splits;
-  const long split = get_global_id(1), q0 = split * p.chunk, q1 = min((long)p.count, q0 + p.chunk);
+  const long outer = get_global_id(0) / p.inner_pieces, block = get_global_id(0) - outer * p.inner_pieces;
+  const long piece = get_global_id(1), q0 = piece * p.chunk, q1 = min((long)p.count, q0 + p.chunk);
   Offsets at = {q0 * p.strides[0][0], q0 * p.strides[1][0], q0 * p.strides[2][0], q0 * p.strides[3][0],
-                split * p.split_step, split * p.split_step};
+                piece * p.piece_step, piece * p.piece_step};
   WALK_KEPT(at, outer, 1)
   POINTERS(at)
   // Vectors at the end overlap, and each stores only what the others do not.

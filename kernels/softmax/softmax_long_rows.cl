@@ -1,6 +1,6 @@
 // softmax and log-softmax (LOG) of long contiguous rows for GPUs: several work-groups share a row, in chunks
-// of at most GROUP * HELD elements; an item loads all its elements at once. softmax_part writes every chunk's
-// maximum and the sum relative to it, softmax_apply combines them and reads the row again.
+// of at most GROUP * HELD elements; an item loads all its elements at once. softmax_partial writes every
+// chunk's maximum and the sum relative to it, softmax_apply combines them and reads the row again.
 //   COMPUTE, A (input), OUT, GROUP (work-group size)
 #include "types.h"
 typedef CTYPE(COMPUTE) T;
@@ -12,8 +12,8 @@ typedef CTYPE(COMPUTE) T;
   T x[HELD];                                                                                               \
   UNROLL for (int k = 0; k < HELD; ++k) x[k] = IN_CHUNK(k) ? LOAD(A, in, PLACE(k)) : -INFINITY;
 
-ROW_KERNEL void softmax_part(__global const void *a_base, ulong a_offset, __global void *part_base,
-                             ulong part_offset, long n, long splits, long chunk) {
+ROW_KERNEL void softmax_partial(__global const void *a_base, ulong a_offset, __global void *partial_base,
+                                ulong partial_offset, long n, long pieces, long chunk) {
   CHUNK_OF_ROW
   __global const STYPE(A) *in = AT_CONST(A, a_base, a_offset) + start;
   LOAD_CHUNK(x)
@@ -24,26 +24,27 @@ ROW_KERNEL void softmax_part(__global const void *a_base, ulong a_offset, __glob
   const T shift = top == -INFINITY ? 0 : top;
   UNROLL for (int k = 0; k < HELD; ++k) sum += exp(x[k] - shift);
   sum = meet_add(shared, sum, id, id, GROUP, 1);
-  __global T *parts = AT(COMPUTE, part_base, part_offset);
+  __global T *partials = AT(COMPUTE, partial_base, partial_offset);
   if (id == 0) {
-    parts[2 * group] = top;
-    parts[2 * group + 1] = sum;
+    partials[2 * group] = top;
+    partials[2 * group + 1] = sum;
   }
 }
 
-ROW_KERNEL void softmax_apply(__global const void *a_base, ulong a_offset, __global const void *part_base,
-                              ulong part_offset, __global void *out_base, ulong out_offset, long n,
-                              long splits, long chunk) {
+ROW_KERNEL void softmax_apply(__global const void *a_base, ulong a_offset, __global const void *partial_base,
+                              ulong partial_offset, __global void *out_base, ulong out_offset, long n,
+                              long pieces, long chunk) {
   CHUNK_OF_ROW
   __global const STYPE(A) *in = AT_CONST(A, a_base, a_offset) + start;
   __global STYPE(OUT) *out = AT(OUT, out_base, out_offset) + start;
   LOAD_CHUNK(x)
-  __global const T *parts = AT_CONST(COMPUTE, part_base, part_offset) + 2 * row * splits;
+  __global const T *partials = AT_CONST(COMPUTE, partial_base, partial_offset) + 2 * row * pieces;
   T top = -INFINITY, sum = 0;
-  for (long s = id; s < splits; s += GROUP) top = parts[2 * s] > top ? parts[2 * s] : top;
+  for (long s = id; s < pieces; s += GROUP) top = partials[2 * s] > top ? partials[2 * s] : top;
   top = meet_max(shared, top, id, id, GROUP, 1);
-  for (long s = id; s < splits; s += GROUP)
-    sum += parts[2 * s] == -INFINITY ? parts[2 * s + 1] : parts[2 * s + 1] * exp(parts[2 * s] - top);
+  for (long s = id; s < pieces; s += GROUP)
+    sum += partials[2 * s] == -INFINITY ? partials[2 * s + 1]
+                                        : partials[2 * s + 1] * exp(partials[2 * s] - top);
   sum = meet_add(shared, sum, id, id, GROUP, 1);
   const T last = LOG ? log(sum) : (T)1 / sum;
   UNROLL for (int k = 0; k < HELD; ++k)

@@ -1,5 +1,5 @@
 // Backward of softmax and log-softmax (LOG) of long contiguous rows for GPUs; work division as in
-// softmax_long_rows.cl. a: gradient, b: the forward's result. softmax_part writes every chunk's sum,
+// softmax_long_rows.cl. a: gradient, b: the forward's result. softmax_partial writes every chunk's sum,
 // softmax_apply adds them up.
 #include "types.h"
 typedef CTYPE(COMPUTE) T;
@@ -10,9 +10,9 @@ typedef CTYPE(COMPUTE) T;
   T x[HELD];                                                                                               \
   UNROLL for (int k = 0; k < HELD; ++k) x[k] = IN_CHUNK(k) ? TO(COMPUTE, LOAD(X, p, PLACE(k))) : 0;
 
-ROW_KERNEL void softmax_part(__global const void *a_base, ulong a_offset, __global const void *b_base,
-                             ulong b_offset, __global void *part_base, ulong part_offset, long n, long splits,
-                             long chunk) {
+ROW_KERNEL void softmax_partial(__global const void *a_base, ulong a_offset, __global const void *b_base,
+                                ulong b_offset, __global void *partial_base, ulong partial_offset, long n,
+                                long pieces, long chunk) {
   CHUNK_OF_ROW
   __global const STYPE(A) *grad = AT_CONST(A, a_base, a_offset) + start;
   LOAD_CHUNK(g, A, grad)
@@ -25,21 +25,21 @@ ROW_KERNEL void softmax_part(__global const void *a_base, ulong a_offset, __glob
   UNROLL for (int k = 0; k < HELD; ++k) sum += g[k] * y[k];
 #endif
   sum = meet_add(shared, sum, id, id, GROUP, 1);
-  if (id == 0) AT(COMPUTE, part_base, part_offset)[group] = sum;
+  if (id == 0) AT(COMPUTE, partial_base, partial_offset)[group] = sum;
 }
 
 ROW_KERNEL void softmax_apply(__global const void *a_base, ulong a_offset, __global const void *b_base,
-                              ulong b_offset, __global const void *part_base, ulong part_offset,
-                              __global void *out_base, ulong out_offset, long n, long splits, long chunk) {
+                              ulong b_offset, __global const void *partial_base, ulong partial_offset,
+                              __global void *out_base, ulong out_offset, long n, long pieces, long chunk) {
   CHUNK_OF_ROW
   __global const STYPE(A) *grad = AT_CONST(A, a_base, a_offset) + start;
   __global const STYPE(B) *result = AT_CONST(B, b_base, b_offset) + start;
   __global STYPE(OUT) *out = AT(OUT, out_base, out_offset) + start;
   LOAD_CHUNK(g, A, grad)
   LOAD_CHUNK(y, B, result)
-  __global const T *parts = AT_CONST(COMPUTE, part_base, part_offset) + row * splits;
+  __global const T *partials = AT_CONST(COMPUTE, partial_base, partial_offset) + row * pieces;
   T sum = 0;
-  for (long s = id; s < splits; s += GROUP) sum += parts[s];
+  for (long s = id; s < pieces; s += GROUP) sum += partials[s];
   sum = meet_add(shared, sum, id, id, GROUP, 1);
   UNROLL for (int k = 0; k < HELD; ++k)
     if (IN_CHUNK(k)) STORE(OUT, out, PLACE(k), LOG ? g[k] - exp(y[k]) * sum : (g[k] - sum) * y[k]);

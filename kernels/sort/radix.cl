@@ -102,8 +102,8 @@ TILE_GROUP __kernel void sum_counts(__global void *memory_base, ulong memory_off
   __local uint sums[GROUP];
   const uint id = get_local_id(0), digits = GROUP / p.lanes, lane = id / digits, digit = id % digits;
   const long column = (long)get_group_id(0) * digits + digit, row = column / 256;
-  const long part = (p.tiles + p.lanes - 1) / p.lanes, first = lane * part;
-  const long end = pass.active ? min((long)p.tiles, first + part) : 0;
+  const long share = (p.tiles + p.lanes - 1) / p.lanes, first = lane * share;
+  const long end = pass.active ? min((long)p.tiles, first + share) : 0;
   __global uint *counts = MEMORY(uint, p.counts) + row * p.tiles * 256 + column % 256;
   uint sum = 0;
   for (long t = first; t < end; t += AHEAD)

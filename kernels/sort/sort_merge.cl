@@ -21,8 +21,8 @@ ONE_ITEM __kernel void sort_chunks(__global void *entry_base, ulong entry_offset
                                    ulong spare_offset, __global const void *in_base, ulong in_offset,
                                    const SortParams p) {
   FOR_EACH(i, p.pieces, p.per_item) {
-    const long row = i / p.parts, low = (i - row * p.parts) * p.part,
-               high = min((long)p.length, low + p.part);
+    const long row = i / p.row_pieces, low = (i - row * p.row_pieces) * p.piece,
+               high = min((long)p.length, low + p.piece);
     __global E *entries = AT_BYTES(E, entry_base, entry_offset) + row * p.length;
     __global E *spare = AT_BYTES(E, spare_base, spare_offset) + row * p.length;
     __global const WORD *in = AT_BYTES(const WORD, in_base, in_offset) + row * p.length;
@@ -36,7 +36,8 @@ ONE_ITEM __kernel void sort_chunks(__global void *entry_base, ulong entry_offset
 ONE_ITEM __kernel void merge(__global void *to_base, ulong to_offset, __global const void *from_base,
                              ulong from_offset, const SortParams p) {
   FOR_EACH(i, p.pieces, p.per_item) {
-    const long row = i / p.parts, at = (i - row * p.parts) * p.part, stop = min((long)p.entries, at + p.part);
+    const long row = i / p.row_pieces, at = (i - row * p.row_pieces) * p.piece,
+               stop = min((long)p.entries, at + p.piece);
     __global E *to = AT_BYTES(E, to_base, to_offset) + row * p.entries;
     __global const E *from = AT_BYTES(const E, from_base, from_offset) + row * p.entries;
     const long first = at / (2 * p.run) * (2 * p.run);

@@ -1,6 +1,6 @@
-// The first `kept` entries (sort_entries.h) of each part of a row, in order, for CPU drivers and entries of 8
-// bytes: entries smaller than the kept-th smallest so far are collected in a buffer; when it is full, the
-// smallest of it are kept. A part with fewer entries is padded with LARGEST.
+// The first `kept` entries (sort_entries.h) of each piece of a row, in order, for CPU drivers and entries of
+// 8 bytes: entries smaller than the kept-th smallest so far are collected in a buffer; when it is full, the
+// smallest of it are kept. A piece with fewer entries is padded with LARGEST.
 #include "range.h"
 #include "sort_entries.h"
 
@@ -57,8 +57,8 @@ ONE_ITEM __kernel void select_best(__global void *entry_base, ulong entry_offset
                                    const SortParams p) {
   __global ulong *best = AT_BYTES(ulong, spare_base, spare_offset) + get_global_id(0) * 2 * p.room;
   FOR_EACH(i, p.pieces, p.per_item) {
-    const long row = i / p.parts, part = i - row * p.parts, low = part * p.part,
-               high = min((long)p.length, low + p.part);
+    const long row = i / p.row_pieces, piece = i - row * p.row_pieces, low = piece * p.piece,
+               high = min((long)p.length, low + p.piece);
     __global const WORD *in = AT_BYTES(const WORD, in_base, in_offset) + row * p.length;
     long count = 0, at = low;
     uint limit = 0xffffffffu;

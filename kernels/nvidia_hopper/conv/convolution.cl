@@ -132,27 +132,27 @@ __kernel void conv_hopper(__global void *out_base, ulong out_offset, __global co
       __global result_t *to =
           (__global result_t *)((__global char *)out_base + out_offset) + t.z * p.out_piece;
 #if WEIGHT || PARTIAL
-      const int apart = 1;
+      const int to_stride = 1;
       to += row * (long)n;
 #else
-      const int apart = p.out_channel;
+      const int to_stride = p.out_channel;
       to += conv_result_at(row, p);
 #endif
 #if FLOAT_RESULT
-      const bool aligned = apart == 1 && ((size_t)to & 7) == 0;
+      const bool aligned = to_stride == 1 && ((size_t)to & 7) == 0;
       UNROLL for (int j = 0; j < BN / 8; ++j) {
         const int column = t.n0 + j * 8 + quarter * 2;
         const float x = sums[j * 4 + half_tile * 2], y = sums[j * 4 + half_tile * 2 + 1];
         if (!inside) continue;
         if (aligned && column + 2 <= n) *(__global float2 *)(to + column) = (float2)(x, y);
         else {
-          if (column < n) to[column * (long)apart] = x;
-          if (column + 1 < n) to[(column + 1) * (long)apart] = y;
+          if (column < n) to[column * (long)to_stride] = x;
+          if (column + 1 < n) to[(column + 1) * (long)to_stride] = y;
         }
       }
 #else
       const bool aligned = ((size_t)to & 15) == 0;
-      if (apart == 1) {
+      if (to_stride == 1) {
         UNROLL for (int j = 0; j < BN / 8; j += 4) {
           NEIGHBOURS_OF(v, sums, j, half_tile, quarter)
           const int column = t.n0 + (j + quarter) * 8;
@@ -168,8 +168,8 @@ __kernel void conv_hopper(__global void *out_base, ulong out_offset, __global co
           const int column = t.n0 + j * 8 + quarter * 2;
           const uint pair = PAIR_OF(sums, j, half_tile);
           if (!inside) continue;
-          if (column < n) ((__global ushort *)to)[column * (long)apart] = (ushort)pair;
-          if (column + 1 < n) ((__global ushort *)to)[(column + 1) * (long)apart] = (ushort)(pair >> 16);
+          if (column < n) ((__global ushort *)to)[column * (long)to_stride] = (ushort)pair;
+          if (column + 1 < n) ((__global ushort *)to)[(column + 1) * (long)to_stride] = (ushort)(pair >> 16);
         }
       }
 #endif

@@ -5,7 +5,7 @@
 typedef struct {
   tk_i64 batch_stride, line_stride, stride;  // of the float matrix; `stride` along a line
   tk_u64 pieces;                             // work-items: lines of the batch times padded / 8
-  tk_u64 bf16_part;                              // elements of one bf16 part
+  tk_u64 bf16_part;                          // elements of one bf16 part
   tk_u64 lines, length, padded;              // lines of one matrix; their length, and in bf16 parts
 } Bf16PartsOperand;
 typedef struct {

@@ -33,8 +33,8 @@ const char* refuse_shape(const OpCall& call, const attention::FusedProblem& p) {
 class ProductsToRefuse final : public attention::Products {
  public:
   explicit ProductsToRefuse(const OpCall& call) : call_(call) {}
-  void multiply(const matmul::Problem& product, attention::Part /*a*/,
-                attention::Part /*b*/) override {
+  void multiply(const matmul::Problem& product, attention::MatrixId /*a*/,
+                attention::MatrixId /*b*/) override {
     if (reason_ == nullptr) reason_ = refuse_bf16_part_product(call_, product);
   }
   const char* reason() const { return reason_; }
@@ -104,52 +104,53 @@ class Bf16PartProducts final : public attention::Products {
         word_(call.scratch(sizeof(uint32_t))),
         guard_{word_.address(), matmul::next_guard_value()} {}
 
-  void start(const attention::PartAddresses& parts) override {
-    parts_ = parts;
+  void start(const attention::MatrixAddresses& addresses) override {
+    addresses_ = addresses;
     const int64_t queries = p_.batch * p_.heads * p_.queries;
     const int64_t keys = p_.batch * p_.key_heads * p_.keys;
-    make(attention::Part::Query, queries, p_.depth);
-    make(attention::Part::Key, keys, p_.depth);
-    make(attention::Part::Value, keys, p_.width);
-    split_to_bf16_parts(call_, of(attention::Part::Query).tensor(),
-                        of(attention::Part::Key).tensor(), guard_);
-    Bf16PartTensor other{parts[attention::Part::Value], of(attention::Part::Value).address(),
-                         0};  // an empty tensor
+    make(attention::MatrixId::Query, queries, p_.depth);
+    make(attention::MatrixId::Key, keys, p_.depth);
+    make(attention::MatrixId::Value, keys, p_.width);
+    split_to_bf16_parts(call_, of(attention::MatrixId::Query).tensor(),
+                        of(attention::MatrixId::Key).tensor(), guard_);
+    Bf16PartTensor other{addresses[attention::MatrixId::Value],
+                         of(attention::MatrixId::Value).address(), 0};  // an empty tensor
     if (has_gradients()) {
-      make(attention::Part::Grad, queries, p_.width);
-      other = of(attention::Part::Grad).tensor();
+      make(attention::MatrixId::Grad, queries, p_.width);
+      other = of(attention::MatrixId::Grad).tensor();
     }
-    split_to_bf16_parts(call_, of(attention::Part::Value).tensor(), other, guard_);
+    split_to_bf16_parts(call_, of(attention::MatrixId::Value).tensor(), other, guard_);
   }
 
   attention::ScoreBf16Parts begin(const attention::ScoreBlock& scores) override {
     const int64_t lines = scores.matrices * scores.queries;
-    make(attention::Part::Weights, lines, scores.keys);
-    if (!has_gradients()) return {of(attention::Part::Weights).address(), 0, guard_};
-    make(attention::Part::Gradients, lines, scores.keys);
-    return {of(attention::Part::Weights).address(), of(attention::Part::Gradients).address(),
-            guard_};
+    make(attention::MatrixId::Weights, lines, scores.keys);
+    if (!has_gradients()) return {of(attention::MatrixId::Weights).address(), 0, guard_};
+    make(attention::MatrixId::Gradients, lines, scores.keys);
+    return {of(attention::MatrixId::Weights).address(),
+            of(attention::MatrixId::Gradients).address(), guard_};
   }
 
-  void multiply(const matmul::Problem& product, attention::Part a, attention::Part b) override {
+  void multiply(const matmul::Problem& product, attention::MatrixId a,
+                attention::MatrixId b) override {
     run_bf16_part_product(call_, product, of(a).of(product.a), of(b).of(product.b), guard_);
   }
 
  private:
-  bool has_gradients() const { return parts_[attention::Part::Gradients] != 0; }
-  std::optional<Bf16Parts>& place(attention::Part part) {
-    return bf16_parts_[static_cast<size_t>(part)];
+  bool has_gradients() const { return addresses_[attention::MatrixId::Gradients] != 0; }
+  std::optional<Bf16Parts>& place(attention::MatrixId matrix) {
+    return bf16_parts_[static_cast<size_t>(matrix)];
   }
-  const Bf16Parts& of(attention::Part part) { return place(part).value(); }
-  void make(attention::Part part, int64_t lines, int64_t line) {
-    place(part).emplace(call_, parts_[part], lines, line);
+  const Bf16Parts& of(attention::MatrixId matrix) { return place(matrix).value(); }
+  void make(attention::MatrixId matrix, int64_t lines, int64_t line) {
+    place(matrix).emplace(call_, addresses_[matrix], lines, line);
   }
 
   const OpCall& call_;
   const attention::FusedProblem& p_;
   Scratch word_;
   matmul::Guard guard_;
-  attention::PartAddresses parts_;
+  attention::MatrixAddresses addresses_;
   std::array<std::optional<Bf16Parts>, attention::kParts> bf16_parts_;
 };
 

@@ -102,9 +102,9 @@ std::string wrong_sums(const OpCall& call, const ConvShape& sample, conv::Direct
     const int64_t channels = out == 0 ? g.big_channels : g.small_channels;
     const std::vector<float> bias = numbers.draw(channels, 3);
     p.bias = numbers.upload(bias, type);
-    const int64_t apart = out == 0 ? g.big_strides[1] : g.small_strides[1];
+    const int64_t channel_stride = out == 0 ? g.big_strides[1] : g.small_strides[1];
     for (size_t i = 0; i < want.size(); ++i)
-      want[i] = bias[static_cast<size_t>(static_cast<int64_t>(i) / apart % channels)];
+      want[i] = bias[static_cast<size_t>(static_cast<int64_t>(i) / channel_stride % channels)];
   }
   run(p);
 

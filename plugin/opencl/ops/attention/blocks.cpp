@@ -55,9 +55,9 @@ class Block {
  public:
   // The block that begins at `key_head` (counted over all batches) and query `first`.
   Block(const FusedProblem& problem, const BlockShape& shape, int64_t key_head, int64_t first,
-        const PartAddresses& parts, Products& products)
+        const MatrixAddresses& addresses, Products& products)
       : p_(problem),
-        parts_(parts),
+        addresses_(addresses),
         products_(products),
         key_head_(key_head),
         heads_(std::min(shape.heads, problem.batch * problem.key_heads - key_head)),
@@ -67,7 +67,7 @@ class Block {
 
   ScoreBlock scores() const {
     ScoreBlock block = p_.block;
-    block.address = parts_[Part::Weights];
+    block.address = addresses_[MatrixId::Weights];
     block.first_matrix = key_head_ * p_.groups();
     block.matrices = heads_ * p_.groups();
     block.queries = rows_;
@@ -77,25 +77,25 @@ class Block {
   }
 
   // scores = alpha * of_queries of_keys^T
-  void multiply_to_scores(Part of_queries, Part of_keys, int64_t c, Part scores,
+  void multiply_to_scores(MatrixId of_queries, MatrixId of_keys, int64_t c, MatrixId scores,
                           double alpha) const {
     for (int64_t g = 0; g < p_.groups(); ++g)
-      run(of_queries, of_keys, rows_, seen_, c, queries(parts_[of_queries], c, g),
-          matmul::transposed(keys(parts_[of_keys], c)), block(scores, g), alpha, false);
+      run(of_queries, of_keys, rows_, seen_, c, queries(addresses_[of_queries], c, g),
+          matmul::transposed(keys(addresses_[of_keys], c)), block(scores, g), alpha, false);
   }
   // of_queries = alpha * scores of_keys
-  void multiply_by_keys(Part scores, Part of_keys, int64_t c, tb_address of_queries,
+  void multiply_by_keys(MatrixId scores, MatrixId of_keys, int64_t c, tb_address of_queries,
                         double alpha) const {
     for (int64_t g = 0; g < p_.groups(); ++g)
-      run(scores, of_keys, rows_, c, seen_, block(scores, g), keys(parts_[of_keys], c),
+      run(scores, of_keys, rows_, c, seen_, block(scores, g), keys(addresses_[of_keys], c),
           queries(of_queries, c, g), alpha, false);
   }
   // of_keys += alpha * scores^T of_queries
-  void add_products(Part scores, Part of_queries, int64_t c, tb_address of_keys,
+  void add_products(MatrixId scores, MatrixId of_queries, int64_t c, tb_address of_keys,
                     double alpha) const {
     for (int64_t g = 0; g < p_.groups(); ++g)
       run(scores, of_queries, seen_, c, rows_, matmul::transposed(block(scores, g)),
-          queries(parts_[of_queries], c, g), keys(of_keys, c), alpha, true);
+          queries(addresses_[of_queries], c, g), keys(of_keys, c), alpha, true);
   }
 
  private:
@@ -109,14 +109,14 @@ class Block {
   matmul::Matrix keys(tb_address base, int64_t c) const {
     return {at(base, key_head_ * p_.keys * c), p_.keys * c, c, 1};
   }
-  matmul::Matrix block(Part scores, int64_t group) const {
-    return {at(parts_[scores], group * rows_ * seen_), p_.groups() * rows_ * seen_, seen_, 1};
+  matmul::Matrix block(MatrixId scores, int64_t group) const {
+    return {at(addresses_[scores], group * rows_ * seen_), p_.groups() * rows_ * seen_, seen_, 1};
   }
   static matmul::Matrix transposed(matmul::Matrix m) {
     std::swap(m.row, m.col);
     return m;
   }
-  void run(Part of_a, Part of_b, int64_t m, int64_t n, int64_t k, const matmul::Matrix& a,
+  void run(MatrixId of_a, MatrixId of_b, int64_t m, int64_t n, int64_t k, const matmul::Matrix& a,
            const matmul::Matrix& b, const matmul::Matrix& c, double alpha, bool add) const {
     matmul::Problem problem{p_.type, heads_, m, n, k, a, b, c, {}, alpha, 0};
     if (add) {
@@ -127,27 +127,27 @@ class Block {
   }
 
   const FusedProblem& p_;
-  const PartAddresses& parts_;
+  const MatrixAddresses& addresses_;
   Products& products_;
   int64_t key_head_, heads_, first_, rows_, seen_;
 };
 
 // Calls what(block) for all blocks; those of a head in the order of their queries.
 template <typename What>
-void for_each_block(const FusedProblem& p, const BlockShape& shape, const PartAddresses& parts,
-                    Products& products, const What& what) {
+void for_each_block(const FusedProblem& p, const BlockShape& shape,
+                    const MatrixAddresses& addresses, Products& products, const What& what) {
   for (int64_t head = 0; head < p.batch * p.key_heads; head += shape.heads)
     for (int64_t first = 0; first < p.queries; first += shape.rows)
-      what(Block(p, shape, head, first, parts, products));
+      what(Block(p, shape, head, first, addresses, products));
 }
 
 // `soften` turns the scores into weights.
 template <typename Soften>
 void forward_block(const Block& block, const FusedProblem& p, tb_address out,
                    const Soften& soften) {
-  block.multiply_to_scores(Part::Query, Part::Key, p.depth, Part::Weights, p.scale);
+  block.multiply_to_scores(MatrixId::Query, MatrixId::Key, p.depth, MatrixId::Weights, p.scale);
   soften();
-  block.multiply_by_keys(Part::Weights, Part::Value, p.width, out, 1);
+  block.multiply_by_keys(MatrixId::Weights, MatrixId::Value, p.width, out, 1);
 }
 
 struct GradientAddresses {
@@ -158,14 +158,15 @@ struct GradientAddresses {
 template <typename Differentiate>
 void backward_block(const Block& block, const FusedProblem& p, const GradientAddresses& to,
                     const Differentiate& differentiate) {
-  block.multiply_to_scores(Part::Query, Part::Key, p.depth, Part::Weights, p.scale);
-  block.multiply_to_scores(Part::Grad, Part::Value, p.width, Part::Gradients, 1);
+  block.multiply_to_scores(MatrixId::Query, MatrixId::Key, p.depth, MatrixId::Weights, p.scale);
+  block.multiply_to_scores(MatrixId::Grad, MatrixId::Value, p.width, MatrixId::Gradients, 1);
   differentiate();
-  if (p.outs[2].wanted()) block.add_products(Part::Weights, Part::Grad, p.width, to.value, 1);
+  if (p.outs[2].wanted())
+    block.add_products(MatrixId::Weights, MatrixId::Grad, p.width, to.value, 1);
   if (p.outs[0].wanted())
-    block.multiply_by_keys(Part::Gradients, Part::Key, p.depth, to.query, p.scale);
+    block.multiply_by_keys(MatrixId::Gradients, MatrixId::Key, p.depth, to.query, p.scale);
   if (p.outs[1].wanted())
-    block.add_products(Part::Gradients, Part::Query, p.depth, to.key, p.scale);
+    block.add_products(MatrixId::Gradients, MatrixId::Query, p.depth, to.key, p.scale);
 }
 
 }  // namespace
@@ -181,17 +182,17 @@ void run_forward_blocks(const OpCall& call, const FusedProblem& p, Products& pro
   const BlockShape shape = block_shape(call, p);
   const Scratch scores = block_memory(call, p, shape);
 
-  PartAddresses parts;
-  parts[Part::Query] = q.address();
-  parts[Part::Key] = k.address();
-  parts[Part::Value] = v.address();
-  parts[Part::Weights] = scores.address();
-  products.start(parts);
-  for_each_block(p, shape, parts, products, [&](const Block& block) {
-    const ScoreBlock part = block.scores();
-    const ScoreBf16Parts bf16_parts = products.begin(part);
+  MatrixAddresses addresses;
+  addresses[MatrixId::Query] = q.address();
+  addresses[MatrixId::Key] = k.address();
+  addresses[MatrixId::Value] = v.address();
+  addresses[MatrixId::Weights] = scores.address();
+  products.start(addresses);
+  for_each_block(p, shape, addresses, products, [&](const Block& block) {
+    const ScoreBlock score_block = block.scores();
+    const ScoreBf16Parts bf16_parts = products.begin(score_block);
     forward_block(block, p, out.view().address(), [&] {
-      softmax_scores(call, part, p.outs[1].wanted() ? sums.view().address() : 0, bf16_parts);
+      softmax_scores(call, score_block, p.outs[1].wanted() ? sums.view().address() : 0, bf16_parts);
     });
   });
   out.finish();
@@ -219,21 +220,21 @@ void run_backward_blocks(const OpCall& call, const FusedProblem& p, Products& pr
   const Scratch scores = block_memory(call, p, shape);
   const Scratch gradients = block_memory(call, p, shape);
 
-  PartAddresses parts;
-  parts[Part::Query] = q.address();
-  parts[Part::Key] = k.address();
-  parts[Part::Value] = v.address();
-  parts[Part::Grad] = grad.address();
-  parts[Part::Weights] = scores.address();
-  parts[Part::Gradients] = gradients.address();
+  MatrixAddresses addresses;
+  addresses[MatrixId::Query] = q.address();
+  addresses[MatrixId::Key] = k.address();
+  addresses[MatrixId::Value] = v.address();
+  addresses[MatrixId::Grad] = grad.address();
+  addresses[MatrixId::Weights] = scores.address();
+  addresses[MatrixId::Gradients] = gradients.address();
   const GradientAddresses to{grad_q.view().address(), grad_k.view().address(),
                              grad_v.view().address()};
-  products.start(parts);
-  for_each_block(p, shape, parts, products, [&](const Block& block) {
-    const ScoreBlock part = block.scores();
-    const ScoreBf16Parts bf16_parts = products.begin(part);
+  products.start(addresses);
+  for_each_block(p, shape, addresses, products, [&](const Block& block) {
+    const ScoreBlock score_block = block.scores();
+    const ScoreBf16Parts bf16_parts = products.begin(score_block);
     backward_block(block, p, to, [&] {
-      differentiate_scores(call, part, parts[Part::Gradients], sums.view().address(),
+      differentiate_scores(call, score_block, addresses[MatrixId::Gradients], sums.view().address(),
                            deltas.address(), bf16_parts);
     });
   });
@@ -243,13 +244,13 @@ void run_backward_blocks(const OpCall& call, const FusedProblem& p, Products& pr
 }
 
 void list_forward_products(const OpCall& call, const FusedProblem& p, Products& products) {
-  const PartAddresses nowhere;
+  const MatrixAddresses nowhere;
   for_each_block(p, block_shape(call, p), nowhere, products,
                  [&](const Block& block) { forward_block(block, p, 0, [] {}); });
 }
 
 void list_backward_products(const OpCall& call, const FusedProblem& p, Products& products) {
-  const PartAddresses nowhere;
+  const MatrixAddresses nowhere;
   for_each_block(p, block_shape(call, p), nowhere, products,
                  [&](const Block& block) { backward_block(block, p, {}, [] {}); });
 }
@@ -259,7 +260,7 @@ namespace {
 class PlainProducts final : public Products {
  public:
   explicit PlainProducts(const OpCall& call) : call_(call) {}
-  void multiply(const matmul::Problem& product, Part /*a*/, Part /*b*/) override {
+  void multiply(const matmul::Problem& product, MatrixId /*a*/, MatrixId /*b*/) override {
     matmul::run_matmul(call_, product);
   }
 

@@ -11,14 +11,14 @@ namespace ocltensor::opencl::attention {
 
 // Operands of the products: row-major tensors of the whole problem, except Weights and Gradients,
 // which are a block's scores (and their gradients) in scratch memory.
-enum class Part : uint8_t { Query, Key, Value, Grad, Weights, Gradients };
+enum class MatrixId : uint8_t { Query, Key, Value, Grad, Weights, Gradients };
 inline constexpr size_t kParts = 6;
 
 // The operands' addresses; 0 for operands that a pass does not have.
-class PartAddresses {
+class MatrixAddresses {
  public:
-  tb_address& operator[](Part part) { return of_[static_cast<size_t>(part)]; }
-  tb_address operator[](Part part) const { return of_[static_cast<size_t>(part)]; }
+  tb_address& operator[](MatrixId matrix) { return of_[static_cast<size_t>(matrix)]; }
+  tb_address operator[](MatrixId matrix) const { return of_[static_cast<size_t>(matrix)]; }
 
  private:
   std::array<tb_address, kParts> of_{};
@@ -29,11 +29,11 @@ class PartAddresses {
 class Products {
  public:
   virtual ~Products() = default;
-  virtual void start(const PartAddresses& /*parts*/) {}
+  virtual void start(const MatrixAddresses& /*addresses*/) {}
   // Where the softmax shall write bf16 parts of the block's weights and gradients, if these
   // products need any.
   virtual ScoreBf16Parts begin(const ScoreBlock& /*scores*/) { return {}; }
-  virtual void multiply(const matmul::Problem& product, Part a, Part b) = 0;
+  virtual void multiply(const matmul::Problem& product, MatrixId a, MatrixId b) = 0;
 };
 
 void run_forward_blocks(const OpCall& call, const FusedProblem& p, Products& products);

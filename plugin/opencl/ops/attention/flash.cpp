@@ -57,18 +57,18 @@ class FloatRows {
   std::optional<Scratch> memory_;
 };
 
-// A result of that layout, `parts` times: the output itself if it is such, else scratch memory
-// whose parts finish() adds up and converts.
+// A result of that layout, `pieces` times: the output itself if it is such, else scratch memory
+// whose pieces finish() adds up and converts.
 class FloatResult {
  public:
-  FloatResult(const OpCall& call, const OutputPlace& out, const Dims& sizes, int64_t parts = 1)
-      : call_(call), out_(out), sizes_(sizes), parts_(parts), strides_(out.strides) {
-    if (parts == 1 && out.wanted() && has_float_rows(out.dtype, sizes, out.strides, true)) return;
+  FloatResult(const OpCall& call, const OutputPlace& out, const Dims& sizes, int64_t pieces = 1)
+      : call_(call), out_(out), sizes_(sizes), pieces_(pieces), strides_(out.strides) {
+    if (pieces == 1 && out.wanted() && has_float_rows(out.dtype, sizes, out.strides, true)) return;
     strides_ = padded_strides(sizes);
-    memory_.emplace(call.scratch(static_cast<uint64_t>(parts) * padded_bytes(sizes)));
+    memory_.emplace(call.scratch(static_cast<uint64_t>(pieces) * padded_bytes(sizes)));
   }
   FlashTensor strides() const { return {strides_[0], strides_[1], strides_[2]}; }
-  int64_t part() const { return sizes_[0] * strides_[0]; }
+  int64_t piece_step() const { return sizes_[0] * strides_[0]; }
   operator MemoryRange() const {  // NOLINT: implicit on purpose
     if (memory_) return *memory_;
     return out_.tensor();
@@ -76,13 +76,13 @@ class FloatResult {
   void finish() const {
     if (!memory_ || !out_.wanted()) return;
     const LocalTensor out = out_.tensor();
-    if (parts_ == 1)
+    if (pieces_ == 1)
       return copy_tensor(call_, out,
                          LocalTensor(memory_->address(), DType::Float32, sizes_, strides_));
     static constexpr reduce::Reduction kSum{1, {{"a", "x + y", "0", "x"}}};
     Dims shape = sizes_, strides = strides_;
-    shape.insert(0, parts_);
-    strides.insert(0, part());
+    shape.insert(0, pieces_);
+    strides.insert(0, piece_step());
     const LocalTensor all(memory_->address(), DType::Float32, shape, strides);
     const TensorView from = all, to = out;
     reduce::launch_reduce(call_, {&kSum, DType::Float32, shape, 1, {&from}, {&to}});
@@ -92,7 +92,7 @@ class FloatResult {
   const OpCall& call_;
   const OutputPlace& out_;
   Dims sizes_;
-  int64_t parts_;
+  int64_t pieces_;
   Dims strides_;
   std::optional<Scratch> memory_;
 };
@@ -183,20 +183,20 @@ void run_forward(const OpCall& call, const FusedProblem& p) {
   sums.finish();
 }
 
-// Into how many parts the keys of a head are cut: one, unless the device would have idle threads
-// then. Each further part costs another sum of the queries' gradient.
-int64_t key_parts(const OpCall& call, const FusedProblem& p) {
+// Into how many pieces the keys of a head are cut: one, unless the device would have idle threads
+// then. Each further piece costs another sum of the queries' gradient.
+int64_t key_pieces(const OpCall& call, const FusedProblem& p) {
   const int64_t heads = p.batch * p.key_heads, threads = call.caps().compute_units;
   const int64_t most = std::min(kMostParts, divide_up(p.keys, kKeysBackward));
   int64_t best = 1;
   double lowest = 0;
-  for (int64_t parts = 1; parts <= most; ++parts) {
-    const double rounds = static_cast<double>(divide_up(heads * parts, threads));
+  for (int64_t pieces = 1; pieces <= most; ++pieces) {
+    const double rounds = static_cast<double>(divide_up(heads * pieces, threads));
     const double time =
-        rounds / static_cast<double>(parts) * (1 + 0.02 * static_cast<double>(parts));
-    if (parts > 1 && time >= lowest) continue;
+        rounds / static_cast<double>(pieces) * (1 + 0.02 * static_cast<double>(pieces));
+    if (pieces > 1 && time >= lowest) continue;
     lowest = time;
-    best = parts;
+    best = pieces;
   }
   return best;
 }
@@ -211,9 +211,9 @@ void run_backward(const OpCall& call, const FusedProblem& p) {
   const Scratch key_panels = make_panels(call, args.tensor(Arg::key));
   const Scratch value_panels = make_panels(call, args.tensor(Arg::value));
   FlashParams f = params_of(p);
-  f.keys_at_once = divide_up(divide_up(p.keys, key_parts(call, p)), kKeysBackward) * kKeysBackward;
-  const int64_t parts = divide_up(p.keys, f.keys_at_once);
-  const FloatResult grad_query(call, p.outs[0], {p.batch, p.heads, p.queries, p.depth}, parts);
+  f.keys_at_once = divide_up(divide_up(p.keys, key_pieces(call, p)), kKeysBackward) * kKeysBackward;
+  const int64_t pieces = divide_up(p.keys, f.keys_at_once);
+  const FloatResult grad_query(call, p.outs[0], {p.batch, p.heads, p.queries, p.depth}, pieces);
   const FloatResult grad_key(call, p.outs[1], {p.batch, p.key_heads, p.keys, p.depth});
   const FloatResult grad_value(call, p.outs[2], {p.batch, p.key_heads, p.keys, p.width});
   f.query = query.strides();
@@ -223,7 +223,7 @@ void run_backward(const OpCall& call, const FusedProblem& p) {
   f.grad_query = grad_query.strides();
   f.grad_key = grad_key.strides();
   f.grad_value = grad_value.strides();
-  f.part = grad_query.part();
+  f.piece_step = grad_query.piece_step();
   call.launch(kernels::attention::flash_backward::flash_backward, defines_of(p),
               {.grad_query = grad_query,
                .grad_key = grad_key,
@@ -237,7 +237,7 @@ void run_backward(const OpCall& call, const FusedProblem& p) {
                .sums = sums.view(),
                .mask = memory_of_mask(p.block),
                .p = f})
-      .run({parts, p.batch * p.key_heads, 1}, {1, 1, 1});
+      .run({pieces, p.batch * p.key_heads, 1}, {1, 1, 1});
   for (const FloatResult* result : {&grad_query, &grad_key, &grad_value}) result->finish();
 }
 

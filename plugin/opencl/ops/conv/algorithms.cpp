@@ -5,35 +5,35 @@ namespace ocltensor::opencl::conv {
 namespace {
 
 // One of a problem's three tensors.
-struct Part {
+struct Map {
   tb_address Problem::*address;
   Dims sizes;
   std::span<const int64_t> strides;
   Extent reach() const { return numel(sizes) == 0 ? Extent{0, 0} : extent(sizes, strides); }
 };
-Part big_part(const Problem& p) {
+Map big_map(const Problem& p) {
   const ConvParams& g = p.params;
   return {&Problem::big,
           {g.batch, g.groups * g.big_channels, g.in[0], g.in[1], g.in[2]},
           g.big_strides};
 }
-Part small_part(const Problem& p) {
+Map small_map(const Problem& p) {
   const ConvParams& g = p.params;
   return {&Problem::small,
           {g.batch, g.groups * g.small_channels, g.out[0], g.out[1], g.out[2]},
           g.small_strides};
 }
-Part weight_part(const Problem& p) {
+Map weight_map(const Problem& p) {
   const ConvParams& g = p.params;
   return {&Problem::weight,
           {g.groups * g.small_channels, g.big_channels, g.window[0], g.window[1], g.window[2]},
           g.weight_strides};
 }
 
-MemoryRange memory_of(const Problem& p, const Part& part) {
-  if (numel(part.sizes) == 0) return nullptr;
-  const Extent e = part.reach();
-  return {p.*part.address, e.low * size_of(p.dtype), e.high * size_of(p.dtype)};
+MemoryRange memory_of(const Problem& p, const Map& map) {
+  if (numel(map.sizes) == 0) return nullptr;
+  const Extent e = map.reach();
+  return {p.*map.address, e.low * size_of(p.dtype), e.high * size_of(p.dtype)};
 }
 
 struct ConvTraits {
@@ -71,9 +71,9 @@ struct ConvTraits {
     return text + (s[6] ? "" : " strided");
   }
   static Scratch redirect(const OpCall& call, Problem& p) {
-    const Part out = p.direction == Direction::Forward ? small_part(p)
-                     : p.direction == Direction::Data  ? big_part(p)
-                                                       : weight_part(p);
+    const Map out = p.direction == Direction::Forward ? small_map(p)
+                    : p.direction == Direction::Data  ? big_map(p)
+                                                      : weight_map(p);
     const Extent e = out.reach();
     const int64_t item = size_of(p.dtype);
     Scratch memory(call.scratch(static_cast<uint64_t>((e.high - e.low) * item)));
@@ -99,9 +99,9 @@ void run_convolution(const OpCall& call, const Problem& p) {
 
 const AlgorithmFamily& conv_algorithms() { return algorithms().family(); }
 
-MemoryRange memory_of_big(const Problem& p) { return memory_of(p, big_part(p)); }
-MemoryRange memory_of_small(const Problem& p) { return memory_of(p, small_part(p)); }
-MemoryRange memory_of_weight(const Problem& p) { return memory_of(p, weight_part(p)); }
+MemoryRange memory_of_big(const Problem& p) { return memory_of(p, big_map(p)); }
+MemoryRange memory_of_small(const Problem& p) { return memory_of(p, small_map(p)); }
+MemoryRange memory_of_weight(const Problem& p) { return memory_of(p, weight_map(p)); }
 MemoryRange memory_of_bias(const Problem& p) {
   if (!p.bias) return nullptr;
   const ConvParams& g = p.params;

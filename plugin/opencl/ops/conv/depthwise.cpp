@@ -68,28 +68,28 @@ void run_maps(const OpCall& call, const Problem& p) {
       .run({items, 1, 1}, {kItems, 1, 1});
 }
 
-// Cuts all positions into parts, each of whole rounds of a work-group, until every compute unit has
-// four work-groups.
-struct Parts {
+// Cuts all positions into pieces, each of whole rounds of a work-group, until every compute unit
+// has four work-groups.
+struct Pieces {
   int64_t count, strips;
 };
-Parts cut(const OpCall& call, int64_t groups, int64_t strips) {
+Pieces cut(const OpCall& call, int64_t groups, int64_t strips) {
   constexpr int64_t kMost = 64;
   const int64_t wanted = divide_up(4 * static_cast<int64_t>(call.caps().compute_units), groups);
-  const int64_t parts = std::clamp<int64_t>(std::min(wanted, strips / kItems), 1, kMost);
-  const int64_t length = divide_up(divide_up(strips, parts), kItems) * kItems;
+  const int64_t pieces = std::clamp<int64_t>(std::min(wanted, strips / kItems), 1, kMost);
+  const int64_t length = divide_up(divide_up(strips, pieces), kItems) * kItems;
   return {divide_up(strips, length), length};
 }
 
-void add_parts(const OpCall& call, const Problem& p, const Defines& d, const Scratch& sums,
-               int64_t pairs, int64_t taps, int64_t parts) {
+void add_pieces(const OpCall& call, const Problem& p, const Defines& d, const Scratch& sums,
+                int64_t pairs, int64_t taps, int64_t pieces) {
   constexpr int64_t kGroup = 64;
   const int64_t items = divide_up(pairs * taps, kGroup) * kGroup;
   call.launch(kernels::conv::depthwise_weight::depthwise_weight_sum, d,
               {.weight = memory_of_weight(p),
                .sums = sums,
                .pairs = static_cast<uint32_t>(pairs),
-               .parts = static_cast<uint32_t>(parts),
+               .pieces = static_cast<uint32_t>(pieces),
                .p = p.params})
       .run({items, 1, 1}, {kGroup, 1, 1});
 }
@@ -101,20 +101,20 @@ void run_weight(const OpCall& call, const Problem& p) {
   const int64_t grid_taps = window > 0 ? 1 : taps;
   const int64_t rows = rows_of(call, p, window, g.out[1], pairs * g.batch * g.out[2]);
   const int64_t strips = g.batch * divide_up(g.out[1], rows) * g.out[2];
-  const Parts parts = cut(call, pairs * grid_taps, strips);
+  const Pieces pieces = cut(call, pairs * grid_taps, strips);
   Defines d = defines(p, window, rows, false);
-  d.set(define::PARTIAL, parts.count > 1);
+  d.set(define::PARTIAL, pieces.count > 1);
   std::optional<Scratch> sums;
-  const int64_t bytes = parts.count * pairs * taps * (p.dtype == DType::Float64 ? 8 : 4);
-  if (parts.count > 1) sums.emplace(call.scratch(static_cast<uint64_t>(bytes)));
+  const int64_t bytes = pieces.count * pairs * taps * (p.dtype == DType::Float64 ? 8 : 4);
+  if (pieces.count > 1) sums.emplace(call.scratch(static_cast<uint64_t>(bytes)));
   call.launch(kernels::conv::depthwise_weight::depthwise_weight, d,
               {.weight = sums ? MemoryRange(*sums) : memory_of_weight(p),
                .big = memory_of_big(p),
                .small = memory_of_small(p),
-               .strips = static_cast<uint32_t>(parts.strips),
+               .strips = static_cast<uint32_t>(pieces.strips),
                .p = g})
-      .run({pairs * kItems, parts.count, grid_taps}, {kItems, 1, 1});
-  if (sums) add_parts(call, p, d, *sums, pairs, taps, parts.count);
+      .run({pairs * kItems, pieces.count, grid_taps}, {kItems, 1, 1});
+  if (sums) add_pieces(call, p, d, *sums, pairs, taps, pieces.count);
 }
 
 void run(const OpCall& call, const Problem& p) {

@@ -38,18 +38,18 @@ void widen(Reach& reach, const Axis& a, int64_t piece) {
   reach.high = std::max(reach.high, a.start + last * a.stride + (a.taps - 1) * a.dilation);
 }
 
-struct Part {
+struct Phase {
   Axis y, x;
 };
 
-std::vector<Part> parts_of(const Problem& p) {
+std::vector<Phase> phases_of(const Problem& p) {
   const ConvParams& g = p.params;
   if (p.direction == Direction::Forward) return {{forward_axis(g, 1), forward_axis(g, 2)}};
-  std::vector<Part> parts;
+  std::vector<Phase> phases;
   for (int64_t y = 0; y < std::min(g.stride[1], g.in[1]); ++y)
     for (int64_t x = 0; x < std::min(g.stride[2], g.in[2]); ++x)
-      parts.push_back({transposed_axis(g, 1, y), transposed_axis(g, 2, x)});
-  return parts;
+      phases.push_back({transposed_axis(g, 1, y), transposed_axis(g, 2, x)});
+  return phases;
 }
 
 // Finds how many weights of consecutive k = (input channel, tap) are contiguous in memory, in
@@ -85,40 +85,40 @@ void divide_tiles(const OpCall& call, ConvRowsParams& q, int64_t groups) {
       std::max<int64_t>(1, divide_up(q.inputs, divide_up(std::max<int64_t>(1, q.inputs), fit)));
 }
 
-void run_part(const OpCall& call, const Problem& p, const Part& part, const PaddedMap& map) {
+void run_phase(const OpCall& call, const Problem& p, const Phase& phase, const PaddedMap& map) {
   const ConvParams& g = p.params;
   const bool forward = p.direction == Direction::Forward;
   const auto& out = forward ? g.small_strides : g.big_strides;
   ConvRowsParams q{};
   q.inputs = forward ? g.big_channels : g.small_channels;
   q.outputs = forward ? g.small_channels : g.big_channels;
-  q.taps_y = part.x.taps == 0 ? 0 : part.y.taps;
-  q.taps_x = part.y.taps == 0 ? 0 : part.x.taps;
+  q.taps_y = phase.x.taps == 0 ? 0 : phase.y.taps;
+  q.taps_x = phase.y.taps == 0 ? 0 : phase.x.taps;
   const bool empty = q.taps_y == 0 || q.taps_x == 0;
-  q.x_start = empty ? 0 : map.origin + part.y.start * map.row + part.x.start;
+  q.x_start = empty ? 0 : map.origin + phase.y.start * map.row + phase.x.start;
   q.x_image = map.image;
   q.x_group = q.inputs * map.channel;
   q.x_channel = map.channel;
   q.x_row = map.row;
-  q.y_start = part.y.begin * out[3] + part.x.begin * out[4];
+  q.y_start = phase.y.begin * out[3] + phase.x.begin * out[4];
   q.y_image = out[0];
   q.y_group = q.outputs * out[1];
   q.y_channel = out[1];
-  q.y_row = out[3] * part.y.step;
-  q.y_col = out[4] * part.x.step;
-  q.dilation_y = part.y.dilation;
-  q.dilation_x = part.x.dilation;
-  q.stride_y = part.y.stride;
-  q.stride_x = part.x.stride;
-  q.height = part.y.outputs;
-  q.width = part.x.outputs;
+  q.y_row = out[3] * phase.y.step;
+  q.y_col = out[4] * phase.x.step;
+  q.dilation_y = phase.y.dilation;
+  q.dilation_x = phase.x.dilation;
+  q.stride_y = phase.y.stride;
+  q.stride_x = phase.x.stride;
+  q.height = phase.y.outputs;
+  q.width = phase.x.outputs;
   const auto& w = g.weight_strides;
-  q.w_start = empty ? 0 : part.y.first * w[3] + part.x.first * w[4];
+  q.w_start = empty ? 0 : phase.y.first * w[3] + phase.x.first * w[4];
   q.w_group = g.small_channels * w[0];
   q.w_output = forward ? w[0] : w[1];
   q.w_input = forward ? w[1] : w[0];
-  q.w_y = w[3] * part.y.weight_step;
-  q.w_x = w[4] * part.x.weight_step;
+  q.w_y = w[3] * phase.y.weight_step;
+  q.w_x = w[4] * phase.x.weight_step;
   q.w_end = extent(Dims{g.groups * g.small_channels, g.big_channels, g.window[0], g.window[1],
                         g.window[2]},
                    std::span<const int64_t>(w))
@@ -155,18 +155,18 @@ void run_part(const OpCall& call, const Problem& p, const Part& part, const Padd
 }
 
 void run(const OpCall& call, const Problem& p) {
-  const std::vector<Part> parts = parts_of(p);
+  const std::vector<Phase> phases = phases_of(p);
   Reach y{INT64_MAX, INT64_MIN};
   Reach x = y;
-  for (const Part& part : parts) {
-    widen(y, part.y, 1);
-    widen(x, part.x, kSegment);
+  for (const Phase& phase : phases) {
+    widen(y, phase.y, 1);
+    widen(x, phase.x, kSegment);
   }
-  if (y.low > y.high || x.low > x.high) y = x = {0, 0};  // no part has a tap
+  if (y.low > y.high || x.low > x.high) y = x = {0, 0};  // no phase has a tap
   const PaddedMap map =
       pad_map(call, p, {.is_big = p.direction == Direction::Forward, .y = y, .x = x});
-  for (const Part& part : parts)
-    if (part.y.outputs > 0 && part.x.outputs > 0) run_part(call, p, part, map);
+  for (const Phase& phase : phases)
+    if (phase.y.outputs > 0 && phase.x.outputs > 0) run_phase(call, p, phase, map);
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ void divide_means(const OpCall& call, const Accumulation& what, const Scratch& c
 // reading all keys, which every work-item does.
 Division divide_groups(const OpCall& call, const Accumulation& what, AccumulateParams& p) {
   constexpr int64_t kLongRow = 32, kMostParts = 64;
-  p.parts = 1;
+  p.group_pieces = 1;
   p.pieces = what.groups;
   if (by_style(call, false, true)) {
     p.pieces = what.groups * what.block;
@@ -78,9 +78,9 @@ Division divide_groups(const OpCall& call, const Accumulation& what, AccumulateP
   const int64_t wanted = std::min<int64_t>(call.caps().compute_units, kMostParts) / what.groups;
   const int64_t numbers = what.length * what.block;
   if (relative && wanted > 1 && what.block >= kLongRow && numbers > 65536) {
-    p.part = divide_up(blocks, wanted);
-    p.parts = divide_up(blocks, p.part);
-    p.pieces = what.groups * p.parts;
+    p.piece_blocks = divide_up(blocks, wanted);
+    p.group_pieces = divide_up(blocks, p.piece_blocks);
+    p.pieces = what.groups * p.group_pieces;
   }
   return divide(call.caps(), p.pieces, numbers > 4096 ? 1 : 1 + 4096 / numbers);
 }

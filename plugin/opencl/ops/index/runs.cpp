@@ -118,10 +118,10 @@ void combine_runs(const OpCall& call, const Accumulation& what, const Shape& sha
   p.extra = what.include_self;
   p.factors_each = what.factors_each;
   const int64_t lanes = lanes_of(call, what.block);
-  Accumulation parts = what;  // the partial results of a level, which the next one combines
-  parts.source = what.target;
-  parts.alpha = 1;
-  parts.include_self = true;
+  Accumulation partials = what;  // the partial results of a level, which the next one combines
+  partials.source = what.target;
+  partials.alpha = 1;
+  partials.include_self = true;
   std::optional<Scratch> keys, values;
   for (int64_t level = 0, count = shape.count; count > 0; ++level) {
     p.count = count;
@@ -133,7 +133,7 @@ void combine_runs(const OpCall& call, const Accumulation& what, const Shape& sha
     count = p.chunks > 1 ? 2 * p.chunks : 0;
     Scratch next_keys = call.scratch(static_cast<uint64_t>(count) * 8);
     Scratch next_values = call.scratch(static_cast<uint64_t>(count * p.lanes * size_of(type)));
-    Defines d = accumulation_defines(level == 0 ? what : parts);
+    Defines d = accumulation_defines(level == 0 ? what : partials);
     d.set(define::MEAN, what.how == Combine::Mean)
         .set(define::PACKED, !sorted.positions.has_value());
     d.set(define::WEIGHTED, level == 0 && what.factors != nullptr);
@@ -148,7 +148,7 @@ void combine_runs(const OpCall& call, const Accumulation& what, const Shape& sha
                  .key = level == 0 ? MemoryRange(what.factors) : MemoryRange(keys),
                  .source = level == 0 ? MemoryRange(what.source) : MemoryRange(values),
                  .part_key = count > 0 ? MemoryRange(next_keys) : nullptr,
-                 .part = count > 0 ? MemoryRange(next_values) : nullptr,
+                 .partial = count > 0 ? MemoryRange(next_values) : nullptr,
                  .p = p})
         .run(division.global, division.local);
     keys.reset();

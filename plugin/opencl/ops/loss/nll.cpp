@@ -93,11 +93,12 @@ void run_forward(const OpCall& call) {
         .run(division.global, division.local);
   }
   if (each) return out.finish();
-  const LocalTensor parts[] = {LocalTensor(losses.address(), compute, Dims{s.targets}),
-                               LocalTensor(used.address(), compute, Dims{s.targets}),
-                               LocalTensor(call.out(0).address(), call.out(0).dtype(), Dims{}),
-                               LocalTensor(call.out(1).address(), call.out(1).dtype(), Dims{})};
-  const TensorView views[] = {parts[0].view(), parts[1].view(), parts[2].view(), parts[3].view()};
+  const LocalTensor tensors[] = {LocalTensor(losses.address(), compute, Dims{s.targets}),
+                                 LocalTensor(used.address(), compute, Dims{s.targets}),
+                                 LocalTensor(call.out(0).address(), call.out(0).dtype(), Dims{}),
+                                 LocalTensor(call.out(1).address(), call.out(1).dtype(), Dims{})};
+  const TensorView views[] = {tensors[0].view(), tensors[1].view(), tensors[2].view(),
+                              tensors[3].view()};
   reduce::launch_reduce(call, {mode == 1 ? &kMeanLoss : &kSumLoss,
                                compute,
                                Dims{s.targets},

@@ -23,7 +23,7 @@ void unscale_op(OpCall& call) {
                   name(type), name(t.dtype()));
     tensors.add(std::array{Role{t, true, true}});
   }
-  tensors.check_apart();
+  tensors.check_disjoint();
   call.accept();
   Defines d;
   d.type(define::A, type).set(define::UNSCALE, 1);

@@ -87,7 +87,7 @@ void foreach_op(OpCall& call) {
     for (const TensorViews list : lists) roles.push_back({list[t], true, false});
     tensors.add(roles, number_of(args, f, t));
   }
-  tensors.check_apart();
+  tensors.check_disjoint();
   call.accept();
   tensors.run(kernels::multi_tensor::foreach::foreach, d);
 }
@@ -108,7 +108,7 @@ void convert(const OpCall& call, std::span<const TensorView> to, std::span<const
   TensorLists tensors(call, compute, 2, to.size());
   for (size_t t = 0; t < to.size(); ++t)
     tensors.add(std::array{Role{to[t], false, true}, Role{from[t], true, false}});
-  if (check_only_layout) return tensors.check_apart();
+  if (check_only_layout) return tensors.check_disjoint();
   tensors.run(kernels::multi_tensor::foreach::foreach, d);
 }
 
@@ -152,7 +152,7 @@ void norm_op(OpCall& call) {
   TensorLists tensors(call, wide ? DType::Float64 : DType::Float32, 2);
   for (size_t t = 0; t < self.size(); ++t)
     tensors.add(std::array{Role{self[t], true, false}, Role{call.out(t), false, true, true}});
-  tensors.check_apart();
+  tensors.check_disjoint();
   call.accept();
   namespace kernel = kernels::multi_tensor::foreach_norm;
   tensors.run(kernel::norm, kernel::finish, d);

@@ -14,7 +14,7 @@
 namespace ocltensor::opencl::multi_tensor {
 
 // The memory of one tensor of one list.
-struct Part {
+struct Memory {
   tb_address address;
   uint64_t bytes;
 };
@@ -55,7 +55,7 @@ class TensorLists {
 
   // To be called before OpCall::accept(). Declines with TB_REASON_LAYOUT where the result would
   // depend on the order of tensors, because memory that is written belongs to another tensor, too.
-  void check_apart() const;
+  void check_disjoint() const;
   // To be called after accept().
   void run(const ListKernel& kernel, const Defines& defines);
   // `finish` combines the numbers that the first kernel wrote for each chunk.
@@ -69,7 +69,7 @@ class TensorLists {
   // A tensor with what its sizes and strides tell, examined once.
   struct Member {
     Role role;
-    Part part;  // no bytes if the tensor has no elements
+    Memory memory;  // no bytes if the tensor has no elements
     int64_t elements;
     bool contiguous;
   };
@@ -86,9 +86,9 @@ class TensorLists {
   const OpCall& call_;
   DType compute_;
   size_t roles_;
-  std::vector<Member> members_;                     // roles_ per position
-  std::vector<uint64_t> numbers_;                   // one per position
-  std::array<Part, MULTI_TENSOR_SHARED> shared_{};  // no bytes: absent
+  std::vector<Member> members_;                       // roles_ per position
+  std::vector<uint64_t> numbers_;                     // one per position
+  std::array<Memory, MULTI_TENSOR_SHARED> shared_{};  // no bytes: absent
   MultiTensorParams params_{};
   std::vector<Scratch> scratch_;
   struct Return {

@@ -44,7 +44,7 @@ class Step {
       }
       tensors_.add(roles);
     }
-    tensors_.check_apart();
+    tensors_.check_disjoint();
     call_.accept();
     tensors_.run(kernel, defines_);
   }

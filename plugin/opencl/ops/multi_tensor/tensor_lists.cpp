@@ -91,14 +91,14 @@ void TensorLists::share(size_t slot, TensorView tensor) {
 
 void TensorLists::set_number(size_t slot, double value) { params_.numbers[slot] = bits(value); }
 
-void TensorLists::check_apart() const {
+void TensorLists::check_disjoint() const {
   std::vector<Used> used;
   used.reserve(members_.size() + shared_.size());
   for (size_t i = 0; i < count(); ++i) {
     const size_t first = used.size();
     for (const Member& m : entry(i)) {
-      if (m.part.bytes == 0) continue;
-      const Used u{m.part.address, m.part.address + m.part.bytes, m.role.written};
+      if (m.memory.bytes == 0) continue;
+      const Used u{m.memory.address, m.memory.address + m.memory.bytes, m.role.written};
       // Tensors of one position may be the same: each element is read before it is written.
       size_t k = first;
       while (k < used.size() && !(used[k].begin == u.begin && used[k].end == u.end)) ++k;
@@ -108,8 +108,8 @@ void TensorLists::check_apart() const {
         used[k].written = used[k].written || u.written;
     }
   }
-  for (const Part& part : shared_)
-    if (part.bytes > 0) used.push_back({part.address, part.address + part.bytes, false});
+  for (const Memory& memory : shared_)
+    if (memory.bytes > 0) used.push_back({memory.address, memory.address + memory.bytes, false});
   if (!are_disjoint(used))
     unsupported(TB_REASON_LAYOUT,
                 "{}: a tensor that is written shares memory with another one of the lists",
@@ -122,14 +122,14 @@ void TensorLists::place_all() {
     if (go_together(entry(i))) continue;
     for (Member& m : std::span(members_).subspan(i * roles_, roles_)) {
       const Role& role = m.role;
-      if (role.single || m.part.bytes == 0 || m.contiguous) continue;
+      if (role.single || m.memory.bytes == 0 || m.contiguous) continue;
       const auto bytes = static_cast<uint64_t>(m.elements * role.tensor.itemsize());
       scratch_.push_back(call_.scratch(bytes));
       const LocalTensor local(scratch_.back().address(), role.tensor.dtype(),
                               Dims(role.tensor.sizes()));
       if (role.read) copy_tensor(call_, local.view(), role.tensor);
       if (role.written) returns_.push_back({role.tensor, local});
-      m.part = {scratch_.back().address(), bytes};
+      m.memory = {scratch_.back().address(), bytes};
     }
   }
 }
@@ -145,10 +145,10 @@ struct TensorLists::Group {
   std::vector<uint64_t> table;
   MultiTensorParams params{};
 
-  // Finds the kernel's address of a part; false if there is no room for its buffer.
-  bool find(const Part& part, uint64_t& address) {
-    if (part.bytes == 0) return address = kAbsent, true;
-    const Place place = resolve(part.address, 0, static_cast<int64_t>(part.bytes));
+  // Finds the kernel's address of a tensor's memory; false if there is no room for its buffer.
+  bool find(const Memory& memory, uint64_t& address) {
+    if (memory.bytes == 0) return address = kAbsent, true;
+    const Place place = resolve(memory.address, 0, static_cast<int64_t>(memory.bytes));
     size_t k = 0;
     while (k < buffers.size() && buffers[k] != place.buffer) ++k;
     if (k == MULTI_TENSOR_BUFFERS) return false;
@@ -220,7 +220,7 @@ void TensorLists::run_chunks(const Sweep& sweep) {
       bool fits = true;
       for (size_t r = 0; r < roles_ && fits; ++r) {
         uint64_t address = 0;
-        fits = group.find(entry(at)[r].part, address);
+        fits = group.find(entry(at)[r].memory, address);
         group.table.push_back(address);
       }
       if (!fits) {

@@ -42,11 +42,12 @@ void sum_rows(const OpCall& call, reduce::ReduceLaunch what, int64_t n, bool of_
 void weight_gradients(const OpCall& call, TensorView dy, TensorView x, TensorView mean,
                       TensorView scale, const LayerShape& s, bool of_weight, bool of_bias) {
   const Dims sizes{s.rows, s.n};
-  const LocalTensor parts[] = {LocalTensor(dy.address(), dy.dtype(), sizes),
-                               LocalTensor(x.address(), x.dtype(), sizes),
-                               LocalTensor(mean.address(), mean.dtype(), Dims{s.rows, 1}),
-                               LocalTensor(scale.address(), scale.dtype(), Dims{s.rows, 1})};
-  const TensorView views[] = {parts[0].view(), parts[1].view(), parts[2].view(), parts[3].view()};
+  const LocalTensor tensors[] = {LocalTensor(dy.address(), dy.dtype(), sizes),
+                                 LocalTensor(x.address(), x.dtype(), sizes),
+                                 LocalTensor(mean.address(), mean.dtype(), Dims{s.rows, 1}),
+                                 LocalTensor(scale.address(), scale.dtype(), Dims{s.rows, 1})};
+  const TensorView views[] = {tensors[0].view(), tensors[1].view(), tensors[2].view(),
+                              tensors[3].view()};
   reduce::ReduceLaunch what{&kBiasSum, compute_type(x.dtype()), sizes, 1, {&views[0]}, {}};
   if (of_weight) {
     what.formula = of_bias ? &kWeightSums : &kWeightSum;
@@ -55,13 +56,13 @@ void weight_gradients(const OpCall& call, TensorView dy, TensorView x, TensorVie
   sum_rows(call, what, s.n, of_weight, of_bias);
 }
 
-constexpr reduce::Reduction kPartSums{
+constexpr reduce::Reduction kPartialSums{
     2, {{"a", reduce::kAdd, "0", "x"}, {"b", reduce::kAdd, "0", "y"}}};
 
 // Partial sums that each work-item of layer_backward_cpu.cl makes besides its rows: n of each kind.
-class PartSums {
+class PartialSums {
  public:
-  PartSums(const OpCall& call, const LayerShape& s, DType compute)
+  PartialSums(const OpCall& call, const LayerShape& s, DType compute)
       : n_(s.n),
         items_(divide_up(s.rows, rows_per_item(s))),
         compute_(compute),
@@ -77,7 +78,7 @@ class PartSums {
     const LocalTensor dots(dots_.address(), compute_, sizes),
         sums(sums_.address(), compute_, sizes);
     const TensorView views[] = {dots.view(), sums.view()};
-    reduce::ReduceLaunch what{&kPartSums, compute_, sizes, 1, {&views[0], &views[1]}, {}};
+    reduce::ReduceLaunch what{&kPartialSums, compute_, sizes, 1, {&views[0], &views[1]}, {}};
     if (!of_weight || !of_bias) {
       what.formula = &kBiasSum;
       what.inputs = {&views[of_weight ? 0 : 1]};
@@ -137,11 +138,11 @@ void run_gradient_gpu(const OpCall& call, const LayerGradient& p, const LayerLay
 
 const char* refuse_sums(const OpCall&, const LayerGradient& p) {
   if (!p.of_weight && !p.of_bias) return "no gradient of the weights is wanted";
-  return PartSums::pay(p.s) ? nullptr : "rows are too few, or too long for the caches";
+  return PartialSums::pay(p.s) ? nullptr : "rows are too few, or too long for the caches";
 }
-void run_gradient_cpu(const OpCall& call, const LayerGradient& p, const PartSums* parts) {
+void run_gradient_cpu(const OpCall& call, const LayerGradient& p, const PartialSums* partials) {
   Defines d = gradient_defines(p);
-  d.set(define::SUMS, parts != nullptr);
+  d.set(define::SUMS, partials != nullptr);
   run_cpu_rows(call.launch(kernels::norm::layer_backward_cpu::layer_norm, d,
                            {.dy = p.dy,
                             .x = p.x,
@@ -149,19 +150,19 @@ void run_gradient_cpu(const OpCall& call, const LayerGradient& p, const PartSums
                             .mean = p.mean,
                             .scale = p.scale,
                             .out = p.out,
-                            .dot = parts != nullptr ? MemoryRange(parts->dots()) : nullptr,
-                            .sum = parts != nullptr ? MemoryRange(parts->sums()) : nullptr,
+                            .dot = partials != nullptr ? MemoryRange(partials->dots()) : nullptr,
+                            .sum = partials != nullptr ? MemoryRange(partials->sums()) : nullptr,
                             .rows = p.s.rows,
                             .n = p.s.n,
                             .per = rows_per_item(p.s)}),
                p.s);
 }
 void run_sums(const OpCall& call, const LayerGradient& p) {
-  const PartSums parts(call, p.s, p.compute);
-  run_gradient_cpu(call, p, &parts);
-  parts.finish(call, p.of_weight, p.of_bias);
+  const PartialSums partials(call, p.s, p.compute);
+  run_gradient_cpu(call, p, &partials);
+  partials.finish(call, p.of_weight, p.of_bias);
 }
-void run_apart(const OpCall& call, const LayerGradient& p) {
+void run_separately(const OpCall& call, const LayerGradient& p) {
   run_gradient_cpu(call, p, nullptr);
   if (p.of_weight || p.of_bias)
     weight_gradients(call, p.dy, p.x, p.mean, p.scale, p.s, p.of_weight, p.of_bias);
@@ -177,7 +178,7 @@ constinit const AlgorithmFor<LayerGradient> kGradientCpu(
      .description = "a work-item takes whole rows",
      .style = DeviceStyle::Cpu,
      .last_resort = true},
-    Steps<takes_all<LayerGradient>, run_apart>());
+    Steps<takes_all<LayerGradient>, run_separately>());
 constinit const AlgorithmFor<LayerGradient> kGradientGpu(
     {.id = "layer_norm_backward.gpu",
      .description = "work-items share rows",

@@ -139,12 +139,12 @@ void planes_forward_gpu(const OpCall& call, const PlanesProblem& problem) {
       .set(define::BY_CHANNEL, p.by_channel())
       .set(define::TRAIN, train)
       .set(define::MERGE, merge);
-  std::optional<Scratch> parts;
+  std::optional<Scratch> partials;
   if (merge) {
-    parts.emplace(
+    partials.emplace(
         call.scratch(static_cast<uint64_t>((2 * w.n.pieces + 1) * w.n.units * size_of(compute))));
-    w.run(
-        call.launch(kernels::norm::planes_gpu::moments, d, {.x = input, .parts = parts, .p = w.n}));
+    w.run(call.launch(kernels::norm::planes_gpu::moments, d,
+                      {.x = input, .partials = partials, .p = w.n}));
   }
   w.run(call.launch(kernels::norm::planes_gpu::planes_norm, d,
                     {.x = input,
@@ -154,7 +154,7 @@ void planes_forward_gpu(const OpCall& call, const PlanesProblem& problem) {
                      .running_var = variance,
                      .save_mean = save_mean,
                      .save_scale = save_scale,
-                     .parts = parts,
+                     .partials = partials,
                      .out = out,
                      .p = w.n}));
   out.finish();
@@ -187,17 +187,17 @@ void planes_backward_gpu(const OpCall& call, const PlanesGradient& problem) {
       .set(define::TRAIN, train)
       .set(define::FROM_VARIANCE, saved.eps.has_value())
       .set(define::MERGE, merge);
-  std::optional<Scratch> parts;
+  std::optional<Scratch> partials;
   if (merge) {
     Work sums = p.by_channel() ? w : planes_work(w);
     sums.cut(pieces_for(call, sums));
-    parts.emplace(
+    partials.emplace(
         call.scratch(static_cast<uint64_t>(2 * sums.n.pieces * sums.n.units * size_of(compute))));
-    w.n.plane_parts = sums.n.pieces;
-    w.n.parts = sums.n.pieces * sums.n.units / w.n.units;
-    sums.run(
-        call.launch(kernels::norm::planes_gpu_backward::sums, d,
-                    {.dy = grad, .x = input, .mean = saved.mean, .parts = parts, .p = sums.n}));
+    w.n.plane_partials = sums.n.pieces;
+    w.n.partials = sums.n.pieces * sums.n.units / w.n.units;
+    sums.run(call.launch(
+        kernels::norm::planes_gpu_backward::sums, d,
+        {.dy = grad, .x = input, .mean = saved.mean, .partials = partials, .p = sums.n}));
   }
   if (!p.by_channel() && (which[1] || which[2]))
     w.n.weight_groups = static_cast<uint32_t>(divide_up(p.channels, w.group));
@@ -210,7 +210,7 @@ void planes_backward_gpu(const OpCall& call, const PlanesGradient& problem) {
                      .mean = saved.mean,
                      .inverse = saved.inverse,
                      .weight = weight,
-                     .parts = parts,
+                     .partials = partials,
                      .dw = outs[0],
                      .db = outs[1],
                      .out = out,

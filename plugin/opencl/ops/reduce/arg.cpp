@@ -43,7 +43,7 @@ using ArgAlgorithm = AlgorithmFor<ArgProblem>;
 
 struct Cut {
   Grid global, local;
-  int64_t chunk, splits;
+  int64_t chunk, pieces;
   int64_t share;  // CPU drivers: outputs of a work-item; GPUs: work-items of an output
 };
 
@@ -57,13 +57,12 @@ Planned<Cut> plan_cpu(const OpCall&, const ArgProblem& p) {
                                     std::min(outputs, 8192 / std::max<int64_t>(1, b.length)))
                          : std::min<int64_t>(1024, b.inner);
   d.share = std::max<int64_t>(1, d.share);
-  const int64_t pieces =
+  const int64_t items =
       b.inner == 1 ? divide_up(outputs, d.share) : b.outer * divide_up(b.inner, d.share);
-  const int64_t wanted =
-      pieces > 32 ? 1 : std::min(64 / pieces, divide_up(b.length * d.share, 8192));
+  const int64_t wanted = items > 32 ? 1 : std::min(64 / items, divide_up(b.length * d.share, 8192));
   d.chunk = divide_up(divide_up(b.length, wanted), 64) * 64;
-  d.splits = divide_up(b.length, d.chunk);
-  d.global = {pieces, d.splits, 1};
+  d.pieces = divide_up(b.length, d.chunk);
+  d.global = {items, d.pieces, 1};
   d.local = {1, 1, 1};
   return d;
 }
@@ -82,8 +81,8 @@ Planned<Cut> plan_gpu(const OpCall& call, const ArgProblem& p) {
   const int64_t wanted =
       groups >= busy / 2 ? 1 : std::min(busy / groups, b.length / (d.share * 16));
   d.chunk = std::max<int64_t>(1, divide_up(b.length, std::max<int64_t>(1, wanted)));
-  d.splits = divide_up(b.length, d.chunk);
-  d.global = {groups * group, d.splits, 1};
+  d.pieces = divide_up(b.length, d.chunk);
+  d.global = {groups * group, d.pieces, 1};
   d.local = {group, 1, 1};
   return d;
 }
@@ -96,7 +95,7 @@ void run(const OpCall& call, const ArgProblem& p, const Cut& cut, const KernelOf
   const DType compute = arithmetic(self.dtype());
   const bool narrow = size_of(compute) == 4;
   if (narrow && cut.chunk >= (int64_t{1} << 31))
-    unsupported(TB_REASON_SIZE, "{}: {} elements in one split", call.name(), cut.chunk);
+    unsupported(TB_REASON_SIZE, "{}: {} elements in one piece", call.name(), cut.chunk);
   const int64_t outputs = b.outer * b.inner;
   d.type(define::COMPUTE, compute)
       .type(define::POSITION, narrow ? DType::Int32 : DType::Int64)
@@ -106,10 +105,10 @@ void run(const OpCall& call, const ArgProblem& p, const Cut& cut, const KernelOf
   last.type(define::VALUE, values != nullptr ? values->dtype() : compute);
   last.set(define::VALUES, values != nullptr).set(define::INDICES, indices != nullptr);
   std::vector<Scratch> partial;
-  if (cut.splits > 1) {
+  if (cut.pieces > 1) {
     d.type(define::VALUE, compute).set(define::VALUES, 1).set(define::INDICES, 1);
-    partial.push_back(call.scratch(static_cast<uint64_t>(outputs * cut.splits * size_of(compute))));
-    partial.push_back(call.scratch(static_cast<uint64_t>(outputs * cut.splits * 8)));
+    partial.push_back(call.scratch(static_cast<uint64_t>(outputs * cut.pieces * size_of(compute))));
+    partial.push_back(call.scratch(static_cast<uint64_t>(outputs * cut.pieces * 8)));
   }
   const bool whole = partial.empty();
   call.launch(kernel, whole ? last : d,
@@ -125,12 +124,12 @@ void run(const OpCall& call, const ArgProblem& p, const Cut& cut, const KernelOf
   if (whole) return;
   const auto local = by_style<int64_t>(call, 1, 64);
   call.launch(kernels::reduce::arg_merge::merge, last,
-              {.part = partial[0],
+              {.partial = partial[0],
                .at = partial[1],
                .value = values,
                .index = indices,
                .outputs = outputs,
-               .splits = cut.splits})
+               .pieces = cut.pieces})
       .run({(outputs + local - 1) / local * local, 1, 1}, {local, 1, 1});
 }
 

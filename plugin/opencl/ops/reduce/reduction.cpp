@@ -1,4 +1,4 @@
-// Launches reductions: builds the loop nests, chooses the kernel, joins splits in a second pass.
+// Launches reductions: builds the loop nests, chooses the kernel, joins pieces in a second pass.
 #include "reduction.h"
 
 #include <algorithm>
@@ -125,15 +125,15 @@ MemoryRange memory_of(const TensorView* in, const Dims& shape) {
   return numel(shape) == 0 ? nullptr : MemoryRange(in);
 }
 
-// Reduces the partial results of `splits` splits: dimension 0 of [splits, kept nest], whose
+// Reduces the partial results of `pieces` pieces: dimension 0 of [pieces, kept nest], whose
 // outermost dimension comes first.
-void second_pass(const OpCall& call, const Problem& p, int64_t splits,
+void second_pass(const OpCall& call, const Problem& p, int64_t pieces,
                  const std::vector<Scratch>& partial) {
   const ReduceLaunch& what = p.what;
   Reduction again = *what.formula;
   again.part[0].lift = "a";
   again.part[1].lift = "b";
-  Dims shape{splits};
+  Dims shape{pieces};
   Dims out_strides[2];
   for (size_t i = p.kept.rank(); i-- > 0;) {
     shape.push_back(p.kept.sizes[i]);
@@ -156,11 +156,11 @@ void second_pass(const OpCall& call, const Problem& p, int64_t splits,
   launch_reduce(call, next);
 }
 
-// Runs `kernel`, which writes results or, where sums are split, partial ones, which a second pass
-// joins.
+// Runs `kernel`, which writes results or, where sums are cut into pieces, partial ones, which a
+// second pass joins.
 template <typename Arguments>
-void run_split(const OpCall& call, const Problem& problem, const Cut& cut, Style style,
-               const KernelOf<Arguments>& kernel) {
+void run_in_pieces(const OpCall& call, const Problem& problem, const Cut& cut, Style style,
+                   const KernelOf<Arguments>& kernel) {
   const ReduceLaunch& what = problem.what;
   ReduceParams p{};
   fill_nests(p, problem);
@@ -168,19 +168,19 @@ void run_split(const OpCall& call, const Problem& problem, const Cut& cut, Style
   p.count = cut.count;
   p.chunk = cut.chunk;
   p.inner_chunk = cut.inner_chunk;
-  p.inner_splits = cut.inner_splits;
+  p.inner_pieces = cut.inner_pieces;
   p.kept_per_item = cut.kept_per_item;
   p.lanes = cut.lanes;
   for (size_t k = 0; k < 4; ++k) p.numbers[k] = scalar_bits(what.numbers[k], what.compute);
   std::vector<Scratch> partial;
-  if (cut.splits > 1) {
-    p.split_step = problem.kept.numel;
+  if (cut.pieces > 1) {
+    p.piece_step = problem.kept.numel;
     for (size_t k = 4; k < 4 + static_cast<size_t>(what.formula->components); ++k) {
       int64_t step = 1;
       for (size_t i = 0; i < problem.kept.rank(); step *= problem.kept.sizes[i++])
         p.kept_strides[k][i] = step;
       partial.push_back(call.scratch(
-          static_cast<uint64_t>(cut.splits * problem.kept.numel * size_of(what.compute))));
+          static_cast<uint64_t>(cut.pieces * problem.kept.numel * size_of(what.compute))));
     }
   }
   Defines d = defines_for(problem, style, partial.empty());
@@ -198,23 +198,23 @@ void run_split(const OpCall& call, const Problem& problem, const Cut& cut, Style
                .out = {out(0), out(1)},
                .p = p})
       .run(cut.global, {group, 1, 1});
-  if (!partial.empty()) second_pass(call, problem, cut.splits, partial);
+  if (!partial.empty()) second_pass(call, problem, cut.pieces, partial);
 }
 
 void run_rows(const OpCall& call, const Problem& p, const Cut& cut) {
-  run_split(call, p, cut, Style::Rows, kernels::reduce::reduction_cpu::reduce);
+  run_in_pieces(call, p, cut, Style::Rows, kernels::reduce::reduction_cpu::reduce);
 }
 void run_short_rows(const OpCall& call, const Problem& p, const Cut& cut) {
-  run_split(call, p, cut, Style::Rows, kernels::reduce::reduction_short_rows::reduce);
+  run_in_pieces(call, p, cut, Style::Rows, kernels::reduce::reduction_short_rows::reduce);
 }
 void run_columns(const OpCall& call, const Problem& p, const Cut& cut) {
-  run_split(call, p, cut, Style::Columns, kernels::reduce::reduction_columns::reduce);
+  run_in_pieces(call, p, cut, Style::Columns, kernels::reduce::reduction_columns::reduce);
 }
 void run_narrow_columns(const OpCall& call, const Problem& p, const Cut& cut) {
-  run_split(call, p, cut, Style::Columns, kernels::reduce::reduction_narrow_columns::reduce);
+  run_in_pieces(call, p, cut, Style::Columns, kernels::reduce::reduction_narrow_columns::reduce);
 }
 void run_gpu(const OpCall& call, const Problem& p, const Cut& cut) {
-  run_split(call, p, cut, Style::Gpu, kernels::reduce::reduction_gpu::reduce);
+  run_in_pieces(call, p, cut, Style::Gpu, kernels::reduce::reduction_gpu::reduce);
 }
 
 // ---- The choice

@@ -24,13 +24,13 @@ Cut cut_rows(const Problem& p, bool short_rows) {
   const int64_t wanted = c.kept > kPieces / 2 || short_rows
                              ? 1
                              : std::min(kPieces / c.kept, divide_up(p.reduced.numel, kSmallest));
-  const int64_t outer_splits = std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, outer));
-  c.chunk = std::max<int64_t>(1, divide_up(outer, outer_splits));
-  const int64_t inner_wanted = std::max<int64_t>(1, wanted / outer_splits);
+  const int64_t outer_pieces = std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, outer));
+  c.chunk = std::max<int64_t>(1, divide_up(outer, outer_pieces));
+  const int64_t inner_wanted = std::max<int64_t>(1, wanted / outer_pieces);
   c.inner_chunk = std::max<int64_t>(16, divide_up(divide_up(inner, inner_wanted), 64) * 64);
-  c.inner_splits = std::max<int64_t>(1, divide_up(inner, c.inner_chunk));
-  c.splits = c.inner_splits * std::max<int64_t>(1, divide_up(outer, c.chunk));
-  c.global = {divide_up(c.kept, c.kept_per_item), c.splits, 1};
+  c.inner_pieces = std::max<int64_t>(1, divide_up(inner, c.inner_chunk));
+  c.pieces = c.inner_pieces * std::max<int64_t>(1, divide_up(outer, c.chunk));
+  c.global = {divide_up(c.kept, c.kept_per_item), c.pieces, 1};
   return c;
 }
 
@@ -42,18 +42,18 @@ Cut cut_columns(const OpCall& call, const Problem& p, bool narrow) {
   Cut c{};
   c.kept = others;
   c.count = p.reduced.numel;
-  c.inner_chunk = narrow ? kNarrow : 1024;  // rows are split, too, to read long lines of memory
-  c.inner_splits = divide_up(columns, c.inner_chunk);
-  const int64_t pieces = c.inner_splits * others;
+  c.inner_chunk = narrow ? kNarrow : 1024;  // rows are cut, too, to read long lines of memory
+  c.inner_pieces = divide_up(columns, c.inner_chunk);
+  const int64_t items = c.inner_pieces * others;
   const int64_t block = std::min(c.inner_chunk, columns) * c.count;
   const auto threads = static_cast<int64_t>(call.caps().compute_units);
-  const int64_t wanted = narrow ? std::min(divide_up(threads, pieces), block / kWorthAPass + 1)
-                         : pieces > kPieces / 2
+  const int64_t wanted = narrow ? std::min(divide_up(threads, items), block / kWorthAPass + 1)
+                         : items > kPieces / 2
                              ? 1
-                             : std::min(kPieces / pieces, divide_up(block, kSmallest));
+                             : std::min(kPieces / items, divide_up(block, kSmallest));
   c.chunk = std::max<int64_t>(1, divide_up(divide_up(c.count, wanted), 4) * 4);
-  c.splits = std::max<int64_t>(1, divide_up(c.count, c.chunk));
-  c.global = {pieces, c.splits, 1};
+  c.pieces = std::max<int64_t>(1, divide_up(c.count, c.chunk));
+  c.global = {items, c.pieces, 1};
   return c;
 }
 
@@ -102,8 +102,8 @@ Planned<Cut> plan_gpu(const OpCall& call, const Problem& p) {
   const int64_t groups = divide_up(c.kept, group / lanes);
   const int64_t wanted = groups >= busy / 2 ? 1 : std::min(busy / groups, c.count / (lanes * 16));
   c.chunk = std::max<int64_t>(1, divide_up(c.count, std::max<int64_t>(1, wanted)));
-  c.splits = std::max<int64_t>(1, divide_up(c.count, c.chunk));
-  c.global = {groups * group, c.splits, 1};
+  c.pieces = std::max<int64_t>(1, divide_up(c.count, c.chunk));
+  c.global = {groups * group, c.pieces, 1};
   return c;
 }
 

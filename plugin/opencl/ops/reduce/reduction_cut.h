@@ -19,9 +19,9 @@ struct Problem {
 // How the work is cut, which is the plan of every algorithm: members of ReduceParams, and the
 // global size.
 struct Cut {
-  int64_t kept, count, chunk, inner_chunk, inner_splits, kept_per_item;
+  int64_t kept, count, chunk, inner_chunk, inner_pieces, kept_per_item;
   int32_t lanes;
-  int64_t splits;
+  int64_t pieces;
   Grid global;
 };
 

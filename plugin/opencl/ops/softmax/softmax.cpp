@@ -75,58 +75,60 @@ void run_cpu(const OpCall& call, const SoftmaxProblem& p) {
 
 constexpr int64_t kHeld = 16;  // softmax_gpu.cl, long_rows.h: HELD
 
-// A row is shared by `splits` work-groups, which take `chunk` elements each.
+// A row is shared by `pieces` work-groups, which take `chunk` elements each.
 struct LongRows {
-  int64_t group, splits, chunk;
+  int64_t group, pieces, chunk;
 };
 Planned<LongRows> plan_long_rows(const OpCall& call, const SoftmaxProblem& p) {
   const int64_t group = reduce::group_size(call.caps());
   if (p.shape.inner != 1) return "rows are not contiguous";
   if (p.shape.n <= group * kHeld) return "rows fit a work-group's registers";
-  const int64_t splits = divide_up(p.shape.n, group * kHeld);
-  return LongRows{group, splits, divide_up(p.shape.n, splits)};
+  const int64_t pieces = divide_up(p.shape.n, group * kHeld);
+  return LongRows{group, pieces, divide_up(p.shape.n, pieces)};
 }
 
 // Two launches: the first one computes the numbers of each chunk, the second one the results.
 void run_long_rows(const OpCall& call, const SoftmaxProblem& p, const LongRows& plan) {
   const int64_t numbers = p.backward ? 1 : 2;  // of a chunk
-  const int64_t chunks = p.shape.outer * plan.splits;
+  const int64_t chunks = p.shape.outer * plan.pieces;
   Defines d = defines_for(p);
   d.set(define::GROUP, plan.group);
-  const Scratch parts = call.scratch(static_cast<uint64_t>(chunks * numbers * size_of(p.compute)));
+  const Scratch partials =
+      call.scratch(static_cast<uint64_t>(chunks * numbers * size_of(p.compute)));
   const Grid items{chunks * plan.group, 1, 1};
   const Grid group{plan.group, 1, 1};
   const int64_t n = p.shape.n;
   if (p.backward) {
     namespace kernel = kernels::softmax::softmax_long_rows_backward;
-    call.launch(kernel::softmax_part, d,
+    call.launch(kernel::softmax_partial, d,
                 {.a = p.first,
                  .b = p.second,
-                 .part = parts,
+                 .partial = partials,
                  .n = n,
-                 .splits = plan.splits,
+                 .pieces = plan.pieces,
                  .chunk = plan.chunk})
         .run(items, group);
     call.launch(kernel::softmax_apply, d,
                 {.a = p.first,
                  .b = p.second,
-                 .part = parts,
+                 .partial = partials,
                  .out = p.out,
                  .n = n,
-                 .splits = plan.splits,
+                 .pieces = plan.pieces,
                  .chunk = plan.chunk})
         .run(items, group);
   } else {
     namespace kernel = kernels::softmax::softmax_long_rows;
-    call.launch(kernel::softmax_part, d,
-                {.a = p.first, .part = parts, .n = n, .splits = plan.splits, .chunk = plan.chunk})
+    call.launch(
+            kernel::softmax_partial, d,
+            {.a = p.first, .partial = partials, .n = n, .pieces = plan.pieces, .chunk = plan.chunk})
         .run(items, group);
     call.launch(kernel::softmax_apply, d,
                 {.a = p.first,
-                 .part = parts,
+                 .partial = partials,
                  .out = p.out,
                  .n = n,
-                 .splits = plan.splits,
+                 .pieces = plan.pieces,
                  .chunk = plan.chunk})
         .run(items, group);
   }

@@ -1,5 +1,5 @@
 // sort.values_stable and topk.values. CPU drivers use a merge sort; where few entries are wanted,
-// it sorts those that were selected from each part of a row.
+// it sorts those that were selected from each piece of a row.
 #include "sort.h"
 
 #include <algorithm>
@@ -18,26 +18,26 @@ int64_t entry_bytes(const Problem& p) { return size_of(p.in.dtype()) == 8 ? 16 :
 
 class Sorter {
  public:
-  // `part`: the elements that a work-item selects from; 0: rows are sorted as a whole.
-  Sorter(const OpCall& call, const Problem& problem, int64_t part)
+  // `piece`: the elements that a work-item selects from; 0: rows are sorted as a whole.
+  Sorter(const OpCall& call, const Problem& problem, int64_t piece)
       : call_(call),
         in_(problem.in),
         length_(problem.length()),
         rows_(problem.rows()),
         kept_(problem.kept()),
         entry_bytes_(entry_bytes(problem)),
-        part_(part),
-        row_entries_(part_ == 0 ? length_ : divide_up(length_, part_) * kept_),
+        piece_(piece),
+        row_entries_(piece_ == 0 ? length_ : divide_up(length_, piece_) * kept_),
         entries_(room_for_entries()),
         spare_(room_for_entries()),
         defines_(key_defines(in_.dtype(), problem.order)) {}
 
   void sort() {
-    const int64_t run_length = part_ == 0 ? sort_chunks() : select();
+    const int64_t run_length = piece_ == 0 ? sort_chunks() : select();
     for (int64_t length = run_length; length < row_entries_; length *= 2) {
       const Scratch& from = swapped_ ? spare_ : entries_;
       const Scratch& to = swapped_ ? entries_ : spare_;
-      SortParams p = parts_of(row_entries_, segment(run_length, length));
+      SortParams p = pieces_of(row_entries_, segment(run_length, length));
       p.run = length;
       const Division division = cut(p);
       call_
@@ -72,7 +72,7 @@ class Sorter {
 
   int64_t sort_chunks() {
     constexpr int64_t kChunk = 4096;
-    SortParams p = parts_of(length_, kChunk);
+    SortParams p = pieces_of(length_, kChunk);
     const Division division = cut(p);
     call_
         .launch(kernels::sort::sort_merge::sort_chunks, with_values(false),
@@ -81,16 +81,16 @@ class Sorter {
     return kChunk;
   }
 
-  // How many merged entries a work-item writes: a part of one pair of runs.
+  // How many merged entries a work-item writes: a piece of one pair of runs.
   int64_t segment(int64_t first_run, int64_t run) const {
     int64_t s = first_run;
     while (s < 2 * run && s * 2 <= 4096) s *= 2;
     return s;
   }
 
-  // Selects the first entries of each part, in order; returns how many.
+  // Selects the first entries of each piece, in order; returns how many.
   int64_t select() {
-    SortParams p = parts_of(length_, part_);
+    SortParams p = pieces_of(length_, piece_);
     p.kept = kept_;
     p.room = divide_up(std::max(2 * kept_, kept_ + 128), 16) * 16;
     const Division division = cut(p);
@@ -108,17 +108,17 @@ class Sorter {
     d.set(define::VALUES, values);
     return d;
   }
-  // The parameters for rows of `length` elements or entries, cut into parts of `part`.
-  SortParams parts_of(int64_t length, int64_t part) const {
+  // The parameters for rows of `length` elements or entries, cut into pieces of `piece`.
+  SortParams pieces_of(int64_t length, int64_t piece) const {
     SortParams p{};
     p.length = length_;
     p.entries = row_entries_;
-    p.part = part;
-    p.parts = divide_up(length, part);
-    p.pieces = rows_ * p.parts;
+    p.piece = piece;
+    p.row_pieces = divide_up(length, piece);
+    p.pieces = rows_ * p.row_pieces;
     return p;
   }
-  // Divides the parts among work-items and sets p.per_item, the number that each takes.
+  // Divides the pieces among work-items and sets p.per_item, the number that each takes.
   Division cut(SortParams& p, int64_t smallest = 1) const {
     const Division division = divide(call_.caps(), p.pieces, smallest);
     p.per_item = division.per_item;
@@ -128,39 +128,39 @@ class Sorter {
   const OpCall& call_;
   TensorView in_;
   int64_t length_, rows_, kept_, entry_bytes_;
-  int64_t part_, row_entries_;
+  int64_t piece_, row_entries_;
   Scratch entries_, spare_;
   Defines defines_;
   bool swapped_ = false;
 };
 
-void run_sorter(const OpCall& call, const Problem& p, int64_t part) {
-  Sorter sorter(call, p, part);
+void run_sorter(const OpCall& call, const Problem& p, int64_t piece) {
+  Sorter sorter(call, p, piece);
   sorter.sort();
   sorter.unpack(p.values, p.indices);
 }
 
 struct Selection {
-  int64_t part;  // elements that a work-item selects from
+  int64_t piece;  // elements that a work-item selects from
 };
 Planned<Selection> plan_selection(const OpCall& call, const Problem& p) {
   constexpr int64_t kParts = 64;
   constexpr int64_t kSmallest = 4096;
   if (entry_bytes(p) != 8) return "entries of 64-bit types are sorted as a whole";
   if (p.kept() > p.length() / 2) return "more than half of a row is wanted";
-  const int64_t part =
+  const int64_t piece =
       std::max({divide_up(p.length(), divide_up(kParts, p.rows())), 4 * p.kept(), kSmallest});
-  if (p.rows() * divide_up(p.length(), part) < call.caps().compute_units && p.length() > kSmallest)
-    return "too few parts to keep the processors busy";
-  return Selection{std::min(part, p.length())};
+  if (p.rows() * divide_up(p.length(), piece) < call.caps().compute_units && p.length() > kSmallest)
+    return "too few pieces to keep the processors busy";
+  return Selection{std::min(piece, p.length())};
 }
 void run_selection(const OpCall& call, const Problem& p, const Selection& selection) {
-  run_sorter(call, p, selection.part);
+  run_sorter(call, p, selection.piece);
 }
 void run_merge(const OpCall& call, const Problem& p) { run_sorter(call, p, 0); }
 
 constinit const AlgorithmFor<Problem> kSelect({.id = "sort.select",
-                                               .description = "each part's first, then merged",
+                                               .description = "each piece's first, then merged",
                                                .style = DeviceStyle::Cpu},
                                               Steps<plan_selection, run_selection>());
 constinit const AlgorithmFor<Problem> kMerge({.id = "sort.merge",
