@@ -12,7 +12,7 @@ class Models(unittest.TestCase):
     def test_equal_to_cpu(self) -> None:
         for name in ALONE:
             with self.subTest(model=name):
-                _, result, why, _ = run.run_separately(name, 240)
+                _, result, why, _ = run.run_apart(name, 240)
                 self.assertIsNotNone(result, why)
                 self.assertEqual(run.judge(result), [])
 

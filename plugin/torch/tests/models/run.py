@@ -192,7 +192,7 @@ def describe_failure(text: str) -> str:
     return lines[-1][:300] if lines else "no output"
 
 
-def run_separately(name: str, timeout: float) -> tuple[str, dict[str, Any] | None, str, float]:
+def run_apart(name: str, timeout: float) -> tuple[str, dict[str, Any] | None, str, float]:
     """(name, result, why not, seconds)"""
     folder = pathlib.Path(__file__).resolve().parent.parent
     env = dict(os.environ, OCLTENSOR_ENABLE_FALLBACK="0", HF_HUB_OFFLINE="1")
@@ -230,7 +230,7 @@ def main() -> int:
     failures = 0
     print(f"{'model':16} {'forward':>8} {'(cpu)':>8} {'gradient':>8} {'(cpu)':>8} {'step':>8}  s")
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for name, result, why, seconds in pool.map(lambda n: run_separately(n, options.timeout), names):
+        for name, result, why, seconds in pool.map(lambda n: run_apart(n, options.timeout), names):
             if result is None:
                 print(f"{name:16} FAILED: {why}", flush=True)
                 failures += 1
