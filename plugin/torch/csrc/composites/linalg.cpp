@@ -278,7 +278,7 @@ Tensor matrix_exp(const Tensor& self) {
   if (least == most) {
     result = taylor(a, at::native::wrapped_scalar_tensor(std::exp2(-most)));
   } else {
-    each = at::tensor(halvings, at::TensorOptions().dtype(a.scalar_type()))
+    each = at::tensor(halvings, at::TensorOptions().dtype(c10::toRealValueType(a.scalar_type())))
                .view({-1, 1, 1})
                .to(a.device());
     result = taylor(a, each.neg().exp2_());
