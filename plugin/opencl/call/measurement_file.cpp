@@ -54,7 +54,7 @@ disk_cache::Key lock_of(const std::string& path) { return disk_cache::key_of("me
 }  // namespace
 
 std::string path_of(const Capabilities& caps) {
-  const std::string folder = config::cache_folder();
+  const std::string folder = disk_cache::usable_folder();
   if (folder.empty()) return {};
   const disk_cache::Key key =
       disk_cache::key_of(caps.identity() + "\n" OCLTENSOR_VERSION "\n" + kernels());

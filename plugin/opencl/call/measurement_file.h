@@ -20,10 +20,11 @@ struct Line {
 using Lines = std::map<std::pair<std::string, std::string>, Line>;
 
 // The file for a device, as its driver describes it, and the kernels of this version; empty without
-// a cache folder.
+// a usable cache folder.
 std::string path_of(const Capabilities& caps);
 Lines read(const std::string& path);
-// Adds lines to the file or replaces them; other processes may do the same at the same time.
+// Adds lines to the file or replaces them; other processes may do the same at the same time. Where
+// the disk has no locks, or another writer takes seconds, a line can be lost: it is measured again.
 void write(const std::string& path, const Lines& lines);
 void remove(const std::string& path);
 

@@ -165,6 +165,10 @@ Claim::~Claim() {
   if (file_ >= 0) close(file_);
 }
 
+std::string usable_folder() {
+  return folder().problem.empty() ? folder().folder : std::string();
+}
+
 State state() {
   State s = folder();
   std::error_code error;

@@ -44,6 +44,9 @@ class Claim {
   bool waited_ = false;
 };
 
+// The folder; empty if there is none or it must not be used, which has been logged.
+std::string usable_folder();
+
 // For ocltensor-info: the folder in use and why it is unusable, if it is.
 struct State {
   std::string folder;
