@@ -25,6 +25,11 @@ class Bf16Parts : public testing::Test {
     setenv("OCLTENSOR_KERNEL_STYLE", "gpu", 1);
     call_.emplace();
   }
+  void SetUp() override {
+    if (device(0).caps().style != KernelStyle::Gpu)
+      GTEST_SKIP() << "SKIPPED: the device is open with kernels of CPU drivers already; needs a "
+                      "process of its own";
+  }
   const OpCall& call() { return **call_; }
 
   Scratch memory(size_t bytes) { return call().scratch(bytes); }
