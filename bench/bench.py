@@ -2,18 +2,20 @@
 process for each.
 
 usage: bench.py --plugin PATH [FAMILY...] [--peer NAME[,NAME...]] [--only TEXT] [--json FILE]
-[--merge] [--compare OLD.json]
+[--merge] [--compare OLD.json] [--earlier PATH]
 
 Every result is compared with the peers' before it is timed. Rows show the median, half its spread,
 the peer's time, the ratio peer / ours (above 1: faster than the peer) with its range, and the share
 of the machine's limits measured in the same run. Peers: auto (torch on the CPU, or on CUDA for an
-NVIDIA GPU; the driver's copy; OpenBLAS; CLBlast), none, or names, see --help. Exit status 1: a
-wrong result, a row that was not run, or with --compare a row that became slower.
+NVIDIA GPU; the driver's copy; OpenBLAS; CLBlast), none, or names, see --help; --earlier adds
+another build of the plugin. Exit status 1: a wrong result, a row that was not run, or with
+--compare or --earlier a row that became slower.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import datetime
 import os
 import pathlib
@@ -28,9 +30,10 @@ import contest
 import report
 import results
 from families import EXTRA, FAMILIES, all_rows
-from peers import KINDS, Contestant, Refused, Setup
+from peers import EARLIER, KINDS, Contestant, Refused, Setup
 from rows import Row, Scale
 
+PEERS = [name for name in KINDS if name not in EARLIER]  # what --peer takes
 OURS = {"": "ocltensor", "torch": "torch-ocl", "launch": "launch"}  # who runs a row, by Row.only
 
 
@@ -44,9 +47,16 @@ def parse(argv: list[str]) -> argparse.Namespace:
     p.add_argument(
         "--plugin", default="", help="libocltensor_plugin.so; needed unless --from is given"
     )
+    p.add_argument(
+        "--earlier",
+        default="",
+        metavar="PATH",
+        help="another build's libocltensor_plugin.so: a peer of every row, torch_ocl and "
+        "launch_bench of its folder included",
+    )
     p.add_argument("--device", type=int, default=0)
     p.add_argument(
-        "--peer", default="auto", help=f"auto, none, or names with commas: {', '.join(KINDS)}"
+        "--peer", default="auto", help=f"auto, none, or names with commas: {', '.join(PEERS)}"
     )
     p.add_argument(
         "--threads",
@@ -174,12 +184,16 @@ def start(name: str, setup: Setup) -> Contestant | None:
 
 
 def peer_names(options: argparse.Namespace, ours: dict[str, Any]) -> list[str]:
+    return [*(EARLIER if options.earlier else ()), *foreign_names(options, ours)]
+
+
+def foreign_names(options: argparse.Namespace, ours: dict[str, Any]) -> list[str]:
     if options.peer == "none":
         return []
     if options.peer != "auto":
-        unknown = [n for n in options.peer.split(",") if n not in KINDS]
+        unknown = [n for n in options.peer.split(",") if n not in PEERS]
         if unknown:
-            sys.exit(f"bench: there is no peer '{unknown[0]}'; there are {', '.join(KINDS)}")
+            sys.exit(f"bench: there is no peer '{unknown[0]}'; there are {', '.join(PEERS)}")
         return options.peer.split(",")
     if "NVIDIA" in ours["vendor"] and ours["gpu"]:
         return ["torch-cuda", "torch-cuda-flash", "torch-cuda-cudnn", "driver", "clblast"]
@@ -196,6 +210,7 @@ class Run:
             options.device,
             options.threads,
             settings=tuple(options.setting),
+            earlier=options.earlier and str(pathlib.Path(options.earlier).resolve()),
         )
         self.ours = start("ocltensor", self.setup)
         if self.ours is None:
@@ -203,13 +218,8 @@ class Run:
         self.gpu = self.ours.about["gpu"] if options.scale == "auto" else options.scale == "gpu"
         self.scale = Scale(self.gpu, options.full)
         words = ("gpu" if self.gpu else "cpu") + ("+full" if options.full else "")
-        self.setup = Setup(
-            self.setup.plugin,
-            options.device,
-            options.threads,
-            words,
-            self.setup.settings,
-            self.ours.about["cache_bytes"],
+        self.setup = dataclasses.replace(
+            self.setup, scale=words, cache=self.ours.about["cache_bytes"]
         )
         self.ours.close()
         self.ours = start("ocltensor", self.setup)
@@ -343,6 +353,9 @@ def main(argv: list[str]) -> int:
         lines, worse = report.compare(results.load(options.compare)["rows"], measured)
         print("\n".join(lines))
         failed = failed or worse > 0
+    lines, worse = report.against_earlier(measured)
+    print("\n".join(lines))
+    failed = failed or worse > 0
     results.draw(options.markdown, options.plot, book)
     return 1 if failed else 0
 

@@ -27,7 +27,11 @@ KINDS = {
     "openblas": ["openblas"],
     "clblast": ["clblast"],
     "launch": ["launch"],
+    "earlier": ["plugin"],
+    "earlier-torch-ocl": ["torch", "--torch-device", "ocl"],
+    "earlier-launch": ["launch"],
 }
+EARLIER = ("earlier", "earlier-torch-ocl", "earlier-launch")  # run the build that --earlier names
 CACHES = (
     "OCLTENSOR_CACHE_DIR",
     "POCL_CACHE_DIR",
@@ -52,11 +56,15 @@ class Setup:
     scale: str = "cpu"
     settings: tuple[str, ...] = ()
     cache: int = 32 << 20
+    earlier: str = ""  # the plugin of the contestants EARLIER
 
-    def arguments(self) -> list[str]:
+    def plugin_of(self, name: str) -> str:
+        return self.earlier if name in EARLIER else self.plugin
+
+    def arguments(self, name: str) -> list[str]:
         found = [
             "--plugin",
-            self.plugin,
+            self.plugin_of(name),
             "--device",
             str(self.device),
             "--threads",
@@ -79,15 +87,15 @@ class Setup:
             TORCH_DEVICE_BACKEND_AUTOLOAD="0",
             PYTHONUNBUFFERED="1",
         )
-        if name == "torch-ocl":
-            env["OCLTENSOR_PLUGIN_PATH"] = self.plugin
-            built = pathlib.Path(self.plugin).resolve().parent.parent / "torch"
+        if name.endswith("torch-ocl"):
+            env["OCLTENSOR_PLUGIN_PATH"] = self.plugin_of(name)
+            built = pathlib.Path(self.plugin_of(name)).resolve().parent.parent / "torch"
             if built.is_dir():
                 env["PYTHONPATH"] += os.pathsep + str(built)
         return env
 
     def command(self, name: str) -> list[str]:
-        return [sys.executable, str(HERE / "worker.py"), *KINDS[name], *self.arguments()]
+        return [sys.executable, str(HERE / "worker.py"), *KINDS[name], *self.arguments(name)]
 
 
 class Contestant:

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import itertools
 import math
+from statistics import geometric_mean
 from typing import Any
 
 import goals
+from peers import EARLIER
 
 Entry = dict[str, Any]
 
@@ -248,6 +250,39 @@ def goals_text(rows: list[Entry], gpu: bool) -> list[str]:
     ]
 
 
+def against_earlier(rows: list[Entry], bound: float = 0.9) -> tuple[list[str], int]:
+    """Lines, and how many rows are slower than `bound` times the earlier build beyond the spread of
+    paired samples; none without an earlier build."""
+    by_family: dict[str, list[float]] = {}
+    lines, worse = [], 0
+    for row in rows:
+        for name, peer in row["peers"].items():
+            if name not in EARLIER or "ratio" not in peer:
+                continue
+            by_family.setdefault(row["family"], []).append(peer["ratio"])
+            slower = peer["ratio"] < bound and peer["high"] < 1.0
+            faster = peer["ratio"] > 1 / bound and peer["low"] > 1.0
+            worse += slower
+            if slower or faster:
+                lines.append(
+                    f"{row['name']:64} {duration(peer['us'])} -> {duration(row['us'])}  "
+                    f"x{peer['ratio']:.2f} ({peer['low']:.2f}-{peer['high']:.2f})  "
+                    f"{'SLOWER' if slower else 'faster'}"
+                )
+    lines += [
+        f"{family:12} {len(ratios):4} rows beside the earlier build, geometric mean "
+        f"x{geometric_mean(ratios):.3f}"
+        for family, ratios in by_family.items()
+    ]
+    if by_family:
+        every = [ratio for ratios in by_family.values() for ratio in ratios]
+        lines.append(
+            f"{len(every)} rows, geometric mean x{geometric_mean(every):.3f}, {worse} slower than "
+            f"{bound:.2f} beyond the spread"
+        )
+    return lines, worse
+
+
 def compare(old: list[Entry], new: list[Entry], bound: float = 0.9) -> tuple[list[str], int]:
     """Lines, and how many rows became slower than `bound` beyond the spread. Where both runs have
     the same peer, the ratio to it is compared, as it cancels what else the machine does."""
@@ -277,9 +312,8 @@ def compare(old: list[Entry], new: list[Entry], bound: float = 0.9) -> tuple[lis
             f"{duration(r['us'])}  {mark}"
         )
     if ratios:
-        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
         lines.append(
-            f"{len(ratios)} rows, geometric mean x{mean:.3f}, {worse} slower than {bound:.2f} "
-            f"beyond the spread"
+            f"{len(ratios)} rows, geometric mean x{geometric_mean(ratios):.3f}, {worse} slower "
+            f"than {bound:.2f} beyond the spread"
         )
     return lines, worse

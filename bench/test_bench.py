@@ -135,6 +135,27 @@ class Judging(unittest.TestCase):
         self.assertNotIn("error", entry)
         self.assertEqual(entry["peers"]["ours"], {"refused": "no such operator"})
 
+    def test_an_earlier_build_is_told_apart(self) -> None:
+        def judged(seconds: float) -> tuple[str, int]:
+            earlier = Fake("earlier", seconds=seconds)
+            others = [earlier, Fake("torch-cpu", seconds=1e-6)]
+            entry = contest.measure(self.row, Fake("ours"), others, 3, 0.01)
+            lines, worse = report.against_earlier([entry])
+            return "\n".join(lines), worse
+
+        text, worse = judged(5e-4)
+        self.assertEqual(worse, 1)
+        self.assertIn("SLOWER", text)
+        self.assertIn("1 rows, geometric mean x0.500, 1 slower", text)
+        text, worse = judged(2e-3)
+        self.assertEqual(worse, 0)
+        self.assertIn("faster", text)
+        text, worse = judged(1e-3)
+        self.assertEqual(worse, 0)
+        self.assertNotIn("faster", text)
+        entry = contest.measure(self.row, Fake("ours"), [Fake("torch-cpu")], 3, 0.01)
+        self.assertEqual(report.against_earlier([entry]), ([], 0))
+
     def test_goals(self) -> None:
         entry = contest.measure(
             product(512, 512, 512, group="matmul float32"),
@@ -265,6 +286,13 @@ class Command(unittest.TestCase):
             self.assertEqual(status, 0)
             self.assertIn("64x64x64 nn float32", pathlib.Path(f"{folder}/a.md").read_text())
             self.assertIn("<svg", pathlib.Path(f"{folder}/roofline.svg").read_text())
+
+    def test_an_earlier_build_runs_beside(self) -> None:
+        words = ["--plugin", PLUGIN, "--earlier", PLUGIN, "--peer", "none", "--samples", "2"]
+        _, text = run(*words, "--seconds", "0.001", "matmul", "--only", "64x64x64 nn float32")
+        self.assertRegex(text, r"64x64x64 nn float32 +[0-9.]+ us .*earlier [0-9.]+ us x[0-9.]+")
+        self.assertIn("1 rows beside the earlier build", text)
+        self.assertNotIn("WRONG", text)
 
     def test_a_row_has_settings_of_its_own(self) -> None:
         side = sides.make("plugin", argparse.Namespace(plugin=PLUGIN, device=0, setting=[]))
