@@ -165,9 +165,7 @@ Claim::~Claim() {
   if (file_ >= 0) close(file_);
 }
 
-std::string usable_folder() {
-  return folder().problem.empty() ? folder().folder : std::string();
-}
+std::string usable_folder() { return folder().problem.empty() ? folder().folder : std::string(); }
 
 State state() {
   State s = folder();
