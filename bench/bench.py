@@ -33,7 +33,7 @@ from families import EXTRA, FAMILIES, all_rows
 from peers import EARLIER, KINDS, Contestant, Refused, Setup
 from rows import Row, Scale
 
-PEERS = [name for name in KINDS if name not in EARLIER]  # what --peer takes
+PEERS = [name for name in KINDS if name not in EARLIER.values()]  # what --peer takes
 OURS = {"": "ocltensor", "torch": "torch-ocl", "launch": "launch"}  # who runs a row, by Row.only
 
 
@@ -184,10 +184,6 @@ def start(name: str, setup: Setup) -> Contestant | None:
 
 
 def peer_names(options: argparse.Namespace, ours: dict[str, Any]) -> list[str]:
-    return [*(EARLIER if options.earlier else ()), *foreign_names(options, ours)]
-
-
-def foreign_names(options: argparse.Namespace, ours: dict[str, Any]) -> list[str]:
     if options.peer == "none":
         return []
     if options.peer != "auto":
@@ -249,7 +245,8 @@ class Run:
                 "peers": {},
                 "error": f"{OURS[row.only]} does not start",
             }
-        peers = [c for c in map(self.contestant, self.names) if c is not None and c is not ours]
+        names = [EARLIER[OURS[row.only]], *self.names] if self.setup.earlier else self.names
+        peers = [c for c in map(self.contestant, names) if c is not None and c is not ours]
         cold = not self.options.no_cold and (row.group == "model train" or "decode" in row.name)
         return contest.measure(row, ours, peers, self.options.samples, self.options.seconds, cold)
 

@@ -31,7 +31,12 @@ KINDS = {
     "earlier-torch-ocl": ["torch", "--torch-device", "ocl"],
     "earlier-launch": ["launch"],
 }
-EARLIER = ("earlier", "earlier-torch-ocl", "earlier-launch")  # run the build that --earlier names
+# Who runs the rows of each of ours with the build that --earlier names.
+EARLIER = {
+    "ocltensor": "earlier",
+    "torch-ocl": "earlier-torch-ocl",
+    "launch": "earlier-launch",
+}
 CACHES = (
     "OCLTENSOR_CACHE_DIR",
     "POCL_CACHE_DIR",
@@ -59,7 +64,7 @@ class Setup:
     earlier: str = ""  # the plugin of the contestants EARLIER
 
     def plugin_of(self, name: str) -> str:
-        return self.earlier if name in EARLIER else self.plugin
+        return self.earlier if name in EARLIER.values() else self.plugin
 
     def arguments(self, name: str) -> list[str]:
         found = [

@@ -257,7 +257,7 @@ def against_earlier(rows: list[Entry], bound: float = 0.9) -> tuple[list[str], i
     lines, worse = [], 0
     for row in rows:
         for name, peer in row["peers"].items():
-            if name not in EARLIER or "ratio" not in peer:
+            if name not in EARLIER.values() or "ratio" not in peer:
                 continue
             by_family.setdefault(row["family"], []).append(peer["ratio"])
             slower = peer["ratio"] < bound and peer["high"] < 1.0
