@@ -16,7 +16,6 @@
 #include "base/log.h"
 #include "ocltensor/error.h"
 #include "runtime/ahead/builder_process.h"
-#include "runtime/program/disk_cache.h"
 
 namespace ocltensor::opencl::build_ahead {
 namespace {
@@ -103,7 +102,7 @@ void program_missing(const Capabilities& caps, int index, std::string_view sourc
 
 std::string start_builders(const Capabilities& caps, int index,
                            std::span<const Item> items) noexcept try {
-  const std::string folder = disk_cache::usable_folder();
+  const std::string folder = config::cache_folder();
   if (!has_builders(caps) || folder.empty() || items.size() < 2) return {};
   static std::atomic<int> serial{0};
   std::string file = fmt::format("{}/wanted.{}.{}.list", folder, getpid(), serial++);
