@@ -84,8 +84,8 @@ BENCHMARK(raw_launch);
 
 void plugin_add(benchmark::State& state) {
   const Plugin& p = plugin();
-  const ot::Tensor a = ot::ones({kCount}, ot::DType::Float32, "ocl");
-  const ot::Tensor b = ot::ones({kCount}, ot::DType::Float32, "ocl");
+  const ot::Tensor a = ot::ones({kCount}, {ot::DType::Float32, "ocl"});
+  const ot::Tensor b = ot::ones({kCount}, {ot::DType::Float32, "ocl"});
   const ot::Tensor c = ot::empty_like(a);
   tb_call call{};
   call.struct_size = sizeof call;
@@ -112,8 +112,8 @@ void plugin_add(benchmark::State& state) {
 BENCHMARK(plugin_add);
 
 void host_add(benchmark::State& state) {
-  const ot::Tensor a = ot::ones({kCount}, ot::DType::Float32, "ocl");
-  const ot::Tensor b = ot::ones({kCount}, ot::DType::Float32, "ocl");
+  const ot::Tensor a = ot::ones({kCount}, {ot::DType::Float32, "ocl"});
+  const ot::Tensor b = ot::ones({kCount}, {ot::DType::Float32, "ocl"});
   ot::Tensor c = ot::empty_like(a);
   int n = 0;
   for (auto _ : state) {
@@ -125,8 +125,8 @@ void host_add(benchmark::State& state) {
 BENCHMARK(host_add);
 
 void host_add_functional(benchmark::State& state) {
-  const ot::Tensor a = ot::ones({kCount}, ot::DType::Float32, "ocl");
-  const ot::Tensor b = ot::ones({kCount}, ot::DType::Float32, "ocl");
+  const ot::Tensor a = ot::ones({kCount}, {ot::DType::Float32, "ocl"});
+  const ot::Tensor b = ot::ones({kCount}, {ot::DType::Float32, "ocl"});
   int n = 0;
   for (auto _ : state) {
     benchmark::DoNotOptimize(ot::add(a, b));

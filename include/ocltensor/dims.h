@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "ocltensor/error.h"
 
@@ -21,6 +22,7 @@ class Dims {
     size_ = static_cast<uint32_t>(values.size());
     std::copy(values.begin(), values.end(), values_);
   }
+  Dims(const std::vector<int64_t>& values) : Dims(std::span(values)) {}  // NOLINT
   Dims(size_t count, int64_t value) {
     for (size_t i = 0; i < count; ++i) push_back(value);
   }

@@ -3,8 +3,11 @@
 
 #include <complex>
 #include <cstdint>
+#include <limits>
+#include <type_traits>
 
 #include "ocltensor/dtype.h"
+#include "ocltensor/error.h"
 
 namespace ocltensor {
 
@@ -12,11 +15,25 @@ namespace ocltensor {
 class Scalar {
  public:
   enum class Kind : uint8_t { Bool, Int, Float, Complex };
-  Scalar(bool v) : kind_(Kind::Bool), int_(v) {}  // NOLINT: implicit on purpose, like the others
-  Scalar(int v) : kind_(Kind::Int), int_(v) {}
-  Scalar(int64_t v) : kind_(Kind::Int), int_(v) {}
-  Scalar(double v) : kind_(Kind::Float), parts_{v, 0} {}
-  Scalar(std::complex<double> v) : kind_(Kind::Complex), parts_{v.real(), v.imag()} {}
+  // A bool, any integer up to the largest int64 (TB_E_INVALID beyond), or any floating-point
+  // number.
+  template <typename T>
+  requires std::is_arithmetic_v<T> Scalar(T v)  // NOLINT: implicit on purpose, like the others
+      : kind_(std::is_same_v<T, bool> ? Kind::Bool
+              : std::is_integral_v<T> ? Kind::Int
+                                      : Kind::Float) {
+    if constexpr (std::is_unsigned_v<T> && sizeof(T) == sizeof(int64_t))
+      check(v <= static_cast<T>(std::numeric_limits<int64_t>::max()),
+            "{} is beyond the largest int64: a number argument cannot hold it", v);
+    if constexpr (std::is_integral_v<T>)
+      int_ = static_cast<int64_t>(v);
+    else
+      parts_[0] = static_cast<double>(v);
+  }
+  template <typename T>
+  Scalar(std::complex<T> v)  // NOLINT
+      : kind_(Kind::Complex),
+        parts_{static_cast<double>(v.real()), static_cast<double>(v.imag())} {}
   Kind kind() const { return kind_; }
   bool is_complex() const { return kind_ == Kind::Complex; }
   bool is_float() const { return kind_ >= Kind::Float; }  // not a whole number

@@ -6,21 +6,25 @@
 // Errors: ocltensor::Error; its status() is TB_E_INVALID for bad arguments.
 #pragma once
 
+#include <functional>
 #include <iosfwd>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <vector>
 
-#include "ocltensor/dims.h"
-#include "ocltensor/scalar.h"
+#include "ocltensor/arguments.h"
+#include "ocltensor/generator.h"
+#include "ocltensor/options.h"
 #include "ocltensor/stream.h"
 
 namespace ocltensor {
 
-class Tensor;
+class Index;
+class Indexed;
 
 namespace detail {
 
@@ -81,8 +85,8 @@ class OCLTENSOR_API Tensor {
   Tensor& operator=(const Scalar& value) &&;
 
   // ---- metadata
-  std::span<const int64_t> sizes() const { return get().shape; }
-  std::span<const int64_t> strides() const { return get().steps; }  // elements
+  const Dims& sizes() const { return get().shape; }
+  const Dims& strides() const { return get().steps; }  // elements
   int64_t dim() const { return static_cast<int64_t>(get().shape.size()); }
   int64_t size(int64_t dim) const;
   int64_t stride(int64_t dim) const;
@@ -104,9 +108,8 @@ class OCLTENSOR_API Tensor {
   bool shares_storage(const Tensor& other) const;
 
   // ---- views: no data is copied. A negative dimension counts from the end.
-  Tensor view(std::span<const int64_t> sizes) const;  // one size may be -1
-  Tensor view(std::initializer_list<int64_t> sizes) const { return view(Dims(sizes)); }
-  Tensor as_strided(std::span<const int64_t> sizes, std::span<const int64_t> strides,
+  Tensor view(const Dims& sizes) const;  // one size may be -1
+  Tensor as_strided(const Dims& sizes, const Dims& strides,
                     int64_t offset) const;  // bounds are checked; `offset` is the storage's
   Tensor slice(int64_t dim, std::optional<int64_t> start = {}, std::optional<int64_t> end = {},
                int64_t step = 1) const;  // Python's rules, step > 0
@@ -114,18 +117,19 @@ class OCLTENSOR_API Tensor {
   Tensor select(int64_t dim, int64_t index) const;
   Tensor transpose(int64_t a, int64_t b) const;
   Tensor t() const;  // up to two dimensions
-  Tensor permute(std::span<const int64_t> dims) const;
-  Tensor permute(std::initializer_list<int64_t> dims) const { return permute(Dims(dims)); }
-  Tensor expand(std::span<const int64_t> sizes) const;  // -1 keeps a size
-  Tensor expand(std::initializer_list<int64_t> sizes) const { return expand(Dims(sizes)); }
+  Tensor permute(const Dims& dims) const;
+  Tensor expand(const Dims& sizes) const;  // -1 keeps a size
   Tensor squeeze() const;
   Tensor squeeze(int64_t dim) const;
   Tensor unsqueeze(int64_t dim) const;
   Tensor operator[](int64_t index) const { return select(0, index); }
+  // a[mask], a[positions]: see indexing.h. To assign to what they name writes to this tensor.
+  Indexed operator[](const Tensor& index) const;
+  // a[{0, slice(1, 5), "...", mask}]: one entry a dimension, by Python's rules.
+  Indexed operator[](std::initializer_list<Index> indices) const;
 
   // ---- data
-  Tensor reshape(std::span<const int64_t> sizes) const;  // a view where possible, else a copy
-  Tensor reshape(std::initializer_list<int64_t> sizes) const { return reshape(Dims(sizes)); }
+  Tensor reshape(const Dims& sizes) const;  // a view where possible, else a copy
   Tensor flatten(int64_t first = 0, int64_t last = -1) const;
   Tensor contiguous() const;  // this tensor if it is contiguous
   Tensor clone() const;       // a contiguous copy
@@ -142,7 +146,7 @@ class OCLTENSOR_API Tensor {
   Tensor pin_memory(Device device = "ocl") const;  // a copy in page-locked host memory
   // Gives the tensor a new shape, contiguous; the content is undefined. Other tensors that share
   // the storage keep theirs.
-  void resize_(std::span<const int64_t> sizes) const;
+  void resize_(const Dims& sizes) const;
   // Work on `stream` uses the memory, too: it is not reused before that work has finished.
   void record_stream(const Stream& stream) const;
 
@@ -166,7 +170,10 @@ class OCLTENSOR_API Tensor {
     const T* first = static_cast<const T*>(host.data());
     return std::vector<T>(first, first + host.numel());
   }
-  std::string text() const;  // values (shortened beyond 1000), shape, dtype, device
+  std::string text() const;  // values (print.h), shape, dtype, device
+
+  // ---- operators of the table that take the tensor first, and in-place forms
+#include "ocltensor/methods.h"
 
   const std::shared_ptr<detail::TensorImpl>& impl() const { return impl_; }
 
@@ -184,64 +191,12 @@ class OCLTENSOR_API Tensor {
 
 OCLTENSOR_API std::ostream& operator<<(std::ostream& stream, const Tensor& tensor);
 
-// ---- creation; sizes must not be negative
-OCLTENSOR_API Tensor empty(std::span<const int64_t> sizes, DType dtype = DType::Float32,
-                           Device device = {});
-// Strides must not be negative.
-OCLTENSOR_API Tensor empty_strided(std::span<const int64_t> sizes, std::span<const int64_t> strides,
-                                   DType dtype = DType::Float32, Device device = {});
-OCLTENSOR_API Tensor full(std::span<const int64_t> sizes, Scalar value,
-                          DType dtype = DType::Float32, Device device = {});
-// A copy of host memory that holds numel elements in row-major order.
-OCLTENSOR_API Tensor from_host(const void* data, std::span<const int64_t> sizes, DType dtype,
-                               Device device = {});
-inline Tensor empty(std::initializer_list<int64_t> sizes, DType dtype = DType::Float32,
-                    Device device = {}) {
-  return empty(Dims(sizes), dtype, device);
-}
-inline Tensor full(std::initializer_list<int64_t> sizes, Scalar value, DType dtype = DType::Float32,
-                   Device device = {}) {
-  return full(Dims(sizes), value, dtype, device);
-}
-inline Tensor zeros(std::span<const int64_t> sizes, DType dtype = DType::Float32,
-                    Device device = {}) {
-  return full(sizes, 0, dtype, device);
-}
-inline Tensor zeros(std::initializer_list<int64_t> sizes, DType dtype = DType::Float32,
-                    Device device = {}) {
-  return full(Dims(sizes), 0, dtype, device);
-}
-inline Tensor ones(std::span<const int64_t> sizes, DType dtype = DType::Float32,
-                   Device device = {}) {
-  return full(sizes, 1, dtype, device);
-}
-inline Tensor ones(std::initializer_list<int64_t> sizes, DType dtype = DType::Float32,
-                   Device device = {}) {
-  return full(Dims(sizes), 1, dtype, device);
-}
-inline Tensor empty_like(const Tensor& t) { return empty(t.sizes(), t.dtype(), t.device()); }
-inline Tensor zeros_like(const Tensor& t) { return zeros(t.sizes(), t.dtype(), t.device()); }
-inline Tensor ones_like(const Tensor& t) { return ones(t.sizes(), t.dtype(), t.device()); }
-
-// A tensor with these values. TB_E_INVALID unless their number is the product of the sizes.
-template <typename T>
-Tensor tensor(std::span<const T> values, std::span<const int64_t> sizes, Device device = {}) {
-  int64_t count = 1;
-  for (const int64_t s : sizes) count *= s;
-  check(static_cast<int64_t>(values.size()) == count,
-        "tensor(): {} values do not fill a shape of {} elements", values.size(), count);
-  return from_host(values.data(), sizes, dtype_of<T>(), device);
-}
-template <typename T>
-Tensor tensor(const std::vector<T>& values, std::initializer_list<int64_t> sizes,
-              Device device = {}) {
-  static_assert(!std::is_same_v<T, bool>, "std::vector<bool> has no array: use uint8_t and to()");
-  return tensor(std::span<const T>(values), Dims(sizes), device);
-}
-template <typename T>
-Tensor tensor(std::initializer_list<T> values, Device device = {}) {
-  return tensor(std::span<const T>(values.begin(), values.size()),
-                Dims{static_cast<int64_t>(values.size())}, device);
-}
+inline OptionalTensor::OptionalTensor(const std::optional<Tensor>& tensor)
+    : tensor_(tensor ? &*tensor : nullptr) {}
+inline TensorList::TensorList(std::initializer_list<Tensor> v) : values_(v.begin(), v.size()) {}
+inline TensorList::TensorList(const std::vector<Tensor>& v) : values_(v) {}
 
 }  // namespace ocltensor
+
+#include "ocltensor/creation.h"  // IWYU pragma: export
+#include "ocltensor/indexing.h"  // IWYU pragma: export

@@ -17,7 +17,7 @@ Parameter parameter(const Tensor& value) {
 
 // He initialisation: normal with variance 2 / fan-in.
 Parameter random_parameter(std::initializer_list<int64_t> sizes, int64_t fan_in, Device device) {
-  const Tensor blank = ot::empty(sizes, DType::Float32, device);
+  const Tensor blank = ot::empty(sizes, {DType::Float32, device});
   return parameter(ot::normal(blank, 0.0, std::sqrt(2.0 / static_cast<double>(fan_in))));
 }
 
@@ -43,10 +43,10 @@ Tensor Convolution::backward(const Tensor& grad) {
 }
 
 BatchNormRelu::BatchNormRelu(int64_t channels, Device device)
-    : weight(parameter(ot::ones({channels}, DType::Float32, device))),
-      bias(parameter(ot::zeros({channels}, DType::Float32, device))),
-      mean_(ot::zeros({channels}, DType::Float32, device)),
-      variance_(ot::ones({channels}, DType::Float32, device)) {}
+    : weight(parameter(ot::ones({channels}, {DType::Float32, device}))),
+      bias(parameter(ot::zeros({channels}, {DType::Float32, device}))),
+      mean_(ot::zeros({channels}, {DType::Float32, device})),
+      variance_(ot::ones({channels}, {DType::Float32, device})) {}
 
 Tensor BatchNormRelu::forward(const Tensor& x, bool training) {
   input_ = x;
@@ -93,7 +93,7 @@ Tensor Dropout::backward(const Tensor& grad) {
 
 Linear::Linear(int64_t in, int64_t out, DType compute, Device device)
     : weight(random_parameter({out, in}, in, device)),
-      bias(parameter(ot::zeros({out}, DType::Float32, device))),
+      bias(parameter(ot::zeros({out}, {DType::Float32, device}))),
       compute_(compute) {}
 
 Tensor Linear::forward(const Tensor& x) {
@@ -130,7 +130,7 @@ Tensor Network::forward(const Tensor& images, bool training) {
 }
 
 Tensor Network::backward(const Tensor& labels) {
-  constexpr int64_t kMean = 1;
+  constexpr auto kMean = ot::Reduction::Mean;
   constexpr int64_t kIgnored = -100;
   auto [loss, total] = ot::nll_loss_forward(output_, labels, std::nullopt, kMean, kIgnored);
   Tensor g = ot::nll_loss_backward(ot::ones_like(loss), output_, labels, std::nullopt, kMean,

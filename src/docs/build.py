@@ -16,7 +16,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "src/host"))
-import generate_ops
+import cpp_operators
 
 PAGES = (
     "README.md",
@@ -84,10 +84,7 @@ def with_links(name: str, text: str, pages: set[str], pictures: set[str]) -> str
 def operators(conformance: str) -> str:
     """The operators of the tables by family: schema, and the types that the conformance kit tests
     of each, which are ATen's."""
-    base = ROOT / "src/base"
-    known = generate_ops.read(base / "operators.def", "OCLTENSOR_OPERATOR", False)
-    known += generate_ops.read(base / "pointwise.def", "OCLTENSOR_POINTWISE", True)
-    schemas = {op.full_name: op.schema for op in known}
+    schemas = {op.full_name: op.schema for op in cpp_operators.read(ROOT / "src/base")}
     listed = subprocess.run(
         [conformance, "--plugin", "cpu", "--list"], capture_output=True, text=True, check=True
     ).stdout
@@ -142,9 +139,8 @@ def doxygen(work: pathlib.Path, out: pathlib.Path) -> None:
     """The C ABI and the C++ API, with the functions that are generated from the operator tables."""
     (work / "ocltensor").mkdir(parents=True, exist_ok=True)
     script, base = ROOT / "src/host/generate_ops.py", ROOT / "src/base"
-    subprocess.run(
-        [sys.executable, script, base, work / "ocltensor/ops.h", work / "ops.cpp"], check=True
-    )
+    header = ROOT / "include/ocltensor/functional.h"
+    subprocess.run([sys.executable, script, base, header, work / "ocltensor", work], check=True)
     here = ROOT / "src/docs"
     settings = (here / "Doxyfile").read_text() + "\n".join(
         [

@@ -78,7 +78,7 @@ Tensor download_extent(const Tensor& source) {
 Tensor to_cpu(const Tensor& source) {
   Tensor packed = source;
   if (!source.is_contiguous()) {
-    packed = empty(source.sizes(), source.dtype(), source.device());
+    packed = empty(source.sizes(), {source.dtype(), source.device()});
     Declined declined{};
     if (!copy_operator(packed, source, &declined)) return download_extent(source);
   }
@@ -96,7 +96,7 @@ void from_cpu(const Tensor& target, const Tensor& source, bool non_blocking) {
   if (source.is_pinned() && !asynchronous) current_stream(target.device()).synchronize();
   if (target.is_contiguous())
     return to_device(target, target.address(), source.data(), bytes_of(target), asynchronous);
-  const Tensor staging = empty(target.sizes(), target.dtype(), target.device());
+  const Tensor staging = empty(target.sizes(), {target.dtype(), target.device()});
   to_device(staging, staging.address(), source.data(), bytes_of(staging), asynchronous);
   Declined declined{};
   if (copy_operator(target, staging, &declined)) return;
@@ -136,7 +136,7 @@ void copy_same_device(const Tensor& target, Tensor source) {
 void copy_between(const Tensor& target, const Tensor& source) {
   const Tensor packed = source.contiguous();
   const bool direct = target.is_contiguous() && target.dtype() == source.dtype();
-  const Tensor landing = direct ? target : empty(target.sizes(), source.dtype(), target.device());
+  const Tensor landing = direct ? target : empty(target.sizes(), {source.dtype(), target.device()});
   invoke_api("copy between devices", backend(target.device()).api->transfer->on_device,
              use(landing).handle(), landing.address(), use(packed).handle(), packed.address(),
              bytes_of(landing));
@@ -204,7 +204,7 @@ void fill(const Tensor& target, Scalar value) {
   unsigned char pattern[16] = {};
   encode(target.dtype(), value, pattern);
   if (!target.is_contiguous()) {  // one element, repeated
-    const Tensor one = empty({}, target.dtype(), target.device());
+    const Tensor one = empty({}, {target.dtype(), target.device()});
     upload(one, pattern);
     return copy(target, one, false);
   }

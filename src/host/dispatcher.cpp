@@ -81,11 +81,13 @@ Device device_of(const Operator& op, std::span<const tb_value> args, std::span<c
     else if (first->device != t.device)
       refuse_devices(op.name, first->device.text(), t.device.text());
   });
-  Device device = scalars ? Device() : options.device.value_or(Device());
+  Device device;
   if (first != nullptr)
     device = first->device;
   else if (!outs.empty() && outs[0].defined())
     device = outs[0].device();
+  else if (!scalars)
+    device = options.device ? *options.device : default_device();
   *mixed = scalars && !device.is_cpu();
   return device;
 }

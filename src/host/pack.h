@@ -28,6 +28,8 @@ inline tb_value pack(const TensorOrScalar& t) {
 inline tb_value pack(const Scalar& s) { return s.to_value(); }
 inline tb_value pack(bool v) { return Scalar(v).to_value(); }
 inline tb_value pack(int64_t v) { return Scalar(v).to_value(); }
+template <typename E>
+requires std::is_enum_v<E> tb_value pack(E v) { return pack(static_cast<int64_t>(v)); }
 inline tb_value pack(double v) { return Scalar(v).to_value(); }
 inline tb_value pack(std::string_view s) { return tagged(TB_STRING, s.data(), s.size()); }
 inline tb_value pack(DType type) {

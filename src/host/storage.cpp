@@ -7,6 +7,10 @@
 namespace ocltensor::detail {
 
 Storage::~Storage() {
+  if (adopted) {
+    if (deleter) deleter(reinterpret_cast<void*>(static_cast<uintptr_t>(address)));
+    return;
+  }
   if (address == 0) return;
   ErrorBuffer error;
   const tb_status status =
@@ -39,6 +43,16 @@ std::shared_ptr<Storage> allocate_pinned(Device by, uint64_t bytes) {
              static_cast<int32_t>(by.index()), bytes, &memory);
   storage->pinned_by = by;
   storage->address = reinterpret_cast<uintptr_t>(memory);
+  return storage;
+}
+
+std::shared_ptr<Storage> adopt(void* data, uint64_t bytes, std::function<void(void*)> deleter) {
+  auto storage = std::make_shared<Storage>();
+  storage->stream = current_stream(Device());
+  storage->bytes = bytes;
+  storage->address = reinterpret_cast<uintptr_t>(data);
+  storage->adopted = true;
+  storage->deleter = std::move(deleter);
   return storage;
 }
 

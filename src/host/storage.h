@@ -1,6 +1,7 @@
 // Memory behind tensors, and building tensors on it.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "ocltensor/tensor.h"
@@ -12,8 +13,10 @@ struct Storage {
   Device device;
   tb_address address = 0;
   uint64_t bytes = 0;
-  Stream stream;     // empty for pinned memory
-  Device pinned_by;  // the device whose free_host frees the memory; the CPU: not pinned
+  Stream stream;         // empty for pinned memory
+  Device pinned_by;      // the device whose free_host frees the memory; the CPU: not pinned
+  bool adopted = false;  // memory of the caller
+  std::function<void(void*)> deleter;  // of adopted memory; may be empty
   Storage() = default;
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
@@ -23,6 +26,8 @@ struct Storage {
 
 std::shared_ptr<Storage> allocate(Device device, uint64_t bytes, const Stream& stream);
 std::shared_ptr<Storage> allocate_pinned(Device by, uint64_t bytes);
+// Host memory of the caller, given to `deleter` in the end.
+std::shared_ptr<Storage> adopt(void* data, uint64_t bytes, std::function<void(void*)> deleter);
 
 // A tensor on a storage; no bounds are checked.
 Tensor make_tensor(std::shared_ptr<Storage> storage, const Dims& sizes, const Dims& strides,

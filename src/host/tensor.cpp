@@ -1,4 +1,4 @@
-// Tensor: creation, metadata, copies and conversion.
+// Tensor: metadata, copies and conversion.
 #include "ocltensor/tensor.h"
 
 #include <fmt/format.h>
@@ -42,31 +42,6 @@ void* Tensor::host_pointer(DType expected) const {
   return reinterpret_cast<void*>(static_cast<uintptr_t>(address()));  // NOLINT: a host address
 }
 
-Tensor empty(std::span<const int64_t> sizes, DType dtype, Device device) {
-  return allocate_tensor(sizes, {}, dtype, current_stream(device));
-}
-
-Tensor empty_strided(std::span<const int64_t> sizes, std::span<const int64_t> strides, DType dtype,
-                     Device device) {
-  check(sizes.size() == strides.size(), "empty_strided: {} sizes and {} strides", sizes.size(),
-        strides.size());
-  for (const int64_t s : strides)
-    check(s >= 0, "empty_strided: a stride must not be negative, got {}", to_string(strides));
-  return allocate_tensor(sizes, strides, dtype, current_stream(device));
-}
-
-Tensor full(std::span<const int64_t> sizes, Scalar value, DType dtype, Device device) {
-  Tensor t = empty(sizes, dtype, device);
-  t.fill_(value);
-  return t;
-}
-
-Tensor from_host(const void* data, std::span<const int64_t> sizes, DType dtype, Device device) {
-  Tensor t = empty(sizes, dtype, device);
-  detail::upload(t, data);
-  return t;
-}
-
 const Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) const {
   detail::copy(*this, source, non_blocking);
   return *this;
@@ -89,7 +64,7 @@ const Tensor& Tensor::fill_(Scalar value) const {
 }
 
 Tensor Tensor::clone() const {
-  Tensor t = empty(sizes(), dtype(), device());
+  Tensor t = empty(sizes(), {dtype(), device()});
   t.copy_(*this);
   return t;
 }
@@ -98,14 +73,14 @@ Tensor Tensor::contiguous() const { return is_contiguous() ? *this : clone(); }
 
 Tensor Tensor::to(DType type) const {
   if (type == dtype()) return *this;
-  Tensor t = empty(sizes(), type, device());
+  Tensor t = empty(sizes(), {type, device()});
   t.copy_(*this);
   return t;
 }
 
 Tensor Tensor::to(Device target, bool non_blocking) const {
   if (target == device()) return *this;
-  Tensor t = empty(sizes(), dtype(), target);
+  Tensor t = empty(sizes(), {dtype(), target});
   t.copy_(*this, non_blocking);
   return t;
 }
@@ -119,9 +94,9 @@ Tensor Tensor::pin_memory(Device by) const {
   return t;
 }
 
-void Tensor::resize_(std::span<const int64_t> sizes) const {
+void Tensor::resize_(const Dims& sizes) const {
   detail::TensorImpl& t = const_cast<detail::TensorImpl&>(get());  // NOLINT: handles are shared
-  if (t.shape == Dims(sizes)) return;
+  if (t.shape == sizes) return;
   const int64_t bytes = ocltensor::numel(sizes) * size_of(t.type);
   std::shared_ptr<detail::Storage> storage = t.storage;
   // Another tensor's memory must not change, so the storage is reused only if no other tensor has

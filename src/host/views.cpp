@@ -73,7 +73,7 @@ std::optional<Dims> view_strides(const Tensor& t, const Dims& target) {
 
 }  // namespace
 
-Tensor Tensor::view(std::span<const int64_t> sizes) const {
+Tensor Tensor::view(const Dims& sizes) const {
   const Dims target = infer_sizes(sizes, numel());
   const std::optional<Dims> strides = view_strides(*this, target);
   check(strides.has_value(),
@@ -82,7 +82,7 @@ Tensor Tensor::view(std::span<const int64_t> sizes) const {
   return make_view(*this, target, *strides, offset());
 }
 
-Tensor Tensor::reshape(std::span<const int64_t> sizes) const {
+Tensor Tensor::reshape(const Dims& sizes) const {
   const Dims target = infer_sizes(sizes, numel());
   if (const std::optional<Dims> strides = view_strides(*this, target))
     return make_view(*this, target, *strides, offset());
@@ -104,8 +104,7 @@ Tensor Tensor::flatten(int64_t first, int64_t last) const {
   return reshape(target);
 }
 
-Tensor Tensor::as_strided(std::span<const int64_t> sizes, std::span<const int64_t> strides,
-                          int64_t offset) const {
+Tensor Tensor::as_strided(const Dims& sizes, const Dims& strides, int64_t offset) const {
   check(sizes.size() == strides.size(), "as_strided: {} sizes and {} strides", sizes.size(),
         strides.size());
   const Extent e = extent(sizes, strides);
@@ -176,7 +175,7 @@ Tensor Tensor::t() const {
   return dim() < 2 ? *this : transpose(0, 1);
 }
 
-Tensor Tensor::permute(std::span<const int64_t> dims) const {
+Tensor Tensor::permute(const Dims& dims) const {
   check(static_cast<int64_t>(dims.size()) == dim(), "permute: {} dimensions for a tensor of {}",
         dims.size(), dim());
   Dims new_sizes, new_strides;
@@ -191,7 +190,7 @@ Tensor Tensor::permute(std::span<const int64_t> dims) const {
   return make_view(*this, new_sizes, new_strides, offset());
 }
 
-Tensor Tensor::expand(std::span<const int64_t> target) const {
+Tensor Tensor::expand(const Dims& target) const {
   check(static_cast<int64_t>(target.size()) >= dim(),
         "expand: {} has fewer dimensions than the tensor's {}", to_string(target),
         to_string(sizes()));

@@ -62,7 +62,7 @@ SelfTest run_self_test(ot::Device device) {
   constexpr double kGigabytes = kCount * sizeof(float) * 1e-9;
   std::vector<float> host(kCount);
   for (float& v : host) v = normal(random);
-  ot::Tensor source = ot::empty({kCount}, ot::DType::Float32, device);
+  ot::Tensor source = ot::empty({kCount}, {ot::DType::Float32, device});
   const ot::Tensor host_tensor = ot::from_host(host.data(), ot::Dims{kCount}, ot::DType::Float32);
   result.upload_gb_per_s = kGigabytes / best_seconds([&] {
                              source.copy_(host_tensor);

@@ -73,8 +73,8 @@ TEST_F(FakeDevice, CopiesRoundTripWithAnyStrides) {
   EXPECT_THAT(there.to_vector<float>(), ElementsAre(10, 2, 20, 30, 5, 40));
   // Negative strides.
   EXPECT_THAT(there.as_strided(Dims{3}, Dims{-2}, 5).to_vector<float>(), ElementsAre(40, 30, 2));
-  EXPECT_EQ(zeros({0, 3}, DType::Float32, fake).to_vector<float>().size(), 0u);
-  EXPECT_THAT(full({2}, 2.5, DType::BFloat16, fake).to_vector<float>(), ElementsAre(2.5, 2.5));
+  EXPECT_EQ(zeros({0, 3}, {DType::Float32, fake}).to_vector<float>().size(), 0u);
+  EXPECT_THAT(full({2}, 2.5, {DType::BFloat16, fake}).to_vector<float>(), ElementsAre(2.5, 2.5));
 }
 
 TEST_F(FakeDevice, CopiesBetweenTwoDevices) {
@@ -85,20 +85,20 @@ TEST_F(FakeDevice, CopiesBetweenTwoDevices) {
 }
 
 TEST_F(FakeDevice, MismatchedDevicesAreNamed) {
-  const Tensor a = zeros({2}, DType::Float32, fake), b = zeros({2});
-  const Tensor c = zeros({2}, DType::Float32, "fake:1");
+  const Tensor a = zeros({2}, {DType::Float32, fake}), b = zeros({2});
+  const Tensor c = zeros({2}, {DType::Float32, "fake:1"});
   EXPECT_THAT(error_of([&] { add(a, b); }), HasSubstr("at least two devices, fake:0 and cpu"));
   EXPECT_THAT(error_of([&] { add(a, c); }), HasSubstr("at least two devices, fake:0 and fake:1"));
   Tensor out = empty({2});
   EXPECT_THAT(error_of([&] { add_out(out, a, a); }), HasSubstr("the output is on cpu"));
   EXPECT_THAT(error_of([&] {
-                mm(zeros({1, 1}, DType::Float32, fake), zeros({1, 1}));
+                mm(zeros({1, 1}, {DType::Float32, fake}), zeros({1, 1}));
               }),
               HasSubstr("mm.out"));
 }
 
 TEST_F(FakeDevice, FallbackIsOffByDefault) {
-  const Tensor a = zeros({2, 3}, DType::Float32, fake);
+  const Tensor a = zeros({2, 3}, {DType::Float32, fake});
   const std::string text = error_of([&] { add(a, 1); }, TB_UNSUPPORTED);
   for (const char* part :
        {"add.out", "float32[2, 3]", "computes nothing", "fake:0", "OCLTENSOR_ENABLE_FALLBACK=1"})
@@ -119,14 +119,14 @@ uint32_t reason_of(const std::function<void()>& body) {
 }
 
 TEST_F(FakeDevice, ADeclinedCallKeepsTheBackendsReason) {
-  const Tensor a = zeros({2, 3}, DType::Float32, fake);
+  const Tensor a = zeros({2, 3}, {DType::Float32, fake});
   EXPECT_EQ(reason_of([&] { add(a, 1); }), TB_REASON_DTYPE);
   EXPECT_EQ(reason_of([&] { exp(a); }), TB_REASON_OPERATOR);
   EXPECT_EQ(reason_of([&] { a.t().contiguous(); }), TB_REASON_DTYPE);
 }
 
 TEST_F(FakeDevice, AGeneratorOfAnotherDeviceIsRefused) {
-  const Tensor here = zeros({4}), there = zeros({4}, DType::Float32, fake);
+  const Tensor here = zeros({4}), there = zeros({4}, {DType::Float32, fake});
   const Generator of_cpu(Device{}, 5), of_fake(fake, 5), of_second("fake:1", 5);
   EXPECT_THAT(error_of([&] { uniform(here, 0, 1, of_fake); }),
               HasSubstr("the generator is of fake:0, the call runs on cpu"));
@@ -156,11 +156,11 @@ TEST_F(FakeDevice, FallbackComputesWarnsAndCounts) {
   EXPECT_THAT(mm(a, a).to_vector<float>(), ElementsAre(16, 21, 28, 37));
   EXPECT_THAT(a.to(DType::Int32).to_vector<int32_t>(), ElementsAre(2, 3, 4, 5));
   EXPECT_THAT(cat({a[0], a[1]}).to_vector<float>(), ElementsAre(2, 3, 4, 5));
-  EXPECT_THAT(arange(0, 3, 1, DType::Float32, fake).to_vector<float>(), ElementsAre(0, 1, 2));
+  EXPECT_THAT(arange(0, 3, 1, {DType::Float32, fake}).to_vector<float>(), ElementsAre(0, 1, 2));
   EXPECT_THAT(nonzero(a.select(0, 1)).to_vector<int64_t>(), ElementsAre(0, 1));
   EXPECT_EQ(masked_select(a, gt(a, 2)).device(), fake);
   EXPECT_THAT(masked_select(a, gt(a, 2)).to_vector<float>(), ElementsAre(3, 4, 5));
-  Tensor out = zeros({2, 4}, DType::Float64, fake);
+  Tensor out = zeros({2, 4}, {DType::Float64, fake});
   Tensor gaps = out.slice(1, 1, 4, 2);
   mul_out(gaps, a, 10);
   EXPECT_THAT(out.to_vector<double>(), ElementsAre(0, 20, 0, 30, 0, 40, 0, 50));
@@ -181,10 +181,11 @@ TEST_F(FakeDevice, AZeroDimensionalCpuTensorMayMix) {
   const Tensor i = tensor<int32_t>({1, 2}).to(fake);
   EXPECT_EQ(add(i, s).dtype(), DType::Float64);
   EXPECT_EQ(add(s, i).dtype(), DType::Float64);
-  EXPECT_EQ(add(full({}, 1, DType::Int32, fake), full({}, 1, DType::Int64)).dtype(), DType::Int64);
+  EXPECT_EQ(add(full({}, 1, {DType::Int32, fake}), full({}, 1, DType::Int64)).dtype(),
+            DType::Int64);
   EXPECT_THAT(error_of([&] { add(a, tensor<float>({3})); }), HasSubstr("same device"));
   // Only numbers beside it, but the output says where.
-  Tensor out = zeros({}, DType::Float64, fake);
+  Tensor out = zeros({}, {DType::Float64, fake});
   add_out(out, s, s);
   EXPECT_EQ(out.item<double>(), 6);
 }
@@ -201,8 +202,8 @@ TEST_F(FakeDevice, AComplexNumberMayMix) {
 
 TEST_F(FakeDevice, FallbackLosesNoChangeOfAnArgument) {
   set_setting("OCLTENSOR_ENABLE_FALLBACK", "1");
-  const Tensor x = ones({2, 3}, DType::Float32, fake), mean = zeros({3}, DType::Float32, fake),
-               var = ones({3}, DType::Float32, fake);
+  const Tensor x = ones({2, 3}, {DType::Float32, fake}), mean = zeros({3}, {DType::Float32, fake}),
+               var = ones({3}, {DType::Float32, fake});
   EXPECT_THAT(
       error_of(
           [&] { native_batch_norm(x, std::nullopt, std::nullopt, mean, var, true, 0.1, 1e-5); },
@@ -211,7 +212,7 @@ TEST_F(FakeDevice, FallbackLosesNoChangeOfAnArgument) {
   EXPECT_THAT(mean.to_vector<float>(), ElementsAre(0, 0, 0));
   // What the schema marks is copied back, in lists too.
   const Tensor p = tensor<float>({1, 2}).to(fake), g = tensor<float>({1, 1}).to(fake);
-  const Tensor lr = full({}, 0.5, DType::Float32, fake);
+  const Tensor lr = full({}, 0.5, {DType::Float32, fake});
   const std::vector<Tensor> params{p}, grads{g}, momentum;
   const std::vector<Value> args{params, grads, momentum};
   const std::vector<NamedValue> named{
@@ -232,7 +233,7 @@ TEST_F(FakeDevice, MemoryIsFreedOnItsStream) {
     {
       const StreamGuard guard(side);
       EXPECT_EQ(current_stream(fake), side);
-      t = zeros({100}, DType::Float32, fake);
+      t = zeros({100}, {DType::Float32, fake});
       EXPECT_EQ(counter("fake.record_use"), uses);
     }
     EXPECT_NE(current_stream(fake), side);
@@ -262,7 +263,7 @@ TEST_F(FakeDevice, PinnedMemoryCopiesAsynchronously) {
 }
 
 TEST_F(FakeDevice, MemoryFunctions) {
-  const Tensor t = zeros({256}, DType::Float32, fake);
+  const Tensor t = zeros({256}, {DType::Float32, fake});
   EXPECT_GE(current_allocated_memory(fake), 1024u);
   EXPECT_EQ(driver_allocated_memory(fake), 4096u);
   EXPECT_EQ(recommended_max_memory(fake), 8192u);
@@ -275,7 +276,7 @@ TEST_F(FakeDevice, MemoryFunctions) {
   EXPECT_EQ(counter("fake.fraction"), set + 1);
   EXPECT_THAT(error_of(
                   [&] {
-                    empty({1 << 20, 1 << 12}, DType::Float32, fake);
+                    empty({1 << 20, 1 << 12}, {DType::Float32, fake});
                   },
                   TB_E_OUT_OF_MEMORY),
               HasSubstr("too much"));

@@ -52,13 +52,13 @@ class Captures : public testing::Test {
 
 // A small network's forward and backward arithmetic, with copies, fills and reductions.
 std::vector<float> compute() {
-  const ot::Tensor x = ot::div(ot::arange(0, 1200, 1, ot::DType::Float32, "ocl"),
-                               ot::full({1}, 100.0, ot::DType::Float32, "ocl"))
+  const ot::Tensor x = ot::div(ot::arange(0, 1200, 1, {ot::DType::Float32, "ocl"}),
+                               ot::full({1}, 100.0, {ot::DType::Float32, "ocl"}))
                            .view({12, 100});
   const ot::Tensor hidden = ot::relu(ot::mm(x, x.t()));
   const ot::Tensor out =
-      ot::_softmax(ot::add(hidden, ot::ones({12}, ot::DType::Float32, "ocl")), 1, false);
-  ot::Tensor copy = ot::zeros({3, 12, 12}, ot::DType::Float32, "ocl");
+      ot::_softmax(ot::add(hidden, ot::ones({12}, {ot::DType::Float32, "ocl"})), 1, false);
+  ot::Tensor copy = ot::zeros({3, 12, 12}, {ot::DType::Float32, "ocl"});
   copy.narrow(0, 1, 1).copy_(out.view({1, 12, 12}));
   return copy.to_vector<float>();
 }
@@ -98,8 +98,8 @@ __kernel void weigh(__global float *base, ulong offset, float4 w) {
   ((__global float *)((__global char *)base + offset))[get_global_id(0)] *= w.x + w.w;
 })");
   const auto work = [&] {
-    const ot::Tensor in = ot::arange(0, 4096, 1, ot::DType::Float32, "ocl");
-    const ot::Tensor out = ot::zeros({4096}, ot::DType::Float32, "ocl");
+    const ot::Tensor in = ot::arange(0, 4096, 1, {ot::DType::Float32, "ocl"});
+    const ot::Tensor out = ot::zeros({4096}, {ot::DType::Float32, "ocl"});
     const ot::Stream side = ot::Stream::create("ocl");
     const ot::Event ready("ocl");
     ready.record();
@@ -133,7 +133,7 @@ std::string read_text(const fs::path& path) {
 
 TEST_F(Captures, ExportedKernelsCanBeEdited) {
   ot::profiler::Capture capture(path());
-  const ot::Tensor x = ot::arange(0, 1000, 1, ot::DType::Float32, "ocl");
+  const ot::Tensor x = ot::arange(0, 1000, 1, {ot::DType::Float32, "ocl"});
   const auto library = ot::KernelLibrary::compile(
       "__kernel void twice(__global float *x) { x[get_global_id(0)] *= 2.0f; }");
   library.kernel("twice").launch({x}, {1000});

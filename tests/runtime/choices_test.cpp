@@ -95,7 +95,8 @@ const Row kRows[] = {
      "resample.dimensions", "resample.dimensions"},
     {"sampling",
      [] {
-       (void)ot::grid_sampler_2d(ramp({1, 2, 4, 4}), ramp({1, 3, 3, 2}), 0, 0, false);
+       (void)ot::grid_sampler_2d(ramp({1, 2, 4, 4}), ramp({1, 3, 3, 2}),
+                                 ot::Interpolation::Bilinear, ot::Padding::Zeros, false);
      },
      "sampling.points", "sampling.points"},
     {"selection", [] { (void)ot::nonzero(ramp({9})); }, "selection.chunks", "selection.chunks"},
@@ -115,7 +116,7 @@ const Row kRows[] = {
      "layer_norm_backward.cpu", "layer_norm_backward.gpu"},
     {"linalg",
      [] {
-       (void)ot::linalg_cholesky_ex(ot::add(ot::zeros({3, 3}, ot::DType::Float32, "ocl"), 1));
+       (void)ot::linalg_cholesky_ex(ot::add(ot::zeros({3, 3}, {ot::DType::Float32, "ocl"}), 1));
      },
      "linalg.cpu", "linalg.gpu"},
     {"order_statistic", [] { (void)ot::kthvalue(rows(), 3); }, "order_statistic.selected",
@@ -170,7 +171,8 @@ const std::set<std::string> kElsewhere = {"attention_backward",
 // By an operator of a family that is not in the table.
 bool is_gpu_style() {
   const ot::Tensor image = ramp({1, 1, 4, 4});
-  (void)ot::grid_sampler_2d_backward(ramp({1, 1, 3, 3}), image, ramp({1, 3, 3, 2}), 0, 0, false,
+  (void)ot::grid_sampler_2d_backward(ramp({1, 1, 3, 3}), image, ramp({1, 3, 3, 2}),
+                                     ot::Interpolation::Bilinear, ot::Padding::Zeros, false,
                                      {true, false});
   return switches::last_choice("sampling_backward") == "sampling_backward.places";
 }

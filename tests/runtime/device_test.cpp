@@ -44,7 +44,7 @@ TEST(Streams, WorkOnOneIsSeenByAnotherThroughAnEvent) {
   const ot::Stream first = ot::Stream::create("ocl");
   const ot::Stream second = ot::Stream::create("ocl");
   const ot::Event event("ocl");
-  ot::Tensor x = ot::ones({1 << 16}, ot::DType::Float32, "ocl");
+  ot::Tensor x = ot::ones({1 << 16}, {ot::DType::Float32, "ocl"});
   ot::synchronize("ocl");
   {
     const ot::StreamGuard guard(first);
@@ -99,13 +99,13 @@ TEST(Memory, FractionLimitsAndTheProcessGoesOn) {
   const double small = 64e6 / static_cast<double>(ot::recommended_max_memory());
   ot::set_per_process_memory_fraction(small);
   try {
-    (void)ot::empty({512, 1 << 20}, ot::DType::Float32, "ocl");
+    (void)ot::empty({512, 1 << 20}, {ot::DType::Float32, "ocl"});
     FAIL() << "no error";
   } catch (const ot::Error& e) {
     EXPECT_EQ(e.status(), TB_E_OUT_OF_MEMORY);
     EXPECT_THAT(e.what(), HasSubstr("set_per_process_memory_fraction"));
   }
-  EXPECT_EQ(ot::ones({1 << 20}, ot::DType::Float32, "ocl").to_vector<float>()[7], 1.0f);
+  EXPECT_EQ(ot::ones({1 << 20}, {ot::DType::Float32, "ocl"}).to_vector<float>()[7], 1.0f);
   ot::set_per_process_memory_fraction(0);
   EXPECT_EQ(ot::current_allocated_memory(), before);
   ot::set_per_process_memory_fraction(1.7);
@@ -114,7 +114,7 @@ TEST(Memory, FractionLimitsAndTheProcessGoesOn) {
 TEST(Memory, LargerThanTheDeviceGivesIsAnErrorWithTheLimit) {
   const auto bytes = static_cast<int64_t>(ot::device_properties("ocl").largest_allocation);
   try {
-    (void)ot::empty({bytes + 4096}, ot::DType::UInt8, "ocl");
+    (void)ot::empty({bytes + 4096}, {ot::DType::UInt8, "ocl"});
     FAIL() << "no error";
   } catch (const ot::Error& e) {
     EXPECT_EQ(e.status(), TB_E_OUT_OF_MEMORY);
@@ -135,13 +135,14 @@ TEST(Memory, ChangingShapesDoNotGrow) {
 TEST(Random, SameSeedSameNumbersAsTheCpu) {
   for (const char* name : {"ocl", "cpu"}) ot::Generator::default_of(name).set_seed(42);
   const auto on_device =
-      ot::uniform(ot::empty({1003}, ot::DType::Float32, "ocl")).to_vector<float>();
-  const auto on_cpu = ot::uniform(ot::empty({1003}, ot::DType::Float32, "cpu")).to_vector<float>();
+      ot::uniform(ot::empty({1003}, {ot::DType::Float32, "ocl"})).to_vector<float>();
+  const auto on_cpu =
+      ot::uniform(ot::empty({1003}, {ot::DType::Float32, "cpu"})).to_vector<float>();
   EXPECT_EQ(on_device, on_cpu);
   const ot::Generator::State state = ot::get_rng_state("ocl");
-  const auto next = ot::uniform(ot::empty({10}, ot::DType::Float32, "ocl")).to_vector<float>();
+  const auto next = ot::uniform(ot::empty({10}, {ot::DType::Float32, "ocl"})).to_vector<float>();
   ot::set_rng_state(state, "ocl");
-  EXPECT_EQ(ot::uniform(ot::empty({10}, ot::DType::Float32, "ocl")).to_vector<float>(), next);
+  EXPECT_EQ(ot::uniform(ot::empty({10}, {ot::DType::Float32, "ocl"})).to_vector<float>(), next);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ std::pair<int, std::string> error_of(Body&& body) {
 
 TEST(Faults, AnIndexOutOfRangeIsThrownByTheNextWait) {
   const ot::Device device("ocl");
-  const ot::Tensor x = ot::ones({4, 3}, ot::DType::Float32, device);
+  const ot::Tensor x = ot::ones({4, 3}, {ot::DType::Float32, device});
   const ot::Tensor index = ot::tensor<int64_t>({0, 4}, device);
   ot::Tensor rows;
   const auto [enqueued, nothing] = error_of([&] { rows = ot::index_select(x, 0, index); });
@@ -44,7 +44,7 @@ TEST(Faults, ReadingAResultThrowsToo) {
 
 TEST(Faults, ASettingSwitchesThemOff) {
   const ot::Device device("ocl");
-  const ot::Tensor x = ot::ones({4}, ot::DType::Float32, device);
+  const ot::Tensor x = ot::ones({4}, {ot::DType::Float32, device});
   const ot::Tensor index = ot::tensor<int64_t>({-1}, device);
   ot::set_setting("OCLTENSOR_CHECK_VALUES", "0");
   const auto off = error_of([&] { (void)ot::gather(x, 0, index).to_vector<float>(); });
@@ -54,7 +54,7 @@ TEST(Faults, ASettingSwitchesThemOff) {
 }
 
 TEST(Faults, NumbersThatATypeDoesNotHoldAreRefused) {
-  const ot::Tensor x = ot::ones({2}, ot::DType::Float32, ot::Device("ocl"));
+  const ot::Tensor x = ot::ones({2}, {ot::DType::Float32, ot::Device("ocl")});
   EXPECT_EQ(error_of([&] { x.fill_(1e300); }).first, TB_E_INVALID);
   EXPECT_EQ(error_of([&] { x.fill_(std::numeric_limits<double>::infinity()); }).first, TB_OK);
 }

@@ -35,7 +35,7 @@ const ot::KernelLibrary& library() {
 TEST(CustomKernels, BindTensorsNumbersListsAndBytes) {
   EXPECT_THAT(library().names(), ElementsAre("at_offset", "pick", "scale", "weigh"));
   const ot::Tensor in = ot::tensor(std::vector<float>{1, 2, 3, 4}, {4}, "ocl");
-  const ot::Tensor out = ot::zeros({4}, ot::DType::Float32, "ocl");
+  const ot::Tensor out = ot::zeros({4}, {ot::DType::Float32, "ocl"});
   library().kernel("scale").launch({out, in, 2.5, int64_t{-1}}, {4}, {2});
   EXPECT_THAT(out.to_vector<float>(), ElementsAre(1.5f, 4.f, 6.5f, 9.f));
   library().kernel("at_offset").launch({out.narrow(0, 1, 3), int64_t{10}}, {3});
@@ -53,7 +53,7 @@ TEST(CustomKernels, ErrorsNameTheLineOrTheArgument) {
               ThrowsMessage<ot::Error>(HasSubstr("line 2:   not_a_type x;")));
   EXPECT_THAT([] { (void)library().kernel("scales"); },
               ThrowsMessage<ot::Error>(HasSubstr("it has: at_offset, pick, scale, weigh")));
-  const ot::Tensor x = ot::ones({4}, ot::DType::Float32, "ocl");
+  const ot::Tensor x = ot::ones({4}, {ot::DType::Float32, "ocl"});
   const ot::Kernel scale = library().kernel("scale");
   // A driver would take a number or bytes for a buffer's handle.
   EXPECT_THAT(([&] {
@@ -104,8 +104,8 @@ TEST(CustomKernels, OneKernelFromManyThreads) {
     threads.emplace_back([&, t] {
       const ot::StreamGuard guard(ot::Stream::create("ocl"));
       for (int64_t i = 0; i < 50; ++i) {
-        const ot::Tensor in = ot::ones({16}, ot::DType::Float32, "ocl");
-        const ot::Tensor out = ot::zeros({16}, ot::DType::Float32, "ocl");
+        const ot::Tensor in = ot::ones({16}, {ot::DType::Float32, "ocl"});
+        const ot::Tensor out = ot::zeros({16}, {ot::DType::Float32, "ocl"});
         scale.launch({out, in, static_cast<double>(t), i}, {16});
         for (const float v : out.to_vector<float>()) wrong += v != static_cast<float>(t + i);
       }

@@ -78,7 +78,7 @@ int fork_after_use() {
 }
 
 int live() {
-  static const ot::Tensor big = ot::ones({1 << 20}, ot::DType::Float32, "ocl");
+  static const ot::Tensor big = ot::ones({1 << 20}, {ot::DType::Float32, "ocl"});
   static const ot::Stream stream = ot::Stream::create("ocl");
   static const ot::Event event("ocl", true);
   const ot::StreamGuard guard(stream);
@@ -129,7 +129,7 @@ int capture_and_fork(const std::string& path) {
 }
 
 std::vector<float> several_operators() {
-  const ot::Tensor x = ot::arange(0, 1000, 1, ot::DType::Float32, "ocl").view({10, 100});
+  const ot::Tensor x = ot::arange(0, 1000, 1, {ot::DType::Float32, "ocl"}).view({10, 100});
   return ot::_softmax(ot::mm(x, x.t()), 1, false).to_vector<float>();
 }
 
@@ -138,8 +138,8 @@ int profile() {
   if (ot::get_setting("OCLTENSOR_ENABLE_FALLBACK") == "1") {
     // Its kernel takes at most 8 dimensions.
     const std::vector<int64_t> shape(12, 1);
-    const ot::Tensor x = ot::arange(0, 1, 1, ot::DType::Float32, "ocl").view(shape);
-    (void)ot::gather(x, 0, ot::arange(0, 1, 1, ot::DType::Int64, "ocl").view(shape));
+    const ot::Tensor x = ot::arange(0, 1, 1, {ot::DType::Float32, "ocl"}).view(shape);
+    (void)ot::gather(x, 0, ot::arange(0, 1, 1, {ot::DType::Int64, "ocl"}).view(shape));
     for (const ot::FallbackCount& f : ot::fallback_counts()) fmt::print("fell back: {}\n", f.name);
   }
   ot::empty_cache("ocl");
@@ -182,7 +182,7 @@ int settings() {
   ot::set_setting("OCLTENSOR_LOG_PROFILE_INFO", "operators");
   (void)several_operators();
   ot::set_setting("OCLTENSOR_LOG_PROFILE_INFO", "0");
-  (void)ot::mul(ot::arange(0, 7, 1, ot::DType::Float32, "ocl"), 2.0).to_vector<float>();
+  (void)ot::mul(ot::arange(0, 7, 1, {ot::DType::Float32, "ocl"}), 2.0).to_vector<float>();
   return 0;
 }
 

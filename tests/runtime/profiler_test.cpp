@@ -27,7 +27,7 @@ class Profiler : public ::testing::Test {
 };
 
 std::vector<float> compute() {
-  const ot::Tensor x = ot::arange(0, 1000, 1, ot::DType::Float32, "ocl").view({10, 100});
+  const ot::Tensor x = ot::arange(0, 1000, 1, {ot::DType::Float32, "ocl"}).view({10, 100});
   return ot::_softmax(ot::mm(x, x.t()), 1, false).to_vector<float>();
 }
 

@@ -278,7 +278,7 @@ TEST_F(Switches, DeterministicPutsInOrderAndRepeatsBits) {
   }
   const ot::Tensor index = ot::tensor(where, {count}).to(ot::Device("ocl"));
   const ot::Tensor source = ot::tensor(values, {count}).to(ot::Device("ocl"));
-  const ot::Tensor zeros = ot::zeros({7}, ot::DType::Float32, "ocl");
+  const ot::Tensor zeros = ot::zeros({7}, {ot::DType::Float32, "ocl"});
   const auto scope = switches::flags({.deterministic = true});
   for (int run = 0; run < 3; ++run) {
     EXPECT_EQ(ot::index_put(zeros, {index}, source).to_vector<float>(), wanted);
@@ -320,7 +320,7 @@ TEST_F(Switches, WithoutItGpusPutInAnyOrder) {
   const auto style = ot::get_setting("OCLTENSOR_KERNEL_STYLE");
   if (style != "gpu") GTEST_SKIP() << "SKIPPED: needs OCLTENSOR_KERNEL_STYLE=gpu";
   const ot::Tensor index = ot::tensor(std::vector<int64_t>{1, 0}, {2}).to(ot::Device("ocl"));
-  const ot::Tensor zeros = ot::zeros({2}, ot::DType::Float32, "ocl");
+  const ot::Tensor zeros = ot::zeros({2}, {ot::DType::Float32, "ocl"});
   (void)ot::index_put(zeros, {index}, zeros);
   EXPECT_EQ(switches::last_choice("index_put"), "index_put.unordered");
 }
