@@ -52,6 +52,7 @@ class OptionalTensorOrScalar : public TensorOrScalar {
 
 class OptionalTensor {
  public:
+  OptionalTensor() = default;
   OptionalTensor(std::nullopt_t) {}                            // NOLINT: implicit, like the others
   OptionalTensor(const Tensor& tensor) : tensor_(&tensor) {}   // NOLINT
   inline OptionalTensor(const std::optional<Tensor>& tensor);  // NOLINT

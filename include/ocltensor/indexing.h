@@ -21,8 +21,8 @@ namespace ocltensor {
 
 // Elements start, start + step, ... before stop of a dimension; step > 0.
 struct Slice {
-  Slice() = default;                                                                    // all of it
-  Slice(std::optional<int64_t> first, std::optional<int64_t> end = {}, int64_t by = 1)  // NOLINT
+  Slice() = default;  // all of it
+  Slice(std::optional<int64_t> first, std::optional<int64_t> end = {}, int64_t by = 1)
       : start(first), stop(end), step(by) {}
   std::optional<int64_t> start, stop;
   int64_t step = 1;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ocltensor/arguments.h"   // IWYU pragma: export
+#include "ocltensor/autograd.h"    // IWYU pragma: export
 #include "ocltensor/backends.h"    // IWYU pragma: export
 #include "ocltensor/call.h"        // IWYU pragma: export
 #include "ocltensor/creation.h"    // IWYU pragma: export

@@ -29,15 +29,17 @@ class Indexed;
 namespace detail {
 
 struct Storage;
+struct GradientState;
 
 // A tensor's metadata is the ABI's tb_tensor itself, so that passing an argument converts nothing.
-struct TensorImpl final : tb_tensor {
+struct TensorImpl final : tb_tensor, std::enable_shared_from_this<TensorImpl> {
   std::shared_ptr<Storage> storage;
   Dims shape;
   Dims steps;          // strides in elements
   int64_t offset = 0;  // of the first element in the storage, in elements
   DType type = DType::Float32;
   Device device;
+  std::shared_ptr<GradientState> gradient;  // none: no gradient is wanted (autograd.h)
 };
 
 OCLTENSOR_API Tensor make_view(const Tensor& base, const Dims& sizes, const Dims& strides,
@@ -149,6 +151,19 @@ class OCLTENSOR_API Tensor {
   void resize_(const Dims& sizes) const;
   // Work on `stream` uses the memory, too: it is not reused before that work has finished.
   void record_stream(const Stream& stream) const;
+
+  // ---- gradients: see autograd.h
+  // A leaf whose gradient is wanted: of a floating dtype, else TB_E_INVALID.
+  const Tensor& requires_grad_(bool wanted = true) const;
+  bool requires_grad() const;
+  bool is_leaf() const;  // made by the caller, not by a recorded operator
+  // The gradient that backward() has added up for a leaf; undefined before.
+  Tensor grad() const;
+  void set_grad(const Tensor& gradient) const;  // an undefined one: none
+  // Adds the gradients of this tensor, times `gradient` (one, for a tensor with one element), to
+  // the leaves that it depends on. The tape behind it is freed unless `retain` is set.
+  void backward(const OptionalTensor& gradient = std::nullopt, bool retain = false) const;
+  Tensor detach() const;  // the same elements without the tape
 
   // ---- to the host
   Scalar item() const;  // of a tensor with one element

@@ -145,6 +145,9 @@ def doxygen(work: pathlib.Path, out: pathlib.Path) -> None:
     settings = (here / "Doxyfile").read_text() + "\n".join(
         [
             f"INPUT = {ROOT}/include {work}/ocltensor {here}/cpp.md",
+            # Included inside of classes: read there alone.
+            f"EXCLUDE = {work}/ocltensor/methods.h {work}/ocltensor/compound.h",
+            f"INCLUDE_PATH = {work}",
             f"USE_MDFILE_AS_MAINPAGE = {here}/cpp.md",
             f"OUTPUT_DIRECTORY = {out}",
             "HTML_OUTPUT = cpp",

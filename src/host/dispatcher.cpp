@@ -8,6 +8,7 @@
 
 #include "fallback.h"
 #include "pack.h"
+#include "record.h"
 #include "storage.h"
 
 namespace ocltensor {
@@ -205,6 +206,7 @@ void run(const Operator& op, const Stream& stream, std::span<const tb_value> arg
         "{} has {} outputs, got {}", op.name, op.schema.outputs.size(), outs.size());
   if (options.dtype)
     for (TensorSpec& spec : specs) spec.dtype = *options.dtype;
+  detail::count_changes(op, args, outs);
   HostCall host(op, stream, args, outs);
   run_with_outputs(op, options.in_place ? OutputMode::Keep : OutputMode::Resize, args, specs, host);
 }
@@ -213,6 +215,14 @@ void run(const Operator& op, const Stream& stream, std::span<const tb_value> arg
 
 void call(const Operator& op, const Stream& stream, std::span<const tb_value> args,
           std::span<Tensor> outs, const CallOptions& options) {
+  if (detail::may_record() && detail::needs_recording(args)) [[unlikely]] {
+    detail::Recording recording(op, args, outs, options.in_place);
+    {
+      const NoGrad off;
+      call(op, stream, args, outs, options);
+    }
+    return recording.finish(outs);
+  }
   bool mixed = false;
   const Device device = device_of(op, args, outs, options, &mixed);
   check(args.size() == op.schema.inputs.size(), "{} takes {} arguments, got {}", op.name,

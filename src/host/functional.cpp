@@ -1,6 +1,11 @@
 // The functions of functional.h, made of operators.
 #include "ocltensor/functional.h"
 
+#include <cmath>
+#include <limits>
+
+#include "tape.h"
+
 namespace ocltensor {
 namespace {
 
@@ -61,6 +66,38 @@ Tensor batched_product(const Tensor& a, const Tensor& b) {
   sizes.push_back(a.size(-2));
   sizes.push_back(b.size(-1));
   return product.view(sizes);
+}
+
+// What a tensor and its padded form have in common, as a view of one of them: negative widths cut
+// the tensor, positive ones surround it.
+Tensor padded(Tensor t, const Dims& widths, bool is_inner) {
+  for (size_t i = 0; i < widths.size(); i += 2) {
+    const auto d = t.dim() - 1 - static_cast<int64_t>(i / 2);
+    const auto cut = [&](int64_t width) { return std::max<int64_t>(is_inner ? -width : width, 0); };
+    const int64_t first = cut(widths[i]);
+    t = t.slice(d, first, std::max(first, t.size(d) - cut(widths[i + 1])));
+  }
+  return t;
+}
+
+// Attention whose weights are dropped, by its definition.
+Tensor dropped_attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                         const OptionalTensor& mask, double p, bool is_causal,
+                         std::optional<double> scale) {
+  const double factor = scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1))));
+  Tensor scores = matmul(query * factor, key.transpose(-2, -1));
+  const auto exclude = [&](const Tensor& allowed) {
+    scores = scores.masked_fill(~allowed, -std::numeric_limits<double>::infinity());
+  };
+  if (is_causal)
+    exclude(ones({query.size(-2), key.size(-2)}, {DType::Bool, query.device()}).tril());
+  if (mask.tensor() != nullptr) {
+    if (mask.tensor()->dtype() == DType::Bool)
+      exclude(*mask.tensor());
+    else
+      scores = scores + *mask.tensor();
+  }
+  return matmul(dropout(softmax(scores, -1), p), value);
 }
 
 }  // namespace
@@ -135,23 +172,22 @@ Tensor pad(const Tensor& self, const Dims& widths, const Scalar& value) {
   check(widths.size() % 2 == 0 && static_cast<int64_t>(widths.size()) / 2 <= self.dim(),
         "pad: {} widths for a tensor of {} dimensions", widths.size(), self.dim());
   Dims sizes = self.sizes();
-  Tensor inner = self;
   for (size_t i = 0; i < widths.size(); i += 2) {
     const size_t d = sizes.size() - 1 - i / 2;
     sizes[d] += widths[i] + widths[i + 1];
     check(sizes[d] >= 0, "pad: nothing is left of dimension {} of size {}", d, self.sizes()[d]);
-    const int64_t cut = std::max<int64_t>(-widths[i], 0);
-    const int64_t end = inner.sizes()[d] - std::max<int64_t>(-widths[i + 1], 0);
-    inner = inner.slice(static_cast<int64_t>(d), cut, std::max(cut, end));
   }
   const Tensor result = full(sizes, value, {self.dtype(), self.device()});
-  Tensor target = result;
-  for (size_t i = 0; i < widths.size(); i += 2) {
-    const size_t d = sizes.size() - 1 - i / 2;
-    target =
-        target.narrow(static_cast<int64_t>(d), std::max<int64_t>(widths[i], 0), inner.sizes()[d]);
+  {
+    const NoGrad off;
+    padded(result, widths, false).copy_(padded(self, widths, true));
   }
-  target.copy_(inner);
+  if (detail::may_record() && detail::needs_gradient(self))
+    detail::record_function("pad", self, result, [shape = self.sizes(), widths](const Tensor& g) {
+      const Tensor whole = zeros(shape, {g.dtype(), g.device()});
+      padded(whole, widths, true).copy_(padded(g, widths, false));
+      return whole;
+    });
   return result;
 }
 
@@ -239,9 +275,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
                                         raised, dropout, is_causal, scale)
         .squeeze(1);
   }
-  if (dropout > 0)
-    return std::get<0>(_scaled_dot_product_attention_math(query, key, value, mask, dropout,
-                                                          is_causal, std::nullopt, scale));
+  if (dropout > 0) return dropped_attention(query, key, value, mask, dropout, is_causal, scale);
   return std::get<0>(_scaled_dot_product_fused_attention_overrideable(query, key, value, mask, 0,
                                                                       is_causal, scale));
 }

@@ -210,12 +210,12 @@ def main() -> None:
             end,
         ],
         headers / "methods.h": [
-            HEAD + "// Inside of class Tensor: operators that take the tensor first.",
+            "/* Inside of class Tensor: operators that take the tensor first. Generated. */",
             *texts.methods,
             "",
         ],
         headers / "compound.h": [
-            HEAD + "// Inside of class Indexed: compound assignments to what brackets name.",
+            "/* Inside of class Indexed: compound assignments to what brackets name. Generated. */",
             *compound,
             "",
         ],

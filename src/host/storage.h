@@ -1,6 +1,7 @@
 // Memory behind tensors, and building tensors on it.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 
@@ -13,9 +14,10 @@ struct Storage {
   Device device;
   tb_address address = 0;
   uint64_t bytes = 0;
-  Stream stream;         // empty for pinned memory
-  Device pinned_by;      // the device whose free_host frees the memory; the CPU: not pinned
-  bool adopted = false;  // memory of the caller
+  Stream stream;     // empty for pinned memory
+  Device pinned_by;  // the device whose free_host frees the memory; the CPU: not pinned
+  std::atomic<uint32_t> version{0};    // counts changes, for what the tape has saved
+  bool adopted = false;                // memory of the caller
   std::function<void(void*)> deleter;  // of adopted memory; may be empty
   Storage() = default;
   Storage(const Storage&) = delete;

@@ -8,6 +8,7 @@
 #include "backend.h"
 #include "copy.h"
 #include "storage.h"
+#include "tape.h"
 
 namespace ocltensor {
 
@@ -42,8 +43,33 @@ void* Tensor::host_pointer(DType expected) const {
   return reinterpret_cast<void*>(static_cast<uintptr_t>(address()));  // NOLINT: a host address
 }
 
+namespace {
+
+// Changes `t` in place by `change`, and records that it now depends on `source` (undefined: on
+// nothing).
+template <typename Change>
+void change_in_place(const Tensor& t, const Tensor& source, const char* name, Change&& change) {
+  if (!detail::any_gradient_wanted.load(std::memory_order_relaxed)) return change();
+  const bool recorded =
+      detail::may_record() && (detail::needs_gradient(t) || detail::needs_gradient(source));
+  if (!recorded) {
+    ++t.impl()->storage->version;
+    return change();
+  }
+  detail::check_in_place(t, name);
+  const detail::Edge edge = detail::edge_to(source);
+  const NoGrad off;
+  ++t.impl()->storage->version;
+  change();
+  detail::set_history(t, detail::make_node(name, {edge}, 1, [](const auto& g) { return g; }), 0);
+}
+
+}  // namespace
+
 const Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) const {
-  detail::copy(*this, source, non_blocking);
+  (void)get();  // both are defined
+  (void)source.get();
+  change_in_place(*this, source, "copy_", [&] { detail::copy(*this, source, non_blocking); });
   return *this;
 }
 
@@ -59,7 +85,7 @@ Tensor& Tensor::operator=(const Scalar& value) && {
 
 const Tensor& Tensor::fill_(Scalar value) const {
   check_fits(value, dtype());
-  detail::fill(*this, value);
+  change_in_place(*this, Tensor(), "fill_", [&] { detail::fill(*this, value); });
   return *this;
 }
 

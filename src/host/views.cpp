@@ -3,10 +3,12 @@
 
 #include "ocltensor/tensor.h"
 #include "storage.h"
+#include "tape.h"
 
 namespace ocltensor {
 
 using detail::make_view;
+using detail::record_view;
 
 Tensor detail::make_view(const Tensor& base, const Dims& sizes, const Dims& strides,
                          int64_t offset) {
@@ -14,6 +16,20 @@ Tensor detail::make_view(const Tensor& base, const Dims& sizes, const Dims& stri
 }
 
 namespace {
+
+// A view of the same elements in the same order.
+Tensor reshaped(const char* name, const Tensor& self, const Dims& sizes, const Dims& strides) {
+  return record_view(name, self, make_view(self, sizes, strides, self.offset()),
+                     [shape = self.sizes()](const Tensor& g) { return g.reshape(shape); });
+}
+
+// The gradient of a tensor of which a view shows a range: zero elsewhere.
+template <typename View>
+Tensor around(const Dims& sizes, const Tensor& grad, View&& view) {
+  const Tensor whole = zeros(sizes, {grad.dtype(), grad.device()});
+  view(whole).copy_(grad);
+  return whole;
+}
 
 // Sizes with a -1 replaced, for `count` elements.
 Dims infer_sizes(std::span<const int64_t> sizes, int64_t count) {
@@ -79,13 +95,13 @@ Tensor Tensor::view(const Dims& sizes) const {
   check(strides.has_value(),
         "a tensor of shape {} and strides {} cannot be viewed as {}: use reshape()",
         to_string(this->sizes()), to_string(this->strides()), to_string(sizes));
-  return make_view(*this, target, *strides, offset());
+  return reshaped("view", *this, target, *strides);
 }
 
 Tensor Tensor::reshape(const Dims& sizes) const {
   const Dims target = infer_sizes(sizes, numel());
   if (const std::optional<Dims> strides = view_strides(*this, target))
-    return make_view(*this, target, *strides, offset());
+    return reshaped("reshape", *this, target, *strides);
   return clone().view(target);
 }
 
@@ -117,7 +133,10 @@ Tensor Tensor::as_strided(const Dims& sizes, const Dims& strides, int64_t offset
           "{}",
           to_string(sizes), to_string(strides), offset, offset + e.low, offset + e.high - 1,
           places);
-  return make_view(*this, sizes, strides, offset);
+  return record_view("as_strided", *this, make_view(*this, sizes, strides, offset),
+                     [](const Tensor&) -> Tensor {
+                       fail(TB_UNSUPPORTED, "the derivative of as_strided is not known");
+                     });
 }
 
 Tensor Tensor::slice(int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
@@ -134,7 +153,13 @@ Tensor Tensor::slice(int64_t dim, std::optional<int64_t> start, std::optional<in
   Dims new_sizes(sizes()), new_strides(strides());
   new_sizes[d] = (past - first) / step + ((past - first) % step != 0 ? 1 : 0);
   new_strides[d] *= step;
-  return make_view(*this, new_sizes, new_strides, offset() + first * strides()[d]);
+  return record_view("slice", *this,
+                     make_view(*this, new_sizes, new_strides, offset() + first * strides()[d]),
+                     [=, shape = sizes()](const Tensor& g) {
+                       return around(shape, g, [&](const Tensor& whole) {
+                         return whole.slice(static_cast<int64_t>(d), first, past, step);
+                       });
+                     });
 }
 
 Tensor Tensor::narrow(int64_t dim, int64_t start, int64_t length) const {
@@ -156,7 +181,13 @@ Tensor Tensor::select(int64_t dim, int64_t index) const {
   Dims new_sizes(sizes()), new_strides(strides());
   new_sizes.erase(d);
   new_strides.erase(d);
-  return make_view(*this, new_sizes, new_strides, offset() + at * strides()[d]);
+  return record_view("select", *this,
+                     make_view(*this, new_sizes, new_strides, offset() + at * strides()[d]),
+                     [d, at, shape = sizes()](const Tensor& g) {
+                       return around(shape, g, [&](const Tensor& whole) {
+                         return whole.select(static_cast<int64_t>(d), at);
+                       });
+                     });
 }
 
 Tensor Tensor::transpose(int64_t a, int64_t b) const {
@@ -167,7 +198,8 @@ Tensor Tensor::transpose(int64_t a, int64_t b) const {
     std::swap(new_sizes[i], new_sizes[j]);
     std::swap(new_strides[i], new_strides[j]);
   }
-  return make_view(*this, new_sizes, new_strides, offset());
+  return record_view("transpose", *this, make_view(*this, new_sizes, new_strides, offset()),
+                     [a, b](const Tensor& g) { return g.transpose(a, b); });
 }
 
 Tensor Tensor::t() const {
@@ -187,7 +219,14 @@ Tensor Tensor::permute(const Dims& dims) const {
     new_sizes.push_back(sizes()[i]);
     new_strides.push_back(strides()[i]);
   }
-  return make_view(*this, new_sizes, new_strides, offset());
+  return record_view("permute", *this, make_view(*this, new_sizes, new_strides, offset()),
+                     [dims](const Tensor& g) {
+                       Dims back(dims.size(), 0);
+                       for (size_t i = 0; i < dims.size(); ++i)
+                         back[static_cast<size_t>(wrap_dim(dims[i], g.dim()))] =
+                             static_cast<int64_t>(i);
+                       return g.permute(back);
+                     });
 }
 
 Tensor Tensor::expand(const Dims& target) const {
@@ -200,7 +239,10 @@ Tensor Tensor::expand(const Dims& target) const {
     if (wanted[i] == -1 && i >= skip) wanted[i] = sizes()[i - skip];
     check(wanted[i] >= 0, "expand: {} is not a possible shape", to_string(target));
   }
-  return make_view(*this, wanted, broadcast_strides(sizes(), strides(), wanted), offset());
+  return record_view(
+      "expand", *this,
+      make_view(*this, wanted, broadcast_strides(sizes(), strides(), wanted), offset()),
+      [](const Tensor& g) { return g; });  // the tape sums over what was repeated
 }
 
 Tensor Tensor::squeeze() const {
@@ -210,7 +252,7 @@ Tensor Tensor::squeeze() const {
     new_sizes.push_back(sizes()[i]);
     new_strides.push_back(strides()[i]);
   }
-  return make_view(*this, new_sizes, new_strides, offset());
+  return reshaped("squeeze", *this, new_sizes, new_strides);
 }
 
 Tensor Tensor::squeeze(int64_t dim) const {
@@ -224,7 +266,7 @@ Tensor Tensor::unsqueeze(int64_t dim) const {
   Dims new_sizes(sizes()), new_strides(strides());
   new_strides.insert(d, d < sizes().size() ? sizes()[d] * strides()[d] : 1);
   new_sizes.insert(d, 1);
-  return make_view(*this, new_sizes, new_strides, offset());
+  return reshaped("unsqueeze", *this, new_sizes, new_strides);
 }
 
 }  // namespace ocltensor

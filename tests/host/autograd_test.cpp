@@ -1,0 +1,248 @@
+// The tape: what is recorded, added up, refused and freed. The operators' formulas have their own
+// test (tests/gradients).
+#include "ocltensor/autograd.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <thread>
+
+#include "ocltensor/ocltensor.h"
+
+namespace ocltensor {
+namespace {
+
+using ::testing::HasSubstr;
+using Floats = std::vector<float>;
+
+Floats floats(const Tensor& t) { return t.to_vector<float>(); }
+Tensor leaf(std::initializer_list<float> values) {
+  return tensor(std::vector<float>(values)).requires_grad_();
+}
+template <typename Body>
+std::string error_of(Body&& body) {
+  try {
+    body();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+// Gradients of the classes' weights have no formula.
+void backward_to_weights(const Tensor& weight) {
+  nll_loss(zeros({1, 2}), tensor<int64_t>({1}), weight).backward();
+}
+
+TEST(Tape, FollowsTheChainRule) {
+  const Tensor x = leaf({1, 2}), y = leaf({3, 5});
+  const Tensor z = (x * y + x.exp() / y).sum();
+  EXPECT_TRUE(z.requires_grad());
+  EXPECT_FALSE(z.is_leaf());
+  EXPECT_FALSE(x.grad().defined());
+  z.backward();
+  const auto e1 = std::exp(1.f), e2 = std::exp(2.f);
+  EXPECT_THAT(floats(x.grad()),
+              ::testing::Pointwise(::testing::FloatNear(1e-5f), Floats{3 + e1 / 3, 5 + e2 / 5}));
+  EXPECT_THAT(floats(y.grad()),
+              ::testing::Pointwise(::testing::FloatNear(1e-5f), Floats{1 - e1 / 9, 2 - e2 / 25}));
+}
+
+TEST(Tape, AddsUpWhatIsUsedTwice) {
+  const Tensor x = leaf({2, 3});
+  const Tensor square = x * x;
+  (square + square * x).sum().backward();  // x^2 + x^3
+  EXPECT_EQ(floats(x.grad()), (Floats{4 + 12, 6 + 27}));
+  (x * 10).sum().backward();  // to what is there
+  EXPECT_EQ(floats(x.grad()), (Floats{26, 43}));
+  x.set_grad(Tensor());
+  EXPECT_FALSE(x.grad().defined());
+}
+
+TEST(Tape, GradientsOfLeavesAreTheirOwn) {
+  const Tensor a = leaf({1, 2}), b = leaf({3, 4});
+  (a + b).backward(tensor({1.f, 1.f}));
+  a.grad().mul_(5);
+  EXPECT_EQ(floats(b.grad()), (Floats{1, 1}));
+  const Tensor c = leaf({1, 2, 3});
+  c.sum().backward();  // an expanded tensor is no place to write
+  c.grad().add_(tensor({0.f, 1.f, 2.f}));
+  EXPECT_EQ(floats(c.grad()), (Floats{1, 2, 3}));
+}
+
+TEST(Tape, SumsOverWhatWasBroadcast) {
+  const Tensor row = leaf({1, 2, 3});
+  const Tensor column = tensor({{1.f}, {2.f}}).requires_grad_();
+  const Tensor number = tensor(2.f).requires_grad_();
+  (row * column * number).sum().backward();
+  EXPECT_EQ(floats(row.grad()), (Floats{6, 6, 6}));
+  EXPECT_EQ(floats(column.grad()), (Floats{12, 12}));
+  EXPECT_EQ(column.grad().sizes(), (Dims{2, 1}));
+  EXPECT_EQ(floats(number.grad()), Floats{18});
+}
+
+TEST(Tape, GoesThroughViewsAndConversions) {
+  const Tensor x = arange(0, 12, 1, DType::Float32).view({3, 4}).detach().requires_grad_();
+  const Tensor weights = arange(1, 13, 1, DType::Float32).view({3, 4});
+  const auto gradient = [&](const Tensor& y, const Tensor& w) {
+    x.set_grad(Tensor());
+    (y * w).sum().backward();
+    return floats(x.grad());
+  };
+  const Floats all = floats(weights);
+  EXPECT_EQ(gradient(x.t(), weights.t()), all);
+  EXPECT_EQ(gradient(x.permute({1, 0}).unsqueeze(1).squeeze(), weights.t()), all);
+  EXPECT_EQ(gradient(x.view({2, 6}).reshape({12}), weights.view({12})), all);
+  EXPECT_EQ(gradient(x.t().flatten().contiguous(), weights.t().reshape({12})), all);
+  EXPECT_EQ(gradient(x.to(DType::Float64), weights), all);
+  EXPECT_EQ(x.grad().dtype(), DType::Float32);
+  EXPECT_EQ(gradient(x.clone().cpu(), weights), all);
+  EXPECT_EQ(gradient(x[1], weights[1]), (Floats{0, 0, 0, 0, 5, 6, 7, 8, 0, 0, 0, 0}));
+  EXPECT_EQ(gradient(x.slice(1, 1, 4, 2), weights.slice(1, 1, 4, 2)),
+            (Floats{0, 2, 0, 4, 0, 6, 0, 8, 0, 10, 0, 12}));
+  EXPECT_EQ(gradient(x[{0}].expand({2, 4}), weights.narrow(0, 0, 2)),
+            (Floats{6, 8, 10, 12, 0, 0, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(gradient(x[x > 9.5], tensor({3.f, 4.f})), (Floats{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 4}));
+  EXPECT_EQ(gradient(pad(x, {1, -1}), pad(weights, {1, -1})),
+            (Floats{1, 2, 3, 0, 5, 6, 7, 0, 9, 10, 11, 0}));
+  EXPECT_EQ(gradient(stack({x, x}, 1).sum(1), weights),
+            (Floats{2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24}));
+  EXPECT_EQ(gradient(split(x, 2, 1)[1], weights.narrow(1, 2, 2)),
+            (Floats{0, 0, 3, 4, 0, 0, 7, 8, 0, 0, 11, 12}));
+}
+
+TEST(Tape, RecordsOnlyWhereItIsAsked) {
+  const Tensor x = leaf({1, 2});
+  EXPECT_TRUE(grad_enabled());
+  {
+    const NoGrad off;
+    EXPECT_FALSE(grad_enabled());
+    EXPECT_FALSE((x * 2).requires_grad());
+    std::thread([] { EXPECT_TRUE(grad_enabled()); }).join();
+  }
+  EXPECT_TRUE(grad_enabled());
+  EXPECT_FALSE((x.detach() * 2).requires_grad());
+  EXPECT_FALSE((x > 1).requires_grad());
+  EXPECT_FALSE(x.argmax().requires_grad());
+  EXPECT_FALSE((tensor({1.f}) * 2).requires_grad());
+  EXPECT_FALSE(x.uniform().requires_grad());
+  EXPECT_TRUE(call("mul.out", {x, 2.0})[0].requires_grad());
+  EXPECT_FALSE(x.requires_grad_(false).requires_grad());
+}
+
+TEST(Tape, GivesGradientsOfInnerTensors) {
+  const Tensor x = leaf({1, 2}), y = leaf({3, 4}), unused = leaf({1});
+  const Tensor inner = x * y;
+  const auto found = grad({(inner * inner).sum()}, {inner, x, unused});
+  EXPECT_EQ(floats(found[0]), (Floats{6, 16}));
+  EXPECT_EQ(floats(found[1]), (Floats{18, 64}));
+  EXPECT_FALSE(found[2].defined());
+  EXPECT_FALSE(x.grad().defined());
+}
+
+TEST(Tape, TakesFunctionsOfOnesOwn) {
+  const auto cube = [](const Tensor& x) {
+    const Tensor y = [&] {
+      const NoGrad off;
+      return x * x * x;
+    }();
+    return record("cube", {x}, {y}, [x](const std::vector<Tensor>& g) {
+      return std::vector<Tensor>{g[0] * 3 * x * x};
+    })[0];
+  };
+  const Tensor x = leaf({2, 3});
+  (cube(x) * 2).sum().backward();
+  EXPECT_EQ(floats(x.grad()), (Floats{24, 54}));
+  EXPECT_FALSE(cube(x.detach()).requires_grad());
+}
+
+TEST(Tape, DropsWithTheMaskOfTheForward) {
+  const Tensor x = ones({200}).requires_grad_();
+  const Tensor y = dropout(x, 0.5);
+  y.sum().backward();
+  EXPECT_EQ(floats(x.grad()), floats(y));
+}
+
+TEST(InPlace, IsRecorded) {
+  const Tensor x = leaf({1, 2});
+  Tensor y = x * 3;
+  y.add_(x).mul_(2);  // 2 (3 x + x)
+  y += 1;
+  y.sum().backward();
+  EXPECT_EQ(floats(x.grad()), (Floats{8, 8}));
+  const Tensor buffer = zeros({2});
+  buffer.copy_(x);
+  EXPECT_TRUE(buffer.requires_grad());
+  (buffer * buffer).sum().backward();
+  EXPECT_EQ(floats(x.grad()), (Floats{10, 12}));
+  Tensor z = x * 2;
+  z.fill_(7);
+  EXPECT_EQ(floats(grad({(z * x).sum()}, {x})[0]), (Floats{7, 7}));
+}
+
+TEST(InPlace, IsRefusedWhereAGradientWouldBeWrong) {
+  const Tensor x = leaf({1, 2});
+  EXPECT_THAT(error_of([&] { x.add_(1); }), HasSubstr("leaf"));
+  EXPECT_THAT(error_of([&] { x[0] = 3; }), HasSubstr("share its memory"));
+  const Tensor y = x * 2;
+  const Tensor view = y[0];
+  EXPECT_THAT(error_of([&] { view.add_(1); }), HasSubstr("share its memory"));
+  EXPECT_THAT(error_of([&] { y.add_(1); }), HasSubstr("share its memory"));
+  const Tensor target = zeros({2, 2});
+  EXPECT_THAT(error_of([&] { target[0] = x; }), HasSubstr("share its memory"));
+  Tensor out = zeros({2});
+  EXPECT_THAT(error_of([&] { mul_out(out, x, x); }), HasSubstr("out argument"));
+  EXPECT_EQ(floats(out), (Floats{0, 0}));
+}
+
+TEST(InPlace, ChangesOfWhatWasSavedAreNoticed) {
+  const Tensor x = leaf({1, 2}), factor = tensor({3.f, 4.f});
+  const Tensor y = (x * factor).sum();
+  factor.add_(1);
+  EXPECT_THAT(error_of([&] { y.backward(); }), HasSubstr("changed in place since"));
+  const Tensor z = (x * x).sum();
+  {
+    const NoGrad off;
+    x.mul_(2);  // a step of an optimizer
+  }
+  EXPECT_THAT(error_of([&] { z.backward(); }), HasSubstr("mul.out"));
+  (x * 5).sum().backward();  // and the next iteration
+  EXPECT_EQ(floats(x.grad()), (Floats{5, 5}));
+  const Tensor inner = x * 2;
+  {
+    const NoGrad off;
+    inner[0] = 3;
+  }
+  EXPECT_THAT(error_of([&] { (void)(inner * 2); }), HasSubstr("another tensor of the same memory"));
+}
+
+TEST(Errors, SayWhatToDo) {
+  const Tensor x = leaf({1, 2});
+  EXPECT_THAT(error_of([&] { (x * 2).backward(); }), HasSubstr("to start with"));
+  EXPECT_THAT(error_of([&] { (x * 2).backward(tensor({1.f})); }), HasSubstr("shape [1]"));
+  EXPECT_THAT(error_of([] { tensor({1.f}).backward(); }), HasSubstr("does not depend"));
+  EXPECT_THAT(error_of([] { tensor({1, 2}).requires_grad_(); }), HasSubstr("floating type"));
+  EXPECT_THAT(error_of([&] { (x * 2).requires_grad_(); }), HasSubstr("mul.out"));
+  const Tensor y = (x * x).sum();
+  y.backward({}, true);
+  y.backward();
+  EXPECT_THAT(error_of([&] { y.backward(); }), HasSubstr("retain"));
+  EXPECT_THAT(error_of([&] { x.cumprod(0).sum().backward(); }),
+              HasSubstr("derivative of cumprod.out is not known"));
+  EXPECT_THAT(error_of([&] { backward_to_weights(x); }), HasSubstr("'weight' is not known"));
+}
+
+TEST(Tape, IsFreedWithoutRecursion) {
+  const Tensor x = leaf({1});
+  Tensor y = x;
+  for (int i = 0; i < 200000; ++i) y = y + 1;
+  y = Tensor();  // 200,000 nodes, one behind the other
+  Tensor z = x;
+  for (int i = 0; i < 50000; ++i) z = z * 1;
+  z.backward();
+  EXPECT_EQ(floats(x.grad()), Floats{1});
+}
+
+}  // namespace
+}  // namespace ocltensor
