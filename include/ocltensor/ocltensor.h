@@ -15,6 +15,7 @@
 #include "ocltensor/indexing.h"    // IWYU pragma: export
 #include "ocltensor/kernel.h"      // IWYU pragma: export
 #include "ocltensor/memory.h"      // IWYU pragma: export
+#include "ocltensor/nn.h"          // IWYU pragma: export
 #include "ocltensor/ops.h"         // IWYU pragma: export
 #include "ocltensor/options.h"     // IWYU pragma: export
 #include "ocltensor/profiler.h"    // IWYU pragma: export
