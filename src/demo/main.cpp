@@ -41,9 +41,12 @@ Batch upload(const Digits& digits, Device device) {
 }
 
 // Fraction of right answers; fills the confusion matrix if given.
-double evaluate(Network& network, const Batch& test, std::vector<std::vector<int64_t>>* confusion) {
-  const Tensor answers = ot::argmax(network.forward(test.images, false), 1);
-  const auto got = answers.to_vector<int64_t>();
+double evaluate(const Network& network, const Batch& test,
+                std::vector<std::vector<int64_t>>* confusion) {
+  const ot::NoGrad off;
+  network.eval();
+  const auto got = network(test.images).argmax(1).to_vector<int64_t>();
+  network.train();
   const auto truth = test.labels.to_vector<int64_t>();
   int64_t right = 0;
   for (size_t i = 0; i < got.size(); ++i) {
@@ -67,9 +70,9 @@ void print_device(Device device) {
 }
 
 // Trains; returns false when interrupted.
-bool train(Network& network, const DataSet& data, const Batch& test, const Options& options,
+bool train(const Network& network, const DataSet& data, const Batch& test, const Options& options,
            Device device, Progress& progress, Compiling& compiling) {
-  Adam adam(network.parameters());
+  nn::Adam adam(network.parameters(), {});
   std::mt19937_64 random(options.seed);
   std::vector<int64_t> order(static_cast<size_t>(data.train.count()));
   std::iota(order.begin(), order.end(), 0);
@@ -88,10 +91,13 @@ bool train(Network& network, const DataSet& data, const Batch& test, const Optio
       const std::vector<int64_t> rows(
           first, first + std::min<int64_t>(options.batch, order.end() - first));
       const Batch batch = upload(shifted_batch(data.train, rows, random), device);
-      const Tensor output = network.forward(batch.images, true);
-      const Tensor loss = network.backward(batch.labels);
-      adam.step(rate);
-      const Tensor right = ot::sum(ot::eq(ot::argmax(output, 1), batch.labels), {0});
+      const Tensor output = network(batch.images);
+      const Tensor loss = ot::cross_entropy(output, batch.labels);
+      adam.zero_grad();
+      loss.backward();
+      adam.set_lr(rate);
+      adam.step();
+      const Tensor right = (output.argmax(1) == batch.labels).sum();
       const auto count = static_cast<int64_t>(rows.size());
       loss_sum += loss.item<double>() * static_cast<double>(count);
       right_sum += right.item<double>();
@@ -143,7 +149,8 @@ int run(const Options& options) {
       return 0;  // a backend that counts nothing
     }
   });
-  Network network(compute_type(options.dtype), device);
+  const ot::DefaultDevice on(device);
+  const Network network(compute_type(options.dtype));
   const Batch test = upload(data.test, device);
   const int64_t steps = (data.train.count() + options.batch - 1) / options.batch;
   Progress progress(options.epochs, steps);

@@ -56,17 +56,18 @@ std::vector<float> pixels() {
 std::vector<float> train_step() {
   const ot::Device device("ocl");
   ot::Generator::default_of(device).set_seed(5);
-  Network network(ot::DType::Float32, device);
-  demo::Adam adam(network.parameters());
+  const ot::DefaultDevice on(device);
+  const Network network(ot::DType::Float32);
+  demo::nn::Adam adam(network.parameters(), {.lr = 1e-3});
   const ot::Tensor images = ot::tensor(pixels(), {16, 1, 8, 8}, device);
   std::vector<int64_t> labels(16);
   for (size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<int64_t>(i % 10);
-  (void)network.forward(images, true);
-  const ot::Tensor loss = network.backward(ot::tensor(labels, {16}, device));
-  adam.step(1e-3);
+  const ot::Tensor loss = ot::cross_entropy(network(images), ot::tensor(labels, {16}, device));
+  loss.backward();
+  adam.step();
   std::vector<float> result = loss.to_vector<float>();
-  for (demo::Parameter* p : network.parameters()) {
-    const auto values = p->value.to_vector<float>();
+  for (const ot::Tensor& p : network.parameters()) {
+    const auto values = p.to_vector<float>();
     result.insert(result.end(), values.begin(), values.end());
   }
   return result;
