@@ -20,6 +20,7 @@
 #include "ocltensor/options.h"     // IWYU pragma: export
 #include "ocltensor/profiler.h"    // IWYU pragma: export
 #include "ocltensor/scalar.h"      // IWYU pragma: export
+#include "ocltensor/serialize.h"   // IWYU pragma: export
 #include "ocltensor/settings.h"    // IWYU pragma: export
 #include "ocltensor/stream.h"      // IWYU pragma: export
 #include "ocltensor/tensor.h"      // IWYU pragma: export
