@@ -58,7 +58,7 @@ std::vector<std::string> check_moments(const Backend& backend, const Options& op
   std::vector<std::string> failures;
   for (const Row& row : kRows) {
     if (backend.find(row.op) == nullptr || !options.wants(row.op)) continue;
-    set_current(fmt::format("moments of {}", row.op));
+    set_current("moments", fmt::format("200000 numbers of {}", row.op));
     std::string text = check(backend, row);
     if (!text.empty()) failures.push_back(std::move(text));
   }

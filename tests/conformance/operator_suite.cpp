@@ -2,10 +2,8 @@
 #include "operator_suite.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <ctime>
 #include <memory>
 
@@ -60,59 +58,59 @@ Draw make_draw(const Operator& op, DType dtype, uint64_t seed) {
 struct Suite {
   const Backend& backend;
   const Options& options;
-  Table& table;
+  const Sink& say;
+  bool first;  // not the continuation of a run that a crash has ended
   std::unique_ptr<Recorder> recorder;
 
-  void fail(const Operator& op, DType dtype, uint64_t seed, const std::string& what,
-            const std::string& arguments) {
-    ++table.cell(op.name, dtype).failed;
-    std::string line = fmt::format(
-        "FAIL {} {}: {}\n     case: {}\n     again: --plugin {} --only '^{}$' --dtype {} --seed {} "
-        "--cases 1",
-        op.name, name(dtype), what, arguments, options.plugin, op.name, name(dtype), seed);
-    fmt::print("{}{}\n", isatty(STDOUT_FILENO) ? "\r\033[K" : "", line);
-    std::fflush(stdout);
-    table.fail(std::move(line));
+  static Event event(Event::Kind kind, const Operator& op, DType dtype, uint64_t seed,
+                     std::string text = {}, std::string arguments = {}) {
+    return {.kind = kind,
+            .op = op.name,
+            .dtype = dtype,
+            .seed = seed,
+            .text = std::move(text),
+            .arguments = std::move(arguments)};
+  }
+  static Event failed(const Case& c, std::string what) {
+    return event(Event::Kind::Failed, *c.op, c.dtype, c.seed, std::move(what), describe(c));
   }
 
-  void judge(const Case& c, Outcome outcome) {
-    for (const std::string& v : outcome.violations)
-      return fail(*c.op, c.dtype, c.seed, v, describe(c));
-    if (outcome.status == TB_UNSUPPORTED) {
-      ++table.cell(c.op->name, c.dtype).declined;
-      return table.decline(fmt::format("{}: {}", reason_name(outcome.reason), outcome.message));
-    }
+  Event judge(const Case& c, Outcome outcome) {
+    if (!outcome.violations.empty()) return failed(c, outcome.violations.front());
+    if (outcome.status == TB_UNSUPPORTED)
+      return event(Event::Kind::Declined, *c.op, c.dtype, c.seed,
+                   fmt::format("{}: {}", reason_name(outcome.reason), outcome.message));
     if (outcome.status != TB_OK)
-      return fail(*c.op, c.dtype, c.seed,
-                  fmt::format("status {}: {}", outcome.status, outcome.message), describe(c));
+      return failed(c, fmt::format("status {}: {}", outcome.status, outcome.message));
     const std::vector<Expected> expected = expect(c);
     if (c.unique) outcome.outs = c.unique(outcome.outs);
     for (size_t i = 0; i < expected.size(); ++i) {
       const std::string difference = mismatch(outcome.outs.at(i), expected[i]);
-      if (!difference.empty())
-        return fail(*c.op, c.dtype, c.seed, fmt::format("output {}: {}", i, difference),
-                    describe(c));
+      if (!difference.empty()) return failed(c, fmt::format("output {}: {}", i, difference));
     }
     if (recorder) recorder->write(c, outcome.outs, expected);
-    ++table.cell(c.op->name, c.dtype).passed;
+    return event(Event::Kind::Passed, *c.op, c.dtype, c.seed);
   }
 
-  void run(const Operator& op, const FamilyCases& cases, DType dtype, uint64_t seed) {
-    set_current(
-        fmt::format("--only '^{}$' --dtype {} --seed {} --cases 1", op.name, name(dtype), seed));
+  Event run(const Operator& op, const FamilyCases& cases, DType dtype, uint64_t seed) {
+    const std::string again =
+        fmt::format("--only '^{}$' --dtype {} --seed {} --cases 1", op.name, name(dtype), seed);
+    set_current(again, "the making of its arguments");
     std::string arguments = "(none yet)";
     try {
       Draw draw = make_draw(op, dtype, seed);
       Case c = cases.make(op, dtype, draw);
       c.seed = seed;
       arguments = describe(c);
+      set_current(again, arguments);
       if (options.verbose)
         fmt::print(stderr, "{} {} {}: {}\n", op.name, name(dtype), seed, arguments);
-      judge(c, execute(backend, c, infer(c), &draw));
+      return judge(c, execute(backend, c, infer(c), &draw));
     } catch (const NoReference& e) {
-      fail(op, dtype, seed, std::string("no reference: ") + e.what(), arguments);
+      return event(Event::Kind::Failed, op, dtype, seed, std::string("no reference: ") + e.what(),
+                   arguments);
     } catch (const std::exception& e) {
-      fail(op, dtype, seed, e.what(), arguments);
+      return event(Event::Kind::Failed, op, dtype, seed, e.what(), arguments);
     }
   }
 };
@@ -133,7 +131,9 @@ std::vector<Task> plan(Suite& suite, const std::vector<const Operator*>& operato
   for (const Operator* op : operators) {
     const FamilyCases* cases = find_cases(op->family);
     if (cases == nullptr) {
-      suite.fail(*op, DType::Float32, 0, fmt::format("no cases for family '{}'", op->family), "");
+      if (suite.first)
+        suite.say(Suite::event(Event::Kind::Failed, *op, DType::Float32, 0,
+                               fmt::format("no cases for family '{}'", op->family)));
       continue;
     }
     std::vector<Task> own;
@@ -158,30 +158,37 @@ double processor_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-void show_progress(size_t done, size_t all, const std::string& name) {
-  if (!isatty(STDOUT_FILENO)) return;
-  fmt::print("\r\033[K[{}/{}] {}", done, all, name);
-  std::fflush(stdout);
+CurrentTask current(size_t index, const Task& task) {
+  CurrentTask now{.index = index, .op = {}, .dtype = task.dtype, .seed = task.seed};
+  const std::string& name = task.op->name;
+  std::copy_n(name.begin(), std::min(name.size(), sizeof now.op - 1), now.op);
+  return now;
 }
 
 }  // namespace
 
-void run_operators(const Backend& backend, const Options& options, Table& table) {
-  Suite suite{backend, options, table, nullptr};
-  if (!options.record.empty()) suite.recorder = std::make_unique<Recorder>(options.record);
+void run_operators(const Backend& backend, const Options& options, const Resume& resume,
+                   const Sink& say) {
+  Suite suite{backend, options, say, resume.task == 0, nullptr};
+  if (!options.record.empty())
+    suite.recorder = std::make_unique<Recorder>(options.record, resume.task != 0);
   const std::vector<Task> tasks = plan(suite, selected(backend, options));
-  const double start = processor_seconds();
-  size_t done = 0;
-  for (const Task& task : tasks) {
+  const double start = processor_seconds() - resume.spent;
+  for (size_t i = resume.task; i < tasks.size(); ++i) {
+    const Task& task = tasks[i];
     // Every operator runs once, whatever it takes: a run that skipped one would pass in vain.
-    if (options.budget > 0 && task.round > 0 && processor_seconds() - start > options.budget) {
-      ++table.cell(task.op->name, task.dtype).not_run;
-      continue;
-    }
-    show_progress(++done, tasks.size(), task.op->name);
-    suite.run(*task.op, *task.cases, task.dtype, task.seed);
+    const bool spent =
+        options.budget > 0 && task.round > 0 && processor_seconds() - start > options.budget;
+    set_current_task(current(i, task));
+    Event event = spent || resume.skipped.contains(task.op->name)
+                      ? Suite::event(Event::Kind::NotRun, *task.op, task.dtype, task.seed)
+                      : suite.run(*task.op, *task.cases, task.dtype, task.seed);
+    event.task = i + 1;
+    event.tasks = tasks.size();
+    event.spent = processor_seconds() - start;
+    say(event);
   }
-  if (isatty(STDOUT_FILENO)) fmt::print("\r\033[K");
+  set_current_task({});
 }
 
 void list_operators(const Backend& backend, const Options& options) {

@@ -20,8 +20,11 @@ struct Options {
   double budget = 0;          // processor seconds for the operator part; 0: none
   uint64_t seed = 0;
   int shard = 0, shards = 1;  // of the operators: every shards-th one, from `shard`
-  std::string record, json, rules;
+  std::string record, json, junit, rules;
+  double timeout = 120;  // seconds that a group of checks or a case may take; 0: no limit
   bool list = false, quick = false, verbose = false;
+  bool in_process = false;  // no process of its own for each group: for debuggers
+  bool minimal = false;     // what a backend need not implement may be declined
   bool abi = true, operators = true;
 
   bool wants(const std::string& op) const {

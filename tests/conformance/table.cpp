@@ -3,11 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-#include <nlohmann/json.hpp>
-
-#include "ocltensor/error.h"
-
 namespace ocltensor::conformance {
 namespace {
 
@@ -51,19 +46,6 @@ std::string Table::text() const {
   text += fmt::format("{} operators: {} cases passed, {} failed, {} declined, {} not run\n",
                       rows_.size(), sum.passed, sum.failed, sum.declined, sum.not_run);
   return text;
-}
-
-void Table::write_json(const std::string& path, const std::string& plugin) const {
-  nlohmann::json out{{"plugin", plugin}, {"failures", failures_}, {"declined", reasons_}};
-  for (const auto& [op, cells] : rows_)
-    for (const auto& [dtype, c] : cells)
-      out["operators"][op][std::string(name(dtype))] = {{"passed", c.passed},
-                                                        {"failed", c.failed},
-                                                        {"declined", c.declined},
-                                                        {"not_run", c.not_run}};
-  std::ofstream file(path);
-  file << out.dump(1) << "\n";
-  check(static_cast<bool>(file), "cannot write '{}': check folder and permissions", path);
 }
 
 }  // namespace ocltensor::conformance

@@ -1,4 +1,4 @@
-// Results per operator and dtype, printed as a table and written as JSON.
+// Results per operator and dtype, printed as a table.
 #pragma once
 
 #include <map>
@@ -17,17 +17,26 @@ class Table {
  public:
   Cell& cell(const std::string& op, DType dtype) { return rows_[op][dtype]; }
   void decline(const std::string& reason) { ++reasons_[reason]; }
-  void fail(std::string line) { failures_.push_back(std::move(line)); }
-  int failures() const { return static_cast<int>(failures_.size()); }
+  void fail(const std::string& op, DType dtype, std::string line) {
+    ++cell(op, dtype).failed;
+    failures_.push_back({op, dtype, std::move(line)});
+  }
+  struct Failure {
+    std::string op;
+    DType dtype;
+    std::string line;
+  };
+  const std::vector<Failure>& failures() const { return failures_; }
+  const std::map<std::string, std::map<DType, Cell>>& rows() const { return rows_; }
   Cell total() const;
   // "passed/failed/declined" cells; operators in order of name.
   std::string text() const;
-  void write_json(const std::string& path, const std::string& plugin) const;
+  const std::map<std::string, int>& reasons() const { return reasons_; }
 
  private:
   std::map<std::string, std::map<DType, Cell>> rows_;
   std::map<std::string, int> reasons_;
-  std::vector<std::string> failures_;
+  std::vector<Failure> failures_;
 };
 
 }  // namespace ocltensor::conformance

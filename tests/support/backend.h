@@ -20,7 +20,7 @@ class Backend {
   const tb_api& api() const { return *api_; }
   int32_t device() const { return device_; }
   tb_stream stream() const { return stream_; }
-  tb_generator generator() const { return generator_; }
+  tb_generator generator() const { return generator_; }  // nullptr: the backend has none
   tb_op find(const std::string& op) const;  // nullptr if the backend does not declare it
   // Seeds the explicit and the default generator.
   void seed(uint64_t value) const;

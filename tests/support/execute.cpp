@@ -52,7 +52,7 @@ struct Run {
       tb_value& v = view.values()[i];
       if (v.tag != TB_GENERATOR) continue;
       // Odd seeds use the default generator, even ones an explicit one.
-      if (c.seed % 2 == 1)
+      if (c.seed % 2 == 1 || backend.generator() == nullptr)
         v.tag = TB_NONE;
       else
         v.as.p = backend.generator();

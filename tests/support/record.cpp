@@ -58,7 +58,8 @@ json value(const CaseValue& v, Blob& blob) {
 
 }  // namespace
 
-Recorder::Recorder(const std::string& path) : file_(std::fopen(path.c_str(), "wb")) {
+Recorder::Recorder(const std::string& path, bool append)
+    : file_(std::fopen(path.c_str(), append ? "ab" : "wb")) {
   if (file_ == nullptr)
     fail(TB_E_INVALID, "cannot write the record file '{}': check folder and permissions", path);
 }
@@ -89,7 +90,8 @@ void Recorder::write(const Case& c, const std::vector<HostTensor>& outs,
   const std::string text = line.dump() + "\n";
   const bool written =
       std::fwrite(text.data(), 1, text.size(), file_) == text.size() &&
-      std::fwrite(blob.bytes.data(), 1, blob.bytes.size(), file_) == blob.bytes.size();
+      std::fwrite(blob.bytes.data(), 1, blob.bytes.size(), file_) == blob.bytes.size() &&
+      std::fflush(file_) == 0;  // whole cases, should the next one end the process
   if (!written) fail(TB_E_INTERNAL, "writing the record file failed: is the disk full?");
 }
 

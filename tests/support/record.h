@@ -12,8 +12,8 @@ namespace ocltensor::testing {
 
 class Recorder {
  public:
-  // Throws where the file cannot be written.
-  explicit Recorder(const std::string& path);
+  // Begins the file, or continues it. Throws where it cannot be written.
+  Recorder(const std::string& path, bool append);
   Recorder(const Recorder&) = delete;
   ~Recorder();
   void write(const Case& c, const std::vector<HostTensor>& outs,

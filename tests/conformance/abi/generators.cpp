@@ -16,6 +16,10 @@ struct State {
 void state(Checker& c) {
   const auto& g = *c.api().generator;
   tb_generator one = nullptr, two = nullptr;
+  ErrorBuffer error;
+  const tb_status status = g.create(c.device(), 42, &one, error.get());
+  if (c.declines("generators", status, error)) return;
+  if (status == TB_OK) c.expect_status(TB_OK, "generator.destroy", g.destroy, one);
   c.expect_status(TB_OK, "generator.create", g.create, c.device(), uint64_t{42}, &one);
   c.expect_status(TB_OK, "generator.create", g.create, c.device(), uint64_t{43}, &two);
   uint64_t seed = 0;
@@ -48,6 +52,8 @@ void state(Checker& c) {
 void defaults(Checker& c) {
   const auto& g = *c.api().generator;
   tb_generator first = nullptr, second = nullptr;
+  ErrorBuffer error;
+  if (c.declines("generators", g.default_generator(c.device(), &first, error.get()), error)) return;
   c.expect_status(TB_OK, "generator.default_generator", g.default_generator, c.device(), &first);
   c.expect_status(TB_OK, "generator.default_generator", g.default_generator, c.device(), &second);
   c.expect(first != nullptr && first == second, "the default generator changes");

@@ -17,6 +17,13 @@ void release(Checker& c, tb_address address) {
   c.expect_status(TB_OK, "memory.free", c.api().memory->free, address, c.stream());
 }
 
+bool declines_stats(Checker& c) {
+  tb_memory_stats s{};
+  s.struct_size = sizeof s;
+  ErrorBuffer error;
+  return c.declines("memory.stats", c.api().memory->stats(c.device(), &s, error.get()), error);
+}
+
 tb_memory_stats stats(Checker& c) {
   tb_memory_stats s{};
   s.struct_size = sizeof s;
@@ -108,6 +115,7 @@ void stream_order(Checker& c) {
 }
 
 void statistics(Checker& c) {
+  if (declines_stats(c)) return;
   const auto& memory = *c.api().memory;
   c.expect_status(TB_OK, "device.synchronize", c.api().device->synchronize, c.device());
   c.expect_status(TB_OK, "memory.reset_peak_stats", memory.reset_peak_stats, c.device());
@@ -154,6 +162,10 @@ void statistics(Checker& c) {
 
 void limits(Checker& c) {
   const auto& memory = *c.api().memory;
+  ErrorBuffer none;
+  if (c.declines("memory.set_fraction", memory.set_fraction(c.device(), 0.0, none.get()), none))
+    return;
+  if (declines_stats(c)) return;
   for (const double bad : {-0.1, 2.1, 1e9})
     c.expect_status(TB_E_INVALID, "memory.set_fraction outside 0..2", memory.set_fraction,
                     c.device(), bad);
@@ -191,6 +203,11 @@ void impossible(Checker& c) {
 void pinned(Checker& c) {
   const auto& memory = *c.api().memory;
   void* p = nullptr;
+  ErrorBuffer error;
+  const tb_status status = memory.allocate_host(c.device(), 64, &p, error.get());
+  if (c.declines("pinned memory", status, error)) return;
+  if (status == TB_OK) c.expect_status(TB_OK, "memory.free_host", memory.free_host, p);
+  p = nullptr;
   c.expect_status(TB_OK, "memory.allocate_host", memory.allocate_host, c.device(), uint64_t{10000},
                   &p);
   if (p == nullptr) return;

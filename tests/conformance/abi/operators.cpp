@@ -5,7 +5,6 @@
 #include <set>
 
 #include "../checks.h"
-#include "../crash.h"
 #include "support/execute.h"
 #include "support/image.h"
 
@@ -18,7 +17,8 @@ void enumeration(Checker& c) {
   const auto& o = *c.api().operators;
   uint32_t count = 0;
   c.expect_status(TB_OK, "operators.count", o.count, &count);
-  c.expect(count > 0, "no operators");
+  if (count == 0 && c.minimal()) c.decline("no operators: memory and copies alone are tested");
+  c.expect(count > 0 || c.minimal(), "no operators");
   std::set<std::string> names;
   for (uint32_t i = 0; i < count; ++i) {
     tb_op op = nullptr, found = nullptr;
@@ -29,6 +29,7 @@ void enumeration(Checker& c) {
     c.expect(names.insert(info.name).second, "operator {} is listed twice", info.name);
     c.expect_status(TB_OK, "operators.find", o.find, info.name, &found);
     c.expect(found == op, "operators.find({}) gives another operator than operators.at", info.name);
+    c.trying(fmt::format("what comes after operators.find of {}", info.name));
     const Operator* known = find_operator(info.name);
     c.expect(known != nullptr, "operator {} is not in the operator table", info.name);
     if (known == nullptr) continue;
@@ -156,9 +157,8 @@ void bad_calls(Checker& c) {
   };
   for (const Spoil& spoil : kSpoils) {
     if (spoil.cites == rule::kBounds && c.addresses_are_pointers()) continue;
-    set_current(
-        fmt::format("ABI check 'bad calls': add.out with {} [{}]", spoil.what, spoil.cites));
     c.cite(spoil.cites);
+    c.trying(fmt::format("add.out with {}", spoil.what));
     Addition x(c);
     spoil.change(x);
     const tb_status status = x.invoke();
@@ -166,15 +166,17 @@ void bad_calls(Checker& c) {
     c.expect(spoil.cites != rule::kBounds || status == TB_E_INVALID,
              "add.out with {}: status {} instead of {}", spoil.what, status, TB_E_INVALID);
   }
-  set_current("ABI check 'bad calls': add.out of shapes 64 and 63");
   c.cite(rule::kCall);
+  c.trying("add.out of shapes 64 and 63");
   static const int64_t kBad[] = {63};
   Addition x(c);
   x.b.sizes = kBad;
   c.expect(x.invoke() < 0, "add.out of shapes 64 and 63: no error");
+  c.trying("add.out into an output of the wrong shape");
   Addition y(c);
   y.out.sizes = kBad;
   c.expect(y.invoke() != TB_OK, "add.out into an output of the wrong shape: accepted");
+  c.trying("add.out as it should be called");
   Addition good(c);
   c.expect(good.invoke() == TB_OK, "add.out refuses the call that the spoilt ones came from");
 }

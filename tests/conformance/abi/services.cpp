@@ -79,6 +79,8 @@ void profiler(Checker& c) {
   c.expect(enabled == 0, "the profiler runs unasked");
   tb_counters counters{};
   counters.struct_size = sizeof counters;
+  ErrorBuffer error;
+  if (c.declines("profiler.counters", p.counters(&counters, error.get()), error)) return;
   c.expect_status(TB_OK, "profiler.counters", p.counters, &counters);
   const testing::DeviceMemory memory(c.backend(), 64);
   const char data[64] = {};
@@ -120,6 +122,7 @@ void switches(Checker& c) {
 
 // After fork() every function fails in the child with TB_E_STATE, and nothing hangs.
 void fork_state(Checker& c) {
+  c.trying("memory.allocate and stream.synchronize in a forked process");
   const pid_t child = fork();
   if (child == 0) {
     alarm(20);

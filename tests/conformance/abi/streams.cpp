@@ -84,6 +84,11 @@ void queries(Checker& c) {
 
 void timing(Checker& c) {
   const auto& e = *c.api().event;
+  tb_event first = nullptr;
+  ErrorBuffer error;
+  const tb_status status = e.create(c.device(), TB_EVENT_TIMING, &first, error.get());
+  if (c.declines("events with timing", status, error)) return;
+  if (status == TB_OK) c.expect_status(TB_OK, "event.destroy", e.destroy, first);
   const Event start(c, TB_EVENT_TIMING), end(c, TB_EVENT_TIMING), plain(c, 0);
   double ms = -1;
   const auto fails = [&](const char* what, tb_event from, tb_event to) {
