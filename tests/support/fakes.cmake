@@ -25,4 +25,16 @@ ocltensor_fake_plugin(fake_no_switches FAKE_TYPE="fake_no_switches" FAKE_NO_SWIT
 # A newer backend with longer structures is welcome.
 ocltensor_fake_plugin(fake_larger FAKE_TYPE="fake_larger" FAKE_DESCRIPTOR_BYTES=4096 FAKE_API_BYTES=4096
                       FAKE_TABLE_BYTES=4096)
+# The template that backends are begun with, and the same with faults.
+set(template_dir ${PROJECT_SOURCE_DIR}/src/examples/backend)
+function(ocltensor_template_plugin name)
+  add_library(${name} MODULE ${ARGN} ${template_dir}/operators.c)
+  target_link_libraries(${name} PRIVATE ocltensor_flags Threads::Threads)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/include ${template_dir})
+  target_link_options(${name} PRIVATE -Wl,--version-script=${template_dir}/exports.map)
+  set_target_properties(${name} PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fakes
+                        LINK_DEPENDS ${template_dir}/exports.map)
+endfunction()
+ocltensor_template_plugin(host_backend ${template_dir}/plugin.c)
+ocltensor_template_plugin(faulty_backend support/faulty_plugin.c)
 file(WRITE ${CMAKE_BINARY_DIR}/fakes/not_a_library.so "This is text, long enough for a header of an ELF file, which it is not, to be read from it.\n")

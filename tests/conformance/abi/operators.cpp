@@ -49,6 +49,7 @@ void unknown(Checker& c) {
   for (const char* name : {"no_such_operator.out", "add", "", "add.out "}) {
     tb_op op = nullptr;
     ErrorBuffer error;
+    c.trying(fmt::format("operators.find('{}')", name));
     const tb_status status = c.api().operators->find(name, &op, error.get());
     c.expect(status == TB_UNSUPPORTED && error.reason() == TB_REASON_OPERATOR,
              "operators.find('{}'): status {}, reason {}", name, status, error.reason());

@@ -85,6 +85,7 @@ void larger_structures(Checker& c) {
 }
 
 void report(Checker& c) {
+  c.trying("device.report");
   char text[4096] = {};
   const uint64_t whole = c.api().device->report(text, sizeof text);
   c.expect(whole > 0 && (whole >= sizeof text || strlen(text) == whole),
