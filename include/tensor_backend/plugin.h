@@ -14,7 +14,10 @@
  *  - Rule "tables": a table of functions may end anywhere from its `TB_*_API_SIZE_V1` on. No
  *    function pointer within its struct_size is NULL: what a backend does not implement answers
  *    TB_UNSUPPORTED with a text. A host treats a function beyond struct_size
- *    as one that declines.
+ *    as one that declines. stubs.h has such answers for all functions. A backend needs at least:
+ *    devices; streams without rehearsals; events without timing; memory's allocate, free,
+ *    record_use and info; transfers. Operators, generators, statistics and limits of memory, pinned
+ *    memory, custom kernels, profiler, captures, switches and native handles are optional.
  *  - Rule "status": functions return a `tb_status`. 0 is success; a positive value means "declined,
  *    nothing was done"; a negative one is an error. `tb_error` is memory of the caller and may be
  *    NULL.
@@ -30,7 +33,8 @@
  *    otherwise. Calls that name the same stream are serialised by the backend, in call order per
  *    thread; different streams run concurrently.
  *  - Rule "process": no function aborts, exits, throws or longjmps. After fork() every function
- *    fails in the child with TB_E_STATE.
+ *    fails in the child with TB_E_STATE. A backend is never unloaded; at the end of the process its
+ *    own threads must not use what its destructors have destroyed.
  *  - Rule "units": sizes are bytes unless a name says elements; strides are elements; times are
  *    nanoseconds unless a name says otherwise.
  */
@@ -377,6 +381,23 @@ enum {                             /* tb_call.flags */
        TB_CALL_ALWAYS = 2u         /* run also a disabled operator: it is a part of another one */
 };
 
+/* The contract of operators. Names, schemas, families and flags are those of the operator table
+ * (`ocltensor-conformance --plugin cpu --list --verbose` prints it); results are ATen's.
+ *  - The host infers shape and dtype of the outputs. The backend broadcasts: inputs come in shapes
+ *    of their own. Inputs of several dtypes are promoted by the backend as ATen does, or declined
+ *    (TB_REASON_DTYPE). An output of a pointwise operator may have a wider dtype than the result:
+ *    it is converted to that, or declined. A call whose shapes do not fit is TB_E_INVALID.
+ *  - A number may stand where the schema says Tensor (see the tags). TB_NONE is an absent argument.
+ *  - Inputs may have any strides, 0 and negative ones included; no two elements of an output share
+ *    memory. Pointwise operators, and those that change a part of `self`, may be given an input's
+ *    memory as output; any other one that cannot have it declines (TB_REASON_LAYOUT).
+ *  - `self` of copy.out and fill.Scalar_out is not read.
+ *  - Integers wrap; NaN and infinities are computed with as IEEE 754 says. Results of 16-bit types
+ *    are computed in float32 or better. The kit's tolerance grows with the roundings that a result
+ *    needs; what moves or selects values is exact.
+ *  - With TB_CALL_DETERMINISTIC, the same call gives the same bits in every run. Without it, sums
+ *    may be added up in an order that varies. */
+
 /* One call of an operator [extensible]. `args` are all inputs in the schema's order, defaults
  * filled in, without the out arguments; `outs` are the out arguments in order, allocated by the
  * host with inferred shape and dtype; an out argument that is a list takes one entry of `outs` per
@@ -689,8 +710,12 @@ typedef struct tb_plugin_descriptor_t {
 } tb_plugin_descriptor_t;
 #define TB_PLUGIN_DESCRIPTOR_SIZE_V1 40u
 
-/* The two exports. get_api touches no driver; a second call gives the same table; TB_E_ABI if
- * `abi_major` is not supported, or the host's table ends before TB_HOST_API_SIZE_V1. */
+/* The two exports; a library has no others (in C++, whose templates are exported in spite of hidden
+ * visibility, a linker's version script sees to that). get_api touches no driver; a second call
+ * gives the same table; TB_E_ABI if `abi_major` is not supported, or the host's table ends before
+ * TB_HOST_API_SIZE_V1. `host` may be NULL, and is borrowed as every argument: a backend copies what
+ * it keeps. `device_type` is what users write in front of the index ("ocl:0"): of several plugins
+ * with one, a host uses the first. */
 typedef tb_status (*tb_plugin_get_api_fn)(uint32_t abi_major, const tb_host_api* host,
                                           tb_error* error, const tb_api** api);
 #define TB_PLUGIN_DESCRIPTOR_SYMBOL "tb_plugin_descriptor"

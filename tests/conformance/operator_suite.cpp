@@ -199,6 +199,7 @@ void list_operators(const Backend& backend, const Options& options) {
       if (cases != nullptr && cases->accepts(*op, dtype))
         types += fmt::format(" {}", info(dtype).suffix);
     fmt::print("{:<46} {:<10}{}\n", op->name, op->family, types);
+    if (options.verbose) fmt::print("    {}\n", op->text);
   }
 }
 

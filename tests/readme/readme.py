@@ -1,7 +1,9 @@
 """Keeps texts true: the C++ example of README.md is what the test builds and runs, the settings
 table is config.def's.
 
-usage: readme.py extract README.md OUT.cpp       the first C++ block
+usage: readme.py snippets GUIDE.md ROOT          fails unless each block of code is the text of the
+       file that the comment before it names
+       readme.py extract README.md OUT.cpp       the first C++ block
        readme.py expect README.md PROGRAM        runs PROGRAM and compares with the text block after
        it readme.py settings SETTINGS.md config.def   fails unless the table is the generated one
        readme.py write-settings SETTINGS.md config.def
@@ -108,6 +110,21 @@ def check_prose(front: str, root: pathlib.Path) -> None:
         sys.exit("\n".join(problems))
 
 
+def check_snippets(guide: str, root: pathlib.Path) -> None:
+    """What a guide shows stands in files that are compiled: whole lines, one after the other."""
+    marked = re.findall(r"<!-- from (\S+) -->\n```\w+\n(.*?)```", guide, re.S)
+    problems = [
+        f"{name} does not have these lines:\n{code}"
+        for name, code in marked
+        if f"\n{code}" not in "\n" + (root / name).read_text()
+    ]
+    blocks = len(re.findall(r"^```\w+$", guide, re.M))
+    if not marked or blocks != len(marked):
+        problems.append(f"{blocks - len(marked)} of {blocks} blocks of code name no file")
+    if problems:
+        sys.exit("\n".join(problems))
+
+
 def main() -> None:
     command, readme_path, other = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
     readme = readme_path.read_text()
@@ -121,6 +138,8 @@ def main() -> None:
                 "README.md shows another output:\n"
                 + "\n".join(difflib.ndiff(want.split("\n"), got.split("\n")))
             )
+    elif command == "snippets":
+        check_snippets(readme, pathlib.Path(other))
     elif command == "prose":
         check_prose(readme, pathlib.Path(other))
     elif command == "variables":
