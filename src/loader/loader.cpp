@@ -130,11 +130,6 @@ std::vector<std::string> plugin_files(const std::string& folder) {
   return files;
 }
 
-[[noreturn]] void refuse(const std::string& what) {
-  fail(TB_E_UNAVAILABLE, "{} has an entry that cannot be loaded: {}",
-       config::name(config::Knob::PluginPath), what);
-}
-
 }  // namespace
 
 std::string defect_of(const tb_api& api) {
@@ -185,7 +180,7 @@ LoadedPlugin load_plugin_file(const std::string& path) {
   return plugin;
 }
 
-std::vector<LoadedPlugin> load_plugin_path() {
+std::vector<LoadedPlugin> try_plugin_path() {
   std::vector<LoadedPlugin> plugins;
   const std::string list = config::get_string(config::Knob::PluginPath);
   for (size_t start = 0; start < list.size();) {
@@ -195,13 +190,22 @@ std::vector<LoadedPlugin> load_plugin_path() {
     if (entry.empty()) continue;
     std::vector<std::string> files{entry};
     if (is_folder(entry)) files = plugin_files(entry);
-    if (files.empty())
-      refuse(fmt::format("'{}': the folder holds no {}*{}", entry, kPluginStem, kPluginEnd));
-    for (const std::string& file : files) {
-      plugins.push_back(load_plugin_file(file));
-      if (!plugins.back()) refuse(plugins.back().refusal);
+    if (files.empty()) {
+      plugins.emplace_back();
+      plugins.back().refusal =
+          fmt::format("'{}': the folder holds no {}*{}", entry, kPluginStem, kPluginEnd);
     }
+    for (const std::string& file : files) plugins.push_back(load_plugin_file(file));
   }
+  return plugins;
+}
+
+std::vector<LoadedPlugin> load_plugin_path() {
+  std::vector<LoadedPlugin> plugins = try_plugin_path();
+  for (const LoadedPlugin& plugin : plugins)
+    if (!plugin)
+      fail(TB_E_UNAVAILABLE, "{} has an entry that cannot be loaded: {}",
+           config::name(config::Knob::PluginPath), plugin.refusal);
   return plugins;
 }
 

@@ -24,7 +24,10 @@ LoadedPlugin load_plugin_file(const std::string& path);
 
 // Every plugin that OCLTENSOR_PLUGIN_PATH names, in that order. An entry is a file, or a folder
 // whose files libocltensor_plugin*.so are all loaded. An entry that cannot be loaded, or a folder
-// without such a file, is an Error TB_E_UNAVAILABLE that names the variable, the entry and the
+// without such a file, is an element with a refusal.
+std::vector<LoadedPlugin> try_plugin_path();
+
+// The same; but a refusal is an Error TB_E_UNAVAILABLE that names the variable, the entry and the
 // reason.
 std::vector<LoadedPlugin> load_plugin_path();
 

@@ -1,12 +1,14 @@
-// ocltensor-info: prints platforms, devices, settings and caches, and tests each device; for bug
-// reports.
+// ocltensor-info: prints plugins, platforms, devices, settings and caches, and tests each device;
+// for bug reports.
 #include <fmt/format.h>
 #include <ocltensor/ocltensor.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 
 #include "base/config.h"
+#include "loader/loader.h"
 #include "self_test.h"
 
 namespace {
@@ -41,6 +43,41 @@ std::vector<ot::Device> devices() {
   for (const std::string& type : ot::device_types())
     for (int i = 0; type != "cpu" && i < ot::device_count(type); ++i) all.emplace_back(type, i);
   return all;
+}
+
+void print_plugin(const ot::LoadedPlugin& plugin, std::vector<std::string>& types) {
+  if (!plugin) {
+    fmt::print("  refused {}\n", plugin.refusal);
+    return;
+  }
+  const tb_plugin_descriptor_t& d = *plugin.descriptor;
+  const bool first = std::ranges::find(types, d.device_type) == types.end();
+  fmt::print("  {}\n    device type '{}': {} {}, ABI {}.{}{}\n", plugin.path, d.device_type, d.name,
+             d.version, d.abi_major, d.abi_minor,
+             first ? "" : "; not used: a plugin before it serves that type");
+  if (!first) return;
+  types.emplace_back(d.device_type);
+  ot::ErrorBuffer error;
+  int32_t count = 0;
+  const tb_status status = plugin.api->device->count(&count, error.get());
+  if (status != TB_OK) fmt::print("    no devices: status {}: {}\n", status, error.text());
+  if (status == TB_OK && count == 0) fmt::print("    no devices\n");
+  for (int32_t i = 0; status == TB_OK && i < count; ++i) {
+    tb_device_properties p{};
+    p.struct_size = sizeof p;
+    const tb_status known = plugin.api->device->properties(i, &p, error.get());
+    fmt::print("    {}:{}  {}\n", d.device_type, i, known == TB_OK ? p.name : error.text());
+  }
+}
+
+// All that a host would look at, also where an entry that is refused keeps it from the others.
+void print_plugins(const std::string& given) {
+  fmt::print("\nplugins\n");
+  std::vector<std::string> types;
+  if (!given.empty()) print_plugin(ot::load_plugin_file(given), types);
+  for (const ot::LoadedPlugin& plugin : ot::try_plugin_path()) print_plugin(plugin, types);
+  const std::string folder = ot::folder_of(reinterpret_cast<const void*>(&ot::device_types));
+  print_plugin(ot::load_plugin_file(folder + "/" + ot::kPluginFile), types);
 }
 
 void print_devices() {
@@ -104,7 +141,7 @@ int main(int argc, char** argv) {
   setenv("POCL_WORK_GROUP_SPECIALIZATION", "0", 0);
   bool no_test = false;
   std::string plugin;
-  CLI::App app{"Shows platforms, devices, settings and caches, and measures each device."};
+  CLI::App app{"Shows plugins, platforms, devices, settings and caches, and measures each device."};
   app.add_flag("--no-self-test", no_test, "only look, run nothing");
   app.add_option("--plugin", plugin, "path of the plugin (default: found beside the library)");
   CLI11_PARSE(app, argc, argv);
@@ -112,6 +149,7 @@ int main(int argc, char** argv) {
     fmt::print("ocltensor {}, ABI {}.{}\n", OCLTENSOR_VERSION, TB_ABI_MAJOR, TB_ABI_MINOR);
     if (!plugin.empty()) ot::load_plugin(plugin);
     ot::validate_settings();
+    print_plugins(plugin);
     print_devices();
     print_settings();
     print_cache();

@@ -157,6 +157,13 @@ TEST_F(Folder, ABadEntryOfThePathIsAnErrorThatNamesIt) {
   fs::create_directory(path_ + "/empty");
   EXPECT_THAT(error_of_path(path_ + "/empty" + good),
               HasSubstr("the folder holds no libocltensor_plugin*.so"));
+  // Who only looks hears of all entries.
+  config::set(config::Knob::PluginPath, path_ + "/empty:/nowhere/p.so" + good);
+  const std::vector<LoadedPlugin> all = try_plugin_path();
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_THAT(all[0].refusal, HasSubstr("the folder holds no"));
+  EXPECT_THAT(all[1].refusal, HasSubstr("there is no such file"));
+  EXPECT_STREQ(all[2].descriptor->device_type, "fake");
 }
 
 }  // namespace
