@@ -6,6 +6,7 @@ usage: kit_test.py KIT RIGHT.so FAULTY.so   (the template backend, and the same 
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -29,13 +30,17 @@ OPERATORS = {
 
 
 class Run:
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, *arguments: str, **environment: str) -> None:
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             files = {kind: folder / kind for kind in ("json", "junit", "record")}
             options = [f"--{kind}={path}" for kind, path in files.items()]
             done = subprocess.run(
-                [KIT, *arguments, *options], capture_output=True, text=True, timeout=300
+                [KIT, *arguments, *options],
+                capture_output=True,
+                text=True,
+                timeout=300,
+                env={**os.environ, **environment},
             )
             self.status, self.out, self.err = done.returncode, done.stdout, done.stderr
             if files["json"].exists():
@@ -120,6 +125,15 @@ class Faulty(unittest.TestCase):
         run = Run("--plugin", FAULTY, "--minimal", "--in-process", "--check=device report")
         self.assertEqual(run.status, 128 + 11)
         self.assertIn("CRASH (SIGSEGV) during: ABI check 'device report': device.report", run.err)
+
+    def test_a_crash_at_the_end_of_the_process_is_a_row(self) -> None:
+        run = Run(
+            "--plugin", FAULTY, "--minimal", "--check=zero bytes", "--only=^mm", FAULTY_AT_EXIT="1"
+        )
+        self.assertEqual(run.status, 1)
+        end = "crashed (SIGSEGV) while trying exit(), after everything was tested"
+        self.assertIn(f"FAIL operators: {end}", run.out)
+        self.assertGreater(run.json["operators"]["mm.out"]["float32"]["passed"], 0)
 
     def test_processes_change_no_result(self) -> None:
         run = Run("--plugin", RIGHT, "--minimal", "--cases=2", "--in-process")

@@ -72,11 +72,13 @@ int main(int argc, char** argv) {
       "limits, timing and the profiler may be declined, and operators are those that it has");
   app.add_option("--rules", options.rules,
                  "check that this plugin.h states every rule that failures cite, and nothing else");
-  app.add_flag("--list", options.list, "print operators and dtypes, with --verbose schemas too; test nothing");
+  app.add_flag("--list", options.list,
+               "print operators and dtypes, with --verbose schemas too; test nothing");
   app.add_flag(
       "--quick", options.quick,
       "one contiguous and one strided case each, within a budget of 150 processor seconds");
-  app.add_flag("--verbose", options.verbose, "print each case before it runs, and groups that pass");
+  app.add_flag("--verbose", options.verbose,
+               "print each case before it runs, and groups that pass");
   app.add_flag("!--no-abi", options.abi, "skip the ABI part");
   app.add_flag("!--no-operators", options.operators, "skip the operator part");
   CLI11_PARSE(app, argc, argv);

@@ -1,7 +1,8 @@
 /* The template backend with faults that end or stop a process, for the conformance kit's own tests:
  *   device.report crashes, stream.query of a stream that was created hangs, operators.find of
  *   "no_such_operator.out" ends the process, mul.out of float64 crashes, fill.Scalar_out of float32
- *   hangs. All else is right. */
+ *   hangs. All else is right; with FAULTY_AT_EXIT in the environment, the end of the process
+ *   crashes, too. */
 #define tb_plugin_descriptor right_descriptor
 #define tb_plugin_get_api right_get_api
 #include "../../src/examples/backend/plugin.c"
@@ -55,6 +56,7 @@ EXPORT tb_status tb_plugin_get_api(uint32_t abi_major, const tb_host_api* host, 
                                    const tb_api** api) {
   const tb_status status = right_get_api(abi_major, host, error, api);
   if (status != TB_OK || plugin.device.report == faulty_report) return status;
+  if (getenv("FAULTY_AT_EXIT") != NULL) atexit(crash);
   right = plugin.operators;
   plugin.device.report = faulty_report;
   plugin.stream.query = faulty_query;
