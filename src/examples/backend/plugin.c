@@ -58,12 +58,14 @@ static uint64_t device_report(char* text, uint64_t capacity) {
   if (capacity != 0) snprintf(text, capacity, "%s", report);
   return sizeof report - 1;
 }
+static uint64_t device_bytes(void) {
+  return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
 static tb_status device_properties(int32_t device, tb_device_properties* p, tb_error* error) {
   REQUIRE(check_device(device, error));
   if (p->struct_size < TB_DEVICE_PROPERTIES_SIZE_V1)
     return refuse(error, TB_E_INVALID, "tb_device_properties has only %u bytes", p->struct_size);
   /* All fields are of the first version: a later caller's further ones stay as they are. */
-  const uint64_t bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
   p->index = 0;
   p->kind = TB_DEVICE_CPU;
   p->features = TB_FEATURE_FP64 | TB_FEATURE_UNIFIED_MEMORY;
@@ -72,7 +74,7 @@ static tb_status device_properties(int32_t device, tb_device_properties* p, tb_e
   strcpy(p->platform, "template");
   strcpy(p->driver_version, "1");
   strcpy(p->language_version, "C11");
-  p->global_memory = p->largest_allocation = p->recommended_memory = bytes;
+  p->global_memory = p->largest_allocation = p->recommended_memory = device_bytes();
   p->local_memory = 0;
   p->compute_units = p->max_work_group_size = 1;
   p->clock_mhz = 0;
@@ -186,7 +188,7 @@ static tb_status memory_allocate(int32_t device, uint64_t bytes, tb_stream strea
   *address = 0;
   if (bytes == 0) return TB_OK;
   /* One byte more: an address at the end of a block must not be the beginning of another. */
-  char* memory = bytes < SIZE_MAX / 2 ? aligned_alloc(512, (bytes / 512 + 1) * 512) : NULL;
+  char* memory = bytes <= device_bytes() ? aligned_alloc(512, (bytes / 512 + 1) * 512) : NULL;
   block* b = malloc(sizeof *b);
   if (memory == NULL || b == NULL) {
     free(memory);
