@@ -105,7 +105,7 @@ Tensor load_npy(const std::string& path, Device device) {
         path, descr);
   const bool fortran = value_of(path, header, "'fortran_order'") == "True";
   Dims sizes = shape_of(path, value_of(path, header, "'shape'"));
-  const auto bytes = static_cast<uint64_t>(numel(sizes) * size_of(known->type));
+  const uint64_t bytes = detail::bytes_of(path, sizes, known->type);
   check(file.size() - data_at >= bytes,
         "'{}' has {} bytes of data, and a shape of {} in {} needs {}", path, file.size() - data_at,
         to_string(sizes), name(known->type), bytes);

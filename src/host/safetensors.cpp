@@ -42,17 +42,13 @@ Entry parse(const std::string& path, const std::string& name, const nlohmann::js
   check(known != std::end(kTypeNames), "'{}': '{}' has the type {}, which ocltensor does not have",
         path, name, type);
   entry.type = known->type;
-  for (const nlohmann::json& size : about.at("shape")) {
-    entry.sizes.push_back(size.get<int64_t>());
-    check(entry.sizes.back() >= 0, "'{}': '{}' has a negative size", path, name);
-  }
+  for (const nlohmann::json& size : about.at("shape")) entry.sizes.push_back(size.get<int64_t>());
   const auto offsets = about.at("data_offsets").get<std::vector<uint64_t>>();
   check(offsets.size() == 2 && offsets[0] <= offsets[1] && offsets[1] <= data,
         "'{}': the data of '{}' would lie outside of the file", path, name);
   entry.begin = offsets[0];
   entry.end = offsets[1];
-  const auto bytes =
-      static_cast<uint64_t>(numel(entry.sizes)) * static_cast<uint64_t>(size_of(entry.type));
+  const uint64_t bytes = detail::bytes_of(path, entry.sizes, entry.type);
   check(entry.end - entry.begin == bytes, "'{}': '{}' of shape {} in {} takes {} bytes, and has {}",
         path, name, to_string(entry.sizes), type, bytes, entry.end - entry.begin);
   return entry;

@@ -64,11 +64,11 @@ TEST(Beside, CopiesBetweenAllThreeKeepEveryBit) {
       EXPECT_EQ(there.device(), Device(to));
       EXPECT_EQ(there.to_vector<float>(), bits) << from << " to " << to;
       // Into a strided target, from a strided source.
-      const Tensor target = zeros({7, 5}, DType::Float32, Device(to));
+      const Tensor target = zeros({7, 5}, {DType::Float32, Device(to)});
       target.t().copy_(source.to(Device(from)));
       EXPECT_EQ(target.t().to_vector<float>(), bits) << from << " to " << to << ", strided";
       // With a conversion.
-      const Tensor wide = empty({5, 7}, DType::Float64, Device(to));
+      const Tensor wide = empty({5, 7}, {DType::Float64, Device(to)});
       wide.copy_(source.to(Device(from)));
       EXPECT_EQ(wide.cpu().to(DType::Float32).to_vector<float>(), bits) << from << " to " << to;
     }
@@ -131,7 +131,7 @@ TEST(Beside, DevicesAreNeverMixed) {
 TEST(Beside, MemoryIsCountedApart) {
   const auto live = [](const char* type) { return memory_stats(type).requested_bytes.current; };
   const int64_t ocl = live("ocl"), blas = live("blas");
-  const Tensor there = empty({1024}, DType::Float32, Device("blas"));
+  const Tensor there = empty({1024}, {DType::Float32, Device("blas")});
   EXPECT_EQ(live("blas"), blas + 4096);
   EXPECT_EQ(live("ocl"), ocl);
 }
