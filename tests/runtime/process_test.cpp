@@ -149,6 +149,14 @@ TEST(Process, ExitsWithLiveObjectsAndWorkUnderWay) {
   EXPECT_EQ(o.code, 0) << o.text;
 }
 
+// With empty caches of our own and of the driver, so that it has something to compile.
+TEST(Process, ExitsAfterCompiling) {
+  const Folder f;
+  fs::create_directory(f.path() + "/driver");
+  const Outcome o = probe("live", f.cache() + " POCL_CACHE_DIR=" + f.path() + "/driver");
+  EXPECT_EQ(o.code, 0) << o.text;
+}
+
 TEST(Process, EightThreadsWithAStreamEach) {
   const Outcome o = probe("threads");
   EXPECT_EQ(o.code, 0) << o.text;

@@ -141,6 +141,7 @@ class Stream {
   static constexpr size_t kRecent = 8;
   std::array<const char*, kRecent> recent_{};  // names of the last launches
   uint64_t launches_ = 0;
+  uint64_t programs_ = 0;  // of the process, at the last launch
   Staging staging_;
   uint32_t session_ = 0;  // the profiler's
   std::unique_ptr<StreamTrace> trace_;

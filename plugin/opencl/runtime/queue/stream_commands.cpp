@@ -7,6 +7,7 @@
 #include "ocltensor/error.h"
 #include "runtime/device/device.h"
 #include "runtime/driver/process.h"
+#include "runtime/program/program.h"
 #include "runtime/queue/kernel.h"
 #include "runtime/queue/stream_exclusive.h"
 
@@ -89,6 +90,18 @@ cl_int Stream::enqueue(cl_kernel kernel, const char* name, const Range& range, c
     return code;
   }
   const char* what = nullptr;
+  // Such a driver compiles again when a program's kernel is first launched, in a thread of its own.
+  // A process that ends meanwhile takes the compiler's tables from it: the crash is the driver's.
+  if (device_.caps().slow_compiler) {
+    const uint64_t programs = build_counters().builds + build_counters().loads;
+    if (programs != programs_) [[unlikely]] {
+      programs_ = programs;
+      if (code = cl().clFinish(queue_.get()); code != CL_SUCCESS) {
+        call = fmt::format("clFinish ({})", name);
+        return code;
+      }
+    }
+  }
   if (code = pace_.keep(queue_.get(), 0, what); code != CL_SUCCESS) [[unlikely]]
     call = what;
   return code;
