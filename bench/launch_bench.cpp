@@ -136,6 +136,18 @@ void host_add_functional(benchmark::State& state) {
 }
 BENCHMARK(host_add_functional);
 
+// The same, recorded for a gradient.
+void host_add_recorded(benchmark::State& state) {
+  const ot::Tensor a = ot::ones({kCount}, "ocl").requires_grad_(), b = ot::ones({kCount}, "ocl");
+  int n = 0;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(ot::add(a, b));
+    if (++n % kFlushEvery == 0) ot::synchronize("ocl");
+  }
+  ot::synchronize("ocl");
+}
+BENCHMARK(host_add_recorded);
+
 }  // namespace
 
 BENCHMARK_MAIN();

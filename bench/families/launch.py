@@ -11,6 +11,7 @@ ROWS = {
     "launch of ot::add_out": "host_add",
     "launch of ot::add": "host_add_functional",
     "launch share": "plugin_add - raw_launch",
+    "tape of ot::add": "host_add_recorded - host_add_functional",
 }
 
 
