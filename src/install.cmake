@@ -4,7 +4,7 @@ include(CMakePackageConfigHelpers)
 install(TARGETS ocltensor EXPORT ocltensor_targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h")
-install(FILES ${ops_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ocltensor)
+install(FILES ${ops_headers} ${generated_dir}/include/ocltensor/version.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ocltensor)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/ocltensor)
 install(EXPORT ocltensor_targets NAMESPACE ocltensor:: DESTINATION ${package_dir})

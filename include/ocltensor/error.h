@@ -13,11 +13,46 @@
 
 namespace ocltensor {
 
+// The statuses of the C ABI by name.
+enum class Status : tb_status {
+  Ok = TB_OK,
+  Unsupported = TB_UNSUPPORTED,
+  NotReady = TB_NOT_READY,
+  Invalid = TB_E_INVALID,
+  Abi = TB_E_ABI,
+  OutOfMemory = TB_E_OUT_OF_MEMORY,
+  DeviceLost = TB_E_DEVICE_LOST,
+  Compile = TB_E_COMPILE,
+  Unavailable = TB_E_UNAVAILABLE,
+  State = TB_E_STATE,
+  Internal = TB_E_INTERNAL,
+  Index = TB_E_INDEX,
+};
+// "out of memory", ...: for messages.
+constexpr const char* name(Status status) {
+  switch (status) {
+    case Status::Ok: return "ok";
+    case Status::Unsupported: return "unsupported";
+    case Status::NotReady: return "not ready";
+    case Status::Invalid: return "invalid";
+    case Status::Abi: return "ABI";
+    case Status::OutOfMemory: return "out of memory";
+    case Status::DeviceLost: return "device lost";
+    case Status::Compile: return "compile";
+    case Status::Unavailable: return "unavailable";
+    case Status::State: return "state";
+    case Status::Internal: return "internal";
+    case Status::Index: return "index";
+  }
+  return "unknown";
+}
+
 class Error : public std::runtime_error {
  public:
   Error(tb_status status, uint32_t reason, const std::string& text, int32_t native = 0)
       : std::runtime_error(text), status_(status), reason_(reason), native_(native) {}
   tb_status status() const { return status_; }
+  Status code() const { return static_cast<Status>(status_); }
   uint32_t reason() const { return reason_; }  // TB_REASON_*, meaningful with TB_UNSUPPORTED
   int32_t native() const { return native_; }   // the driver's code, 0 if none
 
@@ -34,9 +69,24 @@ class RangeError : public Error {
   explicit RangeError(const std::string& text) : Error(TB_E_INVALID, TB_REASON_NONE, text) {}
 };
 
+// Memory that cannot be had: of the device, of pinned or of host memory. The process may go on,
+// with less of it.
+class OutOfMemoryError : public Error {
+ public:
+  OutOfMemoryError(const std::string& text, int32_t native = 0)
+      : Error(TB_E_OUT_OF_MEMORY, TB_REASON_NONE, text, native) {}
+};
+
+// Throws an Error, or the class that its status has.
+[[noreturn]] inline void raise(tb_status status, uint32_t reason, const std::string& text,
+                               int32_t native = 0) {
+  if (status == TB_E_OUT_OF_MEMORY) throw OutOfMemoryError(text, native);
+  throw Error(status, reason, text, native);
+}
+
 template <typename... T>
 [[noreturn]] void fail(tb_status status, fmt::format_string<T...> text, T&&... values) {
-  throw Error(status, TB_REASON_NONE, fmt::format(text, std::forward<T>(values)...));
+  raise(status, TB_REASON_NONE, fmt::format(text, std::forward<T>(values)...));
 }
 
 // Declines an operator: nothing was enqueued or written.
@@ -68,7 +118,7 @@ class ErrorBuffer {
   uint32_t reason() const { return error_.reason; }
   void raise_if_failed(tb_status status) {
     if (status != TB_OK && status != TB_NOT_READY) [[unlikely]]
-      throw Error(status, error_.reason, text_, error_.native);
+      raise(status, error_.reason, text_, error_.native);
   }
 
  private:

@@ -18,10 +18,12 @@
 #include "ocltensor/nn.h"          // IWYU pragma: export
 #include "ocltensor/ops.h"         // IWYU pragma: export
 #include "ocltensor/options.h"     // IWYU pragma: export
+#include "ocltensor/print.h"       // IWYU pragma: export
 #include "ocltensor/profiler.h"    // IWYU pragma: export
 #include "ocltensor/scalar.h"      // IWYU pragma: export
 #include "ocltensor/serialize.h"   // IWYU pragma: export
 #include "ocltensor/settings.h"    // IWYU pragma: export
 #include "ocltensor/stream.h"      // IWYU pragma: export
 #include "ocltensor/tensor.h"      // IWYU pragma: export
+#include "ocltensor/version.h"     // IWYU pragma: export
 #include "ocltensor/warm_up.h"     // IWYU pragma: export

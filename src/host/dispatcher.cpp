@@ -192,10 +192,9 @@ void HostCall::run() {
   if (status == TB_UNSUPPORTED)
     detail::fall_back(op_, device, args_, targets, {error.reason(), error.text()});
   else if (status != TB_OK)
-    throw Error(
-        status, error.reason(),
-        fmt::format("{} on {}: {}", detail::describe(op_, args_), device.text(), error.text()),
-        error.get()->native);
+    raise(status, error.reason(),
+          fmt::format("{} on {}: {}", detail::describe(op_, args_), device.text(), error.text()),
+          error.get()->native);
 }
 
 void run(const Operator& op, const Stream& stream, std::span<const tb_value> args,

@@ -185,15 +185,13 @@ Scalar Tensor::item() const {
 
 namespace detail {
 
-std::string element_text(DType type, const void* p) {
+std::string element_text(DType type, const void* p, int precision) {
   const Scalar s = element(type, p);
   if (s.is_complex())
-    return fmt::format("{}{:+}j", static_cast<float>(s.as_double()),
-                       static_cast<float>(s.imaginary()));
+    return fmt::format("{:.{}g}{:+.{}g}j", s.as_double(), precision, s.imaginary(), precision);
   if (type == DType::Bool) return s.as_bool() ? "true" : "false";
   if (!s.is_float()) return std::to_string(s.as_int());
-  return type == DType::Float64 ? fmt::format("{}", s.as_double())
-                                : fmt::format("{:.6g}", s.as_double());
+  return fmt::format("{:.{}g}", s.as_double(), precision);
 }
 
 }  // namespace detail

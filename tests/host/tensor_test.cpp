@@ -1,5 +1,5 @@
 // Tensors on the CPU: views against indices worked out by hand, copies, conversion, errors.
-#include "ocltensor/tensor.h"
+#include "ocltensor/ocltensor.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -185,7 +185,16 @@ TEST(ToHost, ItemAndPrinting) {
   EXPECT_EQ(counting({2, 2}).text(), "[[0, 1],\n [2, 3]]\nint64 [2, 2] on cpu");
   EXPECT_EQ(counting({}).text(), "0\nint64 [] on cpu");
   EXPECT_EQ(zeros({0}).text(), "[]\nfloat32 [0] on cpu");
-  EXPECT_THAT(counting({50, 50}).text(), HasSubstr("[0, 1, 2, ..., 47, 48, 49]"));
+  const std::string large = counting({50, 50}).text();
+  EXPECT_THAT(large, HasSubstr("[[   0,    1,    2, ...,   47,   48,   49],\n"));
+  EXPECT_THAT(large, HasSubstr(",\n ...,\n [2350,"));
+  const Tensor mixed = tensor({{1.5, -100.25}, {1e-7, 2.0 / 3}});
+  EXPECT_EQ(mixed.text(), "[[     1.5,  -100.25],\n [   1e-07, 0.666667]]\nfloat64 [2, 2] on cpu");
+  set_print_options({.precision = 3, .threshold = 3, .edge = 1});
+  EXPECT_EQ(counting({3, 3}).text(), "[[0, ..., 2],\n ...,\n [6, ..., 8]]\nint64 [3, 3] on cpu");
+  EXPECT_THAT(mixed.text(), HasSubstr("0.667"));
+  set_print_options({});
+  EXPECT_THROW(set_print_options({.precision = 0}), Error);
 }
 
 TEST(Metadata, DataChecksDeviceAndType) {

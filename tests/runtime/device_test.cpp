@@ -101,7 +101,7 @@ TEST(Memory, FractionLimitsAndTheProcessGoesOn) {
   try {
     (void)ot::empty({512, 1 << 20}, {ot::DType::Float32, "ocl"});
     FAIL() << "no error";
-  } catch (const ot::Error& e) {
+  } catch (const ot::OutOfMemoryError& e) {
     EXPECT_EQ(e.status(), TB_E_OUT_OF_MEMORY);
     EXPECT_THAT(e.what(), HasSubstr("set_per_process_memory_fraction"));
   }
