@@ -27,6 +27,7 @@ PAGES = (
     "src/docs/captures.md",
     "src/docs/limits.md",
     "src/docs/traces.md",
+    "src/docs/tutorial.md",
     "src/docs/write_a_backend.md",
     "plugin/torch/NAMES.md",
     "plugin/torch/STATE.md",

@@ -5,7 +5,10 @@ usage: readme.py snippets GUIDE.md ROOT          fails unless each block of code
        file that the comment before it names
        readme.py extract README.md OUT.cpp       the first C++ block
        readme.py expect README.md PROGRAM        runs PROGRAM and compares with the text block after
-       it readme.py settings SETTINGS.md config.def   fails unless the table is the generated one
+       it
+       readme.py shown TUTORIAL.md PROGRAM       the same with the text block that the comment
+       before it calls the output of PROGRAM
+       readme.py settings SETTINGS.md config.def   fails unless the table is the generated one
        readme.py write-settings SETTINGS.md config.def
        readme.py variables tests/README.md config.def    fails unless every variable has a test that
        exists readme.py prose README.md ROOT            fails on measured figures outside bench/,
@@ -28,6 +31,7 @@ FIGURE = re.compile(
     r"?\d+\.\d+|(?:faster|slower) by \d"
 )
 GENERATED = ("plugin/torch/OPERATORS.md", "plugin/torch/ERRORS.md")
+OUTPUT_OF = r"<!-- output of {} -->\n```text\n(.*?)```"
 BEGIN, END = "<!-- settings:", "<!-- end of settings -->"
 
 
@@ -119,10 +123,20 @@ def check_snippets(guide: str, root: pathlib.Path) -> None:
         if f"\n{code}" not in "\n" + (root / name).read_text()
     ]
     blocks = len(re.findall(r"^```\w+$", guide, re.M))
-    if not marked or blocks != len(marked):
-        problems.append(f"{blocks - len(marked)} of {blocks} blocks of code name no file")
+    named = len(marked) + len(re.findall(OUTPUT_OF.format(r"\w+"), guide, re.S))
+    if not marked or blocks != named:
+        problems.append(f"{blocks - named} of {blocks} blocks of code name no file")
     if problems:
         sys.exit("\n".join(problems))
+
+
+def check_output(text: pathlib.Path, want: str, program: str) -> None:
+    got = subprocess.run([program], stdout=subprocess.PIPE, text=True, check=True).stdout
+    if got != want:
+        sys.exit(
+            f"{text.name} shows another output:\n"
+            + "\n".join(difflib.ndiff(want.split("\n"), got.split("\n")))
+        )
 
 
 def main() -> None:
@@ -131,13 +145,13 @@ def main() -> None:
     if command == "extract":
         pathlib.Path(other).write_text(block(readme, "cpp"))
     elif command == "expect":
-        got = subprocess.run([other], capture_output=True, text=True, check=True).stdout
-        want = block(readme, "text")
-        if got != want:
-            sys.exit(
-                "README.md shows another output:\n"
-                + "\n".join(difflib.ndiff(want.split("\n"), got.split("\n")))
-            )
+        check_output(readme_path, block(readme, "text"), other)
+    elif command == "shown":
+        name = pathlib.Path(other).stem
+        found = re.search(OUTPUT_OF.format(name), readme, re.S)
+        if found is None:
+            sys.exit(f"{readme_path.name} does not show the output of {name}")
+        check_output(readme_path, found[1], other)
     elif command == "snippets":
         check_snippets(readme, pathlib.Path(other))
     elif command == "prose":
