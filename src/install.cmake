@@ -26,16 +26,16 @@ foreach(file README.md CHANGELOG.md CONTRIBUTING.md LICENSE)
   install(FILES ${PROJECT_SOURCE_DIR}/${file} DESTINATION ${doc_dir})
 endforeach()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/third_party_notes DESTINATION ${doc_dir})
-foreach(file src/GLOSSARY.md src/base/SETTINGS.md src/docs/captures.md src/docs/limits.md src/docs/traces.md src/docs/write_a_backend.md
-             src/host/README.md plugin/opencl/README.md plugin/torch/README.md plugin/torch/NAMES.md
-             plugin/torch/STATE.md plugin/torch/OPERATORS.md plugin/torch/ERRORS.md tests/README.md bench/README.md
-             bench/RESULTS.md bench/resnet18.svg)
+foreach(file src/GLOSSARY.md src/base/SETTINGS.md src/docs/captures.md src/docs/limits.md src/docs/traces.md
+             src/docs/tutorial.md src/docs/write_a_backend.md src/host/README.md plugin/opencl/README.md
+             plugin/torch/README.md plugin/torch/NAMES.md plugin/torch/STATE.md plugin/torch/OPERATORS.md
+             plugin/torch/ERRORS.md tests/README.md bench/README.md bench/RESULTS.md bench/resnet18.svg)
   get_filename_component(folder ${file} DIRECTORY)
   install(FILES ${PROJECT_SOURCE_DIR}/${file} DESTINATION ${doc_dir}/${folder})
 endforeach()
 
-# A backend to start from, with the names that its README and the guide link to.
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/examples/backend DESTINATION ${doc_dir}/src/examples)
+# The tutorial's programs, and a backend to start from, with the names that its README and the guide link to.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/examples DESTINATION ${doc_dir}/src)
 
 # The plugin is made in another folder, later: its rule runs at the end of the configuration.
 function(ocltensor_install_plugin)

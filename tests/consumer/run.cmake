@@ -13,7 +13,7 @@ run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${tree}/installed)
 run(${tree}/installed/bin/ocltensor-info --help)
 run(${tree}/installed/bin/ocltensor-conformance --plugin cpu --check tables --no-operators)
 foreach(file README.md LICENSE third_party_notes/README.md plugin/opencl/README.md tests/README.md
-             src/docs/write_a_backend.md src/examples/backend/README.md)
+             src/docs/tutorial.md src/docs/write_a_backend.md src/examples/backend/README.md)
   if(NOT EXISTS ${tree}/installed/share/doc/ocltensor/${file})
     message(FATAL_ERROR "${file} is not installed")
   endif()
@@ -39,6 +39,12 @@ separate_arguments(flags UNIX_COMMAND "${FLAGS} ${flags}")
 get_filename_component(libraries ${folder} DIRECTORY)
 run(${CXX} -std=c++20 ${SOURCE}/main.cpp -o ${tree}/by_pkg_config ${flags} -Wl,-rpath,${libraries})
 run(${tree}/by_pkg_config)
+
+# The installed programs of the tutorial.
+run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${tree}/installed/share/doc/ocltensor/src/examples -B ${tree}/examples
+    -DCMAKE_PREFIX_PATH=${tree}/installed -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_FLAGS=${FLAGS})
+run(${CMAKE_COMMAND} --build ${tree}/examples)
+run(${tree}/examples/tensors)
 
 # A copy of the installed template: its build, its test, and a host that finds it.
 file(COPY ${tree}/installed/share/doc/ocltensor/src/examples/backend DESTINATION ${tree})
