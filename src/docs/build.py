@@ -17,6 +17,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "src/host"))
 import cpp_operators
+import generate_ops
 
 PAGES = (
     "README.md",
@@ -38,6 +39,13 @@ PAGES = (
 )
 # READMEs that are not pages of the site: those of vendored texts.
 LEFT_OUT = ("third_party_notes/README.md",)
+CPP_INTRO = """# C++ operators by topic
+
+What the C++ API calls each operator of ATen. Arguments with a value may be left out, and every
+function `f` has a form `f_out` that writes into given tensors. Methods, of a tensor `x`, have the
+same arguments without `self`. Errors, statistics and settings use ATen's names. The
+[tutorial](src/docs/tutorial.md) has examples.
+"""
 TYPES = ("bool", "u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "c64")
 OPERATORS_INTRO = """# Operators and their types
 
@@ -110,6 +118,39 @@ def operators(conformance: str) -> str:
     return "\n".join(text)
 
 
+def cpp_names() -> str:
+    """The operators by family, with their functions, methods, in-place forms and symbols."""
+    symbols: dict[str, list[str]] = {}
+    for table in (generate_ops.SYMBOLS, generate_ops.UNARY_SYMBOLS):
+        for symbol, name in table.items():
+            symbols.setdefault(name, []).append(symbol)
+    families: dict[str, list[str]] = {}
+    for op in sorted(cpp_operators.read(ROOT / "src/base"), key=lambda o: (o.name, o.cpp_name)):
+        arguments = [a.name + (f" = {a.default}" if a.default else "") for a in op.inputs]
+        if op.is_factory:
+            arguments.append("options = {}")
+        owner = "x." if op.is_method else ""
+        cells = [
+            op.full_name,
+            f"{op.cpp_name}({', '.join(arguments)})",
+            f"x.{op.cpp_name}" if op.is_method else "",
+            f"{owner}{op.cpp_name}_" if op.works_in_place else "",
+            " ".join(symbols.get(op.cpp_name, [])),
+        ]
+        cells = [f"`{c}`".replace("|", r"\|") if c else "" for c in cells]
+        families.setdefault(op.family, []).append(f"| {' | '.join(cells)} |")
+    text = [CPP_INTRO]
+    for family in sorted(families):
+        head = "| ATen | function | method | in place | symbols |"
+        text += [f"## {family}", "", head, "|---|---|---|---|---|", *families[family], ""]
+    text += ["## Functions that are made of operators", "", "| topic | functions |", "|---|---|"]
+    header = (ROOT / "include/ocltensor/functional.h").read_text()
+    for topic, declarations in re.findall(r"// ---- ([^;\n]+).*\n((?:(?!// ----).*\n)*)", header):
+        names = re.findall(r"^(?:OCLTENSOR_API|inline) [\w:<>]+ (\w+)\(", declarations, re.M)
+        text.append(f"| {topic} | {', '.join(f'`{name}`' for name in dict.fromkeys(names))} |")
+    return "\n".join([*text, ""])
+
+
 def stage(folder: pathlib.Path, conformance: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     files = tracked()
@@ -132,6 +173,7 @@ def stage(folder: pathlib.Path, conformance: str) -> None:
         f"# The tree, folder by folder\n\n```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n"
     )
     (folder / "operators.md").write_text(operators(conformance))
+    (folder / "cpp_operators.md").write_text(cpp_names())
     here = ROOT / "src/docs"
     shutil.copyfile(here / "index.md", folder / "index.md")
     shutil.copyfile(here / "conf.py", folder / "conf.py")
