@@ -75,33 +75,35 @@ inline bool same(std::span<const int64_t> a, std::span<const int64_t> b) {
   return true;
 }
 // Product of the entries; 1 for none. TB_E_INVALID when it overflows int64.
-int64_t numel(std::span<const int64_t> sizes);
-Dims contiguous_strides(std::span<const int64_t> sizes);
+OCLTENSOR_API int64_t numel(std::span<const int64_t> sizes);
+OCLTENSOR_API Dims contiguous_strides(std::span<const int64_t> sizes);
 // Row-major without gaps; dimensions of size 1 do not matter, empty tensors are contiguous.
-bool is_contiguous(std::span<const int64_t> sizes, std::span<const int64_t> strides);
+OCLTENSOR_API bool is_contiguous(std::span<const int64_t> sizes, std::span<const int64_t> strides);
 // The common shape by NumPy's rules. TB_E_INVALID if there is none.
-Dims broadcast(std::span<const int64_t> a, std::span<const int64_t> b);
+OCLTENSOR_API Dims broadcast(std::span<const int64_t> a, std::span<const int64_t> b);
 // Strides that read a tensor of `sizes` as if it had shape `target` (0 where it repeats).
-Dims broadcast_strides(std::span<const int64_t> sizes, std::span<const int64_t> strides,
-                       std::span<const int64_t> target);
+OCLTENSOR_API Dims broadcast_strides(std::span<const int64_t> sizes,
+                                     std::span<const int64_t> strides,
+                                     std::span<const int64_t> target);
 // -1 is the last dimension. A scalar counts as one-dimensional, as in ATen. TB_E_INVALID outside
 // the range.
-int64_t wrap_dim(int64_t dim, int64_t rank);
+OCLTENSOR_API int64_t wrap_dim(int64_t dim, int64_t rank);
 // The range [low, high) of the elements' positions, in elements relative to the first one.
 struct Extent {
   int64_t low;
   int64_t high;
 };
-Extent extent(std::span<const int64_t> sizes, std::span<const int64_t> strides);
+OCLTENSOR_API Extent extent(std::span<const int64_t> sizes, std::span<const int64_t> strides);
 // True if a stride is 0 in a dimension of size > 1, so that two indices name one element. As in
 // ATen, other strides that do so are not recognised.
-bool has_internal_overlap(std::span<const int64_t> sizes, std::span<const int64_t> strides);
+OCLTENSOR_API bool has_internal_overlap(std::span<const int64_t> sizes,
+                                        std::span<const int64_t> strides);
 
 // Formats as "[2, 3]", but only when it is printed: checks on the launch path pass shapes that are
 // nearly always right. Refers to the caller's values.
 struct DimsText {
   std::span<const int64_t> values;
-  operator std::string() const;  // NOLINT: implicit on purpose
+  OCLTENSOR_API operator std::string() const;  // NOLINT: implicit on purpose
 };
 inline DimsText to_string(std::span<const int64_t> values) { return {values}; }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "ocltensor/api.h"
 #include "tensor_backend/plugin.h"
 
 namespace ocltensor {
@@ -77,7 +78,7 @@ inline DType from_abi(tb_dtype type) {
   refuse_type(type);
 }
 // Throws Error (TB_E_INVALID) for an unknown name.
-DType dtype_from_name(std::string_view name);
+OCLTENSOR_API DType dtype_from_name(std::string_view name);
 
 constexpr bool is_floating(DType t) { return t >= DType::Float16 && t <= DType::Float64; }
 constexpr bool is_complex(DType t) { return t == DType::Complex64; }
@@ -89,11 +90,11 @@ constexpr DType compute_type(DType t) {
   return t == DType::Float16 || t == DType::BFloat16 ? DType::Float32 : t;
 }
 // Machine epsilon: distance from 1 to the next value; 0 for integers.
-double epsilon(DType t);
+OCLTENSOR_API double epsilon(DType t);
 
 // IEEE binary16 and bfloat16 stored as bits; round to nearest even, NaN stays NaN.
-uint16_t float_to_half(float value);
-float half_to_float(uint16_t bits);
+OCLTENSOR_API uint16_t float_to_half(float value);
+OCLTENSOR_API float half_to_float(uint16_t bits);
 inline float bfloat16_to_float(uint16_t bits) {
   const uint32_t wide = static_cast<uint32_t>(bits) << 16;
   float value;

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "ocltensor/api.h"
 #include "tensor_backend/plugin.h"
 
 namespace ocltensor {
@@ -103,8 +104,8 @@ void check(bool condition, fmt::format_string<T...> text, T&&... values) {
 }
 
 // Fills a caller-owned tb_error (may be NULL) and returns the status.
-tb_status report(tb_error* error, tb_status status, uint32_t reason, int32_t native,
-                 const char* text) noexcept;
+OCLTENSOR_API tb_status report(tb_error* error, tb_status status, uint32_t reason, int32_t native,
+                               const char* text) noexcept;
 
 // Throws the Error that a tb_status and its tb_error describe; TB_OK and TB_NOT_READY pass.
 class ErrorBuffer {

@@ -48,7 +48,7 @@ class Scalar {
     return kTypes[static_cast<int>(kind_)];
   }
   // The value of a complex number points into this object, which must outlive it.
-  tb_value to_value() const;
+  OCLTENSOR_API tb_value to_value() const;
 
  private:
   Kind kind_;
@@ -58,6 +58,6 @@ class Scalar {
 
 // Throws Error (TB_E_INVALID) where `value` lies outside of the numbers that `type` holds. As in
 // ATen infinities and NaN fit into every floating type, and negative whole numbers wrap in uint8.
-void check_fits(const Scalar& value, DType type);
+OCLTENSOR_API void check_fits(const Scalar& value, DType type);
 
 }  // namespace ocltensor

@@ -108,6 +108,8 @@ TEST(Layers, StartAsPyTorchDoes) {
                                   std::pair(conv.weight, 60), std::pair(conv.bias, 60)}) {
     const double bound = 1 / std::sqrt(inputs);
     EXPECT_LE(t.abs().max().item<double>(), bound);
+    if (t.numel() < 200) continue;
+    // All of them under half the bound would be a chance of 2^-200.
     EXPECT_GE(t.abs().max().item<double>(), bound / 2);
   }
   EXPECT_FALSE(Linear(2, 2, {.bias = false}).bias.defined());

@@ -1,6 +1,4 @@
 // Tensors on the CPU: views against indices worked out by hand, copies, conversion, errors.
-#include "ocltensor/ocltensor.h"
-
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,6 +7,8 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+
+#include "ocltensor/ocltensor.h"
 
 namespace ocltensor {
 namespace {
