@@ -49,8 +49,7 @@ tb_status invoke_api(const char* what, Function function, T... args) {
   ErrorBuffer error;
   const tb_status status = function(args..., error.get());
   if (status != TB_OK && status != TB_NOT_READY) [[unlikely]]
-    throw Error(status, error.reason(), fmt::format("{}: {}", what, error.text()),
-                error.get()->native);
+    raise(status, error.reason(), fmt::format("{}: {}", what, error.text()), error.get()->native);
   return status;
 }
 
