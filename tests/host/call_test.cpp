@@ -3,21 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "ocltensor/ocltensor.h"
+#include "support/error_text.h"
 
 namespace ocltensor {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-std::string error_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 TEST(Generated, NumbersKeepTheirKind) {
   const Tensor i = tensor<int32_t>({1, 2, 3});

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "ocltensor/ocltensor.h"
+#include "support/error_text.h"
 
 namespace ocltensor {
 namespace {
@@ -14,16 +15,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-std::string error_of(const std::function<void()>& body, tb_status status = TB_E_INVALID) {
-  try {
-    body();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.status(), status) << e.what();
-    return e.what();
-  }
-  return "no error";
-}
 
 int64_t counter(const char* name) { return std::stoll(get_setting(name)); }
 

@@ -6,6 +6,8 @@
 
 #include <cmath>
 
+#include "support/error_text.h"
+
 namespace ocltensor::nn {
 namespace {
 
@@ -14,16 +16,6 @@ using ::testing::HasSubstr;
 using Floats = std::vector<float>;
 
 Floats floats(const Tensor& t) { return t.to_vector<float>(); }
-template <typename Body>
-std::string error_of(Body&& body) {
-  try {
-    body();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
 struct Net : Module {
   Linear hidden{4, 8}, out{8, 3};
   BatchNorm norm{8};

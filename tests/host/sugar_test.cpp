@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "ocltensor/ocltensor.h"
+#include "support/error_text.h"
 
 namespace ocltensor {
 namespace {
@@ -20,17 +21,6 @@ using Bools = std::vector<bool>;
 Floats floats(const Tensor& t) { return t.to_vector<float>(); }
 Ints ints(const Tensor& t) { return t.to_vector<int64_t>(); }
 Ints sizes(const Tensor& t) { return {t.sizes().begin(), t.sizes().end()}; }
-template <typename Body>
-std::string error_of(Body&& body) {
-  try {
-    body();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.status(), TB_E_INVALID);
-    return e.what();
-  }
-  return "no error";
-}
-
 TEST(Symbols, ComputeWithTensorsAndNumbers) {
   const Tensor a = tensor({1.f, 2.f, 4.f}), b = tensor({3.f, 5.f, 7.f});
   EXPECT_EQ(floats(a + b), (Floats{4, 7, 11}));

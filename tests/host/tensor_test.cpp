@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "ocltensor/ocltensor.h"
+#include "support/error_text.h"
 
 namespace ocltensor {
 namespace {
@@ -26,16 +27,6 @@ Tensor counting(std::initializer_list<int64_t> sizes) {
 }
 Ints values(const Tensor& t) { return t.to_vector<int64_t>(); }
 Ints sizes(const Tensor& t) { return {t.sizes().begin(), t.sizes().end()}; }
-
-std::string error_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.status(), TB_E_INVALID);
-    return e.what();
-  }
-  return "no error";
-}
 
 TEST(Views, SliceFollowsPython) {
   const Tensor t = counting({10});
