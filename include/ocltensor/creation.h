@@ -43,6 +43,17 @@ OCLTENSOR_API Tensor from_host(const void* data, const Dims& sizes, DType dtype,
 OCLTENSOR_API Tensor from_blob(void* data, const Dims& sizes, DType dtype = DType::Float32,
                                std::function<void(void*)> deleter = {}, const Dims& strides = {});
 
+namespace detail {
+
+// A copy of host memory of element type T, converted if the options name another dtype.
+template <typename T>
+Tensor copy_of(const void* data, const Dims& sizes, const Options& options) {
+  const Tensor made = from_host(data, sizes, dtype_of<T>(), options.device_or_default());
+  return options.dtype ? made.to(*options.dtype) : made;
+}
+
+}  // namespace detail
+
 // A tensor with these values, converted if the options name another dtype. TB_E_INVALID unless
 // their number is the product of the sizes.
 template <typename T>
@@ -51,8 +62,7 @@ Tensor tensor(std::span<const T> values, const Dims& sizes, const Options& optio
   for (const int64_t s : sizes) count *= s;
   check(static_cast<int64_t>(values.size()) == count,
         "tensor(): {} values do not fill a shape of {} elements", values.size(), count);
-  const Tensor made = from_host(values.data(), sizes, dtype_of<T>(), options.device_or_default());
-  return options.dtype ? made.to(*options.dtype) : made;
+  return detail::copy_of<T>(values.data(), sizes, options);
 }
 template <typename T>
 Tensor tensor(const std::vector<T>& values, const Dims& sizes, const Options& options = {}) {
@@ -83,9 +93,9 @@ struct NestedList<T, 0> {
 
 // Appends the values in row-major order. TB_E_INVALID unless every list of a level has the size
 // that `sizes` names.
-template <typename T, int rank>
+template <typename T, int rank, typename Kept>
 void flatten_list(const typename NestedList<T, rank>::type& list, const int64_t* sizes,
-                  std::vector<T>& values) {
+                  std::vector<Kept>& values) {
   if constexpr (rank == 0) {
     values.push_back(list);
   } else {
@@ -109,11 +119,9 @@ Tensor tensor_of_list(const typename NestedList<T, rank>::type& list, const Opti
   using Kept = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
   Dims sizes;
   measure_list<T, rank>(list, sizes);
-  std::vector<T> values;
+  std::vector<Kept> values;
   flatten_list<T, rank>(list, sizes.data(), values);
-  const std::vector<Kept> kept(values.begin(), values.end());
-  const Tensor made = from_host(kept.data(), sizes, dtype_of<T>(), options.device_or_default());
-  return options.dtype ? made.to(*options.dtype) : made;
+  return copy_of<T>(values.data(), sizes, options);
 }
 
 }  // namespace detail

@@ -156,13 +156,4 @@ Tensor put_back(const Tensor& grad, const Dims& sizes, const Tensor& mask) {
   return indices.empty() ? grad.reshape({}) : gradient.index_put(indices, grad, true);
 }
 
-std::tuple<Tensor, Tensor, Tensor> attention_slopes(
-    const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
-    const std::optional<Tensor>& bias, const Tensor& out, const Tensor& logsumexp, double dropout,
-    bool causal, const std::optional<double>& scale, int64_t seed, int64_t offset) {
-  auto slopes = _scaled_dot_product_fused_attention_overrideable_backward(
-      grad, query, key, value, bias, out, logsumexp, dropout, causal, scale, seed, offset);
-  return {std::get<0>(slopes), std::get<1>(slopes), std::get<2>(slopes)};
-}
-
 }  // namespace ocltensor::detail

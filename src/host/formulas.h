@@ -2,7 +2,6 @@
 #pragma once
 
 #include <numbers>
-#include <tuple>
 #include <vector>
 
 #include "ocltensor/functional.h"
@@ -56,10 +55,5 @@ Tensor put_back(const Tensor& grad, const Dims& sizes, const Tensor& mask);
 inline IntList or_kernel(const IntList& stride, const IntList& kernel) {
   return stride.span().empty() ? kernel : stride;
 }
-
-std::tuple<Tensor, Tensor, Tensor> attention_slopes(
-    const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
-    const std::optional<Tensor>& bias, const Tensor& out, const Tensor& logsumexp, double dropout,
-    bool causal, const std::optional<double>& scale, int64_t seed, int64_t offset);
 
 }  // namespace ocltensor::detail
