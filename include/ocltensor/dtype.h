@@ -22,9 +22,18 @@ enum class DType : uint8_t {
   BFloat16,
   Float32,
   Float64,
-  Complex64
+  Complex64,
+  Complex128,
+  Complex32,
+  UInt16,
+  UInt32,
+  UInt64,
+  Float8E4M3FN,
+  Float8E5M2,
+  Float8E4M3FNUZ,
+  Float8E5M2FNUZ
 };
-inline constexpr int kDTypeCount = 11;
+inline constexpr int kDTypeCount = 20;
 
 struct DTypeInfo {
   const char* name;    // "float32"
@@ -45,6 +54,15 @@ inline constexpr DTypeInfo kDTypeInfo[kDTypeCount] = {
     {"float32", "f32", 4, {TB_DTYPE_FLOAT, 32, 1}},
     {"float64", "f64", 8, {TB_DTYPE_FLOAT, 64, 1}},
     {"complex64", "c64", 8, {TB_DTYPE_COMPLEX, 64, 1}},
+    {"complex128", "c128", 16, {TB_DTYPE_COMPLEX, 128, 1}},
+    {"complex32", "c32", 4, {TB_DTYPE_COMPLEX, 32, 1}},
+    {"uint16", "u16", 2, {TB_DTYPE_UINT, 16, 1}},
+    {"uint32", "u32", 4, {TB_DTYPE_UINT, 32, 1}},
+    {"uint64", "u64", 8, {TB_DTYPE_UINT, 64, 1}},
+    {"float8_e4m3fn", "e4m3fn", 1, {TB_DTYPE_FLOAT8_E4M3FN, 8, 1}},
+    {"float8_e5m2", "e5m2", 1, {TB_DTYPE_FLOAT8_E5M2, 8, 1}},
+    {"float8_e4m3fnuz", "e4m3fnuz", 1, {TB_DTYPE_FLOAT8_E4M3FNUZ, 8, 1}},
+    {"float8_e5m2fnuz", "e5m2fnuz", 1, {TB_DTYPE_FLOAT8_E5M2FNUZ, 8, 1}},
 };
 
 constexpr const DTypeInfo& info(DType t) { return kDTypeInfo[static_cast<int>(t)]; }
@@ -55,8 +73,8 @@ constexpr tb_dtype to_abi(DType t) { return info(t).abi; }
 // The positions in the table by code and bytes: a fast look-up, because every view of every
 // argument makes one.
 struct AbiTypes {
-  static constexpr int kCodes = TB_DTYPE_BOOL + 1;
-  static constexpr int kMostBytes = 8;
+  static constexpr int kCodes = TB_DTYPE_FLOAT8_E5M2FNUZ + 1;
+  static constexpr int kMostBytes = 16;
   int8_t index[kCodes][kMostBytes + 1];  // -1: none
 };
 inline constexpr AbiTypes kAbiTypes = [] {
@@ -81,16 +99,47 @@ inline DType from_abi(tb_dtype type) {
 OCLTENSOR_API DType dtype_from_name(std::string_view name);
 
 constexpr bool is_floating(DType t) { return t >= DType::Float16 && t <= DType::Float64; }
-constexpr bool is_complex(DType t) { return t == DType::Complex64; }
-constexpr bool is_integral(DType t, bool include_bool) {
-  return include_bool ? t <= DType::Int64 : t > DType::Bool && t <= DType::Int64;
+constexpr bool is_complex(DType t) { return t >= DType::Complex64 && t <= DType::Complex32; }
+// The unsigned types of more than a byte. As in ATen, few operators take them, and they promote
+// with floating types alone.
+constexpr bool is_wide_unsigned(DType t) { return t >= DType::UInt16 && t <= DType::UInt64; }
+// Types of eight bits, which checkpoints are stored in: moved, converted and compared, no more.
+// They are not among is_floating's.
+constexpr bool is_float8(DType t) { return t >= DType::Float8E4M3FN; }
+constexpr bool is_unsigned(DType t) {
+  return t == DType::Bool || t == DType::UInt8 || is_wide_unsigned(t);
 }
-// The type to compute in, ATen's opmath type: float32 for the half types, else the type itself.
+constexpr bool is_integral(DType t, bool include_bool) {
+  return t == DType::Bool ? include_bool : t <= DType::Int64 || is_wide_unsigned(t);
+}
+// The type of a complex number's parts; another type itself.
+constexpr DType real_type(DType t) {
+  return t == DType::Complex64    ? DType::Float32
+         : t == DType::Complex128 ? DType::Float64
+         : t == DType::Complex32  ? DType::Float16
+                                  : t;
+}
+// The complex type with parts of a type: complex64 for bfloat16, which has none, and for integers.
+constexpr DType complex_type(DType t) {
+  return t == DType::Float64   ? DType::Complex128
+         : t == DType::Float16 ? DType::Complex32
+         : is_complex(t)       ? t
+                               : DType::Complex64;
+}
+// The type to compute in, ATen's opmath type: float32 for floating types of less, complex64 for
+// complex32, else the type itself.
 constexpr DType compute_type(DType t) {
-  return t == DType::Float16 || t == DType::BFloat16 ? DType::Float32 : t;
+  if (t == DType::Complex32) return DType::Complex64;
+  return t == DType::Float16 || t == DType::BFloat16 || is_float8(t) ? DType::Float32 : t;
 }
 // Machine epsilon: distance from 1 to the next value; 0 for integers.
 OCLTENSOR_API double epsilon(DType t);
+
+// Numbers of a float8 type as bits, rounded to nearest even. As in ATen (since 2.13), a number
+// beyond the largest finite one becomes infinity in e5m2, that largest one in e4m3fn, and NaN in
+// the others.
+OCLTENSOR_API uint8_t float_to_float8(float value, DType type);
+OCLTENSOR_API float float8_to_float(uint8_t bits, DType type);
 
 // IEEE binary16 and bfloat16 stored as bits; round to nearest even, NaN stays NaN.
 OCLTENSOR_API uint16_t float_to_half(float value);

@@ -170,7 +170,7 @@ class OCLTENSOR_API Tensor {
   template <typename T>
   T item() const {  // TB_E_INVALID for complex
     const Scalar s = item();
-    check(!s.is_complex(), "a complex64 element is not a real number: use item()");
+    check(!s.is_complex(), "a complex element is not a real number: use item()");
     if constexpr (std::is_same_v<T, bool>)
       return s.as_bool();
     else if constexpr (std::is_integral_v<T>)

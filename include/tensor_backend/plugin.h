@@ -51,7 +51,7 @@ extern "C" {
 /* Each append to a table or structure raises the minor version. Minor version 1 added rehearsals,
  * the profiler's calls and the switches' reports. */
 #define TB_ABI_MAJOR 1
-#define TB_ABI_MINOR 1
+#define TB_ABI_MINOR 2
 #define TB_PLUGIN_MAGIC UINT64_C(0x314e475542544c43) /* "CLTBUGN1", little-endian */
 #define TB_MAX_RANK 16                               /* largest ndim a backend has to accept */
 
@@ -120,7 +120,12 @@ enum {
   TB_DTYPE_FLOAT = 2,
   TB_DTYPE_BFLOAT = 4,
   TB_DTYPE_COMPLEX = 5,
-  TB_DTYPE_BOOL = 6
+  TB_DTYPE_BOOL = 6,
+  /* since ABI 1.2; bits: 8 */
+  TB_DTYPE_FLOAT8_E4M3FN = 10,
+  TB_DTYPE_FLOAT8_E4M3FNUZ = 11,
+  TB_DTYPE_FLOAT8_E5M2 = 12,
+  TB_DTYPE_FLOAT8_E5M2FNUZ = 13
 };
 
 enum { TB_TENSOR_READ_ONLY = 1u }; /* tb_tensor.flags */

@@ -1,6 +1,7 @@
-// Pointwise operators on complex64, for CPU drivers (CPU_STYLE) and GPUs: a formula with functions of
-// complex.h in a, b, c, s0 .. s3, all of them float2. Operands of real types get a zero imaginary part; OUT
+// Pointwise operators on complex numbers, for CPU drivers (CPU_STYLE) and GPUs: a formula with functions of
+// complex.h in a, b, c, s0 .. s2, all of them cplx. Operands of real types get a zero imaginary part; OUT
 // of a real type takes the result's real part.
+//   PART: f32 or f64, of the parts
 //   FLAT: the loop nest has one dimension; INDEX: uint, or ulong for 2^31 elements and more
 //   KIND_A .. KIND_D   3: a number (absent operands too), else a tensor; TEST: the formula is a truth value
 #include "pointwise_params.h"
@@ -11,11 +12,11 @@
 #else
 #define RESULT(a, b, c, s0, s1, s2) (EXPRESSION)
 #endif
-INLINE float2 formula(float2 a, float2 b, float2 c, float2 s0, float2 s1, float2 s2) {
+INLINE cplx formula(cplx a, cplx b, cplx c, cplx s0, cplx s1, cplx s2) {
   return RESULT(a, b, c, s0, s1, s2);
 }
 
-#define NUMBER(k) as_float2(p.numbers[k])
+#define NUMBER(k) Z(FROM_BITS(PART, p.numbers[k]), FROM_BITS(PART, q.bits[k]))
 #if KIND_A == 3
 #define GET_A(i) NUMBER(0)
 #else
@@ -50,7 +51,8 @@ ONE_ITEM
 #endif
 __kernel void pointwise(__global void *out_base, ulong out_offset, __global const void *a_base,
                         ulong a_offset, __global const void *b_base, ulong b_offset,
-                        __global const void *c_base, ulong c_offset, const PointwiseParams p) {
+                        __global const void *c_base, ulong c_offset, const PointwiseParams p,
+                        const ImaginaryParams q) {
 #if CPU_STYLE
   const long i0 = get_global_id(0) * p.chunk, i1 = min((long)p.sizes[0], i0 + p.chunk);
   const long r0 = get_global_id(1) * p.rows_per_item, r1 = min((long)p.rows, r0 + p.rows_per_item);

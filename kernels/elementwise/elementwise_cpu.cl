@@ -5,6 +5,7 @@
 #define VECTORS
 #include "pointwise_params.h"
 #include "pointwise_formula.h"
+#include "float8.h"
 
 // How operand X (index k) is read at position i of the inner dimension: vector and scalar form.
 #define GET16_0(X, p, i, s) ((T16)(TO(COMPUTE, LOAD(X, p, 0))))

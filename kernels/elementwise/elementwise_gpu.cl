@@ -6,6 +6,7 @@
 // and more).
 #include "pointwise_params.h"
 #include "pointwise_formula.h"
+#include "float8.h"
 
 // Loads operand X at element i of the run, or at an offset of its own.
 #define GET_0(X, p, i) TO(COMPUTE, LOAD(X, p, 0))

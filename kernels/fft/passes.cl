@@ -4,37 +4,37 @@
 
 // v = its discrete Fourier transform of RADIX points.
 #if RADIX == 1
-INLINE void butterfly(float2 *v, float sign) {}
+INLINE void butterfly(cplx *v, creal sign) {}
 #elif RADIX == 2 || RADIX == 4 || RADIX == 8
-INLINE void two(float2 *a, float2 *b) {
-  const float2 sum = *a + *b;
+INLINE void two(cplx *a, cplx *b) {
+  const cplx sum = *a + *b;
   *b = *a - *b;
   *a = sum;
 }
-INLINE float2 quarter(float2 a, float sign) { return Z(sign * a.y, -sign * a.x); }  // times exp(-+ pi i / 2)
-INLINE void four(float2 *a, float2 *b, float2 *c, float2 *d, float sign) {
+INLINE cplx quarter(cplx a, creal sign) { return Z(sign * a.y, -sign * a.x); }  // times exp(-+ pi i / 2)
+INLINE void four(cplx *a, cplx *b, cplx *c, cplx *d, creal sign) {
   two(a, c);
   two(b, d);
   *d = quarter(*d, sign);
   two(a, b);
   two(c, d);
-  const float2 swap = *b;
+  const cplx swap = *b;
   *b = *c;
   *c = swap;
 }
-INLINE void butterfly(float2 *v, float sign) {
+INLINE void butterfly(cplx *v, creal sign) {
 #if RADIX == 2
   two(v, v + 1);
 #elif RADIX == 4
   four(v, v + 1, v + 2, v + 3, sign);
 #else
-  const float half_root = 0.707106781f;
+  const creal half_root = NUM(0.707106781186547524);
   four(v, v + 2, v + 4, v + 6, sign);
   four(v + 1, v + 3, v + 5, v + 7, sign);
-  const float2 b = v[3], d = v[7];
-  float2 odd[4] = {v[1], half_root * (b + quarter(b, sign)), quarter(v[5], sign),
+  const cplx b = v[3], d = v[7];
+  cplx odd[4] = {v[1], half_root * (b + quarter(b, sign)), quarter(v[5], sign),
                    half_root * (quarter(d, sign) - d)};
-  const float2 even[4] = {v[0], v[2], v[4], v[6]};
+  const cplx even[4] = {v[0], v[2], v[4], v[6]};
   UNROLL for (int k = 0; k < 4; ++k) {
     v[k] = even[k] + odd[k];
     v[k + 4] = even[k] - odd[k];
@@ -42,39 +42,43 @@ INLINE void butterfly(float2 *v, float sign) {
 #endif
 }
 #else  // an odd prime: elements r and RADIX - r have conjugate roots. ROOTS: cosine, sine of 2 pi k / RADIX.
+// The roots of unity with the angles 2 pi k / RADIX.
+#define ROOT(x, y) (cplx)(NUM(x), NUM(y))
 #if RADIX == 3
-__constant float2 roots[] = {(float2)(1, 0), (float2)(-0.5f, 0.866025404f), (float2)(-0.5f, -0.866025404f)};
+__constant cplx roots[] = {ROOT(1.0, 0.0), ROOT(-0.5, 0.866025403784438647),
+                           ROOT(-0.5, -0.866025403784438647)};
 #elif RADIX == 5
-__constant float2 roots[] = {(float2)(1, 0), (float2)(0.309016994f, 0.951056516f),
-                             (float2)(-0.809016994f, 0.587785252f), (float2)(-0.809016994f, -0.587785252f),
-                             (float2)(0.309016994f, -0.951056516f)};
+__constant cplx roots[] = {ROOT(1.0, 0.0), ROOT(0.309016994374947424, 0.951056516295153572),
+                           ROOT(-0.809016994374947424, 0.587785252292473129),
+                           ROOT(-0.809016994374947424, -0.587785252292473129),
+                           ROOT(0.309016994374947424, -0.951056516295153572)};
 #elif RADIX == 7
-__constant float2 roots[] = {(float2)(1, 0),
-                             (float2)(0.623489802f, 0.781831482f),
-                             (float2)(-0.222520934f, 0.974927912f),
-                             (float2)(-0.900968868f, 0.433883739f),
-                             (float2)(-0.900968868f, -0.433883739f),
-                             (float2)(-0.222520934f, -0.974927912f),
-                             (float2)(0.623489802f, -0.781831482f)};
+__constant cplx roots[] = {ROOT(1.0, 0.0),
+                           ROOT(0.623489801858733531, 0.781831482468029809),
+                           ROOT(-0.222520933956314404, 0.974927912181823607),
+                           ROOT(-0.900968867902419126, 0.433883739117558120),
+                           ROOT(-0.900968867902419126, -0.433883739117558120),
+                           ROOT(-0.222520933956314404, -0.974927912181823607),
+                           ROOT(0.623489801858733531, -0.781831482468029809)};
 #endif
-INLINE void butterfly(float2 *v, float sign) {
-  float2 sums[RADIX / 2 + 1], differences[RADIX / 2 + 1];
-  float2 all = v[0];
+INLINE void butterfly(cplx *v, creal sign) {
+  cplx sums[RADIX / 2 + 1], differences[RADIX / 2 + 1];
+  cplx all = v[0];
   UNROLL for (int r = 1; r <= RADIX / 2; ++r) {
     sums[r] = v[r] + v[RADIX - r];
     differences[r] = v[r] - v[RADIX - r];
     all += sums[r];
   }
-  const float2 first = v[0];
+  const cplx first = v[0];
   v[0] = all;
   UNROLL for (int k = 1; k <= RADIX / 2; ++k) {
-    float2 even = first, odd = (float2)(0);
+    cplx even = first, odd = (cplx)(0);
     UNROLL for (int r = 1; r <= RADIX / 2; ++r) {
-      const float2 w = roots[r * k % RADIX];
+      const cplx w = roots[r * k % RADIX];
       even += w.x * sums[r];
       odd += w.y * differences[r];
     }
-    const float2 turned = Z(sign * odd.y, -sign * odd.x);
+    const cplx turned = Z(sign * odd.y, -sign * odd.x);
     v[k] = even + turned;
     v[RADIX - k] = even - turned;
   }
@@ -86,12 +90,12 @@ GROUP __kernel void fft_pass(__global const void *in_base, ulong in_offset, __gl
                              const FftParams p) {
   __global const STYPE(IN) *in = AT_CONST(IN, in_base, in_offset);
   __global STYPE(OUT) *out = AT(OUT, out_base, out_offset);
-  __global const float2 *table = AT_CONST(c64, table_base, table_offset);
+  __global const cplx *table = AT_CPLX_CONST(table_base, table_offset);
   const INDEX stride = p.length / RADIX, inners = p.inner, done = p.done, step = stride / done;
   FOR_EACH(piece, p.count, p.per_item) {
     const INDEX g = piece, rest = g / inners, inner = g - rest * inners, outer = rest / stride,
                 j = rest - outer * stride;
-    float2 v[RADIX];
+    cplx v[RADIX];
     UNROLL for (int r = 0; r < RADIX; ++r) v[r] = fft_load(in, outer, j + r * stride, inner, p);
     const INDEX k = j % done;
     if (k != 0) {

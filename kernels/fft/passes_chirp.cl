@@ -8,14 +8,14 @@
 #define PLACES                                                                \
   __global const STYPE(IN) *in = AT_CONST(IN, in_base, in_offset);            \
   __global STYPE(OUT) *out = AT(OUT, out_base, out_offset);                   \
-  __global const float2 *chirp = AT_CONST(c64, chirp_base, chirp_offset);
+  __global const cplx *chirp = AT_CPLX_CONST(chirp_base, chirp_offset);
 
 GROUP __kernel void chirp_before(ARGUMENTS, const FftParams p) {
   PLACES
   FOR_EACH(piece, p.count, p.per_item) {
     const INDEX g = piece, rest = g / p.inner, inner = g - rest * p.inner, outer = rest / p.out_length,
                 n = rest - outer * p.out_length;
-    const float2 v = n < p.length ? cmul(fft_load(in, outer, n, inner, p), chirp[n]) : Z(0, 0);
+    const cplx v = n < p.length ? cmul(fft_load(in, outer, n, inner, p), chirp[n]) : Z(0, 0);
     fft_store(out, outer, n, inner, v, p);
   }
 }

@@ -52,7 +52,9 @@ LOOSE_VECTOR(char)
 LOOSE_VECTOR(ushort)
 LOOSE_VECTOR(short)
 LOOSE_VECTOR(int)
+LOOSE_VECTOR(uint)
 LOOSE_VECTOR(long)
+LOOSE_VECTOR(ulong)
 LOOSE_VECTOR(float)
 #define STORE_LOOSE(T, v, p) *(__global CAT(loose_, T) *)(p) = (v);
 
@@ -70,24 +72,36 @@ PLAIN_TYPE(i8, char)
 PLAIN_TYPE(i16, short)
 PLAIN_TYPE(i32, int)
 PLAIN_TYPE(i64, long)
+PLAIN_TYPE(u16, ushort)
+PLAIN_TYPE(u32, uint)
+PLAIN_TYPE(u64, ulong)
 PLAIN_TYPE(f32, float)
 #define from_bits_u8(u) ((uchar)(u))
 #define from_bits_i8(u) ((char)(u))
 #define from_bits_i16(u) ((short)(u))
 #define from_bits_i32(u) ((int)(u))
 #define from_bits_i64(u) ((long)(u))
+#define from_bits_u16(u) ((ushort)(u))
+#define from_bits_u32(u) ((uint)(u))
+#define from_bits_u64(u) ((ulong)(u))
 #define from_bits_f32(u) as_float((uint)(u))
 #define to_u8(v) convert_uchar(v)
 #define to_i8(v) convert_char(v)
 #define to_i16(v) convert_short(v)
 #define to_i32(v) convert_int(v)
 #define to_i64(v) convert_long(v)
+#define to_u16(v) convert_ushort(v)
+#define to_u32(v) convert_uint(v)
+#define to_u64(v) convert_ulong(v)
 #define to_f32(v) convert_float(v)
 #define to16_u8(v) convert_uchar16(v)
 #define to16_i8(v) convert_char16(v)
 #define to16_i16(v) convert_short16(v)
 #define to16_i32(v) convert_int16(v)
 #define to16_i64(v) convert_long16(v)
+#define to16_u16(v) convert_ushort16(v)
+#define to16_u32(v) convert_uint16(v)
+#define to16_u64(v) convert_ulong16(v)
 #define to16_f32(v) convert_float16(v)
 
 #ifdef cl_khr_fp64
@@ -158,5 +172,11 @@ INLINE void store16_bf16(__global ushort *p, long i, float16 v) {
 #define from_bits_bf16(u) as_float((uint)(u))
 #define to_bf16(v) convert_float(v)
 #define to16_bf16(v) convert_float16(v)
+
+// Bytes in groups of 16, to move: complex128 and its bits.
+typedef ulong2 stype_c128;
+typedef ulong2 ctype_c128;
+INLINE ulong2 load_c128(__global const ulong2 *p, long i) { return p[i]; }
+INLINE void store_c128(__global ulong2 *p, long i, ulong2 v) { p[i] = v; }
 
 #endif

@@ -10,7 +10,6 @@ typedef struct {
   tk_i64 done;                   // product of the radices of earlier passes
   tk_i32 low_bits;               // bits of an exponent that the low part of the table of roots covers
   float sign;                    // 1: forward, -1: inverse
-  float scale;                   // of results
-  tk_i32 unused;
+  tk_u64 scale;                  // of results: bits of a PART
 } FftParams;
 #endif

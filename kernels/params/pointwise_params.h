@@ -13,4 +13,8 @@ typedef struct {
   tk_i32 rank;
   tk_i32 reserved;
 } PointwiseParams;
+// elementwise_complex.cl: the imaginary parts of complex numbers whose real parts are in `numbers`.
+typedef struct {
+  tk_u64 bits[8];
+} ImaginaryParams;
 #endif

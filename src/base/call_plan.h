@@ -49,12 +49,12 @@ class ScalarTensorRule {
     have_dimensions_ = have_dimensions_ && ndim > 0;
     inexact_ = inexact_ || is_floating(type) || is_complex(type);
   }
-  // True if a scalar tensor of this type may be passed as a number. complex128, which has no DType,
-  // counts as float64.
+  // True if a scalar tensor of this type may be passed as a number.
   bool is_number(DType scalar) const {
     if (!have_dimensions_) return false;
     return scalar == DType::Bool || scalar == DType::Int64 || scalar == DType::Float32 ||
-           scalar == DType::Complex64 || (scalar == DType::Float64 && inexact_);
+           scalar == DType::Complex64 ||
+           ((scalar == DType::Float64 || scalar == DType::Complex128) && inexact_);
   }
 
  private:

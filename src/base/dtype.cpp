@@ -1,5 +1,8 @@
-// Element types: look-ups and IEEE binary16 conversion.
+// Element types: look-ups and conversions of the types that C++ does not have.
 #include "ocltensor/dtype.h"
+
+#include <algorithm>
+#include <cmath>
 
 #include "ocltensor/error.h"
 
@@ -22,9 +25,73 @@ double epsilon(DType t) {
     case DType::BFloat16: return 0x1p-7;
     case DType::Float32:
     case DType::Complex64: return 0x1p-23;
-    case DType::Float64: return 0x1p-52;
+    case DType::Complex32: return 0x1p-10;
+    case DType::Float64:
+    case DType::Complex128: return 0x1p-52;
+    case DType::Float8E4M3FN:
+    case DType::Float8E4M3FNUZ: return 0x1p-3;
+    case DType::Float8E5M2:
+    case DType::Float8E5M2FNUZ: return 0x1p-2;
     default: return 0;
   }
+}
+
+namespace {
+
+// A float8 type: the bits of its mantissa, the exponent's bias, the largest number. Those whose
+// name ends in "uz" have no negative zero: its bits are their only NaN. e5m2 alone has infinities.
+struct Float8Format {
+  int mantissa, bias;
+  float largest;
+  bool unsigned_zero, infinities;
+};
+Float8Format format_of(DType type) {
+  switch (type) {
+    case DType::Float8E4M3FN: return {3, 7, 448, false, false};
+    case DType::Float8E5M2: return {2, 15, 57344, false, true};
+    case DType::Float8E4M3FNUZ: return {3, 8, 240, true, false};
+    case DType::Float8E5M2FNUZ: return {2, 16, 57344, true, false};
+    default: fail(TB_E_INTERNAL, "{} is no float8 type", name(type));
+  }
+}
+
+}  // namespace
+
+uint8_t float_to_float8(float value, DType type) {
+  const Float8Format f = format_of(type);
+  const int sign = std::signbit(value) ? 0x80 : 0;
+  const uint8_t nan = f.unsigned_zero ? 0x80 : static_cast<uint8_t>(sign | 0x7f);
+  const float magnitude = std::fabs(value);
+  if (std::isnan(value)) return nan;
+  float rounded = magnitude;
+  const int lowest = 1 - f.bias;  // the smallest normal number's exponent
+  if (std::isfinite(value) && value != 0) {
+    const int step = std::max(std::ilogb(magnitude), lowest) - f.mantissa;
+    rounded = std::ldexp(std::nearbyint(std::ldexp(magnitude, -step)), step);
+  }
+  if (rounded > f.largest) {
+    if (f.unsigned_zero) return nan;
+    return static_cast<uint8_t>(sign | (f.infinities ? 0x7c : 0x7e));
+  }
+  if (rounded == 0) return static_cast<uint8_t>(f.unsigned_zero ? 0 : sign);
+  const int exponent = std::max(std::ilogb(rounded), lowest);
+  const auto digits = static_cast<int>(std::ldexp(rounded, f.mantissa - exponent));
+  // The leading digit of a normal number adds one to the exponent's field, a denormal one has none.
+  return static_cast<uint8_t>(sign | (((exponent - lowest) << f.mantissa) + digits));
+}
+
+float float8_to_float(uint8_t bits, DType type) {
+  const Float8Format f = format_of(type);
+  const int magnitude = bits & 0x7f;
+  const float sign = (bits & 0x80) != 0 ? -1.0F : 1.0F;
+  const int field = magnitude >> f.mantissa;
+  const int digits = magnitude & ((1 << f.mantissa) - 1);
+  if (f.unsigned_zero && bits == 0x80) return std::nanf("");
+  if (f.infinities && field == 0x1f) return digits == 0 ? sign * HUGE_VALF : std::nanf("");
+  if (!f.unsigned_zero && !f.infinities && magnitude == 0x7f) return std::nanf("");
+  if (field == 0) return sign * std::ldexp(static_cast<float>(digits), 1 - f.bias - f.mantissa);
+  return sign *
+         std::ldexp(static_cast<float>(digits + (1 << f.mantissa)), field - f.bias - f.mantissa);
 }
 
 uint16_t float_to_half(float value) {

@@ -108,10 +108,10 @@ Scalar value_of(Plan::Absent absent, DType type) {
     if (highest) return std::numeric_limits<double>::infinity();
     return std::numeric_limits<double>::quiet_NaN();
   }
-  const bool is_unsigned = type == DType::UInt8 || type == DType::Bool;
-  const int bits = static_cast<int>(8 * size_of(type)) - (is_unsigned ? 0 : 1);
+  if (type == DType::UInt64) return highest ? int64_t{-1} : int64_t{0};  // as bits
+  const int bits = static_cast<int>(8 * size_of(type)) - (is_unsigned(type) ? 0 : 1);
   const int64_t top = bits == 63 ? std::numeric_limits<int64_t>::max() : (int64_t{1} << bits) - 1;
-  return highest ? top : lowest && !is_unsigned ? -top - 1 : int64_t{0};
+  return highest ? top : lowest && !is_unsigned(type) ? -top - 1 : int64_t{0};
 }
 
 // The call's result type by its type rule.
@@ -204,7 +204,7 @@ PointwiseCall resolve_pointwise(const Args& args) {
   call.result = result_type(args, call);
   call.compute = compute_type(call.result);
   if (call.rule == TypeRule::Compare) call.result = DType::Bool;
-  if (plan.op->is(kRealOfComplex) && is_complex(call.compute)) call.result = DType::Float32;
+  if (plan.op->is(kRealOfComplex) && is_complex(call.compute)) call.result = real_type(call.result);
   check_values(*plan.op, args, call);
   call.row = variant.rows[static_cast<size_t>(call.compute)];
 

@@ -4,27 +4,46 @@
 namespace ocltensor {
 namespace {
 
-int category(DType t) { return is_complex(t) ? 3 : is_floating(t) ? 2 : t == DType::Bool ? 0 : 1; }
+int category(DType t) {
+  if (is_complex(t)) return 3;
+  return is_floating(t) || is_float8(t) ? 2 : t == DType::Bool ? 0 : 1;
+}
 
-// promote(), but float16 with a complex number of a lower class would keep its precision:
-// complex32.
+// promote(), but with a complex number of a lower class a floating type keeps its precision.
 DType complex_or(DType result, DType lower) {
-  if (result == DType::Float16 && is_complex(lower))
-    unsupported(TB_REASON_DTYPE,
-                "float16 with a complex number needs complex32, which is not supported");
+  if (is_floating(result) && is_complex(lower)) return complex_type(result);
   return promote(result, lower);
+}
+
+// The order of promotion: but for a few pairs the larger one of two types is the result.
+int rank(DType t) {
+  switch (t) {
+    case DType::Complex32: return 20;
+    case DType::Complex64: return 21;
+    case DType::Complex128: return 22;
+    default: return static_cast<int>(t);
+  }
+}
+
+[[noreturn]] void refuse_promotion(DType a, DType b) {
+  fail(TB_E_INVALID, "types {} and {} have no common type: convert one of them", name(a), name(b));
 }
 
 }  // namespace
 
 DType promote(DType a, DType b) {
   if (a == b) return a;
-  if (a > b) std::swap(a, b);
-  // The enumeration has the order of promotion; only these three pairs do not give the larger one.
+  if (rank(a) > rank(b)) std::swap(a, b);
+  if (is_float8(a) || is_float8(b)) refuse_promotion(a, b);
+  if (is_wide_unsigned(a) || is_wide_unsigned(b)) {
+    if (!is_floating(a) && !is_floating(b)) refuse_promotion(a, b);
+    return is_floating(a) ? a : b;
+  }
   if (a == DType::UInt8 && b == DType::Int8) return DType::Int16;
   if (a == DType::Float16 && b == DType::BFloat16) return DType::Float32;
-  if (a == DType::Float64 && b == DType::Complex64)
-    unsupported(TB_REASON_DTYPE, "float64 with complex64 needs complex128, which is not supported");
+  if (a == DType::Float64 && is_complex(b)) return DType::Complex128;
+  if (b == DType::Complex32 && (a == DType::BFloat16 || a == DType::Float32))
+    return DType::Complex64;
   return b;
 }
 

@@ -32,8 +32,12 @@ Limits limits_of(DType type) {
     case DType::Int8: return {-128, 127};
     case DType::Int16: return {-32768, 32767};
     case DType::Int32: return {-0x1p31, 0x1p31 - 1};
+    case DType::UInt16: return {0, 65535};
+    case DType::UInt32: return {0, 0x1p32 - 1};
+    case DType::UInt64: return {0, std::nextafter(0x1p64, 0)};
     case DType::Int64: return {-0x1p63, std::nextafter(0x1p63, 0)};
-    case DType::Float16: return {-65504, 65504};
+    case DType::Float16:
+    case DType::Complex32: return {-65504, 65504};
     case DType::BFloat16: return {-0x1.FEp127, 0x1.FEp127};
     case DType::Float32:
     case DType::Complex64: return {-0x1.FFFFFEp127, 0x1.FFFFFEp127};
@@ -51,10 +55,10 @@ bool fits(double value, DType type) {
 }  // namespace
 
 void check_fits(const Scalar& value, DType type) {
-  if (type == DType::Bool || type == DType::Float64) return;
+  if (type == DType::Bool || type == DType::Float64 || is_float8(type)) return;
   const double real = value.as_double();
-  const bool wraps = type == DType::UInt8 && !value.is_float() && real < 0;
-  const bool is_whole = type == DType::Int64 && !value.is_float();
+  const bool wraps = is_unsigned(type) && !value.is_float() && real < 0;
+  const bool is_whole = (type == DType::Int64 || type == DType::UInt64) && !value.is_float();
   check(is_whole || (fits(wraps ? -real : real, type) && fits(value.imaginary(), type)),
         "value cannot be converted to type {} without overflow", name(type));
 }

@@ -189,8 +189,20 @@ void encode(DType type, Scalar value, unsigned char (&pattern)[16]) {
     case DType::Complex64:
       return put(
           std::array{static_cast<float>(value.as_double()), static_cast<float>(value.imaginary())});
+    case DType::Complex128: return put(std::array{value.as_double(), value.imaginary()});
+    case DType::Complex32:
+      return put(std::array{float_to_half(static_cast<float>(value.as_double())),
+                            float_to_half(static_cast<float>(value.imaginary()))});
     case DType::Float32: return put(static_cast<float>(value.as_double()));
     case DType::Float64: return put(value.as_double());
+    case DType::UInt16: return put(static_cast<uint16_t>(value.as_int()));
+    case DType::UInt32: return put(static_cast<uint32_t>(value.as_int()));
+    case DType::UInt64: return put(static_cast<uint64_t>(value.as_int()));
+    case DType::Float8E4M3FN:
+    case DType::Float8E5M2:
+    case DType::Float8E4M3FNUZ:
+    case DType::Float8E5M2FNUZ:
+      return put(float_to_float8(static_cast<float>(value.as_double()), type));
   }
 }
 

@@ -19,10 +19,11 @@ struct TypeName {
   std::string_view name;
 };
 constexpr TypeName kTypeNames[] = {
-    {DType::Bool, "|b1"},      {DType::UInt8, "|u1"},   {DType::Int8, "|i1"},
-    {DType::Int16, "<i2"},     {DType::Int32, "<i4"},   {DType::Int64, "<i8"},
-    {DType::Float16, "<f2"},   {DType::Float32, "<f4"}, {DType::Float64, "<f8"},
-    {DType::Complex64, "<c8"},
+    {DType::Bool, "|b1"},      {DType::UInt8, "|u1"},       {DType::Int8, "|i1"},
+    {DType::Int16, "<i2"},     {DType::Int32, "<i4"},       {DType::Int64, "<i8"},
+    {DType::Float16, "<f2"},   {DType::Float32, "<f4"},     {DType::Float64, "<f8"},
+    {DType::Complex64, "<c8"}, {DType::Complex128, "<c16"}, {DType::UInt16, "<u2"},
+    {DType::UInt32, "<u4"},    {DType::UInt64, "<u8"},
 };
 
 // What follows "'key':" in the header's dictionary, up to a comma or the end of a tuple.

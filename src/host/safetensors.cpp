@@ -18,10 +18,12 @@ struct TypeName {
   const char* name;
 };
 constexpr TypeName kTypeNames[] = {
-    {DType::Bool, "BOOL"},   {DType::UInt8, "U8"},      {DType::Int8, "I8"},
-    {DType::Int16, "I16"},   {DType::Int32, "I32"},     {DType::Int64, "I64"},
-    {DType::Float16, "F16"}, {DType::BFloat16, "BF16"}, {DType::Float32, "F32"},
-    {DType::Float64, "F64"}, {DType::Complex64, "C64"},
+    {DType::Bool, "BOOL"},          {DType::UInt8, "U8"},      {DType::Int8, "I8"},
+    {DType::Int16, "I16"},          {DType::Int32, "I32"},     {DType::Int64, "I64"},
+    {DType::Float16, "F16"},        {DType::BFloat16, "BF16"}, {DType::Float32, "F32"},
+    {DType::Float64, "F64"},        {DType::Complex64, "C64"}, {DType::UInt16, "U16"},
+    {DType::UInt32, "U32"},         {DType::UInt64, "U64"},    {DType::Float8E4M3FN, "F8_E4M3"},
+    {DType::Float8E5M2, "F8_E5M2"},
 };
 
 struct Entry {

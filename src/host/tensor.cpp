@@ -169,6 +169,18 @@ Scalar element(DType type, const void* p) {
     case DType::Float32: return static_cast<double>(load<float>(p));
     case DType::Float64: return load<double>(p);
     case DType::Complex64: return std::complex<double>(load<std::complex<float>>(p));
+    case DType::Complex128: return load<std::complex<double>>(p);
+    case DType::Complex32: {
+      const auto parts = load<std::array<uint16_t, 2>>(p);
+      return std::complex<double>(half_to_float(parts[0]), half_to_float(parts[1]));
+    }
+    case DType::UInt16: return static_cast<int64_t>(load<uint16_t>(p));
+    case DType::UInt32: return static_cast<int64_t>(load<uint32_t>(p));
+    case DType::UInt64: return static_cast<int64_t>(load<uint64_t>(p));
+    case DType::Float8E4M3FN:
+    case DType::Float8E5M2:
+    case DType::Float8E4M3FNUZ:
+    case DType::Float8E5M2FNUZ: return static_cast<double>(float8_to_float(load<uint8_t>(p), type));
   }
   fail(TB_E_INTERNAL, "there is no dtype {}", static_cast<int>(type));
 }

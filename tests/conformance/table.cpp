@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 namespace ocltensor::conformance {
 namespace {
 
@@ -29,13 +31,15 @@ Cell Table::total() const {
 
 std::string Table::text() const {
   std::string text = fmt::format("{:<46}", "operator");
-  for (int t = 0; t < kDTypeCount; ++t)
-    text += fmt::format("{:>9}", info(static_cast<DType>(t)).suffix);
+  std::set<DType> columns;  // of the types that cases have
+  for (const auto& [op, cells] : rows_)
+    for (const auto& [dtype, cell] : cells) columns.insert(dtype);
+  for (const DType t : columns) text += fmt::format("{:>9}", info(t).suffix);
   text += "\n";
   for (const auto& [op, cells] : rows_) {
     text += fmt::format("{:<46}", op);
-    for (int t = 0; t < kDTypeCount; ++t) {
-      const auto it = cells.find(static_cast<DType>(t));
+    for (const DType t : columns) {
+      const auto it = cells.find(t);
       text += fmt::format("{:>9}", it == cells.end() ? "" : cell_text(it->second));
     }
     text += "\n";

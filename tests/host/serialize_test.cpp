@@ -16,9 +16,10 @@ namespace ocltensor {
 namespace {
 
 using ::testing::HasSubstr;
-constexpr DType kTypes[] = {DType::Bool,    DType::UInt8,   DType::Int8,     DType::Int16,
-                            DType::Int32,   DType::Int64,   DType::Float16,  DType::BFloat16,
-                            DType::Float32, DType::Float64, DType::Complex64};
+constexpr DType kTypes[] = {DType::Bool,    DType::UInt8,   DType::Int8,      DType::Int16,
+                            DType::Int32,   DType::Int64,   DType::Float16,   DType::BFloat16,
+                            DType::Float32, DType::Float64, DType::Complex64, DType::UInt16,
+                            DType::UInt32,  DType::UInt64};
 
 class Files : public ::testing::Test {
  protected:
@@ -111,7 +112,7 @@ TEST_F(Files, DamagedSafetensorsAreRefused) {
   refused(entry("F32", "[-2]", "[0,8]"), "impossible");
   refused(entry("F32", "\"x\"", "[0,8]"), "lacks");
   refused(entry("F32", "[4611686018427387904,4]", "[0,8]"), "impossible");
-  refused(entry("F8_E4M3", "[8]", "[0,8]"), "F8_E4M3");
+  refused(entry("F6_E3M2", "[8]", "[0,6]"), "F6_E3M2");
   refused(with_header(R"({"a":{"shape":[2]}})", ""), "lacks");
   write(entry("F32", "[2]", "[0,8]"));
   EXPECT_EQ(load(path_).size(), 1u);

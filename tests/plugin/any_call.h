@@ -25,7 +25,7 @@ class AnyCall {
              .out_count = 1,
              .resize_out = nullptr,
              .resize_context = nullptr},
-        call_(raw_, *find_operator("neg.out"), stream_, false, false, false, policy()) {}
+        call_(raw_, *find_operator("neg.out"), stream_, false, {}, policy()) {}
   const OpCall& operator*() const { return call_; }
 
  private:

@@ -30,10 +30,11 @@ inline constexpr DType kTestedTypes[] = {
     DType::Bool,  DType::UInt8,   DType::Int8,     DType::Int16,   DType::Int32,
     DType::Int64, DType::Float16, DType::BFloat16, DType::Float32, DType::Float64};
 
-// Those that cases are made for: complex64 only where a family accepts it.
-inline constexpr DType kSuiteTypes[] = {
-    DType::Bool,    DType::UInt8,    DType::Int8,    DType::Int16,   DType::Int32,    DType::Int64,
-    DType::Float16, DType::BFloat16, DType::Float32, DType::Float64, DType::Complex64};
+// Those that cases are made for: complex types only where a family accepts them.
+inline constexpr DType kSuiteTypes[] = {DType::Bool,    DType::UInt8,     DType::Int8,
+                                        DType::Int16,   DType::Int32,     DType::Int64,
+                                        DType::Float16, DType::BFloat16,  DType::Float32,
+                                        DType::Float64, DType::Complex64, DType::Complex128};
 
 // Reasons for tolerances, shared by several families.
 inline constexpr const char* kWhyExact = "moves or selects values, no arithmetic";

@@ -22,10 +22,11 @@ bool acceptable(DType type, double actual, double expected, double bound, Scale 
 
 // The distance in the plane is judged, not each part: in a product or quotient a part that cancels
 // has the error of the other one, whatever the arithmetic. Moved numbers are equal part by part.
-bool acceptable_complex(std::complex<double> a, std::complex<double> e, double bound, Scale scale) {
+bool acceptable_complex(DType type, std::complex<double> a, std::complex<double> e, double bound,
+                        Scale scale) {
   if (scale == Scale::Bits || scale == Scale::Exact)
-    return acceptable(DType::Float32, a.real(), e.real(), 0, scale) &&
-           acceptable(DType::Float32, a.imag(), e.imag(), 0, scale);
+    return acceptable(real_type(type), a.real(), e.real(), 0, scale) &&
+           acceptable(real_type(type), a.imag(), e.imag(), 0, scale);
   const auto is_nan = [](std::complex<double> v) {
     return std::isnan(v.real()) || std::isnan(v.imag());
   };
@@ -48,7 +49,7 @@ std::string mismatch(const HostTensor& actual, const Expected& expected) {
     if (is_complex(actual.dtype)) {
       const double bound = expected.bound.empty() ? 0 : expected.bound[static_cast<size_t>(i)];
       const std::complex<double> a = actual.complex(i), e = expected.value.complex(i);
-      if (acceptable_complex(a, e, bound, expected.scale)) continue;
+      if (acceptable_complex(actual.dtype, a, e, bound, expected.scale)) continue;
       if (wrong++ == 0)
         first = fmt::format("element {} is {:.9g}{:+.9g}j, expected {:.9g}{:+.9g}j +- {:.3g}", i,
                             a.real(), a.imag(), e.real(), e.imag(), bound);

@@ -104,7 +104,7 @@ HostTensor Draw::values(DType dtype, const Dims& sizes, Domain domain) {
     Dims parts(sizes);
     parts.push_back(2);
     HostTensor t(dtype, sizes);
-    t.bytes = values(DType::Float32, parts, domain).bytes;
+    t.bytes = values(real_type(dtype), parts, domain).bytes;
     return t;
   }
   HostTensor t(dtype, sizes);

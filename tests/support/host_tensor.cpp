@@ -35,6 +35,11 @@ double HostTensor::real(int64_t i) const {
     case DType::BFloat16: return bfloat16_to_float(load<uint16_t>(p));
     case DType::Float32: return load<float>(p);
     case DType::Float64: return load<double>(p);
+    case DType::Float8E4M3FN:
+    case DType::Float8E5M2:
+    case DType::Float8E4M3FNUZ:
+    case DType::Float8E5M2FNUZ: return float8_to_float(load<uint8_t>(p), dtype);
+    case DType::UInt64: return static_cast<double>(load<uint64_t>(p));
     default: return static_cast<double>(integer(i));
   }
 }
@@ -48,7 +53,12 @@ int64_t HostTensor::integer(int64_t i) const {
     case DType::Int16: return load<int16_t>(p);
     case DType::Int32: return load<int32_t>(p);
     case DType::Int64: return load<int64_t>(p);
-    case DType::Complex64: no_such_type(dtype);
+    case DType::UInt16: return load<uint16_t>(p);
+    case DType::UInt32: return load<uint32_t>(p);
+    case DType::UInt64: return static_cast<int64_t>(load<uint64_t>(p));
+    case DType::Complex32:
+    case DType::Complex64:
+    case DType::Complex128: no_such_type(dtype);
     default: return static_cast<int64_t>(real(i));
   }
 }
@@ -60,6 +70,10 @@ void HostTensor::set(int64_t i, double value) {
     case DType::BFloat16: return store(p, float_to_bfloat16(static_cast<float>(value)));
     case DType::Float32: return store(p, static_cast<float>(value));
     case DType::Float64: return store(p, value);
+    case DType::Float8E4M3FN:
+    case DType::Float8E5M2:
+    case DType::Float8E4M3FNUZ:
+    case DType::Float8E5M2FNUZ: return store(p, float_to_float8(static_cast<float>(value), dtype));
     case DType::Bool: return store(p, static_cast<uint8_t>(value != 0));
     default: return set_integer(i, static_cast<int64_t>(value));
   }
@@ -74,14 +88,23 @@ void HostTensor::set_integer(int64_t i, int64_t value) {
     case DType::Int16: return store(p, static_cast<int16_t>(value));
     case DType::Int32: return store(p, static_cast<int32_t>(value));
     case DType::Int64: return store(p, value);
-    case DType::Complex64: no_such_type(dtype);
+    case DType::UInt16: return store(p, static_cast<uint16_t>(value));
+    case DType::UInt32: return store(p, static_cast<uint32_t>(value));
+    case DType::UInt64: return store(p, static_cast<uint64_t>(value));
+    case DType::Complex32:
+    case DType::Complex64:
+    case DType::Complex128: no_such_type(dtype);
     default: return set(i, static_cast<double>(value));
   }
 }
 
 std::complex<double> HostTensor::complex(int64_t i) const {
   if (!is_complex(dtype)) return real(i);
-  return {load<float>(element(i)), load<float>(element(i) + sizeof(float))};
+  const std::byte* p = element(i);
+  if (dtype == DType::Complex128) return {load<double>(p), load<double>(p + sizeof(double))};
+  if (dtype == DType::Complex32)
+    return {half_to_float(load<uint16_t>(p)), half_to_float(load<uint16_t>(p + sizeof(uint16_t)))};
+  return {load<float>(p), load<float>(p + sizeof(float))};
 }
 double HostTensor::magnitude(int64_t i) const {
   return is_complex(dtype) ? std::abs(complex(i)) : std::abs(real(i));

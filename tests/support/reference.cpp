@@ -31,7 +31,8 @@ void convert_tensors(Case& c, Convert convert) {
 Case widened(const Case& c) {
   Case wide = c;
   wide.alias = -1;
-  // Beside complex64 nothing widens: the CPU backend computes in complex128 whatever the operands.
+  // Beside complex numbers nothing widens: the CPU backend computes in complex128 whatever the
+  // operands.
   const bool widen = !c.same_type && !is_complex(c.dtype);
   convert_tensors(wide, [&](const HostTensor& t) {
     return widen && is_floating(t.dtype) ? t.to(DType::Float64) : t;

@@ -48,6 +48,32 @@ TEST(BFloat16, KnownBitsAndRounding) {
   EXPECT_TRUE(std::isnan(bfloat16_to_float(float_to_bfloat16(std::nanf("")))));
 }
 
+// Every code survives, numbers between two codes go to the nearer one, ties to the even one.
+TEST(Float8, CodesRoundTripAndTiesGoToEven) {
+  for (const DType t :
+       {DType::Float8E4M3FN, DType::Float8E5M2, DType::Float8E4M3FNUZ, DType::Float8E5M2FNUZ}) {
+    for (int code = 0; code < 256; ++code) {
+      const float value = float8_to_float(static_cast<uint8_t>(code), t);
+      if (std::isnan(value))
+        EXPECT_TRUE(std::isnan(float8_to_float(float_to_float8(value, t), t))) << name(t) << code;
+      else
+        EXPECT_EQ(float_to_float8(value, t), code) << name(t);
+    }
+    for (int code = 0; code < 0x7b; ++code) {
+      const float low = float8_to_float(static_cast<uint8_t>(code), t);
+      const float high = float8_to_float(static_cast<uint8_t>(code + 1), t);
+      EXPECT_EQ(float_to_float8((low + high) / 2, t), code + code % 2) << name(t);
+    }
+  }
+  // The largest numbers and what lies beyond, by P. Micikevicius et al., 2022, table 1.
+  EXPECT_EQ(float8_to_float(0x7e, DType::Float8E4M3FN), 448);
+  EXPECT_EQ(float_to_float8(480, DType::Float8E4M3FN), 0x7e);
+  EXPECT_EQ(float_to_float8(-HUGE_VALF, DType::Float8E4M3FN), 0xfe);
+  EXPECT_EQ(float8_to_float(0x7b, DType::Float8E5M2), 57344);
+  EXPECT_EQ(float_to_float8(61440, DType::Float8E5M2), 0x7c);
+  EXPECT_EQ(float_to_float8(-0.0F, DType::Float8E4M3FNUZ), 0);
+}
+
 TEST(DTypes, NamesAndAbiRoundTrip) {
   for (int i = 0; i < kDTypeCount; ++i) {
     const auto t = static_cast<DType>(i);
@@ -79,21 +105,30 @@ TEST(DTypes, EveryAbiTypeIsInTheTableOrRefused) {
 
 // ATen's promoteTypes (torch.promote_types), one row per type in the enumeration's order:
 // b = bool, u = uint8, i j k l = int8..int64, h = float16, t = bfloat16, f = float32, g = float64,
-// z = complex64, - = needs complex128.
+// z = complex64, Z = complex128, c = complex32, v w x = uint16..uint64, 1..4 = float8, - = refused.
 TEST(Promotion, Table) {
-  const std::string types = "buijklhtfgz";  // bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c64
+  const std::string types = "buijklhtfgzZcvwx1234";
   const std::string rows[] = {
-      "buijklhtfgz",  // bool
-      "uujjklhtfgz",  // uint8
-      "ijijklhtfgz",  // int8
-      "jjjjklhtfgz",  // int16
-      "kkkkklhtfgz",  // int32
-      "llllllhtfgz",  // int64
-      "hhhhhhhffgz",  // float16
-      "ttttttftfgz",  // bfloat16
-      "fffffffffgz",  // float32
-      "gggggggggg-",  // float64
-      "zzzzzzzzz-z",  // complex64
+      "buijklhtfgzZc-------",  // bool
+      "uujjklhtfgzZc-------",  // uint8
+      "ijijklhtfgzZc-------",  // int8
+      "jjjjklhtfgzZc-------",  // int16
+      "kkkkklhtfgzZc-------",  // int32
+      "llllllhtfgzZc-------",  // int64
+      "hhhhhhhffgzZchhh----",  // float16
+      "ttttttftfgzZzttt----",  // bfloat16
+      "fffffffffgzZzfff----",  // float32
+      "ggggggggggZZZggg----",  // float64
+      "zzzzzzzzzZzZz-------",  // complex64
+      "ZZZZZZZZZZZZZ-------",  // complex128
+      "ccccccczzZzZc-------",  // complex32
+      "------htfg---v------",  // uint16
+      "------htfg----w-----",  // uint32
+      "------htfg-----x----",  // uint64
+      "----------------1---",  // float8_e4m3fn
+      "-----------------2--",  // float8_e5m2
+      "------------------3-",  // float8_e4m3fnuz
+      "-------------------4",  // float8_e5m2fnuz
   };
   for (int a = 0; a < kDTypeCount; ++a)
     for (int b = 0; b < kDTypeCount; ++b) {

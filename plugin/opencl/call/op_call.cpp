@@ -15,12 +15,16 @@ namespace {
 
 // Checks that no operator has to repeat: types that the device cannot hold, more dimensions than
 // the limit.
-void check_tensor(const Capabilities& caps, const Operator& op, bool takes_complex,
-                  bool takes_float64, const tb_tensor* tensor) {
+void check_tensor(const Capabilities& caps, const Operator& op, const OpEntry& entry,
+                  const tb_tensor* tensor) {
   const DType dtype = check_described(tensor);
-  if (dtype == DType::Float64 && !takes_float64) decline_float64(caps, op);
-  if (is_complex(dtype) && !takes_complex)
-    unsupported(TB_REASON_DTYPE, "{} does not support complex64", op.name);
+  if (!caps.fp64 &&
+      (dtype == DType::Complex128 || (dtype == DType::Float64 && !entry.moves_float64)))
+    decline_float64(caps, op);
+  const bool taken = is_complex(dtype)                             ? entry.takes_complex
+                     : is_wide_unsigned(dtype) || is_float8(dtype) ? entry.takes_all_types
+                                                                   : true;
+  if (!taken) unsupported(TB_REASON_DTYPE, "{} does not support {}", op.name, name(dtype));
   check_reach(*tensor, dtype);
 }
 
@@ -35,7 +39,7 @@ Scratch::~Scratch() {
 }
 
 OpCall::OpCall(const tb_call& call, const Operator& op, Stream& stream, bool check_only,
-               bool takes_complex, bool moves_float64, const Policy& policy)
+               const OpEntry& entry, const Policy& policy)
     : raw_(call),
       op_(op),
       args_(op.schema, {call.args, call.arg_count}),
@@ -49,22 +53,19 @@ OpCall::OpCall(const tb_call& call, const Operator& op, Stream& stream, bool che
         "{}: the arguments or the outputs are NULL", op.name);
   check(call.out_count == op.schema.outputs.size() || op.schema.lists_outputs(),
         "{} has {} outputs, got {}", op.name, op.schema.outputs.size(), call.out_count);
-  const bool takes_float64 = moves_float64 || caps().fp64;
   for (uint32_t i = 0; i < call.arg_count; ++i) {
     const tb_value& v = call.args[i];
     check(points_somewhere(v), "{}: argument '{}' is a null pointer", op.name,
           op.schema.inputs[i].name);
-    if (v.tag == TB_TENSOR)
-      check_tensor(caps(), op, takes_complex, takes_float64, static_cast<const tb_tensor*>(v.as.p));
-    if (v.tag == TB_COMPLEX && !takes_complex)
+    if (v.tag == TB_TENSOR) check_tensor(caps(), op, entry, static_cast<const tb_tensor*>(v.as.p));
+    if (v.tag == TB_COMPLEX && !entry.takes_complex)
       unsupported(TB_REASON_DTYPE, "{} does not support complex numbers", op.name);
     if (v.tag == TB_TENSOR_LIST)
       for (uint32_t k = 0; k < v.count; ++k)
         if (const tb_tensor* t = static_cast<const tb_tensor* const*>(v.as.p)[k])
-          check_tensor(caps(), op, takes_complex, takes_float64, t);
+          check_tensor(caps(), op, entry, t);
   }
-  for (uint32_t i = 0; i < call.out_count; ++i)
-    check_tensor(caps(), op, takes_complex, takes_float64, call.outs[i]);
+  for (uint32_t i = 0; i < call.out_count; ++i) check_tensor(caps(), op, entry, call.outs[i]);
 }
 
 void OpCall::need(DType type) const {

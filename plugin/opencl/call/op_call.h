@@ -75,11 +75,27 @@ class LocalTensor {
   tb_tensor raw_;
 };
 
+class OpCall;
+using OpFunction = void (*)(OpCall&);
+struct OpEntry {
+  const char* name;
+  OpFunction run;
+  // Whether calls with complex tensors or complex numbers reach `run`, which then must check each
+  // of them; for other operators they are declined.
+  bool takes_complex = false;
+  // Whether the operator takes float64 on devices without it, because it only moves elements, or
+  // checks each type itself. Other operators decline it there.
+  bool moves_float64 = false;
+  // Whether the operator takes unsigned integers of more than a byte and float8. Others decline
+  // them.
+  bool takes_all_types = false;
+};
+
 class OpCall {
  public:
-  // `takes_complex`, `moves_float64`: see OpEntry.
+  // `entry`: what the operator takes.
   OpCall(const tb_call& call, const Operator& op, Stream& stream, bool check_only,
-         bool takes_complex, bool moves_float64, const Policy& policy);
+         const OpEntry& entry, const Policy& policy);
 
   const Operator& op() const { return op_; }
   const std::string& name() const { return op_.name; }
@@ -100,7 +116,7 @@ class OpCall {
   // Declines the call if it computes with `type`, which is float64, and the device has none. For
   // operators that take float64 tensors everywhere (OpEntry::moves_float64).
   void need(DType type) const;
-  bool lacks(DType type) const { return type == DType::Float64 && !caps().fp64; }
+  bool lacks(DType type) const { return real_type(type) == DType::Float64 && !caps().fp64; }
 
   // To be called when every check is done and before anything is enqueued, compiled or allocated.
   void accept() const {
@@ -165,17 +181,5 @@ class ContiguousOutput {
 
 // Copies with broadcasting and conversion, as copy.out does; used by other operators.
 void copy_tensor(const OpCall& call, TensorView target, TensorView source);
-
-using OpFunction = void (*)(OpCall&);
-struct OpEntry {
-  const char* name;
-  OpFunction run;
-  // Whether calls with complex64 tensors or complex numbers reach `run`, which then must check each
-  // of them; for other operators they are declined.
-  bool takes_complex = false;
-  // Whether the operator takes float64 on devices without it, because it only moves elements, or
-  // checks each type itself. Other operators decline it there.
-  bool moves_float64 = false;
-};
 
 }  // namespace ocltensor::opencl

@@ -17,17 +17,11 @@ uint64_t slot_bits(T value) {
   return bits;
 }
 
-// A number in the form in which kernels compute in `type`: complex numbers are two floats, 16-bit
-// floats one.
+// A real number in the form in which kernels compute in `type`: floats of less than 32 bits are
+// float32.
 inline uint64_t scalar_bits(const Scalar& value, DType type) {
-  if (is_complex(type)) {
-    struct {
-      float real, imaginary;
-    } const parts{static_cast<float>(value.as_double()), static_cast<float>(value.imaginary())};
-    return slot_bits(parts);
-  }
   if (type == DType::Float64) return slot_bits(value.as_double());
-  if (is_floating(type)) return slot_bits(static_cast<float>(value.as_double()));
+  if (is_floating(type) || is_float8(type)) return slot_bits(static_cast<float>(value.as_double()));
   return type == DType::Bool ? value.as_bool() : static_cast<uint64_t>(value.as_int());
 }
 

@@ -70,8 +70,7 @@ tb_status run(const tb_call* call, tb_error* error, bool check_only) {
     const Policy& policy = opencl::policy();
     if (!policy.plain && (c.flags & TB_CALL_ALWAYS) == 0) [[unlikely]]
       steer_operator(policy, entry, stream_of(c.stream));
-    OpCall op_call(c, *entry.op, stream_of(c.stream), check_only, entry.takes_complex,
-                   entry.moves_float64, policy);
+    OpCall op_call(c, *entry.op, stream_of(c.stream), check_only, entry, policy);
     try {
       if ((profiler::recording() || recorder::recording()) && !check_only) [[unlikely]]
         run_observed(entry, op_call, c);

@@ -79,7 +79,7 @@ std::span<const tb_op_s> registry() {
       for (const OpEntry& entry : family()) {
         const Operator* op = find_operator(entry.name);
         if (op == nullptr) fail(TB_E_INTERNAL, "{} is not declared in operators.def", entry.name);
-        list.push_back({op, entry.run, entry.takes_complex, entry.moves_float64});
+        list.push_back({entry, op});
       }
     return list;
   }());

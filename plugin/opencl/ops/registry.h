@@ -6,10 +6,8 @@
 #include "call/op_call.h"
 
 // What a tb_op handle points to.
-struct tb_op_s {
+struct tb_op_s : ocltensor::opencl::OpEntry {
   const ocltensor::Operator* op;
-  ocltensor::opencl::OpFunction run;
-  bool takes_complex, moves_float64;
 };
 
 namespace ocltensor::opencl {

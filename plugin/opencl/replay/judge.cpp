@@ -136,9 +136,12 @@ double as(const uint8_t* at) {
   std::memcpy(&value, at, sizeof value);
   return static_cast<double>(value);
 }
+uint16_t half_at(const uint8_t* at) {
+  uint16_t bits;
+  std::memcpy(&bits, at, sizeof bits);
+  return bits;
+}
 Numbers number_at(DType dtype, const uint8_t* at) {
-  uint16_t half = 0;
-  if (size_of(dtype) == 2) std::memcpy(&half, at, 2);
   switch (dtype) {
     case DType::Bool:
     case DType::UInt8: return {as<uint8_t>(at)};
@@ -146,11 +149,20 @@ Numbers number_at(DType dtype, const uint8_t* at) {
     case DType::Int16: return {as<int16_t>(at)};
     case DType::Int32: return {as<int32_t>(at)};
     case DType::Int64: return {as<int64_t>(at)};
-    case DType::Float16: return {half_to_float(half)};
-    case DType::BFloat16: return {bfloat16_to_float(half)};
+    case DType::Float16: return {half_to_float(half_at(at))};
+    case DType::BFloat16: return {bfloat16_to_float(half_at(at))};
     case DType::Float32: return {as<float>(at)};
     case DType::Float64: return {as<double>(at)};
     case DType::Complex64: return {as<float>(at), as<float>(at + 4)};
+    case DType::Complex128: return {as<double>(at), as<double>(at + 8)};
+    case DType::Complex32: return {half_to_float(half_at(at)), half_to_float(half_at(at + 2))};
+    case DType::UInt16: return {as<uint16_t>(at)};
+    case DType::UInt32: return {as<uint32_t>(at)};
+    case DType::UInt64: return {as<uint64_t>(at)};
+    case DType::Float8E4M3FN:
+    case DType::Float8E5M2:
+    case DType::Float8E4M3FNUZ:
+    case DType::Float8E5M2FNUZ: return {float8_to_float(*at, dtype)};
   }
   return {};
 }

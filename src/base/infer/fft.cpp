@@ -1,4 +1,4 @@
-// Inference for Fourier transforms: float32 and complex64.
+// Inference for Fourier transforms: of float16, float32, float64 and complex numbers of such parts.
 #include "common.h"
 
 namespace ocltensor::infer {
@@ -20,31 +20,34 @@ Dims fft_dims(const Args& args, bool may_be_none) {
   check(may_be_none || !dims.empty(), "{} needs a dimension", args.schema().full_name());
   return dims;
 }
-void check_dtype(const Args& args, DType wanted) {
-  if (args.tensor(Arg::self).dtype() != wanted)
-    unsupported(TB_REASON_DTYPE, "{} takes {}, got {}", args.schema().full_name(), name(wanted),
-                name(args.tensor(Arg::self).dtype()));
+DType checked_type(const Args& args, bool complex) {
+  const DType type = args.tensor(Arg::self).dtype();
+  const bool real = is_floating(type) && type != DType::BFloat16;
+  if (complex ? !is_complex(type) : !real)
+    unsupported(TB_REASON_DTYPE, "{} takes {}, got {}", args.schema().full_name(),
+                complex ? "complex numbers" : "float16, float32 or float64", name(type));
+  return type;
 }
 
 }  // namespace
 
 Specs fft_c2c(const Args& args) {
-  check_dtype(args, DType::Complex64);
+  const DType type = checked_type(args, true);
   (void)fft_dims(args, true);
-  return {spec(DType::Complex64, args.tensor(Arg::self).sizes())};
+  return {spec(type, args.tensor(Arg::self).sizes())};
 }
 
 Specs fft_r2c(const Args& args) {
-  check_dtype(args, DType::Float32);
+  const DType type = checked_type(args, false);
   const Dims dims = fft_dims(args, false);
   Dims sizes(args.tensor(Arg::self).sizes());
   int64_t& last = sizes[static_cast<size_t>(dims.back())];
   if (args.boolean(Arg::onesided)) last = last / 2 + 1;
-  return {spec(DType::Complex64, sizes)};
+  return {spec(complex_type(type), sizes)};
 }
 
 Specs fft_c2r(const Args& args) {
-  check_dtype(args, DType::Complex64);
+  const DType type = checked_type(args, true);
   const Dims dims = fft_dims(args, false);
   Dims sizes(args.tensor(Arg::self).sizes());
   int64_t& last = sizes[static_cast<size_t>(dims.back())];
@@ -53,7 +56,7 @@ Specs fft_c2r(const Args& args) {
         "{}: a spectrum of {} points does not belong to {} real ones", args.schema().full_name(),
         last, length);
   last = length;
-  return {spec(DType::Float32, sizes)};
+  return {spec(real_type(type), sizes)};
 }
 
 }  // namespace ocltensor::infer

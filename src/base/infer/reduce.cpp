@@ -12,7 +12,6 @@ Dims reduced(const Args& args) {
                        args.boolean(Arg::keepdim));
 }
 
-DType real_type(DType type) { return is_complex(type) ? DType::Float32 : type; }
 DType any_type(DType type) { return type == DType::UInt8 ? type : DType::Bool; }
 
 Specs with_indices(const Args& args) {

@@ -1,4 +1,4 @@
-// Complex64 on the CPU backend: std::complex<double>, one element after the other.
+// Complex numbers on the CPU backend: std::complex<double>, one element after the other.
 #include "complex.h"
 
 #include <algorithm>
@@ -30,10 +30,10 @@ Number log_add_exp(Number a, Number b) {
   return large + std::log(1.0 + std::exp(small - large));
 }
 
-// The real or imaginary parts of a complex64 view.
+// The real or imaginary parts of a complex view.
 View part(View view, int which) {
-  view.data += 4 * which;
-  view.type = DType::Float32;
+  view.type = real_type(view.type);
+  view.data += which * size_of(view.type);
   for (int64_t& s : view.strides) s *= 2;
   return view;
 }
@@ -66,7 +66,7 @@ void pointwise(const CpuCall& call, CpuFunction plain) {
   }
   const auto it = formulas().find(resolved.row->name);
   if (it == formulas().end())
-    unsupported(TB_REASON_DTYPE, "{}: the CPU backend has no formula for complex64",
+    unsupported(TB_REASON_DTYPE, "{}: the CPU backend has no formula for complex numbers",
                 resolved.row->name);
   const auto count = static_cast<size_t>(out.numel());
   std::vector<Number> in[kMaxOperands];
@@ -95,37 +95,50 @@ void fill(const CpuCall& call, CpuFunction) {
                                          call.args.number(Arg::value).as_complex()));
 }
 
-// Runs an operator that only moves elements on the same bytes as int64.
-void move(const CpuCall& call, CpuFunction plain) {
-  std::vector<std::unique_ptr<tb_tensor>> tensors;
-  std::vector<std::vector<const tb_tensor*>> lists;
-  const auto disguised = [&](const tb_tensor* t) -> const tb_tensor* {
-    if (t == nullptr || !is_complex(from_abi(t->dtype))) return t;
-    tensors.push_back(std::make_unique<tb_tensor>(*t));
-    tensors.back()->dtype = to_abi(DType::Int64);
-    return tensors.back().get();
-  };
-  const auto disguise_list = [&](const tb_tensor* const* list, size_t count) {
-    std::vector<const tb_tensor*> all;
-    for (size_t i = 0; i < count; ++i) all.push_back(disguised(list[i]));
-    return lists.emplace_back(std::move(all)).data();
-  };
-  std::vector<tb_value> values(call.raw.args, call.raw.args + call.raw.arg_count);
-  for (tb_value& v : values) {
-    if (v.tag == TB_TENSOR) v.as.p = disguised(static_cast<const tb_tensor*>(v.as.p));
-    if (v.tag == TB_TENSOR_LIST)
-      v.as.p = disguise_list(static_cast<const tb_tensor* const*>(v.as.p), v.count);
+// The real or imaginary parts of a tensor.
+struct Part {
+  Part(const tb_tensor& t, int which) : strides(TensorView(t).strides()), raw(t) {
+    const DType type = real_type(from_abi(t.dtype));
+    raw.dtype = to_abi(type);
+    raw.address += static_cast<uint64_t>(which * size_of(type));
+    for (int64_t& s : strides) s *= 2;
+    raw.strides = strides.data();
   }
-  tb_call raw = call.raw;
-  raw.outs = disguise_list(raw.outs, raw.out_count);
-  const Args args(call.args.schema(), values);
-  plain({args, raw, call.specs});
+  Dims strides;
+  tb_tensor raw;
+};
+
+// Runs an operator that only moves elements on their real parts, then on their imaginary ones.
+void move(const CpuCall& call, CpuFunction plain) {
+  for (const int which : {0, 1}) {
+    std::vector<std::unique_ptr<Part>> parts;
+    std::vector<std::vector<const tb_tensor*>> lists;
+    const auto disguised = [&](const tb_tensor* t) -> const tb_tensor* {
+      if (t == nullptr || !is_complex(from_abi(t->dtype))) return t;
+      return &parts.emplace_back(std::make_unique<Part>(*t, which))->raw;
+    };
+    const auto disguise_list = [&](const tb_tensor* const* list, size_t count) {
+      std::vector<const tb_tensor*> all;
+      for (size_t i = 0; i < count; ++i) all.push_back(disguised(list[i]));
+      return lists.emplace_back(std::move(all)).data();
+    };
+    std::vector<tb_value> values(call.raw.args, call.raw.args + call.raw.arg_count);
+    for (tb_value& v : values) {
+      if (v.tag == TB_TENSOR) v.as.p = disguised(static_cast<const tb_tensor*>(v.as.p));
+      if (v.tag == TB_TENSOR_LIST)
+        v.as.p = disguise_list(static_cast<const tb_tensor* const*>(v.as.p), v.count);
+    }
+    tb_call raw = call.raw;
+    raw.outs = disguise_list(raw.outs, raw.out_count);
+    const Args args(call.args.schema(), values);
+    plain({args, raw, call.specs});
+  }
 }
 
 void cat(const CpuCall& call, CpuFunction plain) {
   for (const auto& t : call.args.tensors(Arg::tensors))
-    if (!is_complex(t->dtype()))
-      unsupported(TB_REASON_DTYPE, "cat: the CPU backend joins complex64 with nothing else");
+    if (t->dtype() != from_abi(call.raw.outs[0]->dtype))
+      unsupported(TB_REASON_DTYPE, "cat: the CPU backend joins complex numbers of one type alone");
   move(call, plain);
 }
 

@@ -1,4 +1,4 @@
-// Calls with complex64 tensors or complex numbers. They have functions of their own, because the
+// Calls with complex tensors or numbers. They have functions of their own, because the
 // others compute with real types alone.
 #pragma once
 

@@ -17,6 +17,15 @@ struct Half {
 struct BFloat {
   uint16_t bits;
 };
+template <DType type>
+struct Float8 {
+  static constexpr DType kType = type;
+  uint8_t bits;
+};
+template <typename S>
+concept IsFloat8 = requires {
+  S::kType;
+};
 
 int64_t truncated(double v) {
   return v >= -0x1p63 && v < 0x1p63 ? static_cast<int64_t>(v) : INT64_MIN;
@@ -30,6 +39,8 @@ T widen(S s) {
     return widen<T>(half_to_float(s.bits));
   else if constexpr (std::is_same_v<S, BFloat>)
     return widen<T>(bfloat16_to_float(s.bits));
+  else if constexpr (IsFloat8<S>)
+    return widen<T>(float8_to_float(s.bits, S::kType));
   else if constexpr (std::is_floating_point_v<S> && std::is_integral_v<T>)
     return truncated(s);
   else
@@ -44,6 +55,8 @@ S narrow(T v) {
     return {float_to_half(static_cast<float>(v))};
   else if constexpr (std::is_same_v<S, BFloat>)
     return {float_to_bfloat16(static_cast<float>(v))};
+  else if constexpr (IsFloat8<S>)
+    return {float_to_float8(static_cast<float>(v), S::kType)};
   else if constexpr (std::is_integral_v<S> && std::is_floating_point_v<T>)
     return static_cast<S>(truncated(v));
   else
@@ -64,6 +77,13 @@ void with_storage(DType type, F&& f) {
     case DType::BFloat16: return f(BFloat{});
     case DType::Float32: return f(float{});
     case DType::Float64: return f(double{});
+    case DType::UInt16: return f(uint16_t{});
+    case DType::UInt32: return f(uint32_t{});
+    case DType::UInt64: return f(uint64_t{});
+    case DType::Float8E4M3FN: return f(Float8<DType::Float8E4M3FN>{});
+    case DType::Float8E5M2: return f(Float8<DType::Float8E5M2>{});
+    case DType::Float8E4M3FNUZ: return f(Float8<DType::Float8E4M3FNUZ>{});
+    case DType::Float8E5M2FNUZ: return f(Float8<DType::Float8E5M2FNUZ>{});
     default: unsupported(TB_REASON_DTYPE, "the CPU backend does not compute with {}", name(type));
   }
 }

@@ -9,7 +9,7 @@
 namespace ocltensor::cpu {
 
 // True if the CPU backend computes with this dtype in double, else in int64_t.
-constexpr bool computes_in_double(DType t) { return is_floating(t); }
+constexpr bool computes_in_double(DType t) { return is_floating(t) || is_float8(t); }
 
 // `stride` is in elements and may be 0 or negative. Floating values become integers by truncation
 // (out of range: the lowest int64), everything becomes bool by comparison with 0, wide integers

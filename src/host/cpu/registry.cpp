@@ -128,7 +128,7 @@ void checked(const tb_call* call, bool run) {
   bool complex = has_complex(args);
   const auto admit = [&] {
     if (complex && entry.run_complex == nullptr)
-      unsupported(TB_REASON_DTYPE, "{}: the CPU backend does not take complex64", op.name);
+      unsupported(TB_REASON_DTYPE, "{}: the CPU backend does not take complex numbers", op.name);
   };
   admit();
   const auto specs = op.infer(args);

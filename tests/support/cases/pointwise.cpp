@@ -121,7 +121,7 @@ bool depends_on_type(const Operator& op) {
   return op.schema.name == "nextafter" || op.schema.name == "nan_to_num";
 }
 
-// Arithmetic on complex64 is tested by value: its special values are those of other tests.
+// Arithmetic on complex numbers is tested by value: its special values are those of other tests.
 Domain complex_domain(const PointwiseDomain* row) {
   const bool moves = row && (row->tolerance.scale == Scale::Bits);
   return moves ? Domain{-3, 3, 0.5, true, true} : Domain{-3, 3, 0, false, false};

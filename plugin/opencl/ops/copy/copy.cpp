@@ -15,7 +15,8 @@ void copy_op(OpCall& call) {
   (void)broadcast_strides(source.sizes(), source.strides(), call.out(0).sizes());
   if (is_complex(source.dtype()) != is_complex(call.out(0).dtype()) &&
       lacks_float64(call, source.dtype(), call.out(0).dtype()))
-    unsupported(TB_REASON_DTYPE, "copy between complex64 and float64 on a device without float64");
+    unsupported(TB_REASON_DTYPE,
+                "copy between complex numbers and float64 on a device without float64");
   call.accept();
   copy_tensor(call, call.out(0), source);
 }
@@ -79,10 +80,10 @@ void roll_op(OpCall& call) {
   target.finish();
 }
 
-constexpr OpEntry kOperators[] = {{"copy.out", copy_op, true, true},
-                                  {"fill.Scalar_out", fill_op, true, true},
-                                  {"flip.out", flip_op, true, true},
-                                  {"roll.out", roll_op, true, true}};
+constexpr OpEntry kOperators[] = {{"copy.out", copy_op, true, true, true},
+                                  {"fill.Scalar_out", fill_op, true, true, true},
+                                  {"flip.out", flip_op, true, true, true},
+                                  {"roll.out", roll_op, true, true, true}};
 
 }  // namespace
 
@@ -91,7 +92,8 @@ DType carrier_type(DType type) {
     case 1: return DType::UInt8;
     case 2: return DType::Int16;
     case 4: return DType::Int32;
-    default: return DType::Int64;
+    case 8: return DType::Int64;
+    default: return DType::Complex128;  // two words: kernels move it as such
   }
 }
 
@@ -141,9 +143,18 @@ void run_driver(const OpCall& call, const Problem& copy) {
   call.stream().copy(to.buffer, to.offset, in.buffer, in.offset, static_cast<uint64_t>(bytes));
 }
 
+// Elements of 16 bytes as two of 8.
+LocalTensor as_words(TensorView tensor) {
+  const LocalTensor parts = as_real(tensor);
+  return LocalTensor(tensor.address(), DType::Int64, Dims(parts.view().sizes()),
+                     Dims(parts.view().strides()));
+}
+
 void run_elementwise(const OpCall& call, const Problem& copy) {
   const TensorView target = copy.target, source = copy.source;
   const bool bits = source.dtype() == target.dtype();
+  if (bits && source.itemsize() > 8)
+    return run_elementwise(call, {as_words(target), as_words(source)});
   const DType moved = bits ? carrier_type(source.dtype()) : source.dtype();
   const LocalTensor in(source.address(), moved, Dims(source.sizes()), Dims(source.strides()));
   const LocalTensor out(target.address(), bits ? moved : target.dtype(), Dims(target.sizes()),
@@ -151,7 +162,11 @@ void run_elementwise(const OpCall& call, const Problem& copy) {
   const TensorView in_view = in.view();
   const elementwise::ElementwiseInput input{&in_view, 0, false};
   const bool truth = is_complex(moved) && out.dtype() == DType::Bool;
-  const DType compute = is_complex(out.dtype()) || truth ? DType::Complex64 : compute_type(moved);
+  const bool complex = is_complex(moved) || is_complex(out.dtype());
+  const bool wide = moved == DType::Complex128 || out.dtype() == DType::Complex128;
+  const DType compute = !complex ? compute_type(moved)
+                        : wide   ? DType::Complex128
+                                 : DType::Complex64;
   elementwise::launch_elementwise(
       call, out.view(),
       {truth ? &kComplexTruth : &kIdentity, compute, out.dtype(), truth, {&input, 1}, {}});
@@ -193,7 +208,8 @@ const AlgorithmFamily& copy_algorithms() { return algorithms().family(); }
 LocalTensor part_of(TensorView tensor, int which) {
   Dims strides;
   for (const int64_t s : tensor.strides()) strides.push_back(2 * s);
-  return LocalTensor(tensor.address() + static_cast<uint64_t>(4 * which), DType::Float32,
+  const DType type = real_type(tensor.dtype());
+  return LocalTensor(tensor.address() + static_cast<uint64_t>(which * size_of(type)), type,
                      Dims(tensor.sizes()), strides);
 }
 
@@ -203,7 +219,7 @@ LocalTensor as_real(TensorView tensor) {
   for (const int64_t s : tensor.strides()) strides.push_back(2 * s);
   sizes.push_back(2);
   strides.push_back(1);
-  return LocalTensor(tensor.address(), DType::Float32, sizes, strides);
+  return LocalTensor(tensor.address(), real_type(tensor.dtype()), sizes, strides);
 }
 
 void fill_tensor(const OpCall& call, TensorView target, Scalar value) {

@@ -7,7 +7,8 @@
 
 namespace ocltensor::opencl::copy {
 
-// The integer type of the same width: copies within a type move bits, so that NaN payloads survive.
+// The integer type of the same width, or complex128 for 16 bytes: copies within a type move bits,
+// so that NaN payloads survive.
 DType carrier_type(DType type);
 void fill_tensor(const OpCall& call, TensorView target, Scalar value);
 // A view of `tensor` with other sizes and strides, `offset` elements further on.
@@ -17,7 +18,7 @@ LocalTensor narrow(TensorView tensor, int64_t dim, int64_t start, int64_t length
 // Views with the dimensions in another order, and with one dimension where there is none.
 LocalTensor permuted(TensorView tensor, const Dims& order);
 LocalTensor at_least_1d(TensorView tensor);
-// Views of a complex64 tensor: its real (0) or imaginary (1) part, and both parts along a new last
+// Views of a complex tensor: its real (0) or imaginary (1) part, and both parts along a new last
 // dimension.
 LocalTensor part_of(TensorView tensor, int which);
 LocalTensor as_real(TensorView tensor);

@@ -155,8 +155,8 @@ void triangle_op(OpCall& call) {
 constexpr OpEntry kOperators[] = {{"arange.start_out", arange_op, false, true},
                                   {"linspace.out", linspace_op, true, true},
                                   {"eye.m_out", eye_op, true, true},
-                                  {"tril.out", triangle_op<false>, true, true},
-                                  {"triu.out", triangle_op<true>, true, true}};
+                                  {"tril.out", triangle_op<false>, true, true, true},
+                                  {"triu.out", triangle_op<true>, true, true, true}};
 
 }  // namespace
 

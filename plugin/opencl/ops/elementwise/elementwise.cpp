@@ -21,7 +21,8 @@ const char* largest(DType type) {
   switch (type) {
     case DType::Float16: return "65504.0f";
     case DType::BFloat16: return "3.3895313892515355e38f";
-    case DType::Float64: return "DBL_MAX";
+    case DType::Float64:
+    case DType::Complex128: return "DBL_MAX";
     default: return "FLT_MAX";
   }
 }
@@ -37,7 +38,7 @@ Defines defines_for(const ElementwiseLaunch& what, DType out, const Nest& nest) 
   Defines d;
   d.type(define::COMPUTE, what.compute).type(define::OUT, out);
   d.set(define::FLOATING, is_floating(what.compute))
-      .set(define::UNSIGNED, what.compute == DType::UInt8 || what.compute == DType::Bool);
+      .set(define::UNSIGNED, is_unsigned(what.compute));
   d.set(define::EXPRESSION, what.formula->text).set(define::MAXIMUM, largest(what.limits));
   if (what.test) d.set(define::TEST, 1);
   d.set(define::KIND_OUT, nest.space.strides[0][0] == 1 ? kContiguous : kStrided);
@@ -57,13 +58,14 @@ Defines defines_for(const ElementwiseLaunch& what, DType out, const Nest& nest) 
 Defines complex_defines(const ElementwiseLaunch& what, DType out) {
   Defines d;
   d.set(define::EXPRESSION, what.formula->text).type(define::OUT, out);
+  d.type(define::PART, real_type(what.compute));
   if (what.test) d.set(define::TEST, 1);
   for (size_t k = 0; k < 3; ++k) {
     const bool tensor = k < what.inputs.size() && what.inputs[k].tensor != nullptr;
     const bool truth = tensor && what.inputs[k].is_condition;
     d.type(kTypeNames[k], truth    ? DType::Bool
                           : tensor ? what.inputs[k].tensor->dtype()
-                                   : DType::Complex64);
+                                   : what.compute);
     d.set(kKindNames[k], tensor ? kStrided : kNumber);
   }
   return d;
@@ -148,11 +150,22 @@ PointwiseParams params_of(const ElementwiseLaunch& what, const Nest& nest) {
     for (size_t k = 0; k < nest.space.strides.size(); ++k)
       p.strides[k][i] = nest.space.strides[k][i];
   }
+  const DType type = real_type(what.compute);
   for (size_t k = 0; k < what.inputs.size(); ++k)
-    p.numbers[k] = scalar_bits(what.inputs[k].value, what.compute);
+    p.numbers[k] = scalar_bits(what.inputs[k].value, type);
   for (size_t k = 0; k < what.parameters.size(); ++k)
-    p.numbers[4 + k] = scalar_bits(what.parameters[k], what.compute);
+    p.numbers[4 + k] = scalar_bits(what.parameters[k], type);
   return p;
+}
+
+ImaginaryParams imaginary_parts_of(const ElementwiseLaunch& what) {
+  ImaginaryParams q{};
+  const DType type = real_type(what.compute);
+  for (size_t k = 0; k < what.inputs.size(); ++k)
+    q.bits[k] = scalar_bits(what.inputs[k].value.imaginary(), type);
+  for (size_t k = 0; k < what.parameters.size(); ++k)
+    q.bits[4 + k] = scalar_bits(what.parameters[k].imaginary(), type);
+  return q;
 }
 
 // The part of a tensor's memory that operand `k` of the nest accesses; 0 is the output.
@@ -226,7 +239,8 @@ void launch_complex(const OpCall& call, const Problem& problem, Defines& d,
                .a = input(problem, 0),
                .b = input(problem, 1),
                .c = input(problem, 2),
-               .p = p})
+               .p = p,
+               .q = imaginary_parts_of(problem.what)})
       .run(work.global, work.local);
 }
 void run_complex_rows(const OpCall& call, const Problem& problem) {
@@ -261,12 +275,12 @@ constinit const AlgorithmFor<Problem> kElements(
      .last_resort = true},
     Steps<refuse_complex, run_elements>());
 constinit const AlgorithmFor<Problem> kComplexRows({.id = "pointwise.complex_rows",
-                                                    .description = "complex64, rows",
+                                                    .description = "complex numbers, rows",
                                                     .style = DeviceStyle::Cpu,
                                                     .last_resort = true},
                                                    Steps<refuse_real, run_complex_rows>());
 constinit const AlgorithmFor<Problem> kComplexElements({.id = "pointwise.complex_elements",
-                                                        .description = "complex64, elements",
+                                                        .description = "complex numbers, elements",
                                                         .style = DeviceStyle::Gpu,
                                                         .last_resort = true},
                                                        Steps<refuse_real, run_complex_elements>());

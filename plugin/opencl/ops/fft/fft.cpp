@@ -34,7 +34,9 @@ double scale_of(int64_t normalization, double points) {
 }
 
 // Results between stages alternate between two scratch buffers.
-void run_stages(const OpCall& call, tb_address in, tb_address out, std::vector<Stage>& stages) {
+void run_stages(const OpCall& call, TensorView self, TensorView result,
+                std::vector<Stage>& stages) {
+  const DType compute = compute_type(complex_type(self.dtype()));
   double points = 1;
   int64_t largest = 0;  // elements between stages
   for (const auto& [reads, writes, t] : stages) {
@@ -44,12 +46,15 @@ void run_stages(const OpCall& call, tb_address in, tb_address out, std::vector<S
   stages.back().transform.scale = scale_of(call.args().integer(Arg::normalization), points);
   std::vector<Scratch> memory;
   for (size_t need = std::min<size_t>(stages.size() - 1, 2); need > 0; --need)
-    memory.push_back(call.scratch(static_cast<uint64_t>(largest) * 8));
+    memory.push_back(call.scratch(static_cast<uint64_t>(largest * size_of(compute))));
+  tb_address in = self.address();
   for (size_t i = 0; i < stages.size(); ++i) {
-    const auto& [reads, writes, t] = stages[i];
+    auto& [reads, writes, t] = stages[i];
+    t.compute = compute;
     const bool last = i + 1 == stages.size();
-    const tb_address target = last ? out : memory[i % 2].address();
-    run_transform(call, {in, reads}, {target, writes}, t);
+    const tb_address target = last ? result.address() : memory[i % 2].address();
+    run_transform(call, {in, reads, i == 0 ? self.dtype() : compute},
+                  {target, writes, last ? result.dtype() : compute}, t);
     in = target;
   }
 }
@@ -76,7 +81,7 @@ void complex_to_complex(OpCall& call) {
   std::vector<Stage> stages;
   for (const int64_t d : dims)
     stages.push_back(stage_of(sizes, d, self.size(d), call.args().boolean(Arg::forward)));
-  run_stages(call, in.view().address(), out.view().address(), stages);
+  run_stages(call, in.view(), out.view(), stages);
   out.finish();
 }
 
@@ -94,7 +99,7 @@ void real_to_complex(OpCall& call) {
   if (call.args().boolean(Arg::onesided)) stages[0].out = Signal::Half;
   for (size_t i = 0; i + 1 < dims.size(); ++i)
     stages.push_back(stage_of(sizes, dims[i], self.size(dims[i]), true));
-  run_stages(call, in.view().address(), out.view().address(), stages);
+  run_stages(call, in.view(), out.view(), stages);
   out.finish();
 }
 
@@ -112,7 +117,7 @@ void complex_to_real(OpCall& call) {
   stages.push_back(stage_of(sizes, dims.back(), call.args().integer(Arg::last_dim_size), false));
   stages.back().in = Signal::Half;
   stages.back().out = Signal::Real;
-  run_stages(call, in.view().address(), out.view().address(), stages);
+  run_stages(call, in.view(), out.view(), stages);
   out.finish();
 }
 

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "call/division.h"
+#include "call/scalar_bits.h"
 #include "fft.h"
 #include "kernels/fft.h"
 #include "ops/reduce/complex.h"
@@ -29,8 +30,7 @@ FftParams params_of(const Transform& t, const SignalPlace& in, const SignalPlace
           .done = 1,
           .low_bits = 0,
           .sign = t.forward ? 1.0f : -1.0f,
-          .scale = 1,
-          .unused = 0};
+          .scale = scalar_bits(1, real_type(t.compute))};
 }
 
 // Divides `count` pieces of work among work-items, and sets the parameters that kernels need for
@@ -42,11 +42,13 @@ Division divide_pieces(const OpCall& call, int64_t count, FftParams& p) {
   return division;
 }
 
-Defines defines_of(const SignalPlace& in, const SignalPlace& out, int64_t count) {
+Defines defines_of(const SignalPlace& in, const SignalPlace& out, const Transform& t,
+                   int64_t count) {
   Defines d;
+  d.type(define::PART, real_type(t.compute))
+      .type(define::IN, in.dtype)
+      .type(define::OUT, out.dtype);
   d.set(define::HALF_IN, in.kind == Signal::Half);
-  d.set(define::IN, in.kind == Signal::Real ? "f32" : "c64");
-  d.set(define::OUT, out.kind == Signal::Real ? "f32" : "c64");
   d.set(define::INDEX, count < (int64_t{1} << 31) ? "uint" : "ulong");
   return d;
 }
@@ -60,29 +62,32 @@ struct Roots {
   Scratch table;
   int low_bits;
 };
-Roots make_roots(const OpCall& call, int64_t length) {
+Roots make_roots(const OpCall& call, const Transform& t) {
+  const int64_t length = t.length;
   const int low_bits = (std::bit_width(static_cast<uint64_t>(length)) + 1) / 2;
   const int64_t entries = (int64_t{1} << low_bits) + (length >> low_bits) + 1;
-  Roots roots{call.scratch(static_cast<uint64_t>(entries) * 8), low_bits};
+  Roots roots{call.scratch(static_cast<uint64_t>(entries * size_of(t.compute))), low_bits};
   FftParams p{};
   p.length = length;
   p.low_bits = low_bits;
   const Division division = divide_pieces(call, entries, p);
-  call.launch(kernels::fft::passes_tables::fft_roots, Defines(), {.table = roots.table, .p = p})
+  Defines d;
+  d.type(define::PART, real_type(t.compute));
+  call.launch(kernels::fft::passes_tables::fft_roots, d, {.table = roots.table, .p = p})
       .run(division.global, division.local);
   return roots;
 }
 
 uint64_t complex_bytes(const Transform& t) {
-  return static_cast<uint64_t>(t.outer * t.length * t.inner) * 8;
+  return static_cast<uint64_t>(t.outer * t.length * t.inner * size_of(t.compute));
 }
 
 void run_passes(const OpCall& call, SignalPlace in, SignalPlace out, const Transform& t,
                 const std::vector<int64_t>& radices) {
-  const Roots roots = make_roots(call, t.length);
+  const Roots roots = make_roots(call, t);
   // Results between passes alternate between scratch memory and the output, if that can hold them.
   std::vector<Scratch> memory;
-  const bool out_holds = out.kind == Signal::Complex;
+  const bool out_holds = out.kind == Signal::Complex && out.dtype == t.compute;
   for (size_t need = std::min<size_t>(radices.size() - 1, out_holds ? 1 : 2); need > 0; --need)
     memory.push_back(call.scratch(complex_bytes(t)));
   int64_t done = 1;
@@ -91,17 +96,17 @@ void run_passes(const OpCall& call, SignalPlace in, SignalPlace out, const Trans
     const size_t left = radices.size() - 1 - i;
     SignalPlace target = out;
     if (left % 2 == 1)
-      target = {memory[0].address(), Signal::Complex};
+      target = {memory[0].address(), Signal::Complex, t.compute};
     else if (left > 0 && !out_holds)
-      target = {memory[1].address(), Signal::Complex};
+      target = {memory[1].address(), Signal::Complex, t.compute};
     const int64_t count = t.outer * (t.length / radix) * t.inner;
     FftParams p = params_of(t, in, target);
     p.done = done;
     p.low_bits = roots.low_bits;
-    if (left == 0) p.scale = static_cast<float>(t.scale);
+    if (left == 0) p.scale = scalar_bits(t.scale, real_type(t.compute));
     const Division division = divide_pieces(call, count, p);
     call.launch(kernels::fft::passes::fft_pass,
-                defines_of(in, target, count * radix).set(define::RADIX, radix),
+                defines_of(in, target, t, count * radix).set(define::RADIX, radix),
                 {.in = range_of(in, t), .out = range_of(target, t), .table = roots.table, .p = p})
         .run(division.global, division.local);
     done *= radix;
@@ -115,50 +120,50 @@ void run_passes(const OpCall& call, SignalPlace in, SignalPlace out, const Trans
 void run_bluestein(const OpCall& call, SignalPlace in, SignalPlace out, const Transform& t) {
   const auto circle_length =
       static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * t.length - 1)));
-  const Transform circle{1, circle_length, 1, true, 1};
-  const Transform forward{t.outer, circle_length, t.inner, true, 1};
-  const Transform inverse{t.outer, circle_length, t.inner, false,
-                          1 / static_cast<double>(circle_length)};
-  const Scratch chirp = call.scratch(static_cast<uint64_t>(t.length) * 8);
+  const Transform circle{1, circle_length, 1, true, 1, t.compute};
+  const Transform forward{t.outer, circle_length, t.inner, true, 1, t.compute};
+  const Transform inverse{
+      t.outer, circle_length, t.inner, false, 1 / static_cast<double>(circle_length), t.compute};
+  const Scratch chirp = call.scratch(static_cast<uint64_t>(t.length * size_of(t.compute)));
   const Scratch filter = call.scratch(complex_bytes(circle));
   const Scratch filter_spectrum = call.scratch(complex_bytes(circle));
   const Scratch padded = call.scratch(complex_bytes(forward));
   const Scratch spectrum = call.scratch(complex_bytes(forward));
-  const SignalPlace padded_place{padded.address(), Signal::Complex};
-  const SignalPlace spectrum_place{spectrum.address(), Signal::Complex};
+  const SignalPlace padded_place{padded.address(), Signal::Complex, t.compute};
+  const SignalPlace spectrum_place{spectrum.address(), Signal::Complex, t.compute};
 
   FftParams p = params_of(t, in, out);
   p.out_length = circle_length;
   Division division = divide_pieces(call, circle_length, p);
-  call.launch(kernels::fft::passes_tables::fft_chirp, Defines(),
-              {.chirp = chirp, .circle = filter, .p = p})
+  Defines d;
+  d.type(define::PART, real_type(t.compute));
+  call.launch(kernels::fft::passes_tables::fft_chirp, d, {.chirp = chirp, .circle = filter, .p = p})
       .run(division.global, division.local);
   // The length is a power of 2, which always takes passes, even where settings disable them.
   const std::vector<int64_t> radices = radices_of(circle_length);
-  run_passes(call, {filter.address(), Signal::Complex},
-             {filter_spectrum.address(), Signal::Complex}, circle, radices);
+  run_passes(call, {filter.address(), Signal::Complex, t.compute},
+             {filter_spectrum.address(), Signal::Complex, t.compute}, circle, radices);
 
   const int64_t padded_count = t.outer * circle_length * t.inner;
   division = divide_pieces(call, padded_count, p);
   call.launch(
-          kernels::fft::passes_chirp::chirp_before, defines_of(in, padded_place, padded_count),
+          kernels::fft::passes_chirp::chirp_before, defines_of(in, padded_place, t, padded_count),
           {.in = range_of(in, t), .out = range_of(padded_place, forward), .chirp = chirp, .p = p})
       .run(division.global, division.local);
   run_passes(call, padded_place, spectrum_place, forward, radices);
   reduce::multiply_in_place(
-      call,
-      LocalTensor(spectrum.address(), DType::Complex64, Dims{t.outer, circle_length, t.inner}),
-      LocalTensor(filter_spectrum.address(), DType::Complex64,
-                  Dims{t.outer, circle_length, t.inner}, Dims{0, 1, 0}));
+      call, LocalTensor(spectrum.address(), t.compute, Dims{t.outer, circle_length, t.inner}),
+      LocalTensor(filter_spectrum.address(), t.compute, Dims{t.outer, circle_length, t.inner},
+                  Dims{0, 1, 0}));
   run_passes(call, spectrum_place, padded_place, inverse, radices);
 
   const int64_t count = t.outer * t.length * t.inner;
   p = params_of(t, in, out);
   p.in_length = circle_length;
-  p.scale = static_cast<float>(t.scale);
+  p.scale = scalar_bits(t.scale, real_type(t.compute));
   division = divide_pieces(call, count, p);
   call.launch(
-          kernels::fft::passes_chirp::chirp_after, defines_of(padded_place, out, padded_count),
+          kernels::fft::passes_chirp::chirp_after, defines_of(padded_place, out, t, padded_count),
           {.in = range_of(padded_place, forward), .out = range_of(out, t), .chirp = chirp, .p = p})
       .run(division.global, division.local);
 }

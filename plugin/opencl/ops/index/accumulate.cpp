@@ -89,9 +89,9 @@ Division divide_groups(const OpCall& call, const Accumulation& what, AccumulateP
 // twice the size.
 void accumulate_parts(const OpCall& call, const Accumulation& what) {
   const int64_t count = what.one_source ? what.groups * what.length * what.block : 0;
-  const Scratch memory = call.scratch(static_cast<uint64_t>(count) * 8);
+  const Scratch memory = call.scratch(static_cast<uint64_t>(count * what.source.itemsize()));
   const Dims flat{what.one_source ? count : what.source.numel()};
-  const LocalTensor spread(memory.address(), DType::Complex64, flat);
+  const LocalTensor spread(memory.address(), what.source.dtype(), flat);
   if (what.one_source) copy_tensor(call, spread, copy::view_of(what.source, flat, {0}, 0));
   const LocalTensor source = what.one_source
                                  ? copy::as_real(spread)

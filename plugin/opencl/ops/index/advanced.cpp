@@ -295,9 +295,9 @@ void index_put(OpCall& call) {
   put_algorithms().run(call, {plan, out, self, spread, sum});
 }
 
-constexpr OpEntry kOperators[] = {{"index.Tensor_out", index_op, true, true},
-                                  {"index_put.out", index_put, true, true},
-                                  {"_index_put_impl.out", index_put, true, true}};
+constexpr OpEntry kOperators[] = {{"index.Tensor_out", index_op, true, true, true},
+                                  {"index_put.out", index_put, true, true, true},
+                                  {"_index_put_impl.out", index_put, true, true, true}};
 
 }  // namespace
 

@@ -108,7 +108,8 @@ void move_rows(const OpCall& call, const Movement& m) {
   Defines d = defines_of(m);
   d.type(define::A, copy::carrier_type(m.what.direct.dtype()));
   d.set(define::ROW_INDEX, p.strides[2][0] == 0)
-      .set(define::UNIT, p.strides[0][0] == 1 && p.strides[1][0] == 1);
+      .set(define::UNIT, m.what.direct.itemsize() <= 8 && p.strides[0][0] == 1 &&
+                             p.strides[1][0] == 1);  // there are no vectors of 16 wider ones
   Work work;
   divide_nest(p, work.global[0], work.global[1]);
   launch_move(call, m.what, d, p, work);
@@ -243,9 +244,9 @@ void embedding(OpCall& call) {
       Move::Take);
 }
 
-constexpr OpEntry kOperators[] = {{"gather.out", gather, true, true},
-                                  {"index_select.out", index_select, true, true},
-                                  {"embedding.out", embedding, true, true}};
+constexpr OpEntry kOperators[] = {{"gather.out", gather, true, true, true},
+                                  {"index_select.out", index_select, true, true, true},
+                                  {"embedding.out", embedding, true, true, true}};
 
 }  // namespace
 

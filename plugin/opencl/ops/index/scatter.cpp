@@ -91,7 +91,7 @@ void scatter_reduce(OpCall& call) {
   check_outputs(call);
   const Combine how = reduction(call, false);
   if (is_complex(call.out(0).dtype()) && how != Combine::Sum)
-    unsupported(TB_REASON_DTYPE, "{} multiplies no complex64", call.name());
+    unsupported(TB_REASON_DTYPE, "{} multiplies no complex numbers", call.name());
   scatter_into(call, how, true);
 }
 void scatter_reduce_two(OpCall& call) {
@@ -184,8 +184,8 @@ void embedding_backward(OpCall& call) {
 }
 
 constexpr OpEntry kOperators[] = {
-    {"scatter.src_out", scatter, true, true},
-    {"scatter.value_out", scatter, true, true},
+    {"scatter.src_out", scatter, true, true, true},
+    {"scatter.value_out", scatter, true, true, true},
     {"scatter.reduce_out", scatter_reduce, true},
     {"scatter.value_reduce_out", scatter_reduce, true},
     {"scatter_add.out", scatter_add, true},

@@ -162,8 +162,8 @@ void masked_select(OpCall& call) {
   out.finish();
 }
 
-constexpr OpEntry kOperators[] = {{"nonzero.out", nonzero, true, true},
-                                  {"masked_select.out", masked_select, true, true}};
+constexpr OpEntry kOperators[] = {{"nonzero.out", nonzero, true, true, true},
+                                  {"masked_select.out", masked_select, true, true, true}};
 
 }  // namespace
 

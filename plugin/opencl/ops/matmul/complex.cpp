@@ -15,27 +15,28 @@ constexpr elementwise::Formula kScale{"matmul_scale", elementwise::FormulaForm::
 constexpr elementwise::Formula kScaleTurned{"matmul_turn", elementwise::FormulaForm::Lanes,
                                             "cturn(cscale(s0, a))"};
 
-LocalTensor tensor_of(const Matrix& m, int64_t batch, int64_t rows, int64_t columns) {
-  return LocalTensor(m.address, DType::Complex64, Dims{batch, rows, columns},
-                     Dims{m.batch, m.row, m.col});
+LocalTensor tensor_of(DType type, const Matrix& m, int64_t batch, int64_t rows, int64_t columns) {
+  return LocalTensor(m.address, type, Dims{batch, rows, columns}, Dims{m.batch, m.row, m.col});
 }
 
 void scaled(const OpCall& call, TensorView out, TensorView in, Scalar by,
             const elementwise::Formula& formula) {
   const elementwise::ElementwiseInput input{&in, 0, false};
   elementwise::launch_elementwise(
-      call, out, {&formula, DType::Complex64, DType::Complex64, false, {&input, 1}, {&by, 1}});
+      call, out, {&formula, compute_type(in.dtype()), out.dtype(), false, {&input, 1}, {&by, 1}});
 }
 
-uint64_t bytes_of(int64_t elements) { return static_cast<uint64_t>(elements) * 8; }
-
-// The same matrix in floats: rows of pairs.
+// The same matrix in real numbers: rows of pairs.
 Matrix pairs(const Matrix& m) { return {m.address, 2 * m.batch, 2 * m.row, 1}; }
 
 }  // namespace
 
 void run_complex_matmul(const OpCall& call, const Problem& problem) {
   Problem p = problem;
+  const DType type = p.dtype;
+  const auto bytes_of = [type](int64_t elements) {
+    return static_cast<uint64_t>(elements * size_of(type));
+  };
   if (p.n == 1) p.c.col = 1;
   if (p.m == 1 || (p.c.col != 1 && p.c.row == 1)) {
     std::swap(p.m, p.n);
@@ -50,26 +51,27 @@ void run_complex_matmul(const OpCall& call, const Problem& problem) {
   const Scratch rows = call.scratch(copies ? bytes_of(a_batch * p.m * p.k) : 0);
   if (copies) {
     const Matrix dense{rows.address(), p.m * p.k, p.k, 1};
-    copy_tensor(call, tensor_of(dense, a_batch, p.m, p.k), tensor_of(p.a, a_batch, p.m, p.k));
+    copy_tensor(call, tensor_of(type, dense, a_batch, p.m, p.k),
+                tensor_of(type, p.a, a_batch, p.m, p.k));
     p.a = {dense.address, a_batch == 1 ? 0 : dense.batch, dense.row, 1};
   }
   const int64_t b_batch = p.b.batch == 0 ? 1 : p.batch;
   const Scratch expanded = call.scratch(bytes_of(2 * b_batch * p.k * p.n));
   if (b_batch * p.k * p.n > 0) {
-    const LocalTensor b = tensor_of(p.b, b_batch, p.k, p.n);
+    const LocalTensor b = tensor_of(type, p.b, b_batch, p.k, p.n);
     Matrix half{expanded.address(), 2 * p.k * p.n, 2 * p.n, 1};
-    scaled(call, tensor_of(half, b_batch, p.k, p.n), b, p.alpha, kScale);
+    scaled(call, tensor_of(type, half, b_batch, p.k, p.n), b, p.alpha, kScale);
     half.address += bytes_of(p.n);
-    scaled(call, tensor_of(half, b_batch, p.k, p.n), b, p.alpha, kScaleTurned);
+    scaled(call, tensor_of(type, half, b_batch, p.k, p.n), b, p.alpha, kScaleTurned);
   }
   const Scratch added = call.scratch(p.self ? bytes_of(p.batch * p.m * p.n) : 0);
   if (p.self) {
     const Matrix dense{added.address(), p.m * p.n, p.n, 1};
-    scaled(call, tensor_of(dense, p.batch, p.m, p.n), tensor_of(*p.self, p.batch, p.m, p.n), p.beta,
-           kScale);
+    scaled(call, tensor_of(type, dense, p.batch, p.m, p.n),
+           tensor_of(type, *p.self, p.batch, p.m, p.n), p.beta, kScale);
     p.self = pairs(dense);
   }
-  run_matmul(call, {.dtype = DType::Float32,
+  run_matmul(call, {.dtype = real_type(type),
                     .batch = p.batch,
                     .m = p.m,
                     .n = 2 * p.n,

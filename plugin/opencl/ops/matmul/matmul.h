@@ -33,7 +33,7 @@ struct Problem {
 void run_matmul(const OpCall& call, const Problem& problem);
 const AlgorithmFamily& matmul_algorithms();
 
-// complex.cpp: a problem of complex64 as a real one.
+// complex.cpp: a problem of complex numbers as a real one.
 void run_complex_matmul(const OpCall& call, const Problem& problem);
 
 extern const AlgorithmFor<Problem> kSplitKCpu, kSplitKGpu;  // split_k.cpp: long sums

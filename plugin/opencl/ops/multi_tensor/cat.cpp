@@ -153,7 +153,7 @@ void cat_op(OpCall& call) {
   algorithms().run(call, {out, dim, to, from, plain, runs, small});
 }
 
-constexpr OpEntry kOperators[] = {{"cat.out", cat_op, true, true}};
+constexpr OpEntry kOperators[] = {{"cat.out", cat_op, true, true, true}};
 
 }  // namespace
 

@@ -140,14 +140,14 @@ void pointwise(OpCall& call) {
   const elementwise::Formula* formula = find_power(resolved);
   if (formula == nullptr) formula = find_formula(*resolved.row, resolved.compute);
   if (formula == nullptr && is_complex(resolved.compute))
-    unsupported(TB_REASON_DTYPE, "{} has no formula for complex64", resolved.row->name);
+    unsupported(TB_REASON_DTYPE, "{} has no formula for complex numbers", resolved.row->name);
   if (formula == nullptr)
     unsupported(TB_REASON_OPERATOR, "{} has no OpenCL formula yet", resolved.row->name);
   const bool soft = lacks_any(call, resolved);
   if (soft && call.lacks(resolved.compute)) formula = find_float64_bits(resolved.row->name);
   if (formula == nullptr) call.need(DType::Float64);
   if (soft && (is_complex(resolved.compute) || is_complex(call.out(0).dtype())))
-    unsupported(TB_REASON_DTYPE, "{}: complex64 with float64 on a device without float64",
+    unsupported(TB_REASON_DTYPE, "{}: complex numbers with float64 on a device without float64",
                 call.name());
   static const elementwise::Formula* const next_after = find_exact("nextafter.out");
   if (resolved.result != resolved.compute && formula == next_after)
@@ -228,7 +228,7 @@ std::span<const OpEntry> pointwise_operators() {
     std::vector<OpEntry> list;
     for (const Operator& op : operators())
       if (std::string_view(op.family) == "pointwise" && find_exact(op.name) != nullptr)
-        list.push_back({op.name.c_str(), pointwise, find_complex(op.name) != nullptr, true});
+        list.push_back({op.name.c_str(), pointwise, find_complex(op.name) != nullptr, true, true});
     return list;
   }());
   return entries;

@@ -163,6 +163,9 @@ uint64_t whole_numbers(DType type) {
     case DType::Int8: return 1u << 7;
     case DType::Int16: return 1u << 15;
     case DType::Int32: return 1u << 31;
+    case DType::UInt16: return 1u << 16;
+    case DType::UInt32: return uint64_t{1} << 32;
+    case DType::UInt64:
     case DType::Int64: return uint64_t{1} << 63;
     case DType::Float16: return (1u << 11) + 1;
     case DType::BFloat16: return (1u << 8) + 1;
@@ -247,9 +250,9 @@ constexpr OpEntry kOperators[] = {
     {"bernoulli.out", bernoulli_self},
     {"bernoulli.float_out", bernoulli_number},
     {"bernoulli.Tensor_out", bernoulli_tensor},
-    {"random.out", random_op},
-    {"random.to_out", random_to},
-    {"random.from_out", random_from},
+    {"random.out", random_op, false, false, true},
+    {"random.to_out", random_to, false, false, true},
+    {"random.from_out", random_from, false, false, true},
     {"native_dropout.out", dropout_op},
     {"native_dropout_backward.out", dropout_backward},
 };

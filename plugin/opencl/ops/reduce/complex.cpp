@@ -1,5 +1,5 @@
-// Reductions of complex64: sums and variances are computed on real and imaginary parts, norms on
-// moduli, truth on flags; a product halves the tensor until one element is left.
+// Reductions of complex numbers: sums and variances are computed on real and imaginary parts, norms
+// on moduli, truth on flags; a product halves the tensor until one element is left.
 #include "complex.h"
 
 #include "base/infer/common.h"
@@ -31,19 +31,19 @@ LocalTensor local_for(const std::vector<Scratch>& memory, TensorView self, DType
 Converted::Converted(const OpCall& call, TensorView self, DType type)
     : memory_(memory_for(call, self, type)), local_(local_for(memory_, self, type)) {
   if (memory_.empty() || self.numel() == 0) return;
-  if (!is_complex(self.dtype()) || type != DType::Float32) {
+  if (!is_complex(self.dtype()) || !is_floating(type)) {
     copy_tensor(call, local_, self);
     return;
   }
   const elementwise::ElementwiseInput input{&self, 0, false};
-  elementwise::launch_elementwise(call, local_,
-                                  {&kModulus, DType::Complex64, type, false, {&input, 1}, {}});
+  elementwise::launch_elementwise(
+      call, local_, {&kModulus, compute_type(self.dtype()), type, false, {&input, 1}, {}});
 }
 
 void multiply_in_place(const OpCall& call, TensorView target, TensorView factor) {
   const elementwise::ElementwiseInput inputs[] = {{&target, 0, false}, {&factor, 0, false}};
   elementwise::launch_elementwise(
-      call, target, {&kProduct, DType::Complex64, DType::Complex64, false, inputs, {}});
+      call, target, {&kProduct, compute_type(target.dtype()), target.dtype(), false, inputs, {}});
 }
 
 void complex_product(const OpCall& call, TensorView out, TensorView self, uint32_t mask) {
@@ -59,10 +59,11 @@ void complex_product(const OpCall& call, TensorView out, TensorView self, uint32
     }
   if (length == 0) return copy::fill_tensor(call, out, 1);
   const int64_t rows = out.numel();
-  const Scratch memory = call.scratch(static_cast<uint64_t>(rows * length) * 8);
-  copy_tensor(call, LocalTensor(memory.address(), DType::Complex64, sizes),
+  const DType type = compute_type(self.dtype());
+  const Scratch memory = call.scratch(static_cast<uint64_t>(rows * length * size_of(type)));
+  copy_tensor(call, LocalTensor(memory.address(), type, sizes),
               copy::view_of(self, sizes, strides, 0));
-  const LocalTensor all(memory.address(), DType::Complex64, Dims{rows, length});
+  const LocalTensor all(memory.address(), type, Dims{rows, length});
   for (int64_t n = length; n > 1; n = (n + 1) / 2) {
     const int64_t keep = (n + 1) / 2;
     multiply_in_place(call, copy::narrow(all, 1, 0, n - keep),

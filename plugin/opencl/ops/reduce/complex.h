@@ -1,4 +1,4 @@
-// What reductions and scans of complex64 share.
+// What reductions and scans of complex numbers share.
 #pragma once
 
 #include "call/op_call.h"
@@ -18,7 +18,7 @@ class Converted {
 };
 
 void multiply_in_place(const OpCall& call, TensorView target, TensorView factor);
-// Products of complex64 over the dimensions of `mask`.
+// Products of complex numbers over the dimensions of `mask`.
 void complex_product(const OpCall& call, TensorView out, TensorView self, uint32_t mask);
 
 }  // namespace ocltensor::opencl::reduce

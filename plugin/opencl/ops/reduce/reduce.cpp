@@ -109,7 +109,7 @@ void reduce_complex(const OpCall& call, const Row& row, DType result) {
                 name(out.dtype()));
   call.accept();
   if (truth) return reduce_truth(call, row);
-  const Converted numbers(call, self, DType::Complex64);
+  const Converted numbers(call, self, result);
   // The mask of a tensor without dimensions has bit 0 set, which would mean the parts' dimension.
   const uint32_t own = mask & ((1u << self.ndim()) - 1);
   if (!is_sum(row)) return complex_product(call, out, numbers.view(), mask);
@@ -121,7 +121,7 @@ void reduce_complex(const OpCall& call, const Row& row, DType result) {
   for (size_t d = 0; d < self.sizes().size(); ++d)
     if (mask >> d & 1) count *= self.sizes()[d];
   launch_reduce(call, {&row.formula,
-                       DType::Float32,
+                       compute_type(real_type(result)),
                        Dims(in_view.sizes()),
                        own,
                        {&in_view},
@@ -167,7 +167,8 @@ void reduce(OpCall& call, const Row& row) {
 template <size_t... k>
 constexpr auto entries_of_rows(std::index_sequence<k...>) {
   return std::array{OpEntry{kRows[k].name, [](OpCall& call) { reduce(call, kRows[k]); },
-                            kRows[k].takes_complex, true}...};
+                            kRows[k].takes_complex, true,
+                            kRows[k].accumulate != Accumulate::Own}...};
 }
 
 }  // namespace

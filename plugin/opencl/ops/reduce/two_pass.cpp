@@ -193,8 +193,9 @@ void complex_variance(const OpCall& call, TensorView self, uint32_t mask, bool r
   const LocalTensor parts = copy::as_real(self);
   Dims sizes(out.sizes());
   sizes.push_back(2);
-  const Scratch memory = call.scratch(static_cast<uint64_t>(numel(sizes)) * 4);
-  const LocalTensor both(memory.address(), DType::Float32, sizes);
+  const Scratch memory = call.scratch(static_cast<uint64_t>(numel(sizes)) * 8);
+  const DType type = compute_type(real_type(self.dtype()));
+  const LocalTensor both(memory.address(), type, sizes);
   std::optional<LocalTensor> means;
   if (mean_out != nullptr) means.emplace(copy::as_real(*mean_out));
   const std::optional<TensorView> means_view = means ? std::optional(means->view()) : std::nullopt;
@@ -207,8 +208,7 @@ void complex_variance(const OpCall& call, TensorView self, uint32_t mask, bool r
   const TensorView views[] = {real.view(), imaginary.view()};
   const elementwise::ElementwiseInput inputs[] = {{&views[0], 0, false}, {&views[1], 0, false}};
   elementwise::launch_elementwise(
-      call, out,
-      {root ? &kBothDeviations : &kBothParts, DType::Float32, out.dtype(), false, inputs, {}});
+      call, out, {root ? &kBothDeviations : &kBothParts, type, out.dtype(), false, inputs, {}});
 }
 
 template <bool root>
@@ -271,7 +271,7 @@ void vector_norm(OpCall& call) {
   if (is_complex(out.dtype())) unsupported(TB_REASON_DTYPE, "{}: a complex output", call.name());
   call.accept();
   if (is_complex(self.dtype())) {
-    const Converted moduli(call, self, DType::Float32);
+    const Converted moduli(call, self, compute);
     const TensorView view = moduli.view();
     return launch_reduce(call, {&norm_of_order(order),
                                 compute,

@@ -265,7 +265,8 @@ Algorithms& products_algorithms() {
 // product covers.
 void scan_complex(const OpCall& call, TensorView self, Nest nest, Operation operation) {
   const TensorView given = call.out(0);
-  const reduce::Converted numbers(call, self, DType::Complex64);
+  const DType type = given.dtype();
+  const reduce::Converted numbers(call, self, type);
   const Contiguous in(call, numbers.view());
   ContiguousOutput out(call, given);
   const Dims sizes{nest.outer, nest.n, nest.inner};
@@ -274,7 +275,9 @@ void scan_complex(const OpCall& call, TensorView self, Nest nest, Operation oper
   if (operation == Operation::LogSumExp) {
     const int64_t count = nest.outer * nest.inner;
     const Division division = divide(call.caps(), count, std::max<int64_t>(1, 256 / nest.n));
-    call.launch(kernels::scan::scan_complex::scan, Defines(),
+    Defines d;
+    d.type(define::TYPE, type).type(define::PART, real_type(compute_type(type)));
+    call.launch(kernels::scan::scan_complex::scan, d,
                 {.in = from,
                  .out = to,
                  .count = count,
@@ -287,12 +290,13 @@ void scan_complex(const OpCall& call, TensorView self, Nest nest, Operation oper
   if (operation == Operation::Sum) {
     nest.inner *= 2;
     const LocalTensor from_parts = copy::as_real(from), to_parts = copy::as_real(to);
-    algorithms().run(call, {from_parts, to_parts, nest, operation, DType::Float32, DType::Float32});
+    algorithms().run(call, {from_parts, to_parts, nest, operation, real_type(type),
+                            compute_type(real_type(type))});
     return out.finish();
   }
   copy_tensor(call, to, from);
-  const Scratch memory = call.scratch(static_cast<uint64_t>(numel(sizes)) * 8);
-  const LocalTensor before(memory.address(), DType::Complex64, sizes);
+  const Scratch memory = call.scratch(static_cast<uint64_t>(numel(sizes) * size_of(type)));
+  const LocalTensor before(memory.address(), type, sizes);
   for (int64_t step = 1; step < nest.n; step *= 2) {
     copy_tensor(call, before, to);
     reduce::multiply_in_place(call, copy::narrow(to, 1, step, nest.n - step),
@@ -327,8 +331,8 @@ void cumsum(OpCall& call) { scan(call, Operation::Sum); }
 void cumprod(OpCall& call) { scan(call, Operation::Product); }
 void logcumsumexp(OpCall& call) { scan(call, Operation::LogSumExp); }
 
-constexpr OpEntry kOperators[] = {{"cumsum.out", cumsum, true},
-                                  {"cumprod.out", cumprod, true},
+constexpr OpEntry kOperators[] = {{"cumsum.out", cumsum, true, false, true},
+                                  {"cumprod.out", cumprod, true, false, true},
                                   {"logcumsumexp.out", logcumsumexp, true},
                                   {"cummax.out", cummax},
                                   {"cummin.out", cummin}};

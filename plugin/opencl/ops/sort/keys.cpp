@@ -12,7 +12,7 @@ Defines key_defines(DType type, Order order) {
   d.set(define::WORD, kWords[bytes == 8 ? 3 : bytes / 2]).set(define::WIDTH, 8 * bytes);
   d.set(define::DESCENDING, order.descending);
   if (type == DType::Bool) return d.set(define::ELEMENT, "TRUTH");
-  if (type == DType::UInt8 || order.unsigned_keys) return d.set(define::ELEMENT, "UNSIGNED");
+  if (is_unsigned(type) || order.unsigned_keys) return d.set(define::ELEMENT, "UNSIGNED");
   if (!is_floating(type)) return d.set(define::ELEMENT, "SIGNED");
   d.set(define::INFINITE, type == DType::Float16    ? "0x7c00u"
                           : type == DType::BFloat16 ? "0x7f80u"

@@ -226,7 +226,7 @@ void sorted(OpCall& call, bool descending) {
 void sort(OpCall& call) { sorted(call, call.args().boolean(Arg::descending)); }
 void topk(OpCall& call) { sorted(call, call.args().boolean(Arg::largest)); }
 
-constexpr OpEntry kOperators[] = {{"sort.values_stable", sort, false, true},
+constexpr OpEntry kOperators[] = {{"sort.values_stable", sort, false, true, true},
                                   {"topk.values", topk, false, true}};
 
 }  // namespace

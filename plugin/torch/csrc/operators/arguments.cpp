@@ -23,6 +23,15 @@ constexpr std::pair<at::ScalarType, DType> kTypes[] = {
     {at::kFloat, DType::Float32},
     {at::kDouble, DType::Float64},
     {at::kComplexFloat, DType::Complex64},
+    {at::kComplexDouble, DType::Complex128},
+    {at::kComplexHalf, DType::Complex32},
+    {at::kUInt16, DType::UInt16},
+    {at::kUInt32, DType::UInt32},
+    {at::kUInt64, DType::UInt64},
+    {at::kFloat8_e4m3fn, DType::Float8E4M3FN},
+    {at::kFloat8_e5m2, DType::Float8E5M2},
+    {at::kFloat8_e4m3fnuz, DType::Float8E4M3FNUZ},
+    {at::kFloat8_e5m2fnuz, DType::Float8E5M2FNUZ},
 };
 
 // Indexed by ATen's number of a type: fast, as every tensor of every call is looked up.
