@@ -2,6 +2,8 @@
 #pragma once
 
 #include <numbers>
+#include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "ocltensor/functional.h"
@@ -33,6 +35,11 @@ Tensor variance_slope(const Tensor& grad, const Tensor& self, const IntList& dim
 Tensor norm_slope(const Tensor& grad, const Tensor& self, const Tensor& result, double order,
                   const IntList& dims, bool keepdim);
 Tensor log_scan_slope(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim);
+Tensor product_scan_slope(const Tensor& grad, const Tensor& self, const Tensor& result,
+                          int64_t dim);
+inline IntList one_or_all(const std::optional<int64_t>& dim) {
+  return dim ? IntList(*dim) : IntList();
+}
 
 // ---- choice
 template <typename Bound>
@@ -51,6 +58,36 @@ Tensor gathered(const Tensor& grad, const Dims& sizes, int64_t dim, const Tensor
 // The gradient at the index's positions, zero for elements that no index names.
 Tensor taken(const Tensor& grad, int64_t dim, const Tensor& index, const Dims& sizes);
 Tensor put_back(const Tensor& grad, const Dims& sizes, const Tensor& mask);
+// Of scatter_reduce: of `self` and of `src`.
+std::tuple<Tensor, Tensor> reduced_slopes(const Tensor& grad, const Tensor& self, int64_t dim,
+                                          const Tensor& index, const Tensor& src,
+                                          std::string_view reduce, bool include_self,
+                                          const Tensor& result);
+// To the places in planes of the last `dims` dimensions that a pool took its results from.
+Tensor unpooled(const Tensor& grad, const Tensor& positions, const Dims& sizes, size_t dims);
+
+// ---- losses and attention
+Tensor entropy_target_slope(const Tensor& grad, const Tensor& self, const OptionalTensor& weight,
+                            Reduction reduction);
+Tensor listed_margin_slope(const Tensor& grad, const Tensor& self, const Tensor& target,
+                           const Tensor& is_target, Reduction reduction);
+// What the attention operators share; tensors of four dimensions or more where heads are shared.
+struct Attention {
+  Tensor query, key, value;
+  double scale;  // of the scores
+};
+// Of query, key, value and what was added to the scores, from the weights, their gradient and that
+// of the result; undefined gradients are zero.
+std::tuple<Tensor, Tensor, Tensor, Tensor> attention_slopes(const Attention& call,
+                                                            const Tensor& weights,
+                                                            const Tensor& grad,
+                                                            const Tensor& weights_grad);
+// Of the scores' bias, from the logarithm of their sums.
+Tensor attention_bias_slope(const Attention& call, const Tensor& grad, const Tensor& bias,
+                            const Tensor& sums, bool is_causal);
+// TB_UNSUPPORTED for weights that were dropped.
+Attention undropped(const char* name, const Tensor& query, const Tensor& key, const Tensor& value,
+                    std::optional<double> scale, double dropout);
 
 inline IntList or_kernel(const IntList& stride, const IntList& kernel) {
   return stride.span().empty() ? kernel : stride;

@@ -100,6 +100,11 @@ Tensor SavedCall::tensor(size_t i) const {
   return full({}, e.number, {e.number.is_float() ? DType::Float64 : DType::Int64, Device()});
 }
 
+Tensor SavedCall::operand(size_t i, DType result) const {
+  const Tensor t = tensor(i);
+  return is_tensor(i) && is_floating(t.dtype()) && is_floating(result) ? t.to(result) : t;
+}
+
 std::optional<Tensor> SavedCall::optional_tensor(size_t i) const {
   return entries_[i].tag == TB_NONE ? std::nullopt : std::optional(tensor(i));
 }
@@ -188,7 +193,8 @@ void Recording::finish(std::span<const Tensor> results) {
     };
   }
   for (size_t i = 0; i < results.size(); ++i)
-    set_history(results[i], node, static_cast<uint32_t>(i));
+    if (derivative_ == nullptr || (derivative_->passing >> i & 1) != 0)
+      set_history(results[i], node, static_cast<uint32_t>(i));
 }
 
 }  // namespace ocltensor::detail

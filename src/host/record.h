@@ -21,6 +21,8 @@ class SavedCall {
 
   // A number is given as a tensor without dimensions on the CPU.
   Tensor tensor(size_t i) const;
+  // A floating tensor in the type of the result, so that no formula computes in a less precise one.
+  Tensor operand(size_t i, DType result) const;
   std::optional<Tensor> optional_tensor(size_t i) const;
   std::vector<Tensor> tensors(size_t i) const;  // of a list; undefined where there is none
   Tensor result(size_t i) const { return results_[i].get(op_.name); }
@@ -93,6 +95,7 @@ struct Derivative {
   uint64_t saved_tensors;  // positions of arguments whose elements are needed
   uint64_t saved_results;  // the same of results
   uint64_t known;          // positions of arguments that have a formula
+  uint64_t passing;        // positions of results whose gradient the formulas read
 };
 std::span<const Derivative> derivatives();
 

@@ -122,6 +122,36 @@ TEST(Tape, RecordsOnlyWhereItIsAsked) {
   EXPECT_FALSE(x.requires_grad_(false).requires_grad());
 }
 
+TEST(Tape, RecordsResultsWhoseGradientIsRead) {
+  const Tensor x = tensor({{1.f, 2.f}, {3.f, 5.f}}).requires_grad_();
+  const auto [y, mean, rstd] = native_layer_norm(x, {2}, {}, {}, 0);
+  EXPECT_TRUE(y.requires_grad());
+  EXPECT_FALSE(mean.requires_grad());
+  EXPECT_FALSE(rstd.requires_grad());
+  const auto [q, r] = linalg_qr(x);
+  EXPECT_TRUE(q.requires_grad());
+  EXPECT_TRUE(r.requires_grad());
+  const auto [p, l, u] = lu_unpack(x, tensor<int32_t>({1, 2}));
+  EXPECT_FALSE(p.requires_grad());
+  EXPECT_TRUE(l.requires_grad());
+}
+
+TEST(Tape, RefusesWhatIsNotUnique) {
+  const Tensor x = tensor({{1.f}, {2.f}}).requires_grad_();
+  const auto message = [](const Tensor& t) { return error_of([&] { t.sum().backward(); }); };
+  EXPECT_THAT(message(std::get<0>(linalg_qr(x, "complete"))), HasSubstr("use 'reduced'"));
+  EXPECT_THAT(message(std::get<1>(linalg_qr(x, "r"))), HasSubstr("use 'reduced'"));
+  EXPECT_THAT(message(std::get<0>(_linalg_svd(x, true))), HasSubstr("full_matrices=false"));
+}
+
+TEST(Tape, ComputesInTheTypeOfTheResult) {
+  const Tensor x = tensor(3.0).requires_grad_();
+  const Tensor y = tensor(1.0).to(DType::BFloat16);
+  (x.reshape({1}).atan2((y + 0.0078125f).reshape({1}))).sum().backward();
+  const double other = 1.0078125;
+  EXPECT_NEAR(x.grad().item<double>(), other / (9 + other * other), 1e-15);
+}
+
 TEST(Tape, GivesGradientsOfInnerTensors) {
   const Tensor x = leaf({1, 2}), y = leaf({3, 4}), unused = leaf({1});
   const Tensor inner = x * y;
