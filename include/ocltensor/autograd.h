@@ -6,7 +6,12 @@
 //
 // Operators on tensors that need a gradient are recorded, with what their derivatives need
 // (src/base/derivatives.def has the formulas). Derivatives are not recorded themselves: there are
-// no second derivatives. Numbers are real: complex tensors cannot need a gradient.
+// no second derivatives.
+//
+// The gradient of a complex tensor z = x + iy is dL/dx + i dL/dy for a real loss L, as in PyTorch:
+// a step against it makes L smaller. Formulas that hold for complex numbers are marked in
+// derivatives.def; the others raise TB_UNSUPPORTED on the way back. backward() begins with a real
+// number, or with a gradient that it is given.
 //
 // In place: a recorded change of a tensor that needs a gradient, or that is given one, must have
 // the memory to itself; TB_E_INVALID for leaves, for views, and for tensors with views. A saved
@@ -66,6 +71,7 @@ OCLTENSOR_API std::vector<Tensor> record(std::string name, const TensorList& inp
 struct DifferentiableOperator {
   std::string name;  // "mul.out"
   std::vector<std::string> arguments;
+  bool complex = false;  // of complex numbers, too
 };
 OCLTENSOR_API std::vector<DifferentiableOperator> differentiable_operators();
 

@@ -2,6 +2,7 @@
 #include "formulas.h"
 
 #include <cmath>
+#include <complex>
 
 namespace ocltensor::detail {
 namespace {
@@ -24,18 +25,16 @@ Tensor corner(Tensor t, const Dims& sizes) {
   for (int64_t d = 0; d < t.dim(); ++d) t = t.narrow(d, 0, sizes[static_cast<size_t>(d)]);
   return t;
 }
-// Zeros of this shape, with `part` where corner() reads.
-Tensor in_corner(const Tensor& part, const Dims& sizes) {
-  if (part.sizes() == sizes) return part;
-  const Tensor whole = zeros(sizes, like(part));
-  corner(whole, part.sizes()).copy_(part);
-  return whole;
-}
 
 }  // namespace
 
 Tensor times(const Tensor& grad, const Scalar& number) {
-  return number.as_double() == 1 ? grad : grad * number;
+  return number.as_complex() == 1.0 ? grad : grad * number;
+}
+
+Tensor conj(const Tensor& t) { return is_complex(t.dtype()) ? conj_physical(t) : t; }
+Scalar conj(const Scalar& number) {
+  return number.is_complex() ? Scalar(std::conj(number.as_complex())) : number;
 }
 
 Tensor sum_of(const Tensor& a, const Tensor& b) {
@@ -136,6 +135,30 @@ Tensor product_scan_slope(const Tensor& grad, const Tensor& self, const Tensor& 
 Tensor sinc_slope(const Tensor& self) {
   const Tensor x = self * std::numbers::pi;
   return where(self == 0, 0, (x * x.cos() - x.sin()) / (x * self));
+}
+
+// d arg(x + iy) = (x dy - y dx) / |z|^2
+Tensor angle_slope(const Tensor& grad, const Tensor& self) {
+  if (!is_complex(self.dtype())) return zeros_like(grad);
+  const Tensor size = self.abs();
+  const Tensor turned = self * Scalar(std::complex<double>(0, 1));
+  return turned * where(size == 0, 0, grad / (size * size));
+}
+
+Tensor in_corner(const Tensor& part, const Dims& sizes) {
+  if (part.sizes() == sizes) return part;
+  const Tensor whole = zeros(sizes, like(part));
+  corner(whole, part.sizes()).copy_(part);
+  return whole;
+}
+
+// Of a transform from the half of a spectrum: the numbers that the other half repeats count twice.
+Tensor half_transform_slope(const Tensor& grad, const IntList& dims, FftNorm norm) {
+  const int64_t last = dims.span().back();
+  const Tensor spectrum = _fft_r2c(grad, dims, norm, true);
+  const Tensor repeated = spectrum.narrow(last, 1, (grad.size(last) - 1) / 2);
+  repeated.copy_(repeated * 2);
+  return spectrum;
 }
 
 std::vector<Tensor> divided(const Tensor& grad, const std::vector<Dims>& sizes, int64_t dim) {

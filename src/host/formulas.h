@@ -18,6 +18,9 @@ inline constexpr double kRootTwoPi = std::numbers::sqrt2 / std::numbers::inv_sqr
 
 // `grad` times a number, or itself for one.
 Tensor times(const Tensor& grad, const Scalar& number);
+// The conjugate; a real tensor or number itself.
+Tensor conj(const Tensor& t);
+Scalar conj(const Scalar& number);
 Tensor sum_of(const Tensor& a, const Tensor& b);  // of those that are defined
 
 // ---- reductions: `dims` as operators take them; none or empty: all dimensions
@@ -49,6 +52,12 @@ Tensor within(const Tensor& self, const std::optional<Bound>& low,
   return high ? (self >= *low) & (self <= *high) : self >= *low;
 }
 Tensor sinc_slope(const Tensor& self);
+Tensor angle_slope(const Tensor& grad, const Tensor& self);
+
+// ---- Fourier transforms
+// Zeros of this shape, with `part` in the corner at the beginning of all dimensions.
+Tensor in_corner(const Tensor& part, const Dims& sizes);
+Tensor half_transform_slope(const Tensor& grad, const IntList& dims, FftNorm norm);
 
 // ---- moving and indexing
 std::vector<Tensor> divided(const Tensor& grad, const std::vector<Dims>& sizes, int64_t dim);

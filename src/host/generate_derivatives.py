@@ -36,8 +36,8 @@ ACCESSORS = {
 LISTS = {"Tensor[]", "int[]"}
 
 
-def rows(path: Path) -> tuple[dict[str, list[tuple[list[str], str]]], list[str]]:
-    """(formulas by operator, operators without a gradient)."""
+def rows(path: Path) -> tuple[dict[str, list[tuple[list[str], str]]], list[str], list[str]]:
+    """(formulas by operator, operators without a gradient, those for complex numbers, too)."""
     text = re.sub(r"^//[^\n]*$", "", path.read_text(), flags=re.MULTILINE)
     found: dict[str, list[tuple[list[str], str]]] = {}
     for op, names, formula in re.findall(
@@ -46,7 +46,11 @@ def rows(path: Path) -> tuple[dict[str, list[tuple[list[str], str]]], list[str]]
         pieces = re.findall(r'"((?:[^"\\]|\\.)*)"', formula)
         whole = "".join(pieces).replace('\\"', '"')
         found.setdefault(op, []).append((names.split(", "), whole))
-    return found, re.findall(r'OCLTENSOR_NO_DERIVATIVE\("([^"]+)"\)', text)
+    none, complex_too = (
+        re.findall(rf'OCLTENSOR_{macro}\("([^"]+)"\)', text)
+        for macro in ("NO_DERIVATIVE", "COMPLEX_DERIVATIVE")
+    )
+    return found, none, complex_too
 
 
 def used(name: str, formula: str) -> bool:
@@ -126,9 +130,9 @@ def function(op: Operator, formulas: list[tuple[list[str], str]]) -> tuple[str, 
 
 def main() -> None:
     tables, target = Path(sys.argv[1]), Path(sys.argv[2])
-    found, none = rows(tables / "derivatives.def")
+    found, none, complex_too = rows(tables / "derivatives.def")
     operators = {op.full_name: op for op in read(tables)}
-    unknown = [name for name in [*found, *none] if name not in operators]
+    unknown = [name for name in [*found, *none, *complex_too] if name not in operators]
     if unknown:
         raise SystemExit(f"derivatives.def: there is no operator {unknown[0]}")
     texts, table = [], []
@@ -143,8 +147,9 @@ def main() -> None:
         texts.append(text)
         function_name = "back_" + re.sub(r"\W", "_", name)
         masks = ", ".join(f"{mask:#x}" for mask in (saved, results, given, through))
-        table.append(f'    {{"{name}", {function_name}, {masks}}},')
-    table += [f'    {{"{name}", nullptr, 0, 0, 0, 0}},' for name in none]
+        of_complex = "true" if name in complex_too else "false"
+        table.append(f'    {{"{name}", {function_name}, {masks}, {of_complex}}},')
+    table += [f'    {{"{name}", nullptr, 0, 0, 0, 0, true}},' for name in none]
     lines = [
         HEAD,
         *texts,

@@ -30,6 +30,10 @@ Scalar scalar_of(const tb_value& v) {
     case TB_BOOL: return v.as.i != 0;
     case TB_INT: return v.as.i;
     case TB_FLOAT: return v.as.f;
+    case TB_COMPLEX: {
+      const auto* parts = static_cast<const double*>(v.as.p);
+      return std::complex<double>(parts[0], parts[1]);
+    }
     default: return 0;
   }
 }
@@ -97,7 +101,10 @@ void SavedCall::add_results(std::span<const Tensor> results, uint64_t saved) {
 Tensor SavedCall::tensor(size_t i) const {
   const Entry& e = entries_[i];
   if (e.tag == TB_TENSOR) return e.tensor.get(op_.name);
-  return full({}, e.number, {e.number.is_float() ? DType::Float64 : DType::Int64, Device()});
+  const DType type = e.number.is_complex() ? DType::Complex64
+                     : e.number.is_float() ? DType::Float64
+                                           : DType::Int64;
+  return full({}, e.number, {type, Device()});
 }
 
 Tensor SavedCall::operand(size_t i, DType result) const {
@@ -167,15 +174,25 @@ Recording::Recording(const Operator& op, std::span<const tb_value> args,
     }
   }
   first_.push_back(edges_.size());
+  for (const Edge& edge : edges_) complex_ = complex_ || is_complex(edge.dtype);
 }
 
 void Recording::finish(std::span<const Tensor> results) {
   if (derivative_ != nullptr && derivative_->function == nullptr) return;
+  for (const Tensor& result : results)
+    complex_ = complex_ || (result.defined() && is_complex(result.dtype()));
   const auto node = make_node(call_->op().name, std::move(edges_), results.size(), nullptr);
   if (derivative_ == nullptr) {
     node->backward = [name = call_->op().name](const auto&) -> std::vector<Tensor> {
       fail(TB_UNSUPPORTED,
            "the derivative of {} is not known: detach() its arguments, or give one with record()",
+           name);
+    };
+  } else if (complex_ && !derivative_->complex) {
+    node->backward = [name = call_->op().name](const auto&) -> std::vector<Tensor> {
+      fail(TB_UNSUPPORTED,
+           "the derivative of {} is not known for complex numbers: detach() its arguments, or give "
+           "one with record()",
            name);
     };
   } else {
@@ -205,7 +222,7 @@ std::vector<DifferentiableOperator> differentiable_operators() {
   std::vector<DifferentiableOperator> found;
   for (const detail::Derivative& d : detail::derivatives()) {
     if (d.function == nullptr) continue;
-    found.push_back({d.name, {}});
+    found.push_back({d.name, {}, d.complex});
     const Schema& schema = find_operator(d.name)->schema;
     for (size_t i = 0; i < schema.inputs.size(); ++i)
       if ((d.known >> i & 1) != 0) found.back().arguments.push_back(schema.inputs[i].name);

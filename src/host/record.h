@@ -96,6 +96,7 @@ struct Derivative {
   uint64_t saved_results;  // the same of results
   uint64_t known;          // positions of arguments that have a formula
   uint64_t passing;        // positions of results whose gradient the formulas read
+  bool complex;            // the formulas hold for complex numbers, too
 };
 std::span<const Derivative> derivatives();
 
@@ -112,6 +113,7 @@ class Recording {
   std::shared_ptr<SavedCall> call_;
   std::vector<Edge> edges_;
   std::vector<size_t> first_;  // of each argument's edges; one more: their number
+  bool complex_ = false;       // one of the tensors is
 };
 
 // Notes in the storages what a call writes, for tensors that the tape has saved.

@@ -80,7 +80,7 @@ std::shared_ptr<Node> make_node(std::string name, std::vector<Edge> edges, size_
 }
 
 void set_history(const Tensor& t, const std::shared_ptr<Node>& node, uint32_t output) {
-  if (!t.defined() || !is_floating(t.dtype())) return;
+  if (!t.defined() || !may_have_gradient(t.dtype())) return;
   GradientState& state = *state_of(t);
   state.node = node;
   state.output = output;
@@ -133,7 +133,7 @@ Tensor as_gradient_of(const Tensor& gradient, const Edge& edge) {
     if (!summed.empty()) g = g.sum(summed, true);
     g = g.view(edge.sizes);
   }
-  if (g.dtype() != edge.dtype) g = g.to(edge.dtype);
+  if (g.dtype() != edge.dtype) g = g.to(edge.dtype);  // of complex numbers, the real part
   return g.to(edge.device);
 }
 
@@ -251,6 +251,8 @@ Tensor first_gradient(const Tensor& output, const Tensor* given) {
     check(output.numel() == 1,
           "backward: a tensor of shape {} needs a gradient of its shape to start with",
           to_string(output.sizes()));
+    check(!is_complex(output.dtype()),
+          "backward: a complex number has no least value: give a gradient, or take abs()");
     return ones_like(output);
   }
   check(given->sizes() == output.sizes(), "backward: a gradient of shape {} for a tensor of {}",
@@ -294,8 +296,9 @@ std::vector<Tensor> record(std::string name, const TensorList& inputs, const Ten
 }
 
 const Tensor& Tensor::requires_grad_(bool wanted) const {
-  check(!wanted || is_floating(dtype()),
-        "only tensors of a floating type can need a gradient, this one is {}", name(dtype()));
+  check(!wanted || detail::may_have_gradient(dtype()),
+        "only tensors of a floating or complex type can need a gradient, this one is {}",
+        name(dtype()));
   if (!is_leaf())
     fail(TB_E_INVALID,
          "the tensor was made by {}: requires_grad_() is for leaves, detach() it first",

@@ -52,6 +52,7 @@ inline std::atomic<bool> any_gradient_wanted{false};
 inline bool may_record() {
   return any_gradient_wanted.load(std::memory_order_relaxed) && grad_enabled();
 }
+inline bool may_have_gradient(DType type) { return is_floating(type) || is_complex(type); }
 inline bool needs_gradient(const TensorImpl& t) {
   return t.gradient != nullptr && (t.gradient->wanted || t.gradient->node != nullptr);
 }
@@ -62,7 +63,7 @@ inline bool needs_gradient(const Tensor& t) { return t.defined() && needs_gradie
 Edge edge_to(const Tensor& t);
 std::shared_ptr<Node> make_node(std::string name, std::vector<Edge> edges, size_t outputs,
                                 BackwardFunction backward);
-// Makes `t` output number `output` of the node, if it has a floating type.
+// Makes `t` output number `output` of the node, if its type can have gradients.
 void set_history(const Tensor& t, const std::shared_ptr<Node>& node, uint32_t output);
 // TB_E_INVALID unless a change of `t` in place can be recorded.
 void check_in_place(const Tensor& t, const char* name);

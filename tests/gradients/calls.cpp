@@ -158,8 +158,11 @@ std::vector<DType> checked_types(const DifferentiableOperator& row) {
   const Operator& op = *find_operator(row.name);
   const FamilyCases* cases = find_cases(op.family);
   if (cases == nullptr) return {};
-  if (cases->accepts(op, DType::Float64)) return {DType::Float64};
-  return {};
+  std::vector<DType> types;
+  if (cases->accepts(op, DType::Float64)) types.push_back(DType::Float64);
+  if (row.complex && cases->accepts(op, DType::Complex64)) types.push_back(DType::Complex64);
+  if (types.empty() && cases->accepts(op, DType::Float32)) types.push_back(DType::Float32);
+  return types;
 }
 
 std::optional<Case> gradient_case(const Operator& op, DType type, uint64_t seed) {
