@@ -79,7 +79,7 @@ def passing(op: Operator, everything: str) -> int:
 
 
 def function(op: Operator, formulas: list[tuple[list[str], str]]) -> tuple[str, int, int, int]:
-    """(its text, positions of the tensors that are saved, of results, of results with gradients)."""
+    """(its text, positions: of saved tensors, of saved results, of results with gradients)."""
     name = "back_" + re.sub(r"\W", "_", op.full_name)
     lines = [
         f"void {name}([[maybe_unused]] const SavedCall& c, const std::vector<Tensor>& grads,",

@@ -17,7 +17,8 @@ std::vector<DifferentiableOperator> checked_operators();
 // formula holds for it, float32 for transforms of real numbers.
 std::vector<DType> checked_types(const DifferentiableOperator& row);
 
-// A call of the row with this seed; nothing where the kit has no such case.
+// A call of the row with this seed; nothing where the kit has no such case, or gradients would not
+// be unique.
 std::optional<Case> gradient_case(const Operator& op, DType type, uint64_t seed);
 
 // A tensor of the arguments that has a gradient.

@@ -161,6 +161,15 @@ TEST(Tape, CarriesComplexNumbers) {
   EXPECT_NEAR(x.grad().sum().item<double>(), 4 * 5, 1e-5);  // that of the mean, times 4
 }
 
+TEST(Tape, ConjugatesComplexNumbersOfACall) {
+  const Tensor z = ones({2}, DType::Complex64).requires_grad_();
+  const Tensor direction = ones({2}, DType::Complex64);
+  const auto gradient = [&](const Tensor& y) { return grad({y}, {z}, {direction})[0][0].item(); };
+  const Scalar number(std::complex<double>(2, 3));
+  EXPECT_EQ(gradient(add(direction, z, number)).as_complex(), std::complex<double>(2, -3));
+  EXPECT_EQ(gradient(z * number).as_complex(), std::complex<double>(2, -3));
+}
+
 TEST(Tape, TellsWhereComplexNumbersHaveNoDerivative) {
   const Tensor z = leaf({1, 2}).detach().to(DType::Complex64).requires_grad_();
   EXPECT_THAT(error_of([&] { z.sum().backward(); }), HasSubstr("take abs()"));

@@ -56,6 +56,19 @@ json value(const CaseValue& v, Blob& blob) {
   return nullptr;
 }
 
+json described(const Case& c, Blob& blob) {
+  json line{{"op", c.op->name},
+            {"schema", c.op->text},
+            {"dtype", std::string(name(c.dtype))},
+            {"seed", c.seed},
+            {"random", (c.op->flags & kRandom) != 0},
+            {"out_dtype", c.out_dtype.has_value()},
+            {"mutates", c.mutates}};
+  line["args"] = json::array();
+  for (const CaseValue& v : c.args) line["args"].push_back(value(v, blob));
+  return line;
+}
+
 }  // namespace
 
 Recorder::Recorder(const std::string& path, bool append)
@@ -66,20 +79,17 @@ Recorder::Recorder(const std::string& path, bool append)
 
 Recorder::~Recorder() { std::fclose(file_); }
 
+void Recorder::write(const std::string& line, const std::string& bytes) {
+  const bool written = std::fwrite(line.data(), 1, line.size(), file_) == line.size() &&
+                       std::fwrite(bytes.data(), 1, bytes.size(), file_) == bytes.size() &&
+                       std::fflush(file_) == 0;  // whole cases, should the next one end the process
+  if (!written) fail(TB_E_INTERNAL, "writing the record file failed: is the disk full?");
+}
+
 void Recorder::write(const Case& c, const std::vector<HostTensor>& outs,
                      const std::vector<Expected>& expected) {
   Blob blob;
-  json line{{"op", c.op->name},
-            {"schema", c.op->text},
-            {"dtype", std::string(name(c.dtype))},
-            {"seed", c.seed},
-            {"random", (c.op->flags & kRandom) != 0},
-            {"out_dtype", c.out_dtype.has_value()},
-            {"mutates", c.mutates}};
-  line["args"] = json::array();
-  for (size_t i = 0; i < c.args.size(); ++i) {
-    line["args"].push_back(value(c.args[i], blob));
-  }
+  json line = described(c, blob);
   line["outs"] = json::array();
   line["bounds"] = json::array();
   for (size_t i = 0; i < outs.size(); ++i) {
@@ -87,12 +97,24 @@ void Recorder::write(const Case& c, const std::vector<HostTensor>& outs,
     line["bounds"].push_back(blob.bounds(expected[i].bound));
   }
   line["bytes"] = blob.bytes.size();
-  const std::string text = line.dump() + "\n";
-  const bool written =
-      std::fwrite(text.data(), 1, text.size(), file_) == text.size() &&
-      std::fwrite(blob.bytes.data(), 1, blob.bytes.size(), file_) == blob.bytes.size() &&
-      std::fflush(file_) == 0;  // whole cases, should the next one end the process
-  if (!written) fail(TB_E_INTERNAL, "writing the record file failed: is the disk full?");
+  write(line.dump() + "\n", blob.bytes);
+}
+
+void Recorder::write(const Case& c, const RecordedGradients& gradients) {
+  Blob blob;
+  json line = described(c, blob);
+  line["result_form"] = gradients.result_form;
+  line["leaves"] = json::array();
+  line["weights"] = json::array();
+  for (const auto& leaf : gradients.leaves)
+    line["leaves"].push_back({{"argument", leaf.argument},
+                              {"position", leaf.position},
+                              {"preparation", leaf.preparation},
+                              {"gradient", blob.tensor(leaf.gradient)}});
+  for (size_t i = 0; i < gradients.weights.size(); ++i)
+    line["weights"].push_back(gradients.weighted[i] ? blob.tensor(gradients.weights[i]) : json());
+  line["bytes"] = blob.bytes.size();
+  write(line.dump() + "\n", blob.bytes);
 }
 
 }  // namespace ocltensor::testing
