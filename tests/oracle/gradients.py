@@ -11,12 +11,12 @@ they have
     weights       by result: a tensor, or null for a result that takes no part
     result_form   "", or "products": of U, S and V^H, as signs of singular vectors are not unique
 
-The gradients are those of the sum of weights times results. PyTorch computes the same sum on float64
-and complex128 copies of the arguments. Exit status: 0 all agree, 1 a mismatch.
+The gradients are those of the sum of weights times results. PyTorch computes the same sum on
+float64 and complex128 copies of the arguments. Exit status: 0 all agree, 1 a mismatch.
 
-Tolerance: TOLERANCE times (1 + the largest element of the gradient). In float64 a formula is a chain
-of some hundred roundings of 1e-16 in either library, of numbers up to some hundred times their
-result: 1e-12. In complex64 and float32 only the project rounds, to 1e-7: 1e-5 by the same count.
+Tolerance: TOLERANCE times (1 + the largest element of the gradient). In float64 a formula is a
+chain of some hundred roundings of 1e-16 in either library, of numbers up to some hundred times
+their result: 1e-12. In complex64 and float32 only the project rounds, to 1e-7: 1e-5 likewise.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def judge(record: Record, blob: bytes) -> str:
             i = int(off.argmax())
             return (
                 f"{name}, element {i}: {mine.ravel()[i].item()!r}, PyTorch has"
-                f" {expected.ravel()[i].item()!r}, off by {worst / (1 + largest):.1e} of the largest"
+                f" {expected.ravel()[i].item()!r}, off by {worst / (1 + largest):.1e}"
             )
     return ""
 
