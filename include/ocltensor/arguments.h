@@ -31,7 +31,7 @@ class TensorOrScalar {
   template <typename T>
   requires std::is_arithmetic_v<T> TensorOrScalar(T v) : number_(v) {}  // NOLINT
   const Tensor* tensor() const { return tensor_; }
-  Scalar number() const { return number_; }
+  const Scalar& number() const { return number_; }  // a complex one is passed by address
   bool is_none() const { return none_; }
 
  protected:

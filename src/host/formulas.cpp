@@ -194,6 +194,7 @@ Tensor put_back(const Tensor& grad, const Dims& sizes, const Tensor& mask) {
   const Tensor positions = nonzero(mask.expand(broadcast(sizes, mask.sizes())));
   const Tensor gradient = zeros(broadcast(sizes, mask.sizes()), like(grad));
   std::vector<Tensor> indices;
+  indices.reserve(gradient.sizes().size());
   for (int64_t d = 0; d < gradient.dim(); ++d) indices.push_back(positions.select(1, d));
   return indices.empty() ? grad.reshape({}) : gradient.index_put(indices, grad, true);
 }

@@ -304,6 +304,7 @@ std::vector<Tensor> Adam::count_steps(const std::vector<size_t>& positions) {
     counted[before] = now.add_(1);
   }
   std::vector<Tensor> listed;
+  listed.reserve(positions.size());
   for (const size_t i : positions) listed.push_back(steps_[i] = counted.at(steps_[i].impl().get()));
   return listed;
 }

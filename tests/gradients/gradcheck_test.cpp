@@ -9,8 +9,10 @@
 
 namespace ocltensor {
 
-// How googletest names a parameter.
-static void PrintTo(const DifferentiableOperator& op, std::ostream* stream) { *stream << op.name; }
+// How googletest names a parameter; the name is its own.
+static void PrintTo(const DifferentiableOperator& op, std::ostream* stream) {  // NOLINT
+  *stream << op.name;
+}
 
 }  // namespace ocltensor
 
