@@ -37,11 +37,13 @@ endforeach()
 # The tutorial's programs, and a backend to start from, with the names that its README and the guide link to.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/examples DESTINATION ${doc_dir}/src)
 
-# The plugin is made in another folder, later: its rule runs at the end of the configuration.
+# The plugin is made in another folder, later: its rule runs at the end of the configuration. Its folder is where the
+# loader looks (src/loader), and the program that it starts lies beside it.
 function(ocltensor_install_plugin)
   if(TARGET ocltensor_plugin)
-    install(TARGETS ocltensor_plugin LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-    install(TARGETS ocltensor-builder RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+    set(folder ${CMAKE_INSTALL_LIBDIR}/${OCLTENSOR_PLUGIN_FOLDER})
+    install(TARGETS ocltensor_plugin LIBRARY DESTINATION ${folder})
+    install(TARGETS ocltensor-builder RUNTIME DESTINATION ${folder})
   endif()
 endfunction()
 cmake_language(DEFER DIRECTORY ${PROJECT_SOURCE_DIR} CALL ocltensor_install_plugin)

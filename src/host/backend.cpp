@@ -70,14 +70,14 @@ void add_loaded(Registry& r, const LoadedPlugin& plugin) {
     logging::info("backend", "'{}' is not used: another plugin serves '{}'", plugin.path, type);
 }
 
-// Registers the plugins that OCLTENSOR_PLUGIN_PATH names, and the one in the host library's folder
+// Registers the plugins that OCLTENSOR_PLUGIN_PATH names, and the one that comes with the library
 // if `type` is still missing. Returns what went wrong.
 std::string load_plugins(Registry& r, std::string_view type) {
   try {
     for (const LoadedPlugin& plugin : load_plugin_path()) add_loaded(r, plugin);
     if (find_backend(type) != nullptr) return {};
-    const LoadedPlugin own = load_plugin_file(
-        folder_of(reinterpret_cast<const void*>(&backend_count)) + "/" + kPluginFile);
+    const LoadedPlugin own =
+        load_own_plugin(folder_of(reinterpret_cast<const void*>(&backend_count)));
     if (own) add_loaded(r, own);
     return own.refusal;
   } catch (const Error& e) {

@@ -209,10 +209,17 @@ std::vector<LoadedPlugin> load_plugin_path() {
   return plugins;
 }
 
+LoadedPlugin load_own_plugin(const std::string& host_folder) {
+  const std::string installed = fmt::format("{}/{}/{}", host_folder, kPluginFolder, kPluginFile);
+  std::error_code error;
+  const bool is_installed = std::filesystem::exists(installed, error);
+  return load_plugin_file(is_installed ? installed : host_folder + "/" + kPluginFile);
+}
+
 LoadedPlugin find_plugin(std::string_view device_type, const std::string& host_folder) {
   for (const LoadedPlugin& plugin : load_plugin_path())
     if (plugin.descriptor->device_type == device_type) return plugin;
-  return load_plugin_file(host_folder + "/" + kPluginFile);
+  return load_own_plugin(host_folder);
 }
 
 std::string folder_of(const void* symbol) {

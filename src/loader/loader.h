@@ -10,6 +10,8 @@
 namespace ocltensor {
 
 inline constexpr const char* kPluginFile = "libocltensor_plugin.so";
+// Below the folder of an installed host library: the plugin of the library's own version.
+inline constexpr const char* kPluginFolder = OCLTENSOR_PLUGIN_FOLDER;
 
 struct LoadedPlugin {
   const tb_plugin_descriptor_t* descriptor = nullptr;  // nullptr: nothing was loaded
@@ -31,8 +33,12 @@ std::vector<LoadedPlugin> try_plugin_path();
 // reason.
 std::vector<LoadedPlugin> load_plugin_path();
 
-// The plugin for a device type: the first of load_plugin_path(), else kPluginFile in `host_folder`.
-// Throws as load_plugin_path() does.
+// The plugin that comes with a host library in `host_folder`: kPluginFile in its kPluginFolder (an
+// installed tree), else beside it (a build tree, a wheel).
+LoadedPlugin load_own_plugin(const std::string& host_folder);
+
+// The plugin for a device type: the first of load_plugin_path(), else load_own_plugin(). Throws as
+// load_plugin_path() does.
 LoadedPlugin find_plugin(std::string_view device_type, const std::string& host_folder);
 
 // The folder of the shared library (or program) that contains `symbol`.

@@ -76,8 +76,8 @@ void print_plugins(const std::string& given) {
   std::vector<std::string> types;
   if (!given.empty()) print_plugin(ot::load_plugin_file(given), types);
   for (const ot::LoadedPlugin& plugin : ot::try_plugin_path()) print_plugin(plugin, types);
-  const std::string folder = ot::folder_of(reinterpret_cast<const void*>(&ot::device_types));
-  print_plugin(ot::load_plugin_file(folder + "/" + ot::kPluginFile), types);
+  const auto* in_host = reinterpret_cast<const void*>(&ot::device_types);
+  print_plugin(ot::load_own_plugin(ot::folder_of(in_host)), types);
 }
 
 void print_devices() {

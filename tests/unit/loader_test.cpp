@@ -114,6 +114,18 @@ TEST_F(Folder, FollowsLinksBeforeItJudges) {
   EXPECT_THAT(load_plugin_file(path_ + "/link.so").refusal, HasSubstr("is world-writable"));
 }
 
+TEST_F(Folder, PrefersThePluginOfItsVersion) {
+  EXPECT_EQ(load_own_plugin(path_).path, fs::canonical(file()));
+  const std::string folder = path_ + "/" + kPluginFolder;
+  fs::create_directory(folder);
+  EXPECT_EQ(load_own_plugin(path_).path, fs::canonical(file()));
+  fs::copy_file(file(), folder + "/" + kPluginFile);
+  EXPECT_EQ(load_own_plugin(path_).path, fs::canonical(folder + "/" + kPluginFile));
+  fs::remove_all(folder);
+  fs::remove(file());
+  EXPECT_THAT(load_own_plugin(path_).refusal, HasSubstr(file() + "': there is no such file"));
+}
+
 std::string error_of_path(const std::string& list) {
   config::set(config::Knob::PluginPath, list);
   try {

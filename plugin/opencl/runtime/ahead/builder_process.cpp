@@ -24,19 +24,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The builder is beside the library (a wheel), or in the bin folder of the tree where the library
-// is installed.
+// The builder is beside the library (an installed tree, a wheel), or in the bin folder of a build
+// tree.
 std::string builder_path() {
   Dl_info info{};
   if (dladdr(reinterpret_cast<void*>(&builder_path), &info) == 0 || info.dli_fname == nullptr)
     fail(TB_E_UNAVAILABLE, "the library's own path is not known");
   std::error_code error;
   const fs::path folder = fs::canonical(info.dli_fname, error).parent_path();
-  for (const char* place : {".", "../bin", "../../bin"}) {
+  for (const char* place : {".", "../bin"}) {
     std::string path = (folder / place / "ocltensor-builder").lexically_normal();
     if (access(path.c_str(), X_OK) == 0) return path;
   }
-  fail(TB_E_UNAVAILABLE, "ocltensor-builder is neither in {} nor in a bin folder beside it",
+  fail(TB_E_UNAVAILABLE, "ocltensor-builder is neither in {} nor in the bin folder beside it",
        folder.string());
 }
 
