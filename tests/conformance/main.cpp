@@ -40,6 +40,7 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   using namespace ocltensor::conformance;
   CLI::App app{"Tests a tensor backend plugin through tensor_backend/plugin.h"};
+  app.get_formatter()->column_width(34);  // no option's description begins in its own column
   Options options;
   std::string types;
   app.add_option("--plugin", options.plugin,
