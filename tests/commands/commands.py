@@ -12,13 +12,16 @@ import sys
 # Commands in texts, besides `./run`: programs, modules, scripts that are called by python3 or named
 # as commands.
 PROGRAM = re.compile(
-    r"(?:ocltensor-[a-z]+|python3? -m [a-z_.]+|(?<=python3 )[\w/]+\.py|\b[\w/]+\.sh)\b"
+    r"(?:(?<![\w-])ocltensor-[a-z]+\b(?!\.\w)|python3? -m [a-z_.]+"
+    r"|(?<=python3 )[\w/]+\.py|\b[\w/]+\.sh)\b"
 )
 EXAMPLES = ("train.py",)  # a user's
 
 
 def named_programs(root: pathlib.Path) -> dict[str, str]:
-    """Programs that Markdown files name, each with one that does."""
+    """Programs that Markdown files name, each with one that does. Debian packages are none."""
+    control = (root / "src/package/debian/control").read_text()
+    packages = re.findall(r"^Package: (\S+)", control, re.M)
     listed = subprocess.run(
         ["git", "ls-files", "*.md"], cwd=root, capture_output=True, text=True, check=True
     ).stdout
@@ -27,7 +30,7 @@ def named_programs(root: pathlib.Path) -> dict[str, str]:
         if (root / name).is_file():
             for program in PROGRAM.findall((root / name).read_text()):
                 found.setdefault(program.replace("python3 -m", "python -m"), name)
-    return {p: name for p, name in found.items() if p not in EXAMPLES}
+    return {p: name for p, name in found.items() if p not in (*EXAMPLES, *packages)}
 
 
 def main() -> int:
