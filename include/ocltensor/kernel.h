@@ -13,7 +13,7 @@
 
 namespace ocltensor {
 
-// Bytes passed by value: a packed structure, or a vector type.
+// Bytes passed by value: a packed structure, whose size is not checked, or a vector.
 struct KernelBytes {
   std::span<const std::byte> bytes;
 };
@@ -35,8 +35,15 @@ class OCLTENSOR_API Kernel {
   // Enqueues on the device's current stream. `threads` is the number of work-items in each of 1 to
   // 3 dimensions; `group`, the work-group's, divides it or is empty (the driver chooses). Tensors
   // bind one parameter each, at their first element, or two, (__global T *base, ulong byte_offset),
-  // if the kernel has that many. The kernel gets memory without shapes or strides: pass those as
-  // arguments. Thread-safe.
+  // if the kernel has that many. A view that starts where the device cannot bind (plugin.h: the
+  // device's alignment, 128 bytes with PoCL) needs the pair. The kernel gets memory without shapes
+  // or strides: pass those as arguments. __local memory cannot be passed. Thread-safe.
+  //
+  // A tensor's dtype fits a pointer to its own type (bool: uchar, bfloat16: ushort, complex64:
+  // float2), to a vector of it, and to the unsigned integer of an integer's size; float16 also to
+  // ushort, bool to char. void* takes every tensor, for its bytes; a pointer to a type of the
+  // kernel's own (a structure, a typedef) is not checked, and neither is anything of a driver that
+  // does not tell the types of parameters (clGetKernelArgInfo).
   // Error TB_E_INVALID names the argument that does not fit.
   void launch(std::initializer_list<KernelArgument> arguments,
               std::initializer_list<uint64_t> threads,

@@ -97,7 +97,12 @@ void Kernel::launch(std::initializer_list<KernelArgument> arguments,
         "kernel {}: the group has {} dimensions, the range {}", name(), group.size(),
         threads.size());
   std::vector<tb_value> values;
-  for (const KernelArgument& argument : arguments) values.push_back(value_of(argument));
+  for (const KernelArgument& argument : arguments) {
+    if (const auto* t = std::get_if<Tensor>(&argument); t != nullptr && t->defined())
+      check(t->device() == device_, "kernel {}, argument {}: the tensor is on {}, the kernel on {}",
+            name(), values.size(), t->device().text(), device_.text());
+    values.push_back(value_of(argument));
+  }
   invoke_api(name(), backend(device_).api->kernel->launch, current_stream(device_).handle(),
              handle_, values.data(), static_cast<uint32_t>(values.size()),
              static_cast<uint32_t>(threads.size()), threads.begin(),

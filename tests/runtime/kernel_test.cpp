@@ -7,6 +7,7 @@
 #include <thread>
 
 namespace ot = ocltensor;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -25,6 +26,10 @@ __kernel void pick(__global float *out, __global const uchar *which, __global co
   out[get_global_id(0)] = from[which[get_global_id(0)]];
 }
 __kernel void weigh(__global float *out, float4 w) { out[get_global_id(0)] = w.x + 2 * w.w; }
+typedef struct { int a; float b; } Pair;
+__kernel void types(__global float4 *v, __global const uint *u, __global ushort *h,
+                    __global void *any, __global Pair *p) {}
+__kernel void local_sum(__global float *out, __local float *scratch) {}
 )";
 
 const ot::KernelLibrary& library() {
@@ -33,7 +38,8 @@ const ot::KernelLibrary& library() {
 }
 
 TEST(CustomKernels, BindTensorsNumbersListsAndBytes) {
-  EXPECT_THAT(library().names(), ElementsAre("at_offset", "pick", "scale", "weigh"));
+  EXPECT_THAT(library().names(),
+              ElementsAre("at_offset", "local_sum", "pick", "scale", "types", "weigh"));
   const ot::Tensor in = ot::tensor(std::vector<float>{1, 2, 3, 4}, {4}, "ocl");
   const ot::Tensor out = ot::zeros({4}, {ot::DType::Float32, "ocl"});
   library().kernel("scale").launch({out, in, 2.5, int64_t{-1}}, {4}, {2});
@@ -52,7 +58,7 @@ TEST(CustomKernels, ErrorsNameTheLineOrTheArgument) {
   EXPECT_THAT([] { ot::KernelLibrary::compile("__kernel void f() {\n  not_a_type x;\n}\n"); },
               ThrowsMessage<ot::Error>(HasSubstr("line 2:   not_a_type x;")));
   EXPECT_THAT([] { (void)library().kernel("scales"); },
-              ThrowsMessage<ot::Error>(HasSubstr("it has: at_offset, pick, scale, weigh")));
+              ThrowsMessage<ot::Error>(HasSubstr("it has: at_offset, local_sum, pick, scale")));
   const ot::Tensor x = ot::ones({4}, {ot::DType::Float32, "ocl"});
   const ot::Kernel scale = library().kernel("scale");
   // A driver would take a number or bytes for a buffer's handle.
@@ -94,6 +100,60 @@ TEST(CustomKernels, ErrorsNameTheLineOrTheArgument) {
         scale.launch({x.narrow(0, 1, 3), x, 1.0, int64_t{1}}, {3});
       },
       ThrowsMessage<ot::Error>(HasSubstr("4 bytes past an address")));
+}
+
+// Two tensors for four parameters are pairs of base and offset only where the parameters are.
+TEST(CustomKernels, TooFewArgumentsAreNoPairs) {
+  const ot::Tensor x = ot::ones({4}, "ocl");
+  EXPECT_THAT(
+      [&] {
+        library().kernel("scale").launch({x, x}, {4});
+      },
+      ThrowsMessage<ot::Error>(
+          AllOf(HasSubstr("kernel scale has 4 parameters, 2 arguments were given"),
+                HasSubstr(": float* out, float* in, float factor, int shift"))));
+  const auto others = ot::KernelLibrary::compile(
+      "__kernel void two(__global float *y, __global const float *x) {}\n"
+      "__kernel void number(__global float *y, float a) {}\n"
+      "__kernel void mixed(__global float *y, int a, __global const float *x, int n) {}\n");
+  for (const char* name : {"two", "number"})
+    EXPECT_THAT([&] { others.kernel(name).launch({x}, {4}); },
+                ThrowsMessage<ot::Error>(HasSubstr("has 2 parameters, 1 arguments")));
+  EXPECT_THAT(([&] {
+                others.kernel("mixed").launch({x, x}, {4});
+              }),
+              ThrowsMessage<ot::Error>(HasSubstr("has 4 parameters, 2 arguments")));
+}
+
+TEST(CustomKernels, ATensorsDtypeFitsThePointer) {
+  using ot::DType;
+  const auto of = [](DType type) { return ot::ones({8}, {type, "ocl"}); };
+  const ot::Tensor x = of(DType::Float32);
+  const auto refusal = [&](const char* kernel, std::initializer_list<ot::KernelArgument> args,
+                           const char* text) {
+    EXPECT_THAT([&] { library().kernel(kernel).launch(args, {1}); },
+                ThrowsMessage<ot::Error>(HasSubstr(text)));
+  };
+  refusal("scale", {of(DType::Float64), x, 1.0, int64_t{0}},
+          "kernel scale, argument 0 (float* out): the tensor is float64, which this pointer does "
+          "not take: convert it, or declare the parameter as double* or");
+  refusal("scale", {x, of(DType::Int8), 1.0, int64_t{0}}, "the tensor is int8");
+  refusal("scale", {x, of(DType::Int32), 1.0, int64_t{0}}, "the tensor is int32");
+  refusal("pick", {x, of(DType::Float32), x}, "argument 1 (uchar* which): the tensor is float32");
+  const ot::Tensor i = of(DType::Int32), h = of(DType::Float16), p = of(DType::Float64);
+  const ot::Kernel types = library().kernel("types");
+  types.launch({x, i, h, x, p}, {1});
+  types.launch({x, i, of(DType::BFloat16), of(DType::Bool), x}, {1});
+  types.launch({of(DType::Complex64), i, of(DType::Int16), h, x}, {1});
+  refusal("types", {h, i, h, x, p}, "argument 0 (float4* v): the tensor is float16");
+  refusal("types", {x, x, h, x, p}, "argument 1 (uint* u): the tensor is float32");
+  refusal("types", {x, i, i, x, p}, "argument 2 (ushort* h): the tensor is int32");
+  library().kernel("pick").launch({x, of(DType::Bool), x}, {1});
+  const std::array<std::byte, 8> bytes{};
+  refusal("weigh", {x, ot::KernelBytes{bytes}}, "the type has 16 bytes, 8 were given");
+  refusal("scale", {x, x.cpu(), 1.0, int64_t{0}},
+          "kernel scale, argument 1: the tensor is on cpu, the kernel on ocl:0");
+  refusal("local_sum", {x, x}, "__local memory cannot be passed");
 }
 
 TEST(CustomKernels, OneKernelFromManyThreads) {

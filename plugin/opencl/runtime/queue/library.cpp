@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cmath>
 #include <cstring>
-#include <limits>
 #include <set>
 
 #include "base/arguments.h"
@@ -15,6 +13,7 @@
 #include "runtime/device/device.h"
 #include "runtime/memory/memory.h"
 #include "runtime/program/program.h"
+#include "runtime/queue/parameter_types.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -62,60 +61,6 @@ bool is_pointer(const tb_value& value) {
   return value.tag == TB_TENSOR || value.tag == TB_INT_LIST || value.tag == TB_FLOAT_LIST;
 }
 
-// Scalar types of OpenCL C by name, and how a number is converted to each. "": the driver does not
-// tell the type.
-struct NumberType {
-  const char* name;
-  size_t bytes;
-  bool floating;
-  double low, high;
-};
-constexpr NumberType kNumberTypes[] = {
-    {"char", 1, false, -128, 127},
-    {"uchar", 1, false, 0, 255},
-    {"short", 2, false, -32768, 32767},
-    {"ushort", 2, false, 0, 65535},
-    {"int", 4, false, -2147483648.0, 2147483647},
-    {"uint", 4, false, 0, 4294967295.0},
-    {"long", 8, false, -0x1p63, 0x1p63},
-    {"ulong", 8, false, -0x1p63, 0x1p63},  // the bits of a negative number are kept
-    {"half", 2, true, 0, 0},
-    {"float", 4, true, 0, 0},
-    {"double", 8, true, 0, 0},
-};
-
-const NumberType* number_type(std::string type) {
-  while (!type.empty() && (type.back() == '*' || type.back() == ' ')) type.pop_back();
-  if (type.starts_with("unsigned ")) type = "u" + type.substr(9);
-  for (const NumberType& t : kNumberTypes)
-    if (type == t.name) return &t;
-  return nullptr;
-}
-
-// Writes a number as `type`; false if the type cannot represent it.
-bool write_number(const NumberType& type, double real, int64_t integer, bool is_real,
-                  unsigned char* out) {
-  if (type.floating) {
-    const double v = is_real ? real : static_cast<double>(integer);
-    const auto f = static_cast<float>(v);
-    const uint16_t h = float_to_half(f);
-    std::memcpy(out,
-                type.bytes == 8   ? static_cast<const void*>(&v)
-                : type.bytes == 4 ? static_cast<const void*>(&f)
-                                  : static_cast<const void*>(&h),
-                type.bytes);
-    return true;
-  }
-  if (is_real) {
-    if (real != std::trunc(real) || std::abs(real) >= 0x1p63) return false;
-    integer = static_cast<int64_t>(real);
-  }
-  const auto v = static_cast<double>(integer);
-  if (v < type.low || v > type.high) return false;
-  std::memcpy(out, &integer, type.bytes);  // little-endian, as every OpenCL device here
-  return true;
-}
-
 }  // namespace
 
 // The position of the next parameter, and objects that live until the launch is enqueued.
@@ -149,7 +94,11 @@ CustomKernel::CustomKernel(Device& device, Handle<cl_kernel> kernel)
         return cl().clGetKernelArgInfo(k, i, what, n, to, size);
       });
     };
-    parameters_.push_back({ask(CL_KERNEL_ARG_TYPE_NAME), ask(CL_KERNEL_ARG_NAME)});
+    cl_kernel_arg_address_qualifier space = CL_KERNEL_ARG_ADDRESS_PRIVATE;
+    (void)cl().clGetKernelArgInfo(k, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof space, &space,
+                                  nullptr);
+    parameters_.push_back({ask(CL_KERNEL_ARG_TYPE_NAME), ask(CL_KERNEL_ARG_NAME),
+                           space == CL_KERNEL_ARG_ADDRESS_LOCAL});
   }
   cl_uint bits = 0;
   check_cl(
@@ -170,10 +119,41 @@ CustomKernel::CustomKernel(Device& device, Handle<cl_kernel> kernel)
   info_.private_memory = number(CL_KERNEL_PRIVATE_MEM_SIZE, cl_ulong{0});
 }
 
+std::string CustomKernel::Parameter::text() const {
+  return fmt::format("{}{}{}", type, type.empty() || name.empty() ? "" : " ", name);
+}
+
 std::string CustomKernel::where(size_t argument, size_t parameter) const {
-  const Parameter& p = parameters_[parameter];
-  return fmt::format("kernel {}, argument {} ({}{}{})", name_, argument, p.type,
-                     p.type.empty() || p.name.empty() ? "" : " ", p.name);
+  return fmt::format("kernel {}, argument {} ({})", name_, argument, parameters_[parameter].text());
+}
+
+// Whether each tensor and list meets a pointer and an offset, and each other argument neither. True
+// where the driver does not tell the types.
+bool CustomKernel::takes_pairs(std::span<const tb_value> args) const {
+  size_t next = 0;
+  for (const tb_value& value : args) {
+    const Parameter& first = parameters_[next++];
+    if (!is_pointer(value)) continue;
+    const Parameter& second = parameters_[next++];
+    if (!first.type.empty() && (!first.is_pointer() || !is_byte_offset(second.type))) return false;
+  }
+  return true;
+}
+
+// Whether a tensor and a list bind two parameters each. Throws where neither way of binding has as
+// many parameters as the kernel.
+bool CustomKernel::binds_pairs(std::span<const tb_value> args) const {
+  const size_t count = parameters_.size();
+  if (count == args.size()) return false;
+  const auto pointers = static_cast<size_t>(std::ranges::count_if(args, is_pointer));
+  if (pointers > 0 && count == args.size() + pointers && takes_pairs(args)) return true;
+  std::string texts;
+  for (const Parameter& p : parameters_) texts += (texts.empty() ? ": " : ", ") + p.text();
+  fail(TB_E_INVALID,
+       "kernel {} has {} parameters, {} arguments were given ({} of them tensors or lists, which "
+       "bind one parameter each, or two: T* base, ulong byte_offset){}",
+       name_, count, args.size(), pointers,
+       parameters_.empty() || parameters_[0].type.empty() ? "" : texts);
 }
 
 void CustomKernel::bind_number(Binding& to, const tb_value& value) {
@@ -205,6 +185,9 @@ void CustomKernel::bind_address(Binding& to, tb_address address, uint64_t bytes)
          "{}: a tensor or a list cannot be passed to this parameter, which is no "
          "pointer",
          where(to.argument, to.next));
+  check(!parameter.local,
+        "{}: __local memory cannot be passed: declare the array inside of the kernel",
+        where(to.argument, to.next));
   Place place = address == 0 ? Place{nullptr, 0} : resolve(address, 0, 0);
   if (!to.offsets && place.offset != 0) {
     check(place.offset % alignment_ == 0,
@@ -252,18 +235,47 @@ void CustomKernel::bind_list(Binding& to, const tb_value& value) {
   bind_address(to, to.lists.back(), bytes.size());
 }
 
+void CustomKernel::bind_bytes(Binding& to, const tb_value& value) {
+  const Parameter& parameter = parameters_[to.next];
+  if (parameter.is_pointer() || value.count == 0)
+    fail(TB_E_INVALID,
+         "{}: bytes are the value of a number, a vector or a structure, which "
+         "this parameter or this argument is not",
+         where(to.argument, to.next));
+  const size_t wanted = value_bytes(parameter.type);  // a structure's size no driver tells
+  check(wanted == 0 || wanted == value.count, "{}: the type has {} bytes, {} were given",
+        where(to.argument, to.next), wanted, value.count);
+  check_cl(cl().clSetKernelArg(kernel_.get(), to.next, value.count, value.as.p),
+           where(to.argument, to.next).c_str());
+  ++to.next;
+}
+
+void CustomKernel::bind_tensor(Binding& to, const tb_tensor* given) {
+  const DType dtype = check_described(given);
+  check_reach(*given, dtype);
+  const tb_tensor& tensor = *given;
+  const Parameter& parameter = parameters_[to.next];
+  if (parameter.is_pointer())
+    check(pointer_takes(parameter.type, dtype),
+          "{}: the tensor is {}, which this pointer does not take: convert it, or declare the "
+          "parameter as {}* or, for bytes of any type, void*",
+          where(to.argument, to.next), ocltensor::name(dtype), pointee(dtype));
+  const Extent e = extent({tensor.sizes, tensor.ndim}, {tensor.strides, tensor.ndim});
+  check(e.low == 0, "{}: tensors with negative strides are not supported",
+        where(to.argument, to.next));
+  const tb_address address = e.low == e.high ? 0 : tensor.address;
+  if (address != 0)
+    check(&device_of(address) == &device_, "{}: the tensor is on another device",
+          where(to.argument, to.next));
+  bind_address(to, address, static_cast<uint64_t>(e.high * size_of(dtype)));
+}
+
 void CustomKernel::launch(Stream& stream, std::span<const tb_value> args, const Range& range) {
   check(&stream.device() == &device_,
         "kernel {} was compiled for device {}, the stream belongs to {}", name_, device_.index(),
         stream.device().index());
-  const auto pointers = static_cast<size_t>(std::ranges::count_if(args, is_pointer));
-  const size_t count = parameters_.size();
-  check(count == args.size() || count == args.size() + pointers,
-        "kernel {} has {} parameters, {} arguments were given ({} of them tensors or lists, which "
-        "bind one parameter each, or two: base and byte offset)",
-        name_, count, args.size(), pointers);
   const std::lock_guard lock(mutex_);
-  Binding to{stream, pointers > 0 && count != args.size(), 0, 0, {}, {}};
+  Binding to{stream, binds_pairs(args), 0, 0, {}, {}};
   for (const tb_value& value : args) {
     if (!points_somewhere(value))
       fail(TB_E_INVALID, "{}: it is a null pointer", where(to.argument, to.next));
@@ -273,32 +285,8 @@ void CustomKernel::launch(Stream& stream, std::span<const tb_value> args, const 
       case TB_FLOAT: bind_number(to, value); break;
       case TB_INT_LIST:
       case TB_FLOAT_LIST: bind_list(to, value); break;
-      case TB_STRING:
-        if (parameters_[to.next].is_pointer() || value.count == 0)
-          fail(TB_E_INVALID,
-               "{}: bytes are the value of a number, a vector or a structure, which "
-               "this parameter or this argument is not",
-               where(to.argument, to.next));
-        check_cl(cl().clSetKernelArg(kernel_.get(), to.next, value.count, value.as.p),
-                 where(to.argument, to.next).c_str());
-        ++to.next;
-        break;
-      case TB_TENSOR: {
-        const auto* given = static_cast<const tb_tensor*>(value.as.p);
-        const DType dtype = check_described(given);
-        check_reach(*given, dtype);
-        const tb_tensor& tensor = *given;
-        const Extent e = extent({tensor.sizes, tensor.ndim}, {tensor.strides, tensor.ndim});
-        const int64_t item = size_of(from_abi(tensor.dtype));
-        check(e.low == 0, "{}: tensors with negative strides are not supported",
-              where(to.argument, to.next));
-        const tb_address address = e.low == e.high ? 0 : tensor.address;
-        if (address != 0)
-          check(&device_of(address) == &device_, "{}: the tensor is on another device",
-                where(to.argument, to.next));
-        bind_address(to, address, static_cast<uint64_t>(e.high * item));
-        break;
-      }
+      case TB_STRING: bind_bytes(to, value); break;
+      case TB_TENSOR: bind_tensor(to, static_cast<const tb_tensor*>(value.as.p)); break;
       default:
         fail(TB_E_INVALID, "{}: only tensors, numbers, lists of numbers and bytes can be passed",
              where(to.argument, to.next));

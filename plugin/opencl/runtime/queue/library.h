@@ -30,13 +30,19 @@ class CustomKernel {
   struct Parameter {
     std::string type;  // "float*", "int"; empty if the driver does not tell it
     std::string name;
+    bool local = false;        // a pointer to __local memory
+    std::string text() const;  // "float* x"
     bool is_pointer() const { return type.ends_with('*'); }
   };
   struct Binding;
   std::string where(size_t argument, size_t parameter) const;
+  bool takes_pairs(std::span<const tb_value> args) const;
+  bool binds_pairs(std::span<const tb_value> args) const;
   void bind_number(Binding& to, const tb_value& value);
   void bind_address(Binding& to, tb_address address, uint64_t bytes);
   void bind_list(Binding& to, const tb_value& value);
+  void bind_bytes(Binding& to, const tb_value& value);
+  void bind_tensor(Binding& to, const tb_tensor* given);
 
   Device& device_;
   Handle<cl_kernel> kernel_;
