@@ -46,8 +46,9 @@ inline DLManagedTensor* to_dlpack(const Tensor& tensor) {
 }
 
 // A tensor on another library's memory, whose deleter is called when the last tensor on it is gone.
-// TB_E_INVALID for other devices than the CPU, types that ocltensor lacks, negative strides and
-// memory that is not aligned to its elements; the caller still owns `managed` then.
+// TB_E_INVALID for other devices than the CPU, negative strides and memory that is not aligned to
+// its elements, TB_UNSUPPORTED for types that ocltensor lacks; the caller still owns `managed`
+// then.
 inline Tensor from_dlpack(DLManagedTensor* managed) {
   const DLTensor& t = managed->dl_tensor;
   check(t.device.device_type == kDLCPU || t.device.device_type == kDLCUDAHost,

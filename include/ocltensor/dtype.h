@@ -86,7 +86,7 @@ inline constexpr AbiTypes kAbiTypes = [] {
   return types;
 }();
 
-[[noreturn]] void refuse_type(tb_dtype type);
+[[noreturn]] OCLTENSOR_API void refuse_type(tb_dtype type);
 // Throws Error (TB_UNSUPPORTED, TB_REASON_DTYPE) for a type outside the table.
 inline DType from_abi(tb_dtype type) {
   if (type.code < AbiTypes::kCodes && type.bits % 8 == 0 && type.bits <= 8 * AbiTypes::kMostBytes &&

@@ -28,6 +28,23 @@ function(build_consumers prefix)
   run(${CXX} -std=c++20 ${SOURCE}/main.cpp -o ${tree}/by_pkg_config ${flags} -Wl,-rpath,${libraries})
   run(${tree}/by_pkg_config)
 
+  # Every inline function of every header, also of those that no example calls, finds what it calls in the library.
+  file(GLOB headers RELATIVE ${prefix}/include ${prefix}/include/ocltensor/*.h ${prefix}/include/tensor_backend/*.h)
+  list(REMOVE_ITEM headers ocltensor/methods.h ocltensor/selected.h ocltensor/compound.h) # inside of classes
+  find_path(dlpack dlpack/dlpack.h)
+  if(NOT dlpack)
+    list(REMOVE_ITEM headers ocltensor/dlpack.h)
+  endif()
+  list(TRANSFORM headers REPLACE "(.+)" "#include <\\1>\n")
+  list(JOIN headers "" includes)
+  file(WRITE ${tree}/every_inline.cpp "${includes}int main() { return 0; }\n")
+  execute_process(COMMAND ${CXX} -fkeep-inline-functions -E -x c++ /dev/null OUTPUT_QUIET ERROR_VARIABLE refused)
+  if(refused STREQUAL "") # clang has no such option
+    run(${CXX} -std=c++20 -O0 -fkeep-inline-functions ${tree}/every_inline.cpp -o ${tree}/every_inline ${flags}
+        -Wl,-rpath,${libraries})
+    run(${tree}/every_inline)
+  endif()
+
   # The installed programs of the tutorial; arguments after the prefix may choose targets.
   run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${prefix}/share/doc/ocltensor/src/examples -B ${tree}/examples
       -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_FLAGS=${FLAGS})
