@@ -1,10 +1,12 @@
 // Scalar: a number argument of an operator.
 #pragma once
 
+#include <cmath>
 #include <complex>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 #include "ocltensor/dtype.h"
 #include "ocltensor/error.h"
@@ -59,5 +61,33 @@ class Scalar {
 // Throws Error (TB_E_INVALID) where `value` lies outside of the numbers that `type` holds. As in
 // ATen infinities and NaN fit into every floating type, and negative whole numbers wrap in uint8.
 OCLTENSOR_API void check_fits(const Scalar& value, DType type);
+
+namespace detail {
+[[noreturn]] OCLTENSOR_API void refuse_number(const Scalar& value, bool is_float, bool is_signed,
+                                              size_t bytes);
+}  // namespace detail
+
+// The number as T, for bool whether it is not zero. A fraction is cut off for an integer T and
+// rounded for float. Throws Error (TB_E_INVALID) that names value and type where T does not hold
+// it: beyond T's range, NaN and infinities for an integer T, complex.
+template <typename T>
+requires std::is_arithmetic_v<T> T number_as(const Scalar& value) {
+  using Limits = std::numeric_limits<T>;
+  const double real = value.as_double();
+  bool fits = !value.is_complex();
+  if constexpr (std::is_same_v<T, bool>) {
+    if (fits) return value.as_bool();
+  } else if constexpr (std::is_floating_point_v<T>) {
+    fits = fits && (!(std::abs(real) > static_cast<double>(Limits::max())) || std::isinf(real));
+    if (fits) return static_cast<T>(real);
+  } else if (!value.is_float()) {
+    if (std::in_range<T>(value.as_int())) return static_cast<T>(value.as_int());
+  } else {  // both bounds are powers of two or zero, exact as double
+    fits = fits && std::trunc(real) >= static_cast<double>(Limits::min()) &&
+           std::trunc(real) < std::ldexp(1.0, Limits::digits);
+    if (fits) return static_cast<T>(real);
+  }
+  detail::refuse_number(value, std::is_floating_point_v<T>, std::is_signed_v<T>, sizeof(T));
+}
 
 }  // namespace ocltensor

@@ -168,17 +168,10 @@ class OCLTENSOR_API Tensor {
   // ---- to the host
   Scalar item() const;  // of a tensor with one element
   template <typename T>
-  T item() const {  // TB_E_INVALID for complex
-    const Scalar s = item();
-    check(!s.is_complex(), "a complex element is not a real number: use item()");
-    if constexpr (std::is_same_v<T, bool>)
-      return s.as_bool();
-    else if constexpr (std::is_integral_v<T>)
-      return static_cast<T>(s.as_int());
-    else
-      return static_cast<T>(s.as_double());
+  T item() const {
+    return number_as<T>(item());
   }
-  // All elements in row-major order, converted.
+  // All elements in row-major order, each converted as item<T>() does.
   template <typename T>
   std::vector<T> to_vector() const {
     const Tensor host = host_copy(dtype_of<T>());

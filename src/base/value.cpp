@@ -60,7 +60,19 @@ void check_fits(const Scalar& value, DType type) {
   const bool wraps = is_unsigned(type) && !value.is_float() && real < 0;
   const bool is_whole = (type == DType::Int64 || type == DType::UInt64) && !value.is_float();
   check(is_whole || (fits(wraps ? -real : real, type) && fits(value.imaginary(), type)),
-        "value cannot be converted to type {} without overflow", name(type));
+        "value cannot be converted to type {} without overflow: {}", name(type),
+        value.is_complex() ? fmt::format("{}{:+}j", real, value.imaginary())
+        : value.is_float() ? fmt::format("{}", real)
+                           : fmt::format("{}", value.as_int()));
+}
+
+void detail::refuse_number(const Scalar& value, bool is_float, bool is_signed, size_t bytes) {
+  const char* kind = is_float ? "float" : is_signed ? "int" : "uint";
+  const std::string type = fmt::format("{}{}", kind, 8 * bytes);  // also of bool
+  check(!value.is_complex(), "a complex number is not a {}: use item()", type);
+  const std::string text =
+      value.is_float() ? fmt::format("{}", value.as_double()) : fmt::format("{}", value.as_int());
+  fail(TB_E_INVALID, "{} does not fit in {}", text, type);
 }
 
 void Args::lacking(Arg a) const {

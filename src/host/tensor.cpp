@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "backend.h"
@@ -141,12 +142,6 @@ void Tensor::record_stream(const Stream& stream) const {
                stream.handle());
 }
 
-Tensor Tensor::host_copy(DType type) const {
-  Tensor host = to(Device()).to(type).contiguous();
-  current_stream(Device()).synchronize();
-  return host;
-}
-
 namespace {
 
 template <typename T>
@@ -196,6 +191,44 @@ Scalar Tensor::item() const {
 }
 
 namespace detail {
+namespace {
+
+// Whether each value of a type fits in another by the rule of item<T>().
+bool always_fits(DType from, DType to) {
+  if (is_complex(from)) return false;
+  if (from == to || from == DType::Bool || to == DType::Bool || to == DType::Float64) return true;
+  if (to == DType::Float32) return from != DType::Float64;
+  return is_integral(from, true) && size_of(from) < size_of(to);
+}
+
+void check_element(const Scalar& value, DType type) {
+  switch (type) {
+    case DType::UInt8: number_as<uint8_t>(value); break;
+    case DType::Int8: number_as<int8_t>(value); break;
+    case DType::Int16: number_as<int16_t>(value); break;
+    case DType::Int32: number_as<int32_t>(value); break;
+    case DType::Int64: number_as<int64_t>(value); break;
+    case DType::Float32: number_as<float>(value); break;
+    case DType::Bool: number_as<bool>(value); break;
+    default: number_as<double>(value);
+  }
+}
+
+}  // namespace
+
+Tensor Tensor::host_copy(DType type) const {
+  const Tensor host = to(Device()).contiguous();
+  if (!always_fits(dtype(), type)) {
+    current_stream(Device()).synchronize();
+    const auto* bytes = static_cast<const std::byte*>(host.data());
+    for (int64_t i = 0; i < host.numel(); ++i)
+      check_element(element(dtype(), bytes + i * size_of(dtype())), type);
+  }
+  Tensor converted = host.to(type);
+  current_stream(Device()).synchronize();
+  return converted;
+}
+
 
 std::string element_text(DType type, const void* p, int precision) {
   const Scalar s = element(type, p);
@@ -204,6 +237,7 @@ std::string element_text(DType type, const void* p, int precision) {
   if (type == DType::Bool) return s.as_bool() ? "true" : "false";
   if (!s.is_float()) return std::to_string(s.as_int());
   return fmt::format("{:.{}g}", s.as_double(), precision);
+  if (std::isnan(s.as_double())) return "nan";  // of either sign
 }
 
 }  // namespace detail

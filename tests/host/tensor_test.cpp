@@ -207,5 +207,47 @@ TEST(Metadata, ResizeLeavesOtherTensorsAlone) {
   EXPECT_TRUE(t.is_contiguous());
 }
 
+template <typename T>
+std::string item_error(const Tensor& t) {
+  return error_of([&] { (void)t.item<T>(); });
+}
+
+TEST(ToTheHost, ANumberThatDoesNotFitIsAnError) {
+  EXPECT_THAT(item_error<int>(tensor(int64_t{3000000000})),
+              HasSubstr("3000000000 does not fit in int32"));
+  EXPECT_THAT(item_error<int>(tensor(1e20)), HasSubstr("1e+20 does not fit in int32"));
+  EXPECT_THAT(item_error<int64_t>(tensor(0x1p63)), HasSubstr("does not fit in int64"));
+  EXPECT_THAT(item_error<int>(tensor(NAN)), HasSubstr("nan does not fit"));
+  EXPECT_THAT(item_error<int8_t>(tensor(-INFINITY)), HasSubstr("-inf does not fit"));
+  EXPECT_THAT(item_error<int8_t>(tensor(300)), HasSubstr("300 does not fit in int8"));
+  EXPECT_THAT(item_error<uint8_t>(tensor(-1)), HasSubstr("-1 does not fit in uint8"));
+  EXPECT_THAT(item_error<float>(tensor(1e300)), HasSubstr("1e+300 does not fit in float32"));
+  EXPECT_THAT(item_error<float>(ones({1}, DType::Complex64)), HasSubstr("complex"));
+  EXPECT_THAT(error_of([] {
+                (void)tensor({1, 300}).to_vector<int8_t>();
+              }),
+              HasSubstr("300 does not fit in int8"));
+  EXPECT_THAT(error_of([] {
+                (void)tensor({1.0, double{NAN}}).to_vector<int64_t>();
+              }),
+              HasSubstr("nan does not fit in int64"));
+  EXPECT_THAT(error_of([] { (void)ones({2}, DType::Complex64).to_vector<float>(); }),
+              HasSubstr("complex"));
+}
+
+TEST(ToTheHost, WhatFitsIsRoundedOrCutOff) {
+  EXPECT_EQ(tensor(0.1).item<float>(), 0.1f);
+  EXPECT_EQ(tensor(-0x1p63).item<int64_t>(), std::numeric_limits<int64_t>::min());
+  EXPECT_EQ(tensor(-128.9).item<int8_t>(), -128);
+  EXPECT_EQ(tensor(255.5f).item<uint8_t>(), 255);
+  EXPECT_EQ(tensor(-0.5).item<uint64_t>(), 0u);
+  EXPECT_EQ(tensor(0.5).item<bool>(), true);
+  EXPECT_TRUE(std::isinf(tensor(double{INFINITY}).item<float>()));
+  EXPECT_TRUE(std::isnan(tensor(double{NAN}).item<float>()));
+  EXPECT_THAT(tensor({0.1, 2.9, -2.9}).to_vector<int>(), ElementsAre(0, 2, -2));
+  EXPECT_THAT(tensor({0.1}).to_vector<float>(), ElementsAre(0.1f));
+  EXPECT_EQ(tensor(-std::numeric_limits<float>::quiet_NaN()).text().substr(0, 3), "nan");
+}
+
 }  // namespace
 }  // namespace ocltensor
