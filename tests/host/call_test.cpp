@@ -139,6 +139,15 @@ TEST(Errors, InferenceSpeaksForTheOperator) {
   EXPECT_THAT(error_of([] { exp(Tensor()); }), HasSubstr("'self' must be a tensor, got None"));
 }
 
+// The same status as where a device finds it out (tests/runtime/faults_test.cpp).
+TEST(Errors, AnIndexOutOfRangeIsAnIndexError) {
+  const Tensor x = ones({2, 3}), wrong = tensor<int64_t>({0, 7});
+  error_of([&] { (void)x[wrong]; }, TB_E_INDEX);
+  error_of([&] { (void)index_select(x, 0, wrong); }, TB_E_INDEX);
+  error_of([&] { (void)gather(x, 0, tensor({{7, 0, 0}}, DType::Int64)); }, TB_E_INDEX);
+  EXPECT_THAT(error_of([&] { (void)cross_entropy(x, wrong); }, TB_E_INDEX), HasSubstr("target 7"));
+}
+
 TEST(Boxed, DefaultsNamesAndErrors) {
   const Tensor t = tensor<float>({1, 2, 3, 4}, {2, 2});
   EXPECT_THAT(call("add.out", {t, t})[0].to_vector<float>(), ElementsAre(2, 4, 6, 8));

@@ -6,9 +6,9 @@ namespace ocltensor::cpu {
 namespace {
 
 int64_t checked_index(const CpuCall& call, int64_t index, int64_t size, bool negative_too = false) {
-  check(index >= (negative_too ? -size : 0) && index < size,
-        "{}: index {} is out of bounds for a dimension of size {}", call.args.schema().full_name(),
-        index, size);
+  if (index < (negative_too ? -size : 0) || index >= size)
+    fail(TB_E_INDEX, "{}: index {} is out of bounds for a dimension of size {}",
+         call.args.schema().full_name(), index, size);
   return index < 0 ? index + size : index;
 }
 

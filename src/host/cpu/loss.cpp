@@ -131,9 +131,9 @@ struct Nll {
     weight = weights(call, Dims{classes});
     ignored = call.args.integer(Arg::ignore_index);
     for (int64_t t : target)
-      check(t == ignored || (t >= 0 && t < classes),
-            "{}: target {} is out of bounds for {} classes", call.args.schema().full_name(), t,
-            classes);
+      if (t != ignored && (t < 0 || t >= classes))
+        fail(TB_E_INDEX, "{}: target {} is out of bounds for {} classes",
+             call.args.schema().full_name(), t, classes);
   }
   // Calls f(position in target, position in input, weight) for the targets that count.
   template <typename F>
