@@ -13,6 +13,7 @@
 namespace ocltensor {
 
 class Tensor;
+class Selected;
 
 // How a loss is put together from its elements' losses; the values are ATen's.
 enum class Reduction : int64_t { None, Mean, Sum };
@@ -27,6 +28,7 @@ enum class FftNorm : int64_t { None, ByRootN, ByN };
 class TensorOrScalar {
  public:
   TensorOrScalar(const Tensor& tensor) : tensor_(&tensor), number_(0) {}  // NOLINT: implicit
+  inline TensorOrScalar(Selected&& elements);                             // NOLINT
   TensorOrScalar(Scalar number) : number_(number) {}                      // NOLINT
   template <typename T>
   requires std::is_arithmetic_v<T> TensorOrScalar(T v) : number_(v) {}  // NOLINT
@@ -56,6 +58,7 @@ class OptionalTensor {
   OptionalTensor(std::nullopt_t) {}                            // NOLINT: implicit, like the others
   OptionalTensor(const Tensor& tensor) : tensor_(&tensor) {}   // NOLINT
   inline OptionalTensor(const std::optional<Tensor>& tensor);  // NOLINT
+  inline OptionalTensor(Selected&& elements);                  // NOLINT
   const Tensor* tensor() const { return tensor_; }
 
  private:

@@ -6,6 +6,7 @@
 // Errors: ocltensor::Error; its status() is TB_E_INVALID for bad arguments.
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <iosfwd>
 #include <memory>
@@ -25,6 +26,8 @@ namespace ocltensor {
 
 class Index;
 class Indexed;
+class Selected;
+struct Slice;
 
 namespace detail {
 
@@ -126,7 +129,10 @@ class OCLTENSOR_API Tensor {
   Tensor unsqueeze(int64_t dim) const;
   Tensor operator[](int64_t index) const { return select(0, index); }
   // a[mask], a[positions]: see indexing.h. To assign to what they name writes to this tensor.
-  Indexed operator[](const Tensor& index) const;
+  Selected operator[](const Tensor& index) const;
+  // a[slice(1, 5)]. A template, so that `a[{1, 5}]` stays two positions.
+  template <std::same_as<Slice> T>
+  Indexed operator[](const T& range) const;
   // a[{0, slice(1, 5), "...", mask}]: one entry a dimension, by Python's rules.
   Indexed operator[](std::initializer_list<Index> indices) const;
 
@@ -167,6 +173,7 @@ class OCLTENSOR_API Tensor {
 
   // ---- to the host
   Scalar item() const;  // of a tensor with one element
+  // The element as T, TB_E_INVALID where T does not hold it: number_as() in scalar.h has the rule.
   template <typename T>
   T item() const {
     return number_as<T>(item());

@@ -1,4 +1,4 @@
-"""Writes what C++ sees of the operator table: ops.h, methods.h, compound.h and ops.cpp.
+"""Writes what C++ sees of the operator table: ops.h, methods.h, selected.h, compound.h, ops.cpp.
 
 Usage: generate_ops.py FOLDER_OF_THE_TABLES FUNCTIONAL_H FOLDER_OF_THE_HEADERS FOLDER_OF_THE_SOURCE
 
@@ -76,6 +76,7 @@ class Texts:
     def __init__(self) -> None:
         self.header: list[str] = []
         self.methods: list[str] = []
+        self.selected: list[str] = []
         self.source: list[str] = []
 
     def function(
@@ -86,9 +87,19 @@ class Texts:
 
     def method(self, kind: str, name: str, op: Operator, call: str) -> None:
         """`call` makes the result of the function of that name."""
-        self.methods.append(f"  {kind} {name}({', '.join(parameters(op, True, True))}) const;")
+        self.declare(kind, name, parameters(op, True, True))
         plain = ", ".join(parameters(op, False, True))
         self.source.append(f"{kind} Tensor::{name}({plain}) const {{ {call} }}\n")
+
+    def declare(self, kind: str, name: str, params: list[str]) -> None:
+        """A method of Tensor; one that changes no tensor is one of Selected, too."""
+        self.methods.append(f"  {kind} {name}({', '.join(params)}) const;")
+        if kind == "const Tensor&":
+            return
+        names = ", ".join(re.sub(r" = .*", "", p).rsplit(" ", 1)[1] for p in params)
+        self.selected.append(
+            f"  {kind} {name}({', '.join(params)}) && {{ return read().{name}({names}); }}"
+        )
 
     def add(self, op: Operator) -> None:
         self.header.append(f"// {op.schema}")
@@ -167,11 +178,13 @@ def add_symbols(texts: Texts) -> list[str]:
             continue
         head = f"operator{symbol}=(const TensorOrScalar& other)"
         texts.methods.append(f"  const Tensor& {head} const {{ return {name}_(other); }}")
-        compound.append(f"  void {head} && {{ std::move(*this) = {name}(other); }}")
+        compound.append(
+            f"  void {head} && {{ std::move(*this) = std::move(*this).{name}(other); }}"
+        )
     return compound
 
 
-def add_functional_methods(methods: list[str], header: str) -> list[str]:
+def add_functional_methods(texts: Texts, header: str) -> list[str]:
     """The functions of functional.h whose first parameter is `self`, as methods; returns their
     definitions."""
     made = []
@@ -180,7 +193,7 @@ def add_functional_methods(methods: list[str], header: str) -> list[str]:
         r"OCLTENSOR_API ([\w:<>]+) (\w+)\( ?const Tensor& self,? ?(.*?)\);", text
     ):
         plain = [re.sub(r" = .*", "", p) for p in split(parameters)]
-        methods.append(f"  {kind} {name}({parameters}) const;")
+        texts.declare(kind, name, split(parameters))
         others = ", ".join(["*this", *(p.rsplit(" ", 1)[1] for p in plain)])
         made.append(
             f"{kind} Tensor::{name}({', '.join(plain)}) const "
@@ -194,7 +207,7 @@ def main() -> None:
     texts = Texts()
     for op in read(tables):
         texts.add(op)
-    texts.source += add_functional_methods(texts.methods, functional.read_text())
+    texts.source += add_functional_methods(texts, functional.read_text())
     compound = add_symbols(texts)
     begin = "\nnamespace ocltensor {\n"
     end = "}  // namespace ocltensor\n"
@@ -215,8 +228,14 @@ def main() -> None:
             "",
         ],
         headers / "compound.h": [
-            "/* Inside of class Indexed: compound assignments to what brackets name. Generated. */",
+            "/* Inside of Indexed and Selected: compound assignments to what brackets name. "
+            "Generated. */",
             *compound,
+            "",
+        ],
+        headers / "selected.h": [
+            "/* Inside of class Selected: what can be asked of the elements. Generated. */",
+            *texts.selected,
             "",
         ],
         sources / "ops.cpp": [

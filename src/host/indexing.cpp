@@ -8,7 +8,8 @@
 namespace ocltensor {
 
 Index::Index(const char* text) : kind_(Kind::Rest) {
-  check(std::strcmp(text, "...") == 0, "an index is \"...\", not \"{}\"", text);
+  check(std::strcmp(text, "...") == 0, "an index is \"...\" or slice(first, end, step), not \"{}\"",
+        text);
 }
 
 namespace {
@@ -24,14 +25,16 @@ int64_t covers(const Index& index) {
   }
 }
 
-// One tensor of positions for each dimension of the mask.
-void append_positions(const Tensor& mask, const Tensor& view, int64_t first,
-                      std::vector<Tensor>& indices) {
+void check_mask(const Tensor& mask, const Tensor& view, int64_t first) {
   for (int64_t d = 0; d < mask.dim(); ++d)
     check(mask.size(d) == view.size(first + d),
           "a mask of shape {} does not fit dimension {} of a tensor of shape {}",
           to_string(mask.sizes()), first + d, to_string(view.sizes()));
   check(mask.dim() > 0, "a mask without dimensions cannot be an index");
+}
+
+// One tensor of positions for each dimension of the mask.
+void append_positions(const Tensor& mask, std::vector<Tensor>& indices) {
   const Tensor positions = nonzero(mask);
   for (int64_t d = 0; d < mask.dim(); ++d) indices.push_back(positions.select(1, d));
 }
@@ -60,7 +63,47 @@ Indexed& Indexed::operator=(const Scalar& value) && {
   return *this;
 }
 
-Indexed Tensor::operator[](const Tensor& index) const { return (*this)[{Index(index)}]; }
+Selected::Selected(Tensor base, Tensor index) : base_(std::move(base)), index_(std::move(index)) {
+  const bool masks = index_.dtype() == DType::Bool;
+  const int64_t named = masks ? index_.dim() : 1;
+  check(named <= base_.dim(), "{} indices for a tensor of {} dimensions, of shape {}", named,
+        base_.dim(), to_string(base_.sizes()));
+  if (masks) check_mask(index_, base_, 0);
+}
+
+std::vector<Tensor> Selected::positions() const {
+  if (index_.dtype() != DType::Bool) return {index_};
+  std::vector<Tensor> indices;
+  append_positions(index_, indices);
+  return indices;
+}
+
+const Tensor& Selected::read() {
+  if (!read_.defined()) read_ = ocltensor::index(base_, positions());
+  return read_;
+}
+
+Selected& Selected::operator=(const Tensor& value) && {
+  ocltensor::index_put_(base_, positions(),
+                        value.dtype() == base_.dtype() ? value : value.to(base_.dtype()));
+  return *this;
+}
+
+Selected& Selected::operator=(const Scalar& value) && {
+  if (index_.dtype() != DType::Bool)
+    return std::move(*this) = full({}, value, {base_.dtype(), base_.device()});
+  Tensor mask = index_;  // over the first dimensions
+  while (mask.dim() < base_.dim()) mask = mask.unsqueeze(-1);
+  check_fits(value, base_.dtype());
+  const bool cut_off = is_integral(base_.dtype(), true) && value.is_float();  // as fill_ does
+  ocltensor::masked_fill_(base_, mask,
+                          !cut_off                       ? value
+                          : base_.dtype() == DType::Bool ? Scalar(value.as_bool())
+                                                         : Scalar(value.as_int()));
+  return *this;
+}
+
+Selected Tensor::operator[](const Tensor& index) const { return {*this, index}; }
 
 Indexed Tensor::operator[](std::initializer_list<Index> entries) const {
   int64_t named = 0;
@@ -94,10 +137,12 @@ Indexed Tensor::operator[](std::initializer_list<Index> entries) const {
       case Index::Kind::Elements: {
         any = true;
         const int64_t count = covers(entry);
-        if (entry.elements().dtype() == DType::Bool)
-          append_positions(entry.elements(), view, at, indices);
-        else
+        if (entry.elements().dtype() == DType::Bool) {
+          check_mask(entry.elements(), view, at);
+          append_positions(entry.elements(), indices);
+        } else {
           indices.push_back(entry.elements());
+        }
         at += count;
         break;
       }

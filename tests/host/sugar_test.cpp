@@ -93,6 +93,34 @@ TEST(Methods, AreTheFunctions) {
   for (const float v : floats(a)) EXPECT_TRUE(v >= 3 && v < 4) << v;
 }
 
+TEST(Brackets, WhatATensorNamesIsATensorInAnExpression) {
+  const Tensor a = tensor({{1.f, 2.f, 3.f}, {4.f, 5.f, 6.f}});
+  const Tensor rows = tensor({true, false}), second = tensor<int64_t>({1});
+  EXPECT_EQ(floats(a[rows].sum() + 2 * a[second][0]), (Floats{14, 16, 18}));
+  const Tensor kept = a[second];
+  a[rows] = a[second] + a[second];  // a mask over the first dimension
+  EXPECT_EQ(floats(a), (Floats{8, 10, 12, 4, 5, 6}));
+  a[rows] = 1.5;
+  a[second] = 0;
+  a[a == 1.5] += 1;
+  a[a == 0] = a[a == 0];
+  EXPECT_EQ(floats(a), (Floats{2.5, 2.5, 2.5, 0, 0, 0}));
+  EXPECT_EQ(floats(kept), (Floats{4, 5, 6}));
+  const Tensor whole = tensor({1, 2});
+  whole[whole > 1] = 7.9;  // cut off, as by fill_
+  EXPECT_EQ(ints(whole), (Ints{1, 7}));
+  EXPECT_THAT(error_of([&] { a[second > 0] = 1; }), HasSubstr("a mask of shape [1]"));
+}
+
+TEST(Brackets, ASliceNeedsNoBraces) {
+  const Tensor a = arange(6).view({3, 2});
+  EXPECT_EQ(ints(a[slice(1, 3)]), (Ints{2, 3, 4, 5}));
+  EXPECT_EQ(ints(a[{1, 1}]), Ints{3});  // two positions as before
+  a[slice(0, -1)] = 0;
+  EXPECT_EQ(ints(a), (Ints{0, 0, 0, 0, 4, 5}));
+  EXPECT_THAT(error_of([&] { (void)a[{":", 0}]; }), HasSubstr("slice(first, end, step)"));
+}
+
 TEST(Creation, TakesOptionsInAnyForm) {
   EXPECT_EQ(zeros({2, 3}, "cpu").dtype(), DType::Float32);
   EXPECT_EQ(ones({2}, DType::Int64).dtype(), DType::Int64);
