@@ -82,7 +82,7 @@ Tensor to_cpu(const Tensor& source) {
     Declined declined{};
     if (!copy_operator(packed, source, &declined)) return download_extent(source);
   }
-  Tensor result = empty(source.sizes(), source.dtype());
+  Tensor result = empty(source.sizes(), {source.dtype(), Device()});
   finish_cpu();
   to_host(result.data(), packed, packed.address(), bytes_of(packed), false);
   return result;
@@ -125,11 +125,12 @@ void copy_same_device(const Tensor& target, Tensor source) {
   if (copy_operator(target, source, &declined)) return;
   if (target.device().is_cpu())
     unsupported(declined.reason, "copy.out on the CPU: {}", declined.text);
-  begin_fallback("copy.out", target.device(), declined,
-                 fmt::format("{} to {}", name(source.dtype()), name(target.dtype())));
+  const std::string what = fmt::format("{} to {}", name(source.dtype()), name(target.dtype()));
+  check_fallback_allowed("copy.out", target.device(), declined, what);
   const TracedFallback traced("copy.out", target.device());
   from_cpu(target, to_cpu(source).to(target.dtype()).contiguous(), false);
 }
+  count_fallback("copy.out", target.device(), declined, what);
 
 // Between two devices of one backend: copies contiguous bytes; the target's device applies strides
 // and casts.

@@ -70,7 +70,8 @@ class CpuArgs {
 };
 
 // Gives a CPU generator the state of the device's generator, and the new state back, so that the
-// fallback continues the device's sequence of random numbers.
+// fallback continues the device's sequence of random numbers. A device without generators takes the
+// numbers of the CPU's default one.
 class LentGenerator {
  public:
   LentGenerator(const Operator& op, Device device, std::span<tb_value> args) {
@@ -80,7 +81,8 @@ class LentGenerator {
     const bool given = at >= 0 && args[static_cast<size_t>(at)].tag == TB_GENERATOR;
     owner_ = given ? static_cast<tb_generator>(
                          const_cast<void*>(args[static_cast<size_t>(at)].as.p))  // NOLINT
-                   : Generator::default_of(device).handle();
+                   : default_generator();
+    if (owner_ == nullptr) return;
     substitute_ = at < 0 ? Generator::default_of(Device()) : Generator(Device());
     Generator::State state{};
     invoke_api("generator state", backend(device).api->generator->get_state, owner_,
@@ -98,6 +100,15 @@ class LentGenerator {
   }
 
  private:
+  tb_generator default_generator() const {  // nullptr: the backend has no generators
+    tb_generator found = nullptr;
+    ErrorBuffer error;
+    const tb_status status = backend(device_).api->generator->default_generator(
+        static_cast<int32_t>(device_.index()), &found, error.get());
+    if (status == TB_UNSUPPORTED) return nullptr;
+    error.raise_if_failed(status);
+    return found;
+  }
   Device device_;
   tb_generator owner_ = nullptr;
   std::optional<Generator> substitute_;
@@ -106,13 +117,17 @@ class LentGenerator {
 
 }  // namespace
 
-void detail::begin_fallback(const std::string& name, Device device, const Declined& declined,
-                            const std::string& what) {
+void detail::check_fallback_allowed(const std::string& name, Device device,
+                                    const Declined& declined, const std::string& what) {
   const char* variable = config::name(config::Knob::EnableFallback);
   if (!config::get_bool(config::Knob::EnableFallback))
     unsupported(declined.reason,
                 "{} cannot run {} ({}): {}. Set {}=1 to run what the device lacks on the CPU",
                 device.text(), name, what, declined.text, variable);
+}
+
+void detail::count_fallback(const std::string& name, Device device, const Declined& declined,
+                            const std::string& what) {
   bool first;
   {
     const std::lock_guard lock(counts().mutex);
@@ -142,12 +157,13 @@ void detail::fall_back(const Operator& op, Device device, std::span<const tb_val
     unsupported(declined.reason,
                 "{} cannot run {} ({}): {}. It cannot run on the CPU instead, because {}",
                 device.text(), op.name, describe(op, args), declined.text, obstacle);
-  begin_fallback(op.name, device, declined, describe(op, args));
+  const std::string what = describe(op, args);
+  check_fallback_allowed(op.name, device, declined, what);
   const TracedFallback traced(op.name, device);
   CpuArgs cpu(args);
   LentGenerator generator(op, device, cpu.values());
   std::vector<Tensor> results(outs.size());
-  CallOptions options;
+  CallOptions options{.device = Device()};  // whatever the thread's default device is
   bool has_tensor = false;
   for_each_tensor(args, [&](size_t, const TensorImpl&) { has_tensor = true; });
   if (!has_tensor && !outs.empty()) options.dtype = outs[0].dtype();
@@ -160,6 +176,7 @@ void detail::fall_back(const Operator& op, Device device, std::span<const tb_val
     else
       outs[i] = results[i].to(device);
   }
+  count_fallback(op.name, device, declined, what);
 }
 
 std::vector<FallbackCount> fallback_counts() {

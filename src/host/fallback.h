@@ -15,9 +15,11 @@ struct Declined {
   std::string text;
 };
 
-// Throws the declined operator's error if fallback is off; else warns once per operator and counts.
-// `what` describes the arguments.
-void begin_fallback(const std::string& name, Device device, const Declined& declined,
+// Throws the declined operator's error if fallback is off. `what` describes the arguments.
+void check_fallback_allowed(const std::string& name, Device device, const Declined& declined,
+                            const std::string& what);
+// Counts a fallback that has succeeded, and warns of an operator's first.
+void count_fallback(const std::string& name, Device device, const Declined& declined,
                     const std::string& what);
 
 // A fallback in the traces, logs and statistics of the backend that declined.

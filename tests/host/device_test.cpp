@@ -161,6 +161,53 @@ TEST_F(FakeDevice, FallbackComputesWarnsAndCounts) {
   EXPECT_EQ(counts[0].count, 2u);
 }
 
+TEST_F(FakeDevice, TheDefaultDeviceDoesNotDisturbCopiesToTheHost) {
+  set_setting("OCLTENSOR_ENABLE_FALLBACK", "1");
+  const DefaultDevice on(fake);
+  EXPECT_THAT(tensor({{1, 2}, {3, 4}}).t().to_vector<int>(), ElementsAre(1, 3, 2, 4));
+  EXPECT_THAT(arange(3).to_vector<int>(), ElementsAre(0, 1, 2));
+}
+
+// What brackets assign to is not read first: names of the operators that ran.
+TEST_F(FakeDevice, BracketsWriteWithoutReading) {
+  set_setting("OCLTENSOR_ENABLE_FALLBACK", "1");
+  const auto names = [] {
+    std::vector<std::string> all;
+    for (const FallbackCount& f : fallback_counts()) all.push_back(f.name);
+    return all;
+  };
+  const Tensor a = tensor({1.f, 2.f, 3.f}).to(fake), mask = tensor({true, false, true}).to(fake);
+  const Tensor rows = tensor<int64_t>({2, 0}).to(fake), new_values = tensor({7.f, 8.f}).to(fake);
+  reset_fallback_counts();
+  a[mask] = 0;
+  EXPECT_THAT(names(), ElementsAre("masked_fill.Scalar_out"));
+  EXPECT_THAT(a.to_vector<float>(), ElementsAre(0, 2, 0));
+  reset_fallback_counts();
+  a[rows] = new_values;
+  EXPECT_THAT(names(), ElementsAre(HasSubstr("index_put")));
+  EXPECT_THAT(a.to_vector<float>(), ElementsAre(8, 2, 7));
+}
+
+TEST_F(FakeDevice, AFallbackThatFailsIsNotCounted) {
+  set_setting("OCLTENSOR_ENABLE_FALLBACK", "1");
+  const Tensor a = ones({2}, fake), wrong = tensor<int64_t>({7}).to(fake);
+  reset_fallback_counts();
+  error_of([&] { index_select(a, 0, wrong); }, TB_E_INDEX);
+  EXPECT_TRUE(fallback_counts().empty());
+}
+
+TEST_F(FakeDevice, FallbackDrawsForABackendWithoutGenerators) {
+  ASSERT_EQ(load_plugin(FAKES_DIR "/host_backend.so"), "host");
+  set_setting("OCLTENSOR_ENABLE_FALLBACK", "1");
+  manual_seed(5);
+  const Tensor drawn = rand({4}, "host");
+  EXPECT_EQ(drawn.device(), Device("host"));
+  manual_seed(5);
+  EXPECT_EQ(drawn.to_vector<float>(), rand({4}).to_vector<float>());
+  const DefaultDevice on("host");
+  EXPECT_EQ(nn::Linear(2, 3)(ones({1, 2})).device(), Device("host"));
+}
+
 TEST_F(FakeDevice, AZeroDimensionalCpuTensorMayMix) {
   set_setting("OCLTENSOR_ENABLE_FALLBACK", "1");
   const Tensor a = tensor<float>({1, 2}).to(fake);
