@@ -93,15 +93,22 @@ struct NestedList<T, 0> {
 
 // Appends the values in row-major order. TB_E_INVALID unless every list of a level has the size
 // that `sizes` names.
+// `at`: the list's own position.
 template <typename T, int rank, typename Kept>
-void flatten_list(const typename NestedList<T, rank>::type& list, const int64_t* sizes,
+void flatten_list(const typename NestedList<T, rank>::type& list, const int64_t* sizes, Dims& at,
                   std::vector<Kept>& values) {
   if constexpr (rank == 0) {
     values.push_back(list);
   } else {
     check(static_cast<int64_t>(list.size()) == *sizes,
-          "tensor(): a list of {} entries beside one of {}", list.size(), *sizes);
-    for (const auto& entry : list) flatten_list<T, rank - 1>(entry, sizes + 1, values);
+          "tensor(): the list at position {} has {} entries, the first of its level {}",
+          to_string(at), list.size(), *sizes);
+    at.push_back(0);
+    for (const auto& entry : list) {
+      flatten_list<T, rank - 1>(entry, sizes + 1, at, values);
+      ++at[at.size() - 1];
+    }
+    at.pop_back();
   }
 }
 template <typename T, int rank>
@@ -120,7 +127,8 @@ Tensor tensor_of_list(const typename NestedList<T, rank>::type& list, const Opti
   Dims sizes;
   measure_list<T, rank>(list, sizes);
   std::vector<Kept> values;
-  flatten_list<T, rank>(list, sizes.data(), values);
+  Dims at;
+  flatten_list<T, rank>(list, sizes.data(), at, values);
   return copy_of<T>(values.data(), sizes, options);
 }
 

@@ -1,12 +1,16 @@
 // Reading, checking and keeping the settings of config.def.
 #include "config.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <mutex>
 #include <optional>
 
+#include "log.h"
+#include "name_patterns.h"
 #include "ocltensor/error.h"
 
 namespace ocltensor::config {
@@ -68,6 +72,15 @@ State& state() {
 }
 
 const Row& row(Knob knob) { return kRows[static_cast<int>(knob)]; }
+
+// What every setting's name begins with: it would make all names similar.
+constexpr std::string_view kPrefix = "OCLTENSOR_";
+
+std::vector<std::string> short_names() {
+  std::vector<std::string> names;
+  for (const Row& r : kRows) names.emplace_back(std::string_view(r.name).substr(kPrefix.size()));
+  return names;
+}
 
 const char* environment(const char* name) { return secure_getenv(name); }
 
@@ -232,7 +245,9 @@ void set(Knob knob, std::string_view text) {
 void set(std::string_view name, std::string_view text) {
   for (int i = 0; i < kKnobCount; ++i)
     if (name == kRows[i].name) return set(static_cast<Knob>(i), text);
-  fail(TB_E_INVALID, "there is no setting named '{}'; ocltensor-info lists them", name);
+  const std::string near = near_settings(name);
+  fail(TB_E_INVALID, "there is no setting named '{}'{}", name,
+       near.empty() ? "; ocltensor-info lists them" : near);
 }
 
 void reset() {
@@ -264,6 +279,37 @@ std::vector<KnobState> list() {
     result.push_back(std::move(s));
   }
   return result;
+}
+
+std::vector<std::pair<std::string, std::string>> misspelt_variables() {
+  const std::vector<std::string> known = short_names();
+  std::vector<std::pair<std::string, std::string>> found;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view variable(*entry, std::string_view(*entry).find('='));
+    if (!variable.starts_with(kPrefix)) continue;
+    if (const std::string* meant = misspelt(variable.substr(kPrefix.size()), known))
+      found.emplace_back(variable, std::string(kPrefix) + *meant);
+  }
+  return found;
+}
+
+void warn_of_misspelt_variables() {
+  static const bool warned = [] {
+    for (const auto& [variable, meant] : misspelt_variables())
+      logging::warning("settings", "{} is set, which is no setting; did you mean {}?", variable,
+                       meant);
+    return true;
+  }();
+  (void)warned;
+}
+
+std::string near_settings(std::string_view name) {
+  if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
+  const std::vector<std::string> known = short_names();
+  std::string text;
+  for (const std::string& near : near_names(name, known))
+    text += (text.empty() ? "; did you mean " : " or ") + std::string(kPrefix) + near;
+  return text.empty() ? text : text + "?";
 }
 
 uint64_t generation() { return state().generation.load(std::memory_order_acquire); }

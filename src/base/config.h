@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ocltensor::config {
@@ -84,6 +85,13 @@ void set(Knob knob, std::string_view text);
 void reset();
 // Throws Error(TB_E_INVALID) for the first bad value of the environment.
 void validate();
+// Variables of the environment that are almost a setting's name, with that name. Others that begin
+// with OCLTENSOR_ may be those of a plugin.
+std::vector<std::pair<std::string, std::string>> misspelt_variables();
+// Logs a warning for each of them, at the process's first call.
+void warn_of_misspelt_variables();
+// "; did you mean OCLTENSOR_DEVICES?" for a name that no setting has.
+std::string near_settings(std::string_view name);
 // Every knob with its value and the value's source, in config.def's order. Does not throw for a bad
 // value, but lists it unchanged.
 std::vector<KnobState> list();

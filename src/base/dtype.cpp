@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
+#include "name_patterns.h"
 #include "ocltensor/error.h"
 
 namespace ocltensor {
@@ -16,7 +19,9 @@ void refuse_type(tb_dtype type) {
 DType dtype_from_name(std::string_view wanted) {
   for (int i = 0; i < kDTypeCount; ++i)
     if (wanted == kDTypeInfo[i].name) return static_cast<DType>(i);
-  fail(TB_E_INVALID, "'{}' is not an element type", wanted);
+  std::vector<std::string> names;
+  for (const DTypeInfo& known : kDTypeInfo) names.emplace_back(known.name);
+  fail(TB_E_INVALID, "'{}' is not an element type{}", wanted, did_you_mean(wanted, names));
 }
 
 double epsilon(DType t) {

@@ -90,4 +90,24 @@ std::vector<std::string> near_names(std::string_view name, std::span<const std::
   return result;
 }
 
+std::string did_you_mean(std::string_view name, std::span<const std::string> names) {
+  std::string text;
+  for (const std::string& near : near_names(name, names))
+    text += (text.empty() ? "; did you mean " : " or ") + near;
+  return text.empty() ? text : text + "?";
+}
+
+const std::string* misspelt(std::string_view name, std::span<const std::string> names) {
+  const std::string* nearest = nullptr;
+  size_t least = 3;
+  for (const std::string& candidate : names) {
+    const size_t d = distance(name, candidate);
+    if (d == 0) return nullptr;
+    if (d >= least || (d == 2 && candidate.size() < 6)) continue;
+    least = d;
+    nearest = &candidate;
+  }
+  return nearest;
+}
+
 }  // namespace ocltensor

@@ -35,5 +35,10 @@ class NamePatterns {
 // At most `most` of `names` that are similar to `name`, the most similar first.
 std::vector<std::string> near_names(std::string_view name, std::span<const std::string> names,
                                     size_t most = 3);
+// "; did you mean add.out or addmm.out?" for the end of an error; empty if no name is similar.
+std::string did_you_mean(std::string_view name, std::span<const std::string> names);
+// Of `names` the one that differs from `name` by at most two characters, or by one where it has
+// less than six; nullptr if there is none, or if it is `name` itself.
+const std::string* misspelt(std::string_view name, std::span<const std::string> names);
 
 }  // namespace ocltensor

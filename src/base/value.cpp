@@ -88,8 +88,9 @@ void Args::mismatch(Arg a, const char* wanted) const {
   if (tag > TB_GENERATOR)
     unsupported(TB_REASON_ARGUMENT, "{}: argument '{}' has the unknown tag {}",
                 schema_->full_name(), name(a), tag);
+  const bool undefined = tag == TB_NONE && std::string_view(wanted).starts_with("a tensor");
   fail(TB_E_INVALID, "{}: argument '{}' must be {}, got {}", schema_->full_name(), name(a), wanted,
-       got[tag]);
+       undefined ? "an undefined tensor" : got[tag]);
 }
 
 TensorView Args::tensor(Arg a) const {

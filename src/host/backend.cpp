@@ -43,6 +43,7 @@ Backend& add(Registry& r, std::string_view type, const tb_api* api, const std::s
 
 Registry& registry() {
   static Registry& r = *[] {
+    config::warn_of_misspelt_variables();
     auto* made = new Registry;
     add(*made, "cpu", cpu_api(), {});
     return made;

@@ -3,6 +3,7 @@
 
 #include <charconv>
 
+#include "base/name_patterns.h"
 #include "dispatcher.h"
 #include "pack.h"
 
@@ -96,11 +97,23 @@ const Operator& detail::required_operator(const char* name) {
   return *op;
 }
 
+namespace {
+
+[[noreturn]] void refuse_name(std::string_view name) {
+  std::vector<std::string> known;
+  for (const Operator& op : operators()) known.emplace_back(op.name);
+  const std::string near = did_you_mean(name, known);
+  fail(TB_E_INVALID, "there is no operator '{}'{}", name,
+       near.empty() ? "; operator_schemas() lists them" : near);
+}
+
+}  // namespace
+
 std::vector<Tensor> call(std::string_view name, std::span<const Value> args,
                          std::span<const NamedValue> named, std::span<const Tensor> outs,
                          const CallOptions& options) {
   const Operator* op = find_operator(name);
-  check(op != nullptr, "there is no operator '{}'; operator_schemas() lists them", name);
+  if (op == nullptr) refuse_name(name);
   const Schema& schema = op->schema;
   check(args.size() <= schema.inputs.size(), "{} takes {} arguments, got {}", name,
         schema.inputs.size(), args.size());

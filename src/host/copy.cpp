@@ -8,6 +8,7 @@
 #include "backend.h"
 #include "dispatcher.h"
 #include "fallback.h"
+#include "named_errors.h"
 #include "storage.h"
 
 namespace ocltensor::detail {
@@ -129,8 +130,8 @@ void copy_same_device(const Tensor& target, Tensor source) {
   check_fallback_allowed("copy.out", target.device(), declined, what);
   const TracedFallback traced("copy.out", target.device());
   from_cpu(target, to_cpu(source).to(target.dtype()).contiguous(), false);
-}
   count_fallback("copy.out", target.device(), declined, what);
+}
 
 // Between two devices of one backend: copies contiguous bytes; the target's device applies strides
 // and casts.
@@ -151,7 +152,11 @@ void copy(const Tensor& target, const Tensor& source, bool non_blocking) {
         "copy: the target of shape {} and strides {} names an element twice: clone() it first",
         to_string(target.sizes()), to_string(target.strides()));
   Tensor from = source;
-  if (!std::ranges::equal(source.sizes(), target.sizes())) from = source.expand(target.sizes());
+  if (!std::ranges::equal(source.sizes(), target.sizes())) {
+    naming("copy_",
+           [&] { return broadcast_strides(source.sizes(), source.strides(), target.sizes()); });
+    from = source.expand(target.sizes());
+  }
   if (target.numel() == 0) return;
   if (target.device() == from.device()) return copy_same_device(target, from);
   if (target.device().backend() == from.device().backend()) return copy_between(target, from);

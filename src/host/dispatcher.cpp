@@ -7,6 +7,7 @@
 #include <list>
 
 #include "fallback.h"
+#include "named_errors.h"
 #include "pack.h"
 #include "record.h"
 #include "storage.h"
@@ -199,7 +200,8 @@ void HostCall::run() {
 
 void run(const Operator& op, const Stream& stream, std::span<const tb_value> args,
          std::span<Tensor> outs, const CallOptions& options) {
-  std::vector<TensorSpec> specs = op.infer(Args(op.schema, args));
+  std::vector<TensorSpec> specs =
+      detail::naming(op.name, [&] { return op.infer(Args(op.schema, args)); });
   check(outs.size() == op.schema.outputs.size() && specs.size() == outs.size() &&
             outs.size() <= kMostOutputs,
         "{} has {} outputs, got {}", op.name, op.schema.outputs.size(), outs.size());

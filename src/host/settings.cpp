@@ -37,8 +37,9 @@ void write(const std::string& name, const std::string& value) {
     }
     fail(TB_E_INVALID, "setting '{}' to '{}' failed: {}", name, value, refusal);
   }
-  check(accepted, "setting '{}' to '{}' failed: {}", name, value,
-        refusal.empty() ? "no backend has a switch of this name" : refusal);
+  check(accepted, "setting '{}' to '{}' failed: {}{}", name, value,
+        refusal.empty() ? "no backend has a switch of this name" : refusal,
+        config::near_settings(name));
 }
 
 }  // namespace
@@ -64,7 +65,7 @@ std::string get_setting(std::string_view name) {
             .api->switches->get(n.c_str(), text, sizeof text, error.get()) == TB_OK)
       return text;
   }
-  fail(TB_E_INVALID, "there is no setting named '{}'", name);
+  fail(TB_E_INVALID, "there is no setting named '{}'{}", name, config::near_settings(name));
 }
 
 std::vector<Setting> settings() {

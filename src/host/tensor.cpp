@@ -8,6 +8,7 @@
 
 #include "backend.h"
 #include "copy.h"
+#include "named_errors.h"
 #include "storage.h"
 #include "tape.h"
 
@@ -22,12 +23,12 @@ void Tensor::fail_undefined() {
 int64_t Tensor::size(int64_t dim) const {
   const Dims& shape = get().shape;
   check(!shape.empty(), "a 0-dimensional tensor has no dimension {}", dim);
-  return shape[static_cast<size_t>(wrap_dim(dim, this->dim()))];
+  return shape[detail::wrapped("size", dim, this->dim())];
 }
 int64_t Tensor::stride(int64_t dim) const {
   const Dims& steps = get().steps;
   check(!steps.empty(), "a 0-dimensional tensor has no dimension {}", dim);
-  return steps[static_cast<size_t>(wrap_dim(dim, this->dim()))];
+  return steps[detail::wrapped("stride", dim, this->dim())];
 }
 int64_t Tensor::numel() const { return ocltensor::numel(get().shape); }
 bool Tensor::is_contiguous() const { return ocltensor::is_contiguous(sizes(), strides()); }
@@ -85,7 +86,7 @@ Tensor& Tensor::operator=(const Scalar& value) && {
 }
 
 const Tensor& Tensor::fill_(Scalar value) const {
-  check_fits(value, dtype());
+  detail::naming("fill_", [&] { check_fits(value, dtype()); });
   change_in_place(*this, Tensor(), "fill_", [&] { detail::fill(*this, value); });
   return *this;
 }
@@ -190,7 +191,6 @@ Scalar Tensor::item() const {
   return element(dtype(), host.data());
 }
 
-namespace detail {
 namespace {
 
 // Whether each value of a type fits in another by the rule of item<T>().
@@ -229,6 +229,7 @@ Tensor Tensor::host_copy(DType type) const {
   return converted;
 }
 
+namespace detail {
 
 std::string element_text(DType type, const void* p, int precision) {
   const Scalar s = element(type, p);
@@ -236,8 +237,8 @@ std::string element_text(DType type, const void* p, int precision) {
     return fmt::format("{:.{}g}{:+.{}g}j", s.as_double(), precision, s.imaginary(), precision);
   if (type == DType::Bool) return s.as_bool() ? "true" : "false";
   if (!s.is_float()) return std::to_string(s.as_int());
-  return fmt::format("{:.{}g}", s.as_double(), precision);
   if (std::isnan(s.as_double())) return "nan";  // of either sign
+  return fmt::format("{:.{}g}", s.as_double(), precision);
 }
 
 }  // namespace detail

@@ -1,6 +1,7 @@
 // Views: new shapes and strides over the same storage.
 #include <algorithm>
 
+#include "named_errors.h"
 #include "ocltensor/tensor.h"
 #include "storage.h"
 #include "tape.h"
@@ -107,8 +108,8 @@ Tensor Tensor::reshape(const Dims& sizes) const {
 
 Tensor Tensor::flatten(int64_t first, int64_t last) const {
   if (dim() == 0) return reshape({1});
-  const auto f = static_cast<size_t>(wrap_dim(first, dim()));
-  const auto l = static_cast<size_t>(wrap_dim(last, dim()));
+  const auto f = detail::wrapped("flatten", first, dim());
+  const auto l = detail::wrapped("flatten", last, dim());
   check(f <= l, "flatten: first dimension {} lies behind the last one {}", first, last);
   Dims target;
   for (size_t i = 0; i < sizes().size(); ++i) {
@@ -143,7 +144,7 @@ Tensor Tensor::slice(int64_t dim, std::optional<int64_t> start, std::optional<in
                      int64_t step) const {
   check(this->dim() > 0, "slice: a 0-dimensional tensor cannot be sliced");
   check(step > 0, "slice: the step must be positive, got {}", step);
-  const auto d = static_cast<size_t>(wrap_dim(dim, this->dim()));
+  const auto d = detail::wrapped("slice", dim, this->dim());
   const int64_t size = sizes()[d];
   const auto bound = [size](int64_t at) {
     return std::clamp(at < 0 ? at + size : at, int64_t{0}, size);
@@ -173,7 +174,7 @@ Tensor Tensor::narrow(int64_t dim, int64_t start, int64_t length) const {
 
 Tensor Tensor::select(int64_t dim, int64_t index) const {
   check(this->dim() > 0, "select: a 0-dimensional tensor cannot be indexed");
-  const auto d = static_cast<size_t>(wrap_dim(dim, this->dim()));
+  const auto d = detail::wrapped("select", dim, this->dim());
   const int64_t size = sizes()[d];
   check(index >= -size && index < size,
         "select: index {} is out of range for dimension {} of size {}", index, dim, size);
@@ -191,8 +192,7 @@ Tensor Tensor::select(int64_t dim, int64_t index) const {
 }
 
 Tensor Tensor::transpose(int64_t a, int64_t b) const {
-  const auto i = static_cast<size_t>(wrap_dim(a, dim())),
-             j = static_cast<size_t>(wrap_dim(b, dim()));
+  const auto i = detail::wrapped("transpose", a, dim()), j = detail::wrapped("transpose", b, dim());
   Dims new_sizes(sizes()), new_strides(strides());
   if (dim() > 0) {
     std::swap(new_sizes[i], new_sizes[j]);
@@ -213,7 +213,7 @@ Tensor Tensor::permute(const Dims& dims) const {
   Dims new_sizes, new_strides;
   uint32_t seen = 0;
   for (const int64_t d : dims) {
-    const auto i = static_cast<size_t>(wrap_dim(d, dim()));
+    const auto i = detail::wrapped("permute", d, dim());
     check((seen >> i & 1) == 0, "permute: dimension {} appears twice", d);
     seen |= 1u << i;
     new_sizes.push_back(sizes()[i]);
@@ -241,7 +241,10 @@ Tensor Tensor::expand(const Dims& target) const {
   }
   return record_view(
       "expand", *this,
-      make_view(*this, wanted, broadcast_strides(sizes(), strides(), wanted), offset()),
+      make_view(
+          *this, wanted,
+          detail::naming("expand", [&] { return broadcast_strides(sizes(), strides(), wanted); }),
+          offset()),
       [](const Tensor& g) { return g; });  // the tape sums over what was repeated
 }
 
@@ -256,13 +259,13 @@ Tensor Tensor::squeeze() const {
 }
 
 Tensor Tensor::squeeze(int64_t dim) const {
-  const auto d = static_cast<size_t>(wrap_dim(dim, this->dim()));
+  const auto d = detail::wrapped("squeeze", dim, this->dim());
   if (this->dim() == 0 || sizes()[d] != 1) return *this;
   return select(dim, 0);
 }
 
 Tensor Tensor::unsqueeze(int64_t dim) const {
-  const auto d = static_cast<size_t>(wrap_dim(dim, this->dim() + 1));
+  const auto d = detail::wrapped("unsqueeze", dim, this->dim() + 1);
   Dims new_sizes(sizes()), new_strides(strides());
   new_strides.insert(d, d < sizes().size() ? sizes()[d] * strides()[d] : 1);
   new_sizes.insert(d, 1);

@@ -135,8 +135,33 @@ TEST(Outputs, ShapesThatDependOnData) {
 
 TEST(Errors, InferenceSpeaksForTheOperator) {
   EXPECT_THAT(error_of([] { mm(zeros({2, 3}), zeros({2, 3})); }), HasSubstr("mm.out"));
-  EXPECT_THAT(error_of([] { add(zeros({2}), zeros({3})); }), HasSubstr("broadcast"));
-  EXPECT_THAT(error_of([] { exp(Tensor()); }), HasSubstr("'self' must be a tensor, got None"));
+  EXPECT_THAT(error_of([] { add(zeros({2}), zeros({3})); }),
+              HasSubstr("add.out: shapes [2] and [3] cannot be broadcast"));
+  EXPECT_THAT(error_of([] { sum(zeros({2}), 5); }), HasSubstr("sum.IntList_out: dimension 5 is"));
+  EXPECT_THAT(error_of([] { exp(Tensor()); }),
+              HasSubstr("'self' must be a tensor, got an undefined tensor"));
+}
+
+TEST(Errors, FunctionsOfTensorNameThemselves) {
+  const Tensor t = zeros({2, 3});
+  EXPECT_THAT(error_of([&] { t.transpose(0, 5); }), HasSubstr("transpose: dimension 5 is"));
+  EXPECT_THAT(error_of([&] { (void)t.size(2); }), HasSubstr("size: dimension 2 is"));
+  EXPECT_THAT(error_of([&] { t.expand({3, 3}); }), HasSubstr("expand: a tensor of shape [2, 3]"));
+  EXPECT_THAT(error_of([&] { t.copy_(zeros({2})); }), HasSubstr("copy_: a tensor of shape [2]"));
+  EXPECT_THAT(error_of([] { (void)full({2}, 300, DType::UInt8); }),
+              HasSubstr("fill_: value cannot be converted to type uint8 without overflow: 300"));
+}
+
+TEST(Errors, NamesThatAreNearAreListed) {
+  const Tensor t = zeros({2});
+  EXPECT_THAT(error_of([&] { call("ad.out", {t}); }), HasSubstr("'ad.out'; did you mean add.out"));
+  EXPECT_THAT(error_of([&] { call("add", {t}); }), HasSubstr("did you mean add.out"));
+  EXPECT_THAT(error_of([] { dtype_from_name("flaot32"); }), HasSubstr("did you mean float32"));
+  for (const char* wrong : {"OCLTENSOR_ENABLE_FALBACK", "ENABLE_FALLBACK"}) {
+    const auto near = HasSubstr("; did you mean OCLTENSOR_ENABLE_FALLBACK");
+    EXPECT_THAT(error_of([&] { (void)get_setting(wrong); }), near);
+    EXPECT_THAT(error_of([&] { set_setting(wrong, "1"); }), near);
+  }
 }
 
 // The same status as where a device finds it out (tests/runtime/faults_test.cpp).

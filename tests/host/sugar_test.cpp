@@ -146,7 +146,7 @@ TEST(Creation, TakesLists) {
   EXPECT_THAT(error_of([] {
                 (void)tensor({{1, 2}, {3}});
               }),
-              HasSubstr("1 entries beside one of 2"));
+              HasSubstr("the list at position [1] has 1 entries, the first of its level 2"));
   const std::vector<double> v{1, 2, 3, 4};
   EXPECT_EQ(sizes(tensor(v)), Ints{4});
   const std::vector<int64_t> shape{2, 2};

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <thread>
@@ -14,6 +15,7 @@ namespace ocltensor {
 namespace {
 
 using config::Knob;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class Config : public ::testing::Test {
@@ -177,6 +179,20 @@ TEST_F(Config, LowWatermarkIsAutomaticAndClampedToTheHighOne) {
   EXPECT_EQ(config::low_watermark_ratio(true), 1.4);
   config::set(Knob::LowWatermarkRatio, "1.25");
   EXPECT_EQ(config::low_watermark_ratio(true), 1.25);
+}
+
+TEST_F(Config, MisspeltVariablesAreFound) {
+  const char* const set[] = {"OCLTENSOR_ENABLE_FALBACK", "OCLTENSOR_DEVICE",
+                             "OCLTENSOR_OF_A_PLUGIN", "OCLTENSOR_DEVICES", "TENSOR_DEVICE"};
+  for (const char* name : set) setenv(name, "1", 1);
+  auto found = config::misspelt_variables();
+  for (const char* name : set) unsetenv(name);
+  std::ranges::sort(found);
+  EXPECT_THAT(found,
+              ElementsAre(std::pair("OCLTENSOR_DEVICE", "OCLTENSOR_DEVICES"),
+                          std::pair("OCLTENSOR_ENABLE_FALBACK", "OCLTENSOR_ENABLE_FALLBACK")));
+  EXPECT_THAT(error_of([] { config::set("OCLTENSOR_DEVICE", "1"); }),
+              HasSubstr("'OCLTENSOR_DEVICE'; did you mean OCLTENSOR_DEVICES"));
 }
 
 TEST_F(Config, ReadersAndAWriterDoNotRace) {

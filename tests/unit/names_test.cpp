@@ -45,6 +45,21 @@ TEST(NamePatterns, NearNamesComeFirst) {
   EXPECT_THAT(near_names("convolution", names), IsEmpty());
 }
 
+TEST(Names, ErrorsSuggestThem) {
+  const std::vector<std::string> names{"float16", "float32", "int8"};
+  EXPECT_EQ(did_you_mean("flaot32", names), "; did you mean float32?");
+  EXPECT_EQ(did_you_mean("quaternion", names), "");
+}
+
+TEST(Names, MisspeltOnesAreFewCharactersAway) {
+  const std::vector<std::string> names{"ENABLE_FALLBACK", "DEVICES", "MODE"};
+  EXPECT_EQ(*misspelt("ENABLE_FALBACK", names), "ENABLE_FALLBACK");
+  EXPECT_EQ(*misspelt("DEVICE", names), "DEVICES");
+  EXPECT_EQ(misspelt("DEVICES", names), nullptr);
+  EXPECT_EQ(misspelt("MOOD", names), nullptr);  // two of few characters
+  EXPECT_EQ(misspelt("SOMETHING_ELSE", names), nullptr);
+}
+
 class Scopes : public testing::Test {
  protected:
   std::map<std::string, std::string> values{{"A", "1"}, {"OCLTENSOR_DISABLED_X", "p"}};
