@@ -26,10 +26,15 @@ foreach(file README.md CHANGELOG.md CONTRIBUTING.md LICENSE)
   install(FILES ${PROJECT_SOURCE_DIR}/${file} DESTINATION ${doc_dir})
 endforeach()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/third_party_notes DESTINATION ${doc_dir})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/bench/results DESTINATION ${doc_dir}/bench FILES_MATCHING PATTERN "*.svg")
 foreach(file src/GLOSSARY.md src/base/SETTINGS.md src/docs/captures.md src/docs/limits.md src/docs/traces.md
              src/docs/tutorial.md src/docs/write_a_backend.md src/host/README.md plugin/opencl/README.md
              plugin/torch/README.md plugin/torch/NAMES.md plugin/torch/STATE.md plugin/torch/OPERATORS.md
-             plugin/torch/ERRORS.md tests/README.md bench/README.md bench/RESULTS.md bench/resnet18.svg)
+             plugin/torch/ERRORS.md plugin/torch/csrc/runtime/README.md plugin/torch/csrc/profiler/README.md
+             plugin/torch/csrc/operators/README.md plugin/torch/csrc/composites/README.md
+             plugin/torch/csrc/module/README.md plugin/opencl/nvidia_hopper/README.md tests/README.md bench/README.md
+             bench/RESULTS.md bench/history.md bench/resnet18.svg include/tensor_backend/plugin.h
+             include/tensor_backend/stubs.h)
   get_filename_component(folder ${file} DIRECTORY)
   install(FILES ${PROJECT_SOURCE_DIR}/${file} DESTINATION ${doc_dir}/${folder})
 endforeach()

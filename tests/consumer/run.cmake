@@ -21,6 +21,8 @@ foreach(file README.md LICENSE third_party_notes/README.md plugin/opencl/README.
     message(FATAL_ERROR "${file} is not installed")
   endif()
 endforeach()
+# The texts lie in the tree that their links name.
+run(${PYTHON} ${SOURCE}/../readme/readme.py links ${tree}/installed/share/doc/ocltensor)
 build_consumers(${tree}/installed)
 
 # A copy of the installed template: its build, its test, and a host that finds it.

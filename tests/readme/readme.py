@@ -10,6 +10,7 @@ usage: readme.py snippets GUIDE.md ROOT          fails unless each block of code
        before it calls the output of PROGRAM
        readme.py settings SETTINGS.md config.def   fails unless the table is the generated one
        readme.py write-settings SETTINGS.md config.def
+       readme.py links FOLDER                    fails on a dead link of any text below FOLDER
        readme.py variables tests/README.md config.def    fails unless every variable has a test that
        exists readme.py prose README.md ROOT            fails on measured figures outside bench/,
        wide lines, dead links, a long front page
@@ -77,6 +78,27 @@ def check_variables(readme: str, definitions: str, root: pathlib.Path) -> None:
         sys.exit("tests/README.md, table of variables:\n" + "\n".join(problems))
 
 
+def dead_links(root: pathlib.Path, name: str) -> list[str]:
+    """Links of a text to files that are not there."""
+    code, problems = False, []
+    for number, line in enumerate((root / name).read_text().splitlines(), 1):
+        code ^= line.lstrip().startswith("```")
+        for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", line) if not code else ():
+            if not ((root / name).parent / target).exists():
+                problems.append(f"{name}:{number}: the link to {target} leads nowhere")
+    return problems
+
+
+def check_links(root: pathlib.Path) -> None:
+    """The same of all texts of a folder."""
+    files = [str(f.relative_to(root)) for f in root.rglob("*.md")]
+    problems = [p for name in files for p in dead_links(root, name)]
+    if len(files) < 20:
+        problems.append(f"only {len(files)} texts were found")
+    if problems:
+        sys.exit("\n".join(problems))
+
+
 def check_prose(front: str, root: pathlib.Path) -> None:
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard", "*.md"],
@@ -97,11 +119,9 @@ def check_prose(front: str, root: pathlib.Path) -> None:
         problems.append(f"only {len(files)} texts were found")
     for name in files:
         code = False
+        problems += dead_links(root, name)
         for number, line in enumerate((root / name).read_text().splitlines(), 1):
             code ^= line.lstrip().startswith("```")
-            for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", line) if not code else ():
-                if not ((root / name).parent / target).exists():
-                    problems.append(f"{name}:{number}: the link to {target} leads nowhere")
             bare = re.sub(r"\]\([^)]*\)|<http[^>]*>", "", line)
             if not code and not bare.lstrip().startswith("|") and len(bare) > COLUMNS:
                 problems.append(f"{name}:{number}: {len(bare)} columns, more than {COLUMNS}")
@@ -140,6 +160,8 @@ def check_output(text: pathlib.Path, want: str, program: str) -> None:
 
 
 def main() -> None:
+    if sys.argv[1] == "links":
+        return check_links(pathlib.Path(sys.argv[2]))
     command, readme_path, other = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
     readme = readme_path.read_text()
     if command == "extract":
