@@ -102,9 +102,12 @@ Backend* search(std::string_view type, std::string* reason) {
     const Backend& b = backend(static_cast<uint8_t>(i));
     others += fmt::format("{}'{}' is '{}'", i == 1 ? "; loaded are: " : ", ", b.path, b.type);
   }
-  *reason = fmt::format("no plugin for device type '{}' was found{}{}{}; set {} to its file", type,
+  const char* variable = config::name(config::Knob::PluginPath);
+  const bool bad_path = result.starts_with(variable);  // then nothing of it was loaded
+  *reason = fmt::format("no plugin for device type '{}' was found{}{}{}; {}", type,
                         result.empty() ? "" : ": ", result, others,
-                        config::name(config::Knob::PluginPath));
+                        bad_path ? "take that entry out of the variable"
+                                 : fmt::format("set {} to its file", variable));
   return nullptr;
 }
 

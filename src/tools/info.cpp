@@ -75,9 +75,14 @@ void print_plugins(const std::string& given) {
   fmt::print("\nplugins\n");
   std::vector<std::string> types;
   if (!given.empty()) print_plugin(ot::load_plugin_file(given), types);
-  for (const ot::LoadedPlugin& plugin : ot::try_plugin_path()) print_plugin(plugin, types);
+  bool refused = false;
+  for (const ot::LoadedPlugin& plugin : ot::try_plugin_path()) {
+    print_plugin(plugin, types);
+    refused = refused || !plugin;
+  }
   const auto* in_host = reinterpret_cast<const void*>(&ot::device_types);
   print_plugin(ot::load_own_plugin(ot::folder_of(in_host)), types);
+  if (refused) fmt::print("  programs load none of these while an entry of the path is refused\n");
 }
 
 void print_devices() {

@@ -74,7 +74,7 @@ int main(int argc, char** argv) {
   app.add_option("--rules", options.rules,
                  "check that this plugin.h states every rule that failures cite, and nothing else");
   app.add_flag("--list", options.list,
-               "print operators and dtypes, with --verbose schemas too; test nothing");
+               "print operators and dtypes, with --verbose schemas and flags too; test nothing");
   app.add_flag(
       "--quick", options.quick,
       "one contiguous and one strided case each, within a budget of 150 processor seconds");

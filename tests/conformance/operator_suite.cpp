@@ -199,7 +199,10 @@ void list_operators(const Backend& backend, const Options& options) {
       if (cases != nullptr && cases->accepts(*op, dtype))
         types += fmt::format(" {}", info(dtype).suffix);
     fmt::print("{:<46} {:<10}{}\n", op->name, op->family, types);
-    if (options.verbose) fmt::print("    {}\n", op->text);
+    if (!options.verbose) continue;
+    fmt::print("    {}\n", op->text);
+    if (op->is(kDataDependentShape)) fmt::print("    flag TB_OP_DATA_DEPENDENT_SHAPE\n");
+    if (op->is(kRandom)) fmt::print("    flag TB_OP_RANDOM\n");
   }
 }
 

@@ -44,7 +44,7 @@ std::string Table::text() const {
     }
     text += "\n";
   }
-  if (!reasons_.empty()) text += "declined, by reason:\n";
+  if (!reasons_.empty()) text += "declined (\"9+\": 9 cases passed, others declined), by reason:\n";
   for (const auto& [reason, count] : reasons_) text += fmt::format("  {:>5}  {}\n", count, reason);
   const Cell sum = total();
   text += fmt::format("{} operators: {} cases passed, {} failed, {} declined, {} not run\n",
