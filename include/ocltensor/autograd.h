@@ -5,12 +5,12 @@
 //   loss.backward();   // w.grad() is the gradient of the loss
 //
 // Operators on tensors that need a gradient are recorded, with what their derivatives need
-// (src/base/derivatives.def has the formulas). Derivatives are not recorded themselves: there are
+// (differentiable_operators() lists them). Derivatives are not recorded themselves: there are
 // no second derivatives.
 //
 // The gradient of a complex tensor z = x + iy is dL/dx + i dL/dy for a real loss L, as in PyTorch:
-// a step against it makes L smaller. Formulas that hold for complex numbers are marked in
-// derivatives.def; the others raise TB_UNSUPPORTED on the way back. backward() begins with a real
+// a step against it makes L smaller. Formulas that do not hold for complex numbers raise
+// TB_UNSUPPORTED on the way back. backward() begins with a real
 // number, or with a gradient that it is given.
 //
 // In place: a recorded change of a tensor that needs a gradient, or that is given one, must have

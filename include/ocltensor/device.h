@@ -61,7 +61,9 @@ OCLTENSOR_API void synchronize(Device device);
 // with the reason, if the file is refused; TB_E_INVALID if another plugin has the type. Plugins are
 // never unloaded.
 OCLTENSOR_API std::string load_plugin(const std::string& path);
-OCLTENSOR_API std::vector<std::string> device_types();  // registered so far, "cpu" first
+// Of the backends loaded so far, "cpu" first. The first use of another type (Device("ocl"),
+// is_available("ocl")) loads all of OCLTENSOR_PLUGIN_PATH, and ocltensor's own if that type lacks.
+OCLTENSOR_API std::vector<std::string> device_types();
 
 }  // namespace ocltensor
 

@@ -1,4 +1,6 @@
-// Random number generators: Philox4x32-10, the same numbers on every device for the same seed.
+// Random number generators: Philox4x32-10. Every device draws the same for the same seed: the same
+// bits in float32, float16, bfloat16 and integers. In float64, what takes a logarithm, sine or
+// cosine (normal_, exponential_) may differ by 2 ulps, as drivers' functions do.
 #pragma once
 
 #include <array>

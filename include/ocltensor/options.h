@@ -27,6 +27,7 @@ class OCLTENSOR_API DefaultDevice {
 
 // What a function that makes a tensor takes after its shape: a dtype, a device, both, or nothing.
 //   zeros({2}); zeros({2}, DType::Int64); zeros({2}, "ocl"); zeros({2}, {DType::Int64, "ocl"});
+// Not {.dtype = ...}: it has constructors, for the short forms.
 struct Options {
   std::optional<DType> dtype;    // none: the function's own choice, float32 for most
   std::optional<Device> device;  // none: default_device()

@@ -20,5 +20,4 @@ int main() {
   std::cout << std::boolalpha << "result " << y.item<float>()
             << ", a file: " << std::filesystem::exists(file) << "\n"
             << "replay it: ocltensor-replay " << file << "\n";
-  std::filesystem::remove(file);
 }
