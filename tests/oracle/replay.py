@@ -278,7 +278,17 @@ def _svd(a: torch.Tensor, *options: Any) -> list[torch.Tensor]:
     return [u[..., :k] * s[..., None, :] @ vh[..., :k, :], s, u.mT @ u, vh @ vh.mT]
 
 
+def _eigh(a: torch.Tensor, triangle: str, vectors: bool) -> list[torch.Tensor]:
+    """As for singular vectors."""
+    values, v = (
+        t.cpu().double()
+        for t in torch.ops.aten._linalg_eigh(a, triangle, vectors)  # noqa: SLF001
+    )
+    return [v * values[..., None, :] @ v.mT, values, v.mT @ v] if vectors else [v, values, v]
+
+
 SPECIAL = {
+    "_linalg_eigh.eigenvalues": _eigh,
     "_linalg_svd.U": _svd,
     "_scaled_dot_product_attention_math.out": _attention,
     "_scaled_dot_product_fused_attention_overrideable.out": _fused,

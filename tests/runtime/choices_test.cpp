@@ -114,6 +114,11 @@ const Row kRows[] = {
                                             std::nullopt, {true, false, false});
      },
      "layer_norm_backward.cpu", "layer_norm_backward.gpu"},
+    {"eigh",
+     [] {
+       (void)ot::_linalg_eigh(ramp({3, 3}));
+     },
+     "eigh.jacobi", "eigh.jacobi"},
     {"linalg",
      [] {
        (void)ot::linalg_cholesky_ex(ot::add(ot::zeros({3, 3}, {ot::DType::Float32, "ocl"}), 1));

@@ -61,6 +61,7 @@ constexpr FamilyFunction kFamilies[] = {
     linalg::lu_operators,
     linalg::qr_operators,
     linalg::svd_operators,
+    linalg::eigh_operators,
     fft::fft_operators,
     sampling::sampling_operators,
     distance::distance_operators,

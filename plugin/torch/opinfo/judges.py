@@ -122,6 +122,26 @@ def singular_vectors(op: OpInfo, sample: SampleInput, got: Tensors, want: Tensor
     return bool(near) and orthonormal(u, bound) and orthonormal(v, bound)
 
 
+def eigenvectors(op: OpInfo, sample: SampleInput, got: Tensors, want: Tensors) -> bool:
+    """Eigenvectors have any sign, and turn where eigenvalues are equal. Of a symmetric matrix they
+    are orthonormal, and A V = V L, within errors as of singular vectors."""
+    matrix = sample.input.detach()
+    # PyTorch's samples are symmetric only for the triangle that is read.
+    lower = argument(sample, 0, "UPLO", "L") in ("L", "l")
+    matrix = matrix.tril() + matrix.tril(-1).mT if lower else matrix.triu() + matrix.triu(1).mT
+    if any(a.shape != b.shape or a.dtype != b.dtype for a, b in zip(got, want)):
+        return False
+    if got[0].numel() == 0:
+        return True
+    values, vectors = (t.double() for t in got)
+    eps = torch.finfo(matrix.dtype).eps
+    bound = 8 * eps * matrix.shape[-1] ** 0.5
+    limit = bound * want[0].double().abs().amax()
+    rest = matrix.double() @ vectors - vectors * values[..., None, :]
+    near = ((values - want[0]).abs() <= limit).all() and (rest.abs() <= limit).all()
+    return bool(near) and orthonormal(vectors, bound)
+
+
 def orthonormal(columns: torch.Tensor, bound: float = 0.0) -> bool:
     identity = torch.eye(columns.shape[-1], dtype=columns.dtype)
     return bool(((columns.mT @ columns - identity).abs() <= bound).all())
@@ -138,6 +158,7 @@ RULES = {
     "linspace": integer_steps,
     "svd": singular_vectors,
     "linalg.svd": singular_vectors,
+    "linalg.eigh": eigenvectors,
 }
 
 

@@ -1,4 +1,4 @@
-"""complex128, complex32, unsigned integers of 16 bits and more, float8 on ocl against torch's CPU."""
+"""complex128, complex32, uint16, uint32, uint64 and float8 on ocl against torch's CPU."""
 
 from __future__ import annotations
 

@@ -51,6 +51,7 @@ Specs scatter(const Args& args);
 // linalg.cpp
 Specs geqrf(const Args& args);
 Specs linalg_cholesky_ex(const Args& args);
+Specs linalg_eigh(const Args& args);
 Specs linalg_householder_product(const Args& args);
 Specs linalg_inv_ex(const Args& args);
 Specs linalg_lu_factor_ex(const Args& args);

@@ -139,4 +139,14 @@ Specs linalg_svd(const Args& args) {
           column_major(a.dtype(), joined(batch, {full ? n : k, n}))};
 }
 
+Specs linalg_eigh(const Args& args) {
+  const auto a = square(args, Arg::A);
+  const auto uplo = args.string(Arg::UPLO);
+  check(uplo == "L" || uplo == "l" || uplo == "U" || uplo == "u", "{}: UPLO must be L or U, got {}",
+        args.schema().full_name(), uplo);
+  return {spec(a.dtype(), joined(batch_of(a), {a.size(-1)})),
+          args.boolean(Arg::compute_v) ? column_major(a.dtype(), Dims(a.sizes()))
+                                       : no_output(a.dtype())};
+}
+
 }  // namespace ocltensor::infer

@@ -34,6 +34,7 @@ std::span<const CpuOperator> copy_operators();
 std::span<const CpuOperator> ctc_operators();
 std::span<const CpuOperator> distance_operators();
 std::span<const CpuOperator> index_operators();
+std::span<const CpuOperator> eigh_operators();
 std::span<const CpuOperator> fft_operators();
 std::span<const CpuOperator> linalg_operators();
 std::span<const CpuOperator> loss_operators();

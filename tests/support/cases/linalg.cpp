@@ -184,6 +184,53 @@ void make_svd(Case& c, DType dtype, Draw& draw, const Sizes& s) {
   c.tolerance = {{Scale::Largest, 8, elements, 1, nullptr, others.why}, others, others, others};
 }
 
+// ---- eigenvalues: as for singular values
+
+// A diagonal, a matrix of zeros, one value in pairs, a matrix of rank 1, very different sizes, or
+// as it was. The triangles differ: only one is read.
+void make_special_symmetric(HostTensor& t, Draw& draw, int64_t n) {
+  if (n == 0) return;
+  const int64_t kind = draw.rng.range(0, 9);
+  for (int64_t i = 0; i < t.numel(); ++i) {
+    const int64_t row = i / n % n, column = i % n;
+    if (kind == 0 && row != column) t.set(i, 0);
+    if (kind == 1) t.set(i, 0);
+    if (kind == 2) t.set(i, row + column == n - 1 ? 1 : 0);
+    if (kind == 3) t.set(i, 1);
+    if (kind == 4) t.set(i, t.real(i) * std::pow(10.0, -static_cast<double>((row + column) % 9)));
+  }
+}
+
+// Of L and V: V L V^T, L and V^T V.
+std::vector<HostTensor> unique_of_eigh(const std::vector<HostTensor>& outs) {
+  const HostTensor &l = outs[0], &v = outs[1];
+  if (v.sizes.size() < 2)
+    return {HostTensor(DType::Float64, {0}), l.to(DType::Float64), HostTensor(DType::Float64, {0})};
+  const int64_t n = v.sizes.back();
+  HostTensor product(DType::Float64, v.sizes);
+  HostTensor v_product(DType::Float64, v.sizes);
+  for (int64_t i = 0; n > 0 && i < l.numel() / n; ++i) {
+    const Factor vs{v, i * n * n, n, 1}, turned{v, i * n * n, 1, n};
+    multiply(product, i * n * n, n, n, n, vs, turned, [&](int64_t k) { return l.real(i * n + k); });
+    multiply(v_product, i * n * n, n, n, n, turned, vs, [](int64_t) { return 1.0; });
+  }
+  return {product, l.to(DType::Float64), v_product};
+}
+
+void make_eigh(Case& c, DType dtype, Draw& draw, const Sizes& s) {
+  HostTensor a = draw.values(dtype, joined(s.batch, {s.n, s.n}), {-3, 3, 0, false, false});
+  make_special_symmetric(a, draw, s.n);
+  c.set("A", draw.place(std::move(a)));
+  c.set("UPLO", std::string(draw.rng.chance(0.5) ? "L" : "U"));
+  c.set("compute_v", Scalar(draw.rng.chance(0.8)));
+  c.unique = unique_of_eigh;
+  // As for singular values.
+  Tolerance others = factor_of(s.n);
+  others.why = "backward stable";
+  const auto elements = static_cast<double>(s.n * s.n + 1);
+  c.tolerance = {{Scale::Largest, 8, elements, 1, nullptr, others.why}, others, others};
+}
+
 Case make(const Operator& op, DType dtype, Draw& draw) {
   Case c = make_case(op, dtype);
   const Sizes s = choose(draw);
@@ -213,6 +260,8 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
     c.tolerance = {exact()};
   } else if (name == "_linalg_svd") {
     make_svd(c, dtype, draw, s);
+  } else if (name == "_linalg_eigh") {
+    make_eigh(c, dtype, draw, s);
   } else if (name == "linalg_householder_product") {
     make_reflectors(c, dtype, draw, s);
   } else {

@@ -139,7 +139,39 @@ enum class Right : uint8_t { Identity, Any };
 void apply_q(const OpCall& call, const Stack& a, const Stack& b, const Dims& batch, TensorView tau,
              Right right);
 
+// ---- svd.cpp
+// A contiguous tensor in scratch memory.
+class Numbers {
+ public:
+  Numbers(const OpCall& call, DType dtype, const Dims& sizes)
+      : memory_(call.scratch(static_cast<uint64_t>(numel(sizes) * size_of(dtype)))),
+        local_(memory_.address(), dtype, sizes) {}
+  TensorView view() const { return local_; }
+  operator MemoryRange() const { return local_; }  // NOLINT: implicit on purpose
+
+ private:
+  Scratch memory_;
+  LocalTensor local_;
+};
+
+constexpr int64_t kSweeps = 30;  // SWEEPS of svd.h; usually ten are enough
+
+// The largest element and the length of each column, [count, columns]; NaN where one is NaN.
+void measure_columns(const OpCall& call, const Stack& a, const Numbers& largest,
+                     const Numbers& lengths);
+// Rotates the rows of square, packed matrices until all are orthogonal. state [count, kSweeps],
+// int32: the last number is not 0 where they are not.
+void make_rows_orthogonal(const OpCall& call, const Stack& a, const Numbers& state);
+// Column places[c] of b = column c of a, divided by divisors[c] (0 counts as 1); or, with `back`,
+// column c of b = column places[c] of a.
+void arrange_columns(const OpCall& call, const Stack& a, const Stack& b, const Numbers& places,
+                     const Numbers& divisors, bool back);
+
+// ---- eigh.cpp
+const AlgorithmFamily& eigh_algorithms();
+
 std::span<const OpEntry> cholesky_operators();
+std::span<const OpEntry> eigh_operators();
 std::span<const OpEntry> lu_operators();
 std::span<const OpEntry> qr_operators();
 std::span<const OpEntry> svd_operators();

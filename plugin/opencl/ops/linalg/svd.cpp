@@ -12,25 +12,10 @@ namespace {
 
 namespace kernel = kernels::linalg::svd_parts;
 
-constexpr int64_t kSweeps = 30;  // SWEEPS of svd.h; usually ten are enough
-constexpr int64_t kBlock = 16;   // rows of a block
+constexpr int64_t kBlock = 16;  // rows of a block
 
 constexpr PanelKernel kRotate{kernels::linalg::svd_cpu::rotate_rows,
                               kernels::linalg::svd_gpu::rotate_rows};
-
-// A contiguous tensor in scratch memory.
-class Numbers {
- public:
-  Numbers(const OpCall& call, DType dtype, const Dims& sizes)
-      : memory_(call.scratch(static_cast<uint64_t>(numel(sizes) * size_of(dtype)))),
-        local_(memory_.address(), dtype, sizes) {}
-  TensorView view() const { return local_; }
-  operator MemoryRange() const { return local_; }  // NOLINT: implicit on purpose
-
- private:
-  Scratch memory_;
-  LocalTensor local_;
-};
 
 // The decomposition of matrices of at least as many rows as columns, A = U S V^T. Columns of A are
 // sorted, A P = Q R; rotations J make the rows of R orthogonal, J R = S W^T, so that W has the
@@ -56,7 +41,7 @@ class Svd {
         order_(call, DType::Int32, {count_, n_}),
         state_(call, DType::Int32, {count_, kSweeps}) {
     factor(source);
-    make_orthogonal();
+    make_rows_orthogonal(call_, r_.stack(), state_);
     sort_values();
   }
 
@@ -75,7 +60,7 @@ class Svd {
     apply_q(call_, a_.stack(), u.stack(), batch_, tau_.view(), Right::Any);
     u.store(u_out);
     const Packed v(call_, dtype_, batch_, n_, n_);
-    arrange(w.stack().transposed(), v.stack().transposed(), columns_, scales_, true);
+    arrange_columns(call_, w.stack().transposed(), v.stack().transposed(), columns_, scales_, true);
     v.store(v_out);
   }
 
@@ -88,31 +73,11 @@ class Svd {
     return call_.launch(kernel, d, arguments);
   }
 
-  // Computes the largest element and the length of each column.
-  void measure(const Stack& a) const {
-    run_rows(call_,
-             launch(kernel::measure,
-                    {.a = a, .largest = largest_, .length = lengths_, .p = params_of(a, a)}),
-             a.count * a.columns);
-  }
-
   // Runs one work-item for each of the count * n columns.
   void run_items(Launch launch) const {
     const auto group = by_style<int64_t>(call_, 1, kPanel);
     const auto items = count_ * n_;
     launch.run({divide_up(items, group) * group, 1, 1}, {group, 1, 1});
-  }
-
-  void arrange(const Stack& a, const Stack& b, const Numbers& places, const Numbers& divisors,
-               bool back) const {
-    run_rows(call_,
-             launch(kernel::arrange, {.a = a,
-                                      .b = b,
-                                      .place = places,
-                                      .divisor = divisors,
-                                      .back = back,
-                                      .p = params_of(a, b)}),
-             a.count * a.rows);
   }
 
   void change_signs(const Stack& a, const Stack& b) const {
@@ -123,36 +88,18 @@ class Svd {
   void factor(TensorView source) {
     Packed loaded(call_, dtype_, batch_, m_, n_);
     loaded.load(source);
-    measure(loaded.stack());
+    measure_columns(call_, loaded.stack(), largest_, lengths_);
     run_items(launch(kernel::sort_columns, {.size = largest_,
                                             .place = columns_,
                                             .scale = scales_,
                                             .p = params_of(r_.stack(), r_.stack())}));
-    arrange(loaded.stack(), a_.stack(), columns_, scales_, false);
+    arrange_columns(call_, loaded.stack(), a_.stack(), columns_, scales_, false);
     factor_qr(call_, a_.stack(), batch_, tau_.view());
     copy_triangle(call_, a_.stack(), r_.stack(), false);
   }
 
-  void rotate(LinalgParams p) const {
-    run_panels(call_, kRotate, {.panel = r_.stack(), .pieces = p.blocks / 2}, {},
-               {.a = r_.stack(), .state = state_, .p = p});
-  }
-
-  // Small matrices, and those of large batches, are one piece of work each; others are cut into
-  // blocks of rows, which are paired in rounds. A sweep that rotates nothing ends the later ones.
-  void make_orthogonal() const {
-    copy::fill_tensor(call_, state_.view(), 0);
-    LinalgParams p = params_of(r_.stack(), r_.stack());
-    const bool whole = n_ <= 4 * kBlock || (count_ >= 64 && n_ <= 32 * kBlock);
-    p.blocks = whole ? 2 : 2 * divide_up(n_, 2 * kBlock);
-    p.block_rows = whole ? divide_up(n_, 2) : kBlock;
-    p.sweeps = whole ? kSweeps : 1;
-    for (; p.sweep < kSweeps; p.sweep += p.sweeps)
-      for (p.round = 0; p.round < p.blocks - 1; ++p.round) rotate(p);
-  }
-
   void sort_values() const {
-    measure(r_.stack().transposed());
+    measure_columns(call_, r_.stack().transposed(), largest_, lengths_);
     run_items(launch(kernel::sort_values, {.size = lengths_,
                                            .place = order_,
                                            .scale = scales_,
@@ -164,7 +111,7 @@ class Svd {
   // W: the rows that R was rotated to, normalised, in the order of singular values.
   Packed right_vectors() const {
     const Packed rows(call_, dtype_, batch_, n_, n_);
-    arrange(r_.stack().transposed(), rows.stack(), order_, lengths_, false);
+    arrange_columns(call_, r_.stack().transposed(), rows.stack(), order_, lengths_, false);
     const Numbers tau(call_, dtype_, {count_, n_});
     factor_qr(call_, rows.stack(), batch_, tau.view());
     Packed w(call_, dtype_, batch_, n_, n_);
@@ -215,6 +162,47 @@ void svd(OpCall& call) {
 constexpr OpEntry kOperators[] = {{"_linalg_svd.U", svd}};
 
 }  // namespace
+
+void measure_columns(const OpCall& call, const Stack& a, const Numbers& largest,
+                     const Numbers& lengths) {
+  Defines d;
+  d.type(define::TYPE, a.dtype);
+  run_rows(call,
+           call.launch(kernel::measure, d,
+                       {.a = a, .largest = largest, .length = lengths, .p = params_of(a, a)}),
+           a.count * a.columns);
+}
+
+// Small matrices, and those of large batches, are one piece of work each; others are cut into
+// blocks of rows, which are paired in rounds. A sweep that rotates nothing ends the later ones.
+void make_rows_orthogonal(const OpCall& call, const Stack& a, const Numbers& state) {
+  copy::fill_tensor(call, state.view(), 0);
+  LinalgParams p = params_of(a, a);
+  const int64_t n = a.rows;
+  const bool whole = n <= 4 * kBlock || (a.count >= 64 && n <= 32 * kBlock);
+  p.blocks = whole ? 2 : 2 * divide_up(n, 2 * kBlock);
+  p.block_rows = whole ? divide_up(n, 2) : kBlock;
+  p.sweeps = whole ? kSweeps : 1;
+  for (; p.sweep < kSweeps; p.sweep += p.sweeps)
+    for (p.round = 0; p.round < p.blocks - 1; ++p.round)
+      run_panels(call, kRotate, {.panel = a, .pieces = p.blocks / 2}, {},
+                 {.a = a, .state = state, .p = p});
+}
+
+void arrange_columns(const OpCall& call, const Stack& a, const Stack& b, const Numbers& places,
+                     const Numbers& divisors, bool back) {
+  Defines d;
+  d.type(define::TYPE, a.dtype);
+  run_rows(call,
+           call.launch(kernel::arrange, d,
+                       {.a = a,
+                        .b = b,
+                        .place = places,
+                        .divisor = divisors,
+                        .back = back,
+                        .p = params_of(a, b)}),
+           a.count * a.rows);
+}
 
 std::span<const OpEntry> svd_operators() { return kOperators; }
 

@@ -1,0 +1,118 @@
+// Parts of the eigenvalues of symmetric matrices by Jacobi rotations: both triangles from one, scaling, a
+// shift that makes all eigenvalues positive, eigenvalues from rotated rows, their order. TYPE, CPU_STYLE
+#if CPU_STYLE
+#define MASK i32
+#endif
+#include "svd.h"
+#include "range.h"
+
+// A work-item takes a row; on GPUs 32 adjacent work-items share one.
+#if CPU_STYLE
+#define ROW ((long)get_global_id(0))
+#define LANE 0
+#define SHARERS 1
+#else
+#define ROW ((long)get_global_id(0) / PANEL)
+#define LANE ((int)get_local_id(0))
+#define SHARERS PANEL
+#endif
+
+// b = the symmetric matrix of which a has the lower or the upper triangle; the other one is not read.
+GROUP __kernel void symmetric(__global const void *a_base, ulong a_offset, __global void *b_base,
+                              ulong b_offset, int upper, const LinalgParams p) {
+  const long m = ROW / p.rows, r = ROW - m * p.rows;
+  __global const T *a = AT_CONST(TYPE, a_base, a_offset) + m * p.a_batch;
+  __global T *b = AT(TYPE, b_base, b_offset) + m * p.b_batch + r * p.b_row;
+  for (long c = LANE; c < p.columns; c += SHARERS) {
+    const bool own = upper ? c >= r : c <= r;
+    b[c] = own ? a[r * p.a_row + c * p.a_col] : a[c * p.a_row + r * p.a_col];
+  }
+}
+
+// Divides a by the power of two, scale [count, rows], that brings its largest element to between 1 and 2. NaN
+// if an element is not finite. `largest` [count, rows] are those of the columns.
+GROUP __kernel void normalise(__global void *a_base, ulong a_offset, __global const void *largest_base,
+                              ulong largest_offset, __global void *scale_base, ulong scale_offset,
+                              const LinalgParams p) {
+  const long m = ROW / p.rows, r = ROW - m * p.rows;
+  __global T *a = AT(TYPE, a_base, a_offset) + m * p.a_batch + r * p.a_row;
+  __global const T *sizes = AT_CONST(TYPE, largest_base, largest_offset) + m * p.rows;
+  T largest = 0;
+  for (long c = 0; c < p.rows; ++c) largest = sizes[c] > largest || isnan(sizes[c]) ? sizes[c] : largest;
+  T scale = largest - largest;  // 0, or NaN
+  if (scale == 0) scale = largest == 0 ? (T)1 : ldexp((T)1, clamp(ilogb(largest), -EXPONENT, EXPONENT));
+  for (long c = LANE; c < p.columns; c += SHARERS) a[c] /= scale;
+  if (LANE == 0) AT(TYPE, scale_base, scale_offset)[ROW] = scale;
+}
+
+// b = a + c I with c = 3 / 2 of a bound of a's eigenvalues: the root of the order `power` of the Frobenius
+// norm of a to that power, whose columns have the given lengths. Eigenvalues of b are between c / 3 and
+// 5 c / 3.
+GROUP __kernel void shift(__global const void *a_base, ulong a_offset, __global void *b_base, ulong b_offset,
+                          __global const void *length_base, ulong length_offset, int power,
+                          const LinalgParams p) {
+  const long m = ROW / p.rows, r = ROW - m * p.rows;
+  __global const T *a = AT_CONST(TYPE, a_base, a_offset) + m * p.a_batch + r * p.a_row;
+  __global T *b = AT(TYPE, b_base, b_offset) + m * p.b_batch + r * p.b_row;
+  __global const T *lengths = AT_CONST(TYPE, length_base, length_offset) + m * p.rows;
+  T longest = 0, sum = 0;
+  for (long c = 0; c < p.rows; ++c) longest = fmax(longest, lengths[c]);
+  for (long c = 0; c < p.rows && longest > 0; ++c) sum += (lengths[c] / longest) * (lengths[c] / longest);
+  T bound = longest * sqrt(sum);
+  for (int i = 1; i < power; i *= 2) bound = sqrt(bound);
+  const T c_shift = bound == 0 ? (T)1 : (T)1.5 * bound;
+  for (long c = LANE; c < p.columns; c += SHARERS) b[c] = a[c] + (c == r ? c_shift : (T)0);
+}
+
+// The Rayleigh quotient of each row v of a, v A v / |v|^2, from the products b = a A.
+GROUP __kernel void quotients(__global const void *a_base, ulong a_offset, __global const void *b_base,
+                              ulong b_offset, __global void *value_base, ulong value_offset,
+                              const LinalgParams p) {
+  const long m = ROW / p.rows, r = ROW - m * p.rows;
+  __global const T *a = AT_CONST(TYPE, a_base, a_offset) + m * p.a_batch + r * p.a_row;
+  __global const T *b = AT_CONST(TYPE, b_base, b_offset) + m * p.b_batch + r * p.b_row;
+  T product = 0, square = 0;
+  for (long c = LANE; c < p.columns; c += SHARERS) {
+    product += a[c] * b[c];
+    square += a[c] * a[c];
+  }
+#if !CPU_STYLE
+  __local T products[PANEL], squares[PANEL];
+  products[LANE] = product;
+  squares[LANE] = square;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int reach = PANEL / 2; reach > 0; reach /= 2) {
+    if (LANE < reach) {
+      products[LANE] += products[LANE + reach];
+      squares[LANE] += squares[LANE + reach];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  product = products[0];
+  square = squares[0];
+  if (LANE > 0) return;
+#endif
+  AT(TYPE, value_base, value_offset)[ROW] = product / square;
+}
+
+// The places of numbers in ascending order, and the eigenvalues there: the numbers times the scale. NaN if
+// the last sweep still rotated rows. A work-item takes a number.
+__kernel void ascend(__global const void *number_base, ulong number_offset, __global void *place_base,
+                     ulong place_offset, __global const void *scale_base, ulong scale_offset,
+                     __global const void *state_base, ulong state_offset, __global void *value_base,
+                     ulong value_offset, const LinalgParams p) {
+  const long i = get_global_id(0), m = i / p.rows;
+  if (m >= p.count) return;
+  __global const T *numbers = AT_CONST(TYPE, number_base, number_offset) + m * p.rows;
+  const T own = numbers[i - m * p.rows];
+  int place = 0;
+  for (long j = 0; j < p.rows; ++j) {
+    const T other = numbers[j];
+    const bool equal = other == own || (isnan(other) && isnan(own));
+    place += equal ? j < i - m * p.rows : other < own || isnan(own);
+  }
+  const bool failed = AT_CONST(i32, state_base, state_offset)[m * SWEEPS + SWEEPS - 1];
+  const T value = own * AT_CONST(TYPE, scale_base, scale_offset)[i];
+  AT(i32, place_base, place_offset)[i] = place;
+  AT(TYPE, value_base, value_offset)[m * p.rows + place] = failed ? (T)NAN : value;
+}

@@ -1,0 +1,168 @@
+// Eigenvalues and eigenvectors of symmetric matrices by one-sided Jacobi rotations (Hestenes,
+// "Inversion of matrices by biorthogonalization and related results", 1958) of the rows of A + c I,
+// whose eigenvalues are all positive: for such a matrix they are its singular values, and its
+// eigenvectors are the right singular vectors.
+#include "eigh.h"
+
+#include "call/algorithms.h"
+#include "call/divide_up.h"
+#include "call/division.h"
+#include "kernels/linalg.h"
+
+namespace ocltensor::opencl::linalg {
+namespace {
+
+namespace kernel = kernels::linalg::eigh_parts;
+
+constexpr int64_t kFew = 16;  // up to so many rows the Frobenius norm is near enough to the largest
+                              // eigenvalue
+
+// Rotations J of B = A + c I make its rows orthogonal, J B = S W, so that B^2 = W^T S^2 W and B =
+// W^T S W: the rows of W are the eigenvectors, which are orthonormal by themselves as no row of S W
+// is short. Errors of the vectors are those of singular vectors of B, whose largest singular value
+// is a few times that of A; eigenvalues come from A itself, as the Rayleigh quotients of the rows,
+// and their errors are of second order in those of the vectors.
+class Eigh {
+ public:
+  Eigh(const OpCall& call, const EighProblem& problem)
+      : call_(call),
+        batch_(batch_of(problem.a)),
+        dtype_(problem.a.dtype()),
+        count_(numel(batch_)),
+        n_(problem.a.size(-1)),
+        a_(call, dtype_, batch_, n_, n_),
+        rows_(call, dtype_, batch_, n_, n_),
+        products_(call, dtype_, batch_, n_, n_),
+        largest_(call, dtype_, {count_, n_}),
+        lengths_(call, dtype_, {count_, n_}),
+        scales_(call, dtype_, {count_, n_}),
+        numbers_(call, dtype_, {count_, n_}),
+        order_(call, DType::Int32, {count_, n_}),
+        state_(call, DType::Int32, {count_, kSweeps}) {
+    load(problem);
+    shift();
+    make_rows_orthogonal(call_, rows_.stack(), state_);
+    find_values(problem.values);
+    if (problem.wants_vectors) store_vectors(problem.vectors);
+  }
+
+ private:
+  template <typename Arguments>
+  Launch launch(const KernelOf<Arguments>& kernel,
+                const std::type_identity_t<Arguments>& arguments) const {
+    Defines d;
+    d.type(define::TYPE, dtype_);
+    return call_.launch(kernel, d, arguments);
+  }
+  const Stack& a() const { return a_.stack(); }
+  const Stack& rows() const { return rows_.stack(); }
+  const Stack& products() const { return products_.stack(); }
+
+  void load(const EighProblem& problem) {
+    rows_.load(problem.a);
+    run_rows(call_,
+             launch(kernel::symmetric,
+                    {.a = rows(), .b = a(), .upper = problem.upper, .p = params_of(rows(), a())}),
+             count_ * n_);
+    measure_columns(call_, a(), largest_, lengths_);
+    run_rows(call_,
+             launch(kernel::normalise,
+                    {.a = a(), .largest = largest_, .scale = scales_, .p = params_of(a(), a())}),
+             count_ * n_);
+  }
+
+  // For many rows, the bound of eigenvalues is made from A^4, whose Frobenius norm is that of A's
+  // largest eigenvalue to the power of 4, times at most sqrt(n).
+  void shift() const {
+    int power = 1;
+    if (n_ > kFew) {
+      multiply(call_, rows(), a(), a(), false);
+      multiply(call_, products(), rows(), rows(), false);
+      power = 4;
+    }
+    measure_columns(call_, power == 1 ? a() : products(), largest_, lengths_);
+    run_rows(call_,
+             launch(kernel::shift, {.a = a(),
+                                    .b = rows(),
+                                    .length = lengths_,
+                                    .power = power,
+                                    .p = params_of(a(), rows())}),
+             count_ * n_);
+  }
+
+  void find_values(TensorView values) const {
+    multiply(call_, products(), rows(), a(), false);
+    run_rows(
+        call_,
+        launch(
+            kernel::quotients,
+            {.a = rows(), .b = products(), .value = numbers_, .p = params_of(rows(), products())}),
+        count_ * n_);
+    const auto group = by_style<int64_t>(call_, 1, kPanel);
+    launch(kernel::ascend, {.number = numbers_,
+                            .place = order_,
+                            .scale = scales_,
+                            .state = state_,
+                            .value = values,
+                            .p = params_of(rows(), rows())})
+        .run({divide_up(count_ * n_, group) * group, 1, 1}, {group, 1, 1});
+  }
+
+  void store_vectors(TensorView vectors) const {
+    measure_columns(call_, rows().transposed(), largest_, lengths_);
+    arrange_columns(call_, rows().transposed(), products().transposed(), order_, lengths_, false);
+    products_.store(transposed(vectors));
+  }
+
+  const OpCall& call_;
+  Dims batch_;
+  DType dtype_;
+  int64_t count_, n_;
+  Packed a_, rows_, products_;
+  Numbers largest_, lengths_, scales_, numbers_, order_, state_;
+};
+
+void run_jacobi(const OpCall& call, const EighProblem& problem) { Eigh(call, problem); }
+
+constinit const AlgorithmFor<EighProblem> kJacobi({.id = "eigh.jacobi",
+                                                   .description = "one-sided Jacobi rotations",
+                                                   .last_resort = true},
+                                                  Steps<takes_all<EighProblem>, run_jacobi>());
+
+struct EighTraits {
+  static std::string describe(const OpCall& call, const EighProblem& p) {
+    return fmt::format("{} {} {}{}", call.name(), name(p.a.dtype()), to_string(p.a.sizes()),
+                       p.wants_vectors ? " with vectors" : "");
+  }
+};
+using Algorithms = AlgorithmList<EighProblem, EighTraits>;
+
+Algorithms& algorithms() {
+  static Algorithms& list =  // leaked: threads may run while the process ends
+      *new Algorithms("eigh", eigh_operators(), {&kJacobi});
+  return list;
+}
+
+void eigh(OpCall& call) {
+  check_outputs(call);
+  const Args& args = call.args();
+  const TensorView a = args.tensor(Arg::A);
+  const auto triangle = args.string(Arg::UPLO);
+  const bool wants_vectors = args.boolean(Arg::compute_v);
+  call.accept();
+  if (a.numel() == 0) return;
+  ContiguousOutput values(call, call.out(0));
+  algorithms().run(
+      call, {a, values.view(), call.out(1), triangle == "U" || triangle == "u", wants_vectors});
+  values.finish();
+}
+
+constexpr OpEntry kOperators[] = {{"_linalg_eigh.eigenvalues", eigh}};
+
+}  // namespace
+
+std::span<const OpEntry> eigh_operators() { return kOperators; }
+
+const AlgorithmFamily& eigh_algorithms() { return algorithms().family(); }
+
+}  // namespace ocltensor::opencl::linalg

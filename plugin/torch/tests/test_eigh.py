@@ -1,0 +1,259 @@
+"""Eigenvalues of symmetric matrices on ocl, and what ATen makes of them, against PyTorch's CPU:
+values, properties of the vectors, gradients, layouts, failures."""
+
+import unittest
+
+import gpu_style
+import torch
+import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
+
+LINALG = torch.linalg
+EPS = {torch.float32: 2.0**-23, torch.float64: 2.0**-52}
+SIZES = (1, 2, 3, 7, 16, 17, 31, 33, 64, 65, 100, 150)
+
+
+def symmetric(a: torch.Tensor) -> torch.Tensor:
+    return a + a.mT
+
+
+def matrices(n: int, dtype: torch.dtype) -> dict[str, torch.Tensor]:
+    """Symmetric matrices that are hard in different ways."""
+    random = symmetric(torch.randn(n, n, dtype=dtype))
+    q = LINALG.qr(torch.randn(n, n, dtype=dtype))[0]
+    sizes = torch.logspace(0, -9, n, dtype=dtype)
+    two = torch.ones(n, dtype=dtype)
+    two[: n // 2] = -3
+    near = torch.ones(n, dtype=dtype) + torch.arange(n) * 4 * EPS[dtype]
+    off = torch.zeros(n, n, dtype=dtype)
+    off.diagonal(1).fill_(1)
+    wilkinson = symmetric(off) + torch.diag((torch.arange(n, dtype=dtype) - (n - 1) / 2).abs())
+    column = torch.randn(n, 1, dtype=dtype)
+    return {
+        "random": random,
+        "positive": random @ random,
+        "zeros": torch.zeros(n, n, dtype=dtype),
+        "identity": torch.eye(n, dtype=dtype),
+        "minus identity": -torch.eye(n, dtype=dtype),
+        "diagonal": torch.diag(torch.randn(n, dtype=dtype)),
+        "ones": torch.ones(n, n, dtype=dtype),
+        "swap": torch.eye(n, dtype=dtype).flip(0),
+        "rank 1": -column @ column.mT,
+        "two values": symmetric(q * two @ q.mT) / 2,
+        "near values": symmetric(q * near @ q.mT) / 2,
+        "graded": random * sizes * sizes[:, None],
+        "graded values": symmetric(q * sizes @ q.mT) / 2,
+        "wilkinson": wilkinson,
+        "second difference": symmetric(-off) + 2 * torch.eye(n, dtype=dtype),
+        "large": random * 1e30,
+        "small": random * 1e-30,
+        "tiny": random * torch.finfo(dtype).tiny,
+    }
+
+
+def projection(values: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
+    """On the first eigenvector, whose sign does not matter."""
+    first = vectors[..., :1]
+    return first * values[..., :1, None].sin() @ first.mT
+
+
+class Case(unittest.TestCase):
+    def near(self, got: torch.Tensor, want: torch.Tensor, bound: float, what: str) -> None:
+        self.assertEqual((got.shape, got.dtype), (want.shape, want.dtype))
+        off = (got.cpu().double() - want.double()).abs()
+        self.assertLessEqual(off.max().item() if off.numel() else 0, bound, what)
+
+    def check(self, a: torch.Tensor, triangle: str = "L", equal: bool = False) -> None:
+        """Rotations leave errors of sqrt(n) eps times the largest eigenvalue in A V - V L, and of
+        sqrt(n) eps in the vectors; a factor of 8 for the number of sweeps. Roundings of sums of
+        equal numbers all go the same way: n eps. Values are compared with float64's."""
+        moved = a.to("ocl")
+        values, vectors = LINALG.eigh(moved, triangle)
+        want = LINALG.eigh(a, triangle)
+        for ours, theirs in zip((values, vectors), want):
+            self.assertEqual((ours.shape, ours.dtype), (theirs.shape, theirs.dtype))
+            self.assertEqual(ours.stride(), theirs.stride())
+        if a.numel() == 0:
+            return
+        alone = LINALG.eigvalsh(moved, triangle)
+        a = (a.tril() + a.tril(-1).mT if triangle in "Ll" else a.triu() + a.triu(1).mT).double()
+        exact = LINALG.eigvalsh(a)
+        n = a.shape[-1]
+        eps = (2 * n if equal else 8 * n**0.5) * EPS[values.dtype]
+        bound = eps * exact.abs().max().item() + 2 * torch.finfo(values.dtype).tiny
+        self.near(values.double(), exact, bound, "values")
+        self.near(alone.double(), exact, bound, "values alone")
+        ordered = values.cpu()
+        self.assertTrue((ordered[..., 1:] >= ordered[..., :-1]).all())
+        values, v = values.cpu().double(), vectors.cpu().double()
+        self.near(a @ v, v * values[..., None, :], bound, "A V = V L")
+        one = torch.eye(n, dtype=torch.float64).expand_as(a)
+        self.near(v.mT @ v, one, eps, "V")
+
+
+class Values(gpu_style.InGpuStyle, Case):
+    def test_kinds_of_matrices(self) -> None:
+        torch.manual_seed(1)
+        for dtype in (torch.float32, torch.float64):
+            for n in SIZES:
+                for name, a in matrices(n, dtype).items():
+                    with self.subTest(name=name, n=n, dtype=dtype):
+                        self.check(a, equal=name == "ones")
+
+    def test_empty(self) -> None:
+        for shape in ((0, 0), (0, 4, 4), (2, 0, 0), (2, 0, 3, 3)):
+            with self.subTest(shape=shape):
+                self.check(torch.empty(shape))
+
+    def test_batches(self) -> None:
+        torch.manual_seed(2)
+        for shape in ((3, 5, 5), (2, 3, 4, 4), (70, 33, 33), (65, 66, 66), (3, 70, 70), (1, 1, 1)):
+            with self.subTest(shape=shape):
+                self.check(torch.randn(shape), "U")
+        self.check(torch.stack(list(matrices(20, torch.float32).values())[:-3]))
+
+    def test_triangles(self) -> None:
+        """Only one triangle is read: the other holds what is not a number."""
+        torch.manual_seed(3)
+        for n in (2, 9, 40, 130):
+            a = torch.randn(2, n, n)
+            nan = torch.full_like(a, float("nan"))
+            for triangle, dirty in (("L", a.tril() + nan.triu(1)), ("u", a.triu() + nan.tril(-1))):
+                with self.subTest(n=n, triangle=triangle):
+                    clean = LINALG.eigh(dirty.nan_to_num().to("ocl"), triangle)
+                    for ours, theirs in zip(LINALG.eigh(dirty.to("ocl"), triangle), clean):
+                        self.assertTrue(torch.equal(ours, theirs))
+                    self.check(dirty.nan_to_num(), triangle)
+
+    def test_layouts(self) -> None:
+        torch.manual_seed(4)
+        a = torch.randn(3, 40, 40)
+        want = LINALG.eigh(a.to("ocl"))
+        wide = torch.full((3, 80, 120), float("nan"))
+        wide[:, ::2, 1::3] = a
+        gaps = wide.to("ocl")[:, ::2, 1::3]
+        for moved in (a.to("ocl").mT.contiguous().mT, gaps, a.flip(0).to("ocl").flip(0)):
+            for ours, theirs in zip(LINALG.eigh(moved), want):
+                self.assertTrue(torch.equal(ours, theirs))
+        one = a[:1].expand(4, -1, -1)
+        self.assertTrue(torch.equal(LINALG.eigh(one.to("ocl"))[0][3], want[0][0]))
+
+    def test_out(self) -> None:
+        a = torch.randn(2, 6, 6, device="ocl")
+        want = LINALG.eigh(a)
+        outs = [torch.empty(0, device="ocl") for _ in range(2)]
+        LINALG.eigh(a, out=tuple(outs))
+        for ours, theirs in zip(outs, want):
+            self.assertTrue(torch.equal(ours, theirs))
+        values = torch.empty(2, 12, device="ocl")[:, ::2]
+        vectors = torch.empty(2, 6, 12, device="ocl")[..., ::2]
+        LINALG.eigh(a, out=(values, vectors))
+        self.assertTrue(torch.equal(values, want[0]) and torch.equal(vectors, want[1]))
+        same = a.clone()
+        LINALG.eigh(same, out=(values, same))
+        self.assertTrue(torch.equal(same, want[1]))
+
+
+class Derived(Case):
+    """What ATen makes of eigenvalues."""
+
+    FUNCTIONS = {
+        "eigvalsh": LINALG.eigvalsh,
+        "pinv": lambda a: LINALG.pinv(a, hermitian=True),
+        "pinv limit": lambda a: LINALG.pinv(a, atol=0.1, rtol=0.01, hermitian=True),
+        "projection": lambda a: projection(*LINALG.eigh(a)),
+    }
+
+    def inputs(self, dtype: torch.dtype):
+        torch.manual_seed(5)
+        for shape in ((5, 5), (3, 12, 12), (70, 9, 9), (40, 40)):
+            # Eigenvalues with gaps of about 1 or more, none near 0.
+            n = shape[-1]
+            yield symmetric(torch.randn(shape, dtype=dtype)) / n + torch.diag(
+                torch.arange(2, n + 2, dtype=dtype)
+            )
+
+    def test_values(self) -> None:
+        for dtype in (torch.float32, torch.float64):
+            for a in self.inputs(dtype):
+                for name, f in self.FUNCTIONS.items():
+                    with self.subTest(name=name, shape=list(a.shape), dtype=dtype):
+                        want = f(a)
+                        # gaps of 1 beside values of n: n times sqrt(n) eps
+                        n = a.shape[-1]
+                        bound = 8 * n**1.5 * EPS[dtype] * want.abs().max().item()
+                        self.near(f(a.to("ocl")), want, bound, name)
+
+    def test_ranks(self) -> None:
+        torch.manual_seed(6)
+        for dtype in (torch.float32, torch.float64):
+            for n in (1, 9, 30, 70):
+                for name in ("random", "zeros", "rank 1", "two values", "ones"):
+                    a = matrices(n, dtype)[name]
+                    with self.subTest(name=name, n=n, dtype=dtype):
+                        self.assertEqual(
+                            LINALG.matrix_rank(a.to("ocl"), hermitian=True).item(),
+                            LINALG.matrix_rank(a, hermitian=True).item(),
+                        )
+
+    def test_gradients(self) -> None:
+        for a in self.inputs(torch.float64):
+            for name, f in self.FUNCTIONS.items():
+                with self.subTest(name=name, shape=list(a.shape)):
+                    grads = []
+                    for device in ("cpu", "ocl"):
+                        x = a.clone().to(device).requires_grad_()
+                        out = f(x)
+                        weights = torch.linspace(0.5, 2, out.numel(), dtype=torch.float64)
+                        (out * weights.view(out.shape).to(device)).sum().backward()
+                        grads.append(x.grad)
+                    size = max(grads[0].abs().max().item(), 1)
+                    self.near(grads[1], grads[0], 1e-11 * size, name)
+
+
+class Failures(Case):
+    def failure(self, f, a: torch.Tensor, device: str) -> tuple[type, str]:
+        try:
+            f(a.to(device))
+        except (RuntimeError, ValueError) as error:
+            return type(error), str(error)
+        self.fail(f"no error on {device}")
+
+    def test_not_finite(self) -> None:
+        """Where LAPACK notices, ATen raises; it may also return numbers that are not finite."""
+        text = "The algorithm failed to converge because the input matrix is ill-conditioned or has"
+        for bad in (float("nan"), float("inf"), -float("inf")):
+            for shape, place, batch in (
+                ((3, 3), (2, 1), ""),
+                ((2, 4, 4), (1, 0, 0), r"\(Batch element 1\): "),
+                ((3, 70, 70), (1, 69, 9), r"\(Batch element 1\): "),
+            ):
+                a = torch.randn(shape)
+                a[place] = bad
+                for f in (LINALG.eigh, LINALG.eigvalsh):
+                    with self.subTest(bad=bad, shape=shape, f=f.__name__):
+                        with self.assertRaisesRegex(
+                            LINALG.LinAlgError, f"^linalg.eigh: {batch}{text}"
+                        ):
+                            f(a.to("ocl"))
+        a = torch.ones(40, 40)
+        a[30, 2] = float("nan")  # the CPU's LAPACK notices this one
+        self.assertEqual(
+            self.failure(LINALG.eigvalsh, a, "ocl")[1].split("(error")[0],
+            self.failure(LINALG.eigvalsh, a, "cpu")[1].split("(error")[0],
+        )
+
+    def test_wrong_arguments(self) -> None:
+        a = torch.ones(3, 3)
+        for name, f, x in (
+            ("vector", LINALG.eigvalsh, torch.ones(3)),
+            ("wide", LINALG.eigh, torch.ones(3, 4)),
+            ("triangle", lambda a: LINALG.eigh(a, "X"), a),
+        ):
+            with self.subTest(name=name):
+                self.assertEqual(self.failure(f, x, "ocl"), self.failure(f, x, "cpu"))
+        with self.assertRaisesRegex(NotImplementedError, "float32 and float64"):
+            LINALG.eigh(a.half().to("ocl"))
+
+
+if __name__ == "__main__":
+    unittest.main(warnings="ignore")
