@@ -97,6 +97,15 @@ const char* pointee(DType dtype) {
     case DType::Float32: return "float";
     case DType::Float64: return "double";
     case DType::Complex64: return "float2";
+    case DType::Complex128: return "double2";
+    case DType::Complex32: return "half2";
+    case DType::UInt16: return "ushort";
+    case DType::UInt32: return "uint";
+    case DType::UInt64: return "ulong";
+    case DType::Float8E4M3FN:
+    case DType::Float8E5M2:
+    case DType::Float8E4M3FNUZ:
+    case DType::Float8E5M2FNUZ: return "uchar";
   }
   return "void";
 }
@@ -106,8 +115,8 @@ bool pointer_takes(const std::string& pointer, DType dtype) {
   if (type == pointee(dtype)) return true;
   const size_t lanes = cut_lanes(type);
   const NumberType* number = number_type(type);
-  if (number == nullptr) return true;                          // void, a structure, a typedef
-  if (is_complex(dtype)) return lanes > 1 && type == "float";  // float4 is two of them
+  if (number == nullptr) return true;  // void, a structure, a typedef
+  if (is_complex(dtype)) return lanes > 1 && type == pointee(real_type(dtype));  // float4 is two
   if (type == pointee(dtype)) return true;
   const bool same_size = number->bytes == static_cast<size_t>(size_of(dtype));
   if (dtype == DType::Bool) return same_size;
