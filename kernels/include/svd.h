@@ -1,4 +1,4 @@
-// What the kernels of one-sided Jacobi rotations share. TYPE is float or double.
+// What the kernels of one-sided Jacobi rotations and their parts share. TYPE is float or double.
 #ifndef OCLTENSOR_SVD_H
 #define OCLTENSOR_SVD_H
 #include "linalg.h"
@@ -7,6 +7,26 @@
 #define EXPONENT_f32 126
 #define EXPONENT_f64 1022
 #define EXPONENT CAT(EXPONENT_, TYPE)
+
+INLINE T larger(T x, T y) { return y > x || isnan(y) ? y : x; }
+// The power of two that brings a matrix's largest |element| to between 1 and 2; NaN if that is not finite.
+INLINE T scale_of(T largest) {
+  if (!isfinite(largest)) return NAN;
+  return largest == 0 ? (T)1 : ldexp((T)1, clamp(ilogb(largest), -EXPONENT, EXPONENT));
+}
+
+// The place of number i in ascending or descending order; equal numbers keep their order. NaN is the largest.
+INLINE int place_of(__global const T *numbers, long count, long i, bool ascending) {
+  int place = 0;
+  const T own = numbers[i];
+  for (long j = 0; j < count; ++j) {
+    const T other = numbers[j];
+    const bool equal = other == own || (isnan(other) && isnan(own));
+    const bool before = ascending ? other < own || isnan(own) : other > own || isnan(other);
+    place += equal ? j < i : before;
+  }
+  return place;
+}
 
 // Rows whose cosine is below this count as orthogonal: rounding errors can be as large.
 INLINE T limit_of(long columns) { return CAT(EPSILON_, TYPE) * (4 + sqrt((T)columns) / 2); }

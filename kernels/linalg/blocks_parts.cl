@@ -1,19 +1,6 @@
 // Parts of factored matrices: triangles, reflectors, the factor of a block of reflectors, permutations. TYPE,
 // CPU_STYLE
-#if CPU_STYLE
-#define MASK i32
-#endif
-#include "linalg.h"
-#include "range.h"
-
-// A work-item takes a row; on GPUs 32 adjacent work-items share one.
-#if CPU_STYLE
-#define ROW ((long)get_global_id(0))
-#define FOR_COLUMNS(c, n) for (long c = 0; c < (n); ++c)
-#else
-#define ROW ((long)get_global_id(0) / PANEL)
-#define FOR_COLUMNS(c, n) for (long c = get_local_id(0); c < (n); c += PANEL)
-#endif
+#include "matrix_rows.h"
 
 // b = the upper triangle of a, or the lower one with ones on the diagonal (unit), and zeros. b may be a.
 GROUP __kernel void triangle(__global const void *a_base, ulong a_offset, __global void *b_base,
@@ -21,7 +8,7 @@ GROUP __kernel void triangle(__global const void *a_base, ulong a_offset, __glob
   const long m = ROW / p.rows, r = ROW - m * p.rows;
   __global const STYPE(TYPE) *a = AT_CONST(TYPE, a_base, a_offset) + m * p.a_batch + r * p.a_row;
   __global STYPE(TYPE) *b = AT(TYPE, b_base, b_offset) + m * p.b_batch + r * p.b_row;
-  FOR_COLUMNS(c, p.columns) {
+  for (long c = LANE; c < p.columns; c += SHARERS) {
     const bool keep = unit ? c < r : c >= r;
     const T x = keep ? a[c * p.a_col] : (T)(unit && c == r);
     b[c * p.b_col] = x;
@@ -34,7 +21,8 @@ GROUP __kernel void reflectors(__global const void *a_base, ulong a_offset, __gl
   const long m = ROW / p.rows, r = ROW - m * p.rows;
   __global const STYPE(TYPE) *a = AT_CONST(TYPE, a_base, a_offset) + m * p.a_batch + r * p.a_row;
   __global STYPE(TYPE) *b = AT(TYPE, b_base, b_offset) + m * p.b_batch + r * p.b_row;
-  FOR_COLUMNS(c, PANEL) b[c] = c < p.steps && c < r ? a[c * p.a_col] : (T)(c < p.steps && c == r);
+  for (long c = LANE; c < PANEL; c += SHARERS)
+    b[c] = c < p.steps && c < r ? a[c * p.a_col] : (T)(c < p.steps && c == r);
 }
 
 // The product of reflectors H0 H1 ... is I - V F V^T with an upper triangular F (b), computed from the

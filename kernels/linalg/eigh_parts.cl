@@ -1,21 +1,7 @@
 // Parts of the eigenvalues of symmetric matrices by Jacobi rotations: both triangles from one, scaling, a
 // shift that makes all eigenvalues positive, eigenvalues from rotated rows, their order. TYPE, CPU_STYLE
-#if CPU_STYLE
-#define MASK i32
-#endif
+#include "matrix_rows.h"
 #include "svd.h"
-#include "range.h"
-
-// A work-item takes a row; on GPUs 32 adjacent work-items share one.
-#if CPU_STYLE
-#define ROW ((long)get_global_id(0))
-#define LANE 0
-#define SHARERS 1
-#else
-#define ROW ((long)get_global_id(0) / PANEL)
-#define LANE ((int)get_local_id(0))
-#define SHARERS PANEL
-#endif
 
 // b = the symmetric matrix of which a has the lower or the upper triangle; the other one is not read.
 GROUP __kernel void symmetric(__global const void *a_base, ulong a_offset, __global void *b_base,
@@ -38,9 +24,8 @@ GROUP __kernel void normalise(__global void *a_base, ulong a_offset, __global co
   __global T *a = AT(TYPE, a_base, a_offset) + m * p.a_batch + r * p.a_row;
   __global const T *sizes = AT_CONST(TYPE, largest_base, largest_offset) + m * p.rows;
   T largest = 0;
-  for (long c = 0; c < p.rows; ++c) largest = sizes[c] > largest || isnan(sizes[c]) ? sizes[c] : largest;
-  T scale = largest - largest;  // 0, or NaN
-  if (scale == 0) scale = largest == 0 ? (T)1 : ldexp((T)1, clamp(ilogb(largest), -EXPONENT, EXPONENT));
+  for (long c = 0; c < p.rows; ++c) largest = larger(largest, sizes[c]);
+  const T scale = scale_of(largest);
   for (long c = LANE; c < p.columns; c += SHARERS) a[c] /= scale;
   if (LANE == 0) AT(TYPE, scale_base, scale_offset)[ROW] = scale;
 }
@@ -104,15 +89,9 @@ __kernel void ascend(__global const void *number_base, ulong number_offset, __gl
   const long i = get_global_id(0), m = i / p.rows;
   if (m >= p.count) return;
   __global const T *numbers = AT_CONST(TYPE, number_base, number_offset) + m * p.rows;
-  const T own = numbers[i - m * p.rows];
-  int place = 0;
-  for (long j = 0; j < p.rows; ++j) {
-    const T other = numbers[j];
-    const bool equal = other == own || (isnan(other) && isnan(own));
-    place += equal ? j < i - m * p.rows : other < own || isnan(own);
-  }
+  const int place = place_of(numbers, p.rows, i - m * p.rows, true);
   const bool failed = AT_CONST(i32, state_base, state_offset)[m * SWEEPS + SWEEPS - 1];
-  const T value = own * AT_CONST(TYPE, scale_base, scale_offset)[i];
+  const T value = numbers[i - m * p.rows] * AT_CONST(TYPE, scale_base, scale_offset)[i];
   AT(i32, place_base, place_offset)[i] = place;
   AT(TYPE, value_base, value_offset)[m * p.rows + place] = failed ? (T)NAN : value;
 }

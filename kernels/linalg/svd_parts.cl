@@ -1,23 +1,7 @@
 // Parts of singular value decompositions: sizes of columns, their order, columns in that order, signs. TYPE,
 // CPU_STYLE
-#if CPU_STYLE
-#define MASK i32
-#endif
+#include "matrix_rows.h"
 #include "svd.h"
-#include "range.h"
-
-// A work-item takes a row or column; on GPUs 32 adjacent work-items share one.
-#if CPU_STYLE
-#define ROW ((long)get_global_id(0))
-#define LANE 0
-#define SHARERS 1
-#else
-#define ROW ((long)get_global_id(0) / PANEL)
-#define LANE ((int)get_local_id(0))
-#define SHARERS PANEL
-#endif
-
-INLINE T larger(T x, T y) { return y > x || isnan(y) ? y : x; }
 
 // The largest |element| and the length of each column of a; NaN for a column with a NaN.
 GROUP __kernel void measure(__global const void *a_base, ulong a_offset, __global void *largest_base,
@@ -53,18 +37,6 @@ GROUP __kernel void measure(__global const void *a_base, ulong a_offset, __globa
   AT(TYPE, length_base, length_offset)[ROW] = largest * sqrt(sum);
 }
 
-// The place of number i in descending order; equal numbers keep their order, NaN comes first.
-INLINE int place_of(__global const T *numbers, long count, long i) {
-  int place = 0;
-  const T own = numbers[i];
-  for (long j = 0; j < count; ++j) {
-    const T other = numbers[j];
-    const bool equal = other == own || (isnan(other) && isnan(own));
-    place += equal ? j < i : other > own || isnan(other);
-  }
-  return place;
-}
-
 // The places of columns in descending order of their largest elements, and for each matrix the power of two
 // that scales its largest element to between 1 and 2; NaN if an element is not finite. A work-item takes a
 // column.
@@ -74,12 +46,10 @@ __kernel void sort_columns(__global const void *size_base, ulong size_offset, __
   const long i = get_global_id(0), m = i / p.columns;
   if (m >= p.count) return;
   __global const T *sizes = AT_CONST(TYPE, size_base, size_offset) + m * p.columns;
-  AT(i32, place_base, place_offset)[i] = place_of(sizes, p.columns, i - m * p.columns);
+  AT(i32, place_base, place_offset)[i] = place_of(sizes, p.columns, i - m * p.columns, false);
   T largest = 0;
   for (long c = 0; c < p.columns; ++c) largest = larger(largest, sizes[c]);
-  T scale = largest - largest;  // 0, or NaN
-  if (scale == 0) scale = largest == 0 ? (T)1 : ldexp((T)1, clamp(ilogb(largest), -EXPONENT, EXPONENT));
-  AT(TYPE, scale_base, scale_offset)[i] = scale;
+  AT(TYPE, scale_base, scale_offset)[i] = scale_of(largest);
 }
 
 // The singular values are the lengths of the columns in order, times the scale; NaN if the last sweep still
@@ -91,7 +61,7 @@ __kernel void sort_values(__global const void *size_base, ulong size_offset, __g
   const long i = get_global_id(0), m = i / p.columns;
   if (m >= p.count) return;
   __global const T *sizes = AT_CONST(TYPE, size_base, size_offset) + m * p.columns;
-  const int place = place_of(sizes, p.columns, i - m * p.columns);
+  const int place = place_of(sizes, p.columns, i - m * p.columns, false);
   const bool failed = AT_CONST(i32, state_base, state_offset)[m * SWEEPS + SWEEPS - 1];
   const T value = sizes[i - m * p.columns] * AT_CONST(TYPE, scale_base, scale_offset)[i];
   AT(i32, place_base, place_offset)[i] = place;

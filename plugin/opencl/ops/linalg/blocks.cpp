@@ -24,6 +24,11 @@ void run_rows(const OpCall& call, Launch launch, int64_t rows) {
   launch.run({lanes * rows, 1, 1}, {lanes, 1, 1});
 }
 
+void run_items(const OpCall& call, Launch launch, int64_t items) {
+  const auto group = by_style<int64_t>(call, 1, kPanel);
+  launch.run({divide_up(items, group) * group, 1, 1}, {group, 1, 1});
+}
+
 void multiply(const OpCall& call, const Stack& c, const Stack& a, const Stack& b, bool subtract) {
   matmul::Problem problem{.dtype = c.dtype,
                           .batch = c.count,
@@ -43,14 +48,12 @@ void multiply(const OpCall& call, const Stack& c, const Stack& a, const Stack& b
 }
 
 void copy_triangle(const OpCall& call, const Stack& a, const Stack& b, bool unit_lower) {
-  Defines d;
-  d.type(define::TYPE, a.dtype);
   LinalgParams p = params_of(a, b);
   p.rows = b.rows;
   p.columns = b.columns;
   run_rows(call,
-           call.launch(kernels::linalg::blocks_parts::triangle, d,
-                       {.a = a, .b = b, .unit = unit_lower, .p = p}),
+           launch_typed(call, a.dtype, kernels::linalg::blocks_parts::triangle,
+                        {.a = a, .b = b, .unit = unit_lower, .p = p}),
            b.count * b.rows);
 }
 

@@ -5,7 +5,6 @@
 #include "eigh.h"
 
 #include "call/algorithms.h"
-#include "call/divide_up.h"
 #include "call/division.h"
 #include "kernels/linalg.h"
 
@@ -50,9 +49,7 @@ class Eigh {
   template <typename Arguments>
   Launch launch(const KernelOf<Arguments>& kernel,
                 const std::type_identity_t<Arguments>& arguments) const {
-    Defines d;
-    d.type(define::TYPE, dtype_);
-    return call_.launch(kernel, d, arguments);
+    return launch_typed(call_, dtype_, kernel, arguments);
   }
   const Stack& a() const { return a_.stack(); }
   const Stack& rows() const { return rows_.stack(); }
@@ -98,14 +95,14 @@ class Eigh {
             kernel::quotients,
             {.a = rows(), .b = products(), .value = numbers_, .p = params_of(rows(), products())}),
         count_ * n_);
-    const auto group = by_style<int64_t>(call_, 1, kPanel);
-    launch(kernel::ascend, {.number = numbers_,
-                            .place = order_,
-                            .scale = scales_,
-                            .state = state_,
-                            .value = values,
-                            .p = params_of(rows(), rows())})
-        .run({divide_up(count_ * n_, group) * group, 1, 1}, {group, 1, 1});
+    run_items(call_,
+              launch(kernel::ascend, {.number = numbers_,
+                                      .place = order_,
+                                      .scale = scales_,
+                                      .state = state_,
+                                      .value = values,
+                                      .p = params_of(rows(), rows())}),
+              count_ * n_);
   }
 
   void store_vectors(TensorView vectors) const {

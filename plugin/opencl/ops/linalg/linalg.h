@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "kernels/defines.h"
 #include "linalg_params.h"
 #include "ops/matmul/matmul.h"
 
@@ -76,10 +77,21 @@ class Vectors {
   LocalTensor local_;
 };
 
+// A launch of a kernel whose only define is TYPE.
+template <typename Arguments>
+Launch launch_typed(const OpCall& call, DType type, const KernelOf<Arguments>& kernel,
+                    const std::type_identity_t<Arguments>& arguments) {
+  Defines d;
+  d.type(define::TYPE, type);
+  return call.launch(kernel, d, arguments);
+}
+
 // ---- blocks.cpp
 LinalgParams params_of(const Stack& a, const Stack& b);
 // Runs with one work-item per row on CPU drivers, 32 on GPUs.
 void run_rows(const OpCall& call, Launch launch, int64_t rows);
+// Runs with one work-item for each of `items`.
+void run_items(const OpCall& call, Launch launch, int64_t items);
 // c = a b, or c -= a b
 void multiply(const OpCall& call, const Stack& c, const Stack& a, const Stack& b, bool subtract);
 // b = the upper triangle of a, or its lower one with a diagonal of ones.

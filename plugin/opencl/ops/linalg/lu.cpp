@@ -112,13 +112,11 @@ void unpack_permutation(const OpCall& call, TensorView pivots_tensor, TensorView
       call,
       LocalTensor(p.stack().at.address, out.dtype(), Dims{p.stack().count * p.stack().at.batch}),
       0);
-  Defines d;
-  d.type(define::TYPE, out.dtype());
   LinalgParams params = params_of(p.stack(), p.stack());
   params.steps = pivots.view().size(-1);
   params.vector_batch = params.steps;
-  call.launch(kernels::linalg::blocks_parts::permutation, d,
-              {.order = order, .b = p.stack(), .pivot = pivots.view(), .p = params})
+  launch_typed(call, out.dtype(), kernels::linalg::blocks_parts::permutation,
+               {.order = order, .b = p.stack(), .pivot = pivots.view(), .p = params})
       .run({numel(batch), 1, 1}, {1, 1, 1});
   p.store(out);
 }

@@ -27,21 +27,18 @@ class Reflector {
     p.first = first;
     p.steps = std::min(kPanel, tau_.size(-1) - first);
     p.vector_batch = tau_.size(-1);
-    Defines d;
-    d.type(define::TYPE, v().dtype);
-    run_rows(
-        call_,
-        call_.launch(kernels::linalg::blocks_parts::reflectors, d, {.a = panel, .b = v(), .p = p}),
-        panel.count * rows_);
+    run_rows(call_,
+             launch_typed(call_, v().dtype, kernels::linalg::blocks_parts::reflectors,
+                          {.a = panel, .b = v(), .p = p}),
+             panel.count * rows_);
     const Stack used = v().block(0, 0, rows_, kPanel);
     multiply(call_, products_.stack(), used.transposed(), used, false);
     LinalgParams f = params_of(products_.stack(), factor_.stack());
     f.first = first;
     f.steps = p.steps;
     f.vector_batch = p.vector_batch;
-    call_
-        .launch(kernels::linalg::blocks_parts::block_factor, d,
-                {.a = products_.stack(), .b = factor_.stack(), .tau = tau_, .p = f})
+    launch_typed(call_, v().dtype, kernels::linalg::blocks_parts::block_factor,
+                 {.a = products_.stack(), .b = factor_.stack(), .tau = tau_, .p = f})
         .run({kPanel * panel.count, 1, 1}, {by_style<int64_t>(call_, 1, kPanel), 1, 1});
   }
 

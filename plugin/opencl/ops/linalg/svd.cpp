@@ -68,16 +68,7 @@ class Svd {
   template <typename Arguments>
   Launch launch(const KernelOf<Arguments>& kernel,
                 const std::type_identity_t<Arguments>& arguments) const {
-    Defines d;
-    d.type(define::TYPE, dtype_);
-    return call_.launch(kernel, d, arguments);
-  }
-
-  // Runs one work-item for each of the count * n columns.
-  void run_items(Launch launch) const {
-    const auto group = by_style<int64_t>(call_, 1, kPanel);
-    const auto items = count_ * n_;
-    launch.run({divide_up(items, group) * group, 1, 1}, {group, 1, 1});
+    return launch_typed(call_, dtype_, kernel, arguments);
   }
 
   void change_signs(const Stack& a, const Stack& b) const {
@@ -89,10 +80,12 @@ class Svd {
     Packed loaded(call_, dtype_, batch_, m_, n_);
     loaded.load(source);
     measure_columns(call_, loaded.stack(), largest_, lengths_);
-    run_items(launch(kernel::sort_columns, {.size = largest_,
+    run_items(call_,
+              launch(kernel::sort_columns, {.size = largest_,
                                             .place = columns_,
                                             .scale = scales_,
-                                            .p = params_of(r_.stack(), r_.stack())}));
+                                            .p = params_of(r_.stack(), r_.stack())}),
+              count_ * n_);
     arrange_columns(call_, loaded.stack(), a_.stack(), columns_, scales_, false);
     factor_qr(call_, a_.stack(), batch_, tau_.view());
     copy_triangle(call_, a_.stack(), r_.stack(), false);
@@ -100,12 +93,14 @@ class Svd {
 
   void sort_values() const {
     measure_columns(call_, r_.stack().transposed(), largest_, lengths_);
-    run_items(launch(kernel::sort_values, {.size = lengths_,
+    run_items(call_,
+              launch(kernel::sort_values, {.size = lengths_,
                                            .place = order_,
                                            .scale = scales_,
                                            .state = state_,
                                            .value = values_,
-                                           .p = params_of(r_.stack(), r_.stack())}));
+                                           .p = params_of(r_.stack(), r_.stack())}),
+              count_ * n_);
   }
 
   // W: the rows that R was rotated to, normalised, in the order of singular values.
@@ -165,11 +160,9 @@ constexpr OpEntry kOperators[] = {{"_linalg_svd.U", svd}};
 
 void measure_columns(const OpCall& call, const Stack& a, const Numbers& largest,
                      const Numbers& lengths) {
-  Defines d;
-  d.type(define::TYPE, a.dtype);
   run_rows(call,
-           call.launch(kernel::measure, d,
-                       {.a = a, .largest = largest, .length = lengths, .p = params_of(a, a)}),
+           launch_typed(call, a.dtype, kernel::measure,
+                        {.a = a, .largest = largest, .length = lengths, .p = params_of(a, a)}),
            a.count * a.columns);
 }
 
@@ -191,16 +184,14 @@ void make_rows_orthogonal(const OpCall& call, const Stack& a, const Numbers& sta
 
 void arrange_columns(const OpCall& call, const Stack& a, const Stack& b, const Numbers& places,
                      const Numbers& divisors, bool back) {
-  Defines d;
-  d.type(define::TYPE, a.dtype);
   run_rows(call,
-           call.launch(kernel::arrange, d,
-                       {.a = a,
-                        .b = b,
-                        .place = places,
-                        .divisor = divisors,
-                        .back = back,
-                        .p = params_of(a, b)}),
+           launch_typed(call, a.dtype, kernel::arrange,
+                        {.a = a,
+                         .b = b,
+                         .place = places,
+                         .divisor = divisors,
+                         .back = back,
+                         .p = params_of(a, b)}),
            a.count * a.rows);
 }
 
