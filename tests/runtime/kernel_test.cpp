@@ -114,9 +114,10 @@ TEST(CustomKernels, TooFewArgumentsAreNoPairs) {
                 HasSubstr(": float* out, float* in, float factor, int shift"))));
   const auto others = ot::KernelLibrary::compile(
       "__kernel void two(__global float *y, __global const float *x) {}\n"
+      "__kernel void words(__global float *y, __global const ulong *x) {}\n"
       "__kernel void number(__global float *y, float a) {}\n"
       "__kernel void mixed(__global float *y, int a, __global const float *x, int n) {}\n");
-  for (const char* name : {"two", "number"})
+  for (const char* name : {"two", "words", "number"})
     EXPECT_THAT([&] { others.kernel(name).launch({x}, {4}); },
                 ThrowsMessage<ot::Error>(HasSubstr("has 2 parameters, 1 arguments")));
   EXPECT_THAT(([&] {

@@ -13,7 +13,6 @@
 #include "runtime/device/device.h"
 #include "runtime/memory/memory.h"
 #include "runtime/program/program.h"
-#include "runtime/queue/parameter_types.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -97,7 +96,7 @@ CustomKernel::CustomKernel(Device& device, Handle<cl_kernel> kernel)
     cl_kernel_arg_address_qualifier space = CL_KERNEL_ARG_ADDRESS_PRIVATE;
     (void)cl().clGetKernelArgInfo(k, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof space, &space,
                                   nullptr);
-    parameters_.push_back({ask(CL_KERNEL_ARG_TYPE_NAME), ask(CL_KERNEL_ARG_NAME),
+    parameters_.push_back({ParameterType(ask(CL_KERNEL_ARG_TYPE_NAME)), ask(CL_KERNEL_ARG_NAME),
                            space == CL_KERNEL_ARG_ADDRESS_LOCAL});
   }
   cl_uint bits = 0;
@@ -120,11 +119,7 @@ CustomKernel::CustomKernel(Device& device, Handle<cl_kernel> kernel)
 }
 
 std::string CustomKernel::Parameter::text() const {
-  return fmt::format("{}{}{}", type, type.empty() || name.empty() ? "" : " ", name);
-}
-
-std::string CustomKernel::where(size_t argument, size_t parameter) const {
-  return fmt::format("kernel {}, argument {} ({})", name_, argument, parameters_[parameter].text());
+  return fmt::format("{}{}{}", type.name(), type.is_known() && !name.empty() ? " " : "", name);
 }
 
 // Whether each tensor and list meets a pointer and an offset, and each other argument neither. True
@@ -135,7 +130,8 @@ bool CustomKernel::takes_pairs(std::span<const tb_value> args) const {
     const Parameter& first = parameters_[next++];
     if (!is_pointer(value)) continue;
     const Parameter& second = parameters_[next++];
-    if (!first.type.empty() && (!first.is_pointer() || !is_byte_offset(second.type))) return false;
+    if (first.type.is_known() && (!first.type.is_pointer() || !second.type.is_byte_offset()))
+      return false;
   }
   return true;
 }
@@ -153,48 +149,60 @@ bool CustomKernel::binds_pairs(std::span<const tb_value> args) const {
        "kernel {} has {} parameters, {} arguments were given ({} of them tensors or lists, which "
        "bind one parameter each, or two: T* base, ulong byte_offset){}",
        name_, count, args.size(), pointers,
-       parameters_.empty() || parameters_[0].type.empty() ? "" : texts);
+       parameters_.empty() || !parameters_[0].type.is_known() ? "" : texts);
+}
+
+std::string CustomKernel::where(const Binding& at) const {
+  return fmt::format("kernel {}, argument {} ({})", name_, at.argument,
+                     parameters_[at.next].text());
+}
+
+template <typename... T>
+void CustomKernel::refuse(const Binding& at, fmt::format_string<T...> why, T&&... values) const {
+  fail(TB_E_INVALID, "{}: {}", where(at), fmt::format(why, std::forward<T>(values)...));
+}
+
+// Sets the next argument.
+void CustomKernel::set(Binding& to, size_t bytes, const void* value) {
+  const cl_int code = cl().clSetKernelArg(kernel_.get(), to.next, bytes, value);
+  if (code != CL_SUCCESS) check_cl(code, where(to).c_str());
+  ++to.next;
 }
 
 void CustomKernel::bind_number(Binding& to, const tb_value& value) {
-  const Parameter& parameter = parameters_[to.next];
+  const ParameterType& parameter = parameters_[to.next].type;
   // A driver would interpret the bytes as a buffer's handle, and crash.
   if (parameter.is_pointer())
-    fail(TB_E_INVALID, "{}: a pointer takes a tensor or a list of numbers, not a number",
-         where(to.argument, to.next));
+    refuse(to, "a pointer takes a tensor or a list of numbers, not a number");
   const bool is_real = value.tag == TB_FLOAT;
-  const NumberType* type = number_type(parameter.type);
-  check(
-      type != nullptr || parameter.type.empty(),
-      "{}: a number cannot be passed to this parameter; pass the bytes of a structure or a vector",
-      where(to.argument, to.next));
+  const NumberType* type = parameter.number();
+  if (type == nullptr && parameter.is_known())
+    refuse(to,
+           "a number cannot be passed to this parameter; pass the bytes of a structure or a "
+           "vector");
   if (type == nullptr)
     type = number_type(is_real ? "float" : value.tag == TB_BOOL ? "int" : "long");
   unsigned char bytes[8];
-  check(write_number(*type, is_real ? value.as.f : 0, is_real ? 0 : value.as.i, is_real, bytes),
-        "{}: {} is not a value of this type", where(to.argument, to.next),
-        is_real ? fmt::format("{}", value.as.f) : fmt::format("{}", value.as.i));
-  check_cl(cl().clSetKernelArg(kernel_.get(), to.next, type->bytes, bytes), "clSetKernelArg");
-  ++to.next;
+  if (!write_number(*type, is_real ? value.as.f : 0, is_real ? 0 : value.as.i, is_real, bytes))
+    refuse(to, "{} is not a value of this type",
+           is_real ? fmt::format("{}", value.as.f) : fmt::format("{}", value.as.i));
+  set(to, type->bytes, bytes);
 }
 
 void CustomKernel::bind_address(Binding& to, tb_address address, uint64_t bytes) {
   const Parameter& parameter = parameters_[to.next];
-  if (!parameter.type.empty() && !parameter.is_pointer())
-    fail(TB_E_INVALID,
-         "{}: a tensor or a list cannot be passed to this parameter, which is no "
-         "pointer",
-         where(to.argument, to.next));
-  check(!parameter.local,
-        "{}: __local memory cannot be passed: declare the array inside of the kernel",
-        where(to.argument, to.next));
+  if (parameter.type.is_known() && !parameter.type.is_pointer())
+    refuse(to, "a tensor or a list cannot be passed to this parameter, which is no pointer");
+  if (parameter.local)
+    refuse(to, "__local memory cannot be passed: declare the array inside of the kernel");
   Place place = address == 0 ? Place{nullptr, 0} : resolve(address, 0, 0);
   if (!to.offsets && place.offset != 0) {
-    check(place.offset % alignment_ == 0,
-          "{}: the tensor starts {} bytes past an address that this device can bind (multiples of "
-          "{}); pass a contiguous copy, or declare pointers as pairs (__global T *base, ulong "
-          "byte_offset)",
-          where(to.argument, to.next), place.offset % alignment_, alignment_);
+    if (place.offset % alignment_ != 0)
+      refuse(to,
+             "the tensor starts {} bytes past an address that this device can bind (multiples of "
+             "{}); pass a contiguous copy, or declare pointers as pairs (__global T *base, ulong "
+             "byte_offset)",
+             place.offset % alignment_, alignment_);
     const cl_buffer_region region{static_cast<size_t>(place.offset),
                                   static_cast<size_t>(std::max<uint64_t>(bytes, 1))};
     cl_int code = CL_SUCCESS;
@@ -203,31 +211,26 @@ void CustomKernel::bind_address(Binding& to, tb_address address, uint64_t bytes)
     check_cl(code, "clCreateSubBuffer");
     place.buffer = to.views.back().get();
   }
-  check_cl(cl().clSetKernelArg(kernel_.get(), to.next, sizeof place.buffer, &place.buffer),
-           where(to.argument, to.next).c_str());
-  ++to.next;
+  set(to, sizeof place.buffer, &place.buffer);
   if (!to.offsets) return;
   const cl_ulong offset = place.offset;
-  check_cl(cl().clSetKernelArg(kernel_.get(), to.next, sizeof offset, &offset),
-           where(to.argument, to.next).c_str());
-  ++to.next;
+  set(to, sizeof offset, &offset);
 }
 
 // Copies a list to the device in the type to which the parameter points; long or float if the
 // driver does not tell it.
 void CustomKernel::bind_list(Binding& to, const tb_value& value) {
   const bool real = value.tag == TB_FLOAT_LIST;
-  const Parameter& parameter = parameters_[to.next];
+  const ParameterType& parameter = parameters_[to.next].type;
   const NumberType* type =
-      number_type(parameter.type.empty() ? (real ? "float" : "long") : parameter.type);
-  check(type != nullptr, "{}: a list of numbers cannot be passed to this parameter",
-        where(to.argument, to.next));
+      parameter.is_known() ? parameter.number() : number_type(real ? "float" : "long");
+  if (type == nullptr) refuse(to, "a list of numbers cannot be passed to this parameter");
   std::vector<unsigned char> bytes(std::max<size_t>(1, value.count * type->bytes));
   for (uint32_t i = 0; i < value.count; ++i)
-    check(write_number(*type, real ? static_cast<const double*>(value.as.p)[i] : 0,
-                       real ? 0 : static_cast<const int64_t*>(value.as.p)[i], real,
-                       bytes.data() + i * type->bytes),
-          "{}: element {} is not a value of this type", where(to.argument, to.next), i);
+    if (!write_number(*type, real ? static_cast<const double*>(value.as.p)[i] : 0,
+                      real ? 0 : static_cast<const int64_t*>(value.as.p)[i], real,
+                      bytes.data() + i * type->bytes))
+      refuse(to, "element {} is not a value of this type", i);
   Memory& memory = device_.memory();
   to.lists.push_back(memory.allocate(bytes.size(), to.stream.id()));
   const Place place = resolve(to.lists.back(), 0, static_cast<int64_t>(bytes.size()));
@@ -236,37 +239,32 @@ void CustomKernel::bind_list(Binding& to, const tb_value& value) {
 }
 
 void CustomKernel::bind_bytes(Binding& to, const tb_value& value) {
-  const Parameter& parameter = parameters_[to.next];
+  const ParameterType& parameter = parameters_[to.next].type;
   if (parameter.is_pointer() || value.count == 0)
-    fail(TB_E_INVALID,
-         "{}: bytes are the value of a number, a vector or a structure, which "
-         "this parameter or this argument is not",
-         where(to.argument, to.next));
-  const size_t wanted = value_bytes(parameter.type);  // a structure's size no driver tells
-  check(wanted == 0 || wanted == value.count, "{}: the type has {} bytes, {} were given",
-        where(to.argument, to.next), wanted, value.count);
-  check_cl(cl().clSetKernelArg(kernel_.get(), to.next, value.count, value.as.p),
-           where(to.argument, to.next).c_str());
-  ++to.next;
+    refuse(to,
+           "bytes are the value of a number, a vector or a structure, which this parameter or "
+           "this argument is not");
+  const size_t wanted = parameter.value_bytes();  // a structure's size no driver tells
+  if (wanted != 0 && wanted != value.count)
+    refuse(to, "the type has {} bytes, {} were given", wanted, value.count);
+  set(to, value.count, value.as.p);
 }
 
 void CustomKernel::bind_tensor(Binding& to, const tb_tensor* given) {
   const DType dtype = check_described(given);
   check_reach(*given, dtype);
   const tb_tensor& tensor = *given;
-  const Parameter& parameter = parameters_[to.next];
-  if (parameter.is_pointer())
-    check(pointer_takes(parameter.type, dtype),
-          "{}: the tensor is {}, which this pointer does not take: convert it, or declare the "
-          "parameter as {}* or, for bytes of any type, void*",
-          where(to.argument, to.next), ocltensor::name(dtype), pointee(dtype));
+  const ParameterType& parameter = parameters_[to.next].type;
+  if (parameter.is_pointer() && !parameter.takes(dtype))
+    refuse(to,
+           "the tensor is {}, which this pointer does not take: convert it, or declare the "
+           "parameter as {}* or, for bytes of any type, void*",
+           ocltensor::name(dtype), pointee(dtype));
   const Extent e = extent({tensor.sizes, tensor.ndim}, {tensor.strides, tensor.ndim});
-  check(e.low == 0, "{}: tensors with negative strides are not supported",
-        where(to.argument, to.next));
+  if (e.low != 0) refuse(to, "tensors with negative strides are not supported");
   const tb_address address = e.low == e.high ? 0 : tensor.address;
-  if (address != 0)
-    check(&device_of(address) == &device_, "{}: the tensor is on another device",
-          where(to.argument, to.next));
+  if (address != 0 && &device_of(address) != &device_)
+    refuse(to, "the tensor is on another device");
   bind_address(to, address, static_cast<uint64_t>(e.high * size_of(dtype)));
 }
 
@@ -277,8 +275,7 @@ void CustomKernel::launch(Stream& stream, std::span<const tb_value> args, const 
   const std::lock_guard lock(mutex_);
   Binding to{stream, binds_pairs(args), 0, 0, {}, {}};
   for (const tb_value& value : args) {
-    if (!points_somewhere(value))
-      fail(TB_E_INVALID, "{}: it is a null pointer", where(to.argument, to.next));
+    if (!points_somewhere(value)) refuse(to, "it is a null pointer");
     switch (value.tag) {
       case TB_BOOL:
       case TB_INT:
@@ -287,9 +284,7 @@ void CustomKernel::launch(Stream& stream, std::span<const tb_value> args, const 
       case TB_FLOAT_LIST: bind_list(to, value); break;
       case TB_STRING: bind_bytes(to, value); break;
       case TB_TENSOR: bind_tensor(to, static_cast<const tb_tensor*>(value.as.p)); break;
-      default:
-        fail(TB_E_INVALID, "{}: only tensors, numbers, lists of numbers and bytes can be passed",
-             where(to.argument, to.next));
+      default: refuse(to, "only tensors, numbers, lists of numbers and bytes can be passed");
     }
     ++to.argument;
   }

@@ -2,6 +2,8 @@
 // the kernel's own parameters.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <memory>
 #include <mutex>
 #include <span>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include "runtime/driver/opencl.h"
+#include "runtime/queue/parameter_types.h"
 #include "runtime/queue/stream.h"
 #include "tensor_backend/plugin.h"
 
@@ -28,14 +31,17 @@ class CustomKernel {
 
  private:
   struct Parameter {
-    std::string type;  // "float*", "int"; empty if the driver does not tell it
+    ParameterType type;  // unknown if the driver does not tell it
     std::string name;
     bool local = false;        // a pointer to __local memory
     std::string text() const;  // "float* x"
-    bool is_pointer() const { return type.ends_with('*'); }
   };
   struct Binding;
-  std::string where(size_t argument, size_t parameter) const;
+  // The kernel and the argument that comes next, for errors; made only where there is one.
+  std::string where(const Binding& at) const;
+  template <typename... T>
+  [[noreturn]] void refuse(const Binding& at, fmt::format_string<T...> why, T&&... values) const;
+  void set(Binding& to, size_t bytes, const void* value);
   bool takes_pairs(std::span<const tb_value> args) const;
   bool binds_pairs(std::span<const tb_value> args) const;
   void bind_number(Binding& to, const tb_value& value);

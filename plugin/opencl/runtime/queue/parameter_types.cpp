@@ -42,10 +42,9 @@ size_t cut_lanes(std::string& type) {
 
 }  // namespace
 
-const NumberType* number_type(std::string type) {
-  type = plain(std::move(type));
+const NumberType* number_type(std::string_view name) {
   for (const NumberType& t : kNumberTypes)
-    if (type == t.name) return &t;
+    if (name == t.name) return &t;
   return nullptr;
 }
 
@@ -72,16 +71,14 @@ bool write_number(const NumberType& type, double real, int64_t integer, bool is_
   return true;
 }
 
-size_t value_bytes(const std::string& type) {
-  std::string scalar = plain(type);
-  const size_t lanes = cut_lanes(scalar);
-  const NumberType* number = number_type(scalar);
-  return number == nullptr ? 0 : number->bytes * (lanes == 3 ? 4 : lanes);
+ParameterType::ParameterType(std::string name) : name_(std::move(name)) {
+  std::string element = plain(name_);
+  lanes_ = cut_lanes(element);
+  element_ = number_type(element);
 }
 
-bool is_byte_offset(const std::string& type) {
-  const NumberType* number = number_type(type);
-  return number != nullptr && number->bytes == 8 && !number->floating;
+size_t ParameterType::value_bytes() const {
+  return element_ == nullptr ? 0 : element_->bytes * (lanes_ == 3 ? 4 : lanes_);
 }
 
 const char* pointee(DType dtype) {
@@ -110,17 +107,15 @@ const char* pointee(DType dtype) {
   return "void";
 }
 
-bool pointer_takes(const std::string& pointer, DType dtype) {
-  std::string type = plain(pointer);
-  if (type == pointee(dtype)) return true;
-  const size_t lanes = cut_lanes(type);
-  const NumberType* number = number_type(type);
-  if (number == nullptr) return true;  // void, a structure, a typedef
-  if (is_complex(dtype)) return lanes > 1 && type == pointee(real_type(dtype));  // float4 is two
-  if (type == pointee(dtype)) return true;
-  const bool same_size = number->bytes == static_cast<size_t>(size_of(dtype));
-  if (dtype == DType::Bool) return same_size;
-  return same_size && type.front() == 'u' && (!is_floating(dtype) || number->bytes == 2);
+bool ParameterType::takes(DType dtype) const {
+  if (element_ == nullptr) return true;  // void, a structure, a typedef
+  const std::string_view element = element_->name;
+  if (is_complex(dtype))  // float4 is two of them
+    return lanes_ > 1 && element == pointee(real_type(dtype));
+  if (element == pointee(dtype)) return true;
+  if (element_->bytes != static_cast<size_t>(size_of(dtype))) return false;
+  return dtype == DType::Bool ||
+         (element.front() == 'u' && (!is_floating(dtype) || element_->bytes == 2));
 }
 
 }  // namespace ocltensor::opencl
