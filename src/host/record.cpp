@@ -101,7 +101,7 @@ void SavedCall::add_results(std::span<const Tensor> results, uint64_t saved) {
 Tensor SavedCall::tensor(size_t i) const {
   const Entry& e = entries_[i];
   if (e.tag == TB_TENSOR) return e.tensor.get(op_.name);
-  const DType type = e.number.is_complex() ? DType::Complex64
+  const DType type = e.number.is_complex() ? DType::Complex128
                      : e.number.is_float() ? DType::Float64
                                            : DType::Int64;
   return full({}, e.number, {type, Device()});
