@@ -24,11 +24,22 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from typing import Any
 
 import torch
-from replay import DTYPES, SPECIAL, Record, Skip, argument, find, records, tensor, widen, wrapped
+from replay import (
+    DTYPES,
+    SPECIAL,
+    Record,
+    Skip,
+    argument,
+    find,
+    judge_all,
+    tensor,
+    widen,
+    wrapped,
+)
 
 TOLERANCE = {"float64": 1e-12, "float32": 1e-5, "complex64": 1e-5}
 # What PyTorch itself is off by, times (1 + the largest element), and why.
@@ -146,21 +157,15 @@ def main() -> int:
     options = parser.parse_args()
     assert set(TOLERANCE) <= set(DTYPES)
     torch.set_num_threads(2)
-    table: dict[str, Counter[str]] = defaultdict(Counter)
-    reasons: dict[str, Counter[str]] = defaultdict(Counter)
-    for record, blob in records(options.file):
+    shown: Counter[str] = Counter()
+
+    def show(record: Record, difference: str) -> None:
         name = record["op"]
-        if not re.search(options.only, name):
-            continue
-        try:
-            difference = judge(record, blob)
-        except Skip as reason:
-            table[name]["skipped"] += 1
-            reasons[name][str(reason)] += 1
-            continue
-        table[name]["mismatch" if difference else "agrees"] += 1
-        if difference and (options.verbose or table[name]["mismatch"] <= 2):
+        shown[name] += 1
+        if options.verbose or shown[name] <= 2:
             print(f"MISMATCH {name} {record['dtype']} seed {record['seed']}: {difference}")
+
+    table, reasons = judge_all(options.file, options.only, judge, show)
     for name, found in sorted(reasons.items()):
         for reason, count in found.items():
             print(f"not judged: {name}: {count} x {reason}")

@@ -35,7 +35,7 @@ import json
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -514,6 +514,35 @@ def judge(record: Record, blob: bytes) -> str:
     return differences[0]
 
 
+Table = dict[str, Counter[str]]  # by operator: counts
+
+
+def judge_all(
+    file: str,
+    only: str,
+    judge: Callable[[Record, bytes], str],
+    show: Callable[[Record, str], None],
+) -> tuple[Table, Table]:
+    """Judges a file's records of the operators that `only` fits: how many agree, mismatch (each is
+    shown) and are skipped, and the reasons for those."""
+    table: Table = defaultdict(Counter)
+    reasons: Table = defaultdict(Counter)
+    for record, blob in records(file):
+        name = record["op"]
+        if not re.search(only, name):
+            continue
+        try:
+            difference = judge(record, blob)
+        except Skip as reason:
+            table[name]["skipped"] += 1
+            reasons[name][str(reason)] += 1
+            continue
+        table[name]["mismatch" if difference else "agrees"] += 1
+        if difference:
+            show(record, difference)
+    return table, reasons
+
+
 def main() -> int:
     """Replays a file and prints a table."""
     parser = argparse.ArgumentParser(description="Replays recorded cases with PyTorch on the CPU")
@@ -533,30 +562,23 @@ def main() -> int:
         global DEVICE  # noqa: PLW0603
         DEVICE = torch.device("ocl")
     torch.set_num_threads(2)
-    table: dict[str, Counter[str]] = defaultdict(Counter)
-    skipped: dict[str, Counter[str]] = defaultdict(Counter)
     shown: Counter[str] = Counter()
-    for record, blob in records(options.file):
+
+    def show(record: Record, difference: str) -> None:
         name = record["op"]
-        if not re.search(options.only, name):
-            continue
-        try:
-            difference = judge(record, blob)
-        except Skip as reason:
-            table[name]["skipped"] += 1
-            skipped[name][str(reason)] += 1
-            continue
-        table[name]["mismatch" if difference else "agrees"] += 1
-        if difference and (options.verbose or shown[name] < 3):
-            shown[name] += 1
-            shape = [a if not isinstance(a, dict) else a.get("sizes", a) for a in record["args"]]
-            print(f"MISMATCH {name} {record['dtype']} seed {record['seed']}: {difference}")
-            print(f"         arguments {shape}")
+        shown[name] += 1
+        if not options.verbose and shown[name] > 3:
+            return
+        shape = [a if not isinstance(a, dict) else a.get("sizes", a) for a in record["args"]]
+        print(f"MISMATCH {name} {record['dtype']} seed {record['seed']}: {difference}")
+        print(f"         arguments {shape}")
+
+    table, skipped = judge_all(options.file, options.only, judge, show)
     report(table, skipped)
     return 1 if any(row["mismatch"] for row in table.values()) else 0
 
 
-def report(table: dict[str, Counter[str]], skipped: dict[str, Counter[str]]) -> None:
+def report(table: Table, skipped: Table) -> None:
     """Prints the table, the operators that could not be replayed, and totals."""
     print(f"{'operator':<46}{'agrees':>9}{'mismatch':>9}{'skipped':>9}")
     for name, row in sorted(table.items()):

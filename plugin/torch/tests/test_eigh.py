@@ -6,6 +6,7 @@ import unittest
 import gpu_style
 import torch
 import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
+from spectral_case import SpectralCase
 
 LINALG = torch.linalg
 EPS = {torch.float32: 2.0**-23, torch.float64: 2.0**-52}
@@ -56,12 +57,7 @@ def projection(values: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
     return first * values[..., :1, None].sin() @ first.mT
 
 
-class Case(unittest.TestCase):
-    def near(self, got: torch.Tensor, want: torch.Tensor, bound: float, what: str) -> None:
-        self.assertEqual((got.shape, got.dtype), (want.shape, want.dtype))
-        off = (got.cpu().double() - want.double()).abs()
-        self.assertLessEqual(off.max().item() if off.numel() else 0, bound, what)
-
+class Case(SpectralCase):
     def check(self, a: torch.Tensor, triangle: str = "L", equal: bool = False) -> None:
         """Rotations leave errors of sqrt(n) eps times the largest eigenvalue in A V - V L, and of
         sqrt(n) eps in the vectors; a factor of 8 for the number of sweeps. Roundings of sums of
@@ -199,25 +195,10 @@ class Derived(Case):
         for a in self.inputs(torch.float64):
             for name, f in self.FUNCTIONS.items():
                 with self.subTest(name=name, shape=list(a.shape)):
-                    grads = []
-                    for device in ("cpu", "ocl"):
-                        x = a.clone().to(device).requires_grad_()
-                        out = f(x)
-                        weights = torch.linspace(0.5, 2, out.numel(), dtype=torch.float64)
-                        (out * weights.view(out.shape).to(device)).sum().backward()
-                        grads.append(x.grad)
-                    size = max(grads[0].abs().max().item(), 1)
-                    self.near(grads[1], grads[0], 1e-11 * size, name)
+                    self.near_gradients(f, a, 1e-11, name)
 
 
 class Failures(Case):
-    def failure(self, f, a: torch.Tensor, device: str) -> tuple[type, str]:
-        try:
-            f(a.to(device))
-        except (RuntimeError, ValueError) as error:
-            return type(error), str(error)
-        self.fail(f"no error on {device}")
-
     def test_not_finite(self) -> None:
         """Where LAPACK notices, ATen raises; it may also return numbers that are not finite."""
         text = "The algorithm failed to converge because the input matrix is ill-conditioned or has"

@@ -6,6 +6,7 @@ import unittest
 import gpu_style
 import torch
 import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
+from spectral_case import SpectralCase
 
 LINALG = torch.linalg
 EPS = {torch.float32: 2.0**-23, torch.float64: 2.0**-52}
@@ -60,12 +61,7 @@ def matrices(m: int, n: int, dtype: torch.dtype) -> dict[str, torch.Tensor]:
     }
 
 
-class Case(unittest.TestCase):
-    def near(self, got: torch.Tensor, want: torch.Tensor, bound: float, what: str) -> None:
-        self.assertEqual((got.shape, got.dtype), (want.shape, want.dtype))
-        off = (got.cpu().double() - want.double()).abs()
-        self.assertLessEqual(off.max().item() if off.numel() else 0, bound, what)
-
+class Case(SpectralCase):
     def check(self, a: torch.Tensor, full: bool, equal: bool = False) -> None:
         """Householder reflections and rotations leave errors of sqrt(n) eps times the largest
         singular value in products, and of sqrt(n) eps in the vectors; a factor of 8 for the number
@@ -250,26 +246,11 @@ class Gradients(Case):
             a = torch.randn(shape, dtype=torch.float64) + 4 * torch.eye(*shape[-2:])
             for name, f in self.FUNCTIONS.items():
                 with self.subTest(name=name, shape=shape):
-                    grads = []
-                    for device in ("cpu", "ocl"):
-                        x = a.clone().to(device).requires_grad_()
-                        out = f(x)
-                        weights = torch.linspace(0.5, 2, out.numel(), dtype=torch.float64)
-                        (out * weights.view(out.shape).to(device)).sum().backward()
-                        grads.append(x.grad)
                     # Formulas divide by differences of squared values, which are some 1e-2 here.
-                    size = max(grads[0].abs().max().item(), 1)
-                    self.near(grads[1], grads[0], 1e-9 * size, name)
+                    self.near_gradients(f, a, 1e-9, name)
 
 
 class Failures(Case):
-    def failure(self, f, a: torch.Tensor, device: str) -> tuple[type, str]:
-        try:
-            f(a.to(device))
-        except (RuntimeError, ValueError) as error:
-            return type(error), str(error)
-        self.fail(f"no error on {device}")
-
     def test_not_finite(self) -> None:
         """NaN is the CPU's error. Infinities are, too: there LAPACK gives NaN or does not end."""
         for bad in (float("nan"), float("inf"), -float("inf")):
