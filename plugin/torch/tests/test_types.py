@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import unittest
-import warnings
 from collections.abc import Callable
 
 import torch
 import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
 
-warnings.filterwarnings("ignore", "ComplexHalf support is experimental")
 UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
 FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz)
 Function = Callable[..., torch.Tensor]
@@ -216,4 +214,4 @@ class Float8(Types):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(warnings="ignore")  # ComplexHalf is experimental, says PyTorch
