@@ -106,8 +106,8 @@ TensorPtr redrawn(const TensorPtr& t, Rng& rng, const Range& range) {
   };
   for (int64_t i = 0; i < v.numel(); ++i) {
     if (is_complex(v.dtype)) {
-      const float parts[] = {static_cast<float>(number()), static_cast<float>(number())};
-      std::memcpy(v.element(i), parts, sizeof parts);
+      const auto real = static_cast<float>(number());
+      v.set_complex(i, {real, static_cast<float>(number())});
     } else {
       v.set(i, static_cast<float>(range.keep ? v.real(i) : number()));
     }
@@ -254,14 +254,11 @@ std::vector<Tensor> Call::gradients() const {
   for (const Tensor& r : results()) {
     weights_.emplace_back();
     if (!r.defined() || !r.requires_grad()) continue;
-    HostTensor w(is_complex(r.dtype()) ? r.dtype() : DType::Float64, r.sizes());
-    for (int64_t i = 0; i < w.numel(); ++i) {
-      const float parts[] = {static_cast<float>(rng.uniform(-1, 1)),
-                             static_cast<float>(rng.uniform(-1, 1))};
-      if (is_complex(w.dtype))
-        std::memcpy(w.element(i), parts, sizeof parts);
-      else
-        w.set(i, parts[0]);
+    HostTensor w(is_complex(r.dtype()) ? DType::Complex128 : DType::Float64, r.sizes());
+    for (int64_t i = 0; i < w.numel(); ++i) {  // numbers of float32, too
+      const auto real = static_cast<float>(rng.uniform(-1, 1));
+      const auto imaginary = static_cast<float>(rng.uniform(-1, 1));
+      is_complex(w.dtype) ? w.set_complex(i, {real, imaginary}) : w.set(i, real);
     }
     weights_.back() = from_host(w.bytes.data(), w.sizes, w.dtype);
     passing.push_back(r);

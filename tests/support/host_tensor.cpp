@@ -1,6 +1,7 @@
 // Element access by dtype, and the limits of the floating types.
 #include "host_tensor.h"
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -105,6 +106,13 @@ std::complex<double> HostTensor::complex(int64_t i) const {
   if (dtype == DType::Complex32)
     return {half_to_float(load<uint16_t>(p)), half_to_float(load<uint16_t>(p + sizeof(uint16_t)))};
   return {load<float>(p), load<float>(p + sizeof(float))};
+}
+void HostTensor::set_complex(int64_t i, std::complex<double> value) {
+  std::byte* p = element(i);
+  if (dtype == DType::Complex128) return store(p, value);
+  const std::complex<float> rounded(value);
+  if (dtype == DType::Complex64) return store(p, rounded);
+  store(p, std::array{float_to_half(rounded.real()), float_to_half(rounded.imag())});
 }
 double HostTensor::magnitude(int64_t i) const {
   return is_complex(dtype) ? std::abs(complex(i)) : std::abs(real(i));

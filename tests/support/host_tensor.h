@@ -31,6 +31,7 @@ struct HostTensor {
   double magnitude(int64_t i) const;              // |x| of any type
   void set(int64_t i, double value);
   void set_integer(int64_t i, int64_t value);
+  void set_complex(int64_t i, std::complex<double> value);
   // Rounds to nearest even; floating to integral truncates.
   HostTensor to(DType type) const;
   // Element by element |x|; unsigned and bool stay, complex numbers become float64.
