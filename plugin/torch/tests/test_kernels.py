@@ -101,11 +101,12 @@ class CustomKernels(unittest.TestCase):
             torch.ocl.compile_kernel(
                 "__kernel void f(__global int *x)\n{\n  int i = undeclared;\n}\n"
             )
-        x = torch.zeros(8, device="ocl")
+        x, ints = torch.zeros(8, device="ocl"), torch.zeros(8, dtype=torch.int32, device="ocl")
         for message, call in {
             "has 3 parameters, 2 arguments": lambda: self.library.saxpy(x, x),
-            "argument 1 .int n.: 1.5 is not a value": lambda: self.library.fill(x, 1.5, b"1234"),
-            "a number cannot be passed": lambda: self.library.fill(x, 1, 2),
+            "argument 1 .int n.: 1.5 is not a value": lambda: self.library.fill(ints, 1.5, b"1234"),
+            "a number cannot be passed": lambda: self.library.fill(ints, 1, 2),
+            "argument 0 .int. y.: the tensor is float32": lambda: self.library.fill(x, 1, b"1234"),
             "4 bytes past an address": lambda: self.library.saxpy(x[1:], x, 1.0, threads=7),
             "no multiple of the group size 3": lambda: self.library.saxpy(x, x, 1.0, group_size=3),
             "given a tensor on cpu": lambda: self.library.saxpy(x, x.cpu(), 1.0),
@@ -116,7 +117,7 @@ class CustomKernels(unittest.TestCase):
             torch.ocl.compile_kernel("__kernel void f(int x) {}").f(1)
         with self.assertRaisesRegex(ValueError, "group_size has 1 dimensions"):
             self.library.saxpy(x, x, 1.0, threads=(2, 4), group_size=2)
-        self.assertTrue((x == 0).all())
+        self.assertTrue((x == 0).all() and (ints == 0).all())
 
     def test_options_and_autograd(self) -> None:
         Square.library = torch.ocl.compile_kernel(
