@@ -2,9 +2,6 @@
 // PANEL adjacent work-items share one: each takes every SHARERS-th element, from LANE on. CPU_STYLE
 #ifndef OCLTENSOR_MATRIX_ROWS_H
 #define OCLTENSOR_MATRIX_ROWS_H
-#if CPU_STYLE
-#define MASK i32  // of linalg.h's vectors, which such kernels do not use
-#endif
 #include "linalg.h"
 #include "range.h"
 #if CPU_STYLE

@@ -1,16 +1,16 @@
 // Parts of factored matrices: triangles, reflectors, the factor of a block of reflectors, permutations. TYPE,
-// CPU_STYLE
+// PART, CPU_STYLE
 #include "matrix_rows.h"
 
 // b = the upper triangle of a, or the lower one with ones on the diagonal (unit), and zeros. b may be a.
 GROUP __kernel void triangle(__global const void *a_base, ulong a_offset, __global void *b_base,
                              ulong b_offset, int unit, const LinalgParams p) {
   const long m = ROW / p.rows, r = ROW - m * p.rows;
-  __global const STYPE(TYPE) *a = AT_CONST(TYPE, a_base, a_offset) + m * p.a_batch + r * p.a_row;
-  __global STYPE(TYPE) *b = AT(TYPE, b_base, b_offset) + m * p.b_batch + r * p.b_row;
+  __global const T *a = NUMBERS_CONST(a_base, a_offset) + m * p.a_batch + r * p.a_row;
+  __global T *b = NUMBERS(b_base, b_offset) + m * p.b_batch + r * p.b_row;
   for (long c = LANE; c < p.columns; c += SHARERS) {
     const bool keep = unit ? c < r : c >= r;
-    const T x = keep ? a[c * p.a_col] : (T)(unit && c == r);
+    const T x = keep ? a[c * p.a_col] : number(unit && c == r);
     b[c * p.b_col] = x;
   }
 }
@@ -19,30 +19,30 @@ GROUP __kernel void triangle(__global const void *a_base, ulong a_offset, __glob
 GROUP __kernel void reflectors(__global const void *a_base, ulong a_offset, __global void *b_base,
                                ulong b_offset, const LinalgParams p) {
   const long m = ROW / p.rows, r = ROW - m * p.rows;
-  __global const STYPE(TYPE) *a = AT_CONST(TYPE, a_base, a_offset) + m * p.a_batch + r * p.a_row;
-  __global STYPE(TYPE) *b = AT(TYPE, b_base, b_offset) + m * p.b_batch + r * p.b_row;
+  __global const T *a = NUMBERS_CONST(a_base, a_offset) + m * p.a_batch + r * p.a_row;
+  __global T *b = NUMBERS(b_base, b_offset) + m * p.b_batch + r * p.b_row;
   for (long c = LANE; c < PANEL; c += SHARERS)
-    b[c] = c < p.steps && c < r ? a[c * p.a_col] : (T)(c < p.steps && c == r);
+    b[c] = c < p.steps && c < r ? a[c * p.a_col] : number(c < p.steps && c == r);
 }
 
-// The product of reflectors H0 H1 ... is I - V F V^T with an upper triangular F (b), computed from the
-// products V^T V (a) and the factors tau. The rows of F are independent of each other: a work-item takes a
+// The product of reflectors H0 H1 ... is I - V F V^H with an upper triangular F (b), computed from the
+// products V^H V (a) and the factors tau. The rows of F are independent of each other: a work-item takes a
 // row.
 GROUP __kernel void block_factor(__global const void *a_base, ulong a_offset, __global void *b_base,
                                  ulong b_offset, __global const void *tau_base, ulong tau_offset,
                                  const LinalgParams p) {
   const long m = get_global_id(0) / PANEL, r = get_global_id(0) - m * PANEL;
-  __global const STYPE(TYPE) *products = AT_CONST(TYPE, a_base, a_offset) + m * p.a_batch;
-  __global STYPE(TYPE) *f = AT(TYPE, b_base, b_offset) + m * p.b_batch + r * p.b_row;
-  __global const STYPE(TYPE) *tau = AT_CONST(TYPE, tau_base, tau_offset) + m * p.vector_batch + p.first;
+  __global const T *products = NUMBERS_CONST(a_base, a_offset) + m * p.a_batch;
+  __global T *f = NUMBERS(b_base, b_offset) + m * p.b_batch + r * p.b_row;
+  __global const T *tau = NUMBERS_CONST(tau_base, tau_offset) + m * p.vector_batch + p.first;
   for (long i = 0; i < PANEL; ++i) {
-    T x = 0;
+    T x = number(0);
     if (i < p.steps && i >= r) {
       if (i == r) {
         x = tau[i];
       } else {
-        for (long q = r; q < i; ++q) x += f[q] * products[q * p.a_row + i];
-        x *= -tau[i];
+        for (long q = r; q < i; ++q) x -= product(f[q], products[q * p.a_row + i]);
+        x = product(tau[i], x);
       }
     }
     f[i] = x;
@@ -56,7 +56,7 @@ GROUP __kernel void permutation(__global void *order_base, ulong order_offset, _
                                 const LinalgParams p) {
   const long m = get_global_id(0);
   __global int *order = AT(i32, order_base, order_offset) + m * p.rows;
-  __global STYPE(TYPE) *b = AT(TYPE, b_base, b_offset) + m * p.b_batch;
+  __global T *b = NUMBERS(b_base, b_offset) + m * p.b_batch;
   __global const int *pivots = AT_CONST(i32, pivot_base, pivot_offset) + m * p.vector_batch;
   for (long i = 0; i < p.rows; ++i) order[i] = (int)i;
   for (long i = 0; i < p.steps; ++i) {
@@ -64,5 +64,5 @@ GROUP __kernel void permutation(__global void *order_base, ulong order_offset, _
     order[i] = order[other];
     order[other] = held;
   }
-  for (long i = 0; i < p.rows; ++i) b[order[i] * p.b_row + i * p.b_col] = 1;
+  for (long i = 0; i < p.rows; ++i) b[order[i] * p.b_row + i * p.b_col] = number(1);
 }

@@ -1,8 +1,14 @@
 // One-sided Jacobi rotations for GPUs: a work-group makes the rows of two blocks of a matrix orthogonal, in
-// rounds of pairs that have no row in common; TEAM work-items share a pair. TYPE, GROUP
+// rounds of pairs that have no row in common; TEAM work-items share a pair. TYPE, PART, GROUP
 #include "svd.h"
 #define TEAM 16
 #define TEAMS (GROUP / TEAM)
+// The product of two rows as a real number, times a phase by which the second row is turned: 1 if it is real.
+#ifdef PART
+#define SIGNED_SIZE(a) modulus(a)
+#else
+#define SIGNED_SIZE(a) (a)
+#endif
 
 // The rows of pair `k` in round `turn`: over all rounds, each row of the first block is paired with each of
 // the second, and in the first round of blocks each row with every other one.
@@ -22,14 +28,15 @@ INLINE Pair pair_of_rows(const LinalgParams p, const Pair blocks, int turn, int 
 __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 __kernel void rotate_rows(__global void *a_base, ulong a_offset, __global void *state_base,
                           ulong state_offset, const LinalgParams p) {
-  __local T xx[GROUP], yy[GROUP], xy[GROUP];
+  __local R xx[GROUP], yy[GROUP];
+  __local T xy[GROUP];
   const long m = get_group_id(0) / (p.blocks / 2);
   const Pair blocks = pair_of_blocks(p, get_group_id(0) - m * (p.blocks / 2));
   const int id = get_local_id(0), lane = id % TEAM, team = id / TEAM, pairs = (int)p.block_rows;
   const int turns = p.round == 0 ? 2 * pairs - 1 : pairs, columns = (int)p.columns;
-  __global T *a = AT(TYPE, a_base, a_offset) + m * p.a_batch;
+  __global T *a = NUMBERS(a_base, a_offset) + m * p.a_batch;
   __global int *rotated = AT(i32, state_base, state_offset) + m * SWEEPS;
-  const T limit = limit_of(columns);
+  const R limit = limit_of(columns);
   for (long sweep = p.sweep; sweep < p.sweep + p.sweeps; ++sweep) {
     if (sweep > 0 && !rotated[sweep - 1]) return;
     for (int turn = 0; turn < turns; ++turn) {
@@ -38,12 +45,13 @@ __kernel void rotate_rows(__global void *a_base, ulong a_offset, __global void *
         const bool used = first + team < pairs && rows.first < p.rows && rows.second < p.rows;
         const int end = used ? columns : 0;
         __global T *x = a + rows.first * p.a_row, *y = a + rows.second * p.a_row;
-        T a0 = 0, a1 = 0, a2 = 0;
+        R a0 = 0, a1 = 0;
+        T a2 = number(0);
         for (int c = lane; c < end; c += TEAM) {
           const T u = x[c], v = y[c];
-          a0 += u * u;
-          a1 += v * v;
-          a2 += u * v;
+          a0 += real_product(u, u);
+          a1 += real_product(v, v);
+          a2 += product(u, conjugate(v));
         }
         xx[id] = a0;
         yy[id] = a1;
@@ -58,11 +66,14 @@ __kernel void rotate_rows(__global void *a_base, ulong a_offset, __global void *
           barrier(CLK_LOCAL_MEM_FENCE);
         }
         const int own = team * TEAM;
-        const Rotation r = rotation(xx[own], yy[own], xy[own], limit);
+        const T between = xy[own];
+        const R size = SIGNED_SIZE(between);
+        const T phase = size == 0 ? number(1) : between / size;
+        const Rotation r = rotation(xx[own], yy[own], size, limit);
         barrier(CLK_LOCAL_MEM_FENCE);
         if (r.needed) {
           for (int c = lane; c < end; c += TEAM) {
-            const T u = x[c], v = y[c];
+            const T u = x[c], v = product(phase, y[c]);
             x[c] = u - r.sine * (v + r.half_tangent * u);
             y[c] = v + r.sine * (u - r.half_tangent * v);
           }

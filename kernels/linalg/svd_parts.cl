@@ -1,27 +1,27 @@
 // Parts of singular value decompositions: sizes of columns, their order, columns in that order, signs. TYPE,
-// CPU_STYLE
+// PART, CPU_STYLE
 #include "matrix_rows.h"
 #include "svd.h"
 
-// The largest |element| and the length of each column of a; NaN for a column with a NaN.
+// The largest part of an element and the length of each column of a; NaN for a column with a NaN.
 GROUP __kernel void measure(__global const void *a_base, ulong a_offset, __global void *largest_base,
                             ulong largest_offset, __global void *length_base, ulong length_offset,
                             const LinalgParams p) {
   const long m = ROW / p.columns, c = ROW - m * p.columns;
-  __global const T *a = AT_CONST(TYPE, a_base, a_offset) + m * p.a_batch + c * p.a_col;
-  T largest = 0, sum = 0;
-  for (long r = LANE; r < p.rows; r += SHARERS) largest = larger(largest, fabs(a[r * p.a_row]));
+  __global const T *a = NUMBERS_CONST(a_base, a_offset) + m * p.a_batch + c * p.a_col;
+  R largest = 0, sum = 0;
+  for (long r = LANE; r < p.rows; r += SHARERS) largest = larger(largest, largest_part(a[r * p.a_row]));
 #if !CPU_STYLE
-  __local T partials[PANEL];
+  __local R partials[PANEL];
   partials[LANE] = largest;
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int i = 0; i < PANEL; ++i) largest = larger(largest, partials[i]);
   barrier(CLK_LOCAL_MEM_FENCE);
 #endif
-  const T unit = largest == 0 ? 1 : largest;
+  const R unit = largest == 0 ? 1 : largest;
   for (long r = LANE; r < p.rows; r += SHARERS) {
     const T x = a[r * p.a_row] / unit;
-    sum += x * x;
+    sum += real_product(x, x);
   }
 #if !CPU_STYLE
   partials[LANE] = sum;
@@ -33,8 +33,8 @@ GROUP __kernel void measure(__global const void *a_base, ulong a_offset, __globa
   sum = partials[0];
   if (LANE > 0) return;
 #endif
-  AT(TYPE, largest_base, largest_offset)[ROW] = largest;
-  AT(TYPE, length_base, length_offset)[ROW] = largest * sqrt(sum);
+  AT(REAL, largest_base, largest_offset)[ROW] = largest;
+  AT(REAL, length_base, length_offset)[ROW] = largest * sqrt(sum);
 }
 
 // The places of columns in descending order of their largest elements, and for each matrix the power of two
@@ -45,11 +45,11 @@ __kernel void sort_columns(__global const void *size_base, ulong size_offset, __
                            const LinalgParams p) {
   const long i = get_global_id(0), m = i / p.columns;
   if (m >= p.count) return;
-  __global const T *sizes = AT_CONST(TYPE, size_base, size_offset) + m * p.columns;
+  __global const R *sizes = AT_CONST(REAL, size_base, size_offset) + m * p.columns;
   AT(i32, place_base, place_offset)[i] = place_of(sizes, p.columns, i - m * p.columns, false);
-  T largest = 0;
+  R largest = 0;
   for (long c = 0; c < p.columns; ++c) largest = larger(largest, sizes[c]);
-  AT(TYPE, scale_base, scale_offset)[i] = scale_of(largest);
+  AT(REAL, scale_base, scale_offset)[i] = scale_of(largest);
 }
 
 // The singular values are the lengths of the columns in order, times the scale; NaN if the last sweep still
@@ -60,41 +60,42 @@ __kernel void sort_values(__global const void *size_base, ulong size_offset, __g
                           ulong value_offset, const LinalgParams p) {
   const long i = get_global_id(0), m = i / p.columns;
   if (m >= p.count) return;
-  __global const T *sizes = AT_CONST(TYPE, size_base, size_offset) + m * p.columns;
+  __global const R *sizes = AT_CONST(REAL, size_base, size_offset) + m * p.columns;
   const int place = place_of(sizes, p.columns, i - m * p.columns, false);
   const bool failed = AT_CONST(i32, state_base, state_offset)[m * SWEEPS + SWEEPS - 1];
-  const T value = sizes[i - m * p.columns] * AT_CONST(TYPE, scale_base, scale_offset)[i];
+  const R value = sizes[i - m * p.columns] * AT_CONST(REAL, scale_base, scale_offset)[i];
   AT(i32, place_base, place_offset)[i] = place;
-  AT(TYPE, value_base, value_offset)[m * p.columns + place] = failed ? (T)NAN : value;
+  AT(REAL, value_base, value_offset)[m * p.columns + place] = failed ? (R)NAN : value;
 }
 
-// Column places[c] of b = column c of a, divided by divisors[c] (0 counts as 1); or the inverse: column c of
-// b = column places[c] of a.
+// Column places[c] of b = column c of a, divided by divisors[c] (0 counts as 1) and conjugated if asked for;
+// or the inverse (back): column c of b = column places[c] of a.
 GROUP __kernel void arrange(__global const void *a_base, ulong a_offset, __global void *b_base,
                             ulong b_offset, __global const void *place_base, ulong place_offset,
                             __global const void *divisor_base, ulong divisor_offset, int back,
-                            const LinalgParams p) {
+                            int conjugated, const LinalgParams p) {
   const long m = ROW / p.rows, r = ROW - m * p.rows;
-  __global const T *a = AT_CONST(TYPE, a_base, a_offset) + m * p.a_batch + r * p.a_row;
-  __global T *b = AT(TYPE, b_base, b_offset) + m * p.b_batch + r * p.b_row;
+  __global const T *a = NUMBERS_CONST(a_base, a_offset) + m * p.a_batch + r * p.a_row;
+  __global T *b = NUMBERS(b_base, b_offset) + m * p.b_batch + r * p.b_row;
   __global const int *places = AT_CONST(i32, place_base, place_offset) + m * p.columns;
-  __global const T *divisors = AT_CONST(TYPE, divisor_base, divisor_offset) + m * p.columns;
+  __global const R *divisors = AT_CONST(REAL, divisor_base, divisor_offset) + m * p.columns;
   for (long c = LANE; c < p.columns; c += SHARERS) {
     if (back) {
       b[c * p.b_col] = a[places[c] * p.a_col];
     } else {
-      const T divisor = divisors[c];
-      b[places[c] * p.b_col] = a[c * p.a_col] / (divisor == 0 ? (T)1 : divisor);
+      const R divisor = divisors[c];
+      const T x = a[c * p.a_col] / (divisor == 0 ? (R)1 : divisor);
+      b[places[c] * p.b_col] = conjugated ? conjugate(x) : x;
     }
   }
 }
 
-// Changes the signs of the columns of b for which a's diagonal element is negative.
+// Changes the signs of the columns of b for which a's diagonal element, a real number, is negative.
 GROUP __kernel void change_signs(__global const void *a_base, ulong a_offset, __global void *b_base,
                                  ulong b_offset, const LinalgParams p) {
   const long m = ROW / p.rows, r = ROW - m * p.rows;
-  __global const T *a = AT_CONST(TYPE, a_base, a_offset) + m * p.a_batch;
-  __global T *b = AT(TYPE, b_base, b_offset) + m * p.b_batch + r * p.b_row;
+  __global const T *a = NUMBERS_CONST(a_base, a_offset) + m * p.a_batch;
+  __global T *b = NUMBERS(b_base, b_offset) + m * p.b_batch + r * p.b_row;
   for (long c = LANE; c < p.columns; c += SHARERS)
-    if (a[c * (p.a_row + p.a_col)] < 0) b[c * p.b_col] = -b[c * p.b_col];
+    if (real_part(a[c * (p.a_row + p.a_col)]) < 0) b[c * p.b_col] = -b[c * p.b_col];
 }

@@ -8,11 +8,28 @@ from collections.abc import Callable
 
 import torch
 
+EPS = {
+    torch.float32: 2.0**-23,
+    torch.float64: 2.0**-52,
+    torch.complex64: 2.0**-23,
+    torch.complex128: 2.0**-52,
+}
+
+
+def exact(t: torch.Tensor) -> torch.Tensor:
+    """On the CPU, in twice the precision of float32."""
+    return t.cpu().to(torch.complex128 if t.is_complex() else torch.float64)
+
+
+def some(sizes: tuple, dtype: torch.dtype) -> tuple:
+    """All sizes for real numbers, every fourth one for complex ones."""
+    return sizes[::4] if dtype.is_complex else sizes
+
 
 class SpectralCase(unittest.TestCase):
     def near(self, got: torch.Tensor, want: torch.Tensor, bound: float, what: str) -> None:
         self.assertEqual((got.shape, got.dtype), (want.shape, want.dtype))
-        off = (got.cpu().double() - want.double()).abs()
+        off = (exact(got) - exact(want)).abs()
         self.assertLessEqual(off.max().item() if off.numel() else 0, bound, what)
 
     def near_gradients(
@@ -23,6 +40,7 @@ class SpectralCase(unittest.TestCase):
         for device in ("cpu", "ocl"):
             x = a.clone().to(device).requires_grad_()
             out = f(x)
+            out = torch.view_as_real(out) if out.is_complex() else out
             weights = torch.linspace(0.5, 2, out.numel(), dtype=torch.float64)
             (out * weights.view(out.shape).to(device)).sum().backward()
             grads.append(x.grad)

@@ -1,33 +1,32 @@
-"""Eigenvalues of symmetric matrices on ocl, and what ATen makes of them, against PyTorch's CPU:
-values, properties of the vectors, gradients, layouts, failures."""
+"""Eigenvalues of symmetric and Hermitian matrices on ocl, and what ATen makes of them, against
+PyTorch's CPU: values, properties of the vectors, gradients, layouts, failures."""
 
 import unittest
 
 import gpu_style
 import torch
 import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
-from spectral_case import SpectralCase
+from spectral_case import EPS, SpectralCase, exact, some
 
 LINALG = torch.linalg
-EPS = {torch.float32: 2.0**-23, torch.float64: 2.0**-52}
 SIZES = (1, 2, 3, 7, 16, 17, 31, 33, 64, 65, 100, 150)
 
 
 def symmetric(a: torch.Tensor) -> torch.Tensor:
-    return a + a.mT
+    return a + a.mH
 
 
 def matrices(n: int, dtype: torch.dtype) -> dict[str, torch.Tensor]:
-    """Symmetric matrices that are hard in different ways."""
+    """Symmetric or Hermitian matrices that are hard in different ways."""
     random = symmetric(torch.randn(n, n, dtype=dtype))
     q = LINALG.qr(torch.randn(n, n, dtype=dtype))[0]
-    sizes = torch.logspace(0, -9, n, dtype=dtype)
+    sizes = torch.logspace(0, -9, n, dtype=dtype.to_real()).to(dtype)
     two = torch.ones(n, dtype=dtype)
     two[: n // 2] = -3
     near = torch.ones(n, dtype=dtype) + torch.arange(n) * 4 * EPS[dtype]
     off = torch.zeros(n, n, dtype=dtype)
     off.diagonal(1).fill_(1)
-    wilkinson = symmetric(off) + torch.diag((torch.arange(n, dtype=dtype) - (n - 1) / 2).abs())
+    wilkinson = symmetric(off) + torch.diag((torch.arange(n) - (n - 1) / 2).abs().to(dtype))
     column = torch.randn(n, 1, dtype=dtype)
     return {
         "random": random,
@@ -35,14 +34,14 @@ def matrices(n: int, dtype: torch.dtype) -> dict[str, torch.Tensor]:
         "zeros": torch.zeros(n, n, dtype=dtype),
         "identity": torch.eye(n, dtype=dtype),
         "minus identity": -torch.eye(n, dtype=dtype),
-        "diagonal": torch.diag(torch.randn(n, dtype=dtype)),
+        "diagonal": torch.diag(torch.randn(n, dtype=dtype).real.to(dtype)),
         "ones": torch.ones(n, n, dtype=dtype),
         "swap": torch.eye(n, dtype=dtype).flip(0),
-        "rank 1": -column @ column.mT,
-        "two values": symmetric(q * two @ q.mT) / 2,
-        "near values": symmetric(q * near @ q.mT) / 2,
+        "rank 1": -column @ column.mH,
+        "two values": symmetric(q * two @ q.mH) / 2,
+        "near values": symmetric(q * near @ q.mH) / 2,
         "graded": random * sizes * sizes[:, None],
-        "graded values": symmetric(q * sizes @ q.mT) / 2,
+        "graded values": symmetric(q * sizes @ q.mH) / 2,
         "wilkinson": wilkinson,
         "second difference": symmetric(-off) + 2 * torch.eye(n, dtype=dtype),
         "large": random * 1e30,
@@ -54,7 +53,7 @@ def matrices(n: int, dtype: torch.dtype) -> dict[str, torch.Tensor]:
 def projection(values: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
     """On the first eigenvector, whose sign does not matter."""
     first = vectors[..., :1]
-    return first * values[..., :1, None].sin() @ first.mT
+    return first * values[..., :1, None].sin() @ first.mH
 
 
 class Case(SpectralCase):
@@ -71,26 +70,27 @@ class Case(SpectralCase):
         if a.numel() == 0:
             return
         alone = LINALG.eigvalsh(moved, triangle)
-        a = (a.tril() + a.tril(-1).mT if triangle in "Ll" else a.triu() + a.triu(1).mT).double()
-        exact = LINALG.eigvalsh(a)
+        a = exact(a.tril() + a.tril(-1).mH if triangle in "Ll" else a.triu() + a.triu(1).mH)
+        a = (a + a.mH) / 2  # without the imaginary parts of the diagonal
+        right = LINALG.eigvalsh(a)
         n = a.shape[-1]
         eps = (2 * n if equal else 8 * n**0.5) * EPS[values.dtype]
-        bound = eps * exact.abs().max().item() + 2 * torch.finfo(values.dtype).tiny
-        self.near(values.double(), exact, bound, "values")
-        self.near(alone.double(), exact, bound, "values alone")
+        bound = eps * right.abs().max().item() + 2 * torch.finfo(values.dtype).tiny
+        self.near(values.double(), right, bound, "values")
+        self.near(alone.double(), right, bound, "values alone")
         ordered = values.cpu()
         self.assertTrue((ordered[..., 1:] >= ordered[..., :-1]).all())
-        values, v = values.cpu().double(), vectors.cpu().double()
+        values, v = exact(values), exact(vectors)
         self.near(a @ v, v * values[..., None, :], bound, "A V = V L")
-        one = torch.eye(n, dtype=torch.float64).expand_as(a)
-        self.near(v.mT @ v, one, eps, "V")
+        one = torch.eye(n, dtype=a.dtype).expand_as(a)
+        self.near(v.mH @ v, one, eps, "V")
 
 
 class Values(gpu_style.InGpuStyle, Case):
     def test_kinds_of_matrices(self) -> None:
         torch.manual_seed(1)
-        for dtype in (torch.float32, torch.float64):
-            for n in SIZES:
+        for dtype in EPS:
+            for n in some(SIZES, dtype):
                 for name, a in matrices(n, dtype).items():
                     with self.subTest(name=name, n=n, dtype=dtype):
                         self.check(a, equal=name == "ones")
@@ -105,13 +105,19 @@ class Values(gpu_style.InGpuStyle, Case):
         for shape in ((3, 5, 5), (2, 3, 4, 4), (70, 33, 33), (65, 66, 66), (3, 70, 70), (1, 1, 1)):
             with self.subTest(shape=shape):
                 self.check(torch.randn(shape), "U")
-        self.check(torch.stack(list(matrices(20, torch.float32).values())[:-3]))
+        for dtype in (torch.float32, torch.complex64):
+            self.check(torch.stack(list(matrices(20, dtype).values())[:-3]))
 
     def test_triangles(self) -> None:
         """Only one triangle is read: the other holds what is not a number."""
         torch.manual_seed(3)
-        for n in (2, 9, 40, 130):
-            a = torch.randn(2, n, n)
+        for n, dtype in (
+            (2, torch.float32),
+            (9, torch.complex64),
+            (40, torch.float32),
+            (130, torch.float32),
+        ):
+            a = torch.randn(2, n, n, dtype=dtype)
             nan = torch.full_like(a, float("nan"))
             for triangle, dirty in (("L", a.tril() + nan.triu(1)), ("u", a.triu() + nan.tril(-1))):
                 with self.subTest(n=n, triangle=triangle):
@@ -165,11 +171,11 @@ class Derived(Case):
             # Eigenvalues with gaps of about 1 or more, none near 0.
             n = shape[-1]
             yield symmetric(torch.randn(shape, dtype=dtype)) / n + torch.diag(
-                torch.arange(2, n + 2, dtype=dtype)
+                torch.arange(2, n + 2).to(dtype)
             )
 
     def test_values(self) -> None:
-        for dtype in (torch.float32, torch.float64):
+        for dtype in EPS:
             for a in self.inputs(dtype):
                 for name, f in self.FUNCTIONS.items():
                     with self.subTest(name=name, shape=list(a.shape), dtype=dtype):
@@ -192,9 +198,9 @@ class Derived(Case):
                         )
 
     def test_gradients(self) -> None:
-        for a in self.inputs(torch.float64):
+        for a in (*self.inputs(torch.float64), *self.inputs(torch.complex128)):
             for name, f in self.FUNCTIONS.items():
-                with self.subTest(name=name, shape=list(a.shape)):
+                with self.subTest(name=name, shape=list(a.shape), dtype=a.dtype):
                     self.near_gradients(f, a, 1e-11, name)
 
 
@@ -232,7 +238,9 @@ class Failures(Case):
         ):
             with self.subTest(name=name):
                 self.assertEqual(self.failure(f, x, "ocl"), self.failure(f, x, "cpu"))
-        with self.assertRaisesRegex(NotImplementedError, "float32 and float64"):
+        with self.assertRaisesRegex(
+            NotImplementedError, "float32, float64, complex64 and complex128"
+        ):
             LINALG.eigh(a.half().to("ocl"))
 
 

@@ -6,10 +6,9 @@ import unittest
 import gpu_style
 import torch
 import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
-from spectral_case import SpectralCase
+from spectral_case import EPS, SpectralCase, exact, some
 
 LINALG = torch.linalg
-EPS = {torch.float32: 2.0**-23, torch.float64: 2.0**-52}
 SHAPES = (
     (1, 1),
     (1, 5),
@@ -34,6 +33,7 @@ def orthogonal(n: int, dtype: torch.dtype) -> torch.Tensor:
 def matrices(m: int, n: int, dtype: torch.dtype) -> dict[str, torch.Tensor]:
     """Matrices that are hard in different ways."""
     k = min(m, n)
+    real = dtype.to_real()
     random = torch.randn(m, n, dtype=dtype)
     left, right = orthogonal(m, dtype)[:, :k], orthogonal(n, dtype)[:k]
     repeated = torch.ones(k, dtype=dtype)
@@ -50,9 +50,9 @@ def matrices(m: int, n: int, dtype: torch.dtype) -> dict[str, torch.Tensor]:
         "ones": torch.ones(m, n, dtype=dtype),
         "rank deficient": random[:, :rank] @ random[:rank],
         "repeated values": left @ (repeated[:, None] * right),
-        "graded columns": random * torch.logspace(0, -9, n, dtype=dtype),
-        "graded rows": random * torch.logspace(-9, 0, m, dtype=dtype)[:, None],
-        "graded values": left @ (torch.logspace(0, -6, k, dtype=dtype)[:, None] * right),
+        "graded columns": random * torch.logspace(0, -9, n, dtype=real),
+        "graded rows": random * torch.logspace(-9, 0, m, dtype=real)[:, None],
+        "graded values": left @ (torch.logspace(0, -6, k, dtype=real)[:, None] * right),
         "triangle": triangle,
         "columns of zeros": holes,
         "large": random * 1e30,
@@ -85,21 +85,21 @@ class Case(SpectralCase):
         self.near(s, want[1], eps * largest + tiny, "values")
         ordered = s.cpu()
         self.assertTrue((ordered[..., 1:] <= ordered[..., :-1]).all() and (ordered >= 0).all())
-        u, s, vh = (t.cpu().double() for t in (u, s, vh))
+        u, s, vh = (exact(t) for t in (u, s, vh))
         product = (u[..., :k] * s[..., None, :]) @ vh[..., :k, :]
-        self.near(product, a.double(), eps * largest + tiny, "product")
-        for name, q in (("U", u), ("V", vh.mT)):
-            one = torch.eye(q.shape[-1], dtype=torch.float64).expand(*q.shape[:-2], -1, -1)
-            self.near(q.mT @ q, one, eps, name)
+        self.near(product, exact(a), eps * largest + tiny, "product")
+        for name, q in (("U", u), ("V", vh.mH)):
+            one = torch.eye(q.shape[-1], dtype=q.dtype).expand(*q.shape[:-2], -1, -1)
+            self.near(q.mH @ q, one, eps, name)
 
 
 class Values(gpu_style.InGpuStyle, Case):
     def test_kinds_of_matrices(self) -> None:
         torch.manual_seed(1)
-        for dtype in (torch.float32, torch.float64):
-            for shape in SHAPES:
+        for dtype in EPS:
+            for shape in some(SHAPES, dtype):
                 for name, a in matrices(*shape, dtype).items():
-                    for full in (False, True):
+                    for full in (False, True)[dtype.is_complex :]:
                         with self.subTest(name=name, shape=shape, dtype=dtype, full=full):
                             self.check(a, full, name == "ones")
 
@@ -167,7 +167,7 @@ class Derived(Case):
             )
 
     def test_values(self) -> None:
-        for dtype in (torch.float32, torch.float64):
+        for dtype in EPS:
             for a in self.inputs(dtype):
                 for name, f in self.FUNCTIONS.items():
                     with self.subTest(name=name, shape=list(a.shape), dtype=dtype):
@@ -214,17 +214,18 @@ class Derived(Case):
             ((2, 40, 35), 35),
             ((3, 5, 5), 3),
         ):
-            a = torch.randn(*shape[:-1], rank, dtype=torch.float64) @ torch.randn(
-                *shape[:-2], rank, shape[-1], dtype=torch.float64
+            dtype = torch.complex128 if len(shape) == 3 else torch.float64
+            a = torch.randn(*shape[:-1], rank, dtype=dtype) @ torch.randn(
+                *shape[:-2], rank, shape[-1], dtype=dtype
             )
             if rank == min(shape[-2:]):
-                a = a + 9 * torch.eye(*shape[-2:], dtype=torch.float64)
-            b = torch.randn(*shape[:-1], 3, dtype=torch.float64)
+                a = a + 9 * torch.eye(*shape[-2:], dtype=dtype)
+            b = torch.randn(*shape[:-1], 3, dtype=dtype)
             for driver in ("gelsy", "gelsd", "gelss"):
                 with self.subTest(driver=driver, shape=shape, rank=rank):
                     ours = LINALG.lstsq(a.to("ocl"), b.to("ocl"), driver=driver)
                     for got, want in zip(ours, LINALG.lstsq(a, b, driver=driver)):
-                        size = max(want.double().abs().max().item(), 1) if want.numel() else 1
+                        size = max(want.abs().max().item(), 1) if want.numel() else 1
                         self.near(got, want, 1e-11 * size, driver)
         empty = LINALG.lstsq(
             torch.ones(2, 5, 0, device="ocl"), torch.ones(2, 5, 2, device="ocl"), driver="gelsd"
@@ -242,8 +243,9 @@ class Gradients(Case):
 
     def test_gradients(self) -> None:
         torch.manual_seed(8)
-        for shape in ((5, 5), (2, 9, 6), (2, 6, 9), (66, 40)):
-            a = torch.randn(shape, dtype=torch.float64) + 4 * torch.eye(*shape[-2:])
+        for shape in ((5, 5), (9, 6), (2, 9, 6), (2, 6, 9), (2, 5, 5), (66, 40)):
+            dtype = torch.complex128 if shape[0] == 2 else torch.float64
+            a = torch.randn(shape, dtype=dtype) + 4 * torch.eye(*shape[-2:])
             for name, f in self.FUNCTIONS.items():
                 with self.subTest(name=name, shape=shape):
                     # Formulas divide by differences of squared values, which are some 1e-2 here.
@@ -278,7 +280,9 @@ class Failures(Case):
         ):
             with self.subTest(name=name):
                 self.assertEqual(self.failure(f, x, "ocl"), self.failure(f, x, "cpu"))
-        with self.assertRaisesRegex(NotImplementedError, "float32 and float64"):
+        with self.assertRaisesRegex(
+            NotImplementedError, "float32, float64, complex64 and complex128"
+        ):
             LINALG.svd(a.half().to("ocl"))
 
 

@@ -8,9 +8,10 @@ TensorView matrix(const Args& args, Arg a) {
   const TensorView t = args.tensor(a);
   check(t.ndim() >= 2, "{}: '{}' must have at least 2 dimensions, got shape {}",
         args.schema().full_name(), name(a), to_string(t.sizes()));
-  if (t.dtype() != DType::Float32 && t.dtype() != DType::Float64)
-    unsupported(TB_REASON_DTYPE, "{} takes float32 and float64, got {}", args.schema().full_name(),
-                name(t.dtype()));
+  const DType part = is_complex(t.dtype()) ? real_type(t.dtype()) : t.dtype();
+  if (part != DType::Float32 && part != DType::Float64)
+    unsupported(TB_REASON_DTYPE, "{} takes float32, float64, complex64 and complex128, got {}",
+                args.schema().full_name(), name(t.dtype()));
   return t;
 }
 TensorView square(const Args& args, Arg a) {
@@ -133,7 +134,7 @@ Specs linalg_svd(const Args& args) {
   const int64_t n = a.size(-1);
   const int64_t k = std::min(m, n);
   const Dims batch = batch_of(a);
-  const TensorSpec s = spec(a.dtype(), joined(batch, {k}));
+  const TensorSpec s = spec(real_type(a.dtype()), joined(batch, {k}));
   if (!args.boolean(Arg::compute_uv)) return {no_output(a.dtype()), s, no_output(a.dtype())};
   return {column_major(a.dtype(), joined(batch, {m, full ? m : k})), s,
           column_major(a.dtype(), joined(batch, {full ? n : k, n}))};
@@ -144,7 +145,7 @@ Specs linalg_eigh(const Args& args) {
   const auto uplo = args.string(Arg::UPLO);
   check(uplo == "L" || uplo == "l" || uplo == "U" || uplo == "u", "{}: UPLO must be L or U, got {}",
         args.schema().full_name(), uplo);
-  return {spec(a.dtype(), joined(batch_of(a), {a.size(-1)})),
+  return {spec(real_type(a.dtype()), joined(batch_of(a), {a.size(-1)})),
           args.boolean(Arg::compute_v) ? column_major(a.dtype(), Dims(a.sizes()))
                                        : no_output(a.dtype())};
 }

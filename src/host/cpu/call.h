@@ -25,6 +25,9 @@ struct CpuCall {
 struct CpuOperator {
   const char* name;
   void (*run)(const CpuCall&);
+  // What runs calls with complex tensors or numbers; nullptr: what complex.h has for them, if
+  // anything.
+  void (*run_complex)(const CpuCall&) = nullptr;
 };
 
 // One table per family, in <family>.cpp.

@@ -212,9 +212,6 @@ void multiply_add(const CpuCall& call, CpuFunction) {
   write_numbers(out, result);
 }
 
-// Runs a function that takes complex numbers itself.
-void itself(const CpuCall& call, CpuFunction plain) { plain(call); }
-
 }  // namespace
 
 std::vector<Number> read_numbers(const View& view) {
@@ -257,15 +254,14 @@ bool has_complex(std::span<const tb_tensor* const> outs) {
 
 ComplexFunction find_complex(const Operator& op) {
   static const auto& map = *new std::unordered_map<std::string_view, ComplexFunction>{
-      {"copy.out", copy},          {"fill.Scalar_out", fill},   {"cat.out", cat},
-      {"flip.out", move},          {"roll.out", move},          {"tril.out", move},
-      {"triu.out", move},          {"gather.out", move},        {"index_select.out", move},
-      {"index.Tensor_out", move},  {"scatter.src_out", move},   {"sum.IntList_out", sum},
-      {"mean.out", mean},          {"prod.int_out", prod},      {"prod.out", prod_all},
-      {"mm.out", multiply},        {"bmm.out", multiply},       {"mv.out", multiply},
-      {"dot.out", multiply},       {"addmm.out", multiply_add}, {"baddbmm.out", multiply_add},
-      {"addmv.out", multiply_add}, {"_fft_c2c.out", itself},    {"_fft_r2c.out", itself},
-      {"_fft_c2r.out", itself}};
+      {"copy.out", copy},         {"fill.Scalar_out", fill},   {"cat.out", cat},
+      {"flip.out", move},         {"roll.out", move},          {"tril.out", move},
+      {"triu.out", move},         {"gather.out", move},        {"index_select.out", move},
+      {"index.Tensor_out", move}, {"scatter.src_out", move},   {"sum.IntList_out", sum},
+      {"mean.out", mean},         {"prod.int_out", prod},      {"prod.out", prod_all},
+      {"mm.out", multiply},       {"bmm.out", multiply},       {"mv.out", multiply},
+      {"dot.out", multiply},      {"addmm.out", multiply_add}, {"baddbmm.out", multiply_add},
+      {"addmv.out", multiply_add}};
   if (op.is(kPointwise)) return formulas().contains(op.name) ? pointwise : nullptr;
   const auto it = map.find(op.name);
   return it == map.end() ? nullptr : it->second;

@@ -1,6 +1,7 @@
-// Eigenvalues of symmetric matrices by two-sided Jacobi rotations: elements off the diagonal are
-// rotated to zero in turn (Jacobi, "Ueber ein leichtes Verfahren, die in der Theorie der
-// Saecularstoerungen vorkommenden Gleichungen numerisch aufzuloesen", 1846). In double.
+// Eigenvalues of symmetric and Hermitian matrices by two-sided Jacobi rotations: elements off the
+// diagonal are rotated to zero in turn (Jacobi, "Ueber ein leichtes Verfahren, die in der Theorie
+// der Saecularstoerungen vorkommenden Gleichungen numerisch aufzuloesen", 1846). N is double or a
+// complex number of two.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -14,34 +15,37 @@ namespace {
 constexpr int kSweeps = 60;
 constexpr double kEps = std::numeric_limits<double>::epsilon();
 
-// A symmetric matrix, and the rotations so far: rows of v become eigenvectors.
+// A Hermitian matrix, and the rotations so far: rows of v become the conjugates of eigenvectors.
+template <typename N>
 struct Rotated {
-  std::vector<double> a, v;
+  std::vector<N> a, v;
   int64_t n;
-  double& at(int64_t i, int64_t j) { return a[static_cast<size_t>(i * n + j)]; }
+  N& at(int64_t i, int64_t j) { return a[static_cast<size_t>(i * n + j)]; }
 
-  void rotate_rows(std::vector<double>& m, int64_t p, int64_t q, double c, double s) const {
+  // Rotates row p and row q times `phase`.
+  void rotate_rows(std::vector<N>& m, int64_t p, int64_t q, N phase, double c, double s) const {
     for (int64_t k = 0; k < n; ++k) {
-      double& x = m[static_cast<size_t>(p * n + k)];
-      double& y = m[static_cast<size_t>(q * n + k)];
-      const double held = x;
-      x = c * held - s * y;
-      y = s * held + c * y;
+      N& x = m[static_cast<size_t>(p * n + k)];
+      N& y = m[static_cast<size_t>(q * n + k)];
+      const N held = x, turned = phase * y;
+      x = c * held - s * turned;
+      y = s * held + c * turned;
     }
   }
   void rotate(int64_t p, int64_t q) {
-    const double z = (at(q, q) - at(p, p)) / (2 * at(p, q));
+    const N phase = direction(at(p, q));  // which makes the element a real number
+    const double z = std::real(at(q, q) - at(p, p)) / (2 * std::abs(at(p, q)));
     const double t = std::copysign(1 / (std::abs(z) + std::hypot(1.0, z)), z);
     const double c = 1 / std::hypot(1.0, t);
     const double s = c * t;
-    rotate_rows(a, p, q, c, s);
+    rotate_rows(a, p, q, phase, c, s);
     for (int64_t k = 0; k < n; ++k) {
-      const double held = at(k, p);
-      at(k, p) = c * held - s * at(k, q);
-      at(k, q) = s * held + c * at(k, q);
+      const N held = at(k, p), turned = conjugate(phase) * at(k, q);
+      at(k, p) = c * held - s * turned;
+      at(k, q) = s * held + c * turned;
     }
     at(p, q) = at(q, p) = 0;
-    rotate_rows(v, p, q, c, s);
+    rotate_rows(v, p, q, phase, c, s);
   }
   // The largest element is 1 before: rotations of smaller elements than this do not change the
   // diagonal.
@@ -61,48 +65,55 @@ struct Rotated {
 };
 
 // Fills `values` and, as columns, `vectors`; NaN where the matrix is not finite.
-void solve(const double* a, int64_t n, bool upper, double* values, double* vectors) {
-  Rotated r{std::vector<double>(static_cast<size_t>(n * n)),
-            std::vector<double>(static_cast<size_t>(n * n)), n};
+template <typename N>
+void solve(const N* a, int64_t n, bool upper, double* values, N* vectors) {
+  Rotated<N> r{std::vector<N>(static_cast<size_t>(n * n)),
+               std::vector<N>(static_cast<size_t>(n * n)), n};
   double largest = 0;
   bool finite = true;
   for (int64_t i = 0; i < n; ++i)
     for (int64_t j = 0; j <= i; ++j) {
-      const double x = upper ? a[j * n + i] : a[i * n + j];
-      r.at(i, j) = r.at(j, i) = x;
+      N x = upper ? conjugate(a[j * n + i]) : a[i * n + j];
+      if (i == j) x = std::real(x);
+      r.at(i, j) = x;
+      r.at(j, i) = conjugate(x);
       largest = std::max(largest, std::abs(x));
-      finite &= std::isfinite(x);
+      finite &= is_finite(x);
     }
   if (largest == 0 || !finite) largest = 1;
-  for (double& x : r.a) x /= largest;
+  for (N& x : r.a) x /= largest;
   for (int64_t i = 0; i < n; ++i) r.v[static_cast<size_t>(i * n + i)] = 1;
   const bool done = finite && r.converge();
   std::vector<int64_t> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), 0);
   if (done)
-    std::stable_sort(order.begin(), order.end(),
-                     [&](int64_t i, int64_t j) { return r.at(i, i) < r.at(j, j); });
+    std::stable_sort(order.begin(), order.end(), [&](int64_t i, int64_t j) {
+      return std::real(r.at(i, i)) < std::real(r.at(j, j));
+    });
   for (int64_t i = 0; i < n; ++i) {
     const int64_t from = order[static_cast<size_t>(i)];
-    values[i] = done ? r.at(from, from) * largest : std::numeric_limits<double>::quiet_NaN();
-    for (int64_t k = 0; k < n; ++k) vectors[k * n + i] = r.v[static_cast<size_t>(from * n + k)];
+    values[i] =
+        done ? std::real(r.at(from, from)) * largest : std::numeric_limits<double>::quiet_NaN();
+    for (int64_t k = 0; k < n; ++k)
+      vectors[k * n + i] = conjugate(r.v[static_cast<size_t>(from * n + k)]);
   }
 }
 
+template <typename N>
 void eigh(const CpuCall& call) {
   const View self = call.args.tensor(Arg::A);
   const auto triangle = call.args.string(Arg::UPLO);
-  Matrices a(self);
+  Matrices<N> a(self);
   const int64_t count = numel(batch_of(self));
-  Matrices vectors(count, a.rows, a.rows);
+  Matrices<N> vectors(count, a.rows, a.rows);
   std::vector<double> values(static_cast<size_t>(count * a.rows));
   for (int64_t i = 0; i < count; ++i)
     solve(a[i], a.rows, triangle == "U" || triangle == "u", values.data() + i * a.rows, vectors[i]);
   write(call.out(0), values);
-  if (call.args.boolean(Arg::compute_v)) write(call.out(1), vectors.values);
+  if (call.args.boolean(Arg::compute_v)) write_as(call.out(1), vectors.values);
 }
 
-constexpr CpuOperator kOperators[] = {{"_linalg_eigh.eigenvalues", eigh}};
+constexpr CpuOperator kOperators[] = {{"_linalg_eigh.eigenvalues", eigh<double>, eigh<Number>}};
 
 }  // namespace
 

@@ -119,9 +119,9 @@ void complex_to_real(const CpuCall& call) {
   finish(call, transformed(grid, last, false), points);
 }
 
-constexpr CpuOperator kOperators[] = {{"_fft_c2c.out", complex_to_complex},
-                                      {"_fft_r2c.out", real_to_complex},
-                                      {"_fft_c2r.out", complex_to_real}};
+constexpr CpuOperator kOperators[] = {{"_fft_c2c.out", complex_to_complex, complex_to_complex},
+                                      {"_fft_r2c.out", real_to_complex, real_to_complex},
+                                      {"_fft_c2r.out", complex_to_real, complex_to_real}};
 
 }  // namespace
 

@@ -16,11 +16,13 @@ namespace {
 struct Entry {
   const Operator* op;
   CpuFunction run;
+  CpuFunction own_complex = nullptr;  // of the operator's family
   ComplexFunction run_complex = nullptr;
+  bool takes_complex() const { return own_complex != nullptr || run_complex != nullptr; }
 };
 
 std::vector<Entry> build() {
-  std::unordered_map<std::string_view, void (*)(const CpuCall&)> functions;
+  std::unordered_map<std::string_view, CpuOperator> functions;
   for (const auto& table :
        {attention_operators(), conv_operators(),    copy_operators(),         index_operators(),
         loss_operators(),      matmul_operators(),  multi_tensor_operators(), norm_operators(),
@@ -28,7 +30,7 @@ std::vector<Entry> build() {
         softmax_operators(),   sort_operators(),    upsample_operators(),     fft_operators(),
         linalg_operators(),    svd_operators(),     eigh_operators(),         sampling_operators(),
         ctc_operators(),       distance_operators()})
-    for (const CpuOperator& row : table) functions.emplace(row.name, row.run);
+    for (const CpuOperator& row : table) functions.emplace(row.name, row);
   std::vector<Entry> entries;
   for (const Operator& op : operators()) {
     if (op.is(kPointwise))
@@ -36,7 +38,7 @@ std::vector<Entry> build() {
     else if (find_foreach(op) != nullptr)
       entries.push_back({&op, run_foreach});
     else if (const auto it = functions.find(op.name); it != functions.end())
-      entries.push_back({&op, it->second});
+      entries.push_back({&op, it->second.run, it->second.run_complex});
   }
   for (Entry& entry : entries) entry.run_complex = find_complex(*entry.op);
   return entries;
@@ -127,7 +129,7 @@ void checked(const tb_call* call, bool run) {
   check_inputs(op, args);
   bool complex = has_complex(args);
   const auto admit = [&] {
-    if (complex && entry.run_complex == nullptr)
+    if (complex && !entry.takes_complex())
       unsupported(TB_REASON_DTYPE, "{}: the CPU backend does not take complex numbers", op.name);
   };
   admit();
@@ -137,7 +139,12 @@ void checked(const tb_call* call, bool run) {
   admit();
   if (!run) return;
   const CpuCall the_call{args, *call, specs};
-  complex ? entry.run_complex(the_call, entry.run) : entry.run(the_call);
+  if (!complex)
+    entry.run(the_call);
+  else if (entry.own_complex != nullptr)
+    entry.own_complex(the_call);
+  else
+    entry.run_complex(the_call, entry.run);
   ++successes;
 }
 

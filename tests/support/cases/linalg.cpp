@@ -1,5 +1,6 @@
 // Cases of the linalg family: matrices whose factorisations are well determined.
 #include <cmath>
+#include <complex>
 
 #include "support/cases.h"
 
@@ -7,7 +8,21 @@ namespace ocltensor::testing {
 namespace {
 
 bool accepts(const Operator&, DType dtype) {
-  return dtype == DType::Float32 || dtype == DType::Float64;
+  const DType part = is_complex(dtype) ? real_type(dtype) : dtype;
+  return part == DType::Float32 || part == DType::Float64;
+}
+
+using Number = std::complex<double>;
+Number number(const HostTensor& t, int64_t i) {
+  return is_complex(t.dtype) ? t.complex(i) : Number(t.real(i));
+}
+void put(HostTensor& t, int64_t i, Number value) {
+  is_complex(t.dtype) ? t.set_complex(i, value) : t.set(i, value.real());
+}
+// A number of size 1: a sign, or for complex numbers a power of i.
+Number direction(Draw& draw, DType dtype) {
+  const double sign = draw.rng.chance(0.5) ? 1 : -1;
+  return is_complex(dtype) && draw.rng.chance(0.5) ? Number(0, sign) : Number(sign);
 }
 
 // How far a result of n steps may be off, of its largest element: backward stable algorithms lose
@@ -41,7 +56,8 @@ Sizes choose(Draw& draw) {
   return s;
 }
 
-// Off-diagonal elements in (-1, 1), a diagonal of 2 n with either sign; rows in random order.
+// Off-diagonal elements whose parts are in (-1, 1), a diagonal of 2 n in any direction; rows in
+// random order.
 HostTensor dominant(Draw& draw, DType dtype, const Dims& batch, int64_t m, int64_t n,
                     bool shuffled) {
   HostTensor t = draw.values(dtype, joined(batch, {m, n}), {-1, 1, 0, false, false});
@@ -51,17 +67,18 @@ HostTensor dominant(Draw& draw, DType dtype, const Dims& batch, int64_t m, int64
     for (int64_t i = 0; i < m; ++i) rows[static_cast<size_t>(i)] = i;
     if (shuffled) draw.rng.shuffle(rows);
     for (int64_t i = 0; i < std::min(m, n); ++i)
-      t.set(first + rows[static_cast<size_t>(i)] * n + i,
-            static_cast<double>(2 * std::max(m, n)) * (draw.rng.chance(0.5) ? 1 : -1));
+      put(t, first + rows[static_cast<size_t>(i)] * n + i,
+          static_cast<double>(2 * std::max(m, n)) * direction(draw, dtype));
   }
   return t;
 }
 
-// Symmetric as far as it is read: the other triangle holds other numbers.
+// Hermitian as far as it is read: the other triangle, and the imaginary parts of the diagonal, hold
+// other numbers.
 HostTensor positive(Draw& draw, DType dtype, const Sizes& s) {
   HostTensor t = dominant(draw, dtype, s.batch, s.n, s.n, false);
   for (int64_t i = 0; i < t.numel(); ++i)
-    if (i / s.n % s.n == i % s.n) t.set(i, std::abs(t.real(i)));
+    if (i / s.n % s.n == i % s.n) put(t, i, Number(std::abs(number(t, i)), 1));
   return t;
 }
 
@@ -97,7 +114,7 @@ void shrink(Case& c, Draw& draw, const Sizes& s, const char* argument) {
   const auto& matrix = *std::get<TensorPtr>(c.get(argument));
   HostTensor small = matrix.value;
   for (int64_t i = 0; i < small.numel(); ++i)
-    if (i / s.n % s.n != i % s.n) small.set(i, small.real(i) / static_cast<double>(s.n));
+    if (i / s.n % s.n != i % s.n) put(small, i, number(small, i) / static_cast<double>(s.n));
   c.set(argument, draw.place(std::move(small)));
 }
 
@@ -107,7 +124,11 @@ void make_reflectors(Case& c, DType dtype, Draw& draw, const Sizes& s) {
   const int64_t k = draw.rng.range(0, n);
   const double bound = m == 0 ? 1 : 1 / std::sqrt(static_cast<double>(m));
   c.set("input", draw.tensor(dtype, joined(s.batch, {m, n}), {-bound, bound, 0, false, false}));
-  c.set("tau", draw.tensor(dtype, joined(s.batch, {k}), {1, 1.5, 0, false, false}));
+  HostTensor tau = draw.values(dtype, joined(s.batch, {k}), {1, 1.5, 0, false, false});
+  // Larger imaginary parts would make products of many reflectors grow without a limit.
+  for (int64_t i = 0; i < tau.numel(); ++i)
+    put(tau, i, Number(number(tau, i).real(), number(tau, i).imag() / 8));
+  c.set("tau", draw.place(std::move(tau)));
 }
 
 // ---- singular values: vectors are unique up to signs, and up to rotations where values repeat
@@ -120,28 +141,34 @@ void make_special(HostTensor& t, Draw& draw, const Sizes& s) {
   const int64_t different = draw.rng.range(1, s.n);
   for (int64_t i = 0; i < t.numel(); ++i) {
     const int64_t row = i / s.n % s.m, column = i % s.n;
-    if (kind == 0 && column >= different) t.set(i, t.real(i - column + column % different));
-    if (kind == 1) t.set(i, 0);
-    if (kind == 2) t.set(i, (row + different) % std::max(s.m, s.n) == column ? -1 : 0);
-    if (kind == 3) t.set(i, t.real(i) * std::pow(10.0, -static_cast<double>(column * 5 % 12)));
+    if (kind == 0 && column >= different) put(t, i, number(t, i - column + column % different));
+    if (kind == 1) put(t, i, 0);
+    if (kind == 2) put(t, i, (row + different) % std::max(s.m, s.n) == column ? -1 : 0);
+    if (kind == 3) put(t, i, number(t, i) * std::pow(10.0, -static_cast<double>(column * 5 % 12)));
   }
 }
 
-// A matrix of a batch, or its transpose.
+// A matrix of a batch, or its adjoint.
 struct Factor {
   const HostTensor& values;
   int64_t first, row, column;
-  double at(int64_t i, int64_t j) const { return values.real(first + i * row + j * column); }
+  bool adjoint = false;
+  Number at(int64_t i, int64_t j) const {
+    const Number x = number(values, first + i * row + j * column);
+    return adjoint ? std::conj(x) : x;
+  }
 };
+// What products of such numbers are kept in.
+DType exact_type(DType type) { return is_complex(type) ? DType::Complex128 : DType::Float64; }
 // out (m x n) = a diag(scaled) b
 template <typename Scaled>
 void multiply(HostTensor& out, int64_t first, int64_t m, int64_t n, int64_t k, const Factor& a,
               const Factor& b, Scaled scaled) {
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j) {
-      double sum = 0;
+      Number sum = 0;
       for (int64_t l = 0; l < k; ++l) sum += a.at(i, l) * scaled(l) * b.at(l, j);
-      out.set(first + i * n + j, sum);
+      put(out, first + i * n + j, sum);
     }
 }
 
@@ -155,13 +182,14 @@ std::vector<HostTensor> unique_of_svd(const std::vector<HostTensor>& outs) {
   batch.pop_back();
   const int64_t m = u.sizes[batch.size()], left = u.sizes.back();
   const int64_t right = vh.sizes[batch.size()], n = vh.sizes.back();
-  HostTensor product(DType::Float64, joined(batch, {m, n}));
-  HostTensor u_product(DType::Float64, joined(batch, {left, left}));
-  HostTensor v_product(DType::Float64, joined(batch, {right, right}));
+  const DType type = exact_type(u.dtype);
+  HostTensor product(type, joined(batch, {m, n}));
+  HostTensor u_product(type, joined(batch, {left, left}));
+  HostTensor v_product(type, joined(batch, {right, right}));
   const auto one = [](int64_t) { return 1.0; };
   for (int64_t i = 0; i < numel(batch); ++i) {
-    const Factor us{u, i * m * left, left, 1}, turned_u{u, i * m * left, 1, left};
-    const Factor vs{vh, i * right * n, n, 1}, turned_v{vh, i * right * n, 1, n};
+    const Factor us{u, i * m * left, left, 1}, turned_u{u, i * m * left, 1, left, true};
+    const Factor vs{vh, i * right * n, n, 1}, turned_v{vh, i * right * n, 1, n, true};
     multiply(product, i * m * n, m, n, k, us, vs, [&](int64_t l) { return s.real(i * k + l); });
     multiply(u_product, i * left * left, left, left, m, turned_u, us, one);
     multiply(v_product, i * right * right, right, right, n, vs, turned_v, one);
@@ -193,24 +221,25 @@ void make_special_symmetric(HostTensor& t, Draw& draw, int64_t n) {
   const int64_t kind = draw.rng.range(0, 9);
   for (int64_t i = 0; i < t.numel(); ++i) {
     const int64_t row = i / n % n, column = i % n;
-    if (kind == 0 && row != column) t.set(i, 0);
-    if (kind == 1) t.set(i, 0);
-    if (kind == 2) t.set(i, row + column == n - 1 ? 1 : 0);
-    if (kind == 3) t.set(i, 1);
-    if (kind == 4) t.set(i, t.real(i) * std::pow(10.0, -static_cast<double>((row + column) % 9)));
+    if (kind == 0 && row != column) put(t, i, 0);
+    if (kind == 1) put(t, i, 0);
+    if (kind == 2) put(t, i, row + column == n - 1 ? 1 : 0);
+    if (kind == 3) put(t, i, 1);
+    if (kind == 4)
+      put(t, i, number(t, i) * std::pow(10.0, -static_cast<double>((row + column) % 9)));
   }
 }
 
-// Of L and V: V L V^T, L and V^T V.
+// Of L and V: V L V^H, L and V^H V.
 std::vector<HostTensor> unique_of_eigh(const std::vector<HostTensor>& outs) {
   const HostTensor &l = outs[0], &v = outs[1];
   if (v.sizes.size() < 2)
     return {HostTensor(DType::Float64, {0}), l.to(DType::Float64), HostTensor(DType::Float64, {0})};
   const int64_t n = v.sizes.back();
-  HostTensor product(DType::Float64, v.sizes);
-  HostTensor v_product(DType::Float64, v.sizes);
+  HostTensor product(exact_type(v.dtype), v.sizes);
+  HostTensor v_product(exact_type(v.dtype), v.sizes);
   for (int64_t i = 0; n > 0 && i < l.numel() / n; ++i) {
-    const Factor vs{v, i * n * n, n, 1}, turned{v, i * n * n, 1, n};
+    const Factor vs{v, i * n * n, n, 1}, turned{v, i * n * n, 1, n, true};
     multiply(product, i * n * n, n, n, n, vs, turned, [&](int64_t k) { return l.real(i * n + k); });
     multiply(v_product, i * n * n, n, n, n, turned, vs, [](int64_t) { return 1.0; });
   }

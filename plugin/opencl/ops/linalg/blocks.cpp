@@ -38,7 +38,9 @@ void multiply(const OpCall& call, const Stack& c, const Stack& a, const Stack& b
                           .a = a.at,
                           .b = b.at,
                           .c = c.at,
-                          .self = std::nullopt};
+                          .self = std::nullopt,
+                          .conjugate_a = a.conjugate,
+                          .conjugate_b = b.conjugate};
   if (subtract) {
     problem.alpha = -1;
     problem.beta = 1;
@@ -72,7 +74,8 @@ void solve_block(const OpCall& call, const Stack& t, const Stack& b, Triangle ki
   LinalgParams p = params_of(triangle, right);
   p.columns = b.columns;
   Defines d;
-  d.set(define::UNIT, kind == Triangle::UnitLower || kind == Triangle::UnitUpper);
+  d.set(define::UNIT, kind == Triangle::UnitLower || kind == Triangle::UnitUpper)
+      .set(define::CONJUGATE, t.conjugate);
   run_panels(call, kSolve, {.panel = triangle, .columns = b.columns}, d,
              {.a = triangle, .b = right, .p = p});
 }

@@ -10,7 +10,7 @@ namespace {
 constexpr PanelKernel kCholesky{kernels::linalg::cholesky_cpu::cholesky,
                                 kernels::linalg::cholesky_gpu::cholesky};
 
-// A = U^T U from the upper triangle, a block of rows at a time, after the contribution of the rows
+// A = U^H U from the upper triangle, a block of rows at a time, after the contribution of the rows
 // above has been subtracted.
 void factor(const OpCall& call, const Stack& u, TensorView info) {
   const int64_t n = u.rows;
@@ -18,13 +18,13 @@ void factor(const OpCall& call, const Stack& u, TensorView info) {
     const int64_t size = std::min(kPanel, n - j);
     const int64_t rest = n - j - size;
     if (j > 0)
-      multiply(call, u.block(j, j, size, n - j), u.block(0, j, j, size).transposed(),
+      multiply(call, u.block(j, j, size, n - j), u.block(0, j, j, size).adjoint(),
                u.block(0, j, j, n - j), true);
     const Stack diagonal = u.block(j, j, size, size);
     LinalgParams p = params_of(diagonal, diagonal);
     p.first = j;
     run_panels(call, kCholesky, {diagonal}, {}, {.a = diagonal, .info = info, .p = p});
-    solve_block(call, diagonal.transposed(), u.block(j, j + size, size, rest), Triangle::Lower);
+    solve_block(call, diagonal.adjoint(), u.block(j, j + size, size, rest), Triangle::Lower);
   }
 }
 
@@ -75,8 +75,8 @@ void solve_triangular(OpCall& call) {
   x.store(target);
 }
 
-constexpr OpEntry kOperators[] = {{"linalg_cholesky_ex.L", cholesky},
-                                  {"linalg_solve_triangular.out", solve_triangular}};
+constexpr OpEntry kOperators[] = {{"linalg_cholesky_ex.L", cholesky, true},
+                                  {"linalg_solve_triangular.out", solve_triangular, true}};
 
 }  // namespace
 

@@ -1,7 +1,7 @@
-// Eigenvalues and eigenvectors of symmetric matrices by one-sided Jacobi rotations (Hestenes,
-// "Inversion of matrices by biorthogonalization and related results", 1958) of the rows of A + c I,
-// whose eigenvalues are all positive: for such a matrix they are its singular values, and its
-// eigenvectors are the right singular vectors.
+// Eigenvalues and eigenvectors of symmetric and Hermitian matrices by one-sided Jacobi rotations
+// (Hestenes, "Inversion of matrices by biorthogonalization and related results", 1958) of the rows
+// of A + c I, whose eigenvalues are all positive: for such a matrix they are its singular values,
+// and its eigenvectors are the right singular vectors.
 #include "eigh.h"
 
 #include "call/algorithms.h"
@@ -16,26 +16,27 @@ namespace kernel = kernels::linalg::eigh_parts;
 constexpr int64_t kFew = 16;  // up to so many rows the Frobenius norm is near enough to the largest
                               // eigenvalue
 
-// Rotations J of B = A + c I make its rows orthogonal, J B = S W, so that B^2 = W^T S^2 W and B =
-// W^T S W: the rows of W are the eigenvectors, which are orthonormal by themselves as no row of S W
-// is short. Errors of the vectors are those of singular vectors of B, whose largest singular value
-// is a few times that of A; eigenvalues come from A itself, as the Rayleigh quotients of the rows,
-// and their errors are of second order in those of the vectors.
+// Rotations J of B = A + c I make its rows orthogonal, J B = S W, so that B^2 = W^H S^2 W and B =
+// W^H S W: the conjugate rows of W are the eigenvectors, which are orthonormal by themselves as no
+// row of S W is short. Errors of the vectors are those of singular vectors of B, whose largest
+// singular value is a few times that of A; eigenvalues come from A itself, as the Rayleigh
+// quotients of the rows, and their errors are of second order in those of the vectors.
 class Eigh {
  public:
   Eigh(const OpCall& call, const EighProblem& problem)
       : call_(call),
         batch_(batch_of(problem.a)),
         dtype_(problem.a.dtype()),
+        real_(real_type(dtype_)),
         count_(numel(batch_)),
         n_(problem.a.size(-1)),
         a_(call, dtype_, batch_, n_, n_),
         rows_(call, dtype_, batch_, n_, n_),
         products_(call, dtype_, batch_, n_, n_),
-        largest_(call, dtype_, {count_, n_}),
-        lengths_(call, dtype_, {count_, n_}),
-        scales_(call, dtype_, {count_, n_}),
-        numbers_(call, dtype_, {count_, n_}),
+        largest_(call, real_, {count_, n_}),
+        lengths_(call, real_, {count_, n_}),
+        scales_(call, real_, {count_, n_}),
+        numbers_(call, real_, {count_, n_}),
         order_(call, DType::Int32, {count_, n_}),
         state_(call, DType::Int32, {count_, kSweeps}) {
     load(problem);
@@ -107,13 +108,13 @@ class Eigh {
 
   void store_vectors(TensorView vectors) const {
     measure_columns(call_, rows().transposed(), largest_, lengths_);
-    arrange_columns(call_, rows().transposed(), products().transposed(), order_, lengths_, false);
+    arrange_columns(call_, rows().adjoint(), products().transposed(), order_, lengths_, false);
     products_.store(transposed(vectors));
   }
 
   const OpCall& call_;
   Dims batch_;
-  DType dtype_;
+  DType dtype_, real_;
   int64_t count_, n_;
   Packed a_, rows_, products_;
   Numbers largest_, lengths_, scales_, numbers_, order_, state_;
@@ -154,7 +155,7 @@ void eigh(OpCall& call) {
   values.finish();
 }
 
-constexpr OpEntry kOperators[] = {{"_linalg_eigh.eigenvalues", eigh}};
+constexpr OpEntry kOperators[] = {{"_linalg_eigh.eigenvalues", eigh, true}};
 
 }  // namespace
 

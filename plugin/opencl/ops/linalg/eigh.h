@@ -5,8 +5,9 @@
 
 namespace ocltensor::opencl::linalg {
 
-// The eigenvalues, ascending, and eigenvectors (columns) of symmetric matrices [..., n, n], of
-// which one triangle is read; not empty. Where an algorithm fails, a matrix's eigenvalues are NaN.
+// The eigenvalues, ascending, and eigenvectors (columns) of symmetric or Hermitian matrices [...,
+// n, n], of which one triangle is read; not empty. Where an algorithm fails, a matrix's eigenvalues
+// are NaN.
 struct EighProblem {
   TensorView a;
   TensorView values;   // [..., n], row-major

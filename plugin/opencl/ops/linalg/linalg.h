@@ -12,14 +12,19 @@ namespace ocltensor::opencl::linalg {
 
 constexpr int64_t kPanel = 32;  // PANEL of linalg.h
 
-// Matrices of one shape in memory: a view, cheap to cut into blocks.
+// Matrices of one shape in memory, or their complex conjugates: a view, cheap to cut into blocks.
 struct Stack {
   DType dtype;
   int64_t count, rows, columns;
   matmul::Matrix at;
+  bool conjugate = false;  // heeded by multiply() and the solves, for complex numbers alone
 
   Stack block(int64_t row, int64_t column, int64_t row_count, int64_t column_count) const;
-  Stack transposed() const { return {dtype, count, columns, rows, turned()}; }
+  Stack transposed() const { return {dtype, count, columns, rows, turned(), conjugate}; }
+  Stack conjugated() const {
+    return {dtype, count, rows, columns, at, is_complex(dtype) != conjugate};
+  }
+  Stack adjoint() const { return transposed().conjugated(); }
   // The view with the orders of rows and columns reversed: an upper triangular matrix becomes a
   // lower one.
   Stack reversed() const;
@@ -77,13 +82,18 @@ class Vectors {
   LocalTensor local_;
 };
 
-// A launch of a kernel whose only define is TYPE.
+// Adds the defines of a type of numbers: TYPE, and PART for complex ones.
+inline Defines with_numbers(Defines d, DType type) {
+  d.type(define::TYPE, type);
+  if (is_complex(type)) d.type(define::PART, real_type(type));
+  return d;
+}
+
+// A launch of a kernel whose only defines are those of its numbers.
 template <typename Arguments>
 Launch launch_typed(const OpCall& call, DType type, const KernelOf<Arguments>& kernel,
                     const std::type_identity_t<Arguments>& arguments) {
-  Defines d;
-  d.type(define::TYPE, type);
-  return call.launch(kernel, d, arguments);
+  return call.launch(kernel, with_numbers({}, type), arguments);
 }
 
 // ---- blocks.cpp
@@ -97,7 +107,7 @@ void multiply(const OpCall& call, const Stack& c, const Stack& a, const Stack& b
 // b = the upper triangle of a, or its lower one with a diagonal of ones.
 void copy_triangle(const OpCall& call, const Stack& a, const Stack& b, bool unit_lower);
 enum class Triangle : uint8_t { Lower, UnitLower, Upper, UnitUpper };
-// b = t^-1 b; b is packed, t may have any strides.
+// b = t^-1 b; b is packed, t may have any strides and be conjugated.
 void solve_triangle(const OpCall& call, const Stack& t, const Stack& b, Triangle kind);
 // The same for a triangle of at most a panel's columns.
 void solve_block(const OpCall& call, const Stack& t, const Stack& b, Triangle kind);
@@ -138,7 +148,7 @@ const AlgorithmFamily& linalg_algorithms();
 // ---- lu.cpp
 // a = P L U in place; pivots [count, k] and info [count] are contiguous int32.
 void factor_lu(const OpCall& call, const Stack& a, TensorView pivots, TensorView info, bool pivot);
-// b = A^-1 b, or A^-T b, of A = P L U.
+// b = A^-1 b, or A^-T b, of A = P L U; lu may be conjugated.
 void solve_lu(const OpCall& call, const Stack& lu, TensorView pivots, const Stack& b,
               bool transposed);
 
@@ -168,14 +178,15 @@ class Numbers {
 
 constexpr int64_t kSweeps = 30;  // SWEEPS of svd.h; usually ten are enough
 
-// The largest element and the length of each column, [count, columns]; NaN where one is NaN.
+// The largest part of an element and the length of each column, [count, columns], real numbers; NaN
+// where one is NaN.
 void measure_columns(const OpCall& call, const Stack& a, const Numbers& largest,
                      const Numbers& lengths);
 // Rotates the rows of square, packed matrices until all are orthogonal. state [count, kSweeps],
 // int32: the last number is not 0 where they are not.
 void make_rows_orthogonal(const OpCall& call, const Stack& a, const Numbers& state);
-// Column places[c] of b = column c of a, divided by divisors[c] (0 counts as 1); or, with `back`,
-// column c of b = column places[c] of a.
+// Column places[c] of b = column c of a, divided by divisors[c] (0 counts as 1); a may be
+// conjugated. Or, with `back`, column c of b = column places[c] of a.
 void arrange_columns(const OpCall& call, const Stack& a, const Stack& b, const Numbers& places,
                      const Numbers& divisors, bool back);
 

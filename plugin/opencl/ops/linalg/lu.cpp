@@ -27,17 +27,24 @@ void factor_panel(const OpCall& call, const Stack& panel, TensorView pivots, Ten
 void swap_rows(const OpCall& call, const Stack& a, TensorView pivots, int64_t first, int64_t steps,
                int64_t columns, int64_t skip, bool backward) {
   if (a.count * columns * steps == 0) return;
+  // A complex number is two real ones that move together.
+  const int64_t parts = is_complex(a.dtype) ? 2 : 1;
   Defines d;
-  d.type(define::TYPE, a.dtype).set(define::BACKWARD, backward);
+  d.type(define::TYPE, real_type(a.dtype))
+      .set(define::PARTS, parts)
+      .set(define::BACKWARD, backward);
   LinalgParams p = params_of(a, a);
-  p.columns = columns;
+  p.columns = columns * parts;
+  p.a_batch *= parts;
+  p.a_row *= parts;
   p.first = first;
   p.steps = steps;
   p.vector_batch = pivots.size(-1);
-  const Division columns_each = divide(call.caps(), a.count * columns);
-  const Division of_16{{a.count * divide_up(columns, 16), 1, 1}};
+  const Division columns_each = divide(call.caps(), a.count * p.columns);
+  const Division of_16{{a.count * divide_up(p.columns, 16), 1, 1}};
   const Division division = by_style(call, of_16, columns_each);
-  call.launch(kernels::linalg::lu_swap::swap, d, {.a = a, .pivot = pivots, .skip = skip, .p = p})
+  call.launch(kernels::linalg::lu_swap::swap, d,
+              {.a = a, .pivot = pivots, .skip = skip == kNoColumn ? skip : skip * parts, .p = p})
       .run(division.global, division.local);
 }
 
@@ -76,7 +83,8 @@ void lu_solve(OpCall& call) {
     x.load(args.tensor(Arg::B));
   else
     x.load(transposed(args.tensor(Arg::B)));
-  solve_lu(call, lu.stack(), pivots.view(), x.stack(), adjoint == left);
+  solve_lu(call, adjoint ? lu.stack().conjugated() : lu.stack(), pivots.view(), x.stack(),
+           adjoint == left);
   x.store(target);
 }
 
@@ -137,10 +145,10 @@ void lu_unpack(OpCall& call) {
   if (call.wants(2)) unpack_triangle(call, lu, call.out(2), false);
 }
 
-constexpr OpEntry kOperators[] = {{"linalg_lu_factor_ex.out", lu_factor},
-                                  {"linalg_lu_solve.out", lu_solve},
-                                  {"linalg_inv_ex.inverse", inverse},
-                                  {"lu_unpack.out", lu_unpack}};
+constexpr OpEntry kOperators[] = {{"linalg_lu_factor_ex.out", lu_factor, true},
+                                  {"linalg_lu_solve.out", lu_solve, true},
+                                  {"linalg_inv_ex.inverse", inverse, true},
+                                  {"lu_unpack.out", lu_unpack, true}};
 
 }  // namespace
 

@@ -10,6 +10,10 @@ namespace {
 
 using PanelAlgorithm = AlgorithmFor<PanelProblem>;
 
+const char* takes_real(const OpCall&, const PanelProblem& p) {
+  return is_complex(p.work.panel.dtype) ? "its vectors hold real numbers" : nullptr;
+}
+
 // Runs `items` work-items for each piece of work: a matrix, or `together` of the columns.
 void run(Launch launch, const PanelWork& work, int64_t items, int64_t together) {
   const int64_t pieces = work.columns == 0 ? work.pieces : divide_up(work.columns, together);
@@ -25,18 +29,26 @@ void run_cpu(const OpCall& call, const PanelProblem& p) {
   run(p.launch(call, DeviceStyle::Cpu, d), p.work, 1, kColumns);
 }
 
-void run_gpu(const OpCall& call, const PanelProblem& p) {
-  const int64_t group = reduce::group_size(call.caps());
-  Defines d = p.defines;
-  d.type(define::TYPE, p.work.panel.dtype).set(define::GROUP, group);
+void run_groups(const OpCall& call, const PanelProblem& p, int64_t group) {
+  Defines d = with_numbers(p.defines, p.work.panel.dtype);
+  d.set(define::GROUP, group);
   run(p.launch(call, DeviceStyle::Gpu, d), p.work, group, group);
 }
+void run_gpu(const OpCall& call, const PanelProblem& p) {
+  run_groups(call, p, reduce::group_size(call.caps()));
+}
+// Work-items of a group are lanes of vectors on CPU drivers: as many as a row has columns.
+void run_complex(const OpCall& call, const PanelProblem& p) { run_groups(call, p, kPanel); }
 
 constinit const PanelAlgorithm kCpu({.id = "linalg.cpu",
-                                     .description = "panels: a work-item a matrix",
-                                     .style = DeviceStyle::Cpu,
-                                     .last_resort = true},
-                                    Steps<takes_all<PanelProblem>, run_cpu>());
+                                     .description = "panels of real numbers: a work-item a matrix",
+                                     .style = DeviceStyle::Cpu},
+                                    Steps<takes_real, run_cpu>());
+constinit const PanelAlgorithm kComplex({.id = "linalg.cpu_complex",
+                                         .description = "panels: a group of 32 a matrix",
+                                         .style = DeviceStyle::Cpu,
+                                         .last_resort = true},
+                                        Steps<takes_all<PanelProblem>, run_complex>());
 constinit const PanelAlgorithm kGpu({.id = "linalg.gpu",
                                      .description = "panels: a work-group a matrix",
                                      .style = DeviceStyle::Gpu,
@@ -64,7 +76,7 @@ std::span<const OpEntry> operators() {
 
 Algorithms& algorithms() {
   static Algorithms& list =  // leaked: threads may run while the process ends
-      *new Algorithms("linalg", operators(), {&kCpu, &kGpu});
+      *new Algorithms("linalg", operators(), {&kCpu, &kComplex, &kGpu});
   return list;
 }
 

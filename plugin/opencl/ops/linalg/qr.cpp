@@ -7,7 +7,7 @@
 namespace ocltensor::opencl::linalg {
 namespace {
 
-// Blocks of up to 32 reflectors, H0 H1 ... = I - V F V^T, with the memory that applying them needs.
+// Blocks of up to 32 reflectors, H0 H1 ... = I - V F V^H, with the memory that applying them needs.
 class Reflector {
  public:
   Reflector(const OpCall& call, DType dtype, const Dims& batch, int64_t rows, int64_t columns,
@@ -32,7 +32,7 @@ class Reflector {
                           {.a = panel, .b = v(), .p = p}),
              panel.count * rows_);
     const Stack used = v().block(0, 0, rows_, kPanel);
-    multiply(call_, products_.stack(), used.transposed(), used, false);
+    multiply(call_, products_.stack(), used.adjoint(), used, false);
     LinalgParams f = params_of(products_.stack(), factor_.stack());
     f.first = first;
     f.steps = p.steps;
@@ -42,15 +42,14 @@ class Reflector {
         .run({kPanel * panel.count, 1, 1}, {by_style<int64_t>(call_, 1, kPanel), 1, 1});
   }
 
-  // c = H0 H1 ... c, or the transpose of the product times c.
-  void apply(const Stack& c, bool transposed) const {
+  // c = H0 H1 ... c, or the adjoint of the product times c.
+  void apply(const Stack& c, bool adjoint) const {
     if (c.count * c.rows * c.columns == 0) return;
     const Stack used = v().block(0, 0, rows_, kPanel);
     const Stack sums = sums_.stack().block(0, 0, kPanel, c.columns);
     const Stack scaled = scaled_.stack().block(0, 0, kPanel, c.columns);
-    multiply(call_, sums, used.transposed(), c, false);
-    multiply(call_, scaled, transposed ? factor_.stack().transposed() : factor_.stack(), sums,
-             false);
+    multiply(call_, sums, used.adjoint(), c, false);
+    multiply(call_, scaled, adjoint ? factor_.stack().adjoint() : factor_.stack(), sums, false);
     multiply(call_, c, used, scaled, true);
   }
 
@@ -165,9 +164,9 @@ void qr(OpCall& call) {
   a.store_part(r_out);
 }
 
-constexpr OpEntry kOperators[] = {{"geqrf.a", geqrf},
-                                  {"linalg_householder_product.out", householder_product},
-                                  {"linalg_qr.out", qr}};
+constexpr OpEntry kOperators[] = {{"geqrf.a", geqrf, true},
+                                  {"linalg_householder_product.out", householder_product, true},
+                                  {"linalg_qr.out", qr, true}};
 
 }  // namespace
 

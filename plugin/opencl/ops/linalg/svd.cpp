@@ -17,16 +17,18 @@ constexpr int64_t kBlock = 16;  // rows of a block
 constexpr PanelKernel kRotate{kernels::linalg::svd_cpu::rotate_rows,
                               kernels::linalg::svd_gpu::rotate_rows};
 
-// The decomposition of matrices of at least as many rows as columns, A = U S V^T. Columns of A are
-// sorted, A P = Q R; rotations J make the rows of R orthogonal, J R = S W^T, so that W has the
+// The decomposition of matrices of at least as many rows as columns, A = U S V^H. Columns of A are
+// sorted, A P = Q R; rotations J make the rows of R orthogonal, J R = S W^H, so that W has the
 // right singular vectors of R; R W = U' S has the left ones. Both are made orthonormal by QR, which
-// also completes them where singular values are 0. Then U = Q U' and V = P W.
+// also completes them where singular values are 0. Then U = Q U' and V = P W. What is computed of W
+// and V are the conjugates, as V^H is what is asked for.
 class Svd {
  public:
   Svd(const OpCall& call, TensorView source, TensorView values)
       : call_(call),
         batch_(batch_of(source)),
         dtype_(source.dtype()),
+        real_(real_type(dtype_)),
         count_(numel(batch_)),
         m_(source.size(-2)),
         n_(source.size(-1)),
@@ -34,9 +36,9 @@ class Svd {
         a_(call, dtype_, batch_, m_, n_),
         r_(call, dtype_, batch_, n_, n_),
         tau_(call, dtype_, {count_, n_}),
-        largest_(call, dtype_, {count_, n_}),
-        lengths_(call, dtype_, {count_, n_}),
-        scales_(call, dtype_, {count_, n_}),
+        largest_(call, real_, {count_, n_}),
+        lengths_(call, real_, {count_, n_}),
+        scales_(call, real_, {count_, n_}),
         columns_(call, DType::Int32, {count_, n_}),
         order_(call, DType::Int32, {count_, n_}),
         state_(call, DType::Int32, {count_, kSweeps}) {
@@ -45,11 +47,12 @@ class Svd {
     sort_values();
   }
 
+  // U, and the conjugate of V.
   void vectors(TensorView u_out, TensorView v_out) {
     const Packed w = right_vectors();
     copy_triangle(call_, a_.stack(), r_.stack(), false);
     const Packed left(call_, dtype_, batch_, n_, n_);
-    multiply(call_, left.stack(), r_.stack(), w.stack(), false);
+    multiply(call_, left.stack(), r_.stack(), w.stack().conjugated(), false);
     const Numbers tau(call_, dtype_, {count_, n_});
     factor_qr(call_, left.stack(), batch_, tau.view());
     Packed u(call_, dtype_, batch_, m_, u_out.size(-1));
@@ -103,7 +106,8 @@ class Svd {
               count_ * n_);
   }
 
-  // W: the rows that R was rotated to, normalised, in the order of singular values.
+  // The conjugate of W: the rows that R was rotated to, normalised, in the order of singular
+  // values.
   Packed right_vectors() const {
     const Packed rows(call_, dtype_, batch_, n_, n_);
     arrange_columns(call_, r_.stack().transposed(), rows.stack(), order_, lengths_, false);
@@ -117,7 +121,7 @@ class Svd {
 
   const OpCall& call_;
   Dims batch_;
-  DType dtype_;
+  DType dtype_, real_;
   int64_t count_, m_, n_;
   TensorView values_;
   Packed a_, r_;
@@ -154,7 +158,7 @@ void svd(OpCall& call) {
     decomposition.vectors(call.out(0), transposed(call.out(2)));
 }
 
-constexpr OpEntry kOperators[] = {{"_linalg_svd.U", svd}};
+constexpr OpEntry kOperators[] = {{"_linalg_svd.U", svd, true}};
 
 }  // namespace
 
@@ -191,6 +195,7 @@ void arrange_columns(const OpCall& call, const Stack& a, const Stack& b, const N
                          .place = places,
                          .divisor = divisors,
                          .back = back,
+                         .conjugated = a.conjugate,
                          .p = params_of(a, b)}),
            a.count * a.rows);
 }

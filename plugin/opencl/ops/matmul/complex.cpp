@@ -14,6 +14,10 @@ constexpr elementwise::Formula kScale{"matmul_scale", elementwise::FormulaForm::
                                       "cscale(s0, a)"};
 constexpr elementwise::Formula kScaleTurned{"matmul_turn", elementwise::FormulaForm::Lanes,
                                             "cturn(cscale(s0, a))"};
+constexpr elementwise::Formula kConjugate{"matmul_conjugate", elementwise::FormulaForm::Lanes,
+                                          "cscale(s0, cconj(a))"};
+constexpr elementwise::Formula kConjugateTurned{
+    "matmul_conjugate_turn", elementwise::FormulaForm::Lanes, "cturn(cscale(s0, cconj(a)))"};
 
 LocalTensor tensor_of(DType type, const Matrix& m, int64_t batch, int64_t rows, int64_t columns) {
   return LocalTensor(m.address, type, Dims{batch, rows, columns}, Dims{m.batch, m.row, m.col});
@@ -42,17 +46,22 @@ void run_complex_matmul(const OpCall& call, const Problem& problem) {
     std::swap(p.m, p.n);
     p.a = transposed(std::exchange(p.b, transposed(p.a)));
     p.c = transposed(p.c);
+    std::swap(p.conjugate_a, p.conjugate_b);
     if (p.self) p.self = transposed(*p.self);
     if (p.n == 1) p.c.col = 1;
   }
-  // Rows of A have to be contiguous.
+  // Rows of A have to be contiguous, and as they are in memory.
   const int64_t a_batch = p.a.batch == 0 ? 1 : p.batch;
-  const bool copies = p.a.col != 1 && p.k > 1;
+  const bool copies = p.conjugate_a || (p.a.col != 1 && p.k > 1);
   const Scratch rows = call.scratch(copies ? bytes_of(a_batch * p.m * p.k) : 0);
   if (copies) {
     const Matrix dense{rows.address(), p.m * p.k, p.k, 1};
-    copy_tensor(call, tensor_of(type, dense, a_batch, p.m, p.k),
-                tensor_of(type, p.a, a_batch, p.m, p.k));
+    const LocalTensor to = tensor_of(type, dense, a_batch, p.m, p.k);
+    const LocalTensor from = tensor_of(type, p.a, a_batch, p.m, p.k);
+    if (!p.conjugate_a)
+      copy_tensor(call, to, from);
+    else if (to.view().numel() > 0)
+      scaled(call, to, from, 1, kConjugate);
     p.a = {dense.address, a_batch == 1 ? 0 : dense.batch, dense.row, 1};
   }
   const int64_t b_batch = p.b.batch == 0 ? 1 : p.batch;
@@ -60,9 +69,11 @@ void run_complex_matmul(const OpCall& call, const Problem& problem) {
   if (b_batch * p.k * p.n > 0) {
     const LocalTensor b = tensor_of(type, p.b, b_batch, p.k, p.n);
     Matrix half{expanded.address(), 2 * p.k * p.n, 2 * p.n, 1};
-    scaled(call, tensor_of(type, half, b_batch, p.k, p.n), b, p.alpha, kScale);
+    scaled(call, tensor_of(type, half, b_batch, p.k, p.n), b, p.alpha,
+           p.conjugate_b ? kConjugate : kScale);
     half.address += bytes_of(p.n);
-    scaled(call, tensor_of(type, half, b_batch, p.k, p.n), b, p.alpha, kScaleTurned);
+    scaled(call, tensor_of(type, half, b_batch, p.k, p.n), b, p.alpha,
+           p.conjugate_b ? kConjugateTurned : kScaleTurned);
   }
   const Scratch added = call.scratch(p.self ? bytes_of(p.batch * p.m * p.n) : 0);
   if (p.self) {

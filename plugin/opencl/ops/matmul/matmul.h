@@ -19,7 +19,7 @@ struct Matrix {
 inline Matrix transposed(const Matrix& m) { return {m.address, m.batch, m.col, m.row}; }
 
 // c = alpha * a b + beta * self for each matrix of the batch; all operands have type `dtype`.
-// `self` may be the memory of c.
+// `self` may be the memory of c. Only for complex numbers: the conjugate of a or of b instead.
 struct Problem {
   DType dtype;
   int64_t batch, m, n, k;
@@ -27,6 +27,8 @@ struct Problem {
   std::optional<Matrix> self;
   Scalar alpha = 1;
   Scalar beta = 0;
+  bool conjugate_a = false;
+  bool conjugate_b = false;
 };
 
 // Runs one of the algorithms: see call/algorithms.h. To be called after call.accept().

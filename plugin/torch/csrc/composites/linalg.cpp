@@ -50,17 +50,21 @@ std::tuple<Tensor&, Tensor&> inv_ex_out(const Tensor& a, bool check_errors, Tens
 
 constexpr c10::DispatchKeySet kAnyDevice{c10::DispatchKey::CPU};
 constexpr auto kSame = at::ScalarType::Undefined;
+constexpr auto kReal = at::ScalarType::Half;  // stands for the real type of a complex one
 
 // Calls ATen's out form with new results to resize, because it would replace given ones whose
 // strides differ by memory of the CPU. `types` are the types of the results; kSame is that of the
-// first argument.
+// first argument, kReal that of its parts.
 template <typename OutOp, typename Signature, at::ScalarType... types>
 struct Made;
 template <typename OutOp, typename R, typename... A, at::ScalarType... types>
 struct Made<OutOp, R(const Tensor&, A...), types...> {
   static R call(const Tensor& a, A... args) {
-    TORCH_CHECK_NOT_IMPLEMENTED(!a.is_complex(), "ocl: ", OutOp::name, ": complex64");
-    R results{at::empty({0}, a.options().dtype(types == kSame ? a.scalar_type() : types))...};
+    const auto type = [&](at::ScalarType wanted) {
+      if (wanted == kSame) return a.scalar_type();
+      return wanted == kReal ? c10::toRealValueType(a.scalar_type()) : wanted;
+    };
+    R results{at::empty({0}, a.options().dtype(type(types)))...};
     std::apply([&](auto&... out) { OutOp::redispatch(kAnyDevice, a, args..., out...); }, results);
     return results;
   }
@@ -126,8 +130,8 @@ Tensor cholesky(const Tensor& self, bool upper) {
   return factor;
 }
 Tensor cholesky_solve_helper(const Tensor& self, const Tensor& a, bool upper) {
-  const Tensor first = at::linalg_solve_triangular(upper ? a.mT() : a, self, false);
-  return at::linalg_solve_triangular(upper ? a : a.mT(), first, true);
+  const Tensor first = at::linalg_solve_triangular(upper ? a.mH() : a, self, false);
+  return at::linalg_solve_triangular(upper ? a : a.mH(), first, true);
 }
 Tensor cholesky_inverse(const Tensor& self, bool upper) {
   at::native::squareCheckInputs(self, "cholesky_inverse");
@@ -207,7 +211,7 @@ Tensor ormqr(const Tensor& input, const Tensor& tau, const Tensor& other, bool l
               input.scalar_type(), " and other has dtype ", other.scalar_type());
   const Tensor padded = at::constant_pad_nd(input.narrow(-1, 0, count), {0, size - count});
   const Tensor q = at::linalg_householder_product(padded, tau);
-  const Tensor used = transpose ? q.mT() : q;
+  const Tensor used = transpose ? q.mH() : q;
   return column_major(left ? used.matmul(other) : other.matmul(used));
 }
 
@@ -254,7 +258,8 @@ Tensor taylor(const Tensor& a, const Tensor& factor) {
 // How often each matrix has to be halved; the host reads their norms for this.
 std::vector<double> halvings_of(const Tensor& a) {
   const Tensor norms = at::linalg_vector_norm(a, 1, -2).amax(-1).cpu().to(at::kDouble);
-  const double least = a.scalar_type() == at::kDouble ? kNormDouble : kNormFloat;
+  const double least =
+      c10::toRealValueType(a.scalar_type()) == at::kDouble ? kNormDouble : kNormFloat;
   std::vector<double> halvings;
   for (int64_t i = 0; i < norms.numel(); ++i) {
     const double norm = norms.const_data_ptr<double>()[i];
@@ -297,7 +302,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("linalg_lu_factor_ex.out", TORCH_FN(lu_factor_ex_out));
   m.impl("linalg_inv_ex.inverse", TORCH_FN(inv_ex_out));
   register_made<ops::_linalg_det, ops::_linalg_det_result, kSame, kSame, at::kInt>(m);
-  register_made<ops::_linalg_slogdet, ops::_linalg_slogdet_sign, kSame, kSame, kSame, at::kInt>(m);
+  register_made<ops::_linalg_slogdet, ops::_linalg_slogdet_sign, kSame, kReal, kSame, at::kInt>(m);
   register_made<ops::_linalg_solve_ex, ops::_linalg_solve_ex_result, kSame, kSame, at::kInt,
                 at::kInt>(m);
   register_made<ops::linalg_lu, ops::linalg_lu_out, kSame, kSame, kSame>(m);

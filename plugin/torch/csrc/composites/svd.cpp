@@ -38,8 +38,9 @@ std::tuple<Tensor&, Tensor&, Tensor&> svd_out(const Tensor& a, bool full, bool v
 }
 
 double default_limit(const Tensor& a) {
-  const double eps = a.scalar_type() == at::kDouble ? std::numeric_limits<double>::epsilon()
-                                                    : std::numeric_limits<float>::epsilon();
+  const double eps = c10::toRealValueType(a.scalar_type()) == at::kDouble
+                         ? std::numeric_limits<double>::epsilon()
+                         : std::numeric_limits<float>::epsilon();
   return eps * static_cast<double>(std::max(a.size(-2), a.size(-1)));
 }
 
@@ -47,10 +48,12 @@ double default_limit(const Tensor& a) {
 // not compute in float64, they are made in the matrices' own type.
 Tensor pinv(const Tensor& a, const std::optional<Tensor>& atol, const std::optional<Tensor>& rtol,
             bool hermitian) {
-  if (a.dim() < 2 || a.scalar_type() == at::kDouble || !lacks_float64(a))
+  if (a.dim() < 2 || a.scalar_type() == at::kDouble || a.scalar_type() == at::kComplexDouble ||
+      !lacks_float64(a))
     return at::native::linalg_pinv(a, atol, rtol, hermitian);
   const auto own = [&](const std::optional<Tensor>& tolerance, double otherwise) {
-    return tolerance ? tolerance->to(a.scalar_type()) : at::full({}, otherwise, a.options());
+    const auto real = c10::toRealValueType(a.scalar_type());
+    return tolerance ? tolerance->to(real) : at::full({}, otherwise, a.options().dtype(real));
   };
   const Tensor absolute = own(atol, 0);
   Tensor relative = own(rtol, default_limit(a));
@@ -60,6 +63,10 @@ Tensor pinv(const Tensor& a, const std::optional<Tensor>& atol, const std::optio
 
 // ---- least squares
 
+at::TensorOptions real_options(const Tensor& a) {
+  return a.options().dtype(c10::toRealValueType(a.scalar_type()));
+}
+
 struct Solution {
   Tensor x, rank, singular_values;
 };
@@ -67,10 +74,10 @@ struct Solution {
 // For matrices of full rank, by QR: the driver "gels".
 Solution solve_by_qr(const Tensor& a, const Tensor& right) {
   const bool tall = a.size(-2) >= a.size(-1);
-  const auto [q, r] = at::linalg_qr(tall ? a : a.mT(), "reduced");
-  const Tensor x = tall ? at::linalg_solve_triangular(r, q.mT().matmul(right), true)
+  const auto [q, r] = at::linalg_qr(tall ? a : a.mH(), "reduced");
+  const Tensor x = tall ? at::linalg_solve_triangular(r, q.mH().matmul(right), true)
                         // the solution of the least norm
-                        : q.matmul(at::linalg_solve_triangular(r.mT(), right, false));
+                        : q.matmul(at::linalg_solve_triangular(r.mH(), right, false));
   return {x, at::empty({0}, a.options().dtype(at::kLong)), at::empty({0}, a.options())};
 }
 
@@ -81,7 +88,7 @@ Solution solve_by_svd(const Tensor& a, const Tensor& right, double limit) {
   const Tensor largest = s.narrow(-1, 0, std::min<int64_t>(s.size(-1), 1));
   const Tensor counts = s.gt(largest * limit);
   const Tensor inverse = at::where(counts, s.reciprocal(), at::zeros({}, s.options()));
-  const Tensor x = vh.mT().matmul(inverse.unsqueeze(-1) * u.mT().matmul(right));
+  const Tensor x = vh.mH().matmul(inverse.unsqueeze(-1) * u.mH().matmul(right));
   return {x, counts.sum(-1), s};
 }
 
@@ -98,9 +105,9 @@ void check_lstsq(const Tensor& a, const Tensor& b, const Tensor& right, bool vec
 
 // The squared norms of the residuals, one per right-hand side.
 Tensor residuals_of(const Tensor& a, const Tensor& x, const Tensor& right) {
-  if (a.size(-1) == 0) return at::zeros_like(right).sum(-2);
+  if (a.size(-1) == 0) return at::zeros_like(right).abs().sum(-2);
   const Tensor rest = a.dim() == 2 ? at::addmm(right, a, x, 1, -1) : right - a.matmul(x);
-  return rest.square().sum(-2);
+  return rest.abs().square().sum(-2);
 }
 
 std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> lstsq_out(const Tensor& a, const Tensor& b,
@@ -131,9 +138,10 @@ std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> lstsq_out(const Tensor& a, const 
   const bool has_residuals =
       a.size(-2) > n && (method == "gels" || (by_values && at::all(found.rank.eq(n)).item<bool>()));
   deliver(solution, vector ? found.x.squeeze(-1) : found.x);
-  deliver(residuals, has_residuals ? residuals_of(a, found.x, right) : at::empty({0}, a.options()));
+  deliver(residuals,
+          has_residuals ? residuals_of(a, found.x, right) : at::empty({0}, real_options(a)));
   deliver(rank, found.rank);
-  deliver(singular_values, by_values ? found.singular_values : at::empty({0}, a.options()));
+  deliver(singular_values, by_values ? found.singular_values : at::empty({0}, real_options(a)));
   return {solution, residuals, rank, singular_values};
 }
 
