@@ -33,6 +33,10 @@ def same(a: torch.Tensor, b: torch.Tensor) -> bool:
     )
 
 
+def exact(t: torch.Tensor) -> torch.Tensor:
+    return t.detach().to(torch.complex128 if t.is_complex() else torch.float64)
+
+
 def picks(values: torch.Tensor, indices: torch.Tensor, source: torch.Tensor, dim: int) -> bool:
     """Are these valid and distinct indices of exactly these values?"""
     if source.dim() == 0:
@@ -104,47 +108,48 @@ def integer_steps(op: OpInfo, sample: SampleInput, got: Tensors, want: Tensors) 
 
 
 def singular_vectors(op: OpInfo, sample: SampleInput, got: Tensors, want: Tensors) -> bool:
-    """Singular vectors have any sign, and turn where singular values are equal: they are
+    """Singular vectors have any sign, or phase, and turn where singular values are equal: they are
     orthonormal, and make the matrix up. Errors of some eps times the root of the size and the
     largest value."""
-    (u, s, v), matrix = (t.double() for t in got), sample.input.detach().double()
+    (u, s, v), matrix = (exact(t) for t in got), exact(sample.input)
     if any(a.shape != b.shape or a.dtype != b.dtype for a, b in zip(got, want)):
         return False
     if s.numel() == 0:
         return same(got[1], want[1]) and orthonormal(u) and orthonormal(v)
-    bound = 8 * EPS * max(matrix.shape[-2:]) ** 0.5
+    bound = 8 * torch.finfo(got[0].dtype).eps * max(matrix.shape[-2:]) ** 0.5
     if op.name == "linalg.svd":
-        v = v.mT
+        v = v.mH
     k = s.shape[-1]
-    product = (u[..., :k] * s[..., None, :]) @ v[..., :k].mT
+    product = (u[..., :k] * s[..., None, :]) @ v[..., :k].mH
     limit = bound * want[1].double().amax()
     near = ((s - want[1]).abs() <= limit).all() and ((product - matrix).abs() <= limit).all()
     return bool(near) and orthonormal(u, bound) and orthonormal(v, bound)
 
 
 def eigenvectors(op: OpInfo, sample: SampleInput, got: Tensors, want: Tensors) -> bool:
-    """Eigenvectors have any sign, and turn where eigenvalues are equal. Of a symmetric matrix they
-    are orthonormal, and A V = V L, within errors as of singular vectors."""
-    matrix = sample.input.detach()
-    # PyTorch's samples are symmetric only for the triangle that is read.
+    """Eigenvectors have any sign, or phase, and turn where eigenvalues are equal. Of a Hermitian
+    matrix they are orthonormal, and A V = V L, within errors as of singular vectors."""
+    matrix = exact(sample.input)
+    # PyTorch's samples are Hermitian only for the triangle that is read.
     lower = argument(sample, 0, "UPLO", "L") in ("L", "l")
-    matrix = matrix.tril() + matrix.tril(-1).mT if lower else matrix.triu() + matrix.triu(1).mT
+    matrix = matrix.tril() + matrix.tril(-1).mH if lower else matrix.triu() + matrix.triu(1).mH
+    matrix = (matrix + matrix.mH) / 2  # the imaginary parts of the diagonal are not read either
     if any(a.shape != b.shape or a.dtype != b.dtype for a, b in zip(got, want)):
         return False
     if got[0].numel() == 0:
         return True
-    values, vectors = (t.double() for t in got)
-    eps = torch.finfo(matrix.dtype).eps
+    values, vectors = (exact(t) for t in got)
+    eps = torch.finfo(got[0].dtype).eps
     bound = 8 * eps * matrix.shape[-1] ** 0.5
     limit = bound * want[0].double().abs().amax()
-    rest = matrix.double() @ vectors - vectors * values[..., None, :]
+    rest = matrix @ vectors - vectors * values[..., None, :]
     near = ((values - want[0]).abs() <= limit).all() and (rest.abs() <= limit).all()
     return bool(near) and orthonormal(vectors, bound)
 
 
 def orthonormal(columns: torch.Tensor, bound: float = 0.0) -> bool:
     identity = torch.eye(columns.shape[-1], dtype=columns.dtype)
-    return bool(((columns.mT @ columns - identity).abs() <= bound).all())
+    return bool(((columns.mH @ columns - identity).abs() <= bound).all())
 
 
 RULES = {

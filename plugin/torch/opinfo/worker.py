@@ -62,6 +62,8 @@ TOLERANCE = {
     torch.bfloat16: (1.6e-1, 1e-2),
     torch.float64: (1e-6, 1e-6),
     torch.complex64: (1.3e-5, 1e-4),
+    torch.complex128: (1e-6, 1e-6),
+    torch.complex32: (1e-2, 1e-3),
 }  # of the modulus
 
 
