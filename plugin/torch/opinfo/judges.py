@@ -219,11 +219,14 @@ CONDITIONED = {
 }
 
 
+WIDE = (torch.float64, torch.complex128)
+
+
 def nudged(value: Any, generator: torch.Generator) -> Any:
-    """float64 tensors with each element off by one float32 eps, up or down."""
+    """float64 and complex128 tensors with each element off by one float32 eps, up or down."""
     if isinstance(value, torch.Tensor):
         signs = torch.randint(0, 2, value.shape, generator=generator) * 2 - 1
-        return value * (1 + EPS * signs) if value.dtype == torch.float64 else value
+        return value * (1 + EPS * signs) if value.dtype in WIDE else value
     if isinstance(value, dict):
         return {k: nudged(v, generator) for k, v in value.items()}
     if isinstance(value, (list, tuple)) and not isinstance(value, torch.Size):
@@ -239,10 +242,10 @@ def accepts_conditioned(
     if k is None:
         return False
     generator = torch.Generator().manual_seed(1)
-    exact = evaluate(lambda value: value)
+    wanted = evaluate(lambda value: value)
     trials = [evaluate(lambda value: nudged(value, generator)) for _ in range(8)]
-    for i, (a, b) in enumerate(zip(got, exact)):
-        a = a.detach().cpu().double()
+    for i, (a, b) in enumerate(zip(got, wanted)):
+        a = exact(a.cpu())
         spread = torch.stack([(t[i] - b).abs() for t in trials]).amax(0)
         if not bool(((a - b).abs() <= 1e-4 + 1.3e-5 * b.abs() + k * spread).all()):
             return False
