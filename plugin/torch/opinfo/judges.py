@@ -215,7 +215,7 @@ CONDITIONED = {
     "matrix_exp": 1,
     # the gradient undoes reflectors one by one; random ones are not orthogonal and lose digits each
     # (the CPU needs 129)
-    "linalg.householder_product": 32,
+    "linalg.householder_product": 96,
 }
 
 
