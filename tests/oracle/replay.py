@@ -287,7 +287,25 @@ def _eigh(a: torch.Tensor, triangle: str, vectors: bool) -> list[torch.Tensor]:
     return [v * values[..., None, :] @ v.mT, values, v.mT @ v] if vectors else [v, values, v]
 
 
+def _csr_mm(
+    values: torch.Tensor, start: torch.Tensor, index: torch.Tensor, mat: torch.Tensor, reduce: str
+) -> torch.Tensor:
+    """The project's own operator: its definition, on tensors."""
+    size = (len(start) - 1, mat.shape[0])
+    if DEVICE.type != "cpu":
+        csr = torch.sparse_csr_tensor(start, index, values, size, check_invariants=False)
+        return csr @ mat if reduce == "sum" else torch.sparse.mm(csr, mat, reduce)
+    rows = torch.repeat_interleave(torch.arange(size[0]), start.diff())
+    products = values[:, None] * mat[index]
+    out = torch.zeros(size[0], mat.shape[1], dtype=values.dtype)
+    if reduce == "sum":
+        return out.index_add(0, rows, products)
+    rows = rows[:, None].expand_as(products)
+    return out.scatter_reduce(0, rows, products, reduce, include_self=False)
+
+
 SPECIAL = {
+    "_ocl_csr_mm.out": _csr_mm,
     "_linalg_eigh.eigenvalues": _eigh,
     "_linalg_svd.U": _svd,
     "_scaled_dot_product_attention_math.out": _attention,

@@ -8,7 +8,8 @@ const FamilyCases* find_cases(std::string_view family) {
       &kPointwiseCases,   &kCopyCases, &kReduceCases,   &kScanCases,     &kMatmulCases,
       &kConvCases,        &kPoolCases, &kUpsampleCases, &kNormCases,     &kSoftmaxCases,
       &kAttentionCases,   &kLossCases, &kIndexCases,    &kSortCases,     &kRandomCases,
-      &kMultiTensorCases, &kFftCases,  &kLinalgCases,   &kSamplingCases, &kDistanceCases};
+      &kMultiTensorCases, &kFftCases,  &kLinalgCases,   &kSamplingCases, &kDistanceCases,
+      &kSparseCases};
   for (const FamilyCases* cases : kAll)
     if (family == cases->family) return cases;
   return nullptr;

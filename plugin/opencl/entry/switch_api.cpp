@@ -27,6 +27,7 @@
 #include "ops/scan/scan.h"
 #include "ops/softmax/softmax.h"
 #include "ops/sort/sort.h"
+#include "ops/sparse/sparse.h"
 #include "ops/upsample/upsample.h"
 #include "runtime/observe/profile_settings.h"
 #include "switch_checks.h"
@@ -78,6 +79,7 @@ std::vector<const AlgorithmFamily*> families() {
                             index::selection_algorithms,
                             softmax::softmax_algorithms,
                             sort::sort_algorithms,
+                            sparse::sparse_algorithms,
                             upsample::upsample_algorithms,
                             reduce::variance_algorithms})
     (void)family();  // a family enters the report at its first use

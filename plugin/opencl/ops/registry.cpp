@@ -25,6 +25,7 @@
 #include "scan/scan.h"
 #include "softmax/softmax.h"
 #include "sort/sort.h"
+#include "sparse/sparse.h"
 #include "upsample/upsample.h"
 
 namespace ocltensor::opencl {
@@ -69,6 +70,7 @@ constexpr FamilyFunction kFamilies[] = {
     sort::order_statistic_operators,
     [] { return index::kHistogramOperators; },
     [] { return pool::kFractionalOperators; },
+    sparse::sparse_operators,
 };
 
 }  // namespace

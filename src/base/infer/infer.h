@@ -172,6 +172,9 @@ Specs searchsorted(const Args& args);
 Specs sort(const Args& args);
 Specs topk(const Args& args);
 
+// sparse.cpp
+Specs csr_mm(const Args& args);
+
 // upsample.cpp
 Specs upsample(const Args& args);
 Specs upsample_backward(const Args& args);

@@ -51,6 +51,7 @@ std::span<const CpuOperator> sampling_operators();
 std::span<const CpuOperator> scan_operators();
 std::span<const CpuOperator> softmax_operators();
 std::span<const CpuOperator> sort_operators();
+std::span<const CpuOperator> sparse_operators();
 std::span<const CpuOperator> svd_operators();
 std::span<const CpuOperator> upsample_operators();
 void run_pointwise(const CpuCall& call);  // every operator of pointwise.def
