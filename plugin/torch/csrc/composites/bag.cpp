@@ -115,11 +115,11 @@ Tensor embedding_bag_backward(const Tensor& grad, const Tensor& indices, const T
                               const Tensor& bag, const Tensor& sizes, const Tensor& maxima,
                               c10::SymInt rows, bool by_frequency, int64_t mode, bool sparse,
                               const std::optional<Tensor>& per_sample, int64_t padding) {
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      !sparse,
-      "The operator 'aten::_embedding_bag_sparse_backward' is not implemented for the ocl "
-      "device: sparse tensors are not supported.");
   const Tensor of = bag.numel() > 0 ? bag : bags_of(indices, offsets);
+  if (sparse)
+    return at::_embedding_bag_sparse_backward_symint(grad, indices, offsets, of, sizes,
+                                                     std::move(rows), by_frequency, mode,
+                                                     per_sample, padding);
   return bag_backward(grad, indices, of, sizes, maxima, std::move(rows), by_frequency, mode,
                       per_sample, padding);
 }
