@@ -79,9 +79,7 @@ class Case(unittest.TestCase):
         if not isinstance(want, torch.Tensor):
             self.assertEqual(got, want)
             return
-        self.assertEqual(
-            (got.layout, got.dtype, got.shape), (want.layout, want.dtype, want.shape)
-        )
+        self.assertEqual((got.layout, got.dtype, got.shape), (want.layout, want.dtype, want.shape))
         self.assertEqual(got.device.type, "ocl")
         if want.layout is torch.sparse_coo:
             self.assertEqual(

@@ -104,7 +104,19 @@ class Forms(Case):
             for dim in range(len(sizes)):
                 index = torch.randint(0, sizes[dim], (6,))
                 self.both(lambda t, i, d: t.index_select(d, i), t, index, dim)
-        self.both(lambda t, i: t.index_select(0, i), coo((5, 7)), torch.tensor([], dtype=torch.int64))
+        self.both(
+            lambda t, i: t.index_select(0, i), coo((5, 7)), torch.tensor([], dtype=torch.int64)
+        )
+
+    def test_diagonals(self) -> None:
+        for shape in ((3, 4), (5, 5), (6, 2)):
+            for layout in (None, torch.sparse_csr, torch.sparse_csc):
+                # The CPU's indices leave the matrix where diagonals are longer than its rows.
+                values, offsets = torch.randn(3, min(5, shape[1])), torch.tensor([0, -1, 2])
+                self.both(torch.sparse.spdiags, values, offsets, shape, layout)
+        self.both(torch.sparse.spdiags, torch.randn(3), torch.tensor(1), (3, 3))
+        for offsets in ([0], [0, 0], [0.0, 1.0]):
+            self.same_error(torch.sparse.spdiags, torch.ones(2, 3), torch.tensor(offsets), (3, 3))
 
 
 class Arithmetic(Case):
@@ -211,6 +223,8 @@ class Products(Case):
         self.both(torch.mv, a, torch.randn(11))
         self.both(lambda a, b: a @ b, a, torch.randn(11))
         self.both(torch.hspmm, a, b)
+        self.both(torch.smm, a, b)
+        self.both(lambda a, b, c: torch.sspaddmm(c, a, b, beta=2, alpha=3), a, b, coo((9, 7)))
         for entries in (0, 1, 40):
             self.both(torch.bmm, coo((3, 4, 5), entries=entries), torch.randn(3, 5, 6))
 
@@ -261,7 +275,10 @@ class Errors(Case):
         self.same_error(torch.mm, a, torch.randn(3, 3, dtype=torch.float64), words=False)
         for f in (torch.mm, torch.add, torch.mul):
             with self.assertRaisesRegex(RuntimeError, "device"):
-                f(a.to("ocl"), torch.randn(3, 3).to_sparse() if f is torch.add else torch.randn(3, 3))
+                f(
+                    a.to("ocl"),
+                    torch.randn(3, 3).to_sparse() if f is torch.add else torch.randn(3, 3),
+                )
 
 
 class Gradients(Case):
@@ -293,7 +310,9 @@ class Gradients(Case):
         for f in (torch.sparse.softmax, torch.sparse.log_softmax):
             for dim in (0, 1):
                 self.both(
-                    lambda *t: gradients(lambda a, w: f(a, dim).to_dense() * w, *t), a, weight  # noqa: B023
+                    lambda *t: gradients(lambda a, w: f(a, dim).to_dense() * w, *t),
+                    a,
+                    weight,  # noqa: B023
                 )
 
 

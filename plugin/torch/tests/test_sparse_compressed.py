@@ -142,7 +142,9 @@ class Products(Case):
                         c = numbers((9, columns), dtype)
                         self.both(torch.mm, a, b, terms=32)
                         self.both(torch.sparse.mm, a, b, terms=32)
-                        self.both(lambda a, b, c: torch.addmm(c, a, b, alpha=2, beta=3), a, b, c, terms=64)
+                        self.both(
+                            lambda a, b, c: torch.addmm(c, a, b, alpha=2, beta=3), a, b, c, terms=64
+                        )
                 a = csr(9, 11, dtype, index)
                 self.both(torch.mv, a, numbers((11,), dtype), terms=32)
                 self.both(
@@ -176,7 +178,9 @@ class Products(Case):
             self.both(
                 lambda *t: torch.sparse.sampled_addmm(*t, alpha=2, beta=0.5), t, a, b, terms=32
             )
-            self.both(lambda *t: torch.sparse.sampled_addmm(*t, out=t[0].clone()), t, a, b, terms=32)
+            self.both(
+                lambda *t: torch.sparse.sampled_addmm(*t, out=t[0].clone()), t, a, b, terms=32
+            )
         batch = torch.randn(2, 1, 3, 4).expand(2, 3, 3, 4).contiguous().to_sparse_csr()
         a, b = torch.randn(2, 3, 3, 5), torch.randn(2, 3, 5, 4)
         got = torch.sparse.sampled_addmm(*(t.to("ocl") for t in (batch, a, b)))
@@ -249,7 +253,9 @@ class Gradients(Case):
         a, b = csr(9, 11, torch.float64), numbers((11, 6), torch.float64)
         for reduce in REDUCTIONS:
             with self.subTest(reduce=reduce):
-                self.both(lambda *t: self.gradients(lambda a, b: torch.sparse.mm(a, b, reduce), *t), a, b)  # noqa: B023
+                self.both(
+                    lambda *t: self.gradients(lambda a, b: torch.sparse.mm(a, b, reduce), *t), a, b
+                )  # noqa: B023
         self.both(lambda *t: self.gradients(torch.sparse.mm, *t), a, b)
 
     def test_sampled(self) -> None:
@@ -265,7 +271,9 @@ class Gradients(Case):
 
     def test_dense(self) -> None:
         t = csr(6, 7, torch.float64).to("ocl").requires_grad_()
-        self.assertTrue(torch.autograd.gradcheck(lambda t: t.to_dense(masked_grad=True), (t,), masked=True))
+        self.assertTrue(
+            torch.autograd.gradcheck(lambda t: t.to_dense(masked_grad=True), (t,), masked=True)
+        )
 
 
 if __name__ == "__main__":

@@ -107,8 +107,8 @@ struct Traits {
 using Algorithms = AlgorithmList<Product, Traits>;
 
 Algorithms& algorithms() {
-  static Algorithms& list = *new Algorithms("sparse", sparse_operators(),
-                                            {&kComplex, &kRows, &kElements});  // leaked
+  static Algorithms& list =
+      *new Algorithms("sparse", sparse_operators(), {&kComplex, &kRows, &kElements});  // leaked
   return list;
 }
 

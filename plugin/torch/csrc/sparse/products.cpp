@@ -102,6 +102,31 @@ Tensor& hspmm_out(const Tensor& mat1, const Tensor& mat2, Tensor& out) {
   return deliver_coo(out, stored_rows(mat1, mat2));
 }
 
+// beta * self + alpha * product, where the product has all elements of the rows that have entries.
+Tensor& sspaddmm_out(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
+                     const Scalar& alpha, Tensor& out) {
+  TORCH_CHECK(mat1.is_sparse(),
+              "sspaddmm: expected 'mat1' to have sparse layout, got 'mat1' with layout ",
+              mat1.layout());
+  TORCH_CHECK(self.is_sparse(), "sspaddmm: expected 'self' to have sparse layout, got layout ",
+              self.layout());
+  check_product("sspaddmm", mat1, mat2);
+  check_device("sspaddmm", mat1, self);
+  TORCH_CHECK(mat2.size(0) == mat1.size(1), "sspaddmm: Argument #3: Expected dim 0 size ",
+              mat1.size(1), ", got ", mat2.size(0));
+  const std::vector<int64_t> sizes = {mat1.size(0), mat2.size(1)};
+  for (int64_t d = 0; d < 2 && !out.is_same(self); ++d)  // smm() passes an empty result as self
+    TORCH_CHECK(self.size(d) == sizes[static_cast<size_t>(d)], "sspaddmm: Argument #1: Expected ",
+                "dim ", d, " size ", sizes[static_cast<size_t>(d)], ", got ", self.size(d));
+  const Tensor rows = stored_rows(mat1, mat2);
+  const Tensor numbers = rows._indices().select(0, 0);
+  const int64_t count = numbers.numel(), columns = mat2.size(1);
+  const Tensor indices = at::stack({numbers.unsqueeze(1).expand({count, columns}).reshape({-1}),
+                                    at::arange(columns, numbers.options()).repeat({count})});
+  const Tensor product = make_coo(indices, rows._values().mul(alpha).reshape({-1}), sizes, false);
+  return deliver_coo(out, is_zero(beta) ? product : at::add(self.mul(beta), product));
+}
+
 // Each entry of the first factor meets all entries of a row of the second.
 Tensor sparse_sparse_matmul(const Tensor& mat1, const Tensor& mat2) {
   TORCH_CHECK(mat1.dim() == 2 && mat2.dim() == 2, "sparse matmul: matrices expected, got ",
@@ -134,6 +159,7 @@ TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
   m.impl("bmm.out", TORCH_FN(bmm_out));
   m.impl("hspmm", TORCH_FN(stored_rows));
   m.impl("hspmm.out", TORCH_FN(hspmm_out));
+  m.impl("sspaddmm.out", TORCH_FN(sspaddmm_out));
   m.impl("_sparse_sparse_matmul", TORCH_FN(sparse_sparse_matmul));
 }
 

@@ -7,7 +7,8 @@ namespace {
 
 using at::Scalar;
 
-constexpr int64_t kChunk = int64_t{1} << 24;  // elements of an intermediate result
+constexpr int64_t kChunk = int64_t{1}
+                           << 20;  // elements of an intermediate result, which stay in caches
 
 // The products of pairs of rows: for each entry the sum of a[rows] * b[columns]. 16-bit numbers are
 // summed in float32.
