@@ -10,6 +10,14 @@ INLINE long entry_of(__global const void *start_base, ulong start_offset, long r
   return clamp((long)AT_CONST(I, start_base, start_offset)[row], 0L, (long)p.entries);
 }
 
+// Reports entries that are in no row: those of a coordinate outside the matrix.
+INLINE void check_rows(__global const void *start_base, ulong start_offset, FAULT_PARAMETERS,
+                       const CsrParams p) {
+  __global const STYPE(I) *start = AT_CONST(I, start_base, start_offset);
+  if (start[0] != 0) report_fault(faults, fault_site, -(long)start[0], p.entries);
+  if (start[p.rows] != p.entries) report_fault(faults, fault_site, p.entries, start[p.rows]);
+}
+
 // Whether a column is one of the other matrix's rows; another one is reported, and its entry does not count.
 INLINE bool is_row(long column, FAULT_PARAMETERS, const CsrParams p) {
   if (column >= 0 && column < p.inner) return true;

@@ -15,6 +15,7 @@ GROUP __kernel void csr_mm(__global void *out_base, ulong out_offset, __global c
   __global const STYPE(I) *index = AT_CONST(I, index_base, index_offset);
   const long tiles = (p.columns + TILE - 1) / TILE;
   FOR_EACH(i, p.pieces, p.per_item) {
+    if (i == 0) check_rows(start_base, start_offset, faults, fault_site, p);
     const long row = i / tiles, c0 = (i - row * tiles) * TILE;
     const int width = min((long)TILE, p.columns - c0);
     const long e1 = entry_of(start_base, start_offset, row + 1, p);

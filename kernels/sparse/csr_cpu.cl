@@ -53,6 +53,7 @@ ONE_ITEM __kernel void csr_mm(__global void *out_base, ulong out_offset, __globa
   __global const STYPE(TYPE) *mat = AT_CONST(TYPE, mat_base, mat_offset);
   __global const STYPE(I) *index = AT_CONST(I, index_base, index_offset);
   const long r0 = get_global_id(0) * p.per_item, r1 = min((long)p.pieces, r0 + (long)p.per_item);
+  if (r0 == 0) check_rows(start_base, start_offset, faults, fault_site, p);
   for (long row = r0; row < r1; ++row) {
     __global STYPE(TYPE) *out = AT(TYPE, out_base, out_offset) + row * p.columns;
     const long e0 = entry_of(start_base, start_offset, row, p);

@@ -12,6 +12,7 @@ __kernel void csr_mm(__global void *out_base, ulong out_offset, __global const v
   __global const STYPE(TYPE) *values = AT_CONST(TYPE, values_base, values_offset);
   __global const STYPE(I) *index = AT_CONST(I, index_base, index_offset);
   FOR_EACH(i, p.pieces, p.per_item) {
+    if (i == 0) check_rows(start_base, start_offset, faults, fault_site, p);
     const long row = i / p.columns;
     __global const STYPE(TYPE) *mat = AT_CONST(TYPE, mat_base, mat_offset) + (i - row * p.columns);
     const long e0 = entry_of(start_base, start_offset, row, p);

@@ -234,14 +234,21 @@ class Products(Case):
                 a, b = coo((9, 11), dtype, entries), coo((11, 8), dtype)
                 self.both(torch.sparse.mm, a, b)
 
-    def test_wrong_columns(self) -> None:
+    def test_wrong_indices(self) -> None:
         """An index that no check has seen is reported, and nothing outside the tensors is read."""
-        indices = torch.tensor([[0, 1], [2, 99]], device="ocl")
-        bad = torch.sparse_coo_tensor(
-            indices, torch.ones(2, device="ocl"), (3, 4), is_coalesced=True, check_invariants=False
-        )
-        with self.assertRaisesRegex(IndexError, "99"):
-            (bad @ torch.ones(4, 40, device="ocl")).cpu()
+        wrong = (([0, 1], [2, 99]), ([0, 1], [-5, 2]), ([0, 77], [2, 2]), ([-3, 0], [1, 1]))
+        for rows, columns in wrong:
+            for dtype in (torch.float32, torch.complex64):
+                for width in (3, 40):
+                    bad = torch.sparse_coo_tensor(
+                        torch.tensor([rows, columns], device="ocl"),
+                        torch.ones(2, device="ocl", dtype=dtype),
+                        (3, 4),
+                        is_coalesced=True,
+                        check_invariants=False,
+                    )
+                    with self.assertRaisesRegex(IndexError, "_ocl_csr_mm.out: index"):
+                        (bad @ torch.ones(4, width, device="ocl", dtype=dtype)).cpu()
 
 
 class Errors(Case):

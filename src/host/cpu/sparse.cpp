@@ -29,6 +29,9 @@ void multiply(const CpuCall& call, std::vector<T> (*load)(const View&),
              index = read<int64_t>(call.args.tensor(Arg::index));
   const std::string_view reduce = call.args.string(Arg::reduce);
   const auto entries = static_cast<int64_t>(values.size()), columns = mat.sizes[1];
+  check(start.front() == 0 && start.back() == entries,
+        "{}: rows have the entries {} .. {}, and there are {}", call.args.schema().full_name(),
+        start.front(), start.back(), entries);
   std::vector<T> result((start.size() - 1) * static_cast<size_t>(columns));
   for (size_t row = 0; row + 1 < start.size(); ++row) {
     T* const out = result.data() + row * static_cast<size_t>(columns);
