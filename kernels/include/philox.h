@@ -1,10 +1,11 @@
-// Philox4x32-10 (Salmon and others, SC'11) for one counter block, or 16 in vectors; src/base/philox.h has
-// the rules that all backends follow.
+// Philox4x32-10 (Salmon and others, SC'11) for one counter block, or 16 in vectors, whose third word is c2;
+// src/base/philox.h has the rules that all backends follow.
 #ifndef OCLTENSOR_PHILOX_H
 #define OCLTENSOR_PHILOX_H
+#define OVERLOADED __attribute__((overloadable))
 #define PHILOX_FUNCTION(V)                                                                                   \
-  INLINE void __attribute__((overloadable)) philox(ulong seed, V c0, V c1, V *w0, V *w1, V *w2, V *w3) {     \
-    V c2 = (V)(0), c3 = (V)(0);                                                                              \
+  INLINE void OVERLOADED philox_block(ulong seed, V c0, V c1, V c2, V *w0, V *w1, V *w2, V *w3) {            \
+    V c3 = (V)(0);                                                                                           \
     uint k0 = (uint)seed, k1 = (uint)(seed >> 32);                                                           \
     UNROLL for (int round = 0; round < 10; ++round) {                                                        \
       const V h0 = mul_hi((V)(0xD2511F53u), c0), l0 = c0 * (V)(0xD2511F53u);                                 \
@@ -32,14 +33,14 @@ PHILOX_FUNCTION(uint16)
 
 // The four words of block `counter`.
 INLINE void words_of_block(ulong seed, ulong counter, uint *w) {
-  philox(seed, (uint)counter, (uint)(counter >> 32), w, w + 1, w + 2, w + 3);
+  philox_block(seed, (uint)counter, (uint)(counter >> 32), (uint)0, w, w + 1, w + 2, w + 3);
 }
 
 // The 64 words of blocks counter .. counter + 15, in order.
 INLINE void words_of_blocks(ulong seed, ulong counter, uint *w) {
   const ulong16 c = (ulong16)(counter) + (ulong16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
   uint16 w0, w1, w2, w3;
-  philox(seed, convert_uint16(c), convert_uint16(c >> 32), &w0, &w1, &w2, &w3);
+  philox_block(seed, convert_uint16(c), convert_uint16(c >> 32), (uint16)(0), &w0, &w1, &w2, &w3);
   const uint16 even_low = ZIP_LOW(w0, w2), even_high = ZIP_HIGH(w0, w2);
   const uint16 odd_low = ZIP_LOW(w1, w3), odd_high = ZIP_HIGH(w1, w3);
   vstore16(ZIP_LOW(even_low, odd_low), 0, w);

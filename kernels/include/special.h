@@ -274,7 +274,7 @@ INLINE S s_y1(S x) { return x == 0 ? -S_INF : x > 0 ? bessel(x).y1 : S_NAN; }
 INLINE S log1p_minus(S x) {
   if (fabs(x) > S_(0.3)) return log1p(x) - x;
   S power = -x * x, sum = 0;
-  for (int k = 2; k < 60; ++k, power *= -x) sum += power / k;
+  for (int k = 2; k < 60 && fabs(power) > fabs(sum) * S_EPSILON; ++k, power *= -x) sum += power / k;
   return sum;
 }
 // x^a exp(-x) / Gamma(a + 1); for large a by Stirling's series (A&S 6.1.41) around x = a.
@@ -349,6 +349,7 @@ INLINE T igamma_(T a, T x) { return (T)s_igamma((S)a, (S)x, false); }
 INLINE T igammac_(T a, T x) { return (T)s_igamma((S)a, (S)x, true); }
 #include "special_bessel.h"
 #include "special_polynomials.h"
+#include "special_draws.h"
 #undef FUNCTION
 #endif
 #endif

@@ -17,15 +17,22 @@
 //                                       float64: the same with 53 bits of 64-bit words
 //   exponential                         max(-ln(((word >> 8) + 1) * 2^-24), 2^-24) / lambda: never
 //                                       0; float64: the same with 53 bits
+// Draws by rejection (_standard_gamma, poisson, binomial) take as many words as they need: element
+// e has the counter c = offset + e to itself, its attempt t reads block (low(c), high(c), t, 0),
+// and the call advances the offset by the number of elements. The block gives four numbers in
+// (0, 1], (word + 1/2) * 2^-32; for float64 blocks 2 t and 2 t + 1 give them, ((u64 >> 11) + 1/2) *
+// 2^-53.
 #ifndef OCLTENSOR_BASE_PHILOX_H
 #define OCLTENSOR_BASE_PHILOX_H
 
 #include <stdint.h>
 
-static inline void philox_block(uint64_t seed, uint64_t counter, uint32_t out[4]) {
+/* The block of a counter and an attempt. */
+static inline void philox_attempt(uint64_t seed, uint64_t counter, uint32_t attempt,
+                                  uint32_t out[4]) {
   uint32_t c0 = (uint32_t)counter;
   uint32_t c1 = (uint32_t)(counter >> 32);
-  uint32_t c2 = 0;
+  uint32_t c2 = attempt;
   uint32_t c3 = 0;
   uint32_t k0 = (uint32_t)seed;
   uint32_t k1 = (uint32_t)(seed >> 32);
@@ -45,6 +52,10 @@ static inline void philox_block(uint64_t seed, uint64_t counter, uint32_t out[4]
   out[1] = c1;
   out[2] = c2;
   out[3] = c3;
+}
+
+static inline void philox_block(uint64_t seed, uint64_t counter, uint32_t out[4]) {
+  philox_attempt(seed, counter, 0, out);
 }
 
 static inline double philox_uniform24(uint32_t word) { return (double)(word >> 8) * 0x1p-24; }

@@ -46,6 +46,7 @@ constexpr FamilyFunction kFamilies[] = {
     index::select_operators,
     random::random_operators,
     random::permute_operators,
+    random::rejection_operators,
     sort::sort_operators,
     sort::search_operators,
     upsample::upsample_operators,

@@ -118,9 +118,11 @@ Specs fractional_max_pool2d(const Args& args);
 Specs fractional_max_pool3d(const Args& args);
 
 // random.cpp
+Specs binomial(const Args& args);
 Specs multinomial(const Args& args);
 Specs native_dropout(const Args& args);
 Specs native_dropout_backward(const Args& args);
+Specs random_floating(const Args& args);
 Specs random_like(const Args& args);
 Specs randperm(const Args& args);
 

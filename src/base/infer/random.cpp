@@ -3,6 +3,14 @@
 
 namespace ocltensor::infer {
 
+Specs binomial(const Args& args) {
+  const auto count = args.tensor(Arg::count), prob = args.tensor(Arg::prob);
+  check(is_floating(count.dtype()),
+        "binomial only supports floating-point dtypes for count, got: {}", name(count.dtype()));
+  check_same_type(args, prob, count);
+  return {spec(count.dtype(), broadcast(count.sizes(), prob.sizes()))};
+}
+
 Specs multinomial(const Args& args) {
   const auto self = args.tensor(Arg::self);
   const int64_t samples = args.integer(Arg::num_samples);
@@ -33,6 +41,12 @@ Specs native_dropout_backward(const Args& args) {
   check(args.tensor(Arg::mask).dtype() == DType::Bool,
         "native_dropout_backward: mask must be bool");
   return {spec(grad.dtype(), broadcast(grad.sizes(), args.tensor(Arg::mask).sizes()))};
+}
+
+Specs random_floating(const Args& args) {
+  const auto self = args.tensor(Arg::self);
+  check_floating(args, self);
+  return {spec(self.dtype(), self.sizes())};
 }
 
 Specs random_like(const Args& args) {

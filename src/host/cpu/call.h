@@ -47,6 +47,7 @@ std::span<const CpuOperator> norm_operators();
 std::span<const CpuOperator> pool_operators();
 std::span<const CpuOperator> random_operators();
 std::span<const CpuOperator> reduce_operators();
+std::span<const CpuOperator> rejection_operators();
 std::span<const CpuOperator> sampling_operators();
 std::span<const CpuOperator> scan_operators();
 std::span<const CpuOperator> softmax_operators();

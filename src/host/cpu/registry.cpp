@@ -23,13 +23,14 @@ struct Entry {
 
 std::vector<Entry> build() {
   std::unordered_map<std::string_view, CpuOperator> functions;
-  for (const auto& table :
-       {attention_operators(), conv_operators(),     copy_operators(),         index_operators(),
-        loss_operators(),      matmul_operators(),   multi_tensor_operators(), norm_operators(),
-        pool_operators(),      random_operators(),   reduce_operators(),       scan_operators(),
-        softmax_operators(),   sort_operators(),     upsample_operators(),     fft_operators(),
-        linalg_operators(),    svd_operators(),      eigh_operators(),         sampling_operators(),
-        ctc_operators(),       distance_operators(), sparse_operators()})
+  for (const auto& table : {attention_operators(),    conv_operators(),     copy_operators(),
+                            index_operators(),        loss_operators(),     matmul_operators(),
+                            multi_tensor_operators(), norm_operators(),     pool_operators(),
+                            random_operators(),       reduce_operators(),   scan_operators(),
+                            softmax_operators(),      sort_operators(),     upsample_operators(),
+                            fft_operators(),          linalg_operators(),   svd_operators(),
+                            eigh_operators(),         sampling_operators(), ctc_operators(),
+                            distance_operators(),     sparse_operators(),   rejection_operators()})
     for (const CpuOperator& row : table) functions.emplace(row.name, row);
   std::vector<Entry> entries;
   for (const Operator& op : operators()) {

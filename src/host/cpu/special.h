@@ -24,6 +24,7 @@ struct Limits {
 namespace special {
 
 // ---- special_math.cpp: each has its source at the definition
+double log1p_minus(double x);
 double lgamma(double x);
 double digamma(double x);
 double polygamma(double n, double x);
@@ -44,6 +45,10 @@ double igamma(double a, double x);
 double igammac(double a, double x);
 double nextafter(double a, double b, DType type);
 double round_decimals(double a, double decimals);
+
+// ---- special_draws.cpp
+double standard_gamma_grad(double a, double x);
+double dirichlet_grad(double x, double a, double total);
 
 // ---- special_bessel.cpp
 double bessel_k(int order, double x);

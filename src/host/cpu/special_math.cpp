@@ -59,15 +59,6 @@ double inverse_erf(double x, double q) {
   return y;
 }
 
-// log1p(x) - x without cancellation for small x: Taylor series (A&S 4.1.24).
-double log1p_minus(double x) {
-  if (std::fabs(x) > 0.3) return std::log1p(x) - x;
-  double power = -x * x;
-  double sum = 0;
-  for (int k = 2; k < 60; ++k, power *= -x) sum += power / k;
-  return sum;
-}
-
 // x^a exp(-x) / Gamma(a + 1); for large a by Stirling's series (A&S 6.1.41) around x = a.
 double gamma_prefactor(double a, double x) {
   if (a < 20) return std::exp(a * std::log(x) - x - lgamma(a + 1));
@@ -145,6 +136,15 @@ uint16_t next_pattern(uint16_t bits, bool towards_larger) {
 }
 
 }  // namespace
+
+// log1p(x) - x without cancellation for small x: Taylor series (A&S 4.1.24).
+double log1p_minus(double x) {
+  if (std::fabs(x) > 0.3) return std::log1p(x) - x;
+  double power = -x * x;
+  double sum = 0;
+  for (int k = 2; k < 60; ++k, power *= -x) sum += power / k;
+  return sum;
+}
 
 double lgamma(double x) {
   int sign;

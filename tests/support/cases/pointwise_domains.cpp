@@ -119,6 +119,8 @@ const PointwiseDomain kRows[] = {
     {"special_zeta", plain(1.2, 10), plain(0.2, 10), series(256)},
     {"igamma", plain(0.1, 10), plain(0.01, 12), unit(256)},
     {"igammac", plain(0.1, 10), plain(0.01, 12), unit(256)},
+    {"_standard_gamma_grad", plain(0.1, 10), plain(0.01, 12), series(256)},
+    {"_dirichlet_grad", plain(0.01, 0.99), plain(0.1, 4), series(256)},
     {"logit", real(0.01, 0.99), {}, unit(16)},
     {"logit_backward", kAround, plain(0.05, 0.95), series(32)},
     {"xlogy", kAround, real(0.05, 10), unit(16)},

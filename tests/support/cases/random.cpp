@@ -16,6 +16,9 @@ bool accepts(const Operator& op, DType dtype) {
 constexpr const char* kWhyUlps =
     "the same random bits through log, sqrt, sin and cos: some ulps of a value near 1";
 
+constexpr const char* kWhyPowers =
+    "the same random bits through a logarithm divided by a shape of 1/4, and a cube";
+
 void interval(Case& c, Draw& draw) {
   auto& rng = draw.rng;
   const std::string& overload = c.op->schema.overload;
@@ -26,6 +29,21 @@ void interval(Case& c, Draw& draw) {
   if (overload == "from_out")
     c.set("from",
           Scalar(c.dtype == DType::Bool || c.dtype == DType::UInt8 ? 0 : rng.range(-100, 0)));
+}
+
+// Parameters on both sides of what the algorithms tell apart.
+void by_rejection(Case& c, Draw& draw, const Dims& sizes) {
+  const std::string& n = c.op->schema.name;
+  const bool large = draw.rng.chance(0.5);
+  if (n == "binomial") {
+    c.set("count", draw.tensor(c.dtype, sizes, {0, large ? 250.0 : 12.0, 1}));
+    c.set("prob", draw.tensor(c.dtype, sizes, {0, 1}));
+  } else if (n == "poisson") {
+    c.set("self", draw.tensor(c.dtype, sizes, {0, large ? 200.0 : 12.0}));
+  } else {
+    c.set("self", draw.tensor(c.dtype, sizes, {0.25, large ? 40.0 : 2.0}));
+    c.tolerance = {{Scale::Result, 64, 1, 1, nullptr, kWhyPowers}};
+  }
 }
 
 Case make(const Operator& op, DType dtype, Draw& draw) {
@@ -54,6 +72,8 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
       c.set("scale", Scalar(1.25));
     }
     c.tolerance = {{Scale::Result, 1, 1, 1, nullptr, "one product"}};
+  } else if (n == "_standard_gamma" || n == "poisson" || n == "binomial") {
+    by_rejection(c, draw, sizes);
   } else {
     const bool probabilities = n == "bernoulli" && op.schema.overload == "out";
     c.set("self", draw.tensor(dtype, sizes, probabilities ? Domain{0, 1} : Domain{}));

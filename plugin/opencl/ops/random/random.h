@@ -26,6 +26,7 @@ void run_draws(const OpCall& call, const RandomParams& p, bool wide, const DrawL
 const AlgorithmFamily& random_algorithms();
 
 std::span<const OpEntry> random_operators();
-std::span<const OpEntry> permute_operators();  // multinomial.cpp: randperm, multinomial
+std::span<const OpEntry> permute_operators();    // multinomial.cpp: randperm, multinomial
+std::span<const OpEntry> rejection_operators();  // rejection.cpp: gamma, Poisson, binomial numbers
 
 }  // namespace ocltensor::opencl::random

@@ -20,13 +20,14 @@ struct Kind {
   tb_status status;
   const char* text;  // {0}: value, {1}: dimension, {2}: limit
 };
-constexpr std::array<Kind, 6> kTexts{{
+constexpr std::array<Kind, 7> kTexts{{
     {TB_E_INDEX, "index {0} is out of range for dimension {1} of size {2}"},
     {TB_E_INDEX, "target {0} is out of range: there are {2} classes"},
     {TB_E_INVALID, "a probability is not between 0 and 1"},
     {TB_E_INVALID, "a weight is negative or not finite (row {0})"},
     {TB_E_INVALID, "the sum of a row's weights is not positive (row {0})"},
     {TB_E_INVALID, "ZeroDivisionError: an integer is divided by zero"},
+    {TB_E_INVALID, "a rate is negative or not a number (element {0})"},
 }};
 static_assert(kTexts.size() <= kKinds);
 

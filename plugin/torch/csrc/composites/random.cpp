@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "composite.h"
+#include "operators/fallback.h"
 
 namespace torch_ocl {
 namespace {
@@ -93,6 +94,20 @@ at::Tensor& geometric_(at::Tensor& self, double p, Generator generator) {
   return self.copy_(draws.neg_().log1p_().div_(std::log1p(-p)).ceil_().clamp_min_(1));
 }
 
+// Gamma numbers divided by their sum (L. Devroye, "Non-uniform random variate generation", 1986,
+// XI.4), in the widest type: numbers of small shapes are below the smallest float32.
+at::Tensor sample_dirichlet(const at::Tensor& self, Generator generator) {
+  TORCH_CHECK(at::isFloatingType(self.scalar_type()), "\"dirichlet\" not implemented for '",
+              self.scalar_type(), "'");
+  const auto type = lacks_float64(self) ? at::kFloat : at::kDouble;
+  const at::Tensor numbers = at::_standard_gamma(self.to(type), std::move(generator));
+  const at::Tensor shares = numbers / numbers.sum(-1, true);
+  const double least = self.scalar_type() == at::kHalf     ? 0x1p-14
+                       : self.scalar_type() == at::kDouble ? 0x1p-1022
+                                                           : 0x1p-126;
+  return shares.clamp_min(least).to(self.scalar_type());
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
@@ -102,6 +117,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("normal.Tensor_float", TORCH_FN(normal_tensor_float));
   m.impl("normal.float_Tensor", TORCH_FN(normal_float_tensor));
   m.impl("normal.Tensor_Tensor", TORCH_FN(normal_tensor_tensor));
+  m.impl("_sample_dirichlet", TORCH_FN(sample_dirichlet));
   m.impl("log_normal_", TORCH_FN(log_normal_));
   m.impl("cauchy_", TORCH_FN(cauchy_));
   m.impl("geometric_", TORCH_FN(geometric_));
