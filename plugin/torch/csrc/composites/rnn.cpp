@@ -98,6 +98,18 @@ Tensor glu_jvp(const Tensor& result, const Tensor& x, const Tensor& tangent, int
   return gate * half[0] + result * (1 - gate) * half[1];
 }
 
+// The derivative of glu_backward along (dgrad, dx). With s = sigmoid(b): s' = s (1 - s), s'' = s'
+// (1 - 2 s).
+Tensor glu_backward_jvp(const Tensor&, const Tensor& grad, const Tensor& x, const Tensor& dgrad,
+                        const Tensor& dx, int64_t dim) {
+  const auto parts = x.chunk(2, dim), tangents = dx.chunk(2, dim);
+  const Tensor &a = parts[0], &da = tangents[0], &db = tangents[1];
+  const Tensor s = parts[1].sigmoid(), slope = s * (1 - s), bend = slope * (1 - 2 * s);
+  const Tensor first = dgrad * s + grad * slope * db;
+  const Tensor second = (dgrad * a + grad * da) * slope + grad * a * bend * db;
+  return at::cat({first, second}, dim);
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
@@ -109,6 +121,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("glu_backward", TORCH_FN(glu_backward));
   register_out<glu_backward>(m, "glu_backward.grad_input");
   m.impl("glu_jvp", TORCH_FN(glu_jvp));
+  m.impl("glu_backward_jvp", TORCH_FN(glu_backward_jvp));
 }
 
 }  // namespace torch_ocl

@@ -93,6 +93,57 @@ Tensor transformer_encoder_layer(const Tensor& src, int64_t embed_dim, int64_t h
   return norm2(x + feed(x));
 }
 
+// ---- the pieces that ATen's own fast path consists of
+void check_mask(const Tensor& input, const Tensor& mask, std::optional<int64_t> type) {
+  TORCH_CHECK(mask.scalar_type() == at::kBool, "Mask should be a boolean tensor");
+  TORCH_CHECK(type.has_value(), "Mask Type should be defined");
+  TORCH_CHECK(*type == kSource || *type == kPadding || *type == kGeneric,
+              "Mask Type should be 0 (src_mask) or 1 (src_key_padding_mask), or 2 (default_mask)");
+  if (*type == kGeneric)
+    TORCH_CHECK(input.sizes() == mask.sizes(),
+                "For mask_type == 2 mask shape should match input shape");
+  if (*type == kPadding)
+    TORCH_CHECK(input.dim() == 4 && mask.dim() == 2 && mask.size(0) == input.size(0) &&
+                    mask.size(1) == input.size(2) && mask.size(1) == input.size(3),
+                "For mask_type == 1 mask shape should be (B, L)");
+  if (*type == kSource)
+    TORCH_CHECK(input.dim() == 4 && mask.dim() == 2 && mask.size(0) == input.size(2) &&
+                    mask.size(1) == input.size(2) && mask.size(1) == input.size(3),
+                "For mask_type == 0 mask shape should be (L, L)");
+}
+
+// Rows of which everything is masked are NaN.
+Tensor masked_softmax(const Tensor& input, const Tensor& mask, std::optional<int64_t> dim,
+                      std::optional<int64_t> type) {
+  check_mask(input, mask, type);
+  const Tensor wide = expand_mask(mask, *type);
+  return at::softmax(input.masked_fill(wide, -INFINITY), dim.value_or(input.dim() - 1));
+}
+
+Tensor masked_softmax_backward(const Tensor& grad, const Tensor& output, const Tensor& mask,
+                               std::optional<int64_t> dim) {
+  TORCH_CHECK(grad.sizes() == mask.sizes(), "Mask shape should match grad shape");
+  TORCH_CHECK(mask.scalar_type() == at::kBool, "Mask should be a boolean tensor");
+  const Tensor kept = grad.masked_fill(mask, 0);
+  return at::_softmax_backward_data(kept, output.masked_fill(mask, 0),
+                                    dim.value_or(output.dim() - 1), output.scalar_type());
+}
+
+// [N, L, 3 D] becomes query, divided by the root of a head's size, key and value, each
+// [N, heads, L, D / heads].
+Three transform_bias_rescale(const Tensor& qkv, const Tensor& bias, int64_t heads) {
+  TORCH_CHECK(qkv.dim() == 3 && qkv.size(2) % (3 * heads) == 0 && bias.numel() == qkv.size(2),
+              "_transform_bias_rescale_qkv: expected [N, L, 3 D], D divisible by ", heads,
+              " heads, and a bias of 3 D, got ", qkv.sizes(), " and ", bias.sizes());
+  const int64_t each = qkv.size(2) / (3 * heads);
+  const auto parts = (qkv + bias)
+                         .view({qkv.size(0), qkv.size(1), 3, heads, each})
+                         .permute({2, 0, 3, 1, 4})
+                         .contiguous()
+                         .unbind(0);
+  return {parts[0] / std::sqrt(static_cast<double>(each)), parts[1], parts[2]};
+}
+
 // nn.TransformerEncoder asks whether it may pack padded sequences into a nested tensor. It may not,
 // as ocl has none; so the layers use the mask itself.
 bool may_nest(const Tensor&, const Tensor&) { return false; }
@@ -127,6 +178,9 @@ Three batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor&
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_native_multi_head_attention", TORCH_FN(multi_head_attention));
   m.impl("_transformer_encoder_layer_fwd", TORCH_FN(transformer_encoder_layer));
+  m.impl("_masked_softmax", TORCH_FN(masked_softmax));
+  m.impl("_masked_softmax_backward", TORCH_FN(masked_softmax_backward));
+  m.impl("_transform_bias_rescale_qkv", TORCH_FN(transform_bias_rescale));
   m.impl("_nested_tensor_from_mask_left_aligned", TORCH_FN(may_nest));
   m.impl("_nested_tensor_from_mask", TORCH_FN(nest));
   m.impl("_batch_norm_with_update", TORCH_FN(batch_norm_with_update));

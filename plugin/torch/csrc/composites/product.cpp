@@ -1,0 +1,118 @@
+// Matrix products with another result type than that of the factors, with scales, and followed by
+// an activation.
+#include "composite.h"
+
+namespace torch_ocl {
+namespace {
+
+using at::Scalar;
+using at::Tensor;
+using MaybeTensor = std::optional<Tensor>;
+
+// ---- mm.dtype and its relatives: factors of 16 bits, a float32 result. A product of two 16-bit
+// numbers is exact in float32, so nothing is lost by converting the factors first.
+void check_type(const Tensor& factor, at::ScalarType type) {
+  const bool narrow = factor.scalar_type() == at::kHalf || factor.scalar_type() == at::kBFloat16;
+  TORCH_CHECK(type == factor.scalar_type() || (type == at::kFloat && narrow),
+              "out_dtype must be the same as input dtype or fp32 for fp16/bf16 inputs");
+}
+
+Tensor mm_as(const Tensor& self, const Tensor& other, at::ScalarType type) {
+  check_type(self, type);
+  return at::mm(self.to(type), other.to(type));
+}
+Tensor bmm_as(const Tensor& self, const Tensor& other, at::ScalarType type) {
+  check_type(self, type);
+  return at::bmm(self.to(type), other.to(type));
+}
+// The addend has the type of the factors, or that of the result.
+Tensor addmm_as(const Tensor& self, const Tensor& a, const Tensor& b, at::ScalarType type,
+                const Scalar& beta, const Scalar& alpha) {
+  check_type(a, type);
+  return at::addmm(self.to(type), a.to(type), b.to(type), beta, alpha);
+}
+Tensor baddbmm_as(const Tensor& self, const Tensor& a, const Tensor& b, at::ScalarType type,
+                  const Scalar& beta, const Scalar& alpha) {
+  check_type(a, type);
+  return at::baddbmm(self.to(type), a.to(type), b.to(type), beta, alpha);
+}
+Tensor& mm_as_out(const Tensor& self, const Tensor& other, at::ScalarType type, Tensor& out) {
+  return deliver(out, mm_as(self, other, type));
+}
+Tensor& bmm_as_out(const Tensor& self, const Tensor& other, at::ScalarType type, Tensor& out) {
+  return deliver(out, bmm_as(self, other, type));
+}
+Tensor& addmm_as_out(const Tensor& self, const Tensor& a, const Tensor& b, at::ScalarType type,
+                     const Scalar& beta, const Scalar& alpha, Tensor& out) {
+  return deliver(out, addmm_as(self, a, b, type, beta, alpha));
+}
+Tensor& baddbmm_as_out(const Tensor& self, const Tensor& a, const Tensor& b, at::ScalarType type,
+                       const Scalar& beta, const Scalar& alpha, Tensor& out) {
+  return deliver(out, baddbmm_as(self, a, b, type, beta, alpha));
+}
+
+Tensor& addmm_activation_out(const Tensor& self, const Tensor& a, const Tensor& b,
+                             const Scalar& beta, const Scalar& alpha, bool use_gelu, Tensor& out) {
+  at::addmm_out(out, self, a, b, beta, alpha);
+  return use_gelu ? at::gelu_(out) : at::relu_(out);
+}
+
+// ---- integers of 8 bits
+Tensor int_mm(const Tensor& self, const Tensor& other) {
+  const auto is_byte = [](const Tensor& t) {
+    return t.scalar_type() == at::kChar || t.scalar_type() == at::kByte;
+  };
+  TORCH_CHECK(self.dim() == 2, "Expected self to be of dimension 2 but got ", self.dim());
+  TORCH_CHECK(other.dim() == 2, "Expected mat2 to be of dimension 2 but got ", other.dim());
+  TORCH_CHECK(self.size(1) == other.size(0), "self.size(1) needs to match mat2.size(0) but got ",
+              self.size(1), " and ", other.size(0));
+  TORCH_CHECK(is_byte(self), "Expected self dtype to be int8 or uint8 but got ",
+              self.scalar_type());
+  TORCH_CHECK(is_byte(other), "Expected mat2 dtype to be int8 or uint8 but got ",
+              other.scalar_type());
+  return at::mm(self.to(at::kInt), other.to(at::kInt));
+}
+
+// Weights [N, K] of 8 bits, with a scale for each of the N results.
+Tensor weight_int8_mm(const Tensor& self, const Tensor& weight, const Tensor& scales) {
+  TORCH_CHECK(self.dim() == 2 && weight.dim() == 2 && self.size(1) == weight.size(1),
+              "_weight_int8pack_mm: expected matrices [M, K] and [N, K], got ", self.sizes(),
+              " and ", weight.sizes());
+  TORCH_CHECK(weight.scalar_type() == at::kChar, "_weight_int8pack_mm: expected an int8 weight");
+  TORCH_CHECK(scales.dim() == 1 && scales.size(0) == weight.size(0),
+              "_weight_int8pack_mm: expect scales to be 1d tensor with size ", weight.size(0));
+  const Tensor product = at::mm(self.to(at::kFloat), weight.to(at::kFloat).t());
+  return product.mul_(scales).to(self.scalar_type());
+}
+
+// result[s] = the sum over t of coefficients[s, t] input[t]
+Tensor linear_combination(const Tensor& input, const Tensor& coefficients) {
+  TORCH_CHECK(input.dim() > 0 && input.numel() > 0 && coefficients.dim() == 2 &&
+                  coefficients.size(1) == input.size(0),
+              "_compute_linear_combination: input of size ", input.sizes(),
+              " and coefficients of size ", coefficients.sizes(), " do not fit together");
+  std::vector<int64_t> sizes = input.sizes().vec();
+  sizes[0] = coefficients.size(0);
+  return at::mm(coefficients, input.reshape({input.size(0), -1})).view(sizes);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("mm.dtype", TORCH_FN(mm_as));
+  m.impl("mm.dtype_out", TORCH_FN(mm_as_out));
+  m.impl("bmm.dtype", TORCH_FN(bmm_as));
+  m.impl("bmm.dtype_out", TORCH_FN(bmm_as_out));
+  m.impl("addmm.dtype", TORCH_FN(addmm_as));
+  m.impl("addmm.dtype_out", TORCH_FN(addmm_as_out));
+  m.impl("baddbmm.dtype", TORCH_FN(baddbmm_as));
+  m.impl("baddbmm.dtype_out", TORCH_FN(baddbmm_as_out));
+  m.impl("_addmm_activation.out", TORCH_FN(addmm_activation_out));
+  m.impl("_int_mm", TORCH_FN(int_mm));
+  register_out<int_mm>(m, "_int_mm.out");
+  m.impl("_weight_int8pack_mm", TORCH_FN(weight_int8_mm));
+  m.impl("_compute_linear_combination", TORCH_FN(linear_combination));
+  register_out<linear_combination>(m, "_compute_linear_combination.out");
+}
+
+}  // namespace torch_ocl
