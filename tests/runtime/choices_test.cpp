@@ -152,6 +152,13 @@ const Row kRows[] = {
      },
      "softmax.cpu", "softmax.gpu"},
     {"sort", [] { (void)ot::topk(rows(), 3); }, "sort.select", "sort.radix_select"},
+    {"sparse",
+     [] {
+       (void)ot::_ocl_csr_mm(ramp({3}), numbers({0, 2, 3}), numbers({1, 0, 1}), ramp({2, 5}),
+                             "sum");
+     },
+     "sparse.csr_rows", "sparse.csr_elements", "the numbers are not complex",
+     "the numbers are not complex"},
     {"variance", [] { (void)ot::var(rows(), {0}, 1); }, "variance.two_sweeps",
      "variance.two_sweeps"},
 };
