@@ -28,6 +28,20 @@
     UNROLL for (int k = 0; k < vectors; ++k) STORE16(TYPE, out, c + 16 * k, TO16(TYPE, FINISH(sum[k]))); \
   }
 
+// A product with a vector: the sum stays in a register.
+INLINE void one_column(__global STYPE(TYPE) *out, __global const STYPE(TYPE) *values,
+                       __global const STYPE(I) *index, __global const STYPE(TYPE) *mat, long e0, long e1,
+                       FAULT_PARAMETERS, const CsrParams p) {
+  const acc_t count = max(e1 - e0, 1L);
+  acc_t sum = e0 < e1 ? JOINED_FROM : 0;
+  for (long e = e0; e < e1; ++e) {
+    const long column = index[e];
+    if (!is_row(column, faults, fault_site, p)) continue;
+    JOIN(sum, ACC(LOAD(TYPE, values, e)), ACC(LOAD(TYPE, mat, column)));
+  }
+  STORE(TYPE, out, 0, TO(TYPE, FINISH(sum)));
+}
+
 // Rows of less than a vector.
 INLINE void few_columns(__global STYPE(TYPE) *out, __global const STYPE(TYPE) *values,
                         __global const STYPE(I) *index, __global const STYPE(TYPE) *mat, long e0, long e1,
@@ -58,6 +72,10 @@ ONE_ITEM __kernel void csr_mm(__global void *out_base, ulong out_offset, __globa
     __global STYPE(TYPE) *out = AT(TYPE, out_base, out_offset) + row * p.columns;
     const long e0 = entry_of(start_base, start_offset, row, p);
     const long e1 = entry_of(start_base, start_offset, row + 1, p);
+    if (p.columns == 1) {
+      one_column(out, values, index, mat, e0, e1, faults, fault_site, p);
+      continue;
+    }
     if (p.columns < 16) {
       few_columns(out, values, index, mat, e0, e1, faults, fault_site, p);
       continue;
