@@ -1,6 +1,7 @@
 // Backward of layer normalisation for CPU drivers: a work-item takes `per` rows of n. SUMS: it also adds up
 // the terms of the weights' gradients, dy * (x - mean) * rstd and dy, in its row of two tensors [items, n].
-//   COMPUTE; DY, X, W (weight), S (saved statistics), OUT; HAS_WEIGHT
+//   COMPUTE; DY, X, W (weight), S (saved statistics), OUT; HAS_WEIGHT; CENTRED: 1, or 0
+//   for the root mean square, which has no mean
 #include "types.h"
 typedef CTYPE(COMPUTE) T;
 typedef CVEC(COMPUTE) T16;
@@ -34,7 +35,7 @@ ONE_ITEM __kernel void layer_norm(__global const void *dy_base, ulong dy_offset,
     __global const STYPE(X) *x = AT_CONST(X, x_base, x_offset) + r * n;
     __global const STYPE(DY) *dy = AT_CONST(DY, dy_base, dy_offset) + r * n;
     __global STYPE(OUT) *out = AT(OUT, out_base, out_offset) + r * n;
-    const T mean = TO(COMPUTE, LOAD(S, AT_CONST(S, mean_base, mean_offset), r));
+    const T mean = !CENTRED ? (T)0 : TO(COMPUTE, LOAD(S, AT_CONST(S, mean_base, mean_offset), r));
     const T scale = TO(COMPUTE, LOAD(S, AT_CONST(S, scale_base, scale_offset), r));
     const T16 mean16 = (T16)(mean);
     T16 sum16 = (T16)((T)0), dot16 = sum16;
@@ -48,7 +49,7 @@ ONE_ITEM __kernel void layer_norm(__global const void *dy_base, ulong dy_offset,
     sum += sum_lanes(sum16);
     dot += sum_lanes(dot16);
     const T16 scale16 = (T16)(scale);
-    const T k1 = scale * sum / (T)n, k2 = scale * scale * scale * dot / (T)n;
+    const T k1 = CENTRED ? scale * sum / (T)n : (T)0, k2 = scale * scale * scale * dot / (T)n;
     long i = 0;
     for (; i + 16 <= n; i += 16) {
       const T16 d = D16(i);

@@ -1,7 +1,8 @@
 // Layer normalisation for CPU drivers: a work-item takes `per` rows of n elements; a row stays in the cache
 // for its three sweeps (mean, squared differences, result). All values are taken relative to a pivot among
 // the row's elements (pivot.h).
-//   COMPUTE; X, W (weight and bias), S (saved statistics), OUT; HAS_WEIGHT, HAS_BIAS
+//   COMPUTE; X, W (weight and bias), S (saved statistics), OUT; HAS_WEIGHT, HAS_BIAS; CENTRED: 1, or 0 for
+//   the root mean square, which takes no mean and saves none
 #include "types.h"
 typedef CTYPE(COMPUTE) T;
 typedef CVEC(COMPUTE) T16;
@@ -23,16 +24,18 @@ ONE_ITEM __kernel void layer_norm(__global const void *x_base, ulong x_offset, _
   for (long r = first; r < min(rows, first + per); ++r) {
     __global const STYPE(X) *x = AT_CONST(X, x_base, x_offset) + r * n;
     __global STYPE(OUT) *out = AT(OUT, out_base, out_offset) + r * n;
-    const T pivot = PIVOT(X, x, 0, n);
+    const T pivot = CENTRED ? PIVOT(X, x, 0, n) : (T)0;
     const T16 pivot16 = (T16)(pivot);
-    T mean, variance;
+    T mean = 0, variance;
+#if CENTRED
     SUM_ROW(mean, n, X_AT, X16_AT)
     mean /= (T)n;
+    STORE(S, AT(S, mean_base, mean_offset), r, pivot + mean);
+#endif
     const T16 mean16 = (T16)(mean);
     SUM_ROW(variance, n, SQUARE, SQUARE16)
     const T scale = (T)1 / sqrt(variance / (T)n + FROM_BITS(COMPUTE, eps_));
     const T16 scale16 = (T16)(scale);
-    STORE(S, AT(S, mean_base, mean_offset), r, pivot + mean);
     STORE(S, AT(S, scale_base, scale_offset), r, scale);
     long i = 0;
     for (; i + 16 <= n; i += 16) {

@@ -2,7 +2,7 @@
 // of two) share a row. Values are taken relative to a pivot among the row's elements (pivot.h).
 // HELD: a row has at most 16 elements per lane, kept in registers; else every sweep reads it again.
 //   COMPUTE; X, DY, W (weight and bias), S (saved statistics), OUT; HAS_WEIGHT, HAS_BIAS; GROUP (work-group
-//   size);
+//   size); CENTRED: 1, or 0 for the root mean square, which takes no mean and saves none;
 //   VEC: adjacent elements that a lane takes at a time: 1; or 16 bytes of them, for HELD rows of one type of
 //   16 or 32 bits that start at multiples of 16 bytes
 #include "types.h"
@@ -54,14 +54,18 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void layer_norm(
   T held[16];
   TAKE(X, held, x)  // before reading the pivot's elements, which are among these: waits for memory once
 #endif
-  const T pivot = r < rows ? PIVOT(X, x, 0, n) : (T)0;
+  const T pivot = CENTRED && r < rows ? PIVOT(X, x, 0, n) : (T)0;
   T sum = 0;
 #ifdef HELD
   UNROLL for (int k = 0; k < 16; ++k) held[k] -= pivot;
 #endif
+#if CENTRED
   EACH sum += X_OF(i); LAST
   const T mean = meet_add(shared, sum, id, lane, lanes, 1) / (T)n;
   sum = 0;
+#else
+  const T mean = 0;
+#endif
   EACH {
     const T d = X_OF(i) - mean;
     sum += d * d;
@@ -69,7 +73,7 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void layer_norm(
   const T variance = meet_add(shared, sum, id, lane, lanes, 1) / (T)n;
   const T scale = (T)1 / sqrt(variance + FROM_BITS(COMPUTE, eps_));
   if (lane == 0 && r < rows) {
-    STORE(S, AT(S, mean_base, mean_offset), r, pivot + mean);
+    if (CENTRED) STORE(S, AT(S, mean_base, mean_offset), r, pivot + mean);
     STORE(S, AT(S, scale_base, scale_offset), r, scale);
   }
 #ifdef HELD
@@ -108,7 +112,7 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void layer_norm_back
     long n, long lanes_) {
   PROLOGUE
   __global const STYPE(DY) *dy = AT_CONST(DY, dy_base, dy_offset) + r * n;
-  const T mean = r < rows ? TO(COMPUTE, LOAD(S, AT_CONST(S, mean_base, mean_offset), r)) : (T)0;
+  const T mean = CENTRED && r < rows ? TO(COMPUTE, LOAD(S, AT_CONST(S, mean_base, mean_offset), r)) : (T)0;
   const T scale = r < rows ? TO(COMPUTE, LOAD(S, AT_CONST(S, scale_base, scale_offset), r)) : (T)0;
 #ifdef HELD
   T gradient[16], held[16];
@@ -131,7 +135,7 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void layer_norm_back
   } LAST
   sum = meet_add(shared, sum, id, lane, lanes, 1);
   dot = meet_add(shared, dot, id, lane, lanes, 1);
-  const T k1 = scale * sum / (T)n, k2 = scale * scale * scale * dot / (T)n;
+  const T k1 = CENTRED ? scale * sum / (T)n : (T)0, k2 = scale * scale * scale * dot / (T)n;
 #ifdef HELD
   UNROLL for (int k = 0; k < 16; ++k) held[k] = gradient[k] * scale - k1 - held[k] * k2;
   PUT(held)

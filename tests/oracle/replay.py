@@ -31,6 +31,7 @@ accepted. A call that the adapter declines, and the plugin did not, is a mismatc
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import re
 import sys
@@ -96,6 +97,8 @@ KNOWN = {
         infinite=True,
         error=1e-9,
     ),
+    "_standard_gamma_grad.out": Known("approximates it with an error of 1e-3", error=3e-3),
+    "_dirichlet_grad.out": Known("approximates it with errors up to 1e-2", error=3e-2),
     "hardsigmoid_backward.grad_input": Known("divides by 6 in float32", error=1e-7),
 }
 
@@ -265,26 +268,30 @@ def _fused_backward(*args: Any) -> tuple[torch.Tensor, ...]:
     return inner @ key, shared(inner.mT @ tensors[0]), shared(weights.mT @ grad)
 
 
+def _exact(t: torch.Tensor) -> torch.Tensor:
+    return t.cpu().to(torch.complex128 if t.is_complex() else torch.float64)
+
+
 def _svd(a: torch.Tensor, *options: Any) -> list[torch.Tensor]:
     """What is unique of singular vectors: their products, as the kit compares them."""
     full, vectors, driver = options
     u, s, vh = (
-        t.cpu().double()
+        _exact(t)
         for t in torch.ops.aten._linalg_svd(a, full, vectors, driver=driver)  # noqa: SLF001
     )
     if not vectors:
         return [u, s, vh, vh]
     k = s.shape[-1]
-    return [u[..., :k] * s[..., None, :] @ vh[..., :k, :], s, u.mT @ u, vh @ vh.mT]
+    return [u[..., :k] * s[..., None, :] @ vh[..., :k, :], s, u.mH @ u, vh @ vh.mH]
 
 
 def _eigh(a: torch.Tensor, triangle: str, vectors: bool) -> list[torch.Tensor]:
     """As for singular vectors."""
     values, v = (
-        t.cpu().double()
+        _exact(t)
         for t in torch.ops.aten._linalg_eigh(a, triangle, vectors)  # noqa: SLF001
     )
-    return [v * values[..., None, :] @ v.mT, values, v.mT @ v] if vectors else [v, values, v]
+    return [v * values[..., None, :] @ v.mH, values, v.mH @ v] if vectors else [v, values, v]
 
 
 def _csr_mm(
@@ -304,8 +311,40 @@ def _csr_mm(
     return out.scatter_reduce(0, rows, products, reduce, include_self=False)
 
 
+def _of_one_type(op: Any) -> Callable[..., torch.Tensor]:
+    """PyTorch's operator refuses a mixture of types."""
+
+    def call(*args: torch.Tensor) -> torch.Tensor:
+        common = functools.reduce(torch.promote_types, (a.dtype for a in args))
+        return op(*torch.broadcast_tensors(*(a.to(common) for a in args)))
+
+    return call
+
+
+def _dirichlet_grad(x: torch.Tensor, alpha: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
+    """Where the other shapes have no positive sum, there is no such distribution."""
+    result = _of_one_type(torch.ops.aten._dirichlet_grad.default)(x, alpha, total)  # noqa: SLF001
+    return torch.where(total - alpha > 0, result, torch.nan)
+
+
+def _rms_backward(*args: Any) -> list[torch.Tensor | None]:
+    """PyTorch's CPU build has no kernel for the operator: its definition."""
+    grad, x, shape, rstd, weight, mask = args
+    if DEVICE.type != "cpu":
+        results = torch.ops.aten._fused_rms_norm_backward(*args[:5], [True, True])  # noqa: SLF001
+    else:
+        dims = tuple(range(-len(shape), 0))
+        normal, inner = x * rstd, grad if weight is None else grad * weight
+        slope = rstd * (inner - normal * (inner * normal).mean(dims, keepdim=True))
+        results = (slope, (grad * normal).sum_to_size(shape))
+    return [r if wanted else None for r, wanted in zip(results, mask, strict=True)]
+
+
 SPECIAL = {
     "_ocl_csr_mm.out": _csr_mm,
+    "_fused_rms_norm_backward.out": _rms_backward,
+    "_dirichlet_grad.out": _dirichlet_grad,
+    "_standard_gamma_grad.out": _of_one_type(torch.ops.aten._standard_gamma_grad.default),  # noqa: SLF001
     "_linalg_eigh.eigenvalues": _eigh,
     "_linalg_svd.U": _svd,
     "_scaled_dot_product_attention_math.out": _attention,
@@ -362,7 +401,8 @@ def call(record: Record, args: list[Any], outs: list[torch.Tensor]) -> list[torc
     name = record["op"]
     if name in SPECIAL:
         result = SPECIAL[name](*args)
-        return [r.cpu() for r in ([result] if isinstance(result, torch.Tensor) else result)]
+        results = [result] if isinstance(result, torch.Tensor) else result
+        return [None if r is None else r.cpu() for r in results]
     op, takes_out = find(name)
     schema = op._schema  # noqa: SLF001 - the only description of an overload
     names = [a.name for a in schema.arguments if not a.is_out]

@@ -48,7 +48,6 @@ GAPS = {
     r"linalg_ldl_.*": "factors of symmetric matrices that are not positive definite",
     r"hash_tensor.*": "uint64, which ocl computes in few operators",
     r"_upsample_lanczos2d_aa.*": "a filter that the resampling kernels do not have",
-    r"_fused_rms_norm_backward": "rms_norm is composed of other operators",
 }
 HEAD = """# Where PyTorch's dispatcher sends operators on ocl
 

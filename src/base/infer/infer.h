@@ -100,6 +100,8 @@ Specs fused_adam(const Args& args);
 Specs fused_sgd(const Args& args);
 
 // norm.cpp
+Specs fused_rms_norm(const Args& args);
+Specs fused_rms_norm_backward(const Args& args);
 Specs native_batch_norm(const Args& args);
 Specs native_batch_norm_backward(const Args& args);
 Specs native_group_norm(const Args& args);

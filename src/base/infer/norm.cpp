@@ -13,11 +13,12 @@ void check_vector(const Args& args, Arg a, int64_t length) {
 
 Dims check_layer(const Args& args, TensorView input, std::span<const int64_t> normalized) {
   check_floating(args, input);
-  check(!normalized.empty(), "native_layer_norm: normalized_shape must not be empty");
+  const std::string name = args.schema().full_name();
+  check(!normalized.empty(), "{}: normalized_shape must not be empty", name);
   const auto rank = static_cast<size_t>(input.ndim());
   check(
       rank >= normalized.size() && Dims(input.sizes().last(normalized.size())) == Dims(normalized),
-      "native_layer_norm: an input of shape {} does not end in normalized_shape {}",
+      "{}: an input of shape {} does not end in normalized_shape {}", name,
       to_string(input.sizes()), to_string(normalized));
   Dims statistics = input.sizes();
   for (size_t d = rank - normalized.size(); d < rank; ++d) statistics[d] = 1;
@@ -39,9 +40,9 @@ void check_group(const Args& args, TensorView input) {
 
 Specs masked(const Args& args, Specs specs) {
   const auto mask = args.booleans(Arg::output_mask);
-  check(mask.size() == 3, "{}: output_mask must have 3 entries, got {}", args.schema().full_name(),
-        mask.size());
-  for (size_t i = 0; i < 3; ++i)
+  check(mask.size() == specs.size(), "{}: output_mask must have {} entries, got {}",
+        args.schema().full_name(), specs.size(), mask.size());
+  for (size_t i = 0; i < specs.size(); ++i)
     if (!mask[i]) specs[i] = no_output(specs[i].dtype);
   return specs;
 }
@@ -96,6 +97,20 @@ Specs native_layer_norm_backward(const Args& args) {
   return masked(args,
                 {spec(input.dtype(), input.sizes()), spec(type, args.ints(Arg::normalized_shape)),
                  spec(type, args.ints(Arg::normalized_shape))});
+}
+
+Specs fused_rms_norm(const Args& args) {
+  const auto input = args.tensor(Arg::input);
+  const Dims statistics = check_layer(args, input, args.ints(Arg::normalized_shape));
+  check_vector(args, Arg::weight, numel(args.ints(Arg::normalized_shape)));
+  return {spec(input.dtype(), input.sizes()), spec(compute_type(input.dtype()), statistics)};
+}
+
+Specs fused_rms_norm_backward(const Args& args) {
+  const auto input = args.tensor(Arg::input);
+  (void)check_layer(args, input, args.ints(Arg::normalized_shape));
+  return masked(args, {spec(input.dtype(), input.sizes()),
+                       spec(weight_type(args, input.dtype()), args.ints(Arg::normalized_shape))});
 }
 
 Specs native_group_norm(const Args& args) {

@@ -188,6 +188,43 @@ void layer_norm_backward(const CpuCall& call) {
            read<double>(call.args.tensor(Arg::rstd)),
            optional_values(call, Arg::weight, g.channels, 1), false);
 }
+// Layer normalisation around 0: dx = scale (w g - xhat avg(w g xhat)).
+void rms_norm(const CpuCall& call) {
+  const View input = call.args.tensor(Arg::input);
+  const Grouping g = layer_grouping(input.sizes, call.args.ints(Arg::normalized_shape));
+  const auto x = read<double>(input);
+  Values squares(static_cast<size_t>(g.sets));
+  for (size_t i = 0; i < x.size(); ++i)
+    squares[g.set(i)] += x[i] * x[i] / static_cast<double>(g.set_size);
+  const double least = input.type == DType::Float64 ? 0x1p-52 : 0x1p-23;
+  const Values scale = inverse_root(squares, call.args.optional_real(Arg::eps).value_or(least));
+  const Values zeros(static_cast<size_t>(std::max(g.sets, g.channels)));
+  write(call.out(0),
+        normalize(g, x, zeros, scale, optional_values(call, Arg::weight, g.channels, 1), zeros));
+  write(call.out(1), scale);
+}
+void rms_norm_backward(const CpuCall& call) {
+  const Grouping g =
+      layer_grouping(call.args.tensor(Arg::input).sizes(), call.args.ints(Arg::normalized_shape));
+  const auto gradient = read<double>(call.args.tensor(Arg::grad_out));
+  const auto x = read<double>(call.args.tensor(Arg::input));
+  const auto scale = read<double>(call.args.tensor(Arg::rstd));
+  const Values weight = optional_values(call, Arg::weight, g.channels, 1);
+  Values dot(static_cast<size_t>(g.sets)), d_weight(static_cast<size_t>(g.channels));
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double normalized = x[i] * scale[g.set(i)];
+    dot[g.set(i)] += gradient[i] * weight[g.channel(i)] * normalized;
+    d_weight[g.channel(i)] += gradient[i] * normalized;
+  }
+  Values result(x.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    const size_t s = g.set(i);
+    result[i] = scale[s] * (gradient[i] * weight[g.channel(i)] -
+                            x[i] * scale[s] * dot[s] / static_cast<double>(g.set_size));
+  }
+  if (call.wants(0)) write(call.out(0), result);
+  if (call.wants(1)) write(call.out(1), d_weight);
+}
 void group_norm(const CpuCall& call) { forward(call, group_grouping(call.args)); }
 void group_norm_backward(const CpuCall& call) {
   const Grouping g = group_grouping(call.args);
@@ -199,6 +236,7 @@ void group_norm_backward(const CpuCall& call) {
 constexpr CpuOperator kOperators[] = {
     {"native_batch_norm.out", batch_norm}, {"native_batch_norm_backward.out", batch_norm_backward},
     {"native_layer_norm.out", layer_norm}, {"native_layer_norm_backward.out", layer_norm_backward},
+    {"_fused_rms_norm.out", rms_norm},     {"_fused_rms_norm_backward.out", rms_norm_backward},
     {"native_group_norm.out", group_norm}, {"native_group_norm_backward.out", group_norm_backward},
 };
 

@@ -44,8 +44,9 @@ struct Maker {
     if (backward) c.set("grad_out", draw.tensor(dtype, sizes));
     if (op.schema.input("eps") >= 0) c.set("eps", Scalar(far ? 1e-5 : 0.01));
     if (backward) {
-      std::vector<bool> mask(3, true);
-      if (draw.rng.chance(0.3)) mask[static_cast<size_t>(draw.rng.range(0, 2))] = false;
+      std::vector<bool> mask(op.schema.outputs.size(), true);
+      const int64_t last = static_cast<int64_t>(mask.size()) - 1;
+      if (draw.rng.chance(0.3)) mask[static_cast<size_t>(draw.rng.range(0, last))] = false;
       c.set("output_mask", mask);
     }
   }
@@ -121,10 +122,9 @@ struct Maker {
     c.set("normalized_shape", list_of(normalized));
     optional("weight", dtype, normalized, 0.5, 2);
     optional("bias", dtype, normalized, -1, 1);
-    if (backward) {
+    if (backward) c.set("rstd", vector(stats, statistics, 0.5, 2));
+    if (backward && op.schema.input("mean") >= 0)
       c.set("mean", vector(stats, statistics, -0.5, 0.5));
-      c.set("rstd", vector(stats, statistics, 0.5, 2));
-    }
     terms = static_cast<double>(numel(sizes));
   }
 
@@ -162,14 +162,17 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
   Maker m{op, dtype, draw, make_case(op, dtype), n.ends_with("backward")};
   if (n.find("batch") != std::string::npos)
     m.batch();
-  else if (n.find("layer") != std::string::npos)
+  else if (n.find("layer") != std::string::npos || n.find("rms") != std::string::npos)
     m.layer();
   else
     m.group();
   const Tolerance t{Scale::Largest, 8, m.terms, 1, nullptr, kWhy};
   const Tolerance gradient{Scale::FromOne, 8, m.terms, 1, nullptr, kWhyGradients};
   const Tolerance mean{Scale::Inputs, 8, m.far ? m.terms : 1, 1, nullptr, kWhyMeans};
-  m.c.tolerance = m.backward ? std::vector{t, gradient, gradient} : std::vector{t, mean, t};
+  if (n.find("rms") != std::string::npos)
+    m.c.tolerance = m.backward ? std::vector{t, gradient} : std::vector{t, t};
+  else
+    m.c.tolerance = m.backward ? std::vector{t, gradient, gradient} : std::vector{t, mean, t};
   return std::move(m.c);
 }
 

@@ -1,5 +1,5 @@
-// native_layer_norm and its backward: rows that fit a cache or a work-group are normalised in one
-// kernel.
+// native_layer_norm, _fused_rms_norm and their backward: rows that fit a cache
+// or a work-group are normalised in one kernel.
 #include "layer.h"
 
 #include <algorithm>
@@ -57,7 +57,7 @@ int64_t rows_per_item(const LayerShape& s) {
 
 DType layer_weight_type(const OpCall& call, DType fallback) {
   const auto w = call.args().optional_tensor(Arg::weight);
-  const auto b = call.args().optional_tensor(Arg::bias);
+  const auto b = call.args().has(Arg::bias) ? call.args().optional_tensor(Arg::bias) : std::nullopt;
   if (w && b && w->dtype() != b->dtype())
     unsupported(TB_REASON_DTYPE, "{}: weight and bias of different types", call.name());
   return w ? w->dtype() : b ? b->dtype() : fallback;
@@ -88,9 +88,11 @@ struct LayerProblem {
   LayerShape s;
   TensorView in;
   const LayerWeights &weight, &bias;
-  TensorView out, mean, scale;
+  TensorView out, scale;
   double eps;
   DType compute, weights;
+  const TensorView* mean = nullptr;  // without it: the root mean square
+  MemoryRange mean_range() const { return mean == nullptr ? MemoryRange(nullptr) : *mean; }
 };
 
 Defines forward_defines(const LayerProblem& p) {
@@ -99,10 +101,11 @@ Defines forward_defines(const LayerProblem& p) {
       .type(define::W, p.weights)
       .type(define::X, p.in.dtype())
       .type(define::DY, p.in.dtype())
-      .type(define::S, p.mean.dtype())
+      .type(define::S, p.scale.dtype())
       .type(define::OUT, p.out.dtype());
   return d.set(define::HAS_WEIGHT, p.weight.tensor.has_value())
-      .set(define::HAS_BIAS, p.bias.tensor.has_value());
+      .set(define::HAS_BIAS, p.bias.tensor.has_value())
+      .set(define::CENTRED, p.mean != nullptr);
 }
 
 Planned<LayerLayout> plan_gpu(const OpCall& call, const LayerProblem& p) {
@@ -118,7 +121,7 @@ void run_gpu(const OpCall& call, const LayerProblem& p, const LayerLayout& layou
                             .w = p.weight,
                             .b = p.bias,
                             .out = p.out,
-                            .mean = p.mean,
+                            .mean = p.mean_range(),
                             .scale = p.scale,
                             .rows = p.s.rows,
                             .n = p.s.n,
@@ -132,7 +135,7 @@ void run_cpu(const OpCall& call, const LayerProblem& p) {
                             .w = p.weight,
                             .b = p.bias,
                             .out = p.out,
-                            .mean = p.mean,
+                            .mean = p.mean_range(),
                             .scale = p.scale,
                             .rows = p.s.rows,
                             .n = p.s.n,
@@ -181,15 +184,38 @@ void forward(OpCall& call) {
   const Contiguous in(call, input);
   const LayerWeights weight(call, Arg::weight), bias(call, Arg::bias);
   ContiguousOutput out(call, call.out(0)), mean(call, call.out(1)), scale(call, call.out(2));
-  algorithms().run(call, {s, in.view(), weight, bias, out.view(), mean.view(), scale.view(),
-                          call.args().real(Arg::eps), compute, w});
+  const TensorView mean_view = mean.view();
+  algorithms().run(call, {s, in.view(), weight, bias, out.view(), scale.view(),
+                          call.args().real(Arg::eps), compute, w, &mean_view});
   out.finish();
   mean.finish();
   scale.finish();
 }
 
+// Without a given eps: the compute type's, as in ATen.
+double epsilon_of(DType type) { return type == DType::Float64 ? 0x1p-52 : 0x1p-23; }
+
+void rms_forward(OpCall& call) {
+  (void)check_outputs(call, OutputTypes::Castable);
+  const TensorView input = call.args().tensor(Arg::input);
+  const DType compute = compute_type(input.dtype());
+  const DType w = layer_weight_type(call, compute);
+  call.accept();
+  if (input.numel() == 0) return copy::fill_tensor(call, call.out(1), 0);
+  const LayerShape s = layer_shape(input, call.args().ints(Arg::normalized_shape));
+  const Contiguous in(call, input);
+  const LayerWeights weight(call, Arg::weight), bias;
+  ContiguousOutput out(call, call.out(0)), scale(call, call.out(1));
+  const double eps = call.args().optional_real(Arg::eps).value_or(epsilon_of(compute));
+  algorithms().run(call, {s, in.view(), weight, bias, out.view(), scale.view(), eps, compute, w});
+  out.finish();
+  scale.finish();
+}
+
 constexpr OpEntry kOperators[] = {{"native_layer_norm.out", forward},
-                                  {"native_layer_norm_backward.out", layer_norm_backward}};
+                                  {"native_layer_norm_backward.out", layer_norm_backward},
+                                  {"_fused_rms_norm.out", rms_forward},
+                                  {"_fused_rms_norm_backward.out", rms_norm_backward}};
 
 }  // namespace
 

@@ -21,6 +21,7 @@ inline bool is_held(const LayerLayout& l, const LayerShape& s) { return s.n <= k
 // An optional weight or bias, made contiguous.
 struct LayerWeights {
   std::optional<Contiguous> tensor;
+  LayerWeights() = default;
   LayerWeights(const OpCall& call, Arg argument) {
     if (const auto t = call.args().optional_tensor(argument)) tensor.emplace(call, *t);
   }
@@ -47,5 +48,6 @@ void run_cpu_rows(Launch launch, const LayerShape& s);
 std::string layer_text(const OpCall& call, DType type, const LayerShape& s);
 
 void layer_norm_backward(OpCall& call);  // layer_backward.cpp
+void rms_norm_backward(OpCall& call);
 
 }  // namespace ocltensor::opencl::norm

@@ -1,5 +1,5 @@
-// native_layer_norm_backward: the input's gradient row by row, those of weight and bias as sums
-// over the rows.
+// native_layer_norm_backward and _fused_rms_norm_backward: the input's gradient
+// row by row, those of weight and bias as sums over the rows.
 #include <algorithm>
 #include <optional>
 
@@ -17,6 +17,7 @@ namespace {
 constexpr reduce::Reduction kWeightSums{
     2, {{"a * (b - c) * d", reduce::kAdd, "0", "x"}, {"a", reduce::kAdd, "0", "y"}}};
 constexpr reduce::Reduction kWeightSum{1, {{"a * (b - c) * d", reduce::kAdd, "0", "x"}}};
+constexpr reduce::Reduction kRmsWeightSum{1, {{"a * b * c", reduce::kAdd, "0", "x"}}};
 constexpr reduce::Reduction kBiasSum{1, {{"a", reduce::kAdd, "0", "x"}}};
 
 // Runs `what`, a sum over rows of n elements, for each gradient that is wanted.
@@ -38,18 +39,23 @@ void sum_rows(const OpCall& call, reduce::ReduceLaunch what, int64_t n, bool of_
     if (out) out->finish();
 }
 
-// The gradients of weight and bias: sums over the rows of dy * (x - mean) * rstd and of dy.
-void weight_gradients(const OpCall& call, TensorView dy, TensorView x, TensorView mean,
+// The gradients of weight and bias: sums over the rows of dy * (x - mean) *
+// rstd and of dy. Without a mean: of dy * x * rstd, for the weight alone.
+void weight_gradients(const OpCall& call, TensorView dy, TensorView x, const TensorView* mean,
                       TensorView scale, const LayerShape& s, bool of_weight, bool of_bias) {
   const Dims sizes{s.rows, s.n};
+  const TensorView centre = mean == nullptr ? scale : *mean;
   const LocalTensor tensors[] = {LocalTensor(dy.address(), dy.dtype(), sizes),
                                  LocalTensor(x.address(), x.dtype(), sizes),
-                                 LocalTensor(mean.address(), mean.dtype(), Dims{s.rows, 1}),
+                                 LocalTensor(centre.address(), centre.dtype(), Dims{s.rows, 1}),
                                  LocalTensor(scale.address(), scale.dtype(), Dims{s.rows, 1})};
   const TensorView views[] = {tensors[0].view(), tensors[1].view(), tensors[2].view(),
                               tensors[3].view()};
   reduce::ReduceLaunch what{&kBiasSum, compute_type(x.dtype()), sizes, 1, {&views[0]}, {}};
-  if (of_weight) {
+  if (mean == nullptr) {
+    what.formula = &kRmsWeightSum;
+    what.inputs = {&views[0], &views[1], &views[3]};
+  } else if (of_weight) {
     what.formula = of_bias ? &kWeightSums : &kWeightSum;
     what.inputs = {&views[0], &views[1], &views[2], &views[3]};
   }
@@ -95,11 +101,13 @@ class PartialSums {
 // The input's gradient, and those of weight and bias that are wanted.
 struct LayerGradient {
   LayerShape s;
-  TensorView dy, x, mean, scale;
+  TensorView dy, x, scale;
   const LayerWeights& weight;
   TensorView out;
   bool of_weight, of_bias;
   DType compute, weights;
+  const TensorView* mean = nullptr;  // without it: the root mean square
+  MemoryRange mean_range() const { return mean == nullptr ? MemoryRange(nullptr) : *mean; }
 };
 
 Defines gradient_defines(const LayerGradient& p) {
@@ -108,9 +116,11 @@ Defines gradient_defines(const LayerGradient& p) {
       .type(define::W, p.weights)
       .type(define::X, p.x.dtype())
       .type(define::DY, p.dy.dtype())
-      .type(define::S, p.mean.dtype())
+      .type(define::S, p.scale.dtype())
       .type(define::OUT, p.out.dtype());
-  return d.set(define::HAS_WEIGHT, p.weight.tensor.has_value()).set(define::HAS_BIAS, int64_t{0});
+  return d.set(define::HAS_WEIGHT, p.weight.tensor.has_value())
+      .set(define::HAS_BIAS, int64_t{0})
+      .set(define::CENTRED, p.mean != nullptr);
 }
 
 Planned<LayerLayout> plan_gradient_gpu(const OpCall& call, const LayerGradient& p) {
@@ -125,7 +135,7 @@ void run_gradient_gpu(const OpCall& call, const LayerGradient& p, const LayerLay
                            {.dy = p.dy,
                             .x = p.x,
                             .w = p.weight,
-                            .mean = p.mean,
+                            .mean = p.mean_range(),
                             .scale = p.scale,
                             .out = p.out,
                             .rows = p.s.rows,
@@ -147,7 +157,7 @@ void run_gradient_cpu(const OpCall& call, const LayerGradient& p, const PartialS
                            {.dy = p.dy,
                             .x = p.x,
                             .w = p.weight,
-                            .mean = p.mean,
+                            .mean = p.mean_range(),
                             .scale = p.scale,
                             .out = p.out,
                             .dot = partials != nullptr ? MemoryRange(partials->dots()) : nullptr,
@@ -201,38 +211,48 @@ GradientAlgorithms& gradient_algorithms() {
 
 }  // namespace
 
-void layer_norm_backward(OpCall& call) {
+namespace {
+
+void backward(OpCall& call, bool centred) {
   (void)check_outputs(call, OutputTypes::Castable);
   const TensorView grad = call.args().tensor(Arg::grad_out), input = call.args().tensor(Arg::input);
   const auto mask = call.args().booleans(Arg::output_mask);
+  const bool of_bias = centred && mask[2];
   const DType compute = compute_type(input.dtype());
   const DType w = layer_weight_type(call, compute);
   const LayerShape s = layer_shape(input, call.args().ints(Arg::normalized_shape));
   check(Dims(grad.sizes()) == Dims(input.sizes()), "{}: grad_out has shape {}, input {}",
         call.name(), to_string(grad.sizes()), to_string(input.sizes()));
-  for (const Arg statistic : {Arg::mean, Arg::rstd})
-    check(call.args().tensor(statistic).numel() == s.rows,
-          "{}: mean and rstd must have {} elements", call.name(), s.rows);
-  if (call.args().tensor(Arg::mean).dtype() != call.args().tensor(Arg::rstd).dtype())
+  const TensorView rstd = call.args().tensor(Arg::rstd);
+  const TensorView centre = centred ? call.args().tensor(Arg::mean) : rstd;
+  check(rstd.numel() == s.rows && centre.numel() == s.rows, "{}: statistics must have {} elements",
+        call.name(), s.rows);
+  if (centre.dtype() != rstd.dtype())
     unsupported(TB_REASON_DTYPE, "{}: mean and rstd of different types", call.name());
   call.accept();
   if (input.numel() == 0) {
-    for (size_t i = 1; i < 3; ++i)
+    for (size_t i = 1; i < mask.size(); ++i)
       if (mask[i]) copy::fill_tensor(call, call.out(i), 0);
     return;
   }
-  const Contiguous dy(call, grad), x(call, input), mean(call, call.args().tensor(Arg::mean)),
-      scale(call, call.args().tensor(Arg::rstd));
+  const Contiguous dy(call, grad), x(call, input), mean(call, centre), scale(call, rstd);
+  const TensorView mean_view = mean.view();
+  const TensorView* const used_mean = centred ? &mean_view : nullptr;
   if (mask[0]) {
     const LayerWeights weight(call, Arg::weight);
     ContiguousOutput out(call, call.out(0));
-    gradient_algorithms().run(call, {s, dy.view(), x.view(), mean.view(), scale.view(), weight,
-                                     out.view(), mask[1], mask[2], compute, w});
+    gradient_algorithms().run(call, {s, dy.view(), x.view(), scale.view(), weight, out.view(),
+                                     mask[1], of_bias, compute, w, used_mean});
     out.finish();
-  } else if (mask[1] || mask[2]) {
-    weight_gradients(call, dy.view(), x.view(), mean.view(), scale.view(), s, mask[1], mask[2]);
+  } else if (mask[1] || of_bias) {
+    weight_gradients(call, dy.view(), x.view(), used_mean, scale.view(), s, mask[1], of_bias);
   }
 }
+
+}  // namespace
+
+void layer_norm_backward(OpCall& call) { backward(call, true); }
+void rms_norm_backward(OpCall& call) { backward(call, false); }
 
 const AlgorithmFamily& layer_norm_backward_algorithms() { return gradient_algorithms().family(); }
 
