@@ -111,7 +111,12 @@ class CommandCounts(unittest.TestCase):
             "kthvalue": (lambda: numbers.kthvalue(3), 1),
             "pdist": (pdist(False), 1),
             "pdist backward": (pdist(True), 1),
+            "rms_norm": (lambda: nn.rms_norm(rows, (5,)), 1),
+            "_standard_gamma": (lambda: torch._standard_gamma(numbers.abs()), 2),  # with abs
+            "poisson": (lambda: torch.poisson(numbers.abs()), 2),
         }
+        if hasattr(torch, "_foreach_clone"):  # new in PyTorch 2.13
+            table["_foreach_clone"] = (lambda: torch._foreach_clone([rows] * 9), 1)
         for name, (body, most) in table.items():
             with self.subTest(operator=name):
                 self.assertLessEqual(commands(body), most)

@@ -315,6 +315,31 @@ class Foreach(unittest.TestCase):
                 results.append(base.tolist())
             self.assertEqual(results[1], results[0])
 
+    @unittest.skipUnless(hasattr(torch, "_foreach_clone"), "new in PyTorch 2.13")
+    def test_clone_and_reductions(self) -> None:
+        torch.manual_seed(9)
+        lists = (
+            [torch.randn(3, 4).t(), torch.randn(5), torch.randn(())],
+            [torch.randn(3, 4), torch.randn(5).double(), torch.arange(4.0).half()],
+            [torch.arange(6), torch.ones(2, dtype=torch.bool)],
+        )
+        for mine in lists:
+            ours = [t.to("ocl") for t in mine]
+            copies = torch._foreach_clone(ours)
+            for copy, source, theirs in zip(copies, ours, torch._foreach_clone(mine), strict=True):
+                self.assertTrue(torch.equal(copy.cpu(), theirs))
+                self.assertEqual((copy.dtype, copy.stride()), (theirs.dtype, theirs.stride()))
+                self.assertNotEqual(copy.data_ptr(), source.data_ptr())
+            if mine[0].is_floating_point():
+                self.compare(torch._foreach_max(ours), torch._foreach_max(mine))
+                self.compare(
+                    torch._foreach_powsum(ours, 2),
+                    torch._foreach_powsum(mine, 2),
+                    rtol=1e-3,
+                    atol=1e-5,
+                )
+        self.assertEqual(len(torch._foreach_clone([ours[0]] * 3)), 3)
+
     def test_copy_and_zero(self) -> None:
         for dtype in (torch.float32, torch.float16, torch.int32):
             a, b, _ = lists("ocl", dtype)

@@ -138,6 +138,15 @@ std::vector<at::Tensor> norm(at::TensorList self, const at::Scalar& order,
   return at::_ops::_foreach_norm_Scalar::redispatch(kLoop, self, order, type);
 }
 
+// Copies all tensors in one launch, as _foreach_copy_ does.
+std::vector<at::Tensor> clone(at::TensorList self, std::optional<at::MemoryFormat> format) {
+  std::vector<at::Tensor> outs;
+  outs.reserve(self.size());
+  for (const at::Tensor& t : self) outs.push_back(at::empty_like(t, {}, {}, {}, {}, format));
+  if (!outs.empty()) at::_foreach_copy_(outs, self);
+  return outs;
+}
+
 #define OCL_FOREACH(op, plugin_name) ListOperator plugin_##op(plugin_name);
 #include "multi_tensor.def"
 #undef OCL_FOREACH
@@ -150,6 +159,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 #include "multi_tensor.def"
 #undef OCL_FOREACH
   m.impl("_foreach_norm.Scalar", TORCH_FN(norm));
+  m.impl("_foreach_clone", TORCH_FN(clone));
 }
 
 }  // namespace torch_ocl
