@@ -1,5 +1,5 @@
-// Rows of different lengths: indices of compressed sparse tensors as plain integers, and rows that
-// lie one after another (offsets say where each begins) to and from rows of one length.
+// Rows of different lengths that lie one after another (offsets say where each begins), to and from
+// rows of one length.
 #include "composite.h"
 
 namespace torch_ocl {
@@ -7,38 +7,8 @@ namespace {
 
 using at::Tensor;
 
-at::ScalarType index_type(bool narrow) { return narrow ? at::kInt : at::kLong; }
-
 // [0, 1, ..., count - 1] in the type and on the device of `like`
 Tensor numbers(int64_t count, const Tensor& like) { return at::arange(count, like.options()); }
-
-// How many of the sorted rows are below each of 0 .. size.
-Tensor& coo_to_csr_out(const Tensor& self, int64_t size, bool narrow, Tensor& out) {
-  TORCH_CHECK(self.dim() <= 1, "Input is supposed to be a vector, but got ", self.dim(),
-              " dimensional tensor.");
-  const Tensor begins = at::searchsorted(self.contiguous(), numbers(size + 1, self), narrow);
-  return deliver(out, begins.to(index_type(narrow)));
-}
-
-// Batches come first: a row of indices for each of their dimensions, then rows and columns.
-Tensor& csr_to_coo_out(const Tensor& crow, const Tensor& col, bool narrow, bool transpose,
-                       Tensor& out) {
-  const int64_t nnz = col.size(-1), batches = crow.dim() - 1;
-  std::vector<int64_t> sizes = crow.sizes().slice(0, static_cast<size_t>(batches)).vec();
-  sizes.push_back(nnz);
-  const Tensor places = numbers(nnz, crow).expand(sizes).contiguous();
-  const Tensor rows = at::searchsorted(crow.contiguous(), places, false, true).sub_(1);
-  std::vector<Tensor> parts;
-  for (int64_t d = 0; d < batches; ++d) {
-    std::vector<int64_t> shape(sizes.size(), 1);
-    shape[static_cast<size_t>(d)] = sizes[static_cast<size_t>(d)];
-    parts.push_back(numbers(crow.size(d), rows).view(shape).expand(sizes).reshape({-1}));
-  }
-  parts.push_back(rows.reshape({-1}));
-  parts.push_back(col.to(rows.scalar_type()).reshape({-1}));
-  if (transpose) std::swap(parts[parts.size() - 1], parts[parts.size() - 2]);
-  return deliver(out, at::stack(parts).to(index_type(narrow)));
-}
 
 const Tensor& only(at::TensorList offsets, const char* name) {
   TORCH_CHECK(offsets.size() == 1, name, ": only a single jagged dim is supported");
@@ -88,8 +58,6 @@ Tensor padded_to_jagged(const Tensor& dense, at::TensorList all_offsets,
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("_convert_indices_from_coo_to_csr.out", TORCH_FN(coo_to_csr_out));
-  m.impl("_convert_indices_from_csr_to_coo.out", TORCH_FN(csr_to_coo_out));
   m.impl("_jagged_to_padded_dense_forward", TORCH_FN(jagged_to_padded));
   m.impl("_padded_dense_to_jagged_forward", TORCH_FN(padded_to_jagged));
 }
