@@ -340,6 +340,33 @@ def _rms_backward(*args: Any) -> list[torch.Tensor | None]:
     return [r if wanted else None for r, wanted in zip(results, mask, strict=True)]
 
 
+def _parts(t: torch.Tensor) -> torch.Tensor:
+    return torch.view_as_real(t.cpu().to(torch.complex128))
+
+
+def _in_order(values: torch.Tensor) -> torch.Tensor:
+    """Eigenvalues in the order that the kit gives them."""
+    order = (values.real.double() + 0.7318 * values.imag.double()).argsort(-1)
+    return _parts(values.gather(-1, order))
+
+
+def _eig(a: torch.Tensor) -> list[torch.Tensor]:
+    """As for singular vectors."""
+    values, v = (t.cpu().to(torch.complex128) for t in torch.linalg.eig(a))
+    product = torch.linalg.solve(v, v * values[..., None, :], left=False)
+    return [_parts(product), _in_order(values), torch.linalg.vector_norm(v, dim=-2)]
+
+
+def _ldl(a: torch.Tensor, hermitian: bool, check: bool) -> list[torch.Tensor]:
+    """What the factors represent: the matrix whose lower triangle was read."""
+    ld, _, info = torch.linalg.ldl_factor_ex(a, hermitian=hermitian, check_errors=check)
+    lower, middle = a.cpu().tril(-1), a.cpu().diagonal(dim1=-2, dim2=-1)
+    turned = hermitian and ld.is_complex()
+    whole = lower + (lower.mH if turned else lower.mT)
+    middle = middle.real.to(a.dtype) if turned else middle
+    return [_parts(whole + torch.diag_embed(middle)), info.cpu().double()]
+
+
 SPECIAL = {
     "_ocl_csr_mm.out": _csr_mm,
     "_fused_rms_norm_backward.out": _rms_backward,
@@ -347,6 +374,9 @@ SPECIAL = {
     "_standard_gamma_grad.out": _of_one_type(torch.ops.aten._standard_gamma_grad.default),  # noqa: SLF001
     "_linalg_eigh.eigenvalues": _eigh,
     "_linalg_svd.U": _svd,
+    "linalg_eig.out": _eig,
+    "linalg_eigvals.out": lambda a: [_in_order(torch.linalg.eigvals(a).cpu())],
+    "linalg_ldl_factor_ex.out": _ldl,
     "_scaled_dot_product_attention_math.out": _attention,
     "_scaled_dot_product_fused_attention_overrideable.out": _fused,
     "_scaled_dot_product_fused_attention_overrideable_backward.out": _fused_backward,

@@ -114,6 +114,11 @@ const Row kRows[] = {
                                             std::nullopt, {true, false, false});
      },
      "layer_norm_backward.cpu", "layer_norm_backward.gpu"},
+    {"eig",
+     [] {
+       (void)ot::linalg_eigvals(ramp({3, 3}));
+     },
+     "eig.qr", "eig.qr"},
     {"eigh",
      [] {
        (void)ot::_linalg_eigh(ramp({3, 3}));

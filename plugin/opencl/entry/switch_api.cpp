@@ -52,6 +52,7 @@ std::vector<const AlgorithmFamily*> families() {
                             index::index_put_algorithms,
                             norm::layer_norm_algorithms,
                             norm::layer_norm_backward_algorithms,
+                            linalg::eig_algorithms,
                             linalg::eigh_algorithms,
                             linalg::linalg_algorithms,
                             loss::loss_algorithms,

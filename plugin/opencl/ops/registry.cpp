@@ -64,6 +64,8 @@ constexpr FamilyFunction kFamilies[] = {
     linalg::qr_operators,
     linalg::svd_operators,
     linalg::eigh_operators,
+    linalg::eig_operators,
+    linalg::ldl_operators,
     fft::fft_operators,
     sampling::sampling_operators,
     distance::distance_operators,

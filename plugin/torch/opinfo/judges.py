@@ -152,6 +152,31 @@ def orthonormal(columns: torch.Tensor, bound: float = 0.0) -> bool:
     return bool(((columns.mH @ columns - identity).abs() <= bound).all())
 
 
+def general_eigenvectors(op: OpInfo, sample: SampleInput, got: Tensors, want: Tensors) -> bool:
+    """Eigenvalues come in any order, and their vectors have any factor of modulus 1. A V = V L
+    within errors of some eps times the norm; values, whose errors grow by their condition numbers,
+    are as near to the CPU's as those of a matrix that far off can be expected to be."""
+    if any(a.shape != b.shape or a.dtype != b.dtype for a, b in zip(got, want)):
+        return False
+    if got[0].numel() == 0:
+        return True
+    matrix = sample.input.detach().cpu().to(torch.complex128)
+    eps = torch.finfo(sample.input.dtype).eps
+    n = matrix.shape[-1]
+    limit = 16 * max(n, 4) ** 0.5 * eps * torch.linalg.matrix_norm(matrix)
+    own, other = (t[0].to(torch.complex128) for t in (got, want))
+    distance = (own[..., :, None] - other[..., None, :]).abs()
+    reach = n * limit * torch.linalg.cond(torch.linalg.eig(matrix)[1])
+    if not bool((distance.amin(-1).amax(-1) <= reach).all()):
+        return False
+    if len(got) == 1:
+        return True
+    vectors = got[1].to(torch.complex128)
+    rest = (matrix @ vectors - vectors * own[..., None, :]).abs().amax((-2, -1))
+    lengths = torch.linalg.vector_norm(vectors, dim=-2)
+    return bool((rest <= limit).all()) and bool(((lengths - 1).abs() <= (8 + n / 4) * eps).all())
+
+
 RULES = {
     "sort": order,
     "argsort": order,
@@ -164,6 +189,8 @@ RULES = {
     "svd": singular_vectors,
     "linalg.svd": singular_vectors,
     "linalg.eigh": eigenvectors,
+    "linalg.eig": general_eigenvectors,
+    "linalg.eigvals": general_eigenvectors,
 }
 
 

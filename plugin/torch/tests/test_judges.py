@@ -66,6 +66,22 @@ class Judges(unittest.TestCase):
             ):
                 self.assertFalse(judged(name, matrix, (), wrong, others))
 
+    def test_general_eigenvectors(self) -> None:
+        matrix = torch.tensor([[2.0, 1, 0], [-1, 2, 1], [0, 0, 5]])
+        values, vectors = torch.linalg.eig(matrix)
+        turned = vectors.flip(1) * torch.tensor([1j, -1, 0.6 + 0.8j])
+        got, want = [values.flip(0), turned], [values, vectors]
+        self.assertTrue(judged("linalg.eig", matrix, (), got, want))
+        self.assertTrue(judged("linalg.eigvals", matrix, (), got[:1], want[:1]))
+        for wrong in (
+            [values, turned],
+            [values.flip(0), turned * 1.001],
+            [values.flip(0) * (1 + 1e-3), turned],
+            [values.flip(0), turned.roll(1, 0)],
+        ):
+            self.assertFalse(judged("linalg.eig", matrix, (), wrong, want))
+        self.assertFalse(judged("linalg.eigvals", matrix, (), [values + 1e-3], want[:1]))
+
     def test_one_of_equals(self) -> None:
         want = [torch.tensor(3), torch.tensor(0)]
         for name, args in (("kthvalue", (3,)), ("mode", ())):

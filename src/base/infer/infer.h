@@ -48,6 +48,12 @@ Specs masked_select(const Args& args);
 Specs nonzero(const Args& args);
 Specs scatter(const Args& args);
 
+// general.cpp
+Specs linalg_eig(const Args& args);
+Specs linalg_eigvals(const Args& args);
+Specs linalg_ldl_factor_ex(const Args& args);
+Specs linalg_ldl_solve(const Args& args);
+
 // linalg.cpp
 Specs geqrf(const Args& args);
 Specs linalg_cholesky_ex(const Args& args);

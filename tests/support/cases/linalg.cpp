@@ -2,6 +2,7 @@
 #include <cmath>
 #include <complex>
 
+#include "linalg_general.h"
 #include "support/cases.h"
 
 namespace ocltensor::testing {
@@ -261,6 +262,7 @@ void make_eigh(Case& c, DType dtype, Draw& draw, const Sizes& s) {
 }
 
 Case make(const Operator& op, DType dtype, Draw& draw) {
+  if (is_general(op)) return make_general(op, dtype, draw);
   Case c = make_case(op, dtype);
   const Sizes s = choose(draw);
   const std::string& name = op.schema.name;

@@ -193,8 +193,15 @@ void arrange_columns(const OpCall& call, const Stack& a, const Stack& b, const N
 // ---- eigh.cpp
 const AlgorithmFamily& eigh_algorithms();
 
+// ---- eig.cpp
+const AlgorithmFamily& eig_algorithms();
+// The work-items that share a matrix of this size: one on CPU drivers, a work-group on GPUs.
+int64_t team_of(const OpCall& call, int64_t n);
+
 std::span<const OpEntry> cholesky_operators();
+std::span<const OpEntry> eig_operators();
 std::span<const OpEntry> eigh_operators();
+std::span<const OpEntry> ldl_operators();
 std::span<const OpEntry> lu_operators();
 std::span<const OpEntry> qr_operators();
 std::span<const OpEntry> svd_operators();
