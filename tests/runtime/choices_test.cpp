@@ -151,6 +151,11 @@ const Row kRows[] = {
     {"scan_products", [] { (void)ot::cumprod(rows(), 1); }, "scan_products.running",
      "scan_products.tiles"},
     {"search", [] { (void)ot::searchsorted(rows(), rows()); }, "search.binary", "search.binary"},
+    {"svd",
+     [] {
+       (void)ot::_linalg_svd(ramp({3, 3}));
+     },
+     "svd.jacobi", "svd.jacobi"},
     {"softmax",
      [] {
        (void)ot::_softmax(ramp({4000, 50}), 1, false);

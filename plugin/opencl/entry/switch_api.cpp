@@ -81,6 +81,7 @@ std::vector<const AlgorithmFamily*> families() {
                             softmax::softmax_algorithms,
                             sort::sort_algorithms,
                             sparse::sparse_algorithms,
+                            linalg::svd_algorithms,
                             upsample::upsample_algorithms,
                             reduce::variance_algorithms})
     (void)family();  // a family enters the report at its first use

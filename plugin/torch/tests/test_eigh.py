@@ -86,6 +86,10 @@ class Case(SpectralCase):
         self.near(v.mH @ v, one, eps, "V")
 
 
+def setUpModule() -> None:
+    torch.backends.ocl.lapack.disable()  # test_lapack.py has its tests
+
+
 class Values(gpu_style.InGpuStyle, Case):
     def test_kinds_of_matrices(self) -> None:
         torch.manual_seed(1)

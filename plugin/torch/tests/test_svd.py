@@ -93,6 +93,10 @@ class Case(SpectralCase):
             self.near(q.mH @ q, one, eps, name)
 
 
+def setUpModule() -> None:
+    torch.backends.ocl.lapack.disable()  # test_lapack.py has its tests
+
+
 class Values(gpu_style.InGpuStyle, Case):
     def test_kinds_of_matrices(self) -> None:
         torch.manual_seed(1)

@@ -190,6 +190,8 @@ void make_rows_orthogonal(const OpCall& call, const Stack& a, const Numbers& sta
 void arrange_columns(const OpCall& call, const Stack& a, const Stack& b, const Numbers& places,
                      const Numbers& divisors, bool back);
 
+const AlgorithmFamily& svd_algorithms();
+
 // ---- eigh.cpp
 const AlgorithmFamily& eigh_algorithms();
 

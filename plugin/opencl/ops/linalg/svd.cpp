@@ -2,9 +2,11 @@
 // accurate than QR", 1992) of the rows of R, from the QR factorisation of the columns in the order
 // of their sizes, which halves the number of sweeps (Drmac and Veselic, "New fast and accurate
 // Jacobi SVD algorithm", 2008).
+#include "svd.h"
+
+#include "call/algorithms.h"
 #include "call/division.h"
 #include "kernels/linalg.h"
-#include "linalg.h"
 #include "ops/copy/copy.h"
 
 namespace ocltensor::opencl::linalg {
@@ -134,14 +136,41 @@ void store_identity(const OpCall& call, TensorView out) {
   identity.store(out);
 }
 
+void run_jacobi(const OpCall& call, const SvdProblem& p) {
+  const bool wide = p.a.size(-2) < p.a.size(-1);
+  const LocalTensor turned = transposed(p.a);
+  Svd decomposition(call, wide ? turned.view() : p.a, p.values);
+  if (!p.u) return;
+  if (wide)
+    decomposition.vectors(transposed(*p.vh), *p.u);
+  else
+    decomposition.vectors(*p.u, transposed(*p.vh));
+}
+
+constinit const AlgorithmFor<SvdProblem> kJacobi({.id = "svd.jacobi",
+                                                  .description = "one-sided Jacobi rotations",
+                                                  .last_resort = true},
+                                                 Steps<takes_all<SvdProblem>, run_jacobi>());
+
+struct SvdTraits {
+  static std::string describe(const OpCall& call, const SvdProblem& p) {
+    return fmt::format("{} {} {}{}", call.name(), name(p.a.dtype()), to_string(p.a.sizes()),
+                       p.u ? " with vectors" : "");
+  }
+};
+using Algorithms = AlgorithmList<SvdProblem, SvdTraits>;
+
+Algorithms& algorithms() {
+  static Algorithms& list =  // leaked: threads may run while the process ends
+      *new Algorithms("svd", svd_operators(), {&kJacobi});
+  return list;
+}
+
 void svd(OpCall& call) {
   check_outputs(call);
   const TensorView self = call.args().tensor(Arg::A);
   const bool wants_vectors = call.args().boolean(Arg::compute_uv);
   call.accept();
-  const bool wide = self.size(-2) < self.size(-1);
-  const LocalTensor turned_self = transposed(self);
-  const TensorView source = wide ? turned_self.view() : self;
   if (numel(batch_of(self)) == 0) return;
   if (self.numel() == 0) {
     for (const size_t i : {0, 2})
@@ -149,13 +178,13 @@ void svd(OpCall& call) {
     return;
   }
   ContiguousOutput values(call, call.out(1));
-  Svd decomposition(call, source, values.view());
+  SvdProblem problem{self, values.view(), std::nullopt, std::nullopt};
+  if (wants_vectors) {
+    problem.u = call.out(0);
+    problem.vh = call.out(2);
+  }
+  algorithms().run(call, problem);
   values.finish();
-  if (!wants_vectors) return;
-  if (wide)
-    decomposition.vectors(transposed(call.out(2)), call.out(0));
-  else
-    decomposition.vectors(call.out(0), transposed(call.out(2)));
 }
 
 constexpr OpEntry kOperators[] = {{"_linalg_svd.U", svd, true}};
@@ -201,5 +230,7 @@ void arrange_columns(const OpCall& call, const Stack& a, const Stack& b, const N
 }
 
 std::span<const OpEntry> svd_operators() { return kOperators; }
+
+const AlgorithmFamily& svd_algorithms() { return algorithms().family(); }
 
 }  // namespace ocltensor::opencl::linalg

@@ -1,0 +1,80 @@
+// Maps scratch memory, and shares matrices among threads.
+#include "host_work.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+namespace ocltensor::opencl::lapack {
+
+Mapped::Mapped(const OpCall& call, const Scratch& scratch)
+    : stream_(call.stream()),
+      place_(resolve(scratch.address(), 0, static_cast<int64_t>(scratch.bytes()))),
+      memory_(stream_.map(place_.buffer, place_.offset, scratch.bytes())) {}
+
+void Mapped::give_back() {
+  if (void* memory = std::exchange(memory_, nullptr)) stream_.unmap(place_.buffer, memory);
+}
+
+Mapped::~Mapped() {
+  try {
+    give_back();
+  } catch (...) {  // NOLINT: another exception is on its way
+  }
+}
+
+namespace {
+
+// Below so many operations, a thread takes longer to start than to help.
+constexpr double kWorthThreads = 1e6;
+
+class Shared {
+ public:
+  Shared(int64_t count, const std::function<void(int64_t)>& body) : count_(count), body_(body) {}
+  void work() noexcept {
+    try {
+      for (int64_t i = next_++; i < count_; i = next_++) body_(i);
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      if (failure_ == nullptr) failure_ = std::current_exception();
+      next_ = count_;
+    }
+  }
+  void raise() const {
+    if (failure_ != nullptr) std::rethrow_exception(failure_);
+  }
+
+ private:
+  const int64_t count_;
+  const std::function<void(int64_t)>& body_;
+  std::atomic<int64_t> next_{0};
+  std::mutex mutex_;
+  std::exception_ptr failure_;
+};
+
+}  // namespace
+
+void for_matrices(const OpCall& call, const Library& library, int64_t count, double operations,
+                  const std::function<void(int64_t)>& body) {
+  const auto threads = static_cast<int64_t>(call.caps().compute_units);
+  Shared shared(count, body);
+  if (threads == 1 || count < threads || static_cast<double>(count) * operations < kWorthThreads) {
+    shared.work();
+    return shared.raise();
+  }
+  const auto alone = [&] {
+    const int before = library.set_threads(1);
+    shared.work();
+    library.set_threads(before);
+  };
+  {
+    std::vector<std::jthread> others;
+    for (int64_t i = 1; i < threads; ++i) others.emplace_back(alone);
+    alone();
+  }
+  shared.raise();
+}
+
+}  // namespace ocltensor::opencl::lapack
