@@ -135,6 +135,7 @@ DTYPES = {
     "bfloat16": (4, 16),
     "float32": (2, 32),
     "float64": (2, 64),
+    "complex64": (5, 64),
 }
 TEXTS = {
     "name": 16,

@@ -39,12 +39,24 @@ def keys(rng: np.random.Generator, words: list[str], n: int) -> np.ndarray:
     return np.sort(drawn) if spread == "sorted" else drawn
 
 
+def definite(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Symmetric matrices with eigenvalues between 1 and about 5."""
+    half = rng.standard_normal(shape, dtype=np.float32)
+    return half @ half.swapaxes(-1, -2) / shape[-1] + np.eye(shape[-1], dtype=np.float32)
+
+
 def draw(row: str, index: int, t: Tensor) -> np.ndarray:
     """Input `index` of a row, as the operator sees it; bfloat16 as uint16."""
     rng = np.random.default_rng(zlib.crc32(f"{row}/{index}".encode()))
     n = min(t.count, BLOCK)
     if t.draw.startswith("index"):
         values = keys(rng, t.draw.split()[1:], n).astype(t.dtype)
+    elif t.draw.startswith("offsets"):
+        limit = int(t.draw.split()[1])
+        inner = np.sort(rng.integers(0, limit + 1, t.count - 2))
+        values = np.concatenate(([0], inner, [limit])).astype(t.dtype)
+    elif t.draw == "definite":
+        values = definite(rng, t.shape).astype(t.dtype)
     elif t.draw == "bool":
         values = rng.integers(0, 2, n).astype(bool)
     else:

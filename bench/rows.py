@@ -19,6 +19,7 @@ BITS = {
     "bfloat16": 16,
     "float32": 32,
     "float64": 64,
+    "complex64": 64,
 }
 TOLERANCE = {
     "float16": 4e-3,
@@ -33,7 +34,8 @@ class Tensor:
     """A tensor of a row, as input or result. One object used twice is one tensor.
 
     `draw` says what it holds: normal, positive, bool, or whole numbers below N: "index N" (any, as
-    often), "index N sorted", "index N few K" (K different ones), "index N zipf" (by Zipf's law).
+    often), "index N sorted", "index N few K" (K different ones), "index N zipf" (by Zipf's law);
+    "offsets N": ascending from 0 to N; "definite": symmetric matrices with eigenvalues from 1 on.
     `transposed`: the last two dimensions lie in memory the other way round; `shape` is what the
     operator sees. `channels_last`: the second dimension's elements are neighbours in memory, as in
     torch's memory format of that name.

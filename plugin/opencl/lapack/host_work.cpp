@@ -60,7 +60,12 @@ void for_matrices(const OpCall& call, const Library& library, int64_t count, dou
                   const std::function<void(int64_t)>& body) {
   const auto threads = static_cast<int64_t>(call.caps().compute_units);
   Shared shared(count, body);
-  if (threads == 1 || count < threads || static_cast<double>(count) * operations < kWorthThreads) {
+  if (count < threads) {
+    shared.work();
+    return shared.raise();
+  }
+  const Library::OneThread one(library);
+  if (threads == 1 || static_cast<double>(count) * operations < kWorthThreads) {
     shared.work();
     return shared.raise();
   }

@@ -51,8 +51,38 @@ const Library* search(const std::string& list) {
 }  // namespace
 
 Library::Library(void* handle, std::string name)
-    : handle_(handle), name_(std::move(name)), set_threads_(nullptr) {
-  set_threads_ = find<int(int)>("MKL_Set_Num_Threads_Local");
+    : handle_(handle),
+      name_(std::move(name)),
+      set_threads_(find<int(int)>("MKL_Set_Num_Threads_Local")),
+      set_process_threads_(find<void(int)>("openblas_set_num_threads")),
+      get_process_threads_(find<int()>("openblas_get_num_threads")) {}
+
+namespace {
+
+// How many limits of the process's threads there are, and the number before the first.
+struct Limits {
+  std::mutex mutex;
+  int count = 0, before = 0;
+};
+Limits& limits() {
+  static Limits& one = *new Limits;  // leaked: threads may run while the process ends
+  return one;
+}
+
+}  // namespace
+
+Library::OneThread::OneThread(const Library& library) : library_(library) {
+  if (library_.set_process_threads_ == nullptr || library_.get_process_threads_ == nullptr) return;
+  const std::lock_guard lock(limits().mutex);
+  if (limits().count++ > 0) return;
+  limits().before = library_.get_process_threads_();
+  library_.set_process_threads_(1);
+}
+
+Library::OneThread::~OneThread() {
+  if (library_.set_process_threads_ == nullptr || library_.get_process_threads_ == nullptr) return;
+  const std::lock_guard lock(limits().mutex);
+  if (--limits().count == 0) library_.set_process_threads_(limits().before);
 }
 
 void* Library::find_symbol(const std::string& symbol) const {

@@ -1,6 +1,7 @@
 """Eigenvalues and singular values by LAPACK on the host, for devices that are CPUs: with a library,
 without one, switched off; all types, layouts, failures, and the order of commands."""
 
+import ctypes.util
 import os
 import subprocess
 import sys
@@ -13,8 +14,7 @@ from spectral_case import SpectralCase
 LINALG = torch.linalg
 ocl = torch.backends.ocl
 HAS_LAPACK = ocl.lapack.available and os.environ.get("OCLTENSOR_KERNEL_STYLE") != "gpu"
-REAL = (torch.float32, torch.float64)
-TYPES = (*REAL, torch.complex64, torch.complex128)
+TYPES = (torch.float32, torch.float64, torch.complex64, torch.complex128)
 # What a process prints that works with these settings: the algorithms that ran, and whether results
 # are right.
 PROGRAM = """
@@ -40,9 +40,21 @@ print(*(chosen[f].split(".")[1] for f in ("eigh", "svd", "eig")), right, ocl.lap
 """
 
 
-def said(**settings: str) -> str:
+# The same for a batch, of which each matrix gets one of OpenBLAS's threads.
+BATCH = """
+import ctypes, torch, torch_ocl
+blas = ctypes.CDLL("libopenblas.so.0")
+blas.openblas_set_num_threads(2)
+a = torch.randn(500, 8, 8)
+l = torch.linalg.eigvalsh(a.to("ocl"))
+right = torch.allclose(l.cpu(), torch.linalg.eigvalsh(a), atol=1e-4)
+print(torch.backends.ocl.last_choices()["eigh"], right, blas.openblas_get_num_threads())
+"""
+
+
+def said(program: str = PROGRAM, **settings: str) -> str:
     run = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
+        [sys.executable, "-c", program],
         env=os.environ | settings,
         capture_output=True,
         text=True,
@@ -67,6 +79,12 @@ class Settings(unittest.TestCase):
             said(OCLTENSOR_DISABLED_ALGORITHMS="eigh.lapack"), "jacobi lapack lapack True True"
         )
         self.assertEqual(said(OCLTENSOR_KERNEL_STYLE="gpu"), f"{self.OWN} True")
+
+    @unittest.skipUnless(
+        HAS_LAPACK and ctypes.util.find_library("openblas"), "SKIPPED: needs OpenBLAS"
+    )
+    def test_threads_of_the_process_are_restored(self) -> None:
+        self.assertEqual(said(BATCH, OCLTENSOR_LAPACK="libopenblas.so.0"), "eigh.lapack True 2")
 
     @unittest.skipUnless(HAS_LAPACK, "SKIPPED: needs a device that is a CPU, and LAPACK")
     def test_small_problems_stay_on_the_device(self) -> None:
@@ -105,7 +123,7 @@ class Values(SpectralCase):
                     self.assertLessEqual((again.sum(-1) - values.sum(-1)).abs().max(), 1e-2)
 
     def test_eigh(self) -> None:
-        for dtype in REAL:
+        for dtype in TYPES:
             for a in self.inputs(dtype, True):
                 for triangle in "LU":
                     with self.subTest(shape=list(a.shape), dtype=dtype, triangle=triangle):
@@ -113,19 +131,20 @@ class Values(SpectralCase):
                         kept = a.tril() if triangle == "L" else a.triu()
                         other = nan.triu(1) if triangle == "L" else nan.tril(-1)
                         strict = kept.tril(-1) if triangle == "L" else kept.triu(1)
-                        whole = kept + strict.mT
+                        whole = kept + strict.mH
+                        whole = (whole + whole.mH) / 2  # a diagonal of real numbers
                         values, vectors = LINALG.eigh((kept + other).to("ocl"), triangle)
                         self.assertEqual(vectors.stride(), LINALG.eigh(a)[1].stride())
                         values, vectors = values.cpu(), vectors.cpu()
                         self.check("eigh", whole @ vectors, vectors * values[..., None, :])
                         one = torch.eye(a.shape[-1], dtype=dtype).expand_as(a)
-                        self.check("eigh", vectors.mT @ vectors, one)
+                        self.check("eigh", vectors.mH @ vectors, one)
                         self.assertTrue((values[..., 1:] >= values[..., :-1]).all())
                         alone = LINALG.eigvalsh((kept + other).to("ocl"), triangle)
                         self.check("eigh", alone, values)
 
     def test_svd(self) -> None:
-        for dtype in REAL:
+        for dtype in TYPES:
             for a in self.inputs(dtype, False):
                 for full in (False, True):
                     with self.subTest(shape=list(a.shape), dtype=dtype, full=full):
@@ -139,9 +158,9 @@ class Values(SpectralCase):
                         k = s.shape[-1]
                         product = u[..., :k] * s[..., None, :] @ vh[..., :k, :]
                         self.check("svd", product, a)
-                        for v in (u, vh.mT):
+                        for v in (u, vh.mH):
                             one = torch.eye(v.shape[-1], dtype=dtype)
-                            self.check("svd", v.mT @ v, one.expand(*v.shape[:-2], -1, -1))
+                            self.check("svd", v.mH @ v, one.expand(*v.shape[:-2], -1, -1))
                         self.check("svd", LINALG.svdvals(a.to("ocl")), s)
 
     def test_order_of_commands(self) -> None:
