@@ -21,6 +21,10 @@ INLINE Segment segment(long s, const ConvRowsParams p) {
 // exist.
 INLINE void store_segment(float16 sum[SEGMENT], __global STYPE(TYPE) *y, long y_channel, long y_col,
                           long channels, int columns) {
+  if (y_channel == 1 && channels >= 16) {
+    ROLLED for (int i = 0; i < columns; ++i) STORE16(TYPE, y, i * y_col, sum[i]);
+    return;
+  }
   float16 r[8];
   UNROLL for (int i = 0; i < SEGMENT; ++i) r[i] = sum[i];
   r[7] = (float16)(0);

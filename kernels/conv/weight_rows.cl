@@ -28,6 +28,11 @@ ONE_ITEM __kernel void pack_gradient(__global void *packed_base, ulong packed_of
     }
   ROLLED for (; i < i1; ++i) {
     const long row = i / p.width, at = row * p.y_row + (i - row * p.width) * p.y_col;
+    if (p.y_channel == 1 && last >= 31) {
+      to[2 * i] = LOAD16(TYPE, y, at);
+      to[2 * i + 1] = LOAD16(TYPE, y, at + 16);
+      continue;
+    }
     float lane[32];
     for (int c = 0; c < 32; ++c) lane[c] = LOAD(TYPE, y, min((long)c, last) * p.y_channel + at);
     to[2 * i] = vload16(0, lane);

@@ -16,25 +16,26 @@ GROUP __kernel void count_chosen(__global void *count_base, ulong count_offset,
   }
 }
 
-// out[k] = the coordinates of the k-th chosen element.
+// out[k] = the coordinates of the k-th chosen element; `row` and `column` are the strides of k and of the
+// coordinate.
 GROUP __kernel void write_coordinates(__global void *out_base, ulong out_offset,
                                       __global const void *start_base, ulong start_offset,
                                       __global const void *mask_base, ulong mask_offset, long elements,
-                                      long chunk, long chunks, long per_item, int rank,
-                                      const ShapeParams shape) {
+                                      long chunk, long chunks, long per_item, int rank, long row,
+                                      long column, const ShapeParams shape) {
   __global const STYPE(M) *mask = AT_CONST(M, mask_base, mask_offset);
   FOR_EACH(c, chunks, per_item) {
     const long end = min(elements, (c + 1) * chunk);
-    __global long *out = AT(i64, out_base, out_offset) + AT_CONST(i64, start_base, start_offset)[c] * rank;
+    __global long *out = AT(i64, out_base, out_offset) + AT_CONST(i64, start_base, start_offset)[c] * row;
     for (long i = c * chunk; i < end; ++i) {
       if (LOAD(M, mask, i) == 0) continue;
       long rest = i;
       for (int d = rank - 1; d >= 0; --d) {
         const long next = rest / shape.sizes[d];
-        out[d] = rest - next * shape.sizes[d];
+        out[d * column] = rest - next * shape.sizes[d];
         rest = next;
       }
-      out += rank;
+      out += row;
     }
   }
 }

@@ -10,7 +10,7 @@ typedef struct {
   tk_i64 planes, channels, height, width;         // of the source
   tk_i64 image, channel, row, col;                // its strides
   tk_i64 padded_height, padded_width, top, left;  // top and left are negative for a border
-  tk_i64 spread_y, spread_x, planes_per_item;
+  tk_i64 spread_y, spread_x, planes_per_item, rows_per_item;
 } PadParams;
 
 // y = x convolved with weights; also the gradient of weights, where y is the packed gradient of the output.

@@ -56,7 +56,8 @@ struct ConvTraits {
                      size_class(g.groups),
                      size_class(g.big_channels),
                      size_class(g.small_channels),
-                     g.big_strides[4] == 1};
+                     g.big_strides[4] == 1,
+                     g.small_strides[4] == 1};
     for (size_t d = 0; d < 3; ++d)
       for (const int64_t n :
            {size_class(g.in[d]), g.window[d], g.stride[d], g.padding[d], g.dilation[d]})
@@ -66,9 +67,9 @@ struct ConvTraits {
   static std::string shape_text(const ShapeClass& s) {
     std::string text = fmt::format("{} {} {} {}x{}x{}", kDirectionNames[static_cast<size_t>(s[0])],
                                    name(static_cast<DType>(s[1])), s[2], s[3], s[4], s[5]);
-    for (size_t at = 7; at < s.numbers().size(); at += 5)
+    for (size_t at = 8; at < s.numbers().size(); at += 5)
       text += fmt::format(" {}/{}/{}/{}/{}", s[at], s[at + 1], s[at + 2], s[at + 3], s[at + 4]);
-    return text + (s[6] ? "" : " strided");
+    return text + (s[6] ? "" : " strided") + (s[7] ? "" : " to strided");
   }
   static Scratch redirect(const OpCall& call, Problem& p) {
     const Map out = p.direction == Direction::Forward ? small_map(p)
@@ -86,7 +87,8 @@ using Algorithms = AlgorithmList<Problem, ConvTraits>;
 Algorithms& algorithms() {
   static Algorithms& list = *new Algorithms(  // leaked: threads may run while the process ends
       "conv", conv_operators(),
-      {&kPointwise, &kGrouped, &kDepthwise, &kDirect, &kWeightTiles, &kColumns, &kGeneral});
+      {&kPointwise, &kGroupedChannels, &kGrouped, &kDepthwise, &kDirect, &kWeightTiles, &kColumns,
+       &kGeneral});
   return list;
 }
 

@@ -3,6 +3,7 @@
 #include "conv.h"
 #include "kernels/conv.h"
 #include "ops/copy/copy.h"
+#include "ops/reduce/reduction.h"
 
 namespace ocltensor::opencl::conv {
 namespace {
@@ -83,7 +84,24 @@ void convolution(OpCall& call) {
   });
 }
 
+constexpr reduce::Reduction kSum{1, {{"a", reduce::kAdd, "0", "x"}}};
+
 void bias_gradient(OpCall& call, TensorView grad, TensorView out) {
+  if (!grad.is_contiguous() && grad.numel() > 0) {
+    const auto rank = static_cast<size_t>(grad.ndim());
+    Dims sizes(rank, 1), strides(rank, 0);
+    sizes[1] = out.size(0);
+    strides[1] = out.strides()[0];
+    const LocalTensor sums(out.address(), out.dtype(), sizes, strides);
+    const TensorView views[] = {grad, sums.view()};
+    const uint32_t but_channels = ((1u << rank) - 1) & ~2u;
+    return reduce::launch_reduce(call, {&kSum,
+                                        compute_type(grad.dtype()),
+                                        Dims(grad.sizes()),
+                                        but_channels,
+                                        {&views[0]},
+                                        {&views[1]}});
+  }
   const Contiguous in(call, grad);
   const int64_t lanes = by_style<int64_t>(call, 1, 128);
   const int64_t channels = grad.size(1);

@@ -50,7 +50,12 @@ void run(const OpCall& call, const Problem& p) {
   const auto moved = [&](tb_address address, int64_t elements) {
     return address + static_cast<uint64_t>(elements * item);
   };
-  const int64_t positions = g.in[0] * g.in[1] * g.in[2];
+  int64_t positions = g.in[0] * g.in[1] * g.in[2], images = g.batch;
+  if (g.big_strides[0] == positions * line(g.in, g.big_strides) &&
+      g.small_strides[0] == positions * line(g.out, g.small_strides)) {
+    positions *= images;  // channels_last: the images are one product
+    images = 1;
+  }
   for (int64_t i = 0; i < g.groups; ++i) {
     const matmul::Matrix big{moved(p.big, i * g.big_channels * g.big_strides[1]), g.big_strides[0],
                              g.big_strides[1], line(g.in, g.big_strides)};
@@ -60,7 +65,7 @@ void run(const OpCall& call, const Problem& p) {
     const tb_address weights = moved(p.weight, i * g.small_channels * g.weight_strides[0]);
     matmul::Problem m{
         .dtype = p.dtype,
-        .batch = g.batch,
+        .batch = images,
         .m = forward ? g.small_channels : g.big_channels,
         .n = positions,
         .k = forward ? g.big_channels : g.small_channels,

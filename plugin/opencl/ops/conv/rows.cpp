@@ -4,6 +4,11 @@
 #include "kernels/conv.h"
 
 namespace ocltensor::opencl::conv {
+namespace {
+
+constexpr int64_t kPadBlock = 16;  // channels that rows_pad.cl reads as one vector
+
+}  // namespace
 
 Axis forward_axis(const ConvParams& g, size_t d) {
   return {g.out[d], 0, 1, g.stride[d], g.window[d], 0, 1, -g.padding[d], g.dilation[d]};
@@ -76,6 +81,12 @@ PaddedMap pad_map(const OpCall& call, const Problem& p, const PadRequest& reques
   pad.spread_y = spread_y;
   pad.spread_x = spread_x;
   pad.planes_per_item = std::max<int64_t>(1, divide_up(pad.planes, work_items(call)));
+  pad.rows_per_item = height;
+  if (strides[1] == 1 && channels >= kPadBlock) {  // channels_last: blocks of planes, parts of rows
+    pad.planes_per_item = divide_up(pad.planes_per_item, kPadBlock) * kPadBlock;
+    const int64_t parts = work_items(call) / divide_up(pad.planes, pad.planes_per_item);
+    pad.rows_per_item = divide_up(height, std::clamp<int64_t>(parts, 1, height));
+  }
   const int64_t bytes =
       (pad.planes * height * width + 64 + overrun) * static_cast<int64_t>(sizeof(float));
   PaddedMap result{};
@@ -87,7 +98,8 @@ PaddedMap pad_map(const OpCall& call, const Problem& p, const PadRequest& reques
               {.to = result.memory[0],
                .from = is_big ? memory_of_big(p) : memory_of_small(p),
                .p = pad})
-      .run({divide_up(pad.planes, pad.planes_per_item), 1, 1}, {1, 1, 1});
+      .run({divide_up(pad.planes, pad.planes_per_item), divide_up(height, pad.rows_per_item), 1},
+           {1, 1, 1});
   result.address = start;
   result.low = 0;
   result.high = bytes;

@@ -110,6 +110,8 @@ void write_coordinates(const OpCall& call, const Chosen& c, TensorView mask, Ten
                .chunks = c.chunks,
                .per_item = c.division.per_item,
                .rank = static_cast<int32_t>(shape.ndim()),
+               .row = out.strides()[0],
+               .column = out.strides()[1],
                .shape = sizes})
       .run(c.division.global, c.division.local);
 }
@@ -124,10 +126,7 @@ void nonzero(OpCall& call) {
   if (converted) copy_tensor(call, flags, self);
   const Contiguous mask(call, converted ? flags.view() : self);
   const Chosen c = count_chosen(call, mask.view(), DType::UInt8);
-  const TensorView target = call.resize_out(0, Dims{c.total, self.ndim()});
-  ContiguousOutput out(call, target);
-  write_coordinates(call, c, mask.view(), out.view(), self);
-  out.finish();
+  write_coordinates(call, c, mask.view(), call.resize_out(0, Dims{c.total, self.ndim()}), self);
 }
 
 void masked_select(OpCall& call) {

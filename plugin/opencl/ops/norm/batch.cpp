@@ -10,13 +10,45 @@
 namespace ocltensor::opencl::norm {
 namespace {
 
-Planes planes_of(TensorView input) {
-  const int64_t samples = input.size(0);
+// Of a tensor in channels_last every position is a sample of its own: planes have one element.
+Planes planes_of(TensorView input, bool channels_last) {
   const int64_t channels = input.size(1);
+  int64_t samples = input.size(0);
   int64_t inner = 1;
-  for (int64_t d = 2; d < input.ndim(); ++d) inner *= input.size(d);
+  for (int64_t d = 2; d < input.ndim(); ++d) (channels_last ? samples : inner) *= input.size(d);
   return {samples, channels, inner, channels, 1};
 }
+
+// The tensor with its channels last: contiguous if it is in channels_last.
+LocalTensor channels_behind(TensorView t) {
+  Dims sizes{t.size(0)}, strides{t.strides()[0]};
+  for (int64_t d = 2; d <= t.ndim(); ++d) {
+    const int64_t from = d == t.ndim() ? 1 : d;
+    sizes.push_back(t.size(from));
+    strides.push_back(t.strides()[static_cast<size_t>(from)]);
+  }
+  return LocalTensor(t.address(), t.dtype(), sizes, strides);
+}
+bool is_channels_last(TensorView t) {
+  return !t.is_contiguous() && channels_behind(t).view().is_contiguous();
+}
+
+// A tensor in the order of the planes (Contiguous or ContiguousOutput): itself where its format
+// fits, else a copy.
+template <typename Dense>
+class Ordered {
+ public:
+  Ordered(const OpCall& call, TensorView t, bool channels_last)
+      : turned_(channels_behind(t)), dense_(call, channels_last ? turned_.view() : t) {}
+  TensorView view() const { return dense_.view(); }
+  void finish() { dense_.finish(); }
+
+ private:
+  LocalTensor turned_;
+  Dense dense_;
+};
+using Operand = Ordered<Contiguous>;
+using Result = Ordered<ContiguousOutput>;
 
 DType shared_type(const OpCall& call, const ChannelVector& mean, const ChannelVector& variance,
                   DType fallback) {
@@ -41,14 +73,17 @@ void forward(OpCall& call) {
   check(!train || call.out(1).dtype() == call.out(2).dtype(),
         "{}: saved statistics of different types", call.name());
   call.accept();
-  const Planes p = planes_of(input);
+  const bool channels_last = is_channels_last(input);
+  const Planes p = planes_of(input, channels_last);
   if (input.numel() == 0) {
     if (train)
       for (size_t i = 1; i < 3; ++i) copy::fill_tensor(call, call.out(i), 0);
     return;
   }
-  const Contiguous in(call, input);
+  const Operand in(call, input, channels_last);
+  Result out(call, call.out(0), channels_last);
   planes_forward(call, {in.view(),
+                        out.view(),
                         weight,
                         bias,
                         mean,
@@ -56,6 +91,7 @@ void forward(OpCall& call) {
                         p,
                         train,
                         {call.args().real(Arg::momentum), call.args().real(Arg::eps)}});
+  out.finish();
 }
 
 // A tensor in the compute type and contiguous: itself or a copy. Hosts may have saved it in another
@@ -100,18 +136,24 @@ void backward(OpCall& call) {
       check(!mask[i] || call.out(i).dtype() == weight.tensor->dtype(),
             "{}: output {} must have the weight's type", call.name(), i);
   call.accept();
-  const Planes p = planes_of(input);
-  const Contiguous dy(call, grad), x(call, input);
+  const bool channels_last = is_channels_last(input);
+  const Planes p = planes_of(input, channels_last);
+  const Operand dy(call, grad, channels_last), x(call, input, channels_last);
+  std::optional<Result> dx;
+  if (mask[0]) dx.emplace(call, call.out(0), channels_last);
+  const TensorView out = dx ? dx->view() : x.view();
   const std::array<bool, 3> which{mask[0], mask[1], mask[2]};
   if (train) {
     const Converted m(call, call.args().tensor(Arg::save_mean), compute),
         r(call, call.args().tensor(Arg::save_invstd), compute);
-    return planes_backward(
-        call, {dy.view(), x.view(), {m.view(), r.view(), 1, 1, {}}, weight, p, true, which});
+    planes_backward(
+        call, {dy.view(), x.view(), out, {m.view(), r.view(), 1, 1, {}}, weight, p, true, which});
+  } else {
+    const SavedStatistics saved{*mean.tensor, *variance.tensor, mean.stride(), variance.stride(),
+                                call.args().real(Arg::eps)};
+    planes_backward(call, {dy.view(), x.view(), out, saved, weight, p, false, which});
   }
-  const SavedStatistics saved{*mean.tensor, *variance.tensor, mean.stride(), variance.stride(),
-                              call.args().real(Arg::eps)};
-  planes_backward(call, {dy.view(), x.view(), saved, weight, p, false, which});
+  if (dx) dx->finish();
 }
 
 constexpr OpEntry kOperators[] = {{"native_batch_norm.out", forward},

@@ -31,9 +31,11 @@ void forward(OpCall& call) {
     return;
   }
   const Contiguous in(call, input);
+  ContiguousOutput out(call, call.out(0));
   const ChannelVector none;
-  planes_forward(call,
-                 {in.view(), weight, bias, none, none, p, true, {0, call.args().real(Arg::eps)}});
+  const NormNumbers numbers{0, call.args().real(Arg::eps)};
+  planes_forward(call, {in.view(), out.view(), weight, bias, none, none, p, true, numbers});
+  out.finish();
 }
 
 void backward(OpCall& call) {
@@ -59,7 +61,17 @@ void backward(OpCall& call) {
   call.accept();
   const Contiguous dy(call, grad), x(call, input);
   const std::array<bool, 3> which{mask[0], mask[1], mask[2]};
-  planes_backward(call, {dy.view(), x.view(), {mean, inverse, 1, 1, {}}, weight, p, true, which});
+  std::optional<ContiguousOutput> out;
+  if (mask[0]) out.emplace(call, call.out(0));
+  planes_backward(call, {dy.view(),
+                         x.view(),
+                         out ? out->view() : x.view(),
+                         {mean, inverse, 1, 1, {}},
+                         weight,
+                         p,
+                         true,
+                         which});
+  if (out) out->finish();
 }
 
 constexpr OpEntry kOperators[] = {{"native_group_norm.out", forward},

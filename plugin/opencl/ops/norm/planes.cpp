@@ -166,10 +166,9 @@ Defines gradient_defines(const OpCall& call, const ChannelVector& weight, bool t
 
 template <Apply apply>
 void forward_sweeps(const OpCall& call, const PlanesProblem& problem) {
-  const auto& [input, weight, bias, mean, variance, p, train, given] = problem;
+  const auto& [input, out, weight, bias, mean, variance, p, train, given] = problem;
   const DType compute = compute_type(input.dtype());
-  ContiguousOutput out(call, call.out(0)), save_mean(call, call.out(1)),
-      save_scale(call, call.out(2));
+  ContiguousOutput save_mean(call, call.out(1)), save_scale(call, call.out(2));
   std::optional<Statistics> batch;
   if (train) batch.emplace(statistics(call, input, p, compute));
   const Scratch table = numbers(call, 3 * p.planes, compute);
@@ -198,8 +197,7 @@ void forward_sweeps(const OpCall& call, const PlanesProblem& problem) {
                             .momentum = scalar_bits(given.momentum, compute),
                             .eps = scalar_bits(given.eps, compute)}),
                p.planes);
-  apply(call, {input, nullptr, table, out.view(), p, compute});
-  out.finish();
+  apply(call, {input, nullptr, table, out, p, compute});
   save_mean.finish();
   save_scale.finish();
 }
@@ -269,7 +267,7 @@ void with_inverses(const OpCall& call, const PlanesGradient& problem,
 
 template <Apply apply>
 void backward_sweeps(const OpCall& call, const PlanesGradient& problem) {
-  const auto& [grad, input, saved, weight, p, train, which] = problem;
+  const auto& [grad, input, out, saved, weight, p, train, which] = problem;
   const DType compute = compute_type(input.dtype());
   const GradientSums s = gradient_sums(call, grad, input, saved.mean, p, compute);
   if (which[0]) {
@@ -289,9 +287,7 @@ void backward_sweeps(const OpCall& call, const PlanesGradient& problem) {
                               .weight_stride = weight.stride(),
                               .count = scalar_bits(p.count(), compute)}),
                  p.planes);
-    ContiguousOutput out(call, call.out(0));
-    apply(call, {input, &grad, table, out.view(), p, compute});
-    out.finish();
+    apply(call, {input, &grad, table, out, p, compute});
   }
   if (which[1] || which[2]) weight_gradients(call, s, saved.inverse, weight, p, train, which);
 }

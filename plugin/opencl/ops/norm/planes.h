@@ -51,11 +51,12 @@ DType weight_type(const OpCall& call, const ChannelVector& weight, const Channel
 struct NormNumbers {
   double momentum, eps;
 };
-// A forward pass over a contiguous input that is not empty. It writes call.out(0) and the saved
-// statistics, out(1) and out(2). `mean` and `variance` are the running statistics: with `train`
-// they are updated where they are given, otherwise the input is normalised by them.
+// A forward pass over a contiguous input that is not empty. It writes `out`, contiguous as well,
+// and the saved statistics, call.out(1) and out(2). `mean` and `variance` are the running
+// statistics: with `train` they are updated where they are given, otherwise the input is normalised
+// by them.
 struct PlanesProblem {
-  TensorView input;
+  TensorView input, out;
   const ChannelVector &weight, &bias, &mean, &variance;
   const Planes& planes;
   bool train;
@@ -76,9 +77,10 @@ DType gradient_weight_type(const OpCall& call, const ChannelVector& weight,
 void weight_gradients(const OpCall& call, const GradientSums& s, TensorView inverse,
                       const ChannelVector& weight, const Planes& p, bool train,
                       const std::array<bool, 3>& which);
-// A backward pass. All tensors are contiguous.
+// A backward pass. All tensors are contiguous; `out`, the input's gradient, is unused if which[0]
+// is false.
 struct PlanesGradient {
-  TensorView grad, input;
+  TensorView grad, input, out;
   SavedStatistics saved;
   const ChannelVector& weight;
   const Planes& planes;

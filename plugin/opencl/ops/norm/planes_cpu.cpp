@@ -47,14 +47,13 @@ const char* refuse_planes_cpu(const OpCall& call, const Planes& p) {
 }
 
 void planes_forward_cpu(const OpCall& call, const PlanesProblem& problem) {
-  const auto& [input, weight, bias, mean, variance, p, train, numbers] = problem;
+  const auto& [input, out, weight, bias, mean, variance, p, train, numbers] = problem;
   const DType compute = compute_type(input.dtype());
-  ContiguousOutput out(call, call.out(0)), save_mean(call, call.out(1)),
-      save_scale(call, call.out(2));
+  ContiguousOutput save_mean(call, call.out(1)), save_scale(call, call.out(2));
   Defines d;
   d.type(define::COMPUTE, compute)
       .type(define::X, input.dtype())
-      .type(define::OUT, out.view().dtype())
+      .type(define::OUT, out.dtype())
       .type(define::W, weight_type(call, weight, bias, compute))
       .type(define::S, call.out(1).dtype())
       .type(define::R, mean.tensor ? mean.tensor->dtype() : compute)
@@ -86,21 +85,19 @@ void planes_forward_cpu(const OpCall& call, const PlanesProblem& problem) {
                .out = out,
                .p = n})
       .run(division.global, division.local);
-  out.finish();
   save_mean.finish();
   save_scale.finish();
 }
 
 void planes_backward_cpu(const OpCall& call, const PlanesGradient& problem) {
-  const auto& [grad, input, saved, weight, p, train, which] = problem;
+  const auto& [grad, input, out, saved, weight, p, train, which] = problem;
   const DType compute = compute_type(input.dtype());
-  ContiguousOutput out(call, call.out(0));
   const bool direct = p.by_channel();
   Defines d;
   d.type(define::COMPUTE, compute)
       .type(define::X, input.dtype())
       .type(define::DY, grad.dtype())
-      .type(define::OUT, out.view().dtype())
+      .type(define::OUT, out.dtype())
       .type(define::W, gradient_weight_type(call, weight, which, compute))
       .set(define::HAS_WEIGHT, weight.tensor.has_value())
       .set(define::HAS_WEIGHT_GRAD, direct && which[1])
@@ -128,7 +125,6 @@ void planes_backward_cpu(const OpCall& call, const PlanesGradient& problem) {
       .run(division.global, division.local);
   for (auto& o : outs)
     if (o) o->finish();
-  out.finish();
   if (!direct && (which[1] || which[2]))
     weight_gradients(call, *sums, saved.inverse, weight, p, train, which);
 }

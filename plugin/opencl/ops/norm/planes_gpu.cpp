@@ -113,11 +113,10 @@ const char* refuse_planes_gpu(const Planes& p) {
 }
 
 void planes_forward_gpu(const OpCall& call, const PlanesProblem& problem) {
-  const auto& [input, weight, bias, mean, variance, p, train, numbers] = problem;
+  const auto& [input, out, weight, bias, mean, variance, p, train, numbers] = problem;
   const DType compute = compute_type(input.dtype());
-  ContiguousOutput out(call, call.out(0)), save_mean(call, call.out(1)),
-      save_scale(call, call.out(2));
-  Work w = statistics_work(call, p, vector_width(p, {input, out.view()}), compute);
+  ContiguousOutput save_mean(call, call.out(1)), save_scale(call, call.out(2));
+  Work w = statistics_work(call, p, vector_width(p, {input, out}), compute);
   const bool merge = train && !in_one(call, w);
   if (train && !merge) widen(call, w);
   w.cut(train && !merge ? 1 : pieces_for(call, w));
@@ -129,7 +128,7 @@ void planes_forward_gpu(const OpCall& call, const PlanesProblem& problem) {
   w.n.eps = scalar_bits(numbers.eps, compute);
   Defines d = defines_for(w, input.numel(), compute);
   d.type(define::X, input.dtype())
-      .type(define::OUT, out.view().dtype())
+      .type(define::OUT, out.dtype())
       .type(define::W, weight_type(call, weight, bias, compute))
       .type(define::S, call.out(1).dtype())
       .type(define::R, mean.tensor ? mean.tensor->dtype() : compute)
@@ -157,16 +156,14 @@ void planes_forward_gpu(const OpCall& call, const PlanesProblem& problem) {
                      .partials = partials,
                      .out = out,
                      .p = w.n}));
-  out.finish();
   save_mean.finish();
   save_scale.finish();
 }
 
 void planes_backward_gpu(const OpCall& call, const PlanesGradient& problem) {
-  const auto& [grad, input, saved, weight, p, train, which] = problem;
+  const auto& [grad, input, out, saved, weight, p, train, which] = problem;
   const DType compute = compute_type(input.dtype());
-  ContiguousOutput out(call, call.out(0));
-  Work w = statistics_work(call, p, vector_width(p, {grad, input, out.view()}), compute);
+  Work w = statistics_work(call, p, vector_width(p, {grad, input, out}), compute);
   w.n.weight_stride = weight.stride();
   w.n.mean_stride = saved.mean_stride;
   w.n.variance_stride = saved.inverse_stride;
@@ -177,7 +174,7 @@ void planes_backward_gpu(const OpCall& call, const PlanesGradient& problem) {
   Defines d = defines_for(w, input.numel(), compute);
   d.type(define::X, input.dtype())
       .type(define::DY, grad.dtype())
-      .type(define::OUT, out.view().dtype())
+      .type(define::OUT, out.dtype())
       .type(define::W, gradient_weight_type(call, weight, which, compute))
       .type(define::S, saved.mean.dtype())
       .set(define::HAS_WEIGHT, weight.tensor.has_value())
@@ -217,7 +214,6 @@ void planes_backward_gpu(const OpCall& call, const PlanesGradient& problem) {
                      .p = w.n}));
   for (auto& o : outs)
     if (o) o->finish();
-  out.finish();
 }
 
 }  // namespace ocltensor::opencl::norm

@@ -1,0 +1,89 @@
+// Depthwise convolutions of channels_last maps for CPU drivers, all three directions.
+#include "kernels/conv.h"
+#include "ops/copy/copy.h"
+#include "rows.h"
+
+namespace ocltensor::opencl::conv {
+namespace {
+
+constexpr int64_t kVector = 16;    // grouped_channels.cl
+constexpr int64_t kMostTaps = 64;  // the same
+constexpr int64_t kWidest = 8;     // taps of a row, whose sums are in registers
+
+const char* refuse(const OpCall&, const Problem& p) {
+  if (const char* reason = refuse_rows(p)) return reason;
+  const ConvParams& g = p.params;
+  if (g.groups < kVector || g.big_channels != 1 || g.small_channels != 1)
+    return "not depthwise with a vector of channels";
+  if (g.big_strides[1] != 1 || g.small_strides[1] != 1) return "maps are not in channels_last";
+  if (g.batch * g.in[1] * g.in[2] * g.out[1] * g.out[2] == 0) return "an empty map";
+  const int64_t taps = g.window[1] * g.window[2];
+  if (taps == 0 || taps > kMostTaps || g.window[2] > kWidest)
+    return "a window of very many elements";
+  return nullptr;
+}
+
+// Copies `source`, whose sizes are those of the target, as float32.
+void put(const OpCall& call, tb_address to, const LocalTensor& source, const Dims& strides) {
+  const LocalTensor target(to, DType::Float32, Dims(source.view().sizes()), strides);
+  copy_tensor(call, target.view(), source.view());
+}
+
+// Weights as [tap][channel], then the bias.
+Scratch pack(const OpCall& call, const Problem& p) {
+  const ConvParams& g = p.params;
+  const int64_t channels = g.groups, taps = g.window[1] * g.window[2];
+  Scratch packed = call.scratch(static_cast<uint64_t>((taps + 1) * channels) * sizeof(float));
+  const auto& w = g.weight_strides;
+  put(call, packed.address(),
+      LocalTensor(p.weight, p.dtype, {channels, g.window[1], g.window[2]}, {w[0], w[3], w[4]}),
+      {1, g.window[2] * channels, channels});
+  const tb_address bias = packed.address() + static_cast<uint64_t>(taps * channels) * sizeof(float);
+  if (p.bias) {
+    put(call, bias, LocalTensor(*p.bias, p.dtype, {channels}, {g.bias_stride}), {1});
+  } else {
+    const LocalTensor zeros(bias, DType::Float32, {channels});
+    copy::fill_tensor(call, zeros.view(), 0);
+  }
+  return packed;
+}
+
+void run_weight(const OpCall& call, const Problem& p) {
+  Defines d;
+  d.type(define::TYPE, p.dtype)
+      .set(define::BACK, int64_t{0})
+      .set(define::TAPS_X, p.params.window[2]);
+  call.launch(kernels::conv::grouped_channels::weight_channels, d,
+              {.w = memory_of_weight(p),
+               .big = memory_of_big(p),
+               .small = memory_of_small(p),
+               .p = p.params})
+      .run({divide_up(p.params.groups, kVector), p.params.window[1], 1}, {1, 1, 1});
+}
+
+void run(const OpCall& call, const Problem& p) {
+  if (p.direction == Direction::Weight) return run_weight(call, p);
+  const ConvParams& g = p.params;
+  const bool back = p.direction == Direction::Data;
+  const Scratch weights = pack(call, p);
+  const int64_t rows = g.batch * (back ? g.in[1] : g.out[1]);
+  const int64_t each = divide_up(rows, work_items(call));
+  Defines d;
+  d.type(define::TYPE, p.dtype).set(define::BACK, back);
+  call.launch(kernels::conv::grouped_channels::conv_channels, d,
+              {.to = back ? memory_of_big(p) : memory_of_small(p),
+               .from = back ? memory_of_small(p) : memory_of_big(p),
+               .weights = weights,
+               .p = g,
+               .rows = each})
+      .run({divide_up(rows, each), 1, 1}, {1, 1, 1});
+}
+
+}  // namespace
+
+constinit const AlgorithmFor<Problem> kGroupedChannels({.id = "conv.grouped_channels",
+                                                        .description = "vectors of channels",
+                                                        .style = DeviceStyle::Cpu},
+                                                       Steps<refuse, run>());
+
+}  // namespace ocltensor::opencl::conv
