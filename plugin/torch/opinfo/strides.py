@@ -1,14 +1,17 @@
-"""Do fake tensors promise what ocl gives? Shapes, dtypes and strides of op_db's results, real and
-within FakeTensorMode.
+"""Do fake tensors promise what ocl gives, and does the CPU give the same? Shapes, dtypes and
+strides of op_db's results, real and within FakeTensorMode.
 
-usage: strides.py [--only REGEX] [--dtype float32] [--samples N] [--jobs N] [--list] [--entries
-FILE]
+usage: strides.py [--cpu] [--grad] [--only REGEX] [--dtype float32] [--samples N] [--jobs N]
+[--list] [--entries FILE]
 
 Compilers trace with fake tensors and believe their strides. Each sample runs as it is, with its
 tensors of 4 and 5 dimensions in channels_last, and with all of them in transposed memory. Strides
 of dimensions of size 1 and of empty tensors mean nothing. An entry is "theirs" where PyTorch's own
 CPU breaks the same promise in the same way: the promise is wrong. The exit status is 1 where one is
 broken by ocl alone.
+
+With --cpu, results on ocl are compared with the CPU's instead, also for expanded and sliced
+tensors; with --grad, gradients of the samples' tensors as well.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from typing import Any
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 LAYOUTS = ("plain", "channels_last", "transposed")
+MORE_LAYOUTS = (*LAYOUTS, "expanded", "sliced")
 # Results whose shape or type depends on numbers, or that a fake tensor has no answer for.
 NO_PROMISE = re.compile(
     "^(nonzero|masked_select|unique|bincount|empty_strided|new_empty_strided|equal|item|allclose)"
@@ -64,6 +68,10 @@ def laid_out(value: Any, layout: str, device: str) -> Any:
         if layout == "transposed" and value.dim() > 1:
             order = list(range(value.dim()))[::-1]
             return moved.permute(order).contiguous().permute(order)
+        if layout == "expanded" and value.dim() > 1 and value.size(0) > 1:
+            return moved[:1].expand(value.shape)
+        if layout == "sliced" and value.dim() > 0:
+            return torch.stack([moved, moved], -1).flatten(-2)[..., ::2]
         return moved
     if isinstance(value, torch.device):
         return torch.device(device)
@@ -138,6 +146,56 @@ def judge(op: OpInfo, dtype: Any, most: int) -> list[str]:
     return [f"{place}: {text}" for place, text in found.items()]
 
 
+def computed(op: OpInfo, sample: SampleInput, layout: str, device: str, grad: bool) -> list:
+    """Descriptions of the results, and of gradients where they are wanted."""
+    import torch
+
+    host = "cpu" if op.name == "tensor_split" else device
+    args = (laid_out(sample.input, layout, device), *laid_out(tuple(sample.args), layout, host))
+    kwargs = laid_out(sample.kwargs, layout, device)
+    if "device" in kwargs:
+        kwargs["device"] = device
+    leaves = [
+        t
+        for t in torch.utils._pytree.tree_leaves((args, kwargs))
+        if grad and isinstance(t, torch.Tensor) and (t.is_floating_point() or t.is_complex())
+    ]
+    for t in leaves:
+        t.requires_grad_()
+    with torch.device(device):
+        out = op(*args, **kwargs)
+    found = describe(out)
+    ends = [
+        t
+        for t in torch.utils._pytree.tree_leaves(out)
+        if isinstance(t, torch.Tensor) and t.requires_grad
+    ]
+    if leaves and ends:
+        found += describe(
+            torch.autograd.grad(ends, leaves, [t.detach() for t in ends], allow_unused=True)
+        )
+    return found
+
+
+def judge_by_cpu(op: OpInfo, dtype: Any, most: int, grad: bool) -> list[str]:
+    """What differs from the CPU's results, one line for each layout."""
+    found: dict[str, str] = {}
+    for number, sample in enumerate(itertools.islice(op.sample_inputs("cpu", dtype), most)):
+        for layout in MORE_LAYOUTS if all_tensors(sample) else MORE_LAYOUTS[:1]:
+            if any(line.startswith(layout) for line in found):
+                continue
+            try:
+                theirs = computed(op, sample, layout, "cpu", grad)
+                ours = computed(op, sample, layout, "ocl", grad)
+            except Exception:  # others judge that
+                continue
+            for index, (a, b) in enumerate(itertools.zip_longest(ours, theirs)):
+                if a != b:
+                    found[f"{layout} #{number}"] = f"output {index} {a} instead of {b}"
+                    break
+    return [f"{place}: {text}" for place, text in found.items()]
+
+
 def all_tensors(sample: SampleInput) -> list:
     import torch
 
@@ -148,15 +206,21 @@ def all_tensors(sample: SampleInput) -> list:
     ]
 
 
-def work(names: list[str], dtype_name: str, most: int) -> None:
+def work(names: list[str], options: argparse.Namespace) -> None:
     import torch
     import torch_ocl  # noqa: F401  registers the device
     from torch.testing._internal.common_methods_invocations import op_db
 
     warnings.simplefilter("ignore")
-    dtype, by_name = getattr(torch, dtype_name), {op.full_name: op for op in op_db}
+    dtype, by_name = getattr(torch, options.dtype), {op.full_name: op for op in op_db}
     for name in names:
-        print("judged " + json.dumps([name, judge(by_name[name], dtype, most)]), flush=True)
+        op = by_name[name]
+        lines = (
+            judge_by_cpu(op, dtype, options.samples, options.grad)
+            if options.cpu
+            else judge(op, dtype, options.samples)
+        )
+        print("judged " + json.dumps([name, lines]), flush=True)
 
 
 def entries(dtype: str, only: str) -> list[str]:
@@ -183,10 +247,12 @@ def main() -> int:
     p.add_argument("--samples", type=int, default=1000, help="at most so many of an entry")
     p.add_argument("--jobs", type=int, default=1)
     p.add_argument("--list", action="store_true", help="also what is theirs")
+    p.add_argument("--cpu", action="store_true", help="compare with results on the CPU")
+    p.add_argument("--grad", action="store_true", help="with --cpu: gradients, too")
     p.add_argument("--work", type=json.loads, help=argparse.SUPPRESS)
     options = p.parse_args()
     if options.work:
-        work(options.work, options.dtype, options.samples)
+        work(options.work, options)
         return 0
     only = options.only
     if options.entries:
@@ -204,6 +270,8 @@ def main() -> int:
             options.dtype,
             "--samples",
             str(options.samples),
+            *(["--cpu"] if options.cpu else []),
+            *(["--grad"] if options.grad else []),
             "--work",
             json.dumps(names[part :: options.jobs]),
         ]

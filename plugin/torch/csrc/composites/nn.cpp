@@ -1,4 +1,7 @@
-// Weight normalisation, channel shuffling, leaky activations and max unpooling.
+// Weight normalisation, shuffling of channels and pixels, leaky activations and max unpooling.
+#include <ATen/ops/pixel_shuffle_native.h>
+#include <ATen/ops/pixel_unshuffle_native.h>
+
 #include "composite.h"
 
 namespace torch_ocl {
@@ -34,8 +37,22 @@ Tensor shuffle_channels(const Tensor& self, c10::SymInt symbolic) {
               "Number of channels must be divisible by groups, which must be positive. Got ",
               self.size(1), " channels and ", groups, " groups.");
   const int64_t each = self.size(1) / groups;
+  // In channels_last the channels are turned to the end, so that the result and the gradient, which
+  // goes through these views, have that format.
+  const bool last =
+      self.dim() == 4 && self.suggest_memory_format() == at::MemoryFormat::ChannelsLast;
+  const Tensor x = last ? self.permute({0, 2, 3, 1}) : self;
+  const int64_t at = last ? 3 : 1;
   // All sizes are given, because a -1 is ambiguous if another size is zero.
-  return self.unflatten(1, {groups, each}).transpose(1, 2).reshape(self.sizes());
+  const Tensor result = x.unflatten(at, {groups, each}).transpose(at, at + 1).reshape(x.sizes());
+  return last ? result.permute({0, 3, 1, 2}) : result;
+}
+
+Tensor shuffle_pixels(const Tensor& self, int64_t factor) {
+  return in_format_of(self, at::native::math_pixel_shuffle(self, factor));
+}
+Tensor unshuffle_pixels(const Tensor& self, int64_t factor) {
+  return in_format_of(self, at::native::math_pixel_unshuffle(self, factor));
 }
 
 template <int64_t dims>
@@ -50,9 +67,9 @@ Tensor unpool(const Tensor& self, const Tensor& indices, at::IntArrayRef size) {
   sizes.insert(sizes.end(), size.begin(), size.end());
   const Tensor empty = at::zeros(sizes, self.options());
   if (self.numel() == 0) return empty;
-  return empty.flatten(first)
-      .scatter(first, indices.flatten(first), self.flatten(first))
-      .view(sizes);
+  const Tensor result =
+      empty.flatten(first).scatter(first, indices.flatten(first), self.flatten(first)).view(sizes);
+  return dims == 2 ? in_format_of(self, result) : result;
 }
 
 Tensor unpool2d(const Tensor& self, const Tensor& indices, c10::SymIntArrayRef size) {
@@ -98,6 +115,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_weight_norm_interface", TORCH_FN(weight_norm));
   m.impl("_weight_norm_interface_backward", TORCH_FN(weight_norm_backward));
   m.impl("channel_shuffle", TORCH_FN(shuffle_channels));
+  m.impl("pixel_shuffle", TORCH_FN(shuffle_pixels));
+  m.impl("pixel_unshuffle", TORCH_FN(unshuffle_pixels));
   m.impl("max_unpool2d", TORCH_FN(unpool2d));
   register_out<unpool2d>(m, "max_unpool2d.out");
   m.impl("max_unpool3d", TORCH_FN(unpool3d));

@@ -73,7 +73,8 @@ Tensor pad_backward(const Tensor& grad, const Tensor& self, c10::SymIntArrayRef 
     sizes[sizes.size() - 1 - k] = size;
     result = at::zeros(sizes, grad.options()).index_add(-1 - k, upload(at, self), result);
   }
-  return result.is_same(grad) ? grad.clone() : result;
+  if (result.is_same(grad)) result = grad.clone();
+  return dims == 2 ? in_format_of(self, result) : result;
 }
 
 constexpr auto& reflection_pad1d = pad<1, reflected, true>;

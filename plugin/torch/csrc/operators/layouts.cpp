@@ -34,15 +34,37 @@ void like_two_inputs(Inputs inputs, Specs outs) {
   outs[0].strides = strides_of_both(*inputs[0], *inputs[1], sizes_of(outs[0]));
 }
 
+// Sets the strides of a format that the number of dimensions allows.
+void set_format(ocltensor::TensorSpec& out, at::MemoryFormat format) {
+  const at::IntArrayRef sizes = sizes_of(out);
+  if (format == at::MemoryFormat::ChannelsLast && sizes.size() == 4)
+    out.strides = ocltensor::Dims(at::IntArrayRef(c10::get_channels_last_strides_2d(sizes)));
+  if (format == at::MemoryFormat::ChannelsLast3d && sizes.size() == 5)
+    out.strides = ocltensor::Dims(at::IntArrayRef(c10::get_channels_last_strides_3d(sizes)));
+}
+
+// Gradients of normalisation by channels: as for two inputs, but where their formats differ, that
+// of the input counts.
+void like_normalized(Inputs inputs, Specs outs) {
+  const at::MemoryFormat format = inputs[1]->suggest_memory_format();
+  if (format == inputs[0]->suggest_memory_format()) return like_two_inputs(inputs, outs);
+  outs[0].strides.clear();
+  set_format(outs[0], format);
+}
+
 // The result is in channels_last if the input is, else contiguous.
 template <size_t input>
 void in_format_of(Inputs inputs, Specs outs) {
-  const at::IntArrayRef sizes = sizes_of(outs[0]);
-  const at::MemoryFormat format = inputs[input]->suggest_memory_format();
-  if (format == at::MemoryFormat::ChannelsLast && sizes.size() == 4)
-    outs[0].strides = ocltensor::Dims(at::IntArrayRef(c10::get_channels_last_strides_2d(sizes)));
-  if (format == at::MemoryFormat::ChannelsLast3d && sizes.size() == 5)
-    outs[0].strides = ocltensor::Dims(at::IntArrayRef(c10::get_channels_last_strides_3d(sizes)));
+  set_format(outs[0], inputs[input]->suggest_memory_format());
+}
+
+// Results of convolutions, and gradients of input and weight, are in channels_last if the input or
+// the weight is, as with ATen's backends for CPUs and CUDA.
+template <size_t input>
+void in_format_of_convolution(Inputs inputs, Specs outs) {
+  for (ocltensor::TensorSpec& out : outs)
+    for (const size_t operand : {input, input + 1})
+      set_format(out, inputs[operand]->suggest_memory_format());
 }
 
 // A query of [batch, heads, length, size] in the memory of [batch, length, heads, size], which
@@ -65,13 +87,15 @@ constexpr std::array kRules = {
     Rule{"_scaled_dot_product_fused_attention_overrideable.out", like_query},
     Rule{"_scaled_dot_product_fused_attention_overrideable_backward.out", like_query_key_value},
     Rule{"native_batch_norm.out", like_input},
-    Rule{"native_batch_norm_backward.out", like_two_inputs},
+    Rule{"native_batch_norm_backward.out", like_normalized},
     Rule{"native_group_norm.out", like_input},
-    Rule{"native_group_norm_backward.out", like_two_inputs},
+    Rule{"native_group_norm_backward.out", like_normalized},
     Rule{"huber_loss.out", like_two_inputs},
     Rule{"_adaptive_avg_pool2d.out", in_format_of<0>},
     Rule{"_adaptive_avg_pool2d_backward.out", in_format_of<1>},
     Rule{"native_dropout_backward.out", in_format_of<0>},
+    Rule{"convolution.out", in_format_of_convolution<0>},
+    Rule{"convolution_backward.out", in_format_of_convolution<1>},
 };
 
 }  // namespace
@@ -80,6 +104,8 @@ Layout layout_of(std::string_view name) {
   const auto* const rule = std::ranges::find(kRules, name, &Rule::name);
   return rule == kRules.end() ? nullptr : rule->layout;
 }
+
+bool has_columns(std::string_view name) { return name == "nonzero.out"; }
 
 ocltensor::Dims strides_like(const at::Tensor& like, at::IntArrayRef sizes) {
   if (like.sizes() == sizes) {

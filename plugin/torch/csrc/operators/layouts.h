@@ -17,6 +17,9 @@ using Layout = void (*)(c10::ArrayRef<const at::Tensor*> inputs,
 // The rule of a plugin's operator; null if inference already gives the right strides.
 Layout layout_of(std::string_view name);
 
+// Whether the result, whose size the plugin finds out, is a matrix with contiguous columns.
+bool has_columns(std::string_view name);
+
 // Strides for a new tensor of these sizes with the order of dimensions of `like`, which has as many
 // dimensions; empty: contiguous.
 ocltensor::Dims strides_like(const at::Tensor& like, at::IntArrayRef sizes);

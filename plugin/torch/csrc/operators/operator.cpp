@@ -7,6 +7,7 @@
 #include <ATen/ops/_conj.h>
 #include <ATen/ops/_neg_view.h>
 
+#include <array>
 #include <utility>
 
 #include "base/call_plan.h"
@@ -26,6 +27,7 @@ at::IntArrayRef ref(const ocltensor::Dims& dims) { return {dims.data(), dims.siz
 struct ResizeContext {
   std::span<at::Tensor> targets;
   c10::DeviceIndex device;
+  const char* name;
 };
 
 tb_status resize(void* context, uint32_t index, const int64_t* sizes, uint32_t ndim,
@@ -34,7 +36,10 @@ tb_status resize(void* context, uint32_t index, const int64_t* sizes, uint32_t n
     auto& c = *static_cast<ResizeContext*>(context);
     ocltensor::check(index < c.targets.size(), "there is no output {}", index);
     at::Tensor& target = c.targets[index];
-    target = make_tensor({sizes, ndim}, {}, target.scalar_type(), c.device);
+    const std::array<int64_t, 2> columns{1, ndim == 2 ? sizes[0] : 0};
+    const bool by_columns = ndim == 2 && has_columns(c.name);
+    target = make_tensor({sizes, ndim}, by_columns ? at::IntArrayRef(columns) : at::IntArrayRef(),
+                         target.scalar_type(), c.device);
     *tensor = describe_output(target);
   });
 }
@@ -117,7 +122,7 @@ void PluginOperator::invoke_described(const Arguments& in, std::span<at::Tensor>
                                       const tb_tensor* described, c10::DeviceIndex device) {
   const tb_tensor* pointers[kMostOutputs];
   for (size_t i = 0; i < outs.size(); ++i) pointers[i] = &described[i];
-  ResizeContext context{outs, device};
+  ResizeContext context{outs, device, handle_.name()};
   tb_call call{};
   call.resize_out = resize;
   call.resize_context = &context;
