@@ -64,10 +64,10 @@ void run(const OpCall& call, const EigProblem& p) {
 }
 
 // Measured beside MKL on PoCL: the portable kernels are 4 to 8 times as fast at 128 to 512 rows.
-constexpr int64_t kFewRows = 1000;
+constexpr int64_t kFewestRows = 1000;
 
 const char* has_few_rows(const OpCall&, const EigProblem& p) {
-  return p.a.size(-1) < kFewRows ? "the portable kernels are faster for so few rows" : nullptr;
+  return p.a.size(-1) < kFewestRows ? "the portable kernels are faster for so few rows" : nullptr;
 }
 
 }  // namespace
