@@ -205,7 +205,9 @@ INLINE cplx ccosh(cplx a) {
 }
 // Kahan's formula: with t = tan y and s = sinh x, the denominator is 1 + (1 + t^2) s^2.
 INLINE cplx ctanh(cplx a) {
-  if (isinf(a.x)) return Z(copysign(NUM(1.0), a.x), copysign(NUM(0.0), isfinite(a.y) ? sin(2 * a.y) : a.y));
+  /* The sign of sin 2y, whose argument may be too large for a number. */
+  if (isinf(a.x))
+    return Z(copysign(NUM(1.0), a.x), copysign(NUM(0.0), isfinite(a.y) ? sin(a.y) * cos(a.y) : a.y));
   if (a.y == 0) return Z(tanh(a.x), a.y);
   if (!isfinite(a.y)) return Z(a.x == 0 ? a.x : NAN, NAN);
   if (fabs(a.x) > LIMIT(CONE))

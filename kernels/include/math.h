@@ -24,7 +24,7 @@ INLINE T16 OVERLOAD exp_(T16 a) { return exp_16(a); }
 #endif
 INLINE T OVERLOAD exp_(T a) { return exp(a); }
 // tanh on CPU drivers: 1 - 2 / (exp(2|x|) + 1), and near 0 the approximations of Cephes (S. Moshier, tanhf.c
-// and tanh.c). PoCL's own vector tanh saturates one ulp below 1.
+// and tanh.c), with the sign of a, which a zero has, too. PoCL's own vector tanh saturates one ulp below 1.
 #define TANH_SMALL_FLOAT(V, z)                                                                    \
   ((((((V)(-5.70498872745e-3f) * z + (V)(2.06390887954e-2f)) * z + (V)(-5.37397155531e-2f)) * z + \
      (V)(1.33314422036e-1f)) * z + (V)(-3.33332819422e-1f)) * z)
@@ -39,12 +39,12 @@ INLINE T OVERLOAD exp_(T a) { return exp(a); }
 #define TANH_SMALL(V, z) TANH_SMALL_FLOAT(V, z)
 #endif
 #ifdef VECTORS
-#define TANH_FUNCTION(V)                                                   \
-  INLINE V OVERLOAD tanh_(V a) {                                           \
-    const V x = fabs(a);                                                   \
-    const V z = a * a;                                                     \
-    const V large = copysign((V)(1) - (V)(2) / (exp_(x + x) + (V)(1)), a); \
-    return (x < (V)(0.625f)) ? a + a * TANH_SMALL(V, z) : large;           \
+#define TANH_FUNCTION(V)                                                      \
+  INLINE V OVERLOAD tanh_(V a) {                                              \
+    const V x = fabs(a);                                                      \
+    const V z = a * a;                                                        \
+    const V large = (V)(1) - (V)(2) / (exp_(x + x) + (V)(1));                 \
+    return copysign((x < (V)(0.625f)) ? x + x * TANH_SMALL(V, z) : large, a); \
   }
 TANH_FUNCTION(T)
 TANH_FUNCTION(T16)

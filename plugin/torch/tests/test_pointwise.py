@@ -92,5 +92,30 @@ class Digamma(unittest.TestCase):
             )
 
 
+class Zeros(unittest.TestCase):
+    def test_odd_functions_keep_the_sign(self) -> None:
+        functions = (torch.tanh, torch.sinh, torch.asinh, torch.atanh, torch.tan)
+        functions += (torch.atan, torch.asin, torch.expm1, torch.log1p, torch.erf, torch.sqrt)
+        for function in functions:
+            for dtype in FLOATS:
+                x = torch.tensor([-0.0, 0.0]).repeat(17).to(dtype)
+                with self.subTest(function=function.__name__, dtype=dtype):
+                    ours, theirs = function(x.to("ocl")).cpu(), function(x)
+                    self.assertTrue(torch.equal(ours, torch.zeros_like(x)))
+                    self.assertTrue(torch.equal(ours.signbit(), theirs.signbit()))
+
+    def test_complex_tanh_at_infinity(self) -> None:
+        # C99's: 1 + 0 i sin 2y, or -1; twice the largest y is infinite.
+        largest = torch.finfo(torch.float32).max
+        y = torch.tensor([0.5, 2.0, 4.0, 5.0, 1e10, largest, -largest, largest / 2, -2.0, -0.5])
+        for x in (math.inf, -math.inf):
+            z = torch.complex(torch.full_like(y, x), y)
+            ours = torch.tanh(z.to("ocl")).cpu()
+            self.assertTrue(torch.equal(ours.real, torch.full_like(y, math.copysign(1, x))))
+            self.assertTrue(torch.equal(ours.imag, torch.zeros_like(y)))
+            want = torch.sin(y.double()) * torch.cos(y.double())
+            self.assertTrue(torch.equal(ours.imag.signbit(), want.signbit()))
+
+
 if __name__ == "__main__":
     unittest.main()
