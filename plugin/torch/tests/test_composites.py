@@ -221,6 +221,22 @@ class OutForms(unittest.TestCase):
                         samples,
                     )
 
+    def test_fractional_pools_take_numbers_for_a_larger_batch(self) -> None:
+        torch.manual_seed(7)
+        pools = (nn.functional.fractional_max_pool2d, nn.functional.fractional_max_pool3d)
+        for dims, pool in zip((2, 3), pools):
+            samples = torch.rand(3, 4, dims)
+            for shape in ((2, 4), (4,)):
+                with self.subTest(dims=dims, shape=shape):
+                    self.same(
+                        lambda x, s, pool=pool: pool(x, 2, 3, _random_samples=s),
+                        torch.randn(*shape, *[7] * dims),
+                        samples,
+                    )
+            image = torch.randn(2, 3, *[7] * dims, device="ocl")  # of other channels
+            with self.assertRaises(RuntimeError):
+                pool(image, 2, 3, _random_samples=samples.to("ocl"))
+
     def test_multilabel_margin_loss_of_what_is_no_number(self) -> None:
         torch.manual_seed(8)
         rows = torch.randn(4, 6)

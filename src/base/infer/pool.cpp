@@ -102,9 +102,9 @@ Specs fractional_max_pool(const Args& args, size_t dims) {
         "{}: expected an input of {} or {} dimensions, got {}", args.schema().full_name(), dims + 1,
         dims + 2, to_string(self.sizes()));
   const size_t first = sizes.size() - dims;
-  const int64_t planes = numel(self.sizes().first(first));
-  check(samples.ndim() == 3 && samples.size(2) == static_cast<int64_t>(dims) &&
-            samples.numel() == planes * static_cast<int64_t>(dims),
+  const int64_t batch = first == 2 ? sizes[0] : 1;  // samples for more of them may be given
+  check(samples.ndim() == 3 && samples.size(0) >= batch && samples.size(1) == sizes[first - 1] &&
+            samples.size(2) == static_cast<int64_t>(dims),
         "{}: random_samples of shape {} do not fit an input of shape {}", args.schema().full_name(),
         to_string(samples.sizes()), to_string(self.sizes()));
   for (size_t d = 0; d < dims; ++d) {
