@@ -1,7 +1,12 @@
-"""PyTorch's op_db on ocl against the CPU, in crash-isolated processes, with the fallback off.
+"""PyTorch's test databases on ocl against the CPU, in crash-isolated processes, without fallback.
 
-usage: sweep.py [--dtype float32,int64,bool] [--grad] [--only REGEX] [--jobs N] [--timeout S]
-[--json FILE] [--fresh]
+usage: sweep.py [--mode MODE] [--dtype float32,int64,bool] [--only REGEX] [--samples N] [--jobs N]
+[--timeout S] [--json FILE] [--fresh]
+
+MODE: op_db's forward results, its gradients (grad, or --grad), results and gradients of tensors
+with gaps (noncontiguous), out= tensors (out), in-place methods (inplace), forward-mode derivatives
+(forward-mode), second gradients (second), PyTorch's checks by differences (gradcheck,
+gradgradcheck; for float64 and complex128); module_db (module); optim_db (optimizer).
 
 Results are kept in FILE and a second run goes on where the first stopped (--fresh begins anew). The
 end prints the totals per dtype: pass, declined (with the reason), wrong, error, crashed, hung.
@@ -25,18 +30,43 @@ HERE = pathlib.Path(__file__).resolve().parent
 STATES = ("pass", "declined", "wrong", "error", "crashed", "hung", "no reference")
 
 
-def list_entries() -> dict[str, list[str]]:
-    """Entry names by dtype, asked of a process of its own so that a broken device cannot stop the
+OF_OP_DB = ("forward", "grad", "noncontiguous", "out", "inplace", "forward-mode", "second")
+MODES = (*OF_OP_DB, "gradcheck", "gradgradcheck", "module", "optimizer")
+# In a process of its own: the entries of a mode, and the dtypes that each has on the CPU.
+LISTING = """
+import json, sys
+mode = sys.argv[1]
+def names(dtypes):
+    return sorted(str(d)[6:] for d in dtypes)
+if mode == "module":
+    from torch.testing._internal.common_modules import module_db
+    found = {m.name: names(m.dtypes) for m in module_db}
+elif mode == "optimizer":
+    from torch.testing._internal.common_optimizers import optim_db
+    some = ["float32", "float64", "complex64", "float16", "bfloat16"]
+    found = {o.name: some for o in optim_db}
+else:
+    from torch.testing._internal.common_methods_invocations import op_db
+    has = {
+        "grad": lambda op: op.supports_autograd,
+        "out": lambda op: op.supports_out,
+        "inplace": lambda op: op.get_inplace() is not None,
+        "forward-mode": lambda op: op.supports_forward_ad,
+        "second": lambda op: op.supports_gradgrad,
+        "gradcheck": lambda op: op.supports_autograd,
+        "gradgradcheck": lambda op: op.supports_gradgrad,
+    }.get(mode, lambda op: True)
+    found = {op.full_name: names(op.supported_dtypes("cpu")) for op in op_db if has(op)}
+print(json.dumps(found))
+"""
+
+
+def list_entries(mode: str) -> dict[str, list[str]]:
+    """Dtypes by entry names, asked of a process of its own so that a broken device cannot stop the
     sweep."""
-    code = (
-        "import json, torch\n"
-        "from torch.testing._internal.common_methods_invocations import op_db\n"
-        "print(json.dumps({op.full_name: [sorted(str(d)[6:] for d in op.supported_dtypes('cpu')),"
-        " op.supports_autograd] for op in op_db}))"
-    )
     env = dict(os.environ, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
     text = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code],
+        [sys.executable, "-W", "ignore", "-c", LISTING, mode],
         env=env,
         capture_output=True,
         text=True,
@@ -55,7 +85,7 @@ def why_no_device() -> str:
 
 
 class Worker:
-    def __init__(self, dtype: str, mode: str) -> None:
+    def __init__(self, dtype: str, mode: str, samples: str) -> None:
         env = dict(
             os.environ,
             OCLTENSOR_ENABLE_FALLBACK="0",
@@ -63,7 +93,7 @@ class Worker:
             OCLTENSOR_LOG_LEVEL="error",
         )
         self.process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", str(HERE / "worker.py"), dtype, mode],
+            [sys.executable, "-W", "ignore", str(HERE / "worker.py"), dtype, mode, samples],
             env=env,
             text=True,
             stdin=subprocess.PIPE,
@@ -141,7 +171,7 @@ def sweep(
             except queue.Empty:
                 break
             if worker is None or not worker.alive():
-                worker = Worker(dtype, mode)
+                worker = Worker(dtype, mode, str(options.samples))
             answer = worker.run(entry, options.timeout)
             with lock:
                 results[entry] = {k: answer[k] for k in ("state", "reason", "samples")}
@@ -173,7 +203,9 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     p.add_argument("--dtype", default="float32", help="comma-separated")
-    p.add_argument("--grad", action="store_true", help="gradients instead of forward results")
+    p.add_argument("--mode", default="forward", choices=MODES)
+    p.add_argument("--grad", action="store_true", help="short for --mode grad")
+    p.add_argument("--samples", type=int, default=100000, help="at most so many of an entry")
     p.add_argument("--only", default="", help="entries that match this regular expression")
     p.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     p.add_argument("--timeout", type=float, default=900.0, help="seconds for one entry")
@@ -194,14 +226,14 @@ def main() -> int:
     every = (
         {} if options.fresh or not options.json.exists() else json.loads(options.json.read_text())
     )
-    entries = list_entries()
-    mode = "grad" if options.grad else "forward"
+    mode = "grad" if options.grad else options.mode
+    entries = list_entries(mode)
     bad = 0
     for dtype in options.dtype.split(","):
         chosen = [
             n
-            for n, (dtypes, autograd) in sorted(entries.items())
-            if dtype in dtypes and (autograd or not options.grad) and re.search(options.only, n)
+            for n, dtypes in sorted(entries.items())
+            if dtype in dtypes and re.search(options.only, n)
         ]
         results = every.setdefault(f"{mode} {dtype}", {})
         if options.only:

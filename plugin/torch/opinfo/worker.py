@@ -1,279 +1,114 @@
-"""Runs OpInfo entries on ocl and on the CPU and prints one JSON line per entry; may crash: sweep.py
-restarts it.
+"""Runs entries of PyTorch's test databases on ocl and on the CPU, one JSON line per entry; may
+crash: sweep.py restarts it.
 
-usage: worker.py DTYPE forward|grad < entry names, one per line
+usage: worker.py DTYPE MODE [SAMPLES] < entry names, one per line
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
 import json
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
-import judges
 import torch
 import torch_ocl  # noqa: F401  registers the device
-from torch.testing._internal.common_methods_invocations import op_db
-from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+from samples import NoReference
+from torch.testing._internal.opinfo.core import OpInfo
 
-# Results that depend on random draws or on uninitialised memory: only their shape and dtype can be
-# compared.
-UNPREDICTABLE = {
-    "bernoulli",
-    "cauchy",
-    "empty",
-    "empty_like",
-    "empty_permuted",
-    "empty_strided",
-    "exponential",
-    "geometric",
-    "log_normal",
-    "multinomial",
-    "new_empty",
-    "new_empty_strided",
-    "nn.functional.alpha_dropout",
-    "nn.functional.dropout",
-    "nn.functional.dropout2d",
-    "nn.functional.dropout3d",
-    "nn.functional.feature_alpha_dropout",
-    "nn.functional.fractional_max_pool2d",
-    "nn.functional.fractional_max_pool3d",
-    "nn.functional.rrelu",
-    "normal",
-    "rand_like",
-    "randint",
-    "randint_like",
-    "randn",
-    "randn_like",
-    "svd_lowrank",
-    "pca_lowrank",
-    "uniform",
-    "torch.ops.aten._flash_attention_forward",
-    "torch.ops.aten._efficient_attention_forward",
-}
-# Ten times the tolerance of torch.testing for the dtype: sums of other orders and other libms, both
-# correctly rounded to a few ulp; OpInfo's own device overrides are of the same size.
-TOLERANCE = {
-    torch.float32: (1.3e-5, 1e-4),
-    torch.float16: (1e-2, 1e-3),
-    torch.bfloat16: (1.6e-1, 1e-2),
-    torch.float64: (1e-6, 1e-6),
-    torch.complex64: (1.3e-5, 1e-4),
-    torch.complex128: (1e-6, 1e-6),
-    torch.complex32: (1e-2, 1e-3),
-}  # of the modulus
+Cases = Iterator[tuple[str, Callable[[], None]]]
 
 
-def copy_layout(value: torch.Tensor, device: str) -> torch.Tensor:
-    """A copy on `device` with the same strides and offset in a storage of the same size."""
-    if value.layout != torch.strided or value.is_conj() or value.is_neg():
-        return value.detach().clone().to(device)
-    count = value.untyped_storage().nbytes() // value.element_size()
-    storage = value.detach().as_strided((count,), (1,), 0).clone().to(device)
-    return storage.as_strided(value.shape, value.stride(), value.storage_offset())
+def checks() -> dict[str, Callable]:
+    """What a mode does with a sample of op_db."""
+    import derivatives
+    import forms
+    import values
+
+    return {
+        "forward": functools.partial(values.run_sample, grad=False),
+        "grad": functools.partial(values.run_sample, grad=True),
+        "noncontiguous": values.noncontiguous,
+        "out": forms.out,
+        "inplace": forms.inplace,
+        "forward-mode": derivatives.forward_mode,
+        "second": derivatives.second,
+        "gradcheck": derivatives.gradcheck,
+        "gradgradcheck": derivatives.gradgradcheck,
+    }
 
 
-def move(value: Any, device: str | torch.device) -> Any:
-    """A sample's value with every tensor on `device`, as leaves of their own graph."""
-    if isinstance(value, torch.Tensor):
-        return copy_layout(value, device).requires_grad_(value.requires_grad)
-    if isinstance(value, torch.device):
-        return torch.device(device)
-    if isinstance(value, dict):
-        return {k: move(v, device) for k, v in value.items()}
-    if isinstance(value, torch.Size):
-        return value
-    if isinstance(value, (list, tuple)):
-        moved = [move(v, device) for v in value]
-        return type(value)(*moved) if hasattr(value, "_fields") else type(value)(moved)
-    return value
+# Modes that need samples which require gradients.
+DIFFERENTIATED = {"grad", "forward-mode", "second", "gradcheck", "gradgradcheck"}
 
 
-def tensors(value: Any) -> list[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        return [value]
-    if isinstance(value, dict):
-        return [t for v in value.values() for t in tensors(v)]
-    if isinstance(value, (list, tuple)):
-        return [t for v in value for t in tensors(v)]
-    return []
-
-
-def compare(got: Any, want: Any, dtype: Any, predictable: bool) -> None:
-    mine, theirs = tensors(got), tensors(want)
-    assert len(mine) == len(theirs), f"{len(mine)} tensors instead of {len(theirs)}"
-    if not theirs and predictable:
-        assert got == want or (got != got and want != want), f"{got} instead of {want}"
-    for a, b in zip(mine, theirs):
-        rtol, atol = TOLERANCE.get(b.dtype, (0, 0))
-        assert a.shape == b.shape and a.dtype == b.dtype, (
-            f"{a.dtype} {tuple(a.shape)} instead of {b.dtype} {tuple(b.shape)}"
-        )
-        assert a.device.type == "ocl" or not predictable, f"the result is on {a.device}"
-        if predictable:
-            torch.testing.assert_close(
-                a.detach().cpu(), b.detach(), rtol=rtol, atol=atol, equal_nan=True
-            )
-
-
-# Arguments that stay on the CPU: they are read when the call is made.
-HOST_ARGUMENTS = {"tensor_split"}
-
-
-WIDER = {torch.float32: torch.float64, torch.complex64: torch.complex128}
-
-
-def widen(value: Any) -> Any:
-    """float32 tensors as float64, complex64 as complex128: for a reference better than torch's own
-    kernels."""
-    if isinstance(value, torch.Tensor):
-        return (
-            value.detach().to(WIDER[value.dtype]).requires_grad_(value.requires_grad)
-            if value.dtype in WIDER
-            else value
-        )
-    if isinstance(value, torch.dtype):
-        return WIDER.get(value, value)
-    if isinstance(value, dict):
-        return {k: widen(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)) and not isinstance(value, torch.Size):
-        return (
-            type(value)(*map(widen, value))
-            if hasattr(value, "_fields")
-            else type(value)(map(widen, value))
-        )
-    return value
-
-
-def call(
-    op: OpInfo,
-    sample: SampleInput,
-    device: str,
-    grad: bool,
-    convert: Callable[[Any], Any] = lambda value: value,
-) -> Any:
-    torch.manual_seed(1)
-    args = convert(
-        move((sample.input,), device)
-        + move(tuple(sample.args), "cpu" if op.name in HOST_ARGUMENTS else device)
-    )
-    kwargs = convert(move(sample.kwargs, device))
-    if "device" in kwargs:
-        kwargs["device"] = device
-    with torch.device(device):  # constructors that name no device
-        out = op(*args, **kwargs)
-    if not grad:
-        return out
-    out = sample.output_process_fn_grad(out) if sample.output_process_fn_grad is not None else out
-    leaves = [t for t in tensors((args, kwargs)) if t.requires_grad]
-    outs = [t for t in tensors(out) if t.requires_grad]
-    # a weight per element, so that a wrong position shows
-    loss = sum(
-        (t * torch.linspace(0.5, 1.5, t.numel(), dtype=t.real.dtype).reshape(t.shape).to(t.device))
-        .sum()
-        .abs()
-        for t in outs
-    )
-    return (
-        [g for g in torch.autograd.grad(loss, leaves, allow_unused=True) if g is not None]
-        if outs
-        else []
-    )
-
-
-def exact_result(
-    op: OpInfo, sample: SampleInput, grad: bool, like: list[torch.Tensor]
-) -> list[torch.Tensor] | None:
-    """The CPU's result on float64 copies, rounded to the types of `like`; None where the CPU
-    refuses them."""
-    try:
-        exact = tensors(call(op, sample, "cpu", grad, widen))
-    except Exception:
-        return None
-    return [t.to(w.dtype) if WIDER.get(w.dtype) == t.dtype else t for t, w in zip(exact, like)]
-
-
-class NoReference(Exception):
-    """The CPU cannot run the sample."""
-
-
-def run_sample(op: OpInfo, sample: SampleInput, dtype: Any, grad: bool) -> None:
-    attention_dropout = sample.kwargs.get("dropout_p") or (
-        op.name.endswith("multi_head_attention_forward") and sample.args[9]
-    )
-    predictable = op.name not in UNPREDICTABLE and not attention_dropout and op.name != "to"
-    try:
-        want = call(op, sample, "cpu", grad)
-    except NotImplementedError as error:
-        raise NoReference(str(error)) from error
-    except RuntimeError as error:
-        if "does not support automatic differentiation" not in str(error):
-            raise
-        raise NoReference(str(error)) from error
-    got = call(op, sample, "ocl", grad)
-    try:
-        compare(got, want, dtype, predictable)
-    except AssertionError:
-        if not predictable:
-            raise
-        if not grad and judges.accepts(op, sample, tensors(got), tensors(want)):
-            return
-        # torch's float32 may be the worse of the two: float64 decides.
-        exact = exact_result(op, sample, grad, tensors(want)) if dtype in WIDER else None
-        if exact is None:
-            raise
-        if grad and judges.accepts_gradient(op, sample, tensors(got), exact):
-            return
-        if judges.accepts_conditioned(
-            op,
-            tensors(got),
-            lambda nudge: tensors(call(op, sample, "cpu", grad, lambda v: nudge(widen(v)))),
-        ):
-            return
-        compare(tensors(got), exact, dtype, predictable)
-
-
-def run(op: OpInfo, dtype: Any, grad: bool) -> tuple[str, str, int]:
-    """(state, reason, samples run)"""
-    count = 0
+def of_op_db(check: Callable, grad: bool, op: OpInfo, dtype: Any) -> Cases:
     if op.name.startswith("jiterator"):
-        return "no reference", "CUDA alone has jiterator", 0
+        raise NoReference("CUDA alone has jiterator")
     try:
         samples = list(op.sample_inputs("cpu", dtype, requires_grad=grad))
     except Exception as error:  # the CPU side: nothing to compare with
-        return "no reference", str(error)[:300], 0
-    for sample in samples:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                run_sample(op, sample, dtype, grad)
-            count += 1
-        except NoReference as error:
-            return "no reference", str(error)[:300], count
-        except NotImplementedError as error:
-            return "declined", str(error)[:400], count
-        except AssertionError as error:
-            return "wrong", f"sample {count}: {error}"[:500], count
-        except Exception as error:
-            place = traceback.extract_tb(error.__traceback__)[-1]
-            return (
-                "error",
-                f"sample {count}: {type(error).__name__}: {error} ({place.name})"[:500],
-                count,
-            )
-    return "pass", "", count
+        raise NoReference(str(error)) from error
+    for number, sample in enumerate(samples):
+        yield f"sample {number}", functools.partial(check, op, sample, dtype)
+
+
+def entries_of(mode: str) -> tuple[dict[str, Any], Callable[[Any, Any], Cases]]:
+    """The database of a mode by entry names, and the cases of one of them."""
+    if mode == "module":
+        import modules
+
+        return modules.by_name(), modules.cases
+    if mode == "optimizer":
+        import optimizers
+
+        return optimizers.by_name(), optimizers.cases
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    check = functools.partial(of_op_db, checks()[mode], mode in DIFFERENTIATED)
+    return {op.full_name: op for op in op_db}, check
+
+
+def run(cases: Cases, lenient: bool) -> tuple[str, str, int]:
+    """(state, reason, cases run). `lenient`: cases that the CPU cannot run are left out."""
+    count, label, without = 0, "", ""
+    try:
+        for label, case in cases:
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    case()
+                count += 1
+            except NoReference as error:
+                if not lenient:
+                    raise
+                without = f"{label}: {error}"[:300]
+    except NoReference as error:
+        return "no reference", str(error)[:300], count
+    except NotImplementedError as error:
+        return "declined", str(error)[:400], count
+    except AssertionError as error:
+        return "wrong", f"{label}: {error}"[:500], count
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        text = f"{label}: {type(error).__name__}: {error} ({place.name})"
+        return "error", text[:500], count
+    return ("pass", "", count) if count or not without else ("no reference", without, 0)
 
 
 def main() -> None:
-    dtype, grad = getattr(torch, sys.argv[1]), sys.argv[2] == "grad"
-    by_name = {op.full_name: op for op in op_db}
+    dtype, mode = getattr(torch, sys.argv[1]), sys.argv[2]
+    most = int(sys.argv[3]) if len(sys.argv) > 3 else None
+    by_name, cases = entries_of(mode)
+    lenient = mode not in ("forward", "grad")
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
         name = line.strip()
-        state, reason, count = run(by_name[name], dtype, grad)
+        state, reason, count = run(itertools.islice(cases(by_name[name], dtype), most), lenient)
         print(
             json.dumps({"entry": name, "state": state, "reason": reason, "samples": count}),
             flush=True,

@@ -1,0 +1,83 @@
+"""Forward results and gradients of a sample on ocl against the CPU's, or float64's where that is
+better: the modes forward, grad and noncontiguous of sweep.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import judges
+import torch
+from samples import (
+    UNPREDICTABLE,
+    WIDER,
+    NoReference,
+    call,
+    compare,
+    tensors,
+    widen,
+)
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+
+
+def exact_result(
+    op: OpInfo, sample: SampleInput, grad: bool, like: list[torch.Tensor]
+) -> list[torch.Tensor] | None:
+    """The CPU's result on float64 copies, rounded to the types of `like`; None where the CPU
+    refuses them."""
+    try:
+        exact = tensors(call(op, sample, "cpu", grad, widen))
+    except Exception:
+        return None
+    return [t.to(w.dtype) if WIDER.get(w.dtype) == t.dtype else t for t, w in zip(exact, like)]
+
+
+def run_sample(op: OpInfo, sample: SampleInput, dtype: Any, grad: bool) -> None:
+    attention_dropout = sample.kwargs.get("dropout_p") or (
+        op.name.endswith("multi_head_attention_forward") and sample.args[9]
+    )
+    predictable = op.name not in UNPREDICTABLE and not attention_dropout and op.name != "to"
+    try:
+        want = call(op, sample, "cpu", grad)
+    except NotImplementedError as error:
+        raise NoReference(str(error)) from error
+    except RuntimeError as error:
+        if "does not support automatic differentiation" not in str(error):
+            raise
+        raise NoReference(str(error)) from error
+    got = call(op, sample, "ocl", grad)
+    try:
+        compare(got, want, dtype, predictable)
+    except AssertionError:
+        if not predictable:
+            raise
+        if not grad and judges.accepts(op, sample, tensors(got), tensors(want)):
+            return
+        # torch's float32 may be the worse of the two: float64 decides.
+        exact = exact_result(op, sample, grad, tensors(want)) if dtype in WIDER else None
+        if exact is None:
+            raise
+        if grad and judges.accepts_gradient(op, sample, tensors(got), exact):
+            return
+        if judges.accepts_conditioned(
+            op,
+            tensors(got),
+            lambda nudge: tensors(call(op, sample, "cpu", grad, lambda v: nudge(widen(v)))),
+        ):
+            return
+        compare(tensors(got), exact, dtype, predictable)
+
+
+def noncontiguous(op: OpInfo, sample: SampleInput, dtype: Any) -> None:
+    """The sample with gaps between the elements of every tensor; results and gradients."""
+    gaps = sample.noncontiguous()
+    run_sample(op, gaps, dtype, False)
+    if op.supports_autograd and (dtype.is_floating_point or dtype.is_complex):
+        run_sample(op, gaps.transform(leaf), dtype, True)
+
+
+def leaf(value: Any) -> Any:
+    """A tensor that a gradient is asked of, in the same memory."""
+    if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
+        return value
+    differentiable = value.is_floating_point() or value.is_complex()
+    return value.detach().requires_grad_(differentiable)
