@@ -143,6 +143,20 @@ class Operators(Case):
         x = numbers(2, 9, 6).transpose(1, 2)
         self.agree(lambda x, w: F.conv1d(x, w), x, numbers(5, 6, 3), grad=(0, 1))
 
+    def test_gradients_without_strides(self) -> None:
+        """sum() hands back one number, expanded: no step leads from each position to the next."""
+        for dims in (1, 2, 3):
+            for size in (1, 3):
+                x, w = torch.randn(2, 4, *[5] * dims), torch.randn(6, 4, *[size] * dims)
+                convolution = getattr(torch.nn.functional, f"conv{dims}d")
+                grads = []
+                for device in ("cpu", "ocl"):
+                    leaves = [t.to(device).requires_grad_() for t in (x, w)]
+                    grads.append(torch.autograd.grad(convolution(*leaves).sum(), leaves))
+                for ours, theirs in zip(grads[1], grads[0]):
+                    with self.subTest(dims=dims, size=size):
+                        torch.testing.assert_close(ours.cpu(), theirs, rtol=2e-5, atol=2e-5)
+
     def test_convolution_of_no_images(self) -> None:
         x = torch.empty(0, 4, 6, 6).to(memory_format=LAST)
         self.assertEqual(F.conv2d(x.to("ocl"), numbers(5, 4, 3, 3).to("ocl")).shape, (0, 5, 4, 4))

@@ -10,18 +10,18 @@ namespace {
 constexpr int64_t kMostGroups = 8;  // each is a product of its own
 constexpr int64_t kSmallMap = 64;   // positions; on CPU drivers direct tiles are faster up to here
 
-// The stride between consecutive positions if one stride fits all of them, else 0.
+// The stride between consecutive positions if one stride that is not 0 fits all of them, else 0.
 int64_t line(const tk_i64 (&map)[3], const tk_i64 (&strides)[5]) {
   const Dims sizes{map[0], map[1], map[2]};
-  int64_t step = 0;
+  std::optional<int64_t> step;  // none: there is one position
   int64_t expected = 0;
   for (size_t d = 3; d-- > 0;) {
     if (sizes[d] == 1) continue;
-    if (step == 0) expected = step = strides[d + 2];
+    if (!step) step = expected = strides[d + 2];
     if (strides[d + 2] != expected) return 0;
     expected *= sizes[d];
   }
-  return step == 0 ? 1 : step;
+  return step.value_or(1);
 }
 
 const char* refuse(const OpCall&, const Problem& p) {
