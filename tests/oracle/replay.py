@@ -341,7 +341,7 @@ def _rms_backward(*args: Any) -> list[torch.Tensor | None]:
 
 
 def _parts(t: torch.Tensor) -> torch.Tensor:
-    return torch.view_as_real(t.cpu().to(torch.complex128))
+    return torch.view_as_real(t.cpu().to(torch.complex128).resolve_conj())
 
 
 def _in_order(values: torch.Tensor) -> torch.Tensor:
@@ -432,7 +432,7 @@ def call(record: Record, args: list[Any], outs: list[torch.Tensor]) -> list[torc
     if name in SPECIAL:
         result = SPECIAL[name](*args)
         results = [result] if isinstance(result, torch.Tensor) else result
-        return [None if r is None else r.cpu() for r in results]
+        return [None if r is None else r.cpu().resolve_conj() for r in results]
     op, takes_out = find(name)
     schema = op._schema  # noqa: SLF001 - the only description of an overload
     names = [a.name for a in schema.arguments if not a.is_out]
@@ -467,7 +467,7 @@ def call(record: Record, args: list[Any], outs: list[torch.Tensor]) -> list[torc
         results = [r if wanted else None for r, wanted in zip(results, mask, strict=True)]
     for i in record["mutates"]:
         results += args[i] if isinstance(args[i], list) else [args[i]]
-    return [None if r is None else r.cpu() for r in results]
+    return [None if r is None else r.cpu().resolve_conj() for r in results]
 
 
 def all_of(masks: Iterable[np.ndarray]) -> np.ndarray:
