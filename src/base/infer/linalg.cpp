@@ -1,40 +1,9 @@
 // Inference for dense linear algebra. Results are column-major, as LAPACK and so ATen have them.
-#include "common.h"
+#include "matrices.h"
 
 namespace ocltensor::infer {
 namespace {
 
-TensorView matrix(const Args& args, Arg a) {
-  const TensorView t = args.tensor(a);
-  check(t.ndim() >= 2, "{}: '{}' must have at least 2 dimensions, got shape {}",
-        args.schema().full_name(), name(a), to_string(t.sizes()));
-  const DType part = is_complex(t.dtype()) ? real_type(t.dtype()) : t.dtype();
-  if (part != DType::Float32 && part != DType::Float64)
-    unsupported(TB_REASON_DTYPE, "{} takes float32, float64, complex64 and complex128, got {}",
-                args.schema().full_name(), name(t.dtype()));
-  return t;
-}
-TensorView square(const Args& args, Arg a) {
-  const TensorView t = matrix(args, a);
-  check(t.size(-1) == t.size(-2), "{}: '{}' must hold square matrices, got shape {}",
-        args.schema().full_name(), name(a), to_string(t.sizes()));
-  return t;
-}
-
-Dims batch_of(TensorView t, size_t dropped = 2) {
-  return Dims(t.sizes().first(static_cast<size_t>(t.ndim()) - dropped));
-}
-Dims joined(Dims batch, std::initializer_list<int64_t> last) {
-  for (const int64_t s : last) batch.push_back(s);
-  return batch;
-}
-TensorSpec column_major(DType type, const Dims& sizes) {
-  Dims turned = sizes;
-  std::swap(turned[turned.size() - 1], turned[turned.size() - 2]);
-  Dims strides = contiguous_strides(turned);
-  std::swap(strides[turned.size() - 1], strides[turned.size() - 2]);
-  return {type, sizes, strides};
-}
 TensorSpec info_spec(TensorView a) { return spec(DType::Int32, batch_of(a)); }
 // Outputs: a matrix of the input's shape for each of its matrices, and the info codes.
 Specs of_its_shape(TensorView a) {
