@@ -100,6 +100,18 @@ class Case(unittest.TestCase):
         else:
             self.agree(got, want, terms)
 
+    def both_or_neither(self, f: Callable[..., Any], *args: Any) -> bool:
+        """The call fails on both devices, or on neither, with equal results: then it is True."""
+        try:
+            f(*args)
+        except RuntimeError:
+            moved = [a.to("ocl") if isinstance(a, torch.Tensor) else a for a in args]
+            with self.assertRaises(RuntimeError):
+                f(*moved)
+            return False
+        self.both(f, *args)
+        return True
+
     def same_error(self, f: Callable[..., Any], *args: Any, words: bool = True) -> None:
         """The call fails on both devices, with the CPU's type of error and text."""
         moved = [a.to("ocl") if isinstance(a, torch.Tensor) else a for a in args]

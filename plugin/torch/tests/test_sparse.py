@@ -126,14 +126,8 @@ class Arithmetic(Case):
                 t = coo((5, 7), dtype)
                 t = torch.sparse_coo_tensor(t._indices(), t._values() * 0.3, t.shape)
                 with self.subTest(name=name, dtype=dtype):
-                    f = getattr(torch, name)
-                    try:
-                        f(t)
-                    except RuntimeError:
-                        with self.assertRaises(RuntimeError):
-                            f(t.to("ocl"))
+                    if not self.both_or_neither(getattr(torch, name), t):
                         continue
-                    self.both(f, t)
                     if name != "abs" or not dtype.is_complex:
                         self.both(lambda t: getattr(t.coalesce().clone(), f"{name}_")(), t)  # noqa: B023
         for name in ("isnan", "isinf", "isposinf", "isneginf", "signbit"):
