@@ -8,7 +8,14 @@
 
 // T: a number; R: a real one. Sums, differences, and products and quotients with an R are operators of
 // OpenCL C for both; the functions are for everything else.
+#ifndef COMPLEX
 #ifdef PART
+#define COMPLEX 1
+#else
+#define COMPLEX 0
+#endif
+#endif
+#if COMPLEX
 #include "complex.h"
 typedef cplx T;
 typedef creal R;

@@ -1,29 +1,29 @@
 // The Schur form T = Q^H H Q of matrices in Hessenberg form by implicit QR steps: for real matrices with two
 // shifts, so that T has blocks of 2 x 2 for pairs of conjugate eigenvalues (Francis, "The QR transformation",
 // 1961; Golub and Van Loan, "Matrix Computations", algorithms 7.5.1 and 7.5.2), for complex ones with one.
-// TYPE, COMPLEX, GROUP
+// TYPE, PART, GROUP
 #include "eig_params.h"
 #include "matrix_elements.h"
 #define STEPS 30  // for each eigenvalue, on average
 
 // I - tau v v^H with v = (1, v1, v2), which makes (beta, 0, 0) of a vector.
 typedef struct {
-  E v1, v2, beta;
-  T tau;
+  T v1, v2, beta;
+  R tau;
 } Reflector;
 
-INLINE Reflector reflector(E x0, E x1, E x2) {
+INLINE Reflector reflector(T x0, T x1, T x2) {
   Reflector g;
-  g.v1 = g.v2 = element(0);
+  g.v1 = g.v2 = number(0);
   g.beta = x0;
   g.tau = 0;
-  const T rest = fmax(larger_part(x1), larger_part(x2));
+  const R rest = fmax(largest_part(x1), largest_part(x2));
   if (rest > 0) {
-    const T scale = fmax(larger_part(x0), rest);
-    const T size = modulus(x0 / scale);
-    const T norm = sqrt(square(x0 / scale) + square(x1 / scale) + square(x2 / scale));
-    const E phase = size > 0 ? x0 / scale / size : element(1);
-    const E pivot = phase * (size + norm);
+    const R scale = fmax(largest_part(x0), rest);
+    const R size = modulus(x0 / scale);
+    const R norm = sqrt(square(x0 / scale) + square(x1 / scale) + square(x2 / scale));
+    const T phase = size > 0 ? x0 / scale / size : number(1);
+    const T pivot = phase * (size + norm);
     g.v1 = quotient(x1 / scale, pivot);
     g.v2 = quotient(x2 / scale, pivot);
     g.tau = (size + norm) / norm;
@@ -34,121 +34,121 @@ INLINE Reflector reflector(E x0, E x1, E x2) {
 
 // Applies a reflector to three (or two) elements `next` apart, `count` times in steps of `step`, from the
 // left; with `turned`, its conjugate.
-INLINE void turn(__global E *x, long next, long step, long count, Reflector g, bool three, bool turned) {
-  const E v1 = turned ? conjugate(g.v1) : g.v1, v2 = turned ? conjugate(g.v2) : g.v2;
-  const E w1 = conjugate(v1), w2 = conjugate(v2);
+INLINE void turn(__global T *x, long next, long step, long count, Reflector g, bool three, bool turned) {
+  const T v1 = turned ? conjugate(g.v1) : g.v1, v2 = turned ? conjugate(g.v2) : g.v2;
+  const T w1 = conjugate(v1), w2 = conjugate(v2);
   if (three) {
     FOR_TEAM(i, 0, count) {
-      __global E *at = x + i * step;
-      const E s = g.tau * (at[0] + mul(w1, at[next]) + mul(w2, at[2 * next]));
+      __global T *at = x + i * step;
+      const T s = g.tau * (at[0] + product(w1, at[next]) + product(w2, at[2 * next]));
       at[0] -= s;
-      at[next] -= mul(v1, s);
-      at[2 * next] -= mul(v2, s);
+      at[next] -= product(v1, s);
+      at[2 * next] -= product(v2, s);
     }
   } else {
     FOR_TEAM(i, 0, count) {
-      __global E *at = x + i * step;
-      const E s = g.tau * (at[0] + mul(w1, at[next]));
+      __global T *at = x + i * step;
+      const T s = g.tau * (at[0] + product(w1, at[next]));
       at[0] -= s;
-      at[next] -= mul(v1, s);
+      at[next] -= product(v1, s);
     }
   }
 }
 
 // The first row of the block that ends with row `hi`: the element left of it counts as zero. Where it does is
 // the criterion of Ahues and Tisseur ("A new deflation criterion for the QR algorithm", 1997).
-INLINE long start_of_block(__global const E *a, long n, long hi) {
+INLINE long start_of_block(__global const T *a, long n, long hi) {
   long k = hi;
   for (; k > 0; --k) {
-    const T below = sum_of_parts(a[k * n + k - 1]);
+    const R below = part_sum(a[k * n + k - 1]);
     if (below <= LEAST) break;
-    const T here = sum_of_parts(a[k * n + k]), before = sum_of_parts(a[(k - 1) * n + k - 1]);
-    T sizes = here + before;
+    const R here = part_sum(a[k * n + k]), before = part_sum(a[(k - 1) * n + k - 1]);
+    R sizes = here + before;
     if (sizes == 0) {
-      if (k > 1) sizes += sum_of_parts(a[(k - 1) * n + k - 2]);
-      if (k < hi) sizes += sum_of_parts(a[(k + 1) * n + k]);
+      if (k > 1) sizes += part_sum(a[(k - 1) * n + k - 2]);
+      if (k < hi) sizes += part_sum(a[(k + 1) * n + k]);
     }
     if (below > EPSILON * sizes) continue;
-    const T above = sum_of_parts(a[(k - 1) * n + k]);
-    const T apart = sum_of_parts(a[(k - 1) * n + k - 1] - a[k * n + k]);
-    const T most = fmax(here, apart), least = fmin(here, apart);
-    const T more = fmax(below, above), less = fmin(below, above), sum = most + more;
-    if (less * (more / sum) <= fmax((T)LEAST, EPSILON * (least * (most / sum)))) break;
+    const R above = part_sum(a[(k - 1) * n + k]);
+    const R apart = part_sum(a[(k - 1) * n + k - 1] - a[k * n + k]);
+    const R most = fmax(here, apart), least = fmin(here, apart);
+    const R more = fmax(below, above), less = fmin(below, above), sum = most + more;
+    if (less * (more / sum) <= fmax((R)LEAST, EPSILON * (least * (most / sum)))) break;
   }
   return k;
 }
 
 #if COMPLEX
 // The shift is the eigenvalue of the last 2 x 2 block that is nearer to its last element (Wilkinson).
-INLINE Reflector first_reflector(__global const E *a, long n, long lo, long hi, long tries) {
-  const E last = a[hi * n + hi];
-  E shift = last;
+INLINE Reflector first_reflector(__global const T *a, long n, long lo, long hi, long tries) {
+  const T last = a[hi * n + hi];
+  T shift = last;
   if (tries % 10 == 9) {
-    shift += element((T)0.75 * modulus(a[hi * n + hi - 1]));
+    shift += number((R)0.75 * modulus(a[hi * n + hi - 1]));
   } else {
-    const E half_gap = (a[(hi - 1) * n + hi - 1] - last) / 2;
-    const E product = mul(csqrt_(a[(hi - 1) * n + hi]), csqrt_(a[hi * n + hi - 1]));
-    const T scale = fmax(larger_part(half_gap), larger_part(product));
+    const T half_gap = (a[(hi - 1) * n + hi - 1] - last) / 2;
+    const T mean = product(csqrt_(a[(hi - 1) * n + hi]), csqrt_(a[hi * n + hi - 1]));
+    const R scale = fmax(largest_part(half_gap), largest_part(mean));
     if (scale > 0) {
-      const E x = half_gap / scale, y = product / scale;
-      E root = csqrt_(mul(x, x) + mul(y, y));
+      const T x = half_gap / scale, y = mean / scale;
+      T root = csqrt_(product(x, x) + product(y, y));
       if (x.x * root.x + x.y * root.y < 0) root = -root;
-      if (square(x + root) > 0) shift -= scale * quotient(mul(y, y), x + root);
+      if (square(x + root) > 0) shift -= scale * quotient(product(y, y), x + root);
     }
   }
-  return reflector(a[lo * n + lo] - shift, a[(lo + 1) * n + lo], element(0));
+  return reflector(a[lo * n + lo] - shift, a[(lo + 1) * n + lo], number(0));
 }
 #else
 // Both eigenvalues of the last 2 x 2 block are shifts, or twice the one nearer to its last element if they
 // are real. The vector is the first column of the product of the two shifted matrices.
-INLINE Reflector first_reflector(__global const E *a, long n, long lo, long hi, long tries) {
-  T h00 = a[(hi - 1) * n + hi - 1], h01 = a[(hi - 1) * n + hi];
-  T h10 = a[hi * n + hi - 1], h11 = a[hi * n + hi];
+INLINE Reflector first_reflector(__global const T *a, long n, long lo, long hi, long tries) {
+  R h00 = a[(hi - 1) * n + hi - 1], h01 = a[(hi - 1) * n + hi];
+  R h10 = a[hi * n + hi - 1], h11 = a[hi * n + hi];
   if (tries % 10 == 9) {  // an exceptional shift, from the block's end or its beginning
     const bool at_end = tries % 20 == 9;
-    const T size = at_end ? fabs(h10) + fabs(a[(hi - 1) * n + hi - 2])
+    const R size = at_end ? fabs(h10) + fabs(a[(hi - 1) * n + hi - 2])
                           : fabs(a[(lo + 1) * n + lo]) + fabs(a[(lo + 2) * n + lo + 1]);
-    h00 = h11 = (T)0.75 * size + (at_end ? h11 : a[lo * n + lo]);
-    h01 = (T)-0.4375 * size;
+    h00 = h11 = (R)0.75 * size + (at_end ? h11 : a[lo * n + lo]);
+    h01 = (R)-0.4375 * size;
     h10 = size;
   }
-  const T scale = fabs(h00) + fabs(h01) + fabs(h10) + fabs(h11);
-  T re0 = 0, re1 = 0, im = 0;  // the shifts re0 + i im and re1 - i im
+  const R scale = fabs(h00) + fabs(h01) + fabs(h10) + fabs(h11);
+  R re0 = 0, re1 = 0, im = 0;  // the shifts re0 + i im and re1 - i im
   if (scale > 0) {
-    const T center = (h00 / scale + h11 / scale) / 2;
-    const T det = (h00 / scale - center) * (h11 / scale - center) - h01 / scale * (h10 / scale);
-    const T root = sqrt(fabs(det));
+    const R center = (h00 / scale + h11 / scale) / 2;
+    const R det = (h00 / scale - center) * (h11 / scale - center) - h01 / scale * (h10 / scale);
+    const R root = sqrt(fabs(det));
     if (det >= 0) {
       re0 = re1 = center * scale;
       im = root * scale;
     } else {
-      const T up = center + root, down = center - root;
+      const R up = center + root, down = center - root;
       re0 = re1 = (fabs(up - h11 / scale) <= fabs(down - h11 / scale) ? up : down) * scale;
     }
   }
-  const T b00 = a[lo * n + lo], b01 = a[lo * n + lo + 1];
-  const T b10 = a[(lo + 1) * n + lo], b11 = a[(lo + 1) * n + lo + 1];
-  const T size = fabs(b00 - re1) + fabs(im) + fabs(b10), part = b10 / size;
-  const T x0 = part * b01 + (b00 - re0) * ((b00 - re1) / size) + im * (im / size);
+  const R b00 = a[lo * n + lo], b01 = a[lo * n + lo + 1];
+  const R b10 = a[(lo + 1) * n + lo], b11 = a[(lo + 1) * n + lo + 1];
+  const R size = fabs(b00 - re1) + fabs(im) + fabs(b10), part = b10 / size;
+  const R x0 = part * b01 + (b00 - re0) * ((b00 - re1) / size) + im * (im / size);
   return reflector(x0, part * (b00 + b11 - re0 - re1), part * a[(lo + 2) * n + lo + 1]);
 }
 
 typedef struct {
-  T a, b, c, d;      // the block after the reflection
+  R a, b, c, d;      // the block after the reflection
   cplx first, second;  // its eigenvalues
 } Block;
 
 // The reflection that makes c of a block (a b; c d) zero if its eigenvalues are real, else a = d and b c < 0
 // (Bai and Demmel, "On swapping diagonal blocks in real Schur form", 1993, section 3).
 INLINE Reflector standardise(Block *block) {
-  T a = block->a, b = block->b, c = block->c, d = block->d, cosine = 1, sine = 0;
+  R a = block->a, b = block->b, c = block->c, d = block->d, cosine = 1, sine = 0;
   if (c != 0) {
-    const T half_gap = (a - d) / 2, sum = b + c;
-    const T scale = fmax(fabs(half_gap), fmax(fabs(b), fabs(c)));
-    const T under_root = (half_gap / scale) * (half_gap / scale) + b / scale * (c / scale);
+    const R half_gap = (a - d) / 2, sum = b + c;
+    const R scale = fmax(fabs(half_gap), fmax(fabs(b), fabs(c)));
+    const R under_root = (half_gap / scale) * (half_gap / scale) + b / scale * (c / scale);
     if (under_root >= 0) {  // the rows become (c, z), an eigenvector of the transpose, and what is orthogonal
-      const T z = half_gap + copysign(scale * sqrt(under_root), half_gap);
-      const T length = hypot(z, c);
+      const R z = half_gap + copysign(scale * sqrt(under_root), half_gap);
+      const R length = hypot(z, c);
       cosine = z / length;
       sine = c / length;
       a = d + z;
@@ -157,12 +157,12 @@ INLINE Reflector standardise(Block *block) {
       c = 0;
     } else {
       // By the angle t with tan 2t = (d - a) / (b + c) the diagonal elements become equal.
-      const T length = hypot(sum, 2 * half_gap);
+      const R length = hypot(sum, 2 * half_gap);
       if (half_gap != 0) {
         cosine = sqrt((1 + fabs(sum) / length) / 2);
-        sine = -half_gap / (length * cosine) * copysign((T)1, sum);
-        const T center = (a + d) / 2, difference = (b - c) / 2;
-        const T half_length = copysign(length / 2, sum);
+        sine = -half_gap / (length * cosine) * copysign((R)1, sum);
+        const R center = (a + d) / 2, difference = (b - c) / 2;
+        const R half_length = copysign(length / 2, sum);
         a = d = center;
         b = half_length + difference;
         c = half_length - difference;
@@ -172,7 +172,7 @@ INLINE Reflector standardise(Block *block) {
   block->first = Z(a, 0);
   block->second = Z(d, 0);
   if (c != 0) {
-    const T im = sqrt(fabs(b)) * sqrt(fabs(c));
+    const R im = sqrt(fabs(b)) * sqrt(fabs(c));
     block->first.y = im;
     block->second.y = -im;
   }
@@ -194,11 +194,11 @@ TEAM __kernel void schur(__global void *a_base, ulong a_offset, __global void *q
                          ulong scaled_offset, __global const void *number_base, ulong number_offset,
                          const EigParams p) {
   const long m = get_group_id(0), n = p.n;
-  __global E *a = ELEMENTS(a_base, a_offset) + m * n * n;
-  __global E *q = ELEMENTS(q_base, q_offset) + (p.vectors ? m * n * n : 0);
+  __global T *a = NUMBERS(a_base, a_offset) + m * n * n;
+  __global T *q = NUMBERS(q_base, q_offset) + (p.vectors ? m * n * n : 0);
   __global cplx *values = AT_CPLX(value_base, value_offset) + m * n;
   __global cplx *scaled = AT_CPLX(scaled_base, scaled_offset) + m * n;
-  const T unit = AT_CONST(TYPE, number_base, number_offset)[m * 2];
+  const R unit = AT_CONST(REAL, number_base, number_offset)[m * 2];
   long hi = isnan(unit) ? -1 : n - 1, tries = 0, left = STEPS * max(n, 10L);
   while (hi >= 0 && left > 0) {
     const long lo = start_of_block(a, n, hi);
@@ -219,15 +219,15 @@ TEAM __kernel void schur(__global void *a_base, ulong a_offset, __global void *q
     for (long k = lo; k <= last; ++k) {
       const bool three = IF_REAL(k + 2 <= hi);
       if (k > lo)
-        g = reflector(a[k * n + k - 1], a[(k + 1) * n + k - 1], three ? a[(k + 2) * n + k - 1] : element(0));
+        g = reflector(a[k * n + k - 1], a[(k + 1) * n + k - 1], three ? a[(k + 2) * n + k - 1] : number(0));
       turn(a + k * n + k, n, 1, end - k, g, three, false);
       SYNC;
       turn(a + begin * n + k, 1, n, min(k + 3, hi) + 1 - begin, g, three, true);
       if (p.vectors) turn(q + k * n, n, 1, n, g, three, true);
       if (LANE == 0 && k > lo) {
         a[k * n + k - 1] = g.beta;
-        a[(k + 1) * n + k - 1] = element(0);
-        if (three) a[(k + 2) * n + k - 1] = element(0);
+        a[(k + 1) * n + k - 1] = number(0);
+        if (three) a[(k + 2) * n + k - 1] = number(0);
       }
       SYNC;
     }

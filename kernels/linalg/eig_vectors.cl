@@ -1,5 +1,5 @@
 // Eigenvectors of general matrices from their Schur form A = Q T Q^H: back substitution, the product with Q,
-// and LAPACK's normalisation. A work-item has an eigenvector. TYPE, COMPLEX, CPU_STYLE
+// and LAPACK's normalisation. A work-item has an eigenvector. TYPE, PART, CPU_STYLE
 #include "eig_params.h"
 #include "matrix_elements.h"
 #define GROWTH 0x1p30f  // a vector that grows beyond that is scaled
@@ -18,8 +18,8 @@ INLINE Place place_of(long id, __global const void *value_base, ulong value_offs
   at.own = at.m < p.count;
   at.pair = false;
   if (at.own) {
-    const T im = AT_CPLX_CONST(value_base, value_offset)[id].y;
-    const T unit = AT_CONST(TYPE, number_base, number_offset)[at.m * 2];
+    const R im = AT_CPLX_CONST(value_base, value_offset)[id].y;
+    const R unit = AT_CONST(REAL, number_base, number_offset)[at.m * 2];
     at.own = !isnan(unit);
     if (IF_REAL(im < 0)) at.own = false;
     at.pair = IF_REAL(im > 0);
@@ -29,12 +29,12 @@ INLINE Place place_of(long id, __global const void *value_base, ulong value_offs
 }
 
 // The quotient of a number and a pivot; pivots smaller than `least` count as that.
-INLINE cplx solve_for(cplx x, cplx pivot, T least) {
+INLINE cplx solve_for(cplx x, cplx pivot, R least) {
   return fmax(fabs(pivot.x), fabs(pivot.y)) < least ? x / least : cdiv(x, pivot);
 }
 
 // x = T x for a row of T, from column `first` to the vector's end.
-INLINE cplx product_with(__global const E *row, __global const cplx *x, long step, long first, long end) {
+INLINE cplx product_with(__global const T *row, __global const cplx *x, long step, long first, long end) {
   cplx sum = Z(0, 0);
   for (long j = first; j < end; ++j) sum += times(row[j], x[j * step]);
   return sum;
@@ -47,16 +47,16 @@ __kernel void substitute(__global const void *a_base, ulong a_offset, __global v
   const long n = p.n, step = p.x_row;
   const Place at = place_of(get_global_id(0), value_base, value_offset, number_base, number_offset, p);
   if (!at.own) return;
-  __global const E *a = ELEMENTS_CONST(a_base, a_offset) + at.m * n * n;
+  __global const T *a = NUMBERS_CONST(a_base, a_offset) + at.m * n * n;
   __global const cplx *values = AT_CPLX_CONST(value_base, value_offset) + at.m * n;
   __global cplx *x = AT_CPLX(x_base, x_offset) + at.m * n * n + at.k * p.x_col;
   const cplx own = values[at.k];
-  const T size = AT_CONST(TYPE, number_base, number_offset)[at.m * 2 + 1];
-  const T least = fmax(EPSILON * (fabs(own.x) + fabs(own.y)), fmax(EPSILON * EPSILON * size, (T)LEAST));
+  const R size = AT_CONST(REAL, number_base, number_offset)[at.m * 2 + 1];
+  const R least = fmax(EPSILON * (fabs(own.x) + fabs(own.y)), fmax(EPSILON * EPSILON * size, (R)LEAST));
   x[at.k * step] = Z(1, 0);
 #if !COMPLEX
   if (at.pair) {  // of the block (a b; c a) with the eigenvalue a + i w, w^2 = -b c
-    const T b = a[at.k * n + at.k + 1], c = a[(at.k + 1) * n + at.k];
+    const R b = a[at.k * n + at.k + 1], c = a[(at.k + 1) * n + at.k];
     if (fabs(b) >= fabs(c)) {
       x[(at.k + 1) * step] = Z(0, own.y / b);
     } else {
@@ -68,10 +68,10 @@ __kernel void substitute(__global const void *a_base, ulong a_offset, __global v
   for (long i = at.k - 1; i >= 0; --i) {
     const cplx pivot = complex_of(a[i * n + i]) - own;
     cplx right = -product_with(a + i * n, x, step, i + 1, at.end);
-    T most;
+    R most;
 #if !COMPLEX
     if (values[i].y < 0) {  // the second row of a block
-      const T b = a[(i - 1) * n + i], c = a[i * n + i - 1];
+      const R b = a[(i - 1) * n + i], c = a[i * n + i - 1];
       const cplx above = -product_with(a + (i - 1) * n, x, step, i + 1, at.end);
       const cplx first = Z(a[(i - 1) * n + i - 1], 0) - own;
       const bool swap = fabs(c) > fmax(fabs(first.x), fabs(first.y));
@@ -107,10 +107,10 @@ __kernel void combine(__global const void *q_base, ulong q_offset, __global void
   const long m = id / (shared * n), rest = id - m * shared * n;
   const Place at = place_of(m * n + rest % n, value_base, value_offset, number_base, number_offset, p);
   if (!at.own) return;
-  __global const E *q = ELEMENTS_CONST(q_base, q_offset) + m * n * n;
+  __global const T *q = NUMBERS_CONST(q_base, q_offset) + m * n * n;
   __global cplx *x = AT_CPLX(x_base, x_offset) + m * n * n + at.k * p.x_col;
   __global cplx *y = AT_CPLX(y_base, y_offset) + m * n * n + at.k * p.x_col;
-  __global const T *scales = AT_CONST(TYPE, scale_base, scale_offset) + m * 3 * n, *places = scales + 2 * n;
+  __global const R *scales = AT_CONST(REAL, scale_base, scale_offset) + m * 3 * n, *places = scales + 2 * n;
 #if CPU_STYLE
   for (long i = 0; i < n; ++i) y[i * step] = Z(0, 0);
   for (long j = 0; j < at.end; ++j) {
@@ -135,19 +135,19 @@ __kernel void normalise(__global void *y_base, ulong y_offset, __global const vo
   const Place at = place_of(get_global_id(0), value_base, value_offset, number_base, number_offset, p);
   if (at.m >= p.count) return;
   __global cplx *y = AT_CPLX(y_base, y_offset) + at.m * n * n + at.k * p.x_col;
-  if (isnan(AT_CONST(TYPE, number_base, number_offset)[at.m * 2]))
+  if (isnan(AT_CONST(REAL, number_base, number_offset)[at.m * 2]))
     for (long i = 0; i < n; ++i) y[i * step] = Z(NAN, NAN);
   if (!at.own) return;
-  T largest = 0, sum = 0, most = -1;
+  R largest = 0, sum = 0, most = -1;
   for (long i = 0; i < n; ++i) largest = fmax(largest, fmax(fabs(y[i * step].x), fabs(y[i * step].y)));
   long place = 0;
   for (long i = 0; i < n; ++i) {
     const cplx v = y[i * step] / largest;
-    const T here = v.x * v.x + v.y * v.y;
+    const R here = v.x * v.x + v.y * v.y;
     sum += here;
     if (here > most) most = here, place = i;
   }
-  const T length = sqrt(sum);
+  const R length = sqrt(sum);
   const bool real = IF_REAL(!at.pair);
   const cplx phase = real ? Z(1, 0) : cconj(y[place * step] / largest) / sqrt(most);
   for (long i = 0; i < n; ++i) {

@@ -1,20 +1,20 @@
 // Factorisations A = P L D L^T P^T (HERMITIAN: L^H) of symmetric matrices by the diagonal pivoting of Bunch
 // and Kaufman ("Some stable methods for calculating inertia and solving symmetric linear systems", 1977),
 // and solves with them. The format is LAPACK's: pivots count from 1, both of a block of two are negative,
-// and what they interchange is not interchanged in the columns before. TYPE, COMPLEX, HERMITIAN, GROUP
+// and what they interchange is not interchanged in the columns before. TYPE, PART, HERMITIAN, GROUP
 #include "ldl_params.h"
 #include "matrix_elements.h"
 #if HERMITIAN
 #define TURNED(x) conjugate(x)
-#define DIAGONAL(x) element(real_of(x))
+#define DIAGONAL(x) number(real_part(x))
 #else
 #define TURNED(x) (x)
 #define DIAGONAL(x) (x)
 #endif
-#define ALPHA ((T)0.6403882032022076)  // (1 + sqrt(17)) / 8
+#define ALPHA ((R)0.6403882032022076)  // (1 + sqrt(17)) / 8
 
 typedef struct {
-  T size;
+  R size;
   long place;
 } Largest;
 
@@ -25,13 +25,13 @@ typedef struct {
 // The largest number of a team's, and the first place where it is.
 #define PLACES __local long places[GROUP];
 #define TEAM_FIRST(own) team_first(own, partials, places)
-INLINE Largest team_first(Largest own, __local T *partials, __local long *places) {
+INLINE Largest team_first(Largest own, __local R *partials, __local long *places) {
   partials[LANE] = own.size;
   places[LANE] = own.place;
   SYNC;
   for (int reach = GROUP / 2; reach > 0; reach /= 2) {
     if (LANE < reach) {
-      const T size = partials[LANE + reach];
+      const R size = partials[LANE + reach];
       const long place = places[LANE + reach];
       if (size > partials[LANE] || (size == partials[LANE] && place < places[LANE]))
         partials[LANE] = size, places[LANE] = place;
@@ -47,21 +47,21 @@ INLINE Largest team_first(Largest own, __local T *partials, __local long *places
 
 // Interchanges rows and columns `first` and `other` of what is left of the matrix, from column k on. The
 // columns' parts are independent of each other.
-INLINE void interchange(__global E *a, long n, long k, long first, long other) {
+INLINE void interchange(__global T *a, long n, long k, long first, long other) {
   FOR_TEAM(i, first + 1, n) {
     if (i == other) {
-      const E held = a[first * n + first];
+      const T held = a[first * n + first];
       a[first * n + first] = a[other * n + other];
       a[other * n + other] = held;
       a[other * n + first] = TURNED(a[other * n + first]);
       if (first == k + 1) {
-        const E below = a[first * n + k];
+        const T below = a[first * n + k];
         a[first * n + k] = a[other * n + k];
         a[other * n + k] = below;
       }
     } else {
-      __global E *x = a + i * n + first, *y = i < other ? a + other * n + i : a + i * n + other;
-      const E held = *x;
+      __global T *x = a + i * n + first, *y = i < other ? a + other * n + i : a + i * n + other;
+      const T held = *x;
       *x = i < other ? TURNED(*y) : *y;
       *y = i < other ? TURNED(held) : held;
     }
@@ -69,38 +69,38 @@ INLINE void interchange(__global E *a, long n, long k, long first, long other) {
 }
 
 // Row j of what is below a pivot of one or two rows, divided by the pivot.
-INLINE void divide_row(__global const E *a, long n, long k, bool two, long j, E *x0, E *x1) {
-  const E d00 = a[k * n + k], c0 = a[j * n + k];
-  *x1 = element(0);
+INLINE void divide_row(__global const T *a, long n, long k, bool two, long j, T *x0, T *x1) {
+  const T d00 = a[k * n + k], c0 = a[j * n + k];
+  *x1 = number(0);
   if (!two) {
     *x0 = quotient(c0, d00);
     return;
   }
-  const E d10 = a[(k + 1) * n + k], d01 = TURNED(d10), d11 = a[(k + 1) * n + k + 1], c1 = a[j * n + k + 1];
-  const E p = quotient(d11, d10), q = quotient(d00, d01);
-  const E det = mul(p, q) - element(1);
-  *x0 = quotient(quotient(mul(c0, p) - c1, d01), det);
-  *x1 = quotient(quotient(mul(c1, q) - c0, d10), det);
+  const T d10 = a[(k + 1) * n + k], d01 = TURNED(d10), d11 = a[(k + 1) * n + k + 1], c1 = a[j * n + k + 1];
+  const T p = quotient(d11, d10), q = quotient(d00, d01);
+  const T det = product(p, q) - number(1);
+  *x0 = quotient(quotient(product(c0, p) - c1, d01), det);
+  *x1 = quotient(quotient(product(c1, q) - c0, d10), det);
 }
 
 // Subtracts the columns [k, k + width) times the divided ones, in `work` [2, n], from the lower triangle
 // behind them.
-INLINE void subtract(__global E *a, long n, long k, bool two, __global const E *work) {
+INLINE void subtract(__global T *a, long n, long k, bool two, __global const T *work) {
   const long first = k + (two ? 2 : 1), rest = n - first;
 #if CPU_STYLE
   for (long i = first; i < n; ++i) {
-    const E c0 = a[i * n + k], c1 = two ? a[i * n + k + 1] : element(0);
-    for (long j = first; j <= i; ++j) a[i * n + j] -= mul(c0, TURNED(work[j]));
+    const T c0 = a[i * n + k], c1 = two ? a[i * n + k + 1] : number(0);
+    for (long j = first; j <= i; ++j) a[i * n + j] -= product(c0, TURNED(work[j]));
     if (two)
-      for (long j = first; j <= i; ++j) a[i * n + j] -= mul(c1, TURNED(work[n + j]));
+      for (long j = first; j <= i; ++j) a[i * n + j] -= product(c1, TURNED(work[n + j]));
     a[i * n + i] = DIAGONAL(a[i * n + i]);
   }
 #else
   FOR_TEAM(at, 0, rest * rest) {
     const long i = first + at / rest, j = first + at % rest;
     if (j <= i) {
-      E x = a[i * n + j] - mul(a[i * n + k], TURNED(work[j]));
-      if (two) x -= mul(a[i * n + k + 1], TURNED(work[n + j]));
+      T x = a[i * n + j] - product(a[i * n + k], TURNED(work[j]));
+      if (two) x -= product(a[i * n + k + 1], TURNED(work[n + j]));
       a[i * n + j] = i == j ? DIAGONAL(x) : x;
     }
   }
@@ -108,11 +108,11 @@ INLINE void subtract(__global E *a, long n, long k, bool two, __global const E *
 }
 
 // Divides what is below a pivot by it, and subtracts from the rest; a pivot of zero has only zeros below it.
-INLINE void eliminate(__global E *a, long n, long k, bool two, __global E *work) {
+INLINE void eliminate(__global T *a, long n, long k, bool two, __global T *work) {
   const long first = k + (two ? 2 : 1);
-  const bool skipped = !two && sum_of_parts(a[k * n + k]) == 0;
+  const bool skipped = !two && part_sum(a[k * n + k]) == 0;
   if (!skipped) FOR_TEAM(j, first, n) {
-    E x0, x1;
+    T x0, x1;
     divide_row(a, n, k, two, j, &x0, &x1);
     work[j] = x0;
     work[n + j] = x1;
@@ -134,36 +134,36 @@ TEAM __kernel void factor(__global void *a_base, ulong a_offset, __global void *
   PARTIALS(partials)
   PLACES
   const long m = get_group_id(0), n = p.n;
-  __global E *a = ELEMENTS(a_base, a_offset) + m * n * n;
-  __global E *work = ELEMENTS(work_base, work_offset) + m * 2 * n;
+  __global T *a = NUMBERS(a_base, a_offset) + m * n * n;
+  __global T *work = NUMBERS(work_base, work_offset) + m * 2 * n;
   __global int *pivots = AT(i32, pivot_base, pivot_offset) + m * n;
   int info = 0;
   FOR_TEAM(i, 0, n * n) {
-    if (i % n > i / n) a[i] = element(0);
+    if (i % n > i / n) a[i] = number(0);
     if (i % n == i / n) a[i] = DIAGONAL(a[i]);
   }
   SYNC;
   for (long k = 0; k < n;) {
-    const T here = sum_of_parts(a[k * n + k]);
+    const R here = part_sum(a[k * n + k]);
     Largest column;
     column.size = 0;
     column.place = n;
     FOR_TEAM(i, k + 1, n) {
-      const T size = sum_of_parts(a[i * n + k]);
+      const R size = part_sum(a[i * n + k]);
       if (size > column.size) column.size = size, column.place = i;
     }
     column = TEAM_FIRST(column);
     const long most = column.place < n ? column.place : k;
-    T row = 0;
+    R row = 0;
     FOR_TEAM(j, k, n) {
-      const T size = sum_of_parts(j < most ? a[most * n + j] : a[j * n + most]);
+      const R size = part_sum(j < most ? a[most * n + j] : a[j * n + most]);
       if (j != most) row = larger(row, size);
     }
     row = TEAM_LARGEST(row, partials);
-    const T other = sum_of_parts(a[most * n + most]);
+    const R other = part_sum(a[most * n + most]);
     const bool none = fmax(here, column.size) == 0 || isnan(here);
     if (none && info == 0) info = (int)k + 1;
-    const T limit = ALPHA * column.size;
+    const R limit = ALPHA * column.size;
     const bool stays = none || here >= limit || here >= limit * (column.size / row);
     const bool two = !stays && !(other >= ALPHA * row);
     const long pivot = stays ? k : most, first = two ? k + 1 : k;
@@ -185,9 +185,9 @@ INLINE bool is_block(__global const int *pivots, long k, long n) { return pivots
 
 // Interchanges two rows of a column of b; a pivot outside of the matrix, which no factorisation has, is moved
 // into it.
-INLINE void swap_rows(__global E *b, long next, long i, int pivot, long n) {
+INLINE void swap_rows(__global T *b, long next, long i, int pivot, long n) {
   const long j = clamp((long)abs(pivot) - 1, 0L, n - 1);
-  const E held = b[i * next];
+  const T held = b[i * next];
   b[i * next] = b[j * next];
   b[j * next] = held;
 }
@@ -197,25 +197,25 @@ __kernel void solve(__global const void *a_base, ulong a_offset, __global void *
                     __global const void *pivot_base, ulong pivot_offset, const LdlParams p) {
   const long id = get_global_id(0), n = p.n, next = p.columns, m = id / next;
   if (m >= p.count) return;
-  __global const E *a = ELEMENTS_CONST(a_base, a_offset) + m * n * n;
-  __global E *b = ELEMENTS(b_base, b_offset) + m * n * next + (id - m * next);
+  __global const T *a = NUMBERS_CONST(a_base, a_offset) + m * n * n;
+  __global T *b = NUMBERS(b_base, b_offset) + m * n * next + (id - m * next);
   __global const int *pivots = AT_CONST(i32, pivot_base, pivot_offset) + m * n;
   for (long k = 0; k < n;) {
     const bool two = is_block(pivots, k, n);
     const long first = k + (two ? 2 : 1);
     swap_rows(b, next, first - 1, pivots[k], n);
-    const E x0 = b[k * next], x1 = two ? b[(k + 1) * next] : element(0);
+    const T x0 = b[k * next], x1 = two ? b[(k + 1) * next] : number(0);
     for (long i = first; i < n; ++i) {
-      E x = b[i * next] - mul(a[i * n + k], x0);
-      if (two) x -= mul(a[i * n + k + 1], x1);
+      T x = b[i * next] - product(a[i * n + k], x0);
+      if (two) x -= product(a[i * n + k + 1], x1);
       b[i * next] = x;
     }
     if (two) {
-      const E below = a[(k + 1) * n + k], above = TURNED(below);
-      const E d0 = quotient(a[k * n + k], above), d1 = quotient(a[(k + 1) * n + k + 1], below);
-      const E b0 = quotient(x0, above), b1 = quotient(x1, below), det = mul(d0, d1) - element(1);
-      b[k * next] = quotient(mul(d1, b0) - b1, det);
-      b[(k + 1) * next] = quotient(mul(d0, b1) - b0, det);
+      const T below = a[(k + 1) * n + k], above = TURNED(below);
+      const T d0 = quotient(a[k * n + k], above), d1 = quotient(a[(k + 1) * n + k + 1], below);
+      const T b0 = quotient(x0, above), b1 = quotient(x1, below), det = product(d0, d1) - number(1);
+      b[k * next] = quotient(product(d1, b0) - b1, det);
+      b[(k + 1) * next] = quotient(product(d0, b1) - b0, det);
     } else {
       b[k * next] = quotient(x0, a[k * n + k]);
     }
@@ -223,10 +223,10 @@ __kernel void solve(__global const void *a_base, ulong a_offset, __global void *
   }
   for (long k = n - 1; k >= 0; --k) {
     const bool two = pivots[k] < 0 && k > 0;
-    E x0 = two ? b[(k - 1) * next] : element(0), x1 = b[k * next];
+    T x0 = two ? b[(k - 1) * next] : number(0), x1 = b[k * next];
     for (long i = k + 1; i < n; ++i) {
-      x1 -= mul(TURNED(a[i * n + k]), b[i * next]);
-      if (two) x0 -= mul(TURNED(a[i * n + k - 1]), b[i * next]);
+      x1 -= product(TURNED(a[i * n + k]), b[i * next]);
+      if (two) x0 -= product(TURNED(a[i * n + k - 1]), b[i * next]);
     }
     b[k * next] = x1;
     if (two) b[(k - 1) * next] = x0;

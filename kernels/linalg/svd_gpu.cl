@@ -3,11 +3,15 @@
 #include "svd.h"
 #define TEAM 16
 #define TEAMS (GROUP / TEAM)
-// The product of two rows as a real number, times a phase by which the second row is turned: 1 if it is real.
-#ifdef PART
-#define SIGNED_SIZE(a) modulus(a)
+// The product of two rows is made a real number, by turning the second row.
+#if COMPLEX
+#define REAL_SIZE(between) modulus(between)
+#define PHASE(between, size) ((size) == 0 ? number(1) : (between) / (size))
+#define TURNED(phase, x) product(phase, x)
 #else
-#define SIGNED_SIZE(a) (a)
+#define REAL_SIZE(between) (between)
+#define PHASE(between, size) 1
+#define TURNED(phase, x) (x)
 #endif
 
 // The rows of pair `k` in round `turn`: over all rounds, each row of the first block is paired with each of
@@ -67,13 +71,13 @@ __kernel void rotate_rows(__global void *a_base, ulong a_offset, __global void *
         }
         const int own = team * TEAM;
         const T between = xy[own];
-        const R size = SIGNED_SIZE(between);
-        const T phase = size == 0 ? number(1) : between / size;
+        const R size = REAL_SIZE(between);
+        const T phase = PHASE(between, size);
         const Rotation r = rotation(xx[own], yy[own], size, limit);
         barrier(CLK_LOCAL_MEM_FENCE);
         if (r.needed) {
           for (int c = lane; c < end; c += TEAM) {
-            const T u = x[c], v = product(phase, y[c]);
+            const T u = x[c], v = TURNED(phase, y[c]);
             x[c] = u - r.sine * (v + r.half_tangent * u);
             y[c] = v + r.sine * (u - r.half_tangent * v);
           }

@@ -40,8 +40,8 @@ class Eig {
   template <typename Arguments>
   Launch launch(const KernelOf<Arguments>& kernel,
                 const std::type_identity_t<Arguments>& arguments) const {
-    Defines d;
-    d.type(define::TYPE, part_).set(define::COMPLEX, is_complex(type_)).set(define::GROUP, group_);
+    Defines d = with_numbers({}, type_);
+    d.set(define::GROUP, group_);
     return call_.launch(kernel, d, arguments);
   }
   template <typename Arguments>

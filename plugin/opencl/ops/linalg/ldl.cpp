@@ -12,11 +12,8 @@ namespace {
 namespace kernel = kernels::linalg::ldl;
 
 Defines defines_for(const OpCall& call, TensorView a) {
-  const bool complex = is_complex(a.dtype());
-  Defines d;
-  d.type(define::TYPE, real_type(a.dtype()))
-      .set(define::COMPLEX, complex)
-      .set(define::HERMITIAN, complex && call.args().boolean(Arg::hermitian))
+  Defines d = with_numbers({}, a.dtype());
+  d.set(define::HERMITIAN, is_complex(a.dtype()) && call.args().boolean(Arg::hermitian))
       .set(define::GROUP, team_of(call, a.size(-1)));
   return d;
 }
