@@ -73,6 +73,25 @@ NEXT_AFTER(float, int, 0x7f800000)
 #ifdef cl_khr_fp64
 NEXT_AFTER(double, long, 0x7ff0000000000000L)
 #endif
+/* The same for the patterns of 16-bit numbers, which are computed as floats. */
+INLINE ushort next_pattern(int a, int b, int infinite) {
+  const int ma = a & 0x7fff, mb = b & 0x7fff;
+  if (ma > infinite || mb > infinite) return (ushort)0x7fff;
+  const int order_a = a >> 15 ? -ma : ma, order_b = b >> 15 ? -mb : mb;
+  if (order_a == order_b) return (ushort)b;
+  const int next = order_a < order_b ? order_a + 1 : order_a - 1;
+  return (ushort)(next < 0 ? -next | 0x8000 : next == 0 ? a & 0x8000 : next);
+}
+INLINE float nextafter_f16(float a, float b) {
+  ushort bits[2];
+  vstore_half_rte(a, 0, (half *)bits);
+  vstore_half_rte(b, 1, (half *)bits);
+  const ushort next = next_pattern(bits[0], bits[1], 0x7c00);
+  return vload_half(0, (const half *)&next);
+}
+INLINE float nextafter_bf16(float a, float b) {
+  return as_float((uint)next_pattern(round_bf16(a), round_bf16(b), 0x7f80) << 16);
+}
 // erf in float on CPU drivers, 1.4 ulp: x + x P(x^2) under 0.9, else 1 - exp(-Q(x)), where Q approximates
 // -log(erfc(x)). P and Q are minimax fits to the definition by Lawson's iteratively reweighted least squares
 // (C. L. Lawson, 1961). Without branches, unlike PoCL's vector erf, which computes lane by lane.

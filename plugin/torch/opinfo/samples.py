@@ -112,12 +112,17 @@ def compare(got: Any, want: Any, dtype: Any, predictable: bool) -> None:
 HOST_ARGUMENTS = {"tensor_split"}
 
 
-WIDER = {torch.float32: torch.float64, torch.complex64: torch.complex128}
+WIDER = {
+    torch.float16: torch.float64,
+    torch.bfloat16: torch.float64,
+    torch.float32: torch.float64,
+    torch.complex64: torch.complex128,
+}
 
 
 def widen(value: Any) -> Any:
-    """float32 tensors as float64, complex64 as complex128: for a reference better than torch's own
-    kernels."""
+    """Tensors of the shorter floating types as float64, complex64 as complex128: for a reference
+    better than torch's own kernels."""
     if isinstance(value, torch.Tensor):
         return (
             value.detach().to(WIDER[value.dtype]).requires_grad_(value.requires_grad)

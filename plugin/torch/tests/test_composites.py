@@ -237,6 +237,30 @@ class OutForms(unittest.TestCase):
             with self.assertRaises(RuntimeError):
                 pool(image, 2, 3, _random_samples=samples.to("ocl"))
 
+    def test_averages_of_16_bit_volumes_are_summed_in_float(self) -> None:
+        # Sums of 512 elements near 300 are beyond float16, and 343 is no bfloat16. Averages, whose
+        # elements are positive, and gradients are rounded once: half an ulp, and float's own error.
+        torch.manual_seed(9)
+        pools = (
+            (torch.nn.AvgPool3d(8), 8),
+            (torch.nn.AvgPool3d(7, 1, 3), 8),
+            (torch.nn.AdaptiveAvgPool3d((3, 2, 5)), 8),
+        )
+        for dtype in (torch.float16, torch.bfloat16):
+            for pool, size in pools:
+                with self.subTest(dtype=dtype, pool=pool):
+                    volume = (300 + 100 * torch.rand(2, 3, size, size, size)).to(dtype)
+                    own = volume.to("ocl").requires_grad_()
+                    exact = volume.double().requires_grad_()
+                    got, want = pool(own), pool(exact)
+                    ramp = torch.linspace(0.5, 1.5, want.numel()).reshape(want.shape).to(dtype)
+                    got.backward(ramp.to("ocl"))
+                    want.backward(ramp.double())
+                    bound = 0.51 * torch.finfo(dtype).eps
+                    for a, b in ((got, want), (own.grad, exact.grad)):
+                        error = (a.detach().cpu().double() - b.detach()).abs() / b.detach()
+                        self.assertLessEqual(error.max().item(), bound)
+
     def test_multilabel_margin_loss_of_what_is_no_number(self) -> None:
         torch.manual_seed(8)
         rows = torch.randn(4, 6)

@@ -151,7 +151,7 @@ void pointwise(OpCall& call) {
                 call.name());
   static const elementwise::Formula* const next_after = find_exact("nextafter.out");
   if (resolved.result != resolved.compute && formula == next_after)
-    unsupported(TB_REASON_DTYPE, "nextafter is not supported for {}", name(resolved.result));
+    formula = find_exact(fmt::format("nextafter.out@{}", name(resolved.result)));
 
   std::array<std::optional<TensorView>, kMaxOperands> tensors;
   std::array<elementwise::ElementwiseInput, kMaxOperands> inputs;

@@ -103,8 +103,17 @@ Tensor divisor(const Average& a, const Tensor& self, IntArrayRef out, bool with_
   return product.to(self.scalar_type()).to(self.device());
 }
 
+// Steps are put together in float: in 16 bits sums overflow, and each step rounds again.
+bool is_short(const Tensor& x) {
+  return x.scalar_type() == at::kHalf || x.scalar_type() == at::kBFloat16;
+}
+
 Tensor avg_pool3d(const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding,
                   bool ceil_mode, bool with_padding, std::optional<int64_t> given) {
+  if (is_short(self))
+    return at::avg_pool3d(self.to(at::kFloat), kernel, stride, padding, ceil_mode, with_padding,
+                          given)
+        .to(self.scalar_type());
   const Average a{three(kernel), three(stride, kernel), three(padding), ceil_mode};
   const Tensor flat = at::avg_pool2d(planes(self), {a.k[1], a.k[2]}, {a.s[1], a.s[2]},
                                      {a.p[1], a.p[2]}, ceil_mode, true, 1);
@@ -121,6 +130,10 @@ Tensor avg_pool3d(const Tensor& self, IntArrayRef kernel, IntArrayRef stride, In
 Tensor avg_pool3d_back(const Tensor& grad, const Tensor& self, IntArrayRef kernel,
                        IntArrayRef stride, IntArrayRef padding, bool ceil_mode, bool with_padding,
                        std::optional<int64_t> given) {
+  if (is_short(self))
+    return avg_pool3d_back(grad.to(at::kFloat), self.to(at::kFloat), kernel, stride, padding,
+                           ceil_mode, with_padding, given)
+        .to(self.scalar_type());
   const Average a{three(kernel), three(stride, kernel), three(padding), ceil_mode};
   const int64_t d = self.size(-3), oh = grad.size(-2), ow = grad.size(-1);
   const Tensor sums =
@@ -138,6 +151,8 @@ Tensor adaptive_avg_pool3d(const Tensor& self, c10::SymIntArrayRef symbolic) {
   const IntArrayRef size = C10_AS_INTARRAYREF_SLOW(symbolic);
   TORCH_CHECK(self.dim() == 4 || self.dim() == 5,
               "adaptive_avg_pool3d(): Expected 4D or 5D tensor, but got ", self.sizes());
+  if (is_short(self))
+    return at::_adaptive_avg_pool3d(self.to(at::kFloat), size).to(self.scalar_type());
   const int64_t d = self.size(-3);
   const Tensor flat = at::_adaptive_avg_pool2d(planes(self), {size[1], size[2]});
   const Tensor stacked = columns(as_volume(flat, self, d, size[1], size[2]));
@@ -146,6 +161,9 @@ Tensor adaptive_avg_pool3d(const Tensor& self, c10::SymIntArrayRef symbolic) {
 }
 
 Tensor adaptive_avg_pool3d_back(const Tensor& grad, const Tensor& self) {
+  if (is_short(self))
+    return adaptive_avg_pool3d_back(grad.to(at::kFloat), self.to(at::kFloat))
+        .to(self.scalar_type());
   const int64_t d = self.size(-3), oh = grad.size(-2), ow = grad.size(-1);
   const Tensor middle = at::empty({columns(grad).size(0), 1, d, oh * ow}, self.options());
   const Tensor flat = at::_adaptive_avg_pool2d_backward(columns(grad), middle);
