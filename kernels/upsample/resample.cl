@@ -42,10 +42,19 @@ typedef CTYPE(COMPUTE) T;
 #define ADD(sum, value, weight) sum = value
 #define NUMBER CTYPE(IN)
 #define NUMBERS CVEC(IN)
+#define LOADED16(place) LOAD16(IN, source, (place) * p.inner)
 #else
 #define ADD(sum, value, weight) sum += (value) * (weight)
 #define NUMBER T
 #define NUMBERS CVEC(COMPUTE)
+#define LOADED16(place) TO16(COMPUTE, LOAD16(IN, source, (place) * p.inner))
+#endif
+#if ROUNDED  // to a byte: cubic weights go below 0 and above 1
+#define RESULT(v) TO(OUT, rint(fmin(fmax(v, (T)0), (T)255)))
+#define RESULTS(v) TO16(OUT, rint(fmin(fmax(v, (T)0), (T)255)))
+#else
+#define RESULT(v) (v)
+#define RESULTS(v) (v)
 #endif
 
 GROUP __kernel void resample(__global void *out_base, ulong out_offset, __global const void *in_base,
@@ -68,10 +77,10 @@ GROUP __kernel void resample(__global void *out_base, ulong out_offset, __global
     for (int r = chunk * share; r < min((chunk + 1) * share, (long)TO_SIZE); ++r) {
       if (along && used == 16) {
         NUMBERS sums = 0;
-#define SUM(place, weight) ADD(sums, LOAD16(IN, source, (place) * p.inner), weight);
+#define SUM(place, weight) ADD(sums, LOADED16(place), weight);
         FOR_READ(r, SUM)
 #undef SUM
-        STORE16(OUT, target, r * p.inner, sums);
+        STORE16(OUT, target, r * p.inner, RESULTS(sums));
       } else {
         NUMBER sums[16];
         UNROLL for (int l = 0; l < 16; ++l) sums[l] = 0;
@@ -79,7 +88,7 @@ GROUP __kernel void resample(__global void *out_base, ulong out_offset, __global
   UNROLL for (int l = 0; l < 16; ++l) ADD(sums[l], LOAD(IN, source, (place) * p.inner + from_at[l]), weight);
         FOR_READ(r, SUM)
 #undef SUM
-        for (int l = 0; l < used; ++l) STORE(OUT, target, r * p.inner + l * to_step, sums[l]);
+        for (int l = 0; l < used; ++l) STORE(OUT, target, r * p.inner + l * to_step, RESULT(sums[l]));
       }
     }
   }
@@ -92,7 +101,7 @@ GROUP __kernel void resample(__global void *out_base, ulong out_offset, __global
     START_AT(r)
 #define SUM(place, weight) ADD(sum, LOAD(IN, source, (place) * p.inner), weight);
     FOR_READ(r, SUM)
-    STORE(OUT, out, i, sum);
+    STORE(OUT, out, i, RESULT(sum));
   }
 #endif
 }

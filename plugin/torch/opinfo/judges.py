@@ -147,6 +147,16 @@ def eigenvectors(op: OpInfo, sample: SampleInput, got: Tensors, want: Tensors) -
     return bool(near) and orthonormal(vectors, bound)
 
 
+def nearest_bytes(op: OpInfo, sample: SampleInput, got: Tensors, want: Tensors) -> bool:
+    """Resampled bytes are rounded to the nearest, where the CPU truncates some. Coordinates up to
+    300 in float are off by 3e-5, which moves a sum of bytes by 0.01."""
+    image = sample.input
+    if image.dtype != torch.uint8:
+        return False
+    right = op(image.double(), *sample.args, **sample.kwargs).clamp(0, 255)
+    return got[0].dtype == torch.uint8 and bool(((got[0] - right).abs() <= 0.51).all())
+
+
 def statistics(op: OpInfo, sample: SampleInput, got: Tensors, want: Tensors) -> bool:
     """Means and deviations that norms of 16-bit numbers keep for the gradient are float32 here, as
     with CUDA; the CPU rounds them to the input's type."""
@@ -205,6 +215,9 @@ RULES = {
     "linalg.eigh": eigenvectors,
     "linalg.eig": general_eigenvectors,
     "linalg.eigvals": general_eigenvectors,
+    "nn.functional.interpolate": nearest_bytes,
+    "nn.functional.upsample_bilinear": nearest_bytes,
+    "_upsample_bilinear2d_aa": nearest_bytes,
     "native_layer_norm": statistics,
     "native_group_norm": statistics,
     "native_batch_norm": statistics,

@@ -237,6 +237,24 @@ class OutForms(unittest.TestCase):
             with self.assertRaises(RuntimeError):
                 pool(image, 2, 3, _random_samples=samples.to("ocl"))
 
+    def test_resampled_bytes_are_rounded_once(self) -> None:
+        # The CPU truncates some, so float64 judges; weights in float move a sum of at most 255 by
+        # less than 0.001, which decides where it is that near to a half.
+        torch.manual_seed(10)
+        for name in ("bilinear", "bicubic"):
+            for smooth in (False, True):
+                for size in ((9, 70), (40, 12)):
+                    for layout in (torch.contiguous_format, torch.channels_last):
+                        with self.subTest(name=name, smooth=smooth, size=size, layout=layout):
+                            images = torch.randint(0, 256, (2, 3, 17, 33), dtype=torch.uint8)
+                            images = images.contiguous(memory_format=layout)
+                            resize = {"size": size, "mode": name, "antialias": smooth}
+                            got = nn.functional.interpolate(images.to("ocl"), **resize).cpu()
+                            want = nn.functional.interpolate(images.double(), **resize)
+                            self.assertEqual(got.dtype, torch.uint8)
+                            error = (got - want.clamp(0, 255)).abs().max().item()
+                            self.assertLessEqual(error, 0.501)
+
     def test_averages_of_16_bit_volumes_are_summed_in_float(self) -> None:
         # Sums of 512 elements near 300 are beyond float16, and 343 is no bfloat16. Averages, whose
         # elements are positive, and gradients are rounded once: half an ulp, and float's own error.

@@ -124,6 +124,8 @@ void run(const CpuCall& call, Mode mode, bool forward) {
                  numel(std::span(current.data(), current.size()).subspan(d + 1)), forward);
     current[d] = to;
   }
+  if (linear && !is_floating(source.type))  // to bytes: cubic weights go below 0 and above 1
+    for (double& v : x) v = std::nearbyint(std::clamp(v, 0.0, 255.0));
   write(call.out(0), x);
 }
 

@@ -54,6 +54,7 @@ void launch_dimension(const OpCall& call, const Resampling& what, TensorView tar
       .type(define::COMPUTE, what.compute);
   d.set(define::MODE, static_cast<int64_t>(what.mode)).set(define::BACKWARD, what.backward);
   d.set(define::MOVES, nearest && !what.backward);
+  d.set(define::ROUNDED, !nearest && !is_floating(target.dtype()));
   d.set(define::INDEX, target.numel() < INT32_MAX ? "uint" : "ulong");
   const bool along = p.inner >= 16;
   const int64_t groups = divide_up(along ? p.inner : p.outer, 16) * (along ? p.outer : p.inner);
@@ -117,7 +118,8 @@ void run(OpCall& call, Mode mode, bool backward) {
   check_outputs(call);
   const TensorView source = call.args().tensor(backward ? Arg::grad_output : Arg::self);
   const bool nearest = mode <= Mode::NearestExact;
-  if (!is_floating(source.dtype()) && (!nearest || backward))
+  const bool bytes = source.dtype() == DType::UInt8;
+  if (!is_floating(source.dtype()) && (backward || !(nearest || bytes)))
     unsupported(TB_REASON_DTYPE, "{}: {} is not supported", call.name(), name(source.dtype()));
   const int64_t rank = source.ndim();
   for (int64_t d = 2; d < rank; ++d)
@@ -125,7 +127,9 @@ void run(OpCall& call, Mode mode, bool backward) {
       unsupported(TB_REASON_SIZE, "{}: dimensions are limited to 2^30 elements", call.name());
   const Resampling what{
       mode, backward, !nearest && call.args().boolean(Arg::align_corners),
-      is_floating(source.dtype()) ? compute_type(source.dtype()) : source.dtype()};
+      is_floating(source.dtype()) ? compute_type(source.dtype())
+      : nearest                   ? source.dtype()
+                                  : DType::Float32};
   call.accept();
   if (!call.wants(0)) return;
   const Contiguous in(call, source);
