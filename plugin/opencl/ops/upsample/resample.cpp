@@ -125,11 +125,10 @@ void run(OpCall& call, Mode mode, bool backward) {
   for (int64_t d = 2; d < rank; ++d)
     if (std::max(source.size(d), call.out(0).size(d)) >= (1 << 30))
       unsupported(TB_REASON_SIZE, "{}: dimensions are limited to 2^30 elements", call.name());
-  const Resampling what{
-      mode, backward, !nearest && call.args().boolean(Arg::align_corners),
-      is_floating(source.dtype()) ? compute_type(source.dtype())
-      : nearest                   ? source.dtype()
-                                  : DType::Float32};
+  const Resampling what{mode, backward, !nearest && call.args().boolean(Arg::align_corners),
+                        is_floating(source.dtype()) ? compute_type(source.dtype())
+                        : nearest                   ? source.dtype()
+                                                    : DType::Float32};
   call.accept();
   if (!call.wants(0)) return;
   const Contiguous in(call, source);
