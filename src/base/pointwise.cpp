@@ -155,6 +155,15 @@ void check_values(const Operator& op, const Args& args, const PointwiseCall& cal
         "{}: an integer tensor cannot be raised to a negative integer power", op.schema.name);
 }
 
+// A number for integers, as ATen converts it: truncated if that fits. Factors must be whole.
+Scalar to_integer(const Schema& schema, Arg argument, const Scalar& value, DType type) {
+  check(argument != Arg::alpha, "{}: for integer tensors, argument 'alpha' must be an integer",
+        schema.full_name());
+  check_fits(value, type);
+  if (type == DType::Bool) return Scalar(value.as_double() != 0);
+  return Scalar(static_cast<int64_t>(value.as_double()));
+}
+
 const Plan::Variant& variant_of(const Plan& plan, const Args& args) {
   if (!plan.option) return plan.variants.front();
   std::string_view option = args.string(*plan.option);
@@ -222,9 +231,8 @@ PointwiseCall resolve_pointwise(const Args& args) {
   for (const Plan::Place& place : plan.parameters) {
     Scalar& parameter = call.parameters[call.parameter_count++];
     parameter = number(place);
-    check(!place.is_scalar || !is_integral(call.compute, true) || !parameter.is_float(),
-          "{}: for integer tensors, argument '{}' must be an integer", schema.full_name(),
-          name(place.argument));
+    if (place.is_scalar && parameter.is_float() && is_integral(call.compute, true))
+      parameter = to_integer(schema, place.argument, parameter, call.compute);
   }
   return call;
 }

@@ -117,5 +117,34 @@ class Zeros(unittest.TestCase):
             self.assertTrue(torch.equal(ours.imag.signbit(), want.signbit()))
 
 
+class NumbersForIntegers(unittest.TestCase):
+    """A floating number given beside integers is truncated if that fits, as on the CPU."""
+
+    def test_truncated(self) -> None:
+        for dtype in (torch.int64, torch.int32, torch.uint8, torch.int8):
+            x, mask = torch.tensor([1, 0, 3], dtype=dtype), torch.tensor([True, False, True])
+            for number in (1.0, 0.5, 2.7, 100.99):
+                with self.subTest(dtype=dtype, number=number):
+                    for call in (
+                        lambda x, m, v=number: x.masked_fill(m, v),
+                        lambda x, m, v=number: x.clone().masked_fill_(m, v),
+                        lambda x, m, v=number: torch.nn.functional.threshold(x, 1.5, v),
+                        lambda x, m, v=number: torch.addcmul(x, x, x, value=v % 2),
+                    ):
+                        got = call(x.to("ocl"), mask.to("ocl"))
+                        self.assertTrue(torch.equal(got.cpu(), call(x, mask)))
+        flags = torch.tensor([True, False], device="ocl")
+        for number in (0.5, -2.0, float("nan")):
+            self.assertEqual(flags.masked_fill(~flags, number).tolist(), [True, True])
+
+    def test_what_does_not_fit(self) -> None:
+        x = torch.tensor([1, 2], dtype=torch.uint8, device="ocl")
+        for number in (300.0, -1.0, float("inf"), float("nan")):
+            with self.assertRaisesRegex(RuntimeError, "without overflow"):
+                x.masked_fill(x > 1, number)
+        with self.assertRaisesRegex(RuntimeError, "alpha"):
+            torch.add(x, x, alpha=1.5)
+
+
 if __name__ == "__main__":
     unittest.main()

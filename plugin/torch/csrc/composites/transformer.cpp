@@ -145,15 +145,16 @@ Three transform_bias_rescale(const Tensor& qkv, const Tensor& bias, int64_t head
 }
 
 // nn.TransformerEncoder asks whether it may pack padded sequences into a nested tensor. It may not,
-// as ocl has none; so the layers use the mask itself.
+// as its fast path has no kernels for those; so the layers use the mask itself.
 bool may_nest(const Tensor&, const Tensor&) { return false; }
 
 // nn.TransformerEncoder with mask_check=False packs them without asking: an error.
 Tensor nest(const Tensor&, const Tensor&, bool) {
   TORCH_CHECK_NOT_IMPLEMENTED(
       false,
-      "The operator 'aten::_nested_tensor_from_mask' is not implemented for the ocl device: there "
-      "are no nested tensors. Make nn.TransformerEncoder with enable_nested_tensor=False or "
+      "The operator 'aten::_nested_tensor_from_mask' is not implemented for the ocl device: the "
+      "encoder's fast path has no kernels for nested tensors there. Make nn.TransformerEncoder "
+      "with enable_nested_tensor=False or "
       "mask_check=True; it then gives its layers the padding mask.");
 }
 
