@@ -117,6 +117,21 @@ class Zeros(unittest.TestCase):
             self.assertTrue(torch.equal(ours.imag.signbit(), want.signbit()))
 
 
+class Division(unittest.TestCase):
+    def test_quotients_are_rounded_right(self) -> None:
+        # OpenCL C allows 2.5 ulp, with which 33 / 33 truncates to 0.
+        a, b = torch.arange(1.0, 800.0)[:, None], torch.arange(1.0, 200.0)
+        for dtype in (torch.float32, torch.float16):
+            x, y = (t.contiguous().to(dtype) for t in torch.broadcast_tensors(a, b))
+            for mode in (None, "trunc", "floor"):
+                with self.subTest(dtype=dtype, mode=mode):
+                    got = torch.div(x.to("ocl"), y.to("ocl"), rounding_mode=mode).cpu()
+                    self.assertTrue(torch.equal(got, torch.div(x, y, rounding_mode=mode)))
+        roots = torch.arange(1.0, 3000.0)
+        exact = roots.double().sqrt().float()  # as the CPU does not round float32 right
+        self.assertTrue(torch.equal(roots.to("ocl").sqrt().cpu(), exact))
+
+
 class NumbersForIntegers(unittest.TestCase):
     """A floating number given beside integers is truncated if that fits, as on the CPU."""
 

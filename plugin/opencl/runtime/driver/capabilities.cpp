@@ -122,6 +122,10 @@ Capabilities query_capabilities(cl_platform_id platform, cl_device_id device) {
   c.fp64 = c.fp64 && !c.hides_fp64;
   c.fp16_arithmetic = contains(extensions, " cl_khr_fp16 ");
   c.int64_atomics = contains(extensions, " cl_khr_int64_base_atomics ");
+  // CPU drivers round right anyway.
+  c.exact_division = !(c.type & CL_DEVICE_TYPE_CPU) &&
+                     (number<cl_device_fp_config>(device, CL_DEVICE_SINGLE_FP_CONFIG) &
+                      CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
   if (c.type & CL_DEVICE_TYPE_CPU) c.style = KernelStyle::Cpu;
   for (const DriverFact& fact : kDriverFacts)
     if (contains(c.platform, fact.platform) && contains(c.name, fact.device)) fact.apply(c);

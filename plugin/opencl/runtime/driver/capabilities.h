@@ -29,6 +29,7 @@ struct Capabilities {
   bool hides_fp64 = false;     // the device has fp64, but OCLTENSOR_FLOAT64 switches it off
   bool fp16_arithmetic = false;
   bool int64_atomics = false;
+  bool exact_division = false;  // a GPU that rounds float division and roots right if asked to
   bool unified_memory = false;
 
   // From the table of driver facts.

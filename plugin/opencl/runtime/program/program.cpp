@@ -168,7 +168,11 @@ ProgramCache::Text ProgramCache::text_of(const Source& source, const std::string
       caps_.style == KernelStyle::Cpu ? "#define CPU_STYLE 1\n" : "#define CPU_STYLE 0\n";
   Text text{style + defines + expand(source), caps_.build_options};
   if (caps_.hides_fp64) text.source = "#undef cl_khr_fp64\n" + text.source;
-  if (config::get_bool(config::Knob::FastMath)) text.options += " -cl-fast-relaxed-math";
+  // OpenCL C allows 2.5 ulp for a division, and x / x below 1: trunc(x / x) would be 0.
+  if (config::get_bool(config::Knob::FastMath))
+    text.options += " -cl-fast-relaxed-math";
+  else if (caps_.exact_division)
+    text.options += " -cl-fp32-correctly-rounded-divide-sqrt";
   if (!caps_.structs_by_value) text.source = structures_in_memory(text.source);
   return text;
 }
