@@ -5,12 +5,23 @@
 #include <cmath>
 
 #include "register_kernels.h"
+#include "repeated.h"
 #include "runtime/generator.h"
 
 namespace torch_ocl {
 namespace {
 
 using Three = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
+
+// Of an expanded tensor's elements, which repeat others, one is filled.
+PluginOperator plugin_fill("fill.Scalar_out");
+at::Tensor& fill_scalar_(at::Tensor& self, const at::Scalar& value) {
+  using Kernel = InPlace<at::_ops::fill__Scalar, plugin_fill>;
+  if (!has_repeats(self)) return Kernel::call(self, value);
+  at::Tensor once = unrepeated(self);
+  Kernel::call(once, value);
+  return self;
+}
 
 at::Tensor& zero_(at::Tensor& self) { return self.fill_(0); }
 
@@ -68,19 +79,6 @@ std::tuple<at::Tensor, at::Tensor> log_sigmoid_forward(const at::Tensor& self) {
 at::Tensor log_sigmoid_backward(const at::Tensor& grad, const at::Tensor& self, const at::Tensor&) {
   static PluginOperator& backward = *new PluginOperator("log_sigmoid_backward.grad_input");
   return call_plugin<1>(backward, "log_sigmoid_backward", grad, self, self)[0];
-}
-
-// For int64 outputs start, end and step are converted to integers first; for other types the length
-// follows from the numbers as given.
-PluginOperator plugin_arange("arange.start_out");
-at::Tensor& arange_out(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step,
-                       at::Tensor& out) {
-  using Kernel = Out<at::_ops::arange_start_out, plugin_arange>;
-  TORCH_CHECK_VALUE(!at::isIntegralType(out.scalar_type(), false) || step.to<int64_t>() != 0,
-                    "step must be nonzero after conversion to the output's dtype, got ", step,
-                    " for ", out.scalar_type());
-  if (out.scalar_type() != at::kLong) return Kernel::call(start, end, step, out);
-  return Kernel::call(start.to<int64_t>(), end.to<int64_t>(), step.to<int64_t>(), out);
 }
 
 // Integers are clamped to truncated limits.
@@ -148,7 +146,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("normal_", TORCH_FN(normal_));
   m.impl("uniform_", TORCH_FN(uniform_));
   m.impl("zero_", TORCH_FN(zero_));
-  m.impl("arange.start_out", TORCH_FN(arange_out));
+  m.impl("fill_.Scalar", TORCH_FN(fill_scalar_));
   m.impl("hardtanh", TORCH_FN(hardtanh));
   m.impl("hardtanh_", TORCH_FN(hardtanh_));
   m.impl("hardtanh.out", TORCH_FN(hardtanh_out));
