@@ -2,6 +2,7 @@
 #include "arguments.h"
 
 #include <ATen/core/IListRef.h>
+#include <ATen/ops/zeros.h>
 
 #include "base/call_plan.h"
 #include "runtime/generator.h"
@@ -63,12 +64,22 @@ void check_plain(const at::Tensor& tensor) {
   TORCH_CHECK_NOT_IMPLEMENTED(!tensor.is_conj() && !tensor.is_neg(),
                               "ocl: lazily conjugated or negated tensors are not supported; call "
                               "resolve_conj() or resolve_neg() first");
+  TORCH_CHECK(!tensor._is_zerotensor(),
+              "ZeroTensors are immutable; clone() one to get a tensor that can be written to");
 }
 
-bool is_lazy(const at::Tensor& tensor) { return tensor.is_conj() || tensor.is_neg(); }
-// Conjugated and negated views as plain tensors. Operators to which PyTorch passes such views
-// (matrix products) would otherwise read the numbers before conjugation.
-at::Tensor resolved(const at::Tensor& tensor) { return tensor.resolve_conj().resolve_neg(); }
+// Conjugated and negated views, and zeros without memory, which forward-mode derivatives have.
+bool is_lazy(const at::Tensor& tensor) {
+  constexpr c10::DispatchKeySet lazy(
+      {c10::DispatchKey::Conjugate, c10::DispatchKey::Negative, c10::DispatchKey::ZeroTensor});
+  return tensor.key_set().has_any(lazy);
+}
+// The same numbers in a plain tensor. Operators to which PyTorch passes lazy ones (matrix products,
+// dot) would otherwise read the numbers before conjugation, or memory that is not there.
+at::Tensor resolved(const at::Tensor& tensor) {
+  if (tensor._is_zerotensor()) return at::zeros({}, tensor.options()).expand(tensor.sizes());
+  return tensor.resolve_conj().resolve_neg();
+}
 
 }  // namespace
 
