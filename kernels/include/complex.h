@@ -159,7 +159,9 @@ INLINE creal clog_abs(cplx a) {
 INLINE cplx clog_(cplx a) { return Z(clog_abs(a), carg_(a)); }
 INLINE cplx clog1p(cplx a) {
   const bool small = fabs(a.x) < NUM(0.5) && fabs(a.y) < NUM(0.5);
-  const creal re = small ? NUM(0.5) * log1p(a.x * (2 + a.x) + a.y * a.y) : clog_abs(Z(1 + a.x, a.y));
+  creal grown = a.x * (2 + a.x);
+  if (a.y != 0) grown += a.y * a.y;  // -0 stays
+  const creal re = small ? NUM(0.5) * log1p(grown) : clog_abs(Z(1 + a.x, a.y));
   return Z(re, atan2(a.y, 1 + a.x));
 }
 INLINE cplx csqrt_(cplx a) {
@@ -268,6 +270,7 @@ INLINE cplx catanh(cplx a) {
   if (cinf(a)) return Z(copysign(NUM(0.0), a.x), isnan(a.y) ? NAN : copysign(NUM(0.5) * CPI, a.y));
   if (a.x == 0) return Z(a.x, atan(a.y));
   if (a.y == 0 && x < 1) return Z(atanh(a.x), a.y);
+  if (cnan(a)) return Z(NAN, NAN);
   creal re, im;
   if (fmax(x, y) > LIMIT(CATAN)) {  // 1 / z
     re = x > y ? 1 / (x + y * (y / x)) : x / y / (x * (x / y) + y);
@@ -284,6 +287,10 @@ INLINE cplx catan(cplx a) { return catanh(a.yx).yx; }
 INLINE cplx csigmoid(cplx a) {
   const cplx e = cexp_(a.x < 0 ? a : -a);
   return cdiv(a.x < 0 ? e : Z(1, 0), Z(1, 0) + e);
+}
+INLINE cplx csilu(cplx a) {  // as one quotient, which decides the signs of zeros
+  const cplx e = cexp_(a.x < 0 ? a : -a);
+  return cdiv(a.x < 0 ? cmul(a, e) : a, Z(1, 0) + e);
 }
 INLINE cplx csinc(cplx a) { return ctrue(a) ? cdiv(csin(CPI * a), CPI * a) : Z(1, 0); }
 // log(e^a + e^b), as the operand with the larger real part plus a logarithm.

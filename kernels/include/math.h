@@ -4,10 +4,11 @@
 #define OCLTENSOR_MATH_H
 #define OVERLOAD __attribute__((overloadable))
 
-// A NaN in either operand gives NaN, as in ATen's maximum and minimum.
+// A NaN in either operand gives NaN, as in ATen's maximum and minimum; of equal operands (zeros of both
+// signs) the first is taken, so that clamping keeps a zero's sign.
 #define ORDER_FUNCTIONS(V)                                                                    \
-  INLINE V OVERLOAD maximum_(V a, V b) { return (a > b || a != a) ? a : b; }                  \
-  INLINE V OVERLOAD minimum_(V a, V b) { return (a < b || a != a) ? a : b; }                  \
+  INLINE V OVERLOAD maximum_(V a, V b) { return (a >= b || a != a) ? a : b; }                 \
+  INLINE V OVERLOAD minimum_(V a, V b) { return (a <= b || a != a) ? a : b; }                 \
   INLINE V OVERLOAD clamp_(V a, V low, V high) { return minimum_(maximum_(a, low), high); }
 ORDER_FUNCTIONS(T)
 #ifdef VECTORS

@@ -165,7 +165,7 @@ INLINE S scaled_bessel_i(int n, S x) {
       term *= -(S_(4) * n * n - odd * odd) / (8 * k * z);
       sum += term;
     }
-    sum /= sqrt(2 * S_PI * z);
+    sum /= sqrt(2 * S_PI) * sqrt(z);  // the product could overflow
   }
   return n == 1 && x < 0 ? -sum : sum;
 }
@@ -207,7 +207,7 @@ INLINE void hankel(int order, S x, S *j, S *y) {
   const S sine = sin(x), cosine = cos(x);
   const S c = (order == 0 ? cosine + sine : sine - cosine) * ROOT_HALF;
   const S s = (order == 0 ? sine - cosine : -sine - cosine) * ROOT_HALF;
-  const S scale = sqrt(2 / (S_PI * x));
+  const S scale = sqrt(2 / S_PI) / sqrt(x);  // pi x could overflow
   *j = scale * (p * c - q * s);
   *y = scale * (p * s + q * c);
 }

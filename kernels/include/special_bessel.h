@@ -13,8 +13,8 @@ INLINE S scaled_bessel_k(S order, S x) {
   const S end = fmin(2 * asinh(sqrt(S_(24)) / sqrt(x)), S_(1500));
   const S step = fmin(end / 24, S_(0.2));
   S sum = step / 2;
-  for (int i = 1; i * step < end; ++i) {  // cosh, and the sum without its step, could overflow
-    const S t = i * step, s = sinh(t / 2), fall = -2 * x * s * s;
+  for (int i = 1; i * step < end; ++i) {  // cosh, 2 x, and the sum without its step, could overflow
+    const S t = i * step, s = sinh(t / 2), fall = -2 * (x * s) * s;
     sum += (exp(fall + order * t) + exp(fall - order * t)) * (step / 2);
   }
   return sum;
