@@ -5,6 +5,7 @@ from __future__ import annotations
 import unittest
 from collections.abc import Callable
 
+import numpy
 import torch
 import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
 
@@ -175,11 +176,86 @@ class Unsigned(Types):
             self.assertIn(str(dtype), repr(x.to("ocl")))
             self.assertEqual(torch.randint(3, 5, (9,), dtype=dtype, device="ocl").dtype, dtype)
 
+    def test_products(self) -> None:
+        """The CPU has none but of signed types and uint8; NumPy's wrap around, as ocl's do."""
+        generator = numpy.random.default_rng(7)
+        types = (*UNSIGNED, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+        for dtype in types:
+            info, kind = torch.iinfo(dtype), numpy.dtype(str(dtype).removeprefix("torch."))
+
+            def draw(*shape: int, info=info, kind=kind) -> numpy.ndarray:
+                return generator.integers(info.min, info.max, shape, dtype=kind, endpoint=True)
+
+            for m, k, n in ((3, 4, 5), (1, 300, 1), (33, 65, 2), (2, 700, 40), (2, 0, 3)):
+                a, b, s = draw(2, m, k), draw(2, k, n), draw(m, n)
+                left, right, added = (torch.from_numpy(x).to("ocl") for x in (a, b, s))
+                scaled = s * kind.type(3) + kind.type(5) * (a[0] @ b[0])
+                for ours, wanted in (
+                    (left @ right, a @ b),
+                    (left.mT.contiguous().mT[0] @ right[0], a[0] @ b[0]),
+                    (torch.mv(left[0], right[0, :, 0]), a[0] @ b[0, :, 0]),
+                    (torch.dot(left[0, 0], right[0, :, 0]), a[0, 0] @ b[0, :, 0]),
+                    (torch.addmm(added, left[0], right[0], beta=3, alpha=5), scaled),
+                ):
+                    with self.subTest(dtype=dtype, sizes=(m, k, n)):
+                        self.assertTrue((ours.cpu().numpy() == wanted).all())
+
+    def test_products_of_no_numbers(self) -> None:
+        """bool has no products, but the CPU takes it where nothing is multiplied."""
+        for dtype in (torch.bool, *UNSIGNED):
+            for sizes in ((1, 0, 1), (0, 3, 2), (2, 3, 0)):
+                m, k, n = sizes
+                theirs = torch.zeros(m, k, dtype=dtype) @ torch.zeros(k, n, dtype=dtype)
+                zeros = torch.zeros(m, k, dtype=dtype, device="ocl")
+                ours = zeros @ torch.zeros(k, n, dtype=dtype, device="ocl")
+                self.assertTrue(torch.equal(ours.cpu(), theirs) and ours.dtype == dtype)
+        for dtype in (torch.bool, torch.float8_e5m2):
+            one = torch.ones(2, 2, device="ocl").to(dtype)
+            with self.assertRaises(NotImplementedError):
+                one @ one
+
     def test_the_largest_numbers(self) -> None:
         for dtype in UNSIGNED:
             x = torch.tensor([torch.iinfo(dtype).max, 1, 0], dtype=dtype)
             self.each({"double": lambda x: x.double(), "sort": lambda x: x.sort()[0]}, x, rtol=0)
             self.assertEqual(x.to("ocl").tolist(), x.tolist())
+
+
+class Made(Types):
+    """Complex numbers from their parts."""
+
+    def test_of_every_type(self) -> None:
+        for dtype in (torch.float16, torch.float32, torch.float64):
+            a, b = torch.randn(5, 1).to(dtype), torch.randn(4).to(dtype)
+            self.each({"complex": torch.complex}, a, b, rtol=0)
+            if dtype != torch.float16:
+                self.each({"polar": torch.polar}, a, b, rtol=4 * torch.finfo(dtype).eps)
+        x = torch.randn(3, 9, dtype=torch.complex128)
+        self.each({"cov": torch.cov, "corrcoef": torch.corrcoef}, x, rtol=1e-12)
+
+    def test_refusals(self) -> None:
+        def parts(device: str, one: torch.dtype, other: torch.dtype) -> tuple:
+            return torch.ones(2, device=device).to(one), torch.ones(2, device=device).to(other)
+
+        for one, other in (
+            (torch.float32, torch.float64),
+            (torch.bfloat16, torch.bfloat16),
+            (torch.int32, torch.int32),
+            (torch.complex64, torch.complex64),
+        ):
+            for function in (torch.complex, torch.polar):
+                messages = []
+                for device in ("cpu", "ocl"):
+                    with self.assertRaises(RuntimeError) as caught:
+                        function(*parts(device, one, other))
+                    messages.append(str(caught.exception).split("\n")[0])
+                self.assertEqual(messages[1], messages[0])
+        for device in ("cpu", "ocl"):
+            with self.assertRaises(NotImplementedError):
+                torch.polar(*parts(device, torch.float16, torch.float16))
+            with self.assertRaises(RuntimeError):
+                out = torch.zeros(2, dtype=torch.complex128, device=device)
+                torch.complex(*parts(device, torch.float32, torch.float32), out=out)
 
 
 class Float8(Types):

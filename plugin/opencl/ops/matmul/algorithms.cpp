@@ -115,7 +115,7 @@ Defines matmul_defines(const Problem& p) {
   Defines d;
   d.type(define::TYPE, p.dtype)
       .set(define::FLOATING, is_floating(p.dtype))
-      .set(define::WIDE, p.dtype == DType::Int64);
+      .set(define::WIDE, is_integral(p.dtype, false) && size_of(p.dtype) == 8);
   d.set(define::HAS_S, p.self.has_value());
   return d;
 }

@@ -33,11 +33,20 @@ struct Added {
   Scalar beta, alpha;
 };
 
+// As in ATen, bool has no products, but may be the type of a sum of none, which is computed in
+// bytes.
+DType type_of_products(const OpCall& call, TensorView a, TensorView out, bool added) {
+  const DType type = a.dtype();
+  const bool is_empty = out.numel() == 0 || (a.numel() == 0 && !added);
+  if (is_float8(type) || (type == DType::Bool && !is_empty))
+    unsupported(TB_REASON_DTYPE, "{} is not implemented for {}", call.name(), name(type));
+  return type == DType::Bool ? DType::UInt8 : type;
+}
+
 void multiply(OpCall& call, const Form& form, TensorView a, TensorView b, const Added* added) {
   const TensorView out = call.out(0);
   (void)check_outputs(call);
-  if (a.dtype() == DType::Bool)
-    unsupported(TB_REASON_DTYPE, "{} is not implemented for bool", call.name());
+  const DType type = type_of_products(call, a, out, added != nullptr);
   check(added == nullptr || is_complex(a.dtype()) ||
             (!added->beta.is_complex() && !added->alpha.is_complex()),
         "{}: alpha and beta must not be complex for {}", call.name(), name(a.dtype()));
@@ -57,7 +66,7 @@ void multiply(OpCall& call, const Form& form, TensorView a, TensorView b, const 
   std::optional<ContiguousOutput> copy;
   if (!direct) copy.emplace(call, out);
   const TensorView target = direct ? out : copy->view();
-  Problem p{.dtype = a.dtype(),
+  Problem p{.dtype = type,
             .batch = at(out.sizes(), form.c.batch, 1),
             .m = at(out.sizes(), form.c.row, 1),
             .n = at(out.sizes(), form.c.col, 1),
@@ -95,13 +104,13 @@ void addmv(OpCall& call) {
 }
 
 constexpr OpEntry kOperators[] = {
-    {"mm.out", [](OpCall& call) { plain(call, kMatrix); }, true},
-    {"bmm.out", [](OpCall& call) { plain(call, kBatch); }, true},
-    {"dot.out", [](OpCall& call) { plain(call, kDot); }, true},
-    {"mv.out", mv, true},
-    {"addmm.out", [](OpCall& call) { plus(call, kMatrix); }, true},
-    {"baddbmm.out", [](OpCall& call) { plus(call, kBatch); }, true},
-    {"addmv.out", addmv, true},
+    {"mm.out", [](OpCall& call) { plain(call, kMatrix); }, true, false, true},
+    {"bmm.out", [](OpCall& call) { plain(call, kBatch); }, true, false, true},
+    {"dot.out", [](OpCall& call) { plain(call, kDot); }, true, false, true},
+    {"mv.out", mv, true, false, true},
+    {"addmm.out", [](OpCall& call) { plus(call, kMatrix); }, true, false, true},
+    {"baddbmm.out", [](OpCall& call) { plus(call, kBatch); }, true, false, true},
+    {"addmv.out", addmv, true, false, true},
 };
 
 }  // namespace

@@ -73,7 +73,8 @@ void enqueue(const OpCall& call, const Problem& p, const SkinnyPlan& plan, const
              Defines d) {
   const bool partial = plan.pieces > 1;
   d.type(define::TYPE, p.dtype).set(define::FLOATING, is_floating(p.dtype));
-  d.set(define::WIDE, p.dtype == DType::Int64).set(define::HAS_S, p.self.has_value() && !partial);
+  d.set(define::WIDE, is_integral(p.dtype, false) && size_of(p.dtype) == 8)
+      .set(define::HAS_S, p.self.has_value() && !partial);
   d.set(define::ROWS, plan.rows).set(define::VEC, plan.vector).set(define::PARTIAL, partial);
   std::optional<Scratch> sums;
   const int64_t bytes = plan.pieces * p.batch * p.m * p.n * sum_bytes(p.dtype);

@@ -7,9 +7,7 @@
 namespace ocltensor::opencl::matmul {
 
 // Bytes of a partial sum (the types of accumulator.h).
-inline int64_t sum_bytes(DType type) {
-  return type == DType::Float64 || type == DType::Int64 ? 8 : 4;
-}
+inline int64_t sum_bytes(DType type) { return size_of(type) == 8 ? 8 : 4; }
 
 // c = alpha * (sum of the pieces) + beta * self. `sums` holds `pieces` times the batch's m x n
 // matrices, piece by piece. With a guard nothing is written if its word has its value.

@@ -41,15 +41,20 @@ at::Tensor& norm_dtype_out(const at::Tensor& self, const std::optional<at::Scala
   return at::linalg_vector_norm_out(out, self, p.value_or(2), dim, keepdim, dtype);
 }
 
-void check_parts(const char* name, const at::Tensor& a, const at::Tensor& b) {
-  TORCH_CHECK(a.scalar_type() == at::kFloat && b.scalar_type() == at::kFloat,
-              "Expected both inputs of ", name, " to be Float tensors on ocl but got ",
-              a.scalar_type(), " and ", b.scalar_type());
+void check_parts(const at::Tensor& a, const at::Tensor& b) {
+  for (const at::Tensor& part : {a, b})
+    TORCH_CHECK(part.scalar_type() == at::kHalf || part.scalar_type() == at::kFloat ||
+                    part.scalar_type() == at::kDouble,
+                "Expected both inputs to be Half, Float or Double tensors but got ",
+                a.scalar_type(), " and ", b.scalar_type());
+  TORCH_CHECK(a.scalar_type() == b.scalar_type(), "Expected object of scalar type ",
+              a.scalar_type(), " but got scalar type ", b.scalar_type(), " for second argument");
 }
 at::Tensor& complex_out(const at::Tensor& real, const at::Tensor& imag, at::Tensor& out) {
-  check_parts("complex", real, imag);
-  TORCH_CHECK(out.scalar_type() == at::kComplexFloat, "Expected object of scalar type ",
-              at::kComplexFloat, " but got scalar type ", out.scalar_type(), " for argument 'out'");
+  check_parts(real, imag);
+  TORCH_CHECK(out.scalar_type() == at::toComplexType(real.scalar_type()),
+              "Expected object of scalar type ", at::toComplexType(real.scalar_type()),
+              " but got scalar type ", out.scalar_type(), " for argument 'out'");
   const at::DimVector sizes = at::infer_size_dimvector(real.sizes(), imag.sizes());
   resize_given(out, sizes, strides_of_both(real, imag, sizes));
   const at::Tensor parts = at::view_as_real(out.is_conj() ? at::_conj(out) : out);
@@ -58,7 +63,8 @@ at::Tensor& complex_out(const at::Tensor& real, const at::Tensor& imag, at::Tens
   return out;
 }
 at::Tensor& polar_out(const at::Tensor& abs, const at::Tensor& angle, at::Tensor& out) {
-  check_parts("polar", abs, angle);
+  check_parts(abs, angle);
+  TORCH_CHECK_NOT_IMPLEMENTED(abs.scalar_type() != at::kHalf, "polar is not implemented for Half");
   return complex_out(abs.mul(angle.cos()), abs.mul(angle.sin()), out);
 }
 
