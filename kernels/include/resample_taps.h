@@ -11,6 +11,7 @@
 #define CUBIC 3
 #define LINEAR_SMOOTH 4  // antialiased: the filter is as wide as the step where the image shrinks
 #define CUBIC_SMOOTH 5
+#define LANCZOS_SMOOTH 6
 
 typedef struct {
   int first, count;
@@ -30,6 +31,22 @@ INLINE T cubic(T x, T a) {
 }
 #endif
 
+#if MODE == LANCZOS_SMOOTH
+#ifdef cl_khr_fp64
+#define PI_SQUARED 9.86960440108935861883
+#else
+#define PI_SQUARED 9.86960440f
+#endif
+// Lanczos' window of three lobes: sinc(x) sinc(x / 3).
+INLINE T lanczos(T x) {
+  if (fabs(x) >= 3) return 0;
+  return x == 0 ? (T)1 : 3 * sinpi(x) * sinpi(x / 3) / (x * x * (T)PI_SQUARED);
+}
+#endif
+
+// The filter's reach where the image does not shrink.
+#define REACH (MODE == LANCZOS_SMOOTH ? 3 : MODE == CUBIC_SMOOTH ? 2 : 1)
+
 INLINE T weight_of(Taps taps, int k) {
 #if MODE <= NEAREST_EXACT
   return 1;
@@ -41,6 +58,8 @@ INLINE T weight_of(Taps taps, int k) {
   const T x = (taps.first + k - taps.center + 0.5f) * taps.shrink;
 #if MODE == LINEAR_SMOOTH
   const T weight = fmax(1 - fabs(x), (T)0);
+#elif MODE == LANCZOS_SMOOTH
+  const T weight = lanczos(x);
 #else
   const T weight = cubic(x, -0.5f);
 #endif
@@ -69,7 +88,7 @@ INLINE Taps range_of(const ResampleParams p, int o) {
   taps.first = MODE == LINEAR ? low : low - 1;
   taps.count = MODE == LINEAR ? 2 : 4;
 #else
-  const T widening = fmax(step, (T)1), support = (MODE == CUBIC_SMOOTH ? 2 : 1) * widening;
+  const T widening = fmax(step, (T)1), support = REACH * widening;
   taps.center = step * (o + (T)0.5f);
   taps.shrink = 1 / widening;
   taps.first = max((int)(taps.center - support + (T)0.5f), 0);

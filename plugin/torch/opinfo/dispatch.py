@@ -46,8 +46,6 @@ REASONS = {
 GAPS = {
     r"linalg_eig(vals)?(\.out)?|_linalg_eigvals": "eigenvalues of matrices that are not symmetric",
     r"linalg_ldl_.*": "factors of symmetric matrices that are not positive definite",
-    r"hash_tensor.*": "uint64, which ocl computes in few operators",
-    r"_upsample_lanczos2d_aa.*": "a filter that the resampling kernels do not have",
 }
 HEAD = """# Where PyTorch's dispatcher sends operators on ocl
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import unittest
 from collections.abc import Callable
 
@@ -256,6 +257,57 @@ class Made(Types):
             with self.assertRaises(RuntimeError):
                 out = torch.zeros(2, dtype=torch.complex128, device=device)
                 torch.complex(*parts(device, torch.float32, torch.float32), out=out)
+
+
+class Hash(Types):
+    def test_of_every_type(self) -> None:
+        """An exclusive or of the elements' bits, widened to 64."""
+        special = [0.0, -0.0, math.inf, -math.inf, 1.0, -2.5, 2.0**-24]
+        functions: dict[str, Function] = {
+            "all": torch.hash_tensor,
+            "row": lambda x: torch.hash_tensor(x, dim=1),
+            "column": lambda x: torch.hash_tensor(x, dim=0, keepdim=True),
+            "both": lambda x: torch.hash_tensor(x, dim=(0, -1)),
+            "transposed": lambda x: torch.hash_tensor(x.t(), dim=0),
+            "slice": lambda x: torch.hash_tensor(x[1:, ::3], dim=1),
+            "number": lambda x: torch.hash_tensor(x[0, 0]),
+            "no rows": lambda x: torch.hash_tensor(x[:0], dim=1),
+        }
+        integers = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+        floats = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+        for dtype in (*integers, *floats):
+            x = (torch.randn(37, 129, dtype=torch.float64) * 100).to(dtype)
+            if dtype in floats:
+                x[3, : len(special)] = torch.tensor(special, dtype=dtype)
+            for name, function in functions.items():
+                with self.subTest(name, dtype=dtype):
+                    ours, theirs = function(x.to("ocl")), function(x)
+                    self.assertEqual(ours.dtype, torch.uint64)
+                    self.assertTrue(torch.equal(ours.cpu(), theirs))
+        for dtype in UNSIGNED:  # which the CPU declines
+            x = torch.randint(0, 60000, (5, 7)).to(dtype)
+            ours = torch.hash_tensor(x.to("ocl"), dim=0)
+            self.assertTrue(torch.equal(ours.cpu(), torch.hash_tensor(x.to(torch.int64), dim=0)))
+        large = torch.randint(-(2**63), 2**63 - 1, (200001,))
+        self.assertTrue(
+            torch.equal(torch.hash_tensor(large.to("ocl")).cpu(), torch.hash_tensor(large))
+        )
+
+    def test_refusals(self) -> None:
+        for device in ("cpu", "ocl"):
+            x = torch.ones(2, 3, device=device)
+            for refused in (
+                lambda x: torch.hash_tensor(x, mode=1),
+                lambda x: torch.hash_tensor(x[:0]),
+                lambda x: torch.hash_tensor(x[:0], dim=0),
+                lambda x: torch.hash_tensor(x, dim=(1, 1)),
+                lambda x: torch.hash_tensor(x.to(torch.complex64)),
+                lambda x: torch.hash_tensor(
+                    x, out=torch.zeros((), dtype=torch.int64, device=x.device)
+                ),
+            ):
+                with self.assertRaises((RuntimeError, IndexError)):
+                    refused(x)
 
 
 class Float8(Types):

@@ -142,6 +142,7 @@ Specs any_dim(const Args& args);
 Specs any_dims(const Args& args);
 Specs argmax(const Args& args);
 Specs count_nonzero(const Args& args);
+Specs hash_tensor(const Args& args);
 Specs linalg_vector_norm(const Args& args);
 Specs logsumexp(const Args& args);
 Specs max_dim(const Args& args);

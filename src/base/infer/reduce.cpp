@@ -59,6 +59,13 @@ Specs count_nonzero(const Args& args) {
                reduced_sizes(self.sizes(), dim_mask(args.ints(Arg::dim), self.ndim()), false))};
 }
 
+Specs hash_tensor(const Args& args) {
+  const auto self = args.tensor(Arg::self);
+  check(args.integer(Arg::mode) == 0, "Unknown hash_tensor mode: {}", args.integer(Arg::mode));
+  check_reducible(args, self, dim_mask(args.ints(Arg::dim), self.ndim()));
+  return {spec(DType::UInt64, reduced(args))};
+}
+
 Specs linalg_vector_norm(const Args& args) {
   const auto self = args.tensor(Arg::self);
   const bool complex = is_complex(self.dtype());

@@ -1,4 +1,5 @@
 // Reductions over any set of dimensions: the input is read as rows, one per output element.
+#include <bit>
 #include <cmath>
 
 #include "base/infer/common.h"
@@ -93,6 +94,17 @@ void count_nonzero(const CpuCall& call) {
   with_compute(self.type, [&]<typename T>(T) {
     reduce_rows<T>(self, mask_of(call), call.out(0), [](std::span<const T> row) {
       return static_cast<int64_t>(row.size()) - std::ranges::count(row, T(0));
+    });
+  });
+}
+// Elements are widened to 64 bits.
+void hash_tensor(const CpuCall& call) {
+  const View self = call.args.tensor(Arg::self);
+  with_compute(self.type, [&]<typename T>(T) {
+    reduce_rows<T>(self, mask_of(call), call.out(0), [](std::span<const T> row) {
+      int64_t bits = 0;
+      for (T v : row) bits ^= std::bit_cast<int64_t>(v);
+      return bits;
     });
   });
 }
@@ -262,6 +274,7 @@ constexpr CpuOperator kOperators[] = {
     {"logsumexp.out", logsumexp},
     {"nansum.out", nansum},
     {"count_nonzero.dim_IntList_out", count_nonzero},
+    {"hash_tensor.out", hash_tensor},
 };
 
 }  // namespace

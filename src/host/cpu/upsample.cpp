@@ -2,6 +2,7 @@
 // the result, a list of source positions and weights.
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "base/infer/common.h"
 #include "call.h"
@@ -9,7 +10,15 @@
 namespace ocltensor::cpu {
 namespace {
 
-enum class Mode : uint8_t { Nearest, NearestExact, Linear, Cubic, LinearSmooth, CubicSmooth };
+enum class Mode : uint8_t {
+  Nearest,
+  NearestExact,
+  Linear,
+  Cubic,
+  LinearSmooth,
+  CubicSmooth,
+  LanczosSmooth
+};
 
 struct Tap {
   int64_t place;
@@ -39,6 +48,23 @@ double cubic(double x, double a) {
   return x < 2 ? a * (((x - 5) * x + 8) * x - 4) : 0;
 }
 
+// Lanczos' window of three lobes: sinc(x) sinc(x / 3).
+double lanczos(double x) {
+  const double angle = std::numbers::pi * x;
+  if (std::abs(x) >= 3) return 0;
+  return x == 0 ? 1 : 3 * std::sin(angle) * std::sin(angle / 3) / (angle * angle);
+}
+
+struct Filter {
+  double support;  // where the image does not shrink
+  double (*weight)(double x);
+};
+Filter filter_of(Mode mode) {
+  if (mode == Mode::LanczosSmooth) return {3, lanczos};
+  if (mode == Mode::CubicSmooth) return {2, [](double x) { return cubic(x, -0.5); }};
+  return {1, [](double x) { return std::max(0.0, 1 - std::abs(x)); }};
+}
+
 Axis smooth_axis(Mode mode, int64_t in, int64_t out, double step, bool align_corners) {
   Axis axis;
   for (int64_t o = 0; o < out; ++o) {
@@ -61,7 +87,8 @@ Axis smooth_axis(Mode mode, int64_t in, int64_t out, double step, bool align_cor
 // The filter is as wide as the step where the image shrinks.
 Axis antialiased_axis(Mode mode, int64_t in, int64_t out, double step) {
   const double widening = std::max(step, 1.0);
-  const double support = (mode == Mode::CubicSmooth ? 2 : 1) * widening;
+  const Filter filter = filter_of(mode);
+  const double support = filter.support * widening;
   Axis axis;
   for (int64_t o = 0; o < out; ++o) {
     const double center = step * (static_cast<double>(o) + 0.5);
@@ -71,8 +98,7 @@ Axis antialiased_axis(Mode mode, int64_t in, int64_t out, double step) {
     double total = 0;
     for (int64_t place = first; place < end; ++place) {
       const double x = (static_cast<double>(place) - center + 0.5) / widening;
-      const double weight =
-          mode == Mode::CubicSmooth ? cubic(x, -0.5) : std::max(0.0, 1 - std::abs(x));
+      const double weight = filter.weight(x);
       taps.push_back({place, weight});
       total += weight;
     }
@@ -153,6 +179,7 @@ constexpr CpuOperator kOperators[] = {
     OCLTENSOR_UPSAMPLE("upsample_bicubic2d", Cubic),
     OCLTENSOR_UPSAMPLE("_upsample_bilinear2d_aa", LinearSmooth),
     OCLTENSOR_UPSAMPLE("_upsample_bicubic2d_aa", CubicSmooth),
+    OCLTENSOR_UPSAMPLE("_upsample_lanczos2d_aa", LanczosSmooth),
 };
 #undef OCLTENSOR_UPSAMPLE
 

@@ -20,6 +20,7 @@ bool selects(const std::string& n) {
 
 bool accepts(const Operator& op, DType dtype) {
   const std::string& n = op.schema.name;
+  if (n == "hash_tensor") return !is_complex(dtype);
   if (is_complex(dtype)) return one_of(n, {"sum", "mean", "prod"});
   if (one_of(n, {"mean", "var", "std", "var_mean", "linalg_vector_norm"}))
     return is_floating(dtype);
@@ -60,7 +61,8 @@ std::vector<int64_t> choose_dims(Case& c, Draw& draw, int64_t rank) {
 }
 
 Domain domain_of(const std::string& n, DType dtype, Rng& rng) {
-  if (selects(n)) return {-6, 6, 0.5, true, true};  // with ties
+  if (n == "hash_tensor") return {-6, 6, 0, false, true};  // the bits of a NaN are a device's own
+  if (selects(n)) return {-6, 6, 0.5, true, true};         // with ties
   // Products stay in the range of the type, sums near it. Infinities only where nothing is below 1:
   // whether they meet a 0 of underflow would depend on the order of the partial products.
   if (n == "prod" && is_complex(dtype)) return {-0.8, 0.8, 0, false, false};
@@ -82,6 +84,7 @@ Domain domain_of(const std::string& n, DType dtype, Rng& rng) {
 
 Tolerance tolerance_of(const Operator& op, double count) {
   const std::string& n = op.schema.name;
+  if (n == "hash_tensor") return {Scale::Bits, 0, 1, 1, nullptr, "an exclusive or of bits"};
   if (selects(n)) return {Scale::Exact, 0, 1, 1, nullptr, kWhyExact};
   if (n == "prod")
     return {Scale::Result, 4, count, 1, nullptr, "n roundings, each relative to the result"};
@@ -116,7 +119,8 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
   Case c = make_case(op, dtype);
   const std::string& n = op.schema.name;
   Dims sizes = draw.shape(0, 5);
-  if (selects(n) || n == "linalg_vector_norm")  // an empty slice has no extreme
+  if (selects(n) || n == "linalg_vector_norm" ||
+      n == "hash_tensor")  // an empty slice has no extreme
     for (int64_t& s : sizes) s = std::max<int64_t>(s, 1);
   c.set("self", draw.tensor(dtype, sizes, domain_of(n, dtype, draw.rng)));
   double count = 1;

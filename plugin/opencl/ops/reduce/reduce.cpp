@@ -180,6 +180,7 @@ std::span<const OpEntry> reduce_operators() {
       list.push_back(entry);
     list.insert(list.end(), kSpreadOperators.begin(), kSpreadOperators.end());
     list.insert(list.end(), kArgOperators.begin(), kArgOperators.end());
+    list.insert(list.end(), kHashOperators.begin(), kHashOperators.end());
     return list;
   }());
   return entries;

@@ -64,5 +64,6 @@ const AlgorithmFamily& arg_algorithms();       // arg.cpp
 std::span<const OpEntry> reduce_operators();
 extern const std::span<const OpEntry> kSpreadOperators;  // two_pass.cpp: var, std, norms, logsumexp
 extern const std::span<const OpEntry> kArgOperators;     // arg.cpp: argmax, max.dim and the like
+extern const std::span<const OpEntry> kHashOperators;    // hash.cpp: hash_tensor
 
 }  // namespace ocltensor::opencl::reduce

@@ -13,7 +13,7 @@ namespace ocltensor::opencl::upsample {
 namespace {
 
 // Numbered as in resample_taps.h.
-enum class Mode { Nearest, NearestExact, Linear, Cubic, LinearSmooth, CubicSmooth };
+enum class Mode { Nearest, NearestExact, Linear, Cubic, LinearSmooth, CubicSmooth, LanczosSmooth };
 
 template <typename T>
 uint64_t step_bits(int64_t small, int64_t large, bool align, std::optional<double> scale) {
@@ -159,6 +159,7 @@ constexpr OpEntry kOperators[] = {
     OCL_RESAMPLE("upsample_bicubic2d", Cubic),
     OCL_RESAMPLE("_upsample_bilinear2d_aa", LinearSmooth),
     OCL_RESAMPLE("_upsample_bicubic2d_aa", CubicSmooth),
+    OCL_RESAMPLE("_upsample_lanczos2d_aa", LanczosSmooth),
 };
 #undef OCL_RESAMPLE
 
