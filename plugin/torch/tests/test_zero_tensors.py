@@ -1,4 +1,4 @@
-"""Zeros without memory (ZeroTensor), which forward-mode derivatives have, are zeros on the device."""
+"""Zeros without memory (ZeroTensor), as forward-mode derivatives have them, are zeros on ocl."""
 
 import unittest
 from collections.abc import Callable

@@ -79,14 +79,14 @@ at::Tensor& threshold_(at::Tensor& self, const at::Scalar& threshold, const at::
   return self;
 }
 
-// ---- indices: numbers for one element are added; otherwise any one of them stays
+// ---- indices: numbers for one element are added; otherwise the last one stays
 
 at::Tensor sum_of_repetitions(const at::Tensor& numbers, at::IntArrayRef dims) {
   if (numbers.scalar_type() == at::kBool) return numbers.any(dims, true);
   return numbers.sum(dims, true, numbers.scalar_type());
 }
 
-// One repetition that was written, for each element.
+// The last repetition that was written, for each element.
 at::Tensor chosen(const at::Tensor& self, at::IntArrayRef dims, const Indices& indices,
                   const at::Tensor& values) {
   at::Tensor numbers = self.contiguous();
@@ -97,8 +97,8 @@ at::Tensor chosen(const at::Tensor& self, at::IntArrayRef dims, const Indices& i
   std::vector<int64_t> last(dims.size());
   std::iota(last.begin(), last.end(), first);
   const at::Tensor which =
-      written.movedim(dims, last).flatten(first).to(at::kByte).argmax(-1, true);
-  return numbers.movedim(dims, last).flatten(first).gather(-1, which).squeeze(-1);
+      written.movedim(dims, last).flatten(first).flip(-1).to(at::kByte).argmax(-1, true);
+  return numbers.movedim(dims, last).flatten(first).flip(-1).gather(-1, which).squeeze(-1);
 }
 
 PluginOperator plugin_index_put("_index_put_impl.out");
