@@ -5,6 +5,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "base/call_plan.h"
+#include "default_type.h"
 #include "runtime/generator.h"
 
 namespace torch_ocl {
@@ -258,8 +259,17 @@ void Arguments::random() {
   next().tag = TB_GENERATOR;  // the handle depends on the device: settle() fills it in
 }
 
+void Arguments::set_tensor(tb_value& value, const at::Tensor& tensor) {
+  TORCH_INTERNAL_ASSERT(tensor_count_ < kMost);
+  kept_.push_back(tensor);
+  tensors_[tensor_count_] = describe_input(tensor);
+  value.tag = TB_TENSOR;
+  value.as.p = &tensors_[tensor_count_++];
+}
+
 // Passes a scalar tensor as a number where base/call_plan.h says so, else as a tensor on the
-// device. A wrapped number is always passed as a number.
+// device. A wrapped number is always passed as a number. That a number with a fraction promotes
+// integers as a float32 tensor does holds for the default type float32 alone.
 void Arguments::take_scalar_tensor(const at::Tensor& scalar, tb_value& value,
                                    c10::DeviceIndex device) {
   ocltensor::ScalarTensorRule rule;
@@ -267,15 +277,24 @@ void Arguments::take_scalar_tensor(const at::Tensor& scalar, tb_value& value,
   const at::ScalarType type = scalar.scalar_type();
   const bool is_number =
       scalar.unsafeGetTensorImpl()->is_wrapped_number() ||
-      rule.is_number(type == at::kComplexDouble ? DType::Float64 : dtype_of(type));
-  if (!is_number) {
-    kept_.push_back(scalar.to(c10::Device(kOcl, device)));
-    tensors_[tensor_count_] = describe_input(kept_.back());
-    value.tag = TB_TENSOR;
-    value.as.p = &tensors_[tensor_count_++];
-    return;
-  }
+      ((default_is_float32() || at::isIntegralType(type, true)) &&
+       rule.is_number(type == at::kComplexDouble ? DType::Float64 : dtype_of(type)));
+  if (!is_number) return set_tensor(value, scalar.to(c10::Device(kOcl, device)));
   set_number(value, resolved(scalar).item());
+}
+
+bool Arguments::convert(size_t position, at::ScalarType type) {
+  tb_value& value = values_[position];
+  if (value.tag != TB_TENSOR) return false;
+  const auto index = static_cast<size_t>(static_cast<const tb_tensor*>(value.as.p) - &tensors_[0]);
+  if (index >= inputs_.size()) return false;  // a scalar tensor: its type gives way
+  inputs_[index] = &resolved_.emplace_back(inputs_[index]->to(type));
+  tensors_[index] = describe_input(*inputs_[index]);
+  return true;
+}
+
+void Arguments::replace(size_t position, const at::Tensor& tensor) {
+  set_tensor(values_[position], tensor);
 }
 
 c10::DeviceIndex Arguments::settle(const char* name, c10::DeviceIndex fallback, bool take_scalars) {

@@ -83,6 +83,11 @@ class Arguments {
   // error that names the operator.
   c10::DeviceIndex settle(const char* name, c10::DeviceIndex fallback, bool take_scalars);
 
+  // After settle(): converts the tensor at this position; false if it was not added as one on ocl.
+  bool convert(size_t position, at::ScalarType type);
+  // After settle(): a tensor on the same device in place of the number at this position.
+  void replace(size_t position, const at::Tensor& tensor);
+
   std::span<const tb_value> values() const { return {values_.data(), count_}; }
   c10::ArrayRef<const at::Tensor*> tensors() const { return inputs_; }
   // The descriptions of the first list that was added.
@@ -107,6 +112,7 @@ class Arguments {
   void add_list(const List& list);
   template <typename Tensors>
   void add_tensors(const Tensors& tensors);
+  void set_tensor(tb_value& value, const at::Tensor& tensor);
   void take_scalar_tensor(const at::Tensor& scalar, tb_value& value, c10::DeviceIndex device);
 
   std::array<tb_value, kMost> values_;

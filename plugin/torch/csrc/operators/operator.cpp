@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/call_plan.h"
+#include "default_type.h"
 #include "runtime/allocator.h"
 #include "runtime/stream.h"
 
@@ -181,6 +182,7 @@ void PluginOperator::run(Arguments& in, std::span<at::Tensor> outs, OutputMode m
     const c10::DeviceIndex device =
         in.settle(handle_.name(), given ? outs[0].device().index() : current_device(),
                   ocltensor::takes_scalar_tensors(op));
+    use_default_type(op, in, device);
     std::vector<TensorSpec> specs = op.infer(ocltensor::Args(op.schema, in.values()));
     TORCH_INTERNAL_ASSERT(specs.size() == outs.size() && outs.size() <= kMostOutputs,
                           handle_.name());
