@@ -8,7 +8,7 @@ from sparse_case import COMPLEX, FLOATS, INTEGERS, Case, coo, csr, dense, number
 
 ALL = (*FLOATS, *COMPLEX, *INTEGERS, torch.bool)
 LAYOUTS = (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
-REDUCTIONS = ("sum", "mean", "amax", "amin")
+REDUCTIONS = ("sum", "mean", "amax", "amin", "max", "min")
 UNARY = (
     "abs asin asinh atan atanh ceil deg2rad erf erfinv expm1 floor frac log1p neg rad2deg relu "
     "round sgn sign sin sinh sqrt tan tanh trunc isnan isinf signbit angle"

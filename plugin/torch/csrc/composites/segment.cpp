@@ -12,8 +12,14 @@ using Given = std::optional<Tensor>;
 
 bool has(const Given& tensor) { return tensor.has_value() && tensor->defined(); }
 
+// ATen's other names of two reductions.
+c10::string_view plain_name(c10::string_view reduce) {
+  if (reduce == "amax") return "max";
+  return reduce == "amin" ? "min" : reduce;
+}
+
 // The lengths of the segments along the last dimension, and the segment of each element of `data`;
-// elements after the last segment count as one more.
+// elements before the first and after the last segment count as one more.
 struct Segments {
   Tensor lengths, place;
   int64_t count;
@@ -31,8 +37,13 @@ Segments segments(const Tensor& data, const Given& lengths, const Given& offsets
   sizes.push_back(data.size(axis));
   const Tensor positions =
       at::arange(data.size(axis), data.options().dtype(at::kLong)).expand(sizes).contiguous();
-  const Tensor ends = s.lengths.to(at::kLong).cumsum(axis).contiguous();
+  const bool by_lengths = has(lengths);
+  const Tensor ends = (by_lengths ? s.lengths.to(at::kLong).cumsum(axis)
+                                  : offsets->to(at::kLong).narrow(axis, 1, s.count))
+                          .contiguous();
   Tensor place = s.count == 0 ? positions.mul(0) : at::searchsorted(ends, positions, false, true);
+  if (!by_lengths && s.count > 0)
+    place = place.masked_fill(positions.lt(offsets->to(at::kLong).narrow(axis, 0, 1)), s.count);
   while (place.dim() < data.dim()) place = place.unsqueeze(-1);
   s.place = place.expand(data.sizes());
   return s;
@@ -67,10 +78,11 @@ Tensor gathered(const Tensor& data, const Segments& s, int64_t axis, c10::string
       .scatter_reduce(axis, s.place, data, scatter_name(reduce), true);
 }
 
-Tensor segment_reduce(const Tensor& data, c10::string_view reduce, const Given& lengths,
+Tensor segment_reduce(const Tensor& data, c10::string_view named, const Given& lengths,
                       const Given& indices, const Given& offsets, int64_t axis, bool unsafe,
                       const std::optional<at::Scalar>& initial) {
   axis = at::maybe_wrap_dim(axis, data.dim());
+  const c10::string_view reduce = plain_name(named);
   TORCH_CHECK(!has(indices), "segment_reduce(): indices based reduction is not supported yet.");
   const Segments s = segments(data, lengths, offsets, axis);
   if (!unsafe && has(lengths)) {
@@ -114,9 +126,10 @@ Tensor product_slope(const Backward& b, const Tensor& data, const Tensor& output
 }
 
 Tensor segment_reduce_backward(const Tensor& grad, const Tensor& output, const Tensor& data,
-                               c10::string_view reduce, const Given& lengths, const Given& offsets,
+                               c10::string_view named, const Given& lengths, const Given& offsets,
                                int64_t axis, const std::optional<at::Scalar>& initial) {
   axis = at::maybe_wrap_dim(axis, data.dim());
+  const c10::string_view reduce = plain_name(named);
   const Segments s = segments(data, lengths, offsets, axis);
   const Backward b{s, axis};
   const Tensor outer = b.each(grad);

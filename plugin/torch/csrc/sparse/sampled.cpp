@@ -103,6 +103,12 @@ Tensor& sampled_addmm_out(const Tensor& self, const Tensor& mat1, const Tensor& 
 
 // ---- products whose terms are reduced
 
+// ATen's other names of two reductions.
+c10::string_view plain_name(c10::string_view reduce) {
+  if (reduce == "max") return "amax";
+  return reduce == "min" ? "amin" : reduce;
+}
+
 void check_reduced(const Tensor& self, const Tensor& other, c10::string_view reduce) {
   TORCH_CHECK(self.layout() == at::kSparseCsr,
               "sparse_mm_reduce: expect self to be SparseCsr, got ", self.layout());
@@ -117,6 +123,7 @@ void check_reduced(const Tensor& self, const Tensor& other, c10::string_view red
               "Expected tensor for argument #1 'other' to have scalar type ", self.scalar_type(),
               "; but got ", other.scalar_type(), " instead (while checking arguments for ",
               "sparse_mm_reduce)");
+  TORCH_CHECK(reduce != "prod", "sparse_mm_reduce: reduce type of prod has not been enabled.");
   TORCH_CHECK(reduce == "sum" || reduce == "mean" || reduce == "amax" || reduce == "amin",
               "reduce argument must be either sum, mean, amax or amin, got ", reduce);
 }
@@ -137,7 +144,8 @@ Tensor taken_from(const Tensor& self, const Tensor& other, const Tensor& out) {
 }
 
 std::tuple<Tensor, Tensor> mm_reduce(const Tensor& self, const Tensor& other,
-                                     c10::string_view reduce) {
+                                     c10::string_view named) {
+  const c10::string_view reduce = plain_name(named);
   check_reduced(self, other, reduce);
   const Tensor out = multiply(rows_of(self), other, reduce);
   const bool extreme = reduce == "amax" || reduce == "amin";
@@ -184,8 +192,9 @@ std::tuple<Tensor, Tensor> extreme_backward(const Tensor& self, const Tensor& gr
 }
 
 std::tuple<Tensor, Tensor> mm_reduce_backward(const Tensor& self, const Tensor& grad_out,
-                                              const Tensor& other, c10::string_view reduce,
+                                              const Tensor& other, c10::string_view named,
                                               const Tensor& from, std::array<bool, 2> wanted) {
+  const c10::string_view reduce = plain_name(named);
   const bool extreme = reduce == "amax" || reduce == "amin";
   Tensor grad = grad_out.contiguous();
   if (reduce == "mean")
