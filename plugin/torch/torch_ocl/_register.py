@@ -29,7 +29,7 @@ def register() -> None:
     # nothing from that, as they fix their local sizes. A value that the user has set is kept.
     os.environ.setdefault("POCL_WORK_GROUP_SPECIALIZATION", "0")
     _adapter.load()
-    from torch_ocl import _C, _borders, _printing, backends, ocl
+    from torch_ocl import _C, _borders, _dlpack, _printing, backends, ocl
 
     torch.utils.rename_privateuse1_backend(NAME)
     torch._register_device_module(NAME, ocl)
@@ -37,6 +37,7 @@ def register() -> None:
     torch.backends.ocl = backends  # type: ignore[attr-defined]
     sys.modules["torch.backends.ocl"] = backends
     _borders.install()
+    _dlpack.install()
     _printing.install()
     # Runs before the interpreter ends: its threads still run, and drivers still work.
     atexit.register(_C.profiler_finish)
