@@ -23,19 +23,14 @@ from typing import Any
 import suite
 
 OTHERS = ("utils", "test_edge_index.py", "test_index.py", "test_hash_tensor.py")
-HOST_PARAMETERS = (
-    "the layer makes parameters by Tensor(n), which is the CPU's for any default device"
-)
 EXPLAINED = {
     "test_validate|out_of_bounds": "the device finds indices out of range, at the next wait",
     r"test_basic_aggregation\[MeanAggregation": "hears of test_validate's index",
-    "equilibrium|cheb_conv|gated_graph_conv|gmm_conv|static_graph": HOST_PARAMETERS,
-    "performer": "the layer makes its projection on the CPU",
     "test_compile_": "Inductor makes no code for ocl",
     "augmentation|dropout_(adj|edge)|erdos|blockmodel": "expects the random numbers of the CPU",
     "lexsort|barabasi|structured_negative": "hands tensors of the default device to NumPy",
-    "total_influence": "makes its graph's nodes on the CPU",
-    "_nested_tensor": "nested tensors of strided layout are not supported: see Known gaps",
+    "total_influence": "moves the model to the CPU",
+    "_nested_tensor": "nested tensors of strided layout are not supported",
 }
 # float32 sums of up to some hundred terms, in another order than the CPU's, through several layers
 TOLERANCE = {"rtol": 1e-3, "atol": 1e-4}
@@ -93,6 +88,8 @@ class Twins:
             ours = type(module).__module__.startswith("torch_geometric.nn")
             if torch.compiler.is_compiling() or torch.jit.is_tracing() or self.busy or not ours:
                 return call(module, *args, **kwargs)
+            # Layers that make parameters by Tensor(n) have them on the CPU for any default device.
+            module.to("ocl")
             self.busy = True
             try:
                 with kept_random_state():

@@ -214,7 +214,9 @@ def differences(found: dict[str, dict[str, dict]]) -> list[tuple[str, dict, dict
     """Tests with other states on ocl than on the CPU, without those that the suite itself skips
     on devices other than the CPU."""
     missing = {"state": "missing", "reason": ""}
-    theirs, ours = found.get("cpu", {}), found.get("ocl", {})
+    if set(found) != set(DEVICES):
+        return []
+    theirs, ours = found["cpu"], found["ocl"]
     pairs = [(n, theirs.get(n, missing), ours.get(n, missing)) for n in sorted({*theirs, *ours})]
     return [(n, a, b) for n, a, b in pairs if b["state"] not in (a["state"], "skipped")]
 
