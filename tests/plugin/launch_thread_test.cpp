@@ -7,12 +7,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <deque>
 #include <numeric>
 
 #include "any_call.h"
 #include "base/config.h"
 #include "call/proof_numbers.h"
 #include "kernels/copy.h"
+#include "runtime/queue/kernel.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -221,6 +223,56 @@ TEST_F(DeferredLaunches, UploadsDoNotReuseStagingMemoryTooEarly) {
   for (size_t i = 0; i < expected.size(); ++i)
     expected[i] = static_cast<int32_t>(i / kNumbersAtOnce + i % kNumbersAtOnce);
   EXPECT_TRUE(seen == expected);
+}
+
+// Programs that no cache has: their text is of this process.
+Source fresh_source(const char* body) {
+  static std::deque<std::string> texts;  // as long as the process
+  texts.push_back(fmt::format(
+      "// {} {}\n__kernel void later(__global int *base, ulong offset, int value) {{ {} }}\n",
+      getpid(), texts.size(), body));
+  return {"test/later.cl", texts.back().c_str()};
+}
+constexpr const char* kStores = "base[offset / 4] = value;";
+
+TEST_F(DeferredLaunches, OfMissingProgramsLetTheHostGoOn) {
+  setenv("OCLTENSOR_BUILD_AHEAD", "0", 1);  // builders do not know this program
+  static const Source source = fresh_source(kStores);
+  Kernel& kernel = find_kernel(stream(), source, "later", {});
+  EXPECT_TRUE(kernel.is_pending());
+  count_from(5, 1);
+  Launch(stream(), kernel)
+      .memory(memory_->address(), 0, 4)
+      .value(int32_t{77})
+      .run({1, 1, 1}, {1, 1, 1});
+  EXPECT_EQ(first(), 77);
+  EXPECT_FALSE(kernel.is_pending());
+  count_from(6, 1);
+  Launch(stream(), kernel)
+      .memory(memory_->address(), 0, 4)
+      .value(int32_t{78})
+      .run({1, 1, 1}, {1, 1, 1});
+  count_from(7, 1);
+  EXPECT_EQ(first(), 7);
+  EXPECT_EQ(&find_kernel(stream(), source, "later", {}), &kernel);
+}
+
+TEST_F(DeferredLaunches, OfProgramsThatDoNotCompileAreRaisedByALaterCall) {
+  setenv("OCLTENSOR_BUILD_AHEAD", "0", 1);
+  static const Source source = fresh_source("no_such_function(base);");
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_THAT(
+        [&] {
+          Launch(stream(), find_kernel(stream(), source, "later", {}))
+              .memory(memory_->address(), 0, 4)
+              .value(int32_t{1})
+              .run({1, 1, 1}, {1, 1, 1});
+          stream().synchronize();
+        },
+        ThrowsMessage<Error>(HasSubstr("test/later.cl did not compile")));
+    count_from(9 + round, 1);
+    EXPECT_EQ(first(), 9 + round);
+  }
 }
 
 // Of each kind one that lies outside of its buffer; what follows is dropped.

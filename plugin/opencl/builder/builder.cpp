@@ -1,6 +1,7 @@
 // ocltensor-builder WORK DEVICE: compiles programs into the cache on disk: those that a kind of
-// model needs, or those of a list. Started by the plugin (runtime/ahead/build_ahead.h), not by
-// users: its input must be the plugin's pipe.
+// model needs, those of a list, or what it is asked for. Started by the plugin
+// (runtime/ahead/build_ahead.h, build_requests.h), not by users: its input must be the plugin's
+// pipe or socket.
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include "kernel_sources.h"
 #include "ocltensor/error.h"
 #include "runtime/ahead/build_ahead.h"
+#include "runtime/ahead/build_requests.h"
 #include "runtime/ahead/builder_process.h"
 #include "runtime/device/device.h"
 #include "runtime/program/program.h"
@@ -18,17 +20,30 @@
 namespace ocltensor::opencl {
 namespace {
 
-// The last ones first, as the process that wants them begins at the other end; but for those that
-// are on disk, or that another process compiles.
-void build(ProgramCache& programs, std::span<const build_ahead::Item> items) {
+// Unless it is on disk, or another process compiles it.
+void build(ProgramCache& programs, const build_ahead::Item& item) {
   const auto& all = kernel_sources::all();
+  const auto source =
+      std::ranges::find_if(all, [&](const Source* s) { return item.source == s->path; });
+  check(source != all.end(), "there is no kernel source {}", item.source);
+  programs.build_ahead(**source, build_ahead::define_lines(item.defines));
+}
+
+// The last ones first, as the process that wants them begins at the other end.
+void build_list(ProgramCache& programs, std::span<const build_ahead::Item> items) {
   for (auto item = items.rbegin(); item != items.rend(); ++item) {
     if (!build_ahead::is_wanted()) return;
-    const auto source =
-        std::ranges::find_if(all, [&](const Source* s) { return item->source == s->path; });
-    check(source != all.end(), "there is no kernel source {}", item->source);
-    programs.build_ahead(**source, build_ahead::define_lines(item->defines));
+    build(programs, *item);
   }
+}
+
+// A program that does not compile is the affair of the process that asked for it.
+void build_requests(ProgramCache& programs) {
+  while (const auto item = build_ahead::next_request()) try {
+      build(programs, *item);
+    } catch (const std::exception&) {
+      continue;
+    }
 }
 
 }  // namespace
@@ -41,7 +56,12 @@ int main(int count, char** arguments) {
   int status = 0;
   try {
     const auto index = static_cast<int>(std::strtol(arguments[2], nullptr, 10));
-    build(device(index).programs(), build_ahead::items_of(arguments[1]));
+    ProgramCache& programs = device(index).programs();
+    const std::string_view work = arguments[1];
+    if (work == "-")
+      build_requests(programs);
+    else
+      build_list(programs, build_ahead::items_of(work));
   } catch (const std::exception&) {
     status = 1;  // the process that wants the programs compiles them itself, and reports errors
   }

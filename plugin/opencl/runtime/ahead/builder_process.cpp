@@ -91,12 +91,13 @@ int usable_processors() {
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-void start_builder(std::string_view kind, int index) {
-  std::vector<std::string> arguments{builder_path(), std::string(kind), std::to_string(index)};
+void start_builder(std::string_view work, int index, int input) {
+  std::vector<std::string> arguments{builder_path(), std::string(work), std::to_string(index)};
   std::vector<std::string> variables = environment();
-  check(lifeline() >= 0, "pipe2: {}", std::strerror(errno));
+  if (input < 0) input = lifeline();
+  check(input >= 0, "pipe2: {}", std::strerror(errno));
   FileActions actions;
-  posix_spawn_file_actions_adddup2(actions.get(), lifeline(), STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(actions.get(), input, STDIN_FILENO);
   for (const int file : {STDOUT_FILENO, STDERR_FILENO})
     posix_spawn_file_actions_addopen(actions.get(), file, "/dev/null", O_WRONLY, 0);
   pid_t process = 0;

@@ -189,7 +189,8 @@ bool ProgramCache::has(const Source& source, const Defines& defines) {
   const Text text = text_of(source, defines.source());
   {
     std::lock_guard lock(mutex_);
-    if (programs_.contains(disk_cache::key_of(text.source + text.options))) return true;
+    const auto it = programs_.find(disk_cache::key_of(text.source + text.options));
+    if (it != programs_.end() && it->second->is_ready) return true;
   }
   return disk_cache::contains(disk_key(text));
 }
@@ -213,6 +214,7 @@ cl_program ProgramCache::get(const Source& source, const Defines& defines) {
   std::call_once(slot->once, [&] {
     found = false;
     slot->program = load_or_build(text, source.path);
+    slot->is_ready = true;
     // Also if a binary was loaded, because a capture contains sources.
     recorder::describe(slot->program.get(), text.source, text.options, source.path);
   });

@@ -42,7 +42,7 @@ class ProgramCache {
   // Thread-safe; two threads that need the same program build it once. Throws Error(TB_E_COMPILE)
   // with the compiler's log.
   cl_program get(const Source& source, const Defines& defines);
-  // Whether get() needs no compiler.
+  // Whether get() needs no compiler, and waits for none.
   bool has(const Source& source, const Defines& defines);
   // Compiles a program into the cache on disk, unless it is there or another process is building
   // it. `defines` is text as made by Defines::source(). Throws as get() does.
@@ -54,6 +54,7 @@ class ProgramCache {
   struct Slot {
     std::once_flag once;
     Handle<cl_program> program;
+    std::atomic<bool> is_ready{false};
   };
   struct Text {
     std::string source, options;

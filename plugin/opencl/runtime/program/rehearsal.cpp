@@ -8,6 +8,7 @@
 
 #include "ocltensor/error.h"
 #include "runtime/ahead/build_ahead.h"
+#include "runtime/ahead/build_requests.h"
 #include "runtime/ahead/builder_process.h"
 #include "runtime/device/device.h"
 #include "runtime/program/program.h"
@@ -31,7 +32,7 @@ void Rehearsal::begin() {
   if (is_on()) throw Error(TB_E_STATE, 0, "this stream is rehearsing already");
   missing_.clear();
   forget_list();
-  helped_ = false;
+  helped_ = are_asked_ = false;
   state_ = State::On;
 }
 
@@ -57,10 +58,16 @@ void Rehearsal::note(const Source& source, const Defines& defines) {
     missing_.push_back({&source, defines});
 }
 
+// Sets whether builders compile, too.
 void Rehearsal::start_builders(Device& device) {
   std::vector<build_ahead::Item> items;
   for (const Wanted& w : missing_)
     items.push_back({w.source->path, build_ahead::on_one_line(w.defines.source())});
+  if (device.caps().launch_thread) {  // in the order in which this process builds them
+    for (const build_ahead::Item& item : items)
+      are_asked_ = build_ahead::request(device.caps(), device.index(), item);
+    return;
+  }
   list_ = build_ahead::start_builders(device.caps(), device.index(), items);
 }
 
@@ -69,8 +76,9 @@ uint32_t Rehearsal::build_some(Device& device) {
   if (is_on()) throw Error(TB_E_STATE, 0, "this stream is still rehearsing");
   if (!helped_) start_builders(device);
   helped_ = true;
-  const int threads =
-      device.caps().slow_compiler ? 1 : std::min(kMostThreads, build_ahead::usable_processors());
+  const int threads = device.caps().slow_compiler || are_asked_
+                          ? 1
+                          : std::min(kMostThreads, build_ahead::usable_processors());
   const size_t count = std::min(missing_.size(), static_cast<size_t>(threads));
   const std::vector<Wanted> now(missing_.begin(), missing_.begin() + static_cast<ptrdiff_t>(count));
   missing_.erase(missing_.begin(), missing_.begin() + static_cast<ptrdiff_t>(count));

@@ -53,6 +53,7 @@ class Rehearsal {
   std::vector<Wanted> missing_;
   std::string list_;  // the file that builders read
   bool helped_ = false;
+  bool are_asked_ = false;  // builders compile what is missing
 };
 
 }  // namespace ocltensor::opencl

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/ahead/build_requests.h"
 #include "runtime/device/device.h"
 #include "runtime/program/program.h"
 
@@ -74,7 +75,24 @@ class Borrowed {
   Kernels* kernels_;
 };
 
+cl_kernel create(Device& device, const Source& source, const Defines& defines,
+                 const char* function) {
+  const cl_program program = device.programs().get(source, defines);
+  cl_int code = CL_SUCCESS;
+  const cl_kernel kernel = cl().clCreateKernel(program, function, &code);
+  if (code != CL_SUCCESS)
+    throw Error(TB_E_INTERNAL, 0,
+                fmt::format("{} has no kernel {}: {}", source.path, function, error_name(code)),
+                code);
+  return kernel;
+}
+
 }  // namespace
+
+void Kernel::make() {
+  kernel_ = Handle<cl_kernel>(create(later_->device, later_->source, later_->defines, name_));
+  is_made_.store(true, std::memory_order_release);
+}
 
 cl_int Kernel::apply(const ArgumentChanges& changes, std::string& call) const {
   return changes.for_each([&](uint32_t index, size_t bytes, const void* value) {
@@ -117,16 +135,15 @@ Kernel& find_kernel(Stream& stream, const Source& source, const char* function,
     rehearsal.note(source, defines);
     return unready;
   }
-  const cl_program program = device.programs().get(source, defines);
-  cl_int code = CL_SUCCESS;
-  const cl_kernel kernel = cl().clCreateKernel(program, function, &code);
-  if (code != CL_SUCCESS)
-    throw Error(TB_E_INTERNAL, 0,
-                fmt::format("{} has no kernel {}: {}", source.path, function, error_name(code)),
-                code);
-  auto& slot = (*borrowed)[Key{&device, owner, &source, function, defines}];
-  slot = std::make_unique<Kernel>(kernel, function);
-  return *slot;
+  std::unique_ptr<Kernel> kernel;
+  if (stream.has_launch_thread() && !device.programs().has(source, defines)) {
+    build_ahead::request(device.caps(), device.index(),
+                         {source.path, build_ahead::on_one_line(defines.source())});
+    kernel = std::make_unique<Kernel>(device, source, defines, function);
+  } else {
+    kernel = std::make_unique<Kernel>(create(device, source, defines, function), function);
+  }
+  return *((*borrowed)[Key{&device, owner, &source, function, defines}] = std::move(kernel));
 }
 
 }  // namespace ocltensor::opencl

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -23,11 +25,19 @@ namespace ocltensor::opencl {
 
 class Kernel {
  public:
-  Kernel(cl_kernel kernel, const char* name) : kernel_(kernel), name_(name) {}
+  Kernel(cl_kernel kernel, const char* name)
+      : kernel_(kernel), name_(name), is_unready_(kernel == nullptr) {}
+  // A pending kernel, of a program that is still to be built: its launches are records of a launch
+  // thread, where make() is called before the first one is submitted.
+  Kernel(Device& device, const Source& source, const Defines& defines, const char* name)
+      : name_(name), later_(new Later{device, source, defines}) {}
   cl_kernel get() const { return kernel_.get(); }
+  bool is_pending() const { return later_ != nullptr && !is_made_.load(std::memory_order_acquire); }
+  // For those who submit: builds the program, or waits for who builds it.
+  void make();
   // Whether this stands for a kernel whose program has not been built (see Rehearsal): it is never
   // launched.
-  bool is_unready() const { return kernel_.get() == nullptr; }
+  bool is_unready() const { return is_unready_; }
   const char* name() const { return name_; }
 
   // Kept until the next launch passes it to the driver. `value` null: `bytes` of local memory.
@@ -69,15 +79,24 @@ class Kernel {
     uint32_t bytes = 0;  // 0: never set
     unsigned char value[8];
   };
+  struct Later {
+    Device& device;
+    const Source& source;
+    const Defines defines;
+  };
   Handle<cl_kernel> kernel_;
   const char* name_;
+  const bool is_unready_ = false;
+  const std::unique_ptr<const Later> later_;
+  std::atomic<bool> is_made_{false};
   std::array<Remembered, kRemembered> remembered_{};
   ArgumentChanges changes_;
   uint64_t epoch_ = 0;  // the stream's epoch at the last use
 };
 
-// This thread's kernel `function` of the program made from `source` and `defines`; it is built if
-// necessary, or noted as missing if the stream rehearses. The reference is valid as long as the
+// This thread's kernel `function` of the program made from `source` and `defines`. A program that
+// is missing is built; or noted as missing, if the stream rehearses; or asked of builders, if the
+// stream has a launch thread, and the kernel is pending. The reference is valid as long as the
 // process. `function` must be a string literal.
 Kernel& find_kernel(Stream& stream, const Source& source, const char* function,
                     const Defines& defines);

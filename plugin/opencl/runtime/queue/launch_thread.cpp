@@ -60,8 +60,8 @@ void LaunchThread::stop() {
   thread_.join();
 }
 
-Command* LaunchThread::next() {
-  if (awake_.load(std::memory_order_relaxed) == 0 && ++at_once_ < kBurst) return nullptr;
+Command* LaunchThread::next(bool later) {
+  if (!later && awake_.load(std::memory_order_relaxed) == 0 && ++at_once_ < kBurst) return nullptr;
   if (stopping_ || process_ends) return nullptr;
   const uint32_t filled = filled_.load(std::memory_order_relaxed);
   if (filled - taken_.load(std::memory_order_acquire) == kSlots) {  // full: the device is behind

@@ -28,9 +28,9 @@ class LaunchThread {
   LaunchThread(const LaunchThread&) = delete;
 
   // For the producer. If next() returns null the command should be submitted at once: the thread
-  // sleeps, and waking it for few commands does not pay. Otherwise it returns the command to fill,
-  // and then to push().
-  Command* next();
+  // sleeps, and waking it for few commands does not pay, unless `later`. Otherwise it returns the
+  // command to fill, and then to push().
+  Command* next(bool later = false);
   void push();
 
   // Submits all waiting commands in the calling thread, and keeps the thread out while the result
@@ -52,7 +52,8 @@ class LaunchThread {
   void submit_one();
   void wake();
 
-  static constexpr uint32_t kSlots = 512;  // a power of two
+  // A power of two; a step's launches while their programs are built.
+  static constexpr uint32_t kSlots = 2048;
   const std::function<void(Command&)> submit_;
   std::mutex mutex_;
   std::unique_ptr<std::array<Command, kSlots>> slots_;

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -152,6 +153,7 @@ class Stream {
   struct Refusal {
     cl_int code = CL_SUCCESS;
     std::string call;
+    std::exception_ptr error;  // instead of a code: a program that does not compile
   };
   Refusal refusal_;
   std::atomic<bool> has_refusal_{false};

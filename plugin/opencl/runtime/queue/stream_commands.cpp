@@ -49,6 +49,7 @@ void Stream::raise_refusal() {
   const Refusal refusal = std::exchange(refusal_, {});
   has_refusal_ = false;
   epoch_.fetch_add(1, std::memory_order_relaxed);
+  if (refusal.error) std::rethrow_exception(refusal.error);
   check(refusal.code, refusal.call.c_str());
 }
 
@@ -61,8 +62,10 @@ void Stream::submit(Command& command) noexcept {
   Refusal refusal;
   try {
     refusal.code = enqueue(command, refusal.call);
+  } catch (const Error&) {
+    refusal = {CL_BUILD_PROGRAM_FAILURE, "", std::current_exception()};
   } catch (const std::exception& error) {
-    refusal = {CL_OUT_OF_HOST_MEMORY, error.what()};
+    refusal = {CL_OUT_OF_HOST_MEMORY, error.what(), nullptr};
   }
   if (refusal.code == CL_SUCCESS) [[likely]]
     return;
@@ -74,7 +77,9 @@ void Stream::submit(Command& command) noexcept {
 cl_int Stream::enqueue(Command& command, std::string& call) {
   cl_event* event = command.work && trace_ != nullptr ? trace_->next(*command.work) : nullptr;
   if (command.kernel == nullptr) return enqueue(command.transfer, event, call);
-  const Kernel& kernel = *command.kernel;
+  Kernel& kernel = *command.kernel;
+  if (kernel.is_pending()) [[unlikely]]
+    kernel.make();
   if (const cl_int code = kernel.apply(command.changes, call); code != CL_SUCCESS) return code;
   return enqueue(kernel.get(), kernel.name(), command.range, event, call);
 }
@@ -151,11 +156,12 @@ void Stream::leave_staging() {
 // A command of the launch thread's ring, or the stream's own while the launch thread is held.
 class Stream::NextCommand {
  public:
-  explicit NextCommand(Stream& stream) : stream_(stream), lock_(stream.mutex_) {
+  // `later`: the command shall not be submitted by this thread, if that can be avoided.
+  explicit NextCommand(Stream& stream, bool later = false) : stream_(stream), lock_(stream.mutex_) {
     LaunchThread* const thread = stream.launch_thread_.get();
     const bool is_usual = thread != nullptr && profiler::session() == stream.session_ &&
                           !stream.has_refusal_ && !stream.is_shared_;
-    if (is_usual) pending_ = thread->next();
+    if (is_usual) pending_ = thread->next(later);
     if (pending_ != nullptr) return;
     hold();
     if (stream.has_refusal_) [[unlikely]]
@@ -182,10 +188,13 @@ class Stream::NextCommand {
     if (stream_.trace_ != nullptr) command.work = profiler::describe_command(category, name, bytes);
     stream_.enqueued_.fetch_add(1, std::memory_order_release);
     if (pending_ != nullptr) return stream_.launch_thread_->push();
-    std::string call;
-    if (const cl_int code = stream_.enqueue(command, call); code != CL_SUCCESS) [[unlikely]] {
-      if (command.kernel != nullptr) command.kernel->forget_arguments();
+    try {
+      std::string call;
+      const cl_int code = stream_.enqueue(command, call);
       stream_.check(code, call.c_str());
+    } catch (...) {
+      if (command.kernel != nullptr) command.kernel->forget_arguments();
+      throw;
     }
   }
 
@@ -207,7 +216,7 @@ void Stream::launch(Kernel& kernel, const Range& range) {
     return kernel.forget_arguments();
   if (kernel.is_unready()) [[unlikely]]
     fail(TB_E_STATE, "the rehearsal of stream {} ended in another thread", id_);
-  NextCommand next(*this);
+  NextCommand next(*this, kernel.is_pending());
   if (launch_thread_ != nullptr && !kernel.is_of(epoch())) [[unlikely]]
     fail(TB_E_STATE, "earlier launches of stream {} were refused while {} was being launched", id_,
          kernel.name());

@@ -1,0 +1,101 @@
+// A socket of messages that a device's builders share: each message, a program, goes to one of
+// them.
+#include "build_requests.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <mutex>
+
+#include "base/config.h"
+#include "base/log.h"
+#include "ocltensor/error.h"
+#include "runtime/ahead/builder_process.h"
+
+namespace ocltensor::opencl::build_ahead {
+namespace {
+
+constexpr int kMostBuilders = 12;
+constexpr uint64_t kMemoryOfOne = uint64_t{4} << 30;  // a builder's context takes up to a tenth
+constexpr int kPatienceMs = 20000;
+constexpr size_t kLongest = size_t{1} << 16;  // bytes of a message; longer ones are not sent
+
+// The end at which a device's requests are written; -1: no builders.
+class Requests {
+ public:
+  // Whether a builder will read it.
+  bool send(const std::string& message) const {
+    return socket_ >= 0 && ::send(socket_, message.data(), message.size(),
+                                  MSG_DONTWAIT | MSG_NOSIGNAL) == ssize_t(message.size());
+  }
+  // Starts builders in place of those that have ended, if any.
+  void start(const Capabilities& caps, int index) {
+    if (socket_ >= 0) close(socket_);
+    socket_ = -1;
+    const auto by_memory = static_cast<int>(std::min<uint64_t>(
+        caps.global_memory / kMemoryOfOne, static_cast<uint64_t>(kMostBuilders)));
+    const int count = std::clamp(usable_processors() - 1, 0, std::max(by_memory, 1));
+    if (count == 0) return;
+    std::array<int, 2> ends{};
+    check(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) == 0, "socketpair: {}",
+          std::strerror(errno));
+    try {
+      for (int i = 0; i < count; ++i) start_builder("-", index, ends[1]);
+    } catch (...) {
+      close(ends[0]);
+      close(ends[1]);
+      throw;
+    }
+    close(ends[1]);  // so that send() fails once all builders have ended
+    socket_ = ends[0];
+    logging::debug("program", "{} builder(s) compile what launches wait for", count);
+  }
+
+ private:
+  int socket_ = -1;
+};
+
+}  // namespace
+
+bool request(const Capabilities& caps, int index, const Item& item) noexcept try {
+  static std::mutex& mutex = *new std::mutex;  // leaked: threads may outlive exit handlers
+  static auto& devices = *new std::map<int, Requests>;
+  static bool unavailable = false;
+  const std::string message = item.source + '\t' + item.defines;
+  const std::lock_guard lock(mutex);
+  if (unavailable || !config::get_bool(config::Knob::BuildAhead) ||
+      config::cache_folder().empty() || message.size() > kLongest)
+    return false;
+  Requests& requests = devices[index];
+  if (requests.send(message)) return true;
+  if (errno == EAGAIN) return true;  // there are builders, which have enough to do
+  unavailable = true;                // if start() throws
+  requests.start(caps, index);
+  unavailable = false;
+  return requests.send(message);
+} catch (const std::exception& why) {
+  logging::debug("program", "no builders: {}", why.what());
+  return false;
+}
+
+std::optional<Item> next_request() {
+  pollfd end{STDIN_FILENO, POLLIN, 0};
+  if (poll(&end, 1, kPatienceMs) <= 0) return std::nullopt;
+  std::string message(kLongest, 0);
+  const ssize_t bytes = recv(STDIN_FILENO, message.data(), message.size(), 0);
+  if (bytes <= 0) return std::nullopt;
+  message.resize(static_cast<size_t>(bytes));
+  const size_t tab = message.find('\t');
+  if (tab == std::string::npos) return std::nullopt;
+  return Item{message.substr(0, tab), message.substr(tab + 1)};
+}
+
+}  // namespace ocltensor::opencl::build_ahead

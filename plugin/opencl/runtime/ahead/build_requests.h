@@ -1,0 +1,21 @@
+// Programs that launches wait for, asked of builder processes as the host meets them: they compile
+// side by side while the host goes on.
+#pragma once
+
+#include <optional>
+
+#include "runtime/ahead/build_ahead.h"
+
+namespace ocltensor::opencl::build_ahead {
+
+// Asks a builder to compile a program into the cache on disk; the first request of a device starts
+// its builders, which end when nothing has been asked of them for some seconds. Returns whether
+// there are builders: none if they are switched off, on a single processor, without a cache folder,
+// or if they cannot be run. Thread-safe, never throws.
+bool request(const Capabilities& caps, int index, const Item& item) noexcept;
+
+// For the builder: waits for the next request; empty if none came for some seconds, or the process
+// that asked has ended.
+std::optional<Item> next_request();
+
+}  // namespace ocltensor::opencl::build_ahead
