@@ -98,3 +98,14 @@ __kernel void ascend(__global const void *number_base, ulong number_offset, __gl
   AT(i32, place_base, place_offset)[i] = place;
   AT(REAL, value_base, value_offset)[m * p.rows + place] = failed ? (R)NAN : value;
 }
+
+// result [count, columns] = values times scale [count, rows] of the matrix; NaN where that is.
+__kernel void scale_values(__global const void *value_base, ulong value_offset,
+                           __global const void *scale_base, ulong scale_offset, __global void *result_base,
+                           ulong result_offset, const LinalgParams p) {
+  const long k = get_global_id(0), m = k / p.rows;
+  if (m >= p.count) return;
+  AT(REAL, result_base, result_offset)[k] =
+      AT_CONST(REAL, value_base, value_offset)[m * p.columns + k - m * p.rows] *
+      AT_CONST(REAL, scale_base, scale_offset)[k];
+}

@@ -4,8 +4,8 @@
 // and its eigenvectors are the right singular vectors.
 #include "eigh.h"
 
-#include "call/algorithms.h"
 #include "call/division.h"
+#include "eigh_parts.h"
 #include "kernels/linalg.h"
 
 namespace ocltensor::opencl::linalg {
@@ -39,7 +39,7 @@ class Eigh {
         numbers_(call, real_, {count_, n_}),
         order_(call, DType::Int32, {count_, n_}),
         state_(call, DType::Int32, {count_, kSweeps}) {
-    load(problem);
+    load_symmetric(call_, problem, a(), scales_);
     shift();
     make_rows_orthogonal(call_, rows_.stack(), state_);
     find_values(problem.values);
@@ -55,19 +55,6 @@ class Eigh {
   const Stack& a() const { return a_.stack(); }
   const Stack& rows() const { return rows_.stack(); }
   const Stack& products() const { return products_.stack(); }
-
-  void load(const EighProblem& problem) {
-    rows_.load(problem.a);
-    run_rows(call_,
-             launch(kernel::symmetric,
-                    {.a = rows(), .b = a(), .upper = problem.upper, .p = params_of(rows(), a())}),
-             count_ * n_);
-    measure_columns(call_, a(), largest_, lengths_);
-    run_rows(call_,
-             launch(kernel::normalise,
-                    {.a = a(), .largest = largest_, .scale = scales_, .p = params_of(a(), a())}),
-             count_ * n_);
-  }
 
   // For many rows, the bound of eigenvalues is made from A^4, whose Frobenius norm is that of A's
   // largest eigenvalue to the power of 4, times at most sqrt(n).
@@ -137,7 +124,7 @@ using Algorithms = AlgorithmList<EighProblem, EighTraits>;
 
 Algorithms& algorithms() {
   static Algorithms& list =  // leaked: threads may run while the process ends
-      *new Algorithms("eigh", eigh_operators(), {&kJacobi});
+      *new Algorithms("eigh", eigh_operators(), {&kSmallEigh, &kDivideEigh, &kJacobi});
   return list;
 }
 
@@ -158,6 +145,25 @@ void eigh(OpCall& call) {
 constexpr OpEntry kOperators[] = {{"_linalg_eigh.eigenvalues", eigh, true}};
 
 }  // namespace
+
+void load_symmetric(const OpCall& call, const EighProblem& problem, const Stack& a,
+                    const Numbers& scales) {
+  const DType real = real_type(a.dtype);
+  Packed loaded(call, a.dtype, batch_of(problem.a), a.rows, a.rows);
+  loaded.load(problem.a);
+  const Stack& from = loaded.stack();
+  run_rows(call,
+           launch_typed(call, a.dtype, kernel::symmetric,
+                        {.a = from, .b = a, .upper = problem.upper, .p = params_of(from, a)}),
+           a.count * a.rows);
+  const Numbers largest(call, real, {a.count, a.rows});
+  const Numbers lengths(call, real, {a.count, a.rows});
+  measure_columns(call, a, largest, lengths);
+  run_rows(call,
+           launch_typed(call, a.dtype, kernel::normalise,
+                        {.a = a, .largest = largest, .scale = scales, .p = params_of(a, a)}),
+           a.count * a.rows);
+}
 
 std::span<const OpEntry> eigh_operators() { return kOperators; }
 

@@ -71,6 +71,9 @@ class Operand {
   Stack stack_;
 };
 
+// The tensor itself as matrices for `batch`, if one stride leads from each to the next.
+std::optional<Stack> view_of(TensorView tensor, const Dims& batch);
+
 // Vectors (int32, or tau), contiguous and broadcast to `batch`.
 class Vectors {
  public:

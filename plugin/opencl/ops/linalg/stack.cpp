@@ -110,19 +110,32 @@ void Packed::set_identity() {
                     1);
 }
 
+std::optional<Stack> view_of(TensorView tensor, const Dims& batch) {
+  const Dims sizes = joined(batch, {tensor.size(-2), tensor.size(-1)});
+  const Dims strides = broadcast_strides(tensor.sizes(), tensor.strides(), sizes);
+  const std::optional<int64_t> stride = batch_stride(batch, strides);
+  if (!stride) return std::nullopt;
+  return Stack{tensor.dtype(),
+               numel(batch),
+               tensor.size(-2),
+               tensor.size(-1),
+               {tensor.address(), *stride, tensor.stride(-2), tensor.stride(-1)}};
+}
+
 Operand::Operand(const OpCall& call, TensorView tensor, const Dims& batch) {
+  if (const std::optional<Stack> view = view_of(tensor, batch)) {
+    stack_ = *view;
+    return;
+  }
   const int64_t rows = tensor.size(-2);
   const int64_t columns = tensor.size(-1);
   const Dims sizes = joined(batch, {rows, columns});
-  const Dims strides = broadcast_strides(tensor.sizes(), tensor.strides(), sizes);
-  const std::optional<int64_t> stride = batch_stride(batch, strides);
-  stack_ = {tensor.dtype(), numel(batch), rows, columns, {}};
-  if (stride) {
-    stack_.at = {tensor.address(), *stride, tensor.stride(-2), tensor.stride(-1)};
-    return;
-  }
   memory_.push_back(call.scratch(static_cast<uint64_t>(numel(sizes) * tensor.itemsize())));
-  stack_.at = {memory_[0].address(), rows * columns, columns, 1};
+  stack_ = {tensor.dtype(),
+            numel(batch),
+            rows,
+            columns,
+            {memory_[0].address(), rows * columns, columns, 1}};
   copy_tensor(call, LocalTensor(stack_.at.address, tensor.dtype(), sizes), tensor);
 }
 
