@@ -129,7 +129,7 @@ class Products(Case):
     def test_dense(self) -> None:
         for dtype in (torch.float32, torch.float64, *COMPLEX):
             for index in (torch.int32, torch.int64):
-                for columns in (1, 5, 16, 33, 70):
+                for columns in (1, 4, 5, 16, 33, 70):
                     with self.subTest(dtype=dtype, index=index, columns=columns):
                         a, b = csr(9, 11, dtype, index), numbers((11, columns), dtype)
                         c = numbers((9, columns), dtype)

@@ -37,11 +37,11 @@ CsrParams params_of(const Product& what) {
   return p;
 }
 
-// Runs `kernel` over `pieces` pieces of work.
+// Runs `kernel` over `pieces` pieces of work, divided so or as is usual.
 void launch(const OpCall& call, const Product& what, const auto& kernel, const Defines& d,
-            int64_t pieces) {
+            int64_t pieces, std::optional<Division> own = std::nullopt) {
   CsrParams p = params_of(what);
-  const Division division = divide(call.caps(), pieces);
+  const Division division = own ? *own : divide(call.caps(), pieces);
   p.pieces = pieces;
   p.per_item = division.per_item;
   call.launch(kernel, d,
@@ -55,12 +55,13 @@ void launch(const OpCall& call, const Product& what, const auto& kernel, const D
       .run(division.global, division.local);
 }
 
-void launch_real(const OpCall& call, const Product& what, const auto& kernel, int64_t pieces) {
+void launch_real(const OpCall& call, const Product& what, const auto& kernel, int64_t pieces,
+                 std::optional<Division> own = std::nullopt) {
   const DType type = what.out.dtype();
   Defines d = defines_of(what);
   d.set(define::FLOATING, is_floating(type)).set(define::WIDE, type == DType::Int64);
   d.set(define::REDUCE, static_cast<int64_t>(what.reduce));
-  launch(call, what, kernel, d, pieces);
+  launch(call, what, kernel, d, pieces, own);
 }
 
 void run_rows(const OpCall& call, const Product& what) {
@@ -68,6 +69,33 @@ void run_rows(const OpCall& call, const Product& what) {
 }
 void run_elements(const OpCall& call, const Product& what) {
   launch_real(call, what, kernels::sparse::csr_gpu::csr_mm, what.out.numel());
+}
+
+const char* refuse_quads(const OpCall&, const Product& what) {
+  if (what.out.dtype() != DType::Float32) return "the numbers are not float32";
+  if (what.out.size(1) % 4 != 0) return "the columns are not a multiple of 4";
+  return (what.out.address() | what.mat.address()) % 16 != 0 ? "rows are not aligned" : nullptr;
+}
+const char* has_few_columns(const OpCall&, const Product& what) {
+  return what.out.size(1) < 16 ? "few columns" : nullptr;
+}
+void run_quads(const OpCall& call, const Product& what) {
+  launch_real(call, what, kernels::sparse::csr_quads::csr_mm, what.out.numel() / 4);
+}
+
+constexpr int64_t kTeam = 16, kGroup = 256;  // TEAM and GROUP of csr_teams.cl
+constexpr int64_t kFewColumns = 4;
+const char* has_many_columns(const OpCall&, const Product& what) {
+  return what.out.size(1) > kFewColumns ? "many columns" : nullptr;
+}
+const char* refuse_teams(const OpCall& call, const Product& what) {
+  if (call.caps().max_work_group_size < kGroup) return "work-groups are too small";
+  return is_complex(what.out.dtype()) ? "the numbers are complex" : nullptr;
+}
+void run_teams(const OpCall& call, const Product& what) {
+  const int64_t groups = divide_up(what.out.numel() * kTeam, kGroup);
+  launch_real(call, what, kernels::sparse::csr_teams::csr_mm, what.out.numel(),
+              Division{{groups * kGroup, 1, 1}, {kGroup, 1, 1}});
 }
 
 const char* refuse_real(const OpCall&, const Product& what) {
@@ -97,6 +125,17 @@ constinit const AlgorithmFor<Product> kElements(
      .last_resort = true},
     Steps<takes_all<Product>, run_elements>());
 
+constinit const AlgorithmFor<Product> kQuads(
+    {.id = "sparse.csr_quads",
+     .description = "a work-item takes four columns of a row",
+     .style = DeviceStyle::Gpu},
+    Steps<refuse_quads, run_quads>(), has_few_columns);
+constinit const AlgorithmFor<Product> kTeams(
+    {.id = "sparse.csr_teams",
+     .description = "16 work-items take an element of the result",
+     .style = DeviceStyle::Gpu},
+    Steps<refuse_teams, run_teams>(), has_many_columns);
+
 struct Traits {
   static std::string describe(const OpCall& call, const Product& what) {
     return fmt::format("{} {} {} x {} with {} entries, times {} columns", call.name(),
@@ -107,8 +146,8 @@ struct Traits {
 using Algorithms = AlgorithmList<Product, Traits>;
 
 Algorithms& algorithms() {
-  static Algorithms& list =
-      *new Algorithms("sparse", sparse_operators(), {&kComplex, &kRows, &kElements});  // leaked
+  static Algorithms& list = *new Algorithms(
+      "sparse", sparse_operators(), {&kComplex, &kRows, &kTeams, &kQuads, &kElements});  // leaked
   return list;
 }
 
