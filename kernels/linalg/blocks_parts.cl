@@ -32,21 +32,34 @@ GROUP __kernel void block_factor(__global const void *a_base, ulong a_offset, __
                                  ulong b_offset, __global const void *tau_base, ulong tau_offset,
                                  const LinalgParams p) {
   const long m = get_global_id(0) / PANEL, r = get_global_id(0) - m * PANEL;
-  __global const T *products = NUMBERS_CONST(a_base, a_offset) + m * p.a_batch;
-  __global T *f = NUMBERS(b_base, b_offset) + m * p.b_batch + r * p.b_row;
+  __global const T *from = NUMBERS_CONST(a_base, a_offset) + m * p.a_batch;
+  __global T *to = NUMBERS(b_base, b_offset) + m * p.b_batch + r * p.b_row;
   __global const T *tau = NUMBERS_CONST(tau_base, tau_offset) + m * p.vector_batch + p.first;
+#if CPU_STYLE
+#define PRODUCT(q, i) from[(q) * p.a_row + (i)]
+#define FACTOR(i) to[i]
+#else
+  __local T products[PANEL][PANEL + 1], factors[PANEL][PANEL + 1];
+  for (int q = 0; q < PANEL; ++q) products[q][LANE] = from[q * p.a_row + LANE];
+  barrier(CLK_LOCAL_MEM_FENCE);
+#define PRODUCT(q, i) products[q][i]
+#define FACTOR(i) factors[LANE][i]
+#endif
   for (long i = 0; i < PANEL; ++i) {
     T x = number(0);
     if (i < p.steps && i >= r) {
       if (i == r) {
         x = tau[i];
       } else {
-        for (long q = r; q < i; ++q) x -= product(f[q], products[q * p.a_row + i]);
+        for (long q = r; q < i; ++q) x -= product(FACTOR(q), PRODUCT(q, i));
         x = product(tau[i], x);
       }
     }
-    f[i] = x;
+    FACTOR(i) = x;
   }
+#if !CPU_STYLE
+  for (long i = 0; i < PANEL; ++i) to[i] = FACTOR(i);
+#endif
 }
 
 // Writes the ones of the permutation matrices b (zero before) that undo the row interchanges `pivots`.

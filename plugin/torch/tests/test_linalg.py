@@ -3,6 +3,7 @@ errors."""
 
 import unittest
 
+import gpu_style
 import torch
 import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
 from spectral_case import EPS
@@ -115,7 +116,7 @@ FUNCTIONS = {
 }
 
 
-class Values(Case):
+class Values(gpu_style.InGpuStyle, Case):
     def test_sizes(self) -> None:
         torch.manual_seed(1)
         for dtype in EPS:
@@ -128,6 +129,12 @@ class Values(Case):
                 for name, f in FUNCTIONS.items():
                     with self.subTest(name=name, n=n, dtype=dtype):
                         self.both(f, *args, scale=4)
+
+    def test_more_rows_than_a_group_has(self) -> None:
+        """A Cholesky factorisation of two bands, a panel of LU whose rows no work-group holds."""
+        torch.manual_seed(9)
+        self.both(LINALG.cholesky, positive(1060, 1060), scale=4)
+        self.both(lambda a: LINALG.lu_factor(a)[0], dominant(1060, 40), scale=4)
 
     def test_batches(self) -> None:
         torch.manual_seed(2)

@@ -9,6 +9,8 @@ namespace {
 
 constexpr PanelKernel kCholesky{kernels::linalg::cholesky_cpu::cholesky,
                                 kernels::linalg::cholesky_gpu::cholesky};
+constexpr int64_t kBand = 1024;  // rows that steps work on, before a product updates all others
+constexpr int64_t kStepGroup = 128;
 
 // A = U^H U from the upper triangle, a block of rows at a time, after the contribution of the rows
 // above has been subtracted.
@@ -28,6 +30,26 @@ void factor(const OpCall& call, const Stack& u, TensorView info) {
   }
 }
 
+// The same on GPUs, from a to u: a launch for each panel of rows, which a work-group for each tile
+// of the rows below shares.
+void factor_in_steps(const OpCall& call, const Stack& a, const Stack& u, TensorView info) {
+  const int64_t n = a.rows;
+  Defines d = with_numbers({}, a.dtype);
+  d.set(define::GROUP, kStepGroup);
+  LinalgParams p = params_of(a, u);
+  for (int64_t first = 0; first < n; first += kBand) {
+    const int64_t end = std::min(first + kBand, n);
+    p.steps = end;
+    for (p.first = first; p.first < end; p.first += kPanel) {
+      const int64_t tiles = divide_up(n - p.first, kPanel) * divide_up(end - p.first, kPanel);
+      call.launch(kernels::linalg::cholesky_step::factor, d, {.a = a, .u = u, .info = info, .p = p})
+          .run({a.count * tiles * kStepGroup, 1, 1}, {kStepGroup, 1, 1});
+    }
+    const Stack right = u.block(first, end, end - first, n - end);
+    if (end < n) multiply(call, a.block(end, end, n - end, n - end), right.adjoint(), right, true);
+  }
+}
+
 void cholesky(OpCall& call) {
   check_outputs(call);
   const TensorView self = call.args().tensor(Arg::self);
@@ -41,8 +63,14 @@ void cholesky(OpCall& call) {
       u.load(self);
     else
       u.load(transposed(self));
-    factor(call, u.stack(), info.view());
-    copy_triangle(call, u.stack(), u.stack(), false);
+    if (is_cpu_style(call)) {
+      factor(call, u.stack(), info.view());
+      copy_triangle(call, u.stack(), u.stack(), false);
+    } else {
+      const Packed factors(call, self.dtype(), batch_of(self), self.size(-1), self.size(-1));
+      factor_in_steps(call, u.stack(), factors.stack(), info.view());
+      copy_triangle(call, factors.stack(), u.stack(), false);
+    }
     if (upper)
       u.store(call.out(0));
     else

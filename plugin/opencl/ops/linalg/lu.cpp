@@ -1,4 +1,6 @@
 // LU factorisation with partial pivoting, solves with it, inverses, and its factors as matrices.
+#include <bit>
+
 #include "call/division.h"
 #include "kernels/linalg.h"
 #include "linalg.h"
@@ -10,6 +12,16 @@ namespace {
 constexpr PanelKernel kLu{kernels::linalg::lu_cpu::lu, kernels::linalg::lu_gpu::lu};
 
 constexpr int64_t kNoColumn = INT64_MAX;
+constexpr int64_t kRegisters = 64 << 10;  // bytes of panels that a work-group's registers hold
+
+// The size of a work-group of a GPU whose work-items hold a row each; 0: they cannot.
+int64_t group_of_rows(const OpCall& call, const Stack& panel) {
+  const auto group =
+      std::max(kPanel, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(panel.rows))));
+  const bool fits = group <= int64_t{call.caps().max_work_group_size} &&
+                    group * kPanel * size_of(panel.dtype) <= 2 * kRegisters;
+  return !is_cpu_style(call) && fits ? group : 0;
+}
 
 void factor_panel(const OpCall& call, const Stack& panel, TensorView pivots, TensorView info,
                   int64_t first, bool pivot) {
@@ -19,6 +31,13 @@ void factor_panel(const OpCall& call, const Stack& panel, TensorView pivots, Ten
   p.steps = std::min(kPanel, pivots.size(-1) - first);
   p.first = first;
   p.vector_batch = pivots.size(-1);
+  if (const int64_t group = group_of_rows(call, panel)) {
+    call.launch(kernels::linalg::lu_rows::lu,
+                with_numbers(d, panel.dtype).set(define::GROUP, group),
+                {.a = panel, .pivot = pivots, .info = info, .p = p})
+        .run({panel.count * group, 1, 1}, {group, 1, 1});
+    return;
+  }
   run_panels(call, kLu, {panel}, d, {.a = panel, .pivot = pivots, .info = info, .p = p});
 }
 
