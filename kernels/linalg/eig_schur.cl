@@ -3,57 +3,8 @@
 // 1961; Golub and Van Loan, "Matrix Computations", algorithms 7.5.1 and 7.5.2), for complex ones with one.
 // TYPE, PART, GROUP
 #include "eig_params.h"
-#include "matrix_elements.h"
+#include "eig_chase.h"
 #define STEPS 30  // for each eigenvalue, on average
-
-// I - tau v v^H with v = (1, v1, v2), which makes (beta, 0, 0) of a vector.
-typedef struct {
-  T v1, v2, beta;
-  R tau;
-} Reflector;
-
-INLINE Reflector reflector(T x0, T x1, T x2) {
-  Reflector g;
-  g.v1 = g.v2 = number(0);
-  g.beta = x0;
-  g.tau = 0;
-  const R rest = fmax(largest_part(x1), largest_part(x2));
-  if (rest > 0) {
-    const R scale = fmax(largest_part(x0), rest);
-    const R size = modulus(x0 / scale);
-    const R norm = sqrt(square(x0 / scale) + square(x1 / scale) + square(x2 / scale));
-    const T phase = size > 0 ? x0 / scale / size : number(1);
-    const T pivot = phase * (size + norm);
-    g.v1 = quotient(x1 / scale, pivot);
-    g.v2 = quotient(x2 / scale, pivot);
-    g.tau = (size + norm) / norm;
-    g.beta = -norm * scale * phase;
-  }
-  return g;
-}
-
-// Applies a reflector to three (or two) elements `next` apart, `count` times in steps of `step`, from the
-// left; with `turned`, its conjugate.
-INLINE void turn(__global T *x, long next, long step, long count, Reflector g, bool three, bool turned) {
-  const T v1 = turned ? conjugate(g.v1) : g.v1, v2 = turned ? conjugate(g.v2) : g.v2;
-  const T w1 = conjugate(v1), w2 = conjugate(v2);
-  if (three) {
-    FOR_TEAM(i, 0, count) {
-      __global T *at = x + i * step;
-      const T s = g.tau * (at[0] + product(w1, at[next]) + product(w2, at[2 * next]));
-      at[0] -= s;
-      at[next] -= product(v1, s);
-      at[2 * next] -= product(v2, s);
-    }
-  } else {
-    FOR_TEAM(i, 0, count) {
-      __global T *at = x + i * step;
-      const T s = g.tau * (at[0] + product(w1, at[next]));
-      at[0] -= s;
-      at[next] -= product(v1, s);
-    }
-  }
-}
 
 // The first row of the block that ends with row `hi`: the element left of it counts as zero. Where it does is
 // the criterion of Ahues and Tisseur ("A new deflation criterion for the QR algorithm", 1997).
@@ -193,6 +144,9 @@ TEAM __kernel void schur(__global void *a_base, ulong a_offset, __global void *q
                          __global void *value_base, ulong value_offset, __global void *scaled_base,
                          ulong scaled_offset, __global const void *number_base, ulong number_offset,
                          const EigParams p) {
+#if !CPU_STYLE
+  __local T window[WINDOW][WINDOW + 1], turned[WINDOW][WINDOW];
+#endif
   const long m = get_group_id(0), n = p.n;
   __global T *a = NUMBERS(a_base, a_offset) + m * n * n;
   __global T *q = NUMBERS(q_base, q_offset) + (p.vectors ? m * n * n : 0);
@@ -215,7 +169,13 @@ TEAM __kernel void schur(__global void *a_base, ulong a_offset, __global void *q
     if (!one && !pair) g = first_reflector(a, n, lo, hi, tries);
     if (one && LANE == 0) values[hi] = complex_of(a[hi * n + hi]);
     SYNC;
-    const long last = one ? lo - 1 : hi - 1;
+    long last = one ? lo - 1 : hi - 1;
+#if !CPU_STYLE
+    const bool chases = !one && !pair;
+    const Chase chase = {n, lo, chases ? hi : lo, begin, end, p.vectors != 0};
+    chase_bulge(a, q, chase, g, window, turned);
+    if (chases) last = lo - 1;
+#endif
     for (long k = lo; k <= last; ++k) {
       const bool three = IF_REAL(k + 2 <= hi);
       if (k > lo)

@@ -10,7 +10,7 @@ from spectral_case import SpectralCase
 
 LINALG = torch.linalg
 TYPES = (torch.float32, torch.float64, torch.complex64, torch.complex128)
-SIZES = (1, 2, 3, 7, 33) if gpu_style.IS_GPU_STYLE else (1, 2, 3, 4, 7, 16, 33, 65, 100)
+SIZES = (1, 2, 3, 7, 33, 70) if gpu_style.IS_GPU_STYLE else (1, 2, 3, 4, 7, 16, 33, 65, 100)
 
 
 def matrices(n: int, dtype: torch.dtype) -> dict[str, torch.Tensor]:

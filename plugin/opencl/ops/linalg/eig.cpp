@@ -12,8 +12,11 @@ namespace ocltensor::opencl::linalg {
 namespace {
 
 namespace reduce_kernel = kernels::linalg::eig_reduce;
+namespace step_kernel = kernels::linalg::eig_hessenberg;
 namespace schur_kernel = kernels::linalg::eig_schur;
 namespace vector_kernel = kernels::linalg::eig_vectors;
+
+constexpr int64_t kAlone = 64;  // up to so many a work-group alone reduces a matrix
 
 Dims square_of(TensorView a) { return {numel(batch_of(a)), a.size(-1), a.size(-1)}; }
 
@@ -55,14 +58,39 @@ class Eig {
     const Numbers work(call_, type_, {count_, 2, n_});
     run_teams(reduce_kernel::balance,
               {.a = a_, .scale = scales_, .number = numbers_, .p = params_});
-    run_teams(reduce_kernel::hessenberg,
-              {.a = a_, .q = q_, .work = work, .number = numbers_, .p = params_});
+    if (is_cpu_style(call_) || n_ <= kAlone)
+      run_teams(reduce_kernel::hessenberg,
+                {.a = a_, .q = q_, .work = work, .number = numbers_, .p = params_});
+    else
+      reduce_in_steps(work);
     run_teams(schur_kernel::schur, {.a = a_,
                                     .q = q_,
                                     .value = values_,
                                     .scaled = problem.values,
                                     .number = numbers_,
                                     .p = params_});
+  }
+
+  // The same as `hessenberg` on GPUs, by two launches a column, which many work-groups share.
+  void reduce_in_steps(const Numbers& work) const {
+    constexpr int64_t kGroup = 256;
+    constexpr int64_t kTeam = 32;
+    EigParams p = params_;
+    const auto run = [&](const auto& kernel, const auto& arguments, int64_t groups) {
+      Defines d = with_numbers({}, type_);
+      d.set(define::GROUP, kGroup);
+      call_.launch(kernel, d, arguments).run({count_ * groups * kGroup, 1, 1}, {kGroup, 1, 1});
+    };
+    using Left = kernels::linalg::EigHessenbergReflectLeftArguments;
+    using Right = kernels::linalg::EigHessenbergReflectRightArguments;
+    for (p.column = 0; p.column + 2 < n_; ++p.column) {
+      p.groups = divide_up(n_ - p.column - 1, kTeam);
+      run(step_kernel::reflect_left, Left{.a = a_, .work = work, .number = numbers_, .p = p},
+          p.groups);
+      p.groups = divide_up(n_, kGroup / kTeam) + (p.vectors ? divide_up(n_, kTeam) : 0);
+      run(step_kernel::reflect_right,
+          Right{.a = a_, .q = q_, .work = work, .number = numbers_, .p = p}, p.groups);
+    }
   }
 
   // On CPU drivers a work-item reads an eigenvector after the other, on GPUs adjacent ones have
