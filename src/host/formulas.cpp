@@ -343,4 +343,15 @@ Tensor attention_bias_slope(const Attention& call, const Tensor& grad, const Ten
                      matmul(grad, turned(repeated(call.value, times))));
 }
 
+std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> lstm_cell_slopes(
+    const Tensor& grad_hy, const Tensor& grad_cy, const Tensor& cx, const Tensor& cy,
+    const Tensor& workspace, BoolList wanted) {
+  const OptionalTensor none;
+  const auto [gates, grad_cx, bias] =
+      _thnn_fused_lstm_cell_backward_impl(grad_hy.defined() ? OptionalTensor(grad_hy) : none,
+                                          grad_cy.defined() ? OptionalTensor(grad_cy) : none, cx,
+                                          cy, workspace, wanted.span()[3] || wanted.span()[4]);
+  return {gates, gates, grad_cx, bias, bias};
+}
+
 }  // namespace ocltensor::detail

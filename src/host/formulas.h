@@ -102,4 +102,9 @@ inline IntList or_kernel(const IntList& stride, const IntList& kernel) {
   return stride.span().empty() ? kernel : stride;
 }
 
+// Of input_gates, hidden_gates, cx, input_bias and hidden_bias; a result's gradient may be absent.
+std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> lstm_cell_slopes(
+    const Tensor& grad_hy, const Tensor& grad_cy, const Tensor& cx, const Tensor& cy,
+    const Tensor& workspace, BoolList wanted);
+
 }  // namespace ocltensor::detail

@@ -367,7 +367,74 @@ def _ldl(a: torch.Tensor, hermitian: bool, check: bool) -> list[torch.Tensor]:
     return [_parts(whole + torch.diag_embed(middle)), info.cpu().double()]
 
 
+def _plus(gates: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    return gates if bias is None else gates + bias
+
+
+def _recurrent(name: str, args: list[Any]) -> list[torch.Tensor | None] | None:
+    """By PyTorch's own kernels; its CPU build has none for the cells of recurrent layers."""
+    if DEVICE.type == "cpu":
+        return None
+    return list(getattr(torch.ops.aten, name)(*args))
+
+
+def _lstm_cell(*args: Any) -> list[torch.Tensor]:
+    if result := _recurrent("_thnn_fused_lstm_cell", args):
+        return result
+    inputs, hidden, cx, input_bias, hidden_bias = args
+    i, f, g, o = (_plus(inputs, input_bias) + _plus(hidden, hidden_bias)).chunk(4, 1)
+    i, f, g, o = i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()
+    cy = f * cx + i * g
+    return [o * cy.tanh(), cy, torch.cat((i, f, g, o), 1)]
+
+
+def _lstm_cell_backward(*args: Any) -> list[torch.Tensor | None]:
+    if result := _recurrent("_thnn_fused_lstm_cell_backward_impl", args):
+        return result
+    grad_hy, grad_cy, cx, cy, workspace, has_bias = args
+    i, f, g, o = workspace.chunk(4, 1)
+    c, zero = cy.tanh(), torch.zeros_like(cx)
+    dh = zero if grad_hy is None else grad_hy
+    dc = dh * o * (1 - c * c) + (zero if grad_cy is None else grad_cy)
+    gates = (
+        dc * g * i * (1 - i),
+        dc * cx * f * (1 - f),
+        dc * i * (1 - g * g),
+        dh * c * o * (1 - o),
+    )
+    grads = torch.cat(gates, 1)
+    return [grads, dc * f, grads.sum(0) if has_bias else None]
+
+
+def _gru_cell(*args: Any) -> list[torch.Tensor]:
+    if result := _recurrent("_thnn_fused_gru_cell", args):
+        return result
+    inputs, hidden, hx, input_bias, hidden_bias = args
+    a, b = _plus(inputs, input_bias).chunk(3, 1), _plus(hidden, hidden_bias).chunk(3, 1)
+    reset, update = (a[0] + b[0]).sigmoid(), (a[1] + b[1]).sigmoid()
+    fresh = (a[2] + reset * b[2]).tanh()
+    return [fresh + update * (hx - fresh), torch.cat((reset, update, fresh, hx, b[2]), 1)]
+
+
+def _gru_cell_backward(*args: Any) -> list[torch.Tensor | None]:
+    if result := _recurrent("_thnn_fused_gru_cell_backward", args):
+        return result
+    grad, workspace, has_bias = args
+    reset, update, fresh, hx, inner = workspace.chunk(5, 1)
+    to_fresh = grad * (1 - update) * (1 - fresh * fresh)
+    to_update = grad * (hx - fresh) * update * (1 - update)
+    to_reset = to_fresh * inner * reset * (1 - reset)
+    inputs = torch.cat((to_reset, to_update, to_fresh), 1)
+    hidden = torch.cat((to_reset, to_update, to_fresh * reset), 1)
+    sums = [inputs.sum(0), hidden.sum(0)] if has_bias else [None, None]
+    return [inputs, hidden, grad * update, *sums]
+
+
 SPECIAL = {
+    "_thnn_fused_lstm_cell.out": _lstm_cell,
+    "_thnn_fused_lstm_cell_backward_impl.out": _lstm_cell_backward,
+    "_thnn_fused_gru_cell.out": _gru_cell,
+    "_thnn_fused_gru_cell_backward.out": _gru_cell_backward,
     "_ocl_csr_mm.out": _csr_mm,
     "_fused_rms_norm_backward.out": _rms_backward,
     "_dirichlet_grad.out": _dirichlet_grad,

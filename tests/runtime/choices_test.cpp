@@ -67,6 +67,11 @@ const Row kRows[] = {
        (void)ot::_pdist_forward(ramp({4, 3}));
      },
      "distance.pdist", "distance.pdist"},
+    {"gru",
+     [] {
+       (void)ot::_thnn_fused_gru_cell(ramp({2, 15}), ramp({2, 15}), ramp({2, 5}));
+     },
+     "gru.elements", "gru.elements"},
     {"index_move",
      [] {
        (void)ot::index_select(ramp({4, 3}), 0, numbers({1, 3}));
@@ -75,6 +80,11 @@ const Row kRows[] = {
      "lines do not start and end at multiples of 16 bytes"},
     {"loss", [] { (void)ot::mse_loss(ramp({9}), ramp({9})); }, "loss.reduction", "loss.reduction",
      "losses are reduced", "losses are reduced"},
+    {"lstm",
+     [] {
+       (void)ot::_thnn_fused_lstm_cell(ramp({2, 20}), ramp({2, 20}), ramp({2, 5}));
+     },
+     "lstm.elements", "lstm.elements"},
     {"pointwise", [] { (void)ot::add(ramp({9}), 1); }, "pointwise.rows", "pointwise.elements",
      "numbers are real", "numbers are real"},
     {"pool_average",

@@ -23,6 +23,7 @@
 #include "ops/random/random.h"
 #include "ops/reduce/reduction.h"
 #include "ops/registry.h"
+#include "ops/rnn/rnn.h"
 #include "ops/sampling/sampling.h"
 #include "ops/scan/scan.h"
 #include "ops/softmax/softmax.h"
@@ -47,6 +48,7 @@ std::vector<const AlgorithmFamily*> families() {
                             loss::ctc_loss_algorithms,
                             distance::distance_algorithms,
                             fft::fft_algorithms,
+                            rnn::gru_algorithms,
                             index::histogram_algorithms,
                             index::index_move_algorithms,
                             index::index_put_algorithms,
@@ -56,6 +58,7 @@ std::vector<const AlgorithmFamily*> families() {
                             linalg::eigh_algorithms,
                             linalg::linalg_algorithms,
                             loss::loss_algorithms,
+                            rnn::lstm_algorithms,
                             matmul::matmul_algorithms,
                             multi_tensor::multi_tensor_algorithms,
                             loss::multilabel_margin_loss_algorithms,

@@ -20,6 +20,7 @@
 #include "pool/pool.h"
 #include "random/random.h"
 #include "reduce/reduction.h"
+#include "rnn/rnn.h"
 #include "runtime/observe/verbose.h"
 #include "sampling/sampling.h"
 #include "scan/scan.h"
@@ -74,6 +75,8 @@ constexpr FamilyFunction kFamilies[] = {
     [] { return index::kHistogramOperators; },
     [] { return pool::kFractionalOperators; },
     sparse::sparse_operators,
+    [] { return rnn::kLstmOperators; },
+    [] { return rnn::kGruOperators; },
 };
 
 }  // namespace

@@ -65,6 +65,18 @@ def upsample(mode: str, backward: bool = False, **options: bool) -> Callable[[],
     return lambda: nn.interpolate(image, scale_factor=1.5, mode=mode, **options)
 
 
+def recurrent(kind: type[torch.nn.RNNBase], backward: bool) -> Callable[[], object]:
+    """A layer of 16 steps."""
+    layer = kind(7, 9).to("ocl")
+    x = torch.randn(16, 3, 7, device="ocl")
+    if not backward:
+        return lambda: layer(x)
+    out = layer(x)[0]
+    gradient = torch.ones_like(out)
+    weights = list(layer.parameters())
+    return lambda: torch.autograd.grad(out, weights, gradient, retain_graph=True)
+
+
 class CommandCounts(unittest.TestCase):
     def test_a_sum_is_one_command(self) -> None:
         # Also: what ran before the sums were reset is not counted.
@@ -112,6 +124,13 @@ class CommandCounts(unittest.TestCase):
             "pdist": (pdist(False), 1),
             "pdist backward": (pdist(True), 1),
             "rms_norm": (lambda: nn.rms_norm(rows, (5,)), 1),
+            # Two commands a step, and three of GRU's backward; the rest is once for all steps.
+            "lstm": (recurrent(torch.nn.LSTM, False), 16 * 2 + 6),
+            "lstm backward": (recurrent(torch.nn.LSTM, True), 16 * 2 + 8),
+            "gru": (recurrent(torch.nn.GRU, False), 16 * 2 + 4),
+            "gru backward": (recurrent(torch.nn.GRU, True), 16 * 3 + 8),
+            "rnn": (recurrent(torch.nn.RNN, False), 16 * 2 + 5),
+            "rnn backward": (recurrent(torch.nn.RNN, True), 16 * 2 + 8),
             "_standard_gamma": (lambda: torch._standard_gamma(numbers.abs()), 2),  # with abs
             "poisson": (lambda: torch.poisson(numbers.abs()), 2),
         }

@@ -168,6 +168,12 @@ Specs cumprod(const Args& args);
 Specs cumsum(const Args& args);
 Specs logcumsumexp(const Args& args);
 
+// rnn.cpp
+Specs gru_cell(const Args& args);
+Specs gru_cell_backward(const Args& args);
+Specs lstm_cell(const Args& args);
+Specs lstm_cell_backward(const Args& args);
+
 // softmax.cpp
 Specs log_softmax(const Args& args);
 Specs log_softmax_backward_data(const Args& args);

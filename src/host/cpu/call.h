@@ -50,6 +50,7 @@ std::span<const CpuOperator> pool_operators();
 std::span<const CpuOperator> random_operators();
 std::span<const CpuOperator> reduce_operators();
 std::span<const CpuOperator> rejection_operators();
+std::span<const CpuOperator> rnn_operators();
 std::span<const CpuOperator> sampling_operators();
 std::span<const CpuOperator> scan_operators();
 std::span<const CpuOperator> softmax_operators();

@@ -1,5 +1,7 @@
-// The cells of LSTM and GRU, forward and backward, and the gated linear unit.
+// The cells of LSTM and GRU, forward and backward, and the gated linear unit. What the plugin's
+// cells decline is composed of smaller operators.
 #include "composite.h"
+#include "operators/operator.h"
 
 namespace torch_ocl {
 namespace {
@@ -15,8 +17,8 @@ Tensor plus(const Tensor& gates, const MaybeTensor& bias) {
 }
 
 // The workspace holds the four activated gates, in the order of the weights.
-Three lstm_cell(const Tensor& input_gates, const Tensor& hidden_gates, const Tensor& cx,
-                const MaybeTensor& input_bias, const MaybeTensor& hidden_bias) {
+Three composed_lstm_cell(const Tensor& input_gates, const Tensor& hidden_gates, const Tensor& cx,
+                         const MaybeTensor& input_bias, const MaybeTensor& hidden_bias) {
   const Tensor gates = plus(plus(input_gates + hidden_gates, input_bias), hidden_bias);
   const auto raw = gates.chunk(4, 1);
   Tensor workspace = at::empty_like(gates, at::MemoryFormat::Contiguous);
@@ -29,11 +31,11 @@ Three lstm_cell(const Tensor& input_gates, const Tensor& hidden_gates, const Ten
   return {gate[3] * cy.tanh(), cy, workspace};
 }
 
-Three lstm_cell_backward(const MaybeTensor& grad_hy, const MaybeTensor& grad_cy, const Tensor& cx,
-                         const Tensor& cy, const Tensor& workspace, bool has_bias) {
+Three composed_lstm_cell_backward(const MaybeTensor& grad_hy, const MaybeTensor& grad_cy,
+                                  const Tensor& cx, const Tensor& cy, const Tensor& workspace,
+                                  bool has_bias) {
   const bool from_hy = grad_hy.has_value() && grad_hy->defined();
   const bool from_cy = grad_cy.has_value() && grad_cy->defined();
-  if (!from_hy && !from_cy) return {};
   const auto gate = workspace.chunk(4, 1);
   Tensor grads = at::empty_like(workspace);
   auto grad = grads.chunk(4, 1);
@@ -54,8 +56,8 @@ Three lstm_cell_backward(const MaybeTensor& grad_hy, const MaybeTensor& grad_cy,
 
 // The workspace holds the reset, update and new gates, the old state and the hidden part of the
 // new gate: ATen's order, [N, 5H].
-Two gru_cell(const Tensor& input_gates, const Tensor& hidden_gates, const Tensor& hx,
-             const MaybeTensor& input_bias, const MaybeTensor& hidden_bias) {
+Two composed_gru_cell(const Tensor& input_gates, const Tensor& hidden_gates, const Tensor& hx,
+                      const MaybeTensor& input_bias, const MaybeTensor& hidden_bias) {
   const auto from_input = plus(input_gates, input_bias).chunk(3, 1);
   const auto from_hidden = plus(hidden_gates, hidden_bias).chunk(3, 1);
   Tensor workspace = at::empty({hx.size(0), 5 * hx.size(1)}, hx.options());
@@ -68,7 +70,7 @@ Two gru_cell(const Tensor& input_gates, const Tensor& hidden_gates, const Tensor
   return {at::addcmul(part[2], part[1], hx - part[2]), workspace};
 }
 
-Five gru_cell_backward(const Tensor& grad_hy, const Tensor& workspace, bool has_bias) {
+Five composed_gru_cell_backward(const Tensor& grad_hy, const Tensor& workspace, bool has_bias) {
   const auto part = workspace.chunk(5, 1);
   const int64_t hidden = part[0].size(1);
   Tensor to_input = at::empty({grad_hy.size(0), 3 * hidden}, workspace.options());
@@ -81,6 +83,58 @@ Five gru_cell_backward(const Tensor& grad_hy, const Tensor& workspace, bool has_
           has_bias ? to_hidden.sum(0) : Tensor()};
 }
 
+// ---- by the plugin's kernels
+// The outputs of a plugin's operator; false if it declines the call.
+template <size_t N, typename... T>
+bool run(PluginOperator& op, std::array<Tensor, N>& outs, const T&... inputs) {
+  Arguments in;
+  (in.add(inputs), ...);
+  try {
+    op.run_functional(in, outs);
+    return true;
+  } catch (const Declined&) {
+    return false;
+  }
+}
+
+Three lstm_cell(const Tensor& input_gates, const Tensor& hidden_gates, const Tensor& cx,
+                const MaybeTensor& input_bias, const MaybeTensor& hidden_bias) {
+  static PluginOperator& op = *new PluginOperator("_thnn_fused_lstm_cell.out");
+  std::array<Tensor, 3> o;
+  if (run(op, o, input_gates, hidden_gates, cx, input_bias, hidden_bias)) return {o[0], o[1], o[2]};
+  return composed_lstm_cell(input_gates, hidden_gates, cx, input_bias, hidden_bias);
+}
+
+Three lstm_cell_backward(const MaybeTensor& grad_hy, const MaybeTensor& grad_cy, const Tensor& cx,
+                         const Tensor& cy, const Tensor& workspace, bool has_bias) {
+  static PluginOperator& op = *new PluginOperator("_thnn_fused_lstm_cell_backward_impl.out");
+  const bool any =
+      (grad_hy.has_value() && grad_hy->defined()) || (grad_cy.has_value() && grad_cy->defined());
+  if (!any) return {};
+  std::array<Tensor, 3> o;
+  if (!run(op, o, grad_hy, grad_cy, cx, cy, workspace, has_bias))
+    return composed_lstm_cell_backward(grad_hy, grad_cy, cx, cy, workspace, has_bias);
+  return {o[0], o[1], has_bias ? o[2] : Tensor()};
+}
+
+Two gru_cell(const Tensor& input_gates, const Tensor& hidden_gates, const Tensor& hx,
+             const MaybeTensor& input_bias, const MaybeTensor& hidden_bias) {
+  static PluginOperator& op = *new PluginOperator("_thnn_fused_gru_cell.out");
+  std::array<Tensor, 2> o;
+  if (run(op, o, input_gates, hidden_gates, hx, input_bias, hidden_bias)) return {o[0], o[1]};
+  return composed_gru_cell(input_gates, hidden_gates, hx, input_bias, hidden_bias);
+}
+
+Five gru_cell_backward(const Tensor& grad_hy, const Tensor& workspace, bool has_bias) {
+  static PluginOperator& op = *new PluginOperator("_thnn_fused_gru_cell_backward.out");
+  std::array<Tensor, 5> o;
+  if (!run(op, o, grad_hy, workspace, has_bias))
+    return composed_gru_cell_backward(grad_hy, workspace, has_bias);
+  if (!has_bias) o[3] = o[4] = Tensor();
+  return {o[0], o[1], o[2], o[3], o[4]};
+}
+
+// ---- the gated linear unit
 Tensor glu(const Tensor& self, int64_t dim) {
   const auto half = self.chunk(2, dim);
   return half[0] * half[1].sigmoid();

@@ -43,6 +43,16 @@ TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
 #define OCL_KERNEL(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, promote)
   AT_FORALL_PROMOTE(OCL_KERNEL)
 #undef OCL_KERNEL
+  // Other devices cast the weights of cuDNN's and oneDNN's layers; here the operators themselves
+  // are fused.
+  KERNEL_PRIVATEUSEONE(lstm, input, lower_precision_fp)
+  KERNEL_PRIVATEUSEONE(lstm, data, lower_precision_fp)
+  KERNEL_PRIVATEUSEONE(gru, input, lower_precision_fp)
+  KERNEL_PRIVATEUSEONE(gru, data, lower_precision_fp)
+  KERNEL_PRIVATEUSEONE(rnn_tanh, input, lower_precision_fp)
+  KERNEL_PRIVATEUSEONE(rnn_tanh, data, lower_precision_fp)
+  KERNEL_PRIVATEUSEONE(rnn_relu, input, lower_precision_fp)
+  KERNEL_PRIVATEUSEONE(rnn_relu, data, lower_precision_fp)
   m.impl(TORCH_SELECTIVE_NAME("aten::binary_cross_entropy"), TORCH_FN(binary_cross_entropy_banned));
 }
 
