@@ -45,7 +45,8 @@ import torch
 DTYPES = {
     name: getattr(torch, name)
     for name in (
-        "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128"
+        "bool uint8 int8 int16 int32 int64 uint16 uint32 uint64 "
+        "float16 bfloat16 float32 float64 complex64 complex128"
     ).split()
 }
 Record = dict[str, Any]

@@ -90,8 +90,13 @@ cl_kernel create(Device& device, const Source& source, const Defines& defines,
 }  // namespace
 
 void Kernel::make() {
+  if (LaunchThread::are_all_stopped())
+    throw Error(TB_E_INTERNAL, 0,
+                fmt::format("kernel {} was not built: the process is ending", name_),
+                CL_BUILD_PROGRAM_FAILURE);
   kernel_ = Handle<cl_kernel>(create(later_->device, later_->source, later_->defines, name_));
   is_made_.store(true, std::memory_order_release);
+  LaunchThread::stop_all_at_exit();  // also before exit handlers that this program's build added
 }
 
 cl_int Kernel::apply(const ArgumentChanges& changes, std::string& call) const {
@@ -136,7 +141,10 @@ Kernel& find_kernel(Stream& stream, const Source& source, const char* function,
     return unready;
   }
   std::unique_ptr<Kernel> kernel;
-  if (stream.has_launch_thread() && !device.programs().has(source, defines)) {
+  // The first program is built here: it loads the compiler, whose exit handlers must not run while
+  // a launch thread compiles.
+  if (stream.has_launch_thread() && build_counters().builds != 0 &&
+      !device.programs().has(source, defines)) {
     build_ahead::request(device.caps(), device.index(),
                          {source.path, build_ahead::on_one_line(defines.source())});
     kernel = std::make_unique<Kernel>(device, source, defines, function);

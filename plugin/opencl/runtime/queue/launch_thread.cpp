@@ -31,21 +31,20 @@ void relax() {
 
 // Drivers crash if they are called while the process ends.
 std::atomic<bool> process_ends{false};
-void stop_at_exit() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    (void)std::atexit([] {
-      process_ends = true;
-      if (is_forked()) return;  // the threads are the parent's
-      for (const auto& device : device_list().devices) {
-        if (!device->is_open()) continue;
-        for (const auto& stream : device->streams()) stream->stop_launch_thread();
-      }
-    });
+
+}  // namespace
+
+void LaunchThread::stop_all_at_exit() {
+  (void)std::atexit([] {
+    if (process_ends.exchange(true) || is_forked()) return;  // a child's threads are the parent's
+    for (const auto& device : device_list().devices) {
+      if (!device->is_open()) continue;
+      for (const auto& stream : device->streams()) stream->stop_launch_thread();
+    }
   });
 }
 
-}  // namespace
+bool LaunchThread::are_all_stopped() { return process_ends; }
 
 LaunchThread::LaunchThread(std::function<void(Command&)> submit)
     : submit_(std::move(submit)), slots_(std::make_unique<std::array<Command, kSlots>>()) {}
@@ -79,7 +78,8 @@ void LaunchThread::push() {
 void LaunchThread::wake() {
   awake_.store(1);
   if (thread_.joinable()) return awake_.notify_one();
-  stop_at_exit();
+  static std::once_flag once;
+  std::call_once(once, stop_all_at_exit);
   // Signals are delivered to the program's own threads, except faults of this thread itself.
   sigset_t blocked, before;
   sigfillset(&blocked);

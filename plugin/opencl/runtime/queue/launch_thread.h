@@ -45,6 +45,12 @@ class LaunchThread {
   // Ends the thread, if it runs; it does not start again.
   void stop();
 
+  // Has the threads of all streams stopped before what drivers and compilers have registered so far
+  // runs at the process's exit. Thread-safe.
+  static void stop_all_at_exit();
+  // Whether that has happened: nothing may be compiled any more.
+  static bool are_all_stopped();
+
  private:
   void run();
   bool wait_for_work();  // false: the thread shall end
