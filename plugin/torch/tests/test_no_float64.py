@@ -265,6 +265,21 @@ class NoFloat64(unittest.TestCase):
                 (torch.tensor([0], device="ocl"),), x[0].to("ocl").double(), accumulate=True
             )
 
+    def test_integers_along_a_line(self) -> None:
+        for start, end, count in (
+            (0, 33, 100),
+            (-5, 2**31 + 9, 1001),
+            (7.9, -(2**40), 3),
+            (4, 4, 1),
+        ):
+            for dtype in (torch.int64, torch.int32):
+                if max(abs(start), abs(end)) >= torch.iinfo(dtype).max:
+                    continue
+                with self.subTest(start=start, end=end, dtype=dtype):
+                    given = {"start": start, "end": end, "steps": count, "dtype": dtype}
+                    ours = torch.linspace(**given, device="ocl")
+                    self.assertTrue(torch.equal(ours.cpu(), torch.linspace(**given)))
+
     def test_printing(self) -> None:
         for x in (
             torch.tensor([0.5, 1e-6, 3e7]),

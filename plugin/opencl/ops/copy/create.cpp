@@ -30,14 +30,15 @@ Defines defines_for(TensorView out) {
   return d;
 }
 
-// Writes numbers that the host computed to float64 tensors on devices without the type.
+// Writes numbers that the host computed, for devices without float64.
 void write_numbers(const OpCall& call, TensorView out, const std::vector<double>& numbers) {
-  ContiguousOutput dense(call, as_moved(call, out));
   const auto bytes = static_cast<int64_t>(numbers.size() * sizeof(double));
-  const Place place = resolve(dense.view().address(), 0, bytes);
+  const Scratch memory = call.scratch(bytes);
+  const Place place = resolve(memory.address(), 0, bytes);
   call.stream().write(place.buffer, place.offset, numbers.data(), numbers.size() * sizeof(double),
                       false);
-  dense.finish();
+  const LocalTensor source(memory.address(), DType::Float64, out.sizes());
+  copy_tensor(call, out, source.view());
 }
 
 void arange_op(OpCall& call) {
@@ -83,15 +84,18 @@ void fill_linspace(const OpCall& call, TensorView out, std::complex<double> star
     fill_linspace(call, part_of(out, 0), start.real(), end.real());
     return fill_linspace(call, part_of(out, 1), start.imag(), end.imag());
   }
-  if (call.lacks(out.dtype()))
-    return write_numbers(call, out, linspace(out.numel(), start.real(), end.real()));
   const bool whole = !is_floating(out.dtype());
+  const double first = whole ? std::trunc(start.real()) : start.real();
+  const double last = whole ? std::trunc(end.real()) : end.real();
+  // A step in float would put integers beside the right ones.
+  if (call.lacks(out.dtype()) || (whole && !call.caps().fp64))
+    return write_numbers(call, out, linspace(out.numel(), first, last));
   call.launch(kernels::copy::create::linspace, defines_for(out),
               {.out = out,
                .stride = out.strides()[0],
                .n = out.numel(),
-               .start_bits = wide_bits(call, whole ? std::trunc(start.real()) : start.real()),
-               .end_bits = wide_bits(call, whole ? std::trunc(end.real()) : end.real())})
+               .start_bits = wide_bits(call, first),
+               .end_bits = wide_bits(call, last)})
       .run(cover(out.numel()), {kGroup, 1, 1});
 }
 
