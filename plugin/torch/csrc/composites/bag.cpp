@@ -1,4 +1,6 @@
 // Bags of embeddings: sums, means and maxima of rows, and their gradients; embedding_renorm_.
+#include <ATen/OpMathType.h>
+
 #include <limits>
 
 #include "composite.h"
@@ -81,6 +83,11 @@ Four embedding_bag(const Tensor& weight, const Tensor& given, const Tensor& offs
   const Tensor ones = b.masked(at::ones_like(indices));
   const Tensor sizes = at::zeros({bags}, numbers).scatter_add_(0, b.bag, ones);
   Tensor rows = weight.index_select(0, indices);
+  // 16-bit elements are rounded once, at the end.
+  if (scaled || mode == kMean) {
+    rows = rows.to(at::toOpMathType(rows.scalar_type()));
+    result = at::zeros_like(result, rows.options());
+  }
   if (mode == kMax) {
     const auto [best, place] = maxima(b, rows, bags);
     return {best, b.bag, sizes, place};
@@ -88,7 +95,7 @@ Four embedding_bag(const Tensor& weight, const Tensor& given, const Tensor& offs
   if (scaled) rows = rows * per_sample->unsqueeze(1);
   result.index_add_(0, b.bag, b.masked(rows));
   if (mode == kMean) result.div_(sizes.clamp_min(1).unsqueeze(1));
-  return {result, b.bag, sizes, sizes};
+  return {result.to(weight.scalar_type()), b.bag, sizes, sizes};
 }
 
 Tensor bag_backward(const Tensor& grad, const Tensor& given, const Tensor& bag, const Tensor& sizes,
@@ -132,7 +139,9 @@ Tensor per_sample_backward(const Tensor& grad, const Tensor& weight, const Tenso
   if (indices.numel() == 0) return at::zeros({0}, grad.options());
   const Tensor of = bag.numel() > 0 ? bag : bags_of(indices, offsets);
   const Bags b{indices, of, counted(indices, padding)};
-  return b.masked((grad.index_select(0, of) * weight.index_select(0, indices)).sum(1));
+  const auto wide = at::toOpMathType(grad.scalar_type());
+  const Tensor products = grad.index_select(0, of).to(wide) * weight.index_select(0, indices);
+  return b.masked(products.sum(1).to(grad.scalar_type()));
 }
 
 // An index that appears twice writes the same values to its row twice.
