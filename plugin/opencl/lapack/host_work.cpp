@@ -5,6 +5,7 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 namespace ocltensor::opencl::lapack {
@@ -29,6 +30,9 @@ namespace {
 
 // Below so many operations, a thread takes longer to start than to help.
 constexpr double kWorthThreads = 1e6;
+// Below so many operations of one matrix (about 300 rows), the library's own threads cost more
+// than they save: they wait for each other actively, and take processors from the device's.
+constexpr double kWorthLibraryThreads = 5e8;
 
 class Shared {
  public:
@@ -60,15 +64,11 @@ void for_matrices(const OpCall& call, const Library& library, int64_t count, dou
                   const std::function<void(int64_t)>& body) {
   const auto threads = static_cast<int64_t>(call.caps().compute_units);
   Shared shared(count, body);
-  if (count < threads) {
+  if (count < threads && operations >= kWorthLibraryThreads) {
     shared.work();
     return shared.raise();
   }
   const Library::OneThread one(library);
-  if (threads == 1 || static_cast<double>(count) * operations < kWorthThreads) {
-    shared.work();
-    return shared.raise();
-  }
   const auto alone = [&] {
     const int before = library.set_threads(1);
     shared.work();
@@ -76,7 +76,8 @@ void for_matrices(const OpCall& call, const Library& library, int64_t count, dou
   };
   {
     std::vector<std::jthread> others;
-    for (int64_t i = 1; i < threads; ++i) others.emplace_back(alone);
+    const bool pays = count >= threads && static_cast<double>(count) * operations >= kWorthThreads;
+    for (int64_t i = 1; pays && i < threads; ++i) others.emplace_back(alone);
     alone();
   }
   shared.raise();
