@@ -325,11 +325,33 @@ TEST_F(Switches, WithoutItGpusPutInAnyOrder) {
   EXPECT_EQ(switches::last_choice("index_put"), "index_put.unordered");
 }
 
+// Both layouts of the second factor, several blocks of k, edges of tiles, with a sum to add to.
+TEST_F(Switches, Bf16ProductsTakePairsWhereTheProcessorHasThem) {
+  const auto providers = switches::providers();
+  const auto pairs = std::ranges::find(providers, "x86_avx512", &switches::Provider::name);
+  ASSERT_NE(pairs, providers.end());
+  const bool has_pairs = pairs->available && ot::get_setting("OCLTENSOR_KERNEL_STYLE") != "gpu";
+  constexpr int64_t kM = 45, kN = 70, kK = 1031;
+  const auto drawn = [](int64_t rows, int64_t columns) {  // whole numbers, exact in bf16
+    return ot::randint(-1, 2, {rows, columns}).to(ot::DType::Float32);
+  };
+  const ot::Tensor a = drawn(kM, kK), b = drawn(kK, kN), s = drawn(kM, kN);
+  const auto on_device = [](const ot::Tensor& t) {
+    return t.to(ot::DType::BFloat16).to(ot::Device("ocl"));
+  };
+  const auto want = ot::addmm(s, a, b).to(ot::DType::BFloat16).to_vector<float>();
+  for (const bool turned : {false, true}) {
+    const ot::Tensor right = turned ? on_device(b.t().contiguous()).t() : on_device(b);
+    EXPECT_EQ(ot::addmm(on_device(s), on_device(a), right).to_vector<float>(), want);
+    EXPECT_EQ(switches::last_choice("matmul") == "matmul.bf16_pairs", has_pairs);
+  }
+}
+
 TEST_F(Switches, ProvidersSayWhatTheyAre) {
   std::vector<std::string> names;
   for (const switches::Provider& p : switches::providers()) {
     names.push_back(p.name);
-    if (p.name != "lapack") {  // depends on the device and on what is installed
+    if (p.name != "lapack" && p.name != "x86_avx512") {  // they depend on what the machine has
       EXPECT_EQ(p.available,
                 p.name == "portable" || (p.name == "nvidia_hopper" && has_matrix_units()));
     }
@@ -337,7 +359,7 @@ TEST_F(Switches, ProvidersSayWhatTheyAre) {
     EXPECT_EQ(p.version.empty(), !p.available);
     EXPECT_EQ(switches::provider_operations(p.name).empty(), !p.available);
   }
-  EXPECT_THAT(names, ElementsAre("nvidia_hopper", "lapack", "portable"));
+  EXPECT_THAT(names, ElementsAre("nvidia_hopper", "x86_avx512", "lapack", "portable"));
   EXPECT_THAT(switches::provider_operations("portable"), Contains("_fft_c2c.out"));
   switches::set_provider_enabled("portable", false);
   EXPECT_THAT(error_of([&] { ot::add(a, 1); }, TB_UNSUPPORTED),

@@ -148,6 +148,8 @@ def by_differences(check: Callable, op: OpInfo, sample: SampleInput, **options: 
             if sample.output_process_fn_grad is not None:
                 result = sample.output_process_fn_grad(result)
             found = tuple(t for t in tensors(result) if t.is_floating_point() or t.is_complex())
+            if device == "ocl" and any(t.is_cpu for t in found):
+                torch.ocl.synchronize()  # as after any copy to the CPU with non_blocking=True
             return found
 
         with torch.random.fork_rng(devices=[]):

@@ -24,39 +24,6 @@ const char* refuse_common(const Problem& p) {
 
 int64_t count(int64_t n, int64_t piece) { return divide_up(n, piece); }
 
-// The tile of a work-item: its rows, and its panels of 32 columns.
-struct TilePlan {
-  int32_t rows;
-  int32_t panels;
-};
-
-// The cheapest plan by a model in cycles: 1 per row, panel and k; about 6 per packed row of a panel
-// (repeated for every chunk of rows); 0.05 per row and k to fetch A again; 500 per work-item. The
-// cost of the last, partly filled round of work-items falls with their number.
-TilePlan make_plan(const Problem& p, uint32_t threads) {
-  TilePlan best{kTileRows, 1};
-  double lowest = 0;
-  for (const int64_t panels : {1, 2, 4, 8}) {
-    if (panels > 1 && kPanel * panels / 2 >= p.n) break;
-    for (const int64_t chunk : {32, 64, 96, 128, 192, 256, 512, 1024}) {
-      if (chunk > 32 && chunk / 2 >= p.m) break;
-      const int64_t rows = divide_up(std::min(chunk, p.m), kTileRows) * kTileRows;
-      const int64_t used = std::min(panels, divide_up(p.n, kPanel));
-      const int64_t items = p.batch * divide_up(p.n, kPanel * panels) * divide_up(p.m, rows);
-      const double item = static_cast<double>(p.k) * (static_cast<double>(used * (rows + 6)) +
-                                                      0.05 * static_cast<double>(rows)) +
-                          500;
-      const double cost = static_cast<double>(divide_up(items, threads)) * item *
-                          (1 + 0.5 / static_cast<double>(items));
-      if (lowest == 0 || cost < lowest) {
-        lowest = cost;
-        best = {static_cast<int32_t>(rows), static_cast<int32_t>(panels)};
-      }
-    }
-  }
-  return best;
-}
-
 Defines defines(const Problem& p, DType out) {
   Defines d;
   d.type(define::TYPE, p.dtype).type(define::OUT, out);
@@ -70,7 +37,7 @@ Grid tile_grid(const Problem& p, const TilePlan& plan) {
 Planned<TilePlan> plan_packed(const OpCall& call, const Problem& p) {
   if (const char* reason = refuse_common(p)) return reason;
   if (call.caps().local_memory < kPackedBytes) return "less than 256 KiB of local memory";
-  return make_plan(p, call.caps().compute_units);
+  return plan_tiles(p, p.k, call.caps().compute_units);
 }
 
 Planned<TilePlan> plan_in_place(const OpCall& call, const Problem& p) {
@@ -167,6 +134,33 @@ void run_skinny(const OpCall& call, const Problem& p) {
 }
 
 }  // namespace
+
+// The cheapest plan by a model in cycles: 1 per row, panel and step; about 6 per packed row of a
+// panel (repeated for every chunk of rows); 0.05 per row and k to fetch A again; 500 per work-item.
+// The cost of the last, partly filled round of work-items falls with their number.
+TilePlan plan_tiles(const Problem& p, int64_t steps, uint32_t threads) {
+  TilePlan best{kTileRows, 1};
+  double lowest = 0;
+  for (const int64_t panels : {1, 2, 4, 8}) {
+    if (panels > 1 && kPanel * panels / 2 >= p.n) break;
+    for (const int64_t chunk : {32, 64, 96, 128, 192, 256, 512, 1024}) {
+      if (chunk > 32 && chunk / 2 >= p.m) break;
+      const int64_t rows = divide_up(std::min(chunk, p.m), kTileRows) * kTileRows;
+      const int64_t used = std::min(panels, divide_up(p.n, kPanel));
+      const int64_t items = p.batch * divide_up(p.n, kPanel * panels) * divide_up(p.m, rows);
+      const double item = static_cast<double>(steps) * (static_cast<double>(used * (rows + 6)) +
+                                                        0.05 * static_cast<double>(rows)) +
+                          500;
+      const double cost = static_cast<double>(divide_up(items, threads)) * item *
+                          (1 + 0.5 / static_cast<double>(items));
+      if (lowest == 0 || cost < lowest) {
+        lowest = cost;
+        best = {static_cast<int32_t>(rows), static_cast<int32_t>(panels)};
+      }
+    }
+  }
+  return best;
+}
 
 constinit const AlgorithmFor<Problem> kSkinny({.id = "matmul.skinny",
                                                .description = "a few rows",
