@@ -15,6 +15,7 @@ namespace {
 namespace ot = ocltensor;
 constexpr int64_t kCount = 256;
 constexpr int kFlushEvery = 1000;
+constexpr const char* kEmpty = "__kernel void empty(__global float* x, ulong at, int n) {}";
 
 struct Plugin {
   const tb_api* api = nullptr;
@@ -81,6 +82,65 @@ void raw_launch(benchmark::State& state) {
   clReleaseProgram(program);
 }
 BENCHMARK(raw_launch);
+
+// The driver's enqueue alone.
+void raw_empty(benchmark::State& state) {
+  const tb_interop_api* interop = plugin().api->interop;
+  void *context = nullptr, *device = nullptr, *shared = nullptr;
+  interop->context(0, &context, nullptr);
+  interop->device(0, &device, nullptr);
+  interop->queue(plugin().stream, &shared, nullptr);
+  const char* source = kEmpty;
+  auto* id = static_cast<cl_device_id>(device);
+  auto* queue = static_cast<cl_command_queue>(shared);
+  cl_program program =
+      clCreateProgramWithSource(static_cast<cl_context>(context), 1, &source, nullptr, nullptr);
+  clBuildProgram(program, 1, &id, "", nullptr, nullptr);
+  cl_kernel kernel = clCreateKernel(program, "empty", nullptr);
+  cl_mem buffer =
+      clCreateBuffer(static_cast<cl_context>(context), CL_MEM_READ_WRITE, 64, nullptr, nullptr);
+  const cl_ulong offset = 0;
+  const cl_int count = 1;
+  clSetKernelArg(kernel, 0, sizeof buffer, static_cast<const void*>(&buffer));
+  clSetKernelArg(kernel, 1, sizeof offset, &offset);
+  clSetKernelArg(kernel, 2, sizeof count, &count);
+  const size_t one = 1;
+  int n = 0;
+  for (auto _ : state) {
+    clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &one, &one, 0, nullptr, nullptr);
+    if (++n % kFlushEvery == 0) clFinish(queue);
+  }
+  clFinish(queue);
+  clReleaseMemObject(buffer);
+  clReleaseKernel(kernel);
+  clReleaseProgram(program);
+}
+BENCHMARK(raw_empty);
+
+void plugin_empty(benchmark::State& state) {
+  const Plugin& p = plugin();
+  const ot::Tensor a = ot::ones({kCount}, {ot::DType::Float32, "ocl"});
+  tb_library library = nullptr;
+  tb_kernel kernel = nullptr;
+  if (p.api->kernel->compile(0, kEmpty, "", &library, nullptr) != TB_OK ||
+      p.api->kernel->find(library, "empty", &kernel, nullptr, nullptr) != TB_OK)
+    throw std::runtime_error("the empty kernel does not compile");
+  tb_value args[2]{};
+  args[0].tag = TB_TENSOR;
+  args[0].as.p = &a.abi();
+  args[1].tag = TB_INT;
+  args[1].as.i = 1;
+  const uint64_t one = 1;
+  int n = 0;
+  for (auto _ : state) {
+    if (p.api->kernel->launch(p.stream, kernel, args, 2, 1, &one, &one, nullptr) != TB_OK)
+      state.SkipWithError("the launch failed");
+    if (++n % kFlushEvery == 0) p.api->stream->synchronize(p.stream, nullptr);
+  }
+  ot::synchronize("ocl");
+  p.api->kernel->destroy(library, nullptr);
+}
+BENCHMARK(plugin_empty);
 
 void plugin_add(benchmark::State& state) {
   const Plugin& p = plugin();

@@ -120,14 +120,39 @@ def model(device: torch.device, *args: Any) -> Body:
     return Job(name, mode, batch, size, dtype, **options).start(device)
 
 
+def _custom_add(device: torch.device, count: int, prepared: bool) -> Callable[..., None]:
+    """out = a + b by a custom kernel; by PyTorch where there are none."""
+    if device.type != "ocl":
+        return lambda out, a, b: torch.add(a, b, out=out)
+    kernel = torch.ocl.compile_kernel(
+        """
+        __kernel void add(__global float *out, ulong out_at, __global const float *a, ulong a_at,
+                          __global const float *b, ulong b_at, int count) {
+          __global float *y = (__global float *)((__global char *)out + out_at);
+          __global const float *x = (__global const float *)((__global const char *)a + a_at);
+          __global const float *z = (__global const float *)((__global const char *)b + b_at);
+          for (int i = get_global_id(0); i < count; i += get_global_size(0)) y[i] = x[i] + z[i];
+        }""",
+        device=device,
+    ).add
+    if not prepared:
+        return lambda out, a, b: kernel(out, a, b, count, threads=1, group_size=1)
+    launch = kernel.prepare(threads=1, group_size=1)
+    return lambda out, a, b: launch(out, a, b, count)
+
+
 def small(device: torch.device, what: str, count: int) -> Body:
     """Calls on `count` elements."""
     generator = torch.Generator().manual_seed(1)
     a, b = (torch.randn(count, generator=generator).to(device) for _ in range(2))
-    out = torch.empty_like(a)
+    out = torch.zeros_like(a)
     edge = math.isqrt(count)
+    if "kernel" in what:
+        add = _custom_add(device, count, "prepared" in what)
+        return lambda: (add(out, a, b), out)[1]
     return {
         "a + b": lambda: a + b,
+        "out.add_(b)": lambda: out.add_(b),
         "torch.add(out=)": lambda: torch.add(a, b, out=out),
         "relu": lambda: torch.relu(a),
         "a.sum()": lambda: a.sum(),

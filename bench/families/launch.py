@@ -7,6 +7,8 @@ from rows import Row, Scale
 
 ROWS = {
     "launch by the driver": "raw_launch",
+    "launch of an empty kernel by the driver": "raw_empty",
+    "launch of an empty custom kernel through the ABI": "plugin_empty",
     "launch of add.out through the ABI": "plugin_add",
     "launch of ot::add_out": "host_add",
     "launch of ot::add": "host_add_functional",

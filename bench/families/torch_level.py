@@ -7,7 +7,17 @@ from typing import Any
 
 from rows import Row, Scale
 
-CALLS = ("a + b", "torch.add(out=)", "relu", "a.sum()", "a @ b", "a[1:] * 2")
+CALLS = (
+    "a + b",
+    "torch.add(out=)",
+    "out.add_(b)",
+    "relu",
+    "a.sum()",
+    "a @ b",
+    "a[1:] * 2",
+    "a + b by a custom kernel",
+    "a + b by a prepared kernel",
+)
 
 
 def small(scale: Scale) -> list[Row]:

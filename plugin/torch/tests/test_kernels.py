@@ -1,9 +1,11 @@
 """Custom kernels: torch.ocl.compile_kernel."""
 
+import gc
 import struct
 import threading
 import unittest
 
+import numpy
 import torch
 import torch_ocl  # noqa: F401
 
@@ -119,6 +121,93 @@ class CustomKernels(unittest.TestCase):
             self.library.saxpy(x, x, 1.0, threads=(2, 4), group_size=2)
         self.assertTrue((x == 0).all() and (ints == 0).all())
 
+    def test_prepared(self) -> None:
+        x, y = torch.randn(100), torch.randn(100)
+        on_device, from_device = y.to("ocl"), x.to("ocl")
+        launch = self.library.saxpy.prepare(threads=64, group_size=16)
+        self.assertEqual(repr(launch), "<prepared kernel saxpy>")
+        for a in (2.5, 3, True, -1.25):  # the parameter is a float, whatever Python has
+            launch(on_device, from_device, a)
+            y[:64] += a * x[:64]
+        torch.testing.assert_close(on_device.cpu(), y)
+        fill = self.library.fill.prepare(threads=(3, 2))
+        numbers = torch.empty(2, 3, dtype=torch.int32, device="ocl")
+        for n in (7, 7, -2):
+            fill(numbers, n, struct.pack("4B", 1, 2, 3, 4))
+            self.assertEqual(numbers.tolist(), [[n + 5] * 3] * 2)
+        pick = self.library.pick.prepare()  # a work-item for each element of the first tensor
+        for count in (4, 2):
+            picked = torch.zeros(count, device="ocl")
+            pick(picked, [2, 0, 1, 2], [0.5, 0.25, 8])
+            self.assertEqual(picked.tolist(), [8, 0.5, 0.25, 8][:count])
+
+    def test_prepared_at_offsets(self) -> None:
+        """Arguments that a kernel remembers, and those that only look the same."""
+        base = torch.zeros(8, 128, device="ocl")  # rows can be bound as buffers
+        x = torch.arange(128.0).to("ocl")
+        whole = self.library.saxpy.prepare()
+        pairs = self.library.saxpy_at.prepare(threads=100)
+        expected = torch.zeros(8, 128)
+        for i in (0, 3, 3, 1, 0, 7, 3, 1):
+            whole(base[i], x, float(i))
+            expected[i] += i * torch.arange(128.0)
+        for i in (0, 3, 3, 1):
+            pairs(base[i, 5:], x[2:], 0.5)
+            expected[i, 5:105] += 0.5 * torch.arange(128.0)[2:102]
+        torch.testing.assert_close(base.cpu(), expected)
+
+    def test_prepared_errors(self) -> None:
+        x, ints = torch.zeros(8, device="ocl"), torch.zeros(8, dtype=torch.int32, device="ocl")
+        saxpy, fill = self.library.saxpy.prepare(threads=8), self.library.fill.prepare()
+        for message, call in {
+            "has 3 parameters, 2 arguments": lambda: saxpy(x, x),
+            "argument 1 .int n.: 1.5 is not a value": lambda: fill(ints, 1.5, b"1234"),
+            "argument 0 .int. y.: the tensor is float32": lambda: fill(x, 1, b"1234"),
+            "argument 1 .* a pointer takes a tensor": lambda: saxpy(x, 1, 1.0),
+            "argument 2 .float a.: .* is no pointer": lambda: saxpy(x, x, x),
+            "4 bytes past an address": lambda: self.library.saxpy.prepare(threads=7)(x[1:], x, 1.0),
+            "given a tensor on cpu": lambda: saxpy(x, x.cpu(), 1.0),
+            "negated tensors are not supported": lambda: saxpy(x, torch._neg_view(x), 1.0),
+        }.items():
+            with self.subTest(message=message), self.assertRaisesRegex(RuntimeError, message):
+                call()
+            saxpy(x, x, 0.0)  # after a refusal the kernel works as before
+        with self.assertRaisesRegex(TypeError, "argument 2: .*not NoneType"):
+            saxpy(x, x, None)
+        with self.assertRaisesRegex(TypeError, "by position alone"):
+            saxpy(x, x, a=1.0)
+        with self.assertRaises(OverflowError):
+            fill(ints, 1 << 70, b"1234")
+        for sizes in (-1, (), (1, 2, 3, 4), (2, 1.5), "ab"):
+            with self.assertRaisesRegex(ValueError, "threads must be one to three sizes"):
+                self.library.saxpy.prepare(threads=sizes)
+        with self.assertRaisesRegex(ValueError, "group_size has 2 dimensions, threads has 1"):
+            self.library.saxpy.prepare(threads=4, group_size=(2, 2))
+        with self.assertRaisesRegex(ValueError, "without tensors"):
+            torch.ocl.compile_kernel("__kernel void f(int x) {}").f.prepare()(1)
+        self.assertTrue((x == 0).all() and (ints == 0).all())
+
+    def test_prepared_outlives_its_library(self) -> None:
+        launch = torch.ocl.compile_kernel(
+            "__kernel void one(__global float *y) { y[get_global_id(0)] += 1; }"
+        ).one.prepare()
+        gc.collect()
+        y = torch.zeros(16, device="ocl")
+        for _ in range(3):
+            launch(y)
+        del launch  # its launches may still wait
+        gc.collect()
+        self.assertEqual(y.tolist(), [3.0] * 16)
+
+    def test_numbers_of_other_libraries(self) -> None:
+        y, x = torch.zeros(4, device="ocl"), torch.ones(4, device="ocl")
+        for number in (numpy.float32(1.5), numpy.float64(1.5), numpy.int64(2), numpy.bool_(True)):
+            y.zero_()
+            self.library.saxpy(y, x, number)
+            self.assertEqual(y.tolist(), [float(number)] * 4)
+        self.library.pick(y, numpy.array([3, 2, 1, 0]), numpy.array([1.0, 2.0, 4.0, 8.0]))
+        self.assertEqual(y.tolist(), [8.0, 4.0, 2.0, 1.0])
+
     def test_options_and_autograd(self) -> None:
         Square.library = torch.ocl.compile_kernel(
             "__kernel void square(__global T *y, __global const T *x) { y[get_global_id(0)] = "
@@ -131,13 +220,14 @@ class CustomKernels(unittest.TestCase):
 
     def test_streams_and_threads(self) -> None:
         wrong = []
+        prepared = self.library.saxpy.prepare(threads=64)
 
         def work(seed) -> None:
             with torch.ocl.stream(torch.ocl.Stream()):
                 for i in range(30):
                     x = torch.full((64,), float(seed), device="ocl")
                     y = torch.full((64,), float(i), device="ocl")
-                    self.library.saxpy(y, x, 2.0)
+                    (prepared if i % 2 else self.library.saxpy)(y, x, 2.0)
                     if not (y.cpu() == i + 2 * seed).all():
                         wrong.append((seed, i))
 

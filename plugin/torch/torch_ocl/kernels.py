@@ -13,12 +13,15 @@
 Launches go to the current stream like any operator, so they can be mixed with tensor code and used
 inside ``torch.autograd.Function``. A kernel sees memory, not shapes: pass contiguous tensors, or
 their strides as numbers.
+
+A launch that is repeated costs less if it is prepared: ``launch =
+library.saxpy.prepare(threads=1024)``, then ``launch(y, x, 2.0)``.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
@@ -47,14 +50,25 @@ _CASTS = {
 _Argument = torch.Tensor | bool | int | float | Sequence[int] | Sequence[float] | bytes
 
 
-def _sizes(value: int | Sequence[int] | None, name: str) -> list[int]:
-    """One to three sizes as a list; an empty one for None."""
-    if value is None:
-        return []
-    sizes = [value] if isinstance(value, int) else list(value)
-    if not 1 <= len(sizes) <= 3 or not all(isinstance(s, int) and s >= 0 for s in sizes):
-        raise ValueError(f"{name} must be one to three sizes of at least 0, got {value!r}")
-    return sizes
+def _cast(
+    arguments: tuple[_Argument, ...], casts: Mapping[int, str] | str
+) -> tuple[_Argument, ...]:
+    """Numbers with a cast as bytes of that type."""
+    values = list(arguments)
+    for i, value in enumerate(values):
+        cast = casts if isinstance(casts, str) else casts.get(i)
+        if cast is None or not isinstance(value, (bool, int, float)):
+            continue
+        if cast not in _CASTS:
+            raise ValueError(
+                f"unknown cast {cast!r} of argument {i}; known are {', '.join(_CASTS)}"
+            )
+        letter = _CASTS[cast]
+        try:
+            values[i] = struct.pack("<" + letter, value if letter in "efd" else int(value))
+        except (struct.error, OverflowError) as error:
+            raise ValueError(f"argument {i}: {value!r} is not a value of type {cast}") from error
+    return tuple(values)
 
 
 class Kernel:
@@ -64,6 +78,7 @@ class Kernel:
         self._library = library
         self._name = name
         self._info = library._handle.info(name)
+        self._enqueue = library._handle.prepare(name, None, None).enqueue
 
     @property
     def name(self) -> str:
@@ -113,30 +128,23 @@ class Kernel:
 
         An argument that does not fit its parameter raises RuntimeError, which names it.
         """
-        values = list(args)
-        for i, value in enumerate(values):
-            cast = arg_casts if isinstance(arg_casts, str) else (arg_casts or {}).get(i)
-            if cast is not None and isinstance(value, (bool, int, float)):
-                if cast not in _CASTS:
-                    raise ValueError(
-                        f"unknown cast {cast!r} of argument {i}; known are {', '.join(_CASTS)}"
-                    )
-                letter = _CASTS[cast]
-                try:
-                    values[i] = struct.pack("<" + letter, value if letter in "efd" else int(value))
-                except (struct.error, OverflowError) as error:
-                    raise ValueError(
-                        f"argument {i}: {value!r} is not a value of type {cast}"
-                    ) from error
-        if threads is None:
-            first = next((a for a in args if isinstance(a, torch.Tensor)), None)
-            if first is None:
-                raise ValueError("threads must be given to a kernel without tensors")
-            threads = first.numel()
-        sizes, group = _sizes(threads, "threads"), _sizes(group_size, "group_size")
-        if group and len(group) != len(sizes):
-            raise ValueError(f"group_size has {len(group)} dimensions, threads has {len(sizes)}")
-        self._library._handle.launch(self._name, values, sizes, group)
+        if arg_casts is not None:
+            args = _cast(args, arg_casts)
+        self._enqueue(args, threads, group_size)
+
+    def prepare(
+        self,
+        *,
+        threads: int | Sequence[int] | None = None,
+        group_size: int | Sequence[int] | None = None,
+    ) -> Callable[..., None]:
+        """A function that enqueues the kernel with this range: ``launch(y, x, 2.0)``.
+
+        It takes what the kernel takes, by position, and checks it as a call of the kernel does, but
+        spends no time on Python objects. Without ``threads`` each call has one work-item for each
+        element of its first tensor.
+        """
+        return self._library._handle.prepare(self._name, threads, group_size)
 
     def __repr__(self) -> str:
         return f"<kernel {self._name} of {self.parameter_count} parameters>"

@@ -63,6 +63,10 @@ class Kernel {
     remembered_.fill({});
     changes_.clear();
   }
+  // Forgets one of them: its value may stand for something else in the next launch.
+  void forget(uint32_t index) {
+    if (index < kRemembered) remembered_[index].bytes = 0;
+  }
   // To be called before the arguments of a launch are set: arguments of dropped launches never
   // reached the driver.
   void enter(uint64_t epoch) {

@@ -65,6 +65,7 @@ bool is_pointer(const tb_value& value) {
 // The position of the next parameter, and objects that live until the launch is enqueued.
 struct CustomKernel::Binding {
   Stream& stream;
+  Kernel& kernel;
   bool offsets;  // pointers take two parameters: base and byte offset
   size_t argument = 0;
   cl_uint next = 0;
@@ -78,9 +79,9 @@ struct CustomKernel::Binding {
   }
 };
 
-CustomKernel::CustomKernel(Device& device, Handle<cl_kernel> kernel)
-    : device_(device), kernel_(std::move(kernel)) {
-  const cl_kernel k = kernel_.get();
+CustomKernel::CustomKernel(Device& device, cl_program program, Handle<cl_kernel> probe)
+    : device_(device), program_(program), probe_(std::move(probe)) {
+  const cl_kernel k = probe_.get();
   name_ = intern(text_of([&](size_t n, void* to, size_t* size) {
     return cl().clGetKernelInfo(k, CL_KERNEL_FUNCTION_NAME, n, to, size);
   }));
@@ -116,6 +117,32 @@ CustomKernel::CustomKernel(Device& device, Handle<cl_kernel> kernel)
   info_.preferred_multiple = number(CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, size_t{0});
   info_.local_memory = number(CL_KERNEL_LOCAL_MEM_SIZE, cl_ulong{0});
   info_.private_memory = number(CL_KERNEL_PRIVATE_MEM_SIZE, cl_ulong{0});
+}
+
+// Launches that still wait for a launch thread use the kernel objects.
+CustomKernel::~CustomKernel() {
+  if (kernels_.empty() || !device_.caps().launch_thread) return;
+  try {
+    device_.submit_launches();
+  } catch (const std::exception&) {  // in a forked child, or when the device is lost
+  }
+}
+
+// The stream's own object, which only the stream's consumer passes to the driver.
+Kernel& CustomKernel::kernel_of(Stream& stream) {
+  const size_t place = stream.place();
+  if (place >= kernels_.size()) kernels_.resize(place + 1);
+  std::unique_ptr<Kernel>& kernel = kernels_[place];
+  if (kernel == nullptr) {
+    cl_int code = CL_SUCCESS;
+    const cl_kernel made = cl().clCreateKernel(program_, name_, &code);
+    check_cl(code, "clCreateKernel");
+    kernel = std::make_unique<Kernel>(made, name_);
+  }
+  kernel->enter(stream.epoch());
+  // Of a launch that was refused while its arguments were bound.
+  if (!kernel->changes().empty()) kernel->forget_arguments();
+  return *kernel;
 }
 
 std::string CustomKernel::Parameter::text() const {
@@ -162,10 +189,16 @@ void CustomKernel::refuse(const Binding& at, fmt::format_string<T...> why, T&&..
   fail(TB_E_INVALID, "{}: {}", where(at), fmt::format(why, std::forward<T>(values)...));
 }
 
-// Sets the next argument.
+// Sets the next argument. The driver is asked once whether the parameter has this size, so that a
+// launch which waits for its thread has been checked.
 void CustomKernel::set(Binding& to, size_t bytes, const void* value) {
-  const cl_int code = cl().clSetKernelArg(kernel_.get(), to.next, bytes, value);
-  if (code != CL_SUCCESS) check_cl(code, where(to).c_str());
+  Parameter& parameter = parameters_[to.next];
+  if (parameter.accepted != bytes) [[unlikely]] {
+    const cl_int code = cl().clSetKernelArg(probe_.get(), to.next, bytes, value);
+    if (code != CL_SUCCESS) check_cl(code, where(to).c_str());
+    parameter.accepted = bytes;
+  }
+  to.kernel.set_arg(to.next, bytes, value);
   ++to.next;
 }
 
@@ -212,6 +245,8 @@ void CustomKernel::bind_address(Binding& to, tb_address address, uint64_t bytes)
     place.buffer = to.views.back().get();
   }
   set(to, sizeof place.buffer, &place.buffer);
+  // The next view may have the same handle.
+  if (!to.views.empty() && to.views.back().get() == place.buffer) to.kernel.forget(to.next - 1);
   if (!to.offsets) return;
   const cl_ulong offset = place.offset;
   set(to, sizeof offset, &offset);
@@ -273,7 +308,7 @@ void CustomKernel::launch(Stream& stream, std::span<const tb_value> args, const 
         "kernel {} was compiled for device {}, the stream belongs to {}", name_, device_.index(),
         stream.device().index());
   const std::lock_guard lock(mutex_);
-  Binding to{stream, binds_pairs(args), 0, 0, {}, {}};
+  Binding to{stream, kernel_of(stream), binds_pairs(args), 0, 0, {}, {}};
   for (const tb_value& value : args) {
     if (!points_somewhere(value)) refuse(to, "it is a null pointer");
     switch (value.tag) {
@@ -288,7 +323,9 @@ void CustomKernel::launch(Stream& stream, std::span<const tb_value> args, const 
     }
     ++to.argument;
   }
-  stream.launch(kernel_.get(), name_, range);
+  stream.launch(to.kernel, range);
+  // A driver keeps a view alive for launches that it knows of.
+  if (!to.views.empty()) stream.submit_launches();
 }
 
 Library::Library(Device& device, const std::string& source, const std::string& options) {
@@ -312,7 +349,7 @@ Library::Library(Device& device, const std::string& source, const std::string& o
   owned.reserve(count);
   for (const cl_kernel kernel : made) owned.emplace_back(kernel);
   for (Handle<cl_kernel>& kernel : owned)
-    kernels_.push_back(std::make_unique<CustomKernel>(device, std::move(kernel)));
+    kernels_.push_back(std::make_unique<CustomKernel>(device, program_.get(), std::move(kernel)));
   std::ranges::sort(
       kernels_, [](const auto& a, const auto& b) { return std::strcmp(a->name(), b->name()) < 0; });
 }

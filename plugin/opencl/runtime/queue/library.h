@@ -1,5 +1,6 @@
 // Custom kernels: programs from a user's OpenCL C, and launches that bind arguments according to
-// the kernel's own parameters.
+// the kernel's own parameters. They go the way of operators' launches: a stream's kernel object
+// remembers its arguments, and a launch thread submits them.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "runtime/driver/opencl.h"
+#include "runtime/queue/kernel.h"
 #include "runtime/queue/parameter_types.h"
 #include "runtime/queue/stream.h"
 #include "tensor_backend/plugin.h"
@@ -21,7 +23,10 @@ class Device;
 
 class CustomKernel {
  public:
-  CustomKernel(Device& device, Handle<cl_kernel> kernel);
+  // `probe`: an object of the kernel, which is asked but never launched. The program outlives this.
+  CustomKernel(Device& device, cl_program program, Handle<cl_kernel> probe);
+  ~CustomKernel();
+  CustomKernel(const CustomKernel&) = delete;
   // Valid as long as the process.
   const char* name() const { return name_; }
   Device& device() const { return device_; }
@@ -34,9 +39,11 @@ class CustomKernel {
     ParameterType type;  // unknown if the driver does not tell it
     std::string name;
     bool local = false;        // a pointer to __local memory
+    size_t accepted = 0;       // bytes of a value that the driver took
     std::string text() const;  // "float* x"
   };
   struct Binding;
+  Kernel& kernel_of(Stream& stream);
   // The kernel and the argument that comes next, for errors; made only where there is one.
   std::string where(const Binding& at) const;
   template <typename... T>
@@ -51,7 +58,9 @@ class CustomKernel {
   void bind_tensor(Binding& to, const tb_tensor* given);
 
   Device& device_;
-  Handle<cl_kernel> kernel_;
+  const cl_program program_;
+  Handle<cl_kernel> probe_;
+  std::vector<std::unique_ptr<Kernel>> kernels_;  // by the streams' places
   const char* name_;
   std::vector<Parameter> parameters_;
   tb_kernel_info info_{};

@@ -44,8 +44,6 @@ class Stream {
 
   // Launches a kernel, and takes the changes of its arguments from it.
   void launch(Kernel& kernel, const Range& range);
-  // Launches a kernel whose arguments are set. `name` must live as long as the process.
-  void launch(cl_kernel kernel, const char* name, const Range& range);
   void write(cl_mem target, uint64_t offset, const void* source, uint64_t bytes, bool source_stays);
   void read(void* target, cl_mem source, uint64_t offset, uint64_t bytes, bool asynchronous);
   void copy(cl_mem target, uint64_t target_offset, cl_mem source, uint64_t source_offset,

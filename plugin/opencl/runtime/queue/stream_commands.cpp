@@ -228,18 +228,6 @@ void Stream::launch(Kernel& kernel, const Range& range) {
   next.issue("kernel", kernel.name(), 0);
 }
 
-void Stream::launch(cl_kernel kernel, const char* name, const Range& range) {
-  check_process();
-  if (rehearsal_.has_stopped()) [[unlikely]]
-    return;
-  const Exclusive lock(*this);
-  work_counters().launches.fetch_add(1, std::memory_order_relaxed);
-  enqueued_.fetch_add(1, std::memory_order_release);
-  std::string call;
-  const cl_int code = enqueue(kernel, name, range, traced("kernel", name, 0), call);
-  check(code, call.c_str());
-}
-
 void Stream::write(cl_mem target, uint64_t offset, const void* source, uint64_t bytes,
                    bool source_stays) {
   check_process();
