@@ -41,7 +41,7 @@ STRIDED(D)
 #define VEC_A number_a
 #define ONE_A number_a.s0
 #else
-#define ROW_A __global const STYPE(A) *pa = AT_CONST(A, a_base, a_offset) + offset_a;
+#define ROW_A __global const STYPE(A) *pa = AT_CONST(A, m1, p.offsets[1]) + offset_a;
 #define VEC_A CAT(GET16_, KIND_A)(A, pa, i, p.strides[1][0])
 #define ONE_A CAT(GET_, KIND_A)(A, pa, i, p.strides[1][0])
 #endif
@@ -50,7 +50,7 @@ STRIDED(D)
 #define VEC_B number_b
 #define ONE_B number_b.s0
 #else
-#define ROW_B __global const STYPE(B) *pb = AT_CONST(B, b_base, b_offset) + offset_b;
+#define ROW_B __global const STYPE(B) *pb = AT_CONST(B, m2, p.offsets[2]) + offset_b;
 #define VEC_B CAT(GET16_, KIND_B)(B, pb, i, p.strides[2][0])
 #define ONE_B CAT(GET_, KIND_B)(B, pb, i, p.strides[2][0])
 #endif
@@ -59,7 +59,7 @@ STRIDED(D)
 #define VEC_C number_c
 #define ONE_C number_c.s0
 #else
-#define ROW_C __global const STYPE(C) *pc = AT_CONST(C, c_base, c_offset) + offset_c;
+#define ROW_C __global const STYPE(C) *pc = AT_CONST(C, m3, p.offsets[3]) + offset_c;
 #define VEC_C CAT(GET16_, KIND_C)(C, pc, i, p.strides[3][0])
 #define ONE_C CAT(GET_, KIND_C)(C, pc, i, p.strides[3][0])
 #endif
@@ -68,18 +68,17 @@ STRIDED(D)
 #define VEC_D number_d
 #define ONE_D number_d.s0
 #else
-#define ROW_D __global const STYPE(D) *pd = AT_CONST(D, d_base, d_offset) + offset_d;
+#define ROW_D __global const STYPE(D) *pd = AT_CONST(D, m4, p.offsets[4]) + offset_d;
 #define VEC_D CAT(GET16_, KIND_D)(D, pd, i, p.strides[4][0])
 #define ONE_D CAT(GET_, KIND_D)(D, pd, i, p.strides[4][0])
 #endif
 
 #define NUMBER(k) ((T16)(FROM_BITS(COMPUTE, p.numbers[k])))
 
-ONE_ITEM __kernel void pointwise(__global void *out_base, ulong out_offset,
-                                 __global const void *a_base, ulong a_offset,
-                                 __global const void *b_base, ulong b_offset,
-                                 __global const void *c_base, ulong c_offset,
-                                 __global const void *d_base, ulong d_offset, const PointwiseParams p) {
+// m0 .. m4: out, a, b, c, d. Their offsets are parameters: a driver copies each argument of a launch.
+ONE_ITEM __kernel void pointwise(__global void *m0, __global const void *m1, __global const void *m2,
+                                 __global const void *m3, __global const void *m4,
+                                 const PointwiseParams p) {
   const T16 number_a = NUMBER(0), number_b = NUMBER(1), number_c = NUMBER(2), number_d = NUMBER(3);
   const T16 s0 = NUMBER(4), s1 = NUMBER(5), s2 = NUMBER(6), s3 = NUMBER(7);
   const long i0 = get_global_id(0) * p.chunk, i1 = min((long)p.sizes[0], i0 + p.chunk);
@@ -95,7 +94,7 @@ ONE_ITEM __kernel void pointwise(__global void *out_base, ulong out_offset,
       offset_c += at * p.strides[3][k];
       offset_d += at * p.strides[4][k];
     }
-    __global STYPE(OUT) *out = AT(OUT, out_base, out_offset) + offset_out;
+    __global STYPE(OUT) *out = AT(OUT, m0, p.offsets[0]) + offset_out;
     ROW_A ROW_B ROW_C ROW_D
     long i = i0;
     for (; i + 16 <= i1; i += 16) {

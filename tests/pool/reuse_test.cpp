@@ -28,6 +28,22 @@ TEST_F(Reuse, BlocksAreAlignedPaddedAndHardlyWasteful) {
   }
 }
 
+TEST_F(Reuse, TheBlockFreedLastIsTakenAgainByItsStreamAlone) {
+  const tb_address a = pool->allocate(4 * kKibi, 0), b = pool->allocate(4 * kKibi, 0);
+  clock.enqueue(0);
+  pool->free(a, 0);
+  EXPECT_NE(pool->allocate(4 * kKibi, 1), a);
+  EXPECT_EQ(pool->allocate(4 * kKibi, 0), a);
+  pool->free(a, 0);
+  EXPECT_THROW(pool->free(a, 0), Error);
+  EXPECT_THROW(pool->record_use(a, 1), Error);
+  EXPECT_THROW((void)pool->info(a), Error);
+  pool->free(b, 0);
+  pool->verify();
+  EXPECT_EQ(pool->allocate(8 * kKibi + 512, 0), a);  // both have become one block
+  pool->verify();
+}
+
 TEST_F(Reuse, NothingIsNothing) {
   EXPECT_EQ(pool->allocate(0, 0), 0u);
   pool->free(0, 0);

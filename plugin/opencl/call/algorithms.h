@@ -135,6 +135,8 @@ class AlgorithmList {
     check(reason == nullptr, "{} does not take this problem: {}", entry.id, reason);
     run_plan(call, problem, entry, plan);
   }
+  // For a run that the list was not asked for.
+  void count(const Entry& entry) { family_.count(entry); }
   const AlgorithmFamily& family() const { return family_; }
 
  private:

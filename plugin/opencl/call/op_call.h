@@ -100,6 +100,7 @@ class OpCall {
   const Operator& op() const { return op_; }
   const std::string& name() const { return op_.name; }
   const Args& args() const { return args_; }
+  std::span<const tb_value> values() const { return {raw_.args, raw_.arg_count}; }
   size_t out_count() const { return raw_.out_count; }
   TensorView out(size_t i) const;
   bool wants(size_t i) const { return out(i).numel() > 0; }

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import threading
 import unittest
 
 import numpy
@@ -15,6 +16,109 @@ def exact_fmod(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """The C library's: PyTorch's own is NaN where a / b overflows."""
     with numpy.errstate(all="ignore"):
         return torch.from_numpy(numpy.fmod(a.double().numpy(), b.double().numpy())).to(a.dtype)
+
+
+class RepeatedCalls(unittest.TestCase):
+    """Calls that differ from an earlier one in a single respect. What was worked out for the
+    earlier one is used again where that respect does not matter, and only there."""
+
+    def same(self, call, *tensors: torch.Tensor) -> None:
+        expected, result = call(*tensors), call(*(t.to("ocl") for t in tensors))
+        self.assertEqual((result.dtype, result.stride()), (expected.dtype, expected.stride()))
+        # A unit of float16, twice: its CPU kernels round products before sums.
+        tolerance = 2e-3 if expected.dtype == torch.float16 else 1e-5
+        torch.testing.assert_close(
+            result.cpu(), expected, rtol=tolerance, atol=1e-6, equal_nan=True
+        )
+
+    def test_one_thing_changes(self) -> None:
+        a, b, c = (torch.rand(6, 8) + 0.5 for _ in range(3))
+        calls = (
+            lambda x, y: x + y,
+            lambda x, y: torch.add(x, y, alpha=2),
+            lambda x, y: torch.add(x, y, alpha=2.5),
+            lambda x, y: torch.add(x, y, alpha=-1),
+            lambda x, y: x + x,
+            lambda x, y: y - x,
+            lambda x, y: x - 1.5,
+            lambda x, y: x - 2,
+            lambda x, y: 2 - x,
+            lambda x, y: x**2,
+            lambda x, y: x**3,
+            lambda x, y: x < y,
+            lambda x, y: x.clamp(max=0.9),
+            lambda x, y: x.clamp(min=0.9),
+            lambda x, y: torch.where(x > y, x, y),
+            lambda x, y: torch.nn.functional.gelu(x),
+            lambda x, y: torch.nn.functional.gelu(x, approximate="tanh"),
+            lambda x, y: torch.lerp(x, y, 0.25),
+            lambda x, y: torch.addcmul(x, y, y, value=0.5),
+        )
+        shapes = (
+            lambda t: t,
+            lambda t: t.flatten(),
+            lambda t: t[:, 1:],
+            lambda t: t.t(),
+            lambda t: t.t().contiguous(),
+            lambda t: t[:0],
+            lambda t: t[0, 0],
+            lambda t: t.flatten()[1:],
+            lambda t: t[:1],
+            lambda t: t[:, ::2],
+        )
+        for call in calls:
+            for shape in shapes:
+                self.same(call, shape(a), shape(b))
+            self.same(call, a, c)
+        for call in calls[:6]:
+            for dtype in (torch.float64, torch.float16, torch.float32):
+                self.same(call, a.to(dtype), b.to(dtype))
+            self.same(call, a, b.double())
+            self.same(call, a, b[0])
+            self.same(call, a, b.t().contiguous().t())
+            self.same(call, a, b[0, 0])
+
+    def test_given_outputs(self) -> None:
+        a, b = torch.rand(40), torch.rand(40)
+        x, y = a.to("ocl"), b.to("ocl")
+        for _ in range(3):
+            torch.testing.assert_close(x.add_(y).cpu(), a.add_(b))
+            torch.testing.assert_close(x.relu_().cpu(), a.relu_())
+        for dtype, size in ((torch.float32, 40), (torch.float64, 40), (torch.float32, 0)):
+            out = torch.empty(size, dtype=dtype, device="ocl")
+            torch.add(x, y, out=out)
+            torch.testing.assert_close(out.cpu(), (a + b).to(dtype))
+        # Memory that is shared: the same places, places beside them, gaps.
+        torch.add(x, y, out=y)
+        torch.testing.assert_close(y.cpu(), a + b)
+        with self.assertRaisesRegex(RuntimeError, "single memory location"):
+            torch.add(x[1:], y[1:], out=x[:-1])
+        strided = torch.zeros(80, device="ocl")[::2]
+        torch.add(x, x, out=strided)
+        torch.testing.assert_close(strided.cpu(), a + a)
+        with self.assertRaisesRegex(RuntimeError, "can't be cast"):
+            torch.add(x, y, out=torch.empty(40, dtype=torch.int32, device="ocl"))
+        with self.assertRaisesRegex(RuntimeError, "doesn't match the broadcast shape"):
+            x.add_(torch.ones(3, 40, device="ocl"))
+        with self.assertRaisesRegex(RuntimeError, "negative integer power"):
+            torch.ones(4, dtype=torch.int32, device="ocl") ** -1
+
+    def test_streams_and_threads(self) -> None:
+        wrong = []
+
+        def work(seed: int) -> None:
+            with torch.ocl.stream(torch.ocl.Stream()):
+                for i in range(50):
+                    x = torch.full((64,), float(seed), device="ocl")
+                    if not ((x + x * 2 + i).cpu() == 3 * seed + i).all():
+                        wrong.append((seed, i))
+
+        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
 
 
 class Fmod(unittest.TestCase):

@@ -1,12 +1,11 @@
-// Launches an elementwise kernel: loop nest, specialisation, work division.
+// Launches an elementwise kernel: loop nest, specialisation, choice, arguments.
 #include "elementwise.h"
 
 #include <algorithm>
 
 #include "base/iteration.h"
-#include "call/scalar_bits.h"
 #include "kernels/elementwise.h"
-#include "pointwise_params.h"
+#include "work.h"
 
 namespace ocltensor::opencl::elementwise {
 namespace {
@@ -26,13 +25,6 @@ const char* largest(DType type) {
     default: return "FLT_MAX";
   }
 }
-
-// A loop nest. One of more dimensions than the kernels take runs as several launches over its
-// outermost ones.
-struct Nest {
-  IterationSpace space;
-  int64_t offsets[5] = {};  // elements, per operand
-};
 
 Defines defines_for(const ElementwiseLaunch& what, DType out, const Nest& nest) {
   Defines d;
@@ -71,132 +63,51 @@ Defines complex_defines(const ElementwiseLaunch& what, DType out) {
   return d;
 }
 
-// Divides rows into about 64 pieces of work, none of which costs less than its launch.
-void divide_rows(PointwiseParams& p, int64_t& chunks, int64_t& groups) {
-  constexpr int64_t kPieces = 64;
-  constexpr int64_t kSmallest = 4096;
-  const int64_t total = p.sizes[0] * p.rows;
-  const int64_t piece = std::max(kSmallest, (total + kPieces - 1) / kPieces);
-  if (p.sizes[0] >= piece || p.rows == 1) {
-    p.chunk = (std::min(piece, p.sizes[0]) + 15) / 16 * 16;
-    p.rows_per_item = 1;
-  } else {
-    p.chunk = p.sizes[0];
-    p.rows_per_item = std::max<int64_t>(1, piece / p.sizes[0]);
-  }
-  chunks = (p.sizes[0] + p.chunk - 1) / p.chunk;
-  groups = (p.rows + p.rows_per_item - 1) / p.rows_per_item;
-}
-
-// For 16-bit floats a work-item takes as many elements as 16 bytes hold: with four elements, a load
-// or store of each would take more instructions than most formulas.
-constexpr int64_t kVector = 8;
-bool is_vectors(TensorView out, const ElementwiseLaunch& what, const Nest& nest) {
-  const auto fits = [&](TensorView tensor) {
-    const bool half = tensor.dtype() == DType::Float16 || tensor.dtype() == DType::BFloat16;
-    return half && tensor.address() % (kVector * 2) == 0;
-  };
-  bool all = what.compute == DType::Float32 && fits(out);
-  for (size_t k = 0; k < what.inputs.size(); ++k) {
-    const ElementwiseInput& input = what.inputs[k];
-    const bool contiguous = input.tensor != nullptr && nest.space.strides[k + 1][0] == 1;
-    all = all && (!contiguous || (!input.is_condition && fits(*input.tensor)));
-  }
-  return all;
-}
-
-// Divides the elements for GPUs. Where the whole nest or its lines are contiguous, a work-item
-// takes several elements, and short lines get smaller work-groups. Otherwise a work-item takes one
-// element.
-void divide_elements(const OpCall& call, TensorView out, const ElementwiseLaunch& what,
-                     const Nest& nest, const PointwiseParams& p, Defines& d, Grid& global,
-                     Grid& local) {
-  constexpr int64_t kShortest = 256;  // shorter lines are not worth a division of their own
-  const int64_t total = p.sizes[0] * p.rows;
-  bool runs = nest.space.strides[0][0] == 1;
-  for (size_t k = 1; k < nest.space.strides.size(); ++k)
-    runs = runs && (nest.space.strides[k][0] == 0 || nest.space.strides[k][0] == 1);
-  const bool flat = runs && p.rank == 1;
-  const bool lines = runs && p.rank > 1 && p.sizes[0] >= kShortest;
-  const bool vectors = flat && is_vectors(out, what, nest);
-  if (flat) d.set(define::FLAT, 1);
-  if (vectors) d.set(define::VEC, kVector);
-  if (lines) d.set(define::LINES, 1);
-  d.set(define::INDEX, total < (int64_t{1} << 31) ? "uint" : "ulong");
-  local[0] = std::min<int64_t>(256, call.caps().max_work_group_size);
-  while (lines && local[0] > 64 && local[0] * 4 > p.sizes[0]) local[0] /= 2;
-  const int64_t per_group = local[0] * (vectors ? kVector : flat || lines ? 4 : 1);
-  const int64_t run = lines ? p.sizes[0] : total;
-  global[0] = (run + per_group - 1) / per_group * local[0] * (total / run);
-}
-
 // A launch before its work is divided: a nest of at most POINTWISE_RANK dimensions.
 struct Problem {
   TensorView out;
   const ElementwiseLaunch& what;
   const Nest& nest;
 };
-struct Work {
-  Grid global{1, 1, 1}, local{1, 1, 1};
-};
 
-PointwiseParams params_of(const ElementwiseLaunch& what, const Nest& nest) {
-  PointwiseParams p{};
-  p.rank = static_cast<int32_t>(nest.space.rank());
-  p.rows = 1;
-  for (size_t i = 0; i < nest.space.rank(); ++i) {
-    p.sizes[i] = nest.space.sizes[i];
-    if (i > 0) p.rows *= p.sizes[i];
-    for (size_t k = 0; k < nest.space.strides.size(); ++k)
-      p.strides[k][i] = nest.space.strides[k][i];
-  }
-  const DType type = real_type(what.compute);
-  for (size_t k = 0; k < what.inputs.size(); ++k)
-    p.numbers[k] = scalar_bits(what.inputs[k].value, type);
-  for (size_t k = 0; k < what.parameters.size(); ++k)
-    p.numbers[4 + k] = scalar_bits(what.parameters[k], type);
-  return p;
-}
-
-ImaginaryParams imaginary_parts_of(const ElementwiseLaunch& what) {
-  ImaginaryParams q{};
-  const DType type = real_type(what.compute);
-  for (size_t k = 0; k < what.inputs.size(); ++k)
-    q.bits[k] = scalar_bits(what.inputs[k].value.imaginary(), type);
-  for (size_t k = 0; k < what.parameters.size(); ++k)
-    q.bits[4 + k] = scalar_bits(what.parameters[k].imaginary(), type);
-  return q;
-}
-
-// The part of a tensor's memory that operand `k` of the nest accesses; 0 is the output.
-MemoryRange reached(const Nest& nest, TensorView tensor, size_t k) {
-  int64_t low = 0;
-  int64_t high = 0;
-  for (size_t i = 0; i < nest.space.rank(); ++i) {
-    const int64_t reach = (nest.space.sizes[i] - 1) * nest.space.strides[k][i];
-    (reach < 0 ? low : high) += reach;
-  }
-  const int64_t item = tensor.itemsize();
-  return {tensor.address() + static_cast<uint64_t>(nest.offsets[k] * item), low * item,
-          (high + 1) * item};
-}
 MemoryRange input(const Problem& problem, size_t k) {
   const auto inputs = problem.what.inputs;
   const TensorView* tensor = k < inputs.size() ? inputs[k].tensor : nullptr;
   return tensor == nullptr ? nullptr : reached(problem.nest, *tensor, k + 1);
 }
 
+using RowArguments = kernels::elementwise::ElementwiseCpuPointwiseArguments;
+using ElementArguments = kernels::elementwise::ElementwiseGpuPointwiseArguments;
+using Ranges = std::array<MemoryRange, 5>;  // out, a, b, c, d
+
+// A kernel for CPUs has the offsets of its operands among its parameters.
+template <typename Arguments>
+Arguments arguments_of(const Ranges& ranges, PointwiseParams& p) {
+  if constexpr (std::is_same_v<Arguments, RowArguments>) {
+    std::array<cl_mem, 5> buffers{};
+    for (size_t k = 0; k < ranges.size(); ++k) {
+      if (ranges[k].address == 0) continue;
+      const Place place = resolve(ranges[k].address, ranges[k].low, ranges[k].high);
+      buffers[k] = place.buffer;
+      p.offsets[k] = place.offset;
+    }
+    return {.m = buffers, .p = p};
+  } else {
+    return {
+        .out = ranges[0], .a = ranges[1], .b = ranges[2], .c = ranges[3], .d = ranges[4], .p = p};
+  }
+}
+
 template <typename Arguments>
 void launch(const OpCall& call, const Problem& problem, const KernelOf<Arguments>& kernel,
-            const Defines& d, const PointwiseParams& p, const Work& work) {
-  call.launch(kernel, d,
-              {.out = reached(problem.nest, problem.out, 0),
-               .a = input(problem, 0),
-               .b = input(problem, 1),
-               .c = input(problem, 2),
-               .d = input(problem, 3),
-               .p = p})
-      .run(work.global, work.local);
+            const Defines& d, PointwiseParams& p, const Work& work) {
+  const Ranges ranges{reached(problem.nest, problem.out, 0), input(problem, 0), input(problem, 1),
+                      input(problem, 2), input(problem, 3)};
+  call.launch(kernel, d, arguments_of<Arguments>(ranges, p)).run(work.global, work.local);
+  FlatWork* made = problem.what.made;
+  if (made == nullptr || p.rank != 1 || p.strides[0][0] != 1) return;
+  Kernel& found = find_kernel(call.stream(), kernel.source, kernel.function, d);
+  if (!found.is_unready()) *made = {&found, work.per_group, work.local[0]};
 }
 
 const char* refuse_complex(const OpCall&, const Problem& problem) {
@@ -217,17 +128,17 @@ void run_rows(const OpCall& call, const Problem& problem) {
   if (form == FormulaForm::Trigonometric && call.caps().scalar_trigonometry)
     d.set(define::LANES_IF_LARGE, 1);
   Work work;
-  divide_rows(p, work.global[0], work.global[1]);
+  divide_rows(p, work);
   launch(call, problem, kernels::elementwise::elementwise_cpu::pointwise, d, p, work);
 }
 
 void run_elements(const OpCall& call, const Problem& problem) {
   const ElementwiseLaunch& what = problem.what;
   Defines d = defines_for(what, problem.out.dtype(), problem.nest);
-  const PointwiseParams p = params_of(what, problem.nest);
+  PointwiseParams p = params_of(what, problem.nest);
   if (what.formula->form == FormulaForm::Special) d.set(define::SPECIAL, 1);
   Work work;
-  divide_elements(call, problem.out, what, problem.nest, p, d, work.global, work.local);
+  divide_elements(call.caps(), problem.out, what, problem.nest, p, d, work);
   launch(call, problem, kernels::elementwise::elementwise_gpu::pointwise, d, p, work);
 }
 
@@ -247,7 +158,7 @@ void run_complex_rows(const OpCall& call, const Problem& problem) {
   Defines d = complex_defines(problem.what, problem.out.dtype());
   PointwiseParams p = params_of(problem.what, problem.nest);
   Work work;
-  divide_rows(p, work.global[0], work.global[1]);
+  divide_rows(p, work);
   launch_complex(call, problem, d, p, work);
 }
 void run_complex_elements(const OpCall& call, const Problem& problem) {
@@ -351,6 +262,32 @@ void run_nested(const OpCall& call, TensorView out, const ElementwiseLaunch& wha
 }  // namespace
 
 const AlgorithmFamily& pointwise_algorithms() { return algorithms().family(); }
+
+void repeat_flat(const OpCall& call, const FlatWork& work, std::span<const FlatOperand, 5> operands,
+                 std::span<const uint64_t, 8> numbers, int64_t count) {
+  PointwiseParams p{};
+  p.rank = 1;
+  p.rows = 1;
+  p.sizes[0] = count;
+  for (size_t k = 0; k < operands.size(); ++k) p.strides[k][0] = operands[k].address != 0;
+  std::ranges::copy(numbers, p.numbers);
+  Ranges ranges{nullptr, nullptr, nullptr, nullptr, nullptr};
+  for (size_t k = 0; k < operands.size(); ++k)
+    if (operands[k].address != 0) ranges[k] = {operands[k].address, 0, count * operands[k].item};
+  Work division;
+  const bool rows = work.per_group == 0;
+  Launch launch(call.stream(), *work.kernel);
+  if (rows) {
+    divide_rows(p, division);
+    arguments_of<RowArguments>(ranges, p).bind(launch);
+  } else {
+    division.global[0] = (count + work.per_group - 1) / work.per_group * work.local;
+    division.local[0] = work.local;
+    arguments_of<ElementArguments>(ranges, p).bind(launch);
+  }
+  launch.run(division.global, division.local);
+  algorithms().count(rows ? kRows : kElements);
+}
 
 void launch_elementwise(const OpCall& call, TensorView out, const ElementwiseLaunch& what) {
   if (out.numel() == 0) return;

@@ -12,6 +12,7 @@
 #include "base/pointwise.h"
 #include "ops/copy/copy.h"
 #include "ops/reduce/complex.h"
+#include "repeated.h"
 #include "zero_divisor.h"
 
 namespace ocltensor::opencl::pointwise {
@@ -136,6 +137,7 @@ bool lacks_any(const OpCall& call, const PointwiseCall& resolved) {
 }
 
 void pointwise(OpCall& call) {
+  if (run_repeated(call)) return;
   const PointwiseCall resolved = resolve_pointwise(call.args());
   const elementwise::Formula* formula = find_power(resolved);
   if (formula == nullptr) formula = find_formula(*resolved.row, resolved.compute);
@@ -184,16 +186,21 @@ void pointwise(OpCall& call) {
         "ZeroDivisionError: {} divides integers by zero", call.name());
   call.accept();
   if (divides && tensors[1]) report_zero_divisor(call, *tensors[1]);
+  elementwise::FlatWork made;
   const elementwise::ElementwiseLaunch what{
       formula,
       resolved.compute,
       resolved.result,
       resolved.rule == TypeRule::Compare,
       std::span(inputs).first(static_cast<size_t>(resolved.operand_count)),
-      std::span(resolved.parameters).first(static_cast<size_t>(resolved.parameter_count))};
+      std::span(resolved.parameters).first(static_cast<size_t>(resolved.parameter_count)),
+      &made};
   if (soft) return launch_without_float64(call, out, what);
-  if (!is_complex(out.dtype()) || is_complex(resolved.compute))
-    return elementwise::launch_elementwise(call, out, what);
+  if (!is_complex(out.dtype()) || is_complex(resolved.compute)) {
+    elementwise::launch_elementwise(call, out, what);
+    if (!divides) remember(call, what);
+    return;
+  }
   // A real result is converted for a complex output.
   const Scratch memory =
       call.scratch(static_cast<uint64_t>(out.numel() * size_of(resolved.result)));

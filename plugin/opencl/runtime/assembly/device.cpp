@@ -21,10 +21,7 @@ namespace {
 class Clock final : public runtime::StreamClock {
  public:
   explicit Clock(Device& device) : device_(device) {}
-  uint64_t current(runtime::StreamId stream) override {
-    const auto found = device_.find_stream(stream);
-    return found ? found->enqueued() : 0;
-  }
+  uint64_t current(runtime::StreamId stream) override { return device_.enqueued(stream); }
   bool passed(runtime::StreamId stream, uint64_t ticket) override {
     const auto found = device_.find_stream(stream);
     return !found || found->passed(ticket);
@@ -78,6 +75,8 @@ Device::~Device() = default;
 
 Device::Parts& Device::parts() {
   check_process();
+  if (open_.load(std::memory_order_acquire)) [[likely]]
+    return *parts_;
   // A failure leaves the flag unset, so that the next call tries again.
   std::call_once(once_, [this] {
     auto parts = std::make_unique<Parts>();
@@ -165,6 +164,14 @@ std::shared_ptr<Stream> Device::find_stream(uint64_t id) {
   for (const auto& stream : p.streams)
     if (stream->id() == id) return stream;
   return nullptr;
+}
+
+uint64_t Device::enqueued(uint64_t id) {
+  Parts& p = parts();
+  const std::lock_guard lock(p.mutex);
+  for (const auto& stream : p.streams)
+    if (stream->id() == id) return stream->enqueued();
+  return 0;
 }
 
 std::vector<std::shared_ptr<Stream>> Device::streams() {

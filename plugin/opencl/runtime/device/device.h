@@ -42,7 +42,8 @@ class Device {
   Stream& create_stream();
   void destroy_stream(Stream& stream);
   std::shared_ptr<Stream> find_stream(uint64_t id);  // null if it no longer exists
-  std::vector<std::shared_ptr<Stream>> streams();    // those that exist now
+  uint64_t enqueued(uint64_t id);  // commands of that stream; 0 if it no longer exists
+  std::vector<std::shared_ptr<Stream>> streams();  // those that exist now
   // Of all streams; the first failure is raised when all have been served. `raises` as
   // Stream::synchronize() has it.
   void synchronize(bool raises = true);

@@ -28,13 +28,16 @@ std::string load(Functions& table) {
 
 }  // namespace
 
-const Functions& cl() {
+std::atomic<const Functions*> detail::loaded{nullptr};
+
+const Functions& detail::load_functions() {
   static Functions table{};
   static std::once_flag once;
   static std::string& failure = *new std::string;
   std::call_once(once, [] { failure = load(table); });
   if (!failure.empty()) [[unlikely]]
     fail(TB_E_UNAVAILABLE, "{}", failure);
+  loaded.store(&table, std::memory_order_release);
   return table;
 }
 

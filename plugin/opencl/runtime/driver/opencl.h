@@ -5,6 +5,7 @@
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 
+#include <atomic>
 #include <string>
 
 namespace ocltensor::opencl {
@@ -30,9 +31,18 @@ struct Functions {
 #undef X
 };
 
+namespace detail {
+extern std::atomic<const Functions*> loaded;  // null: not loaded
+const Functions& load_functions();
+}  // namespace detail
+
 // The first call loads the library. Throws Error(TB_E_UNAVAILABLE), on each call, if there is no
 // loader library.
-const Functions& cl();
+inline const Functions& cl() {
+  if (const Functions* table = detail::loaded.load(std::memory_order_acquire)) [[likely]]
+    return *table;
+  return detail::load_functions();
+}
 // Called once, when the table is loaded: the recorder of captures (runtime/observe), which is above
 // this room, puts functions of its own into a few entries if OCLTENSOR_CAPTURE_ENABLED is set.
 void replace_recorded_entries(Functions& table);

@@ -9,23 +9,20 @@
 #include "ocltensor/error.h"
 
 namespace ocltensor::opencl {
-namespace {
-std::atomic<bool> forked{false};
-}
+
+std::atomic<bool> detail::forked{false};
 
 void note_driver_loaded() {
   static std::once_flag once;
-  std::call_once(once, [] { pthread_atfork(nullptr, nullptr, [] { forked = true; }); });
+  std::call_once(once, [] { pthread_atfork(nullptr, nullptr, [] { detail::forked = true; }); });
 }
 
-bool is_forked() { return forked.load(std::memory_order_relaxed); }
+bool is_forked() { return detail::forked.load(std::memory_order_relaxed); }
 
-void check_process() {
-  if (is_forked()) [[unlikely]]
-    fail(TB_E_STATE,
-         "this process was forked after its parent had used OpenCL, and drivers do not survive "
-         "that; use the 'spawn' "
-         "or 'forkserver' start method, or fork before the first use of the device");
+void detail::refuse_fork() {
+  fail(TB_E_STATE,
+       "this process was forked after its parent had used OpenCL, and drivers do not survive that; "
+       "use the 'spawn' or 'forkserver' start method, or fork before the first use of the device");
 }
 
 }  // namespace ocltensor::opencl

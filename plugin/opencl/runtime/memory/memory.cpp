@@ -5,8 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <exception>
-#include <unordered_map>
 
 #include "base/config.h"
 #include "ocltensor/error.h"
@@ -19,9 +20,34 @@
 namespace ocltensor::opencl {
 namespace {
 
-struct Owners {
-  std::mutex mutex;
-  std::unordered_map<const runtime::Pool*, Device*> devices;
+// The devices of pools: each call that frees memory asks, so that there is no lock for readers.
+class Owners {
+ public:
+  void add(const runtime::Pool& pool, Device& device) {
+    const std::lock_guard lock(mutex_);
+    size_t at = 0;
+    while (at < count_ && entries_[at].pool != &pool) ++at;  // of memory that could not be opened
+    ocltensor::check(at < entries_.size(), "there are more than {} devices", entries_.size());
+    entries_[at].device.store(&device, std::memory_order_relaxed);
+    if (at < count_) return;
+    entries_[at].pool = &pool;
+    count_.store(at + 1, std::memory_order_release);
+  }
+  Device& of(const runtime::Pool* pool) const {
+    const size_t count = count_.load(std::memory_order_acquire);
+    for (size_t i = 0; i < count; ++i)
+      if (entries_[i].pool == pool) return *entries_[i].device.load(std::memory_order_relaxed);
+    fail(TB_E_INTERNAL, "a pool has no device");
+  }
+
+ private:
+  struct Entry {
+    const runtime::Pool* pool = nullptr;  // stays once it is counted
+    std::atomic<Device*> device{nullptr};
+  };
+  std::mutex mutex_;  // of those who add
+  std::array<Entry, 256> entries_;
+  std::atomic<size_t> count_{0};
 };
 Owners& owners() {
   static Owners& table = *new Owners;  // leaked: memory may be freed until the last thread ends
@@ -56,15 +82,13 @@ Place resolve(tb_address address, int64_t low, int64_t high) {
 Device& device_of(tb_address address) {
   const runtime::Location place = runtime::address_space().resolve(address);
   check(static_cast<bool>(place), "{:#x} is not an address of device memory", address);
-  std::lock_guard lock(owners().mutex);
-  return *owners().devices.at(place.pool);
+  return owners().of(place.pool);
 }
 
 Memory::Memory(Device& device, runtime::StreamClock& clock) : device_(device) {
   pool_.reset(new runtime::Pool(runtime::address_space(), *this, clock,
                                 options_for(device, recommended_memory(device.caps()))));
-  std::lock_guard lock(owners().mutex);
-  owners().devices[pool_.get()] = &device_;
+  owners().add(*pool_, device_);
 }
 Memory::~Memory() = default;
 

@@ -9,7 +9,10 @@ namespace ocltensor::runtime {
 // the host and may do anything.
 class PoolGuard {
  public:
-  explicit PoolGuard(PoolState& state) : state_(state), lock(state.mutex) {}
+  // `keeps_last`: for what may find the block that was freed last beside the shelves.
+  explicit PoolGuard(PoolState& state, bool keeps_last = false) : state_(state), lock(state.mutex) {
+    if (!keeps_last) state.shelve_last();
+  }
   ~PoolGuard() {
     std::vector<std::string> lines;
     if (lock.owns_lock() && !state_.lines.empty()) lines.swap(state_.lines);
@@ -41,13 +44,13 @@ Pool::~Pool() = default;
 
 tb_address Pool::allocate(uint64_t bytes, StreamId stream) {
   if (bytes == 0) return 0;
-  PoolGuard guard(*state_);
+  PoolGuard guard(*state_, true);
   return state_->allocate(bytes, stream, guard.lock);
 }
 
 void Pool::free(tb_address address, StreamId stream) {
   if (address == 0) return;
-  PoolGuard guard(*state_);
+  PoolGuard guard(*state_, true);
   state_->free(address, stream);
 }
 

@@ -1,5 +1,6 @@
 // Allocates from the shelves, and takes blocks back.
 #include <algorithm>
+#include <utility>
 
 #include "runtime/pool/pool_state.h"
 
@@ -36,6 +37,13 @@ tb_address PoolState::allocate(uint64_t bytes, StreamId stream, Lock& lock) {
   // If rounding would exceed the device's limit, the block takes a whole segment, whose guard
   // serves as padding.
   const Request request{bytes, std::min(block_bytes(bytes), largest_), kind, stream};
+  if (Block* last = last_freed_; last != nullptr) {
+    last_freed_ = nullptr;
+    if (last->bytes == request.bytes && last->owner == stream && last->segment->kind == kind &&
+        (options_.debug & kDebugIsolated) == 0)
+      return hand_out(last, request);
+    store_.put(last, last->owner, last->ticket);
+  }
   Block* block = (options_.debug & kDebugIsolated) != 0 ? isolated(request)
                                                         : store_.take(kind, stream, request.bytes);
   if (block == nullptr) block = reuse(request);
@@ -45,6 +53,7 @@ tb_address PoolState::allocate(uint64_t bytes, StreamId stream, Lock& lock) {
 
 // A block that is free, or has become so, anywhere in the pool; null: none fits.
 Block* PoolState::reuse(const Request& request) {
+  shelve_last();
   drain_pending();
   if (Block* block = store_.take(request.kind, request.stream, request.bytes)) return block;
   Progress progress(clock_);
@@ -148,13 +157,21 @@ void PoolState::free(tb_address address, StreamId stream) {
                                 waits.empty() ? "" : ", once other streams have passed"));
   if (waits.empty()) {
     take_from(stats_.active_bytes, block->bytes);
-    store_.put(block, owner, ticket);
+    shelve_last();
+    block->ticket = ticket;
+    block->uses.clear();
+    last_freed_ = block;
     return;
   }
   block->state = BlockState::kPending;
   block->ticket = ticket;
   pending_.push_back({block, std::move(waits)});
   if (++pending_since_drain_ >= kDrainEvery) drain_pending();
+}
+
+void PoolState::shelve_last() {
+  if (Block* last = std::exchange(last_freed_, nullptr))
+    store_.put(last, last->owner, last->ticket);
 }
 
 void PoolState::drain_pending() {

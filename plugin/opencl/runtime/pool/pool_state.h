@@ -56,6 +56,7 @@ class PoolState {
   BlockInfo info(tb_address address) const;
   void forget_stream(StreamId stream);
   void drain_pending();
+  void shelve_last();
 
   // pool_growth.cpp
   void empty_cache(Lock& lock);
@@ -127,6 +128,9 @@ class PoolState {
   tb_memory_stats stats_{};
   BlockStore store_;
   std::unordered_map<tb_address, Block*> live_;
+  // The block that was freed last, not yet on a shelf: the next request is often for as much. Every
+  // other operation of the pool puts it there first.
+  Block* last_freed_ = nullptr;
   std::list<PendingBlock> pending_;
   uint64_t pending_since_drain_ = 0;
   bool fraction_set_ = false;  // the high ratio was set by set_fraction()

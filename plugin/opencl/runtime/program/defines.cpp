@@ -8,14 +8,7 @@
 
 namespace ocltensor::opencl {
 
-Defines& Defines::add(Entry entry) {
-  if (count_ == kCapacity) fail(TB_E_INTERNAL, "more than {} defines for one kernel", kCapacity);
-  entries_[count_++] = entry;
-  hash_ = mix(hash_, reinterpret_cast<uintptr_t>(entry.name));
-  hash_ = mix(hash_, reinterpret_cast<uintptr_t>(entry.text));
-  hash_ = mix(hash_, static_cast<uint64_t>(entry.value));
-  return *this;
-}
+void Defines::refuse() { fail(TB_E_INTERNAL, "more than {} defines for one kernel", kCapacity); }
 
 std::string Defines::source() const {
   std::vector<std::string> lines;

@@ -43,7 +43,16 @@ class Defines {
   };
   static constexpr uint32_t kCapacity = 32;
 
-  Defines& add(Entry entry);
+  Defines& add(Entry entry) {
+    if (count_ == kCapacity) [[unlikely]]
+      refuse();
+    entries_[count_++] = entry;
+    hash_ = mix(hash_, reinterpret_cast<uintptr_t>(entry.name));
+    hash_ =
+        mix(hash_, reinterpret_cast<uintptr_t>(entry.text) + static_cast<uint64_t>(entry.value));
+    return *this;
+  }
+  [[noreturn]] static void refuse();
   static uint64_t mix(uint64_t h, uint64_t v) {
     h = (h ^ v) * 0x9e3779b97f4a7c15ull;
     return h ^ (h >> 29);

@@ -10,6 +10,7 @@
 #include <array>
 #include <utility>
 
+#include "alike.h"
 #include "base/call_plan.h"
 #include "default_type.h"
 #include "runtime/allocator.h"
@@ -183,11 +184,16 @@ void PluginOperator::run(Arguments& in, std::span<at::Tensor> outs, OutputMode m
         in.settle(handle_.name(), given ? outs[0].device().index() : current_device(),
                   ocltensor::takes_scalar_tensors(op));
     use_default_type(op, in, device);
+    const uint64_t key = outs.size() == 1 ? alike_key(op, in) : 0;
+    if (tb_tensor described; key != 0 && has_alike_output(op, key, in, mode, outs[0], described))
+      return invoke_described(in, outs, &described, device);
     std::vector<TensorSpec> specs = op.infer(ocltensor::Args(op.schema, in.values()));
     TORCH_INTERNAL_ASSERT(specs.size() == outs.size() && outs.size() <= kMostOutputs,
                           handle_.name());
-    if (const Layout layout = given ? nullptr : layout_.load(std::memory_order_relaxed))
-      layout(in.tensors(), specs);
+    const Layout layout = layout_.load(std::memory_order_relaxed);
+    if (layout != nullptr && !given) layout(in.tensors(), specs);
+    if (key != 0 && layout == nullptr && specs[0].strides.empty())
+      remember_alike(op, key, scalar_type_of(specs[0].dtype));
     Call call(*this, in, outs, given, device);
     ocltensor::run_with_outputs(op, mode, in.values(), specs, call);
   } catch (const ocltensor::Error& error) {

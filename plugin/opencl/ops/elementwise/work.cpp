@@ -1,0 +1,119 @@
+// Work division and parameters.
+#include "work.h"
+
+#include <algorithm>
+
+#include "call/scalar_bits.h"
+#include "kernels/elementwise.h"
+
+namespace ocltensor::opencl::elementwise {
+
+// Divides rows into about 64 pieces of work, none of which costs less than its launch.
+void divide_rows(PointwiseParams& p, Work& work) {
+  constexpr int64_t kPieces = 64;
+  constexpr int64_t kSmallest = 4096;
+  const int64_t total = p.sizes[0] * p.rows;
+  const int64_t piece = std::max(kSmallest, (total + kPieces - 1) / kPieces);
+  if (p.sizes[0] >= piece || p.rows == 1) {
+    p.chunk = (std::min(piece, p.sizes[0]) + 15) / 16 * 16;
+    p.rows_per_item = 1;
+  } else {
+    p.chunk = p.sizes[0];
+    p.rows_per_item = std::max<int64_t>(1, piece / p.sizes[0]);
+  }
+  work.global[0] = (p.sizes[0] + p.chunk - 1) / p.chunk;
+  work.global[1] = (p.rows + p.rows_per_item - 1) / p.rows_per_item;
+}
+
+namespace {
+
+// For 16-bit floats a work-item takes as many elements as 16 bytes hold: with four elements, a load
+// or store of each would take more instructions than most formulas.
+constexpr int64_t kVector = 8;
+bool is_vectors(TensorView out, const ElementwiseLaunch& what, const Nest& nest) {
+  const auto fits = [&](TensorView tensor) {
+    const bool half = tensor.dtype() == DType::Float16 || tensor.dtype() == DType::BFloat16;
+    return half && tensor.address() % (kVector * 2) == 0;
+  };
+  bool all = what.compute == DType::Float32 && fits(out);
+  for (size_t k = 0; k < what.inputs.size(); ++k) {
+    const ElementwiseInput& input = what.inputs[k];
+    const bool contiguous = input.tensor != nullptr && nest.space.strides[k + 1][0] == 1;
+    all = all && (!contiguous || (!input.is_condition && fits(*input.tensor)));
+  }
+  return all;
+}
+
+}  // namespace
+
+// Divides the elements for GPUs. Where the whole nest or its lines are contiguous, a work-item
+// takes several elements, and short lines get smaller work-groups. Otherwise a work-item takes one
+// element.
+void divide_elements(const Capabilities& caps, TensorView out, const ElementwiseLaunch& what,
+                     const Nest& nest, const PointwiseParams& p, Defines& d, Work& work) {
+  Grid& local = work.local;
+  constexpr int64_t kShortest = 256;  // shorter lines are not worth a division of their own
+  const int64_t total = p.sizes[0] * p.rows;
+  bool runs = nest.space.strides[0][0] == 1;
+  for (size_t k = 1; k < nest.space.strides.size(); ++k)
+    runs = runs && (nest.space.strides[k][0] == 0 || nest.space.strides[k][0] == 1);
+  const bool flat = runs && p.rank == 1;
+  const bool lines = runs && p.rank > 1 && p.sizes[0] >= kShortest;
+  const bool vectors = flat && is_vectors(out, what, nest);
+  if (flat) d.set(define::FLAT, 1);
+  if (vectors) d.set(define::VEC, kVector);
+  if (lines) d.set(define::LINES, 1);
+  d.set(define::INDEX, total < (int64_t{1} << 31) ? "uint" : "ulong");
+  local[0] = std::min<int64_t>(256, caps.max_work_group_size);
+  while (lines && local[0] > 64 && local[0] * 4 > p.sizes[0]) local[0] /= 2;
+  const int64_t per_group = work.per_group = local[0] * (vectors ? kVector : flat || lines ? 4 : 1);
+  const int64_t run = lines ? p.sizes[0] : total;
+  work.global[0] = (run + per_group - 1) / per_group * local[0] * (total / run);
+}
+
+std::array<uint64_t, 8> number_bits(const ElementwiseLaunch& what) {
+  std::array<uint64_t, 8> bits{};
+  const DType type = real_type(what.compute);
+  for (size_t k = 0; k < what.inputs.size(); ++k) bits[k] = scalar_bits(what.inputs[k].value, type);
+  for (size_t k = 0; k < what.parameters.size(); ++k)
+    bits[4 + k] = scalar_bits(what.parameters[k], type);
+  return bits;
+}
+
+PointwiseParams params_of(const ElementwiseLaunch& what, const Nest& nest) {
+  PointwiseParams p{};
+  p.rank = static_cast<int32_t>(nest.space.rank());
+  p.rows = 1;
+  for (size_t i = 0; i < nest.space.rank(); ++i) {
+    p.sizes[i] = nest.space.sizes[i];
+    if (i > 0) p.rows *= p.sizes[i];
+    for (size_t k = 0; k < nest.space.strides.size(); ++k)
+      p.strides[k][i] = nest.space.strides[k][i];
+  }
+  std::ranges::copy(number_bits(what), p.numbers);
+  return p;
+}
+
+ImaginaryParams imaginary_parts_of(const ElementwiseLaunch& what) {
+  ImaginaryParams q{};
+  const DType type = real_type(what.compute);
+  for (size_t k = 0; k < what.inputs.size(); ++k)
+    q.bits[k] = scalar_bits(what.inputs[k].value.imaginary(), type);
+  for (size_t k = 0; k < what.parameters.size(); ++k)
+    q.bits[4 + k] = scalar_bits(what.parameters[k].imaginary(), type);
+  return q;
+}
+
+// The part of a tensor's memory that operand `k` of the nest accesses; 0 is the output.
+MemoryRange reached(const Nest& nest, TensorView tensor, size_t k) {
+  int64_t low = 0;
+  int64_t high = 0;
+  for (size_t i = 0; i < nest.space.rank(); ++i) {
+    const int64_t reach = (nest.space.sizes[i] - 1) * nest.space.strides[k][i];
+    (reach < 0 ? low : high) += reach;
+  }
+  const int64_t item = tensor.itemsize();
+  return {tensor.address() + static_cast<uint64_t>(nest.offsets[k] * item), low * item,
+          (high + 1) * item};
+}
+}  // namespace ocltensor::opencl::elementwise
