@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 
+#include "caps.h"
 #include "log.h"
 #include "name_patterns.h"
 #include "ocltensor/error.h"
@@ -165,6 +166,7 @@ std::optional<double> parse(const Row& row, const std::string& text) {
     case Kind::Ratio: value = parse_number(text, false); break;
     case Kind::Level: return parse_level(text);
     case Kind::Choice: return is_choice(row.accepted, text) ? std::optional(0.0) : value;
+    case Kind::Caps: return parse_caps(text) ? std::optional(0.0) : value;
     case Kind::Text: return 0;
     case Kind::AbsolutePath: return text.empty() || text[0] == '/' ? std::optional(0.0) : value;
     case Kind::AbsolutePaths: return all_absolute(text) ? std::optional(0.0) : value;
@@ -318,6 +320,7 @@ const char* name(Knob knob) { return row(knob).name; }
 
 std::string accepted(Knob knob) {
   std::string text = row(knob).accepted;
+  if (row(knob).kind == Kind::Caps) return text + "; names: " + caps_names();
   const char* separator = ", or names joined by commas: ";
   for (const MaskBit& bit : kMaskBits) {
     if (bit.knob != knob) continue;

@@ -31,6 +31,7 @@ enum class Kind : uint8_t {
   AutoRatio,
   Level,
   Choice,  // one of the words of `accepted`, or empty
+  Caps,    // limits and profiles of caps.def
   Text,
   AbsolutePath,
   AbsolutePaths

@@ -11,6 +11,8 @@
 //   probe interrupt    works until SIGINT, which it sends to itself, ends it
 //   probe handler      the same with a handler of its own, which exits with 7
 //   probe left FILE    starts a trace and ends without stopping it
+//   probe caps         prints what the device has, and what happens to launches and allocations
+//                      beyond 256 work-items, 32 KiB of local memory and 64 MiB
 //   probe settings     switches the profiler's two settings on and off at run time
 #include <fmt/format.h>
 #include <ocltensor/ocltensor.h>
@@ -186,6 +188,49 @@ int settings() {
   return 0;
 }
 
+template <typename Body>
+void attempt(const char* what, const Body& body) {
+  try {
+    body();
+    fmt::print("{}: done\n", what);
+  } catch (const ot::Error& e) {
+    fmt::print("{}: {}\n", what, e.what());
+  }
+}
+
+int caps() {
+  const tb_device_properties p = ot::device_properties("ocl");
+  fmt::print("features {} group {} local {} piece {} units {}\n", p.features, p.max_work_group_size,
+             p.local_memory, p.largest_allocation, p.compute_units);
+  const auto library = ot::KernelLibrary::compile(R"(
+#ifdef cl_khr_fp64
+#define HAS_FP64 1
+#else
+#define HAS_FP64 0
+#endif
+__kernel void tell(__global int *out) { out[get_global_id(0)] = HAS_FP64; }
+__kernel void large(__global int *out) {
+  __local int held[10240];
+  held[get_local_id(0)] = HAS_FP64;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  out[get_global_id(0)] = held[get_local_id(0) ^ 1];
+})");
+  const ot::Tensor out = ot::zeros({512}, {ot::DType::Int32, "ocl"});
+  library.kernel("tell").launch({out}, {512}, {256});
+  fmt::print("program sees fp64 {}\n", out.to_vector<int32_t>()[0]);
+  fmt::print("kernel takes {}\n", library.kernel("tell").max_work_group_size());
+  attempt("512 work-items", [&] {
+    library.kernel("tell").launch({out}, {512}, {512});
+    (void)out.to_vector<int32_t>();
+  });
+  attempt("40 KiB", [&] {
+    library.kernel("large").launch({out}, {512}, {2});
+    (void)out.to_vector<int32_t>();
+  });
+  attempt("128 MiB", [] { (void)ot::empty({1 << 27}, {ot::DType::UInt8, "ocl"}); });
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -201,6 +246,7 @@ int main(int argc, char** argv) {
     if (mode == "interrupt") return interrupt(false);
     if (mode == "handler") return interrupt(true);
     if (mode == "settings") return settings();
+    if (mode == "caps") return caps();
     if (mode == "left" && argc > 2) {
       ot::profiler::start("interval", false, argv[2]);
       return several_operators().size() == 100 ? 0 : 1;
@@ -213,6 +259,6 @@ int main(int argc, char** argv) {
   }
   fmt::print(stderr,
              "usage: probe add|fork|live|threads|reason|capture FILE|capture-fork FILE|profile|"
-             "interrupt|handler|left FILE|settings\n");
+             "interrupt|handler|left FILE|settings|caps\n");
   return 2;
 }

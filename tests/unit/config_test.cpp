@@ -65,6 +65,14 @@ constexpr Bad kBad[] = {{"OCLTENSOR_ENABLE_FALLBACK", "yes"},
                         {"OCLTENSOR_KERNEL_DIR", "./kernels"},
                         {"OCLTENSOR_CHECK_VALUES", "on"},
                         {"OCLTENSOR_FLOAT64", "no"},
+                        {"OCLTENSOR_CAPS", "fp8=0"},
+                        {"OCLTENSOR_CAPS", "fp16"},
+                        {"OCLTENSOR_CAPS", "fp16=2"},
+                        {"OCLTENSOR_CAPS", "work_group=1K"},
+                        {"OCLTENSOR_CAPS", "work_group=32"},
+                        {"OCLTENSOR_CAPS", "small-gpu,"},
+                        {"OCLTENSOR_CAPS", "local_memory=-1"},
+                        {"OCLTENSOR_CAPS", "local_memory=99999999999G"},
                         {"OCLTENSOR_KERNEL_STYLE", "row"},
                         {"OCLTENSOR_LAUNCH_THREAD", "2"},
                         {"OCLTENSOR_PLUGIN_PATH", "/a:b"},
@@ -105,7 +113,7 @@ TEST_F(Config, EveryBadValueIsRefusedWithNameValueAndRange) {
 
 TEST_F(Config, DefaultsAreValidAndListed) {
   config::validate();
-  EXPECT_EQ(config::list().size(), 34u);
+  EXPECT_EQ(config::list().size(), 35u);
   for (const config::KnobState& s : config::list()) {
     EXPECT_EQ(s.source, config::Source::Default) << s.name;
     EXPECT_EQ(s.value, s.default_value);

@@ -56,8 +56,9 @@ disk_cache::Key lock_of(const std::string& path) { return disk_cache::key_of("me
 std::string path_of(const Capabilities& caps) {
   const std::string folder = disk_cache::usable_folder();
   if (folder.empty()) return {};
+  // With limits others are the fastest.
   const disk_cache::Key key =
-      disk_cache::key_of(caps.identity() + "\n" OCLTENSOR_VERSION "\n" + kernels());
+      disk_cache::key_of(caps.identity() + caps.limits + "\n" OCLTENSOR_VERSION "\n" + kernels());
   return fmt::format("{}/measured-{:016x}{:016x}.tsv", folder, key.high, key.low);
 }
 

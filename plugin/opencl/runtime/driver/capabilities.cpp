@@ -6,6 +6,7 @@
 
 #include "base/config.h"
 #include "ocltensor/error.h"
+#include "runtime/driver/caps.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -118,9 +119,8 @@ Capabilities query_capabilities(cl_platform_id platform, cl_device_id device) {
   c.unified_memory = number<cl_bool>(device, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
   const std::string extensions = " " + text(device, CL_DEVICE_EXTENSIONS) + " ";
   c.fp64 = contains(extensions, " cl_khr_fp64 ");
-  c.hides_fp64 = c.fp64 && !config::get_bool(config::Knob::Float64);
-  c.fp64 = c.fp64 && !c.hides_fp64;
   c.fp16_arithmetic = contains(extensions, " cl_khr_fp16 ");
+  c.subgroups = contains(extensions, "_subgroups ");
   c.int64_atomics = contains(extensions, " cl_khr_int64_base_atomics ");
   // CPU drivers round right anyway.
   c.exact_division = !(c.type & CL_DEVICE_TYPE_CPU) &&
@@ -130,8 +130,9 @@ Capabilities query_capabilities(cl_platform_id platform, cl_device_id device) {
   for (const DriverFact& fact : kDriverFacts)
     if (contains(c.platform, fact.platform) && contains(c.name, fact.device)) fact.apply(c);
   choose_style(c);
-  c.launch_thread = wants_launch_thread(c);
   c.compute_capability = compute_capability(extensions, device);
+  apply_caps(c);
+  c.launch_thread = wants_launch_thread(c);
   check(number<cl_bool>(device, CL_DEVICE_AVAILABLE) != 0,
         "the driver says that it is not available");
   check(number<cl_bool>(device, CL_DEVICE_COMPILER_AVAILABLE) != 0,

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "runtime/driver/opencl.h"
 
@@ -26,8 +27,8 @@ struct Capabilities {
   uint64_t local_memory = 0;
   bool fp64 = false;
   bool register_tiles = true;  // a work-item can keep tens of numbers in registers
-  bool hides_fp64 = false;     // the device has fp64, but OCLTENSOR_FLOAT64 switches it off
   bool fp16_arithmetic = false;
+  bool subgroups = false;
   bool int64_atomics = false;
   bool exact_division = false;  // a GPU that rounds float division and roots right if asked to
   bool unified_memory = false;
@@ -42,6 +43,11 @@ struct Capabilities {
   bool warp_shuffle_ptx = false;     // inline PTX `shfl.sync` works
   uint32_t compute_capability = 0;   // NVIDIA's, times 10: 90 is Hopper; 0: another vendor's device
   std::string build_options = "-cl-std=CL1.2";
+
+  // What the settings take from the device (caps.h).
+  std::string limits;               // as text: "local_memory=32768,fp64=0"; empty: nothing
+  std::vector<const char*> hidden;  // extensions that programs shall not see
+  bool is_capped = false;  // launches beyond the limits are refused here, as the driver would not
 
   // What a cached binary depends on besides source and options.
   std::string identity() const { return name + "|" + driver_version + "|" + platform_version; }

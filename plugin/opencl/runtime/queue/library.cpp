@@ -11,6 +11,7 @@
 #include "ocltensor/dtype.h"
 #include "ocltensor/error.h"
 #include "runtime/device/device.h"
+#include "runtime/driver/caps.h"
 #include "runtime/memory/memory.h"
 #include "runtime/program/program.h"
 
@@ -113,7 +114,8 @@ CustomKernel::CustomKernel(Device& device, cl_program program, Handle<cl_kernel>
         cl().clGetKernelWorkGroupInfo(k, device.id(), what, sizeof value, &value, nullptr);
     return code == CL_SUCCESS ? value : 0;
   };
-  info_.max_work_group_size = number(CL_KERNEL_WORK_GROUP_SIZE, size_t{0});
+  info_.max_work_group_size = std::min<uint64_t>(number(CL_KERNEL_WORK_GROUP_SIZE, size_t{0}),
+                                                 device.caps().max_work_group_size);
   info_.preferred_multiple = number(CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, size_t{0});
   info_.local_memory = number(CL_KERNEL_LOCAL_MEM_SIZE, cl_ulong{0});
   info_.private_memory = number(CL_KERNEL_PRIVATE_MEM_SIZE, cl_ulong{0});
@@ -332,7 +334,8 @@ Library::Library(Device& device, const std::string& source, const std::string& o
   std::string all = device.caps().build_options + " -cl-kernel-arg-info";
   if (!options.empty()) all += " " + options;
   try {
-    program_ = device.programs().build(source, all, "the kernel source");
+    program_ =
+        device.programs().build(without_hidden(device.caps(), source), all, "the kernel source");
   } catch (const Error& error) {
     const std::string line = line_in_question(error.what(), source);
     if (error.status() != TB_E_COMPILE || line.empty()) throw;

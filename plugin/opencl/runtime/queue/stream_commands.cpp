@@ -6,6 +6,7 @@
 
 #include "ocltensor/error.h"
 #include "runtime/device/device.h"
+#include "runtime/driver/caps.h"
 #include "runtime/driver/process.h"
 #include "runtime/program/program.h"
 #include "runtime/queue/kernel.h"
@@ -88,6 +89,12 @@ cl_int Stream::enqueue(cl_kernel kernel, const char* name, const Range& range, c
                        std::string& call) {
   recent_[launches_++ % kRecent] = name;
   const size_t* local = range.local[0] == 0 ? nullptr : range.local.data();
+  if (device_.caps().is_capped) [[unlikely]]
+    if (const std::string beyond = beyond_caps(device_.caps(), device_.id(), kernel, range.local);
+        !beyond.empty()) {
+      call = fmt::format("clEnqueueNDRangeKernel ({}: {})", name, beyond);
+      return CL_OUT_OF_RESOURCES;
+    }
   cl_int code = cl().clEnqueueNDRangeKernel(queue_.get(), kernel, range.rank, nullptr,
                                             range.global.data(), local, 0, nullptr, event);
   if (code != CL_SUCCESS) [[unlikely]] {

@@ -1,0 +1,88 @@
+// Lowers a device's capabilities, and refuses launches that the lowered device would refuse.
+#include "caps.h"
+
+#include <algorithm>
+#include <variant>
+#include <vector>
+
+#include "base/caps.h"
+#include "base/config.h"
+#include "ocltensor/error.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+struct Field {
+  Cap cap;
+  std::variant<bool Capabilities::*, uint32_t Capabilities::*, uint64_t Capabilities::*> member;
+  std::vector<const char*> hides = {};  // extensions, if the capability is switched off
+};
+
+const Field kFields[] = {
+    {Cap::Fp64, &Capabilities::fp64, {"cl_khr_fp64"}},
+    {Cap::Fp16, &Capabilities::fp16_arithmetic, {"cl_khr_fp16"}},
+    {Cap::Subgroups, &Capabilities::subgroups, {"cl_khr_subgroups", "cl_intel_subgroups"}},
+    {Cap::Int64Atomics,
+     &Capabilities::int64_atomics,
+     {"cl_khr_int64_base_atomics", "cl_khr_int64_extended_atomics"}},
+    {Cap::ExactDivision, &Capabilities::exact_division},
+    {Cap::UnifiedMemory, &Capabilities::unified_memory},
+    {Cap::RegisterTiles, &Capabilities::register_tiles},
+    {Cap::StructsByValue, &Capabilities::structs_by_value},
+    {Cap::Timestamps, &Capabilities::timestamps},
+    {Cap::ComputeUnits, &Capabilities::compute_units},
+    {Cap::ComputeCapability, &Capabilities::compute_capability},
+    {Cap::WorkGroup, &Capabilities::max_work_group_size},
+    {Cap::LocalMemory, &Capabilities::local_memory},
+    {Cap::GlobalMemory, &Capabilities::global_memory},
+    {Cap::LargestAllocation, &Capabilities::largest_allocation},
+};
+
+template <typename T>
+void lower(Capabilities& c, const Field& field, T& own, const CapLimit& limit) {
+  const auto has = static_cast<uint64_t>(own);
+  check(limit.by_profile || limit.most <= has,
+        "{}: {}={} is more than this device has, which is {}", config::name(config::Knob::Caps),
+        name(limit.cap), limit.most, has);
+  if (limit.most >= has) return;
+  own = static_cast<T>(limit.most);
+  c.limits += fmt::format("{}{}={}", c.limits.empty() ? "" : ",", name(limit.cap), limit.most);
+  if (limit.most == 0) c.hidden.insert(c.hidden.end(), field.hides.begin(), field.hides.end());
+}
+
+void apply(Capabilities& c, const CapLimit& limit) {
+  for (const Field& field : kFields)
+    if (field.cap == limit.cap)
+      std::visit([&](auto member) { lower(c, field, c.*member, limit); }, field.member);
+}
+
+}  // namespace
+
+void apply_caps(Capabilities& c) {
+  const auto limits = parse_caps(config::get_string(config::Knob::Caps));
+  for (const CapLimit& limit : limits.value()) apply(c, limit);
+  if (!config::get_bool(config::Knob::Float64)) apply(c, {Cap::Fp64, 0, true});
+  c.largest_allocation = std::min(c.largest_allocation, c.global_memory);
+  c.is_capped = !c.limits.empty();
+}
+
+std::string without_hidden(const Capabilities& caps, std::string source) {
+  std::string lines;
+  for (const char* extension : caps.hidden)
+    if (source.find(extension) != std::string::npos) lines += fmt::format("#undef {}\n", extension);
+  return lines.empty() ? source : lines + "#line 1\n" + source;
+}
+
+std::string beyond_caps(const Capabilities& caps, cl_device_id device, cl_kernel kernel,
+                        const std::array<size_t, 3>& local) {
+  const size_t items = local[0] * local[1] * local[2];
+  if (local[0] != 0 && items > caps.max_work_group_size)
+    return fmt::format("a work-group of {} work-items, limit {}", items, caps.max_work_group_size);
+  cl_ulong bytes = 0;
+  const cl_int code = cl().clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_LOCAL_MEM_SIZE,
+                                                    sizeof bytes, &bytes, nullptr);
+  if (code != CL_SUCCESS || bytes <= caps.local_memory) return {};
+  return fmt::format("{} bytes of local memory, limit {}", bytes, caps.local_memory);
+}
+
+}  // namespace ocltensor::opencl

@@ -1,0 +1,22 @@
+// OCLTENSOR_CAPS and OCLTENSOR_FLOAT64 applied to a device: what it has is lowered, never raised.
+// Extensions that are taken away are hidden from programs, and launches are held to the limits,
+// since the driver would take more.
+#pragma once
+
+#include <array>
+
+#include "runtime/driver/capabilities.h"
+
+namespace ocltensor::opencl {
+
+// Throws Error(TB_E_INVALID) for a limit above what the device has.
+void apply_caps(Capabilities& caps);
+
+// A program that does not see the extensions that were taken away: the same text, if it names none.
+std::string without_hidden(const Capabilities& caps, std::string source);
+
+// Why a launch is beyond the limits; empty: it is not. `local` begins with 0 if the driver chooses.
+std::string beyond_caps(const Capabilities& caps, cl_device_id device, cl_kernel kernel,
+                        const std::array<size_t, 3>& local);
+
+}  // namespace ocltensor::opencl
