@@ -39,15 +39,17 @@ GROUP __kernel void block_factor(__global const void *a_base, ulong a_offset, __
 #define PRODUCT(q, i) from[(q) * p.a_row + (i)]
 #define FACTOR(i) to[i]
 #else
-  __local T products[PANEL][PANEL + 1], factors[PANEL][PANEL + 1];
-  for (int q = 0; q < PANEL; ++q) products[q][LANE] = from[q * p.a_row + LANE];
+  // Above the diagonal the products, from it on, turned, F: two blocks of double2 would be over 32 KiB.
+  __local T held[PANEL][PANEL + 1];
+  for (int q = 0; q < PANEL; ++q) held[q][LANE] = from[q * p.a_row + LANE];
   barrier(CLK_LOCAL_MEM_FENCE);
-#define PRODUCT(q, i) products[q][i]
-#define FACTOR(i) factors[LANE][i]
+#define PRODUCT(q, i) held[q][i]
+#define FACTOR(i) held[i][LANE]
 #endif
-  for (long i = 0; i < PANEL; ++i) {
+  for (long i = 0; i < r; ++i) to[i] = number(0);
+  for (long i = r; i < PANEL; ++i) {
     T x = number(0);
-    if (i < p.steps && i >= r) {
+    if (i < p.steps) {
       if (i == r) {
         x = tau[i];
       } else {
@@ -58,7 +60,7 @@ GROUP __kernel void block_factor(__global const void *a_base, ulong a_offset, __
     FACTOR(i) = x;
   }
 #if !CPU_STYLE
-  for (long i = 0; i < PANEL; ++i) to[i] = FACTOR(i);
+  for (long i = r; i < PANEL; ++i) to[i] = FACTOR(i);
 #endif
 }
 

@@ -13,7 +13,8 @@
 #else
 #define RUNS _Pragma("unroll 1")  // not unrolled, to leave the registers to the sums
 #endif
-#define MEETING (ROWS * COLUMNS <= 512 ? ROWS : 512 / COLUMNS)  // rows combined at once
+#define MOST (4096 / DOWN / COLUMNS)          // rows whose sums take 16 KiB (32-bit ones) of local memory
+#define MEETING (ROWS <= MOST ? ROWS : MOST)  // rows combined at once
 
 __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 __kernel void matmul_columns(SKINNY_ARGUMENTS, const MatmulParams p) {

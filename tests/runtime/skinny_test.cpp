@@ -93,6 +93,14 @@ TEST(Skinny, BothLayoutsOnBothSidesOfTheLimits) {
   }
 }
 
+// The sums of many rows and few columns are combined in several rounds, so that local memory does.
+TEST(Skinny, ManyRowsOfFewColumns) {
+  for (const Sizes& s : {Sizes{1, 16, 32, 64}, {1, 8, 30, 160}})
+    (void)checked(s, false, false, 0, ot::DType::Float32);
+  for (const Sizes& s : {Sizes{1, 8, 64, 64}, {1, 4, 40, 160}})
+    (void)checked(s, false, false, 0, ot::DType::Float16);
+}
+
 TEST(Skinny, PiecesOfLongSums) {
   for (const bool turned : {false, true}) {
     (void)checked({1, 3, 5, 4099}, false, turned, 0, ot::DType::Float32);

@@ -50,6 +50,13 @@ void factor_in_steps(const OpCall& call, const Stack& a, const Stack& u, TensorV
   }
 }
 
+// Whether work-groups can hold what a step keeps: `rows`, `left` and `right` of cholesky_step.cl.
+bool holds_steps(const OpCall& call, DType type) {
+  constexpr int64_t kNumbers = 2 * kPanel * (kPanel + 2);
+  return kStepGroup <= int64_t{call.caps().max_work_group_size} &&
+         kNumbers * size_of(type) <= static_cast<int64_t>(call.caps().local_memory);
+}
+
 void cholesky(OpCall& call) {
   check_outputs(call);
   const TensorView self = call.args().tensor(Arg::self);
@@ -63,7 +70,7 @@ void cholesky(OpCall& call) {
       u.load(self);
     else
       u.load(transposed(self));
-    if (is_cpu_style(call)) {
+    if (is_cpu_style(call) || !holds_steps(call, self.dtype())) {
       factor(call, u.stack(), info.view());
       copy_triangle(call, u.stack(), u.stack(), false);
     } else {

@@ -73,13 +73,13 @@ class Eig {
 
   // The same as `hessenberg` on GPUs, by two launches a column, which many work-groups share.
   void reduce_in_steps(const Numbers& work) const {
-    constexpr int64_t kGroup = 256;
     constexpr int64_t kTeam = 32;
+    const int64_t group = reduce::group_size(call_.caps());
     EigParams p = params_;
     const auto run = [&](const auto& kernel, const auto& arguments, int64_t groups) {
       Defines d = with_numbers({}, type_);
-      d.set(define::GROUP, kGroup);
-      call_.launch(kernel, d, arguments).run({count_ * groups * kGroup, 1, 1}, {kGroup, 1, 1});
+      d.set(define::GROUP, group);
+      call_.launch(kernel, d, arguments).run({count_ * groups * group, 1, 1}, {group, 1, 1});
     };
     using Left = kernels::linalg::EigHessenbergReflectLeftArguments;
     using Right = kernels::linalg::EigHessenbergReflectRightArguments;
@@ -87,7 +87,7 @@ class Eig {
       p.groups = divide_up(n_ - p.column - 1, kTeam);
       run(step_kernel::reflect_left, Left{.a = a_, .work = work, .number = numbers_, .p = p},
           p.groups);
-      p.groups = divide_up(n_, kGroup / kTeam) + (p.vectors ? divide_up(n_, kTeam) : 0);
+      p.groups = divide_up(n_, group / kTeam) + (p.vectors ? divide_up(n_, kTeam) : 0);
       run(step_kernel::reflect_right,
           Right{.a = a_, .q = q_, .work = work, .number = numbers_, .p = p}, p.groups);
     }

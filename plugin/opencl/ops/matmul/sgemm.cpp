@@ -14,6 +14,8 @@ struct Tile {
 };
 constexpr Tile kLarge{128, 128, 16, 8};
 constexpr Tile kSmall{64, 64, 8, 8};
+// Both buffers of both operands, whose rows may be padded.
+constexpr uint64_t kLocalMemory = 2 * kStep * (kLarge.m + 4 + kLarge.n + 4) * sizeof(float);
 
 int64_t tiles(const Problem& p, const Tile& t) {
   return p.batch * divide_up(p.m, t.m) * divide_up(p.n, t.n);
@@ -55,6 +57,7 @@ const char* refuse_tiles(const OpCall& call, const Problem& p) {
   if (p.b.col != 1 && p.b.row != 1) return "B has no neighbouring elements";
   if (p.m <= 4) return "a few rows";
   if (call.caps().max_work_group_size < kLarge.items()) return "work-groups are too small";
+  if (call.caps().local_memory < kLocalMemory) return "too little local memory";
   return nullptr;
 }
 
