@@ -46,7 +46,10 @@ def checks() -> dict[str, Callable]:
 DIFFERENTIATED = {"grad", "forward-mode", "second", "gradcheck", "gradgradcheck"}
 
 
-def of_op_db(check: Callable, grad: bool, op: OpInfo, dtype: Any) -> Cases:
+def of_op_db(mode: str, op: OpInfo, dtype: Any) -> Cases:
+    check = checks()[mode]
+    differentiable = op.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
+    grad = mode in DIFFERENTIATED or (mode == "noncontiguous" and differentiable)
     if op.name.startswith("jiterator"):
         raise NoReference("CUDA alone has jiterator")
     try:
@@ -69,8 +72,7 @@ def entries_of(mode: str) -> tuple[dict[str, Any], Callable[[Any, Any], Cases]]:
         return optimizers.by_name(), optimizers.cases
     from torch.testing._internal.common_methods_invocations import op_db
 
-    check = functools.partial(of_op_db, checks()[mode], mode in DIFFERENTIATED)
-    return {op.full_name: op for op in op_db}, check
+    return {op.full_name: op for op in op_db}, functools.partial(of_op_db, mode)
 
 
 def run(cases: Cases, lenient: bool) -> tuple[str, str, int]:
