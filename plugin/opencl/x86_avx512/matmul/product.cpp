@@ -15,7 +15,7 @@ constexpr int64_t kTileRows = 8;     // product.cl
 constexpr int64_t kPanel = 32;       // tile_rows.h
 constexpr int64_t kPairBlock = 256;  // bf16_pairs.h
 constexpr uint64_t kPackedBytes = 8 * kPairBlock * kPanel * sizeof(uint32_t);
-constexpr int64_t kFewRows = 4;
+constexpr int64_t kSkinny = 4;
 constexpr int64_t kShortSum = 16;
 
 int64_t pairs(const Problem& p) { return divide_up(p.k, 2); }
@@ -43,7 +43,7 @@ Planned<TilePlan> plan(const OpCall& call, const Problem& p) {
 }
 
 const char* pass_over(const OpCall&, const Problem& p) {
-  if (p.m <= kFewRows) return "few rows";
+  if (p.m <= kSkinny) return "few rows";
   if (p.k < kShortSum) return "short sums";
   return nullptr;
 }
