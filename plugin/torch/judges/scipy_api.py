@@ -19,6 +19,7 @@ from typing import Any
 import suite
 
 EXPLAINED: dict[str, str] = {
+    r"TestPower::test_(batch|vectorization)": "SciPy hands the tensors to NumPy",
     r"TestMinimumPhase::test_hilbert": "Python's min() reads a tensor element by element: minutes",
 }
 USES_BACKENDS = re.compile(r"make_xp_test_case|skip_xp_backends|array_api_backends|\bxp\)")
