@@ -79,12 +79,13 @@ std::string structures_in_memory(const std::string& text) {
                               "__global const char *$2_base, ulong $2_offset") +
            text.substr(close, body + 1 - close);
     // Copies word by word: Mesa 22.3's compiler crashes if a structure is copied as a whole from
-    // global memory.
+    // global memory. The words may alias what the structure holds, or PoCL's drops the copy.
     for (std::sregex_iterator m(parameters.begin(), parameters.end(), kParameter), none; m != none;
          ++m)
       out += fmt::format(
-          " {0} {1}; {{ __global const uint *from_ = (__global const uint *)({1}_base + "
-          "{1}_offset); uint *to_ = (uint *)&{1}; "
+          " {0} {1}; {{ typedef uint __attribute__((may_alias)) word_; "
+          "__global const word_ *from_ = (__global const word_ *)({1}_base + {1}_offset); "
+          "word_ *to_ = (word_ *)&{1}; "
           "for (int k_ = 0; k_ < sizeof({0}) / 4; ++k_) to_[k_] = from_[k_]; }}",
           m->str(1), m->str(2));
     at = body + 1;
