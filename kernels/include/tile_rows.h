@@ -1,6 +1,6 @@
-// Parts of the matrix kernels for CPU drivers: partial vectors, transposes in registers, packing of B, and
-// the product of a tile of 8 rows with a panel of 32 columns. TYPE is the operands' type; panels and sums are
-// float. Everything must be inlined: PoCL 3.1 miscompiles calls that take or keep arrays of float16.
+// Parts of the matrix kernels for CPU drivers: partial vectors, packing of B, and how a tile of 8 rows and 32
+// columns is stored; tile_sweep.h puts them together. TYPE is the operands' type; panels and sums are float.
+// Everything must be inlined: PoCL 3.1 miscompiles calls that take or keep arrays of float16.
 #ifndef OCLTENSOR_TILE_ROWS_H
 #define OCLTENSOR_TILE_ROWS_H
 #include "matmul_params.h"

@@ -5,8 +5,6 @@
 #include "transpose.h"
 #include "types.h"
 
-#define PAIR_BLOCK 256  // pairs of a panel that stay in the caches
-
 // sum[i] += a[2 i] b[2 i] + a[2 i + 1] b[2 i + 1] in float, for 16 lanes of pairs: "VDPBF16PS" in Intel's
 // instruction set reference. Denormal factors and sums count as zero.
 INLINE float16 add_pair_products(float16 sum, float16 a, float16 b) {
@@ -15,11 +13,6 @@ INLINE float16 add_pair_products(float16 sum, float16 a, float16 b) {
 }
 
 INLINE int pair_count(long k) { return (k + 1) / 2; }
-// The length in pairs of equal blocks, at most PAIR_BLOCK.
-INLINE int pair_block(long pairs) {
-  const long blocks = (pairs + PAIR_BLOCK - 1) / PAIR_BLOCK;
-  return min((long)PAIR_BLOCK, ((pairs + blocks - 1) / blocks + 15) / 16 * 16);
-}
 
 // One pair: elements 2 i and 2 i + 1 of a line of k elements with this stride.
 INLINE uint load_pair(__global const ushort *line, long stride, long i, long k) {

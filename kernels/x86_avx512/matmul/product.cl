@@ -1,14 +1,12 @@
-// Product of bf16 matrices by AVX-512's dot products of pairs, A packed by product_pack.cl. As
-// matmul/cpu_packed.cl: a work-item computes `rows` rows and up to 8 panels of 32 columns, and packs its
-// block of B itself. Defines: TYPE (b, s; bf16), OUT (c; float where k takes several blocks).
-#define MAX_PANELS 8
+// Product of bf16 matrices by AVX-512's dot products of pairs, A packed by product_pack.cl; a step along k is
+// a pair. Defines: TYPE (b, s; bf16), OUT (c; float where k takes several blocks).
 #include "bf16_pairs.h"
 #include "tile_rows.h"
 
-// Pairs [first, first + count) of a block of B of k rows as a panel [count][32]. Columns past the last are
+// Pairs [first, first + count) of columns of B, of k rows, as a panel [count][32]. Columns past the last are
 // copies of it; their results are never stored.
-INLINE void pack_columns(__local float16 *panel, __global const ushort *b, long row, long col, long first,
-                         int count, long k, int columns) {
+INLINE void pack_pairs(__local float16 *panel, __global const ushort *b, long row, long col, long k,
+                       long first, int count, int columns) {
   int i = 0;
   if (col == 1 && columns >= PANEL)
     for (; i < count && 2 * (first + i) + 1 < k; ++i) {
@@ -34,49 +32,17 @@ INLINE void pack_columns(__local float16 *panel, __global const ushort *b, long 
     }
 }
 
-INLINE void multiply_pairs(float16 sum[TILE_ROWS][2], __global const float *a, const __local float16 *panel,
-                           int count) {
-  UNROLL for (int i = 0; i < TILE_ROWS; ++i) UNROLL for (int v = 0; v < 2; ++v) sum[i][v] = (float16)(0);
-  for (int k = 0; k < count; ++k) {
-    const float16 b0 = panel[2 * k], b1 = panel[2 * k + 1];
-    UNROLL for (int i = 0; i < TILE_ROWS; ++i) {
-      const float16 x = (float16)(a[k * TILE_ROWS + i]);
-      sum[i][0] = add_pair_products(sum[i][0], x, b0);
-      sum[i][1] = add_pair_products(sum[i][1], x, b1);
-    }
-  }
-}
+#define PACK_PANEL(panel, b, p, first, count, columns) \
+  pack_pairs(panel, b, (p).b_row, (p).b_col, (p).k, first, count, columns)
+#define ADD_PRODUCTS(x, b, sum) add_pair_products(sum, x, b)
+#include "tile_sweep.h"
 
 ONE_ITEM __kernel void product(__global void *c_base, ulong c_offset, __global const void *a_base,
                                ulong a_offset, __global const void *b_base, ulong b_offset,
                                __global const void *s_base, ulong s_offset, const MatmulParams p,
                                const long a_batch, const int rows, const int panels, const int add_s) {
-  const long n0 = (long)get_global_id(0) * PANEL * panels, m0 = (long)get_global_id(1) * rows,
-             z = get_global_id(2);
-  const long m1 = min((long)p.m, m0 + rows);
-  const int pairs = pair_count(p.k), block = pair_block(pairs);
-  __global const float *a = AT_CONST(f32, a_base, a_offset) + z * a_batch;
-  __global const ushort *b = AT_CONST(bf16, b_base, b_offset) + z * p.b_batch;
-  __global const STYPE(TYPE) *s = AT_CONST(TYPE, s_base, s_offset) + z * p.s_batch;
-  __global STYPE(OUT) *c = AT(OUT, c_base, c_offset) + z * p.c_batch;
-  __local float16 packed[MAX_PANELS][PAIR_BLOCK * 2];
-  for (int first = 0; first < pairs; first += block) {
-    const int count = min(block, pairs - first);
-    const Finish f = {as_float((uint)p.alpha), as_float((uint)p.beta), first == 0, add_s != 0};
-    for (int i = 0; i < panels; ++i) {
-      const long n = n0 + i * PANEL;
-      if (n < p.n)
-        pack_columns(packed[i], b + n * p.b_col, p.b_row, p.b_col, first, count, p.k,
-                     min((long)PANEL, p.n - n));
-    }
-    for (long m = m0; m < m1; m += TILE_ROWS)
-      for (int i = 0; i < panels; ++i) {
-        const long n = n0 + i * PANEL;
-        if (n >= p.n) break;
-        float16 sum[TILE_ROWS][2];
-        multiply_pairs(sum, a + m * pairs + (long)first * TILE_ROWS, packed[i], count);
-        store_tile(sum, c + m * p.c_row + n, p.c_row, s + m * p.s_row + n * p.s_col, p.s_row, p.s_col,
-                   min((long)TILE_ROWS, m1 - m), min((long)PANEL, p.n - n), f);
-      }
-  }
+  __local float16 packed[MAX_PANELS * PANEL_VECTORS];
+  sweep_tiles(AT(OUT, c_base, c_offset) + get_global_id(2) * p.c_batch,
+              OF_BATCH(f32, a_base, a_offset, a_batch), OF_BATCH(TYPE, b_base, b_offset, p.b_batch),
+              OF_BATCH(TYPE, s_base, s_offset, p.s_batch), packed, p, pair_count(p.k), rows, panels, add_s);
 }

@@ -1,10 +1,10 @@
 // A of a bf16 product as panels [m / 8][pair][8] of pairs along k (bf16_pairs.h) for product.cl; rows past
-// the last repeat it. A work-item packs one panel along 256 pairs.
+// the last repeat it. A work-item packs one panel along 512 pairs.
 #include "bf16_pairs.h"
 #include "matmul_params.h"
 
 #define TILE_ROWS 8
-#define CHUNK 256
+#define CHUNK 512
 
 ONE_ITEM __kernel void product_pack(__global void *panel_base, ulong panel_offset,
                                     __global const void *a_base, ulong a_offset, const MatmulParams p,

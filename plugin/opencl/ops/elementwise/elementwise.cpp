@@ -103,11 +103,12 @@ void launch(const OpCall& call, const Problem& problem, const KernelOf<Arguments
             const Defines& d, PointwiseParams& p, const Work& work) {
   const Ranges ranges{reached(problem.nest, problem.out, 0), input(problem, 0), input(problem, 1),
                       input(problem, 2), input(problem, 3)};
-  call.launch(kernel, d, arguments_of<Arguments>(ranges, p)).run(work.global, work.local);
+  Launch launch = call.launch(kernel, d, arguments_of<Arguments>(ranges, p));
+  launch.run(work.global, work.local);
   FlatWork* made = problem.what.made;
-  if (made == nullptr || p.rank != 1 || p.strides[0][0] != 1) return;
-  Kernel& found = find_kernel(call.stream(), kernel.source, kernel.function, d);
-  if (!found.is_unready()) *made = {&found, work.per_group, work.local[0]};
+  if (made == nullptr || p.rank != 1 || p.strides[0][0] != 1 || launch.kernel().is_unready())
+    return;
+  *made = {&launch.kernel(), work.per_group, work.local[0]};
 }
 
 const char* refuse_complex(const OpCall&, const Problem& problem) {

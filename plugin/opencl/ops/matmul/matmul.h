@@ -46,14 +46,6 @@ extern const AlgorithmFor<Problem> kLargeTiles,
     kSmallTiles;                                              // sgemm.cpp: GPUs
 extern const AlgorithmFor<Problem> kGeneralCpu, kGeneralGpu;  // general.cpp: anything
 
-// cpu.cpp: the tile of a work-item, its rows and its panels of 32 columns, that is cheapest by a
-// model for `steps` steps along k, on so many processors.
-struct TilePlan {
-  int32_t rows;
-  int32_t panels;
-};
-TilePlan plan_tiles(const Problem& p, int64_t steps, uint32_t threads);
-
 // skinny.cpp: products of up to this many rows (columns) read their other operand once, on GPUs.
 int64_t most_skinny_rows(DType type);
 bool skinny_beats_matrix_units(const Problem& p);

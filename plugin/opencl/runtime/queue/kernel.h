@@ -152,6 +152,8 @@ class Launch {
     return *this;
   }
 
+  Kernel& kernel() { return kernel_; }
+
   // `global` counts work-items; zeros in `local` let the driver choose. A range with a zero in
   // `global` is not launched.
   void run(const Grid& global, const Grid& local) {

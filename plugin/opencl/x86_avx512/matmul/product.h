@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "ops/matmul/matmul.h"
+#include "ops/matmul/cpu_tiles.h"
 
 namespace ocltensor::opencl::x86_avx512 {
 
