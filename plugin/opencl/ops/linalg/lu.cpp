@@ -1,5 +1,6 @@
 // LU factorisation with partial pivoting, solves with it, inverses, and its factors as matrices.
 #include <bit>
+#include <optional>
 
 #include "call/division.h"
 #include "kernels/linalg.h"
@@ -12,46 +13,79 @@ namespace {
 constexpr PanelKernel kLu{kernels::linalg::lu_cpu::lu, kernels::linalg::lu_gpu::lu};
 
 constexpr int64_t kNoColumn = INT64_MAX;
-constexpr int64_t kRegisters = 64 << 10;  // bytes of panels that a work-group's registers hold
 
-// The size of a work-group of a GPU whose work-items hold a row each; 0: they cannot.
-int64_t group_of_rows(const OpCall& call, const Stack& panel) {
-  const auto group =
-      std::max(kPanel, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(panel.rows))));
-  const bool fits = group <= int64_t{call.caps().max_work_group_size} &&
-                    group * kPanel * size_of(panel.dtype) <= 2 * kRegisters;
-  return !is_cpu_style(call) && fits ? group : 0;
+// How a work-group of a GPU holds a panel in registers: each work-item `rows` rows of `width`
+// columns.
+struct HeldPanel {
+  int64_t group, rows, width;
+};
+
+// For the panel of the stack's first columns; nullopt: it is too tall. `first` is the number of
+// columns left of it, of which the width is a divisor, so that it ends within the padding.
+std::optional<HeldPanel> held_panel(const OpCall& call, const Stack& a, int64_t first) {
+  constexpr int64_t kItemBytes = 256;
+  constexpr int64_t kGroupBytes = 128 << 10;
+  constexpr int64_t kLeastWidth = 8;
+  if (is_cpu_style(call)) return std::nullopt;
+  const int64_t most = std::bit_floor(static_cast<uint64_t>(call.caps().max_work_group_size));
+  const auto to_power = [](int64_t n) {
+    return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n)));
+  };
+  HeldPanel held{};
+  held.width = std::clamp(to_power(a.columns), kLeastWidth, kPanel);
+  // Several rows of a work-item share what it reads of the pivot's row.
+  held.rows = std::max<int64_t>(1, kItemBytes / (held.width * size_of(a.dtype)));
+  held.group = std::clamp(to_power(divide_up(a.rows, held.rows)), kPanel, most);
+  held.rows = divide_up(a.rows, held.group);
+  const auto fits = [&] {
+    const int64_t bytes = held.rows * held.width * size_of(a.dtype);
+    return bytes <= kItemBytes && held.group * bytes <= kGroupBytes;
+  };
+  while ((!fits() || first % held.width != 0) && held.width > kLeastWidth) held.width /= 2;
+  return fits() ? std::optional(held) : std::nullopt;
 }
 
-void factor_panel(const OpCall& call, const Stack& panel, TensorView pivots, TensorView info,
-                  int64_t first, bool pivot) {
+// Factors a panel of `a`, its first columns: as many as there are rows for, or a panel's; returns
+// how many.
+int64_t factor_panel(const OpCall& call, const Stack& a, TensorView pivots, TensorView info,
+                     int64_t first, bool pivot) {
+  const std::optional<HeldPanel> held = held_panel(call, a, first);
+  const int64_t width = std::min(held ? held->width : kPanel, a.columns);
+  const Stack panel = a.block(0, 0, a.rows, width);
   Defines d;
   d.set(define::PIVOT, pivot);
   LinalgParams p = params_of(panel, panel);
-  p.steps = std::min(kPanel, pivots.size(-1) - first);
+  p.steps = std::min(width, a.rows);
   p.first = first;
   p.vector_batch = pivots.size(-1);
-  if (const int64_t group = group_of_rows(call, panel)) {
-    call.launch(kernels::linalg::lu_rows::lu,
-                with_numbers(d, panel.dtype).set(define::GROUP, group),
-                {.a = panel, .pivot = pivots, .info = info, .p = p})
-        .run({panel.count * group, 1, 1}, {group, 1, 1});
-    return;
+  if (!held) {
+    run_panels(call, kLu, {panel}, d, {.a = panel, .pivot = pivots, .info = info, .p = p});
+    return width;
   }
-  run_panels(call, kLu, {panel}, d, {.a = panel, .pivot = pivots, .info = info, .p = p});
+  call.launch(kernels::linalg::lu_rows::lu,
+              with_numbers(d, panel.dtype)
+                  .set(define::GROUP, held->group)
+                  .set(define::ROWS, held->rows)
+                  .set(define::WIDTH, held->width),
+              {.a = panel, .pivot = pivots, .info = info, .p = p})
+      .run({panel.count * held->group, 1, 1}, {held->group, 1, 1});
+  return width;
 }
 
-// Interchanges rows as pivots [first, first + steps) say, in all of `columns` columns but those of
-// the panel at `skip`.
+// Columns of a matrix that rows are not interchanged in.
+struct Skipped {
+  int64_t first = kNoColumn;
+  int64_t count = 0;
+};
+
+// Interchanges rows as pivots [first, first + steps) say, in `columns` columns but those skipped.
 void swap_rows(const OpCall& call, const Stack& a, TensorView pivots, int64_t first, int64_t steps,
-               int64_t columns, int64_t skip, bool backward) {
+               int64_t columns, Skipped skipped, bool backward) {
   if (a.count * columns * steps == 0) return;
   // A complex number is two real ones that move together.
   const int64_t parts = is_complex(a.dtype) ? 2 : 1;
   Defines d;
-  d.type(define::TYPE, real_type(a.dtype))
-      .set(define::PARTS, parts)
-      .set(define::BACKWARD, backward);
+  d.type(define::TYPE, real_type(a.dtype)).set(define::BACKWARD, backward);
   LinalgParams p = params_of(a, a);
   p.columns = columns * parts;
   p.a_batch *= parts;
@@ -59,12 +93,18 @@ void swap_rows(const OpCall& call, const Stack& a, TensorView pivots, int64_t fi
   p.first = first;
   p.steps = steps;
   p.vector_batch = pivots.size(-1);
-  const Division columns_each = divide(call.caps(), a.count * p.columns);
-  const Division of_16{{a.count * divide_up(p.columns, 16), 1, 1}};
-  const Division division = by_style(call, of_16, columns_each);
-  call.launch(kernels::linalg::lu_swap::swap, d,
-              {.a = a, .pivot = pivots, .skip = skip == kNoColumn ? skip : skip * parts, .p = p})
-      .run(division.global, division.local);
+  const int64_t skip = skipped.first == kNoColumn ? kNoColumn : skipped.first * parts;
+  const int64_t skipped_columns = skipped.count * parts;
+  if (is_cpu_style(call)) {
+    call.launch(kernels::linalg::lu_swap_cpu::swap, d,
+                {.a = a, .pivot = pivots, .skip = skip, .skipped = skipped_columns, .p = p})
+        .run({a.count * divide_up(p.columns, 16), 1, 1}, {1, 1, 1});
+    return;
+  }
+  const auto group = std::clamp<int64_t>(std::bit_ceil(static_cast<uint64_t>(p.columns)), 32, 64);
+  call.launch(kernels::linalg::lu_swap_gpu::swap, d.set(define::GROUP, group),
+              {.a = a, .pivot = pivots, .skip = skip, .skipped = skipped_columns, .p = p})
+      .run({a.count * divide_up(p.columns, group) * group, 1, 1}, {group, 1, 1});
 }
 
 void lu_factor(OpCall& call) {
@@ -174,18 +214,19 @@ constexpr OpEntry kOperators[] = {{"linalg_lu_factor_ex.out", lu_factor, true},
 void factor_lu(const OpCall& call, const Stack& a, TensorView pivots, TensorView info, bool pivot) {
   const int64_t m = a.rows;
   const int64_t n = a.columns;
-  for (int64_t j = 0; j < std::min(m, n); j += kPanel) {
-    const int64_t next = j + kPanel;
-    const int64_t size = std::min(kPanel, std::min(m, n) - j);
-    factor_panel(call, a.block(j, j, m - j, std::min(kPanel, n - j)), pivots, info, j, pivot);
-    const int64_t rest = std::max<int64_t>(0, n - next);
-    if (pivot) swap_rows(call, a, pivots, j, size, j + rest, j, false);
-    if (rest == 0) continue;
-    const Stack right = a.block(j, next, size, rest);
+  int64_t next = 0;
+  for (int64_t j = 0; j < std::min(m, n); j = next) {
+    const Stack rest = a.block(j, j, m - j, n - j);
+    const int64_t width = factor_panel(call, rest, pivots, info, j, pivot);
+    const int64_t size = std::min(width, m - j);
+    next = j + width;
+    if (pivot) swap_rows(call, a, pivots, j, size, n - width, {j, width}, false);
+    if (next == n) continue;
+    const Stack right = a.block(j, next, size, n - next);
     solve_block(call, a.block(j, j, size, size), right, Triangle::UnitLower);
     if (m > next)
-      multiply(call, a.block(next, next, m - next, rest), a.block(next, j, m - next, size), right,
-               true);
+      multiply(call, a.block(next, next, m - next, n - next), a.block(next, j, m - next, size),
+               right, true);
   }
 }
 
@@ -193,13 +234,13 @@ void solve_lu(const OpCall& call, const Stack& lu, TensorView pivots, const Stac
               bool transposed) {
   const int64_t n = lu.rows;
   if (!transposed) {
-    swap_rows(call, b, pivots, 0, n, b.columns, kNoColumn, false);
+    swap_rows(call, b, pivots, 0, n, b.columns, {}, false);
     solve_triangle(call, lu, b, Triangle::UnitLower);
     solve_triangle(call, lu, b, Triangle::Upper);
   } else {
     solve_triangle(call, lu.transposed(), b, Triangle::Lower);
     solve_triangle(call, lu.transposed(), b, Triangle::UnitUpper);
-    swap_rows(call, b, pivots, 0, n, b.columns, kNoColumn, true);
+    swap_rows(call, b, pivots, 0, n, b.columns, {}, true);
   }
 }
 
