@@ -4,10 +4,18 @@
 // Defines: TYPE; BM, BN, TM, TN (the tile); A_ALONG_K, B_ALONG_K (1: contiguous along k, 0: along m or
 // n); EDGE (1: any size and alignment; 0: m >= BM, n >= BN, k % BK == 0, and every row of the operands and
 // the result starts at a multiple of four elements; edge tiles then overlap their neighbours and write the
-// same values twice); HAS_S; GUARDED (1: does nothing unless a word in memory is `wanted`).
+// same values twice); HAS_S; GUARDED (1: does nothing unless a word in memory is `wanted`); PIECES (1: p.k is
+// the length of a piece of the k_all terms, and the result are the pieces' sums in float, for split_k_sum).
 #include "matmul_params.h"
 #include "types.h"
+#define VEC 4
+#include "element_vectors.h"
 
+#if PIECES
+#define RESULT f32
+#else
+#define RESULT TYPE
+#endif
 #define BK 8
 #define LX 8                       // work-items along n in a run of 32
 #define LY (32 / LX)
@@ -18,16 +26,21 @@
 #define PB (BN + 4 * B_ALONG_K)
 #define LA (BM * BK / 4 / ITEMS)   // vectors of four that an item loads
 #define LB (BK * BN / 4 / ITEMS)
+typedef float4 raw4_f32;
+typedef uint2 raw4_f16, raw4_bf16;
+INLINE float4 unpack_f32(float4 v) { return v; }
+INLINE float4 unpack_f16(uint2 v) { return vload_half4(0, (const half *)&v); }
+INLINE float4 unpack_bf16(uint2 v) {
+  return as_float4((uint4)(v.x << 16, v.x & 0xffff0000u, v.y << 16, v.y & 0xffff0000u));
+}
 #define PART(v, i) \
   ((i) % 4 == 0 ? v[(i) / 4].x : (i) % 4 == 1 ? v[(i) / 4].y : (i) % 4 == 2 ? v[(i) / 4].z : v[(i) / 4].w)
 
-INLINE float4 load4_f32(__global const float *p) { return *(__global const float4 *)p; }
-INLINE float4 load4_f16(__global const half *p) { return vload_half4(0, p); }
-INLINE float4 load4_bf16(__global const ushort *p) { return as_float4(convert_uint4(vload4(0, p)) << 16); }
-
-// Four contiguous elements, of which `left` exist.
-INLINE float4 load4(__global const STYPE(TYPE) *p, bool ok, long left) {
+// Four contiguous elements, of which `left` exist. They stay as they are in memory until they are stored, so
+// that those under way take few registers.
 #if EDGE
+typedef float4 raw4;
+INLINE raw4 load4(__global const STYPE(TYPE) *p, bool ok, long left) {
   float4 v = (float4)(0.0f);
   if (ok) {
     if (left > 0) v.x = LOAD(TYPE, p, 0);
@@ -36,10 +49,22 @@ INLINE float4 load4(__global const STYPE(TYPE) *p, bool ok, long left) {
     if (left > 3) v.w = LOAD(TYPE, p, 3);
   }
   return v;
-#else
-  return CAT(load4_, TYPE)(p);
-#endif
 }
+INLINE float4 unpack(raw4 v) { return v; }
+#else
+typedef CAT(raw4_, TYPE) raw4;
+#define load4(p, ok, left) (*(__global const raw4 *)(p))
+INLINE float4 unpack(raw4 v) { return CAT(unpack_, TYPE)(v); }
+#endif
+
+#define STORE_ALONG_K(tile, vector, k, row) \
+  {                                         \
+    const float4 v_ = unpack(vector);       \
+    tile[(k) + 0][row] = v_.x;              \
+    tile[(k) + 1][row] = v_.y;              \
+    tile[(k) + 2][row] = v_.z;              \
+    tile[(k) + 3][row] = v_.w;              \
+  }
 
 // The position of vector i of item t in a tile of `WIDTH` rows (m or n) x BK: if contiguous along k, a row
 // has BK / 4 vectors; else each k has WIDTH / 4.
@@ -54,6 +79,9 @@ __kernel void sgemm(__global void *c_base, ulong c_offset, __global const void *
 #if GUARDED
                     __global const void *word_base, ulong word_offset, uint wanted,
 #endif
+#if PIECES
+                    long k_all, long batch,
+#endif
                     const MatmulParams p) {
   __local float As[2][BK][PA] __attribute__((aligned(16)));
   __local float Bs[2][BK][PB] __attribute__((aligned(16)));
@@ -61,7 +89,12 @@ __kernel void sgemm(__global void *c_base, ulong c_offset, __global const void *
   if (*(__global const uint *)((__global const char *)word_base + word_offset) != wanted) return;
 #endif
   const int t = get_local_id(0);
-  const long z = get_group_id(1);
+#if PIECES
+  const long piece = get_group_id(1) / batch, z = get_group_id(1) % batch, k_first = piece * p.k;
+  const long k_count = min(p.k, k_all - k_first);
+#else
+  const long z = get_group_id(1), k_first = 0, k_count = p.k;
+#endif
   const long m_tiles = (p.m + BM - 1) / BM, n_tiles = (p.n + BN - 1) / BN;
   const long g = get_group_id(0), span = GROUP_ROWS * n_tiles, first = g / span * GROUP_ROWS;
   const long rows = min(m_tiles - first, (long)GROUP_ROWS);
@@ -74,42 +107,34 @@ __kernel void sgemm(__global void *c_base, ulong c_offset, __global const void *
   const int lx = lane % LX, ly = lane / LX;
   const int mrow = (run / WX) * (LY * TM) + ly * 4;  // this item's rows: mrow + i * 4 * LY .. + 3
   const int ncol = (run % WX) * (LX * TN) + lx * 4;  // its columns: ncol + j * 4 * LX .. + 3
-  __global const STYPE(TYPE) *A = AT_CONST(TYPE, a_base, a_offset) + z * p.a_batch;
-  __global const STYPE(TYPE) *B = AT_CONST(TYPE, b_base, b_offset) + z * p.b_batch;
+  __global const STYPE(TYPE) *A = AT_CONST(TYPE, a_base, a_offset) + z * p.a_batch + k_first * p.a_col;
+  __global const STYPE(TYPE) *B = AT_CONST(TYPE, b_base, b_offset) + z * p.b_batch + k_first * p.b_row;
 
   float acc[TM][TN];
   UNROLL for (int i = 0; i < TM; ++i) UNROLL for (int j = 0; j < TN; ++j) acc[i][j] = 0.0f;
-  float4 ra[LA], rb[LB];
+  raw4 ra[LA], rb[LB];
 
 #if A_ALONG_K
 #define LOAD_A(i, k0)                                                                                       \
   ra[i] = load4(A + (m0 + ALONG_K_ROW(t, i)) * p.a_row + (k0) + ALONG_K_K(t), m0 + ALONG_K_ROW(t, i) < p.m, \
-                p.k - (k0) - ALONG_K_K(t));
-#define STORE_A(i, s)                                   \
-  As[s][ALONG_K_K(t) + 0][ALONG_K_ROW(t, i)] = ra[i].x; \
-  As[s][ALONG_K_K(t) + 1][ALONG_K_ROW(t, i)] = ra[i].y; \
-  As[s][ALONG_K_K(t) + 2][ALONG_K_ROW(t, i)] = ra[i].z; \
-  As[s][ALONG_K_K(t) + 3][ALONG_K_ROW(t, i)] = ra[i].w;
+                k_count - (k0) - ALONG_K_K(t));
+#define STORE_A(i, s) STORE_ALONG_K(As[s], ra[i], ALONG_K_K(t), ALONG_K_ROW(t, i))
 #else
 #define LOAD_A(i, k0)                                                               \
   ra[i] = load4(A + ((k0) + ACROSS_K(t, i, BM)) * p.a_col + m0 + ACROSS_ROW(t, BM), \
-                (k0) + ACROSS_K(t, i, BM) < p.k, p.m - m0 - ACROSS_ROW(t, BM));
-#define STORE_A(i, s) *(__local float4 *)&As[s][ACROSS_K(t, i, BM)][ACROSS_ROW(t, BM)] = ra[i];
+                (k0) + ACROSS_K(t, i, BM) < k_count, p.m - m0 - ACROSS_ROW(t, BM));
+#define STORE_A(i, s) *(__local float4 *)&As[s][ACROSS_K(t, i, BM)][ACROSS_ROW(t, BM)] = unpack(ra[i]);
 #endif
 #if B_ALONG_K
 #define LOAD_B(i, k0)                                                                                       \
   rb[i] = load4(B + (n0 + ALONG_K_ROW(t, i)) * p.b_col + (k0) + ALONG_K_K(t), n0 + ALONG_K_ROW(t, i) < p.n, \
-                p.k - (k0) - ALONG_K_K(t));
-#define STORE_B(i, s)                                   \
-  Bs[s][ALONG_K_K(t) + 0][ALONG_K_ROW(t, i)] = rb[i].x; \
-  Bs[s][ALONG_K_K(t) + 1][ALONG_K_ROW(t, i)] = rb[i].y; \
-  Bs[s][ALONG_K_K(t) + 2][ALONG_K_ROW(t, i)] = rb[i].z; \
-  Bs[s][ALONG_K_K(t) + 3][ALONG_K_ROW(t, i)] = rb[i].w;
+                k_count - (k0) - ALONG_K_K(t));
+#define STORE_B(i, s) STORE_ALONG_K(Bs[s], rb[i], ALONG_K_K(t), ALONG_K_ROW(t, i))
 #else
 #define LOAD_B(i, k0)                                                               \
   rb[i] = load4(B + ((k0) + ACROSS_K(t, i, BN)) * p.b_row + n0 + ACROSS_ROW(t, BN), \
-                (k0) + ACROSS_K(t, i, BN) < p.k, p.n - n0 - ACROSS_ROW(t, BN));
-#define STORE_B(i, s) *(__local float4 *)&Bs[s][ACROSS_K(t, i, BN)][ACROSS_ROW(t, BN)] = rb[i];
+                (k0) + ACROSS_K(t, i, BN) < k_count, p.n - n0 - ACROSS_ROW(t, BN));
+#define STORE_B(i, s) *(__local float4 *)&Bs[s][ACROSS_K(t, i, BN)][ACROSS_ROW(t, BN)] = unpack(rb[i]);
 #endif
 #define LOAD_TILES(k0)                                  \
   UNROLL for (int i = 0; i < LA; ++i) { LOAD_A(i, k0) } \
@@ -118,7 +143,7 @@ __kernel void sgemm(__global void *c_base, ulong c_offset, __global const void *
   UNROLL for (int i = 0; i < LA; ++i) { STORE_A(i, s) } \
   UNROLL for (int i = 0; i < LB; ++i) { STORE_B(i, s) }
 
-  const long steps = (p.k + BK - 1) / BK;
+  const long steps = (k_count + BK - 1) / BK;
   LOAD_TILES(0)
   STORE_TILES(0)
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -152,7 +177,7 @@ __kernel void sgemm(__global void *c_base, ulong c_offset, __global const void *
   const float beta = as_float((uint)p.beta);
   __global const STYPE(TYPE) *S = AT_CONST(TYPE, s_base, s_offset) + z * p.s_batch;
 #endif
-  __global STYPE(TYPE) *C = AT(TYPE, c_base, c_offset) + z * p.c_batch;
+  __global STYPE(RESULT) *C = AT(RESULT, c_base, c_offset) + get_group_id(1) * p.c_batch;
   UNROLL for (int i = 0; i < TM; ++i) {
     const long m = m0 + mrow + (i / 4) * 4 * LY + i % 4;
     UNROLL for (int j = 0; j < TN; j += 4) {
@@ -165,12 +190,11 @@ __kernel void sgemm(__global void *c_base, ulong c_offset, __global const void *
           v[u] = fma(beta, LOAD(TYPE, S, m * p.s_row + (n + u) * p.s_col), v[u]);
 #endif
       }
-      __global STYPE(TYPE) *to = C + m * p.c_row + n;
+      __global STYPE(RESULT) *to = C + m * p.c_row + n;
 #if EDGE
-      UNROLL for (int u = 0; u < 4; ++u) if (m < p.m && n + u < p.n) STORE(TYPE, to, u, v[u]);
+      UNROLL for (int u = 0; u < 4; ++u) if (m < p.m && n + u < p.n) STORE(RESULT, to, u, v[u]);
 #else
-      if (sizeof(STYPE(TYPE)) == 4) *(__global float4 *)to = (float4)(v[0], v[1], v[2], v[3]);
-      else UNROLL for (int u = 0; u < 4; ++u) STORE(TYPE, to, u, v[u]);
+      STOREV(RESULT, to, 0, v);
 #endif
     }
   }

@@ -44,8 +44,8 @@ using Algorithms = AlgorithmList<Problem, MatmulTraits>;
 Algorithms& algorithms() {
   static Algorithms& list = *new Algorithms(  // leaked: threads may run while the process ends
       "matmul", matmul_operators(),
-      {&kDots, &kColumns, &kSplitKGpu, &kSplitKCpu, &kSkinny, &kInPlace, &kPacked, &kLargeTiles,
-       &kSmallTiles, &kGeneralCpu, &kGeneralGpu});
+      {&kDots, &kColumns, &kTilesInPieces, &kSplitKGpu, &kSplitKCpu, &kSkinny, &kInPlace, &kPacked,
+       &kLargeTiles, &kSmallTiles, &kGeneralCpu, &kGeneralGpu});
   return list;
 }
 
