@@ -43,6 +43,7 @@ extern const AlgorithmFor<Problem> kGrouped;    // grouped.cpp: CPU drivers, few
 extern const AlgorithmFor<Problem> kDepthwise;  // depthwise.cpp: GPUs, few channels in a group
 extern const AlgorithmFor<Problem> kDirect;     // direct.cpp: CPU drivers, forward and data
 extern const AlgorithmFor<Problem> kWeightTiles;  // weight_rows.cpp: CPU drivers
+extern const AlgorithmFor<Problem> kImplicit;     // implicit.cpp: GPUs, forward and data
 extern const AlgorithmFor<Problem> kColumns;      // columns.cpp: products of matrices over columns
 extern const AlgorithmFor<Problem> kGeneral;      // general.cpp: anything
 

@@ -1,0 +1,193 @@
+// Convolution for GPUs as a matrix product without columns in memory: a work-group of BN items computes BM
+// channels of BN pixels, as matmul/sgemm.cl does. The terms are ordered by tap of the window, then by
+// channel; a step takes BK channels of one tap, so that a work-item, which brings one pixel's numbers, has
+// one test and one pointer for them. Weights are packed beforehand, [tap][padded channel][padded m].
+// Defines: TYPE; BM, TM; RAGGED (1: the source's channels are no multiple of BK); SOURCE_LAST (1: the
+// channels of a pixel are neighbours, and vectors of four of them may be loaded); TARGET (0: any strides, 1:
+// four pixels may be stored at once, 2: four channels); HAS_BIAS; PIECES (1: a group sums a piece of the
+// terms, in float).
+#include "conv_implicit_params.h"
+#include "types.h"
+#define VEC 4
+#include "element_vectors.h"
+
+#define BK 8
+#define BN 128
+#define TN 8
+#define LX 8  // work-items along the pixels in a run of 32
+#define LY (32 / LX)
+#define WX (BN / (LX * TN))
+#define LA (BM * BK / 4 / BN)  // vectors of four weights that an item loads
+#define A_STEP (BN / (BM / 4))
+#if PIECES
+#define RESULT f32
+#else
+#define RESULT TYPE
+#endif
+#define PART(v, i) \
+  ((i) % 4 == 0 ? v[(i) / 4].x : (i) % 4 == 1 ? v[(i) / 4].y : (i) % 4 == 2 ? v[(i) / 4].z : v[(i) / 4].w)
+
+// What is under way stays as it is in memory, in few registers.
+typedef float raw_f32;
+typedef ushort raw_f16, raw_bf16;
+typedef float4 raw4_f32;
+typedef uint2 raw4_f16, raw4_bf16;
+typedef CAT(raw_, TYPE) raw;
+typedef CAT(raw4_, TYPE) raw4;
+INLINE float unpack_f32(float v) { return v; }
+INLINE float unpack_f16(ushort v) { return vload_half(0, (const half *)&v); }
+INLINE float unpack_bf16(ushort v) { return as_float((uint)v << 16); }
+INLINE float4 unpack4_f32(float4 v) { return v; }
+INLINE float4 unpack4_f16(uint2 v) { return vload_half4(0, (const half *)&v); }
+INLINE float4 unpack4_bf16(uint2 v) {
+  return as_float4((uint4)(v.x << 16, v.x & 0xffff0000u, v.y << 16, v.y & 0xffff0000u));
+}
+
+__attribute__((reqd_work_group_size(BN, 1, 1)))
+__kernel void implicit(__global void *target_base, ulong target_offset, __global const void *source_base,
+                       ulong source_offset, __global const void *weight_base, ulong weight_offset,
+                       __global const void *bias_base, ulong bias_offset, const ConvImplicitParams p) {
+  __local float As[2][BK][BM] __attribute__((aligned(16)));
+  __local float Bs[2][BK][BN] __attribute__((aligned(16)));
+  const int t = get_local_id(0), m0 = (int)get_group_id(1) * BM;
+  const int n0 = (int)get_group_id(0) * BN, n_end = (int)p.pixels;
+  const int map_pixels = (int)p.map_pixels, row_pixels = (int)p.row_pixels;
+  const int lane = t & 31, run = t >> 5, lx = lane % LX, ly = lane / LX;
+  const int mrow = (run / WX) * (LY * TM) + ly * 4;  // this item's channels: mrow + i * 4 * LY .. + 3
+  const int ncol = (run % WX) * (LX * TN) + lx * 4;  // its pixels: ncol + j * 4 * LX .. + 3
+
+  // The pixel whose numbers this item brings, and the tap and channel of the next step.
+  const int pixel = min(n0 + t, n_end - 1), image = pixel / map_pixels, in_map = pixel - image * map_pixels;
+  const int y0 = in_map / row_pixels * (int)p.pixel_step[0] + (int)p.first[0];
+  const int x0 = in_map % row_pixels * (int)p.pixel_step[1] + (int)p.first[1];
+  __global const raw *source = (__global const raw *)((__global const char *)source_base + source_offset) +
+                               image * p.source_image;
+  const int channels = (int)p.padded_channels, blocks = channels / BK, tap_columns = max((int)p.taps[1], 1);
+  const int first = (int)get_group_id(2) * (int)p.steps;
+  const int last = min(first + (int)p.steps, (int)(p.taps[0] * p.taps[1]) * blocks);
+  int r = first / blocks / tap_columns, s = first / blocks % tap_columns, c = first % blocks * BK;
+  const int am = t % (BM / 4) * 4, ak = t / (BM / 4);
+  __global const raw *weight = (__global const raw *)((__global const char *)weight_base + weight_offset) +
+                               m0 + am + ak * p.padded_m;
+  __global const raw *from = source, *packed = weight;
+  bool inside = false;
+#define TAP                                                                                              \
+  {                                                                                                      \
+    const int y = y0 + r * (int)p.tap_step[0], x = x0 + s * (int)p.tap_step[1];                          \
+    inside = (uint)y < (uint)p.rows && (uint)x < (uint)p.columns;                                        \
+    from = source + (inside ? (long)y * p.source_row + (long)x * p.source_column : 0);                   \
+    from += c * p.source_channel;                                                                        \
+    const long tap = p.weight_first + r * p.weight_step[0] + s * p.weight_step[1];                       \
+    packed = weight + (tap * channels + c) * p.padded_m;                                                 \
+  }
+  raw4 ra[LA];
+#if SOURCE_LAST
+  raw4 rb[BK / 4];
+#define LOAD_B \
+  UNROLL for (int i = 0; i < BK / 4; ++i) rb[i] = inside ? ((__global const raw4 *)from)[i] : (raw4)(0);
+#define STORE_B(b)                                     \
+  UNROLL for (int i = 0; i < BK / 4; ++i) {            \
+    const float4 v = CAT(unpack4_, TYPE)(rb[i]);       \
+    Bs[b][i * 4][t] = v.x, Bs[b][i * 4 + 1][t] = v.y;  \
+    Bs[b][i * 4 + 2][t] = v.z, Bs[b][i * 4 + 3][t] = v.w; \
+  }
+#else
+  raw rb[BK];
+#if RAGGED
+#define EXISTS(i) (inside && c + i < (int)p.channels)
+#else
+#define EXISTS(i) inside
+#endif
+#define LOAD_B UNROLL for (int i = 0; i < BK; ++i) rb[i] = EXISTS(i) ? from[i * p.source_channel] : (raw)0;
+#define STORE_B(b) UNROLL for (int i = 0; i < BK; ++i) Bs[b][i][t] = CAT(unpack_, TYPE)(rb[i]);
+#endif
+  // Loads a step's numbers, and goes on to the next one.
+#define LOAD_STEP                                                                                        \
+  {                                                                                                      \
+    UNROLL for (int i = 0; i < LA; ++i) ra[i] = *(__global const raw4 *)(packed + i * A_STEP * p.padded_m); \
+    LOAD_B                                                                                               \
+    c += BK;                                                                                             \
+    from += BK * p.source_channel;                                                                       \
+    packed += BK * p.padded_m;                                                                           \
+    if (c == channels) {                                                                                 \
+      c = 0;                                                                                             \
+      if (++s == tap_columns) s = 0, ++r;                                                            \
+      TAP                                                                                                \
+    }                                                                                                    \
+  }
+#define STORE_STEP(b)                                                                                    \
+  {                                                                                                      \
+    UNROLL for (int i = 0; i < LA; ++i)                                                                  \
+      *(__local float4 *)&As[b][ak + i * A_STEP][am] = CAT(unpack4_, TYPE)(ra[i]);                       \
+    STORE_B(b)                                                                                           \
+  }
+
+  float acc[TM][TN];
+  UNROLL for (int i = 0; i < TM; ++i) UNROLL for (int j = 0; j < TN; ++j) acc[i][j] = 0.0f;
+  if (first < last) {
+    TAP
+    LOAD_STEP
+    STORE_STEP(0)
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  int current = 0;
+  for (int step = first; step < last; ++step) {
+    if (step + 1 < last) LOAD_STEP
+    UNROLL for (int k = 0; k < BK; ++k) {
+      float4 a[TM / 4], b[TN / 4];
+      UNROLL for (int i = 0; i < TM / 4; ++i)
+        a[i] = *(__local const float4 *)&As[current][k][mrow + i * 4 * LY];
+      UNROLL for (int j = 0; j < TN / 4; ++j)
+        b[j] = *(__local const float4 *)&Bs[current][k][ncol + j * 4 * LX];
+      // In zigzag over pairs of rows: see matmul/sgemm.cl.
+      UNROLL for (int i = 0; i < TM; i += 2) UNROLL for (int jj = 0; jj < TN; ++jj) {
+        const int j = i & 2 ? TN - 1 - jj : jj, q = i + (jj & 1), w = i + 1 - (jj & 1);
+        acc[q][j] = fma(PART(a, q), PART(b, j), acc[q][j]);
+        acc[w][j] = fma(PART(a, w), PART(b, j), acc[w][j]);
+      }
+    }
+    if (step + 1 < last) {
+      current ^= 1;
+      STORE_STEP(current)
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+
+#if HAS_BIAS
+  UNROLL for (int i = 0; i < TM; ++i) {
+    const long m = min((long)m0 + mrow + (i / 4) * 4 * LY + i % 4, (long)p.m - 1);
+    const float bias = LOAD(TYPE, AT_CONST(TYPE, bias_base, bias_offset), m * p.bias_stride);
+    UNROLL for (int j = 0; j < TN; ++j) acc[i][j] += bias;
+  }
+#endif
+  __global STYPE(RESULT) *target = AT(RESULT, target_base, target_offset) + get_group_id(2) * p.piece;
+  UNROLL for (int j = 0; j < TN; j += 4) {
+    const int n = n0 + ncol + j * LX;
+#if TARGET == 1
+    if (n >= n_end) continue;
+    const int at_image = n / map_pixels;
+    __global STYPE(RESULT) *to = target + at_image * p.target_image + (n - at_image * map_pixels);
+    UNROLL for (int i = 0; i < TM; ++i) {
+      const long m = m0 + mrow + (i / 4) * 4 * LY + i % 4;
+      if (m < p.m) STOREV(RESULT, to + m * p.target_channel, 0, &acc[i][j]);
+    }
+#else
+    UNROLL for (int e = 0; e < 4; ++e) {
+      if (n + e >= n_end) continue;
+      const int at_image = (n + e) / map_pixels, at = n + e - at_image * map_pixels;
+      __global STYPE(RESULT) *to = target + at_image * p.target_image + at / row_pixels * p.target_row +
+                                   at % row_pixels * p.target_column;
+      UNROLL for (int i = 0; i < TM; i += 4) {
+        const long m = m0 + mrow + i * LY;
+#if TARGET == 2
+        const float four[4] = {acc[i][j + e], acc[i + 1][j + e], acc[i + 2][j + e], acc[i + 3][j + e]};
+        if (m < p.m) STOREV(RESULT, to + m, 0, four);
+#else
+        UNROLL for (int u = 0; u < 4; ++u)
+          if (m + u < p.m) STORE(RESULT, to, (m + u) * p.target_channel, acc[i + u][j + e]);
+#endif
+      }
+    }
+#endif
+  }
+}

@@ -1,0 +1,305 @@
+// Convolution on GPUs as an implicit product of matrices, forward and data: what columns
+// (columns.cpp) would hold is gathered tile by tile. The data direction of a strided convolution is
+// one launch for each remainder of the position by the stride.
+#include <numeric>
+
+#include "call/divide_up.h"
+#include "conv.h"
+#include "conv_implicit_params.h"
+#include "kernels/conv.h"
+#include "ops/copy/copy.h"
+#include "ops/matmul/split_k_sum.h"
+
+namespace ocltensor::opencl::conv {
+namespace {
+
+constexpr int64_t kStep = 8;      // BK of implicit.cl
+constexpr int64_t kPixels = 128;  // BN
+constexpr uint64_t kLocalMemory = 2 * kStep * (128 + kPixels) * sizeof(float);
+
+// The three tensors by their parts in the product.
+struct Roles {
+  explicit Roles(const Problem& p)
+      : forward(p.direction == Direction::Forward),
+        channels(forward ? p.params.big_channels : p.params.small_channels),
+        m(forward ? p.params.small_channels : p.params.big_channels),
+        source(forward ? p.big : p.small),
+        target(forward ? p.small : p.big),
+        source_sizes(forward ? p.params.in : p.params.out),
+        target_sizes(forward ? p.params.out : p.params.in),
+        source_strides(forward ? p.params.big_strides : p.params.small_strides),
+        target_strides(forward ? p.params.small_strides : p.params.big_strides) {}
+  bool forward;
+  int64_t channels, m;
+  tb_address source, target;
+  const tk_i64 *source_sizes, *target_sizes, *source_strides, *target_strides;
+};
+
+const char* refuse(const OpCall& call, const Problem& p) {
+  const ConvParams& g = p.params;
+  const Roles roles(p);
+  if (p.direction == Direction::Weight) return "a gradient of weights";
+  if (!call.caps().register_tiles) return "the device keeps no tiles in registers";
+  if (compute_type(p.dtype) != DType::Float32) return "not computed in float32";
+  if (g.groups != 1) return "several groups";
+  if (g.in[0] != 1 || g.out[0] != 1 || g.window[0] != 1) return "three dimensions";
+  if (roles.channels < kStep || roles.m < kStep) return "few channels";
+  if (call.caps().max_work_group_size < kPixels) return "work-groups are too small";
+  if (call.caps().local_memory < kLocalMemory) return "too little local memory";
+  const auto reach = [](const tk_i64* sizes, const tk_i64* strides) {
+    return extent(Dims{sizes[1], sizes[2]}, Dims{strides[3], strides[4]});
+  };
+  const Extent e = reach(roles.source_sizes, roles.source_strides);
+  const int64_t pixels = g.batch * roles.target_sizes[1] * roles.target_sizes[2];
+  if (e.low < 0 || e.high > INT32_MAX / 2 || pixels > INT32_MAX / 2)
+    return "the sizes need 64 bits";
+  return nullptr;
+}
+
+// One spatial dimension of a launch: which positions of the target it computes, and where taps of
+// the window meet the source for them (see conv_implicit_params.h).
+struct Axis {
+  int64_t pixels, target_first, target_step;
+  int64_t first, pixel_step, tap_step;
+  int64_t taps, weight_first, weight_step;
+};
+
+Axis forward_axis(const ConvParams& g, int d) {
+  return {.pixels = g.out[d],
+          .target_first = 0,
+          .target_step = 1,
+          .first = -g.padding[d],
+          .pixel_step = g.stride[d],
+          .tap_step = g.dilation[d],
+          .taps = g.window[d],
+          .weight_first = 0,
+          .weight_step = 1};
+}
+// Positions h = remainder + i * stride. Tap r adds to h what is in row (h + padding - r * dilation)
+// / stride of the source, if that is whole, which holds for every `period`th tap.
+Axis data_axis(const ConvParams& g, int d, int64_t remainder) {
+  const int64_t stride = g.stride[d], dilation = g.dilation[d], at = remainder + g.padding[d];
+  const int64_t period = stride / std::gcd(stride, dilation);
+  int64_t tap = 0;
+  while (tap < period && (at - tap * dilation) % stride != 0) ++tap;
+  const bool meets = tap < std::min(period, g.window[d]);
+  return {.pixels = divide_up(g.in[d] - remainder, stride),
+          .target_first = remainder,
+          .target_step = stride,
+          .first = meets ? (at - tap * dilation) / stride : 0,
+          .pixel_step = 1,
+          .tap_step = -(period * dilation / stride),
+          .taps = meets ? divide_up(g.window[d] - tap, period) : 0,
+          .weight_first = tap,
+          .weight_step = period};
+}
+
+// The weights, [tap][channel of the source][channel of the target], padded with zeros.
+class PackedWeights {
+ public:
+  PackedWeights(const OpCall& call, const Problem& p, int64_t tile)
+      : channels_(divide_up(Roles(p).channels, kStep) * kStep),
+        m_(divide_up(Roles(p).m, tile) * tile),
+        memory_(call.scratch(static_cast<uint64_t>(bytes(p)))) {
+    const ConvParams& g = p.params;
+    const Roles roles(p);
+    if (channels_ != roles.channels || m_ != roles.m)
+      copy::fill_tensor(
+          call, LocalTensor(memory_.address(), p.dtype, Dims{bytes(p) / size_of(p.dtype)}), 0);
+    const tk_i64* s = g.weight_strides;
+    const Dims sizes{g.window[1], g.window[2], roles.channels, roles.m};
+    const LocalTensor weights(
+        p.weight, p.dtype, sizes,
+        Dims{s[3], s[4], roles.forward ? s[1] : s[0], roles.forward ? s[0] : s[1]});
+    copy_tensor(call,
+                LocalTensor(memory_.address(), p.dtype, sizes,
+                            Dims{g.window[2] * channels_ * m_, channels_ * m_, m_, 1}),
+                weights);
+  }
+  int64_t channels() const { return channels_; }
+  int64_t m() const { return m_; }
+  operator MemoryRange() const { return memory_; }  // NOLINT: implicit on purpose
+
+ private:
+  int64_t bytes(const Problem& p) const {
+    return p.params.window[1] * p.params.window[2] * channels_ * m_ * size_of(p.dtype);
+  }
+  int64_t channels_, m_;
+  Scratch memory_;
+};
+
+// Whether every one of `strides` and the address allow vectors of four elements.
+bool whole_vectors(tb_address address, DType type, std::initializer_list<int64_t> strides) {
+  for (const int64_t s : strides)
+    if (s % 4 != 0) return false;
+  return address % static_cast<uint64_t>(4 * size_of(type)) == 0;
+}
+
+class Run {
+ public:
+  Run(const OpCall& call, const Problem& p)
+      : call_(call), p_(p), roles_(p), tile_(roles_.m > 64 ? 128 : 64), weights_(call, p, tile_) {}
+
+  void axes(const Axis& rows, const Axis& columns) const {
+    ConvImplicitParams k = params(rows, columns);
+    if (k.pixels == 0) return;
+    const int64_t pieces = pieces_of(k);
+    if (pieces == 1) return launch(k, Output{target_address(rows, columns), false}, 1);
+    in_pieces(k, target_address(rows, columns), pieces);
+  }
+
+ private:
+  struct Output {
+    tb_address address;
+    bool pieces;
+  };
+
+  tb_address target_address(const Axis& rows, const Axis& columns) const {
+    const int64_t at = rows.target_first * roles_.target_strides[3] +
+                       columns.target_first * roles_.target_strides[4];
+    return roles_.target + static_cast<uint64_t>(at * size_of(p_.dtype));
+  }
+
+  ConvImplicitParams params(const Axis& rows, const Axis& columns) const {
+    const tk_i64* from = roles_.source_strides;
+    const tk_i64* to = roles_.target_strides;
+    const int64_t width = p_.params.window[2];
+    return {.m = roles_.m,
+            .pixels = p_.params.batch * rows.pixels * columns.pixels,
+            .map_pixels = rows.pixels * columns.pixels,
+            .row_pixels = columns.pixels,
+            .channels = roles_.channels,
+            .padded_channels = weights_.channels(),
+            .rows = roles_.source_sizes[1],
+            .columns = roles_.source_sizes[2],
+            .source_image = from[0],
+            .source_channel = from[1],
+            .source_row = from[3],
+            .source_column = from[4],
+            .target_image = to[0],
+            .target_channel = to[1],
+            .target_row = to[3] * rows.target_step,
+            .target_column = to[4] * columns.target_step,
+            .first = {rows.first, columns.first},
+            .pixel_step = {rows.pixel_step, columns.pixel_step},
+            .tap_step = {rows.tap_step, columns.tap_step},
+            .taps = {rows.taps, columns.taps},
+            .weight_first = rows.weight_first * width + columns.weight_first,
+            .weight_step = {rows.weight_step * width, columns.weight_step},
+            .padded_m = weights_.m(),
+            .steps = rows.taps * columns.taps * weights_.channels() / kStep,
+            .piece = 0,
+            .bias_stride = p_.params.bias_stride};
+  }
+
+  int64_t tiles(const ConvImplicitParams& k) const {
+    return divide_up(k.pixels, kPixels) * (weights_.m() / tile_);
+  }
+
+  // Few tiles share their terms among work-groups, where a map is one run of pixels.
+  int64_t pieces_of(const ConvImplicitParams& k) const {
+    constexpr int64_t kMost = 16;
+    constexpr int64_t kFewestSteps = 16;
+    const int64_t units = call_.caps().compute_units, work = tiles(k);
+    if (work >= units || k.target_row != k.row_pixels * k.target_column) return 1;
+    return std::clamp<int64_t>(2 * units / work, 1,
+                               std::clamp<int64_t>(k.steps / kFewestSteps, 1, kMost));
+  }
+
+  // The pieces' sums have the order of the target, and so have neighbours that are neighbours
+  // there.
+  void in_pieces(ConvImplicitParams k, tb_address target, int64_t pieces) const {
+    const bool channels_last = k.target_channel == 1;
+    const int64_t images = p_.params.batch, results = k.pixels * k.m;
+    matmul::Problem sum{
+        .dtype = p_.dtype,
+        .batch = images,
+        .m = channels_last ? k.map_pixels : k.m,
+        .n = channels_last ? k.m : k.map_pixels,
+        .k = k.steps * kStep,
+        .a = {},
+        .b = {},
+        .c = {target, k.target_image, channels_last ? k.target_column : k.target_channel,
+              channels_last ? 1 : k.target_column},
+        .self = std::nullopt};
+    if (p_.bias) {
+      sum.self = matmul::Matrix{*p_.bias, 0, channels_last ? 0 : k.bias_stride,
+                                channels_last ? k.bias_stride : 0};
+      sum.beta = 1;
+    }
+    k.steps = divide_up(k.steps, pieces);
+    k.piece = results;
+    k.target_image = k.map_pixels * k.m;
+    k.target_channel = channels_last ? 1 : k.map_pixels;
+    k.target_column = channels_last ? k.m : 1;
+    k.target_row = k.row_pixels * k.target_column;
+    const Scratch sums = call_.scratch(
+        static_cast<uint64_t>(pieces * results * static_cast<int64_t>(sizeof(float))));
+    launch(k, Output{sums.address(), true}, pieces);
+    matmul::sum_pieces(call_, sum, pieces, sums.address());
+  }
+
+  void launch(const ConvImplicitParams& k, Output out, int64_t pieces) const {
+    const DType result = out.pieces ? DType::Float32 : p_.dtype;
+    const bool rows_join = k.target_column == 1 && k.target_row == k.row_pixels;
+    const bool along_pixels =
+        rows_join && k.map_pixels % 4 == 0 &&
+        whole_vectors(out.address, result, {k.target_image, k.target_channel});
+    const bool along_channels =
+        k.target_channel == 1 && k.m % 4 == 0 &&
+        whole_vectors(out.address, result, {k.target_image, k.target_row, k.target_column});
+    const bool source_last =
+        k.source_channel == 1 && k.channels == k.padded_channels &&
+        whole_vectors(roles_.source, p_.dtype, {k.source_image, k.source_row, k.source_column});
+    Defines d;
+    d.type(define::TYPE, p_.dtype)
+        .set(define::BM, tile_)
+        .set(define::TM, tile_ / 8)
+        .set(define::RAGGED, k.channels != k.padded_channels)
+        .set(define::SOURCE_LAST, source_last)
+        .set(define::TARGET, along_pixels     ? 1
+                             : along_channels ? 2
+                                              : 0)
+        .set(define::HAS_BIAS, p_.bias.has_value() && !out.pieces)
+        .set(define::PIECES, out.pieces);
+    const MemoryRange whole = roles_.forward ? memory_of_small(p_) : memory_of_big(p_);
+    const auto bytes = static_cast<int64_t>(sizeof(float)) * pieces * k.piece;
+    const auto moved = static_cast<int64_t>(out.address - roles_.target);
+    const MemoryRange target =
+        out.pieces ? MemoryRange(out.address, 0, bytes)
+                   : MemoryRange(out.address, whole.low - moved, whole.high - moved);
+    call_
+        .launch(kernels::conv::implicit::implicit, d,
+                {.target = target,
+                 .source = roles_.forward ? memory_of_big(p_) : memory_of_small(p_),
+                 .weight = weights_,
+                 .bias = out.pieces ? MemoryRange(nullptr) : memory_of_bias(p_),
+                 .p = k})
+        .run({divide_up(k.pixels, kPixels) * kPixels, weights_.m() / tile_, pieces},
+             {kPixels, 1, 1});
+  }
+
+  const OpCall& call_;
+  const Problem& p_;
+  Roles roles_;
+  int64_t tile_;
+  PackedWeights weights_;
+};
+
+void run(const OpCall& call, const Problem& p) {
+  const Run run(call, p);
+  const ConvParams& g = p.params;
+  if (p.direction == Direction::Forward) return run.axes(forward_axis(g, 1), forward_axis(g, 2));
+  for (int64_t row = 0; row < std::min(g.stride[1], g.in[1]); ++row)
+    for (int64_t column = 0; column < std::min(g.stride[2], g.in[2]); ++column)
+      run.axes(data_axis(g, 1, row), data_axis(g, 2, column));
+}
+
+}  // namespace
+
+constinit const AlgorithmFor<Problem> kImplicit({.id = "conv.implicit",
+                                                 .description = "products that gather their tiles",
+                                                 .style = DeviceStyle::Gpu},
+                                                Steps<refuse, run>());
+
+}  // namespace ocltensor::opencl::conv
