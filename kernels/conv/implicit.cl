@@ -1,11 +1,13 @@
 // Convolution for GPUs as a matrix product without columns in memory: a work-group of BN items computes BM
 // channels of BN pixels, as matmul/sgemm.cl does. The terms are ordered by tap of the window, then by
 // channel; a step takes BK channels of one tap, so that a work-item, which brings one pixel's numbers, has
-// one test and one pointer for them. Weights are packed beforehand, [tap][padded channel][padded m].
-// Defines: TYPE; BM, TM; RAGGED (1: the source's channels are no multiple of BK); SOURCE_LAST (1: the
-// channels of a pixel are neighbours, and vectors of four of them may be loaded); TARGET (0: any strides, 1:
-// four pixels may be stored at once, 2: four channels); HAS_BIAS; PIECES (1: a group sums a piece of the
-// terms, in float).
+// one test and one pointer for them. Weights are packed beforehand, [tap][padded channel][padded m]. Of few
+// channels a step takes BK columns of the window instead (ALONG_WINDOW): then its rows and the channels are
+// what is called taps here, and its columns what is called channels.
+// Defines: TYPE; BM, TM; RAGGED (1: the source's channels are no multiple of BK); ALONG_WINDOW; SOURCE_LAST
+// (1: the channels of a pixel are neighbours, and vectors of four of them may be loaded); TARGET (0: any
+// strides, 1: four pixels may be stored at once, 2: four channels); HAS_BIAS; PIECES (1: a group sums a piece
+// of the terms, in float).
 #include "conv_implicit_params.h"
 #include "types.h"
 #define VEC 4
@@ -71,12 +73,24 @@ __kernel void implicit(__global void *target_base, ulong target_offset, __global
                                m0 + am + ak * p.padded_m;
   __global const raw *from = source, *packed = weight;
   bool inside = false;
+#if ALONG_WINDOW
+  const int tap_step = (int)p.tap_step[1];
+  const long term_step = tap_step * p.source_column;
+#define PLACE                                                                                            \
+  const int y = y0 + r * (int)p.tap_step[0];                                                             \
+  inside = (uint)y < (uint)p.rows;                                                                       \
+  from = source + s * p.source_channel + (inside ? (long)y * p.source_row : 0) + x0 * p.source_column;
+#else
+  const long term_step = p.source_channel;
+#define PLACE                                                                                            \
+  const int y = y0 + r * (int)p.tap_step[0], x = x0 + s * (int)p.tap_step[1];                            \
+  inside = (uint)y < (uint)p.rows && (uint)x < (uint)p.columns;                                          \
+  from = source + (inside ? (long)y * p.source_row + (long)x * p.source_column : 0);
+#endif
 #define TAP                                                                                              \
   {                                                                                                      \
-    const int y = y0 + r * (int)p.tap_step[0], x = x0 + s * (int)p.tap_step[1];                          \
-    inside = (uint)y < (uint)p.rows && (uint)x < (uint)p.columns;                                        \
-    from = source + (inside ? (long)y * p.source_row + (long)x * p.source_column : 0);                   \
-    from += c * p.source_channel;                                                                        \
+    PLACE                                                                                                \
+    from += c * term_step;                                                                               \
     const long tap = p.weight_first + r * p.weight_step[0] + s * p.weight_step[1];                       \
     packed = weight + (tap * channels + c) * p.padded_m;                                                 \
   }
@@ -93,12 +107,15 @@ __kernel void implicit(__global void *target_base, ulong target_offset, __global
   }
 #else
   raw rb[BK];
-#if RAGGED
+#if ALONG_WINDOW
+#define EXISTS(i) \
+  (inside && c + i < (int)p.channels && (uint)(x0 + (c + i) * tap_step) < (uint)p.columns)
+#elif RAGGED
 #define EXISTS(i) (inside && c + i < (int)p.channels)
 #else
 #define EXISTS(i) inside
 #endif
-#define LOAD_B UNROLL for (int i = 0; i < BK; ++i) rb[i] = EXISTS(i) ? from[i * p.source_channel] : (raw)0;
+#define LOAD_B UNROLL for (int i = 0; i < BK; ++i) rb[i] = EXISTS(i) ? from[i * term_step] : (raw)0;
 #define STORE_B(b) UNROLL for (int i = 0; i < BK; ++i) Bs[b][i][t] = CAT(unpack_, TYPE)(rb[i]);
 #endif
   // Loads a step's numbers, and goes on to the next one.
@@ -107,7 +124,7 @@ __kernel void implicit(__global void *target_base, ulong target_offset, __global
     UNROLL for (int i = 0; i < LA; ++i) ra[i] = *(__global const raw4 *)(packed + i * A_STEP * p.padded_m); \
     LOAD_B                                                                                               \
     c += BK;                                                                                             \
-    from += BK * p.source_channel;                                                                       \
+    from += BK * term_step;                                                                              \
     packed += BK * p.padded_m;                                                                           \
     if (c == channels) {                                                                                 \
       c = 0;                                                                                             \

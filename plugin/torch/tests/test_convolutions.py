@@ -42,6 +42,10 @@ FORMS = (
     Form(128, 16, (5, 7), (3, 3), padding=(1, 1), images=1),
     Form(128, 16, (5, 7), (3, 3), padding=(1, 1), images=1, format=LAST),
     Form(64, 16, (4, 4), (5, 5), padding=(2, 2), images=1, bias=False, dtype=torch.float16),
+    # Few channels: the terms of a step are the window's columns.
+    Form(3, 16, (11, 9), (7, 7), (2, 2), (3, 3), bias=False),
+    Form(1, 9, (8, 8), (3, 9), (1, 1), (1, 8), (1, 2), format=LAST),
+    Form(3, 64, (8, 8), (3, 3), padding=(1, 1), dtype=torch.float16),
     # Strides: some remainders of the position meet no tap of the window, others no position.
     Form(16, 24, (9, 11), (3, 3), (2, 2), (1, 1)),
     Form(16, 24, (9, 11), (1, 1), (2, 2)),

@@ -2,6 +2,8 @@
 // (columns.cpp) would hold is gathered tile by tile. The data direction of a strided convolution is
 // one launch for each remainder of the position by the stride.
 #include <numeric>
+#include <optional>
+#include <utility>
 
 #include "call/divide_up.h"
 #include "conv.h"
@@ -43,7 +45,7 @@ const char* refuse(const OpCall& call, const Problem& p) {
   if (compute_type(p.dtype) != DType::Float32) return "not computed in float32";
   if (g.groups != 1) return "several groups";
   if (g.in[0] != 1 || g.out[0] != 1 || g.window[0] != 1) return "three dimensions";
-  if (roles.channels < kStep || roles.m < kStep) return "few channels";
+  if (roles.m < kStep || (roles.channels < kStep && !roles.forward)) return "few channels";
   if (call.caps().max_work_group_size < kPixels) return "work-groups are too small";
   if (call.caps().local_memory < kLocalMemory) return "too little local memory";
   const auto reach = [](const tk_i64* sizes, const tk_i64* strides) {
@@ -94,38 +96,47 @@ Axis data_axis(const ConvParams& g, int d, int64_t remainder) {
           .weight_step = period};
 }
 
+// Of few channels, the channels count as columns of taps, and the window's columns as channels.
+bool along_window(const Problem& p) { return Roles(p).channels < kStep; }
+
 // The weights, [tap][channel of the source][channel of the target], padded with zeros.
 class PackedWeights {
  public:
   PackedWeights(const OpCall& call, const Problem& p, int64_t tile)
-      : channels_(divide_up(Roles(p).channels, kStep) * kStep),
-        m_(divide_up(Roles(p).m, tile) * tile),
-        memory_(call.scratch(static_cast<uint64_t>(bytes(p)))) {
-    const ConvParams& g = p.params;
+      : taps_{p.params.window[1], p.params.window[2]},
+        channels_(Roles(p).channels),
+        m_(divide_up(Roles(p).m, tile) * tile) {
     const Roles roles(p);
-    if (channels_ != roles.channels || m_ != roles.m)
-      copy::fill_tensor(
-          call, LocalTensor(memory_.address(), p.dtype, Dims{bytes(p) / size_of(p.dtype)}), 0);
-    const tk_i64* s = g.weight_strides;
-    const Dims sizes{g.window[1], g.window[2], roles.channels, roles.m};
-    const LocalTensor weights(
-        p.weight, p.dtype, sizes,
-        Dims{s[3], s[4], roles.forward ? s[1] : s[0], roles.forward ? s[0] : s[1]});
+    const tk_i64* s = p.params.weight_strides;
+    const int64_t m_stride = roles.forward ? s[0] : s[1];
+    int64_t tap_stride = s[4];
+    int64_t channel_stride = roles.forward ? s[1] : s[0];
+    if (along_window(p)) {
+      std::swap(taps_[1], channels_);
+      std::swap(tap_stride, channel_stride);
+    }
+    const Dims sizes{taps_[0], taps_[1], channels_, roles.m};
+    const Dims strides{s[3], tap_stride, channel_stride, m_stride};
+    const int64_t padded = padded_channels();
+    const int64_t count = taps_[0] * taps_[1] * padded * m_;
+    memory_.emplace(call.scratch(static_cast<uint64_t>(count * size_of(p.dtype))));
+    const tb_address at = memory_->address();
+    if (padded != channels_ || m_ != roles.m)
+      copy::fill_tensor(call, LocalTensor(at, p.dtype, Dims{count}), 0);
     copy_tensor(call,
-                LocalTensor(memory_.address(), p.dtype, sizes,
-                            Dims{g.window[2] * channels_ * m_, channels_ * m_, m_, 1}),
-                weights);
+                LocalTensor(at, p.dtype, sizes, Dims{taps_[1] * padded * m_, padded * m_, m_, 1}),
+                LocalTensor(p.weight, p.dtype, sizes, strides));
   }
+  int64_t tap_columns() const { return taps_[1]; }
   int64_t channels() const { return channels_; }
+  int64_t padded_channels() const { return divide_up(channels_, kStep) * kStep; }
   int64_t m() const { return m_; }
-  operator MemoryRange() const { return memory_; }  // NOLINT: implicit on purpose
+  operator MemoryRange() const { return *memory_; }  // NOLINT: implicit on purpose
 
  private:
-  int64_t bytes(const Problem& p) const {
-    return p.params.window[1] * p.params.window[2] * channels_ * m_ * size_of(p.dtype);
-  }
+  int64_t taps_[2];
   int64_t channels_, m_;
-  Scratch memory_;
+  std::optional<Scratch> memory_;
 };
 
 // Whether every one of `strides` and the address allow vectors of four elements.
@@ -163,13 +174,14 @@ class Run {
   ConvImplicitParams params(const Axis& rows, const Axis& columns) const {
     const tk_i64* from = roles_.source_strides;
     const tk_i64* to = roles_.target_strides;
-    const int64_t width = p_.params.window[2];
+    const int64_t width = weights_.tap_columns();
+    const int64_t tap_columns = along_window(p_) ? width : columns.taps;
     return {.m = roles_.m,
             .pixels = p_.params.batch * rows.pixels * columns.pixels,
             .map_pixels = rows.pixels * columns.pixels,
             .row_pixels = columns.pixels,
-            .channels = roles_.channels,
-            .padded_channels = weights_.channels(),
+            .channels = weights_.channels(),
+            .padded_channels = weights_.padded_channels(),
             .rows = roles_.source_sizes[1],
             .columns = roles_.source_sizes[2],
             .source_image = from[0],
@@ -183,11 +195,11 @@ class Run {
             .first = {rows.first, columns.first},
             .pixel_step = {rows.pixel_step, columns.pixel_step},
             .tap_step = {rows.tap_step, columns.tap_step},
-            .taps = {rows.taps, columns.taps},
+            .taps = {rows.taps, tap_columns},
             .weight_first = rows.weight_first * width + columns.weight_first,
             .weight_step = {rows.weight_step * width, columns.weight_step},
             .padded_m = weights_.m(),
-            .steps = rows.taps * columns.taps * weights_.channels() / kStep,
+            .steps = rows.taps * tap_columns * weights_.padded_channels() / kStep,
             .piece = 0,
             .bias_stride = p_.params.bias_stride};
   }
@@ -249,7 +261,7 @@ class Run {
         k.target_channel == 1 && k.m % 4 == 0 &&
         whole_vectors(out.address, result, {k.target_image, k.target_row, k.target_column});
     const bool source_last =
-        k.source_channel == 1 && k.channels == k.padded_channels &&
+        !along_window(p_) && k.source_channel == 1 && k.channels == k.padded_channels &&
         whole_vectors(roles_.source, p_.dtype, {k.source_image, k.source_row, k.source_column});
     Defines d;
     d.type(define::TYPE, p_.dtype)
@@ -257,6 +269,7 @@ class Run {
         .set(define::TM, tile_ / 8)
         .set(define::RAGGED, k.channels != k.padded_channels)
         .set(define::SOURCE_LAST, source_last)
+        .set(define::ALONG_WINDOW, along_window(p_))
         .set(define::TARGET, along_pixels     ? 1
                              : along_channels ? 2
                                               : 0)

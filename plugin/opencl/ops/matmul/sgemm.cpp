@@ -23,11 +23,13 @@ int64_t tiles(const Problem& p, const Tile& t) {
   return p.batch * divide_up(p.m, t.m) * divide_up(p.n, t.n);
 }
 
-// The large tile reuses more of what it loads, but pays only if its tiles fill the device twice.
+// The large tile reuses more of what it loads, but pays only if its tiles fill the device twice,
+// and if they are not much emptier than small ones.
 const char* pass_over_large(const OpCall& call, const Problem& p) {
-  return tiles(p, kLarge) >= 2 * static_cast<int64_t>(call.caps().compute_units)
-             ? nullptr
-             : "too few large tiles to fill the device";
+  const auto area = [&p](const Tile& t) { return tiles(p, t) * t.m * t.n; };
+  if (tiles(p, kLarge) < 2 * static_cast<int64_t>(call.caps().compute_units))
+    return "too few large tiles to fill the device";
+  return 4 * area(kLarge) > 5 * area(kSmall) ? "large tiles would be empty in part" : nullptr;
 }
 
 // Whether vectors of four may be loaded: every row begins at a multiple of four elements.
