@@ -3,7 +3,8 @@
 // whose sums are all in registers; the input is broadcast from the padded map. A work-item takes a block of
 // 32 output channels and a run of tiles. It processes the input channels in chunks: it packs a chunk's
 // weights into local memory (which every item reuses, so that it stays in the cache), then sweeps its tiles.
-// Between chunks the sums are kept in scratch memory. Defines: TYPE (of y, weights and bias).
+// Between chunks the sums are kept in scratch memory. With `wanted` it does nothing unless a word in memory
+// has that value. Defines: TYPE (of y, weights and bias).
 #include "conv_weights.h"
 
 #define SEGMENT 7
@@ -89,8 +90,10 @@ INLINE void add_chunk(float16 sum[2][2][SEGMENT], __local const float16 *w, __gl
 ONE_ITEM __kernel void conv_direct(__global void *y_base, ulong y_offset, __global const void *x_base,
                                    ulong x_offset, __global const void *w_base, ulong w_offset,
                                    __global const void *bias_base, ulong bias_offset,
-                                   __global void *sums_base, ulong sums_offset, __local float16 *packed,
-                                   const ConvRowsParams p) {
+                                   __global void *sums_base, ulong sums_offset,
+                                   __global const void *word_base, ulong word_offset,
+                                   __local float16 *packed, const uint wanted, const ConvRowsParams p) {
+  if (wanted != 0 && *AT_CONST(u32, word_base, word_offset) != wanted) return;
   const long block = get_global_id(p.channels_inner ? 0 : 1), run = get_global_id(p.channels_inner ? 1 : 0);
   const long g = get_global_id(2), taps = p.taps_y * p.taps_x, n0 = block * 32;
   const long item = (g * get_global_size(1) + get_global_id(1)) * get_global_size(0) + get_global_id(0);

@@ -24,5 +24,6 @@ typedef struct {
   tk_i64 images, inputs, outputs, taps_y, taps_x, dilation_y, dilation_x, stride_y, stride_x, height, width;
   tk_i64 segments, per_item, blocks, bias, bias_group, add_bias, channels_inner;
   tk_i64 inputs_per_chunk;  // direct.cl: input channels whose weights are packed at a time
+  tk_i64 first_tile;        // winograd.cl: the launch's
 } ConvRowsParams;
 #endif

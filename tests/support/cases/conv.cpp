@@ -20,8 +20,27 @@ struct Geometry {
   }
 };
 
+// Windows of 3 x 3 over so much that drivers of processors compute them by Winograd's tiles of 4 x
+// 4: maps that are no multiple of a tile, channels that are no multiple of a vector.
+Geometry choose_tiles(Draw& draw) {
+  auto& rng = draw.rng;
+  Geometry g;
+  g.n = rng.range(1, 3);
+  g.groups = 1;
+  g.in = rng.range(8, 21);
+  g.out = rng.range(8, 40);
+  g.transposed = rng.chance(0.4);
+  g.size = {rng.range(24, 33), rng.range(48, 63)};
+  g.kernel = {3, 3};
+  g.stride = g.dilation = {1, 1};
+  g.padding = {rng.range(0, 2), rng.range(0, 2)};
+  g.output_padding = {0, 0};
+  return g;
+}
+
 Geometry choose(Draw& draw) {
   auto& rng = draw.rng;
+  if (draw.size_mode() == SizeMode::Medium && rng.chance(0.3)) return choose_tiles(draw);
   const bool big = draw.size_mode() == SizeMode::Medium || draw.size_mode() == SizeMode::Large;
   const int64_t rank = rng.chance(0.7) ? 2 : rng.range(1, 3);
   Geometry g;

@@ -87,8 +87,8 @@ using Algorithms = AlgorithmList<Problem, ConvTraits>;
 Algorithms& algorithms() {
   static Algorithms& list = *new Algorithms(  // leaked: threads may run while the process ends
       "conv", conv_operators(),
-      {&kPointwise, &kGroupedChannels, &kGrouped, &kDepthwise, &kDirect, &kWeightTiles, &kImplicit,
-       &kColumns, &kGeneral});
+      {&kPointwise, &kGroupedChannels, &kGrouped, &kDepthwise, &kWinograd, &kDirect, &kWeightTiles,
+       &kImplicit, &kColumns, &kGeneral});
   return list;
 }
 

@@ -41,6 +41,7 @@ extern const AlgorithmFor<Problem> kPointwise;        // pointwise.cpp: windows 
 extern const AlgorithmFor<Problem> kGroupedChannels;  // grouped_channels.cpp: of channels_last maps
 extern const AlgorithmFor<Problem> kGrouped;    // grouped.cpp: CPU drivers, few channels in a group
 extern const AlgorithmFor<Problem> kDepthwise;  // depthwise.cpp: GPUs, few channels in a group
+extern const AlgorithmFor<Problem> kWinograd;   // winograd.cpp: CPU drivers, windows of 3 x 3
 extern const AlgorithmFor<Problem> kDirect;     // direct.cpp: CPU drivers, forward and data
 extern const AlgorithmFor<Problem> kWeightTiles;  // weight_rows.cpp: CPU drivers
 extern const AlgorithmFor<Problem> kImplicit;     // implicit.cpp: GPUs, forward and data

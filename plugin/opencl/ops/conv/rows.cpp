@@ -6,7 +6,25 @@
 namespace ocltensor::opencl::conv {
 namespace {
 
-constexpr int64_t kPadBlock = 16;  // channels that rows_pad.cl reads as one vector
+constexpr int64_t kPadBlock = 16;    // channels that rows_pad.cl reads as one vector
+constexpr int64_t kShortestRun = 4;  // weights; fewer are gathered one by one
+
+// Finds how many weights of consecutive k = (input channel, tap) are contiguous in memory, in
+// rising or in falling order.
+void find_runs(ConvRowsParams& q) {
+  const int64_t nest[][2] = {{q.taps_x, q.w_x}, {q.taps_y, q.w_y}, {q.inputs, q.w_input}};
+  for (const bool falls : {false, true}) {
+    int64_t length = 1;
+    for (const auto& [size, stride] : nest) {
+      if (size == 1) continue;
+      if (stride != (falls ? -length : length)) break;
+      length *= size;
+    }
+    if (length < kShortestRun || length <= q.w_run) continue;
+    q.w_run = length;
+    q.w_falls = falls;
+  }
+}
 
 }  // namespace
 
@@ -38,6 +56,16 @@ Axis transposed_axis(const ConvParams& g, size_t d, int64_t begin) {
   a.dilation = 1;
   a.start = (begin + g.padding[d] - lowest) / stride - (a.taps - 1);
   return a;
+}
+
+std::vector<Phase> phases_of(const Problem& p) {
+  const ConvParams& g = p.params;
+  if (p.direction == Direction::Forward) return {{forward_axis(g, 1), forward_axis(g, 2)}};
+  std::vector<Phase> phases;
+  for (int64_t y = 0; y < std::min(g.stride[1], g.in[1]); ++y)
+    for (int64_t x = 0; x < std::min(g.stride[2], g.in[2]); ++x)
+      phases.push_back({transposed_axis(g, 1, y), transposed_axis(g, 2, x)});
+  return phases;
 }
 
 const char* refuse_rows(const Problem& p) {
@@ -108,6 +136,59 @@ PaddedMap pad_map(const OpCall& call, const Problem& p, const PadRequest& reques
   result.row = width;
   result.origin = -y.low * width - x.low;
   return result;
+}
+
+void widen(Reach& reach, const Axis& a, int64_t piece) {
+  if (a.outputs == 0 || a.taps == 0) return;
+  const int64_t last = divide_up(a.outputs, piece) * piece - 1;
+  reach.low = std::min(reach.low, a.start);
+  reach.high = std::max(reach.high, a.start + last * a.stride + (a.taps - 1) * a.dilation);
+}
+
+ConvRowsParams rows_params(const Problem& p, const Phase& phase, const PaddedMap& map) {
+  const ConvParams& g = p.params;
+  const bool forward = p.direction == Direction::Forward;
+  const auto& out = forward ? g.small_strides : g.big_strides;
+  ConvRowsParams q{};
+  q.inputs = forward ? g.big_channels : g.small_channels;
+  q.outputs = forward ? g.small_channels : g.big_channels;
+  q.taps_y = phase.x.taps == 0 ? 0 : phase.y.taps;
+  q.taps_x = phase.y.taps == 0 ? 0 : phase.x.taps;
+  const bool empty = q.taps_y == 0 || q.taps_x == 0;
+  q.x_start = empty ? 0 : map.origin + phase.y.start * map.row + phase.x.start;
+  q.x_image = map.image;
+  q.x_group = q.inputs * map.channel;
+  q.x_channel = map.channel;
+  q.x_row = map.row;
+  q.y_start = phase.y.begin * out[3] + phase.x.begin * out[4];
+  q.y_image = out[0];
+  q.y_group = q.outputs * out[1];
+  q.y_channel = out[1];
+  q.y_row = out[3] * phase.y.step;
+  q.y_col = out[4] * phase.x.step;
+  q.dilation_y = phase.y.dilation;
+  q.dilation_x = phase.x.dilation;
+  q.stride_y = phase.y.stride;
+  q.stride_x = phase.x.stride;
+  q.height = phase.y.outputs;
+  q.width = phase.x.outputs;
+  const auto& w = g.weight_strides;
+  q.w_start = empty ? 0 : phase.y.first * w[3] + phase.x.first * w[4];
+  q.w_group = g.small_channels * w[0];
+  q.w_output = forward ? w[0] : w[1];
+  q.w_input = forward ? w[1] : w[0];
+  q.w_y = w[3] * phase.y.weight_step;
+  q.w_x = w[4] * phase.x.weight_step;
+  q.w_end = extent(Dims{g.groups * g.small_channels, g.big_channels, g.window[0], g.window[1],
+                        g.window[2]},
+                   std::span<const int64_t>(w))
+                .high;
+  find_runs(q);
+  q.add_bias = p.bias.has_value();
+  q.bias = g.bias_stride;
+  q.bias_group = q.outputs * g.bias_stride;
+  q.images = g.batch;
+  return q;
 }
 
 }  // namespace ocltensor::opencl::conv

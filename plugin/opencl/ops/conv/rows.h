@@ -22,6 +22,13 @@ struct Axis {
 Axis forward_axis(const ConvParams& g, size_t d);
 Axis transposed_axis(const ConvParams& g, size_t d, int64_t begin);
 
+// What one launch computes. The data direction has one for every remainder of the position by the
+// stride, so that no zero is multiplied.
+struct Phase {
+  Axis y, x;
+};
+std::vector<Phase> phases_of(const Problem& p);
+
 // A float32 map with contiguous columns, surrounded by a border of zeros.
 struct PaddedMap {
   std::vector<Scratch> memory;  // empty where the map itself can be read
@@ -35,6 +42,9 @@ struct PaddedMap {
 struct Reach {
   int64_t low, high;
 };
+// Widens it by what an axis reads whose outputs are computed in whole pieces.
+void widen(Reach& reach, const Axis& a, int64_t piece);
+
 struct PadRequest {
   bool is_big;  // the problem's big tensor, else the small one
   Reach y, x;
@@ -42,6 +52,16 @@ struct PadRequest {
   int64_t spread_y = 1, spread_x = 1;  // distance of elements; zeros lie between
 };
 PaddedMap pad_map(const OpCall& call, const Problem& p, const PadRequest& request);
+
+// The parameters of a forward or data direction's launch: strides, sizes, starts and bias; what
+// divides the work is left to the algorithm.
+ConvRowsParams rows_params(const Problem& p, const Phase& phase, const PaddedMap& map);
+
+// direct.cpp: one launch; the map reaches as far as whole pieces of this many columns. It runs only
+// if the guard's word has its value.
+constexpr int64_t kDirectColumns = 7;
+void run_direct(const OpCall& call, const Problem& p, const Phase& phase, const PaddedMap& map,
+                const matmul::Guard& guard);
 
 // Why none of these algorithms can run, or nullptr.
 const char* refuse_rows(const Problem& p);
