@@ -1,6 +1,7 @@
 // Gradient of weights with few channels in a group, for CPU drivers: vectors along the rows. A work-item
 // takes a run of (output channel, input channel of its group) pairs and sums all images. Defines: TYPE,
-// STRIDE (row_vectors.h), TAPS (3: a window of 3 x 3 in one pass; 0: a pass for each tap).
+// STRIDE (row_vectors.h), TAPS (3: a window of 3 x 3 in one pass; 5: of 5 x 5, a pass for each row; 0: a pass
+// for each tap).
 #include "conv_rows_params.h"
 #include "row_vectors.h"
 
@@ -8,6 +9,10 @@
 #define PASS 9
 #define TAP_Y(t) (t / 3)
 #define TAP_X(t) (t % 3)
+#elif TAPS == 5
+#define PASS 5
+#define TAP_Y(t) (t0 / 5)
+#define TAP_X(t) (t)
 #else
 #define PASS 1
 #define TAP_Y(t) ((t0 + t) / p.taps_x)

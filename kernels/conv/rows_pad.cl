@@ -5,7 +5,8 @@
 #include "transpose.h"
 
 INLINE void zeros(__global float *p, long n) {
-  for (long i = 0; i < n; ++i) p[i] = 0;
+  ROLLED for (; n >= 16; n -= 16, p += 16) STORE16(f32, p, 0, (float16)(0));
+  ROLLED for (long i = 0; i < n; ++i) p[i] = 0;
 }
 
 // Copies n contiguous elements; the last vector overlaps the one before it.
@@ -54,8 +55,9 @@ INLINE void copy_channels(__global float *to, long plane, __global const STYPE(T
 // Row r of `count` (1 or 16) padded planes at `to`.
 INLINE void pad_row(__global float *to, __global const STYPE(TYPE) *plane, long r, int count,
                     const PadParams p) {
-  const long t = r + p.top, y = t / p.spread_y, size = p.padded_height * p.padded_width;
-  const bool empty = t < 0 || y * p.spread_y != t || y >= p.height;
+  const long t = r + p.top, size = p.padded_height * p.padded_width;
+  const long y = p.spread_y == 1 ? t : t / p.spread_y;  // a division is most of a short row's time
+  const bool empty = t < 0 || (p.spread_y != 1 && y * p.spread_y != t) || y >= p.height;
   const long c0 = empty ? p.padded_width : clamp(-p.left, 0L, (long)p.padded_width);
   const long c1 = empty ? c0 : clamp(p.width - p.left, c0, (long)p.padded_width);
   __global const STYPE(TYPE) *from = plane + y * p.row;

@@ -103,6 +103,16 @@ TEST(Depthwise, AnyOtherGeometry) {
   check({1, 3, 1, 1, 12, 12, 3, 3, 1, 2, 1, 1});
 }
 
+// Columns of both parities, more than 32 of them, and such that no tap meets.
+TEST(Depthwise, AStrideOfTwoAlongRows) {
+  check({2, 2, 2, 3, 9, 70, 3, 7, 2, 2, 3, 1});
+  check({1, 2, 1, 2, 5, 37, 4, 2, 3, 2, 0, 1});
+  check({1, 2, 1, 1, 7, 9, 1, 1, 2, 2, 0, 1});
+  check({2, 3, 1, 1, 8, 33, 5, 5, 1, 2, 4, 1});
+  check({1, 2, 1, 1, 6, 40, 3, 9, 2, 2, 4, 1});
+  check({2, 3, 1, 1, 28, 28, 5, 5, 2, 2, 2, 1}, ot::DType::BFloat16);
+}
+
 TEST(Depthwise, SmallMapsManyImagesAndGroupsOfSeveralChannels) {
   check({40, 2, 1, 1, 7, 7, 3, 3, 1, 1, 1, 1});  // the gradient in parts
   check({3, 2, 1, 1, 2, 2, 3, 3, 1, 1, 1, 1});
@@ -128,6 +138,24 @@ TEST(Depthwise, InfinitiesBesideAGradient) {
                                             {0, 0}, 2, {false, true, false});
   const std::vector<float> gradient = floats(std::get<1>(all));
   for (size_t i = 0; i < 18; ++i) EXPECT_EQ(std::isfinite(gradient[i]), i < 6 || i >= 9) << i;
+}
+
+// Between the gradient's elements there are no zeros that a weight could meet: an infinite one
+// makes only those elements infinite that it reaches.
+TEST(Depthwise, AnInfiniteWeightBesideAStride) {
+  std::vector<float> values(2 * 9, 1);
+  values[4] = std::numeric_limits<float>::infinity();  // the first window's middle
+  const ot::Tensor weight = ot::tensor(values, {2, 9}).view({2, 1, 3, 3}).to(ot::Device("ocl"));
+  const ot::Tensor big = whole({1, 2, 12, 40}, 1, ot::DType::Float32);
+  const ot::Tensor small = ot::ones({1, 2, 6, 20}).to(ot::Device("ocl"));
+  const auto all = ot::convolution_backward(small, big, weight, {}, {2, 2}, {1, 1}, {1, 1}, false,
+                                            {0, 0}, 2, {true, false, false});
+  const std::vector<float> gradient = floats(std::get<0>(all));
+  for (size_t i = 0; i < gradient.size(); ++i) {
+    const bool reached = i < 12 * 40 && i / 40 % 2 == 0 && i % 2 == 0;
+    EXPECT_EQ(std::isinf(gradient[i]), reached) << i;
+    EXPECT_FALSE(std::isnan(gradient[i])) << i;
+  }
 }
 
 }  // namespace

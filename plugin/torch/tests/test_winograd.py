@@ -30,9 +30,9 @@ SHAPES = [
     (2, 24, 7, 130, 32, (2, 0)),
     (8, 8, 64, 64, 9, 1),
 ]
-# Rounding grows with the transforms' numbers: the root mean square of the error is 2 to 3 times that
-# of the direct tiles, 4 times for numbers of a wide range. With the points 1 and 2 it would be 10
-# times.
+# Rounding grows with the transforms' numbers: the root mean square of the error is 2 to 3 times
+# that of the direct tiles, 4 times for numbers of a wide range. With the points 1 and 2 it would be
+# 10 times.
 WORSE = 5.0
 
 

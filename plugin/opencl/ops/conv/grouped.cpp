@@ -7,6 +7,7 @@ namespace {
 
 constexpr int64_t kFewChannels = 8;  // in a group; above, register tiles of 32 channels are faster
 constexpr int64_t kVector = 16;
+constexpr int64_t kWidestWindow = 7;  // columns that are written out
 
 const char* refuse(const OpCall&, const Problem& p) {
   if (const char* reason = refuse_rows(p)) return reason;
@@ -60,7 +61,8 @@ void set_output(ConvRowsParams& q, const tk_i64 (&strides)[5]) {
 Defines defines(const Problem& p, const ConvRowsParams& q) {
   Defines d;
   d.type(define::TYPE, p.dtype).set(define::STRIDE, q.stride_x <= 2 ? q.stride_x : 0);
-  d.set(define::TAPS, q.taps_y == 3 && q.taps_x == 3 ? 3 : 0);
+  const bool square = q.taps_y == q.taps_x;
+  d.set(define::TAPS, square && (q.taps_x == 3 || q.taps_x == 5) ? q.taps_x : 0);
   return d;
 }
 
@@ -89,8 +91,44 @@ void run_weight(const OpCall& call, const Problem& p) {
       .run({divide_up(pairs, q.per_item), 1, 1}, {1, 1, 1});
 }
 
+// Data with a stride of 2 along the rows, which grouped_data.cl has without zeros between.
+bool is_doubled(const Problem& p) {
+  const ConvParams& g = p.params;
+  return p.direction == Direction::Data && g.stride[2] == 2 && g.dilation[1] == 1 &&
+         g.dilation[2] == 1 && g.window[2] <= kWidestWindow;
+}
+
+void run_doubled(const OpCall& call, const Problem& p) {
+  const ConvParams& g = p.params;
+  // Column 2 * i + r meets tap k at column i + (r + padding - k) / 2 of the small map.
+  const auto shift = [&](int64_t k) { return (((k + g.padding[2]) & 1) + g.padding[2] - k) / 2; };
+  const int64_t pairs = divide_up(divide_up(g.in[2], 2), kVector) * kVector;
+  const PaddedMap map = pad_map(call, p,
+                                {.is_big = false,
+                                 .y = {0, std::max<int64_t>(0, g.out[1] - 1)},
+                                 .x = {shift(g.window[2] - 1), pairs - 1 + shift(0)}});
+  const int64_t planes = g.batch * g.groups * g.big_channels;
+  const int64_t per_item = divide_up(planes, 4 * work_items(call));
+  Defines d;
+  d.type(define::TYPE, p.dtype).set(define::WINDOW, g.window[2]).set(define::ODD, g.padding[2] & 1);
+  call.launch(kernels::conv::grouped_data::grouped_data, d,
+              {.y = memory_of_big(p),
+               .x = map,
+               .w = memory_of_weight(p),
+               .bias = memory_of_bias(p),
+               .p = g,
+               .x_start = map.origin,
+               .x_image = map.image,
+               .x_channel = map.channel,
+               .x_row = map.row,
+               .add_bias = p.bias.has_value(),
+               .per_item = per_item})
+      .run({divide_up(planes, per_item), 1, 1}, {1, 1, 1});
+}
+
 void run(const OpCall& call, const Problem& p) {
   if (p.direction == Direction::Weight) return run_weight(call, p);
+  if (is_doubled(p)) return run_doubled(call, p);
   const ConvParams& g = p.params;
   const bool forward = p.direction == Direction::Forward;
   const Axis y = forward ? forward_axis(g, 1) : spread_axis(g, 1);
