@@ -210,6 +210,7 @@ class Choice(Case):
         self.assertEqual(self.choice(big, window), "conv.winograd")
         for what, x, w, kwargs in (
             ("few tiles", (1, 256, 7, 7), (256, 256, 3, 3), {"padding": 1}),
+            ("many windows", (1, 512, 14, 14), (512, 512, 3, 3), {"padding": 1}),
             ("little work", (1, 16, 14, 14), (16, 16, 3, 3), {}),
             ("few input channels", (4, 3, 56, 56), (64, 3, 3, 3), {}),
             ("stride", big, window, {"stride": 2}),

@@ -16,7 +16,8 @@ constexpr int64_t kOverrun = 2;    // columns that are read but not used
 // Below these the direct tiles are faster, or as fast (measured with PoCL and AVX-512).
 constexpr int64_t kFewInputs = 8;
 constexpr int64_t kFewTiles = 16;
-constexpr int64_t kLittleWork = 350'000;  // positions x channels x channels
+constexpr int64_t kManyWindows = 1 << 17;  // transformed, they leave the caches
+constexpr int64_t kLittleWork = 350'000;   // positions x channels x channels
 // Transformed inputs of a pass, per compute unit: they stay in its cache.
 constexpr int64_t kPassBytes = 1 << 20;
 constexpr size_t kLocalBytes = static_cast<size_t>(kChannels * kPoints * kTiles) * sizeof(float);
@@ -47,6 +48,8 @@ const char* pass_over(const OpCall&, const Problem& p) {
   const int64_t outputs = forward ? g.small_channels : g.big_channels;
   if (inputs < kFewInputs) return "few input channels";
   if (tiles_of(p) < kFewTiles) return "few tiles";
+  if (inputs * outputs >= kManyWindows && tiles_of(p) < 2 * kFewTiles)
+    return "few tiles for so many windows to transform";
   const int64_t positions = g.batch * out[1] * out[2];
   if (positions * inputs * divide_up(outputs, kChannels) * kChannels < kLittleWork)
     return "little work";
