@@ -17,7 +17,7 @@
  *    as one that declines. stubs.h has such answers for all functions. A backend needs at least:
  *    devices; streams without rehearsals; events without timing; memory's allocate, free,
  *    record_use and info; transfers. Operators, generators, statistics and limits of memory, pinned
- *    memory, custom kernels, profiler, captures, switches and native handles are optional.
+ *    memory, custom kernels, profiler, captures, switches, native handles and graphs are optional.
  *  - Rule "status": functions return a `tb_status`. 0 is success; a positive value means "declined,
  *    nothing was done"; a negative one is an error. `tb_error` is memory of the caller and may be
  *    NULL.
@@ -49,9 +49,9 @@ extern "C" {
 #endif
 
 /* Each append to a table or structure raises the minor version. Minor version 1 added rehearsals,
- * the profiler's calls and the switches' reports. */
+ * the profiler's calls and the switches' reports; 2 the types of 8 bits; 3 graphs. */
 #define TB_ABI_MAJOR 1
-#define TB_ABI_MINOR 2
+#define TB_ABI_MINOR 3
 #define TB_PLUGIN_MAGIC UINT64_C(0x314e475542544c43) /* "CLTBUGN1", little-endian */
 #define TB_MAX_RANK 16                               /* largest ndim a backend has to accept */
 
@@ -147,12 +147,14 @@ typedef struct tb_tensor {
 } tb_tensor;
 #define TB_TENSOR_SIZE_V1 64u
 
-typedef struct tb_stream_s* tb_stream;       /* an in-order queue of one device */
-typedef struct tb_event_s* tb_event;         /* a point in a stream */
-typedef struct tb_generator_s* tb_generator; /* a random number generator of one device */
-typedef struct tb_library_s* tb_library;     /* a compiled custom program */
-typedef struct tb_kernel_s* tb_kernel;       /* one kernel of a tb_library */
-typedef const struct tb_op_s* tb_op;         /* one operator; valid for the life of the process */
+typedef struct tb_stream_s* tb_stream;         /* an in-order queue of one device */
+typedef struct tb_event_s* tb_event;           /* a point in a stream */
+typedef struct tb_generator_s* tb_generator;   /* a random number generator of one device */
+typedef struct tb_library_s* tb_library;       /* a compiled custom program */
+typedef struct tb_kernel_s* tb_kernel;         /* one kernel of a tb_library */
+typedef const struct tb_op_s* tb_op;           /* one operator; valid for the life of the process */
+typedef struct tb_graph_s* tb_graph;           /* recorded work of one stream */
+typedef struct tb_graph_pool_s* tb_graph_pool; /* the memory that recorded work uses */
 
 /* Tag of a tb_value. A Python-style number stays a number (BOOL, INT, FLOAT, COMPLEX), also where
  * the schema says Tensor, so that type promotion keeps its rules. */
@@ -648,6 +650,56 @@ typedef struct tb_interop_api { /* [extensible]; native handles are OpenCL's cl_
   tb_status (*device)(int32_t device, void** native, tb_error* error);
 } tb_interop_api;
 
+/* ---- Graphs */
+
+/* What a recording has become [extensible]. */
+typedef struct tb_graph_info {
+  uint32_t struct_size;
+  int32_t device;
+  uint64_t launches;      /* kernels */
+  uint64_t transfers;     /* fills, copies on the device, and uploads */
+  uint64_t random_blocks; /* counter blocks of generators that each replay takes */
+} tb_graph_info;
+#define TB_GRAPH_INFO_SIZE_V1 32u
+
+/* A stream's work, recorded once and replayed with little work of the host.
+ *
+ * While a stream records, the work that any thread enqueues on it is kept and not executed; results
+ * of operators are undefined until a replay. A call that needs more than the stream's device can do
+ * by itself fails with TB_E_STATE, and so does the recording's end: copies to the host; copies from
+ * it, except asynchronous ones from pinned memory, which each replay reads again; synchronisation;
+ * events; mapped memory; the native queue. Programs are built as ever. A replay executes the work
+ * with the same addresses: memory that existed before must still exist. Memory allocated for the
+ * stream while it records is of the recording's pool: what is freed meanwhile serves the recording
+ * again, and nothing else before the pool is gone. What is still allocated at the end (results) is
+ * freed as other memory is. Of graphs with a common pool, a replay invalidates the results of the
+ * others, unless they are replayed in the order in which they were recorded.
+ *
+ * Generators: a replay draws the numbers that the work would draw now, and advances the generators.
+ * A device has at most one recording at a time; meanwhile only recorded work may draw from the
+ * generators in question, and seeding them is TB_E_STATE. */
+typedef struct tb_graph_api { /* [extensible]; since ABI 1.3 */
+  uint32_t struct_size;
+  uint32_t reserved;
+  tb_status (*create_pool)(int32_t device, tb_graph_pool* pool, tb_error* error);
+  /* The pool is gone when its graphs are, too; it then gives its memory back. NULL is accepted. */
+  tb_status (*destroy_pool)(tb_graph_pool pool, tb_error* error);
+  /* `generators` are those from which the work may draw, beside the device's default one; they
+   * outlive the graph. */
+  tb_status (*begin)(tb_stream stream, tb_graph_pool pool, const tb_generator* generators,
+                     uint32_t generator_count, tb_error* error);
+  /* Ends the recording in any case. `graph` NULL discards it; else it is TB_E_STATE with the
+   * reason, and `*graph` NULL, if a call has failed the recording. */
+  tb_status (*end)(tb_stream stream, tb_graph* graph, tb_error* error);
+  tb_status (*is_recording)(tb_stream stream, int32_t* recording, tb_error* error);
+  /* Enqueues the work on any stream of the device. The caller keeps replays of one graph, and of
+   * graphs with a common pool, apart. */
+  tb_status (*replay)(tb_graph graph, tb_stream stream, tb_error* error);
+  tb_status (*info)(tb_graph graph, tb_graph_info* info, tb_error* error);
+  /* Replays that are enqueued still run. NULL is accepted. */
+  tb_status (*destroy)(tb_graph graph, tb_error* error);
+} tb_graph_api;
+
 /* ---- The plugin */
 
 typedef struct tb_api { /* [extensible]; lives as long as the process, as do the tables it points to
@@ -667,6 +719,8 @@ typedef struct tb_api { /* [extensible]; lives as long as the process, as do the
   const tb_capture_api* capture;
   const tb_switch_api* switches;
   const tb_interop_api* interop;
+  /* TB_API_SIZE_V1 ends here. */
+  const tb_graph_api* graph;
 } tb_api;
 #define TB_API_SIZE_V1 104u
 /* The least sizes of the tables: where they ended at first (rule "tables"). */
@@ -682,6 +736,7 @@ typedef struct tb_api { /* [extensible]; lives as long as the process, as do the
 #define TB_CAPTURE_API_SIZE_V1 40u
 #define TB_SWITCH_API_SIZE_V1 40u
 #define TB_INTEROP_API_SIZE_V1 40u
+#define TB_GRAPH_API_SIZE_V1 72u
 
 enum {
   TB_LOG_TRACE = 0,

@@ -246,6 +246,25 @@ TB_STUB_DECLINES(interop_buffer, "native handles", tb_address address, void** na
 TB_STUB_DECLINES(interop_queue, "native handles", tb_stream stream, void** native)
 TB_STUB_DECLINES(interop_of_device, "native handles", int32_t device, void** native)
 
+/* ---- Graphs. Optional: replace all eight together. is_recording answers "no". */
+TB_STUB_DECLINES(graph_create_pool, "graphs", int32_t device, tb_graph_pool* pool)
+static inline tb_status tb_stub_graph_destroy_pool(tb_graph_pool pool, tb_error* error) {
+  return pool == NULL ? TB_OK : tb_stub_decline(error, "graphs");
+}
+TB_STUB_DECLINES(graph_begin, "graphs", tb_stream stream, tb_graph_pool pool,
+                 const tb_generator* generators, uint32_t generator_count)
+TB_STUB_DECLINES(graph_end, "graphs", tb_stream stream, tb_graph* graph)
+static inline tb_status tb_stub_graph_is_recording(tb_stream stream, int32_t* recording,
+                                                   tb_error* error) {
+  *recording = 0;
+  return TB_OK;
+}
+TB_STUB_DECLINES(graph_replay, "graphs", tb_graph graph, tb_stream stream)
+TB_STUB_DECLINES(graph_info, "graphs", tb_graph graph, tb_graph_info* info)
+static inline tb_status tb_stub_graph_destroy(tb_graph graph, tb_error* error) {
+  return graph == NULL ? TB_OK : tb_stub_decline(error, "graphs");
+}
+
 #undef TB_STUB_DECLINES
 #ifdef __GNUC__
 #pragma GCC diagnostic pop
@@ -266,6 +285,7 @@ typedef struct tb_plugin_api {
   tb_capture_api capture;
   tb_switch_api switches;
   tb_interop_api interop;
+  tb_graph_api graph;
 } tb_plugin_api;
 
 /* In the order of the tables' fields. `field` is the member of tb_plugin_api, `type` its type. */
@@ -315,6 +335,9 @@ static inline void tb_stub_fill(tb_plugin_api* plugin) {
                tb_stub_switch_count, tb_stub_switch_at, tb_stub_switch_report)
   TB_STUB_FILL(interop, tb_interop_api, tb_stub_interop_buffer, tb_stub_interop_queue,
                tb_stub_interop_of_device, tb_stub_interop_of_device)
+  TB_STUB_FILL(graph, tb_graph_api, tb_stub_graph_create_pool, tb_stub_graph_destroy_pool,
+               tb_stub_graph_begin, tb_stub_graph_end, tb_stub_graph_is_recording,
+               tb_stub_graph_replay, tb_stub_graph_info, tb_stub_graph_destroy)
 }
 #undef TB_STUB_FILL
 

@@ -7,7 +7,7 @@ std::span<const AbiCheck> abi_checks() {
   static const auto& all = *new auto([] {
     std::vector<AbiCheck> list;
     for (const auto part : {kTableChecks, kMemoryChecks, kTransferChecks, kStreamChecks,
-                            kGeneratorChecks, kOperatorChecks, kServiceChecks})
+                            kGeneratorChecks, kOperatorChecks, kServiceChecks, kGraphChecks})
       list.insert(list.end(), part.begin(), part.end());
     return list;
   }());

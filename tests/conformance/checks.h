@@ -93,7 +93,7 @@ std::span<const AbiCheck> abi_checks();
 
 // Lists of the files of abi/.
 extern const std::span<const AbiCheck> kTableChecks, kMemoryChecks, kTransferChecks, kStreamChecks,
-    kGeneratorChecks, kOperatorChecks, kServiceChecks;
+    kGeneratorChecks, kOperatorChecks, kServiceChecks, kGraphChecks;
 
 // ---- a plugin as a file, and how it answers to being loaded (abi/loading.cpp)
 struct Plugin;

@@ -17,12 +17,12 @@ inline constexpr const char *kSizes = "Rule \"sizes\"", *kTables = "Rule \"table
                             *kOperators = "tb_operator_api", *kCall = "tb_call",
                             *kGenerator = "tb_generator_api", *kKernel = "tb_kernel_api",
                             *kProfiler = "tb_profiler_api", *kSwitches = "tb_switch_api",
-                            *kError = "tb_error";
+                            *kGraph = "tb_graph_api", *kError = "tb_error";
 
 // All of them: each is found in the header's text (see --rules).
 inline constexpr const char* kAll[] = {
-    kSizes,  kTables,     kStatus, kNames,    kBounds,   kThreads,    kProcess,   kExports,
-    kDevice, kProperties, kStream, kEvent,    kMemory,   kStatistics, kTransfer,  kOperators,
-    kCall,   kGenerator,  kKernel, kProfiler, kSwitches, kError,      kDescriptor};
+    kSizes,  kTables,     kStatus, kNames,    kBounds,   kThreads,    kProcess,  kExports,
+    kDevice, kProperties, kStream, kEvent,    kMemory,   kStatistics, kTransfer, kOperators,
+    kCall,   kGenerator,  kKernel, kProfiler, kSwitches, kGraph,      kError,    kDescriptor};
 
 }  // namespace ocltensor::conformance::rule

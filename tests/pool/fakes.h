@@ -67,6 +67,7 @@ class FakeClock : public StreamClock {
     while (seen < ticket && !finished[stream].compare_exchange_weak(seen, ticket)) {
     }
   }
+  std::vector<StreamId> streams() override { return existing; }
   void enqueue(StreamId stream) { ++enqueued[stream]; }
   void finish(StreamId stream) { finished[stream] = enqueued[stream].load(); }
 
@@ -74,6 +75,7 @@ class FakeClock : public StreamClock {
   std::atomic<uint64_t> finished[kStreams]{};
   std::atomic<int> asked{0}, waits{0};
   std::function<void()> on_wait;
+  std::vector<StreamId> existing{0, 1, 2, 3};
 };
 
 class PoolTest : public testing::Test {

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "tensor_backend/plugin.h"
+#include "tensor_backend/stubs.h"
 
 #ifndef FAKE_MAGIC
 #define FAKE_MAGIC TB_PLUGIN_MAGIC
@@ -380,6 +381,14 @@ const tb_interop_api interop_api = {
     [](int32_t, void**, tb_error* e) -> tb_status { return no(e); },
 };
 
+const tb_graph_api graph_api = {
+    sizeof(tb_graph_api),       0,
+    tb_stub_graph_create_pool,  tb_stub_graph_destroy_pool,
+    tb_stub_graph_begin,        tb_stub_graph_end,
+    tb_stub_graph_is_recording, tb_stub_graph_replay,
+    tb_stub_graph_info,         tb_stub_graph_destroy,
+};
+
 [[maybe_unused]] const tb_api api = {
     .struct_size = FAKE_API_BYTES,
     .abi_major = FAKE_MAJOR,
@@ -396,6 +405,7 @@ const tb_interop_api interop_api = {
     .capture = &capture_api,
     .switches = &switch_api,
     .interop = &interop_api,
+    .graph = &graph_api,
 };
 
 }  // namespace

@@ -94,7 +94,7 @@ const Algorithm* measured_best(const Question& q, const Decision& decision) {
   const Policy& policy = q.call.policy();
   Device& device = q.call.device();
   if (const Algorithm* best = find_measured(device, q.family, q.shape, policy.keep)) return best;
-  if (!policy.benchmark) return nullptr;
+  if (!policy.benchmark || q.call.stream().is_recording()) return nullptr;  // nothing runs now
   const std::vector<size_t> list = contenders(q, decision);
   if (list.size() < 2) return nullptr;
   q.call.stream().synchronize();  // raises a failure of earlier work before measuring

@@ -101,7 +101,10 @@ tb_status stream_wait_event(tb_stream handle, tb_event event, tb_error* error) {
   return guarded(error, [&] { event_of(event).make_wait(stream_of(handle)); });
 }
 tb_status stream_begin_rehearsal(tb_stream handle, tb_error* error) {
-  return guarded(error, [&] { stream_of(handle).rehearsal().begin(); });
+  return guarded(error, [&] {
+    stream_of(handle).forbid_recording("a rehearsal");
+    stream_of(handle).rehearsal().begin();
+  });
 }
 tb_status stream_end_rehearsal(tb_stream handle, uint32_t* missing, tb_error* error) {
   return guarded(error, [&] {

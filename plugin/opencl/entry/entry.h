@@ -18,6 +18,7 @@ extern const tb_profiler_api kProfilerApi;
 extern const tb_capture_api kCaptureApi;
 extern const tb_switch_api kSwitchApi;
 extern const tb_interop_api kInteropApi;
+extern const tb_graph_api kGraphApi;
 
 // Refuses a null pointer argument by name.
 template <typename T>

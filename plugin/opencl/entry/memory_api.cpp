@@ -138,6 +138,8 @@ tb_status to_device(tb_stream stream, tb_address target, const void* source, uin
     if (bytes == 0) return;
     required(static_cast<const char*>(source), "source");
     const Place p = place(target, bytes);
+    if (s.is_recording() && ((flags & TB_COPY_ASYNC) == 0 || !s.device().memory().is_host(source)))
+      s.forbid_recording("copying from the host, except asynchronously from pinned memory,");
     const TracedCopy traced("copy to device", bytes, s, target);
     s.write(p.buffer, p.offset, source, bytes, (flags & TB_COPY_ASYNC) != 0);
   });
@@ -168,6 +170,7 @@ tb_status on_device(tb_stream stream, tb_address target, tb_stream source_stream
       if (&s != &from) s.wait_event(from.marker(false).get());
       return s.copy(to.buffer, to.offset, in.buffer, in.offset, bytes);
     }
+    s.forbid_recording("copying from another device");
     // Two contexts cannot share buffers, so the copy goes through the host.
     std::vector<unsigned char> staged(bytes);
     from.read(staged.data(), in.buffer, in.offset, bytes, false);

@@ -78,6 +78,9 @@ tb_status run(const tb_call* call, tb_error* error, bool check_only) {
         entry.run(op_call);
     } catch (const AcceptedOnly&) {
       return;
+    } catch (const Error& failure) {
+      if (failure.status() == TB_E_STATE) op_call.stream().name_failure(entry.op->name);
+      throw;
     }
     operators_run().fetch_add(1, std::memory_order_relaxed);
   });

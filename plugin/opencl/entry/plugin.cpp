@@ -27,6 +27,7 @@ constexpr tb_api kApi{
     .capture = &kCaptureApi,
     .switches = &kSwitchApi,
     .interop = &kInteropApi,
+    .graph = &kGraphApi,
 };
 
 }  // namespace

@@ -56,9 +56,10 @@ tb_status synchronize(int32_t device, tb_error* error) {
 template <typename... T>
 tb_status lacking(T... arguments) {
   tb_error* error = std::get<sizeof...(T) - 1>(std::tuple(arguments...));
-  return report(error, TB_UNSUPPORTED, TB_REASON_OPERATOR, 0,
-                "the CPU backend has no custom kernels, profiler, capture, switches or native "
-                "handles: use an OpenCL device");
+  return report(
+      error, TB_UNSUPPORTED, TB_REASON_OPERATOR, 0,
+      "the CPU backend has no custom kernels, profiler, capture, switches, native handles "
+      "or graphs: use an OpenCL device");
 }
 
 tb_status no(int32_t* answer, tb_error*) {
@@ -138,6 +139,25 @@ const tb_interop_api kInterop = {
     .context = lacking,
     .device = lacking,
 };
+// Of graphs and their pools, none of which exists.
+template <typename Handle>
+tb_status destroy_none(Handle handle, tb_error* error) {
+  return handle == nullptr ? TB_OK : lacking(error);
+}
+tb_status is_recording(tb_stream, int32_t* recording, tb_error* error) {
+  return no(recording, error);
+}
+const tb_graph_api kGraph = {
+    .struct_size = sizeof(tb_graph_api),
+    .create_pool = lacking,
+    .destroy_pool = destroy_none,
+    .begin = lacking,
+    .end = lacking,
+    .is_recording = is_recording,
+    .replay = lacking,
+    .info = lacking,
+    .destroy = destroy_none,
+};
 
 }  // namespace
 }  // namespace ocltensor::cpu
@@ -162,6 +182,7 @@ const tb_api* cpu_api() {
       .capture = &kCapture,
       .switches = &kSwitches,
       .interop = &kInterop,
+      .graph = &kGraph,
   };
   return &api;
 }

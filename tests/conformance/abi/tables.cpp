@@ -37,6 +37,7 @@ void tables(Checker& c) {
   table(c, api.capture, "capture", TB_CAPTURE_API_SIZE_V1);
   table(c, api.switches, "switches", TB_SWITCH_API_SIZE_V1);
   table(c, api.interop, "interop", TB_INTEROP_API_SIZE_V1);
+  if (api.struct_size > offsetof(tb_api, graph)) table(c, api.graph, "graph", TB_GRAPH_API_SIZE_V1);
 }
 
 void properties(Checker& c) {

@@ -264,6 +264,13 @@ RandomParams take_numbers(const OpCall& call, int64_t count, bool wide) {
   const tb_generator handle = args.has(Arg::generator) ? args.generator(Arg::generator) : nullptr;
   Generator& generator =
       handle == nullptr ? call.device().default_generator() : *reinterpret_cast<Generator*>(handle);
+  const bool is_recording = call.stream().is_recording();
+  if (is_recording && !generator.is_marked())
+    fail(TB_E_STATE,
+         "a graph is being recorded without this generator: register it with the graph before the "
+         "recording begins");
+  if (!is_recording && generator.is_marked())
+    fail(TB_E_STATE, "a graph that is being recorded on another stream uses this generator");
   const auto words = static_cast<uint64_t>(count) * (wide ? 2 : 1);
   const Generator::State state = generator.advance((words + 3) / 4);
   RandomParams p{};

@@ -29,6 +29,11 @@ class Clock final : public runtime::StreamClock {
   void wait(runtime::StreamId stream, uint64_t ticket) override {
     if (const auto found = device_.find_stream(stream)) found->wait(ticket);
   }
+  std::vector<runtime::StreamId> streams() override {
+    std::vector<runtime::StreamId> ids;
+    for (const auto& stream : device_.streams()) ids.push_back(stream->id());
+    return ids;
+  }
 
  private:
   Device& device_;
@@ -142,6 +147,7 @@ void Device::destroy_stream(Stream& stream) {
     const auto it = std::ranges::find(p.streams, &stream, [](const auto& s) { return s.get(); });
     check(it != p.streams.end(), "this stream does not exist (any more)");
     check(*it != p.default_stream, "the default stream cannot be destroyed");
+    check(!stream.is_recording(), "a stream that records a graph cannot be destroyed");
     return it;
   };
   {

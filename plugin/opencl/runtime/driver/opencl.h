@@ -14,7 +14,7 @@ namespace ocltensor::opencl {
 #define OCLTENSOR_CL_FUNCTIONS(X)                                                               \
   X(clGetPlatformIDs) X(clGetPlatformInfo) X(clGetDeviceIDs) X(clGetDeviceInfo)                 \
   X(clCreateContext) X(clReleaseContext) X(clCreateCommandQueue) X(clReleaseCommandQueue)       \
-  X(clCreateBuffer) X(clReleaseMemObject) X(clCreateProgramWithSource)                          \
+  X(clCreateBuffer) X(clReleaseMemObject) X(clRetainMemObject) X(clCreateProgramWithSource)     \
   X(clCreateProgramWithBinary) X(clBuildProgram) X(clGetProgramInfo) X(clGetProgramBuildInfo)   \
   X(clReleaseProgram) X(clCreateKernel) X(clReleaseKernel) X(clSetKernelArg) X(clGetKernelInfo) \
   X(clGetKernelWorkGroupInfo) X(clEnqueueNDRangeKernel) X(clEnqueueReadBuffer)                  \

@@ -146,13 +146,24 @@ void* Memory::create(uint64_t bytes) {
     throw Error(TB_E_OUT_OF_MEMORY, 0,
                 fmt::format("the driver has no buffer of {} bytes: {}", bytes, error_name(code)),
                 code);
+  const std::lock_guard lock(segments_mutex_);
+  segments_.insert(buffer.get());
   return buffer.release();
+}
+
+bool Memory::is_segment(cl_mem buffer) {
+  const std::lock_guard lock(segments_mutex_);
+  return segments_.contains(buffer);
 }
 
 void Memory::destroy(void* segment) {
   // The driver keeps a buffer alive for commands that it knows of, so commands that wait are
   // submitted first.
   device_.submit_launches();
+  {
+    const std::lock_guard lock(segments_mutex_);
+    segments_.erase(segment);
+  }
   cl().clReleaseMemObject(static_cast<cl_mem>(segment));
 }
 uint64_t Memory::largest_allocation() { return device_.caps().largest_allocation; }

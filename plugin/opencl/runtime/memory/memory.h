@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <unordered_set>
 
 #include "runtime/driver/capabilities.h"
 #include "runtime/driver/opencl.h"
@@ -46,6 +47,8 @@ class Memory : private runtime::SegmentSource {
   void* allocate_host(uint64_t bytes);
   bool free_host(void* memory);  // false: not allocated here
   bool is_host(const void* memory);
+  // Whether it is a buffer of the pool that exists now.
+  bool is_segment(cl_mem buffer);
 
  private:
   void* create(uint64_t bytes) override;
@@ -59,6 +62,8 @@ class Memory : private runtime::SegmentSource {
   Device& device_;
   std::mutex host_mutex_;
   std::map<uintptr_t, Pinned> host_;
+  std::mutex segments_mutex_;
+  std::unordered_set<void*> segments_;
   std::unique_ptr<runtime::Pool> pool_;
 };
 

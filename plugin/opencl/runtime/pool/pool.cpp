@@ -75,6 +75,21 @@ void Pool::forget_stream(StreamId stream) {
   state_->forget_stream(stream);
 }
 
+StreamId Pool::open_private() {
+  PoolGuard guard(*state_);
+  return state_->open_private();
+}
+
+void Pool::close_private(StreamId id) {
+  PoolGuard guard(*state_);
+  state_->close_private(id);
+}
+
+void Pool::divert(StreamId stream, StreamId to) {
+  PoolGuard guard(*state_);
+  state_->divert(stream, to);
+}
+
 void Pool::fill_stats(tb_memory_stats& stats) const {
   PoolGuard guard(*state_);
   state_->drain_pending();

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "ocltensor/error.h"
 #include "runtime/pool/address_space.h"
@@ -23,6 +24,8 @@ namespace ocltensor::runtime {
 // Pool::forget_stream.
 using StreamId = uint64_t;
 inline constexpr StreamId kNoStream = ~uint64_t{0};  // not a valid stream
+// The highest bit is that of private pools (Pool::open_private), which no stream has.
+inline bool is_private(StreamId id) { return id >> 63 != 0 && id != kNoStream; }
 
 // Makes driver buffers. Called with the pool's lock held, so it must not call the pool.
 class SegmentSource {
@@ -48,6 +51,8 @@ class StreamClock {
   virtual bool passed(StreamId stream, uint64_t ticket) = 0;
   // Flushes and waits. Called without the pool's lock; may throw (device lost).
   virtual void wait(StreamId stream, uint64_t ticket) = 0;
+  // The streams that exist. Called with the pool's lock held, if memory of a private pool is freed.
+  virtual std::vector<StreamId> streams() { return {}; }
 };
 
 enum : uint32_t {  // OCLTENSOR_DEBUG_ALLOCATOR
@@ -104,6 +109,17 @@ class Pool {
   // To be called when the stream is finished and goes away; its blocks become free for every
   // stream.
   void forget_stream(StreamId stream);
+
+  // A private pool keeps what was allocated for it until it is closed: blocks that are freed serve
+  // its own requests alone. It stands in for a stream: its id is a valid argument of allocate() and
+  // free(). Other streams that free its blocks give them back when all streams' work has passed.
+  StreamId open_private();
+  // Free blocks become free for every stream when all work enqueued so far has passed; live ones
+  // when they are freed.
+  void close_private(StreamId id);
+  // Until it is called with kNoStream, `stream` allocates from the private pool `to`, and blocks of
+  // that pool that the stream frees serve the pool at once.
+  void divert(StreamId stream, StreamId to);
 
   void fill_stats(tb_memory_stats& stats) const;  // all but struct_size
   void reset_peak_stats();

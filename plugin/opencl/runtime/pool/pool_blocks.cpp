@@ -119,10 +119,13 @@ void BlockStore::annex(StreamId stream, PoolKind kind) {
 
 // A stream's block absorbs neighbours of the same stream and of no stream. A block of no stream
 // absorbs only such, because memory that is free for all would otherwise wait for a stream again.
-// Blocks of two streams stay separate: their union would have to wait for both.
+// Blocks of two streams stay separate: their union would have to wait for both. A private pool's
+// block absorbs only such of its own, because it keeps them.
 bool BlockStore::swallow(Block* block, Block* neighbour) {
   if (neighbour == nullptr || neighbour->state != BlockState::kFree) return false;
-  if (neighbour->owner != block->owner && neighbour->owner != kNoStream) return false;
+  if (neighbour->owner != block->owner &&
+      (neighbour->owner != kNoStream || is_private(block->owner)))
+    return false;
   unshelve(neighbour);
   if (neighbour->owner != kNoStream) block->ticket = std::max(block->ticket, neighbour->ticket);
   block->bytes += neighbour->bytes;
@@ -144,6 +147,10 @@ bool BlockStore::swallow(Block* block, Block* neighbour) {
 
 void BlockStore::shelve(Block* block) {
   shelf_of(block->segment->kind, block->owner).insert(block);
+  if (is_private(block->owner)) {
+    private_bytes_ += block->bytes;
+    return;
+  }
   if (!block->fills_segment()) return;
   cached_bytes_ += block->bytes;
   block->segment->last_use = ++uses_;
@@ -151,7 +158,10 @@ void BlockStore::shelve(Block* block) {
 
 void BlockStore::unshelve(Block* block) {
   shelf_of(block->segment->kind, block->owner).erase(block);
-  if (block->fills_segment()) cached_bytes_ -= block->bytes;
+  if (is_private(block->owner))
+    private_bytes_ -= block->bytes;
+  else if (block->fills_segment())
+    cached_bytes_ -= block->bytes;
 }
 
 }  // namespace ocltensor::runtime

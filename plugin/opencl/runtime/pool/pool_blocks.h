@@ -87,6 +87,8 @@ class BlockStore {
   // To be called when a free block's owner has passed its ticket: the block becomes free for every
   // stream, and merges again.
   void disown(Block* block);
+  // Takes a free block off its shelf.
+  void withdraw(Block* block) { unshelve(block); }
   // Merges the stream's free blocks with neighbours that belong to no stream.
   void annex(StreamId stream, PoolKind kind);
 
@@ -98,7 +100,8 @@ class BlockStore {
   const std::vector<StreamShelf>& shelves(PoolKind kind) const { return shelves_[kind]; }
   const std::unordered_map<tb_address, Segment>& segments() const { return segments_; }
   std::unordered_map<tb_address, Segment>& segments() { return segments_; }
-  uint64_t cached_bytes() const { return cached_bytes_; }  // of fully free segments
+  uint64_t cached_bytes() const { return cached_bytes_; }    // of fully free segments
+  uint64_t private_bytes() const { return private_bytes_; }  // free, of private pools: not cached
 
  private:
   Shelf& shelf_of(PoolKind kind, StreamId stream);
@@ -113,6 +116,7 @@ class BlockStore {
   std::deque<Block> blocks_;  // never shrinks; spare_ are the unused ones
   std::vector<Block*> spare_;
   uint64_t cached_bytes_ = 0;
+  uint64_t private_bytes_ = 0;
   uint64_t uses_ = 0;
 };
 

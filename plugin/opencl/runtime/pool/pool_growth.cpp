@@ -47,7 +47,8 @@ Block* PoolState::grow(const Request& request, Lock& lock) {
 // nothing if the pool would exceed its bound.
 uint64_t PoolState::cache_budget(const Request& request) const {
   const auto allocated = static_cast<uint64_t>(stats_.allocated_bytes.current);
-  const auto reserved = static_cast<uint64_t>(stats_.reserved_bytes.current);
+  const uint64_t reserved =
+      static_cast<uint64_t>(stats_.reserved_bytes.current) - store_.private_bytes();
   const uint64_t peak = std::max(recent_peak(), allocated + request.bytes);
   if (reserved + segment_bytes(request) > peak + peak / 2 + kCacheFloor) return 0;
   if (options_.keep_free >= 1) return UINT64_MAX;
@@ -226,8 +227,9 @@ bool PoolState::wait_for(const std::vector<Ticket>& tickets, Lock& lock) {
   std::map<StreamId, uint64_t> highest;
   for (const auto& [stream, ticket] : tickets) highest[stream] = std::max(highest[stream], ticket);
   highest.erase(kNoStream);
-  std::erase_if(highest,
-                [&](const auto& entry) { return clock_.passed(entry.first, entry.second); });
+  std::erase_if(highest, [&](const auto& entry) {
+    return is_private(entry.first) || clock_.passed(entry.first, entry.second);
+  });
   const bool blocked = !highest.empty();
   if (blocked) {
     struct Relock {  // also if a wait throws, because the caller's guard expects the lock

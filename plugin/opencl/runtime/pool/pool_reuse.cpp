@@ -31,6 +31,8 @@ bool Progress::passed(StreamId stream, uint64_t ticket) {
 tb_address PoolState::allocate(uint64_t bytes, StreamId stream, Lock& lock) {
   if (bytes > largest_) [[unlikely]]
     fail_too_large(bytes);
+  if (!diverted_.empty()) [[unlikely]]
+    stream = diverted(stream);
   const PoolKind kind = bytes <= kMaxSmallRequest  ? kSmall
                         : bytes < kMinLargeRequest ? kMedium
                                                    : kLarge;
@@ -139,6 +141,12 @@ Block* PoolState::find_live(tb_address address, const char* what) const {
 
 void PoolState::free(tb_address address, StreamId stream) {
   Block* block = find_live(address, "free");
+  if (is_private(block->owner)) [[unlikely]] {
+    if (diverted(stream) == block->owner)
+      stream = block->owner;
+    else
+      leave_private(block, stream);
+  }
   const StreamId owner = block->owner;
   std::vector<Ticket> waits;
   for (StreamId user : block->uses) waits.emplace_back(user, clock_.current(user));

@@ -1,9 +1,9 @@
 // The pool's state and the functions that its lock protects; Pool (pool.h) takes the lock and calls
 // them.
 //
-// pool.cpp: the front; pool_reuse.cpp: allocation from and return to the shelves; pool_growth.cpp:
-// segments, garbage collection and the out-of-memory ladder; pool_stats.cpp: figures, limits,
-// verification.
+// pool.cpp: the front; pool_private.cpp: private pools; pool_reuse.cpp: allocation from and return
+// to the shelves; pool_growth.cpp: segments, garbage collection and the out-of-memory ladder;
+// pool_stats.cpp: figures, limits, verification.
 #pragma once
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <list>
 #include <map>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include "runtime/pool/pool_blocks.h"
@@ -18,6 +19,30 @@
 namespace ocltensor::runtime {
 
 using Ticket = std::pair<StreamId, uint64_t>;
+
+// The streams' clock, for which a private pool is a stream that stands still until it is closed.
+class PoolClock final : public StreamClock {
+ public:
+  explicit PoolClock(StreamClock& streams) : streams_(streams) {}
+  uint64_t current(StreamId id) override {
+    return is_private(id) || id == kNoStream ? 0 : streams_.current(id);
+  }
+  bool passed(StreamId id, uint64_t ticket) override {
+    return is_private(id) ? !open_.contains(id) : streams_.passed(id, ticket);
+  }
+  void wait(StreamId id, uint64_t ticket) override {
+    if (!is_private(id)) streams_.wait(id, ticket);
+  }
+  std::vector<StreamId> streams() override { return streams_.streams(); }
+  StreamId open() { return *open_.insert((uint64_t{1} << 63) + opened_++).first; }
+  void close(StreamId id) { open_.erase(id); }
+  bool is_open(StreamId id) const { return open_.contains(id); }
+
+ private:
+  StreamClock& streams_;
+  std::set<StreamId> open_;
+  uint64_t opened_ = 0;
+};
 
 // Remembers the clock's answers during a search, so that each stream is queried only a few times.
 class Progress {
@@ -58,6 +83,11 @@ class PoolState {
   void drain_pending();
   void shelve_last();
 
+  // pool_private.cpp
+  StreamId open_private() { return clock_.open(); }
+  void close_private(StreamId id);
+  void divert(StreamId stream, StreamId to);
+
   // pool_growth.cpp
   void empty_cache(Lock& lock);
   void shrink_to_limit();
@@ -89,6 +119,10 @@ class PoolState {
   void adopt_passed(StreamId except, Progress& progress);
   tb_address hand_out(Block* block, const Request& request);
   Block* find_live(tb_address address, const char* what) const;
+  // The private pool from which the stream allocates; the stream itself if there is none.
+  StreamId diverted(StreamId stream) const;
+  std::vector<Ticket> all_streams();  // and all work enqueued on them so far
+  void leave_private(Block* block, StreamId stream);
 
   Block* grow(const Request& request, Lock& lock);
   Block* climb_ladder(const Request& request, Lock& lock);
@@ -122,7 +156,8 @@ class PoolState {
   Pool* pool_;
   AddressSpace& space_;
   SegmentSource& source_;
-  StreamClock& clock_;
+  PoolClock clock_;
+  std::vector<std::pair<StreamId, StreamId>> diverted_;  // streams and their private pools
   PoolOptions options_;
   const uint64_t largest_;  // the device's largest allocation
   tb_memory_stats stats_{};

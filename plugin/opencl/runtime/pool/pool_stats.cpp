@@ -106,7 +106,7 @@ void PoolState::publish_slack() {
 }
 
 void PoolState::verify() const {
-  uint64_t reserved = 0, allocated = 0, requested = 0, pending = 0, cached = 0;
+  uint64_t reserved = 0, allocated = 0, requested = 0, pending = 0, cached = 0, kept = 0;
   size_t live = 0, free_blocks = 0, shelved = 0, pending_blocks = 0;
   for (const auto& [base, segment] : store_.segments()) {
     const Location location = space_.resolve(base + segment.bytes);
@@ -136,7 +136,10 @@ void PoolState::verify() const {
         expect(previous == nullptr || previous->state != BlockState::kFree ||
                    previous->owner != block->owner,
                "free neighbours that did not coalesce", address);
-        if (block->fills_segment()) cached += block->bytes;
+        if (is_private(block->owner))
+          kept += block->bytes;
+        else if (block->fills_segment())
+          cached += block->bytes;
         ++free_blocks;
       }
       offset += block->bytes;
@@ -157,8 +160,9 @@ void PoolState::verify() const {
   const auto is = [](const tb_memory_stat& stat, uint64_t value) {
     return stat.current == static_cast<int64_t>(value) && stat.peak >= stat.current;
   };
-  expect(cached == store_.cached_bytes() && is(stats_.reserved_bytes, reserved) &&
-             is(stats_.allocated_bytes, allocated) && is(stats_.requested_bytes, requested) &&
+  expect(cached == store_.cached_bytes() && kept == store_.private_bytes() &&
+             is(stats_.reserved_bytes, reserved) && is(stats_.allocated_bytes, allocated) &&
+             is(stats_.requested_bytes, requested) &&
              is(stats_.active_bytes, allocated + pending) && is(stats_.allocations, live) &&
              is(stats_.segments, store_.segments().size()),
          "statistics that differ from the blocks");

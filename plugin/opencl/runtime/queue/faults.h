@@ -32,6 +32,7 @@ class Faults {
   cl_mem record();  // created at the first call
   // To be called after a launch that may report.
   void expect() { expected_.store(true, std::memory_order_release); }
+  bool are_expected() const { return expected_.load(std::memory_order_acquire); }
   // For the stream, under its lock and with its work finished: raises the first value reported
   // since the last call as TB_E_INDEX or TB_E_INVALID. Costs nothing if no launch could report.
   void raise_reported(cl_command_queue queue, uint64_t stream);

@@ -326,6 +326,7 @@ void CustomKernel::launch(Stream& stream, std::span<const tb_value> args, const 
     ++to.argument;
   }
   stream.launch(to.kernel, range);
+  for (Handle<cl_mem>& view : to.views) stream.keep_recorded(view);
   // A driver keeps a view alive for launches that it knows of.
   if (!to.views.empty()) stream.submit_launches();
 }

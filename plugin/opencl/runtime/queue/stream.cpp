@@ -12,6 +12,7 @@
 #include "runtime/memory/memory.h"
 #include "runtime/observe/call_ledger.h"
 #include "runtime/observe/trace.h"
+#include "runtime/queue/graph_recording.h"
 #include "runtime/queue/stream_exclusive.h"
 
 namespace ocltensor::opencl {
@@ -98,7 +99,7 @@ void Stream::finish_operator() {
     profiler::trace::add({device_.index(), profiler::now(),
                           static_cast<uint64_t>(stats.allocated_bytes.current),
                           static_cast<uint64_t>(stats.reserved_bytes.current)});
-    if (profiler::trace::waits()) synchronize();
+    if (profiler::trace::waits() && !is_recording()) synchronize();
   }
   if (profiler::CallLedger::waits_for_times()) collect_trace();
 }
@@ -140,6 +141,7 @@ void Stream::raise_failure(cl_int code, const char* call) {
 
 void Stream::read(void* target, cl_mem source, uint64_t offset, uint64_t bytes, bool asynchronous) {
   check_process();
+  forbid_recording("reading results on the host");
   rehearsal_.check_results();
   const Exclusive lock(*this);
   ++work_counters().copies;
@@ -150,7 +152,7 @@ void Stream::read(void* target, cl_mem source, uint64_t offset, uint64_t bytes, 
                                  bytes, target, 0, nullptr, traced("copy", "copy to host", bytes)),
         "clEnqueueReadBuffer");
     enqueued_one(asynchronous ? bytes : 0);
-    if (!asynchronous) faults_.raise_reported(queue_.get(), id_);
+    if (!asynchronous) raise_faults();
     return;
   }
   // Reads through page-locked chunks: the next chunk is transferred while this one is copied out.
@@ -186,11 +188,12 @@ void Stream::read(void* target, cl_mem source, uint64_t offset, uint64_t bytes, 
   }
   while (!pending.empty()) drain();
   leave_staging();
-  faults_.raise_reported(queue_.get(), id_);
+  raise_faults();
 }
 
 void* Stream::map(cl_mem buffer, uint64_t offset, uint64_t bytes) {
   check_process();
+  forbid_recording("mapping memory");
   rehearsal_.check_results();
   const Exclusive lock(*this);
   cl_int code = CL_SUCCESS;
@@ -198,7 +201,7 @@ void* Stream::map(cl_mem buffer, uint64_t offset, uint64_t bytes) {
                                          offset, bytes, 0, nullptr, nullptr, &code);
   check(code, "clEnqueueMapBuffer");
   try {
-    faults_.raise_reported(queue_.get(), id_);
+    raise_faults();
   } catch (...) {
     (void)cl().clEnqueueUnmapMemObject(queue_.get(), buffer, memory, 0, nullptr, nullptr);
     throw;
@@ -208,6 +211,7 @@ void* Stream::map(cl_mem buffer, uint64_t offset, uint64_t bytes) {
 
 void Stream::unmap(cl_mem buffer, void* memory) {
   check_process();
+  forbid_recording("unmapping memory");
   const Exclusive lock(*this);
   check(cl().clEnqueueUnmapMemObject(queue_.get(), buffer, memory, 0, nullptr, nullptr),
         "clEnqueueUnmapMemObject");
@@ -216,6 +220,7 @@ void Stream::unmap(cl_mem buffer, void* memory) {
 
 void Stream::wait_event(cl_event event) {
   check_process();
+  forbid_recording("waiting for an event or another stream");
   const Exclusive lock(*this);
   check(cl().clEnqueueBarrierWithWaitList(queue_.get(), 1, &event, nullptr),
         "clEnqueueBarrierWithWaitList");
@@ -235,6 +240,7 @@ cl_command_queue Stream::profiling_queue() {
 
 Handle<cl_event> Stream::marker(bool timing) {
   check_process();
+  forbid_recording("recording an event");
   const std::lock_guard lock(mutex_);
   const auto launches = hold_launches();
   // Destructors record events, too, and ignore errors, so the error is kept for the next command.
@@ -263,6 +269,7 @@ Handle<cl_event> Stream::marker(bool timing) {
 
 void Stream::synchronize(bool raises) {
   check_process();
+  if (raises) forbid_recording("synchronisation");
   const std::lock_guard lock(mutex_);
   const auto launches = hold_launches();
   const uint64_t ticket = enqueued_.load();
@@ -274,12 +281,13 @@ void Stream::synchronize(bool raises) {
   if (!raises) return;
   if (has_refusal_) [[unlikely]]
     raise_refusal();
-  faults_.raise_reported(queue_.get(), id_);
+  raise_faults();
 }
 
 bool Stream::idle() { return passed(enqueued()); }
 
 cl_command_queue Stream::queue() {
+  forbid_recording("use of the native queue");
   const Exclusive lock(*this);
   is_shared_ = true;
   return queue_.get();

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "runtime/driver/opencl.h"
 #include "runtime/memory/staging.h"
@@ -25,6 +26,8 @@ namespace ocltensor::opencl {
 
 class Device;
 class Event;
+class Graph;
+class GraphRecording;
 
 // Thread-safe: every method takes the stream's lock. A failure of enqueued work is kept with the
 // names of the kernels that may have caused it and is raised, once, at the next synchronisation;
@@ -80,7 +83,24 @@ class Stream {
   void stop_launch_thread();
 
   Rehearsal& rehearsal() { return rehearsal_; }
-  Faults& faults() { return faults_; }
+  // Those of the graph while one is recorded.
+  Faults& faults() { return *faults_in_use_.load(std::memory_order_relaxed); }
+
+  // Graphs (stream_graph.cpp). While it records, launches, writes, copies and fills are kept in the
+  // recording, and not executed; forbid_recording() is called for all else.
+  bool is_recording() const { return is_recording_.load(std::memory_order_relaxed); }
+  void begin_recording(std::unique_ptr<GraphRecording> recording);
+  std::unique_ptr<GraphRecording> end_recording();  // null: it did not record
+  // Throws TB_E_STATE, and fails the recording, if there is one. `what`: "reading results".
+  void forbid_recording(const char* what) {
+    if (is_recording()) [[unlikely]]
+      fail_recording(what);
+  }
+  // Names the operator that has just failed the recording.
+  void name_failure(const std::string& operation);
+  // Keeps a buffer as long as the recording's graph; does nothing without a recording.
+  void keep_recorded(Handle<cl_mem>& buffer);
+  void replay(Graph& graph);
 
   // Progress, for the memory pool (see StreamClock). These waits do not raise errors of earlier
   // work, which are kept for the user's own waits.
@@ -100,6 +120,11 @@ class Stream {
                  std::string& call);
   cl_int enqueue(const Transfer& transfer, cl_event* event, std::string& call);
   void submit(Command& command) noexcept;
+  [[noreturn]] void fail_recording(const char* what);
+  // Each returns false if nothing is being recorded any more.
+  bool record(Kernel& kernel, const Range& range);
+  bool record(const Transfer& transfer, bool source_stays);
+  void raise_faults();
   void raise_refusal();
   void write_large(cl_mem target, uint64_t offset, const void* source, uint64_t bytes);
   // Memory for a copy; leave_staging() is to be called after the last of several, when all are on
@@ -146,6 +171,10 @@ class Stream {
   std::unique_ptr<StreamTrace> trace_;
   Rehearsal rehearsal_;
   Faults faults_;
+  std::atomic<Faults*> faults_in_use_{&faults_};
+  std::vector<std::shared_ptr<Faults>> replayed_faults_;  // of graphs, since the last wait
+  std::atomic<bool> is_recording_{false};
+  std::unique_ptr<GraphRecording> recording_;
   // The refusal of a command that was submitted after its call had returned; kept until it is
   // raised.
   struct Refusal {

@@ -223,6 +223,8 @@ void Stream::launch(Kernel& kernel, const Range& range) {
     return kernel.forget_arguments();
   if (kernel.is_unready()) [[unlikely]]
     fail(TB_E_STATE, "the rehearsal of stream {} ended in another thread", id_);
+  if (is_recording() && record(kernel, range)) [[unlikely]]
+    return;
   NextCommand next(*this, kernel.is_pending());
   if (launch_thread_ != nullptr && !kernel.is_of(epoch())) [[unlikely]]
     fail(TB_E_STATE, "earlier launches of stream {} were refused while {} was being launched", id_,
@@ -239,6 +241,13 @@ void Stream::write(cl_mem target, uint64_t offset, const void* source, uint64_t 
                    bool source_stays) {
   check_process();
   if (rehearsal_.has_stopped()) [[unlikely]]
+    return;
+  if (is_recording() && record({.kind = Transfer::Kind::Write,
+                                .target = target,
+                                .target_offset = offset,
+                                .bytes = bytes,
+                                .memory = source},
+                               source_stays)) [[unlikely]]
     return;
   if (!source_stays && bytes > Staging::kSmall) return write_large(target, offset, source, bytes);
   NextCommand next(*this);
@@ -280,15 +289,18 @@ void Stream::copy(cl_mem target, uint64_t target_offset, cl_mem source, uint64_t
   check_process();
   if (rehearsal_.has_stopped()) [[unlikely]]
     return;
+  const Transfer transfer{.kind = Transfer::Kind::Copy,
+                          .target = target,
+                          .target_offset = target_offset,
+                          .bytes = bytes,
+                          .source = source,
+                          .source_offset = source_offset};
+  if (is_recording() && record(transfer, true)) [[unlikely]]
+    return;
   NextCommand next(*this);
   count_copy(bytes);
   next->kernel = nullptr;
-  next->transfer = {.kind = Transfer::Kind::Copy,
-                    .target = target,
-                    .target_offset = target_offset,
-                    .bytes = bytes,
-                    .source = source,
-                    .source_offset = source_offset};
+  next->transfer = transfer;
   next.issue("copy", "copy on device", bytes);
 }
 
@@ -297,14 +309,17 @@ void Stream::fill(cl_mem target, uint64_t offset, const void* pattern, uint32_t 
   check_process();
   if (rehearsal_.has_stopped()) [[unlikely]]
     return;
-  NextCommand next(*this);
-  next->kernel = nullptr;
-  next->transfer = {.kind = Transfer::Kind::Fill,
+  Transfer transfer{.kind = Transfer::Kind::Fill,
                     .target = target,
                     .target_offset = offset,
                     .bytes = bytes,
                     .pattern_bytes = pattern_bytes};
-  std::memcpy(next->transfer.pattern.data(), pattern, pattern_bytes);
+  std::memcpy(transfer.pattern.data(), pattern, pattern_bytes);
+  if (is_recording() && record(transfer, true)) [[unlikely]]
+    return;
+  NextCommand next(*this);
+  next->kernel = nullptr;
+  next->transfer = transfer;
   next.issue("fill", "fill", bytes);
 }
 

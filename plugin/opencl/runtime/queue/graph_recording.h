@@ -1,0 +1,60 @@
+// A graph while it is being recorded.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "runtime/queue/graph.h"
+#include "runtime/queue/kernel.h"
+
+namespace ocltensor::opencl {
+
+// Used under its stream's lock, except at its begin and end.
+class GraphRecording {
+ public:
+  GraphRecording(Device& device, std::shared_ptr<GraphPool> pool);
+  ~GraphRecording();  // unmarks the generators
+  runtime::StreamId pool() const { return graph_->pool->id(); }
+  Faults& faults() { return *graph_->faults; }
+  // A generator that has been marked.
+  void add_generator(Generator& generator, uint64_t marker);
+
+  // Takes the changes of the kernel's arguments, which must be all arguments.
+  void add(Kernel& kernel, const Range& range);
+  // Copies the source of a write unless it stays.
+  void add(Transfer transfer, bool source_stays);
+  void keep(Handle<cl_mem> buffer) { graph_->buffers.push_back(std::move(buffer)); }
+
+  // The first failure counts.
+  void fail(std::string why);
+  void name_failure(const std::string& operation);
+  // Throws TB_E_STATE if it has failed.
+  std::unique_ptr<Graph> finish();
+
+ private:
+  // Retains a buffer of the pool.
+  void keep_segment(cl_mem buffer);
+  void keep_if_segment(const void* value);
+  std::vector<GraphDraw> find_draws(const unsigned char* bytes, size_t count) const;
+  unsigned char* copy_of(const void* bytes, size_t count);
+  void unmark();
+  void keep_constants_on_device();
+
+  Device& device_;
+  std::unique_ptr<Graph> graph_;
+  struct Marked {
+    Generator* generator;
+    uint64_t marker;
+  };
+  std::vector<Marked> marked_;
+  // Writes whose sources are copies that no replay changes.
+  struct Constant {
+    size_t command;
+    std::unique_ptr<unsigned char[]> bytes;
+  };
+  std::vector<Constant> constants_;
+  std::string failure_;
+  bool is_named_ = false;
+};
+
+}  // namespace ocltensor::opencl
