@@ -21,6 +21,8 @@ random numbers
     ``manual_seed``, ``get_rng_state``, ``set_rng_state``; ``torch.manual_seed`` seeds ocl, too
 first steps
     ``warmup`` builds the programs that a model needs in parallel, before its first step
+graphs
+    ``OCLGraph``, ``graph``, ``make_graphed_callables``: work that is recorded once and replayed
 what ran
     ``counters``; operators that ran on the CPU for want of a kernel: ``fallback_counts``; traces:
     ``profiler``
@@ -52,6 +54,13 @@ from torch_ocl.device import (
     synchronize,
 )
 from torch_ocl.diagnostics import counters, fallback_counts, plugin_path, unavailable_reason
+from torch_ocl.graphs import (
+    OCLGraph,
+    graph,
+    graph_pool_handle,
+    is_current_stream_capturing,
+    make_graphed_callables,
+)
 from torch_ocl.kernels import Kernel, KernelLibrary, compile_kernel
 from torch_ocl.memory import (
     current_allocated_memory,
@@ -98,6 +107,7 @@ __all__ = [
     "Event",
     "Kernel",
     "KernelLibrary",
+    "OCLGraph",
     "Stream",
     "StreamContext",
     "WarmUp",
@@ -121,11 +131,15 @@ __all__ = [
     "get_device_properties",
     "get_rng_state",
     "get_rng_state_all",
+    "graph",
+    "graph_pool_handle",
     "init",
     "initial_seed",
     "is_available",
     "is_built",
+    "is_current_stream_capturing",
     "is_initialized",
+    "make_graphed_callables",
     "manual_seed",
     "manual_seed_all",
     "max_memory_allocated",

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "graphs.h"
 #include "kernels.h"
 #include "operators/attention.h"
 #include "operators/fallback.h"
@@ -267,6 +268,7 @@ PYBIND11_MODULE(TORCH_OCL_MODULE, m) {
   answers("capture_is_enabled", &capture_is_enabled);
   answers("is_capturing", &is_capturing);
   answers("fallback_counts", &fallbacks);
+  bind_graphs(m);
   bind_kernels(m);
   bind_profiler(m);
   bind_memory_history(m);

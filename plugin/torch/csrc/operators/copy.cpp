@@ -8,6 +8,7 @@
 
 #include "operator.h"
 #include "runtime/allocator.h"
+#include "runtime/graphs.h"
 #include "runtime/stream.h"
 
 namespace torch_ocl {
@@ -50,7 +51,7 @@ void upload(const at::Tensor& target, const at::Tensor& source, bool non_blockin
   call_api("copy to ocl", api().transfer->to_device, handle_of(stream),
            reinterpret_cast<uintptr_t>(staging.mutable_data_ptr()), host.const_data_ptr(),
            static_cast<uint64_t>(host.nbytes()), asynchronous ? uint32_t{TB_COPY_ASYNC} : 0u);
-  if (asynchronous) keep_pinned(host, stream);
+  if (asynchronous && !is_recording()) keep_pinned(host, stream);
   if (!staging.is_same(target)) copy_on_device(target, staging);
 }
 
