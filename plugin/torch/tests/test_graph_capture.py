@@ -88,6 +88,8 @@ class Replays(Case):
             "SGD": lambda p: torch.optim.SGD(p, 0.1, momentum=0.9),
             "one by one": lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, foreach=False),
             "AdamW": lambda p: torch.optim.AdamW(p, 0.01, capturable=True),
+            "fused": lambda p: torch.optim.AdamW(p, 0.01, fused=True),
+            "RMSprop": lambda p: torch.optim.RMSprop(p, 0.01, capturable=True),
         }
         for name, make in optimizers.items():
             with self.subTest(name):
@@ -269,6 +271,16 @@ class Refusals(Case):
         x = torch.ones(4, device="ocl")
         x.nonzero()
         self.fails("nonzero", x.nonzero)
+
+    def test_optimizers_that_count_on_the_host(self) -> None:
+        model = mlp()
+        optimizer = torch.optim.AdamW(model.parameters(), 0.01)
+        model(torch.ones(2, 16, device="ocl")).sum().backward()
+        optimizer.step()
+        with self.assertRaisesRegex(RuntimeError, "capturable=True"):
+            with torch.ocl.graph(torch.ocl.OCLGraph()):
+                optimizer.step()
+        optimizer.step()
 
     def test_one_recording_at_a_time(self) -> None:
         x, first, second = torch.ones(4, device="ocl"), torch.ocl.OCLGraph(), torch.ocl.OCLGraph()

@@ -19,6 +19,7 @@ into them in place. Random numbers are new ones in each replay. Only work of one
 and a device has at most one recording at a time.
 """
 
+import functools
 import gc
 from collections.abc import Callable, Sequence
 from types import TracebackType
@@ -47,6 +48,25 @@ def graph_pool_handle() -> Pool:
     at the same time. The memory exists while one of them does.
     """
     return _C.new_pool_id()
+
+
+def _check_optimizer(optimizer: torch.optim.Optimizer, *_: object) -> None:
+    """A count of steps on the host would stand still in replays."""
+    if not _C.is_current_stream_capturing():
+        return
+    for group in optimizer.param_groups:
+        if group.get("capturable") is False and not group.get("fused"):
+            raise RuntimeError(
+                f"{type(optimizer).__name__} counts its steps on the host, where replays of a "
+                "graph do not count: make it with capturable=True"
+            )
+
+
+@functools.cache
+def _watch_optimizers() -> None:
+    from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+    register_optimizer_step_pre_hook(_check_optimizer)
 
 
 class OCLGraph:
@@ -80,6 +100,7 @@ class OCLGraph:
                 "capture_error_mode is 'global', 'thread_local' or 'relaxed', "
                 f"not {capture_error_mode!r}"
             )
+        _watch_optimizers()
         self._graph.capture_begin(pool or (0, 0))
 
     def capture_end(self) -> None:
