@@ -12,6 +12,7 @@
 #include "ocltensor/error.h"       // IWYU pragma: export
 #include "ocltensor/functional.h"  // IWYU pragma: export
 #include "ocltensor/generator.h"   // IWYU pragma: export
+#include "ocltensor/graph.h"       // IWYU pragma: export
 #include "ocltensor/indexing.h"    // IWYU pragma: export
 #include "ocltensor/kernel.h"      // IWYU pragma: export
 #include "ocltensor/memory.h"      // IWYU pragma: export
