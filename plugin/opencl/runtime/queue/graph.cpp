@@ -9,6 +9,7 @@
 #include "ocltensor/error.h"
 #include "runtime/device/device.h"
 #include "runtime/device/generator.h"
+#include "runtime/driver/process.h"
 #include "runtime/memory/memory.h"
 #include "runtime/queue/graph_recording.h"
 #include "runtime/queue/stream.h"
@@ -36,13 +37,16 @@ GraphPool::~GraphPool() {
 // A driver keeps kernels and buffers for the commands that it has; of writes it reads the source
 // later.
 Graph::~Graph() {
-  const auto reads_ours = [](const GraphCommand& c) {
-    return !c.kernel && c.transfer.kind == Transfer::Kind::Write;
-  };
   try {
-    if (std::ranges::any_of(commands, reads_ours)) wait_for_last();
+    wait_for_last();
   } catch (const std::exception&) {  // in a forked child, or the device is lost: nothing runs
   }
+}
+
+bool Graph::reads_host() const {
+  return std::ranges::any_of(commands, [](const GraphCommand& c) {
+    return !c.kernel && c.transfer.kind == Transfer::Kind::Write;
+  });
 }
 
 void Graph::wait_for_writes() {
@@ -50,9 +54,13 @@ void Graph::wait_for_writes() {
     wait_for_last();
 }
 
+// By an event: rusticl's clFinish does not wait for what has been flushed before.
 void Graph::wait_for_last() {
-  if (last_stream_ == runtime::kNoStream) return;
-  if (const auto stream = pool->device().find_stream(last_stream_)) stream->wait(last_ticket_);
+  if (!done_) return;
+  check_process();
+  const Handle<cl_event> done = std::move(done_);
+  const cl_event waited = done.get();
+  check_cl(cl().clWaitForEvents(1, &waited), "clWaitForEvents (the last replay of a graph)");
 }
 
 cl_int Graph::draw() {
@@ -72,11 +80,6 @@ cl_int Graph::draw() {
       return code;
   }
   return CL_SUCCESS;
-}
-
-void Graph::note_replay(uint64_t stream, uint64_t ticket) {
-  last_stream_ = stream;
-  last_ticket_ = ticket;
 }
 
 void begin_graph(Stream& stream, std::shared_ptr<GraphPool> pool,

@@ -69,8 +69,10 @@ class Graph {
   cl_int draw();
   // Before draw(): waits for the last replay if its writes read what draw() changes.
   void wait_for_writes();
-  // To be called when a replay is on `stream`, whose work it ends at `ticket`.
-  void note_replay(uint64_t stream, uint64_t ticket);
+  // Whether writes of a replay read memory of this object, or pinned memory.
+  bool reads_host() const;
+  // `done`: reached when the last replay has run; to be set if it reads_host().
+  void set_done(Handle<cl_event> done) { done_ = std::move(done); }
 
   std::mutex mutex;
   std::shared_ptr<GraphPool> pool;
@@ -86,7 +88,7 @@ class Graph {
  private:
   void wait_for_last();
 
-  uint64_t last_stream_ = runtime::kNoStream, last_ticket_ = 0;
+  Handle<cl_event> done_;
 };
 
 // Begins the recording of a graph on the stream: TB_E_STATE if it records already, rehearses, or

@@ -93,28 +93,31 @@ void Stream::replay(Graph& graph) {
   forbid_recording("replaying another graph");
   if (rehearsal_.has_stopped()) return;
   graph.wait_for_writes();
-  const Exclusive lock(*this);
-  const std::lock_guard graph_lock(graph.mutex);
-  check(graph.draw(), "clSetKernelArg (random numbers of a graph)");
-  std::string call;
-  for (const GraphCommand& command : graph.commands) {
-    enqueued_.fetch_add(1, std::memory_order_release);
-    cl_int code = CL_SUCCESS;
-    if (command.kernel) {
-      code = enqueue(command.kernel.get(), command.name, command.range,
-                     traced("kernel", command.name, 0), call);
-    } else {
-      const auto& [category, name] = kTraced[static_cast<size_t>(command.transfer.kind)];
-      code = enqueue(command.transfer, traced(category, name, command.transfer.bytes), call);
+  {
+    const Exclusive lock(*this);
+    const std::lock_guard graph_lock(graph.mutex);
+    check(graph.draw(), "clSetKernelArg (random numbers of a graph)");
+    std::string call;
+    for (const GraphCommand& command : graph.commands) {
+      enqueued_.fetch_add(1, std::memory_order_release);
+      cl_int code = CL_SUCCESS;
+      if (command.kernel) {
+        code = enqueue(command.kernel.get(), command.name, command.range,
+                       traced("kernel", command.name, 0), call);
+      } else {
+        const auto& [category, name] = kTraced[static_cast<size_t>(command.transfer.kind)];
+        code = enqueue(command.transfer, traced(category, name, command.transfer.bytes), call);
+      }
+      check(code, call.c_str());
     }
-    check(code, call.c_str());
+    work_counters().launches.fetch_add(graph.launches, std::memory_order_relaxed);
+    if (graph.reports) {
+      graph.faults->expect();
+      if (std::ranges::find(replayed_faults_, graph.faults) == replayed_faults_.end())
+        replayed_faults_.push_back(graph.faults);
+    }
   }
-  work_counters().launches.fetch_add(graph.launches, std::memory_order_relaxed);
-  graph.note_replay(id_, enqueued_.load());
-  if (!graph.reports) return;
-  graph.faults->expect();
-  if (std::ranges::find(replayed_faults_, graph.faults) == replayed_faults_.end())
-    replayed_faults_.push_back(graph.faults);
+  if (graph.reads_host()) graph.set_done(marker(false));
 }
 
 }  // namespace ocltensor::opencl
