@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import torch
 import torch_ocl  # noqa: F401  registers ocl where no entry point is installed
+from gpu_style import IS_GPU_STYLE, run_again
 from torch.nn import functional
 
 Work = Callable[[], object]
@@ -574,6 +575,13 @@ class Callables(Case):
         handle.remove()
         with torch.autocast("ocl"), self.assertRaisesRegex(RuntimeError, "cache"):
             torch.ocl.make_graphed_callables(model, (x,))
+
+
+class Elsewhere(Case):
+    @unittest.skipIf(IS_GPU_STYLE, "this is it")
+    def test_with_a_launch_thread_and_structures_in_memory(self) -> None:
+        settings = {"OCLTENSOR_LAUNCH_THREAD": "1", "OCLTENSOR_CAPS": "structs_by_value=0"}
+        run_again(self, OCLTENSOR_KERNEL_STYLE="gpu", **settings)
 
 
 if __name__ == "__main__":
