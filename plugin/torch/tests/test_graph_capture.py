@@ -545,6 +545,9 @@ class Callables(Case):
         self.same(given.grad, plain.grad)
         with self.assertRaisesRegex(TypeError, "sample_args"):
             first(given, given)
+        for other in (given[:1], given.half(), 2.0):
+            with self.assertRaisesRegex(TypeError, "argument 0 of a graphed callable"):
+                first(other)
 
     def test_without_gradients(self) -> None:
         graphed = torch.ocl.make_graphed_callables(torch.exp, (torch.ones(3, device="ocl"),))

@@ -288,11 +288,23 @@ class _Recorded:
                     "a graphed callable takes arguments of the form of its sample_args, without "
                     "keywords"
                 )
+            for i, (static, given) in enumerate(zip(recorded.inputs, leaves, strict=False)):
+                if _described(static) != _described(given):
+                    raise TypeError(
+                        f"argument {i} of a graphed callable is {_described(given)}; the sample "
+                        f"was {_described(static)}"
+                    )
             assert recorded.output_structure is not None
             results = Replay.apply(*leaves, *parameters)
             return pytree.tree_unflatten(results, recorded.output_structure)
 
         return call
+
+
+def _described(value: object) -> str:
+    if not isinstance(value, torch.Tensor):
+        return f"a {type(value).__name__}"
+    return f"{value.dtype} of shape {tuple(value.shape)}"
 
 
 def _check(function: Callable[..., Any]) -> None:
