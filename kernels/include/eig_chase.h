@@ -32,6 +32,15 @@ INLINE Reflector reflector(T x0, T x1, T x2) {
   return g;
 }
 
+// The reflector of the first column of the product of two shifted matrices, (H - s0 I)(H - s1 I), of which
+// b00 to b21 are H's elements. The shifts are s0 + i im and s1 - i im, for complex matrices with im = 0.
+INLINE Reflector shifted_reflector(T b00, T b01, T b10, T b11, T b21, T s0, T s1, R im) {
+  const R size = part_sum(b00 - s1) + fabs(im) + part_sum(b10);
+  const T part = b10 / size;
+  const T x0 = product(part, b01) + product(b00 - s0, (b00 - s1) / size) + number(im * (im / size));
+  return reflector(x0, product(part, b00 + b11 - s0 - s1), product(part, b21));
+}
+
 // Applies a reflector to three (or two) elements `next` apart, `count` times in steps of `step`, from the
 // left; with `turned`, its conjugate.
 INLINE void turn(__global T *x, long next, long step, long count, Reflector g, bool three, bool turned) {

@@ -4,28 +4,13 @@
 // TYPE, PART, GROUP
 #include "eig_params.h"
 #include "eig_chase.h"
+#include "eig_deflation.h"
 #define STEPS 30  // for each eigenvalue, on average
 
-// The first row of the block that ends with row `hi`: the element left of it counts as zero. Where it does is
-// the criterion of Ahues and Tisseur ("A new deflation criterion for the QR algorithm", 1997).
+// The first row of the block that ends with row `hi`: the element left of it counts as zero.
 INLINE long start_of_block(__global const T *a, long n, long hi) {
   long k = hi;
-  for (; k > 0; --k) {
-    const R below = part_sum(a[k * n + k - 1]);
-    if (below <= LEAST) break;
-    const R here = part_sum(a[k * n + k]), before = part_sum(a[(k - 1) * n + k - 1]);
-    R sizes = here + before;
-    if (sizes == 0) {
-      if (k > 1) sizes += part_sum(a[(k - 1) * n + k - 2]);
-      if (k < hi) sizes += part_sum(a[(k + 1) * n + k]);
-    }
-    if (below > EPSILON * sizes) continue;
-    const R above = part_sum(a[(k - 1) * n + k]);
-    const R apart = part_sum(a[(k - 1) * n + k - 1] - a[k * n + k]);
-    const R most = fmax(here, apart), least = fmin(here, apart);
-    const R more = fmax(below, above), less = fmin(below, above), sum = most + more;
-    if (less * (more / sum) <= fmax((R)LEAST, EPSILON * (least * (most / sum)))) break;
-  }
+  while (k > 0 && !is_negligible(a, n, k, hi)) --k;
   return k;
 }
 
@@ -51,7 +36,7 @@ INLINE Reflector first_reflector(__global const T *a, long n, long lo, long hi, 
 }
 #else
 // Both eigenvalues of the last 2 x 2 block are shifts, or twice the one nearer to its last element if they
-// are real. The vector is the first column of the product of the two shifted matrices.
+// are real.
 INLINE Reflector first_reflector(__global const T *a, long n, long lo, long hi, long tries) {
   R h00 = a[(hi - 1) * n + hi - 1], h01 = a[(hi - 1) * n + hi];
   R h10 = a[hi * n + hi - 1], h11 = a[hi * n + hi];
@@ -77,11 +62,8 @@ INLINE Reflector first_reflector(__global const T *a, long n, long lo, long hi, 
       re0 = re1 = (fabs(up - h11 / scale) <= fabs(down - h11 / scale) ? up : down) * scale;
     }
   }
-  const R b00 = a[lo * n + lo], b01 = a[lo * n + lo + 1];
-  const R b10 = a[(lo + 1) * n + lo], b11 = a[(lo + 1) * n + lo + 1];
-  const R size = fabs(b00 - re1) + fabs(im) + fabs(b10), part = b10 / size;
-  const R x0 = part * b01 + (b00 - re0) * ((b00 - re1) / size) + im * (im / size);
-  return reflector(x0, part * (b00 + b11 - re0 - re1), part * a[(lo + 2) * n + lo + 1]);
+  return shifted_reflector(a[lo * n + lo], a[lo * n + lo + 1], a[(lo + 1) * n + lo],
+                           a[(lo + 1) * n + lo + 1], a[(lo + 2) * n + lo + 1], re0, re1, im);
 }
 
 typedef struct {

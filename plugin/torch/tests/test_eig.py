@@ -193,6 +193,82 @@ class Values(gpu_style.InGpuStyle, Case):
         self.assertTrue(torch.equal(values, LINALG.eigvals(a)))
 
 
+@unittest.skipUnless(gpu_style.IS_GPU_STYLE, "GPUs only")
+class Multishift(Case):
+    """Sweeps with many shifts, which large matrices take."""
+
+    def choice(self) -> str:
+        return torch.backends.ocl.last_choices()["eig"]
+
+    def test_choice(self) -> None:
+        for shape, want in (((96, 96), "qr"), ((97, 97), "multishift"), ((2, 97, 97), "qr")):
+            LINALG.eigvals(torch.randn(shape, device="ocl"))
+            self.assertEqual(self.choice(), f"eig.{want}", shape)
+
+    def test_kinds_of_matrices(self) -> None:
+        torch.manual_seed(13)
+        for dtype in (torch.float32, torch.complex128):
+            for name, a in matrices(100, dtype).items():
+                with self.subTest(name=name, dtype=dtype):
+                    self.check(a, balanced=name in ("graded", "unbalanced"))
+
+    def test_small(self) -> None:
+        """Where nothing else may run: a sweep is not needed for each of these."""
+        torch.manual_seed(10)
+        with torch.backends.ocl.algorithms_disabled("eig.qr"):
+            for dtype in TYPES:
+                for shape in ((1, 1), (2, 2), (3, 25, 25), (2, 49, 49)):
+                    with self.subTest(shape=shape, dtype=dtype):
+                        self.check(torch.randn(shape, dtype=dtype))
+                        self.assertEqual(self.choice(), "eig.multishift")
+
+    def test_several_chains(self) -> None:
+        """Sizes for which several chains of bulges are on their way at once; pairs are exact."""
+        torch.manual_seed(11)
+        for dtype in TYPES:
+            for shape in ((200, 200), (2, 130, 130)):
+                a = torch.randn(shape, dtype=dtype)
+                with self.subTest(shape=shape, dtype=dtype):
+                    self.check(a)
+                    self.assertEqual(self.choice(), "eig.multishift")
+                    if dtype.is_complex:
+                        continue
+                    for values in LINALG.eigvals(a.to("ocl")).cpu().reshape(-1, shape[-1]):
+                        above, below = (values[values.imag * s > 0] for s in (1, -1))
+                        self.assertGreater(len(above), 20)
+                        self.assertTrue(torch.equal(above, below.conj()))
+
+    def test_values(self) -> None:
+        """Matrices with well-conditioned eigenvalues, which split in the middle, or need shifts
+        that are no eigenvalues of a part: a cycle's parts have zeros alone."""
+        torch.manual_seed(12)
+        n = 150
+        for dtype in TYPES:
+            random = torch.randn(n, n, dtype=dtype)
+            q = LINALG.qr(random)[0]
+            cycle = torch.eye(n, dtype=dtype).roll(1, 0)
+            for name, a in {
+                "spread": random / n + torch.diag(torch.arange(n).to(dtype)),
+                "orthogonal": q,
+                "three values": q @ torch.diag((torch.arange(n) % 3).to(dtype)) @ q.mH,
+                "cycle": cycle,
+                "blocks": torch.block_diag(cycle[:70, 1:71], random[:80, :80].triu(-1).tril(1)),
+            }.items():
+                want = LINALG.eigvals(exactly(a))
+                size = want.abs().max().item()
+                bound = 64 * n * torch.finfo(dtype).eps * size
+                with self.subTest(name=name, dtype=dtype):
+                    for got in (LINALG.eigvals(a.to("ocl")), LINALG.eig(a.to("ocl"))[0]):
+                        self.near_set(exactly(got), want, bound)
+
+    def test_not_finite(self) -> None:
+        for dtype in TYPES:
+            a = torch.randn(100, 100, dtype=dtype)
+            a[70, 3] = float("inf")
+            with self.subTest(dtype=dtype):
+                self.assertIn("infs or NaNs", self.failure(LINALG.eigvals, a, "ocl")[1])
+
+
 class Failures(Case):
     def test_not_finite(self) -> None:
         text = "torch.linalg.eig: input tensor should not contain infs or NaNs."

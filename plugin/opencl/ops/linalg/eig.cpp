@@ -2,7 +2,6 @@
 // Schur form, back substitution. A work-item per matrix on CPU drivers, a work-group on GPUs.
 #include "eig.h"
 
-#include "call/algorithms.h"
 #include "call/division.h"
 #include "eig_params.h"
 #include "kernels/linalg.h"
@@ -13,16 +12,17 @@ namespace {
 
 namespace reduce_kernel = kernels::linalg::eig_reduce;
 namespace step_kernel = kernels::linalg::eig_hessenberg;
-namespace schur_kernel = kernels::linalg::eig_schur;
 namespace vector_kernel = kernels::linalg::eig_vectors;
 
 constexpr int64_t kAlone = 64;  // up to so many a work-group alone reduces a matrix
 
 Dims square_of(TensorView a) { return {numel(batch_of(a)), a.size(-1), a.size(-1)}; }
 
+using FindSchurForm = void (*)(const OpCall&, const SchurProblem&);
+
 class Eig {
  public:
-  Eig(const OpCall& call, const EigProblem& problem)
+  Eig(const OpCall& call, const EigProblem& problem, FindSchurForm find_schur_form)
       : call_(call),
         type_(problem.a.dtype()),
         part_(real_type(type_)),
@@ -35,7 +35,8 @@ class Eig {
         numbers_(call, part_, {count_, 2}),
         values_(call, complex_type(type_), {count_, n_}),
         params_{count_, n_, problem.vectors ? 1 : 0, 1, n_} {
-    find_values(problem);
+    reduce(problem);
+    find_schur_form(call, {a_, q_, values_, problem.values, numbers_, params_});
     if (problem.vectors) find_vectors(*problem.vectors);
   }
 
@@ -53,7 +54,7 @@ class Eig {
     launch(kernel, arguments).run({count_ * group_, 1, 1}, {group_, 1, 1});
   }
 
-  void find_values(const EigProblem& problem) {
+  void reduce(const EigProblem& problem) {
     copy_tensor(call_, LocalTensor(a_.view().address(), type_, Dims(problem.a.sizes())), problem.a);
     const Numbers work(call_, type_, {count_, 2, n_});
     run_teams(reduce_kernel::balance,
@@ -63,12 +64,6 @@ class Eig {
                 {.a = a_, .q = q_, .work = work, .number = numbers_, .p = params_});
     else
       reduce_in_steps(work);
-    run_teams(schur_kernel::schur, {.a = a_,
-                                    .q = q_,
-                                    .value = values_,
-                                    .scaled = problem.values,
-                                    .number = numbers_,
-                                    .p = params_});
   }
 
   // The same as `hessenberg` on GPUs, by two launches a column, which many work-groups share.
@@ -131,7 +126,7 @@ class Eig {
   EigParams params_;
 };
 
-void run_qr(const OpCall& call, const EigProblem& problem) { Eig(call, problem); }
+void run_qr(const OpCall& call, const EigProblem& problem) { run_eig(call, problem, run_schur); }
 
 constinit const AlgorithmFor<EigProblem> kQr({.id = "eig.qr",
                                               .description = "QR iteration to the Schur form",
@@ -148,7 +143,7 @@ using Algorithms = AlgorithmList<EigProblem, EigTraits>;
 
 Algorithms& algorithms() {
   static Algorithms& list =  // leaked: threads may run while the process ends
-      *new Algorithms("eig", eig_operators(), {&kQr});
+      *new Algorithms("eig", eig_operators(), {&kMultishiftEig, &kQr});
   return list;
 }
 
@@ -167,6 +162,25 @@ void eig(OpCall& call) {
 constexpr OpEntry kOperators[] = {{"linalg_eig.out", eig, true}, {"linalg_eigvals.out", eig, true}};
 
 }  // namespace
+
+void run_eig(const OpCall& call, const EigProblem& problem,
+             void (*find_schur_form)(const OpCall&, const SchurProblem&)) {
+  Eig(call, problem, find_schur_form);
+}
+
+void run_schur(const OpCall& call, const SchurProblem& problem) {
+  const int64_t group = team_of(call, problem.params.n);
+  Defines d = with_numbers({}, problem.a.view().dtype());
+  d.set(define::GROUP, group);
+  call.launch(kernels::linalg::eig_schur::schur, d,
+              {.a = problem.a,
+               .q = problem.q,
+               .value = problem.values,
+               .scaled = problem.scaled,
+               .number = problem.numbers,
+               .p = problem.params})
+      .run({problem.params.count * group, 1, 1}, {group, 1, 1});
+}
 
 // A warp for small matrices: barriers cost little there.
 int64_t team_of(const OpCall& call, int64_t n) {
