@@ -9,6 +9,7 @@
 #define TEAM_ITEMS 64  // work-items of a bulge, of which GROUP is a multiple, and at least SPAN
 #define APART 4        // rows from a bulge to the next one: reflectors of all of them commute
 #define VECTORS 64     // that a work-group multiplies by a product
+#define UNROLL_16 _Pragma("unroll 16")  // so many loads are on their way at once
 
 // flag [n]: whether row k > lo of the active block begins a block of its own; the element left of it becomes
 // zero.
@@ -42,20 +43,22 @@ TEAM __kernel void chase(__global void *a_base, ulong a_offset, __global const v
   __global const T *shift = NUMBERS_CONST(shift_base, shift_offset) + (exists ? bulge : 0) * 3;
   const T s0 = shift[0], s1 = shift[1];
   const R im = real_part(shift[2]);
-  FOR_TEAM(e, 0, SPAN * SPAN) {
-    const int r = (int)e / SPAN, c = (int)e % SPAN;
+  UNROLL_16 for (int e = item; e < SPAN * SPAN; e += GROUP) {
+    const int r = e / SPAN, c = e % SPAN;
     u[r][c] = number(r == c);
     if (r < size && c < size) window[r][c] = a[r * n + c];
   }
   barrier(CLK_LOCAL_MEM_FENCE);
+  // The block's first and last row as the window counts them, and the last step in which a bulge begins.
+  const int top = (int)(lo - base), bottom = (int)(hi - base);
+  const int last_begin = (int)(lo - first) + APART * (BULGES - 1);
+  int r = (int)(first - base) - APART * team;
   Reflector g = reflector(number(0), number(0), number(0));
-  for (int step = 0; step < steps; ++step) {
-    const long k = first + step - APART * team;
-    const int r = (int)(k - base);
-    const bool is_on = exists && k >= lo && k < hi, three = k + 2 <= hi, begins = k == lo;
+  for (int step = 0; step < steps; ++step, ++r) {
+    const bool is_on = exists && r >= top && r < bottom, three = r + 2 <= bottom, begins = r == top;
     if (is_on && !begins)
       g = reflector(window[r][r - 1], window[r + 1][r - 1], three ? window[r + 2][r - 1] : number(0));
-    if (first + step - lo <= APART * (BULGES - 1)) {  // a bulge may begin, in columns that it changes
+    if (step <= last_begin) {  // a bulge that begins changes the columns that it reads
       if (is_on && begins)
         g = shifted_reflector(window[0][0], window[0][1], window[1][0], window[1][1], window[2][1], s0, s1,
                               im);
@@ -135,7 +138,7 @@ apply(__global void *a_base, ulong a_offset, __global void *q_base, ulong q_offs
   __global const T *product_of = NUMBERS_CONST(u_base, u_offset) + window * rows * rows;
   __local T *numbers = (__local T *)u;
   const bool is_needed = tile < to && tile + VECTORS > from;
-  for (int e = get_local_id(0); is_needed && e < SPAN * SPAN; e += VECTORS) {
+  UNROLL_16 for (int e = get_local_id(0); is_needed && e < SPAN * SPAN; e += VECTORS) {
     const int r = e / SPAN, c = e % SPAN;
     const T x = r < size && c < size ? product_of[r * rows + c] : number(0);
     numbers[e] = part == 0 ? conjugate(x) : x;

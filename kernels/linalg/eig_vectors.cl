@@ -33,11 +33,18 @@ INLINE cplx solve_for(cplx x, cplx pivot, R least) {
   return fmax(fabs(pivot.x), fabs(pivot.y)) < least ? x / least : cdiv(x, pivot);
 }
 
-// x = T x for a row of T, from column `first` to the vector's end.
+// A row of T times a vector, from column `first` to the vector's end: several sums at once, as a work-item
+// waits for what it reads.
+#define SUMS 8
 INLINE cplx product_with(__global const T *row, __global const cplx *x, long step, long first, long end) {
-  cplx sum = Z(0, 0);
-  for (long j = first; j < end; ++j) sum += times(row[j], x[j * step]);
-  return sum;
+  cplx sums[SUMS];
+  UNROLL for (int s = 0; s < SUMS; ++s) sums[s] = Z(0, 0);
+  long j = first;
+  for (; j + SUMS <= end; j += SUMS)
+    UNROLL for (int s = 0; s < SUMS; ++s) sums[s] += times(row[j + s], x[(j + s) * step]);
+  for (; j < end; ++j) sums[0] += times(row[j], x[j * step]);
+  UNROLL for (int s = 1; s < SUMS; ++s) sums[0] += sums[s];
+  return sums[0];
 }
 
 // x [count, n, n] = the solutions of (T - l I) x = 0 with one element 1.

