@@ -108,20 +108,28 @@ class SmallHessenberg {
     const T phase = size > 0 ? x[0] / size : T(1);
     const T pivot = phase * (size + norm);
     const double tau = (size + norm) / norm;
-    const std::array<T, 3> v{T(1), x[1] / pivot, x[2] / pivot};
-    const int64_t count = std::min<int64_t>(3, hi + 1 - k);
-    for (int64_t j = column; j <= hi; ++j) {
-      T sum(0);
-      for (int64_t i = 0; i < count; ++i)
-        sum += product(conjugate(v[static_cast<size_t>(i)]), at(k + i, j));
-      for (int64_t i = 0; i < count; ++i)
-        at(k + i, j) -= product(v[static_cast<size_t>(i)], sum) * tau;
+    const T v1 = x[1] / pivot;
+    const T v2 = x[2] / pivot;
+    const T w1 = conjugate(v1);
+    const T w2 = conjugate(v2);
+    const bool three = k + 2 <= hi;  // else v2 is zero
+    T* const rows = h_.data() + k * n_;
+    for (T *r0 = rows + column, *end = rows + hi; r0 <= end; ++r0) {
+      T& r1 = r0[n_];
+      T& r2 = r0[three ? 2 * n_ : 0];
+      const T sum = tau * (*r0 + product(w1, r1) + product(w2, r2));
+      if (three) r2 -= product(v2, sum);
+      r1 -= product(v1, sum);
+      *r0 -= sum;
     }
+    T* const columns = h_.data() + k;
     for (int64_t i = lo; i <= std::min(k + 3, hi); ++i) {
-      T sum(0);
-      for (int64_t j = 0; j < count; ++j) sum += product(at(i, k + j), v[static_cast<size_t>(j)]);
-      for (int64_t j = 0; j < count; ++j)
-        at(i, k + j) -= product(sum, conjugate(v[static_cast<size_t>(j)])) * tau;
+      T* const c = columns + i * n_;
+      T& c2 = c[three ? 2 : 0];
+      const T sum = tau * (c[0] + product(c[1], v1) + product(c2, v2));
+      if (three) c2 -= product(sum, w2);
+      c[1] -= product(sum, w1);
+      c[0] -= sum;
     }
   }
 
