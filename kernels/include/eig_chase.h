@@ -134,7 +134,7 @@ INLINE void chase_bulge(__global T *a, __global T *q, const Chase at, Reflector 
       u[r][c] = number(r == c);
       if (r < size && c < size) window[r][c] = a[(base + r) * n + base + c];
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
+    SYNC;
     k = chase_in_window(at, base, size, k, &g, window, u) + 1;
     FOR_TEAM(e, 0, size * size) a[(base + e / size) * n + base + e % size] = window[e / size][e % size];
     const long right = max(at.end - base - size, 0L), above = base - at.begin;

@@ -48,7 +48,7 @@ TEAM __kernel void chase(__global void *a_base, ulong a_offset, __global const v
     u[r][c] = number(r == c);
     if (r < size && c < size) window[r][c] = a[r * n + c];
   }
-  barrier(CLK_LOCAL_MEM_FENCE);
+  SYNC;
   // The block's first and last row as the window counts them, and the last step in which a bulge begins.
   const int top = (int)(lo - base), bottom = (int)(hi - base);
   const int last_begin = (int)(lo - first) + APART * (BULGES - 1);
