@@ -1,6 +1,6 @@
 """Decoding with a GPT-2: a token at a time, eagerly and as replays of a recorded graph.
 
-usage: graphs.py [--device ocl] [--layers 12] [--width 768] [--heads 12] [--words 50257]
+usage: graphs.py [--device ocl|cuda] [--layers 12] [--width 768] [--heads 12] [--words 50257]
                  [--context 256] [--tokens 64] [--rounds 5] [--dtype float32]
 
 Weights are random; keys and values lie in a cache of `--context` places; the largest logit is the
@@ -68,16 +68,22 @@ class Decoder(nn.Module):
         self.place.add_(1)
 
 
+def launches_so_far(device: str) -> int:
+    """Torch's CUDA does not count them: 0."""
+    return torch.ocl.counters()["launches"] if device == "ocl" else 0
+
+
 def run(decoder: Decoder, step: Callable[[], None], tokens: int) -> tuple[float, float, int]:
     """Seconds until all was enqueued, seconds until all was done, and the last token."""
+    synchronize = torch.get_device_module(decoder.token.device).synchronize
     decoder.token.fill_(1)
     decoder.place.zero_()
-    torch.ocl.synchronize()
+    synchronize()
     begin = time.perf_counter()
     for _ in range(tokens):
         step()
     left = time.perf_counter()
-    torch.ocl.synchronize()
+    synchronize()
     return left - begin, time.perf_counter() - begin, int(decoder.token)
 
 
@@ -99,15 +105,16 @@ def main() -> None:
     if a.tokens > a.context:
         parser.error("there are more tokens than the context has places")
     torch.manual_seed(0)
+    module = torch.get_device_module(a.device)
     decoder = Decoder(a).to(a.device, getattr(torch, a.dtype)).eval()
     with torch.no_grad():
         run(decoder, decoder, 2)
-        before = torch.ocl.counters()["launches"]
+        before = launches_so_far(a.device)
         decoder()
-        launches = torch.ocl.counters()["launches"] - before
-        graph = torch.ocl.OCLGraph()
+        launches = launches_so_far(a.device) - before
+        graph = torch.ocl.OCLGraph() if a.device == "ocl" else torch.cuda.CUDAGraph()
         begin = time.perf_counter()
-        with torch.ocl.graph(graph):
+        with module.graph(graph):
             decoder()
         recording = time.perf_counter() - begin
         ways = {"eager": decoder, "replay": graph.replay}
@@ -120,16 +127,20 @@ def main() -> None:
                 last.add(token)
             if len(last) != 1:
                 raise SystemExit(f"the ways differ in their last token: {last}")
-    print(f"{torch.ocl.get_device_name()}: {a.layers} layers of {a.width}, {a.dtype}; ", end="")
-    print(f"{graph.info()}, recorded in {recording * 1e3:.1f} ms")
+    info = graph.info() if a.device == "ocl" else {"launches": 0}
+    print(f"{module.get_device_name()}: {a.layers} layers of {a.width}, {a.dtype}; ", end="")
+    print(f"{info}, recorded in {recording * 1e3:.1f} ms")
     for name, times in taken.items():
         enqueued, done = (statistics.median(column) for column in zip(*times, strict=True))
-        count = launches if name == "eager" else graph.info()["launches"]
-        print(
-            f"{name:8} {done / a.tokens * 1e3:9.3f} ms a token {count:6} launches a token "
-            f"{count * a.tokens / done:10.0f} launches a second "
-            f"{enqueued / a.tokens / count * 1e6:8.2f} us of the host a launch"
-        )
+        count = launches if name == "eager" else info["launches"]
+        print(f"{name:8} {done / a.tokens * 1e3:9.3f} ms a token", end="")
+        if count > 0:
+            print(
+                f" {count:6} launches a token {count * a.tokens / done:10.0f} launches a second",
+                end="",
+            )
+            print(f" {enqueued / a.tokens / count * 1e6:8.2f} us of the host a launch", end="")
+        print()
     ratios = [e[1] / r[1] for e, r in zip(taken["eager"], taken["replay"], strict=True)]
     print(
         f"eager / replay {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"

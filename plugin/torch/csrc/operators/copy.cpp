@@ -86,6 +86,11 @@ void between_devices(const at::Tensor& target, const at::Tensor& source) {
   if (!staging.is_same(target)) copy_on_device(target, staging);
 }
 
+void check_has_memory(const char* direction, const at::Tensor& other) {
+  TORCH_CHECK_NOT_IMPLEMENTED(!other.is_meta(), "ocl: cannot copy ", direction, " ",
+                              other.device());
+}
+
 at::Tensor copy_from(const at::Tensor& source, const at::Tensor& target, bool non_blocking) {
   if (target.numel() == 0) return target;
   const bool from_ocl = source.device().type() == kOcl;
@@ -101,12 +106,14 @@ at::Tensor copy_from(const at::Tensor& source, const at::Tensor& target, bool no
     else
       copy_on_device(target, source);
   } else if (to_ocl) {
-    TORCH_CHECK_NOT_IMPLEMENTED(source.device().is_cpu(), "ocl: cannot copy from ",
-                                source.device());
-    upload(target, source, non_blocking);
-  } else {
-    TORCH_CHECK_NOT_IMPLEMENTED(target.device().is_cpu(), "ocl: cannot copy to ", target.device());
+    check_has_memory("from", source);
+    // Another accelerator's memory is out of reach: its tensors go through the CPU.
+    upload(target, source.is_cpu() ? source : source.to(at::kCPU), non_blocking);
+  } else if (target.is_cpu()) {
     download(target, source, non_blocking);
+  } else {
+    check_has_memory("to", target);
+    target.copy_(source.to(at::kCPU));
   }
   return target;
 }
