@@ -289,8 +289,8 @@ TEST_F(Switches, DeterministicPutsInOrderAndRepeatsBits) {
     EXPECT_EQ(ot::index_add(zeros, 0, index, source).to_vector<float>(), sums);
 }
 
-// Whole numbers, so that sums are exact in any order. GPU-style kernels cut such sums into pieces
-// (on a device of two units four of 2250 and a rest of 1).
+// Whole numbers, so that sums are exact in any order. GPU-style kernels cut such sums into pieces:
+// tiles in eight of 1128 on a device of two units, without those four of 2250 and a rest of 1.
 TEST_F(Switches, LongSumsOfFewResultsAreRightInPieces) {
   constexpr int64_t kM = 36, kN = 40, kK = 9001;
   const ot::Tensor x = ramp({kM, kK}, 1), y = ramp({kK, kN}, 1);
@@ -304,14 +304,17 @@ TEST_F(Switches, LongSumsOfFewResultsAreRightInPieces) {
                ys[static_cast<size_t>(k * kN + n)];
       wanted.push_back(static_cast<float>(sum));
     }
-  std::vector<float> got;
-  const std::string choices = printed([&] {
-    const auto scope = switches::verbose(1);
-    got = product(x, y);
-  });
-  EXPECT_EQ(got, wanted);
-  if (ot::get_setting("OCLTENSOR_KERNEL_STYLE") == "gpu") {
-    EXPECT_THAT(choices, ContainsRegex("matmul.split_k_[cg]pu \\(by rule\\)"));
+  const bool gpu = ot::get_setting("OCLTENSOR_KERNEL_STYLE") == "gpu";
+  for (const char* off : {"", "matmul.tiles_in_pieces"}) {
+    const switches::SettingScope setting{{"OCLTENSOR_DISABLED_ALGORITHMS", off}};
+    std::vector<float> got;
+    const std::string choices = printed([&] {
+      const auto scope = switches::verbose(1);
+      got = product(x, y);
+    });
+    EXPECT_EQ(got, wanted);
+    const std::string chosen = *off == '\0' ? "matmul.tiles_in_pieces" : "matmul.split_k_gpu";
+    if (gpu) EXPECT_THAT(choices, ContainsRegex(chosen + " \\(by rule\\)"));
   }
 }
 

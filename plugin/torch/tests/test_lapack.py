@@ -78,7 +78,7 @@ class Settings(unittest.TestCase):
         self.assertEqual(
             said(OCLTENSOR_DISABLED_ALGORITHMS="eigh.lapack"), "jacobi lapack lapack True True"
         )
-        self.assertEqual(said(OCLTENSOR_KERNEL_STYLE="gpu"), "small jacobi qr True True")
+        self.assertEqual(said(OCLTENSOR_KERNEL_STYLE="gpu"), "small jacobi multishift True True")
 
     @unittest.skipUnless(
         HAS_LAPACK and ctypes.util.find_library("openblas"), "SKIPPED: needs OpenBLAS"
