@@ -14,9 +14,7 @@ namespace reduce_kernel = kernels::linalg::eig_reduce;
 namespace step_kernel = kernels::linalg::eig_hessenberg;
 namespace vector_kernel = kernels::linalg::eig_vectors;
 
-constexpr int64_t kFew = 4;           // matrices, for which work-groups are large
-constexpr int64_t kMostItems = 1024;  // of those, for 256 rows and more
-constexpr int64_t kAlone = 64;        // up to so many a work-group alone reduces a matrix
+constexpr int64_t kAlone = 64;  // up to so many a work-group alone reduces a matrix
 
 Dims square_of(TensorView a) { return {numel(batch_of(a)), a.size(-1), a.size(-1)}; }
 
@@ -68,21 +66,10 @@ class Eig {
       reduce_in_steps(work);
   }
 
-  // The sums of one matrix's columns are work of few work-groups: large ones take fewer steps.
-  int64_t most_items() const {
-    const Capabilities& caps = call_.caps();
-    const int64_t bytes = size_of(type_) + size_of(part_);  // of local memory, for each
-    const int64_t most = std::min({kMostItems, int64_t{caps.max_work_group_size},
-                                   static_cast<int64_t>(caps.local_memory) / bytes});
-    int64_t items = reduce::group_size(caps);
-    while (count_ <= kFew && 2 * items <= std::min(most, kMostItems / 256 * n_)) items *= 2;
-    return items;
-  }
-
   // The same as `hessenberg` on GPUs, by two launches a column, which many work-groups share.
   void reduce_in_steps(const Numbers& work) const {
     constexpr int64_t kTeam = 32;
-    const int64_t group = most_items();
+    const int64_t group = reduce::group_size(call_.caps());
     EigParams p = params_;
     const auto run = [&](const auto& kernel, const auto& arguments, int64_t groups) {
       Defines d = with_numbers({}, type_);
