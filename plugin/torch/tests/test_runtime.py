@@ -152,6 +152,18 @@ class Streams(unittest.TestCase):
             thread.join()
         self.assertEqual(seen, [0])
 
+    def test_synchronize_waits_for_what_was_submitted_before(self) -> None:
+        """Mesa 22.3's clFinish does not wait for commands that an event's query has flushed."""
+        y = torch.randn(300, 300, device="ocl")
+        for _ in range(4):
+            event = torch.Event("ocl")
+            for _ in range(3):
+                y = y @ y / 300
+            event.record()
+            event.query()
+            torch.ocl.synchronize()
+            self.assertTrue(event.query())
+
     def test_events(self) -> None:
         event = torch.ocl.Event()
         self.assertFalse(event.query())

@@ -58,6 +58,8 @@ constexpr DriverFact kDriverFacts[] = {
      [](Capabilities& c) { c.structs_by_value = false; }},
     {"rusticl", "", "Mesa 22.3 answers 0 to every question for a command's times",
      [](Capabilities& c) { c.timestamps = false; }},
+    {"rusticl", "", "Mesa 22.3's clFinish does not wait for what clFlush has submitted before",
+     [](Capabilities& c) { c.finish_waits = false; }},
     {"rusticl", "llvmpipe", "its compiler crashes on 16-wide vectors, and they would spill anyway",
      [](Capabilities& c) { c.style = KernelStyle::Gpu; }},
     {"rusticl", "llvmpipe",

@@ -38,6 +38,7 @@ struct Capabilities {
   bool scalar_trigonometry = false;  // vector sin, cos and tan are wrong for large arguments
   bool structs_by_value = true;      // kernel parameters may be structures
   bool timestamps = true;            // profiling queues stamp their commands
+  bool finish_waits = true;          // clFinish waits for all commands of its queue
   bool launch_thread = false;        // streams submit launches by threads of their own
   bool slow_compiler = false;        // tenths of a second per program, one at a time in a process
   bool warp_shuffle_ptx = false;     // inline PTX `shfl.sync` works

@@ -273,7 +273,7 @@ void Stream::synchronize(bool raises) {
   const std::lock_guard lock(mutex_);
   const auto launches = hold_launches();
   const uint64_t ticket = enqueued_.load();
-  check(cl().clFinish(queue_.get()), "clFinish");
+  finish(queue_.get());
   if (profiling_queue_) check(cl().clFinish(profiling_queue_.get()), "clFinish");  // events' stamps
   pace_.forget();
   completed_ = std::max(completed_.load(), ticket);
@@ -282,6 +282,16 @@ void Stream::synchronize(bool raises) {
   if (has_refusal_) [[unlikely]]
     raise_refusal();
   raise_faults();
+}
+
+void Stream::finish(cl_command_queue queue) {
+  if (device_.caps().finish_waits) [[likely]]
+    return check(cl().clFinish(queue), "clFinish");
+  Handle<cl_event> all;
+  check(cl().clEnqueueMarkerWithWaitList(queue, 0, nullptr, all.out()),
+        "clEnqueueMarkerWithWaitList");
+  const cl_event waited = all.get();
+  check(cl().clWaitForEvents(1, &waited), "clWaitForEvents");
 }
 
 bool Stream::idle() { return passed(enqueued()); }

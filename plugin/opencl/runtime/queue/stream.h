@@ -133,6 +133,8 @@ class Stream {
   void leave_staging();
   void enqueued_one(uint64_t bytes = 0);  // counts a command, and keeps the pace
   void check(cl_int code, const char* call);
+  // Waits until all commands of the queue have finished.
+  void finish(cl_command_queue queue);
   [[noreturn]] void raise_failure(cl_int code, const char* call);
   cl_command_queue profiling_queue();
   void poll_markers();
