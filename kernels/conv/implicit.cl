@@ -12,12 +12,10 @@
 #include "types.h"
 #define VEC 4
 #include "element_vectors.h"
-
-#define BK 8
-#define BN 128
 #define TN 8
-#define LX 8  // work-items along the pixels in a run of 32
-#define LY (32 / LX)
+#include "register_tile.h"
+
+#define BN 128
 #define WX (BN / (LX * TN))
 #define LA (BM * BK / 4 / BN)  // vectors of four weights that an item loads
 #define A_STEP (BN / (BM / 4))
@@ -26,24 +24,14 @@
 #else
 #define RESULT TYPE
 #endif
-#define PART(v, i) \
-  ((i) % 4 == 0 ? v[(i) / 4].x : (i) % 4 == 1 ? v[(i) / 4].y : (i) % 4 == 2 ? v[(i) / 4].z : v[(i) / 4].w)
-
-// What is under way stays as it is in memory, in few registers.
+// One element, as it is in memory.
 typedef float raw_f32;
 typedef ushort raw_f16, raw_bf16;
-typedef float4 raw4_f32;
-typedef uint2 raw4_f16, raw4_bf16;
 typedef CAT(raw_, TYPE) raw;
 typedef CAT(raw4_, TYPE) raw4;
 INLINE float unpack_f32(float v) { return v; }
 INLINE float unpack_f16(ushort v) { return vload_half(0, (const half *)&v); }
 INLINE float unpack_bf16(ushort v) { return as_float((uint)v << 16); }
-INLINE float4 unpack4_f32(float4 v) { return v; }
-INLINE float4 unpack4_f16(uint2 v) { return vload_half4(0, (const half *)&v); }
-INLINE float4 unpack4_bf16(uint2 v) {
-  return as_float4((uint4)(v.x << 16, v.x & 0xffff0000u, v.y << 16, v.y & 0xffff0000u));
-}
 
 __attribute__((reqd_work_group_size(BN, 1, 1)))
 __kernel void implicit(__global void *target_base, ulong target_offset, __global const void *source_base,
@@ -121,14 +109,14 @@ __kernel void implicit(__global void *target_base, ulong target_offset, __global
   // Loads a step's numbers, and goes on to the next one.
 #define LOAD_STEP                                                                                        \
   {                                                                                                      \
-    UNROLL for (int i = 0; i < LA; ++i) ra[i] = *(__global const raw4 *)(packed + i * A_STEP * p.padded_m); \
+    UNROLL for (int i = 0; i < LA; ++i) ra[i] = *(__global const raw4 *)(packed + i * A_STEP * p.padded_m);\
     LOAD_B                                                                                               \
     c += BK;                                                                                             \
     from += BK * term_step;                                                                              \
     packed += BK * p.padded_m;                                                                           \
     if (c == channels) {                                                                                 \
       c = 0;                                                                                             \
-      if (++s == tap_columns) s = 0, ++r;                                                            \
+      if (++s == tap_columns) s = 0, ++r;                                                                \
       TAP                                                                                                \
     }                                                                                                    \
   }
@@ -150,19 +138,7 @@ __kernel void implicit(__global void *target_base, ulong target_offset, __global
   int current = 0;
   for (int step = first; step < last; ++step) {
     if (step + 1 < last) LOAD_STEP
-    UNROLL for (int k = 0; k < BK; ++k) {
-      float4 a[TM / 4], b[TN / 4];
-      UNROLL for (int i = 0; i < TM / 4; ++i)
-        a[i] = *(__local const float4 *)&As[current][k][mrow + i * 4 * LY];
-      UNROLL for (int j = 0; j < TN / 4; ++j)
-        b[j] = *(__local const float4 *)&Bs[current][k][ncol + j * 4 * LX];
-      // In zigzag over pairs of rows: see matmul/sgemm.cl.
-      UNROLL for (int i = 0; i < TM; i += 2) UNROLL for (int jj = 0; jj < TN; ++jj) {
-        const int j = i & 2 ? TN - 1 - jj : jj, q = i + (jj & 1), w = i + 1 - (jj & 1);
-        acc[q][j] = fma(PART(a, q), PART(b, j), acc[q][j]);
-        acc[w][j] = fma(PART(a, w), PART(b, j), acc[w][j]);
-      }
-    }
+    MULTIPLY_TILES(As[current], Bs[current], mrow, ncol, acc)
     if (step + 1 < last) {
       current ^= 1;
       STORE_STEP(current)

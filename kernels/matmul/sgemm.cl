@@ -10,15 +10,13 @@
 #include "types.h"
 #define VEC 4
 #include "element_vectors.h"
+#include "register_tile.h"
 
 #if PIECES
 #define RESULT f32
 #else
 #define RESULT TYPE
 #endif
-#define BK 8
-#define LX 8                       // work-items along n in a run of 32
-#define LY (32 / LX)
 #define GROUP_ROWS 8               // rows of tiles computed together: their operands stay in the cache
 #define ITEMS ((BM / TM) * (BN / TN))
 #define WX (BN / (LX * TN))        // runs of 32 along n
@@ -26,18 +24,7 @@
 #define PB (BN + 4 * B_ALONG_K)
 #define LA (BM * BK / 4 / ITEMS)   // vectors of four that an item loads
 #define LB (BK * BN / 4 / ITEMS)
-typedef float4 raw4_f32;
-typedef uint2 raw4_f16, raw4_bf16;
-INLINE float4 unpack_f32(float4 v) { return v; }
-INLINE float4 unpack_f16(uint2 v) { return vload_half4(0, (const half *)&v); }
-INLINE float4 unpack_bf16(uint2 v) {
-  return as_float4((uint4)(v.x << 16, v.x & 0xffff0000u, v.y << 16, v.y & 0xffff0000u));
-}
-#define PART(v, i) \
-  ((i) % 4 == 0 ? v[(i) / 4].x : (i) % 4 == 1 ? v[(i) / 4].y : (i) % 4 == 2 ? v[(i) / 4].z : v[(i) / 4].w)
-
-// Four contiguous elements, of which `left` exist. They stay as they are in memory until they are stored, so
-// that those under way take few registers.
+// Four contiguous elements, of which `left` exist.
 #if EDGE
 typedef float4 raw4;
 INLINE raw4 load4(__global const STYPE(TYPE) *p, bool ok, long left) {
@@ -54,7 +41,7 @@ INLINE float4 unpack(raw4 v) { return v; }
 #else
 typedef CAT(raw4_, TYPE) raw4;
 #define load4(p, ok, left) (*(__global const raw4 *)(p))
-INLINE float4 unpack(raw4 v) { return CAT(unpack_, TYPE)(v); }
+INLINE float4 unpack(raw4 v) { return CAT(unpack4_, TYPE)(v); }
 #endif
 
 #define STORE_ALONG_K(tile, vector, k, row) \
@@ -150,21 +137,7 @@ __kernel void sgemm(__global void *c_base, ulong c_offset, __global const void *
   int current = 0;
   for (long step = 0; step < steps; ++step) {
     if (step + 1 < steps) { LOAD_TILES((step + 1) * BK) }
-    UNROLL for (int k = 0; k < BK; ++k) {
-      float4 a[TM / 4], b[TN / 4];
-      UNROLL for (int i = 0; i < TM / 4; ++i)
-        a[i] = *(__local const float4 *)&As[current][k][mrow + i * 4 * LY];
-      UNROLL for (int j = 0; j < TN / 4; ++j)
-        b[j] = *(__local const float4 *)&Bs[current][k][ncol + j * 4 * LX];
-      // In zigzag over pairs of rows (a0b0 a1b0 a1b1 a0b1 a0b2 ...), so that every product shares an operand
-      // with the one before it: reading three new operands takes NVIDIA's register file one more cycle. This
-      // order alone gained 9 %.
-      UNROLL for (int i = 0; i < TM; i += 2) UNROLL for (int jj = 0; jj < TN; ++jj) {
-        const int j = i & 2 ? TN - 1 - jj : jj, q = i + (jj & 1), r = i + 1 - (jj & 1);
-        acc[q][j] = fma(PART(a, q), PART(b, j), acc[q][j]);
-        acc[r][j] = fma(PART(a, r), PART(b, j), acc[r][j]);
-      }
-    }
+    MULTIPLY_TILES(As[current], Bs[current], mrow, ncol, acc)
     if (step + 1 < steps) {
       current ^= 1;
       STORE_TILES(current)
