@@ -61,7 +61,7 @@ Stream::~Stream() {
 // Only a profiling queue stamps its commands, and every launch on one costs microseconds: the
 // stream uses such a queue only while the profiler is on.
 void Stream::change_session(uint32_t session) {
-  check(cl().clFinish(queue_.get()), "clFinish");
+  finish(queue_.get());
   pace_.forget();
   session_ = session;
   const bool traced = trace_ != nullptr;
@@ -274,7 +274,7 @@ void Stream::synchronize(bool raises) {
   const auto launches = hold_launches();
   const uint64_t ticket = enqueued_.load();
   finish(queue_.get());
-  if (profiling_queue_) check(cl().clFinish(profiling_queue_.get()), "clFinish");  // events' stamps
+  if (profiling_queue_) finish(profiling_queue_.get());  // events' stamps
   pace_.forget();
   completed_ = std::max(completed_.load(), ticket);
   markers_.clear();
