@@ -101,6 +101,19 @@ class Convolutions(InGpuStyle, unittest.TestCase):
             tolerance = torch.finfo(form.dtype).eps * scale + terms
             self.assertLessEqual((ours - theirs).abs().max().item(), tolerance)
 
+    def test_planes_between_padding(self) -> None:
+        """A third dimension of size 1 whose only window lies in the padding: nothing but the bias
+        is left, and no gradient."""
+        x, w, b = torch.randn(2, 8, 1, 6, 6), torch.randn(8, 8, 1, 3, 3), torch.randn(8)
+        sides = []
+        for device in ("cpu", "ocl"):
+            inputs = [t.to(device).detach().requires_grad_() for t in (x, w, b)]
+            out = functional.conv3d(*inputs, stride=(3, 1, 1), padding=1)
+            grads = torch.autograd.grad(out, inputs, torch.ones_like(out))
+            sides.append([t.detach().cpu() for t in (out, *grads)])
+        for theirs, ours in zip(*sides, strict=True):
+            self.assertTrue(ours.equal(theirs))
+
     def test_infinity_stays_in_its_windows(self) -> None:
         """No algorithm multiplies it by the zeros that it pads with."""
         x = torch.ones(1, 16, 9, 9)

@@ -19,7 +19,7 @@ int64_t most_packed(const OpCall& call) {
 }
 
 const char* refuse(const OpCall& call, const Problem& p) {
-  if (const char* reason = refuse_rows(p)) return reason;
+  if (const char* reason = refuse_phases(p)) return reason;
   const ConvParams& g = p.params;
   if (p.direction == Direction::Weight) return "the gradient of weights";
   if (g.window[1] * g.window[2] > most_packed(call)) return "a window of very many elements";

@@ -10,7 +10,7 @@ constexpr int64_t kVector = 16;
 constexpr int64_t kWidestWindow = 7;  // columns that are written out
 
 const char* refuse(const OpCall&, const Problem& p) {
-  if (const char* reason = refuse_rows(p)) return reason;
+  if (const char* reason = refuse_phases(p)) return reason;
   const ConvParams& g = p.params;
   if (g.groups == 1) return "one group";
   if (std::max(g.big_channels, g.small_channels) > kFewChannels) return "many channels in a group";

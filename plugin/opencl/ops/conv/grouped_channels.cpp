@@ -11,7 +11,7 @@ constexpr int64_t kMostTaps = 64;  // the same
 constexpr int64_t kWidest = 8;     // taps of a row, whose sums are in registers
 
 const char* refuse(const OpCall&, const Problem& p) {
-  if (const char* reason = refuse_rows(p)) return reason;
+  if (const char* reason = refuse_phases(p)) return reason;
   const ConvParams& g = p.params;
   if (g.groups < kVector || g.big_channels != 1 || g.small_channels != 1)
     return "not depthwise with a vector of channels";

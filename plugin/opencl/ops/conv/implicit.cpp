@@ -1,7 +1,6 @@
 // Convolution on GPUs as an implicit product of matrices, forward and data: what columns
 // (columns.cpp) would hold is gathered tile by tile. The data direction of a strided convolution is
 // one launch for each remainder of the position by the stride.
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "kernels/conv.h"
 #include "ops/copy/copy.h"
 #include "ops/matmul/split_k_sum.h"
+#include "phases.h"
 
 namespace ocltensor::opencl::conv {
 namespace {
@@ -40,11 +40,10 @@ struct Roles {
 const char* refuse(const OpCall& call, const Problem& p) {
   const ConvParams& g = p.params;
   const Roles roles(p);
+  if (const char* reason = refuse_phases(p)) return reason;
   if (p.direction == Direction::Weight) return "a gradient of weights";
   if (!call.caps().register_tiles) return "the device keeps no tiles in registers";
-  if (compute_type(p.dtype) != DType::Float32) return "not computed in float32";
   if (g.groups != 1) return "several groups";
-  if (g.in[0] != 1 || g.out[0] != 1 || g.window[0] != 1) return "three dimensions";
   if (roles.m < kStep || (roles.channels < kStep && !roles.forward)) return "few channels";
   if (call.caps().max_work_group_size < kPixels) return "work-groups are too small";
   if (call.caps().local_memory < kLocalMemory) return "too little local memory";
@@ -56,44 +55,6 @@ const char* refuse(const OpCall& call, const Problem& p) {
   if (e.low < 0 || e.high > INT32_MAX / 2 || pixels > INT32_MAX / 2)
     return "the sizes need 64 bits";
   return nullptr;
-}
-
-// One spatial dimension of a launch: which positions of the target it computes, and where taps of
-// the window meet the source for them (see conv_implicit_params.h).
-struct Axis {
-  int64_t pixels, target_first, target_step;
-  int64_t first, pixel_step, tap_step;
-  int64_t taps, weight_first, weight_step;
-};
-
-Axis forward_axis(const ConvParams& g, int d) {
-  return {.pixels = g.out[d],
-          .target_first = 0,
-          .target_step = 1,
-          .first = -g.padding[d],
-          .pixel_step = g.stride[d],
-          .tap_step = g.dilation[d],
-          .taps = g.window[d],
-          .weight_first = 0,
-          .weight_step = 1};
-}
-// Positions h = remainder + i * stride. Tap r adds to h what is in row (h + padding - r * dilation)
-// / stride of the source, if that is whole, which holds for every `period`th tap.
-Axis data_axis(const ConvParams& g, int d, int64_t remainder) {
-  const int64_t stride = g.stride[d], dilation = g.dilation[d], at = remainder + g.padding[d];
-  const int64_t period = stride / std::gcd(stride, dilation);
-  int64_t tap = 0;
-  while (tap < period && (at - tap * dilation) % stride != 0) ++tap;
-  const bool meets = tap < std::min(period, g.window[d]);
-  return {.pixels = divide_up(g.in[d] - remainder, stride),
-          .target_first = remainder,
-          .target_step = stride,
-          .first = meets ? (at - tap * dilation) / stride : 0,
-          .pixel_step = 1,
-          .tap_step = -(period * dilation / stride),
-          .taps = meets ? divide_up(g.window[d] - tap, period) : 0,
-          .weight_first = tap,
-          .weight_step = period};
 }
 
 // Of few channels, the channels count as columns of taps, and the window's columns as channels.
@@ -151,12 +112,12 @@ class Run {
   Run(const OpCall& call, const Problem& p)
       : call_(call), p_(p), roles_(p), tile_(roles_.m > 64 ? 128 : 64), weights_(call, p, tile_) {}
 
-  void axes(const Axis& rows, const Axis& columns) const {
-    ConvImplicitParams k = params(rows, columns);
+  void phase(const Phase& phase) const {
+    const ConvImplicitParams k = params(phase);
     if (k.pixels == 0) return;
     const int64_t pieces = pieces_of(k);
-    if (pieces == 1) return launch(k, Output{target_address(rows, columns), false}, 1);
-    in_pieces(k, target_address(rows, columns), pieces);
+    if (pieces == 1) return launch(k, Output{target_address(phase), false}, 1);
+    in_pieces(k, target_address(phase), pieces);
   }
 
  private:
@@ -165,21 +126,22 @@ class Run {
     bool pieces;
   };
 
-  tb_address target_address(const Axis& rows, const Axis& columns) const {
-    const int64_t at = rows.target_first * roles_.target_strides[3] +
-                       columns.target_first * roles_.target_strides[4];
+  tb_address target_address(const Phase& phase) const {
+    const int64_t at =
+        phase.y.begin * roles_.target_strides[3] + phase.x.begin * roles_.target_strides[4];
     return roles_.target + static_cast<uint64_t>(at * size_of(p_.dtype));
   }
 
-  ConvImplicitParams params(const Axis& rows, const Axis& columns) const {
+  ConvImplicitParams params(const Phase& phase) const {
+    const auto& [y, x] = phase;
     const tk_i64* from = roles_.source_strides;
     const tk_i64* to = roles_.target_strides;
     const int64_t width = weights_.tap_columns();
-    const int64_t tap_columns = along_window(p_) ? width : columns.taps;
+    const int64_t tap_columns = along_window(p_) ? width : x.taps;
     return {.m = roles_.m,
-            .pixels = p_.params.batch * rows.pixels * columns.pixels,
-            .map_pixels = rows.pixels * columns.pixels,
-            .row_pixels = columns.pixels,
+            .pixels = p_.params.batch * y.outputs * x.outputs,
+            .map_pixels = y.outputs * x.outputs,
+            .row_pixels = x.outputs,
             .channels = weights_.channels(),
             .padded_channels = weights_.padded_channels(),
             .rows = roles_.source_sizes[1],
@@ -190,16 +152,16 @@ class Run {
             .source_column = from[4],
             .target_image = to[0],
             .target_channel = to[1],
-            .target_row = to[3] * rows.target_step,
-            .target_column = to[4] * columns.target_step,
-            .first = {rows.first, columns.first},
-            .pixel_step = {rows.pixel_step, columns.pixel_step},
-            .tap_step = {rows.tap_step, columns.tap_step},
-            .taps = {rows.taps, tap_columns},
-            .weight_first = rows.weight_first * width + columns.weight_first,
-            .weight_step = {rows.weight_step * width, columns.weight_step},
+            .target_row = to[3] * y.step,
+            .target_column = to[4] * x.step,
+            .first = {y.start, x.start},
+            .pixel_step = {y.stride, x.stride},
+            .tap_step = {y.dilation, x.dilation},
+            .taps = {y.taps, tap_columns},
+            .weight_first = y.first * width + x.first,
+            .weight_step = {y.weight_step * width, x.weight_step},
             .padded_m = weights_.m(),
-            .steps = rows.taps * tap_columns * weights_.padded_channels() / kStep,
+            .steps = y.taps * tap_columns * weights_.padded_channels() / kStep,
             .piece = 0,
             .bias_stride = p_.params.bias_stride};
   }
@@ -301,11 +263,7 @@ class Run {
 
 void run(const OpCall& call, const Problem& p) {
   const Run run(call, p);
-  const ConvParams& g = p.params;
-  if (p.direction == Direction::Forward) return run.axes(forward_axis(g, 1), forward_axis(g, 2));
-  for (int64_t row = 0; row < std::min(g.stride[1], g.in[1]); ++row)
-    for (int64_t column = 0; column < std::min(g.stride[2], g.in[2]); ++column)
-      run.axes(data_axis(g, 1, row), data_axis(g, 2, column));
+  for (const Phase& phase : phases_of(p)) run.phase(phase);
 }
 
 }  // namespace

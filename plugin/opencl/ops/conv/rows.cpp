@@ -1,4 +1,4 @@
-// Padded maps and axes for the convolutions of CPU drivers.
+// Padded maps and parameters for the convolutions of CPU drivers.
 #include "rows.h"
 
 #include "kernels/conv.h"
@@ -27,54 +27,6 @@ void find_runs(ConvRowsParams& q) {
 }
 
 }  // namespace
-
-Axis forward_axis(const ConvParams& g, size_t d) {
-  return {g.out[d], 0, 1, g.stride[d], g.window[d], 0, 1, -g.padding[d], g.dilation[d]};
-}
-
-// In a transposed convolution element i of the big map meets tap k at window position (i + padding
-// - k * dilation) / stride, where that is an integer.
-Axis transposed_axis(const ConvParams& g, size_t d, int64_t begin) {
-  const int64_t stride = g.stride[d];
-  Axis a{};
-  a.begin = begin;
-  a.step = stride;
-  a.outputs = begin >= g.in[d] ? 0 : divide_up(g.in[d] - begin, stride);
-  a.stride = 1;
-  if (stride == 1) {
-    a.taps = g.window[d];
-    a.first = a.taps - 1;
-    a.weight_step = -1;
-    a.dilation = g.dilation[d];
-    a.start = g.padding[d] - (a.taps - 1) * a.dilation;
-    return a;
-  }
-  const int64_t lowest = (begin + g.padding[d]) % stride;
-  a.taps = lowest < g.window[d] ? divide_up(g.window[d] - lowest, stride) : 0;
-  a.first = lowest + stride * (a.taps - 1);
-  a.weight_step = -stride;
-  a.dilation = 1;
-  a.start = (begin + g.padding[d] - lowest) / stride - (a.taps - 1);
-  return a;
-}
-
-std::vector<Phase> phases_of(const Problem& p) {
-  const ConvParams& g = p.params;
-  if (p.direction == Direction::Forward) return {{forward_axis(g, 1), forward_axis(g, 2)}};
-  std::vector<Phase> phases;
-  for (int64_t y = 0; y < std::min(g.stride[1], g.in[1]); ++y)
-    for (int64_t x = 0; x < std::min(g.stride[2], g.in[2]); ++x)
-      phases.push_back({transposed_axis(g, 1, y), transposed_axis(g, 2, x)});
-  return phases;
-}
-
-const char* refuse_rows(const Problem& p) {
-  if (compute_type(p.dtype) != DType::Float32) return "not computed in float32";
-  const ConvParams& g = p.params;
-  if (g.in[0] != 1 || g.out[0] != 1 || g.window[0] != 1 || g.padding[0] != 0)
-    return "three dimensions";
-  return nullptr;
-}
 
 PaddedMap pad_map(const OpCall& call, const Problem& p, const PadRequest& request) {
   const auto [is_big, y, x, overrun, spread_y, spread_x] = request;

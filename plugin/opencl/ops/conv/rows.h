@@ -1,5 +1,4 @@
-// What the convolutions for CPU drivers share: padded float copies of maps, axes of taps, work
-// division.
+// What the convolutions for CPU drivers share: padded float copies of maps, work division.
 #pragma once
 
 #include <algorithm>
@@ -8,26 +7,9 @@
 #include "call/divide_up.h"
 #include "conv.h"
 #include "conv_rows_params.h"
+#include "phases.h"
 
 namespace ocltensor::opencl::conv {
-
-// One dimension of a convolution as the kernels see it: output i of `outputs`, which lies at begin
-// + i * step, is the sum over t < taps of x[start + i * stride + t * dilation] * weight[first + t *
-// weight_step].
-struct Axis {
-  int64_t outputs, begin, step, stride, taps, first, weight_step, start, dilation;
-};
-// The axis of dimension d for Forward; for a transposed convolution that of outputs begin, begin +
-// stride, ... (one of stride and dilation must be 1).
-Axis forward_axis(const ConvParams& g, size_t d);
-Axis transposed_axis(const ConvParams& g, size_t d, int64_t begin);
-
-// What one launch computes. The data direction has one for every remainder of the position by the
-// stride, so that no zero is multiplied.
-struct Phase {
-  Axis y, x;
-};
-std::vector<Phase> phases_of(const Problem& p);
 
 // A float32 map with contiguous columns, surrounded by a border of zeros.
 struct PaddedMap {
@@ -63,8 +45,6 @@ constexpr int64_t kDirectColumns = 7;
 void run_direct(const OpCall& call, const Problem& p, const Phase& phase, const PaddedMap& map,
                 const matmul::Guard& guard);
 
-// Why none of these algorithms can run, or nullptr.
-const char* refuse_rows(const Problem& p);
 inline int64_t work_items(const OpCall& call) {
   return 12 * static_cast<int64_t>(call.caps().compute_units);
 }

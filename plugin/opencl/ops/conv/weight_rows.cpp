@@ -11,7 +11,7 @@ constexpr int64_t kRows = 9;
 constexpr int64_t kChunk = 512;
 
 const char* refuse(const OpCall&, const Problem& p) {
-  if (const char* reason = refuse_rows(p)) return reason;
+  if (const char* reason = refuse_phases(p)) return reason;
   if (p.direction != Direction::Weight) return "not the gradient of weights";
   if (p.params.batch == 0 || p.params.out[1] * p.params.out[2] == 0) return "nothing to sum";
   return nullptr;

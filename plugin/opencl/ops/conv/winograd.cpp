@@ -28,7 +28,7 @@ int64_t tiles_of(const Problem& p) {
 }
 
 const char* refuse(const OpCall& call, const Problem& p) {
-  if (const char* reason = refuse_rows(p)) return reason;
+  if (const char* reason = refuse_phases(p)) return reason;
   const ConvParams& g = p.params;
   if (p.direction == Direction::Weight) return "the gradient of weights";
   if (g.groups != 1) return "several groups";

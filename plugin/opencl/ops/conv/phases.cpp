@@ -1,0 +1,56 @@
+// The axes of convolutions in both directions.
+#include "phases.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "call/divide_up.h"
+
+namespace ocltensor::opencl::conv {
+
+Axis forward_axis(const ConvParams& g, size_t d) {
+  return {g.out[d], 0, 1, g.stride[d], g.window[d], 0, 1, -g.padding[d], g.dilation[d]};
+}
+
+// In a transposed convolution element i of the big map meets tap k at window position (i + padding
+// - k * dilation) / stride where that is an integer, which holds for every `period`th tap. The last
+// of them comes first, so that positions rise.
+Axis transposed_axis(const ConvParams& g, size_t d, int64_t begin) {
+  const int64_t stride = g.stride[d], dilation = g.dilation[d], at = begin + g.padding[d];
+  const int64_t period = stride / std::gcd(stride, dilation);
+  int64_t lowest = 0;
+  while (lowest < period && (at - lowest * dilation) % stride != 0) ++lowest;
+  const bool meets = lowest < std::min(period, g.window[d]);
+  Axis a{};
+  a.begin = begin;
+  a.step = stride;
+  a.outputs = begin >= g.in[d] ? 0 : divide_up(g.in[d] - begin, stride);
+  a.stride = 1;
+  a.dilation = period * dilation / stride;
+  a.taps = meets ? divide_up(g.window[d] - lowest, period) : 0;
+  if (!meets) return a;
+  a.first = lowest + period * (a.taps - 1);
+  a.weight_step = -period;
+  a.start = (at - a.first * dilation) / stride;
+  return a;
+}
+
+std::vector<Phase> phases_of(const Problem& p) {
+  const ConvParams& g = p.params;
+  if (p.direction == Direction::Forward) return {{forward_axis(g, 1), forward_axis(g, 2)}};
+  std::vector<Phase> phases;
+  for (int64_t y = 0; y < std::min(g.stride[1], g.in[1]); ++y)
+    for (int64_t x = 0; x < std::min(g.stride[2], g.in[2]); ++x)
+      phases.push_back({transposed_axis(g, 1, y), transposed_axis(g, 2, x)});
+  return phases;
+}
+
+const char* refuse_phases(const Problem& p) {
+  if (compute_type(p.dtype) != DType::Float32) return "not computed in float32";
+  const ConvParams& g = p.params;
+  if (g.in[0] != 1 || g.out[0] != 1 || g.window[0] != 1 || g.padding[0] != 0)
+    return "three dimensions";
+  return nullptr;
+}
+
+}  // namespace ocltensor::opencl::conv

@@ -1,0 +1,32 @@
+// Two-dimensional convolutions as sums over taps: what one launch of the forward or data direction
+// computes.
+#pragma once
+
+#include <vector>
+
+#include "conv.h"
+
+namespace ocltensor::opencl::conv {
+
+// One dimension of a convolution as the kernels see it: output i of `outputs`, which lies at begin
+// + i * step, is the sum over t < taps of x[start + i * stride + t * dilation] * weight[first + t *
+// weight_step].
+struct Axis {
+  int64_t outputs, begin, step, stride, taps, first, weight_step, start, dilation;
+};
+// The axis of dimension d for Forward; for a transposed convolution that of outputs begin, begin +
+// stride, ...
+Axis forward_axis(const ConvParams& g, size_t d);
+Axis transposed_axis(const ConvParams& g, size_t d, int64_t begin);
+
+// What one launch computes. The data direction has one for every remainder of the position by the
+// stride, so that no zero is multiplied.
+struct Phase {
+  Axis y, x;
+};
+std::vector<Phase> phases_of(const Problem& p);
+
+// Why algorithms that compute two dimensions in float32 cannot run, or nullptr.
+const char* refuse_phases(const Problem& p);
+
+}  // namespace ocltensor::opencl::conv
