@@ -314,7 +314,9 @@ TEST_F(Switches, LongSumsOfFewResultsAreRightInPieces) {
     });
     EXPECT_EQ(got, wanted);
     const std::string chosen = *off == '\0' ? "matmul.tiles_in_pieces" : "matmul.split_k_gpu";
-    if (gpu) EXPECT_THAT(choices, ContainsRegex(chosen + " \\(by rule\\)"));
+    if (gpu) {
+      EXPECT_THAT(choices, ContainsRegex(chosen + " \\(by rule\\)"));
+    }
   }
 }
 
