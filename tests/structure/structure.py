@@ -1,6 +1,7 @@
 """Checks of the tree's own rules, which no compiler sees.
 
-usage: structure.py rooms ROOT     folders that include each other's headers in a circle
+usage: structure.py top ROOT       files and folders at the top that nobody planned
+       structure.py rooms ROOT     folders that include each other's headers in a circle
        structure.py words ROOT     words that src/GLOSSARY.md has retired
        structure.py kernels ROOT   kernels with lines over 110 columns, tabs, or blanks at their
        ends
@@ -31,6 +32,11 @@ DIVIDED = (
     "plugin/torch/csrc",
 )
 KERNEL_COLUMNS = 110
+TOP = {
+    *("CHANGELOG.md", "CMakeLists.txt", "CMakePresets.json", "CONTRIBUTING.md", "LICENSE"),
+    *("README.md", "bench", "include", "kernels", "plugin", "run", "src", "tests"),
+    "third_party_notes",
+}
 TEXTS = (".c", ".cl", ".cpp", ".def", ".h", ".inc", ".md", ".py", ".sh", ".txt")
 
 
@@ -93,6 +99,22 @@ def check_rooms(root: pathlib.Path) -> list[str]:
     return list(problems.values())
 
 
+def tracked(root: pathlib.Path) -> list[str]:
+    return subprocess.run(
+        ["git", "ls-files"], cwd=root, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+
+
+def check_top(root: pathlib.Path) -> list[str]:
+    found = {name.split("/")[0] for name in tracked(root)}
+    missing = [f"{name}: not there" for name in sorted(TOP - found)]
+    return missing + [
+        f"{name}: not planned at the top"
+        for name in sorted(found - TOP)
+        if not name.startswith(".")
+    ]
+
+
 def check_words(root: pathlib.Path) -> list[str]:
     glossary = root / "src/GLOSSARY.md"
     # A cell of a table has its "|" escaped.
@@ -105,11 +127,8 @@ def check_words(root: pathlib.Path) -> list[str]:
     if len(retired) < 5:
         return [f"{glossary} retires only {len(retired)} words"]
     pattern = re.compile("|".join(retired), re.I)
-    files = subprocess.run(
-        ["git", "ls-files"], cwd=root, capture_output=True, text=True, check=True
-    ).stdout.split()
     problems = []
-    for name in files:
+    for name in tracked(root):
         file = root / name
         if (
             file.suffix not in TEXTS
@@ -143,7 +162,13 @@ def check_kernels(root: pathlib.Path) -> list[str]:
 
 
 def main() -> None:
-    check = {"rooms": check_rooms, "words": check_words, "kernels": check_kernels}[sys.argv[1]]
+    checks = {
+        "top": check_top,
+        "rooms": check_rooms,
+        "words": check_words,
+        "kernels": check_kernels,
+    }
+    check = checks[sys.argv[1]]
     if problems := check(pathlib.Path(sys.argv[2]).resolve()):
         sys.exit("\n".join(problems))
 

@@ -209,7 +209,7 @@ def main() -> int:
     p.add_argument("--only", default="", help="entries that match this regular expression")
     p.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     p.add_argument("--timeout", type=float, default=900.0, help="seconds for one entry")
-    p.add_argument("--json", type=pathlib.Path, default=pathlib.Path("opinfo.json"))
+    p.add_argument("--json", type=pathlib.Path, default=pathlib.Path("build/opinfo.json"))
     p.add_argument("--fresh", action="store_true")
     p.add_argument(
         "--may-decline",
@@ -223,6 +223,7 @@ def main() -> int:
     options = p.parse_args()
     if why := why_no_device():
         p.error(f"the device ocl cannot be used: {why}")
+    options.json.parent.mkdir(parents=True, exist_ok=True)
     every = (
         {} if options.fresh or not options.json.exists() else json.loads(options.json.read_text())
     )
