@@ -9,9 +9,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import copy
+import importlib.util
 import io
 import json
+import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -88,6 +91,14 @@ def run(*arguments: str) -> tuple[int, str]:
     with contextlib.redirect_stdout(out):
         status = bench.main([*arguments])
     return status, out.getvalue()
+
+
+def adapter_folder(case: unittest.TestCase) -> pathlib.Path:
+    """Where the plugin's build has `torch_ocl`; skips the test where there is none."""
+    folder = pathlib.Path(PLUGIN).resolve().parent.parent / "torch"
+    if not (folder / "torch_ocl").is_dir() or importlib.util.find_spec("torch") is None:
+        case.skipTest("the PyTorch adapter was not built")
+    return folder
 
 
 class Judging(unittest.TestCase):
@@ -263,7 +274,7 @@ class Command(unittest.TestCase):
     def test_rows_of_the_plugin(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             path = f"{folder}/a.json"
-            peer = "torch-cpu" if _has_torch() else "openblas"
+            peer = "torch-cpu" if importlib.util.find_spec("torch") else "openblas"
             status, text = run(
                 "--plugin",
                 PLUGIN,
@@ -303,11 +314,7 @@ class Command(unittest.TestCase):
         self.assertEqual(side.plugin.get(name), "0")
 
     def test_a_python_call(self) -> None:
-        if (
-            not (pathlib.Path(PLUGIN).resolve().parent.parent / "torch" / "torch_ocl").is_dir()
-            or not _has_torch()
-        ):
-            self.skipTest("the PyTorch adapter was not built")
+        adapter_folder(self)
         status, text = run(
             "--plugin",
             PLUGIN,
@@ -443,10 +450,32 @@ class Command(unittest.TestCase):
         self.assertEqual(plot.roofline(book), "")
 
 
-def _has_torch() -> bool:
-    import importlib.util
+class Programs(unittest.TestCase):
+    """What is measured by a program of its own, on toys."""
 
-    return importlib.util.find_spec("torch") is not None
+    def run_program(self, name: str, *arguments: str, **settings: str) -> str:
+        environment = {**os.environ, **settings, "PYTHONPATH": str(adapter_folder(self))}
+        done = subprocess.run(
+            [sys.executable, str(HERE / name), *arguments],
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_graphs(self) -> None:
+        sizes = {"layers": 1, "width": 16, "heads": 2, "words": 20, "context": 8, "tokens": 4}
+        arguments = [part for name, value in sizes.items() for part in (f"--{name}", str(value))]
+        self.assertRegex(self.run_program("graphs.py", *arguments), r"eager / replay [0-9.]+ \(")
+
+    def test_transfers(self) -> None:
+        text = self.run_program(
+            "transfers.py", "--mib", "5", "--rounds", "2", POCL_DEVICES="pthread pthread"
+        )
+        self.assertRegex(text, r"(?m)^ocl:0( +[0-9.]+){4}   ")
+        if "\nocl:1 " in text:
+            self.assertRegex(text, r"ocl:1 to ocl:0 +[0-9.]+ +[0-9.]+ of the slower side")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,11 @@
 // Memory and transfers at the C boundary.
-#include <vector>
-
 #include "entry.h"
 #include "handles.h"
 #include "runtime/device/device.h"
 #include "runtime/driver/process.h"
 #include "runtime/memory/memory.h"
 #include "runtime/observe/profile_settings.h"
+#include "runtime/queue/device_copy.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -161,20 +160,18 @@ tb_status on_device(tb_stream stream, tb_address target, tb_stream source_stream
     Stream& s = stream_of(stream);
     Stream& from = stream_of(source_stream);
     if (bytes == 0) return;
-    const TracedCopy traced("copy on device", bytes, s, target);
+    const bool is_local = &s.device() == &from.device();
+    const TracedCopy traced(is_local ? "copy on device" : "copy between devices", bytes, s, target);
     const Place to = place(target, bytes);
     const Place in = place(source, bytes);
-    if (&s.device() == &from.device()) {
+    if (is_local) {
       check(target + bytes <= source || source + bytes <= target,
             "source and target of the copy overlap");
       if (&s != &from) s.wait_event(from.marker(false).get());
       return s.copy(to.buffer, to.offset, in.buffer, in.offset, bytes);
     }
     s.forbid_recording("copying from another device");
-    // Two contexts cannot share buffers, so the copy goes through the host.
-    std::vector<unsigned char> staged(bytes);
-    from.read(staged.data(), in.buffer, in.offset, bytes, false);
-    s.write(to.buffer, to.offset, staged.data(), bytes, false);
+    copy_between_devices(s, to, from, in, bytes);
   });
 }
 tb_status fill(tb_stream stream, tb_address target, const void* pattern, uint32_t pattern_bytes,

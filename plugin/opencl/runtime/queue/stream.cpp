@@ -191,14 +191,14 @@ void Stream::read(void* target, cl_mem source, uint64_t offset, uint64_t bytes, 
   raise_faults();
 }
 
-void* Stream::map(cl_mem buffer, uint64_t offset, uint64_t bytes) {
+void* Stream::map(cl_mem buffer, uint64_t offset, uint64_t bytes, cl_map_flags flags) {
   check_process();
   forbid_recording("mapping memory");
   rehearsal_.check_results();
   const Exclusive lock(*this);
   cl_int code = CL_SUCCESS;
-  void* memory = cl().clEnqueueMapBuffer(queue_.get(), buffer, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE,
-                                         offset, bytes, 0, nullptr, nullptr, &code);
+  void* memory = cl().clEnqueueMapBuffer(queue_.get(), buffer, CL_TRUE, flags, offset, bytes, 0,
+                                         nullptr, nullptr, &code);
   check(code, "clEnqueueMapBuffer");
   try {
     raise_faults();

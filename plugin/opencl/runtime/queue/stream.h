@@ -53,7 +53,8 @@ class Stream {
             uint64_t bytes);
   void fill(cl_mem target, uint64_t offset, const void* pattern, uint32_t pattern_bytes,
             uint64_t bytes);
-  void* map(cl_mem buffer, uint64_t offset, uint64_t bytes);
+  void* map(cl_mem buffer, uint64_t offset, uint64_t bytes,
+            cl_map_flags flags = CL_MAP_READ | CL_MAP_WRITE);
   void unmap(cl_mem buffer, void* memory);
   void wait_event(cl_event event);
 

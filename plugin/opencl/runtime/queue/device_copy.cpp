@@ -1,0 +1,132 @@
+// Pieces of page-locked memory on their way from one device to another.
+#include "device_copy.h"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <map>
+#include <mutex>
+
+#include "ocltensor/error.h"
+#include "runtime/device/device.h"
+#include "runtime/memory/staging.h"
+#include "runtime/queue/stream.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+// Large enough for a bus's full rate; small enough that the first read and the last write, beside
+// which nothing else happens, are short.
+constexpr uint64_t kPieceBytes = uint64_t{4} << 20;
+constexpr size_t kPieces = 4;  // half of them being read, half being written
+
+struct Piece {
+  unsigned char* memory = nullptr;
+  Handle<cl_mem> buffer;
+  Handle<cl_event> done;  // of its last read or write; null: never used
+};
+
+// CL_SUCCESS if the piece's last read or write has succeeded.
+cl_int wait_for(const Piece& piece) {
+  const cl_event event = piece.done.get();
+  return event == nullptr ? CL_SUCCESS : cl().clWaitForEvents(1, &event);
+}
+
+// Of one source device, whose driver locks the memory. Kept like the device, to the process's end.
+class Pieces {
+ public:
+  explicit Pieces(Device& device) : device_(device) {}
+
+  std::mutex mutex;  // held from the first next() to the last use of what it returned
+
+  // The piece that was used longest ago, when nothing uses it any more.
+  Piece& next() {
+    Piece& piece = pieces_[next_++ % kPieces];
+    if (piece.memory == nullptr)
+      piece.memory =
+          static_cast<unsigned char*>(allocate_pinned(device_, kPieceBytes, piece.buffer));
+    (void)wait_for(piece);  // a failure belongs to an earlier copy, and was raised there
+    return piece;
+  }
+
+ private:
+  Device& device_;
+  std::array<Piece, kPieces> pieces_;
+  size_t next_ = 0;
+};
+
+Pieces& pieces_of(Device& device) {
+  static std::mutex mutex;
+  static auto& all = *new std::map<const Device*, Pieces>();
+  const std::lock_guard lock(mutex);
+  return all.try_emplace(&device, device).first->second;
+}
+
+void copy_in_pieces(Stream& to, Place target, Stream& from, Place source, uint64_t bytes) {
+  struct Reading {
+    Piece* piece;
+    uint64_t at, count;
+  };
+  Pieces& pieces = pieces_of(from.device());
+  const std::lock_guard lock(pieces.mutex);
+  std::deque<Reading> reading;
+  const auto pass_on = [&] {
+    const auto [piece, at, count] = reading.front();
+    reading.pop_front();
+    if (const cl_int code = wait_for(*piece); code != CL_SUCCESS) {
+      from.synchronize();  // raises the failure with what the stream knows of it
+      check_cl(code, "clWaitForEvents (copy between devices)");
+    }
+    to.write(target.buffer, target.offset + at, piece->memory, count, true);
+    piece->done = to.marker(false);
+  };
+  for (uint64_t at = 0; at < bytes; at += kPieceBytes) {
+    if (reading.size() == kPieces / 2) pass_on();
+    const uint64_t count = std::min(bytes - at, kPieceBytes);
+    Piece& piece = pieces.next();
+    from.read(piece.memory, source.buffer, source.offset + at, count, true);
+    piece.done = from.marker(false);
+    reading.push_back({&piece, at, count});
+  }
+  while (!reading.empty()) pass_on();
+  from.synchronize();  // all has been read; raises invalid values
+}
+
+// A buffer's memory as the host sees it.
+class Mapped {
+ public:
+  Mapped(Stream& stream, Place place, uint64_t bytes, cl_map_flags flags)
+      : stream_(stream),
+        buffer_(place.buffer),
+        memory_(stream.map(place.buffer, place.offset, bytes, flags)) {}
+  ~Mapped() {
+    try {
+      stream_.unmap(buffer_, memory_);
+    } catch (const std::exception&) {
+      // The stream raises what has failed at its next call.
+    }
+  }
+  Mapped(const Mapped&) = delete;
+  void* memory() const { return memory_; }
+
+ private:
+  Stream& stream_;
+  cl_mem buffer_;
+  void* memory_;
+};
+
+}  // namespace
+
+void copy_between_devices(Stream& to, Place target, Stream& from, Place source, uint64_t bytes) {
+  if (from.device().caps().unified_memory) {
+    const Mapped mapped(from, source, bytes, CL_MAP_READ);
+    return to.write(target.buffer, target.offset, mapped.memory(), bytes, false);
+  }
+  if (to.device().caps().unified_memory) {
+    const Mapped mapped(to, target, bytes, CL_MAP_WRITE_INVALIDATE_REGION);
+    return from.read(mapped.memory(), source.buffer, source.offset, bytes, false);
+  }
+  copy_in_pieces(to, target, from, source, bytes);
+}
+
+}  // namespace ocltensor::opencl
