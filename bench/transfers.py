@@ -2,10 +2,11 @@
 
 usage: transfers.py [--device ocl|cuda] [--mib 256] [--rounds 9]
 
-Each device is measured from and to ordinary and page-locked memory; each pair of devices as a ratio
-to the slower of the two transfers that a copy consists of, by the better kind of memory. Numbers are
-random, what arrived is compared. The fastest round counts: these rates have a limit, and everything
-else slows them down. With one device PoCL can be asked for two: POCL_DEVICES="pthread pthread".
+Each device is measured from and to ordinary and page-locked memory; each pair of devices as a
+ratio to the slower of the two transfers that a copy consists of, by the better kind of memory.
+Numbers are random, what arrived is compared. The fastest round counts: these rates have a limit,
+and everything else slows them down. With one device PoCL can be asked for two:
+POCL_DEVICES="pthread pthread".
 """
 
 from __future__ import annotations
@@ -59,10 +60,9 @@ def main() -> None:
     for i, j in itertools.permutations(to_host, 2):
         source = host.to(f"{a.device}:{i}")
         reached = rate(torch.empty_like(source, device=f"{a.device}:{j}"), source, a.rounds)
-        slower = min(to_host[i], to_device[j])
-        print(
-            f"{a.device}:{i} to {a.device}:{j} {reached:8.2f}   {reached / slower:.2f} of the slower side"
-        )
+        share = reached / min(to_host[i], to_device[j])
+        pair = f"{a.device}:{i} to {a.device}:{j}"
+        print(f"{pair} {reached:8.2f}   {share:.2f} of the slower side")
 
 
 if __name__ == "__main__":
