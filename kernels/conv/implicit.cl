@@ -24,14 +24,8 @@
 #else
 #define RESULT TYPE
 #endif
-// One element, as it is in memory.
-typedef float raw_f32;
-typedef ushort raw_f16, raw_bf16;
 typedef CAT(raw_, TYPE) raw;
 typedef CAT(raw4_, TYPE) raw4;
-INLINE float unpack_f32(float v) { return v; }
-INLINE float unpack_f16(ushort v) { return vload_half(0, (const half *)&v); }
-INLINE float unpack_bf16(ushort v) { return as_float((uint)v << 16); }
 
 __attribute__((reqd_work_group_size(BN, 1, 1)))
 __kernel void implicit(__global void *target_base, ulong target_offset, __global const void *source_base,

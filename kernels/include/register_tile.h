@@ -10,6 +10,12 @@
 #define PART(v, i) \
   ((i) % 4 == 0 ? v[(i) / 4].x : (i) % 4 == 1 ? v[(i) / 4].y : (i) % 4 == 2 ? v[(i) / 4].z : v[(i) / 4].w)
 
+// One element, as it is in memory.
+typedef float raw_f32;
+typedef ushort raw_f16, raw_bf16;
+INLINE float unpack_f32(float v) { return v; }
+INLINE float unpack_f16(ushort v) { return vload_half(0, (const half *)&v); }
+INLINE float unpack_bf16(ushort v) { return as_float((uint)v << 16); }
 // Four neighbours in memory at a multiple of four: one load, which vload4 of 16-bit types is not, as it
 // promises no such place.
 typedef float4 raw4_f32;

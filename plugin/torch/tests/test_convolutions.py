@@ -58,6 +58,10 @@ FORMS = (
     Form(24, 16, (6, 6), (3, 3), padding=(1, 1), dtype=torch.bfloat16),
     # A map so small that windows lie outside of it.
     Form(8, 8, (1, 2), (7, 7), padding=(3, 3)),
+    # Many pixels: gradients of weights are cut into pieces; rows of whole steps, and of parts.
+    Form(8, 72, (16, 16), (3, 3), padding=(1, 1), images=3),
+    Form(5, 12, (21, 19), (3, 2), (1, 2), (1, 1), images=4, dtype=torch.float16),
+    Form(12, 68, (20, 13), (3, 3), padding=(1, 1), images=3, format=LAST, dtype=torch.bfloat16),
 )
 
 
@@ -121,6 +125,20 @@ class Convolutions(InGpuStyle, unittest.TestCase):
         w = torch.ones(16, 16, 3, 3)
         ours = functional.conv2d(x.to("ocl"), w.to("ocl"), padding=1).cpu()
         self.assertTrue(ours.equal(functional.conv2d(x, w, padding=1)))
+
+    def test_infinity_outside_of_all_windows(self) -> None:
+        """Neither the last column, which the stride leaves out, nor what lies beside the map in
+        memory is multiplied by the zeros that fill up a row."""
+        for format in (torch.contiguous_format, LAST):
+            around = torch.full((2, 16, 10, 12), torch.inf).to("ocl", memory_format=format)
+            x = around[:, :, 1:9, 1:9]
+            x[..., :7] = 1
+            grad = torch.ones(2, 16, 3, 3).to("ocl", memory_format=format)
+            w = torch.ones(16, 16, 3, 3).to("ocl", memory_format=format)
+            ours = torch.ops.aten.convolution_backward(
+                grad, x, w, None, (2, 2), (0, 0), (1, 1), False, (0, 0), 1, (False, True, False)
+            )[1]
+            self.assertTrue(ours.cpu().equal(torch.full((16, 16, 3, 3), 18.0)))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
 // The ordered list of convolution algorithms, and the code that they share.
+#include <algorithm>
+
 #include "conv.h"
 
 namespace ocltensor::opencl::conv {
@@ -88,7 +90,7 @@ Algorithms& algorithms() {
   static Algorithms& list = *new Algorithms(  // leaked: threads may run while the process ends
       "conv", conv_operators(),
       {&kPointwise, &kGroupedChannels, &kGrouped, &kDepthwise, &kWinograd, &kDirect, &kWeightTiles,
-       &kImplicit, &kColumns, &kGeneral});
+       &kImplicit, &kImplicitWeight, &kColumns, &kGeneral});
   return list;
 }
 
@@ -111,6 +113,12 @@ MemoryRange memory_of_bias(const Problem& p) {
       g.groups * (p.direction == Direction::Forward ? g.small_channels : g.big_channels);
   const Extent e = extent(Dims{channels}, Dims{g.bias_stride});
   return {*p.bias, e.low * size_of(p.dtype), e.high * size_of(p.dtype)};
+}
+
+bool whole_vectors(tb_address address, DType type, std::initializer_list<int64_t> strides) {
+  const auto is_whole = [](int64_t stride) { return stride % 4 == 0; };
+  return address % static_cast<uint64_t>(4 * size_of(type)) == 0 &&
+         std::ranges::all_of(strides, is_whole);
 }
 
 }  // namespace ocltensor::opencl::conv

@@ -1,6 +1,7 @@
 // Convolutions: the problem, and the ordered list of algorithms for its three directions.
 #pragma once
 
+#include <initializer_list>
 #include <memory>
 #include <optional>
 
@@ -43,16 +44,21 @@ extern const AlgorithmFor<Problem> kGrouped;    // grouped.cpp: CPU drivers, few
 extern const AlgorithmFor<Problem> kDepthwise;  // depthwise.cpp: GPUs, few channels in a group
 extern const AlgorithmFor<Problem> kWinograd;   // winograd.cpp: CPU drivers, windows of 3 x 3
 extern const AlgorithmFor<Problem> kDirect;     // direct.cpp: CPU drivers, forward and data
-extern const AlgorithmFor<Problem> kWeightTiles;  // weight_rows.cpp: CPU drivers
-extern const AlgorithmFor<Problem> kImplicit;     // implicit.cpp: GPUs, forward and data
-extern const AlgorithmFor<Problem> kColumns;      // columns.cpp: products of matrices over columns
-extern const AlgorithmFor<Problem> kGeneral;      // general.cpp: anything
+extern const AlgorithmFor<Problem> kWeightTiles;     // weight_rows.cpp: CPU drivers
+extern const AlgorithmFor<Problem> kImplicit;        // implicit.cpp: GPUs, forward and data
+extern const AlgorithmFor<Problem> kImplicitWeight;  // implicit_weight.cpp: GPUs
+extern const AlgorithmFor<Problem> kColumns;  // columns.cpp: products of matrices over columns
+extern const AlgorithmFor<Problem> kGeneral;  // general.cpp: anything
 
 // For the algorithms: the operands' memory ranges; that of `bias` is empty where there is no bias.
 MemoryRange memory_of_big(const Problem& problem);
 MemoryRange memory_of_small(const Problem& problem);
 MemoryRange memory_of_weight(const Problem& problem);
 MemoryRange memory_of_bias(const Problem& problem);
+
+// Whether lines that begin at `address` plus multiples of `strides` may be moved by vectors of four
+// elements.
+bool whole_vectors(tb_address address, DType type, std::initializer_list<int64_t> strides);
 
 // general.cpp: the plain kernel, which runs only if the guard's word has its value.
 void run_guarded_convolution(const OpCall& call, const Problem& p, const matmul::Guard& guard);

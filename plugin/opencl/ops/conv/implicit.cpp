@@ -100,13 +100,6 @@ class PackedWeights {
   std::optional<Scratch> memory_;
 };
 
-// Whether every one of `strides` and the address allow vectors of four elements.
-bool whole_vectors(tb_address address, DType type, std::initializer_list<int64_t> strides) {
-  for (const int64_t s : strides)
-    if (s % 4 != 0) return false;
-  return address % static_cast<uint64_t>(4 * size_of(type)) == 0;
-}
-
 class Run {
  public:
   Run(const OpCall& call, const Problem& p)
