@@ -1,10 +1,13 @@
 // Products of tiles that a work-group of a GPU has in local memory, As[BK][rows] and Bs[BK][columns], with
 // TM x TN results in the registers of each work-item. The work-items of a run of 32 have LX places along the
 // columns and LY along the rows, each of vectors of four that are 4 * LX or 4 * LY apart. Operands under way
-// stay as they are in memory, in few registers, until they are stored to local memory. Needs types.h, TM, TN.
+// stay as they are in memory, in few registers, until they are stored to local memory. Needs types.h, TM, TN;
+// BK is 8 unless a launch says otherwise.
 #ifndef OCLTENSOR_REGISTER_TILE_H
 #define OCLTENSOR_REGISTER_TILE_H
+#ifndef BK
 #define BK 8
+#endif
 #define LX 8
 #define LY (32 / LX)
 #define PART(v, i) \

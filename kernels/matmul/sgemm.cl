@@ -1,7 +1,7 @@
 // Matrix product for GPUs: a work-group of BM * BN / 128 (or / 64) items computes a tile of BM x BN. Operands
 // are staged through local memory in steps of BK with two alternating buffers; an item has TM x TN results.
 // Portable OpenCL C. Operands of half precision are converted as they are loaded.
-// Defines: TYPE; BM, BN, TM, TN (the tile); A_ALONG_K, B_ALONG_K (1: contiguous along k, 0: along m or
+// Defines: TYPE; BM, BN, TM, TN, BK (the tile); A_ALONG_K, B_ALONG_K (1: contiguous along k, 0: along m or
 // n); EDGE (1: any size and alignment; 0: m >= BM, n >= BN, k % BK == 0, and every row of the operands and
 // the result starts at a multiple of four elements; edge tiles then overlap their neighbours and write the
 // same values twice); HAS_S; GUARDED (1: does nothing unless a word in memory is `wanted`); PIECES (1: p.k is

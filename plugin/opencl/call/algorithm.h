@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "call/configuration.h"
 #include "call/op_call.h"
 #include "call/providers.h"
 
@@ -72,6 +73,8 @@ struct AlgorithmInfo {
   // Takes every problem on devices of its style: never measured, disabled only where another can
   // run.
   bool last_resort = false;
+  // The names of its configurations' numbers; none: it has no configurations.
+  ParameterNames parameters{};
 };
 
 class Algorithm : public AlgorithmInfo {
@@ -96,17 +99,23 @@ inline constexpr char kProblemType = 0;
 //   T&);
 // or, where nothing is worked out beforehand, a reason (nullptr: the problem can be run):
 //   const char* plan(const OpCall&, const Problem&);  void run(const OpCall&, const Problem&);
-template <auto plan, auto run>
+// or, where it has configurations, a plan for one of them, and which of them are worth measuring:
+//   Planned<T> plan(const OpCall&, const Problem&, const Configuration&);
+//   Configurations space(const OpCall&, const Problem&);
+// The numbers of a configuration may come from a file: a plan function refuses what it cannot run.
+template <auto plan, auto run, auto... space>
 struct Steps;
 
 template <typename Problem, typename T, Planned<T> (*plan)(const OpCall&, const Problem&),
           void (*run)(const OpCall&, const Problem&, const T&)>
 struct Steps<plan, run> {
-  static const char* make_plan(const OpCall& call, const Problem& problem, Plan& to) {
+  static const char* make_plan(const OpCall& call, const Problem& problem, const Configuration&,
+                               Plan& to) {
     Planned<T> planned = plan(call, problem);
     if (planned.reason() == nullptr) to.hold(std::move(planned.plan()));
     return planned.reason();
   }
+  static Configurations space(const OpCall&, const Problem&) { return {}; }
   static void run_plan(const OpCall& call, const Problem& problem, const Plan& made) {
     run(call, problem, made.as<T>());
   }
@@ -115,11 +124,32 @@ struct Steps<plan, run> {
 template <typename Problem, const char* (*plan)(const OpCall&, const Problem&),
           void (*run)(const OpCall&, const Problem&)>
 struct Steps<plan, run> {
-  static const char* make_plan(const OpCall& call, const Problem& problem, Plan&) {
+  static const char* make_plan(const OpCall& call, const Problem& problem, const Configuration&,
+                               Plan&) {
     return plan(call, problem);
   }
+  static Configurations space(const OpCall&, const Problem&) { return {}; }
   static void run_plan(const OpCall& call, const Problem& problem, const Plan&) {
     run(call, problem);
+  }
+};
+
+template <typename Problem, typename T,
+          Planned<T> (*plan)(const OpCall&, const Problem&, const Configuration&),
+          void (*run)(const OpCall&, const Problem&, const T&),
+          Configurations (*configurations)(const OpCall&, const Problem&)>
+struct Steps<plan, run, configurations> {
+  static const char* make_plan(const OpCall& call, const Problem& problem,
+                               const Configuration& configuration, Plan& to) {
+    Planned<T> planned = plan(call, problem, configuration);
+    if (planned.reason() == nullptr) to.hold(std::move(planned.plan()));
+    return planned.reason();
+  }
+  static Configurations space(const OpCall& call, const Problem& problem) {
+    return configurations(call, problem);
+  }
+  static void run_plan(const OpCall& call, const Problem& problem, const Plan& made) {
+    run(call, problem, made.as<T>());
   }
 };
 
@@ -137,17 +167,23 @@ class AlgorithmFor : public Algorithm {
   using PassOver = const char* (*)(const OpCall& call, const Problem& problem);
   // `pass_over`: why the rule prefers a later algorithm although this one could run; nullptr: it
   // does not. It is called before the plan is made, and must be cheap.
-  template <auto plan, auto run>
-  constexpr AlgorithmFor(const AlgorithmInfo& info, Steps<plan, run> /*steps*/,
+  template <auto... functions>
+  constexpr AlgorithmFor(const AlgorithmInfo& info, Steps<functions...> /*steps*/,
                          PassOver pass_over = nullptr)
       : Algorithm(info, &kProblemType<Problem>),
-        make_plan_(Steps<plan, run>::make_plan),
-        run_plan_(Steps<plan, run>::run_plan),
+        make_plan_(Steps<functions...>::make_plan),
+        run_plan_(Steps<functions...>::run_plan),
+        space_(Steps<functions...>::space),
         pass_over_(pass_over) {}
 
   // Why the problem cannot be run; or nullptr, and `to` holds the plan.
-  const char* plan(const OpCall& call, const Problem& problem, Plan& to) const {
-    return make_plan_(call, problem, to);
+  const char* plan(const OpCall& call, const Problem& problem, Plan& to,
+                   const Configuration& configuration = {}) const {
+    return make_plan_(call, problem, configuration, to);
+  }
+  // The configurations worth measuring, the most promising ones first.
+  Configurations configurations(const OpCall& call, const Problem& problem) const {
+    return space_(call, problem);
   }
   void run(const OpCall& call, const Problem& problem, const Plan& plan) const {
     run_plan_(call, problem, plan);
@@ -157,8 +193,9 @@ class AlgorithmFor : public Algorithm {
   }
 
  private:
-  const char* (*make_plan_)(const OpCall&, const Problem&, Plan&);
+  const char* (*make_plan_)(const OpCall&, const Problem&, const Configuration&, Plan&);
   void (*run_plan_)(const OpCall&, const Problem&, const Plan&);
+  Configurations (*space_)(const OpCall&, const Problem&);
   PassOver pass_over_;
 };
 

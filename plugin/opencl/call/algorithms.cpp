@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "runtime/observe/verbose.h"
+#include "tuning.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -35,13 +36,14 @@ const char* refusal_of_user(const Policy& policy, const Algorithm& algorithm) {
 
 struct Decision {
   size_t index = 0;
+  Configuration configuration{};
   std::string how;
   std::vector<const char*> reasons;  // why not; nullptr: it could have run
 };
 
 // The first algorithm that the rule takes, else the first that can run.
 Decision decide_by_rule(const Question& q) {
-  Decision decision{q.candidates.size(), "by rule", {}};
+  Decision decision{q.candidates.size(), {}, "by rule", {}};
   size_t fitting = q.candidates.size();
   for (size_t i = 0; i < q.candidates.size(); ++i) {
     const Candidate& c = q.candidates[i];
@@ -74,13 +76,14 @@ std::vector<size_t> contenders(const Question& q, const Decision& decision) {
 
 double microseconds(const Question& q, size_t candidate) {
   Stream& stream = q.call.stream();
-  q.attempt(candidate);  // compiles, and warms caches
+  const auto attempt = [&] { (void)q.attempt(candidate, {}, false); };
+  attempt();  // compiles, and warms caches
   stream.synchronize();
   double best = 0;
   const Clock::time_point begin = Clock::now();
   for (int i = 0; i < 5 && (i < 2 || Clock::now() - begin < std::chrono::milliseconds(20)); ++i) {
     const Clock::time_point start = Clock::now();
-    q.attempt(candidate);
+    attempt();
     stream.synchronize();
     const std::chrono::duration<double, std::micro> time = Clock::now() - start;
     if (i == 0 || time.count() < best) best = time.count();
@@ -88,47 +91,86 @@ double microseconds(const Question& q, size_t candidate) {
   return best;
 }
 
-// The fastest as measured; measured now if it is not known and `benchmark` asks for it. nullptr if
+// Those that may be tuned. The rule's refusals do not count: with a configuration they may fit.
+std::vector<size_t> tunable(const Question& q, size_t by_rule) {
+  std::vector<size_t> list{by_rule};
+  for (size_t i = 0; i < q.candidates.size(); ++i) {
+    const Algorithm& a = *q.candidates[i].algorithm;
+    if (i != by_rule && !a.last_resort && refusal_of_user(q.call.policy(), a) == nullptr)
+      list.push_back(i);
+  }
+  return list;
+}
+
+// The fastest as measured by `benchmark`; measured now if it is not known. Without an algorithm if
 // there is nothing to choose.
-const Algorithm* measured_best(const Question& q, const Decision& decision) {
+Choice benchmarked(const Question& q, const Decision& decision) {
   const Policy& policy = q.call.policy();
   Device& device = q.call.device();
-  if (const Algorithm* best = find_measured(device, q.family, q.shape, policy.keep)) return best;
-  if (!policy.benchmark || q.call.stream().is_recording()) return nullptr;  // nothing runs now
+  const Choice known = find_measured(device, q.family, q.shape, policy.keep, false);
+  if (known.algorithm != nullptr) return known;
   const std::vector<size_t> list = contenders(q, decision);
-  if (list.size() < 2) return nullptr;
+  if (list.size() < 2) return {};
   q.call.stream().synchronize();  // raises a failure of earlier work before measuring
   if (Rehearsal& rehearsal = q.call.stream().rehearsal(); rehearsal.is_on()) {
-    for (const size_t i : list) q.attempt(i);  // in a rehearsal: all of their programs are needed
-    if (rehearsal.has_stopped()) return nullptr;
+    // In a rehearsal: all of their programs are needed.
+    for (const size_t i : list) (void)q.attempt(i, {}, false);
+    if (rehearsal.has_stopped()) return {};
   }
-  Measurement result{q.shape_text, {}, nullptr};
+  Measurement result{q.shape_text, {}, {}};
   double fastest = 0;
   for (const size_t i : list) {
     const double time = microseconds(q, i);
-    if (result.best == nullptr || time < fastest) {
+    const Choice choice{q.candidates[i].algorithm, {}};
+    if (result.best.algorithm == nullptr || time < fastest) {
       fastest = time;
-      result.best = q.candidates[i].algorithm;
+      result.best = choice;
     }
-    result.microseconds.emplace_back(q.candidates[i].algorithm, time);
+    result.times.push_back({choice, time});
   }
-  return add_measured(device, q.family, q.shape, std::move(result), policy.keep);
+  return add_measured(device, q.family, q.shape, std::move(result), policy.keep, Existing::Stays);
+}
+
+// The fastest that is known, after measuring what the policy asks for.
+Choice measured_best(const Question& q, const Decision& decision) {
+  const Policy& policy = q.call.policy();
+  const bool can_measure = !q.call.stream().is_recording();  // else nothing runs now
+  Choice best;
+  if (policy.tuning == Tuning::Record)
+    note_untuned(q, decision.index, tunable(q, decision.index));
+  else if (policy.tuning != Tuning::Off && can_measure)
+    best = tune(q, decision.index, tunable(q, decision.index));
+  else if (policy.benchmark && can_measure)
+    best = benchmarked(q, decision);
+  if (best.algorithm != nullptr) return best;
+  return find_measured(q.call.device(), q.family, q.shape, policy.keep, true);
+}
+
+// Why a choice cannot be run now, or nullptr.
+const char* refusal_of(const Question& q, const Decision& decision, size_t candidate,
+                       const Configuration& configuration) {
+  if (configuration.empty()) return decision.reasons[candidate];
+  if (const char* reason = refusal_of_user(q.call.policy(), *q.candidates[candidate].algorithm))
+    return reason;
+  return q.refuse(candidate, configuration);
 }
 
 void decide_by_measuring(const Question& q, Decision& decision) {
   const Policy& policy = q.call.policy();
+  const bool measures = policy.benchmark || policy.tuning != Tuning::Off;
   if (policy.immediate || q.call.deterministic()) {
-    if (policy.benchmark)
-      decision.how = policy.immediate ? "by rule: immediate" : "by rule: deterministic";
+    if (measures) decision.how = policy.immediate ? "by rule: immediate" : "by rule: deterministic";
     return;
   }
   if (q.shape.empty()) return;
   try {
-    const Algorithm* best = measured_best(q, decision);
+    const Choice best = measured_best(q, decision);
     for (size_t i = 0; i < q.candidates.size(); ++i)
-      if (q.candidates[i].algorithm == best && decision.reasons[i] == nullptr) {
+      if (q.candidates[i].algorithm == best.algorithm &&
+          refusal_of(q, decision, i, best.configuration) == nullptr) {
         decision.index = i;
-        decision.how = policy.benchmark ? "measured" : "measured before";
+        decision.configuration = best.configuration;
+        decision.how = measures ? "measured" : "measured before";
       }
   } catch (const Error& error) {
     if (error.status() != TB_E_OUT_OF_MEMORY) throw;
@@ -139,7 +181,7 @@ void decide_by_measuring(const Question& q, Decision& decision) {
 std::string sentence(const Question& q, const Decision& decision) {
   const Algorithm& chosen = *q.candidates[decision.index].algorithm;
   std::string text = fmt::format("{} on ocl:{}: {} ({})", q.problem, q.call.device().index(),
-                                 chosen.id, decision.how);
+                                 text_of(Choice{&chosen, decision.configuration}), decision.how);
   if (chosen.provider != &kPortable) text += fmt::format("; provider {}", chosen.provider->name);
   for (size_t i = 0; i < q.candidates.size(); ++i) {
     if (i == decision.index) continue;
@@ -176,15 +218,16 @@ std::vector<const AlgorithmFamily*> algorithm_families() {
   return known().families;
 }
 
-size_t choose_algorithm(const Question& q) {
+Decided choose_algorithm(const Question& q) {
   const Policy& policy = q.call.policy();
   Decision decision = decide_by_rule(q);
-  if (policy.benchmark || policy.keep) decide_by_measuring(q, decision);
+  if (policy.benchmark || policy.keep || policy.tuning != Tuning::Off)
+    decide_by_measuring(q, decision);
   if (policy.verbose > 0)
     print_verbose("choice", sentence(q, decision));
   else if (logging::enabled(logging::Level::Debug))
     logging::write(logging::Level::Debug, "choice", sentence(q, decision).c_str());
-  return decision.index;
+  return {decision.index, decision.configuration};
 }
 
 }  // namespace ocltensor::opencl

@@ -71,6 +71,14 @@ struct Candidate {
   const char* refusal;  // nullptr: it can run
   const char* passed;   // nullptr: the rule would take it
 };
+// Some of a problem's results in the memory that Traits::redirect() gave them.
+struct ResultPart {
+  uint64_t offset;  // bytes
+  int64_t count;    // elements, gaps of strides included
+  DType type;
+  int64_t terms;  // of the longest sum behind a result
+};
+
 // A problem's choice: the candidates, and the texts and functions that the choice may need.
 struct Question {
   const OpCall& call;
@@ -80,12 +88,21 @@ struct Question {
   std::string notes;       // appended to the printed line
   ShapeClass shape;        // the key of measurements, besides the device; empty: not measured
   std::string shape_text;  // the same for people
-  // Runs a candidate on a copy of the problem with another output; empty: not to be measured.
-  std::function<void(size_t candidate)> attempt;
+  // Runs a candidate on a copy of the problem with another output, which it returns; empty: not to
+  // be measured. With `poison` all bytes of the output are 0xff before.
+  std::function<Scratch(size_t candidate, const Configuration&, bool poison)> attempt;
+  // Why a candidate cannot be run so; nullptr: it can.
+  std::function<const char*(size_t candidate, const Configuration&)> refuse;
+  std::function<Configurations(size_t candidate)> configurations;
+  std::function<std::vector<ResultPart>()> results;
 };
-// The index of the candidate to run, as the policy asks; prints the reasons if the policy is
-// verbose.
-size_t choose_algorithm(const Question& question);
+// The candidate to run, as the policy asks, and with which configuration; prints the reasons if the
+// policy is verbose.
+struct Decided {
+  size_t candidate;
+  Configuration configuration{};
+};
+Decided choose_algorithm(const Question& question);
 
 // `Traits` say how a family's problems are described and measured:
 //   static std::string describe(const OpCall&, const Problem&);
@@ -94,6 +111,7 @@ size_t choose_algorithm(const Question& question);
 //   static ShapeClass shape_class(const OpCall&, const Problem&);
 //   static std::string shape_text(const ShapeClass&);
 //   static Scratch redirect(const OpCall&, Problem&);  the output becomes scratch memory
+//   static std::vector<ResultPart> results(const OpCall&, const Problem&);  what is then in it
 template <typename Traits, typename Problem>
 concept Measurable = requires(const OpCall& call, Problem& problem) {
   Traits::shape_class(call, problem);
@@ -149,11 +167,11 @@ class AlgorithmList {
     if (call.deterministic()) return false;
     const ShapeClass shape = Traits::shape_class(call, problem);
     if (shape.empty()) return false;
-    const Algorithm* best = find_measured(call.device(), family_, shape, true);
+    const Choice best = find_measured(call.device(), family_, shape, true, true);
     for (const Entry* entry : entries_) {
-      if (entry != best || excluded(call, *entry) != nullptr) continue;
+      if (entry != best.algorithm || excluded(call, *entry) != nullptr) continue;
       Plan plan;
-      if (entry->plan(call, problem, plan) != nullptr) return false;
+      if (entry->plan(call, problem, plan, best.configuration) != nullptr) return false;
       run_plan(call, problem, *entry, plan);
       return true;
     }
@@ -169,20 +187,42 @@ class AlgorithmList {
           {entries_[i], refusal,
            refusal == nullptr ? entries_[i]->passed_over(call, problem) : nullptr});
     }
-    Question question{call, family_, candidates, Traits::describe(call, problem), {}, {}, {}, {}};
-    if constexpr (Measurable<Traits, Problem>) {
-      question.notes = Traits::notes(call, problem);
-      question.shape = Traits::shape_class(call, problem);
-      if (!question.shape.empty()) question.shape_text = Traits::shape_text(question.shape);
-      question.attempt = [&](size_t i) {
-        Problem copy = problem;
-        const Scratch memory = Traits::redirect(call, copy);
-        Plan plan;  // a plan for the other output
-        if (entries_[i]->plan(call, copy, plan) == nullptr) entries_[i]->run(call, copy, plan);
-      };
-    }
-    const size_t chosen = choose_algorithm(question);
-    run_plan(call, problem, *entries_[chosen], plans[chosen]);
+    Question question{.call = call,
+                      .family = family_,
+                      .candidates = candidates,
+                      .problem = Traits::describe(call, problem)};
+    if constexpr (Measurable<Traits, Problem>) describe_measuring(question, call, problem);
+    const auto [chosen, configuration] = choose_algorithm(question);
+    if (configuration.empty()) return run_plan(call, problem, *entries_[chosen], plans[chosen]);
+    Plan plan;
+    const char* reason = entries_[chosen]->plan(call, problem, plan, configuration);
+    check(reason == nullptr, "{} does not take this problem: {}", entries_[chosen]->id, reason);
+    run_plan(call, problem, *entries_[chosen], plan);
+  }
+  // What of a question is needed to measure.
+  void describe_measuring(Question& question, const OpCall& call, const Problem& problem) {
+    question.notes = Traits::notes(call, problem);
+    question.shape = Traits::shape_class(call, problem);
+    if (!question.shape.empty()) question.shape_text = Traits::shape_text(question.shape);
+    question.attempt = [&](size_t i, const Configuration& configuration, bool poison) {
+      Problem copy = problem;
+      Scratch memory = Traits::redirect(call, copy);
+      if (poison) memory.poison();
+      Plan plan;  // a plan for the other output
+      if (entries_[i]->plan(call, copy, plan, configuration) == nullptr)
+        entries_[i]->run(call, copy, plan);
+      return memory;
+    };
+    question.refuse = [&](size_t i, const Configuration& configuration) {
+      if (const char* reason = excluded(call, *entries_[i])) return reason;
+      Plan plan;
+      return entries_[i]->plan(call, problem, plan, configuration);
+    };
+    question.configurations = [&](size_t i) {
+      return excluded(call, *entries_[i]) != nullptr ? Configurations()
+                                                     : entries_[i]->configurations(call, problem);
+    };
+    question.results = [&] { return Traits::results(call, problem); };
   }
 
   std::vector<const Entry*> entries_;

@@ -56,18 +56,22 @@ disk_cache::Key lock_of(const std::string& path) { return disk_cache::key_of("me
 std::string path_of(const Capabilities& caps) {
   const std::string folder = disk_cache::usable_folder();
   if (folder.empty()) return {};
-  // With limits others are the fastest.
-  const disk_cache::Key key =
-      disk_cache::key_of(caps.identity() + caps.limits + "\n" OCLTENSOR_VERSION "\n" + kernels());
+  // With limits, and with the kernels of the other style, others are the fastest.
+  const char* style = caps.style == KernelStyle::Cpu ? "cpu" : "gpu";
+  const disk_cache::Key key = disk_cache::key_of(fmt::format(
+      "{}{}\n{}\n" OCLTENSOR_VERSION "\n{}", caps.identity(), caps.limits, style, kernels()));
   return fmt::format("{}/measured-{:016x}{:016x}.tsv", folder, key.high, key.low);
 }
 
 Lines read(const std::string& path) {
-  Lines lines;
   std::ifstream file(path);
-  std::string text;
-  if (!std::getline(file, text) || text != kTitle) return lines;
-  while (std::getline(file, text)) {
+  std::string title;
+  return std::getline(file, title) && title == kTitle ? parse(file) : Lines();
+}
+
+Lines parse(std::istream& file) {
+  Lines lines;
+  for (std::string text; std::getline(file, text);) {
     const std::vector<std::string> fields = split(text, '\t');
     Line line;
     if (fields.size() != 5 || !parse_times(fields[3], line)) continue;
@@ -78,6 +82,18 @@ Lines read(const std::string& path) {
   return lines;
 }
 
+std::string to_text(const Lines& lines) {
+  std::string text;
+  for (const auto& [key, line] : lines) {
+    std::string times;
+    for (const auto& [id, time] : line.microseconds)
+      times += fmt::format("{}{}={:.2f}", times.empty() ? "" : " ", id, time);
+    text +=
+        fmt::format("{}\t{}\t{}\t{}\t{}\n", key.first, key.second, line.best, times, line.problem);
+  }
+  return text;
+}
+
 void write(const std::string& path, const Lines& lines) {
   if (path.empty()) return;
   const disk_cache::Claim claim(lock_of(path), std::chrono::seconds(2));
@@ -86,14 +102,7 @@ void write(const std::string& path, const Lines& lines) {
   static std::atomic<unsigned> serial{0};
   const std::string temporary = fmt::format("{}.{}.{}", path, getpid(), serial++);
   std::ofstream file(temporary);
-  file << kTitle << '\n';
-  for (const auto& [key, line] : all) {
-    std::string times;
-    for (const auto& [id, time] : line.microseconds)
-      times += fmt::format("{}{}={:.2f}", times.empty() ? "" : " ", id, time);
-    file << fmt::format("{}\t{}\t{}\t{}\t{}\n", key.first, key.second, line.best, times,
-                        line.problem);
-  }
+  file << kTitle << '\n' << to_text(all);
   file.close();
   if (!file || std::rename(temporary.c_str(), path.c_str()) != 0) std::remove(temporary.c_str());
 }

@@ -7,13 +7,13 @@
 #include <map>
 #include <mutex>
 #include <shared_mutex>
-#include <sstream>
 #include <string_view>
 #include <unordered_map>
 
 #include "algorithms.h"
 #include "measurement_file.h"
 #include "runtime/device/device.h"
+#include "shipped_measurements.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -31,12 +31,16 @@ struct KeyHash {
   }
 };
 
+struct Files {
+  std::string path;
+  measurement_file::Lines own, shipped;
+};
+
 struct Known {
   std::shared_mutex mutex;  // guards what follows
-  // An entry without a best algorithm: the file has been searched in vain.
+  // An entry without a best choice: the files have been searched in vain.
   std::unordered_map<Key, Measurement, KeyHash> measured;
-  std::map<int, measurement_file::Lines> files;  // as read from disk, by device
-  std::map<int, std::string> paths;
+  std::map<int, Files> files;  // as read from disk, by device
 };
 Known& known() {
   static Known& k = *new Known;  // leaked: threads may run while the process ends
@@ -49,69 +53,89 @@ std::string text_of(const ShapeClass& shape) {
   return text;
 }
 
-// The lines of a device's file, read once. The lock must be held.
-const measurement_file::Lines& lines_of(Device& device) {
+std::string problem_text(const Device& device, const AlgorithmFamily& family,
+                         const std::string& problem) {
+  return fmt::format("ocl:{} {} {}", device.index(), family.name(), problem);
+}
+
+// The files of a device, read once. The lock must be held.
+const Files& files_of(Device& device) {
   const auto [it, fresh] = known().files.try_emplace(device.index());
+  Files& files = it->second;
   if (fresh) {
-    const std::string& path = known().paths[device.index()] =
-        measurement_file::path_of(device.caps());
-    it->second = measurement_file::read(path);
+    files.path = measurement_file::path_of(device.caps());
+    files.own = measurement_file::read(files.path);
+    files.shipped = shipped_measurements::lines_for(device.caps());
   }
-  return it->second;
+  return files;
 }
 
-const Algorithm* algorithm_of(const AlgorithmFamily& family, std::string_view id) {
-  for (const Algorithm* a : family.algorithms())
-    if (a->id == id) return a;
-  return nullptr;
+bool has_family(const measurement_file::Lines& lines, const AlgorithmFamily& family) {
+  return std::ranges::any_of(lines,
+                             [&](const auto& line) { return line.first.first == family.name(); });
 }
 
-// Copies a measurement from the file to memory. The lock must be held.
-const Algorithm* recall(Device& device, const AlgorithmFamily& family, const ShapeClass& shape) {
-  const measurement_file::Lines& lines = lines_of(device);
-  const Key key{device.index(), family.name(), shape};
-  const auto it = lines.find({family.name(), text_of(shape)});
-  if (it == lines.end()) return (known().measured.emplace(key, Measurement{}), nullptr);
-  const measurement_file::Line& line = it->second;
-  Measurement m{
-      fmt::format("ocl:{} {} {}", device.index(), family.name(), line.problem), {}, nullptr};
-  m.best = algorithm_of(family, line.best);
-  for (const auto& [id, time] : line.microseconds)
-    if (const Algorithm* a = algorithm_of(family, id)) m.microseconds.emplace_back(a, time);
-  return known().measured.emplace(key, std::move(m)).first->second.best;
+// Copies a measurement from the files to memory. The lock must be held.
+const Measurement& recall(Device& device, const AlgorithmFamily& family, const ShapeClass& shape) {
+  const Files& files = files_of(device);
+  Measurement m;
+  for (const auto* lines : {&files.own, &files.shipped}) {
+    const auto it = lines->find({family.name(), text_of(shape)});
+    if (it == lines->end()) continue;
+    m.problem = problem_text(device, family, it->second.problem);
+    m.shipped = lines == &files.shipped;
+    m.best = choice_of(family.algorithms(), it->second.best).value_or(Choice{});
+    for (const auto& [text, time] : it->second.microseconds)
+      if (const auto choice = choice_of(family.algorithms(), text))
+        m.times.push_back({*choice, time});
+    if (m.best.algorithm != nullptr) break;
+  }
+  return known()
+      .measured.insert_or_assign(Key{device.index(), family.name(), shape}, std::move(m))
+      .first->second;
 }
 
 }  // namespace
 
-const Algorithm* find_measured(Device& device, const AlgorithmFamily& family,
-                               const ShapeClass& shape, bool keep) {
+Choice find_measured(Device& device, const AlgorithmFamily& family, const ShapeClass& shape,
+                     bool keep, bool shipped) {
+  const auto allowed = [&](const Measurement& m) {
+    return m.shipped && !shipped ? Choice{} : m.best;
+  };
   {
     const std::shared_lock lock(known().mutex);
     const auto it = known().measured.find(Key{device.index(), family.name(), shape});
-    if (it != known().measured.end()) return it->second.best;
+    if (it != known().measured.end()) return allowed(it->second);
   }
-  if (!keep || !family.is_measured(device)) return nullptr;
+  if (!keep || !family.is_measured(device)) return {};
   const std::unique_lock lock(known().mutex);
-  return recall(device, family, shape);
+  return allowed(recall(device, family, shape));
 }
 
-const Algorithm* add_measured(Device& device, const AlgorithmFamily& family,
-                              const ShapeClass& shape, Measurement measurement, bool keep) {
-  measurement_file::Line line{measurement.best->id, {}, measurement.problem};
-  for (const auto& [algorithm, time] : measurement.microseconds)
-    line.microseconds.emplace_back(algorithm->id, time);
-  measurement.problem =
-      fmt::format("ocl:{} {} {}", device.index(), family.name(), measurement.problem);
+std::optional<Measurement> measurement_of(Device& device, const AlgorithmFamily& family,
+                                          const ShapeClass& shape, bool keep) {
+  if (find_measured(device, family, shape, keep, false).algorithm == nullptr) return std::nullopt;
+  const std::shared_lock lock(known().mutex);
+  const auto it = known().measured.find(Key{device.index(), family.name(), shape});
+  return it == known().measured.end() ? std::nullopt : std::optional(it->second);
+}
+
+Choice add_measured(Device& device, const AlgorithmFamily& family, const ShapeClass& shape,
+                    Measurement measurement, bool keep, Existing existing) {
+  measurement_file::Line line{text_of(measurement.best), {}, measurement.problem};
+  for (const Timed& t : measurement.times)
+    line.microseconds.emplace_back(text_of(t.choice), t.microseconds);
+  measurement.problem = problem_text(device, family, measurement.problem);
   std::string path;
-  const Algorithm* best = nullptr;
+  Choice best;
   {
     const std::unique_lock lock(known().mutex);
     Measurement& place = known().measured[Key{device.index(), family.name(), shape}];
-    if (place.best == nullptr) place = std::move(measurement);
+    if (place.best.algorithm == nullptr || place.shipped || existing == Existing::IsReplaced)
+      place = std::move(measurement);
     best = place.best;
     family.set_measured(device.index());
-    (void)lines_of(device);
-    path = known().paths[device.index()];
+    path = files_of(device).path;
   }
   if (keep) measurement_file::write(path, {{{family.name(), text_of(shape)}, line}});
   return best;
@@ -119,12 +143,12 @@ const Algorithm* add_measured(Device& device, const AlgorithmFamily& family,
 
 bool is_any_measured(Device& device, const AlgorithmFamily& family) {
   const std::unique_lock lock(known().mutex);
-  for (const auto& [key, line] : lines_of(device))
-    if (key.first == family.name()) return true;
-  return std::ranges::any_of(known().measured, [&](const auto& entry) {
-    return entry.first.device == device.index() && entry.first.family == family.name() &&
-           entry.second.best != nullptr;
-  });
+  const Files& files = files_of(device);
+  return has_family(files.own, family) || has_family(files.shipped, family) ||
+         std::ranges::any_of(known().measured, [&](const auto& entry) {
+           return entry.first.device == device.index() && entry.first.family == family.name() &&
+                  entry.second.best.algorithm != nullptr;
+         });
 }
 
 std::vector<Measurement> measurements() {
@@ -132,7 +156,7 @@ std::vector<Measurement> measurements() {
   {
     const std::shared_lock lock(known().mutex);
     for (const auto& [key, measurement] : known().measured)
-      if (measurement.best != nullptr) list.push_back(measurement);
+      if (measurement.best.algorithm != nullptr) list.push_back(measurement);
   }
   std::ranges::sort(list, {}, &Measurement::problem);
   return list;
@@ -141,9 +165,14 @@ std::vector<Measurement> measurements() {
 void forget_measurements() {
   const std::unique_lock lock(known().mutex);
   known().measured.clear();
-  for (auto& [device, lines] : known().files) lines.clear();
-  for (const auto& [device, path] : known().paths) measurement_file::remove(path);
+  for (const auto& [device, files] : known().files) measurement_file::remove(files.path);
+  known().files.clear();
   for (const AlgorithmFamily* family : algorithm_families()) family->ask_again();
+}
+
+std::string measurement_path(Device& device) {
+  const std::unique_lock lock(known().mutex);
+  return files_of(device).path;
 }
 
 }  // namespace ocltensor::opencl

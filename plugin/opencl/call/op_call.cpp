@@ -38,6 +38,21 @@ Scratch::~Scratch() {
   }
 }
 
+void Scratch::poison() const {
+  if (bytes_ == 0) return;
+  const Place place = resolve(address_, 0, static_cast<int64_t>(bytes_));
+  constexpr uint8_t kPoison = 0xff;
+  stream_->fill(place.buffer, place.offset, &kPoison, 1, bytes_);
+}
+
+std::vector<std::byte> Scratch::read() const {
+  std::vector<std::byte> bytes(bytes_);
+  if (bytes_ == 0) return bytes;
+  const Place place = resolve(address_, 0, static_cast<int64_t>(bytes_));
+  stream_->read(bytes.data(), place.buffer, place.offset, bytes_, false);
+  return bytes;
+}
+
 OpCall::OpCall(const tb_call& call, const Operator& op, Stream& stream, bool check_only,
                const OpEntry& entry, const Policy& policy)
     : raw_(call),

@@ -2,6 +2,7 @@
 // and kernels.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <utility>
 #include <vector>
@@ -33,6 +34,10 @@ class Scratch {
   ~Scratch();
   tb_address address() const { return address_; }
   uint64_t bytes() const { return bytes_; }
+  // Enqueued: every byte becomes 0xff, which is NaN in all types of floating point.
+  void poison() const;
+  // Waits for the memory's bytes.
+  std::vector<std::byte> read() const;
   operator MemoryRange() const {  // NOLINT: implicit on purpose
     return {address_, 0, static_cast<int64_t>(bytes_)};
   }

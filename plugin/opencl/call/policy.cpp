@@ -16,16 +16,24 @@ namespace {
 
 using config::Knob;
 
-constexpr Knob kKnobs[] = {
-    Knob::TunedKernels,      Knob::Deterministic,      Knob::Benchmark,
-    Knob::BenchmarkLimit,    Knob::Immediate,          Knob::Verbose,
-    Knob::AllowTf32,         Knob::PreferOpenCL,       Knob::Fp16Reduction,
-    Knob::Bf16Reduction,     Knob::DisabledOperations, Knob::DisabledAlgorithms,
-    Knob::DisabledProviders, Knob::KeepMeasurements,   Knob::CheckValues};
+constexpr Knob kKnobs[] = {Knob::TunedKernels,       Knob::Deterministic,
+                           Knob::Benchmark,          Knob::BenchmarkLimit,
+                           Knob::Immediate,          Knob::Verbose,
+                           Knob::AllowTf32,          Knob::PreferOpenCL,
+                           Knob::Fp16Reduction,      Knob::Bf16Reduction,
+                           Knob::DisabledOperations, Knob::DisabledAlgorithms,
+                           Knob::DisabledProviders,  Knob::KeepMeasurements,
+                           Knob::CheckValues,        Knob::Tune};
 
 ReducedSums reduction(Knob knob) {
   const int64_t mask = config::get_int(knob);
   return {(mask & 1) != 0, (mask & 2) != 0};
+}
+
+Tuning tuning() {
+  const std::string text = config::get_string(Knob::Tune);
+  if (text.empty()) return Tuning::Off;
+  return text == "record" ? Tuning::Record : text == "quick" ? Tuning::Quick : Tuning::Full;
 }
 
 std::vector<const Provider*> disabled_providers() {
@@ -52,12 +60,14 @@ Policy make_policy() {
            .bf16 = reduction(Knob::Bf16Reduction),
            .disabled_providers = disabled_providers(),
            .keep = config::get_bool(Knob::KeepMeasurements),
+           .tuning = tuning(),
            .operations = NamePatterns(config::get_string(Knob::DisabledOperations)),
            .algorithms = NamePatterns(config::get_string(Knob::DisabledAlgorithms)),
            .default_choice = false,
            .use_measured = false,
            .plain = false};
-  p.default_choice = p.tuned && !p.benchmark && p.verbose == 0 && p.algorithms.empty();
+  p.default_choice =
+      p.tuned && !p.benchmark && p.tuning == Tuning::Off && p.verbose == 0 && p.algorithms.empty();
   p.use_measured = p.keep && !p.immediate && !p.deterministic;
   p.plain =
       p.is_enabled(kPortable) && p.verbose < 2 && p.operations.empty() && p.algorithms.empty();

@@ -20,6 +20,14 @@ struct ReducedSums {
   bool split;    // sums may be split over K
 };
 
+// OCLTENSOR_TUNE.
+enum class Tuning : uint8_t {
+  Off,
+  Record,  // notes which classes of shapes could be tuned
+  Quick,   // measures a few configurations of each algorithm
+  Full,    // all of them
+};
+
 struct Policy {
   bool tuned, deterministic, benchmark, immediate, allow_tf32, prefer_portable;
   bool check_values;  // kernels report invalid indices and targets
@@ -27,6 +35,7 @@ struct Policy {
   ReducedSums fp16, bf16;
   std::vector<const Provider*> disabled_providers;
   bool keep;  // measurements are kept on disk
+  Tuning tuning;
   NamePatterns operations, algorithms;
 
   bool default_choice;  // no algorithm to print, to measure or to leave out

@@ -6,6 +6,7 @@
 #include "base/config.h"
 #include "call/algorithms.h"
 #include "call/providers.h"
+#include "call/tuning.h"
 #include "entry.h"
 #include "ops/attention/attention.h"
 #include "ops/conv/conv.h"
@@ -32,6 +33,7 @@
 #include "ops/upsample/upsample.h"
 #include "runtime/observe/profile_settings.h"
 #include "switch_checks.h"
+#include "tuning_switches.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -140,9 +142,13 @@ namespace {
 // Names that run a function instead of setting a value.
 struct Action {
   const char* name;
-  void (*run)();
+  void (*run)(std::string_view value);
 };
-constexpr Action kActions[] = {{"forget_measurements", forget_measurements}};
+constexpr Action kActions[] = {
+    {"forget_measurements", [](std::string_view) { forget_measurements(); }},
+    {"start_tuning", [](std::string_view) { start_tuning(); }},
+    {"stop_tuning", [](std::string_view) { stop_tuning(); }},
+    {"tune_problem", tune_numbered_problem}};
 
 // Declines the name, as it may be another backend's, or the host's.
 [[noreturn]] void refuse_name(std::string_view name) {
@@ -159,7 +165,7 @@ tb_status switch_set(const char* name, const char* value, tb_error* error) {
     const std::string_view n = &required(name, "name");
     required(value, "value");
     for (const Action& action : kActions)
-      if (n == action.name) return action.run();
+      if (n == action.name) return action.run(value);
     for (const Check& c : kChecks)
       if (n == config::name(c.knob)) check_list(c, value, "API");
     if (!is_setting(n)) refuse_name(n);
@@ -212,7 +218,7 @@ std::string operators_of(const Provider& provider) {
   return names;
 }
 
-std::string report_providers() {
+std::string report_providers(std::string_view) {
   std::string text;
   for (const Provider* p : providers()) {
     const char* missing = missing_provider(*p);
@@ -224,7 +230,7 @@ std::string report_providers() {
   return text;
 }
 
-std::string report_algorithms() {
+std::string report_algorithms(std::string_view) {
   std::string text;
   for (const AlgorithmFamily* family : families())
     for (const Algorithm* a : family->algorithms())
@@ -235,30 +241,37 @@ std::string report_algorithms() {
   return text;
 }
 
-std::string report_measurements() {
+std::string report_measurements(std::string_view) {
   std::string text;
   for (const Measurement& m : measurements())
-    for (const auto& [algorithm, time] : m.microseconds)
-      text += fmt::format("{}\t{}\t{:.1f}\t{:d}\n", m.problem, algorithm->id, time,
-                          m.best == algorithm);
+    for (const auto& [choice, time] : m.times)
+      text +=
+          fmt::format("{}\t{}\t{:.1f}\t{:d}\n", m.problem, text_of(choice), time, m.best == choice);
   return text;
 }
 
+// What follows the name of a subject, behind a blank, is its argument.
 struct Subject {
   const char* name;
-  std::string (*report)();
+  std::string (*report)(std::string_view argument);
 };
 constexpr Subject kSubjects[] = {{"providers", report_providers},
                                  {"algorithms", report_algorithms},
-                                 {"measurements", report_measurements}};
+                                 {"measurements", report_measurements},
+                                 {"tuning_problems", report_tuning_problems},
+                                 {"tuning_progress", report_tuning_progress},
+                                 {"tuned_classes", report_tuned_classes},
+                                 {"measurements_file", report_measurements_file},
+                                 {"measurements_export", report_measurements_export}};
 
 tb_status switch_report(const char* subject, char* text, uint64_t capacity, uint64_t* needed,
                         tb_error* error) {
   return guarded(error, [&] {
     const std::string_view wanted = &required(subject, "subject");
+    const size_t blank = std::min(wanted.find(' '), wanted.size());
     for (const Subject& s : kSubjects) {
-      if (wanted != s.name) continue;
-      const std::string whole = s.report();
+      if (wanted.substr(0, blank) != s.name) continue;
+      const std::string whole = s.report(wanted.substr(std::min(blank + 1, wanted.size())));
       if (needed != nullptr) *needed = whole.size() + 1;
       if (capacity == 0) return;
       required(text, "text");

@@ -33,11 +33,20 @@ struct FusedTraits {
     return fmt::format("{} {}x{}/{}x{}x{}x{} {}{}{}", name(static_cast<DType>(s[0])), s[1], s[2],
                        s[3], s[4], s[5], s[6], s[7] ? "c" : "", s[8] ? "m" : "", s[9] ? "d" : "");
   }
+  static uint64_t size(const OutputPlace& out) {
+    return static_cast<uint64_t>(numel(out.sizes) * size_of(out.dtype) + 255) / 256 * 256;
+  }
+  static std::vector<ResultPart> results(const OpCall&, const FusedProblem& p) {
+    std::vector<ResultPart> parts;
+    uint64_t next = 0;
+    for (const OutputPlace& out : p.outs) {
+      parts.push_back({next, numel(out.sizes), out.dtype, std::max({p.queries, p.keys, p.depth})});
+      next += size(out);
+    }
+    return parts;
+  }
   static Scratch redirect(const OpCall& call, FusedProblem& p) {
     uint64_t bytes = 0;
-    const auto size = [](const OutputPlace& out) {
-      return static_cast<uint64_t>(numel(out.sizes) * size_of(out.dtype) + 255) / 256 * 256;
-    };
     for (const OutputPlace& out : p.outs) bytes += size(out);
     Scratch memory(call.scratch(bytes));
     tb_address next = memory.address();

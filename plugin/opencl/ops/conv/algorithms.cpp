@@ -73,10 +73,23 @@ struct ConvTraits {
       text += fmt::format(" {}/{}/{}/{}/{}", s[at], s[at + 1], s[at + 2], s[at + 3], s[at + 4]);
     return text + (s[6] ? "" : " strided") + (s[7] ? "" : " to strided");
   }
+  static Map out_map(const Problem& p) {
+    return p.direction == Direction::Forward ? small_map(p)
+           : p.direction == Direction::Data  ? big_map(p)
+                                             : weight_map(p);
+  }
+  static std::vector<ResultPart> results(const OpCall&, const Problem& p) {
+    const ConvParams& g = p.params;
+    const int64_t window = g.window[0] * g.window[1] * g.window[2];
+    const int64_t terms = p.direction == Direction::Forward ? g.big_channels * window
+                          : p.direction == Direction::Data
+                              ? g.small_channels * window
+                              : g.batch * g.out[0] * g.out[1] * g.out[2];
+    const Extent e = out_map(p).reach();
+    return {{0, e.high - e.low, p.dtype, terms}};
+  }
   static Scratch redirect(const OpCall& call, Problem& p) {
-    const Map out = p.direction == Direction::Forward ? small_map(p)
-                    : p.direction == Direction::Data  ? big_map(p)
-                                                      : weight_map(p);
+    const Map out = out_map(p);
     const Extent e = out.reach();
     const int64_t item = size_of(p.dtype);
     Scratch memory(call.scratch(static_cast<uint64_t>((e.high - e.low) * item)));

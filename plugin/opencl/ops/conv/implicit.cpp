@@ -100,10 +100,15 @@ class PackedWeights {
   std::optional<Scratch> memory_;
 };
 
+struct Sizes {
+  int64_t tile;    // rows: channels of the target
+  int64_t pieces;  // of the sums; 0: by rule
+};
+
 class Run {
  public:
-  Run(const OpCall& call, const Problem& p)
-      : call_(call), p_(p), roles_(p), tile_(roles_.m > 64 ? 128 : 64), weights_(call, p, tile_) {}
+  Run(const OpCall& call, const Problem& p, const Sizes& sizes)
+      : call_(call), p_(p), roles_(p), sizes_(sizes), weights_(call, p, sizes.tile) {}
 
   void phase(const Phase& phase) const {
     const ConvImplicitParams k = params(phase);
@@ -160,15 +165,17 @@ class Run {
   }
 
   int64_t tiles(const ConvImplicitParams& k) const {
-    return divide_up(k.pixels, kPixels) * (weights_.m() / tile_);
+    return divide_up(k.pixels, kPixels) * (weights_.m() / sizes_.tile);
   }
 
   // Few tiles share their terms among work-groups, where a map is one run of pixels.
   int64_t pieces_of(const ConvImplicitParams& k) const {
     constexpr int64_t kMost = 16;
     constexpr int64_t kFewestSteps = 16;
+    if (k.target_row != k.row_pixels * k.target_column) return 1;
+    if (sizes_.pieces != 0) return std::clamp<int64_t>(k.steps, 1, sizes_.pieces);
     const int64_t units = call_.caps().compute_units, work = tiles(k);
-    if (work >= units || k.target_row != k.row_pixels * k.target_column) return 1;
+    if (work >= units) return 1;
     return std::clamp<int64_t>(2 * units / work, 1,
                                std::clamp<int64_t>(k.steps / kFewestSteps, 1, kMost));
   }
@@ -220,8 +227,8 @@ class Run {
         whole_vectors(roles_.source, p_.dtype, {k.source_image, k.source_row, k.source_column});
     Defines d;
     d.type(define::TYPE, p_.dtype)
-        .set(define::BM, tile_)
-        .set(define::TM, tile_ / 8)
+        .set(define::BM, sizes_.tile)
+        .set(define::TM, sizes_.tile / 8)
         .set(define::RAGGED, k.channels != k.padded_channels)
         .set(define::SOURCE_LAST, source_last)
         .set(define::ALONG_WINDOW, along_window(p_))
@@ -243,19 +250,34 @@ class Run {
                  .weight = weights_,
                  .bias = out.pieces ? MemoryRange(nullptr) : memory_of_bias(p_),
                  .p = k})
-        .run({divide_up(k.pixels, kPixels) * kPixels, weights_.m() / tile_, pieces},
+        .run({divide_up(k.pixels, kPixels) * kPixels, weights_.m() / sizes_.tile, pieces},
              {kPixels, 1, 1});
   }
 
   const OpCall& call_;
   const Problem& p_;
   Roles roles_;
-  int64_t tile_;
+  Sizes sizes_;
   PackedWeights weights_;
 };
 
-void run(const OpCall& call, const Problem& p) {
-  const Run run(call, p);
+Planned<Sizes> plan(const OpCall& call, const Problem& p, const Configuration& c) {
+  if (const char* reason = refuse(call, p)) return reason;
+  if (c.empty()) return Sizes{Roles(p).m > 64 ? 128 : 64, 0};
+  if (c.size() != 2 || (c[0] != 64 && c[0] != 128)) return "no such tile";
+  if (c[1] < 1 || c[1] > 256) return "no such number of pieces";
+  return Sizes{c[0], c[1]};
+}
+
+Configurations space(const OpCall&, const Problem&) {
+  Configurations all;
+  for (const int64_t pieces : {1, 2, 4, 8, 16, 32})
+    for (const int64_t tile : {64, 128}) all.push_back({tile, pieces});
+  return all;
+}
+
+void run(const OpCall& call, const Problem& p, const Sizes& sizes) {
+  const Run run(call, p, sizes);
   for (const Phase& phase : phases_of(p)) run.phase(phase);
 }
 
@@ -263,7 +285,8 @@ void run(const OpCall& call, const Problem& p) {
 
 constinit const AlgorithmFor<Problem> kImplicit({.id = "conv.implicit",
                                                  .description = "products that gather their tiles",
-                                                 .style = DeviceStyle::Gpu},
-                                                Steps<refuse, run>());
+                                                 .style = DeviceStyle::Gpu,
+                                                 .parameters = {"tile", "pieces"}},
+                                                Steps<plan, run, space>());
 
 }  // namespace ocltensor::opencl::conv

@@ -39,11 +39,17 @@ PaddedMap pad_map(const OpCall& call, const Problem& p, const PadRequest& reques
 // divides the work is left to the algorithm.
 ConvRowsParams rows_params(const Problem& p, const Phase& phase, const PaddedMap& map);
 
+// How direct.cpp divides its work; 0: by rule.
+struct DirectSizes {
+  int64_t run = 0;    // tiles of a work-item
+  int64_t terms = 0;  // whose weights are packed at once
+  int64_t inner = 0;  // 1: work-items that follow each other have other output channels, 2: tiles
+};
 // direct.cpp: one launch; the map reaches as far as whole pieces of this many columns. It runs only
 // if the guard's word has its value.
 constexpr int64_t kDirectColumns = 7;
 void run_direct(const OpCall& call, const Problem& p, const Phase& phase, const PaddedMap& map,
-                const matmul::Guard& guard);
+                const matmul::Guard& guard, const DirectSizes& sizes = {});
 
 inline int64_t work_items(const OpCall& call) {
   return 12 * static_cast<int64_t>(call.caps().compute_units);

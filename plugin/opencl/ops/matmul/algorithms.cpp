@@ -38,6 +38,9 @@ struct MatmulTraits {
     p.c = {memory.address(), p.m * p.n, p.c.col == 1 ? p.n : 1, p.c.col == 1 ? 1 : p.m};
     return memory;
   }
+  static std::vector<ResultPart> results(const OpCall&, const Problem& p) {
+    return {{0, p.batch * p.m * p.n, p.dtype, p.k}};
+  }
 };
 using Algorithms = AlgorithmList<Problem, MatmulTraits>;
 
@@ -45,7 +48,7 @@ Algorithms& algorithms() {
   static Algorithms& list = *new Algorithms(  // leaked: threads may run while the process ends
       "matmul", matmul_operators(),
       {&kDots, &kColumns, &kTilesInPieces, &kSplitKGpu, &kSplitKCpu, &kSkinny, &kInPlace, &kPacked,
-       &kLargeTiles, &kSmallTiles, &kGeneralCpu, &kGeneralGpu});
+       &kLargeTiles, &kSmallTiles, &kTiles, &kGeneralCpu, &kGeneralGpu});
   return list;
 }
 

@@ -14,14 +14,15 @@ const char* refuse_type(const Problem& p) {
   return compute_type(p.dtype) == DType::Float32 ? nullptr : "not computed in float32";
 }
 
-Planned<TilePlan> plan_packed(const OpCall& call, const Problem& p) {
+Planned<TilePlan> plan_packed(const OpCall& call, const Problem& p, const Configuration& c) {
   if (const char* reason = refuse_type(p)) return reason;
-  return plan_tiles(call, p, p.k);
+  return plan_tiles(call, p, p.k, c);
 }
+Configurations space(const OpCall& call, const Problem& p) { return tile_space(call, p, p.k); }
 
-Planned<TilePlan> plan_in_place(const OpCall& call, const Problem& p) {
+Planned<TilePlan> plan_in_place(const OpCall& call, const Problem& p, const Configuration& c) {
   if (p.dtype != DType::Float32) return "A needs conversion";
-  return plan_packed(call, p);
+  return plan_packed(call, p, c);
 }
 const char* pass_over_in_place(const OpCall&, const Problem& p) {
   return p.m * p.n > kSmallOutput ? "large enough to pack A" : nullptr;
@@ -89,12 +90,16 @@ constinit const AlgorithmFor<Problem> kSkinny({.id = "matmul.skinny",
                                                .description = "a few rows",
                                                .style = DeviceStyle::Cpu},
                                               Steps<refuse_skinny, run_skinny>());
-constinit const AlgorithmFor<Problem> kInPlace(
-    {.id = "matmul.in_place", .description = "tiles, A in place", .style = DeviceStyle::Cpu},
-    Steps<plan_in_place, run_in_place>(), pass_over_in_place);
+constinit const AlgorithmFor<Problem> kInPlace({.id = "matmul.in_place",
+                                                .description = "tiles, A in place",
+                                                .style = DeviceStyle::Cpu,
+                                                .parameters = kTilePlanParameters},
+                                               Steps<plan_in_place, run_in_place, space>(),
+                                               pass_over_in_place);
 constinit const AlgorithmFor<Problem> kPacked({.id = "matmul.packed",
                                                .description = "tiles, A packed",
-                                               .style = DeviceStyle::Cpu},
-                                              Steps<plan_packed, run_packed>());
+                                               .style = DeviceStyle::Cpu,
+                                               .parameters = kTilePlanParameters},
+                                              Steps<plan_packed, run_packed, space>());
 
 }  // namespace ocltensor::opencl::matmul

@@ -14,8 +14,11 @@ struct TilePlan {
   int32_t rows;
   int32_t panels;
 };
+constexpr ParameterNames kTilePlanParameters{"rows", "panels"};
 // For `steps` steps along k: one for each k, or for each pair of them.
-Planned<TilePlan> plan_tiles(const OpCall& call, const Problem& p, int64_t steps);
+Planned<TilePlan> plan_tiles(const OpCall& call, const Problem& p, int64_t steps,
+                             const Configuration& configuration);
+Configurations tile_space(const OpCall& call, const Problem& p, int64_t steps);
 Grid tile_grid(const Problem& p, const TilePlan& plan);
 
 // Whether so many steps are summed in several blocks.

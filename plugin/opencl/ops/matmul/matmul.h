@@ -42,8 +42,8 @@ extern const AlgorithmFor<Problem> kSplitKCpu, kSplitKGpu;  // split_k.cpp: long
 extern const AlgorithmFor<Problem> kSkinny, kInPlace,
     kPacked;                                         // cpu.cpp: CPU drivers
 extern const AlgorithmFor<Problem> kDots, kColumns;  // skinny.cpp: GPUs
-extern const AlgorithmFor<Problem> kTilesInPieces, kLargeTiles,
-    kSmallTiles;                                              // sgemm.cpp: GPUs
+extern const AlgorithmFor<Problem> kTilesInPieces, kLargeTiles, kSmallTiles,
+    kTiles;                                                   // sgemm.cpp: GPUs
 extern const AlgorithmFor<Problem> kGeneralCpu, kGeneralGpu;  // general.cpp: anything
 
 // skinny.cpp: products of up to this many rows (columns) read their other operand once, on GPUs.

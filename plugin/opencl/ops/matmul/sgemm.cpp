@@ -1,4 +1,8 @@
 // Matrix products for GPUs: tiles through local memory.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include "call/scalar_bits.h"
 #include "guard.h"
 #include "kernels/matmul.h"
@@ -8,16 +12,18 @@
 namespace ocltensor::opencl::matmul {
 namespace {
 
-constexpr int64_t kStep = 8;  // BK of sgemm.cl
-
+// How a work-group divides the result (BM, BN, TM, TN and BK of sgemm.cl).
 struct Tile {
   int64_t m, n, item_m, item_n;
+  int64_t step = 8;  // along k
   int64_t items() const { return (m / item_m) * (n / item_n); }
+  // Both buffers of both operands, whose rows may be padded.
+  int64_t local_memory() const {
+    return 2 * step * (m + 4 + n + 4) * static_cast<int64_t>(sizeof(float));
+  }
 };
 constexpr Tile kLarge{128, 128, 16, 8};
 constexpr Tile kSmall{64, 64, 8, 8};
-// Both buffers of both operands, whose rows may be padded.
-constexpr uint64_t kLocalMemory = 2 * kStep * (kLarge.m + 4 + kLarge.n + 4) * sizeof(float);
 
 int64_t tiles(const Problem& p, const Tile& t) {
   return p.batch * divide_up(p.m, t.m) * divide_up(p.n, t.n);
@@ -47,22 +53,31 @@ bool is_even(const Problem& p, const Tile& t) {
   if (full_self && (p.m % t.m != 0 || p.n % t.n != 0)) return false;
   const bool a_along_k = along_k(p.a.col, p.a.row);
   const bool b_along_k = along_k(p.b.row, p.b.col);
-  return p.m >= t.m && p.n >= t.n && p.k % kStep == 0 && p.n % 4 == 0 &&
+  return p.m >= t.m && p.n >= t.n && p.k % t.step == 0 && p.n % 4 == 0 &&
          (a_along_k || p.m % 4 == 0) && aligned(p, p.a, a_along_k ? p.a.row : p.a.col) &&
          aligned(p, p.b, b_along_k ? p.b.col : p.b.row) && aligned(p, p.c, p.c.row);
 }
 
-const char* refuse_tiles(const OpCall& call, const Problem& p) {
-  if (!call.caps().register_tiles) return "the device keeps no tiles in registers";
+const char* refuse_form(const Problem& p) {
   if (compute_type(p.dtype) != DType::Float32) return "not computed in float32";
   if (p.c.col != 1) return "the columns of the result are not neighbours";
   if (p.k == 0) return "nothing to sum";
   if (p.a.col != 1 && p.a.row != 1) return "A has no neighbouring elements";
   if (p.b.col != 1 && p.b.row != 1) return "B has no neighbouring elements";
-  if (p.m <= 4) return "a few rows";
-  if (call.caps().max_work_group_size < kLarge.items()) return "work-groups are too small";
-  if (call.caps().local_memory < kLocalMemory) return "too little local memory";
+  return p.m <= 4 ? "a few rows" : nullptr;
+}
+
+const char* refuse_size(const OpCall& call, const Tile& t) {
+  if (call.caps().max_work_group_size < t.items()) return "work-groups are too small";
+  if (call.caps().local_memory < static_cast<uint64_t>(t.local_memory()))
+    return "too little local memory";
   return nullptr;
+}
+
+const char* refuse_tiles(const OpCall& call, const Problem& p) {
+  if (!call.caps().register_tiles) return "the device keeps no tiles in registers";
+  if (const char* reason = refuse_form(p)) return reason;
+  return refuse_size(call, kLarge);
 }
 
 // Long sums in pieces of `length` terms.
@@ -72,7 +87,7 @@ struct Pieces {
 };
 
 struct TileRun {
-  const Tile& tile;
+  Tile tile;
   Pieces pieces;
   tb_address sums = 0;  // with pieces: where their sums go, see split_k_sum.h
   Guard guard;
@@ -91,6 +106,7 @@ void launch_tiles(const OpCall& call, const Problem& p, const TileRun& run) {
   d.set(define::BM, t.m).set(define::BN, t.n).set(define::TM, t.item_m).set(define::TN, t.item_n);
   d.set(define::A_ALONG_K, along_k(p.a.col, p.a.row))
       .set(define::B_ALONG_K, along_k(p.b.row, p.b.col));
+  if (t.step != kSmall.step) d.set(define::BK, t.step);
   d.set(define::GUARDED, run.guard.word != 0);
   MatmulParams params = matmul_params(p);
   MemoryRange c = memory_of_c(p);
@@ -123,6 +139,12 @@ bool allows_split(const OpCall& call, DType type) {
   return type == DType::BFloat16 ? call.policy().bf16.split : call.policy().fp16.split;
 }
 
+// About `most` pieces, whose lengths are multiples of a tile's step.
+Pieces cut(const Problem& p, int64_t most, const Tile& t) {
+  const int64_t length = divide_up(divide_up(p.k, most), t.step) * t.step;
+  return {divide_up(p.k, length), length};
+}
+
 // Partial sums are float32: they round nothing, whatever the type of the result.
 Planned<Pieces> plan_pieces(const OpCall& call, const Problem& p) {
   constexpr int64_t kShortest = 256;  // terms of a piece
@@ -133,14 +155,101 @@ Planned<Pieces> plan_pieces(const OpCall& call, const Problem& p) {
   if (2 * work > units) return "enough results to work on";
   const int64_t most = std::min<int64_t>({4 * units / work, kMost, p.k / kShortest});
   if (most < 2) return "the sums are short";
-  const int64_t length = divide_up(divide_up(p.k, most), kStep) * kStep;
-  return Pieces{divide_up(p.k, length), length};
+  return cut(p, most, kSmall);
 }
-void run_pieces(const OpCall& call, const Problem& p, const Pieces& pieces) {
+void run_tiles_in_pieces(const OpCall& call, const Problem& p, const Tile& t,
+                         const Pieces& pieces) {
   const int64_t bytes = pieces.count * p.batch * p.m * p.n * sum_bytes(p.dtype);
   const Scratch sums = call.scratch(static_cast<uint64_t>(bytes));
-  launch_tiles(call, p, {.tile = kSmall, .pieces = pieces, .sums = sums.address()});
+  launch_tiles(call, p, {.tile = t, .pieces = pieces, .sums = sums.address()});
   sum_pieces(call, p, pieces.count, sums.address());
+}
+void run_pieces(const OpCall& call, const Problem& p, const Pieces& pieces) {
+  run_tiles_in_pieces(call, p, kSmall, pieces);
+}
+
+// ---- Tiles of any size, which measuring chooses
+
+constexpr ParameterNames kTileParameters{"m", "n", "item_m", "item_n", "step", "pieces"};
+
+struct TilesPlan {
+  Tile tile;
+  Pieces pieces;  // count 1: not in pieces
+};
+
+// What sgemm.cl asks of a tile: runs of 32 items cover 4 * TM x 8 * TN, and every item loads the
+// same number of vectors of four.
+bool is_legal(const Tile& t) {
+  for (const int64_t size : {t.item_m, t.item_n})
+    if (size < 4 || size > 16 || size % 4 != 0) return false;
+  if (t.m < 1 || t.m > 256 || t.m % (4 * t.item_m) != 0) return false;
+  if (t.n < 1 || t.n > 256 || t.n % (8 * t.item_n) != 0) return false;
+  if (t.step != 8 && t.step != 16) return false;
+  for (const int64_t width : {t.m, t.n})
+    if (width * t.step / 4 % t.items() != 0 || t.items() % (width / 4) != 0) return false;
+  return true;
+}
+
+Planned<TilesPlan> plan_any_tiles(const OpCall& call, const Problem& p, const Configuration& c) {
+  if (c.empty()) return "its sizes come from measuring";
+  if (c.size() != 6) return "it has six sizes";
+  if (const char* reason = refuse_form(p)) return reason;
+  const Tile tile{c[0], c[1], c[2], c[3], c[4]};
+  if (!is_legal(tile)) return "no such tile";
+  constexpr int64_t kFew = 16;  // results of a work-item
+  if (!call.caps().register_tiles && tile.item_m * tile.item_n > kFew)
+    return "the device keeps no tiles in registers";
+  if (const char* reason = refuse_size(call, tile)) return reason;
+  if (c[5] == 1) return TilesPlan{tile, {}};
+  if (!allows_split(call, p.dtype)) return "split-K is not allowed";
+  if (c[5] < 1 || c[5] * tile.step > p.k) return "the sums are short";
+  return TilesPlan{tile, cut(p, c[5], tile)};
+}
+
+void run_any_tiles(const OpCall& call, const Problem& p, const TilesPlan& plan) {
+  if (plan.pieces.count == 1) return run_tiles(call, p, plan.tile);
+  run_tiles_in_pieces(call, p, plan.tile, plan.pieces);
+}
+
+// The time of a tile by a model, in products: those of the last, partly filled round of work-groups
+// count as a full one; an item reads its operands from local memory once for all of its results, a
+// work-group from global memory.
+double model_cost(const OpCall& call, const Problem& p, const Tile& t, int64_t pieces) {
+  constexpr double kStart = 64, kPerRead = 1, kPerLoad = 16;
+  const auto real = [](int64_t n) { return static_cast<double>(n); };
+  const double rounds = real(divide_up(tiles(p, t) * pieces, call.caps().compute_units));
+  const double terms = real(divide_up(p.k, pieces)) + kStart * (pieces > 1 ? 2 : 1);
+  const double reads = kPerRead * (1 / real(t.item_m) + 1 / real(t.item_n));
+  const double loads = kPerLoad * (1 / real(t.m) + 1 / real(t.n));
+  return rounds * real(t.m * t.n) * terms * (1 + reads + loads);
+}
+
+Configurations tile_space(const OpCall& call, const Problem& p) {
+  constexpr size_t kMost = 32;
+  struct Item {
+    int64_t m, n;
+  };
+  std::vector<std::pair<double, Configuration>> found;
+  for (const int64_t m : {16, 32, 64, 128, 256})
+    for (const int64_t n : {32, 64, 128, 256})
+      for (const auto& [item_m, item_n] :
+           {Item{4, 4}, Item{8, 4}, Item{4, 8}, Item{8, 8}, Item{16, 8}, Item{8, 16}})
+        for (const int64_t step : {8, 16})
+          for (const int64_t pieces : {1, 2, 4, 8, 16, 32, 64}) {
+            const Tile tile{m, n, item_m, item_n, step};
+            if (!is_legal(tile) || m >= 2 * std::max<int64_t>(p.m, 16) ||
+                n >= 2 * std::max<int64_t>(p.n, 32) || (pieces > 1 && p.k < 128 * pieces))
+              continue;
+            found.emplace_back(model_cost(call, p, tile, pieces),
+                               Configuration{m, n, item_m, item_n, step, pieces});
+          }
+  std::ranges::stable_sort(found, {}, [](const auto& f) { return f.first; });
+  Configurations space;
+  for (const auto& [cost, configuration] : found) {
+    if (space.size() == kMost) break;
+    if (plan_any_tiles(call, p, configuration).reason() == nullptr) space.push_back(configuration);
+  }
+  return space;
 }
 
 void run_large(const OpCall& call, const Problem& p) { run_tiles(call, p, kLarge); }
@@ -156,6 +265,12 @@ constinit const AlgorithmFor<Problem> kTilesInPieces({.id = "matmul.tiles_in_pie
                                                       .description = "64 x 64, k in pieces",
                                                       .style = DeviceStyle::Gpu},
                                                      Steps<plan_pieces, run_pieces>());
+constinit const AlgorithmFor<Problem> kTiles(
+    {.id = "matmul.tiles",
+     .description = "tiles of the sizes that measuring found to be the fastest",
+     .style = DeviceStyle::Gpu,
+     .parameters = kTileParameters},
+    Steps<plan_any_tiles, run_any_tiles, tile_space>());
 constinit const AlgorithmFor<Problem> kLargeTiles({.id = "matmul.large_tiles",
                                                    .description = "128 x 128 in local memory",
                                                    .style = DeviceStyle::Gpu},

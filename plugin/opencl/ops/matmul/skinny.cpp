@@ -58,13 +58,22 @@ int64_t rows_of(const Problem& p) {
   return rows;
 }
 
-// Cuts k into pieces, each a multiple of `step` and at least `least` long, until every compute unit
-// has two work-groups.
-void cut(const OpCall& call, const Problem& p, SkinnyPlan& plan, int64_t step, int64_t least) {
+// The measured sizes of a run; 0: by rule.
+struct SkinnySizes {
+  int64_t width;   // work-items that share a column (dots), or lie across the columns (columns)
+  int64_t pieces;  // of k
+};
+
+// Cuts k into pieces, each a multiple of `step` and at least `least` long: so many, or until every
+// compute unit has two work-groups.
+void cut(const OpCall& call, const Problem& p, const SkinnySizes& sizes, SkinnyPlan& plan,
+         int64_t step, int64_t least) {
   constexpr int64_t kMost = 64, kFewResults = 2048;
   const int64_t wanted = 2 * static_cast<int64_t>(call.caps().compute_units);
   const int64_t most = p.batch * p.m * p.n <= kFewResults ? 8 * kMost : kMost;
-  const int64_t pieces = std::min({divide_up(wanted, plan.groups(p)), divide_up(p.k, least), most});
+  const int64_t by_rule = divide_up(wanted, plan.groups(p));
+  const int64_t pieces =
+      std::min({sizes.pieces != 0 ? sizes.pieces : by_rule, divide_up(p.k, least), most});
   plan.length = divide_up(divide_up(p.k, std::max<int64_t>(pieces, 1)), step) * step;
   plan.pieces = p.k == 0 ? 1 : divide_up(p.k, plan.length);
 }
@@ -105,17 +114,17 @@ int64_t lanes_of(const OpCall& call, const Problem& p, const SkinnyPlan& plan, i
   return lanes;
 }
 
-void run_dots(const OpCall& call, const Problem& problem) {
+void run_dots(const OpCall& call, const Problem& problem, const SkinnySizes& sizes) {
   const Problem p = with_few_rows(problem);
   const bool vectors = size_of(p.dtype) <= 4 && is_floating(p.dtype) &&
                        has_vectors(p, p.a, p.a.col, p.a.row, p.k) &&
                        has_vectors(p, p.b, p.b.row, p.b.col, p.k);
   SkinnyPlan plan{rows_of(p), vectors ? kVectorBytes / size_of(p.dtype) : 1, 0};
   const int64_t columns = p.n < 4 ? 1 : 4;
-  const int64_t lanes = lanes_of(call, p, plan, columns);
+  const int64_t lanes = sizes.width != 0 ? sizes.width : lanes_of(call, p, plan, columns);
   plan.columns = columns * kItems / lanes;
   const int64_t step = lanes * plan.vector;
-  cut(call, p, plan, step, 2 * step);
+  cut(call, p, sizes, plan, step, 2 * step);
   Defines d;
   d.set(define::COLS, columns).set(define::LANES, lanes);
   enqueue(call, p, plan, kernels::matmul::skinny_dots::matmul_dots, d);
@@ -123,14 +132,15 @@ void run_dots(const OpCall& call, const Problem& problem) {
 
 // ---- B along its columns
 
-void run_columns(const OpCall& call, const Problem& problem) {
+void run_columns(const OpCall& call, const Problem& problem, const SkinnySizes& sizes) {
   const Problem p = with_few_rows(problem);
   const bool vectors =
       size_of(p.dtype) <= 4 && is_floating(p.dtype) && has_vectors(p, p.b, p.b.col, p.b.row, p.n);
   SkinnyPlan plan{rows_of(p), vectors ? kVectorBytes / size_of(p.dtype) : 1, 0};
-  const int64_t across = p.n <= 8 * plan.vector ? 8 : 32;
+  const int64_t by_rule = p.n <= 8 * plan.vector ? 8 : 32;
+  const int64_t across = sizes.width != 0 ? sizes.width : by_rule;
   plan.columns = across * plan.vector;
-  cut(call, p, plan, kItems / across * 4, kChunk / 2);
+  cut(call, p, sizes, plan, kItems / across * 4, kChunk / 2);
   Defines d;
   d.set(define::ACROSS, across);
   enqueue(call, p, plan, kernels::matmul::skinny_columns::matmul_columns, d);
@@ -162,6 +172,34 @@ const char* refuse_columns(const OpCall& call, const Problem& p) {
   return read_once(p).col == 1 ? nullptr : "the columns of B are not neighbours";
 }
 
+// The sizes of a configuration whose width is one of `widths`.
+Planned<SkinnySizes> plan_sizes(const Configuration& c, std::initializer_list<int64_t> widths) {
+  if (c.empty()) return SkinnySizes{0, 0};
+  if (c.size() != 2 || std::ranges::find(widths, c[0]) == widths.end()) return "no such width";
+  if (c[1] < 1) return "no such number of pieces";
+  return SkinnySizes{c[0], c[1]};
+}
+Configurations space_of(const Problem& p, std::initializer_list<int64_t> widths) {
+  constexpr int64_t kShortest = 64;  // terms of a piece
+  Configurations all;
+  for (int64_t pieces = 1; pieces <= 64 && pieces * kShortest <= p.k; pieces *= 2)
+    for (const int64_t width : widths) all.push_back({width, pieces});
+  return all;
+}
+
+Planned<SkinnySizes> plan_dots(const OpCall& call, const Problem& p, const Configuration& c) {
+  if (const char* reason = refuse_dots(call, p)) return reason;
+  return plan_sizes(c, {8, 16, 32, 64, 128, 256});
+}
+Configurations space_of_dots(const OpCall&, const Problem& p) {
+  return space_of(p, {32, 64, 256, 16});
+}
+Planned<SkinnySizes> plan_columns(const OpCall& call, const Problem& p, const Configuration& c) {
+  if (const char* reason = refuse_columns(call, p)) return reason;
+  return plan_sizes(c, {8, 32});
+}
+Configurations space_of_columns(const OpCall&, const Problem& p) { return space_of(p, {32, 8}); }
+
 const char* pass_over(const OpCall&, const Problem& p) {
   if (p.k < kShort) return "the sums are short";
   return nullptr;
@@ -190,11 +228,15 @@ bool skinny_beats_matrix_units(const Problem& p) {
 
 constinit const AlgorithmFor<Problem> kDots({.id = "matmul.dots",
                                              .description = "dot products",
-                                             .style = DeviceStyle::Gpu},
-                                            Steps<refuse_dots, run_dots>(), pass_over_dots);
+                                             .style = DeviceStyle::Gpu,
+                                             .parameters = {"lanes", "pieces"}},
+                                            Steps<plan_dots, run_dots, space_of_dots>(),
+                                            pass_over_dots);
 constinit const AlgorithmFor<Problem> kColumns({.id = "matmul.columns",
                                                 .description = "columns side by side",
-                                                .style = DeviceStyle::Gpu},
-                                               Steps<refuse_columns, run_columns>(), pass_over);
+                                                .style = DeviceStyle::Gpu,
+                                                .parameters = {"across", "pieces"}},
+                                               Steps<plan_columns, run_columns, space_of_columns>(),
+                                               pass_over);
 
 }  // namespace ocltensor::opencl::matmul

@@ -23,11 +23,15 @@ bool is_proven(const OpCall& call) {
       [] { return matmul::tile_types(DType::BFloat16, DType::Float32); }, wrong_product, nullptr);
 }
 
-Planned<TilePlan> plan(const OpCall& call, const Problem& p) {
+Planned<TilePlan> plan(const OpCall& call, const Problem& p, const Configuration& c) {
   if (p.dtype != DType::BFloat16) return "not bfloat16";
-  auto tiles = matmul::plan_tiles(call, p, pairs(p));
+  auto tiles = matmul::plan_tiles(call, p, pairs(p), c);
   if (tiles.reason() == nullptr && !is_proven(call)) return "its proof failed";
   return tiles;
+}
+
+Configurations space(const OpCall& call, const Problem& p) {
+  return matmul::tile_space(call, p, pairs(p));
 }
 
 const char* pass_over(const OpCall&, const Problem& p) {
@@ -50,7 +54,8 @@ void run_product(const OpCall& call, const Problem& p, const TilePlan& plan) {
 constinit const AlgorithmFor<Problem> kProduct({.id = "matmul.bf16_pairs",
                                                 .description = "AVX-512's products of bf16 pairs",
                                                 .style = DeviceStyle::Cpu,
-                                                .provider = &kX86Avx512},
-                                               Steps<plan, run_product>(), pass_over);
+                                                .provider = &kX86Avx512,
+                                                .parameters = matmul::kTilePlanParameters},
+                                               Steps<plan, run_product, space>(), pass_over);
 
 }  // namespace ocltensor::opencl::x86_avx512
