@@ -26,5 +26,6 @@
 #include "ocltensor/settings.h"    // IWYU pragma: export
 #include "ocltensor/stream.h"      // IWYU pragma: export
 #include "ocltensor/tensor.h"      // IWYU pragma: export
+#include "ocltensor/tuning.h"      // IWYU pragma: export
 #include "ocltensor/version.h"     // IWYU pragma: export
 #include "ocltensor/warm_up.h"     // IWYU pragma: export

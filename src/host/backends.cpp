@@ -8,6 +8,7 @@
 #include "base/config.h"
 #include "base/name_patterns.h"
 #include "ocltensor/settings.h"
+#include "reports.h"
 #include "setting_scopes.h"
 
 namespace ocltensor::backends {
@@ -51,40 +52,13 @@ std::string joined(const std::vector<std::string>& names) {
 
 // ---- Reports
 
-using Fields = std::vector<std::string>;
-
-std::vector<Fields> lines_of(const std::string& text) {
-  std::vector<Fields> lines;
-  Fields fields{""};
-  for (const char c : text) {
-    if (c == '\n') {
-      lines.push_back(std::move(fields));
-      fields = {""};
-    } else if (c == '\t') {
-      fields.emplace_back();
-    } else {
-      fields.back() += c;
-    }
-  }
-  return lines;
-}
-
 // The lines of all loaded backends. A line with fewer than `least` fields comes from a backend of
 // another version and is left out.
 std::vector<Fields> report(const char* subject, size_t least) {
   std::vector<Fields> result;
-  for (int i = 0; i < backend_count(); ++i) {
-    const tb_switch_api& api = *backend(static_cast<uint8_t>(i)).api->switches;
-    if (api.struct_size <= offsetof(tb_switch_api, report)) continue;
-    ErrorBuffer error;
-    uint64_t needed = 0;
-    if (api.report(subject, nullptr, 0, &needed, error.get()) != TB_OK) continue;
-    std::string text(needed + 4096, '\0');  // room for counts that have grown by a digit
-    error.raise_if_failed(api.report(subject, text.data(), text.size(), &needed, error.get()));
-    text.resize(std::min<size_t>(text.size(), needed) - 1);
-    for (Fields& fields : lines_of(text))
-      if (fields.size() >= least) result.push_back(std::move(fields));
-  }
+  for (int i = 0; i < backend_count(); ++i)
+    for (Fields& fields : report_lines(backend(static_cast<uint8_t>(i)), subject, least))
+      result.push_back(std::move(fields));
   return result;
 }
 
