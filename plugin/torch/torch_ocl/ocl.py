@@ -20,7 +20,8 @@ memory, in bytes
 random numbers
     ``manual_seed``, ``get_rng_state``, ``set_rng_state``; ``torch.manual_seed`` seeds ocl, too
 first steps
-    ``warmup`` builds the programs that a model needs in parallel, before its first step
+    ``warmup`` builds the programs that a model needs in parallel, before its first step;
+    ``tune`` fits kernels to the device by measuring, once
 graphs
     ``OCLGraph``, ``graph``, ``make_graphed_callables``: work that is recorded once and replayed
 what ran
@@ -100,6 +101,7 @@ from torch_ocl.streams import (
     set_stream,
     stream,
 )
+from torch_ocl.tuner import TunedClass, Tuning, export_measurements, tune, tuning
 from torch_ocl.warm_up import WarmUp, warmup
 
 __all__ = [
@@ -110,6 +112,8 @@ __all__ = [
     "OCLGraph",
     "Stream",
     "StreamContext",
+    "TunedClass",
+    "Tuning",
     "WarmUp",
     "can_device_access_peer",
     "compile_kernel",
@@ -124,6 +128,7 @@ __all__ = [
     "driver_allocated_memory",
     "empty_cache",
     "empty_host_cache",
+    "export_measurements",
     "fallback_counts",
     "get_amp_supported_dtype",
     "get_device_capability",
@@ -166,6 +171,8 @@ __all__ = [
     "set_stream",
     "stream",
     "synchronize",
+    "tune",
+    "tuning",
     "unavailable_reason",
     "warmup",
 ]

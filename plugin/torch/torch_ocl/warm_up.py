@@ -8,7 +8,6 @@ called again, until no program is missing.
 
 import contextlib
 import copy
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
 from torch_ocl import _C
+from torch_ocl._line import Line
 from torch_ocl.streams import _stream, current_stream
 from torch_ocl.streams import stream as stream_context
 
@@ -92,7 +92,7 @@ def warmup(
                 optimizer.step()
                 optimizer.step()  # later steps find a state, and may need other programs
 
-    line = _Line(sys.stderr.isatty() if progress is None else progress)
+    line = Line("warming up", progress)
     programs = calls = 0
     with torch.random.fork_rng(devices=[index], device_type="ocl"), _undone(optimizer), line:
         current_stream(index).synchronize()  # completes inputs and copies
@@ -214,21 +214,3 @@ def _undone(optimizer: torch.optim.Optimizer | None) -> Iterator[None]:
             for parameter, value in zip(parameters, values, strict=True):
                 parameter.copy_(value)
         optimizer.load_state_dict(state)
-
-
-class _Line:
-    """A line on standard error that is overwritten, and removed at the end."""
-
-    def __init__(self, shown: bool) -> None:
-        self.shown = shown
-
-    def __enter__(self) -> "_Line":
-        return self
-
-    def show(self, text: str) -> None:
-        if self.shown:
-            print(f"\r\033[Kocltensor: warming up, {text}", end="", file=sys.stderr, flush=True)
-
-    def __exit__(self, *exception: object) -> None:
-        if self.shown:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)

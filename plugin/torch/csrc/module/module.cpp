@@ -244,6 +244,7 @@ PYBIND11_MODULE(TORCH_OCL_MODULE, m) {
   waits("set_setting", &set_setting);
   waits("get_setting", &get_setting);
   waits("settings", &setting_names);
+  waits("run_action", &run_action);
   waits("enter_settings", &enter_settings);
   waits("leave_settings", &leave_settings);
   waits("add_to_setting", &add_to_setting);

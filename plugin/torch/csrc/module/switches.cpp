@@ -143,6 +143,12 @@ std::string get_setting(const std::string& name) {
   return value;
 }
 
+void run_action(const std::string& name, const std::string& value) {
+  ocltensor::ErrorBuffer error;
+  raise_if_failed(api().switches->set(name.c_str(), value.c_str(), error.get()), name.c_str(),
+                  error);
+}
+
 std::vector<std::string> setting_names() {
   uint32_t count = 0;
   call_api("settings", api().switches->count, &count);

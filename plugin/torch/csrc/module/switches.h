@@ -13,6 +13,9 @@ namespace torch_ocl {
 ocltensor::SettingScopes& setting_scopes();
 std::string get_setting(const std::string& name);
 std::vector<std::string> setting_names();
+// A switch that runs something instead of having a value; it may take long, and others may be run
+// meanwhile.
+void run_action(const std::string& name, const std::string& value);
 // Lines of fields separated by tabs: see tb_switch_api.report.
 std::string switch_report(const std::string& subject);
 
