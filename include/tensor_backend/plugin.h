@@ -618,12 +618,9 @@ typedef struct tb_switch_api { /* [extensible] */
   uint32_t struct_size;
   uint32_t reserved;
   /* Settings by name, values as text: the environment variables' names, and the switches of the
-   * backend. Some names run an action instead: forget_measurements, start_tuning, stop_tuning (from
-   * another thread: the class of shapes under way ends early, and keeps what was measured), and
-   * tune_problem with "DEVICE NUMBER quick" or "... full". set checks the value and answers
-   * TB_E_INVALID with the accepted range. A host passes each of its settings to every backend, so a
-   * name that the backend does not know is TB_UNSUPPORTED from set and get. count and at list all
-   * names that get knows, perhaps none. */
+   * backend. set checks the value and answers TB_E_INVALID with the accepted range. A host passes
+   * each of its settings to every backend, so a name that the backend does not know is
+   * TB_UNSUPPORTED from set and get. count and at list all names that get knows, perhaps none. */
   tb_status (*set)(const char* name, const char* value, tb_error* error);
   tb_status (*get)(const char* name, char* value, uint64_t capacity, tb_error* error);
   tb_status (*count)(uint32_t* count, tb_error* error);
@@ -634,19 +631,7 @@ typedef struct tb_switch_api { /* [extensible] */
    *                 missing, patterns of its operators' names
    *   algorithms    family, id, how often it ran, 1 if it is the family's last choice, 1 if it is
    *                 disabled, 1 if it accepts every problem, name
-   *   measurements  device and class of shapes, choice, microseconds (inf: it failed, or was
-   *                 wrong), 1 if it is the best; a choice is an id, with sizes where it has some
-   * Subjects of tuning; D is a device's index, and counts are those since start_tuning:
-   *   tuning_problems D      number, family, dtype, 1 if it is tuned even if time is short,
-   *                          multiplications and additions, text
-   *   tuning_progress        family, class of shapes, choice, its index, how many, microseconds of
-   *                          the rule's choice and of the best so far (0: none), how many classes
-   *                          were measured, how many OCLTENSOR_TUNE=record noted
-   *   tuned_classes          device, family, class of shapes, the rule's choice, the best one, the
-   *                          microseconds of both, how many choices were measured, how many of
-   *                          these were wrong, 1 if nothing is missing
-   *   measurements_file D    the path of the file that keeps them
-   *   measurements_export D  the measurements as a file for other machines
+   *   measurements  device and class of shapes, choice, microseconds, 1 if it is the best
    * `*needed` becomes the size of the whole text with its NUL. At most `capacity` bytes are
    * written, the last of them a NUL; nothing if `capacity` is 0. An unknown subject is
    * TB_UNSUPPORTED. */
@@ -799,4 +784,26 @@ typedef tb_status (*tb_plugin_get_api_fn)(uint32_t abi_major, const tb_host_api*
 #ifdef __cplusplus
 }
 #endif
+
+/* ---- Tuning, by names of tb_switch_api that any backend may know
+ *
+ * A choice is an algorithm's id, with sizes where it has some; its time in microseconds is inf if
+ * it failed, or its results were wrong. D is a device's index.
+ * Names that set runs as actions:
+ *   start_tuning   counts, and what is reported below, begin anew
+ *   tune_problem   with "D NUMBER quick" or "D NUMBER full": measures what is missing of a problem
+ *   stop_tuning    from another thread: tune_problem ends early, and keeps what it has measured;
+ *                  it does nothing until start_tuning
+ *   forget_measurements
+ * Subjects that report knows:
+ *   tuning_problems D      number, family, dtype, 1 if it is tuned even if time is short,
+ *                          multiplications and additions, text
+ *   tuning_progress        family, class of shapes, choice, its index, how many, microseconds of
+ *                          the rule's choice and of the best so far (0: none), how many classes
+ *                          were measured, how many OCLTENSOR_TUNE=record noted
+ *   tuned_classes          device, family, class of shapes, the rule's choice, the best one, the
+ *                          microseconds of both, how many choices were measured, how many of
+ *                          these were wrong, 1 if nothing is missing
+ *   measurements_file D    the path of the file that keeps them
+ *   measurements_export D  the measurements as a file for other machines */
 #endif /* TENSOR_BACKEND_PLUGIN_H */

@@ -29,6 +29,7 @@ def main() -> None:
     source.write_text(
         "// Generated from plugin/opencl/tuned by embed_tuned.py.\n"
         '#include "call/shipped_measurements.h"\n'
+        "#include <array>\n"
         "namespace ocltensor::opencl::shipped_measurements {\n"
         "std::span<const Embedded> embedded() {\n"
         f"  static constexpr std::array<Embedded, {len(files)}> kFiles{{{{\n{body}\n  }}}};\n"

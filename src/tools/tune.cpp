@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <future>
 #include <limits>
 
@@ -40,13 +42,13 @@ bool is_among(const std::vector<std::string>& names, const std::string& name) {
 
 // Those that the options ask for. Error where they ask for what does not exist.
 std::vector<tuning::Problem> chosen(const Options& options, ot::Device device) {
+  static constexpr char kUnknown[] = "there is no problem of '{}'; --list shows all";
   const std::vector<tuning::Problem> all = tuning::problems(device);
   ot::check(!all.empty(), "{} has nothing to tune", device.text());
-  for (const auto& [names, member] : {std::pair(&options.families, &tuning::Problem::family),
-                                      std::pair(&options.dtypes, &tuning::Problem::dtype)})
-    for (const std::string& name : *names)
-      ot::check(std::ranges::any_of(all, [&](const auto& p) { return p.*member == name; }),
-                "there is no problem of '{}'; --list shows all", name);
+  for (const std::string& name : options.families)
+    ot::check(std::ranges::find(all, name, &tuning::Problem::family) != all.end(), kUnknown, name);
+  for (const std::string& name : options.dtypes)
+    ot::check(std::ranges::find(all, name, &tuning::Problem::dtype) != all.end(), kUnknown, name);
   std::vector<tuning::Problem> list;
   for (const tuning::Problem& p : all) {
     // In a hurry: the most common type alone.
@@ -127,11 +129,9 @@ int write_export(const Options& options, ot::Device device) {
 
 int main(int argc, char** argv) {
   CLI::App app{
-      "Fits kernels to a device by measuring: of each problem, every algorithm with every size "
-      "that "
-      "suits the device is run, compared, and timed; what is clearly faster than the usual choice "
-      "is "
-      "kept on disk, and used from then on."};
+      "Fits kernels to a device by measuring once; of each problem, every algorithm with every "
+      "size that suits the device is run, compared, and timed; what is clearly faster than the "
+      "usual choice is kept on disk, and used from then on."};
   Options options;
   app.add_option("--device", options.device, "the device, such as ocl:1")->capture_default_str();
   app.add_option("--family", options.families, "only these families (matmul, conv, ...)")

@@ -1,5 +1,6 @@
 """Runs ocltensor-tune in short forms: list, a few problems, what a second run leaves out, an export
-that serves elsewhere, the end of the budget, Ctrl-C. usage: tune.py PROGRAM"""
+that serves elsewhere and can be embedded, the end of the budget, Ctrl-C. usage: tune.py PROGRAM
+EMBED_TUNED.PY"""
 
 import os
 import pathlib
@@ -9,7 +10,7 @@ import sys
 import tempfile
 import time
 
-PROGRAM = sys.argv[1]
+PROGRAM, EMBED = sys.argv[1:3]
 PRODUCTS = ("--family", "matmul", "--dtype", "float32")
 
 
@@ -62,9 +63,23 @@ def check_export(cache: pathlib.Path, elsewhere: pathlib.Path) -> None:
     expect("\nmatmul\t" in text, "the export has no product", done)
     done = run(elsewhere, "--export", "/nowhere/exported.tsv")
     expect(done.returncode == 1 and "/nowhere" in done.stderr, "an export to nowhere", done)
+    check_embedding(cache / "tuned", text)
     exported.write_text(text.replace("device\t", "device\tanother ", 1))
     done = run(elsewhere, "--quick", "--budget", "0.1", OCLTENSOR_TUNED_FILES=str(exported))
     expect("is not used for" in done.stderr, "no warning of another device", done)
+
+
+def check_embedding(folder: pathlib.Path, text: str) -> None:
+    folder.mkdir()
+    (folder / "device.tsv").write_text(text)
+    source = folder / "tuned_files.cpp"
+    command = [sys.executable, EMBED, str(folder), str(source)]
+    subprocess.run(command, check=True)
+    if '{"tuned/device.tsv", R"' not in source.read_text() or text not in source.read_text():
+        sys.exit(f"the file is not embedded:\n{source.read_text()}")
+    (folder / "damaged.tsv").write_text("ocltensor tuned 0\n")
+    if subprocess.run(command, check=False, capture_output=True).returncode == 0:
+        sys.exit("a file of another version was embedded")
 
 
 def check_end(cache: pathlib.Path) -> None:

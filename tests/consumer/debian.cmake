@@ -61,7 +61,7 @@ foreach(wanted "${root}/usr/${LIBDIR}/ocltensor-[0-9.]+/libocltensor_plugin.so\n
     message(FATAL_ERROR "ocltensor-info does not show '${wanted}': ${shown}")
   endif()
 endforeach()
-foreach(program info conformance replay demo)
+foreach(program info tune conformance replay demo)
   if(NOT EXISTS ${root}/usr/share/man/man1/ocltensor-${program}.1.gz)
     message(FATAL_ERROR "ocltensor-${program} has no manual page")
   endif()

@@ -51,7 +51,7 @@ void run_toy(const OpCall& call, const ToyProblem& p, const ToyPlan& plan) {
                       static_cast<uint64_t>(written) * 4, false);
 }
 
-Planned<ToyPlan> plan_rule(const OpCall&, const ToyProblem&) { return ToyPlan{6, None}; }
+Planned<ToyPlan> plan_rule(const OpCall&, const ToyProblem&) { return ToyPlan{12, None}; }
 Planned<ToyPlan> plan_sizes(const OpCall&, const ToyProblem&, const Configuration& c) {
   if (c.empty()) return "its sizes come from measuring";
   if (c.size() != 2 || c[0] < 0 || c[0] > 20 || c[1] < 0 || c[1] > Refusal) return "no such sizes";
@@ -172,7 +172,7 @@ TEST_F(Tune, WhatIsWrongIsNeverTaken) {
 }
 
 TEST_F(Tune, TheRulesChoiceStaysUnlessAnotherIsClearlyFaster) {
-  sizes = {{6, None}, {7, None}};
+  sizes = {{12, None}, {14, None}};
   const auto known = meet(4);
   ASSERT_TRUE(known);
   EXPECT_EQ(known->best, (Choice{&kRule, {}}));

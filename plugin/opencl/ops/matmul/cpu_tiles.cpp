@@ -8,9 +8,10 @@
 namespace ocltensor::opencl::matmul {
 namespace {
 
-constexpr int64_t kPanel = 32;                                                    // tile_rows.h
-constexpr int64_t kBlock = 256;                                                   // tile_rows.h
-constexpr int64_t kMostPanels = 8;                                                // tile_sweep.h
+constexpr int64_t kPanel = 32;        // tile_rows.h
+constexpr int64_t kBlock = 256;       // tile_rows.h
+constexpr size_t kMostMeasured = 24;  // plans, the cheapest
+constexpr int64_t kMostPanels = 8;    // tile_sweep.h
 constexpr uint64_t kPackedBytes = kMostPanels * kBlock * kPanel * sizeof(float);  // local memory
 
 // The cost of a plan by a model in cycles: 1 per row, panel and step; about 6 per packed row of a
@@ -75,8 +76,10 @@ Configurations tile_space(const OpCall& call, const Problem& p, int64_t steps) {
   });
   std::ranges::stable_sort(found, {}, [](const auto& f) { return f.first; });
   Configurations space;
-  for (const auto& [cost, configuration] : found)
+  for (const auto& [cost, configuration] : found) {
+    if (space.size() == kMostMeasured) break;
     if (std::ranges::find(space, configuration) == space.end()) space.push_back(configuration);
+  }
   return space;
 }
 
