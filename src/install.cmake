@@ -34,8 +34,8 @@ foreach(file src/GLOSSARY.md src/base/SETTINGS.md src/docs/captures.md src/docs/
              plugin/torch/csrc/operators/README.md plugin/torch/csrc/composites/README.md
              plugin/torch/csrc/module/README.md plugin/torch/csrc/sparse/README.md plugin/torch/judges/README.md
              plugin/torch/JUDGES.md plugin/torch/DISPATCH.md
-             plugin/opencl/nvidia_hopper/README.md tests/README.md bench/README.md
-             bench/RESULTS.md bench/history.md bench/resnet18.svg include/tensor_backend/plugin.h
+             plugin/opencl/nvidia_hopper/README.md plugin/opencl/nvidia_mma/README.md tests/README.md
+             bench/README.md bench/RESULTS.md bench/history.md bench/resnet18.svg include/tensor_backend/plugin.h
              include/tensor_backend/stubs.h)
   get_filename_component(folder ${file} DIRECTORY)
   install(FILES ${PROJECT_SOURCE_DIR}/${file} DESTINATION ${doc_dir}/${folder})

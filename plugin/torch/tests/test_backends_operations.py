@@ -90,7 +90,10 @@ class Operations(Case):
             ocl.disable_dispatch_keys("CUDA")
 
     def test_providers(self) -> None:
-        self.assertEqual(ocl.all_providers, ["nvidia_hopper", "x86_avx512", "lapack", "portable"])
+        self.assertEqual(
+            ocl.all_providers,
+            ["nvidia_hopper", "nvidia_mma", "x86_avx512", "lapack", "portable"],
+        )
         hopper = any(chip in torch.ocl.get_device_name(0) for chip in ("H100", "H200"))
         others = [n for n in ocl.available_providers if n not in ("x86_avx512", "lapack")]
         self.assertEqual(others, ["nvidia_hopper", "portable"] if hopper else ["portable"])

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <vector>
 
 #include "call/proofs.h"
 #include "kernels/nvidia_hopper/matmul.h"
@@ -20,56 +19,22 @@ using Variant = HopperProduct;
 
 constexpr int64_t kItems = 288;         // ITEMS of product.cl
 constexpr int64_t kMapBytes = 2 * 128;  // of a work-group: two tensor maps
-constexpr int64_t kLineBytes = 16;      // lines of an operand must be multiples of it
-
-// Whether the copy engine can read the operand in place.
-bool is_readable(const matmul::Problem& p, const Operand& o, int64_t item, bool needs_k) {
-  if (!(o.along_k() || (o.along_lines() && !needs_k))) return false;
-  const int64_t stride = o.along_k() ? o.line : o.step;
-  const auto fits = [item](int64_t elements) {
-    return elements > 0 && elements * item % kLineBytes == 0;
-  };
-  return o.address % kLineBytes == 0 && fits(stride) &&
-         (p.batch == 1 || o.batch == 0 || fits(o.batch));
-}
 
 Kind kind_of(DType type) {
   return type == DType::Float16 ? Kind::Half : type == DType::BFloat16 ? Kind::BFloat : Kind::Tf32;
 }
 
-// For 16-bit types and TF32: operands that cannot be read in place are copied along k first.
+// For 16-bit types and TF32: operands that the copy engine cannot read in place are copied along k
+// first.
 Variant direct_variant(const OpCall& call, const matmul::Problem& p) {
   Variant v{kind_of(p.dtype), 64, true, true, p.self.has_value()};
   const bool needs_k = v.kind == Kind::Tf32;
   const Operand a = operand_a(p), b = operand_b(p);
-  v.a_along_k = !is_readable(p, a, v.item(), needs_k) || a.along_k();
-  v.b_along_k = !is_readable(p, b, v.item(), needs_k) || b.along_k();
+  v.a_along_k = !matmul::has_vector_lines(p, a, needs_k) || a.along_k();
+  v.b_along_k = !matmul::has_vector_lines(p, b, needs_k) || b.along_k();
   choose_tiles(call, p, v);
   return v;
 }
-
-// An operand that the engine can read: itself, or a copy along k with lines of full vectors.
-class Readable {
- public:
-  Readable(const OpCall& call, const matmul::Problem& p, const Operand& o, int64_t lines,
-           const Variant& v)
-      : operand_(o) {
-    if (is_readable(p, o, v.item(), v.kind == Kind::Tf32)) return;
-    const int64_t vector = kLineBytes / v.item();
-    const int64_t line = divide_up(p.k, vector) * vector;
-    const int64_t batch = o.batch == 0 ? 1 : p.batch;
-    memory_.push_back(call.scratch(static_cast<uint64_t>(batch * lines * line * v.item())));
-    operand_ = {memory_.back().address(), o.batch == 0 ? 0 : lines * line, line, 1};
-    const Dims sizes{batch, lines, p.k};
-    copy_tensor(call, LocalTensor(operand_.address, p.dtype, sizes, Dims{lines * line, line, 1}),
-                LocalTensor(o.address, p.dtype, sizes, Dims{o.batch, o.line, o.step}));
-  }
-  const Operand& operand() const { return operand_; }
-
- private:
-  std::vector<Scratch> memory_;  // the copy's, if there is one
-  Operand operand_;
-};
 
 Planned<Variant> plan_direct(const OpCall& call, const matmul::Problem& p) {
   if (const char* reason = refuse_product(p)) return reason;
@@ -144,8 +109,9 @@ bool is_product_proven(const OpCall& call, const Variant& v) {
 }
 
 void run_product(const OpCall& call, const matmul::Problem& p, const Variant& v) {
-  const Readable a(call, p, operand_a(p), p.m, v);
-  const Readable b(call, p, operand_b(p), p.n, v);
+  const bool along_k_only = v.kind == Kind::Tf32;
+  const matmul::VectorOperand a(call, p, operand_a(p), p.m, along_k_only);
+  const matmul::VectorOperand b(call, p, operand_b(p), p.n, along_k_only);
   enqueue_product(call, p, v, a.operand(), b.operand(), {});
 }
 

@@ -7,6 +7,7 @@
 #include "kernels/defines.h"
 #include "ops/matmul/guard.h"
 #include "ops/matmul/matmul.h"
+#include "ops/matmul/operand.h"
 #include "tiles.h"
 
 namespace ocltensor::opencl::nvidia_hopper {
@@ -54,21 +55,9 @@ struct HopperProduct {
 };
 inline constexpr int64_t kHopperProducts = kHopperKinds * 3 * 4 * 3;
 
-// An operand as the kernel sees it: A as a matrix of rows, B as one of columns; its lines run along
-// k or across it.
-struct HopperOperand {
-  tb_address address;
-  int64_t batch, line, step;  // strides of the batch, of rows (columns), along k
-  int64_t matrices = 1;       // bf16 parts are so many times the batch's stride apart
-  bool along_k() const { return step == 1; }
-  bool along_lines() const { return line == 1; }
-};
-inline HopperOperand operand_a(const matmul::Problem& p) {
-  return {p.a.address, p.a.batch, p.a.row, p.a.col};
-}
-inline HopperOperand operand_b(const matmul::Problem& p) {
-  return {p.b.address, p.b.batch, p.b.col, p.b.row};
-}
+// Operands with lines along k or across it; bf16 parts of one are `matrices` apart.
+using HopperOperand = matmul::Operand;
+using matmul::operand_a, matmul::operand_b;
 
 // Why the kernel is not for a problem, whatever its type; or nullptr.
 const char* refuse_product(const matmul::Problem& problem);

@@ -92,6 +92,17 @@ void choose_style(Capabilities& c) {
   c.style = style == "cpu" ? KernelStyle::Cpu : KernelStyle::Gpu;
 }
 
+// OCLTENSOR_NVIDIA_MMA is "1" or "emulated80": the generation after the word.
+void choose_mma(Capabilities& c) {
+  constexpr std::string_view kEmulated = "emulated";
+  const std::string wish = config::get_string(config::Knob::NvidiaMma);
+  c.emulated_mma = wish.starts_with(kEmulated);
+  if (c.emulated_mma)
+    c.mma_generation = static_cast<uint32_t>(std::stoul(wish.substr(kEmulated.size())));
+  else if (wish == "1")
+    c.mma_generation = c.compute_capability;
+}
+
 // CPU drivers need less time for a launch than a thread needs to notice it, and their own threads
 // need the processors. A capture records the order in which threads call.
 bool wants_launch_thread(const Capabilities& c) {
@@ -134,6 +145,7 @@ Capabilities query_capabilities(cl_platform_id platform, cl_device_id device) {
   choose_style(c);
   c.compute_capability = compute_capability(extensions, device);
   apply_caps(c);
+  choose_mma(c);
   c.launch_thread = wants_launch_thread(c);
   check(number<cl_bool>(device, CL_DEVICE_AVAILABLE) != 0,
         "the driver says that it is not available");

@@ -45,6 +45,10 @@ struct Capabilities {
   uint32_t compute_capability = 0;   // NVIDIA's, times 10: 90 is Hopper; 0: another vendor's device
   std::string build_options = "-cl-std=CL1.2";
 
+  // OCLTENSOR_NVIDIA_MMA: kernels for matrix units by mma.sync, which no GPU has judged yet.
+  uint32_t mma_generation = 0;  // the compute capability that they are to use; 0: they do not run
+  bool emulated_mma = false;    // in OpenCL C, on any device, for tests
+
   // What the settings take from the device (caps.h).
   std::string limits;               // as text: "local_memory=32768,fp64=0"; empty: nothing
   std::vector<const char*> hidden;  // extensions that programs shall not see

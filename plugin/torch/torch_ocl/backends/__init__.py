@@ -16,7 +16,7 @@ choice of algorithms
     ran: ``algorithms``, ``last_choices``, ``measurements``
 kernel providers and operators
     ``all_providers``, ``available_providers``, and a controller of each provider (``portable``,
-    ``nvidia_hopper``); ``disable_operations``, ``enable_operations``, ``operations_disabled``
+    ``nvidia_hopper``, ...); ``disable_operations``, ``enable_operations``, ``operations_disabled``
 attention
     ``enable_flash_sdp``, ``can_use_efficient_attention`` and so on, as in ``torch.backends.cuda``
 settings

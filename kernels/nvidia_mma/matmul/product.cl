@@ -1,0 +1,91 @@
+// Matrix product on NVIDIA's matrix units by mma.sync: a work-group computes a tile of BM x BN of one matrix
+// of the batch, or of one piece of k.
+// Defines: those of mma_tile.h and mma.h; HAS_S; PARTIAL (1: k is divided into pieces, whose sums are written
+// as floats for split_k_sum.cl, a matrix for each piece of each product); GUARDED (1: does nothing if a word
+// in memory is `stop`).
+#include "matmul_params.h"
+#include "mma_tile.h"
+
+#define GROUP_ROWS 8  // rows of tiles computed together: their operands stay in the cache
+#if PARTIAL || TF32_PARTS
+typedef float result_t;
+#else
+typedef ushort result_t;
+#endif
+
+// Two adjacent results of a row.
+INLINE void store_pair(__global result_t *to, bool aligned, int left, float x, float y) {
+#if PARTIAL || TF32_PARTS
+  if (aligned && left > 1) *(__global float2 *)to = (float2)(x, y);
+  else {
+    if (left > 0) to[0] = x;
+    if (left > 1) to[1] = y;
+  }
+#else
+  const uint pair = pair_from(x, y);
+  if (aligned && left > 1) *(__global uint *)to = pair;
+  else {
+    if (left > 0) to[0] = (ushort)pair;
+    if (left > 1) to[1] = (ushort)(pair >> 16);
+  }
+#endif
+}
+
+// Parameters: c, a and b, self; a word that equals `stop` if this product must not be computed; `matrices` of
+// the batch; buffers of k in a piece.
+__attribute__((reqd_work_group_size(ITEMS, 1, 1)))
+__kernel void matmul_mma(__global void *c_base, ulong c_offset, __global const void *a_base, ulong a_offset,
+                         __global const void *b_base, ulong b_offset, __global const void *s_base,
+                         ulong s_offset, __global const void *word_base, ulong word_offset, uint stop,
+                         int matrices, int piece_buffers, const MatmulParams p) {
+  __local uchar tiles[TILE_BYTES] __attribute__((aligned(128)));
+#if GUARDED
+  if (*(__global const uint *)((__global const char *)word_base + word_offset) == stop) return;
+#endif
+  const int m = p.m, n = p.n, m_tiles = (m + BM - 1) / BM, n_tiles = (n + BN - 1) / BN;
+  const int group = get_group_id(0), z = group / (m_tiles * n_tiles), tile = group % (m_tiles * n_tiles);
+  const int span = GROUP_ROWS * n_tiles, top = tile / span * GROUP_ROWS;
+  const int rows = min(m_tiles - top, GROUP_ROWS);
+  const int m0 = (top + tile % span % rows) * BM, n0 = tile % span / rows * BN;
+  const int warp = get_local_id(0) >> 5, lane = get_local_id(0) & 31;
+  const int row = warp / WARPS_N * WM, column = warp % WARPS_N * WN;
+  const int matrix = PARTIAL ? z % matrices : z, first = PARTIAL ? z / matrices * piece_buffers : 0;
+  const int buffers = ((int)p.k + BK - 1) / BK - first;
+  const int count = PARTIAL ? min(piece_buffers, buffers) : buffers;
+
+  const Chunks a = chunks_of((__global const char *)a_base + a_offset + matrix * p.a_batch * ELEMENT_BYTES,
+                             A_ALONG_K ? p.a_row : p.a_col, A_ALONG_K, BM, m0, m, first * BK, p.k);
+  const Chunks b = chunks_of((__global const char *)b_base + b_offset + matrix * p.b_batch * ELEMENT_BYTES,
+                             B_ALONG_K ? p.b_col : p.b_row, B_ALONG_K, BN, n0, n, first * BK, p.k);
+  float4 sums[FRAGMENTS_N][FRAGMENTS_M];
+  sum_along_k(tiles, sums, a, b, count, row, column);
+
+#if !PARTIAL
+  const float alpha = as_float((uint)p.alpha);
+#endif
+#if HAS_S
+  const float beta = as_float((uint)p.beta);
+  __global const STYPE(TYPE) *self = AT_CONST(TYPE, s_base, s_offset) + z * p.s_batch;
+#endif
+  OFTEN for (int i = 0; i < FRAGMENTS_M; ++i)
+    OFTEN for (int low = 0; low < 2; ++low) {
+      const int y = m0 + row + i * 16 + low * 8 + (lane >> 2);
+      if (y >= m) continue;
+      __global result_t *to =
+          (__global result_t *)((__global char *)c_base + c_offset) + z * p.c_batch + y * p.c_row;
+      const bool aligned = ((size_t)to & (2 * sizeof(result_t) - 1)) == 0;
+      OFTEN for (int j = 0; j < FRAGMENTS_N; ++j) {
+        const int x = n0 + column + j * 8 + (lane & 3) * 2;
+        float left = low ? sums[j][i].z : sums[j][i].x, right = low ? sums[j][i].w : sums[j][i].y;
+#if !PARTIAL
+        left *= alpha;
+        right *= alpha;
+#endif
+#if HAS_S
+        if (x < n) left = fma(beta, (float)LOAD(TYPE, self, y * p.s_row + x * p.s_col), left);
+        if (x + 1 < n) right = fma(beta, (float)LOAD(TYPE, self, y * p.s_row + (x + 1) * p.s_col), right);
+#endif
+        store_pair(to + x, aligned, n - x, left, right);
+      }
+    }
+}

@@ -1,0 +1,47 @@
+// What the generations of NVIDIA's GPUs have, as far as kernels with mma.sync differ by it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "runtime/driver/capabilities.h"
+
+namespace ocltensor::opencl::nvidia_mma {
+
+// The kernels' define GENERATION: 75 (float16 alone, no copies to local memory without registers),
+// 80 (bfloat16, TF32, such copies) or 90 (TF32 rounded to nearest even); 0: none. Volta (7.0) has
+// other fragments (m8n8k4) and no ldmatrix, so that nothing of these kernels would remain.
+constexpr int64_t generation(const Capabilities& caps) {
+  if (caps.mma_generation >= 90) return 90;
+  if (caps.mma_generation >= 80) return 80;
+  return caps.mma_generation >= 75 ? 75 : 0;
+}
+
+// Bytes of local memory that a work-group may have. Drivers report 48 KiB and take programs with
+// more, up to this: CUDA's programming guide, "Technical Specifications per Compute Capability",
+// less 1 KiB for alignment.
+constexpr int64_t most_local_memory(const Capabilities& caps) {
+  const auto reported = static_cast<int64_t>(caps.local_memory);
+  if (caps.emulated_mma || caps.is_capped) return reported;
+  switch (caps.compute_capability) {
+    case 80:
+    case 87: return std::max<int64_t>(reported, 162 << 10);
+    case 86:
+    case 89:
+    case 120:
+    case 121: return std::max<int64_t>(reported, 98 << 10);
+    case 90:
+    case 100:
+    case 103: return std::max<int64_t>(reported, 226 << 10);
+    default: return reported;
+  }
+}
+
+// Whether three products of TF32 are faster than plain float32: matrix units that are eight times
+// as fast as the float32 units. 8.6 and 8.9 have twice the float32 units, and half or all of 8.0's
+// matrix units.
+constexpr bool gains_by_tf32_parts(const Capabilities& caps) {
+  return caps.mma_generation == 80 || caps.mma_generation == 90 || caps.mma_generation == 100;
+}
+
+}  // namespace ocltensor::opencl::nvidia_mma

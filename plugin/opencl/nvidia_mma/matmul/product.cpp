@@ -1,0 +1,153 @@
+// Matrix products on matrix units by mma.sync: the kernel's launch, the choice of its form, and the
+// products of 16-bit types and TF32.
+#include "product.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "call/proofs.h"
+#include "kernels/nvidia_mma/matmul.h"
+#include "nvidia_hopper/provider.h"
+#include "nvidia_mma/provider.h"
+#include "ops/matmul/split_k_sum.h"
+
+namespace ocltensor::opencl::nvidia_mma {
+namespace {
+
+using matmul::Operand;
+using matmul::Problem;
+
+constexpr const char* kNotProven = "the kernels failed their tests on this driver";
+
+bool is_proven(const OpCall& call, const MmaProduct& v) {
+  static auto& proofs = *new Proofs<kMmaProducts>;  // leaked: streams may end after static objects
+  return proofs.hold(
+      call, v.index(), kernel_sources::nvidia_mma_matmul_product,
+      [&] { return v.defines(call.caps()); }, wrong_mma_product, &v);
+}
+
+// Whether lines of an operand run along k once it can be read: what cannot is copied along k.
+bool reads_along_k(const Problem& p, const Operand& o) {
+  return o.along_k() || !matmul::has_vector_lines(p, o, false);
+}
+
+Planned<MmaProduct> plan_direct(const OpCall& call, const Problem& p) {
+  if (const char* reason = refuse_product(call, p)) return reason;
+  switch (p.dtype) {
+    case DType::Float16: return proven_product(call, p, MmaKind::Half);
+    case DType::BFloat16:
+      if (generation(call.caps()) < 80) return "bfloat16 needs compute capability 8.0";
+      return proven_product(call, p, MmaKind::BFloat);
+    case DType::Float32:
+      if (!call.policy().allow_tf32) return "TF32 is not allowed";
+      if (generation(call.caps()) < 80) return "TF32 needs compute capability 8.0";
+      return proven_product(call, p, MmaKind::Tf32);
+    default: return "not a type of the matrix units";
+  }
+}
+
+// A few rows are bound by memory, which many small work-groups read faster; and so are copies.
+const char* pass_over_direct(const OpCall& call, const Problem& p) {
+  if (const char* reason = pass_over_provider(call)) return reason;
+  constexpr int64_t kWorthACopy = 64;
+  if (p.m <= 4) return "a few rows";
+  if (p.k < 16 || p.n < 16) return "too little to multiply";
+  const auto copied = [&p](const Operand& o) { return !matmul::has_vector_lines(p, o, false); };
+  if ((p.m < kWorthACopy && copied(operand_b(p))) || (p.n < kWorthACopy && copied(operand_a(p))))
+    return "copying an operand would take longer than it saves";
+  return nullptr;
+}
+
+int64_t most_pieces(const OpCall& call, DType type) {
+  if (type == DType::Float32) return kMostPieces;
+  const ReducedSums& sums = type == DType::BFloat16 ? call.policy().bf16 : call.policy().fp16;
+  return sums.split ? kMostPieces : 1;
+}
+
+}  // namespace
+
+Defines MmaProduct::defines(const Capabilities& caps) const {
+  const MmaTile& t = form();
+  const int64_t parts = kind == MmaKind::Tf32 ? 1 : kind == MmaKind::Tf32x3 ? 2 : 0;
+  Defines d;
+  d.type(define::TYPE, type()).set(define::TF32_PARTS, parts);
+  d.set(define::GENERATION, generation(caps)).set(define::EMULATED, caps.emulated_mma);
+  d.set(define::BM, t.rows).set(define::BN, t.columns);
+  d.set(define::WM, t.warp_rows).set(define::WN, t.warp_columns);
+  d.set(define::LINE_BYTES, t.line_bytes).set(define::STAGES, t.buffers(generation(caps)));
+  d.set(define::AHEAD, t.ahead);
+  d.set(define::A_ALONG_K, a_along_k).set(define::B_ALONG_K, b_along_k);
+  d.set(define::HAS_S, self && pieces == 1).set(define::PARTIAL, pieces > 1);
+  return d.set(define::GUARDED, guarded());
+}
+
+const char* refuse_product(const OpCall& call, const Problem& p) {
+  if (p.c.col != 1) return "the columns of the result are not neighbours";
+  if (p.k == 0) return "nothing to sum";
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  constexpr int64_t kLeastRows = 16, kLeastColumns = 64;  // of a tile
+  if (std::max({p.m, p.n, p.k}) > kMost - 256 ||
+      divide_up(p.m, kLeastRows) * divide_up(p.n, kLeastColumns) > kMost / (kMostPieces * p.batch))
+    return "the sizes need 64 bits";
+  return call.caps().max_work_group_size < 256 ? "work-groups are too small" : nullptr;
+}
+
+Planned<MmaProduct> proven_product(const OpCall& call, const Problem& p, MmaKind kind) {
+  MmaProduct v{kind, 0, reads_along_k(p, operand_a(p)), reads_along_k(p, operand_b(p)),
+               p.self.has_value()};
+  uint32_t usable = usable_tiles(kind, generation(call.caps()), most_local_memory(call.caps()));
+  for (; usable != 0; usable &= ~(1u << v.tile)) {
+    const MmaTiles tiles = choose_mma_tiles({p.batch, p.m, p.n, p.k, call.caps().compute_units,
+                                             kind, usable, most_pieces(call, p.dtype)});
+    v.tile = tiles.tile;
+    v.pieces = tiles.pieces;
+    if (is_proven(call, v)) return v;
+  }
+  return kNotProven;
+}
+
+// Hopper's kernels are faster where they can run.
+const char* pass_over_provider(const OpCall& call) {
+  return refuse_provider(call.caps(), call.policy(), kNvidiaHopper) == nullptr
+             ? "the device has faster matrix products of its own"
+             : nullptr;
+}
+
+void enqueue_product(const OpCall& call, const Problem& p, const MmaProduct& v, const Operand& a,
+                     const Operand& b, const matmul::Guard& guard) {
+  const MmaTile& t = v.form();
+  const int64_t groups = v.pieces * p.batch * divide_up(p.m, t.rows) * divide_up(p.n, t.columns);
+  const int64_t buffers = divide_up(p.k, t.step(v.kind));
+  const int64_t sums_bytes = v.pieces == 1 ? 1 : v.pieces * p.batch * p.m * p.n * 4;
+  const Scratch sums = call.scratch(static_cast<uint64_t>(sums_bytes));
+  Problem q = p;
+  q.a = {a.address, a.batch, a.line, a.step};
+  q.b = {b.address, b.batch, b.step, b.line};
+  if (v.pieces > 1) q.c = {sums.address(), p.m * p.n, p.n, 1};
+  call.launch(kernels::nvidia_mma::matmul::product::matmul_mma, v.defines(call.caps()),
+              {.c = v.pieces > 1 ? MemoryRange(sums) : matmul::memory_of_c(p),
+               .a = matmul::memory_of_a(q),
+               .b = matmul::memory_of_b(q),
+               .s = matmul::memory_of_self(p),
+               .word = guard.memory(),
+               .stop = guard.value,
+               .matrices = static_cast<int32_t>(p.batch),
+               .piece_buffers = static_cast<int32_t>(divide_up(buffers, v.pieces)),
+               .p = matmul::matmul_params(q)})
+      .run({groups * t.items(), 1, 1}, {t.items(), 1, 1});
+  if (v.pieces > 1) matmul::sum_pieces(call, p, v.pieces, sums.address(), guard);
+}
+
+void run_product(const OpCall& call, const Problem& p, const MmaProduct& v) {
+  const matmul::VectorOperand a(call, p, operand_a(p), p.m, false);
+  const matmul::VectorOperand b(call, p, operand_b(p), p.n, false);
+  enqueue_product(call, p, v, a.operand(), b.operand(), {});
+}
+
+constinit const AlgorithmFor<Problem> kProduct({.id = "matmul.mma",
+                                                .description = "matrix units by mma.sync",
+                                                .style = DeviceStyle::Gpu,
+                                                .provider = &kNvidiaMma},
+                                               Steps<plan_direct, run_product>(), pass_over_direct);
+
+}  // namespace ocltensor::opencl::nvidia_mma

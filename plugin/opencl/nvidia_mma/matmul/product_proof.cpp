@@ -1,0 +1,75 @@
+// The proof of a product kernel on the driver at hand, before its first use.
+#include <algorithm>
+
+#include "call/proof_numbers.h"
+#include "product.h"
+
+namespace ocltensor::opencl::nvidia_mma {
+namespace {
+
+constexpr int64_t kM = 141, kN = 301, kK = 200, kGap = 8;
+constexpr int64_t kLineK = 200, kLineM = 144, kLineN = 304, kLineC = kN + kGap;
+
+float at(const std::vector<float>& list, int64_t i) { return list[static_cast<size_t>(i)]; }
+
+// A factor of small integers, whose sums are exact in every kind. `wide` are, for float32, those of
+// even or odd k: too long for one TF32 number, so that its second one is seen.
+struct Factor {
+  bool along_k;
+  int64_t lines, across;  // rows (columns), and the stride from one k to the next if not along k
+  std::vector<float> numbers;
+
+  Factor(ProofNumbers& draws, bool along, int64_t count, int64_t stride, MmaKind kind, int64_t wide)
+      : along_k(along), lines(count), across(stride) {
+    const int64_t all = along_k ? lines * kLineK : kK * across;
+    numbers = draws.draw(all, 1);
+    if (kind != MmaKind::Tf32x3) return;
+    const std::vector<float> large = draws.draw(all, 8191);
+    for (int64_t i = 0; i < all; ++i)
+      if ((along_k ? i % kLineK : i / across) % 2 == wide)
+        numbers[static_cast<size_t>(i)] = at(large, i);
+  }
+  float operator()(int64_t line, int64_t k) const {
+    return at(numbers, along_k ? line * kLineK + k : k * across + line);
+  }
+};
+
+}  // namespace
+
+// Compares a product with the host's. The result has odd sizes and room around it that must not
+// change.
+std::string wrong_mma_product(const OpCall& call, const void* what) {
+  MmaProduct v = *static_cast<const MmaProduct*>(what);
+  v.pieces = std::min<int64_t>(v.pieces, 2);
+  constexpr float kRoom = 7;
+  const DType type = v.type();
+  ProofNumbers numbers(call);
+  const Factor a(numbers, v.a_along_k, kM, kLineM, v.kind, 0);
+  const Factor b(numbers, v.b_along_k, kN, kLineN, v.kind, 1);
+  const std::vector<float> s = numbers.draw(kM * kN, 1);
+  matmul::Problem p{type, 1, kM, kN, kK, {}, {}, {}, {}, 1, 0};
+  p.a = {numbers.upload(a.numbers, type), 0, v.a_along_k ? kLineK : 1, v.a_along_k ? 1 : kLineM};
+  p.b = {numbers.upload(b.numbers, type), 0, v.b_along_k ? 1 : kLineN, v.b_along_k ? kLineK : 1};
+  p.c = {numbers.upload(std::vector<float>(kM * kLineC, kRoom), type), 0, kLineC, 1};
+  if (v.self) {
+    p.self = matmul::Matrix{numbers.upload(s, type), 0, kN, 1};
+    p.beta = 1;
+  }
+  v.guarded() ? run_tf32x3_product(call, p, v) : run_product(call, p, v);
+
+  const std::vector<float> got = numbers.download(p.c.address, type, kM * kLineC);
+  for (int64_t i = 0; i < kM; ++i)
+    for (int64_t j = 0; j < kLineC; ++j) {
+      float want = kRoom;
+      if (j < kN) {
+        want = v.self ? at(s, i * kN + j) : 0;
+        for (int64_t k = 0; k < kK; ++k) want += a(i, k) * b(j, k);
+      }
+      if (at(got, i * kLineC + j) != want)
+        return fmt::format("element ({}, {}) is {} instead of {}", i, j, at(got, i * kLineC + j),
+                           want);
+    }
+  return {};
+}
+
+}  // namespace ocltensor::opencl::nvidia_mma

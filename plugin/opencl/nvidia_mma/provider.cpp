@@ -1,0 +1,26 @@
+// The provider object for NVIDIA's matrix units by mma.sync: its devices, and its algorithms in
+// order of preference.
+#include "provider.h"
+
+#include "matmul/product.h"
+
+namespace ocltensor::opencl {
+namespace {
+
+bool suits(const Capabilities& caps) { return nvidia_mma::generation(caps) != 0; }
+
+constexpr const Algorithm* kAlgorithms[] = {&nvidia_mma::kProduct, &nvidia_mma::kTf32x3Product};
+
+}  // namespace
+
+constinit const Provider kNvidiaMma{
+    .name = "nvidia_mma",
+    .library = nullptr,
+    .what = "NVIDIA's matrix units from compute capability 7.5 on, by mma.sync",
+    .suits = suits,
+    .lacking =
+        "not yet judged on a GPU: OCLTENSOR_NVIDIA_MMA=1 tries it on NVIDIA's devices of "
+        "compute capability 7.5 and later",
+    .algorithms = kAlgorithms};
+
+}  // namespace ocltensor::opencl
