@@ -31,6 +31,11 @@ INLINE uint4 load_chunk(__global const char *from, int bytes) {
   return (uint4)(v[0], v[1], v[2], v[3]);
 }
 
+// A chunk that exists or does not.
+INLINE uint4 load_whole_chunk(__global const char *from, bool exists) {
+  return exists ? *(__global const uint4 *)from : (uint4)(0);
+}
+
 // Places are bytes of local memory, counted from PLACE(tiles).
 #if EMULATED
 

@@ -52,68 +52,10 @@ INLINE uint place_across_k(uint line, uint chunk, uint chunks) {
 #define PACE(ALONG_K, WIDTH) (ITEMS / CHUNKS(ALONG_K, WIDTH))  // lines between chunks of an item
 #define COPIES(ALONG_K, WIDTH) \
   ((LINES(ALONG_K, WIDTH) + PACE(ALONG_K, WIDTH) - 1) / PACE(ALONG_K, WIDTH))
-
-// ---- From global memory to buffers: a work-item copies the same chunk of every PACE-th line.
-
-typedef struct {
-  __global const char *from;  // its first chunk in the next tile
-  long pace, step;            // bytes to its next chunk, and to the next tile along k
-  int line, chunk;
-  int lines_left, elements_left;  // from its first chunk to the ends of the operand
-} Chunks;
-
-// `first` is the first row (column) of the tile, of `all`; k runs from `k` to `all_k`.
-INLINE Chunks chunks_of(__global const char *operand, long line_elements, int along_k, int width, int first,
-                        int all, int k, int all_k) {
-  const int item = get_local_id(0);
-  Chunks c;
-  c.line = item / CHUNKS(along_k, width);
-  c.chunk = item % CHUNKS(along_k, width);
-  const int line = (along_k ? first : k) + c.line, at = (along_k ? k : first) + c.chunk * CHUNK_ELEMENTS;
-  c.from = operand + (line * line_elements + at) * ELEMENT_BYTES;
-  c.pace = line_elements * PACE(along_k, width) * ELEMENT_BYTES;
-  c.step = along_k ? LINE_BYTES : line_elements * BK * ELEMENT_BYTES;
-  c.lines_left = (along_k ? all : all_k) - line;
-  c.elements_left = (along_k ? all_k : all) - at;
-  return c;
-}
-INLINE void next_tile(Chunks *c, int along_k) {
-  c->from += c->step;
-  if (along_k) c->elements_left -= BK;
-  else c->lines_left -= BK;
-}
-// Of the item's copy `i`: the bytes that exist, whether the buffer has it, and where.
-#define BYTES_OF(c, i, along_k, width)                                                             \
-  ((c)->lines_left > (i) * PACE(along_k, width)                                                    \
-       ? clamp((c)->elements_left, 0, CHUNK_ELEMENTS) * ELEMENT_BYTES                              \
-       : 0)
-#define HAS_COPY(c, along_k, width) \
-  (LINES(along_k, width) % PACE(along_k, width) == 0 || (c)->line < LINES(along_k, width))
-#define PLACE_OF(c, i, along_k, width)                                                      \
-  ((along_k) ? place_along_k((c)->line + (i) * PACE(along_k, width), (c)->chunk)            \
-             : place_across_k((c)->line + (i) * PACE(along_k, width), (c)->chunk, CHUNKS(along_k, width)))
-
-#if ASYNC
-INLINE void copy_tile(__local uchar *tiles, uint to, Chunks *c, int along_k, int width) {
-  if (HAS_COPY(c, along_k, width)) {
-    UNROLL for (int i = 0; i < COPIES(along_k, width); ++i)
-      copy_chunk(tiles, to + PLACE_OF(c, i, along_k, width), c->from + i * c->pace,
-                 BYTES_OF(c, i, along_k, width));
-  }
-  next_tile(c, along_k);
-}
-#else
-INLINE void read_tile(uint4 *held, Chunks *c, int along_k, int width) {
-  UNROLL for (int i = 0; i < COPIES(along_k, width); ++i)
-    held[i] = load_chunk(c->from + i * c->pace, BYTES_OF(c, i, along_k, width));
-  next_tile(c, along_k);
-}
-INLINE void write_tile(__local uchar *tiles, uint to, const uint4 *held, const Chunks *c, int along_k,
-                       int width) {
-  if (!HAS_COPY(c, along_k, width)) return;
-  UNROLL for (int i = 0; i < COPIES(along_k, width); ++i)
-    store_chunk(tiles, to + PLACE_OF(c, i, along_k, width), held[i]);
-}
+#if !ASYNC
+typedef struct {  // an item's chunks of the next buffer
+  uint4 a[COPIES(A_ALONG_K, BM)], b[COPIES(B_ALONG_K, BN)];
+} Held;
 #endif
 
 // ---- From buffers to fragments: step `s` of the buffer at `at`, for a warp whose results begin at row
@@ -207,100 +149,6 @@ INLINE void multiply_fragments(__local uchar *tiles, float4 d[][FRAGMENTS_M], Fr
     multiply(tiles, sums, f->a, rest_of(f->b[j][0], large_0), rest_of(f->b[j][1], large_1));
     multiply(tiles, sums, f->a, large_0, large_1);
     OFTEN for (int i = 0; i < FRAGMENTS_M; ++i) d[j][i] += sums[i];
-  }
-#endif
-}
-
-// ---- The loop over `count` buffers of k. `row` and `column` are where the warp's results begin in the tile.
-
-#define LOAD_FRAGMENTS(f, stage, s)                                                    \
-  {                                                                                    \
-    const uint at_ = ring + (stage) * STAGE_BYTES;                                     \
-    load_a(tiles, &(f), at_, row, s, lane);                                            \
-    load_b(tiles, &(f), at_ + A_BYTES, column, s, lane);                               \
-  }
-#define NEXT(stage) ((stage) + 1 == STAGES ? 0 : (stage) + 1)
-
-#if ASYNC
-#define FETCH(stage)                                                                   \
-  {                                                                                    \
-    const uint to_ = ring + (stage) * STAGE_BYTES;                                     \
-    copy_tile(tiles, to_, &a, A_ALONG_K, BM);                                          \
-    copy_tile(tiles, to_ + A_BYTES, &b, B_ALONG_K, BN);                                \
-  }
-// The oldest buffer has arrived, and nobody reads the one before it any more.
-#define ARRIVED               \
-  WAIT_FOR_COPIES(STAGES - 2) \
-  barrier(CLK_LOCAL_MEM_FENCE);
-#else
-#define READ                           \
-  read_tile(held_a, &a, A_ALONG_K, BM); \
-  read_tile(held_b, &b, B_ALONG_K, BN);
-#define WRITE(stage)                                                                   \
-  {                                                                                    \
-    const uint to_ = ring + (stage) * STAGE_BYTES;                                     \
-    write_tile(tiles, to_, held_a, &a, A_ALONG_K, BM);                                 \
-    write_tile(tiles, to_ + A_BYTES, held_b, &b, B_ALONG_K, BN);                       \
-  }
-#endif
-
-INLINE void sum_along_k(__local uchar *tiles, float4 d[][FRAGMENTS_M], Chunks a, Chunks b, int count, int row,
-                        int column) {
-  const uint ring = PLACE(tiles);
-  const int lane = get_local_id(0) & 31;
-  OFTEN for (int j = 0; j < FRAGMENTS_N; ++j)
-    OFTEN for (int i = 0; i < FRAGMENTS_M; ++i) d[j][i] = (float4)(0.0f);
-  int stage = 0;
-#if !ASYNC  // two buffers: registers receive the next one while this one is multiplied
-  uint4 held_a[COPIES(A_ALONG_K, BM)], held_b[COPIES(B_ALONG_K, BN)];
-  Fragments f;
-  READ
-  WRITE(0)
-  for (int tile = 0; tile < count; ++tile) {
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (tile + 1 < count) { READ }
-    OFTEN for (int s = 0; s < STEPS; ++s) {
-      LOAD_FRAGMENTS(f, stage, s)
-      multiply_fragments(tiles, d, &f);
-    }
-    stage = NEXT(stage);
-    if (tile + 1 < count) WRITE(stage)
-  }
-#else
-  int free_stage = STAGES - 1;
-  OFTEN for (int s = 0; s < STAGES - 1; ++s) {
-    if (s < count) FETCH(s)
-    COMMIT_COPIES
-  }
-#if AHEAD
-  Fragments f[2];
-  ARRIVED
-  LOAD_FRAGMENTS(f[0], 0, 0)
-#else
-  Fragments f[1];
-#endif
-  for (int tile = 0; tile < count; ++tile) {
-#if !AHEAD
-    ARRIVED
-#endif
-    if (tile + STAGES - 1 < count) FETCH(free_stage)
-    COMMIT_COPIES
-    OFTEN for (int s = 0; s < STEPS; ++s) {
-#if AHEAD
-      const int now = s & 1;
-      if (s + 1 < STEPS) LOAD_FRAGMENTS(f[now ^ 1], stage, s + 1)
-      else if (tile + 1 < count) {
-        ARRIVED
-        LOAD_FRAGMENTS(f[now ^ 1], NEXT(stage), 0)
-      }
-#else
-      const int now = 0;
-      LOAD_FRAGMENTS(f[0], stage, s)
-#endif
-      multiply_fragments(tiles, d, &f[now]);
-    }
-    stage = NEXT(stage);
-    free_stage = NEXT(free_stage);
   }
 #endif
 }

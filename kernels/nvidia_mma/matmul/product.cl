@@ -4,7 +4,8 @@
 // as floats for split_k_sum.cl, a matrix for each piece of each product); GUARDED (1: does nothing if a word
 // in memory is `stop`).
 #include "matmul_params.h"
-#include "mma_tile.h"
+#include "mma_lines.h"
+#include "mma_loop.h"
 
 #define GROUP_ROWS 8  // rows of tiles computed together: their operands stay in the cache
 #if PARTIAL || TF32_PARTS
@@ -53,12 +54,13 @@ __kernel void matmul_mma(__global void *c_base, ulong c_offset, __global const v
   const int buffers = ((int)p.k + BK - 1) / BK - first;
   const int count = PARTIAL ? min(piece_buffers, buffers) : buffers;
 
-  const Chunks a = chunks_of((__global const char *)a_base + a_offset + matrix * p.a_batch * ELEMENT_BYTES,
-                             A_ALONG_K ? p.a_row : p.a_col, A_ALONG_K, BM, m0, m, first * BK, p.k);
-  const Chunks b = chunks_of((__global const char *)b_base + b_offset + matrix * p.b_batch * ELEMENT_BYTES,
-                             B_ALONG_K ? p.b_col : p.b_row, B_ALONG_K, BN, n0, n, first * BK, p.k);
+  Operands o;
+  o.a = chunks_of((__global const char *)a_base + a_offset + matrix * p.a_batch * ELEMENT_BYTES,
+                  A_ALONG_K ? p.a_row : p.a_col, A_ALONG_K, BM, m0, m, first * BK, p.k);
+  o.b = chunks_of((__global const char *)b_base + b_offset + matrix * p.b_batch * ELEMENT_BYTES,
+                  B_ALONG_K ? p.b_col : p.b_row, B_ALONG_K, BN, n0, n, first * BK, p.k);
   float4 sums[FRAGMENTS_N][FRAGMENTS_M];
-  sum_along_k(tiles, sums, a, b, count, row, column);
+  sum_along_k(tiles, sums, o, count, row, column);
 
 #if !PARTIAL
   const float alpha = as_float((uint)p.alpha);

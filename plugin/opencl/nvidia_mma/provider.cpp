@@ -2,6 +2,7 @@
 // order of preference.
 #include "provider.h"
 
+#include "conv/convolution.h"
 #include "matmul/product.h"
 
 namespace ocltensor::opencl {
@@ -9,7 +10,8 @@ namespace {
 
 bool suits(const Capabilities& caps) { return nvidia_mma::generation(caps) != 0; }
 
-constexpr const Algorithm* kAlgorithms[] = {&nvidia_mma::kProduct, &nvidia_mma::kTf32x3Product};
+constexpr const Algorithm* kAlgorithms[] = {&nvidia_mma::kProduct, &nvidia_mma::kTf32x3Product,
+                                            &nvidia_mma::kConvolution};
 
 }  // namespace
 

@@ -8,10 +8,12 @@
 
 #include "call/divide_up.h"
 #include "conv_hopper_places.h"
-#include "nvidia_hopper/conv/conv_shape.h"
 #include "nvidia_hopper/conv/plan.h"
+#include "ops/conv/conv_shape.h"
 
 namespace ocltensor::opencl::nvidia_hopper {
+
+using conv::conv_params_of, conv::ConvShape, conv::for_each_conv_term;
 
 // Numbers at multiples of `item` bytes from an address; what is read outside is counted.
 struct EngineMemory {

@@ -137,45 +137,47 @@ TEST_F(MmaProducts, AreRightForAnyShapeAndLayout) {
       {2, 5, 130, 260, false, false, false, false, true, 3},
       {1, 65, 65, 64, true, true, false, false, false, 1},
   };
-  for (size_t kind = 0; kind < kMmaKinds; ++kind)
-    for (const Case& c : cases)
-      for (const size_t tile : {size_t{4}, size_t{5}}) {
-        MmaProduct v{static_cast<MmaKind>(kind), tile, true, true, c.self, c.pieces};
-        const DType type = v.type();
-        ProofNumbers memory(call());
-        const auto lined = [&](int64_t n) { return c.odd ? n + 1 : divide_up(n, 8) * 8; };
-        const int64_t a_line = lined(c.a_along_k ? c.k : c.m), a_lines = c.a_along_k ? c.m : c.k;
-        const int64_t b_line = lined(c.b_along_k ? c.k : c.n), b_lines = c.b_along_k ? c.n : c.k;
-        const Numbers a = draw(memory, c.batch * a_line * a_lines, type);
-        const Numbers b = draw(memory, c.batch * b_line * b_lines, type);
-        const Numbers s = draw(memory, c.batch * c.m * c.n, type);
-        const int64_t line = c.n + 3;
-        Problem p{type, c.batch, c.m, c.n, c.k, {}, {}, {}, {}, 0.5, 0};
-        p.a = {a.address, c.a_repeats ? 0 : a_line * a_lines, c.a_along_k ? a_line : 1,
-               c.a_along_k ? 1 : a_line};
-        p.b = {b.address, b_line * b_lines, c.b_along_k ? 1 : b_line, c.b_along_k ? b_line : 1};
-        const auto count = static_cast<size_t>(c.batch * c.m * line);
-        p.c = {memory.upload(std::vector<float>(count, 7), type), c.m * line, line, 1};
-        if (c.self) {
-          p.self = matmul::Matrix{s.address, c.m * c.n, 1, c.m};
-          p.beta = -2;
-        }
-        v.a_along_k = c.a_along_k || !has_vector_lines(p, matmul::operand_a(p), false);
-        v.b_along_k = c.b_along_k || !has_vector_lines(p, matmul::operand_b(p), false);
-        v.guarded() ? run_tf32x3_product(call(), p, v) : run_product(call(), p, v);
-        const std::vector<float> got =
-            memory.download(p.c.address, type, static_cast<int64_t>(count));
-        SCOPED_TRACE(fmt::format("kind {}, tile {}, {} x {} x {}", kind, tile, c.m, c.n, c.k));
-        expect_near(p, a, b, s, got, line, 7, unit_of(v.kind));
-        if (HasFatalFailure()) return;
+  size_t turn = 0;
+  for (const MmaKind kind : {MmaKind::Half, MmaKind::Tf32, MmaKind::Tf32x3})
+    for (const Case& c : cases) {
+      const size_t tile = 4 + turn++ % 2;  // 64 x 64 or 16 x 128
+      MmaProduct v{kind, tile, true, true, c.self, c.pieces};
+      const DType type = v.type();
+      ProofNumbers memory(call());
+      const auto lined = [&](int64_t n) { return c.odd ? n + 1 : divide_up(n, 8) * 8; };
+      const int64_t a_line = lined(c.a_along_k ? c.k : c.m), a_lines = c.a_along_k ? c.m : c.k;
+      const int64_t b_line = lined(c.b_along_k ? c.k : c.n), b_lines = c.b_along_k ? c.n : c.k;
+      const Numbers a = draw(memory, c.batch * a_line * a_lines, type);
+      const Numbers b = draw(memory, c.batch * b_line * b_lines, type);
+      const Numbers s = draw(memory, c.batch * c.m * c.n, type);
+      const int64_t line = c.n + 3;
+      Problem p{type, c.batch, c.m, c.n, c.k, {}, {}, {}, {}, 0.5, 0};
+      p.a = {a.address, c.a_repeats ? 0 : a_line * a_lines, c.a_along_k ? a_line : 1,
+             c.a_along_k ? 1 : a_line};
+      p.b = {b.address, b_line * b_lines, c.b_along_k ? 1 : b_line, c.b_along_k ? b_line : 1};
+      const auto count = static_cast<size_t>(c.batch * c.m * line);
+      p.c = {memory.upload(std::vector<float>(count, 7), type), c.m * line, line, 1};
+      if (c.self) {
+        p.self = matmul::Matrix{s.address, c.m * c.n, 1, c.m};
+        p.beta = -2;
       }
+      v.a_along_k = c.a_along_k || !has_vector_lines(p, matmul::operand_a(p), false);
+      v.b_along_k = c.b_along_k || !has_vector_lines(p, matmul::operand_b(p), false);
+      v.guarded() ? run_tf32x3_product(call(), p, v) : run_product(call(), p, v);
+      const std::vector<float> got =
+          memory.download(p.c.address, type, static_cast<int64_t>(count));
+      SCOPED_TRACE(fmt::format("kind {}, tile {}, {} x {} x {}", static_cast<int>(kind), tile, c.m,
+                               c.n, c.k));
+      expect_near(p, a, b, s, got, line, 7, unit_of(v.kind));
+      if (HasFatalFailure()) return;
+    }
 }
 
 // float32 by parts: numbers that cannot be split are multiplied as they are.
 TEST_F(MmaProducts, NumbersBeyondTwoPartsAreMultipliedInPlainFloat) {
   open("emulated80");
   if (IsSkipped()) return;
-  constexpr int64_t kM = 40, kN = 70, kK = 144;
+  constexpr int64_t kM = 40, kN = 72, kK = 144;
   constexpr float kInf = std::numeric_limits<float>::infinity();
   for (const float special : {1.0f, 0x1.fp-100f, 0x1p-110f, -0x1.8p64f, -kInf}) {
     ProofNumbers memory(call());
@@ -202,6 +204,32 @@ TEST_F(MmaProducts, NumbersBeyondTwoPartsAreMultipliedInPlainFloat) {
       } else {
         ASSERT_NEAR(seen, want, 0x1p-21 * size) << special << ", " << j;
       }
+    }
+  }
+}
+
+// Without the plain product behind it: right if the guard's word has another value, and nothing is
+// written if it has this one.
+TEST_F(MmaProducts, PartsAloneAreRightAndStopByTheirGuard) {
+  open("emulated80");
+  if (IsSkipped()) return;
+  constexpr int64_t kM = 40, kN = 72, kK = 144;
+  ProofNumbers memory(call());
+  const Numbers a = draw(memory, kM * kK, DType::Float32);
+  const Numbers b = draw(memory, kK * kN, DType::Float32);
+  Problem p{DType::Float32, 1, kM, kN, kK, {a.address, 0, kK, 1}, {b.address, 0, kN, 1}, {}, {}};
+  const MmaProduct v{MmaKind::Tf32x3, 4, true, false, false};
+  const uint32_t value = matmul::next_guard_value();
+  for (const bool stops : {false, true}) {
+    const matmul::Guard guard{
+        memory.upload({std::bit_cast<float>(stops ? value : ~value)}, DType::Float32), value};
+    p.c = {memory.upload(std::vector<float>(kM * kN, 7), DType::Float32), 0, kN, 1};
+    enqueue_product(call(), p, v, operand_a(p), operand_b(p), guard);
+    const std::vector<float> got = memory.download(p.c.address, DType::Float32, kM * kN);
+    if (stops) {
+      EXPECT_THAT(got, testing::Each(7.0f));
+    } else {
+      expect_near(p, a, b, {}, got, kN, 7, unit_of(v.kind));
     }
   }
 }

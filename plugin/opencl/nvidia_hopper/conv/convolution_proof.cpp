@@ -1,10 +1,12 @@
 // The proof of a convolution kernel on the driver at hand, before its first use.
 #include "call/proof_numbers.h"
-#include "conv_shape.h"
 #include "convolution.h"
+#include "ops/conv/conv_shape.h"
 
 namespace ocltensor::opencl::nvidia_hopper {
 namespace {
+
+using conv::conv_params_of, conv::ConvShape, conv::for_each_conv_term;
 
 using Kind = ConvHopperKind;
 

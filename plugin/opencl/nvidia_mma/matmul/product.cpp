@@ -66,17 +66,22 @@ int64_t most_pieces(const OpCall& call, DType type) {
 
 }  // namespace
 
-Defines MmaProduct::defines(const Capabilities& caps) const {
-  const MmaTile& t = form();
+Defines tile_defines(const Capabilities& caps, MmaKind kind, size_t tile, bool a_along_k,
+                     bool b_along_k) {
+  const MmaTile& t = kMmaTiles[tile];
   const int64_t parts = kind == MmaKind::Tf32 ? 1 : kind == MmaKind::Tf32x3 ? 2 : 0;
   Defines d;
-  d.type(define::TYPE, type()).set(define::TF32_PARTS, parts);
+  d.type(define::TYPE, type_of(kind)).set(define::TF32_PARTS, parts);
   d.set(define::GENERATION, generation(caps)).set(define::EMULATED, caps.emulated_mma);
   d.set(define::BM, t.rows).set(define::BN, t.columns);
   d.set(define::WM, t.warp_rows).set(define::WN, t.warp_columns);
   d.set(define::LINE_BYTES, t.line_bytes).set(define::STAGES, t.buffers(generation(caps)));
   d.set(define::AHEAD, t.ahead);
-  d.set(define::A_ALONG_K, a_along_k).set(define::B_ALONG_K, b_along_k);
+  return d.set(define::A_ALONG_K, a_along_k).set(define::B_ALONG_K, b_along_k);
+}
+
+Defines MmaProduct::defines(const Capabilities& caps) const {
+  Defines d = tile_defines(caps, kind, tile, a_along_k, b_along_k);
   d.set(define::HAS_S, self && pieces == 1).set(define::PARTIAL, pieces > 1);
   return d.set(define::GUARDED, guarded());
 }

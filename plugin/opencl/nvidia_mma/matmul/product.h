@@ -13,6 +13,14 @@
 
 namespace ocltensor::opencl::nvidia_mma {
 
+// The defines of mma_tile.h and mma.h.
+Defines tile_defines(const Capabilities& caps, MmaKind kind, size_t tile, bool a_along_k,
+                     bool b_along_k);
+constexpr DType type_of(MmaKind kind) {
+  constexpr DType kTypes[] = {DType::Float16, DType::BFloat16, DType::Float32, DType::Float32};
+  return kTypes[static_cast<int>(kind)];
+}
+
 // How a kernel is specialised.
 struct MmaProduct {
   MmaKind kind;
@@ -21,10 +29,7 @@ struct MmaProduct {
   int64_t pieces = 1;  // of k: a sum is cut into so many
 
   const MmaTile& form() const { return kMmaTiles[tile]; }
-  DType type() const {
-    constexpr DType kTypes[] = {DType::Float16, DType::BFloat16, DType::Float32, DType::Float32};
-    return kTypes[static_cast<int>(kind)];
-  }
+  DType type() const { return type_of(kind); }
   bool guarded() const { return kind == MmaKind::Tf32x3; }
   size_t index() const {
     const size_t end = pieces > 1 ? 2 : self ? 1 : 0;

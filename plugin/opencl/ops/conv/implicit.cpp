@@ -19,41 +19,13 @@ constexpr int64_t kStep = 8;      // BK of implicit.cl
 constexpr int64_t kPixels = 128;  // BN
 constexpr uint64_t kLocalMemory = 2 * kStep * (128 + kPixels) * sizeof(float);
 
-// The three tensors by their parts in the product.
-struct Roles {
-  explicit Roles(const Problem& p)
-      : forward(p.direction == Direction::Forward),
-        channels(forward ? p.params.big_channels : p.params.small_channels),
-        m(forward ? p.params.small_channels : p.params.big_channels),
-        source(forward ? p.big : p.small),
-        target(forward ? p.small : p.big),
-        source_sizes(forward ? p.params.in : p.params.out),
-        target_sizes(forward ? p.params.out : p.params.in),
-        source_strides(forward ? p.params.big_strides : p.params.small_strides),
-        target_strides(forward ? p.params.small_strides : p.params.big_strides) {}
-  bool forward;
-  int64_t channels, m;
-  tb_address source, target;
-  const tk_i64 *source_sizes, *target_sizes, *source_strides, *target_strides;
-};
-
 const char* refuse(const OpCall& call, const Problem& p) {
-  const ConvParams& g = p.params;
   const Roles roles(p);
-  if (const char* reason = refuse_phases(p)) return reason;
-  if (p.direction == Direction::Weight) return "a gradient of weights";
+  if (const char* reason = refuse_gathering(p)) return reason;
   if (!call.caps().register_tiles) return "the device keeps no tiles in registers";
-  if (g.groups != 1) return "several groups";
   if (roles.m < kStep || (roles.channels < kStep && !roles.forward)) return "few channels";
   if (call.caps().max_work_group_size < kPixels) return "work-groups are too small";
   if (call.caps().local_memory < kLocalMemory) return "too little local memory";
-  const auto reach = [](const tk_i64* sizes, const tk_i64* strides) {
-    return extent(Dims{sizes[1], sizes[2]}, Dims{strides[3], strides[4]});
-  };
-  const Extent e = reach(roles.source_sizes, roles.source_strides);
-  const int64_t pixels = g.batch * roles.target_sizes[1] * roles.target_sizes[2];
-  if (e.low < 0 || e.high > INT32_MAX / 2 || pixels > INT32_MAX / 2)
-    return "the sizes need 64 bits";
   return nullptr;
 }
 

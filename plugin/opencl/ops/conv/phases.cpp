@@ -53,4 +53,20 @@ const char* refuse_phases(const Problem& p) {
   return nullptr;
 }
 
+const char* refuse_gathering(const Problem& p) {
+  if (const char* reason = refuse_phases(p)) return reason;
+  if (p.direction == Direction::Weight) return "a gradient of weights";
+  const ConvParams& g = p.params;
+  const Roles roles(p);
+  if (g.groups != 1) return "several groups";
+  const auto reach = [](const tk_i64* sizes, const tk_i64* strides) {
+    return extent(Dims{sizes[1], sizes[2]}, Dims{strides[3], strides[4]});
+  };
+  const Extent e = reach(roles.source_sizes, roles.source_strides);
+  const int64_t pixels = g.batch * roles.target_sizes[1] * roles.target_sizes[2];
+  if (e.low < 0 || e.high > INT32_MAX / 2 || pixels > INT32_MAX / 2)
+    return "the sizes need 64 bits";
+  return nullptr;
+}
+
 }  // namespace ocltensor::opencl::conv

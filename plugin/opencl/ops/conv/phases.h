@@ -29,4 +29,25 @@ std::vector<Phase> phases_of(const Problem& p);
 // Why algorithms that compute two dimensions in float32 cannot run, or nullptr.
 const char* refuse_phases(const Problem& p);
 
+// Forward and data as products: the three tensors by their parts.
+struct Roles {
+  explicit Roles(const Problem& p)
+      : forward(p.direction == Direction::Forward),
+        channels(forward ? p.params.big_channels : p.params.small_channels),
+        m(forward ? p.params.small_channels : p.params.big_channels),
+        source(forward ? p.big : p.small),
+        target(forward ? p.small : p.big),
+        source_sizes(forward ? p.params.in : p.params.out),
+        target_sizes(forward ? p.params.out : p.params.in),
+        source_strides(forward ? p.params.big_strides : p.params.small_strides),
+        target_strides(forward ? p.params.small_strides : p.params.big_strides) {}
+  bool forward;
+  int64_t channels, m;
+  tb_address source, target;
+  const tk_i64 *source_sizes, *target_sizes, *source_strides, *target_strides;
+};
+
+// Why a product that gathers its operands tile by tile, one group, cannot run, or nullptr.
+const char* refuse_gathering(const Problem& p);
+
 }  // namespace ocltensor::opencl::conv

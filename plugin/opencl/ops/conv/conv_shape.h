@@ -4,7 +4,7 @@
 
 #include "conv_params.h"
 
-namespace ocltensor::opencl::nvidia_hopper {
+namespace ocltensor::opencl::conv {
 
 // A convolution's geometry; the tensors are contiguous or channels last.
 struct ConvShape {
@@ -65,4 +65,4 @@ void for_each_conv_term(const ConvParams& g, Body&& body) {
           }
 }
 
-}  // namespace ocltensor::opencl::nvidia_hopper
+}  // namespace ocltensor::opencl::conv

@@ -1,0 +1,82 @@
+// The loop along k of a tile (mma_tile.h). Whoever includes this says before where operands come from: a type
+// Operands and, where copies need no registers (ASYNC), copy_operands(), which copies an item's chunks of the
+// next buffer, else read_operands() and write_operands(), which do it in two steps.
+#ifndef OCLTENSOR_MMA_LOOP_H
+#define OCLTENSOR_MMA_LOOP_H
+
+// `row` and `column` are where the warp's results begin in the tile.
+#define LOAD_FRAGMENTS(f, stage, s)                      \
+  {                                                      \
+    const uint at_ = BUFFER(stage);                      \
+    load_a(tiles, &(f), at_, row, s, lane);              \
+    load_b(tiles, &(f), at_ + A_BYTES, column, s, lane); \
+  }
+#define NEXT(stage) ((stage) + 1 == STAGES ? 0 : (stage) + 1)
+
+// The oldest buffer has arrived, and nobody reads the one before it any more.
+#define ARRIVED               \
+  WAIT_FOR_COPIES(STAGES - 2) \
+  barrier(CLK_LOCAL_MEM_FENCE);
+#define BUFFER(stage) (ring + (stage) * STAGE_BYTES)
+
+INLINE void sum_along_k(__local uchar *tiles, float4 d[][FRAGMENTS_M], Operands o, int count, int row,
+                        int column) {
+  const uint ring = PLACE(tiles);
+  const int lane = get_local_id(0) & 31;
+  OFTEN for (int j = 0; j < FRAGMENTS_N; ++j)
+    OFTEN for (int i = 0; i < FRAGMENTS_M; ++i) d[j][i] = (float4)(0.0f);
+  int stage = 0;
+#if !ASYNC  // two buffers: registers receive the next one while this one is multiplied
+  Held held;
+  Fragments f;
+  read_operands(&held, &o);
+  write_operands(tiles, ring, &held, &o);
+  for (int tile = 0; tile < count; ++tile) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (tile + 1 < count) read_operands(&held, &o);
+    OFTEN for (int s = 0; s < STEPS; ++s) {
+      LOAD_FRAGMENTS(f, stage, s)
+      multiply_fragments(tiles, d, &f);
+    }
+    stage = NEXT(stage);
+    if (tile + 1 < count) write_operands(tiles, BUFFER(stage), &held, &o);
+  }
+#else
+  int free_stage = STAGES - 1;
+  OFTEN for (int s = 0; s < STAGES - 1; ++s) {
+    if (s < count) copy_operands(tiles, BUFFER(s), &o);
+    COMMIT_COPIES
+  }
+#if AHEAD
+  Fragments f[2];
+  ARRIVED
+  LOAD_FRAGMENTS(f[0], 0, 0)
+#else
+  Fragments f[1];
+#endif
+  for (int tile = 0; tile < count; ++tile) {
+#if !AHEAD
+    ARRIVED
+#endif
+    if (tile + STAGES - 1 < count) copy_operands(tiles, BUFFER(free_stage), &o);
+    COMMIT_COPIES
+    OFTEN for (int s = 0; s < STEPS; ++s) {
+#if AHEAD
+      const int now = s & 1;
+      if (s + 1 < STEPS) LOAD_FRAGMENTS(f[now ^ 1], stage, s + 1)
+      else if (tile + 1 < count) {
+        ARRIVED
+        LOAD_FRAGMENTS(f[now ^ 1], NEXT(stage), 0)
+      }
+#else
+      const int now = 0;
+      LOAD_FRAGMENTS(f[0], stage, s)
+#endif
+      multiply_fragments(tiles, d, &f[now]);
+    }
+    stage = NEXT(stage);
+    free_stage = NEXT(free_stage);
+  }
+#endif
+}
+#endif

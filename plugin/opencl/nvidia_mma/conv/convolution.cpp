@@ -1,0 +1,307 @@
+// Convolutions, forward and data, as products on matrix units by mma.sync that gather their left
+// operand: sources are read where their channels are neighbours, or from a copy.
+#include "convolution.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "call/proofs.h"
+#include "conv_implicit_params.h"
+#include "kernels/nvidia_mma/conv.h"
+#include "nvidia_mma/matmul/product.h"
+#include "nvidia_mma/provider.h"
+#include "ops/conv/phases.h"
+#include "ops/copy/copy.h"
+#include "ops/matmul/split_k_sum.h"
+
+namespace ocltensor::opencl::nvidia_mma {
+namespace {
+
+using conv::Direction;
+using conv::Phase;
+using conv::Problem;
+using conv::Roles;
+
+constexpr int64_t kChunkBytes = 16;
+constexpr int64_t kMostConvPieces = 16;
+
+int64_t padded_channels(const Problem& p) {
+  const int64_t chunk = kChunkBytes / size_of(p.dtype);
+  return divide_up(Roles(p).channels, chunk) * chunk;
+}
+
+// The source with adjacent channels in whole chunks: itself, or a copy.
+class Source {
+ public:
+  Source(const OpCall& call, const Problem& p) {
+    const Roles roles(p);
+    const tk_i64* s = roles.source_strides;
+    const int64_t batch = p.params.batch, rows = roles.source_sizes[1];
+    const int64_t columns = roles.source_sizes[2], channels = padded_channels(p);
+    at_ = roles.source;
+    strides_ = {s[0], s[3], s[4]};
+    const auto whole = [&](int64_t elements) {
+      return elements * size_of(p.dtype) % kChunkBytes == 0;
+    };
+    if (s[1] == 1 && channels == roles.channels && at_ % kChunkBytes == 0 &&
+        std::ranges::all_of(strides_, whole)) {
+      memory_ = roles.forward ? conv::memory_of_big(p) : conv::memory_of_small(p);
+      return;
+    }
+    strides_ = {rows * columns * channels, columns * channels, channels};
+    const int64_t count = batch * strides_[0];
+    copy_.emplace(call.scratch(static_cast<uint64_t>(count * size_of(p.dtype))));
+    at_ = copy_->address();
+    memory_ = MemoryRange(*copy_);
+    if (channels != roles.channels)
+      copy::fill_tensor(call, LocalTensor(at_, p.dtype, Dims{count}), 0);
+    const Dims sizes{batch, roles.channels, rows, columns};
+    copy_tensor(call,
+                LocalTensor(at_, p.dtype, sizes, Dims{strides_[0], 1, strides_[1], strides_[2]}),
+                LocalTensor(roles.source, p.dtype, sizes, Dims{s[0], s[1], s[3], s[4]}));
+  }
+  const MemoryRange& memory() const { return memory_; }
+  int64_t image() const { return strides_[0]; }
+  int64_t row() const { return strides_[1]; }
+  int64_t column() const { return strides_[2]; }
+
+ private:
+  tb_address at_;
+  std::array<int64_t, 3> strides_;  // of images, rows and columns
+  std::optional<Scratch> copy_;
+  MemoryRange memory_{nullptr};
+};
+
+// The weights, [channel of the target][tap][channel of the source], padded with zeros.
+Scratch packed_weights(const OpCall& call, const Problem& p) {
+  const Roles roles(p);
+  const int64_t taps[] = {p.params.window[1], p.params.window[2]}, channels = padded_channels(p);
+  const int64_t line = taps[0] * taps[1] * channels;
+  Scratch memory = call.scratch(static_cast<uint64_t>(roles.m * line * size_of(p.dtype)));
+  if (channels != roles.channels)
+    copy::fill_tensor(call, LocalTensor(memory.address(), p.dtype, Dims{roles.m * line}), 0);
+  const tk_i64* s = p.params.weight_strides;
+  const Dims sizes{roles.m, taps[0], taps[1], roles.channels};
+  copy_tensor(
+      call,
+      LocalTensor(memory.address(), p.dtype, sizes, Dims{line, taps[1] * channels, channels, 1}),
+      LocalTensor(p.weight, p.dtype, sizes,
+                  Dims{roles.forward ? s[0] : s[1], s[3], s[4], roles.forward ? s[1] : s[0]}));
+  return memory;
+}
+
+ConvImplicitParams params_of(const Problem& p, const Phase& phase, const Source& source) {
+  const auto& [y, x] = phase;
+  const Roles roles(p);
+  const tk_i64* to = roles.target_strides;
+  const int64_t width = p.params.window[2], channels = padded_channels(p);
+  return {.m = roles.m,
+          .pixels = p.params.batch * y.outputs * x.outputs,
+          .map_pixels = y.outputs * x.outputs,
+          .row_pixels = x.outputs,
+          .channels = roles.channels,
+          .padded_channels = channels,
+          .rows = roles.source_sizes[1],
+          .columns = roles.source_sizes[2],
+          .source_image = source.image(),
+          .source_channel = 1,
+          .source_row = source.row(),
+          .source_column = source.column(),
+          .target_image = to[0],
+          .target_channel = to[1],
+          .target_row = to[3] * y.step,
+          .target_column = to[4] * x.step,
+          .first = {y.start, x.start},
+          .pixel_step = {y.stride, x.stride},
+          .tap_step = {y.dilation, x.dilation},
+          .taps = {y.taps, x.taps},
+          .weight_first = y.first * width + x.first,
+          .weight_step = {y.weight_step * width, x.weight_step},
+          .padded_m = p.params.window[1] * width * channels,
+          .steps = 0,
+          .piece = 0,
+          .bias_stride = p.params.bias_stride};
+}
+
+int64_t terms_of(const Problem& p, const Phase& phase) {
+  return phase.y.taps * phase.x.taps * padded_channels(p);
+}
+
+// Whether a phase's pixels lie at equal distances in an image of the target, as sums of pieces
+// need.
+bool is_one_run(const Problem& p, const Phase& phase) {
+  const tk_i64* to = Roles(p).target_strides;
+  return to[3] * phase.y.step == phase.x.outputs * to[4] * phase.x.step;
+}
+
+// One launch, or one of pieces and the sum of these.
+class PhaseRun {
+ public:
+  PhaseRun(const OpCall& call, const Problem& p, const ConvMma& v, const Source& source,
+           const Scratch& weights)
+      : call_(call), p_(p), v_(v), source_(source), weights_(weights) {}
+
+  void operator()(const Phase& phase) const {
+    ConvImplicitParams k = params_of(p_, phase, source_);
+    if (k.pixels == 0) return;
+    const Roles roles(p_);
+    const MemoryRange whole = roles.forward ? conv::memory_of_small(p_) : conv::memory_of_big(p_);
+    const int64_t at =
+        phase.y.begin * roles.target_strides[3] + phase.x.begin * roles.target_strides[4];
+    const int64_t moved = at * size_of(p_.dtype);
+    const tb_address target = roles.target + static_cast<uint64_t>(moved);
+    const int64_t buffers = divide_up(terms_of(p_, phase), v_.form().step(v_.kind));
+    const int64_t pieces = is_one_run(p_, phase)
+                               ? std::clamp<int64_t>(v_.pieces, 1, std::max<int64_t>(buffers, 1))
+                               : 1;
+    k.steps = divide_up(buffers, pieces);
+    if (pieces == 1)
+      return launch(k, MemoryRange(target, whole.low - moved, whole.high - moved), 1);
+    in_pieces(k, target, pieces);
+  }
+
+ private:
+  // Sums lie as [piece][image][pixel][channel].
+  void in_pieces(ConvImplicitParams k, tb_address target, int64_t pieces) const {
+    matmul::Problem sum{.dtype = p_.dtype,
+                        .batch = p_.params.batch,
+                        .m = k.map_pixels,
+                        .n = k.m,
+                        .k = k.padded_channels,
+                        .a = {},
+                        .b = {},
+                        .c = {target, k.target_image, k.target_column, k.target_channel},
+                        .self = std::nullopt};
+    if (p_.bias) {
+      sum.self = matmul::Matrix{*p_.bias, 0, 0, k.bias_stride};
+      sum.beta = 1;
+    }
+    k.piece = k.pixels * k.m;
+    k.target_image = k.map_pixels * k.m;
+    k.target_row = k.row_pixels * k.m;
+    k.target_column = k.m;
+    k.target_channel = 1;
+    const Scratch sums = call_.scratch(static_cast<uint64_t>(pieces * k.piece * 4));
+    launch(k, MemoryRange(sums), pieces);
+    matmul::sum_pieces(call_, sum, pieces, sums.address());
+  }
+
+  void launch(const ConvImplicitParams& k, const MemoryRange& target, int64_t pieces) const {
+    ConvMma v = v_;
+    v.pieces = pieces;
+    const MmaTile& t = v.form();
+    call_
+        .launch(kernels::nvidia_mma::conv::convolution::convolution_mma, v.defines(call_.caps()),
+                {.target = target,
+                 .source = source_.memory(),
+                 .weight = weights_,
+                 .bias = pieces > 1 ? MemoryRange(nullptr) : conv::memory_of_bias(p_),
+                 .p = k})
+        .run({divide_up(k.pixels, t.rows) * t.items(), divide_up(k.m, t.columns), pieces},
+             {t.items(), 1, 1});
+  }
+
+  const OpCall& call_;
+  const Problem& p_;
+  ConvMma v_;
+  const Source& source_;
+  const Scratch& weights_;
+};
+
+bool is_proven(const OpCall& call, const ConvMma& v) {
+  static auto& proofs = *new Proofs<kConvMmas>;  // leaked: streams may end after static objects
+  return proofs.hold(
+      call, v.index(), kernel_sources::nvidia_mma_conv_convolution,
+      [&] { return v.defines(call.caps()); }, wrong_mma_convolution, &v);
+}
+
+// The form for the phase with the most terms, which serves them all.
+Planned<ConvMma> plan_form(const OpCall& call, const Problem& p, MmaKind kind) {
+  const Roles roles(p);
+  const std::vector<Phase> phases = phases_of(p);
+  const auto& most = *std::ranges::max_element(
+      phases, {}, [&](const Phase& f) { return terms_of(p, f) * f.y.outputs * f.x.outputs; });
+  const bool in_one =
+      std::ranges::any_of(phases, [&](const Phase& f) { return !is_one_run(p, f); });
+  uint32_t usable = usable_tiles(kind, generation(call.caps()), most_local_memory(call.caps()));
+  for (size_t i = 0; i < kMmaTiles.size(); ++i)  // addresses take the registers of what is ahead
+    if (kMmaTiles[i].ahead) usable &= ~(1u << i);
+  ConvMma v{kind, 0, p.bias.has_value()};
+  for (; usable != 0; usable &= ~(1u << v.tile)) {
+    const MmaTiles tiles =
+        choose_mma_tiles({1, p.params.batch * most.y.outputs * most.x.outputs, roles.m,
+                          std::max<int64_t>(terms_of(p, most), 1), call.caps().compute_units, kind,
+                          usable, in_one ? 1 : kMostConvPieces});
+    v.tile = tiles.tile;
+    v.pieces = tiles.pieces;
+    ConvMma whole = v;  // short phases run in one piece
+    whole.pieces = 1;
+    if (is_proven(call, v) && (v.pieces == 1 || is_proven(call, whole))) return v;
+  }
+  return "the kernels failed their tests on this driver";
+}
+
+Planned<ConvMma> plan(const OpCall& call, const Problem& p) {
+  if (const char* reason = conv::refuse_gathering(p)) return reason;
+  const Roles roles(p);
+  const int64_t channels = padded_channels(p), item = size_of(p.dtype);
+  const auto bytes = [&](Extent reach) { return reach.high * item; };
+  const int64_t rows = roles.source_sizes[1], columns = roles.source_sizes[2];
+  const tk_i64* s = roles.source_strides;
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 2;
+  if (std::max({channels * p.params.window[1] * p.params.window[2] * item,
+                rows * columns * channels * item,
+                bytes(extent(Dims{rows, columns}, Dims{s[3], s[4]}))}) > kMost)
+    return "the sizes need 64 bits";
+  if (call.caps().max_work_group_size < 256) return "work-groups are too small";
+  const bool has_wide = generation(call.caps()) >= 80;
+  switch (p.dtype) {
+    case DType::Float16: return plan_form(call, p, MmaKind::Half);
+    case DType::BFloat16:
+      if (!has_wide) return "bfloat16 needs compute capability 8.0";
+      return plan_form(call, p, MmaKind::BFloat);
+    case DType::Float32:
+      if (!call.policy().allow_tf32) return "TF32 is not allowed";
+      if (!has_wide) return "TF32 needs compute capability 8.0";
+      return plan_form(call, p, MmaKind::Tf32);
+    default: return "not a type of the matrix units";
+  }
+}
+
+const char* pass_over(const OpCall& call, const Problem& p) {
+  if (const char* reason = pass_over_provider(call)) return reason;
+  const ConvParams& g = p.params;
+  constexpr int64_t kFew = 16;
+  if (std::min(g.big_channels, g.small_channels) < kFew) return "most of a chunk would be zeros";
+  const bool one = g.window[1] * g.window[2] == 1 && g.padding[1] + g.padding[2] == 0 &&
+                   g.stride[1] * g.stride[2] == 1;
+  if (one) return "products of images need no other order of the map";
+  const double products = static_cast<double>(g.batch * g.out[1] * g.out[2]) *
+                          static_cast<double>(g.window[1] * g.window[2] * g.big_channels) *
+                          static_cast<double>(g.small_channels);
+  return products < 0x1p20 ? "too little to multiply" : nullptr;
+}
+
+}  // namespace
+
+Defines ConvMma::defines(const Capabilities& caps) const {
+  Defines d = tile_defines(caps, kind, tile, true, true);
+  return d.set(define::HAS_BIAS, bias && pieces == 1).set(define::PARTIAL, pieces > 1);
+}
+
+void run_convolution(const OpCall& call, const Problem& p, const ConvMma& v) {
+  const Source source(call, p);
+  const Scratch weights = packed_weights(call, p);
+  const PhaseRun run(call, p, v, source, weights);
+  for (const Phase& phase : phases_of(p)) run(phase);
+}
+
+constinit const AlgorithmFor<Problem> kConvolution({.id = "conv.mma",
+                                                    .description = "matrix units by mma.sync",
+                                                    .style = DeviceStyle::Gpu,
+                                                    .provider = &kNvidiaMma},
+                                                   Steps<plan, run_convolution>(), pass_over);
+
+}  // namespace ocltensor::opencl::nvidia_mma

@@ -1,0 +1,85 @@
+// Convolutions by mma.sync with the matrix units in OpenCL C (product_test.cpp).
+#include "nvidia_mma/conv/convolution.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/config.h"
+#include "call/proof_numbers.h"
+#include "nvidia_mma/matmul/product.h"
+#include "ops/conv/conv_shape.h"
+#include "plugin/any_call.h"
+
+namespace ocltensor::opencl::nvidia_mma {
+namespace {
+
+using testing::HasSubstr;
+
+class MmaConvolutions : public testing::TestWithParam<const char*> {
+ protected:
+  void open(const char* emulated) {
+    setenv("OCLTENSOR_KERNEL_STYLE", "gpu", 1);
+    setenv("OCLTENSOR_NVIDIA_MMA", emulated, 1);
+    if (device(0).caps().style != KernelStyle::Gpu || !device(0).caps().emulated_mma)
+      GTEST_SKIP() << "SKIPPED: the device is open with other settings already; needs a process of "
+                      "its own";
+  }
+  void TearDown() override {
+    unsetenv("OCLTENSOR_NVIDIA_MMA");
+    config::reset();
+  }
+};
+
+// For every kind and tile, with one of the ends of each.
+TEST_P(MmaConvolutions, EveryFormPassesItsProof) {
+  open(GetParam());
+  if (IsSkipped()) return;
+  const AnyCall any;
+  const int64_t gen = generation((*any).caps());
+  size_t count = 0;
+  for (size_t kind = 0; kind < kMmaKinds; ++kind)
+    for (size_t tile = 0; tile < kMmaTiles.size(); ++tile) {
+      ConvMma v{static_cast<MmaKind>(kind), tile, count % 3 != 2, count % 3 == 1 ? 3 : 1};
+      if (v.kind == MmaKind::Tf32x3 || v.form().ahead || !takes_tile(v.kind, gen, v.form()))
+        continue;
+      EXPECT_EQ(wrong_mma_convolution(*any, &v), "") << kind << ", tile " << tile;
+      ++count;
+    }
+  EXPECT_EQ(count, gen < 80 ? 3u : 11u);
+}
+INSTANTIATE_TEST_SUITE_P(Generations, MmaConvolutions, testing::Values("emulated75", "emulated80"));
+
+TEST_F(MmaConvolutions, AreChosenByRule) {
+  open("emulated80");
+  if (IsSkipped()) return;
+  config::set("OCLTENSOR_VERBOSE", "1");
+  const AnyCall any;
+  const auto printed = [&](DType type, int64_t channels, int64_t window) {
+    const ConvParams g = conv::conv_params_of({.batch = 2,
+                                               .big = channels,
+                                               .small = 64,
+                                               .y = 12,
+                                               .x = 12,
+                                               .window_y = window,
+                                               .window_x = window});
+    ProofNumbers memory(*any);
+    const auto numbers = [&](int64_t count) { return memory.upload(memory.draw(count, 1), type); };
+    const conv::Problem p{conv::Direction::Forward,
+                          type,
+                          numbers(2 * channels * 144),
+                          numbers(2 * 64 * 144),
+                          numbers(64 * channels * window * window),
+                          std::nullopt,
+                          g};
+    testing::internal::CaptureStderr();
+    conv::run_convolution(*any, p);
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(printed(DType::Float16, 32, 3), HasSubstr("conv.mma (by rule)"));
+  EXPECT_THAT(printed(DType::Float16, 8, 3), HasSubstr("not conv.mma: most of a chunk"));
+  EXPECT_THAT(printed(DType::Float16, 32, 1), HasSubstr("not conv.mma: products of images"));
+  EXPECT_THAT(printed(DType::Float32, 32, 3), HasSubstr("not conv.mma: TF32 is not allowed"));
+}
+
+}  // namespace
+}  // namespace ocltensor::opencl::nvidia_mma
