@@ -45,7 +45,7 @@ constexpr bool takes_tile(MmaKind kind, int64_t generation, const MmaTile& tile)
   const bool wide = tile.warp_rows * tile.warp_columns == 64 * 64;
   if (generation < 80) return kind == MmaKind::Half && !wide && tile.line_bytes == 64;
   switch (kind) {
-    case MmaKind::Tf32: return !tile.ahead;
+    case MmaKind::Tf32: return (wide && !tile.ahead) || tile.rows < 128;
     case MmaKind::Tf32x3: return !wide;
     default: return wide || tile.rows < 128;
   }
