@@ -220,7 +220,7 @@ TEST_F(Switches, VerbosePrintsChoicesWithReasons) {
   EXPECT_THAT(text,
               HasSubstr(has_matrix_units() ? "matmul.hopper (by rule)"
                                            : "not matmul.hopper: the device has no matrix units"));
-  EXPECT_THAT(text, Not(HasSubstr("tf32")));
+  EXPECT_THAT(text, Not(HasSubstr("tf32 allowed")));
   EXPECT_THAT(text, Not(HasSubstr("operator add.out")));
   EXPECT_THAT(printed([&] {
                 const auto scope = switches::verbose(2);

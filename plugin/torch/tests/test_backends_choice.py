@@ -144,7 +144,7 @@ class Choice(Case):
                 )
 
         self.assertFalse(ocl.matmul.allow_tf32)
-        self.assertNotIn("tf32", printed(run))
+        self.assertNotIn("tf32 allowed", printed(run))
         self.addCleanup(setattr, ocl.matmul, "allow_tf32", False)
         ocl.matmul.allow_tf32 = True
         text = printed(run)
