@@ -58,7 +58,11 @@ class Case(SpectralCase):
         other lengths: such matrices are compared by the errors that LAPACK makes."""
         moved = a.to("ocl")
         values, vectors = LINALG.eig(moved)
-        want = LINALG.eig(a)
+        try:
+            want = LINALG.eig(a)
+        except LINALG.LinAlgError:  # MKL 2024.2 on some processors, for equal numbers
+            self.assertFalse(balanced)
+            want = LINALG.eig(torch.randn_like(a))  # for its types and strides
         for ours, theirs in zip((values, vectors), want):
             self.assertEqual((ours.shape, ours.dtype), (theirs.shape, theirs.dtype))
             self.assertEqual(ours.stride(), theirs.stride())
