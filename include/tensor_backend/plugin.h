@@ -430,8 +430,8 @@ enum {                                  /* tb_op_info.flags */
 typedef struct tb_op_info { /* [extensible]; strings live as long as the process */
   uint32_t struct_size;
   uint32_t flags;
-  const char* name;   /* "add.out" */
-  const char* schema; /* ATen's schema, without the "aten::" */
+  const char* name;   /* "add.out"; of another library than ATen: "torchvision::nms.out" */
+  const char* schema; /* the out-variant's schema, without an "aten::" */
   const char* family; /* "pointwise", "reduce", ... */
 } tb_op_info;
 #define TB_OP_INFO_SIZE_V1 32u
@@ -441,7 +441,8 @@ typedef struct tb_operator_api { /* [extensible] */
   uint32_t reserved;
   tb_status (*count)(uint32_t* count, tb_error* error);
   tb_status (*at)(uint32_t index, tb_op* op, tb_op_info* info, tb_error* error);
-  /* By ATen name with overload, e.g. "add.out". Unknown: TB_UNSUPPORTED, TB_REASON_OPERATOR. */
+  /* By ATen name with overload, e.g. "add.out"; other libraries' operators have their namespace
+   * before it. Unknown: TB_UNSUPPORTED, TB_REASON_OPERATOR. */
   tb_status (*find)(const char* name, tb_op* op, tb_error* error);
   /* Would invoke accept this call? Reads metadata only, compiles and enqueues nothing. TB_OK rules
    * out TB_UNSUPPORTED from invoke on the same metadata. */

@@ -130,9 +130,10 @@ def cpp_names() -> str:
         if op.is_factory:
             arguments.append("options = {}")
         owner = "x." if op.is_method else ""
+        within = f"{op.library}::" if op.library else ""
         cells = [
             op.full_name,
-            f"{op.cpp_name}({', '.join(arguments)})",
+            f"{within}{op.cpp_name}({', '.join(arguments)})",
             f"x.{op.cpp_name}" if op.is_method else "",
             f"{owner}{op.cpp_name}_" if op.works_in_place else "",
             " ".join(symbols.get(op.cpp_name, [])),

@@ -61,6 +61,7 @@ class Operator:
     inputs: list[Argument] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
     cpp_name: str = ""
+    library: str = ""  # the namespace, in C++ too; empty for ATen's operators
 
     @property
     def pointwise(self) -> bool:
@@ -121,14 +122,13 @@ def cpp_default(text: str, name: str) -> str:
 
 
 def parse(schema: str, family: str) -> Operator:
-    match = re.fullmatch(r"([\w.]+)\((.*)\) -> .*", schema)
+    match = re.fullmatch(r"((?:(\w+)::)?(\w+)\.?(\w*))\((.*)\) -> .*", schema)
     if match is None:
         raise SystemExit(f"not a schema: {schema}")
-    full = match[1]
-    name, _, overload = full.partition(".")
-    op = Operator(full, name, overload, schema, family)
+    full, library, name, overload, arguments = match.groups()
+    op = Operator(full, name, overload, schema, family, library=library or "")
     keyword = False
-    for part in split(match[2]):
+    for part in split(arguments):
         if part == "*":
             keyword = True
             continue
@@ -192,10 +192,10 @@ def name_overloads(ops: list[Operator]) -> None:
     """Gives every C++ signature one name. Of two overloads with one signature the one with the most
     tensors keeps the plain name. Where a call would fit two overloads, the later one loses its
     default arguments."""
-    groups: dict[str, list[Operator]] = {}
+    groups: dict[tuple[str, str], list[Operator]] = {}
     for op in ops:
-        groups.setdefault(op.name, []).append(op)
-    for name, group in groups.items():
+        groups.setdefault((op.library, op.name), []).append(op)
+    for (_, name), group in groups.items():
         tell_apart(group)
         order = (
             sorted(group, key=lambda o: -sum(a.tensors for a in o.inputs))

@@ -5,7 +5,8 @@ Usage: generate_ops.py FOLDER_OF_THE_TABLES FUNCTIONAL_H FOLDER_OF_THE_HEADERS F
 Every operator X gets a functional form and X_out(outs..., args...). One whose first argument is the
 tensor `self` is a method of Tensor, too, and one that may overwrite `self` has the form X_ in
 place, as a function and as a method. The functions of functional.h that take `self` first are
-methods, too. SYMBOLS names the operators that C++ has symbols for.
+methods, too. An operator of another library than ATen is in the namespace of its name within
+ocltensor. SYMBOLS names the operators that C++ has symbols for.
 """
 
 from __future__ import annotations
@@ -80,10 +81,13 @@ class Texts:
         self.source: list[str] = []
 
     def function(
-        self, kind: str, name: str, params: list[str], plain: list[str], text: str
+        self, kind: str, name: str, params: list[str], plain: list[str], text: str, library: str
     ) -> None:
-        self.header.append(f"OCLTENSOR_API {kind} {name}({', '.join(params)});")
-        self.source.append(f"{kind} {name}({', '.join(plain)}){text}")
+        """`library`: the namespace within ocltensor; empty: none."""
+        declared = f"OCLTENSOR_API {kind} {name}({', '.join(params)});"
+        self.header.append(f"namespace {library} {{ {declared} }}" if library else declared)
+        within = f"{library}::" if library else ""
+        self.source.append(f"{kind} {within}{name}({', '.join(plain)}){text}")
 
     def method(self, kind: str, name: str, op: Operator, call: str) -> None:
         """`call` makes the result of the function of that name."""
@@ -121,7 +125,8 @@ class Texts:
             plain.append("const Options& options")
             options = ", {.device = options.device_or_default(), .dtype = options.dtype}"
         outs = ", ".join(["Tensor()"] * n)
-        self.function(kind, op.cpp_name, params, plain, body(op, outs, options, result))
+        text = body(op, outs, options, result)
+        self.function(kind, op.cpp_name, params, plain, text, op.library)
         if op.is_method:
             others = ", ".join(["*this", *(a.name for a in op.inputs[1:])])
             self.method(kind, op.cpp_name, op, f"return ocltensor::{op.cpp_name}({others});")
@@ -145,6 +150,7 @@ class Texts:
             [*outs, *parameters(op, True)],
             [*outs, *parameters(op, False)],
             text,
+            op.library,
         )
 
     def _in_place(self, op: Operator) -> None:
@@ -155,6 +161,7 @@ class Texts:
             [*itself, *parameters(op, True, True)],
             [*itself, *parameters(op, False, True)],
             body(op, "self", ", {.in_place = true}", "return self;"),
+            op.library,
         )
         if op.is_method:
             others = ", ".join(["*this", *(a.name for a in op.inputs[1:])])

@@ -27,7 +27,9 @@ Counts& counts() {
 
 // Why falling back would silently give wrong results; null: it would not.
 const char* obstacle_of(const c10::OperatorHandle& op) {
-  const std::string_view name = std::string_view(op.schema().name()).substr(sizeof("aten::") - 1);
+  std::string_view name = op.schema().name();
+  if (constexpr std::string_view kOwn = "aten::"; name.starts_with(kOwn))
+    name.remove_prefix(kOwn.size());
   const ocltensor::Operator* row = ocltensor::find_operator(std::string(name) + ".out");
   return row == nullptr ? nullptr : ocltensor::fallback_obstacle(*row);
 }
