@@ -69,6 +69,10 @@ const std::map<std::string, Range>& ranges() {
       {"linalg_lu_solve", kKept},
       {"linalg_householder_product", kKept},
       {"linalg_qr", kKept},
+      {"torchvision::roi_align", kKept},  // regions' numbers of images
+      {"torchvision::roi_pool", kKept},
+      {"torchvision::ps_roi_align", kKept},
+      {"torchvision::ps_roi_pool", kKept},
   };
   return table;
 }

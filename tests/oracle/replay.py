@@ -41,6 +41,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+import torchvision_library
 
 DTYPES = {
     name: getattr(torch, name)
@@ -474,12 +475,20 @@ def wrapped(number: complex, args: list[Any]) -> torch.Tensor:
     return torch.tensor(number, dtype=dtype, device=like.device)
 
 
+@functools.cache
+def has_torchvision() -> bool:
+    return torchvision_library.load() is not None
+
+
 def find(name: str) -> tuple[Any, bool]:
     """PyTorch's operator and whether it takes `out` arguments."""
-    base, _, overload = name.partition(".")
-    packet: Any = getattr(torch.ops.aten, base, None)
+    library, _, base = name.rpartition("::")
+    base, _, overload = base.partition(".")
+    if library == "torchvision" and not has_torchvision():
+        raise Skip("torchvision is not installed")
+    packet: Any = getattr(getattr(torch.ops, library or "aten"), base, None)
     if packet is None:
-        raise Skip(f"torch.ops.aten has no {base}")
+        raise Skip(f"torch.ops.{library or 'aten'} has no {base}")
     # Outputs that output_mask leaves out cannot be passed as `out`.
     masked = base.endswith("_backward") and "output_mask" in str(packet.default._schema)  # noqa: SLF001
     listed = base.startswith(

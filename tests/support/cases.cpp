@@ -9,7 +9,7 @@ const FamilyCases* find_cases(std::string_view family) {
       &kConvCases,        &kPoolCases, &kUpsampleCases, &kNormCases,     &kSoftmaxCases,
       &kAttentionCases,   &kLossCases, &kIndexCases,    &kSortCases,     &kRandomCases,
       &kMultiTensorCases, &kFftCases,  &kLinalgCases,   &kSamplingCases, &kDistanceCases,
-      &kSparseCases,      &kRnnCases};
+      &kSparseCases,      &kRnnCases,  &kVisionCases};
   for (const FamilyCases* cases : kAll)
     if (family == cases->family) return cases;
   return nullptr;

@@ -22,7 +22,7 @@ const FamilyCases* find_cases(std::string_view family);
 extern const FamilyCases kPointwiseCases, kCopyCases, kReduceCases, kScanCases, kMatmulCases,
     kConvCases, kPoolCases, kUpsampleCases, kNormCases, kSoftmaxCases, kAttentionCases, kLossCases,
     kIndexCases, kSortCases, kRandomCases, kMultiTensorCases, kFftCases, kLinalgCases,
-    kSamplingCases, kDistanceCases, kSparseCases, kRnnCases;
+    kSamplingCases, kDistanceCases, kSparseCases, kRnnCases, kVisionCases;
 
 // ---- helpers of the generators
 

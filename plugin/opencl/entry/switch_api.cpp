@@ -31,6 +31,7 @@
 #include "ops/sort/sort.h"
 #include "ops/sparse/sparse.h"
 #include "ops/upsample/upsample.h"
+#include "ops/vision/vision.h"
 #include "runtime/observe/profile_settings.h"
 #include "switch_checks.h"
 #include "tuning_switches.h"
@@ -48,6 +49,8 @@ std::vector<const AlgorithmFamily*> families() {
                             conv::conv_algorithms,
                             copy::copy_algorithms,
                             loss::ctc_loss_algorithms,
+                            vision::deform_algorithms,
+                            vision::deform_backward_algorithms,
                             distance::distance_algorithms,
                             fft::fft_algorithms,
                             rnn::gru_algorithms,
@@ -65,6 +68,7 @@ std::vector<const AlgorithmFamily*> families() {
                             multi_tensor::multi_tensor_algorithms,
                             loss::multilabel_margin_loss_algorithms,
                             loss::nll_loss_algorithms,
+                            vision::nms_algorithms,
                             sort::order_statistic_algorithms,
                             norm::plane_norm_algorithms,
                             norm::plane_norm_backward_algorithms,
@@ -76,6 +80,8 @@ std::vector<const AlgorithmFamily*> families() {
                             random::random_algorithms,
                             reduce::reduction_algorithms,
                             upsample::resample_algorithms,
+                            vision::roi_algorithms,
+                            vision::roi_backward_algorithms,
                             sampling::sampling_algorithms,
                             sampling::sampling_backward_algorithms,
                             scan::scan_algorithms,

@@ -28,6 +28,7 @@
 #include "sort/sort.h"
 #include "sparse/sparse.h"
 #include "upsample/upsample.h"
+#include "vision/vision.h"
 
 namespace ocltensor::opencl {
 namespace {
@@ -77,6 +78,9 @@ constexpr FamilyFunction kFamilies[] = {
     sparse::sparse_operators,
     [] { return rnn::kLstmOperators; },
     [] { return rnn::kGruOperators; },
+    [] { return vision::kNmsOperators; },
+    [] { return vision::kRoiOperators; },
+    [] { return vision::kDeformOperators; },
 };
 
 }  // namespace

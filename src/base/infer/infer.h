@@ -196,4 +196,14 @@ Specs csr_mm(const Args& args);
 Specs upsample(const Args& args);
 Specs upsample_backward(const Args& args);
 
+// vision.cpp
+Specs deform_conv2d(const Args& args);
+Specs deform_conv2d_backward(const Args& args);
+Specs nms(const Args& args);
+Specs ps_roi(const Args& args);
+Specs ps_roi_backward(const Args& args);
+Specs roi_align(const Args& args);
+Specs roi_backward(const Args& args);
+Specs roi_pool(const Args& args);
+
 }  // namespace ocltensor::infer

@@ -35,6 +35,7 @@ std::span<const CpuOperator> attention_operators();
 std::span<const CpuOperator> conv_operators();
 std::span<const CpuOperator> copy_operators();
 std::span<const CpuOperator> ctc_operators();
+std::span<const CpuOperator> deform_operators();
 std::span<const CpuOperator> distance_operators();
 std::span<const CpuOperator> index_operators();
 std::span<const CpuOperator> eig_operators();
@@ -58,6 +59,7 @@ std::span<const CpuOperator> sort_operators();
 std::span<const CpuOperator> sparse_operators();
 std::span<const CpuOperator> svd_operators();
 std::span<const CpuOperator> upsample_operators();
+std::span<const CpuOperator> vision_operators();
 void run_pointwise(const CpuCall& call);  // every operator of pointwise.def
 void run_foreach(const CpuCall& call);    // every foreach operator of multi_tensor.def
 

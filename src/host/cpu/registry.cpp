@@ -31,7 +31,8 @@ std::vector<Entry> build() {
                             fft_operators(),          linalg_operators(),   svd_operators(),
                             eigh_operators(),         sampling_operators(), ctc_operators(),
                             distance_operators(),     sparse_operators(),   rejection_operators(),
-                            eig_operators(),          ldl_operators(),      rnn_operators()})
+                            eig_operators(),          ldl_operators(),      rnn_operators(),
+                            vision_operators(),       deform_operators()})
     for (const CpuOperator& row : table) functions.emplace(row.name, row);
   std::vector<Entry> entries;
   for (const Operator& op : operators()) {
