@@ -1,6 +1,7 @@
 // Autocast for ocl: which operators run in the lower precision, which in float32, and which in the
 // widest type of their arguments. The lists are ATen's own, those that it uses for CUDA.
 #include <ATen/autocast_mode.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 #include <torch/version.h>
 
@@ -23,6 +24,21 @@ at::Tensor binary_cross_entropy_banned(const at::Tensor&, const at::Tensor&,
               "autocast: in float16 the sigmoid before them saturates. Use "
               "torch.nn.functional.binary_cross_entropy_with_logits or "
               "torch.nn.BCEWithLogitsLoss, which are safe, or leave autocast for this call.");
+}
+
+// Runs an operator of another library in float32; floating results get the type of the first
+// argument, integers stay what they are.
+void in_float32(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastPrivateUse1);
+  const size_t first = stack->size() - op.schema().arguments().size();
+  const ScalarType type = (*stack)[first].toTensor().scalar_type();
+  for (size_t i = first; i < stack->size(); ++i)
+    if (c10::IValue& value = (*stack)[i]; value.isTensor())
+      value = at::autocast::cached_cast(at::kFloat, value.toTensor(), at::kPrivateUse1);
+  op.callBoxed(stack);
+  for (size_t i = first; i < stack->size(); ++i)
+    if (c10::IValue& value = (*stack)[i]; value.isTensor() && value.toTensor().is_floating_point())
+      value = value.toTensor().to(type);
 }
 
 }  // namespace
@@ -54,6 +70,13 @@ TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
   KERNEL_PRIVATEUSEONE(rnn_relu, input, lower_precision_fp)
   KERNEL_PRIVATEUSEONE(rnn_relu, data, lower_precision_fp)
   m.impl(TORCH_SELECTIVE_NAME("aten::binary_cross_entropy"), TORCH_FN(binary_cross_entropy_banned));
+}
+
+// What torchvision registers for CUDA.
+TORCH_LIBRARY_IMPL(torchvision, AutocastPrivateUse1, m) {
+  for (const char* name :
+       {"nms", "roi_align", "roi_pool", "ps_roi_align", "ps_roi_pool", "deform_conv2d"})
+    m.impl(name, torch::CppFunction::makeFromBoxedFunction<&in_float32>());
 }
 
 }  // namespace torch_ocl
