@@ -62,6 +62,20 @@ const Row kRows[] = {
      },
      "copy.elementwise", "copy.elementwise", "no two long dimensions are swapped",
      "memory has gaps or another order"},
+    {"deform",
+     [] {
+       (void)ot::torchvision::deform_conv2d(ramp({1, 2, 5, 5}), ramp({3, 2, 3, 3}),
+                                            ramp({1, 18, 3, 3}), ramp({1, 9, 3, 3}), ramp({3}), 1,
+                                            1, 0, 0, 1, 1, 1, 1, true);
+     },
+     "deform.columns", "deform.columns"},
+    {"deform_backward",
+     [] {
+       (void)ot::torchvision::_deform_conv2d_backward(
+           ramp({1, 3, 3, 3}), ramp({1, 2, 5, 5}), ramp({3, 2, 3, 3}), ramp({1, 18, 3, 3}),
+           ramp({1, 9, 3, 3}), ramp({3}), 1, 1, 0, 0, 1, 1, 1, 1, true);
+     },
+     "deform_backward.channels", "deform_backward.places", kFewItems, kManyItems},
     {"distance",
      [] {
        (void)ot::_pdist_forward(ramp({4, 3}));
@@ -85,6 +99,11 @@ const Row kRows[] = {
        (void)ot::_thnn_fused_lstm_cell(ramp({2, 20}), ramp({2, 20}), ramp({2, 5}));
      },
      "lstm.elements", "lstm.elements"},
+    {"nms",
+     [] {
+       (void)ot::torchvision::nms(ramp({9, 4}), ramp({9}), 0.5);
+     },
+     "nms.rows", "nms.masks", kFewItems, kManyItems},
     {"pointwise", [] { (void)ot::add(ramp({9}), 1); }, "pointwise.rows", "pointwise.elements",
      "numbers are real", "numbers are real"},
     {"pool_average",
@@ -103,6 +122,17 @@ const Row kRows[] = {
        (void)ot::upsample_linear1d(ramp({1, 2, 8}), {16}, false);
      },
      "resample.dimensions", "resample.dimensions"},
+    {"roi",
+     [] {
+       (void)ot::torchvision::roi_align(ramp({1, 2, 5, 5}), ramp({2, 5}), 1, 2, 2, 2, false);
+     },
+     "roi.bins", "roi.bins"},
+    {"roi_backward",
+     [] {
+       (void)ot::torchvision::_roi_align_backward(ramp({2, 2, 2, 2}), ramp({2, 5}), 1, 2, 2, 1, 2,
+                                                  5, 5, 2, false);
+     },
+     "roi_backward.channels", "roi_backward.elements", kFewItems, kManyItems},
     {"sampling",
      [] {
        (void)ot::grid_sampler_2d(ramp({1, 2, 4, 4}), ramp({1, 3, 3, 2}),

@@ -41,6 +41,14 @@ TEST(Schema, TypesDefaultsAndOutputs) {
   EXPECT_THROW(parse_schema("no schema"), Error);
 }
 
+TEST(Schema, NamesMayHaveTheNamespaceOfALibrary) {
+  const Schema s = parse_schema("library::op.b_out(Tensor x, *, Tensor(a!) y) -> Tensor(a!)");
+  EXPECT_EQ(s.name, "library::op");
+  EXPECT_EQ(s.overload, "b_out");
+  EXPECT_EQ(s.full_name(), "library::op.b_out");
+  EXPECT_EQ(s.inputs.size(), 1u);
+}
+
 TEST(Schema, EveryOperatorIsKnownByItsNameOnce) {
   std::set<std::string> names;
   for (const Operator& op : operators()) {
