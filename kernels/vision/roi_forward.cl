@@ -1,5 +1,5 @@
-// Pooling of regions. A work-item takes a bin of a region, and SHARE channels of it where bins are SAMPLED
-// and not PER_BIN, so that its samples are placed once for them.
+// Pooling of regions. A work-item takes a bin of a region, and SHARE channels of it (1 where bins are
+// PER_BIN), so that the region is placed once for them.
 //   INDEXED  a second result, int32: the element of the largest value, or PER_BIN the channel
 #include "roi.h"
 #include "faults.h"
@@ -53,10 +53,12 @@ GROUP __kernel void forward(__global void *out_base, ulong out_offset, __global 
     const Region region = region_of(rois, r, p);
     if (region.image < 0) {
       if (bin == 0 && first == 0) report_fault(faults, fault_site, (long)LOAD(A, rois, 5 * r), p.batch);
-      for (int c = 0; c < channels; ++c) STORE(A, out, to + c * bins, 0);
+      for (int c = 0; c < channels; ++c) {
+        STORE(A, out, to + c * bins, 0);
 #if INDEXED
-      AT(i32, index_base, index_offset)[to] = PER_BIN ? (int)first : -1;
+        AT(i32, index_base, index_offset)[to + c * bins] = PER_BIN ? (int)first : -1;
 #endif
+      }
       continue;
     }
     __global const STYPE(A) *image =
@@ -81,18 +83,20 @@ GROUP __kernel void forward(__global void *out_base, ulong out_offset, __global 
     STORE(A, out, to, empty ? (T)0 : sum / (T)((y.y - y.x) * (x.y - x.x)));
     AT(i32, index_base, index_offset)[to] = first;
 #else
-    T largest = empty ? (T)0 : (T)-FLT_MAX;
-    int place = -1;
-    for (int j = y.x; j < y.y; ++j)
-      for (int k = x.x; k < x.y; ++k) {
-        const int element = j * p.size[1] + k;
-        const T v = LOAD(A, image, element);
-        if (!(v > largest)) continue;
-        largest = v;
-        place = element;
-      }
-    STORE(A, out, to, largest);
-    AT(i32, index_base, index_offset)[to] = place;
+    for (int c = 0; c < channels; ++c) {
+      T largest = empty ? (T)0 : (T)-FLT_MAX;
+      int place = -1;
+      for (int j = y.x; j < y.y; ++j)
+        for (int k = x.x; k < x.y; ++k) {
+          const int element = j * p.size[1] + k;
+          const T v = LOAD(A, image, c * plane + element);
+          if (!(v > largest)) continue;
+          largest = v;
+          place = element;
+        }
+      STORE(A, out, to + c * bins, largest);
+      AT(i32, index_base, index_offset)[to + c * bins] = place;
+    }
 #endif
 #endif
   }

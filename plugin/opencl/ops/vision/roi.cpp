@@ -75,8 +75,7 @@ void run_bins(const OpCall& call, const Regions& regions) {
   ContiguousOutput out(call, call.out(0));
   std::optional<ContiguousOutput> index;
   if (regions.how.indexed()) index.emplace(call, call.out(1));
-  const bool shared = regions.how.sampled && !regions.how.per_bin;
-  const int64_t share = shared ? by_style<int64_t>(call, 16, 1) : 1;
+  const int64_t share = regions.how.per_bin ? 1 : by_style<int64_t>(call, 16, 1);
   Defines d = regions.defines();
   d.set(define::SHARE, share).set(define::INDEXED, index.has_value());
   const int64_t each = regions.how.per_bin ? regions.p.channels
