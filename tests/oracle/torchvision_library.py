@@ -13,6 +13,7 @@ import importlib.util
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 from types import ModuleType
 
@@ -25,9 +26,16 @@ MISSING = {
 }
 
 
+# Where `./run test` installs it, out of sight of packages that import any torchvision.
+APART = pathlib.Path(sys.prefix) / "torchvision"
+
+
 def load() -> ModuleType | None:
     """torchvision with its operators; None where it is not installed, or does not fit torch."""
     found = importlib.util.find_spec("torchvision")
+    if found is None and APART.is_dir():
+        sys.path.append(str(APART))
+        found = importlib.util.find_spec("torchvision")
     if found is None or not found.submodule_search_locations:
         return None
     extensions = pathlib.Path(found.submodule_search_locations[0]).glob("_C*.so")
