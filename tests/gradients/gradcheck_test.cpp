@@ -104,6 +104,14 @@ void compare(const Operator& op, const Call& f, DType type, Rng& rng, Tally& tal
   }
 }
 
+// torchvision's ps_roi_pool leaves out the last row and column on the way there, but not on the way
+// back: no derivative. plugin/torch/tests/test_vision.py compares it with torchvision's.
+std::vector<DifferentiableOperator> derivatives() {
+  std::vector<DifferentiableOperator> found = checked_operators();
+  std::erase_if(found, [](const auto& d) { return d.name == "torchvision::ps_roi_pool.out"; });
+  return found;
+}
+
 class Gradcheck : public ::testing::TestWithParam<DifferentiableOperator> {};
 
 TEST_P(Gradcheck, AgreesWithFiniteDifferences) {
@@ -134,13 +142,12 @@ TEST_P(Gradcheck, AgreesWithFiniteDifferences) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Rows, Gradcheck, ::testing::ValuesIn(checked_operators()),
-                         [](const auto& info) {
-                           std::string name = info.param.name;
-                           for (char& c : name)
-                             if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Rows, Gradcheck, ::testing::ValuesIn(derivatives()), [](const auto& info) {
+  std::string name = info.param.name;
+  for (char& c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  return name;
+});
 
 }  // namespace
 }  // namespace ocltensor::testing

@@ -85,6 +85,8 @@ constexpr Bad kBad[] = {{"OCLTENSOR_ENABLE_FALLBACK", "yes"},
                         {"OCLTENSOR_BENCHMARK", "true"},
                         {"OCLTENSOR_BENCHMARK_LIMIT", "1001"},
                         {"OCLTENSOR_KEEP_MEASUREMENTS", "-1"},
+                        {"OCLTENSOR_TUNE", "fast"},
+                        {"OCLTENSOR_TUNED_FILES", "/a.tsv:b.tsv"},
                         {"OCLTENSOR_IMMEDIATE", "-1"},
                         {"OCLTENSOR_VERBOSE", "3"},
                         {"OCLTENSOR_ALLOW_TF32", "high"},
@@ -114,7 +116,7 @@ TEST_F(Config, EveryBadValueIsRefusedWithNameValueAndRange) {
 
 TEST_F(Config, DefaultsAreValidAndListed) {
   config::validate();
-  EXPECT_EQ(config::list().size(), 36u);
+  EXPECT_EQ(config::list().size(), 38u);
   for (const config::KnobState& s : config::list()) {
     EXPECT_EQ(s.source, config::Source::Default) << s.name;
     EXPECT_EQ(s.value, s.default_value);
