@@ -101,7 +101,7 @@ __kernel void implicit(__global void *target_base, ulong target_offset, __global
 #define STORE_B(b) UNROLL for (int i = 0; i < BK; ++i) Bs[b][i][t] = CAT(unpack_, TYPE)(rb[i]);
 #endif
   // Loads a step's numbers, and goes on to the next one.
-#define LOAD_STEP                                                                                        \
+#define LOAD_STEP(step)                                                                                  \
   {                                                                                                      \
     UNROLL for (int i = 0; i < LA; ++i) ra[i] = *(__global const raw4 *)(packed + i * A_STEP * p.padded_m);\
     LOAD_B                                                                                               \
@@ -123,22 +123,8 @@ __kernel void implicit(__global void *target_base, ulong target_offset, __global
 
   float acc[TM][TN];
   UNROLL for (int i = 0; i < TM; ++i) UNROLL for (int j = 0; j < TN; ++j) acc[i][j] = 0.0f;
-  if (first < last) {
-    TAP
-    LOAD_STEP
-    STORE_STEP(0)
-  }
-  barrier(CLK_LOCAL_MEM_FENCE);
-  int current = 0;
-  for (int step = first; step < last; ++step) {
-    if (step + 1 < last) LOAD_STEP
-    MULTIPLY_TILES(As[current], Bs[current], mrow, ncol, acc)
-    if (step + 1 < last) {
-      current ^= 1;
-      STORE_STEP(current)
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-  }
+  if (first < last) TAP
+  ADD_STEPS(int, first, last)
 
 #if HAS_BIAS
   UNROLL for (int i = 0; i < TM; ++i) {

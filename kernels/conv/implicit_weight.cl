@@ -118,7 +118,7 @@ __kernel void implicit_weight(__global void *target_base, ulong target_offset,
 #endif
 #endif
   // Loads a step's numbers, and goes on to the next one.
-#define LOAD_STEP                                                                                        \
+#define LOAD_STEP(step)                                                                                  \
   {                                                                                                      \
     LOAD_A                                                                                               \
     LOAD_B                                                                                               \
@@ -129,27 +129,12 @@ __kernel void implicit_weight(__global void *target_base, ulong target_offset,
       ROW                                                                                                \
     }                                                                                                    \
   }
+#define STORE_STEP(b) { STORE_A(b) STORE_B(b) }
 
   float acc[TM][TN];
   UNROLL for (int i = 0; i < TM; ++i) UNROLL for (int j = 0; j < TN; ++j) acc[i][j] = 0.0f;
-  if (first < last) {
-    ROW
-    LOAD_STEP
-    STORE_A(0)
-    STORE_B(0)
-  }
-  barrier(CLK_LOCAL_MEM_FENCE);
-  int current = 0;
-  for (int step = first; step < last; ++step) {
-    if (step + 1 < last) LOAD_STEP
-    MULTIPLY_TILES(As[current], Bs[current], mrow, ncol, acc)
-    if (step + 1 < last) {
-      current ^= 1;
-      STORE_A(current)
-      STORE_B(current)
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-  }
+  if (first < last) ROW
+  ADD_STEPS(int, first, last)
 
   __global STYPE(RESULT) *target = AT(RESULT, target_base, target_offset) + get_group_id(2) * p.piece;
   UNROLL for (int i = 0; i < TM; ++i) {

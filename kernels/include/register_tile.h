@@ -46,4 +46,24 @@ INLINE float4 unpack4_bf16(uint2 v) {
       (acc)[r][j] = fma(PART(a_, r), PART(b_, j), (acc)[r][j]);                       \
     }                                                                                 \
   }
+
+// acc += the products of steps first .. last - 1 (integers of type INDEX), of which two are in local memory:
+// As[2][BK][rows] and Bs[2][BK][columns]. LOAD_STEP(step) brings a step's numbers to registers, the steps in
+// order, and STORE_STEP(b) from there to As[b] and Bs[b]. All work-items have the same steps.
+#define ADD_STEPS(INDEX, first, last)                                                 \
+  if ((first) < (last)) {                                                             \
+    LOAD_STEP(first)                                                                  \
+    STORE_STEP(0)                                                                     \
+  }                                                                                   \
+  barrier(CLK_LOCAL_MEM_FENCE);                                                       \
+  int current = 0;                                                                    \
+  for (INDEX step = (first); step < (last); ++step) {                                 \
+    if (step + 1 < (last)) LOAD_STEP(step + 1)                                        \
+    MULTIPLY_TILES(As[current], Bs[current], mrow, ncol, acc)                         \
+    if (step + 1 < (last)) {                                                          \
+      current ^= 1;                                                                   \
+      STORE_STEP(current)                                                             \
+    }                                                                                 \
+    barrier(CLK_LOCAL_MEM_FENCE);                                                     \
+  }
 #endif

@@ -123,27 +123,19 @@ __kernel void sgemm(__global void *c_base, ulong c_offset, __global const void *
                 (k0) + ACROSS_K(t, i, BN) < k_count, p.n - n0 - ACROSS_ROW(t, BN));
 #define STORE_B(i, s) *(__local float4 *)&Bs[s][ACROSS_K(t, i, BN)][ACROSS_ROW(t, BN)] = unpack(rb[i]);
 #endif
-#define LOAD_TILES(k0)                                  \
-  UNROLL for (int i = 0; i < LA; ++i) { LOAD_A(i, k0) } \
-  UNROLL for (int i = 0; i < LB; ++i) { LOAD_B(i, k0) }
-#define STORE_TILES(s)                                  \
-  UNROLL for (int i = 0; i < LA; ++i) { STORE_A(i, s) } \
-  UNROLL for (int i = 0; i < LB; ++i) { STORE_B(i, s) }
+#define LOAD_STEP(step)                                              \
+  {                                                                  \
+    UNROLL for (int i = 0; i < LA; ++i) { LOAD_A(i, (step) * BK) }   \
+    UNROLL for (int i = 0; i < LB; ++i) { LOAD_B(i, (step) * BK) }   \
+  }
+#define STORE_STEP(s)                                                \
+  {                                                                  \
+    UNROLL for (int i = 0; i < LA; ++i) { STORE_A(i, s) }            \
+    UNROLL for (int i = 0; i < LB; ++i) { STORE_B(i, s) }            \
+  }
 
   const long steps = (k_count + BK - 1) / BK;
-  LOAD_TILES(0)
-  STORE_TILES(0)
-  barrier(CLK_LOCAL_MEM_FENCE);
-  int current = 0;
-  for (long step = 0; step < steps; ++step) {
-    if (step + 1 < steps) { LOAD_TILES((step + 1) * BK) }
-    MULTIPLY_TILES(As[current], Bs[current], mrow, ncol, acc)
-    if (step + 1 < steps) {
-      current ^= 1;
-      STORE_TILES(current)
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-  }
+  ADD_STEPS(long, 0L, steps)
 
   const float alpha = as_float((uint)p.alpha);
 #if HAS_S
