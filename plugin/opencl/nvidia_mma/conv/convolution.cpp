@@ -93,36 +93,14 @@ Scratch packed_weights(const OpCall& call, const Problem& p) {
 }
 
 ConvImplicitParams params_of(const Problem& p, const Phase& phase, const Source& source) {
-  const auto& [y, x] = phase;
-  const Roles roles(p);
-  const tk_i64* to = roles.target_strides;
-  const int64_t width = p.params.window[2], channels = padded_channels(p);
-  return {.m = roles.m,
-          .pixels = p.params.batch * y.outputs * x.outputs,
-          .map_pixels = y.outputs * x.outputs,
-          .row_pixels = x.outputs,
-          .channels = roles.channels,
-          .padded_channels = channels,
-          .rows = roles.source_sizes[1],
-          .columns = roles.source_sizes[2],
-          .source_image = source.image(),
-          .source_channel = 1,
-          .source_row = source.row(),
-          .source_column = source.column(),
-          .target_image = to[0],
-          .target_channel = to[1],
-          .target_row = to[3] * y.step,
-          .target_column = to[4] * x.step,
-          .first = {y.start, x.start},
-          .pixel_step = {y.stride, x.stride},
-          .tap_step = {y.dilation, x.dilation},
-          .taps = {y.taps, x.taps},
-          .weight_first = y.first * width + x.first,
-          .weight_step = {y.weight_step * width, x.weight_step},
-          .padded_m = p.params.window[1] * width * channels,
-          .steps = 0,
-          .piece = 0,
-          .bias_stride = p.params.bias_stride};
+  ConvImplicitParams k = product_of(p, phase);
+  k.padded_channels = padded_channels(p);
+  k.source_image = source.image();
+  k.source_channel = 1;
+  k.source_row = source.row();
+  k.source_column = source.column();
+  k.padded_m = p.params.window[1] * p.params.window[2] * k.padded_channels;
+  return k;
 }
 
 int64_t terms_of(const Problem& p, const Phase& phase) {

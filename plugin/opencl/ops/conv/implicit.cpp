@@ -104,36 +104,16 @@ class Run {
 
   ConvImplicitParams params(const Phase& phase) const {
     const auto& [y, x] = phase;
-    const tk_i64* from = roles_.source_strides;
-    const tk_i64* to = roles_.target_strides;
     const int64_t width = weights_.tap_columns();
-    const int64_t tap_columns = along_window(p_) ? width : x.taps;
-    return {.m = roles_.m,
-            .pixels = p_.params.batch * y.outputs * x.outputs,
-            .map_pixels = y.outputs * x.outputs,
-            .row_pixels = x.outputs,
-            .channels = weights_.channels(),
-            .padded_channels = weights_.padded_channels(),
-            .rows = roles_.source_sizes[1],
-            .columns = roles_.source_sizes[2],
-            .source_image = from[0],
-            .source_channel = from[1],
-            .source_row = from[3],
-            .source_column = from[4],
-            .target_image = to[0],
-            .target_channel = to[1],
-            .target_row = to[3] * y.step,
-            .target_column = to[4] * x.step,
-            .first = {y.start, x.start},
-            .pixel_step = {y.stride, x.stride},
-            .tap_step = {y.dilation, x.dilation},
-            .taps = {y.taps, tap_columns},
-            .weight_first = y.first * width + x.first,
-            .weight_step = {y.weight_step * width, x.weight_step},
-            .padded_m = weights_.m(),
-            .steps = y.taps * tap_columns * weights_.padded_channels() / kStep,
-            .piece = 0,
-            .bias_stride = p_.params.bias_stride};
+    ConvImplicitParams k = product_of(p_, phase);
+    k.channels = weights_.channels();
+    k.padded_channels = weights_.padded_channels();
+    if (along_window(p_)) k.taps[1] = width;
+    k.weight_first = y.first * width + x.first;
+    k.weight_step[0] = y.weight_step * width;
+    k.padded_m = weights_.m();
+    k.steps = k.taps[0] * k.taps[1] * k.padded_channels / kStep;
+    return k;
   }
 
   int64_t tiles(const ConvImplicitParams& k) const {

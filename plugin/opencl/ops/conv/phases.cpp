@@ -53,6 +53,42 @@ const char* refuse_phases(const Problem& p) {
   return nullptr;
 }
 
+ConvImplicitParams product_of(const Problem& p, const Phase& phase) {
+  const auto& [y, x] = phase;
+  const Roles roles(p);
+  const tk_i64 *from = roles.source_strides, *to = roles.target_strides;
+  const int64_t width = p.params.window[2];
+  ConvImplicitParams k{};
+  k.m = roles.m;
+  k.pixels = p.params.batch * y.outputs * x.outputs;
+  k.map_pixels = y.outputs * x.outputs;
+  k.row_pixels = x.outputs;
+  k.channels = roles.channels;
+  k.rows = roles.source_sizes[1];
+  k.columns = roles.source_sizes[2];
+  k.source_image = from[0];
+  k.source_channel = from[1];
+  k.source_row = from[3];
+  k.source_column = from[4];
+  k.target_image = to[0];
+  k.target_channel = to[1];
+  k.target_row = to[3] * y.step;
+  k.target_column = to[4] * x.step;
+  k.first[0] = y.start;
+  k.first[1] = x.start;
+  k.pixel_step[0] = y.stride;
+  k.pixel_step[1] = x.stride;
+  k.tap_step[0] = y.dilation;
+  k.tap_step[1] = x.dilation;
+  k.taps[0] = y.taps;
+  k.taps[1] = x.taps;
+  k.weight_first = y.first * width + x.first;
+  k.weight_step[0] = y.weight_step * width;
+  k.weight_step[1] = x.weight_step;
+  k.bias_stride = p.params.bias_stride;
+  return k;
+}
+
 const char* refuse_gathering(const Problem& p) {
   if (const char* reason = refuse_phases(p)) return reason;
   if (p.direction == Direction::Weight) return "a gradient of weights";

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "conv.h"
+#include "conv_implicit_params.h"
 
 namespace ocltensor::opencl::conv {
 
@@ -46,6 +47,10 @@ struct Roles {
   tb_address source, target;
   const tk_i64 *source_sizes, *target_sizes, *source_strides, *target_strides;
 };
+
+// A phase as such a product, with source and weights as they lie in memory: those that copy them
+// change channels, strides of the source, taps and weights.
+ConvImplicitParams product_of(const Problem& p, const Phase& phase);
 
 // Why a product that gathers its operands tile by tile, one group, cannot run, or nullptr.
 const char* refuse_gathering(const Problem& p);
