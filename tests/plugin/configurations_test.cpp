@@ -34,19 +34,22 @@ class Configured : public testing::Test {
     (*call_).stream().write(place.buffer, place.offset, values.data(), memory.bytes(), false);
     return memory;
   }
+  Problem problem_with(tb_address out) const {
+    return {.dtype = DType::Float32,
+            .batch = 1,
+            .m = kM,
+            .n = kN,
+            .k = kK,
+            .a = {on_a_.address(), 0, kK, 1},
+            .b = {on_b_.address(), 0, kN, 1},
+            .c = {out, 0, kN, 1},
+            .self = std::nullopt};
+  }
   // Whether the algorithm takes the numbers; then it runs, and its result is checked.
   bool try_out(const AlgorithmFor<Problem>& algorithm, const Configuration& configuration) {
     const Scratch out = (*call_).scratch(kM * kN * sizeof(float));
     out.poison();
-    const Problem problem{.dtype = DType::Float32,
-                          .batch = 1,
-                          .m = kM,
-                          .n = kN,
-                          .k = kK,
-                          .a = {on_a_.address(), 0, kK, 1},
-                          .b = {on_b_.address(), 0, kN, 1},
-                          .c = {out.address(), 0, kN, 1},
-                          .self = std::nullopt};
+    const Problem problem = problem_with(out.address());
     Plan plan;
     if (algorithm.plan(*call_, problem, plan, configuration) != nullptr) return false;
     algorithm.run(*call_, problem, plan);
@@ -69,16 +72,7 @@ class Configured : public testing::Test {
   }
   // The space that the algorithm itself lists: all of it is taken.
   void try_space(const AlgorithmFor<Problem>& algorithm, size_t most) {
-    Problem problem{.dtype = DType::Float32,
-                    .batch = 1,
-                    .m = kM,
-                    .n = kN,
-                    .k = kK,
-                    .a = {on_a_.address(), 0, kK, 1},
-                    .b = {on_b_.address(), 0, kN, 1},
-                    .c = {on_a_.address(), 0, kN, 1},
-                    .self = std::nullopt};
-    Configurations space = algorithm.configurations(*call_, problem);
+    Configurations space = algorithm.configurations(*call_, problem_with(on_a_.address()));
     EXPECT_GE(space.size(), 4u);
     if (space.size() > most) space.resize(most);
     for (const Configuration& c : space) EXPECT_TRUE(try_out(algorithm, c)) << c[0] << ' ' << c[1];

@@ -9,26 +9,14 @@
 #include "nvidia_mma/matmul/product.h"
 #include "ops/conv/conv_shape.h"
 #include "plugin/any_call.h"
+#include "plugin/nvidia_mma/emulated_units.h"
 
 namespace ocltensor::opencl::nvidia_mma {
 namespace {
 
 using testing::HasSubstr;
 
-class MmaConvolutions : public testing::TestWithParam<const char*> {
- protected:
-  void open(const char* emulated) {
-    setenv("OCLTENSOR_KERNEL_STYLE", "gpu", 1);
-    setenv("OCLTENSOR_NVIDIA_MMA", emulated, 1);
-    if (device(0).caps().style != KernelStyle::Gpu || !device(0).caps().emulated_mma)
-      GTEST_SKIP() << "SKIPPED: the device is open with other settings already; needs a process of "
-                      "its own";
-  }
-  void TearDown() override {
-    unsetenv("OCLTENSOR_NVIDIA_MMA");
-    config::reset();
-  }
-};
+class MmaConvolutions : public EmulatedUnits {};
 
 // For every kind and tile, with one of the ends of each.
 TEST_P(MmaConvolutions, EveryFormPassesItsProof) {

@@ -14,6 +14,7 @@
 #include "call/proof_numbers.h"
 #include "nvidia_mma/provider.h"
 #include "plugin/any_call.h"
+#include "plugin/nvidia_mma/emulated_units.h"
 
 namespace ocltensor::opencl::nvidia_mma {
 namespace {
@@ -22,19 +23,11 @@ using matmul::Problem;
 using testing::HasSubstr;
 using testing::Not;
 
-class MmaProducts : public testing::TestWithParam<const char*> {
+class MmaProducts : public EmulatedUnits {
  protected:
   void open(const char* emulated) {
-    setenv("OCLTENSOR_KERNEL_STYLE", "gpu", 1);
-    setenv("OCLTENSOR_NVIDIA_MMA", emulated, 1);
+    EmulatedUnits::open(emulated);
     call_.emplace();
-    if (device(0).caps().style != KernelStyle::Gpu || !device(0).caps().emulated_mma)
-      GTEST_SKIP() << "SKIPPED: the device is open with other settings already; needs a process of "
-                      "its own";
-  }
-  void TearDown() override {
-    unsetenv("OCLTENSOR_NVIDIA_MMA");
-    config::reset();
   }
   const OpCall& call() { return **call_; }
 
