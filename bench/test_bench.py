@@ -477,6 +477,14 @@ class Programs(unittest.TestCase):
         if "\nocl:1 " in text:
             self.assertRegex(text, r"ocl:1 to ocl:0 +[0-9.]+ +[0-9.]+ of the slower side")
 
+    def test_vision(self) -> None:
+        apart = pathlib.Path(sys.prefix) / "torchvision"  # where ./run test installs it
+        if not apart.is_dir() and importlib.util.find_spec("torchvision") is None:
+            self.skipTest("torchvision is not installed")
+        text = self.run_program("vision.py", "--boxes", "200", "--rounds", "1")
+        for row in ("nms, 200 boxes", "roi_align", "roi_pool"):
+            self.assertRegex(text, rf"(?m)^{row}.*( +[0-9.]+){{2}}$")
+
 
 if __name__ == "__main__":
     PLUGIN = sys.argv.pop(1)
