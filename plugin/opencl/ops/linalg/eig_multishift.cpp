@@ -321,10 +321,8 @@ void run(const OpCall& call, const EigProblem& p) { run_eig(call, p, find_schur_
 constexpr int64_t kFewestRows = 97;
 constexpr int64_t kRowsOfMatrix = 64;  // for each matrix of a batch
 
-// So far it has run on CPU drivers alone, with the kernels of GPUs: a GPU takes it only where a
-// switch says so (OCLTENSOR_DISABLED_ALGORITHMS=eig.qr), until it has been judged and timed there.
-const char* pass_over(const OpCall& call, const EigProblem& p) {
-  if ((call.caps().type & CL_DEVICE_TYPE_GPU) != 0) return "not yet judged on a GPU";
+// H100, float32, ms (eig.qr): 8.6 (17.1) for 128 rows, 60 (436) for 512, 191 (2574) for 1024.
+const char* pass_over(const OpCall&, const EigProblem& p) {
   const int64_t n = p.a.size(-1);
   if (n < kFewestRows) return "one work-group is faster for so few rows";
   return p.a.numel() / (n * n) > std::max<int64_t>(n / kRowsOfMatrix, 1) ? "there are many matrices"
