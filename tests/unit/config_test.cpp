@@ -76,6 +76,7 @@ constexpr Bad kBad[] = {{"OCLTENSOR_ENABLE_FALLBACK", "yes"},
                         {"OCLTENSOR_KERNEL_STYLE", "row"},
                         {"OCLTENSOR_LAUNCH_THREAD", "2"},
                         {"OCLTENSOR_NVIDIA_MMA", "emulated70"},
+                        {"OCLTENSOR_AUTOLOAD", "yes"},
                         {"OCLTENSOR_PLUGIN_PATH", "/a:b"},
                         {"OCLTENSOR_LOG_LEVEL", "loud"},
                         {"OCLTENSOR_CAPTURE_ENABLED", "1 "},
@@ -116,7 +117,7 @@ TEST_F(Config, EveryBadValueIsRefusedWithNameValueAndRange) {
 
 TEST_F(Config, DefaultsAreValidAndListed) {
   config::validate();
-  EXPECT_EQ(config::list().size(), 38u);
+  EXPECT_EQ(config::list().size(), 39u);
   for (const config::KnobState& s : config::list()) {
     EXPECT_EQ(s.source, config::Source::Default) << s.name;
     EXPECT_EQ(s.value, s.default_value);

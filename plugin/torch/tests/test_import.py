@@ -71,6 +71,39 @@ class Import(unittest.TestCase):
         )
         self.assertEqual(self.python(code, TORCH_DEVICE_BACKEND_AUTOLOAD="0")[0], "False\nTrue")
 
+    def test_autoload_setting(self) -> None:
+        code = """
+import torch
+print(hasattr(torch.ocl, 'current_device'), torch.ocl.is_available())
+print(torch.ocl.unavailable_reason())
+import torch_ocl
+print(torch.ones(2, device='ocl').sum().item(), torch.accelerator.current_accelerator())"""
+        out, said = self.python(code, OCLTENSOR_AUTOLOAD="0")
+        lines = out.splitlines()
+        self.assertEqual((lines[0], lines[2]), ("False False", "2.0 ocl"))
+        self.assertIn("import torch_ocl", lines[1])
+        self.assertNotIn("Warning", said)
+        self.assertTrue(self.python(code, OCLTENSOR_AUTOLOAD="1")[0].startswith("True True"))
+
+    def test_autoload_beside_another_accelerator(self) -> None:
+        """The rule, with the files of other drivers in a folder of this test."""
+        files = self.folder / "dev"
+        files.mkdir()
+        code = f"""
+import torch
+from torch_ocl import _accelerators as rule
+def other(**versions):
+    for name in ('cuda', 'hip', 'xpu'): setattr(torch.version, name, versions.get(name))
+    return rule.other_accelerator({str(files)!r})
+print(other(), other(cuda='13.0'), other(hip='7.0'))
+open({str(files / "nvidiactl")!r}, 'w').close()
+print(other(), other(cuda='13.0'), other(hip='7.0'))
+rule.other_accelerator = lambda: 'CUDA'
+print(rule.reason_to_wait())"""
+        lines = self.python(code)[0].splitlines()
+        self.assertEqual(lines[:2], ["None None None", "None CUDA None"])
+        self.assertIn("OCLTENSOR_AUTOLOAD=1", lines[2])
+
     def test_seeding_opens_no_device(self) -> None:
         out, _ = self.python(
             "import torch\ntorch.manual_seed(4)\nprint(torch.ocl.is_initialized(), "

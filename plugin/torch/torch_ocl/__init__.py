@@ -1,6 +1,7 @@
 """OpenCL devices for PyTorch: importing this package adds device type ``ocl``.
 
-Once it is installed, ``import torch`` imports it.
+Once it is installed, ``import torch`` imports it, unless torch has another accelerator to use
+(``OCLTENSOR_AUTOLOAD``).
 
 >>> import torch
 >>> torch.ocl.is_available()
@@ -18,6 +19,7 @@ __version__ = "0.2.0"
 __all__ = ["__version__"]
 
 _failure: Exception | None = None
+_waits: str | None = None
 
 
 def _autoload() -> None:
@@ -27,12 +29,13 @@ def _autoload() -> None:
     registration becomes a warning, and ``torch.ocl`` a module that says why. A later ``import
     torch_ocl`` tries again, and raises.
     """
-    if _failure is None:
+    if _failure is None and _waits is None:
         return  # registered, or this package is still being imported, which registers it later
     from torch_ocl import _missing
 
-    _missing.install(str(_failure))
-    warnings.warn(f"torch.ocl is not available: {_failure}", RuntimeWarning, stacklevel=2)
+    _missing.install(_waits or str(_failure))
+    if _failure is not None:
+        warnings.warn(f"torch.ocl is not available: {_failure}", RuntimeWarning, stacklevel=2)
     sys.modules.pop(__name__, None)
 
 
@@ -45,9 +48,12 @@ def _torch_is_importing() -> bool:
 
 
 try:
-    from torch_ocl import _register
+    from torch_ocl import _accelerators, _register
 
-    _register.register()
+    if _torch_is_importing():
+        _waits = _accelerators.reason_to_wait()
+    if _waits is None:
+        _register.register()
 except Exception as error:
     if not _torch_is_importing():
         raise

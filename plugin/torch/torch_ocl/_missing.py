@@ -1,4 +1,4 @@
-"""The module that replaces ``torch.ocl`` if the adapter could not be loaded: it says why."""
+"""The module that replaces ``torch.ocl`` where ``ocl`` is not registered: it says why."""
 
 import sys
 import types
@@ -9,7 +9,7 @@ import torch
 
 def install(reason: str) -> None:
     """Installs a module as ``torch.ocl`` that has no device and names the reason."""
-    module = types.ModuleType("torch.ocl", f"The ocl device could not be loaded: {reason}")
+    module = types.ModuleType("torch.ocl", f"The ocl device is not registered: {reason}")
 
     def missing(name: str) -> Any:
         raise AttributeError(f"torch.ocl.{name} does not exist here: {reason}")
@@ -19,5 +19,12 @@ def install(reason: str) -> None:
     module.device_count = lambda: 0  # type: ignore[attr-defined]
     module.unavailable_reason = lambda: reason  # type: ignore[attr-defined]
     module.__getattr__ = missing  # type: ignore[method-assign]
+    module._is_missing = True  # type: ignore[attr-defined]
     sys.modules["torch.ocl"] = module
     torch.ocl = module  # type: ignore[attr-defined]
+
+
+def remove() -> None:
+    """Makes room for the real module, if this one was installed."""
+    if getattr(sys.modules.get("torch.ocl"), "_is_missing", False):
+        del sys.modules["torch.ocl"], torch.ocl  # type: ignore[attr-defined]

@@ -6,7 +6,7 @@ import sys
 
 import torch
 
-from torch_ocl import _adapter
+from torch_ocl import _adapter, _missing
 
 NAME = "ocl"
 
@@ -29,6 +29,7 @@ def register() -> None:
     # nothing from that, as they fix their local sizes. A value that the user has set is kept.
     os.environ.setdefault("POCL_WORK_GROUP_SPECIALIZATION", "0")
     _adapter.load()
+    _missing.remove()
     from torch_ocl import _C, _borders, _dlpack, _printing, backends, ocl
 
     torch.utils.rename_privateuse1_backend(NAME)
