@@ -147,6 +147,8 @@ INLINE ulong matrix_at(uint address, uint lead, uint step) {
 #define NAMES_10_TO_59 TEN_NAMES(1) TEN_NAMES(2) TEN_NAMES(3) TEN_NAMES(4) TEN_NAMES(5)
 #define NAMES_32 NAMES_0_TO_9 TEN_NAMES(1) TEN_NAMES(2) ", %30, %31"
 #define NAMES_64 NAMES_0_TO_9 NAMES_10_TO_59 ", %60, %61, %62, %63"
+#define NAMES_96                                                                                \
+  NAMES_0_TO_9 NAMES_10_TO_59 TEN_NAMES(6) TEN_NAMES(7) TEN_NAMES(8) ", %90, %91, %92, %93, %94, %95"
 #define NAMES_128                                                                               \
   NAMES_0_TO_9 NAMES_10_TO_59 TEN_NAMES(6) TEN_NAMES(7) TEN_NAMES(8) TEN_NAMES(9) TEN_NAMES(10) \
   TEN_NAMES(11) ", %120, %121, %122, %123, %124, %125, %126, %127"
@@ -166,12 +168,16 @@ INLINE ulong matrix_at(uint address, uint lead, uint step) {
       TIE(c, d, 15)
 #define LIST_32(c, d) LIST_0_TO_9(c, d), TEN_TIES(c, d, 1), TEN_TIES(c, d, 2), TIE(c, d, 30), TIE(c, d, 31)
 #define LIST_64(c, d) LIST_0_TO_59(c, d), TIE(c, d, 60), TIE(c, d, 61), TIE(c, d, 62), TIE(c, d, 63)
+#define LIST_96(c, d)                                                                             \
+  LIST_0_TO_59(c, d), TEN_TIES(c, d, 6), TEN_TIES(c, d, 7), TEN_TIES(c, d, 8), TIE(c, d, 90),     \
+      TIE(c, d, 91), TIE(c, d, 92), TIE(c, d, 93), TIE(c, d, 94), TIE(c, d, 95)
 #define LIST_128(c, d)                                                                            \
   LIST_0_TO_59(c, d), TEN_TIES(c, d, 6), TEN_TIES(c, d, 7), TEN_TIES(c, d, 8), TEN_TIES(c, d, 9), \
       TEN_TIES(c, d, 10), TEN_TIES(c, d, 11), TIE(c, d, 120), TIE(c, d, 121), TIE(c, d, 122),     \
       TIE(c, d, 123), TIE(c, d, 124), TIE(c, d, 125), TIE(c, d, 126), TIE(c, d, 127)
 #define TIES_32(d) LIST_32("+f", d)
 #define TIES_64(d) LIST_64("+f", d)
+#define TIES_96(d) LIST_96("+f", d)
 #define TIES_128(d) LIST_128("+f", d)
 
 // The operands after n accumulators: %n, %n+1 the matrices, %n+2 whether to add to the accumulators or to
@@ -182,6 +188,9 @@ INLINE ulong matrix_at(uint address, uint lead, uint step) {
 #define OPERAND_64_0 "%64"
 #define OPERAND_64_1 "%65"
 #define OPERAND_64_2 "%66"
+#define OPERAND_96_0 "%96"
+#define OPERAND_96_1 "%97"
+#define OPERAND_96_2 "%98"
 #define OPERAND_128_0 "%128"
 #define OPERAND_128_1 "%129"
 #define OPERAND_128_2 "%130"

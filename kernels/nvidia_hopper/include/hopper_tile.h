@@ -2,8 +2,8 @@
 // operand types, buffers, the steps along k, and storing a tile's results.
 // Defines: TYPE f16 or bf16 (operands and result, sums in float), f32 (TF32 products), or f32 with
 // BF16_PARTS 2 or 3: operands are given as bf16 parts (whose sum is exact if there are three), and three
-// or six products of parts are added. TF32; BN 64, 128 or 256; STAGES; A_ALONG_K, B_ALONG_K (1: contiguous
-// along k, which TF32 requires, 0: along m or n); FLOAT_RESULT.
+// or six products of parts are added. TF32; BN 64, 128, 192 or 256; STAGES; A_ALONG_K, B_ALONG_K
+// (1: contiguous along k, which TF32 requires, 0: along m or n); FLOAT_RESULT.
 #ifndef OCLTENSOR_HOPPER_TILE_H
 #define OCLTENSOR_HOPPER_TILE_H
 #include "hopper.h"
@@ -29,6 +29,9 @@
 #elif BN == 128
 #define ACCUMULATORS 64
 #define SHAPE_N "128"
+#elif BN == 192
+#define ACCUMULATORS 96
+#define SHAPE_N "192"
 #else
 #define ACCUMULATORS 128
 #define SHAPE_N "256"

@@ -1,13 +1,13 @@
 // Matrix product on Hopper's matrix units: work-groups are persistent and take tiles of 128 x BN in turn. One
 // warp fills a ring of STAGES buffers in local memory through the copy engine, two warpgroups of 64 rows each
 // multiply filled buffers.
-// Defines: TYPE f16 or bf16 (operands and result, sums in float), f32 (TF32 products), or f32 with BF16_PARTS
-// 3: operands are given as three bf16 parts with exactly their sum (bf16_parts.cl), and six of the nine
-// products are added. The matrix unit truncates when it adds, so its sums are added to ordinary float sums
-// every 64 k. BN 64, 128 or 256 columns; A_ALONG_K, B_ALONG_K (1: contiguous along k, which TF32 requires, 0:
-// along m or n); HAS_S; PARTIAL (1: k is divided into pieces, whose sums are written as floats for
-// split_k_sum.cl, a matrix for each piece of each product). Every line of an operand, and every matrix of a
-// batch, starts at a multiple of 16 bytes.
+// Defines: TYPE f16 or bf16 (operands and result, sums in float), f32 (TF32 products), or f32 with
+// BF16_PARTS 3: operands are given as three bf16 parts with exactly their sum (bf16_parts.cl), and six of
+// the nine products are added. The matrix unit truncates when it adds, so its sums are added to ordinary
+// float sums every 64 k. BN 64, 128, 192 or 256 columns; A_ALONG_K, B_ALONG_K (1: contiguous along k, which
+// TF32 requires, 0: along m or n); HAS_S; PARTIAL (1: k is divided into pieces, whose sums are written as
+// floats for split_k_sum.cl, a matrix for each piece of each product). Every line of an operand, and every
+// matrix of a batch, starts at a multiple of 16 bytes.
 #include "matmul_params.h"
 
 #define FLOAT_RESULT (PARTIAL || BF16_PARTS > 1 || TF32)
@@ -117,6 +117,10 @@ __kernel void matmul_hopper(__global void *c_base, ulong c_offset, __global cons
 #else
 #define sums d
 #endif
+#if !FLOAT_RESULT
+  const bool aligned_rows = ((size_t)((__global char *)c_base + c_offset) & 15) == 0 && p.c_row % 8 == 0 &&
+                            p.c_batch % 8 == 0;
+#endif
   for (int index = get_group_id(0); index < count; index += get_num_groups(0)) {
     const Tile t = tile_at(index, m_tiles, n_tiles);
     const int first = PARTIAL ? t.z / matrices * piece_steps : 0,
@@ -154,15 +158,23 @@ __kernel void matmul_hopper(__global void *c_base, ulong c_offset, __global cons
         }
       }
 #else
-      const bool aligned = ((size_t)to & 15) == 0;
-      UNROLL for (int j = 0; j < BN / 8; j += 4) {
-        NEIGHBOURS_OF(v, sums, j, half_tile, quarter)
-        const int column = t.n0 + (j + quarter) * 8;
-        if (!inside) continue;
-        if (aligned && column + 8 <= n) *(__global uint4 *)(to + column) = (uint4)(v[0], v[1], v[2], v[3]);
-        else {
-          UNROLL for (int e = 0; e < 8; ++e)
-            if (column + e < n) ((__global ushort *)to)[column + e] = (ushort)(v[e / 2] >> (16 * (e & 1)));
+      if (aligned_rows) {
+        UNROLL for (int j = 0; j < BN / 8; j += 4) {
+          NEIGHBOURS_OF(v, sums, j, half_tile, quarter)
+          const int column = t.n0 + (j + quarter) * 8;
+          if (!inside) continue;
+          if (column + 8 <= n) *(__global uint4 *)(to + column) = (uint4)(v[0], v[1], v[2], v[3]);
+          else {
+            UNROLL for (int e = 0; e < 8; ++e)
+              if (column + e < n) ((__global ushort *)to)[column + e] = (ushort)(v[e / 2] >> (16 * (e & 1)));
+          }
+        }
+      } else {  // four items side by side write 16 adjacent bytes
+        UNROLL for (int j = 0; j < BN / 8; ++j) {
+          const int column = t.n0 + j * 8 + quarter * 2;
+          const uint pair = PAIR_OF(sums, j, half_tile);
+          if (inside && column < n) ((__global ushort *)to)[column] = (ushort)pair;
+          if (inside && column + 1 < n) ((__global ushort *)to)[column + 1] = (ushort)(pair >> 16);
         }
       }
 #endif

@@ -102,6 +102,15 @@ class OpCall {
   OpCall(const tb_call& call, const Operator& op, Stream& stream, bool check_only,
          const OpEntry& entry, const Policy& policy);
 
+  // The same call on another stream of the device, for work beside it.
+  OpCall(const OpCall& call, Stream& stream)
+      : raw_(call.raw_),
+        op_(call.op_),
+        args_(call.args_),
+        stream_(stream),
+        check_only_(call.check_only_),
+        policy_(call.policy_) {}
+
   const Operator& op() const { return op_; }
   const std::string& name() const { return op_.name; }
   const Args& args() const { return args_; }

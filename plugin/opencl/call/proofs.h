@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 
 #include "call/op_call.h"
 
@@ -15,12 +16,23 @@ struct Proof {
   std::atomic<uint8_t> state{Unknown};
 };
 
-// Whether the kernel of `source` and `defines` is right. The first call runs `test`, unless the
-// cache on disk says that it has passed with this driver; `test` returns what was wrong, or an
-// empty text. A wrong kernel, or one that does not compile, is logged as a warning and not used any
-// more.
-bool is_proven(const OpCall& call, Proof& proof, const Source& source, const Defines& defines,
-               std::string (*test)(const OpCall& call, const void* what), const void* what);
+// How a kernel's specialisations are tested.
+struct ProofTest {
+  const Source& source;
+  // Returns what was wrong with `what`, or an empty text. Runs on a stream of its own.
+  std::string (*wrong)(const OpCall& call, const void* what);
+  // Reports the specialisations that a model which uses `what` is likely to use, too: they are
+  // compiled by builder processes while the host waits for the second test of a kernel. Optional.
+  void (*likely)(const OpCall& call, const void* what,
+                 const std::function<void(const Defines&)>& report) = nullptr;
+};
+
+// Whether the kernel of `test.source` and `defines` is right. The first call runs the test, unless
+// the cache on disk says that it has passed with this driver. A wrong kernel, or one that does not
+// compile, is logged as a warning and not used any more. `tested`: kernels of this source that have
+// been tested on the device.
+bool is_proven(const OpCall& call, Proof& proof, const ProofTest& test, const Defines& defines,
+               const void* what, std::atomic<uint32_t>& tested);
 
 // The states of the proofs of a kernel's specialisations, on every device.
 template <size_t kVariants>
@@ -28,20 +40,21 @@ class Proofs {
  public:
   // As is_proven(), for specialisation `variant`; defines() is called the first time only.
   template <typename MakeDefines>
-  bool hold(const OpCall& call, size_t variant, const Source& source, MakeDefines&& defines,
-            std::string (*test)(const OpCall& call, const void* what), const void* what) {
+  bool hold(const OpCall& call, size_t variant, const ProofTest& test, MakeDefines&& defines,
+            const void* what) {
     const auto device = static_cast<size_t>(call.device().index());
     if (device >= kMostDevices) return false;
     Proof& proof = proofs_[device][variant];
     const uint8_t state = proof.state.load(std::memory_order_relaxed);
     if (state != Proof::Unknown) [[likely]]
       return state == Proof::Right;
-    return is_proven(call, proof, source, defines(), test, what);
+    return is_proven(call, proof, test, defines(), what, tested_[device]);
   }
 
  private:
   static constexpr size_t kMostDevices = 16;
   std::array<std::array<Proof, kVariants>, kMostDevices> proofs_{};
+  std::array<std::atomic<uint32_t>, kMostDevices> tested_{};
 };
 
 }  // namespace ocltensor::opencl

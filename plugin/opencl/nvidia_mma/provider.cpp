@@ -20,9 +20,7 @@ constinit const Provider kNvidiaMma{
     .library = nullptr,
     .what = "NVIDIA's matrix units from compute capability 7.5 on, by mma.sync",
     .suits = suits,
-    .lacking =
-        "not yet judged on a GPU: OCLTENSOR_NVIDIA_MMA=1 tries it on NVIDIA's devices of "
-        "compute capability 7.5 and later",
+    .lacking = "only NVIDIA's devices of compute capability 7.5 and later have mma.sync",
     .algorithms = kAlgorithms};
 
 }  // namespace ocltensor::opencl

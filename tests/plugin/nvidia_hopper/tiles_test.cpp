@@ -24,6 +24,15 @@ TEST(HopperTiles, FewTilesAreNarrowAndLongSumsAreCut) {
   EXPECT_GT(choose_hopper_tiles({1, 16, 27, 6272, kUnits, true}).pieces, 32);
 }
 
+// 128 tiles of 192 columns fill 132 units once; of 256 they leave 36 idle.
+TEST(HopperTiles, ColumnsThatLeaveNoUnitIdle) {
+  HopperSizes sizes{1, 4096, 768, 48, kUnits, false};
+  EXPECT_NE(choose_hopper_tiles(sizes).columns, 192);
+  sizes.has_192_columns = true;
+  const HopperTiles fitting{192, 1};
+  EXPECT_EQ(choose_hopper_tiles(sizes), fitting);
+}
+
 TEST(HopperTiles, NoPieceIsEmpty) {
   for (int64_t steps = 1; steps < 700; steps += 3)
     for (const int64_t m : {8, 129, 700})

@@ -110,9 +110,10 @@ bool is_variant_proven(const OpCall& call, const HopperBackward& b) {
   static auto& proofs = *new Proofs<kVariants>;  // leaked: streams may end after static objects
   const size_t index =
       (b.type == DType::BFloat16 ? 4 : 0) + (b.panel == 128 ? 2 : 0) + (b.causal ? 1 : 0);
+  static constexpr ProofTest kTest{kernel_sources::nvidia_hopper_attention_backward,
+                                   wrong_hopper_backward};
   return proofs.hold(
-      call, index, kernel_sources::nvidia_hopper_attention_backward,
-      [&] { return pass_defines(b, 0); }, wrong_hopper_backward, &b);
+      call, index, kTest, [&] { return pass_defines(b, 0); }, &b);
 }
 
 // What the kernels are specialised by; run() fills in addresses and layouts.

@@ -59,9 +59,10 @@ AttentionHopperParams params_of(const HopperForward& f) {
 
 bool is_variant_proven(const OpCall& call, const HopperVariant& v) {
   static auto& proofs = *new Proofs<kVariants>;  // leaked: streams may end after static objects
+  static constexpr ProofTest kTest{kernel_sources::nvidia_hopper_attention_forward,
+                                   wrong_hopper_forward};
   return proofs.hold(
-      call, index_of(v), kernel_sources::nvidia_hopper_attention_forward,
-      [&] { return v.defines(); }, wrong_hopper_forward, &v);
+      call, index_of(v), kTest, [&] { return v.defines(); }, &v);
 }
 
 const char* refuse_shape(const attention::FusedProblem& p, DType type) {

@@ -122,10 +122,7 @@ Planned<Bf16x6Plan> plan_bf16x6(const OpCall& call, const matmul::Problem& p) {
 }
 
 const char* pass_over_bf16x6(const OpCall&, const matmul::Problem& p) {
-  if (matmul::skinny_beats_matrix_units(p) || p.k < 128)
-    return "splitting would take longer than it saves";
-  const auto products = static_cast<double>(p.batch * p.m) * static_cast<double>(p.n * p.k);
-  return products < 0x1p25 ? "splitting would take longer than it saves" : nullptr;
+  return matmul::refuse_float_parts(p);
 }
 
 void run_bf16x6(const OpCall& call, const matmul::Problem& p, const Bf16x6Plan& plan) {

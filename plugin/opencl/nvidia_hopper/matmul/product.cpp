@@ -8,6 +8,7 @@
 #include "call/proofs.h"
 #include "kernels/nvidia_hopper/matmul.h"
 #include "nvidia_hopper/provider.h"
+#include "ops/matmul/layer_forms.h"
 #include "ops/matmul/split_k_sum.h"
 
 namespace ocltensor::opencl::nvidia_hopper {
@@ -16,6 +17,19 @@ namespace {
 using Kind = HopperKind;
 using Operand = HopperOperand;
 using Variant = HopperProduct;
+
+void report_likely(const OpCall&, const void* what,
+                   const std::function<void(const Defines&)>& report) {
+  Variant v = *static_cast<const Variant*>(what);
+  for (const int64_t columns : kHopperColumns)
+    for (const matmul::LayerForm& f : matmul::kLayerForms) {
+      if (v.bf16_parts() && columns > 128) continue;
+      if (v.kind == Kind::Tf32 && !(f.a_along_k && f.b_along_k)) continue;
+      v.columns = columns;
+      v.a_along_k = f.a_along_k, v.b_along_k = f.b_along_k, v.self = f.self, v.pieces = f.pieces;
+      report(v.defines());
+    }
+}
 
 constexpr int64_t kItems = 288;         // ITEMS of product.cl
 constexpr int64_t kMapBytes = 2 * 128;  // of a work-group: two tensor maps
@@ -64,8 +78,13 @@ const char* refuse_product(const matmul::Problem& p) {
 }
 
 void choose_tiles(const OpCall& call, const matmul::Problem& p, Variant& v) {
-  const HopperTiles tiles = choose_hopper_tiles(
-      {p.batch, p.m, p.n, v.steps(p.k), call.caps().compute_units, v.bf16_parts()});
+  const HopperTiles tiles = choose_hopper_tiles({.batch = p.batch,
+                                                 .m = p.m,
+                                                 .n = p.n,
+                                                 .steps = v.steps(p.k),
+                                                 .units = call.caps().compute_units,
+                                                 .bf16_parts = v.bf16_parts(),
+                                                 .has_192_columns = true});
   v.columns = tiles.columns;
   v.pieces = tiles.pieces;
 }
@@ -103,9 +122,10 @@ void enqueue_product(const OpCall& call, const matmul::Problem& p, const Variant
 bool is_product_proven(const OpCall& call, const Variant& v) {
   static auto& proofs =
       *new Proofs<kHopperProducts>;  // leaked: streams may end after static objects
+  static constexpr ProofTest kTest{kernel_sources::nvidia_hopper_matmul_product,
+                                   wrong_hopper_product, report_likely};
   return proofs.hold(
-      call, v.index(), kernel_sources::nvidia_hopper_matmul_product, [&] { return v.defines(); },
-      wrong_hopper_product, &v);
+      call, v.index(), kTest, [&] { return v.defines(); }, &v);
 }
 
 void run_product(const OpCall& call, const matmul::Problem& p, const Variant& v) {

@@ -2,6 +2,7 @@
 // specialisation.
 #pragma once
 
+#include <algorithm>
 #include <string>
 
 #include "kernels/defines.h"
@@ -23,7 +24,7 @@ inline constexpr int64_t kHopperKinds = 4;
 // How a kernel is specialised.
 struct HopperProduct {
   HopperKind kind;
-  int64_t columns;  // BN: 64, 128 or 256
+  int64_t columns;  // BN: one of kHopperColumns
   bool a_along_k, b_along_k, self;
   int64_t pieces = 1;  // of k: a sum is cut into so many
 
@@ -31,7 +32,7 @@ struct HopperProduct {
   int64_t item() const { return kind == HopperKind::Tf32 ? 4 : 2; }  // bytes of a factor
   int64_t stages() const {
     if (bf16_parts()) return columns == 64 ? 3 : 2;
-    return columns == 256 ? 3 : 6;
+    return columns == 256 ? 3 : columns == 192 ? 4 : 6;
   }
   Defines defines() const {
     constexpr DType kTypes[] = {DType::Float16, DType::BFloat16, DType::Float32, DType::Float32};
@@ -45,15 +46,19 @@ struct HopperProduct {
     return d.set(define::HAS_S, self && pieces == 1).set(define::PARTIAL, pieces > 1);
   }
   size_t index() const {
-    const int64_t size = columns == 64 ? 0 : columns == 128 ? 1 : 2;
+    const auto size =
+        static_cast<int64_t>(std::ranges::find(kHopperColumns, columns) - kHopperColumns.begin());
     const int64_t end = pieces > 1 ? 2 : self ? 1 : 0;
     return static_cast<size_t>(
-        (((static_cast<int64_t>(kind) * 3 + size) * 2 + a_along_k) * 2 + b_along_k) * 3 + end);
+        (((static_cast<int64_t>(kind) * kHopperColumnChoices + size) * 2 + a_along_k) * 2 +
+         b_along_k) *
+            3 +
+        end);
   }
   int64_t steps(int64_t k) const { return divide_up(k, 128 / item()); }
   int64_t piece_steps(int64_t k) const { return divide_up(steps(k), pieces); }
 };
-inline constexpr int64_t kHopperProducts = kHopperKinds * 3 * 4 * 3;
+inline constexpr int64_t kHopperProducts = kHopperKinds * kHopperColumnChoices * 4 * 3;
 
 // Operands with lines along k or across it; bf16 parts of one are `matrices` apart.
 using HopperOperand = matmul::Operand;

@@ -15,7 +15,8 @@ HopperTiles choose_hopper_tiles(const HopperSizes& s) {
   const auto results = static_cast<double>(s.batch * s.m) * static_cast<double>(s.n);
   double lowest = std::numeric_limits<double>::max();
   HopperTiles best{s.least_columns, 1};
-  for (const int64_t columns : {256, 128, 64}) {
+  for (const int64_t columns : kHopperColumns) {
+    if (columns == 192 && !s.has_192_columns) continue;
     if (columns < s.least_columns || columns > (s.bf16_parts ? 128 : s.most_columns)) continue;
     const double part = static_cast<double>(columns) / 256;
     const double step = std::max(0.73 * part, 0.2) * (s.bf16_parts ? 6 : 1);

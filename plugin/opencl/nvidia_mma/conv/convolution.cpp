@@ -188,11 +188,31 @@ class PhaseRun {
   const Scratch& weights_;
 };
 
+uint32_t usable_forms(const Capabilities& caps, MmaKind kind) {
+  uint32_t usable = usable_tiles(kind, generation(caps), most_local_memory(caps));
+  for (size_t i = 0; i < kMmaTiles.size(); ++i)  // addresses take the registers of what is ahead
+    if (kMmaTiles[i].ahead) usable &= ~(1u << i);
+  return usable;
+}
+
+// All forms of the kind, as a network's layers differ in channels.
+void report_likely(const OpCall& call, const void* what,
+                   const std::function<void(const Defines&)>& report) {
+  ConvMma v = *static_cast<const ConvMma*>(what);
+  const uint32_t usable = usable_forms(call.caps(), v.kind);
+  for (v.tile = 0; v.tile < kMmaTiles.size(); ++v.tile)
+    for (const int64_t pieces : {1, 2}) {
+      v.pieces = pieces;
+      if ((usable >> v.tile & 1) != 0) report(v.defines(call.caps()));
+    }
+}
+
 bool is_proven(const OpCall& call, const ConvMma& v) {
   static auto& proofs = *new Proofs<kConvMmas>;  // leaked: streams may end after static objects
+  static constexpr ProofTest kTest{kernel_sources::nvidia_mma_conv_convolution,
+                                   wrong_mma_convolution, report_likely};
   return proofs.hold(
-      call, v.index(), kernel_sources::nvidia_mma_conv_convolution,
-      [&] { return v.defines(call.caps()); }, wrong_mma_convolution, &v);
+      call, v.index(), kTest, [&] { return v.defines(call.caps()); }, &v);
 }
 
 // The form for the phase with the most terms, which serves them all.
@@ -203,9 +223,7 @@ Planned<ConvMma> plan_form(const OpCall& call, const Problem& p, MmaKind kind) {
       phases, {}, [&](const Phase& f) { return terms_of(p, f) * f.y.outputs * f.x.outputs; });
   const bool in_one =
       std::ranges::any_of(phases, [&](const Phase& f) { return !is_one_run(p, f); });
-  uint32_t usable = usable_tiles(kind, generation(call.caps()), most_local_memory(call.caps()));
-  for (size_t i = 0; i < kMmaTiles.size(); ++i)  // addresses take the registers of what is ahead
-    if (kMmaTiles[i].ahead) usable &= ~(1u << i);
+  uint32_t usable = usable_forms(call.caps(), kind);
   ConvMma v{kind, 0, p.bias.has_value()};
   for (; usable != 0; usable &= ~(1u << v.tile)) {
     const MmaTiles tiles =

@@ -9,6 +9,7 @@
 #include "kernels/nvidia_mma/matmul.h"
 #include "nvidia_hopper/provider.h"
 #include "nvidia_mma/provider.h"
+#include "ops/matmul/layer_forms.h"
 #include "ops/matmul/split_k_sum.h"
 
 namespace ocltensor::opencl::nvidia_mma {
@@ -19,11 +20,24 @@ using matmul::Problem;
 
 constexpr const char* kNotProven = "the kernels failed their tests on this driver";
 
+void report_likely(const OpCall& call, const void* what,
+                   const std::function<void(const Defines&)>& report) {
+  MmaProduct v = *static_cast<const MmaProduct*>(what);
+  const uint32_t usable =
+      usable_tiles(v.kind, generation(call.caps()), most_local_memory(call.caps()));
+  for (v.tile = 0; v.tile < kMmaTiles.size(); ++v.tile)
+    for (const matmul::LayerForm& f : matmul::kLayerForms) {
+      v.a_along_k = f.a_along_k, v.b_along_k = f.b_along_k, v.self = f.self, v.pieces = f.pieces;
+      if ((usable >> v.tile & 1) != 0) report(v.defines(call.caps()));
+    }
+}
+
 bool is_proven(const OpCall& call, const MmaProduct& v) {
   static auto& proofs = *new Proofs<kMmaProducts>;  // leaked: streams may end after static objects
+  static constexpr ProofTest kTest{kernel_sources::nvidia_mma_matmul_product, wrong_mma_product,
+                                   report_likely};
   return proofs.hold(
-      call, v.index(), kernel_sources::nvidia_mma_matmul_product,
-      [&] { return v.defines(call.caps()); }, wrong_mma_product, &v);
+      call, v.index(), kTest, [&] { return v.defines(call.caps()); }, &v);
 }
 
 // Whether lines of an operand run along k once it can be read: what cannot is copied along k.

@@ -53,9 +53,7 @@ Planned<MmaProduct> plan_tf32x3(const OpCall& call, const Problem& p) {
 const char* pass_over_tf32x3(const OpCall& call, const Problem& p) {
   if (const char* reason = pass_over_provider(call)) return reason;
   if (!gains_by_tf32_parts(call.caps())) return "plain float32 is as fast on this generation";
-  if (matmul::skinny_beats_matrix_units(p) || p.k < 128) return "three products take longer";
-  const auto products = static_cast<double>(p.batch * p.m) * static_cast<double>(p.n * p.k);
-  return products < 0x1p25 ? "three products take longer" : nullptr;
+  return matmul::refuse_float_parts(p);
 }
 
 }  // namespace

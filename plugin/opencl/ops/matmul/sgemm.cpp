@@ -145,15 +145,17 @@ Pieces cut(const Problem& p, int64_t most, const Tile& t) {
   return {divide_up(p.k, length), length};
 }
 
-// Partial sums are float32: they round nothing, whatever the type of the result.
+// Partial sums are float32: they round nothing, whatever the type of the result. A unit works on
+// several tiles at once: with one or two of them long sums are cut as well (H100: 4096 x 128 x 4096
+// took 0.37 ms with a tile a unit, 11.7 TFLOP/s; a full device reaches 38).
 Planned<Pieces> plan_pieces(const OpCall& call, const Problem& p) {
-  constexpr int64_t kShortest = 256;  // terms of a piece
-  constexpr int64_t kMost = 256;
+  constexpr int64_t kMost = 256, kTilesOfUnit = 4;
   if (const char* reason = refuse_tiles(call, p)) return reason;
   if (!allows_split(call, p.dtype)) return "split-K is not allowed";
   const int64_t units = call.caps().compute_units, work = tiles(p, kSmall);
-  if (2 * work > units) return "enough results to work on";
-  const int64_t most = std::min<int64_t>({4 * units / work, kMost, p.k / kShortest});
+  if (work >= 2 * units) return "enough results to work on";
+  const int64_t shortest = 2 * work > units ? 1024 : 256;  // terms of a piece
+  const int64_t most = std::min<int64_t>({kTilesOfUnit * units / work, kMost, p.k / shortest});
   if (most < 2) return "the sums are short";
   return cut(p, most, kSmall);
 }

@@ -92,14 +92,14 @@ void choose_style(Capabilities& c) {
   c.style = style == "cpu" ? KernelStyle::Cpu : KernelStyle::Gpu;
 }
 
-// OCLTENSOR_NVIDIA_MMA is "1" or "emulated80": the generation after the word.
+// OCLTENSOR_NVIDIA_MMA is "emulated80" or the like: the generation after the word.
 void choose_mma(Capabilities& c) {
   constexpr std::string_view kEmulated = "emulated";
   const std::string wish = config::get_string(config::Knob::NvidiaMma);
   c.emulated_mma = wish.starts_with(kEmulated);
   if (c.emulated_mma)
     c.mma_generation = static_cast<uint32_t>(std::stoul(wish.substr(kEmulated.size())));
-  else if (wish == "1")
+  else
     c.mma_generation = c.compute_capability;
 }
 
