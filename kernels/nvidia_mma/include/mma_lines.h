@@ -42,10 +42,6 @@ INLINE void next_tile(Chunks *c, int along_k) {
   ((along_k) ? place_along_k((c)->line + (i) * PACE(along_k, width), (c)->chunk) \
              : place_across_k((c)->line + (i) * PACE(along_k, width), (c)->chunk, CHUNKS(along_k, width)))
 
-typedef struct {
-  Chunks a, b;
-} Operands;
-
 #if ASYNC
 INLINE void copy_lines(__local uchar *tiles, uint to, Chunks *c, int along_k, int width) {
   if (HAS_COPY(c, along_k, width)) {
@@ -54,10 +50,6 @@ INLINE void copy_lines(__local uchar *tiles, uint to, Chunks *c, int along_k, in
                  BYTES_OF(c, i, along_k, width));
   }
   next_tile(c, along_k);
-}
-INLINE void copy_operands(__local uchar *tiles, uint to, Operands *o) {
-  copy_lines(tiles, to, &o->a, A_ALONG_K, BM);
-  copy_lines(tiles, to + A_BYTES, &o->b, B_ALONG_K, BN);
 }
 #else
 INLINE void read_lines(uint4 *held, Chunks *c, int along_k, int width) {
@@ -70,14 +62,6 @@ INLINE void write_lines(__local uchar *tiles, uint to, const uint4 *held, const 
   if (!HAS_COPY(c, along_k, width)) return;
   UNROLL for (int i = 0; i < COPIES(along_k, width); ++i)
     store_chunk(tiles, to + PLACE_OF(c, i, along_k, width), held[i]);
-}
-INLINE void read_operands(Held *held, Operands *o) {
-  read_lines(held->a, &o->a, A_ALONG_K, BM);
-  read_lines(held->b, &o->b, B_ALONG_K, BN);
-}
-INLINE void write_operands(__local uchar *tiles, uint to, const Held *held, const Operands *o) {
-  write_lines(tiles, to, held->a, &o->a, A_ALONG_K, BM);
-  write_lines(tiles, to + A_BYTES, held->b, &o->b, B_ALONG_K, BN);
 }
 #endif
 #endif

@@ -5,32 +5,28 @@
 // in memory is `stop`).
 #include "matmul_params.h"
 #include "mma_lines.h"
-#include "mma_loop.h"
+#include "mma_results.h"
 
 #define GROUP_ROWS 8  // rows of tiles computed together: their operands stay in the cache
-#if PARTIAL || TF32_PARTS
-typedef float result_t;
-#else
-typedef ushort result_t;
-#endif
-
-// Two adjacent results of a row.
-INLINE void store_pair(__global result_t *to, bool aligned, int left, float x, float y) {
-#if PARTIAL || TF32_PARTS
-  if (aligned && left > 1) *(__global float2 *)to = (float2)(x, y);
-  else {
-    if (left > 0) to[0] = x;
-    if (left > 1) to[1] = y;
-  }
-#else
-  const uint pair = pair_from(x, y);
-  if (aligned && left > 1) *(__global uint *)to = pair;
-  else {
-    if (left > 0) to[0] = (ushort)pair;
-    if (left > 1) to[1] = (ushort)(pair >> 16);
-  }
-#endif
+typedef struct {
+  Chunks a, b;
+} Operands;
+#if ASYNC
+INLINE void copy_operands(__local uchar *tiles, uint to, Operands *o) {
+  copy_lines(tiles, to, &o->a, A_ALONG_K, BM);
+  copy_lines(tiles, to + A_BYTES, &o->b, B_ALONG_K, BN);
 }
+#else
+INLINE void read_operands(Held *held, Operands *o) {
+  read_lines(held->a, &o->a, A_ALONG_K, BM);
+  read_lines(held->b, &o->b, B_ALONG_K, BN);
+}
+INLINE void write_operands(__local uchar *tiles, uint to, const Held *held, const Operands *o) {
+  write_lines(tiles, to, held->a, &o->a, A_ALONG_K, BM);
+  write_lines(tiles, to + A_BYTES, held->b, &o->b, B_ALONG_K, BN);
+}
+#endif
+#include "mma_loop.h"
 
 // Parameters: c, a and b, self; a word that equals `stop` if this product must not be computed; `matrices` of
 // the batch; buffers of k in a piece.

@@ -1,5 +1,5 @@
-// ocltensor-builder WORK DEVICE: compiles programs into the cache on disk: those that a kind of
-// model needs, those of a list, or what it is asked for. Started by the plugin
+// ocltensor-builder WORK DEVICE IDENTITY: compiles programs into the cache on disk: those that a
+// kind of model needs, those of a list, or what it is asked for. Started by the plugin
 // (runtime/ahead/build_ahead.h, build_requests.h), not by users: its input must be the plugin's
 // pipe or socket.
 #include <unistd.h>
@@ -51,11 +51,13 @@ void build_requests(ProgramCache& programs) {
 
 int main(int count, char** arguments) {
   using namespace ocltensor::opencl;
-  if (count != 3) return 2;
+  if (count != 4) return 2;
   build_ahead::detach();
   int status = 0;
   try {
     const auto index = static_cast<int>(std::strtol(arguments[2], nullptr, 10));
+    ocltensor::check(device(index).caps().identity() == arguments[3],
+                     "device {} is another one here", index);
     ProgramCache& programs = device(index).programs();
     const std::string_view work = arguments[1];
     if (work == "-")

@@ -3,6 +3,7 @@
 #include "provider.h"
 
 #include "conv/convolution.h"
+#include "conv/weight.h"
 #include "matmul/product.h"
 
 namespace ocltensor::opencl {
@@ -11,7 +12,7 @@ namespace {
 bool suits(const Capabilities& caps) { return nvidia_mma::generation(caps) != 0; }
 
 constexpr const Algorithm* kAlgorithms[] = {&nvidia_mma::kProduct, &nvidia_mma::kTf32x3Product,
-                                            &nvidia_mma::kConvolution};
+                                            &nvidia_mma::kConvolution, &nvidia_mma::kWeight};
 
 }  // namespace
 

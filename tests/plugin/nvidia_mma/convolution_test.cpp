@@ -6,6 +6,7 @@
 
 #include "base/config.h"
 #include "call/proof_numbers.h"
+#include "nvidia_mma/conv/weight.h"
 #include "nvidia_mma/matmul/product.h"
 #include "ops/conv/conv_shape.h"
 #include "plugin/any_call.h"
@@ -31,6 +32,22 @@ TEST_P(MmaConvolutions, EveryFormPassesItsProof) {
       if (v.kind == MmaKind::Tf32x3 || v.form().ahead || !takes_tile(v.kind, gen, v.form()))
         continue;
       EXPECT_EQ(wrong_mma_convolution(*any, &v), "") << kind << ", tile " << tile;
+      ++count;
+    }
+  EXPECT_EQ(count, gen < 80 ? 3u : 9u);
+}
+TEST_P(MmaConvolutions, EveryFormOfTheWeightsPassesItsProof) {
+  open(GetParam());
+  if (IsSkipped()) return;
+  const AnyCall any;
+  const int64_t gen = generation((*any).caps());
+  size_t count = 0;
+  for (size_t kind = 0; kind < kMmaKinds; ++kind)
+    for (size_t tile = 0; tile < kMmaTiles.size(); ++tile) {
+      WeightMma v{static_cast<MmaKind>(kind), tile, count % 2 == 0 ? 3 : 1};
+      if (v.kind == MmaKind::Tf32x3 || v.form().ahead || !takes_tile(v.kind, gen, v.form()))
+        continue;
+      EXPECT_EQ(wrong_mma_weight(*any, &v), "") << kind << ", tile " << tile;
       ++count;
     }
   EXPECT_EQ(count, gen < 80 ? 3u : 9u);

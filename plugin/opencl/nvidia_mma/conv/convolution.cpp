@@ -1,5 +1,5 @@
 // Convolutions, forward and data, as products on matrix units by mma.sync that gather their left
-// operand: sources are read where their channels are neighbours, or from a copy.
+// operand.
 #include "convolution.h"
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "call/proofs.h"
+#include "channels_last.h"
 #include "conv_implicit_params.h"
 #include "kernels/nvidia_mma/conv.h"
 #include "nvidia_mma/matmul/product.h"
@@ -24,55 +25,21 @@ using conv::Phase;
 using conv::Problem;
 using conv::Roles;
 
-constexpr int64_t kChunkBytes = 16;
 constexpr int64_t kMostConvPieces = 16;
 
-int64_t padded_channels(const Problem& p) {
-  const int64_t chunk = kChunkBytes / size_of(p.dtype);
-  return divide_up(Roles(p).channels, chunk) * chunk;
+int64_t padded_channels(const Problem& p) { return whole_chunks(Roles(p).channels, p.dtype); }
+
+Maps source_maps(const Problem& p) {
+  const Roles roles(p);
+  return {roles.source,
+          p.params.batch,
+          roles.channels,
+          roles.source_sizes,
+          roles.source_strides,
+          roles.forward ? conv::memory_of_big(p) : conv::memory_of_small(p),
+          true,
+          false};
 }
-
-// The source with adjacent channels in whole chunks: itself, or a copy.
-class Source {
- public:
-  Source(const OpCall& call, const Problem& p) {
-    const Roles roles(p);
-    const tk_i64* s = roles.source_strides;
-    const int64_t batch = p.params.batch, rows = roles.source_sizes[1];
-    const int64_t columns = roles.source_sizes[2], channels = padded_channels(p);
-    at_ = roles.source;
-    strides_ = {s[0], s[3], s[4]};
-    const auto whole = [&](int64_t elements) {
-      return elements * size_of(p.dtype) % kChunkBytes == 0;
-    };
-    if (s[1] == 1 && channels == roles.channels && at_ % kChunkBytes == 0 &&
-        std::ranges::all_of(strides_, whole)) {
-      memory_ = roles.forward ? conv::memory_of_big(p) : conv::memory_of_small(p);
-      return;
-    }
-    strides_ = {rows * columns * channels, columns * channels, channels};
-    const int64_t count = batch * strides_[0];
-    copy_.emplace(call.scratch(static_cast<uint64_t>(count * size_of(p.dtype))));
-    at_ = copy_->address();
-    memory_ = MemoryRange(*copy_);
-    if (channels != roles.channels)
-      copy::fill_tensor(call, LocalTensor(at_, p.dtype, Dims{count}), 0);
-    const Dims sizes{batch, roles.channels, rows, columns};
-    copy_tensor(call,
-                LocalTensor(at_, p.dtype, sizes, Dims{strides_[0], 1, strides_[1], strides_[2]}),
-                LocalTensor(roles.source, p.dtype, sizes, Dims{s[0], s[1], s[3], s[4]}));
-  }
-  const MemoryRange& memory() const { return memory_; }
-  int64_t image() const { return strides_[0]; }
-  int64_t row() const { return strides_[1]; }
-  int64_t column() const { return strides_[2]; }
-
- private:
-  tb_address at_;
-  std::array<int64_t, 3> strides_;  // of images, rows and columns
-  std::optional<Scratch> copy_;
-  MemoryRange memory_{nullptr};
-};
 
 // The weights, [channel of the target][tap][channel of the source], padded with zeros.
 Scratch packed_weights(const OpCall& call, const Problem& p) {
@@ -92,7 +59,7 @@ Scratch packed_weights(const OpCall& call, const Problem& p) {
   return memory;
 }
 
-ConvImplicitParams params_of(const Problem& p, const Phase& phase, const Source& source) {
+ConvImplicitParams params_of(const Problem& p, const Phase& phase, const ChannelsLast& source) {
   ConvImplicitParams k = product_of(p, phase);
   k.padded_channels = padded_channels(p);
   k.source_image = source.image();
@@ -117,7 +84,7 @@ bool is_one_run(const Problem& p, const Phase& phase) {
 // One launch, or one of pieces and the sum of these.
 class PhaseRun {
  public:
-  PhaseRun(const OpCall& call, const Problem& p, const ConvMma& v, const Source& source,
+  PhaseRun(const OpCall& call, const Problem& p, const ConvMma& v, const ChannelsLast& source,
            const Scratch& weights)
       : call_(call), p_(p), v_(v), source_(source), weights_(weights) {}
 
@@ -184,7 +151,7 @@ class PhaseRun {
   const OpCall& call_;
   const Problem& p_;
   ConvMma v_;
-  const Source& source_;
+  const ChannelsLast& source_;
   const Scratch& weights_;
 };
 
@@ -269,7 +236,7 @@ Planned<ConvMma> plan(const OpCall& call, const Problem& p) {
 const char* pass_over(const OpCall& call, const Problem& p) {
   if (const char* reason = pass_over_provider(call)) return reason;
   const ConvParams& g = p.params;
-  constexpr int64_t kFew = 16;
+  constexpr int64_t kFew = 16;  // an image's three channels took as long as in portable kernels
   if (std::min(g.big_channels, g.small_channels) < kFew) return "most of a chunk would be zeros";
   const bool one = g.window[1] * g.window[2] == 1 && g.padding[1] + g.padding[2] == 0 &&
                    g.stride[1] * g.stride[2] == 1;
@@ -288,7 +255,7 @@ Defines ConvMma::defines(const Capabilities& caps) const {
 }
 
 void run_convolution(const OpCall& call, const Problem& p, const ConvMma& v) {
-  const Source source(call, p);
+  const ChannelsLast source(call, source_maps(p), p.dtype);
   const Scratch weights = packed_weights(call, p);
   const PhaseRun run(call, p, v, source, weights);
   for (const Phase& phase : phases_of(p)) run(phase);

@@ -1,10 +1,11 @@
-// The proof of a convolution kernel on the driver at hand, before its first use.
+// The proofs of the convolution kernels on the driver at hand, before their first use.
 #include <algorithm>
 
 #include "call/proof_numbers.h"
 #include "convolution.h"
 #include "nvidia_mma/matmul/product.h"
 #include "ops/conv/conv_shape.h"
+#include "weight.h"
 
 namespace ocltensor::opencl::nvidia_mma {
 namespace {
@@ -75,6 +76,41 @@ std::string wrong_sums(const OpCall& call, const conv::ConvShape& sample, conv::
   return {};
 }
 
+// As above, of gradients of weights, in both orders of their memory.
+std::string wrong_gradients(const OpCall& call, const conv::ConvShape& sample, const WeightMma& v) {
+  constexpr float kOld = 7;
+  const ConvParams g = conv::conv_params_of(sample);
+  const DType type = type_of(v.kind);
+  ProofNumbers numbers(call);
+  const auto count = [](int64_t channels, const tk_i64* sizes) {
+    return channels * sizes[1] * sizes[2];
+  };
+  const std::vector<float> big = numbers.draw(g.batch * count(g.big_channels, g.in), 1);
+  const std::vector<float> small = numbers.draw(g.batch * count(g.small_channels, g.out), 1);
+  const int64_t weights = g.small_channels * count(g.big_channels, g.window);
+  const std::vector<float> old(static_cast<size_t>(weights), kOld);
+  const conv::Problem p{conv::Direction::Weight,
+                        type,
+                        numbers.upload(big, type),
+                        numbers.upload(small, type),
+                        numbers.upload(old, type),
+                        std::nullopt,
+                        g};
+  run_weight(call, p, v);
+
+  std::vector<float> want(static_cast<size_t>(weights), 0.0f);
+  conv::for_each_conv_term(g, [&](int64_t b, int64_t s, int64_t w) {
+    want[static_cast<size_t>(w)] += big[static_cast<size_t>(b)] * small[static_cast<size_t>(s)];
+  });
+  const std::vector<float> got = numbers.download(p.weight, type, weights);
+  for (size_t i = 0; i < got.size(); ++i)
+    if (got[i] != want[i])
+      return fmt::format(
+          "the gradient of weights, of channels {} and {}: element {} is {} instead of {}",
+          g.big_channels, g.small_channels, i, got[i], want[i]);
+  return {};
+}
+
 }  // namespace
 
 // Compares convolutions of small integers, whose sums are exact in every kind, with the host's.
@@ -86,6 +122,17 @@ std::string wrong_mma_convolution(const OpCall& call, const void* what) {
       std::string wrong = wrong_sums(call, sample, direction, v);
       if (!wrong.empty()) return wrong;
     }
+  return {};
+}
+
+// Likewise of gradients of weights.
+std::string wrong_mma_weight(const OpCall& call, const void* what) {
+  WeightMma v = *static_cast<const WeightMma*>(what);
+  v.pieces = std::min<int64_t>(v.pieces, 3);
+  for (const conv::ConvShape& sample : kSamples) {
+    std::string wrong = wrong_gradients(call, sample, v);
+    if (!wrong.empty()) return wrong;
+  }
   return {};
 }
 

@@ -43,10 +43,10 @@ bool has_builders(const Capabilities& caps) {
 thread_local bool is_listed = false;
 
 // As many as there are processors: the process that needs the programs often waits for one of them.
-int start_all(std::string_view work, int index) {
+int start_all(std::string_view work, const Capabilities& caps, int index) {
   const int processors = usable_processors();
   const int count = processors == 1 ? 0 : std::min(kMostBuilders, processors);
-  for (int i = 0; i < count; ++i) start_builder(work, index);
+  for (int i = 0; i < count; ++i) start_builder(work, caps, index);
   return count;
 }
 
@@ -93,7 +93,7 @@ void program_missing(const Capabilities& caps, int index, std::string_view sourc
     if (std::ranges::find(started, std::pair(sign->kind, index)) != started.end()) return;
     started.emplace_back(sign->kind, index);
   }
-  const int builders = start_all(sign->kind, index);
+  const int builders = start_all(sign->kind, caps, index);
   logging::debug("program", "{} builder(s) compile ahead for models of the kind {}", builders,
                  sign->kind);
 } catch (const std::exception& why) {
@@ -111,7 +111,7 @@ std::string start_builders(const Capabilities& caps, int index,
     for (const Item& item : items) list << item.source << '\t' << item.defines << '\n';
     list.close();
     check(!list.fail(), "{} cannot be written", file);
-    const int builders = start_all("@" + file, index);
+    const int builders = start_all("@" + file, caps, index);
     logging::debug("program", "{} builder(s) help with {} programs", builders, items.size());
   } catch (...) {
     remove_list(file);

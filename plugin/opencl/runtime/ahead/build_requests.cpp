@@ -48,7 +48,7 @@ class Requests {
     check(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) == 0, "socketpair: {}",
           std::strerror(errno));
     try {
-      for (int i = 0; i < count; ++i) start_builder("-", index, ends[1]);
+      for (int i = 0; i < count; ++i) start_builder("-", caps, index, ends[1]);
     } catch (...) {
       close(ends[0]);
       close(ends[1]);

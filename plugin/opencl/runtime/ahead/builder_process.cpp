@@ -91,8 +91,9 @@ int usable_processors() {
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-void start_builder(std::string_view work, int index, int input) {
-  std::vector<std::string> arguments{builder_path(), std::string(work), std::to_string(index)};
+void start_builder(std::string_view work, const Capabilities& caps, int index, int input) {
+  std::vector<std::string> arguments{builder_path(), std::string(work), std::to_string(index),
+                                     caps.identity()};
   std::vector<std::string> variables = environment();
   if (input < 0) input = lifeline();
   check(input >= 0, "pipe2: {}", std::strerror(errno));

@@ -107,6 +107,7 @@ DeviceList build() {
   try {
     (void)cl();
     note_driver_loaded();
+    const DriverVariables kept;
     auto chosen =
         select(enumerate(list.report), config::get_string(config::Knob::Devices), list.report);
     for (Candidate& c : chosen)

@@ -1,10 +1,13 @@
 // Reads *.icd files as OpenCL's loader does; the loader does not report the files that it skips.
+// And repairs the variables that it damages.
 #include "driver_files.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <vector>
@@ -41,7 +44,25 @@ std::string describe(const fs::path& path) {
                      why != nullptr ? why : "dlopen failed");
 }
 
+constexpr const char* kLists[] = {"OCL_ICD_FILENAMES", "OPENCL_LAYERS"};
+
 }  // namespace
+
+DriverVariables::DriverVariables() {
+  for (size_t i = 0; i < kept_.size(); ++i) {
+    kept_[i].text = std::getenv(kLists[i]);
+    if (kept_[i].text != nullptr) kept_[i].value = kept_[i].text;
+  }
+}
+
+// In place, as the loader has written: setenv() would move what other threads may be reading.
+DriverVariables::~DriverVariables() {
+  for (size_t i = 0; i < kept_.size(); ++i) {
+    const auto& [text, value] = kept_[i];
+    if (text != nullptr && std::getenv(kLists[i]) == text && std::strlen(text) < value.size())
+      std::memcpy(text, value.c_str(), value.size());
+  }
+}
 
 std::string describe_driver_files() {
   std::string text;
