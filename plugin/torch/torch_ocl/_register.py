@@ -30,7 +30,7 @@ def register() -> None:
     os.environ.setdefault("POCL_WORK_GROUP_SPECIALIZATION", "0")
     _adapter.load()
     _missing.remove()
-    from torch_ocl import _C, _borders, _dlpack, _printing, backends, ocl
+    from torch_ocl import _C, _borders, _dlpack, _printing, backends, integrations, ocl
 
     torch.utils.rename_privateuse1_backend(NAME)
     _C.register_accelerator_graphs()
@@ -45,3 +45,4 @@ def register() -> None:
     atexit.register(_C.profiler_finish)
     atexit.register(_C.await_backward_threads)
     ocl._torch_ocl_registered = True  # type: ignore[attr-defined]
+    integrations.install()

@@ -24,6 +24,8 @@ first steps
     ``tune`` fits kernels to the device by measuring, once
 graphs
     ``OCLGraph``, ``graph``, ``make_graphed_callables``: work that is recorded once and replayed
+libraries
+    ``integrations``: which libraries were made to know ocl, and why others were not
 what ran
     ``counters``; operators that ran on the CPU for want of a kernel: ``fallback_counts``; traces:
     ``profiler``
@@ -62,6 +64,7 @@ from torch_ocl.graphs import (
     is_current_stream_capturing,
     make_graphed_callables,
 )
+from torch_ocl.integrations import integrations
 from torch_ocl.kernels import Kernel, KernelLibrary, compile_kernel
 from torch_ocl.memory import (
     current_allocated_memory,
@@ -140,6 +143,7 @@ __all__ = [
     "graph_pool_handle",
     "init",
     "initial_seed",
+    "integrations",
     "is_available",
     "is_built",
     "is_current_stream_capturing",

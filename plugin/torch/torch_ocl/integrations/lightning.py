@@ -1,0 +1,123 @@
+"""Lightning: ``OclAccelerator``, chosen by ``accelerator="ocl"``, and by "auto" and "gpu"."""
+
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from torch_ocl.integrations import _device
+from torch_ocl.integrations._patch import Patch, module
+
+SEVERAL = "ocl devices cannot train together yet: devices=1, or devices=[1] for one of them"
+
+
+def fabric(library: ModuleType, patch: Patch) -> None:
+    accelerators = module("lightning.fabric.accelerators")
+    _register(patch, accelerators, accelerators.ACCELERATOR_REGISTRY)
+    _connect(patch, library._Connector, accelerators.OclAccelerator)
+
+
+def trainer(library: ModuleType, patch: Patch) -> None:
+    accelerators = module("lightning.pytorch.accelerators")
+    _register(patch, accelerators, accelerators.AcceleratorRegistry)
+    _connect(patch, library._AcceleratorConnector, accelerators.OclAccelerator)
+
+
+def _register(patch: Patch, accelerators: ModuleType, registry: Any) -> None:
+    accelerator = make_accelerator(accelerators.Accelerator)
+    patch.set(accelerators, "OclAccelerator", accelerator)
+    registry.register("ocl", accelerator, description="OpenCL devices")
+    patch.on_undo(lambda: registry.remove("ocl"))
+
+
+def make_accelerator(base: Any) -> Any:
+    """The class for Trainer or for Fabric, which have different bases."""
+
+    class OclAccelerator(base):
+        """OpenCL devices by torch_ocl; one device per Trainer."""
+
+        def setup_device(self, device: torch.device) -> None:
+            if device.type != "ocl":
+                raise ValueError(f"Device should be ocl, got {device} instead.")
+            torch.ocl.set_device(device)
+
+        def get_device_stats(self, device: Any) -> dict[str, Any]:
+            return torch.ocl.memory_stats(device)
+
+        def teardown(self) -> None:
+            torch.ocl.empty_cache()
+
+        @staticmethod
+        def parse_devices(devices: int | str | list[int]) -> list[int]:
+            """Indices of ``devices``: a number of devices, "1, 3" or [1, 3]; -1: all."""
+            count = torch.ocl.device_count()
+            if isinstance(devices, str) and ("," in devices or devices.strip() == "0"):
+                devices = [int(part) for part in devices.split(",") if part.strip()]
+            if isinstance(devices, (int, str)):
+                wanted = int(devices)
+                devices = list(range(count if wanted == -1 else wanted))
+            if not devices or not set(devices) <= set(range(count)):
+                raise ValueError(f"devices={devices}: there are {count} ocl devices")
+            if len(devices) > 1:
+                raise ValueError(f"devices={devices}: {SEVERAL}")
+            return list(devices)
+
+        @staticmethod
+        def get_parallel_devices(devices: list[int]) -> list[torch.device]:
+            return [torch.device("ocl", index) for index in devices]
+
+        @staticmethod
+        def auto_device_count() -> int:
+            return 1
+
+        @staticmethod
+        def is_available() -> bool:
+            return torch.ocl.is_available()
+
+        @staticmethod
+        def name() -> str:
+            return "ocl"
+
+        @classmethod
+        def register_accelerators(cls, accelerator_registry: Any) -> None:
+            accelerator_registry.register(cls.name(), cls, description=cls.__name__)
+
+    return OclAccelerator
+
+
+def _connect(patch: Patch, connector: Any, accelerator: Any) -> None:
+    """Where Trainer and Fabric look for accelerators, and where they name devices."""
+
+    def auto(old: Any) -> Any:
+        def _choose_auto_accelerator() -> str:
+            found = old.__func__()
+            return "ocl" if found == "cpu" and _device.chosen() else found
+
+        return staticmethod(_choose_auto_accelerator)
+
+    def gpu(old: Any) -> Any:
+        def _choose_gpu_accelerator_backend() -> str:
+            return "ocl" if _device.chosen() else old.__func__()
+
+        return staticmethod(_choose_gpu_accelerator_backend)
+
+    def init(old: Any) -> Any:
+        def _set_parallel_devices_and_init_accelerator(self: Any) -> None:
+            old(self)
+            if isinstance(self.accelerator, accelerator):  # it may have been given as an object
+                self._accelerator_flag = "ocl"
+
+        return _set_parallel_devices_and_init_accelerator
+
+    patch.replace(connector, "_choose_auto_accelerator", auto)
+    patch.replace(connector, "_choose_gpu_accelerator_backend", gpu)
+    patch.replace(connector, "_set_parallel_devices_and_init_accelerator", init)
+    # The device of a single one, which is else the CPU, and that of autocast, which is else CUDA.
+    patch.extend_list(connector._choose_strategy, "mps", "ocl")
+    patch.extend_list(connector._check_and_init_precision, "mps", "ocl")
+
+
+APPLY = {
+    "lightning.fabric.connector": fabric,
+    "lightning.pytorch.trainer.connectors.accelerator_connector": trainer,
+}
