@@ -346,6 +346,38 @@ class Transformers(Case):
         self.assertGreater(len(set(want)), 8)
 
 
+@needs("transformers", "accelerate")
+class TwoDevices(unittest.TestCase):
+    """PoCL is asked for two devices; other drivers are tried where they have two."""
+
+    CODE = """
+import sys; sys.path[:0] = {path!r}
+import tempfile, torch, test_libraries
+torch.manual_seed(0)
+if torch.ocl.device_count() < 2:
+    sys.exit(77)
+model, ids, folder = test_libraries.llama(), torch.randint(1, 100, (2, 5)), tempfile.mkdtemp()
+model.save_pretrained(folder)
+spread = type(model).from_pretrained(folder, device_map="balanced")
+with torch.no_grad():
+    near = (spread(ids.to("ocl:0")).logits.cpu() - model(ids).logits).abs().max().item() < 1e-4
+print(near, sorted(set(spread.hf_device_map.values())))
+"""
+
+    def test_a_model_in_two_halves(self) -> None:
+        path = [str(pathlib.Path(__file__).resolve().parent), str(APART)]
+        done = subprocess.run(
+            [sys.executable, "-c", self.CODE.format(path=path)],
+            env={**os.environ, "POCL_DEVICES": "pthread pthread"},
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
+        if done.returncode == 77:
+            self.skipTest("SKIPPED: needs two devices")
+        self.assertEqual(done.stdout, "True [0, 1]\n", done.stderr)
+
+
 @needs("lightning")
 class Lightning(Case):
     def test_digits(self) -> None:
