@@ -23,8 +23,8 @@ import small_models
 import suite
 
 EXPLAINED = {
-    "can_load_with_global_device_set": "starts a process, which lacks what stands in here for files "
-    "that the package does not have",
+    "can_load_with_global_device_set": "starts a process, which lacks what stands in here for "
+    "files that the package does not have",
     "eager_matches_sdpa_inference_.*fp16": "float16 has a tolerance for named devices only; others "
     "get that of float32, below float16's precision",
     "flex_attention|test_torch_compile|sdpa_can_compile": "Inductor makes no code for ocl yet",

@@ -180,6 +180,10 @@ constinit const AlgorithmFor<Problem> kTranspose({.id = "copy.transpose",
                                                   .description = "blocks of two dimensions",
                                                   .style = DeviceStyle::Cpu},
                                                  Steps<plan_transpose, run_transpose>());
+constinit const AlgorithmFor<Problem> kTransposeGpu({.id = "copy.transpose_gpu",
+                                                     .description = "blocks of two dimensions",
+                                                     .style = DeviceStyle::Gpu},
+                                                    Steps<plan_transpose_gpu, run_transpose_gpu>());
 constinit const AlgorithmFor<Problem> kElementwise(
     {.id = "copy.elementwise",
      .description = "a pointwise kernel, of bits within a type",
@@ -196,8 +200,8 @@ struct Traits {
 using Algorithms = AlgorithmList<Problem, Traits>;
 
 Algorithms& algorithms() {
-  static Algorithms& list =
-      *new Algorithms("copy", copy_operators(), {&kDriver, &kTranspose, &kElementwise});  // leaked
+  static Algorithms& list = *new Algorithms(
+      "copy", copy_operators(), {&kDriver, &kTranspose, &kTransposeGpu, &kElementwise});  // leaked
   return list;
 }
 

@@ -28,9 +28,11 @@ LocalTensor as_real(TensorView tensor);
 struct Problem {
   TensorView target, source;
 };
-// transpose.cpp: copies within a type that swap dimensions.
+// transpose.cpp: copies within a type that swap dimensions, for CPU drivers and for GPUs.
 Planned<PointwiseParams> plan_transpose(const OpCall& call, const Problem& copy);
 void run_transpose(const OpCall& call, const Problem& copy, const PointwiseParams& p);
+Planned<PointwiseParams> plan_transpose_gpu(const OpCall& call, const Problem& copy);
+void run_transpose_gpu(const OpCall& call, const Problem& copy, const PointwiseParams& p);
 const AlgorithmFamily& copy_algorithms();
 
 // soft_double.cpp, for devices without float64. as_moved: the tensor, or its bits as int64 where
