@@ -32,6 +32,8 @@ foreach(file src/GLOSSARY.md src/base/SETTINGS.md src/docs/captures.md src/docs/
              plugin/torch/README.md plugin/torch/NAMES.md plugin/torch/STATE.md plugin/torch/OPERATORS.md
              plugin/torch/ERRORS.md plugin/torch/csrc/runtime/README.md plugin/torch/csrc/profiler/README.md
              plugin/torch/csrc/operators/README.md plugin/torch/csrc/composites/README.md
+             plugin/torch/csrc/api/README.md plugin/torch/include/torch_ocl/torch_ocl.h
+             plugin/torch/examples/libtorch/digits.cpp
              plugin/torch/csrc/module/README.md plugin/torch/csrc/sparse/README.md plugin/torch/judges/README.md
              plugin/torch/JUDGES.md plugin/torch/DISPATCH.md
              plugin/opencl/nvidia_hopper/README.md plugin/opencl/nvidia_mma/README.md tests/README.md

@@ -20,7 +20,7 @@ INCLUDE_PATHS = {
     "include": ("include", "src"),
     "src": ("include", "src"),
     "plugin/opencl": ("plugin/opencl", "include", "src"),
-    "plugin/torch/csrc": ("plugin/torch/csrc", "include", "src"),
+    "plugin/torch/csrc": ("plugin/torch/csrc", "plugin/torch/include", "include", "src"),
 }
 # Folders whose subfolders are rooms of their own.
 DIVIDED = (

@@ -1,4 +1,5 @@
-"""Prints torch's version and folder, Python's headers and module suffix, as a CMake list."""
+"""Prints torch's version and folder, and SUFFIX=FOLDER of Python's modules and headers, as a CMake
+list."""
 
 import importlib.util
 import pathlib
@@ -16,4 +17,4 @@ if version is None or not (folder / "include" / "c10").is_dir():
 include = pathlib.Path(sysconfig.get_path("include"))
 if not (include / "Python.h").is_file():
     sys.exit(f"{include} has no Python.h: install the headers of this Python (Debian: python3-dev)")
-print(version[1], folder, include, sysconfig.get_config_var("EXT_SUFFIX"), sep=";")
+print(version[1], folder, f"{sysconfig.get_config_var('EXT_SUFFIX')}={include}", sep=";")

@@ -24,13 +24,14 @@ class Import(unittest.TestCase):
     def link(self) -> None:
         """A package of links beside an entry point, as pip installs it."""
         package = self.folder / "torch_ocl"
-        package.mkdir(exist_ok=True)
-        for file in PACKAGE.iterdir():
-            if file.name != "__pycache__":
-                if file.name.startswith("_C"):  # finds the plugin beside the real file
-                    shutil.copy(file, package)
-                else:
-                    (package / file.name).symlink_to(file)
+        (package / "lib").mkdir(parents=True)
+        for file in (*PACKAGE.iterdir(), *(PACKAGE / "lib").iterdir()):
+            copy = package / file.relative_to(PACKAGE)
+            # What looks for others beside its real file is copied.
+            if file.name.startswith(("_C", "libtorch_ocl")):
+                shutil.copy(file, copy)
+            elif file.name not in ("__pycache__", "lib"):
+                copy.symlink_to(file)
         info = self.folder / "torch_ocl-0.1.0.dist-info"
         info.mkdir(exist_ok=True)
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: torch_ocl\nVersion: 0.1.0\n")
@@ -112,7 +113,7 @@ print(rule.reason_to_wait())"""
         self.assertEqual(out, "False 4")
 
     def test_no_plugin(self) -> None:
-        self.remove("lib")
+        self.remove("lib/libocltensor_plugin.so")
         code = """
 import torch
 print(torch.ocl.is_available(), torch.ocl.is_built(), torch.ocl.device_count())

@@ -29,7 +29,8 @@ PROJECT = pathlib.Path(__file__).resolve().parents[1]
 README = PROJECT.parents[1] / "README.md"
 # What the binaries of the wheel may ask the system for: the C and C++ runtimes, zlib (which
 # manylinux counts among the system's libraries), the OpenCL loader, and torch, which `import torch`
-# has loaded by then. Each of these is in the wheel, and no other binary is.
+# has loaded by then. Each of these is in the wheel, and no other binary is. Digits of a torch's
+# version are read as N.
 SYSTEM = {
     "libc.so.6",
     "libm.so.6",
@@ -42,10 +43,23 @@ SYSTEM = {
 }
 BINARIES = {
     "torch_ocl/_C_torch": SYSTEM
-    | {"libtorch.so", "libtorch_cpu.so", "libtorch_python.so", "libc10.so"},
+    | {"libtorch_ocl_torchN.so", "libtorch_cpu.so", "libtorch_python.so", "libc10.so"},
+    "torch_ocl/lib/libtorch_ocl_torch": SYSTEM | {"libtorch_cpu.so", "libc10.so"},
     "torch_ocl/lib/libocltensor_plugin.so": SYSTEM | {"libOpenCL.so.1", "libz.so.1"},
     "torch_ocl/lib/ocltensor-builder": SYSTEM | {"libOpenCL.so.1", "libz.so.1"},
     "torch_ocl/lib/libocltensor.so": SYSTEM,
+}
+# Where they look for other libraries of the wheel, and for torch's.
+RUNPATHS = {
+    "torch_ocl/_C_torch": ["$ORIGIN/lib"],
+    "torch_ocl/lib/libtorch_ocl_torch": ["$ORIGIN/../../torch/lib"],
+}
+# What C++ programs need beside the library.
+CXX = {
+    "torch_ocl/include/torch_ocl/export.h",
+    "torch_ocl/include/torch_ocl/torch_ocl.h",
+    "torch_ocl/share/cmake/torch_ocl/torch_ocl-config.cmake",
+    "torch_ocl/share/cmake/torch_ocl/torch_ocl-config-version.cmake",
 }
 # A build tree uses these from the system; the wheel has them inside.
 BUNDLED = re.compile(r"lib(fmt|spdlog)\.so")
@@ -210,7 +224,7 @@ def check_content(wheel: pathlib.Path, folder: pathlib.Path, quick: bool) -> lis
         for f in (PROJECT / "torch_ocl").rglob("*")
         if f.is_file() and "__pycache__" not in f.parts
     )
-    sources = {str(f) for f in files}
+    sources = CXX.union(map(str, files))
     found = {kind: [n for n in names if n.startswith(kind)] for kind in BINARIES}
     bad += [f"{name} is missing" for name in sorted(sources - set(names))]
     bad += [
@@ -229,17 +243,17 @@ def check_content(wheel: pathlib.Path, folder: pathlib.Path, quick: bool) -> lis
     for kind, of_kind in found.items():
         for name in of_kind:
             text = call("readelf", "-d", folder / name)
-            needed = set(re.findall(r"NEEDED.*\[(.+)\]", text))
+            needed = {
+                re.sub(r"(torch)\d+", r"\1N", n) for n in re.findall(r"NEEDED.*\[(.+)\]", text)
+            }
+            paths = re.findall(r"(?:RPATH|RUNPATH).*\[(.*)\]", text)
             bad += [
                 f"{name} needs {n}"
                 for n in sorted(needed - BINARIES[kind])
                 if not (quick and BUNDLED.match(n))
             ]
-            bad += (
-                []
-                if quick
-                else [f"{name} has {path}" for path in re.findall(r"(?:RPATH|RUNPATH).*", text)]
-            )
+            if paths != RUNPATHS.get(kind, []) and not (quick and kind not in RUNPATHS):
+                bad.append(f"{name} looks for libraries in {paths}")
             bad += (
                 [f"{name} cannot be executed"]
                 if name.endswith("-builder") and not modes[name] & 0o100

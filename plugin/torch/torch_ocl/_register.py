@@ -33,7 +33,6 @@ def register() -> None:
     from torch_ocl import _C, _borders, _dlpack, _printing, backends, integrations, ocl
 
     torch.utils.rename_privateuse1_backend(NAME)
-    _C.register_accelerator_graphs()
     torch._register_device_module(NAME, ocl)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     torch.backends.ocl = backends  # type: ignore[attr-defined]

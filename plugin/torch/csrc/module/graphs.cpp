@@ -35,8 +35,6 @@ void bind_graphs(py::module_& module) {
       .def("info", torch::wrap_pybind_function(&info_of));
   module.def("new_pool_id", torch::wrap_pybind_function(&new_pool_id));
   module.def("is_current_stream_capturing", torch::wrap_pybind_function(&is_recording));
-  module.def("register_accelerator_graphs",
-             torch::wrap_pybind_function(&register_accelerator_graphs));
 }
 
 }  // namespace torch_ocl

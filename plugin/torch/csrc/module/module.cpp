@@ -3,19 +3,16 @@
 #include <torch/csrc/python_headers.h>
 #include <torch/csrc/utils/pybind.h>
 
-#include <algorithm>
-
+#include "api/switches.h"
 #include "graphs.h"
 #include "kernels.h"
+#include "memory_history.h"
 #include "operators/attention.h"
-#include "operators/fallback.h"
-#include "profiler/profiler.h"
+#include "profiler.h"
 #include "runtime/allocator.h"
 #include "runtime/backward_threads.h"
 #include "runtime/generator.h"
-#include "runtime/memory_history.h"
 #include "runtime/stream.h"
-#include "switches.h"
 
 namespace torch_ocl {
 namespace {
@@ -118,36 +115,13 @@ py::dict fallbacks() {
   return d;
 }
 
-// ---- Settings
-
-std::string report_of(const std::string& subject) {
-  return switch_report(subject) + (subject == "algorithms" ? attention_report() : "");
-}
-uint64_t enter_settings(const ocltensor::SettingValues& values) {
-  return setting_scopes().enter(values);
-}
-void leave_settings(uint64_t scope) { setting_scopes().leave(scope); }
-void set_setting(const std::string& name, const std::string& value) {
-  setting_scopes().assign(name, value);
-}
-void add_to_setting(const std::string& name, const std::vector<std::string>& entries) {
-  setting_scopes().add(name, entries);
-}
-void remove_from_setting(const std::string& name, const std::vector<std::string>& entries) {
-  setting_scopes().remove(name, [&](const std::string& entry) {
-    return std::find(entries.begin(), entries.end(), entry) != entries.end();
-  });
-}
-
 // ---- Thin wrappers with Python's integers
 
 c10::DeviceIndex index_of(int64_t index) {
   TORCH_CHECK(index >= -1 && index < kMaxDevices, "there is no device ocl:", index);
   return checked_index(static_cast<c10::DeviceIndex>(index));
 }
-void synchronize(int64_t index) {
-  call_api("synchronize", api().device->synchronize, index_of(index));
-}
+void synchronize_device(int64_t index) { synchronize(index_of(index)); }
 void reset_peak(int64_t index) {
   call_api("reset statistics", api().memory->reset_peak_stats, index_of(index));
 }
@@ -223,7 +197,7 @@ PYBIND11_MODULE(TORCH_OCL_MODULE, m) {
       "plugin_path", +[] { return plugin_path(); });
   waits(
       "plugin_version", +[] { return plugin_version(); });
-  waits("synchronize", &synchronize);
+  waits("synchronize", &synchronize_device);
   waits(
       "empty_cache", +[] { empty_cache(); });
   waits(
@@ -240,7 +214,7 @@ PYBIND11_MODULE(TORCH_OCL_MODULE, m) {
   waits("await_backward_threads", &await_backward_threads);
   waits("set_device", &set_device);
   waits(
-      "seed_all", +[](uint64_t seed) { seed_all(seed); });
+      "seed_all", +[](uint64_t seed) { manual_seed(seed); });
   waits("set_setting", &set_setting);
   waits("get_setting", &get_setting);
   waits("settings", &setting_names);
@@ -249,7 +223,7 @@ PYBIND11_MODULE(TORCH_OCL_MODULE, m) {
   waits("leave_settings", &leave_settings);
   waits("add_to_setting", &add_to_setting);
   waits("remove_from_setting", &remove_from_setting);
-  waits("report", &report_of);
+  waits("report", &report);
   waits("plugin_operators", &plugin_operators);
   waits("composite_operators", &composite_operators);
   waits("attention_refusal", &attention_refusal);

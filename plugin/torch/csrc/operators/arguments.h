@@ -21,7 +21,7 @@ namespace torch_ocl {
 // Describes a dense ocl tensor to the plugin. Inputs are read through const_data_ptr, outputs
 // through mutable_data_ptr, so that copy-on-write tensors are separated only when they are written.
 tb_tensor describe_input(const at::Tensor& tensor);
-tb_tensor describe_output(const at::Tensor& tensor);
+TORCH_OCL_API tb_tensor describe_output(const at::Tensor& tensor);
 // A lazily conjugated or negated tensor's memory, which kernels must not write to without resolving
 // the mark.
 tb_tensor describe_lazy(const at::Tensor& tensor);

@@ -11,7 +11,8 @@
 #include "base/call_plan.h"
 #include "base/config.h"
 #include "operator.h"
-#include "profiler/profiler.h"
+#include "profiler/traced_fallback.h"
+#include "torch_ocl/torch_ocl.h"
 
 namespace torch_ocl {
 namespace {

@@ -19,9 +19,7 @@ void record_use(const c10::DataPtr& data, const c10::Stream& stream);
 // Gives the storage new memory of `bytes` and copies its content as far as it fits, on the current
 // stream.
 void resize_storage(c10::StorageImpl& storage, size_t bytes);
-tb_memory_stats memory_stats(c10::DeviceIndex index);
-// Releases unoccupied cached memory of every device in use.
-void empty_cache();
+TORCH_OCL_API tb_memory_stats memory_stats(c10::DeviceIndex index);
 
 // Page-locked host memory (an at::HostAllocator): freed memory returns to the cache only when the
 // streams that were recorded for it by record_event() have finished.
@@ -30,6 +28,6 @@ bool is_pinned(const void* memory);
 // Whether an asynchronous copy on the stream has used this pinned memory since it was allocated.
 bool is_pinned_memory_in_flight(const void* memory, const c10::Stream& stream);
 // Unpins cached host memory whose streams have finished.
-void empty_host_cache();
+TORCH_OCL_API void empty_host_cache();
 
 }  // namespace torch_ocl

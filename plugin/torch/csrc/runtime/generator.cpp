@@ -85,7 +85,7 @@ class Generator final : public c10::GeneratorImpl {
 struct Defaults {
   std::mutex mutex;
   std::array<at::Generator, kMaxDevices> generators;  // undefined: not used yet
-  std::optional<uint64_t> seed;                       // the last one given to seed_all()
+  std::optional<uint64_t> seed;                       // the last one given to manual_seed()
 };
 
 Defaults& defaults() {
@@ -111,7 +111,7 @@ const at::Generator& default_generator(c10::DeviceIndex index) {
   return generator = std::move(made);
 }
 
-void seed_all(uint64_t seed) {
+void manual_seed(uint64_t seed) {
   Defaults& all = defaults();
   const std::lock_guard lock(all.mutex);
   all.seed = seed;

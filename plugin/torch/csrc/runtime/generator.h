@@ -9,10 +9,6 @@
 
 namespace torch_ocl {
 
-// The device's default generator. Seeded by seed_all() if that was called before, else at random.
-const at::Generator& default_generator(c10::DeviceIndex index);
-// Seeds the default generators of all devices, also of those not used yet. Opens no device.
-void seed_all(uint64_t seed);
 at::Generator make_generator(c10::DeviceIndex index);
 // The plugin's handle of `generator`, or of the device's default one. A generator of another device
 // is an error.

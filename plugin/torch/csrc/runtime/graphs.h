@@ -15,14 +15,14 @@ using PoolId = c10::MempoolId_t;
 inline constexpr PoolId kNewPool{0, 0};
 
 // A name for a pool that graphs may share; its memory exists while a graph uses it.
-PoolId new_pool_id();
+TORCH_OCL_API PoolId new_pool_id();
 // Whether this thread's current stream of the current device records a graph.
-bool is_recording();
+TORCH_OCL_API bool is_recording();
 // Whether any stream may be recording: costs a load.
 bool may_record() noexcept;
 
 // One recording, on the stream that was current when it began. For one thread at a time.
-class Graph {
+class TORCH_OCL_API Graph {
  public:
   Graph() = default;
   ~Graph();

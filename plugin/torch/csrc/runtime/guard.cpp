@@ -61,10 +61,10 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     return default_stream(device.index());
   }
   c10::Stream getStreamFromGlobalPool(c10::Device device, bool high_priority) const override {
-    return pool_stream(device.index(), high_priority);
+    return stream_from_pool(high_priority, device.index());
   }
   c10::Stream getNewStream(c10::Device device, int priority) const override {
-    return pool_stream(device.index(), priority < 0);
+    return stream_from_pool(priority < 0, device.index());
   }
   c10::Stream exchangeStream(c10::Stream stream) const override { return exchange_stream(stream); }
   void* getStreamNativeHandle(const c10::Stream stream) const override {

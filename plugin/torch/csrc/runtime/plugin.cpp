@@ -23,12 +23,12 @@ struct Plugin {
 
 std::atomic<const tb_api*> loaded_api{nullptr};
 
-// The wheel keeps the plugin in the folder "lib" beside the adapter.
+// The plugin lies beside this library.
 Plugin load() {
   Plugin plugin;
   try {
     const std::string folder = ocltensor::folder_of(reinterpret_cast<const void*>(&load));
-    plugin.loaded = ocltensor::find_plugin("ocl", folder + "/lib");
+    plugin.loaded = ocltensor::find_plugin("ocl", folder);
     if (!plugin.loaded) {
       plugin.reason = "no plugin could be loaded: " + plugin.loaded.refusal;
     } else if (plugin.loaded.api->profiler->struct_size < sizeof(tb_profiler_api)) {

@@ -82,7 +82,7 @@ c10::Stream current_stream(c10::DeviceIndex index) {
 
 c10::Stream default_stream(c10::DeviceIndex index) { return stream_of(checked_index(index), 0); }
 
-c10::Stream pool_stream(c10::DeviceIndex index, bool high_priority) {
+c10::Stream stream_from_pool(bool high_priority, c10::DeviceIndex index) {
   index = checked_index(index);
   const uint32_t turn = streams_of(index).next[high_priority ? 1 : 0].fetch_add(1) % kPoolSize;
   return stream_of(index, 1 + static_cast<int>(turn) + (high_priority ? kPoolSize : 0));

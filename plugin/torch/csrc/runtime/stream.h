@@ -5,29 +5,21 @@
 
 namespace torch_ocl {
 
-c10::DeviceIndex current_device();
-// Checked: an index outside 0..device_count()-1 is an error.
-void set_current_device(c10::DeviceIndex index);
 // Unchecked, for restoring: a negative index changes nothing. Returns the previous device.
-c10::DeviceIndex exchange_device(c10::DeviceIndex index) noexcept;
+TORCH_OCL_API c10::DeviceIndex exchange_device(c10::DeviceIndex index) noexcept;
 // -1 becomes the current device; any other index outside 0..device_count()-1 is an error.
-c10::DeviceIndex checked_index(c10::DeviceIndex index);
+TORCH_OCL_API c10::DeviceIndex checked_index(c10::DeviceIndex index);
 
-// This thread's current stream of a device.
-c10::Stream current_stream(c10::DeviceIndex index);
-c10::Stream default_stream(c10::DeviceIndex index);
-// The next stream of the device's pool, round-robin: 32 streams of each priority.
-c10::Stream pool_stream(c10::DeviceIndex index, bool high_priority);
 // The stream that torch.ocl.warmup() alone uses.
-c10::Stream rehearsal_stream(c10::DeviceIndex index);
+TORCH_OCL_API c10::Stream rehearsal_stream(c10::DeviceIndex index);
 // Makes `stream` this thread's current one of its device; returns the previous one.
-c10::Stream exchange_stream(const c10::Stream& stream);
+TORCH_OCL_API c10::Stream exchange_stream(const c10::Stream& stream);
 // The plugin's handle of a stream. The default stream has id 0; pool streams are created at first
 // use and live as long as the process.
-tb_stream handle_of(const c10::Stream& stream);
+TORCH_OCL_API tb_stream handle_of(const c10::Stream& stream);
 inline tb_stream current_handle(c10::DeviceIndex index) { return handle_of(current_stream(index)); }
 
 // Whether any stream of the device has been used. Opens nothing.
-bool is_initialized(c10::DeviceIndex index) noexcept;
+TORCH_OCL_API bool is_initialized(c10::DeviceIndex index) noexcept;
 
 }  // namespace torch_ocl

@@ -1,8 +1,5 @@
-// The plugin's profiler for Python, and CPU fallbacks, of which the plugin learns from PyTorch
-// only.
+// CPU fallbacks on the plugin's traces, of which the plugin learns from PyTorch only.
 #pragma once
-
-#include <torch/csrc/utils/pybind.h>
 
 #include <string>
 
@@ -18,7 +15,5 @@ class TracedFallback {
  private:
   bool open_;
 };
-
-void bind_profiler(pybind11::module_& module);
 
 }  // namespace torch_ocl

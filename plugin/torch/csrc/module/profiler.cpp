@@ -89,12 +89,6 @@ py::dict statistics() {
 
 }  // namespace
 
-TracedFallback::TracedFallback(const std::string& name)
-    : open_(api().profiler->begin_call("fallback", name.c_str(), nullptr) == TB_OK) {}
-TracedFallback::~TracedFallback() {
-  if (open_) (void)api().profiler->end_call(nullptr);
-}
-
 void bind_profiler(py::module_& m) {
   const auto waits = [&m](const char* name, auto* function) {
     m.def(name, torch::wrap_pybind_function_no_gil(function));

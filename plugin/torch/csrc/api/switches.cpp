@@ -1,4 +1,5 @@
-// Settings in the plugin's and the adapter's copy, and operators that run as if they were missing.
+// Settings in the plugin's and the adapter's copy of src/base, and operators that run as if they
+// were missing.
 #include "switches.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -10,6 +11,8 @@
 
 #include "base/config.h"
 #include "base/name_patterns.h"
+#include "base/setting_scopes.h"
+#include "operators/attention.h"
 #include "operators/operator.h"
 #include "runtime/plugin.h"
 #include "runtime/ranges.h"
@@ -131,6 +134,27 @@ void write_setting(const std::string& name, const std::string& value) {
   follow_profiler(api());
 }
 
+std::string plugin_report(const std::string& subject) {
+  const tb_switch_api& switches = *api().switches;
+  TORCH_CHECK(switches.struct_size > offsetof(tb_switch_api, report),
+              "ocl: the plugin is too old to report its ", subject);
+  uint64_t needed = 0;
+  call_api("report", switches.report, subject.c_str(), static_cast<char*>(nullptr), uint64_t{0},
+           &needed);
+  std::string text(needed + 4096, '\0');  // counts may have grown by a digit
+  call_api("report", switches.report, subject.c_str(), text.data(), uint64_t{text.size()}, &needed);
+  text.resize(text.find('\0'));
+  return text;
+}
+
+// All settings pass through these scopes, because adapter and plugin have a copy of src/base each,
+// and both copies must be set.
+ocltensor::SettingScopes& setting_scopes() {
+  static ocltensor::SettingScopes& scopes =  // leaked: threads may run while the process ends
+      *new ocltensor::SettingScopes(get_setting, write_setting);
+  return scopes;
+}
+
 }  // namespace
 
 std::string get_setting(const std::string& name) {
@@ -161,23 +185,28 @@ std::vector<std::string> setting_names() {
   return names;
 }
 
-ocltensor::SettingScopes& setting_scopes() {
-  static ocltensor::SettingScopes& scopes =  // leaked: threads may run while the process ends
-      *new ocltensor::SettingScopes(get_setting, write_setting);
-  return scopes;
+void set_setting(const std::string& name, const std::string& value) {
+  setting_scopes().assign(name, value);
 }
 
-std::string switch_report(const std::string& subject) {
-  const tb_switch_api& switches = *api().switches;
-  TORCH_CHECK(switches.struct_size > offsetof(tb_switch_api, report),
-              "ocl: the plugin is too old to report its ", subject);
-  uint64_t needed = 0;
-  call_api("report", switches.report, subject.c_str(), static_cast<char*>(nullptr), uint64_t{0},
-           &needed);
-  std::string text(needed + 4096, '\0');  // counts may have grown by a digit
-  call_api("report", switches.report, subject.c_str(), text.data(), uint64_t{text.size()}, &needed);
-  text.resize(text.find('\0'));
-  return text;
+uint64_t enter_settings(const std::vector<std::pair<std::string, std::string>>& values) {
+  return setting_scopes().enter(values);
+}
+
+void leave_settings(uint64_t scope) { setting_scopes().leave(scope); }
+
+void add_to_setting(const std::string& name, const std::vector<std::string>& entries) {
+  setting_scopes().add(name, entries);
+}
+
+void remove_from_setting(const std::string& name, const std::vector<std::string>& entries) {
+  setting_scopes().remove(name, [&](const std::string& entry) {
+    return std::find(entries.begin(), entries.end(), entry) != entries.end();
+  });
+}
+
+std::string report(const std::string& subject) {
+  return plugin_report(subject) + (subject == "algorithms" ? attention_report() : "");
 }
 
 std::vector<std::string> plugin_operators() {

@@ -1,0 +1,42 @@
+# Installs the adapter into a fresh folder, and builds against it as a user does: the tests here, and the example. What
+# the library exports and needs is looked at before.
+set(tree ${BUILD}/libtorch)
+file(REMOVE_RECURSE ${tree})
+function(run)
+  execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+run(${CMAKE_COMMAND} --install ${BUILD} --component torch --prefix ${tree})
+file(GLOB library ${tree}/torch_ocl/lib/libtorch_ocl_*.so)
+file(GLOB module ${tree}/torch_ocl/_C_*.so)
+
+execute_process(COMMAND nm -DC ${library} OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
+if(symbols MATCHES "U (_?Py[A-Z]|THP)")
+  message(FATAL_ERROR "${library} uses Python: ${CMAKE_MATCH_0}")
+endif()
+string(REGEX MATCHALL "[^\n]* T [^\n]*" strong "${symbols}")
+foreach(symbol IN LISTS strong)
+  if(NOT symbol MATCHES " T torch_ocl::")
+    message(FATAL_ERROR "${library} exports something that is not its own: ${symbol}")
+  endif()
+endforeach()
+# One copy of everything: no function of the library, and nothing of src/base, is in the module too.
+execute_process(COMMAND nm -C --defined-only ${module} OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
+if(symbols MATCHES "torch_ocl::(api\\(|handle_of|current_stream\\()|ocltensor::config::")
+  message(FATAL_ERROR "${module} has a copy of ${CMAKE_MATCH_0}")
+endif()
+
+execute_process(COMMAND ${PYTHON} -c "import torch; print(torch.utils.cmake_prefix_path)" OUTPUT_VARIABLE torch
+                OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+set(ENV{CMAKE_PREFIX_PATH} ${torch}:${tree}/torch_ocl)
+foreach(project ${SOURCE} ${SOURCE}/../../examples/libtorch)
+  get_filename_component(name ${project} ABSOLUTE)
+  get_filename_component(name ${name} DIRECTORY)
+  get_filename_component(name ${name} NAME)
+  run(${CMAKE_COMMAND} -S ${project} -B ${tree}/${name} -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${CXX}
+      -DCMAKE_CXX_FLAGS=${FLAGS})
+  run(${CMAKE_COMMAND} --build ${tree}/${name})
+endforeach()
+run(${tree}/tests/linked)
+run(${tree}/tests/loaded)
+run(${tree}/tests/loaded taken)
+run(${tree}/examples/digits)
