@@ -1,12 +1,14 @@
 """Builds the wheel torch_ocl and checks it in a fresh environment. Not a unittest: it compiles
 everything once more.
 
-usage: wheel.py [--isolated] [--keep FOLDER] [--quick BUILD]
+usage: wheel.py [--isolated] [--keep FOLDER] [--quick BUILD] [--wheel FILE [--empty TORCH]]
 
 The environment sees the torch of the Python that runs this. By default scikit-build-core is
 installed into it and pip builds without isolation; --isolated lets pip fetch what it builds with,
 as a user's `pip install` does. --quick compiles nothing: the wheel is put together from the objects
-of a build tree, and the checks are the few that matter most.
+of a build tree, and the checks are the few that matter most. --wheel checks one that is there, such
+as those of wheels/wheels.py, and may have binaries for several torches and Pythons; with --empty
+2.13.0 pip fetches that torch into an empty environment, and no compiler is in the path.
 """
 
 from __future__ import annotations
@@ -26,6 +28,11 @@ import zipfile
 import tomllib
 
 PROJECT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(PROJECT / "wheels"))
+
+import pack  # noqa: E402  of the folder wheels
+
+DEPENDENCIES = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["dependencies"]
 README = PROJECT.parents[1] / "README.md"
 # What the binaries of the wheel may ask the system for: the C and C++ runtimes, zlib (which
 # manylinux counts among the system's libraries), the OpenCL loader, and torch, which `import torch`
@@ -104,7 +111,9 @@ CHECKS = {
         "import importlib.metadata as m, torch_ocl\nprint(m.version('torch_ocl') == "
         "torch_ocl.__version__, m.requires('torch_ocl'))",
         lambda out: (
-            out.startswith("True") and set(re.findall(r"[<>]=?[\d.]+", out)) == {"<2.14", ">=2.11"}
+            out.startswith("True")
+            and set(re.findall(r"[<>]=?[\d.]+", out))
+            == set(re.findall(r"[<>]=?[\d.]+", DEPENDENCIES[0]))
         ),
     ),
 }
@@ -140,10 +149,12 @@ def call(*command: str | os.PathLike, **environment: str) -> str:
     return done.stdout
 
 
-def make_environment(folder: pathlib.Path) -> pathlib.Path:
-    """A fresh virtual environment that sees this Python's packages, but not a torch_ocl of
-    theirs."""
+def make_environment(folder: pathlib.Path, empty: bool) -> pathlib.Path:
+    """A fresh virtual environment; if it is not to be empty, it sees this Python's packages, but
+    not a torch_ocl of theirs."""
     call(sys.executable, "-m", "venv", "--without-pip", folder)
+    if empty:
+        return folder / "bin" / "python"
     packages = next(folder.glob("lib/python*/site-packages"))
     (packages / "torch_of_the_caller.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return folder / "bin" / "python"
@@ -164,38 +175,11 @@ def pip(python: pathlib.Path, *arguments: str | os.PathLike) -> None:
 
 
 def assemble(build: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
-    """A wheel of a build tree's objects, the package's files and what pyproject.toml says of it."""
+    """A wheel of a build tree's objects, for no other system than this one."""
     call("cmake", "--install", build, "--component", "torch", "--prefix", folder / "tree")
-    shutil.copytree(
-        PROJECT / "torch_ocl",
-        folder / "tree/torch_ocl",
-        dirs_exist_ok=True,
-        ignore=shutil.ignore_patterns("__pycache__"),
-    )
-    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
-    info = folder / f"tree/torch_ocl-{project['version']}.dist-info"
-    info.mkdir()
-    needs = "".join(f"Requires-Dist: {d}\n" for d in project["dependencies"])
-    (info / "METADATA").write_text(
-        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n{needs}"
-    )
-    (info / "WHEEL").write_text(
-        "Wheel-Version: 1.0\nGenerator: wheel.py\nRoot-Is-Purelib: false\nTag: py3-none-any\n"
-    )
-    groups = project["entry-points"].items()
-    (info / "entry_points.txt").write_text(
-        "".join(f"[{g}]\n" + "".join(f"{k} = {v}\n" for k, v in e.items()) for g, e in groups)
-    )
-    files = [f for f in sorted((folder / "tree").rglob("*")) if f.is_file()]
-    names = [str(f.relative_to(folder / "tree")) for f in files]
-    wheel = folder / f"torch_ocl-{project['version']}-py3-none-any.whl"
-    with zipfile.ZipFile(wheel, "w") as archive:
-        for file, name in zip(files, names):
-            archive.write(file, name)
-        archive.writestr(
-            f"{info.name}/RECORD", "".join(f"{n},,\n" for n in [*names, f"{info.name}/RECORD"])
-        )
-    return wheel
+    machine = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    version = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    return pack.pack(folder / "tree", folder, [f"{version}-{version}"], machine)
 
 
 def build(python: pathlib.Path, folder: pathlib.Path, isolated: bool) -> pathlib.Path:
@@ -211,9 +195,11 @@ def build(python: pathlib.Path, folder: pathlib.Path, isolated: bool) -> pathlib
     return wheel
 
 
-def check_content(wheel: pathlib.Path, folder: pathlib.Path, quick: bool) -> list[str]:
+def check_content(
+    wheel: pathlib.Path, folder: pathlib.Path, quick: bool, several: bool
+) -> list[str]:
     """Complaints about the files of the wheel and what its binaries need. The package's own files
-    are read from the sources."""
+    are read from the sources. `several`: there may be adapters for several torches."""
     bad = []
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
@@ -230,9 +216,9 @@ def check_content(wheel: pathlib.Path, folder: pathlib.Path, quick: bool) -> lis
     bad += [
         f"of {kind} there are {len(of_kind)}"
         for kind, of_kind in found.items()
-        if len(of_kind) != 1
+        if not (len(of_kind) == 1 or several and of_kind and kind in RUNPATHS)
     ]
-    known = sources.union(*found.values())
+    known = sources.union(*found.values(), (n for n in names if n.endswith("/")))  # and folders
     bad += [f"{n} should not be there" for n in names if n not in known and ".dist-info/" not in n]
     if not any(
         "ocl = torch_ocl:_autoload" in (folder / n).read_text()
@@ -265,14 +251,28 @@ def check_content(wheel: pathlib.Path, folder: pathlib.Path, quick: bool) -> lis
     return bad
 
 
+def install_as_user(python: pathlib.Path, wheel: pathlib.Path, torch: str) -> None:
+    """pip installs torch and the wheel, and from here on no program but the linker is in the path,
+    which PoCL calls."""
+    start = time.monotonic()
+    pip(python, "install", f"torch=={torch}", wheel)
+    size = sum(f.stat().st_size for f in python.parents[1].rglob("*") if f.is_file()) / 2**20
+    print(f"  installed with torch {torch}: {size:.0f} MiB, {time.monotonic() - start:.0f} s")
+    path = python.parents[2] / "path"
+    path.mkdir()
+    (path / "ld").symlink_to(str(shutil.which("ld")))
+    os.environ["PATH"] = str(path)
+
+
 def check_damages(python: pathlib.Path, package: pathlib.Path) -> list[str]:
     bad = []
     for what, (pattern, told) in DAMAGES.items():
-        (victim,) = package.glob(pattern)
-        aside = victim.with_name("aside")
-        victim.rename(aside)
+        victims = list(package.glob(pattern))
+        for victim in victims:
+            victim.rename(victim.with_name(f"aside-{victim.name}"))
         out = call(python, "-W", "ignore", "-c", TELL)
-        aside.rename(victim)
+        for victim in victims:
+            victim.with_name(f"aside-{victim.name}").rename(victim)
         bad += [] if out.startswith("2.0 False") and told in out else [f"{what}: {out[:500]}"]
     return bad
 
@@ -291,19 +291,27 @@ def main() -> int:
         metavar="BUILD",
         help="put it together from this build tree",
     )
+    p.add_argument(
+        "--wheel", type=lambda t: pathlib.Path(t).resolve(), help="check this one, build none"
+    )
+    p.add_argument("--empty", metavar="TORCH", help="with --wheel: this release of torch, by pip")
     options = p.parse_args()
     checks = {k: v for k, v in CHECKS.items() if not options.quick or k in QUICK}
     damages = {} if options.quick else DAMAGES
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        python = make_environment(folder / "venv")
-        wheel = (
-            assemble(options.quick, folder)
-            if options.quick
-            else build(python, folder, options.isolated)
-        )
-        bad = check_content(wheel, folder / "content", bool(options.quick))
-        pip(python, "install", "--no-deps", "--no-index", wheel)
+        python = make_environment(folder / "venv", bool(options.empty))
+        if options.wheel:
+            wheel = options.wheel
+        elif options.quick:
+            wheel = assemble(options.quick, folder)
+        else:
+            wheel = build(python, folder, options.isolated)
+        bad = check_content(wheel, folder / "content", bool(options.quick), bool(options.wheel))
+        if options.empty:
+            install_as_user(python, wheel, options.empty)
+        else:
+            pip(python, "install", "--no-deps", "--no-index", wheel)
         package = next((folder / "venv").glob("lib/python*/site-packages/torch_ocl"))
         for what, (environment, code, fits) in checks.items():
             out = call(python, "-c", code, **environment)
