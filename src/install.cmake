@@ -35,7 +35,8 @@ foreach(file src/GLOSSARY.md src/base/SETTINGS.md src/docs/captures.md src/docs/
              plugin/torch/csrc/api/README.md plugin/torch/include/torch_ocl/torch_ocl.h
              plugin/torch/examples/libtorch/digits.cpp
              plugin/torch/csrc/module/README.md plugin/torch/csrc/sparse/README.md plugin/torch/judges/README.md
-             plugin/torch/wheels/README.md plugin/torch/JUDGES.md plugin/torch/DISPATCH.md
+             plugin/torch/wheels/README.md plugin/torch/torch_ocl/integrations/README.md plugin/torch/upstream/README.md
+             plugin/torch/JUDGES.md plugin/torch/DISPATCH.md
              plugin/opencl/nvidia_hopper/README.md plugin/opencl/nvidia_mma/README.md tests/README.md
              bench/README.md bench/RESULTS.md bench/history.md bench/resnet18.svg include/tensor_backend/plugin.h
              include/tensor_backend/stubs.h)

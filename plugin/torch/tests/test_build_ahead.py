@@ -94,8 +94,8 @@ class Recipes(unittest.TestCase):
 
 class Builders(unittest.TestCase):
     def run_one(self, ahead: str) -> tuple[int, int, list[str], list[str]]:
-        """(programs built by the process, programs in the cache after a while, builders then,
-        builders after its end)."""
+        """(programs built by the process, programs in the cache after a while, builders until
+        then, builders after its end)."""
         with tempfile.TemporaryDirectory() as folder:
             process = convolve(folder, ahead, 60)
             line = process.stdout.readline()
@@ -103,9 +103,11 @@ class Builders(unittest.TestCase):
                 process.wait()
                 self.skipTest("only PoCL's compiler is known to need it")
             built, until = int(line), time.monotonic() + (40 if ahead == "1" else 3)
+            during: list[str] = []  # at any time: a builder ends with its list
             while programs_in(folder) <= built and time.monotonic() < until:
-                time.sleep(0.2)
-            cached, during = programs_in(folder), builders_of(folder)
+                during = during or builders_of(folder)
+                time.sleep(0.05)
+            cached, during = programs_in(folder), during or builders_of(folder)
             process.kill()
             process.wait()
             process.stdout.close()
