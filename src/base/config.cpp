@@ -229,6 +229,8 @@ std::string cache_folder() {
   return {};
 }
 
+char* loader_variable(const char* name) { return secure_getenv(name); }
+
 std::string driver_files() {
   const char* given = environment("OCL_ICD_VENDORS");
   return given != nullptr && *given != 0 ? given : "/etc/OpenCL/vendors";

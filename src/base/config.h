@@ -77,6 +77,9 @@ std::string cache_folder();
 // Where OpenCL's loader looks for the files that name drivers: the folder or file in its own
 // variable, OCL_ICD_VENDORS, else its default folder.
 std::string driver_files();
+// The text of a variable of OpenCL's loader as it stands in the environment, where the loader may
+// write; null if it is not set.
+char* loader_variable(const char* name);
 
 // Checks and stores a value, which takes precedence over the environment. Throws
 // Error(TB_E_INVALID) for an unknown name or a bad value, and then changes nothing.

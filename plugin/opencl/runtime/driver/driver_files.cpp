@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -50,7 +49,7 @@ constexpr const char* kLists[] = {"OCL_ICD_FILENAMES", "OPENCL_LAYERS"};
 
 DriverVariables::DriverVariables() {
   for (size_t i = 0; i < kept_.size(); ++i) {
-    kept_[i].text = std::getenv(kLists[i]);
+    kept_[i].text = config::loader_variable(kLists[i]);
     if (kept_[i].text != nullptr) kept_[i].value = kept_[i].text;
   }
 }
@@ -59,7 +58,8 @@ DriverVariables::DriverVariables() {
 DriverVariables::~DriverVariables() {
   for (size_t i = 0; i < kept_.size(); ++i) {
     const auto& [text, value] = kept_[i];
-    if (text != nullptr && std::getenv(kLists[i]) == text && std::strlen(text) < value.size())
+    if (text != nullptr && config::loader_variable(kLists[i]) == text &&
+        std::strlen(text) < value.size())
       std::memcpy(text, value.c_str(), value.size());
   }
 }
