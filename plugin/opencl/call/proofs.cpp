@@ -46,6 +46,10 @@ bool is_proven(const OpCall& call, Proof& proof, const ProofTest& test, const De
   // A program that needs one specialisation alone does not pay for others.
   if (tested++ == 1 && test.likely != nullptr && call.stream().has_launch_thread() && !rehearses)
     compile_ahead(call, test, what);
+  // One test at a time: a failure is raised by the stream's next wait, whoever waits. Recursive, as
+  // a test may need another kernel's proof.
+  static std::recursive_mutex& testing = *new std::recursive_mutex;  // leaked, as above
+  const std::lock_guard alone(testing);
   std::string wrong;
   try {
     wrong = rehearses ? test.wrong(call, what)

@@ -11,6 +11,9 @@ namespace {
 constexpr int64_t kBlock = 64;  // transpose.cl
 constexpr int64_t kGpuItems = 256;
 
+// The edge of transpose_gpu.cl's block.
+int64_t gpu_block(int64_t itemsize) { return itemsize > 4 ? 32 : 64; }
+
 // The nest of the copy with the dimension that is contiguous in the target first, and the source's
 // second. `shortest`: elements along either that are worth a block.
 Planned<PointwiseParams> plan_blocks(const Problem& copy, int64_t shortest) {
@@ -65,13 +68,16 @@ void run_transpose(const OpCall& call, const Problem& copy, const PointwiseParam
 }
 
 Planned<PointwiseParams> plan_transpose_gpu(const OpCall& call, const Problem& copy) {
-  if (copy.target.itemsize() > 8) return "elements are larger than 8 bytes";
+  const int64_t size = copy.target.itemsize(), block = gpu_block(size);
+  if (size > 8) return "elements are larger than 8 bytes";
+  if (call.caps().local_memory < static_cast<uint64_t>(block * (block + 1) * size))
+    return "a block does not fit in local memory";
   if (call.caps().max_work_group_size < kGpuItems) return "work-groups are too small";
   return plan_blocks(copy, 16);
 }
 
 void run_transpose_gpu(const OpCall& call, const Problem& copy, const PointwiseParams& p) {
-  const int64_t block = copy.target.itemsize() > 4 ? 32 : 64, rows = kGpuItems / block;
+  const int64_t block = gpu_block(copy.target.itemsize()), rows = kGpuItems / block;
   Defines d;
   d.type(define::TYPE, carrier_type(copy.target.dtype()))
       .set(define::BLOCK, block)
