@@ -19,38 +19,40 @@ using testing::HasSubstr;
 
 class MmaConvolutions : public EmulatedUnits {};
 
-// For every kind and tile, with one of the ends of each.
+// Calls test(kind, tile, number) for every form that a generation has.
+template <typename Test>
+void for_every_form(int64_t gen, Test&& test) {
+  size_t count = 0;
+  for (size_t k = 0; k < kMmaKinds; ++k)
+    for (size_t tile = 0; tile < kMmaTiles.size(); ++tile) {
+      const auto kind = static_cast<MmaKind>(k);
+      const MmaTile& form = kMmaTiles[tile];
+      if (kind == MmaKind::Tf32x3 || form.ahead || !takes_tile(kind, gen, form)) continue;
+      SCOPED_TRACE(testing::Message() << k << ", tile " << tile);
+      test(kind, tile, count++);
+    }
+  EXPECT_EQ(count, gen < 80 ? 3u : 9u);
+}
+
+// With one of the ends of each.
 TEST_P(MmaConvolutions, EveryFormPassesItsProof) {
   open(GetParam());
   if (IsSkipped()) return;
   const AnyCall any;
-  const int64_t gen = generation((*any).caps());
-  size_t count = 0;
-  for (size_t kind = 0; kind < kMmaKinds; ++kind)
-    for (size_t tile = 0; tile < kMmaTiles.size(); ++tile) {
-      ConvMma v{static_cast<MmaKind>(kind), tile, count % 3 != 2, count % 3 == 1 ? 3 : 1};
-      if (v.kind == MmaKind::Tf32x3 || v.form().ahead || !takes_tile(v.kind, gen, v.form()))
-        continue;
-      EXPECT_EQ(wrong_mma_convolution(*any, &v), "") << kind << ", tile " << tile;
-      ++count;
-    }
-  EXPECT_EQ(count, gen < 80 ? 3u : 9u);
+  for_every_form(generation((*any).caps()), [&](MmaKind kind, size_t tile, size_t count) {
+    const ConvMma v{kind, tile, count % 3 != 2, count % 3 == 1 ? 3 : 1};
+    EXPECT_EQ(wrong_mma_convolution(*any, &v), "");
+  });
 }
+
 TEST_P(MmaConvolutions, EveryFormOfTheWeightsPassesItsProof) {
   open(GetParam());
   if (IsSkipped()) return;
   const AnyCall any;
-  const int64_t gen = generation((*any).caps());
-  size_t count = 0;
-  for (size_t kind = 0; kind < kMmaKinds; ++kind)
-    for (size_t tile = 0; tile < kMmaTiles.size(); ++tile) {
-      WeightMma v{static_cast<MmaKind>(kind), tile, count % 2 == 0 ? 3 : 1};
-      if (v.kind == MmaKind::Tf32x3 || v.form().ahead || !takes_tile(v.kind, gen, v.form()))
-        continue;
-      EXPECT_EQ(wrong_mma_weight(*any, &v), "") << kind << ", tile " << tile;
-      ++count;
-    }
-  EXPECT_EQ(count, gen < 80 ? 3u : 9u);
+  for_every_form(generation((*any).caps()), [&](MmaKind kind, size_t tile, size_t count) {
+    const WeightMma v{kind, tile, count % 2 == 0 ? 3 : 1};
+    EXPECT_EQ(wrong_mma_weight(*any, &v), "");
+  });
 }
 INSTANTIATE_TEST_SUITE_P(Generations, MmaConvolutions, testing::Values("emulated75", "emulated80"));
 

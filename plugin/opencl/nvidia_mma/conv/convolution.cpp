@@ -155,18 +155,11 @@ class PhaseRun {
   const Scratch& weights_;
 };
 
-uint32_t usable_forms(const Capabilities& caps, MmaKind kind) {
-  uint32_t usable = usable_tiles(kind, generation(caps), most_local_memory(caps));
-  for (size_t i = 0; i < kMmaTiles.size(); ++i)  // addresses take the registers of what is ahead
-    if (kMmaTiles[i].ahead) usable &= ~(1u << i);
-  return usable;
-}
-
 // All forms of the kind, as a network's layers differ in channels.
 void report_likely(const OpCall& call, const void* what,
                    const std::function<void(const Defines&)>& report) {
   ConvMma v = *static_cast<const ConvMma*>(what);
-  const uint32_t usable = usable_forms(call.caps(), v.kind);
+  const uint32_t usable = usable_conv_tiles(call.caps(), v.kind);
   for (v.tile = 0; v.tile < kMmaTiles.size(); ++v.tile)
     for (const int64_t pieces : {1, 2}) {
       v.pieces = pieces;
@@ -190,7 +183,7 @@ Planned<ConvMma> plan_form(const OpCall& call, const Problem& p, MmaKind kind) {
       phases, {}, [&](const Phase& f) { return terms_of(p, f) * f.y.outputs * f.x.outputs; });
   const bool in_one =
       std::ranges::any_of(phases, [&](const Phase& f) { return !is_one_run(p, f); });
-  uint32_t usable = usable_forms(call.caps(), kind);
+  uint32_t usable = usable_conv_tiles(call.caps(), kind);
   ConvMma v{kind, 0, p.bias.has_value()};
   for (; usable != 0; usable &= ~(1u << v.tile)) {
     const MmaTiles tiles =
@@ -219,18 +212,8 @@ Planned<ConvMma> plan(const OpCall& call, const Problem& p) {
                 bytes(extent(Dims{rows, columns}, Dims{s[3], s[4]}))}) > kMost)
     return "the sizes need 64 bits";
   if (call.caps().max_work_group_size < 256) return "work-groups are too small";
-  const bool has_wide = generation(call.caps()) >= 80;
-  switch (p.dtype) {
-    case DType::Float16: return plan_form(call, p, MmaKind::Half);
-    case DType::BFloat16:
-      if (!has_wide) return "bfloat16 needs compute capability 8.0";
-      return plan_form(call, p, MmaKind::BFloat);
-    case DType::Float32:
-      if (!call.policy().allow_tf32) return "TF32 is not allowed";
-      if (!has_wide) return "TF32 needs compute capability 8.0";
-      return plan_form(call, p, MmaKind::Tf32);
-    default: return "not a type of the matrix units";
-  }
+  Planned<MmaKind> kind = kind_of(call, p.dtype);
+  return kind.reason() != nullptr ? kind.reason() : plan_form(call, p, kind.plan());
 }
 
 const char* pass_over(const OpCall& call, const Problem& p) {
@@ -248,6 +231,13 @@ const char* pass_over(const OpCall& call, const Problem& p) {
 }
 
 }  // namespace
+
+uint32_t usable_conv_tiles(const Capabilities& caps, MmaKind kind) {
+  uint32_t usable = usable_tiles(kind, generation(caps), most_local_memory(caps));
+  for (size_t i = 0; i < kMmaTiles.size(); ++i)  // addresses take the registers of what is ahead
+    if (kMmaTiles[i].ahead) usable &= ~(1u << i);
+  return usable;
+}
 
 Defines ConvMma::defines(const Capabilities& caps) const {
   Defines d = tile_defines(caps, kind, tile, true, true);

@@ -26,6 +26,9 @@ struct ConvMma {
 };
 inline constexpr size_t kConvMmas = kMmaKinds * kMmaTiles.size() * 3;
 
+// The tiles that the kernels of convolutions can use on a device.
+uint32_t usable_conv_tiles(const Capabilities& caps, MmaKind kind);
+
 extern const AlgorithmFor<conv::Problem> kConvolution;
 
 // Runs a problem with this specialisation; with more than one piece only where the target has no

@@ -9,6 +9,7 @@
 #include "call/proofs.h"
 #include "channels_last.h"
 #include "conv_implicit_weight_params.h"
+#include "convolution.h"
 #include "kernels/nvidia_mma/conv.h"
 #include "nvidia_mma/matmul/product.h"
 #include "nvidia_mma/provider.h"
@@ -121,10 +122,9 @@ void run_columns(const OpCall& call, const Problem& p, const WeightMma& wish, tb
 void report_likely(const OpCall& call, const void* what,
                    const std::function<void(const Defines&)>& report) {
   WeightMma v = *static_cast<const WeightMma*>(what);
-  const uint32_t usable =
-      usable_tiles(v.kind, generation(call.caps()), most_local_memory(call.caps()));
+  const uint32_t usable = usable_conv_tiles(call.caps(), v.kind);
   for (v.tile = 0; v.tile < kMmaTiles.size(); ++v.tile)
-    if ((usable >> v.tile & 1) != 0 && !v.form().ahead) report(v.defines(call.caps()));
+    if ((usable >> v.tile & 1) != 0) report(v.defines(call.caps()));
 }
 
 bool is_proven(const OpCall& call, const WeightMma& v) {
@@ -136,9 +136,7 @@ bool is_proven(const OpCall& call, const WeightMma& v) {
 }
 
 Planned<WeightMma> plan_form(const OpCall& call, const Problem& p, MmaKind kind) {
-  uint32_t usable = usable_tiles(kind, generation(call.caps()), most_local_memory(call.caps()));
-  for (size_t i = 0; i < kMmaTiles.size(); ++i)  // addresses take the registers of what is ahead
-    if (kMmaTiles[i].ahead) usable &= ~(1u << i);
+  uint32_t usable = usable_conv_tiles(call.caps(), kind);
   WeightMma v{kind, 0};
   for (; usable != 0; usable &= ~(1u << v.tile)) {
     const MmaTiles tiles =
@@ -166,18 +164,8 @@ Planned<WeightMma> plan(const OpCall& call, const Problem& p) {
                 reach(g.in, g.big_strides)}) > kMost)
     return "the sizes need 64 bits";
   if (call.caps().max_work_group_size < 256) return "work-groups are too small";
-  const bool has_wide = generation(call.caps()) >= 80;
-  switch (p.dtype) {
-    case DType::Float16: return plan_form(call, p, MmaKind::Half);
-    case DType::BFloat16:
-      if (!has_wide) return "bfloat16 needs compute capability 8.0";
-      return plan_form(call, p, MmaKind::BFloat);
-    case DType::Float32:
-      if (!call.policy().allow_tf32) return "TF32 is not allowed";
-      if (!has_wide) return "TF32 needs compute capability 8.0";
-      return plan_form(call, p, MmaKind::Tf32);
-    default: return "not a type of the matrix units";
-  }
+  Planned<MmaKind> kind = kind_of(call, p.dtype);
+  return kind.reason() != nullptr ? kind.reason() : plan_form(call, p, kind.plan());
 }
 
 const char* pass_over(const OpCall& call, const Problem& p) {

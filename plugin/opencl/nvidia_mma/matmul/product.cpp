@@ -47,17 +47,8 @@ bool reads_along_k(const Problem& p, const Operand& o) {
 
 Planned<MmaProduct> plan_direct(const OpCall& call, const Problem& p) {
   if (const char* reason = refuse_product(call, p)) return reason;
-  switch (p.dtype) {
-    case DType::Float16: return proven_product(call, p, MmaKind::Half);
-    case DType::BFloat16:
-      if (generation(call.caps()) < 80) return "bfloat16 needs compute capability 8.0";
-      return proven_product(call, p, MmaKind::BFloat);
-    case DType::Float32:
-      if (!call.policy().allow_tf32) return "TF32 is not allowed";
-      if (generation(call.caps()) < 80) return "TF32 needs compute capability 8.0";
-      return proven_product(call, p, MmaKind::Tf32);
-    default: return "not a type of the matrix units";
-  }
+  Planned<MmaKind> kind = kind_of(call, p.dtype);
+  return kind.reason() != nullptr ? kind.reason() : proven_product(call, p, kind.plan());
 }
 
 // A few rows are bound by memory, which many small work-groups read faster; and so are copies.
@@ -98,6 +89,21 @@ Defines MmaProduct::defines(const Capabilities& caps) const {
   Defines d = tile_defines(caps, kind, tile, a_along_k, b_along_k);
   d.set(define::HAS_S, self && pieces == 1).set(define::PARTIAL, pieces > 1);
   return d.set(define::GUARDED, guarded());
+}
+
+Planned<MmaKind> kind_of(const OpCall& call, DType type) {
+  const bool has_wide = generation(call.caps()) >= 80;
+  switch (type) {
+    case DType::Float16: return MmaKind::Half;
+    case DType::BFloat16:
+      if (!has_wide) return "bfloat16 needs compute capability 8.0";
+      return MmaKind::BFloat;
+    case DType::Float32:
+      if (!call.policy().allow_tf32) return "TF32 is not allowed";
+      if (!has_wide) return "TF32 needs compute capability 8.0";
+      return MmaKind::Tf32;
+    default: return "not a type of the matrix units";
+  }
 }
 
 const char* refuse_product(const OpCall& call, const Problem& p) {

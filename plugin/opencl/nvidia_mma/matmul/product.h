@@ -16,6 +16,9 @@ namespace ocltensor::opencl::nvidia_mma {
 // The defines of mma_tile.h and mma.h.
 Defines tile_defines(const Capabilities& caps, MmaKind kind, size_t tile, bool a_along_k,
                      bool b_along_k);
+// The kind in which numbers of a type are multiplied as they are, if the device and the settings
+// allow it.
+Planned<MmaKind> kind_of(const OpCall& call, DType type);
 constexpr DType type_of(MmaKind kind) {
   constexpr DType kTypes[] = {DType::Float16, DType::BFloat16, DType::Float32, DType::Float32};
   return kTypes[static_cast<int>(kind)];

@@ -49,7 +49,9 @@ extern const AlgorithmFor<Problem> kGeneralCpu, kGeneralGpu;  // general.cpp: an
 // skinny.cpp: products of up to this many rows (columns) read their other operand once, on GPUs.
 int64_t most_skinny_rows(DType type);
 bool skinny_beats_matrix_units(const Problem& p);
-// Why a float32 product on matrix units, by parts of its numbers, would be no faster; or nullptr.
+
+// float_parts.cpp: why a float32 product on matrix units, by parts of its numbers, would be no
+// faster; or nullptr.
 const char* refuse_float_parts(const Problem& p);
 
 // For the algorithms: the parameters, defines and memory ranges that the kernels of a problem take.
