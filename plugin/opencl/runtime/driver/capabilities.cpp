@@ -85,6 +85,17 @@ uint32_t compute_capability(const std::string& extensions, cl_device_id device) 
          number<cl_uint>(device, kComputeCapabilityMinor);
 }
 
+// CPU drivers with OpenCL 2.0's fine-grained buffers (PoCL, Intel's runtime). A capture records
+// calls, of which there would be none.
+bool has_host_addresses(const Capabilities& c, cl_device_id device) {
+  if ((c.type & CL_DEVICE_TYPE_CPU) == 0 || !c.unified_memory || cl().clSVMAlloc == nullptr ||
+      cl().clSVMFree == nullptr || config::get_bool(config::Knob::CaptureEnabled))
+    return false;
+  cl_ulong has = 0;  // stays so with drivers of OpenCL 1.2, which do not know the question
+  (void)cl().clGetDeviceInfo(device, kSvmCapabilities, sizeof has, &has, nullptr);
+  return (has & kSvmFineGrainBuffer) != 0;
+}
+
 // OCLTENSOR_KERNEL_STYLE lets one driver test both styles.
 void choose_style(Capabilities& c) {
   const std::string style = config::get_string(config::Knob::KernelStyle);
@@ -130,6 +141,7 @@ Capabilities query_capabilities(cl_platform_id platform, cl_device_id device) {
   c.largest_allocation = number<cl_ulong>(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
   c.local_memory = number<cl_ulong>(device, CL_DEVICE_LOCAL_MEM_SIZE);
   c.unified_memory = number<cl_bool>(device, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
+  c.host_addresses = has_host_addresses(c, device);
   const std::string extensions = " " + text(device, CL_DEVICE_EXTENSIONS) + " ";
   c.fp64 = contains(extensions, " cl_khr_fp64 ");
   c.fp16_arithmetic = contains(extensions, " cl_khr_fp16 ");

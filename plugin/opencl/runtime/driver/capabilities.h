@@ -32,6 +32,7 @@ struct Capabilities {
   bool int64_atomics = false;
   bool exact_division = false;  // a GPU that rounds float division and roots right if asked to
   bool unified_memory = false;
+  bool host_addresses = false;  // the host may use a buffer's memory while no command does
 
   // From the table of driver facts.
   KernelStyle style = KernelStyle::Gpu;

@@ -27,6 +27,7 @@ const Field kFields[] = {
      {"cl_khr_int64_base_atomics", "cl_khr_int64_extended_atomics"}},
     {Cap::ExactDivision, &Capabilities::exact_division},
     {Cap::UnifiedMemory, &Capabilities::unified_memory},
+    {Cap::HostAddresses, &Capabilities::host_addresses},
     {Cap::RegisterTiles, &Capabilities::register_tiles},
     {Cap::StructsByValue, &Capabilities::structs_by_value},
     {Cap::Timestamps, &Capabilities::timestamps},
@@ -62,6 +63,7 @@ void apply_caps(Capabilities& c) {
   const auto limits = parse_caps(config::get_string(config::Knob::Caps));
   for (const CapLimit& limit : limits.value()) apply(c, limit);
   if (!config::get_bool(config::Knob::Float64)) apply(c, {Cap::Fp64, 0, true});
+  c.host_addresses = c.host_addresses && c.unified_memory;
   c.largest_allocation = std::min(c.largest_allocation, c.global_memory);
   c.is_capped = !c.limits.empty();
 }

@@ -22,6 +22,10 @@ std::string load(Functions& table) {
   if (table.name == nullptr) return "libOpenCL.so.1 lacks " #name ": it must offer OpenCL 1.2";
   OCLTENSOR_CL_FUNCTIONS(X)
 #undef X
+  table.clSVMAlloc =
+      reinterpret_cast<decltype(table.clSVMAlloc)>(dlsym(library, "clSVMAlloc"));  // NOLINT
+  table.clSVMFree =
+      reinterpret_cast<decltype(table.clSVMFree)>(dlsym(library, "clSVMFree"));  // NOLINT
   replace_recorded_entries(table);
   return {};
 }

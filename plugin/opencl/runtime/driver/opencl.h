@@ -22,14 +22,22 @@ namespace ocltensor::opencl {
   X(clEnqueueUnmapMemObject) X(clEnqueueMarkerWithWaitList) X(clEnqueueBarrierWithWaitList)     \
   X(clFlush) X(clFinish) X(clWaitForEvents) X(clSetEventCallback) X(clGetEventInfo) X(clGetEventProfilingInfo)        \
   X(clReleaseEvent) X(clRetainEvent) X(clCreateSubBuffer) X(clCreateKernelsInProgram)          \
-  X(clGetKernelArgInfo)
+  X(clGetKernelArgInfo) X(clSetMemObjectDestructorCallback)
 // clang-format on
 
 struct Functions {
 #define X(name) decltype(&::name) name;
   OCLTENSOR_CL_FUNCTIONS(X)
 #undef X
+  // Of OpenCL 2.0; null where the loader is older.
+  void*(CL_API_CALL* clSVMAlloc)(cl_context, cl_ulong flags, size_t, cl_uint alignment);
+  void(CL_API_CALL* clSVMFree)(cl_context, void*);
 };
+
+// Of OpenCL 2.0, which the headers for 1.2 lack.
+constexpr cl_device_info kSvmCapabilities = 0x1053;         // CL_DEVICE_SVM_CAPABILITIES
+constexpr cl_ulong kSvmFineGrainBuffer = cl_ulong{1} << 1;  // CL_DEVICE_SVM_FINE_GRAIN_BUFFER
+constexpr cl_ulong kMemSvmFineGrain = cl_ulong{1} << 10;    // CL_MEM_SVM_FINE_GRAIN_BUFFER
 
 namespace detail {
 extern std::atomic<const Functions*> loaded;  // null: not loaded

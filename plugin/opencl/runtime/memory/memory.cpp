@@ -109,46 +109,99 @@ void Memory::free(tb_address address, uint64_t stream) {
   pool_->free(address, stream);
 }
 
-// Asks for huge pages on a CPU driver's buffer before it is first written: sweeps over large
+// Asks for huge pages for a CPU driver's buffer before it is first written: sweeps over large
 // tensors then cause a 512th of the TLB misses. This is only a hint, so failures are ignored.
+void advise_huge_pages(void* memory, uint64_t bytes) {
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const uintptr_t begin = (reinterpret_cast<uintptr_t>(memory) + page - 1) / page * page;
+  const uintptr_t end = (reinterpret_cast<uintptr_t>(memory) + bytes) / page * page;
+  madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+}
+
+// The same for a buffer whose address only a command tells.
 void advise_huge_pages(Device& device, cl_mem buffer, uint64_t bytes) {
-  constexpr uint64_t kWorth = 4 << 20;
-  if ((device.caps().type & CL_DEVICE_TYPE_CPU) == 0 || bytes < kWorth) return;
   const cl_command_queue queue = device.service_queue();
   cl_int code = CL_SUCCESS;
   void* memory = cl().clEnqueueMapBuffer(queue, buffer, CL_TRUE, CL_MAP_WRITE_INVALIDATE_REGION, 0,
                                          bytes, 0, nullptr, nullptr, &code);
   if (code != CL_SUCCESS) return;
-  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  const uintptr_t begin = (reinterpret_cast<uintptr_t>(memory) + page - 1) / page * page;
-  const uintptr_t end = (reinterpret_cast<uintptr_t>(memory) + bytes) / page * page;
-  madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+  advise_huge_pages(memory, bytes);
   cl().clEnqueueUnmapMemObject(queue, buffer, memory, 0, nullptr, nullptr);
   cl().clFinish(queue);
 }
 
-void* Memory::create(uint64_t bytes) {
+// A buffer over fine-grained shared memory, of which the OpenCL specification (2.0, 3.3.3 and
+// 5.6.1) lets the host use what no command uses. The memory lives as long as the buffer, which
+// commands may keep. Empty: the driver has no such memory.
+struct Shared {
+  Handle<cl_mem> buffer;
+  void* memory = nullptr;
+};
+Shared create_shared(cl_context context, uint64_t bytes) {
+  struct Owned {
+    cl_context context;
+    void* memory;
+  };
+  void* memory = cl().clSVMAlloc(context, CL_MEM_READ_WRITE | kMemSvmFineGrain, bytes, 0);
+  if (memory == nullptr) return {};
   cl_int code = CL_SUCCESS;
-  const cl_mem_flags flags =
-      CL_MEM_READ_WRITE | (device_.caps().unified_memory ? CL_MEM_ALLOC_HOST_PTR : 0);
-  Handle<cl_mem> buffer(cl().clCreateBuffer(device_.context(), flags, bytes, nullptr, &code));
-  if (code == CL_SUCCESS && !device_.caps().unified_memory) {
+  Handle<cl_mem> buffer(
+      cl().clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, memory, &code));
+  auto owned = std::make_unique<Owned>(Owned{context, memory});
+  const auto release = [](cl_mem, void* data) {
+    const std::unique_ptr<Owned> ended(static_cast<Owned*>(data));
+    cl().clSVMFree(ended->context, ended->memory);
+  };
+  if (code == CL_SUCCESS)
+    code = cl().clSetMemObjectDestructorCallback(buffer.get(), release, owned.get());
+  if (code != CL_SUCCESS) {
+    buffer.reset(nullptr);
+    cl().clSVMFree(context, memory);
+    return {};
+  }
+  (void)owned.release();
+  return {std::move(buffer), memory};
+}
+
+void* Memory::create(uint64_t bytes) {
+  const Capabilities& caps = device_.caps();
+  Shared made;
+  if (caps.host_addresses) made = create_shared(device_.context(), bytes);
+  cl_int code = CL_SUCCESS;
+  if (!made.buffer) {
+    const cl_mem_flags flags =
+        CL_MEM_READ_WRITE | (caps.unified_memory ? CL_MEM_ALLOC_HOST_PTR : 0);
+    made.buffer =
+        Handle<cl_mem>(cl().clCreateBuffer(device_.context(), flags, bytes, nullptr, &code));
+  }
+  if (code == CL_SUCCESS && !caps.unified_memory) {
     // Drivers of discrete devices allocate at the first use. A small write makes them do it now, so
     // that this call fails, and not a later one.
     const cl_uint zero = 0;
     const cl_command_queue queue = device_.service_queue();
-    code = cl().clEnqueueFillBuffer(queue, buffer.get(), &zero, sizeof zero, 0, sizeof zero, 0,
+    code = cl().clEnqueueFillBuffer(queue, made.buffer.get(), &zero, sizeof zero, 0, sizeof zero, 0,
                                     nullptr, nullptr);
     if (code == CL_SUCCESS) code = cl().clFinish(queue);
   }
-  if (code == CL_SUCCESS) advise_huge_pages(device_, buffer.get(), bytes);
   if (code != CL_SUCCESS)
     throw Error(TB_E_OUT_OF_MEMORY, 0,
                 fmt::format("the driver has no buffer of {} bytes: {}", bytes, error_name(code)),
                 code);
+  constexpr uint64_t kWorthHugePages = 4 << 20;
+  if (made.memory != nullptr && bytes >= kWorthHugePages)
+    advise_huge_pages(made.memory, bytes);
+  else if ((caps.type & CL_DEVICE_TYPE_CPU) != 0 && bytes >= kWorthHugePages)
+    advise_huge_pages(device_, made.buffer.get(), bytes);
   const std::lock_guard lock(segments_mutex_);
-  segments_.insert(buffer.get());
-  return buffer.release();
+  segments_.emplace(made.buffer.get(), made.memory);
+  return made.buffer.release();
+}
+
+std::byte* Memory::host_address(cl_mem buffer) {
+  if (!device_.caps().host_addresses) return nullptr;
+  const std::lock_guard lock(segments_mutex_);
+  const auto found = segments_.find(buffer);
+  return found == segments_.end() ? nullptr : static_cast<std::byte*>(found->second);
 }
 
 bool Memory::is_segment(cl_mem buffer) {

@@ -1,11 +1,12 @@
 // Device memory: the pool over OpenCL buffers, and the translation of device addresses to buffers.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "runtime/driver/capabilities.h"
 #include "runtime/driver/opencl.h"
@@ -49,6 +50,9 @@ class Memory : private runtime::SegmentSource {
   bool is_host(const void* memory);
   // Whether it is a buffer of the pool that exists now.
   bool is_segment(cl_mem buffer);
+  // Where the host may use a buffer of the pool itself, while no command does: its first byte. Null
+  // for devices without host addresses, and other buffers.
+  std::byte* host_address(cl_mem buffer);
 
  private:
   void* create(uint64_t bytes) override;
@@ -63,7 +67,7 @@ class Memory : private runtime::SegmentSource {
   std::mutex host_mutex_;
   std::map<uintptr_t, Pinned> host_;
   std::mutex segments_mutex_;
-  std::unordered_set<void*> segments_;
+  std::unordered_map<void*, void*> segments_;  // buffers, and where the host finds them, or null
   std::unique_ptr<runtime::Pool> pool_;
 };
 

@@ -146,6 +146,12 @@ void Stream::read(void* target, cl_mem source, uint64_t offset, uint64_t bytes, 
   const Exclusive lock(*this);
   ++work_counters().copies;
   work_counters().copied_bytes += bytes;
+  if (const std::byte* from = asynchronous ? nullptr : host_address(source, offset)) {
+    settle();
+    raise_faults();
+    std::memcpy(target, from, bytes);
+    return;
+  }
   if (asynchronous || device_.caps().unified_memory || bytes <= Staging::kSmall) {
     check(
         cl().clEnqueueReadBuffer(queue_.get(), source, asynchronous ? CL_FALSE : CL_TRUE, offset,
@@ -196,6 +202,11 @@ void* Stream::map(cl_mem buffer, uint64_t offset, uint64_t bytes, cl_map_flags f
   forbid_recording("mapping memory");
   rehearsal_.check_results();
   const Exclusive lock(*this);
+  if (std::byte* memory = device_.memory().host_address(buffer)) {
+    settle();
+    raise_faults();
+    return memory + offset;
+  }
   cl_int code = CL_SUCCESS;
   void* memory = cl().clEnqueueMapBuffer(queue_.get(), buffer, CL_TRUE, flags, offset, bytes, 0,
                                          nullptr, nullptr, &code);
@@ -213,6 +224,7 @@ void Stream::unmap(cl_mem buffer, void* memory) {
   check_process();
   forbid_recording("unmapping memory");
   const Exclusive lock(*this);
+  if (device_.memory().host_address(buffer) != nullptr) return;
   check(cl().clEnqueueUnmapMemObject(queue_.get(), buffer, memory, 0, nullptr, nullptr),
         "clEnqueueUnmapMemObject");
   enqueued_one();
@@ -272,16 +284,30 @@ void Stream::synchronize(bool raises) {
   if (raises) forbid_recording("synchronisation");
   const std::lock_guard lock(mutex_);
   const auto launches = hold_launches();
+  finish_all();
+  if (!raises) return;
+  if (has_refusal_) [[unlikely]]
+    raise_refusal();
+  raise_faults();
+}
+
+void Stream::finish_all() {
   const uint64_t ticket = enqueued_.load();
   finish(queue_.get());
   if (profiling_queue_) finish(profiling_queue_.get());  // events' stamps
   pace_.forget();
   completed_ = std::max(completed_.load(), ticket);
   markers_.clear();
-  if (!raises) return;
-  if (has_refusal_) [[unlikely]]
-    raise_refusal();
-  raise_faults();
+}
+
+void Stream::settle() {
+  if (!is_settled()) finish_all();
+}
+
+std::byte* Stream::host_address(cl_mem buffer, uint64_t offset) {
+  if (trace_ != nullptr) return nullptr;
+  std::byte* memory = device_.memory().host_address(buffer);
+  return memory == nullptr ? nullptr : memory + offset;
 }
 
 void Stream::finish(cl_command_queue queue) {

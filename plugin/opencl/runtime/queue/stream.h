@@ -127,6 +127,8 @@ class Stream {
   bool record(const Transfer& transfer, bool source_stays);
   void raise_faults();
   void raise_refusal();
+  // Writes without a command if the host may: false if it may not.
+  bool write_at_once(cl_mem target, uint64_t offset, const void* source, uint64_t bytes);
   void write_large(cl_mem target, uint64_t offset, const void* source, uint64_t bytes);
   // Memory for a copy; leave_staging() is to be called after the last of several, when all are on
   // the queue.
@@ -136,6 +138,14 @@ class Stream {
   void check(cl_int code, const char* call);
   // Waits until all commands of the queue have finished.
   void finish(cl_command_queue queue);
+  // Whether none of the stream's commands can be running any more, and settle(), which waits for
+  // that. Under the stream's lock.
+  bool is_settled() const { return completed_.load() == enqueued_.load() && !is_shared_; }
+  void settle();
+  void finish_all();  // queues of the stream, and notes that
+  // Memory that the host may use itself when the stream is settled; null: by commands alone, as
+  // also while they are traced.
+  std::byte* host_address(cl_mem buffer, uint64_t offset);
   [[noreturn]] void raise_failure(cl_int code, const char* call);
   cl_command_queue profiling_queue();
   void poll_markers();

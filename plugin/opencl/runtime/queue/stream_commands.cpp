@@ -249,6 +249,7 @@ void Stream::write(cl_mem target, uint64_t offset, const void* source, uint64_t 
                                 .memory = source},
                                source_stays)) [[unlikely]]
     return;
+  if (write_at_once(target, offset, source, bytes)) return;
   if (!source_stays && bytes > Staging::kSmall) return write_large(target, offset, source, bytes);
   NextCommand next(*this);
   count_copy(bytes);
@@ -262,10 +263,25 @@ void Stream::write(cl_mem target, uint64_t offset, const void* source, uint64_t 
   next.issue("copy", "copy to device", bytes);
 }
 
+bool Stream::write_at_once(cl_mem target, uint64_t offset, const void* source, uint64_t bytes) {
+  if (!device_.caps().host_addresses || enqueued_.load() != completed_.load()) return false;
+  const Exclusive lock(*this);
+  std::byte* to = is_settled() ? host_address(target, offset) : nullptr;
+  if (to == nullptr) return false;
+  count_copy(bytes);
+  std::memcpy(to, source, bytes);
+  return true;
+}
+
 // The caller may reuse its memory when this returns.
 void Stream::write_large(cl_mem target, uint64_t offset, const void* source, uint64_t bytes) {
   const Exclusive lock(*this);
   count_copy(bytes);
+  if (std::byte* to = host_address(target, offset)) {
+    settle();
+    std::memcpy(to, source, bytes);
+    return;
+  }
   const auto enqueue = [&](cl_bool blocking, uint64_t at, const void* from, uint64_t count) {
     check(cl().clEnqueueWriteBuffer(queue_.get(), target, blocking, offset + at, count, from, 0,
                                     nullptr, traced("copy", "copy to device", count)),
