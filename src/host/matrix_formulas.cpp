@@ -84,6 +84,18 @@ std::tuple<Tensor, Tensor> lu_solve_slopes(const Tensor& grad, const Tensor& lu,
   return {matmul(ordered, turned(u)).tril(-1) + matmul(turned(l), ordered).triu(), side};
 }
 
+// Of X = A^-1 B, ~B = A^-T ~X and ~A = -~B X^T, to which the factors' gradient is added.
+std::tuple<Tensor, Tensor> solve_slopes(const std::vector<Tensor>& grads, const Tensor& result,
+                                        const Tensor& lu, const Tensor& pivots, bool left) {
+  Tensor a, b;
+  if (grads[0].defined()) {
+    b = linalg_lu_solve(lu, pivots, grads[0], left, true);
+    a = -(left ? matmul(b, turned(result)) : matmul(turned(result), b));
+  }
+  if (grads[1].defined()) a = sum_of(a, lu_slope(grads[1], lu, pivots));
+  return {a, b};
+}
+
 Tensor packed(const Tensor& lower, const Tensor& upper, const Dims& sizes) {
   const int64_t m = sizes[sizes.size() - 2], n = sizes.back(), k = std::min(m, n);
   Tensor sum;

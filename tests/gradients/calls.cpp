@@ -67,6 +67,7 @@ const std::map<std::string, Range>& ranges() {
       {"linalg_solve_triangular", kKept},
       {"linalg_lu_factor_ex", kKept},
       {"linalg_lu_solve", kKept},
+      {"_linalg_solve_ex", kKept},
       {"linalg_householder_product", kKept},
       {"linalg_qr", kKept},
       {"torchvision::roi_align", kKept},  // regions' numbers of images

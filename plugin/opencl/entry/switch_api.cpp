@@ -61,6 +61,7 @@ std::vector<const AlgorithmFamily*> families() {
                             norm::layer_norm_backward_algorithms,
                             linalg::eig_algorithms,
                             linalg::eigh_algorithms,
+                            linalg::lu_algorithms,
                             linalg::linalg_algorithms,
                             loss::loss_algorithms,
                             rnn::lstm_algorithms,

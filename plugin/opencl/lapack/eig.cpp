@@ -15,8 +15,8 @@ double operations(const EigProblem& p) {
   return kOperations * std::pow(static_cast<double>(p.a.size(-1)), 3);
 }
 
-const char* plan(const OpCall&, const EigProblem& p) {
-  if (p.a.size(-1) > kMostRows) return kTooLarge;
+const char* plan(const OpCall& call, const EigProblem& p) {
+  if (const char* reason = host_refusal(call, p.a.size(-1))) return reason;
   return with_type(p.a.dtype(), [](auto* type) {
     return Geev<std::remove_pointer_t<decltype(type)>>(*library()).exists() ? nullptr
                                                                             : kLacksRoutine;
@@ -25,37 +25,22 @@ const char* plan(const OpCall&, const EigProblem& p) {
 
 template <typename T>
 void solve(const OpCall& call, const EigProblem& p) {
+  using Complex = std::complex<Part<T>>;
   const int64_t n = p.a.size(-1);
   const int64_t count = p.a.numel() / (n * n);
-  const DType type = p.a.dtype();
-  const DType complex = complex_type(type);
-  Layout layout;
-  const uint64_t a_at = layout.add(count * n * n, type);
-  const uint64_t values_at = layout.add(count * n, complex);
-  const uint64_t vectors_at = layout.add(p.vectors ? count * n * n : 0, complex);
-  const Scratch memory = call.scratch(layout.bytes());
-  copy_tensor(call, matrices_at(memory, a_at, type, Dims(p.a.sizes())), p.a);
-  {
-    Mapped mapped(call, memory);
-    auto* a = reinterpret_cast<T*>(mapped.data() + a_at);  // NOLINT: memory of this type
-    using Complex = std::complex<Part<T>>;
-    auto* values = reinterpret_cast<Complex*>(mapped.data() + values_at);    // NOLINT
-    auto* vectors = reinterpret_cast<Complex*>(mapped.data() + vectors_at);  // NOLINT
-    const Geev<T> geev(*library());
-    for_matrices(call, *library(), count, operations(p), [&](int64_t i) {
-      Complex* own = p.vectors ? vectors + i * n * n : nullptr;
-      if (all_finite(a + i * n * n, n * n) &&
-          geev(static_cast<int>(n), a + i * n * n, values + i * n, own))
-        return;
-      std::fill_n(values + i * n, n, Complex(kNan<T>, kNan<T>));
-    });
-    mapped.give_back();
-  }
-  copy_tensor(call, p.values,
-              LocalTensor(memory.address() + values_at, complex, Dims(p.values.sizes())));
-  if (p.vectors)
-    copy_tensor(call, *p.vectors,
-                matrices_at(memory, vectors_at, complex, Dims(p.vectors->sizes())));
+  const auto a = read_matrices<T>(call, p.a);
+  const auto values = host_memory<Complex>(count * n);
+  const auto vectors = host_memory<Complex>(p.vectors ? count * n * n : 0);
+  const Geev<T> geev(*library());
+  for_matrices(call, *library(), count, operations(p), [&](int64_t i) {
+    T* own = a.get() + i * n * n;
+    if (all_finite(own, n * n) && geev(static_cast<int>(n), own, values.get() + i * n,
+                                       p.vectors ? vectors.get() + i * n * n : nullptr))
+      return;
+    std::fill_n(values.get() + i * n, n, Complex(kNan<T>, kNan<T>));
+  });
+  write_values(call, p.values, values.get());
+  if (p.vectors) write_matrices(call, *p.vectors, vectors.get());
 }
 
 void run(const OpCall& call, const EigProblem& p) {

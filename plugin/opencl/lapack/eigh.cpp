@@ -15,8 +15,8 @@ double operations(const EighProblem& p) {
   return kOperations * std::pow(static_cast<double>(p.a.size(-1)), 3);
 }
 
-const char* plan(const OpCall&, const EighProblem& p) {
-  if (p.a.size(-1) > kMostRows) return kTooLarge;
+const char* plan(const OpCall& call, const EighProblem& p) {
+  if (const char* reason = host_refusal(call, p.a.size(-1))) return reason;
   return with_type(p.a.dtype(), [](auto* type) {
     return Heevd<std::remove_pointer_t<decltype(type)>>(*library()).exists() ? nullptr
                                                                              : kLacksRoutine;
@@ -37,29 +37,18 @@ template <typename T>
 void solve(const OpCall& call, const EighProblem& p) {
   const int64_t n = p.a.size(-1);
   const int64_t count = p.a.numel() / (n * n);
-  const DType type = p.a.dtype();
-  Layout layout;
-  const uint64_t a_at = layout.add(count * n * n, type);
-  const uint64_t values_at = layout.add(count * n, real_type(type));
-  const Scratch memory = call.scratch(layout.bytes());
-  copy_tensor(call, matrices_at(memory, a_at, type, Dims(p.a.sizes())), p.a);
-  {
-    Mapped mapped(call, memory);
-    auto* a = reinterpret_cast<T*>(mapped.data() + a_at);                  // NOLINT: of this type
-    auto* values = reinterpret_cast<Part<T>*>(mapped.data() + values_at);  // NOLINT
-    const Heevd<T> heevd(*library());
-    for_matrices(call, *library(), count, operations(p), [&](int64_t i) {
-      if (triangle_finite(a + i * n * n, n, p.upper) &&
-          heevd(static_cast<int>(n), p.upper, p.wants_vectors, a + i * n * n, values + i * n))
-        return;
-      std::fill_n(values + i * n, n, kNan<T>);
-    });
-    mapped.give_back();
-  }
-  copy_tensor(call, p.values,
-              LocalTensor(memory.address() + values_at, real_type(type), Dims(p.values.sizes())));
-  if (p.wants_vectors)
-    copy_tensor(call, p.vectors, matrices_at(memory, a_at, type, Dims(p.vectors.sizes())));
+  const auto a = read_matrices<T>(call, p.a);
+  const auto values = host_memory<Part<T>>(count * n);
+  const Heevd<T> heevd(*library());
+  for_matrices(call, *library(), count, operations(p), [&](int64_t i) {
+    T* own = a.get() + i * n * n;
+    if (triangle_finite(own, n, p.upper) &&
+        heevd(static_cast<int>(n), p.upper, p.wants_vectors, own, values.get() + i * n))
+      return;
+    std::fill_n(values.get() + i * n, n, kNan<T>);
+  });
+  write_values(call, p.values, values.get());
+  if (p.wants_vectors) write_matrices(call, p.vectors, a.get());
 }
 
 void run(const OpCall& call, const EighProblem& p) {
@@ -67,9 +56,9 @@ void run(const OpCall& call, const EighProblem& p) {
             [&](auto* type) { solve<std::remove_pointer_t<decltype(type)>>(call, p); });
 }
 
-const char* is_small(const OpCall&, const EighProblem& p) {
+const char* is_small(const OpCall& call, const EighProblem& p) {
   const auto count = static_cast<double>(p.values.numel()) / static_cast<double>(p.a.size(-1));
-  return count * operations(p) < kSmall ? kIsSmall : nullptr;
+  return small(call, count * operations(p));
 }
 
 }  // namespace

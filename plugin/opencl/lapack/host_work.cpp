@@ -1,4 +1,4 @@
-// Maps scratch memory, and shares matrices among threads.
+// Reads and writes memory of the device, and shares matrices among threads.
 #include "host_work.h"
 
 #include <algorithm>
@@ -10,20 +10,14 @@
 
 namespace ocltensor::opencl::lapack {
 
-Mapped::Mapped(const OpCall& call, const Scratch& scratch)
-    : stream_(call.stream()),
-      place_(resolve(scratch.address(), 0, static_cast<int64_t>(scratch.bytes()))),
-      memory_(stream_.map(place_.buffer, place_.offset, scratch.bytes())) {}
-
-void Mapped::give_back() {
-  if (void* memory = std::exchange(memory_, nullptr)) stream_.unmap(place_.buffer, memory);
+void read_bytes(const OpCall& call, tb_address from, void* to, uint64_t bytes) {
+  const Place place = resolve(from, 0, static_cast<int64_t>(bytes));
+  call.stream().read(to, place.buffer, place.offset, bytes, false);
 }
 
-Mapped::~Mapped() {
-  try {
-    give_back();
-  } catch (...) {  // NOLINT: another exception is on its way
-  }
+void write_bytes(const OpCall& call, tb_address to, const void* from, uint64_t bytes) {
+  const Place place = resolve(to, 0, static_cast<int64_t>(bytes));
+  call.stream().write(place.buffer, place.offset, from, bytes, false);
 }
 
 namespace {
@@ -32,7 +26,7 @@ namespace {
 constexpr double kWorthThreads = 1e6;
 // Below so many operations of one matrix (about 300 rows), the library's own threads cost more
 // than they save: they wait for each other actively, and take processors from the device's.
-constexpr double kWorthLibraryThreads = 5e8;
+constexpr double kWorthLibraryThreads = 5e7;
 
 class Shared {
  public:

@@ -1,5 +1,5 @@
-// Work of the host between a stream's commands: scratch memory of the device that the host sees,
-// and loops over matrices in threads.
+// Work of the host between a stream's commands: memory of the device that the host reads and
+// writes, and loops over matrices in threads.
 #pragma once
 
 #include <functional>
@@ -9,22 +9,10 @@
 
 namespace ocltensor::opencl::lapack {
 
-// Scratch memory while the host has it: waits until the stream's commands have finished, and those
-// that follow wait until it is given back.
-class Mapped {
- public:
-  Mapped(const OpCall& call, const Scratch& scratch);
-  Mapped(const Mapped&) = delete;
-  ~Mapped();
-  // Throws what ended the host's part, if anything did.
-  void give_back();
-  std::byte* data() const { return static_cast<std::byte*>(memory_); }
-
- private:
-  Stream& stream_;
-  Place place_;
-  void* memory_;
-};
+// Waits for memory's bytes.
+void read_bytes(const OpCall& call, tb_address from, void* to, uint64_t bytes);
+// Writes memory in stream order; `from` may change after the call.
+void write_bytes(const OpCall& call, tb_address to, const void* from, uint64_t bytes);
 
 // Calls body(i) for each of `count` matrices: in threads, one of which is the caller's, if there
 // are enough matrices to keep the device's processors busy, else one after the other, with what

@@ -11,7 +11,8 @@ bool suits(const Capabilities& caps) {
   return (caps.type & CL_DEVICE_TYPE_CPU) != 0 && lapack::library() != nullptr;
 }
 
-constexpr const Algorithm* kAlgorithms[] = {&lapack::kEig, &lapack::kEigh, &lapack::kSvd};
+constexpr const Algorithm* kAlgorithms[] = {&lapack::kEig, &lapack::kEigh, &lapack::kLu,
+                                            &lapack::kSvd};
 
 }  // namespace
 

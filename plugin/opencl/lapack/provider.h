@@ -5,6 +5,7 @@
 #include "call/providers.h"
 #include "ops/linalg/eig.h"
 #include "ops/linalg/eigh.h"
+#include "ops/linalg/lu.h"
 #include "ops/linalg/svd.h"
 
 namespace ocltensor::opencl {
@@ -15,6 +16,7 @@ namespace lapack {
 
 extern const AlgorithmFor<linalg::EigProblem> kEig;
 extern const AlgorithmFor<linalg::EighProblem> kEigh;
+extern const AlgorithmFor<linalg::LuProblem> kLu;
 extern const AlgorithmFor<linalg::SvdProblem> kSvd;
 
 }  // namespace lapack

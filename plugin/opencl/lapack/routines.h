@@ -1,4 +1,4 @@
-// LAPACK's drivers for eigenvalues and singular values with one signature each for all four types.
+// LAPACK's routines that the algorithms call, with one signature each for all four types.
 // Names and arguments are those of the LAPACK Users' Guide (Anderson et al., 1999).
 #pragma once
 
@@ -195,6 +195,46 @@ class Gesdd {
   using ComplexRoutine = void(const char*, const int*, const int*, T*, const int*, Part<T>*, T*,
                               const int*, T*, const int*, T*, const int*, Part<T>*, int*, int*);
   using Routine = std::conditional_t<kComplex<T>, ComplexRoutine, RealRoutine>;
+  Routine* routine_;
+};
+
+// LU factorisation with partial pivoting.
+template <typename T>
+class Getrf {
+ public:
+  explicit Getrf(const Library& library)
+      : routine_(library.find<Routine>(routine_name<T>("getrf"))) {}
+  bool exists() const { return routine_ != nullptr; }
+  // a [m, n] becomes its factors; pivots [min(m, n)]. Returns the first pivot that is zero, from 1,
+  // or 0.
+  int operator()(int m, int n, T* a, int* pivots) const {
+    int info = 0;
+    routine_(&m, &n, a, &m, pivots, &info);
+    return info;
+  }
+
+ private:
+  using Routine = void(const int*, const int*, T*, const int*, int*, int*);
+  Routine* routine_;
+};
+
+// Solutions of A X = B, or A^T X = B, from the factors.
+template <typename T>
+class Getrs {
+ public:
+  explicit Getrs(const Library& library)
+      : routine_(library.find<Routine>(routine_name<T>("getrs"))) {}
+  bool exists() const { return routine_ != nullptr; }
+  // b [n, columns] becomes x.
+  void operator()(bool transposed, int n, int columns, const T* lu, const int* pivots, T* b) const {
+    const char form = transposed ? 'T' : 'N';
+    int info = 0;
+    routine_(&form, &n, &columns, lu, &n, pivots, b, &n, &info);
+  }
+
+ private:
+  using Routine = void(const char*, const int*, const int*, const T*, const int*, const int*, T*,
+                       const int*, int*);
   Routine* routine_;
 };
 

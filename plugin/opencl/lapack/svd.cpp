@@ -17,8 +17,8 @@ double operations(const SvdProblem& p) {
   return kOperations * m * n * std::min(m, n);
 }
 
-const char* plan(const OpCall&, const SvdProblem& p) {
-  if (std::max(p.a.size(-1), p.a.size(-2)) > kMostRows) return kTooLarge;
+const char* plan(const OpCall& call, const SvdProblem& p) {
+  if (const char* reason = host_refusal(call, std::max(p.a.size(-1), p.a.size(-2)))) return reason;
   return with_type(p.a.dtype(), [](auto* type) {
     return Gesdd<std::remove_pointer_t<decltype(type)>>(*library()).exists() ? nullptr
                                                                              : kLacksRoutine;
@@ -33,38 +33,25 @@ void solve(const OpCall& call, const SvdProblem& p) {
   const int64_t count = p.a.numel() / (m * n);
   const int64_t u_size = p.u ? m * p.u->size(-1) : 0;
   const int64_t vh_size = p.vh ? p.vh->size(-2) * n : 0;
-  const DType type = p.a.dtype();
-  Layout layout;
-  const uint64_t a_at = layout.add(count * m * n, type);
-  const uint64_t values_at = layout.add(count * k, real_type(type));
-  const uint64_t u_at = layout.add(count * u_size, type);
-  const uint64_t vh_at = layout.add(count * vh_size, type);
-  const Scratch memory = call.scratch(layout.bytes());
-  copy_tensor(call, matrices_at(memory, a_at, type, Dims(p.a.sizes())), p.a);
-  {
-    Mapped mapped(call, memory);
-    const auto part = [&](uint64_t at) {
-      return reinterpret_cast<T*>(mapped.data() + at);  // NOLINT: memory of this type
-    };
-    auto* values = reinterpret_cast<Part<T>*>(mapped.data() + values_at);  // NOLINT
-    const Gesdd<T> gesdd(*library());
-    using Job = typename Gesdd<T>::Job;
-    const bool all = p.u && (p.u->size(-1) > k || p.vh->size(-2) > k);
-    const Job job = !p.u ? Job::Values : all ? Job::All : Job::Some;
-    for_matrices(call, *library(), count, operations(p), [&](int64_t i) {
-      T* a = part(a_at) + i * m * n;
-      if (all_finite(a, m * n) &&
-          gesdd(job, static_cast<int>(m), static_cast<int>(n), a, values + i * k,
-                part(u_at) + i * u_size, part(vh_at) + i * vh_size))
-        return;
-      std::fill_n(values + i * k, k, kNan<T>);
-    });
-    mapped.give_back();
-  }
-  copy_tensor(call, p.values,
-              LocalTensor(memory.address() + values_at, real_type(type), Dims(p.values.sizes())));
-  if (p.u) copy_tensor(call, *p.u, matrices_at(memory, u_at, type, Dims(p.u->sizes())));
-  if (p.vh) copy_tensor(call, *p.vh, matrices_at(memory, vh_at, type, Dims(p.vh->sizes())));
+  const auto a = read_matrices<T>(call, p.a);
+  const auto values = host_memory<Part<T>>(count * k);
+  const auto u = host_memory<T>(count * u_size);
+  const auto vh = host_memory<T>(count * vh_size);
+  const Gesdd<T> gesdd(*library());
+  using Job = typename Gesdd<T>::Job;
+  const bool all = p.u && (p.u->size(-1) > k || p.vh->size(-2) > k);
+  const Job job = !p.u ? Job::Values : all ? Job::All : Job::Some;
+  for_matrices(call, *library(), count, operations(p), [&](int64_t i) {
+    T* own = a.get() + i * m * n;
+    if (all_finite(own, m * n) &&
+        gesdd(job, static_cast<int>(m), static_cast<int>(n), own, values.get() + i * k,
+              u.get() + i * u_size, vh.get() + i * vh_size))
+      return;
+    std::fill_n(values.get() + i * k, k, kNan<T>);
+  });
+  write_values(call, p.values, values.get());
+  if (p.u) write_matrices(call, *p.u, u.get());
+  if (p.vh) write_matrices(call, *p.vh, vh.get());
 }
 
 void run(const OpCall& call, const SvdProblem& p) {
@@ -72,10 +59,10 @@ void run(const OpCall& call, const SvdProblem& p) {
             [&](auto* type) { solve<std::remove_pointer_t<decltype(type)>>(call, p); });
 }
 
-const char* is_small(const OpCall&, const SvdProblem& p) {
+const char* is_small(const OpCall& call, const SvdProblem& p) {
   const auto elements = static_cast<double>(p.a.size(-2)) * static_cast<double>(p.a.size(-1));
   const double count = static_cast<double>(p.a.numel()) / elements;
-  return count * operations(p) < kSmall ? kIsSmall : nullptr;
+  return small(call, count * operations(p));
 }
 
 }  // namespace

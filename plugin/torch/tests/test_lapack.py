@@ -1,5 +1,5 @@
-"""Eigenvalues and singular values by LAPACK on the host, for devices that are CPUs: with a library,
-without one, switched off; all types, layouts, failures, and the order of commands."""
+"""Eigenvalues, singular values and LU by LAPACK on the host, for devices that are CPUs: with a
+library, without one, switched off; all types, layouts, failures, and the order of commands."""
 
 import ctypes.util
 import os
@@ -162,6 +162,84 @@ class Values(SpectralCase):
                             one = torch.eye(v.shape[-1], dtype=dtype)
                             self.check("svd", v.mH @ v, one.expand(*v.shape[:-2], -1, -1))
                         self.check("svd", LINALG.svdvals(a.to("ocl")), s)
+
+    def test_lu(self) -> None:
+        """Every layout and batch, tall and wide; pivots as the CPU's."""
+        torch.manual_seed(3)
+        shapes = [(80, 80), (3, 100, 100), (2, 2, 96, 96), (90, 70), (5, 100, 120), (2, 120, 100)]
+        for dtype in TYPES:
+            for a in (torch.randn(shape, dtype=dtype) for shape in shapes):
+                for moved in (
+                    a.to("ocl"),
+                    a.to("ocl").mT.contiguous().mT,
+                    torch.cat([a, a], -1).to("ocl")[..., : a.shape[-1]],
+                ):
+                    with self.subTest(shape=list(a.shape), dtype=dtype, stride=moved.stride()):
+                        want = LINALG.lu_factor_ex(a)
+                        got = LINALG.lu_factor_ex(moved)
+                        for ours, theirs in zip(got, want):
+                            self.assertEqual(
+                                (ours.shape, ours.stride()), (theirs.shape, theirs.stride())
+                            )
+                        p, lower, upper = torch.lu_unpack(got[0].cpu(), got[1].cpu())
+                        self.check("lu", p @ lower @ upper, a)
+                        self.assertTrue(torch.equal(got[1].cpu(), want[1]))
+
+    def test_solve_and_inverse(self) -> None:
+        """What A X - B leaves; B may broadcast, stand on either side, and be a vector."""
+        torch.manual_seed(4)
+        for dtype in TYPES:
+            for batch in ((), (3,)):
+                n = 100 if batch else 80  # many of fewer rows stay on the device
+                one = torch.eye(n, dtype=dtype)
+                a = torch.randn(*batch, n, n, dtype=dtype) + 2 * n**0.5 * one
+                sides = [(*batch, n, 5), (*batch, n), (n, 7), (1, n, 1)]
+                for shape in sides if batch else sides[:2]:
+                    with self.subTest(batch=batch, shape=shape, dtype=dtype):
+                        b = torch.randn(shape, dtype=dtype)
+                        x = LINALG.solve(a.to("ocl"), b.to("ocl"))
+                        self.assertEqual(x.stride(), LINALG.solve(a, b).stride())
+                        product = a @ x.cpu() if x.dim() == len(batch) + 2 else (
+                            (a @ x.cpu()[..., None])[..., 0]
+                        )  # fmt: skip
+                        self.check("lu", product, b.expand_as(product))
+                rows = torch.randn(*batch, 6, n, dtype=dtype)
+                x = LINALG.solve(a.to("ocl"), rows.to("ocl"), left=False)
+                self.assertEqual(x.stride(), LINALG.solve(a, rows, left=False).stride())
+                self.check("lu", x.cpu() @ a, rows)
+                self.check("lu", a @ LINALG.inv(a.to("ocl")).cpu(), one.expand_as(a))
+
+    def test_lu_of_bad_matrices(self) -> None:
+        """A zero pivot is told by its number; NaN goes where kernels for CPUs put it."""
+        a = torch.randn(80, 80)
+        a[:, 7] = 0
+        self.assertEqual(LINALG.lu_factor_ex(a.to("ocl"))[2].item(), 8)
+        with self.assertRaisesRegex(LINALG.LinAlgError, "singular"):
+            LINALG.solve(a.to("ocl"), a.to("ocl"))
+        for bad in (float("nan"), float("inf")):
+            for place in ((0, 0), (3, 5), (79, 79)):
+                with self.subTest(bad=bad, place=place):
+                    b = torch.randn(80, 80)
+                    b[place] = bad
+                    got = LINALG.lu_factor_ex(b.to("ocl"))
+                    self.assertEqual(ocl.last_choices()["lu"], "lu.lapack")
+                    with ocl.algorithms_disabled("lu.lapack"):
+                        want = LINALG.lu_factor_ex(b.to("ocl"))
+                    self.assertTrue(torch.equal(got[1], want[1]))
+                    self.assertTrue(torch.equal(got[0].isnan(), want[0].isnan()))
+
+    def test_graphs_get_kernels(self) -> None:
+        a = torch.randn(80, 80, device="ocl")
+        want = LINALG.inv(a)
+        self.assertEqual(ocl.last_choices()["lu"], "lu.lapack")
+        with ocl.algorithms_disabled("lu.lapack"):
+            LINALG.inv_ex(a)  # compiles
+        graph = torch.ocl.OCLGraph()
+        with torch.ocl.graph(graph):
+            got = LINALG.inv_ex(a)[0]
+        self.assertEqual(ocl.last_choices()["lu"], "lu.panels")
+        graph.replay()
+        self.near(got, want, 1e-3, "the graph's inverse")
 
     def test_order_of_commands(self) -> None:
         """LAPACK reads what earlier commands write, later ones read what it wrote, and memory that

@@ -62,6 +62,7 @@ Specs linalg_householder_product(const Args& args);
 Specs linalg_inv_ex(const Args& args);
 Specs linalg_lu_factor_ex(const Args& args);
 Specs linalg_lu_solve(const Args& args);
+Specs linalg_solve_ex(const Args& args);
 Specs linalg_qr(const Args& args);
 Specs linalg_solve_triangular(const Args& args);
 Specs linalg_svd(const Args& args);

@@ -50,6 +50,16 @@ Specs linalg_lu_solve(const Args& args) {
   return {solution(args, lu, matrix(args, Arg::B), args.boolean(Arg::left))};
 }
 
+Specs linalg_solve_ex(const Args& args) {
+  const auto a = square(args, Arg::A);
+  const Dims batch = batch_of(a);
+  const bool left = args.boolean(Arg::left);
+  TensorSpec x = solution(args, a, matrix(args, Arg::B), left);
+  if (!left) x.strides = contiguous_strides(x.sizes);
+  return {x, column_major(a.dtype(), Dims(a.sizes())),
+          spec(DType::Int32, joined(batch, {a.size(-1)})), spec(DType::Int32, batch)};
+}
+
 Specs lu_unpack(const Args& args) {
   const auto lu = matrix(args, Arg::LU_data);
   check_pivots(args, lu, args.tensor(Arg::LU_pivots));

@@ -175,6 +175,23 @@ void lu_solve(const CpuCall& call) {
 }
 
 template <typename N>
+void solve(const CpuCall& call) {
+  const View a = call.args.tensor(Arg::A);
+  const bool left = call.args.boolean(Arg::left);
+  const Factored<N> own = lu_all<N>(a, true);
+  const int64_t n = own.a.rows;
+  write_as(call.out(1), own.a.values);
+  write(call.out(2), own.pivots);
+  write(call.out(3), own.info);
+  Dims sizes = batch_of(call.out(0));
+  for (const int64_t s : {n, n}) sizes.push_back(s);
+  Factored<N> each = lu_all<N>(a.broadcast_to(sizes), true);
+  solve_all<N>(call, call.args.tensor(Arg::B), left, [&](int64_t i, N* x, int64_t k) {
+    lu_solve_one(each.a[i], each.pivots.data() + i * n, n, x, k, {!left, false});
+  });
+}
+
+template <typename N>
 void inverse(const CpuCall& call) {
   const View self = call.args.tensor(Arg::A);
   Factored<N> f = lu_all<N>(self, true);
@@ -317,11 +334,12 @@ void qr(const CpuCall& call) {
 }
 
 template <typename N>
-constexpr std::array<CpuOperator, 9> kRows = {{
+constexpr std::array<CpuOperator, 10> kRows = {{
     {"linalg_cholesky_ex.L", cholesky<N>},
     {"linalg_solve_triangular.out", solve_triangular<N>},
     {"linalg_lu_factor_ex.out", lu_factor<N>},
     {"linalg_lu_solve.out", lu_solve<N>},
+    {"_linalg_solve_ex.result", solve<N>},
     {"linalg_inv_ex.inverse", inverse<N>},
     {"lu_unpack.out", lu_unpack<N>},
     {"geqrf.a", geqrf<N>},

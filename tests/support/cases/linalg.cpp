@@ -276,6 +276,13 @@ Case make(const Operator& op, DType dtype, Draw& draw) {
   } else if (name == "linalg_lu_solve") {
     make_solve(c, dtype, draw, s, true);
     if (s.n > 0) shrink(c, draw, s, "LU");
+  } else if (name == "_linalg_solve_ex") {
+    const bool left = draw.rng.chance(0.5);
+    c.set("left", Scalar(left));
+    c.set("A", draw.place(dominant(draw, dtype, some_of(draw, s.batch), s.n, s.n, true)));
+    c.set("B",
+          draw.tensor(dtype, joined(some_of(draw, s.batch), {left ? s.n : s.k, left ? s.k : s.n}),
+                      {-3, 3, 0, false, false}));
   } else if (name == "linalg_lu_factor_ex") {
     const bool pivot = draw.rng.chance(0.7);
     c.set("A", draw.place(dominant(draw, dtype, s.batch, s.m, s.n, pivot)));

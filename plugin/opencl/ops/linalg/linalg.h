@@ -148,6 +148,9 @@ void run_panels(const OpCall& call, const PanelKernel<Arguments>& kernel, const 
 }
 const AlgorithmFamily& linalg_algorithms();
 
+// ---- lu_operators.cpp
+const AlgorithmFamily& lu_algorithms();
+
 // ---- lu.cpp
 // a = P L U in place; pivots [count, k] and info [count] are contiguous int32.
 void factor_lu(const OpCall& call, const Stack& a, TensorView pivots, TensorView info, bool pivot);

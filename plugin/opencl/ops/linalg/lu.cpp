@@ -1,10 +1,11 @@
-// LU factorisation with partial pivoting, solves with it, inverses, and its factors as matrices.
+// lu.panels: LU factorisation with partial pivoting, panel by panel, and solves with it.
+#include "lu.h"
+
 #include <bit>
 #include <optional>
 
 #include "call/division.h"
 #include "kernels/linalg.h"
-#include "linalg.h"
 #include "ops/copy/copy.h"
 
 namespace ocltensor::opencl::linalg {
@@ -107,109 +108,39 @@ void swap_rows(const OpCall& call, const Stack& a, TensorView pivots, int64_t fi
       .run({a.count * divide_up(p.columns, group) * group, 1, 1}, {group, 1, 1});
 }
 
-void lu_factor(OpCall& call) {
-  check_outputs(call);
-  const TensorView self = call.args().tensor(Arg::A);
-  call.accept();
-  ContiguousOutput pivots(call, call.out(1));
-  ContiguousOutput info(call, call.out(2));
-  if (info.view().numel() > 0) copy::fill_tensor(call, info.view(), 0);
-  if (self.numel() > 0) {
-    Packed a(call, self.dtype(), batch_of(self), self.size(-2), self.size(-1));
-    a.load(self);
-    factor_lu(call, a.stack(), pivots.view(), info.view(), call.args().boolean(Arg::pivot));
-    a.store(call.out(0));
-  }
-  pivots.finish();
-  info.finish();
-}
-
-void lu_solve(OpCall& call) {
-  check_outputs(call);
-  const Args& args = call.args();
-  const TensorView out = call.out(0);
-  const bool left = args.boolean(Arg::left);
-  const bool adjoint = args.boolean(Arg::adjoint);
-  call.accept();
-  if (out.numel() == 0) return;
-  const Dims batch = batch_of(out);
-  const Operand lu(call, args.tensor(Arg::LU), batch);
-  const Vectors pivots(call, args.tensor(Arg::pivots), batch);
-  const LocalTensor turned = transposed(out);
-  const TensorView target = left ? out : turned.view();
-  Packed x(call, out.dtype(), batch, target.size(-2), target.size(-1));
-  if (left)
-    x.load(args.tensor(Arg::B));
+void factor(const OpCall& call, const LuProblem& p) {
+  copy::fill_tensor(call, p.info, 0);
+  const Dims batch = batch_of(p.a);
+  Packed a(call, p.a.dtype(), batch, p.a.size(-2), p.a.size(-1));
+  a.load(p.a);
+  factor_lu(call, a.stack(), p.pivots, p.info, p.pivot);
+  if (p.lu) a.store(*p.lu);
+  if (!p.x) return;
+  const LocalTensor turned = transposed(*p.x);
+  const TensorView target = p.left ? *p.x : turned.view();
+  Packed x(call, target.dtype(), batch_of(target), target.size(-2), target.size(-1));
+  if (!p.b)
+    x.set_identity();
+  else if (p.left)
+    x.load(*p.b);
   else
-    x.load(transposed(args.tensor(Arg::B)));
-  solve_lu(call, adjoint ? lu.stack().conjugated() : lu.stack(), pivots.view(), x.stack(),
-           adjoint == left);
+    x.load(transposed(*p.b));
+  if (batch_of(target) == batch) {
+    solve_lu(call, a.stack(), p.pivots, x.stack(), !p.left);
+  } else {
+    const Operand factors(call, *p.lu, batch_of(target));
+    solve_lu(call, factors.stack(), Vectors(call, p.pivots, batch_of(target)).view(), x.stack(),
+             !p.left);
+  }
   x.store(target);
 }
 
-void inverse(OpCall& call) {
-  check_outputs(call);
-  const TensorView self = call.args().tensor(Arg::A);
-  call.accept();
-  ContiguousOutput info(call, call.out(1));
-  if (info.view().numel() > 0) copy::fill_tensor(call, info.view(), 0);
-  if (self.numel() > 0) {
-    const int64_t n = self.size(-1);
-    const Dims batch = batch_of(self);
-    const Scratch memory = call.scratch(static_cast<uint64_t>(numel(batch) * n * 4));
-    const LocalTensor pivots(memory.address(), DType::Int32, Dims{numel(batch), n});
-    Packed a(call, self.dtype(), batch, n, n);
-    a.load(self);
-    factor_lu(call, a.stack(), pivots, info.view(), true);
-    Packed x(call, self.dtype(), batch, n, n);
-    x.set_identity();
-    solve_lu(call, a.stack(), pivots, x.stack(), false);
-    x.store(call.out(0));
-  }
-  info.finish();
-}
-
-void unpack_permutation(const OpCall& call, TensorView pivots_tensor, TensorView out) {
-  const Dims batch = batch_of(out);
-  const int64_t m = out.size(-1);
-  const Vectors pivots(call, pivots_tensor, batch);
-  const Scratch order = call.scratch(static_cast<uint64_t>(numel(batch) * m * 4));
-  Packed p(call, out.dtype(), batch, m, m);
-  copy::fill_tensor(
-      call,
-      LocalTensor(p.stack().at.address, out.dtype(), Dims{p.stack().count * p.stack().at.batch}),
-      0);
-  LinalgParams params = params_of(p.stack(), p.stack());
-  params.steps = pivots.view().size(-1);
-  params.vector_batch = params.steps;
-  launch_typed(call, out.dtype(), kernels::linalg::blocks_parts::permutation,
-               {.order = order, .b = p.stack(), .pivot = pivots.view(), .p = params})
-      .run({numel(batch), 1, 1}, {1, 1, 1});
-  p.store(out);
-}
-
-void unpack_triangle(const OpCall& call, TensorView lu, TensorView out, bool unit_lower) {
-  const Operand source(call, lu, batch_of(lu));
-  const Packed part(call, out.dtype(), batch_of(out), out.size(-2), out.size(-1));
-  copy_triangle(call, source.stack(), part.stack(), unit_lower);
-  part.store(out);
-}
-
-void lu_unpack(OpCall& call) {
-  check_outputs(call);
-  call.accept();
-  const TensorView lu = call.args().tensor(Arg::LU_data);
-  if (call.wants(0)) unpack_permutation(call, call.args().tensor(Arg::LU_pivots), call.out(0));
-  if (call.wants(1)) unpack_triangle(call, lu, call.out(1), true);
-  if (call.wants(2)) unpack_triangle(call, lu, call.out(2), false);
-}
-
-constexpr OpEntry kOperators[] = {{"linalg_lu_factor_ex.out", lu_factor, true},
-                                  {"linalg_lu_solve.out", lu_solve, true},
-                                  {"linalg_inv_ex.inverse", inverse, true},
-                                  {"lu_unpack.out", lu_unpack, true}};
-
 }  // namespace
+
+constinit const AlgorithmFor<LuProblem> kPanelsLu({.id = "lu.panels",
+                                                   .description = "panels of columns, and products",
+                                                   .last_resort = true},
+                                                  Steps<takes_all<LuProblem>, factor>());
 
 void factor_lu(const OpCall& call, const Stack& a, TensorView pivots, TensorView info, bool pivot) {
   const int64_t m = a.rows;
@@ -243,7 +174,5 @@ void solve_lu(const OpCall& call, const Stack& lu, TensorView pivots, const Stac
     swap_rows(call, b, pivots, 0, n, b.columns, {}, true);
   }
 }
-
-std::span<const OpEntry> lu_operators() { return kOperators; }
 
 }  // namespace ocltensor::opencl::linalg

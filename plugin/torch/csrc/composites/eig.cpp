@@ -34,7 +34,7 @@ void check_out(const Tensor& a, const Tensor& out, const char* name, const char*
 // LAPACK's `info` is how many eigenvalues are not known: all of them.
 void check_eigenvalues(const Tensor& a, const Tensor& values, const char* name) {
   if (values.numel() == 0) return;
-  const Tensor failed = values.select(-1, 0).isnan();
+  const Tensor failed = values.select(-1, 0).cpu().isnan();
   if (!failed.any().item<bool>()) return;
   TORCH_CHECK(at::isfinite(a).all().item<bool>(), "torch.", name,
               ": input tensor should not contain infs or NaNs.");

@@ -16,7 +16,7 @@ PluginOperator plugin_eigh("_linalg_eigh.eigenvalues");
 // LAPACK's `info` is how many off-diagonal elements did not converge: all of them.
 void check_eigenvalues(const Tensor& a, const Tensor& values) {
   if (values.numel() == 0) return;
-  const Tensor failed = values.select(-1, 0).isnan();
+  const Tensor failed = values.select(-1, 0).cpu().isnan();
   if (!failed.any().item<bool>()) return;
   const Tensor info = failed.to(at::kInt) * std::max<int64_t>(a.size(-1) - 1, 1);
   at::_linalg_check_errors(info, "linalg.eigh", a.dim() == 2);

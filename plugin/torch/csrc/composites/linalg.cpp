@@ -17,10 +17,14 @@ namespace ops = at::_ops;
 
 PluginOperator plugin_cholesky("linalg_cholesky_ex.L");
 PluginOperator plugin_lu_factor("linalg_lu_factor_ex.out");
+PluginOperator plugin_solve("_linalg_solve_ex.result");
 PluginOperator plugin_inverse("linalg_inv_ex.inverse");
 PluginOperator plugin_triangular("linalg_solve_triangular.out");
 PluginOperator plugin_geqrf("geqrf.a");
 PluginOperator plugin_product("linalg_householder_product.out");
+
+// Column-major, which is LAPACK's layout and that of ATen's results.
+Tensor column_major(const Tensor& matrices) { return matrices.mT().contiguous().mT(); }
 
 // ---- factorisations that report failures in `info`, which is read only if the caller asks for it
 
@@ -43,6 +47,40 @@ std::tuple<Tensor&, Tensor&> inv_ex_out(const Tensor& a, bool check_errors, Tens
   Out<ops::linalg_inv_ex_inverse, plugin_inverse>::call(a, check_errors, inverse, info);
   if (check_errors) at::_linalg_check_errors(info, "linalg.inv_ex", a.dim() == 2);
   return {inverse, info};
+}
+
+// ATen's text is made from numbers of the host: one copy instead of a reduction and a copy.
+void check_errors_on_host(const Tensor& info, c10::string_view name, bool is_matrix) {
+  at::_linalg_check_errors(info.cpu(), name, is_matrix);
+}
+std::tuple<Tensor, Tensor, Tensor, Tensor> solve_ex(const Tensor& a, const Tensor& b, bool left,
+                                                    bool check_errors) {
+  const char* const name = "linalg.solve";
+  const bool is_vector = at::native::linalg_solve_is_vector_rhs(a, b);
+  const Tensor columns = is_vector ? b.unsqueeze(-1) : b;
+  at::native::checkFloatingOrComplex(a, name);
+  at::native::checkInputsSolver(a, columns, left, name);
+  TORCH_CHECK(a.scalar_type() == b.scalar_type(), name,
+              ": Expected A and B to have the same dtype, but found A of type ", a.scalar_type(),
+              " and B of type ", b.scalar_type(), " instead");
+  TORCH_CHECK(
+      left || !is_vector, name,
+      ": Vector broadcasting of the left hand side is not supported for left=False. In this "
+      "case linalg.solve is equivalent to B / A.squeeze(-1)");
+  (void)at::native::_linalg_broadcast_batch_dims(columns, a);  // for its error
+  auto [x, lu, pivots, info] =
+      Functional<ops::_linalg_solve_ex, plugin_solve>::call(a, columns, left, check_errors);
+  if (check_errors) at::_linalg_check_errors(info, "torch.linalg.solve_ex", a.dim() == 2);
+  if (is_vector) x = x.squeeze(-1);
+  return {is_vector && x.dim() > 1 ? column_major(x) : x, lu, pivots, info};
+}
+std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> solve_ex_out(const Tensor& a, const Tensor& b,
+                                                            bool left, bool check_errors, Tensor& x,
+                                                            Tensor& lu, Tensor& pivots,
+                                                            Tensor& info) {
+  const auto made = solve_ex(a, b, left, check_errors);
+  return {deliver(x, std::get<0>(made)), deliver(lu, std::get<1>(made)),
+          deliver(pivots, std::get<2>(made)), deliver(info, std::get<3>(made))};
 }
 
 // ---- kernels that ATen registers for the CPU, but that run on any device, as they only call other
@@ -89,9 +127,6 @@ void register_made(torch::Library& library) {
   register_kernel<Op, Kernel>(library);
   register_kernel<OutOp, MadeOut<Kernel, typename OutOp::schema>>(library);
 }
-
-// Column-major, which is LAPACK's layout and that of ATen's results.
-Tensor column_major(const Tensor& matrices) { return matrices.mT().contiguous().mT(); }
 
 // ---- triangular solves
 
@@ -303,8 +338,9 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("linalg_inv_ex.inverse", TORCH_FN(inv_ex_out));
   register_made<ops::_linalg_det, ops::_linalg_det_result, kSame, kSame, at::kInt>(m);
   register_made<ops::_linalg_slogdet, ops::_linalg_slogdet_sign, kSame, kReal, kSame, at::kInt>(m);
-  register_made<ops::_linalg_solve_ex, ops::_linalg_solve_ex_result, kSame, kSame, at::kInt,
-                at::kInt>(m);
+  m.impl("_linalg_check_errors", TORCH_FN(check_errors_on_host));
+  m.impl("_linalg_solve_ex", TORCH_FN(solve_ex));
+  m.impl("_linalg_solve_ex.result", TORCH_FN(solve_ex_out));
   register_made<ops::linalg_lu, ops::linalg_lu_out, kSame, kSame, kSame>(m);
   m.impl("linalg_solve_triangular", TORCH_FN(solve_triangular));
   m.impl("linalg_solve_triangular.out", TORCH_FN(solve_triangular_out));

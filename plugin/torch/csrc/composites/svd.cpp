@@ -19,9 +19,9 @@ PluginOperator plugin_svd("_linalg_svd.U");
 // matrix. The numbers are LAPACK's `info`, from which ATen makes its text.
 void check_singular_values(const Tensor& a, const Tensor& values) {
   if (values.numel() == 0) return;
-  const Tensor failed = values.select(-1, 0).isnan();
+  const Tensor failed = values.select(-1, 0).cpu().isnan();
   if (!failed.any().item<bool>()) return;
-  const Tensor finite = a.isfinite().flatten(-2).all(-1);
+  const Tensor finite = a.isfinite().flatten(-2).all(-1).cpu();
   const Tensor info = (finite.to(at::kInt) * 5 - 4) * failed;  // 1: not converged, -4: not finite
   at::_linalg_check_errors(info, "linalg.svd", a.dim() == 2);
 }
