@@ -24,16 +24,31 @@ Tensor expand_mask(const Tensor& mask, int64_t type) {
   return mask;
 }
 
-// True excludes a position. Numbers are added to the scores, as the modules document it: they are 0
-// and -inf, made from a bool mask, or any numbers from the user.
-Tensor masked(const Tensor& scores, const MaybeTensor& mask, std::optional<int64_t> type) {
-  if (!mask.has_value() || !mask->defined()) return scores;
+// The mask as it broadcasts to the scores; undefined: none. True excludes a position. Numbers are
+// added to the scores, as the modules document it: they are 0 and -inf, made from a bool mask, or
+// any numbers from the user.
+Tensor wide_mask(const MaybeTensor& mask, std::optional<int64_t> type) {
+  if (!mask.has_value() || !mask->defined()) return {};
   TORCH_CHECK(type.has_value(), "a mask needs its mask_type: 0 (source), 1 (padding), 2 (generic)");
   const Tensor wide = expand_mask(*mask, *type);
-  if (wide.scalar_type() == at::kBool) return scores.masked_fill(wide, -INFINITY);
-  TORCH_CHECK(at::isFloatingType(wide.scalar_type()),
+  TORCH_CHECK(wide.scalar_type() == at::kBool || at::isFloatingType(wide.scalar_type()),
               "the mask must be of type bool or floating-point, got ", wide.scalar_type());
-  return scores + wide.to(scores.scalar_type());
+  return wide;
+}
+Tensor masked(const Tensor& scores, const Tensor& mask) {
+  if (!mask.defined()) return scores;
+  if (mask.scalar_type() == at::kBool) return scores.masked_fill(mask, -INFINITY);
+  return scores + mask.to(scores.scalar_type());
+}
+// Attention without weights as a result: by the fused kernels, which want True for what is kept,
+// and give zeros for rows of which everything is masked. Here these are NaN, as softmax makes them.
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask) {
+  if (!mask.defined()) return at::scaled_dot_product_attention(q, k, v);
+  const bool is_bool = mask.scalar_type() == at::kBool;
+  const Tensor excluded = is_bool ? mask : mask.eq(-INFINITY);
+  const Tensor out = at::scaled_dot_product_attention(
+      q, k, v, is_bool ? mask.logical_not() : mask.to(q.scalar_type()));
+  return out.masked_fill(excluded.all(-1, true), NAN);
 }
 
 std::tuple<Tensor, Tensor> multi_head_attention(const Tensor& query, const Tensor& key,
@@ -46,20 +61,30 @@ std::tuple<Tensor, Tensor> multi_head_attention(const Tensor& query, const Tenso
   TORCH_CHECK(query.dim() == 3 && query.size(2) == embed_dim && embed_dim % heads == 0,
               "expected query of size [N, L, ", embed_dim, "] and ", heads, " heads, got ",
               query.sizes());
-  const auto weights = qkv_weight.chunk(3, 0);
-  const auto biases = qkv_bias.chunk(3, 0);
-  const auto project = [&](const Tensor& x, size_t i) {
-    return at::linear(x, weights[i], biases[i])
-        .view({x.size(0), x.size(1), heads, -1})
-        .transpose(1, 2);
+  // [N, L, n D] as n tensors [N, heads, L, D / heads].
+  const auto heads_of = [&](const Tensor& x, int64_t n) {
+    return x.view({x.size(0), x.size(1), n, heads, -1}).permute({2, 0, 3, 1, 4}).unbind(0);
   };
-  const Tensor q = project(query, 0), k = project(key, 1), v = project(value, 2);
+  std::vector<Tensor> parts;
+  if (query.is_same(key) && query.is_same(value)) {
+    parts = heads_of(at::linear(query, qkv_weight, qkv_bias), 3);
+  } else {
+    const auto weights = qkv_weight.chunk(3, 0);
+    const auto biases = qkv_bias.chunk(3, 0);
+    for (const Tensor* x : {&query, &key, &value}) {
+      const size_t i = parts.size();
+      parts.push_back(heads_of(at::linear(*x, weights[i], biases[i]), 1)[0]);
+    }
+  }
+  const Tensor &q = parts[0], &k = parts[1], &v = parts[2];
+  const Tensor excluded = wide_mask(mask, mask_type);
+  const auto project = [&](const Tensor& x) {
+    return at::linear(x.transpose(1, 2).flatten(2), proj_weight, proj_bias);
+  };
+  if (!need_weights) return {project(attention(q, k, v, excluded)), Tensor()};
   const Tensor scores = at::matmul(q / std::sqrt(static_cast<double>(embed_dim / heads)), k.mT());
-  const Tensor shares = at::softmax(masked(scores, mask, mask_type), -1);
-  const Tensor joined = at::matmul(shares, v).transpose(1, 2).flatten(2);
-  const Tensor result = at::linear(joined, proj_weight, proj_bias);
-  if (!need_weights) return {result, Tensor()};
-  return {result, average_weights ? shares.mean(1) : shares};
+  const Tensor shares = at::softmax(masked(scores, excluded), -1);
+  return {project(at::matmul(shares, v)), average_weights ? shares.mean(1) : shares};
 }
 
 Tensor transformer_encoder_layer(const Tensor& src, int64_t embed_dim, int64_t heads,
