@@ -32,27 +32,35 @@ APART = pathlib.Path(sys.prefix) / "torchvision"
 
 def load() -> ModuleType | None:
     """torchvision with its operators; None where it is not installed, or does not fit torch."""
-    found = importlib.util.find_spec("torchvision")
-    if found is None and APART.is_dir():
-        sys.path.append(str(APART))
-        found = importlib.util.find_spec("torchvision")
-    if found is None or not found.submodule_search_locations:
+    if not load_extension():
         return None
-    extensions = pathlib.Path(found.submodule_search_locations[0]).glob("_C*.so")
-    extension = next(extensions, None)
-    if extension is None:
-        return None
-    try:
-        torch.ops.load_library(extension)
-    except OSError:
-        # A compiler may be missing; where another library is, the import below says so.
-        with contextlib.suppress(OSError, subprocess.CalledProcessError):
-            load_without_cuda(extension)
     try:
         import torchvision
     except (ImportError, RuntimeError):
         return None
     return torchvision
+
+
+def load_extension() -> bool:
+    """Loads its operators, without which the package cannot be imported; False where it is not
+    installed."""
+    found = importlib.util.find_spec("torchvision")
+    if found is None and APART.is_dir():
+        sys.path.append(str(APART))
+        found = importlib.util.find_spec("torchvision")
+    if found is None or not found.submodule_search_locations:
+        return False
+    extensions = pathlib.Path(found.submodule_search_locations[0]).glob("_C*.so")
+    extension = next(extensions, None)
+    if extension is None:
+        return False
+    try:
+        torch.ops.load_library(extension)
+    except OSError:
+        # A compiler may be missing; where another library is, the import of the package says so.
+        with contextlib.suppress(OSError, subprocess.CalledProcessError):
+            load_without_cuda(extension)
+    return True
 
 
 def load_without_cuda(extension: pathlib.Path) -> None:
