@@ -2,11 +2,13 @@
 container: one wheel per machine, which serves every torch and Python that it was built for.
 
 usage: wheels.py [--torch 2.11.0,2.13.0] [--machine x86_64,aarch64] [--python FILE] [--out FOLDER]
-                 [--work FOLDER] [--jobs N]
+                 [--work FOLDER] [--jobs N] | --built FOLDER
 
 It takes Debian's g++ (for the other machine also g++-aarch64-linux-gnu), CMake, Ninja, and pip's
 access to PyPI: torch's own wheels give headers and link libraries. Everything is kept in the work
-folder, so that a second run compiles what has changed. README.md has the reasons.
+folder, so that a second run compiles what has changed. --built compiles nothing: it packs what a
+build tree has, for this machine alone, and lets auditwheel bring the libraries that it was linked
+with. README.md has the reasons.
 """
 
 from __future__ import annotations
@@ -94,10 +96,9 @@ def build(machine: str, version: str, pythons: dict[str, str], options: argparse
     run("cmake", "--install", folder, "--component", "torch", "--strip", "--prefix", stage)
 
 
-def audit(wheel: pathlib.Path, machine: str, out: pathlib.Path) -> pathlib.Path:
+def audit(wheel: pathlib.Path, tag: str, out: pathlib.Path) -> pathlib.Path:
     """auditwheel's own wheel of it: checked for the symbols and libraries that it asks the system
     for, and with the platform's tag. torch's libraries stay outside."""
-    tag = f"manylinux_{sysroot.GLIBC.replace('.', '_')}_{machine}"
     exclude = [part for name in TORCH_LIBRARIES for part in ("--exclude", name)]
     where = {"PATH": f"{pathlib.Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     before = set(out.glob("*.whl"))
@@ -117,6 +118,32 @@ def report(wheel: pathlib.Path, stage: pathlib.Path, seconds: float) -> None:
             print(f"  {file.stat().st_size / 2**20:6.2f} MiB  {file.relative_to(stage)}")
 
 
+def finish(
+    stage: pathlib.Path, machine: str, tag: str, pythons: list[str], options: argparse.Namespace
+) -> pathlib.Path:
+    """The wheel of a stage for these Pythons ("311"), in place of an older one for the machine."""
+    for old in options.out.glob(f"torch_ocl-*_{machine}.whl"):
+        old.unlink()
+    tags = [f"cp{python}-cp{python}" for python in sorted(pythons, key=int)]
+    if len(tags) > 1:
+        tags = [re.sub(r"-.*", "-none", t) for t in tags]
+    unchecked = pack.pack(stage, options.work, tags, f"linux_{machine}")
+    made = audit(unchecked, tag, options.out)
+    unchecked.unlink()
+    return made
+
+
+def pack_built(folder: pathlib.Path, options: argparse.Namespace) -> None:
+    """The wheel of a build tree, for the Python and the C library that it was built with."""
+    start, stage = time.monotonic(), options.work / "stage-built"
+    shutil.rmtree(stage, ignore_errors=True)
+    run("cmake", "--install", folder, "--component", "torch", "--strip", "--prefix", stage)
+    names = " ".join(file.name for file in stage.rglob("_C_torch*.so"))
+    pythons = re.findall(r"cpython-(\d+)", names)
+    made = finish(stage, platform.machine(), "auto", pythons, options)
+    report(made, stage, time.monotonic() - start)
+
+
 def main() -> None:
     p = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -127,9 +154,14 @@ def main() -> None:
     p.add_argument("--out", type=pathlib.Path, default=ROOT / "build/wheels")
     p.add_argument("--work", type=pathlib.Path, default=ROOT / "build/wheels-work")
     p.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    p.add_argument("--built", type=pathlib.Path, metavar="FOLDER", help="pack this build tree")
     options = p.parse_args()
     options.out, options.work = options.out.resolve(), options.work.resolve()
-    options.out.mkdir(parents=True, exist_ok=True)
+    for folder in (options.out, options.work):
+        folder.mkdir(parents=True, exist_ok=True)
+    if options.built:
+        pack_built(options.built, options)
+        return
     for machine in options.machine.split(","):
         start = time.monotonic()
         stage = options.work / f"stage-{machine}"
@@ -137,14 +169,9 @@ def main() -> None:
         pythons = pythons_for(machine, sysroot.make(machine, options.work), options.python)
         for version in options.torch.split(","):
             build(machine, version, pythons, options)
-        for old in options.out.glob(f"torch_ocl-*_{machine}.whl"):
-            old.unlink()
-        tags = [f"cp{python}-cp{python}" for python in sorted(pythons, key=int)]
-        if len(tags) > 1:
-            tags = [re.sub(r"-.*", "-none", tag) for tag in tags]
-        unchecked = pack.pack(stage, options.work, tags, f"linux_{machine}")
-        report(audit(unchecked, machine, options.out), stage, time.monotonic() - start)
-        unchecked.unlink()
+        tag = f"manylinux_{sysroot.GLIBC.replace('.', '_')}_{machine}"
+        made = finish(stage, machine, tag, list(pythons), options)
+        report(made, stage, time.monotonic() - start)
 
 
 if __name__ == "__main__":

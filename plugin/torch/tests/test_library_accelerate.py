@@ -1,0 +1,129 @@
+"""accelerate on ocl: devices, precisions, checkpoints, big models; processes that are refused."""
+
+import copy
+import os
+import subprocess
+import sys
+import unittest
+import warnings
+
+import torch
+from library_case import APART, Case, applied, needs
+
+
+@needs("accelerate")
+class Accelerate(Case):
+    def setUp(self) -> None:
+        super().setUp()
+        from accelerate.state import AcceleratorState
+
+        applied(self, "accelerate")
+        AcceleratorState._reset_state(True)
+        torch.manual_seed(0)
+        self.model = torch.nn.Sequential(
+            torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Dropout(0.5), torch.nn.Linear(8, 4)
+        )
+        self.x = torch.randn(16, 8)
+
+    def steps(self, precision="no", count=3, **options):
+        from accelerate import Accelerator
+
+        accelerator = Accelerator(mixed_precision=precision, **options)
+        model = copy.deepcopy(self.model)
+        model[2].p = 0.0
+        model, optimizer = accelerator.prepare(model, torch.optim.SGD(model.parameters(), 0.1))
+        losses = []
+        for _ in range(count):
+            loss = model(self.x.to(accelerator.device)).float().square().mean()
+            accelerator.backward(loss)
+            optimizer.step()
+            optimizer.zero_grad()
+            losses.append(loss.item())
+        return accelerator, torch.tensor(losses)
+
+    def test_precisions(self) -> None:
+        from accelerate.state import AcceleratorState
+
+        AcceleratorState._reset_state(True)
+        _, want = self.steps(cpu=True)
+        # Of numbers near 1: the types' precisions are 2^-11 and 2^-8, over a few operations.
+        for precision, limit in (("no", 1e-6), ("fp16", 2e-3), ("bf16", 2e-2)):
+            with self.subTest(precision), warnings.catch_warnings():
+                warnings.simplefilter("error")
+                AcceleratorState._reset_state(True)
+                accelerator, losses = self.steps(precision)
+                self.assertEqual(accelerator.device, torch.device("ocl", 0))
+                self.near(losses, want, limit)
+                if precision == "fp16":
+                    self.assertEqual(accelerator.scaler._device, "ocl")
+                    self.assertTrue(accelerator.scaler.is_enabled())
+
+    def test_checkpoints_have_random_states(self) -> None:
+        accelerator, _ = self.steps()
+        accelerator.save_state(str(self.folder))
+        want = torch.rand(5, device="ocl")
+        accelerator.load_state(str(self.folder))
+        self.assertTrue(torch.equal(torch.rand(5, device="ocl"), want))
+        (self.folder / "random_states_ocl_0.pt").unlink()  # written where there was no ocl
+        accelerator.load_state(str(self.folder))
+
+    def test_memory(self) -> None:
+        from accelerate.utils import get_max_memory
+
+        found = get_max_memory()
+        self.assertEqual(list(found)[0], 0)
+        self.assertGreater(found[0], 0)
+        unified = torch.ocl.get_device_properties(0).has_unified_memory
+        self.assertEqual("cpu" in found, not unified)
+        given = get_max_memory({"cpu": "1GB", 0: "2MB"})
+        self.assertEqual(list(given.items()), [(0, 2 * 10**6), ("cpu", 10**9)])
+        with self.assertRaisesRegex(ValueError, "Device tpu is not recognized"):
+            get_max_memory({"tpu": 1, 0: 1})
+
+    def test_big_models(self) -> None:
+        import accelerate
+        from safetensors.torch import save_file
+
+        model, want = self.model.eval(), self.model.eval()(self.x)
+        file = str(self.folder / "model.safetensors")
+        save_file(model.state_dict(), file, {"format": "pt"})
+        offload = {"offload_folder": str(self.folder), "offload_state_dict": True}
+        for name, place in {
+            "cpu_offload": lambda m: accelerate.cpu_offload(m, torch.device("ocl")),
+            "disk_offload": lambda m: accelerate.disk_offload(m, self.folder, torch.device("ocl")),
+            "one device": lambda m: accelerate.dispatch_model(m, {"": "ocl"}),
+            "three places": lambda m: accelerate.dispatch_model(
+                m, {"0": 0, "1": "cpu", "2": "cpu", "3": "disk"}, offload_dir=self.folder
+            ),
+            "auto": lambda m: accelerate.load_checkpoint_and_dispatch(m, file, "auto"),
+            "a map": lambda m: accelerate.load_checkpoint_and_dispatch(
+                m, file, {"0": "cpu", "1": 0, "2": 0, "3": 0}, **offload
+            ),
+        }.items():
+            with self.subTest(name):
+                placed = place(copy.deepcopy(model).eval())
+                near = self.x.to("ocl") if name in ("auto", "one device") else self.x
+                got = placed(near)
+                self.near(got, want)
+                if name == "auto":
+                    self.assertEqual(placed.hf_device_map, {"": 0})
+                    self.assertEqual(got.device.type, "ocl")
+
+    def test_several_processes_are_refused(self) -> None:
+        code = "import torch, torch_ocl, accelerate; accelerate.Accelerator()"
+        environment = {"LOCAL_RANK": "0", "RANK": "0", "WORLD_SIZE": "2"}
+        environment |= {"MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}
+        path = os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(APART)])
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, **environment, "PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("ocl: accelerate was started as 2 processes", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

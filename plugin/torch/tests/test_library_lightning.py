@@ -1,0 +1,70 @@
+"""Lightning on ocl: Trainer and Fabric, devices and precisions."""
+
+import unittest
+
+import torch
+from library_case import Case, applied, needs, quiet
+
+
+@needs("lightning")
+class Lightning(Case):
+    def test_digits(self) -> None:
+        import lightning_digits
+
+        for accelerator, precision, epochs in (
+            ("ocl", "32-true", 2),
+            ("auto", "16-mixed", 2),
+            ("gpu", "bf16-mixed", 2),
+        ):
+            with self.subTest(accelerator, precision=precision), quiet():
+                device, accuracy, _ = lightning_digits.train(accelerator, precision, epochs)
+                self.assertEqual(device, torch.device("ocl", 0))
+                self.assertGreater(accuracy, 0.85)
+        applied(self, "lightning")
+
+    def test_choice(self) -> None:
+        from lightning import pytorch as pl
+        from lightning.pytorch.accelerators import OclAccelerator
+
+        with quiet():
+            for options in (
+                {"accelerator": OclAccelerator(), "precision": "16-mixed"},
+                {"accelerator": "ocl", "devices": [0], "precision": "16-mixed"},
+                {"accelerator": "ocl", "devices": "0,", "precision": "bf16-mixed"},
+            ):
+                trainer = pl.Trainer(logger=False, **options)
+                self.assertEqual(trainer.strategy.root_device, torch.device("ocl", 0))
+                self.assertEqual(trainer.precision_plugin.device, "ocl")
+            cpu = pl.Trainer(logger=False, accelerator="cpu", precision="bf16-mixed")
+            self.assertEqual(cpu.strategy.root_device.type, "cpu")
+            self.assertEqual(cpu.precision_plugin.device, "cpu")
+            with self.assertRaisesRegex(ValueError, "there are 1 ocl devices"):
+                pl.Trainer(accelerator="ocl", devices=[7])
+
+    def test_fabric(self) -> None:
+        from lightning.fabric import Fabric
+
+        weights, losses = torch.randn(4, 4), []
+        for accelerator, precision in (
+            ("ocl", "32-true"),
+            ("auto", "16-mixed"),
+            ("cpu", "32-true"),
+        ):
+            with quiet():
+                fabric = Fabric(accelerator=accelerator, devices=1, precision=precision)
+            model = torch.nn.Linear(4, 4, bias=False)
+            model.load_state_dict({"weight": weights})
+            model, optimizer = fabric.setup(model, torch.optim.SGD(model.parameters(), 0.1))
+            for _ in range(2):
+                loss = model(torch.ones(2, 4, device=fabric.device)).float().square().mean()
+                losses.append(loss.cpu().detach())
+                fabric.backward(loss)
+                optimizer.step()
+                optimizer.zero_grad()
+        self.near(torch.stack(losses[:2]), torch.stack(losses[4:]))
+        # The first of float16 alone: the scaler may skip a step. Its precision is 2^-11.
+        self.near(losses[2], losses[4], 2e-3 * losses[4].item())
+
+
+if __name__ == "__main__":
+    unittest.main()

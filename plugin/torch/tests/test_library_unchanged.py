@@ -1,0 +1,71 @@
+"""Libraries that need no change to run on ocl: peft, timm, kornia."""
+
+import unittest
+
+import torch
+from library_case import Case, llama, needs
+
+
+@needs("peft", "accelerate", "transformers")
+class Peft(Case):
+    def test_lora(self) -> None:
+        import peft
+
+        ids, losses = torch.randint(1, 100, (2, 6)), {}
+        for device in ("cpu", "ocl"):
+            torch.manual_seed(1)
+            config = peft.LoraConfig(r=4, target_modules=["q_proj", "v_proj"], lora_dropout=0.0)
+            model = peft.get_peft_model(llama(), config).to(device)
+            optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], 0.1)
+            rows = losses.setdefault(device, [])
+            for _ in range(3):
+                loss = model(ids.to(device), labels=ids.to(device)).loss
+                loss.backward()
+                optimizer.step()
+                optimizer.zero_grad()
+                rows.append(loss.item())
+            model.save_pretrained(self.folder / device)
+        self.near(torch.tensor(losses["ocl"]), torch.tensor(losses["cpu"]), 1e-4)
+        again = peft.PeftModel.from_pretrained(llama().to("ocl"), self.folder / "ocl")
+        with torch.no_grad():
+            merged = again.merge_and_unload()(ids.to("ocl"), labels=ids.to("ocl")).loss.item()
+            self.assertAlmostEqual(
+                merged, model(ids.to("ocl"), labels=ids.to("ocl")).loss.item(), 4
+            )
+
+
+@needs("timm")
+class Timm(Case):
+    def test_models(self) -> None:
+        import torchvision_library
+
+        torchvision_library.load()
+        import timm
+
+        for name in ("resnet10t", "vit_tiny_patch16_224", "efficientnet_b0"):
+            with self.subTest(name):
+                torch.manual_seed(0)
+                model, x = timm.create_model(name).eval(), torch.randn(1, 3, 224, 224)
+                with torch.no_grad():
+                    want = model(x)
+                    self.near(model.to("ocl")(x.to("ocl")), want, 1e-3 * want.abs().max().item())
+
+
+@needs("kornia")
+class Kornia(Case):
+    def test_filters(self) -> None:
+        import kornia
+
+        x = torch.rand(2, 3, 16, 16)
+        for name, function in {
+            "gaussian": lambda x: kornia.filters.gaussian_blur2d(x, (3, 3), (1.0, 1.0)),
+            "sobel": kornia.filters.sobel,
+            "hsv": kornia.color.rgb_to_hsv,
+            "rotate": lambda x: kornia.geometry.rotate(x, torch.tensor(30.0, device=x.device)),
+        }.items():
+            with self.subTest(name):
+                self.near(function(x.to("ocl")), function(x), 1e-4)
+
+
+if __name__ == "__main__":
+    unittest.main()
