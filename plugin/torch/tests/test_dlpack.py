@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unittest
+import warnings
 
 import torch
 import torch.utils.dlpack
@@ -95,6 +96,39 @@ class Exchange(unittest.TestCase):
         copied = numpy.from_dlpack(self.x, device="cpu")
         self.assertEqual(copied.tolist(), [0, 1, 2, 3, 4, 5])
         self.assertTrue(torch.equal(torch.from_dlpack(copied, device="ocl"), self.x))
+        with self.assertRaisesRegex((ValueError, BufferError), "cop(y|ied)"):
+            numpy.from_dlpack(self.x, device="cpu", copy=False)
+
+    @unittest.skipIf(numpy is None, "NumPy is not installed")
+    def test_numpy_never_copies_by_itself(self) -> None:
+        zeros = numpy.zeros(6, numpy.float32)
+        for name, call in {
+            "asarray": lambda: numpy.asarray(self.x),
+            "array": lambda: numpy.array(self.x),
+            "a function": lambda: numpy.add(self.x, 1),
+            "an operand": lambda: self.x + zeros,
+            "numpy": lambda: self.x.numpy(),
+            "a comparison": lambda: numpy.testing.assert_array_equal(self.x, zeros),
+        }.items():
+            with self.subTest(name), warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)  # of torch's __array__
+                with self.assertRaisesRegex(TypeError, r"ocl:0.*Use Tensor.cpu\(\)"):
+                    call()
+        self.assertEqual(self.x.numpy(force=True).tolist(), [0, 1, 2, 3, 4, 5])
+        self.assertEqual(numpy.asarray(self.x.cpu()).tolist(), [0, 1, 2, 3, 4, 5])
+
+    @unittest.skipIf(numpy is None, "NumPy is not installed")
+    def test_numpy_values(self) -> None:
+        for array in (numpy.arange(6.0), numpy.float32(3), numpy.ones((2, 3))[:, ::2]):
+            for make in (torch.asarray, torch.tensor, torch.as_tensor):
+                there = make(array, device="ocl")
+                self.assertEqual(there.device.type, "ocl")
+                self.assertEqual(there.tolist(), array.tolist())
+        self.assertEqual(self.x[numpy.array([1, 3])].tolist(), [1, 3])
+        self.assertEqual(self.x[numpy.int64(2)].item(), 2)
+        for product in (self.x * numpy.float32(2), numpy.float32(2) * self.x):
+            self.assertEqual(product.device.type, "ocl")
+            self.assertEqual(product.tolist(), [0, 2, 4, 6, 8, 10])
 
 
 if __name__ == "__main__":

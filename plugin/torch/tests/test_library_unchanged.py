@@ -1,4 +1,4 @@
-"""Libraries that need no change to run on ocl: peft, timm, kornia."""
+"""Libraries that need no change to run on ocl: peft, timm, kornia, array_api_compat."""
 
 import unittest
 
@@ -65,6 +65,32 @@ class Kornia(Case):
         }.items():
             with self.subTest(name):
                 self.near(function(x.to("ocl")), function(x), 1e-4)
+
+
+@needs("array_api_compat")
+class ArrayApi(Case):
+    def test_namespace(self) -> None:
+        import array_api_compat as compat
+
+        x = torch.arange(6.0, device="ocl").reshape(2, 3)
+        xp = compat.array_namespace(x)
+        self.assertEqual(xp.__name__, "array_api_compat.torch")
+        self.assertEqual(compat.device(x), torch.device("ocl", 0))
+        self.assertIn(torch.device("ocl", 0), xp.__array_namespace_info__().devices())
+        self.assertIn("float64", xp.__array_namespace_info__().dtypes(device=x.device))
+        for made in (xp.zeros(2, device=x.device), xp.from_dlpack(x), xp.asarray(x, copy=True)):
+            self.assertEqual(made.device, x.device)
+        there = compat.to_device(compat.to_device(x, "cpu"), "ocl")
+        self.assertTrue(torch.equal(there, x))
+        for name, function in {
+            "svd": lambda x: xp.linalg.svdvals(x),
+            "fft": lambda x: xp.fft.fft(x).real,
+            "take": lambda x: xp.take(x, xp.asarray([0, 2], device=x.device), axis=1),
+            "vecdot": lambda x: xp.vecdot(x, x),
+            "cumulative sum": lambda x: xp.cumulative_sum(x, axis=0, include_initial=True),
+        }.items():
+            with self.subTest(name):
+                self.near(function(x), function(x.cpu()))
 
 
 if __name__ == "__main__":
