@@ -112,6 +112,13 @@ print(rule.reason_to_wait())"""
         )
         self.assertEqual(out, "False 4")
 
+    def test_init_opens_a_device(self) -> None:
+        out, _ = self.python(
+            "import torch\nfrom torch import ocl\nocl.get_device_properties(0)\n"
+            "before = ocl.is_initialized()\nocl.init()\nprint(before, ocl.is_initialized())"
+        )
+        self.assertEqual(out, "False True")
+
     def test_no_plugin(self) -> None:
         self.remove("lib/libocltensor_plugin.so")
         code = """

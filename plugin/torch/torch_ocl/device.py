@@ -52,12 +52,15 @@ def is_initialized() -> bool:
     return _C.is_initialized()
 
 
-def init() -> None:
-    """Checks that there is a device. RuntimeError with the reason if not."""
+def _lazy_init() -> None:
+    """What PyTorch calls before it uses a device: RuntimeError with the reason if there is none."""
     _C.require_device()
 
 
-_lazy_init = init
+def init() -> None:
+    """Opens the current device if nothing has used it yet. RuntimeError with the reason if none."""
+    _lazy_init()
+    torch.accelerator.current_stream().query()  # of all calls on a device the cheapest
 
 
 def _is_in_bad_fork() -> bool:
