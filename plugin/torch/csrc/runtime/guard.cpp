@@ -10,8 +10,8 @@ namespace {
 
 tb_event event_of(void* event) { return static_cast<tb_event>(event); }
 
-// Types whose tensors can be on the device: all that the ABI has; float64 only if the device
-// computes with it.
+// Types whose tensors can be on the device: all that the ABI has; float64 and complex128 only if
+// the device computes with them.
 uint64_t supported_types(c10::DeviceIndex index) {
   tb_device_properties properties{};
   properties.struct_size = sizeof properties;
@@ -20,9 +20,12 @@ uint64_t supported_types(c10::DeviceIndex index) {
   capability.capability_data.capability_bits = 0;
   auto& types = capability.capability_data.supported_scalar_types;
   types.has_Byte = types.has_Char = types.has_Short = types.has_Int = types.has_Long = 1;
-  types.has_Half = types.has_BFloat16 = types.has_Float = types.has_ComplexFloat = 1;
-  types.has_Bool = 1;
-  types.has_Double = (properties.features & TB_FEATURE_FP64) != 0 ? 1 : 0;
+  types.has_Half = types.has_BFloat16 = types.has_Float = types.has_Bool = 1;
+  types.has_ComplexHalf = types.has_ComplexFloat = 1;
+  types.has_UInt16 = types.has_UInt32 = types.has_UInt64 = 1;
+  types.has_Float8_e5m2 = types.has_Float8_e5m2fnuz = 1;
+  types.has_Float8_e4m3fn = types.has_Float8_e4m3fnuz = 1;
+  types.has_Double = types.has_ComplexDouble = (properties.features & TB_FEATURE_FP64) != 0 ? 1 : 0;
   return capability.capability_data.capability_bits;
 }
 
