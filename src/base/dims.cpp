@@ -36,14 +36,15 @@ bool is_contiguous(std::span<const int64_t> sizes, std::span<const int64_t> stri
 }
 
 Dims broadcast(std::span<const int64_t> a, std::span<const int64_t> b) {
-  if (a.size() < b.size()) std::swap(a, b);
-  Dims result(a);
-  const size_t skip = a.size() - b.size();
-  for (size_t i = 0; i < b.size(); ++i) {
-    int64_t& r = result[skip + i];
-    if (r == b[i] || b[i] == 1) continue;
-    check(r == 1, "shapes {} and {} cannot be broadcast together", to_string(a), to_string(b));
-    r = b[i];
+  Dims result(std::max(a.size(), b.size()), 1);
+  for (size_t i = result.size(), back = 1; i-- > 0; ++back) {
+    const int64_t x = back <= a.size() ? a[a.size() - back] : 1;
+    const int64_t y = back <= b.size() ? b[b.size() - back] : 1;
+    check(x == y || x == 1 || y == 1,  // in PyTorch's words, for which programs look
+          "The size of tensor a ({}) must match the size of tensor b ({}) at non-singleton "
+          "dimension {}; the shapes are {} and {}",
+          x, y, i, to_string(a), to_string(b));
+    result[i] = x == 1 ? y : x;
   }
   return result;
 }

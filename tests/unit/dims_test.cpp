@@ -1,6 +1,7 @@
 // Shapes, strides and loop nests.
 #include "ocltensor/dims.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -9,6 +10,8 @@
 
 namespace ocltensor {
 namespace {
+
+using ::testing::HasSubstr;
 
 TEST(Dims, InsertEraseAndCapacity) {
   Dims d{2, 3, 5};
@@ -42,6 +45,14 @@ TEST(Dims, Broadcast) {
   EXPECT_EQ(broadcast(Dims{0}, Dims{5, 1}), (Dims{5, 0}));
   EXPECT_THROW(broadcast(Dims{2}, Dims{3}), Error);
   EXPECT_THROW(broadcast(Dims{0}, Dims{2}), Error);
+  EXPECT_EQ(broadcast(Dims{2, 1}, Dims{0}), (Dims{2, 0}));
+  try {
+    broadcast(Dims{5}, Dims{2, 4});
+    ADD_FAILURE();
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("tensor a (5) must match the size of tensor b (4) at "
+                                    "non-singleton dimension 1; the shapes are [5] and [2, 4]"));
+  }
   EXPECT_EQ(broadcast_strides(Dims{3, 1}, Dims{5, 1}, Dims{2, 3, 4}), (Dims{0, 5, 0}));
 }
 
