@@ -51,5 +51,6 @@ TABLE = (
         "0.42",
         "0.43",
     ),
+    Integration("peft", ("peft",), "0.20", "0.22"),
 )
 BY_MODULE = {module: row for row in TABLE for module in row.modules}
