@@ -1,6 +1,7 @@
 """Small models of transformers, of random weights, for the tests that all models share.
 
-A row is a configuration's class, and what it needs beside the sizes that most have in common.
+A row is a configuration's class, what it needs beside the sizes that most have in common, and which
+inputs the model takes if not text alone.
 """
 
 from __future__ import annotations
@@ -27,7 +28,17 @@ GPT2 = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64}
 # A row of an expert's weights has to be a multiple of 16 bytes.
 EXPERTS = {"num_local_experts": 4, "num_experts": 4, "num_experts_per_tok": 2}
 EXPERTS |= {"intermediate_size": 32}
-MODELS: dict[str, tuple[str, dict[str, Any]]] = {
+# An encoder and a decoder, both of two layers.
+PAIR = {"encoder_layers": 2, "decoder_layers": 2, "d_model": 32, "decoder_start_token_id": 2}
+PAIR |= {"encoder_attention_heads": 4, "decoder_attention_heads": 4}
+PAIR |= {"encoder_ffn_dim": 37, "decoder_ffn_dim": 37}
+T5 = {"d_model": 32, "d_kv": 8, "d_ff": 37, "num_layers": 2, "num_heads": 4}
+IMAGES = {"image_size": 30, "patch_size": 5, "num_channels": 3}
+WHISPER = {"num_mel_bins": 16, "max_source_positions": 30, "max_target_positions": 40}
+WAVES = {"conv_dim": (32, 32), "conv_stride": (8, 8), "conv_kernel": (8, 8)}
+WAVES |= {"num_feat_extract_layers": 2, "num_conv_pos_embeddings": 16}
+WAVES |= {"num_conv_pos_embedding_groups": 2, "do_stable_layer_norm": False}
+MODELS: dict[str, tuple[str, dict[str, Any]] | tuple[str, dict[str, Any], str]] = {
     "bert": ("BertConfig", {}),
     "roberta": ("RobertaConfig", {}),
     "electra": ("ElectraConfig", {"embedding_size": 32}),
@@ -49,6 +60,19 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "olmo": ("OlmoConfig", LLAMA),
     "stablelm": ("StableLmConfig", {"num_key_value_heads": 4}),
     "cohere": ("CohereConfig", LLAMA),
+    "distilbert": ("DistilBertConfig", {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 37}),
+    "bart": ("BartConfig", PAIR, "pair"),
+    "t5": ("T5Config", T5 | {"decoder_start_token_id": 0}, "pair"),
+    "whisper": ("WhisperConfig", PAIR | WHISPER, "spectrum"),
+    "wav2vec2": ("Wav2Vec2Config", WAVES, "waves"),
+    "vit": ("ViTConfig", IMAGES, "image"),
+    "deit": ("DeiTConfig", IMAGES, "image"),
+    "clip": ("CLIPConfig", {}, "text and image"),
+}
+PARTS_OF_CLIP = {
+    "text_config": SIZES | {"projection_dim": 32},
+    "vision_config": SIZES | IMAGES | {"projection_dim": 32},
+    "projection_dim": 32,
 }
 
 
@@ -57,24 +81,49 @@ class Tester:
 
     batch_size, seq_length, encoder_seq_length, num_choices, is_training = 3, 7, 7, 4, True
     hidden_size, num_hidden_layers, num_attention_heads = 32, 2, 4
+    num_masks = 4
 
     def __init__(self, name: str, parent: Any = None) -> None:
-        kind, more = MODELS[name]
+        kind, more, *takes = MODELS[name]
         transformers = importlib.import_module("transformers")
         self.make = getattr(transformers, kind)
-        self.sizes = SIZES | more
+        self.sizes = PARTS_OF_CLIP if name == "clip" else SIZES | more
+        self.takes = takes[0] if takes else "text"
+        self.is_encoder_decoder = self.takes in ("pair", "spectrum")
+        if self.takes == "image":  # patches, and tokens of no patch
+            self.seq_length = self.encoder_seq_length = 37 if name == "vit" else 38
+        if self.takes == "waves":
+            self.seq_length, self.encoder_seq_length = 1024, 15
+        if self.takes == "spectrum":
+            self.encoder_seq_length, self.decoder_seq_length = 30, 7
 
     def get_config(self) -> Any:
         return self.make(**self.sizes)
 
     def prepare_config_and_inputs_for_common(self) -> tuple[Any, dict[str, Any]]:
+        common = importlib.import_module("tests.test_modeling_common")
+        inputs: dict[str, Any] = {}
+        if self.takes in ("text", "pair", "text and image"):
+            inputs |= self.text(common)
+        if self.takes in ("pair", "spectrum"):
+            inputs |= {f"decoder_{name}": value for name, value in self.text(common).items()}
+        if self.takes == "spectrum":
+            inputs["input_features"] = common.floats_tensor([self.batch_size, 16, 60])
+        if self.takes == "waves":
+            inputs["input_values"] = common.floats_tensor([self.batch_size, 1024])
+        if self.takes in ("image", "text and image"):
+            inputs["pixel_values"] = common.floats_tensor([self.batch_size, 3, 30, 30])
+        return self.get_config(), inputs
+
+    def text(self, common: Any) -> dict[str, Any]:
         from transformers.testing_utils import torch_device
 
-        common = importlib.import_module("tests.test_modeling_common")
-        shape = [self.batch_size, self.seq_length]
-        inputs = {"input_ids": common.ids_tensor(shape, 97).clamp(min=2)}
-        inputs["attention_mask"] = common.random_attention_mask(shape).to(torch_device)
-        return self.get_config(), inputs
+        shape = [self.batch_size, 7]
+        ids = common.ids_tensor(shape, 97).clamp(min=2)
+        if self.takes == "pair":  # what classifies a sequence wants one end in each
+            ids[:, -1] = SIZES["eos_token_id"]
+        mask = common.random_attention_mask(shape).to(torch_device)
+        return {"input_ids": ids, "attention_mask": mask}
 
 
 def classes(name: str) -> tuple[Any, ...]:
@@ -91,6 +140,21 @@ def classes(name: str) -> tuple[Any, ...]:
         "ForMultipleChoice",
         "ForNextSentencePrediction",
         "ForPreTraining",
+        "ForImageClassificationWithTeacher",
+        "ForAudioFrameClassification",
+        "ForXVector",
+        "ForCTC",
+        "T5EncoderModel",
+        "WhisperForCausalLM",
+        "WhisperForAudioClassification",
+        "BartForCausalLM",
+        "CLIPTextModel",
+        "CLIPTextModelWithProjection",
+        "CLIPVisionModel",
+        "CLIPVisionModelWithProjection",
+        "CLIPForImageClassification",
+        "BartPretrainedModel",
+        "PretrainedBartModel",
     )
     return tuple(c for c in models if not c.__name__.endswith(no_test))
 
@@ -103,9 +167,12 @@ def tests(name: str) -> dict[str, Any]:
     def setUp(self: Any) -> None:
         self.model_tester = Tester(name, self)
 
+    takes = MODELS[name][2:]
     body = {
         "all_model_classes": classes(name),
         "setUp": setUp,
         "has_attentions": True,
+        "is_encoder_decoder": takes in (("pair",), ("spectrum",)),
+        "test_resize_embeddings": takes in ((), ("pair",)),
     }
     return {kind: type(kind, (common.ModelTesterMixin, unittest.TestCase), body)}

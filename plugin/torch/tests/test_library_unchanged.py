@@ -3,7 +3,7 @@
 import unittest
 
 import torch
-from library_case import Case, llama, needs
+from library_case import Case, needs
 
 
 @needs("timm")
