@@ -67,6 +67,17 @@ class Accelerate(Case):
         (self.folder / "random_states_ocl_0.pt").unlink()  # written where there was no ocl
         accelerator.load_state(str(self.folder))
 
+    def test_balanced_memory(self) -> None:
+        from accelerate.utils import get_balanced_memory
+
+        given = {0: 10_000, 1: 10_000}  # of 432 bytes some on the first, with room for a layer
+        first = get_balanced_memory(self.model, dict(given))[0]
+        self.assertGreater(first, 200)
+        self.assertLess(first, 1000)
+        free = torch.ocl.mem_get_info(0)[0]
+        if torch.ocl.device_count() == 1:  # a tenth is left for what is computed
+            self.assertLess(get_balanced_memory(self.model)[0], 0.95 * free)
+
     def test_memory(self) -> None:
         from accelerate.utils import get_max_memory
 

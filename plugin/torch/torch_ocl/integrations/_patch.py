@@ -83,3 +83,25 @@ class Patch:
 def module(name: str) -> types.ModuleType:
     """A module of the library that is being changed; imported where it was not yet."""
     return importlib.import_module(name)
+
+
+def with_constant(function: types.FunctionType, old: Any, new: Any) -> types.FunctionType:
+    """A copy of a function in whose code ``new`` stands for the one constant ``old``.
+
+    For a device's name inside of a long function. ValueError unless the name is there once.
+    """
+    code = function.__code__
+    places = [i for i, constant in enumerate(code.co_consts) if constant == old]
+    if len(places) != 1:
+        raise ValueError(f"{function.__qualname__} has {len(places)} constants {old!r}")
+    constants = list(code.co_consts)
+    constants[places[0]] = new
+    copy = types.FunctionType(
+        code.replace(co_consts=tuple(constants)),
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    return copy

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from torch_ocl.integrations import _device
-from torch_ocl.integrations._patch import Patch, module
+from torch_ocl.integrations._patch import Patch, module, with_constant
 
 
 def accelerate(library: ModuleType, patch: Patch) -> None:
@@ -20,6 +20,7 @@ def accelerate(library: ModuleType, patch: Patch) -> None:
     patch.extend_list(library.Accelerator.__init__, "sdaa", "ocl")
     patch.replace(modeling, "get_grad_scaler", get_grad_scaler)
     patch.replace(modeling, "get_max_memory", get_max_memory)
+    patch.replace(modeling, "get_balanced_memory", get_balanced_memory)
     patch.replace(module("accelerate.utils.memory"), "clear_device_cache", clear_device_cache)
     checkpointing = module("accelerate.checkpointing")
     patch.replace(checkpointing, "save_accelerator_state", save_accelerator_state)
@@ -74,6 +75,16 @@ def get_max_memory(old: Any) -> Any:
         return {k: max_memory[k] for k in ours} | others
 
     return get_max_memory
+
+
+def get_balanced_memory(old: Any) -> Any:
+    """It counts devices of a type that it finds by name, and else takes for CUDA's."""
+    ours = with_constant(old, "cuda", "ocl")
+
+    def get_balanced_memory(*args: Any, **kwargs: Any) -> dict[Any, Any]:
+        return (old if _device.chosen() is None else ours)(*args, **kwargs)
+
+    return get_balanced_memory
 
 
 def _all_unified() -> bool:
