@@ -20,7 +20,8 @@ import suite
 # They download weights, export to ONNX, call torch.compile or measure times.
 WITHOUT = {"contrib", "integration", "models", "onnx", "performance"}
 EXPLAINED = {
-    "test_patch_sequential.*autocast": "kornia asks whether the CPU's or CUDA's autocast is on",
+    "augmentation/.*autocast": "kornia asks whether the CPU's or CUDA's autocast is on",
+    "TestColorJitterGen": "expects the random numbers of the CPU; the suite skips it on CUDA",
     "augmentation/": "kornia draws on the CPU whom to change, and where() takes no tensors of two "
     "devices",
     "test_lightglue": "kornia looks up its thresholds by a device's name",
