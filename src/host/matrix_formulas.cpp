@@ -2,6 +2,7 @@
 #include "matrix_formulas.h"
 
 #include "formulas.h"
+#include "tape.h"
 
 namespace ocltensor::detail {
 namespace {
@@ -92,7 +93,10 @@ std::tuple<Tensor, Tensor> solve_slopes(const std::vector<Tensor>& grads, const 
     b = linalg_lu_solve(lu, pivots, grads[0], left, true);
     a = -(left ? matmul(b, turned(result)) : matmul(turned(result), b));
   }
-  if (grads[1].defined()) a = sum_of(a, lu_slope(grads[1], lu, pivots));
+  if (grads[1].defined()) {
+    if (a.defined()) a = summed_to(a, lu.sizes());  // the factors are those of A itself
+    a = sum_of(a, lu_slope(grads[1], lu, pivots));
+  }
   return {a, b};
 }
 

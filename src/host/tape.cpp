@@ -122,17 +122,18 @@ const Tensor& SavedTensor::get(const std::string& user) const {
   return tensor_;
 }
 
+Tensor summed_to(const Tensor& t, const Dims& sizes) {
+  if (t.sizes() == sizes) return t;
+  const size_t extra = t.sizes().size() - sizes.size();
+  Dims summed;
+  for (size_t d = 0; d < t.sizes().size(); ++d)
+    if (d < extra || (sizes[d - extra] == 1 && t.sizes()[d] != 1))
+      summed.push_back(static_cast<int64_t>(d));
+  return (summed.empty() ? t : t.sum(summed, true)).view(sizes);
+}
+
 Tensor as_gradient_of(const Tensor& gradient, const Edge& edge) {
-  Tensor g = gradient;
-  if (!(g.sizes() == edge.sizes)) {
-    const size_t extra = g.sizes().size() - edge.sizes.size();
-    Dims summed;
-    for (size_t d = 0; d < g.sizes().size(); ++d)
-      if (d < extra || (edge.sizes[d - extra] == 1 && g.sizes()[d] != 1))
-        summed.push_back(static_cast<int64_t>(d));
-    if (!summed.empty()) g = g.sum(summed, true);
-    g = g.view(edge.sizes);
-  }
+  Tensor g = summed_to(gradient, edge.sizes);
   if (g.dtype() != edge.dtype) g = g.to(edge.dtype);  // of complex numbers, the real part
   return g.to(edge.device);
 }

@@ -26,6 +26,9 @@ struct Edge {
   bool wanted() const { return node != nullptr || leaf != nullptr; }
 };
 
+// A tensor of a shape to which `sizes` broadcast, as the sum over what was repeated.
+Tensor summed_to(const Tensor& t, const Dims& sizes);
+
 // One recorded operator. Nodes are visited by falling number: an operator's inputs were recorded
 // before it.
 struct Node {

@@ -164,6 +164,11 @@ const Row kRows[] = {
        (void)ot::_linalg_eigh(ramp({3, 3}));
      },
      "eigh.jacobi", "eigh.small"},
+    {"lu",
+     [] {
+       (void)ot::linalg_lu_factor_ex(ramp({3, 3}));
+     },
+     "lu.panels", "lu.panels"},
     {"linalg",
      [] {
        (void)ot::linalg_inv_ex(ramp({3, 3}));

@@ -108,14 +108,14 @@ void run(const OpCall& call, const LuProblem& p) {
 }
 
 // Below so many rows, kernels that give each matrix a work-item take half the library's time.
-constexpr int64_t kFewRows = 96;
+constexpr int64_t kRowsOfLapack = 96;
 
 const char* rather_kernels(const OpCall& call, const LuProblem& p) {
   const int64_t elements = p.a.size(-2) * p.a.size(-1);
   const int64_t count = p.a.numel() / elements;
   if (const char* reason = small(call, static_cast<double>(count) * operations(p))) return reason;
-  const bool few_rows = elements < kFewRows * kFewRows;
-  return few_rows && count >= int64_t{call.caps().compute_units}
+  const bool is_low = elements < kRowsOfLapack * kRowsOfLapack;
+  return is_low && count >= int64_t{call.caps().compute_units}
              ? "many small matrices: kernels are faster"
              : nullptr;
 }

@@ -1,8 +1,7 @@
 // LU factorisation with partial pivoting, solves with it, inverses, and its factors as matrices.
-#include "lu.h"
-
 #include "call/division.h"
 #include "kernels/linalg.h"
+#include "lu.h"
 #include "ops/copy/copy.h"
 
 namespace ocltensor::opencl::linalg {
