@@ -117,6 +117,20 @@ INLINE void multiply(__local uchar *tiles, float4 *d, const uint4 *a, uint b0, u
   barrier(CLK_LOCAL_MEM_FENCE);
 }
 
+// The value of the lane whose number differs from this one's in the bits of `across`; all items must call it.
+INLINE uint from_neighbour(__local uchar *tiles, uint v, uint across) {
+  __local uint *words = (__local uint *)(tiles + RING_BYTES);
+  const uint item = get_local_id(0);
+  words[item] = v;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  const uint r = words[item ^ across];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  return r;
+}
+#define HIDE(x)
+INLINE float fast_exp2(float x) { return exp2(x); }
+INLINE float larger(float a, float b) { return fmax(a, b); }
+
 INLINE uint tf32_of(uint x) {
   if ((x & 0x7fffffffu) > 0x7f800000u) return 0x7fffe000u;
   return (x + 0xfffu + ((x >> 13) & 1)) & 0xffffe000u;
@@ -136,6 +150,9 @@ INLINE void copy_chunk(__local uchar *tiles, uint to, __global const char *from,
 #define COMMIT_COPIES asm volatile("cp.async.commit_group;" ::: "memory");
 // Until all copies have arrived but those of the `later` groups that were committed last.
 #define WAIT_FOR_COPIES(later) asm volatile("cp.async.wait_group %0;" ::"n"(later) : "memory");
+#else
+#define COMMIT_COPIES
+#define WAIT_FOR_COPIES(later)
 #endif
 INLINE uint load_word(__local const uchar *tiles, uint at) {
   uint v;
@@ -173,6 +190,26 @@ INLINE void multiply(__local uchar *tiles, float4 *d, const uint4 *a, uint b0, u
   UNROLL for (int i = 0; i < FRAGMENTS_M; ++i) d[i] = fragment_product(d[i], a[i], b0, b1);
 }
 
+INLINE uint from_neighbour(__local uchar *tiles, uint v, uint across) {
+  uint r;
+  asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=r"(r) : "r"(v), "r"(across));
+  return r;
+}
+// Makes an integer variable a new one to the compiler: what is computed from it is not computed once before a
+// loop and kept in registers.
+#define HIDE(x) asm volatile("" : "+r"(x));
+INLINE float fast_exp2(float x) {
+  float r;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+}
+// The larger of two numbers; of a number and NaN, the number.
+INLINE float larger(float a, float b) {
+  float r;
+  asm("max.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+}
+
 #if KIND == KIND_f32
 // A float as the nearest TF32 number, still as a float; NaN and infinity stay.
 INLINE uint tf32_of(uint x) {
@@ -203,6 +240,8 @@ INLINE uint pair_from(float low, float high) {
   uint r;
 #if KIND == KIND_bf16
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+#elif GENERATION >= 80
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
 #else
   asm("{ .reg .b16 low, high; cvt.rn.f16.f32 low, %1; cvt.rn.f16.f32 high, %2; mov.b32 %0, {low, high}; }"
       : "=r"(r) : "f"(low), "f"(high));

@@ -2,6 +2,7 @@
 // order of preference.
 #include "provider.h"
 
+#include "attention/attention.h"
 #include "conv/convolution.h"
 #include "conv/weight.h"
 #include "matmul/product.h"
@@ -11,8 +12,9 @@ namespace {
 
 bool suits(const Capabilities& caps) { return nvidia_mma::generation(caps) != 0; }
 
-constexpr const Algorithm* kAlgorithms[] = {&nvidia_mma::kProduct, &nvidia_mma::kTf32x3Product,
-                                            &nvidia_mma::kConvolution, &nvidia_mma::kWeight};
+constexpr const Algorithm* kAlgorithms[] = {
+    &nvidia_mma::kProduct, &nvidia_mma::kTf32x3Product,    &nvidia_mma::kConvolution,
+    &nvidia_mma::kWeight,  &nvidia_mma::kAttentionForward, &nvidia_mma::kAttentionBackward};
 
 }  // namespace
 

@@ -1,0 +1,138 @@
+// Attention on matrix units by mma.sync: how its kernels are specialised, their operands, and the
+// proofs of these kernels.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+
+#include "flash_params.h"
+#include "kernels/defines.h"
+#include "nvidia_mma/generation.h"
+#include "ops/attention/fused.h"
+
+namespace ocltensor::opencl::nvidia_mma {
+
+// How work is cut: a warp keeps `fragments` times 16 rows, a work-group those of `warps` warps, and
+// `streamed` rows of the other operands pass through local memory at once.
+struct AttentionForm {
+  int64_t depth;  // of rows in local memory: heads of up to so many numbers
+  int64_t fragments, warps, streamed;
+
+  int64_t kept() const { return 16 * fragments * warps; }
+  int64_t items() const { return 32 * warps; }
+  int64_t row_bytes() const { return 2 * depth; }
+};
+
+// The masks that kernels are specialised for.
+enum class MaskKind : uint8_t { None, Bool, Half, BFloat, Float };
+inline constexpr size_t kMaskKinds = 5;
+
+// What a problem asks of a kernel.
+struct AttentionKind {
+  DType type;  // Float16 or BFloat16
+  bool causal, dropout;
+  MaskKind mask;
+
+  size_t index() const {
+    return ((static_cast<size_t>(mask) * 2 + (dropout ? 1 : 0)) * 2 + (causal ? 1 : 0)) * 2 +
+           (type == DType::BFloat16 ? 1 : 0);
+  }
+  DType mask_type() const {
+    constexpr DType kTypes[] = {DType::UInt8, DType::Bool, DType::Float16, DType::BFloat16,
+                                DType::Float32};
+    return kTypes[static_cast<size_t>(mask)];
+  }
+};
+inline constexpr size_t kAttentionKinds = kMaskKinds * 8;
+
+// The kind of a problem, or why there is none.
+Planned<AttentionKind> attention_kind(const OpCall& call, const attention::FusedProblem& p);
+// The defines of kernels/nvidia_mma/include/attention_mma.h and mma.h.
+Defines attention_defines(const Capabilities& caps, const AttentionKind& kind,
+                          const AttentionForm& form);
+// Bytes of local memory that multiply() takes where the units are emulated.
+int64_t emulation_bytes(const Capabilities& caps, const AttentionForm& form);
+
+// An operand whose rows are contiguous and begin at multiples of 16 bytes: the tensor itself, or a
+// copy.
+class AttentionOperand {
+ public:
+  AttentionOperand(const OpCall& call, TensorView tensor);
+  FlashTensor strides() const { return strides_; }
+  operator MemoryRange() const;  // NOLINT: implicit on purpose
+
+ private:
+  TensorView tensor_;
+  std::optional<Scratch> copy_;
+  FlashTensor strides_;
+};
+
+// The parameters of all kernels, but for the operands' strides.
+FlashParams attention_params(const attention::FusedProblem& p);
+FlashTensor strides_of(const attention::OutputPlace& out);
+
+// A kernel of forward, specialised.
+struct MmaForward {
+  AttentionKind kind;
+  size_t form;  // in kForwardForms
+
+  Defines defines(const Capabilities& caps) const;
+};
+inline constexpr std::array<AttentionForm, 8> kForwardForms = {{
+    {32, 2, 4, 64},
+    {32, 1, 4, 64},
+    {64, 2, 4, 64},
+    {64, 1, 4, 64},
+    {96, 2, 4, 32},
+    {96, 1, 4, 32},
+    {128, 2, 4, 32},
+    {128, 1, 4, 32},
+}};
+
+// Operands of a call, in place of its arguments: forward's query, key and value.
+struct ForwardOperands {
+  TensorView query, key, value;
+};
+void enqueue_mma_forward(const OpCall& call, const attention::FusedProblem& p, const MmaForward& v,
+                         const ForwardOperands& operands);
+
+// The kernel of backward, specialised, in both of its passes.
+struct MmaBackward {
+  AttentionKind kind;
+  size_t form;  // in kBackwardForms
+
+  Defines defines(const Capabilities& caps, int64_t pass) const;
+};
+// `stages` 2: rows are copied during the products of those before them.
+struct BackwardForm : AttentionForm {
+  int64_t stages;
+};
+inline constexpr std::array<BackwardForm, 8> kBackwardForms = {{
+    {{32, 1, 4, 32}, 2},
+    {{32, 1, 4, 32}, 1},
+    {{64, 1, 4, 32}, 2},
+    {{64, 1, 4, 32}, 1},
+    {{96, 1, 4, 32}, 2},
+    {{96, 1, 4, 16}, 1},
+    {{128, 1, 4, 32}, 2},
+    {{128, 1, 4, 16}, 1},
+}};
+
+// Operands of a call of backward; `sums` are contiguous.
+struct BackwardOperands {
+  TensorView grad, query, key, value, out;
+  tb_address sums;
+};
+void enqueue_mma_backward(const OpCall& call, const attention::FusedProblem& p,
+                          const MmaBackward& v, const BackwardOperands& operands);
+
+extern const attention::FusedAlgorithm kAttentionForward;   // forward.cpp
+extern const attention::FusedAlgorithm kAttentionBackward;  // backward.cpp
+
+// forward_proof.cpp, backward_proof.cpp: compare a small problem's results with the host's; empty
+// if they are right, else what is wrong. `what`: const MmaForward*, const MmaBackward*.
+std::string wrong_mma_forward(const OpCall& call, const void* what);
+std::string wrong_mma_backward(const OpCall& call, const void* what);
+
+}  // namespace ocltensor::opencl::nvidia_mma
