@@ -60,6 +60,9 @@ INLINE uint place(uint row, uint chunk) {
   return row * ROW_BYTES + ((chunk ^ ((row >> 1) & 3)) << 4);
 #endif
 }
+#if BN * ROW_CHUNKS % ITEMS != 0 || BM * ROW_CHUNKS % ITEMS != 0
+#error work-items have no equal numbers of copies
+#endif
 #define COPIES(rows) ((rows)*ROW_CHUNKS / ITEMS)  // of an item
 // Of copy `i` of item `item`, of rows `first` ..: its row and chunk there, where it is in memory, and the
 // bytes of it that exist.
