@@ -26,6 +26,8 @@ foreach(file README.md CHANGELOG.md CONTRIBUTING.md LICENSE)
   install(FILES ${PROJECT_SOURCE_DIR}/${file} DESTINATION ${doc_dir})
 endforeach()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/third_party_notes DESTINATION ${doc_dir})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/plugin/torch/examples/libraries DESTINATION ${doc_dir}/plugin/torch/examples
+        FILES_MATCHING PATTERN "*.py")
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/bench/results DESTINATION ${doc_dir}/bench FILES_MATCHING PATTERN "*.svg")
 foreach(file src/GLOSSARY.md src/base/SETTINGS.md src/docs/captures.md src/docs/limits.md src/docs/traces.md
              src/docs/tutorial.md src/docs/write_a_backend.md src/host/README.md plugin/opencl/README.md
@@ -36,6 +38,7 @@ foreach(file src/GLOSSARY.md src/base/SETTINGS.md src/docs/captures.md src/docs/
              plugin/torch/examples/libtorch/digits.cpp
              plugin/torch/csrc/module/README.md plugin/torch/csrc/sparse/README.md plugin/torch/judges/README.md
              plugin/torch/wheels/README.md plugin/torch/torch_ocl/integrations/README.md plugin/torch/upstream/README.md
+             plugin/torch/examples/README.md plugin/torch/examples/comfyui/README.md
              plugin/torch/JUDGES.md plugin/torch/DISPATCH.md
              plugin/opencl/nvidia_hopper/README.md plugin/opencl/nvidia_mma/README.md tests/README.md
              bench/README.md bench/RESULTS.md bench/history.md bench/resnet18.svg include/tensor_backend/plugin.h

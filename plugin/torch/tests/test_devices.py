@@ -222,6 +222,7 @@ class BelongsToOneDevice(unittest.TestCase):
     def test_events_and_streams(self) -> None:
         x = numbers(200, 200).to(B)
         event = torch.ocl.Event()
+        torch.ocl.synchronize(B)  # the copy is another stream's
         with torch.ocl.stream(torch.ocl.Stream(B)) as _:
             y = x @ x
             event.record()
