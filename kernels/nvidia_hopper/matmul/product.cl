@@ -12,6 +12,7 @@
 
 #define FLOAT_RESULT (PARTIAL || BF16_PARTS > 1 || TF32)
 #include "hopper_tile.h"
+#include "pair.h"
 
 // Parameters: c, a and b, self; a word that equals `stop` if this product must not be computed
 // (bf16_parts.cl); room for two tensor maps per work-group; `matrices` counts the batch, `pieces` those of k,
@@ -109,6 +110,9 @@ __kernel void matmul_hopper(__global void *c_base, ulong c_offset, __global cons
 #endif
 #if HAS_S
   const float beta = as_float((uint)p.beta);
+  const size_t s_at = (size_t)((__global const char *)s_base + s_offset);
+  const bool in_pairs =
+      p.s_col == 1 && (n | p.s_row | p.s_batch) % 2 == 0 && s_at % (2 * sizeof(STYPE(TYPE))) == 0;
 #endif
   float d[ACCUMULATORS];
   UNROLL for (int i = 0; i < ACCUMULATORS; ++i) d[i] = 0.0f;
@@ -134,15 +138,24 @@ __kernel void matmul_hopper(__global void *c_base, ulong c_offset, __global cons
       __global result_t *to =
           (__global result_t *)((__global char *)c_base + c_offset) + t.z * p.c_batch + row * p.c_row;
 #if !PARTIAL
-      UNROLL for (int i = 0; i < ACCUMULATORS / 2; ++i) {
-        const int at = i / 2 * 4 + half_tile * 2 + i % 2;
-        sums[at] *= alpha;
-#if HAS_S
-        const int column = t.n0 + i / 2 * 8 + quarter * 2 + i % 2;
-        __global const STYPE(TYPE) *from = AT_CONST(TYPE, s_base, s_offset) + t.z * p.s_batch;
-        if (inside && column < n)
-          sums[at] = fma(beta, (float)LOAD(TYPE, from, row * p.s_row + column * p.s_col), sums[at]);
+      UNROLL for (int i = 0; i < ACCUMULATORS / 2; ++i) sums[i / 2 * 4 + half_tile * 2 + i % 2] *= alpha;
 #endif
+#if HAS_S
+      // Without conditions, so that the loads of all columns are under way at once: outside of the matrix its
+      // last row and columns are read once more.
+      __global const STYPE(TYPE) *from =
+          AT_CONST(TYPE, s_base, s_offset) + t.z * p.s_batch + min(row, m - 1) * p.s_row;
+      if (in_pairs) {
+        UNROLL for (int j = 0; j < BN / 8; ++j) {
+          const float2 v = PAIR(TYPE, from + min(t.n0 + j * 8 + quarter * 2, n - 2));
+          sums[j * 4 + half_tile * 2] = fma(beta, v.x, sums[j * 4 + half_tile * 2]);
+          sums[j * 4 + half_tile * 2 + 1] = fma(beta, v.y, sums[j * 4 + half_tile * 2 + 1]);
+        }
+      } else {
+        UNROLL for (int i = 0; i < ACCUMULATORS / 2; ++i) {
+          const int at = i / 2 * 4 + half_tile * 2 + i % 2, column = t.n0 + i / 2 * 8 + quarter * 2 + i % 2;
+          sums[at] = fma(beta, (float)LOAD(TYPE, from, min(column, n - 1) * p.s_col), sums[at]);
+        }
       }
 #endif
 #if FLOAT_RESULT

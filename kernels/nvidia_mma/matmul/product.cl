@@ -27,6 +27,7 @@ INLINE void write_operands(__local uchar *tiles, uint to, const Held *held, cons
 }
 #endif
 #include "mma_loop.h"
+#include "pair.h"
 
 // Parameters: c, a and b, self; a word that equals `stop` if this product must not be computed; `matrices` of
 // the batch; buffers of k in a piece.
@@ -64,6 +65,9 @@ __kernel void matmul_mma(__global void *c_base, ulong c_offset, __global const v
 #if HAS_S
   const float beta = as_float((uint)p.beta);
   __global const STYPE(TYPE) *self = AT_CONST(TYPE, s_base, s_offset) + z * p.s_batch;
+  const size_t s_at = (size_t)((__global const char *)s_base + s_offset);
+  const bool in_pairs =
+      p.s_col == 1 && (n | p.s_row | p.s_batch) % 2 == 0 && s_at % (2 * sizeof(STYPE(TYPE))) == 0;
 #endif
   OFTEN for (int i = 0; i < FRAGMENTS_M; ++i)
     OFTEN for (int low = 0; low < 2; ++low) {
@@ -80,8 +84,14 @@ __kernel void matmul_mma(__global void *c_base, ulong c_offset, __global const v
         right *= alpha;
 #endif
 #if HAS_S
-        if (x < n) left = fma(beta, (float)LOAD(TYPE, self, y * p.s_row + x * p.s_col), left);
-        if (x + 1 < n) right = fma(beta, (float)LOAD(TYPE, self, y * p.s_row + (x + 1) * p.s_col), right);
+        // Without conditions, so that the loads of all columns are under way at once: past the matrix its
+        // last columns are read once more.
+        __global const STYPE(TYPE) *line = self + y * p.s_row;
+        const float2 v = in_pairs ? PAIR(TYPE, line + min(x, n - 2))
+                                  : (float2)(LOAD(TYPE, line, min(x, n - 1) * p.s_col),
+                                             LOAD(TYPE, line, min(x + 1, n - 1) * p.s_col));
+        left = fma(beta, v.x, left);
+        right = fma(beta, v.y, right);
 #endif
         store_pair(to + x, aligned, n - x, left, right);
       }
