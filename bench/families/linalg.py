@@ -75,6 +75,11 @@ def dense(batch: int, n: int, gpu: bool) -> list[Row]:
             outs=lambda b: [square(b), vector(b, "int32"), info(b)], **where,
         ),
         factored(
+            "solve", "_linalg_solve_ex.result", flops=8 / 3, draw="definite", check=(0,),
+            rest=[square((batch,) if batch else ()), True, False],
+            outs=lambda b: [square(b), square(b), vector(b, "int32"), info(b)], **where,
+        ),
+        factored(
             "inverse", "linalg_inv_ex.inverse", rest=[False], flops=2, draw="definite",
             outs=lambda b: [square(b), info(b)], **where,
         ),
