@@ -5,6 +5,7 @@
 // accumulators are arrays that are indexed by constants only.
 #ifndef OCLTENSOR_HOPPER_H
 #define OCLTENSOR_HOPPER_H
+#include "ptx.h"
 #include "types.h"
 
 // ---- Shared addresses, barriers, copies. A `__local` pointer's low 32 bits are the address that
@@ -267,22 +268,4 @@ INLINE uint from_neighbour(uint v, uint mask) {
   return r;
 }
 INLINE float from_neighbour_float(float v, uint mask) { return as_float(from_neighbour(as_uint(v), mask)); }
-
-// ---- One instruction each
-INLINE float fast_exp2(float x) {
-  float r;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
-  return r;
-}
-INLINE float fast_log2(float x) {
-  float r;
-  asm("lg2.approx.f32 %0, %1;" : "=f"(r) : "f"(x));
-  return r;
-}
-// The larger of two numbers; of a number and NaN, the number.
-INLINE float larger(float a, float b) {
-  float r;
-  asm("max.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
-  return r;
-}
 #endif

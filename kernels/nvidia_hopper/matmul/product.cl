@@ -110,9 +110,8 @@ __kernel void matmul_hopper(__global void *c_base, ulong c_offset, __global cons
 #endif
 #if HAS_S
   const float beta = as_float((uint)p.beta);
-  const size_t s_at = (size_t)((__global const char *)s_base + s_offset);
   const bool in_pairs =
-      p.s_col == 1 && (n | p.s_row | p.s_batch) % 2 == 0 && s_at % (2 * sizeof(STYPE(TYPE))) == 0;
+      LIE_IN_PAIRS(TYPE, AT_CONST(TYPE, s_base, s_offset), p.s_col, n | p.s_row | p.s_batch);
 #endif
   float d[ACCUMULATORS];
   UNROLL for (int i = 0; i < ACCUMULATORS; ++i) d[i] = 0.0f;

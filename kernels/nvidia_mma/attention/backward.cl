@@ -51,7 +51,7 @@ INLINE float4 weights_of(float4 s, float4 lse, float scale_log2, bool check, int
     if (check) {
       const int r = row + (e >> 1) * 8, c = column + (e & 1);
       const int key = IS_KEYS ? r : c, query = IS_KEYS ? c : r;
-      if (key < keys && query < queries && (!CAUSAL || key <= query))
+      if ((key < keys) & (query < queries) & (!CAUSAL | (key <= query)))
         x[e] = WITH_MASK(x[e], mask, query * p.mask_row + key * p.mask_column);
       else
         x[e] = -INFINITY;

@@ -72,6 +72,8 @@ INLINE uint pair_of(__local const uchar *tiles, uint first, uint second) {
   }
 
 #define EXCHANGE_WORDS (4 * FRAGMENTS_M + 2)  // that a lane shows to its warp
+#define TILE_BYTES (RING_BYTES + ITEMS * EXCHANGE_WORDS * 4)
+#define OFTEN  // unrolling would take PoCL's compiler minutes
 #if KIND == KIND_f32
 INLINE float element_of(uint word, int k) { return as_float(word & 0xffffe000u); }  // the unit cuts
 #define PER_WORD 1
@@ -138,6 +140,11 @@ INLINE uint tf32_of(uint x) {
 
 #else  // PTX
 
+#include "ptx.h"
+
+#define TILE_BYTES RING_BYTES
+#define OFTEN UNROLL
+
 #define PLACE(tiles) ((uint)(size_t)(tiles))
 INLINE void store_chunk(__local uchar *tiles, uint to, uint4 v) {
   asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
@@ -198,17 +205,6 @@ INLINE uint from_neighbour(__local uchar *tiles, uint v, uint across) {
 // Makes an integer variable a new one to the compiler: what is computed from it is not computed once before a
 // loop and kept in registers.
 #define HIDE(x) asm volatile("" : "+r"(x));
-INLINE float fast_exp2(float x) {
-  float r;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
-  return r;
-}
-// The larger of two numbers; of a number and NaN, the number.
-INLINE float larger(float a, float b) {
-  float r;
-  asm("max.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
-  return r;
-}
 
 #if KIND == KIND_f32
 // A float as the nearest TF32 number, still as a float; NaN and infinity stay.
@@ -249,4 +245,24 @@ INLINE uint pair_from(float low, float high) {
   return r;
 #endif
 }
+
+#if KIND != KIND_f32
+INLINE float2 floats_of(uint pair) {
+#if KIND == KIND_bf16
+  return (float2)(as_float(pair << 16), as_float(pair & 0xffff0000u));
+#elif EMULATED
+  return (float2)(element_of(pair, 0), element_of(pair, 1));
+#else
+  float2 r;
+  asm("{ .reg .b16 low, high; mov.b32 {low, high}, %2; cvt.f32.f16 %0, low; cvt.f32.f16 %1, high; }"
+      : "=f"(r.x), "=f"(r.y) : "r"(pair));
+  return r;
+#endif
+}
+// What rounding two numbers to `pair` took from them, rounded itself; 0 where that is infinite.
+INLINE uint rest_of(uint pair, float low, float high) {
+  const float2 rounded = floats_of(pair);
+  return pair_from(isinf(rounded.x) ? 0.0f : low - rounded.x, isinf(rounded.y) ? 0.0f : high - rounded.y);
+}
+#endif
 #endif

@@ -20,13 +20,6 @@
 
 #define BK (LINE_BYTES / ELEMENT_BYTES)
 #define STEPS (LINE_BYTES / STEP_BYTES)  // products of fragments along a buffer
-#if EMULATED
-#define TILE_BYTES (RING_BYTES + ITEMS * EXCHANGE_WORDS * 4)
-#define OFTEN                            // unrolling would take PoCL's compiler minutes
-#else
-#define TILE_BYTES RING_BYTES
-#define OFTEN UNROLL
-#endif
 
 // ---- Buffers: where chunk `chunk` of line `line` is. Eight lines that are read at once, at one chunk, are
 // in different banks.

@@ -1,5 +1,5 @@
 """Attention by mma.sync with the matrix units in OpenCL C: what the rule gives to it, and results
-beside float64 and beside the other algorithms."""
+beside the other algorithms in float32."""
 
 import os
 import unittest

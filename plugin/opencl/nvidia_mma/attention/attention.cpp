@@ -2,7 +2,6 @@
 // their kernels read them.
 #include "attention.h"
 
-#include <cstring>
 #include <limits>
 
 #include "call/divide_up.h"
@@ -88,22 +87,6 @@ AttentionOperand::AttentionOperand(const OpCall& call, TensorView tensor)
 AttentionOperand::operator MemoryRange() const {
   if (copy_) return *copy_;
   return tensor_;
-}
-
-FlashParams attention_params(const attention::FusedProblem& p) {
-  attention::ScoreBlock all = p.block;
-  all.matrices = p.batch * p.heads;
-  all.queries = p.queries;
-  all.keys = p.keys;
-  FlashParams f{};
-  f.scores = attention::block_params(all);
-  f.heads = p.heads;
-  f.groups = p.groups();
-  f.depth = p.depth;
-  f.width = p.width;
-  const auto scale = static_cast<float>(p.scale);
-  std::memcpy(&f.scale, &scale, sizeof scale);
-  return f;
 }
 
 FlashTensor strides_of(const attention::OutputPlace& out) {

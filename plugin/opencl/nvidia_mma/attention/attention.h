@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 
-#include "flash_params.h"
 #include "kernels/defines.h"
 #include "nvidia_mma/generation.h"
 #include "ops/attention/fused.h"
@@ -68,8 +67,6 @@ class AttentionOperand {
   FlashTensor strides_;
 };
 
-// The parameters of all kernels, but for the operands' strides.
-FlashParams attention_params(const attention::FusedProblem& p);
 FlashTensor strides_of(const attention::OutputPlace& out);
 
 // A kernel of forward, specialised.

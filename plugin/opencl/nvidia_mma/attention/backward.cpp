@@ -68,7 +68,7 @@ struct Passes {
 };
 
 AttentionMmaBackwardParams pass_params(const Passes& b, int64_t pass) {
-  const FlashParams all = attention_params(b.p);
+  const FlashParams all = attention::flash_params(b.p);
   const FlashTensor keys[] = {b.key.strides(), b.value.strides()};
   const FlashTensor queries[] = {b.query.strides(), b.grad.strides()};
   AttentionMmaBackwardParams q{};

@@ -63,7 +63,7 @@ void enqueue_mma_forward(const OpCall& call, const attention::FusedProblem& p, c
       value(call, operands.value);
   const LocalTensor logsumexp = p.outs[1].tensor();
   ContiguousOutput sums(call, logsumexp);
-  FlashParams f = attention_params(p);
+  FlashParams f = attention::flash_params(p);
   f.query = query.strides();
   f.key = key.strides();
   f.value = value.strides();

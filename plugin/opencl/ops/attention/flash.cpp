@@ -3,7 +3,6 @@
 
 #include "call/divide_up.h"
 #include "call/division.h"
-#include "flash_params.h"
 #include "fused.h"
 #include "kernels/attention.h"
 #include "ops/reduce/reduction.h"
@@ -115,22 +114,6 @@ Scratch make_panels(const OpCall& call, TensorView tensor) {
   return memory;
 }
 
-FlashParams params_of(const FusedProblem& p) {
-  ScoreBlock all = p.block;
-  all.matrices = p.batch * p.heads;
-  all.queries = p.queries;
-  all.keys = p.keys;
-  FlashParams f{};
-  f.scores = block_params(all);
-  f.heads = p.heads;
-  f.groups = p.groups();
-  f.depth = p.depth;
-  f.width = p.width;
-  const auto scale = static_cast<float>(p.scale);
-  std::memcpy(&f.scale, &scale, sizeof scale);
-  return f;
-}
-
 Defines defines_of(const FusedProblem& p) {
   const auto& mask = p.block.mask;
   Defines d;
@@ -161,7 +144,7 @@ void run_forward(const OpCall& call, const FusedProblem& p) {
   const FloatResult out(call, p.outs[0], {p.batch, p.heads, p.queries, p.width});
   const LocalTensor logsumexp = p.outs[1].tensor();
   ContiguousOutput sums(call, logsumexp);
-  FlashParams f = params_of(p);
+  FlashParams f = flash_params(p);
   f.query = query.strides();
   f.value = value.strides();
   f.out = out.strides();
@@ -210,7 +193,7 @@ void run_backward(const OpCall& call, const FusedProblem& p) {
   const Contiguous sums(call, args.tensor(Arg::logsumexp));
   const Scratch key_panels = make_panels(call, args.tensor(Arg::key));
   const Scratch value_panels = make_panels(call, args.tensor(Arg::value));
-  FlashParams f = params_of(p);
+  FlashParams f = flash_params(p);
   f.keys_at_once = divide_up(divide_up(p.keys, key_pieces(call, p)), kKeysBackward) * kKeysBackward;
   const int64_t pieces = divide_up(p.keys, f.keys_at_once);
   const FloatResult grad_query(call, p.outs[0], {p.batch, p.heads, p.queries, p.depth}, pieces);
@@ -242,6 +225,22 @@ void run_backward(const OpCall& call, const FusedProblem& p) {
 }
 
 }  // namespace
+
+FlashParams flash_params(const FusedProblem& p) {
+  ScoreBlock all = p.block;
+  all.matrices = p.batch * p.heads;
+  all.queries = p.queries;
+  all.keys = p.keys;
+  FlashParams f{};
+  f.scores = block_params(all);
+  f.heads = p.heads;
+  f.groups = p.groups();
+  f.depth = p.depth;
+  f.width = p.width;
+  const auto scale = static_cast<float>(p.scale);
+  std::memcpy(&f.scale, &scale, sizeof scale);
+  return f;
+}
 
 constinit const FusedAlgorithm kFlashForward({.id = "attention_forward.flash",
                                               .description = "rows of scores in local memory",

@@ -5,6 +5,7 @@
 
 #include "attention.h"
 #include "call/algorithms.h"
+#include "flash_params.h"
 #include "scores.h"
 
 namespace ocltensor::opencl::attention {
@@ -30,6 +31,9 @@ struct FusedProblem {
   int64_t groups() const { return heads / key_heads; }
   Dims key_batch() const { return {batch, key_heads}; }
 };
+
+// flash.cpp: the parameters of kernels that keep scores in registers, but for tensors' strides.
+FlashParams flash_params(const FusedProblem& p);
 
 using FusedAlgorithm = AlgorithmFor<FusedProblem>;
 
