@@ -26,9 +26,10 @@ std::tuple<Tensor, Tensor> triangular_slopes(const Tensor& grad, const Tensor& s
                                              const Tensor& result, bool upper, bool left,
                                              bool unitriangular);
 Tensor lu_slope(const Tensor& grad, const Tensor& lu, const Tensor& pivots);
-// Of the compact factors and of the right side.
+// Of the matrices and of the right side.
 std::tuple<Tensor, Tensor> solve_slopes(const std::vector<Tensor>& grads, const Tensor& result,
                                         const Tensor& lu, const Tensor& pivots, bool left);
+// Of the compact factors and of the right side.
 std::tuple<Tensor, Tensor> lu_solve_slopes(const Tensor& grad, const Tensor& lu,
                                            const Tensor& pivots, const Tensor& result, bool left,
                                            bool adjoint);

@@ -68,7 +68,7 @@ std::unique_ptr<T[]> right_side(const OpCall& call, const LuProblem& p) {
     const Dims sizes(p.x->sizes());
     const LocalTensor b(p.b->address(), p.b->dtype(), sizes,
                         broadcast_strides(p.b->sizes(), p.b->strides(), sizes));
-    return read_matrices<T>(call, p.left ? b.view() : linalg::transposed(b).view());
+    return read_matrices<T>(call, linalg::on_left(b, p.left));
   }
   const int64_t n = p.a.size(-1);
   auto identity = std::make_unique<T[]>(static_cast<size_t>(p.x->numel()));  // zeros
@@ -97,7 +97,7 @@ void solve(const OpCall& call, const LuProblem& p) {
             x.get() + i * n * columns);
   });
   if (p.lu) write_matrices(call, *p.lu, a.get());
-  if (p.x) write_matrices(call, p.left ? *p.x : linalg::transposed(*p.x).view(), x.get());
+  if (p.x) write_matrices(call, linalg::on_left(*p.x, p.left), x.get());
   write_values(call, p.pivots, pivots.data());
   write_values(call, p.info, info.data());
 }

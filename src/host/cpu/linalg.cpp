@@ -178,14 +178,14 @@ template <typename N>
 void solve(const CpuCall& call) {
   const View a = call.args.tensor(Arg::A);
   const bool left = call.args.boolean(Arg::left);
-  const Factored<N> own = lu_all<N>(a, true);
+  Factored<N> own = lu_all<N>(a, true);
   const int64_t n = own.a.rows;
   write_as(call.out(1), own.a.values);
   write(call.out(2), own.pivots);
   write(call.out(3), own.info);
   Dims sizes = batch_of(call.out(0));
   for (const int64_t s : {n, n}) sizes.push_back(s);
-  Factored<N> each = lu_all<N>(a.broadcast_to(sizes), true);
+  Factored<N> each = sizes == a.sizes ? std::move(own) : lu_all<N>(a.broadcast_to(sizes), true);
   solve_all<N>(call, call.args.tensor(Arg::B), left, [&](int64_t i, N* x, int64_t k) {
     lu_solve_one(each.a[i], each.pivots.data() + i * n, n, x, k, {!left, false});
   });

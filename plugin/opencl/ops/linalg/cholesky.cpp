@@ -97,13 +97,9 @@ void solve_triangular(OpCall& call) {
   call.accept();
   if (out.numel() == 0) return;
   const Operand a(call, args.tensor(Arg::self), batch_of(out));
-  const LocalTensor turned = transposed(out);
-  const TensorView target = left ? out : turned.view();
-  Packed x(call, out.dtype(), batch_of(out), target.size(-2), target.size(-1));
-  if (left)
-    x.load(args.tensor(Arg::B));
-  else
-    x.load(transposed(args.tensor(Arg::B)));
+  const LocalTensor target = on_left(out, left);
+  Packed x(call, out.dtype(), batch_of(out), target.view().size(-2), target.view().size(-1));
+  x.load(on_left(args.tensor(Arg::B), left));
   const Triangle kind = upper ? (unit ? Triangle::UnitUpper : Triangle::Upper)
                               : (unit ? Triangle::UnitLower : Triangle::Lower);
   solve_triangle(call, left ? a.stack() : a.stack().transposed(), x.stack(), kind);

@@ -37,6 +37,9 @@ struct Stack {
 
 // The last two dimensions swapped.
 LocalTensor transposed(TensorView tensor);
+// Operands and solutions as A X = B has them: themselves, or without `left`, for X A = B,
+// transposed.
+LocalTensor on_left(TensorView tensor, bool left);
 // The dimensions before the last two.
 Dims batch_of(TensorView tensor);
 

@@ -116,21 +116,18 @@ void factor(const OpCall& call, const LuProblem& p) {
   factor_lu(call, a.stack(), p.pivots, p.info, p.pivot);
   if (p.lu) a.store(*p.lu);
   if (!p.x) return;
-  const LocalTensor turned = transposed(*p.x);
-  const TensorView target = p.left ? *p.x : turned.view();
-  Packed x(call, target.dtype(), batch_of(target), target.size(-2), target.size(-1));
-  if (!p.b)
-    x.set_identity();
-  else if (p.left)
-    x.load(*p.b);
+  const LocalTensor target = on_left(*p.x, p.left);
+  const Dims results = batch_of(target);
+  Packed x(call, target.dtype(), results, target.view().size(-2), target.view().size(-1));
+  if (p.b)
+    x.load(on_left(*p.b, p.left));
   else
-    x.load(transposed(*p.b));
-  if (batch_of(target) == batch) {
+    x.set_identity();
+  if (results == batch) {
     solve_lu(call, a.stack(), p.pivots, x.stack(), !p.left);
   } else {
-    const Operand factors(call, *p.lu, batch_of(target));
-    solve_lu(call, factors.stack(), Vectors(call, p.pivots, batch_of(target)).view(), x.stack(),
-             !p.left);
+    const Operand factors(call, *p.lu, results);
+    solve_lu(call, factors.stack(), Vectors(call, p.pivots, results).view(), x.stack(), !p.left);
   }
   x.store(target);
 }

@@ -88,13 +88,9 @@ void lu_solve(OpCall& call) {
   const Dims batch = batch_of(out);
   const Operand lu(call, args.tensor(Arg::LU), batch);
   const Vectors pivots(call, args.tensor(Arg::pivots), batch);
-  const LocalTensor turned = transposed(out);
-  const TensorView target = left ? out : turned.view();
-  Packed x(call, out.dtype(), batch, target.size(-2), target.size(-1));
-  if (left)
-    x.load(args.tensor(Arg::B));
-  else
-    x.load(transposed(args.tensor(Arg::B)));
+  const LocalTensor target = on_left(out, left);
+  Packed x(call, out.dtype(), batch, target.view().size(-2), target.view().size(-1));
+  x.load(on_left(args.tensor(Arg::B), left));
   solve_lu(call, adjoint ? lu.stack().conjugated() : lu.stack(), pivots.view(), x.stack(),
            adjoint == left);
   x.store(target);

@@ -63,6 +63,12 @@ LocalTensor transposed(TensorView tensor) {
   return LocalTensor(tensor.address(), tensor.dtype(), sizes, strides);
 }
 
+LocalTensor on_left(TensorView tensor, bool left) {
+  if (!left) return transposed(tensor);
+  return LocalTensor(tensor.address(), tensor.dtype(), Dims(tensor.sizes()),
+                     Dims(tensor.strides()));
+}
+
 Dims batch_of(TensorView tensor) {
   return Dims(tensor.sizes().first(static_cast<size_t>(tensor.ndim() - 2)));
 }

@@ -63,7 +63,9 @@ std::tuple<Tensor, Tensor> multi_head_attention(const Tensor& query, const Tenso
               query.sizes());
   // [N, L, n D] as n tensors [N, heads, L, D / heads].
   const auto heads_of = [&](const Tensor& x, int64_t n) {
-    return x.view({x.size(0), x.size(1), n, heads, -1}).permute({2, 0, 3, 1, 4}).unbind(0);
+    return x.view({x.size(0), x.size(1), n, heads, embed_dim / heads})
+        .permute({2, 0, 3, 1, 4})
+        .unbind(0);
   };
   std::vector<Tensor> parts;
   if (query.is_same(key) && query.is_same(value)) {
