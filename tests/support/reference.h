@@ -19,6 +19,9 @@ struct Expected {
   Scale scale;
 };
 
+// What the CPU backend makes of a case as it is.
+std::vector<HostTensor> run_reference(const Case& c);
+
 // One entry per output, then one per argument that the operator updates.
 std::vector<Expected> expect(const Case& c);
 

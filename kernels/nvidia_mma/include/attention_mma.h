@@ -106,28 +106,22 @@ INLINE void multiply_rows(__local uchar *tiles, float4 d[][FRAGMENTS_M], uint at
   }
 }
 
-// d += s times the BN rows at `at_b`: sums of two fragments are a left fragment of k. Weights rounded to TYPE
-// would be all that a result's last digit is wrong by, more where values cancel; so each is two numbers of
-// TYPE, whose products are added.
+// d += s, rounded to TYPE, times the BN rows at `at_b`: sums of two fragments are a left fragment of k.
 INLINE void add_products(__local uchar *tiles, float4 d[][FRAGMENTS_M], float4 s[][FRAGMENTS_M], uint at_b) {
   int lane = get_local_id(0) & 31;
   HIDE(lane)
   OFTEN for (int k = 0; k < BN / 16; ++k) {
-    uint4 a[FRAGMENTS_M], rest[FRAGMENTS_M];
+    uint4 a[FRAGMENTS_M];
     OFTEN for (int i = 0; i < FRAGMENTS_M; ++i) {
       const float4 low = s[2 * k][i], high = s[2 * k + 1][i];
       a[i] = (uint4)(pair_from(low.x, low.y), pair_from(low.z, low.w), pair_from(high.x, high.y),
                      pair_from(high.z, high.w));
-      rest[i] = (uint4)(rest_of(a[i].x, low.x, low.y), rest_of(a[i].y, low.z, low.w),
-                        rest_of(a[i].z, high.x, high.y), rest_of(a[i].w, high.z, high.w));
     }
     OFTEN for (int j = 0; j < FRAGMENTS_D; j += 2) {
       uint4 b;
       LOAD_TURNED(b, tiles, lane, TURNED_ROW)
       multiply(tiles, d[j], a, b.x, b.y);
       multiply(tiles, d[j + 1], a, b.z, b.w);
-      multiply(tiles, d[j], rest, b.x, b.y);
-      multiply(tiles, d[j + 1], rest, b.z, b.w);
     }
   }
 }

@@ -245,24 +245,4 @@ INLINE uint pair_from(float low, float high) {
   return r;
 #endif
 }
-
-#if KIND != KIND_f32
-INLINE float2 floats_of(uint pair) {
-#if KIND == KIND_bf16
-  return (float2)(as_float(pair << 16), as_float(pair & 0xffff0000u));
-#elif EMULATED
-  return (float2)(element_of(pair, 0), element_of(pair, 1));
-#else
-  float2 r;
-  asm("{ .reg .b16 low, high; mov.b32 {low, high}, %2; cvt.f32.f16 %0, low; cvt.f32.f16 %1, high; }"
-      : "=f"(r.x), "=f"(r.y) : "r"(pair));
-  return r;
-#endif
-}
-// What rounding two numbers to `pair` took from them, rounded itself; 0 where that is infinite.
-INLINE uint rest_of(uint pair, float low, float high) {
-  const float2 rounded = floats_of(pair);
-  return pair_from(isinf(rounded.x) ? 0.0f : low - rounded.x, isinf(rounded.y) ? 0.0f : high - rounded.y);
-}
-#endif
 #endif

@@ -1,5 +1,8 @@
 // Cases of the attention family: scaled dot product attention with its weights, and fused.
+#include <cmath>
+
 #include "support/cases.h"
+#include "support/reference.h"
 
 namespace ocltensor::testing {
 namespace {
@@ -13,6 +16,84 @@ TensorPtr mask(Draw& draw, DType dtype, const Dims& sizes) {
   for (int64_t i = 0, n = t.numel(); i < n; i += std::max<int64_t>(1, sizes.back()))
     t.set_integer(i, 1);
   return draw.place(std::move(t));
+}
+
+constexpr const char* kForward = "_scaled_dot_product_fused_attention_overrideable.out";
+
+// Of the fused operators, as [B, H, L, S] in float64: the weights, and the rows' log-sum-exp.
+struct Weights {
+  HostTensor values, sums;
+  double operator()(int64_t row, int64_t key) const {
+    return values.real(row * values.sizes.back() + key);
+  }
+};
+// The values are the identity matrix, so that the result is the weights themselves.
+Weights weights_of(const Case& wide, bool dropped) {
+  const Dims& key = std::get<TensorPtr>(wide.get("key"))->value.sizes;
+  HostTensor identity(DType::Float64, {key[0], key[1], key[2], key[2]});
+  for (int64_t i = 0; i < identity.numel(); ++i)
+    identity.set(i, i / key[2] % key[2] == i % key[2] ? 1 : 0);
+  Case c = make_case(*find_operator(kForward), DType::Float64);
+  for (const char* name : {"query", "key", "attn_bias", "is_causal", "scale"})
+    c.set(name, wide.get(name));
+  if (dropped)
+    for (const char* name : {"dropout_p", "philox_seed", "philox_offset"})
+      c.set(name, wide.get(name));
+  const Dims strides = contiguous_strides(identity.sizes);
+  const int64_t count = identity.numel();
+  c.set("value",
+        std::make_shared<TensorData>(TensorData{std::move(identity), {strides, 0, count}}));
+  std::vector<HostTensor> outs = run_reference(c);
+  return {std::move(outs[0]), std::move(outs[1])};
+}
+
+// What rounding weights, and in backward the gradients of scores, to 16 bits multiplies.
+std::vector<HostTensor> summands(const Case& wide) {
+  const auto tensor = [&](const char* name) -> const HostTensor& {
+    return std::get<TensorPtr>(wide.get(name))->value;
+  };
+  const HostTensor &query = tensor("query"), &key = tensor("key"), &value = tensor("value");
+  const int64_t heads = query.sizes[1], queries = query.sizes[2], depth = query.sizes[3];
+  const int64_t groups = heads / key.sizes[1], keys = key.sizes[2], width = value.sizes[3];
+  const Weights kept = weights_of(wide, true);
+  // to[row, :] += factor * |from[other, :]|
+  const auto add = [](HostTensor& to, int64_t row, double factor, const HostTensor& from,
+                      int64_t other, int64_t size) {
+    for (int64_t c = 0; c < size; ++c)
+      to.set(row * size + c, to.real(row * size + c) + factor * from.magnitude(other * size + c));
+  };
+  const auto dot = [&](const HostTensor& a, int64_t row, const HostTensor& b, int64_t other) {
+    double sum = 0;
+    for (int64_t c = 0; c < width; ++c) sum += a.real(row * width + c) * b.real(other * width + c);
+    return sum;
+  };
+  const bool backward = wide.op->name != kForward;
+  const auto zeros = [](const Dims& sizes) { return HostTensor(DType::Float64, sizes); };
+  if (!backward) {
+    std::vector<HostTensor> sums = {zeros({query.sizes[0], heads, queries, width}),
+                                    zeros({query.sizes[0], heads, queries})};
+    for (int64_t row = 0; row < query.sizes[0] * heads * queries; ++row)
+      for (int64_t j = 0; j < keys; ++j)
+        add(sums[0], row, kept(row, j), value, row / queries / groups * keys + j, width);
+    return sums;
+  }
+  const HostTensor &grad = tensor("grad_out"), &out = tensor("out"), &given = tensor("logsumexp");
+  const Weights all = weights_of(wide, false);
+  const double scale = std::get<Scalar>(wide.get("scale")).as_complex().real();
+  std::vector<HostTensor> sums = {zeros(query.sizes), zeros(key.sizes), zeros(value.sizes)};
+  for (int64_t row = 0; row < query.sizes[0] * heads * queries; ++row)
+    for (int64_t j = 0; j < keys; ++j) {
+      const int64_t place = row / queries / groups * keys + j;
+      const double ratio = std::exp(all.sums.real(row) - given.real(row));
+      if (all(row, j) == 0) continue;  // also of rows without any key, whose sum is -infinity
+      const double of_score = scale * ratio *
+                              std::abs(kept(row, j) * dot(grad, row, value, place) -
+                                       all(row, j) * dot(grad, row, out, row));
+      add(sums[0], row, of_score, key, place, depth);
+      add(sums[1], place, of_score, query, row, depth);
+      add(sums[2], place, ratio * kept(row, j), grad, row, width);
+    }
+  return sums;
 }
 
 // Backward takes any `out` and any `logsumexp` above the scores: it is a function of all its
@@ -47,6 +128,8 @@ Case make_fused(const Operator& op, DType dtype, Draw& draw) {
   }
   c.tolerance = {{Scale::Largest, 64, static_cast<double>(depth + keys + queries), 1, nullptr,
                   "scores of magnitude 30 go through exp: their rounding is multiplied by it"}};
+  // ATen's own kernels have 16-bit weights, and so do those for matrix units.
+  if (dtype == DType::Float16 || dtype == DType::BFloat16) c.summands = summands;
   return c;
 }
 
