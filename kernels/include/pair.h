@@ -11,6 +11,9 @@
 #define LIE_IN_PAIRS(A, p, column_step, steps) \
   ((column_step) == 1 && (steps) % 2 == 0 && (size_t)(p) % (2 * sizeof(STYPE(A))) == 0)
 
+INLINE float2 pair_bool(__global const uchar *p) {
+  return convert_float2(*(__global const uchar2 *)p);
+}
 INLINE float2 pair_f16(__global const half *p) { return vloada_half2(0, p); }
 INLINE float2 pair_bf16(__global const ushort *p) {
   return as_float2(convert_uint2(*(__global const ushort2 *)p) << 16);

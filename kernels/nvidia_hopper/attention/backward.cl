@@ -5,7 +5,8 @@
 // E = K1 S1^T from the kept operands (K0, K1) and the streamed ones (S0, S1), turn them into P and dS in
 // registers, and multiply these by the streamed operands. Roles of warpgroups, tiles and tensor maps are
 // those of forward.cl.
-// Defines: PASS; TYPE f16 or bf16; DEPTH 64 or 128; BN streamed rows in a block, 64 or 128; STAGES; CAUSAL.
+// Defines: PASS; TYPE f16 or bf16; DEPTH 64 or 128; BN streamed rows in a block, 64 or 128; STAGES; CAUSAL;
+// MASK, M, DROPOUT (attention.h).
 #include "attention_hopper.h"
 
 #define WARPGROUPS 2
@@ -97,7 +98,7 @@
 #define DRAIN            \
   ALL_DONE(OUTPUTS, d0); \
   ALL_DONE(OUTPUTS, d1);
-#define MASK(n)                                                        \
+#define MASK_CAUSAL(n)                                                 \
   {                                                                    \
     const int less = row - (n) * BN - quarter * 2;                     \
     UNROLL for (int j = 0; j < BN / 8; ++j) {                          \
@@ -107,48 +108,116 @@
       s[j * 4 + 3] = j * 8 + 1 >= less + 8 ? s[j * 4 + 3] : -INFINITY; \
     }                                                                  \
   }
-#define WEIGHTS                                                                \
-  UNROLL for (int j = 0; j < BN / 8; ++j) {                                    \
-    const float2 sum = STATISTICS_AT(j, 0);                                    \
-    s[j * 4] = fast_exp2(fma(s[j * 4], scale_log2, -sum.x));                   \
-    s[j * 4 + 1] = fast_exp2(fma(s[j * 4 + 1], scale_log2, -sum.y));           \
-    s[j * 4 + 2] = fast_exp2(fma(s[j * 4 + 2], scale_log2, -sum.x));           \
-    s[j * 4 + 3] = fast_exp2(fma(s[j * 4 + 3], scale_log2, -sum.y));           \
-  }                                                                            \
-  UNROLL for (int i = 0; i < BN / 4; ++i) w[i] = PACK(s[2 * i], s[2 * i + 1]); \
+// The mask of a head, where rows are keys.
+#define MASK_KEYS(n)                                                                                     \
+  {                                                                                                      \
+    UNROLL for (int h = 0; h < 2; ++h) {                                                                 \
+      __global const STYPE(M) *line_ = mask + min(row + h * 8, (int)p.kept_rows - 1) * p.scores.mask_column; \
+      UNROLL for (int j = 0; j < BN / 8; ++j) {                                                          \
+        const int x_ = min((n) * BN + quarter * 2 + j * 8, streamed - 1);                                \
+        const float2 m_ = (float2)((float)LOAD(M, line_, x_ * p.scores.mask_row),                        \
+                                   (float)LOAD(M, line_, min(x_ + 1, streamed - 1) * p.scores.mask_row)); \
+        MASK_PAIR(s[j * 4 + h * 2], s[j * 4 + h * 2 + 1], scale_log2, m_)                                \
+      }                                                                                                  \
+    }                                                                                                    \
+  }
+#if MASK
+#define MASK_BLOCK(masked, n) \
+  {                           \
+    MASK_KEYS(n)              \
+    if (CAUSAL) MASK_CAUSAL(n) \
+  }
+#else
+#define MASK_BLOCK(masked, n) \
+  if (masked) MASK_CAUSAL(n)
+#endif
+#define FIRST_KEPT(n)                                                                                       \
+  first_along_keys(p.scores, head_place + (n) * BN + quarter * 2, (t.first + warpgroup * 64 + warp * 16) / 4)
+#define KEPT_BITS(j) kept_along_keys(tiles, p.scores, first_kept + (ulong)((j) * 8 * p.scores.row_blocks))
+#if DROPOUT
+#define PACK_WEIGHTS                                                             \
+  UNROLL for (int j = 0; j < BN / 8; ++j) {                                      \
+    const uint bits = KEPT_BITS(j);                                              \
+    kept_bits[j / 8] |= bits << (j % 8 * 4);                                     \
+    w[2 * j] = PACK(bits & 1 ? s[j * 4] : 0.0f, bits & 2 ? s[j * 4 + 1] : 0.0f); \
+    w[2 * j + 1] = PACK(bits & 4 ? s[j * 4 + 2] : 0.0f, bits & 8 ? s[j * 4 + 3] : 0.0f); \
+  }
+#else
+#define PACK_WEIGHTS UNROLL for (int i = 0; i < BN / 4; ++i) w[i] = PACK(s[2 * i], s[2 * i + 1]);
+#endif
+#define WEIGHTS                                                      \
+  UNROLL for (int j = 0; j < BN / 8; ++j) {                          \
+    const float2 sum = STATISTICS_AT(j, 0);                          \
+    s[j * 4] = fast_exp2(fma(s[j * 4], unit, -sum.x));               \
+    s[j * 4 + 1] = fast_exp2(fma(s[j * 4 + 1], unit, -sum.y));       \
+    s[j * 4 + 2] = fast_exp2(fma(s[j * 4 + 2], unit, -sum.x));       \
+    s[j * 4 + 3] = fast_exp2(fma(s[j * 4 + 3], unit, -sum.y));       \
+  }                                                                  \
+  PACK_WEIGHTS                                                       \
   ADD_ROWS(d1, w, across1 + slot * (2 * BLOCK_BYTES >> 4));                    \
   ALL_BUT_ONE_DONE_OF(SCORE_COUNT, e);
 #define GRADIENTS                                                                                          \
   UNROLL for (int j = 0; j < BN / 8; ++j) {                                                                \
     const float2 delta = STATISTICS_AT(j, 64);                                                             \
+    DROP_GRADIENTS(j)                                                                                      \
     g[j * 2] = PACK(s[j * 4] * (e[j * 4] - delta.x), s[j * 4 + 1] * (e[j * 4 + 1] - delta.y));             \
     g[j * 2 + 1] = PACK(s[j * 4 + 2] * (e[j * 4 + 2] - delta.x), s[j * 4 + 3] * (e[j * 4 + 3] - delta.y)); \
   }
 #else
 #define DRAIN ALL_DONE(OUTPUTS, d0);
-#define MASK(n) MASK_ROWS(n)
-#define WEIGHTS                                                     \
-  UNROLL for (int j = 0; j < BN / 8; ++j) {                         \
-    s[j * 4] = fast_exp2(fma(s[j * 4], scale_log2, -sum0));         \
-    s[j * 4 + 1] = fast_exp2(fma(s[j * 4 + 1], scale_log2, -sum0)); \
-    s[j * 4 + 2] = fast_exp2(fma(s[j * 4 + 2], scale_log2, -sum1)); \
-    s[j * 4 + 3] = fast_exp2(fma(s[j * 4 + 3], scale_log2, -sum1)); \
-  }                                                                 \
+#if MASK
+#define MASK_BLOCK(masked, n) ADD_MASK(n, mask, (int)p.kept_rows, streamed, scale_log2)
+#else
+#define MASK_BLOCK(masked, n) \
+  if (masked) MASK_ROWS(n)
+#endif
+#define FIRST_KEPT(n) (first_across_keys(p.scores, head_place + row) + (ulong)((n) * (BN / 4)))
+#define KEPT_BITS(j) kept_across_keys(tiles, p.scores, first_kept + (j) * 2)
+#if DROPOUT
+#define DRAW_DROPOUT UNROLL for (int j = 0; j < BN / 8; ++j) kept_bits[j / 8] |= KEPT_BITS(j) << (j % 8 * 4);
+#else
+#define DRAW_DROPOUT
+#endif
+#define WEIGHTS                                               \
+  UNROLL for (int j = 0; j < BN / 8; ++j) {                   \
+    s[j * 4] = fast_exp2(fma(s[j * 4], unit, -sum0));         \
+    s[j * 4 + 1] = fast_exp2(fma(s[j * 4 + 1], unit, -sum0)); \
+    s[j * 4 + 2] = fast_exp2(fma(s[j * 4 + 2], unit, -sum1)); \
+    s[j * 4 + 3] = fast_exp2(fma(s[j * 4 + 3], unit, -sum1)); \
+  }                                                           \
+  DRAW_DROPOUT                                                \
   ALL_DONE(SCORE_COUNT, e);
 #define GRADIENTS                                                                                        \
   UNROLL for (int j = 0; j < BN / 8; ++j) {                                                              \
+    DROP_GRADIENTS(j)                                                                                    \
     g[j * 2] = PACK(s[j * 4] * (e[j * 4] - delta0), s[j * 4 + 1] * (e[j * 4 + 1] - delta0));             \
     g[j * 2 + 1] = PACK(s[j * 4 + 2] * (e[j * 4 + 2] - delta1), s[j * 4 + 3] * (e[j * 4 + 3] - delta1)); \
   }
 #endif
+#if DROPOUT
+#define BEGIN_DROPOUT                             \
+  const ulong first_kept = FIRST_KEPT(BLOCK_AT(k)); \
+  uint kept_bits[BN / 64];                        \
+  UNROLL for (int i = 0; i < BN / 64; ++i) kept_bits[i] = 0;
+#define DROP_GRADIENTS(j)                                                 \
+  {                                                                       \
+    const uint bits_ = kept_bits[(j) / 8] >> ((j) % 8 * 4);               \
+    UNROLL for (int i = 0; i < 4; ++i) e[(j)*4 + i] *= kept_scale;        \
+    DROP(e, j, bits_)                                                     \
+  }
+#else
+#define BEGIN_DROPOUT
+#define DROP_GRADIENTS(j)
+#endif
 // No product may be in flight at the end: see forward.cl.
 #define BLOCK(MASKED)                                         \
   {                                                           \
+    BEGIN_DROPOUT                                             \
     barrier_wait(full + 8 * slot, phase);                     \
     SCORES(s, kept0, along0 + slot * (2 * BLOCK_BYTES >> 4)); \
     SCORES(e, kept1, along1 + slot * (2 * BLOCK_BYTES >> 4)); \
     ALL_BUT_ONE_DONE_OF(SCORE_COUNT, s);                      \
-    if (MASKED) MASK(BLOCK_AT(k))                             \
+    MASK_BLOCK(MASKED, BLOCK_AT(k))                           \
     WEIGHTS                                                   \
     GRADIENTS                                                 \
     ADD_ROWS(d0, g, across0 + slot * (2 * BLOCK_BYTES >> 4)); \
@@ -166,7 +235,8 @@ __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_off
                                         ulong kept1_offset, __global const void *streamed0_base,
                                         ulong streamed0_offset, __global const void *streamed1_base,
                                         ulong streamed1_offset, __global const void *rows_base,
-                                        ulong rows_offset, __global void *maps_base, ulong maps_offset,
+                                        ulong rows_offset, __global const void *mask_base, ulong mask_offset,
+                                        __global void *maps_base, ulong maps_offset,
                                         const AttentionHopperBackwardParams p) {
   __local uchar tiles[2 * KEPT_BYTES + 2 * STAGES * BLOCK_BYTES] __attribute__((aligned(1024)));
   __local float statistics[PASS == 0 ? 2 * STAGES * BN : 1] __attribute__((aligned(128)));
@@ -251,7 +321,8 @@ __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_off
               along1 = matrix_at(at_streamed + BLOCK_BYTES, 16, 1024);
   const ulong across0 = matrix_at(at_streamed, BN * 128, 1024),
               across1 = matrix_at(at_streamed + BLOCK_BYTES, BN * 128, 1024);
-  const float scale_log2 = as_float((uint)p.scale_log2);
+  const float scale_log2 = as_float((uint)p.scale_log2), unit = UNIT(scale_log2);
+  const float kept_scale = DROPOUT ? as_float((uint)p.scores.kept_scale) : 1.0f;
   float s[SCORE_COUNT], e[SCORE_COUNT], d0[OUTPUTS];
   uint w[BN / 4], g[BN / 4];
 #if PASS == 0
@@ -274,8 +345,20 @@ __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_off
     barrier_wait(full_kept, kept_phase);
     kept_phase ^= 1;
     for (int pass = 0; pass < PASSES; ++pass) {
+#if MASK || DROPOUT
+      const int head = PASS == 0 ? t.head * (int)p.groups + pass : t.head;
+#endif
+#if MASK
+      __global const STYPE(M) *mask = MASK_OF(p, t.batch, head);
+#endif
+#if DROPOUT
+      const long all_heads = PASS == 0 ? p.heads * p.groups : p.heads;
+      const long head_place = (t.batch * all_heads + head) * (PASS == 0 ? p.streamed_rows : p.kept_rows);
+#endif
       int k = 0;
+#if !MASK
       for (; k < blocks && IS_MASKED(BLOCK_AT(k)); ++k) BLOCK(1)
+#endif
       for (; k < blocks; ++k) BLOCK(0)
     }
     RELEASE(empty_kept)
@@ -289,7 +372,7 @@ __kernel void attention_hopper_backward(__global void *out0_base, ulong out0_off
       STORE_ROW(d0, as_float((uint)p.scale), to0, inside && p.wanted[0])
 #if PASS == 0
       __global ushort *to1 = GRADIENT_AT(1, out1_base, out1_offset);
-      STORE_ROW(d1, 1.0f, to1, inside && p.wanted[1])
+      STORE_ROW(d1, kept_scale, to1, inside && p.wanted[1])
 #endif
     }
   }

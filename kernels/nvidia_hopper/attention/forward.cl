@@ -1,12 +1,13 @@
-// Attention forward on Hopper's matrix units: softmax(scale * query key^T) value and the rows' log-sum-exp,
-// without a matrix of scores. Work-groups are persistent and take tiles of query rows in turn. One warpgroup
-// fills buffers in local memory through the copy engine, the others have 64 query rows each: the scores of
-// the next block of keys are started before this block's weights are multiplied by its values, and the
-// softmax runs at the same time. Blocks of keys are taken from the last to the first, so that masked ones
-// come first. After Dao and others (arXiv 2307.08691) and Shah and others (arXiv 2407.08608).
+// Attention forward on Hopper's matrix units: softmax(scale * query key^T + mask) value, with dropout of the
+// weights, and the rows' log-sum-exp, without a matrix of scores. Work-groups are persistent and take tiles
+// of query rows in turn. One warpgroup fills buffers in local memory through the copy engine, the others have
+// 64 query rows each: the scores of the next block of keys are started before this block's weights are
+// multiplied by its values, and the softmax runs at the same time. Blocks of keys are taken from the last to
+// the first, so that masked ones come first. After Dao and others (arXiv 2307.08691) and Shah and others
+// (arXiv 2407.08608).
 // Defines: TYPE f16 or bf16; DEPTH 64 or 128, the padded head size (the copy engine fills with zeros);
-// WARPGROUPS that multiply, 2 or (DEPTH 64) 3; CAUSAL. Head sizes are multiples of 8, lines of all tensors
-// start at multiples of 16 bytes.
+// WARPGROUPS that multiply, 2 or (DEPTH 64) 3; CAUSAL; MASK, M and DROPOUT as in attention.h. Head sizes are
+// multiples of 8, lines of all tensors start at multiples of 16 bytes.
 #include "attention_hopper.h"
 
 #define BM (64 * WARPGROUPS)
@@ -87,17 +88,17 @@
     a0 = larger(a0, top0);                                                                  \
     a1 = larger(a1, top1);                                                                  \
     const float shift0 = a0 == -INFINITY ? 0.0f : a0, shift1 = a1 == -INFINITY ? 0.0f : a1; \
-    factor0 = fast_exp2((top0 - shift0) * scale);                                           \
-    factor1 = fast_exp2((top1 - shift1) * scale);                                           \
+    factor0 = fast_exp2((top0 - shift0) * unit);                                            \
+    factor1 = fast_exp2((top1 - shift1) * unit);                                            \
     top0 = a0;                                                                              \
     top1 = a1;                                                                              \
-    const float less0 = -shift0 * scale, less1 = -shift1 * scale;                           \
+    const float less0 = -shift0 * unit, less1 = -shift1 * unit;                             \
     float x0 = 0.0f, x1 = 0.0f, y0 = 0.0f, y1 = 0.0f;                                       \
     UNROLL for (int j = 0; j < BN / 8; ++j) {                                               \
-      s[j * 4] = fast_exp2(fma(s[j * 4], scale, less0));                                    \
-      s[j * 4 + 1] = fast_exp2(fma(s[j * 4 + 1], scale, less0));                            \
-      s[j * 4 + 2] = fast_exp2(fma(s[j * 4 + 2], scale, less1));                            \
-      s[j * 4 + 3] = fast_exp2(fma(s[j * 4 + 3], scale, less1));                            \
+      s[j * 4] = fast_exp2(fma(s[j * 4], unit, less0));                                     \
+      s[j * 4 + 1] = fast_exp2(fma(s[j * 4 + 1], unit, less0));                             \
+      s[j * 4 + 2] = fast_exp2(fma(s[j * 4 + 2], unit, less1));                             \
+      s[j * 4 + 3] = fast_exp2(fma(s[j * 4 + 3], unit, less1));                             \
       x0 += s[j * 4];                                                                       \
       y0 += s[j * 4 + 1];                                                                   \
       x1 += s[j * 4 + 2];                                                                   \
@@ -106,6 +107,22 @@
     total0 = fma(total0, factor0, x0 + y0);                                                 \
     total1 = fma(total1, factor1, x1 + y1);                                                 \
   }
+// Masks block n, and drops weights of it.
+#if MASK
+#define MASK_BLOCK(masked) ADD_MASK(n, mask, queries, keys, scale)
+#else
+#define MASK_BLOCK(masked) \
+  if (masked) MASK_ROWS(n)
+#endif
+#if DROPOUT
+#define DROP_WEIGHTS                                                                              \
+  UNROLL for (int j = 0; j < BN / 8; ++j) {                                                       \
+    const uint bits = kept_across_keys(tiles, p.scores, first_kept + (ulong)(n * (BN / 4) + j * 2)); \
+    DROP(s, j, bits)                                                                              \
+  }
+#else
+#define DROP_WEIGHTS
+#endif
 #define PACK_WEIGHTS UNROLL for (int i = 0; i < BN / 4; ++i) w[i] = PACK(s[2 * i], s[2 * i + 1]);
 // Computes the scores of block n and adds block n + 1 to the result. No product may be in flight at the end:
 // if accumulators are in flight across a loop's back edge, ptxas inserts a wait after every product.
@@ -120,8 +137,9 @@
     ALL_BUT_ONE_DONE_OF(64, s);                               \
     RELEASE(empty_k + 8 * k_slot)                             \
     NEXT_SLOT(k_slot, k_phase)                                \
-    if (MASKED) MASK_ROWS(n)                                  \
+    MASK_BLOCK(MASKED)                                        \
     SOFTEN                                                    \
+    DROP_WEIGHTS                                              \
     ALL_DONE(OUTPUTS, o);                                     \
     RELEASE(empty_v + 8 * v_slot)                             \
     NEXT_SLOT(v_slot, v_phase)                                \
@@ -139,7 +157,8 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 __kernel void attention_hopper(__global void *out_base, ulong out_offset, __global void *sums_base,
                                ulong sums_offset, __global const void *query_base, ulong query_offset,
                                __global const void *key_base, ulong key_offset,
-                               __global const void *value_base, ulong value_offset, __global void *maps_base,
+                               __global const void *value_base, ulong value_offset,
+                               __global const void *mask_base, ulong mask_offset, __global void *maps_base,
                                ulong maps_offset, const AttentionHopperParams p) {
   __local uchar tiles[Q_BYTES + 2 * STAGES * KV_BYTES] __attribute__((aligned(1024)));
   __local uint words[3 * MAP_WORDS] __attribute__((aligned(128)));
@@ -218,7 +237,8 @@ __kernel void attention_hopper(__global void *out_base, ulong out_offset, __glob
   const int warp = (item >> 5) & 3, quarter = lane & 3;
   const ulong q_matrix = matrix_at(at_q + warpgroup * 8192, 16, 1024), k_matrix = matrix_at(at_k, 16, 1024);
   const ulong v_matrix = matrix_at(at_v, BN * 128, 1024);
-  const float scale = as_float((uint)p.scale);
+  const float scale = as_float((uint)p.scale), unit = UNIT(scale);
+  const float kept_scale = DROPOUT ? as_float((uint)p.scores.kept_scale) : 1.0f;
   float s[BN / 2], o[DEPTH / 2];
   uint w[BN / 4];
   if (warpgroup == 1) { YOUR_TURN }
@@ -227,6 +247,13 @@ __kernel void attention_hopper(__global void *out_base, ulong out_offset, __glob
     const int blocks = ((CAUSAL ? min(keys, t.first + BM) : keys) + BN - 1) / BN;
     const int row = t.first + warpgroup * 64 + warp * 16 + (lane >> 2);
     const int end0 = CAUSAL ? min(keys, row + 1) : keys, end1 = CAUSAL ? min(keys, row + 9) : keys;
+#if MASK
+    __global const STYPE(M) *mask = MASK_OF(p, t.batch, t.head);
+#endif
+#if DROPOUT
+    const ulong first_kept =
+        first_across_keys(p.scores, ((long)t.batch * heads + t.head) * queries + row);
+#endif
     float top0 = -INFINITY, top1 = -INFINITY, total0 = 0.0f, total1 = 0.0f, factor0, factor1;
     UNROLL for (int i = 0; i < DEPTH / 2; ++i) o[i] = 0.0f;
     int n = blocks - 1;
@@ -239,11 +266,12 @@ __kernel void attention_hopper(__global void *out_base, ulong out_offset, __glob
     ALL_DONE(64, s);
     RELEASE(empty_k + 8 * k_slot)
     NEXT_SLOT(k_slot, k_phase)
-    if (CAUSAL || (n + 1) * BN > keys) MASK_ROWS(n)
+    MASK_BLOCK(CAUSAL || (n + 1) * BN > keys)
     SOFTEN
+    DROP_WEIGHTS
     PACK_WEIGHTS
     --n;
-#if CAUSAL
+#if CAUSAL && !MASK
     for (; n >= 0 && (n + 1) * BN > t.first + 1; --n) BLOCK(1)
 #endif
     for (; n >= 0; --n) BLOCK(0)
@@ -258,11 +286,11 @@ __kernel void attention_hopper(__global void *out_base, ulong out_offset, __glob
       float total = h ? total1 : total0;
       total += from_neighbour_float(total, 1);
       total += from_neighbour_float(total, 2);
-      const float part = total > 0.0f ? 1.0f / total : 0.0f;
+      const float part = total > 0.0f ? kept_scale / total : 0.0f;
       const int r = row + h * 8;
       if (p.sums && quarter == 0 && r < queries)
         AT(f32, sums_base, sums_offset)[((size_t)t.batch * heads + t.head) * queries + r] =
-            ((h ? top1 : top0) * scale + fast_log2(total)) * 0.69314718f;
+            ((h ? top1 : top0) * unit + fast_log2(total)) * 0.69314718f;
       __global ushort *to = (__global ushort *)((__global char *)out_base + out_offset) +
                             t.batch * p.out.batch + t.head * p.out.head + r * p.out.row;
       STORE_ROW(o, part, to, r < queries)

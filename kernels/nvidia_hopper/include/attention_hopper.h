@@ -1,9 +1,14 @@
 // What attention forward and backward on Hopper's matrix units share: the order of tiles, tensor maps,
-// results. Uses TYPE f16 or bf16, DEPTH and CAUSAL.
+// masks and dropout, results. Uses TYPE f16 or bf16, DEPTH and CAUSAL; MASK (M its type) and DROPOUT as in
+// attention.h.
 #ifndef OCLTENSOR_ATTENTION_HOPPER_H
 #define OCLTENSOR_ATTENTION_HOPPER_H
 #include "attention_hopper_params.h"
 #include "hopper.h"
+#define COMPUTE f32
+typedef float T;
+#define EXCHANGE(tiles, v, across) from_neighbour(v, across)
+#include "attention_lanes.h"
 
 #define ELEMENT CAT(ELEMENT_, TYPE)
 #define PACK CAT(pack_, TYPE)
@@ -47,11 +52,11 @@ INLINE Tile tile_at(int index, int bundle, int row_tiles, int heads, int all_hea
 
 // Stores row h (0, or 1: 8 rows further) of this item's accumulators d, times `factor`. The four items of a
 // row exchange 4 x 4 pairs, so that each has 8 adjacent columns of every fourth block.
-#define PAIR(d, factor, j) PACK(d[(j) * 4 + h * 2] * factor, d[(j) * 4 + h * 2 + 1] * factor)
+#define PACKED(d, factor, j) PACK(d[(j) * 4 + h * 2] * factor, d[(j) * 4 + h * 2 + 1] * factor)
 #define STORE_ROW(d, factor, to, inside)                                                                 \
   UNROLL for (int j = 0; j < DEPTH / 8; j += 4) {                                                        \
-    uint v0 = PAIR(d, factor, j), v1 = PAIR(d, factor, j + 1), v2 = PAIR(d, factor, j + 2),              \
-         v3 = PAIR(d, factor, j + 3);                                                                    \
+    uint v0 = PACKED(d, factor, j), v1 = PACKED(d, factor, j + 1), v2 = PACKED(d, factor, j + 2),        \
+         v3 = PACKED(d, factor, j + 3);                                                                  \
     uint x = from_neighbour(quarter & 1 ? v0 : v1, 1), y = from_neighbour(quarter & 1 ? v2 : v3, 1);     \
     if (quarter & 1) {                                                                                   \
       v0 = x;                                                                                            \
@@ -71,8 +76,10 @@ INLINE Tile tile_at(int index, int bundle, int row_tiles, int heads, int all_hea
     const int column = (j + quarter) * 8;                                                                \
     if ((inside) && column < (int)p.depth) *(__global uint4 *)((to) + column) = (uint4)(v0, v1, v2, v3); \
   }
-// Masks the keys from end0 and end1 on in block `n` of BN keys. This item holds columns 8 j + 2 quarter
-// and the next in s, for all j, of rows `row` (numbers 4 j, 4 j + 1) and row + 8.
+// What an item has of the scores of block `n`: columns 8 j + 2 quarter and the next in s, for all j, of rows
+// `row` (numbers 4 j, 4 j + 1) and row + 8 (4 j + 2, 4 j + 3).
+
+// Masks the keys from end0 and end1 on, where rows are queries.
 #define MASK_ROWS(n)                                                                        \
   {                                                                                         \
     const int left0 = end0 - (n) * BN - quarter * 2, left1 = end1 - (n) * BN - quarter * 2; \
@@ -83,4 +90,60 @@ INLINE Tile tile_at(int index, int bundle, int row_tiles, int heads, int all_hea
       s[j * 4 + 3] = j * 8 + 1 < left1 ? s[j * 4 + 3] : -INFINITY;                          \
     }                                                                                       \
   }
+
+#if MASK
+// Where the mask of a head begins.
+#define MASK_OF(p, batch, head)                                                            \
+  (AT_CONST(M, mask_base, mask_offset) + (long)(batch) * (p).scores.mask_strides[0] + \
+   (long)(head) * (p).scores.mask_strides[1])
+// Scores that are still to be multiplied by UNIT, so that they are in units of log2.
+#if MASK == 2
+#define UNIT(scale) 1.0f
+#define IN_UNITS(score, scale) ((score) * (scale))
+#else
+#define UNIT(scale) (scale)
+#define IN_UNITS(score, scale) (score)
+#endif
+#define MASK_PAIR(first, second, scale, m)               \
+  {                                                      \
+    first = WITH_MASK(IN_UNITS(first, scale), (m).x);    \
+    second = WITH_MASK(IN_UNITS(second, scale), (m).y);  \
+  }
+// Adds the mask of one head, which begins at `mask`, where rows are queries, and masks from end0 and end1 on.
+// Loads have no condition, so that they are under way together: what does not exist is read elsewhere.
+#define ADD_MASK(n, mask, queries, keys, scale)                                                          \
+  {                                                                                                      \
+    UNROLL for (int h = 0; h < 2; ++h) {                                                                 \
+      __global const STYPE(M) *line_ = (mask) + min(row + h * 8, (queries) - 1) * p.scores.mask_row;     \
+      const int first_ = (n) * BN + quarter * 2;                                                         \
+      if (p.mask_in_pairs) {                                                                             \
+        UNROLL for (int j = 0; j < BN / 8; ++j) {                                                        \
+          const float2 m_ = PAIR(M, line_ + min(first_ + j * 8, (keys) - 2));                            \
+          MASK_PAIR(s[j * 4 + h * 2], s[j * 4 + h * 2 + 1], scale, m_)                                   \
+        }                                                                                                \
+      } else {                                                                                           \
+        UNROLL for (int j = 0; j < BN / 8; ++j) {                                                        \
+          const int x_ = min(first_ + j * 8, (keys) - 1), y_ = min(first_ + j * 8 + 1, (keys) - 1);      \
+          const float2 m_ = (float2)((float)LOAD(M, line_, x_ * p.scores.mask_column),                   \
+                                     (float)LOAD(M, line_, y_ * p.scores.mask_column));                  \
+          MASK_PAIR(s[j * 4 + h * 2], s[j * 4 + h * 2 + 1], scale, m_)                                   \
+        }                                                                                                \
+      }                                                                                                  \
+    }                                                                                                    \
+    MASK_ROWS(n)                                                                                         \
+  }
+#else
+#define UNIT(scale) (scale)
+#endif
+
+#if DROPOUT
+// Sets to 0 what is not kept of numbers 4 j .. 4 j + 3.
+#define DROP(v, j, bits)                                \
+  {                                                     \
+    v[(j) * 4] = (bits)&1 ? v[(j) * 4] : 0.0f;          \
+    v[(j) * 4 + 1] = (bits)&2 ? v[(j) * 4 + 1] : 0.0f;  \
+    v[(j) * 4 + 2] = (bits)&4 ? v[(j) * 4 + 2] : 0.0f;  \
+    v[(j) * 4 + 3] = (bits)&8 ? v[(j) * 4 + 3] : 0.0f;  \
+  }
+#endif
 #endif

@@ -17,6 +17,8 @@ typedef struct {
   tk_i64 bundle;                        // heads processed together, whose keys and values fit the cache
   tk_u64 scale;                         // of the scores, times log2(e): bits
   tk_i64 sums;                          // 1: write the log-sum-exp
+  tk_i64 mask_in_pairs;                 // 1: two adjacent keys' elements of the mask are one load
+  AttentionParams scores;               // mask and dropout
 } AttentionHopperParams;
 // One of backward's two passes. `kept`: the operands of which a work-group keeps rows; `streamed`: those that
 // it goes through.
@@ -29,6 +31,8 @@ typedef struct {
   tk_i64 all_heads, row_tiles, tiles, bundle;
   tk_u64 scale, scale_log2;             // of the scores, and times log2(e): bits
   tk_i64 wanted[2];
+  tk_i64 mask_in_pairs;                 // as above; where queries are kept
+  AttentionParams scores;               // mask and dropout
 } AttentionHopperBackwardParams;
 typedef struct {
   FlashTensor out, grad;

@@ -52,7 +52,7 @@ INLINE float4 weights_of(float4 s, float4 lse, float scale_log2, bool check, int
       const int r = row + (e >> 1) * 8, c = column + (e & 1);
       const int key = IS_KEYS ? r : c, query = IS_KEYS ? c : r;
       if ((key < keys) & (query < queries) & (!CAUSAL | (key <= query)))
-        x[e] = WITH_MASK(x[e], mask, query * p.mask_row + key * p.mask_column);
+        x[e] = MASKED_AT(x[e], mask, query * p.mask_row + key * p.mask_column);
       else
         x[e] = -INFINITY;
     }
@@ -175,11 +175,13 @@ __kernel void attention_mma_backward(__global void *out0_base, ulong out0_offset
 #if DROPOUT
       const long head_place = ((long)batch * heads + head) * queries;
 #if IS_KEYS
-      const uint kept_ones =
-          kept_along_keys(tiles, p.scores, head_place + column, (first + warp_row + i * 16) / 4);
+      const uint kept_ones = kept_along_keys(
+          tiles, p.scores,
+          first_along_keys(p.scores, head_place + column, (first + warp_row + i * 16) / 4));
 #else
-      const uint kept_ones =
-          kept_across_keys(tiles, p.scores, head_place + row + i * 16, (block_first + j * 8) / 4);
+      const uint kept_ones = kept_across_keys(
+          tiles, p.scores,
+          first_across_keys(p.scores, head_place + row + i * 16) + (block_first + j * 8) / 4);
 #endif
       s[j][i] = KEEP(w, kept_ones, 0.0f);
       gradient = KEEP(gradient * kept_scale, kept_ones, 0.0f);

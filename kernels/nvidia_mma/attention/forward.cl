@@ -57,8 +57,8 @@ INLINE void mask_scores(float4 s[][FRAGMENTS_M], int row, int column, int querie
         x *= scale_log2;
         y *= scale_log2;
 #endif
-        x = c < end ? WITH_MASK(x, mask, 0) : -INFINITY;
-        y = c + 1 < end ? WITH_MASK(y, mask, p.mask_column) : -INFINITY;
+        x = c < end ? MASKED_AT(x, mask, 0) : -INFINITY;
+        y = c + 1 < end ? MASKED_AT(y, mask, p.mask_column) : -INFINITY;
         if (h) s[j][i].z = x, s[j][i].w = y;
         else s[j][i].x = x, s[j][i].y = y;
 #if MASK
@@ -148,8 +148,8 @@ __kernel void attention_mma(__global void *out_base, ulong out_offset, __global 
     soften(tiles, s, o, state, unit);
 #if DROPOUT
     FOR_FRAGMENTS {
-      const uint kept_ones = kept_across_keys(tiles, p.scores, (long)z * queries + row + i * 16,
-                                              n * (BN / 4) + j * 2);
+      const ulong first_kept = first_across_keys(p.scores, (long)z * queries + row + i * 16);
+      const uint kept_ones = kept_across_keys(tiles, p.scores, first_kept + n * (BN / 4) + j * 2);
       s[j][i] = KEEP(s[j][i], kept_ones, 0.0f);
     }
 #endif

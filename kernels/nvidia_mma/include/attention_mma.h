@@ -22,7 +22,6 @@ typedef float T;
 #define ROW_CHUNKS (ROW_BYTES / CHUNK)
 #define FRAGMENTS_N (BN / 8)     // across a block of scores
 #define FRAGMENTS_D (DEPTH / 8)  // across a result
-#define LOG2_E 1.44269504f
 #define FOR_FRAGMENTS                       \
   OFTEN for (int j = 0; j < FRAGMENTS_N; ++j) \
     OFTEN for (int i = 0; i < FRAGMENTS_M; ++i)
@@ -164,44 +163,14 @@ INLINE float float_from_neighbour(__local uchar *tiles, float v, uint across) {
   return as_float(from_neighbour(tiles, as_uint(v), across));
 }
 
-// ---- The mask: a score in units of log2, with it.
-#if MASK == 1
-#define WITH_MASK(s, mask, at) (LOAD(bool, mask, at) ? (s) : -INFINITY)
-#elif MASK == 2
-#define WITH_MASK(s, mask, at) fma((float)LOAD(M, mask, at), LOG2_E, s)
+#define EXCHANGE(tiles, v, across) from_neighbour(tiles, v, across)
+#include "attention_lanes.h"
+#if MASK == 0
+#define MASKED_AT(s, mask, at) (s)
 #else
-#define WITH_MASK(s, mask, at) (s)
+#define MASKED_AT(s, mask, at) WITH_MASK(s, LOAD(M, mask, at))
 #endif
-
-// ---- Dropout: bit b is 1 if the weight of key 4 * block + b is kept, in the row at `place`.
 #if DROPOUT
-INLINE uint kept_of_4(const AttentionParams p, long row_place, int block) {
-  uint w[4];
-  words_of_block(p.seed, p.offset + (ulong)(row_place * p.row_blocks + block), w);
-  const int dropped = (int)p.dropped;
-  return (uint)((int)(w[0] >> 8) >= dropped) | (uint)((int)(w[1] >> 8) >= dropped) << 1 |
-         (uint)((int)(w[2] >> 8) >= dropped) << 2 | (uint)((int)(w[3] >> 8) >= dropped) << 3;
-}
-// Which elements x, y, z, w (bits 0 to 3) of a fragment are kept whose rows are queries and whose columns are
-// keys: rows at places `row_place` (of the lane's first row) and 8 further, columns from 4 * block on. Two
-// lanes have halves of the same blocks of two rows; each draws one of them.
-INLINE uint kept_across_keys(__local uchar *tiles, const AttentionParams p, long row_place, int block) {
-  const uint lane = get_local_id(0) & 31, odd = lane & 1;
-  const uint mine = kept_of_4(p, row_place + odd * 8, block + ((lane & 2) >> 1));
-  const uint theirs = from_neighbour(tiles, mine, 1);
-  const uint low = odd ? theirs : mine, high = odd ? mine : theirs;
-  return ((low >> (2 * odd)) & 3) | ((high >> (2 * odd)) & 3) << 2;
-}
-// The same where rows are keys, from 4 * block on, and columns are queries, at places `column_place` (of the
-// lane's first column) and the next. Four lanes have the same four blocks; each draws one of them.
-INLINE uint kept_along_keys(__local uchar *tiles, const AttentionParams p, long column_place, int block) {
-  const uint lane = get_local_id(0) & 31, key = (lane >> 2) & 3;
-  uint all = kept_of_4(p, column_place + (key & 1), block + (lane >> 4) + (key >> 1) * 2) << (4 * key);
-  all |= from_neighbour(tiles, all, 4);
-  all |= from_neighbour(tiles, all, 8);
-  all >>= key;
-  return (all & 1) | (all >> 3 & 2) | (all >> 6 & 4) | (all >> 9 & 8);
-}
 #define KEEP(v, bits, otherwise)                                            \
   (float4)((bits)&1 ? (v).x : (otherwise), (bits)&2 ? (v).y : (otherwise), \
            (bits)&4 ? (v).z : (otherwise), (bits)&8 ? (v).w : (otherwise))

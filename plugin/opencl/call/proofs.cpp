@@ -24,10 +24,10 @@ Stream& test_stream(Device& device) {
 }
 
 void compile_ahead(const OpCall& call, const ProofTest& test, const void* what) {
-  test.likely(call, what, [&](const Defines& defines) {
-    if (!call.device().programs().has(test.source, defines))
+  test.likely(call, what, [&](const Source& source, const Defines& defines) {
+    if (!call.device().programs().has(source, defines))
       build_ahead::request(call.caps(), call.device().index(),
-                           {test.source.path, build_ahead::on_one_line(defines.source())});
+                           {source.path, build_ahead::on_one_line(defines.source())});
   });
 }
 
@@ -43,8 +43,7 @@ bool is_proven(const OpCall& call, Proof& proof, const ProofTest& test, const De
   }
   if (call.stream().is_recording()) return false;  // nothing runs now: another kernel does it
   const bool rehearses = call.stream().rehearsal().is_on();
-  // A program that needs one specialisation alone does not pay for others.
-  if (tested++ == 1 && test.likely != nullptr && call.stream().has_launch_thread() && !rehearses)
+  if (tested++ == 0 && test.likely != nullptr && call.stream().has_launch_thread() && !rehearses)
     compile_ahead(call, test, what);
   // One test at a time: a failure is raised by the stream's next wait, whoever waits. Recursive, as
   // a test may need another kernel's proof.

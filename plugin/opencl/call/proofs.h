@@ -16,15 +16,18 @@ struct Proof {
   std::atomic<uint8_t> state{Unknown};
 };
 
+// Takes a program that is likely to be needed.
+using ReportProgram = std::function<void(const Source&, const Defines&)>;
+
 // How a kernel's specialisations are tested.
 struct ProofTest {
   const Source& source;
   // Returns what was wrong with `what`, or an empty text. Runs on a stream of its own.
   std::string (*wrong)(const OpCall& call, const void* what);
-  // Reports the specialisations that a model which uses `what` is likely to use, too: they are
-  // compiled by builder processes while the host waits for the second test of a kernel. Optional.
-  void (*likely)(const OpCall& call, const void* what,
-                 const std::function<void(const Defines&)>& report) = nullptr;
+  // Reports the programs that a model which uses `what` is likely to use, too, in the order of
+  // their first use: builder processes compile them while the host waits for the first test.
+  // Optional.
+  void (*likely)(const OpCall& call, const void* what, const ReportProgram& report) = nullptr;
 };
 
 // Whether the kernel of `test.source` and `defines` is right. The first call runs the test, unless

@@ -12,9 +12,9 @@ namespace {
 class MmaAttention : public EmulatedUnits {};
 
 // Kinds in turn, so that all forms together have every mask and type, with causal and dropout.
-AttentionKind kind_of_turn(size_t turn, int64_t gen) {
+attention::Kind kind_of_turn(size_t turn, int64_t gen) {
   return {gen >= 80 && turn % 2 == 1 ? DType::BFloat16 : DType::Float16, turn % 3 == 1,
-          turn % 4 >= 2, static_cast<MaskKind>(turn % kMaskKinds)};
+          turn % 4 >= 2, static_cast<attention::MaskKind>(turn % attention::kMaskKinds)};
 }
 
 TEST_P(MmaAttention, EveryFormPassesItsProof) {

@@ -4,50 +4,40 @@
 #include <string>
 
 #include "attention_hopper_params.h"
+#include "call/proofs.h"
 #include "kernels/defines.h"
-#include "ops/attention/fused.h"
+#include "ops/attention/kind.h"
+#include "ops/attention/proof_problem.h"
 
 namespace ocltensor::opencl::nvidia_hopper {
 
 // How kernels/nvidia_hopper/attention/forward.cl is specialised.
-struct HopperVariant {
-  DType type;          // Float16 or BFloat16
+struct HopperForward {
+  attention::Kind kind;
   int64_t depth;       // padded: 64 or 128
   int64_t warpgroups;  // warpgroups that multiply: 2, or 3 for depth 64
-  bool causal;
 
   int64_t tile_rows() const { return 64 * warpgroups; }
   Defines defines() const {
-    Defines d;
-    d.type(define::TYPE, type)
-        .set(define::DEPTH, depth)
-        .set(define::WARPGROUPS, warpgroups)
-        .set(define::CAUSAL, causal);
-    return d;
+    return kind.defines().set(define::DEPTH, depth).set(define::WARPGROUPS, warpgroups);
   }
 };
 
-struct HopperForward {
-  HopperVariant variant;
-  int64_t batch, heads, key_heads, queries, keys, depth;
-  double scale;
-  tb_address query, key, value, out, sums;  // sums: 0 where they are not wanted
-  HopperTensor query_layout, key_layout, value_layout;
-  FlashTensor out_layout;
-  int64_t most_groups;
+// How kernels/nvidia_hopper/attention/backward.cl is specialised, in both of its passes.
+struct HopperBackward {
+  attention::Kind kind;
+  int64_t depth;  // padded: 64 or 128
+
+  Defines defines(int64_t pass) const;
 };
 
-// A call of backward. An address is 0 if that gradient is not wanted.
-struct HopperBackward {
-  DType type;     // Float16 or BFloat16
-  int64_t panel;  // the padded depth, 64 or 128
-  bool causal;
-  int64_t batch, heads, key_heads, queries, keys, depth;
-  double scale;
-  tb_address query, key, value, grad, out, sums, grad_query, grad_key, grad_value;
-  HopperTensor query_layout, key_layout, value_layout, grad_layout;
-  FlashTensor grad_strides, out_strides, grad_query_strides, grad_key_strides, grad_value_strides;
-  int64_t most_groups;
+// Operands in place of a call's arguments; `sums` are contiguous.
+struct HopperForwardOperands {
+  TensorView query, key, value;
+};
+struct HopperBackwardOperands {
+  TensorView grad, query, key, value, out;
+  tb_address sums;
 };
 
 constexpr double kLog2E = 1.4426950408889634;
@@ -65,13 +55,29 @@ int64_t hopper_bundle(int64_t heads, int64_t bytes, int64_t sharing);
 extern const attention::FusedAlgorithm kForward, kBackward;  // forward.cpp, backward.cpp
 extern const attention::FusedAlgorithm kBf16x6Forward, kBf16x6Backward;  // bf16x6.cpp
 
-void enqueue_hopper_forward(const OpCall& call, const HopperForward& f);
+// Whether two adjacent keys' elements of the problem's mask can be read at once.
+bool is_mask_in_pairs(const attention::FusedProblem& p);
 
-void enqueue_hopper_backward(const OpCall& call, const HopperBackward& b);
+// `most_groups` work-groups at most, which take tiles in turn.
+void enqueue_hopper_forward(const OpCall& call, const attention::FusedProblem& p,
+                            const HopperForward& v, const HopperForwardOperands& operands,
+                            int64_t most_groups);
+void enqueue_hopper_backward(const OpCall& call, const attention::FusedProblem& p,
+                             const HopperBackward& v, const HopperBackwardOperands& operands,
+                             int64_t most_groups);
 
-// forward_proof.cpp, backward_proof.cpp: compare a small problem's results with the host's; empty
-// if they are right, else what is wrong.
-std::string wrong_hopper_forward(const OpCall& call, const void* variant);
-std::string wrong_hopper_backward(const OpCall& call, const void* sample);  // type, panel, causal
+// The problem that proves kernels for rows of up to `depth` numbers: heads that are padded, more
+// tiles than work-groups.
+constexpr int64_t kProofGroups = 2;
+inline attention::AttentionProof::Shape proof_shape(int64_t depth) {
+  return {205, 300, depth - 8, depth - 8};
+}
+// Reports the programs of backward after forward. `what`: const HopperForward*.
+void report_likely_backward(const OpCall& call, const void* what, const ReportProgram& report);
+
+// Compare that problem's results with the host's; empty if they are right, else what is wrong.
+// `what`: const HopperForward*, const HopperBackward*.
+std::string wrong_hopper_forward(const OpCall& call, const void* what);   // forward.cpp
+std::string wrong_hopper_backward(const OpCall& call, const void* what);  // backward.cpp
 
 }  // namespace ocltensor::opencl::nvidia_hopper

@@ -17,58 +17,60 @@ constexpr int64_t kVector = 8;          // elements in 16 bytes; lines must be m
 constexpr int64_t kMostStride = int64_t{1} << 38;
 constexpr int64_t kCacheBytes = int64_t{32} << 20;  // most for the keys and values of a bundle
 constexpr int64_t kLeastBundle = 4;
-constexpr size_t kVariants = 2 * 3 * 2;
+constexpr size_t kShapes = 3;  // depth 128; depth 64 with 2 and 3 warpgroups
 
 // Three warpgroups read keys less often; two take turns at the matrix unit, which is better for few
-// rows.
-HopperVariant variant_for(const OpCall& call, const attention::FusedProblem& p) {
-  HopperVariant v{call.args().tensor(Arg::query).dtype(), p.depth <= 64 ? 64 : 128, 2,
-                  p.block.causal};
-  if (v.depth == 64 && p.queries > (v.causal ? 2048 : 1024)) v.warpgroups = 3;
+// rows, and have registers for masks and random numbers.
+HopperForward variant_for(const attention::Kind& kind, const attention::FusedProblem& p) {
+  HopperForward v{kind, p.depth <= 64 ? 64 : 128, 2};
+  const bool is_plain = kind.mask == attention::MaskKind::None && !kind.dropout;
+  if (v.depth == 64 && is_plain && p.queries > (kind.causal ? 2048 : 1024)) v.warpgroups = 3;
   return v;
 }
-size_t index_of(const HopperVariant& v) {
+size_t index_of(const HopperForward& v) {
   const size_t shape = v.depth == 128 ? 2 : v.warpgroups == 3 ? 1 : 0;
-  return ((v.type == DType::BFloat16 ? 3 : 0) + shape) * 2 + (v.causal ? 1 : 0);
+  return shape * attention::kKinds + v.kind.index();
 }
 
 bool is_multiple(int64_t stride) {
   return stride > 0 && stride < kMostStride && stride % kVector == 0;
 }
 
-AttentionHopperParams params_of(const HopperForward& f) {
+AttentionHopperParams params_of(const attention::FusedProblem& problem, const HopperForward& v,
+                                const HopperForwardOperands& operands) {
   AttentionHopperParams p{};
-  p.query = f.query_layout;
-  p.key = f.key_layout;
-  p.value = f.value_layout;
-  p.out = f.out_layout;
-  p.heads = f.heads;
-  p.groups = f.heads / f.key_heads;
-  p.queries = f.queries;
-  p.keys = f.keys;
-  p.depth = f.depth;
-  p.all_heads = f.batch * f.heads;
-  p.row_tiles = divide_up(f.queries, f.variant.tile_rows());
+  p.query = hopper_layout(operands.query);
+  p.key = hopper_layout(operands.key);
+  p.value = hopper_layout(operands.value);
+  const Dims& strides = problem.outs[0].strides;
+  p.out = {strides[0], strides[1], strides[2]};
+  p.heads = problem.heads;
+  p.groups = problem.groups();
+  p.queries = problem.queries;
+  p.keys = problem.keys;
+  p.depth = problem.depth;
+  p.all_heads = problem.batch * problem.heads;
+  p.row_tiles = divide_up(problem.queries, v.tile_rows());
   p.tiles = p.all_heads * p.row_tiles;
-  p.bundle = hopper_bundle(p.all_heads, f.keys * f.depth * 4, p.groups);
-  const auto scale = static_cast<float>(f.scale * kLog2E);
+  p.bundle = hopper_bundle(p.all_heads, problem.keys * problem.depth * 4, p.groups);
+  const auto scale = static_cast<float>(problem.scale * kLog2E);
   std::memcpy(&p.scale, &scale, sizeof scale);
-  p.sums = f.sums != 0;
+  p.sums = problem.outs[1].wanted();
+  p.mask_in_pairs = is_mask_in_pairs(problem);
+  p.scores = attention::flash_params(problem).scores;
   return p;
 }
 
-bool is_variant_proven(const OpCall& call, const HopperVariant& v) {
-  static auto& proofs = *new Proofs<kVariants>;  // leaked: streams may end after static objects
+bool is_variant_proven(const OpCall& call, const HopperForward& v) {
+  // leaked: streams may end after static objects
+  static auto& proofs = *new Proofs<kShapes * attention::kKinds>;
   static constexpr ProofTest kTest{kernel_sources::nvidia_hopper_attention_forward,
-                                   wrong_hopper_forward};
+                                   wrong_hopper_forward, report_likely_backward};
   return proofs.hold(
       call, index_of(v), kTest, [&] { return v.defines(); }, &v);
 }
 
-const char* refuse_shape(const attention::FusedProblem& p, DType type) {
-  if (type != DType::Float16 && type != DType::BFloat16) return "not a 16-bit type";
-  if (p.block.mask) return "there is a mask";
-  if (p.block.dropout > 0) return "there is dropout";
+const char* refuse_shape(const attention::FusedProblem& p) {
   if (p.depth != p.width) return "values are not as wide as keys";
   if (p.depth > 128 || p.depth % kVector != 0) return "a head is not 8, 16, .. or 128 wide";
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
@@ -81,41 +83,22 @@ const char* refuse_shape(const attention::FusedProblem& p, DType type) {
   return nullptr;
 }
 
-Planned<HopperVariant> plan(const OpCall& call, const attention::FusedProblem& p) {
+Planned<HopperForward> plan(const OpCall& call, const attention::FusedProblem& p) {
+  Planned<attention::Kind> kind = attention::kind_of(call, p);
+  if (kind.reason() != nullptr) return kind.reason();
   if (const char* reason = refuse_hopper(call, p)) return reason;
   if (!p.outs[0].wanted()) return "the result is not wanted";
   if (!is_hopper_readable(p.outs[0].tensor(), true)) return "the result's lines are not aligned";
-  const HopperVariant v = variant_for(call, p);
+  const HopperForward v = variant_for(kind.plan(), p);
   if (!is_variant_proven(call, v)) return "the kernel failed its test on this driver";
   return v;
 }
 
-void run(const OpCall& call, const attention::FusedProblem& p, const HopperVariant& variant) {
+void run(const OpCall& call, const attention::FusedProblem& p, const HopperForward& v) {
   const auto& args = call.args();
-  const TensorView query = args.tensor(Arg::query), key = args.tensor(Arg::key),
-                   value = args.tensor(Arg::value);
-  const LocalTensor logsumexp = p.outs[1].tensor();
-  ContiguousOutput sums(call, logsumexp);
-  const Dims& strides = p.outs[0].strides;
-  enqueue_hopper_forward(call, {.variant = variant,
-                                .batch = p.batch,
-                                .heads = p.heads,
-                                .key_heads = p.key_heads,
-                                .queries = p.queries,
-                                .keys = p.keys,
-                                .depth = p.depth,
-                                .scale = p.scale,
-                                .query = query.address(),
-                                .key = key.address(),
-                                .value = value.address(),
-                                .out = p.outs[0].address,
-                                .sums = p.outs[1].wanted() ? sums.view().address() : 0,
-                                .query_layout = hopper_layout(query),
-                                .key_layout = hopper_layout(key),
-                                .value_layout = hopper_layout(value),
-                                .out_layout = {strides[0], strides[1], strides[2]},
-                                .most_groups = call.caps().compute_units});
-  sums.finish();
+  enqueue_hopper_forward(call, p, v,
+                         {args.tensor(Arg::query), args.tensor(Arg::key), args.tensor(Arg::value)},
+                         call.caps().compute_units);
 }
 
 }  // namespace
@@ -150,27 +133,51 @@ int64_t hopper_bundle(int64_t heads, int64_t bytes, int64_t sharing) {
 
 const char* refuse_hopper(const OpCall& call, const attention::FusedProblem& p) {
   const auto& args = call.args();
-  if (const char* reason = refuse_shape(p, args.tensor(Arg::query).dtype())) return reason;
+  if (const char* reason = refuse_shape(p)) return reason;
   for (const Arg operand : {Arg::query, Arg::key, Arg::value})
     if (!is_hopper_readable(args.tensor(operand), false))
       return "an operand's lines are not aligned";
   return nullptr;
 }
 
-void enqueue_hopper_forward(const OpCall& call, const HopperForward& f) {
-  const AttentionHopperParams params = params_of(f);
-  const int64_t groups = std::min<int64_t>(params.tiles, f.most_groups);
+bool is_mask_in_pairs(const attention::FusedProblem& p) {
+  if (!p.block.mask) return false;
+  const AttentionParams scores = attention::flash_params(p).scores;
+  const int64_t pair = 2 * size_of(p.block.mask->dtype());
+  const int64_t steps = p.keys | scores.mask_row | scores.mask_strides[0] | scores.mask_strides[1];
+  return scores.mask_column == 1 && steps % 2 == 0 &&
+         p.block.mask->address() % static_cast<tb_address>(pair) == 0;
+}
+
+void enqueue_hopper_forward(const OpCall& call, const attention::FusedProblem& p,
+                            const HopperForward& v, const HopperForwardOperands& operands,
+                            int64_t most_groups) {
+  const AttentionHopperParams params = params_of(p, v, operands);
+  const LocalTensor logsumexp = p.outs[1].tensor();
+  ContiguousOutput sums(call, logsumexp);
+  const int64_t groups = std::min(params.tiles, most_groups);
   const Scratch maps = call.scratch(static_cast<uint64_t>(groups * kMapBytes));
-  const int64_t items = 128 * (f.variant.warpgroups + 1);
-  call.launch(kernels::nvidia_hopper::attention::forward::attention_hopper, f.variant.defines(),
-              {.out = MemoryRange(f.out, 0, 1),
-               .sums = MemoryRange(f.sums, 0, 1),
-               .query = MemoryRange(f.query, 0, 1),
-               .key = MemoryRange(f.key, 0, 1),
-               .value = MemoryRange(f.value, 0, 1),
+  const int64_t items = 128 * (v.warpgroups + 1);
+  call.launch(kernels::nvidia_hopper::attention::forward::attention_hopper, v.defines(),
+              {.out = p.outs[0].tensor(),
+               .sums = p.outs[1].wanted() ? MemoryRange(sums.view()) : nullptr,
+               .query = operands.query,
+               .key = operands.key,
+               .value = operands.value,
+               .mask = memory_of_mask(p.block),
                .maps = maps,
                .p = params})
       .run({groups * items, 1, 1}, {items, 1, 1});
+  sums.finish();
+}
+
+std::string wrong_hopper_forward(const OpCall& call, const void* what) {
+  const HopperForward& v = *static_cast<const HopperForward*>(what);
+  attention::AttentionProof proof(call, v.kind, proof_shape(v.depth));
+  return attention::wrong_forward(
+      proof, [&](const attention::FusedProblem& p, const attention::ProofOperands& o) {
+        enqueue_hopper_forward(call, p, v, {o.query, o.key, o.value}, kProofGroups);
+      });
 }
 
 constinit const attention::FusedAlgorithm kForward(

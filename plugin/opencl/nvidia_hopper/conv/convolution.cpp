@@ -69,16 +69,19 @@ HopperTiles limited(const HopperTiles& tiles, int64_t steps) {
 }
 
 // All forms of the kind: a network's layers differ in channels, and have gradients.
-void report_likely(const OpCall&, const void* what,
-                   const std::function<void(const Defines&)>& report) {
+void report_likely(const OpCall&, const void* what, const ReportProgram& report) {
   const Kind kind = static_cast<const ConvHopperVariant*>(what)->kind;
   const bool half = kind == Kind::Half || kind == Kind::BFloat;
   for (const int64_t columns : {64, 128, 256}) {
     if (columns == 256 && !half) continue;
-    report(ConvHopperVariant{kind, columns, false, false}.defines());
-    if (half) report(ConvHopperVariant{kind, columns, false, true}.defines());
+    report(kernel_sources::nvidia_hopper_conv_convolution,
+           ConvHopperVariant{kind, columns, false, false}.defines());
+    if (half)
+      report(kernel_sources::nvidia_hopper_conv_convolution,
+             ConvHopperVariant{kind, columns, false, true}.defines());
     if (kind != Kind::Tf32 && columns != 64)
-      report(ConvHopperVariant{kind, columns, true, false}.defines());
+      report(kernel_sources::nvidia_hopper_conv_convolution,
+             ConvHopperVariant{kind, columns, true, false}.defines());
   }
 }
 

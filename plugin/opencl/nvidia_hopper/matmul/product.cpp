@@ -18,16 +18,20 @@ using Kind = HopperKind;
 using Operand = HopperOperand;
 using Variant = HopperProduct;
 
-void report_likely(const OpCall&, const void* what,
-                   const std::function<void(const Defines&)>& report) {
+// A network's layers in all forms, in tiles about as wide. Cut sums are left out: few layers have
+// them, and their tiles vary.
+void report_likely(const OpCall&, const void* what, const ReportProgram& report) {
   Variant v = *static_cast<const Variant*>(what);
-  for (const int64_t columns : kHopperColumns)
-    for (const matmul::LayerForm& f : matmul::kLayerForms) {
+  const int64_t first = v.columns;
+  v.pieces = 1;
+  for (const matmul::LayerForm& f : matmul::kLayerForms)
+    for (const int64_t columns : kHopperColumns) {
+      if (columns < first / 2 || columns > first * 2) continue;
       if (v.bf16_parts() && columns > 128) continue;
       if (v.kind == Kind::Tf32 && !(f.a_along_k && f.b_along_k)) continue;
       v.columns = columns;
-      v.a_along_k = f.a_along_k, v.b_along_k = f.b_along_k, v.self = f.self, v.pieces = f.pieces;
-      report(v.defines());
+      v.a_along_k = f.a_along_k, v.b_along_k = f.b_along_k, v.self = f.self;
+      report(kernel_sources::nvidia_hopper_matmul_product, v.defines());
     }
 }
 

@@ -33,39 +33,23 @@ const char* refuse_sizes(const attention::FusedProblem& p) {
   return nullptr;
 }
 
-Planned<MaskKind> mask_kind(const attention::FusedProblem& p) {
-  if (!p.block.mask) return MaskKind::None;
-  switch (p.block.mask->dtype()) {
-    case DType::Bool: return MaskKind::Bool;
-    case DType::Float16: return MaskKind::Half;
-    case DType::BFloat16: return MaskKind::BFloat;
-    case DType::Float32: return MaskKind::Float;
-    default: return "the mask is of another type";
-  }
-}
-
 }  // namespace
 
-Planned<AttentionKind> attention_kind(const OpCall& call, const attention::FusedProblem& p) {
-  const DType type = call.args().tensor(Arg::query).dtype();
-  if (type != DType::Float16 && type != DType::BFloat16) return "not a 16-bit type";
-  if (type == DType::BFloat16 && generation(call.caps()) < 80)
+Planned<attention::Kind> attention_kind(const OpCall& call, const attention::FusedProblem& p) {
+  Planned<attention::Kind> kind = attention::kind_of(call, p);
+  if (kind.reason() != nullptr) return kind;
+  if (kind.plan().type == DType::BFloat16 && generation(call.caps()) < 80)
     return "bfloat16 needs compute capability 8.0";
   if (const char* reason = refuse_sizes(p)) return reason;
-  Planned<MaskKind> mask = mask_kind(p);
-  if (mask.reason() != nullptr) return mask.reason();
-  return AttentionKind{type, p.block.causal, p.block.dropout > 0, mask.plan()};
+  return kind;
 }
 
-Defines attention_defines(const Capabilities& caps, const AttentionKind& kind,
+Defines attention_defines(const Capabilities& caps, const attention::Kind& kind,
                           const AttentionForm& form) {
-  Defines d;
-  d.type(define::TYPE, kind.type).type(define::M, kind.mask_type());
+  Defines d = kind.defines();
   d.set(define::GENERATION, generation(caps)).set(define::EMULATED, caps.emulated_mma);
   d.set(define::DEPTH, form.depth).set(define::FRAGMENTS_M, form.fragments);
-  d.set(define::WARPS, form.warps).set(define::BN, form.streamed);
-  d.set(define::MASK, kind.mask == MaskKind::None ? 0 : kind.mask == MaskKind::Bool ? 1 : 2);
-  return d.set(define::CAUSAL, kind.causal).set(define::DROPOUT, kind.dropout);
+  return d.set(define::WARPS, form.warps).set(define::BN, form.streamed);
 }
 
 int64_t emulation_bytes(const Capabilities& caps, const AttentionForm& form) {

@@ -6,9 +6,11 @@
 #include <optional>
 #include <string>
 
+#include "call/proofs.h"
 #include "kernels/defines.h"
 #include "nvidia_mma/generation.h"
-#include "ops/attention/fused.h"
+#include "ops/attention/kind.h"
+#include "ops/attention/proof_problem.h"
 
 namespace ocltensor::opencl::nvidia_mma {
 
@@ -23,32 +25,10 @@ struct AttentionForm {
   int64_t row_bytes() const { return 2 * depth; }
 };
 
-// The masks that kernels are specialised for.
-enum class MaskKind : uint8_t { None, Bool, Half, BFloat, Float };
-inline constexpr size_t kMaskKinds = 5;
-
-// What a problem asks of a kernel.
-struct AttentionKind {
-  DType type;  // Float16 or BFloat16
-  bool causal, dropout;
-  MaskKind mask;
-
-  size_t index() const {
-    return ((static_cast<size_t>(mask) * 2 + (dropout ? 1 : 0)) * 2 + (causal ? 1 : 0)) * 2 +
-           (type == DType::BFloat16 ? 1 : 0);
-  }
-  DType mask_type() const {
-    constexpr DType kTypes[] = {DType::UInt8, DType::Bool, DType::Float16, DType::BFloat16,
-                                DType::Float32};
-    return kTypes[static_cast<size_t>(mask)];
-  }
-};
-inline constexpr size_t kAttentionKinds = kMaskKinds * 8;
-
 // The kind of a problem, or why there is none.
-Planned<AttentionKind> attention_kind(const OpCall& call, const attention::FusedProblem& p);
+Planned<attention::Kind> attention_kind(const OpCall& call, const attention::FusedProblem& p);
 // The defines of kernels/nvidia_mma/include/attention_mma.h and mma.h.
-Defines attention_defines(const Capabilities& caps, const AttentionKind& kind,
+Defines attention_defines(const Capabilities& caps, const attention::Kind& kind,
                           const AttentionForm& form);
 // Bytes of local memory that multiply() takes where the units are emulated.
 int64_t emulation_bytes(const Capabilities& caps, const AttentionForm& form);
@@ -71,7 +51,7 @@ FlashTensor strides_of(const attention::OutputPlace& out);
 
 // A kernel of forward, specialised.
 struct MmaForward {
-  AttentionKind kind;
+  attention::Kind kind;
   size_t form;  // in kForwardForms
 
   Defines defines(const Capabilities& caps) const;
@@ -96,7 +76,7 @@ void enqueue_mma_forward(const OpCall& call, const attention::FusedProblem& p, c
 
 // The kernel of backward, specialised, in both of its passes.
 struct MmaBackward {
-  AttentionKind kind;
+  attention::Kind kind;
   size_t form;  // in kBackwardForms
 
   Defines defines(const Capabilities& caps, int64_t pass) const;
@@ -127,8 +107,16 @@ void enqueue_mma_backward(const OpCall& call, const attention::FusedProblem& p,
 extern const attention::FusedAlgorithm kAttentionForward;   // forward.cpp
 extern const attention::FusedAlgorithm kAttentionBackward;  // backward.cpp
 
-// forward_proof.cpp, backward_proof.cpp: compare a small problem's results with the host's; empty
-// if they are right, else what is wrong. `what`: const MmaForward*, const MmaBackward*.
+// The problem that proves kernels for rows of `depth` numbers: values are not as wide as keys, and
+// are copied.
+inline attention::AttentionProof::Shape proof_shape(int64_t depth) {
+  return {141, 147, depth - 8, depth - 5};
+}
+// Reports the programs of backward after forward. `what`: const MmaForward*.
+void report_likely_backward(const OpCall& call, const void* what, const ReportProgram& report);
+
+// Compare that problem's results with the host's; empty if they are right, else what is wrong.
+// `what`: const MmaForward*, const MmaBackward*.
 std::string wrong_mma_forward(const OpCall& call, const void* what);
 std::string wrong_mma_backward(const OpCall& call, const void* what);
 

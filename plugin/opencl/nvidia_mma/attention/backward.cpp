@@ -27,16 +27,16 @@ bool takes_form(const Capabilities& caps, const attention::FusedProblem& p, cons
 
 bool is_form_proven(const OpCall& call, const MmaBackward& v) {
   // leaked: streams may end after static objects
-  static auto& proofs = *new Proofs<kAttentionKinds * kBackwardForms.size()>;
+  static auto& proofs = *new Proofs<attention::kKinds * kBackwardForms.size()>;
   static constexpr ProofTest kTest{kernel_sources::nvidia_mma_attention_backward,
                                    wrong_mma_backward};
   return proofs.hold(
-      call, v.form * kAttentionKinds + v.kind.index(), kTest,
+      call, v.form * attention::kKinds + v.kind.index(), kTest,
       [&] { return v.defines(call.caps(), 0); }, &v);
 }
 
 Planned<MmaBackward> plan(const OpCall& call, const attention::FusedProblem& p) {
-  Planned<AttentionKind> kind = attention_kind(call, p);
+  Planned<attention::Kind> kind = attention_kind(call, p);
   if (kind.reason() != nullptr) return kind.reason();
   for (const attention::OutputPlace& out : p.outs)
     if (out.wanted() && out.sizes[3] > 1 && out.strides[3] != 1)
@@ -140,6 +140,24 @@ void enqueue_mma_backward(const OpCall& call, const attention::FusedProblem& p,
   const Passes passes{p, v, query, key, value, grad, statistics};
   if (p.outs[1].wanted() || p.outs[2].wanted()) run_pass(call, passes, 0);
   if (p.outs[0].wanted()) run_pass(call, passes, 1);
+}
+
+void report_likely_backward(const OpCall& call, const void* what, const ReportProgram& report) {
+  const MmaForward& v = *static_cast<const MmaForward*>(what);
+  MmaBackward b{v.kind, 0};
+  while (kBackwardForms[b.form].depth != kForwardForms[v.form].depth) ++b.form;
+  if (generation(call.caps()) < 80) ++b.form;  // one stage
+  for (const int64_t pass : {0, 1})
+    report(kernel_sources::nvidia_mma_attention_backward, b.defines(call.caps(), pass));
+}
+
+std::string wrong_mma_backward(const OpCall& call, const void* what) {
+  const MmaBackward& v = *static_cast<const MmaBackward*>(what);
+  attention::AttentionProof proof(call, v.kind, proof_shape(kBackwardForms[v.form].depth));
+  return attention::wrong_backward(
+      proof, [&](const attention::FusedProblem& p, const attention::BackwardProofOperands& o) {
+        enqueue_mma_backward(call, p, v, {o.grad, o.query, o.key, o.value, o.out, o.sums});
+      });
 }
 
 constinit const attention::FusedAlgorithm kAttentionBackward(

@@ -25,15 +25,16 @@ bool takes_form(const OpCall& call, const attention::FusedProblem& p, const Atte
 
 bool is_form_proven(const OpCall& call, const MmaForward& v) {
   // leaked: streams may end after static objects
-  static auto& proofs = *new Proofs<kAttentionKinds * kForwardForms.size()>;
-  static constexpr ProofTest kTest{kernel_sources::nvidia_mma_attention_forward, wrong_mma_forward};
+  static auto& proofs = *new Proofs<attention::kKinds * kForwardForms.size()>;
+  static constexpr ProofTest kTest{kernel_sources::nvidia_mma_attention_forward, wrong_mma_forward,
+                                   report_likely_backward};
   return proofs.hold(
-      call, v.form * kAttentionKinds + v.kind.index(), kTest,
+      call, v.form * attention::kKinds + v.kind.index(), kTest,
       [&] { return v.defines(call.caps()); }, &v);
 }
 
 Planned<MmaForward> plan(const OpCall& call, const attention::FusedProblem& p) {
-  Planned<AttentionKind> kind = attention_kind(call, p);
+  Planned<attention::Kind> kind = attention_kind(call, p);
   if (kind.reason() != nullptr) return kind.reason();
   const attention::OutputPlace& out = p.outs[0];
   if (!out.wanted()) return "the result is not wanted";
@@ -80,6 +81,15 @@ void enqueue_mma_forward(const OpCall& call, const attention::FusedProblem& p, c
                .p = f})
       .run({groups * form.items(), 1, 1}, {form.items(), 1, 1});
   sums.finish();
+}
+
+std::string wrong_mma_forward(const OpCall& call, const void* what) {
+  const MmaForward& v = *static_cast<const MmaForward*>(what);
+  attention::AttentionProof proof(call, v.kind, proof_shape(kForwardForms[v.form].depth));
+  return attention::wrong_forward(
+      proof, [&](const attention::FusedProblem& p, const attention::ProofOperands& o) {
+        enqueue_mma_forward(call, p, v, {o.query, o.key, o.value});
+      });
 }
 
 constinit const attention::FusedAlgorithm kAttentionForward(

@@ -119,12 +119,12 @@ void run_columns(const OpCall& call, const Problem& p, const WeightMma& wish, tb
   matmul::sum_pieces(call, sum, cut.pieces, sums.address());
 }
 
-void report_likely(const OpCall& call, const void* what,
-                   const std::function<void(const Defines&)>& report) {
+void report_likely(const OpCall& call, const void* what, const ReportProgram& report) {
   WeightMma v = *static_cast<const WeightMma*>(what);
   const uint32_t usable = usable_conv_tiles(call.caps(), v.kind);
   for (v.tile = 0; v.tile < kMmaTiles.size(); ++v.tile)
-    if ((usable >> v.tile & 1) != 0) report(v.defines(call.caps()));
+    if ((usable >> v.tile & 1) != 0)
+      report(kernel_sources::nvidia_mma_conv_weight, v.defines(call.caps()));
 }
 
 bool is_proven(const OpCall& call, const WeightMma& v) {
