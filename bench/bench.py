@@ -247,7 +247,9 @@ class Run:
             }
         names = [EARLIER[OURS[row.only]], *self.names] if self.setup.earlier else self.names
         peers = [c for c in map(self.contestant, names) if c is not None and c is not ours]
-        cold = not self.options.no_cold and (row.group == "model train" or "decode" in row.name)
+        cold = not self.options.no_cold and (
+            row.group in ("model train", "network") or "decode" in row.name
+        )
         return contest.measure(row, ours, peers, self.options.samples, self.options.seconds, cold)
 
     def meta(self) -> dict[str, Any]:
@@ -312,6 +314,7 @@ def measure_all(options: argparse.Namespace) -> tuple[results.Book, list[dict[st
             for k, v in run.limits.items()
         }
         contest.add_shares(found, run.limits, run.gpu)
+    print("\n".join(report.means_table(found)))
     print(f"{len(rows)} rows in {time.perf_counter() - begin:.0f} s")
     book = results.book(run.meta(), found, older)
     if options.json:

@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 import data
+import report
 from peers import Refused
 from rows import Row
 
@@ -51,7 +52,7 @@ def measure(
         result.update(
             {"sets": mine["sets"], "scratch": mine.get("scratch", 0), "memory": mine["memory"]}
         )
-        if row.only and row.family == "models":
+        if row.family in report.WHOLE:
             _add_metrics(result, [ours, *others], cold)
     except Refused as e:
         result["error"] = str(e)

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import torch
 from data import BLOCK
-from networks.language import LlamaToken, Transformer
-from networks.vision import MobileNetV3, ResNet, UNet
+from networks.language import Llama, LlamaToken, Recurrent, T5Encoder, Transformer
+from networks.speech import WhisperEncoder
+from networks.vision import ConvNeXt, MobileNetV3, ResNet, UNet, VisionTransformer
 from torch import nn
 from torch.nn import functional as F
 
@@ -20,10 +21,17 @@ NETWORKS: dict[str, tuple[Callable[..., nn.Module], str]] = {  # and what goes i
     "resnet50": (lambda: ResNet((3, 4, 6, 3), True), "images"),
     "mobilenetv3": (MobileNetV3, "images"),
     "unet": (UNet, "pixels"),
-    "bert": (lambda: Transformer(30522, 512), "words"),
-    "gpt2": (lambda: Transformer(50257, 1024, causal=True), "words"),
+    "vit": (VisionTransformer, "images"),
+    "convnext": (ConvNeXt, "images"),
+    "bert": (lambda **more: Transformer(30522, 512, **more), "words"),
+    "gpt2": (lambda **more: Transformer(50257, 1024, causal=True, **more), "words"),
     "llama": (LlamaToken, "words"),
+    "llama training": (Llama, "words"),
+    "lstm": (Recurrent, "words"),
+    "t5 encoder": (T5Encoder, "words to states"),
+    "whisper encoder": (WhisperEncoder, "sound to states"),
 }
+ADAM = ("vit", "convnext")  # and all that read words; other images: SGD with momentum
 Body = Callable[[], Any]
 
 
@@ -53,11 +61,23 @@ def randomise(model: nn.Module) -> nn.Module:
 
 class Job:
     """A model with its inputs; start() moves it to a device and gives the function that runs it
-    once."""
+    once. `autocast`: the type that matrix products of a float32 model have; `fused`: the optimizer;
+    `compiled`: by torch.compile. `options` are the network's own."""
 
     def __init__(
-        self, name: str, mode: str, batch: int, size: int, dtype: str = "float32", **options: Any
+        self,
+        name: str,
+        mode: str,
+        batch: int,
+        size: int,
+        dtype: str = "float32",
+        autocast: str = "",
+        channels_last: bool = False,
+        fused: bool = False,
+        compiled: bool = False,
+        **options: Any,
     ) -> None:
+        self.autocast, self.fused, self.compiled = autocast, fused, compiled
         build, kind = NETWORKS[name]
         with torch.device("meta"):
             model = build(**options)
@@ -65,13 +85,15 @@ class Job:
             randomise(model.to_empty(device="cpu")).to(getattr(torch, dtype)).train(mode == "train")
         )
         torch.manual_seed(3)
-        self.mode, self.kind = mode, kind
-        if kind == "words":
+        self.mode, self.kind, self.adam = mode, kind, name in ADAM or kind.startswith("words")
+        if kind.startswith("words"):
             words = self.model.words.num_embeddings
             self.inputs, self.labels = (
                 torch.randint(words, (batch, size)),
                 torch.randint(words, (batch, size)),
             )
+        elif kind == "sound to states":
+            self.inputs = self.labels = torch.randn(batch, 80, size)
         else:
             self.inputs = torch.randn(batch, 3, size, size)
             self.labels = (
@@ -79,6 +101,18 @@ class Job:
                 if kind == "pixels"
                 else torch.randint(1000, (batch,))
             )
+        if self.inputs.is_floating_point():
+            self.inputs = self.inputs.to(getattr(torch, dtype))
+        if channels_last:
+            self.model = self.model.to(memory_format=torch.channels_last)
+            self.inputs = self.inputs.to(memory_format=torch.channels_last)
+
+    def loss(self, results: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        if self.kind.endswith("states"):
+            return results.float().square().mean()
+        if self.kind == "words":
+            return F.cross_entropy(results.flatten(0, 1), labels.flatten())
+        return F.cross_entropy(results, labels)
 
     def start(self, device: torch.device) -> Body:
         model, inputs, labels = (
@@ -86,28 +120,29 @@ class Job:
             self.inputs.to(device),
             self.labels.to(device),
         )
+        mixed = torch.autocast(
+            device.type, getattr(torch, self.autocast or "bfloat16"), enabled=bool(self.autocast)
+        )
+        called = torch.compile(model) if self.compiled else model
         if self.mode == "eval":
 
             @torch.no_grad()
             def forward() -> torch.Tensor:
-                return model(inputs)
+                with mixed:
+                    return called(inputs)
 
             return forward
-        adam = self.kind == "words"
+        more = {"fused": True} if self.fused else {}
         optimizer = (
-            torch.optim.AdamW(model.parameters(), lr=1e-4)
-            if adam
-            else torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
+            torch.optim.AdamW(model.parameters(), lr=1e-4, **more)
+            if self.adam
+            else torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9, **more)
         )
 
         def step() -> torch.Tensor:
             optimizer.zero_grad()
-            logits = model(inputs)
-            loss = (
-                F.cross_entropy(logits.flatten(0, 1), labels.flatten())
-                if adam
-                else F.cross_entropy(logits, labels)
-            )
+            with mixed:
+                loss = self.loss(called(inputs), labels)
             loss.backward()
             optimizer.step()
             return loss
@@ -115,9 +150,9 @@ class Job:
         return step
 
 
-def model(device: torch.device, *args: Any) -> Body:
+def model(device: torch.device, *args: Any, **more: Any) -> Body:
     name, mode, batch, size, dtype, options = args
-    return Job(name, mode, batch, size, dtype, **options).start(device)
+    return Job(name, mode, batch, size, dtype, **options, **more).start(device)
 
 
 def _custom_add(device: torch.device, count: int, prepared: bool) -> Callable[..., None]:

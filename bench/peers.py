@@ -24,12 +24,20 @@ KINDS = {
     "torch-ocl": ["torch", "--torch-device", "ocl"],
     "torch-cuda-flash": ["torch", "--torch-device", "cuda", "--sdp", "flash"],
     "torch-cuda-cudnn": ["torch", "--torch-device", "cuda", "--sdp", "cudnn"],
+    "torch-cuda-defaults": ["torch", "--torch-device", "cuda", "--defaults"],
+    "torch-cuda-compiled": ["torch", "--torch-device", "cuda", "--defaults", "--compiled"],
+    "torch-ocl-mma": ["torch", "--torch-device", "ocl"],
+    "torch-ocl-portable": ["torch", "--torch-device", "ocl"],
     "openblas": ["openblas"],
     "clblast": ["clblast"],
     "launch": ["launch"],
     "earlier": ["plugin"],
     "earlier-torch-ocl": ["torch", "--torch-device", "ocl"],
     "earlier-launch": ["launch"],
+}
+ENVIRONMENTS = {
+    "torch-ocl-mma": {"OCLTENSOR_DISABLED_PROVIDERS": "nvidia_hopper"},
+    "torch-ocl-portable": {"OCLTENSOR_DISABLED_PROVIDERS": "nvidia_hopper,nvidia_mma"},
 }
 # Who runs the rows of each of ours with the build that --earlier names.
 EARLIER = {
@@ -91,8 +99,9 @@ class Setup:
             PYTHONPATH=os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]),
             TORCH_DEVICE_BACKEND_AUTOLOAD="0",
             PYTHONUNBUFFERED="1",
+            **ENVIRONMENTS.get(name, {}),
         )
-        if name.endswith("torch-ocl"):
+        if "torch-ocl" in name:
             env["OCLTENSOR_PLUGIN_PATH"] = self.plugin_of(name)
             built = pathlib.Path(self.plugin_of(name)).resolve().parent.parent / "torch"
             if built.is_dir():

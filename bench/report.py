@@ -12,6 +12,7 @@ import goals
 from peers import EARLIER
 
 Entry = dict[str, Any]
+WHOLE = ("models", "networks")  # families whose rows are networks
 
 
 def rate(row: Entry, us: float | None = None) -> str:
@@ -126,6 +127,22 @@ def sums_table(rows: list[Entry]) -> list[str]:
         if body
         else []
     )
+
+
+def means_table(rows: list[Entry]) -> list[str]:
+    """Of whole networks: each peer's ratios put together."""
+    body = []
+    mine = [r for r in rows if r["family"] in WHOLE and "us" in r]
+    for name in dict.fromkeys(n for r in mine for n in r["peers"]):
+        ratios = {r["name"]: p["ratio"] for r in mine if "ratio" in (p := r["peers"].get(name, {}))}
+        if not ratios:
+            continue
+        least = min(ratios, key=ratios.__getitem__)
+        mean = geometric_mean(ratios.values())
+        body.append(
+            [name, f"{len(ratios)} of {len(mine)}", f"{mean:.2f}", f"{ratios[least]:.2f}, {least}"]
+        )
+    return table(["peer", "rows", "geometric mean of ratios", "least"], body) if body else []
 
 
 def models_table(rows: list[Entry]) -> list[str]:

@@ -176,6 +176,7 @@ def section(found: Book, name: str) -> list[str]:
         for part in (
             report.rows_table(rows),
             report.sums_table(rows),
+            report.means_table(rows),
             report.models_table(rows),
             report.growth_table(rows),
         ):

@@ -23,6 +23,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
     p.add_argument("--device", type=int, default=0)
     p.add_argument("--torch-device", default="cpu")
     p.add_argument("--sdp", default="")
+    p.add_argument("--defaults", action="store_true")
+    p.add_argument("--compiled", action="store_true")
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--cache", type=int, default=32 << 20)
     p.add_argument("--setting", action="append", default=[])

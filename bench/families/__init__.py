@@ -33,9 +33,10 @@ FAMILIES = {
     "torch": torch_level.small,
     "launch": launch.rows,
     "models": torch_level.models,
+    "networks": torch_level.networks,
     "growth": growth.rows,
 }
-EXTRA = ("growth",)  # only when named
+EXTRA = ("networks", "growth")  # only when named
 
 
 def all_rows(scale: Scale, families: list[str] | None = None) -> list[Row]:

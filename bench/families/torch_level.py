@@ -105,3 +105,48 @@ def models(scale: Scale) -> list[Row]:
     )
     result[-1].name = f"llama decode b1 context {context}"
     return result
+
+
+def networks(scale: Scale) -> list[Row]:
+    """What users run, in the precision that they run it in."""
+    half = {"autocast": "bfloat16", "fused": True}
+    last = {"channels_last": True}
+    llama = {"width": 1024, "layers": 12, "heads": 16, "groups": 4, "wide": 2816}
+    table: list[tuple[str, str, int, int, dict[str, Any]]] = [
+        # network, mode, batch on a GPU, size there (of a CPU: a quarter of both, at least 1 and 64)
+        ("resnet50", "train", 64, 224, {"autocast": "bfloat16", **last}),
+        ("resnet50", "train", 64, 224, {}),
+        ("resnet50", "eval", 64, 224, {"dtype": "float16", **last}),
+        ("convnext", "train", 32, 224, half),
+        ("convnext", "train", 32, 224, {"fused": True}),
+        ("vit", "train", 32, 224, half),
+        ("bert", "train", 32, 128, half),
+        ("bert", "train", 32, 128, {"fused": True}),
+        ("gpt2", "train", 8, 1024, {**half, "dropout": 0.1}),
+        ("llama training", "train", 4, 2048, {**half, **llama}),
+        ("t5 encoder", "train", 16, 512, {"fused": True, "dropout": 0.1}),
+        ("whisper encoder", "eval", 8, 3000, {"dtype": "float16"}),
+        ("unet", "train", 16, 128, {"autocast": "bfloat16", "base": 64}),
+        ("unet", "eval", 2, 256, {"dtype": "float16", "base": 64}),
+        ("lstm", "train", 32, 128, {"fused": True}),
+    ]
+    rows = []
+    for name, mode, batch, size, options in table:
+        if not scale.gpu:
+            images = name in ("resnet50", "convnext", "vit", "unet")
+            batch, size = max(1, batch // 8), size if images else max(64, size // 8)
+        rows.append(_network(name, mode, batch, size, **options))
+    return rows
+
+
+def _network(
+    name: str, mode: str, batch: int, size: int, dtype: str = "float32", **options: Any
+) -> Row:
+    row = _model(name, mode, batch, size, "n", dtype, **options)
+    kind = options.get("autocast") or dtype
+    row.family, row.group = "networks", "network"
+    row.name = f"{name.removesuffix(' training')} {mode} {kind} b{batch} n{size}"
+    # A loss with dropout is of other numbers for each contestant; 16-bit logits went through 50
+    # layers.
+    row.tolerance = 0.1 if options.get("dropout") else 2e-2
+    return row

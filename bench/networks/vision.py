@@ -1,5 +1,5 @@
 """ResNet-18 and ResNet-50 (He et al. 2015), MobileNetV3-Large (Howard et al. 2019), U-Net
-(Ronneberger et al. 2015)."""
+(Ronneberger et al. 2015), ViT-B/16 (Dosovitskiy et al. 2020), ConvNeXt-T (Liu et al. 2022)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import itertools
 import torch
 from torch import nn
 from torch.nn import functional as F
+
+from networks.language import Block
 
 
 def unit(
@@ -157,3 +159,62 @@ class UNet(nn.Module):
         for i in reversed(range(4)):
             x = self.up[i](torch.cat([self.lift[i](x), kept[i]], 1))
         return self.head(x)
+
+
+class VisionTransformer(nn.Module):
+    def __init__(
+        self, size: int = 224, width: int = 768, layers: int = 12, heads: int = 12
+    ) -> None:
+        super().__init__()
+        self.patches = nn.Conv2d(3, width, 16, 16)
+        self.first = nn.Parameter(torch.zeros(1, 1, width))
+        self.places = nn.Parameter(torch.zeros(1, (size // 16) ** 2 + 1, width))
+        self.blocks = nn.Sequential(
+            *(Block(width, heads, False, first=True) for _ in range(layers))
+        )
+        self.norm, self.head = nn.LayerNorm(width, eps=1e-6), nn.Linear(width, 1000)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.patches(x).flatten(2).mT
+        x = torch.cat([self.first.expand(x.shape[0], -1, -1), x], 1) + self.places
+        return self.head(self.norm(self.blocks(x))[:, 0])
+
+
+class ChannelNorm(nn.LayerNorm):
+    """Layer norm over the channels of maps."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+
+class ConvNeXtBlock(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.depthwise = nn.Conv2d(width, width, 7, padding=3, groups=width)
+        self.norm = nn.LayerNorm(width, eps=1e-6)
+        self.wide, self.narrow = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.scale = nn.Parameter(torch.ones(width, 1, 1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.norm(self.depthwise(x).permute(0, 2, 3, 1))
+        y = self.narrow(F.gelu(self.wide(y))).permute(0, 3, 1, 2)
+        return x + self.scale * y
+
+
+class ConvNeXt(nn.Sequential):
+    def __init__(
+        self,
+        blocks: tuple[int, ...] = (3, 3, 9, 3),
+        widths: tuple[int, ...] = (96, 192, 384, 768),
+    ) -> None:
+        layers: list[nn.Module] = [
+            nn.Conv2d(3, widths[0], 4, 4),
+            ChannelNorm(widths[0], eps=1e-6),
+        ]
+        for stage, (count, width) in enumerate(zip(blocks, widths, strict=True)):
+            if stage:
+                before = widths[stage - 1]
+                layers += [ChannelNorm(before, eps=1e-6), nn.Conv2d(before, width, 2, 2)]
+            layers += [ConvNeXtBlock(width) for _ in range(count)]
+        head = [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.LayerNorm(widths[-1], eps=1e-6)]
+        super().__init__(*layers, *head, nn.Linear(widths[-1], 1000))

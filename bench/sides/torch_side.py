@@ -16,7 +16,8 @@ from rows import Dtype, Result, Row, Tensor
 
 class TorchSide:
     """`options`: device (cpu, cuda, ocl), threads, cache, sdp (attention's backend on CUDA: flash,
-    cudnn, efficient, math)."""
+    cudnn, efficient, math), defaults (TF32 where torch has it by default, else nowhere), compiled
+    (models by torch.compile; no other rows)."""
 
     def __init__(self, options: Any) -> None:
         self.kind, self.cache = options.torch_device, options.cache
@@ -27,8 +28,9 @@ class TorchSide:
             for setting in options.setting:
                 torch.backends.ocl.set_setting(*setting.split("=", 1))
         torch.set_num_threads(options.threads)
-        torch.backends.cuda.matmul.allow_tf32 = False
-        torch.backends.cudnn.allow_tf32 = False
+        if not options.defaults:
+            torch.backends.cuda.matmul.allow_tf32 = False
+            torch.backends.cudnn.allow_tf32 = False
         self.device = torch.device(self.kind)
         if self.sdp:
             from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -55,6 +57,7 @@ class TorchSide:
             name += f", {torch.cuda.get_device_name()}" + (
                 f", {self.sdp} attention" if self.sdp else ""
             )
+            name += ", its defaults" * self.options.defaults + ", compiled" * self.options.compiled
             versions["cudnn"] = str(torch.backends.cudnn.version())
         elif self.kind == "cpu":
             name += f", {self.options.threads} threads"
@@ -67,6 +70,8 @@ class TorchSide:
 
     def supports(self, row: Row) -> bool:
         if self.sdp and (row.family != "attention" or row.dtype == "float32"):
+            return False
+        if self.options.compiled and row.op != "model":
             return False
         return row.only in ("", "torch")
 
@@ -90,7 +95,8 @@ class TorchSide:
     def _prepare_model(self, row: Row) -> dict[str, Any]:
         import models
 
-        body = models.BUILDERS[row.op](self.device, *row.args)
+        more = {"compiled": True} if self.options.compiled else {}
+        body = models.BUILDERS[row.op](self.device, *row.args, **more)
         body()  # a second training step tells whether gradients and optimizer were right
         digests = [self._digest(t) for t in _flat(body())]
         self.timer = Timer([body], self.finish)
