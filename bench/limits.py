@@ -93,7 +93,7 @@ def _flops(plugin: Plugin, properties: dict, scalar: str) -> float:
     groups, local = (
         (properties["compute_units"] * 4, 1) if cpu else (properties["compute_units"] * 16, 256)
     )
-    out = plugin.empty((groups * local,))
+    out = plugin.empty((groups * local,), "float16" if scalar == "half" else "float32")
     steps = 1 << 17 if cpu else 1 << 12  # about a millisecond
     best = 0.0
     for width in widths:
