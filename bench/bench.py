@@ -7,9 +7,9 @@ usage: bench.py --plugin PATH [FAMILY...] [--peer NAME[,NAME...]] [--only TEXT] 
 Every result is compared with the peers' before it is timed. Rows show the median, half its spread,
 the peer's time, the ratio peer / ours (above 1: faster than the peer) with its range, and the share
 of the machine's limits measured in the same run. Peers: auto (torch on the CPU, or on CUDA for an
-NVIDIA GPU; the driver's copy; OpenBLAS; CLBlast), none, or names, see --help; --earlier adds
-another build of the plugin. Exit status 1: a wrong result, a row that was not run, or with
---compare or --earlier a row that became slower.
+NVIDIA GPU; the driver's copy; OpenBLAS; CLBlast; dlprimitives), none, or names, see --help;
+--earlier adds another build of the plugin. Exit status 1: a wrong result, a row that was not run,
+or with --compare or --earlier a row that became slower.
 """
 
 from __future__ import annotations
@@ -57,6 +57,12 @@ def parse(argv: list[str]) -> argparse.Namespace:
     p.add_argument("--device", type=int, default=0)
     p.add_argument(
         "--peer", default="auto", help=f"auto, none, or names with commas: {', '.join(PEERS)}"
+    )
+    p.add_argument(
+        "--clblast-tuned",
+        default="",
+        metavar="FOLDER",
+        help="what CLBlast's tuners wrote for this device: the peer clblast-tuned uses it",
     )
     p.add_argument(
         "--threads",
@@ -190,10 +196,13 @@ def peer_names(options: argparse.Namespace, ours: dict[str, Any]) -> list[str]:
         unknown = [n for n in options.peer.split(",") if n not in PEERS]
         if unknown:
             sys.exit(f"bench: there is no peer '{unknown[0]}'; there are {', '.join(PEERS)}")
+        if "clblast-tuned" in options.peer.split(",") and not options.clblast_tuned:
+            sys.exit("bench: the peer clblast-tuned needs --clblast-tuned FOLDER")
         return options.peer.split(",")
+    libraries = ["clblast-tuned" if options.clblast_tuned else "clblast", "dlprimitives"]
     if "NVIDIA" in ours["vendor"] and ours["gpu"]:
-        return ["torch-cuda", "torch-cuda-flash", "torch-cuda-cudnn", "driver", "clblast"]
-    return ["torch-cpu", "driver", "openblas", "clblast"]
+        return ["torch-cuda", "torch-cuda-flash", "torch-cuda-cudnn", "driver", *libraries]
+    return ["torch-cpu", "driver", "openblas", *libraries]
 
 
 class Run:
@@ -206,6 +215,8 @@ class Run:
             options.device,
             options.threads,
             settings=tuple(options.setting),
+            clblast_tuned=options.clblast_tuned
+            and str(pathlib.Path(options.clblast_tuned).resolve()),
             earlier=options.earlier and str(pathlib.Path(options.earlier).resolve()),
         )
         self.ours = start("ocltensor", self.setup)

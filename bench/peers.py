@@ -30,6 +30,8 @@ KINDS = {
     "torch-ocl-portable": ["torch", "--torch-device", "ocl"],
     "openblas": ["openblas"],
     "clblast": ["clblast"],
+    "clblast-tuned": ["clblast"],
+    "dlprimitives": ["dlprimitives"],
     "launch": ["launch"],
     "earlier": ["plugin"],
     "earlier-torch-ocl": ["torch", "--torch-device", "ocl"],
@@ -70,6 +72,7 @@ class Setup:
     settings: tuple[str, ...] = ()
     cache: int = 32 << 20
     earlier: str = ""  # the plugin of the contestants EARLIER
+    clblast_tuned: str = ""  # folder with the results of CLBlast's tuners
 
     def plugin_of(self, name: str) -> str:
         return self.earlier if name in EARLIER.values() else self.plugin
@@ -87,6 +90,8 @@ class Setup:
             "--cache",
             str(self.cache),
         ]
+        if name == "clblast-tuned":
+            found += ["--clblast-tuned", self.clblast_tuned]
         return found + [word for setting in self.settings for word in ("--setting", setting)]
 
     def environment(self, name: str) -> dict[str, str]:

@@ -38,9 +38,10 @@ import report
 import results
 import sides
 from families import FAMILIES, all_rows
-from families.conv import RESNET18, resnet50
+from families.conv import DIRECTIONS, RESNET18, resnet50
 from families.matmul import product
 from rows import Scale
+from sides import clblast
 
 import bench
 
@@ -210,6 +211,73 @@ class Descriptors(unittest.TestCase):
         self.assertFalse(np.array_equal(a, data.draw("row", 1, tensor)))
         x = np.float32([1.0, -2.5, 3.14159])
         np.testing.assert_allclose(data.from_bfloat16(data.to_bfloat16(x)), x, rtol=4e-3)
+
+
+class TunedClblast(unittest.TestCase):
+    """What CLBlast's tuners write, as the peer clblast-tuned reads it."""
+
+    @staticmethod
+    def write(folder: str, family: str, *results: tuple[float, dict[str, int]]) -> None:
+        book = {
+            "kernel_family": family,
+            "results": [
+                {"time": time, "parameters": {**p, "PRECISION": 32}} for time, p in results
+            ],
+        }
+        pathlib.Path(f"{folder}/clblast_{family}_32.json").write_text(json.dumps(book))
+
+    def test_the_fastest_of_all_searches_counts(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            self.write(folder, "xgemm_1", (3.0, {"MWG": 16}), (2.0, {"MWG": 32}))
+            self.write(folder, "xgemm_12", (1.0, {"MWG": 64}), (4.0, {"MWG": 8}))
+            self.write(folder, "xgemm_direct_2", (1.0, {"WGD": 8}))
+            self.write(folder, "xdot_1", (1.0, {"WGS1": 8}))  # of no product
+            self.assertEqual(
+                clblast.tuned_parameters(folder),
+                {"Xgemm": {"MWG": 64}, "XgemmDirect": {"WGD": 8}},
+            )
+
+    def test_a_product_needs_both_kernels(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            self.write(folder, "xgemm_1", (1.0, {"MWG": 16}))
+            with self.assertRaisesRegex(RuntimeError, "no results .* for XgemmDirect"):
+                clblast.tuned_parameters(folder)
+
+    def test_the_peer_needs_a_folder(self) -> None:
+        with (
+            mock.patch.object(bench, "Contestant", lambda name, setup: Fake(name)),
+            self.assertRaisesRegex(SystemExit, "clblast-tuned needs --clblast-tuned"),
+        ):
+            run("--plugin", "none", "--peer", "clblast-tuned")
+
+
+class Libraries(unittest.TestCase):
+    """Peers that are libraries, on small rows; skipped where one is not installed."""
+
+    def check(self, kind: str, rows: list[str], **more: object) -> None:
+        options = {"plugin": PLUGIN, "device": 0, "setting": [], "clblast_tuned": "", **more}
+        ours = sides.make("plugin", argparse.Namespace(**options))
+        try:
+            theirs = sides.make(kind, argparse.Namespace(**options))
+        except RuntimeError as e:
+            self.skipTest(str(e))
+        known = {row.name: row for row in all_rows(Scale(False))}
+        for row in (known[name] for name in rows):
+            with self.subTest(row.name):
+                self.assertTrue(theirs.supports(row))
+                digests = [side.prepare(row)["digests"] for side in (ours, theirs)]
+                self.assertLessEqual(data.difference(*digests), row.tolerance)
+                for side in (ours, theirs):
+                    side.release()
+
+    def test_clblast(self) -> None:
+        rows = ["512x512x512 nt float32", "512x512x512 tt float32"]
+        self.check("clblast", [*rows, "bmm 32x96x128x64 nn float32"])
+
+    def test_dlprimitives(self) -> None:
+        layer = "resnet50 128x28 -> 512 1x1 s1 b4 (x4)"
+        rows = [f"{direction}: {layer}" for direction in DIRECTIONS]
+        self.check("dlprimitives", ["512x512x512 tn float32", *rows])
 
 
 class Files(unittest.TestCase):

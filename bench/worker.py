@@ -25,6 +25,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     p.add_argument("--sdp", default="")
     p.add_argument("--defaults", action="store_true")
     p.add_argument("--compiled", action="store_true")
+    p.add_argument("--clblast-tuned", default="")
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--cache", type=int, default=32 << 20)
     p.add_argument("--setting", action="append", default=[])

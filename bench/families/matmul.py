@@ -30,7 +30,8 @@ def rows(scale: Scale) -> list[Row]:
     result = [product(n, n, n, group="matmul float32" if n >= 256 else "") for n in squares]
     size = scale.pick(512, 4096)
     result += [
-        product(size, size, size, layout=layout, group="matmul float32") for layout in ("nt", "tn")
+        product(size, size, size, layout=layout, group="matmul float32")
+        for layout in ("nt", "tn", "tt")
     ]
     result += [product(1000, 777, 333, group="matmul float32")]
     if scale.gpu:

@@ -11,7 +11,8 @@ SIDES = {
     "driver": ("plugin", "DriverSide"),
     "torch": ("torch_side", "TorchSide"),
     "openblas": ("blas", "OpenBlasSide"),
-    "clblast": ("blas", "ClblastSide"),
+    "clblast": ("clblast", "ClblastSide"),
+    "dlprimitives": ("dlprimitives", "DlprimitivesSide"),
     "launch": ("launch", "LaunchSide"),
 }
 

@@ -1,7 +1,9 @@
-"""The plugin through its C ABI, and the driver's own copy beside it."""
+"""The plugin through its C ABI, and what other libraries and the driver do on its queue and
+buffers."""
 
 from __future__ import annotations
 
+import ctypes as C
 import os
 import platform
 from typing import Any
@@ -124,10 +126,14 @@ class PluginSide:
                 return DtypeArgument(a.name)
             return [bound(x) for x in a] if isinstance(a, list) else a
 
+        outs = self._outputs(row)
+        return self.plugin.prepare(row.op, [bound(a) for a in row.args], outs), outs
+
+    def _outputs(self, row: Row) -> list[DeviceTensor]:
         outs = [self._empty(t) for t in row.outs]
         for out in outs:
             self.plugin.poison(out)
-        return self.plugin.prepare(row.op, [bound(a) for a in row.args], outs), outs
+        return outs
 
     def _empty(self, t: Tensor) -> DeviceTensor:
         shape = (t.shape[0], *t.shape[2:], t.shape[1]) if t.channels_last else t.shape
@@ -175,3 +181,23 @@ class DriverSide(PluginSide):
         out = self._keep(self.plugin.empty(row.outs[0].shape, row.outs[0].dtype))
         source = known[id(row.inputs()[1])]
         return lambda: self.plugin.copy(out, source), [out]
+
+
+class LibrarySide(PluginSide):
+    """Another library on the plugin's queue and buffers: a derived class binds its calls."""
+
+    def _queue(self) -> C.c_void_p:
+        queue = C.c_void_p()
+        self.plugin.call("native_queue", self.plugin.stream, C.byref(queue))
+        return queue
+
+    def _native_device(self) -> C.c_void_p:
+        device = C.c_void_p()
+        self.plugin.call("native_device", self.plugin.device, C.byref(device))
+        return device
+
+    def _native(self, t: DeviceTensor) -> tuple[C.c_void_p, int]:
+        """(buffer, offset in it) of float32; the offset in elements."""
+        memory, offset = C.c_void_p(), C.c_uint64()
+        self.plugin.call("native_buffer", C.c_uint64(t.address), C.byref(memory), C.byref(offset))
+        return memory, offset.value // 4
