@@ -68,6 +68,25 @@ MODELS: dict[str, tuple[str, dict[str, Any]] | tuple[str, dict[str, Any], str]] 
     "vit": ("ViTConfig", IMAGES, "image"),
     "deit": ("DeiTConfig", IMAGES, "image"),
     "clip": ("CLIPConfig", {}, "text and image"),
+    "clip_text": ("CLIPTextConfig", {"projection_dim": 32}),
+    "clip_vision": ("CLIPVisionConfig", IMAGES | {"projection_dim": 32}, "image"),
+}
+FILES = {"clip_text": "clip", "clip_vision": "clip"}  # of transformers, where the names differ
+EMBEDDINGS = "test_model_get_set_embeddings"
+# Tests that the model's own file leaves out or has otherwise, by the beginnings of their names.
+LEFT_OUT = {
+    "vit": (EMBEDDINGS,),  # of images: no nn.Embedding
+    "deit": (EMBEDDINGS,),
+    "clip_vision": (EMBEDDINGS,),
+    # Its two models have the embeddings and hidden states, and rows here.
+    "clip": (
+        EMBEDDINGS,
+        "test_attention_outputs",
+        "test_eager_matches_sdpa_inference",
+        "test_flex_attention",
+        "test_hidden_states_output",
+        "test_retain_grad_hidden_states_attentions",
+    ),
 }
 PARTS_OF_CLIP = {
     "text_config": SIZES | {"projection_dim": 32},
@@ -91,7 +110,8 @@ class Tester:
         self.takes = takes[0] if takes else "text"
         self.is_encoder_decoder = self.takes in ("pair", "spectrum")
         if self.takes == "image":  # patches, and tokens of no patch
-            self.seq_length = self.encoder_seq_length = 37 if name == "vit" else 38
+            self.seq_length = self.encoder_seq_length = 38 if name == "deit" else 37
+            self.mask_length = 36  # of the patches alone
         if self.takes == "waves":
             self.seq_length, self.encoder_seq_length = 1024, 15
         if self.takes == "spectrum":
@@ -128,10 +148,13 @@ class Tester:
 
 def classes(name: str) -> tuple[Any, ...]:
     """All of a model's classes that can be called with what the tester gives."""
-    module = importlib.import_module(f"transformers.models.{name}.modeling_{name}")
-    base = importlib.import_module("transformers").PreTrainedModel
+    file = FILES.get(name, name)
+    module = importlib.import_module(f"transformers.models.{file}.modeling_{file}")
+    transformers = importlib.import_module("transformers")
+    base, config = transformers.PreTrainedModel, getattr(transformers, MODELS[name][0])
     found = [getattr(module, n) for n in module.__all__]
     models = [c for c in found if isinstance(c, type) and issubclass(c, base)]
+    models = [c for c in models if c.config_class in (config, None)]
     no_test = (  # they need other inputs or labels, or are no models
         "PreTrainedModel",
         "Backbone",
@@ -148,10 +171,6 @@ def classes(name: str) -> tuple[Any, ...]:
         "WhisperForCausalLM",
         "WhisperForAudioClassification",
         "BartForCausalLM",
-        "CLIPTextModel",
-        "CLIPTextModelWithProjection",
-        "CLIPVisionModel",
-        "CLIPVisionModelWithProjection",
         "CLIPForImageClassification",
         "BartPretrainedModel",
         "PretrainedBartModel",
@@ -168,7 +187,9 @@ def tests(name: str) -> dict[str, Any]:
         self.model_tester = Tester(name, self)
 
     takes = MODELS[name][2:]
-    body = {
+    left_out = LEFT_OUT.get(name, ())
+    body = {n: None for n in dir(common.ModelTesterMixin) if left_out and n.startswith(left_out)}
+    body |= {
         "all_model_classes": classes(name),
         "setUp": setUp,
         "has_attentions": True,
