@@ -52,5 +52,6 @@ TABLE = (
         "0.43",
     ),
     Integration("peft", ("peft",), "0.20", "0.22"),
+    Integration("kornia", ("kornia",), "0.9", "0.10"),
 )
 BY_MODULE = {module: row for row in TABLE for module in row.modules}
