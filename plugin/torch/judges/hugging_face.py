@@ -3,8 +3,9 @@
 usage: hugging_face.py {accelerate,diffusers,peft} CHECKOUT [options of suite.py]
 
 CHECKOUT is a copy of github.com/huggingface/NAME, whose package and tests are used; pytest,
-parameterized, transformers, accelerate and psutil have to be installed, for peft datasets as well.
-Only tests that need no network come to their end: the others fail on both devices.
+parameterized, transformers, accelerate and psutil have to be installed, for peft datasets and
+scikit-learn, for diffusers requests_mock as well. Only tests that need no network come to their
+end: the others fail on both devices.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class Library:
 
     tests: tuple[str, ...]  # patterns below CHECKOUT
     explained: dict[str, str]
+    errors: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 LIBRARIES = {
@@ -56,12 +58,26 @@ LIBRARIES = {
             "tests/models/autoencoders/test_*.py",
             "tests/models/test_*.py",
         ),
+        {},
         {
-            "group_offloading": "versions before 0.42 know streams of CUDA and XPU alone",
-            "from_pretrained": "asks for a file of the hub",
+            "Using streams for data transfer": "before 0.42 only CUDA's and XPU's",
+            "LocalEntryNotFound|does not appear to have a file": "asks for a file of the hub",
+            "Inductor": "Inductor makes no code for ocl yet",
         },
     ),
-    "peft": Library(("tests/test_*.py",), {}),
+    "peft": Library(
+        ("tests/test_*.py",),
+        {
+            "only_params_are_updated.*AdaLoRA": "peft moves AdaLoRA's ranknum to any device as a "
+            "parameter to be trained, also on the CPU to another type",
+            r"test_disable_adapters\[Embedding \+ transformers Conv1D 1 PVeRA": "wants the output "
+            "to change by 1e-5 of it, on the CPU by 1e-8; there, too, it does not change by 1e-5",
+            "forward.*AdaMSS Same": "before 0.21.2 AdaMSS seeds all generators, and puts the "
+            "CPU's and CUDA's back alone: two adapters are equal",
+            "merge_layers_multi.*AdaMSS Same": "the same; since, of seed 0's numbers on ocl, two "
+            "adapters together are within 1e-3 of one",
+        },
+    ),
 }
 
 
@@ -104,6 +120,7 @@ def suite_of(library: str) -> suite.Suite:
         command=lambda options: ["-W", "ignore", "-o", "addopts="],
         environment=environment,
         explained=LIBRARIES[library].explained,
+        errors=LIBRARIES[library].errors,
         prefix="tests/",
         prepare=prepare,
     )

@@ -20,14 +20,15 @@ import suite
 # They download weights, export to ONNX, call torch.compile or measure times.
 WITHOUT = {"contrib", "integration", "models", "onnx", "performance"}
 EXPLAINED = {
-    "augmentation/.*autocast": "kornia asks whether the CPU's or CUDA's autocast is on",
     "TestColorJitterGen": "expects the random numbers of the CPU; the suite skips it on CUDA",
-    "augmentation/": "kornia draws on the CPU whom to change, and where() takes no tensors of two "
-    "devices",
     "test_lightglue": "kornia looks up its thresholds by a device's name",
     "test_register_with_shape_mismatch": "kornia makes a matrix on the CPU",
     "test_7point_opencv": "float32: two eigenvectors of eigenvalues of 1e-7, from residuals of 10 "
     "epsilons where LAPACK's are of 3",
+}
+ERRORS = {
+    r"where\.self_out: Expected all tensors to be on the same device": "kornia before 0.9.0 draws "
+    "on the CPU whom to change, and where() takes no tensors of two devices",
 }
 
 
@@ -77,6 +78,7 @@ SUITE = suite.Suite(
     command=lambda options: ["-W", "ignore", "--device=cpu", "--dtype=float32"],
     environment=lambda device, options: {"PYTHONDONTWRITEBYTECODE": "1"},
     explained=EXPLAINED,
+    errors=ERRORS,
     prefix="tests/",
     prepare=prepare,
 )
