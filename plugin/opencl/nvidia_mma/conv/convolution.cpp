@@ -248,7 +248,7 @@ void run_convolution(const OpCall& call, const Problem& p, const ConvMma& v) {
   const ChannelsLast source(call, source_maps(p), p.dtype);
   const Scratch weights = packed_weights(call, p);
   const PhaseRun run(call, p, v, source, weights);
-  for (const Phase& phase : phases_of(p)) run(phase);
+  for (const Phase& phase : phases_after_zeros(call, p)) run(phase);
 }
 
 constinit const AlgorithmFor<Problem> kConvolution({.id = "conv.mma",

@@ -230,7 +230,7 @@ Configurations space(const OpCall&, const Problem&) {
 
 void run(const OpCall& call, const Problem& p, const Sizes& sizes) {
   const Run run(call, p, sizes);
-  for (const Phase& phase : phases_of(p)) run.phase(phase);
+  for (const Phase& phase : phases_after_zeros(call, p)) run.phase(phase);
 }
 
 }  // namespace

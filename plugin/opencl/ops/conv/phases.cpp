@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "call/divide_up.h"
+#include "ops/copy/copy.h"
 
 namespace ocltensor::opencl::conv {
 
@@ -42,6 +43,20 @@ std::vector<Phase> phases_of(const Problem& p) {
   for (int64_t y = 0; y < std::min(g.stride[1], g.in[1]); ++y)
     for (int64_t x = 0; x < std::min(g.stride[2], g.in[2]); ++x)
       phases.push_back({transposed_axis(g, 1, y), transposed_axis(g, 2, x)});
+  return phases;
+}
+
+std::vector<Phase> phases_after_zeros(const OpCall& call, const Problem& p) {
+  std::vector<Phase> phases = phases_of(p);
+  const auto is_empty = [](const Phase& phase) { return phase.y.taps == 0 || phase.x.taps == 0; };
+  if (p.bias || std::ranges::none_of(phases, is_empty)) return phases;
+  const Roles roles(p);
+  const tk_i64 *n = roles.target_sizes, *s = roles.target_strides;
+  copy::fill_tensor(call,
+                    LocalTensor(roles.target, p.dtype, Dims{p.params.batch, roles.m, n[1], n[2]},
+                                Dims{s[0], s[1], s[3], s[4]}),
+                    0);
+  std::erase_if(phases, is_empty);
   return phases;
 }
 

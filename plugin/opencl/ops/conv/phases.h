@@ -27,6 +27,10 @@ struct Phase {
 };
 std::vector<Phase> phases_of(const Problem& p);
 
+// The phases that have something to add up. Where the window is smaller than the stride, others
+// have nothing: the target is filled with zeros, unless a bias is added, and they are left out.
+std::vector<Phase> phases_after_zeros(const OpCall& call, const Problem& p);
+
 // Why algorithms that compute two dimensions in float32 cannot run, or nullptr.
 const char* refuse_phases(const Problem& p);
 
