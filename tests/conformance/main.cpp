@@ -71,6 +71,9 @@ int main(int argc, char** argv) {
       "--minimal", options.minimal,
       "the profile of a smallest useful backend: generators, pinned memory, statistics, "
       "limits, timing and the profiler may be declined, and operators are those that it has");
+  app.add_flag("--rounded-weights", options.rounded_weights,
+               "accept 16-bit attention whose weights are rounded to the operands' type, as for "
+               "matrix units and in PyTorch");
   app.add_option("--rules", options.rules,
                  "check that this plugin.h states every rule that failures cite, and nothing else");
   app.add_flag("--list", options.list,

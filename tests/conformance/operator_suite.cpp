@@ -82,7 +82,7 @@ struct Suite {
                    fmt::format("{}: {}", reason_name(outcome.reason), outcome.message));
     if (outcome.status != TB_OK)
       return failed(c, fmt::format("status {}: {}", outcome.status, outcome.message));
-    const std::vector<Expected> expected = expect(c);
+    const std::vector<Expected> expected = expect(c, options.rounded_weights);
     if (c.unique) outcome.outs = c.unique(outcome.outs);
     for (size_t i = 0; i < expected.size(); ++i) {
       const std::string difference = mismatch(outcome.outs.at(i), expected[i]);

@@ -23,8 +23,9 @@ struct Options {
   std::string record, json, junit, rules;
   double timeout = 120;  // seconds that a group of checks or a case may take; 0: no limit
   bool list = false, quick = false, verbose = false;
-  bool in_process = false;  // no process of its own for each group: for debuggers
-  bool minimal = false;     // what a backend need not implement may be declined
+  bool in_process = false;       // no process of its own for each group: for debuggers
+  bool rounded_weights = false;  // of 16-bit attention: Case::summands
+  bool minimal = false;          // what a backend need not implement may be declined
   bool abi = true, operators = true;
 
   bool wants(const std::string& op) const {

@@ -74,7 +74,8 @@ struct Case {
   std::vector<HostTensor> (*unique)(const std::vector<HostTensor>& outs) = nullptr;
   // Where what is added up may be rounded to the output's type first, once each (weights of
   // attention, for matrix units): per output the sums of the magnitudes of what is added, in
-  // float64. Half an eps(out) of them is accepted, too. `wide` has float64 arguments.
+  // float64. If the kit is asked to, half an eps(out) of them is
+  // accepted, too. `wide` has float64 arguments.
   std::vector<HostTensor> (*summands)(const Case& wide) = nullptr;
 
   const Tolerance& tolerance_of(size_t output) const {

@@ -22,7 +22,8 @@ struct Expected {
 // What the CPU backend makes of a case as it is.
 std::vector<HostTensor> run_reference(const Case& c);
 
-// One entry per output, then one per argument that the operator updates.
-std::vector<Expected> expect(const Case& c);
+// One entry per output, then one per argument that the operator updates. `rounds_summands`: what
+// Case::summands says is accepted.
+std::vector<Expected> expect(const Case& c, bool rounds_summands = false);
 
 }  // namespace ocltensor::testing

@@ -128,7 +128,7 @@ Case make_fused(const Operator& op, DType dtype, Draw& draw) {
   }
   c.tolerance = {{Scale::Largest, 64, static_cast<double>(depth + keys + queries), 1, nullptr,
                   "scores of magnitude 30 go through exp: their rounding is multiplied by it"}};
-  // ATen's own kernels have 16-bit weights, and so do those for matrix units.
+  // ATen's own kernels have 16-bit weights, and so do those for matrix units: --rounded-weights.
   if (dtype == DType::Float16 || dtype == DType::BFloat16) c.summands = summands;
   return c;
 }
