@@ -55,8 +55,9 @@ int64_t hopper_bundle(int64_t heads, int64_t bytes, int64_t sharing);
 extern const attention::FusedAlgorithm kForward, kBackward;  // forward.cpp, backward.cpp
 extern const attention::FusedAlgorithm kBf16x6Forward, kBf16x6Backward;  // bf16x6.cpp
 
-// Whether two adjacent keys' elements of the problem's mask can be read at once.
-bool is_mask_in_pairs(const attention::FusedProblem& p);
+// Whether two adjacent keys' elements of the problem's mask can be read at once. `scores`: those of
+// attention::flash_params(p).
+bool is_mask_in_pairs(const attention::FusedProblem& p, const AttentionParams& scores);
 
 // `most_groups` work-groups at most, which take tiles in turn.
 void enqueue_hopper_forward(const OpCall& call, const attention::FusedProblem& p,

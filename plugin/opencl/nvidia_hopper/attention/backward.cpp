@@ -87,8 +87,8 @@ AttentionHopperBackwardParams pass_params(const Passes& b, int64_t pass) {
   p.scale_log2 = bits(problem.scale * kLog2E);
   p.wanted[0] = problem.outs[pass == 0 ? 1 : 0].wanted();
   p.wanted[1] = problem.outs[2].wanted();
-  p.mask_in_pairs = is_mask_in_pairs(problem);
   p.scores = attention::flash_params(problem).scores;
+  p.mask_in_pairs = is_mask_in_pairs(problem, p.scores);
   return p;
 }
 

@@ -56,8 +56,8 @@ AttentionHopperParams params_of(const attention::FusedProblem& problem, const Ho
   const auto scale = static_cast<float>(problem.scale * kLog2E);
   std::memcpy(&p.scale, &scale, sizeof scale);
   p.sums = problem.outs[1].wanted();
-  p.mask_in_pairs = is_mask_in_pairs(problem);
   p.scores = attention::flash_params(problem).scores;
+  p.mask_in_pairs = is_mask_in_pairs(problem, p.scores);
   return p;
 }
 
@@ -140,9 +140,8 @@ const char* refuse_hopper(const OpCall& call, const attention::FusedProblem& p) 
   return nullptr;
 }
 
-bool is_mask_in_pairs(const attention::FusedProblem& p) {
+bool is_mask_in_pairs(const attention::FusedProblem& p, const AttentionParams& scores) {
   if (!p.block.mask) return false;
-  const AttentionParams scores = attention::flash_params(p).scores;
   const int64_t pair = 2 * size_of(p.block.mask->dtype());
   const int64_t steps = p.keys | scores.mask_row | scores.mask_strides[0] | scores.mask_strides[1];
   return scores.mask_column == 1 && steps % 2 == 0 &&
